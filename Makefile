@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+# libshard.  `make help` lists the targets.  Set on the command line:
+#
+#   BUILD=build       where everything that is built goes; nothing is written anywhere else
+#   PREFIX=/usr/local LIBDIR=$(PREFIX)/lib DESTDIR=   where `install` puts things
+#   CC CFLAGS CPPFLAGS LDFLAGS                        as usual; gcc and clang both build without a warning
+#   WERROR=0          let warnings pass; they are errors otherwise
+#   URING=0|1         leave io_uring out or demand it; found by itself otherwise
+#   DEPS=skip         install nothing: `check`, `demo`, `asan`, `tsan` and `fuzz` otherwise install what is missing
+#   T=pattern         run only the tests whose name contains the pattern
+#   BENCH=pattern     the same for benchmarks
+#   V=1               print every command
+#
+# A new .c file needs no line here: folders are read as they are.
+
+BUILD        ?= build
+PREFIX       ?= /usr/local
+LIBDIR       ?= $(PREFIX)/lib
+CFLAGS       ?= -O2 -g
+WERROR       ?= 1
+URING        ?= $(if $(wildcard libshard/io/engine_uring.c),$(shell pkg-config --exists liburing && echo 1 || echo 0),0)
+JOBS         ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+Q            := $(if $(V),,@)
+
+# include/shard.h is the one place where a version is written.
+ver      = $(shell awk '$$2 == "SHARD_VERSION_$(1)" {print $$3}' include/shard.h)
+MAJOR   := $(call ver,MAJOR)
+VERSION := $(MAJOR).$(call ver,MINOR).$(call ver,PATCH)
+
+# ---- what we use: packages by their pkg-config names ----
+
+PKG_LIB       := liblz4 libxxhash $(if $(filter 1,$(URING)),liburing)
+PKG_shardpack := libjpeg libpng jansson zlib
+PKG_shardcat  := libpng
+PKG_ALL       := $(sort $(PKG_LIB) $(PKG_shardpack) $(PKG_shardcat))
+pkg_libs       = $(shell pkg-config --libs $(1) 2>/dev/null)
+
+WARN  := -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes \
+         $(if $(filter 1,$(WERROR)),-Werror)
+FLAGS := -std=c11 -pthread -fPIC -fvisibility=hidden -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. $(WARN) \
+         $(shell pkg-config --cflags $(PKG_ALL) 2>/dev/null) $(CPPFLAGS) $(CFLAGS)
+LIBS  := $(call pkg_libs,$(PKG_LIB)) -ldl
+PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
+
+# A file that needs flags of its own is named here: FLAGS_<path> is added after all others.
+# Resizing equals Pillow bit for bit, so the compiler may not fuse a multiply with an add.
+FLAGS_tools/shardpack/resize.c := -O3 -ffp-contract=off
+
+# ---- what there is ----
+
+# An optional part is a file or its stub with the same functions, never an #ifdef.
+either = $(wildcard libshard/$(1)$(if $(filter 1,$(2)),,_stub).c)
+SRC   := $(filter-out libshard/io/engine_uring%,$(sort $(wildcard libshard/*/*.c))) \
+         $(call either,io/engine_uring,$(URING))
+OBJ   := $(SRC:%.c=$(BUILD)/%.o)
+A     := $(BUILD)/libshard.a
+SO    := $(BUILD)/libshard.so.$(VERSION)
+
+objects   = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
+programs  = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard $(1))))
+tool_objs = $(call objects,tools/$(1)/*.c tools/common/*.c)
+TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
+EXAMPLES := $(call programs,examples/*.c)
+BENCHES  := $(call programs,bench/*.c)
+TESTS    := $(call programs,tests/*/t_*.c)
+HELPERS  := $(call programs,tests/*/dump_*.c tests/*/prog_*.c)
+FUZZERS  := $(call programs,tests/fuzz/fuzz_*.c)
+REPLAY   ?= $(call objects,tests/fuzz/replay.c)
+# Scripts are tests unless they are a runner, a library of functions, or meant to be run by hand.
+SCRIPTS  := $(foreach s,$(sort $(wildcard tests/*/*.sh)),$(if $(filter run.sh fresh.sh lib% _%,$(notdir $s)),,$s))
+# tests/tree looks at the sources and the plain build, which a sanitizer does not change.
+ifdef VARIANT
+SCRIPTS  := $(filter-out tests/tree/%,$(SCRIPTS))
+endif
+# The converter's parts, for tests/pack and for the bare loop that bench/ compares it with.
+PACK      := $(BUILD)/tools/shardpack.a
+PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/bench/bound_pack,$(TESTS) $(HELPERS) $(BENCHES))
+
+.DELETE_ON_ERROR:
+.SECONDEXPANSION:
+.PHONY: all tests check check-run asan tsan fuzz fuzz-run bench demo lint install uninstall deps clean help FORCE
+
+all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
+
+# ---- compiling and linking ----
+
+# $(call stamp,text) rewrites its target only when the text changes, and so rebuilds only then.
+stamp = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' >$@
+
+$(BUILD)/flags: FORCE
+	@pkg-config --exists --print-errors $(PKG_ALL) || { echo "a library is missing: 'make deps' installs it" >&2; exit 1; }
+	$(call stamp,$(CC) $(FLAGS) $(LDFLAGS) $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v)))
+$(BUILD)/objects: FORCE
+	$(call stamp,$(OBJ))
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D); echo '  CC    $<'
+	$(Q)$(CC) $(FLAGS) $(FLAGS_$<) -MMD -MP -c $< -o $@
+-include $(patsubst %.o,%.d,$(OBJ) $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(REPLAY) \
+	$(call objects,bench/common/*.c) $(addsuffix .o,$(EXAMPLES) $(BENCHES) $(TESTS) $(HELPERS) $(FUZZERS)))
+
+# Objects first, then archives in any order, then libraries: so a linker looks for names.
+link = @mkdir -p $(@D); echo '  LD    $@'; $(if $(V),set -x; )$(CC) -pthread $(CFLAGS) $(LDFLAGS) $(1) -o $@ \
+	$(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
+
+# One object whose hidden symbols are made local: the archive exports what the shared library does.
+$(A): $(OBJ) $(BUILD)/objects
+	@echo '  AR    $@'
+	$(Q)rm -f $@; $(LD) -r -o $@.o $(OBJ) && objcopy --localize-hidden $@.o && $(AR) rcs $@ $@.o && rm -f $@.o
+
+SO_FLAGS := -shared -Wl,-z,defs -Wl,-soname,libshard.so.$(MAJOR) -Wl,--version-script=libshard/libshard.map
+$(SO): $(OBJ) $(BUILD)/objects libshard/libshard.map
+	$(call link,$(SO_FLAGS)) $(LIBS)
+	$(Q)cd $(@D) && ln -sf $(@F) libshard.so.$(MAJOR) && ln -sf libshard.so.$(MAJOR) libshard.so
+
+$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A)
+	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
+
+$(EXAMPLES): %: %.o $(A)
+	$(call link) $(PROG_LIBS)
+$(BENCHES): %: %.o $(call objects,bench/common/*.c) $(A)
+	$(call link) $(PROG_LIBS)
+
+# Tests link the objects, so they may call what is internal; tools, examples and benchmarks cannot even by accident.
+# A test says what else it needs in its own source, on a line `LDFLAGS: ...` or `LDLIBS: ...` of a comment.
+said = $$(sed -n 's,\*/.*,,; s,^[ /*]*$(1): *,,p' $(@:$(BUILD)/%=%.c))
+$(TESTS) $(HELPERS) $(FUZZERS): %: %.o $(OBJ) $(BUILD)/objects
+	$(call link,$(call said,LDFLAGS) $(FUZZ_LINK)) $(PROG_LIBS) $(call said,LDLIBS)
+$(FUZZERS): $(REPLAY)
+$(PACK): $(filter-out %/main.o,$(call tool_objs,shardpack))
+	$(Q)mkdir -p $(@D); rm -f $@; $(AR) qcs $@ $^
+$(PACK_USER): $(PACK)
+$(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
+
+# ---- testing ----
+
+# The packages are looked up again by a new make, because a fresh machine gets them only now.
+again     = +$(Q)$(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(JOBS)) DEPS=skip
+install_missing = $(Q)$(if $(filter skip,$(DEPS)),:,tools/deps.sh $(1))
+
+deps: ## install what is missing to build and to test; DEPS=build, ci or fuzz for other groups
+	$(Q)tools/deps.sh $(if $(filter build ci fuzz,$(DEPS)),$(DEPS),check)
+
+tests: $(TESTS) $(HELPERS) $(FUZZERS) ## build the test programs without running them
+
+check: ## every test; T=pattern for some of them
+	$(call install_missing,check)
+	$(again) check-run
+check-run: all tests
+	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) tests/run.sh $(TESTS) $(FUZZERS) $(SCRIPTS)
+
+SANITIZE := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
+# Instrumented code makes gcc see uninitialized variables that are none; the plain build keeps that warning.
+GCC_SANITIZE := $(SANITIZE) -Wno-maybe-uninitialized
+asan: ## the tests under the address and undefined-behaviour sanitizers
+	$(call install_missing,check)
+	$(again) check-run VARIANT=asan CC=gcc BUILD=$(BUILD)/asan CFLAGS='$(GCC_SANITIZE) -fsanitize=address,undefined'
+tsan: ## the tests under the thread sanitizer
+	$(call install_missing,check)
+	$(again) check-run VARIANT=tsan CC=gcc BUILD=$(BUILD)/tsan CFLAGS='$(GCC_SANITIZE) -fsanitize=thread'
+
+fuzz: ## libFuzzer on every target in turn (needs clang); FUZZ_SECONDS=60, T=pattern
+	$(call install_missing,fuzz)
+	$(again) fuzz-run CC=clang BUILD=$(BUILD)/fuzz REPLAY= FUZZ_LINK=-fsanitize=fuzzer \
+		CFLAGS='$(SANITIZE) -fsanitize=address,undefined,fuzzer-no-link'
+fuzz-run: $(FUZZERS)
+	$(Q)BUILD=$(abspath $(BUILD)) T='$(T)' tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
+
+lint: ## clang-format, clang-tidy, cppcheck and shellcheck, each where it is installed
+	$(Q)tests/lint.sh $(FLAGS)
+
+# ---- using ----
+
+demo: ## from photographs to a trained classifier, with the commands to copy
+	$(call install_missing,build)
+	$(again) all
+	$(Q)examples/demo.sh $(BUILD)
+
+bench: all ## one JSON line per measurement; BENCH=pattern for some of them
+	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/run.sh
+
+# Man pages and completions are printed by the tools from the table that also prints --help.
+NAMES := $(notdir $(TOOLS))
+PAGES := $(foreach t,$(NAMES),man/man1/$t.1 bash-completion/completions/$t zsh/site-functions/_$t \
+         fish/vendor_completions.d/$t.fish)
+page   = @mkdir -p $(@D); $< $(1) >$@
+$(BUILD)/share/man/man1/%.1: $(BUILD)/bin/% ; $(call page,--print-man)
+$(BUILD)/share/bash-completion/completions/%: $(BUILD)/bin/% ; $(call page,--print-completion bash)
+$(BUILD)/share/zsh/site-functions/_%: $(BUILD)/bin/% ; $(call page,--print-completion zsh)
+$(BUILD)/share/fish/vendor_completions.d/%.fish: $(BUILD)/bin/% ; $(call page,--print-completion fish)
+
+$(BUILD)/libshard.pc: libshard/libshard.pc.in FORCE
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@REQUIRES@|$(strip $(PKG_LIB))|' $< >$@
+
+INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(PREFIX)/include/shard.h $(PAGES:%=$(PREFIX)/share/%) \
+             $(addprefix $(LIBDIR)/,$(notdir $(A) $(SO)) libshard.so.$(MAJOR) libshard.so pkgconfig/libshard.pc)
+
+install: all $(PAGES:%=$(BUILD)/share/%) $(BUILD)/libshard.pc ## into DESTDIR and PREFIX
+	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
+	install -m755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
+	install -m644 include/shard.h $(DESTDIR)$(PREFIX)/include
+	install -m644 $(A) $(SO) $(DESTDIR)$(LIBDIR)
+	cp -P $(BUILD)/libshard.so.$(MAJOR) $(BUILD)/libshard.so $(DESTDIR)$(LIBDIR)
+	install -m644 $(BUILD)/libshard.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(Q)set -e; for p in $(PAGES); do install -m644 $(BUILD)/share/$$p $(DESTDIR)$(PREFIX)/share/$$p; done
+
+uninstall: ## remove exactly what install wrote
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+
+clean: ## remove BUILD
+	rm -rf $(BUILD)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile

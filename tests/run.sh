@@ -1,0 +1,129 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tests/run.sh TEST... - run test programs and scripts, several at a time, and sum up
+#
+# A test exits 0 (passed), 77 (skipped; the last line it prints is the reason) or anything else (failed).  It runs in
+# the root of the tree with an empty directory of its own in $TMPDIR and no standard input, and shares nothing with
+# other tests.  It has 300 seconds unless a comment near its top says `TIMEOUT: seconds`.  Its last line is shown
+# when it passes (the count of what it did); everything it printed is shown when it fails.
+#
+# The caller may set BUILD, JOBS, T (run only tests whose name contains it), VARIANT (asan or tsan: a heavy script may
+# then do less, and says so in its last line), PYTHON, and CI=true: a skip is then a failure unless tests/SKIPS
+# names it.  Tests see these, and ROOT; BUILD and ROOT are absolute.
+set -eu
+
+name_of() { # the path below tests/, wherever the program was built
+	echo "${1##*tests/}"
+}
+
+source_of() {
+	case $1 in *.sh) echo "$1" ;; *) echo "tests/$(name_of "$1").c" ;; esac
+}
+
+timeout_of() {
+	seconds=$(sed -n '1,40s,^[ /*#]*TIMEOUT: *\([0-9][0-9]*\).*,\1,p' "$(source_of "$1")" | head -n 1)
+	echo "${seconds:-300}"
+}
+
+# Run one test in a subprocess of xargs and print its line at once; the verdict goes to $WORK/results.
+run_one() {
+	test=$1
+	name=$(name_of "$test")
+	dir=$WORK/$(echo "$name" | tr / .)
+	log=$dir.log
+	seconds=$(timeout_of "$test")
+	mkdir "$dir"
+	case $test in /*) path=$test ;; *) path=./$test ;; esac
+
+	begin=$(date +%s%N)
+	status=0
+	# A command put in the background ignores ^C; a test of ^C must not inherit that.
+	# shellcheck disable=SC2086 # LAUNCH is a command and its option
+	TMPDIR=$dir timeout -k 10 "$seconds" env --default-signal=INT,QUIT $LAUNCH "$path" >"$log" 2>&1 </dev/null &
+	child=$!
+	trap 'kill "$child" 2>/dev/null; exit 130' INT TERM
+	wait "$child" || status=$?
+	took=$((($(date +%s%N) - begin) / 100000000))
+	took=$((took / 10)).$((took % 10))
+	chmod -R u+rwX "$dir" 2>/dev/null || :
+	rm -rf "$dir"
+
+	last=$(tail -n 1 "$log" | cut -c 1-160)
+	verdict=pass
+	case $status in
+	0) ;;
+	77)
+		verdict=skip
+		if [ "${CI-}" = true ] && ! grep -q "^$name: ." tests/SKIPS; then
+			verdict=FAIL
+			echo "skipped, and tests/SKIPS does not allow it under CI=true" >>"$log"
+		fi
+		;;
+	124 | 137) verdict=FAIL && echo "no result after $seconds s (exit status $status)" >>"$log" ;;
+	*) verdict=FAIL && echo "exit status $status" >>"$log" ;;
+	esac
+
+	if [ $verdict = FAIL ]; then
+		text=$(printf '%-5s %6s s  %s\n' FAIL "$took" "$name" && tail -n 200 "$log" | sed 's/^/        | /')
+	else
+		text=$(printf '%-5s %6s s  %-32s %s' $verdict "$took" "$name" "$last")
+	fi
+	printf '%s\n' "$text"
+	echo "$verdict $took $name" >>"$WORK/results"
+}
+
+if [ "${1-}" = --one ]; then
+	run_one "$2"
+	exit 0
+fi
+
+cd "$(dirname "$0")/.."
+ROOT=$PWD
+BUILD=$(realpath -m "${BUILD:-build}")
+# Only the variables of a calling make are handed on, so that a test which calls make gets the same compiler; not its
+# job server, which ends here.
+case ${MAKEFLAGS-} in *"-- "*) MAKEFLAGS="-- ${MAKEFLAGS#*-- }" ;; *) MAKEFLAGS= ;; esac
+unset MAKELEVEL MFLAGS MAKEOVERRIDES
+for p in "${PYTHON-}" python3 /usr/bin/python3; do
+	[ -n "$p" ] && "$p" -c 'import PIL, numpy' 2>/dev/null && PYTHON=$p && break
+	PYTHON=python3
+done
+# Newer kernels spread addresses further than the thread sanitizer of older compilers can follow.
+LAUNCH=
+[ "${VARIANT-}" = tsan ] && setarch -R true 2>/dev/null && LAUNCH="setarch -R"
+ASAN_OPTIONS=${ASAN_OPTIONS-allocator_may_return_null=1:detect_stack_use_after_return=1}
+UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
+TSAN_OPTIONS=${TSAN_OPTIONS-second_deadlock_stack=1}
+LC_ALL=C
+PYTHONDONTWRITEBYTECODE=1 # the tree stays as it is
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/shard-tests.XXXXXX")
+VARIANT=${VARIANT-}
+export ROOT BUILD PYTHON VARIANT LAUNCH ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS LC_ALL PYTHONDONTWRITEBYTECODE
+export WORK MAKEFLAGS
+# shellcheck disable=SC3045 # dash and bash both have it
+ulimit -c 0
+trap 'chmod -R u+rwX "$WORK"; rm -rf "$WORK"' EXIT
+trap 'exit 130' INT TERM
+
+# The longest go first: as long as last time, or else as long as they may take.
+times=$BUILD/test-times
+touch "$WORK/results" "$WORK/list" "$WORK/times"
+[ ! -f "$times" ] || cp "$times" "$WORK/times"
+for test in "$@"; do
+	name=$(name_of "$test")
+	case $name in *"${T-}"*) ;; *) continue ;; esac
+	known=$(awk -v n="$name" '$2 == n {print $1}' "$WORK/times")
+	echo "${known:-$(timeout_of "$test")} $test" >>"$WORK/list"
+done
+[ -s "$WORK/list" ] || { echo "no test is called like '${T-}'" >&2 && exit 1; }
+
+sort -rn "$WORK/list" | cut -d ' ' -f 2- | tr '\n' '\0' |
+	xargs -0 -P "${JOBS:-$(nproc)}" -n 1 tests/run.sh --one || exit 130
+
+if [ -z "${T-}" ] && [ -d "$BUILD" ]; then
+	awk '{print $2, $3}' "$WORK/results" >"$times"
+fi
+awk '$1 == "FAIL" {print "failed: " $3}' "$WORK/results"
+count() { grep -c "^$1 " "$WORK/results" || :; }
+echo "$(count pass) passed, $(count FAIL) failed, $(count skip) skipped"
+[ "$(count FAIL)" = 0 ] && [ "$(wc -l <"$WORK/results")" = "$(wc -l <"$WORK/list")" ]
