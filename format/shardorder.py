@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The order of records, written from ORDER.md alone: the twin of the library's C.
+
+    shardorder.py --check                                   verify the test vectors of ORDER.md
+    shardorder.py order KIND N r w L u SEED EPOCH [P COUNT] print the records at positions P, P + 1, ...
+    shardorder.py share MODE N P R B q                      print the count of steps, then step, row, position, padded
+
+Plain and slow on purpose: names and formulas are those of ORDER.md.  Needs nothing but Python 3.
+"""
+
+import hashlib
+import math
+import os
+import sys
+
+WORD = 2**64
+G = 0x9E3779B97F4A7C15
+M1 = 0xBF58476D1CE4E5B9
+M2 = 0x94D049BB133111EB
+RECORDS, PHASE, RUNS, WINDOWS, TWEAKS, TABLE, REST = range(1, 8)
+TABLE_MAX = 65536
+RECORDS_MAX = 2**62
+
+
+# Part 2: random words
+
+
+def mix(z):
+    z1 = (z ^ (z >> 30)) * M1 % WORD
+    z2 = (z1 ^ (z1 >> 27)) * M2 % WORD
+    return z2 ^ (z2 >> 31)
+
+
+def scramble(z):
+    z1 = z * M1 % WORD
+    return (z1 ^ (z1 >> 32)) * M2 % WORD
+
+
+def absorb(h, x):
+    return mix(((h ^ x) + G) % WORD)
+
+
+def key(seed, epoch, stream):
+    return absorb(absorb(absorb(0, seed), epoch), stream)
+
+
+def draw(k, i):
+    return mix((k + (i + 1) * G) % WORD)
+
+
+def below(h, m):
+    return (h * m) >> 64
+
+
+# Part 3: permutations
+
+
+def table(n, k):
+    t = list(range(n))
+    for i in range(n - 1, 0, -1):
+        j = below(draw(k, i), i + 1)
+        t[i], t[j] = t[j], t[i]
+    return t
+
+
+class Feistel:
+    def __init__(self, n, k, rounds):
+        self.n = n
+        self.b = math.isqrt(n - 1) + 1  # the least b with b * b >= n
+        self.a = -(-n // self.b)
+        self.keys = [draw(k, j) for j in range(rounds)]
+
+    def one_pass(self, x, tweak):
+        hi, lo = divmod(x, self.b)
+        for j in range(0, len(self.keys), 2):
+            hi = (hi + below(scramble(lo ^ self.keys[j] ^ tweak), self.a)) % self.a
+            lo = (lo + below(scramble(hi ^ self.keys[j + 1] ^ tweak), self.b)) % self.b
+        return hi * self.b + lo
+
+    def __call__(self, x, tweak=0):
+        x = self.one_pass(x, tweak)
+        while x >= self.n:
+            x = self.one_pass(x, tweak)
+        return x
+
+
+def perm(n, k):
+    """A function of [0, n); None if n is 0, when there is nothing to ask."""
+    if n == 0:
+        return None
+    return table(n, k).__getitem__ if n <= TABLE_MAX else Feistel(n, k, 12)
+
+
+# Parts 4 to 6: orders
+
+
+class Order:
+    def __init__(self, kind, N, r=1, w=1, L=1, u=0, seed=0, epoch=0):
+        if not 0 <= N <= RECORDS_MAX:
+            raise ValueError(f"N is {N}, the limit is 2^62")
+        self.kind, self.N, self.seed, self.epoch = kind, N, seed, epoch
+        if kind == "one_level":
+            self.records = perm(N, self.key(RECORDS))
+        elif kind == "two_levels":
+            if not (1 <= r <= RECORDS_MAX and 1 <= w < 2**32 and 1 <= L < 2**32 and 0 <= u <= RECORDS_MAX):
+                raise ValueError(f"r, w, L, u are {r}, {w}, {L}, {u}: outside the ranges of ORDER.md part 1")
+            self.init_two_levels(N, r, w, L, u)
+        elif kind != "sequential":
+            raise ValueError(f"kind is {kind!r}; it is sequential, one_level or two_levels")
+
+    def key(self, stream):
+        return key(self.seed, self.epoch, stream)
+
+    def init_two_levels(self, N, r, w, L, u):
+        self.r, self.L = r, L
+        self.F = N // r
+        self.phase = 0 if u == 0 or N == 0 else u * below(draw(self.key(PHASE), 0), -(-N // u))
+        self.run = perm(self.F, self.key(RUNS))
+        self.K = self.F // L
+        V = max(1, self.K // w)
+        self.q, self.e = divmod(self.K, V)
+        self.rest = perm(N - self.K * L * r, self.key(REST))
+        if self.K == 0:
+            return
+        self.M = (self.q + (self.e > 0)) * r
+        self.rounds = 12 if self.M > TABLE_MAX else 4
+        self.table = None if self.M > TABLE_MAX else table(self.M, self.key(TABLE))
+        self.feistel = {}
+
+    def circle(self, c):
+        return (c + self.phase) % self.N
+
+    def window(self, l, v, n, x):
+        if n not in self.feistel:
+            self.feistel[n] = Feistel(n, self.key(WINDOWS), self.rounds)
+        x = self.feistel[n](x, draw(self.key(TWEAKS), v * self.L + l))
+        if self.table is None:
+            return x
+        x = self.table[x]
+        while x >= n:
+            x = self.table[x]
+        return x
+
+    def __call__(self, p):
+        if not 0 <= p < self.N:
+            raise ValueError(f"position {p} is outside of [0, {self.N})")
+        if self.kind == "sequential":
+            return p
+        if self.kind == "one_level":
+            return self.records(p)
+        K, L, r, q, e, F = self.K, self.L, self.r, self.q, self.e, self.F
+        if p >= K * L * r:
+            s = self.rest(p - K * L * r)
+            if s < (F % L) * r:
+                return self.circle(self.run(K * L + s // r) * r + s % r)
+            return self.circle(F * r + s - (F % L) * r)
+        t, l = divmod(p, L)
+        A = e * (q + 1) * r
+        if t < A:
+            n = (q + 1) * r
+            v, x = divmod(t, n)
+        else:
+            n = q * r
+            v, x = divmod(t - A, n)
+            v += e
+        s = self.window(l, v, n, x)
+        i = l + (v * q + min(v, e) + s // r) * L
+        return self.circle(self.run(i) * r + s % r)
+
+
+# Part 7: ranks
+
+
+def share(mode, N, P, R, B, q):
+    """Yields (step, row, position, padded); the first value yielded is the count of steps."""
+    if not (0 <= P <= N <= RECORDS_MAX and R >= 1 and B >= 1 and R * B <= 2**48 and q < R):
+        raise ValueError("share: outside the ranges of ORDER.md part 7")
+    left = N - P
+    if mode == "drop":
+        steps = left // (R * B)
+    elif mode == "pad":
+        steps = -(-left // (R * B))
+    elif mode == "keep" and R == 1:
+        steps = -(-left // B)
+    else:
+        raise ValueError(f"share: mode {mode!r} with {R} ranks; it is drop, pad, or keep with one rank")
+    yield steps
+    d = (q - P) % R
+    for s in range(steps):
+        rows = min(B, left - s * B) if mode == "keep" else B
+        for j in range(rows):
+            y = P + (s * B + j) * R + d
+            yield (s, j, y % N, 1) if y >= N else (s, j, y, 0)
+
+
+# Part 9: vectors
+
+
+def answer(question):
+    """What ORDER.md part 9 prints after the arrow, for the words before it."""
+    what, *args = question.split()
+    if what == "key":
+        k = key(*map(int, args))
+        return f"{k:016x} {draw(k, 0):016x} {draw(k, 1):016x}"
+    kind, *numbers = args
+    numbers = list(map(int, numbers))
+    if what == "order":
+        o = Order(kind, *numbers)
+        records = [o(p) for p in range(o.N)]
+        digest = hashlib.sha256(b"".join(x.to_bytes(8, "little") for x in records)).hexdigest()
+        return " ".join([digest, *map(str, records[:4])])
+    if what == "at":
+        return str(Order(kind, *numbers[:-1])(numbers[-1]))
+    if what == "share":
+        steps, *rows = share(kind, *numbers)
+        return " ".join([str(steps), *(f"{y}+" if padded else str(y) for _, _, y, padded in rows)])
+    raise ValueError(f"unknown vector {what!r}")
+
+
+def check():
+    document = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ORDER.md")
+    with open(document, encoding="utf-8") as f:
+        lines = [line.strip() for line in f if " -> " in line and line.split()[0] in ("key", "order", "at", "share")]
+    wrong = 0
+    for line in lines:
+        question, want = line.split(" -> ")
+        got = answer(question)
+        if got != want:
+            wrong += 1
+            print(f"{question}: ORDER.md has {want}, computed {got}")
+    print(f"{len(lines)} vectors, {wrong} wrong")
+    return 1 if wrong or not lines else 0
+
+
+def main(argv):
+    if argv == ["--check"]:
+        return check()
+    if len(argv) in (9, 11) and argv[0] == "order":
+        numbers = list(map(int, argv[2:]))
+        o = Order(argv[1], *numbers[:7])
+        first, count = numbers[7:] or (0, o.N)
+        for p in range(first, first + count):
+            print(o(p))
+        return 0
+    if len(argv) == 7 and argv[0] == "share":
+        steps, *rows = share(argv[1], *map(int, argv[2:]))
+        print(steps)
+        for row in rows:
+            print(*row)
+        return 0
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
