@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shard.h - write, read and verify packed datasets, and feed them to a training loop
+ *
+ *   record    one sample: fixed size, the same layout in every shard of the dataset
+ *   field     a named tensor in the record: `image` u8 [224,224,3], `label` i64 []
+ *   group     fields stored together at one fixed stride; usually payload and meta
+ *   unit      one record, or enough of them to make 4 KiB: what one hash covers
+ *   shard     one immutable file of records (format/SHARD.md)
+ *   dataset   a folder: dataset.manifest and the shards it names, one index space
+ *   loader    turns an epoch's order of records into batches in large memory slots
+ *
+ * True of every function below, so not repeated there:
+ *
+ *   Result     SHARD_OK is 0, errors are negative, SHARD_END is the one positive
+ *              non-error.  On error, output arguments are as they were.
+ *   Errors     `err` may be NULL; it is written only when a call fails.
+ *   Ownership  *_open() gives the caller a handle, *_close() takes it back, frees all and
+ *              accepts NULL.  Pointers got from a handle die with that handle.
+ *   Threads    readers and datasets behave as constants once open: share them freely.
+ *              Writers, seals and loaders belong to one thread at a time.
+ *   Options    `struct shard_x_options o = {.size = sizeof o};` then set what you need:
+ *              zero means default, and a NULL pointer means all defaults.
+ *   Units      _bytes counts bytes, _count counts things, _ns is nanoseconds.
+ *   Memory     all integers and records are little-endian, as the machine must be.
+ */
+#ifndef SHARD_H
+#define SHARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SHARD_VERSION_MAJOR 0 /* breaks ABI; is the soname */
+#define SHARD_VERSION_MINOR 1 /* adds symbols or trailing option fields */
+#define SHARD_VERSION_PATCH 0
+
+#define SHARD_API __attribute__((visibility("default")))
+
+/* Version of the library that is running, such as "0.1.0", and of the libraries it uses, for --version. */
+SHARD_API const char *shard_version(void);
+SHARD_API const char *shard_version_details(void);
+
+/* ---- errors ------------------------------------------------------------------------ */
+
+/* Grouped by what the caller can do about it.  Values are ABI and never reused. */
+enum shard_status {
+	SHARD_OK = 0,
+	SHARD_END = 1,            /* nothing left; not an error */
+	SHARD_E_ARGUMENT = -1,    /* fix the call: bad option, index past the end */
+	SHARD_E_MEMORY = -2,      /* allocation failed; ask for less */
+	SHARD_E_IO = -3,          /* the system refused; os_code is its errno */
+	SHARD_E_CORRUPT = -4,     /* bytes break the format or a hash; do not retry */
+	SHARD_E_UNSUPPORTED = -5, /* well-formed, but needs a newer or fuller build */
+	SHARD_E_MISMATCH = -6,    /* intact, but not what the manifest says */
+	SHARD_E_EXISTS = -7,      /* something else already has that name; nothing was touched */
+	SHARD_E_DEVICE = -8,      /* the GPU driver refused; os_code is its result */
+	SHARD_E_CANCELLED = -9,   /* a callback asked to stop */
+};
+
+/* What went wrong, for a person: which file, which thing, what it held, the limit. */
+struct shard_error {
+	int32_t status;     /* enum shard_status, as returned */
+	int32_t os_code;    /* errno, else 0 */
+	char message[1024]; /* one line, NUL-terminated, safe for a terminal; long paths lose their middle */
+};
+
+/* Static text such as "corrupt"; never NULL, even for a code that this build never met. */
+SHARD_API const char *shard_status_name(int status);
+
+/* A borrowed run of bytes.  `data` may have any alignment and be NULL if `bytes` is 0. */
+struct shard_view {
+	const void *data;
+	size_t bytes;
+};
+
+/* ---- schema: what a record looks like ------------------------------------------------ */
+
+#define SHARD_GROUPS_MAX 8
+#define SHARD_FIELDS_MAX 24
+#define SHARD_DIMS_MAX 8
+#define SHARD_NAME_BYTES 48 /* with the NUL */
+#define SHARD_KEY_BYTES_MAX 1024
+
+enum shard_dtype {
+	SHARD_U8 = 1, SHARD_I8, SHARD_U16, SHARD_I16, SHARD_U32, SHARD_I32, SHARD_U64, SHARD_I64,
+	SHARD_F16, SHARD_BF16, SHARD_F32, SHARD_F64, SHARD_BOOL,
+};
+enum shard_kind { SHARD_TENSOR = 0, SHARD_RAGGED = 1, SHARD_STRING = 2 };
+enum shard_layout { SHARD_LAYOUT_NONE = 0, SHARD_HWC = 1, SHARD_CHW = 2, SHARD_YUV420 = 3, SHARD_LAYOUT_TOKENS = 4 };
+enum shard_semantic {
+	SHARD_SEMANTIC_NONE = 0, SHARD_IMAGE = 1, SHARD_LABEL = 2, SHARD_LENGTH = 3,
+	SHARD_TOKENS = 4, SHARD_MASK = 5, SHARD_BOXES = 6, SHARD_TEXT = 7,
+};
+enum shard_codec { SHARD_RAW = 0, SHARD_LZ4 = 1 };
+
+/* A field.  The writer's user sets the upper part, shard_schema_lay_out() the lower one. */
+struct shard_field {
+	char name[SHARD_NAME_BYTES]; /* [A-Za-z_][A-Za-z0-9_.-]*, unique */
+	uint32_t dtype, kind, layout, semantic;
+	uint32_t group;                 /* below group_count */
+	uint32_t ndim;                  /* 0 is a scalar */
+	uint32_t shape[SHARD_DIMS_MAX]; /* row-major; of a ragged field, the greatest */
+	uint32_t ragged_axes;           /* bit i: axis i varies; 0 for a tensor */
+	uint32_t length_field;          /* number of the u32 field with the lengths; 0 for a tensor */
+
+	uint64_t offset; /* from the start of the record within its group */
+	uint64_t bytes;  /* of one record */
+	uint64_t stride; /* of the group: distance of neighbouring records */
+};
+
+struct shard_group {
+	uint32_t codec; /* enum shard_codec; set by the writer's user */
+
+	uint32_t align_log2;    /* the stride is a multiple of 2^this */
+	uint32_t unit_records;  /* under one hash */
+	uint32_t chunk_records; /* compressed together; 0 if raw */
+	uint64_t record_bytes;  /* what fields use of a record */
+	uint64_t stride;        /* record_bytes and padding */
+};
+
+struct shard_schema {
+	uint32_t group_count, field_count;
+	struct shard_group group[SHARD_GROUPS_MAX];
+	struct shard_field field[SHARD_FIELDS_MAX];
+};
+
+/*
+ * Fill in what follows from the upper parts: offsets, bytes, strides, units, chunks, as
+ * format/SHARD.md 2.9 advises.  `align` is 0, or 4096 for records that O_DIRECT can read
+ * alone.  Fails with ARGUMENT, naming the field and the rule.
+ */
+SHARD_API int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, struct shard_error *err);
+
+/* The field of that name, or NULL. */
+SHARD_API const struct shard_field *shard_schema_find(const struct shard_schema *schema, const char *name);
+
+/* Names as manifests write them ("u8", "hwc"); NULL for a value that is not defined.  Bytes of one element, 0 likewise. */
+SHARD_API const char *shard_dtype_name(uint32_t dtype);
+SHARD_API const char *shard_kind_name(uint32_t kind);
+SHARD_API const char *shard_layout_name(uint32_t layout);
+SHARD_API const char *shard_semantic_name(uint32_t semantic);
+SHARD_API const char *shard_codec_name(uint32_t codec);
+SHARD_API size_t shard_dtype_bytes(uint32_t dtype);
+
+/* Exact sums over one channel of a u8 field.  Mean is sum / count. */
+struct shard_moments {
+	uint64_t count;
+	uint64_t sum;
+	uint64_t sum_squares_low, sum_squares_high; /* 128 bits, so that no dataset overflows it */
+};
+
+/* Why an input did not become a record. */
+enum shard_miss_reason {
+	SHARD_MISS_EMPTY = 1,
+	SHARD_MISS_NOT_AN_IMAGE = 2,
+	SHARD_MISS_DECODE = 3,    /* the decoder gave up */
+	SHARD_MISS_DAMAGED = 4,   /* the decoder warned of damaged pixels */
+	SHARD_MISS_TRUNCATED = 5,
+	SHARD_MISS_LIMIT = 6,     /* pixels, scans, memory */
+	SHARD_MISS_UNSUPPORTED = 7,
+	SHARD_MISS_KEY = 8,       /* key is not UTF-8, or too long */
+};
+enum shard_miss_how { SHARD_SKIPPED = 1, SHARD_QUARANTINED = 2 };
+
+struct shard_miss {
+	uint64_t ordinal; /* of the input, in the plan's pack order */
+	uint32_t reason;  /* enum shard_miss_reason */
+	uint32_t how;     /* enum shard_miss_how */
+};
+
+SHARD_API const char *shard_miss_reason_name(uint32_t reason);
+
+/* ---- writer: one shard ---------------------------------------------------------------- */
+
+struct shard_writer;
+
+struct shard_writer_options {
+	size_t size;               /* sizeof this struct as the caller compiled it */
+	uint64_t planned_records;  /* the most that will be appended; required */
+	uint64_t plan_shard;       /* number of this shard in the plan */
+	const uint8_t *plan_digest;   /* 32 bytes, or NULL */
+	const char *provenance;       /* UTF-8 text, or NULL */
+	uint32_t keys;                /* 1: every record has a key */
+	uint32_t section_align_log2;  /* 12 to 21; 0: by size */
+	uint32_t skip_read_back;      /* 1: do not read the file back before publishing it */
+	uint32_t reserved;
+};
+
+struct shard_written {
+	uint64_t file_bytes, record_count, miss_count;
+	uint8_t root[16];   /* the footer's hash; format/SHARD.md */
+	uint8_t sha256[32]; /* of the whole file */
+	uint32_t already;   /* 1: an identical shard was there before, and was kept */
+	uint32_t reserved;
+};
+
+/*
+ * Start a shard that will be published as `path`.  Until shard_writer_finish() succeeds, nothing
+ * has that name: bytes go to a locked temporary file beside it, which close removes.
+ * The writer holds one unit or chunk per group in memory and spools small groups to unnamed files.
+ */
+SHARD_API int shard_writer_open(struct shard_writer **out, const char *path, const struct shard_schema *schema,
+				const struct shard_writer_options *opt, struct shard_error *err);
+
+/*
+ * Append one record: group[g] points to the record_bytes of group g.  `key` is NULL if the
+ * shard has no keys.  After an error the writer only accepts close.
+ */
+SHARD_API int shard_writer_append(struct shard_writer *w, const void *const *group, const char *key,
+				  size_t key_bytes, struct shard_error *err);
+
+/* Account for an input that does not become a record.  Ordinals must ascend. */
+SHARD_API int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, struct shard_error *err);
+
+/* Add to the statistics: one channel of a u8 field, or records of a class.  Totals must cover all records. */
+SHARD_API int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t channel,
+				       const struct shard_moments *add, struct shard_error *err);
+SHARD_API int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t class_idx, uint32_t class_count,
+				     uint64_t records, struct shard_error *err);
+
+/*
+ * Complete the file, make it durable, read it back and verify it, and publish it under its name, which
+ * must be free or hold the identical shard (then `already` is 1).  Fails with EXISTS if it holds
+ * something else; both files are then named and the temporary one is removed.
+ */
+SHARD_API int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err);
+SHARD_API void shard_writer_close(struct shard_writer *w);
+
+/* ---- seal: shards become a dataset ------------------------------------------------------- */
+
+struct shard_seal;
+
+struct shard_seal_options {
+	size_t size;
+	const uint8_t *plan_digest;     /* 32 bytes, or NULL */
+	const char *const *class_names; /* UTF-8, or NULL */
+	uint64_t class_count;
+	uint64_t seed;    /* of the pack-time shuffle */
+	uint32_t order;   /* enum shard_pack_order */
+	uint32_t replace; /* 1: an existing manifest is replaced */
+};
+enum shard_pack_order { SHARD_ORDER_UNKNOWN = 0, SHARD_ORDER_SOURCE = 1, SHARD_ORDER_SHUFFLE = 2 };
+
+/*
+ * Collect the shards of folder `dir` in the order of the calls, then write dataset.manifest, durably and at once.
+ * add opens each shard, checks its structure and that its schema is that of the others.  `sha256` is 32 bytes, or
+ * NULL to have the file read and hashed.
+ */
+SHARD_API int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard_seal_options *opt,
+			      struct shard_error *err);
+SHARD_API int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256, struct shard_error *err);
+SHARD_API int shard_seal_finish(struct shard_seal *s, struct shard_error *err);
+SHARD_API void shard_seal_close(struct shard_seal *s);
+
+/* ---- small services for packers ------------------------------------------------------------ */
+
+/* Write a small file durably and at once.  With `replace` 0 fails with EXISTS if the name is taken. */
+SHARD_API int shard_publish(const char *path, const void *data, size_t bytes, int replace, struct shard_error *err);
+
+/* Remove temporary files in `dir` that no living writer holds.  `count` (may be NULL) says how many. */
+SHARD_API int shard_remove_temps(const char *dir, uint64_t *count, struct shard_error *err);
+
+SHARD_API void shard_sha256(const void *data, size_t bytes, uint8_t out[32]);
+SHARD_API void shard_xxh128(const void *data, size_t bytes, uint8_t out[16]); /* low half first, little-endian */
+
+/*
+ * Places [first, first + count) of a shuffle of [0, n): idx[i] is what stands at place first + i.  The one-level order of
+ * format/ORDER.md for epoch 2^64 - 1, which no loader reaches.
+ */
+SHARD_API int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uint64_t *idx, struct shard_error *err);
+
+/* ---- reader: one shard, mapped --------------------------------------------------------------- */
+
+struct shard_reader;
+
+enum shard_check {
+	SHARD_CHECK_FIRST = 0, /* hash each unit when it is first used */
+	SHARD_CHECK_ALWAYS = 1,
+	SHARD_CHECK_NEVER = 2, /* structure only; for storage that is verified by other means */
+};
+
+struct shard_reader_options {
+	size_t size;
+	uint32_t check; /* enum shard_check */
+	uint32_t guard; /* 1: a truncated or unreadable map is an error, not SIGBUS; installs a chained handler */
+};
+
+struct shard_info {
+	uint64_t file_bytes, record_count, planned_records, plan_shard;
+	uint64_t unit_count, miss_count, key_count;
+	uint32_t version_major, version_minor, section_count, section_align_log2;
+	uint8_t plan_digest[32];
+	uint8_t root[16];
+	uint8_t header_hash[16];
+};
+
+/*
+ * Map the shard at `path` and check its structure (I1 to I42 of format/SHARD.md), after which no call
+ * can be led out of bounds.  O(1): reads two pages, whatever the number of records.
+ * The file must not shrink while open: without `guard`, the kernel answers that with SIGBUS.
+ */
+SHARD_API int shard_reader_open(struct shard_reader **out, const char *path, const struct shard_reader_options *opt,
+				struct shard_error *err);
+SHARD_API void shard_reader_close(struct shard_reader *r);
+SHARD_API const struct shard_schema *shard_reader_schema(const struct shard_reader *r);
+SHARD_API void shard_reader_info(const struct shard_reader *r, struct shard_info *out);
+
+/* Copy `count` neighbouring records of a group, count x stride bytes, decoded, into `dst`. */
+SHARD_API int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
+				struct shard_error *err);
+
+/* A record in place, without a copy.  Fails with UNSUPPORTED for compressed groups. */
+SHARD_API int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t idx, struct shard_view *out,
+				struct shard_error *err);
+
+/* The key of a record: UTF-8, not NUL-terminated.  Zero bytes if the shard has no keys. */
+SHARD_API int shard_reader_key(struct shard_reader *r, uint64_t idx, struct shard_view *out, struct shard_error *err);
+SHARD_API int shard_reader_provenance(struct shard_reader *r, struct shard_view *out, struct shard_error *err);
+SHARD_API int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *out, struct shard_error *err);
+
+/* Statistics of this shard; END if it has none for that field and channel, or class. */
+SHARD_API int shard_reader_moments(struct shard_reader *r, uint32_t field, uint32_t channel,
+				   struct shard_moments *out, struct shard_error *err);
+SHARD_API int shard_reader_class_records(struct shard_reader *r, uint32_t field, uint64_t class_idx, uint64_t *out,
+					 struct shard_error *err);
+
+/* One section of the file, for those who want to look: type name such as "DATA", or "?" */
+struct shard_section {
+	uint64_t offset, bytes, item_count;
+	uint32_t type, group;
+	uint8_t hash[16];
+};
+SHARD_API int shard_reader_section(const struct shard_reader *r, uint32_t idx, struct shard_section *out,
+				   struct shard_error *err);
+SHARD_API const char *shard_section_name(uint32_t type);
+
+/* ---- dataset: shards as one index space --------------------------------------------------------- */
+
+struct shard_dataset;
+
+struct shard_dataset_options {
+	size_t size;
+	uint32_t check; /* enum shard_check */
+	uint32_t guard; /* as in shard_reader_options */
+};
+
+struct shard_dataset_info {
+	uint64_t record_count, shard_count, class_count, data_bytes; /* bytes of all shard files */
+	uint64_t seed;            /* of the pack-time shuffle */
+	uint32_t order;           /* enum shard_pack_order */
+	uint32_t has_plan_digest;
+	uint8_t plan_digest[32];
+	char id[65];              /* the manifest's SHA-256, hex: what a training job records */
+};
+
+struct shard_entry {
+	const char *file; /* relative to the folder; not NUL-terminated */
+	uint32_t file_name_bytes, reserved;
+	uint64_t file_bytes, record_count, first_record;
+	uint8_t root[16];
+	uint8_t sha256[32];
+};
+
+/*
+ * Open the folder `dir`: reads and checks dataset.manifest, and no shard.  Shards are opened when first used, and
+ * checked against the manifest then: MISMATCH if one is missing or is not the one named.
+ */
+SHARD_API int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
+				 struct shard_error *err);
+SHARD_API void shard_dataset_close(struct shard_dataset *ds);
+SHARD_API uint64_t shard_dataset_record_count(const struct shard_dataset *ds);
+SHARD_API const struct shard_schema *shard_dataset_schema(const struct shard_dataset *ds);
+SHARD_API void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out);
+
+/* Group, offset, dtype, shape and stride of a field, looked up once, outside the loop; NULL if there is none. */
+SHARD_API const struct shard_field *shard_field_find(const struct shard_dataset *ds, const char *name);
+
+/*
+ * Copy the records `idx[0 .. count)`, in that order: of each group g with dst[g] not NULL, count x stride
+ * bytes to dst[g], decoded.  dst has one entry per group.
+ */
+SHARD_API int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
+				 struct shard_error *err);
+SHARD_API int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out, struct shard_error *err);
+
+/* Name of a class, UTF-8; NULL past the last. */
+SHARD_API const char *shard_dataset_class_name(const struct shard_dataset *ds, uint64_t class_idx);
+
+/* Statistics from the manifest; END if it has none. */
+SHARD_API int shard_dataset_moments(const struct shard_dataset *ds, uint32_t field, uint32_t channel,
+				    struct shard_moments *out, struct shard_error *err);
+SHARD_API int shard_dataset_class_records(const struct shard_dataset *ds, uint32_t field, uint64_t class_idx,
+					  uint64_t *out, struct shard_error *err);
+
+/* Shard `shard_idx` as the manifest names it; its reader, opened if need be, borrowed from the dataset. */
+SHARD_API int shard_dataset_entry(const struct shard_dataset *ds, uint64_t shard_idx, struct shard_entry *out,
+				  struct shard_error *err);
+SHARD_API int shard_dataset_reader(struct shard_dataset *ds, uint64_t shard_idx, struct shard_reader **out,
+				   struct shard_error *err);
+/* The manifest's text, as it lies in the file. */
+SHARD_API void shard_dataset_manifest(const struct shard_dataset *ds, struct shard_view *out);
+
+/* ---- verify ---------------------------------------------------------------------------------------- */
+
+struct shard_verify_options {
+	size_t size;
+	uint64_t sample_units; /* check the structure and this many units, spread evenly; 0: everything */
+	uint32_t thread_count; /* 0: the CPUs that this process may use */
+	uint32_t sha256;       /* 1: also the SHA-256 of every shard file, as after a download (datasets only) */
+	void *context;         /* for both callbacks, which are called by the caller's thread only */
+	/* About 10 times a second.  Not 0 stops with CANCELLED. */
+	int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
+	/* Each problem found; verification goes on behind it.  Without it, it stops at the first. */
+	void (*problem)(void *context, const struct shard_error *problem);
+};
+
+struct shard_verify_report {
+	uint64_t shard_count, record_count, unit_count, bytes; /* checked */
+	uint64_t problem_count;
+	uint64_t elapsed_ns;
+};
+
+/*
+ * Check every rule of format/SHARD.md.  The result is that of the gravest problem: damage before UNSUPPORTED before
+ * MISMATCH; `err` tells the first of these.  IO means that bytes could not be read, which is not damage.
+ */
+SHARD_API int shard_reader_verify(struct shard_reader *r, const struct shard_verify_options *opt,
+				  struct shard_verify_report *report, struct shard_error *err);
+SHARD_API int shard_dataset_verify(struct shard_dataset *ds, const struct shard_verify_options *opt,
+				   struct shard_verify_report *report, struct shard_error *err);
+
+/* ---- loader: batches, in a reproducible order ---------------------------------------------------------- */
+
+struct shard_loader;
+
+enum shard_shuffle { SHARD_SHUFFLE_GLOBAL = 0, SHARD_SEQUENTIAL = 1 };
+enum shard_tail { SHARD_DROP = 0, SHARD_PAD = 1, SHARD_KEEP = 2 };
+
+struct shard_loader_options {
+	size_t size;
+	uint64_t seed;          /* with the epoch, fixes the order on any machine, for any world */
+	uint32_t batch_records; /* per rank; required */
+	uint32_t rank, world;   /* which share of the epoch is ours; world 0 means 1 */
+	uint32_t shuffle;       /* enum shard_shuffle */
+	uint32_t tail;          /* enum shard_tail: what to do with records that do not fill the ranks' last batch */
+	uint32_t slot_count;    /* batches that may be lent at a time; default 4, at least 2 */
+};
+
+/* Rows are record_count; row i of field f is data + i x stride bytes. */
+struct shard_rows {
+	const void *data; /* in a slot of the ring; 4096-aligned for groups */
+	uint64_t stride;
+};
+
+enum shard_row_flag { SHARD_ROW_PADDED = 1, SHARD_ROW_SUBSTITUTED = 2, SHARD_ROW_MASKED = 4 };
+
+struct shard_batch {
+	uint64_t epoch;
+	uint64_t position;        /* where this step starts in the epoch's global order; the same on all ranks: */
+	uint64_t step;            /* row i of rank q stands at position + i x world + q.  Steps count from 0 in each epoch */
+	uint32_t record_count;    /* batch_records, or fewer in the last one with SHARD_KEEP */
+	uint32_t slot;            /* the loader's own; hand it back unchanged */
+	const uint64_t *record;   /* [record_count] dataset index of each row */
+	const uint8_t *row_flags; /* [record_count] enum shard_row_flag */
+	struct shard_rows group[SHARD_GROUPS_MAX]; /* strides of 4096 and more: one block.  Smaller: its first field */
+	struct shard_rows field[SHARD_FIELDS_MAX]; /* any field; of smaller groups, a dense array */
+};
+
+/*
+ * Prepare a loader.  Reads metadata only; memory comes with the first next, and belongs to the process that
+ * called it.  The dataset must outlive the loader.
+ */
+SHARD_API int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds,
+				const struct shard_loader_options *opt, struct shard_error *err);
+SHARD_API void shard_loader_close(struct shard_loader *l);
+
+/*
+ * The next batch.  SHARD_END ends an epoch; the call after that starts the next one.  Fails with ARGUMENT if all
+ * slots are lent (release one first) or the process is another than that of the first call.  Other errors
+ * repeat until seek.
+ */
+SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err);
+
+/* Give a batch back, in any order; its pointers are then dead. */
+SHARD_API int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err);
+
+/*
+ * What the next call of next will deliver: the token that, with the options, brings a job back to this point, on any
+ * number of ranks, if it is given to seek.
+ */
+SHARD_API void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position);
+
+/* Continue at global position `position` of `epoch`.  Reads nothing.  Lent batches stay valid. */
+SHARD_API int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err);
+
+/* Batches of an epoch, the same number for every rank. */
+SHARD_API uint64_t shard_loader_step_count(const struct shard_loader *l);
+
+/* The dataset indices of this rank's rows [first, first + count) of an epoch, without reading any record. */
+SHARD_API int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
+				 uint64_t *idx, struct shard_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SHARD_H */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bytes.h - numbers from bytes, sums that cannot wrap, text that is what it claims
+ *
+ * Pure.  Values that come from a file are uint64_t and meet their limit before they meet an operator.
+ */
+#ifndef LIBSHARD_BASE_BYTES_H
+#define LIBSHARD_BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline uint16_t load16(const void *p)
+{
+	const uint8_t *b = p;
+
+	return (uint16_t)(b[0] | b[1] << 8);
+}
+
+static inline uint32_t load32(const void *p)
+{
+	const uint8_t *b = p;
+
+	return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static inline uint64_t load64(const void *p)
+{
+	return load32(p) | (uint64_t)load32((const uint8_t *)p + 4) << 32;
+}
+
+static inline void store16(void *p, uint16_t v)
+{
+	uint8_t *b = p;
+
+	b[0] = (uint8_t)v;
+	b[1] = (uint8_t)(v >> 8);
+}
+
+static inline void store32(void *p, uint32_t v)
+{
+	uint8_t *b = p;
+
+	for (int i = 0; i < 4; i++)
+		b[i] = (uint8_t)(v >> 8 * i);
+}
+
+static inline void store64(void *p, uint64_t v)
+{
+	store32(p, (uint32_t)v);
+	store32((uint8_t *)p + 4, (uint32_t)(v >> 32));
+}
+
+static inline bool add_fits(uint64_t a, uint64_t b, uint64_t *sum)
+{
+	return !__builtin_add_overflow(a, b, sum);
+}
+
+static inline bool mul_fits(uint64_t a, uint64_t b, uint64_t *product)
+{
+	return !__builtin_mul_overflow(a, b, product);
+}
+
+/* Round up; `align` is a power of two and x at most 2^63. */
+static inline uint64_t align_up(uint64_t x, uint64_t align)
+{
+	return (x + align - 1) & ~(align - 1);
+}
+
+static inline uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+	return a / b + (a % b != 0);
+}
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Position of the first byte that is not zero, or `bytes` if there is none. */
+size_t first_nonzero(const void *p, size_t bytes);
+
+/* Bytes of the valid UTF-8 character at p (NUL included), 0 if there is none within `left`. */
+size_t utf8_length(const uint8_t *p, size_t left);
+
+/* Position of the first byte that is not UTF-8 text without NUL, or `bytes`. */
+size_t utf8_bad(const void *p, size_t bytes);
+
+/* Lower-case hex of `bytes` bytes and a NUL; and back: false unless `text` begins with exactly such digits. */
+void hex_from_bytes(char *text, const uint8_t *p, size_t bytes);
+bool hex_to_bytes(uint8_t *p, const char *text, size_t bytes);
+
+#endif

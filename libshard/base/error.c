@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * error.c - messages: written once, cut safely, fit for a terminal
+ *
+ * Allocates nothing and cannot fail.  A message that does not fit loses its middle, so that the file at its
+ * front and the limit at its end are still there.
+ */
+#include "libshard/base/error.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+
+#define CUT "..." /* ASCII: a terminal may not speak UTF-8 */
+
+const char *shard_status_name(int status)
+{
+	switch (status) {
+	case SHARD_OK: return "ok";
+	case SHARD_END: return "end";
+	case SHARD_E_ARGUMENT: return "bad argument";
+	case SHARD_E_MEMORY: return "out of memory";
+	case SHARD_E_IO: return "I/O error";
+	case SHARD_E_CORRUPT: return "corrupt";
+	case SHARD_E_UNSUPPORTED: return "unsupported";
+	case SHARD_E_MISMATCH: return "not as the manifest says";
+	case SHARD_E_EXISTS: return "exists";
+	case SHARD_E_DEVICE: return "device error";
+	case SHARD_E_CANCELLED: return "cancelled";
+	default: return "unknown status";
+	}
+}
+
+/* Copy `text` to `out`, cutting its middle if it has `room` bytes or more; the NUL counts. */
+static void copy_cut(char *out, size_t room, const char *text, size_t bytes)
+{
+	if (bytes < room) {
+		memmove(out, text, bytes);
+		out[bytes] = 0;
+		return;
+	}
+	size_t keep = room - sizeof(CUT), head = keep / 3, tail = keep - head;
+
+	memmove(out, text, head);
+	memmove(out + head + sizeof(CUT) - 1, text + bytes - tail, tail);
+	memcpy(out + head, CUT, sizeof(CUT) - 1);
+	out[room - 1] = 0;
+}
+
+static void set_text(struct shard_error *err, int status, int os_code, const char *fmt, va_list args)
+{
+	char text[2 * sizeof(err->message)];
+	int bytes = vsnprintf(text, sizeof(text), fmt, args);
+	size_t used = bytes < 0 ? 0 : (size_t)bytes < sizeof(text) ? (size_t)bytes : sizeof(text) - 1;
+
+	if (os_code && used < sizeof(text) - 1)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, ": %s", strerrordesc_np(os_code)
+					 ? strerrordesc_np(os_code) : "unknown error");
+	if (used > sizeof(text) - 1)
+		used = sizeof(text) - 1;
+	err->status = status;
+	err->os_code = os_code;
+	copy_cut(err->message, sizeof(err->message), text, used);
+}
+
+int error_set(struct shard_error *err, int status, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!err)
+		return status;
+	va_start(args, fmt);
+	set_text(err, status, 0, fmt, args);
+	va_end(args);
+	return status;
+}
+
+int error_os(struct shard_error *err, int os_code, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!err)
+		return SHARD_E_IO;
+	va_start(args, fmt);
+	set_text(err, SHARD_E_IO, os_code, fmt, args);
+	va_end(args);
+	return SHARD_E_IO;
+}
+
+void error_prefix(struct shard_error *err, const char *name)
+{
+	char text[sizeof(err->message) + ERROR_NAME_BYTES + 3];
+	struct shown s;
+	int bytes;
+
+	if (!err)
+		return;
+	bytes = snprintf(text, sizeof(text), "%s: %s", show(&s, name), err->message);
+	copy_cut(err->message, sizeof(err->message), text, (size_t)bytes);
+}
+
+/* One character of a name: itself if it is printable, else \xNN for its first byte. */
+static size_t show_one(const uint8_t *p, size_t left, char out[5], size_t *taken)
+{
+	size_t n = utf8_length(p, left);
+	bool c1 = n == 2 && p[0] == 0xc2 && p[1] < 0xa0;                      /* C1 controls */
+	bool bidi = n == 3 && p[0] == 0xe2 && ((p[1] == 0x80 && (p[2] >= 0xaa || p[2] == 0x8e || p[2] == 0x8f)) ||
+					       (p[1] == 0x81 && p[2] >= 0xa6)); /* direction and line controls */
+
+	if (!n || c1 || bidi || (n == 1 && (p[0] < 0x20 || p[0] == 0x7f || p[0] == '\\'))) {
+		*taken = 1;
+		if (p[0] == '\\') {
+			memcpy(out, "\\\\", 3);
+			return 2;
+		}
+		return (size_t)snprintf(out, 5, "\\x%02x", p[0]);
+	}
+	memcpy(out, p, n);
+	*taken = n;
+	return n;
+}
+
+/* Append characters from p[*at ..) while they fit below `room`; `*at` says how far it came. */
+static size_t show_run(char *text, size_t used, size_t room, const uint8_t *p, size_t bytes, size_t *at)
+{
+	char one[5];
+	size_t taken;
+
+	while (*at < bytes) {
+		size_t n = show_one(p + *at, bytes - *at, one, &taken);
+
+		if (used + n > room)
+			break;
+		memcpy(text + used, one, n);
+		used += n;
+		*at += taken;
+	}
+	text[used] = 0;
+	return used;
+}
+
+const char *show_bytes(struct shown *out, const void *name, size_t bytes)
+{
+	const uint8_t *p = name;
+	const size_t room = sizeof(out->text) - 1, head = room / 3;
+	size_t at = 0, used = show_run(out->text, 0, room, p, bytes, &at);
+
+	if (at == bytes)
+		return out->text;
+	at = 0; /* too long: its beginning, the cut, and so much of its end as fits even if all of it is escaped */
+	used = show_run(out->text, 0, head, p, bytes, &at);
+	memcpy(out->text + used, CUT, sizeof(CUT) - 1);
+	used += sizeof(CUT) - 1;
+	at = bytes - (room - used) / 4;
+	while (at < bytes && (p[at] & 0xc0) == 0x80)
+		at++; /* not from the middle of a character */
+	show_run(out->text, used, room, p, bytes, &at);
+	return out->text;
+}
+
+const char *show(struct shown *out, const char *name)
+{
+	return show_bytes(out, name, strlen(name));
+}

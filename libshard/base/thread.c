@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thread.c - see thread.h
+ */
+#include "libshard/base/thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+uint32_t thread_cpu_count(void)
+{
+	cpu_set_t set;
+	int count;
+
+	if (sched_getaffinity(0, sizeof(set), &set)) /* more CPUs than cpu_set_t can hold */
+		return THREADS_MAX;
+	count = CPU_COUNT(&set);
+	return count < 1 ? 1 : (uint32_t)count > THREADS_MAX ? THREADS_MAX : (uint32_t)count;
+}
+
+struct job {
+	void (*work)(void *context, uint32_t thread);
+	void *context;
+	uint32_t thread;
+};
+
+static void *job_main(void *arg)
+{
+	struct job *job = arg;
+
+	job->work(job->context, job->thread);
+	return NULL;
+}
+
+uint32_t threads_run(uint32_t count, void (*work)(void *context, uint32_t thread), void (*wait)(void *context, uint32_t running),
+		     void *context)
+{
+	pthread_t handle[THREADS_MAX];
+	struct job job[THREADS_MAX];
+	uint32_t started = 0;
+
+	if (count > THREADS_MAX)
+		count = THREADS_MAX;
+	for (; started < count; started++) {
+		job[started] = (struct job){work, context, started};
+		if (pthread_create(&handle[started], NULL, job_main, &job[started]))
+			break;
+	}
+	if (started && wait)
+		wait(context, started);
+	for (uint32_t i = 0; i < started; i++)
+		pthread_join(handle[i], NULL);
+	return started;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thread.h - the few things that we ask of pthreads
+ */
+#ifndef LIBSHARD_BASE_THREAD_H
+#define LIBSHARD_BASE_THREAD_H
+
+#include <stdint.h>
+
+#define THREADS_MAX 64u
+
+/* CPUs that this process may run on, 1 to THREADS_MAX. */
+uint32_t thread_cpu_count(void);
+
+/*
+ * Run work(context, 0 .. count-1) on that many threads while the caller runs wait(context), which may be NULL, and
+ * return when all are done.  Threads that cannot be started are done without, as long as one could: the result must not
+ * depend on the number, which is returned.  If none could be started, 0 is returned and neither function ran.
+ */
+uint32_t threads_run(uint32_t count, void (*work)(void *context, uint32_t thread), void (*wait)(void *context, uint32_t running),
+		     void *context);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checksum.h - the hashes of the format: XXH3-64 and XXH3-128, seed 0, default secret
+ *
+ * They find accidents.  They do not resist an attacker: that is what SHA-256 in the manifest is for.
+ * No function here allocates, locks or fails, except that text may not be a hash.  Pointers may be NULL if the count
+ * of bytes is 0, and have any alignment.
+ */
+#ifndef CODEC_CHECKSUM_H
+#define CODEC_CHECKSUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* As the format stores it: the low half, little-endian, then the high half. */
+struct hash128 {
+	uint8_t b[16];
+};
+
+uint64_t checksum64(const void *data, size_t data_bytes);
+struct hash128 checksum128(const void *data, size_t data_bytes);
+
+/*
+ * XXH3-128 of bytes that come in pieces.  The state belongs to libxxhash, which needs 576 bytes of it in 0.8; the rest
+ * is there because a newer shared library may be linked at run time.
+ */
+struct checksum128_stream {
+	_Alignas(64) uint8_t state[1024];
+};
+
+void checksum128_init(struct checksum128_stream *s);
+void checksum128_update(struct checksum128_stream *s, const void *data, size_t data_bytes);
+/* The hash of all bytes so far; more may follow. */
+struct hash128 checksum128_final(const struct checksum128_stream *s);
+
+bool hash128_equal(const struct hash128 *a, const struct hash128 *b);
+
+#define HASH128_HEX_DIGITS 32
+
+/* Lower-case, the high half first, as xxh128sum prints it; ends with a NUL. */
+void hash128_to_hex(const struct hash128 *h, char hex[HASH128_HEX_DIGITS + 1]);
+/* Reads exactly 32 lower-case digits; false, and *h as it was, at the first byte that is none. */
+bool hash128_from_hex(const char *hex, struct hash128 *h);
+
+#endif

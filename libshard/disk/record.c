@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record.c - the bytes of a record: where fields are not, and where ragged fields end
+ *
+ * Pure.  The rules I49, I57 and I58 of format/SHARD.md, and the shape arithmetic that statistics need.
+ */
+#include <inttypes.h>
+
+#include "format/shard_format.h"
+#include "libshard/base/bytes.h"
+#include "libshard/disk/invariant.h"
+#include "libshard/disk/schema.h"
+
+uint64_t schema_elements(const struct shard_field *f)
+{
+	size_t item = shard_dtype_bytes(f->dtype);
+
+	return item ? f->bytes / item : 0;
+}
+
+uint64_t schema_channels(const struct shard_field *f)
+{
+	if (f->layout == SHARD_HWC && f->ndim)
+		return f->shape[f->ndim - 1];
+	return f->layout == SHARD_CHW && f->ndim ? f->shape[0] : 1;
+}
+
+bool schema_is_integer_scalar(const struct shard_field *f)
+{
+	return f->kind == SHARD_TENSOR && f->ndim == 0 && f->dtype >= SHARD_U8 && f->dtype <= SHARD_I64;
+}
+
+void schema_holes(const struct shard_schema *s, uint32_t group, struct schema_holes *out)
+{
+	uint64_t at = 0;
+
+	out->count = 0;
+	for (;;) { /* fields are few: find the next one by offset, until there is none */
+		uint64_t next = s->group[group].stride, end = next;
+
+		for (uint32_t i = 0; i < s->field_count; i++) {
+			const struct shard_field *f = &s->field[i];
+
+			if (f->group == group && f->offset >= at && f->offset < next && f->bytes) {
+				next = f->offset;
+				end = f->offset + f->bytes;
+			}
+		}
+		if (next > at && out->count <= SHARD_FIELDS_MAX) {
+			out->hole[out->count].offset = (uint32_t)at;
+			out->hole[out->count++].bytes = (uint32_t)(next - at);
+		}
+		if (next == s->group[group].stride)
+			return;
+		at = end;
+	}
+}
+
+int schema_check_holes(const struct schema_holes *holes, const void *data, uint64_t stride, uint64_t first, uint64_t count,
+		       struct shard_error *err)
+{
+	const uint8_t *record = data;
+
+	for (uint64_t i = 0; holes->count && i < count; i++, record += stride)
+		for (uint32_t h = 0; h < holes->count; h++) {
+			uint32_t offset = holes->hole[h].offset, bytes = holes->hole[h].bytes;
+			size_t bad = first_nonzero(record + offset, bytes);
+
+			MUST("I49", bad == bytes, "record %" PRIu64 ": byte %zu, which belongs to no field, is 0x%02x; must be 0",
+			     first + i, offset + bad, record[offset + bad]);
+		}
+	return SHARD_OK;
+}
+
+int schema_check_ragged(const struct shard_field *f, const uint8_t *field_data, const uint8_t *lengths, uint64_t record,
+			struct shard_error *err)
+{
+	uint32_t limit[SHARD_DIMS_MAX], at[SHARD_DIMS_MAX] = {0};
+	size_t item = shard_dtype_bytes(f->dtype);
+	uint64_t elements = schema_elements(f);
+	uint32_t k = 0;
+
+	for (uint32_t d = 0; d < f->ndim; d++) {
+		limit[d] = f->shape[d];
+		if (!(f->ragged_axes >> d & 1))
+			continue;
+		limit[d] = load32(lengths + 4 * k++);
+		MUST("I57", limit[d] <= f->shape[d], "record %" PRIu64 ": field '%.47s' says length %u on axis %u; at most %u",
+		     record, f->name, limit[d], d, f->shape[d]);
+	}
+	for (uint64_t e = 0; e < elements; e++) {
+		bool inside = true;
+
+		for (uint32_t d = 0; d < f->ndim; d++)
+			inside = inside && at[d] < limit[d];
+		MUST("I58", inside || first_nonzero(field_data + e * item, item) == item,
+		     "record %" PRIu64 ": field '%.47s': element %" PRIu64 " lies past the lengths and is not zero", record, f->name, e);
+		for (uint32_t d = f->ndim; d-- > 0;) { /* count up, the last axis first */
+			if (++at[d] < f->shape[d])
+				break;
+			at[d] = 0;
+		}
+	}
+	return SHARD_OK;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file.c - reading: open, read whole, map, and what the page cache knows
+ */
+#include "libshard/io/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+
+int file_open(const char *path, int *fd, uint64_t *bytes, uint64_t *inode, struct shard_error *err)
+{
+	int f = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+	struct shown s;
+
+	if (f < 0)
+		return error_os(err, errno, "%s: cannot be opened", show(&s, path));
+	if (fstat(f, &st)) {
+		int code = errno;
+
+		close(f);
+		return error_os(err, code, "%s: cannot be examined", show(&s, path));
+	}
+	if (!S_ISREG(st.st_mode)) {
+		close(f);
+		return error_set(err, SHARD_E_IO, "%s: is %s, not a file", show(&s, path),
+				 S_ISDIR(st.st_mode) ? "a folder" : "a device or pipe");
+	}
+	*fd = f;
+	*bytes = (uint64_t)st.st_size;
+	if (inode)
+		*inode = (uint64_t)st.st_ino;
+	return SHARD_OK;
+}
+
+void file_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err)
+{
+	uint8_t *at = out;
+	struct shown s;
+
+	while (bytes) {
+		ssize_t n = pread(fd, at, bytes, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_os(err, errno, "%s: reading %zu bytes at %" PRIu64, show(&s, path), bytes, offset);
+		if (!n)
+			return error_set(err, SHARD_E_IO, "%s: ends at %" PRIu64 ", %zu bytes early (was it cut while in use?)",
+					 show(&s, path), offset, bytes);
+		at += n;
+		bytes -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return SHARD_OK;
+}
+
+int file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, struct shard_error *err)
+{
+	uint64_t size;
+	struct shown s;
+	char *text = NULL;
+	int fd = -1, rc = file_open(path, &fd, &size, NULL, err);
+
+	if (rc)
+		return rc;
+	if (size > limit) {
+		rc = error_set(err, SHARD_E_CORRUPT, "%s: has %" PRIu64 " bytes; at most %" PRIu64, show(&s, path), size, limit);
+		goto out;
+	}
+	text = mem_alloc((size_t)size + 1);
+	if (!text) {
+		rc = error_set(err, SHARD_E_MEMORY, "%s: no memory for its %" PRIu64 " bytes", show(&s, path), size);
+		goto out;
+	}
+	rc = file_read_at(fd, text, (size_t)size, 0, path, err);
+	if (rc)
+		goto out;
+	text[size] = 0;
+	*out = text;
+	*bytes = (size_t)size;
+	text = NULL;
+out:
+	mem_free(text);
+	file_close(fd);
+	return rc;
+}
+
+int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err)
+{
+	void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	struct shown s;
+
+	if (map == MAP_FAILED)
+		return error_os(err, errno, "%s: cannot be mapped (%" PRIu64 " bytes)", show(&s, path), bytes);
+	*out = map;
+	return SHARD_OK;
+}
+
+void file_unmap(const void *map, uint64_t bytes)
+{
+	if (map)
+		munmap((void *)(uintptr_t)map, bytes);
+}
+
+int file_open_direct(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_DIRECT);
+}
+
+bool file_is_cached(int fd, uint64_t offset, uint64_t bytes)
+{
+	char byte;
+	struct iovec one = {&byte, 1};
+
+	for (uint64_t i = 0; i < 4; i++) { /* four samples: windows are read and dropped as a whole, mostly */
+		ssize_t n = preadv2(fd, &one, 1, (off_t)(offset + (bytes - 1) * i / 3), RWF_NOWAIT);
+
+		if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
+			return true; /* tmpfs: it is nowhere else */
+		if (n != 1)
+			return false;
+	}
+	return true;
+}
+
+void file_drop_cache(int fd)
+{
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* advice: if it is not taken, the next read is merely faster */
+}
+
+int file_write_at(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, struct shard_error *err)
+{
+	const uint8_t *at = data;
+	struct shown s;
+
+	while (bytes) {
+		ssize_t n = pwrite(fd, at, bytes, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return error_os(err, n ? errno : EIO, "%s: writing %zu bytes at %" PRIu64, show(&s, path), bytes, offset);
+		at += n;
+		bytes -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return SHARD_OK;
+}
+
+int file_list(const char *dir, const char *suffix, int (*on_name)(void *context, const char *name), void *context,
+	      struct shard_error *err)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	struct shown s;
+	int rc = SHARD_OK;
+
+	if (!d)
+		return error_os(err, errno, "%s: cannot be listed", show(&s, dir));
+	while (!rc && (errno = 0, e = readdir(d))) {
+		size_t name = strlen(e->d_name), end = strlen(suffix);
+
+		if (name >= end && !strcmp(e->d_name + name - end, suffix))
+			rc = on_name(context, e->d_name);
+	}
+	if (!rc && errno)
+		rc = error_os(err, errno, "%s: cannot be listed", show(&s, dir));
+	closedir(d);
+	return rc;
+}

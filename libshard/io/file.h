@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file.h - files: opened, read whole, mapped, and published so that nobody ever sees half of one
+ *
+ * With guard.h the only caller of file system calls.  Every call says in its error what was asked of which file.
+ */
+#ifndef LIBSHARD_IO_FILE_H
+#define LIBSHARD_IO_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shard.h"
+
+#define FILE_TEMP_PREFIX ".tmp."
+
+/* Open a regular file for reading, following links; never waits for a FIFO.  `bytes` and `inode` (may be NULL) are its. */
+int file_open(const char *path, int *fd, uint64_t *bytes, uint64_t *inode, struct shard_error *err);
+void file_close(int fd); /* -1 is fine */
+
+/* Exactly `bytes` bytes, or an error: the end of the file counts as one. */
+int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
+
+/* The whole of a small file, with a NUL behind it, to free with mem_free(). */
+int file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, struct shard_error *err);
+
+/* A shared read-only map that lives until unmapped. */
+int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err);
+void file_unmap(const void *map, uint64_t bytes);
+
+/* A second way to the same file, past the page cache: -1 where the file system has none. */
+int file_open_direct(const char *path);
+/* Are samples of [offset, offset + bytes) in the page cache? */
+bool file_is_cached(int fd, uint64_t offset, uint64_t bytes);
+void file_drop_cache(int fd);
+
+/* ---- publishing ---- */
+
+/* A file that has no final name yet: locked by its owner, in the folder where it is to appear. */
+struct file_temp {
+	int dir_fd, fd;
+	char *dir;        /* "." if the path had none */
+	const char *name; /* of the final file, within the caller's path */
+	const char *path; /* the caller's, for messages; must outlive the struct */
+	char temp[256];   /* name in dir */
+	uint64_t bytes;   /* written so far */
+	uint64_t synced;  /* of which writeback was asked for */
+};
+#define FILE_TEMP_NONE ((struct file_temp){.dir_fd = -1, .fd = -1})
+
+int file_temp_create(struct file_temp *t, const char *path, struct shard_error *err);
+int file_temp_reserve(struct file_temp *t, uint64_t bytes, struct shard_error *err); /* room on disk, where it can be had */
+int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct shard_error *err);
+int file_temp_sync(struct file_temp *t, struct shard_error *err); /* durable; gives back reserved room; never retried */
+
+/*
+ * Give it its name, at once and durably.  EXISTS if the name is taken and `replace` is not set: the temporary file is
+ * then still there.  After OK or any other error only file_temp_discard() may follow.
+ */
+int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err);
+void file_temp_discard(struct file_temp *t); /* removes it if it was not published, frees the rest */
+
+/* Remove what file_temp_create() made in `dir` and nobody holds any more. */
+int file_remove_temps(const char *dir, uint64_t *count, struct shard_error *err);
+
+/* A file without a name, for a while. */
+int file_unnamed(const char *beside, int *fd, struct shard_error *err);
+int file_write_at(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
+
+/* Call on_name for each entry of a folder that ends in `suffix`. */
+int file_list(const char *dir, const char *suffix, int (*on_name)(void *context, const char *name), void *context,
+	      struct shard_error *err);
+
+#endif

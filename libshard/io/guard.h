@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * guard.h - a map that was cut short or cannot be read is an error, not the end of the process
+ *
+ * The kernel answers a load from such a page with SIGBUS.  A guarded call arms the range that it will read, for this
+ * thread; the handler jumps back if the fault lies in it, and hands every other SIGBUS to whoever was there before.
+ */
+#ifndef LIBSHARD_IO_GUARD_H
+#define LIBSHARD_IO_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Put the handler in place, once per process.  False if the system refuses. */
+bool guard_install(void);
+
+/*
+ * Run work(context), which reads [begin, begin + bytes) and may neither take locks nor allocate.  False if it was cut
+ * off by a fault in that range.  guard_install() came before.  Calls do not nest.
+ */
+bool guard_run(const void *begin, size_t bytes, void (*work)(void *context), void *context);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * publish.c - write, sync, rename: a name is either absent or complete
+ *
+ * The protocol: a temporary file in the same folder, locked while its owner lives; write; fsync, which is never
+ * retried, because after a failed one the kernel may have dropped the bytes and call the next one a success; rename
+ * without replacing; look whether the name now leads to our inode, because a network file system may lose the reply;
+ * fsync the folder.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/io/file.h"
+
+#define NONCE_DIGITS 16
+#define NAME_BYTES_MAX (255 - (sizeof(FILE_TEMP_PREFIX) - 1) - 1 - NONCE_DIGITS)
+#define SYNC_STEP (32u << 20) /* ask for writeback that often, so that fsync has little left to do */
+
+static int fail_os(struct shard_error *err, const struct file_temp *t, const char *what)
+{
+	int code = errno;
+	struct shown s;
+
+	return error_os(err, code, "%s: %s", show(&s, t->path), what);
+}
+
+/* "a/b" into folder and name; the name stays a pointer into the path. */
+static int split(struct file_temp *t, const char *path, struct shard_error *err)
+{
+	const char *slash = strrchr(path, '/');
+	size_t dir_bytes = slash ? (size_t)(slash - path) : 0;
+	struct shown s;
+
+	t->path = path;
+	t->name = slash ? slash + 1 : path;
+	if (!*t->name || !strcmp(t->name, ".") || !strcmp(t->name, "..") || strlen(t->name) > NAME_BYTES_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "%s: its last part must be a file name of 1 to %zu bytes", show(&s, path),
+				 NAME_BYTES_MAX);
+	t->dir = mem_zalloc(dir_bytes + 2);
+	if (!t->dir)
+		return error_set(err, SHARD_E_MEMORY, "%s: no memory for its name", show(&s, path));
+	memcpy(t->dir, slash ? path : ".", slash ? dir_bytes : 1);
+	if (slash && !dir_bytes)
+		t->dir[0] = '/';
+	return SHARD_OK;
+}
+
+/* One try: a new name, locked.  EEXIST also if somebody removed it before we had the lock. */
+static int create_once(struct file_temp *t)
+{
+	uint8_t nonce[NONCE_DIGITS / 2];
+	char hex[NONCE_DIGITS + 1];
+	struct stat st;
+
+	if (getrandom(nonce, sizeof(nonce), 0) != sizeof(nonce))
+		return errno ? errno : EIO;
+	hex_from_bytes(hex, nonce, sizeof(nonce));
+	snprintf(t->temp, sizeof(t->temp), FILE_TEMP_PREFIX "%s.%s", t->name, hex);
+	t->fd = openat(t->dir_fd, t->temp, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (t->fd < 0)
+		return errno;
+	if ((flock(t->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) || fstat(t->fd, &st) || !st.st_nlink) {
+		close(t->fd);
+		t->fd = -1;
+		return EEXIST;
+	}
+	return 0;
+}
+
+int file_temp_create(struct file_temp *t, const char *path, struct shard_error *err)
+{
+	int rc, code = EEXIST;
+
+	*t = FILE_TEMP_NONE;
+	rc = split(t, path, err);
+	if (rc)
+		goto fail;
+	t->dir_fd = open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->dir_fd < 0) {
+		rc = fail_os(err, t, "its folder cannot be opened");
+		goto fail;
+	}
+	for (int tries = 0; code == EEXIST && tries < 8; tries++)
+		code = create_once(t);
+	if (!code)
+		return SHARD_OK;
+	t->temp[0] = 0;
+	errno = code;
+	rc = fail_os(err, t, "a temporary file beside it cannot be made");
+fail:
+	file_temp_discard(t);
+	return rc;
+}
+
+int file_temp_reserve(struct file_temp *t, uint64_t bytes, struct shard_error *err)
+{
+	int code;
+
+	do {
+		code = fallocate(t->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) ? errno : 0;
+	} while (code == EINTR);
+	if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
+		struct shown s;
+
+		return error_os(err, code, "%s: no room for its %" PRIu64 " bytes", show(&s, t->path), bytes);
+	}
+	return SHARD_OK; /* any other answer: this file system does not reserve, so writing will tell */
+}
+
+int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct shard_error *err)
+{
+	int rc = file_write_at(t->fd, data, bytes, t->bytes, t->path, err);
+
+	if (rc)
+		return rc;
+	t->bytes += bytes;
+	if (t->bytes - t->synced >= SYNC_STEP) {
+		sync_file_range(t->fd, (off_t)t->synced, (off_t)(t->bytes - t->synced), SYNC_FILE_RANGE_WRITE); /* a hint */
+		t->synced = t->bytes;
+	}
+	return SHARD_OK;
+}
+
+int file_temp_sync(struct file_temp *t, struct shard_error *err)
+{
+	struct stat st;
+
+	if (ftruncate(t->fd, (off_t)t->bytes)) /* gives back what was reserved and not used */
+		return fail_os(err, t, "cutting it to its size");
+	if (fsync(t->fd))
+		return fail_os(err, t, "making it durable (fsync)");
+	if (fstat(t->fd, &st))
+		return fail_os(err, t, "examining it");
+	if ((uint64_t)st.st_size != t->bytes) {
+		errno = EIO;
+		return fail_os(err, t, "its size is not what was written");
+	}
+	return SHARD_OK;
+}
+
+/* Does the final name lead to the file that we hold? */
+static bool name_is_ours(const struct file_temp *t)
+{
+	struct stat ours, named;
+
+	return !fstat(t->fd, &ours) && !fstatat(t->dir_fd, t->name, &named, AT_SYMLINK_NOFOLLOW) && ours.st_ino == named.st_ino &&
+	       ours.st_dev == named.st_dev;
+}
+
+/* errno of giving it its name, 0 if that worked. */
+static int rename_temp(const struct file_temp *t, bool replace)
+{
+	struct stat st;
+
+	if (replace)
+		return renameat(t->dir_fd, t->temp, t->dir_fd, t->name) ? errno : 0;
+	if (!renameat2(t->dir_fd, t->temp, t->dir_fd, t->name, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+		return errno;
+	/* A file system without that flag: a hard link does not replace either. */
+	if (!linkat(t->dir_fd, t->temp, t->dir_fd, t->name, 0))
+		return unlinkat(t->dir_fd, t->temp, 0) ? errno : 0;
+	if (errno == EEXIST)
+		return EEXIST;
+	/* Nor hard links: the gap between look and rename is harmless, since equal plans write equal bytes. */
+	if (!fstatat(t->dir_fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
+		return EEXIST;
+	return renameat(t->dir_fd, t->temp, t->dir_fd, t->name) ? errno : 0;
+}
+
+int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err)
+{
+	int code = rename_temp(t, replace);
+	struct shown s;
+
+	if (!name_is_ours(t)) {
+		if (code == EEXIST)
+			return error_set(err, SHARD_E_EXISTS, "%s: already exists", show(&s, t->path));
+		errno = code ? code : EIO;
+		return fail_os(err, t, "giving it its name (rename)");
+	}
+	t->temp[0] = 0; /* published: not to be removed any more */
+	if (fsync(t->dir_fd))
+		return fail_os(err, t, "published, but its folder could not be made durable (fsync); run again");
+	return SHARD_OK;
+}
+
+void file_temp_discard(struct file_temp *t)
+{
+	if (t->fd >= 0 && t->temp[0])
+		unlinkat(t->dir_fd, t->temp, 0);
+	file_close(t->fd);
+	file_close(t->dir_fd);
+	mem_free(t->dir);
+	*t = FILE_TEMP_NONE;
+}
+
+/* ".tmp." NAME "." and 16 hex digits */
+static bool is_temp_name(const char *name)
+{
+	size_t bytes = strlen(name), prefix = sizeof(FILE_TEMP_PREFIX) - 1;
+	uint8_t nonce[NONCE_DIGITS / 2];
+
+	return bytes > prefix + 1 + NONCE_DIGITS && !memcmp(name, FILE_TEMP_PREFIX, prefix) &&
+	       name[bytes - NONCE_DIGITS - 1] == '.' && hex_to_bytes(nonce, name + bytes - NONCE_DIGITS, sizeof(nonce));
+}
+
+int file_remove_temps(const char *dir, uint64_t *count, struct shard_error *err)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	struct shown s;
+	uint64_t removed = 0;
+	int rc = SHARD_OK;
+
+	if (!d)
+		return error_os(err, errno, "%s: cannot be listed", show(&s, dir));
+	while ((errno = 0, e = readdir(d))) {
+		int fd;
+
+		if (!is_temp_name(e->d_name))
+			continue;
+		fd = openat(dirfd(d), e->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !unlinkat(dirfd(d), e->d_name, 0))
+			removed++;
+		file_close(fd);
+	}
+	if (errno)
+		rc = error_os(err, errno, "%s: cannot be listed", show(&s, dir));
+	closedir(d);
+	if (!rc && count)
+		*count = removed;
+	return rc;
+}
+
+int file_unnamed(const char *beside, int *fd, struct shard_error *err)
+{
+	struct file_temp t;
+	struct shard_error ignored;
+	const char *slash = strrchr(beside, '/');
+	char *dir = slash ? mem_text(beside) : NULL;
+	struct shown s;
+	int rc;
+
+	if (slash && !dir)
+		return error_set(err, SHARD_E_MEMORY, "%s: no memory for its name", show(&s, beside));
+	if (dir)
+		dir[slash == beside ? 1 : slash - beside] = 0;
+	*fd = open(dir ? dir : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	mem_free(dir);
+	if (*fd >= 0)
+		return SHARD_OK;
+	rc = file_temp_create(&t, beside, err ? err : &ignored); /* no O_TMPFILE there: a name for a moment */
+	if (rc)
+		return rc;
+	*fd = dup(t.fd);
+	rc = *fd < 0 ? fail_os(err, &t, "a spool file cannot be made") : SHARD_OK;
+	file_temp_discard(&t);
+	return rc;
+}

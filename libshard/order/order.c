@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * order.c - the orders of an epoch and the shares of ranks, as format/ORDER.md parts 4 to 7 define them
+ *
+ * No sum or product here passes 2^63: every one is bounded by the count of records, which is at most 2^62, or by that
+ * and one step of all ranks.
+ */
+#include "libshard/order/order.h"
+
+#include "libshard/order/random.h"
+#include "shard.h"
+
+#define CHUNK	      64 /* positions that order_fill works on at once */
+#define TABLED_ROUNDS 4	 /* of a window's network, when the shared table follows */
+
+static uint64_t ceil_div(uint64_t x, uint64_t y)
+{
+	return x / y + (x % y != 0);
+}
+
+/* Into which runs, lanes and windows the records fall: ORDER.md, part 5. */
+static void lay_out(struct order *o)
+{
+	const struct order_params *p = &o->params;
+	uint64_t n = p->record_count, u = p->phase_unit_records, r = p->run_records, windows;
+
+	o->phase = 0;
+	if (u && n)
+		o->phase =
+			u * random_below(random_draw(random_key(p->seed, p->epoch, RANDOM_PHASE), 0), ceil_div(n, u));
+	o->run_count = n / r;
+	o->lane_run_count = o->run_count / p->lane_count;
+	o->lanes_end = o->lane_run_count * p->lane_count * r;
+	o->rest_run_records = o->run_count % p->lane_count * r;
+	windows = o->lane_run_count / p->window_runs;
+	if (!windows)
+		windows = 1;
+	o->window_run_count = o->lane_run_count / windows;
+	o->long_window_count = o->lane_run_count % windows;
+	o->long_ticks = o->long_window_count ? o->long_window_count * (o->window_run_count + 1) * r : 0;
+}
+
+/* M: records of the largest window; 0 without lanes. */
+static uint64_t largest_window(const struct order *o)
+{
+	return (o->window_run_count + (o->long_window_count != 0)) * o->params.run_records;
+}
+
+static bool params_allowed(const struct order_params *p)
+{
+	if (p->record_count > ORDER_RECORDS_MAX)
+		return false;
+	if (p->kind == ORDER_SEQUENTIAL || p->kind == ORDER_ONE_LEVEL)
+		return true;
+	return p->kind == ORDER_TWO_LEVELS && p->run_records && p->run_records <= ORDER_RECORDS_MAX &&
+	       p->phase_unit_records <= ORDER_RECORDS_MAX && p->window_runs && p->lane_count;
+}
+
+size_t order_table_entries(const struct order_params *p)
+{
+	struct order o = {.params = *p};
+
+	if (!params_allowed(p) || p->kind == ORDER_SEQUENTIAL)
+		return 0;
+	if (p->kind == ORDER_ONE_LEVEL)
+		return permutation_table_entries(p->record_count);
+	lay_out(&o);
+	return permutation_table_entries(o.run_count) + permutation_table_entries(largest_window(&o)) +
+	       permutation_table_entries(p->record_count - o.lanes_end);
+}
+
+static void init_windows(struct order *o, uint16_t *table)
+{
+	const struct order_params *p = &o->params;
+	uint64_t key = random_key(p->seed, p->epoch, RANDOM_WINDOWS), largest = largest_window(o);
+	uint32_t round_count = FEISTEL_ROUNDS_MAX;
+
+	o->window_table = NULL;
+	o->tweak_key = random_key(p->seed, p->epoch, RANDOM_TWEAKS);
+	if (!largest)
+		return;
+	if (largest <= PERMUTATION_TABLE_MAX) {
+		permutation_table(table, largest, random_key(p->seed, p->epoch, RANDOM_TABLE));
+		o->window_table = table;
+		round_count = TABLED_ROUNDS;
+	}
+	for (uint64_t longer = 0; longer <= (o->long_window_count != 0); longer++)
+		feistel_init(&o->window[longer], (o->window_run_count + longer) * p->run_records, key, round_count);
+}
+
+int order_init(struct order *o, const struct order_params *p, uint16_t *table)
+{
+	if (!params_allowed(p))
+		return SHARD_E_ARGUMENT;
+	*o = (struct order){.params = *p};
+	if (p->kind == ORDER_ONE_LEVEL)
+		permutation_init(&o->records, p->record_count, random_key(p->seed, p->epoch, RANDOM_RECORDS), table);
+	if (p->kind != ORDER_TWO_LEVELS)
+		return SHARD_OK;
+	lay_out(o);
+	permutation_init(&o->runs, o->run_count, random_key(p->seed, p->epoch, RANDOM_RUNS), table);
+	table += permutation_table_entries(o->run_count);
+	permutation_init(&o->rest, p->record_count - o->lanes_end, random_key(p->seed, p->epoch, RANDOM_REST), table);
+	table += permutation_table_entries(p->record_count - o->lanes_end);
+	init_windows(o, table);
+	return SHARD_OK;
+}
+
+/* The record at a place of the circle. */
+static inline uint64_t circle(const struct order *o, uint64_t c)
+{
+	c += o->phase;
+	return c >= o->params.record_count ? c - o->params.record_count : c;
+}
+
+/* A tick of a lane: which window, its size, and the tick within it. */
+struct tick {
+	uint64_t lane, window, x;
+	unsigned longer; /* 1: a window of q + 1 runs */
+};
+
+static inline struct tick tick_of(const struct order *o, uint64_t position)
+{
+	uint64_t t = position / o->params.lane_count;
+	struct tick k = {.lane = position % o->params.lane_count, .longer = t < o->long_ticks};
+
+	if (!k.longer)
+		t -= o->long_ticks;
+	k.window = t / o->window[k.longer].n;
+	k.x = t % o->window[k.longer].n;
+	if (!k.longer)
+		k.window += o->long_window_count;
+	return k;
+}
+
+static inline uint64_t tweak_of(const struct order *o, const struct tick *k)
+{
+	return random_draw(o->tweak_key, k->window * o->params.lane_count + k->lane);
+}
+
+/* After the network, the walk along the table of the largest window; x is below n, and so is the result. */
+static inline uint64_t window_walk(const struct order *o, uint64_t x, uint64_t n)
+{
+	if (o->window_table)
+		do
+			x = o->window_table[x];
+		while (x >= n);
+	return x;
+}
+
+/* Index, before the permutation of runs, of a run of the window that the tick is in. */
+static inline uint64_t run_index(const struct order *o, const struct tick *k, uint64_t run_in_window)
+{
+	uint64_t v = k->window, e = o->long_window_count, before = v * o->window_run_count + (v < e ? v : e);
+
+	return k->lane + (before + run_in_window) * o->params.lane_count;
+}
+
+static uint64_t at_lanes(const struct order *o, uint64_t position)
+{
+	struct tick k = tick_of(o, position);
+	const struct feistel *f = &o->window[k.longer];
+	uint64_t s = window_walk(o, feistel_at(f, tweak_of(o, &k), k.x), f->n), r = o->params.run_records;
+
+	return circle(o, permutation_at(&o->runs, run_index(o, &k, s / r)) * r + s % r);
+}
+
+static uint64_t at_rest(const struct order *o, uint64_t position)
+{
+	uint64_t s = permutation_at(&o->rest, position - o->lanes_end), r = o->params.run_records;
+
+	if (s >= o->rest_run_records)
+		return circle(o, o->run_count * r + s - o->rest_run_records);
+	return circle(o, permutation_at(&o->runs, o->lane_run_count * o->params.lane_count + s / r) * r + s % r);
+}
+
+uint64_t order_at(const struct order *o, uint64_t position)
+{
+	if (o->params.kind == ORDER_SEQUENTIAL)
+		return position;
+	if (o->params.kind == ORDER_ONE_LEVEL)
+		return permutation_at(&o->records, position);
+	return position < o->lanes_end ? at_lanes(o, position) : at_rest(o, position);
+}
+
+/* at_lanes for at most CHUNK positions, all in windows of one size. */
+static void fill_lanes(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count)
+{
+	const struct feistel *f = &o->window[tick_of(o, first).longer];
+	uint64_t tweak[CHUNK] = {0}, slot[CHUNK] = {0}, r = o->params.run_records;
+	struct tick k[CHUNK];
+
+	for (size_t i = 0; i < count; i++) {
+		k[i] = tick_of(o, first + i * stride);
+		tweak[i] = tweak_of(o, &k[i]);
+		slot[i] = k[i].x;
+	}
+	feistel_many(f, tweak, slot, count);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t s = window_walk(o, slot[i], f->n);
+
+		records[i] = run_index(o, &k[i], s / r);
+		slot[i] = s % r;
+	}
+	permutation_many(&o->runs, records, count);
+	for (size_t i = 0; i < count; i++)
+		records[i] = circle(o, records[i] * r + slot[i]);
+}
+
+static void fill_some(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count)
+{
+	uint64_t last = first + (count - 1) * stride, longs_end = o->long_ticks * o->params.lane_count;
+
+	if (o->params.kind == ORDER_TWO_LEVELS && last < o->lanes_end && (last < longs_end || first >= longs_end)) {
+		fill_lanes(o, first, stride, records, count);
+		return;
+	}
+	if (o->params.kind != ORDER_ONE_LEVEL) { /* sequential, the rest, and the few chunks across a border */
+		for (size_t i = 0; i < count; i++)
+			records[i] = order_at(o, first + i * stride);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		records[i] = first + i * stride;
+	permutation_many(&o->records, records, count);
+}
+
+void order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count)
+{
+	for (size_t i = 0; i < count; i += CHUNK)
+		fill_some(o, first + i * stride, stride, records + i, count - i < CHUNK ? count - i : CHUNK);
+}
+
+int order_rank_check(const struct order_rank *k)
+{
+	if (k->record_count > ORDER_RECORDS_MAX || k->first_position > k->record_count || k->rank >= k->world)
+		return SHARD_E_ARGUMENT;
+	if (!k->batch_records || (uint64_t)k->world * k->batch_records > ORDER_STEP_RECORDS_MAX)
+		return SHARD_E_ARGUMENT;
+	if (k->last == ORDER_DROP || k->last == ORDER_PAD || (k->last == ORDER_KEEP && k->world == 1))
+		return SHARD_OK;
+	return SHARD_E_ARGUMENT;
+}
+
+uint64_t order_rank_steps(const struct order_rank *k)
+{
+	uint64_t left = k->record_count - k->first_position, step_records = (uint64_t)k->world * k->batch_records;
+
+	return k->last == ORDER_DROP ? left / step_records : ceil_div(left, step_records);
+}
+
+uint32_t order_rank_rows(const struct order_rank *k, uint64_t step)
+{
+	uint64_t left = k->record_count - k->first_position - step * k->batch_records; /* ORDER_KEEP: world is 1 */
+
+	return k->last == ORDER_KEEP && left < k->batch_records ? (uint32_t)left : k->batch_records;
+}
+
+uint64_t order_rank_position(const struct order_rank *k, uint64_t step, uint32_t row, bool *padded)
+{
+	/* The first position at or after first_position that is `rank` mod world. */
+	uint64_t start = k->first_position + ((uint64_t)k->rank + k->world - k->first_position % k->world) % k->world;
+	uint64_t y = start + (step * k->batch_records + row) * k->world;
+
+	*padded = y >= k->record_count;
+	return *padded ? y % k->record_count : y;
+}

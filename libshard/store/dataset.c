@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dataset.c - a manifest and its shards as one index space
+ *
+ * Opening reads the manifest and nothing else: two passes over the text, one to check and count, one to remember where
+ * things are.  A shard is opened when a record of it is first wanted, and compared with the manifest then.
+ */
+#include "libshard/store/dataset.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/base/options.h"
+#include "libshard/codec/checksum.h"
+#include "libshard/disk/invariant.h"
+#include "libshard/disk/schema.h"
+#include "libshard/disk/tokens.h"
+#include "libshard/io/file.h"
+
+/* ---- open ---- */
+
+/* The second pass fills the tables whose sizes the first one counted. */
+struct filler {
+	struct shard_dataset *ds;
+	uint64_t records, class_bytes;
+};
+
+static void count_class(void *context, uint64_t idx, const char *name, size_t bytes)
+{
+	struct filler *f = context;
+
+	(void)idx;
+	(void)name;
+	f->class_bytes += bytes + 1; /* decoded it is no longer */
+}
+
+static void count_moments(void *context, uint32_t field, uint32_t channel, const struct shard_moments *m)
+{
+	struct filler *f = context;
+
+	(void)m;
+	f->ds->stat_count[SHARD_STAT_MOMENTS - 1][field] = channel + 1;
+}
+
+static void count_class_records(void *context, uint32_t field, uint64_t class_idx, uint64_t records)
+{
+	struct filler *f = context;
+
+	(void)records;
+	f->ds->stat_count[SHARD_STAT_CLASSES - 1][field] = class_idx + 1;
+}
+
+static void fill_class(void *context, uint64_t idx, const char *name, size_t bytes)
+{
+	struct filler *f = context;
+
+	f->ds->class_at[idx] = f->class_bytes;
+	f->class_bytes += manifest_decode_name(f->ds->class_names + f->class_bytes, name, bytes) + 1;
+}
+
+static void fill_moments(void *context, uint32_t field, uint32_t channel, const struct shard_moments *m)
+{
+	struct filler *f = context;
+
+	f->ds->moments[field][channel] = *m;
+}
+
+static void fill_class_records(void *context, uint32_t field, uint64_t class_idx, uint64_t records)
+{
+	struct filler *f = context;
+
+	f->ds->class_records[field][class_idx] = records;
+}
+
+static void fill_shard(void *context, uint64_t idx, const struct manifest_shard *s)
+{
+	struct filler *f = context;
+
+	f->ds->line[idx] = s->file;
+	f->ds->first_record[idx] = f->records;
+	f->records += s->record_count;
+	f->ds->first_record[idx + 1] = f->records;
+}
+
+/* All sizes here come from lines that are really there. */
+static int make_tables(struct shard_dataset *ds, uint64_t class_bytes, struct shard_error *err)
+{
+	bool good;
+
+	ds->first_record = mem_array((size_t)ds->m.shard_count + 1, sizeof(*ds->first_record));
+	ds->line = mem_array((size_t)ds->m.shard_count, sizeof(*ds->line));
+	ds->reader = mem_array((size_t)ds->m.shard_count, sizeof(*ds->reader));
+	ds->class_names = mem_zalloc((size_t)class_bytes);
+	ds->class_at = mem_array((size_t)ds->m.class_count, sizeof(*ds->class_at));
+	good = ds->first_record && ds->line && ds->reader && ds->class_names && ds->class_at;
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
+		if (ds->stat_count[0][i]) {
+			ds->moments[i] = mem_array((size_t)ds->stat_count[0][i], sizeof(*ds->moments[i]));
+			good = good && ds->moments[i];
+		}
+		if (ds->stat_count[1][i]) {
+			ds->class_records[i] = mem_array((size_t)ds->stat_count[1][i], sizeof(*ds->class_records[i]));
+			good = good && ds->class_records[i];
+		}
+	}
+	return good ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the tables of %" PRIu64 " shards", ds->m.shard_count);
+}
+
+static int read_manifest(struct shard_dataset *ds, struct shard_error *err)
+{
+	struct filler filler = {.ds = ds};
+	const struct manifest_sink count = {&filler, count_class, count_moments, count_class_records, NULL};
+	const struct manifest_sink fill = {&filler, fill_class, fill_moments, fill_class_records, fill_shard};
+	struct hash128 hash;
+	int rc = manifest_find_end(ds->text, ds->text_bytes, &ds->end, err);
+
+	if (rc)
+		return rc;
+	hash = checksum128(ds->text, ds->end.hash_at);
+	rc = manifest_check_hash(&ds->end, hash.b, err);
+	if (!rc)
+		rc = manifest_parse(ds->text, ds->end.end_at, &ds->m, &count, err);
+	if (!rc)
+		rc = make_tables(ds, filler.class_bytes, err);
+	if (rc)
+		return rc;
+	filler.class_bytes = 0;
+	return manifest_parse(ds->text, ds->end.end_at, &ds->m, &fill, err);
+}
+
+int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt, struct shard_error *err)
+{
+	struct shard_dataset *ds = mem_zalloc(sizeof(*ds));
+	int rc;
+
+	if (!ds)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
+	pthread_mutex_init(&ds->open_lock, NULL);
+	rc = options_take(&ds->o, sizeof(ds->o), opt, err);
+	if (!rc && (ds->o.check > SHARD_CHECK_NEVER || ds->o.guard > 1))
+		rc = error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2 and 1", ds->o.check,
+			       ds->o.guard);
+	if (rc)
+		goto out;
+	ds->dir = mem_text(dir);
+	ds->manifest_path = mem_join(dir, DATASET_MANIFEST);
+	if (!ds->dir || !ds->manifest_path) {
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
+		goto out;
+	}
+	rc = file_read_all(ds->manifest_path, DATASET_MANIFEST_BYTES_MAX, &ds->text, &ds->text_bytes, err);
+	if (rc)
+		goto out;
+	rc = read_manifest(ds, err);
+	if (rc) {
+		error_prefix(err, ds->manifest_path);
+		goto out;
+	}
+	*out = ds;
+	ds = NULL;
+out:
+	shard_dataset_close(ds);
+	return rc;
+}
+
+void shard_dataset_close(struct shard_dataset *ds)
+{
+	if (!ds)
+		return;
+	for (uint64_t i = 0; ds->reader && i < ds->m.shard_count; i++)
+		shard_reader_close(atomic_load(&ds->reader[i]));
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
+		mem_free(ds->moments[i]);
+		mem_free(ds->class_records[i]);
+	}
+	mem_free((void *)ds->reader);
+	mem_free(ds->class_at);
+	mem_free(ds->class_names);
+	mem_free(ds->line);
+	mem_free(ds->first_record);
+	mem_free(ds->text);
+	mem_free(ds->manifest_path);
+	mem_free(ds->dir);
+	pthread_mutex_destroy(&ds->open_lock);
+	mem_free(ds);
+}
+
+/* ---- shards ---- */
+
+/* The line was checked at open; taken apart again it cannot fail. */
+static void parse_entry(const struct shard_dataset *ds, uint64_t idx, struct manifest_shard *out)
+{
+	const char *lf = strchr(ds->line[idx], '\n');
+	struct tokens t = {ds->line[idx], lf, TOKEN_OK, NULL};
+	struct word file = tokens_take(&t, "file");
+	uint8_t high_first[16] = {0};
+
+	memset(out, 0, sizeof(*out));
+	out->file = file.text;
+	out->file_name_bytes = file.bytes;
+	tokens_take(&t, "bytes");
+	out->file_bytes = tokens_number(&t, "bytes", UINT64_MAX);
+	tokens_take(&t, "records");
+	out->record_count = tokens_number(&t, "records", UINT64_MAX);
+	tokens_take(&t, "root");
+	tokens_hex(&t, "root", high_first, 16);
+	tokens_take(&t, "sha256");
+	tokens_hex(&t, "sha256", out->sha256, 32);
+	for (int i = 0; i < 16; i++)
+		out->root[i] = high_first[15 - i];
+}
+
+/* D2 to D5: is this the shard that the manifest names? */
+static int check_against_manifest(const struct shard_dataset *ds, const struct shard_reader *r, const struct manifest_shard *want,
+				  struct shard_error *err)
+{
+	char got_root[33], want_root[33];
+
+	MUST_OR(SHARD_E_MISMATCH, "D2", r->file_bytes == want->file_bytes, "has %" PRIu64 " bytes; the manifest says %" PRIu64,
+		r->file_bytes, want->file_bytes);
+	manifest_hash_text(got_root, r->pages->root);
+	manifest_hash_text(want_root, want->root);
+	MUST_OR(SHARD_E_MISMATCH, "D3", !memcmp(r->pages->root, want->root, sizeof(want->root)),
+		"is another shard: its root is %s; the manifest says %s", got_root, want_root);
+	MUST_OR(SHARD_E_MISMATCH, "D4", r->pages->record_count == want->record_count,
+		"has %" PRIu64 " records; the manifest says %" PRIu64, r->pages->record_count, want->record_count);
+	MUST_OR(SHARD_E_MISMATCH, "D5", schema_equal(&r->pages->schema, &ds->m.schema),
+		"its groups and fields are not those of the manifest");
+	return SHARD_OK;
+}
+
+static int open_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+{
+	struct shard_reader_options o = {.size = sizeof(o), .check = ds->o.check, .guard = ds->o.guard};
+	struct shard_error local, *why = err ? err : &local;
+	struct manifest_shard want;
+	struct shard_reader *r = NULL;
+	char name[512], *path;
+	struct shown s;
+	int rc;
+
+	parse_entry(ds, idx, &want);
+	memcpy(name, want.file, want.file_name_bytes); /* at most 401 bytes, M12 */
+	name[want.file_name_bytes] = 0;
+	path = mem_join(ds->dir, name);
+	if (!path)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
+	rc = shard_reader_open(&r, path, &o, why);
+	if (rc == SHARD_E_IO && why->os_code == 2 /* ENOENT */) {
+		rc = invariant_broken(err, SHARD_E_MISMATCH, "D1", "the manifest names it, but it is not there");
+		error_prefix(err, show(&s, path));
+	} else if (!rc) {
+		rc = check_against_manifest(ds, r, &want, err);
+		if (rc)
+			error_prefix(err, path);
+	}
+	mem_free(path);
+	if (rc) {
+		shard_reader_close(r);
+		return rc;
+	}
+	*out = r;
+	return SHARD_OK;
+}
+
+int shard_dataset_reader(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+{
+	struct shard_reader *r;
+	struct shown s;
+	int rc = SHARD_OK;
+
+	if (idx >= ds->m.shard_count)
+		return error_set(err, SHARD_E_ARGUMENT, "%s: shard %" PRIu64 "; there are %" PRIu64, show(&s, ds->dir), idx,
+				 ds->m.shard_count);
+	r = atomic_load_explicit(&ds->reader[idx], memory_order_acquire);
+	if (!r) {
+		pthread_mutex_lock(&ds->open_lock);
+		r = atomic_load_explicit(&ds->reader[idx], memory_order_acquire);
+		if (!r) {
+			rc = open_shard(ds, idx, &r, err);
+			if (!rc)
+				atomic_store_explicit(&ds->reader[idx], r, memory_order_release);
+		}
+		pthread_mutex_unlock(&ds->open_lock);
+	}
+	if (!rc)
+		*out = r;
+	return rc;
+}
+
+int shard_dataset_entry(const struct shard_dataset *ds, uint64_t idx, struct shard_entry *out, struct shard_error *err)
+{
+	struct manifest_shard m;
+	struct shown s;
+
+	if (idx >= ds->m.shard_count)
+		return error_set(err, SHARD_E_ARGUMENT, "%s: shard %" PRIu64 "; there are %" PRIu64, show(&s, ds->dir), idx,
+				 ds->m.shard_count);
+	parse_entry(ds, idx, &m);
+	*out = (struct shard_entry){.file = m.file,
+				    .file_name_bytes = (uint32_t)m.file_name_bytes,
+				    .file_bytes = m.file_bytes,
+				    .record_count = m.record_count,
+				    .first_record = ds->first_record[idx]};
+	memcpy(out->root, m.root, sizeof(out->root));
+	memcpy(out->sha256, m.sha256, sizeof(out->sha256));
+	return SHARD_OK;
+}
+
+uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx)
+{
+	uint64_t low = 0, high = ds->m.shard_count; /* first[low] <= idx < first[high] */
+
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (ds->first_record[middle] <= idx)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ---- records ---- */
+
+/* Reader and index within it. */
+static int locate(struct shard_dataset *ds, uint64_t idx, struct shard_reader **r, uint64_t *inside, struct shard_error *err)
+{
+	struct shown s;
+	uint64_t shard;
+
+	if (idx >= ds->m.record_count)
+		return error_set(err, SHARD_E_ARGUMENT, "%s: record %" PRIu64 "; there are %" PRIu64, show(&s, ds->dir), idx,
+				 ds->m.record_count);
+	shard = dataset_shard_of(ds, idx);
+	*inside = idx - ds->first_record[shard];
+	return shard_dataset_reader(ds, shard, r, err);
+}
+
+int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst, struct shard_error *err)
+{
+	struct shard_reader *r = NULL;
+	uint64_t inside = 0;
+	int rc = SHARD_OK;
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		rc = locate(ds, idx[i], &r, &inside, err);
+		for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++)
+			if (dst[g])
+				rc = shard_reader_read(r, g, inside, 1, (uint8_t *)dst[g] + i * ds->m.schema.group[g].stride, err);
+	}
+	return rc;
+}
+
+int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out, struct shard_error *err)
+{
+	struct shard_reader *r = NULL;
+	uint64_t inside = 0;
+	int rc = locate(ds, idx, &r, &inside, err);
+
+	return rc ? rc : shard_reader_key(r, inside, out, err);
+}

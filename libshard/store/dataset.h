@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dataset.h - a dataset as load/ and the verifier see it
+ */
+#ifndef LIBSHARD_STORE_DATASET_H
+#define LIBSHARD_STORE_DATASET_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "libshard/disk/manifest.h"
+#include "libshard/store/reader.h"
+#include "shard.h"
+
+#define DATASET_MANIFEST "dataset.manifest"
+#define DATASET_MANIFEST_BYTES_MAX (UINT64_C(1) << 36)
+
+struct shard_dataset { /* const after open, but for the readers, which appear */
+	char *dir;
+	char *manifest_path;
+	char *text;
+	size_t text_bytes;
+	struct manifest_end end;
+	struct manifest m;
+	struct shard_dataset_options o;
+	uint64_t *first_record;    /* [shard_count + 1]: shard s holds [first[s], first[s + 1]) */
+	const char **line;         /* [shard_count]: where in the text its file name starts */
+	char *class_names;         /* NUL-terminated, one behind the other */
+	uint64_t *class_at;        /* [class_count]: where in class_names */
+	struct shard_moments *moments[SHARD_FIELDS_MAX]; /* one per channel, or NULL */
+	uint64_t *class_records[SHARD_FIELDS_MAX];
+	uint64_t stat_count[2][SHARD_FIELDS_MAX]; /* [kind - 1] */
+	_Atomic(struct shard_reader *) *reader; /* [shard_count] */
+	pthread_mutex_t open_lock;              /* held while a shard is opened */
+};
+
+/* Which shard holds record `idx`, which must be below record_count. */
+uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx);
+
+/* For the verifier: units and bytes in all shards, by arithmetic; the number of shards is returned. */
+uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes);
+/* M15 to M17 and D7. */
+int dataset_verify_manifest(const struct shard_dataset *ds, struct shard_error *err);
+/* D6 */
+int dataset_check_sha256(const char *path, const uint8_t got[32], const uint8_t want[32], struct shard_error *err);
+
+#endif

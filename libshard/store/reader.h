@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader.h - one mapped shard, as store/ and load/ see it
+ *
+ * What threads share never changes after open, but for `seen`, which only gains bits: two threads may check the same
+ * unit twice, none uses one that nobody checked.
+ */
+#ifndef LIBSHARD_STORE_READER_H
+#define LIBSHARD_STORE_READER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "libshard/disk/pages.h"
+#include "libshard/disk/sections.h"
+#include "shard.h"
+
+struct reader_group { /* const after open */
+	uint64_t stride;
+	uint32_t unit_records;
+	bool compressed;
+	const uint8_t *data; /* raw records, or chunks */
+	const uint8_t *leaf; /* HASH: 8 bytes a unit */
+	const struct disk_chunk *index;
+	_Atomic(_Atomic uint64_t *) seen; /* bit u: unit u was checked; made when first needed */
+	atomic_bool tables_checked;       /* I43 of HASH and CIDX */
+};
+
+struct shard_reader {
+	char *path;
+	const uint8_t *map;
+	uint64_t file_bytes, inode;
+	uint32_t check;
+	bool guard;
+	struct pages *pages;                /* owned */
+	const struct shard_schema *schema;  /* in pages, or the dataset's equal one */
+	atomic_uint sections_checked;       /* bit i: I43 of section i */
+	struct reader_group group[SHARD_GROUPS_MAX];
+};
+
+/* Open the file that is `path` now, known to others as `shown_path`.  The writer reads back its temporary file so. */
+int reader_open_as(struct shard_reader **out, const char *path, const char *shown_path,
+		   const struct shard_reader_options *opt, struct shard_error *err);
+
+/* Run work(context), which reads the map; with guard, a fault there is IO. It may not lock or allocate. */
+int reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context, struct shard_error *err);
+
+uint64_t reader_unit_count(const struct shard_reader *r, uint32_t group);
+uint64_t reader_unit_bytes(const struct shard_reader *r, uint32_t group, uint64_t unit); /* decoded */
+
+/* I43 of a section, once.  Then the section's bytes can be taken from the map. */
+int reader_check_section(struct shard_reader *r, const struct section *s, struct shard_error *err);
+const uint8_t *reader_section_bytes(const struct shard_reader *r, const struct section *s);
+
+/* I43 of the tables that a group's records need. */
+int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_error *err);
+
+/* I44 for decoded bytes. */
+int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded, struct shard_error *err);
+
+/* I45: chunk `idx` of a group. */
+int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, struct chunk *out, struct shard_error *err);
+/* I46 unless check is never, I47: decode `stored`, the chunk's padded bytes, into decoded_bytes at dst. */
+int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
+			void *dst, struct shard_error *err);
+
+#endif

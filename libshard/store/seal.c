@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seal.c - shards become a dataset: the manifest, written last
+ *
+ * Takes from each shard what its footer says, adds up the statistics, and publishes one canonical text.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/base/options.h"
+#include "libshard/codec/checksum.h"
+#include "libshard/codec/sha256.h"
+#include "libshard/disk/schema.h"
+#include "libshard/io/file.h"
+#include "libshard/store/dataset.h"
+
+struct text {
+	char *bytes;
+	size_t used, room;
+};
+
+struct sums {
+	struct shard_moments *moments; /* per channel */
+	uint64_t *records;             /* per class */
+	uint64_t channel_count, class_count;
+	bool moments_lost, records_lost; /* a shard has none, or a sum does not fit: the manifest states none either */
+};
+
+struct shard_seal {
+	char *dir;
+	struct shard_seal_options o;
+	struct text classes, shards;
+	struct shard_schema schema;
+	uint64_t shard_count, record_count;
+	struct sums sums[SHARD_FIELDS_MAX];
+};
+
+static int text_add(struct text *t, const char *bytes, size_t count, struct shard_error *err)
+{
+	if (t->room - t->used < count) {
+		size_t room = 2 * (t->room + count) + SHARD_MANIFEST_LINE_BYTES_MAX;
+		char *grown = mem_grow(t->bytes, room, 1);
+
+		if (!grown)
+			return error_set(err, SHARD_E_MEMORY, "no memory for a manifest of %zu bytes", room);
+		t->bytes = grown;
+		t->room = room;
+	}
+	memcpy(t->bytes + t->used, bytes, count);
+	t->used += count;
+	return SHARD_OK;
+}
+
+static int add_classes(struct shard_seal *s, struct shard_error *err)
+{
+	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
+	struct shown shown;
+	int rc = SHARD_OK;
+
+	if (s->o.class_count > SHARD_CLASSES_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " classes; at most %" PRIu64, s->o.class_count, SHARD_CLASSES_MAX);
+	for (uint64_t i = 0; !rc && i < s->o.class_count; i++) {
+		const char *name = s->o.class_names[i];
+		size_t bytes = strlen(name), used;
+
+		if (bytes < 1 || bytes > SHARD_CLASS_NAME_BYTES_MAX || utf8_bad(name, bytes) != bytes)
+			return error_set(err, SHARD_E_ARGUMENT, "class %" PRIu64 ": its name '%s' must be UTF-8 of 1 to %u bytes", i,
+					 show(&shown, name), SHARD_CLASS_NAME_BYTES_MAX);
+		used = (size_t)snprintf(line, sizeof(line), "class %" PRIu64 " ", i);
+		used += manifest_encode_name(line + used, name, bytes);
+		line[used++] = '\n';
+		rc = text_add(&s->classes, line, used, err);
+	}
+	return rc;
+}
+
+int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard_seal_options *opt, struct shard_error *err)
+{
+	struct shard_seal *s = mem_zalloc(sizeof(*s));
+	int rc;
+
+	if (!s)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a seal");
+	rc = options_take(&s->o, sizeof(s->o), opt, err);
+	if (!rc && (s->o.order > SHARD_ORDER_SHUFFLE || s->o.replace > 1))
+		rc = error_set(err, SHARD_E_ARGUMENT, "options: order is %u, replace %u; must be at most 2 and 1", s->o.order, s->o.replace);
+	if (!rc) {
+		s->dir = mem_text(dir);
+		rc = s->dir ? add_classes(s, err) : error_set(err, SHARD_E_MEMORY, "no memory for a path");
+	}
+	s->o.class_names = NULL; /* the caller's, which may go away now */
+	if (rc) {
+		shard_seal_close(s);
+		return rc;
+	}
+	*out = s;
+	return SHARD_OK;
+}
+
+void shard_seal_close(struct shard_seal *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
+		mem_free(s->sums[i].moments);
+		mem_free(s->sums[i].records);
+	}
+	mem_free(s->shards.bytes);
+	mem_free(s->classes.bytes);
+	mem_free(s->dir);
+	mem_free(s);
+}
+
+/* ---- add ---- */
+
+static bool add_moments_fit(struct shard_moments *to, const struct shard_moments *add)
+{
+	unsigned __int128 a = (unsigned __int128)to->sum_squares_high << 64 | to->sum_squares_low;
+	bool fits = add_fits(to->count, add->count, &to->count) && add_fits(to->sum, add->sum, &to->sum);
+
+	a += add->sum_squares_low;
+	to->sum_squares_low = (uint64_t)a;
+	to->sum_squares_high = (uint64_t)(a >> 64);
+	return fits;
+}
+
+static int sum_moments(struct shard_seal *s, struct shard_reader *r, uint32_t field, struct shard_error *err)
+{
+	struct sums *sums = &s->sums[field];
+	struct shard_moments m;
+	uint64_t channels = schema_channels(&s->schema.field[field]), found = 0;
+	int rc = SHARD_OK;
+
+	while (!sums->moments_lost && !rc && found < channels) {
+		rc = shard_reader_moments(r, field, (uint32_t)found, &m, err);
+		if (rc)
+			break;
+		if (!sums->moments) {
+			sums->moments = mem_array((size_t)channels, sizeof(*sums->moments));
+			if (!sums->moments)
+				return error_set(err, SHARD_E_MEMORY, "no memory for statistics");
+			sums->channel_count = channels;
+		}
+		sums->moments_lost = !add_moments_fit(&sums->moments[found++], &m);
+	}
+	if (rc == SHARD_END && r->pages->record_count)
+		sums->moments_lost = true;
+	return rc < 0 ? rc : SHARD_OK;
+}
+
+static int sum_classes(struct shard_seal *s, struct shard_reader *r, uint32_t field, struct shard_error *err)
+{
+	struct sums *sums = &s->sums[field];
+	uint64_t records = 0, c = 0;
+	int rc = SHARD_OK;
+
+	for (; !sums->records_lost; c++) {
+		rc = shard_reader_class_records(r, field, c, &records, err);
+		if (rc)
+			break;
+		if (c >= sums->class_count) {
+			uint64_t count = sums->class_count ? 2 * sums->class_count : 64;
+			uint64_t *grown = mem_grow(sums->records, (size_t)count, sizeof(*grown));
+
+			if (!grown)
+				return error_set(err, SHARD_E_MEMORY, "no memory for class counts");
+			memset(grown + sums->class_count, 0, (size_t)(count - sums->class_count) * sizeof(*grown));
+			sums->records = grown;
+			sums->class_count = count;
+		}
+		sums->records_lost = !add_fits(sums->records[c], records, &sums->records[c]);
+	}
+	if (rc == SHARD_END && !c && r->pages->record_count)
+		sums->records_lost = true;
+	return rc < 0 ? rc : SHARD_OK;
+}
+
+static int hash_file(const char *path, uint8_t out[32], struct shard_error *err)
+{
+	const size_t room = (size_t)1 << 20;
+	uint8_t *buffer = mem_alloc(room);
+	struct sha256 sha;
+	uint64_t bytes;
+	int fd = -1, rc = buffer ? file_open(path, &fd, &bytes, NULL, err) : error_set(err, SHARD_E_MEMORY, "no memory for a buffer");
+
+	sha256_init(&sha);
+	for (uint64_t at = 0; !rc && at < bytes;) {
+		size_t n = (size_t)min_u64(room, bytes - at);
+
+		rc = file_read_at(fd, buffer, n, at, path, err);
+		if (!rc)
+			sha256_update(&sha, buffer, n);
+		at += n;
+	}
+	if (!rc)
+		sha256_final(&sha, out);
+	file_close(fd);
+	mem_free(buffer);
+	return rc;
+}
+
+static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *file, const uint8_t *sha256, struct shard_error *err)
+{
+	struct manifest_shard m = {.file = file, .file_name_bytes = strlen(file), .file_bytes = r->file_bytes};
+	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
+	struct shown shown;
+	int rc = SHARD_OK;
+
+	if (s->shard_count && !schema_equal(&s->schema, r->schema))
+		return error_set(err, SHARD_E_MISMATCH, "%s: its groups and fields are not those of the shards before it",
+				 show(&shown, r->path));
+	s->schema = *r->schema;
+	if (!add_fits(s->record_count, r->pages->record_count, &s->record_count) || s->record_count > SHARD_DATASET_RECORDS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "more than %" PRIu64 " records", SHARD_DATASET_RECORDS_MAX);
+	for (uint32_t i = 0; !rc && i < s->schema.field_count; i++) {
+		rc = sum_moments(s, r, i, err);
+		if (!rc)
+			rc = sum_classes(s, r, i, err);
+	}
+	if (!rc && sha256)
+		memcpy(m.sha256, sha256, sizeof(m.sha256));
+	else if (!rc)
+		rc = hash_file(r->path, m.sha256, err);
+	if (rc)
+		return rc;
+	m.record_count = r->pages->record_count;
+	memcpy(m.root, r->pages->root, sizeof(m.root));
+	rc = text_add(&s->shards, line, manifest_write_shard(line, s->shard_count, &m), err);
+	if (!rc)
+		s->shard_count++;
+	return rc;
+}
+
+int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256, struct shard_error *err)
+{
+	struct shard_reader *r = NULL;
+	struct shown shown;
+	char *path;
+	int rc;
+
+	if (!manifest_name_good(file, strlen(file)))
+		return error_set(err, SHARD_E_ARGUMENT, "shard file name '%s' must be one or two parts of A-Z a-z 0-9 . _ - that do not "
+				 "begin with . or -, of at most 200 bytes", show(&shown, file));
+	path = mem_join(s->dir, file);
+	if (!path)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
+	rc = shard_reader_open(&r, path, NULL, err);
+	if (!rc)
+		rc = add_shard(s, r, file, sha256, err);
+	shard_reader_close(r);
+	mem_free(path);
+	return rc;
+}
+
+/* ---- finish ---- */
+
+static int add_head(struct shard_seal *s, struct text *t, struct shard_error *err)
+{
+	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1], plan[65] = "-", order[48] = "-";
+	int rc;
+
+	if (s->o.plan_digest)
+		hex_from_bytes(plan, s->o.plan_digest, 32);
+	if (s->o.order == SHARD_ORDER_SHUFFLE)
+		snprintf(order, sizeof(order), "shuffle %" PRIu64, s->o.seed);
+	else if (s->o.order == SHARD_ORDER_SOURCE)
+		snprintf(order, sizeof(order), "source");
+	rc = text_add(t, line, (size_t)snprintf(line, sizeof(line), "shardset 1\nrecords %" PRIu64 "\nshards %" PRIu64 "\nplan %s\norder %s\n",
+						s->record_count, s->shard_count, plan, order), err);
+	for (uint32_t g = 0; !rc && g < s->schema.group_count; g++)
+		rc = text_add(t, line, manifest_write_group(line, &s->schema, g), err);
+	for (uint32_t f = 0; !rc && f < s->schema.field_count; f++)
+		rc = text_add(t, line, manifest_write_field(line, &s->schema, f), err);
+	return rc;
+}
+
+/* Room doubles as it grows: classes end behind the last that has records, but are all of those that have names. */
+static uint64_t class_count(const struct shard_seal *s, const struct sums *sums)
+{
+	uint64_t count = sums->class_count;
+
+	while (count > s->o.class_count && !sums->records[count - 1])
+		count--;
+	return count < sums->class_count ? count : sums->class_count;
+}
+
+static int add_stats(struct shard_seal *s, struct text *t, struct shard_error *err)
+{
+	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
+	int rc = SHARD_OK;
+
+	for (uint32_t f = 0; !rc && f < s->schema.field_count; f++)
+		for (uint64_t c = 0; !rc && !s->sums[f].moments_lost && c < s->sums[f].channel_count; c++)
+			rc = text_add(t, line, manifest_write_moments(line, f, (uint32_t)c, &s->sums[f].moments[c]), err);
+	for (uint32_t f = 0; !rc && f < s->schema.field_count; f++)
+		for (uint64_t c = 0; !rc && !s->sums[f].records_lost && c < class_count(s, &s->sums[f]); c++)
+			rc = text_add(t, line, (size_t)snprintf(line, sizeof(line), "stat classes %u %" PRIu64 " %" PRIu64 "\n", f, c,
+								s->sums[f].records[c]), err);
+	return rc;
+}
+
+static int add_end(struct text *t, struct shard_error *err)
+{
+	uint8_t digest[SHA256_BYTES];
+	struct sha256 sha;
+	struct hash128 hash;
+	char line[128];
+	int rc;
+
+	sha256_init(&sha);
+	sha256_update(&sha, t->bytes, t->used);
+	sha256_final(&sha, digest);
+	memcpy(line, "end ", 4);
+	hex_from_bytes(line + 4, digest, sizeof(digest));
+	line[68] = ' ';
+	rc = text_add(t, line, 69, err);
+	if (rc)
+		return rc;
+	hash = checksum128(t->bytes, t->used);
+	manifest_hash_text(line, hash.b);
+	line[32] = '\n';
+	return text_add(t, line, 33, err);
+}
+
+int shard_seal_finish(struct shard_seal *s, struct shard_error *err)
+{
+	struct text t = {NULL, 0, 0};
+	char *path = mem_join(s->dir, DATASET_MANIFEST);
+	int rc = path ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a path");
+
+	if (!rc && !s->shard_count)
+		rc = error_set(err, SHARD_E_ARGUMENT, "%s: no shard was added, so nothing says what a record looks like", s->dir);
+	if (!rc)
+		rc = add_head(s, &t, err);
+	if (!rc)
+		rc = text_add(&t, s->classes.bytes ? s->classes.bytes : "", s->classes.used, err);
+	if (!rc)
+		rc = add_stats(s, &t, err);
+	if (!rc)
+		rc = text_add(&t, s->shards.bytes, s->shards.used, err);
+	if (!rc)
+		rc = add_end(&t, err);
+	if (!rc)
+		rc = shard_publish(path, t.bytes, t.used, (int)s->o.replace, err);
+	mem_free(t.bytes);
+	mem_free(path);
+	return rc;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify.h - the checks of one shard that read more than its pages
+ */
+#ifndef LIBSHARD_STORE_VERIFY_H
+#define LIBSHARD_STORE_VERIFY_H
+
+#include "libshard/store/reader.h"
+
+/* I11, I43, I48, I51 to I56, and I45 of every chunk: all tables and gaps, no record. */
+int verify_tables(struct shard_reader *r, struct shard_error *err);
+
+/* What one thread needs to check units: a buffer to read into and one to decode into. */
+struct verify_room {
+	int fd, direct_fd; /* of the shard being checked; direct_fd may be -1 */
+	uint8_t *buffer;   /* VERIFY_BUFFER_BYTES, page-aligned */
+	uint8_t *decoded;
+	size_t decoded_bytes;
+};
+#define VERIFY_BUFFER_BYTES ((size_t)4 << 20)
+
+int verify_room_init(struct verify_room *room, struct shard_error *err);
+void verify_room_free(struct verify_room *room);
+int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path, struct shard_error *err);
+
+/* How many units from `unit` on make one piece of work: as many as fit the buffer, at least one. */
+uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit);
+
+/*
+ * I44, I46, I47, I49 of units [unit, unit + count) of a group: read past the page cache if they are not in it.  `bytes`
+ * grows by what was checked.  With on_problem, damage of a unit is told there and the others are still checked.
+ */
+int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
+		 void (*on_problem)(void *context, const struct shard_error *problem), void *context, struct shard_error *err);
+
+/* I57, I58 of records [first, first + count): ragged fields, whose lengths may lie in another group. */
+bool verify_has_ragged(const struct shard_schema *s);
+int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, struct shard_error *err);
+
+/* The whole shard with one thread, as the writer does before it publishes. */
+int verify_all(struct shard_reader *r, const char *path, struct shard_error *err);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify_run.c - verify a shard or a dataset with threads, progress and a list of what is wrong
+ *
+ * Threads claim pieces of some MiB under one lock, shard after shard; whoever claims a shard's first piece opens it and
+ * checks its tables.  Callbacks run in the caller's thread, which otherwise sleeps.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/base/options.h"
+#include "libshard/base/thread.h"
+#include "libshard/codec/sha256.h"
+#include "libshard/io/file.h"
+#include "libshard/store/dataset.h"
+#include "libshard/store/verify.h"
+
+#define PROBLEMS_QUEUED 32u
+
+/* Where the next piece is. */
+struct cursor {
+	uint64_t shard;
+	struct shard_reader *r; /* of that shard; NULL: not opened yet */
+	uint32_t group;
+	uint64_t unit;
+	bool ragged_due, sha256_due;
+};
+
+struct run {
+	struct shard_verify_options o;
+	struct shard_dataset *ds;     /* or */
+	struct shard_reader *single;
+	uint64_t shard_count, units_total, bytes_total;
+
+	pthread_mutex_t lock;
+	pthread_cond_t told; /* with lock: a problem was queued or taken, or a thread ended */
+	struct cursor at;    /* lock */
+	uint64_t units_before; /* lock: units of the shards before `at`, for the sample */
+	struct shard_error queue[PROBLEMS_QUEUED]; /* lock */
+	uint32_t queued, threads_ended;            /* lock */
+	struct shard_error worst;                  /* lock: the gravest so far */
+	struct shard_verify_report report;         /* lock */
+	bool stop;                                 /* lock: cancelled, or the first problem without a callback */
+};
+
+/* Damage before IO before UNSUPPORTED before MISMATCH. */
+static int gravity(int status)
+{
+	switch (status) {
+	case SHARD_OK: return 0;
+	case SHARD_E_MISMATCH: return 1;
+	case SHARD_E_UNSUPPORTED: return 2;
+	case SHARD_E_IO: return 3;
+	case SHARD_E_CORRUPT: return 4;
+	default: return 5;
+	}
+}
+
+/* With lock. */
+static void note_problem(struct run *run, const struct shard_error *problem)
+{
+	run->report.problem_count++;
+	if (gravity(problem->status) > gravity(run->worst.status))
+		run->worst = *problem;
+	if (!run->o.problem) {
+		run->stop = true;
+		return;
+	}
+	while (run->queued == PROBLEMS_QUEUED && !run->stop)
+		pthread_cond_wait(&run->told, &run->lock);
+	if (run->queued < PROBLEMS_QUEUED)
+		run->queue[run->queued++] = *problem;
+	pthread_cond_broadcast(&run->told);
+}
+
+static void on_unit_problem(void *context, const struct shard_error *problem)
+{
+	struct run *run = context;
+
+	pthread_mutex_lock(&run->lock);
+	note_problem(run, problem);
+	pthread_mutex_unlock(&run->lock);
+}
+
+enum piece_kind { PIECE_NONE, PIECE_UNITS, PIECE_RAGGED, PIECE_SHA256 };
+
+struct piece {
+	enum piece_kind kind;
+	struct shard_reader *r;
+	uint64_t shard;
+	uint32_t group;
+	uint64_t unit, count;
+};
+
+/* With lock.  Open the shard at the cursor and check its tables; false if it has nothing more to check. */
+static bool open_shard(struct run *run)
+{
+	struct cursor *at = &run->at;
+	struct shard_error problem;
+	int rc = SHARD_OK;
+
+	at->group = 0;
+	at->unit = 0;
+	at->sha256_due = run->ds && run->o.sha256;
+	at->r = run->single;
+	if (run->ds)
+		rc = shard_dataset_reader(run->ds, at->shard, &at->r, &problem);
+	if (!rc)
+		rc = verify_tables(at->r, &problem);
+	if (rc) {
+		note_problem(run, &problem);
+		at->r = NULL;
+		return false;
+	}
+	at->ragged_due = verify_has_ragged(at->r->schema) && !run->o.sample_units;
+	run->report.shard_count++;
+	run->report.record_count += at->r->pages->record_count;
+	return true;
+}
+
+static uint64_t shard_units(const struct shard_reader *r)
+{
+	uint64_t units = 0;
+
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
+		units += reader_unit_count(r, g);
+	return units;
+}
+
+/* With lock.  Is the unit at the cursor one of the sample?  Unit u of U is, if a multiple of U/N falls into it. */
+static bool in_sample(const struct run *run, uint64_t unit_in_shard)
+{
+	unsigned __int128 n = run->o.sample_units, u = run->units_before + unit_in_shard;
+
+	return !n || n >= run->units_total || (u * n) / run->units_total != ((u + 1) * n) / run->units_total;
+}
+
+/* With lock.  The next units of the shard at the cursor; false if there are none. */
+static bool claim_units(struct run *run, struct piece *out)
+{
+	struct cursor *at = &run->at;
+	uint64_t before = 0;
+
+	for (uint32_t g = 0; g < at->group; g++)
+		before += reader_unit_count(at->r, g);
+	for (; at->group < at->r->schema->group_count; before += reader_unit_count(at->r, at->group), at->group++, at->unit = 0)
+		while (at->unit < reader_unit_count(at->r, at->group)) {
+			uint64_t unit = at->unit, count = run->o.sample_units ? 1 : verify_piece(at->r, at->group, unit);
+
+			at->unit += count;
+			if (!in_sample(run, before + unit))
+				continue;
+			*out = (struct piece){PIECE_UNITS, at->r, at->shard, at->group, unit, count};
+			return true;
+		}
+	return false;
+}
+
+/* With lock. */
+static struct piece claim(struct run *run)
+{
+	struct cursor *at = &run->at;
+	struct piece out = {PIECE_NONE, NULL, 0, 0, 0, 0};
+
+	while (!run->stop && at->shard < run->shard_count) {
+		if (!at->r && !open_shard(run)) {
+			at->shard++;
+			continue;
+		}
+		if (claim_units(run, &out))
+			return out;
+		if (at->ragged_due) {
+			at->ragged_due = false;
+			out = (struct piece){PIECE_RAGGED, at->r, at->shard, 0, 0, at->r->pages->record_count};
+			return out;
+		}
+		if (at->sha256_due) {
+			at->sha256_due = false;
+			out = (struct piece){PIECE_SHA256, at->r, at->shard, 0, 0, 0};
+			return out;
+		}
+		run->units_before += shard_units(at->r);
+		at->r = NULL;
+		at->shard++;
+	}
+	return out;
+}
+
+/* D6 of format/SHARD.md, with the room's buffer. */
+static int check_sha256(struct run *run, struct verify_room *room, const struct piece *p, struct shard_error *err)
+{
+	struct shard_entry entry;
+	struct sha256 sha;
+	uint8_t digest[SHA256_BYTES];
+	int rc = shard_dataset_entry(run->ds, p->shard, &entry, err);
+
+	sha256_init(&sha);
+	for (uint64_t at = 0; !rc && at < p->r->file_bytes;) {
+		size_t n = (size_t)min_u64(VERIFY_BUFFER_BYTES, p->r->file_bytes - at);
+
+		rc = file_read_at(room->fd, room->buffer, n, at, p->r->path, err);
+		if (!rc)
+			sha256_update(&sha, room->buffer, n);
+		at += n;
+	}
+	if (rc)
+		return rc;
+	sha256_final(&sha, digest);
+	return dataset_check_sha256(p->r->path, digest, entry.sha256, err);
+}
+
+static int do_piece(struct run *run, struct verify_room *room, const struct piece *p, uint64_t *bytes, struct shard_error *err)
+{
+	switch (p->kind) {
+	case PIECE_UNITS:
+		return verify_units(p->r, room, p->group, p->unit, p->count, bytes, run->o.problem ? on_unit_problem : NULL, run, err);
+	case PIECE_RAGGED:
+		return verify_ragged(p->r, p->unit, p->count, err);
+	case PIECE_SHA256:
+		return check_sha256(run, room, p, err);
+	default:
+		return SHARD_OK;
+	}
+}
+
+static void work(void *context, uint32_t thread)
+{
+	struct run *run = context;
+	struct verify_room room;
+	struct shard_error problem;
+	struct shard_reader *entered = NULL;
+	int rc = verify_room_init(&room, &problem);
+
+	(void)thread;
+	pthread_mutex_lock(&run->lock);
+	if (rc)
+		note_problem(run, &problem);
+	while (!rc) {
+		struct piece p = claim(run);
+		uint64_t bytes = 0;
+		int found = SHARD_OK;
+
+		if (p.kind == PIECE_NONE)
+			break;
+		pthread_mutex_unlock(&run->lock);
+		if (p.r != entered)
+			found = verify_room_enter(&room, p.r, p.r->path, &problem);
+		entered = found ? NULL : p.r;
+		if (!found)
+			found = do_piece(run, &room, &p, &bytes, &problem);
+		pthread_mutex_lock(&run->lock);
+		run->report.unit_count += p.kind == PIECE_UNITS ? p.count : 0;
+		run->report.bytes += bytes;
+		if (found && !(p.kind == PIECE_UNITS && run->o.problem && found == SHARD_E_CORRUPT)) /* those were told already */
+			note_problem(run, &problem);
+	}
+	run->threads_ended++;
+	pthread_cond_broadcast(&run->told);
+	pthread_mutex_unlock(&run->lock);
+	verify_room_free(&room);
+}
+
+/* The caller's thread: hands problems and progress to the callbacks until all threads have ended. */
+static void watch(void *context, uint32_t running)
+{
+	struct run *run = context;
+
+	pthread_mutex_lock(&run->lock);
+	for (;;) {
+		struct timespec until;
+
+		while (run->queued) {
+			struct shard_error problem = run->queue[0];
+
+			run->queued--;
+			memmove(run->queue, run->queue + 1, run->queued * sizeof(run->queue[0]));
+			pthread_cond_broadcast(&run->told);
+			pthread_mutex_unlock(&run->lock);
+			run->o.problem(run->o.context, &problem);
+			pthread_mutex_lock(&run->lock);
+		}
+		if (run->threads_ended == running)
+			break;
+		if (run->o.progress) {
+			uint64_t done = run->report.bytes;
+			int rc;
+
+			pthread_mutex_unlock(&run->lock);
+			rc = run->o.progress(run->o.context, done, run->bytes_total);
+			pthread_mutex_lock(&run->lock);
+			if (rc && !run->stop) {
+				run->stop = true;
+				error_set(&run->worst, SHARD_E_CANCELLED, "verification was cancelled");
+			}
+		}
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += 100000000;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		if (run->threads_ended < running && !run->queued)
+			pthread_cond_timedwait(&run->told, &run->lock, &until);
+	}
+	pthread_mutex_unlock(&run->lock);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int run_all(struct run *run, struct shard_verify_report *report, struct shard_error *err)
+{
+	uint32_t threads = run->o.thread_count ? run->o.thread_count : thread_cpu_count();
+	uint64_t start = now_ns();
+
+	pthread_mutex_init(&run->lock, NULL);
+	pthread_cond_init(&run->told, NULL);
+	if (threads == 1 && !run->o.progress && !run->o.problem)
+		work(run, 0);
+	else if (!threads_run(threads, work, watch, run))
+		error_set(&run->worst, SHARD_E_MEMORY, "no thread could be started");
+	pthread_cond_destroy(&run->told);
+	pthread_mutex_destroy(&run->lock);
+	run->report.elapsed_ns = now_ns() - start;
+	if (report)
+		*report = run->report;
+	if (run->worst.status && err)
+		*err = run->worst;
+	return run->worst.status;
+}
+
+static int take_options(struct run *run, const struct shard_verify_options *opt, struct shard_error *err)
+{
+	int rc = options_take(&run->o, sizeof(run->o), opt, err);
+
+	if (rc)
+		return rc;
+	return run->o.sha256 > 1 ? error_set(err, SHARD_E_ARGUMENT, "options: sha256 is %u; must be 0 or 1", run->o.sha256) : SHARD_OK;
+}
+
+int shard_reader_verify(struct shard_reader *r, const struct shard_verify_options *opt, struct shard_verify_report *report,
+			struct shard_error *err)
+{
+	struct run *run = mem_zalloc(sizeof(*run));
+	int rc = run ? take_options(run, opt, err) : error_set(err, SHARD_E_MEMORY, "no memory to verify");
+
+	if (!rc) {
+		run->single = r;
+		run->shard_count = 1;
+		run->units_total = shard_units(r);
+		run->bytes_total = r->file_bytes;
+		rc = run_all(run, report, err);
+	}
+	mem_free(run);
+	return rc;
+}
+
+int shard_dataset_verify(struct shard_dataset *ds, const struct shard_verify_options *opt, struct shard_verify_report *report,
+			 struct shard_error *err)
+{
+	struct run *run = mem_zalloc(sizeof(*run));
+	struct shard_error problem;
+	int rc = run ? take_options(run, opt, err) : error_set(err, SHARD_E_MEMORY, "no memory to verify");
+
+	if (!rc) {
+		run->ds = ds;
+		run->shard_count = dataset_totals(ds, &run->units_total, &run->bytes_total);
+		rc = dataset_verify_manifest(ds, &problem);
+		if (rc) {
+			run->report.problem_count++;
+			run->worst = problem;
+			if (run->o.problem)
+				run->o.problem(run->o.context, &problem);
+			else
+				run->shard_count = 0;
+		}
+		rc = run_all(run, report, err);
+	}
+	mem_free(run);
+	return rc;
+}

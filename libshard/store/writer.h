@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * writer.h - what the writer's two files share: writer.c takes records, finish.c makes the file complete
+ */
+#ifndef LIBSHARD_STORE_WRITER_H
+#define LIBSHARD_STORE_WRITER_H
+
+#include <stdbool.h>
+
+#include "libshard/codec/checksum.h"
+#include "libshard/codec/codec.h"
+#include "libshard/codec/sha256.h"
+#include "libshard/disk/pages.h"
+#include "libshard/disk/schema.h"
+#include "libshard/io/file.h"
+#include "libshard/store/spool.h"
+#include "shard.h"
+
+struct writer_group {
+	uint8_t *unit;      /* records of the unit or chunk being filled, padded with zeros */
+	uint8_t *packed;    /* compressed groups: the chunk's stored bytes */
+	void *scratch;      /* the codec's */
+	struct schema_holes holes;
+	uint64_t filled;    /* records in `unit` */
+	uint64_t stored;    /* bytes of DATA so far */
+	struct spool data;  /* DATA of every group but the first, which streams */
+	struct spool leaf;  /* HASH */
+	struct spool index; /* CIDX, offsets relative to the start of DATA */
+};
+
+struct writer_moments {
+	struct shard_moments *channel;
+	uint64_t channel_count;
+};
+struct writer_classes {
+	uint64_t *records;
+	uint64_t class_count;
+};
+
+struct shard_writer {
+	char *path;
+	struct file_temp temp;
+	struct pages pages;
+	uint8_t *out; /* what was not yet written to the file */
+	size_t out_used;
+	uint64_t offset; /* bytes given to the file so far, `out` included */
+	struct sha256 sha256;
+	struct writer_group group[SHARD_GROUPS_MAX];
+	bool keys, read_back, failed, finished;
+	struct spool koff, kblb, miss;
+	uint64_t last_ordinal;
+	char *provenance;
+	struct writer_moments moments[SHARD_FIELDS_MAX];
+	struct writer_classes classes[SHARD_FIELDS_MAX];
+};
+
+/* Append to the file; every byte of it comes through here, in order. */
+int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err);
+int writer_put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err);
+int writer_flush(struct shard_writer *w, struct shard_error *err);
+
+/* The unit or chunk of a group is as full as it gets. */
+int writer_end_unit(struct shard_writer *w, uint32_t group, struct shard_error *err);
+
+#endif
