@@ -44,8 +44,9 @@ LIBS  := $(call pkg_libs,$(PKG_LIB)) -ldl
 PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 
 # A file that needs flags of its own is named here: FLAGS_<path> is added after all others.
-# Resizing equals Pillow bit for bit, so the compiler may not fuse a multiply with an add.
-FLAGS_tools/shardpack/resize.c := -O3 -ffp-contract=off
+# Resizing equals Pillow bit for bit, so the compiler may not fuse a multiply with an add in its coefficients.
+FLAGS_tools/shardpack/resize_taps.c := -ffp-contract=off
+FLAGS_tools/shardpack/resize.c := -O3
 
 # ---- what there is ----
 
@@ -180,12 +181,14 @@ demo: ## from photographs to a trained classifier, with the commands to copy
 bench: all ## one JSON line per measurement; BENCH=pattern for some of them
 	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/run.sh
 
-# Man pages and completions are printed by the tools from the table that also prints --help.
+# Man pages and completions are printed by the tools from the table that also prints --help; the header is its own page.
 NAMES := $(notdir $(TOOLS))
 PAGES := $(foreach t,$(NAMES),man/man1/$t.1 bash-completion/completions/$t zsh/site-functions/_$t \
-         fish/vendor_completions.d/$t.fish)
+         fish/vendor_completions.d/$t.fish) man/man3/shard.h.3
 page   = @mkdir -p $(@D); $< $(1) >$@
 $(BUILD)/share/man/man1/%.1: $(BUILD)/bin/% ; $(call page,--print-man)
+$(BUILD)/share/man/man3/shard.h.3: include/shard.h docs/header_man.awk
+	@mkdir -p $(@D); awk -v version=$(VERSION) -f docs/header_man.awk include/shard.h >$@
 $(BUILD)/share/bash-completion/completions/%: $(BUILD)/bin/% ; $(call page,--print-completion bash)
 $(BUILD)/share/zsh/site-functions/_%: $(BUILD)/bin/% ; $(call page,--print-completion zsh)
 $(BUILD)/share/fish/vendor_completions.d/%.fish: $(BUILD)/bin/% ; $(call page,--print-completion fish)

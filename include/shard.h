@@ -472,7 +472,7 @@ struct shard_batch {
 
 /*
  * Prepare a loader.  Reads metadata only; memory comes with the first next, and belongs to the process that
- * called it.  The dataset must outlive the loader.
+ * called it.  The dataset must outlive the loader.  Fails with ARGUMENT also if an epoch would have no step.
  */
 SHARD_API int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds,
 				const struct shard_loader_options *opt, struct shard_error *err);

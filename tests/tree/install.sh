@@ -20,7 +20,7 @@ staged install
 files >"$TMPDIR/files"
 for f in bin/shardpack bin/shardcat include/shard.h \
 	lib/here/libshard.a lib/here/libshard.so lib/here/pkgconfig/libshard.pc \
-	share/man/man1/shardpack.1 share/man/man1/shardcat.1 share/bash-completion/completions/shardcat \
+	share/man/man1/shardpack.1 share/man/man1/shardcat.1 share/man/man3/shard.h.3 share/bash-completion/completions/shardcat \
 	share/zsh/site-functions/_shardcat share/fish/vendor_completions.d/shardcat.fish; do
 	[ -s "$root/usr/$f" ] || fail "install did not write $f"
 done
@@ -28,7 +28,7 @@ grep -rIl "$TMPDIR\|$BUILD" "$root" && fail "the files above name the place wher
 grep -q '^\.TH ' "$root/usr/share/man/man1/shardcat.1" || fail "shardcat.1 is not a man page"
 bash -n "$root/usr/share/bash-completion/completions/shardpack"
 if command -v man >/dev/null; then
-	for page in "$root"/usr/share/man/man1/*.1; do
+	for page in "$root"/usr/share/man/man[13]/*.[13]; do
 		man --warnings -E UTF-8 -l "$page" 2>&1 >/dev/null | grep . && fail "man complains about $page"
 	done
 fi
