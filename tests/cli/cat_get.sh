@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# cat_get.sh - raw bytes, .npy and PNG are what the Python reader, NumPy and Pillow see; and what get refuses
+. "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
+
+"$PYTHON" -c 'import numpy, PIL' 2>/dev/null || skip "python3 has no NumPy or Pillow"
+small_source
+run 0 "$PACK" images src -o hwc --resize 40 --crop 32
+run 0 "$PACK" images src -o chw --resize 40 --crop 32 --layout chw --compress lz4
+values=$("$PYTHON" "$ROOT/tests/cli/cat_reference.py" get "$CAT" "$ROOT"/format/golden/*.shard \
+	"$ROOT"/format/golden/dataset*/ hwc chw 2>py.err) || {
+	cat py.err >&2
+	die "get differs"
+}
+
+# --out: the same bytes as on stdout, over an older file, and nothing else is left in the folder.
+mkdir put
+echo old >put/cat.png
+run 0 "$CAT" get hwc 3 --png --out put/cat.png
+run 0 "$CAT" get hwc 3 --png
+cmp out put/cat.png
+[ "$(contents put)" = cat.png ] || die "left behind: $(contents put)"
+run 0 "$CAT" get hwc 3 --png --out /dev/null
+[ -c /dev/null ] || die "/dev/null was replaced"
+
+run 2 "$CAT" get hwc 10
+said_only "shardcat: hwc: record 10: the last one is 9"
+run 2 "$CAT" get hwc 3 --npy
+said "shardcat: hwc has 2 fields; choose one with --field"
+run 2 "$CAT" get hwc 3 --field labl
+said "shardcat: --field labl: hwc has no such field; 'shardcat info' lists them"
+run 2 "$CAT" get hwc 3 --field label --png
+said_only "shardcat: field label is i64, not a u8 image in layout hwc or chw; --npy takes any field"
+run 2 "$CAT" get hwc 3 --png --raw
+said "shardcat: --raw, --npy and --png exclude each other"
+run 2 "$CAT" get hwc 3 --out file
+said "shardcat: --out needs --raw, --npy or --png"
+run 3 "$CAT" get hwc 3 --png --out put
+said_only "shardcat: put: is a folder; --out names a file"
+run 3 "$CAT" get hwc 3 --png --out nowhere/cat.png
+run 3 "$CAT" get nowhere 3
+said_only "shardcat: nowhere: No such file or directory"
+run 2 "$CAT" get "$ROOT/format/golden/empty.shard" 0
+
+# A terminal is no place for binary data.
+"$PYTHON" - "$CAT" <<'END' || die "binary data went to a terminal"
+import os, pty, subprocess, sys
+master, slave = pty.openpty()
+done = subprocess.run([sys.argv[1], "get", "hwc", "3", "--png"], stdin=subprocess.DEVNULL, stdout=slave,
+                      stderr=subprocess.PIPE)
+os.close(slave)
+try:
+    shown = os.read(master, 100)
+except OSError: # nobody wrote, and the other end is closed
+    shown = b""
+sys.exit(done.returncode != 2 or shown != b"" or b"--out FILE" not in done.stderr)
+END
+echo "$values values"

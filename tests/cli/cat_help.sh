@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# cat_help.sh - each verb's help fits a screen and ends with an example; mistyped commands are answered
+. "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
+
+verbs="info list get verify manifest show order"
+run 0 "$CAT" --help
+for verb in $verbs; do
+	grep -q "^  $verb " out || die "--help does not name $verb"
+done
+for verb in '' $verbs; do
+	# shellcheck disable=SC2086
+	run 0 "$CAT" $verb --help
+	[ "$(wc -l <out)" -le 40 ] && [ "$(wc -L <out)" -le 80 ] || die "$verb: does not fit a screen"
+	tail -n 1 out | grep -q "^  shardcat " || die "$verb: does not end with an example"
+	[ ! -s err ] || die "$verb: $(cat err)"
+done
+run 0 "$CAT" --version
+head -n 1 out | grep -qx "shardcat $(sed -n 's/^libshard //p' out)" || die "versions: $(cat out)"
+grep -q '^format 1' out && grep -q '^libpng ' out || die "versions: $(cat out)"
+
+run 2 "$CAT" inof ds
+grep -q "did you mean 'info'" err || die "no suggestion: $(cat err)"
+run 2 "$CAT" info ds --jsno
+grep -q "did you mean '--json'" err || die "no suggestion: $(cat err)"
+run 2 "$CAT" info
+run 2 "$CAT" get ds minus
+run 2 "$CAT" get ds -1
+run 2 "$CAT" order ds --world 0
+run 2 "$CAT" verify ds -j 0
+
+# What the examples in the help say can be typed: every option in them is one.
+for verb in $verbs; do
+	"$CAT" "$verb" --help | sed -n '/^Examples*:/,$p' | grep -o -- '--[a-z0-9]*' | sort -u | while read -r option; do
+		"$CAT" "$verb" --help | sed '/^Examples*:/,$d' | grep -q -- "$option" || die "$verb: $option is no option"
+	done
+done
+echo "8 screens"

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# tests/cli/lib.sh - what scripts that run the tools share; sourced, not run
+#
+# Sourcing it goes to the script's own empty folder.  `run` keeps what a command printed in the files out and err, for
+# the checks that follow it.
+set -euo pipefail
+: "${ROOT:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"
+: "${BUILD:=$ROOT/build}" "${PYTHON:=/usr/bin/python3}"
+cd "${TMPDIR:?tests/run.sh gives each test a folder of its own}"
+
+PACK=$BUILD/bin/shardpack
+CAT=$BUILD/bin/shardcat
+PHOTOS=$ROOT/examples/photos
+export LC_ALL=C NO_COLOR=1
+
+die() {
+	echo "$*" >&2
+	exit 1
+}
+
+skip() {
+	echo "$*"
+	exit 77
+}
+
+# run CODE COMMAND...: it must end with that exit code
+run() {
+	local want=$1 got=0
+	shift
+	"$@" >out 2>err </dev/null || got=$?
+	[ "$got" = "$want" ] || {
+		cat out err >&2
+		die "exit code $got instead of $want: $*"
+	}
+}
+
+# The last `run` printed exactly this line on stderr.
+said() {
+	grep -qxF -- "$1" err || {
+		sed 's/^/  /' err >&2
+		die "this line was expected: $1"
+	}
+}
+
+# ... and no other one.
+said_only() {
+	[ "$(cat err)" = "$1" ] || {
+		sed 's/^/  /' err >&2
+		die "this was expected, alone: $1"
+	}
+}
+
+# The last `run` printed this line on stdout.
+printed() {
+	grep -qxF -- "$1" out || {
+		sed 's/^/  /' out >&2
+		die "this line was expected: $1"
+	}
+}
+
+# same DIR DIR: the same names with the same bytes, hidden ones included
+same() {
+	diff -r "$1" "$2" >&2 || die "$1 and $2 differ"
+}
+
+# contents DIR: every name in it, on one line
+contents() {
+	(cd "$1" && find . -mindepth 1 | sort | sed 's,^\./,,' | tr '\n' ' ' | sed 's/ $//')
+}
+
+# json FILE EXPRESSION: the value of a Python expression, with the document in d
+json() {
+	"$PYTHON" -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+# A folder of a few photographs in two classes, at src.
+small_source() {
+	mkdir -p src/a src/b
+	cp "$PHOTOS"/train/cat/*_00[0-4].jpg src/a
+	cp "$PHOTOS"/train/rocket/*_00[0-4].jpg src/b
+}
+
+# The odd ones, as one class, at odd.
+odd_source() {
+	mkdir -p odd/odd
+	cp "$PHOTOS"/odd/* odd/odd
+}
+
+# make_images DIR COUNT [MORE]: generated images, see make_images.py
+make_images() {
+	"$PYTHON" "$ROOT/tests/cli/make_images.py" "$@"
+}
+
+# powerless COMMAND...: without root's power to read and write everything, so that modes count for root as well
+powerless() {
+	if [ "$(id -u)" = 0 ]; then
+		setpriv --bounding-set=-dac_override,-dac_read_search "$@"
+	else
+		"$@"
+	fi
+}

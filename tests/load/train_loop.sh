@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# train_loop.sh - examples/train_loop.c learns the photographs, and learns nothing from mixed-up labels
+#
+# The second half is the control: an accuracy that came from a leak, say of labels into the order of records, would
+# stay high.  Chance is 0.11.
+. "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
+
+loop=$BUILD/examples/train_loop
+run 0 "$PACK" images "$PHOTOS/train" -o train --resize 256 --crop 224
+run 0 "$PACK" images "$PHOTOS/val" -o val --resize 256 --crop 224 --classes train
+
+# accuracy ARGUMENT...: the number on the last line
+accuracy() {
+	run 0 "$loop" train val "$@"
+	tail -n 1 out | grep -qx 'val accuracy [01]\.[0-9][0-9][0-9]' || die "last line: $(tail -n 1 out)"
+	tail -n 1 out | cut -d ' ' -f 3
+}
+
+# between LOW VALUE HIGH
+between() {
+	awk -v low="$1" -v value="$2" -v high="$3" 'BEGIN { exit !(low <= value && value <= high) }'
+}
+
+real=$(accuracy)
+between 0.95 "$real" 1 || die "accuracy $real; at least 0.95"
+cp out first
+mixed=$(accuracy --permute-labels)
+between 0 "$mixed" 0.25 || die "accuracy $mixed with labels permuted; at most 0.25"
+accuracy --epochs 2 >/dev/null
+cp out short
+accuracy --epochs 2 >/dev/null
+cmp short out || die "two runs differ"
+accuracy --epochs 2 --seed 2 >/dev/null
+! cmp -s short out || die "the seed does nothing"
+
+run 1 "$loop" train
+run 1 "$loop" train nowhere
+run 1 "$loop" train val --epoch 3
+run 0 "$BUILD/examples/read_random" train label 3
+printed "108 records; label is i64, 8 bytes"
+[ "$(wc -l <out)" = 4 ] || die "read_random: $(cat out)"
+echo "accuracy $real; $mixed with labels permuted"

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_cli.c - the table-driven command line, as a user of a sample program meets it
+ *
+ * Each story runs cli_main() in a child process and compares what it printed and its exit
+ * code.  The sample's verb prints every value it was given, so that nothing is parsed and
+ * lost.  Man page and completion are given to the programs that read them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "tests/test.h"
+#include "tools/common/cli.h"
+#include "tools/common/signals.h"
+
+struct sample_options {
+	const char *source, *out, *report;
+	uint64_t resize, shard_bytes, jobs;
+	int filter;
+	bool replace, dry_run;
+	struct cli_amount max_bad;
+	struct cli_part part;
+	struct cli_strings rest;
+};
+
+#define AT(member) .offset = offsetof(struct sample_options, member)
+
+static const struct cli_option source_positionals[] = {
+	{.name = "SRC",
+	 .kind = CLI_DIR,
+	 .required = true,
+	 AT(source),
+	 .help = "folder with a folder of images per class"},
+	{0},
+};
+
+static const struct cli_option many_positionals[] = {
+	{.name = "SRC", .kind = CLI_FILE, .required = true, AT(source), .help = "what to read"},
+	{.name = "MORE", .kind = CLI_STRING, .many = true, AT(rest), .help = "what else to read"},
+	{0},
+};
+
+static const struct cli_option transform_options[] = {
+	{.name = "resize",
+	 .kind = CLI_U64,
+	 AT(resize),
+	 .arg_name = "N",
+	 .min = 1,
+	 .max = 65500,
+	 .help = "shorter side, in pixels"},
+	{.name = "filter",
+	 .kind = CLI_CHOICE,
+	 AT(filter),
+	 .arg_name = "NAME",
+	 .choices = "bilinear|bicubic|lanczos|box",
+	 .default_value = "bilinear",
+	 .help = "how pixels are weighted"},
+	{0},
+};
+
+static const struct cli_option output_options[] = {
+	{.name = "out",
+	 .short_name = 'o',
+	 .kind = CLI_DIR,
+	 .required = true,
+	 AT(out),
+	 .arg_name = "DIR",
+	 .help = "the dataset's directory"},
+	{.name = "shard-bytes",
+	 .kind = CLI_SIZE,
+	 AT(shard_bytes),
+	 .arg_name = "SIZE",
+	 .min = 65536,
+	 .max = UINT64_C(1) << 44,
+	 .default_value = "256M",
+	 .help = "about how large a shard is; it's split 'late' at a [unit]: never inside \\ one"},
+	{.name = "jobs",
+	 .short_name = 'j',
+	 .kind = CLI_U64,
+	 AT(jobs),
+	 .arg_name = "N",
+	 .min = 1,
+	 .max = 1024,
+	 .default_note = "one per CPU",
+	 .help = "threads"},
+	{.name = "max-bad",
+	 .kind = CLI_COUNT_OR_PERCENT,
+	 AT(max_bad),
+	 .arg_name = "N|P%",
+	 .help = "more bad inputs than this are a failure"},
+	{.name = "part", .kind = CLI_PART, AT(part), .arg_name = "k/n", .help = "build this share of the shards only"},
+	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE", .help = "write a JSON report"},
+	{.name = "replace", .short_name = 'r', .kind = CLI_FLAG, AT(replace), .help = "replace what is there"},
+	{.name = "dry-run", .short_name = 'n', .kind = CLI_FLAG, AT(dry_run), .help = "print the plan and stop"},
+	{0},
+};
+
+static const struct cli_option few_options[] = {
+	{.name = "resize", .kind = CLI_U64, AT(resize), .arg_name = "N", .help = "any number"},
+	{0},
+};
+
+static int run_print(const struct cli_args *args)
+{
+	const struct sample_options *o = args->options;
+
+	printf("%s: source=%s out=%s resize=%" PRIu64 " filter=%d shard_bytes=%" PRIu64 " jobs=%" PRIu64,
+	       args->verb->name, o->source ? o->source : "-", o->out ? o->out : "-", o->resize, o->filter,
+	       o->shard_bytes, o->jobs);
+	printf(" max_bad=%s%" PRIu64, o->max_bad.is_percent ? "ppm " : "",
+	       o->max_bad.is_percent ? o->max_bad.parts_per_million : o->max_bad.count);
+	printf(" part=%" PRIu64 "/%" PRIu64 " replace=%d dry_run=%d rest=", o->part.idx, o->part.count, o->replace,
+	       o->dry_run);
+	for (size_t i = 0; i < o->rest.count; i++)
+		printf("%s%s", i ? "," : "", o->rest.items[i]);
+	printf(" given=%d%d\n", cli_given(args, "resize"), cli_given(args, "SRC"));
+	detail("a detail");
+	note("a note");
+	return EXIT_DONE;
+}
+
+static int run_misuse(const struct cli_args *args)
+{
+	return cli_misuse(args, "--crop %d: larger than --resize %d", 300, 256);
+}
+
+static int run_much(const struct cli_args *args)
+{
+	(void)args;
+	for (int i = 0; i < 100000; i++)
+		printf("line %d\n", i);
+	return EXIT_DONE;
+}
+
+static int run_wait(const struct cli_args *args)
+{
+	(void)args;
+	raise(SIGINT);
+	return interrupted() ? fail(EXIT_INTERRUPTED, "interrupted; run again to continue") : EXIT_DONE;
+}
+
+static const struct cli_verb sample_verbs[] = {
+	{.name = "images",
+	 .summary = "Pack folders of images into a dataset",
+	 .description = "One paragraph, with --resize in it.\n\n.A second one 'begins' with a dot.",
+	 .examples = "sample images photos/train -o ds/train --resize 256",
+	 .positionals = source_positionals,
+	 .options = {transform_options, output_options},
+	 .options_bytes = sizeof(struct sample_options),
+	 .run = run_print},
+	{.name = "plan images",
+	 .summary = "Write the plan of such a dataset only",
+	 .examples = "sample plan images photos/train -o ds/train",
+	 .positionals = source_positionals,
+	 .options = {transform_options, output_options},
+	 .options_bytes = sizeof(struct sample_options),
+	 .run = run_print},
+	{.name = "plan many",
+	 .summary = "Take many things",
+	 .examples = "sample plan many a b c\nsample plan many a",
+	 .positionals = many_positionals,
+	 .options = {few_options},
+	 .options_bytes = sizeof(struct sample_options),
+	 .run = run_print},
+	{.name = "misuse", .summary = "Find fault", .examples = "sample misuse", .run = run_misuse},
+	{.name = "much", .summary = "Print much", .examples = "sample much", .run = run_much},
+	{.name = "wait", .summary = "Be interrupted", .examples = "sample wait", .run = run_wait},
+	{0},
+};
+
+static void print_version(FILE *out)
+{
+	fputs("sample 1.2.3\nlibrary 4.5.6\n", out);
+}
+
+static const struct cli_program sample = {.name = "sample",
+					  .summary = "show what a command line can do",
+					  .examples = "sample images photos -o ds",
+					  .description = "Shows it.",
+					  .see_also = "other(1)",
+					  .verbs = sample_verbs,
+					  .print_version = print_version};
+
+struct result {
+	int code;
+	char out[65536], err[8192];
+};
+
+static void read_all(FILE *file, char *text, size_t text_bytes)
+{
+	size_t length;
+
+	rewind(file);
+	length = fread(text, 1, text_bytes - 1, file);
+	text[length] = 0;
+	fclose(file);
+}
+
+/* Run `line`, split at blanks ('_' stands for an empty argument), as a child. */
+static struct result *run(const char *line)
+{
+	static struct result result;
+	FILE *out = tmpfile(), *err = tmpfile();
+	char copy[1024], *argv[64] = {0};
+	int argc = 0, status;
+	pid_t pid;
+
+	CHECK(out && err);
+	snprintf(copy, sizeof(copy), "sample %s", line);
+	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
+		argv[argc++] = word;
+		if (strcmp(word, "_") == 0)
+			word[0] = 0;
+	}
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		dup2(fileno(out), STDOUT_FILENO);
+		dup2(fileno(err), STDERR_FILENO);
+		exit(cli_main(&sample, argc, argv));
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+	read_all(out, result.out, sizeof(result.out));
+	read_all(err, result.err, sizeof(result.err));
+	return &result;
+}
+
+TEST(tables_are_in_order)
+{
+	char why[256] = "";
+
+	if (!cli_check(&sample, why, sizeof(why)))
+		printf("%s\n", why);
+	CHECK_STR(why, "");
+}
+
+#define DEFAULTS " filter=0 shard_bytes=268435456 jobs=0 max_bad=0 part=0/0 replace=0 dry_run=0 rest= given=01\n"
+
+TEST(values_arrive)
+{
+	static const struct {
+		const char *line, *out;
+	} rows[] = {
+		{"images a -o b", "images: source=a out=b resize=0" DEFAULTS},
+		{"images -o b a", "images: source=a out=b resize=0" DEFAULTS},
+		{"images --out=b -- a", "images: source=a out=b resize=0" DEFAULTS},
+		{"images --out b -- -a", "images: source=-a out=b resize=0" DEFAULTS},
+		{"images -ob a", "images: source=a out=b resize=0" DEFAULTS},
+		{"images --out=--odd -", "images: source=- out=--odd resize=0" DEFAULTS},
+		{"images --out=a=b -", "images: source=- out=a=b resize=0" DEFAULTS},
+		{"plan images a -o b", "plan images: source=a out=b resize=0" DEFAULTS},
+		{"images a -rnj4 --resize 65500 --filter box --shard-bytes 1GiB --max-bad 2.5% --part 3/4 -o -",
+		 "images: source=a out=- resize=65500 filter=3 shard_bytes=1073741824 jobs=4 max_bad=ppm 25000 "
+		 "part=3/4 replace=1 dry_run=1 rest= given=11\n"},
+		{"images a -nr -j 1024 --resize=1 --filter=lanczos --shard-bytes=64k "
+		 "--max-bad=18446744073709551615 --part=0/1 -o b",
+		 "images: source=a out=b resize=1 filter=2 shard_bytes=65536 jobs=1024 "
+		 "max_bad=18446744073709551615 part=0/1 replace=1 dry_run=1 rest= given=11\n"},
+		{"images a -o b --shard-bytes 16T --max-bad 0.0001%",
+		 "images: source=a out=b resize=0 filter=0 shard_bytes=17592186044416 jobs=0 max_bad=ppm 1 part=0/0 "
+		 "replace=0 dry_run=0 rest= given=01\n"},
+		{"plan many a", "plan many: source=a out=- resize=0 filter=0 shard_bytes=0 jobs=0 "
+				"max_bad=0 part=0/0 replace=0 dry_run=0 rest= given=01\n"},
+		{"plan many a b --resize 18446744073709551615 c -- -d",
+		 "plan many: source=a out=- resize=18446744073709551615 filter=0 shard_bytes=0 jobs=0 "
+		 "max_bad=0 part=0/0 replace=0 dry_run=0 rest=b,c,-d given=11\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct result *r = run(rows[i].line);
+
+		STORY("%s", rows[i].line);
+		CHECK_STR(r->err, "sample: a note\n");
+		CHECK_STR(r->out, rows[i].out);
+		CHECK_EQ(r->code, EXIT_DONE);
+	}
+}
+
+TEST(levels)
+{
+	CHECK_STR(run("plan many a -q")->err, "");
+	CHECK_STR(run("plan many a --verbose")->err, "sample: a detail\nsample: a note\n");
+}
+
+#define IMAGES "\ntry 'sample images --help'\n"
+
+TEST(mistakes_are_named)
+{
+	static const struct {
+		const char *line, *err;
+	} rows[] = {
+		{"", "sample: a verb is missing\ntry 'sample --help'\n"},
+		{"image a", "sample: unknown verb 'image'; did you mean 'images'?\ntry 'sample --help'\n"},
+		{"plan imags a",
+		 "sample: unknown verb 'plan imags'; did you mean 'plan images'?\ntry 'sample --help'\n"},
+		{"plan", "sample: unknown verb 'plan'; did you mean 'plan images'?\ntry 'sample --help'\n"},
+		{"frobnicate", "sample: unknown verb 'frobnicate'\ntry 'sample --help'\n"},
+		{"--versoin", "sample: unknown option '--versoin'; did you mean '--version'?\ntry 'sample --help'\n"},
+		{"-q images",
+		 "sample: '-q' stands where a verb is expected; options follow the verb\ntry 'sample --help'\n"},
+		{"images a -o b --resise 3", "sample: unknown option '--resise'; did you mean '--resize'?" IMAGES},
+		{"images a -o b --res=3", "sample: unknown option '--res'; did you mean '--resize'?" IMAGES},
+		{"images a -o b --rezise=3", "sample: unknown option '--rezise'; did you mean '--resize'?" IMAGES},
+		{"images a -o b --something", "sample: unknown option '--something'" IMAGES},
+		{"images a -o b -x", "sample: unknown option '-x'" IMAGES},
+		{"images a -o b -nx4", "sample: unknown option '-x' in '-nx4'" IMAGES},
+		{"images a -o b -o c", "sample: -o is given twice" IMAGES},
+		{"images a -o b --out=b", "sample: --out is given twice" IMAGES},
+		{"images a -o b -nn", "sample: -n is given twice" IMAGES},
+		{"images a -o b --dry-run=yes", "sample: --dry-run takes no value, got 'yes'" IMAGES},
+		{"images a -o b --resize", "sample: --resize needs a value: --resize N" IMAGES},
+		{"images a -o", "sample: -o needs a value: -o DIR" IMAGES},
+		{"images a -o --replace", "sample: -o needs a value: -o DIR ('--replace' looks like an option)" IMAGES},
+		{"images a -o b --resize 0", "sample: --resize 0: must be 1 to 65500" IMAGES},
+		{"images a -o b --resize 65501", "sample: --resize 65501: must be 1 to 65500" IMAGES},
+		{"images a -o b --resize 99999999999999999999",
+		 "sample: --resize 99999999999999999999: must be 1 to 65500" IMAGES},
+		{"images a -o b --resize -5", "sample: --resize -5: must be a whole number, 1 to 65500" IMAGES},
+		{"images a -o b --resize 5x", "sample: --resize 5x: must be a whole number, 1 to 65500" IMAGES},
+		{"images a -o b --resize 0x10", "sample: --resize 0x10: must be a whole number, 1 to 65500" IMAGES},
+		{"images a -o b --resize=", "sample: --resize '': must not be empty" IMAGES},
+		{"images a -o _", "sample: -o '': must not be empty" IMAGES},
+		{"images _ -o b", "sample: SRC '': must not be empty" IMAGES},
+		{"images a -o b -j 0", "sample: -j 0: must be 1 to 1024" IMAGES},
+		{"images a -o b --shard-bytes 1", "sample: --shard-bytes 1: must be 64K to 16T" IMAGES},
+		{"images a -o b --shard-bytes 17T", "sample: --shard-bytes 17T: must be 64K to 16T" IMAGES},
+		{"images a -o b --shard-bytes 99999999999T",
+		 "sample: --shard-bytes 99999999999T: must be 64K to 16T" IMAGES},
+		{"images a -o b --shard-bytes 64MB",
+		 "sample: --shard-bytes 64MB: MB may mean two things; write M or MiB, which is a power of 1024" IMAGES},
+		{"images a -o b --shard-bytes 64x",
+		 "sample: --shard-bytes 64x: must be a number of bytes, or with K, M, G or T as in 64M; "
+		 "64K to 16T" IMAGES},
+		{"images a -o b --shard-bytes M",
+		 "sample: --shard-bytes M: must be a size such as 64M, 64K to 16T" IMAGES},
+		{"images a -o b --filter bilnear",
+		 "sample: --filter bilnear: must be bilinear, bicubic, lanczos or box; "
+		 "did you mean 'bilinear'?" IMAGES},
+		{"images a -o b --filter zzz",
+		 "sample: --filter zzz: must be bilinear, bicubic, lanczos or box" IMAGES},
+		{"images a -o b --max-bad 101%",
+		 "sample: --max-bad 101%: must be 0% to 100%, with at most 4 decimals, or a count" IMAGES},
+		{"images a -o b --max-bad 100.0001%",
+		 "sample: --max-bad 100.0001%: must be 0% to 100%, with at most 4 decimals, or a count" IMAGES},
+		{"images a -o b --max-bad 1.%",
+		 "sample: --max-bad 1.%: must be 0% to 100%, with at most 4 decimals, or a count" IMAGES},
+		{"images a -o b --max-bad few",
+		 "sample: --max-bad few: must be a whole number, 0 to 18446744073709551615, "
+		 "or a percentage such as 2%" IMAGES},
+		{"images a -o b --part 4/4",
+		 "sample: --part 4/4: must be k/n with k from 0 to n-1, such as 0/4" IMAGES},
+		{"images a -o b --part 1", "sample: --part 1: must be k/n with k from 0 to n-1, such as 0/4" IMAGES},
+		{"images a -o b --part 0/99999999999999999999",
+		 "sample: --part 0/99999999999999999999: must be k/n with k from 0 to n-1, such as 0/4" IMAGES},
+		{"images -o b", "sample: SRC is missing" IMAGES},
+		{"images a", "sample: --out DIR is missing" IMAGES},
+		{"images a b -o c", "sample: unexpected argument 'b'" IMAGES},
+		{"images a -o b -q -v", "sample: --quiet and --verbose exclude each other" IMAGES},
+		{"images a -o b --bad\033[2J", "sample: unknown option '--bad\\033[2J'" IMAGES},
+		{"misuse", "sample: --crop 300: larger than --resize 256\ntry 'sample misuse --help'\n"},
+		{"plan images", "sample: SRC is missing\ntry 'sample plan images --help'\n"},
+		{"--print-completion tcsh",
+		 "sample: --print-completion tcsh: must be bash, zsh or fish\ntry 'sample --help'\n"},
+		{"--print-completion",
+		 "sample: --print-completion '': must be bash, zsh or fish\ntry 'sample --help'\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct result *r = run(rows[i].line);
+
+		STORY("%s", rows[i].line);
+		CHECK_STR(r->err, rows[i].err);
+		CHECK_STR(r->out, "");
+		CHECK_EQ(r->code, EXIT_USAGE);
+	}
+}
+
+TEST(help_of_a_verb)
+{
+	CHECK_STR(run("plan many -h")->out, "Usage: sample plan many SRC [MORE...] [options]\n\nTake many things\n\n"
+					    "  SRC             what to read\n"
+					    "  MORE            what else to read\n"
+					    "      --resize N  any number\n"
+					    "  -q, --quiet     print warnings and errors only\n"
+					    "  -v, --verbose   print more of what is done\n"
+					    "  -h, --help      print this and exit\n\n"
+					    "Examples:\n  sample plan many a b c\n  sample plan many a\n");
+	CHECK_EQ(run("plan many -h")->code, EXIT_DONE);
+	CHECK(strstr(run("images --help")->out,
+		     "      --filter NAME       how pixels are weighted: bilinear, bicubic, lanczos\n"
+		     "                          or box [bilinear]\n"));
+	CHECK(strstr(run("images --resize 3 -qh")->out, "  -j, --jobs N            threads [one per CPU]\n"));
+	CHECK_STR(run("images --help")->err, "");
+}
+
+TEST(help_and_version_of_the_program)
+{
+	CHECK_STR(run("--help")->out, "Usage: sample VERB [options]\n\nsample - show what a command line can do\n\n"
+				      "  images       Pack folders of images into a dataset\n"
+				      "  plan images  Write the plan of such a dataset only\n"
+				      "  plan many    Take many things\n"
+				      "  misuse       Find fault\n"
+				      "  much         Print much\n"
+				      "  wait         Be interrupted\n\n"
+				      "'sample VERB --help' explains a verb; 'sample --version' names versions.\n\n"
+				      "Example:\n  sample images photos -o ds\n");
+	CHECK_STR(run("--version")->out, "sample 1.2.3\nlibrary 4.5.6\n");
+}
+
+TEST(bad_tables_are_noticed)
+{
+	static const struct cli_option twice[] = {
+		{.name = "a", .kind = CLI_FLAG, .help = "x"},
+		{.name = "a", .kind = CLI_FLAG, .help = "x"},
+		{0},
+	};
+	static const struct cli_option letter[] = {
+		{.name = "a", .short_name = 'q', .kind = CLI_FLAG, .help = "x"},
+		{0},
+	};
+	static const struct cli_option bad_default[] = {
+		{.name = "a", .kind = CLI_U64, .min = 3, .default_value = "2", .help = "x"},
+		{0},
+	};
+	static const struct cli_option outside[] = {
+		{.name = "a", .kind = CLI_FLAG, .offset = 8, .help = "x"},
+		{0},
+	};
+	static const struct cli_option quotes[] = {
+		{.name = "a'b", .kind = CLI_FLAG, .help = "x"},
+		{0},
+	};
+	static const struct cli_option one_choice[] = {
+		{.name = "a", .kind = CLI_CHOICE, .choices = "b", .help = "x"},
+		{0},
+	};
+	static const struct cli_option *const tables[] = {twice, letter, bad_default, outside, quotes, one_choice};
+	char why[256];
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		struct cli_verb verbs[] = {
+			{.name = "verb",
+			 .summary = "S",
+			 .examples = "e",
+			 .options = {tables[i]},
+			 .options_bytes = 8,
+			 .run = run_misuse},
+			{0},
+		};
+		struct cli_program program = sample;
+
+		program.verbs = verbs;
+		STORY("table %zu", i);
+		CHECK(!cli_check(&program, why, sizeof(why)));
+	}
+	for (size_t i = 0; i < 3; i++) {
+		static const char *const names[] = {"verb", "verb two", "Verb"};
+		struct cli_verb verbs[] = {
+			{.name = "verb", .summary = "S", .examples = "e", .run = run_misuse},
+			{.name = names[i], .summary = "S", .examples = "e", .run = run_misuse},
+			{0},
+		};
+		struct cli_program program = sample;
+
+		program.verbs = verbs;
+		STORY("verbs called verb and %s", names[i]);
+		CHECK(!cli_check(&program, why, sizeof(why)));
+	}
+}
+
+/* Feed `text` to a shell command; its output, which is an error's, is returned. */
+static const char *feed(const char *command, const char *text)
+{
+	static char complaint[4096];
+	FILE *out = tmpfile(), *in;
+	char line[512];
+
+	CHECK(out);
+	snprintf(line, sizeof(line), "%s >/dev/fd/%d 2>&1", command, fileno(out));
+	in = popen(line, "w");
+	CHECK(in);
+	fputs(text, in);
+	CHECK_EQ(pclose(in), 0);
+	read_all(out, complaint, sizeof(complaint));
+	return complaint;
+}
+
+TEST(man_page_is_clean_roff)
+{
+	const char *page = run("--print-man")->out;
+
+	CHECK(strstr(page, ".TH SAMPLE 1 \"\" \"sample 1.2.3\" \"User Commands\"\n"));
+	CHECK(strstr(page, "\n\\&.A second one \\(aqbegins\\(aq with a dot.\n"));
+	CHECK(strstr(page, "\nOne paragraph, with \\-\\-resize in it.\n"));
+	CHECK(strstr(page, "\nAs for \\fBimages\\fR:\n\\fB\\-\\-\\fR\\fBresize\\fR,\n"));
+	if (system("command -v groff >/dev/null"))
+		SKIP("groff is not installed: the man page is not checked");
+	CHECK_STR(feed("groff -man -ww -b -z -Tutf8", page), "");
+	CHECK(strlen(feed("groff -man -ww -b -z -Tutf8", ".PP\n.no_such_macro\n")) > 0); /* it can complain */
+}
+
+/* Completions offered for a command line, through the very script, one per line and sorted. */
+static const char *bash_offers(const char *words, int word_idx)
+{
+	char script[70000];
+
+	snprintf(script, sizeof(script),
+		 "%s\nCOMP_WORDS=(%s); COMP_CWORD=%d; _sample\nprintf '%%s\\n' \"${COMPREPLY[@]}\" | sort\n",
+		 run("--print-completion bash")->out, words, word_idx);
+	return feed("bash -u", script);
+}
+
+TEST(bash_completes)
+{
+	if (system("command -v bash >/dev/null"))
+		SKIP("bash is not installed: its completion is not checked");
+	CHECK_STR(feed("bash -n", run("--print-completion bash")->out), "");
+	CHECK_STR(bash_offers("sample ''", 1), "--help\n--version\nimages\nmisuse\nmuch\nplan\nwait\n");
+	CHECK_STR(bash_offers("sample m", 1), "misuse\nmuch\n");
+	CHECK_STR(bash_offers("sample plan ''", 2), "images\nmany\n");
+	CHECK_STR(bash_offers("sample plan many --", 3), "--help\n--quiet\n--resize\n--verbose\n");
+	CHECK_STR(bash_offers("sample images --filter b", 3), "bicubic\nbilinear\nbox\n");
+	CHECK_STR(bash_offers("sample plan images --filter = l", 5), "lanczos\n");
+	CHECK_STR(bash_offers("sample images --filter =", 3), "bicubic\nbilinear\nbox\nlanczos\n");
+	CHECK_STR(bash_offers("sample images --resize ''", 3), "\n"); /* a number: nothing */
+	CHECK_STR(bash_offers("sample images -o tests/pa", 3), "tests/pack\n");
+	CHECK_STR(bash_offers("sample images --report Makef", 3), "Makefile\n");
+	CHECK_STR(bash_offers("sample images tests/pa", 2), "tests/pack\n");
+}
+
+TEST(zsh_and_fish_scripts_parse)
+{
+	const char *fish = run("--print-completion fish")->out;
+
+	CHECK(strstr(
+		fish,
+		"complete -c sample -n '__sample_in plan images' -l filter -x -a 'bilinear bicubic lanczos box' -d "
+		"'how pixels are weighted'\n"));
+	CHECK(strstr(fish, "it\\'s split \\'late\\' at a [unit]: never inside \\\\ one'\n"));
+	if (!system("command -v fish >/dev/null"))
+		CHECK_STR(feed("fish --no-execute", fish), "");
+	CHECK(strstr(run("--print-completion zsh")->out,
+		     "'(-o --out)'{-o+,--out=}'[the dataset'\\''s directory]:DIR:_files -/'"));
+	CHECK(strstr(run("--print-completion zsh")->out,
+		     "it'\\''s split '\\''late'\\'' at a \\[unit\\]\\: never inside \\\\ one]:SIZE: '"));
+	if (!system("command -v zsh >/dev/null"))
+		CHECK_STR(feed("zsh -n", run("--print-completion zsh")->out), "");
+}
+
+/* Run a line with stdout going to `path`; returns the exit code. */
+static int run_into(const char *path, const char *line, bool closed)
+{
+	char copy[128], *argv[8] = {"sample"};
+	int argc = 1, status;
+	pid_t pid;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		close(STDOUT_FILENO);
+		close(STDERR_FILENO);
+		if (!closed)
+			open(path, O_WRONLY);
+		exit(cli_main(&sample, argc, argv));
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+TEST(output_that_does_not_arrive)
+{
+	CHECK_EQ(run_into("/dev/null", "much", false), EXIT_DONE);
+	CHECK_EQ(run_into("/dev/full", "much", false), EXIT_IO);
+	CHECK_EQ(run_into("/dev/full", "--version", false), EXIT_IO);
+	CHECK_EQ(run_into("/dev/full", "images --help", false), EXIT_IO);
+	CHECK_EQ(run_into("", "--version", true), EXIT_IO); /* stdout closed by the caller */
+	CHECK_EQ(run_into("", "misuse", true), EXIT_USAGE); /* nothing was to be written */
+}
+
+TEST(interruption)
+{
+	CHECK_STR(run("wait")->err, "sample: interrupted; run again to continue\n");
+	CHECK_EQ(run("wait")->code, EXIT_INTERRUPTED);
+}
+
+TEST_MAIN()

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli_help.c - what --help prints
+ *
+ * Two columns in 80, wrapped at blanks, and the examples last, where the eye ends up.
+ * cli_check() holds each verb's help to one screen.
+ */
+#include <string.h>
+
+#include "tools/common/cli_private.h"
+
+#define SCREEN_COLUMNS	 79 /* some terminals wrap at the 80th */
+#define LEFT_COLUMNS_MAX 27
+#define TEXT_BYTES	 512
+
+/* Print words from `column` on, breaking lines before SCREEN_COLUMNS; further lines start at `indent`. */
+static void wrap(FILE *out, const char *text, size_t column, size_t indent)
+{
+	bool first = true;
+
+	while (*text) {
+		size_t length = strcspn(text, " ");
+
+		if (!first && column + 1 + length > SCREEN_COLUMNS) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (!first) {
+			fputc(' ', out);
+			column++;
+		}
+		fwrite(text, 1, length, out);
+		column += length;
+		text += length;
+		text += strspn(text, " ");
+		first = false;
+	}
+	fputc('\n', out);
+}
+
+void cli_positional_text(const struct cli_option *positional, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "%s%s%s%s", positional->required ? "" : "[", positional->name,
+		 positional->many ? "..." : "", positional->required ? "" : "]");
+}
+
+void cli_usage_text(const struct cli_program *program, const struct cli_verb *verb, char *out, size_t out_bytes)
+{
+	const struct cli_option *positional = verb->positionals;
+	struct cli_flat flat;
+	char part[128];
+	size_t used = (size_t)snprintf(out, out_bytes, "%s %s", program->name, verb->name);
+
+	for (; positional && positional->name && used < out_bytes; positional++) {
+		cli_positional_text(positional, part, sizeof(part));
+		used += (size_t)snprintf(out + used, out_bytes - used, " %s", part);
+	}
+	cli_flatten(verb, &flat);
+	for (unsigned i = 0; i < flat.own_count && used < out_bytes; i++)
+		if (flat.option[i]->required)
+			used += (size_t)snprintf(out + used, out_bytes - used, " --%s %s", flat.option[i]->name,
+						 cli_arg_name(flat.option[i]));
+	if (used < out_bytes)
+		snprintf(out + used, out_bytes - used, " [options]");
+}
+
+/* "  -o, --out DIR", or "  SRC" for a positional */
+static void left_text(const struct cli_option *option, bool is_positional, char *out, size_t out_bytes)
+{
+	const char *arg_name = cli_arg_name(option);
+	char short_part[8] = "    ";
+
+	if (is_positional) {
+		snprintf(out, out_bytes, "  %s", option->name);
+		return;
+	}
+	if (option->short_name)
+		snprintf(short_part, sizeof(short_part), "-%c, ", option->short_name);
+	snprintf(out, out_bytes, "  %s--%s%s%s", short_part, option->name, arg_name ? " " : "",
+		 arg_name ? arg_name : "");
+}
+
+static void right_text(const struct cli_option *option, char *out, size_t out_bytes)
+{
+	const char *shown = option->default_note ? option->default_note : option->default_value;
+	char choices[TEXT_BYTES / 2] = "";
+
+	if (option->kind == CLI_CHOICE && option->arg_name) /* else the left side has them */
+		cli_choices_text(option->choices, "or ", choices, sizeof(choices));
+	snprintf(out, out_bytes, "%s%s%s%s%s%s", option->help, choices[0] ? ": " : "", choices, shown ? " [" : "",
+		 shown ? shown : "", shown ? "]" : "");
+}
+
+static void print_row(FILE *out, const struct cli_option *option, bool is_positional, size_t left_columns)
+{
+	char left[128], right[TEXT_BYTES];
+
+	left_text(option, is_positional, left, sizeof(left));
+	right_text(option, right, sizeof(right));
+	if (strlen(left) + 2 > left_columns)
+		fprintf(out, "%s\n%*s", left, (int)left_columns, "");
+	else
+		fprintf(out, "%-*s", (int)left_columns, left);
+	wrap(out, right, left_columns, left_columns);
+}
+
+/* Wide enough for all that is not wider than allowed, and two blanks. */
+static size_t left_columns_of(const struct cli_verb *verb, const struct cli_flat *flat)
+{
+	const struct cli_option *positional = verb->positionals;
+	size_t columns = 0;
+	char left[128];
+
+	for (unsigned i = 0; i < flat->count; i++) {
+		left_text(flat->option[i], false, left, sizeof(left));
+		if (strlen(left) + 2 > columns && strlen(left) + 2 <= LEFT_COLUMNS_MAX)
+			columns = strlen(left) + 2;
+	}
+	for (; positional && positional->name; positional++)
+		if (strlen(positional->name) + 4 > columns && strlen(positional->name) + 4 <= LEFT_COLUMNS_MAX)
+			columns = strlen(positional->name) + 4;
+	return columns;
+}
+
+static void print_examples(FILE *out, const char *examples)
+{
+	fprintf(out, "\nExample%s:\n", strchr(examples, '\n') ? "s" : "");
+	while (*examples) {
+		size_t length = strcspn(examples, "\n");
+
+		fprintf(out, "  %.*s\n", (int)length, examples);
+		examples += length + (examples[length] == '\n');
+	}
+}
+
+void cli_help_verb(FILE *out, const struct cli_program *program, const struct cli_verb *verb)
+{
+	const struct cli_option *positional = verb->positionals;
+	struct cli_flat flat;
+	size_t left_columns;
+	char usage[TEXT_BYTES];
+
+	cli_flatten(verb, &flat);
+	left_columns = left_columns_of(verb, &flat);
+	cli_usage_text(program, verb, usage, sizeof(usage));
+	fputs("Usage: ", out);
+	wrap(out, usage, 7, 9);
+	fputc('\n', out);
+	wrap(out, verb->summary, 0, 0);
+	fputc('\n', out);
+	for (; positional && positional->name; positional++)
+		print_row(out, positional, true, left_columns);
+	for (unsigned i = 0; i < flat.count; i++)
+		print_row(out, flat.option[i], false, left_columns);
+	print_examples(out, verb->examples);
+}
+
+void cli_help_program(FILE *out, const struct cli_program *program)
+{
+	size_t left_columns = 0;
+
+	for (const struct cli_verb *verb = program->verbs; verb->name; verb++)
+		if (strlen(verb->name) + 4 > left_columns)
+			left_columns = strlen(verb->name) + 4;
+	fprintf(out, "Usage: %s VERB [options]\n\n%s - ", program->name, program->name);
+	wrap(out, program->summary, strlen(program->name) + 3, 0);
+	fputc('\n', out);
+	for (const struct cli_verb *verb = program->verbs; verb->name; verb++) {
+		fprintf(out, "  %-*s", (int)left_columns - 2, verb->name);
+		wrap(out, verb->summary, left_columns, left_columns);
+	}
+	fprintf(out, "\n'%s VERB --help' explains a verb; '%s --version' names versions.\n", program->name,
+		program->name);
+	print_examples(out, program->examples);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * escape.c - names and keys from elsewhere, made safe for a terminal
+ *
+ * Pure but for escape_write().  One function turns the next character of the input into at
+ * most PIECE_CHARS of output; both writers are loops over it.  Octal has exactly three
+ * digits and \u and \U exactly four and eight, so that a digit that follows is not swallowed.
+ */
+#include "tools/common/escape.h"
+
+#include <string.h>
+
+#define PIECE_CHARS 12 /* "\U000e0001" and its NUL is 11 */
+
+size_t utf8_sequence(const char *text, size_t text_bytes, uint32_t *code_point)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length: no overlong forms */
+	const unsigned char *in = (const unsigned char *)text;
+	size_t length;
+	uint32_t value;
+
+	if (in[0] < 0x80) {
+		*code_point = in[0];
+		return 1;
+	}
+	if (in[0] >= 0xc2 && in[0] <= 0xdf) {
+		length = 2;
+		value = in[0] & 0x1f;
+	} else if (in[0] >= 0xe0 && in[0] <= 0xef) {
+		length = 3;
+		value = in[0] & 0x0f;
+	} else if (in[0] >= 0xf0 && in[0] <= 0xf4) {
+		length = 4;
+		value = in[0] & 0x07;
+	} else {
+		return 0;
+	}
+	if (length > text_bytes)
+		return 0;
+	for (size_t i = 1; i < length; i++) {
+		if ((in[i] & 0xc0) != 0x80)
+			return 0;
+		value = value << 6 | (in[i] & 0x3f);
+	}
+	if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
+		return 0;
+	*code_point = value;
+	return length;
+}
+
+/*
+ * Code points that no terminal shows as themselves.  The zero-width joiner and non-joiner
+ * (U+200C, U+200D) are missing on purpose: words in Persian and many emoji need them.
+ */
+static bool is_hidden(uint32_t code_point)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{0x80, 0x9f},	    /* C1 controls: U+009B is ESC [ in one character */
+		{0x061c, 0x061c},   /* Arabic letter mark */
+		{0x180e, 0x180e},   /* Mongolian vowel separator */
+		{0x200b, 0x200b},   /* zero-width space */
+		{0x200e, 0x200f},   /* left-to-right and right-to-left marks */
+		{0x2028, 0x202e},   /* line and paragraph separators; embeddings and overrides */
+		{0x2060, 0x206f},   /* invisible operators; isolates */
+		{0xfeff, 0xfeff},   /* byte order mark */
+		{0xfff9, 0xfffb},   /* interlinear annotation */
+		{0xe0000, 0xe007f}, /* tags */
+	};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (code_point >= ranges[i].first && code_point <= ranges[i].last)
+			return true;
+	return false;
+}
+
+/* How many bytes from here on are printable ASCII that no mode escapes. */
+static size_t plain_run(const char *text, size_t text_bytes)
+{
+	size_t i = 0;
+
+	while (i < text_bytes && text[i] >= 0x20 && text[i] < 0x7f && text[i] != '\\')
+		i++;
+	return i;
+}
+
+/* Write the next character of `text`, escaped if need be; returns how many bytes it took. */
+static size_t next_piece(char piece[PIECE_CHARS], const char *text, size_t text_bytes, enum escape_mode mode)
+{
+	static const char named[] = "abtnvfr"; /* bytes 7 to 13 */
+	unsigned char first = (unsigned char)text[0];
+	uint32_t code_point;
+	size_t length = utf8_sequence(text, text_bytes, &code_point);
+
+	if (first >= 7 && first <= 13)
+		snprintf(piece, PIECE_CHARS, "\\%c", named[first - 7]);
+	else if (!length || first < 0x20 || first == 0x7f)
+		snprintf(piece, PIECE_CHARS, "\\%03o", first);
+	else if (first == '\\' && mode == ESCAPE_EXACT)
+		strcpy(piece, "\\\\");
+	else if (is_hidden(code_point))
+		snprintf(piece, PIECE_CHARS, code_point < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)code_point);
+	else
+		snprintf(piece, PIECE_CHARS, "%.*s", (int)length, text);
+	return length ? length : 1;
+}
+
+size_t escape_text(char *out, size_t out_bytes, const char *text, size_t text_bytes, enum escape_mode mode)
+{
+	char piece[PIECE_CHARS];
+	size_t needed = 0, used = 0, taken;
+	bool full = false;
+
+	for (size_t i = 0; i < text_bytes; i += taken) {
+		size_t length;
+
+		taken = next_piece(piece, text + i, text_bytes - i, mode);
+		length = strlen(piece);
+		needed += length;
+		full = full || length >= out_bytes - used; /* a byte stays for the NUL */
+		if (!full) {
+			memcpy(out + used, piece, length);
+			used += length;
+		}
+	}
+	if (out_bytes)
+		out[used] = 0;
+	return needed;
+}
+
+void escape_write(FILE *out, const char *text, size_t text_bytes, enum escape_mode mode)
+{
+	char piece[PIECE_CHARS];
+
+	for (size_t i = 0; i < text_bytes;) {
+		size_t plain = plain_run(text + i, text_bytes - i);
+
+		if (plain) { /* nearly every key is nothing but this */
+			fwrite(text + i, 1, plain, out);
+			i += plain;
+		} else {
+			i += next_piece(piece, text + i, text_bytes - i, mode);
+			fputs(piece, out);
+		}
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exit_code.h - what a tool's exit code means, and the end of its stdout
+ */
+#ifndef TOOLS_COMMON_EXIT_CODE_H
+#define TOOLS_COMMON_EXIT_CODE_H
+
+enum exit_code {
+	EXIT_DONE = 0,
+	EXIT_BAD = 1,	      /* corrupt shard, or bad input beyond what the policy allows */
+	EXIT_USAGE = 2,	      /* fix the command */
+	EXIT_IO = 3,	      /* the system refused: disk, memory, device */
+	EXIT_UNSUPPORTED = 4, /* well-formed, but needs a newer or fuller build */
+	EXIT_MISMATCH = 5,    /* sound, but not as the manifest says */
+	EXIT_INTERRUPTED = 130,
+};
+
+/* The exit code for a status of the library. */
+int exit_code_of_status(int shard_status);
+
+/*
+ * Make sure that descriptors 0, 1 and 2 are open, on something that refuses to be used if
+ * the caller had closed them.  Without this, the first shard opened would become stdout.
+ */
+void reserve_standard_descriptors(void);
+
+/*
+ * Close stdout.  EXIT_DONE if everything ever written to it got through; else the cause is
+ * printed and the answer is EXIT_IO.  A reader that left early (`| head`) is EXIT_IO without
+ * a line: it knows.  A tool that writes much asks ferror(stdout) now and then and stops.
+ */
+int finish_stdout(void);
+
+#endif

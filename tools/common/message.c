@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * message.c - what a tool says to its user
+ *
+ * A line is put together first and written by one fwrite, under stderr's own lock, so that
+ * threads do not mix.  Errors of writing to stderr are the only ones that nobody is told:
+ * there is nowhere left to say it.
+ */
+#include "tools/common/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "tools/common/escape.h"
+
+#define TEXT_BYTES 4096 /* a shard_error holds 1,024, and a tool adds little */
+#define LINE_BYTES 8192
+
+#define ERASE_LINE  "\r\033[K"
+#define BOLD_RED    "\033[1;31m"
+#define BOLD_YELLOW "\033[1;33m"
+#define PLAIN	    "\033[0m"
+
+static struct {
+	const char *program;	  /* const once threads exist */
+	enum message_level level; /* const once threads exist */
+	bool terminal;		  /* const once threads exist: stderr can erase a line */
+	bool colour;		  /* const once threads exist */
+	bool status_shown;	  /* stderr's lock: a status line is on the screen */
+} talk = {.program = "", .level = MESSAGE_NORMAL};
+
+void message_start(const char *program, enum message_level level)
+{
+	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+
+	talk.program = program;
+	talk.level = level;
+	talk.terminal = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0;
+	talk.colour = talk.terminal && !(no_color && no_color[0]);
+	talk.status_shown = false;
+}
+
+void message_level(enum message_level level)
+{
+	talk.level = level;
+}
+
+bool message_shows(enum message_level level)
+{
+	return talk.level >= level;
+}
+
+/* Append to a string of LINE_BYTES; what does not fit is left out. */
+static void append(char *line, const char *text)
+{
+	size_t used = strlen(line);
+
+	snprintf(line + used, LINE_BYTES - used, "%s", text);
+}
+
+static void say(const char *kind, const char *colour, const char *fmt, va_list ap)
+{
+	char text[TEXT_BYTES], safe[LINE_BYTES - 512], line[LINE_BYTES] = "";
+	int length = vsnprintf(text, sizeof(text), fmt, ap);
+	bool cut = length >= (int)sizeof(text);
+
+	if (length < 0)
+		snprintf(text, sizeof(text), "%s", fmt); /* better the bare format than nothing */
+	cut |= escape_text(safe, sizeof(safe), text, strlen(text), ESCAPE_TALK) >= sizeof(safe);
+
+	flockfile(stderr);
+	if (talk.status_shown)
+		append(line, ERASE_LINE);
+	talk.status_shown = false;
+	if (kind) {
+		append(line, talk.colour ? colour : "");
+		append(line, talk.program);
+		append(line, kind);
+		append(line, talk.colour && colour[0] ? PLAIN : "");
+		append(line, " ");
+	}
+	append(line, safe);
+	append(line, cut ? "...\n" : "\n");
+	fwrite(line, 1, strlen(line), stderr);
+	funlockfile(stderr);
+}
+
+void detail(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (talk.level < MESSAGE_VERBOSE)
+		return;
+	va_start(ap, fmt);
+	say(":", "", fmt, ap);
+	va_end(ap);
+}
+
+void note(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (talk.level < MESSAGE_NORMAL)
+		return;
+	va_start(ap, fmt);
+	say(":", "", fmt, ap);
+	va_end(ap);
+}
+
+void warn(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(": warning:", BOLD_YELLOW, fmt, ap);
+	va_end(ap);
+}
+
+int fail(int exit_code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(":", BOLD_RED, fmt, ap);
+	va_end(ap);
+	return exit_code;
+}
+
+void hint(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(NULL, "", fmt, ap);
+	va_end(ap);
+}
+
+unsigned message_columns(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	unsigned long value;
+
+	if (!talk.terminal)
+		return 0;
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
+		return size.ws_col;
+	value = columns ? strtoul(columns, NULL, 10) : 0;
+	return value > 0 && value <= 10000 ? (unsigned)value : 80;
+}
+
+void message_status(const char *text)
+{
+	flockfile(stderr);
+	if (text)
+		fprintf(stderr, "\r%s\033[K", text);
+	else if (talk.status_shown)
+		fputs(ERASE_LINE, stderr);
+	talk.status_shown = text != NULL;
+	fflush(stderr);
+	funlockfile(stderr);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * signals.c - Ctrl-C asks a tool to stop
+ *
+ * The handler uses lock-free atomics, clock_gettime() and _exit() only, all of which a
+ * handler may.  Interrupted system calls are restarted: the work asks interrupted() often
+ * enough, and no loop needs to know about EINTR.
+ */
+#include "tools/common/signals.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * timeout(1) and some shells signal the process and then its group, so one request can
+ * arrive twice.  A person needs longer than this to press Ctrl-C again.
+ */
+#define SAME_REQUEST_NS INT64_C(250000000)
+
+static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && sizeof(long long) == sizeof(int64_t), "used in a signal handler");
+
+static _Atomic int64_t first_signal_ns; /* 0: none came */
+
+static void on_signal(int number)
+{
+	struct timespec now;
+	int64_t now_ns, first_ns = 0;
+
+	(void)number;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1; /* never the 0 that means none */
+	if (!atomic_compare_exchange_strong(&first_signal_ns, &first_ns, now_ns) && now_ns - first_ns > SAME_REQUEST_NS)
+		_exit(EXIT_INTERRUPTED);
+}
+
+void signals_start(void)
+{
+	struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigemptyset(&stop.sa_mask);
+	sigaddset(&stop.sa_mask, SIGINT);
+	sigaddset(&stop.sa_mask, SIGTERM);
+	sigemptyset(&ignore.sa_mask);
+	sigaction(SIGTERM, &stop, NULL);
+	if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+		sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+	sigaction(SIGXFSZ, &ignore, NULL);
+}
+
+bool interrupted(void)
+{
+	return atomic_load_explicit(&first_signal_ns, memory_order_relaxed) != 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * signals.h - Ctrl-C asks a tool to stop; the tool stops at a clean place
+ *
+ * SIGINT and SIGTERM set a flag, which long work looks at between records; it then removes
+ * its temporary files and returns EXIT_INTERRUPTED.  A second signal ends the process at
+ * once with that code.  SIGPIPE and SIGXFSZ are ignored: the write that met them fails
+ * with EPIPE or EFBIG and is reported like any other.
+ */
+#ifndef TOOLS_COMMON_SIGNALS_H
+#define TOOLS_COMMON_SIGNALS_H
+
+#include <stdbool.h>
+
+#include "tools/common/exit_code.h"
+
+/* Called once by main, before threads.  A SIGINT that was ignored from outside (`nohup`, `&` in a script) stays so. */
+void signals_start(void);
+
+/* True once SIGINT or SIGTERM came.  Any thread may ask; it costs a load. */
+bool interrupted(void);
+
+#endif

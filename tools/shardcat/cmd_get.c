@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_get.c - shardcat get: one record, as text or as a file
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/escape.h"
+#include "tools/shardcat/number.h"
+#include "tools/shardcat/output.h"
+#include "tools/shardcat/shardcat.h"
+#include "tools/shardcat/tensor.h"
+
+struct get_options {
+	const char *path, *field, *out;
+	uint64_t idx;
+	bool raw, npy, png;
+};
+
+/* The field the user named, or for a file the only one that it can mean.  NULL for text: all of them. */
+static int choose_field(const struct cli_args *args, const struct target *t, const struct shard_field **out)
+{
+	const struct get_options *o = args->options;
+	const struct shard_schema *schema = t->schema;
+
+	*out = NULL;
+	if (o->field) {
+		*out = shard_schema_find(schema, o->field);
+		if (!*out)
+			return cli_misuse(args, "--field %s: %s has no such field; 'shardcat info' lists them",
+					  o->field, t->path);
+		return EXIT_DONE;
+	}
+	if (!o->raw && !o->npy && !o->png)
+		return EXIT_DONE;
+	if (schema->field_count == 1)
+		*out = &schema->field[0];
+	for (uint32_t i = 0; i < schema->field_count && o->png && !*out; i++)
+		if (schema->field[i].semantic == SHARD_IMAGE)
+			*out = &schema->field[i];
+	if (!*out)
+		return cli_misuse(args, "%s has %" PRIu32 " fields; choose one with --field", t->path,
+				  schema->field_count);
+	return EXIT_DONE;
+}
+
+static int print_key(struct target *t, uint64_t idx, int width)
+{
+	struct shard_view key;
+	int rc = target_key(t, idx, &key);
+
+	if (rc || !key.bytes)
+		return rc;
+	printf("  %-*s  ", width, "key");
+	escape_write(stdout, key.data, key.bytes, ESCAPE_EXACT);
+	putchar('\n');
+	return EXIT_DONE;
+}
+
+static void print_field(const struct target *t, const struct tensor *tensor, int width)
+{
+	const struct shard_field *f = tensor->field;
+	const char *class_name = NULL;
+	char shape[SHAPE_CHARS];
+
+	printf("  %-*s  %s%s%s%s: ", width, f->name, shard_dtype_name(f->dtype),
+	       shape_text(shape, tensor->shape, tensor->ndim), f->layout ? " " : "",
+	       f->layout ? shard_layout_name(f->layout) : "");
+	tensor_print(tensor, stdout);
+	if (f == target_label_field(t))
+		class_name = target_class_name(t, (uint64_t)number_integer(f->dtype, tensor->data));
+	if (class_name) {
+		fputs(" (", stdout);
+		escape_write(stdout, class_name, strlen(class_name), ESCAPE_EXACT);
+		putchar(')');
+	}
+	putchar('\n');
+}
+
+static int get_text(struct target *t, uint64_t idx, const struct record *record, const struct shard_field *only)
+{
+	int width = 3, rc; /* "key" */
+
+	for (uint32_t i = 0; i < t->schema->field_count; i++)
+		if ((!only || only == &t->schema->field[i]) && (int)strlen(t->schema->field[i].name) > width)
+			width = (int)strlen(t->schema->field[i].name);
+	printf("record %" PRIu64 " of ", idx);
+	escape_write(stdout, t->path, strlen(t->path), ESCAPE_EXACT);
+	putchar('\n');
+	rc = print_key(t, idx, width);
+	for (uint32_t i = 0; i < t->schema->field_count && !rc; i++) {
+		struct tensor tensor = {0};
+
+		if (only && only != &t->schema->field[i])
+			continue;
+		rc = tensor_take(t, record, &t->schema->field[i], &tensor);
+		if (!rc)
+			print_field(t, &tensor, width);
+		tensor_free(&tensor);
+	}
+	return rc;
+}
+
+static int put_png(const struct tensor *tensor, FILE *file)
+{
+	struct png_image image;
+	char error[256];
+	int rc = tensor_image(tensor, &image);
+
+	if (!rc && png_write(file, &image, error, sizeof(error)))
+		rc = fail(EXIT_IO, "%s", error);
+	return rc;
+}
+
+static void put_npy(const struct tensor *tensor, FILE *file)
+{
+	char header[NPY_HEADER_BYTES];
+
+	if (tensor->field->dtype == SHARD_BF16)
+		note("field %s: NumPy has no bf16; its bits are written as u2", tensor->field->name);
+	if (tensor->field->dtype == SHARD_BOOL)
+		for (uint64_t i = 0; i < tensor->element_count; i++)
+			tensor->data[i] = tensor->data[i] != 0; /* NumPy holds other values to be undefined */
+	fwrite(header, 1, npy_header(tensor, header), file);
+	fwrite(tensor->data, tensor->element_bytes, tensor->element_count, file);
+}
+
+static int get_file(const struct get_options *o, const struct tensor *tensor)
+{
+	char *data = NULL;
+	size_t bytes = 0;
+	FILE *file;
+	int rc = EXIT_DONE;
+
+	if (o->raw)
+		return output_binary(o->out, tensor->data, tensor->element_count * tensor->element_bytes);
+	file = open_memstream(&data, &bytes);
+	if (!file)
+		return fail(EXIT_IO, "out of memory for the file");
+	if (o->png)
+		rc = put_png(tensor, file);
+	else
+		put_npy(tensor, file);
+	if (fclose(file) && !rc)
+		rc = fail(EXIT_IO, "out of memory for the file");
+	if (!rc)
+		rc = output_binary(o->out, data, bytes);
+	free(data);
+	return rc;
+}
+
+static int run(const struct cli_args *args)
+{
+	const struct get_options *o = args->options;
+	const struct shard_field *field = NULL;
+	struct record record = {{NULL}};
+	struct tensor tensor = {0};
+	struct target t = {0};
+	bool is_file = o->raw || o->npy || o->png;
+	int rc;
+
+	if (o->raw + o->npy + o->png > 1)
+		return cli_misuse(args, "--raw, --npy and --png exclude each other");
+	if (o->out && !is_file)
+		return cli_misuse(args, "--out needs --raw, --npy or --png");
+	rc = target_open(&t, o->path);
+	if (!rc)
+		rc = choose_field(args, &t, &field);
+	if (!rc)
+		rc = record_read(&t, o->idx, field, &record);
+	if (!rc && !is_file)
+		rc = get_text(&t, o->idx, &record, field);
+	if (!rc && is_file)
+		rc = tensor_take(&t, &record, field, &tensor);
+	if (!rc && is_file)
+		rc = get_file(o, &tensor);
+	tensor_free(&tensor);
+	record_free(&record);
+	target_close(&t);
+	return rc;
+}
+
+static const struct cli_option positionals[] = {
+	{.name = "DIR|SHARD",
+	 .kind = CLI_FILE,
+	 .required = true,
+	 .offset = offsetof(struct get_options, path),
+	 .help = "dataset folder, or one shard file"},
+	{.name = "INDEX",
+	 .kind = CLI_U64,
+	 .required = true,
+	 .offset = offsetof(struct get_options, idx),
+	 .help = "record, from 0"},
+	{0},
+};
+
+static const struct cli_option options[] = {
+	{.name = "field",
+	 .kind = CLI_STRING,
+	 .arg_name = "F",
+	 .offset = offsetof(struct get_options, field),
+	 .help = "this field only; for --png the image is found by itself"},
+	{.name = "raw",
+	 .kind = CLI_FLAG,
+	 .offset = offsetof(struct get_options, raw),
+	 .help = "write the field's bytes, little-endian"},
+	{.name = "npy",
+	 .kind = CLI_FLAG,
+	 .offset = offsetof(struct get_options, npy),
+	 .help = "write a file for numpy.load()"},
+	{.name = "png", .kind = CLI_FLAG, .offset = offsetof(struct get_options, png), .help = "write an image as PNG"},
+	{.name = "out",
+	 .short_name = 'o',
+	 .kind = CLI_FILE,
+	 .arg_name = "FILE",
+	 .offset = offsetof(struct get_options, out),
+	 .default_note = "stdout",
+	 .help = "where --raw, --npy or --png goes; a file there is replaced"},
+	{0},
+};
+
+const struct cli_verb verb_get = {
+	.name = "get",
+	.summary = "Get one record: as text, or one field of it as a file",
+	.description = "Ragged fields are cut to their true lengths, in every form.",
+	.examples = "shardcat get ds/train 17\n"
+		    "shardcat get ds/train 17 --field image --png --out cat.png\n"
+		    "shardcat get ds/train 17 --field label --npy --out label.npy",
+	.positionals = positionals,
+	.options = {options},
+	.options_bytes = sizeof(struct get_options),
+	.run = run,
+};

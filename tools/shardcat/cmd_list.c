@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_list.c - shardcat list: index, label and key of each record
+ *
+ * Reads the labels only, many at a time, and never the payload.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/escape.h"
+#include "tools/common/json_out.h"
+#include "tools/common/signals.h"
+#include "tools/shardcat/number.h"
+#include "tools/shardcat/shardcat.h"
+#include "tools/shardcat/target.h"
+
+#define BLOCK_BYTES   (1 << 20) /* of labels read at a time */
+#define BLOCK_RECORDS 4096
+
+struct list_options {
+	const char *path;
+	uint64_t first, count;
+	bool json;
+};
+
+struct list {
+	struct target target;
+	const struct shard_field *label; /* NULL: records have none */
+	uint8_t *block;			 /* the label's group of up to block_records records */
+	uint64_t block_records;
+	struct json_out *json; /* NULL: text */
+};
+
+static void print_text(const struct list *l, uint64_t idx, const struct shard_view *key, const uint8_t *label)
+{
+	char number[NUMBER_CHARS] = "-";
+	const char *name = NULL;
+
+	if (label) {
+		number_text(number, l->label->dtype, label);
+		name = target_class_name(&l->target, (uint64_t)number_integer(l->label->dtype, label));
+	}
+	printf("%" PRIu64 "\t%s\t", idx, number);
+	if (name)
+		escape_write(stdout, name, strlen(name), ESCAPE_EXACT);
+	else
+		fputc('-', stdout);
+	fputc('\t', stdout);
+	escape_write(stdout, key->data, key->bytes, ESCAPE_EXACT);
+	fputc('\n', stdout);
+}
+
+static void print_json(const struct list *l, uint64_t idx, const struct shard_view *key, const uint8_t *label)
+{
+	struct json_out *j = l->json;
+
+	json_out_object_line(j, NULL);
+	json_out_u64(j, "index", idx);
+	if (key->bytes)
+		json_out_string_bytes(j, "key", key->data, key->bytes);
+	else
+		json_out_null(j, "key");
+	if (!label)
+		json_out_null(j, "label");
+	else if (l->label->dtype == SHARD_U64)
+		json_out_u64(j, "label", (uint64_t)number_integer(l->label->dtype, label));
+	else
+		json_out_i64(j, "label", number_integer(l->label->dtype, label));
+	json_out_end(j);
+}
+
+static int print_block(struct list *l, uint64_t first, uint64_t count)
+{
+	const struct shard_field *f = l->label;
+	int rc = EXIT_DONE;
+
+	if (f)
+		rc = target_read(&l->target, f->group, first, count, l->block);
+	for (uint64_t i = 0; i < count && !rc; i++) {
+		const uint8_t *label = f ? l->block + i * f->stride + f->offset : NULL;
+		struct shard_view key;
+
+		rc = target_key(&l->target, first + i, &key);
+		if (rc)
+			break;
+		if (l->json)
+			print_json(l, first + i, &key, label);
+		else
+			print_text(l, first + i, &key, label);
+	}
+	return rc;
+}
+
+static int print_records(struct list *l, uint64_t first, uint64_t count)
+{
+	int rc = EXIT_DONE;
+
+	l->label = target_label_field(&l->target);
+	l->block_records = BLOCK_RECORDS;
+	if (l->label) {
+		if (l->label->stride > BLOCK_BYTES / BLOCK_RECORDS)
+			l->block_records = l->label->stride < BLOCK_BYTES ? BLOCK_BYTES / l->label->stride : 1;
+		l->block = malloc(l->block_records * l->label->stride);
+		if (!l->block)
+			return fail(EXIT_IO, "out of memory for records of %" PRIu64 " bytes", l->label->stride);
+	}
+	while (count && !rc && !ferror(stdout)) {
+		uint64_t now = count < l->block_records ? count : l->block_records;
+
+		rc = print_block(l, first, now);
+		first += now;
+		count -= now;
+		if (interrupted())
+			rc = EXIT_INTERRUPTED;
+	}
+	free(l->block);
+	return rc;
+}
+
+static int print_document(struct list *l, uint64_t first, uint64_t count)
+{
+	struct json_out j;
+	int rc;
+
+	json_out_start(&j, stdout);
+	json_out_object(&j, NULL);
+	json_out_array(&j, "records");
+	l->json = &j;
+	rc = print_records(l, first, count);
+	json_out_end(&j);
+	json_out_end(&j);
+	json_out_finish(&j);
+	return rc;
+}
+
+static int run(const struct cli_args *args)
+{
+	const struct list_options *o = args->options;
+	struct list l = {0};
+	uint64_t count = 0;
+	int rc = target_open(&l.target, o->path);
+
+	if (!rc && o->first)
+		rc = target_check_index(&l.target, o->first);
+	if (!rc) {
+		count = l.target.record_count - o->first;
+		if (cli_given(args, "count") && o->count < count)
+			count = o->count;
+		rc = o->json ? print_document(&l, o->first, count) : print_records(&l, o->first, count);
+	}
+	target_close(&l.target);
+	return rc;
+}
+
+static const struct cli_option positionals[] = {
+	{.name = "DIR|SHARD",
+	 .kind = CLI_FILE,
+	 .required = true,
+	 .offset = offsetof(struct list_options, path),
+	 .help = "dataset folder, or one shard file"},
+	{0},
+};
+
+static const struct cli_option options[] = {
+	{.name = "first",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .offset = offsetof(struct list_options, first),
+	 .default_value = "0",
+	 .help = "begin with this record"},
+	{.name = "count",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .offset = offsetof(struct list_options, count),
+	 .default_note = "all",
+	 .help = "list this many records at most"},
+	{.name = "json",
+	 .kind = CLI_FLAG,
+	 .offset = offsetof(struct list_options, json),
+	 .help = "print one JSON document: {\"records\": [{\"index\", \"key\", \"label\"}, ...]}"},
+	{0},
+};
+
+const struct cli_verb verb_list = {
+	.name = "list",
+	.summary = "List the records: index, label, class and key, separated by tabs",
+	.description = "A record without label or class has a dash there. Keys and class names are escaped as in C, "
+		       "so a line is always one record.",
+	.examples = "shardcat list ds/train | head\n"
+		    "shardcat list ds/train --first 100 --count 10 --json",
+	.positionals = positionals,
+	.options = {options},
+	.options_bytes = sizeof(struct list_options),
+	.run = run,
+};

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_show.c - shardcat show: a contact sheet of a dataset
+ *
+ * Chooses records, draws each small with its class below, and writes one PNG.  The same
+ * dataset and options give the same picture.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/escape.h"
+#include "tools/common/human.h"
+#include "tools/common/signals.h"
+#include "tools/shardcat/canvas.h"
+#include "tools/shardcat/font.h"
+#include "tools/shardcat/number.h"
+#include "tools/shardcat/output.h"
+#include "tools/shardcat/shardcat.h"
+#include "tools/shardcat/tensor.h"
+
+#define COUNT_MAX     2000
+#define COLUMNS_MAX   50
+#define BLOCK_RECORDS 512 /* looked at together */
+
+/* All in pixels. */
+#define MARGIN	      32
+#define SIDE	      160
+#define GAP_X	      20
+#define GAP_Y	      22
+#define CAPTION_GAP   8
+#define LINE_HEIGHT   (FONT_HEIGHT + 3)
+#define CELL_HEIGHT   (SIDE + CAPTION_GAP + 2 * LINE_HEIGHT)
+#define HEADER_HEIGHT (2 * LINE_HEIGHT + 27)
+
+static const struct colour paper = {250, 249, 245}, ink = {38, 38, 42}, faint = {140, 139, 134}, line = {224, 222, 214};
+
+struct show_options {
+	const char *path, *out, *field, *class_name;
+	uint64_t count, first, columns, seed;
+};
+
+struct sheet {
+	struct target target;
+	const struct shard_field *image, *label; /* label may be NULL */
+	uint64_t *records;			 /* chosen */
+	uint64_t record_count;			 /* of them */
+	bool sequential;
+	uint32_t columns;
+	struct canvas canvas;
+};
+
+static int find_image(const struct cli_args *args, struct sheet *s)
+{
+	const struct show_options *o = args->options;
+	const struct shard_schema *schema = s->target.schema;
+
+	if (o->field)
+		s->image = shard_schema_find(schema, o->field);
+	for (uint32_t i = 0; i < schema->field_count && !o->field && !s->image; i++)
+		if (schema->field[i].semantic == SHARD_IMAGE)
+			s->image = &schema->field[i];
+	if (s->image)
+		return EXIT_DONE;
+	if (o->field)
+		return cli_misuse(args, "--field %s: %s has no such field; 'shardcat info' lists them", o->field,
+				  s->target.path);
+	return cli_misuse(args, "%s has no field with the semantic image; name one with --field", s->target.path);
+}
+
+/* The label of a record; EXIT_DONE also when there are no labels, which the caller knows. */
+static int read_label(struct sheet *s, uint64_t idx, int64_t *value)
+{
+	struct record record;
+	int rc = record_read(&s->target, idx, s->label, &record);
+
+	if (!rc)
+		*value = number_integer(s->label->dtype, (uint8_t *)record.group[s->label->group] + s->label->offset);
+	record_free(&record);
+	return rc;
+}
+
+/* The number of the class that the user named, or a number where classes have no names. */
+static int find_class(const struct cli_args *args, const struct sheet *s, int64_t *value)
+{
+	const struct show_options *o = args->options;
+	const char *name;
+	char *end;
+
+	if (!s->label)
+		return cli_misuse(args, "--class %s: %s has no labels", o->class_name, s->target.path);
+	for (uint64_t i = 0; (name = target_class_name(&s->target, i)); i++) {
+		if (strcmp(name, o->class_name) == 0) {
+			*value = (int64_t)i;
+			return EXIT_DONE;
+		}
+	}
+	*value = strtoll(o->class_name, &end, 10);
+	if (*end || target_class_name(&s->target, 0))
+		return cli_misuse(args, "--class %s: %s has no such class; 'shardcat info -v' lists them",
+				  o->class_name, s->target.path);
+	return EXIT_DONE;
+}
+
+/* Places [first, first + count) of the order in which records are looked at. */
+static int candidates(const struct sheet *s, const struct show_options *o, uint64_t first, uint64_t count,
+		      uint64_t *idx)
+{
+	struct shard_error err;
+	int rc;
+
+	if (!s->sequential) {
+		rc = shard_shuffle(o->seed, s->target.record_count, first, count, idx, &err);
+		return rc ? fail_with(rc, &err) : EXIT_DONE;
+	}
+	for (uint64_t i = 0; i < count; i++)
+		idx[i] = first + i;
+	return EXIT_DONE;
+}
+
+/* Fill s->records with records of the class that is wanted, or of any. */
+static int choose_records(struct sheet *s, const struct show_options *o, const int64_t *wanted)
+{
+	uint64_t total = s->target.record_count, idx[BLOCK_RECORDS];
+	int64_t label = 0;
+	int rc = EXIT_DONE;
+
+	for (uint64_t first = o->first; first < total && s->record_count < o->count && !rc; first += BLOCK_RECORDS) {
+		uint64_t count = total - first < BLOCK_RECORDS ? total - first : BLOCK_RECORDS;
+
+		rc = candidates(s, o, first, count, idx);
+		for (uint64_t i = 0; i < count && s->record_count < o->count && !rc; i++) {
+			if (wanted)
+				rc = read_label(s, idx[i], &label);
+			if (!rc && (!wanted || label == *wanted))
+				s->records[s->record_count++] = idx[i];
+		}
+		if (interrupted())
+			rc = EXIT_INTERRUPTED;
+	}
+	return rc;
+}
+
+static int choose(const struct cli_args *args, struct sheet *s)
+{
+	const struct show_options *o = args->options;
+	int64_t wanted = 0;
+	int rc = o->class_name ? find_class(args, s, &wanted) : EXIT_DONE;
+
+	s->sequential = cli_given(args, "first");
+	if (!rc)
+		rc = target_check_index(&s->target, o->first);
+	if (rc)
+		return rc;
+	s->records = calloc(o->count, sizeof(s->records[0]));
+	if (!s->records)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " records", o->count);
+	rc = choose_records(s, o, o->class_name ? &wanted : NULL);
+	if (!rc && !s->record_count)
+		rc = fail(EXIT_USAGE, "%s: no record of class %s", s->target.path, o->class_name);
+	return rc;
+}
+
+/* Class name, or label, or the end of the key: the first that there is. */
+static int caption(struct sheet *s, uint64_t idx, char *out, size_t out_bytes)
+{
+	const char *name = NULL, *base;
+	struct shard_view key;
+	int64_t label;
+	int rc;
+
+	if (s->label) {
+		rc = read_label(s, idx, &label);
+		if (rc)
+			return rc;
+		name = target_class_name(&s->target, (uint64_t)label);
+		if (name)
+			snprintf(out, out_bytes, "%s", name);
+		else
+			snprintf(out, out_bytes, "class %" PRId64, label);
+		return EXIT_DONE;
+	}
+	rc = target_key(&s->target, idx, &key);
+	if (rc)
+		return rc;
+	escape_text(out, out_bytes, key.data, key.bytes, ESCAPE_EXACT);
+	base = strrchr(out, '/');
+	if (base)
+		memmove(out, base + 1, strlen(base + 1) + 1);
+	return EXIT_DONE;
+}
+
+static int draw_cell(struct sheet *s, uint64_t number)
+{
+	uint32_t x = MARGIN + (uint32_t)(number % s->columns) * (SIDE + GAP_X);
+	uint32_t y = MARGIN + HEADER_HEIGHT + (uint32_t)(number / s->columns) * (CELL_HEIGHT + GAP_Y);
+	char text[2048], index_text[32];
+	struct png_image image;
+	struct tensor tensor = {0};
+	struct record record;
+	int rc = record_read(&s->target, s->records[number], s->image, &record);
+
+	if (!rc)
+		rc = tensor_take(&s->target, &record, s->image, &tensor);
+	if (!rc)
+		rc = tensor_image(&tensor, &image);
+	if (!rc)
+		rc = caption(s, s->records[number], text, sizeof(text));
+	if (!rc) {
+		canvas_fill(&s->canvas, x - 1, y - 1, SIDE + 2, SIDE + 2, line);
+		canvas_fill(&s->canvas, x, y, SIDE, SIDE, (struct colour){255, 255, 255});
+		canvas_thumbnail(&s->canvas, x, y, SIDE, &image);
+		y += SIDE + CAPTION_GAP;
+		canvas_text(&s->canvas, x, y, SIDE, text, strlen(text), ink, false);
+		snprintf(index_text, sizeof(index_text), "#%" PRIu64, s->records[number]);
+		canvas_text(&s->canvas, x, y + LINE_HEIGHT, SIDE, index_text, strlen(index_text), faint, false);
+	}
+	tensor_free(&tensor);
+	record_free(&record);
+	return rc;
+}
+
+/* The last part of the path, or of what "." and "/" stand for. */
+static void title(const char *path, char *out, size_t out_bytes)
+{
+	char *whole = realpath(path, NULL);
+	const char *base = strrchr(whole ? whole : path, '/');
+
+	base = base && base[1] ? base + 1 : whole ? whole : path;
+	escape_text(out, out_bytes, base, strlen(base), ESCAPE_EXACT);
+	free(whole);
+}
+
+static void draw_header(struct sheet *s, const struct show_options *o)
+{
+	uint32_t width = s->canvas.width - 2 * MARGIN;
+	char text[2048], shape[SHAPE_CHARS], count[HUMAN_CHARS], how[64];
+	uint64_t wide[SHARD_DIMS_MAX], classes = 0;
+	size_t used;
+
+	title(s->target.path, text, sizeof(text));
+	canvas_text(&s->canvas, MARGIN, MARGIN, width, text, strlen(text), ink, true);
+
+	for (uint32_t i = 0; i < s->image->ndim; i++)
+		wide[i] = s->image->shape[i];
+	if (s->sequential)
+		snprintf(how, sizeof(how), "from #%" PRIu64, o->first);
+	else
+		snprintf(how, sizeof(how), "sampled with seed %" PRIu64, o->seed);
+	while (target_class_name(&s->target, classes))
+		classes++;
+	used = (size_t)snprintf(text, sizeof(text), "%s record%s", human_count(count, s->target.record_count),
+				s->target.record_count == 1 ? "" : "s");
+	if (classes)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, " in %s class%s",
+					 human_count(count, classes), classes == 1 ? "" : "es");
+	snprintf(text + used, sizeof(text) - used, "  |  %s %s  |  %s%s%.900s shown, %s",
+		 shard_dtype_name(s->image->dtype), shape_text(shape, wide, s->image->ndim),
+		 human_count(count, s->record_count), o->class_name ? " of " : "", o->class_name ? o->class_name : "",
+		 how);
+	canvas_text(&s->canvas, MARGIN, MARGIN + LINE_HEIGHT + 3, width, text, strlen(text), faint, false);
+	canvas_fill(&s->canvas, MARGIN, MARGIN + 2 * LINE_HEIGHT + 9, width, 1, line);
+}
+
+static int write_sheet(const struct sheet *s, const char *path)
+{
+	const struct png_image image = {
+		.pixels = s->canvas.pixels,
+		.width = s->canvas.width,
+		.height = s->canvas.height,
+		.channel_count = 3,
+		.row_bytes = (size_t)s->canvas.width * 3,
+		.pixel_bytes = 3,
+		.channel_bytes = 1,
+	};
+	char *data = NULL, error[256];
+	size_t bytes = 0;
+	FILE *file = open_memstream(&data, &bytes);
+	int rc = EXIT_DONE;
+
+	if (!file)
+		return fail(EXIT_IO, "out of memory for the picture");
+	if (png_write(file, &image, error, sizeof(error)))
+		rc = fail(EXIT_IO, "%s", error);
+	if (fclose(file) && !rc)
+		rc = fail(EXIT_IO, "out of memory for the picture");
+	if (!rc)
+		rc = output_binary(path, data, bytes);
+	if (!rc && strcmp(path, "-") != 0)
+		note("%s: %" PRIu64 " records, %" PRIu32 " x %" PRIu32 " pixels", path, s->record_count,
+		     s->canvas.width, s->canvas.height);
+	free(data);
+	return rc;
+}
+
+static int draw_sheet(struct sheet *s, const struct show_options *o)
+{
+	uint64_t rows;
+	uint32_t width, height;
+	int rc = EXIT_DONE;
+
+	s->columns = (uint32_t)(o->columns < s->record_count ? o->columns : s->record_count);
+	rows = (s->record_count + s->columns - 1) / s->columns;
+	width = 2 * MARGIN + s->columns * SIDE + (s->columns - 1) * GAP_X;
+	height = (uint32_t)(2 * MARGIN + HEADER_HEIGHT + rows * CELL_HEIGHT + (rows - 1) * GAP_Y);
+	if (!canvas_init(&s->canvas, width, height, paper))
+		return fail(EXIT_IO, "out of memory for a picture of %" PRIu32 " x %" PRIu32 " pixels", width, height);
+	draw_header(s, o);
+	for (uint64_t i = 0; i < s->record_count && !rc; i++) {
+		rc = draw_cell(s, i);
+		if (interrupted())
+			rc = EXIT_INTERRUPTED;
+	}
+	return rc;
+}
+
+static int run(const struct cli_args *args)
+{
+	const struct show_options *o = args->options;
+	struct sheet s = {.records = NULL};
+	int rc = target_open(&s.target, o->path);
+
+	if (!rc)
+		rc = find_image(args, &s);
+	if (!rc) {
+		s.label = target_label_field(&s.target);
+		rc = choose(args, &s);
+	}
+	if (!rc)
+		rc = draw_sheet(&s, o);
+	if (!rc)
+		rc = write_sheet(&s, o->out);
+	canvas_free(&s.canvas);
+	free(s.records);
+	target_close(&s.target);
+	return rc;
+}
+
+static const struct cli_option positionals[] = {
+	{.name = "DIR|SHARD",
+	 .kind = CLI_FILE,
+	 .required = true,
+	 .offset = offsetof(struct show_options, path),
+	 .help = "dataset folder, or one shard file"},
+	{0},
+};
+
+static const struct cli_option options[] = {
+	{.name = "out",
+	 .short_name = 'o',
+	 .kind = CLI_FILE,
+	 .arg_name = "FILE",
+	 .offset = offsetof(struct show_options, out),
+	 .default_value = "sheet.png",
+	 .help = "the PNG to write, or - for stdout; a file there is replaced"},
+	{.name = "count",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .min = 1,
+	 .max = COUNT_MAX,
+	 .offset = offsetof(struct show_options, count),
+	 .default_value = "40",
+	 .help = "how many records"},
+	{.name = "columns",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .min = 1,
+	 .max = COLUMNS_MAX,
+	 .offset = offsetof(struct show_options, columns),
+	 .default_value = "8",
+	 .help = "how many beside each other"},
+	{.name = "first",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .offset = offsetof(struct show_options, first),
+	 .default_note = "a random sample",
+	 .help = "neighbouring records from this one on"},
+	{.name = "seed",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .offset = offsetof(struct show_options, seed),
+	 .default_value = "0",
+	 .help = "of the random sample"},
+	{.name = "class",
+	 .kind = CLI_STRING,
+	 .arg_name = "NAME",
+	 .offset = offsetof(struct show_options, class_name),
+	 .help = "records of this class only"},
+	{.name = "field",
+	 .kind = CLI_STRING,
+	 .arg_name = "F",
+	 .offset = offsetof(struct show_options, field),
+	 .default_note = "the first image",
+	 .help = "which field to draw"},
+	{0},
+};
+
+const struct cli_verb verb_show = {
+	.name = "show",
+	.summary = "Draw a contact sheet: small pictures of records with their classes, as a PNG",
+	.examples = "shardcat show ds/train\n"
+		    "shardcat show ds/train --class cat --count 12 --columns 4 --out cats.png",
+	.positionals = positionals,
+	.options = {options},
+	.options_bytes = sizeof(struct show_options),
+	.run = run,
+};

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_verify.c - shardcat verify: is every byte as the format and the manifest say?
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tools/common/human.h"
+#include "tools/common/progress.h"
+#include "tools/common/signals.h"
+#include "tools/shardcat/shardcat.h"
+#include "tools/shardcat/target.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+struct verify_options {
+	const char *path;
+	uint64_t sample, threads;
+	bool sha256;
+};
+
+struct watch {
+	struct progress progress; /* counts MiB */
+	bool started;
+	uint64_t printed; /* problems */
+};
+
+static int on_progress(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+	struct watch *w = context;
+	uint64_t done = done_bytes / MIB;
+
+	if (!w->started)
+		progress_start(&w->progress, "verifying", "MiB", (total_bytes + MIB - 1) / MIB);
+	w->started = true;
+	if (done > w->progress.count)
+		progress_add(&w->progress, done - w->progress.count, 0, 0);
+	progress_tick(&w->progress);
+	return interrupted();
+}
+
+static void on_problem(void *context, const struct shard_error *problem)
+{
+	struct watch *w = context;
+
+	w->printed++;
+	fail_with(problem->status, problem);
+}
+
+static void print_verdict(const struct target *t, const struct verify_options *o,
+			  const struct shard_verify_report *report)
+{
+	char shards[HUMAN_CHARS], records[HUMAN_CHARS], units[HUMAN_CHARS], bytes[HUMAN_CHARS];
+	double seconds = (double)(report->elapsed_ns ? report->elapsed_ns : 1) / 1e9;
+
+	if (!message_shows(MESSAGE_NORMAL))
+		return;
+	printf("ok: %s shard%s, ", human_count(shards, report->shard_count), report->shard_count == 1 ? "" : "s");
+	if (o->sample)
+		printf("structure and a sample of %s units", human_count(units, report->unit_count));
+	else
+		printf("%s record%s", human_count(records, report->record_count), report->record_count == 1 ? "" : "s");
+	printf(", %s in %.2f s (%.2f GB/s)\n", human_bytes(bytes, report->bytes), seconds,
+	       (double)report->bytes / seconds / 1e9);
+	if (t->dataset && !o->sha256)
+		puts("SHA-256 of the shard files was not checked; --sha256 does that, as after a download");
+}
+
+static int verify(struct target *t, const struct verify_options *o)
+{
+	struct watch watch = {.printed = 0};
+	const struct shard_verify_options options = {
+		.size = sizeof(options),
+		.sample_units = o->sample,
+		.thread_count = (uint32_t)o->threads,
+		.sha256 = o->sha256,
+		.context = &watch,
+		.progress = on_progress,
+		.problem = on_problem,
+	};
+	struct shard_verify_report report = {0};
+	struct shard_error err;
+	int rc;
+
+	if (t->dataset)
+		rc = shard_dataset_verify(t->dataset, &options, &report, &err);
+	else
+		rc = shard_reader_verify(t->reader, &options, &report, &err);
+	if (watch.started)
+		progress_abandon(&watch.progress);
+	if (rc == SHARD_E_CANCELLED && interrupted())
+		return fail(EXIT_INTERRUPTED, "%s: interrupted; what was checked until then had %" PRIu64 " problem%s",
+			    t->path, watch.printed, watch.printed == 1 ? "" : "s");
+	if (rc && !watch.printed)
+		return fail_with(rc, &err);
+	if (rc && watch.printed > 1)
+		return fail(exit_code_of_status(rc), "%s: %" PRIu64 " problems", t->path, watch.printed);
+	if (!rc)
+		print_verdict(t, o, &report);
+	return exit_code_of_status(rc);
+}
+
+static int run(const struct cli_args *args)
+{
+	const struct verify_options *o = args->options;
+	struct target t;
+	int rc = target_open(&t, o->path);
+
+	if (!rc && o->sha256 && !t.dataset)
+		rc = cli_misuse(args, "--sha256 needs a dataset: only a manifest says what the SHA-256 must be");
+	if (!rc)
+		rc = verify(&t, o);
+	target_close(&t);
+	return rc;
+}
+
+static const struct cli_option positionals[] = {
+	{.name = "DIR|SHARD",
+	 .kind = CLI_FILE,
+	 .required = true,
+	 .offset = offsetof(struct verify_options, path),
+	 .help = "dataset folder, or one shard file"},
+	{0},
+};
+
+static const struct cli_option options[] = {
+	{.name = "sample",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .min = 1,
+	 .offset = offsetof(struct verify_options, sample),
+	 .default_note = "everything",
+	 .help = "check the structure and N units spread evenly"},
+	{.name = "threads",
+	 .short_name = 'j',
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .min = 1,
+	 .max = 1024,
+	 .offset = offsetof(struct verify_options, threads),
+	 .default_note = "one per CPU",
+	 .help = "threads that hash"},
+	{.name = "sha256",
+	 .kind = CLI_FLAG,
+	 .offset = offsetof(struct verify_options, sha256),
+	 .help = "also compare the SHA-256 of each shard file, as after a download"},
+	{0},
+};
+
+const struct cli_verb verb_verify = {
+	.name = "verify",
+	.summary = "Check every rule of the format, every hash, and the shards against their manifest",
+	.description =
+		"Each problem is one line on standard error: the file, the rule of format/SHARD.md (such as I44), "
+		"what was found and what it should have been. Verification goes on behind it.\n"
+		"\n"
+		"The exit code is 1 for damage, 4 for a file that needs a newer reader, 5 for a shard that is sound "
+		"but not the one that the manifest names, 3 if something could not be read. Damage wins over the others.",
+	.examples = "shardcat verify ds/train\n"
+		    "shardcat verify ds/train --sha256 -j 8\n"
+		    "shardcat verify ds/train --sample 1000",
+	.positionals = positionals,
+	.options = {options},
+	.options_bytes = sizeof(struct verify_options),
+	.run = run,
+};

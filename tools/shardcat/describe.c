@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * describe.c - schema and statistics, as text and as JSON
+ */
+#include "tools/shardcat/describe.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/human.h"
+#include "tools/shardcat/tensor.h"
+
+#define TWO_TO_64 18446744073709551616.0
+
+const char *hex_text(char out[HEX_CHARS], const uint8_t *data, size_t bytes)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t i;
+
+	for (i = 0; i < bytes && 2 * i + 2 < HEX_CHARS; i++) {
+		out[2 * i] = digits[data[i] >> 4];
+		out[2 * i + 1] = digits[data[i] & 15];
+	}
+	out[2 * i] = 0;
+	return out;
+}
+
+const char *root_text(char out[HEX_CHARS], const uint8_t root[16])
+{
+	uint8_t swapped[16];
+
+	for (unsigned i = 0; i < 16; i++) /* two little-endian halves, the low one first */
+		swapped[i] = root[15 - i];
+	return hex_text(out, swapped, sizeof(swapped));
+}
+
+double moments_mean(const struct shard_moments *m)
+{
+	return m->count ? (double)m->sum / (double)m->count : 0;
+}
+
+double moments_std(const struct shard_moments *m)
+{
+	double mean = moments_mean(m), squares = (double)m->sum_squares_high * TWO_TO_64 + (double)m->sum_squares_low;
+	double variance = m->count ? squares / (double)m->count - mean * mean : 0;
+
+	return variance > 0 ? sqrt(variance) : 0; /* rounding can take a constant image below 0 */
+}
+
+static void group_json(struct json_out *j, const struct shard_group *g)
+{
+	json_out_object_line(j, NULL);
+	json_out_string(j, "codec", shard_codec_name(g->codec));
+	json_out_u64(j, "stride", g->stride);
+	json_out_u64(j, "record_bytes", g->record_bytes);
+	json_out_u64(j, "align_log2", g->align_log2);
+	json_out_u64(j, "unit_records", g->unit_records);
+	json_out_u64(j, "chunk_records", g->chunk_records);
+	json_out_end(j);
+}
+
+static void field_json(struct json_out *j, const struct shard_schema *schema, const struct shard_field *f)
+{
+	json_out_object_line(j, NULL);
+	json_out_string(j, "name", f->name);
+	json_out_string(j, "dtype", shard_dtype_name(f->dtype));
+	json_out_array_line(j, "shape");
+	for (uint32_t i = 0; i < f->ndim; i++)
+		json_out_u64(j, NULL, f->shape[i]);
+	json_out_end(j);
+	json_out_string(j, "kind", shard_kind_name(f->kind));
+	json_out_string(j, "layout", shard_layout_name(f->layout));
+	json_out_string(j, "semantic", shard_semantic_name(f->semantic));
+	json_out_u64(j, "group", f->group);
+	json_out_u64(j, "offset", f->offset);
+	json_out_u64(j, "bytes", f->bytes);
+	if (f->kind != SHARD_TENSOR) {
+		json_out_array_line(j, "ragged_axes");
+		for (uint32_t i = 0; i < f->ndim; i++)
+			if (f->ragged_axes >> i & 1)
+				json_out_u64(j, NULL, i);
+		json_out_end(j);
+		json_out_string(j, "length_field", schema->field[f->length_field].name);
+	}
+	json_out_end(j);
+}
+
+void describe_schema_json(struct json_out *j, const struct shard_schema *schema)
+{
+	json_out_array(j, "groups");
+	for (uint32_t i = 0; i < schema->group_count; i++)
+		group_json(j, &schema->group[i]);
+	json_out_end(j);
+	json_out_array(j, "fields");
+	for (uint32_t i = 0; i < schema->field_count; i++)
+		field_json(j, schema, &schema->field[i]);
+	json_out_end(j);
+}
+
+int describe_moments_json(struct json_out *j, struct target *t)
+{
+	struct shard_moments m;
+	struct shard_error err;
+	int rc = SHARD_OK;
+
+	json_out_array(j, "statistics");
+	for (uint32_t f = 0; f < t->schema->field_count && rc >= 0; f++) {
+		for (uint32_t c = 0; (rc = target_moments(t, f, c, &m, &err)) == SHARD_OK; c++) {
+			json_out_object_line(j, NULL);
+			json_out_string(j, "field", t->schema->field[f].name);
+			json_out_u64(j, "channel", c);
+			json_out_u64(j, "count", m.count);
+			json_out_u64(j, "sum", m.sum);
+			if (!m.sum_squares_high)
+				json_out_u64(j, "sum_squares", m.sum_squares_low);
+			json_out_double(j, "mean", moments_mean(&m));
+			json_out_double(j, "std", moments_std(&m));
+			json_out_end(j);
+		}
+	}
+	json_out_end(j);
+	return rc < 0 ? fail_with(rc, &err) : EXIT_DONE;
+}
+
+static void describe_field(FILE *out, const struct shard_field *f, int name_width)
+{
+	uint64_t wide[SHARD_DIMS_MAX];
+	char shape[SHAPE_CHARS];
+
+	for (uint32_t i = 0; i < f->ndim; i++)
+		wide[i] = f->shape[i];
+	fprintf(out, "  %-*s  %-4s %s%s", name_width, f->name, shard_dtype_name(f->dtype),
+		shape_text(shape, wide, f->ndim), f->ndim ? " " : "");
+	fprintf(out, "%s%s", f->layout ? shard_layout_name(f->layout) : "", f->layout ? " " : "");
+	if (f->kind != SHARD_TENSOR)
+		fprintf(out, "%s ", shard_kind_name(f->kind));
+	if (f->semantic)
+		fprintf(out, "(%s) ", shard_semantic_name(f->semantic));
+	fprintf(out, "in group %" PRIu32 "\n", f->group);
+}
+
+void describe_schema(FILE *out, const struct shard_schema *schema)
+{
+	char count[HUMAN_CHARS];
+	int width = 0;
+
+	for (uint32_t i = 0; i < schema->field_count; i++)
+		if ((int)strlen(schema->field[i].name) > width)
+			width = (int)strlen(schema->field[i].name);
+	fputs("fields\n", out);
+	for (uint32_t i = 0; i < schema->field_count; i++)
+		describe_field(out, &schema->field[i], width);
+	fputs("groups\n", out);
+	for (uint32_t i = 0; i < schema->group_count; i++) {
+		const struct shard_group *g = &schema->group[i];
+
+		fprintf(out, "  %" PRIu32 "  %s, stride %s B", i, shard_codec_name(g->codec),
+			human_count(count, g->stride));
+		if (g->record_bytes != g->stride)
+			fprintf(out, " of which %s used", human_count(count, g->record_bytes));
+		fprintf(out, ", %" PRIu32 " record%s per %s\n", g->unit_records, g->unit_records == 1 ? "" : "s",
+			g->chunk_records ? "chunk" : "hash");
+	}
+}
+
+/* One line: mean or std of all channels of a field. */
+static int print_channels(FILE *out, struct target *t, uint32_t field, const char *what,
+			  double (*of)(const struct shard_moments *), struct shard_error *err)
+{
+	struct shard_moments m;
+	int rc;
+
+	fprintf(out, "  %s %s", t->schema->field[field].name, what);
+	for (uint32_t c = 0; (rc = target_moments(t, field, c, &m, err)) == SHARD_OK; c++)
+		fprintf(out, " %.6f", of(&m) / 255);
+	fputc('\n', out);
+	return rc;
+}
+
+int describe_moments(FILE *out, struct target *t)
+{
+	struct shard_moments m;
+	struct shard_error err;
+	bool first = true;
+	int rc = SHARD_OK;
+
+	for (uint32_t f = 0; f < t->schema->field_count && rc >= 0; f++) {
+		rc = target_moments(t, f, 0, &m, &err);
+		if (rc)
+			continue;
+		if (first)
+			fputs("statistics, of values scaled to 0..1\n", out);
+		first = false;
+		rc = print_channels(out, t, f, "mean", moments_mean, &err);
+		if (rc >= 0)
+			rc = print_channels(out, t, f, "std ", moments_std, &err);
+	}
+	return rc < 0 ? fail_with(rc, &err) : EXIT_DONE;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * describe.h - schema and statistics, as text and as JSON
+ *
+ * What `info` and `manifest --json` have in common, so that both call a thing by one name.
+ */
+#ifndef TOOLS_SHARDCAT_DESCRIBE_H
+#define TOOLS_SHARDCAT_DESCRIBE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "shard.h"
+#include "tools/common/json_out.h"
+#include "tools/shardcat/target.h"
+
+/* "3f9a…": 2 x bytes digits. */
+#define HEX_CHARS 65
+const char *hex_text(char out[HEX_CHARS], const uint8_t *data, size_t bytes);
+
+/* A digest as `root` is written: the high half first, as xxh128sum prints it. */
+const char *root_text(char out[HEX_CHARS], const uint8_t root[16]);
+
+/* Mean and standard deviation (of the whole population) in units of the values, 0 to 255. */
+double moments_mean(const struct shard_moments *m);
+double moments_std(const struct shard_moments *m);
+
+/* "groups": [...], "fields": [...] */
+void describe_schema_json(struct json_out *j, const struct shard_schema *schema);
+
+/* "statistics": [...]: moments of each field that has them.  Returns an exit code. */
+int describe_moments_json(struct json_out *j, struct target *t);
+
+/* Two tables, each line indented by two. */
+void describe_schema(FILE *out, const struct shard_schema *schema);
+
+/* A line per field with moments: mean and std of its channels, scaled to 0..1.  Returns an exit code. */
+int describe_moments(FILE *out, struct target *t);
+
+#endif

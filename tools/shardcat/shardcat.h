@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shardcat.h - the verbs of shardcat, one file each
+ */
+#ifndef TOOLS_SHARDCAT_SHARDCAT_H
+#define TOOLS_SHARDCAT_SHARDCAT_H
+
+#include "tools/common/cli.h"
+
+extern const struct cli_verb verb_info;	    /* cmd_info.c */
+extern const struct cli_verb verb_list;	    /* cmd_list.c */
+extern const struct cli_verb verb_get;	    /* cmd_get.c */
+extern const struct cli_verb verb_verify;   /* cmd_verify.c */
+extern const struct cli_verb verb_manifest; /* cmd_manifest.c */
+extern const struct cli_verb verb_show;	    /* cmd_show.c */
+extern const struct cli_verb verb_order;    /* cmd_order.c */
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensor.c - the value of one field of one record
+ */
+#include "tools/shardcat/tensor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/escape.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/shardcat/number.h"
+
+#define ELEMENTS_SHOWN	   16
+#define STRING_SHOWN_BYTES 2000
+
+const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t ndim)
+{
+	size_t used = 0;
+
+	out[0] = 0;
+	for (uint32_t i = 0; i < ndim && used < SHAPE_CHARS; i++)
+		used += (size_t)snprintf(out + used, SHAPE_CHARS - used, "%s%" PRIu64 "%s", i ? "," : "[", shape[i],
+					 i + 1 < ndim ? "" : "]");
+	return out;
+}
+
+/* Replace the sizes of the axes that vary by the lengths that the record states. */
+static int take_lengths(const struct target *t, const struct record *record, struct tensor *tensor)
+{
+	const struct shard_field *f = tensor->field, *lengths = &t->schema->field[f->length_field];
+	const uint8_t *at = (const uint8_t *)record->group[lengths->group] + lengths->offset;
+
+	for (uint32_t axis = 0; axis < f->ndim; axis++) {
+		uint32_t length;
+
+		if (!(f->ragged_axes >> axis & 1))
+			continue;
+		memcpy(&length, at, sizeof(length));
+		at += sizeof(length);
+		if (length > f->shape[axis])
+			return fail(EXIT_BAD,
+				    "%s: I57: field %s: length %" PRIu32 " of axis %u is above its size %" PRIu32,
+				    t->path, f->name, length, axis, f->shape[axis]);
+		tensor->shape[axis] = length;
+	}
+	return EXIT_DONE;
+}
+
+/* Copy the box `tensor->shape` out of the field's full shape; returns where the next element goes. */
+static uint8_t *gather(const struct tensor *tensor, uint32_t axis, const uint8_t *from, uint64_t from_bytes,
+		       uint8_t *to)
+{
+	if (axis == tensor->ndim) {
+		memcpy(to, from, tensor->element_bytes);
+		return to + tensor->element_bytes;
+	}
+	from_bytes /= tensor->field->shape[axis]; /* of one step along this axis */
+	if (axis + 1 == tensor->ndim) {
+		memcpy(to, from, tensor->shape[axis] * tensor->element_bytes);
+		return to + tensor->shape[axis] * tensor->element_bytes;
+	}
+	for (uint64_t i = 0; i < tensor->shape[axis]; i++)
+		to = gather(tensor, axis + 1, from + i * from_bytes, from_bytes, to);
+	return to;
+}
+
+int tensor_take(const struct target *t, const struct record *record, const struct shard_field *field,
+		struct tensor *out)
+{
+	int rc = EXIT_DONE;
+
+	*out = (struct tensor){
+		.field = field,
+		.ndim = field->ndim,
+		.element_count = 1,
+		.element_bytes = shard_dtype_bytes(field->dtype),
+	};
+	for (uint32_t i = 0; i < field->ndim; i++)
+		out->shape[i] = field->shape[i];
+	if (field->kind != SHARD_TENSOR)
+		rc = take_lengths(t, record, out);
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < out->ndim; i++)
+		out->element_count *= out->shape[i];
+	out->data = malloc(field->bytes); /* at most the stride, which was read already */
+	if (!out->data)
+		return fail(EXIT_IO, "out of memory for field %s of %" PRIu64 " bytes", field->name, field->bytes);
+	if (out->element_count)
+		gather(out, 0, (const uint8_t *)record->group[field->group] + field->offset, field->bytes, out->data);
+	return EXIT_DONE;
+}
+
+void tensor_free(struct tensor *tensor)
+{
+	free(tensor->data);
+	*tensor = (struct tensor){0};
+}
+
+static void print_elements(const struct tensor *tensor, FILE *out)
+{
+	char text[NUMBER_CHARS];
+
+	if (tensor->ndim)
+		fputc('[', out);
+	for (uint64_t i = 0; i < tensor->element_count; i++)
+		fprintf(out, "%s%s", i ? ", " : "",
+			number_text(text, tensor->field->dtype, tensor->data + i * tensor->element_bytes));
+	if (tensor->ndim)
+		fputc(']', out);
+}
+
+static void print_range(const struct tensor *tensor, FILE *out)
+{
+	double least = 0, greatest = 0, sum = 0;
+
+	for (uint64_t i = 0; i < tensor->element_count; i++) {
+		double value = number_double(tensor->field->dtype, tensor->data + i * tensor->element_bytes);
+
+		least = i && least <= value ? least : value;
+		greatest = i && greatest >= value ? greatest : value;
+		sum += value;
+	}
+	fprintf(out, "min %.6g  max %.6g  mean %.6g", least, greatest, sum / (double)tensor->element_count);
+}
+
+void tensor_print(const struct tensor *tensor, FILE *out)
+{
+	if (tensor->field->kind == SHARD_STRING) {
+		uint64_t shown =
+			tensor->element_count < STRING_SHOWN_BYTES ? tensor->element_count : STRING_SHOWN_BYTES;
+
+		fputc('"', out);
+		escape_write(out, (const char *)tensor->data, shown, ESCAPE_EXACT);
+		fputs(shown < tensor->element_count ? "\"..." : "\"", out);
+	} else if (tensor->element_count <= ELEMENTS_SHOWN) {
+		print_elements(tensor, out);
+	} else {
+		print_range(tensor, out);
+	}
+}
+
+size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES])
+{
+	char shape[SHAPE_CHARS];
+	size_t used, padded;
+
+	shape_text(shape, tensor->shape, tensor->ndim);
+	if (tensor->ndim)
+		shape[strlen(shape) - 1] = 0; /* the closing bracket; npy writes a tuple, (3,) if it has one item */
+	used = 10 + (size_t)snprintf(out + 10, NPY_HEADER_BYTES - 10,
+				     "{'descr': '%s', 'fortran_order': False, 'shape': (%s%s), }",
+				     number_npy_name(tensor->field->dtype), shape[0] ? shape + 1 : "",
+				     tensor->ndim == 1 ? "," : "");
+	padded = (used + 1 + 63) / 64 * 64;
+	memset(out + used, ' ', padded - used - 1);
+	out[padded - 1] = '\n';
+	memcpy(out, "\x93NUMPY\x01\x00", 8);
+	out[8] = (char)((padded - 10) & 0xff);
+	out[9] = (char)((padded - 10) >> 8);
+	return padded;
+}
+
+int tensor_image(const struct tensor *tensor, struct png_image *out)
+{
+	const struct shard_field *f = tensor->field;
+	const char *layout = shard_layout_name(f->layout);
+	uint64_t height, width, channels = 1;
+	char shape[SHAPE_CHARS];
+	bool is_chw = f->layout == SHARD_CHW && tensor->ndim == 3, is_hwc = f->layout == SHARD_HWC && tensor->ndim == 3;
+
+	shape_text(shape, tensor->shape, tensor->ndim);
+	if (f->dtype != SHARD_U8 || (!is_chw && !is_hwc && tensor->ndim != 2))
+		return fail(EXIT_USAGE,
+			    "field %s is %s%s%s%s, not a u8 image in layout hwc or chw; --npy takes any field", f->name,
+			    shard_dtype_name(f->dtype), shape, f->layout ? " " : "", f->layout ? layout : "");
+	height = tensor->shape[is_chw ? 1 : 0];
+	width = tensor->shape[is_chw ? 2 : 1];
+	if (is_chw || is_hwc)
+		channels = tensor->shape[is_chw ? 0 : 2];
+	if ((channels != 1 && channels != 3) || !height || !width)
+		return fail(EXIT_USAGE,
+			    "field %s is %s %s; a picture has 1 or 3 channels and no empty side; --npy takes any field",
+			    f->name, shape, layout);
+	*out = (struct png_image){
+		.pixels = tensor->data,
+		.width = (uint32_t)width,
+		.height = (uint32_t)height,
+		.channel_count = (uint32_t)channels,
+		.row_bytes = is_chw ? width : width * channels,
+		.pixel_bytes = is_chw ? 1 : channels,
+		.channel_bytes = is_chw ? width * height : 1,
+	};
+	return EXIT_DONE;
+}
