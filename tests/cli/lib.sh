@@ -9,10 +9,8 @@ set -euo pipefail
 : "${BUILD:=$ROOT/build}" "${PYTHON:=/usr/bin/python3}"
 cd "${TMPDIR:?tests/run.sh gives each test a folder of its own}"
 
-PACK=$BUILD/bin/shardpack
-CAT=$BUILD/bin/shardcat
-PHOTOS=$ROOT/examples/photos
-export LC_ALL=C NO_COLOR=1
+PACK=$BUILD/bin/shardpack CAT=$BUILD/bin/shardcat PHOTOS=$ROOT/examples/photos
+export PACK CAT PHOTOS LC_ALL=C NO_COLOR=1
 
 die() {
 	echo "$*" >&2

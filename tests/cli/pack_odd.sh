@@ -1,0 +1,129 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_odd.sh - all of examples/photos/odd, by each policy, and the account of it
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+
+odd_source
+BAD="empty.jpg gray16.png not_an_image.jpg photo.webp truncated.jpg"
+GOOD=7
+SIZE=(--resize 64 --crop 64)
+
+reason_of() {
+	case $1 in
+	empty.jpg) echo "empty" ;;
+	gray16.png | photo.webp) echo "unsupported" ;;
+	not_an_image.jpg) echo "not an image" ;;
+	truncated.jpg) echo "truncated" ;;
+	esac
+}
+
+# account FILE: the sum that must always be right, and the list
+account() {
+	json "$1" '"%d = %d + %d + %d + %d" % tuple(d[k] for k in ("inputs", "written", "skipped", "quarantined", "failed"))'
+	json "$1" 'd["inputs"] == d["written"] + d["skipped"] + d["quarantined"] + d["failed"] or 1/0' >/dev/null
+	[ "$(json "$1" '" ".join(sorted(b["input"].split("/")[1] for b in d["bad_inputs"]))')" = "$BAD" ] || die "bad inputs in $1"
+	for f in $BAD; do
+		[ "$(json "$1" "[b['reason'] for b in d['bad_inputs'] if b['input'] == 'odd/$f'][0]")" = "$(reason_of "$f")" ] ||
+			die "$1: the reason for $f"
+	done
+}
+
+# ---- fail, the default: all are named, nothing is made ----
+
+run 1 "$PACK" images odd -o ds "${SIZE[@]}" --report fail.json
+said "shardpack: 5 bad inputs; shards with one of them were not published"
+for f in $BAD; do
+	grep -q "^shardpack: warning: odd/odd/$f: " err || die "$f is not named"
+done
+said "shardpack: 12 inputs = 0 written + 0 skipped + 0 quarantined + 12 failed"
+[ "$(account fail.json)" = "12 = 0 + 0 + 0 + 12" ] || die "$(account fail.json)"
+[ "$(json fail.json 'd["failed_because"]')" = "{'bad': 5, 'unreadable': 0, 'not_published': 7}" ] || die "why they failed"
+[ ! -e ds ] || die "left behind: $(contents ds)"
+
+# Only shards with a bad input are held back; then another policy is another dataset.
+run 1 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2
+[ "$(find ds -name '*.shard' | wc -l)" -ge 1 ] || die "no shard without a bad input was published"
+[ ! -e ds/dataset.manifest ] || die "sealed in spite of bad inputs"
+run 2 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2 --on-error skip
+said_only "shardpack: ds: holds an unfinished dataset of another plan, with 'on-error fail' where this one has 'on-error skip'; nothing was touched (--replace puts the new dataset in its place)"
+
+# ---- skip ----
+
+run 0 "$PACK" images odd -o skip "${SIZE[@]}" --on-error skip --report skip.json
+said "shardpack: 12 inputs = 7 written + 5 skipped + 0 quarantined + 0 failed"
+[ "$(tail -n 1 err)" = "shardpack: 12 inputs = 7 written + 5 skipped + 0 quarantined + 0 failed" ] || die "the counts come last"
+[ "$(account skip.json)" = "12 = 7 + 5 + 0 + 0" ] || die "$(account skip.json)"
+run 0 "$CAT" verify skip
+grep -qx "records $GOOD" skip/dataset.manifest
+
+# The account of a dataset that is there comes from its shards, and is the same.
+run 0 "$PACK" images odd -o skip "${SIZE[@]}" --on-error skip --report again.json
+[ "$(account again.json)" = "12 = 7 + 5 + 0 + 0" ] || die "$(account again.json)"
+
+# What is written equals Pillow.
+"$CAT" list skip --json >list.json
+"$PYTHON" - "$CAT" <<'PY'
+import json, subprocess, sys
+from PIL import Image
+for r in json.load(open("list.json"))["records"]:
+    image = Image.open("odd/" + r["key"]).convert("RGB")
+    w, h = image.size
+    size = (64, 64 * h // w) if w <= h else (64 * w // h, 64)
+    image = image if image.size == size else image.resize(size, Image.BILINEAR)
+    left, top = round((size[0] - 64) / 2), round((size[1] - 64) / 2)
+    want = image.crop((left, top, left + 64, top + 64)).tobytes()
+    got = subprocess.run([sys.argv[1], "get", "skip", str(r["index"]), "--field", "image", "--raw"],
+                         capture_output=True, check=True).stdout
+    assert got == want, r["key"]
+PY
+
+# ---- skipping shortens a shard and changes no other one ----
+
+make_images many 40 2
+run 0 "$PACK" images many -o whole --resize 16 --shard-records 10 --on-error skip -q
+printf x | dd of="$(find many -name '00020.jpg')" bs=1 seek=2 conv=notrunc status=none
+run 0 "$PACK" images many -o holes --resize 16 --shard-records 10 --on-error skip -q
+[ "$(sed -n 's/^shard .* records \([0-9]*\) .*/\1/p' holes/dataset.manifest | sort | tr '\n' ' ')" = "10 10 10 9 " ] ||
+	die "one shard with a record less: $(grep ^shard holes/dataset.manifest)"
+equal=0
+for k in 0 1 2 3; do # plans differ, so compare records
+	cmp -s <("$CAT" list "whole/0000$k.shard" --json) <("$CAT" list "holes/0000$k.shard" --json) && equal=$((equal + 1))
+done
+[ $equal = 3 ] || die "$equal of 3 other shards have the same records"
+
+# ---- quarantine ----
+
+run 2 "$PACK" images odd -o q "${SIZE[@]}" --on-error quarantine
+run 2 "$PACK" images odd -o q "${SIZE[@]}" --quarantine bad
+run 0 "$PACK" images odd -o q "${SIZE[@]}" --on-error quarantine --quarantine bad --report q.json
+[ "$(account q.json)" = "12 = 7 + 0 + 5 + 0" ] || die "$(account q.json)"
+[ "$(tail -n 1 err)" = "shardpack: 12 inputs = 7 written + 0 skipped + 5 quarantined + 0 failed" ] || die "the counts come last"
+for f in $BAD; do
+	cmp "odd/odd/$f" "bad/odd/$f"
+done
+[ "$(contents bad)" = "odd $(for f in $BAD; do printf 'odd/%s ' "$f"; done)quarantine.jsonl" ] || die "bad holds $(contents bad)"
+[ "$(wc -l <bad/quarantine.jsonl)" = 5 ] || die "5 lines"
+"$PYTHON" -c 'import json
+lines = [json.loads(l) for l in open("bad/quarantine.jsonl")]
+assert all(l["input"].startswith("odd/") and l["class"] == "odd" and l["reason"] and l["message"] for l in lines)'
+# Another file of that name there is not overwritten.
+rm -rf q && echo other >bad/odd/truncated.jpg
+run 3 "$PACK" images odd -o q "${SIZE[@]}" --on-error quarantine --quarantine bad
+said "shardpack: odd/odd/truncated.jpg: the quarantine $(realpath bad) has another file of that name"
+[ "$(cat bad/odd/truncated.jpg)" = other ] || die "overwritten"
+
+# ---- --max-bad ----
+
+for max in 4 40%; do
+	rm -rf m
+	run 1 "$PACK" images odd -o m "${SIZE[@]}" --on-error skip --max-bad $max -j2
+	grep -q "^shardpack: 5 bad inputs are more than --max-bad allows; stopped at input [0-9]* of 12$" err || die "$(cat err)"
+	[ ! -e m/dataset.manifest ] || die "sealed"
+done
+for max in 5 42%; do
+	rm -rf m
+	run 0 "$PACK" images odd -o m "${SIZE[@]}" --on-error skip --max-bad $max
+	same m skip
+done
+echo "12 odd files: fail, skip, quarantine, --max-bad; every account adds up"

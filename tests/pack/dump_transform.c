@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dump_transform.c - decode and transform what stdin asks for, pixels to stdout
+ *
+ * Not a test but a test's tool, see tests/twin/pillow.py.  One job per line:
+ *
+ *     FILE RESIZE CROP FILTER LAYOUT       FILTER: 0 box 1 bilinear 2 bicubic 3 lanczos; LAYOUT: 0 HWC 1 CHW
+ *
+ * answered by "ok WIDTH HEIGHT" and the samples, or "bad REASON MESSAGE".  CROP 0 stops after decoding.  All jobs
+ * share one decoder, so nothing may be left over from one image to the next.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/shardpack/decode.h"
+#include "tools/shardpack/transform.h"
+
+static void *must(void *p, const char *what)
+{
+	if (p)
+		return p;
+	fprintf(stderr, "dump_transform: %s\n", what);
+	exit(1);
+}
+
+static uint8_t *read_file(const char *path, size_t *size)
+{
+	FILE *f = must(fopen(path, "rb"), path);
+	uint8_t *bytes = NULL;
+	size_t capacity = 1 << 16, got;
+
+	*size = 0;
+	do {
+		bytes = must(realloc(bytes, capacity *= 2), "out of memory");
+		got = fread(bytes + *size, 1, capacity - *size, f);
+		*size += got;
+	} while (*size == capacity);
+	fclose(f);
+	return bytes;
+}
+
+static void run_job(struct decoder *d, const char *path, const struct transform_options *opt)
+{
+	struct decode_verdict v;
+	struct image image;
+	size_t size;
+	uint8_t *bytes = read_file(path, &size);
+
+	if (decoder_run(d, bytes, size, &image, &v) != DECODE_OK) {
+		printf("bad %d %s\n", v.reason, v.message);
+	} else if (!opt->crop) {
+		printf("ok %" PRIu32 " %" PRIu32 "\n", image.width, image.height);
+		fwrite(image.pixels, IMAGE_CHANNELS, (size_t)image.width * image.height, stdout);
+	} else {
+		size_t record_bytes = transform_record_bytes(opt);
+		struct transform *t = must(transform_open(opt), "out of memory");
+		uint8_t *record = must(malloc(record_bytes), "out of memory");
+
+		if (!transform_run(t, &image, record))
+			must(NULL, "out of memory");
+		printf("ok %" PRIu32 " %" PRIu32 "\n", opt->crop, opt->crop);
+		fwrite(record, 1, record_bytes, stdout);
+		free(record);
+		transform_close(t);
+	}
+	free(bytes);
+}
+
+int main(void)
+{
+	struct decoder *d = must(decoder_open(NULL), "out of memory");
+	struct transform_options opt;
+	unsigned filter, layout;
+	char path[4096];
+
+	while (scanf("%4095s %" SCNu32 " %" SCNu32 " %u %u", path, &opt.resize_short, &opt.crop, &filter, &layout) ==
+	       5) {
+		opt.filter = (enum resize_filter)filter;
+		opt.layout = (enum image_layout)layout;
+		run_job(d, path, &opt);
+	}
+	decoder_close(d);
+	if (fflush(stdout) || ferror(stdout)) {
+		perror("dump_transform: stdout");
+		return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_transform.c - sizes, crop offsets, padding and layouts of a record; and the moments of records
+ *
+ * The sizes and offsets in the tables follow from the rules of torchvision (Resize, CenterCrop).  That the pixels in
+ * them are right is t_resize's and twin/pillow.sh's to say.
+ */
+#include "tools/shardpack/transform.h"
+
+#include "tests/pack/prng.h"
+#include "tests/test.h"
+#include "tools/shardpack/moments.h"
+
+/* Each pixel says where it was: red its column, green its row, blue 1. */
+static struct image where_am_i(uint32_t width, uint32_t height)
+{
+	uint8_t *p = malloc(3 * (size_t)width * height);
+
+	CHECK(p);
+	for (uint32_t i = 0; i < width * height; i++) {
+		p[3 * i] = (uint8_t)(i % width);
+		p[3 * i + 1] = (uint8_t)(i / width);
+		p[3 * i + 2] = 1;
+	}
+	return (struct image){p, width, height};
+}
+
+static uint8_t *transformed(const struct transform_options *opt, const struct image *src)
+{
+	struct transform *t = transform_open(opt);
+	uint8_t *record = malloc(transform_record_bytes(opt));
+
+	CHECK(t && record);
+	memset(record, 0xee, transform_record_bytes(opt));
+	CHECK(transform_run(t, src, record));
+	transform_close(t);
+	return record;
+}
+
+/* An even difference halves; an odd one goes to the even neighbour: 1 to 0, 3 to 2, 5 to 2, 7 to 4. */
+TEST(crop_rounds_half_to_even)
+{
+	static const struct {
+		uint32_t size, left;
+	} rows[] = {{10, 0}, {11, 0}, {12, 1}, {13, 2}, {14, 2}, {15, 2}, {16, 3}, {17, 4}, {18, 4}, {19, 4}, {21, 6}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct transform_options opt = {.crop = 10};
+		struct image wide = where_am_i(rows[i].size, 10), high = where_am_i(10, rows[i].size);
+		uint8_t *a = transformed(&opt, &wide), *b = transformed(&opt, &high);
+
+		STORY("size %u", rows[i].size);
+		CHECK_EQ(a[0], rows[i].left);
+		CHECK_EQ(a[1], 0);
+		CHECK_EQ(a[3 * 99], rows[i].left + 9);
+		CHECK_EQ(b[0], 0);
+		CHECK_EQ(b[1], rows[i].left);
+		CHECK_EQ(b[3 * 99 + 1], rows[i].left + 9);
+		free(a);
+		free(b);
+		free((void *)wide.pixels);
+		free((void *)high.pixels);
+	}
+}
+
+/* Too small: zeros around, the odd one right and below. */
+TEST(crop_pads_with_zeros)
+{
+	static const struct {
+		uint32_t width, height, left, top;
+	} rows[] = {{3, 3, 1, 1}, {4, 2, 1, 2}, {5, 6, 0, 0}, {1, 9, 2, 0}, {9, 1, 0, 2}, {6, 6, 0, 0}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct transform_options opt = {.crop = 6};
+		uint32_t w = rows[i].width, h = rows[i].height;
+		struct image src = where_am_i(w, h);
+		uint8_t *record = transformed(&opt, &src);
+
+		for (uint32_t y = 0; y < 6; y++)
+			for (uint32_t x = 0; x < 6; x++) {
+				bool in = x >= rows[i].left && x < rows[i].left + w && y >= rows[i].top &&
+					  y < rows[i].top + h;
+
+				STORY("%ux%u at %u,%u", w, h, x, y);
+				CHECK_EQ(record[3 * (6 * y + x) + 2], in);
+			}
+		free(record);
+		free((void *)src.pixels);
+	}
+}
+
+/* Resize truncates the long side; the crop's place in the result tells its size. */
+TEST(resize_keeps_the_shape_and_truncates)
+{
+	static const struct {
+		uint32_t width, height, resize, new_width, new_height;
+	} rows[] = {
+		{500, 375, 256, 341, 256}, {375, 500, 256, 256, 341}, {333, 500, 256, 256, 384},
+		{500, 334, 256, 383, 256}, {256, 256, 256, 256, 256}, {256, 300, 256, 256, 300},
+		{7, 3, 10, 23, 10},	   {3, 7, 10, 10, 23},	      {1, 200, 1, 1, 200},
+		{100, 99, 99, 100, 99},	   {100, 99, 98, 98, 98},     {199, 100, 1, 1, 1},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t w = rows[i].new_width, h = rows[i].new_height, side = w > h ? w : h;
+		struct transform_options opt = {.resize_short = rows[i].resize, .crop = side, .filter = RESIZE_BOX};
+		struct image src = where_am_i(rows[i].width, rows[i].height);
+		uint8_t *record = transformed(&opt, &src);
+		uint32_t columns = 0, lines = 0;
+
+		/* With a crop as large as the long side, the blue ones are the image. */
+		for (uint32_t n = 0; n < side; n++) {
+			columns += record[3 * (side * ((side - 1) / 2) + n) + 2];
+			lines += record[3 * (side * n + (side - 1) / 2) + 2];
+		}
+		STORY("%ux%u, short side %u", rows[i].width, rows[i].height, rows[i].resize);
+		CHECK_EQ(columns, w);
+		CHECK_EQ(lines, h);
+		free(record);
+		free((void *)src.pixels);
+	}
+}
+
+TEST(chw_is_hwc_in_planes)
+{
+	struct transform_options opt = {.resize_short = 50, .crop = 61, .filter = RESIZE_BICUBIC};
+	struct image src = where_am_i(90, 70);
+	uint8_t *hwc = transformed(&opt, &src), *chw;
+
+	opt.layout = IMAGE_CHW;
+	chw = transformed(&opt, &src);
+	for (size_t i = 0; i < 61 * 61; i++)
+		for (size_t c = 0; c < 3; c++) {
+			STORY("pixel %zu channel %zu", i, c);
+			CHECK_EQ(chw[c * 61 * 61 + i], hwc[3 * i + c]);
+		}
+	free(hwc);
+	free(chw);
+	free((void *)src.pixels);
+}
+
+TEST(moments_equal_a_plain_sum)
+{
+	static const size_t counts[] = {1, 2, 15, 16, 17, 31, 48, 49, 100, 1000, 224 * 224, 3200000};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		for (int layout = IMAGE_HWC; layout <= IMAGE_CHW; layout++) {
+			size_t n = counts[i];
+			struct moments got = {{0}, {0}, {0}}, want = {{0}, {0}, {0}};
+			uint8_t *record = malloc(3 * n);
+
+			CHECK(record);
+			if (n > 1000000) /* white, and long enough to overflow a 32-bit lane */
+				memset(record, 255, 3 * n);
+			else
+				prng_fill(i * 2, record, 3 * n);
+			for (size_t b = 0; b < 3 * n; b++) {
+				size_t c = layout == IMAGE_HWC ? b % 3 : b / n;
+
+				want.count[c]++;
+				want.sum[c] += record[b];
+				want.sum_squares[c] += (uint64_t)record[b] * record[b];
+			}
+			moments_add(&got, record, n, (enum image_layout)layout);
+			STORY("%zu pixels, layout %d", n, layout);
+			CHECK_MEM(&got, &want, sizeof(got));
+			moments_merge(&got, &want);
+			CHECK_EQ(got.sum_squares[2], 2 * want.sum_squares[2]);
+			CHECK_EQ(got.count[0], 2 * n);
+			CHECK_EQ(got.sum[1], 2 * want.sum[1]);
+			free(record);
+		}
+}
+
+TEST_MAIN()

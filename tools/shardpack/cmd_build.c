@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_build.c - `shardpack build` and `shardpack seal`: what `shardpack plan` began
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tools/shardpack/build.h"
+#include "tools/shardpack/command.h"
+#include "tools/shardpack/files.h"
+#include "tools/shardpack/output.h"
+#include "tools/shardpack/seal.h"
+
+struct build_options {
+	const char *out;
+	const char *source;
+	struct cli_part part;
+	uint64_t jobs;
+	struct cli_amount max_bad;
+	const char *report;
+};
+
+#define AT(member) .offset = offsetof(struct build_options, member)
+
+static const struct cli_option out_positional[] = {
+	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(out), .help = "folder that `shardpack plan` was given"}, {0}};
+
+static const struct cli_option source_options[] = {
+	{.name = "source", .kind = CLI_DIR, AT(source), .arg_name = "SRC", .default_note = "as the plan was given",
+	 .help = "where the images are, if not where they were"},
+	{0}};
+
+static const struct cli_option build_options[] = {
+	{.name = "part", .kind = CLI_PART, AT(part), .arg_name = "k/n", .default_note = "all of it",
+	 .help = "every n-th shard, beginning with number k, from 0"},
+	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
+	 .help = "stop when more images of this part are bad than that"},
+	{0}};
+
+static const struct cli_option common_options[] = {
+	{.name = "jobs", .short_name = 'j', .kind = CLI_U64, AT(jobs), .arg_name = "N", .min = 1, .max = 1024,
+	 .default_note = "one per CPU", .help = "threads"},
+	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE", .help = "write what happened as JSON"},
+	{0}};
+
+struct started {
+	struct job job;
+	struct plan plan;
+	struct account account;
+	struct quarantine quarantine;
+	char *source, *quarantine_dir, *report_path;
+};
+
+/* The plan in OUT, and all that it implies. */
+static int start(struct started *s, const struct build_options *o, bool needs_source)
+{
+	struct shard_error err;
+	char *out = files_absolute(o->out);
+	int code = out ? output_set_dir(&s->job, o->out) : EXIT_IO;
+
+	s->job.plan = &s->plan;
+	s->job.account = &s->account;
+	s->job.source_fd = -1;
+	s->job.worker_count = command_threads(o->jobs);
+	if (code == EXIT_DONE)
+		code = output_load(&s->job, &s->plan, &s->source, &s->quarantine_dir);
+	if (code == EXIT_DONE && recipe_schema(&s->plan.recipe, &s->job.schema, &err) != SHARD_OK)
+		code = fail(exit_code_of_status(err.status), "%s/plan: %s", s->job.state_dir, err.message);
+	if (code == EXIT_DONE && o->report) {
+		s->report_path = files_absolute(o->report);
+		code = s->report_path ? command_keep_apart("--report", s->report_path, "DIR", out) : EXIT_IO;
+	}
+	free(out);
+	if (code == EXIT_DONE && s->plan.recipe.on_error == ON_ERROR_QUARANTINE) {
+		if (!s->quarantine_dir)
+			return fail(EXIT_USAGE, "%s: the file `quarantine` is gone; plan again, as before, to have it back",
+				    s->job.state_dir);
+		code = quarantine_open(&s->quarantine, s->quarantine_dir);
+		s->job.quarantine = &s->quarantine;
+	}
+	s->job.source = o->source ? o->source : s->source ? s->source : "";
+	if (code != EXIT_DONE || (!needs_source && !s->job.source[0]))
+		return code;
+	if (!s->job.source[0])
+		return fail(EXIT_USAGE, "%s: the file `source` is gone; say where the images are with --source SRC",
+			    s->job.state_dir);
+	if (needs_source) {
+		s->job.source_fd = command_open_source(s->job.source);
+		code = s->job.source_fd < 0 ? EXIT_IO : EXIT_DONE;
+	}
+	return code;
+}
+
+static void end(struct started *s)
+{
+	if (s->job.source_fd >= 0)
+		close(s->job.source_fd);
+	plan_free(&s->plan);
+	account_free(&s->account);
+	quarantine_close(&s->quarantine);
+	free(s->source);
+	free(s->quarantine_dir);
+	free(s->report_path);
+}
+
+static int build(const struct cli_args *args)
+{
+	const struct build_options *o = args->options;
+	struct started s = {0};
+	struct report report = {.job = &s.job};
+	uint64_t start_ns = command_clock_ns();
+	int code = start(&s, o, true);
+
+	if (code == EXIT_DONE) {
+		s.job.part = o->part;
+		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;
+		report.exit_code = build_run(&s.job);
+		report.elapsed_ns = command_clock_ns() - start_ns;
+		code = command_finish(&report, s.report_path);
+	}
+	end(&s);
+	return code;
+}
+
+static int seal(const struct cli_args *args)
+{
+	const struct build_options *o = args->options;
+	struct started s = {0};
+	struct report report = {.job = &s.job};
+	uint64_t start_ns = command_clock_ns();
+	int code = start(&s, o, false);
+
+	if (code == EXIT_DONE) {
+		report.exit_code = seal_run(&s.job);
+		report.sealed = report.exit_code == EXIT_DONE;
+		report.elapsed_ns = command_clock_ns() - start_ns;
+		code = command_finish(&report, s.report_path);
+	}
+	end(&s);
+	return code;
+}
+
+const struct cli_verb command_build = {
+	.name = "build",
+	.summary = "Make the shards of a plan, or a part of them",
+	.description = "Makes the shards that are not there yet. Processes need not know of each other: shard s belongs to part "
+		       "k of n if s mod n is k, and building one twice gives the same bytes.",
+	.examples = "shardpack build ds/train --part 0/2\n",
+	.positionals = out_positional,
+	.options = {source_options, build_options, common_options},
+	.options_bytes = sizeof(struct build_options),
+	.run = build,
+};
+
+const struct cli_verb command_seal = {
+	.name = "seal",
+	.summary = "Complete a dataset whose shards are all made",
+	.description = "Compares every shard with its receipt, writes dataset.manifest, which makes DIR a dataset, and removes "
+		       "the plan and the receipts.",
+	.examples = "shardpack seal ds/train\n",
+	.positionals = out_positional,
+	.options = {common_options},
+	.options_bytes = sizeof(struct build_options),
+	.run = seal,
+};

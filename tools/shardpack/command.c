@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command.c - what the verbs of shardpack have in common
+ */
+#include "tools/shardpack/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/shardpack/files.h"
+
+unsigned command_threads(uint64_t asked)
+{
+	cpu_set_t set;
+
+	if (asked)
+		return (unsigned)asked;
+	if (sched_getaffinity(0, sizeof(set), &set) != 0 || CPU_COUNT(&set) < 1)
+		return 1;
+	return (unsigned)CPU_COUNT(&set);
+}
+
+uint64_t command_clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+int command_open_source(const char *source)
+{
+	int fd = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		fail(EXIT_IO, "%s: %s: the source must be a folder of class folders", source, strerror(errno));
+	return fd;
+}
+
+int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir)
+{
+	if (files_is_below(path, dir))
+		return fail(EXIT_USAGE, "%s: lies in %s (%s); give a place outside of it", option, dir_name, dir);
+	return EXIT_DONE;
+}
+
+/* The command that is running, as a shell reads it. */
+static bool this_command(struct text *out)
+{
+	struct text words = {0};
+	bool found = false;
+	size_t at;
+
+	/* The kernel keeps what main() was given; there is no other way to it from here. */
+	if (files_read("/proc/self/cmdline", &words, &found) == EXIT_DONE && found)
+		for (at = 0; at < words.bytes; at += strlen(words.data + at) + 1) {
+			if (at)
+				text_add(out, " ", 1);
+			text_shell_word(out, words.data + at);
+		}
+	text_free(&words);
+	return found && out->bytes && !text_failed(out);
+}
+
+static void say_how_to_go_on(const struct report *r)
+{
+	struct text command = {0};
+
+	if (r->exit_code == EXIT_INTERRUPTED && this_command(&command))
+		hint("interrupted; to continue: %s", command.data);
+	else if (r->exit_code == EXIT_INTERRUPTED)
+		hint("interrupted; run the same command again to continue");
+	else if (r->exit_code == EXIT_IO)
+		hint("shards that are complete stay; once the cause is removed, run the same command again to continue");
+	else if (r->exit_code == EXIT_BAD && r->job->plan->recipe.on_error == ON_ERROR_FAIL && r->job->account->bad)
+		hint("--on-error skip or quarantine leaves bad inputs out%s",
+		     r->job->account->written ? "; as that makes another dataset, add --replace" : "");
+	text_free(&command);
+}
+
+int command_finish(const struct report *r, const char *report_path)
+{
+	int code = r->exit_code, written;
+
+	account_sort(r->job->account);
+	if (report_path) {
+		written = report_write(r, report_path);
+		if (code == EXIT_DONE)
+			code = written;
+	}
+	say_how_to_go_on(r);
+	report_tell(r);
+	return code;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command.h - what the verbs of shardpack have in common
+ */
+#ifndef SHARDPACK_COMMAND_H
+#define SHARDPACK_COMMAND_H
+
+#include "tools/common/cli.h"
+#include "tools/shardpack/job.h"
+#include "tools/shardpack/report.h"
+
+/* The verbs: main.c's table. */
+extern const struct cli_verb command_images, command_plan_images, command_build, command_seal;
+
+/* Threads to use: what was asked for, or the CPUs that this process may use. */
+unsigned command_threads(uint64_t asked);
+
+uint64_t command_clock_ns(void);
+
+/* Where the inputs are: an open folder, or -1 and a message. */
+int command_open_source(const char *source);
+
+/* Fails with EXIT_USAGE if `path` (of `option`) lies in `dir`, or is it.  Both absolute. */
+int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir);
+
+/*
+ * The end of a verb: tell the user, write the report, and say how to go on after a failure that
+ * running again helps against.  Returns the exit code, which is r->exit_code unless writing failed.
+ */
+int command_finish(const struct report *r, const char *report_path);
+
+#endif /* SHARDPACK_COMMAND_H */

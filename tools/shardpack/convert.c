@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * convert.c - one input of the plan to one record, or to the reason why not
+ */
+#include "tools/shardpack/convert.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/shardpack/decode.h"
+#include "tools/shardpack/quarantine.h"
+
+struct converter {
+	const struct plan *plan;
+	int source_fd;
+	const struct quarantine *quarantine;
+	struct decoder *decoder;
+	struct transform *transform;
+	struct scratch file; /* the bytes of the input */
+};
+
+struct converter *converter_open(const struct plan *plan, int source_fd, const struct quarantine *quarantine)
+{
+	struct converter *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->plan = plan;
+	c->source_fd = source_fd;
+	c->quarantine = quarantine;
+	c->decoder = decoder_open(NULL);
+	c->transform = transform_open(&plan->recipe.transform);
+	if (!c->decoder || !c->transform) {
+		converter_close(c);
+		return NULL;
+	}
+	return c;
+}
+
+void converter_close(struct converter *c)
+{
+	if (!c)
+		return;
+	decoder_close(c->decoder);
+	transform_close(c->transform);
+	scratch_free(&c->file);
+	free(c);
+}
+
+static void set(struct result *r, enum outcome outcome, uint32_t reason, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void set(struct result *r, enum outcome outcome, uint32_t reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->message, sizeof(r->message), fmt, ap);
+	va_end(ap);
+	r->outcome = outcome;
+	r->reason = reason;
+}
+
+static const char *kind_of(mode_t mode)
+{
+	return S_ISFIFO(mode)	? "a FIFO"
+	       : S_ISCHR(mode)	? "a character device"
+	       : S_ISBLK(mode)	? "a block device"
+	       : S_ISSOCK(mode) ? "a socket"
+				: "a folder";
+}
+
+/* Exactly `bytes` from the file and then its end; false with errno, or 0 if it has another length. */
+static bool read_whole(int fd, uint8_t *out, size_t bytes)
+{
+	size_t at = 0;
+	uint8_t more;
+	ssize_t n;
+
+	do {
+		n = at < bytes ? read(fd, out + at, bytes - at) : read(fd, &more, 1);
+		if (n > 0)
+			at += (size_t)n;
+	} while ((n > 0 && at <= bytes) || (n < 0 && errno == EINTR));
+	if (n < 0)
+		return false;
+	errno = 0;
+	return at == bytes;
+}
+
+/* Read an open file that had `before` for its stat.  False if the result says why not. */
+static bool read_input(struct converter *c, struct result *r, int fd, const struct stat *before)
+{
+	uint64_t bytes = (uint64_t)before->st_size;
+	struct stat after;
+
+	if (bytes != r->input.source_bytes) {
+		set(r, OUTCOME_FAILED, 0, "changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
+		    r->input.source_bytes, bytes);
+		return false;
+	}
+	if (bytes > INPUT_BYTES_MAX) {
+		set(r, OUTCOME_BAD, SHARD_MISS_LIMIT, "a file of %" PRIu64 " bytes; the limit is %" PRIu64, bytes,
+		    INPUT_BYTES_MAX);
+		return false;
+	}
+	if (!scratch_reserve(&c->file, bytes)) {
+		set(r, OUTCOME_STOP, 0, "out of memory for a file of %" PRIu64 " bytes", bytes);
+		return false;
+	}
+	if (!read_whole(fd, c->file.data, bytes) || fstat(fd, &after) != 0) {
+		set(r, OUTCOME_FAILED, 0, "%s", errno ? strerror(errno) : "changed while it was read");
+		return false;
+	}
+	if (after.st_size != before->st_size || after.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+	    after.st_mtim.tv_nsec != before->st_mtim.tv_nsec) {
+		set(r, OUTCOME_FAILED, 0, "changed while it was read");
+		return false;
+	}
+	return true;
+}
+
+/* The bytes of the input into c->file.  False if the result says why not. */
+static bool open_and_read(struct converter *c, struct result *r)
+{
+	struct stat st;
+	bool ok;
+	int fd;
+
+	/* Looked at before it is opened: opening a FIFO waits, and opening a device may do something. */
+	if (fstatat(c->source_fd, r->input.path, &st, 0) != 0) {
+		set(r, OUTCOME_FAILED, 0, "%s", strerror(errno));
+		return false;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		set(r, OUTCOME_BAD, SHARD_MISS_NOT_AN_IMAGE, "%s, not a file", kind_of(st.st_mode));
+		return false;
+	}
+	fd = openat(c->source_fd, r->input.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		set(r, OUTCOME_FAILED, 0, "%s", strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	ok = read_input(c, r, fd, &st);
+	close(fd); /* nothing was written: its result says nothing */
+	return ok;
+}
+
+static void decode_and_transform(struct converter *c, struct result *r)
+{
+	const struct transform_options *t = &c->plan->recipe.transform;
+	struct decode_verdict verdict;
+	enum decode_status status;
+	struct image image;
+
+	if (!text_is_name(r->input.path, r->input.path_bytes, SHARD_KEY_BYTES_MAX)) {
+		set(r, OUTCOME_BAD, SHARD_MISS_KEY,
+		    "the path becomes the record's key, so it must be UTF-8 of at most %d bytes; it has %zu",
+		    SHARD_KEY_BYTES_MAX, r->input.path_bytes);
+		return;
+	}
+	status = decoder_run(c->decoder, c->file.data, r->input.source_bytes, &image, &verdict);
+	if (status == DECODE_BAD_INPUT) {
+		set(r, OUTCOME_BAD, (uint32_t)verdict.reason, "%s", verdict.message);
+		return;
+	}
+	if (status != DECODE_OK || !transform_run(c->transform, &image, r->record)) {
+		set(r, OUTCOME_STOP, 0, "out of memory while it was decoded");
+		return;
+	}
+	memset(&r->moments, 0, sizeof(r->moments));
+	moments_add(&r->moments, r->record, (size_t)t->crop * t->crop, t->layout);
+	r->outcome = OUTCOME_RECORD;
+}
+
+void converter_run(struct converter *c, struct result *r)
+{
+	bool have_bytes;
+
+	r->message[0] = '\0';
+	r->reason = 0;
+	r->input_idx = plan_input_at(c->plan, r->ordinal);
+	plan_input(c->plan, r->input_idx, &r->input);
+	have_bytes = open_and_read(c, r);
+	if (have_bytes)
+		decode_and_transform(c, r);
+	if (r->outcome == OUTCOME_BAD && have_bytes && c->quarantine &&
+	    !quarantine_keep(c->quarantine, r->input.path, c->file.data, r->input.source_bytes, r->message,
+			     sizeof(r->message)))
+		r->outcome = OUTCOME_STOP;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode.c - which decoder, and what all of them need
+ *
+ * Looks at the first bytes, never at a name.  Formats that people do have in their folders
+ * but that are not read here are known well enough to be called by their names.
+ */
+#include "tools/shardpack/decode.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/shardpack/decode_private.h"
+
+/*
+ * The most that libjpeg holds for any image within the pixel limit is a progressive CMYK
+ * file: 2 bytes * 4 components * 89.5 M = 716 MB.
+ */
+static const struct decode_options defaults = {
+	.max_pixels = 89478485,
+	.max_side = 65500,
+	.max_scans = 100,
+	.max_memory_bytes = UINT64_C(768) << 20,
+};
+
+enum decode_status decode_bad(struct decode_verdict *v, enum shard_miss_reason reason, const char *format, ...)
+{
+	va_list args;
+
+	v->reason = reason;
+	va_start(args, format);
+	vsnprintf(v->message, sizeof(v->message), format, args);
+	va_end(args);
+	return DECODE_BAD_INPUT;
+}
+
+enum decode_status decode_no_memory(struct decode_verdict *v)
+{
+	v->reason = 0;
+	snprintf(v->message, sizeof(v->message), "out of memory while decoding");
+	return DECODE_NO_MEMORY;
+}
+
+enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
+				struct decode_verdict *v)
+{
+	const struct decode_options *limit = &d->limit;
+
+	if (width > limit->max_side || height > limit->max_side)
+		return decode_bad(v, SHARD_MISS_LIMIT,
+				  "is %" PRIu64 " x %" PRIu64 " pixels: a side is longer than the limit of %" PRIu32,
+				  width, height, limit->max_side);
+	if (width * height > limit->max_pixels)
+		return decode_bad(v, SHARD_MISS_LIMIT,
+				  "is %" PRIu64 " x %" PRIu64 " = %" PRIu64 " pixels: more than the limit of %" PRIu64,
+				  width, height, width * height, limit->max_pixels);
+	if (!scratch_reserve(&d->pixels, (size_t)(width * height * IMAGE_CHANNELS)))
+		return decode_no_memory(v);
+	out->pixels = d->pixels.data;
+	out->width = (uint32_t)width;
+	out->height = (uint32_t)height;
+	return DECODE_OK;
+}
+
+uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y)
+{
+	return d->pixels.data + (size_t)y * out->width * IMAGE_CHANNELS;
+}
+
+void decode_spread_gray(uint8_t *row, uint32_t width)
+{
+	const uint8_t *gray = decode_narrow_row(row, width);
+
+	for (uint32_t i = 0; i < width; i++, row += IMAGE_CHANNELS) {
+		uint8_t g = gray[i];
+
+		row[0] = g;
+		row[1] = g;
+		row[2] = g;
+	}
+}
+
+struct decoder *decoder_open(const struct decode_options *opt)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	d->limit = opt ? *opt : defaults;
+	if (!d->limit.max_pixels)
+		d->limit.max_pixels = defaults.max_pixels;
+	if (!d->limit.max_side || d->limit.max_side > defaults.max_side)
+		d->limit.max_side = defaults.max_side;
+	if (!d->limit.max_scans)
+		d->limit.max_scans = defaults.max_scans;
+	if (!d->limit.max_memory_bytes || d->limit.max_memory_bytes > LONG_MAX) /* libjpeg's type */
+		d->limit.max_memory_bytes = defaults.max_memory_bytes;
+	return d;
+}
+
+void decoder_close(struct decoder *d)
+{
+	if (!d)
+		return;
+	scratch_free(&d->pixels);
+	scratch_free(&d->line);
+	free(d);
+}
+
+/* A format's first bytes; `?` in the pattern is any byte. */
+struct magic {
+	const char *pattern;
+	uint8_t length;
+	const char *tag, *name; /* tag: the first bytes as text, where people know them */
+	enum decode_status (*run)(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+				  struct decode_verdict *v);
+};
+
+#define MAGIC(s) s, sizeof(s) - 1
+
+static const struct magic magics[] = {
+	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", jpeg_run},
+	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", png_run},
+	{MAGIC("RIFF????WEBP"), "RIFF", "WebP", NULL},
+	{MAGIC("GIF8"), "GIF8", "GIF", NULL},
+	{MAGIC("BM????\0\0\0\0"), "BM", "BMP", NULL},
+	{MAGIC("II*\0"), "II", "TIFF", NULL},
+	{MAGIC("MM\0*"), "MM", "TIFF", NULL},
+	{MAGIC("II+\0"), "II", "TIFF", NULL},
+	{MAGIC("MM\0+"), "MM", "TIFF", NULL},
+	{MAGIC("P1\n"), "P1", "PBM", NULL},
+	{MAGIC("P2\n"), "P2", "PGM", NULL},
+	{MAGIC("P3\n"), "P3", "PPM", NULL},
+	{MAGIC("P4\n"), "P4", "PBM", NULL},
+	{MAGIC("P5\n"), "P5", "PGM", NULL},
+	{MAGIC("P6\n"), "P6", "PPM", NULL},
+	{MAGIC("P7\n"), "P7", "PAM", NULL},
+	{MAGIC("????ftypavif"), NULL, "AVIF", NULL},
+	{MAGIC("????ftyphei"), NULL, "HEIF", NULL},
+	{MAGIC("????ftypmif1"), NULL, "HEIF", NULL},
+	{MAGIC("\xff\x0a"), NULL, "JPEG XL", NULL},
+	{MAGIC("\0\0\0\x0cJXL \r\n\x87\n"), NULL, "JPEG XL", NULL},
+	{MAGIC("\0\0\0\x0cjP  \r\n\x87\n"), NULL, "JPEG 2000", NULL},
+};
+
+static bool starts_with(const uint8_t *bytes, size_t size, const struct magic *m)
+{
+	if (size < m->length)
+		return false;
+	for (size_t i = 0; i < m->length; i++)
+		if (m->pattern[i] != '?' && (uint8_t)m->pattern[i] != bytes[i])
+			return false;
+	return true;
+}
+
+#define NOT_SUPPORTED " is not supported, convert it to JPEG or PNG"
+#define HEX_BYTES     16 /* enough for every magic */
+
+/* The first bytes as hex, for a message. */
+static const char *first_bytes(const uint8_t *bytes, size_t count, char text[3 * HEX_BYTES + 1])
+{
+	for (size_t i = 0; i < count; i++)
+		snprintf(text + 3 * i, 4, i + 1 < count ? "%02x " : "%02x", bytes[i]);
+	return text;
+}
+
+enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size, struct image *out,
+			       struct decode_verdict *v)
+{
+	char hex[3 * HEX_BYTES + 1];
+
+	v->reason = 0;
+	v->message[0] = '\0';
+	if (!size)
+		return decode_bad(v, SHARD_MISS_EMPTY, "is empty (0 bytes)");
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
+		const struct magic *m = &magics[i];
+
+		if (!starts_with(bytes, size, m))
+			continue;
+		if (m->run)
+			return m->run(d, bytes, size, out, v);
+		if (m->tag)
+			return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s (%s): %s" NOT_SUPPORTED,
+					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name);
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s: %s" NOT_SUPPORTED,
+				  first_bytes(bytes, m->length, hex), m->name);
+	}
+	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not an image (neither JPEG nor PNG)",
+			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex));
+}

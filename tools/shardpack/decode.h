@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode.h - the bytes of an image file to RGB, or a sentence that says why not
+ *
+ * The pixels are those of Pillow's Image.open(...).convert("RGB") with libjpeg-turbo: alpha
+ * is dropped, palettes and gray are expanded, CMYK is converted as Pillow does, colour
+ * profiles and the EXIF orientation are ignored.  Content decides, never a file's name.
+ *
+ * Unlike Pillow this is strict.  A decoder that warns of damage has invented pixels, so a
+ * damaged or shortened file is bad input.  A verdict is a function of the bytes and the
+ * options alone: not of the images before, the thread, or the memory that was free.
+ */
+#ifndef SHARDPACK_DECODE_H
+#define SHARDPACK_DECODE_H
+
+#include "tools/shardpack/image.h"
+
+/* Limits; zero means the default. */
+struct decode_options {
+	uint64_t max_pixels;	   /* 89,478,485, where Pillow warns of a bomb */
+	uint32_t max_side;	   /* 65,500, the most that libjpeg reads */
+	uint32_t max_scans;	   /* 100; real progressive files have about 10 */
+	uint64_t max_memory_bytes; /* 768 MiB, inside a decoder, beside the image */
+};
+
+enum decode_status {
+	DECODE_OK = 0,
+	DECODE_BAD_INPUT = 1, /* the verdict says why; the next run may be good */
+	DECODE_NO_MEMORY = 2, /* says nothing about the input */
+};
+
+struct decode_verdict {
+	int reason;	   /* enum shard_miss_reason for DECODE_BAD_INPUT, else 0 */
+	char message[240]; /* one line, without the file's name; empty if OK */
+};
+
+/* One per thread. */
+struct decoder;
+
+/* `opt` may be NULL.  NULL when memory ran out. */
+struct decoder *decoder_open(const struct decode_options *opt);
+void decoder_close(struct decoder *d);
+
+/* The pixels of *out are the decoder's, until its next run or close. */
+enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size, struct image *out,
+			       struct decode_verdict *v);
+
+/* Names and versions of the libraries behind it, for --version and for provenance. */
+const char *decoder_jpeg_version(void);
+const char *decoder_png_version(void);
+
+#endif /* SHARDPACK_DECODE_H */

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode_png.c - PNG to RGB through libpng
+ *
+ * Metadata chunks are skipped unread: no gamma, no profile, no background.  Samples of 16
+ * bits keep their high byte and alpha is dropped, as in Pillow.  Gray of 16 bits is refused:
+ * Pillow clips it at 255, which turns the picture white, and nobody wants either answer.
+ * Palette indices are looked up here, not in libpng, which does not check them.
+ *
+ * Errors arrive by a callback that must not return, so it jumps.  Everything that lives
+ * across the jump is in struct png, none of it in locals.
+ */
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <png.h>
+
+#include "tools/shardpack/decode_private.h"
+
+/* No chunk that is read at all (PLTE, tRNS, a piece of IDAT) needs this much. */
+#define MAX_CHUNK_BYTES (8 << 20)
+
+struct png {
+	png_structp png;
+	png_infop info;
+	jmp_buf failed;
+	struct decoder *d;
+	struct image *out;
+	struct decode_verdict *v;
+	enum decode_status status; /* what the jump means */
+	bool no_memory;		   /* an allocation failed: the error that follows says nothing */
+	const uint8_t *bytes;	   /* not read yet */
+	size_t left_bytes;
+	png_colorp palette; /* NULL unless pixels are indices into it */
+	int palette_count;
+};
+
+static _Noreturn void fail(struct png *p, enum decode_status status)
+{
+	p->status = status;
+	longjmp(p->failed, 1);
+}
+
+static void on_error(png_structp png, png_const_charp text)
+{
+	struct png *p = png_get_error_ptr(png);
+
+	if (p->no_memory)
+		fail(p, decode_no_memory(p->v));
+	fail(p, decode_bad(p->v, SHARD_MISS_DECODE, "PNG cannot be decoded: %s", text));
+}
+
+static void on_warning(png_structp png, png_const_charp text)
+{
+	(void)png; /* about metadata only: what touches pixels is an error, see open_stream */
+	(void)text;
+}
+
+static png_voidp on_malloc(png_structp png, png_alloc_size_t size)
+{
+	struct png *p = png_get_mem_ptr(png);
+	void *memory = malloc(size);
+
+	if (!memory)
+		p->no_memory = true;
+	return memory;
+}
+
+static void on_free(png_structp png, png_voidp memory)
+{
+	(void)png;
+	free(memory);
+}
+
+static void on_read(png_structp png, png_bytep dst, size_t size)
+{
+	struct png *p = png_get_io_ptr(png);
+
+	if (size > p->left_bytes)
+		fail(p, decode_bad(p->v, SHARD_MISS_TRUNCATED, "PNG data ends early: at least %zu bytes are missing",
+				   size - p->left_bytes));
+	memcpy(dst, p->bytes, size);
+	p->bytes += size;
+	p->left_bytes -= size;
+}
+
+static void open_stream(struct png *p)
+{
+	p->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, p, on_error, on_warning, p, on_malloc, on_free);
+	if (!p->png)
+		fail(p, decode_no_memory(p->v));
+	p->info = png_create_info_struct(p->png);
+	if (!p->info)
+		fail(p, decode_no_memory(p->v));
+	png_set_read_fn(p->png, p, on_read);
+	png_set_user_limits(p->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* ours is the message */
+	png_set_chunk_malloc_max(p->png, MAX_CHUNK_BYTES);
+	/* Leave metadata unread, tRNS with it; then every error is about pixels, so let it be one. */
+	png_set_keep_unknown_chunks(p->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+	png_set_keep_unknown_chunks(p->png, PNG_HANDLE_CHUNK_NEVER, (png_const_bytep) "tRNS", 1);
+	png_set_benign_errors(p->png, 0);
+}
+
+/* After this, rows have one 8-bit sample per pixel (gray or index) or three. */
+static void choose_transforms(struct png *p)
+{
+	int type = png_get_color_type(p->png, p->info);
+	int bits = png_get_bit_depth(p->png, p->info);
+
+	if (type == PNG_COLOR_TYPE_GRAY && bits == 16)
+		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED, "PNG is gray with 16 bits: convert it to 8 bits"));
+	if (type == PNG_COLOR_TYPE_PALETTE) {
+		png_set_packing(p->png);
+		png_get_PLTE(p->png, p->info, &p->palette, &p->palette_count);
+	} else if (bits < 8) {
+		png_set_expand_gray_1_2_4_to_8(p->png);
+	} else if (bits == 16) {
+		png_set_strip_16(p->png);
+	}
+	if (type & PNG_COLOR_MASK_ALPHA)
+		png_set_strip_alpha(p->png);
+}
+
+static void spread_palette(struct png *p, uint8_t *row, uint32_t width)
+{
+	const uint8_t *idx = decode_narrow_row(row, width);
+
+	for (uint32_t i = 0; i < width; i++, row += IMAGE_CHANNELS) {
+		png_color colour;
+
+		if (idx[i] >= p->palette_count)
+			fail(p, decode_bad(p->v, SHARD_MISS_DAMAGED,
+					   "PNG data is damaged: palette index %u, but the palette ends at %d", idx[i],
+					   p->palette_count - 1));
+		colour = p->palette[idx[i]];
+		row[0] = colour.red;
+		row[1] = colour.green;
+		row[2] = colour.blue;
+	}
+}
+
+static void read_rows(struct png *p)
+{
+	uint32_t width = p->out->width, height = p->out->height;
+	int passes = png_set_interlace_handling(p->png);
+	bool narrow;
+
+	png_read_update_info(p->png, p->info);
+	narrow = png_get_channels(p->png, p->info) == 1;
+	for (int pass = 0; pass < passes; pass++)
+		for (uint32_t y = 0; y < height; y++) {
+			uint8_t *row = decode_row(p->d, p->out, y);
+
+			png_read_row(p->png, narrow ? decode_narrow_row(row, width) : row, NULL);
+		}
+	for (uint32_t y = 0; y < height && narrow; y++) {
+		uint8_t *row = decode_row(p->d, p->out, y);
+
+		if (p->palette)
+			spread_palette(p, row, width);
+		else
+			decode_spread_gray(row, width);
+	}
+}
+
+static void read_image(struct png *p)
+{
+	enum decode_status rc;
+
+	open_stream(p);
+	png_read_info(p->png, p->info);
+	rc = decode_begin(p->d, png_get_image_width(p->png, p->info), png_get_image_height(p->png, p->info), p->out,
+			  p->v);
+	if (rc)
+		fail(p, rc);
+	choose_transforms(p);
+	read_rows(p);
+	png_read_end(p->png, p->info); /* checks what follows: more pixels, broken chunks, no end */
+}
+
+/* The frame that a jump returns to has no variables that could be stale. */
+static void read_guarded(struct png *p)
+{
+	if (!setjmp(p->failed))
+		read_image(p);
+}
+
+enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			   struct decode_verdict *v)
+{
+	struct png p = {.d = d, .out = out, .v = v, .bytes = bytes, .left_bytes = size};
+
+	read_guarded(&p);
+	png_destroy_read_struct(&p.png, &p.info, NULL);
+	return p.status;
+}
+
+const char *decoder_png_version(void)
+{
+	return "libpng " PNG_LIBPNG_VER_STRING;
+}

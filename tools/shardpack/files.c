@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files.c - the few things that shardpack does with files beside images and shards
+ */
+#include "tools/shardpack/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+
+int files_path(char *out, const char *dir, const char *name)
+{
+	int bytes = snprintf(out, FILES_PATH_BYTES, "%s/%s", dir, name);
+
+	if (bytes < 0 || bytes >= FILES_PATH_BYTES)
+		return fail(EXIT_USAGE, "%s/%s: a path of %d bytes; the limit is 4095", dir, name, bytes);
+	return EXIT_DONE;
+}
+
+int files_numbered(char *out, const char *dir, const char *prefix, uint64_t number, const char *suffix)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s%05" PRIu64 "%s", prefix, number, suffix);
+	return files_path(out, dir, name);
+}
+
+int files_read(const char *path, struct text *out, bool *found)
+{
+	char chunk[65536];
+	ssize_t n = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = EXIT_DONE;
+
+	*found = fd >= 0;
+	if (fd < 0)
+		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	text_add(out, "", 0);
+	while (!text_failed(out) && ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR)))
+		if (n > 0)
+			text_add(out, chunk, (size_t)n);
+	if (n < 0)
+		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	else if (text_failed(out))
+		code = fail(EXIT_IO, "%s: out of memory after %zu bytes", path, out->bytes);
+	close(fd);
+	return code;
+}
+
+char *files_absolute(const char *dir)
+{
+	char *copy, *name, *slash, *parent, *out = realpath(dir, NULL);
+
+	if (out)
+		return out;
+	if (errno != ENOENT) {
+		fail(EXIT_IO, "%s: %s", dir, strerror(errno));
+		return NULL;
+	}
+	copy = strdup(dir);
+	if (!copy) {
+		fail(EXIT_IO, "out of memory");
+		return NULL;
+	}
+	while (strlen(copy) > 1 && copy[strlen(copy) - 1] == '/')
+		copy[strlen(copy) - 1] = '\0';
+	slash = strrchr(copy, '/');
+	name = slash ? slash + 1 : copy;
+	if (slash)
+		*slash = '\0';
+	parent = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+	if (!parent)
+		fail(EXIT_IO, "%s: the folder above it cannot be used: %s", dir, strerror(errno));
+	else if (asprintf(&out, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name) < 0)
+		out = NULL;
+	free(parent);
+	free(copy);
+	return out;
+}
+
+bool files_is_below(const char *inner, const char *outer)
+{
+	size_t bytes = strlen(outer);
+
+	if (strcmp(outer, "/") == 0)
+		return true;
+	return strncmp(inner, outer, bytes) == 0 && (inner[bytes] == '\0' || inner[bytes] == '/');
+}
+
+bool files_has_bytes(const char *path, const void *data, size_t bytes)
+{
+	const uint8_t *wanted = data;
+	uint8_t chunk[16384];
+	size_t at = 0;
+	ssize_t n = -1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return false;
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+		if ((size_t)n > bytes - at || memcmp(chunk, wanted + at, (size_t)n) != 0)
+			break;
+		at += (size_t)n;
+	}
+	close(fd);
+	return n == 0 && at == bytes;
+}
+
+int files_publish(const char *path, const void *data, size_t bytes, struct shard_error *err)
+{
+	int rc = shard_publish(path, data, bytes, 0, err);
+
+	if (rc != SHARD_E_EXISTS)
+		return rc;
+	return files_has_bytes(path, data, bytes) ? SHARD_OK : shard_publish(path, data, bytes, 1, err);
+}
+
+int files_sha256(const char *path, uint8_t out[32])
+{
+	struct stat st;
+	void *map;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), code = EXIT_DONE;
+
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	} else {
+		/* A shard is never empty, and was verified through a map of its own just before. */
+		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED) {
+			code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+		} else {
+			shard_sha256(map, (size_t)st.st_size, out);
+			munmap(map, (size_t)st.st_size);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return code;
+}
+
+int files_sync_dir(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
+
+	/* EINVAL: a file system that knows no such thing. */
+	if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
+		code = fail(EXIT_IO, "%s: %s", dir, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return code;
+}
+
+int files_remove(const char *path)
+{
+	if (unlink(path) != 0 && errno != ENOENT)
+		return fail(EXIT_IO, "%s: cannot remove it: %s", path, strerror(errno));
+	return EXIT_DONE;
+}

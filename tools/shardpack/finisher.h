@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * finisher.h - completes one shard while the next one is being filled
+ *
+ * Making a shard durable and reading it back takes as long as the disk needs, with nothing
+ * for the processor to do.  One thread does that, one shard at a time; at most two shards are
+ * open.
+ */
+#ifndef SHARDPACK_FINISHER_H
+#define SHARDPACK_FINISHER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "tools/shardpack/account.h"
+#include "tools/shardpack/receipt.h"
+
+struct finisher {
+	const char *state_dir;    /* const after start */
+	struct account *account;  /* the caller's thread only */
+	bool quarantines;         /* const after start: how inputs are left out */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;   /* with lock: any of the below */
+	struct shard_writer *writer; /* lock: being completed; NULL: nothing to do */
+	uint64_t shard_idx;       /* lock */
+	struct text misses;       /* lock: lines for the receipt */
+	bool has_result;          /* lock: `result` waits to be entered into the account */
+	struct receipt result;    /* lock */
+	int code;                 /* lock: the first exit code that was not EXIT_DONE; said already */
+	bool stop;                /* lock */
+};
+
+int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, struct account *account);
+
+/*
+ * Hand over a filled writer and the lines for its receipt; both are then the finisher's.
+ * Waits for the shard before.  Returns what became of that one: its exit code.
+ */
+int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *misses);
+
+/*
+ * A shard of either thread cannot be written.  A full disk meets both at once, so only the first
+ * is said.  Returns the exit code.
+ */
+int finisher_fail(struct finisher *f, const struct shard_error *err);
+
+/* EXIT_DONE, or what went wrong so far.  Does not wait. */
+int finisher_check(struct finisher *f);
+
+/* Wait for all and end the thread.  Returns the exit code. */
+int finisher_stop(struct finisher *f);
+
+#endif /* SHARDPACK_FINISHER_H */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * published.c - is a shard of the plan there already?
+ *
+ * A name appears only when its shard is complete and verified, so what is there and says
+ * that it belongs to this plan needs no second look, as long as there is a receipt.
+ */
+#include "tools/shardpack/published.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/common/message.h"
+#include "tools/shardpack/convert.h"
+#include "tools/shardpack/files.h"
+
+static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
+{
+	uint64_t first, count;
+
+	plan_shard(job->plan, shard_idx, &first, &count);
+	return memcmp(info->plan_digest, job->plan->digest, 32) == 0 && info->plan_shard == shard_idx &&
+	       info->planned_records == count && info->record_count + info->miss_count == count;
+}
+
+static bool fits(const struct receipt *r, const struct shard_info *info)
+{
+	return r->file_bytes == info->file_bytes && r->record_count == info->record_count &&
+	       r->miss_count == info->miss_count && memcmp(r->root, info->root, sizeof(r->root)) == 0;
+}
+
+/* The sentence that came with a miss is not in the shard; the same bytes give it again. */
+static void explain(struct converter *c, struct result *result, const struct shard_miss *miss, struct text *misses)
+{
+	result->ordinal = miss->ordinal;
+	if (c)
+		converter_run(c, result);
+	receipt_add_miss(misses, miss,
+			 c && result->outcome == OUTCOME_BAD ? result->message : shard_miss_reason_name(miss->reason));
+}
+
+/* The converter may be NULL: then the reason's name has to do. */
+static int list_misses(const struct job *job, const char *path, struct shard_reader *reader, struct converter *c,
+		       struct result *result, struct text *misses)
+{
+	struct shard_info info;
+	struct shard_miss miss;
+	struct shard_error err;
+	uint64_t i;
+
+	shard_reader_info(reader, &info);
+	for (i = 0; i < info.miss_count; i++) {
+		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
+			return fail(exit_code_of_status(err.status), "%s", err.message);
+		if (miss.ordinal >= job->plan->input_count)
+			return fail(EXIT_MISMATCH, "%s: leaves out input %" PRIu64 " of %" PRIu64 " in the plan", path,
+				    miss.ordinal, job->plan->input_count);
+		explain(c, result, &miss, misses);
+	}
+	return EXIT_DONE;
+}
+
+static int read_misses(const struct job *job, const char *path, struct shard_reader *reader, struct text *misses)
+{
+	struct converter *c = NULL;
+	struct result *result = calloc(1, sizeof(*result));
+	int code;
+
+	if (!result)
+		return fail(EXIT_IO, "%s: out of memory", path);
+	result->record = malloc(transform_record_bytes(&job->plan->recipe.transform));
+	if (result->record && job->source_fd >= 0)
+		c = converter_open(job->plan, job->source_fd, job->quarantine);
+	code = list_misses(job, path, reader, c, result, misses);
+	converter_close(c);
+	free(result->record);
+	free(result);
+	return code;
+}
+
+/* Read all of the shard, and write the receipt that its builder did not come to. */
+static int make_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
+			const struct shard_info *info, struct receipt *r)
+{
+	struct shard_verify_options opt = {.size = sizeof(opt), .thread_count = job->worker_count};
+	struct shard_verify_report report;
+	struct shard_error err;
+	int code;
+
+	detail("%s: there, but without its receipt; verifying it", path);
+	if (shard_reader_verify(reader, &opt, &report, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
+			    err.message);
+	r->file_bytes = info->file_bytes;
+	r->record_count = info->record_count;
+	r->miss_count = info->miss_count;
+	memcpy(r->root, info->root, sizeof(r->root));
+	code = files_sha256(path, r->sha256);
+	if (code == EXIT_DONE)
+		code = read_misses(job, path, reader, &r->misses);
+	if (code == EXIT_DONE && receipt_write(job->state_dir, shard_idx, r, &err) != SHARD_OK)
+		code = fail(exit_code_of_status(err.status), "%s", err.message);
+	return code;
+}
+
+int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there)
+{
+	char path[FILES_PATH_BYTES];
+	struct shard_reader *reader = NULL;
+	struct shard_info info;
+	struct shard_error err;
+	struct stat st;
+	bool has_receipt;
+	int code = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
+
+	*there = false;
+	if (code != EXIT_DONE)
+		return code;
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	if (shard_reader_open(&reader, path, NULL, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
+			    err.message);
+	shard_reader_info(reader, &info);
+	if (!is_ours(job, shard_idx, &info)) {
+		code = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
+	} else {
+		code = receipt_read(job->state_dir, shard_idx, r, &has_receipt);
+		if (code == EXIT_DONE && (!has_receipt || !fits(r, &info))) {
+			receipt_free(r);
+			code = make_receipt(job, shard_idx, path, reader, &info, r);
+		}
+		*there = code == EXIT_DONE;
+	}
+	shard_reader_close(reader);
+	return code;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * receipt.c - what is known of a published shard, so that nobody has to read it again
+ */
+#include "tools/shardpack/receipt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/message.h"
+#include "tools/shardpack/files.h"
+
+void receipt_add_miss(struct text *misses, const struct shard_miss *miss, const char *message)
+{
+	text_format(misses, "miss %" PRIu64 " %" PRIu32 " %" PRIu32 " ", miss->ordinal, miss->reason, miss->how);
+	text_encode(misses, message, strlen(message), true);
+	text_add(misses, "\n", 1);
+}
+
+static void write_text(uint64_t shard_idx, const struct receipt *r, struct text *out)
+{
+	uint8_t digest[32] = {0};
+
+	text_format(out, "receipt 1\nshard %" PRIu64 " bytes %" PRIu64 " records %" PRIu64 " misses %" PRIu64 " root ",
+		    shard_idx, r->file_bytes, r->record_count, r->miss_count);
+	text_hex(out, r->root, sizeof(r->root));
+	text_add(out, " sha256 ", 8);
+	text_hex(out, r->sha256, sizeof(r->sha256));
+	text_add(out, "\n", 1);
+	if (r->misses.bytes)
+		text_add(out, r->misses.data, r->misses.bytes);
+	if (!text_failed(out))
+		shard_sha256(out->data, out->bytes, digest);
+	text_add(out, "end ", 4);
+	text_hex(out, digest, sizeof(digest));
+	text_add(out, "\n", 1);
+}
+
+int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receipt *r, struct shard_error *err)
+{
+	char path[FILES_PATH_BYTES];
+	struct text text = {0};
+	int rc;
+
+	if (files_numbered(path, state_dir, "receipt-", shard_idx, "") != EXIT_DONE) {
+		*err = (struct shard_error){.status = SHARD_E_ARGUMENT, .message = "the path of a receipt is too long"};
+		return err->status;
+	}
+	write_text(shard_idx, r, &text);
+	if (text_failed(&text) || text_failed(&r->misses)) {
+		*err = (struct shard_error){.status = SHARD_E_MEMORY, .message = "out of memory for a receipt"};
+		rc = err->status;
+	} else {
+		rc = files_publish(path, text.data, text.bytes, err);
+	}
+	text_free(&text);
+	if (rc == SHARD_OK || err->os_code != ENOENT)
+		return rc;
+	detail("%s: not written: %s", path, err->message);
+	return SHARD_OK;
+}
+
+/* Check the last line and cut it off. */
+static bool end_is_right(struct text *text)
+{
+	static const size_t end_bytes = 4 + 64 + 1;
+	uint8_t said[32], is[32];
+	const char *end;
+
+	if (text->bytes <= end_bytes)
+		return false;
+	end = text->data + text->bytes - end_bytes;
+	if (memcmp(end, "end ", 4) != 0 || !text_unhex(end + 4, 64, said, 32) || end[68] != '\n')
+		return false;
+	text->bytes -= end_bytes;
+	text->data[text->bytes] = '\0';
+	shard_sha256(text->data, text->bytes, is);
+	return memcmp(said, is, 32) == 0;
+}
+
+/* The digest was right, so these are the bytes that receipt_write() once wrote, if of the right version. */
+static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
+{
+	uint64_t said_idx;
+	int at = 0;
+	const char *line;
+
+	if (!end_is_right(text) || strncmp(text->data, "receipt 1\n", 10) != 0)
+		return false;
+	line = text->data + 10;
+	if (sscanf(line, "shard %" SCNu64 " bytes %" SCNu64 " records %" SCNu64 " misses %" SCNu64 " root %n",
+		   &said_idx, &r->file_bytes, &r->record_count, &r->miss_count, &at) != 4 ||
+	    !at || said_idx != shard_idx || strlen(line) < (size_t)at + 32 + 8 + 64 + 1)
+		return false;
+	line += at;
+	if (!text_unhex(line, 32, r->root, 16) || memcmp(line + 32, " sha256 ", 8) != 0 ||
+	    !text_unhex(line + 40, 64, r->sha256, 32) || line[104] != '\n')
+		return false;
+	line += 105;
+	text_add(&r->misses, line, strlen(line));
+	return !text_failed(&r->misses);
+}
+
+int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, bool *found)
+{
+	char path[FILES_PATH_BYTES];
+	struct text text = {0};
+	int code = files_numbered(path, state_dir, "receipt-", shard_idx, "");
+
+	*found = false;
+	if (code == EXIT_DONE)
+		code = files_read(path, &text, found);
+	if (code == EXIT_DONE && *found && !read_text(&text, shard_idx, r)) {
+		detail("%s: damaged; made again from the shard", path);
+		receipt_free(r);
+		*found = false;
+	}
+	text_free(&text);
+	return code;
+}
+
+int receipt_account(const struct receipt *r, struct account *a)
+{
+	const char *line = r->misses.data, *end = line + r->misses.bytes;
+	uint64_t skipped = 0, quarantined = 0;
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE && line < end) {
+		const char *lf = memchr(line, '\n', (size_t)(end - line));
+		struct shard_miss miss;
+		char *message;
+		int at = 0;
+
+		if (!lf ||
+		    sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &miss.ordinal, &miss.reason, &miss.how,
+			   &at) != 3 ||
+		    !at)
+			break;
+		message = malloc((size_t)(lf - line) + 1);
+		if (!message)
+			return fail(EXIT_IO, "out of memory for a list of bad inputs");
+		if (text_decode(line + at, (size_t)(lf - line) - (size_t)at, true, message) < 0)
+			message[0] = '\0';
+		code = account_problem(a, miss.ordinal, miss.reason, (enum problem_how)miss.how, message);
+		free(message);
+		if (miss.how == SHARD_QUARANTINED)
+			quarantined++;
+		else
+			skipped++;
+		line = lf + 1;
+	}
+	if (code == EXIT_DONE && skipped + quarantined != r->miss_count)
+		return fail(EXIT_BAD, "a receipt lists %" PRIu64 " inputs left out but counts %" PRIu64,
+			    skipped + quarantined, r->miss_count);
+	account_published(a, r->record_count, skipped, quarantined);
+	return code;
+}
+
+void receipt_free(struct receipt *r)
+{
+	text_free(&r->misses);
+	memset(r, 0, sizeof(*r));
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recipe.h - everything that, with the source, decides the bytes of a dataset
+ *
+ * What does not change a byte is not in it: threads, parts, paths, limits on bad input.
+ */
+#ifndef SHARDPACK_RECIPE_H
+#define SHARDPACK_RECIPE_H
+
+#include <stdint.h>
+
+#include "shard.h"
+#include "tools/shardpack/text.h"
+#include "tools/shardpack/transform.h"
+
+/* What becomes of an input whose bytes are no good.  It decides which records exist, so it belongs to the recipe. */
+enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
+
+struct recipe {
+	struct transform_options transform;
+	uint32_t codec;    /* of the image group: enum shard_codec */
+	uint32_t align;    /* as of shard_schema_lay_out() */
+	uint32_t order;    /* enum shard_pack_order */
+	uint32_t on_error; /* enum on_error */
+	uint64_t seed;
+	uint64_t shard_records; /* of every shard but the last; never 0 in a plan */
+};
+
+/* Names as on the command line and in plans; NULL ends the list.  The place in the list is the value. */
+extern const char *const recipe_filter_names[];
+extern const char *const recipe_layout_names[]; /* enum image_layout */
+extern const char *const recipe_codec_names[];  /* enum shard_codec */
+extern const char *const recipe_order_names[];  /* [0] is never used */
+extern const char *const recipe_on_error_names[];
+
+/* The recipe and the versions of the libraries that decide pixels, as lines of a plan. */
+void recipe_write(const struct recipe *r, struct text *out);
+void recipe_write_versions(const struct recipe *r, struct text *out);
+
+/*
+ * Read what recipe_write() wrote from the front of `in`.  Returns how many bytes that was;
+ * 0, with the offset of the line that is wrong in *wrong, if it is not a recipe.
+ */
+size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong);
+
+/* Fields 0 `image` and 1 `label`, in groups of their own.  ARGUMENT if such records cannot be. */
+#define RECIPE_IMAGE 0
+#define RECIPE_LABEL 1
+int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
+
+/* What every shard carries about its making: recipe, versions, plan digest. */
+void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out);
+
+#endif /* SHARDPACK_RECIPE_H */

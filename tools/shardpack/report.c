@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.c - how it went, for a person and for a program
+ */
+#include "tools/shardpack/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/human.h"
+#include "tools/common/json_out.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/files.h"
+
+bool report_statistics(const struct shard_dataset *ds, struct report_statistics *out)
+{
+	struct shard_moments m;
+	struct shard_error err;
+	uint32_t i;
+
+	for (i = 0; i < IMAGE_CHANNELS; i++) {
+		long double mean, square;
+
+		if (shard_dataset_moments(ds, RECIPE_IMAGE, i, &m, &err) != SHARD_OK || !m.count)
+			return false;
+		/* The sums are exact; this is the only rounding. */
+		mean = (long double)m.sum / m.count;
+		square = ((long double)m.sum_squares_high * 18446744073709551616.0L + m.sum_squares_low) / m.count;
+		out->mean[i] = (double)(mean / 255);
+		out->deviation[i] = square > mean * mean ? (double)(sqrtl(square - mean * mean) / 255) : 0;
+	}
+	return true;
+}
+
+static void tell_dataset(const struct report *r, struct shard_dataset *ds)
+{
+	char records[HUMAN_CHARS], shards[HUMAN_CHARS], bytes[HUMAN_CHARS], time[HUMAN_CHARS];
+	struct shard_dataset_info info;
+	struct report_statistics s;
+
+	shard_dataset_info(ds, &info);
+	note("%s: %s records in %s shard%s, %s, in %s", r->job->out_dir, human_count(records, info.record_count),
+	     human_count(shards, info.shard_count), info.shard_count == 1 ? "" : "s",
+	     human_bytes(bytes, info.data_bytes), human_duration(time, r->elapsed_ns));
+	if (report_statistics(ds, &s))
+		note("mean %.4f %.4f %.4f, standard deviation %.4f %.4f %.4f (red, green, blue, scaled to 0..1)",
+		     s.mean[0], s.mean[1], s.mean[2], s.deviation[0], s.deviation[1], s.deviation[2]);
+}
+
+void report_tell(const struct report *r)
+{
+	const struct account *a = r->job->account;
+	struct shard_dataset *ds = NULL;
+	struct shard_error err;
+	struct text words = {0};
+
+	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) == SHARD_OK)
+		tell_dataset(r, ds);
+	else if (r->sealed)
+		warn("%s", err.message);
+	shard_dataset_close(ds);
+	if (r->sealed) {
+		text_shell_word(&words, r->job->out_dir);
+		if (!text_failed(&words))
+			note("next: shardcat show %s", words.data);
+		text_free(&words);
+	}
+	note("%" PRIu64 " inputs = %" PRIu64 " written + %" PRIu64 " skipped + %" PRIu64 " quarantined + %" PRIu64
+	     " failed",
+	     a->input_count, a->written, a->skipped, a->quarantined, account_failed(a));
+}
+
+/* ---- JSON ---- */
+
+static void write_recipe(struct json_out *j, const struct recipe *r)
+{
+	json_out_object(j, "recipe");
+	json_out_string(j, "source", "images");
+	if (r->transform.resize_short)
+		json_out_u64(j, "resize", r->transform.resize_short);
+	else
+		json_out_null(j, "resize");
+	json_out_u64(j, "crop", r->transform.crop);
+	json_out_string(j, "filter", recipe_filter_names[r->transform.filter]);
+	json_out_string(j, "layout", recipe_layout_names[r->transform.layout]);
+	json_out_string(j, "compress", recipe_codec_names[r->codec]);
+	json_out_u64(j, "align", r->align);
+	json_out_string(j, "order", recipe_order_names[r->order]);
+	json_out_u64(j, "seed", r->seed);
+	json_out_string(j, "on_error", recipe_on_error_names[r->on_error]);
+	json_out_u64(j, "shard_records", r->shard_records);
+	json_out_end(j);
+}
+
+/* Lines as strings, each without the first `skip` bytes. */
+static void write_lines(struct json_out *j, const char *key, const char *lines, size_t bytes, size_t skip)
+{
+	const char *end = lines + bytes;
+
+	json_out_array(j, key);
+	while (lines < end) {
+		size_t line = strcspn(lines, "\n");
+
+		json_out_string_bytes(j, NULL, lines + skip, line - skip);
+		lines += line + 1;
+	}
+	json_out_end(j);
+}
+
+static void write_classes(struct json_out *j, const struct plan *plan, const struct shard_dataset *ds,
+			  const uint64_t *inputs)
+{
+	char name[SHARD_KEY_BYTES_MAX + 1];
+	struct shard_error err;
+	uint64_t i, records;
+
+	json_out_array(j, "classes");
+	for (i = 0; i < plan->class_count; i++) {
+		plan_class_name(plan, i, name);
+		json_out_object_line(j, NULL);
+		json_out_string(j, "name", name);
+		json_out_u64(j, "inputs", inputs[i]);
+		if (ds && shard_dataset_class_records(ds, RECIPE_LABEL, i, &records, &err) == SHARD_OK)
+			json_out_u64(j, "records", records);
+		else
+			json_out_null(j, "records");
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
+static void write_account(struct json_out *j, const struct account *a)
+{
+	uint64_t failed = account_failed(a), bad = 0, i;
+
+	for (i = 0; i < a->problem_count; i++)
+		bad += a->problem[i].how == PROBLEM_BAD;
+	json_out_u64(j, "inputs", a->input_count);
+	json_out_u64(j, "written", a->written);
+	json_out_u64(j, "skipped", a->skipped);
+	json_out_u64(j, "quarantined", a->quarantined);
+	json_out_u64(j, "failed", failed);
+	json_out_object_line(j, "failed_because");
+	json_out_u64(j, "bad", bad);
+	json_out_u64(j, "unreadable", a->unreadable);
+	/* Nothing wrong with them: their shard was not published, or the run did not come to them. */
+	json_out_u64(j, "not_published", failed > bad + a->unreadable ? failed - bad - a->unreadable : 0);
+	json_out_end(j);
+}
+
+static void write_problems(struct json_out *j, const struct plan *plan, const struct account *a,
+			   struct plan_input *input)
+{
+	static const char *const how[] = {[PROBLEM_SKIPPED] = "skipped",
+					  [PROBLEM_QUARANTINED] = "quarantined",
+					  [PROBLEM_BAD] = "failed",
+					  [PROBLEM_UNREADABLE] = "failed"};
+	char class_name[SHARD_KEY_BYTES_MAX + 1];
+	uint64_t i;
+
+	json_out_array(j, "bad_inputs");
+	for (i = 0; i < a->problem_count; i++) {
+		const struct problem *p = &a->problem[i];
+
+		plan_input(plan, plan_input_at(plan, p->ordinal), input);
+		plan_class_name(plan, input->class_idx, class_name);
+		json_out_object_line(j, NULL);
+		json_out_string(j, "input", input->path);
+		json_out_string(j, "class", class_name);
+		json_out_u64(j, "ordinal", p->ordinal);
+		json_out_string(j, "reason",
+				p->how == PROBLEM_UNREADABLE ? "unreadable" : shard_miss_reason_name(p->reason));
+		json_out_string(j, "message", p->message);
+		json_out_string(j, "how", how[p->how]);
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
+static void write_statistics(struct json_out *j, const struct shard_dataset *ds)
+{
+	struct report_statistics s;
+	unsigned i, which;
+
+	for (which = 0; which < 2; which++) {
+		if (!ds || !report_statistics(ds, &s)) {
+			json_out_null(j, which ? "std" : "mean");
+			continue;
+		}
+		json_out_array_line(j, which ? "std" : "mean");
+		for (i = 0; i < IMAGE_CHANNELS; i++)
+			json_out_double(j, NULL, which ? s.deviation[i] : s.mean[i]);
+		json_out_end(j);
+	}
+}
+
+static void write_document(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs,
+			   struct plan_input *input)
+{
+	const struct plan *plan = r->job->plan;
+	struct text digest = {0};
+	struct json_out j;
+
+	text_hex(&digest, plan->digest, sizeof(plan->digest));
+	json_out_start(&j, out);
+	json_out_object(&j, NULL);
+	json_out_string(&j, "outcome",
+			r->exit_code == EXIT_INTERRUPTED ? "interrupted"
+			: r->exit_code != EXIT_DONE	 ? "failed"
+			: r->sealed			 ? "sealed"
+							 : "built");
+	json_out_u64(&j, "exit_code", (uint64_t)r->exit_code);
+	json_out_string(&j, "plan", digest.data ? digest.data : "");
+	write_recipe(&j, &plan->recipe);
+	write_lines(&j, "versions", plan->text.data + plan->versions_at, plan->versions_bytes, strlen("version "));
+	write_account(&j, r->job->account);
+	if (r->scan)
+		json_out_u64(&j, "ignored_files", r->scan->ignored_count);
+	else
+		json_out_null(&j, "ignored_files");
+	write_classes(&j, plan, ds, inputs);
+	write_problems(&j, plan, r->job->account, input);
+	write_statistics(&j, ds);
+	json_out_double(&j, "seconds", (double)r->elapsed_ns / 1e9);
+	write_lines(&j, "warnings", r->scan ? r->scan->warnings.data : NULL, r->scan ? r->scan->warnings.bytes : 0, 0);
+	json_out_end(&j);
+	json_out_finish(&j); /* a memory stream: its one failure shows when it is closed */
+	text_free(&digest);
+}
+
+int report_write(const struct report *r, const char *path)
+{
+	const struct plan *plan = r->job->plan;
+	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs)), i;
+	struct plan_input *input = malloc(sizeof(*input));
+	struct shard_dataset *ds = NULL;
+	struct shard_error err;
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	bool ok = inputs && input && out;
+	int code = EXIT_DONE;
+
+	for (i = 0; ok && i < plan->input_count; i++) {
+		plan_input(plan, i, input);
+		inputs[input->class_idx]++;
+	}
+	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
+		code = fail(exit_code_of_status(err.status), "%s", err.message);
+	if (ok)
+		write_document(r, out, ds, inputs, input);
+	if (out && fclose(out) != 0)
+		ok = false;
+	if (!ok)
+		code = fail(EXIT_IO, "--report %s: out of memory", path);
+	else if (files_publish(path, text, bytes, &err) != SHARD_OK)
+		code = fail(exit_code_of_status(err.status), "--report %s", err.message);
+	shard_dataset_close(ds);
+	free(text);
+	free(inputs);
+	free(input);
+	return code;
+}

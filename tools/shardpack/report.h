@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h - how it went, for a person and for a program
+ */
+#ifndef SHARDPACK_REPORT_H
+#define SHARDPACK_REPORT_H
+
+#include "tools/shardpack/job.h"
+#include "tools/shardpack/scan_images.h"
+
+struct report {
+	const struct job *job;   /* its account is sorted */
+	const struct scan *scan; /* NULL if this process did not list the source */
+	int exit_code;
+	bool sealed; /* OUT is the dataset */
+	uint64_t elapsed_ns;
+};
+
+/* A few lines on stderr, the last one the counts. */
+void report_tell(const struct report *r);
+
+/* All of it as JSON, durably; replaces the file.  Returns the exit code. */
+int report_write(const struct report *r, const char *path);
+
+/* Mean and standard deviation of each channel, of samples scaled to 0..1.  False if the dataset has none. */
+struct report_statistics {
+	double mean[IMAGE_CHANNELS], deviation[IMAGE_CHANNELS];
+};
+bool report_statistics(const struct shard_dataset *ds, struct report_statistics *out);
+
+#endif /* SHARDPACK_REPORT_H */

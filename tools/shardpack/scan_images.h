@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scan_images.h - a folder of classes to a plan
+ *
+ * As torchvision's ImageFolder sees it: each folder in SRC is a class, all image files below
+ * it are its samples; classes in byte order, folders of a class by path, files by name.
+ * Links are followed.  An extension selects a file; what it holds is for the decoder.
+ */
+#ifndef SHARDPACK_SCAN_IMAGES_H
+#define SHARDPACK_SCAN_IMAGES_H
+
+#include "tools/shardpack/plan.h"
+
+struct scan {
+	uint64_t ignored_count; /* files that no extension selects */
+	struct text warnings;	/* one line each, as already printed */
+};
+
+/*
+ * List the folder that `source_fd` is open on; `source` is its name, for messages.  `class_list` is
+ * NULL or as of classes_from_list().  The plan is begun and has all its inputs, but is not
+ * finished.  Returns the exit code; on failure the plan is to be freed all the same.
+ */
+int scan_images(int source_fd, const char *source, const char *class_list, const struct recipe *recipe,
+		struct plan *plan, struct scan *scan);
+
+void scan_free(struct scan *scan);
+
+#endif /* SHARDPACK_SCAN_IMAGES_H */

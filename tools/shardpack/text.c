@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text.c - text that grows, and names written so that one token holds them
+ */
+#include "tools/shardpack/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/escape.h"
+
+static const char hex_upper[] = "0123456789ABCDEF";
+static const char hex_lower[] = "0123456789abcdef";
+
+/* Room for `more` bytes and a NUL. */
+static bool reserve(struct text *t, size_t more)
+{
+	size_t want = t->capacity_bytes ? t->capacity_bytes : 4096;
+	char *data;
+
+	if (t->failed || more > SIZE_MAX / 4 || t->bytes > SIZE_MAX / 4) {
+		t->failed = true;
+		return false;
+	}
+	if (t->bytes + more < t->capacity_bytes)
+		return true;
+	while (want <= t->bytes + more)
+		want *= 2;
+	data = realloc(t->data, want);
+	if (!data) {
+		t->failed = true;
+		return false;
+	}
+	t->data = data;
+	t->capacity_bytes = want;
+	return true;
+}
+
+void text_add(struct text *t, const void *data, size_t bytes)
+{
+	if (!reserve(t, bytes))
+		return;
+	if (bytes)
+		memcpy(t->data + t->bytes, data, bytes);
+	t->bytes += bytes;
+	t->data[t->bytes] = '\0';
+}
+
+void text_format(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int length;
+
+	va_start(ap, fmt);
+	length = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (length < 0 || !reserve(t, (size_t)length)) {
+		t->failed = true;
+		return;
+	}
+	va_start(ap, fmt);
+	vsnprintf(t->data + t->bytes, (size_t)length + 1, fmt, ap);
+	va_end(ap);
+	t->bytes += (size_t)length;
+}
+
+void text_hex(struct text *t, const uint8_t *data, size_t bytes)
+{
+	char pair[2];
+	size_t i;
+
+	for (i = 0; i < bytes; i++) {
+		pair[0] = hex_lower[data[i] >> 4];
+		pair[1] = hex_lower[data[i] & 15];
+		text_add(t, pair, 2);
+	}
+}
+
+bool text_failed(const struct text *t)
+{
+	return t->failed;
+}
+
+void text_free(struct text *t)
+{
+	free(t->data);
+	memset(t, 0, sizeof(*t));
+}
+
+/* By hand, since <ctype.h> asks the locale. */
+static bool is_plain(char c, bool slash)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+	       c == '~' || c == '-' || (slash && c == '/');
+}
+
+static int nibble_of(char c, const char *digits)
+{
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+void text_encode(struct text *t, const char *data, size_t bytes, bool slash)
+{
+	size_t i, run = 0;
+	char triple[3] = "%";
+
+	for (i = 0; i < bytes; i++) {
+		if (is_plain(data[i], slash)) {
+			run++;
+			continue;
+		}
+		text_add(t, data + i - run, run);
+		run = 0;
+		triple[1] = hex_upper[(uint8_t)data[i] >> 4];
+		triple[2] = hex_upper[(uint8_t)data[i] & 15];
+		text_add(t, triple, 3);
+	}
+	text_add(t, data + bytes - run, run);
+}
+
+long text_decode(const char *in, size_t in_bytes, bool slash, char *out)
+{
+	size_t i, n = 0;
+	int high, low;
+
+	for (i = 0; i < in_bytes; i++) {
+		if (in[i] != '%') {
+			if (!is_plain(in[i], slash))
+				return -1;
+			out[n++] = in[i];
+			continue;
+		}
+		if (in_bytes - i < 3)
+			return -1;
+		high = nibble_of(in[i + 1], hex_upper);
+		low = nibble_of(in[i + 2], hex_upper);
+		if (high < 0 || low < 0 || is_plain((char)(high * 16 + low), slash) || high + low == 0)
+			return -1;
+		out[n++] = (char)(high * 16 + low);
+		i += 2;
+	}
+	out[n] = '\0';
+	return (long)n;
+}
+
+bool text_unhex(const char *in, size_t in_bytes, uint8_t *out, size_t bytes)
+{
+	size_t i;
+	int high, low;
+
+	if (in_bytes != 2 * bytes)
+		return false;
+	for (i = 0; i < bytes; i++) {
+		high = nibble_of(in[2 * i], hex_lower);
+		low = nibble_of(in[2 * i + 1], hex_lower);
+		if (high < 0 || low < 0)
+			return false;
+		out[i] = (uint8_t)(high * 16 + low);
+	}
+	return true;
+}
+
+bool text_u64(const char *in, size_t in_bytes, uint64_t *out)
+{
+	uint64_t value = 0;
+	size_t i;
+
+	if (!in_bytes || (in_bytes > 1 && in[0] == '0'))
+		return false;
+	for (i = 0; i < in_bytes; i++) {
+		uint64_t digit = (uint64_t)(in[i] - '0');
+
+		if (in[i] < '0' || in[i] > '9' || value > (UINT64_MAX - digit) / 10)
+			return false;
+		value = value * 10 + digit;
+	}
+	*out = value;
+	return true;
+}
+
+void text_shell_word(struct text *t, const char *word)
+{
+	const char *c;
+	bool plain = word[0] != '\0' && word[0] != '~';
+
+	for (c = word; *c; c++)
+		if (!is_plain(*c, true) && *c != ',' && *c != ':' && *c != '=' && *c != '%' && *c != '+' && *c != '@')
+			plain = false;
+	if (plain) {
+		text_add(t, word, strlen(word));
+		return;
+	}
+	text_add(t, "'", 1);
+	for (c = word; *c; c++) {
+		if (*c == '\'')
+			text_add(t, "'\\''", 4);
+		else
+			text_add(t, c, 1);
+	}
+	text_add(t, "'", 1);
+}
+
+bool text_is_name(const char *data, size_t bytes, size_t bytes_max)
+{
+	size_t at = 0, step;
+	uint32_t code_point;
+
+	if (!bytes || bytes > bytes_max)
+		return false;
+	while (at < bytes) {
+		step = utf8_sequence(data + at, bytes - at, &code_point);
+		if (!step || !code_point)
+			return false;
+		at += step;
+	}
+	return true;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text.h - text that grows, and names written so that one token holds them
+ *
+ * A failed allocation is remembered and later calls do nothing, so that a writer of many
+ * lines asks text_failed() once, at its end.
+ */
+#ifndef SHARDPACK_TEXT_H
+#define SHARDPACK_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct text { /* start it zeroed */
+	char *data; /* NUL-terminated once anything was added */
+	size_t bytes, capacity_bytes;
+	bool failed;
+};
+
+void text_add(struct text *t, const void *data, size_t bytes);
+void text_format(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_hex(struct text *t, const uint8_t *data, size_t bytes);
+bool text_failed(const struct text *t);
+void text_free(struct text *t);
+
+/*
+ * Percent-encoding as in format/SHARD.md part 3: letters, digits and . _ ~ - stand for
+ * themselves, and so does '/' when `slash` is set; every other byte is %XX.
+ */
+void text_encode(struct text *t, const char *data, size_t bytes, bool slash);
+
+/*
+ * The reverse.  `out` has room for in_bytes + 1; a NUL is added.  Returns the length, or -1
+ * if `in` is not what text_encode() writes, or hides a NUL byte.
+ */
+long text_decode(const char *in, size_t in_bytes, bool slash, char *out);
+
+/* Lower-case hex of exactly `bytes` bytes.  False if it is anything else. */
+bool text_unhex(const char *in, size_t in_bytes, uint8_t *out, size_t bytes);
+
+/*
+ * Take a decimal number without sign or leading zeros from the front of a token that ends
+ * at `end`; the whole token must be that number.
+ */
+bool text_u64(const char *in, size_t in_bytes, uint64_t *out);
+
+/* A word as a POSIX shell reads it back: quoted only when it must be. */
+void text_shell_word(struct text *t, const char *word);
+
+/* Valid UTF-8 of 1 to `bytes_max` bytes without NUL: what a key or class name must be. */
+bool text_is_name(const char *data, size_t bytes, size_t bytes_max);
+
+#endif /* SHARDPACK_TEXT_H */
