@@ -17,6 +17,13 @@ run 0 "$PACK" images "$PHOTOS/val" -o val --resize 256 --crop 224 --classes trai
 [ ! -s err ] || die "-q: $(cat err)"
 diff <(grep '^class' train/dataset.manifest) <(grep '^class' val/dataset.manifest)
 
+# ---- folders above OUT are made ----
+
+for out in ds/of/val .hidden/val ./below/here/val "$PWD/absolute/val/"; do
+	run 0 "$PACK" images "$PHOTOS/val" -o "$out" --resize 256 --crop 224 --classes train -q
+	diff val/dataset.manifest "$out/dataset.manifest"
+done
+
 # ---- once more: nothing to do, and nothing is done ----
 
 stat -c '%i %Y %n' train/* >before

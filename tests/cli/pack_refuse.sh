@@ -79,9 +79,11 @@ said "shardpack: closed/ds: cannot make this folder: Permission denied"
 
 # ---- the output ----
 
-run 3 "$PACK" images src -o no/such/ds "${ARGS[@]}"
-said_only "shardpack: no/such/ds: the folder above it cannot be used: No such file or directory"
 touch file
+run 3 "$PACK" images src -o file/ds "${ARGS[@]}"
+said_only "shardpack: file/ds: Not a directory"
+run 3 "$PACK" images src -o no/../ds "${ARGS[@]}"
+said_only "shardpack: no/../ds: leads through a folder that does not exist"
 run 2 "$PACK" images src -o file "${ARGS[@]}"
 said_only "shardpack: file: a file, not a folder; nothing was touched"
 mkdir foreign && echo mine >foreign/thesis.txt

@@ -55,34 +55,74 @@ int files_read(const char *path, struct text *out, bool *found)
 	return code;
 }
 
+bool files_make_parents(char *path, size_t at)
+{
+	char *slash = path + at;
+	bool ok = true;
+
+	while (ok && (slash = strchr(slash, '/')) != NULL) {
+		*slash = '\0';
+		ok = mkdir(path, 0777) == 0 || errno == EEXIST;
+		*slash++ = '/';
+	}
+	return ok;
+}
+
+/* Cut the last component off; what is above "a" is ".". */
+static void cut_last(char *path)
+{
+	size_t bytes = strlen(path);
+
+	while (bytes > 1 && path[bytes - 1] == '/')
+		bytes--;
+	while (bytes && path[bytes - 1] != '/')
+		bytes--;
+	while (bytes > 1 && path[bytes - 1] == '/')
+		bytes--;
+	if (bytes)
+		path[bytes] = '\0';
+	else
+		strcpy(path, ".");
+}
+
+bool files_nearest(char *path)
+{
+	struct stat st;
+
+	while (stat(path, &st) != 0) {
+		if (errno != ENOENT || strcmp(path, ".") == 0 || strcmp(path, "/") == 0)
+			return false;
+		cut_last(path);
+	}
+	return true;
+}
+
 char *files_absolute(const char *dir)
 {
-	char *copy, *name, *slash, *parent, *out = realpath(dir, NULL);
+	char *near = strdup(dir), *above = NULL, *out = NULL;
+	const char *rest;
 
-	if (out)
-		return out;
-	if (errno != ENOENT) {
-		fail(EXIT_IO, "%s: %s", dir, strerror(errno));
-		return NULL;
-	}
-	copy = strdup(dir);
-	if (!copy) {
+	if (!near) {
 		fail(EXIT_IO, "out of memory");
 		return NULL;
 	}
-	while (strlen(copy) > 1 && copy[strlen(copy) - 1] == '/')
-		copy[strlen(copy) - 1] = '\0';
-	slash = strrchr(copy, '/');
-	name = slash ? slash + 1 : copy;
-	if (slash)
-		*slash = '\0';
-	parent = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (!parent)
-		fail(EXIT_IO, "%s: the folder above it cannot be used: %s", dir, strerror(errno));
-	else if (asprintf(&out, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name) < 0)
-		out = NULL;
-	free(parent);
-	free(copy);
+	if (files_nearest(near))
+		above = realpath(near, NULL);
+	if (!above) {
+		fail(EXIT_IO, "%s: %s", dir, strerror(errno));
+	} else {
+		/* What is left of "a/b" above nothing is ".", which it does not begin with; nor does ".a". */
+		rest = strcmp(near, ".") == 0 && dir[strspn(dir, ".")] != '/' && strcmp(dir, ".") != 0 ? dir : dir + strlen(near);
+		rest += strspn(rest, "/");
+		if (strstr(rest, ".."))
+			fail(EXIT_IO, "%s: leads through a folder that does not exist", dir);
+		else if (asprintf(&out, "%s%s%s", strcmp(above, "/") == 0 && *rest ? "" : above, *rest ? "/" : "", rest) < 0)
+			out = NULL;
+	}
+	while (out && strlen(out) > 1 && out[strlen(out) - 1] == '/')
+		out[strlen(out) - 1] = '\0';
+	free(above);
+	free(near);
 	return out;
 }
 

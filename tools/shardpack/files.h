@@ -22,6 +22,12 @@ int files_numbered(char *out, const char *dir, const char *prefix, uint64_t numb
 /* All of a file; *found is false if there is none.  Starts with an empty text. */
 int files_read(const char *path, struct text *out, bool *found);
 
+/* Make the folders above the last component; `at` is where to begin in the path.  False with errno. */
+bool files_make_parents(char *path, size_t at);
+
+/* Shorten the path to the nearest thing that exists, itself if it does.  False with errno if that cannot be told. */
+bool files_nearest(char *path);
+
 /* The folder's own path, or that of a folder that could be made there.  NULL, and a message, if neither; to be freed. */
 char *files_absolute(const char *dir);
 

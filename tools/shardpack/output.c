@@ -208,9 +208,13 @@ int output_begin(const struct job *job, const char *source)
 	enum output_state state = OUTPUT_STARTED;
 	char why[OUTPUT_WHY_BYTES];
 	bool exists;
+	char path[FILES_PATH_BYTES];
 	int code;
 
-	if (mkdir(job->out_dir, 0777) != 0 && errno != EEXIST)
+	code = files_path(path, job->out_dir, ""); /* with the slash behind it, OUT is one of its parents */
+	if (code != EXIT_DONE)
+		return code;
+	if (!files_make_parents(path, 1))
 		return fail(EXIT_IO, "%s: cannot make this folder: %s", job->out_dir, strerror(errno));
 	code = publish(job, "plan", job->plan->text.data, job->plan->text.bytes, &exists);
 	if (code == EXIT_DONE && exists) {

@@ -33,20 +33,6 @@ void quarantine_close(struct quarantine *q)
 	q->dir = NULL;
 }
 
-/* Make the folders above the last component; `at` is where the relative part begins.  False with errno. */
-static bool make_parents(char *path, size_t at)
-{
-	char *slash = path + at;
-	bool ok = true;
-
-	while (ok && (slash = strchr(slash, '/')) != NULL) {
-		*slash = '\0';
-		ok = mkdir(path, 0777) == 0 || errno == EEXIST;
-		*slash++ = '/';
-	}
-	return ok;
-}
-
 bool quarantine_keep(const struct quarantine *q, const char *path, const void *bytes, size_t size, char *message,
 		     size_t message_bytes)
 {
@@ -60,7 +46,7 @@ bool quarantine_keep(const struct quarantine *q, const char *path, const void *b
 		return false;
 	}
 	snprintf(target, room, "%s/%s", q->dir, path);
-	if (!make_parents(target, dir_bytes + 1))
+	if (!files_make_parents(target, dir_bytes + 1))
 		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", strerror(errno));
 	else if (shard_publish(target, bytes, size, 0, &err) == SHARD_OK ||
 		 (err.status == SHARD_E_EXISTS && files_has_bytes(target, bytes, size)))

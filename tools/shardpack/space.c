@@ -15,6 +15,7 @@
 
 #include "tools/common/human.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/files.h"
 
 #define PAGE_BYTES	    4096
 #define LARGE_SECTIONS_FROM (UINT64_C(64) << 20) /* from there on sections start at 64 KiB */
@@ -88,21 +89,12 @@ uint64_t space_needed(const struct job *job, const bool *todo)
 	return sum ? sum + 2 * largest + PAGE_BYTES : 0;
 }
 
-/* The folder itself, or the one above it if there is none yet. */
+/* The folder itself, or the nearest one above it if there is none yet. */
 static bool ask(const char *dir, struct statvfs *st)
 {
-	char *copy, *slash;
-	bool ok = statvfs(dir, st) == 0;
+	char *copy = strdup(dir);
+	bool ok = copy && files_nearest(copy) && statvfs(copy, st) == 0;
 
-	if (ok || errno != ENOENT)
-		return ok;
-	copy = strdup(dir);
-	if (!copy)
-		return false;
-	slash = strrchr(copy, '/');
-	if (slash)
-		slash[slash == copy] = '\0';
-	ok = statvfs(slash ? copy : ".", st) == 0;
 	free(copy);
 	return ok;
 }
