@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# tests/fault/lib.sh - what the scripts that disturb a pack share; sourced, not run
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+
+${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -D_GNU_SOURCE -o shim.so "$ROOT/tests/fault/shim.c" -ldl
+
+# Under a sanitizer everything takes longer, and what these tests show is shown as well by less.
+IMAGES=2000
+[ -z "${VARIANT-}" ] || IMAGES=400
+
+RECIPE=(--resize 32 --crop 32 --shard-records $((IMAGES / 16)))
+SHARDS=16
+
+# with_shim "WHAT..." COMMAND...
+with_shim() {
+	(exec_shim "$@")
+}
+
+# The same in the place of the shell, so that after `exec_shim ... &` the process $! is the command itself.  A child of
+# a script that runs in the background would ignore SIGINT, were it not told to.
+exec_shim() {
+	local shim=$1
+	shift
+	# The address sanitizer wants to be first, which it need not be for what the shim does.
+	SHIM=$shim LD_PRELOAD=$PWD/shim.so ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" \
+		exec env --default-signal=INT "$@"
+}
+
+# The images at src, and what an undisturbed run makes of them, at reference.
+make_reference() {
+	make_images src $IMAGES
+	run 0 "$PACK" images src -o reference -j1 "${RECIPE[@]}"
+	[ "$(find reference -name '*.shard' | wc -l)" = $SHARDS ] || die "there should be $SHARDS shards"
+	[ "$(contents reference)" = "$(printf '%05d.shard ' $(seq 0 $((SHARDS - 1))))dataset.manifest" ] ||
+		die "an undisturbed run leaves: $(contents reference)"
+}
+
+# no_wrong_file DIR: every file that has a final name is the whole and right one.  Prints the first that is not.
+no_wrong_file() {
+	local f
+	for f in "$1"/*.shard "$1"/dataset.manifest; do
+		[ -e "$f" ] || continue
+		cmp -s "$f" "reference/${f##*/}" || {
+			echo "$f is not the one of an undisturbed run"
+			return 1
+		}
+	done
+}
+
+# no_temps DIR: no temporary file, here or below
+no_temps() {
+	local found
+	found=$(find "$1" -name '.tmp.*')
+	[ -z "$found" ] || {
+		echo "temporary files are left: $found"
+		return 1
+	}
+}
+
+# How many shards have their final name; 0 if there is no such folder.
+shards_in() {
+	find "$1" -name '*.shard' 2>/dev/null | wc -l || :
+}

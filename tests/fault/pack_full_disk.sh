@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/fault/pack_full_disk.sh - disks of 20 sizes fill up under a pack; with more room the same command completes it
+# shellcheck disable=SC1091
+. "$ROOT/tests/fault/lib.sh"
+
+# Only a user namespace is needed, no root: a small tmpfs of one's own.
+unshare -Urm true 2>/dev/null || skip "no user namespaces here (unshare -Urm), so no small disk to fill"
+inside() {
+	unshare -Urm bash -euc "$@"
+}
+export -f no_wrong_file no_temps with_shim exec_shim die
+
+
+make_reference
+mkdir disk
+needed=$("$PACK" images src -o disk/ds "${RECIPE[@]}" --dry-run | sed -n 's/.* \([0-9]*\) bytes in all$/\1/p')
+export needed RECIPE_TEXT="${RECIPE[*]}"
+
+# The check before the first byte: one line with both numbers, and nothing is made.
+# shellcheck disable=SC2016 # expanded by the inner shell
+inside 'mount -t tmpfs -o size=1m none disk
+	code=0
+	"$PACK" images src -o disk/ds $RECIPE_TEXT >msg 2>&1 </dev/null || code=$?
+	[ $code = 3 ] || die "exit code $code: $(cat msg)"
+	grep -q "^shardpack: disk/ds: the dataset needs .* bytes) and the disk has 1.0 MiB free; nothing was written$" msg &&
+		[ "$(wc -l <msg)" = 1 ] || die "$(cat msg)"
+	[ ! -e disk/ds ] || die "something was made"'
+
+# A disk that seems to have room and has not: every shard under its name is whole, no temporary file stays, one line
+# says why.  Then the disk grows, and the same command completes the dataset.
+# shellcheck disable=SC2016
+fill='mount -t tmpfs -o size=$2 none disk
+	code=0
+	with_shim "$1" "$PACK" images src -o disk/ds -j2 $RECIPE_TEXT >msg 2>&1 </dev/null || code=$?
+	[ $code = 3 ] || die "exit code $code: $(cat msg)"
+	[ "$(grep -c "No space left on device" msg)" = 1 ] || die "not one line that says why: $(cat msg)"
+	[ ! -e disk/ds ] || no_wrong_file disk/ds
+	[ ! -e disk/ds ] || no_temps disk/ds
+	find disk -name "*.shard" | wc -l >made
+	mount -o remount,size=64m disk
+	"$PACK" images src -o disk/ds -j2 $RECIPE_TEXT >msg 2>&1 </dev/null || die "$(cat msg)"
+	diff -r reference disk/ds'
+most=0
+for i in $(seq 20); do
+	size=$((needed * i / 21 / 4096 * 4096))
+	inside "$fill" fill room $size || die "a disk of $size bytes, $needed are needed"
+	[ "$(cat made)" -le "$most" ] || most=$(cat made)
+done
+[ "$most" -ge $((SHARDS / 2)) ] || die "at most $most shards were there when the disk was full: not much of a test"
+
+# Negative controls: temporary files that stay, and half files under final names.
+inside "$fill" fill "room litter" $((needed / 2)) >control 2>&1 && die "the control, which leaves its litter, is not noticed"
+grep -q "temporary files are left" control || die "not for the reason meant: $(cat control)"
+inside "$fill" fill "room litter direct" $((needed / 2)) >control 2>&1 && die "the control, which writes under final names, is not noticed"
+grep -q "is not the one of an undisturbed run" control || die "not for the reason meant: $(cat control)"
+
+echo "20 disks of $((needed / 21)) to $((needed * 20 / 21)) bytes, with up to $most of $SHARDS shards; both controls are caught"

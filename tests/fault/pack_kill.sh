@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/fault/pack_kill.sh - kill -9 at any moment, run again, and the folder is that of an undisturbed run
+# TIMEOUT: 600
+# shellcheck disable=SC1091
+. "$ROOT/tests/fault/lib.sh"
+
+make_reference
+command=("$PACK" images src -o ds -j2 "${RECIPE[@]}")
+
+# Between the kill and the next run nothing under a final name is wrong; afterwards all is as if nothing had been.
+recovers() {
+	no_wrong_file ds || return 1
+	"${command[@]}" >again 2>&1 </dev/null || {
+		cat again
+		return 1
+	}
+	diff -r reference ds
+}
+
+# ---- 20 moments by the clock ----
+
+begin=$(date +%s%N)
+run 0 with_shim delay "${command[@]}"
+took_us=$((($(date +%s%N) - begin) / 1000))
+same reference ds
+killed=0
+for i in $(seq 20); do
+	rm -rf ds
+	SHIM_SEED=$i exec_shim delay "${command[@]}" >/dev/null 2>&1 &
+	pid=$!
+	sleep "$(printf '0.%06d' $((took_us * (2 * i - 1) / 40 % 1000000)))"
+	kill -9 $pid 2>/dev/null || :
+	code=0
+	wait $pid 2>/dev/null || code=$?
+	[ $code != 137 ] || killed=$((killed + 1))
+	recovers || die "after a kill at $i of 20 of the time"
+done
+[ $killed -ge 12 ] || die "only $killed of 20 kills came in time"
+
+# ---- every 7th of the calls whose effect lasts: making, naming, removing, syncing ----
+
+rm -rf ds
+SHIM_COUNT=$PWD/calls run 0 with_shim die "${command[@]}"
+calls=$(stat -c %s calls)
+[ "$calls" -ge $((8 * SHARDS)) ] || die "only $calls calls were counted"
+tries=0
+for at in $(seq 1 7 $((calls - 30))) $(seq $((calls - 29)) "$calls"); do # the last ones seal: all of them
+	rm -rf ds
+	SHIM_DIE_AT=$at run 137 with_shim die "${command[@]}"
+	recovers || die "after a kill at call $at of $calls"
+	tries=$((tries + 1))
+done
+
+# Killed twice: the run that cleans up is killed too.
+for at in $(seq 3 $((calls / 9)) "$calls"); do
+	rm -rf ds
+	SHIM_DIE_AT=$at run 137 with_shim die "${command[@]}"
+	SHIM_DIE_AT=7 with_shim die "${command[@]}" >/dev/null 2>&1 </dev/null || :
+	recovers || die "after a kill at call $at and another one"
+done
+
+# Replacing: the name leads to the old dataset or to the new one, whole, at every moment.
+run 0 "$PACK" images src -o old -j2 "${RECIPE[@]}" --seed 7
+replace=("${command[@]}" --replace)
+rm -rf ds && cp -r old ds
+SHIM_COUNT=$PWD/more run 0 with_shim die "${replace[@]}"
+same reference ds
+replace_calls=$(stat -c %s more)
+replacing=0
+for at in $(seq 1 13 $((replace_calls - 45))) $(seq $((replace_calls - 44)) 2 "$replace_calls"); do
+	rm -rf ds .ds.new && cp -r old ds
+	SHIM_DIE_AT=$at run 137 with_shim die "${replace[@]}"
+	diff -rq reference ds >/dev/null || same old ds
+	run 0 "${replace[@]}"
+	same reference ds
+	[ ! -e .ds.new ] || die "left behind after a kill at call $at of $replace_calls: $(contents .ds.new)"
+	replacing=$((replacing + 1))
+done
+
+# Negative control: a shardpack that writes under final names must be caught.
+caught=0
+for at in $(seq 6 5 60); do
+	rm -rf ds
+	SHIM_DIE_AT=$at run 137 with_shim "die direct" "${command[@]}"
+	no_wrong_file ds >/dev/null || caught=$((caught + 1))
+done
+[ $caught -ge 1 ] || die "the control, which writes under final names, is not noticed"
+
+echo "$killed kills by the clock, $tries of $calls calls, $replacing of $replace_calls while replacing, all recovered; the control is caught $caught times"

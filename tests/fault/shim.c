@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shim.c - calls of a tool that go wrong on purpose; preloaded by the scripts beside it
+ *
+ * The environment variable SHIM names what happens, several at once if need be:
+ *
+ *   delay   reads and opens take up to SHIM_DELAY_US microseconds, random by SHIM_SEED, so that threads finish in
+ *           another order each time; nothing else changes
+ *   die     kill -9 at the SHIM_DIE_AT-th call that changes a folder or makes one durable; SHIM_COUNT names a file
+ *           that then gets one byte per such call
+ *   room    the file system claims to have room, so that a full disk is met only by writing
+ *
+ * and, for the negative controls, what a broken shardpack would do:
+ *
+ *   thread  a worker's number changes what it reads, so that the result depends on who did what
+ *   direct  files are written under their final names at once
+ *   litter  temporary files are never removed
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static bool wants(const char *what)
+{
+	const char *shim = getenv("SHIM");
+
+	return shim && strstr(shim, what);
+}
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* Threads are numbered as they come here first, and each draws from a sequence of its own. */
+static unsigned thread_number(void)
+{
+	static _Atomic unsigned count;
+	static _Thread_local unsigned mine;
+
+	if (!mine)
+		mine = ++count;
+	return mine;
+}
+
+static void maybe_wait(void)
+{
+	static _Thread_local uint64_t state;
+	int saved = errno;
+
+	if (!wants("delay"))
+		return;
+	if (!state)
+		state = number("SHIM_SEED", 1) * 1000003 + thread_number() * 7919;
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	if (state >> 62 == 0) /* one call in four */
+		usleep((useconds_t)((state >> 32) % number("SHIM_DELAY_US", 2000)));
+	errno = saved;
+}
+
+/* Before a call whose effect lasts: each is a moment at which a kill may come. */
+static void moment(void)
+{
+	static _Atomic uint64_t count;
+	const char *log = getenv("SHIM_COUNT");
+	int saved = errno;
+
+	if (!wants("die"))
+		return;
+	if (log) {
+		int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+
+		if (fd < 0 || write(fd, ".", 1) != 1)
+			abort();
+		close(fd);
+	}
+	if (++count == number("SHIM_DIE_AT", 0))
+		raise(SIGKILL);
+	errno = saved;
+}
+
+ssize_t read(int fd, void *buffer, size_t bytes)
+{
+	ssize_t n = REAL(read)(fd, buffer, bytes);
+	uint8_t *b = buffer;
+
+	maybe_wait();
+	/* A JPEG of Pillow's: its first quantisation value is byte 25, and any value decodes. */
+	if (n > 600 && b[0] == 0xFF && b[1] == 0xD8 && wants("thread") && thread_number() % 2 == 0)
+		b[25] ^= 1;
+	return n;
+}
+
+/* ".tmp.NAME.0123456789abcdef" to NAME. */
+static bool final_name(const char *temp, char *out)
+{
+	size_t bytes = strlen(temp);
+
+	if (strncmp(temp, ".tmp.", 5) != 0 || bytes < 5 + 17 || bytes > 255)
+		return false;
+	memcpy(out, temp + 5, bytes - 5 - 17);
+	out[bytes - 5 - 17] = 0;
+	return true;
+}
+
+int openat(int dir_fd, const char *path, int flags, ...)
+{
+	char name[256];
+	mode_t mode = 0;
+	va_list ap;
+
+	va_start(ap, flags);
+	if (flags & (O_CREAT | O_TMPFILE))
+		mode = va_arg(ap, mode_t);
+	va_end(ap);
+	maybe_wait();
+	if (flags & O_CREAT)
+		moment();
+	if (wants("direct") && flags & O_CREAT && final_name(path, name))
+		path = name;
+	return REAL(openat)(dir_fd, path, flags, mode);
+}
+
+int openat64(int dir_fd, const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list ap;
+
+	va_start(ap, flags);
+	if (flags & (O_CREAT | O_TMPFILE))
+		mode = va_arg(ap, mode_t);
+	va_end(ap);
+	return openat(dir_fd, path, flags, mode);
+}
+
+/* Only for `direct`: what is read back must be found. */
+static const char *redirected(const char *path, char *room)
+{
+	const char *slash = strrchr(path, '/');
+	char name[256];
+
+	if (!wants("direct") || !final_name(slash ? slash + 1 : path, name) || strlen(path) >= 4096)
+		return path;
+	snprintf(room, 4096, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
+	return room;
+}
+
+int open(const char *path, int flags, ...)
+{
+	char room[4096];
+	mode_t mode = 0;
+	va_list ap;
+
+	va_start(ap, flags);
+	if (flags & (O_CREAT | O_TMPFILE))
+		mode = va_arg(ap, mode_t);
+	va_end(ap);
+	return REAL(open)(redirected(path, room), flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+	char room[4096];
+	mode_t mode = 0;
+	va_list ap;
+
+	va_start(ap, flags);
+	if (flags & (O_CREAT | O_TMPFILE))
+		mode = va_arg(ap, mode_t);
+	va_end(ap);
+	return REAL(open64)(redirected(path, room), flags, mode);
+}
+
+int renameat2(int old_dir, const char *old, int new_dir, const char *new, unsigned flags)
+{
+	char name[256];
+
+	moment();
+	if (wants("direct") && final_name(old, name))
+		return 0;
+	return REAL(renameat2)(old_dir, old, new_dir, new, flags);
+}
+
+int unlinkat(int dir_fd, const char *path, int flags)
+{
+	moment();
+	if (wants("litter") && strncmp(path, ".tmp.", 5) == 0)
+		return 0;
+	return REAL(unlinkat)(dir_fd, path, flags);
+}
+
+int unlink(const char *path)
+{
+	moment();
+	return REAL(unlink)(path);
+}
+
+int rmdir(const char *path)
+{
+	moment();
+	return REAL(rmdir)(path);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+	moment();
+	return REAL(mkdir)(path, mode);
+}
+
+int fsync(int fd)
+{
+	moment();
+	return REAL(fsync)(fd);
+}
+
+int statvfs(const char *path, struct statvfs *out)
+{
+	int rc = REAL(statvfs)(path, out);
+
+	if (!rc && wants("room"))
+		out->f_bavail = (fsblkcnt_t)1 << 40;
+	return rc;
+}
+
+int statvfs64(const char *path, struct statvfs64 *out)
+{
+	int rc = REAL(statvfs64)(path, out);
+
+	if (!rc && wants("room"))
+		out->f_bavail = (fsblkcnt64_t)1 << 40;
+	return rc;
+}
