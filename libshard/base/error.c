@@ -34,7 +34,12 @@ const char *shard_status_name(int status)
 	}
 }
 
-/* Copy `text` to `out`, cutting its middle if it has `room` bytes or more; the NUL counts. */
+static bool within_character(char c)
+{
+	return ((uint8_t)c & 0xc0) == 0x80;
+}
+
+/* Copy `text` to `out`, cutting its middle, between characters, if it has `room` bytes or more; the NUL counts. */
 static void copy_cut(char *out, size_t room, const char *text, size_t bytes)
 {
 	if (bytes < room) {
@@ -44,10 +49,14 @@ static void copy_cut(char *out, size_t room, const char *text, size_t bytes)
 	}
 	size_t keep = room - sizeof(CUT), head = keep / 3, tail = keep - head;
 
+	while (head && within_character(text[head]))
+		head--;
+	while (tail && within_character(text[bytes - tail]))
+		tail--;
 	memmove(out, text, head);
 	memmove(out + head + sizeof(CUT) - 1, text + bytes - tail, tail);
 	memcpy(out + head, CUT, sizeof(CUT) - 1);
-	out[room - 1] = 0;
+	out[head + sizeof(CUT) - 1 + tail] = 0;
 }
 
 static void set_text(struct shard_error *err, int status, int os_code, const char *fmt, va_list args)
@@ -107,7 +116,7 @@ static size_t show_one(const uint8_t *p, size_t left, char out[5], size_t *taken
 {
 	size_t n = utf8_length(p, left);
 	bool c1 = n == 2 && p[0] == 0xc2 && p[1] < 0xa0;                      /* C1 controls */
-	bool bidi = n == 3 && p[0] == 0xe2 && ((p[1] == 0x80 && (p[2] >= 0xaa || p[2] == 0x8e || p[2] == 0x8f)) ||
+	bool bidi = n == 3 && p[0] == 0xe2 && ((p[1] == 0x80 && (p[2] >= 0xa8 || p[2] == 0x8e || p[2] == 0x8f)) ||
 					       (p[1] == 0x81 && p[2] >= 0xa6)); /* direction and line controls */
 
 	if (!n || c1 || bidi || (n == 1 && (p[0] < 0x20 || p[0] == 0x7f || p[0] == '\\'))) {

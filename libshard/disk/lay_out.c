@@ -15,19 +15,30 @@
 #define UNIT_BYTES 4096u         /* a leaf hash over less would cost more than 0.2 % of space */
 #define CHUNK_BYTES 65536u       /* LZ4 looks back this far */
 
+/* The name as it may be shown: nobody looked at it yet. */
+static const char *shown_name(struct shown *out, const struct shard_field *f)
+{
+	return show_bytes(out, f->name, strnlen(f->name, SHARD_NAME_BYTES));
+}
+
 static int field_bytes(struct shard_field *f, struct shard_error *err)
 {
 	uint64_t bytes = shard_dtype_bytes(f->dtype);
+	struct shown s;
 
 	if (!bytes)
-		return error_set(err, SHARD_E_ARGUMENT, "field '%.47s': dtype %u is not one of enum shard_dtype", f->name, f->dtype);
+		return error_set(err, SHARD_E_ARGUMENT, "field '%s': dtype %u is not one of enum shard_dtype", shown_name(&s, f),
+				 f->dtype);
 	if (f->ndim > SHARD_DIMS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "field '%.47s': %u dimensions; at most %d", f->name, f->ndim,
+		return error_set(err, SHARD_E_ARGUMENT, "field '%s': %u dimensions; at most %d", shown_name(&s, f), f->ndim,
 				 SHARD_DIMS_MAX);
-	for (uint32_t d = 0; d < f->ndim; d++)
+	for (uint32_t d = 0; d < f->ndim; d++) {
+		if (!f->shape[d])
+			return error_set(err, SHARD_E_ARGUMENT, "field '%s': shape[%u] is 0; must be 1 or more", shown_name(&s, f), d);
 		if (!mul_fits(bytes, f->shape[d], &bytes) || bytes > SHARD_STRIDE_MAX)
-			return error_set(err, SHARD_E_ARGUMENT, "field '%.47s': a record of it is larger than the limit, %" PRIu64
-					 " bytes", f->name, SHARD_STRIDE_MAX);
+			return error_set(err, SHARD_E_ARGUMENT, "field '%s': a record of it is larger than the limit, %" PRIu64
+					 " bytes", shown_name(&s, f), SHARD_STRIDE_MAX);
+	}
 	f->bytes = bytes;
 	return SHARD_OK;
 }
@@ -51,8 +62,10 @@ static uint32_t records_for(uint64_t stride, uint64_t bytes)
 	return records;
 }
 
-int shard_schema_lay_out(struct shard_schema *s, uint32_t align, struct shard_error *err)
+int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, struct shard_error *err)
 {
+	struct shard_schema copy = *schema, *s = &copy; /* the caller's stays as it is if this fails */
+	struct shown shown;
 	int rc;
 
 	if (align && align != 4096)
@@ -71,8 +84,8 @@ int shard_schema_lay_out(struct shard_schema *s, uint32_t align, struct shard_er
 		if (rc)
 			return rc;
 		if (f->group >= s->group_count)
-			return error_set(err, SHARD_E_ARGUMENT, "field '%.47s': group %u, but there are %u", f->name, f->group,
-					 s->group_count);
+			return error_set(err, SHARD_E_ARGUMENT, "field '%s': group %u, but there are %u", shown_name(&shown, f),
+					 f->group, s->group_count);
 		g = &s->group[f->group];
 		f->offset = align_up(g->record_bytes, f->bytes >= 16 ? 16 : item);
 		g->record_bytes = f->offset + f->bytes;
@@ -90,7 +103,10 @@ int shard_schema_lay_out(struct shard_schema *s, uint32_t align, struct shard_er
 	rc = schema_check(s, err); /* the same judge as for files; its sentences name field and limit */
 	if (rc && err)
 		err->status = SHARD_E_ARGUMENT;
-	return rc ? SHARD_E_ARGUMENT : SHARD_OK;
+	if (rc)
+		return SHARD_E_ARGUMENT;
+	*schema = copy;
+	return SHARD_OK;
 }
 
 const struct shard_field *shard_schema_find(const struct shard_schema *s, const char *name)

@@ -143,19 +143,17 @@ static void take_shape(struct tokens *t, struct shard_field *f)
 	}
 }
 
+/* "axes 0,2 length 5", or "-" for both.  For one of them alone no length field is right: I32 refuses it. */
 static void take_ragged(struct tokens *t, struct shard_field *f)
 {
 	struct word w, n;
+	bool no_axes, no_length;
 	int last = -1;
 
 	tokens_literal(t, "axes");
 	w = tokens_take(t, "axes");
-	tokens_literal(t, "length");
-	if (w.bytes == 1 && *w.text == '-') {
-		tokens_literal(t, "-");
-		return;
-	}
-	for (size_t i = 0; i < w.bytes; i += 2) { /* axes are single digits */
+	no_axes = w.bytes == 1 && *w.text == '-';
+	for (size_t i = 0; !no_axes && i < w.bytes; i += 2) { /* axes are single digits */
 		n = (struct word){w.text + i, 1};
 		if (*n.text < '0' || *n.text > '7' || *n.text - '0' <= last || (i + 1 < w.bytes && n.text[1] != ',') ||
 		    i + 2 == w.bytes) {
@@ -166,7 +164,14 @@ static void take_ragged(struct tokens *t, struct shard_field *f)
 		last = *n.text - '0';
 		f->ragged_axes |= 1u << last;
 	}
-	f->length_field = (uint32_t)tokens_number(t, "length", UINT32_MAX);
+	tokens_literal(t, "length");
+	no_length = tokens_peek(t, "-");
+	if (no_length)
+		tokens_literal(t, "-");
+	else
+		f->length_field = (uint32_t)tokens_number(t, "length", UINT8_MAX);
+	if (no_axes != no_length)
+		f->length_field = UINT32_MAX;
 }
 
 static int parse_field(struct parse *p, struct tokens *t)
@@ -183,7 +188,7 @@ static int parse_field(struct parse *p, struct tokens *t)
 	name = tokens_take(t, "the field's name");
 	memcpy(f.name, name.text, min_u64(name.bytes, sizeof(f.name)));
 	tokens_literal(t, "group");
-	f.group = (uint32_t)tokens_number(t, "group", UINT32_MAX);
+	f.group = (uint32_t)tokens_number(t, "group", UINT16_MAX);
 	tokens_literal(t, "kind");
 	f.kind = take_name(t, shard_kind_name, "kind");
 	tokens_literal(t, "dtype");
@@ -372,6 +377,18 @@ static int parse_shard(struct parse *p, struct tokens *t)
 	return SHARD_OK;
 }
 
+/* M4: nothing but another number in canonical form, of any size, is another version. */
+static bool is_other_version(struct tokens t)
+{
+	struct word w = tokens_take(&t, "version");
+	size_t digits = 0;
+
+	tokens_done(&t);
+	while (digits < w.bytes && w.text[digits] >= '0' && w.text[digits] <= '9')
+		digits++;
+	return t.fault == TOKEN_OK && digits == w.bytes && (w.bytes == 1 || *w.text != '0') && !(w.bytes == 1 && *w.text == '1');
+}
+
 /* The five lines that there are once, in this order. */
 static int parse_head(struct parse *p, struct tokens *t)
 {
@@ -381,8 +398,8 @@ static int parse_head(struct parse *p, struct tokens *t)
 	switch (p->line) {
 	case 1:
 		tokens_take(t, "shardset"); /* M1 saw it */
-		MUST_OR(SHARD_E_UNSUPPORTED, "M4", tokens_peek(t, "1"), "the manifest is of another version; this library reads 1");
-		tokens_take(t, "1");
+		MUST_OR(SHARD_E_UNSUPPORTED, "M4", !is_other_version(*t), "the manifest is of another version; this library reads 1");
+		tokens_number(t, "version", UINT64_MAX);
 		break;
 	case 2:
 		tokens_literal(t, "records");
@@ -432,8 +449,11 @@ static int check_text(struct parse *p, const char *line, size_t bytes)
 static int schema_complete(struct parse *p)
 {
 	struct shard_error *err = p->err, broken;
-	int rc = schema_check(&p->m->schema, &broken);
+	int rc;
 
+	MUST("M6", p->line >= 5, "there are %" PRIu64 " lines before the end line; the first five must be there", p->line);
+	MUST("M8", p->m->schema.group_count && p->m->schema.field_count, "there must be at least one group and one field");
+	rc = schema_check(&p->m->schema, &broken);
 	if (rc)
 		MUST_OR(rc, "M9", false, "%s", broken.message);
 	return SHARD_OK;
@@ -486,7 +506,6 @@ int manifest_parse(const char *text, size_t end_at, struct manifest *out, const 
 		rc = stat_finish(&p);
 	if (rc)
 		return rc;
-	MUST("M8", out->schema.group_count >= 1 && out->schema.field_count >= 1, "there must be at least one group and one field");
 	MUST("M13", p.shards == out->shard_count, "%" PRIu64 " shard lines, but 'shards' says %" PRIu64, p.shards, out->shard_count);
 	MUST("M14", p.records == out->record_count, "the shards have %" PRIu64 " records, but 'records' says %" PRIu64, p.records,
 	     out->record_count);

@@ -83,22 +83,39 @@ static int check_places(const struct pages *p, struct shard_error *err)
 	return SHARD_OK;
 }
 
-static int check_group_tables(const struct pages *p, uint32_t g, struct shard_error *err)
+typedef int table_check(const struct pages *p, uint32_t g, struct shard_error *err);
+
+static int check_data(const struct pages *p, uint32_t g, struct shard_error *err)
 {
 	const struct shard_group *group = &p->schema.group[g];
-	const struct section *data = pages_find(p, SHARD_SECTION_DATA, g), *hash = pages_find(p, SHARD_SECTION_HASH, g);
-	const struct section *index = pages_find(p, SHARD_SECTION_CIDX, g);
-	uint64_t units = ceil_div(p->record_count, group->unit_records), bytes = 0;
+	const struct section *data = pages_find(p, SHARD_SECTION_DATA, g);
+	uint64_t bytes = 0;
 	bool fits = mul_fits(p->record_count, group->stride, &bytes);
 
 	if (data)
 		MUST("I38", data->items == p->record_count && (group->codec != SHARD_RAW || (fits && data->bytes == bytes)),
 		     "DATA of group %u has %" PRIu64 " items in %" PRIu64 " bytes; %" PRIu64 " records make %" PRIu64 "%s", g,
 		     data->items, data->bytes, p->record_count, bytes, group->codec == SHARD_RAW ? " bytes" : " before compression");
+	return SHARD_OK;
+}
+
+static int check_hash(const struct pages *p, uint32_t g, struct shard_error *err)
+{
+	const struct section *hash = pages_find(p, SHARD_SECTION_HASH, g);
+	uint64_t units = ceil_div(p->record_count, p->schema.group[g].unit_records);
+
 	if (hash)
 		MUST("I39", hash->items == units && hash->bytes == 8 * units,
 		     "HASH of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " of 8", g, hash->items,
 		     hash->bytes, units);
+	return SHARD_OK;
+}
+
+static int check_index(const struct pages *p, uint32_t g, struct shard_error *err)
+{
+	const struct section *index = pages_find(p, SHARD_SECTION_CIDX, g);
+	uint64_t units = ceil_div(p->record_count, p->schema.group[g].unit_records);
+
 	if (index)
 		MUST("I40", index->items == units && index->bytes == 32 * units,
 		     "CIDX of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " of 32", g, index->items,
@@ -130,14 +147,16 @@ static int check_shared_tables(const struct pages *p, struct shard_error *err)
 
 int sections_check(const struct pages *p, struct shard_error *err)
 {
+	static table_check *const checks[] = {check_data, check_hash, check_index};
 	int rc = check_types(p, err);
 
 	if (!rc)
 		rc = check_presence(p, err);
 	if (!rc)
 		rc = check_places(p, err);
-	for (uint32_t g = 0; !rc && g < p->schema.group_count; g++)
-		rc = check_group_tables(p, g, err);
+	for (size_t c = 0; c < sizeof(checks) / sizeof(checks[0]); c++)
+		for (uint32_t g = 0; !rc && g < p->schema.group_count; g++)
+			rc = checks[c](p, g, err);
 	if (!rc)
 		rc = check_shared_tables(p, err);
 	return rc;

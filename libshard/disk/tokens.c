@@ -10,9 +10,10 @@
 
 #include "libshard/base/bytes.h"
 
+/* The first one counts, but form (M6) stands before numbers (M7). */
 static void fault(struct tokens *t, enum token_fault fault, const char *wanted)
 {
-	if (t->fault == TOKEN_OK) {
+	if (t->fault == TOKEN_OK || (t->fault == TOKEN_NUMBER && fault == TOKEN_FORM)) {
 		t->fault = fault;
 		t->wanted = wanted;
 	}

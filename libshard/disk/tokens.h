@@ -2,7 +2,7 @@
 /*
  * tokens.h - a line of a manifest, taken apart word by word
  *
- * Private to the manifest's two files.  A scan remembers its first failure, so a caller takes all words of a line and
+ * Private to the manifest's two files.  A scan remembers its first failure, M6 before M7, so a caller takes all words of a line and
  * looks once at the end.
  */
 #ifndef LIBSHARD_DISK_TOKENS_H

@@ -176,8 +176,11 @@ int file_list(const char *dir, const char *suffix, int (*on_name)(void *context,
 		return error_os(err, errno, "%s: cannot be listed", show(&s, dir));
 	while (!rc && (errno = 0, e = readdir(d))) {
 		size_t name = strlen(e->d_name), end = strlen(suffix);
+		struct stat st;
 
-		if (name >= end && !strcmp(e->d_name + name - end, suffix))
+		if (name < end || strcmp(e->d_name + name - end, suffix))
+			continue;
+		if (!fstatat(dirfd(d), e->d_name, &st, 0) && S_ISREG(st.st_mode)) /* a link to a file counts, one to nothing does not */
 			rc = on_name(context, e->d_name);
 	}
 	if (!rc && errno)

@@ -68,7 +68,7 @@ int file_remove_temps(const char *dir, uint64_t *count, struct shard_error *err)
 int file_unnamed(const char *beside, int *fd, struct shard_error *err);
 int file_write_at(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
 
-/* Call on_name for each entry of a folder that ends in `suffix`. */
+/* Call on_name for each regular file of a folder whose name ends in `suffix`. */
 int file_list(const char *dir, const char *suffix, int (*on_name)(void *context, const char *name), void *context,
 	      struct shard_error *err);
 

@@ -24,8 +24,9 @@ static bool installed;
 static void on_bus(int number, siginfo_t *info, void *machine)
 {
 	uintptr_t at = (uintptr_t)info->si_addr;
+	bool sent = info->si_code <= 0; /* by a process: there is no address, and no load that will be repeated */
 
-	if (at >= armed.begin && at < armed.end) {
+	if (!sent && at >= armed.begin && at < armed.end) {
 		armed.begin = armed.end = 0;
 		siglongjmp(armed.back, 1);
 	}
@@ -33,6 +34,8 @@ static void on_bus(int number, siginfo_t *info, void *machine)
 		before.sa_sigaction(number, info, machine);
 	} else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
 		sigaction(SIGBUS, &before, NULL); /* the load is repeated and meets the default, with a core of the right place */
+		if (sent)
+			raise(number);
 	} else {
 		before.sa_handler(number);
 	}

@@ -56,26 +56,37 @@ static int split(struct file_temp *t, const char *path, struct shard_error *err)
 	return SHARD_OK;
 }
 
-/* One try: a new name, locked.  EEXIST also if somebody removed it before we had the lock. */
+/* One try: a new name, locked.  EEXIST also if somebody took it for left behind before we had the lock. */
 static int create_once(struct file_temp *t)
 {
 	uint8_t nonce[NONCE_DIGITS / 2];
 	char hex[NONCE_DIGITS + 1];
 	struct stat st;
+	ssize_t n;
+	int code;
 
-	if (getrandom(nonce, sizeof(nonce), 0) != sizeof(nonce))
-		return errno ? errno : EIO;
+	do {
+		n = getrandom(nonce, sizeof(nonce), 0);
+	} while (n < 0 && errno == EINTR);
+	if (n != sizeof(nonce))
+		return n < 0 ? errno : EIO;
 	hex_from_bytes(hex, nonce, sizeof(nonce));
 	snprintf(t->temp, sizeof(t->temp), FILE_TEMP_PREFIX "%s.%s", t->name, hex);
 	t->fd = openat(t->dir_fd, t->temp, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (t->fd < 0)
 		return errno;
-	if ((flock(t->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) || fstat(t->fd, &st) || !st.st_nlink) {
-		close(t->fd);
-		t->fd = -1;
-		return EEXIST;
-	}
-	return 0;
+	if (flock(t->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		code = EEXIST;
+	else if (fstat(t->fd, &st))
+		code = errno;
+	else if (!st.st_nlink)
+		code = EEXIST;
+	else
+		return 0;
+	unlinkat(t->dir_fd, t->temp, 0); /* ours, by its nonce, if it is still there */
+	close(t->fd);
+	t->fd = -1;
+	return code;
 }
 
 int file_temp_create(struct file_temp *t, const char *path, struct shard_error *err)
@@ -158,8 +169,8 @@ static bool name_is_ours(const struct file_temp *t)
 	       ours.st_dev == named.st_dev;
 }
 
-/* errno of giving it its name, 0 if that worked. */
-static int rename_temp(const struct file_temp *t, bool replace)
+/* errno of giving it its name, 0 if that worked.  `linked`: its temporary name may still be there as well. */
+static int rename_temp(const struct file_temp *t, bool replace, bool *linked)
 {
 	struct stat st;
 
@@ -170,19 +181,23 @@ static int rename_temp(const struct file_temp *t, bool replace)
 	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
 		return errno;
 	/* A file system without that flag: a hard link does not replace either. */
+	*linked = true;
 	if (!linkat(t->dir_fd, t->temp, t->dir_fd, t->name, 0))
-		return unlinkat(t->dir_fd, t->temp, 0) ? errno : 0;
+		return 0;
 	if (errno == EEXIST)
 		return EEXIST;
 	/* Nor hard links: the gap between look and rename is harmless, since equal plans write equal bytes. */
 	if (!fstatat(t->dir_fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
 		return EEXIST;
+	if (errno != ENOENT)
+		return errno; /* nobody knows, so nothing is replaced */
 	return renameat(t->dir_fd, t->temp, t->dir_fd, t->name) ? errno : 0;
 }
 
 int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err)
 {
-	int code = rename_temp(t, replace);
+	bool linked = false;
+	int code = rename_temp(t, replace, &linked);
 	struct shown s;
 
 	if (!name_is_ours(t)) {
@@ -191,6 +206,8 @@ int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err
 		errno = code ? code : EIO;
 		return fail_os(err, t, "giving it its name (rename)");
 	}
+	if (linked)
+		unlinkat(t->dir_fd, t->temp, 0); /* if that fails it is as if we had been killed here: file_remove_temps() does it */
 	t->temp[0] = 0; /* published: not to be removed any more */
 	if (fsync(t->dir_fd))
 		return fail_os(err, t, "published, but its folder could not be made durable (fsync); run again");

@@ -187,6 +187,10 @@ static int make_slots(struct shard_loader *l, struct shard_error *err)
 	l->owner = getpid();
 	return SHARD_OK;
 fail:
+	if (!l->slot) { /* the next call tries again from the start */
+		mem_free(l->small);
+		l->small = NULL;
+	}
 	return error_set(err, SHARD_E_MEMORY, "no memory for %u slots of %" PRIu64 " bytes (%u records each); ask for smaller batches or "
 			 "fewer slots", l->o.slot_count, l->slot_bytes, l->o.batch_records);
 }

@@ -239,7 +239,6 @@ static int open_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reade
 	struct manifest_shard want;
 	struct shard_reader *r = NULL;
 	char name[512], *path;
-	struct shown s;
 	int rc;
 
 	parse_entry(ds, idx, &want);
@@ -251,7 +250,7 @@ static int open_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reade
 	rc = shard_reader_open(&r, path, &o, why);
 	if (rc == SHARD_E_IO && why->os_code == 2 /* ENOENT */) {
 		rc = invariant_broken(err, SHARD_E_MISMATCH, "D1", "the manifest names it, but it is not there");
-		error_prefix(err, show(&s, path));
+		error_prefix(err, path);
 	} else if (!rc) {
 		rc = check_against_manifest(ds, r, &want, err);
 		if (rc)

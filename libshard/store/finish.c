@@ -22,7 +22,9 @@
 
 static int refuse(struct shard_writer *w, struct shard_error *err)
 {
-	return error_set(err, SHARD_E_ARGUMENT, "%s: the writer %s", w->path,
+	struct shown s;
+
+	return error_set(err, SHARD_E_ARGUMENT, "%s: the writer %s", show(&s, w->path),
 			 w->failed ? "failed before; it only accepts close" : "is finished");
 }
 
@@ -36,6 +38,9 @@ int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, str
 	    (spool_bytes(&w->miss) && miss->ordinal <= w->last_ordinal))
 		return error_set(err, SHARD_E_ARGUMENT, "left-out input %" PRIu64 ": reason %u, how %u; ordinals must ascend, reason be 1 to "
 				 "65535, how 1 or 2", miss->ordinal, miss->reason, miss->how);
+	if (!writer_has_room(w))
+		return error_set(err, SHARD_E_ARGUMENT, "left-out input %" PRIu64 " is one more than the %" PRIu64 " inputs that were planned",
+				 miss->ordinal, w->pages.planned_records);
 	store64(entry, miss->ordinal);
 	store32(entry + 8, miss->reason);
 	store32(entry + 12, miss->how);
@@ -65,6 +70,7 @@ int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t ch
 	m->channel[channel].count += add->count; /* bounded by 255^2 x 2^44 bytes of file: fits */
 	m->channel[channel].sum += add->sum;
 	m->channel[channel].sum_squares_low += add->sum_squares_low;
+	m->channel[channel].sum_squares_high += add->sum_squares_high; /* refused at the end: a shard has room for 64 bits */
 	return SHARD_OK;
 }
 
@@ -181,6 +187,38 @@ static int add64(struct spool *s, uint64_t v, const char *beside, struct shard_e
 	return spool_add(s, b, sizeof(b), beside, err);
 }
 
+/* I54: totals that the caller added up must be those of all records. */
+static int check_moments(const struct shard_writer *w, uint32_t field, struct shard_error *err)
+{
+	const struct writer_moments *m = &w->moments[field];
+	unsigned __int128 want = (unsigned __int128)(schema_elements(&w->pages.schema.field[field]) / m->channel_count) * w->pages.record_count;
+
+	for (uint64_t c = 0; c < m->channel_count; c++) {
+		const struct shard_moments *t = &m->channel[c];
+
+		if (t->count != want || t->sum > (unsigned __int128)255 * t->count || t->sum_squares_high ||
+		    t->sum_squares_low > (unsigned __int128)255 * t->sum)
+			return error_set(err, SHARD_E_ARGUMENT, "moments of field %u, channel %" PRIu64 ": count %" PRIu64 ", sum %" PRIu64
+					 "; they must be those of all %" PRIu64 " records", field, c, t->count, t->sum,
+					 w->pages.record_count);
+	}
+	return SHARD_OK;
+}
+
+static int check_classes(const struct shard_writer *w, uint32_t field, struct shard_error *err)
+{
+	const struct writer_classes *c = &w->classes[field];
+	uint64_t sum = 0;
+	bool fits = true;
+
+	for (uint64_t i = 0; i < c->class_count; i++)
+		fits = fits && add_fits(sum, c->records[i], &sum);
+	if (!fits || sum != w->pages.record_count)
+		return error_set(err, SHARD_E_ARGUMENT, "class counts of field %u add up to %" PRIu64 "; there are %" PRIu64 " records", field,
+				 sum, w->pages.record_count);
+	return SHARD_OK;
+}
+
 static int stat_block(struct shard_writer *w, struct spool *s, uint32_t kind, uint32_t field, uint64_t items, struct shard_error *err)
 {
 	int rc = add64(s, (uint64_t)field << 32 | kind, w->path, err);
@@ -197,7 +235,9 @@ static int build_stat(struct shard_writer *w, struct spool *s, uint64_t *blocks,
 
 		if (!m->channel)
 			continue;
-		rc = stat_block(w, s, SHARD_STAT_MOMENTS, f, m->channel_count, err);
+		rc = check_moments(w, f, err);
+		if (!rc)
+			rc = stat_block(w, s, SHARD_STAT_MOMENTS, f, m->channel_count, err);
 		for (uint64_t c = 0; !rc && c < m->channel_count; c++) {
 			rc = add64(s, m->channel[c].count, w->path, err);
 			if (!rc)
@@ -212,7 +252,9 @@ static int build_stat(struct shard_writer *w, struct spool *s, uint64_t *blocks,
 
 		if (!c->records)
 			continue;
-		rc = stat_block(w, s, SHARD_STAT_CLASSES, f, c->class_count, err);
+		rc = check_classes(w, f, err);
+		if (!rc)
+			rc = stat_block(w, s, SHARD_STAT_CLASSES, f, c->class_count, err);
 		for (uint64_t i = 0; !rc && i < c->class_count; i++)
 			rc = add64(s, c->records[i], w->path, err);
 		(*blocks)++;
@@ -274,13 +316,14 @@ static int put_footer(struct shard_writer *w, struct shard_error *err)
 {
 	struct disk_footer footer;
 	struct hash128 hash;
+	struct shown s;
 	int rc = writer_put_zeros(w, align_up(w->offset, SHARD_PAGE_BYTES) - w->offset, err);
 
 	if (rc)
 		return rc;
 	w->pages.file_bytes = w->offset + sizeof(footer);
 	if (w->pages.file_bytes > SHARD_FILE_BYTES_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: has %" PRIu64 " bytes; a shard has at most %" PRIu64, w->path,
+		return error_set(err, SHARD_E_ARGUMENT, "%s: has %" PRIu64 " bytes; a shard has at most %" PRIu64, show(&s, w->path),
 				 w->pages.file_bytes, SHARD_FILE_BYTES_MAX);
 	pages_encode_footer(&footer, &w->pages);
 	hash = checksum128(&footer, sizeof(footer) - sizeof(footer.hash));
@@ -297,6 +340,7 @@ static int read_back(struct shard_writer *w, struct shard_error *err)
 {
 	struct shard_reader *r = NULL;
 	char *path = mem_join(w->temp.dir, w->temp.temp);
+	struct shown s;
 	int rc;
 
 	if (!path)
@@ -306,23 +350,31 @@ static int read_back(struct shard_writer *w, struct shard_error *err)
 	if (!rc)
 		rc = verify_all(r, path, err);
 	if (!rc && memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root)))
-		rc = error_set(err, SHARD_E_IO, "%s: read back, it is another file than was written", w->path);
+		rc = error_set(err, SHARD_E_IO, "%s: read back, it is another file than was written", show(&s, w->path));
 	shard_reader_close(r);
 	mem_free(path);
 	return rc;
 }
 
-/* The name is taken: by the identical shard, or by something else? */
+/* The name is taken: by the identical shard, or by something else?  Not being able to tell is another error than EXISTS. */
 static int compare_existing(struct shard_writer *w, struct shard_error *err)
 {
+	struct shard_error local, *why = err ? err : &local;
 	struct shard_reader *r = NULL;
 	struct shown s;
-	int rc = shard_reader_open(&r, w->path, NULL, NULL);
+	int rc = shard_reader_open(&r, w->path, NULL, why);
 	bool same = !rc && !memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root));
+	const char *what = rc ? "no valid shard" : "another shard";
 
+	if (same && w->read_back) { /* its pages are ours; its records may have suffered since */
+		rc = verify_all(r, w->path, why);
+		same = rc != SHARD_E_CORRUPT;
+		what = "damaged";
+	}
 	shard_reader_close(r);
-	return same ? SHARD_OK : error_set(err, SHARD_E_EXISTS, "%s: already exists and is %s; it was left as it is", show(&s, w->path),
-					   rc ? "no valid shard" : "another shard");
+	if (same || rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code))
+		return rc;
+	return error_set(err, SHARD_E_EXISTS, "%s: already exists and is %s; it was left as it is", show(&s, w->path), what);
 }
 
 static int finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)

@@ -113,60 +113,110 @@ int shard_reader_provenance(struct shard_reader *r, struct shard_view *out, stru
 	return SHARD_OK;
 }
 
+struct copy_bytes_job {
+	const uint8_t *from;
+	uint8_t bytes[24];
+	size_t count;
+};
+
+static void copy_bytes_work(void *context)
+{
+	struct copy_bytes_job *j = context;
+
+	memcpy(j->bytes, j->from, j->count);
+}
+
 int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *out, struct shard_error *err)
 {
 	const struct section *s;
-	const uint8_t *m;
+	struct copy_bytes_job job = {.count = sizeof(struct disk_miss)};
 	int rc = open_section(r, SHARD_SECTION_MISS, &s, err);
 
 	if (rc)
 		return rc;
 	if (!s || idx >= s->items)
 		return fail_index(r, "left-out input", idx, s ? s->items : 0, err);
-	m = reader_section_bytes(r, s) + 16 * idx;
-	*out = (struct shard_miss){load64(m), load32(m + 8), load32(m + 12)};
+	job.from = reader_section_bytes(r, s) + sizeof(struct disk_miss) * idx;
+	rc = reader_guarded(r, copy_bytes_work, &job, err);
+	if (rc)
+		return rc;
+	*out = (struct shard_miss){load64(job.bytes), load32(job.bytes + 8), load32(job.bytes + 12)};
 	return SHARD_OK;
 }
 
-/* The items of one block of STAT; NULL and OK if it is not there. */
-static int open_stat(struct shard_reader *r, uint32_t kind, uint32_t field, const uint8_t **items, uint64_t *count,
-		     struct shard_error *err)
-{
+struct stat_job {
+	const struct shard_reader *r;
 	const struct section *s;
-	int rc = open_section(r, SHARD_SECTION_STAT, &s, err);
+	uint32_t kind, field;
+	uint64_t idx;
+	uint8_t item[sizeof(struct disk_moments)];
+	struct shard_error *err;
+	int rc;
+};
 
-	*items = !rc && s ? stat_find(reader_section_bytes(r, s), s->bytes, kind, field, count) : NULL;
-	return rc;
+static void stat_item_work(void *context)
+{
+	struct stat_job *j = context;
+	size_t item_bytes = j->kind == SHARD_STAT_MOMENTS ? sizeof(struct disk_moments) : 8;
+	uint64_t count = 0;
+	const uint8_t *items = stat_find(reader_section_bytes(j->r, j->s), j->s->bytes, j->kind, j->field, &count);
+
+	j->rc = items && j->idx < count ? SHARD_OK : SHARD_END;
+	if (!j->rc)
+		memcpy(j->item, items + item_bytes * j->idx, item_bytes);
+}
+
+/* One item of a block of STAT; END if it is not there. */
+static int stat_item(struct shard_reader *r, struct stat_job *job, struct shard_error *err)
+{
+	int rc = open_section(r, SHARD_SECTION_STAT, &job->s, err);
+
+	if (rc || !job->s)
+		return rc ? rc : SHARD_END;
+	job->r = r;
+	rc = reader_guarded(r, stat_item_work, job, err);
+	return rc ? rc : job->rc;
+}
+
+static void stat_check_work(void *context)
+{
+	struct stat_job *j = context;
+
+	j->rc = stat_check(j->r->schema, reader_section_bytes(j->r, j->s), j->s->bytes, j->s->items, j->r->pages->record_count, j->err);
+}
+
+int reader_check_stat(struct shard_reader *r, struct shard_error *err)
+{
+	struct stat_job job = {.r = r, .s = pages_find(r->pages, SHARD_SECTION_STAT, 0), .err = err};
+	int rc = job.s ? reader_check_section(r, job.s, err) : SHARD_OK;
+
+	if (rc || !job.s)
+		return rc;
+	rc = reader_guarded(r, stat_check_work, &job, err);
+	if (!rc && job.rc)
+		error_prefix(err, r->path);
+	return rc ? rc : job.rc;
 }
 
 int shard_reader_moments(struct shard_reader *r, uint32_t field, uint32_t channel, struct shard_moments *out,
 			 struct shard_error *err)
 {
-	const uint8_t *items;
-	uint64_t count = 0;
-	int rc = open_stat(r, SHARD_STAT_MOMENTS, field, &items, &count, err);
+	struct stat_job job = {.kind = SHARD_STAT_MOMENTS, .field = field, .idx = channel};
+	int rc = stat_item(r, &job, err);
 
-	if (rc)
-		return rc;
-	if (!items || channel >= count)
-		return SHARD_END;
-	items += sizeof(struct disk_moments) * channel;
-	*out = (struct shard_moments){load64(items), load64(items + 8), load64(items + 16), 0};
-	return SHARD_OK;
+	if (!rc)
+		*out = (struct shard_moments){load64(job.item), load64(job.item + 8), load64(job.item + 16), 0};
+	return rc;
 }
 
 int shard_reader_class_records(struct shard_reader *r, uint32_t field, uint64_t class_idx, uint64_t *out, struct shard_error *err)
 {
-	const uint8_t *items;
-	uint64_t count = 0;
-	int rc = open_stat(r, SHARD_STAT_CLASSES, field, &items, &count, err);
+	struct stat_job job = {.kind = SHARD_STAT_CLASSES, .field = field, .idx = class_idx};
+	int rc = stat_item(r, &job, err);
 
-	if (rc)
-		return rc;
-	if (!items || class_idx >= count)
-		return SHARD_END;
-	*out = load64(items + 8 * class_idx);
-	return SHARD_OK;
+	if (!rc)
+		*out = load64(job.item);
+	return rc;
 }
 
 int shard_reader_section(const struct shard_reader *r, uint32_t idx, struct shard_section *out, struct shard_error *err)

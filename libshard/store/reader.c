@@ -234,11 +234,11 @@ int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, str
 }
 
 int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
-			void *dst, struct shard_error *err)
+			bool check, void *dst, struct shard_error *err)
 {
 	const struct codec *codec = codec_find(r->pages->schema.group[group].codec);
 
-	if (r->check != SHARD_CHECK_NEVER) {
+	if (check) {
 		uint64_t got = checksum64(stored, c->padded_bytes);
 
 		MUST("I46", got == c->stored_hash, "chunk %" PRIu64 " of group %u (%u bytes at %" PRIu64 "): the hash of its stored bytes is %016"
@@ -347,19 +347,37 @@ struct chunk_job {
 	struct shard_reader *r;
 	uint32_t group;
 	uint64_t idx;
-	const struct chunk *c;
+	struct chunk *c;
 	uint8_t *dst;
 	struct shard_error *err;
 	int rc;
 };
 
+static void chunk_work(void *context)
+{
+	struct chunk_job *j = context;
+
+	j->rc = reader_chunk(j->r, j->group, j->idx, j->c, j->err);
+}
+
 static void decode_work(void *context)
 {
 	struct chunk_job *j = context;
 
-	j->rc = reader_decode_chunk(j->r, j->group, j->idx, j->c, j->r->map + j->c->offset, j->dst, j->err);
+	j->rc = reader_decode_chunk(j->r, j->group, j->idx, j->c, j->r->map + j->c->offset, j->r->check != SHARD_CHECK_NEVER, j->dst,
+				    j->err);
 	if (!j->rc && j->r->check != SHARD_CHECK_NEVER)
 		j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
+}
+
+static int run_chunk_job(struct chunk_job *job, void (*work)(void *context), struct shard_error *err)
+{
+	int rc = reader_guarded(job->r, work, job, err);
+
+	if (rc || !job->rc)
+		return rc;
+	error_prefix(err, job->r->path);
+	return job->rc;
 }
 
 /* One chunk after the other: straight to its place if all of it is wanted, else through `scratch`. */
@@ -375,11 +393,9 @@ static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, u
 		struct chunk c;
 		struct chunk_job job = {r, group, idx, &c, dst, err, SHARD_OK};
 
-		rc = reader_chunk(r, group, idx, &c, err);
-		if (rc) {
-			error_prefix(err, r->path);
+		rc = run_chunk_job(&job, chunk_work, err);
+		if (rc)
 			break;
-		}
 		if (n * g->stride != c.decoded_bytes) {
 			if (!scratch)
 				scratch = mem_zalloc((size_t)(g->unit_records * g->stride));
@@ -389,11 +405,7 @@ static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, u
 			}
 			job.dst = scratch;
 		}
-		rc = reader_guarded(r, decode_work, &job, err);
-		if (!rc && job.rc) {
-			error_prefix(err, r->path);
-			rc = job.rc;
-		}
+		rc = run_chunk_job(&job, decode_work, err);
 		if (!rc && job.dst == scratch)
 			memcpy(dst, scratch + skip * g->stride, n * g->stride);
 		first += n;

@@ -52,16 +52,19 @@ uint64_t reader_unit_bytes(const struct shard_reader *r, uint32_t group, uint64_
 int reader_check_section(struct shard_reader *r, const struct section *s, struct shard_error *err);
 const uint8_t *reader_section_bytes(const struct shard_reader *r, const struct section *s);
 
+/* I43, I53 and I54 of the statistics, if there are any. */
+int reader_check_stat(struct shard_reader *r, struct shard_error *err);
+
 /* I43 of the tables that a group's records need. */
 int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_error *err);
 
 /* I44 for decoded bytes. */
 int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded, struct shard_error *err);
 
-/* I45: chunk `idx` of a group. */
+/* I45: chunk `idx` of a group.  Reads the map, so it belongs under the guard. */
 int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, struct chunk *out, struct shard_error *err);
-/* I46 unless check is never, I47: decode `stored`, the chunk's padded bytes, into decoded_bytes at dst. */
+/* I46 with `check`, I47: decode `stored`, the chunk's padded bytes, into decoded_bytes at dst. */
 int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
-			void *dst, struct shard_error *err);
+			bool check, void *dst, struct shard_error *err);
 
 #endif

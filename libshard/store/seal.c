@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libshard/base/bytes.h"
@@ -26,13 +27,15 @@ struct text {
 struct sums {
 	struct shard_moments *moments; /* per channel */
 	uint64_t *records;             /* per class */
-	uint64_t channel_count, class_count;
+	uint64_t channel_count, class_count, class_room;
 	bool moments_lost, records_lost; /* a shard has none, or a sum does not fit: the manifest states none either */
 };
 
 struct shard_seal {
 	char *dir;
-	struct shard_seal_options o;
+	struct shard_seal_options o; /* its pointers are the caller's, who may take them away after open */
+	uint8_t plan_digest[32];
+	bool has_plan_digest;
 	struct text classes, shards;
 	struct shard_schema schema;
 	uint64_t shard_count, record_count;
@@ -55,14 +58,43 @@ static int text_add(struct text *t, const char *bytes, size_t count, struct shar
 	return SHARD_OK;
 }
 
+/* Names end at a space or LF, which sort before any byte of a name. */
+static int by_name(const void *a, const void *b)
+{
+	const unsigned char *x = *(const unsigned char *const *)a, *y = *(const unsigned char *const *)b;
+
+	while (*x == *y && *x > ' ')
+		x++, y++;
+	return (*x > ' ' ? *x : 0) - (*y > ' ' ? *y : 0);
+}
+
+/* M16, M17: the third words of `count` lines, all different? */
+static int check_unique(const struct text *lines, uint64_t count, const char *what, struct shard_error *err)
+{
+	const char **name = mem_array((size_t)count, sizeof(*name)), *at = lines->bytes;
+	struct shown s;
+	int rc = name ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory to compare %" PRIu64 " names", count);
+
+	for (uint64_t i = 0; name && i < count; i++, at = strchr(at, '\n') + 1)
+		name[i] = strchr(strchr(at, ' ') + 1, ' ') + 1;
+	if (name && count)
+		qsort(name, (size_t)count, sizeof(*name), by_name);
+	for (uint64_t i = 1; !rc && i < count; i++)
+		if (!by_name(&name[i - 1], &name[i]))
+			rc = error_set(err, SHARD_E_ARGUMENT, "two %s '%s'", what, show_bytes(&s, name[i], strcspn(name[i], " \n")));
+	mem_free(name);
+	return rc;
+}
+
 static int add_classes(struct shard_seal *s, struct shard_error *err)
 {
 	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
 	struct shown shown;
 	int rc = SHARD_OK;
 
-	if (s->o.class_count > SHARD_CLASSES_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " classes; at most %" PRIu64, s->o.class_count, SHARD_CLASSES_MAX);
+	if (s->o.class_count > SHARD_CLASSES_MAX || (s->o.class_count && !s->o.class_names))
+		return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " classes%s; at most %" PRIu64, s->o.class_count,
+				 s->o.class_names ? "" : " without names", SHARD_CLASSES_MAX);
 	for (uint64_t i = 0; !rc && i < s->o.class_count; i++) {
 		const char *name = s->o.class_names[i];
 		size_t bytes = strlen(name), used;
@@ -75,7 +107,7 @@ static int add_classes(struct shard_seal *s, struct shard_error *err)
 		line[used++] = '\n';
 		rc = text_add(&s->classes, line, used, err);
 	}
-	return rc;
+	return rc ? rc : check_unique(&s->classes, s->o.class_count, "classes are named", err);
 }
 
 int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard_seal_options *opt, struct shard_error *err)
@@ -92,7 +124,9 @@ int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard
 		s->dir = mem_text(dir);
 		rc = s->dir ? add_classes(s, err) : error_set(err, SHARD_E_MEMORY, "no memory for a path");
 	}
-	s->o.class_names = NULL; /* the caller's, which may go away now */
+	s->has_plan_digest = s->o.plan_digest;
+	if (s->has_plan_digest)
+		memcpy(s->plan_digest, s->o.plan_digest, sizeof(s->plan_digest));
 	if (rc) {
 		shard_seal_close(s);
 		return rc;
@@ -162,16 +196,17 @@ static int sum_classes(struct shard_seal *s, struct shard_reader *r, uint32_t fi
 		rc = shard_reader_class_records(r, field, c, &records, err);
 		if (rc)
 			break;
-		if (c >= sums->class_count) {
-			uint64_t count = sums->class_count ? 2 * sums->class_count : 64;
-			uint64_t *grown = mem_grow(sums->records, (size_t)count, sizeof(*grown));
+		if (c >= sums->class_room) {
+			uint64_t room = sums->class_room ? 2 * sums->class_room : 64;
+			uint64_t *grown = mem_grow(sums->records, (size_t)room, sizeof(*grown));
 
 			if (!grown)
 				return error_set(err, SHARD_E_MEMORY, "no memory for class counts");
-			memset(grown + sums->class_count, 0, (size_t)(count - sums->class_count) * sizeof(*grown));
+			memset(grown + sums->class_room, 0, (size_t)(room - sums->class_room) * sizeof(*grown));
 			sums->records = grown;
-			sums->class_count = count;
+			sums->class_room = room;
 		}
+		sums->class_count = c < sums->class_count ? sums->class_count : c + 1;
 		sums->records_lost = !add_fits(sums->records[c], records, &sums->records[c]);
 	}
 	if (rc == SHARD_END && !c && r->pages->record_count)
@@ -213,6 +248,13 @@ static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *f
 	if (s->shard_count && !schema_equal(&s->schema, r->schema))
 		return error_set(err, SHARD_E_MISMATCH, "%s: its groups and fields are not those of the shards before it",
 				 show(&shown, r->path));
+	rc = reader_check_stat(r, err);
+	if (!rc && sha256)
+		memcpy(m.sha256, sha256, sizeof(m.sha256));
+	else if (!rc)
+		rc = hash_file(r->path, m.sha256, err);
+	if (rc)
+		return rc;
 	s->schema = *r->schema;
 	if (!add_fits(s->record_count, r->pages->record_count, &s->record_count) || s->record_count > SHARD_DATASET_RECORDS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "more than %" PRIu64 " records", SHARD_DATASET_RECORDS_MAX);
@@ -221,10 +263,6 @@ static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *f
 		if (!rc)
 			rc = sum_classes(s, r, i, err);
 	}
-	if (!rc && sha256)
-		memcpy(m.sha256, sha256, sizeof(m.sha256));
-	else if (!rc)
-		rc = hash_file(r->path, m.sha256, err);
 	if (rc)
 		return rc;
 	m.record_count = r->pages->record_count;
@@ -263,8 +301,8 @@ static int add_head(struct shard_seal *s, struct text *t, struct shard_error *er
 	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1], plan[65] = "-", order[48] = "-";
 	int rc;
 
-	if (s->o.plan_digest)
-		hex_from_bytes(plan, s->o.plan_digest, 32);
+	if (s->has_plan_digest)
+		hex_from_bytes(plan, s->plan_digest, 32);
 	if (s->o.order == SHARD_ORDER_SHUFFLE)
 		snprintf(order, sizeof(order), "shuffle %" PRIu64, s->o.seed);
 	else if (s->o.order == SHARD_ORDER_SOURCE)
@@ -278,16 +316,6 @@ static int add_head(struct shard_seal *s, struct text *t, struct shard_error *er
 	return rc;
 }
 
-/* Room doubles as it grows: classes end behind the last that has records, but are all of those that have names. */
-static uint64_t class_count(const struct shard_seal *s, const struct sums *sums)
-{
-	uint64_t count = sums->class_count;
-
-	while (count > s->o.class_count && !sums->records[count - 1])
-		count--;
-	return count < sums->class_count ? count : sums->class_count;
-}
-
 static int add_stats(struct shard_seal *s, struct text *t, struct shard_error *err)
 {
 	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
@@ -297,7 +325,7 @@ static int add_stats(struct shard_seal *s, struct text *t, struct shard_error *e
 		for (uint64_t c = 0; !rc && !s->sums[f].moments_lost && c < s->sums[f].channel_count; c++)
 			rc = text_add(t, line, manifest_write_moments(line, f, (uint32_t)c, &s->sums[f].moments[c]), err);
 	for (uint32_t f = 0; !rc && f < s->schema.field_count; f++)
-		for (uint64_t c = 0; !rc && !s->sums[f].records_lost && c < class_count(s, &s->sums[f]); c++)
+		for (uint64_t c = 0; !rc && !s->sums[f].records_lost && c < s->sums[f].class_count; c++)
 			rc = text_add(t, line, (size_t)snprintf(line, sizeof(line), "stat classes %u %" PRIu64 " %" PRIu64 "\n", f, c,
 								s->sums[f].records[c]), err);
 	return rc;
@@ -330,10 +358,14 @@ int shard_seal_finish(struct shard_seal *s, struct shard_error *err)
 {
 	struct text t = {NULL, 0, 0};
 	char *path = mem_join(s->dir, DATASET_MANIFEST);
+	struct shown shown;
 	int rc = path ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a path");
 
 	if (!rc && !s->shard_count)
-		rc = error_set(err, SHARD_E_ARGUMENT, "%s: no shard was added, so nothing says what a record looks like", s->dir);
+		rc = error_set(err, SHARD_E_ARGUMENT, "%s: no shard was added, so nothing says what a record looks like",
+			       show(&shown, s->dir));
+	if (!rc)
+		rc = check_unique(&s->shards, s->shard_count, "shards have the file name", err);
 	if (!rc)
 		rc = add_head(s, &t, err);
 	if (!rc)

@@ -4,10 +4,30 @@
  */
 #include <string.h>
 
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/io/file.h"
 #include "shard.h"
+
+/* As for a shard: the kernel said that it has the bytes; only reading them back tells. */
+static int read_back(struct file_temp *t, const uint8_t *data, size_t bytes, struct shard_error *err)
+{
+	uint8_t piece[16384];
+	struct shown s;
+	int rc = SHARD_OK;
+
+	file_drop_cache(t->fd);
+	for (size_t at = 0; !rc && at < bytes; at += sizeof(piece)) {
+		size_t n = (size_t)min_u64(sizeof(piece), bytes - at);
+
+		rc = file_read_at(t->fd, piece, n, at, t->path, err);
+		if (!rc && memcmp(piece, data + at, n))
+			rc = error_set(err, SHARD_E_IO, "%s: read back, it is another file than was written", show(&s, t->path));
+	}
+	return rc;
+}
 
 int shard_publish(const char *path, const void *data, size_t bytes, int replace, struct shard_error *err)
 {
@@ -18,6 +38,8 @@ int shard_publish(const char *path, const void *data, size_t bytes, int replace,
 		rc = file_temp_write(&t, data, bytes, err);
 	if (!rc)
 		rc = file_temp_sync(&t, err);
+	if (!rc)
+		rc = read_back(&t, data, bytes, err);
 	if (!rc)
 		rc = file_temp_publish(&t, replace, err);
 	file_temp_discard(&t);

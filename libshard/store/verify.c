@@ -2,8 +2,10 @@
 /*
  * verify.c - every rule of format/SHARD.md that needs more than the two pages
  *
- * Units that lie in the page cache are hashed where they are mapped; others are read past it, in pieces of 4 MiB, which
- * is several times faster than faulting them in and does not push a trainer's data out of memory.
+ * Units of a shard that lies in the page cache are hashed where they are mapped; those of others are read past it, in
+ * pieces of 8 MiB, which is several times faster than faulting them in and does not push a trainer's data out of memory.
+ * Nothing here may fault on a map whose pages are not there: the kernel would read some MiB around each, then find
+ * itself reading in order and go on with it, and every sample of the cache would tell of its own work.
  */
 #include "libshard/store/verify.h"
 
@@ -16,7 +18,12 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/schema.h"
+#include "libshard/io/buffer.h"
 #include "libshard/io/file.h"
+#include "libshard/store/fill.h"
+
+#define FETCH_BYTES ((size_t)1 << 20)
+#define CACHE_SAMPLES 16 /* parts of a file that are looked at, each in four places */
 
 /* ---- tables and gaps: run under the guard, on the map ---- */
 
@@ -101,6 +108,34 @@ static void tables_work(void *context)
 	job->rc = rc;
 }
 
+/* Read [begin, end) into the page cache, through `buffer`.  A failure is left to who uses the map. */
+static void fetch(int fd, uint8_t *buffer, uint64_t begin, uint64_t end, const char *path)
+{
+	for (int rc = SHARD_OK; !rc && begin < end; begin += FETCH_BYTES)
+		rc = file_read_at(fd, buffer, (size_t)min_u64(FETCH_BYTES, end - begin), begin, path, NULL);
+}
+
+void verify_fetch_tables(const struct shard_reader *r, const char *path)
+{
+	uint8_t *buffer = mem_alloc(FETCH_BYTES);
+	uint64_t bytes, end = SHARD_PAGE_BYTES;
+	int fd = -1;
+
+	if (buffer && !file_open(path, &fd, &bytes, NULL, NULL) && bytes == r->file_bytes) {
+		for (uint32_t i = 0; i < r->pages->section_count; i++) {
+			const struct section *s = &r->pages->section[i];
+
+			if (s->type != SHARD_SECTION_DATA)
+				continue;
+			fetch(fd, buffer, end, s->offset, path);
+			end = s->offset + s->bytes;
+		}
+		fetch(fd, buffer, end, r->file_bytes, path);
+	}
+	file_close(fd);
+	mem_free(buffer);
+}
+
 int verify_tables(struct shard_reader *r, struct shard_error *err)
 {
 	struct tables_job job = {r, err, SHARD_OK};
@@ -127,17 +162,28 @@ int verify_tables(struct shard_reader *r, struct shard_error *err)
 int verify_room_init(struct verify_room *room, struct shard_error *err)
 {
 	*room = (struct verify_room){.fd = -1, .direct_fd = -1};
-	room->buffer = mem_aligned(SHARD_PAGE_BYTES, VERIFY_BUFFER_BYTES);
+	room->buffer = buffer_open(VERIFY_BUFFER_BYTES);
 	return room->buffer ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a buffer of %zu bytes", VERIFY_BUFFER_BYTES);
 }
 
 void verify_room_free(struct verify_room *room)
 {
+	fill_close(room->fill);
 	file_close(room->fd);
 	file_close(room->direct_fd);
 	mem_free(room->buffer);
 	mem_free(room->decoded);
 	*room = (struct verify_room){.fd = -1, .direct_fd = -1};
+}
+
+/* Does the file lie in the page cache?  One part of 16 may be missing: reading it is cheaper than giving up the others. */
+static bool is_cached(int fd, uint64_t bytes)
+{
+	uint64_t part = bytes / CACHE_SAMPLES, missing = 0;
+
+	for (uint64_t i = 0; i < CACHE_SAMPLES && missing <= 1; i++)
+		missing += !file_is_cached(fd, i * part, part);
+	return missing <= 1;
 }
 
 int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path, struct shard_error *err)
@@ -155,6 +201,7 @@ int verify_room_enter(struct verify_room *room, const struct shard_reader *r, co
 	if (bytes != r->file_bytes || inode != r->inode)
 		return error_set(err, SHARD_E_IO, "%s: was replaced while it was being verified", show(&s, r->path));
 	room->direct_fd = file_open_direct(path);
+	room->cached = is_cached(room->fd, bytes);
 	for (uint32_t g = 0; g < r->schema->group_count; g++)
 		if (r->group[g].compressed && r->group[g].unit_records * r->group[g].stride > decoded)
 			decoded = r->group[g].unit_records * r->group[g].stride;
@@ -185,10 +232,13 @@ struct units_job {
 	uint64_t unit, count;
 	const uint8_t *bytes; /* where file offset `from` lies */
 	uint64_t from, checked;
+	bool filling; /* and is still being read */
+	int read_rc;  /* how reading went */
 	void (*on_problem)(void *context, const struct shard_error *problem);
 	void *context;
 	struct shard_error *err;
 	int rc;
+	uint64_t *begin, *end; /* what range_work() finds */
 };
 
 static int check_chunk_padding(const struct chunk *c, const uint8_t *stored, uint64_t idx, struct shard_error *err)
@@ -197,6 +247,14 @@ static int check_chunk_padding(const struct chunk *c, const uint8_t *stored, uin
 
 	MUST("I50", bad == c->padded_bytes - c->stored_bytes, "chunk %" PRIu64 ": byte %zu of its padding is not zero", idx, bad);
 	return SHARD_OK;
+}
+
+/* Is the file there up to `end`? */
+static bool is_there(struct units_job *j, uint64_t end)
+{
+	if (j->filling)
+		j->read_rc = fill_wait(j->room->fill, (size_t)(end - j->from), j->err);
+	return !j->read_rc;
 }
 
 static int check_one(struct units_job *j, uint64_t unit)
@@ -210,9 +268,9 @@ static int check_one(struct units_job *j, uint64_t unit)
 
 	if (g->compressed) {
 		rc = reader_chunk(r, j->group, unit, &c, j->err);
-		if (rc)
+		if (rc || !is_there(j, c.offset + c.padded_bytes))
 			return rc;
-		rc = reader_decode_chunk(r, j->group, unit, &c, j->bytes + (c.offset - j->from), j->room->decoded, j->err);
+		rc = reader_decode_chunk(r, j->group, unit, &c, j->bytes + (c.offset - j->from), true, j->room->decoded, j->err);
 		if (!rc)
 			rc = check_chunk_padding(&c, j->bytes + (c.offset - j->from), unit, j->err);
 		decoded = j->room->decoded;
@@ -220,6 +278,8 @@ static int check_one(struct units_job *j, uint64_t unit)
 	} else {
 		const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, j->group);
 
+		if (!is_there(j, data->offset + (first + records) * g->stride))
+			return SHARD_OK;
 		decoded = j->bytes + (data->offset + first * g->stride - j->from);
 		j->checked += records * g->stride;
 	}
@@ -236,7 +296,7 @@ static void units_work(void *context)
 	struct units_job *j = context;
 
 	j->rc = SHARD_OK;
-	while (!j->rc && j->count) {
+	while (!j->rc && !j->read_rc && j->count) {
 		j->rc = check_one(j, j->unit);
 		j->unit++;
 		j->count--;
@@ -268,19 +328,29 @@ static int file_range(struct units_job *j, uint64_t *begin, uint64_t *end)
 	return SHARD_OK;
 }
 
-/* Read [begin, end), rounded out to pages, into the buffer. */
+static void range_work(void *context) /* the chunks' index is read from the map */
+{
+	struct units_job *j = context;
+
+	j->rc = file_range(j, j->begin, j->end);
+}
+
+/* Read [begin, end), rounded out to pages, into the buffer, or start to. */
 static int read_range(struct units_job *j, uint64_t begin, uint64_t end)
 {
+	struct verify_room *room = j->room;
 	uint64_t from = begin & ~(uint64_t)(SHARD_PAGE_BYTES - 1), to = align_up(end, SHARD_PAGE_BYTES);
-	int rc = SHARD_E_IO;
+	const struct fill_job job = {room->fd, room->direct_fd, room->buffer, from, (size_t)(to - from), j->r->path};
 
-	if (j->room->direct_fd >= 0)
-		rc = file_read_at(j->room->direct_fd, j->room->buffer, (size_t)(to - from), from, j->r->path, NULL);
-	if (rc) /* no such way, or it failed: the ordinary one, whose error counts */
-		rc = file_read_at(j->room->fd, j->room->buffer, (size_t)(to - from), from, j->r->path, j->err);
-	j->bytes = j->room->buffer;
+	j->bytes = room->buffer;
 	j->from = from;
-	return rc;
+	if (job.bytes > FILL_STEP_BYTES && !room->fill)
+		room->fill = fill_open();
+	j->filling = job.bytes > FILL_STEP_BYTES && room->fill;
+	if (!j->filling)
+		return fill_now(&job, j->err);
+	fill_start(room->fill, &job);
+	return SHARD_OK;
 }
 
 int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
@@ -294,30 +364,39 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 	if (rc)
 		return rc;
 	schema_holes(r->schema, group, &j.holes);
-	rc = file_range(&j, &begin, &end);
-	if (rc) {
-		error_prefix(err, r->path);
-		return rc;
+	j.begin = &begin;
+	j.end = &end;
+	rc = reader_guarded(r, range_work, &j, err);
+	if (rc || j.rc) {
+		if (!rc)
+			error_prefix(err, r->path);
+		if (!rc && on_problem)
+			on_problem(context, err);
+		return rc ? rc : j.rc;
 	}
 	j.bytes = r->map;
-	if (end > begin && end - begin <= VERIFY_BUFFER_BYTES - 2 * SHARD_PAGE_BYTES && !file_is_cached(room->fd, begin, end - begin))
+	if (end > begin && end - begin <= VERIFY_BUFFER_BYTES - 2 * SHARD_PAGE_BYTES && !room->cached)
 		rc = read_range(&j, begin, end);
 	while (!rc && j.count) {
 		if (j.bytes == r->map) {
 			rc = reader_guarded(r, units_work, &j, err);
 		} else {
 			units_work(&j);
+			rc = j.read_rc;
 		}
 		if (rc || !j.rc)
 			continue;
 		error_prefix(err, r->path);
-		if (!on_problem)
+		if (!on_problem) {
+			fill_end(room->fill);
 			return j.rc;
+		}
 		on_problem(context, err);
 		if (!worst && err)
 			first = *err;
 		worst = worst ? worst : j.rc;
 	}
+	fill_end(room->fill);
 	if (worst && !rc && err)
 		*err = first;
 	*bytes += j.checked;
@@ -346,6 +425,10 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, struct
 	for (uint64_t i = first; !rc && i < first + count; i++) {
 		for (uint32_t g = 0; !rc && g < s->group_count; g++)
 			rc = shard_reader_read(r, g, i, 1, record[g], err);
+		if (rc == SHARD_E_CORRUPT) { /* its unit is damaged, which verify_units() tells */
+			rc = SHARD_OK;
+			continue;
+		}
 		for (uint32_t f = 0; !rc && f < s->field_count; f++) {
 			const struct shard_field *field = &s->field[f], *length = &s->field[field->length_field];
 
@@ -365,8 +448,10 @@ int verify_all(struct shard_reader *r, const char *path, struct shard_error *err
 {
 	struct verify_room room;
 	uint64_t bytes = 0;
-	int rc = verify_tables(r, err);
+	int rc;
 
+	verify_fetch_tables(r, path);
+	rc = verify_tables(r, err);
 	if (rc)
 		return rc;
 	rc = verify_room_init(&room, err);

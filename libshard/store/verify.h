@@ -10,14 +10,19 @@
 /* I11, I43, I48, I51 to I56, and I45 of every chunk: all tables and gaps, no record. */
 int verify_tables(struct shard_reader *r, struct shard_error *err);
 
+/* Have the tables and gaps in the page cache before verify_tables() looks at them: a matter of speed alone. */
+void verify_fetch_tables(const struct shard_reader *r, const char *path);
+
 /* What one thread needs to check units: a buffer to read into and one to decode into. */
 struct verify_room {
 	int fd, direct_fd; /* of the shard being checked; direct_fd may be -1 */
+	bool cached;       /* the shard lies in the page cache */
 	uint8_t *buffer;   /* VERIFY_BUFFER_BYTES, page-aligned */
+	struct fill *fill; /* reads into it; NULL: not needed yet */
 	uint8_t *decoded;
 	size_t decoded_bytes;
 };
-#define VERIFY_BUFFER_BYTES ((size_t)4 << 20)
+#define VERIFY_BUFFER_BYTES ((size_t)8 << 20)
 
 int verify_room_init(struct verify_room *room, struct shard_error *err);
 void verify_room_free(struct verify_room *room);

@@ -98,7 +98,17 @@ struct piece {
 	uint64_t unit, count;
 };
 
-/* With lock.  Open the shard at the cursor and check its tables; false if it has nothing more to check. */
+/* Units of a shard that cannot be opened, so that the sample goes on where it would have. */
+static uint64_t skipped_units(const struct run *run, uint64_t shard)
+{
+	uint64_t units = 0;
+
+	for (uint32_t g = 0; run->ds && g < run->ds->m.schema.group_count; g++)
+		units += ceil_div(run->ds->first_record[shard + 1] - run->ds->first_record[shard], run->ds->m.schema.group[g].unit_records);
+	return units;
+}
+
+/* With lock.  Open the shard at the cursor and check its tables; if that fails the cursor has moved on to the next. */
 static bool open_shard(struct run *run)
 {
 	struct cursor *at = &run->at;
@@ -111,11 +121,15 @@ static bool open_shard(struct run *run)
 	at->r = run->single;
 	if (run->ds)
 		rc = shard_dataset_reader(run->ds, at->shard, &at->r, &problem);
-	if (!rc)
+	if (!rc) {
+		verify_fetch_tables(at->r, at->r->path);
 		rc = verify_tables(at->r, &problem);
+	}
 	if (rc) {
-		note_problem(run, &problem);
+		run->units_before += skipped_units(run, at->shard);
 		at->r = NULL;
+		at->shard++; /* first: others may claim while a full queue makes note_problem() wait */
+		note_problem(run, &problem);
 		return false;
 	}
 	at->ragged_due = verify_has_ragged(at->r->schema) && !run->o.sample_units;
@@ -169,10 +183,8 @@ static struct piece claim(struct run *run)
 	struct piece out = {PIECE_NONE, NULL, 0, 0, 0, 0};
 
 	while (!run->stop && at->shard < run->shard_count) {
-		if (!at->r && !open_shard(run)) {
-			at->shard++;
+		if (!at->r && !open_shard(run))
 			continue;
-		}
 		if (claim_units(run, &out))
 			return out;
 		if (at->ragged_due) {

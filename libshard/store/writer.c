@@ -17,15 +17,19 @@
 #include "libshard/disk/sections.h"
 
 #define OUT_BYTES (1u << 20)             /* one write call for that much */
+#define DIRECT_BYTES (64u << 10)         /* more than that is not worth copying together: a call costs less */
 #define LARGE_SHARD_BYTES (64u << 20)    /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */
-#define STAT_CHANNELS_MAX 4096u
+
+static int write_now(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err)
+{
+	sha256_update(&w->sha256, data, bytes);
+	return file_temp_write(&w->temp, data, bytes, err);
+}
 
 int writer_flush(struct shard_writer *w, struct shard_error *err)
 {
-	int rc = file_temp_write(&w->temp, w->out, w->out_used, err);
+	int rc = write_now(w, w->out, w->out_used, err);
 
-	if (!rc)
-		sha256_update(&w->sha256, w->out, w->out_used);
 	w->out_used = 0;
 	return rc;
 }
@@ -36,6 +40,10 @@ int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct sh
 	int rc;
 
 	w->offset += bytes;
+	if (bytes >= DIRECT_BYTES) {
+		rc = w->out_used ? writer_flush(w, err) : SHARD_OK;
+		return rc ? rc : write_now(w, data, bytes, err);
+	}
 	while (bytes) {
 		size_t n = bytes < OUT_BYTES - w->out_used ? bytes : OUT_BYTES - w->out_used;
 
@@ -235,6 +243,11 @@ void shard_writer_close(struct shard_writer *w)
 
 /* ---- records ---- */
 
+bool writer_has_room(const struct shard_writer *w)
+{
+	return spool_bytes(&w->miss) / sizeof(struct disk_miss) < w->pages.planned_records - w->pages.record_count;
+}
+
 /* DATA of the first group goes to the file, that of others waits. */
 static int store_data(struct shard_writer *w, uint32_t group, const void *data, size_t bytes, struct shard_error *err)
 {
@@ -266,20 +279,41 @@ static int store_chunk(struct shard_writer *w, uint32_t group, size_t bytes, str
 	return rc ? rc : store_data(w, group, g->packed, padded, err);
 }
 
-int writer_end_unit(struct shard_writer *w, uint32_t group, struct shard_error *err)
+/* `unit` is g->unit, or the caller's record if it is a whole raw unit as it lies. */
+static int store_unit(struct shard_writer *w, uint32_t group, const uint8_t *unit, size_t bytes, struct shard_error *err)
 {
-	const struct shard_group *s = &w->pages.schema.group[group];
-	struct writer_group *g = &w->group[group];
-	size_t bytes = (size_t)(g->filled * s->stride);
 	uint8_t leaf[8];
 	int rc;
 
-	store64(leaf, checksum64(g->unit, bytes));
-	rc = spool_add(&g->leaf, leaf, sizeof(leaf), w->path, err);
-	if (!rc)
-		rc = s->codec == SHARD_RAW ? store_data(w, group, g->unit, bytes, err) : store_chunk(w, group, bytes, err);
+	store64(leaf, checksum64(unit, bytes));
+	rc = spool_add(&w->group[group].leaf, leaf, sizeof(leaf), w->path, err);
+	if (rc)
+		return rc;
+	return w->pages.schema.group[group].codec == SHARD_RAW ? store_data(w, group, unit, bytes, err)
+							       : store_chunk(w, group, bytes, err);
+}
+
+int writer_end_unit(struct shard_writer *w, uint32_t group, struct shard_error *err)
+{
+	struct writer_group *g = &w->group[group];
+	size_t bytes = (size_t)(g->filled * w->pages.schema.group[group].stride);
+
 	g->filled = 0;
-	return rc;
+	return store_unit(w, group, g->unit, bytes, err);
+}
+
+static int append_to_group(struct shard_writer *w, uint32_t group, const void *record, struct shard_error *err)
+{
+	const struct shard_group *s = &w->pages.schema.group[group];
+	struct writer_group *g = &w->group[group];
+	uint8_t *place = g->unit + g->filled * s->stride;
+
+	if (s->codec == SHARD_RAW && s->unit_records == 1 && !g->holes.count)
+		return store_unit(w, group, record, (size_t)s->stride, err);
+	memcpy(place, record, (size_t)s->record_bytes);
+	for (uint32_t h = 0; h < g->holes.count; h++) /* whatever the caller left between the fields */
+		memset(place + g->holes.hole[h].offset, 0, g->holes.hole[h].bytes);
+	return ++g->filled == s->unit_records ? writer_end_unit(w, group, err) : SHARD_OK;
 }
 
 static int add_key(struct shard_writer *w, const char *key, size_t bytes, struct shard_error *err)
@@ -305,20 +339,12 @@ static int append(struct shard_writer *w, const void *const *group, const char *
 
 	if (w->finished)
 		return error_set(err, SHARD_E_ARGUMENT, "the shard is finished; nothing can be added");
-	if (p->record_count == p->planned_records)
-		return error_set(err, SHARD_E_ARGUMENT, "record %" PRIu64 " is one more than was planned", p->record_count);
+	if (!writer_has_room(w))
+		return error_set(err, SHARD_E_ARGUMENT, "record %" PRIu64 " is one more than was planned (%" PRIu64 ", inputs left out included)",
+				 p->record_count, p->planned_records);
 	rc = add_key(w, key, key_bytes, err);
-	for (uint32_t i = 0; !rc && i < p->schema.group_count; i++) {
-		const struct shard_group *s = &p->schema.group[i];
-		struct writer_group *g = &w->group[i];
-		uint8_t *place = g->unit + g->filled * s->stride;
-
-		memcpy(place, group[i], (size_t)s->record_bytes);
-		for (uint32_t h = 0; h < g->holes.count; h++) /* whatever the caller left between the fields */
-			memset(place + g->holes.hole[h].offset, 0, g->holes.hole[h].bytes);
-		if (++g->filled == s->unit_records)
-			rc = writer_end_unit(w, i, err);
-	}
+	for (uint32_t i = 0; !rc && i < p->schema.group_count; i++)
+		rc = append_to_group(w, i, group[i], err);
 	if (!rc)
 		p->record_count++;
 	return rc;
@@ -327,7 +353,8 @@ static int append(struct shard_writer *w, const void *const *group, const char *
 int shard_writer_append(struct shard_writer *w, const void *const *group, const char *key, size_t key_bytes,
 			struct shard_error *err)
 {
-	int rc = w->failed ? error_set(err, SHARD_E_ARGUMENT, "%s: the writer failed before; it only accepts close", w->path)
+	struct shown s;
+	int rc = w->failed ? error_set(err, SHARD_E_ARGUMENT, "%s: the writer failed before; it only accepts close", show(&s, w->path))
 			   : append(w, group, key, key_bytes, err);
 
 	if (rc)

@@ -59,6 +59,9 @@ int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct sh
 int writer_put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err);
 int writer_flush(struct shard_writer *w, struct shard_error *err);
 
+/* May one more record or left-out input come?  I55: both together are what was planned, at most. */
+bool writer_has_room(const struct shard_writer *w);
+
 /* The unit or chunk of a group is as full as it gets. */
 int writer_end_unit(struct shard_writer *w, uint32_t group, struct shard_error *err);
 

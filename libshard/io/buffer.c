@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * buffer.c - memory that disks read into
+ */
+#include "libshard/io/buffer.h"
+
+#include <sys/mman.h>
+
+#include "libshard/base/mem.h"
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+void *buffer_open(size_t bytes)
+{
+	void *p = mem_aligned(HUGE_PAGE_BYTES, bytes);
+
+	if (p)
+		madvise(p, bytes, MADV_HUGEPAGE); /* small pages are slower, and no other difference */
+	return p;
+}

@@ -1,0 +1,818 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_writer.c - what is written is what is read, for 300 random shards, and what a writer refuses
+ *
+ * Each case draws a schema, records and everything else that a shard can hold from one seed, keeps its own model of
+ * what a reader must say, and compares all of it.  The model knows of the format only what a user knows: fields come
+ * back, bytes between them are zero.
+ *
+ * TIMEOUT: 600
+ */
+#include "tests/store/fixture.h"
+
+#define CASES 300u
+#define RECORDS_MAX 700u
+
+struct group_model {
+	uint8_t *stride_bytes; /* all records as a reader must give them */
+};
+
+struct model {
+	struct shard_schema s;
+	uint64_t count, planned;
+	struct group_model group[SHARD_GROUPS_MAX];
+	bool keys, stats;
+	char key[RECORDS_MAX][40];
+	uint32_t key_bytes[RECORDS_MAX];
+	struct shard_miss miss[50];
+	uint32_t miss_count;
+	const char *provenance;
+	struct shard_writer_options o;
+	uint8_t plan[32];
+};
+
+static struct model m; /* of the running case */
+
+/* ---- drawing a case ---- */
+
+static uint32_t add_field(struct shard_schema *s, const char *prefix, uint32_t dtype, uint32_t group)
+{
+	struct shard_field *f = &s->field[s->field_count];
+
+	*f = (struct shard_field){.dtype = dtype, .group = group};
+	snprintf(f->name, sizeof(f->name), "%s%u", prefix, s->field_count);
+	return s->field_count++;
+}
+
+static void draw_fields(struct prng *p, struct shard_schema *s, uint32_t group)
+{
+	uint32_t fields = 1 + (uint32_t)prng_below(p, 3);
+
+	for (uint32_t i = 0; i < fields; i++) {
+		uint32_t kind = (uint32_t)prng_below(p, 5), idx, length;
+		struct shard_field *f;
+
+		idx = add_field(s, "f.", kind == 4 ? SHARD_U8 : 1 + (uint32_t)prng_below(p, 13), group);
+		f = &s->field[idx];
+		f->ndim = kind == 4 ? 1 : (uint32_t)prng_below(p, 4) + (kind == 3);
+		for (uint32_t d = 0; d < f->ndim; d++)
+			f->shape[d] = 1 + (uint32_t)prng_below(p, 5);
+		if (kind < 3) {
+			f->layout = (uint32_t)prng_below(p, 5);
+			continue;
+		}
+		f->kind = kind == 4 ? SHARD_STRING : SHARD_RAGGED;
+		f->ragged_axes = kind == 4 ? 1 : 1 + (uint32_t)prng_below(p, (1u << f->ndim) - 1);
+		length = add_field(s, "len-", SHARD_U32, (uint32_t)prng_below(p, s->group_count)); /* anywhere */
+		f->length_field = length;
+		s->field[length].semantic = SHARD_LENGTH;
+		s->field[length].shape[0] = (uint32_t)__builtin_popcount(f->ragged_axes);
+		s->field[length].ndim = s->field[length].shape[0] > 1 || prng_below(p, 2);
+		if (!s->field[length].ndim)
+			s->field[length].shape[0] = 0;
+	}
+}
+
+static void draw_schema(struct prng *p, struct shard_schema *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->group_count = 1 + (uint32_t)prng_below(p, prng_below(p, 4) ? 3 : 4);
+	for (uint32_t g = 0; g < s->group_count; g++) {
+		s->group[g].codec = (uint32_t)prng_below(p, 2);
+		draw_fields(p, s, g);
+	}
+	CHECK_OK(shard_schema_lay_out(s, prng_below(p, 8) ? 0 : 4096, &fixture_err));
+	for (uint32_t g = 0; g < s->group_count; g++) { /* other choices than the advised ones are as good */
+		static const uint32_t units[] = {1, 2, 7, 64, 256};
+		struct shard_group *group = &s->group[g];
+
+		if (prng_below(p, 4)) {
+			group->unit_records = units[prng_below(p, 5)];
+			group->chunk_records = group->codec == SHARD_RAW ? 0 : group->unit_records;
+		}
+		if (prng_below(p, 4) == 0) {
+			group->stride += (uint64_t)3 << group->align_log2; /* a hole at the end, and one within record_bytes */
+			group->record_bytes += prng_below(p, group->stride - group->record_bytes + 1);
+		}
+	}
+	for (uint32_t f = 0; f < s->field_count; f++)
+		s->field[f].stride = s->group[s->field[f].group].stride;
+}
+
+static uint64_t product(const uint32_t *shape, uint32_t from, uint32_t to)
+{
+	uint64_t n = 1;
+
+	for (uint32_t d = from; d < to; d++)
+		n *= shape[d];
+	return n;
+}
+
+/* Zero those elements of a ragged field that lie past its lengths. */
+static void cut_field(const struct shard_field *f, const uint32_t *lengths, uint8_t *data)
+{
+	size_t item = shard_dtype_bytes(f->dtype);
+	uint32_t k = 0;
+
+	for (uint32_t d = 0; d < f->ndim; d++) {
+		uint64_t inner = product(f->shape, d + 1, f->ndim), outer = product(f->shape, 0, d);
+
+		if (!(f->ragged_axes >> d & 1))
+			continue;
+		for (uint64_t o = 0; o < outer; o++)
+			memset(data + (o * f->shape[d] + lengths[k]) * inner * item, 0, (f->shape[d] - lengths[k]) * inner * item);
+		k++;
+	}
+}
+
+/* Fill one record: `record` is what the writer is given, with rubbish between the fields; the model has zeros there. */
+static void draw_record(struct prng *p, uint64_t idx, uint8_t *record[])
+{
+	const struct shard_schema *s = &m.s;
+	bool noise = prng_below(p, 3) == 0;
+
+	for (uint32_t g = 0; g < s->group_count; g++)
+		prng_fill(p, record[g], (size_t)s->group[g].record_bytes);
+	for (uint32_t i = 0; !noise && i < s->field_count; i++) /* something to compress */
+		memset(record[s->field[i].group] + s->field[i].offset, (int)prng_below(p, 3), (size_t)s->field[i].bytes);
+	for (uint32_t i = 0; i < s->field_count; i++) {
+		const struct shard_field *f = &s->field[i], *l = &s->field[f->length_field];
+		uint32_t lengths[SHARD_DIMS_MAX] = {0}, k = 0;
+
+		if (f->kind == SHARD_TENSOR)
+			continue;
+		for (uint32_t d = 0; d < f->ndim; d++)
+			if (f->ragged_axes >> d & 1)
+				lengths[k++] = (uint32_t)prng_below(p, f->shape[d] + 1);
+		memcpy(record[l->group] + l->offset, lengths, 4 * k);
+		cut_field(f, lengths, record[f->group] + f->offset);
+	}
+	for (uint32_t i = 0; i < s->field_count; i++) {
+		const struct shard_field *f = &s->field[i];
+
+		memcpy(m.group[f->group].stride_bytes + idx * s->group[f->group].stride + f->offset, record[f->group] + f->offset,
+		       (size_t)f->bytes);
+	}
+}
+
+static void draw_key(struct prng *p, uint64_t idx)
+{
+	static const char *const pieces[] = {"", "a/", "\xc3\xa9", "\xf0\x9f\x90\x8d", "photo.jpg"};
+	uint32_t used = 0;
+
+	for (uint64_t n = prng_below(p, 4); n; n--)
+		used += (uint32_t)snprintf(m.key[idx] + used, sizeof(m.key[0]) - used, "%s", pieces[prng_below(p, 5)]);
+	m.key_bytes[idx] = used;
+}
+
+static void draw(uint64_t seed)
+{
+	struct prng p = {seed * 1000003};
+	static const uint64_t counts[] = {0, 1, 2, 7, 64, 255, 256, 257};
+
+	memset(&m, 0, sizeof(m));
+	draw_schema(&p, &m.s);
+	m.count = prng_below(&p, 3) ? prng_below(&p, 40) : counts[prng_below(&p, 8)];
+	m.keys = prng_below(&p, 2);
+	m.stats = prng_below(&p, 2);
+	m.miss_count = prng_below(&p, 3) ? 0 : (uint32_t)prng_below(&p, 50);
+	for (uint32_t i = 0; i < m.miss_count; i++)
+		m.miss[i] = (struct shard_miss){(i ? m.miss[i - 1].ordinal + 1 : 0) + prng_below(&p, 9), 1 + (uint32_t)prng_below(&p, 65535),
+						1 + (uint32_t)prng_below(&p, 2)};
+	m.provenance = prng_below(&p, 3) ? NULL : prng_below(&p, 2) ? "" : "made by t_writer \xe2\x86\x92 for t_writer\n";
+	m.planned = m.count + m.miss_count + prng_below(&p, 3);
+	m.planned += !m.planned;
+	prng_fill(&p, m.plan, 32);
+	m.o = (struct shard_writer_options){
+		.size = sizeof(m.o),
+		.planned_records = m.planned,
+		.plan_shard = prng_next(&p),
+		.plan_digest = prng_below(&p, 2) ? m.plan : NULL,
+		.provenance = m.provenance,
+		.keys = m.keys,
+		.section_align_log2 = prng_below(&p, 3) ? 0 : 12 + (uint32_t)prng_below(&p, 3),
+		.skip_read_back = prng_below(&p, 8) != 0,
+	};
+	for (uint32_t g = 0; g < m.s.group_count; g++)
+		m.group[g].stride_bytes = calloc((size_t)m.count + 1, (size_t)m.s.group[g].stride);
+}
+
+static void undraw(void)
+{
+	for (uint32_t g = 0; g < m.s.group_count; g++)
+		free(m.group[g].stride_bytes);
+}
+
+/* ---- writing it ---- */
+
+static bool takes_moments(const struct shard_field *f)
+{
+	return f->kind == SHARD_TENSOR && f->dtype == SHARD_U8;
+}
+
+static bool takes_classes(const struct shard_field *f)
+{
+	return f->kind == SHARD_TENSOR && !f->ndim && f->dtype >= SHARD_U8 && f->dtype <= SHARD_I64;
+}
+
+/* Channels as SHARD.md 2.6 counts them, and of the element with that number. */
+static uint64_t channels(const struct shard_field *f)
+{
+	return f->ndim && f->layout == SHARD_HWC ? f->shape[f->ndim - 1] : f->ndim && f->layout == SHARD_CHW ? f->shape[0] : 1;
+}
+
+static uint64_t channel_of(const struct shard_field *f, uint64_t element)
+{
+	if (f->ndim && f->layout == SHARD_HWC)
+		return element % f->shape[f->ndim - 1];
+	return f->ndim && f->layout == SHARD_CHW ? element / product(f->shape, 1, f->ndim) : 0;
+}
+
+static struct shard_moments moments_of(const struct shard_field *f, uint64_t channel)
+{
+	struct shard_moments sums = {0, 0, 0, 0};
+
+	for (uint64_t r = 0; r < m.count; r++)
+		for (uint64_t e = 0; e < f->bytes; e++) {
+			uint64_t v = m.group[f->group].stride_bytes[r * f->stride + f->offset + e];
+
+			if (channel_of(f, e) != channel)
+				continue;
+			sums.count++;
+			sums.sum += v;
+			sums.sum_squares_low += v * v;
+		}
+	return sums;
+}
+
+static void write_stats(struct shard_writer *w)
+{
+	for (uint32_t i = 0; i < m.s.field_count; i++) {
+		const struct shard_field *f = &m.s.field[i];
+
+		for (uint64_t c = 0; takes_moments(f) && c < channels(f); c++) {
+			struct shard_moments sums = moments_of(f, c), half = {sums.count / 2, sums.sum / 2, sums.sum_squares_low / 2, 0};
+			struct shard_moments rest = {sums.count - half.count, sums.sum - half.sum, sums.sum_squares_low - half.sum_squares_low, 0};
+
+			CHECK_OK(shard_writer_add_moments(w, i, (uint32_t)c, &half, &fixture_err));
+			CHECK_OK(shard_writer_add_moments(w, i, (uint32_t)c, &rest, &fixture_err));
+		}
+		for (uint64_t r = 0; takes_classes(f) && r < m.count; r++)
+			CHECK_OK(shard_writer_add_class(w, i, (uint32_t)(r * r % 5), 6, 1, &fixture_err));
+	}
+}
+
+/* Write the case of `seed` to `path`; the model is filled on the way. */
+static int write_case(uint64_t seed, const char *path, struct shard_written *out)
+{
+	struct prng p = {seed * 7919 + 1};
+	uint8_t *record[SHARD_GROUPS_MAX];
+	struct shard_writer *w = NULL;
+	int rc;
+
+	CHECK_OK(shard_writer_open(&w, path, &m.s, &m.o, &fixture_err));
+	for (uint32_t g = 0; g < m.s.group_count; g++)
+		record[g] = malloc((size_t)m.s.group[g].record_bytes); /* not one byte more, for the sanitizer */
+	for (uint64_t i = 0; i < m.count; i++) {
+		draw_record(&p, i, record);
+		draw_key(&p, i);
+		CHECK_OK(shard_writer_append(w, (const void *const *)record, m.keys ? m.key[i] : NULL, m.keys ? m.key_bytes[i] : 0, &fixture_err));
+	}
+	for (uint32_t i = 0; i < m.miss_count; i++)
+		CHECK_OK(shard_writer_miss(w, &m.miss[i], &fixture_err));
+	if (m.stats)
+		write_stats(w);
+	rc = shard_writer_finish(w, out, &fixture_err);
+	shard_writer_close(w);
+	for (uint32_t g = 0; g < m.s.group_count; g++)
+		free(record[g]);
+	return rc;
+}
+
+/* ---- reading it ---- */
+
+static void check_info(struct shard_reader *r, const struct shard_written *written, const char *path)
+{
+	static const uint8_t zeros[32];
+	struct shard_info info;
+	uint8_t sha256[32];
+	size_t bytes;
+	uint8_t *file = file_bytes(path, &bytes);
+
+	shard_sha256(file, bytes, sha256);
+	free(file);
+	shard_reader_info(r, &info);
+	CHECK_MEM(written->sha256, sha256, 32);
+	CHECK_MEM(written->root, info.root, 16);
+	CHECK_EQ(written->file_bytes, bytes);
+	CHECK_EQ(written->record_count, m.count);
+	CHECK_EQ(written->miss_count, m.miss_count);
+	CHECK_EQ(written->already, 0);
+	CHECK_EQ(info.file_bytes, bytes);
+	CHECK_EQ(info.record_count, m.count);
+	CHECK_EQ(info.planned_records, m.planned);
+	CHECK_EQ(info.plan_shard, m.o.plan_shard);
+	CHECK_EQ(info.miss_count, m.miss_count);
+	CHECK_EQ(info.key_count, m.keys ? m.count : 0);
+	CHECK_EQ(info.section_align_log2, m.o.section_align_log2 ? m.o.section_align_log2 : 12);
+	CHECK_MEM(info.plan_digest, m.o.plan_digest ? m.plan : zeros, 32);
+	CHECK_MEM(shard_reader_schema(r), &m.s, sizeof(m.s));
+}
+
+static void check_records(struct shard_reader *r, struct prng *p)
+{
+	for (uint32_t g = 0; g < m.s.group_count; g++) {
+		uint64_t stride = m.s.group[g].stride;
+		uint8_t *dst = malloc((size_t)(m.count + 1) * stride);
+
+		for (int turn = 0; turn < 6; turn++) { /* random ranges first, all of it last */
+			uint64_t first = turn < 5 ? prng_below(p, m.count + 1) : 0;
+			uint64_t count = turn < 5 ? prng_below(p, m.count - first + 1) : m.count;
+
+			memset(dst, 0xee, (size_t)(m.count + 1) * stride);
+			CHECK_OK(shard_reader_read(r, g, first, count, dst, &fixture_err));
+			CHECK_MEM(dst, m.group[g].stride_bytes + first * stride, (size_t)(count * stride));
+			CHECK_EQ(dst[count * stride], 0xee);
+		}
+		for (uint64_t i = 0; i < m.count; i += 1 + m.count / 9) {
+			struct shard_view v = {NULL, 0};
+			int rc = shard_reader_view(r, g, i, &v, NULL);
+
+			CHECK_EQ(rc, m.s.group[g].codec == SHARD_RAW ? SHARD_OK : SHARD_E_UNSUPPORTED);
+			CHECK_EQ(v.bytes, rc ? 0 : stride);
+			CHECK_MEM(v.data, m.group[g].stride_bytes + i * stride, v.bytes);
+		}
+		free(dst);
+	}
+}
+
+static void check_inside(struct shard_reader *r)
+{
+	struct shard_view v;
+	struct shard_miss miss;
+
+	for (uint64_t i = 0; i < m.count; i++) {
+		CHECK_OK(shard_reader_key(r, i, &v, &fixture_err));
+		CHECK_EQ(v.bytes, m.keys ? m.key_bytes[i] : 0);
+		CHECK_MEM(v.data, m.key[i], v.bytes);
+	}
+	for (uint32_t i = 0; i < m.miss_count; i++) {
+		CHECK_OK(shard_reader_miss(r, i, &miss, &fixture_err));
+		CHECK_MEM(&miss, &m.miss[i], sizeof(miss));
+	}
+	CHECK_EQ(shard_reader_miss(r, m.miss_count, &miss, NULL), SHARD_E_ARGUMENT);
+	CHECK_OK(shard_reader_provenance(r, &v, &fixture_err));
+	CHECK_EQ(v.bytes, m.provenance ? strlen(m.provenance) : 0);
+	CHECK_MEM(v.data, m.provenance, v.bytes);
+}
+
+static void check_stats(struct shard_reader *r)
+{
+	for (uint32_t i = 0; i <= m.s.field_count; i++) {
+		const struct shard_field *f = &m.s.field[i];
+		bool there = m.stats && i < m.s.field_count;
+		uint64_t counts[6] = {0}, got;
+		struct shard_moments sums;
+
+		for (uint64_t c = 0; there && takes_moments(f) && c < channels(f); c++) {
+			struct shard_moments want = moments_of(f, c);
+
+			CHECK_OK(shard_reader_moments(r, i, (uint32_t)c, &sums, &fixture_err));
+			CHECK_MEM(&sums, &want, sizeof(want));
+		}
+		CHECK_EQ(shard_reader_moments(r, i, there && takes_moments(f) ? (uint32_t)channels(f) : 0, &sums, NULL), SHARD_END);
+		there = there && takes_classes(f) && m.count;
+		for (uint64_t k = 0; k < m.count; k++)
+			counts[k * k % 5]++;
+		for (uint64_t c = 0; there && c < 6; c++) {
+			CHECK_OK(shard_reader_class_records(r, i, c, &got, &fixture_err));
+			CHECK_EQ(got, counts[c]);
+		}
+		CHECK_EQ(shard_reader_class_records(r, i, there ? 6 : 0, &got, NULL), SHARD_END);
+	}
+}
+
+TEST(three_hundred_random_shards_come_back)
+{
+	uint64_t raw = 0, lz4 = 0, units = 0, records = 0;
+	unsigned turns = getenv("VARIANT") && *getenv("VARIANT") ? CASES / 3 : CASES;
+	struct path dir, path, second;
+
+	new_folder(&dir, "t_writer");
+	for (uint64_t seed = 0; seed < turns; seed++) {
+		struct shard_verify_options o = {.size = sizeof(o), .thread_count = 1};
+		struct shard_written written, again;
+		struct shard_verify_report report;
+		struct prng p = {seed};
+		struct shard_reader *r;
+		uint8_t *a, *b;
+		size_t a_bytes, b_bytes;
+
+		STORY("seed %" PRIu64, seed);
+		tmp(&path, "t_writer.%d/a.shard", (int)getpid());
+		tmp(&second, "t_writer.%d/b.shard", (int)getpid());
+		draw(seed);
+		CHECK_OK(write_case(seed, path.text, &written));
+		CHECK_OK(shard_reader_open(&r, path.text, NULL, &fixture_err));
+		CHECK_OK(shard_reader_verify(r, &o, &report, &fixture_err));
+		CHECK_EQ(report.record_count, m.count);
+		check_info(r, &written, path.text);
+		check_records(r, &p);
+		check_inside(r);
+		check_stats(r);
+		shard_reader_close(r);
+
+		CHECK_OK(write_case(seed, second.text, &again)); /* the same bytes under another name */
+		a = file_bytes(path.text, &a_bytes);
+		b = file_bytes(second.text, &b_bytes);
+		CHECK_EQ(a_bytes, b_bytes);
+		CHECK_MEM(a, b, a_bytes);
+		free(a);
+		free(b);
+		again.already = 77;
+		CHECK_OK(write_case(seed, path.text, &again)); /* and the same shard under the same name */
+		CHECK_EQ(again.already, 1);
+		CHECK_MEM(again.sha256, written.sha256, 32);
+		CHECK_EQ(entries(dir.text, ""), 2);
+		unlink(path.text);
+		unlink(second.text);
+		for (uint32_t g = 0; g < m.s.group_count; g++)
+			*(m.s.group[g].codec == SHARD_RAW ? &raw : &lz4) += 1;
+		units += report.unit_count;
+		records += m.count;
+		undraw();
+	}
+	remove_tree(dir.text);
+	printf("%u shards, %" PRIu64 " raw and %" PRIu64 " LZ4 groups, %" PRIu64 " records, %" PRIu64 " units\n", turns, raw, lz4, records,
+	       units);
+	CHECK(raw > turns / 2 && lz4 > turns / 2);
+}
+
+/* More than spools hold in memory: a small group, its hashes and keys go through files without a name. */
+TEST(a_shard_that_spills)
+{
+	struct shard_schema s = {.group_count = 2,
+				 .field_count = 2,
+				 .group = {{.codec = SHARD_RAW}, {.codec = SHARD_LZ4}},
+				 .field = {{.name = "a", .dtype = SHARD_U64}, {.name = "b", .dtype = SHARD_U8, .group = 1, .ndim = 1, .shape = {100}}}};
+	struct shard_writer_options o = {.size = sizeof(o), .planned_records = 200000, .keys = 1};
+	struct shard_written written;
+	struct shard_reader *r;
+	struct shard_writer *w;
+	struct path path;
+	uint8_t wide[112], narrow[16];
+
+	CHECK_OK(shard_schema_lay_out(&s, 0, &fixture_err));
+	s.group[0].unit_records = 1;
+	s.group[1].unit_records = s.group[1].chunk_records = 1;
+	CHECK_OK(shard_writer_open(&w, tmp(&path, "t_writer.%d.shard", (int)getpid()), &s, &o, &fixture_err));
+	for (uint64_t i = 0; i < o.planned_records; i++) {
+		const void *group[2] = {narrow, wide};
+		struct prng p = {i};
+		char key[64];
+
+		memcpy(narrow, &i, 8);
+		prng_fill(&p, wide, 100);
+		CHECK_OK(shard_writer_append(w, group, key, photo_key(i, key), &fixture_err));
+	}
+	CHECK_OK(shard_writer_finish(w, &written, &fixture_err)); /* which reads back and verifies */
+	shard_writer_close(w);
+	CHECK_OK(shard_reader_open(&r, path.text, NULL, &fixture_err));
+	for (uint64_t i = 0; i < o.planned_records; i += 997) {
+		struct prng p = {i};
+		struct shard_view v;
+		char key[64];
+		uint8_t want[100];
+
+		CHECK_OK(shard_reader_read(r, 0, i, 1, narrow, &fixture_err));
+		CHECK_MEM(narrow, &i, 8);
+		prng_fill(&p, want, 100);
+		CHECK_OK(shard_reader_read(r, 1, i, 1, wide, &fixture_err));
+		CHECK_MEM(wide, want, 100);
+		CHECK_OK(shard_reader_key(r, i, &v, &fixture_err));
+		CHECK_EQ(v.bytes, photo_key(i, key));
+		CHECK_MEM(v.data, key, v.bytes);
+	}
+	shard_reader_close(r);
+	unlink(path.text);
+}
+
+TEST(sections_of_large_shards_lie_on_64_KiB)
+{
+	struct shard_schema s = photo_schema(512, SHARD_RAW); /* 786,432 bytes and 32 of the small group */
+	struct shard_writer_options o = {.size = sizeof(o), .planned_records = 85, .skip_read_back = 1};
+	struct path path;
+
+	tmp(&path, "t_writer.%d.shard", (int)getpid());
+	for (uint32_t planned = 85; planned <= 86; planned++) { /* 64 MiB is 85.33 of these */
+		struct shard_written written;
+		struct shard_writer *w;
+		struct shard_reader *r;
+		struct shard_info info;
+
+		o.planned_records = planned;
+		CHECK_OK(shard_writer_open(&w, path.text, &s, &o, &fixture_err));
+		CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
+		shard_writer_close(w);
+		CHECK_OK(shard_reader_open(&r, path.text, NULL, &fixture_err));
+		shard_reader_info(r, &info);
+		CHECK_EQ(info.section_align_log2, planned == 85 ? 12 : 16);
+		shard_reader_close(r);
+		unlink(path.text);
+	}
+}
+
+/* ---- the name ---- */
+
+TEST(a_name_that_is_taken_keeps_what_it_has)
+{
+	static const struct {
+		const char *story;
+		int what; /* 0 another shard, 1 rubbish, 2 nothing at all, 3 the same but damaged */
+		const char *says;
+	} rows[] = {{"another shard", 0, "is another shard"}, {"rubbish", 1, "is no valid shard"}, {"an empty file", 2, "is no valid shard"},
+		    {"the same shard with a damaged record", 3, "damaged"}};
+	struct shard_schema s = photo_schema(8, SHARD_RAW);
+	struct path dir, path;
+
+	new_folder(&dir, "t_writer.taken");
+	tmp(&path, "t_writer.taken.%d/x.shard", (int)getpid());
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct shard_writer_options o = {.size = sizeof(o), .planned_records = 1};
+		struct shard_error err = {.message = ""};
+		uint8_t record[2][192] = {{0}}, *before, *after;
+		const void *group[2] = {record[0], record[1]};
+		struct shard_written written = {.already = 77};
+		struct shard_writer *w;
+		size_t bytes, after_bytes;
+
+		STORY("%s", rows[i].story);
+		unlink(path.text);
+		for (int turn = 0; turn < 2; turn++) {
+			if (turn == 0 && (rows[i].what == 1 || rows[i].what == 2)) {
+				file_make(path.text, "rubbish", rows[i].what == 1 ? 7 : 0);
+				continue;
+			}
+			record[0][0] = turn == 0 && rows[i].what == 0;
+			CHECK_OK(shard_writer_open(&w, path.text, &s, &o, &fixture_err));
+			CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
+			if (turn == 0) {
+				CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
+				shard_writer_close(w);
+				if (rows[i].what == 3)
+					file_flip(path.text, 4096 + 5, 4);
+			}
+		}
+		before = file_bytes(path.text, &bytes);
+		written.already = 77;
+		CHECK_EQ(shard_writer_finish(w, &written, &err), SHARD_E_EXISTS);
+		CHECK_EQ(written.already, 77);
+		CHECK(strstr(err.message, "x.shard: already exists"));
+		CHECK(strstr(err.message, rows[i].says));
+		shard_writer_close(w);
+		after = file_bytes(path.text, &after_bytes);
+		CHECK_EQ(bytes, after_bytes);
+		CHECK_MEM(before, after, bytes);
+		CHECK_EQ(entries(dir.text, ""), 1);
+		free(before);
+		free(after);
+	}
+	remove_tree(dir.text);
+}
+
+TEST(nothing_has_the_name_until_finish)
+{
+	struct shard_schema s = photo_schema(8, SHARD_LZ4);
+	struct shard_writer_options o = {.size = sizeof(o), .planned_records = 1};
+	struct shard_writer *w;
+	struct path dir, path;
+
+	new_folder(&dir, "t_writer.name");
+	tmp(&path, "t_writer.name.%d/x.shard", (int)getpid());
+	CHECK_OK(shard_writer_open(&w, path.text, &s, &o, &fixture_err));
+	CHECK(!file_there(path.text));
+	CHECK_EQ(entries(dir.text, ".tmp."), 1);
+	shard_writer_close(w);
+	CHECK_EQ(entries(dir.text, ""), 0);
+	shard_writer_close(NULL);
+	remove_tree(dir.text);
+}
+
+/* ---- misuse ---- */
+
+enum misuse {
+	NO_PLAN, TOO_LARGE_PLAN, ODD_ALIGN, ODD_KEYS, ODD_RESERVED, BAD_PROVENANCE, LONG_PROVENANCE, BAD_SCHEMA, NO_GROUPS, MANY_FIELDS, NO_FOLDER,
+	HUGE_DATA, /* at open until here */
+	ONE_TOO_MANY, KEY_WITHOUT_KEYS, NO_KEY, LONG_KEY, NUL_KEY, BAD_KEY, AFTER_ERROR, AFTER_FINISH,
+	MISS_REASON_0, MISS_HOW_3, MISS_DESCENDS, MISS_TOO_MANY, MISS_THEN_RECORD,
+	MOMENTS_OF_LABEL, MOMENTS_CHANNEL_3, MOMENTS_FIELD_24, MOMENTS_MISSING, MOMENTS_TOO_MANY, MOMENTS_IMPOSSIBLE,
+	CLASS_OF_IMAGE, CLASS_PAST_COUNT, CLASS_COUNT_CHANGES, CLASS_TOO_MANY, CLASS_FIELD_24, CLASS_MISSING, FINISH_TWICE,
+};
+
+static const struct {
+	enum misuse what;
+	const char *says;
+	int want;
+} misuses[] = {
+	{NO_PLAN, "planned_records is 0", SHARD_E_ARGUMENT},
+	{TOO_LARGE_PLAN, "planned_records is 1099511627777", SHARD_E_ARGUMENT},
+	{ODD_ALIGN, "section_align_log2 is 11", SHARD_E_ARGUMENT},
+	{ODD_KEYS, "keys and skip_read_back must be 0 or 1", SHARD_E_ARGUMENT},
+	{ODD_RESERVED, "reserved 0", SHARD_E_ARGUMENT},
+	{BAD_PROVENANCE, "provenance has 3 bytes; must be UTF-8", SHARD_E_ARGUMENT},
+	{LONG_PROVENANCE, "provenance has 1048577 bytes", SHARD_E_ARGUMENT},
+	{BAD_SCHEMA, "I18", SHARD_E_ARGUMENT},
+	{NO_GROUPS, "0 groups", SHARD_E_ARGUMENT},
+	{MANY_FIELDS, "25 fields", SHARD_E_ARGUMENT},
+	{NO_FOLDER, "its folder cannot be opened: No such file", SHARD_E_IO},
+	{HUGE_DATA, "do not fit a shard", SHARD_E_ARGUMENT},
+	{ONE_TOO_MANY, "one more than was planned", SHARD_E_ARGUMENT},
+	{KEY_WITHOUT_KEYS, "opened without keys", SHARD_E_ARGUMENT},
+	{NO_KEY, "must be UTF-8", SHARD_E_ARGUMENT},
+	{LONG_KEY, "(1025 bytes)", SHARD_E_ARGUMENT},
+	{NUL_KEY, "'a\\x00b' (3 bytes)", SHARD_E_ARGUMENT},
+	{BAD_KEY, "'\\xff' (1 bytes)", SHARD_E_ARGUMENT},
+	{AFTER_ERROR, "only accepts close", SHARD_E_ARGUMENT},
+	{AFTER_FINISH, "finished", SHARD_E_ARGUMENT},
+	{MISS_REASON_0, "reason 0", SHARD_E_ARGUMENT},
+	{MISS_HOW_3, "how 3", SHARD_E_ARGUMENT},
+	{MISS_DESCENDS, "ordinals must ascend", SHARD_E_ARGUMENT},
+	{MISS_TOO_MANY, "planned", SHARD_E_ARGUMENT},
+	{MISS_THEN_RECORD, "planned", SHARD_E_ARGUMENT},
+	{MOMENTS_OF_LABEL, "must be a u8 tensor", SHARD_E_ARGUMENT},
+	{MOMENTS_CHANNEL_3, "channel 3", SHARD_E_ARGUMENT},
+	{MOMENTS_FIELD_24, "field 24", SHARD_E_ARGUMENT},
+	{MOMENTS_MISSING, "channel 1", SHARD_E_ARGUMENT},
+	{MOMENTS_TOO_MANY, "channel 0", SHARD_E_ARGUMENT},
+	{MOMENTS_IMPOSSIBLE, "channel 2", SHARD_E_ARGUMENT},
+	{CLASS_OF_IMAGE, "must be an integer scalar", SHARD_E_ARGUMENT},
+	{CLASS_PAST_COUNT, "class 3 of 3", SHARD_E_ARGUMENT},
+	{CLASS_COUNT_CHANGES, "always the same", SHARD_E_ARGUMENT},
+	{CLASS_TOO_MANY, "16777217", SHARD_E_ARGUMENT},
+	{CLASS_FIELD_24, "field 24", SHARD_E_ARGUMENT},
+	{CLASS_MISSING, "add up to 1; there are 2 records", SHARD_E_ARGUMENT},
+	{FINISH_TWICE, "finished", SHARD_E_ARGUMENT},
+};
+
+static int misuse_open(enum misuse what, const char *path, struct shard_writer **w, struct shard_error *err)
+{
+	static char long_text[1048578];
+	struct shard_schema s = photo_schema(8, SHARD_RAW);
+	struct shard_writer_options o = {.size = sizeof(o), .planned_records = 3, .skip_read_back = 1};
+	struct path none;
+
+	memset(long_text, 'p', sizeof(long_text) - 1);
+	o.keys = what >= NO_KEY && what <= BAD_KEY;
+	if (what == NO_PLAN || what == TOO_LARGE_PLAN)
+		o.planned_records = what == NO_PLAN ? 0 : (UINT64_C(1) << 40) + 1;
+	if (what == ODD_ALIGN)
+		o.section_align_log2 = 11;
+	if (what == ODD_KEYS)
+		o.keys = 2;
+	if (what == ODD_RESERVED)
+		o.reserved = 1;
+	if (what == BAD_PROVENANCE || what == LONG_PROVENANCE)
+		o.provenance = what == BAD_PROVENANCE ? "ab\xff" : long_text;
+	if (what == BAD_SCHEMA)
+		s.group[0].record_bytes = 0;
+	if (what == NO_GROUPS)
+		s.group_count = 0;
+	if (what == MANY_FIELDS)
+		s.field_count = 25;
+	if (what == HUGE_DATA)
+		o.planned_records = UINT64_C(1) << 40;
+	return shard_writer_open(w, what == NO_FOLDER ? tmp(&none, "t_writer.none/x") : path, &s, &o, err);
+}
+
+static int misuse_call(enum misuse what, struct shard_writer *w, struct shard_error *err)
+{
+	static const uint8_t pixels[192], rest[64];
+	static char long_key[1025];
+	const void *const group[2] = {pixels, rest};
+	const struct shard_moments two = {128, 0, 0, 0}, impossible = {128, 1, 256, 0};
+	struct shard_miss miss = {5, 1, 1};
+	struct shard_written written;
+	bool keys = what >= NO_KEY && what <= BAD_KEY;
+
+	memset(long_key, 'k', sizeof(long_key));
+	for (int i = 0; i < 2; i++)
+		CHECK_OK(shard_writer_append(w, group, keys ? "k" : NULL, keys, &fixture_err));
+	switch (what) {
+	case ONE_TOO_MANY:
+		CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
+		return shard_writer_append(w, group, NULL, 0, err);
+	case KEY_WITHOUT_KEYS: return shard_writer_append(w, group, "k", 1, err);
+	case NO_KEY: return shard_writer_append(w, group, NULL, 0, err);
+	case LONG_KEY: return shard_writer_append(w, group, long_key, 1025, err);
+	case NUL_KEY: return shard_writer_append(w, group, "a\0b", 3, err);
+	case BAD_KEY: return shard_writer_append(w, group, "\xff", 1, err);
+	case AFTER_ERROR:
+		CHECK_EQ(shard_writer_append(w, group, "k", 1, NULL), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_writer_miss(w, &miss, NULL), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_writer_add_class(w, PHOTO_LABEL, 0, 3, 1, NULL), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_writer_add_moments(w, PHOTO_IMAGE, 0, &two, NULL), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_writer_finish(w, &written, NULL), SHARD_E_ARGUMENT);
+		return shard_writer_append(w, group, NULL, 0, err);
+	case AFTER_FINISH:
+		CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
+		return shard_writer_append(w, group, NULL, 0, err);
+	case FINISH_TWICE:
+		CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
+		return shard_writer_finish(w, &written, err);
+	case MISS_REASON_0: miss.reason = 0; return shard_writer_miss(w, &miss, err);
+	case MISS_HOW_3: miss.how = 3; return shard_writer_miss(w, &miss, err);
+	case MISS_DESCENDS:
+		miss.ordinal = 0;
+		CHECK_OK(shard_writer_miss(w, &miss, &fixture_err));
+		return shard_writer_miss(w, &miss, err);
+	case MISS_TOO_MANY:
+		CHECK_OK(shard_writer_miss(w, &miss, &fixture_err));
+		miss.ordinal++;
+		return shard_writer_miss(w, &miss, err);
+	case MISS_THEN_RECORD:
+		CHECK_OK(shard_writer_miss(w, &miss, &fixture_err));
+		return shard_writer_append(w, group, NULL, 0, err);
+	case MOMENTS_OF_LABEL: return shard_writer_add_moments(w, PHOTO_LABEL, 0, &two, err);
+	case MOMENTS_CHANNEL_3: return shard_writer_add_moments(w, PHOTO_IMAGE, 3, &two, err);
+	case MOMENTS_FIELD_24: return shard_writer_add_moments(w, 24, 0, &two, err);
+	case MOMENTS_MISSING:
+		CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, 0, &two, &fixture_err));
+		return shard_writer_finish(w, &written, err);
+	case MOMENTS_TOO_MANY:
+	case MOMENTS_IMPOSSIBLE:
+		for (uint32_t c = 0; c < 3; c++)
+			CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, c, what == MOMENTS_IMPOSSIBLE && c == 2 ? &impossible : &two, &fixture_err));
+		if (what == MOMENTS_TOO_MANY)
+			CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, 0, &two, &fixture_err));
+		return shard_writer_finish(w, &written, err);
+	case CLASS_OF_IMAGE: return shard_writer_add_class(w, PHOTO_IMAGE, 0, 3, 1, err);
+	case CLASS_PAST_COUNT: return shard_writer_add_class(w, PHOTO_LABEL, 3, 3, 1, err);
+	case CLASS_COUNT_CHANGES:
+		CHECK_OK(shard_writer_add_class(w, PHOTO_LABEL, 0, 3, 1, &fixture_err));
+		return shard_writer_add_class(w, PHOTO_LABEL, 0, 4, 1, err);
+	case CLASS_TOO_MANY: return shard_writer_add_class(w, PHOTO_LABEL, 0, (1u << 24) + 1, 1, err);
+	case CLASS_FIELD_24: return shard_writer_add_class(w, 24, 0, 3, 1, err);
+	case CLASS_MISSING:
+		CHECK_OK(shard_writer_add_class(w, PHOTO_LABEL, 0, 3, 1, &fixture_err));
+		return shard_writer_finish(w, &written, err);
+	default: return SHARD_OK;
+	}
+}
+
+TEST(misuse_is_one_clear_line_and_leaves_nothing)
+{
+	struct path dir, path;
+
+	new_folder(&dir, "t_writer.misuse");
+	tmp(&path, "t_writer.misuse.%d/x.shard", (int)getpid());
+	for (size_t i = 0; i < COUNT(misuses); i++) {
+		struct shard_error err = {.message = ""};
+		struct shard_writer *w = NULL;
+		int rc;
+
+		STORY("expecting '%s'", misuses[i].says);
+		rc = misuse_open(misuses[i].what, path.text, &w, &err);
+		CHECK_EQ(!w, misuses[i].what <= HUGE_DATA);
+		if (w)
+			rc = misuse_call(misuses[i].what, w, &err);
+		CHECK_EQ(rc, misuses[i].want);
+		CHECK_EQ(err.status, misuses[i].want);
+		if (!strstr(err.message, misuses[i].says))
+			CHECK_STR(err.message, misuses[i].says);
+		shard_writer_close(w);
+		CHECK_EQ(entries(dir.text, ""), misuses[i].what == AFTER_FINISH || misuses[i].what == FINISH_TWICE);
+		unlink(path.text);
+	}
+	remove_tree(dir.text);
+}
+
+/* A path far longer than a message, with control bytes, must neither hide the rest of the sentence nor reach a terminal raw. */
+TEST(messages_survive_long_and_odd_paths)
+{
+	struct shard_schema s = photo_schema(8, SHARD_RAW);
+	struct shard_writer_options o = {.size = sizeof(o), .planned_records = 1};
+	struct shard_written written;
+	struct shard_error err;
+	struct shard_writer *w;
+	struct path dir;
+	char path[3500];
+	size_t used;
+
+	new_folder(&dir, "t_writer.\x1b[31m");
+	used = (size_t)snprintf(path, sizeof(path), "%s/", dir.text);
+	while (used < 3000)
+		used += (size_t)snprintf(path + used, sizeof(path) - used, "./");
+	snprintf(path + used, sizeof(path) - used, "x.shard");
+	CHECK_OK(shard_writer_open(&w, path, &s, &o, &fixture_err));
+	CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
+	CHECK_EQ(shard_writer_finish(w, &written, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "x.shard: the writer is finished"));
+	CHECK(!strchr(err.message, 0x1b));
+	CHECK_EQ(shard_writer_append(w, NULL, NULL, 0, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "only accepts close"));
+	CHECK(!strchr(err.message, 0x1b));
+	shard_writer_close(w);
+	remove_tree(dir.text);
+}
+
+TEST_MAIN()

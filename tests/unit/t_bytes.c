@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_bytes.c - byte order, sums that do not wrap, UTF-8 and hex, against values written out by hand
+ */
+#include "libshard/base/bytes.h"
+#include "tests/test.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+TEST(numbers_are_little_endian_at_any_address)
+{
+	static const uint8_t want[9] = {0xee, 0x01, 0x02, 0x03, 0x84, 0x05, 0x06, 0x07, 0xf8};
+	uint8_t got[9] = {0xee, 0, 0, 0, 0, 0, 0, 0, 0};
+
+	CHECK_EQ(load16(want + 1), 0x0201);
+	CHECK_EQ(load32(want + 1), 0x84030201u);
+	CHECK_EQ(load64(want + 1), UINT64_C(0xf807060584030201));
+	store64(got + 1, UINT64_C(0xf807060584030201));
+	CHECK_MEM(got, want, 9);
+	store32(got + 1, 0x84030201u);
+	store16(got + 5, 0x0605);
+	CHECK_MEM(got, want, 9);
+}
+
+TEST(sums_and_products_know_2_to_the_64)
+{
+	static const struct {
+		uint64_t a, b;
+		bool sum_fits, product_fits;
+	} rows[] = {
+		{0, 0, true, true},
+		{UINT64_MAX, 0, true, true},
+		{UINT64_MAX, 1, false, true},
+		{UINT64_MAX - 1, 1, true, true},
+		{UINT64_C(1) << 32, UINT64_C(1) << 32, true, false},
+		{(UINT64_C(1) << 32) - 1, (UINT64_C(1) << 32) + 1, true, true},
+		{UINT64_C(1) << 63, UINT64_C(1) << 63, false, false},
+		{UINT64_C(1) << 63, 2, true, false},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		uint64_t out = 7;
+
+		STORY("%" PRIu64 " and %" PRIu64, rows[i].a, rows[i].b);
+		CHECK_EQ(add_fits(rows[i].a, rows[i].b, &out), rows[i].sum_fits);
+		CHECK_EQ(out, rows[i].a + rows[i].b);
+		CHECK_EQ(mul_fits(rows[i].a, rows[i].b, &out), rows[i].product_fits);
+		CHECK_EQ(out, rows[i].a * rows[i].b);
+	}
+}
+
+TEST(rounding_up)
+{
+	CHECK_EQ(align_up(0, 4096), 0);
+	CHECK_EQ(align_up(1, 4096), 4096);
+	CHECK_EQ(align_up(4096, 4096), 4096);
+	CHECK_EQ(align_up(4097, 4096), 8192);
+	CHECK_EQ(align_up(13, 1), 13);
+	CHECK_EQ(align_up(UINT64_C(1) << 63, 4096), UINT64_C(1) << 63);
+	CHECK_EQ(ceil_div(0, 3), 0);
+	CHECK_EQ(ceil_div(1, 3), 1);
+	CHECK_EQ(ceil_div(3, 3), 1);
+	CHECK_EQ(ceil_div(UINT64_MAX, 2), UINT64_C(1) << 63);
+	CHECK_EQ(min_u64(3, UINT64_MAX), 3);
+}
+
+TEST(first_nonzero_finds_every_place)
+{
+	uint8_t buf[160] = {0};
+
+	for (size_t start = 0; start < 9; start++)
+		for (size_t bytes = 0; bytes <= 100; bytes++) {
+			STORY("%zu bytes from %zu", bytes, start);
+			buf[start + bytes] = 1; /* behind the end: must not be seen */
+			CHECK_EQ(first_nonzero(buf + start, bytes), bytes);
+			buf[start + bytes] = 0;
+			for (size_t at = 0; at < bytes; at++) {
+				buf[start + at] = 0x80;
+				buf[start + bytes - 1] |= 1; /* a later one does not win */
+				CHECK_EQ(first_nonzero(buf + start, bytes), at);
+				buf[start + at] = buf[start + bytes - 1] = 0;
+			}
+		}
+}
+
+TEST(utf8_is_what_the_standard_says)
+{
+	static const struct {
+		const char *story, *text;
+		size_t bytes, bad; /* bad == bytes: all of it is text */
+	} rows[] = {
+		{"nothing", "", 0, 0},
+		{"ASCII", "a/b c~\x7f", 7, 7},
+		{"NUL", "ab\0c", 4, 2},
+		{"first and last of two bytes", "\xc2\x80\xdf\xbf", 4, 4},
+		{"first and last of three bytes", "\xe0\xa0\x80\xef\xbf\xbf", 6, 6},
+		{"around the surrogates", "\xed\x9f\xbf\xee\x80\x80", 6, 6},
+		{"first and last of four bytes", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", 8, 8},
+		{"continuation alone", "a\x80", 2, 1},
+		{"overlong slash in two bytes", "\xc0\xaf", 2, 0},
+		{"overlong in two bytes, greatest", "\xc1\xbf", 2, 0},
+		{"overlong in three bytes, greatest", "\xe0\x9f\xbf", 3, 0},
+		{"overlong in four bytes, greatest", "\xf0\x8f\xbf\xbf", 4, 0},
+		{"first surrogate", "\xed\xa0\x80", 3, 0},
+		{"last surrogate", "\xed\xbf\xbf", 3, 0},
+		{"above U+10FFFF", "\xf4\x90\x80\x80", 4, 0},
+		{"five byte form", "\xf8\x88\x80\x80\x80", 5, 0},
+		{"cut in two bytes", "ok\xc3", 3, 2},
+		{"cut in three bytes", "\xe2\x82", 2, 0},
+		{"cut in four bytes", "\xf0\x9f\x90", 3, 0},
+		{"second byte is no continuation", "\xe2(\xa1", 3, 0},
+		{"last byte is no continuation", "\xf0\x9f\x90(", 4, 0},
+		{"0xff", "x\xff", 2, 1},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		STORY("%s", rows[i].story);
+		CHECK_EQ(utf8_bad(rows[i].text, rows[i].bytes), rows[i].bad);
+	}
+}
+
+/* The same from the table of well-formed sequences in the Unicode standard (table 3-7), for all that two bytes and a few more can be. */
+TEST(utf8_length_of_all_beginnings)
+{
+	for (unsigned a = 0; a < 256; a++)
+		for (unsigned b = 0; b < 256; b++) {
+			const uint8_t text[4] = {(uint8_t)a, (uint8_t)b, 0x80, 0xbf};
+			bool tail = b >= 0x80 && b <= 0xbf;
+			size_t want = 0;
+
+			if (a < 0x80)
+				want = 1;
+			else if (a >= 0xc2 && a <= 0xdf && tail)
+				want = 2;
+			else if (a == 0xe0 ? b >= 0xa0 && b <= 0xbf : a == 0xed ? b >= 0x80 && b <= 0x9f : a >= 0xe1 && a <= 0xef && tail)
+				want = 3;
+			else if (a == 0xf0 ? b >= 0x90 && b <= 0xbf : a == 0xf4 ? b >= 0x80 && b <= 0x8f : a >= 0xf1 && a <= 0xf3 && tail)
+				want = 4;
+			STORY("%02x %02x", a, b);
+			CHECK_EQ(utf8_length(text, 4), want);
+			CHECK_EQ(utf8_length(text, want ? want - 1 : 3), 0);
+		}
+}
+
+TEST(hex_both_ways)
+{
+	static const uint8_t bytes[4] = {0x00, 0x9f, 0xa0, 0xff};
+	uint8_t back[4];
+	char text[9];
+
+	hex_from_bytes(text, bytes, 4);
+	CHECK_STR(text, "009fa0ff");
+	CHECK(hex_to_bytes(back, "009fa0ffzz", 4)); /* looks no further than it was told */
+	CHECK_MEM(back, bytes, 4);
+	CHECK(!hex_to_bytes(back, "009FA0FF", 4)); /* canonical is lower case */
+	CHECK(!hex_to_bytes(back, "009fa0f", 4));
+	CHECK(!hex_to_bytes(back, "g09fa0ff", 4));
+	CHECK(!hex_to_bytes(back, "0/9fa0ff", 4));
+	CHECK(!hex_to_bytes(back, "0:9fa0ff", 4));
+	CHECK(!hex_to_bytes(back, "`a9fa0ff", 4));
+}
+
+TEST_MAIN()

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_thread.c - each number runs once, the caller watches, and a system that refuses threads is got along with
+ *
+ * LDFLAGS: -Wl,--wrap=pthread_create
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "libshard/base/thread.h"
+#include "tests/test.h"
+
+static int allowed = -1; /* threads that may still be started; -1: any number */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+	if (!allowed)
+		return EAGAIN;
+	allowed -= allowed > 0;
+	return __real_pthread_create(thread, attr, start, arg);
+}
+
+struct seen {
+	atomic_uint runs[THREADS_MAX + 8];
+	atomic_bool may_end;
+	uint32_t running; /* as wait was told; 0: it was not called */
+	bool wait_in_caller;
+	pthread_t caller;
+};
+
+static void work(void *context, uint32_t thread)
+{
+	struct seen *s = context;
+
+	atomic_fetch_add(&s->runs[thread], 1);
+	while (!atomic_load(&s->may_end))
+		sched_yield();
+}
+
+/* The workers do not end before this has run: so it runs while they do. */
+static void watch(void *context, uint32_t running)
+{
+	struct seen *s = context;
+
+	s->running = running;
+	s->wait_in_caller = pthread_equal(s->caller, pthread_self());
+	atomic_store(&s->may_end, true);
+}
+
+TEST(every_number_runs_once)
+{
+	static const struct {
+		uint32_t count;
+		int allowed;
+		uint32_t want;
+	} rows[] = {{1, -1, 1}, {2, -1, 2}, {7, -1, 7}, {THREADS_MAX, -1, THREADS_MAX}, {THREADS_MAX + 5, -1, THREADS_MAX},
+		    {8, 3, 3}, {8, 1, 1}, {8, 0, 0}, {0, -1, 0}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct seen s = {.caller = pthread_self()};
+		uint32_t got;
+
+		STORY("%u threads asked for, %d allowed", rows[i].count, rows[i].allowed);
+		allowed = rows[i].allowed;
+		got = threads_run(rows[i].count, work, watch, &s);
+		allowed = -1;
+		CHECK_EQ(got, rows[i].want);
+		CHECK_EQ(s.running, rows[i].want);
+		CHECK(s.wait_in_caller == (rows[i].want > 0));
+		for (uint32_t t = 0; t < THREADS_MAX + 8; t++)
+			CHECK_EQ(atomic_load(&s.runs[t]), t < rows[i].want);
+	}
+}
+
+TEST(nobody_has_to_watch)
+{
+	struct seen s = {.may_end = true};
+
+	CHECK_EQ(threads_run(3, work, NULL, &s), 3);
+	CHECK_EQ(s.running, 0);
+}
+
+TEST(the_cpus_are_those_of_this_process)
+{
+	cpu_set_t before, one;
+	uint32_t all = thread_cpu_count();
+	int first = 0;
+
+	CHECK(all >= 1 && all <= THREADS_MAX);
+	CHECK_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+	while (!CPU_ISSET(first, &before))
+		first++;
+	CPU_ZERO(&one);
+	CPU_SET(first, &one);
+	CHECK_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+	CHECK_EQ(thread_cpu_count(), 1);
+	CHECK_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+	CHECK_EQ(thread_cpu_count(), all);
+}
+
+TEST_MAIN()
