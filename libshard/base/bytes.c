@@ -74,23 +74,20 @@ void hex_from_bytes(char *text, const uint8_t *p, size_t bytes)
 	*text = 0;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
-}
+/* 1 + the value of a lower-case digit, 0 for anything else; a table, because manifests are mostly digits. */
+static const uint8_t hex_value[256] = {
+	['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8,
+	['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+};
 
 bool hex_to_bytes(uint8_t *p, const char *text, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++) {
-		int high = hex_digit(text[2 * i]), low = high < 0 ? -1 : hex_digit(text[2 * i + 1]);
+		unsigned high = hex_value[(uint8_t)text[2 * i]], low = high ? hex_value[(uint8_t)text[2 * i + 1]] : 0;
 
-		if (low < 0)
+		if (!low)
 			return false;
-		p[i] = (uint8_t)(high << 4 | low);
+		p[i] = (uint8_t)((high - 1) << 4 | (low - 1));
 	}
 	return true;
 }

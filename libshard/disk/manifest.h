@@ -2,8 +2,7 @@
 /*
  * manifest.h - the text of dataset.manifest, both ways (format/SHARD.md part 3)
  *
- * Pure: nothing is allocated by a number from the file.  A first pass without a sink checks everything and counts; the
- * caller then makes room and runs it again with a sink that stores.
+ * Pure: nothing is allocated here.  What the lines say goes to a sink as they are read, in order; the caller keeps it or not.
  */
 #ifndef LIBSHARD_DISK_MANIFEST_H
 #define LIBSHARD_DISK_MANIFEST_H

@@ -109,8 +109,16 @@ int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct 
 
 	if (map == MAP_FAILED)
 		return error_os(err, errno, "%s: cannot be mapped (%" PRIu64 " bytes)", show(&s, path), bytes);
+	madvise(map, bytes, MADV_RANDOM); /* advice: where it is not taken, more is read than needed */
 	*out = map;
 	return SHARD_OK;
+}
+
+void file_will_need(const void *begin, size_t bytes)
+{
+	uintptr_t first = (uintptr_t)begin & ~(uintptr_t)4095;
+
+	madvise((void *)first, (uintptr_t)begin + bytes - first, MADV_WILLNEED); /* advice as well */
 }
 
 void file_unmap(const void *map, uint64_t bytes)

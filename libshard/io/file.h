@@ -25,8 +25,12 @@ int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *p
 /* The whole of a small file, with a NUL behind it, to free with mem_free(). */
 int file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, struct shard_error *err);
 
-/* A shared read-only map that lives until unmapped. */
+/*
+ * A shared read-only map that lives until unmapped.  The kernel does not read around what is touched: on a machine set up for
+ * streaming that can be 8 MiB for one record.  So say what is needed before touching what may not be in memory.
+ */
 int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err);
+void file_will_need(const void *begin, size_t bytes); /* starts reading that part of a map; costs a microsecond if it is there */
 void file_unmap(const void *map, uint64_t bytes);
 
 /* A second way to the same file, past the page cache: -1 where the file system has none. */

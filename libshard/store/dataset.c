@@ -2,8 +2,7 @@
 /*
  * dataset.c - a manifest and its shards as one index space
  *
- * Opening reads the manifest and nothing else: two passes over the text, one to check and count, one to remember where
- * things are.  A shard is opened when a record of it is first wanted, and compared with the manifest then.
+ * Opening reads the manifest and nothing else, in one pass that checks its text and remembers where things are.  A shard is opened when a record of it is first wanted, and compared with the manifest then.
  */
 #include "libshard/store/dataset.h"
 
@@ -22,97 +21,85 @@
 
 /* ---- open ---- */
 
-/* The second pass fills the tables whose sizes the first one counted. */
+/* Fills the tables as the lines are read; they grow by doubling, since no number in the file is trusted to size them. */
 struct filler {
 	struct shard_dataset *ds;
-	uint64_t records, class_bytes;
+	uint64_t records;
+	size_t shard_room, class_room, name_room, name_bytes;
+	size_t stat_room[2][SHARD_FIELDS_MAX];
+	bool no_memory; /* set once; then nothing is stored any more */
 };
 
-static void count_class(void *context, uint64_t idx, const char *name, size_t bytes)
+/* Room for item `idx`; what is new is zero. */
+static bool room_for(struct filler *f, void **array, size_t *room, uint64_t idx, size_t item_bytes)
 {
-	struct filler *f = context;
+	size_t want = *room;
+	uint8_t *grown;
 
-	(void)idx;
-	(void)name;
-	f->class_bytes += bytes + 1; /* decoded it is no longer */
-}
-
-static void count_moments(void *context, uint32_t field, uint32_t channel, const struct shard_moments *m)
-{
-	struct filler *f = context;
-
-	(void)m;
-	f->ds->stat_count[SHARD_STAT_MOMENTS - 1][field] = channel + 1;
-}
-
-static void count_class_records(void *context, uint32_t field, uint64_t class_idx, uint64_t records)
-{
-	struct filler *f = context;
-
-	(void)records;
-	f->ds->stat_count[SHARD_STAT_CLASSES - 1][field] = class_idx + 1;
+	while (want <= idx)
+		want = want ? 2 * want : 64;
+	if (want == *room)
+		return !f->no_memory;
+	grown = f->no_memory ? NULL : mem_grow(*array, want, item_bytes);
+	if (!grown) {
+		f->no_memory = true;
+		return false;
+	}
+	memset(grown + *room * item_bytes, 0, (want - *room) * item_bytes);
+	*array = grown;
+	*room = want;
+	return true;
 }
 
 static void fill_class(void *context, uint64_t idx, const char *name, size_t bytes)
 {
 	struct filler *f = context;
 
-	f->ds->class_at[idx] = f->class_bytes;
-	f->class_bytes += manifest_decode_name(f->ds->class_names + f->class_bytes, name, bytes) + 1;
+	if (!room_for(f, (void **)&f->ds->class_at, &f->class_room, idx, sizeof(*f->ds->class_at)) ||
+	    !room_for(f, (void **)&f->ds->class_names, &f->name_room, f->name_bytes + bytes, 1))
+		return;
+	f->ds->class_at[idx] = f->name_bytes;
+	f->name_bytes += manifest_decode_name(f->ds->class_names + f->name_bytes, name, bytes) + 1;
 }
 
 static void fill_moments(void *context, uint32_t field, uint32_t channel, const struct shard_moments *m)
 {
 	struct filler *f = context;
 
+	if (!room_for(f, (void **)&f->ds->moments[field], &f->stat_room[0][field], channel, sizeof(*m)))
+		return;
 	f->ds->moments[field][channel] = *m;
+	f->ds->stat_count[SHARD_STAT_MOMENTS - 1][field] = channel + 1;
 }
 
 static void fill_class_records(void *context, uint32_t field, uint64_t class_idx, uint64_t records)
 {
 	struct filler *f = context;
 
+	if (!room_for(f, (void **)&f->ds->class_records[field], &f->stat_room[1][field], class_idx, sizeof(records)))
+		return;
 	f->ds->class_records[field][class_idx] = records;
+	f->ds->stat_count[SHARD_STAT_CLASSES - 1][field] = class_idx + 1;
 }
 
 static void fill_shard(void *context, uint64_t idx, const struct manifest_shard *s)
 {
 	struct filler *f = context;
+	size_t room = f->shard_room;
 
+	/* first_record is one longer, so both grow when the longer one must */
+	if (!room_for(f, (void **)&f->ds->first_record, &f->shard_room, idx + 1, sizeof(*f->ds->first_record)) ||
+	    !room_for(f, (void **)&f->ds->line, &room, idx + 1, sizeof(*f->ds->line)))
+		return;
 	f->ds->line[idx] = s->file;
 	f->ds->first_record[idx] = f->records;
 	f->records += s->record_count;
 	f->ds->first_record[idx + 1] = f->records;
 }
 
-/* All sizes here come from lines that are really there. */
-static int make_tables(struct shard_dataset *ds, uint64_t class_bytes, struct shard_error *err)
-{
-	bool good;
-
-	ds->first_record = mem_array((size_t)ds->m.shard_count + 1, sizeof(*ds->first_record));
-	ds->line = mem_array((size_t)ds->m.shard_count, sizeof(*ds->line));
-	ds->reader = mem_array((size_t)ds->m.shard_count, sizeof(*ds->reader));
-	ds->class_names = mem_zalloc((size_t)class_bytes);
-	ds->class_at = mem_array((size_t)ds->m.class_count, sizeof(*ds->class_at));
-	good = ds->first_record && ds->line && ds->reader && ds->class_names && ds->class_at;
-	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
-		if (ds->stat_count[0][i]) {
-			ds->moments[i] = mem_array((size_t)ds->stat_count[0][i], sizeof(*ds->moments[i]));
-			good = good && ds->moments[i];
-		}
-		if (ds->stat_count[1][i]) {
-			ds->class_records[i] = mem_array((size_t)ds->stat_count[1][i], sizeof(*ds->class_records[i]));
-			good = good && ds->class_records[i];
-		}
-	}
-	return good ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the tables of %" PRIu64 " shards", ds->m.shard_count);
-}
-
 static int read_manifest(struct shard_dataset *ds, struct shard_error *err)
 {
 	struct filler filler = {.ds = ds};
-	const struct manifest_sink count = {&filler, count_class, count_moments, count_class_records, NULL};
 	const struct manifest_sink fill = {&filler, fill_class, fill_moments, fill_class_records, fill_shard};
 	struct hash128 hash;
 	int rc = manifest_find_end(ds->text, ds->text_bytes, &ds->end, err);
@@ -122,13 +109,13 @@ static int read_manifest(struct shard_dataset *ds, struct shard_error *err)
 	hash = checksum128(ds->text, ds->end.hash_at);
 	rc = manifest_check_hash(&ds->end, hash.b, err);
 	if (!rc)
-		rc = manifest_parse(ds->text, ds->end.end_at, &ds->m, &count, err);
-	if (!rc)
-		rc = make_tables(ds, filler.class_bytes, err);
+		rc = manifest_parse(ds->text, ds->end.end_at, &ds->m, &fill, err);
 	if (rc)
 		return rc;
-	filler.class_bytes = 0;
-	return manifest_parse(ds->text, ds->end.end_at, &ds->m, &fill, err);
+	ds->reader = mem_array((size_t)ds->m.shard_count, sizeof(*ds->reader));
+	return ds->reader && !filler.no_memory
+		       ? SHARD_OK
+		       : error_set(err, SHARD_E_MEMORY, "no memory for the tables of %" PRIu64 " shards", ds->m.shard_count);
 }
 
 int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt, struct shard_error *err)

@@ -184,6 +184,7 @@ int reader_check_section(struct shard_reader *r, const struct section *s, struct
 
 	if (atomic_load_explicit(&r->sections_checked, memory_order_acquire) & bit)
 		return SHARD_OK;
+	file_will_need(job.data, job.bytes);
 	rc = reader_guarded(r, hash_work, &job, err);
 	if (rc)
 		return rc;
@@ -300,6 +301,18 @@ static int check_units(struct copy_job *job)
 	return SHARD_OK;
 }
 
+/* Were all of these records used before, and so are probably in memory? */
+static bool all_seen(const struct copy_job *job)
+{
+	const struct reader_group *g = &job->r->group[job->group];
+	uint64_t last = (job->first + job->count - 1) / g->unit_records;
+
+	for (uint64_t u = job->first / g->unit_records; u <= last; u++)
+		if (!job->seen || !(atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) >> (u & 63) & 1))
+			return false;
+	return true;
+}
+
 static void copy_raw(void *context)
 {
 	struct copy_job *job = context;
@@ -324,6 +337,7 @@ static int check_range(const struct shard_reader *r, uint32_t group, uint64_t fi
 
 static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst, struct shard_error *err)
 {
+	const struct reader_group *g = &r->group[group];
 	struct copy_job job = {r, group, first, count, dst, SHARD_OK, err, NULL};
 	int rc;
 
@@ -335,6 +349,8 @@ static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint
 		if (!job.seen)
 			return error_set(err, SHARD_E_MEMORY, "no memory to remember which units were checked");
 	}
+	if (!all_seen(&job))
+		file_will_need(g->data + first * g->stride, (size_t)(count * g->stride));
 	rc = reader_guarded(r, copy_raw, &job, err);
 	if (!rc && job.rc) {
 		error_prefix(err, r->path);
@@ -405,6 +421,7 @@ static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, u
 			}
 			job.dst = scratch;
 		}
+		file_will_need(r->map + c.offset, c.padded_bytes);
 		rc = run_chunk_job(&job, decode_work, err);
 		if (!rc && job.dst == scratch)
 			memcpy(dst, scratch + skip * g->stride, n * g->stride);

@@ -3,7 +3,7 @@
  * verify.c - every rule of format/SHARD.md that needs more than the two pages
  *
  * Units of a shard that lies in the page cache are hashed where they are mapped; those of others are read past it, in
- * pieces of 8 MiB, which is several times faster than faulting them in and does not push a trainer's data out of memory.
+ * pieces of 16 MiB, which is several times faster than faulting them in and does not push a trainer's data out of memory.
  * Nothing here may fault on a map whose pages are not there: the kernel would read some MiB around each, then find
  * itself reading in order and go on with it, and every sample of the cache would tell of its own work.
  */

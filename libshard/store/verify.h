@@ -22,7 +22,7 @@ struct verify_room {
 	uint8_t *decoded;
 	size_t decoded_bytes;
 };
-#define VERIFY_BUFFER_BYTES ((size_t)8 << 20)
+#define VERIFY_BUFFER_BYTES ((size_t)16 << 20)
 
 int verify_room_init(struct verify_room *room, struct shard_error *err);
 void verify_room_free(struct verify_room *room);

@@ -287,7 +287,7 @@ static void watch(void *context, uint32_t running)
 	for (;;) {
 		struct timespec until;
 
-		while (run->queued) {
+		for (uint32_t n = run->queued; n; n--) { /* no more than these: progress, and so cancelling, has its turn */
 			struct shard_error problem = run->queue[0];
 
 			run->queued--;
@@ -297,9 +297,9 @@ static void watch(void *context, uint32_t running)
 			run->o.problem(run->o.context, &problem);
 			pthread_mutex_lock(&run->lock);
 		}
-		if (run->threads_ended == running)
+		if (run->threads_ended == running && !run->queued)
 			break;
-		if (run->o.progress) {
+		if (run->o.progress && !run->stop) {
 			uint64_t done = run->report.bytes;
 			int rc;
 
