@@ -152,8 +152,8 @@ check-run: all tests
 	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) tests/run.sh $(TESTS) $(FUZZERS) $(SCRIPTS)
 
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
-# Instrumented code makes gcc see uninitialized variables that are none; the plain build keeps that warning.
-GCC_SANITIZE := $(SANITIZE) -Wno-maybe-uninitialized
+# Instrumented code makes gcc see uninitialized variables and cut texts that are none; the plain build keeps those warnings.
+GCC_SANITIZE := $(SANITIZE) -Wno-maybe-uninitialized -Wno-format-truncation
 asan: ## the tests under the address and undefined-behaviour sanitizers
 	$(call install_missing,check)
 	$(again) check-run VARIANT=asan CC=gcc BUILD=$(BUILD)/asan CFLAGS='$(GCC_SANITIZE) -fsanitize=address,undefined'

@@ -20,7 +20,11 @@ void *mem_zalloc(size_t bytes)
 
 void *mem_array(size_t count, size_t item_bytes)
 {
-	return calloc(count ? count : 1, item_bytes);
+	size_t bytes; /* calloc checks too, but a sanitizer's takes a product that wraps for a mistake */
+
+	if (__builtin_mul_overflow(count, item_bytes, &bytes))
+		return NULL;
+	return mem_zalloc(bytes);
 }
 
 void *mem_grow(void *old, size_t count, size_t item_bytes)

@@ -226,7 +226,7 @@ static int parse_class(struct parse *p, struct tokens *t)
 	int rc;
 
 	tokens_literal(t, "class");
-	idx = tokens_number(t, "the class's number", UINT64_MAX);
+	idx = tokens_number(t, "the class's number", SHARD_CLASSES_MAX);
 	w = tokens_take(t, "the class's name");
 	rc = line_done(p, t);
 	if (!rc)
@@ -309,7 +309,7 @@ static int parse_stat(struct parse *p, struct tokens *t)
 	tokens_literal(t, "stat");
 	moments = tokens_peek(t, "moments");
 	tokens_literal(t, moments ? "moments" : "classes");
-	field = tokens_number(t, "the field's number", UINT32_MAX);
+	field = tokens_number(t, "the field's number", UINT64_MAX);
 	item = tokens_number(t, "channel or class", UINT64_MAX);
 	if (moments) {
 		m.count = tokens_number(t, "count", UINT64_MAX);
@@ -346,7 +346,7 @@ static int parse_shard(struct parse *p, struct tokens *t)
 	int rc;
 
 	tokens_literal(t, "shard");
-	idx = tokens_number(t, "the shard's number", UINT64_MAX);
+	idx = tokens_number(t, "the shard's number", SHARD_DATASET_SHARDS_MAX);
 	file = tokens_take(t, "file name");
 	s.file = file.text;
 	s.file_name_bytes = file.bytes;

@@ -16,7 +16,7 @@
  */
 #include <sys/wait.h>
 
-#include "tests/fault/calls.h"
+#include "tests/fault/calls_wrapped.h"
 #include "tests/fault/story.h"
 
 static char work[4096];

@@ -103,8 +103,7 @@ TEST(class_counts_are_added_up)
 {
 	for (size_t i = 0; i < COUNT(sums); i++)
 		for (uint64_t names = 0; names < 3; names++) { /* none, fewer and more than there are counts */
-			static const char *const name[200] = {"c"};
-			static char digits[200][8];
+			static char digits[200][16];
 			const char *all[200];
 			struct shard_seal_options o = {.size = sizeof(o), .class_names = all, .class_count = names * names * 40};
 			struct shard_dataset *ds;
@@ -112,7 +111,7 @@ TEST(class_counts_are_added_up)
 
 			STORY("%s, %" PRIu64 " names", sums[i].story, o.class_count);
 			for (int k = 0; k < 200; k++) {
-				snprintf(digits[k], sizeof(digits[k]), "%s%d", name[0], k);
+				snprintf(digits[k], sizeof(digits[k]), "c%d", k);
 				all[k] = digits[k];
 			}
 			begin();

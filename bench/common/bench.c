@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench.c - the command line, the runs in turn, and their medians; print.c prints them
+ */
+#include "bench/common/bench.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/common/print.h"
+
+#define RUNS_DEFAULT 7
+
+struct bench {
+	const char *only, *dir, *corpus, *targets;
+	char build[4096];
+	unsigned run_count;
+};
+
+static char skip_reason[512];
+
+void bench_die(const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("bench: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+bool bench_skip(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(skip_reason, sizeof(skip_reason), format, args);
+	va_end(args);
+	return false;
+}
+
+const char *bench_skip_reason(void)
+{
+	return skip_reason;
+}
+
+void bench_note(const char *format, ...)
+{
+	va_list args;
+
+	fputs("    ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* ---- the command line ---- */
+
+static void misuse(const char *program, const char *what)
+{
+	fprintf(stderr, "%s: %s\nusage: %s [--runs N] [--only PATTERN] [--dir DIR] [--corpus DIR] [--targets FILE] [--no-machine]\n",
+		program, what, program);
+	exit(2);
+}
+
+/* BUILD, from BUILD/bench/PROGRAM. */
+static void find_build(struct bench *b, const char *program)
+{
+	char *slash;
+
+	snprintf(b->build, sizeof(b->build), "%s", program);
+	slash = strrchr(b->build, '/');
+	snprintf(slash ? slash : b->build, 4, slash ? "/.." : "..");
+}
+
+struct bench *bench_open(int argc, char **argv)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	bool machine = true;
+
+	if (!b)
+		bench_die("out of memory");
+	b->dir = ".";
+	b->targets = "bench/TARGETS";
+	find_build(b, argv[0]);
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (!strcmp(argv[i], "--no-machine")) {
+			machine = false;
+			continue;
+		}
+		if (!value)
+			misuse(argv[0], "an option without a value, or an unknown one");
+		if (!strcmp(argv[i], "--runs"))
+			b->run_count = (unsigned)strtoul(value, NULL, 10);
+		else if (!strcmp(argv[i], "--only"))
+			b->only = *value ? value : NULL;
+		else if (!strcmp(argv[i], "--dir"))
+			b->dir = value;
+		else if (!strcmp(argv[i], "--corpus"))
+			b->corpus = *value ? value : NULL;
+		else if (!strcmp(argv[i], "--targets"))
+			b->targets = value;
+		else
+			misuse(argv[0], "unknown option");
+		if (!strcmp(argv[i], "--runs") && (!b->run_count || b->run_count > BENCH_RUNS_MAX))
+			misuse(argv[0], "--runs must be 1 to 99");
+		i++;
+	}
+	if (!b->run_count)
+		b->run_count = RUNS_DEFAULT;
+	if (machine)
+		print_machine();
+	return b;
+}
+
+int bench_close(struct bench *b)
+{
+	free(b);
+	return fflush(stdout) ? 1 : 0;
+}
+
+bool bench_wants(const struct bench *b, const char *name)
+{
+	return !b->only || strstr(name, b->only) || !fnmatch(b->only, name, 0);
+}
+
+const char *bench_dir(const struct bench *b)
+{
+	return b->dir;
+}
+
+const char *bench_corpus(const struct bench *b)
+{
+	return b->corpus;
+}
+
+const char *bench_build(const struct bench *b)
+{
+	return b->build;
+}
+
+/* ---- runs ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, unsigned count)
+{
+	qsort(values, count, sizeof(*values), by_value);
+	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static unsigned side_count(const struct bench_row *row)
+{
+	unsigned n = 0;
+
+	while (n < BENCH_SIDES_MAX && row->side[n].label)
+		n++;
+	return n;
+}
+
+/* One run of one side; false if the row must be skipped. */
+static bool run_side(const struct bench_row *row, const struct bench_side *side, double *value, double *cpu)
+{
+	double begin;
+
+	if (side->prepare && !side->prepare(row->context))
+		return false;
+	begin = bench_cpu_seconds();
+	*value = side->run(row->context);
+	*cpu = bench_cpu_seconds() - begin;
+	return !side->after || side->after(row->context);
+}
+
+static bool better(const struct bench_row *row, double a, double b)
+{
+	return row->less_is_better ? a < b : a > b;
+}
+
+/* The number of the side that is the bound; 0 if there is none. */
+static unsigned choose_bound(const struct bench_row *row, const struct figure *f, unsigned sides)
+{
+	unsigned chosen = 0;
+
+	for (unsigned i = 1; i < sides; i++) {
+		bool best = true;
+
+		for (unsigned k = 1; k < sides; k++)
+			if (row->side[k].kind == row->side[i].kind && better(row, f[k].median, f[i].median))
+				best = false;
+		if (best && (!chosen || better(row, f[chosen].median, f[i].median)))
+			chosen = i;
+	}
+	return chosen;
+}
+
+static void summarize(struct figure *f, double *values, double *cpu, unsigned count, double cpu_work)
+{
+	f->median = median(values, count);
+	f->least = values[0];
+	f->greatest = values[count - 1];
+	f->cpu = cpu_work > 0 ? median(cpu, count) / cpu_work : 0;
+}
+
+double bench_run(struct bench *b, const struct bench_row *row)
+{
+	static double values[BENCH_SIDES_MAX][BENCH_RUNS_MAX], cpu[BENCH_SIDES_MAX][BENCH_RUNS_MAX];
+	struct figure figure[BENCH_SIDES_MAX];
+	unsigned sides = side_count(row), bound;
+
+	if (!bench_wants(b, row->name))
+		return 0;
+	for (unsigned run = 0; run < b->run_count + row->warm_up_count; run++) {
+		unsigned kept = run < row->warm_up_count ? 0 : run - row->warm_up_count;
+
+		for (unsigned i = 0; i < sides; i++) {
+			unsigned s = (run + i) % sides; /* nobody always comes first */
+
+			if (!run_side(row, &row->side[s], &values[s][kept], &cpu[s][kept])) {
+				print_skipped(row->name, skip_reason);
+				return 0;
+			}
+		}
+	}
+	for (unsigned i = 0; i < sides; i++)
+		summarize(&figure[i], values[i], cpu[i], b->run_count, row->cpu_unit ? row->cpu_work : 0);
+	bound = choose_bound(row, figure, sides);
+	print_row(row, figure, sides, bound, b->run_count, b->targets);
+	return figure[0].median;
+}
+
+void bench_skipped(struct bench *b, const char *name, const char *reason)
+{
+	if (bench_wants(b, name))
+		print_skipped(name, reason);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print.h - what the harness prints: JSON on standard output, a table on standard error
+ */
+#ifndef BENCH_COMMON_PRINT_H
+#define BENCH_COMMON_PRINT_H
+
+#include "bench/common/bench.h"
+
+/* The runs of one side. */
+struct figure {
+	double median, least, greatest;
+	double cpu; /* CPU seconds over the row's cpu_work */
+};
+
+void print_machine(void);
+void print_row(const struct bench_row *row, const struct figure *f, unsigned side_count, unsigned bound, unsigned run_count,
+	       const char *targets_path);
+void print_skipped(const char *name, const char *reason);
+
+#endif

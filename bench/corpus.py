@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Make the photo collection that bench/ packs: JPEGs of the sizes and the weight of ImageNet's.
+
+    corpus.py [--count N] [DIR]        DIR: ${XDG_CACHE_HOME:-~/.cache}/libshard/corpus-v1
+
+Writes DIR/train/CLASS/*.jpg, 20 classes, and last DIR/complete; with that in place it does nothing.
+Prints DIR.  Image i depends on i alone, so any number of processes makes the same files (with the
+same Pillow, NumPy and libjpeg).  Needs Pillow and NumPy; run it from anywhere.
+
+The sources, examples/photos, are small.  Enlarged crops of them are too smooth: sharpening and the
+grain of a sensor, kept by a high quality, bring the bytes per pixel to those of photos from the web.
+"""
+import argparse
+import functools
+import multiprocessing
+import os
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageFile, ImageFilter
+
+PHOTOS = Path(__file__).resolve().parent.parent / "examples" / "photos"
+CLASS_COUNT = 20
+PROCESS_COUNT = 2
+SEED = 1
+ImageFile.MAXBLOCK = 1 << 24  # or saving a noisy progressive JPEG may fail
+
+# Width, height, and how many of a hundred: long sides of 500 rule, with tails to both ends.
+SIZES = [(500, 375, 37), (500, 333, 18), (375, 500, 13), (333, 500, 7), (500, 400, 3), (500, 500, 3), (640, 480, 5),
+         (480, 640, 1), (400, 300, 4), (320, 240, 2), (250, 250, 1), (160, 120, 1), (800, 600, 2), (1024, 768, 2),
+         (1600, 1200, 1)]
+
+# How JPEGs are coded: save() options and how many of a thousand.
+CODINGS = [({"subsampling": 2}, 940), ({"subsampling": 2, "progressive": True}, 20), ({"subsampling": 0}, 20),
+           ({"subsampling": 1}, 10), (None, 10)]  # None: gray
+
+
+def choose(rng, table):
+    return rng.choices([row[:-1] for row in table], [row[-1] for row in table])[0]
+
+
+@functools.lru_cache(maxsize=256)
+def load(path):
+    return Image.open(path).convert("RGB")
+
+
+def crop_box(rng, source, width, height):
+    """A near-full crop of the wanted shape, as a box with fractions."""
+    zoom = min(source.width / width, source.height / height) * rng.uniform(0.6, 1.0)
+    crop_w, crop_h = width * zoom, height * zoom
+    left, top = rng.uniform(0, source.width - crop_w), rng.uniform(0, source.height - crop_h)
+    return left, top, left + crop_w, top + crop_h
+
+
+def make_image(rng, source):
+    width, height = choose(rng, SIZES)
+    if rng.random() < 0.25:  # people crop by hand, too
+        width, height = (max(100, side - rng.randrange(60)) for side in (width, height))
+    image = source.resize((width, height), Image.BICUBIC, box=crop_box(rng, source, width, height))
+    image = image.filter(ImageFilter.UnsharpMask(radius=1.5, percent=150, threshold=0))
+    grain = np.random.default_rng(rng.getrandbits(64)).normal(0, rng.uniform(4, 13), (height, width, 1))
+    return Image.fromarray(np.clip(np.asarray(image) + grain + 0.5, 0, 255).astype(np.uint8))
+
+
+def write_one(job):
+    i, source, folder = job
+    rng = random.Random(SEED * 1_000_003 + i)
+    image = make_image(rng, load(source))
+    (coding,) = choose(rng, CODINGS)
+    if coding is None:
+        image, coding = image.convert("L"), {}
+    path = folder / f"class_{i % CLASS_COUNT:02d}" / f"photo_{i:05d}.jpg"
+    image.save(path, quality=rng.randint(90, 96), **coding)
+    return path.stat().st_size, image.width * image.height
+
+
+def main():
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    parser = argparse.ArgumentParser(description="make the photo collection that bench/ packs")
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("dir", nargs="?", type=Path, default=cache / "libshard" / "corpus-v1")
+    args = parser.parse_args()
+
+    stamp = args.dir / "complete"
+    want = f"seed {SEED}, {args.count} photos\n"
+    if stamp.exists() and stamp.read_text().startswith(want):
+        print(args.dir)
+        return 0
+    if args.dir.exists() and any(args.dir.iterdir()) and not (args.dir / "started").exists():
+        print(f"{args.dir} holds something else: name a folder that is empty or not there", file=sys.stderr)
+        return 1
+
+    sources = sorted(PHOTOS.glob("train/*/*.jpg"))
+    if not sources:
+        print(f"{PHOTOS}/train holds no photos", file=sys.stderr)
+        return 1
+    stamp.unlink(missing_ok=True)
+    for c in range(CLASS_COUNT):
+        (args.dir / "train" / f"class_{c:02d}").mkdir(parents=True, exist_ok=True)
+    (args.dir / "started").write_text(want)
+    for old in args.dir.glob("train/*/photo_*.jpg"):
+        old.unlink()
+    jobs = [(i, random.Random(i).choice(sources), args.dir / "train") for i in range(args.count)]
+    with multiprocessing.Pool(PROCESS_COUNT) as pool:
+        made = pool.map(write_one, jobs, chunksize=16)
+
+    total_bytes, pixels = map(sum, zip(*made))
+    note = f"{total_bytes / args.count / 1000:.1f} kB and {pixels / args.count / 1000:.0f} kpx each"
+    stamp.write_text(f"{want}{note}\n")
+    print(note, file=sys.stderr)
+    print(args.dir)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# bench/run.sh - every row that BENCH asks for: JSON on standard output, a table on standard error
+#
+#   BUILD=DIR      where `make all` put things
+#   BENCH=pattern  a part of row names (`verify`), or a wildcard that matches all of one (`*/hot/*`); all rows otherwise
+#   RUNS=N         runs of each side; each row's own default otherwise
+#   TMPDIR=DIR     a folder on the disk to be measured, with 8 GB to spare; /var/tmp otherwise
+#
+# A target that is missed is marked in the table and does not fail the run: whoever reads the figures judges them.
+set -eu
+cd "$(dirname "$0")/.."
+: "${BUILD:=$PWD/build}" "${BENCH:=}" "${RUNS:=}"
+
+dir=$(mktemp -d "${TMPDIR:-/var/tmp}/libshard-bench.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# The first Python that has Pillow and NumPy; without one the rows of pack are skipped.
+corpus=
+for python in "${PYTHON:-}" python3 /usr/bin/python3; do
+	case ${BENCH:-pack} in *pack* | *images* | *pillow* | *\**) ;; *) break ;; esac
+	if [ -z "$python" ] || ! "$python" -c 'import PIL, numpy' 2>/dev/null; then continue; fi
+	export PYTHON="$python"
+	corpus=$("$python" bench/corpus.py)
+	break
+done
+
+machine=
+for program in open verify pack order copy hash; do
+	"$BUILD/bench/$program" --dir "$dir" --corpus "$corpus" --only "$BENCH" ${RUNS:+--runs "$RUNS"} $machine
+	machine=--no-machine
+done
