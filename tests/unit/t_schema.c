@@ -194,7 +194,7 @@ TEST(every_rule_has_a_row)
 {
 	for (int number = 18; number <= 33; number++) {
 		bool there = false;
-		char want[8];
+		char want[16];
 
 		snprintf(want, sizeof(want), "I%d", number);
 		for (size_t i = 0; i < COUNT(rows); i++)
