@@ -4,7 +4,7 @@
 #
 # Whatever the file says: an exit code of the tool's own, no signal, one line of why, and nothing allocated by a number
 # from the file.  The address sanitizer reserves more than the box has, so under it only the time is limited.
-# TIMEOUT: 300
+# TIMEOUT: 900
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 box=(prlimit --as=268435456 --cpu=5)

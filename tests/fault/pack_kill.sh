@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/fault/pack_kill.sh - kill -9 at any moment, run again, and the folder is that of an undisturbed run
-# TIMEOUT: 600
+# TIMEOUT: 900
 # shellcheck disable=SC1091
 . "$ROOT/tests/fault/lib.sh"
 

@@ -5,7 +5,7 @@
 # An independent check of tests/fault/t_syscalls.c: nothing here depends on which function made the call, or on
 # which of our files it stands in.  For call after call and n after n: a clear exit code, final names absent or right, no
 # temporary file left, and the same command once more ends as if nothing had been.
-# TIMEOUT: 300
+# TIMEOUT: 900
 . "${ROOT:-$(dirname "$0")/../..}/tests/fault/lib.sh"
 
 command -v strace >/dev/null || skip "strace is not installed"

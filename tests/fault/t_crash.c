@@ -12,7 +12,7 @@
  * LDFLAGS: -Wl,--wrap=unlinkat,--wrap=fstat64,--wrap=fstatat64,--wrap=flock,--wrap=mmap64,--wrap=munmap
  * LDFLAGS: -Wl,--wrap=getrandom,--wrap=opendir,--wrap=readdir64,--wrap=closedir,--wrap=sync_file_range
  * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=shard_publish
- * TIMEOUT: 300
+ * TIMEOUT: 900
  */
 #include <sys/wait.h>
 

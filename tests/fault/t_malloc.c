@@ -9,7 +9,7 @@
  *
  * LDFLAGS: -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free
  * LDFLAGS: -Wl,--wrap=mem_free,--wrap=error_set
- * TIMEOUT: 300
+ * TIMEOUT: 900
  */
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -11,7 +11,7 @@
  * LDFLAGS: -Wl,--wrap=file_open,--wrap=file_close,--wrap=file_read_at,--wrap=file_read_all,--wrap=file_map
  * LDFLAGS: -Wl,--wrap=file_unmap,--wrap=file_open_direct,--wrap=file_is_cached,--wrap=file_list,--wrap=invariant_broken
  * LDFLAGS: -Wl,--wrap=buffer_open,--wrap=mem_free
- * TIMEOUT: 600
+ * TIMEOUT: 900
  */
 #include <dirent.h>
 #include <malloc.h>

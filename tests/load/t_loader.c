@@ -593,6 +593,14 @@ TEST(options_that_are_refused)
 	CHECK_EQ(shard_loader_open(&(struct shard_loader *){NULL}, ds, NULL, NULL), SHARD_E_ARGUMENT); /* no batch_records */
 }
 
+/* Of the thread sanitizer, which otherwise ends the process when there is no memory. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+
+const char *__tsan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
 /* More than any machine has: an error, as often as it is asked for. */
 TEST(slots_that_no_memory_can_hold)
 {

@@ -6,7 +6,7 @@
 # both.  Bad files: golden pages and manifests, changed at random and sealed again, get the same rule from both.
 # The same seed makes the same files; SEED=n tries others.
 #
-# TIMEOUT: 600
+# TIMEOUT: 900
 set -eu
 
 : "${BUILD:=build}"

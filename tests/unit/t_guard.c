@@ -191,12 +191,42 @@ static void foreign_info(int number, siginfo_t *info, void *machine)
 	_exit(number == SIGBUS && info->si_addr && machine ? 42 : 43);
 }
 
+static struct sigaction ours;
+
+static void later(int number, siginfo_t *info, void *machine)
+{
+	ours.sa_sigaction(number, info, machine);
+}
+
+/* A handler that came after ours, blocks everything while it runs, and hands on to us: each fault is still an error. */
+static void first_of_two(void)
+{
+	struct sigaction theirs = {.sa_sigaction = later, .sa_flags = SA_SIGINFO};
+	struct cut c;
+
+	if (!guard_install())
+		_exit(44);
+	sigfillset(&theirs.sa_mask);
+	sigaction(SIGBUS, &theirs, &ours);
+	cut_make(&c);
+	unlink(c.path.text);
+	for (int i = 0; i < 3; i++)
+		if (guard_run(c.map, BYTES, read_all, &c))
+			_exit(45);
+	sigset_t now;
+
+	sigprocmask(SIG_SETMASK, NULL, &now);
+	_exit(sigismember(&now, SIGBUS) || sigismember(&now, SIGTERM) ? 46 : 42);
+}
+
 /* The first install of a process is the one that counts, so these run by exec of this program. */
 static void second_after(const char *who)
 {
 	struct sigaction theirs = {.sa_handler = SIG_DFL};
 	struct cut c;
 
+	if (!strcmp(who, "later"))
+		first_of_two();
 	if (!strcmp(who, "handler"))
 		theirs.sa_handler = foreign;
 	if (!strcmp(who, "info")) {
@@ -234,9 +264,9 @@ static int exec_self(const char *who)
 	return status;
 }
 
-TEST(a_handler_that_was_there_before_is_still_called)
+TEST(other_handlers_are_got_along_with)
 {
-	static const char *const with_code[] = {"handler", "info"}, *const deadly[] = {"default", "ignore", "kill"};
+	static const char *const with_code[] = {"handler", "info", "later"}, *const deadly[] = {"default", "ignore", "kill"};
 
 	for (size_t i = 0; i < COUNT(with_code); i++) {
 		int status = exec_self(with_code[i]);
