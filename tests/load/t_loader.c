@@ -544,8 +544,15 @@ TEST(an_error_repeats_until_seek)
 		CHECK_STR(again.message, err.message);
 	}
 	CHECK_EQ(shard_loader_next(l, &b, NULL), SHARD_E_CORRUPT);
+	file_flip(p.text, offset + 5 * schema.group[0].stride, 1); /* good again: still the same answer */
+	CHECK_EQ(shard_loader_next(l, &b, &again), SHARD_E_CORRUPT);
+	CHECK_STR(again.message, err.message);
 	shard_loader_tell(l, &epoch, &position);
 	CHECK_EQ(position, 40); /* where it stands: the batch that could not be had */
+	CHECK_OK(shard_loader_seek(l, 0, 40, &fixture_err));
+	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
+	check_rows(&b);
+	CHECK_OK(shard_loader_release(l, &b, &fixture_err));
 	CHECK_OK(shard_loader_seek(l, 0, 50, &fixture_err));
 	for (int i = 0; i < 2; i++) {
 		CHECK_OK(shard_loader_next(l, &b, &fixture_err));

@@ -146,16 +146,17 @@ TEST(long_messages_keep_both_ends)
 /* A cut in the middle of a character would leave bytes that are no UTF-8. */
 TEST(long_messages_are_not_cut_within_a_character)
 {
-	for (size_t lead = 0; lead < 4; lead++) {
+	for (size_t lead = 0; lead < 16; lead++) {
 		struct shard_error err;
 		char text[1500];
-		size_t used = lead;
+		size_t used = lead % 4, trail = lead / 4;
 
-		memset(text, 'a', lead);
-		for (; used + 4 < sizeof(text); used += 4)
+		memset(text, 'a', used);
+		for (; used + 4 + trail < sizeof(text); used += 4)
 			memcpy(text + used, "\xf0\x9f\x90\x8d", 4);
-		text[used] = 0;
-		STORY("%zu bytes before", lead);
+		memset(text + used, 'z', trail);
+		text[used + trail] = 0;
+		STORY("%zu bytes before, %zu behind", lead % 4, trail);
 		error_set(&err, SHARD_E_IO, "%s", text);
 		check_safe(err.message, sizeof(err.message));
 		error_prefix(&err, "x");

@@ -16,18 +16,19 @@ struct newer { /* what a later header may have: the same, and more */
 	size_t size;
 	uint32_t a, b;
 	uint64_t c;
-	uint8_t d, e, f, g;
+	uint8_t d[8]; /* no padding behind it: its last byte is the struct's */
 };
 
 TEST(callers_of_every_age)
 {
-	static const struct newer full = {sizeof(struct newer), 1, 2, 0, 0, 0, 0, 0};
-	static const struct newer asks = {sizeof(struct newer), 1, 2, 0, 0, 0, 5, 0};
-	static const struct newer asks_last = {sizeof(struct newer), 1, 2, 0, 0, 0, 0, 1};
-	static const struct newer asks_first = {sizeof(struct newer), 1, 2, 1, 0, 0, 0, 0};
-	static const struct newer same = {sizeof(struct ours), 1, 2, 9, 9, 9, 9, 9}; /* not looked at behind its size */
-	static const struct newer older = {sizeof(size_t) + 4, 1, 2, 9, 9, 9, 9, 9}, oldest = {sizeof(size_t), 1, 2, 9, 9, 9, 9, 9};
-	static const struct newer none = {0, 1, 2, 0, 0, 0, 0, 0}, seven = {7, 1, 2, 0, 0, 0, 0, 0}, wild = {4097, 1, 2, 0, 0, 0, 0, 0};
+	static const struct newer full = {.size = sizeof(full), .a = 1, .b = 2};
+	static const struct newer asks = {.size = sizeof(asks), .a = 1, .b = 2, .d = {[2] = 5}};
+	static const struct newer asks_last = {.size = sizeof(asks_last), .a = 1, .b = 2, .d = {[7] = 1}};
+	static const struct newer asks_first = {.size = sizeof(asks_first), .a = 1, .b = 2, .c = 1};
+	static const struct newer same = {.size = sizeof(struct ours), .a = 1, .b = 2, .c = 9, .d = {9}}; /* behind it nobody looks */
+	static const struct newer older = {.size = sizeof(size_t) + 4, .a = 1, .b = 2, .c = 9};
+	static const struct newer oldest = {.size = sizeof(size_t), .a = 1, .b = 2, .c = 9};
+	static const struct newer none = {.size = 0, .a = 1}, seven = {.size = 7, .a = 1}, wild = {.size = 4097, .a = 1};
 	static const struct {
 		const char *story;
 		const void *theirs;
@@ -61,13 +62,13 @@ TEST(callers_of_every_age)
 
 TEST(the_message_says_which_byte_and_which_version)
 {
-	struct newer asks = {sizeof(asks), 1, 2, 0, 0, 1, 0, 0};
+	struct newer asks = {.size = sizeof(asks), .d = {[1] = 1}};
 	struct shard_error err;
 	struct ours o;
 	char byte[32];
 
 	options_take(&o, sizeof(o), &asks, &err);
-	snprintf(byte, sizeof(byte), "byte %zu ", offsetof(struct newer, e));
+	snprintf(byte, sizeof(byte), "byte %zu ", offsetof(struct newer, d[1]));
 	CHECK(strstr(err.message, byte));
 	CHECK(strstr(err.message, shard_version()));
 }
