@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
+#include <ucontext.h>
 
 static _Thread_local struct {
 	sigjmp_buf back;
@@ -27,7 +28,10 @@ static void on_bus(int number, siginfo_t *info, void *machine)
 	bool sent = info->si_code <= 0; /* by a process: there is no address, and no load that will be repeated */
 
 	if (!sent && at >= armed.begin && at < armed.end) {
+		const ucontext_t *there = machine;
+
 		armed.begin = armed.end = 0;
+		pthread_sigmask(SIG_SETMASK, &there->uc_sigmask, NULL); /* a handler before us may have blocked what it likes */
 		siglongjmp(armed.back, 1);
 	}
 	if (before.sa_flags & SA_SIGINFO) {
