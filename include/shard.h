@@ -225,7 +225,7 @@ SHARD_API int shard_writer_add_class(struct shard_writer *w, uint32_t field, uin
 /*
  * Complete the file, make it durable, read it back and verify it, and publish it under its name, which
  * must be free or hold the identical shard (then `already` is 1).  Fails with EXISTS if it holds
- * something else; both files are then named and the temporary one is removed.
+ * something else, which is left as it is.
  */
 SHARD_API int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err);
 SHARD_API void shard_writer_close(struct shard_writer *w);
@@ -412,7 +412,7 @@ struct shard_verify_options {
 	uint32_t thread_count; /* 0: the CPUs that this process may use */
 	uint32_t sha256;       /* 1: also the SHA-256 of every shard file, as after a download (datasets only) */
 	void *context;         /* for both callbacks, which are called by the caller's thread only */
-	/* About 10 times a second.  Not 0 stops with CANCELLED. */
+	/* About 10 times a second, and when all is done.  Not 0 stops with CANCELLED. */
 	int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
 	/* Each problem found; verification goes on behind it.  Without it, it stops at the first. */
 	void (*problem)(void *context, const struct shard_error *problem);

@@ -169,6 +169,14 @@ static bool name_is_ours(const struct file_temp *t)
 	       ours.st_dev == named.st_dev;
 }
 
+/* It was renamed, but the name leads elsewhere: did another process replace it in the same moment? */
+static bool was_replaced(const struct file_temp *t)
+{
+	struct stat st;
+
+	return fstatat(t->dir_fd, t->temp, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
+}
+
 /* errno of giving it its name, 0 if that worked.  `linked`: its temporary name may still be there as well. */
 static int rename_temp(const struct file_temp *t, bool replace, bool *linked)
 {
@@ -200,7 +208,7 @@ int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err
 	int code = rename_temp(t, replace, &linked);
 	struct shown s;
 
-	if (!name_is_ours(t)) {
+	if (!name_is_ours(t) && !(replace && !code && was_replaced(t))) {
 		if (code == EEXIST)
 			return error_set(err, SHARD_E_EXISTS, "%s: already exists", show(&s, t->path));
 		errno = code ? code : EIO;

@@ -100,9 +100,10 @@ int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const
 		goto out;
 	}
 	if (!shard_loader_step_count(l)) { /* an epoch without a step would train on nothing, and nobody would notice */
-		rc = error_set(err, SHARD_E_ARGUMENT, "the dataset has %" PRIu64 " records, too few for one batch of %u on each of %u ranks; "
-			       "use smaller batches, SHARD_PAD, or SHARD_KEEP",
-			       ds->m.record_count, l->o.batch_records, l->o.world);
+		rc = ds->m.record_count ? error_set(err, SHARD_E_ARGUMENT, "the dataset has %" PRIu64 " records, too few for one batch of %u on "
+						    "each of %u ranks; use smaller batches, SHARD_PAD, or SHARD_KEEP",
+						    ds->m.record_count, l->o.batch_records, l->o.world)
+					: error_set(err, SHARD_E_ARGUMENT, "the dataset has no records, so there is nothing to load");
 		goto out;
 	}
 	params = order_params(l, 0);

@@ -7,6 +7,9 @@
 
 #include "libshard/store/reader.h"
 
+/* Told of one problem; the text dies with the call. */
+typedef void verify_on_problem(void *context, const struct shard_error *problem);
+
 /* I11, I43, I48, I51 to I56, and I45 of every chunk: all tables and gaps, no record. */
 int verify_tables(struct shard_reader *r, struct shard_error *err);
 
@@ -36,11 +39,16 @@ uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t uni
  * grows by what was checked.  With on_problem, damage of a unit is told there and the others are still checked.
  */
 int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
-		 void (*on_problem)(void *context, const struct shard_error *problem), void *context, struct shard_error *err);
+		 verify_on_problem *on_problem, void *context, struct shard_error *err);
 
-/* I57, I58 of records [first, first + count): ragged fields, whose lengths may lie in another group. */
+/*
+ * I57, I58 of records [first, first + count): ragged fields, whose lengths may lie in another group.  on_problem as above.
+ * A piece is what one thread does at once.
+ */
 bool verify_has_ragged(const struct shard_schema *s);
-int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, struct shard_error *err);
+uint64_t verify_ragged_piece(const struct shard_reader *r, uint64_t first);
+int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify_on_problem *on_problem, void *context,
+		  struct shard_error *err);
 
 /* The whole shard with one thread, as the writer does before it publishes. */
 int verify_all(struct shard_reader *r, const char *path, struct shard_error *err);

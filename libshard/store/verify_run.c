@@ -29,7 +29,8 @@ struct cursor {
 	struct shard_reader *r; /* of that shard; NULL: not opened yet */
 	uint32_t group;
 	uint64_t unit;
-	bool ragged_due, sha256_due;
+	uint64_t ragged; /* the next record to be checked for I57 and I58 */
+	bool sha256_due;
 };
 
 struct run {
@@ -46,6 +47,7 @@ struct run {
 	uint32_t queued, threads_ended;            /* lock */
 	struct shard_error worst;                  /* lock: the gravest so far */
 	struct shard_verify_report report;         /* lock */
+	uint64_t bytes_passed;                     /* lock: of bytes_total, checked or passed over */
 	bool stop;                                 /* lock: cancelled, or the first problem without a callback */
 };
 
@@ -79,7 +81,7 @@ static void note_problem(struct run *run, const struct shard_error *problem)
 	pthread_cond_broadcast(&run->told);
 }
 
-static void on_unit_problem(void *context, const struct shard_error *problem)
+static void on_piece_problem(void *context, const struct shard_error *problem)
 {
 	struct run *run = context;
 
@@ -95,8 +97,38 @@ struct piece {
 	struct shard_reader *r;
 	uint64_t shard;
 	uint32_t group;
-	uint64_t unit, count;
+	uint64_t unit, count; /* or records, of PIECE_RAGGED */
+	uint64_t passes;      /* bytes that are behind us with it */
 };
+
+/* How much of a group's DATA lies before `unit`, as if all units were equally long: ends exactly at its length. */
+static uint64_t bytes_before(const struct shard_reader *r, uint32_t group, uint64_t unit)
+{
+	const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
+	uint64_t units = reader_unit_count(r, group);
+
+	return data && units ? (uint64_t)((unsigned __int128)data->bytes * unit / units) : 0;
+}
+
+/* Bytes of the shard that are not DATA. */
+static uint64_t table_bytes(const struct shard_reader *r)
+{
+	uint64_t bytes = r->file_bytes;
+
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
+		bytes -= bytes_before(r, g, reader_unit_count(r, g));
+	return bytes;
+}
+
+/* What the manifest says. */
+static uint64_t shard_bytes(const struct run *run, uint64_t shard)
+{
+	struct shard_entry entry = {.file_bytes = run->single ? run->single->file_bytes : 0};
+
+	if (run->ds)
+		shard_dataset_entry(run->ds, shard, &entry, NULL); /* `shard` is one of the dataset's, so this cannot fail */
+	return entry.file_bytes;
+}
 
 /* Units of a shard that cannot be opened, so that the sample goes on where it would have. */
 static uint64_t skipped_units(const struct run *run, uint64_t shard)
@@ -127,12 +159,14 @@ static bool open_shard(struct run *run)
 	}
 	if (rc) {
 		run->units_before += skipped_units(run, at->shard);
+		run->bytes_passed += shard_bytes(run, at->shard) * (1 + run->o.sha256);
 		at->r = NULL;
 		at->shard++; /* first: others may claim while a full queue makes note_problem() wait */
 		note_problem(run, &problem);
 		return false;
 	}
-	at->ragged_due = verify_has_ragged(at->r->schema) && !run->o.sample_units;
+	at->ragged = verify_has_ragged(at->r->schema) && !run->o.sample_units ? 0 : at->r->pages->record_count;
+	run->bytes_passed += table_bytes(at->r);
 	run->report.shard_count++;
 	run->report.record_count += at->r->pages->record_count;
 	return true;
@@ -166,11 +200,14 @@ static bool claim_units(struct run *run, struct piece *out)
 	for (; at->group < at->r->schema->group_count; before += reader_unit_count(at->r, at->group), at->group++, at->unit = 0)
 		while (at->unit < reader_unit_count(at->r, at->group)) {
 			uint64_t unit = at->unit, count = run->o.sample_units ? 1 : verify_piece(at->r, at->group, unit);
+			uint64_t passes = bytes_before(at->r, at->group, unit + count) - bytes_before(at->r, at->group, unit);
 
 			at->unit += count;
-			if (!in_sample(run, before + unit))
+			if (!in_sample(run, before + unit)) {
+				run->bytes_passed += passes;
 				continue;
-			*out = (struct piece){PIECE_UNITS, at->r, at->shard, at->group, unit, count};
+			}
+			*out = (struct piece){PIECE_UNITS, at->r, at->shard, at->group, unit, count, passes};
 			return true;
 		}
 	return false;
@@ -180,21 +217,21 @@ static bool claim_units(struct run *run, struct piece *out)
 static struct piece claim(struct run *run)
 {
 	struct cursor *at = &run->at;
-	struct piece out = {PIECE_NONE, NULL, 0, 0, 0, 0};
+	struct piece out = {.kind = PIECE_NONE};
 
 	while (!run->stop && at->shard < run->shard_count) {
 		if (!at->r && !open_shard(run))
 			continue;
 		if (claim_units(run, &out))
 			return out;
-		if (at->ragged_due) {
-			at->ragged_due = false;
-			out = (struct piece){PIECE_RAGGED, at->r, at->shard, 0, 0, at->r->pages->record_count};
+		if (at->ragged < at->r->pages->record_count) {
+			out = (struct piece){PIECE_RAGGED, at->r, at->shard, 0, at->ragged, verify_ragged_piece(at->r, at->ragged), 0};
+			at->ragged += out.count;
 			return out;
 		}
 		if (at->sha256_due) {
 			at->sha256_due = false;
-			out = (struct piece){PIECE_SHA256, at->r, at->shard, 0, 0, 0};
+			out = (struct piece){PIECE_SHA256, at->r, at->shard, 0, 0, 0, at->r->file_bytes};
 			return out;
 		}
 		run->units_before += shard_units(at->r);
@@ -229,11 +266,13 @@ static int check_sha256(struct run *run, struct verify_room *room, const struct 
 
 static int do_piece(struct run *run, struct verify_room *room, const struct piece *p, uint64_t *bytes, struct shard_error *err)
 {
+	verify_on_problem *on_problem = run->o.problem ? on_piece_problem : NULL;
+
 	switch (p->kind) {
 	case PIECE_UNITS:
-		return verify_units(p->r, room, p->group, p->unit, p->count, bytes, run->o.problem ? on_unit_problem : NULL, run, err);
+		return verify_units(p->r, room, p->group, p->unit, p->count, bytes, on_problem, run, err);
 	case PIECE_RAGGED:
-		return verify_ragged(p->r, p->unit, p->count, err);
+		return verify_ragged(p->r, p->unit, p->count, on_problem, run, err);
 	case PIECE_SHA256:
 		return check_sha256(run, room, p, err);
 	default:
@@ -269,13 +308,31 @@ static void work(void *context, uint32_t thread)
 		pthread_mutex_lock(&run->lock);
 		run->report.unit_count += p.kind == PIECE_UNITS ? p.count : 0;
 		run->report.bytes += bytes;
-		if (found && !(p.kind == PIECE_UNITS && run->o.problem && found == SHARD_E_CORRUPT)) /* those were told already */
+		run->bytes_passed += p.passes;
+		if (found && !(p.kind != PIECE_SHA256 && run->o.problem && found == SHARD_E_CORRUPT)) /* those were told already */
 			note_problem(run, &problem);
 	}
 	run->threads_ended++;
 	pthread_cond_broadcast(&run->told);
 	pthread_mutex_unlock(&run->lock);
 	verify_room_free(&room);
+}
+
+/* With lock, which it gives up meanwhile. */
+static void tell_progress(struct run *run)
+{
+	uint64_t done = run->bytes_passed;
+	int rc;
+
+	if (!run->o.progress || run->stop)
+		return;
+	pthread_mutex_unlock(&run->lock);
+	rc = run->o.progress(run->o.context, done, run->bytes_total);
+	pthread_mutex_lock(&run->lock);
+	if (rc && !run->stop) {
+		run->stop = true;
+		error_set(&run->worst, SHARD_E_CANCELLED, "verification was cancelled");
+	}
 }
 
 /* The caller's thread: hands problems and progress to the callbacks until all threads have ended. */
@@ -299,18 +356,7 @@ static void watch(void *context, uint32_t running)
 		}
 		if (run->threads_ended == running && !run->queued)
 			break;
-		if (run->o.progress && !run->stop) {
-			uint64_t done = run->report.bytes;
-			int rc;
-
-			pthread_mutex_unlock(&run->lock);
-			rc = run->o.progress(run->o.context, done, run->bytes_total);
-			pthread_mutex_lock(&run->lock);
-			if (rc && !run->stop) {
-				run->stop = true;
-				error_set(&run->worst, SHARD_E_CANCELLED, "verification was cancelled");
-			}
-		}
+		tell_progress(run);
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_nsec += 100000000;
 		if (until.tv_nsec >= 1000000000) {
@@ -320,6 +366,8 @@ static void watch(void *context, uint32_t running)
 		if (run->threads_ended < running && !run->queued)
 			pthread_cond_timedwait(&run->told, &run->lock, &until);
 	}
+	if (run->bytes_passed == run->bytes_total)
+		tell_progress(run); /* all of it */
 	pthread_mutex_unlock(&run->lock);
 }
 
@@ -388,6 +436,7 @@ int shard_dataset_verify(struct shard_dataset *ds, const struct shard_verify_opt
 	if (!rc) {
 		run->ds = ds;
 		run->shard_count = dataset_totals(ds, &run->units_total, &run->bytes_total);
+		run->bytes_total *= 1 + run->o.sha256;
 		rc = dataset_verify_manifest(ds, &problem);
 		if (rc) {
 			run->report.problem_count++;

@@ -2,8 +2,9 @@
 /*
  * t_verify.c - every problem is found, however many threads look, whatever way the bytes are read
  *
- * LDFLAGS: -Wl,--wrap=verify_units,--wrap=file_is_cached,--wrap=file_open_direct,--wrap=file_read_at
+ * LDFLAGS: -Wl,--wrap=verify_units,--wrap=file_is_cached,--wrap=file_open_direct,--wrap=file_read_at,--wrap=schema_check_ragged,--wrap=reader_decode_chunk
  */
+#include "libshard/base/error.h"
 #include "libshard/io/file.h"
 #include "libshard/store/verify.h"
 #include "tests/store/fixture.h"
@@ -452,6 +453,79 @@ TEST(a_damaged_unit_of_a_ragged_shard_is_told_once)
 	shard_reader_close(r);
 }
 
+static atomic_uint checked[1000], decoded;
+static bool refuse[1000];
+
+int __real_schema_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
+			       struct shard_error *err);
+int __wrap_schema_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
+			       struct shard_error *err);
+int __wrap_schema_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
+			       struct shard_error *err)
+{
+	checked[record]++;
+	if (refuse[record])
+		return error_set(err, SHARD_E_CORRUPT, "I58: record %u", (unsigned)record);
+	return __real_schema_check_ragged(f, data, lengths, record, err);
+}
+
+int __real_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
+			       bool check, void *dst, struct shard_error *err);
+int __wrap_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
+			       bool check, void *dst, struct shard_error *err);
+int __wrap_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
+			       bool check, void *dst, struct shard_error *err)
+{
+	decoded++;
+	return __real_reader_decode_chunk(r, group, idx, c, stored, check, dst, err);
+}
+
+TEST(every_ragged_record_is_checked_once_and_every_problem_told)
+{
+	for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++) {
+		struct shard_schema s = {
+			.group_count = 1,
+			.field_count = 2,
+			.group = {{.codec = codec}},
+			.field = {{.name = "text", .kind = SHARD_STRING, .dtype = SHARD_U8, .ndim = 1, .shape = {60000}, .ragged_axes = 1, .length_field = 1},
+				  {.name = "length", .dtype = SHARD_U32}}};
+		struct shard_writer_options wo = {.size = sizeof(wo), .planned_records = 1000};
+		static struct told told;
+		static uint8_t record[60004];
+		struct shard_verify_options o = {.size = sizeof(o), .thread_count = 3, .context = &told, .problem = on_problem};
+		struct shard_written written;
+		struct shard_writer *w;
+		struct shard_reader *r;
+		struct path p;
+
+		STORY("codec %u", codec);
+		new_folder(&folder, "t_verify");
+		CHECK_OK(shard_schema_lay_out(&s, 0, &fixture_err));
+		CHECK_OK(shard_writer_open(&w, in_folder(&p, "x.shard"), &s, &wo, &fixture_err));
+		for (uint32_t i = 0; i < 1000; i++) {
+			const void *group[1] = {record};
+
+			memcpy(record + 60000, &(uint32_t){0}, 4);
+			CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
+		}
+		CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
+		shard_writer_close(w);
+		CHECK_OK(shard_reader_open(&r, p.text, NULL, &fixture_err));
+		for (unsigned i = 0; i < 1000; i++)
+			checked[i] = 0;
+		decoded = told.count = 0;
+		told.caller = pthread_self();
+		refuse[0] = refuse[1] = refuse[500] = refuse[999] = true;
+		CHECK_EQ(shard_reader_verify(r, &o, NULL, NULL), SHARD_E_CORRUPT);
+		CHECK_EQ(told.count, 4);
+		for (unsigned i = 0; i < 1000; i++)
+			CHECK_EQ(checked[i], 1);
+		CHECK_EQ(decoded, codec == SHARD_LZ4 ? 2 * ((1000 + s.group[0].chunk_records - 1) / s.group[0].chunk_records) : 0);
+		memset(refuse, 0, sizeof(refuse));
+		shard_reader_close(r);
+	}
+}
+
 /* ---- samples ---- */
 
 TEST(a_sample_has_its_size_and_spreads)
@@ -557,6 +631,7 @@ TEST(progress_is_told_and_can_cancel)
 					CHECK(!cancel || !p.calls);
 				}
 				CHECK(!p.odd);
+				CHECK(cancel || (p.calls >= 1 && p.last == p.total && p.total));
 				shard_dataset_close(ds);
 			}
 }

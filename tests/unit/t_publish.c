@@ -16,8 +16,9 @@
 #include "libshard/io/file.h"
 #include "tests/store/fixture.h"
 
-/* What the system answers, instead of doing it: an errno; SWALLOW says yes and does nothing; LOST does it and says no. */
-enum { DO_IT = 0, SWALLOW = -1, LOST = -2 };
+/* What the system answers, instead of doing it: an errno; SWALLOW says yes and does nothing; LOST does it and says
+ * no; OVERTAKEN does it, and another process does the same right behind it. */
+enum { DO_IT = 0, SWALLOW = -1, LOST = -2, OVERTAKEN = -3 };
 static int on_renameat2, on_linkat, on_renameat, on_fsync, on_fallocate, on_tmpfile, on_flock;
 static unsigned fsyncs, links, refused_tmpfiles;
 
@@ -56,6 +57,8 @@ int __wrap_linkat(int a, const char *from, int b, const char *to, int flags)
 
 int __wrap_renameat(int a, const char *from, int b, const char *to)
 {
+	if (on_renameat == OVERTAKEN)
+		return __real_renameat(a, from, b, to) || __real_renameat(a, "another", b, to);
 	return answer(on_renameat, on_renameat == DO_IT || on_renameat == LOST ? __real_renameat(a, from, b, to) : 0);
 }
 
@@ -400,6 +403,22 @@ TEST(small_files_are_published)
 }
 
 /* ---- files without a name ---- */
+
+TEST(two_may_replace_one_name_at_the_same_moment)
+{
+	struct path another;
+
+	begin();
+	tmp(&another, "t_publish.%d/another", (int)getpid());
+	file_make(another.text, "theirs", 6);
+	CHECK_OK(shard_publish(final.text, "before", 6, 1, &fixture_err));
+	on_renameat = OVERTAKEN;
+	CHECK_OK(shard_publish(final.text, "ours", 4, 1, &fixture_err));
+	check_holds(final.text, "theirs");
+	on_renameat = SWALLOW; /* and this is still noticed */
+	CHECK_EQ(shard_publish(final.text, "ours", 4, 1, NULL), SHARD_E_IO);
+	check_holds(final.text, "theirs");
+}
 
 TEST(spools_have_no_name)
 {

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader_records.c - copy records out of a shard, or show them in place
+ *
+ * Raw records are checked and copied where they are mapped; chunks are decoded, straight to their place where all of
+ * one is wanted.
+ */
+#include "libshard/store/reader.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/io/file.h"
+
+static _Atomic uint64_t *seen_bits(struct shard_reader *r, uint32_t group)
+{
+	struct reader_group *g = &r->group[group];
+	_Atomic uint64_t *bits = atomic_load_explicit(&g->seen, memory_order_acquire), *none = NULL;
+
+	if (bits)
+		return bits;
+	bits = mem_array((size_t)ceil_div(reader_unit_count(r, group), 64), sizeof(*bits));
+	if (bits && !atomic_compare_exchange_strong(&g->seen, &none, bits)) {
+		mem_free((void *)bits);
+		bits = none; /* another thread was first */
+	}
+	return bits;
+}
+
+struct copy_job {
+	struct shard_reader *r;
+	uint32_t group;
+	uint64_t first, count;
+	uint8_t *dst; /* NULL: check only */
+	int rc;
+	struct shard_error *err;
+	_Atomic uint64_t *seen;
+};
+
+static int check_units(struct copy_job *job)
+{
+	struct shard_reader *r = job->r;
+	const struct reader_group *g = &r->group[job->group];
+	uint64_t last = (job->first + job->count - 1) / g->unit_records;
+
+	for (uint64_t u = job->first / g->unit_records; u <= last; u++) {
+		uint64_t bit = UINT64_C(1) << (u & 63);
+		int rc;
+
+		if (r->check == SHARD_CHECK_FIRST && (atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) & bit))
+			continue;
+		rc = reader_check_unit(r, job->group, u, g->data + u * g->unit_records * g->stride, job->err);
+		if (rc)
+			return rc;
+		atomic_fetch_or_explicit(&job->seen[u / 64], bit, memory_order_relaxed);
+	}
+	return SHARD_OK;
+}
+
+/* Were all of these records used before, and so are probably in memory? */
+static bool all_seen(const struct copy_job *job)
+{
+	const struct reader_group *g = &job->r->group[job->group];
+	uint64_t last = (job->first + job->count - 1) / g->unit_records;
+
+	for (uint64_t u = job->first / g->unit_records; u <= last; u++)
+		if (!job->seen || !(atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) >> (u & 63) & 1))
+			return false;
+	return true;
+}
+
+static void copy_raw(void *context)
+{
+	struct copy_job *job = context;
+	const struct reader_group *g = &job->r->group[job->group];
+
+	job->rc = job->r->check == SHARD_CHECK_NEVER ? SHARD_OK : check_units(job);
+	if (!job->rc && job->dst)
+		memcpy(job->dst, g->data + job->first * g->stride, job->count * g->stride);
+}
+
+static int check_range(const struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, struct shard_error *err)
+{
+	struct shown s;
+
+	if (group >= r->schema->group_count)
+		return error_set(err, SHARD_E_ARGUMENT, "%s: group %u; there are %u", show(&s, r->path), group, r->schema->group_count);
+	if (first > r->pages->record_count || count > r->pages->record_count - first)
+		return error_set(err, SHARD_E_ARGUMENT, "%s: records %" PRIu64 " to %" PRIu64 "; there are %" PRIu64, show(&s, r->path),
+				 first, first + count - 1, r->pages->record_count);
+	return SHARD_OK;
+}
+
+static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst, struct shard_error *err)
+{
+	const struct reader_group *g = &r->group[group];
+	struct copy_job job = {r, group, first, count, dst, SHARD_OK, err, NULL};
+	int rc;
+
+	if (r->check != SHARD_CHECK_NEVER) {
+		rc = reader_check_tables(r, group, err);
+		if (rc)
+			return rc;
+		job.seen = seen_bits(r, group);
+		if (!job.seen)
+			return error_set(err, SHARD_E_MEMORY, "no memory to remember which units were checked");
+	}
+	if (!all_seen(&job))
+		file_will_need(g->data + first * g->stride, (size_t)(count * g->stride));
+	rc = reader_guarded(r, copy_raw, &job, err);
+	if (!rc && job.rc) {
+		error_prefix(err, r->path);
+		rc = job.rc;
+	}
+	return rc;
+}
+
+struct chunk_job {
+	struct shard_reader *r;
+	uint32_t group;
+	uint64_t idx;
+	struct chunk *c;
+	uint8_t *dst;
+	struct shard_error *err;
+	int rc;
+};
+
+static void chunk_work(void *context)
+{
+	struct chunk_job *j = context;
+
+	j->rc = reader_chunk(j->r, j->group, j->idx, j->c, j->err);
+}
+
+static void decode_work(void *context)
+{
+	struct chunk_job *j = context;
+
+	j->rc = reader_decode_chunk(j->r, j->group, j->idx, j->c, j->r->map + j->c->offset, j->r->check != SHARD_CHECK_NEVER, j->dst,
+				    j->err);
+	if (!j->rc && j->r->check != SHARD_CHECK_NEVER)
+		j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
+}
+
+static int run_chunk_job(struct chunk_job *job, void (*work)(void *context), struct shard_error *err)
+{
+	int rc = reader_guarded(job->r, work, job, err);
+
+	if (rc || !job->rc)
+		return rc;
+	error_prefix(err, job->r->path);
+	return job->rc;
+}
+
+/* One chunk after the other: straight to its place if all of it is wanted, else through `scratch`. */
+static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, uint8_t *dst, struct shard_error *err)
+{
+	struct reader_group *g = &r->group[group];
+	uint8_t *scratch = NULL;
+	int rc = r->check == SHARD_CHECK_NEVER ? SHARD_OK : reader_check_tables(r, group, err);
+
+	while (!rc && count) {
+		uint64_t idx = first / g->unit_records, skip = first % g->unit_records;
+		uint64_t n = min_u64(count, min_u64(g->unit_records, r->pages->record_count - idx * g->unit_records) - skip);
+		struct chunk c;
+		struct chunk_job job = {r, group, idx, &c, dst, err, SHARD_OK};
+
+		rc = run_chunk_job(&job, chunk_work, err);
+		if (rc)
+			break;
+		if (n * g->stride != c.decoded_bytes) {
+			if (!scratch)
+				scratch = mem_zalloc((size_t)(g->unit_records * g->stride));
+			if (!scratch) {
+				rc = error_set(err, SHARD_E_MEMORY, "no memory for a chunk of %" PRIu64 " bytes", g->unit_records * g->stride);
+				break;
+			}
+			job.dst = scratch;
+		}
+		file_will_need(r->map + c.offset, c.padded_bytes);
+		rc = run_chunk_job(&job, decode_work, err);
+		if (!rc && job.dst == scratch)
+			memcpy(dst, scratch + skip * g->stride, n * g->stride);
+		first += n;
+		count -= n;
+		dst += n * g->stride;
+	}
+	mem_free(scratch);
+	return rc;
+}
+
+int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst, struct shard_error *err)
+{
+	int rc = check_range(r, group, first, count, err);
+
+	if (rc || !count)
+		return rc;
+	return r->group[group].compressed ? read_chunks(r, group, first, count, dst, err)
+					  : read_raw(r, group, first, count, dst, err);
+}
+
+int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t idx, struct shard_view *out, struct shard_error *err)
+{
+	int rc = check_range(r, group, idx, 1, err);
+	struct shown s;
+
+	if (rc)
+		return rc;
+	if (r->group[group].compressed)
+		return error_set(err, SHARD_E_UNSUPPORTED, "%s: group %u is compressed; read its records, they cannot be viewed",
+				 show(&s, r->path), group);
+	rc = read_raw(r, group, idx, 1, NULL, err);
+	if (rc)
+		return rc;
+	out->data = r->group[group].data + idx * r->group[group].stride;
+	out->bytes = (size_t)r->group[group].stride;
+	return SHARD_OK;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verify_units.c - the rules of units: their hashes, their chunks, their padding
+ *
+ * Units of a shard that lies in the page cache are hashed where they are mapped; those of others are read past it, in
+ * pieces of 16 MiB, which is several times faster than faulting them in and does not push a trainer's data out of memory.
+ */
+#include "libshard/store/verify.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/codec/checksum.h"
+#include "libshard/disk/invariant.h"
+#include "libshard/disk/schema.h"
+#include "libshard/io/buffer.h"
+#include "libshard/io/file.h"
+#include "libshard/store/fill.h"
+
+#define CACHE_SAMPLES 16 /* parts of a file that are looked at, each in four places */
+
+int verify_room_init(struct verify_room *room, struct shard_error *err)
+{
+	*room = (struct verify_room){.fd = -1, .direct_fd = -1};
+	room->buffer = buffer_open(VERIFY_BUFFER_BYTES);
+	return room->buffer ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a buffer of %zu bytes", VERIFY_BUFFER_BYTES);
+}
+
+void verify_room_free(struct verify_room *room)
+{
+	fill_close(room->fill);
+	file_close(room->fd);
+	file_close(room->direct_fd);
+	mem_free(room->buffer);
+	mem_free(room->decoded);
+	*room = (struct verify_room){.fd = -1, .direct_fd = -1};
+}
+
+/* Does the file lie in the page cache?  One part of 16 may be missing: reading it is cheaper than giving up the others. */
+static bool is_cached(int fd, uint64_t bytes)
+{
+	uint64_t part = bytes / CACHE_SAMPLES, missing = 0;
+
+	for (uint64_t i = 0; i < CACHE_SAMPLES && missing <= 1; i++)
+		missing += !file_is_cached(fd, i * part, part);
+	return missing <= 1;
+}
+
+int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path, struct shard_error *err)
+{
+	uint64_t bytes, inode, decoded = 0;
+	struct shown s;
+	int rc;
+
+	file_close(room->fd);
+	file_close(room->direct_fd);
+	room->fd = room->direct_fd = -1;
+	rc = file_open(path, &room->fd, &bytes, &inode, err);
+	if (rc)
+		return rc;
+	if (bytes != r->file_bytes || inode != r->inode)
+		return error_set(err, SHARD_E_IO, "%s: was replaced while it was being verified", show(&s, r->path));
+	room->direct_fd = file_open_direct(path);
+	room->cached = is_cached(room->fd, bytes);
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
+		if (r->group[g].compressed && r->group[g].unit_records * r->group[g].stride > decoded)
+			decoded = r->group[g].unit_records * r->group[g].stride;
+	if (decoded > room->decoded_bytes) {
+		mem_free(room->decoded);
+		room->decoded_bytes = 0;
+		room->decoded = mem_zalloc((size_t)decoded);
+		if (!room->decoded)
+			return error_set(err, SHARD_E_MEMORY, "no memory for a chunk of %" PRIu64 " bytes", decoded);
+		room->decoded_bytes = (size_t)decoded;
+	}
+	return SHARD_OK;
+}
+
+uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit)
+{
+	const struct reader_group *g = &r->group[group];
+	uint64_t count = (VERIFY_BUFFER_BYTES - 2 * SHARD_PAGE_BYTES) / (g->stride * g->unit_records);
+
+	return min_u64(count ? count : 1, reader_unit_count(r, group) - unit);
+}
+
+struct units_job {
+	struct shard_reader *r;
+	struct verify_room *room;
+	struct schema_holes holes;
+	uint32_t group;
+	uint64_t unit, count;
+	const uint8_t *bytes; /* where file offset `from` lies */
+	uint64_t from, checked;
+	bool filling; /* and is still being read */
+	int read_rc;  /* how reading went */
+	verify_on_problem *on_problem;
+	void *context;
+	struct shard_error *err;
+	int rc;
+	uint64_t *begin, *end; /* what range_work() finds */
+};
+
+static int check_chunk_padding(const struct chunk *c, const uint8_t *stored, uint64_t idx, struct shard_error *err)
+{
+	size_t bad = first_nonzero(stored + c->stored_bytes, c->padded_bytes - c->stored_bytes);
+
+	MUST("I50", bad == c->padded_bytes - c->stored_bytes, "chunk %" PRIu64 ": byte %zu of its padding is not zero", idx, bad);
+	return SHARD_OK;
+}
+
+/* Is the file there up to `end`? */
+static bool is_there(struct units_job *j, uint64_t end)
+{
+	if (j->filling)
+		j->read_rc = fill_wait(j->room->fill, (size_t)(end - j->from), j->err);
+	return !j->read_rc;
+}
+
+static int check_one(struct units_job *j, uint64_t unit)
+{
+	struct shard_reader *r = j->r;
+	const struct reader_group *g = &r->group[j->group];
+	uint64_t first = unit * g->unit_records, records = min_u64(g->unit_records, r->pages->record_count - first);
+	const uint8_t *decoded;
+	struct chunk c;
+	int rc = SHARD_OK;
+
+	if (g->compressed) {
+		rc = reader_chunk(r, j->group, unit, &c, j->err);
+		if (rc || !is_there(j, c.offset + c.padded_bytes))
+			return rc;
+		rc = reader_decode_chunk(r, j->group, unit, &c, j->bytes + (c.offset - j->from), true, j->room->decoded, j->err);
+		if (!rc)
+			rc = check_chunk_padding(&c, j->bytes + (c.offset - j->from), unit, j->err);
+		decoded = j->room->decoded;
+		j->checked += c.padded_bytes;
+	} else {
+		const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, j->group);
+
+		if (!is_there(j, data->offset + (first + records) * g->stride))
+			return SHARD_OK;
+		decoded = j->bytes + (data->offset + first * g->stride - j->from);
+		j->checked += records * g->stride;
+	}
+	if (!rc)
+		rc = reader_check_unit(r, j->group, unit, decoded, j->err);
+	if (!rc)
+		rc = schema_check_holes(&j->holes, decoded, g->stride, first, records, j->err);
+	return rc;
+}
+
+/* Under the guard: may neither lock nor allocate, so problems only come out one at a time. */
+static void units_work(void *context)
+{
+	struct units_job *j = context;
+
+	j->rc = SHARD_OK;
+	while (!j->rc && !j->read_rc && j->count) {
+		j->rc = check_one(j, j->unit);
+		j->unit++;
+		j->count--;
+	}
+}
+
+/* The part of the file that holds the units. */
+static int file_range(struct units_job *j, uint64_t *begin, uint64_t *end)
+{
+	const struct shard_reader *r = j->r;
+	const struct reader_group *g = &r->group[j->group];
+	struct chunk first, last;
+	int rc;
+
+	if (!g->compressed) {
+		const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, j->group);
+
+		*begin = data->offset + j->unit * g->unit_records * g->stride;
+		*end = data->offset + min_u64((j->unit + j->count) * g->unit_records, r->pages->record_count) * g->stride;
+		return SHARD_OK;
+	}
+	rc = reader_chunk(r, j->group, j->unit, &first, j->err);
+	if (!rc)
+		rc = reader_chunk(r, j->group, j->unit + j->count - 1, &last, j->err);
+	if (rc)
+		return rc;
+	*begin = first.offset;
+	*end = last.offset + last.padded_bytes;
+	return SHARD_OK;
+}
+
+static void range_work(void *context) /* the chunks' index is read from the map */
+{
+	struct units_job *j = context;
+
+	j->rc = file_range(j, j->begin, j->end);
+}
+
+/* Read [begin, end), rounded out to pages, into the buffer, or start to. */
+static int read_range(struct units_job *j, uint64_t begin, uint64_t end)
+{
+	struct verify_room *room = j->room;
+	uint64_t from = begin & ~(uint64_t)(SHARD_PAGE_BYTES - 1), to = align_up(end, SHARD_PAGE_BYTES);
+	const struct fill_job job = {room->fd, room->direct_fd, room->buffer, from, (size_t)(to - from), j->r->path};
+
+	j->bytes = room->buffer;
+	j->from = from;
+	if (job.bytes > FILL_STEP_BYTES && !room->fill)
+		room->fill = fill_open();
+	j->filling = job.bytes > FILL_STEP_BYTES && room->fill;
+	if (!j->filling)
+		return fill_now(&job, j->err);
+	fill_start(room->fill, &job);
+	return SHARD_OK;
+}
+
+int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
+		 verify_on_problem *on_problem, void *context, struct shard_error *err)
+{
+	struct units_job j = {.r = r, .room = room, .group = group, .unit = unit, .count = count, .err = err};
+	int rc = reader_check_tables(r, group, err), worst = SHARD_OK;
+	uint64_t begin = 0, end = 0;
+	struct shard_error first;
+
+	if (rc)
+		return rc;
+	schema_holes(r->schema, group, &j.holes);
+	j.begin = &begin;
+	j.end = &end;
+	rc = reader_guarded(r, range_work, &j, err);
+	if (rc || j.rc) {
+		if (!rc)
+			error_prefix(err, r->path);
+		if (!rc && on_problem)
+			on_problem(context, err);
+		return rc ? rc : j.rc;
+	}
+	j.bytes = r->map;
+	if (end > begin && end - begin <= VERIFY_BUFFER_BYTES - 2 * SHARD_PAGE_BYTES && !room->cached)
+		rc = read_range(&j, begin, end);
+	while (!rc && j.count) {
+		if (j.bytes == r->map) {
+			rc = reader_guarded(r, units_work, &j, err);
+		} else {
+			units_work(&j);
+			rc = j.read_rc;
+		}
+		if (rc || !j.rc)
+			continue;
+		error_prefix(err, r->path);
+		if (!on_problem) {
+			fill_end(room->fill);
+			return j.rc;
+		}
+		on_problem(context, err);
+		if (!worst && err)
+			first = *err;
+		worst = worst ? worst : j.rc;
+	}
+	fill_end(room->fill);
+	if (worst && !rc && err)
+		*err = first;
+	*bytes += j.checked;
+	return rc ? rc : worst;
+}
