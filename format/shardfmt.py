@@ -970,12 +970,20 @@ class Shard:
             decoded = error.output
         return decoded.ljust(usize, b"\0")
 
-    def unit(self, group, unit):
-        """The decoded bytes of a unit, checked: I43 of its tables, I44, and if compressed I45 to I47 before that."""
+    def check_chunk_padding(self, group, chunk):
+        """I50."""
+        entry = self.chunk_entries(group)[chunk]
+        end = entry[0] + entry[1]
+        if any(self.data[end:align(end, CHUNK_ALIGN)]):
+            self.rules.fail("I50", "chunk %d of group %d: its padding is not all 0" % (chunk, group))
+
+    def unit(self, group, unit, verify=False):
+        """The decoded bytes of a unit, checked: I43 of its tables, if compressed I45 to I47 and with `verify` I50, I44."""
         if (group, unit) in self.units:
             return self.units[group, unit]
         g = self.groups[group]
         records = self.unit_records(group, unit)
+        leaves = self.section_bytes(HASH, group)
         if g.codec == RAW:
             start = self.find(DATA, group).offset + unit * g.unit_records * g.stride
             decoded = self.data[start:start + records * g.stride]
@@ -983,7 +991,8 @@ class Shard:
             if unit == 0 or (group, 0) not in self.units:
                 self.check_chunk_index(group)
             decoded = self.decode_chunk(group, unit)
-        leaves = self.section_bytes(HASH, group)
+            if verify:
+                self.check_chunk_padding(group, unit)
         found = h64(decoded)
         if leaves is not None and read64(leaves, 8 * unit) != found:
             self.rules.fail("I44", "unit %d of group %d (records %d to %d): leaf hash is %016x, its bytes have %016x"
@@ -1076,7 +1085,7 @@ def parse_tables(shard, header, footer):
 
 
 def check_pages(data, rules):
-    """I1 to I5. Gives the two pages."""
+    """I1 to I5, and the header's version major directly after I3. Gives the two pages."""
     size = len(data)
     if size % PAGE or not 2 * PAGE <= size <= FILE_BYTES_MAX:
         message = "file size is %d, a multiple of 4096 from 8192 to 2^44 is needed" % size
@@ -1092,12 +1101,14 @@ def check_pages(data, rules):
         if found != unpack_h128(page[PAGE_HASH:]):
             rules.fail(hash_rule, "%s hash is %s, its bytes have %s"
                        % (name, h128_text(unpack_h128(page[PAGE_HASH:])), h128_text(found)))
+        if page is header and HEADER.unpack_from(header)[2] != MAJOR:
+            rules.fail("I7", "version is %d; this reader knows 1" % HEADER.unpack_from(header)[2], "unsupported")
     return header, footer
 
 
-def check_heads(shard, header, footer, rules, verify):
+def check_heads(shard, header, footer, rules):
     """I6 to I17. Sets the plain attributes of the shard."""
-    (_, endian, major, shard.minor, page_bytes, incompat, compat, shard.planned_records, shard.plan_shard,
+    (_, endian, major, shard.minor, page_bytes, incompat, shard.compat, shard.planned_records, shard.plan_shard,
      shard.group_count, shard.field_count, shard.align_log2, leaf_hash, table_hash, _, shard.plan_digest,
      _) = HEADER.unpack_from(header)
     (_, footer_major, footer_minor, footer_page_bytes, file_size, shard.record_count, shard.section_count, _,
@@ -1117,8 +1128,6 @@ def check_heads(shard, header, footer, rules, verify):
         rules.fail("I9", "the footer names another header, hash %s" % h128_text(unpack_h128(header_hash)))
     if incompat:
         rules.fail("I10", "feature incompat is 0x%x, no bit of it is known" % incompat, "unsupported")
-    if compat and verify:
-        rules.fail("I11", "feature compat is 0x%x, no bit of it is known" % compat, "unsupported")
     if leaf_hash != 1 or table_hash != 1:
         rules.fail("I12", "leaf hash is %d, table hash %d; only 1 is known" % (leaf_hash, table_hash), "unsupported")
     check_reserved(shard, header, footer, rules)
@@ -1201,15 +1210,15 @@ def check_section_sizes(shard, rules):
         rules.fail("I42", "PROV: length is %d, at most %d is allowed" % (provenance.length, PROVENANCE_BYTES_MAX))
 
 
-def read_shard(data, skip=(), place="", verify=False, after_pages=None):
-    """Open a shard: I1 to I42, without I11 unless `verify`. `after_pages` is called between I5 and I6."""
+def read_shard(data, skip=(), place="", after_pages=None):
+    """Open a shard: I1 to I42 without I11. `after_pages` is called between I5 and I6."""
     rules = Rules(skip, place)
     shard = Shard(data, rules)
     header, footer = check_pages(data, rules)
     shard.root = unpack_h128(footer[PAGE_HASH:])
     if after_pages:
         after_pages(shard.root, FOOTER.unpack_from(footer)[5])
-    check_heads(shard, header, footer, rules, verify)
+    check_heads(shard, header, footer, rules)
     parse_tables(shard, header, footer)
     check_schema(shard.groups, shard.fields, rules.fail)
     check_section_table(shard, rules)
@@ -1219,10 +1228,10 @@ def read_shard(data, skip=(), place="", verify=False, after_pages=None):
 
 
 # ---------------------------------------------------------------------------------------------------
-# Shard verifier: I43 to I58.
+# Shard verifier: I11 and I43 to I58.
 
-def parse_stat(shard, rules):
-    """I53."""
+def parse_stat(shard, rules, verify=False):
+    """I53, and with `verify` I54 of each block directly after it."""
     payload = shard.section_bytes(STAT)
     if payload is None:
         return []
@@ -1243,11 +1252,13 @@ def parse_stat(shard, rules):
             break
         if blocks and (kind, field) <= (blocks[-1].kind, blocks[-1].field):
             rules.fail("I53", what + "(kind, field) does not ascend")
-        check_stat_block(rules, "I53", what, shard.fields, kind, field, items)
+        check_stat_block(rules, what, shard.fields, kind, field, items)
         layout = "<3Q" if kind == MOMENTS else "<Q"
         end = at + items * STAT_ITEM_BYTES[kind]
         values = list(struct.iter_unpack(layout, payload[at:end]))
         blocks.append(StatBlock(kind, field, values if kind == MOMENTS else [v[0] for v in values]))
+        if verify:
+            check_stat_values(rules, what, shard.fields, blocks[-1], shard.record_count)
         at = end
     section = shard.find(STAT)
     if len(blocks) != section.items:
@@ -1255,41 +1266,50 @@ def parse_stat(shard, rules):
     return blocks
 
 
-def check_stat_block(rules, number, what, fields, kind, field, items):
-    """The parts of I53 that hold for a shard and for a manifest."""
+def check_stat_field(rules, number, what, fields, kind, field):
+    """What I53 and M11 say of the field that a block is for. Whether there is such a field."""
     if field >= len(fields):
         rules.fail(number, what + "field is %d, there are %d fields" % (field, len(fields)))
-        return
+        return False
     f = fields[field]
-    if kind == MOMENTS:
-        if f.kind != TENSOR or f.dtype != U8:
-            rules.fail(number, what + "moments of field %d, which is no u8 tensor" % field)
-        elif items != f.channels():
-            rules.fail(number, what + "%d channels, field %d has %d" % (items, field, f.channels()))
-    else:
-        if f.kind != TENSOR or not 1 <= f.dtype <= LAST_INTEGER or f.shape:
-            rules.fail(number, what + "class counts of field %d, which is no integer scalar" % field)
-        if items > CLASSES_MAX:
-            rules.fail(number, what + "%d classes, at most 2^24 are allowed" % items)
+    if kind == MOMENTS and (f.kind != TENSOR or f.dtype != U8):
+        rules.fail(number, what + "moments of field %d, which is no u8 tensor" % field)
+    if kind == CLASSES and (f.kind != TENSOR or not 1 <= f.dtype <= LAST_INTEGER or f.shape):
+        rules.fail(number, what + "class counts of field %d, which is no integer scalar" % field)
+    return True
 
 
-def check_stat_values(rules, number, what, fields, block, record_count):
+def check_stat_block(rules, what, fields, kind, field, items):
+    """The parts of I53 that are about the field."""
+    if not check_stat_field(rules, "I53", what, fields, kind, field):
+        return
+    if kind == MOMENTS and items != fields[field].channels():
+        rules.fail("I53", what + "%d channels, field %d has %d" % (items, field, fields[field].channels()))
+    if kind == CLASSES and items > CLASSES_MAX:
+        rules.fail("I53", what + "%d classes, at most 2^24 are allowed" % items)
+
+
+def check_moments(rules, number, what, f, item, record_count):
+    """I54 and M11: one channel of field `f`."""
+    count, total, squares = item
+    expected = record_count * f.elements() // f.channels()
+    if count != expected:
+        rules.fail(number, what + "count is %d, it must be %d" % (count, expected))
+    if total > 255 * count or squares > 255 * total:
+        rules.fail(number, what + "count %d, sum %d, sum of squares %d;"
+                   " sum <= 255 x count and squares <= 255 x sum must hold" % (count, total, squares))
+
+
+def check_stat_values(rules, what, fields, block, record_count):
     """I54."""
     if block.field >= len(fields):
         return
-    f = fields[block.field]
     if block.kind == CLASSES:
         if sum(block.items) != record_count:
-            rules.fail(number, what + "class counts add up to %d, there are %d records"
-                       % (sum(block.items), record_count))
+            rules.fail("I54", what + "class counts add up to %d, there are %d records" % (sum(block.items), record_count))
         return
-    expected = record_count * f.elements() // f.channels()
-    for channel, (count, total, squares) in enumerate(block.items):
-        if count != expected:
-            rules.fail(number, what + "channel %d: count is %d, it must be %d" % (channel, count, expected))
-        if total > 255 * count or squares > 255 * total:
-            rules.fail(number, what + "channel %d: count %d, sum %d, sum of squares %d;"
-                       " sum <= 255 x count and squares <= 255 x sum must hold" % (channel, count, total, squares))
+    for channel, item in enumerate(block.items):
+        check_moments(rules, "I54", what + "channel %d: " % channel, fields[block.field], item, record_count)
 
 
 def check_gaps(shard, rules):
@@ -1316,25 +1336,14 @@ def uncovered_ranges(shard, group):
     return ranges
 
 
-def check_uncovered(shard, rules):
-    """I49."""
-    for group in range(len(shard.groups)):
-        ranges = uncovered_ranges(shard, group)
-        for index in range(shard.record_count if ranges else 0):
-            data = shard.stride_bytes(index, group)
-            for start, end in ranges:
-                if any(data[start:end]):
-                    rules.fail("I49", "record %d of group %d: bytes %d to %d belong to no field and are not all 0"
-                               % (index, group, start, end - 1))
-
-
-def check_chunk_padding(shard, rules):
-    """I50."""
-    for group, g in enumerate(shard.groups):
-        for chunk, entry in enumerate(shard.chunk_entries(group) if g.codec != RAW else ()):
-            end = entry[0] + entry[1]
-            if any(shard.data[end:align(end, CHUNK_ALIGN)]):
-                rules.fail("I50", "chunk %d of group %d: its padding is not all 0" % (chunk, group))
+def check_uncovered(shard, rules, group, unit, decoded, ranges):
+    """I49 of a unit."""
+    g = shard.groups[group]
+    for i in range(shard.unit_records(group, unit)):
+        for start, end in ranges:
+            if any(decoded[i * g.stride + start:i * g.stride + end]):
+                rules.fail("I49", "record %d of group %d: bytes %d to %d belong to no field and are not all 0"
+                           % (unit * g.unit_records + i, group, start, end - 1))
 
 
 def check_keys(shard, rules):
@@ -1391,53 +1400,60 @@ def ragged_lengths(shard, index, f):
 
 
 def check_ragged(shard, rules):
-    """I57 and I58."""
+    """I57 and I58, record after record, and in it field after field."""
     ragged = [(i, f) for i, f in enumerate(shard.fields) if f.kind in (RAGGED, STRING)]
-    for i, f in ragged:
-        for index in range(shard.record_count):
-            for axis, length in ragged_lengths(shard, index, f).items():
+    for index in range(shard.record_count if ragged else 0):
+        for i, f in ragged:
+            lengths = ragged_lengths(shard, index, f)
+            for axis, length in lengths.items():
                 if length > f.shape[axis]:
                     rules.fail("I57", "record %d, field %d: axis %d has length %d, its size is %d"
                                % (index, i, axis, length, f.shape[axis]))
-    for i, f in ragged:
-        for index in range(shard.record_count):
             data = shard.stride_bytes(index, f.group)[f.offset:f.offset + f.bytes]
-            if not tail_is_zero(data, f.shape, f.item_bytes(), ragged_lengths(shard, index, f)):
+            if not tail_is_zero(data, f.shape, f.item_bytes(), lengths):
                 rules.fail("I58", "record %d, field %d: bytes past its lengths are not all 0" % (index, i))
 
 
-def verify_open_shard(shard):
-    """I43 to I58 of a shard that read_shard() opened with `verify`."""
-    rules = shard.rules
+def check_tables(shard, rules):
+    """I43 of all sections, then I45, I48 and I51 to I56."""
     for section in shard.sections:
         if section.kind != DATA:
             shard.check_section(section)
-    packed = [g for g in range(len(shard.groups)) if shard.groups[g].codec != RAW and shard.find(DATA, g)]
-    raw = [g for g in range(len(shard.groups)) if shard.groups[g].codec == RAW and shard.find(DATA, g)]
-    for group in raw:
-        for unit in range(shard.unit_count(group)):
-            shard.unit(group, unit)
-    for group in packed:
-        shard.check_chunk_index(group)
-    for group in packed:
-        for unit in range(shard.unit_count(group)):
-            shard.unit(group, unit)
+    for group, g in enumerate(shard.groups):
+        if g.codec != RAW and shard.find(DATA, group):
+            shard.check_chunk_index(group)
     check_gaps(shard, rules)
-    check_uncovered(shard, rules)
-    check_chunk_padding(shard, rules)
     check_keys(shard, rules)
-    for i, block in enumerate(parse_stat(shard, rules)):
-        check_stat_values(rules, "I54", "STAT block %d: " % i, shard.fields, block, shard.record_count)
+    parse_stat(shard, rules, verify=True)
     check_missing(shard, rules)
     provenance = shard.provenance()
     if provenance is not None and not is_utf8_text(provenance):
         rules.fail("I56", "PROV is not UTF-8 without NUL")
+
+
+def check_units(shard, rules):
+    """I44, I46, I47, I49 and I50, group after group, unit after unit."""
+    shard.units.clear()             # what was used before was not checked for all of these
+    for group in range(len(shard.groups)):
+        ranges = uncovered_ranges(shard, group)
+        for unit in range(shard.unit_count(group) if shard.find(DATA, group) else 0):
+            decoded = shard.unit(group, unit, verify=True)
+            check_uncovered(shard, rules, group, unit, decoded, ranges)
+
+
+def verify_open_shard(shard):
+    """I11 and I43 to I58 of a shard that read_shard() opened, in the order of SHARD.md 2.10."""
+    rules = shard.rules
+    if shard.compat:
+        rules.fail("I11", "feature compat is 0x%x, no bit of it is known" % shard.compat, "unsupported")
+    check_tables(shard, rules)
+    check_units(shard, rules)
     check_ragged(shard, rules)
 
 
 def verify_shard(data, skip=(), place="", after_pages=None):
     """All of I1 to I58. Gives the shard."""
-    shard = read_shard(data, skip, place, True, after_pages)
+    shard = read_shard(data, skip, place, after_pages)
     verify_open_shard(shard)
     return shard
 
@@ -1623,95 +1639,48 @@ def to_int(token):
 
 
 def split_manifest(data, rules):
-    """M1 to M5. Gives the lines before the end line, as lists of tokens, and the end line's SHA-256."""
+    """M1 to M3. Gives the lines before the end line, and the end line's SHA-256."""
     if not data.startswith(b"shardset "):
         rules.fail("M1", "the file begins with %a, not with 'shardset '" % data[:9])
     end = END_LINE.search(data)
     if not end:
         rules.fail("M2", "the file does not end with an end line: %a" % data[-110:])
-    body = data[:end.start() + 1] if end else data
-    if end:
-        found = h128_text(h128(data[:end.start(2)]))
-        if found != end.group(2).decode("ascii"):
-            rules.fail("M3", "the end line says XXH3 %s, the bytes have %s" % (end.group(2).decode("ascii"), found))
-    version = re.match(rb"shardset (0|[1-9][0-9]*)\n", data)
-    if version and version.group(1) != b"1":
-        rules.fail("M4", "version is %s, this reader knows 1" % version.group(1).decode("ascii"), "unsupported")
-    if not body.endswith(b"\n"):
-        rules.fail("M5", "the last line has no LF")
-    lines = []
-    for i, line in enumerate(body.split(b"\n")[:-1] if body.endswith(b"\n") else body.split(b"\n")):
-        what = "line %d: " % (i + 1)
-        if not 2 <= len(line) + 1 <= LINE_BYTES_MAX:
-            rules.fail("M5", what + "has %d bytes with its LF, 2 to %d are allowed" % (len(line) + 1, LINE_BYTES_MAX))
-        if re.search(rb"[^\x20-\x7e]", line):
-            rules.fail("M5", what + "has a byte outside 0x20 to 0x7E")
-        if line.startswith(b" ") or line.endswith(b" ") or b"  " in line:
-            rules.fail("M5", what + "has a space too many")
-        lines.append(line.decode("latin-1").split())
-    return lines, end.group(1).decode("ascii") if end else ""
+        return data.split(b"\n")[:-1], ""
+    found = h128_text(h128(data[:end.start(2)]))
+    if found != end.group(2).decode("ascii"):
+        rules.fail("M3", "the end line says XXH3 %s, the bytes have %s" % (end.group(2).decode("ascii"), found))
+    return data[:end.start()].split(b"\n"), end.group(1).decode("ascii")
 
 
-def check_line_order(lines, rules):
-    """M6. Gives the lines of known form, by keyword."""
-    by_keyword = {keyword: [] for keyword in KEYWORDS}
-    if lines and len(lines[0]) == 2:
-        lines[0][0] = "shardset"    # the word itself is M1's
-    last = -1
-    for i, tokens in enumerate(lines):
-        what = "line %d: " % (i + 1)
-        if not matches_form(tokens, line_form(tokens)):
-            rules.fail("M6", what + "is not of a known form: %a" % " ".join(tokens)[:80])
-            continue
-        rank = KEYWORDS.index(tokens[0])
-        if rank < last or (rank == last and rank < ONCE):
-            rules.fail("M6", what + "a '%s' line is out of order" % tokens[0])
-        if rank > last + 1 and last + 1 < ONCE:
-            rules.fail("M6", what + "a '%s' line is missing before it" % KEYWORDS[last + 1])
-        last = max(last, rank)
-        by_keyword[tokens[0]].append(tokens)
-    for keyword in KEYWORDS[:ONCE]:
-        if not by_keyword[keyword]:
-            rules.stop("M6", "there is no '%s' line" % keyword)
-    return by_keyword
+def check_line_text(rules, what, line):
+    """M5."""
+    if not 2 <= len(line) + 1 <= LINE_BYTES_MAX:
+        rules.fail("M5", what + "has %d bytes with its LF, 2 to %d are allowed" % (len(line) + 1, LINE_BYTES_MAX))
+    if re.search(rb"[^\x20-\x7e]", line):
+        rules.fail("M5", what + "has a byte outside 0x20 to 0x7E")
+    if line.startswith(b" ") or line.endswith(b" ") or b"  " in line:
+        rules.fail("M5", what + "has a space too many")
 
 
-def check_forms(lines, rules):
+def check_line_numbers(rules, what, tokens, form):
     """M7."""
-    for i, tokens in enumerate(lines):
-        what = "line %d: " % (i + 1)
-        form = line_form(tokens)
-        if not matches_form(tokens, form):
-            continue                # M6 was skipped
-        for token, want in zip(tokens, form):
-            if want in (HEX_32, HEX_64):
-                if not re.fullmatch("[0-9a-f]{%d}" % (32 if want == HEX_32 else 64), token):
-                    rules.fail("M7", what + "%a is no digest of the right form" % token)
-            elif not isinstance(want, str):
-                check_number(rules, what, token, want)
-        if tokens[0] == "plan" and not re.fullmatch("-|[0-9a-f]{64}", tokens[1]):
-            rules.fail("M7", what + "%a is no digest of the right form" % tokens[1])
-        if tokens[0] == "field":
-            check_list(rules, what, tokens[18], DIM_MAX)
-            check_list(rules, what, tokens[20], 7, ascending=True)
-            if tokens[22] != "-":
-                check_number(rules, what, tokens[22], 255)
-        if tokens[0] == "shard":
-            size = to_int(tokens[4])
-            if size % PAGE or size < 2 * PAGE:
-                rules.fail("M7", what + "bytes is %d, a multiple of 4096 from 8192 is needed" % size)
-
-
-def check_numbering(by_keyword, rules):
-    """M8."""
-    for keyword, low, high in (("group", 1, GROUPS_MAX), ("field", 1, FIELDS_MAX), ("class", 0, CLASSES_MAX),
-                               ("shard", 0, DATASET_SHARDS_MAX)):
-        lines = by_keyword[keyword]
-        if not low <= len(lines) <= high:
-            rules.fail("M8", "%d '%s' lines, %d to %d are allowed" % (len(lines), keyword, low, high))
-        for i, tokens in enumerate(lines):
-            if to_int(tokens[1]) != i:
-                rules.fail("M8", "%s line %d has number %s" % (keyword, i, tokens[1]))
+    for token, want in zip(tokens, form):
+        if want in (HEX_32, HEX_64):
+            if not re.fullmatch("[0-9a-f]{%d}" % (32 if want == HEX_32 else 64), token):
+                rules.fail("M7", what + "%a is no digest of the right form" % token)
+        elif not isinstance(want, str):
+            check_number(rules, what, token, want)
+    if tokens[0] == "plan" and not re.fullmatch("-|[0-9a-f]{64}", tokens[1]):
+        rules.fail("M7", what + "%a is no digest of the right form" % tokens[1])
+    if tokens[0] == "field":
+        check_list(rules, what, tokens[18], DIM_MAX)
+        check_list(rules, what, tokens[20], 7, ascending=True)
+        if tokens[22] != "-":
+            check_number(rules, what, tokens[22], 255)
+    if tokens[0] == "shard":
+        size = to_int(tokens[4])
+        if size % PAGE or size < 2 * PAGE:
+            rules.fail("M7", what + "bytes is %d, a multiple of 4096 from 8192 is needed" % size)
 
 
 def number_of(names, name):
@@ -1719,67 +1688,184 @@ def number_of(names, name):
     return names.index(name) if name in names else 0xFF
 
 
-def parse_schema(by_keyword):
-    groups = [Group(to_int(t[3]), to_int(t[5]), to_int(t[7]), number_of(CODECS, t[9]), to_int(t[11]), to_int(t[13]))
-              for t in by_keyword["group"]]
-    fields = []
-    for t in by_keyword["field"]:
-        shape = () if t[18] == "-" else tuple(to_int(n) for n in t[18].split(","))
-        axes = 0 if t[20] == "-" else sum(1 << to_int(n) for n in set(t[20].split(",")))
-        fields.append(Field(t[2], number_of(DTYPES, t[8]), shape, to_int(t[4]), to_int(t[14]), number_of(KINDS, t[6]),
-                            number_of(LAYOUTS, t[10]), number_of(SEMANTICS, t[12]), to_int(t[16]), axes,
-                            0 if t[22] == "-" else to_int(t[22])))
-    return groups, fields
+def parse_group(t):
+    return Group(to_int(t[3]), to_int(t[5]), to_int(t[7]), number_of(CODECS, t[9]), to_int(t[11]), to_int(t[13]))
 
 
-def check_manifest_schema(by_keyword, groups, fields, rules):
-    """M9."""
-    def fail(number, message, status="corrupt"):
-        rules.fail("M9", "%s: %s" % (number, message), status)
-    check_schema(groups, fields, fail)
-    for i, t in enumerate(by_keyword["field"]):
-        if ((t[6] == "tensor") != (t[20] == "-")) or ((t[6] == "tensor") != (t[22] == "-")):
-            fail("I32", "field %d: kind %s with axes %s, length %s; '-' is for tensors and for them only"
-                 % (i, t[6], t[20], t[22]))
+def parse_field(t):
+    shape = () if t[18] == "-" else tuple(to_int(n) for n in t[18].split(","))
+    axes = 0 if t[20] == "-" else sum(1 << to_int(n) for n in set(t[20].split(",")))
+    length_field = 0 if t[22] == "-" else to_int(t[22])
+    if (t[20] == "-") != (t[22] == "-"):
+        length_field = 0xFF         # no field has this number, and no tensor may have one: I32
+    return Field(t[2], number_of(DTYPES, t[8]), shape, to_int(t[4]), to_int(t[14]), number_of(KINDS, t[6]),
+                 number_of(LAYOUTS, t[10]), number_of(SEMANTICS, t[12]), to_int(t[16]), axes, length_field)
 
 
-def check_class_names(by_keyword, rules):
-    """M10. Gives the names."""
-    names = []
-    for i, t in enumerate(by_keyword["class"]):
-        name = percent_decode(t[2])
+class ManifestReader:
+    """M4 to M14. Takes the lines in turn; finish() gives the manifest."""
+
+    def __init__(self, rules, digest):
+        self.rules = rules
+        self.manifest = Manifest([], [], id=digest)
+        self.line = 0
+        self.what = ""              # in front of messages
+        self.seen = set()           # which of the first five lines
+        self.rank = 0               # of the last line of known form
+        self.schema_done = False
+        self.block = None           # the block of statistics that is being read
+        self.class_count = self.shard_count = self.record_sum = 0
+
+    def take(self, line):
+        self.line += 1
+        self.what = "line %d: " % self.line
+        check_line_text(self.rules, self.what, line)
+        tokens = line.decode("latin-1").split()
+        if self.line == 1:
+            self.check_version(tokens)
+        keyword = self.check_order(tokens)
+        if keyword and KEYWORDS.index(keyword) > KEYWORDS.index("field"):
+            self.finish_schema()
+        if keyword == "shard":
+            self.finish_block()
+        form = line_form(tokens)
+        if not matches_form(tokens, form):
+            self.rules.fail("M6", self.what + "is not of a known form: %a" % " ".join(tokens)[:80])
+            return
+        check_line_numbers(self.rules, self.what, tokens, form)
+        getattr(self, "take_" + keyword)(tokens)
+
+    def check_version(self, tokens):
+        """M4. The word in front of the version is M1's."""
+        if len(tokens) == 2:
+            tokens[0] = "shardset"
+            if DECIMAL.fullmatch(tokens[1]) and tokens[1] != "1":
+                self.rules.fail("M4", "version is %s, this reader knows 1" % tokens[1], "unsupported")
+
+    def check_order(self, tokens):
+        """M6 of the first word. Gives it if it is a known one."""
+        keyword = tokens[0] if tokens and tokens[0] in KEYWORDS else None
+        if self.line <= ONCE:
+            if keyword != KEYWORDS[self.line - 1]:
+                self.rules.fail("M6", self.what + "is no '%s' line" % KEYWORDS[self.line - 1])
+        elif keyword is None or KEYWORDS.index(keyword) < max(self.rank, ONCE):
+            self.rules.fail("M6", self.what + "is of unknown form or out of order: %a" % " ".join(tokens)[:80])
+        if keyword:
+            self.seen.add(keyword)
+            self.rank = max(self.rank, KEYWORDS.index(keyword))
+        return keyword
+
+    def check_count(self, tokens, count, limit):
+        """M8. The line's number is that of lines of its kind before it."""
+        if to_int(tokens[1]) != count:
+            self.rules.fail("M8", self.what + "%s %s where %d was due" % (tokens[0], tokens[1], count))
+        if count >= limit:
+            self.rules.fail("M8", self.what + "more than %d '%s' lines" % (limit, tokens[0]))
+
+    def take_shardset(self, tokens):
+        pass
+
+    def take_records(self, tokens):
+        self.manifest.records = to_int(tokens[1])
+
+    def take_shards(self, tokens):
+        self.shard_count = to_int(tokens[1])
+
+    def take_plan(self, tokens):
+        self.manifest.plan = None if tokens[1] == "-" else tokens[1]
+
+    def take_order(self, tokens):
+        self.manifest.order = " ".join(tokens[1:])
+
+    def take_group(self, tokens):
+        self.check_count(tokens, len(self.manifest.groups), GROUPS_MAX)
+        self.manifest.groups.append(parse_group(tokens))
+
+    def take_field(self, tokens):
+        self.check_count(tokens, len(self.manifest.fields), FIELDS_MAX)
+        self.manifest.fields.append(parse_field(tokens))
+
+    def finish_schema(self):
+        """Behind the last field line: M6 and M8 for lines that are missing, M9."""
+        if self.schema_done:
+            return
+        self.schema_done = True
+        for keyword in KEYWORDS[:ONCE]:
+            if keyword not in self.seen:
+                self.rules.stop("M6", "there is no '%s' line" % keyword)
+        if not self.manifest.groups or not self.manifest.fields:
+            self.rules.fail("M8", "%d groups and %d fields; there must be one of each"
+                            % (len(self.manifest.groups), len(self.manifest.fields)))
+
+        def fail(number, message, status="corrupt"):
+            self.rules.fail("M9", "%s: %s" % (number, message), status)
+        check_schema(self.manifest.groups, self.manifest.fields, fail)
+
+    def take_class(self, tokens):
+        """M10."""
+        self.check_count(tokens, len(self.manifest.classes), CLASSES_MAX)
+        name = percent_decode(tokens[2])
         if name is None:
-            rules.fail("M10", "class %d: %a is not canonically percent-encoded" % (i, t[2]))
-            name = t[2].encode("latin-1")
+            self.rules.fail("M10", self.what + "%a is not canonically percent-encoded" % tokens[2])
+            name = tokens[2].encode("latin-1")
         if not is_utf8_text(name) or not 1 <= len(name) <= CLASS_NAME_BYTES_MAX:
-            rules.fail("M10", "class %d: %a is not UTF-8 without NUL of 1 to %d bytes" % (i, name, CLASS_NAME_BYTES_MAX))
-        names.append(name.decode("utf-8", "backslashreplace"))
-    return names
+            self.rules.fail("M10", self.what + "%a is not UTF-8 without NUL of 1 to %d bytes" % (name, CLASS_NAME_BYTES_MAX))
+        self.manifest.classes.append(name.decode("utf-8", "backslashreplace"))
 
+    def take_stat(self, tokens):
+        """M11."""
+        kind, field, index = STAT_NAMES.index(tokens[1]), to_int(tokens[2]), to_int(tokens[3])
+        place = (self.block.kind, self.block.field) if self.block else (0, 0)
+        due = len(self.block.items) if place == (kind, field) else 0
+        if (kind, field) < place or index != due:
+            self.rules.fail("M11", self.what + "statistics of field %d, item %d are out of order" % (field, index))
+        there = check_stat_field(self.rules, "M11", self.what, self.manifest.fields, kind, field)
+        limit = CLASSES_MAX if kind == CLASSES else self.manifest.fields[field].channels() if there else 0
+        if index >= limit:
+            self.rules.fail("M11", self.what + "item %d of field %d, which has %d" % (index, field, limit))
+        if place != (kind, field):
+            self.finish_block()
+            self.block = StatBlock(kind, field, [])
+            self.manifest.stats.append(self.block)
+        values = tuple(to_int(v) for v in tokens[4:])
+        self.block.items.append(values if kind == MOMENTS else values[0])
+        if kind == CLASSES and sum(self.block.items) > M64:
+            self.rules.fail("M11", self.what + "class counts add up to more than 2^64 - 1")
+        if kind == MOMENTS and there:
+            check_moments(self.rules, "M11", self.what, self.manifest.fields[field], values, self.manifest.records)
 
-def parse_manifest_stats(by_keyword, rules):
-    """M11 without the values. Gives the blocks."""
-    blocks = []
-    for t in by_keyword["stat"]:
-        kind, field, index = STAT_NAMES.index(t[1]), to_int(t[2]), to_int(t[3])
-        what = "stat %s %s %s: " % (t[1], t[2], t[3])
-        if not blocks or (blocks[-1].kind, blocks[-1].field) != (kind, field):
-            if blocks and (blocks[-1].kind, blocks[-1].field) > (kind, field):
-                rules.fail("M11", what + "does not ascend")
-            blocks.append(StatBlock(kind, field, []))
-        if index != len(blocks[-1].items):
-            rules.fail("M11", what + "the next one must be number %d" % len(blocks[-1].items))
-        values = tuple(to_int(v) for v in t[4:])
-        blocks[-1].items.append(values if kind == MOMENTS else values[0])
-    return blocks
-
-
-def check_manifest_stats(manifest, rules):
-    """The rest of M11."""
-    for block in manifest.stats:
+    def finish_block(self):
+        """Behind a block of statistics: what M11 says of all of it."""
+        block, self.block = self.block, None
+        if block is None or block.field >= len(self.manifest.fields):
+            return
         what = "stat %s %d: " % (STAT_NAMES[block.kind], block.field)
-        check_stat_block(rules, "M11", what, manifest.fields, block.kind, block.field, len(block.items))
-        check_stat_values(rules, "M11", what, manifest.fields, block, manifest.records)
+        channels = self.manifest.fields[block.field].channels()
+        if block.kind == MOMENTS and len(block.items) != channels:
+            self.rules.fail("M11", what + "%d channels, the field has %d" % (len(block.items), channels))
+        if block.kind == CLASSES and sum(block.items) != self.manifest.records:
+            self.rules.fail("M11", what + "class counts add up to %d, there are %d records"
+                            % (sum(block.items), self.manifest.records))
+
+    def take_shard(self, tokens):
+        """M12, and M14 for the limit."""
+        self.check_count(tokens, len(self.manifest.shards), DATASET_SHARDS_MAX)
+        if not SHARD_NAME.fullmatch(tokens[2]):
+            self.rules.fail("M12", self.what + "name %a is not allowed" % tokens[2])
+        self.manifest.shards.append(ShardLine(tokens[2], to_int(tokens[4]), to_int(tokens[6]), int(tokens[8], 16), tokens[10]))
+        self.record_sum += to_int(tokens[6])
+        if self.record_sum > DATASET_RECORDS_MAX:
+            self.rules.fail("M14", self.what + "more than 2^62 records")
+
+    def finish(self):
+        """M13 and M14."""
+        self.finish_schema()
+        self.finish_block()
+        if self.shard_count != len(self.manifest.shards):
+            self.rules.fail("M13", "shards is %d, there are %d shard lines" % (self.shard_count, len(self.manifest.shards)))
+        if self.manifest.records != self.record_sum:
+            self.rules.fail("M14", "records is %d, the shards have %d" % (self.manifest.records, self.record_sum))
+        return self.manifest
 
 
 def check_duplicates(rules, number, what, names):
@@ -1791,28 +1877,13 @@ def check_duplicates(rules, number, what, names):
 
 
 def read_manifest(data, skip=(), place="", verify=False):
-    """Parse a manifest: M1 to M14, and M15 to M17 where `verify`."""
+    """Parse a manifest: M1 to M14, and M15 to M17 where `verify`, in the order of SHARD.md 3.1."""
     rules = Rules(skip, place)
     lines, digest = split_manifest(data, rules)
-    by_keyword = check_line_order(lines, rules)
-    check_forms(lines, rules)
-    check_numbering(by_keyword, rules)
-    groups, fields = parse_schema(by_keyword)
-    check_manifest_schema(by_keyword, groups, fields, rules)
-    order = by_keyword["order"][0]
-    plan = by_keyword["plan"][0][1]
-    manifest = Manifest(groups, fields, check_class_names(by_keyword, rules), [], [], None if plan == "-" else plan,
-                        " ".join(order[1:]), to_int(by_keyword["records"][0][1]), digest)
-    manifest.stats = parse_manifest_stats(by_keyword, rules)
-    check_manifest_stats(manifest, rules)
-    for i, t in enumerate(by_keyword["shard"]):
-        if not SHARD_NAME.fullmatch(t[2]):
-            rules.fail("M12", "shard %d: name %a is not allowed" % (i, t[2]))
-        manifest.shards.append(ShardLine(t[2], to_int(t[4]), to_int(t[6]), int(t[8], 16), t[10]))
-    if to_int(by_keyword["shards"][0][1]) != len(manifest.shards):
-        rules.fail("M13", "shards is %s, there are %d shard lines" % (by_keyword["shards"][0][1], len(manifest.shards)))
-    if manifest.records != sum(s.records for s in manifest.shards):
-        rules.fail("M14", "records is %d, the shards have %d" % (manifest.records, sum(s.records for s in manifest.shards)))
+    reader = ManifestReader(rules, digest)
+    for line in lines:
+        reader.take(line)
+    manifest = reader.finish()
     if verify:
         verify_manifest(data, manifest, rules)
     return manifest
@@ -1850,7 +1921,7 @@ class Dataset:
         self.manifest = read_manifest(read_file(os.path.join(folder, MANIFEST_NAME)), skip, "", verify)
         self.opened = {}
 
-    def open_shard(self, number, verify=False):
+    def open_shard(self, number):
         """D1 to D5 around I1 to I42. Gives the shard and its bytes, or None where D1 is skipped."""
         if number in self.opened:
             return self.opened[number]
@@ -1872,7 +1943,7 @@ class Dataset:
             if record_count != line.records:
                 rules.fail("D4", "has %d records, the manifest says %d" % (record_count, line.records), "mismatch")
 
-        shard = read_shard(data, self.skip, place, verify, check_pages_against_line)
+        shard = read_shard(data, self.skip, place, check_pages_against_line)
         for name, ours, theirs in (("group", shard.groups, self.manifest.groups),
                                    ("field", shard.fields, self.manifest.fields)):
             if ours != theirs:
@@ -1885,7 +1956,7 @@ class Dataset:
     def verify(self):
         """Every shard, then D7."""
         for number, line in enumerate(self.manifest.shards):
-            shard = self.open_shard(number, verify=True)
+            shard = self.open_shard(number)
             if shard is None:
                 continue
             verify_open_shard(shard)

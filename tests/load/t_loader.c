@@ -482,7 +482,7 @@ TEST(an_empty_dataset_is_refused)
 		for (o.shuffle = SHARD_SHUFFLE_GLOBAL; o.shuffle <= SHARD_SEQUENTIAL; o.shuffle++) {
 			STORY("tail %u, shuffle %u", o.tail, o.shuffle);
 			CHECK_EQ(shard_loader_open(&l, empty, &o, &err), SHARD_E_ARGUMENT);
-			CHECK(strstr(err.message, "the dataset has 0 records"));
+			CHECK(strstr(err.message, "the dataset has no records"));
 			CHECK(!l);
 		}
 	shard_dataset_close(empty);
