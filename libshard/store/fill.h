@@ -13,7 +13,7 @@
 
 #include "shard.h"
 
-#define FILL_STEP_BYTES ((size_t)8 << 20) /* what becomes usable at a time */
+#define FILL_STEP_BYTES ((size_t)4 << 20) /* what becomes usable at a time */
 
 struct fill_job {
 	int fd, direct_fd; /* direct_fd may be -1; whatever it refuses is read through fd */
