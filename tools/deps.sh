@@ -28,6 +28,7 @@ check|libssl-dev|openssl-devel|a second SHA-256 to compare ours with
 check|python3|python3|the second reader of the format
 check|python3-numpy|python3-numpy|arrays to compare with
 check|python3-pil|python3-pillow|resizing must equal Pillow bit for bit
+check|groff-base|groff-base|man pages are set without a complaint
 check|strace|strace|tests make system calls fail
 check|util-linux|util-linux|tests mount small disks and drop root
 ci|clang|clang|everything must also build without a warning under clang

@@ -88,7 +88,10 @@ size_t utf8_length(const uint8_t *p, size_t left);
 /* Position of the first byte that is not UTF-8 text without NUL, or `bytes`. */
 size_t utf8_bad(const void *p, size_t bytes);
 
-/* Lower-case hex of `bytes` bytes and a NUL; and back: false unless `text` begins with exactly such digits. */
+/* Sixteen bytes to compute with at once; comparing two gives 0xff for yes.  The compiler makes of it what the machine has. */
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+
+/* Lower-case hex of `bytes` bytes and a NUL; and back: false unless the 2 * bytes at `text` are all such digits. */
 void hex_from_bytes(char *text, const uint8_t *p, size_t bytes);
 bool hex_to_bytes(uint8_t *p, const char *text, size_t bytes);
 

@@ -2,7 +2,8 @@
 /*
  * manifest.c - M1 to M14 of format/SHARD.md: text to numbers
  *
- * Pure.  One pass over the lines with a small state; each kind of line has a function.
+ * Pure.  One pass over the lines with a small state.  Here are the form of the file, its first five lines and the order of the
+ * others; manifest_lines.c takes those apart.
  */
 #include "libshard/disk/manifest.h"
 
@@ -11,23 +12,10 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/disk/invariant.h"
-#include "libshard/disk/names.h"
+#include "libshard/disk/manifest_lines.h"
 #include "libshard/disk/schema.h"
-#include "libshard/disk/tokens.h"
 
 #define END_BYTES (4 + 64 + 1 + 32 + 1) /* "end " SHA-256 " " XXH3 LF */
-
-struct parse {
-	struct manifest *m;
-	const struct manifest_sink *sink;
-	struct shard_error *err;
-	uint64_t line; /* number of the current one, from 1 */
-	uint64_t records;
-	/* statistics: the block being read */
-	uint32_t stat_kind, stat_field;
-	uint64_t stat_next, stat_sum;
-	uint64_t shards, classes;
-};
 
 int manifest_find_end(const char *text, size_t bytes, struct manifest_end *out, struct shard_error *err)
 {
@@ -43,8 +31,7 @@ int manifest_find_end(const char *text, size_t bytes, struct manifest_end *out, 
 	MUST("M2", good, "the last line is not 'end' with a SHA-256 and an XXH3 (is the file cut short?)");
 	if (!good)
 		return SHARD_E_CORRUPT; /* nothing behind this can be done without an end line */
-	for (int i = 0; i < 16; i++) /* as text the high half comes first and both are big-endian */
-		out->hash[i] = high_first[15 - i];
+	hash_turn(out->hash, high_first);
 	out->end_at = bytes - END_BYTES;
 	out->hash_at = bytes - 33;
 	return SHARD_OK;
@@ -53,327 +40,6 @@ int manifest_find_end(const char *text, size_t bytes, struct manifest_end *out, 
 int manifest_check_hash(const struct manifest_end *end, const uint8_t hash[16], struct shard_error *err)
 {
 	MUST("M3", !memcmp(end->hash, hash, 16), "the XXH3 on the end line is not that of the text: the manifest is damaged");
-	return SHARD_OK;
-}
-
-/* Did all words of the line have their form? */
-static int line_done(struct parse *p, struct tokens *t)
-{
-	struct shard_error *err = p->err;
-
-	tokens_done(t);
-	MUST("M6", t->fault != TOKEN_FORM, "line %" PRIu64 ": expected %s", p->line, t->wanted);
-	MUST("M7", t->fault != TOKEN_NUMBER, "line %" PRIu64 ": %s is not a number or digest in canonical form within its limit",
-	     p->line, t->wanted);
-	return SHARD_OK;
-}
-
-static int check_number(struct parse *p, const char *what, uint64_t got, uint64_t want)
-{
-	struct shard_error *err = p->err;
-
-	MUST("M8", got == want, "line %" PRIu64 ": %s %" PRIu64 " where %" PRIu64 " was due", p->line, what, got, want);
-	return SHARD_OK;
-}
-
-static uint32_t take_name(struct tokens *t, const char *(*name_of)(uint32_t), const char *wanted)
-{
-	struct word w = tokens_take(t, wanted);
-	uint32_t value = UINT32_MAX; /* refused by the schema's own rule */
-
-	name_find(name_of, w.text, w.bytes, &value);
-	return value;
-}
-
-static int parse_group(struct parse *p, struct tokens *t)
-{
-	struct shard_schema *s = &p->m->schema;
-	struct shard_error *err = p->err;
-	struct shard_group g = {0};
-	uint64_t idx;
-	int rc;
-
-	tokens_literal(t, "group");
-	idx = tokens_number(t, "the group's number", UINT32_MAX);
-	tokens_literal(t, "stride");
-	g.stride = tokens_number(t, "stride", UINT64_MAX);
-	tokens_literal(t, "record");
-	g.record_bytes = tokens_number(t, "record", UINT64_MAX);
-	tokens_literal(t, "align");
-	g.align_log2 = (uint32_t)tokens_number(t, "align", UINT32_MAX);
-	tokens_literal(t, "codec");
-	g.codec = take_name(t, shard_codec_name, "codec");
-	tokens_literal(t, "unit");
-	g.unit_records = (uint32_t)tokens_number(t, "unit", UINT32_MAX);
-	tokens_literal(t, "chunk");
-	g.chunk_records = (uint32_t)tokens_number(t, "chunk", UINT32_MAX);
-	rc = line_done(p, t);
-	if (!rc)
-		rc = check_number(p, "group", idx, s->group_count);
-	if (rc)
-		return rc;
-	MUST("M8", s->group_count < SHARD_GROUPS_MAX, "line %" PRIu64 ": more than %d groups", p->line, SHARD_GROUPS_MAX);
-	s->group[s->group_count++] = g;
-	return SHARD_OK;
-}
-
-/* "224,224,3" into shape and ndim; "-" is a scalar.  Nine sizes make ndim 9, which the schema's rule refuses. */
-static void take_shape(struct tokens *t, struct shard_field *f)
-{
-	struct word w = tokens_take(t, "shape");
-	const char *end = w.text + w.bytes;
-
-	if (w.bytes == 1 && *w.text == '-')
-		return;
-	for (struct word n = {w.text, 0};; n.text += n.bytes + 1, n.bytes = 0) {
-		uint64_t size = 0;
-
-		while (n.text + n.bytes < end && n.text[n.bytes] != ',')
-			n.bytes++;
-		if (!word_number(n, UINT32_MAX, &size)) {
-			t->fault = t->fault ? t->fault : TOKEN_NUMBER;
-			t->wanted = "shape";
-			return;
-		}
-		if (f->ndim < SHARD_DIMS_MAX)
-			f->shape[f->ndim] = (uint32_t)size;
-		f->ndim = f->ndim < SHARD_DIMS_MAX ? f->ndim + 1 : SHARD_DIMS_MAX + 1;
-		if (n.text + n.bytes == end)
-			return;
-	}
-}
-
-/* "axes 0,2 length 5", or "-" for both.  For one of them alone no length field is right: I32 refuses it. */
-static void take_ragged(struct tokens *t, struct shard_field *f)
-{
-	struct word w, n;
-	bool no_axes, no_length;
-	int last = -1;
-
-	tokens_literal(t, "axes");
-	w = tokens_take(t, "axes");
-	no_axes = w.bytes == 1 && *w.text == '-';
-	for (size_t i = 0; !no_axes && i < w.bytes; i += 2) { /* axes are single digits */
-		n = (struct word){w.text + i, 1};
-		if (*n.text < '0' || *n.text > '7' || *n.text - '0' <= last || (i + 1 < w.bytes && n.text[1] != ',') ||
-		    i + 2 == w.bytes) {
-			t->fault = t->fault ? t->fault : TOKEN_NUMBER;
-			t->wanted = "axes";
-			break;
-		}
-		last = *n.text - '0';
-		f->ragged_axes |= 1u << last;
-	}
-	tokens_literal(t, "length");
-	no_length = tokens_peek(t, "-");
-	if (no_length)
-		tokens_literal(t, "-");
-	else
-		f->length_field = (uint32_t)tokens_number(t, "length", UINT8_MAX);
-	if (no_axes != no_length)
-		f->length_field = UINT32_MAX;
-}
-
-static int parse_field(struct parse *p, struct tokens *t)
-{
-	struct shard_schema *s = &p->m->schema;
-	struct shard_error *err = p->err;
-	struct shard_field f = {.name = ""};
-	struct word name;
-	uint64_t idx;
-	int rc;
-
-	tokens_literal(t, "field");
-	idx = tokens_number(t, "the field's number", UINT32_MAX);
-	name = tokens_take(t, "the field's name");
-	memcpy(f.name, name.text, min_u64(name.bytes, sizeof(f.name)));
-	tokens_literal(t, "group");
-	f.group = (uint32_t)tokens_number(t, "group", UINT16_MAX);
-	tokens_literal(t, "kind");
-	f.kind = take_name(t, shard_kind_name, "kind");
-	tokens_literal(t, "dtype");
-	f.dtype = take_name(t, shard_dtype_name, "dtype");
-	tokens_literal(t, "layout");
-	f.layout = take_name(t, shard_layout_name, "layout");
-	tokens_literal(t, "semantic");
-	f.semantic = take_name(t, shard_semantic_name, "semantic");
-	tokens_literal(t, "offset");
-	f.offset = tokens_number(t, "offset", UINT64_MAX);
-	tokens_literal(t, "bytes");
-	f.bytes = tokens_number(t, "bytes", UINT64_MAX);
-	tokens_literal(t, "shape");
-	take_shape(t, &f);
-	take_ragged(t, &f);
-	rc = line_done(p, t);
-	if (!rc)
-		rc = check_number(p, "field", idx, s->field_count);
-	if (rc)
-		return rc;
-	MUST("M8", s->field_count < SHARD_FIELDS_MAX, "line %" PRIu64 ": more than %d fields", p->line, SHARD_FIELDS_MAX);
-	f.stride = f.group < s->group_count ? s->group[f.group].stride : 0;
-	s->field[s->field_count++] = f;
-	return SHARD_OK;
-}
-
-static int parse_class(struct parse *p, struct tokens *t)
-{
-	char name[SHARD_MANIFEST_LINE_BYTES_MAX + 1], again[3 * SHARD_MANIFEST_LINE_BYTES_MAX + 1];
-	struct shard_error *err = p->err;
-	struct word w;
-	size_t bytes;
-	bool canonical;
-	uint64_t idx;
-	int rc;
-
-	tokens_literal(t, "class");
-	idx = tokens_number(t, "the class's number", SHARD_CLASSES_MAX);
-	w = tokens_take(t, "the class's name");
-	rc = line_done(p, t);
-	if (!rc)
-		rc = check_number(p, "class", idx, p->classes);
-	if (rc)
-		return rc;
-	MUST("M8", p->classes < SHARD_CLASSES_MAX, "line %" PRIu64 ": more than %" PRIu64 " classes", p->line, SHARD_CLASSES_MAX);
-	bytes = manifest_decode_name(name, w.text, w.bytes);
-	canonical = manifest_encode_name(again, name, bytes) == w.bytes && !memcmp(again, w.text, w.bytes);
-	MUST("M10", canonical && bytes >= 1 && bytes <= SHARD_CLASS_NAME_BYTES_MAX && utf8_bad(name, bytes) == bytes,
-	     "line %" PRIu64 ": the class's name is not UTF-8 of 1 to %u bytes in canonical percent-encoding", p->line,
-	     SHARD_CLASS_NAME_BYTES_MAX);
-	if (p->sink && p->sink->on_class)
-		p->sink->on_class(p->sink->context, p->classes, w.text, w.bytes);
-	p->classes++;
-	return SHARD_OK;
-}
-
-/* Is the block of statistics that was being read complete? */
-static int stat_finish(struct parse *p)
-{
-	const struct shard_field *f = &p->m->schema.field[p->stat_field];
-	struct shard_error *err = p->err;
-
-	if (p->stat_kind == SHARD_STAT_MOMENTS)
-		MUST("M11", p->stat_next == schema_channels(f), "field %u has moments for %" PRIu64 " of %" PRIu64 " channels",
-		     p->stat_field, p->stat_next, schema_channels(f));
-	if (p->stat_kind == SHARD_STAT_CLASSES)
-		MUST("M11", p->stat_sum == p->m->record_count,
-		     "class counts of field %u add up to %" PRIu64 "; there are %" PRIu64 " records", p->stat_field, p->stat_sum,
-		     p->m->record_count);
-	return SHARD_OK;
-}
-
-/* Enter the line (kind, field, item), which must continue the block or start a later one at item 0. */
-static int stat_place(struct parse *p, uint32_t kind, uint64_t field, uint64_t item)
-{
-	const struct shard_schema *s = &p->m->schema;
-	struct shard_error *err = p->err;
-	bool same = kind == p->stat_kind && field == p->stat_field && p->stat_kind;
-	bool later = kind > p->stat_kind || (kind == p->stat_kind && field > p->stat_field);
-	const struct shard_field *f;
-	bool fits;
-	int rc;
-
-	MUST("M11", field < s->field_count && (same ? item == p->stat_next : later && item == 0),
-	     "line %" PRIu64 ": statistics of field %" PRIu64 ", item %" PRIu64 " are out of order", p->line, field, item);
-	f = &s->field[field < s->field_count ? field : 0];
-	fits = kind == SHARD_STAT_MOMENTS ? f->kind == SHARD_TENSOR && f->dtype == SHARD_U8 && item < schema_channels(f)
-					  : schema_is_integer_scalar(f) && item < SHARD_CLASSES_MAX;
-	MUST("M11", fits, "line %" PRIu64 ": field '%.47s' cannot have these statistics", p->line, f->name);
-	if (!same) {
-		rc = stat_finish(p);
-		if (rc)
-			return rc;
-		p->stat_kind = kind;
-		p->stat_field = (uint32_t)field;
-		p->stat_sum = 0;
-	}
-	p->stat_next = item + 1;
-	return SHARD_OK;
-}
-
-static bool moments_possible(const struct shard_field *f, uint64_t records, const struct shard_moments *m)
-{
-	unsigned __int128 squares = (unsigned __int128)m->sum_squares_high << 64 | m->sum_squares_low;
-	unsigned __int128 want = (unsigned __int128)(schema_elements(f) / schema_channels(f)) * records;
-
-	return m->count == want && m->sum <= (unsigned __int128)255 * m->count && squares <= (unsigned __int128)255 * m->sum;
-}
-
-static int parse_stat(struct parse *p, struct tokens *t)
-{
-	struct shard_error *err = p->err;
-	bool moments;
-	struct shard_moments m = {0};
-	uint64_t field, item, records = 0;
-	int rc;
-
-	tokens_literal(t, "stat");
-	moments = tokens_peek(t, "moments");
-	tokens_literal(t, moments ? "moments" : "classes");
-	field = tokens_number(t, "the field's number", UINT64_MAX);
-	item = tokens_number(t, "channel or class", UINT64_MAX);
-	if (moments) {
-		m.count = tokens_number(t, "count", UINT64_MAX);
-		m.sum = tokens_number(t, "sum", UINT64_MAX);
-		tokens_number128(t, "sum of squares", &m.sum_squares_low, &m.sum_squares_high);
-	} else {
-		records = tokens_number(t, "count", UINT64_MAX);
-	}
-	rc = line_done(p, t);
-	if (!rc)
-		rc = stat_place(p, moments ? SHARD_STAT_MOMENTS : SHARD_STAT_CLASSES, field, item);
-	if (rc)
-		return rc;
-	if (moments)
-		MUST("M11", moments_possible(&p->m->schema.field[field], p->m->record_count, &m),
-		     "line %" PRIu64 ": count %" PRIu64 " and sum %" PRIu64 " are not possible for %" PRIu64 " records of u8", p->line,
-		     m.count, m.sum, p->m->record_count);
-	else
-		MUST("M11", add_fits(p->stat_sum, records, &p->stat_sum), "line %" PRIu64 ": class counts overflow", p->line);
-	if (p->sink && moments && p->sink->on_moments)
-		p->sink->on_moments(p->sink->context, (uint32_t)field, (uint32_t)item, &m);
-	if (p->sink && !moments && p->sink->on_class_records)
-		p->sink->on_class_records(p->sink->context, (uint32_t)field, item, records);
-	return SHARD_OK;
-}
-
-static int parse_shard(struct parse *p, struct tokens *t)
-{
-	struct shard_error *err = p->err;
-	struct manifest_shard s = {0};
-	uint8_t high_first[16] = {0};
-	struct word file;
-	uint64_t idx;
-	int rc;
-
-	tokens_literal(t, "shard");
-	idx = tokens_number(t, "the shard's number", SHARD_DATASET_SHARDS_MAX);
-	file = tokens_take(t, "file name");
-	s.file = file.text;
-	s.file_name_bytes = file.bytes;
-	tokens_literal(t, "bytes");
-	s.file_bytes = tokens_number(t, "bytes", SHARD_FILE_BYTES_MAX);
-	tokens_literal(t, "records");
-	s.record_count = tokens_number(t, "records", SHARD_RECORDS_MAX);
-	tokens_literal(t, "root");
-	tokens_hex(t, "root", high_first, 16);
-	tokens_literal(t, "sha256");
-	tokens_hex(t, "sha256", s.sha256, 32);
-	if (s.file_bytes < 2 * SHARD_PAGE_BYTES || s.file_bytes % SHARD_PAGE_BYTES)
-		t->fault = t->fault ? t->fault : (t->wanted = "bytes", TOKEN_NUMBER);
-	rc = line_done(p, t);
-	if (!rc)
-		rc = check_number(p, "shard", idx, p->shards);
-	if (rc)
-		return rc;
-	MUST("M12", manifest_name_good(s.file, s.file_name_bytes), "line %" PRIu64 ": a shard cannot have this file name", p->line);
-	for (int i = 0; i < 16; i++)
-		s.root[i] = high_first[15 - i];
-	if (p->sink && p->sink->on_shard)
-		p->sink->on_shard(p->sink->context, p->shards, &s);
-	p->shards++;
-	MUST("M14", s.record_count <= SHARD_DATASET_RECORDS_MAX - p->records, "more than %" PRIu64 " records",
-	     SHARD_DATASET_RECORDS_MAX);
-	p->records += s.record_count;
 	return SHARD_OK;
 }
 
@@ -436,14 +102,10 @@ static int parse_head(struct parse *p, struct tokens *t)
 static int check_text(struct parse *p, const char *line, size_t bytes)
 {
 	struct shard_error *err = p->err;
-	bool good = bytes >= 1 && bytes < SHARD_MANIFEST_LINE_BYTES_MAX && line[0] != ' ' && line[bytes - 1] != ' ';
-	unsigned bad = 0;
 
-	for (size_t i = 0; good && i < bytes; i++) /* no branch: a manifest of a large dataset has millions of bytes */
-		bad |= (unsigned)((uint8_t)(line[i] - 0x20) > 0x5e) | (unsigned)((line[i] == ' ') & (line[i + 1] == ' '));
-	good = good && !bad;
-	MUST("M5", good, "line %" PRIu64 " (%zu bytes) is empty, longer than %u, not plain ASCII, or has spaces where none belong",
-	     p->line, bytes + 1, SHARD_MANIFEST_LINE_BYTES_MAX);
+	MUST("M5", bytes < SHARD_MANIFEST_LINE_BYTES_MAX && tokens_line_good(line, bytes),
+	     "line %" PRIu64 " (%zu bytes) is empty, longer than %u, not plain ASCII, or has spaces where none belong", p->line, bytes + 1,
+	     SHARD_MANIFEST_LINE_BYTES_MAX);
 	return SHARD_OK;
 }
 
@@ -461,51 +123,61 @@ static int schema_complete(struct parse *p)
 	return SHARD_OK;
 }
 
-typedef int line_parser(struct parse *p, struct tokens *t);
+/* The lines go on with `kind`: is everything complete that ends before it? */
+static int go_on(struct parse *p, enum line_kind kind)
+{
+	int rc = SHARD_OK;
+
+	if (p->kind <= LINE_FIELD && kind > LINE_FIELD)
+		rc = schema_complete(p);
+	if (!rc && p->kind <= LINE_STAT && kind > LINE_STAT)
+		rc = line_stats_done(p);
+	p->kind = kind;
+	return rc;
+}
+
+/* A line behind the head: of the kind of the one before it, or of a later kind. */
+static int parse_body(struct parse *p, struct tokens *t)
+{
+	static const struct {
+		const char *word;
+		int (*take)(struct parse *p, struct tokens *t);
+	} kinds[LINE_KINDS] = {
+		{"group", line_group}, {"field", line_field}, {"class", line_class}, {"stat", line_stat}, {"shard", line_shard},
+	};
+	struct shard_error *err = p->err;
+	enum line_kind kind = p->kind;
+	int rc;
+
+	while (kind < LINE_KINDS && !tokens_peek(t, kinds[kind].word))
+		kind++;
+	MUST("M6", kind < LINE_KINDS, "line %" PRIu64 " is of unknown form, or out of order", p->line);
+	if (kind == LINE_KINDS)
+		return SHARD_OK; /* only if the check above was taken out: nobody can read it */
+	rc = go_on(p, kind);
+	return rc ? rc : kinds[kind].take(p, t);
+}
 
 int manifest_parse(const char *text, size_t end_at, struct manifest *out, const struct manifest_sink *sink,
 		   struct shard_error *err)
 {
-	static const struct {
-		const char *word;
-		line_parser *parse;
-	} kinds[] = {{"group", parse_group}, {"field", parse_field}, {"class", parse_class}, {"stat", parse_stat}, {"shard", parse_shard}};
 	struct parse p = {.m = out, .sink = sink, .err = err};
 	const char *at = text, *end = text + end_at;
-	size_t kind = 0, n_kinds = sizeof(kinds) / sizeof(kinds[0]);
 	int rc = SHARD_OK;
 
 	memset(out, 0, sizeof(*out));
 	while (!rc && at < end) {
-		const char *line = at, *lf = memchr(at, '\n', (size_t)(end - at));
-		struct tokens t = {line, lf ? lf : end, TOKEN_OK, NULL};
-		size_t before = kind;
+		const char *lf = memchr(at, '\n', (size_t)(end - at));
+		struct tokens line = {at, lf ? lf : end, TOKEN_OK, NULL};
 
 		p.line++;
-		at = t.end + 1;
-		rc = check_text(&p, line, (size_t)(t.end - line));
-		if (rc)
-			break;
-		if (p.line <= 5) {
-			rc = parse_head(&p, &t);
-			continue;
-		}
-		while (kind < n_kinds && !tokens_peek(&t, kinds[kind].word))
-			kind++;
-		MUST("M6", kind < n_kinds, "line %" PRIu64 " is of unknown form, or out of order", p.line);
-		if (kind >= n_kinds)
-			return SHARD_OK;
-		if (before <= 1 && kind > 1)
-			rc = schema_complete(&p);
-		if (!rc && before <= 3 && kind > 3)
-			rc = stat_finish(&p);
+		at = line.end + 1;
+		rc = check_text(&p, line.at, (size_t)(line.end - line.at));
 		if (!rc)
-			rc = kinds[kind].parse(&p, &t);
+			rc = p.line <= 5 ? parse_head(&p, &line) : parse_body(&p, &line);
 	}
-	if (!rc && kind <= 1)
-		rc = schema_complete(&p);
-	if (!rc && kind <= 3)
-		rc = stat_finish(&p);
+	if (!rc)
+		rc = go_on(&p, LINE_KINDS);
 	if (rc)
 		return rc;
 	MUST("M13", p.shards == out->shard_count, "%" PRIu64 " shard lines, but 'shards' says %" PRIu64, p.shards, out->shard_count);

@@ -183,7 +183,6 @@ static void parse_entry(const struct shard_dataset *ds, uint64_t idx, struct man
 	const char *lf = strchr(ds->line[idx], '\n');
 	struct tokens t = {ds->line[idx], lf, TOKEN_OK, NULL};
 	struct word file = tokens_take(&t, "file");
-	uint8_t high_first[16] = {0};
 
 	memset(out, 0, sizeof(*out));
 	out->file = file.text;
@@ -193,11 +192,9 @@ static void parse_entry(const struct shard_dataset *ds, uint64_t idx, struct man
 	tokens_take(&t, "records");
 	out->record_count = tokens_number(&t, "records", UINT64_MAX);
 	tokens_take(&t, "root");
-	tokens_hex(&t, "root", high_first, 16);
+	tokens_hash(&t, "root", out->root);
 	tokens_take(&t, "sha256");
 	tokens_hex(&t, "sha256", out->sha256, 32);
-	for (int i = 0; i < 16; i++)
-		out->root[i] = high_first[15 - i];
 }
 
 /* D2 to D5: is this the shard that the manifest names? */

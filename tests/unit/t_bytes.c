@@ -160,4 +160,33 @@ TEST(hex_both_ways)
 	CHECK(!hex_to_bytes(back, "`a9fa0ff", 4));
 }
 
+/* Eight bytes and more go another way than fewer: both against strchr(), with each byte at each place. */
+TEST(hex_of_any_length_knows_every_wrong_digit)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned good = 0;
+
+	for (size_t bytes = 0; bytes <= 25; bytes++)
+		for (size_t at = 0; at < 2 * bytes; at++)
+			for (unsigned c = 0; c < 256; c++) {
+				char *text = malloc(2 * bytes); /* so that a sanitizer sees a look beyond either */
+				uint8_t *back = malloc(bytes);
+				bool want = c && strchr(digits, (int)c);
+
+				STORY("byte 0x%02x at %zu of %zu", c, at, 2 * bytes);
+				CHECK(text && back);
+				for (size_t i = 0; i < 2 * bytes; i++)
+					text[i] = digits[(5 * i + bytes) % 16];
+				text[at] = (char)c;
+				CHECK_EQ(hex_to_bytes(back, text, bytes), want);
+				for (size_t i = 0; want && i < bytes; i++)
+					CHECK_EQ(back[i], 16 * (strchr(digits, text[2 * i]) - digits) + (strchr(digits, text[2 * i + 1]) - digits));
+				good += want;
+				free(text);
+				free(back);
+			}
+	CHECK_EQ(good, 16 * 25 * 26);
+	CHECK(hex_to_bytes(NULL, NULL, 0));
+}
+
 TEST_MAIN()

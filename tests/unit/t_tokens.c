@@ -13,6 +13,127 @@ static struct tokens line(const char *text)
 	return (struct tokens){text, text + strlen(text), TOKEN_OK, NULL};
 }
 
+/* ---- M5 ---- */
+
+/* The rule, a byte at a time. */
+static bool line_good_slowly(const char *text, size_t bytes)
+{
+	char before = ' ';
+
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] < 0x20 || text[i] > 0x7e || (text[i] == ' ' && before == ' '))
+			return false;
+		before = text[i];
+	}
+	return before != ' ';
+}
+
+static unsigned lines_good, lines_bad;
+
+/* In memory of just its size, so that a sanitizer sees a look beyond it, and at each of 16 addresses. */
+static void compare(const char *text, size_t bytes)
+{
+	static char around[160];
+	char *exact = malloc(bytes ? bytes : 1);
+	bool want = line_good_slowly(text, bytes);
+
+	CHECK(exact);
+	memcpy(exact, text, bytes);
+	CHECK_EQ(tokens_line_good(exact, bytes), want);
+	free(exact);
+	for (size_t at = 1; at <= 16; at++) {
+		memset(around, at & 1 ? ' ' : '\n', sizeof(around)); /* what stands beside it does not count */
+		memcpy(around + at, text, bytes);
+		CHECK_EQ(tokens_line_good(around + at, bytes), want);
+	}
+	*(want ? &lines_good : &lines_bad) += 1;
+}
+
+TEST(each_byte_at_each_place_of_a_line)
+{
+	char text[64];
+
+	lines_good = lines_bad = 0;
+	for (size_t bytes = 0; bytes <= 40; bytes++)
+		for (size_t at = 0; at < bytes || !at; at++)
+			for (unsigned c = 0; c < 256; c++) {
+				STORY("byte 0x%02x at %zu of %zu", c, at, bytes);
+				memset(text, 'x', sizeof(text));
+				text[at] = (char)c;
+				compare(text, bytes);
+			}
+	CHECK(!tokens_line_good("", 0));
+	CHECK_EQ(lines_good + lines_bad, 256 * (1 + 40 * 41 / 2));
+	CHECK_EQ(lines_good, 40 * 41 / 2 * 94 + 38 * 39 / 2); /* a space is good but at the two ends */
+}
+
+TEST(spaces_at_any_two_places_of_a_line)
+{
+	char text[64];
+
+	lines_good = lines_bad = 0;
+	for (size_t bytes = 2; bytes <= 40; bytes++)
+		for (size_t a = 0; a < bytes; a++)
+			for (size_t b = a; b < bytes; b++) {
+				STORY("spaces at %zu and %zu of %zu", a, b, bytes);
+				memset(text, '~', sizeof(text));
+				text[a] = text[b] = ' ';
+				compare(text, bytes);
+			}
+	CHECK(lines_good > 5000 && lines_bad > 1000);
+}
+
+/* ---- words ---- */
+
+TEST(words_of_any_length_at_any_place)
+{
+	char text[80];
+
+	for (size_t before = 1; before <= 17; before++)
+		for (size_t bytes = 1; bytes <= 33; bytes++)
+			for (unsigned c = 0; c < 256; c++) {
+				struct tokens t = {text, text + before + bytes + 2, TOKEN_OK, NULL};
+				bool ends = c <= ' ' || c > 0x7f; /* DEL is M5's alone to refuse */
+				struct word w;
+
+				STORY("%zu bytes behind %zu, then 0x%02x", bytes, before, c);
+				memset(text, '!', sizeof(text));
+				text[before - 1] = ' ';
+				text[before + bytes] = (char)c;
+				if (before > 1)
+					tokens_take(&t, "the one before");
+				else
+					t.at++;
+				w = tokens_take(&t, "this one");
+				CHECK_EQ(w.text - text, before);
+				CHECK_EQ(w.bytes, ends ? bytes : bytes + 2);
+				CHECK_EQ(t.end - t.at, ends ? 1 : 0);
+				CHECK_EQ(t.fault, TOKEN_OK);
+			}
+}
+
+/* tokens_literal() has a short way for the usual case; the word taken and compared is the long one. */
+TEST(a_literal_is_that_word_and_no_other)
+{
+	static const char *const texts[] = {
+		"", " ", "shard", "shar", "shard ", "shards", "shards 1", "shard 1", "shard  1", "shard \t1", "shard\t1", "shard\t",
+		"shard\2001", "Shard 1", "sharD 1", "s", "1 shard", "shard shard", "shard x y",
+	};
+
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		struct tokens t = line(texts[i]), slow = t, peeked = t;
+		struct word w = tokens_take(&slow, "shard");
+		bool same = w.bytes == 5 && !memcmp(w.text, "shard", 5);
+
+		STORY("'%s'", texts[i]);
+		CHECK_EQ(tokens_peek(&peeked, "shard"), same);
+		tokens_literal(&t, "shard");
+		CHECK(t.at == slow.at);
+		CHECK_EQ(t.fault, same ? TOKEN_OK : TOKEN_FORM);
+		CHECK_STR(t.wanted, same ? NULL : "shard");
+	}
+}
+
 TEST(a_line_is_taken_apart)
 {
 	struct tokens t = line("shard 17 a/b.shard end");
@@ -128,18 +249,38 @@ TEST(digests_have_their_full_length)
 	static const struct {
 		const char *text;
 		int want;
-	} rows[] = {{"00ff12ab", TOKEN_OK}, {"00FF12AB", TOKEN_NUMBER}, {"00ff12a", TOKEN_NUMBER}, {"00ff12ab0", TOKEN_NUMBER}, {"-", TOKEN_NUMBER}, {"", TOKEN_FORM}};
+	} rows[] = {{"00ff12ab", TOKEN_OK}, {"00ff12ab next", TOKEN_OK}, {"00ff12a next", TOKEN_NUMBER}, {"00ff12ab0 next", TOKEN_NUMBER},
+		    {"00ff 12ab", TOKEN_NUMBER}, {"00FF12AB", TOKEN_NUMBER}, {"00ff12a", TOKEN_NUMBER}, {"00ff12ab0", TOKEN_NUMBER}, {"-", TOKEN_NUMBER}, {"", TOKEN_FORM}};
 	static const uint8_t want[4] = {0x00, 0xff, 0x12, 0xab};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct tokens t = line(rows[i].text);
+		struct tokens t = line(rows[i].text), slow;
 		uint8_t out[4] = {0};
 
 		STORY("'%s'", rows[i].text);
 		tokens_hex(&t, "digest", out, 4);
 		CHECK_EQ(t.fault, rows[i].want);
 		CHECK(rows[i].want != TOKEN_OK || !memcmp(out, want, 4));
+		slow = line(rows[i].text);
+		tokens_take(&slow, "digest");
+		CHECK(t.at == slow.at); /* right or wrong, it is the whole word that is taken */
 	}
+}
+
+TEST(hashes_are_written_high_half_first)
+{
+	static const uint8_t want[16] = {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+	struct tokens t = line("000102030405060708090a0b0c0d0e0f 00");
+	uint8_t hash[16], again[16];
+
+	tokens_hash(&t, "root", hash);
+	CHECK_EQ(t.fault, TOKEN_OK);
+	CHECK_MEM(hash, want, 16);
+	tokens_hash(&t, "root", hash);
+	CHECK_EQ(t.fault, TOKEN_NUMBER);
+	hash_turn(hash, want);
+	hash_turn(again, hash);
+	CHECK_MEM(again, want, 16);
 }
 
 TEST_MAIN()
