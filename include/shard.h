@@ -225,7 +225,7 @@ SHARD_API int shard_writer_add_class(struct shard_writer *w, uint32_t field, uin
 /*
  * Complete the file, make it durable, read it back and verify it, and publish it under its name, which
  * must be free or hold the identical shard (then `already` is 1).  Fails with EXISTS if it holds
- * something else, which is left as it is.
+ * something else, which is left as it is.  `result` may be NULL.
  */
 SHARD_API int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err);
 SHARD_API void shard_writer_close(struct shard_writer *w);
@@ -237,7 +237,7 @@ struct shard_seal;
 struct shard_seal_options {
 	size_t size;
 	const uint8_t *plan_digest;     /* 32 bytes, or NULL */
-	const char *const *class_names; /* UTF-8, or NULL */
+	const char *const *class_names; /* class_count texts in UTF-8, or NULL */
 	uint64_t class_count;
 	uint64_t seed;    /* of the pack-time shuffle */
 	uint32_t order;   /* enum shard_pack_order */

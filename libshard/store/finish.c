@@ -91,7 +91,10 @@ int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t clas
 			return error_set(err, SHARD_E_MEMORY, "no memory for %u class counts", class_count);
 		c->class_count = class_count;
 	}
-	c->records[class_idx] += records;
+	if (!add_fits(c->records[class_idx], records, &c->records[class_idx])) {
+		w->failed = true; /* the sum is lost */
+		return error_set(err, SHARD_E_ARGUMENT, "class %u of field %u: its count does not fit 64 bits", class_idx, field);
+	}
 	return SHARD_OK;
 }
 
@@ -410,7 +413,7 @@ int shard_writer_finish(struct shard_writer *w, struct shard_written *result, st
 
 	if (rc)
 		w->failed = true;
-	else
+	else if (result)
 		*result = mine;
 	w->finished = true;
 	return rc;

@@ -36,7 +36,7 @@ said "shardpack: 5 bad inputs; shards with one of them were not published"
 for f in $BAD; do
 	grep -q "^shardpack: warning: odd/odd/$f: " err || die "$f is not named"
 done
-said "shardpack: 12 inputs = 0 written + 0 skipped + 0 quarantined + 12 failed"
+said "shardpack: 12 inputs = 0 written + 0 skipped + 0 quarantined + 5 failed + 7 not done"
 [ "$(account fail.json)" = "12 = 0 + 0 + 0 + 12" ] || die "$(account fail.json)"
 [ "$(json fail.json 'd["failed_because"]')" = "{'bad': 5, 'unreadable': 0, 'not_published': 7}" ] || die "why they failed"
 [ ! -e ds ] || die "left behind: $(contents ds)"

@@ -31,6 +31,12 @@ run 0 "$PACK" build ds
 said "shardpack: ds: 6 of 6 shards are there already"
 run 0 "$PACK" seal ds --report seal.json
 same ref ds
+# A job that is run once more finds nothing to do.
+for verb in build seal; do
+	run 0 "$PACK" $verb ds
+	said_only "shardpack: ds: sealed already; nothing to do"
+done
+same ref ds
 [ "$(json seal.json 'd["outcome"], d["inputs"], d["written"]')" = "('sealed', 60, 60)" ] || die "the report of a seal"
 
 # The source may have moved; the plan does not say where it is.
@@ -162,7 +168,7 @@ run 0 "$PACK" images src -o nine "${ARGS[@]}" --seed 9 -q
 same nine other
 [ "$(find . -maxdepth 1 -name '.other*')" = "" ] || die "left behind: $(find . -maxdepth 1 -name '.other*')"
 run 0 "$PACK" images src -o other "${ARGS[@]}" --seed 9 --replace
-said "shardpack: other: this very dataset is there already; nothing to do"
+said "shardpack: other: this very dataset is there already (same names, sizes and options); nothing to do"
 # Bad input leaves the old one where it is, whole.
 run 1 "$PACK" images holes -o other --resize 16 --replace
 same nine other

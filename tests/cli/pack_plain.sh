@@ -28,7 +28,7 @@ done
 
 stat -c '%i %Y %n' train/* >before
 run 0 "$PACK" images "$PHOTOS/train" -o train --resize 256 --crop 224
-said "shardpack: train: this very dataset is there already; nothing to do"
+said "shardpack: train: this very dataset is there already (same names, sizes and options); nothing to do"
 diff before <(stat -c '%i %Y %n' train/*)
 
 # ---- order, keys, labels and pixels: against os.walk as ImageFolder uses it, and Pillow ----
@@ -45,6 +45,7 @@ ln -s ../../tree/b tree/10/link
 echo text >tree/b/notes.txt
 echo text >tree/README
 run 0 "$PACK" images tree -o tree.ds --order source --resize 40 --crop 32 --filter bicubic --report tree.json
+said "shardpack: 3 other files in the source: ignored"
 run 0 "$CAT" list tree.ds --json
 mv out list.json
 "$PYTHON" - tree tree.ds "$CAT" <<'PY'

@@ -44,6 +44,16 @@ said "shardpack: warning: keys/a/caf\\351.jpg: the path becomes the record's key
 run 0 "$PACK" images keys -o keys.ds "${ARGS[@]}" --on-error skip --report keys.json
 [ "$(json keys.json 'd["bad_inputs"][0]["reason"]')" = "bad key" ] || die "$(json keys.json 'd["bad_inputs"]')"
 
+# ---- images outside the class folders ----
+
+mkdir -p strays && cp -r src/a strays && cp src/a/cat_000.jpg strays/b.jpg && cp src/a/cat_001.jpg strays/a.png
+echo text >strays/notes
+for dry in --dry-run ""; do
+	run 0 "$PACK" images strays -o strays.ds "${ARGS[@]}" $dry
+	said "shardpack: warning: 2 images lie directly in strays, outside any class folder: ignored (the first is 'a.png')"
+done
+said "shardpack: 3 other files in the source: ignored"
+
 # ---- numbers as class names ----
 
 mkdir -p numbers && cp -r src/a numbers/2 && cp -r src/b numbers/10
@@ -59,7 +69,7 @@ for policy in fail skip; do
 	run 3 powerless "$PACK" images locked -o locked.ds "${ARGS[@]}" --on-error $policy --report $policy.json
 	said "shardpack: warning: locked/a/cat_002.jpg: Permission denied"
 	said "shardpack: 1 inputs could not be read; shards with one of them were not published"
-	said "shardpack: 5 inputs = 0 written + 0 skipped + 0 quarantined + 5 failed"
+	said "shardpack: 5 inputs = 0 written + 0 skipped + 0 quarantined + 1 failed + 4 not done"
 	[ "$(json $policy.json 'd["failed_because"]')" = "{'bad': 0, 'unreadable': 1, 'not_published': 4}" ] || die "$policy"
 	[ "$(json $policy.json 'd["bad_inputs"][0]["reason"]')" = unreadable ] || die "$policy"
 	[ -z "$(find locked.ds -name '*.shard')" ] || die "published without an input"
@@ -90,6 +100,8 @@ mkdir foreign && echo mine >foreign/thesis.txt
 for replace in "" --replace; do
 	run 2 "$PACK" images src -o foreign "${ARGS[@]}" $replace
 	said_only "shardpack: foreign: holds 'thesis.txt', which is no part of a dataset; nothing was touched"
+	run 2 "$PACK" images src -o foreign "${ARGS[@]}" $replace --dry-run
+	said_only "shardpack: foreign: holds 'thesis.txt', which is no part of a dataset; nothing was touched"
 	[ "$(contents foreign)" = thesis.txt ] || die "touched: $(contents foreign)"
 done
 run 2 "$PACK" images src -o src/ds "${ARGS[@]}"
@@ -106,12 +118,38 @@ run 0 "$PACK" images src -o started/ds "${ARGS[@]}" -q
 cp -r started/ds started/copy
 run 2 "$PACK" images src -o started/ds --resize 16 --crop 8
 said_only "shardpack: started/ds: holds a dataset of another plan, with 10 records; nothing was touched (--replace puts the new dataset in its place)"
+run 2 "$PACK" images src -o started/ds --resize 16 --crop 8 --dry-run
+said_only "shardpack: started/ds: holds a dataset of another plan, with 10 records; nothing was touched (--replace puts the new dataset in its place)"
+run 0 "$PACK" images src -o started/ds --crop 8 --dry-run --replace
+printed "output another dataset; would be replaced"
+printed "resize none"
+run 0 "$PACK" images src -o started/ds "${ARGS[@]}" --dry-run
+printed "output already there; nothing to do"
 same started/ds started/copy
+run 0 "$PACK" plan images src -o planned "${ARGS[@]}" -q
+run 0 "$PACK" images src -o planned "${ARGS[@]}" --dry-run
+printed "output unfinished; would continue"
+run 3 "$CAT" info planned
+said "unfinished: run the same shardpack command again, or shardpack build and then seal planned"
+
+# ---- the report's place, before any work ----
+
+run 3 "$PACK" images src -o ds "${ARGS[@]}" --report nowhere/r.json
+said_only "shardpack: --report $PWD/nowhere/r.json: cannot write into $PWD/nowhere: No such file or directory"
+run 3 powerless "$PACK" images src -o ds "${ARGS[@]}" --report closed/r.json
+said_only "shardpack: --report $PWD/closed/r.json: cannot write into $PWD/closed: Permission denied"
+for verb in "images src -o ds" "build planned" "seal planned"; do
+	# shellcheck disable=SC2086
+	run 2 "$PACK" $verb --report started -q
+	said_only "shardpack: --report $PWD/started: a folder; give the name of a file"
+done
 
 # ---- the command ----
 
 run 2 "$PACK" images src -o ds --resize 16 --crop 17
 grep -q "^shardpack: --crop 17 is larger than --resize 16" err || die "$(cat err)"
+run 2 "$PACK" images src -o ds --align 512
+said "shardpack: --align 512: must be 4096"
 run 2 "$PACK" images src -o ds --crop 65501
 run 2 "$PACK" images src -o ds --crop 65500
 run 2 "$PACK" images src -o ds "${ARGS[@]}" --shard-records 5 --shard-bytes 1M
@@ -120,11 +158,28 @@ run 2 "$PACK" images src -o ds "${ARGS[@]}" --order source --seed 3
 run 2 "$PACK" images src
 run 2 "$PACK" build ds --part 2/2
 run 2 "$PACK" build nowhere
-run 2 "$PACK" build started/ds
-said_only "shardpack: started/ds: sealed already, so it has no plan any more"
+mkdir unsealed && echo spoilt >unsealed/dataset.manifest
+run 1 "$PACK" build unsealed
 run 2 "$PACK" seal foreign
 said_only "shardpack: foreign: there is no plan in it; \`shardpack plan images SRC -o DIR\` makes one"
+
+# ---- places that would eat each other, and names that only look odd ----
+
+run 2 "$PACK" images src -o ds "${ARGS[@]}" --report src/a/cat_000.jpg
+said_only "shardpack: --report: lies in the source ($PWD/src); give a place outside of it"
+run 2 "$PACK" images src/a/.. -o ds "${ARGS[@]}" --on-error quarantine --quarantine .
+run 0 "$PACK" images src -o dots..v2 "${ARGS[@]}" -q
+mkfifo pipe && (timeout 20 cat pipe >report.json &)
+run 0 timeout 20 "$PACK" images src -o dots..v3 "${ARGS[@]}" -q --report pipe
+[ -p pipe ] || die "--report replaced a FIFO"
+status=0
+timeout 2 "$PACK" images src -o dots..v4 "${ARGS[@]}" -q --report pipe || status=$? # nobody reads it
+[ "$status" = 124 ] || die "a FIFO that nobody reads: exit status $status"
+rm -rf dots..v2 dots..v3 dots..v4 pipe
+
 run 0 "$PACK" images --help
+run 0 "$PACK" plan --help
+grep -q "^Usage: shardpack plan images " out || die "plan --help: $(cat out)"
 run 0 "$PACK" --version
 printed "shardpack $("$PACK" --version | sed -n '1s/.* //p')"
 [ ! -e ds ] || die "something made ds: $(contents ds)"

@@ -381,6 +381,19 @@ static int program_option(const struct parse *p, char **argv)
 	return EXIT_DONE;
 }
 
+/* The first verb of two words that begins with argv[1], if argv[2] asks for help; else NULL. */
+static const struct cli_verb *verb_to_explain(const struct cli_program *program, char **argv)
+{
+	size_t length = strlen(argv[1]);
+
+	if (!argv[2] || (strcmp(argv[2], "--help") != 0 && strcmp(argv[2], "-h") != 0))
+		return NULL;
+	for (const struct cli_verb *verb = program->verbs; verb->name; verb++)
+		if (strncmp(verb->name, argv[1], length) == 0 && verb->name[length] == ' ')
+			return verb;
+	return NULL;
+}
+
 static int dispatch(const struct cli_program *program, int argc, char **argv)
 {
 	struct parse p = {.program = program};
@@ -397,6 +410,10 @@ static int dispatch(const struct cli_program *program, int argc, char **argv)
 			words = these;
 			p.verb = verb;
 		}
+	}
+	if (!p.verb) {
+		p.verb = verb_to_explain(program, argv);
+		words = 1;
 	}
 	if (!p.verb)
 		return unknown_verb(&p, argv);

@@ -64,7 +64,9 @@ void cli_range_text(const struct cli_option *option, char *out, size_t out_bytes
 	} else {
 		return;
 	}
-	if (option->max)
+	if (option->max && option->max == option->min)
+		snprintf(out, out_bytes, "%s", min);
+	else if (option->max)
 		snprintf(out, out_bytes, "%s to %s", min, max);
 	else if (option->min)
 		snprintf(out, out_bytes, "%s or more", min);

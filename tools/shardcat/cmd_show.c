@@ -46,6 +46,7 @@ struct sheet {
 	const struct shard_field *image, *label; /* label may be NULL */
 	uint64_t *records;			 /* chosen */
 	uint64_t record_count;			 /* of them */
+	int64_t wanted; /* label, if only one class is */
 	bool sequential;
 	uint32_t columns;
 	struct canvas canvas;
@@ -145,8 +146,7 @@ static int choose_records(struct sheet *s, const struct show_options *o, const i
 static int choose(const struct cli_args *args, struct sheet *s)
 {
 	const struct show_options *o = args->options;
-	int64_t wanted = 0;
-	int rc = o->class_name ? find_class(args, s, &wanted) : EXIT_DONE;
+	int rc = o->class_name ? find_class(args, s, &s->wanted) : EXIT_DONE;
 
 	s->sequential = cli_given(args, "first");
 	if (!rc)
@@ -156,16 +156,29 @@ static int choose(const struct cli_args *args, struct sheet *s)
 	s->records = calloc(o->count, sizeof(s->records[0]));
 	if (!s->records)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " records", o->count);
-	rc = choose_records(s, o, o->class_name ? &wanted : NULL);
+	rc = choose_records(s, o, o->class_name ? &s->wanted : NULL);
 	if (!rc && !s->record_count)
 		rc = fail(EXIT_USAGE, "%s: no record of class %s", s->target.path, o->class_name);
 	return rc;
 }
 
+/* The name of a class if the font has all of it, else its number. */
+static void class_text(const struct sheet *s, int64_t label, char *out, size_t out_bytes)
+{
+	const char *name = target_class_name(&s->target, (uint64_t)label), *c = name;
+
+	while (c && *c >= ' ' && *c <= '~')
+		c++;
+	if (c && !*c)
+		snprintf(out, out_bytes, "%s", name);
+	else
+		snprintf(out, out_bytes, "class %" PRId64, label);
+}
+
 /* Class name, or label, or the end of the key: the first that there is. */
 static int caption(struct sheet *s, uint64_t idx, char *out, size_t out_bytes)
 {
-	const char *name = NULL, *base;
+	const char *base;
 	struct shard_view key;
 	int64_t label;
 	int rc;
@@ -174,11 +187,7 @@ static int caption(struct sheet *s, uint64_t idx, char *out, size_t out_bytes)
 		rc = read_label(s, idx, &label);
 		if (rc)
 			return rc;
-		name = target_class_name(&s->target, (uint64_t)label);
-		if (name)
-			snprintf(out, out_bytes, "%s", name);
-		else
-			snprintf(out, out_bytes, "class %" PRId64, label);
+		class_text(s, label, out, out_bytes);
 		return EXIT_DONE;
 	}
 	rc = target_key(&s->target, idx, &key);
@@ -235,7 +244,7 @@ static void title(const char *path, char *out, size_t out_bytes)
 static void draw_header(struct sheet *s, const struct show_options *o)
 {
 	uint32_t width = s->canvas.width - 2 * MARGIN;
-	char text[2048], shape[SHAPE_CHARS], count[HUMAN_CHARS], how[64];
+	char text[2048], shape[SHAPE_CHARS], count[HUMAN_CHARS], how[64], class_name[1100] = "";
 	uint64_t wide[SHARD_DIMS_MAX], classes = 0;
 	size_t used;
 
@@ -248,6 +257,8 @@ static void draw_header(struct sheet *s, const struct show_options *o)
 		snprintf(how, sizeof(how), "from #%" PRIu64, o->first);
 	else
 		snprintf(how, sizeof(how), "sampled with seed %" PRIu64, o->seed);
+	if (o->class_name)
+		class_text(s, s->wanted, class_name, sizeof(class_name));
 	while (target_class_name(&s->target, classes))
 		classes++;
 	used = (size_t)snprintf(text, sizeof(text), "%s record%s", human_count(count, s->target.record_count),
@@ -257,8 +268,7 @@ static void draw_header(struct sheet *s, const struct show_options *o)
 					 human_count(count, classes), classes == 1 ? "" : "es");
 	snprintf(text + used, sizeof(text) - used, "  |  %s %s  |  %s%s%.900s shown, %s",
 		 shard_dtype_name(s->image->dtype), shape_text(shape, wide, s->image->ndim),
-		 human_count(count, s->record_count), o->class_name ? " of " : "", o->class_name ? o->class_name : "",
-		 how);
+		 human_count(count, s->record_count), class_name[0] ? " of " : "", class_name, how);
 	canvas_text(&s->canvas, MARGIN, MARGIN + LINE_HEIGHT + 3, width, text, strlen(text), faint, false);
 	canvas_fill(&s->canvas, MARGIN, MARGIN + 2 * LINE_HEIGHT + 9, width, 1, line);
 }
@@ -386,7 +396,7 @@ static const struct cli_option options[] = {
 	 .kind = CLI_STRING,
 	 .arg_name = "NAME",
 	 .offset = offsetof(struct show_options, class_name),
-	 .help = "records of this class only"},
+	 .help = "records of this class only; where a class's name is not plain ASCII, its number is drawn"},
 	{.name = "field",
 	 .kind = CLI_STRING,
 	 .arg_name = "F",
@@ -399,6 +409,8 @@ static const struct cli_option options[] = {
 const struct cli_verb verb_show = {
 	.name = "show",
 	.summary = "Draw a contact sheet: small pictures of records with their classes, as a PNG",
+	.description = "The font of the sheet has ASCII only: a class whose name has other characters is drawn as `class N`, and "
+		       "in keys and the title each such character is drawn as `?`.",
 	.examples = "shardcat show ds/train\n"
 		    "shardcat show ds/train --class cat --count 12 --columns 4 --out cats.png",
 	.positionals = positionals,

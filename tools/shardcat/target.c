@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +21,19 @@ int fail_with(int shard_status, const struct shard_error *err)
 	return fail(exit_code_of_status(shard_status), "%s", err->message);
 }
 
+/* A folder that cannot be opened: does shardpack only have to go on? */
+static void hint_if_unfinished(const char *dir)
+{
+	char manifest[4352], state[4352];
+	struct stat st;
+
+	if (snprintf(manifest, sizeof(manifest), "%s/dataset.manifest", dir) >= (int)sizeof(manifest) ||
+	    snprintf(state, sizeof(state), "%s/.shardpack", dir) >= (int)sizeof(state))
+		return;
+	if (stat(manifest, &st) && errno == ENOENT && !stat(state, &st) && S_ISDIR(st.st_mode))
+		hint("unfinished: run the same shardpack command again, or shardpack build and then seal %s", dir);
+}
+
 static int open_either(struct target *t, bool is_dir)
 {
 	const struct shard_dataset_options dataset_options = {.size = sizeof(dataset_options), .guard = 1};
@@ -31,8 +45,12 @@ static int open_either(struct target *t, bool is_dir)
 		rc = shard_dataset_open(&t->dataset, t->path, &dataset_options, &err);
 	else
 		rc = shard_reader_open(&t->reader, t->path, &reader_options, &err);
-	if (rc)
-		return fail_with(rc, &err);
+	if (rc) {
+		rc = fail_with(rc, &err);
+		if (is_dir)
+			hint_if_unfinished(t->path);
+		return rc;
+	}
 	if (is_dir) {
 		t->schema = shard_dataset_schema(t->dataset);
 		t->record_count = shard_dataset_record_count(t->dataset);

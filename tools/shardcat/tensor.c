@@ -175,7 +175,7 @@ int tensor_image(const struct tensor *tensor, struct png_image *out)
 	shape_text(shape, tensor->shape, tensor->ndim);
 	if (f->dtype != SHARD_U8 || (!is_chw && !is_hwc && tensor->ndim != 2))
 		return fail(EXIT_USAGE,
-			    "field %s is %s%s%s%s, not a u8 image in layout hwc or chw; --npy takes any field", f->name,
+			    "field %s is %s%s%s%s, not a u8 image in layout hwc or chw; `shardcat get --npy` takes any field", f->name,
 			    shard_dtype_name(f->dtype), shape, f->layout ? " " : "", f->layout ? layout : "");
 	height = tensor->shape[is_chw ? 1 : 0];
 	width = tensor->shape[is_chw ? 2 : 1];
@@ -183,7 +183,7 @@ int tensor_image(const struct tensor *tensor, struct png_image *out)
 		channels = tensor->shape[is_chw ? 0 : 2];
 	if ((channels != 1 && channels != 3) || !height || !width)
 		return fail(EXIT_USAGE,
-			    "field %s is %s %s; a picture has 1 or 3 channels and no empty side; --npy takes any field",
+			    "field %s is %s %s; a picture has 1 or 3 channels and no empty side; `shardcat get --npy` takes any field",
 			    f->name, shape, layout);
 	*out = (struct png_image){
 		.pixels = tensor->data,

@@ -11,6 +11,12 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
+bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count)
+{
+	return miss->ordinal < input_count && miss->reason >= 1 && miss->reason <= UINT16_MAX &&
+	       (miss->how == SHARD_SKIPPED || miss->how == SHARD_QUARANTINED);
+}
+
 int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message)
 {
 	struct problem *p;
@@ -81,6 +87,15 @@ uint64_t account_failed(const struct account *a)
 	uint64_t done = a->written + a->skipped + a->quarantined;
 
 	return done <= a->input_count ? a->input_count - done : 0;
+}
+
+uint64_t account_not_done(const struct account *a)
+{
+	uint64_t failed = account_failed(a), wrong = a->unreadable, i;
+
+	for (i = 0; i < a->problem_count; i++)
+		wrong += a->problem[i].how == PROBLEM_BAD;
+	return failed > wrong ? failed - wrong : 0;
 }
 
 void account_free(struct account *a)

@@ -5,7 +5,7 @@
  * Each input ends as exactly one of: written, skipped, quarantined, failed.  Failed is all
  * that is in no published shard: inputs that are bad when the policy is to fail, inputs
  * that could not be read, good ones whose shard was held back because of those, and ones
- * that the run never came to.
+ * that the run never came to.  The line for people counts the last two as not done.
  */
 #ifndef SHARDPACK_ACCOUNT_H
 #define SHARDPACK_ACCOUNT_H
@@ -45,6 +45,9 @@ struct account { /* start it zeroed */
 /* Remember a problem; the message is copied.  Returns the exit code. */
 int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message);
 
+/* Can this miss be one of a plan of so many inputs?  It comes from a file that somebody may have changed. */
+bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count);
+
 /* A shard has its final name: its inputs are done. */
 void account_published(struct account *a, uint64_t records, uint64_t skipped, uint64_t quarantined);
 
@@ -58,6 +61,12 @@ bool account_exceeds(const struct account *a, const struct cli_amount *max);
 
 /* All inputs that are not written, skipped or quarantined; 0 also if those are more than there are inputs. */
 uint64_t account_failed(const struct account *a);
+
+/*
+ * Those of account_failed() with which nothing is wrong, as far as is known: their shard was not published, or the run
+ * did not come to them.
+ */
+uint64_t account_not_done(const struct account *a);
 
 void account_free(struct account *a);
 

@@ -62,7 +62,7 @@ static int survey(struct build *b)
 		if (there) {
 			there_inputs += b->ranges[n].count;
 			there_count++;
-			code = receipt_account(&r, job->account);
+			code = receipt_account(&r, job->plan, job->account);
 		} else {
 			b->todo[k] = true;
 			b->shard_of_range[n++] = k;
@@ -241,20 +241,18 @@ static int fill_all(struct build *b)
 	};
 	struct pipeline *p = NULL;
 	uint64_t i;
-	int code = pipeline_open(&p, &opt), finished;
+	/* The finisher comes first: where threads are few, workers may be fewer, but without it nothing goes. */
+	int code = finisher_start(&b->finisher, b->job->state_dir, b->job->quarantine != NULL, b->job->account), finished;
 
 	if (code != EXIT_DONE)
 		return code;
-	code = finisher_start(&b->finisher, b->job->state_dir, b->job->quarantine != NULL, b->job->account);
-	if (code == EXIT_DONE) {
+	code = pipeline_open(&p, &opt);
+	if (code == EXIT_DONE)
 		for (i = 0; code == EXIT_DONE && i < b->todo_count; i++)
 			code = fill_shard(b, p, i);
-		finished = finisher_stop(&b->finisher);
-		if (code == EXIT_DONE)
-			code = finished;
-	}
+	finished = finisher_stop(&b->finisher);
 	pipeline_close(p);
-	return code;
+	return code == EXIT_DONE ? finished : code;
 }
 
 static bool allocate(struct build *b)

@@ -32,7 +32,7 @@ static const struct cli_option source_options[] = {
 
 static const struct cli_option build_options[] = {
 	{.name = "part", .kind = CLI_PART, AT(part), .arg_name = "k/n", .default_note = "all of it",
-	 .help = "every n-th shard, beginning with number k, from 0"},
+	 .help = "every n-th shard from number k on; k is 0 to n-1"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop when more images of this part are bad than that"},
 	{0}};
@@ -49,28 +49,43 @@ struct started {
 	struct account account;
 	struct quarantine quarantine;
 	char *source, *quarantine_dir, *report_path;
+	bool sealed; /* long ago: there is nothing to do */
 };
+
+/* Where the report goes. */
+static int settle_report(struct started *s, const struct build_options *o)
+{
+	char *out = files_absolute(o->out);
+	int code = out ? EXIT_DONE : EXIT_IO;
+
+	if (code == EXIT_DONE && o->report) {
+		s->report_path = files_absolute(o->report);
+		code = s->report_path ? command_keep_apart("--report", s->report_path, "DIR", out) : EXIT_IO;
+	}
+	free(out);
+	return code == EXIT_DONE && o->report ? command_check_report(s->report_path) : code;
+}
 
 /* The plan in OUT, and all that it implies. */
 static int start(struct started *s, const struct build_options *o, bool needs_source)
 {
 	struct shard_error err;
-	char *out = files_absolute(o->out);
-	int code = out ? output_set_dir(&s->job, o->out) : EXIT_IO;
+	int code = settle_report(s, o);
 
 	s->job.plan = &s->plan;
 	s->job.account = &s->account;
 	s->job.source_fd = -1;
 	s->job.worker_count = command_threads(o->jobs);
 	if (code == EXIT_DONE)
-		code = output_load(&s->job, &s->plan, &s->source, &s->quarantine_dir);
+		code = output_set_dir(&s->job, o->out);
+	if (code == EXIT_DONE)
+		code = output_load(&s->job, &s->plan, &s->source, &s->quarantine_dir, &s->sealed);
+	if (code == EXIT_DONE && s->sealed) {
+		note("%s: sealed already; nothing to do%s", o->out, o->report ? ", and nothing to report" : "");
+		return EXIT_DONE;
+	}
 	if (code == EXIT_DONE && recipe_schema(&s->plan.recipe, &s->job.schema, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s/plan: %s", s->job.state_dir, err.message);
-	if (code == EXIT_DONE && o->report) {
-		s->report_path = files_absolute(o->report);
-		code = s->report_path ? command_keep_apart("--report", s->report_path, "DIR", out) : EXIT_IO;
-	}
-	free(out);
 	if (code == EXIT_DONE && s->plan.recipe.on_error == ON_ERROR_QUARANTINE) {
 		if (!s->quarantine_dir)
 			return fail(EXIT_USAGE, "%s: the file `quarantine` is gone; plan again, as before, to have it back",
@@ -111,7 +126,7 @@ static int build(const struct cli_args *args)
 	uint64_t start_ns = command_clock_ns();
 	int code = start(&s, o, true);
 
-	if (code == EXIT_DONE) {
+	if (code == EXIT_DONE && !s.sealed) {
 		s.job.part = o->part;
 		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;
 		report.exit_code = build_run(&s.job);
@@ -130,7 +145,7 @@ static int seal(const struct cli_args *args)
 	uint64_t start_ns = command_clock_ns();
 	int code = start(&s, o, false);
 
-	if (code == EXIT_DONE) {
+	if (code == EXIT_DONE && !s.sealed) {
 		report.exit_code = seal_run(&s.job);
 		report.sealed = report.exit_code == EXIT_DONE;
 		report.elapsed_ns = command_clock_ns() - start_ns;

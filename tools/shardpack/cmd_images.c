@@ -7,6 +7,7 @@
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -140,9 +141,19 @@ static int settle_places(struct images *w)
 	if (code == EXIT_DONE && quarantine)
 		code = command_keep_apart("--quarantine", quarantine, "the source", w->source);
 	if (code == EXIT_DONE && quarantine)
+		code = command_keep_apart("the source", w->source, "--quarantine", quarantine);
+	if (code == EXIT_DONE && quarantine)
 		code = command_keep_apart("--quarantine", quarantine, "--out", w->out);
+	if (code == EXIT_DONE && quarantine)
+		code = command_keep_apart("--out", w->out, "--quarantine", quarantine);
+	if (code == EXIT_DONE && o->report)
+		code = command_keep_apart("--report", w->report_path, "the source", w->source);
+	if (code == EXIT_DONE && o->report && quarantine)
+		code = command_keep_apart("--report", w->report_path, "--quarantine", quarantine);
 	if (code == EXIT_DONE && o->report)
 		code = command_keep_apart("--report", w->report_path, "--out", w->out);
+	if (code == EXIT_DONE && o->report)
+		code = command_check_report(w->report_path);
 	free(quarantine);
 	return code;
 }
@@ -156,17 +167,26 @@ static int make_plan(struct images *w)
 	return code;
 }
 
-/* Where to build: OUT, or beside it.  Sets w->sealed if nothing is to be done. */
-static int choose_output(struct images *w, enum output_state *state)
+/* What is in OUT, and whether that is in the way. */
+static int examine_out(const struct images *w, enum output_state *state)
 {
 	char why[OUTPUT_WHY_BYTES];
 	int code = output_examine(w->o->out, &w->plan, state, why);
 
+	if (code == EXIT_DONE && (*state == OUTPUT_FOREIGN || (*state == OUTPUT_OTHER && !w->o->replace)))
+		code = fail(EXIT_USAGE, "%s: holds %s; nothing was touched%s", w->o->out, why,
+			    *state == OUTPUT_OTHER ? " (--replace puts the new dataset in its place)" : "");
+	return code;
+}
+
+/* Where to build: OUT, or beside it.  Sets w->sealed if nothing is to be done. */
+static int choose_output(struct images *w, enum output_state *state)
+{
+	char why[OUTPUT_WHY_BYTES];
+	int code = examine_out(w, state);
+
 	if (code != EXIT_DONE)
 		return code;
-	if (*state == OUTPUT_FOREIGN || (*state == OUTPUT_OTHER && !w->o->replace))
-		return fail(EXIT_USAGE, "%s: holds %s; nothing was touched%s", w->o->out, why,
-			    *state == OUTPUT_OTHER ? " (--replace puts the new dataset in its place)" : "");
 	w->sealed = *state == OUTPUT_SEALED;
 	if (!w->o->replace)
 		return EXIT_DONE;
@@ -211,7 +231,7 @@ static int carry_out(struct images *w, bool plan_only)
 	if (code != EXIT_DONE)
 		return code;
 	if (w->sealed) {
-		note("%s: this very dataset is there already; nothing to do", w->o->out);
+		note("%s: this very dataset is there already (same names, sizes and options); nothing to do", w->o->out);
 		w->began = true;
 		code = output_clear_state(&w->job);
 		return code == EXIT_DONE ? seal_recount(&w->job) : code;
@@ -241,6 +261,7 @@ static void tell_plan(const struct images *w)
 
 	text_hex(&digest, w->plan.digest, sizeof(w->plan.digest));
 	text_shell_word(&words, w->o->out);
+	report_ignored(&w->scan);
 	if (!text_failed(&words) && !text_failed(&digest)) {
 		note("plan %s: %" PRIu64 " inputs in %" PRIu64 " shards", digest.data, w->plan.input_count,
 		     w->plan.shard_count);
@@ -249,6 +270,24 @@ static void tell_plan(const struct images *w)
 	}
 	text_free(&words);
 	text_free(&digest);
+}
+
+/* The plan, and what carry_out() would find. */
+static int show_plan(const struct images *w)
+{
+	static const char *const words[] = {[OUTPUT_NEW] = "new",
+					    [OUTPUT_STARTED] = "unfinished; would continue",
+					    [OUTPUT_SEALED] = "already there; nothing to do",
+					    [OUTPUT_OTHER] = "another dataset; would be replaced",
+					    [OUTPUT_FOREIGN] = ""};
+	enum output_state state;
+	int code = dry_run(&w->job, &w->scan);
+
+	if (code == EXIT_DONE)
+		code = examine_out(w, &state);
+	if (code == EXIT_DONE)
+		printf("output %s\n", words[state]);
+	return code;
 }
 
 static int run_with_places(struct images *w, const struct cli_args *args, bool plan_only)
@@ -261,7 +300,7 @@ static int run_with_places(struct images *w, const struct cli_args *args, bool p
 	if (code != EXIT_DONE)
 		return code;
 	if (w->o->dry_run)
-		return dry_run(&w->job, &w->scan);
+		return show_plan(w);
 	w->job.max_bad = !plan_only && cli_given(args, "max-bad") ? &w->o->max_bad : NULL;
 	code = carry_out(w, plan_only);
 	if (plan_only && code == EXIT_DONE && !w->sealed) {

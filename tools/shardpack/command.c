@@ -7,9 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "tools/common/special.h"
 #include "tools/shardpack/files.h"
 
 unsigned command_threads(uint64_t asked)
@@ -44,6 +48,23 @@ int command_keep_apart(const char *option, const char *path, const char *dir_nam
 {
 	if (files_is_below(path, dir))
 		return fail(EXIT_USAGE, "%s: lies in %s (%s); give a place outside of it", option, dir_name, dir);
+	return EXIT_DONE;
+}
+
+int command_check_report(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[FILES_PATH_BYTES];
+	struct stat st;
+
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return fail(EXIT_USAGE, "--report %s: a folder; give the name of a file", path);
+	if (special_is(path)) /* it will be written into, so its folder does not matter */
+		return EXIT_DONE;
+	if (snprintf(folder, sizeof(folder), "%.*s", slash > path ? (int)(slash - path) : 1, path) >= (int)sizeof(folder))
+		return fail(EXIT_USAGE, "--report %s: this path is too long", path);
+	if (access(folder, W_OK | X_OK) != 0)
+		return fail(EXIT_IO, "--report %s: cannot write into %s: %s", path, folder, strerror(errno));
 	return EXIT_DONE;
 }
 

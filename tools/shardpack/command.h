@@ -23,6 +23,9 @@ int command_open_source(const char *source);
 /* Fails with EXIT_USAGE if `path` (of `option`) lies in `dir`, or is it.  Both absolute. */
 int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir);
 
+/* Can a report be written to this absolute path?  Asked first, as it is written last. */
+int command_check_report(const char *path);
+
 /*
  * The end of a verb: tell the user, write the report, and say how to go on after a failure that
  * running again helps against.  Returns the exit code, which is r->exit_code unless writing failed.

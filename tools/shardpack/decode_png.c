@@ -18,9 +18,6 @@
 
 #include "tools/shardpack/decode_private.h"
 
-/* No chunk that is read at all (PLTE, tRNS, a piece of IDAT) needs this much. */
-#define MAX_CHUNK_BYTES (8 << 20)
-
 struct png {
 	png_structp png;
 	png_infop info;
@@ -95,7 +92,7 @@ static void open_stream(struct png *p)
 		fail(p, decode_no_memory(p->v));
 	png_set_read_fn(p->png, p, on_read);
 	png_set_user_limits(p->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* ours is the message */
-	png_set_chunk_malloc_max(p->png, MAX_CHUNK_BYTES);
+	png_set_chunk_malloc_max(p->png, 0); /* it also refuses what is skipped; nothing that is kept is large */
 	/* Leave metadata unread, tRNS with it; then every error is about pixels, so let it be one. */
 	png_set_keep_unknown_chunks(p->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 	png_set_keep_unknown_chunks(p->png, PNG_HANDLE_CHUNK_NEVER, (png_const_bytep) "tRNS", 1);

@@ -22,8 +22,16 @@ static void print_recipe(const struct recipe *r)
 
 	recipe_write(r, &lines);
 	recipe_write_versions(r, &lines);
-	if (!text_failed(&lines))
-		fwrite(lines.data, 1, lines.bytes, stdout);
+	if (!text_failed(&lines)) {
+		/* In a plan no resize is 0. */
+		const char *at = r->transform.resize_short ? NULL : strstr(lines.data, "resize 0\n");
+		size_t before = at ? (size_t)(at - lines.data) : lines.bytes;
+
+		fwrite(lines.data, 1, before, stdout);
+		if (at)
+			printf("resize none\n%.*s", (int)(lines.bytes - before - strlen("resize 0\n")),
+			       at + strlen("resize 0\n"));
+	}
 	text_free(&lines);
 }
 

@@ -37,12 +37,17 @@ int files_numbered(char *out, const char *dir, const char *prefix, uint64_t numb
 int files_read(const char *path, struct text *out, bool *found)
 {
 	char chunk[65536];
+	struct stat st;
 	ssize_t n = 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = EXIT_DONE;
 
 	*found = fd >= 0;
 	if (fd < 0)
 		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return fail(EXIT_IO, "%s: not a regular file", path);
+	}
 	text_add(out, "", 0);
 	while (!text_failed(out) && ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR)))
 		if (n > 0)
@@ -97,6 +102,15 @@ bool files_nearest(char *path)
 	return true;
 }
 
+/* Is one of the components ".."? */
+static bool climbs(const char *path)
+{
+	for (const char *dots = path; (dots = strstr(dots, "..")) != NULL; dots++)
+		if ((dots == path || dots[-1] == '/') && (dots[2] == '\0' || dots[2] == '/'))
+			return true;
+	return false;
+}
+
 char *files_absolute(const char *dir)
 {
 	char *near = strdup(dir), *above = NULL, *out = NULL;
@@ -114,7 +128,7 @@ char *files_absolute(const char *dir)
 		/* What is left of "a/b" above nothing is ".", which it does not begin with; nor does ".a". */
 		rest = strcmp(near, ".") == 0 && dir[strspn(dir, ".")] != '/' && strcmp(dir, ".") != 0 ? dir : dir + strlen(near);
 		rest += strspn(rest, "/");
-		if (strstr(rest, ".."))
+		if (climbs(rest))
 			fail(EXIT_IO, "%s: leads through a folder that does not exist", dir);
 		else if (asprintf(&out, "%s%s%s", strcmp(above, "/") == 0 && *rest ? "" : above, *rest ? "/" : "", rest) < 0)
 			out = NULL;

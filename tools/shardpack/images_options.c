@@ -25,7 +25,7 @@ static const struct cli_option recipe_options[] = {
 	{.name = "layout", .kind = CLI_CHOICE, AT(layout), .choices = "hwc|chw", .default_value = "hwc",
 	 .help = "pixels interleaved, or in planes"},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET",
-	 .default_note = "sorted", .help = "class numbers as listed there"},
+	 .default_note = "sorted", .help = "class numbers as there; a FILE has one class name a line"},
 	{.name = "order", .kind = CLI_CHOICE, AT(order), .choices = "shuffle|source", .default_value = "shuffle",
 	 .help = "order of the records"},
 	{.name = "seed", .kind = CLI_U64, AT(seed), .arg_name = "N", .default_value = "0", .help = "of the shuffle"},
@@ -68,7 +68,13 @@ const struct cli_verb command_images = {
 		       "\n"
 		       "A file that cannot be read is always an error. With --on-error skip or quarantine, an image that is "
 		       "damaged or none at all is left out, counted, and listed by --report; each input is written, skipped, "
-		       "quarantined or failed.",
+		       "quarantined or failed. --quarantine DIR mirrors SRC: SRC/cat/1.jpg is copied to DIR/cat/1.jpg, and "
+		       "DIR/quarantine.jsonl has a line of JSON for each, with input, class, bytes, ordinal, reason and "
+		       "message.\n"
+		       "\n"
+		       "Whether DIR of -o is this very dataset is told by the names and sizes of the sources and by the options; "
+		       "what is in the sources is not read again. After files were changed in place, with their sizes kept, "
+		       "pack into another DIR.",
 	.examples = "shardpack images photos/train -o ds/train --resize 256 --crop 224\n"
 		    "shardpack images photos/val -o ds/val --resize 256 --crop 224 --classes ds/train\n",
 	.positionals = source_positional,

@@ -247,7 +247,28 @@ static int load_place(const struct job *job, const char *name, char **out)
 	return code;
 }
 
-int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine)
+/* There is no plan: because there is a dataset, or none was made. */
+static int load_none(const struct job *job, bool *sealed)
+{
+	char manifest[FILES_PATH_BYTES];
+	struct shard_dataset *ds;
+	struct shard_error err;
+	struct stat st;
+	int code = files_path(manifest, job->out_dir, MANIFEST);
+
+	if (code != EXIT_DONE)
+		return code;
+	if (stat(manifest, &st) != 0)
+		return fail(EXIT_USAGE, "%s: there is no plan in it; `shardpack plan images SRC -o DIR` makes one",
+			    job->out_dir);
+	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s", err.message);
+	shard_dataset_close(ds);
+	*sealed = true;
+	return EXIT_DONE;
+}
+
+int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed)
 {
 	char path[FILES_PATH_BYTES];
 	struct text text = {0};
@@ -256,18 +277,11 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
 
 	memset(plan, 0, sizeof(*plan));
 	*source = *quarantine = NULL;
+	*sealed = false;
 	if (code == EXIT_DONE)
 		code = files_read(path, &text, &found);
-	if (code == EXIT_DONE && !found) {
-		char manifest[FILES_PATH_BYTES];
-		struct stat st;
-		bool sealed = files_path(manifest, job->out_dir, MANIFEST) == EXIT_DONE && stat(manifest, &st) == 0;
-
-		code = fail(EXIT_USAGE,
-			    sealed ? "%s: sealed already, so it has no plan any more"
-				   : "%s: there is no plan in it; `shardpack plan images SRC -o DIR` makes one",
-			    job->out_dir);
-	}
+	if (code == EXIT_DONE && !found)
+		return load_none(job, sealed);
 	if (code == EXIT_DONE)
 		code = plan_parse(plan, &text, path);
 	text_free(&text);

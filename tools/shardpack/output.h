@@ -38,8 +38,11 @@ int output_set_dir(struct job *job, const char *out_dir);
  */
 int output_begin(const struct job *job, const char *source);
 
-/* Read the plan that is in OUT, and the places beside it; NULL where there are none, else to be freed. */
-int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine);
+/*
+ * Read the plan that is in OUT, and the places beside it; NULL where there are none, else to be freed.  *sealed if OUT
+ * is a dataset that has no plan any more: then nothing was read.
+ */
+int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed);
 
 /* OUT is sealed: remove .shardpack. */
 int output_clear_state(const struct job *job);

@@ -55,9 +55,9 @@ static int list_misses(const struct job *job, const char *path, struct shard_rea
 	for (i = 0; i < info.miss_count; i++) {
 		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
 			return fail(exit_code_of_status(err.status), "%s", err.message);
-		if (miss.ordinal >= job->plan->input_count)
-			return fail(EXIT_MISMATCH, "%s: leaves out input %" PRIu64 " of %" PRIu64 " in the plan", path,
-				    miss.ordinal, job->plan->input_count);
+		if (!account_miss_fits(&miss, job->plan->input_count))
+			return fail(EXIT_MISMATCH, "%s: leaves out input %" PRIu64 " of %" PRIu64 " in the plan, for reason %u (how %u)",
+				    path, miss.ordinal, job->plan->input_count, miss.reason, miss.how);
 		explain(c, result, &miss, misses);
 	}
 	return EXIT_DONE;

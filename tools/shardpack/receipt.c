@@ -122,7 +122,7 @@ int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, b
 	return code;
 }
 
-int receipt_account(const struct receipt *r, struct account *a)
+int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a)
 {
 	const char *line = r->misses.data, *end = line + r->misses.bytes;
 	uint64_t skipped = 0, quarantined = 0;
@@ -137,7 +137,7 @@ int receipt_account(const struct receipt *r, struct account *a)
 		if (!lf ||
 		    sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &miss.ordinal, &miss.reason, &miss.how,
 			   &at) != 3 ||
-		    !at)
+		    !at || !account_miss_fits(&miss, plan->input_count))
 			break;
 		message = malloc((size_t)(lf - line) + 1);
 		if (!message)
@@ -153,7 +153,8 @@ int receipt_account(const struct receipt *r, struct account *a)
 		line = lf + 1;
 	}
 	if (code == EXIT_DONE && skipped + quarantined != r->miss_count)
-		return fail(EXIT_BAD, "a receipt lists %" PRIu64 " inputs left out but counts %" PRIu64,
+		return fail(EXIT_BAD, "a receipt lists %" PRIu64 " inputs of the plan as left out but counts %" PRIu64
+			    "; remove it, and build makes it again from the shard",
 			    skipped + quarantined, r->miss_count);
 	account_published(a, r->record_count, skipped, quarantined);
 	return code;

@@ -36,7 +36,7 @@ int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receip
 int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, bool *found);
 
 /* Enter the shard and its misses.  Returns the exit code. */
-int receipt_account(const struct receipt *r, struct account *a);
+int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a);
 
 void receipt_free(struct receipt *r);
 

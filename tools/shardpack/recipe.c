@@ -128,8 +128,8 @@ size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wr
 	bool ok;
 
 	memset(r, 0, sizeof(*r));
-	ok = take_word(&c, "source", sources, 0, &source) && take_number(&c, "resize", 0, UINT32_MAX, &resize) &&
-	     take_number(&c, "crop", 1, UINT32_MAX, &crop) &&
+	ok = take_word(&c, "source", sources, 0, &source) && take_number(&c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) &&
+	     take_number(&c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) &&
 	     take_word(&c, "filter", recipe_filter_names, 0, &filter) &&
 	     take_word(&c, "layout", recipe_layout_names, 0, &layout) &&
 	     take_word(&c, "compress", recipe_codec_names, 0, &r->codec) && take_number(&c, "align", 0, 4096, &align) &&
@@ -138,7 +138,7 @@ size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wr
 	     take_word(&c, "on-error", recipe_on_error_names, 0, &r->on_error) &&
 	     take_number(&c, "shard-records", 1, UINT64_C(1) << 40, &r->shard_records);
 	*wrong = (size_t)(c.at - in);
-	if (!ok)
+	if (!ok || (resize && crop > resize))
 		return 0;
 	r->transform.resize_short = (uint32_t)resize;
 	r->transform.crop = (uint32_t)crop;

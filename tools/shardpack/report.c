@@ -14,6 +14,7 @@
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
 #include "tools/common/message.h"
+#include "tools/common/special.h"
 #include "tools/shardpack/files.h"
 
 bool report_statistics(const struct shard_dataset *ds, struct report_statistics *out)
@@ -51,12 +52,21 @@ static void tell_dataset(const struct report *r, struct shard_dataset *ds)
 		     s.mean[0], s.mean[1], s.mean[2], s.deviation[0], s.deviation[1], s.deviation[2]);
 }
 
+void report_ignored(const struct scan *scan)
+{
+	if (scan->ignored_count)
+		note("%" PRIu64 " other file%s in the source: ignored", scan->ignored_count,
+		     scan->ignored_count == 1 ? "" : "s");
+}
+
 void report_tell(const struct report *r)
 {
 	const struct account *a = r->job->account;
 	struct shard_dataset *ds = NULL;
 	struct shard_error err;
 	struct text words = {0};
+	uint64_t not_done = account_not_done(a);
+	char last[40] = "";
 
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) == SHARD_OK)
 		tell_dataset(r, ds);
@@ -69,9 +79,13 @@ void report_tell(const struct report *r)
 			note("next: shardcat show %s", words.data);
 		text_free(&words);
 	}
+	if (r->scan)
+		report_ignored(r->scan);
+	if (not_done)
+		snprintf(last, sizeof(last), " + %" PRIu64 " not done", not_done);
 	note("%" PRIu64 " inputs = %" PRIu64 " written + %" PRIu64 " skipped + %" PRIu64 " quarantined + %" PRIu64
-	     " failed",
-	     a->input_count, a->written, a->skipped, a->quarantined, account_failed(a));
+	     " failed%s",
+	     a->input_count, a->written, a->skipped, a->quarantined, account_failed(a) - not_done, last);
 }
 
 /* ---- JSON ---- */
@@ -147,8 +161,7 @@ static void write_account(struct json_out *j, const struct account *a)
 	json_out_object_line(j, "failed_because");
 	json_out_u64(j, "bad", bad);
 	json_out_u64(j, "unreadable", a->unreadable);
-	/* Nothing wrong with them: their shard was not published, or the run did not come to them. */
-	json_out_u64(j, "not_published", failed > bad + a->unreadable ? failed - bad - a->unreadable : 0);
+	json_out_u64(j, "not_published", account_not_done(a));
 	json_out_end(j);
 }
 
@@ -257,6 +270,8 @@ int report_write(const struct report *r, const char *path)
 		ok = false;
 	if (!ok)
 		code = fail(EXIT_IO, "--report %s: out of memory", path);
+	else if (special_is(path))
+		code = special_write(path, text, bytes);
 	else if (files_publish(path, text, bytes, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "--report %s", err.message);
 	shard_dataset_close(ds);

@@ -19,6 +19,9 @@ struct report {
 /* A few lines on stderr, the last one the counts. */
 void report_tell(const struct report *r);
 
+/* A line on stderr about files that no extension selects, if there are any. */
+void report_ignored(const struct scan *scan);
+
 /* All of it as JSON, durably; replaces the file.  Returns the exit code. */
 int report_write(const struct report *r, const char *path);
 

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/common/escape.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
@@ -270,10 +271,14 @@ static int add_top(struct walk *w, uint64_t unused, const struct dirent *entry)
 	struct stat st;
 
 	(void)unused;
-	if (fstatat(w->source_fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode))
+	if (fstatat(w->source_fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
 		keep(w, entry->d_name);
-	else
+	} else {
 		w->scan->ignored_count++;
+		if (has_image_extension(entry->d_name) &&
+		    (!w->scan->stray_count++ || strcmp(entry->d_name, w->scan->stray) < 0))
+			snprintf(w->scan->stray, sizeof(w->scan->stray), "%s", entry->d_name);
+	}
 	return text_failed(&w->names) ? out_of_memory(w) : EXIT_DONE;
 }
 
@@ -294,6 +299,29 @@ static int find_folders(struct walk *w, struct classes *folders)
 	return code;
 }
 
+/* Print the line that was added to the warnings at `at`. */
+static void show_warning(const struct scan *scan, size_t at)
+{
+	if (!text_failed(&scan->warnings))
+		warn("%.*s", (int)(scan->warnings.bytes - at - 1), scan->warnings.data + at);
+}
+
+/* torchvision ignores them as well, but whoever put them there may not know. */
+static void warn_of_strays(struct scan *scan, const char *source)
+{
+	char source_text[1024], stray_text[1024];
+	size_t at = scan->warnings.bytes;
+
+	if (!scan->stray_count)
+		return;
+	escape_text(source_text, sizeof(source_text), source, strlen(source), ESCAPE_TALK);
+	escape_text(stray_text, sizeof(stray_text), scan->stray, strlen(scan->stray), ESCAPE_TALK);
+	text_format(&scan->warnings,
+		    "%" PRIu64 " image%s directly in %s, outside any class folder: ignored (the first is '%s')\n",
+		    scan->stray_count, scan->stray_count == 1 ? " lies" : "s lie", source_text, stray_text);
+	show_warning(scan, at);
+}
+
 /* "10" stands before "2": right, as torchvision has it, and yet not what most expect. */
 static void warn_of_numbers(struct scan *scan, const struct classes *c)
 {
@@ -310,8 +338,7 @@ static void warn_of_numbers(struct scan *scan, const struct classes *c)
 			    "class names are numbers but sort as text, as in torchvision: '%s' (class %" PRIu64
 			    ") comes before '%s'; --classes gives another order\n",
 			    a, i - 1, b);
-		if (!text_failed(&scan->warnings))
-			warn("%.*s", (int)(scan->warnings.bytes - at - 1), scan->warnings.data + at);
+		show_warning(scan, at);
 		return;
 	}
 }
@@ -333,6 +360,8 @@ int scan_images(int source_fd, const char *source, const char *class_list, const
 		code = find_folders(&w, &folders);
 	if (code == EXIT_DONE && !class_list)
 		code = classes_index(&folders, source);
+	if (code == EXIT_DONE)
+		warn_of_strays(scan, source);
 	if (code == EXIT_DONE && !class_list)
 		warn_of_numbers(scan, &folders);
 	for (i = 0; code == EXIT_DONE && i < folders.count; i++)

@@ -13,6 +13,8 @@
 
 struct scan {
 	uint64_t ignored_count; /* files that no extension selects */
+	uint64_t stray_count;	/* those of them that would be images, but lie in no class's folder */
+	char stray[256];	/* the first of these in byte order */
 	struct text warnings;	/* one line each, as already printed */
 };
 

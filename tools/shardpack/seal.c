@@ -72,7 +72,7 @@ static int add_shards(const struct job *job, struct shard_seal *seal)
 			if (missing_count++ < MISSING_SHOWN_MAX)
 				text_format(&missing, "%s%05" PRIu64, missing.bytes ? " " : "", k);
 		} else if (code == EXIT_DONE) {
-			code = receipt_account(&r, job->account);
+			code = receipt_account(&r, job->plan, job->account);
 			if (code == EXIT_DONE && !missing_count &&
 			    shard_seal_add(seal, file, r.sha256, &err) != SHARD_OK)
 				code = library_failure(&err);
@@ -168,6 +168,10 @@ static int recount_shard(const struct job *job, struct shard_reader *reader)
 	for (i = 0; code == EXIT_DONE && i < info.miss_count; i++) {
 		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
 			return library_failure(&err);
+		if (!account_miss_fits(&miss, job->plan->input_count))
+			return fail(EXIT_BAD, "%s: a shard of it leaves out input %" PRIu64 " for reason %u (how %u), which the "
+				    "plan of %" PRIu64 " inputs cannot have done; `shardcat verify` tells more",
+				    job->out_dir, miss.ordinal, miss.reason, miss.how, job->plan->input_count);
 		quarantined += miss.how == SHARD_QUARANTINED;
 		code = account_problem(job->account, miss.ordinal, miss.reason, (enum problem_how)miss.how,
 				       shard_miss_reason_name(miss.reason));

@@ -13,9 +13,11 @@
 
 #include "tools/shardpack/resize.h"
 
+#define TRANSFORM_SIDE_MAX 65500 /* the most that libjpeg reads; its square fits 32 bits */
+
 struct transform_options {
 	uint32_t resize_short; /* 0: no resize, crop only */
-	uint32_t crop;	       /* required; side of the square, 1 to 65,500 */
+	uint32_t crop;	       /* required; side of the square, 1 to TRANSFORM_SIDE_MAX */
 	enum resize_filter filter;
 	enum image_layout layout;
 };

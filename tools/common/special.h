@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * special.h - output to what is no regular file: /dev/null, a pipe, a FIFO
+ *
+ * There is nothing to rename there, and replacing it by a file would be a disaster.
+ */
+#ifndef TOOLS_COMMON_SPECIAL_H
+#define TOOLS_COMMON_SPECIAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Is there something under this name that is neither a regular file nor a folder? */
+bool special_is(const char *path);
+
+/* Write into it.  Waits for a FIFO's reader, until interrupted.  Returns the exit code; messages begin with the path. */
+int special_write(const char *path, const void *data, size_t bytes);
+
+#endif
