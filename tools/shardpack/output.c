@@ -338,7 +338,8 @@ int output_clear_state(const struct job *job)
 	int code = remove_all(job->state_dir, is_state_name, &gone);
 
 	if (code == EXIT_DONE && !gone)
-		warn("%s: not empty, so it stays; another process uses it and will remove it, or something foreign lies in it", job->state_dir);
+		warn("%s: not empty, so it stays; another process uses it and will remove it, or something foreign lies in it",
+		     job->state_dir);
 	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
 }
 
