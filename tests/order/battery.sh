@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# battery.sh - the statistics of the order, seeded and short: the order passes, and each known bad one is found
+#
+# TIMEOUT: 600
+#
+# By hand, the full run of format/ORDER.md, part 10: build/tests/order/prog_battery
+set -eu
+
+if [ -z "${BUILD:-}" ]; then
+	echo "battery.sh: BUILD is not set: say where tests/order/prog_battery was built" >&2
+	exit 1
+fi
+battery=$BUILD/tests/order/prog_battery
+log=${TMPDIR:-/tmp}/battery.$$
+trap 'rm -f "$log"' EXIT
+
+try() { # wanted exit status, words of the program; $last becomes its verdict
+	want=$1
+	shift
+	status=0
+	"$battery" --short "$@" >"$log" || status=$?
+	last=$(tail -n 1 "$log")
+	[ "$status" = "$want" ] || { cat "$log" && echo "prog_battery --short $*: status $status, not $want" && exit 1; }
+}
+
+if [ -n "${VARIANT:-}" ]; then
+	try 0 --part small order
+	echo "$last; under a sanitizer one part"
+	exit 0
+fi
+try 0 --small-windows reference
+try 0 --small-windows table-12
+while IFS=: read -r control sign; do # each is found, and by the statistic that should find it
+	# shellcheck disable=SC2086 # an option may stand before the name
+	try 1 $control
+	grep -q "^rejected: $sign" "$log" || { cat "$log" && echo "$control: not rejected by '$sign'" && exit 1; }
+done <<END
+--part levels rounds-2:halves of one level
+--part levels constant:fixed of epochs e, e+1, places
+--part small modulo:all n! of one level, n 6
+--part tiny --small-windows table-4:all n! of two windows, n 6
+--part windows rounds-2:columns of windows v, v+1, places
+--part windows no-tweak:fixed of windows v, v+1, places
+--part windows no-table:columns of a window, n 4096
+END
+try 0 order
+echo "$last"
