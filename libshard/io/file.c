@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -146,6 +147,14 @@ bool file_is_cached(int fd, uint64_t offset, uint64_t bytes)
 			return false;
 	}
 	return true;
+}
+
+uint64_t file_major_faults(void)
+{
+	struct rusage usage = {0};
+
+	getrusage(RUSAGE_THREAD, &usage); /* cannot fail: the arguments are right */
+	return (uint64_t)usage.ru_majflt;
 }
 
 void file_drop_cache(int fd)

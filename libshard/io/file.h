@@ -37,6 +37,9 @@ void file_unmap(const void *map, uint64_t bytes);
 int file_open_direct(const char *path);
 /* Are samples of [offset, offset + bytes) in the page cache? */
 bool file_is_cached(int fd, uint64_t offset, uint64_t bytes);
+
+/* How often this thread has waited for the disk because a page that it touched was not in memory. */
+uint64_t file_major_faults(void);
 void file_drop_cache(int fd);
 
 /* ---- publishing ---- */

@@ -18,6 +18,7 @@
 #include "libshard/io/file.h"
 
 #define FETCH_BYTES ((size_t)1 << 20)
+#define READ_BACK_BYTES ((size_t)4 << 20) /* new memory has to be cleared for every shard, so not more than speed asks for */
 #define RAGGED_BYTES ((size_t)16 << 20) /* records that are read at once, if they are smaller */
 
 /* ---- tables and gaps: run under the guard, on the map ---- */
@@ -268,12 +269,13 @@ int verify_all(struct shard_reader *r, const char *path, struct shard_error *err
 	rc = verify_tables(r, err);
 	if (rc)
 		return rc;
-	rc = verify_room_init(&room, err);
+	rc = verify_room_init(&room, READ_BACK_BYTES, err);
 	if (!rc)
 		rc = verify_room_enter(&room, r, path, err);
+	room.cached = false; /* what the disk has is the question */
 	for (uint32_t g = 0; !rc && g < r->schema->group_count; g++)
 		for (uint64_t u = 0, n; !rc && u < reader_unit_count(r, g); u += n) {
-			n = verify_piece(r, g, u);
+			n = verify_piece(r, g, u, READ_BACK_BYTES);
 			rc = verify_units(r, &room, g, u, n, &bytes, NULL, NULL, err);
 		}
 	if (!rc && verify_has_ragged(r->schema))

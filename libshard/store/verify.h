@@ -20,19 +20,20 @@ void verify_fetch_tables(const struct shard_reader *r, const char *path);
 struct verify_room {
 	int fd, direct_fd; /* of the shard being checked; direct_fd may be -1 */
 	bool cached;       /* the shard lies in the page cache */
-	uint8_t *buffer;   /* VERIFY_BUFFER_BYTES, page-aligned */
+	uint8_t *buffer;   /* page-aligned */
+	size_t buffer_bytes;
 	struct fill *fill; /* reads into it; NULL: not needed yet */
 	uint8_t *decoded;
 	size_t decoded_bytes;
 };
-#define VERIFY_BUFFER_BYTES ((size_t)16 << 20)
+#define VERIFY_BUFFER_BYTES ((size_t)16 << 20) /* for speed; a few MiB will do */
 
-int verify_room_init(struct verify_room *room, struct shard_error *err);
+int verify_room_init(struct verify_room *room, size_t buffer_bytes, struct shard_error *err);
 void verify_room_free(struct verify_room *room);
 int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path, struct shard_error *err);
 
-/* How many units from `unit` on make one piece of work: as many as fit the buffer, at least one. */
-uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit);
+/* How many units from `unit` on make one piece of work: as many as fit a room's buffer, at least one. */
+uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit, size_t buffer_bytes);
 
 /*
  * I44, I46, I47, I49 of units [unit, unit + count) of a group: read past the page cache if they are not in it.  `bytes`

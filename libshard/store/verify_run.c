@@ -199,7 +199,7 @@ static bool claim_units(struct run *run, struct piece *out)
 		before += reader_unit_count(at->r, g);
 	for (; at->group < at->r->schema->group_count; before += reader_unit_count(at->r, at->group), at->group++, at->unit = 0)
 		while (at->unit < reader_unit_count(at->r, at->group)) {
-			uint64_t unit = at->unit, count = run->o.sample_units ? 1 : verify_piece(at->r, at->group, unit);
+			uint64_t unit = at->unit, count = run->o.sample_units ? 1 : verify_piece(at->r, at->group, unit, VERIFY_BUFFER_BYTES);
 			uint64_t passes = bytes_before(at->r, at->group, unit + count) - bytes_before(at->r, at->group, unit);
 
 			at->unit += count;
@@ -286,7 +286,7 @@ static void work(void *context, uint32_t thread)
 	struct verify_room room;
 	struct shard_error problem;
 	struct shard_reader *entered = NULL;
-	int rc = verify_room_init(&room, &problem);
+	int rc = verify_room_init(&room, VERIFY_BUFFER_BYTES, &problem);
 
 	(void)thread;
 	pthread_mutex_lock(&run->lock);

@@ -20,13 +20,14 @@
 #include "libshard/io/file.h"
 #include "libshard/store/fill.h"
 
+#define FAULTS_MAX    16 /* pages of one piece that may come from the disk before the shard counts as not in memory */
 #define CACHE_SAMPLES 16 /* parts of a file that are looked at, each in four places */
 
-int verify_room_init(struct verify_room *room, struct shard_error *err)
+int verify_room_init(struct verify_room *room, size_t buffer_bytes, struct shard_error *err)
 {
-	*room = (struct verify_room){.fd = -1, .direct_fd = -1};
-	room->buffer = buffer_open(VERIFY_BUFFER_BYTES);
-	return room->buffer ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a buffer of %zu bytes", VERIFY_BUFFER_BYTES);
+	*room = (struct verify_room){.fd = -1, .direct_fd = -1, .buffer_bytes = buffer_bytes};
+	room->buffer = buffer_open(buffer_bytes);
+	return room->buffer ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a buffer of %zu bytes", buffer_bytes);
 }
 
 void verify_room_free(struct verify_room *room)
@@ -39,7 +40,11 @@ void verify_room_free(struct verify_room *room)
 	*room = (struct verify_room){.fd = -1, .direct_fd = -1};
 }
 
-/* Does the file lie in the page cache?  One part of 16 may be missing: reading it is cheaper than giving up the others. */
+/*
+ * Does the file lie in the page cache?  One part of 16 may be missing: reading it is cheaper than giving up the others.
+ * A sample that is missing may be read by the very look at it, and a fast disk is sometimes done before the answer; so
+ * verify_units() watches the faults of what is said to lie there.
+ */
 static bool is_cached(int fd, uint64_t bytes)
 {
 	uint64_t part = bytes / CACHE_SAMPLES, missing = 0;
@@ -79,10 +84,10 @@ int verify_room_enter(struct verify_room *room, const struct shard_reader *r, co
 	return SHARD_OK;
 }
 
-uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit)
+uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit, size_t buffer_bytes)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t count = (VERIFY_BUFFER_BYTES - 2 * SHARD_PAGE_BYTES) / (g->stride * g->unit_records);
+	uint64_t count = (buffer_bytes - 2 * SHARD_PAGE_BYTES) / (g->stride * g->unit_records);
 
 	return min_u64(count ? count : 1, reader_unit_count(r, group) - unit);
 }
@@ -221,7 +226,7 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 {
 	struct units_job j = {.r = r, .room = room, .group = group, .unit = unit, .count = count, .err = err};
 	int rc = reader_check_tables(r, group, err), worst = SHARD_OK;
-	uint64_t begin = 0, end = 0;
+	uint64_t begin = 0, end = 0, faults;
 	struct shard_error first;
 
 	if (rc)
@@ -238,8 +243,11 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 		return rc ? rc : j.rc;
 	}
 	j.bytes = r->map;
-	if (end > begin && end - begin <= VERIFY_BUFFER_BYTES - 2 * SHARD_PAGE_BYTES && !room->cached)
+	if (end > begin && end - begin <= room->buffer_bytes - 2 * SHARD_PAGE_BYTES && !room->cached)
 		rc = read_range(&j, begin, end);
+	else if (!room->cached)
+		file_will_need(r->map + begin, (size_t)(end - begin));
+	faults = file_major_faults();
 	while (!rc && j.count) {
 		if (j.bytes == r->map) {
 			rc = reader_guarded(r, units_work, &j, err);
@@ -260,6 +268,8 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 		worst = worst ? worst : j.rc;
 	}
 	fill_end(room->fill);
+	if (room->cached && file_major_faults() - faults > FAULTS_MAX)
+		room->cached = false;
 	if (worst && !rc && err)
 		*err = first;
 	*bytes += j.checked;

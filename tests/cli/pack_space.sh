@@ -49,4 +49,13 @@ run 0 "$PACK" images src -o work/lz4 --resize 32 --crop 32 --compress lz4 --dry-
 most=$(sed -n 's/^shards .* at most \([0-9]*\) bytes in all$/\1/p' out)
 run 0 "$PACK" images src -o work/lz4 --resize 32 --crop 32 --compress lz4 -q
 [ "$(cat work/lz4/*.shard | wc -c)" -le "$most" ] || die "more than the most"
+# Without a size a shard is an eighth of the dataset, but 64 MiB to 1 GiB.
+shards() { # shards EXPECTED CROP
+	run 0 "$PACK" images src -o work/ds3 --resize "$2" --crop "$2" --dry-run
+	grep -q "^shards $1 records, " out || die "crop $2: $(grep ^shards out), expected $1"
+}
+shards "1 of up to 21732" 32  # of 3,088 bytes: 64 MiB
+shards "8 of up to 38" 1024   # of 3 MiB: an eighth
+shards "34 of up to 9" 6000   # of 108 MB: 1 GiB
+
 echo "$cases datasets foretold to the byte; dry runs write nothing"
