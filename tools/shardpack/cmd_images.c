@@ -26,7 +26,9 @@
 
 #define DEFAULT_RESIZE	    256 /* with the crop of 224, what the field calls the standard evaluation transform */
 #define DEFAULT_CROP	    224
-#define DEFAULT_SHARD_BYTES (UINT64_C(1) << 30)
+#define DEFAULT_SHARDS	    8
+#define DEFAULT_SHARD_BYTES_MIN (UINT64_C(64) << 20)
+#define DEFAULT_SHARD_BYTES_MAX (UINT64_C(1) << 30)
 #define SHARD_BYTES_MAX	    (UINT64_C(1) << 43) /* half of what format/SHARD.md allows: the rest is for the tables */
 #define SHARD_RECORDS_MAX   (UINT64_C(1) << 40)
 
@@ -46,6 +48,14 @@ struct images {
 	bool began;    /* something may have been written, so there is a run to tell of */
 	bool made_out; /* the folder was not there before */
 };
+
+static uint64_t record_stride(const struct images *w)
+{
+	uint64_t stride = w->job.schema.group[0].stride + w->job.schema.group[1].stride;
+
+	assert(stride); /* shard_schema_lay_out() saw to it */
+	return stride;
+}
 
 static int settle_transform(struct images *w, const struct cli_args *args)
 {
@@ -70,15 +80,12 @@ static int settle_transform(struct images *w, const struct cli_args *args)
 	return EXIT_DONE;
 }
 
-/* How many records go into a shard; needs the schema. */
+/* How many records go into a shard, if the command says so; needs the schema. */
 static int settle_shard_size(struct images *w, const struct cli_args *args)
 {
-	uint64_t stride = w->job.schema.group[0].stride + w->job.schema.group[1].stride;
-	uint64_t bytes = w->o->shard_bytes ? w->o->shard_bytes : DEFAULT_SHARD_BYTES;
-	uint64_t records;
+	uint64_t stride = record_stride(w);
+	uint64_t records = w->o->shard_records ? w->o->shard_records : w->o->shard_bytes / stride;
 
-	assert(stride); /* shard_schema_lay_out() saw to it */
-	records = w->o->shard_records ? w->o->shard_records : bytes / stride;
 	if (w->o->shard_bytes && w->o->shard_records)
 		return cli_misuse(args, "--shard-records and --shard-bytes exclude each other");
 	if (records > SHARD_BYTES_MAX / stride || records > SHARD_RECORDS_MAX)
@@ -86,8 +93,25 @@ static int settle_shard_size(struct images *w, const struct cli_args *args)
 			    "shards of %" PRIu64 " records of %" PRIu64 " bytes; the limit is %" PRIu64
 			    " bytes, so %" PRIu64 " records",
 			    records, stride, SHARD_BYTES_MAX, SHARD_BYTES_MAX / stride);
-	w->recipe.shard_records = records ? records : 1;
+	if (w->o->shard_bytes && !records)
+		records = 1;
+	w->recipe.shard_records = records;
 	return EXIT_DONE;
+}
+
+/*
+ * An eighth of the dataset, within limits: then the last shard, whose way to the disk and back overlaps with nothing, is
+ * a small part of the whole, and what a killed run has to make again is small too.
+ */
+static uint64_t default_shard_records(const struct images *w)
+{
+	uint64_t stride = record_stride(w), records = (w->plan.input_count + DEFAULT_SHARDS - 1) / DEFAULT_SHARDS;
+
+	if (records < DEFAULT_SHARD_BYTES_MIN / stride)
+		records = DEFAULT_SHARD_BYTES_MIN / stride;
+	if (records > DEFAULT_SHARD_BYTES_MAX / stride)
+		records = DEFAULT_SHARD_BYTES_MAX / stride;
+	return records ? records : 1;
 }
 
 static int settle_recipe(struct images *w, const struct cli_args *args)
@@ -162,9 +186,11 @@ static int make_plan(struct images *w)
 {
 	int code = scan_images(w->job.source_fd, w->o->source, w->o->classes, &w->recipe, &w->plan, &w->scan);
 
-	if (code == EXIT_DONE)
-		code = plan_finish(&w->plan);
-	return code;
+	if (code != EXIT_DONE)
+		return code;
+	if (!w->plan.recipe.shard_records)
+		w->plan.recipe.shard_records = default_shard_records(w);
+	return plan_finish(&w->plan);
 }
 
 /* What is in OUT, and whether that is in the way. */

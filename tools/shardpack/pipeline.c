@@ -3,7 +3,8 @@
  * pipeline.c - inputs converted by many threads, results taken in order by one
  *
  * Ticket t is the t-th ordinal of all ranges, and lives in slot t % slot_count.  A worker
- * may take it once the ticket that had the slot before was released.
+ * may take it once the ticket that had the slot before was released.  Records have memory of
+ * their own: the one released last is used next, while the CPU's cache still holds it.
  */
 #include "tools/shardpack/pipeline.h"
 
@@ -35,6 +36,7 @@ struct pipeline {
 	uint64_t ticket_count;	     /* const after open */
 	uint64_t slot_count;	     /* const after open */
 	struct slot *slots;	     /* each belongs to the worker that took its ticket, until done */
+	uint8_t **records;	     /* lock: [slot_count] all that no ticket has, from the front */
 	pthread_t *workers;
 	unsigned worker_count; /* started */
 
@@ -44,6 +46,7 @@ struct pipeline {
 	uint64_t next;			/* lock: first ticket that nobody took */
 	uint64_t range_idx, range_used; /* lock: where in the ranges `next` is */
 	uint64_t head;			/* lock: first ticket that was not released */
+	uint64_t record_count;		/* lock: in `records`; slot_count - (next - head) */
 	bool stop;			/* lock: set once, never cleared */
 };
 
@@ -67,6 +70,7 @@ static struct slot *take(struct pipeline *p)
 			p->range_used = 0;
 		}
 		slot->result.ordinal = p->opt.ranges[p->range_idx].first + p->range_used++;
+		slot->result.record = p->records[--p->record_count];
 		slot->done = false;
 		p->next++;
 	}
@@ -134,12 +138,14 @@ static bool allocate(struct pipeline *p)
 
 	p->slots = calloc(p->slot_count, sizeof(*p->slots));
 	p->workers = calloc(p->opt.worker_count, sizeof(*p->workers));
-	for (i = 0; p->slots && i < p->slot_count; i++) {
-		p->slots[i].result.record = malloc(record_bytes);
-		if (!p->slots[i].result.record)
+	p->records = calloc(p->slot_count, sizeof(*p->records));
+	for (i = 0; p->records && i < p->slot_count; i++) {
+		p->records[i] = malloc(record_bytes);
+		if (!p->records[i])
 			return false;
+		p->record_count++;
 	}
-	return p->slots && p->workers;
+	return p->slots && p->workers && p->records;
 }
 
 int pipeline_open(struct pipeline **out, const struct pipeline_options *opt)
@@ -215,18 +221,23 @@ int pipeline_next(struct pipeline *p, struct result **out)
 	return code;
 }
 
+/* With lock. */
+static void release_head(struct pipeline *p)
+{
+	p->records[p->record_count++] = p->slots[p->head % p->slot_count].result.record;
+	p->head++;
+}
+
 void pipeline_release(struct pipeline *p)
 {
 	pthread_mutex_lock(&p->lock);
-	p->head++;
+	release_head(p);
 	pthread_cond_signal(&p->room);
 	pthread_mutex_unlock(&p->lock);
 }
 
 void pipeline_close(struct pipeline *p)
 {
-	uint64_t i;
-
 	if (!p)
 		return;
 	pthread_mutex_lock(&p->lock);
@@ -235,8 +246,11 @@ void pipeline_close(struct pipeline *p)
 	pthread_mutex_unlock(&p->lock);
 	while (p->worker_count)
 		pthread_join(p->workers[--p->worker_count], NULL);
-	for (i = 0; p->slots && i < p->slot_count; i++)
-		free(p->slots[i].result.record);
+	while (p->head < p->next)
+		release_head(p);
+	while (p->record_count)
+		free(p->records[--p->record_count]);
+	free(p->records);
 	free(p->slots);
 	free(p->workers);
 	pthread_cond_destroy(&p->room);

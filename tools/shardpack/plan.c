@@ -30,11 +30,6 @@ int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes
 	p->class_at = calloc(classes->count + 1, sizeof(*p->class_at));
 	if (!p->class_at)
 		return out_of_memory(p);
-	text_format(&p->text, "shardpack-plan 1\n");
-	recipe_write(recipe, &p->text);
-	p->versions_at = p->text.bytes;
-	recipe_write_versions(recipe, &p->text);
-	p->versions_bytes = p->text.bytes - p->versions_at;
 	for (i = 0; i < classes->count; i++) {
 		text_format(&p->text, "class %" PRIu64 " ", i);
 		p->class_at[i] = p->text.bytes;
@@ -79,11 +74,31 @@ int plan_settle_order(struct plan *p)
 	return EXIT_DONE;
 }
 
+/* What stands before the classes is written last: the shard size may depend on how many inputs there are. */
+static void put_head(struct plan *p)
+{
+	struct text head = {0};
+	uint64_t i;
+
+	text_format(&head, "shardpack-plan 1\n");
+	recipe_write(&p->recipe, &head);
+	p->versions_at = head.bytes;
+	recipe_write_versions(&p->recipe, &head);
+	p->versions_bytes = head.bytes - p->versions_at;
+	text_put_before(&p->text, &head);
+	for (i = 0; i < p->class_count; i++)
+		p->class_at[i] += head.bytes;
+	for (i = 0; i < p->input_count; i++)
+		p->input_at[i] += head.bytes;
+	text_free(&head);
+}
+
 int plan_finish(struct plan *p)
 {
 	uint64_t k, first, count;
 
 	assert(p->recipe.shard_records > 0);
+	put_head(p);
 	p->shard_count = (p->input_count + p->recipe.shard_records - 1) / p->recipe.shard_records;
 	text_format(&p->text, "inputs %" PRIu64 "\n", p->input_count);
 	for (k = 0; k < p->shard_count; k++) {

@@ -53,7 +53,7 @@ struct plan_input {
 
 /*
  * All functions that may fail say why and return the exit code.  Make a plan: begin, add
- * every input in source order, finish.  The shard size may be settled until finish.
+ * every input in source order, finish.  recipe.shard_records may be settled until finish.
  */
 int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes);
 int plan_add_input(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes);

@@ -47,6 +47,18 @@ void text_add(struct text *t, const void *data, size_t bytes)
 	t->data[t->bytes] = '\0';
 }
 
+void text_put_before(struct text *t, const struct text *head)
+{
+	if (head->failed || !reserve(t, head->bytes)) {
+		t->failed = true;
+		return;
+	}
+	memmove(t->data + head->bytes, t->data, t->bytes);
+	memcpy(t->data, head->data, head->bytes);
+	t->bytes += head->bytes;
+	t->data[t->bytes] = '\0';
+}
+
 void text_format(struct text *t, const char *fmt, ...)
 {
 	va_list ap;

@@ -22,6 +22,7 @@ struct text { /* start it zeroed */
 void text_add(struct text *t, const void *data, size_t bytes);
 void text_format(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_hex(struct text *t, const uint8_t *data, size_t bytes);
+void text_put_before(struct text *t, const struct text *head); /* whatever is in t already moves behind it */
 bool text_failed(const struct text *t);
 void text_free(struct text *t);
 
