@@ -20,6 +20,7 @@ M1 = 0xBF58476D1CE4E5B9
 M2 = 0x94D049BB133111EB
 RECORDS, PHASE, RUNS, WINDOWS, TWEAKS, TABLE, REST = range(1, 8)
 TABLE_MAX = 65536
+ROUNDS = 12
 RECORDS_MAX = 2**62
 
 
@@ -65,15 +66,15 @@ def table(n, k):
 
 
 class Feistel:
-    def __init__(self, n, k, rounds):
+    def __init__(self, n, k):
         self.n = n
         self.b = math.isqrt(n - 1) + 1  # the least b with b * b >= n
         self.a = -(-n // self.b)
-        self.keys = [draw(k, j) for j in range(rounds)]
+        self.keys = [draw(k, j) for j in range(ROUNDS)]
 
     def one_pass(self, x, tweak):
         hi, lo = divmod(x, self.b)
-        for j in range(0, len(self.keys), 2):
+        for j in range(0, ROUNDS, 2):
             hi = (hi + below(scramble(lo ^ self.keys[j] ^ tweak), self.a)) % self.a
             lo = (lo + below(scramble(hi ^ self.keys[j + 1] ^ tweak), self.b)) % self.b
         return hi * self.b + lo
@@ -89,7 +90,7 @@ def perm(n, k):
     """A function of [0, n); None if n is 0, when there is nothing to ask."""
     if n == 0:
         return None
-    return table(n, k).__getitem__ if n <= TABLE_MAX else Feistel(n, k, 12)
+    return table(n, k).__getitem__ if n <= TABLE_MAX else Feistel(n, k)
 
 
 # Parts 4 to 6: orders
@@ -124,7 +125,6 @@ class Order:
         if self.K == 0:
             return
         self.M = (self.q + (self.e > 0)) * r
-        self.rounds = 12 if self.M > TABLE_MAX else 4
         self.table = None if self.M > TABLE_MAX else table(self.M, self.key(TABLE))
         self.feistel = {}
 
@@ -133,7 +133,7 @@ class Order:
 
     def window(self, l, v, n, x):
         if n not in self.feistel:
-            self.feistel[n] = Feistel(n, self.key(WINDOWS), self.rounds)
+            self.feistel[n] = Feistel(n, self.key(WINDOWS))
         x = self.feistel[n](x, draw(self.key(TWEAKS), v * self.L + l))
         if self.table is None:
             return x

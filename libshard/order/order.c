@@ -10,8 +10,7 @@
 #include "libshard/order/random.h"
 #include "shard.h"
 
-#define CHUNK	      64 /* positions that order_fill works on at once */
-#define TABLED_ROUNDS 4	 /* of a window's network, when the shared table follows */
+#define CHUNK 64 /* positions that order_fill works on at once */
 
 static uint64_t ceil_div(uint64_t x, uint64_t y)
 {
@@ -46,7 +45,7 @@ static uint64_t largest_window(const struct order *o)
 	return (o->window_run_count + (o->long_window_count != 0)) * o->params.run_records;
 }
 
-static bool params_allowed(const struct order_params *p)
+bool order_params_allowed(const struct order_params *p)
 {
 	if (p->record_count > ORDER_RECORDS_MAX)
 		return false;
@@ -60,7 +59,7 @@ size_t order_table_entries(const struct order_params *p)
 {
 	struct order o = {.params = *p};
 
-	if (!params_allowed(p) || p->kind == ORDER_SEQUENTIAL)
+	if (!order_params_allowed(p) || p->kind == ORDER_SEQUENTIAL)
 		return 0;
 	if (p->kind == ORDER_ONE_LEVEL)
 		return permutation_table_entries(p->record_count);
@@ -73,7 +72,6 @@ static void init_windows(struct order *o, uint16_t *table)
 {
 	const struct order_params *p = &o->params;
 	uint64_t key = random_key(p->seed, p->epoch, RANDOM_WINDOWS), largest = largest_window(o);
-	uint32_t round_count = FEISTEL_ROUNDS_MAX;
 
 	o->window_table = NULL;
 	o->tweak_key = random_key(p->seed, p->epoch, RANDOM_TWEAKS);
@@ -82,15 +80,14 @@ static void init_windows(struct order *o, uint16_t *table)
 	if (largest <= PERMUTATION_TABLE_MAX) {
 		permutation_table(table, largest, random_key(p->seed, p->epoch, RANDOM_TABLE));
 		o->window_table = table;
-		round_count = TABLED_ROUNDS;
 	}
 	for (uint64_t longer = 0; longer <= (o->long_window_count != 0); longer++)
-		feistel_init(&o->window[longer], (o->window_run_count + longer) * p->run_records, key, round_count);
+		feistel_init(&o->window[longer], (o->window_run_count + longer) * p->run_records, key);
 }
 
 int order_init(struct order *o, const struct order_params *p, uint16_t *table)
 {
-	if (!params_allowed(p))
+	if (!order_params_allowed(p))
 		return SHARD_E_ARGUMENT;
 	*o = (struct order){.params = *p};
 	if (p->kind == ORDER_ONE_LEVEL)

@@ -56,6 +56,9 @@ struct order {
 	const uint16_t *window_table; /* NULL: the network does it alone */
 };
 
+/* Are all parameters within the ranges above? */
+bool order_params_allowed(const struct order_params *p);
+
 /* Entries of table memory that order_init wants; at most ORDER_TABLE_ENTRIES_MAX. */
 size_t order_table_entries(const struct order_params *p);
 

@@ -21,13 +21,12 @@ static uint64_t ceil_sqrt(uint64_t n)
 	return root + 1;
 }
 
-void feistel_init(struct feistel *f, uint64_t n, uint64_t key, uint32_t round_count)
+void feistel_init(struct feistel *f, uint64_t n, uint64_t key)
 {
 	f->n = n;
 	f->b = ceil_sqrt(n);
 	f->a = (n + f->b - 1) / f->b;
-	f->round_count = round_count;
-	for (uint32_t j = 0; j < FEISTEL_ROUNDS_MAX; j++)
+	for (uint32_t j = 0; j < FEISTEL_ROUNDS; j++)
 		f->key[j] = random_draw(key, j);
 }
 
@@ -46,7 +45,7 @@ static inline uint64_t feistel_pass(const struct feistel *f, uint64_t tweak, uin
 {
 	uint64_t hi = x / f->b, lo = x % f->b;
 
-	for (uint32_t j = 0; j < f->round_count; j += 2) {
+	for (uint32_t j = 0; j < FEISTEL_ROUNDS; j += 2) {
 		hi = round_add(hi, lo, f->key[j] ^ tweak, f->a);
 		lo = round_add(lo, hi, f->key[j + 1] ^ tweak, f->b);
 	}
@@ -71,7 +70,7 @@ static void feistel_some(const struct feistel *f, const uint64_t *tweak, uint64_
 
 	for (size_t i = 0; i < count; i++)
 		h[i] = (struct halves){x[i] / b, x[i] % b};
-	for (uint32_t j = 0; j < f->round_count; j += 2) {
+	for (uint32_t j = 0; j < FEISTEL_ROUNDS; j += 2) {
 		uint64_t k0 = f->key[j], k1 = f->key[j + 1];
 
 		for (size_t i = 0; i < count; i++) {
@@ -118,7 +117,7 @@ void permutation_init(struct permutation *p, uint64_t n, uint64_t key, uint16_t 
 		permutation_table(table, n, key);
 		p->table = table;
 	} else {
-		feistel_init(&p->feistel, n, key, FEISTEL_ROUNDS_MAX);
+		feistel_init(&p->feistel, n, key);
 	}
 }
 

@@ -13,17 +13,16 @@
 
 #define PERMUTATION_TABLE_MAX 65536 /* so that an entry fits 16 bits and a table the second-level cache */
 #define PERMUTATION_N_MAX     ((uint64_t)1 << 62)
-#define FEISTEL_ROUNDS_MAX    12
+#define FEISTEL_ROUNDS	      12 /* even */
 
 struct feistel {
 	uint64_t n; /* 1 to PERMUTATION_N_MAX */
 	uint64_t a; /* ceil(n / b): the numbers of [0, a * b) are hi * b + lo */
 	uint64_t b; /* ceil(sqrt(n)) */
-	uint32_t round_count;
-	uint64_t key[FEISTEL_ROUNDS_MAX];
+	uint64_t key[FEISTEL_ROUNDS];
 };
 
-void feistel_init(struct feistel *f, uint64_t n, uint64_t key, uint32_t round_count);
+void feistel_init(struct feistel *f, uint64_t n, uint64_t key);
 /* x is below n.  Each tweak makes another permutation. */
 uint64_t feistel_at(const struct feistel *f, uint64_t tweak, uint64_t x);
 /* The same for many: x[i] becomes its image with tweak[i].  Several times faster, as no x waits for another. */

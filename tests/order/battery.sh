@@ -29,20 +29,21 @@ if [ -n "${VARIANT:-}" ]; then
 	echo "$last; under a sanitizer one part"
 	exit 0
 fi
-try 0 --small-windows reference
-try 0 --small-windows table-12
+try 0 reference
 while IFS=: read -r control sign; do # each is found, and by the statistic that should find it
-	# shellcheck disable=SC2086 # an option may stand before the name
+	# shellcheck disable=SC2086 # an option stands before the name
 	try 1 $control
 	grep -q "^rejected: $sign" "$log" || { cat "$log" && echo "$control: not rejected by '$sign'" && exit 1; }
 done <<END
 --part levels rounds-2:halves of one level
 --part levels constant:fixed of epochs e, e+1, places
 --part small modulo:all n! of one level, n 6
---part tiny --small-windows table-4:all n! of two windows, n 6
+--part small no-table:all n! of one level, n 6
+--part tiny table-4:all n! of two windows, n 6
+--part windows table-4:columns of windows v, v+1, places, n 64
 --part windows rounds-2:columns of windows v, v+1, places
 --part windows no-tweak:fixed of windows v, v+1, places
---part windows no-table:columns of a window, n 4096
+--part windows rounds-4:columns of a window, n 4096
 END
 try 0 order
 echo "$last"

@@ -2,13 +2,12 @@
 /*
  * prog_battery.c - is the order as good as chance?  Many statistics, one verdict
  *
- *   prog_battery [--short] [--part NAME] [--seed N] [--long] [--small-windows] [SUBJECT]
+ *   prog_battery [--short] [--part NAME] [--seed N] [--long] [SUBJECT]
  *
  * SUBJECT is order, the library's own, or one of subjects.h: known good or known bad ones.  Prints a table of p-values
  * and by Holm's method the verdict at 0.001 over all of them: exit status 0 if nothing is rejected, 1 if something is.
  * --short does little of each part, --part one alone: small, levels, large, tiny or windows.  --long prints each
  * test on a line with its statistic and its samples.
- * Windows below 1,024 records fail, and are judged only with --small-windows: ORDER.md, part 10, says why.
  * format/ORDER.md has the table of a full run.  Not a test by itself: battery.sh runs it.
  */
 #include <inttypes.h>
@@ -18,9 +17,7 @@
 #include "tests/order/study.h"
 #include "tests/order/subjects.h"
 
-#define JUDGED_WINDOW 1024
-
-static bool in_full = true, small_windows;
+static bool in_full = true;
 static const char *only_part; /* NULL: all */
 
 static uint64_t times(uint64_t full)
@@ -57,10 +54,10 @@ static void test_one_level(uint64_t n, uint64_t full_count)
 		subject_order(y[1], n, seed0 + s, s + 1);
 		pair_add(&swapped, y[0], y[1]);
 	}
-	add_study("one level", &one, true);
-	pair_end(&epochs, "epochs e, e+1", true);
-	pair_end(&seeds, "seeds s, s+1", true);
-	pair_end(&swapped, "seed+1 and epoch+1", true);
+	add_study("one level", &one);
+	pair_end(&epochs, "epochs e, e+1");
+	pair_end(&seeds, "seeds s, s+1");
+	pair_end(&swapped, "seed+1 and epoch+1");
 	free(y[0]);
 	free(y[1]);
 }
@@ -121,7 +118,7 @@ static void add_classes(const char *test, uint64_t n, const uint64_t *classes)
 	for (int c = 0; c < 256; c++)
 		x += pow((double)classes[c] - samples / 256, 2) / (samples / 256);
 	snprintf(what, sizeof(what), "one level, parts of n %" PRIu64, n);
-	add_row(test, what, x, samples, p_chi_square(x, 255), true);
+	add_row(test, what, x, samples, p_chi_square(x, 255));
 }
 
 static void test_slices(uint64_t n)
@@ -153,30 +150,23 @@ static void test_slices(uint64_t n)
 			x += pow(2 * (double)s.flips[k][j] - (double)s.trials[k], 2) / (double)s.trials[k];
 	}
 	snprintf(what, sizeof(what), "one level, parts of n %" PRIu64, n);
-	add_row("bits", what, x, trials, p_chi_square(x, s.bits * 8), true);
+	add_row("bits", what, x, trials, p_chi_square(x, s.bits * 8));
 }
 
 /* ---- small n: every permutation as often as every other ------------------------------------ */
 
 static void test_all_permutations(uint32_t n)
 {
-	uint64_t found[2][720] = {{0}}, side = in_full ? 1000 : 250;
+	uint64_t found[720] = {0}, side = in_full ? 1000 : 250;
 
 	for (uint64_t s = 0; s < side; s++)
 		for (uint64_t e = 0; e < side; e++) {
-			uint64_t key = random_key(seed0 + s, e, RANDOM_RECORDS);
 			uint32_t y[6];
 
 			subject_order(y, n, seed0 + s, e);
-			found[0][rank_of(y, n)]++;
-			if (subject == SUBJECT_ORDER) {
-				network(y, n, key, FEISTEL_ROUNDS_MAX, 0);
-				found[1][rank_of(y, n)]++;
-			}
+			found[rank_of(y, n)]++;
 		}
-	add_ranks("one level", n, found[0], true);
-	if (subject == SUBJECT_ORDER)
-		add_ranks("network of 12 rounds in place of the table", n, found[1], false);
+	add_ranks("one level", n, found);
 }
 
 /* Which record stands where, for small n over many epochs. */
@@ -196,7 +186,7 @@ static void test_position_by_record(uint32_t n)
 		x += pow((double)found[i] - e, 2) / e;
 	x *= (n - 1.0) / n;
 	snprintf(what, sizeof(what), "position by record, n %u", n);
-	add_row("grid", what, x, (double)count, p_chi_square(x, (n - 1.0) * (n - 1.0)), true);
+	add_row("grid", what, x, (double)count, p_chi_square(x, (n - 1.0) * (n - 1.0)));
 	free(found);
 }
 
@@ -204,7 +194,7 @@ static void test_position_by_record(uint32_t n)
 
 struct shape {
 	uint64_t run_records, window_runs, lanes, windows, longer, epochs;
-	bool only_full;
+	uint64_t short_epochs; /* 0: not in the short run */
 };
 
 static struct order_params params_of(const struct shape *h, uint64_t seed, uint64_t epoch)
@@ -240,9 +230,8 @@ static void test_windows(const struct shape *h)
 	struct windows now = {.y = NULL}, other = {.y = NULL};
 	struct pair_study lane, lanes, far, epochs, seeds;
 	struct study one;
-	bool judged;
 
-	for (uint64_t e = 0; e < times(h->epochs); e++) {
+	for (uint64_t e = 0; e < (in_full ? h->epochs : h->short_epochs); e++) {
 		load_windows(&now, h, seed0, e);
 		if (!e) {
 			study_begin(&one, now.n);
@@ -264,13 +253,12 @@ static void test_windows(const struct shape *h)
 		for (uint64_t i = 0; i < now.count; i++)
 			pair_add(&seeds, now.y + i * now.n, other.y + i * now.n);
 	}
-	judged = small_windows || now.n >= JUDGED_WINDOW;
-	add_study("a window", &one, judged);
-	pair_end(&lane, "windows v, v+1", judged);
-	pair_end(&lanes, "lanes l, l+1", judged);
-	pair_end(&far, "windows far apart", judged);
-	pair_end(&epochs, "window, epochs e, e+1", judged);
-	pair_end(&seeds, "window, seeds s, s+1", judged);
+	add_study("a window", &one);
+	pair_end(&lane, "windows v, v+1");
+	pair_end(&lanes, "lanes l, l+1");
+	pair_end(&far, "windows far apart");
+	pair_end(&epochs, "window, epochs e, e+1");
+	pair_end(&seeds, "window, seeds s, s+1");
 	windows_free(&now);
 	windows_free(&other);
 }
@@ -278,7 +266,7 @@ static void test_windows(const struct shape *h)
 /* Windows of a handful of records: every permutation, of one window and of the quotient of two. */
 static void test_tiny_windows(uint32_t n)
 {
-	const struct shape h = {1, n, 4, 64, 0, 1, false};
+	const struct shape h = {1, n, 4, 64, 0, 0, 0};
 	uint64_t found[2][720] = {{0}};
 	struct windows w = {.y = NULL};
 
@@ -296,8 +284,8 @@ static void test_tiny_windows(uint32_t n)
 				found[1][rank_of(quotient, n)]++;
 		}
 	}
-	add_ranks("a window", n, found[0], small_windows);
-	add_ranks("two windows", n, found[1], small_windows);
+	add_ranks("a window", n, found[0]);
+	add_ranks("two windows", n, found[1]);
 	windows_free(&w);
 }
 
@@ -307,7 +295,7 @@ static void test_tiny_windows(uint32_t n)
  */
 static void test_batches(uint64_t r, uint64_t w, uint64_t lanes, uint64_t batch, uint64_t classes)
 {
-	const struct shape h = {r, w, lanes, 16, 0, 0, false};
+	const struct shape h = {r, w, lanes, 16, 0, 0, 0};
 	struct order_params p = params_of(&h, seed0, 0);
 	uint64_t n = p.record_count -= r / 2, epochs = times(512), share = batch / lanes;
 	double other = ((double)n / r / classes - 1) / ((double)n / r - 1), same = (r - 1.0) / (w * r - 1.0), want, t;
@@ -338,7 +326,7 @@ static void test_batches(uint64_t r, uint64_t w, uint64_t lanes, uint64_t batch,
 	t = (sum / (double)epochs - want) / (sd / sqrt((double)epochs));
 	snprintf(what, sizeof(what), "two levels, r %" PRIu64 " w %" PRIu64 " L %" PRIu64 " B %" PRIu64, r, w, lanes,
 		 batch);
-	add_row("batches", what, t, (double)epochs * (double)n, p_normal(t), true);
+	add_row("batches", what, t, (double)epochs * (double)n, p_normal(t));
 	free(records);
 	free(rows_of);
 }
@@ -355,9 +343,9 @@ static void run_all(void)
 	static const uint64_t sizes[][2] = {{10007, 1024}, {65537, 512}, {66049, 512}, {131072, 256}, {1281167, 32}};
 	static const uint32_t records[] = {10, 30, 100};
 	static const struct shape shapes[] = {
-		{1, 64, 8, 64, 0, 256, false}, {4, 64, 4, 64, 0, 128, true},	{16, 64, 4, 32, 0, 64, true},
-		{8, 512, 4, 32, 0, 32, false}, {10, 2000, 4, 18, 9, 32, false}, {16, 4096, 4, 8, 0, 8, true},
-		{14, 5000, 4, 8, 0, 8, true},
+		{1, 64, 8, 64, 0, 256, 32}, {4, 64, 4, 64, 0, 128, 0},	 {16, 64, 4, 32, 0, 64, 0},
+		{8, 512, 4, 32, 0, 32, 1},  {10, 2000, 4, 18, 9, 32, 1}, {16, 4096, 4, 8, 0, 8, 0},
+		{14, 5000, 4, 8, 0, 8, 0},
 	};
 
 	for (uint32_t n = 3; n <= 6 && part("small"); n++)
@@ -376,7 +364,7 @@ static void run_all(void)
 	for (uint32_t n = 3; n <= 6 && part("tiny"); n++)
 		test_tiny_windows(n);
 	for (size_t i = 0; i < 7 && part("windows"); i++)
-		if (in_full || !shapes[i].only_full)
+		if (in_full || shapes[i].short_epochs)
 			test_windows(&shapes[i]);
 }
 
@@ -389,8 +377,6 @@ int main(int argc, char **argv)
 			in_full = false;
 		} else if (!strcmp(argv[i], "--long")) {
 			in_long = true;
-		} else if (!strcmp(argv[i], "--small-windows")) {
-			small_windows = true;
 		} else if (!strcmp(argv[i], "--part") && i + 1 < argc) {
 			only_part = argv[++i];
 		} else if (!strcmp(argv[i], "--seed") && i + 1 < argc) {

@@ -20,7 +20,6 @@ struct row {
 	char what[64];
 	double statistic, samples, p;
 	bool in_table; /* of study_add: printed when it was made */
-	bool counts;   /* false: shown, but not judged, as no order does this */
 };
 
 static const char *const study_names[STUDY_TESTS] = {"distance", "fixed", "follow",   "steps",	"near", "halves",
@@ -31,19 +30,19 @@ static size_t row_count;
 static uint64_t seed0 = 1, permutations_seen;
 static bool in_long; /* a line for each test */
 
-static inline void add_row(const char *test, const char *what, double statistic, double samples, double p, bool counts)
+static inline void add_row(const char *test, const char *what, double statistic, double samples, double p)
 {
 	struct row *r = &rows[row_count++];
 
 	if (row_count == ROWS_MAX)
 		subject_die("more rows than ROWS_MAX");
-	*r = (struct row){.test = test, .statistic = statistic, .samples = samples, .p = p, .counts = counts};
+	*r = (struct row){.test = test, .statistic = statistic, .samples = samples, .p = p};
 	snprintf(r->what, sizeof(r->what), "%s", what);
 	if (in_long)
-		printf("%-10s %-44s %14.6g %12.0f %9.2g%s\n", test, what, statistic, samples, p, counts ? "" : " *");
+		printf("%-10s %-44s %14.6g %12.0f %9.2g\n", test, what, statistic, samples, p);
 }
 
-static inline void add_study(const char *what, struct study *s, bool counts)
+static inline void add_study(const char *what, struct study *s)
 {
 	struct study_result r;
 
@@ -54,13 +53,13 @@ static inline void add_study(const char *what, struct study *s, bool counts)
 		char named[64];
 
 		snprintf(named, sizeof(named), "%s, n %" PRIu64, what, s->n);
-		add_row(study_names[t], named, r.statistic[t], (double)s->n * (double)s->count, r.p[t], counts);
+		add_row(study_names[t], named, r.statistic[t], (double)s->n * (double)s->count, r.p[t]);
 		rows[row_count - 1].in_table = true;
 		if (!in_long)
 			printf(" %7.2g", r.p[t]);
 	}
 	if (!in_long)
-		printf("%s\n", counts ? "" : " not judged");
+		printf("\n");
 	study_free(s);
 	fflush(stdout);
 }
@@ -105,14 +104,14 @@ static inline void pair_add(struct pair_study *s, const uint32_t *y, const uint3
 }
 
 /* Prints and frees. */
-static inline void pair_end(struct pair_study *s, const char *what, bool counts)
+static inline void pair_end(struct pair_study *s, const char *what)
 {
 	char named[64];
 
 	snprintf(named, sizeof(named), "%s, places", what);
-	add_study(named, &s->places, counts);
+	add_study(named, &s->places);
 	snprintf(named, sizeof(named), "%s, values", what);
-	add_study(named, &s->values, counts);
+	add_study(named, &s->values);
 	free(s->inverse);
 	free(s->quotient);
 }
@@ -132,7 +131,7 @@ static inline uint32_t rank_of(const uint32_t *y, uint32_t n)
 	return rank;
 }
 
-static inline void add_ranks(const char *what, uint32_t n, const uint64_t *found, bool counts)
+static inline void add_ranks(const char *what, uint32_t n, const uint64_t *found)
 {
 	double x = 0, samples = 0;
 	uint32_t all = 1;
@@ -145,7 +144,7 @@ static inline void add_ranks(const char *what, uint32_t n, const uint64_t *found
 	for (uint32_t i = 0; i < all; i++)
 		x += pow((double)found[i] - samples / all, 2) / (samples / all);
 	snprintf(named, sizeof(named), "%s, n %u", what, n);
-	add_row("all n!", named, x, samples, p_chi_square(x, all - 1), counts);
+	add_row("all n!", named, x, samples, p_chi_square(x, all - 1));
 }
 
 static inline int ascending(const void *a, const void *b)
@@ -158,18 +157,17 @@ static inline int ascending(const void *a, const void *b)
 static inline size_t verdict(void)
 {
 	double p[ROWS_MAX];
-	size_t count = 0, rejected;
+	size_t rejected;
 
 	for (size_t i = 0; i < row_count; i++)
-		if (rows[i].counts)
-			p[count++] = rows[i].p;
-	qsort(p, count, sizeof(*p), ascending);
-	rejected = holm_rejected(p, count, LEVEL);
+		p[i] = rows[i].p;
+	qsort(p, row_count, sizeof(*p), ascending);
+	rejected = holm_rejected(p, row_count, LEVEL);
 	for (size_t i = 0; i < row_count; i++)
-		if (rows[i].counts && rejected && rows[i].p <= p[rejected - 1])
+		if (rejected && rows[i].p <= p[rejected - 1])
 			printf("rejected: %s of %s: p %.2g\n", rows[i].test, rows[i].what, rows[i].p);
 	printf("%s, seed %" PRIu64 ": %zu tests, smallest p %.2g, limit %.2g; %zu rejected; %" PRIu64 " permutations\n",
-	       subject_names[subject], seed0, count, p[0], LEVEL / (double)count, rejected, permutations_seen);
+	       subject_names[subject], seed0, row_count, p[0], LEVEL / (double)row_count, rejected, permutations_seen);
 	return rejected;
 }
 
@@ -177,8 +175,8 @@ static inline void print_others(void)
 {
 	for (size_t i = 0; i < row_count && !in_long; i++) {
 		if (!rows[i].in_table)
-			printf("%-10s %-50s %12.6g %10.0f %7.2g%s\n", rows[i].test, rows[i].what, rows[i].statistic,
-			       rows[i].samples, rows[i].p, rows[i].counts ? "" : " not judged");
+			printf("%-10s %-50s %12.6g %10.0f %7.2g\n", rows[i].test, rows[i].what, rows[i].statistic,
+			       rows[i].samples, rows[i].p);
 	}
 }
 

@@ -19,18 +19,26 @@
 enum subject {
 	SUBJECT_ORDER,	   /* the library */
 	SUBJECT_REFERENCE, /* Fisher-Yates with another generator: everything must pass */
-	SUBJECT_ROUNDS_2,  /* a Feistel network of two rounds, everywhere */
-	SUBJECT_NO_TWEAK,  /* one permutation for all windows of an epoch */
-	SUBJECT_NO_TABLE,  /* windows of four rounds without the table behind them */
+	SUBJECT_ROUNDS_2,  /* a Feistel network of two rounds and no table, everywhere */
+	SUBJECT_ROUNDS_4,  /* the same of four rounds */
+	SUBJECT_NO_TABLE,  /* the same of twelve rounds, which is bad for a handful of records */
 	SUBJECT_TABLE_4,   /* windows of four rounds and the table */
-	SUBJECT_TABLE_12,  /* windows of twelve rounds and the table */
+	SUBJECT_NO_TWEAK,  /* one permutation for all windows of an epoch */
 	SUBJECT_MODULO,	   /* tables made with mod in place of below, of few random bits */
 	SUBJECT_CONSTANT,  /* tables that ignore the epoch */
 	SUBJECT_COUNT
 };
 
-static const char *const subject_names[SUBJECT_COUNT] = {"order",   "reference", "rounds-2", "no-tweak", "no-table",
-							 "table-4", "table-12",	 "modulo",   "constant"};
+static const char *const subject_names[SUBJECT_COUNT] = {"order",   "reference", "rounds-2", "rounds-4", "no-table",
+							 "table-4", "no-tweak",	 "modulo",   "constant"};
+
+static const uint32_t network_rounds[SUBJECT_COUNT] = {
+	[SUBJECT_ROUNDS_2] = 2,
+	[SUBJECT_ROUNDS_4] = 4,
+	[SUBJECT_NO_TABLE] = FEISTEL_ROUNDS,
+	[SUBJECT_TABLE_4] = 4,
+	[SUBJECT_NO_TWEAK] = FEISTEL_ROUNDS,
+};
 
 static enum subject subject;
 static uint16_t subject_table[ORDER_TABLE_ENTRIES_MAX];
@@ -87,21 +95,26 @@ static inline void shuffle_other(uint32_t *y, uint64_t n, uint64_t seed, uint64_
 	}
 }
 
+/* The Feistel network of ORDER.md, part 3, with any count of rounds up to the library's. */
 static inline void network(uint32_t *y, uint64_t n, uint64_t key, uint32_t rounds, uint64_t tweak)
 {
-	struct feistel f;
+	uint64_t b = (uint64_t)ceil(sqrt((double)n)), a = (n + b - 1) / b, k[FEISTEL_ROUNDS];
 
-	feistel_init(&f, n, key, rounds);
-	for (uint64_t first = 0; first < n; first += 64) {
-		uint64_t x[64], tweaks[64], count = n - first < 64 ? n - first : 64;
+	for (uint32_t j = 0; j < rounds; j++)
+		k[j] = random_draw(key, j) ^ tweak;
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t x = i;
 
-		for (uint64_t i = 0; i < count; i++) {
-			x[i] = first + i;
-			tweaks[i] = tweak;
-		}
-		feistel_many(&f, tweaks, x, count);
-		for (uint64_t i = 0; i < count; i++)
-			y[first + i] = (uint32_t)x[i];
+		do {
+			uint64_t hi = x / b, lo = x % b;
+
+			for (uint32_t j = 0; j < rounds; j += 2) {
+				hi = (hi + random_below(random_scramble(lo ^ k[j]), a)) % a;
+				lo = (lo + random_below(random_scramble(hi ^ k[j + 1]), b)) % b;
+			}
+			x = hi * b + lo;
+		} while (x >= n);
+		y[i] = (uint32_t)x;
 	}
 }
 
@@ -112,8 +125,8 @@ static inline void subject_order(uint32_t *y, uint64_t n, uint64_t seed, uint64_
 	uint64_t records[256];
 	struct order o;
 
-	if (subject == SUBJECT_ROUNDS_2) {
-		network(y, n, random_key(seed, epoch, RANDOM_RECORDS), 2, 0);
+	if (subject == SUBJECT_ROUNDS_2 || subject == SUBJECT_ROUNDS_4 || subject == SUBJECT_NO_TABLE) {
+		network(y, n, random_key(seed, epoch, RANDOM_RECORDS), network_rounds[subject], 0);
 	} else if (subject == SUBJECT_REFERENCE || subject == SUBJECT_MODULO || subject == SUBJECT_CONSTANT) {
 		shuffle_other(y, n, seed, epoch);
 	} else {
@@ -169,14 +182,9 @@ static inline void order_windows(struct windows *w, const struct order *o)
 /* Windows as the other subjects make them. */
 static inline void other_windows(struct windows *w, uint64_t seed, uint64_t epoch)
 {
-	static const uint32_t network_rounds[SUBJECT_COUNT] = {
-		[SUBJECT_ROUNDS_2] = 2, [SUBJECT_NO_TWEAK] = 12, [SUBJECT_NO_TABLE] = 4,
-		[SUBJECT_TABLE_4] = 4,	[SUBJECT_TABLE_12] = 12,
-	};
 	uint64_t key = random_key(seed, epoch, RANDOM_WINDOWS), tweaks = random_key(seed, epoch, RANDOM_TWEAKS);
-	bool tabled = subject == SUBJECT_TABLE_4 || subject == SUBJECT_TABLE_12;
-	bool table = tabled && w->n <= PERMUTATION_TABLE_MAX;
-	uint32_t rounds = tabled && !table ? FEISTEL_ROUNDS_MAX : network_rounds[subject];
+	bool table = subject == SUBJECT_TABLE_4 && w->n <= PERMUTATION_TABLE_MAX;
+	uint32_t rounds = network_rounds[subject];
 
 	if (table)
 		permutation_table(subject_table, w->n, random_key(seed, epoch, RANDOM_TABLE));

@@ -16,8 +16,8 @@ trap 'rm -rf "$dir"' EXIT
 
 "$python" format/shardorder.py --check
 
-# Small orders are compared whole, large ones at 200 positions; of ORDER.md's own, those that name single positions.
-sed -n 's/^share \(.*\) -> .*/share \1/p; s/^at \(.*\) -> .*/order \1 1/p' format/ORDER.md >"$dir/questions"
+# All vectors of ORDER.md; then small orders whole, and large ones at 200 positions.
+sed -n 's/^order \(.*\) -> .*/order \1/p; s/^share \(.*\) -> .*/share \1/p; s/^at \(.*\) -> .*/order \1 1/p' format/ORDER.md >"$dir/questions"
 SEED=${SEED:-1} "$python" - >>"$dir/questions" <<'END'
 import os, random
 rnd = random.Random(int(os.environ["SEED"]))

@@ -55,12 +55,12 @@ static void check_bijection(const struct order_params *p)
 	free(seen);
 }
 
-static void check_feistel(uint64_t n, uint32_t round_count, uint64_t key, uint64_t tweak)
+static void check_feistel(uint64_t n, uint64_t key, uint64_t tweak)
 {
 	uint8_t *seen = take(n);
 	struct feistel f;
 
-	feistel_init(&f, n, key, round_count);
+	feistel_init(&f, n, key);
 	CHECK(f.a <= f.b && f.a * f.b >= n && f.a * f.b - n < f.b);
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t x = feistel_at(&f, tweak, i);
@@ -100,7 +100,7 @@ TEST(orders_equal_order_md)
 		{{.kind = ORDER_ONE_LEVEL, .record_count = ORDER_RECORDS_MAX, .seed = 42, .epoch = 7},
 		 ORDER_RECORDS_MAX - 1,
 		 2189659080961217322},
-		{{ORDER_TWO_LEVELS, 1000000007, 1, 0, 128, 1, 40, 64}, 500000000, 838927220},
+		{{ORDER_TWO_LEVELS, 1000000007, 1, 0, 128, 1, 40, 64}, 500000000, 172243159},
 		{{ORDER_TWO_LEVELS, 1000000007, 1, 0, 128, 1, 40, 64}, 1000000006, 564649732},
 		{{ORDER_TWO_LEVELS, 1000000007, 9, 3, 4096, 1024, 40, 64}, 777777777, 901982469},
 		{{ORDER_TWO_LEVELS, ORDER_RECORDS_MAX, 9, 3, 4096, 1, 40, 64},
@@ -132,8 +132,8 @@ TEST(network_is_a_bijection_for_every_n_to_3000)
 {
 	for (uint64_t n = 1; n <= 3000; n++) {
 		STORY("n %" PRIu64, n);
-		check_feistel(n, 12, n * 77, 0);
-		check_feistel(n, 4, n, random_mix(n));
+		check_feistel(n, n * 77, 0);
+		check_feistel(n, n, random_mix(n));
 	}
 }
 
