@@ -437,17 +437,40 @@ SHARD_API int shard_dataset_verify(struct shard_dataset *ds, const struct shard_
 
 struct shard_loader;
 
-enum shard_shuffle { SHARD_SHUFFLE_GLOBAL = 0, SHARD_SEQUENTIAL = 1 };
+/* format/ORDER.md defines all of them: which record stands where, on any machine, for any world. */
+enum shard_shuffle {
+	SHARD_SHUFFLE_BY_SIZE = 0, /* global for records of 128 KiB and more that are not compressed, else windows */
+	SHARD_SEQUENTIAL = 1,
+	SHARD_SHUFFLE_GLOBAL = 2,  /* one level: any record may follow any other */
+	SHARD_SHUFFLE_WINDOWS = 3, /* two levels: runs of neighbouring records, read together, mixed in windows */
+};
 enum shard_tail { SHARD_DROP = 0, SHARD_PAD = 1, SHARD_KEEP = 2 };
+
+/* How records come to the slot.  Compressed groups, and those of less than 4096 bytes a record, are always mapped. */
+enum shard_path {
+	SHARD_PATH_AUTO = 0,   /* per shard: mapped if it is in memory, pread if it will fit there, else direct; on network file
+				  systems pread */
+	SHARD_PATH_MAP = 1,
+	SHARD_PATH_DIRECT = 2, /* past the page cache, by io_uring if the system allows it; as pread where there is no such way */
+	SHARD_PATH_PREAD = 3,  /* through the page cache: errors of the disk are errors, not signals */
+};
 
 struct shard_loader_options {
 	size_t size;
-	uint64_t seed;          /* with the epoch, fixes the order on any machine, for any world */
+	uint64_t seed;          /* with the epoch, fixes the order */
 	uint32_t batch_records; /* per rank; required */
 	uint32_t rank, world;   /* which share of the epoch is ours; world 0 means 1 */
 	uint32_t shuffle;       /* enum shard_shuffle */
 	uint32_t tail;          /* enum shard_tail: what to do with records that do not fill the ranks' last batch */
-	uint32_t slot_count;    /* batches that may be lent at a time; default 4, at least 2 */
+	uint32_t slot_count;    /* batches in memory, lent or prefetched; default 4, at least 2 */
+	uint32_t thread_count;  /* that fill slots; default: the CPUs, at most 4 */
+
+	/* Of windows, in the words of format/ORDER.md; 0: by the size of a record.  Never derived from anything else. */
+	uint32_t window_runs, lane_count;
+	uint64_t run_records, phase_unit_records;
+
+	uint32_t path; /* enum shard_path */
+	uint32_t reserved;
 };
 
 /* Rows are record_count; row i of field f is data + i x stride bytes. */
@@ -460,8 +483,9 @@ enum shard_row_flag { SHARD_ROW_PADDED = 1, SHARD_ROW_SUBSTITUTED = 2, SHARD_ROW
 
 struct shard_batch {
 	uint64_t epoch;
-	uint64_t position;        /* where this step starts in the epoch's global order; the same on all ranks: */
-	uint64_t step;            /* row i of rank q stands at position + i x world + q.  Steps count from 0 in each epoch */
+	uint64_t position;        /* where this step starts in the epoch's global order, the same on all ranks: rank q gets
+				     the positions from there on that are q (mod world), batch_records of them */
+	uint64_t step;            /* position / (world x batch_records): counts from 0 in each epoch */
 	uint32_t record_count;    /* batch_records, or fewer in the last one with SHARD_KEEP */
 	uint32_t slot;            /* the loader's own; hand it back unchanged */
 	const uint64_t *record;   /* [record_count] dataset index of each row */
@@ -471,31 +495,24 @@ struct shard_batch {
 };
 
 /*
- * Prepare a loader.  Reads metadata only; memory comes with the first next, and belongs to the process that
- * called it.  The dataset must outlive the loader.  Fails with ARGUMENT also if an epoch would have no step.
+ * Prepare a loader for the life of a job.  Reads metadata only; memory and threads come with the first next, and belong
+ * to the process that called it: after fork the child can only close.  The dataset must outlive the loader.  Fails with
+ * ARGUMENT also if an epoch would have no step.
  */
 SHARD_API int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds,
 				const struct shard_loader_options *opt, struct shard_error *err);
+/* At any time, with batches lent or not: their pointers are then dead.  Waits for reads under way. */
 SHARD_API void shard_loader_close(struct shard_loader *l);
 
 /*
- * The next batch.  SHARD_END ends an epoch; the call after that starts the next one.  Fails with ARGUMENT if all
- * slots are lent (release one first) or the process is another than that of the first call.  Other errors
- * repeat until seek.
+ * The next batch, as threads prepared it meanwhile.  SHARD_END ends an epoch; the call after that starts the next one,
+ * whose first batches are being read already.  Fails with ARGUMENT if all slots are lent (release one first) or the
+ * process is another than that of the first call.  Other errors repeat until seek or resume.
  */
 SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err);
 
 /* Give a batch back, in any order; its pointers are then dead. */
 SHARD_API int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err);
-
-/*
- * What the next call of next will deliver: the token that, with the options, brings a job back to this point, on any
- * number of ranks, if it is given to seek.
- */
-SHARD_API void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position);
-
-/* Continue at global position `position` of `epoch`.  Reads nothing.  Lent batches stay valid. */
-SHARD_API int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err);
 
 /* Batches of an epoch, the same number for every rank. */
 SHARD_API uint64_t shard_loader_step_count(const struct shard_loader *l);
@@ -503,6 +520,60 @@ SHARD_API uint64_t shard_loader_step_count(const struct shard_loader *l);
 /* The dataset indices of this rank's rows [first, first + count) of an epoch, without reading any record. */
 SHARD_API int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
 				 uint64_t *idx, struct shard_error *err);
+
+/* ---- loader: stopping and going on ---- */
+
+/* What the next call of next will deliver: its epoch, and its position in the epoch's global order. */
+SHARD_API void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position);
+
+/* Continue at global position `position` of `epoch`.  Reads nothing and waits for nothing.  Lent batches stay valid. */
+SHARD_API int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err);
+
+/*
+ * The same as a token: one line of printable text to keep with a checkpoint, which also has all that fixes the order,
+ * and which dataset it was.  It knows nothing of world, rank, batch size, threads: all of them may differ when a job goes
+ * on, and every record of the epoch is still delivered once (with SHARD_DROP, but for the last incomplete step).
+ */
+#define SHARD_TOKEN_BYTES 512 /* with the NUL */
+SHARD_API void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES]);
+
+/*
+ * Go on where the token was made: with its kind of order, runs, windows and lanes, whatever the defaults are now.
+ * Fails with MISMATCH, and stays where it is, if the token is of another dataset, or of another order than the options
+ * asked for; with ARGUMENT if it is no whole token.
+ */
+SHARD_API int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err);
+
+/* The order in use, with defaults filled in: kind is never SHARD_SHUFFLE_BY_SIZE. */
+struct shard_order_info {
+	uint64_t record_count, seed, run_records, phase_unit_records;
+	uint32_t kind, window_runs, lane_count, reserved;
+};
+SHARD_API void shard_loader_order_info(const struct shard_loader *l, struct shard_order_info *out);
+
+/* ---- loader: memory, and what it did ---- */
+
+/*
+ * Slots lie one behind the other in one ring.  Before the first next, `memory` of at least shard_loader_ring_bytes(),
+ * 4096-aligned, can be lent for it, such as a region that the caller page-locked with cudaHostRegister.  It stays the
+ * caller's: the loader writes to it until close, and never frees it.  Else the ring is the loader's own huge pages.
+ */
+SHARD_API uint64_t shard_loader_ring_bytes(const struct shard_loader *l);
+SHARD_API int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t bytes, struct shard_error *err);
+
+/* Since open.  Times are sums over threads; divide by elapsed_ns x their number. */
+struct shard_loader_stats {
+	uint64_t batch_count, record_count, bytes;  /* lent by next; bytes of slots, padding of records included */
+	uint64_t filled_record_count, filled_bytes; /* prepared by threads: more, as they are ahead, or were before a seek */
+	uint64_t checked_unit_count;                /* hashed */
+	uint64_t elapsed_ns;                        /* since the first next */
+	uint64_t next_wait_ns, next_wait_count;     /* next had to wait for a batch: the trainer was faster */
+	uint64_t fill_ns, fill_cpu_ns;              /* threads at work; of which on a CPU: the rest waited for disks */
+	uint64_t slot_wait_ns;                      /* threads without a free slot: the trainer was slower */
+	uint64_t mapped_bytes, direct_bytes, pread_bytes; /* of filled_bytes, by the way they came */
+	uint32_t thread_count, has_uring;
+};
+SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,7 @@ build|libc6-dev|glibc-devel|headers of the C library
 build|binutils|binutils|ld and objcopy make libshard.a
 build|pkg-config pkgconf|pkgconf-pkg-config|finds the libraries below
 build|liblz4-dev|lz4-devel|compressed shards
+build|liburing-dev|liburing-devel|reads past the page cache
 build|libxxhash-dev|xxhash-devel|XXH3, the hash of every unit
 build|libjpeg-dev libjpeg62-turbo-dev libjpeg-turbo8-dev|libjpeg-turbo-devel|shardpack reads JPEG
 build|libpng-dev|libpng-devel|shardpack reads PNG, shardcat writes it

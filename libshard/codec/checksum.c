@@ -18,10 +18,10 @@
 #include <xxhash.h>
 #endif
 
-static_assert(sizeof(XXH3_state_t) <= sizeof(struct checksum128_stream), "checksum.h reserves too little");
-static_assert(_Alignof(XXH3_state_t) <= _Alignof(struct checksum128_stream), "checksum.h aligns too little");
+static_assert(sizeof(XXH3_state_t) <= sizeof(struct checksum_stream), "checksum.h reserves too little");
+static_assert(_Alignof(XXH3_state_t) <= _Alignof(struct checksum_stream), "checksum.h aligns too little");
 
-static XXH3_state_t *state_of(struct checksum128_stream *s)
+static XXH3_state_t *state_of(struct checksum_stream *s)
 {
 	return (XXH3_state_t *)(void *)s->state;
 }
@@ -47,8 +47,32 @@ struct hash128 checksum128(const void *data, size_t data_bytes)
 	return hash128_store(XXH3_128bits(data, data_bytes));
 }
 
-/* The three calls below fail only when given NULL for the state or, with bytes to read, for the data. */
-void checksum128_init(struct checksum128_stream *s)
+/* The calls below fail only when given NULL for the state or, with bytes to read, for the data. */
+void checksum64_init(struct checksum_stream *s)
+{
+	XXH_errorcode rc = XXH3_64bits_reset(state_of(s));
+
+	assert(rc == XXH_OK);
+	(void)rc;
+}
+
+void checksum64_update(struct checksum_stream *s, const void *data, size_t data_bytes)
+{
+	XXH_errorcode rc;
+
+	if (!data_bytes) /* NULL is an error to libxxhash even when there is nothing to read */
+		return;
+	rc = XXH3_64bits_update(state_of(s), data, data_bytes);
+	assert(rc == XXH_OK);
+	(void)rc;
+}
+
+uint64_t checksum64_final(const struct checksum_stream *s)
+{
+	return XXH3_64bits_digest((const XXH3_state_t *)(const void *)s->state);
+}
+
+void checksum128_init(struct checksum_stream *s)
 {
 	XXH_errorcode rc = XXH3_128bits_reset(state_of(s));
 
@@ -56,18 +80,18 @@ void checksum128_init(struct checksum128_stream *s)
 	(void)rc;
 }
 
-void checksum128_update(struct checksum128_stream *s, const void *data, size_t data_bytes)
+void checksum128_update(struct checksum_stream *s, const void *data, size_t data_bytes)
 {
 	XXH_errorcode rc;
 
-	if (!data_bytes) /* NULL is an error to libxxhash even when there is nothing to read */
+	if (!data_bytes) /* as above */
 		return;
 	rc = XXH3_128bits_update(state_of(s), data, data_bytes);
 	assert(rc == XXH_OK);
 	(void)rc;
 }
 
-struct hash128 checksum128_final(const struct checksum128_stream *s)
+struct hash128 checksum128_final(const struct checksum_stream *s)
 {
 	return hash128_store(XXH3_128bits_digest((const XXH3_state_t *)(const void *)s->state));
 }

@@ -22,17 +22,21 @@ uint64_t checksum64(const void *data, size_t data_bytes);
 struct hash128 checksum128(const void *data, size_t data_bytes);
 
 /*
- * XXH3-128 of bytes that come in pieces.  The state belongs to libxxhash, which needs 576 bytes of it in 0.8; the rest
- * is there because a newer shared library may be linked at run time.
+ * Hashes of bytes that come in pieces.  The state belongs to libxxhash, which needs 576 bytes of it in 0.8; the rest is
+ * there because a newer shared library may be linked at run time.
  */
-struct checksum128_stream {
+struct checksum_stream {
 	_Alignas(64) uint8_t state[1024];
 };
 
-void checksum128_init(struct checksum128_stream *s);
-void checksum128_update(struct checksum128_stream *s, const void *data, size_t data_bytes);
+void checksum64_init(struct checksum_stream *s);
+void checksum64_update(struct checksum_stream *s, const void *data, size_t data_bytes);
+uint64_t checksum64_final(const struct checksum_stream *s);
+
+void checksum128_init(struct checksum_stream *s);
+void checksum128_update(struct checksum_stream *s, const void *data, size_t data_bytes);
 /* The hash of all bytes so far; more may follow. */
-struct hash128 checksum128_final(const struct checksum128_stream *s);
+struct hash128 checksum128_final(const struct checksum_stream *s);
 
 bool hash128_equal(const struct hash128 *a, const struct hash128 *b);
 

@@ -18,3 +18,15 @@ void *buffer_open(size_t bytes)
 		madvise(p, bytes, MADV_HUGEPAGE); /* small pages are slower, and no other difference */
 	return p;
 }
+
+void buffer_keep(void *buffer, size_t bytes)
+{
+	madvise(buffer, bytes, MADV_DONTFORK); /* where it is not taken a child has a copy that it does not use */
+}
+
+void buffer_close(void *buffer, size_t bytes)
+{
+	if (buffer)
+		madvise(buffer, bytes, MADV_DOFORK); /* its next owner knows nothing of buffer_keep() */
+	mem_free(buffer);
+}

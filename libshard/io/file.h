@@ -38,6 +38,13 @@ int file_open_direct(const char *path);
 /* Are samples of [offset, offset + bytes) in the page cache? */
 bool file_is_cached(int fd, uint64_t offset, uint64_t bytes);
 
+/*
+ * Does all of it lie there?  One part of 16 may be missing: reading it is cheaper than giving up the others.  A sample
+ * that is missing may be read by the very look at it, and a fast disk is sometimes done before the answer; so who
+ * believes it watches file_major_faults().
+ */
+bool file_seems_cached(int fd, uint64_t bytes);
+
 /* How often this thread has waited for the disk because a page that it touched was not in memory. */
 uint64_t file_major_faults(void);
 void file_drop_cache(int fd);

@@ -125,7 +125,6 @@ int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct
 
 	if (!ds)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
-	pthread_mutex_init(&ds->open_lock, NULL);
 	rc = options_take(&ds->o, sizeof(ds->o), opt, err);
 	if (!rc && (ds->o.check > SHARD_CHECK_NEVER || ds->o.guard > 1))
 		rc = error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2 and 1", ds->o.check,
@@ -171,7 +170,6 @@ void shard_dataset_close(struct shard_dataset *ds)
 	mem_free(ds->text);
 	mem_free(ds->manifest_path);
 	mem_free(ds->dir);
-	pthread_mutex_destroy(&ds->open_lock);
 	mem_free(ds);
 }
 
@@ -251,7 +249,7 @@ static int open_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reade
 
 int shard_dataset_reader(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
 {
-	struct shard_reader *r;
+	struct shard_reader *r, *there = NULL;
 	struct shown s;
 	int rc = SHARD_OK;
 
@@ -259,15 +257,12 @@ int shard_dataset_reader(struct shard_dataset *ds, uint64_t idx, struct shard_re
 		return error_set(err, SHARD_E_ARGUMENT, "%s: shard %" PRIu64 "; there are %" PRIu64, show(&s, ds->dir), idx,
 				 ds->m.shard_count);
 	r = atomic_load_explicit(&ds->reader[idx], memory_order_acquire);
-	if (!r) {
-		pthread_mutex_lock(&ds->open_lock);
-		r = atomic_load_explicit(&ds->reader[idx], memory_order_acquire);
-		if (!r) {
-			rc = open_shard(ds, idx, &r, err);
-			if (!rc)
-				atomic_store_explicit(&ds->reader[idx], r, memory_order_release);
+	if (!r) { /* no lock, which a child might inherit locked: two threads may open it, and one of them throws it away */
+		rc = open_shard(ds, idx, &r, err);
+		if (!rc && !atomic_compare_exchange_strong(&ds->reader[idx], &there, r)) {
+			shard_reader_close(r);
+			r = there;
 		}
-		pthread_mutex_unlock(&ds->open_lock);
 	}
 	if (!rc)
 		*out = r;

@@ -5,7 +5,6 @@
 #ifndef LIBSHARD_STORE_DATASET_H
 #define LIBSHARD_STORE_DATASET_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "libshard/disk/manifest.h"
@@ -31,7 +30,6 @@ struct shard_dataset { /* const after open, but for the readers, which appear */
 	uint64_t *class_records[SHARD_FIELDS_MAX];
 	uint64_t stat_count[2][SHARD_FIELDS_MAX]; /* [kind - 1] */
 	_Atomic(struct shard_reader *) *reader; /* [shard_count] */
-	pthread_mutex_t open_lock;              /* held while a shard is opened */
 };
 
 /* Which shard holds record `idx`, which must be below record_count. */

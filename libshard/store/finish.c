@@ -102,7 +102,7 @@ int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t clas
 
 struct put {
 	struct shard_writer *w;
-	struct checksum128_stream hash;
+	struct checksum_stream hash;
 	uint64_t base; /* added to CIDX offsets */
 	bool is_index;
 };

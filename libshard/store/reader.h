@@ -58,7 +58,11 @@ int reader_check_stat(struct shard_reader *r, struct shard_error *err);
 /* I43 of the tables that a group's records need. */
 int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_error *err);
 
-/* I44 for decoded bytes. */
+/* Which units of a group were checked: bit u % 64 of word u / 64.  NULL if there is no memory. */
+_Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group);
+
+/* I44 for a unit whose hash is `got`, and for decoded bytes. */
+int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got, struct shard_error *err);
 int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded, struct shard_error *err);
 
 /* I45: chunk `idx` of a group.  Reads the map, so it belongs under the guard. */

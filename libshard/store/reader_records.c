@@ -15,7 +15,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/io/file.h"
 
-static _Atomic uint64_t *seen_bits(struct shard_reader *r, uint32_t group)
+_Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group)
 {
 	struct reader_group *g = &r->group[group];
 	_Atomic uint64_t *bits = atomic_load_explicit(&g->seen, memory_order_acquire), *none = NULL;
@@ -104,7 +104,7 @@ static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint
 		rc = reader_check_tables(r, group, err);
 		if (rc)
 			return rc;
-		job.seen = seen_bits(r, group);
+		job.seen = reader_seen(r, group);
 		if (!job.seen)
 			return error_set(err, SHARD_E_MEMORY, "no memory to remember which units were checked");
 	}

@@ -21,7 +21,6 @@
 #include "libshard/store/fill.h"
 
 #define FAULTS_MAX    16 /* pages of one piece that may come from the disk before the shard counts as not in memory */
-#define CACHE_SAMPLES 16 /* parts of a file that are looked at, each in four places */
 
 int verify_room_init(struct verify_room *room, size_t buffer_bytes, struct shard_error *err)
 {
@@ -40,20 +39,6 @@ void verify_room_free(struct verify_room *room)
 	*room = (struct verify_room){.fd = -1, .direct_fd = -1};
 }
 
-/*
- * Does the file lie in the page cache?  One part of 16 may be missing: reading it is cheaper than giving up the others.
- * A sample that is missing may be read by the very look at it, and a fast disk is sometimes done before the answer; so
- * verify_units() watches the faults of what is said to lie there.
- */
-static bool is_cached(int fd, uint64_t bytes)
-{
-	uint64_t part = bytes / CACHE_SAMPLES, missing = 0;
-
-	for (uint64_t i = 0; i < CACHE_SAMPLES && missing <= 1; i++)
-		missing += !file_is_cached(fd, i * part, part);
-	return missing <= 1;
-}
-
 int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path, struct shard_error *err)
 {
 	uint64_t bytes, inode, decoded = 0;
@@ -69,7 +54,7 @@ int verify_room_enter(struct verify_room *room, const struct shard_reader *r, co
 	if (bytes != r->file_bytes || inode != r->inode)
 		return error_set(err, SHARD_E_IO, "%s: was replaced while it was being verified", show(&s, r->path));
 	room->direct_fd = file_open_direct(path);
-	room->cached = is_cached(room->fd, bytes);
+	room->cached = file_seems_cached(room->fd, bytes);
 	for (uint32_t g = 0; g < r->schema->group_count; g++)
 		if (r->group[g].compressed && r->group[g].unit_records * r->group[g].stride > decoded)
 			decoded = r->group[g].unit_records * r->group[g].stride;

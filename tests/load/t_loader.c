@@ -326,7 +326,7 @@ TEST(a_job_continues_on_more_or_fewer_ranks)
 			uint64_t steps = (RECORDS - from + worlds[w] * 4 - 1) / (worlds[w] * 4);
 
 			for (uint32_t rank = 0; rank < worlds[w]; rank++) {
-				struct shard_loader *l = LOADER(.batch_records = 4, .seed = 5, .rank = rank, .world = worlds[w], .tail = SHARD_PAD);
+				struct shard_loader *l = LOADER(.batch_records = 4, .seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL, .rank = rank, .world = worlds[w], .tail = SHARD_PAD);
 
 				CHECK_OK(shard_loader_seek(l, 2, from, &fixture_err));
 				for (uint64_t step = 0; step < steps; step++) {
@@ -444,7 +444,7 @@ TEST(epochs_follow_each_other)
 	struct shard_loader *l;
 
 	open_photos();
-	l = LOADER(.batch_records = 50, .tail = SHARD_KEEP);
+	l = LOADER(.batch_records = 50, .shuffle = SHARD_SHUFFLE_GLOBAL, .tail = SHARD_KEEP);
 	for (uint64_t epoch = 0; epoch < 4; epoch++) {
 		uint64_t *to = epoch ? later : first;
 		unsigned seen[RECORDS] = {0};
@@ -572,7 +572,7 @@ TEST(options_that_are_refused)
 	} rows[] = {
 		{{.size = 0, .batch_records = 1}, "size"},
 		{{.batch_records = 0}, "batch_records is 0"},
-		{{.batch_records = 1, .shuffle = 2}, "shuffle is 2"},
+		{{.batch_records = 1, .shuffle = 4}, "shuffle is 4"},
 		{{.batch_records = 1, .tail = 3}, "tail 3"},
 		{{.batch_records = 1, .rank = 1}, "rank 1 of world 1"},
 		{{.batch_records = 1, .rank = 3, .world = 3}, "rank 3 of world 3"},

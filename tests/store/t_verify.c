@@ -2,7 +2,7 @@
 /*
  * t_verify.c - every problem is found, however many threads look, whatever way the bytes are read
  *
- * LDFLAGS: -Wl,--wrap=verify_units,--wrap=file_is_cached,--wrap=file_open_direct,--wrap=file_read_at,--wrap=schema_check_ragged,--wrap=reader_decode_chunk
+ * LDFLAGS: -Wl,--wrap=verify_units,--wrap=file_seems_cached,--wrap=file_open_direct,--wrap=file_read_at,--wrap=schema_check_ragged,--wrap=reader_decode_chunk
  */
 #include "libshard/base/error.h"
 #include "libshard/io/file.h"
@@ -24,8 +24,8 @@ int __real_verify_units(struct shard_reader *r, struct verify_room *room, uint32
 			void (*on_problem)(void *, const struct shard_error *), void *context, struct shard_error *err);
 int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
 			void (*on_problem)(void *, const struct shard_error *), void *context, struct shard_error *err);
-bool __real_file_is_cached(int fd, uint64_t offset, uint64_t bytes);
-bool __wrap_file_is_cached(int fd, uint64_t offset, uint64_t bytes);
+bool __real_file_seems_cached(int fd, uint64_t bytes);
+bool __wrap_file_seems_cached(int fd, uint64_t bytes);
 int __real_file_open_direct(const char *path);
 int __wrap_file_open_direct(const char *path);
 int __real_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
@@ -43,9 +43,9 @@ int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32
 	return __real_verify_units(r, room, group, unit, count, bytes, on_problem, context, err);
 }
 
-bool __wrap_file_is_cached(int fd, uint64_t offset, uint64_t bytes)
+bool __wrap_file_seems_cached(int fd, uint64_t bytes)
 {
-	return cache == AS_IT_IS ? __real_file_is_cached(fd, offset, bytes) : cache == HOT;
+	return cache == AS_IT_IS ? __real_file_seems_cached(fd, bytes) : cache == HOT;
 }
 
 int __wrap_file_open_direct(const char *path)
@@ -743,7 +743,7 @@ TEST(files_that_are_really_cold)
 
 			CHECK(fd >= 0 && !fsync(fd));
 			CHECK_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-			cold += !__real_file_is_cached(fd, 4096, 4096);
+			cold += !file_is_cached(fd, 4096, 4096);
 			close(fd);
 		}
 		direct_fds = direct_reads = 0;

@@ -71,7 +71,7 @@ TEST(xxh3_128_gives_the_published_values)
 
 TEST(nothing_may_be_null)
 {
-	struct checksum128_stream s;
+	struct checksum_stream s;
 	struct hash128 a, b = checksum128(NULL, 0);
 
 	CHECK_EQ(checksum64(NULL, 0), 0x2d06800538d394c2);
@@ -98,7 +98,7 @@ TEST(pieces_give_the_hash_of_the_whole)
 
 	fill_sanity(buf, sizeof(buf));
 	for (int round = 0; round < 300; round++) {
-		struct checksum128_stream s;
+		struct checksum_stream s;
 		struct hash128 a, b;
 		size_t total, done = 0;
 

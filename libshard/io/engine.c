@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.c - reads by io_uring or by pread, with the same results
+ *
+ * What io_uring gives back short or interrupted is completed by pread, so that an error is an error of the file and not
+ * of the way to it.
+ */
+#include "libshard/io/engine.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "libshard/base/mem.h"
+
+struct engine {
+	struct uring *uring; /* NULL: pread, when a read is asked for */
+	uint32_t depth, under_way;
+	struct engine_read **line; /* [depth] without io_uring: what was put, first come first served from head */
+	uint32_t head;
+};
+
+struct engine *engine_open(uint32_t depth)
+{
+	struct engine *e = mem_zalloc(sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->depth = depth;
+	e->line = mem_array(depth, sizeof(*e->line));
+	if (!e->line) {
+		mem_free(e);
+		return NULL;
+	}
+	e->uring = uring_open(depth);
+	return e;
+}
+
+void engine_close(struct engine *e)
+{
+	if (!e)
+		return;
+	uring_close(e->uring);
+	mem_free(e->line);
+	mem_free(e);
+}
+
+bool engine_is_uring(const struct engine *e)
+{
+	return e->uring;
+}
+
+bool engine_is_full(const struct engine *e)
+{
+	return e->under_way == e->depth;
+}
+
+void engine_put(struct engine *e, struct engine_read *r)
+{
+	if (e->uring)
+		uring_put(e->uring, r);
+	else
+		e->line[(e->head + e->under_way) % e->depth] = r;
+	e->under_way++;
+}
+
+/* Read what is missing behind the first `there` bytes. */
+static void complete(struct engine_read *r, size_t there)
+{
+	r->os_code = 0;
+	while (there < r->bytes) {
+		ssize_t n = pread(r->fd, (uint8_t *)r->dst + there, r->bytes - there, (off_t)(r->offset + there));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			r->os_code = n ? errno : ENODATA;
+			return;
+		}
+		there += (size_t)n;
+	}
+}
+
+struct engine_read *engine_get(struct engine *e)
+{
+	struct engine_read *r;
+	int result = 0;
+
+	if (!e->under_way)
+		return NULL;
+	e->under_way--;
+	if (e->uring) {
+		r = uring_get(e->uring, &result);
+	} else {
+		r = e->line[e->head];
+		e->head = (e->head + 1) % e->depth;
+	}
+	if (result == -EINTR || result == -EAGAIN || result == -ECANCELED)
+		result = 0;
+	r->os_code = result < 0 ? -result : 0;
+	if (result >= 0)
+		complete(r, (size_t)result);
+	return r;
+}

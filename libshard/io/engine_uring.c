@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine_uring.c - io_uring, through liburing
+ *
+ * Reads are handed over in batches: a system call for each would cost more than the reads do.  No buffers are registered,
+ * so RLIMIT_MEMLOCK does not matter; what huge pages save there is most of what registering would.
+ */
+#include <errno.h>
+#include <liburing.h>
+#include <string.h>
+
+#include "libshard/base/mem.h"
+#include "libshard/io/engine.h"
+
+#define BATCH 8u
+
+struct uring {
+	struct io_uring ring;
+	uint32_t depth;
+	struct engine_read **kept; /* [depth] put, but not yet handed to the kernel; oldest first from head */
+	uint32_t head, kept_count;
+	bool broken; /* the kernel refuses what is kept: read it in other ways */
+};
+
+struct uring *uring_open(uint32_t depth)
+{
+	struct uring *u = mem_zalloc(sizeof(*u));
+	struct io_uring_params p = {.flags = IORING_SETUP_COOP_TASKRUN}; /* no interrupt of what the thread is doing */
+	int rc;
+
+	if (!u)
+		return NULL;
+	u->depth = depth;
+	u->kept = mem_array(depth, sizeof(*u->kept));
+	rc = u->kept ? io_uring_queue_init_params(depth, &u->ring, &p) : -ENOMEM;
+	if (rc == -EINVAL) { /* before Linux 5.19 */
+		memset(&p, 0, sizeof(p));
+		rc = io_uring_queue_init_params(depth, &u->ring, &p);
+	}
+	if (!rc)
+		return u;
+	mem_free(u->kept); /* EPERM, ENOSYS, ENOMEM: as if there were none; pread does it then */
+	mem_free(u);
+	return NULL;
+}
+
+void uring_close(struct uring *u)
+{
+	if (!u)
+		return;
+	io_uring_queue_exit(&u->ring);
+	mem_free(u->kept);
+	mem_free(u);
+}
+
+/* Hand over what is kept, and wait until `wanted` reads have come back. */
+static void hand_over(struct uring *u, unsigned wanted)
+{
+	int n = io_uring_submit_and_wait(&u->ring, wanted);
+
+	if (n >= 0) {
+		u->head = (u->head + (uint32_t)n) % u->depth;
+		u->kept_count -= (uint32_t)n;
+	} else if (n != -EINTR && n != -EAGAIN && n != -EBUSY) {
+		u->broken = true;
+	}
+}
+
+void uring_put(struct uring *u, struct engine_read *r)
+{
+	struct io_uring_sqe *sqe = u->broken ? NULL : io_uring_get_sqe(&u->ring); /* there is one: the ring has `depth` */
+
+	u->kept[(u->head + u->kept_count++) % u->depth] = r;
+	if (!sqe) {
+		u->broken = true;
+		return;
+	}
+	io_uring_prep_read(sqe, r->fd, r->dst, (unsigned)r->bytes, r->offset);
+	io_uring_sqe_set_data(sqe, r);
+	if (u->kept_count >= BATCH)
+		hand_over(u, 0);
+}
+
+struct engine_read *uring_get(struct uring *u, int *result)
+{
+	struct io_uring_cqe *cqe = NULL;
+	struct engine_read *r;
+
+	while (io_uring_peek_cqe(&u->ring, &cqe)) {
+		if (u->broken && u->kept_count) { /* the kernel has not seen it */
+			r = u->kept[u->head];
+			u->head = (u->head + 1) % u->depth;
+			u->kept_count--;
+			*result = 0;
+			return r;
+		}
+		hand_over(u, 1);
+	}
+	r = io_uring_cqe_get_data(cqe);
+	*result = cqe->res;
+	io_uring_cqe_seen(&u->ring, cqe);
+	return r;
+}

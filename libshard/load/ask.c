@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ask.c - the order as a list of indices, for whoever wants to see it without reading a record
+ */
+#include <inttypes.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/load/loader.h"
+
+uint64_t shard_loader_step_count(const struct shard_loader *l)
+{
+	return order_rank_steps(&l->rank);
+}
+
+/* A rank's rows in an epoch. */
+static uint64_t row_count(const struct shard_loader *l)
+{
+	uint64_t steps = shard_loader_step_count(l);
+
+	return steps ? (steps - 1) * l->o.batch_records + order_rank_rows(&l->rank, steps - 1) : 0;
+}
+
+/* Row i of an epoch stands at position i x world + rank; what is padded begins anew at 0. */
+static void fill(const struct shard_loader *l, const struct order *order, uint64_t first, uint64_t count, uint64_t *idx)
+{
+	uint64_t records = l->rank.record_count, world = l->rank.world, own = 0;
+
+	if (l->rank.rank < records)
+		own = (records - l->rank.rank + world - 1) / world; /* rows that are not padded */
+	own = first < own ? min_u64(count, own - first) : 0;
+	order_fill(order, first * world + l->rank.rank, world, idx, (size_t)own);
+	for (uint64_t i = own; i < count; i++)
+		idx[i] = order_at(order, ((first + i) * world + l->rank.rank) % records);
+}
+
+int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count, uint64_t *idx,
+		       struct shard_error *err)
+{
+	struct order_params params = settle_params(l, epoch);
+	uint64_t rows = row_count(l);
+	struct order *order;
+	uint16_t *table;
+	int rc = SHARD_OK;
+
+	if (first > rows || count > rows - first)
+		return error_set(err, SHARD_E_ARGUMENT, "rows %" PRIu64 " to %" PRIu64 "; this rank has %" PRIu64 " in an epoch", first,
+				 first + count - 1, rows);
+	table = mem_array(order_table_entries(&params), sizeof(*table));
+	order = mem_alloc(sizeof(*order));
+	if (!table || !order)
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for a table of the order");
+	if (!rc) {
+		order_init(order, &params, table);
+		fill(l, order, first, count, idx);
+	}
+	mem_free(order);
+	mem_free(table);
+	return rc;
+}
+
+int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uint64_t *idx, struct shard_error *err)
+{
+	struct order_params params = {.kind = ORDER_ONE_LEVEL, .record_count = n, .seed = seed, .epoch = UINT64_MAX};
+	struct order *order;
+	uint16_t *table;
+	int rc = SHARD_OK;
+
+	if (n > ORDER_RECORDS_MAX || first > n || count > n - first)
+		return error_set(err, SHARD_E_ARGUMENT, "places %" PRIu64 " to %" PRIu64 " of %" PRIu64, first, first + count - 1, n);
+	order = mem_alloc(sizeof(*order));
+	table = mem_array(order_table_entries(&params), sizeof(*table));
+	if (!order || !table || order_init(order, &params, table))
+		rc = error_set(err, SHARD_E_MEMORY, "no memory to shuffle %" PRIu64 " indices", n);
+	else
+		order_fill(order, first, 1, idx, (size_t)count);
+	mem_free(table);
+	mem_free(order);
+	return rc;
+}

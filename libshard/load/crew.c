@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * crew.c - threads that fill slots ahead of the consumer
+ *
+ * A thread claims the next step and a free slot under the lock, fills the slot without it, and says so.  Claims are queued
+ * in the order of steps, so batches come in order whatever the timing.  A seek makes what is queued stale and moves the
+ * place of the next claim; nobody waits for it.  The order of an epoch is made by the first thread that needs it.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/load/path.h"
+
+uint64_t loader_clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+bool place_ended(const struct shard_loader *l, const struct place *p)
+{
+	struct order_rank rank = l->rank;
+
+	rank.first_position = p->first_position;
+	return p->step >= order_rank_steps(&rank);
+}
+
+/* ---- orders ---- */
+
+/* With lock: that of the epoch, or one that nobody uses. */
+static struct epoch_order *find_order(struct shard_loader *l, uint64_t epoch)
+{
+	struct epoch_order *unused = NULL;
+
+	for (uint32_t i = 0; i < l->epoch_order_count; i++) {
+		struct epoch_order *e = &l->epoch_order[i];
+
+		if (e->state != ORDER_NONE && e->epoch == epoch)
+			return e;
+		if (e->state != ORDER_MAKING && !e->users && (!unused || e->state == ORDER_NONE))
+			unused = e;
+	}
+	return unused; /* there is one: of thread_count + 2, each other thread uses or makes at most one */
+}
+
+/* With lock. */
+static void stop_being_busy(struct shard_loader *l)
+{
+	if (!--l->busy && l->resting)
+		pthread_cond_broadcast(&l->ready);
+}
+
+/* With lock, which it may give up meanwhile.  NULL: look again, the world has changed. */
+static struct epoch_order *get_order(struct shard_loader *l, uint64_t epoch)
+{
+	struct epoch_order *e = find_order(l, epoch);
+	struct order_params params;
+
+	if (e->state == ORDER_MADE && e->epoch == epoch)
+		return e;
+	if (e->state == ORDER_MAKING) {
+		pthread_cond_wait(&l->work, &l->lock);
+		return NULL;
+	}
+	e->state = ORDER_MAKING;
+	e->epoch = epoch;
+	params = settle_params(l, epoch);
+	l->busy++;
+	pthread_mutex_unlock(&l->lock);
+	order_init(&e->order, &params, e->table); /* the parameters were checked with the options, or the token */
+	pthread_mutex_lock(&l->lock);
+	e->state = ORDER_MADE;
+	stop_being_busy(l);
+	pthread_cond_broadcast(&l->work);
+	return NULL;
+}
+
+static void free_orders(struct shard_loader *l)
+{
+	for (uint32_t i = 0; l->epoch_order && i < l->epoch_order_count; i++)
+		mem_free(l->epoch_order[i].table);
+	mem_free(l->epoch_order);
+	l->epoch_order = NULL;
+}
+
+int crew_make_orders(struct shard_loader *l, struct shard_error *err)
+{
+	size_t entries = order_table_entries(&l->params);
+
+	free_orders(l);
+	l->epoch_order_count = l->o.thread_count + 2;
+	l->epoch_order = mem_array(l->epoch_order_count, sizeof(*l->epoch_order));
+	for (uint32_t i = 0; l->epoch_order && i < l->epoch_order_count; i++) {
+		l->epoch_order[i].table = mem_array(entries, sizeof(uint16_t));
+		if (!l->epoch_order[i].table)
+			free_orders(l);
+	}
+	return l->epoch_order ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the order of %u epochs", l->epoch_order_count);
+}
+
+/* ---- filling ---- */
+
+static void push_free(struct shard_loader *l, uint32_t slot)
+{
+	l->slot[slot].state = SLOT_FREE;
+	l->free[l->free_count++] = slot;
+}
+
+/* With lock.  The next step gets the slot; the place of the claim moves on, over the end of the epoch. */
+static struct slot *claim(struct shard_loader *l)
+{
+	uint32_t idx = l->free[--l->free_count];
+	struct slot *s = &l->slot[idx];
+
+	l->queue[(l->queue_head + l->queue_count++) % l->o.slot_count] = idx;
+	s->state = SLOT_FILLING;
+	s->stale = false;
+	s->place = l->claim;
+	l->claim.step++;
+	l->busy++;
+	return s;
+}
+
+/* With lock: what a thread did with a slot. */
+static void finish(struct shard_loader *l, struct slot *s, uint64_t fill_ns, const struct fill_counts *counts)
+{
+	uint32_t idx = (uint32_t)(s - l->slot);
+	uint64_t bytes = s->rc ? 0 : l->layout.record_bytes * s->rows;
+
+	stop_being_busy(l);
+	l->stats.fill_ns += fill_ns;
+	l->stats.checked_unit_count += counts->checked_units;
+	if (!s->rc) {
+		l->stats.filled_record_count += s->rows;
+		l->stats.filled_bytes += bytes;
+		l->stats.direct_bytes += counts->direct_bytes;
+		l->stats.pread_bytes += counts->pread_bytes;
+		l->stats.has_uring |= counts->uring;
+		l->stats.mapped_bytes += bytes - counts->direct_bytes - counts->pread_bytes;
+	}
+	if (s->stale)
+		push_free(l, idx);
+	else
+		s->state = SLOT_READY;
+	if (s->stale)
+		pthread_cond_signal(&l->work);
+	else if (l->queue[l->queue_head] == idx)
+		pthread_cond_broadcast(&l->ready);
+}
+
+/* With lock, which it gives up to work.  There is a free slot, or was. */
+static void fill_one(struct shard_loader *l, struct member *m)
+{
+	struct epoch_order *e;
+	struct slot *s;
+	struct fill_counts counts = {0};
+	uint64_t begin;
+
+	while (place_ended(l, &l->claim))
+		l->claim = (struct place){.epoch = l->claim.epoch + 1};
+	e = get_order(l, l->claim.epoch);
+	if (!e || l->stop || l->resting || !l->free_count)
+		return;
+	s = claim(l);
+	e->users++;
+	pthread_mutex_unlock(&l->lock);
+	begin = loader_clock_ns();
+	rows_order(l, &e->order, s);
+	s->rc = rows_fill(l, m, s, &counts, &s->why);
+	begin = loader_clock_ns() - begin;
+	pthread_mutex_lock(&l->lock);
+	e->users--;
+	finish(l, s, begin, &counts);
+}
+
+static void *work(void *context)
+{
+	struct member *m = context;
+	struct shard_loader *l = m->loader;
+	uint64_t begin;
+
+	pthread_mutex_lock(&l->lock);
+	while (!l->stop) {
+		if (l->free_count && !l->resting) {
+			fill_one(l, m);
+			continue;
+		}
+		begin = loader_clock_ns();
+		pthread_cond_wait(&l->work, &l->lock);
+		l->stats.slot_wait_ns += loader_clock_ns() - begin;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+/* ---- life ---- */
+
+static void start_threads(struct shard_loader *l)
+{
+	sigset_t all, before;
+
+	sigfillset(&all); /* signals are the program's, not ours */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (l->member_count < l->o.thread_count &&
+	       !pthread_create(&l->member[l->member_count].thread, NULL, work, &l->member[l->member_count]))
+		l->member_count++; /* where some cannot start, the others do; where none can, crew_take() works itself */
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+int crew_open(struct shard_loader *l, struct shard_error *err)
+{
+	uint64_t scratch = rows_scratch_bytes(l);
+	int rc = crew_make_orders(l, err);
+
+	if (!rc && !path_open(l))
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for the paths of %" PRIu64 " shards", l->ds->m.shard_count);
+	if (rc) {
+		crew_close(l, true);
+		return rc;
+	}
+	l->member = mem_array(l->o.thread_count, sizeof(*l->member));
+	for (uint32_t i = 0; l->member && i < l->o.thread_count; i++) {
+		l->member[i].loader = l;
+		l->member[i].scratch = mem_alloc((size_t)scratch + 1);
+		if (!l->member[i].scratch)
+			break;
+		if (i + 1 < l->o.thread_count)
+			continue;
+		pthread_mutex_init(&l->lock, NULL);
+		pthread_cond_init(&l->work, NULL);
+		pthread_cond_init(&l->ready, NULL);
+		l->claim = l->at;
+		start_threads(l);
+		return SHARD_OK;
+	}
+	crew_close(l, true); /* nothing was started */
+	return error_set(err, SHARD_E_MEMORY, "no memory for %u threads", l->o.thread_count);
+}
+
+void crew_close(struct shard_loader *l, bool inherited)
+{
+	if (l->member && !inherited) {
+		pthread_mutex_lock(&l->lock);
+		l->stop = true;
+		pthread_cond_broadcast(&l->work);
+		pthread_mutex_unlock(&l->lock);
+		for (uint32_t i = 0; i < l->member_count; i++)
+			pthread_join(l->member[i].thread, NULL);
+		pthread_cond_destroy(&l->ready);
+		pthread_cond_destroy(&l->work);
+		pthread_mutex_destroy(&l->lock);
+	}
+	for (uint32_t i = 0; l->member && i < l->o.thread_count; i++) {
+		cold_close(&l->member[i]);
+		mem_free(l->member[i].scratch);
+	}
+	mem_free(l->member);
+	l->member = NULL;
+	free_orders(l);
+	path_close(l);
+}
+
+/* ---- the consumer's side ---- */
+
+uint32_t crew_take(struct shard_loader *l)
+{
+	uint64_t begin = 0;
+	uint32_t idx;
+
+	pthread_mutex_lock(&l->lock);
+	while (!l->queue_count || l->slot[l->queue[l->queue_head]].state != SLOT_READY) {
+		if (!l->member_count) {
+			fill_one(l, &l->member[0]);
+			continue;
+		}
+		begin = begin ? begin : loader_clock_ns();
+		pthread_cond_wait(&l->ready, &l->lock);
+	}
+	idx = l->queue[l->queue_head];
+	l->queue_head = (l->queue_head + 1) % l->o.slot_count;
+	l->queue_count--;
+	l->slot[idx].state = SLOT_LENT;
+	if (begin) {
+		l->stats.next_wait_count++;
+		l->stats.next_wait_ns += loader_clock_ns() - begin;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return idx;
+}
+
+void crew_give(struct shard_loader *l, uint32_t slot)
+{
+	pthread_mutex_lock(&l->lock);
+	push_free(l, slot);
+	pthread_cond_signal(&l->work);
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* With lock: what was prepared is not wanted any more. */
+static void forget(struct shard_loader *l)
+{
+	for (; l->queue_count; l->queue_count--, l->queue_head = (l->queue_head + 1) % l->o.slot_count) {
+		struct slot *s = &l->slot[l->queue[l->queue_head]];
+
+		if (s->state == SLOT_READY)
+			push_free(l, l->queue[l->queue_head]);
+		else
+			s->stale = true;
+	}
+}
+
+void crew_move(struct shard_loader *l, struct place to)
+{
+	pthread_mutex_lock(&l->lock);
+	forget(l);
+	l->claim = to;
+	l->resting = false;
+	pthread_cond_broadcast(&l->work);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void crew_rest(struct shard_loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	forget(l);
+	l->resting = true;
+	while (l->busy)
+		pthread_cond_wait(&l->ready, &l->lock);
+	pthread_mutex_unlock(&l->lock);
+}

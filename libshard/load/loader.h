@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader.h - a loader's parts: what is asked for, the ring it is delivered in, the crew that fills it
+ *
+ * The consumer is the thread that calls next.  What it alone touches needs no lock; what the crew shares with it is
+ * marked.  A slot's contents belong to whoever has it: to nobody while free, to a thread while it fills it, to the
+ * consumer and its caller from the moment that it is taken.
+ */
+#ifndef LIBSHARD_LOAD_LOADER_H
+#define LIBSHARD_LOAD_LOADER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "libshard/order/order.h"
+#include "libshard/store/dataset.h"
+#include "shard.h"
+
+#define LOADER_SLOTS_MAX   1024u
+#define LOADER_THREADS_MAX 256u
+#define LOADER_ARRAY_ALIGN 4096u
+#define LOADER_STRIPES	   256u
+
+/* A place in the endless row of steps: epoch, where the epoch was entered, and steps since. */
+struct place {
+	uint64_t epoch, first_position, step;
+};
+
+enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_READY, SLOT_LENT };
+
+struct slot {
+	uint8_t *memory; /* in the ring */
+	uint64_t *record;
+	uint8_t *row_flags;
+	enum slot_state state; /* lock */
+	bool stale;	       /* lock: being filled for a place that seek has left */
+	bool lent;	       /* of the consumer: SLOT_LENT, and told to the caller */
+	struct place place;
+	uint32_t rows;
+	int rc; /* how filling went */
+	struct shard_error why;
+};
+
+/* Where arrays start in a slot. */
+struct layout {
+	uint64_t group_at[SHARD_GROUPS_MAX], field_at[SHARD_FIELDS_MAX];
+	uint64_t slot_bytes;
+	uint64_t record_bytes; /* of a row in all arrays */
+	uint32_t field_count[SHARD_GROUPS_MAX];
+	uint32_t field[SHARD_GROUPS_MAX][SHARD_FIELDS_MAX]; /* of each group, in their order */
+};
+
+/* The order of one epoch, shared by all that fill its steps. */
+struct epoch_order {
+	enum { ORDER_NONE, ORDER_MAKING, ORDER_MADE } state; /* lock */
+	uint64_t epoch;					     /* lock */
+	uint32_t users;					     /* lock */
+	struct order order;
+	uint16_t *table;
+};
+
+/* What one thread needs besides. */
+struct member {
+	struct shard_loader *loader;
+	pthread_t thread;
+	uint8_t *scratch; /* records of a small compressed group on their way to dense arrays; NULL if there is none */
+	struct cold *cold; /* reads past the map; NULL: there were none yet */
+};
+
+struct shard_loader {
+	struct shard_dataset *ds;
+	struct shard_loader_options asked, o; /* const after open: as given, and with defaults filled in */
+	struct order_params params;	      /* of epoch 0; a token may bring others */
+	struct order_rank rank;		      /* const; first_position is 0 */
+	struct layout layout;
+	uint64_t guess_records; /* in a shard, if all are as the first */
+
+	/* of the consumer */
+	struct place at; /* what next delivers */
+	uint32_t lent_count;
+	pid_t owner; /* 0: nothing was started */
+	int failed;  /* status that next repeats until seek */
+	struct shard_error why;
+	void *lent_ring; /* the caller's memory, or NULL */
+
+	uint8_t *ring;
+	struct slot *slot;
+	uint32_t *queue, *free; /* [slot_count] lock: slots in the order of delivery; slots to be had */
+	uint32_t queue_head, queue_count, free_count; /* lock */
+
+	pthread_mutex_t lock;
+	pthread_cond_t work;  /* with lock: there may be something to claim, or an order was made, or stop */
+	pthread_cond_t ready; /* with lock: the slot at the head of the queue is ready, or nobody fills any more */
+	struct place claim;   /* lock: the next to be filled */
+	struct epoch_order *epoch_order; /* [epoch_order_count] */
+	uint32_t epoch_order_count;
+	uint32_t busy;	    /* lock: threads that fill a slot or make an order */
+	bool stop, resting; /* lock: nobody claims */
+	struct member *member;		     /* [o.thread_count]; of which started: */
+	uint32_t member_count;
+	atomic_bool stripe[LOADER_STRIPES];  /* a unit of it is being hashed */
+	_Atomic uint32_t *path;		     /* [shard_count] path.c */
+	_Atomic(_Atomic uint8_t *) *fetched;   /* [shard_count] likewise */
+	_Atomic uint32_t path_turn;
+	bool is_remote, fits, wants_direct, has_direct_group; /* const once started */
+	uint64_t fetch_records;				      /* likewise: of a run that path.c asks for */
+	uint64_t start_ns;
+	struct shard_loader_stats stats; /* lock, but for what the consumer counts */
+};
+
+/* ---- settle.c: options to an order and a share of it ---- */
+
+/* Fill in defaults, and o->shuffle, from the dataset's schema; ARGUMENT for what does not fit together. */
+int settle_options(struct shard_loader *l, struct shard_error *err);
+
+/* Parameters of the order of an epoch. */
+struct order_params settle_params(const struct shard_loader *l, uint64_t epoch);
+
+/* ---- token.c ---- */
+
+struct token {
+	struct order_params params; /* of the token's epoch */
+	uint64_t position;
+	char dataset_id[65];
+};
+void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES]);
+bool token_read(const char *text, struct token *t); /* false: it is not what token_write() writes */
+
+/* ---- ring.c ---- */
+
+bool group_is_large(const struct shard_group *g); /* delivered as it lies; others field by field */
+
+/* Places of the arrays in a slot.  False if a slot would not fit memory. */
+bool ring_plan(const struct shard_schema *s, uint32_t batch_records, struct layout *out);
+uint64_t ring_bytes(const struct shard_loader *l);
+int ring_open(struct shard_loader *l, struct shard_error *err); /* all slots free */
+void ring_close(struct shard_loader *l, bool inherited);	 /* inherited: by a child, whose ring does not exist */
+void ring_describe(const struct shard_loader *l, uint32_t slot, struct shard_batch *out);
+
+/* ---- rows.c ---- */
+
+/* What filling a slot was. */
+struct fill_counts {
+	uint64_t checked_units, direct_bytes, pread_bytes;
+	bool uring; /* the last two by io_uring */
+};
+
+/* Bytes that a member's scratch needs. */
+uint64_t rows_scratch_bytes(const struct shard_loader *l);
+
+/* Which records a step has, into the slot; then their bytes.  Adds to *counts. */
+uint32_t rows_order(const struct shard_loader *l, const struct order *order, struct slot *s);
+int rows_fill(struct shard_loader *l, struct member *m, struct slot *s, struct fill_counts *counts, struct shard_error *err);
+
+/* ---- crew.c ---- */
+
+int crew_open(struct shard_loader *l, struct shard_error *err);	 /* threads start; without any the consumer does it all */
+void crew_close(struct shard_loader *l, bool inherited);
+uint32_t crew_take(struct shard_loader *l);	       /* waits for the next slot in order; it is lent then */
+void crew_give(struct shard_loader *l, uint32_t slot); /* and free again */
+void crew_move(struct shard_loader *l, struct place to); /* forget what was prepared, go on there; waits for nothing */
+void crew_rest(struct shard_loader *l);		       /* forget it, and wait until nobody is busy; move ends the rest */
+int crew_make_orders(struct shard_loader *l, struct shard_error *err); /* memory for orders, after params changed */
+
+uint64_t loader_clock_ns(void);
+bool place_ended(const struct shard_loader *l, const struct place *p); /* its epoch has no further step */
+
+#endif
