@@ -36,8 +36,8 @@ manifest dataset
 manifest dataset --sha256sums
 manifest dataset_empty --json
 manifest keys.shard
-order dataset --sequential
-order dataset --epoch 1 --seed 7 --rank 1 --world 2
+order dataset --shuffle sequential
+order dataset --shuffle global --epoch 1 --seed 7 --rank 1 --world 2
 order dataset_empty
 info nowhere
 END

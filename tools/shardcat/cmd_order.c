@@ -2,37 +2,46 @@
 /*
  * cmd_order.c - shardcat order: which records a rank gets in an epoch, in which order
  *
- * The numbers are the loader's own, asked for without reading a record.
+ * The numbers are the loader's own, asked for without reading a record.  What is still to come from a token on is an
+ * epoch entered in its middle: which positions a rank takes then is part 7 of format/ORDER.md.
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tools/common/signals.h"
+#include "tools/shardcat/order_options.h"
 #include "tools/shardcat/shardcat.h"
 #include "tools/shardcat/target.h"
 
-#define ROWS_AT_A_TIME 4096
+#define ROWS_AT_A_TIME 16384
 
-struct order_options {
-	const char *path;
-	uint64_t epoch, seed, rank, world, batch;
+struct print_options {
+	struct order_options order; /* first: see order_options.h */
+	const char *path, *token;
+	uint64_t epoch, rank, world, batch;
 	int tail; /* enum shard_tail */
-	bool sequential;
 };
 
-static int print_order(const struct shard_loader *loader, uint64_t epoch, uint64_t row_count)
-{
+/* A stretch of an epoch's order. */
+struct stretch {
+	uint64_t epoch, first, count;
 	uint64_t idx[ROWS_AT_A_TIME];
+};
+
+static int print_order(const struct shard_loader *loader, uint64_t epoch, uint64_t row_count, struct stretch *s)
+{
 	struct shard_error err;
 
 	for (uint64_t first = 0; first < row_count && !ferror(stdout);) {
 		uint64_t now = row_count - first < ROWS_AT_A_TIME ? row_count - first : ROWS_AT_A_TIME;
-		int rc = shard_loader_order(loader, epoch, first, now, idx, &err);
+		int rc = shard_loader_order(loader, epoch, first, now, s->idx, &err);
 
 		if (rc)
 			return fail_with(rc, &err);
 		for (uint64_t i = 0; i < now; i++)
-			printf("%" PRIu64 "\n", idx[i]);
+			printf("%" PRIu64 "\n", s->idx[i]);
 		first += now;
 		if (interrupted())
 			return EXIT_INTERRUPTED;
@@ -40,38 +49,135 @@ static int print_order(const struct shard_loader *loader, uint64_t epoch, uint64
 	return EXIT_DONE;
 }
 
+/* The record at a position; `whole` is a loader of one rank that gets all of them. */
+static int record_at(const struct shard_loader *whole, struct stretch *s, uint64_t record_count, uint64_t position,
+		     uint64_t *record)
+{
+	struct shard_error err;
+
+	if (position < s->first || position - s->first >= s->count) {
+		int rc;
+
+		s->first = position;
+		s->count = record_count - position < ROWS_AT_A_TIME ? record_count - position : ROWS_AT_A_TIME;
+		rc = shard_loader_order(whole, s->epoch, s->first, s->count, s->idx, &err);
+		if (rc)
+			return fail_with(rc, &err);
+	}
+	*record = s->idx[position - s->first];
+	return EXIT_DONE;
+}
+
+/* What the rank gets from a position on. */
+static int print_rest(const struct print_options *o, const struct shard_loader *whole, uint64_t record_count,
+		      uint64_t position, struct stretch *s)
+{
+	uint64_t left = record_count - position, step = o->world * o->batch;
+	uint64_t rows = o->tail == SHARD_KEEP  ? left
+			: o->tail == SHARD_PAD ? (left / step + (left % step > 0)) * o->batch
+					       : left / step * o->batch;
+	uint64_t at = position + (o->rank + o->world - position % o->world) % o->world;
+
+	for (uint64_t i = 0; i < rows && !ferror(stdout); i++, at += o->world) {
+		uint64_t record = 0;
+		int rc = record_at(whole, s, record_count, at % record_count, &record);
+
+		if (rc)
+			return rc;
+		printf("%" PRIu64 "\n", record);
+		if (interrupted())
+			return EXIT_INTERRUPTED;
+	}
+	return EXIT_DONE;
+}
+
+/* A token has its seed, so that nobody needs to repeat it. */
+static uint64_t token_seed(const char *token)
+{
+	const char *seed = strstr(token, " seed ");
+
+	return seed ? strtoull(seed + 6, NULL, 10) : 0;
+}
+
+static int open_loaders(const struct print_options *o, bool seed_given, struct target *t, struct shard_loader **loader,
+			struct shard_loader **whole)
+{
+	struct shard_loader_options options = order_loader_options(&o->order);
+	struct shard_error err;
+	int rc;
+
+	if (o->token && !seed_given)
+		options.seed = token_seed(o->token);
+	options.batch_records = (uint32_t)o->batch;
+	options.rank = (uint32_t)o->rank;
+	options.world = (uint32_t)o->world;
+	options.tail = (uint32_t)o->tail;
+	rc = shard_loader_open(loader, t->dataset, &options, &err);
+	if (!rc && o->token)
+		rc = shard_loader_resume(*loader, o->token, &err);
+	if (!rc && o->token) {
+		options.batch_records = 1;
+		options.rank = 0;
+		options.world = 1;
+		options.tail = SHARD_KEEP;
+		rc = shard_loader_open(whole, t->dataset, &options, &err);
+		if (!rc)
+			rc = shard_loader_resume(*whole, o->token, &err);
+	}
+	return rc ? fail_with(rc, &err) : EXIT_DONE;
+}
+
+static int print(const struct print_options *o, struct target *t, const struct shard_loader *loader,
+		 const struct shard_loader *whole)
+{
+	struct stretch *s = malloc(sizeof(*s));
+	uint64_t epoch = o->epoch, position = 0;
+	struct shard_order_info info;
+	char text[ORDER_TEXT_CHARS];
+	int rc;
+
+	if (!s)
+		return fail(EXIT_IO, "out of memory");
+	if (whole)
+		shard_loader_tell(whole, &epoch,
+				  &position); /* not the other one's: its epoch may have no further step */
+	shard_loader_order_info(loader, &info);
+	detail("order: %s; epoch %" PRIu64 " from position %" PRIu64 " of %" PRIu64, order_text(text, &info), epoch,
+	       position, info.record_count);
+	s->epoch = epoch;
+	s->first = s->count = 0;
+	if (whole)
+		rc = print_rest(o, whole, t->record_count, position, s);
+	else if (o->tail == SHARD_KEEP) /* its last batch is short */
+		rc = print_order(loader, epoch, t->record_count, s);
+	else
+		rc = print_order(loader, epoch, shard_loader_step_count(loader) * o->batch, s);
+	free(s);
+	return rc;
+}
+
 static int run(const struct cli_args *args)
 {
-	const struct order_options *o = args->options;
-	const struct shard_loader_options options = {
-		.size = sizeof(options),
-		.seed = o->seed,
-		.batch_records = (uint32_t)o->batch,
-		.rank = (uint32_t)o->rank,
-		.world = (uint32_t)o->world,
-		.shuffle = o->sequential ? SHARD_SEQUENTIAL : SHARD_SHUFFLE_GLOBAL,
-		.tail = (uint32_t)o->tail,
-	};
-	struct shard_loader *loader = NULL;
-	struct shard_error err;
+	const struct print_options *o = args->options;
+	struct shard_loader *loader = NULL, *whole = NULL;
 	struct target t;
 	int rc;
 
 	if (o->rank >= o->world)
 		return cli_misuse(args, "--rank %" PRIu64 ": must be below --world %" PRIu64, o->rank, o->world);
+	if (o->token && cli_given(args, "epoch"))
+		return cli_misuse(args, "--epoch and --token exclude each other: a token has its epoch");
+	rc = order_options_check(args, &o->order);
+	if (rc)
+		return rc;
 	rc = target_open_dataset(&t, o->path);
-	if (!rc && t.record_count) { /* an epoch of no records has an order, which is empty */
-		rc = shard_loader_open(&loader, t.dataset, &options, &err);
-		if (rc)
-			rc = fail_with(rc, &err);
-	}
-	if (!rc && loader) {
-		uint64_t row_count = shard_loader_step_count(loader) * o->batch;
-
-		if (o->tail == SHARD_KEEP)
-			row_count = t.record_count; /* its last batch is short */
-		rc = print_order(loader, o->epoch, row_count);
-	}
+	if (!rc && !t.record_count && o->token)
+		rc = fail(EXIT_MISMATCH, "%s: has no records, so the token is of another dataset", o->path);
+	if (!rc && t.record_count) /* an epoch of no records has an order, which is empty, though no loader */
+		rc = open_loaders(o, cli_given(args, "seed"), &t, &loader, &whole);
+	if (!rc && loader)
+		rc = print(o, &t, loader, whole);
+	shard_loader_close(whole);
 	shard_loader_close(loader);
 	target_close(&t);
 	return rc;
@@ -81,7 +187,7 @@ static const struct cli_option positionals[] = {
 	{.name = "DIR",
 	 .kind = CLI_DIR,
 	 .required = true,
-	 .offset = offsetof(struct order_options, path),
+	 .offset = offsetof(struct print_options, path),
 	 .help = "dataset folder"},
 	{0},
 };
@@ -90,20 +196,19 @@ static const struct cli_option options[] = {
 	{.name = "epoch",
 	 .kind = CLI_U64,
 	 .arg_name = "E",
-	 .offset = offsetof(struct order_options, epoch),
+	 .offset = offsetof(struct print_options, epoch),
 	 .default_value = "0",
 	 .help = "which epoch"},
-	{.name = "seed",
-	 .kind = CLI_U64,
-	 .arg_name = "S",
-	 .offset = offsetof(struct order_options, seed),
-	 .default_value = "0",
-	 .help = "the loader's seed"},
+	{.name = "token",
+	 .kind = CLI_STRING,
+	 .arg_name = "TOKEN",
+	 .offset = offsetof(struct print_options, token),
+	 .help = "what is still to come from this token of a loader on"},
 	{.name = "rank",
 	 .kind = CLI_U64,
 	 .arg_name = "Q",
 	 .max = UINT32_MAX,
-	 .offset = offsetof(struct order_options, rank),
+	 .offset = offsetof(struct print_options, rank),
 	 .default_value = "0",
 	 .help = "whose share, from 0"},
 	{.name = "world",
@@ -111,7 +216,7 @@ static const struct cli_option options[] = {
 	 .arg_name = "R",
 	 .min = 1,
 	 .max = UINT32_MAX,
-	 .offset = offsetof(struct order_options, world),
+	 .offset = offsetof(struct print_options, world),
 	 .default_value = "1",
 	 .help = "number of ranks"},
 	{.name = "batch",
@@ -119,29 +224,32 @@ static const struct cli_option options[] = {
 	 .arg_name = "N",
 	 .min = 1,
 	 .max = UINT32_MAX,
-	 .offset = offsetof(struct order_options, batch),
+	 .offset = offsetof(struct print_options, batch),
 	 .default_value = "1",
 	 .help = "records per batch and rank"},
 	{.name = "tail",
 	 .kind = CLI_CHOICE,
 	 .choices = "drop|pad|keep",
-	 .offset = offsetof(struct order_options, tail),
+	 .offset = offsetof(struct print_options, tail),
 	 .default_value = "drop",
 	 .help = "records that do not fill the last batch"},
-	{.name = "sequential",
-	 .kind = CLI_FLAG,
-	 .offset = offsetof(struct order_options, sequential),
-	 .help = "not shuffled"},
 	{0},
 };
 
 const struct cli_verb verb_order = {
 	.name = "order",
 	.summary = "Print the record indices that a rank gets in an epoch, one per line",
+	.description =
+		"The order is that of the library's loader with the same options; -v says which that is.\n"
+		"\n"
+		"With --token, what is still to come in the token's epoch, for any world and batch. Its order and seed "
+		"are taken from it. The exit code is 5 if it is of another dataset, or of another order than the "
+		"options ask for, and 2 if it is no whole token.",
 	.examples = "shardcat order ds/train --epoch 3 --seed 1\n"
-		    "shardcat order ds/train --epoch 0 --seed 1 --rank 2 --world 8 --batch 256",
+		    "shardcat order ds/train --seed 1 --rank 2 --world 8 --batch 256\n"
+		    "shardcat order ds/train --shuffle windows --run-records 128 --lanes 16 -v",
 	.positionals = positionals,
-	.options = {options},
-	.options_bytes = sizeof(struct order_options),
+	.options = {order_option_table, options},
+	.options_bytes = sizeof(struct print_options),
 	.run = run,
 };

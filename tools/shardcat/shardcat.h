@@ -7,12 +7,14 @@
 
 #include "tools/common/cli.h"
 
-extern const struct cli_verb verb_info;	    /* cmd_info.c */
-extern const struct cli_verb verb_list;	    /* cmd_list.c */
-extern const struct cli_verb verb_get;	    /* cmd_get.c */
-extern const struct cli_verb verb_verify;   /* cmd_verify.c */
-extern const struct cli_verb verb_manifest; /* cmd_manifest.c */
-extern const struct cli_verb verb_show;	    /* cmd_show.c */
-extern const struct cli_verb verb_order;    /* cmd_order.c */
+extern const struct cli_verb verb_info;		  /* cmd_info.c */
+extern const struct cli_verb verb_list;		  /* cmd_list.c */
+extern const struct cli_verb verb_get;		  /* cmd_get.c */
+extern const struct cli_verb verb_verify;	  /* cmd_verify.c */
+extern const struct cli_verb verb_manifest;	  /* cmd_manifest.c */
+extern const struct cli_verb verb_show;		  /* cmd_show.c */
+extern const struct cli_verb verb_order;	  /* cmd_order.c */
+extern const struct cli_verb verb_prove_order;	  /* cmd_prove_order.c */
+extern const struct cli_verb verb_shuffle_report; /* cmd_shuffle_report.c */
 
 #endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_shuffle_report.c - shardcat shuffle-report: are batches mixed as well as a uniform shuffle would mix them?
+ *
+ * Asks a loader for its order and reads the labels, nothing else.  The statistics are mixing.c's; here they become a
+ * table, a verdict, and advice.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/human.h"
+#include "tools/common/progress.h"
+#include "tools/common/signals.h"
+#include "tools/shardcat/mixing.h"
+#include "tools/shardcat/number.h"
+#include "tools/shardcat/order_options.h"
+#include "tools/shardcat/shardcat.h"
+#include "tools/shardcat/target.h"
+
+#define BATCH_DEFAULT	 256
+#define LABEL_BYTES	 (UINT64_C(4) << 20) /* read at a time */
+#define ORDER_RECORDS	 65536		     /* asked for at a time, about */
+#define SURE_ERRORS	 4.0		     /* standard errors: chance does that once in 16,000 */
+#define SMALL_DIFFERENCE 0.01		     /* too small to matter, however sure */
+#define VARIANCE_LIMIT	 1.1		     /* above it there is a warning */
+
+struct report_options {
+	struct order_options order; /* first: see order_options.h */
+	const char *path, *field;
+	uint64_t batch, epochs;
+};
+
+struct study {
+	const struct report_options *o;
+	struct target t;
+	const struct shard_field *label; /* NULL: there is none */
+	struct mixing_data data;
+	uint32_t *class_of;
+	uint64_t *class_records, *shard_first;
+	struct shard_loader *loader;
+	struct shard_order_info order;
+	struct progress progress;
+};
+
+static int no_memory(const struct study *s)
+{
+	return fail(EXIT_IO, "%s: no memory to study %" PRIu64 " records; about 24 bytes each are needed", s->t.path,
+		    s->t.record_count);
+}
+
+/* ---- labels ---- */
+
+static int compare(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int read_labels(struct study *s, int64_t *labels)
+{
+	uint64_t stride = s->label->stride, at_a_time = LABEL_BYTES / stride ? LABEL_BYTES / stride : 1;
+	uint8_t *rows = malloc((size_t)(at_a_time * stride));
+	int rc = rows ? EXIT_DONE : no_memory(s);
+
+	for (uint64_t first = 0; first < s->t.record_count && !rc; first += at_a_time) {
+		uint64_t now = s->t.record_count - first < at_a_time ? s->t.record_count - first : at_a_time;
+
+		rc = target_read(&s->t, s->label->group, first, now, rows);
+		for (uint64_t i = 0; i < now && !rc; i++)
+			labels[first + i] = number_integer(s->label->dtype, rows + i * stride + s->label->offset);
+		progress_add(&s->progress, now, 0, 0);
+		progress_tick(&s->progress);
+		if (!rc && interrupted())
+			rc = EXIT_INTERRUPTED;
+	}
+	free(rows);
+	return rc;
+}
+
+/* Labels may be any integers; classes are counted from 0. */
+static int number_classes(struct study *s, const int64_t *labels, int64_t *values)
+{
+	uint64_t count = 0;
+
+	memcpy(values, labels, (size_t)s->t.record_count * sizeof(*values));
+	qsort(values, (size_t)s->t.record_count, sizeof(*values), compare);
+	for (uint64_t i = 0; i < s->t.record_count; i++)
+		if (!count || values[i] != values[count - 1])
+			values[count++] = values[i];
+	s->class_of = calloc((size_t)s->t.record_count, sizeof(*s->class_of));
+	s->class_records = calloc((size_t)count, sizeof(*s->class_records));
+	if (!s->class_of || !s->class_records || count > UINT32_MAX)
+		return no_memory(s);
+	for (uint64_t i = 0; i < s->t.record_count; i++) {
+		const int64_t *found = bsearch(&labels[i], values, (size_t)count, sizeof(*values), compare);
+
+		s->class_of[i] = (uint32_t)(found - values);
+		s->class_records[s->class_of[i]]++;
+	}
+	s->data.class_of = s->class_of;
+	s->data.class_records = s->class_records;
+	s->data.class_count = (uint32_t)count;
+	return EXIT_DONE;
+}
+
+static int take_classes(struct study *s)
+{
+	int64_t *labels = calloc((size_t)s->t.record_count, sizeof(*labels));
+	int64_t *values = calloc((size_t)s->t.record_count, sizeof(*values));
+	int rc;
+
+	if (labels && values) {
+		rc = read_labels(s, labels);
+		if (!rc)
+			rc = number_classes(s, labels, values);
+	} else {
+		rc = no_memory(s);
+	}
+	free(labels);
+	free(values);
+	return rc;
+}
+
+/* ---- the order ---- */
+
+static int take_shards(struct study *s)
+{
+	struct shard_dataset_info info;
+	struct shard_entry entry;
+	struct shard_error err;
+
+	shard_dataset_info(s->t.dataset, &info);
+	s->shard_first = calloc((size_t)info.shard_count + 1, sizeof(*s->shard_first));
+	if (!s->shard_first)
+		return no_memory(s);
+	for (uint64_t i = 0; i < info.shard_count; i++) {
+		int rc = shard_dataset_entry(s->t.dataset, i, &entry, &err);
+
+		if (rc)
+			return fail_with(rc, &err);
+		s->shard_first[i] = entry.first_record;
+	}
+	s->shard_first[info.shard_count] = s->t.record_count;
+	s->data.shard_first = s->shard_first;
+	s->data.shard_count = info.shard_count;
+	return EXIT_DONE;
+}
+
+static int open_loader(struct study *s)
+{
+	struct shard_loader_options options = order_loader_options(&s->o->order);
+	struct shard_error err;
+	int rc;
+
+	options.batch_records = s->data.batch_records;
+	rc = shard_loader_open(&s->loader, s->t.dataset, &options, &err);
+	if (rc)
+		return fail_with(rc, &err);
+	shard_loader_order_info(s->loader, &s->order);
+	s->data.run_records = s->order.kind == SHARD_SHUFFLE_WINDOWS && s->order.run_records < s->t.record_count
+				      ? s->order.run_records
+				      : 0;
+	s->data.batch_count = shard_loader_step_count(s->loader) * s->o->epochs;
+	return EXIT_DONE;
+}
+
+static int feed(struct study *s, struct mixing *m)
+{
+	uint64_t batch = s->data.batch_records, rows = shard_loader_step_count(s->loader) * batch;
+	uint64_t at_a_time = ORDER_RECORDS / batch ? ORDER_RECORDS / batch * batch : batch;
+	uint64_t *idx = malloc((size_t)at_a_time * sizeof(*idx));
+	int rc = idx ? EXIT_DONE : no_memory(s);
+	struct shard_error err;
+
+	for (uint64_t e = 0; e < s->o->epochs && !rc; e++) {
+		for (uint64_t first = 0; first < rows && !rc; first += at_a_time) {
+			uint64_t now = rows - first < at_a_time ? rows - first : at_a_time;
+
+			rc = shard_loader_order(s->loader, e, first, now, idx, &err);
+			if (rc) {
+				rc = fail_with(rc, &err);
+				break;
+			}
+			for (uint64_t i = 0; i < now; i += batch)
+				mixing_batch(m, e, idx + i);
+			progress_add(&s->progress, now, 0, 0);
+			progress_tick(&s->progress);
+			if (interrupted())
+				rc = EXIT_INTERRUPTED;
+		}
+	}
+	free(idx);
+	return rc;
+}
+
+/* ---- the report ---- */
+
+static bool is_uniform(const struct mixing_result *r)
+{
+	double difference = fabs(r->measured - r->ideal);
+
+	return difference <= SURE_ERRORS * r->error || difference <= SMALL_DIFFERENCE * r->ideal;
+}
+
+static void print_row(const char *name, const struct mixing_result *r)
+{
+	char verdict[64] = "uniform";
+
+	if (!r->known)
+		return;
+	if (!isfinite(r->error))
+		snprintf(verdict, sizeof(verdict), "one batch says nothing");
+	else if (!is_uniform(r))
+		snprintf(verdict, sizeof(verdict), "%.3g of uniform", r->measured / r->ideal);
+	printf("  %-36s %12.4g %9.2g %12.4g  %s\n", name, r->measured, isfinite(r->error) ? r->error : 0, r->ideal,
+	       verdict);
+}
+
+static void print_table(const struct study *s, const struct mixing *m, double run_correlation, double predicted)
+{
+	static const char *const names[MEASURES] = {
+		[MIX_CLASSES] = "classes in a batch",
+		[MIX_VARIANCE] = "variance of class counts (VIF)",
+		[MIX_SHARDS] = "shards in a batch",
+		[MIX_DISTANCE] = "distance of neighbours in a batch",
+		[MIX_PAIRS] = "pairs that meet again next epoch",
+	};
+	char records[HUMAN_CHARS], batches[HUMAN_CHARS], text[ORDER_TEXT_CHARS], name[64];
+
+	printf("order     %s\n", order_text(text, &s->order));
+	printf("records   %s in %" PRIu64 " shard%s", human_count(records, s->t.record_count), s->data.shard_count,
+	       s->data.shard_count == 1 ? "" : "s");
+	if (s->data.class_of)
+		printf(", %" PRIu32 " class%s of field %s", s->data.class_count, s->data.class_count == 1 ? "" : "es",
+		       s->label->name);
+	printf("\nbatches   %s of %" PRIu32 ", of %" PRIu64 " epoch%s\n\n", human_count(batches, s->data.batch_count),
+	       s->data.batch_records, s->o->epochs, s->o->epochs == 1 ? "" : "s");
+	printf("  %-36s %12s %9s %12s  %s\n", "measure", "measured", "+-", "ideal", "verdict");
+	for (unsigned k = 0; k < MEASURES; k++) {
+		struct mixing_result r = mixing_result(m, k);
+
+		snprintf(name, sizeof(name), "runs of %" PRIu64 " in a batch", s->data.run_records);
+		print_row(k == MIX_RUNS ? name : names[k], &r);
+		if (k == MIX_VARIANCE && r.known && isfinite(predicted))
+			printf("  %-36s %12.4g %9s %12s  from windows, and %.2g correlation of classes in a run\n",
+			       "  as predicted", predicted, "", "", run_correlation);
+	}
+}
+
+/* The least window that keeps the variance within the limit; 0 if there is none but the whole dataset. */
+static uint64_t enough_window_runs(const struct study *s, double run_correlation)
+{
+	struct shard_order_info order = s->order;
+	uint64_t all = s->t.record_count / order.run_records / order.lane_count;
+
+	for (uint64_t w = order.window_runs; w <= all / 2; w += (w + 7) / 8) {
+		order.window_runs = (uint32_t)w;
+		if (mixing_predict_variance(&s->data, &order, run_correlation) <= VARIANCE_LIMIT)
+			return w;
+	}
+	return 0;
+}
+
+static void warn_of_variance(const struct study *s, double variance, bool sorted, double run_correlation)
+{
+	uint64_t enough = isfinite(run_correlation) ? enough_window_runs(s, run_correlation) : 0;
+	char more[64] = "";
+
+	if (enough)
+		snprintf(more, sizeof(more), ", or take --window-runs %" PRIu64, enough);
+	if (s->order.kind == SHARD_SEQUENTIAL)
+		warn("class counts of batches vary %.3g times as much as they should: nothing is shuffled, and %s; use --shuffle "
+		     "global or windows",
+		     variance, sorted ? "records are stored sorted by class" : "neighbours resemble each other");
+	else if (s->order.kind == SHARD_SHUFFLE_GLOBAL)
+		warn("class counts of batches vary %.3g times as much as they should, which no global shuffle does: this is a fault "
+		     "of the library, or rare chance; try another --seed",
+		     variance);
+	else
+		warn("class counts of batches vary %.3g times as much as they should: %s, and windows of %" PRIu32
+		     " runs mix too few "
+		     "of them; pack with shardpack --order shuffle, use --shuffle global%s",
+		     variance,
+		     sorted ? "records are stored sorted by class"
+			    : "records that are stored together resemble each other",
+		     s->order.window_runs, more);
+}
+
+/* The last line: all is well, or a warning that says what to do. */
+static void conclude(const struct study *s, const struct mixing *m, double run_correlation)
+{
+	struct mixing_result variance = mixing_result(m, MIX_VARIANCE);
+	double next = s->data.class_of ? mixing_run_correlation(&s->data, 2) : NAN;
+	bool sorted = isfinite(next) && next > 0.5, uniform = true;
+
+	if (variance.known && variance.measured > VARIANCE_LIMIT && !is_uniform(&variance)) {
+		warn_of_variance(s, variance.measured, sorted, run_correlation);
+		return;
+	}
+	for (unsigned k = 0; k < MEASURES; k++) {
+		struct mixing_result r = mixing_result(m, k);
+
+		uniform = uniform && (!r.known || is_uniform(&r));
+	}
+	printf("\n%s%s\n",
+	       uniform		? "mixed as a uniform shuffle would"
+	       : variance.known ? "classes are mixed as a uniform shuffle would; what is marked above is not uniform"
+				: "not mixed as a uniform shuffle would: see what is marked above",
+	       sorted ? "; records are stored sorted by class, so another order may not do as well" : "");
+}
+
+static int report(struct study *s)
+{
+	struct mixing *m = NULL;
+	double run_correlation = NAN, predicted = NAN;
+	int rc = EXIT_DONE;
+
+	progress_start(&s->progress, "studying", "records", s->t.record_count * (s->o->epochs + (s->label != NULL)));
+	if (s->label)
+		rc = take_classes(s);
+	if (!rc)
+		rc = take_shards(s);
+	if (!rc)
+		rc = open_loader(s);
+	if (!rc) {
+		m = mixing_open(&s->data);
+		rc = m ? feed(s, m) : no_memory(s);
+	}
+	progress_abandon(&s->progress);
+	if (rc == EXIT_INTERRUPTED)
+		fail(rc, "%s: interrupted", s->t.path);
+	if (!rc) {
+		if (s->data.class_of && s->data.run_records)
+			run_correlation = mixing_run_correlation(&s->data, s->data.run_records);
+		if (isfinite(run_correlation))
+			predicted = mixing_predict_variance(&s->data, &s->order, run_correlation);
+		print_table(s, m, run_correlation, predicted);
+		conclude(s, m, run_correlation);
+	}
+	mixing_close(m);
+	return rc;
+}
+
+/* The field that --field names, or the dataset's label; none is fine if none was asked for. */
+static int find_label(const struct cli_args *args, struct study *s)
+{
+	const struct shard_field *f =
+		s->o->field ? shard_schema_find(s->t.schema, s->o->field) : target_label_field(&s->t);
+
+	if (s->o->field && !f)
+		return cli_misuse(args, "--field %s: %s has no such field", s->o->field, s->t.path);
+	if (f && (f->kind != SHARD_TENSOR || f->ndim || f->dtype < SHARD_U8 || f->dtype > SHARD_I64))
+		return cli_misuse(args, "--field %s: must be a scalar of an integer dtype", f->name);
+	if (!f)
+		note("%s has no label field; classes are left out", s->t.path);
+	s->label = f;
+	return EXIT_DONE;
+}
+
+static int run(const struct cli_args *args)
+{
+	struct study s = {.o = args->options};
+	uint64_t quarter;
+	int rc = order_options_check(args, &s.o->order);
+
+	if (rc)
+		return rc;
+	rc = target_open_dataset(&s.t, s.o->path);
+	if (!rc)
+		rc = find_label(args, &s);
+	if (!rc) {
+		quarter = s.t.record_count / 4 > 2 ? s.t.record_count / 4 : 2;
+		s.data.record_count = s.t.record_count;
+		s.data.batch_records = s.o->batch ? (uint32_t)s.o->batch
+						  : (uint32_t)(quarter < BATCH_DEFAULT ? quarter : BATCH_DEFAULT);
+		if (s.data.batch_records > s.t.record_count)
+			rc = fail(EXIT_USAGE, "%s: %" PRIu64 " records are too few for a batch of %" PRIu32, s.t.path,
+				  s.t.record_count, s.data.batch_records);
+	}
+	if (!rc)
+		rc = report(&s);
+	shard_loader_close(s.loader);
+	free(s.class_of);
+	free(s.class_records);
+	free(s.shard_first);
+	target_close(&s.t);
+	return rc;
+}
+
+static const struct cli_option positionals[] = {
+	{.name = "DIR",
+	 .kind = CLI_DIR,
+	 .required = true,
+	 .offset = offsetof(struct report_options, path),
+	 .help = "dataset folder"},
+	{0},
+};
+
+static const struct cli_option options[] = {
+	{.name = "batch",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .min = 2,
+	 .max = UINT32_MAX,
+	 .offset = offsetof(struct report_options, batch),
+	 .default_note = "256, or a quarter of all",
+	 .help = "records in a batch, of all ranks together"},
+	{.name = "epochs",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .min = 1,
+	 .max = 1000,
+	 .offset = offsetof(struct report_options, epochs),
+	 .default_value = "2",
+	 .help = "epochs to measure"},
+	{.name = "field",
+	 .kind = CLI_STRING,
+	 .arg_name = "NAME",
+	 .offset = offsetof(struct report_options, field),
+	 .default_note = "the label",
+	 .help = "integer field that is the class"},
+	{0},
+};
+
+const struct cli_verb verb_shuffle_report = {
+	.name = "shuffle-report",
+	.summary = "Measure how well batches are mixed, against a uniform shuffle",
+	.description =
+		"Compares batches of the loader's order with batches drawn at random without replacement: distinct classes; the "
+		"variance of class counts as a multiple of what it should be (the variance inflation factor); distinct runs and "
+		"shards; how far apart neighbours of a batch are stored; and how many pairs of records that shared a batch share "
+		"one in the next epoch too, as a multiple of chance. Ideals are exact expectations. +- is the standard error, and "
+		"what differs by more than 4 of them and by more than 1 % is not called uniform.\n"
+		"\n"
+		"A windowed order mixes records of nearby runs only by the window. Where the dataset is stored sorted by class, "
+		"that shows in the variance, and a warning says what to do. Runs are counted as stretches of the index space that "
+		"begin at 0, so that a shifted run counts as two. Records are not read, but for their label; it takes about 24 "
+		"bytes of memory per record.",
+	.examples = "shardcat shuffle-report ds/train --batch 256 --seed 1\n"
+		    "shardcat shuffle-report ds/train --run-records 128 --window-runs 40",
+	.positionals = positionals,
+	.options = {order_option_table, options},
+	.options_bytes = sizeof(struct report_options),
+	.run = run,
+};

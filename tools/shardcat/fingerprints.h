@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fingerprints.h - whose bytes are these?  And who was delivered already?
+ *
+ * XXH3-128 of each record of a dataset: 16 bytes per record, and a bit.  Records with the same bytes cannot be told
+ * apart and need not be: k equal records must be delivered k times.
+ */
+#ifndef TOOLS_SHARDCAT_FINGERPRINTS_H
+#define TOOLS_SHARDCAT_FINGERPRINTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/common/progress.h"
+#include "tools/shardcat/target.h"
+
+struct fingerprint {
+	uint8_t bytes[16];
+};
+
+struct fingerprints {
+	uint64_t count;
+	struct fingerprint *of; /* [count] */
+	uint64_t *delivered;	/* a bit each */
+	uint64_t *by_value;	/* [count] record indices sorted by fingerprint; made when first needed */
+};
+
+/* Of one record: field f lies at rows[f] of its group or array. */
+struct fingerprint fingerprint_of(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX]);
+
+/* Reads all records.  Returns an exit code; free in any case. */
+int fingerprints_take(struct fingerprints *f, struct target *t, struct progress *progress);
+void fingerprints_free(struct fingerprints *f);
+
+/* Nobody was delivered. */
+void fingerprints_forget(struct fingerprints *f);
+bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record);
+
+/*
+ * The record that a row with these bytes is: `named` if it has them and was not delivered yet, else another one with these
+ * bytes that was not, else one that was; `count` if no record has these bytes.  False if there is no memory.
+ */
+bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named, uint64_t *record);
+void fingerprints_deliver(struct fingerprints *f, uint64_t record);
+
+#endif

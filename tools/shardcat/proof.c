@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * proof.c - an epoch as real loaders deliver it, with every row identified by its bytes
+ *
+ * Nothing that a loader says about a row is believed: record[] is compared with the bytes as well.
+ */
+#include "tools/shardcat/proof.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/human.h"
+#include "tools/common/message.h"
+#include "tools/common/signals.h"
+
+#define FINDINGS_SHOWN 5 /* of each kind, in each epoch */
+#define ROWS_AT_A_TIME 4096
+
+/* ---- findings ---- */
+
+void proof_find(struct tally *y, enum finding kind, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (y->found[kind]++ >= FINDINGS_SHOWN)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fail(EXIT_BAD, "%s: %s%s", y->name, text,
+	     y->found[kind] == FINDINGS_SHOWN ? "; further ones are only counted" : "");
+}
+
+static int no_memory(const struct proof *p)
+{
+	return fail(EXIT_IO, "%s: no memory to sort %" PRIu64 " fingerprints, 8 bytes each", p->t.path,
+		    p->prints.count);
+}
+
+/* ---- loaders ---- */
+
+void job_close(struct job *j)
+{
+	for (uint32_t q = 0; q < j->world; q++)
+		shard_loader_close(j->loader[q]);
+	*j = (struct job){.world = 0};
+}
+
+int job_open(struct proof *p, struct job *j, uint32_t world, uint32_t batch, const char *token)
+{
+	struct shard_loader_options options = p->loader;
+	struct shard_error err;
+	int rc = SHARD_OK;
+
+	*j = (struct job){.world = world, .batch = batch};
+	options.world = world;
+	options.batch_records = batch;
+	for (uint32_t q = 0; q < world && !rc; q++) {
+		options.rank = q;
+		rc = shard_loader_open(&j->loader[q], p->dataset, &options, &err);
+		if (!rc && token)
+			rc = shard_loader_resume(j->loader[q], token, &err);
+	}
+	return rc ? fail_with(rc, &err) : EXIT_DONE;
+}
+
+void job_token(const struct job *j, struct tally *y, char token[SHARD_TOKEN_BYTES])
+{
+	char other[SHARD_TOKEN_BYTES];
+
+	shard_loader_token(j->loader[0], token);
+	for (uint32_t q = 1; q < j->world; q++) {
+		shard_loader_token(j->loader[q], other);
+		if (strcmp(token, other) != 0)
+			proof_find(y, OUT_OF_STEP, "rank %" PRIu32 " has another token than rank 0", q);
+	}
+}
+
+/* ---- rows ---- */
+
+static int judge_row(struct proof *p, struct tally *y, const struct shard_batch *batch, uint32_t rank, uint32_t row)
+{
+	const void *rows[SHARD_FIELDS_MAX];
+	uint64_t named = batch->record[row], record;
+	struct fingerprint print;
+
+	for (uint32_t f = 0; f < p->t.schema->field_count; f++)
+		rows[f] = (const char *)batch->field[f].data + row * batch->field[f].stride;
+	print = fingerprint_of(p->t.schema, rows);
+	if (batch->row_flags[row] & SHARD_ROW_PADDED) {
+		y->padded++; /* a repetition: it has to be what it says, and does not count */
+		if (named >= p->prints.count || memcmp(&p->prints.of[named], &print, sizeof(print)) != 0)
+			proof_find(y, MISNAMED,
+				   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32
+				   ": a padded row names record %" PRIu64 ", which has other bytes",
+				   rank, batch->step, row, named);
+		return EXIT_DONE;
+	}
+	if (!fingerprints_identify(&p->prints, &print, named, &record))
+		return no_memory(p);
+	if (record == p->prints.count || batch->row_flags[row]) {
+		proof_find(y, FOREIGN,
+			   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ": these are the bytes of no record%s",
+			   rank, batch->step, row,
+			   batch->row_flags[row] ? " that was asked for: the row is flagged" : "");
+		return EXIT_DONE;
+	}
+	if (record != named)
+		proof_find(y, MISNAMED,
+			   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ": names record %" PRIu64
+			   "%s; by its bytes it is %" PRIu64,
+			   rank, batch->step, row, named,
+			   named < p->prints.count && fingerprints_was_delivered(&p->prints, named)
+				   ? ", which came already"
+				   : "",
+			   record);
+	if (fingerprints_was_delivered(&p->prints, record))
+		proof_find(y, DUPLICATE,
+			   "record %" PRIu64 " comes again (rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ")",
+			   record, rank, batch->step, row);
+	else
+		fingerprints_deliver(&p->prints, record);
+	y->delivered++;
+	return EXIT_DONE;
+}
+
+static int judge_batch(struct proof *p, struct tally *y, const struct job *j, const struct shard_batch *batch,
+		       uint32_t rank)
+{
+	int rc = EXIT_DONE;
+
+	if (batch->epoch != y->epoch || batch->position != y->at)
+		proof_find(y, OUT_OF_STEP,
+			   "rank %" PRIu32 " delivers epoch %" PRIu64 ", position %" PRIu64 " where epoch %" PRIu64
+			   ", position %" PRIu64 " is due",
+			   rank, batch->epoch, batch->position, y->epoch, y->at);
+	if (batch->record_count > j->batch || (batch->record_count < j->batch && p->loader.tail != SHARD_KEEP))
+		proof_find(y, OUT_OF_STEP, "rank %" PRIu32 " delivers %" PRIu32 " rows in a batch of %" PRIu32, rank,
+			   batch->record_count, j->batch);
+	for (uint32_t i = 0; i < batch->record_count && !rc; i++)
+		rc = judge_row(p, y, batch, rank, i);
+	progress_add(&p->progress, batch->record_count, 0, 0);
+	return rc;
+}
+
+int job_step(struct proof *p, struct tally *y, struct job *j, bool *ended)
+{
+	struct shard_batch batch;
+	struct shard_error err;
+	uint64_t step = (uint64_t)j->world * j->batch;
+	uint32_t ended_count = 0;
+	int rc = EXIT_DONE;
+
+	for (uint32_t q = 0; q < j->world && !rc; q++) {
+		int status = shard_loader_next(j->loader[q], &batch, &err);
+
+		if (status == SHARD_END) {
+			ended_count++;
+			continue;
+		}
+		if (status == SHARD_OK) {
+			rc = judge_batch(p, y, j, &batch, q);
+			status = shard_loader_release(j->loader[q], &batch, &err);
+		}
+		if (status)
+			rc = fail_with(status, &err);
+	}
+	progress_tick(&p->progress);
+	*ended = ended_count > 0;
+	if (ended_count && ended_count < j->world)
+		proof_find(y, OUT_OF_STEP,
+			   "%" PRIu32 " of %" PRIu32 " ranks end the epoch at position %" PRIu64 ", the others go on",
+			   ended_count, j->world, y->at);
+	if (!ended_count)
+		y->at += step;
+	if (y->at >= p->prints.count + step && !*ended) { /* padding, too, is less than a step */
+		proof_find(y, OUT_OF_STEP, "the epoch does not end");
+		*ended = true;
+	}
+	return !rc && interrupted() ? EXIT_INTERRUPTED : rc;
+}
+
+/* ---- epochs ---- */
+
+void epoch_begin(struct proof *p, struct tally *y, uint64_t epoch)
+{
+	y->epoch = epoch;
+	y->at = y->delivered = y->padded = y->left = 0;
+	memset(y->found, 0, sizeof(y->found));
+	fingerprints_forget(&p->prints);
+}
+
+/* With SHARD_DROP, what stands behind the last whole step is not delivered: it counts as if it were. */
+static int excuse_the_rest(struct proof *p, struct tally *y)
+{
+	struct shard_loader_options options = p->loader;
+	struct shard_loader *whole = NULL;
+	uint64_t idx[ROWS_AT_A_TIME];
+	struct shard_error err;
+	int rc;
+
+	options.batch_records = 1;
+	options.tail = SHARD_KEEP;
+	rc = shard_loader_open(&whole, p->dataset, &options, &err);
+	for (uint64_t first = y->at; first < p->prints.count && !rc;) {
+		uint64_t now = p->prints.count - first < ROWS_AT_A_TIME ? p->prints.count - first : ROWS_AT_A_TIME;
+
+		rc = shard_loader_order(whole, y->epoch, first, now, idx, &err);
+		for (uint64_t i = 0; i < now && !rc; i++) {
+			if (idx[i] >= p->prints.count || fingerprints_was_delivered(&p->prints, idx[i]))
+				continue; /* then another one is missing, and is found below */
+			fingerprints_deliver(&p->prints, idx[i]);
+			y->left++;
+		}
+		first += now;
+	}
+	shard_loader_close(whole);
+	return rc ? fail_with(rc, &err) : EXIT_DONE;
+}
+
+static void find_missing(const struct proof *p, struct tally *y)
+{
+	char list[128] = "";
+
+	for (uint64_t i = 0; i < p->prints.count; i++) {
+		if (fingerprints_was_delivered(&p->prints, i))
+			continue;
+		if (y->found[MISSING]++ < FINDINGS_SHOWN)
+			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%" PRIu64, list[0] ? ", " : "",
+				 i);
+	}
+	if (y->found[MISSING])
+		fail(EXIT_BAD, "%s: never delivered: record %s%s", y->name, list,
+		     y->found[MISSING] > FINDINGS_SHOWN ? ", ..." : "");
+}
+
+static void print_epoch(struct proof *p, const struct tally *y)
+{
+	char delivered[HUMAN_CHARS], left[HUMAN_CHARS], padded[HUMAN_CHARS];
+
+	if (message_columns()) /* nothing is in the way where there is no terminal */
+		progress_abandon(&p->progress);
+	printf("%s: %s delivered, %" PRIu64 " duplicate, %" PRIu64 " missing", y->name,
+	       human_count(delivered, y->delivered), y->found[DUPLICATE], y->found[MISSING]);
+	if (y->found[MISNAMED] + y->found[FOREIGN] + y->found[OUT_OF_STEP])
+		printf(", %" PRIu64 " misnamed, %" PRIu64 " of no record, %" PRIu64 " out of step", y->found[MISNAMED],
+		       y->found[FOREIGN], y->found[OUT_OF_STEP]);
+	if (y->left)
+		printf("; %s in the last incomplete step", human_count(left, y->left));
+	if (y->padded)
+		printf("; %s rows of padding", human_count(padded, y->padded));
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* The epoch is over: what of it is missing, and was the right number of rows padding? */
+int epoch_end(struct proof *p, struct tally *y, const struct job *last)
+{
+	uint64_t count = p->prints.count, step = (uint64_t)last->world * last->batch, bad = 0;
+	uint64_t want_padded = p->loader.tail == SHARD_PAD && y->at > count ? y->at - count : 0;
+	int rc = EXIT_DONE;
+
+	if (p->loader.tail == SHARD_DROP && y->at < count && count - y->at < step)
+		rc = excuse_the_rest(p, y);
+	if (rc)
+		return rc;
+	find_missing(p, y);
+	if (y->padded != want_padded)
+		proof_find(y, OUT_OF_STEP, "%" PRIu64 " rows are flagged as padded, %" PRIu64 " should be", y->padded,
+			   want_padded);
+	for (unsigned k = 0; k < FINDING_KINDS; k++)
+		bad += y->found[k];
+	p->epoch_count++;
+	p->bad_count += bad > 0;
+	if (message_shows(MESSAGE_NORMAL))
+		print_epoch(p, y);
+	return EXIT_DONE;
+}
