@@ -59,7 +59,7 @@ static double run_hash_fresh(void *context)
 	bound_hash(&j->files, map, j->thread_count);
 	seconds = bench_seconds() - begin;
 	data_unmap(&j->files, map);
-	return (double)(j->files.image_count * DATA_IMAGE_BYTES) / seconds / 1e9;
+	return (double)(j->files.record_count * DATA_IMAGE_BYTES) / seconds / 1e9;
 }
 
 static void hot_row(struct bench *b, struct job *j, const char *name)
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
 		if (!bench_wants(b, hot) && !bench_wants(b, cold))
 			continue;
 		if (!wanted) {
-			j.dir = data_make_photos(b, "photos", SHARD_COUNT, SHARD_RECORDS);
+			j.dir = data_make(b, &(struct data_shape){"photos", DATA_IMAGE_BYTES, SHARD_COUNT, SHARD_RECORDS});
 			data_files_open(&j.files, j.dir);
 		}
 		wanted = true;

@@ -243,6 +243,12 @@ double bench_run(struct bench *b, const struct bench_row *row)
 	return figure[0].median;
 }
 
+void bench_figure(struct bench *b, const char *name, const char *unit, double value)
+{
+	if (bench_wants(b, name))
+		print_figure(name, unit, value, b->run_count, b->targets);
+}
+
 void bench_skipped(struct bench *b, const char *name, const char *reason)
 {
 	if (bench_wants(b, name))

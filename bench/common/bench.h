@@ -55,6 +55,9 @@ const char *bench_build(const struct bench *b);	 /* the folder that holds bench/
 /* Measure and print a row, if it is wanted.  Returns our figure; 0 if there is none. */
 double bench_run(struct bench *b, const struct bench_row *row);
 
+/* Print, if it is wanted, a row of one figure that follows from the median of another. */
+void bench_figure(struct bench *b, const char *name, const char *unit, double value);
+
 /* Say why a wanted row cannot run. */
 void bench_skipped(struct bench *b, const char *name, const char *reason);
 

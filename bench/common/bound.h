@@ -17,18 +17,42 @@ double bound_hash(const struct data_files *files, const uint8_t *const *map, uns
 double bound_read(const struct data_files *files, size_t block_bytes, unsigned thread_count);
 
 /*
- * Copy images, in that order, one behind the other into a ring that starts over at its end.  GB/s.  Not every machine
- * can do it in every way.
+ * Copy records of a multiple of 64 bytes, in that order, one behind the other into a ring that starts over at its end.
+ * Threads take a batch at a time.  GB/s.  Not every machine can do it in every way.
  */
 enum bound_copy_how { BOUND_COPY_LIBC, BOUND_COPY_AVX2, BOUND_COPY_STREAM /* AVX2, non-temporal stores */ };
 struct bound_copy {
-	const uint8_t *const *image; /* [count] where each lies */
-	size_t count;
+	const uint8_t *const *record; /* [count] where each lies */
+	size_t count, record_bytes, batch_records;
 	uint8_t *ring;
-	size_t ring_images;
+	size_t ring_records; /* whole batches */
 };
 bool bound_copy_can(enum bound_copy_how how);
-double bound_copy(const struct bound_copy *c, enum bound_copy_how how);
+double bound_copy(const struct bound_copy *c, enum bound_copy_how how, unsigned thread_count);
+
+/*
+ * Read pieces of files past the page cache, in that order, into a ring of places for one each.  Offsets and sizes must
+ * suit direct reads.  GB/s of work_bytes.
+ */
+struct bound_piece {
+	uint64_t offset;
+	uint32_t file, bytes;
+};
+struct bound_pieces {
+	const struct data_files *files;
+	const struct bound_piece *piece; /* [count] */
+	size_t count, piece_most;	 /* no piece is longer; a multiple of 4096 */
+	uint64_t work_bytes;		 /* of the records in them */
+	uint8_t *ring;
+	size_t ring_bytes;
+};
+double bound_pieces(const struct bound_pieces *p, unsigned thread_count); /* pread, one at a time in each thread */
+double bound_uring(const struct bound_pieces *p, unsigned depth);	  /* one thread, that many reads in flight */
+bool bound_uring_can(void);						  /* not every system permits it */
+
+/* Descriptors for these loops. */
+int *bound_open_direct(const struct data_files *files);
+void bound_close_direct(const struct data_files *files, int *fd);
 
 /* Open these files, read both pages and `bytes` at `offset` of each, and close them.  Milliseconds. */
 struct bound_open {

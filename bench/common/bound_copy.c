@@ -1,28 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bound_copy.c - the bare copy loops: libc, AVX2, AVX2 past the cache; whole images only
+ * bound_copy.c - the bare copy loops: libc, AVX2, AVX2 past the cache; records of whole cache lines
  */
 #include "bench/common/bound.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+struct job {
+	const struct bound_copy *c;
+	void (*copy)(uint8_t *dst, const uint8_t *const *record, size_t count, size_t bytes);
+	atomic_size_t next;
+};
+
+static void copy_libc(uint8_t *dst, const uint8_t *const *record, size_t count, size_t bytes)
+{
+	for (size_t r = 0; r < count; r++)
+		memcpy(dst + r * bytes, record[r], bytes);
+}
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define AVX2 __attribute__((target("avx2")))
 
-AVX2 static void copy_avx2(uint8_t *dst, const uint8_t *src)
+AVX2 static void copy_avx2(uint8_t *dst, const uint8_t *const *record, size_t count, size_t bytes)
 {
-	for (size_t i = 0; i < DATA_IMAGE_BYTES; i += 32)
-		_mm256_storeu_si256((void *)(dst + i), _mm256_loadu_si256((const void *)(src + i)));
+	for (size_t r = 0; r < count; r++, dst += bytes)
+		for (size_t i = 0; i < bytes; i += 32)
+			_mm256_storeu_si256((void *)(dst + i), _mm256_loadu_si256((const void *)(record[r] + i)));
 }
 
-AVX2 static void copy_stream(uint8_t *dst, const uint8_t *src)
+AVX2 static void copy_stream(uint8_t *dst, const uint8_t *const *record, size_t count, size_t bytes)
 {
-	for (size_t i = 0; i < DATA_IMAGE_BYTES; i += 64) {
-		__m256i a = _mm256_loadu_si256((const void *)(src + i)), b = _mm256_loadu_si256((const void *)(src + i + 32));
+	for (size_t r = 0; r < count; r++, dst += bytes) {
+		const uint8_t *src = record[r];
 
-		_mm256_stream_si256((void *)(dst + i), a);
-		_mm256_stream_si256((void *)(dst + i + 32), b);
+		for (size_t i = 0; i < bytes; i += 64) {
+			__m256i a = _mm256_loadu_si256((const void *)(src + i)), b = _mm256_loadu_si256((const void *)(src + i + 32));
+
+			_mm256_stream_si256((void *)(dst + i), a);
+			_mm256_stream_si256((void *)(dst + i + 32), b);
+		}
 	}
 	_mm_sfence();
 }
@@ -30,11 +48,6 @@ AVX2 static void copy_stream(uint8_t *dst, const uint8_t *src)
 #define copy_avx2   copy_libc
 #define copy_stream copy_libc
 #endif
-
-static void copy_libc(uint8_t *dst, const uint8_t *src)
-{
-	memcpy(dst, src, DATA_IMAGE_BYTES);
-}
 
 bool bound_copy_can(enum bound_copy_how how)
 {
@@ -45,12 +58,23 @@ bool bound_copy_can(enum bound_copy_how how)
 #endif
 }
 
-double bound_copy(const struct bound_copy *c, enum bound_copy_how how)
+static void work(void *context)
 {
-	void (*copy)(uint8_t *, const uint8_t *) = how == BOUND_COPY_LIBC ? copy_libc : how == BOUND_COPY_AVX2 ? copy_avx2 : copy_stream;
+	struct job *j = context;
+	const struct bound_copy *c = j->c;
+
+	for (size_t at; (at = atomic_fetch_add(&j->next, c->batch_records)) < c->count;) {
+		size_t n = c->count - at < c->batch_records ? c->count - at : c->batch_records;
+
+		j->copy(c->ring + at % c->ring_records * c->record_bytes, c->record + at, n, c->record_bytes);
+	}
+}
+
+double bound_copy(const struct bound_copy *c, enum bound_copy_how how, unsigned thread_count)
+{
+	struct job j = {.c = c, .copy = how == BOUND_COPY_LIBC ? copy_libc : how == BOUND_COPY_AVX2 ? copy_avx2 : copy_stream};
 	double begin = bench_seconds();
 
-	for (size_t i = 0; i < c->count; i++)
-		copy(c->ring + i % c->ring_images * DATA_IMAGE_BYTES, c->image[i]);
-	return (double)(c->count * DATA_IMAGE_BYTES) / (bench_seconds() - begin) / 1e9;
+	bench_threads(thread_count, work, &j);
+	return (double)(c->count * c->record_bytes) / (bench_seconds() - begin) / 1e9;
 }

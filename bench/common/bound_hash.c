@@ -27,11 +27,11 @@ static void work(void *context)
 	struct job *j = context;
 	uint64_t sum = 0;
 
-	for (uint64_t at; (at = atomic_fetch_add(&j->next, CLAIM)) < j->files->image_count;)
-		for (uint64_t i = at; i < at + CLAIM && i < j->files->image_count; i++) {
-			uint64_t per_file = j->files->file[0].image_count; /* the same in all */
+	for (uint64_t at; (at = atomic_fetch_add(&j->next, CLAIM)) < j->files->record_count;)
+		for (uint64_t i = at; i < at + CLAIM && i < j->files->record_count; i++) {
+			uint64_t per_file = j->files->file[0].record_count; /* the same in all */
 			const struct data_file *f = &j->files->file[i / per_file];
-			const uint8_t *image = j->map[i / per_file] + f->image_offset + i % per_file * DATA_IMAGE_BYTES;
+			const uint8_t *image = j->map[i / per_file] + f->record_offset + i % per_file * DATA_IMAGE_BYTES;
 
 			sum += XXH3_64bits(image, DATA_IMAGE_BYTES);
 		}
@@ -47,5 +47,5 @@ double bound_hash(const struct data_files *files, const uint8_t *const *map, uns
 	seconds = bench_seconds() - begin;
 	if (!j.sum)
 		bench_die("all hashes are 0");
-	return (double)(files->image_count * DATA_IMAGE_BYTES) / seconds / 1e9;
+	return (double)(files->record_count * DATA_IMAGE_BYTES) / seconds / 1e9;
 }

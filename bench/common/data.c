@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * data.c - make datasets of random photos through the public writer, and say where their images lie
+ * data.c - make datasets of random bytes through the public writer, and say where their records lie
  */
 #include "bench/common/data.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,43 +20,42 @@ static char *join(const char *dir, const char *name)
 	return path;
 }
 
-void data_photo_schema(struct shard_schema *schema)
+void data_schema(uint64_t record_bytes, struct shard_schema *schema)
 {
+	static const struct shard_field image = {.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_IMAGE,
+						 .ndim = 3, .shape = {224, 224, 3}};
+	static const struct shard_field label = {.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1};
+	bool photos = record_bytes == DATA_IMAGE_BYTES;
 	struct shard_error err;
 
-	*schema = (struct shard_schema){
-		.group_count = 2,
-		.field_count = 2,
-		.field = {{.name = "image",
-			   .dtype = SHARD_U8,
-			   .layout = SHARD_HWC,
-			   .semantic = SHARD_IMAGE,
-			   .ndim = 3,
-			   .shape = {224, 224, 3}},
-			  {.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1}},
-	};
+	*schema = (struct shard_schema){.group_count = photos ? 2 : 1, .field_count = photos ? 2 : 1, .field = {image, label}};
+	if (!photos)
+		schema->field[0] = (struct shard_field){.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(uint32_t)record_bytes}};
 	if (shard_schema_lay_out(schema, 0, &err))
 		bench_die("%s", err.message);
+	if (schema->group[0].stride != record_bytes)
+		bench_die("records of %llu bytes lie %llu apart", (unsigned long long)record_bytes,
+			  (unsigned long long)schema->group[0].stride);
 }
 
-static void write_shard(const char *path, uint64_t seed, uint64_t record_count, struct shard_written *written)
+static void write_shard(const char *path, const struct data_shape *shape, uint64_t seed, struct shard_written *written)
 {
-	struct shard_writer_options o = {.size = sizeof(o), .planned_records = record_count, .skip_read_back = 1};
-	uint8_t *image = malloc(DATA_IMAGE_BYTES);
+	struct shard_writer_options o = {.size = sizeof(o), .planned_records = shape->shard_records, .skip_read_back = 1};
+	uint8_t *record = malloc(shape->record_bytes);
 	struct shard_schema schema;
 	struct shard_writer *w;
 	struct shard_error err;
 	int rc;
 
-	if (!image)
+	if (!record)
 		bench_die("out of memory");
-	data_photo_schema(&schema);
+	data_schema(shape->record_bytes, &schema);
 	rc = shard_writer_open(&w, path, &schema, &o, &err);
-	for (uint64_t i = 0; !rc && i < record_count; i++) {
+	for (uint64_t i = 0; !rc && i < shape->shard_records; i++) {
 		int64_t label = (int64_t)(i % 1000);
-		const void *group[] = {image, &label};
+		const void *group[] = {record, &label}; /* plain records have no second group */
 
-		bench_random_fill(image, DATA_IMAGE_BYTES, seed + i);
+		bench_random_fill(record, shape->record_bytes, seed + i);
 		rc = shard_writer_append(w, group, NULL, 0, &err);
 	}
 	if (!rc)
@@ -63,13 +63,13 @@ static void write_shard(const char *path, uint64_t seed, uint64_t record_count, 
 	if (rc)
 		bench_die("%s", err.message);
 	shard_writer_close(w);
-	free(image);
+	free(record);
 }
 
-char *data_make_photos(const struct bench *b, const char *name, uint64_t shard_count, uint64_t shard_records)
+char *data_make(const struct bench *b, const struct data_shape *shape)
 {
 	struct shard_seal_options o = {.size = sizeof(o)};
-	char *dir = join(bench_dir(b), name), *manifest = join(dir, "dataset.manifest");
+	char *dir = join(bench_dir(b), shape->name), *manifest = join(dir, "dataset.manifest");
 	struct shard_seal *seal;
 	struct shard_error err;
 	int rc;
@@ -79,17 +79,17 @@ char *data_make_photos(const struct bench *b, const char *name, uint64_t shard_c
 		return dir;
 	}
 	free(manifest);
-	fprintf(stderr, "making %s: %.1f GB\n", dir, (double)(shard_count * shard_records * DATA_IMAGE_BYTES) / 1e9);
+	fprintf(stderr, "making %s: %.1f GB\n", dir, (double)(shape->shard_count * shape->shard_records * shape->record_bytes) / 1e9);
 	if (mkdir(dir, 0777))
 		bench_die("%s: cannot be made", dir);
 	rc = shard_seal_open(&seal, dir, &o, &err);
-	for (uint64_t i = 0; !rc && i < shard_count; i++) {
+	for (uint64_t i = 0; !rc && i < shape->shard_count; i++) {
 		struct shard_written written;
 		char file[32], *path;
 
 		snprintf(file, sizeof(file), "%05llu.shard", (unsigned long long)i);
 		path = join(dir, file);
-		write_shard(path, 1 + i * shard_records, shard_records, &written);
+		write_shard(path, shape, 1 + i * shape->shard_records, &written);
 		rc = shard_seal_add(seal, file, written.sha256, &err);
 		free(path);
 	}
@@ -102,6 +102,19 @@ char *data_make_photos(const struct bench *b, const char *name, uint64_t shard_c
 	return dir;
 }
 
+void data_remove(char *dir)
+{
+	DIR *d = opendir(dir);
+
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (e->d_name[0] != '.' && unlinkat(dirfd(d), e->d_name, 0))
+			bench_die("%s/%s: cannot be removed", dir, e->d_name);
+	if (!d || rmdir(dir))
+		bench_die("%s: cannot be removed", dir);
+	closedir(d);
+	free(dir);
+}
+
 void data_files_open(struct data_files *files, const char *dir)
 {
 	struct shard_dataset_info info;
@@ -112,6 +125,7 @@ void data_files_open(struct data_files *files, const char *dir)
 		bench_die("%s", err.message);
 	shard_dataset_info(ds, &info);
 	*files = (struct data_files){.file = calloc(info.shard_count, sizeof(*files->file)), .count = info.shard_count};
+	files->record_bytes = shard_dataset_schema(ds)->group[0].stride;
 	if (!files->file)
 		bench_die("out of memory");
 	for (size_t i = 0; i < files->count; i++) {
@@ -126,10 +140,10 @@ void data_files_open(struct data_files *files, const char *dir)
 		if (asprintf(&f->path, "%s/%.*s", dir, (int)e.file_name_bytes, e.file) < 0)
 			bench_die("out of memory");
 		f->bytes = e.file_bytes;
-		f->image_offset = section.offset; /* the first section is the images */
-		f->image_count = e.record_count;
+		f->record_offset = section.offset; /* the first section is group 0 */
+		f->record_count = e.record_count;
 		files->bytes += e.file_bytes;
-		files->image_count += e.record_count;
+		files->record_count += e.record_count;
 	}
 	shard_dataset_close(ds);
 }

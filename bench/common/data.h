@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * data.h - datasets to measure on: random images and labels, and where their bytes lie
+ * data.h - datasets to measure on: random bytes in shards, and where they lie
  */
 #ifndef BENCH_COMMON_DATA_H
 #define BENCH_COMMON_DATA_H
@@ -10,24 +10,39 @@
 
 #define DATA_IMAGE_BYTES UINT64_C(150528) /* u8 [224,224,3], also the stride */
 
-/* The schema of photos: image in group 0, label in group 1. */
-void data_photo_schema(struct shard_schema *schema);
+/*
+ * Records of DATA_IMAGE_BYTES are photos: an image in group 0 and a label in group 1.  Others are one field of as many
+ * bytes, a multiple of 64, which is also their stride.
+ */
+struct data_shape {
+	const char *name; /* of its folder in bench_dir() */
+	uint64_t record_bytes, shard_count, shard_records;
+};
+void data_schema(uint64_t record_bytes, struct shard_schema *schema);
+
+/* Make it of random bytes, unless it is there already.  Returns the folder's path, to be freed. */
+char *data_make(const struct bench *b, const struct data_shape *shape);
 
 /*
- * Make `dir`/NAME, shards of random photos, unless it is there already.  Returns the folder's path, to be freed.
+ * The same of sparse shards: they have their pages and tables, and a hole of zeros where the records would be.  Of the
+ * records `filled`, every shard has the hashes of random bytes, but only the first, the middle and the last shard have
+ * these bytes; without any, each hash is right.
  */
-char *data_make_photos(const struct bench *b, const char *name, uint64_t shard_count, uint64_t shard_records);
+char *data_make_sparse(const struct bench *b, const struct data_shape *shape, const uint64_t *filled, size_t filled_count);
 
-/* The files of a dataset, and the images in each. */
+/* Remove what was made, and free the path. */
+void data_remove(char *dir);
+
+/* The files of a dataset, and the records of its first group in each. */
 struct data_file {
 	char *path;
-	uint64_t bytes, image_offset, image_count;
+	uint64_t bytes, record_offset, record_count;
 };
 struct data_files {
 	struct data_file *file;
 	size_t count;
 	uint64_t bytes; /* of all files */
-	uint64_t image_count;
+	uint64_t record_bytes, record_count;
 };
 void data_files_open(struct data_files *files, const char *dir);
 void data_files_close(struct data_files *files);

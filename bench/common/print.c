@@ -2,7 +2,8 @@
 /*
  * print.c - rows as JSON and as a table, and the targets that they are compared with
  *
- * A target is a line of bench/TARGETS: `ROW at_least RATIO` or `ROW at_most FIGURE`.
+ * A target is a line of bench/TARGETS: `ROW at_least RATIO`, of a row without a bound `ROW at_least FIGURE`, or
+ * `ROW at_most FIGURE`.
  */
 #include "bench/common/print.h"
 
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- the machine ---- */
@@ -39,17 +41,18 @@ void print_machine(void)
 {
 	struct utsname u;
 	struct sysinfo s;
-	char cpu[256];
+	char cpu[256], date[16];
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	double gib, load[1] = {0};
+	time_t now = time(NULL);
 
-	if (uname(&u) || sysinfo(&s) || getloadavg(load, 1) != 1)
+	if (!strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&now)) || uname(&u) || sysinfo(&s) || getloadavg(load, 1) != 1)
 		bench_die("the system does not say what it is");
 	read_cpu_name(cpu, sizeof(cpu));
 	gib = (double)s.totalram * s.mem_unit / (1 << 30);
 	printf("{\"machine\": {\"cpu\": \"%s\", \"cores\": %ld, \"cache_mib\": %zu, \"memory_gib\": %.1f, \"kernel\": \"%s %s %s\", "
-	       "\"load\": %.2f}}\n",
-	       cpu, cores, bench_llc_bytes() >> 20, gib, u.sysname, u.release, u.machine, load[0]);
+	       "\"load\": %.2f, \"date\": \"%s\"}}\n",
+	       cpu, cores, bench_llc_bytes() >> 20, gib, u.sysname, u.release, u.machine, load[0], date);
 	fprintf(stderr, "%s, %ld cores, %zu MiB cache, %.1f GiB memory, %s %s %s; load before: %.2f\n", cpu, cores,
 		bench_llc_bytes() >> 20, gib, u.sysname, u.release, u.machine, load[0]);
 }
@@ -105,7 +108,7 @@ static void print_line(const char *name, const char *unit, double ours, const do
 		       const struct target *t, unsigned run_count)
 {
 	char a[32], b[32] = "-", r[32] = "-", target[64] = "-";
-	bool missed = t->found && (t->at_most ? ours > t->value : ratio < t->value);
+	bool missed = t->found && (t->at_most ? ours > t->value : (bound ? ratio : ours) < t->value);
 
 	text(a, ours);
 	printf("{\"bench\": \"%s\", \"ours\": %s, ", name, a);
@@ -160,6 +163,13 @@ void print_row(const struct bench_row *row, const struct figure *f, unsigned sid
 	t = find_target(targets_path, name);
 	print_line(name, row->cpu_unit, f[0].cpu, bound ? &f[bound].cpu : NULL, bound && f[0].cpu > 0 ? f[bound].cpu / f[0].cpu : 0, &t,
 		   run_count);
+}
+
+void print_figure(const char *name, const char *unit, double value, unsigned run_count, const char *targets_path)
+{
+	struct target t = find_target(targets_path, name);
+
+	print_line(name, unit, value, NULL, 0, &t, run_count);
 }
 
 void print_skipped(const char *name, const char *reason)
