@@ -27,8 +27,8 @@ struct pages {
 	uint32_t section_align_log2, section_count;
 	uint8_t plan_digest[32];
 	uint8_t header_hash[16], root[16];
-	struct shard_schema schema;
 	struct section section[SHARD_SECTIONS_MAX];
+	struct shard_schema schema; /* last: who has many shards of one schema keeps it once */
 };
 
 /* I1: may a shard have this size? */

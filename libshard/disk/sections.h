@@ -18,10 +18,10 @@ struct chunk {
 	uint32_t is_lz4;
 };
 /*
- * Chunk `idx` of group `group`.  `entry` is its row of CIDX; `previous` the row before it, NULL for the first.  The
- * last chunk must end where DATA ends.
+ * Chunk `idx` of group `group`; `schema` is the shard's, which `p` need not hold.  `entry` is its row of CIDX;
+ * `previous` the row before it, NULL for the first.  The last chunk must end where DATA ends.
  */
-int chunk_decode(const struct pages *p, uint32_t group, uint64_t idx, const struct disk_chunk *entry,
+int chunk_decode(const struct pages *p, const struct shard_schema *schema, uint32_t group, uint64_t idx, const struct disk_chunk *entry,
 		 const struct disk_chunk *previous, struct chunk *out, struct shard_error *err);
 
 /* I51 for the whole table: `koff` has record_count + 1 items, `kblb_bytes` is the length of KBLB. */

@@ -12,11 +12,11 @@
 #include "libshard/disk/schema.h"
 #include "libshard/disk/sections.h"
 
-int chunk_decode(const struct pages *p, uint32_t group, uint64_t idx, const struct disk_chunk *entry,
+int chunk_decode(const struct pages *p, const struct shard_schema *schema, uint32_t group, uint64_t idx, const struct disk_chunk *entry,
 		 const struct disk_chunk *previous, struct chunk *out, struct shard_error *err)
 {
 	const struct section *data = pages_find(p, SHARD_SECTION_DATA, group);
-	const struct shard_group *g = &p->schema.group[group];
+	const struct shard_group *g = &schema->group[group];
 	uint64_t first = idx * g->chunk_records, records = min_u64(g->chunk_records, p->record_count - first);
 	uint64_t end = data->offset + data->bytes, offset = load64(entry->offset.b), start = data->offset, after;
 	uint32_t stored = load32(entry->stored_bytes.b), flags = load32(entry->flags.b);

@@ -48,8 +48,13 @@ struct layout {
 	uint64_t slot_bytes;
 	uint64_t record_bytes; /* of a row in all arrays */
 	uint32_t field_count[SHARD_GROUPS_MAX];
-	uint32_t field[SHARD_GROUPS_MAX][SHARD_FIELDS_MAX]; /* of each group, in their order */
+	struct spread_field {
+		uint64_t at; /* of its array in the slot */
+		uint32_t bytes, offset; /* of one record, in the record */
+	} field[SHARD_GROUPS_MAX][SHARD_FIELDS_MAX]; /* of each group, in their order */
+	uint32_t unit_shift[SHARD_GROUPS_MAX];	     /* log2 of unit_records, or UNIT_ODD */
 };
+#define UNIT_ODD UINT32_MAX
 
 /* The order of one epoch, shared by all that fill its steps. */
 struct epoch_order {

@@ -78,17 +78,19 @@ static enum path_kind choose(const struct shard_loader *l, const struct shard_re
 	return l->fits ? PATH_PREAD : PATH_DIRECT; /* what fits shall be in memory from the next epoch on */
 }
 
-enum path_kind path_of(struct shard_loader *l, uint64_t shard, const struct shard_reader *r, uint64_t epoch)
+void path_stamps(const struct shard_loader *l, uint64_t epoch, uint32_t stamp[PATH_KINDS])
 {
-	uint32_t is = atomic_load_explicit(&l->path[shard], memory_order_relaxed);
-	enum path_kind kind = is & 7;
+	for (uint32_t k = 0; k < PATH_KINDS; k++)
+		stamp[k] = stamp_of(l, (enum path_kind)k, epoch);
+}
 
-	if (is && is == stamp_of(l, kind, epoch))
-		return kind;
-	kind = choose(l, r);
+enum path_kind path_decide(struct shard_loader *l, uint64_t shard, const struct shard_reader *r, uint64_t epoch)
+{
+	enum path_kind kind = choose(l, r);
+
 	if (kind != PATH_HOT)
 		fetch_beside(l, r);
-	atomic_store_explicit(&l->path[shard], stamp_of(l, kind, epoch), memory_order_relaxed);
+	atomic_store_explicit(&l->path[shard], stamp_of(l, kind, epoch), memory_order_release); /* what settle() prepared goes with it */
 	return kind;
 }
 

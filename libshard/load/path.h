@@ -17,8 +17,13 @@ enum path_kind {
 bool path_open(struct shard_loader *l); /* false: no memory */
 void path_close(struct shard_loader *l);
 
-/* Looked up in a few nanoseconds; decided once per shard and epoch, or for as long as it stays in memory. */
-enum path_kind path_of(struct shard_loader *l, uint64_t shard, const struct shard_reader *r, uint64_t epoch);
+#define PATH_KINDS 4u
+
+/* What l->path[shard] is, for each kind, if that was decided and still holds in this epoch. */
+void path_stamps(const struct shard_loader *l, uint64_t epoch, uint32_t stamp[PATH_KINDS]);
+
+/* Decide: once per shard and epoch, or for as long as it stays in memory. */
+enum path_kind path_decide(struct shard_loader *l, uint64_t shard, const struct shard_reader *r, uint64_t epoch);
 
 /* A step waited for so many pages: was it right to believe that they are there? */
 void path_demote(struct shard_loader *l, uint64_t faults, uint32_t rows);

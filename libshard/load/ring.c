@@ -28,12 +28,16 @@ bool ring_plan(const struct shard_schema *s, uint32_t batch_records, struct layo
 	memset(out, 0, sizeof(*out));
 	for (uint32_t g = 0; g < s->group_count; g++) {
 		out->group_at[g] = at;
+		out->unit_shift[g] = s->group[g].unit_records & (s->group[g].unit_records - 1)
+					     ? UNIT_ODD
+					     : (uint32_t)__builtin_ctz(s->group[g].unit_records);
 		for (uint32_t f = 0; f < s->field_count; f++) {
 			if (s->field[f].group != g)
 				continue;
-			out->field[g][out->field_count[g]++] = f;
 			out->record_bytes += group_is_large(&s->group[g]) ? 0 : s->field[f].bytes;
 			out->field_at[f] = group_is_large(&s->group[g]) ? out->group_at[g] + s->field[f].offset : at;
+			out->field[g][out->field_count[g]++] = (struct spread_field){out->field_at[f], (uint32_t)s->field[f].bytes,
+											   (uint32_t)s->field[f].offset};
 			if (!group_is_large(&s->group[g]))
 				at += align_up(batch_records * s->field[f].bytes, LOADER_ARRAY_ALIGN); /* below 2^32 x 2^12 */
 		}

@@ -18,8 +18,9 @@
 #include "libshard/load/path.h"
 
 #define BLOCK	       64u
-#define AHEAD	       4u    /* rows whose first bytes are fetched before it is their turn */
-#define AHEAD_BYTES    1024u /* the processor's own prefetch has found the row by then */
+#define AHEAD	       2u    /* large rows whose first bytes are fetched before it is their turn */
+#define AHEAD_BYTES    64u   /* the page and the first line: the processor's own prefetch does the rest */
+#define SHORT_BYTES    256u  /* rows up to here are fetched a block at a time, as each is a wait for memory and no more */
 
 uint32_t rows_order(const struct shard_loader *l, const struct order *order, struct slot *s)
 {
@@ -47,6 +48,19 @@ uint32_t rows_order(const struct shard_loader *l, const struct order *order, str
 struct located {
 	struct shard_reader *r;
 	uint64_t shard, inside;
+	enum path_kind kind;
+};
+
+/* What one thread works on: a step, and a block of its rows. */
+struct block {
+	struct shard_loader *l;
+	struct member *m;
+	struct slot *s;
+	struct fill_counts *counts;
+	struct shard_error *err;
+	uint32_t first, count;	    /* rows */
+	uint32_t stamp[PATH_KINDS]; /* path.h */
+	struct located at[BLOCK];
 };
 
 static uint64_t shard_of(const struct shard_loader *l, uint64_t idx)
@@ -59,20 +73,49 @@ static uint64_t shard_of(const struct shard_loader *l, uint64_t idx)
 	return dataset_shard_of(l->ds, idx);
 }
 
-static int locate(const struct shard_loader *l, const uint64_t *record, uint32_t count, struct located *out, struct shard_error *err)
+/* A shard's first record in an epoch, or at all: open it, check the tables that units are checked with, choose its path. */
+static int settle(const struct block *b, struct located *at)
 {
+	int rc = shard_dataset_reader(b->l->ds, at->shard, &at->r, b->err);
+
+	for (uint32_t g = 0; !rc && g < b->l->ds->m.schema.group_count; g++) {
+		if (at->r->check != SHARD_CHECK_NEVER)
+			rc = reader_check_tables(at->r, g, b->err);
+		if (!rc && at->r->check == SHARD_CHECK_FIRST && !reader_seen(at->r, g))
+			rc = error_set(b->err, SHARD_E_MEMORY, "no memory to remember which units were checked");
+	}
+	if (!rc)
+		at->kind = path_decide(b->l, at->shard, at->r, b->s->place.epoch);
+	return rc;
+}
+
+static int locate(struct block *b)
+{
+	const uint64_t *record = b->s->record + b->first;
+	struct shard_loader *l = b->l;
 	int rc = SHARD_OK;
 
-	for (uint32_t i = 0; !rc && i < count; i++) {
-		uint64_t shard = shard_of(l, record[i]);
+	for (uint32_t i = 0; !rc && i < b->count; i++) {
+		struct located *at = &b->at[i];
+		uint32_t path;
 
-		out[i].shard = shard;
-		out[i].inside = record[i] - l->ds->first_record[shard];
-		out[i].r = atomic_load_explicit(&l->ds->reader[shard], memory_order_acquire);
-		if (!out[i].r)
-			rc = shard_dataset_reader(l->ds, shard, &out[i].r, err);
+		at->shard = shard_of(l, record[i]);
+		at->inside = record[i] - l->ds->first_record[at->shard];
+		path = atomic_load_explicit(&l->path[at->shard], memory_order_acquire);
+		at->kind = path % PATH_KINDS;
+		if (path == b->stamp[at->kind])
+			at->r = atomic_load_explicit(&l->ds->reader[at->shard], memory_order_acquire);
+		else
+			rc = settle(b, at);
 	}
 	return rc;
+}
+
+static uint64_t unit_of(const struct shard_loader *l, const struct reader_group *g, uint32_t group, uint64_t inside)
+{
+	uint32_t shift = l->layout.unit_shift[group];
+
+	return shift == UNIT_ODD ? inside / g->unit_records : inside >> shift;
 }
 
 /* ---- one row of a raw group ---- */
@@ -85,16 +128,28 @@ struct land_job {
 	struct shard_error *err;
 };
 
-/* A record of a small group to its place in each field's array. */
-static void spread(const struct row *row, const uint8_t *record)
+/* Lengths that are known when this is compiled are moves; the others are calls. */
+__attribute__((always_inline)) static inline void copy_field(uint8_t *dst, const uint8_t *src, uint32_t bytes)
 {
-	const struct layout *layout = &row->l->layout;
+	switch (bytes) {
+	case 1: *dst = *src; break;
+	case 2: memcpy(dst, src, 2); break;
+	case 4: memcpy(dst, src, 4); break;
+	case 8: memcpy(dst, src, 8); break;
+	case 16: memcpy(dst, src, 16); break;
+	case 32: memcpy(dst, src, 32); break;
+	case 64: memcpy(dst, src, 64); break;
+	default: memcpy(dst, src, bytes);
+	}
+}
 
-	for (uint32_t i = 0; i < layout->field_count[row->group]; i++) {
-		uint32_t f = layout->field[row->group][i];
-		const struct shard_field *field = &row->l->ds->m.schema.field[f];
+/* A record of a small group to its place in each field's array. */
+static void spread(const struct layout *layout, uint32_t group, const uint8_t *record, uint64_t row, uint8_t *slot)
+{
+	for (uint32_t i = 0; i < layout->field_count[group]; i++) {
+		const struct spread_field *f = &layout->field[group][i];
 
-		memcpy(row->slot + layout->field_at[f] + row->row * field->bytes, record + field->offset, (size_t)field->bytes);
+		copy_field(slot + f->at + row * f->bytes, record + f->offset, f->bytes);
 	}
 }
 
@@ -104,7 +159,7 @@ static void land(void *context)
 	struct land_job *j = context;
 	const struct row *row = j->row;
 	const struct reader_group *g = &row->r->group[row->group];
-	uint64_t unit = row->inside / g->unit_records, got;
+	uint64_t unit = unit_of(row->l, g, row->group, row->inside), got;
 
 	if (j->hash && g->unit_records == 1 && row->dst) {
 		got = j->src == row->dst ? checksum64(j->src, (size_t)g->stride) : copy_stream_hashed(row->dst, j->src, (size_t)g->stride);
@@ -118,7 +173,7 @@ static void land(void *context)
 	if (row->dst)
 		copy_stream(row->dst, j->src, (size_t)g->stride);
 	else
-		spread(row, j->src);
+		spread(&row->l->layout, row->group, j->src, row->row, row->slot);
 }
 
 static int run_land(struct land_job *j, bool mapped)
@@ -154,14 +209,14 @@ static atomic_bool *enter_stripe(struct shard_loader *l, const struct shard_read
 static int land_row(const struct row *row, const uint8_t *src, bool mapped, uint64_t *checked, struct shard_error *err)
 {
 	const struct reader_group *g = &row->r->group[row->group];
-	uint64_t unit = row->inside / g->unit_records, bit = UINT64_C(1) << (unit & 63);
+	uint64_t unit = unit_of(row->l, g, row->group, row->inside), bit = UINT64_C(1) << (unit & 63);
 	struct land_job j = {.row = row, .src = src, .err = err, .hash = row->r->check == SHARD_CHECK_ALWAYS};
 	_Atomic uint64_t *seen = NULL;
 	atomic_bool *stripe = NULL;
 	int rc;
 
 	if (row->r->check == SHARD_CHECK_FIRST) {
-		seen = atomic_load_explicit(&g->seen, memory_order_acquire) + unit / 64; /* prepare_row() made it */
+		seen = atomic_load_explicit(&g->seen, memory_order_acquire) + unit / 64; /* settle() made it */
 		j.hash = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
 	}
 	if (j.hash && seen) {
@@ -186,37 +241,8 @@ int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, stru
 
 /* ---- many of them ---- */
 
-/* What one thread works on: a step, and a block of its rows. */
-struct block {
-	struct shard_loader *l;
-	struct member *m;
-	struct slot *s;
-	struct fill_counts *counts;
-	struct shard_error *err;
-	uint32_t first, count; /* rows */
-	struct located at[BLOCK];
-};
-
-/* The tables and bits that checking needs; for what may not be in memory, a word to the kernel.  Which way the row comes. */
-static int prepare_row(const struct block *b, uint32_t group, uint32_t i, enum path_kind *kind)
-{
-	const struct located *at = &b->at[i];
-	bool large = group_is_large(&b->l->ds->m.schema.group[group]);
-	int rc = SHARD_OK;
-
-	if (at->r->check != SHARD_CHECK_NEVER)
-		rc = reader_check_tables(at->r, group, b->err);
-	if (!rc && at->r->check == SHARD_CHECK_FIRST && !reader_seen(at->r, group))
-		rc = error_set(b->err, SHARD_E_MEMORY, "no memory to remember which units were checked");
-	*kind = path_of(b->l, at->shard, at->r, b->s->place.epoch);
-	if ((*kind == PATH_DIRECT || *kind == PATH_PREAD) && (!large || at->r->group[group].unit_records > 1))
-		*kind = PATH_WARM;
-	if (!rc && *kind == PATH_WARM)
-		path_fetch_run(b->l, at->shard, at->r, group, at->inside, b->s->place.epoch);
-	return rc;
-}
-
-static void fetch_ahead(const struct located *at, uint32_t group)
+/* Always inline: gcc takes a function that only prefetches for one without effect, and drops the calls. */
+__attribute__((always_inline)) static inline void fetch_ahead(const struct located *at, uint32_t group)
 {
 	const struct reader_group *g = &at->r->group[group];
 	const uint8_t *src = g->data + at->inside * g->stride;
@@ -225,10 +251,19 @@ static void fetch_ahead(const struct located *at, uint32_t group)
 		__builtin_prefetch(src + i);
 }
 
-static int fill_row(struct block *b, uint32_t group, uint32_t i, enum path_kind kind)
+/* By which way a row of this group comes, of those that its shard has. */
+static enum path_kind kind_of(const struct block *b, uint32_t group, const struct located *at)
+{
+	if (at->kind == PATH_HOT || at->kind == PATH_WARM)
+		return at->kind;
+	return group_is_large(&b->l->ds->m.schema.group[group]) && at->r->group[group].unit_records == 1 ? at->kind : PATH_WARM;
+}
+
+static int fill_row(struct block *b, uint32_t group, uint32_t i)
 {
 	const struct located *at = &b->at[i];
 	const struct shard_group *g = &b->l->ds->m.schema.group[group];
+	enum path_kind kind = kind_of(b, group, at);
 	struct row row = {.l = b->l, .r = at->r, .shard = at->shard, .inside = at->inside, .row = b->first + i, .group = group,
 			  .slot = b->s->memory};
 
@@ -240,17 +275,43 @@ static int fill_row(struct block *b, uint32_t group, uint32_t i, enum path_kind 
 	return cold_put(b->m, &row, kind == PATH_DIRECT, b->s->place.epoch, &b->counts->checked_units, b->err);
 }
 
+/*
+ * The short way for records of a few bytes, where each step counts: of a shard in memory, a unit that was checked.  What
+ * it does is what fill_row() would; false: it does not apply.
+ */
+__attribute__((always_inline)) static inline bool fill_short(const struct block *b, uint32_t group, uint32_t i)
+{
+	const struct located *at = &b->at[i];
+	const struct reader_group *g = &at->r->group[group];
+	uint64_t unit;
+
+	if (at->kind != PATH_HOT || at->r->guard || at->r->check == SHARD_CHECK_ALWAYS)
+		return false;
+	if (at->r->check == SHARD_CHECK_FIRST) {
+		unit = unit_of(b->l, g, group, at->inside);
+		if (!(atomic_load_explicit(&g->seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
+			return false;
+	}
+	spread(&b->l->layout, group, g->data + at->inside * g->stride, b->first + i, b->s->memory);
+	return true;
+}
+
 static int fill_raw(struct block *b, uint32_t group)
 {
-	enum path_kind kind[BLOCK];
+	const struct shard_group *g = &b->l->ds->m.schema.group[group];
+	bool is_short = g->stride <= SHORT_BYTES;
 	int rc = SHARD_OK;
 
-	for (uint32_t i = 0; !rc && i < b->count; i++)
-		rc = prepare_row(b, group, i, &kind[i]);
+	for (uint32_t i = 0; is_short && i < b->count; i++)
+		fetch_ahead(&b->at[i], group);
+	for (uint32_t i = 0; i < b->count; i++)
+		if (kind_of(b, group, &b->at[i]) == PATH_WARM)
+			path_fetch_run(b->l, b->at[i].shard, b->at[i].r, group, b->at[i].inside, b->s->place.epoch);
 	for (uint32_t i = 0; !rc && i < b->count; i++) {
-		if (i + AHEAD < b->count && kind[i + AHEAD] == PATH_HOT)
+		if (!is_short && i + AHEAD < b->count && b->at[i + AHEAD].kind == PATH_HOT)
 			fetch_ahead(&b->at[i + AHEAD], group);
-		rc = fill_row(b, group, i, kind[i]);
+		if (!is_short || !fill_short(b, group, i))
+			rc = fill_row(b, group, i);
 	}
 	return rc;
 }
@@ -277,12 +338,12 @@ static int fill_packed(struct block *b, uint32_t group)
 	int rc = SHARD_OK;
 
 	for (uint32_t i = 0; !rc && i < b->count; i++) {
-		struct row row = {.l = b->l, .group = group, .row = b->first + i, .slot = b->s->memory};
-		uint8_t *dst = large ? row.slot + b->l->layout.group_at[group] + row.row * g->stride : b->m->scratch;
+		uint64_t row = b->first + i;
+		uint8_t *dst = large ? b->s->memory + b->l->layout.group_at[group] + row * g->stride : b->m->scratch;
 
 		rc = shard_reader_read(b->at[i].r, group, b->at[i].inside, 1, dst, b->err);
 		if (!rc && !large)
-			spread(&row, dst);
+			spread(&b->l->layout, group, dst, row, b->s->memory);
 	}
 	return rc;
 }
@@ -294,9 +355,10 @@ int rows_fill(struct shard_loader *l, struct member *m, struct slot *s, struct f
 	uint64_t faults = file_major_faults();
 	int rc = SHARD_OK, finished;
 
+	path_stamps(l, s->place.epoch, b.stamp);
 	for (; !rc && b.first < s->rows; b.first += BLOCK) {
 		b.count = s->rows - b.first < BLOCK ? s->rows - b.first : BLOCK;
-		rc = locate(l, s->record + b.first, b.count, b.at, err);
+		rc = locate(&b);
 		for (uint32_t g = 0; !rc && g < schema->group_count; g++)
 			rc = schema->group[g].codec == SHARD_RAW ? fill_raw(&b, g) : fill_packed(&b, g);
 	}

@@ -243,6 +243,7 @@ static int open_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reade
 		shard_reader_close(r);
 		return rc;
 	}
+	reader_share_schema(&r, &ds->m.schema);
 	*out = r;
 	return SHARD_OK;
 }

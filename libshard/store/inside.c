@@ -27,7 +27,7 @@ void shard_reader_info(const struct shard_reader *r, struct shard_info *out)
 	out->record_count = p->record_count;
 	out->planned_records = p->planned_records;
 	out->plan_shard = p->plan_shard;
-	for (uint32_t g = 0; g < p->schema.group_count; g++)
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
 		out->unit_count += reader_unit_count(r, g);
 	out->miss_count = miss ? miss->items : 0;
 	out->key_count = keys ? keys->items : 0;

@@ -74,7 +74,7 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 		return rc;
 	if (o.check > SHARD_CHECK_NEVER || o.guard > 1)
 		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2 and 1", o.check, o.guard);
-	r = mem_zalloc(sizeof(*r));
+	r = mem_zalloc(sizeof(*r) + SHARD_GROUPS_MAX * sizeof(r->group[0]));
 	if (!r)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a reader");
 	r->check = o.check;
@@ -116,12 +116,26 @@ void shard_reader_close(struct shard_reader *r)
 {
 	if (!r)
 		return;
-	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
+	for (uint32_t g = 0; r->schema && g < r->schema->group_count; g++)
 		mem_free((void *)atomic_load(&r->group[g].seen));
 	file_unmap(r->map, r->file_bytes);
 	mem_free(r->pages);
 	mem_free(r->path);
 	mem_free(r);
+}
+
+void reader_share_schema(struct shard_reader **r, const struct shard_schema *schema)
+{
+	size_t bytes = offsetof(struct pages, section) + (*r)->pages->section_count * sizeof((*r)->pages->section[0]);
+	struct pages *pages = mem_grow((*r)->pages, 1, bytes);
+	struct shard_reader *shorter;
+
+	if (pages) /* where it cannot be made shorter it stays as long as it is */
+		(*r)->pages = pages;
+	(*r)->schema = schema;
+	shorter = mem_grow(*r, 1, sizeof(**r) + schema->group_count * sizeof((*r)->group[0]));
+	if (shorter)
+		*r = shorter;
 }
 
 uint64_t reader_unit_count(const struct shard_reader *r, uint32_t group)
@@ -235,13 +249,13 @@ int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, str
 {
 	const struct disk_chunk *entry = &r->group[group].index[idx];
 
-	return chunk_decode(r->pages, group, idx, entry, idx ? entry - 1 : NULL, out, err);
+	return chunk_decode(r->pages, r->schema, group, idx, entry, idx ? entry - 1 : NULL, out, err);
 }
 
 int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
 			bool check, void *dst, struct shard_error *err)
 {
-	const struct codec *codec = codec_find(r->pages->schema.group[group].codec);
+	const struct codec *codec = codec_find(r->schema->group[group].codec);
 
 	if (check) {
 		uint64_t got = checksum64(stored, c->padded_bytes);

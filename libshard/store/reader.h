@@ -32,15 +32,21 @@ struct shard_reader {
 	uint64_t file_bytes, inode;
 	uint32_t check;
 	bool guard;
-	struct pages *pages;                /* owned */
+	struct pages *pages;                /* owned; may end behind its sections: see reader_share_schema() */
 	const struct shard_schema *schema;  /* in pages, or the dataset's equal one */
 	atomic_uint sections_checked;       /* bit i: I43 of section i */
-	struct reader_group group[SHARD_GROUPS_MAX];
+	struct reader_group group[];        /* [schema->group_count] */
 };
 
 /* Open the file that is `path` now, known to others as `shown_path`.  The writer reads back its temporary file so. */
 int reader_open_as(struct shard_reader **out, const char *path, const char *shown_path,
 		   const struct shard_reader_options *opt, struct shard_error *err);
+
+/*
+ * Use `schema`, which is equal to the shard's own and outlives the reader, and give the memory of that back.  Before
+ * anybody else knows the reader, which may move.
+ */
+void reader_share_schema(struct shard_reader **r, const struct shard_schema *schema);
 
 /* Run work(context), which reads the map; with guard, a fault there is IO. It may not lock or allocate. */
 int reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context, struct shard_error *err);

@@ -80,7 +80,7 @@ static int check_shared(const struct shard_reader *r, struct shard_error *err)
 	if (!rc && koff && kblb)
 		rc = keys_check_text(r->map + koff->offset, r->map + kblb->offset, kblb->bytes, p->record_count, err);
 	if (!rc && stat)
-		rc = stat_check(&p->schema, r->map + stat->offset, stat->bytes, stat->items, p->record_count, err);
+		rc = stat_check(r->schema, r->map + stat->offset, stat->bytes, stat->items, p->record_count, err);
 	if (!rc && miss)
 		rc = miss_check(r->map + miss->offset, miss->bytes / sizeof(struct disk_miss), p->record_count, p->planned_records, err);
 	if (!rc && prov)

@@ -87,7 +87,7 @@ TEST(chunks_stand_in_line)
 		for (int c = 0; c < 3; c++) {
 			struct shard_error err = {.message = ""};
 			struct chunk out;
-			int rc = chunk_decode(&p, 0, (uint64_t)c, &e[c], c ? &e[c - 1] : NULL, &out, &err);
+			int rc = chunk_decode(&p, &p.schema, 0, (uint64_t)c, &e[c], c ? &e[c - 1] : NULL, &out, &err);
 
 			if (rc) {
 				check_number(rc, &err, "I45");
@@ -122,7 +122,7 @@ TEST(a_hostile_neighbour_leads_nowhere)
 
 					entry(&before, places[a], sizes[b], 0);
 					entry(&e, places[c], sizes[d], 0);
-					if (chunk_decode(&p, 0, 1, &e, &before, &out, NULL))
+					if (chunk_decode(&p, &p.schema, 0, 1, &e, &before, &out, NULL))
 						continue;
 					accepted++;
 					CHECK(out.offset >= 8192 && out.offset + out.padded_bytes <= 8192 + 640);
@@ -141,7 +141,7 @@ TEST(reserved_bytes_of_a_chunk)
 
 		entry(&e, 8192, 256, 0);
 		e.reserved[i] = 1;
-		check_number(chunk_decode(&p, 0, 0, &e, NULL, &out, &err), &err, "I45");
+		check_number(chunk_decode(&p, &p.schema, 0, 0, &e, NULL, &out, &err), &err, "I45");
 	}
 }
 
