@@ -25,12 +25,13 @@
 static const struct cold {
 	const char *name;
 	struct data_shape shape;
-	uint32_t batch_records, window_runs, check;
+	uint32_t batch_records, window_runs, check, path;
 	bool removed;
 } cold[] = {
-	{"loader/cold/150528", {"photos", DATA_IMAGE_BYTES, 8, 1750}, 64, 0, SHARD_CHECK_NEVER, false},
-	{"loader/cold/150528/first", {"photos", DATA_IMAGE_BYTES, 8, 1750}, 64, 0, SHARD_CHECK_FIRST, false},
-	{"loader/cold/4096", {"records-4096", 4096, 8, 1 << 15}, 1024, WINDOW_RUNS, SHARD_CHECK_NEVER, true},
+	{"loader/cold/150528", {"photos", DATA_IMAGE_BYTES, 8, 1750}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_DIRECT, false},
+	{"loader/cold/150528/first", {"photos", DATA_IMAGE_BYTES, 8, 1750}, 64, 0, SHARD_CHECK_FIRST, SHARD_PATH_DIRECT, false},
+	{"loader/cold/150528/auto", {"photos", DATA_IMAGE_BYTES, 8, 1750}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, false},
+	{"loader/cold/4096/auto", {"records-4096", 4096, 8, 1 << 15}, 1024, WINDOW_RUNS, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, true},
 };
 
 struct job {
@@ -226,7 +227,8 @@ static void cold_row(struct bench *b, const struct cold *c)
 
 	j.trainer = (struct trainer){.dir = data_make(b, &c->shape), .check = c->check};
 	j.trainer.options = (struct shard_loader_options){
-		.batch_records = c->batch_records, .seed = 1, .tail = SHARD_KEEP, .slot_count = 4, .window_runs = c->window_runs};
+		.batch_records = c->batch_records, .seed = 1, .tail = SHARD_KEEP, .slot_count = 4, .window_runs = c->window_runs,
+		.path = c->path};
 	data_files_open(&j.files, j.trainer.dir);
 	plan_pieces(&j);
 	j.pieces.files = &j.files;

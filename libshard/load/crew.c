@@ -33,12 +33,18 @@ bool place_ended(const struct shard_loader *l, const struct place *p)
 
 /* ---- orders ---- */
 
+/* Enough for one that each thread uses or makes, one for the epoch before, and one more. */
+static uint32_t order_count(const struct shard_loader *l)
+{
+	return l->o.thread_count + 2;
+}
+
 /* With lock: that of the epoch, or one that nobody uses. */
 static struct epoch_order *find_order(struct shard_loader *l, uint64_t epoch)
 {
 	struct epoch_order *unused = NULL;
 
-	for (uint32_t i = 0; i < l->epoch_order_count; i++) {
+	for (uint32_t i = 0; i < order_count(l); i++) {
 		struct epoch_order *e = &l->epoch_order[i];
 
 		if (e->state != ORDER_NONE && e->epoch == epoch)
@@ -46,7 +52,7 @@ static struct epoch_order *find_order(struct shard_loader *l, uint64_t epoch)
 		if (e->state != ORDER_MAKING && !e->users && (!unused || e->state == ORDER_NONE))
 			unused = e;
 	}
-	return unused; /* there is one: of thread_count + 2, each other thread uses or makes at most one */
+	return unused; /* there is one: each other thread uses or makes at most one */
 }
 
 /* With lock. */
@@ -81,27 +87,36 @@ static struct epoch_order *get_order(struct shard_loader *l, uint64_t epoch)
 	return NULL;
 }
 
-static void free_orders(struct shard_loader *l)
+static void free_orders(const struct shard_loader *l, struct epoch_order *orders)
 {
-	for (uint32_t i = 0; l->epoch_order && i < l->epoch_order_count; i++)
-		mem_free(l->epoch_order[i].table);
-	mem_free(l->epoch_order);
-	l->epoch_order = NULL;
+	for (uint32_t i = 0; orders && i < order_count(l); i++)
+		mem_free(orders[i].table);
+	mem_free(orders);
 }
 
-int crew_make_orders(struct shard_loader *l, struct shard_error *err)
+struct epoch_order *crew_make_orders(const struct shard_loader *l, const struct order_params *params, struct shard_error *err)
 {
-	size_t entries = order_table_entries(&l->params);
+	struct epoch_order *orders = mem_array(order_count(l), sizeof(*orders));
+	size_t entries = order_table_entries(params);
 
-	free_orders(l);
-	l->epoch_order_count = l->o.thread_count + 2;
-	l->epoch_order = mem_array(l->epoch_order_count, sizeof(*l->epoch_order));
-	for (uint32_t i = 0; l->epoch_order && i < l->epoch_order_count; i++) {
-		l->epoch_order[i].table = mem_array(entries, sizeof(uint16_t));
-		if (!l->epoch_order[i].table)
-			free_orders(l);
+	for (uint32_t i = 0; orders && i < order_count(l); i++) {
+		orders[i].table = mem_array(entries, sizeof(uint16_t));
+		if (!orders[i].table) {
+			free_orders(l, orders);
+			orders = NULL;
+		}
 	}
-	return l->epoch_order ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the order of %u epochs", l->epoch_order_count);
+	if (!orders)
+		error_set(err, SHARD_E_MEMORY, "no memory for the order of %u epochs", order_count(l));
+	return orders;
+}
+
+void crew_use_orders(struct shard_loader *l, struct epoch_order *orders, const struct order_params *params)
+{
+	free_orders(l, l->epoch_order);
+	l->epoch_order = orders;
+	l->params = *params;
+	l->params.epoch = 0;
 }
 
 /* ---- filling ---- */
@@ -203,9 +218,12 @@ static void *work(void *context)
 
 static void start_threads(struct shard_loader *l)
 {
+	static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
 	sigset_t all, before;
 
-	sigfillset(&all); /* signals are the program's, not ours */
+	sigfillset(&all); /* signals are the program's, not ours; but for those that say what this very thread did */
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&all, own[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (l->member_count < l->o.thread_count &&
 	       !pthread_create(&l->member[l->member_count].thread, NULL, work, &l->member[l->member_count]))
@@ -215,10 +233,13 @@ static void start_threads(struct shard_loader *l)
 
 int crew_open(struct shard_loader *l, struct shard_error *err)
 {
-	uint64_t scratch = rows_scratch_bytes(l);
-	int rc = crew_make_orders(l, err);
+	uint64_t chunk = rows_chunk_bytes(l);
+	int rc = SHARD_OK;
 
-	if (!rc && !path_open(l))
+	l->epoch_order = crew_make_orders(l, &l->params, err);
+	if (!l->epoch_order)
+		rc = SHARD_E_MEMORY;
+	else if (!path_open(l))
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for the paths of %" PRIu64 " shards", l->ds->m.shard_count);
 	if (rc) {
 		crew_close(l, true);
@@ -227,8 +248,9 @@ int crew_open(struct shard_loader *l, struct shard_error *err)
 	l->member = mem_array(l->o.thread_count, sizeof(*l->member));
 	for (uint32_t i = 0; l->member && i < l->o.thread_count; i++) {
 		l->member[i].loader = l;
-		l->member[i].scratch = mem_alloc((size_t)scratch + 1);
-		if (!l->member[i].scratch)
+		l->member[i].chunk = mem_alloc((size_t)chunk + 1);
+		l->member[i].record = mem_alloc((size_t)chunk + 1);
+		if (!l->member[i].chunk || !l->member[i].record)
 			break;
 		if (i + 1 < l->o.thread_count)
 			continue;
@@ -258,11 +280,13 @@ void crew_close(struct shard_loader *l, bool inherited)
 	}
 	for (uint32_t i = 0; l->member && i < l->o.thread_count; i++) {
 		cold_close(&l->member[i]);
-		mem_free(l->member[i].scratch);
+		mem_free(l->member[i].chunk);
+		mem_free(l->member[i].record);
 	}
 	mem_free(l->member);
 	l->member = NULL;
-	free_orders(l);
+	free_orders(l, l->epoch_order);
+	l->epoch_order = NULL;
 	path_close(l);
 }
 

@@ -134,12 +134,22 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 	return next(l, batch, err);
 }
 
+/* Is it the batch that its slot holds now? */
+static bool is_lent(const struct shard_loader *l, const struct shard_batch *batch)
+{
+	struct shard_batch now;
+
+	if (!l->slot[batch->slot].lent || l->slot[batch->slot].record != batch->record)
+		return false;
+	ring_describe(l, batch->slot, &now);
+	return now.epoch == batch->epoch && now.position == batch->position;
+}
+
 int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)
 {
 	if (is_inherited(l))
 		return refuse_child(l, err);
-	if (!l->slot || batch->slot >= l->o.slot_count || l->slot[batch->slot].record != batch->record ||
-	    !l->slot[batch->slot].lent)
+	if (!l->slot || batch->slot >= l->o.slot_count || !is_lent(l, batch))
 		return error_set(err, SHARD_E_ARGUMENT, "slot %u is not lent: was this batch released before, or is it another loader's?",
 				 batch->slot);
 	l->slot[batch->slot].lent = false;
@@ -215,20 +225,18 @@ static bool same_order(const struct order_params *a, const struct order_params *
 /* The token's order in place of ours. */
 static int adopt(struct shard_loader *l, const struct token *t, struct shard_error *err)
 {
-	struct order_params before = l->params;
-	int rc = SHARD_OK;
+	struct epoch_order *orders = NULL;
 
-	if (same_order(&before, &t->params))
+	if (same_order(&l->params, &t->params))
 		return SHARD_OK;
-	if (l->owner)
+	if (l->owner) {
+		orders = crew_make_orders(l, &t->params, err);
+		if (!orders)
+			return SHARD_E_MEMORY;
 		crew_rest(l);
-	l->params = t->params;
-	l->params.epoch = 0;
-	if (l->owner)
-		rc = crew_make_orders(l, err);
-	if (rc)
-		l->failed = rc; /* without orders nothing can be filled; resume may be tried again */
-	return rc;
+	}
+	crew_use_orders(l, orders, &t->params);
+	return SHARD_OK;
 }
 
 int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err)

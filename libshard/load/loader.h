@@ -69,7 +69,7 @@ struct epoch_order {
 struct member {
 	struct shard_loader *loader;
 	pthread_t thread;
-	uint8_t *scratch; /* records of a small compressed group on their way to dense arrays; NULL if there is none */
+	uint8_t *chunk, *record; /* room for a decoded chunk of the longest kind, and for one record of it */
 	struct cold *cold; /* reads past the map; NULL: there were none yet */
 };
 
@@ -98,8 +98,7 @@ struct shard_loader {
 	pthread_cond_t work;  /* with lock: there may be something to claim, or an order was made, or stop */
 	pthread_cond_t ready; /* with lock: the slot at the head of the queue is ready, or nobody fills any more */
 	struct place claim;   /* lock: the next to be filled */
-	struct epoch_order *epoch_order; /* [epoch_order_count] */
-	uint32_t epoch_order_count;
+	struct epoch_order *epoch_order; /* changes only while everybody rests */
 	uint32_t busy;	    /* lock: threads that fill a slot or make an order */
 	bool stop, resting; /* lock: nobody claims */
 	struct member *member;		     /* [o.thread_count]; of which started: */
@@ -151,8 +150,8 @@ struct fill_counts {
 	bool uring; /* the last two by io_uring */
 };
 
-/* Bytes that a member's scratch needs. */
-uint64_t rows_scratch_bytes(const struct shard_loader *l);
+/* Bytes of the longest decoded chunk; 0: no group is compressed. */
+uint64_t rows_chunk_bytes(const struct shard_loader *l);
 
 /* Which records a step has, into the slot; then their bytes.  Adds to *counts. */
 uint32_t rows_order(const struct shard_loader *l, const struct order *order, struct slot *s);
@@ -166,7 +165,9 @@ uint32_t crew_take(struct shard_loader *l);	       /* waits for the next slot in
 void crew_give(struct shard_loader *l, uint32_t slot); /* and free again */
 void crew_move(struct shard_loader *l, struct place to); /* forget what was prepared, go on there; waits for nothing */
 void crew_rest(struct shard_loader *l);		       /* forget it, and wait until nobody is busy; move ends the rest */
-int crew_make_orders(struct shard_loader *l, struct shard_error *err); /* memory for orders, after params changed */
+/* Memory for another order; NULL with err.  Then, while everybody rests, in place of what was used. */
+struct epoch_order *crew_make_orders(const struct shard_loader *l, const struct order_params *params, struct shard_error *err);
+void crew_use_orders(struct shard_loader *l, struct epoch_order *orders, const struct order_params *params);
 
 uint64_t loader_clock_ns(void);
 bool place_ended(const struct shard_loader *l, const struct place *p); /* its epoch has no further step */

@@ -318,15 +318,15 @@ static int fill_raw(struct block *b, uint32_t group)
 
 /* ---- compressed groups ---- */
 
-uint64_t rows_scratch_bytes(const struct shard_loader *l)
+uint64_t rows_chunk_bytes(const struct shard_loader *l)
 {
 	uint64_t bytes = 0;
 
 	for (uint32_t g = 0; g < l->ds->m.schema.group_count; g++) {
 		const struct shard_group *group = &l->ds->m.schema.group[g];
 
-		if (group->codec != SHARD_RAW && !group_is_large(group) && group->stride > bytes)
-			bytes = group->stride;
+		if (group->codec != SHARD_RAW && group->stride * group->unit_records > bytes)
+			bytes = group->stride * group->unit_records;
 	}
 	return bytes;
 }
@@ -339,9 +339,9 @@ static int fill_packed(struct block *b, uint32_t group)
 
 	for (uint32_t i = 0; !rc && i < b->count; i++) {
 		uint64_t row = b->first + i;
-		uint8_t *dst = large ? b->s->memory + b->l->layout.group_at[group] + row * g->stride : b->m->scratch;
+		uint8_t *dst = large ? b->s->memory + b->l->layout.group_at[group] + row * g->stride : b->m->record;
 
-		rc = shard_reader_read(b->at[i].r, group, b->at[i].inside, 1, dst, b->err);
+		rc = reader_read_chunks(b->at[i].r, group, b->at[i].inside, 1, b->m->chunk, dst, b->err);
 		if (!rc && !large)
 			spread(&b->l->layout, group, dst, row, b->s->memory);
 	}

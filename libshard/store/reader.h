@@ -67,6 +67,10 @@ int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_err
 /* Which units of a group were checked: bit u % 64 of word u / 64.  NULL if there is no memory. */
 _Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group);
 
+/* As shard_reader_read() of a compressed group; `lent` has room for a decoded chunk, or is NULL. */
+int reader_read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *lent, uint8_t *dst,
+		       struct shard_error *err);
+
 /* I44 for a unit whose hash is `got`, and for decoded bytes. */
 int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got, struct shard_error *err);
 int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded, struct shard_error *err);

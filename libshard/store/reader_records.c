@@ -155,11 +155,12 @@ static int run_chunk_job(struct chunk_job *job, void (*work)(void *context), str
 	return job->rc;
 }
 
-/* One chunk after the other: straight to its place if all of it is wanted, else through `scratch`. */
-static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, uint8_t *dst, struct shard_error *err)
+/* One chunk after the other: straight to its place if all of it is wanted, else through `lent`, or memory of our own. */
+int reader_read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *lent, uint8_t *dst,
+		       struct shard_error *err)
 {
 	struct reader_group *g = &r->group[group];
-	uint8_t *scratch = NULL;
+	uint8_t *scratch = lent;
 	int rc = r->check == SHARD_CHECK_NEVER ? SHARD_OK : reader_check_tables(r, group, err);
 
 	while (!rc && count) {
@@ -188,7 +189,8 @@ static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, u
 		count -= n;
 		dst += n * g->stride;
 	}
-	mem_free(scratch);
+	if (!lent)
+		mem_free(scratch);
 	return rc;
 }
 
@@ -198,7 +200,7 @@ int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, ui
 
 	if (rc || !count)
 		return rc;
-	return r->group[group].compressed ? read_chunks(r, group, first, count, dst, err)
+	return r->group[group].compressed ? reader_read_chunks(r, group, first, count, NULL, dst, err)
 					  : read_raw(r, group, first, count, dst, err);
 }
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inject.h - filling a slot as slow, as wrong and as late as a test wants it, and an eye on who is in which slot
+ *
+ * Stands between crew.c and rows.c: a program that includes it links with -Wl,--wrap=rows_fill.
+ */
+#ifndef TESTS_LOAD_INJECT_H
+#define TESTS_LOAD_INJECT_H
+
+#include <stdatomic.h>
+
+#include "libshard/base/error.h"
+#include "libshard/load/loader.h"
+#include "tests/load/batches.h"
+
+enum broken { SOUND, STALE_SLOT, SKIPS_A_ROW, WRITES_BESIDE };
+
+/* Set while no loader runs. */
+static struct {
+	atomic_uint delay_us; /* each filling takes up to so much longer; may be set at any time */
+	bool steady;	      /* exactly so much */
+	bool fails;	   /* that of fail_epoch, fail_step, and fail_step + 1, which fails at once while this one is slow */
+	uint64_t fail_epoch, fail_step;
+	enum broken broken; /* in step 3 of any epoch */
+	struct shard_loader *watched;
+	int (*meanwhile)(struct shard_loader *l); /* called in the middle of filling */
+} inject;
+
+static atomic_uint fills, fills_of[EPOCHS], together, while_lent;
+static _Atomic uint64_t earliest; /* place that was filled: epoch x 2^32 + position */
+static atomic_int inside[LENT_CAP], lent_out[LENT_CAP];
+static unsigned plain[LENT_CAP]; /* without a lock or atomics, so that a sanitizer sees two threads in one slot */
+
+static inline void count_lent(uint32_t slot, int by)
+{
+	if (by > 0)
+		plain[slot]++;
+	atomic_fetch_add(&lent_out[slot], by);
+}
+
+static inline void inject_nothing(void)
+{
+	memset(&inject, 0, sizeof(inject));
+	atomic_store(&fills, 0);
+	atomic_store(&together, 0);
+	atomic_store(&earliest, UINT64_MAX);
+	atomic_store(&while_lent, 0);
+	for (unsigned i = 0; i < EPOCHS; i++)
+		atomic_store(&fills_of[i], 0);
+	for (unsigned i = 0; i < LENT_CAP; i++) {
+		atomic_store(&inside[i], 0);
+		atomic_store(&lent_out[i], 0);
+	}
+	on_lent = NULL;
+}
+
+static inline void inject_watch(struct shard_loader *l)
+{
+	inject.watched = l;
+	on_lent = count_lent;
+}
+
+int __real_rows_fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err);
+int __wrap_rows_fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err);
+
+static inline void note_place(const struct shard_loader *l, const struct slot *s)
+{
+	uint64_t position = s->place.first_position + s->place.step * l->o.batch_records * l->o.world;
+	uint64_t place = s->place.epoch << 32 | position, before = atomic_load(&earliest);
+
+	while (place < before && !atomic_compare_exchange_weak(&earliest, &before, place))
+		;
+	atomic_fetch_add(&fills, 1);
+	if (s->place.epoch < EPOCHS)
+		atomic_fetch_add(&fills_of[s->place.epoch], 1);
+}
+
+static inline void enter(const struct shard_loader *l, uint32_t slot)
+{
+	if (l != inject.watched)
+		return;
+	if (atomic_fetch_add(&inside[slot], 1))
+		atomic_fetch_add(&together, 1);
+	if (atomic_load(&lent_out[slot]))
+		atomic_fetch_add(&while_lent, 1);
+	plain[slot]++;
+}
+
+static inline int fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err)
+{
+	uint64_t step = s->place.first_position / ((uint64_t)l->o.batch_records * l->o.world) + s->place.step;
+	bool now = step == 3;
+	uint8_t *memory = s->memory;
+	int rc;
+
+	if (inject.fails && s->place.epoch == inject.fail_epoch && step - inject.fail_step < 2) {
+		usleep(step == inject.fail_step ? 3000 : 0);
+		return error_set(err, SHARD_E_IO, "step %" PRIu64 " is made to fail", step);
+	}
+	if (now && inject.broken == STALE_SLOT)
+		return SHARD_OK;
+	if (now && inject.broken == WRITES_BESIDE) /* into a neighbour, as if two threads had one slot */
+		s->memory = l->slot[(uint32_t)(s - l->slot + 1) % l->o.slot_count].memory;
+	rc = __real_rows_fill(l, member, s, counts, err);
+	if (s->memory != memory)
+		s->memory = memory;
+	if (now && inject.broken == SKIPS_A_ROW)
+		memmove(s->record, s->record + 1, (s->rows - 1) * sizeof(*s->record));
+	return rc;
+}
+
+int __wrap_rows_fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err)
+{
+	struct prng p = {atomic_load(&fills)};
+	unsigned delay_us = atomic_load(&inject.delay_us);
+	uint32_t slot = (uint32_t)(s - l->slot);
+	int rc;
+
+	enter(l, slot);
+	note_place(l, s);
+	if (delay_us)
+		usleep(inject.steady ? delay_us : (unsigned)prng_below(&p, delay_us));
+	if (inject.meanwhile)
+		inject.meanwhile(member->loader);
+	rc = fill(l, member, s, counts, err);
+	if (l == inject.watched)
+		atomic_fetch_sub(&inside[slot], 1);
+	return rc;
+}
+
+#endif
