@@ -556,7 +556,8 @@ SHARD_API void shard_loader_order_info(const struct shard_loader *l, struct shar
 /*
  * Slots lie one behind the other in one ring.  Before the first next, `memory` of at least shard_loader_ring_bytes(),
  * 4096-aligned, can be lent for it, such as a region that the caller page-locked with cudaHostRegister.  It stays the
- * caller's: the loader writes to it until close, and never frees it.  Else the ring is the loader's own huge pages.
+ * caller's: the loader writes to it until close, and never frees it.  Who forks meanwhile should keep it from the children
+ * (MADV_DONTFORK), as disks may be writing to it.  Else the ring is the loader's own, in huge pages, and kept from them.
  */
 SHARD_API uint64_t shard_loader_ring_bytes(const struct shard_loader *l);
 SHARD_API int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t bytes, struct shard_error *err);

@@ -94,7 +94,10 @@ struct engine_read *uring_get(struct uring *u, int *result)
 			*result = 0;
 			return r;
 		}
-		hand_over(u, 1);
+		if (u->broken) /* nothing may be handed over any more: what is refused still stands in the ring */
+			io_uring_wait_cqe(&u->ring, &cqe);
+		else
+			hand_over(u, 1);
 	}
 	r = io_uring_cqe_get_data(cqe);
 	*result = cqe->res;

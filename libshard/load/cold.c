@@ -80,7 +80,7 @@ bool cold_has_uring(const struct member *m)
 	return m->cold && engine_is_uring(m->cold->engine);
 }
 
-void cold_close(struct member *m)
+void cold_close(struct member *m, bool inherited)
 {
 	struct cold *c = m->cold;
 
@@ -89,7 +89,8 @@ void cold_close(struct member *m)
 	engine_close(c->engine);
 	for (uint32_t i = 0; i < FILES; i++)
 		direct_close(&c->file[i].file);
-	mem_free(c->stage);
+	if (!inherited)
+		buffer_close(c->stage, (size_t)(c->stage_bytes * c->depth));
 	mem_free(c);
 	m->cold = NULL;
 }
@@ -209,8 +210,11 @@ static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *f
 	r->io = (struct engine_read){.fd = file->fd, .offset = begin, .bytes = (size_t)g->stride, .dst = row->dst};
 	if (from == begin && to == end && !((uintptr_t)row->dst % file->memory_align))
 		return true;
-	if (!c->stage)
+	if (!c->stage) {
 		c->stage = buffer_open((size_t)(c->stage_bytes * c->depth));
+		if (c->stage)
+			buffer_keep(c->stage, (size_t)(c->stage_bytes * c->depth));
+	}
 	if (!c->stage || file->offset_align > LOADER_ARRAY_ALIGN)
 		return false;
 	r->stage = c->stage + c->stage_bytes * (uint64_t)(r - c->read);

@@ -279,7 +279,7 @@ void crew_close(struct shard_loader *l, bool inherited)
 		pthread_mutex_destroy(&l->lock);
 	}
 	for (uint32_t i = 0; l->member && i < l->o.thread_count; i++) {
-		cold_close(&l->member[i]);
+		cold_close(&l->member[i], inherited);
 		mem_free(l->member[i].chunk);
 		mem_free(l->member[i].record);
 	}

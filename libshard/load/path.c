@@ -102,7 +102,7 @@ void path_demote(struct shard_loader *l, uint64_t faults, uint32_t rows)
 
 void path_refuse_direct(struct shard_loader *l, uint64_t shard, uint64_t epoch)
 {
-	atomic_store_explicit(&l->path[shard], stamp_of(l, PATH_PREAD, epoch), memory_order_relaxed);
+	atomic_store_explicit(&l->path[shard], stamp_of(l, PATH_PREAD, epoch), memory_order_release);
 }
 
 /* A run at a time, so that the disk gets requests worth its while: who comes first has the kernel fetch all of it. */

@@ -52,7 +52,7 @@ int cold_put(struct member *m, const struct row *row, bool direct, uint64_t epoc
 int cold_finish(struct member *m, uint64_t epoch, uint64_t *checked, struct shard_error *err);
 
 bool cold_has_uring(const struct member *m);
-void cold_close(struct member *m);
+void cold_close(struct member *m, bool inherited); /* inherited: by a child, whose stage does not exist */
 
 /* rows.c: the bytes lie at src, which may be dst: copy them there, hashed if need be. */
 int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err);

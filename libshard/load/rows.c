@@ -176,13 +176,14 @@ static void land(void *context)
 		spread(&row->l->layout, row->group, j->src, row->row, row->slot);
 }
 
-static int run_land(struct land_job *j, bool mapped)
+/* Under the guard in any case: the bytes may lie elsewhere, but their hash is on the map. */
+static int run_land(struct land_job *j)
 {
 	const struct shard_reader *r = j->row->r;
 	int rc = SHARD_OK;
 
 	j->rc = SHARD_OK;
-	if (mapped && r->guard)
+	if (r->guard)
 		rc = reader_guarded(r, land, j, j->err);
 	else
 		land(j);
@@ -206,7 +207,7 @@ static atomic_bool *enter_stripe(struct shard_loader *l, const struct shard_read
 	return stripe;
 }
 
-static int land_row(const struct row *row, const uint8_t *src, bool mapped, uint64_t *checked, struct shard_error *err)
+int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
 {
 	const struct reader_group *g = &row->r->group[row->group];
 	uint64_t unit = unit_of(row->l, g, row->group, row->inside), bit = UINT64_C(1) << (unit & 63);
@@ -223,7 +224,7 @@ static int land_row(const struct row *row, const uint8_t *src, bool mapped, uint
 		stripe = enter_stripe(row->l, row->r, unit);
 		j.hash = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
 	}
-	rc = run_land(&j, mapped);
+	rc = run_land(&j);
 	if (!rc && j.hash) {
 		(*checked)++;
 		if (seen)
@@ -232,11 +233,6 @@ static int land_row(const struct row *row, const uint8_t *src, bool mapped, uint
 	if (stripe)
 		atomic_store_explicit(stripe, false, memory_order_release);
 	return rc;
-}
-
-int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
-{
-	return land_row(row, src, false, checked, err);
 }
 
 /* ---- many of them ---- */
@@ -270,7 +266,7 @@ static int fill_row(struct block *b, uint32_t group, uint32_t i)
 	if (group_is_large(g))
 		row.dst = row.slot + b->l->layout.group_at[group] + row.row * g->stride;
 	if (kind == PATH_HOT || kind == PATH_WARM)
-		return land_row(&row, at->r->group[group].data + at->inside * g->stride, true, &b->counts->checked_units, b->err);
+		return rows_land(&row, at->r->group[group].data + at->inside * g->stride, &b->counts->checked_units, b->err);
 	*(kind == PATH_DIRECT ? &b->counts->direct_bytes : &b->counts->pread_bytes) += g->stride;
 	return cold_put(b->m, &row, kind == PATH_DIRECT, b->s->place.epoch, &b->counts->checked_units, b->err);
 }

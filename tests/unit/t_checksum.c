@@ -122,6 +122,53 @@ TEST(pieces_give_the_hash_of_the_whole)
 	}
 }
 
+TEST(pieces_give_the_64_bits_of_the_whole)
+{
+	static uint8_t buf[70000];
+	uint32_t random = 2;
+
+	fill_sanity(buf, sizeof(buf));
+	for (int round = 0; round < 300; round++) {
+		struct checksum_stream s;
+		size_t total, done = 0;
+
+		random = random * 1664525 + 1013904223;
+		total = (random >> 8) % (round % 2 ? sizeof(buf) : 1500);
+		STORY("%zu bytes in pieces", total);
+		checksum64_init(&s);
+		CHECK_EQ(checksum64_final(&s), checksum64(NULL, 0));
+		while (done < total) {
+			size_t n;
+
+			random = random * 1664525 + 1013904223;
+			n = (random >> 8) % (1 + (random >> 28) * 500);
+			if (n > total - done)
+				n = total - done;
+			checksum64_update(&s, buf + done, n);
+			checksum64_update(&s, NULL, 0);
+			done += n;
+			CHECK_EQ(checksum64_final(&s), checksum64(buf, done)); /* looking does not disturb */
+		}
+	}
+}
+
+/* The control: pieces in another order, or one of them twice, are other bytes. */
+TEST(pieces_out_of_order_give_another_hash)
+{
+	struct checksum_stream s;
+	uint8_t buf[4096];
+
+	fill_sanity(buf, sizeof(buf));
+	checksum64_init(&s);
+	checksum64_update(&s, buf + 2048, 2048);
+	checksum64_update(&s, buf, 2048);
+	CHECK(checksum64_final(&s) != checksum64(buf, sizeof(buf)));
+	checksum64_init(&s);
+	checksum64_update(&s, buf, 2048);
+	checksum64_update(&s, buf, 2048);
+	CHECK(checksum64_final(&s) != checksum64(buf, sizeof(buf)));
+}
+
 TEST(one_bit_changes_the_hash)
 {
 	uint8_t buf[64] = {0};
@@ -154,37 +201,5 @@ TEST(hex_reads_back_and_refuses_all_else)
 		CHECK(hash128_equal(&back, &before));
 	}
 }
-
-TEST(pieces_give_the_64_bits_of_the_whole)
-{
-	static uint8_t buf[70000];
-	uint32_t random = 2;
-
-	fill_sanity(buf, sizeof(buf));
-	for (int round = 0; round < 300; round++) {
-		struct checksum_stream s;
-		size_t total, done = 0;
-
-		random = random * 1664525 + 1013904223;
-		total = (random >> 8) % (round % 2 ? sizeof(buf) : 1500);
-		STORY("%zu bytes in pieces", total);
-		checksum64_init(&s);
-		CHECK_EQ(checksum64_final(&s), checksum64(NULL, 0));
-		while (done < total) {
-			size_t n;
-
-			random = random * 1664525 + 1013904223;
-			n = (random >> 8) % (1 + (random >> 28) * 500);
-			if (n > total - done)
-				n = total - done;
-			checksum64_update(&s, buf + done, n);
-			checksum64_update(&s, NULL, 0);
-			done += n;
-			CHECK_EQ(checksum64_final(&s), checksum64(buf, done)); /* looking does not disturb */
-		}
-	}
-}
-
-/* The control: pieces in another order, or one of them twice, are other bytes. */
 
 TEST_MAIN()
