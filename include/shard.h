@@ -465,7 +465,10 @@ struct shard_loader_options {
 	uint32_t slot_count;    /* batches in memory, lent or prefetched; default 4, at least 2 */
 	uint32_t thread_count;  /* that fill slots; default: the CPUs, at most 4 */
 
-	/* Of windows, in the words of format/ORDER.md; 0: by the size of a record.  Never derived from anything else. */
+	/*
+	 * Of windows, in the words of format/ORDER.md; 0: by the size of a record, never by anything else: runs of 256 KiB,
+	 * windows of 40, 64 lanes.  In a world that divides the lanes each rank reads its own runs only; in others, all.
+	 */
 	uint32_t window_runs, lane_count;
 	uint64_t run_records, phase_unit_records;
 

@@ -57,15 +57,9 @@ static enum path_kind choose(const struct shard_loader *l, const struct shard_re
 	bool cached;
 	int fd;
 
-	switch (l->o.path) {
-	case SHARD_PATH_MAP:
-		return PATH_WARM;
-	case SHARD_PATH_DIRECT:
+	if (l->o.path == SHARD_PATH_DIRECT)
 		return PATH_DIRECT;
-	case SHARD_PATH_PREAD:
-		return PATH_PREAD;
-	}
-	if (l->is_remote)
+	if (l->o.path == SHARD_PATH_PREAD || l->is_remote)
 		return PATH_PREAD;
 	if (file_open(r->path, &fd, &bytes, &inode, NULL))
 		return PATH_WARM; /* removed since: the map still has it */
@@ -73,7 +67,7 @@ static enum path_kind choose(const struct shard_loader *l, const struct shard_re
 	file_close(fd);
 	if (cached)
 		return PATH_HOT;
-	if (!l->wants_direct)
+	if (l->o.path == SHARD_PATH_MAP || !l->wants_direct)
 		return PATH_WARM;
 	return l->fits ? PATH_PREAD : PATH_DIRECT; /* what fits shall be in memory from the next epoch on */
 }
@@ -94,9 +88,9 @@ enum path_kind path_decide(struct shard_loader *l, uint64_t shard, const struct 
 	return kind;
 }
 
-void path_demote(struct shard_loader *l, uint64_t faults, uint32_t rows)
+void path_demote(struct shard_loader *l, uint64_t faults, uint32_t hot_rows)
 {
-	if (faults > FAULTS_ALLOWED + rows / 8)
+	if (hot_rows && faults > FAULTS_ALLOWED + hot_rows / 8) /* the others were expected to fault */
 		atomic_fetch_add_explicit(&l->path_turn, 1, memory_order_relaxed);
 }
 

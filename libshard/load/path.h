@@ -25,8 +25,8 @@ void path_stamps(const struct shard_loader *l, uint64_t epoch, uint32_t stamp[PA
 /* Decide: once per shard and epoch, or for as long as it stays in memory. */
 enum path_kind path_decide(struct shard_loader *l, uint64_t shard, const struct shard_reader *r, uint64_t epoch);
 
-/* A step waited for so many pages: was it right to believe that they are there? */
-void path_demote(struct shard_loader *l, uint64_t faults, uint32_t rows);
+/* A step with so many rows of shards in memory waited for pages: was it right to believe that they are there? */
+void path_demote(struct shard_loader *l, uint64_t faults, uint32_t hot_rows);
 
 /* The file system takes no direct reads of this shard after all. */
 void path_refuse_direct(struct shard_loader *l, uint64_t shard, uint64_t epoch);

@@ -59,6 +59,7 @@ struct block {
 	struct fill_counts *counts;
 	struct shard_error *err;
 	uint32_t first, count;	    /* rows */
+	uint32_t hot_rows;	    /* so far: of shards in memory */
 	uint32_t stamp[PATH_KINDS]; /* path.h */
 	struct located at[BLOCK];
 };
@@ -107,6 +108,7 @@ static int locate(struct block *b)
 			at->r = atomic_load_explicit(&l->ds->reader[at->shard], memory_order_acquire);
 		else
 			rc = settle(b, at);
+		b->hot_rows += at->kind == PATH_HOT;
 	}
 	return rc;
 }
@@ -360,7 +362,7 @@ int rows_fill(struct shard_loader *l, struct member *m, struct slot *s, struct f
 	}
 	counts->uring = cold_has_uring(m);
 	finished = cold_finish(m, s->place.epoch, &counts->checked_units, rc ? NULL : err);
-	path_demote(l, file_major_faults() - faults, s->rows);
+	path_demote(l, file_major_faults() - faults, b.hot_rows);
 	copy_fence();
 	return rc ? rc : finished;
 }

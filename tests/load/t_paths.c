@@ -6,7 +6,7 @@
  * seccomp filter in an unprivileged child that may lock 64 KiB, O_DIRECT at open and at the read, alignments that do not
  * fit.
  *
- * LDFLAGS: -Wl,--wrap=direct_open,--wrap=engine_get,--wrap=file_seems_cached
+ * LDFLAGS: -Wl,--wrap=direct_open,--wrap=engine_get,--wrap=file_seems_cached,--wrap=file_major_faults
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -19,6 +19,7 @@
 
 #include "libshard/io/direct.h"
 #include "libshard/io/engine.h"
+#include "libshard/io/file.h"
 #include "libshard/load/loader.h"
 #include "tests/store/fixture.h"
 
@@ -33,11 +34,15 @@ static enum { AS_IT_IS, NO_DIRECT, ALIGN_512, ALIGN_4096 } system_says;
 static int fail_read; /* the read that fails with fail_code, counted from 1; 0: none */
 static int fail_code;
 static bool warm = true; /* what file_seems_cached() says */
+static int warm_answers; /* if not 0: so many times, and the truth from then on */
+static bool faults_hidden;
 
 int __real_direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out);
 int __wrap_direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out);
 struct engine_read *__real_engine_get(struct engine *e);
 struct engine_read *__wrap_engine_get(struct engine *e);
+uint64_t __real_file_major_faults(void);
+uint64_t __wrap_file_major_faults(void);
 bool __real_file_seems_cached(int fd, uint64_t bytes);
 bool __wrap_file_seems_cached(int fd, uint64_t bytes);
 
@@ -63,9 +68,16 @@ struct engine_read *__wrap_engine_get(struct engine *e)
 
 bool __wrap_file_seems_cached(int fd, uint64_t bytes)
 {
-	(void)fd;
-	(void)bytes;
+	if (warm_answers && !--warm_answers) {
+		warm_answers = 1;
+		return __real_file_seems_cached(fd, bytes);
+	}
 	return warm;
+}
+
+uint64_t __wrap_file_major_faults(void)
+{
+	return faults_hidden ? 0 : __real_file_major_faults();
 }
 
 /* ---- a dataset, and everything that a loader says of it ---- */
@@ -206,6 +218,40 @@ TEST(each_path_is_the_one_that_was_asked_for)
 	warm = true;
 	s = run(SHARD_PATH_AUTO, 1, SHARD_CHECK_FIRST);
 	CHECK_EQ(s.stats.pread_bytes + s.stats.direct_bytes, 0);
+}
+
+static void make_cold(void)
+{
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		struct path p;
+		int fd;
+
+		tmp(&p, "t_paths.%d/%zu.shard", (int)getpid(), i);
+		fd = open(p.text, O_RDONLY);
+		CHECK(fd >= 0 && !fsync(fd));
+		file_drop_cache(fd);
+		close(fd);
+	}
+}
+
+/* Said to be in memory, once for each shard, and not there: noticed by the step that has to wait, unless nobody looks. */
+TEST(what_is_not_in_memory_after_all_is_demoted)
+{
+	struct story s;
+
+	make_dataset(224, 0);
+	if (!has_direct())
+		SKIP("$TMPDIR is on a file system without O_DIRECT, and may live in memory");
+	for (int hidden = 0; hidden < 2; hidden++) {
+		make_cold();
+		faults_hidden = hidden;
+		warm_answers = (int)COUNT(sizes) + 1;
+		s = run(SHARD_PATH_AUTO, 1, SHARD_CHECK_NEVER);
+		CHECK_EQ(s.rc, SHARD_END);
+		CHECK_EQ(s.stats.pread_bytes > 0, !hidden);
+	}
+	faults_hidden = false;
+	warm_answers = 0;
 }
 
 TEST(every_unit_is_hashed_once)
