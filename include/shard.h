@@ -455,6 +455,17 @@ enum shard_path {
 	SHARD_PATH_PREAD = 3,  /* through the page cache: errors of the disk are errors, not signals */
 };
 
+/*
+ * What becomes of a row whose record is damaged (a unit's hash is wrong, a chunk does not decode).  Shapes never change,
+ * and what happens depends on the dataset's bytes alone, not on ranks or threads.  Damage of a shard's tables, and disks
+ * that cannot be read, always fail.
+ */
+enum shard_on_corrupt {
+	SHARD_CORRUPT_FAIL = 0,
+	SHARD_CORRUPT_SUBSTITUTE = 1, /* the next good record of the dataset, label and all; the row is flagged */
+	SHARD_CORRUPT_MASK = 2,	      /* zeros in all fields; the row is flagged */
+};
+
 struct shard_loader_options {
 	size_t size;
 	uint64_t seed;          /* with the epoch, fixes the order */
@@ -472,8 +483,8 @@ struct shard_loader_options {
 	uint32_t window_runs, lane_count;
 	uint64_t run_records, phase_unit_records;
 
-	uint32_t path; /* enum shard_path */
-	uint32_t reserved;
+	uint32_t path;       /* enum shard_path */
+	uint32_t on_corrupt; /* enum shard_on_corrupt */
 };
 
 /* Rows are record_count; row i of field f is data + i x stride bytes. */
@@ -491,7 +502,7 @@ struct shard_batch {
 	uint64_t step;            /* position / (world x batch_records): counts from 0 in each epoch */
 	uint32_t record_count;    /* batch_records, or fewer in the last one with SHARD_KEEP */
 	uint32_t slot;            /* the loader's own; hand it back unchanged */
-	const uint64_t *record;   /* [record_count] dataset index of each row */
+	const uint64_t *record;   /* [record_count] dataset index of each row, of the substitute if it is one */
 	const uint8_t *row_flags; /* [record_count] enum shard_row_flag */
 	struct shard_rows group[SHARD_GROUPS_MAX]; /* strides of 4096 and more: one block.  Smaller: its first field */
 	struct shard_rows field[SHARD_FIELDS_MAX]; /* any field; of smaller groups, a dense array */
@@ -575,9 +586,13 @@ struct shard_loader_stats {
 	uint64_t fill_ns, fill_cpu_ns;              /* threads at work; of which on a CPU: the rest waited for disks */
 	uint64_t slot_wait_ns;                      /* threads without a free slot: the trainer was slower */
 	uint64_t mapped_bytes, direct_bytes, pread_bytes; /* of filled_bytes, by the way they came */
+	uint64_t substituted_count, masked_count;	  /* rows, of those that were filled */
 	uint32_t thread_count, has_uring;
 };
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
+
+/* What was wrong with the row that was substituted or masked last, for the log; END if there was none. */
+SHARD_API int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out);
 
 #ifdef __cplusplus
 }

@@ -157,6 +157,8 @@ static void finish(struct shard_loader *l, struct slot *s, uint64_t fill_ns, con
 		l->stats.direct_bytes += counts->direct_bytes;
 		l->stats.pread_bytes += counts->pread_bytes;
 		l->stats.has_uring |= counts->uring;
+		l->stats.substituted_count += counts->substituted;
+		l->stats.masked_count += counts->masked;
 		l->stats.mapped_bytes += bytes - counts->direct_bytes - counts->pread_bytes;
 	}
 	if (s->stale)

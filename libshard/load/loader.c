@@ -291,6 +291,21 @@ int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t bytes, stru
 	return SHARD_OK;
 }
 
+int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out)
+{
+	int rc = SHARD_END;
+
+	if (!l->owner || is_inherited(l))
+		return rc;
+	pthread_mutex_lock(&l->lock);
+	if (l->damage.status) {
+		*out = l->damage;
+		rc = SHARD_OK;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
 void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)
 {
 	struct timespec t;

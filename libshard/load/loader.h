@@ -110,6 +110,7 @@ struct shard_loader {
 	bool is_remote, fits, wants_direct, has_direct_group; /* const once started */
 	uint64_t fetch_records;				      /* likewise: of a run that path.c asks for */
 	uint64_t start_ns;
+	struct shard_error damage;	 /* lock: the last; status 0: none */
 	struct shard_loader_stats stats; /* lock, but for what the consumer counts */
 };
 
@@ -146,7 +147,7 @@ void ring_describe(const struct shard_loader *l, uint32_t slot, struct shard_bat
 
 /* What filling a slot was. */
 struct fill_counts {
-	uint64_t checked_units, direct_bytes, pread_bytes;
+	uint64_t checked_units, direct_bytes, pread_bytes, substituted, masked;
 	bool uring; /* the last two by io_uring */
 };
 
@@ -156,6 +157,19 @@ uint64_t rows_chunk_bytes(const struct shard_loader *l);
 /* Which records a step has, into the slot; then their bytes.  Adds to *counts. */
 uint32_t rows_order(const struct shard_loader *l, const struct order *order, struct slot *s);
 int rows_fill(struct shard_loader *l, struct member *m, struct slot *s, struct fill_counts *counts, struct shard_error *err);
+
+/* One row, with the record that s->record says; what is damaged is an error. */
+int rows_fill_one(struct shard_loader *l, struct member *m, struct slot *s, uint32_t row, struct fill_counts *counts,
+		  struct shard_error *err);
+
+/* ---- repair.c ---- */
+
+#define ROW_DAMAGED 128u /* a flag that no caller sees: the row is to be repaired */
+
+/* Remember what was wrong. */
+void repair_note(struct shard_loader *l, const struct shard_error *problem);
+/* Substitute or mask the rows that are flagged. */
+int repair_rows(struct shard_loader *l, struct member *m, struct slot *s, struct fill_counts *counts, struct shard_error *err);
 
 /* ---- crew.c ---- */
 

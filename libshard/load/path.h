@@ -42,6 +42,7 @@ struct row {
 	struct shard_reader *r;
 	uint64_t shard, inside, row;
 	uint32_t group;
+	uint8_t *flags;	     /* of the row; NULL: damage is an error */
 	uint8_t *slot, *dst; /* dst: where its bytes belong, of a large group; NULL: they are spread over the slot's arrays */
 };
 

@@ -60,6 +60,7 @@ struct block {
 	struct shard_error *err;
 	uint32_t first, count;	    /* rows */
 	uint32_t hot_rows;	    /* so far: of shards in memory */
+	bool strict;		    /* damage is an error */
 	uint32_t stamp[PATH_KINDS]; /* path.h */
 	struct located at[BLOCK];
 };
@@ -209,6 +210,14 @@ static atomic_bool *enter_stripe(struct shard_loader *l, const struct shard_read
 	return stripe;
 }
 
+/* A damaged row is dealt with when the others are there. */
+static int set_aside(const struct row *row, const struct shard_error *why)
+{
+	repair_note(row->l, why);
+	*row->flags |= ROW_DAMAGED;
+	return SHARD_OK;
+}
+
 int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
 {
 	const struct reader_group *g = &row->r->group[row->group];
@@ -234,7 +243,7 @@ int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, stru
 	}
 	if (stripe)
 		atomic_store_explicit(stripe, false, memory_order_release);
-	return rc;
+	return rc == SHARD_E_CORRUPT && row->flags ? set_aside(row, err) : rc;
 }
 
 /* ---- many of them ---- */
@@ -263,7 +272,7 @@ static int fill_row(struct block *b, uint32_t group, uint32_t i)
 	const struct shard_group *g = &b->l->ds->m.schema.group[group];
 	enum path_kind kind = kind_of(b, group, at);
 	struct row row = {.l = b->l, .r = at->r, .shard = at->shard, .inside = at->inside, .row = b->first + i, .group = group,
-			  .slot = b->s->memory};
+			  .slot = b->s->memory, .flags = b->strict ? NULL : &b->s->row_flags[b->first + i]};
 
 	if (group_is_large(g))
 		row.dst = row.slot + b->l->layout.group_at[group] + row.row * g->stride;
@@ -342,27 +351,57 @@ static int fill_packed(struct block *b, uint32_t group)
 		rc = reader_read_chunks(b->at[i].r, group, b->at[i].inside, 1, b->m->chunk, dst, b->err);
 		if (!rc && !large)
 			spread(&b->l->layout, group, dst, row, b->s->memory);
+		if (rc == SHARD_E_CORRUPT && !b->strict) {
+			repair_note(b->l, b->err);
+			b->s->row_flags[row] |= ROW_DAMAGED;
+			rc = SHARD_OK;
+		}
 	}
 	return rc;
 }
 
+/* The rows of a block, of which some may still be on their way. */
+static int fill_block(struct block *b)
+{
+	const struct shard_schema *schema = &b->l->ds->m.schema;
+	int rc = locate(b);
+
+	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
+		rc = schema->group[g].codec == SHARD_RAW ? fill_raw(b, g) : fill_packed(b, g);
+	return rc;
+}
+
+int rows_fill_one(struct shard_loader *l, struct member *m, struct slot *s, uint32_t row, struct fill_counts *counts,
+		  struct shard_error *err)
+{
+	struct fill_counts once_more = {0}; /* the row's bytes are counted already */
+	struct block b = {.l = l, .m = m, .s = s, .counts = &once_more, .err = err, .first = row, .count = 1, .strict = true};
+	int rc, finished;
+
+	path_stamps(l, s->place.epoch, b.stamp);
+	rc = fill_block(&b);
+	finished = cold_finish(m, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
+	counts->checked_units += once_more.checked_units;
+	return rc ? rc : finished;
+}
+
 int rows_fill(struct shard_loader *l, struct member *m, struct slot *s, struct fill_counts *counts, struct shard_error *err)
 {
-	const struct shard_schema *schema = &l->ds->m.schema;
-	struct block b = {.l = l, .m = m, .s = s, .counts = counts, .err = err};
+	struct block b = {.l = l, .m = m, .s = s, .counts = counts, .err = err, .strict = l->o.on_corrupt == SHARD_CORRUPT_FAIL};
 	uint64_t faults = file_major_faults();
 	int rc = SHARD_OK, finished;
 
 	path_stamps(l, s->place.epoch, b.stamp);
 	for (; !rc && b.first < s->rows; b.first += BLOCK) {
 		b.count = s->rows - b.first < BLOCK ? s->rows - b.first : BLOCK;
-		rc = locate(&b);
-		for (uint32_t g = 0; !rc && g < schema->group_count; g++)
-			rc = schema->group[g].codec == SHARD_RAW ? fill_raw(&b, g) : fill_packed(&b, g);
+		rc = fill_block(&b);
 	}
 	counts->uring = cold_has_uring(m);
 	finished = cold_finish(m, s->place.epoch, &counts->checked_units, rc ? NULL : err);
 	path_demote(l, file_major_faults() - faults, b.hot_rows);
+	rc = rc ? rc : finished;
+	if (!rc && !b.strict)
+		rc = repair_rows(l, m, s, counts, err);
 	copy_fence();
-	return rc ? rc : finished;
+	return rc;
 }

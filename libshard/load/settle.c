@@ -34,8 +34,8 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 		return error_set(err, SHARD_E_ARGUMENT, "options: slot_count is %u; must be 2 to %u", o->slot_count, LOADER_SLOTS_MAX);
 	if (o->thread_count > LOADER_THREADS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: thread_count is %u; must be at most %u", o->thread_count, LOADER_THREADS_MAX);
-	if (o->path > SHARD_PATH_PREAD || o->reserved)
-		return error_set(err, SHARD_E_ARGUMENT, "options: path is %u; must be at most 3, and reserved 0", o->path);
+	if (o->path > SHARD_PATH_PREAD || o->on_corrupt > SHARD_CORRUPT_MASK)
+		return error_set(err, SHARD_E_ARGUMENT, "options: path is %u, on_corrupt %u; must be at most 3 and 2", o->path, o->on_corrupt);
 	if (o->run_records > ORDER_RECORDS_MAX || o->phase_unit_records > ORDER_RECORDS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: run_records is %" PRIu64 ", phase_unit_records %" PRIu64 "; must be at most %"
 				 PRIu64, o->run_records, o->phase_unit_records, ORDER_RECORDS_MAX);
