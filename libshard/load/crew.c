@@ -251,8 +251,7 @@ int crew_open(struct shard_loader *l, struct shard_error *err)
 	for (uint32_t i = 0; l->member && i < l->o.thread_count; i++) {
 		l->member[i].loader = l;
 		l->member[i].chunk = mem_alloc((size_t)chunk + 1);
-		l->member[i].record = mem_alloc((size_t)chunk + 1);
-		if (!l->member[i].chunk || !l->member[i].record)
+		if (!l->member[i].chunk)
 			break;
 		if (i + 1 < l->o.thread_count)
 			continue;
@@ -283,7 +282,6 @@ void crew_close(struct shard_loader *l, bool inherited)
 	for (uint32_t i = 0; l->member && i < l->o.thread_count; i++) {
 		cold_close(&l->member[i], inherited);
 		mem_free(l->member[i].chunk);
-		mem_free(l->member[i].record);
 	}
 	mem_free(l->member);
 	l->member = NULL;

@@ -69,7 +69,7 @@ struct epoch_order {
 struct member {
 	struct shard_loader *loader;
 	pthread_t thread;
-	uint8_t *chunk, *record; /* room for a decoded chunk of the longest kind, and for one record of it */
+	uint8_t *chunk;	    /* room for a decoded chunk of the longest kind */
 	struct cold *cold; /* reads past the map; NULL: there were none yet */
 };
 
