@@ -40,8 +40,8 @@ bool file_is_cached(int fd, uint64_t offset, uint64_t bytes);
 
 /*
  * Does all of it lie there?  One part of 16 may be missing: reading it is cheaper than giving up the others.  A sample
- * that is missing may be read by the very look at it, and a fast disk is sometimes done before the answer; so who
- * believes it watches file_major_faults().
+ * of a file of somebody else's that is missing may be read by the very look at it, and a fast disk is sometimes done
+ * before the answer; so who believes it watches file_major_faults().
  */
 bool file_seems_cached(int fd, uint64_t bytes);
 

@@ -241,7 +241,7 @@ static bool harmless(const char *name)
 					    "snprintf", "dirfd", "raise",
 					    "_GLOBAL_OFFSET_TABLE_", "madvise" /* advice on memory */,
 					    /* they ask, and without an answer things are slower: */
-					    "getrusage", "statx", "statfs64", "statfs", "fopen", "fopen64", "fgets", "fclose",
+					    "getrusage", "mincore", "statx", "statfs64", "statfs", "fopen", "fopen64", "fgets", "fclose",
 					    "strcspn", "strstr"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
