@@ -7,7 +7,6 @@
  */
 #include "libshard/codec/copy.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "libshard/codec/checksum.h"

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Copy `bytes` from src to dst, which do not overlap, line after line from the front to the back.  Other threads see all of it only
- * after copy_fence() and whatever tells them.
+ * Copy `bytes` from src to dst, which do not overlap, line after line from the front to the back.  Other threads see all
+ * of it only after copy_fence() and whatever tells them.
  */
 void copy_stream(void *dst, const void *src, size_t bytes);
 

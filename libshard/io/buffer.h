@@ -10,7 +10,8 @@
 /*
  * Aligned to 2 MiB, and made of huge pages where the system has them.  A direct read into small pages is cut into
  * requests of as many pages as the device takes segments, each a page; into huge ones it is 2 to 3 times as fast
- * (bench/common/bound_read.c: 0.7 and 2.2 GB/s).  Not zeroed; NULL if there is no memory; mem_free() takes it back, or buffer_close().
+ * (bench/common/bound_read.c: 0.7 and 2.2 GB/s).  Not zeroed; NULL if there is no memory; mem_free() takes it back, or
+ * buffer_close().
  */
 void *buffer_open(size_t bytes);
 

@@ -18,7 +18,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 
-#define CACHE_SAMPLES 16 /* parts of a file that are looked at, each in four places */
+#define CACHE_PARTS 16 /* of a file that are looked at, */
+#define SAMPLES	    4  /* each in so many places */
 
 int file_open(const char *path, int *fd, uint64_t *bytes, uint64_t *inode, struct shard_error *err)
 {
@@ -135,13 +136,19 @@ int file_open_direct(const char *path)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_DIRECT);
 }
 
+/* The first byte, the last, and two between: windows are read and dropped as a whole, mostly. */
+static uint64_t sample_at(uint64_t offset, uint64_t bytes, uint64_t i)
+{
+	return offset + (bytes - 1) * i / (SAMPLES - 1);
+}
+
 bool file_is_cached(int fd, uint64_t offset, uint64_t bytes)
 {
 	char byte;
 	struct iovec one = {&byte, 1};
 
-	for (uint64_t i = 0; i < 4; i++) { /* four samples: windows are read and dropped as a whole, mostly */
-		ssize_t n = preadv2(fd, &one, 1, (off_t)(offset + (bytes - 1) * i / 3), RWF_NOWAIT);
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		ssize_t n = preadv2(fd, &one, 1, (off_t)sample_at(offset, bytes, i), RWF_NOWAIT);
 
 		if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
 			return true; /* tmpfs: it is nowhere else */
@@ -154,17 +161,17 @@ bool file_is_cached(int fd, uint64_t offset, uint64_t bytes)
 /* Parts of which a page is certainly missing.  For files of others the kernel says that all is there, so 0 says little. */
 static uint64_t parts_missing(int fd, uint64_t bytes)
 {
-	uint64_t part = bytes / CACHE_SAMPLES, page = 4096, missing = 0;
+	uint64_t part = bytes / CACHE_PARTS, page = 4096, missing = 0;
 	uint8_t *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 	unsigned char there;
 
 	if (map == MAP_FAILED)
 		return 0;
-	for (uint64_t i = 0; i < CACHE_SAMPLES; i++) {
+	for (uint64_t i = 0; i < CACHE_PARTS; i++) {
 		bool all = true;
 
-		for (uint64_t k = 0; all && k < 4 && part; k++)
-			all = mincore(map + (i * part + (part - 1) * k / 3) / page * page, 1, &there) || (there & 1);
+		for (uint64_t k = 0; all && k < SAMPLES && part; k++)
+			all = mincore(map + sample_at(i * part, part, k) / page * page, 1, &there) || (there & 1);
 		missing += !all;
 	}
 	munmap(map, bytes);
@@ -173,11 +180,11 @@ static uint64_t parts_missing(int fd, uint64_t bytes)
 
 bool file_seems_cached(int fd, uint64_t bytes)
 {
-	uint64_t part = bytes / CACHE_SAMPLES, missing = 0;
+	uint64_t part = bytes / CACHE_PARTS, missing = 0;
 
 	if (parts_missing(fd, bytes) > 1)
 		return false;
-	for (uint64_t i = 0; i < CACHE_SAMPLES && missing <= 1; i++)
+	for (uint64_t i = 0; i < CACHE_PARTS && missing <= 1; i++)
 		missing += !file_is_cached(fd, i * part, part);
 	return missing <= 1;
 }

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
@@ -121,27 +120,36 @@ static void forget_files(struct cold *c)
 		}
 }
 
+/* Open a row's file once more; where too many are open, make do with fewer. */
+static int open_again(struct cold *c, const struct row *row, bool direct, struct direct_file *out, struct shard_error *err)
+{
+	const struct shard_reader *r = row->r;
+	int os_code = direct_open(r->path, r->inode, r->file_bytes, direct, out);
+	struct shown s;
+
+	if (os_code == EMFILE || os_code == ENFILE) {
+		forget_files(c);
+		os_code = direct_open(r->path, r->inode, r->file_bytes, direct, out);
+	}
+	if (os_code == ESTALE)
+		return error_set(err, SHARD_E_IO, "%s: was replaced while in use", show(&s, r->path));
+	return os_code ? error_os(err, os_code, "%s: cannot be opened again", show(&s, r->path)) : SHARD_OK;
+}
+
 /* The shard's file, open the way that is wanted, or an ordinary one. */
 static int get_file(struct cold *c, const struct row *row, bool direct, struct cold_file **out, struct shard_error *err)
 {
 	struct cold_file *f = find_file(c, row->shard, direct);
-	struct shown s;
-	int os_code;
+	int rc;
 
 	*out = f;
 	if (f->shard == row->shard + 1 && f->wanted_direct == direct)
 		return SHARD_OK;
 	direct_close(&f->file);
 	f->shard = 0;
-	os_code = direct_open(row->r->path, row->r->inode, row->r->file_bytes, direct, &f->file);
-	if (os_code == EMFILE || os_code == ENFILE) { /* make do with fewer */
-		forget_files(c);
-		os_code = direct_open(row->r->path, row->r->inode, row->r->file_bytes, direct, &f->file);
-	}
-	if (os_code == ESTALE)
-		return error_set(err, SHARD_E_IO, "%s: was replaced while in use", show(&s, row->r->path));
-	if (os_code)
-		return error_os(err, os_code, "%s: cannot be opened again", show(&s, row->r->path));
+	rc = open_again(c, row, direct, &f->file, err);
+	if (rc)
+		return rc;
 	f->shard = row->shard + 1;
 	f->wanted_direct = direct;
 	return SHARD_OK;
@@ -150,15 +158,14 @@ static int get_file(struct cold *c, const struct row *row, bool direct, struct c
 /* ---- what came back ---- */
 
 /* A direct read that the file system refuses is made again in the ordinary way; from then on the shard's others too. */
-static int read_again(struct cold_read *r, uint64_t epoch, struct shard_error *err)
+static int read_again(struct cold *c, struct cold_read *r, uint64_t epoch, struct shard_error *err)
 {
 	struct direct_file file;
-	struct shown s;
-	int rc, os_code = direct_open(r->row.r->path, r->row.r->inode, r->row.r->file_bytes, false, &file);
+	int rc = open_again(c, &r->row, false, &file, err);
 
 	path_refuse_direct(r->row.l, r->row.shard, epoch);
-	if (os_code)
-		return error_os(err, os_code, "%s: cannot be opened again", show(&s, r->row.r->path));
+	if (rc)
+		return rc;
 	rc = file_read_at(file.fd, r->io.dst, r->io.bytes, r->io.offset, r->row.r->path, err);
 	direct_close(&file);
 	return rc;
@@ -172,7 +179,7 @@ static int land(struct cold *c, struct cold_read *r, uint64_t epoch, uint64_t *c
 	c->idle[c->idle_count++] = (uint32_t)(r - c->read);
 	r->from->users--;
 	if (r->io.os_code == EINVAL && r->from->file.direct)
-		rc = read_again(r, epoch, err);
+		rc = read_again(c, r, epoch, err);
 	else if (r->io.os_code == ENODATA)
 		rc = error_set(err, SHARD_E_IO, "%s: ends before %" PRIu64 " (was it cut while in use?)", show(&s, r->row.r->path),
 			       r->io.offset + r->io.bytes);

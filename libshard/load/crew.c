@@ -8,20 +8,11 @@
  */
 #include <inttypes.h>
 #include <signal.h>
-#include <string.h>
-#include <time.h>
 
+#include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/load/path.h"
-
-uint64_t loader_clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 bool place_ended(const struct shard_loader *l, const struct place *p)
 {
@@ -187,10 +178,10 @@ static void fill_one(struct shard_loader *l, struct member *m)
 	s = claim(l);
 	e->users++;
 	pthread_mutex_unlock(&l->lock);
-	begin = loader_clock_ns();
+	begin = clock_now_ns();
 	rows_order(l, &e->order, s);
 	s->rc = rows_fill(l, m, s, &counts, &s->why);
-	begin = loader_clock_ns() - begin;
+	begin = clock_now_ns() - begin;
 	pthread_mutex_lock(&l->lock);
 	e->users--;
 	finish(l, s, begin, &counts);
@@ -208,9 +199,9 @@ static void *work(void *context)
 			fill_one(l, m);
 			continue;
 		}
-		begin = loader_clock_ns();
+		begin = clock_now_ns();
 		pthread_cond_wait(&l->work, &l->lock);
-		l->stats.slot_wait_ns += loader_clock_ns() - begin;
+		l->stats.slot_wait_ns += clock_now_ns() - begin;
 	}
 	pthread_mutex_unlock(&l->lock);
 	return NULL;
@@ -303,7 +294,7 @@ uint32_t crew_take(struct shard_loader *l)
 			fill_one(l, &l->member[0]);
 			continue;
 		}
-		begin = begin ? begin : loader_clock_ns();
+		begin = begin ? begin : clock_now_ns();
 		pthread_cond_wait(&l->ready, &l->lock);
 	}
 	idx = l->queue[l->queue_head];
@@ -312,7 +303,7 @@ uint32_t crew_take(struct shard_loader *l)
 	l->slot[idx].state = SLOT_LENT;
 	if (begin) {
 		l->stats.next_wait_count++;
-		l->stats.next_wait_ns += loader_clock_ns() - begin;
+		l->stats.next_wait_ns += clock_now_ns() - begin;
 	}
 	pthread_mutex_unlock(&l->lock);
 	return idx;

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
@@ -82,7 +83,7 @@ static int start(struct shard_loader *l, struct shard_error *err)
 		ring_close(l, false);
 		return rc;
 	}
-	l->start_ns = loader_clock_ns();
+	l->start_ns = clock_now_ns();
 	l->owner = getpid();
 	return SHARD_OK;
 }
@@ -318,7 +319,7 @@ void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)
 	*out = l->stats;
 	pthread_mutex_unlock(&l->lock);
 	out->thread_count = l->member_count;
-	out->elapsed_ns = loader_clock_ns() - l->start_ns;
+	out->elapsed_ns = clock_now_ns() - l->start_ns;
 	for (uint32_t i = 0; i < l->member_count; i++)
 		if (!pthread_getcpuclockid(l->member[i].thread, &clock) && !clock_gettime(clock, &t))
 			out->fill_cpu_ns += (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;

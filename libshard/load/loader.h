@@ -21,6 +21,7 @@
 #define LOADER_THREADS_MAX 256u
 #define LOADER_ARRAY_ALIGN 4096u
 #define LOADER_STRIPES	   256u
+#define LOADER_RUN_BYTES   (UINT64_C(256) << 10) /* neighbours that are worth one request to the disk */
 
 /* A place in the endless row of steps: epoch, where the epoch was entered, and steps since. */
 struct place {
@@ -155,7 +156,7 @@ struct fill_counts {
 uint64_t rows_chunk_bytes(const struct shard_loader *l);
 
 /* Which records a step has, into the slot; then their bytes.  Adds to *counts. */
-uint32_t rows_order(const struct shard_loader *l, const struct order *order, struct slot *s);
+void rows_order(const struct shard_loader *l, const struct order *order, struct slot *s);
 int rows_fill(struct shard_loader *l, struct member *m, struct slot *s, struct fill_counts *counts, struct shard_error *err);
 
 /* One row, with the record that s->record says; what is damaged is an error. */
@@ -183,7 +184,6 @@ void crew_rest(struct shard_loader *l);		       /* forget it, and wait until nob
 struct epoch_order *crew_make_orders(const struct shard_loader *l, const struct order_params *params, struct shard_error *err);
 void crew_use_orders(struct shard_loader *l, struct epoch_order *orders, const struct order_params *params);
 
-uint64_t loader_clock_ns(void);
 bool place_ended(const struct shard_loader *l, const struct place *p); /* its epoch has no further step */
 
 #endif

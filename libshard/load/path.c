@@ -7,8 +7,6 @@
  */
 #include "libshard/load/path.h"
 
-#include <string.h>
-
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
 #include "libshard/io/direct.h"
@@ -16,7 +14,6 @@
 
 #define FITS_PERCENT	   60u	 /* of the memory that is available: the trainer needs some too */
 #define DIRECT_BYTES	   (UINT64_C(16) << 10) /* shorter records are read in runs, through the page cache */
-#define RUN_BYTES	   (UINT64_C(256) << 10)
 #define BESIDE_BYTES	   (UINT64_C(64) << 20)
 #define FAULTS_ALLOWED	   16u /* of a step, and one for 8 rows */
 
@@ -141,7 +138,7 @@ bool path_open(struct shard_loader *l)
 		l->has_direct_group |= is_direct_group(l, g);
 		record_bytes += s->group[g].stride;
 	}
-	l->fetch_records = record_bytes < RUN_BYTES ? RUN_BYTES / record_bytes : 1;
+	l->fetch_records = record_bytes < LOADER_RUN_BYTES ? LOADER_RUN_BYTES / record_bytes : 1;
 	l->path = mem_array((size_t)l->ds->m.shard_count, sizeof(*l->path));
 	l->fetched = mem_array((size_t)l->ds->m.shard_count, sizeof(*l->fetched));
 	return l->path && l->fetched;

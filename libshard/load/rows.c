@@ -11,7 +11,6 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/base/mem.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/copy.h"
 #include "libshard/io/file.h"
@@ -22,7 +21,7 @@
 #define AHEAD_BYTES    64u   /* the page and the first line: the processor's own prefetch does the rest */
 #define SHORT_BYTES    256u  /* rows up to here are fetched a block at a time, as each is a wait for memory and no more */
 
-uint32_t rows_order(const struct shard_loader *l, const struct order *order, struct slot *s)
+void rows_order(const struct shard_loader *l, const struct order *order, struct slot *s)
 {
 	struct order_rank rank = l->rank;
 	uint32_t first_padded;
@@ -40,7 +39,6 @@ uint32_t rows_order(const struct shard_loader *l, const struct order *order, str
 		s->record[i] = order_at(order, order_rank_position(&rank, s->place.step, i, &padded));
 		s->row_flags[i] = SHARD_ROW_PADDED;
 	}
-	return s->rows;
 }
 
 /* ---- where records are ---- */
@@ -61,7 +59,7 @@ struct block {
 	uint32_t first, count;	    /* rows */
 	uint32_t hot_rows;	    /* so far: of shards in memory */
 	bool strict;		    /* damage is an error */
-	uint32_t stamp[PATH_KINDS]; /* path.h */
+	uint32_t stamp[2][PATH_KINDS]; /* path.h: of the epoch, and of the next, which another thread may be in already */
 	struct located at[BLOCK];
 };
 
@@ -75,19 +73,26 @@ static uint64_t shard_of(const struct shard_loader *l, uint64_t idx)
 	return dataset_shard_of(l->ds, idx);
 }
 
+static void take_stamps(struct block *b)
+{
+	path_stamps(b->l, b->s->place.epoch, b->stamp[0]);
+	path_stamps(b->l, b->s->place.epoch + 1, b->stamp[1]);
+}
+
 /* A shard's first record in an epoch, or at all: open it, check the tables that units are checked with, choose its path. */
-static int settle(const struct block *b, struct located *at)
+static int settle(struct block *b, struct located *at)
 {
 	int rc = shard_dataset_reader(b->l->ds, at->shard, &at->r, b->err);
 
 	for (uint32_t g = 0; !rc && g < b->l->ds->m.schema.group_count; g++) {
 		if (at->r->check != SHARD_CHECK_NEVER)
 			rc = reader_check_tables(at->r, g, b->err);
-		if (!rc && at->r->check == SHARD_CHECK_FIRST && !reader_seen(at->r, g))
+		if (!rc && !at->r->group[g].compressed && at->r->check == SHARD_CHECK_FIRST && !reader_seen(at->r, g))
 			rc = error_set(b->err, SHARD_E_MEMORY, "no memory to remember which units were checked");
 	}
 	if (!rc)
 		at->kind = path_decide(b->l, at->shard, at->r, b->s->place.epoch);
+	take_stamps(b); /* or, after a demotion, each row of the step would decide anew */
 	return rc;
 }
 
@@ -105,7 +110,7 @@ static int locate(struct block *b)
 		at->inside = record[i] - l->ds->first_record[at->shard];
 		path = atomic_load_explicit(&l->path[at->shard], memory_order_acquire);
 		at->kind = path % PATH_KINDS;
-		if (path == b->stamp[at->kind])
+		if (path == b->stamp[0][at->kind] || path == b->stamp[1][at->kind])
 			at->r = atomic_load_explicit(&l->ds->reader[at->shard], memory_order_acquire);
 		else
 			rc = settle(b, at);
@@ -211,10 +216,10 @@ static atomic_bool *enter_stripe(struct shard_loader *l, const struct shard_read
 }
 
 /* A damaged row is dealt with when the others are there. */
-static int set_aside(const struct row *row, const struct shard_error *why)
+static int set_aside(struct shard_loader *l, uint8_t *flags, const struct shard_error *why)
 {
-	repair_note(row->l, why);
-	*row->flags |= ROW_DAMAGED;
+	repair_note(l, why);
+	*flags |= ROW_DAMAGED;
 	return SHARD_OK;
 }
 
@@ -243,7 +248,7 @@ int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, stru
 	}
 	if (stripe)
 		atomic_store_explicit(stripe, false, memory_order_release);
-	return rc == SHARD_E_CORRUPT && row->flags ? set_aside(row, err) : rc;
+	return rc == SHARD_E_CORRUPT && row->flags ? set_aside(row->l, row->flags, err) : rc;
 }
 
 /* ---- many of them ---- */
@@ -383,11 +388,8 @@ static int fill_packed(struct block *b, uint32_t group)
 		rc = unpack(b, group, i, n);
 		if (rc == SHARD_E_CORRUPT && !b->strict && n > 1) /* one chunk of several: whose rows? */
 			rc = unpack(b, group, i, n = 1);
-		if (rc == SHARD_E_CORRUPT && !b->strict) {
-			repair_note(b->l, b->err);
-			b->s->row_flags[b->first + i] |= ROW_DAMAGED;
-			rc = SHARD_OK;
-		}
+		if (rc == SHARD_E_CORRUPT && !b->strict)
+			rc = set_aside(b->l, &b->s->row_flags[b->first + i], b->err);
 	}
 	return rc;
 }
@@ -410,7 +412,7 @@ int rows_fill_one(struct shard_loader *l, struct member *m, struct slot *s, uint
 	struct block b = {.l = l, .m = m, .s = s, .counts = &once_more, .err = err, .first = row, .count = 1, .strict = true};
 	int rc, finished;
 
-	path_stamps(l, s->place.epoch, b.stamp);
+	take_stamps(&b);
 	rc = fill_block(&b);
 	finished = cold_finish(m, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
 	counts->checked_units += once_more.checked_units;
@@ -423,7 +425,7 @@ int rows_fill(struct shard_loader *l, struct member *m, struct slot *s, struct f
 	uint64_t faults = file_major_faults();
 	int rc = SHARD_OK, finished;
 
-	path_stamps(l, s->place.epoch, b.stamp);
+	take_stamps(&b);
 	for (; !rc && b.first < s->rows; b.first += BLOCK) {
 		b.count = s->rows - b.first < BLOCK ? s->rows - b.first : BLOCK;
 		rc = fill_block(&b);

@@ -15,7 +15,6 @@
 #define SLOTS_DEFAULT	 4u
 #define THREADS_DEFAULT	 4u /* at most: one copies some 14 GB/s, and compressed groups want a few */
 #define GLOBAL_BYTES	 (UINT64_C(128) << 10) /* from here on a record alone is worth a request to the disk */
-#define RUN_BYTES	 (UINT64_C(256) << 10)
 #define WINDOW_RUNS	 40u /* with 64 lanes and runs of 256 KiB: 0.67 GB, ten times a batch of 256 runs */
 #define LANES		 64u
 
@@ -78,7 +77,7 @@ static void settle_windows(struct shard_loader_options *o, const struct shard_sc
 		return;
 	o->phase_unit_records = o->phase_unit_records ? o->phase_unit_records : unit;
 	if (!o->run_records)
-		o->run_records = ceil_div(ceil_div(RUN_BYTES, record_bytes), unit) * unit;
+		o->run_records = ceil_div(ceil_div(LOADER_RUN_BYTES, record_bytes), unit) * unit;
 	o->window_runs = o->window_runs ? o->window_runs : WINDOW_RUNS;
 	o->lane_count = o->lane_count ? o->lane_count : LANES;
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
@@ -371,18 +372,10 @@ static void watch(void *context, uint32_t running)
 	pthread_mutex_unlock(&run->lock);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static int run_all(struct run *run, struct shard_verify_report *report, struct shard_error *err)
 {
 	uint32_t threads = run->o.thread_count ? run->o.thread_count : thread_cpu_count();
-	uint64_t start = now_ns();
+	uint64_t start = clock_now_ns();
 
 	pthread_mutex_init(&run->lock, NULL);
 	pthread_cond_init(&run->told, NULL);
@@ -392,7 +385,7 @@ static int run_all(struct run *run, struct shard_verify_report *report, struct s
 		error_set(&run->worst, SHARD_E_MEMORY, "no thread could be started");
 	pthread_cond_destroy(&run->told);
 	pthread_mutex_destroy(&run->lock);
-	run->report.elapsed_ns = now_ns() - start;
+	run->report.elapsed_ns = clock_now_ns() - start;
 	if (report)
 		*report = run->report;
 	if (run->worst.status && err)
