@@ -295,13 +295,15 @@ __attribute__((always_inline)) static inline bool fill_short(const struct block 
 {
 	const struct located *at = &b->at[i];
 	const struct reader_group *g = &at->r->group[group];
+	_Atomic uint64_t *seen;
 	uint64_t unit;
 
 	if (at->kind != PATH_HOT || at->r->guard || at->r->check == SHARD_CHECK_ALWAYS)
 		return false;
 	if (at->r->check == SHARD_CHECK_FIRST) {
+		seen = atomic_load_explicit(&g->seen, memory_order_acquire); /* by itself: gcc's g->seen[i] is a plain load */
 		unit = unit_of(b->l, g, group, at->inside);
-		if (!(atomic_load_explicit(&g->seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
+		if (!(atomic_load_explicit(&seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
 			return false;
 	}
 	spread(&b->l->layout, group, g->data + at->inside * g->stride, b->first + i, b->s->memory);
