@@ -14,9 +14,8 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/copy.h"
 #include "libshard/io/file.h"
-#include "libshard/load/path.h"
+#include "libshard/load/block.h"
 
-#define BLOCK	       64u
 #define AHEAD	       2u    /* large rows whose first bytes are fetched before it is their turn */
 #define AHEAD_BYTES    64u   /* the page and the first line: the processor's own prefetch does the rest */
 #define SHORT_BYTES    256u  /* rows up to here are fetched a block at a time, as each is a wait for memory and no more */
@@ -42,26 +41,6 @@ void rows_order(const struct shard_loader *l, const struct order *order, struct 
 }
 
 /* ---- where records are ---- */
-
-struct located {
-	struct shard_reader *r;
-	uint64_t shard, inside;
-	enum path_kind kind;
-};
-
-/* What one thread works on: a step, and a block of its rows. */
-struct block {
-	struct shard_loader *l;
-	struct member *m;
-	struct slot *s;
-	struct fill_counts *counts;
-	struct shard_error *err;
-	uint32_t first, count;	    /* rows */
-	uint32_t hot_rows;	    /* so far: of shards in memory */
-	bool strict;		    /* damage is an error */
-	uint32_t stamp[2][PATH_KINDS]; /* path.h: of the epoch, and of the next, which another thread may be in already */
-	struct located at[BLOCK];
-};
 
 static uint64_t shard_of(const struct shard_loader *l, uint64_t idx)
 {
@@ -136,31 +115,6 @@ struct land_job {
 	struct shard_error *err;
 };
 
-/* Lengths that are known when this is compiled are moves; the others are calls. */
-__attribute__((always_inline)) static inline void copy_field(uint8_t *dst, const uint8_t *src, uint32_t bytes)
-{
-	switch (bytes) {
-	case 1: *dst = *src; break;
-	case 2: memcpy(dst, src, 2); break;
-	case 4: memcpy(dst, src, 4); break;
-	case 8: memcpy(dst, src, 8); break;
-	case 16: memcpy(dst, src, 16); break;
-	case 32: memcpy(dst, src, 32); break;
-	case 64: memcpy(dst, src, 64); break;
-	default: memcpy(dst, src, bytes);
-	}
-}
-
-/* A record of a small group to its place in each field's array. */
-static void spread(const struct layout *layout, uint32_t group, const uint8_t *record, uint64_t row, uint8_t *slot)
-{
-	for (uint32_t i = 0; i < layout->field_count[group]; i++) {
-		const struct spread_field *f = &layout->field[group][i];
-
-		copy_field(slot + f->at + row * f->bytes, record + f->offset, f->bytes);
-	}
-}
-
 /* May run under the guard: neither locks nor allocates. */
 static void land(void *context)
 {
@@ -181,7 +135,7 @@ static void land(void *context)
 	if (row->dst)
 		copy_stream(row->dst, j->src, (size_t)g->stride);
 	else
-		spread(&row->l->layout, row->group, j->src, row->row, row->slot);
+		block_spread(&row->l->layout, row->group, j->src, row->row, row->slot);
 }
 
 /* Under the guard in any case: the bytes may lie elsewhere, but their hash is on the map. */
@@ -215,14 +169,6 @@ static atomic_bool *enter_stripe(struct shard_loader *l, const struct shard_read
 	return stripe;
 }
 
-/* A damaged row is dealt with when the others are there. */
-static int set_aside(struct shard_loader *l, uint8_t *flags, const struct shard_error *why)
-{
-	repair_note(l, why);
-	*flags |= ROW_DAMAGED;
-	return SHARD_OK;
-}
-
 int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
 {
 	const struct reader_group *g = &row->r->group[row->group];
@@ -248,7 +194,7 @@ int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, stru
 	}
 	if (stripe)
 		atomic_store_explicit(stripe, false, memory_order_release);
-	return rc == SHARD_E_CORRUPT && row->flags ? set_aside(row->l, row->flags, err) : rc;
+	return rc == SHARD_E_CORRUPT && row->flags ? block_set_aside(row->l, row->flags, err) : rc;
 }
 
 /* ---- many of them ---- */
@@ -306,7 +252,7 @@ __attribute__((always_inline)) static inline bool fill_short(const struct block 
 		if (!(atomic_load_explicit(&seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
 			return false;
 	}
-	spread(&b->l->layout, group, g->data + at->inside * g->stride, b->first + i, b->s->memory);
+	block_spread(&b->l->layout, group, g->data + at->inside * g->stride, b->first + i, b->s->memory);
 	return true;
 }
 
@@ -330,71 +276,7 @@ static int fill_raw(struct block *b, uint32_t group)
 	return rc;
 }
 
-/* ---- compressed groups ---- */
-
-uint64_t rows_chunk_bytes(const struct shard_loader *l)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t g = 0; g < l->ds->m.schema.group_count; g++) {
-		const struct shard_group *group = &l->ds->m.schema.group[g];
-
-		if (group->codec != SHARD_RAW && group->stride * group->unit_records > bytes)
-			bytes = group->stride * group->unit_records;
-	}
-	return bytes;
-}
-
-/* How many rows from i on are neighbours in one shard. */
-static uint32_t neighbours(const struct block *b, uint32_t i)
-{
-	uint32_t n = 1;
-
-	while (i + n < b->count && b->at[i + n].r == b->at[i].r && b->at[i + n].inside == b->at[i].inside + n)
-		n++;
-	return n;
-}
-
-/* Rows i to i + n - 1, neighbours.  Whole chunks of a large group are decoded where they belong; others once, beside. */
-static int unpack(struct block *b, uint32_t group, uint32_t i, uint32_t n)
-{
-	const struct shard_group *g = &b->l->ds->m.schema.group[group];
-	uint64_t inside = b->at[i].inside, last = inside + n - 1, unit = g->unit_records, row = b->first + i;
-	struct shard_reader *r = b->at[i].r;
-	uint64_t chunks = last / unit - inside / unit + 1;
-	int rc = SHARD_OK;
-
-	if (group_is_large(g)) {
-		rc = reader_read_chunks(r, group, inside, n, b->m->chunk, b->s->memory + b->l->layout.group_at[group] + row * g->stride,
-					b->err);
-	} else {
-		for (; !rc && inside <= last; inside += unit - inside % unit) {
-			uint64_t first = inside / unit * unit, count = min_u64(unit, r->pages->record_count - first);
-
-			rc = reader_read_chunks(r, group, first, count, NULL, b->m->chunk, b->err); /* whole: needs no room beside */
-			for (uint64_t k = inside; !rc && k <= last && k < first + count; k++)
-				spread(&b->l->layout, group, b->m->chunk + (k - first) * g->stride, row++, b->s->memory);
-		}
-	}
-	if (!rc && r->check != SHARD_CHECK_NEVER) /* compressed bytes are hashed whenever they are decoded */
-		b->counts->checked_units += chunks;
-	return rc;
-}
-
-static int fill_packed(struct block *b, uint32_t group)
-{
-	int rc = SHARD_OK;
-
-	for (uint32_t i = 0, n; !rc && i < b->count; i += n) {
-		n = neighbours(b, i);
-		rc = unpack(b, group, i, n);
-		if (rc == SHARD_E_CORRUPT && !b->strict && n > 1) /* one chunk of several: whose rows? */
-			rc = unpack(b, group, i, n = 1);
-		if (rc == SHARD_E_CORRUPT && !b->strict)
-			rc = set_aside(b->l, &b->s->row_flags[b->first + i], b->err);
-	}
-	return rc;
-}
+/* ---- a step ---- */
 
 /* The rows of a block, of which some may still be on their way. */
 static int fill_block(struct block *b)
@@ -403,7 +285,7 @@ static int fill_block(struct block *b)
 	int rc = locate(b);
 
 	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
-		rc = schema->group[g].codec == SHARD_RAW ? fill_raw(b, g) : fill_packed(b, g);
+		rc = schema->group[g].codec == SHARD_RAW ? fill_raw(b, g) : block_fill_packed(b, g);
 	return rc;
 }
 
