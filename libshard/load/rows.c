@@ -16,8 +16,8 @@
 #include "libshard/io/file.h"
 #include "libshard/load/block.h"
 
-#define AHEAD	       2u    /* large rows whose first bytes are fetched before it is their turn */
-#define AHEAD_BYTES    64u   /* the page and the first line: the processor's own prefetch does the rest */
+#define TOGETHER       16u   /* large rows whose first bytes are fetched at once, before their turn: one wait for all their pages */
+#define TOGETHER_BYTES 256u  /* until the processor's own prefetch has seen where this goes */
 #define SHORT_BYTES    256u  /* rows up to here are fetched a block at a time, as each is a wait for memory and no more */
 
 void rows_order(const struct shard_loader *l, const struct order *order, struct slot *s)
@@ -205,7 +205,7 @@ __attribute__((always_inline)) static inline void fetch_ahead(const struct locat
 	const struct reader_group *g = &at->r->group[group];
 	const uint8_t *src = g->data + at->inside * g->stride;
 
-	for (uint64_t i = 0; i < min_u64(g->stride, AHEAD_BYTES); i += 64)
+	for (uint64_t i = 0; i < min_u64(g->stride, TOGETHER_BYTES); i += 64)
 		__builtin_prefetch(src + i);
 }
 
@@ -256,20 +256,30 @@ __attribute__((always_inline)) static inline bool fill_short(const struct block 
 	return true;
 }
 
+/*
+ * Have the first bytes of the next rows fetched.  Records lie on pages of their own, whose addresses are not in the
+ * processor's tables: asked for together, they are looked up at the same time.
+ */
+__attribute__((always_inline)) static inline void fetch_some(const struct block *b, uint32_t group, uint32_t first, uint32_t count)
+{
+	for (uint32_t i = first; i < first + count && i < b->count; i++)
+		if (b->at[i].kind == PATH_HOT)
+			fetch_ahead(&b->at[i], group);
+}
+
 static int fill_raw(struct block *b, uint32_t group)
 {
 	const struct shard_group *g = &b->l->ds->m.schema.group[group];
 	bool is_short = g->stride <= SHORT_BYTES;
 	int rc = SHARD_OK;
 
-	for (uint32_t i = 0; is_short && i < b->count; i++)
-		fetch_ahead(&b->at[i], group);
+	fetch_some(b, group, 0, is_short ? b->count : TOGETHER);
 	for (uint32_t i = 0; i < b->count; i++)
 		if (kind_of(b, group, &b->at[i]) == PATH_WARM)
 			path_fetch_run(b->l, b->at[i].shard, b->at[i].r, group, b->at[i].inside, b->s->place.epoch);
 	for (uint32_t i = 0; !rc && i < b->count; i++) {
-		if (!is_short && i + AHEAD < b->count && b->at[i + AHEAD].kind == PATH_HOT)
-			fetch_ahead(&b->at[i + AHEAD], group);
+		if (!is_short && i % TOGETHER == 0)
+			fetch_some(b, group, i + TOGETHER, TOGETHER);
 		if (!is_short || !fill_short(b, group, i))
 			rc = fill_row(b, group, i);
 	}

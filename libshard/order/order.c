@@ -180,15 +180,35 @@ uint64_t order_at(const struct order *o, uint64_t position)
 	return position < o->lanes_end ? at_lanes(o, position) : at_rest(o, position);
 }
 
+/* tick_of(first + i * stride) for all i, which lie in windows of one size: a division only where a window ends. */
+static void ticks_of(const struct order *o, uint64_t first, uint64_t stride, struct tick *k, size_t count)
+{
+	uint64_t lanes = o->params.lane_count, lane_step = stride % lanes, tick_step = stride / lanes;
+	struct tick t = tick_of(o, first);
+	uint64_t n = o->window[t.longer].n;
+
+	for (size_t i = 0; i < count; i++) {
+		k[i] = t;
+		t.lane += lane_step;
+		t.x += tick_step + (t.lane >= lanes);
+		t.lane -= t.lane >= lanes ? lanes : 0;
+		if (t.x >= n) {
+			t.window += t.x / n;
+			t.x %= n;
+		}
+	}
+}
+
 /* at_lanes for at most CHUNK positions, all in windows of one size. */
 static void fill_lanes(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count)
 {
-	const struct feistel *f = &o->window[tick_of(o, first).longer];
 	uint64_t tweak[CHUNK] = {0}, slot[CHUNK] = {0}, r = o->params.run_records;
+	const struct feistel *f;
 	struct tick k[CHUNK];
 
+	ticks_of(o, first, stride, k, count);
+	f = &o->window[k[0].longer];
 	for (size_t i = 0; i < count; i++) {
-		k[i] = tick_of(o, first + i * stride);
 		tweak[i] = tweak_of(o, &k[i]);
 		slot[i] = k[i].x;
 	}

@@ -27,6 +27,8 @@ void feistel_init(struct feistel *f, uint64_t n, uint64_t key);
 uint64_t feistel_at(const struct feistel *f, uint64_t tweak, uint64_t x);
 /* The same for many: x[i] becomes its image with tweak[i].  Several times faster, as no x waits for another. */
 void feistel_many(const struct feistel *f, const uint64_t *tweak, uint64_t *x, size_t count);
+/* Its rounds, on numbers hi[i] * b + lo[i], in place: what any machine can run, and the twin of feistel_avx2.h. */
+void feistel_rounds(const struct feistel *f, const uint64_t *tweak, uint64_t *hi, uint64_t *lo, size_t count);
 
 /* Fisher-Yates: table[0, n) becomes a permutation of n, which is at most PERMUTATION_TABLE_MAX. */
 void permutation_table(uint16_t *table, uint64_t n, uint64_t key);

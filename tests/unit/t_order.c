@@ -5,6 +5,7 @@
  * Tables are allocated at exactly the entries asked for, so that the address sanitizer sees one too many.
  * tests/twin/order.sh compares the same code with format/shardorder.py on random parameters.
  */
+#include "libshard/order/feistel_avx2.h"
 #include "libshard/order/order.h"
 #include "libshard/order/random.h"
 #include "shard.h"
@@ -125,6 +126,33 @@ TEST(one_level_is_a_bijection_for_every_n_to_3000)
 
 		STORY("n %" PRIu64, n);
 		check_bijection(&p);
+	}
+}
+
+/* Numbers four at a time, and one by one: with numbers and tweaks of all sizes, small networks and the largest. */
+TEST(four_at_once_equal_one_by_one)
+{
+	static const uint64_t n[] = {1, 2, 3, 17, 2560, 65537, 1281167, UINT64_C(1) << 31, (UINT64_C(1) << 32) + 1, PERMUTATION_N_MAX};
+	uint64_t tweak[64], hi[2][64], lo[2][64];
+	struct feistel f;
+
+	for (size_t k = 0; k < sizeof(n) / sizeof(n[0]); k++) {
+		feistel_init(&f, n[k], random_draw(7, k));
+		for (uint32_t i = 0; i < 64; i++) {
+			tweak[i] = i % 3 ? random_draw(k, i) : 0;
+			hi[0][i] = hi[1][i] = i ? random_below(random_draw(k + 100, i), f.a) : f.a - 1;
+			lo[0][i] = lo[1][i] = i ? random_below(random_draw(k + 200, i), f.b) : f.b - 1;
+		}
+		feistel_rounds(&f, tweak, hi[0], lo[0], 64);
+		if (feistel_has_avx2())
+			feistel_rounds_avx2(&f, tweak, hi[1], lo[1], 64);
+		else
+			feistel_rounds(&f, tweak, hi[1], lo[1], 64); /* this machine has nothing else */
+		for (uint32_t i = 0; i < 64; i++) {
+			CHECK_EQ(hi[1][i], hi[0][i]);
+			CHECK_EQ(lo[1][i], lo[0][i]);
+			CHECK(hi[0][i] < f.a && lo[0][i] < f.b);
+		}
 	}
 }
 
