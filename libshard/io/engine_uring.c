@@ -12,31 +12,43 @@
 #include "libshard/base/mem.h"
 #include "libshard/io/engine.h"
 
-#define BATCH 8u
+#define BATCH 8u /* reads that are handed over, or waited for, at once: to fall asleep and wake up costs as much as a read */
 
 struct uring {
 	struct io_uring ring;
 	uint32_t depth;
 	struct engine_read **kept; /* [depth] put, but not yet handed to the kernel; oldest first from head */
-	uint32_t head, kept_count;
+	uint32_t head, kept_count, flying; /* flying: handed over, and not yet back */
 	bool broken; /* the kernel refuses what is kept: read it in other ways */
 };
+
+/*
+ * What this thread does is not interrupted.  Where the system can (Linux 6.1), it is not even woken before as many reads are
+ * done as it waits for; the ring then belongs to the thread that opens it.
+ */
+static int open_ring(struct io_uring *ring, uint32_t depth)
+{
+	static const unsigned flags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_COOP_TASKRUN, 0};
+	int rc = -EINVAL;
+
+	for (size_t i = 0; rc == -EINVAL && i < sizeof(flags) / sizeof(flags[0]); i++) {
+		struct io_uring_params p = {.flags = flags[i]};
+
+		rc = io_uring_queue_init_params(depth, ring, &p);
+	}
+	return rc;
+}
 
 struct uring *uring_open(uint32_t depth)
 {
 	struct uring *u = mem_zalloc(sizeof(*u));
-	struct io_uring_params p = {.flags = IORING_SETUP_COOP_TASKRUN}; /* no interrupt of what the thread is doing */
 	int rc;
 
 	if (!u)
 		return NULL;
 	u->depth = depth;
 	u->kept = mem_array(depth, sizeof(*u->kept));
-	rc = u->kept ? io_uring_queue_init_params(depth, &u->ring, &p) : -ENOMEM;
-	if (rc == -EINVAL) { /* before Linux 5.19 */
-		memset(&p, 0, sizeof(p));
-		rc = io_uring_queue_init_params(depth, &u->ring, &p);
-	}
+	rc = u->kept ? open_ring(&u->ring, depth) : -ENOMEM;
 	if (!rc)
 		return u;
 	mem_free(u->kept); /* EPERM, ENOSYS, ENOMEM: as if there were none; pread does it then */
@@ -61,6 +73,7 @@ static void hand_over(struct uring *u, unsigned wanted)
 	if (n >= 0) {
 		u->head = (u->head + (uint32_t)n) % u->depth;
 		u->kept_count -= (uint32_t)n;
+		u->flying += (uint32_t)n;
 	} else if (n != -EINTR && n != -EAGAIN && n != -EBUSY) {
 		u->broken = true;
 	}
@@ -97,8 +110,9 @@ struct engine_read *uring_get(struct uring *u, int *result)
 		if (u->broken) /* nothing may be handed over any more: what is refused still stands in the ring */
 			io_uring_wait_cqe(&u->ring, &cqe);
 		else
-			hand_over(u, 1);
+			hand_over(u, u->kept_count + u->flying < BATCH ? u->kept_count + u->flying : BATCH);
 	}
+	u->flying--;
 	r = io_uring_cqe_get_data(cqe);
 	*result = cqe->res;
 	io_uring_cqe_seen(&u->ring, cqe);
