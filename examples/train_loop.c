@@ -181,6 +181,18 @@ static uint32_t step(struct model *m, const struct data *d, const struct shard_b
 	return right;
 }
 
+/* How fast the loader was since the last call, and why the model waited if it did: a line for the log, not a result. */
+static void report(struct shard_loader *loader, struct shard_loader_stats *before)
+{
+	struct shard_loader_stats now;
+	char text[SHARD_SUMMARY_BYTES];
+
+	shard_loader_stats(loader, &now);
+	shard_stats_summary(&now, before, text);
+	fprintf(stderr, "loader: %s\n", text);
+	*before = now;
+}
+
 /* One epoch of a loader.  Returns the share of records that were right. */
 static double run_epoch(struct model *m, const struct data *d, struct shard_loader *loader, float rate, double *loss)
 {
@@ -209,6 +221,7 @@ int main(int argc, char **argv)
 	static struct model model;
 	struct shard_loader *batches, *val_batches;
 	struct data train = {0}, val = {0};
+	struct shard_loader_stats before = {0};
 	struct shard_dataset_info info;
 	struct shard_error err;
 	double loss, val_loss, accuracy = 0;
@@ -239,6 +252,8 @@ int main(int argc, char **argv)
 		run_epoch(&model, &train, batches, 3 * (1 - (float)e / (float)epochs), &loss);
 		accuracy = run_epoch(&model, &val, val_batches, 0, &val_loss);
 		printf("epoch %2lu  loss %.4f  val loss %.4f  val accuracy %.3f\n", e, loss, val_loss, accuracy);
+		if ((e + 1) % 10 == 0 || e + 1 == epochs)
+			report(batches, &before);
 	}
 	printf("val accuracy %.3f\n", accuracy);
 	shard_loader_close(batches);

@@ -591,6 +591,18 @@ struct shard_loader_stats {
 };
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
 
+/*
+ * What happened between two looks at the counters of one loader, as a line of text for a log: the rates, who waited how
+ * long for whom, the ways by which bytes came, damaged rows, and which side is the slower one.  `before` is NULL for all
+ * since open; who prints it now and then keeps `now` for the next time.  README.md says what to do about each ending.
+ *
+ *   12.4 GB/s, 82,300 records/s; next waited 0.3 % (12 of 4,000 times); threads filled 41 % (on a CPU 40 %),
+ *   waited for slots 59 %; mapped 100 %: the trainer is the slower side
+ */
+#define SHARD_SUMMARY_BYTES 512 /* with the NUL; no line is longer */
+SHARD_API void shard_stats_summary(const struct shard_loader_stats *now, const struct shard_loader_stats *before,
+				   char text[SHARD_SUMMARY_BYTES]);
+
 /* What was wrong with the row that was substituted or masked last, for the log; END if there was none. */
 SHARD_API int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out);
 

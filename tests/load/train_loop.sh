@@ -25,6 +25,11 @@ between() {
 real=$(accuracy)
 between 0.95 "$real" 1 || die "accuracy $real; at least 0.95"
 cp out first
+# What the loader did since the last line, twice in 20 epochs.  Never fast enough to wait, for this is no GPU.
+line='^loader: [0-9.,]* [kMG]*B/s, [0-9.,]* records/s; next waited [0-9.]* % \([0-9,]* of [0-9,]* times\); threads filled '
+line+='[0-9.]* % \(on a CPU [0-9.]* %\), waited for slots [0-9.]* %; .*: the trainer is the slower side$'
+[ "$(grep -Ec "$line" err)" = 2 ] || die "lines about the loader: $(cat err)"
+sed -n 's/.* times); threads/threads/p' err | grep -q 'hashed 2[0-9][0-9] units' && die "units are hashed once" # 108 in the first half
 mixed=$(accuracy --permute-labels)
 between 0 "$mixed" 0.25 || die "accuracy $mixed with labels permuted; at most 0.25"
 accuracy --epochs 2 >/dev/null
