@@ -46,7 +46,8 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # A file that needs flags of its own is named here: FLAGS_<path> is added after all others.
 # Resizing equals Pillow bit for bit, so the compiler may not fuse a multiply with an add in its coefficients.
 FLAGS_tools/shardpack/resize_taps.c := -ffp-contract=off
-FLAGS_tools/shardpack/resize.c := -O3
+FLAGS_tools/shardpack/resize_portable.c := -O3
+FLAGS_tools/shardpack/resize_avx2.c := -O3
 
 # ---- what there is ----
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_resize.c - the resampler against a plain one, against Pillow's stored answers, and against its own windows
+ *
+ * Both ways of it: portable, and with what this processor has.  Where that is nothing, the second is the first again.
  */
 #include "tools/shardpack/resize.h"
 
@@ -8,6 +10,7 @@
 
 #include "tests/pack/prng.h"
 #include "tests/test.h"
+#include "tools/shardpack/resize_taps.h"
 
 static const char *const filter_names[] = {"box", "bilinear", "bicubic", "lanczos"};
 static const double supports[] = {0.5, 1, 2, 3};
@@ -80,6 +83,16 @@ static uint8_t *twin_resize(const struct image *src, int width, int height, int 
 	return out;
 }
 
+#define WAYS 2
+
+static struct resizer *open_way(int way)
+{
+	struct resizer *r = way ? resizer_open() : resizer_open_portable();
+
+	CHECK(r);
+	return r;
+}
+
 /* The whole image through the resampler, or through its window when `w` is given. */
 static uint8_t *resize(struct resizer *r, const struct image *src, uint32_t width, uint32_t height, int filter,
 		       const struct resize_window *w)
@@ -90,7 +103,8 @@ static uint8_t *resize(struct resizer *r, const struct image *src, uint32_t widt
 	w = w ? w : &whole;
 	out = malloc(3 * (size_t)w->width * w->height);
 	CHECK(out);
-	CHECK(resizer_run(r, src, width, height, (enum resize_filter)filter, w, out, 3 * (size_t)w->width));
+	CHECK(resizer_run(r, src, width, height, (enum resize_filter)filter, w,
+			  &(struct resize_target){.pixels = out, .row_bytes = 3 * (size_t)w->width}));
 	return out;
 }
 
@@ -108,11 +122,10 @@ static uint32_t up_to(uint64_t seed, uint64_t i, uint32_t limit)
 	return 1 + (uint32_t)(prng_at(seed, i) % limit);
 }
 
-TEST(equals_the_plain_one)
+static void equals_the_plain_one_in(int way)
 {
-	struct resizer *r = resizer_open();
+	struct resizer *r = open_way(way);
 
-	CHECK(r);
 	for (uint64_t i = 0; i < 240; i++) {
 		/* Small sides often, so that the ends of rows, odd rows and short blocks all come up. */
 		uint32_t limit = i % 3 ? 24 : 90, w = up_to(1, i, limit), h = up_to(2, i, limit);
@@ -131,14 +144,20 @@ TEST(equals_the_plain_one)
 	resizer_close(r);
 }
 
-TEST(equals_the_answers_of_pillow)
+TEST(equals_the_plain_one)
 {
-	struct resizer *r = resizer_open();
+	for (int way = 0; way < WAYS; way++)
+		equals_the_plain_one_in(way);
+}
+
+static void equals_the_answers_of_pillow_in(int way)
+{
+	struct resizer *r = open_way(way);
 	FILE *f = fopen("tests/twin/pillow_hashes.txt", "r");
 	char line[256], name[16];
 	int count = 0;
 
-	CHECK(r && f);
+	CHECK(f);
 	while (fgets(line, sizeof(line), f)) {
 		uint64_t seed, want;
 		uint32_t w, h, new_w, new_h;
@@ -164,11 +183,16 @@ TEST(equals_the_answers_of_pillow)
 	resizer_close(r);
 }
 
-TEST(window_equals_the_crop_of_the_whole)
+TEST(equals_the_answers_of_pillow)
 {
-	struct resizer *r = resizer_open();
+	for (int way = 0; way < WAYS; way++)
+		equals_the_answers_of_pillow_in(way);
+}
 
-	CHECK(r);
+static void window_equals_the_crop_of_the_whole_in(int way)
+{
+	struct resizer *r = open_way(way);
+
 	for (uint64_t i = 0; i < 400; i++) {
 		uint32_t w = up_to(5, i, 150), h = up_to(6, i, 150);
 		uint32_t new_w = i % 5 ? up_to(7, i, 150) : w, new_h = i % 7 ? up_to(8, i, 150) : h;
@@ -193,10 +217,16 @@ TEST(window_equals_the_crop_of_the_whole)
 	resizer_close(r);
 }
 
-/* One window sliding over one image: tables that differ in their first sample only. */
-TEST(window_may_move)
+TEST(window_equals_the_crop_of_the_whole)
 {
-	struct resizer *r = resizer_open();
+	for (int way = 0; way < WAYS; way++)
+		window_equals_the_crop_of_the_whole_in(way);
+}
+
+/* One window sliding over one image: tables that differ in their first sample only. */
+static void window_may_move_in(int way)
+{
+	struct resizer *r = open_way(way);
 	struct image src = picture(8, 31, 31);
 	uint8_t *whole = resize(r, &src, 17, 17, RESIZE_BICUBIC, NULL);
 
@@ -214,10 +244,16 @@ TEST(window_may_move)
 	resizer_close(r);
 }
 
-/* A thread sees more sizes than it keeps tables for; what it kept must not depend on what came between. */
-TEST(forgets_tables_without_changing_results)
+TEST(window_may_move)
 {
-	struct resizer *r = resizer_open();
+	for (int way = 0; way < WAYS; way++)
+		window_may_move_in(way);
+}
+
+/* A thread sees more sizes than it keeps tables for; what it kept must not depend on what came between. */
+static void forgets_tables_without_changing_results_in(int way)
+{
+	struct resizer *r = open_way(way);
 	struct image src = picture(3, 40, 30);
 	uint8_t *first = resize(r, &src, 17, 23, RESIZE_LANCZOS, NULL), *again;
 
@@ -231,10 +267,16 @@ TEST(forgets_tables_without_changing_results)
 	resizer_close(r);
 }
 
-/* Tables too large to keep have one place per axis; both at once must not meet. */
-TEST(both_tables_may_be_large)
+TEST(forgets_tables_without_changing_results)
 {
-	struct resizer *r = resizer_open();
+	for (int way = 0; way < WAYS; way++)
+		forgets_tables_without_changing_results_in(way);
+}
+
+/* Tables too large to keep have one place per axis; both at once must not meet. */
+static void both_tables_may_be_large_in(int way)
+{
+	struct resizer *r = open_way(way);
 	struct image src = picture(2, 12000, 10);
 	uint8_t *got = resize(r, &src, 20, 9500, RESIZE_LANCZOS, NULL);
 	uint8_t *want = twin_resize(&src, 20, 9500, RESIZE_LANCZOS);
@@ -246,15 +288,20 @@ TEST(both_tables_may_be_large)
 	resizer_close(r);
 }
 
+TEST(both_tables_may_be_large)
+{
+	for (int way = 0; way < WAYS; way++)
+		both_tables_may_be_large_in(way);
+}
+
 /* 65,500 x 1 with a short side of 256 would be 16.7 million wide: only the window may cost anything. */
-TEST(enormous_shapes_cost_only_the_window)
+static void enormous_shapes_cost_only_the_window_in(int way)
 {
 	static const struct {
 		uint32_t w, h, new_w, new_h;
 	} rows[] = {{65500, 1, 16768000, 256}, {1, 65500, 256, 16768000}, {65500, 1, 1, 1}, {1, 65500, 1, 1}};
-	struct resizer *r = resizer_open();
+	struct resizer *r = open_way(way);
 
-	CHECK(r);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint32_t w = rows[i].new_w < 224 ? rows[i].new_w : 224, h = rows[i].new_h < 224 ? rows[i].new_h : 224;
 		struct resize_window win = {(rows[i].new_w - w) / 2, (rows[i].new_h - h) / 2, w, h};
@@ -272,6 +319,149 @@ TEST(enormous_shapes_cost_only_the_window)
 		free(constant);
 	}
 	resizer_close(r);
+}
+
+TEST(enormous_shapes_cost_only_the_window)
+{
+	for (int way = 0; way < WAYS; way++)
+		enormous_shapes_cost_only_the_window_in(way);
+}
+
+/* Rows given a few at a time, from a place that ends where the needed part does. */
+static void give_rows(struct resizer *r, const struct image *src, const struct resize_window *needed, uint64_t seed)
+{
+	for (uint32_t y = 0, n; y < needed->height; y += n) {
+		size_t row_bytes = 3 * (size_t)needed->width, skip = seed % 3;
+		uint8_t *rows;
+
+		n = up_to(seed, y, 40);
+		n = n < needed->height - y ? n : needed->height - y;
+		rows = malloc(n * (row_bytes + skip) - skip); /* not a byte more: the sanitizer sees a read behind it */
+		CHECK(rows);
+		for (uint32_t i = 0; i < n; i++)
+			memcpy(rows + i * (row_bytes + skip),
+			       src->pixels + 3 * ((size_t)(needed->y + y + i) * src->width + needed->x), row_bytes);
+		resizer_rows(r, rows, row_bytes + skip, n);
+		free(rows);
+	}
+}
+
+/* One side of a shape: small, like a photo's, or so large that what comes out is a small part of it. */
+static uint32_t side(uint64_t seed, uint64_t i)
+{
+	static const uint32_t limits[] = {3, 40, 40, 300, 300, 300, 700, 5000};
+
+	return up_to(seed, i, limits[prng_at(seed + 1000, i) % 8]);
+}
+
+/* The window in a frame of bytes that must stay as they are; planes lie one behind the other, with such bytes between. */
+static uint8_t *framed(struct resizer *r, const struct image *src, const struct resize_job *like, bool planes, size_t *bytes,
+		       uint64_t seed)
+{
+	struct resize_job job = *like;
+	size_t row_bytes = (size_t)job.window.width * (planes ? 1 : 3) + 5;
+	struct resize_window needed;
+	uint8_t *frame;
+
+	job.target.row_bytes = row_bytes;
+	job.target.plane_bytes = planes ? row_bytes * job.window.height + 7 : 0;
+	*bytes = 64 + (planes ? 3 * job.target.plane_bytes : row_bytes * job.window.height);
+	frame = malloc(*bytes);
+	CHECK(frame);
+	memset(frame, 0xa5, *bytes);
+	job.target.pixels = frame + 32;
+	CHECK(resizer_begin(r, &job, &needed));
+	CHECK(needed.width && needed.x + needed.width <= src->width);
+	CHECK(needed.height && needed.y + needed.height <= src->height);
+	give_rows(r, src, &needed, seed);
+	return frame;
+}
+
+/* Every shape, filter, window, layout and way to hand rows over; and nothing is written outside of the window. */
+TEST(both_ways_are_equal)
+{
+	struct resizer *ways[WAYS] = {open_way(0), open_way(1)};
+
+	for (uint64_t i = 0; i < 1500; i++) {
+		uint32_t w = side(20, i), h = w > 700 ? up_to(21, i, 30) : side(21, i);
+		struct resize_job job = {w, h, side(22, i) % 900 + 1, side(23, i) % 900 + 1, (enum resize_filter)(i % 4),
+					 {0}, {0}};
+		struct image src = picture(i, w, h);
+		uint8_t *got[WAYS];
+		size_t bytes;
+
+		if (i % 9 == 0)
+			job.width = w;
+		if (i % 10 == 0)
+			job.height = h;
+		job.window.width = i % 5 ? up_to(24, i, job.width) : job.width;
+		job.window.height = i % 5 ? up_to(25, i, job.height) : job.height;
+		/* At the near edge, the far one, and between. */
+		job.window.x = i % 3 == 0 ? 0 : i % 3 == 1 ? job.width - job.window.width
+							    : up_to(26, i, job.width - job.window.width + 1) - 1;
+		job.window.y = i / 3 % 3 == 0 ? 0 : i / 3 % 3 == 1 ? job.height - job.window.height
+								   : up_to(27, i, job.height - job.window.height + 1) - 1;
+		for (int way = 0; way < WAYS; way++)
+			got[way] = framed(ways[way], &src, &job, i / 4 % 2, &bytes, i + (uint64_t)way);
+		STORY("%ux%u to %ux%u, %s, window %u,%u %ux%u, %s", w, h, job.width, job.height, filter_names[job.filter],
+		      job.window.x, job.window.y, job.window.width, job.window.height, i / 4 % 2 ? "planes" : "pixels");
+		CHECK_MEM(got[1], got[0], bytes);
+		CHECK_EQ(got[0][31], 0xa5);
+		CHECK_EQ(got[0][bytes - 32], 0xa5);
+		free(got[0]);
+		free(got[1]);
+		free((void *)src.pixels);
+	}
+	resizer_close(ways[0]);
+	resizer_close(ways[1]);
+}
+
+/* Planes are the pixels, split; so the frame of the test above cannot hold the same mistake twice. */
+TEST(planes_are_the_pixels_apart)
+{
+	for (int way = 0; way < WAYS; way++)
+		for (uint32_t n = 1; n <= 80; n++) {
+			struct resizer *r = open_way(way);
+			struct image src = picture(n, n + 1, 6);
+			struct resize_job job = {n + 1, 6, n, 4, RESIZE_BICUBIC, {0, 0, n, 4}, {0}};
+			uint8_t *pixels, *planes;
+			size_t bytes;
+
+			pixels = framed(r, &src, &job, false, &bytes, n);
+			planes = framed(r, &src, &job, true, &bytes, n);
+			for (uint32_t y = 0; y < 4; y++)
+				for (uint32_t x = 0; x < n; x++)
+					for (uint32_t c = 0; c < 3; c++) {
+						STORY("way %d, width %u, %u,%u", way, n, x, y);
+						CHECK_EQ(planes[32 + c * ((n + 5) * 4 + 7) + y * (n + 5) + x],
+							 pixels[32 + y * (3 * n + 5) + 3 * x + c]);
+					}
+			free(pixels);
+			free(planes);
+			free((void *)src.pixels);
+			resizer_close(r);
+		}
+}
+
+/* The greatest weights there are: few samples made many.  They must fit where vectors keep them. */
+TEST(weights_stay_below_two)
+{
+	for (uint32_t in = 1; in <= 12; in++)
+		for (uint32_t out = 1; out <= 300; out++)
+			for (int filter = RESIZE_BOX; filter <= RESIZE_LANCZOS; filter++) {
+				struct taps_axis axis = {in, out, 0, out, (enum resize_filter)filter};
+				uint32_t per_sample = taps_per_sample(&axis);
+				struct taps_range range[300];
+				int32_t weight[300 * 13];
+				double work[13];
+
+				CHECK(per_sample <= 13);
+				taps_fill(&axis, range, weight, per_sample, work);
+				STORY("%u to %u, %s", in, out, filter_names[filter]);
+				for (uint32_t n = 0; n < out * per_sample; n++)
+					CHECK(weight[n] < 1.3 * (1 << TAPS_FRACTION_BITS) &&
+					      weight[n] > -0.5 * (1 << TAPS_FRACTION_BITS));
+			}
 }
 
 TEST_MAIN()

@@ -4,17 +4,17 @@
  *
  * Rows first into 8-bit intermediate rows, then columns.  Each pass rounds and clips to 8
  * bits, and a pass whose size does not change is skipped: both are part of the reference's
- * result, not a shortcut.  Weights come from resize_taps.c.  All sums are 32-bit integers
- * modulo 2^32, so any order of addition gives the same bits; the passes make use of that.
+ * result, not a shortcut.  Weights come from resize_taps.c, sums from resize_passes.h.
+ *
+ * The two passes take turns: eight rows across, then each row of the result whose last source row is there.  So the
+ * rows between them stay in the nearest cache, and are few whatever the height of the image.
  */
 #include "tools/shardpack/resize.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "tools/shardpack/resize_taps.h"
-
-#define HALF (1 << (TAPS_FRACTION_BITS - 1))
+#include "tools/shardpack/resize_passes.h"
 
 /*
  * Tables kept per thread.  Photos come in a few dozen sizes; two tables each.  A table
@@ -23,27 +23,55 @@
 #define KEPT_TABLES	 64
 #define KEPT_TABLE_BYTES (256 << 10)
 
+/* Rows between the passes, beside those that one row of the result is made of. */
+#define SPARE_ROWS 64
+
 enum { ACROSS, DOWN, AXIS_COUNT };
 
-struct table {
-	struct taps_axis axis; /* .count is 0 in a table never filled */
+struct kept {
+	struct resize_table table;
+	int axis; /* what it was packed for */
 	uint64_t last_use;
 	struct scratch memory;
-	const struct taps_range *range;
-	const int32_t *weight; /* range i: weight[i * per_sample] and on */
-	uint32_t per_sample;
 };
 
 struct resizer {
-	struct table kept[KEPT_TABLES], large[AXIS_COUNT];
+	const struct resize_passes *passes; /* const after open */
+	struct kept kept[KEPT_TABLES], large[AXIS_COUNT];
 	uint64_t use_count;
 	struct scratch rows; /* between the passes */
-	struct scratch wide; /* two source rows, as horizontal_pair wants them */
+	struct scratch work; /* of the pass across */
+	struct scratch line; /* a row of the result, before it becomes planes */
+
+	/* The image at hand. */
+	struct resize_job job;
+	struct resize_window needed;
+	const struct resize_table *across, *down; /* NULL: the size is right, no pass */
+	size_t stride_bytes;			  /* of rows between the passes */
+	uint32_t row_capacity;			  /* there */
+	uint32_t rows_first, rows_end;		  /* source rows that lie there */
+	uint32_t done;				  /* rows of the window */
 };
+
+static struct resizer *open_with(const struct resize_passes *passes)
+{
+	struct resizer *r = calloc(1, sizeof(*r));
+
+	if (r)
+		r->passes = passes;
+	return r;
+}
 
 struct resizer *resizer_open(void)
 {
-	return calloc(1, sizeof(struct resizer));
+	const struct resize_passes *fast = resize_passes_avx2();
+
+	return open_with(fast ? fast : &resize_passes_portable);
+}
+
+struct resizer *resizer_open_portable(void)
+{
+	return open_with(&resize_passes_portable);
 }
 
 void resizer_close(struct resizer *r)
@@ -55,34 +83,50 @@ void resizer_close(struct resizer *r)
 	for (int i = 0; i < AXIS_COUNT; i++)
 		scratch_free(&r->large[i].memory);
 	scratch_free(&r->rows);
-	scratch_free(&r->wide);
+	scratch_free(&r->work);
+	scratch_free(&r->line);
 	free(r);
 }
 
-static bool same_axis(const struct taps_axis *a, const struct taps_axis *b)
+/* ---- tables ---- */
+
+static bool holds(const struct kept *k, const struct taps_axis *axis, int which)
 {
-	return a->in == b->in && a->out == b->out && a->first == b->first && a->count == b->count &&
-	       a->filter == b->filter;
+	const struct taps_axis *a = &k->table.axis;
+
+	return a->in == axis->in && a->out == axis->out && a->first == axis->first && a->count == axis->count &&
+	       a->filter == axis->filter && k->axis == which;
 }
 
-static bool table_build(struct table *t, const struct taps_axis *axis)
+/* Even, as the packed forms want it. */
+static uint32_t table_stride(const struct taps_axis *axis)
 {
-	size_t per_sample = taps_per_sample(axis), count = axis->count;
-	size_t work_bytes = per_sample * sizeof(double);
-	size_t range_bytes = count * sizeof(struct taps_range);
-	struct taps_range *range;
-	int32_t *weight;
+	return (taps_per_sample(axis) + 1) & ~UINT32_C(1);
+}
+
+static bool table_build(const struct resizer *r, struct kept *k, const struct taps_axis *axis, int which)
+{
+	size_t per_sample = table_stride(axis), count = axis->count;
+	size_t work_bytes = per_sample * sizeof(double), range_bytes = count * sizeof(struct taps_range);
+	size_t start_bytes = count * sizeof(int32_t);
+	struct resize_table *t = &k->table;
+	uint8_t *at;
 
 	t->axis.count = 0; /* no longer what it was, should memory run out */
-	if (!scratch_reserve(&t->memory, work_bytes + range_bytes + count * per_sample * sizeof(int32_t)))
+	if (!scratch_reserve(&k->memory, work_bytes + range_bytes + start_bytes + count * per_sample * sizeof(int32_t)))
 		return false;
-	range = (void *)(t->memory.data + work_bytes);
-	weight = (void *)(t->memory.data + work_bytes + range_bytes);
-	taps_fill(axis, range, weight, (void *)t->memory.data);
-	t->axis = *axis;
-	t->range = range;
-	t->weight = weight;
+	at = k->memory.data + work_bytes;
+	t->range = (void *)at;
+	t->start = (void *)(at + range_bytes);
+	t->weight = (void *)(at + range_bytes + start_bytes);
 	t->per_sample = (uint32_t)per_sample;
+	taps_fill(axis, t->range, t->weight, t->per_sample, (void *)k->memory.data);
+	t->axis = *axis;
+	k->axis = which;
+	if (which == ACROSS)
+		r->passes->pack_across(t);
+	else
+		r->passes->pack_down(t);
 	return true;
 }
 
@@ -90,188 +134,168 @@ static bool table_build(struct table *t, const struct taps_axis *axis)
  * The table for `axis`, built unless it is kept; NULL when memory ran out.  It stays as it
  * is through one more call for the other axis, which never takes the place last used.
  */
-static const struct table *table_get(struct resizer *r, const struct taps_axis *axis, int which)
+static const struct resize_table *table_get(struct resizer *r, const struct taps_axis *axis, int which)
 {
-	struct table *t = &r->kept[0];
+	struct kept *k = &r->kept[0];
 
-	if ((size_t)taps_per_sample(axis) * axis->count > KEPT_TABLE_BYTES / sizeof(int32_t)) {
-		t = &r->large[which];
-		return same_axis(&t->axis, axis) || table_build(t, axis) ? t : NULL;
+	if ((size_t)table_stride(axis) * axis->count > KEPT_TABLE_BYTES / sizeof(int32_t)) {
+		k = &r->large[which];
+		return holds(k, axis, which) || table_build(r, k, axis, which) ? &k->table : NULL;
 	}
 	for (int i = 0; i < KEPT_TABLES; i++) {
-		if (same_axis(&r->kept[i].axis, axis)) {
-			t = &r->kept[i];
-			t->last_use = ++r->use_count;
-			return t;
+		if (holds(&r->kept[i], axis, which)) {
+			r->kept[i].last_use = ++r->use_count;
+			return &r->kept[i].table;
 		}
-		if (r->kept[i].last_use < t->last_use)
-			t = &r->kept[i];
+		if (r->kept[i].last_use < k->last_use)
+			k = &r->kept[i];
 	}
-	t->last_use = ++r->use_count;
-	return table_build(t, axis) ? t : NULL;
+	k->last_use = ++r->use_count;
+	return table_build(r, k, axis, which) ? &k->table : NULL;
 }
 
-/* A sum in fixed point to a sample; >> of a negative number is arithmetic in every compiler we use. */
-static inline uint8_t to_sample(int32_t sum)
-{
-	sum >>= TAPS_FRACTION_BITS;
-	return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
-}
+/* ---- one image ---- */
 
-/* Two samples per 64-bit word: a from bit 0, b from bit 32.  One multiplication serves both. */
-static void widen_pair(const uint8_t *a, const uint8_t *b, size_t count, uint64_t *wide)
-{
-	for (size_t i = 0; i < count; i++)
-		wide[i] = a[i] | (uint64_t)b[i] << 32;
-}
-
-static inline void split_pair(uint64_t sum, uint8_t *a, uint8_t *b)
-{
-	int32_t low = (int32_t)(uint32_t)sum;
-
-	*a = to_sample(low);
-	/* A negative low half borrowed one from the high half. */
-	*b = to_sample((int32_t)(uint32_t)((sum >> 32) + (low < 0)));
-}
-
-/* `src` holds the columns that the table reads, from its first on. */
-static void horizontal_pair(const struct table *t, const uint64_t *src, uint8_t *a, uint8_t *b)
-{
-	const uint64_t half = HALF | (uint64_t)HALF << 32;
-	uint32_t first = t->range[0].first;
-
-	for (uint32_t i = 0; i < t->axis.count; i++, a += 3, b += 3) {
-		const uint64_t *in = src + 3 * (size_t)(t->range[i].first - first);
-		const int32_t *w = t->weight + (size_t)i * t->per_sample;
-		uint64_t sum0 = half, sum1 = half, sum2 = half;
-
-		for (uint32_t n = t->range[i].count; n; n--, in += 3, w++) {
-			uint64_t k = (uint64_t)(int64_t)*w;
-
-			sum0 += in[0] * k;
-			sum1 += in[1] * k;
-			sum2 += in[2] * k;
-		}
-		split_pair(sum0, a, b);
-		split_pair(sum1, a + 1, b + 1);
-		split_pair(sum2, a + 2, b + 2);
-	}
-}
-
-#define BLOCK 32 /* samples: a constant length lets every compiler use its vectors */
-
-static void vertical_block(const uint8_t *src, size_t stride_bytes, const int32_t *w, uint32_t count,
-			   uint8_t *restrict dst)
-{
-	uint32_t sum[BLOCK];
-
-	for (int i = 0; i < BLOCK; i++)
-		sum[i] = HALF;
-	for (; count; count--, src += stride_bytes, w++) {
-		uint32_t k = (uint32_t)*w;
-
-		for (int i = 0; i < BLOCK; i++)
-			sum[i] += src[i] * k;
-	}
-	for (int i = 0; i < BLOCK; i++)
-		dst[i] = to_sample((int32_t)sum[i]);
-}
-
-static void vertical(const uint8_t *src, size_t stride_bytes, const int32_t *w, uint32_t count, uint8_t *dst,
-		     size_t sample_count)
-{
-	size_t i = 0;
-
-	for (; i + BLOCK <= sample_count; i += BLOCK)
-		vertical_block(src + i, stride_bytes, w, count, dst + i);
-	if (i < sample_count && sample_count >= BLOCK) {
-		i = sample_count - BLOCK; /* overlaps the block before: the same samples again */
-		vertical_block(src + i, stride_bytes, w, count, dst + i);
-		return;
-	}
-	for (; i < sample_count; i++) {
-		uint32_t sum = HALF;
-
-		for (uint32_t n = 0; n < count; n++)
-			sum += src[i + n * stride_bytes] * (uint32_t)w[n];
-		dst[i] = to_sample((int32_t)sum);
-	}
-}
-
-/* `row_count` rows from `src`, whose first column is column 0 of the image. */
-static bool horizontal_pass(struct resizer *r, const struct table *t, const uint8_t *src, size_t src_stride_bytes,
-			    uint32_t row_count, uint8_t *dst, size_t dst_stride_bytes)
+/* The source samples that a table reads. */
+static void table_span(const struct resize_table *t, uint32_t *first, uint32_t *count)
 {
 	const struct taps_range *last = &t->range[t->axis.count - 1];
-	uint32_t first = t->range[0].first;
-	size_t count = 3 * (size_t)(last->first + last->count - first);
-	uint64_t *wide;
 
-	if (!scratch_reserve(&r->wide, count * sizeof(*wide)))
-		return false;
-	wide = (uint64_t *)(void *)r->wide.data;
-	src += 3 * (size_t)first;
-	for (uint32_t y = 0; y < row_count; y += 2) {
-		uint32_t y2 = y + 1 < row_count ? y + 1 : y; /* an odd last row pairs with itself */
-
-		widen_pair(src + y * src_stride_bytes, src + y2 * src_stride_bytes, count, wide);
-		horizontal_pair(t, wide, dst + y * dst_stride_bytes, dst + y2 * dst_stride_bytes);
-	}
-	return true;
+	*first = t->range[0].first;
+	*count = last->first + last->count - *first;
 }
 
-/* `src` starts with the first row that the table reads. */
-static void vertical_pass(const struct table *t, const uint8_t *src, size_t src_stride_bytes, size_t sample_count,
-			  uint8_t *dst, size_t dst_stride_bytes)
+/* Rows that lie between the passes at once: so many that moving the last ones to the front is rare. */
+static uint32_t rows_wanted(const struct resize_table *down)
 {
-	uint32_t first = t->range[0].first;
+	uint32_t most = 1;
 
-	for (uint32_t y = 0; y < t->axis.count; y++)
-		vertical(src + (t->range[y].first - first) * src_stride_bytes, src_stride_bytes,
-			 t->weight + (size_t)y * t->per_sample, t->range[y].count, dst + y * dst_stride_bytes,
-			 sample_count);
+	for (uint32_t y = 0; down && y < down->axis.count; y++)
+		if (most < down->range[y].count)
+			most = down->range[y].count;
+	return (most < SPARE_ROWS ? SPARE_ROWS : most) + most;
+}
+
+static bool reserve(struct resizer *r)
+{
+	size_t row_bytes = IMAGE_CHANNELS * (size_t)r->job.window.width;
+
+	r->stride_bytes = (row_bytes + RESIZE_ROW_SLACK_BYTES + RESIZE_ROW_ALIGN_BYTES - 1) &
+			  ~(size_t)(RESIZE_ROW_ALIGN_BYTES - 1);
+	r->row_capacity = rows_wanted(r->down);
+	if (r->row_capacity > r->needed.height)
+		r->row_capacity = r->needed.height;
+	return scratch_reserve(&r->rows, r->row_capacity * r->stride_bytes) &&
+	       scratch_reserve(&r->work, r->across ? r->passes->work_bytes(r->across) : 0) &&
+	       scratch_reserve(&r->line, r->job.target.plane_bytes ? row_bytes : 0);
+}
+
+bool resizer_begin(struct resizer *r, const struct resize_job *job, struct resize_window *needed)
+{
+	const struct resize_window *w = &job->window;
+	struct taps_axis x_axis = {job->in_width, job->width, w->x, w->width, job->filter};
+	struct taps_axis y_axis = {job->in_height, job->height, w->y, w->height, job->filter};
+
+	assert(w->width && w->x <= job->width && w->width <= job->width - w->x);
+	assert(w->height && w->y <= job->height && w->height <= job->height - w->y);
+	r->job = *job;
+	r->needed = *w;
+	r->across = r->down = NULL;
+	if (job->width != job->in_width) {
+		r->across = table_get(r, &x_axis, ACROSS);
+		if (!r->across)
+			return false;
+		table_span(r->across, &r->needed.x, &r->needed.width);
+	}
+	if (job->height != job->in_height) {
+		r->down = table_get(r, &y_axis, DOWN);
+		if (!r->down)
+			return false;
+		table_span(r->down, &r->needed.y, &r->needed.height);
+	}
+	r->rows_first = r->rows_end = r->needed.y;
+	r->done = 0;
+	*needed = r->needed;
+	return reserve(r);
+}
+
+/* The next row of the window is this, or the sum of these. */
+static void emit(struct resizer *r, const uint8_t *src)
+{
+	const struct resize_target *target = &r->job.target;
+	size_t row_bytes = IMAGE_CHANNELS * (size_t)r->job.window.width;
+	uint8_t *to = target->pixels + r->done * target->row_bytes;
+
+	if (r->down)
+		r->passes->vertical(r->down, r->done, src, r->stride_bytes, target->plane_bytes ? r->line.data : to,
+				    row_bytes);
+	else if (!target->plane_bytes)
+		memcpy(to, src, row_bytes);
+	if (target->plane_bytes)
+		r->passes->split(r->down ? r->line.data : src, r->job.window.width, to, target->plane_bytes);
+	r->done++;
+}
+
+/* Source rows that the next row of the window begins with and ends before. */
+static void next_range(const struct resizer *r, uint32_t *first, uint32_t *end)
+{
+	*first = r->down ? r->down->range[r->done].first : r->needed.y + r->done;
+	*end = *first + (r->down ? r->down->range[r->done].count : 1);
+}
+
+/* Forget the rows that nothing needs any more. */
+static void make_room(struct resizer *r)
+{
+	uint32_t first, end, kept;
+
+	next_range(r, &first, &end);
+	kept = first < r->rows_end ? r->rows_end - first : 0;
+	memmove(r->rows.data, r->rows.data + (r->rows_end - kept - r->rows_first) * r->stride_bytes,
+		kept * r->stride_bytes);
+	r->rows_first = r->rows_end - kept;
+}
+
+void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
+{
+	size_t row_bytes = IMAGE_CHANNELS * (size_t)r->job.window.width;
+	uint32_t first, end;
+
+	while (row_count && r->done < r->job.window.height) {
+		uint32_t now = row_count < RESIZE_ROWS_AT_ONCE ? row_count : RESIZE_ROWS_AT_ONCE, room;
+		uint8_t *to;
+
+		if (r->rows_end - r->rows_first + now > r->row_capacity)
+			make_room(r);
+		room = r->row_capacity - (r->rows_end - r->rows_first);
+		now = now < room ? now : room;
+		to = r->rows.data + (r->rows_end - r->rows_first) * r->stride_bytes;
+		if (r->across)
+			r->passes->horizontal(r->across, pixels, stride_bytes, now, r->work.data, to, r->stride_bytes);
+		else
+			for (uint32_t y = 0; y < now; y++)
+				memcpy(to + y * r->stride_bytes, pixels + y * stride_bytes, row_bytes);
+		r->rows_end += now;
+		pixels += now * stride_bytes;
+		row_count -= now;
+		for (; r->done < r->job.window.height;
+		     emit(r, r->rows.data + (first - r->rows_first) * r->stride_bytes)) {
+			next_range(r, &first, &end);
+			if (end > r->rows_end)
+				break;
+		}
+	}
 }
 
 bool resizer_run(struct resizer *r, const struct image *src, uint32_t width, uint32_t height, enum resize_filter filter,
-		 const struct resize_window *window, uint8_t *dst, size_t dst_stride_bytes)
+		 const struct resize_window *window, const struct resize_target *target)
 {
-	struct taps_axis x_axis = {src->width, width, window->x, window->width, filter};
-	struct taps_axis y_axis = {src->height, height, window->y, window->height, filter};
-	size_t stride_bytes = 3 * (size_t)src->width, row_bytes = 3 * (size_t)window->width;
-	const struct table *across = NULL, *down = NULL; /* NULL: the size is right, no pass */
-	uint32_t first_row = window->y, row_count = window->height;
-	const uint8_t *in;
+	struct resize_job job = {src->width, src->height, width, height, filter, *window, *target};
+	size_t stride_bytes = IMAGE_CHANNELS * (size_t)src->width;
+	struct resize_window needed;
 
-	assert(window->width && window->x <= width && window->width <= width - window->x);
-	assert(window->height && window->y <= height && window->height <= height - window->y);
-	if (width != src->width && !(across = table_get(r, &x_axis, ACROSS)))
+	if (!resizer_begin(r, &job, &needed))
 		return false;
-	if (height != src->height) {
-		const struct taps_range *last;
-
-		down = table_get(r, &y_axis, DOWN);
-		if (!down)
-			return false;
-		last = &down->range[down->axis.count - 1];
-		first_row = down->range[0].first;
-		row_count = last->first + last->count - first_row;
-	}
-	in = src->pixels + first_row * stride_bytes;
-	if (across && !down)
-		return horizontal_pass(r, across, in, stride_bytes, row_count, dst, dst_stride_bytes);
-	if (across) {
-		if (!scratch_reserve(&r->rows, row_count * row_bytes) ||
-		    !horizontal_pass(r, across, in, stride_bytes, row_count, r->rows.data, row_bytes))
-			return false;
-		in = r->rows.data;
-		stride_bytes = row_bytes;
-	} else {
-		in += 3 * (size_t)window->x;
-	}
-	if (down)
-		vertical_pass(down, in, stride_bytes, row_bytes, dst, dst_stride_bytes);
-	else
-		for (uint32_t y = 0; y < row_count; y++)
-			memcpy(dst + y * dst_stride_bytes, in + y * stride_bytes, row_bytes);
+	resizer_rows(r, src->pixels + needed.y * stride_bytes + IMAGE_CHANNELS * (size_t)needed.x, stride_bytes,
+		     needed.height);
 	return true;
 }

@@ -92,12 +92,12 @@ static int32_t to_fixed(double w)
 	return (int32_t)(w < 0.0 ? w * one - 0.5 : w * one + 0.5);
 }
 
-void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *weight, double *work)
+void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *weight, uint32_t per_sample,
+	       double *work)
 {
 	double scale = axis_scale(axis), stretch = filter_stretch(scale);
 	double support = filters[axis->filter].support * stretch;
 	double step = 1.0 / stretch;
-	uint32_t per_sample = taps_per_sample(axis);
 
 	for (uint32_t i = 0; i < axis->count; i++, weight += per_sample) {
 		double center = ((double)axis->first + i + 0.5) * scale;

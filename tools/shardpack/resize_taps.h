@@ -30,9 +30,10 @@ struct taps_range {
 uint32_t taps_per_sample(const struct taps_axis *axis);
 
 /*
- * Fill range[axis->count] and weight[axis->count * taps_per_sample()].  `work` is
- * taps_per_sample() doubles that hold nothing before or after.
+ * Fill range[axis->count] and weight[axis->count * per_sample], which is taps_per_sample() or more; weights that are not
+ * used are 0.  `work` is taps_per_sample() doubles that hold nothing before or after.
  */
-void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *weight, double *work);
+void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *weight, uint32_t per_sample,
+	       double *work);
 
 #endif /* SHARDPACK_RESIZE_TAPS_H */

@@ -3,7 +3,7 @@
  * transform.c - sizes, offsets, and one call of the resampler
  *
  * Resize and crop are one step: the resampler computes the window that survives and
- * nothing else.  It writes into the record where the layout allows it.
+ * nothing else, and writes it into the record.
  */
 #include "tools/shardpack/transform.h"
 
@@ -12,7 +12,6 @@
 struct transform {
 	struct transform_options opt;
 	struct resizer *resizer;
-	struct scratch hwc; /* the record, when its layout is planar */
 };
 
 struct transform *transform_open(const struct transform_options *opt)
@@ -35,7 +34,6 @@ void transform_close(struct transform *t)
 	if (!t)
 		return;
 	resizer_close(t->resizer);
-	scratch_free(&t->hwc);
 	free(t);
 }
 
@@ -75,39 +73,20 @@ static struct span center(uint32_t size, uint32_t crop)
 	return (struct span){half, 0, crop};
 }
 
-static void to_planes(const uint8_t *hwc, size_t pixel_count, uint8_t *restrict chw)
-{
-	uint8_t *restrict r = chw, *restrict g = r + pixel_count, *restrict b = g + pixel_count;
-
-	for (size_t i = 0; i < pixel_count; i++, hwc += IMAGE_CHANNELS) {
-		r[i] = hwc[0];
-		g[i] = hwc[1];
-		b[i] = hwc[2];
-	}
-}
-
 bool transform_run(struct transform *t, const struct image *src, uint8_t *dst)
 {
 	uint32_t crop = t->opt.crop, width, height;
-	size_t bytes = transform_record_bytes(&t->opt), row_bytes = (size_t)crop * IMAGE_CHANNELS;
+	bool planes = t->opt.layout == IMAGE_CHW;
+	size_t pixel_bytes = planes ? 1 : IMAGE_CHANNELS, row_bytes = crop * pixel_bytes;
 	struct span across, down;
-	uint8_t *hwc = dst;
+	struct resize_target target = {.row_bytes = row_bytes, .plane_bytes = planes ? (size_t)crop * crop : 0};
 
 	resized_size(src, t->opt.resize_short, &width, &height);
 	across = center(width, crop);
 	down = center(height, crop);
-	if (t->opt.layout == IMAGE_CHW) {
-		if (!scratch_reserve(&t->hwc, bytes))
-			return false;
-		hwc = t->hwc.data;
-	}
+	target.pixels = dst + down.to * row_bytes + across.to * pixel_bytes;
 	if (across.count < crop || down.count < crop)
-		memset(hwc, 0, bytes);
-	if (!resizer_run(t->resizer, src, width, height, t->opt.filter,
-			 &(struct resize_window){across.from, down.from, across.count, down.count},
-			 hwc + down.to * row_bytes + (size_t)across.to * IMAGE_CHANNELS, row_bytes))
-		return false;
-	if (hwc != dst)
-		to_planes(hwc, (size_t)crop * crop, dst);
-	return true;
+		memset(dst, 0, transform_record_bytes(&t->opt));
+	return resizer_run(t->resizer, src, width, height, t->opt.filter,
+			   &(struct resize_window){across.from, down.from, across.count, down.count}, &target);
 }
