@@ -154,18 +154,43 @@ void cli_help_verb(FILE *out, const struct cli_program *program, const struct cl
 	print_examples(out, verb->examples);
 }
 
+/* Verbs in a row that begin with one word and do the same are one line: "plan ...". */
+static bool same_family(const struct cli_verb *a, const struct cli_verb *b)
+{
+	size_t bytes = strcspn(a->name, " ");
+
+	return a->name[bytes] && b->name && strncmp(a->name, b->name, bytes + 1) == 0 && strcmp(a->summary, b->summary) == 0;
+}
+
+/* How a verb is listed, and in *next the one to list behind it. */
+static void listed_name(const struct cli_verb *verb, const struct cli_verb **next, char *out, size_t out_bytes)
+{
+	*next = verb + 1;
+	while (same_family(verb, *next))
+		(*next)++;
+	if (*next > verb + 1)
+		snprintf(out, out_bytes, "%.*s ...", (int)strcspn(verb->name, " "), verb->name);
+	else
+		snprintf(out, out_bytes, "%s", verb->name);
+}
+
 void cli_help_program(FILE *out, const struct cli_program *program)
 {
+	const struct cli_verb *next;
 	size_t left_columns = 0;
+	char name[128];
 
-	for (const struct cli_verb *verb = program->verbs; verb->name; verb++)
-		if (strlen(verb->name) + 4 > left_columns)
-			left_columns = strlen(verb->name) + 4;
+	for (const struct cli_verb *verb = program->verbs; verb->name; verb = next) {
+		listed_name(verb, &next, name, sizeof(name));
+		if (strlen(name) + 4 > left_columns)
+			left_columns = strlen(name) + 4;
+	}
 	fprintf(out, "Usage: %s VERB [options]\n\n%s - ", program->name, program->name);
 	wrap(out, program->summary, strlen(program->name) + 3, 0);
 	fputc('\n', out);
-	for (const struct cli_verb *verb = program->verbs; verb->name; verb++) {
-		fprintf(out, "  %-*s", (int)left_columns - 2, verb->name);
+	for (const struct cli_verb *verb = program->verbs; verb->name; verb = next) {
+		listed_name(verb, &next, name, sizeof(name));
+		fprintf(out, "  %-*s", (int)left_columns - 2, name);
 		wrap(out, verb->summary, left_columns, left_columns);
 	}
 	fprintf(out, "\n'%s VERB --help' explains a verb; '%s --version' names versions.\n", program->name,

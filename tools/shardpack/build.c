@@ -16,6 +16,7 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
+#include "tools/shardpack/blocks.h"
 #include "tools/shardpack/files.h"
 #include "tools/shardpack/finisher.h"
 #include "tools/shardpack/pipeline.h"
@@ -31,11 +32,13 @@ struct build {
 	uint64_t todo_count;
 	struct progress progress;
 	struct finisher finisher;
+	struct fixed *fixed; /* for what is wrong with a record */
 
 	/* The shard that is being filled. */
 	struct shard_writer *writer; /* NULL: it will not be published */
 	struct text misses;
-	struct moments moments;
+	struct tally tally;
+	uint32_t label; /* the field that holds the class, or SHARD_FIELDS_MAX */
 	uint64_t *class_records;
 };
 
@@ -73,7 +76,8 @@ static int survey(struct build *b)
 	if (code == EXIT_DONE && there_count)
 		note("%s: %" PRIu64 " of %" PRIu64 " shards are there already%s", job->out_dir, there_count,
 		     n + there_count, n ? "; continuing" : "");
-	progress_start(&b->progress, "packing", "images", job->account->input_count);
+	progress_start(&b->progress, "packing", plan_names_inputs(job->plan) ? "images" : "records",
+		       job->account->input_count);
 	progress_resume(&b->progress, there_inputs, 0);
 	return code;
 }
@@ -93,14 +97,14 @@ static int begin_shard(struct build *b, uint64_t range_idx)
 		.plan_shard = b->shard_of_range[range_idx],
 		.plan_digest = b->job->plan->digest,
 		.provenance = b->provenance.data,
-		.keys = 1,
+		.keys = plan_names_inputs(b->job->plan),
 	};
 	char path[FILES_PATH_BYTES];
 	struct shard_error err;
 	int code = files_numbered(path, b->job->out_dir, "", b->shard_of_range[range_idx], ".shard");
 
 	b->misses.bytes = 0;
-	memset(&b->moments, 0, sizeof(b->moments));
+	memset(&b->tally, 0, sizeof(b->tally));
 	memset(b->class_records, 0, b->job->plan->class_count * sizeof(*b->class_records));
 	if (code == EXIT_DONE && shard_writer_open(&b->writer, path, &b->job->schema, &opt, &err) != SHARD_OK)
 		code = finisher_fail(&b->finisher, &err);
@@ -119,22 +123,13 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	const struct plan *plan = b->job->plan;
 	struct shard_writer *writer = b->writer;
 	struct shard_error err;
-	uint64_t i;
 
 	if (!writer)
 		return EXIT_DONE;
-	for (i = 0; i < IMAGE_CHANNELS; i++) {
-		struct shard_moments m = {.count = b->moments.count[i],
-					  .sum = b->moments.sum[i],
-					  .sum_squares_low = b->moments.sum_squares[i]};
-
-		if (shard_writer_add_moments(writer, RECIPE_IMAGE, (uint32_t)i, &m, &err) != SHARD_OK)
-			return library_failure(&err);
-	}
-	for (i = 0; i < plan->class_count; i++)
-		if (shard_writer_add_class(writer, RECIPE_LABEL, (uint32_t)i, (uint32_t)plan->class_count,
-					   b->class_records[i], &err) != SHARD_OK)
-			return library_failure(&err);
+	if (b->job->stored && stored_check_unchanged(b->job->stored) != EXIT_DONE)
+		return EXIT_IO;
+	if (tally_write(&b->tally, &b->job->schema, b->class_records, plan->class_count, writer, &err) != SHARD_OK)
+		return library_failure(&err);
 	b->writer = NULL;
 	return finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->misses);
 }
@@ -149,29 +144,29 @@ static int take_record(struct build *b, const struct result *r)
 		return EXIT_DONE;
 	if (shard_writer_append(b->writer, group, r->input.path, r->input.path_bytes, &err) != SHARD_OK)
 		return finisher_fail(&b->finisher, &err);
-	moments_merge(&b->moments, &r->moments);
+	tally_add_moments(&b->tally, RECIPE_IMAGE, &r->moments);
 	b->class_records[r->input.class_idx]++;
 	return EXIT_DONE;
 }
 
-static int take_bad(struct build *b, const struct result *r)
+static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_t reason, const char *message)
 {
 	const struct job *job = b->job;
 	uint32_t policy = job->plan->recipe.on_error;
-	struct shard_miss miss = {.ordinal = r->ordinal,
-				  .reason = r->reason,
+	struct shard_miss miss = {.ordinal = ordinal,
+				  .reason = reason,
 				  .how = policy == ON_ERROR_QUARANTINE ? SHARD_QUARANTINED : SHARD_SKIPPED};
 	enum problem_how how = policy == ON_ERROR_FAIL ? PROBLEM_BAD : (enum problem_how)miss.how;
 	struct shard_error err;
-	int code = account_problem(job->account, r->ordinal, r->reason, how, r->message);
+	int code = account_problem(job->account, ordinal, reason, how, message);
 
 	if (code != EXIT_DONE)
 		return code;
-	account_show(job->account, job->source, r->input.path, r->message);
+	account_show(job->account, job->source, path, message);
 	if (how == PROBLEM_BAD) {
 		hold_back(b);
 	} else if (b->writer) {
-		receipt_add_miss(&b->misses, &miss, r->message);
+		receipt_add_miss(&b->misses, &miss, message);
 		if (shard_writer_miss(b->writer, &miss, &err) != SHARD_OK)
 			return finisher_fail(&b->finisher, &err);
 	}
@@ -179,7 +174,7 @@ static int take_bad(struct build *b, const struct result *r)
 		return fail(EXIT_BAD,
 			    "%" PRIu64 " bad inputs are more than --max-bad allows; stopped at input %" PRIu64
 			    " of %" PRIu64,
-			    job->account->bad, r->ordinal + 1, job->plan->input_count);
+			    job->account->bad, ordinal + 1, job->plan->input_count);
 	return EXIT_DONE;
 }
 
@@ -192,7 +187,7 @@ static int take_result(struct build *b, const struct result *r)
 	case OUTCOME_RECORD:
 		return take_record(b, r);
 	case OUTCOME_BAD:
-		return take_bad(b, r);
+		return take_bad(b, r->ordinal, r->input.path, r->reason, r->message);
 	case OUTCOME_FAILED:
 		code = account_problem(a, r->ordinal, 0, PROBLEM_UNREADABLE, r->message);
 		account_show(a, b->job->source, r->input.path, r->message);
@@ -202,6 +197,102 @@ static int take_result(struct build *b, const struct result *r)
 		break;
 	}
 	return fail(EXIT_IO, "%s/%s: %s", b->job->source, r->input.path, r->message);
+}
+
+/* ---- fixed records ---- */
+
+static int take_fixed_bad(struct build *b, const struct fixed_block *block, uint64_t i)
+{
+	struct plan_input *input = malloc(sizeof(*input));
+	char message[320];
+	uint32_t reason = fixed_explain(b->fixed, block, i, message, sizeof(message));
+	int code;
+
+	if (!input)
+		return fail(EXIT_IO, "out of memory for a bad input");
+	plan_input(b->job->plan, block->input_idx[i], input);
+	if (b->job->quarantine && !fixed_keep(b->fixed, block, i, b->job->quarantine, input->path, message, sizeof(message)))
+		code = fail(EXIT_IO, "%s/%s: %s", b->job->source, input->path, message);
+	else
+		code = take_bad(b, block->first + i, input->path, reason, message);
+	free(input);
+	return code;
+}
+
+static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t i)
+{
+	const struct shard_schema *s = &b->job->schema;
+	const void *group[SHARD_GROUPS_MAX];
+	struct shard_error err;
+	uint32_t g;
+	int64_t label;
+
+	if (block->bad[i])
+		return take_fixed_bad(b, block, i);
+	if (!b->writer)
+		return EXIT_DONE;
+	for (g = 0; g < s->group_count; g++)
+		group[g] = block->group[g] + i * s->group[g].record_bytes;
+	if (b->label < SHARD_FIELDS_MAX) {
+		memcpy(&label, (const uint8_t *)group[s->field[b->label].group] + s->field[b->label].offset, sizeof(label));
+		b->class_records[label]++; /* fixed.c saw that it is a class */
+	}
+	return shard_writer_append(b->writer, group, NULL, 0, &err) == SHARD_OK ? EXIT_DONE
+										: finisher_fail(&b->finisher, &err);
+}
+
+static int fill_fixed_shard(struct build *b, struct blocks *p, uint64_t range_idx)
+{
+	uint64_t done = 0, i;
+	int code = begin_shard(b, range_idx);
+
+	while (code == EXIT_DONE && done < b->ranges[range_idx].count) {
+		struct fixed_block *block;
+
+		code = blocks_next(p, &block);
+		if (code != EXIT_DONE)
+			break;
+		if (block->outcome != OUTCOME_RECORD)
+			code = fail(EXIT_IO, "%s/%s", b->job->source, block->message);
+		for (i = 0; code == EXIT_DONE && i < block->count; i++)
+			code = take_fixed(b, block, i);
+		tally_merge(&b->tally, &block->tally);
+		done += block->count;
+		blocks_release(p);
+		if (code == EXIT_DONE)
+			code = finisher_check(&b->finisher);
+	}
+	if (code == EXIT_DONE)
+		code = end_shard(b, range_idx);
+	hold_back(b); /* nothing, unless it went wrong */
+	return code;
+}
+
+static int fill_all_fixed(struct build *b)
+{
+	struct blocks_options opt = {
+		.plan = b->job->plan,
+		.schema = &b->job->schema,
+		.stored = b->job->stored,
+		.ranges = b->ranges,
+		.range_count = b->todo_count,
+		.worker_count = b->job->worker_count,
+		.progress = &b->progress,
+	};
+	struct blocks *p = NULL;
+	uint64_t i;
+	int code = blocks_open(&p, &opt);
+
+	if (code != EXIT_DONE)
+		return code;
+	b->fixed = fixed_open(opt.plan, opt.schema, opt.stored);
+	if (!b->fixed)
+		code = fail(EXIT_IO, "out of memory for blocks of records");
+	for (i = 0; code == EXIT_DONE && i < b->todo_count; i++)
+		code = fill_fixed_shard(b, p, i);
+	blocks_close(p);
+	fixed_close(b->fixed);
+	return code;
 }
 
 /* ---- all of them ---- */
@@ -228,11 +319,12 @@ static int fill_shard(struct build *b, struct pipeline *p, uint64_t range_idx)
 	return code;
 }
 
-static int fill_all(struct build *b)
+static int fill_all_images(struct build *b)
 {
 	struct pipeline_options opt = {
 		.plan = b->job->plan,
 		.source_fd = b->job->source_fd,
+		.stored = b->job->stored,
 		.quarantine = b->job->quarantine,
 		.ranges = b->ranges,
 		.range_count = b->todo_count,
@@ -241,17 +333,23 @@ static int fill_all(struct build *b)
 	};
 	struct pipeline *p = NULL;
 	uint64_t i;
+	int code = pipeline_open(&p, &opt);
+
+	for (i = 0; code == EXIT_DONE && i < b->todo_count; i++)
+		code = fill_shard(b, p, i);
+	pipeline_close(p);
+	return code;
+}
+
+static int fill_all(struct build *b)
+{
 	/* The finisher comes first: where threads are few, workers may be fewer, but without it nothing goes. */
 	int code = finisher_start(&b->finisher, b->job->state_dir, b->job->quarantine != NULL, b->job->account), finished;
 
 	if (code != EXIT_DONE)
 		return code;
-	code = pipeline_open(&p, &opt);
-	if (code == EXIT_DONE)
-		for (i = 0; code == EXIT_DONE && i < b->todo_count; i++)
-			code = fill_shard(b, p, i);
+	code = plan_names_inputs(b->job->plan) ? fill_all_images(b) : fill_all_fixed(b);
 	finished = finisher_stop(&b->finisher);
-	pipeline_close(p);
 	return code == EXIT_DONE ? finished : code;
 }
 
@@ -280,7 +378,7 @@ static int judge(const struct account *a, uint32_t policy)
 
 int build_run(const struct job *job)
 {
-	struct build b = {.job = job};
+	struct build b = {.job = job, .label = job->plan->class_count ? tally_label(&job->schema) : SHARD_FIELDS_MAX};
 	struct shard_error err;
 	int code = EXIT_DONE;
 

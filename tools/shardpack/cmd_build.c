@@ -3,7 +3,6 @@
  * cmd_build.c - `shardpack build` and `shardpack seal`: what `shardpack plan` began
  */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "tools/shardpack/build.h"
 #include "tools/shardpack/command.h"
@@ -13,7 +12,7 @@
 
 struct build_options {
 	const char *out;
-	const char *source;
+	const char *source, *spool;
 	struct cli_part part;
 	uint64_t jobs;
 	struct cli_amount max_bad;
@@ -27,14 +26,16 @@ static const struct cli_option out_positional[] = {
 
 static const struct cli_option source_options[] = {
 	{.name = "source", .kind = CLI_DIR, AT(source), .arg_name = "SRC", .default_note = "as the plan was given",
-	 .help = "where the images are, if not where they were"},
+	 .help = "where the inputs are, if not where they were"},
+	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside DIR",
+	 .help = "where compressed files are unpacked"},
 	{0}};
 
 static const struct cli_option build_options[] = {
 	{.name = "part", .kind = CLI_PART, AT(part), .arg_name = "k/n", .default_note = "all of it",
 	 .help = "every n-th shard from number k on; k is 0 to n-1"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
-	 .help = "stop when more images of this part are bad than that"},
+	 .help = "stop when more inputs of this part are bad than that"},
 	{0}};
 
 static const struct cli_option common_options[] = {
@@ -45,6 +46,8 @@ static const struct cli_option common_options[] = {
 
 struct started {
 	struct job job;
+	struct source_place place;
+	struct stored *stored;
 	struct plan plan;
 	struct account account;
 	struct quarantine quarantine;
@@ -64,6 +67,19 @@ static int settle_report(struct started *s, const struct build_options *o)
 	}
 	free(out);
 	return code == EXIT_DONE && o->report ? command_check_report(s->report_path) : code;
+}
+
+/* The folder of the inputs, and the plan's files in it. */
+static int open_source(struct started *s, const struct build_options *o)
+{
+	int code = place_open_root(&s->place, s->job.source);
+
+	s->job.source_fd = s->place.root_fd;
+	if (code != EXIT_DONE || !s->plan.file_count)
+		return code;
+	code = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out);
+	s->job.stored = s->stored;
+	return code == EXIT_DONE ? stored_attach(s->stored, &s->plan) : code;
 }
 
 /* The plan in OUT, and all that it implies. */
@@ -97,19 +113,15 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	if (code != EXIT_DONE || (!needs_source && !s->job.source[0]))
 		return code;
 	if (!s->job.source[0])
-		return fail(EXIT_USAGE, "%s: the file `source` is gone; say where the images are with --source SRC",
+		return fail(EXIT_USAGE, "%s: the file `source` is gone; say where the inputs are with --source SRC",
 			    s->job.state_dir);
-	if (needs_source) {
-		s->job.source_fd = command_open_source(s->job.source);
-		code = s->job.source_fd < 0 ? EXIT_IO : EXIT_DONE;
-	}
-	return code;
+	return needs_source ? open_source(s, o) : code;
 }
 
 static void end(struct started *s)
 {
-	if (s->job.source_fd >= 0)
-		close(s->job.source_fd);
+	stored_close(s->stored);
+	place_close(&s->place);
 	plan_free(&s->plan);
 	account_free(&s->account);
 	quarantine_close(&s->quarantine);
@@ -121,7 +133,7 @@ static void end(struct started *s)
 static int build(const struct cli_args *args)
 {
 	const struct build_options *o = args->options;
-	struct started s = {0};
+	struct started s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
 	uint64_t start_ns = command_clock_ns();
 	int code = start(&s, o, true);
@@ -140,7 +152,7 @@ static int build(const struct cli_args *args)
 static int seal(const struct cli_args *args)
 {
 	const struct build_options *o = args->options;
-	struct started s = {0};
+	struct started s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
 	uint64_t start_ns = command_clock_ns();
 	int code = start(&s, o, false);

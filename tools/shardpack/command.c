@@ -5,7 +5,6 @@
 #include "tools/shardpack/command.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,15 +32,6 @@ uint64_t command_clock_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-int command_open_source(const char *source)
-{
-	int fd = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		fail(EXIT_IO, "%s: %s: the source must be a folder of class folders", source, strerror(errno));
-	return fd;
 }
 
 int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir)

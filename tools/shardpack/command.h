@@ -10,15 +10,12 @@
 #include "tools/shardpack/report.h"
 
 /* The verbs: main.c's table. */
-extern const struct cli_verb command_images, command_plan_images, command_build, command_seal;
+extern const struct cli_verb command_build, command_seal; /* and those of the table of sources */
 
 /* Threads to use: what was asked for, or the CPUs that this process may use. */
 unsigned command_threads(uint64_t asked);
 
 uint64_t command_clock_ns(void);
-
-/* Where the inputs are: an open folder, or -1 and a message. */
-int command_open_source(const char *source);
 
 /* Fails with EXIT_USAGE if `path` (of `option`) lies in `dir`, or is it.  Both absolute. */
 int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir);

@@ -16,17 +16,20 @@
 
 #include "tools/shardpack/decode.h"
 #include "tools/shardpack/quarantine.h"
+#include "tools/shardpack/stored.h"
 
 struct converter {
 	const struct plan *plan;
 	int source_fd;
+	const struct stored *stored;
 	const struct quarantine *quarantine;
 	struct decoder *decoder;
 	struct transform *transform;
 	struct scratch file; /* the bytes of the input */
 };
 
-struct converter *converter_open(const struct plan *plan, int source_fd, const struct quarantine *quarantine)
+struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
+				 const struct quarantine *quarantine)
 {
 	struct converter *c = calloc(1, sizeof(*c));
 
@@ -34,6 +37,7 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 		return NULL;
 	c->plan = plan;
 	c->source_fd = source_fd;
+	c->stored = stored;
 	c->quarantine = quarantine;
 	c->decoder = decoder_open(NULL);
 	c->transform = transform_open(&plan->recipe.transform);
@@ -155,6 +159,25 @@ static bool open_and_read(struct converter *c, struct result *r)
 	return ok;
 }
 
+/* The same of a part of a file of the plan. */
+static bool read_part(struct converter *c, struct result *r)
+{
+	uint64_t bytes = r->input.source_bytes;
+
+	if (bytes > INPUT_BYTES_MAX) {
+		set(r, OUTCOME_BAD, SHARD_MISS_LIMIT, "has %" PRIu64 " bytes; the limit is %" PRIu64, bytes, INPUT_BYTES_MAX);
+		return false;
+	}
+	if (!scratch_reserve(&c->file, bytes)) {
+		set(r, OUTCOME_STOP, 0, "out of memory for %" PRIu64 " bytes", bytes);
+		return false;
+	}
+	if (stored_read(c->stored, r->input.file, r->input.offset, c->file.data, bytes, r->message, sizeof(r->message)))
+		return true;
+	r->outcome = OUTCOME_FAILED;
+	return false;
+}
+
 static void decode_and_transform(struct converter *c, struct result *r)
 {
 	const struct transform_options *t = &c->plan->recipe.transform;
@@ -190,7 +213,7 @@ void converter_run(struct converter *c, struct result *r)
 	r->reason = 0;
 	r->input_idx = plan_input_at(c->plan, r->ordinal);
 	plan_input(c->plan, r->input_idx, &r->input);
-	have_bytes = open_and_read(c, r);
+	have_bytes = r->input.file == PLAN_NO_FILE ? open_and_read(c, r) : read_part(c, r);
 	if (have_bytes)
 		decode_and_transform(c, r);
 	if (r->outcome == OUTCOME_BAD && have_bytes && c->quarantine &&

@@ -34,12 +34,17 @@ struct result {
 
 /* Where inputs that are left out are kept; quarantine.h. */
 struct quarantine;
+struct stored;
 
 /* What one thread needs. */
 struct converter;
 
-/* `quarantine` may be NULL; it and the plan must outlive the converter.  NULL when memory ran out. */
-struct converter *converter_open(const struct plan *plan, int source_fd, const struct quarantine *quarantine);
+/*
+ * `stored` may be NULL if the plan has no files, `quarantine` in any case; they and the plan must outlive the converter.
+ * NULL when memory ran out.
+ */
+struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
+				 const struct quarantine *quarantine);
 void converter_close(struct converter *c);
 
 /* Read, decode and transform the input at r->ordinal into r; r->record must be set. */

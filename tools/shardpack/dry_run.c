@@ -24,7 +24,7 @@ static void print_recipe(const struct recipe *r)
 	recipe_write_versions(r, &lines);
 	if (!text_failed(&lines)) {
 		/* In a plan no resize is 0. */
-		const char *at = r->transform.resize_short ? NULL : strstr(lines.data, "resize 0\n");
+		const char *at = r->transform.resize_short || !recipe_is_images(r) ? NULL : strstr(lines.data, "resize 0\n");
 		size_t before = at ? (size_t)(at - lines.data) : lines.bytes;
 
 		fwrite(lines.data, 1, before, stdout);
@@ -45,7 +45,9 @@ static void print_classes(const struct plan *plan, const uint64_t *inputs)
 		plan_class_name(plan, i, name);
 		printf("class %" PRIu64 " ", i);
 		escape_write(stdout, name, strlen(name), ESCAPE_EXACT);
-		printf(" %" PRIu64 " images\n", inputs[i]);
+		if (plan_names_inputs(plan))
+			printf(" %" PRIu64 " images", inputs[i]);
+		putchar('\n');
 	}
 }
 
@@ -55,10 +57,31 @@ static void print_first(const struct plan *plan, struct plan_input *input)
 
 	for (ordinal = 0; ordinal < plan->input_count && ordinal < FIRST_RECORDS; ordinal++) {
 		plan_input(plan, plan_input_at(plan, ordinal), input);
-		printf("record %" PRIu64 " class %" PRIu32 " ", ordinal, input->class_idx);
+		printf("record %" PRIu64 " ", ordinal);
+		if (plan_names_inputs(plan))
+			printf("class %" PRIu32 " ", input->class_idx);
 		escape_write(stdout, input->path, input->path_bytes, ESCAPE_EXACT);
 		putchar('\n');
 	}
+}
+
+/* "record 3072 bytes image, 16 bytes label": the stride of each group, and its fields. */
+static void print_record(const struct shard_schema *s)
+{
+	uint32_t g, f;
+
+	printf("record");
+	for (g = 0; g < s->group_count; g++) {
+		const char *before = " bytes ";
+
+		printf("%s%" PRIu64, g ? ", " : " ", s->group[g].stride);
+		for (f = 0; f < s->field_count; f++)
+			if (s->field[f].group == g) {
+				printf("%s%s", before, s->field[f].name);
+				before = " and ";
+			}
+	}
+	putchar('\n');
 }
 
 int dry_run(const struct job *job, const struct scan *scan)
@@ -74,7 +97,7 @@ int dry_run(const struct job *job, const struct scan *scan)
 	if (!inputs || !input) {
 		code = fail(EXIT_IO, "out of memory");
 	} else if (code == EXIT_DONE) {
-		for (i = 0; i < plan->input_count; i++) {
+		for (i = 0; plan_names_inputs(plan) && i < plan->input_count; i++) {
 			plan_input(plan, i, input);
 			inputs[input->class_idx]++;
 		}
@@ -86,8 +109,7 @@ int dry_run(const struct job *job, const struct scan *scan)
 		printf("inputs %" PRIu64 ", %s (%" PRIu64 " bytes); %" PRIu64 " other files are ignored\n",
 		       plan->input_count, human_bytes(source, plan->source_bytes), plan->source_bytes,
 		       scan->ignored_count);
-		printf("record %" PRIu64 " bytes image, %" PRIu64 " bytes label\n", job->schema.group[0].stride,
-		       job->schema.group[1].stride);
+		print_record(&job->schema);
 		printf("shards %" PRIu64 " of up to %" PRIu64 " records, %s%" PRIu64 " bytes in all\n",
 		       plan->shard_count, plan->recipe.shard_records, plan->recipe.codec == SHARD_RAW ? "" : "at most ",
 		       shard_bytes);

@@ -6,7 +6,7 @@
 #define SHARDPACK_DRY_RUN_H
 
 #include "tools/shardpack/job.h"
-#include "tools/shardpack/scan_images.h"
+#include "tools/shardpack/source.h"
 
 /* Print to stdout what would be packed, how much room it takes, and the first records.  Returns the exit code. */
 int dry_run(const struct job *job, const struct scan *scan);

@@ -9,6 +9,7 @@
 #include "tools/shardpack/account.h"
 #include "tools/shardpack/plan.h"
 #include "tools/shardpack/quarantine.h"
+#include "tools/shardpack/stored.h"
 
 struct job { /* all const while it runs, but for what `account` points to */
 	const struct plan *plan;
@@ -17,6 +18,7 @@ struct job { /* all const while it runs, but for what `account` points to */
 	char state_dir[4400]; /* OUT/.shardpack */
 	const char *source;   /* for messages, and to write down */
 	int source_fd;        /* -1 if the inputs are not at hand */
+	const struct stored *stored; /* the plan's files; NULL if it has none, or the inputs are not at hand */
 	const struct quarantine *quarantine; /* NULL unless that is the policy */
 	unsigned worker_count;
 	struct cli_part part;             /* shards s with s % count == idx */

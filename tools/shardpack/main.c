@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main.c - shardpack: images in, verified shards out
+ * main.c - shardpack: what a trainer has in, verified shards out
  */
 #include <stdio.h>
 
 #include "shard.h"
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/decode.h"
+#include "tools/shardpack/source.h"
 
 static void print_version(FILE *out)
 {
@@ -15,14 +16,28 @@ static void print_version(FILE *out)
 	fprintf(out, "%s, %s\n", decoder_jpeg_version(), decoder_png_version());
 }
 
+/* First what packs, then what plans, then what goes on from a plan. */
+static void list_verbs(struct cli_verb *verbs)
+{
+	unsigned i;
+
+	for (i = 0; source_table[i]; i++)
+		*verbs++ = *source_table[i]->pack;
+	for (i = 0; source_table[i]; i++)
+		*verbs++ = *source_table[i]->plan;
+	*verbs++ = command_build;
+	*verbs++ = command_seal;
+	*verbs = (struct cli_verb){0};
+}
+
 int main(int argc, char **argv)
 {
-	const struct cli_verb verbs[] = {command_images, command_plan_images, command_build, command_seal, {0}};
+	struct cli_verb verbs[2 * SOURCES_MAX + 3];
 	const struct cli_program program = {
 		.name = "shardpack",
-		.summary = "pack images into verified shards that train fast",
-		.description = "Converts a collection of images, once, into a dataset: a folder of shards with records of one "
-			       "size, shuffled, hashed and complete. What a shard holds is settled by a plan before any work, "
+		.summary = "pack images, arrays and tokens into verified shards that train fast",
+		.description = "Converts images, arrays, raw records or tokens, once, into a dataset: a folder of shards with "
+			       "records of one size, shuffled, hashed and complete. What a shard holds is settled by a plan before any work, "
 			       "so a run that was stopped continues, and machines can share the work.\n"
 			       "\n"
 			       "Exit codes: 0 done, 1 bad input, 2 wrong command, 3 the system refused, 4 unsupported, 5 not as "
@@ -33,5 +48,6 @@ int main(int argc, char **argv)
 		.print_version = print_version,
 	};
 
+	list_verbs(verbs);
 	return cli_main(&program, argc, argv);
 }

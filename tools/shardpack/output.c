@@ -259,7 +259,7 @@ static int load_none(const struct job *job, bool *sealed)
 	if (code != EXIT_DONE)
 		return code;
 	if (stat(manifest, &st) != 0)
-		return fail(EXIT_USAGE, "%s: there is no plan in it; `shardpack plan images SRC -o DIR` makes one",
+		return fail(EXIT_USAGE, "%s: there is no plan in it; `shardpack plan SOURCE SRC -o DIR` makes one",
 			    job->out_dir);
 	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
 		return fail(exit_code_of_status(err.status), "%s", err.message);

@@ -106,7 +106,7 @@ static bool start_worker(struct pipeline *p)
 	if (!start)
 		return false;
 	start->pipeline = p;
-	start->converter = converter_open(p->opt.plan, p->opt.source_fd, p->opt.quarantine);
+	start->converter = converter_open(p->opt.plan, p->opt.source_fd, p->opt.stored, p->opt.quarantine);
 	if (start->converter && pthread_create(&p->workers[p->worker_count], NULL, work, start) == 0) {
 		p->worker_count++;
 		return true;

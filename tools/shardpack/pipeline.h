@@ -19,6 +19,7 @@ struct pipeline_range {
 struct pipeline_options {
 	const struct plan *plan;
 	int source_fd;
+	const struct stored *stored;	     /* or NULL */
 	const struct quarantine *quarantine; /* or NULL */
 	const struct pipeline_range *ranges; /* ascending; const while the pipeline is open */
 	uint64_t range_count;

@@ -14,11 +14,14 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/plan.h"
 
+#define TOKENS_MAX 10
+#define BYTES_MAX  (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */
+
 /* The line being read, in tokens. */
 struct line {
-	const char *token[6];
-	size_t bytes[6];
-	unsigned token_count; /* 7 stands for more */
+	const char *token[TOKENS_MAX];
+	size_t bytes[TOKENS_MAX];
+	unsigned token_count; /* TOKENS_MAX + 1 stands for more */
 };
 
 struct parser {
@@ -43,10 +46,10 @@ static bool next_line(struct parser *p, struct line *l)
 	if (!lf)
 		return false;
 	p->number++;
-	while (p->at <= lf && l->token_count <= 6) {
+	while (p->at <= lf && l->token_count <= TOKENS_MAX) {
 		size_t bytes = strcspn(p->at, " \n");
 
-		if (l->token_count < 6) {
+		if (l->token_count < TOKENS_MAX) {
 			l->token[l->token_count] = p->at;
 			l->bytes[l->token_count] = bytes;
 		}
@@ -108,6 +111,59 @@ static int read_versions(struct parser *p, struct line *l)
 	return plan->versions_bytes ? EXIT_DONE : broken(p, "no version");
 }
 
+/* Decodes a path of the source into `out` of 3 x PLAN_PATH_BYTES_MAX. */
+static bool path_at(const struct line *l, unsigned token, char *out)
+{
+	return l->token_count > token && l->bytes[token] < 3 * (size_t)PLAN_PATH_BYTES_MAX &&
+	       text_decode(l->token[token], l->bytes[token], true, out) > 0 && strlen(out) < PLAN_PATH_BYTES_MAX &&
+	       stays_below(out);
+}
+
+/* `how` is judged by who follows it; here it is one word of plain letters. */
+static int read_unpack(struct parser *p, const struct line *l)
+{
+	struct plan *plan = p->plan;
+	uint64_t bytes, of;
+	char how[256];
+
+	if (l->token_count != 5 || !number_at(l, 2, BYTES_MAX, &bytes) || !number_at(l, 3, PLAN_FILES_MAX, &of) ||
+	    of >= plan->file_count || l->bytes[4] >= sizeof(how) ||
+	    strspn(l->token[4], "abcdefghijklmnopqrstuvwxyz0123456789,-") < l->bytes[4])
+		return broken(p, "not what is made of a file");
+	memcpy(how, l->token[4], l->bytes[4]);
+	how[l->bytes[4]] = '\0';
+	return plan_add_file(plan, bytes, plan->file[of].path, (uint32_t)of, how);
+}
+
+/* Begins with the line that is in `l`, leaves the one behind `files`. */
+static int read_files(struct parser *p, struct line *l)
+{
+	struct plan *plan = p->plan;
+	char path[3 * PLAN_PATH_BYTES_MAX];
+	uint64_t idx, bytes;
+	int code = EXIT_DONE;
+
+	if (!is_word(l, 0, "file") && plan_names_inputs(plan))
+		return EXIT_DONE;
+	for (; code == EXIT_DONE && (is_word(l, 0, "file") || is_word(l, 0, "unpack")); next_line(p, l)) {
+		if (!number_at(l, 1, PLAN_FILES_MAX, &idx) || idx != plan->file_count)
+			return broken(p, "files are not numbered from 0");
+		if (is_word(l, 0, "unpack"))
+			code = read_unpack(p, l);
+		else if (l->token_count != 4 || !number_at(l, 2, BYTES_MAX, &bytes) || !path_at(l, 3, path))
+			return broken(p, "not a file below the source");
+		else
+			code = plan_add_file(plan, bytes, path, PLAN_NO_FILE, NULL);
+	}
+	if (code != EXIT_DONE)
+		return code;
+	if (!is_word(l, 0, "files") || l->token_count != 2 || !number_at(l, 1, PLAN_FILES_MAX, &idx) || !idx ||
+	    idx != plan->file_count)
+		return broken(p, "the number of files is missing or wrong");
+	next_line(p, l);
+	return EXIT_DONE;
+}
+
 /* Begins with the line that is in `l`, leaves the one behind `classes`. */
 static int read_classes(struct parser *p, struct line *l)
 {
@@ -132,40 +188,159 @@ static int read_classes(struct parser *p, struct line *l)
 	return EXIT_DONE;
 }
 
+/* NULL, or what is wrong with a line "input ...". */
+static const char *judge_input(const struct plan *plan, const struct line *l, char *path, uint64_t *bytes)
+{
+	uint64_t idx, class_idx, file, offset;
+
+	if ((l->token_count != 5 && l->token_count != 7) || !number_at(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
+	    idx != plan->input_count)
+		return "inputs are not numbered from 0";
+	if (!number_at(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count)
+		return "there is no such class";
+	if (!number_at(l, 3, BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
+		return "not a size";
+	if (!path_at(l, 4, path))
+		return "not a path below the source";
+	if (l->token_count == 7 &&
+	    (!number_at(l, 5, PLAN_FILES_MAX, &file) || file >= plan->file_count || !number_at(l, 6, BYTES_MAX, &offset) ||
+	     offset > plan->file[file].bytes || *bytes > plan->file[file].bytes - offset))
+		return "not a part of a file";
+	return NULL;
+}
+
 static int read_inputs(struct parser *p, struct line *l)
 {
 	struct plan *plan = p->plan;
-	static const size_t encoded_max = 3 * (size_t)PLAN_PATH_BYTES_MAX;
-	char *path = malloc(encoded_max);
-	uint64_t idx, class_idx, bytes;
+	char *path = malloc(3 * (size_t)PLAN_PATH_BYTES_MAX);
 	const char *wrong = NULL;
+	bool fits = path != NULL;
+	uint64_t bytes = 0;
 
-	while (path && !wrong && next_line(p, l) && is_word(l, 0, "input")) {
-		if (l->token_count != 5 || !number_at(l, 1, PLAN_INPUTS_MAX - 1, &idx) || idx != plan->input_count)
-			wrong = "inputs are not numbered from 0";
-		else if (!number_at(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count)
-			wrong = "there is no such class";
-		else if (!number_at(l, 3, UINT64_C(1) << 60, &bytes) || plan->source_bytes > UINT64_C(1) << 61)
-			wrong = "not a size";
-		else if (l->bytes[4] >= encoded_max || text_decode(l->token[4], l->bytes[4], true, path) <= 0 ||
-			 strlen(path) >= PLAN_PATH_BYTES_MAX || !stays_below(path))
-			wrong = "not a path below the source";
-		else if (!grow(&plan->input_at, &plan->input_capacity, plan->input_count))
+	while (fits && !wrong && next_line(p, l) && is_word(l, 0, "input")) {
+		wrong = judge_input(plan, l, path, &bytes);
+		fits = wrong || grow(&plan->input_at, &plan->input_capacity, plan->input_count);
+		if (wrong || !fits)
 			break;
-		else {
-			plan->input_at[plan->input_count++] = (uint64_t)(l->token[0] - plan->text.data);
-			plan->source_bytes += bytes;
-		}
-	}
-	if (!path || (!wrong && is_word(l, 0, "input"))) {
-		free(path);
-		return fail(EXIT_IO, "%s: out of memory for its inputs", p->name);
+		plan->input_at[plan->input_count++] = (uint64_t)(l->token[0] - plan->text.data);
+		plan->source_bytes += bytes;
 	}
 	free(path);
-	if (wrong)
-		return broken(p, wrong);
-	if (!is_word(l, 0, "inputs") || l->token_count != 2 || !number_at(l, 1, PLAN_INPUTS_MAX, &idx) ||
-	    idx != plan->input_count)
+	if (!fits)
+		return fail(EXIT_IO, "%s: out of memory for its inputs", p->name);
+	return wrong ? broken(p, wrong) : EXIT_DONE;
+}
+
+/* A dtype as in a file, '>' before it for the other byte order. */
+static bool dtype_at(const struct line *l, unsigned token, struct plan_slice *s)
+{
+	const char *name;
+	uint32_t i;
+
+	s->swap = l->bytes[token] && l->token[token][0] == '>';
+	for (i = SHARD_U8; (name = shard_dtype_name(i)) != NULL; i++)
+		if (strlen(name) == l->bytes[token] - s->swap &&
+		    memcmp(name, l->token[token] + s->swap, strlen(name)) == 0) {
+			s->dtype = (uint8_t)i;
+			return true;
+		}
+	return false;
+}
+
+/* Elements of a field with the dtype that they have in the file must lie in it, one input behind the other. */
+static bool slice_fits(const struct plan *plan, const struct plan_slice *s)
+{
+	const struct shard_field *f = &plan->recipe.field[s->field];
+	uint64_t item = shard_dtype_bytes(s->dtype), last;
+
+	if (!s->count || s->count > PLAN_INPUTS_MAX || s->first > PLAN_INPUTS_MAX - s->count || s->offset > plan->file[s->file].bytes ||
+	    s->bytes > plan->file[s->file].bytes - s->offset || !s->bytes)
+		return false;
+	if (s->stride && s->count - 1 > s->bytes / s->stride)
+		return false;
+	last = (s->count - 1) * s->stride; /* at most s->bytes */
+	if (s->dtype != f->dtype && (s->dtype > SHARD_I64 || f->dtype != SHARD_I64))
+		return false;
+	if (last >= s->bytes)
+		return false;
+	if (f->kind == SHARD_RAGGED)
+		return s->bytes - last <= recipe_field_items(f) * item && (s->bytes - last) % item == 0;
+	return s->bytes - last == recipe_field_items(f) * item;
+}
+
+static const char *judge_slice(const struct plan *plan, const struct line *l, struct plan_slice *s)
+{
+	uint64_t field, file;
+
+	if (l->token_count != 9 || !number_at(l, 1, SHARD_FIELDS_MAX, &field) || field >= plan->recipe.field_count ||
+	    !number_at(l, 2, PLAN_INPUTS_MAX, &s->first) || !number_at(l, 3, PLAN_INPUTS_MAX, &s->count) ||
+	    !number_at(l, 4, PLAN_FILES_MAX, &file) || file >= plan->file_count || !number_at(l, 5, BYTES_MAX, &s->offset) ||
+	    !number_at(l, 6, BYTES_MAX, &s->stride) || !number_at(l, 7, BYTES_MAX, &s->bytes) || !dtype_at(l, 8, s))
+		return "not a slice of a file";
+	s->field = (uint16_t)field;
+	s->file = (uint32_t)file;
+	return slice_fits(plan, s) ? NULL : "a slice does not fit its file or its field";
+}
+
+/* Every field but those of lengths has slices for the same number of inputs, without a hole. */
+static bool slices_tile(struct plan *plan)
+{
+	const struct recipe *r = &plan->recipe;
+	uint32_t f;
+	uint64_t i;
+
+	plan_settle_slices(plan);
+	for (f = 0; f < r->field_count; f++) {
+		uint64_t at = 0;
+
+		if (r->field[f].semantic == SHARD_LENGTH) {
+			if (plan->field_slice[f] != plan->field_slice[f + 1])
+				return false;
+			continue;
+		}
+		for (i = plan->field_slice[f]; i < plan->field_slice[f + 1]; i++) {
+			if (plan->slice[i].first != at)
+				return false;
+			at += plan->slice[i].count;
+		}
+		if (!at || (plan->input_count && at != plan->input_count))
+			return false;
+		plan->input_count = at;
+	}
+	return plan->input_count > 0;
+}
+
+static int read_slices(struct parser *p, struct line *l)
+{
+	struct plan *plan = p->plan;
+	struct plan_slice s = {0};
+	const char *wrong;
+	uint64_t count;
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE && next_line(p, l) && is_word(l, 0, "slice")) {
+		wrong = judge_slice(plan, l, &s);
+		if (!wrong && plan->slice_count && s.field < plan->slice[plan->slice_count - 1].field)
+			wrong = "slices are not in the order of fields";
+		if (wrong)
+			return broken(p, wrong);
+		code = plan_add_slice(plan, &s);
+	}
+	if (code != EXIT_DONE)
+		return code;
+	if (!is_word(l, 0, "slices") || l->token_count != 2 || !number_at(l, 1, UINT64_MAX, &count) ||
+	    count != plan->slice_count || !slices_tile(plan))
+		return broken(p, "the slices do not give each field of each input once");
+	next_line(p, l);
+	return EXIT_DONE;
+}
+
+static int read_input_count(struct parser *p, struct line *l)
+{
+	uint64_t count;
+
+	if (!is_word(l, 0, "inputs") || l->token_count != 2 || !number_at(l, 1, PLAN_INPUTS_MAX, &count) ||
+	    count != p->plan->input_count)
 		return broken(p, "the number of inputs is missing or wrong");
 	return EXIT_DONE;
 }
@@ -213,6 +388,7 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 {
 	struct parser p = {.plan = plan, .name = name};
 	size_t recipe_bytes, wrong;
+	const char *at;
 	struct line l;
 	int code;
 
@@ -234,12 +410,18 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 		return broken(&p, "not a recipe");
 	}
 	p.at += recipe_bytes;
-	p.number += 11; /* lines of a recipe */
+	for (at = plan->text.data; at < p.at; at++)
+		p.number += *at == '\n';
+	p.number--; /* the first line was counted */
 	code = read_versions(&p, &l);
+	if (code == EXIT_DONE)
+		code = read_files(&p, &l);
 	if (code == EXIT_DONE)
 		code = read_classes(&p, &l);
 	if (code == EXIT_DONE)
-		code = read_inputs(&p, &l);
+		code = plan_names_inputs(plan) ? read_inputs(&p, &l) : read_slices(&p, &l);
+	if (code == EXIT_DONE)
+		code = read_input_count(&p, &l);
 	if (code == EXIT_DONE)
 		code = read_shards(&p, &l);
 	return code == EXIT_DONE ? plan_settle_order(plan) : code;

@@ -35,9 +35,10 @@ static bool fits(const struct receipt *r, const struct shard_info *info)
 /* The sentence that came with a miss is not in the shard; the same bytes give it again. */
 static void explain(struct converter *c, struct result *result, const struct shard_miss *miss, struct text *misses)
 {
-	result->ordinal = miss->ordinal;
-	if (c)
+	if (c) {
+		result->ordinal = miss->ordinal;
 		converter_run(c, result);
+	}
 	receipt_add_miss(misses, miss,
 			 c && result->outcome == OUTCOME_BAD ? result->message : shard_miss_reason_name(miss->reason));
 }
@@ -69,11 +70,15 @@ static int read_misses(const struct job *job, const char *path, struct shard_rea
 	struct result *result = calloc(1, sizeof(*result));
 	int code;
 
+	if (!plan_names_inputs(job->plan)) { /* the reason says it all */
+		free(result);
+		return list_misses(job, path, reader, NULL, NULL, misses);
+	}
 	if (!result)
 		return fail(EXIT_IO, "%s: out of memory", path);
 	result->record = malloc(transform_record_bytes(&job->plan->recipe.transform));
 	if (result->record && job->source_fd >= 0)
-		c = converter_open(job->plan, job->source_fd, job->quarantine);
+		c = converter_open(job->plan, job->source_fd, job->stored, job->quarantine);
 	code = list_misses(job, path, reader, c, result, misses);
 	converter_close(c);
 	free(result->record);

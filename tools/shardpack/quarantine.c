@@ -65,11 +65,15 @@ static void write_line(FILE *out, const struct plan *plan, const struct problem 
 	struct json_out j;
 
 	plan_input(plan, plan_input_at(plan, problem->ordinal), input);
-	plan_class_name(plan, input->class_idx, class_name);
 	json_out_start(&j, out);
 	json_out_object_line(&j, NULL);
 	json_out_string(&j, "input", input->path);
-	json_out_string(&j, "class", class_name);
+	if (plan_names_inputs(plan)) {
+		plan_class_name(plan, input->class_idx, class_name);
+		json_out_string(&j, "class", class_name);
+	} else {
+		json_out_null(&j, "class");
+	}
 	json_out_u64(&j, "bytes", input->source_bytes);
 	json_out_u64(&j, "ordinal", problem->ordinal);
 	json_out_string(&j, "reason", shard_miss_reason_name(problem->reason));

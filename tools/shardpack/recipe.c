@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/shardpack/decode.h"
+#include "tools/shardpack/source.h"
 
 const char *const recipe_filter_names[] = {
 	[RESIZE_BOX] = "box",
@@ -33,13 +34,40 @@ const char *const recipe_on_error_names[] = {
 	NULL,
 };
 
-void recipe_write(const struct recipe *r, struct text *out)
+static void write_field(const struct shard_field *f, struct text *out)
 {
-	text_format(out, "source images\n");
+	uint32_t i;
+
+	text_format(out, "field %s %s %s %s %s ", f->name, shard_dtype_name(f->dtype), shard_kind_name(f->kind),
+		    shard_layout_name(f->layout), shard_semantic_name(f->semantic));
+	text_add(out, "[", 1);
+	for (i = 0; i < f->ndim; i++)
+		text_format(out, "%s%" PRIu32, i ? "," : "", f->shape[i]);
+	text_format(out, "] %" PRIu32 " %" PRIu32 "\n", f->ragged_axes, f->length_field);
+}
+
+static void write_transform(const struct recipe *r, struct text *out)
+{
 	text_format(out, "resize %" PRIu32 "\n", r->transform.resize_short);
 	text_format(out, "crop %" PRIu32 "\n", r->transform.crop);
 	text_format(out, "filter %s\n", recipe_filter_names[r->transform.filter]);
 	text_format(out, "layout %s\n", recipe_layout_names[r->transform.layout]);
+}
+
+bool recipe_is_images(const struct recipe *r)
+{
+	return source_table[r->source]->kind == SOURCE_IMAGES;
+}
+
+void recipe_write(const struct recipe *r, struct text *out)
+{
+	uint32_t i;
+
+	text_format(out, "source %s\n", source_table[r->source]->name);
+	if (recipe_is_images(r))
+		write_transform(r, out);
+	for (i = 0; i < r->field_count; i++)
+		write_field(&r->field[i], out);
 	text_format(out, "compress %s\n", recipe_codec_names[r->codec]);
 	text_format(out, "align %" PRIu32 "\n", r->align);
 	text_format(out, "order %s\n", recipe_order_names[r->order]);
@@ -66,8 +94,10 @@ static void write_linked_version(struct text *out, const char *name)
 void recipe_write_versions(const struct recipe *r, struct text *out)
 {
 	text_format(out, "version libshard %s\n", shard_version());
-	text_format(out, "version %s\n", decoder_jpeg_version());
-	text_format(out, "version %s\n", decoder_png_version());
+	if (recipe_is_images(r)) {
+		text_format(out, "version %s\n", decoder_jpeg_version());
+		text_format(out, "version %s\n", decoder_png_version());
+	}
 	if (r->codec == SHARD_LZ4)
 		write_linked_version(out, "lz4");
 }
@@ -119,36 +149,169 @@ static bool take_word(struct cursor *c, const char *key, const char *const *name
 	return false;
 }
 
+/* "[3,32,32]" of at most SHARD_DIMS_MAX numbers, none above 2^32 - 1. */
+static bool read_shape(const char *at, size_t bytes, struct shard_field *f)
+{
+	if (bytes < 2 || at[0] != '[' || at[bytes - 1] != ']')
+		return false;
+	at++;
+	bytes -= 2;
+	while (bytes) {
+		const char *comma = memchr(at, ',', bytes);
+		size_t n = comma ? (size_t)(comma - at) : bytes;
+		uint64_t value;
+
+		if (f->ndim == SHARD_DIMS_MAX || !text_u64(at, n, &value) || value > UINT32_MAX || (comma && n + 1 == bytes))
+			return false;
+		f->shape[f->ndim++] = (uint32_t)value;
+		at += n + (comma != NULL);
+		bytes -= n + (comma != NULL);
+	}
+	return true;
+}
+
+/* A name as libshard writes it to its number; 0xffffffff if there is none. */
+static uint32_t named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first)
+{
+	const char *name;
+	uint32_t i;
+
+	for (i = first; (name = name_of(i)) != NULL; i++)
+		if (strlen(name) == bytes && memcmp(name, word, bytes) == 0)
+			return i;
+	return UINT32_MAX;
+}
+
+/* What write_field() wrote behind "field ".  Whether such a field can be is for shard_schema_lay_out(). */
+static bool read_field(const char *value, size_t bytes, struct shard_field *f)
+{
+	const char *word[8], *end = value + bytes;
+	size_t n[8];
+	uint64_t axes = 0, length = 0;
+	unsigned i;
+
+	memset(f, 0, sizeof(*f));
+	for (i = 0; i < 8; i++) {
+		const char *blank = value < end ? memchr(value, ' ', (size_t)(end - value)) : NULL;
+
+		word[i] = value;
+		n[i] = (size_t)((blank ? blank : end) - value);
+		if ((i < 7) != (blank != NULL))
+			return false;
+		value += n[i] + 1;
+	}
+	if (!n[0] || n[0] >= sizeof(f->name) || memchr(word[0], '\0', n[0]))
+		return false;
+	memcpy(f->name, word[0], n[0]);
+	f->dtype = named(shard_dtype_name, word[1], n[1], SHARD_U8);
+	f->kind = named(shard_kind_name, word[2], n[2], SHARD_TENSOR);
+	f->layout = named(shard_layout_name, word[3], n[3], SHARD_LAYOUT_NONE);
+	f->semantic = named(shard_semantic_name, word[4], n[4], SHARD_SEMANTIC_NONE);
+	if (f->dtype == UINT32_MAX || f->kind == UINT32_MAX || f->layout == UINT32_MAX || f->semantic == UINT32_MAX ||
+	    !read_shape(word[5], n[5], f) || !text_u64(word[6], n[6], &axes) || axes > 255 ||
+	    !text_u64(word[7], n[7], &length) || length >= SHARD_FIELDS_MAX)
+		return false;
+	f->ragged_axes = (uint32_t)axes;
+	f->length_field = (uint32_t)length;
+	return true;
+}
+
+static bool take_fields(struct cursor *c, struct recipe *r)
+{
+	struct cursor start = *c;
+	const char *value;
+	size_t bytes;
+
+	while (take_line(c, "field", &value, &bytes)) {
+		if (r->field_count == SHARD_FIELDS_MAX || !read_field(value, bytes, &r->field[r->field_count])) {
+			*c = start;
+			return false;
+		}
+		r->field_count++;
+		start = *c;
+	}
+	return recipe_is_images(r) ? !r->field_count : r->field_count > 0;
+}
+
+static bool take_transform(struct cursor *c, struct recipe *r)
+{
+	uint64_t resize = 0, crop = 0;
+	uint32_t filter = 0, layout = 0;
+
+	if (!take_number(c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) ||
+	    !take_number(c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) ||
+	    !take_word(c, "filter", recipe_filter_names, 0, &filter) ||
+	    !take_word(c, "layout", recipe_layout_names, 0, &layout) || (resize && crop > resize))
+		return false;
+	r->transform.resize_short = (uint32_t)resize;
+	r->transform.crop = (uint32_t)crop;
+	r->transform.filter = (enum resize_filter)filter;
+	r->transform.layout = (enum image_layout)layout;
+	return true;
+}
+
+static bool take_source(struct cursor *c, struct recipe *r)
+{
+	const char *names[SOURCES_MAX + 1];
+	uint32_t i;
+
+	for (i = 0; source_table[i]; i++)
+		names[i] = source_table[i]->name;
+	names[i] = NULL;
+	return take_word(c, "source", names, 0, &r->source);
+}
+
 size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong)
 {
-	static const char *const sources[] = {"images", NULL};
 	struct cursor c = {in, in + in_bytes};
-	uint64_t resize = 0, crop = 0, align = 0;
-	uint32_t filter = 0, layout = 0, source;
+	uint64_t align = 0;
 	bool ok;
 
 	memset(r, 0, sizeof(*r));
-	ok = take_word(&c, "source", sources, 0, &source) && take_number(&c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) &&
-	     take_number(&c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) &&
-	     take_word(&c, "filter", recipe_filter_names, 0, &filter) &&
-	     take_word(&c, "layout", recipe_layout_names, 0, &layout) &&
+	ok = take_source(&c, r) && (!recipe_is_images(r) || take_transform(&c, r)) && take_fields(&c, r) &&
 	     take_word(&c, "compress", recipe_codec_names, 0, &r->codec) && take_number(&c, "align", 0, 4096, &align) &&
 	     take_word(&c, "order", recipe_order_names, 1, &r->order) &&
 	     take_number(&c, "seed", 0, UINT64_MAX, &r->seed) &&
 	     take_word(&c, "on-error", recipe_on_error_names, 0, &r->on_error) &&
 	     take_number(&c, "shard-records", 1, UINT64_C(1) << 40, &r->shard_records);
 	*wrong = (size_t)(c.at - in);
-	if (!ok || (resize && crop > resize))
-		return 0;
-	r->transform.resize_short = (uint32_t)resize;
-	r->transform.crop = (uint32_t)crop;
-	r->transform.filter = (enum resize_filter)filter;
-	r->transform.layout = (enum image_layout)layout;
 	r->align = (uint32_t)align;
-	return (size_t)(c.at - in);
+	return ok ? (size_t)(c.at - in) : 0;
 }
 
-int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
+uint64_t recipe_field_items(const struct shard_field *f)
+{
+	uint64_t items = 1;
+	uint32_t i;
+
+	for (i = 0; i < f->ndim; i++) {
+		if (f->shape[i] && items > UINT64_MAX / 16 / f->shape[i])
+			return UINT64_MAX / 16;
+		items *= f->shape[i];
+	}
+	return items;
+}
+
+static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
+{
+	bool some_small = false, some_large = false;
+	uint32_t i;
+
+	memset(out, 0, sizeof(*out));
+	out->field_count = r->field_count;
+	for (i = 0; i < r->field_count; i++) {
+		out->field[i] = r->field[i];
+		out->field[i].group = recipe_field_items(&r->field[i]) * shard_dtype_bytes(r->field[i].dtype) <= RECIPE_SMALL_BYTES;
+		*(out->field[i].group ? &some_small : &some_large) = true;
+	}
+	for (i = 0; i < r->field_count && !some_large; i++)
+		out->field[i].group = 0;
+	out->group_count = some_small && some_large ? 2 : 1;
+	out->group[0].codec = r->codec;
+	return shard_schema_lay_out(out, r->align, err);
+}
+
+static int images_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
 {
 	bool hwc = r->transform.layout == IMAGE_HWC;
 	struct shard_field *image, *label;
@@ -177,6 +340,11 @@ int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard
 	label->semantic = SHARD_LABEL;
 	label->group = 1;
 	return shard_schema_lay_out(out, r->align, err);
+}
+
+int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
+{
+	return recipe_is_images(r) ? images_schema(r, out, err) : fixed_schema(r, out, err);
 }
 
 void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out)

@@ -7,6 +7,7 @@
 #ifndef SHARDPACK_RECIPE_H
 #define SHARDPACK_RECIPE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shard.h"
@@ -17,8 +18,11 @@
 enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
 
 struct recipe {
-	struct transform_options transform;
-	uint32_t codec;    /* of the image group: enum shard_codec */
+	uint32_t source;   /* place in the table of sources */
+	struct transform_options transform; /* of images */
+	struct shard_field field[SHARD_FIELDS_MAX]; /* of fixed records: upper parts, in the order of the schema */
+	uint32_t field_count;
+	uint32_t codec;    /* of the first group: enum shard_codec */
 	uint32_t align;    /* as of shard_schema_lay_out() */
 	uint32_t order;    /* enum shard_pack_order */
 	uint32_t on_error; /* enum on_error */
@@ -43,9 +47,17 @@ void recipe_write_versions(const struct recipe *r, struct text *out);
  */
 size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong);
 
-/* Fields 0 `image` and 1 `label`, in groups of their own.  ARGUMENT if such records cannot be. */
+/* Do its inputs have a line each in the plan, and are decoded?  Else they are records of files, counted. */
+bool recipe_is_images(const struct recipe *r);
+
+/*
+ * Of images, fields 0 `image` and 1 `label`, in groups of their own.  Of fixed records, as the fields say: what has 16
+ * bytes or less stands in group 1, if there is something larger for group 0.  ARGUMENT if such records cannot be.
+ */
 #define RECIPE_IMAGE 0
 #define RECIPE_LABEL 1
+#define RECIPE_SMALL_BYTES 16
+uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
 
 /* What every shard carries about its making: recipe, versions, plan digest. */

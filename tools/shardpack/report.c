@@ -16,17 +16,22 @@
 #include "tools/common/message.h"
 #include "tools/common/special.h"
 #include "tools/shardpack/files.h"
+#include "tools/shardpack/tally.h"
 
 bool report_statistics(const struct shard_dataset *ds, struct report_statistics *out)
 {
 	struct shard_moments m;
 	struct shard_error err;
-	uint32_t i;
+	uint32_t field = 0, i;
+	const struct shard_schema *schema = shard_dataset_schema(ds);
 
-	for (i = 0; i < IMAGE_CHANNELS; i++) {
+	while (field < schema->field_count && !tally_channels(&schema->field[field]))
+		field++;
+	out->channels = field < schema->field_count ? tally_channels(&schema->field[field]) : 0;
+	for (i = 0; i < out->channels; i++) {
 		long double mean, square;
 
-		if (shard_dataset_moments(ds, RECIPE_IMAGE, i, &m, &err) != SHARD_OK || !m.count)
+		if (shard_dataset_moments(ds, field, i, &m, &err) != SHARD_OK || !m.count)
 			return false;
 		/* The sums are exact; this is the only rounding. */
 		mean = (long double)m.sum / m.count;
@@ -34,7 +39,7 @@ bool report_statistics(const struct shard_dataset *ds, struct report_statistics 
 		out->mean[i] = (double)(mean / 255);
 		out->deviation[i] = square > mean * mean ? (double)(sqrtl(square - mean * mean) / 255) : 0;
 	}
-	return true;
+	return out->channels > 0;
 }
 
 static void tell_dataset(const struct report *r, struct shard_dataset *ds)
@@ -47,9 +52,11 @@ static void tell_dataset(const struct report *r, struct shard_dataset *ds)
 	note("%s: %s records in %s shard%s, %s, in %s", r->job->out_dir, human_count(records, info.record_count),
 	     human_count(shards, info.shard_count), info.shard_count == 1 ? "" : "s",
 	     human_bytes(bytes, info.data_bytes), human_duration(time, r->elapsed_ns));
-	if (report_statistics(ds, &s))
+	if (report_statistics(ds, &s) && s.channels == IMAGE_CHANNELS)
 		note("mean %.4f %.4f %.4f, standard deviation %.4f %.4f %.4f (red, green, blue, scaled to 0..1)",
 		     s.mean[0], s.mean[1], s.mean[2], s.deviation[0], s.deviation[1], s.deviation[2]);
+	else if (report_statistics(ds, &s) && s.channels == 1)
+		note("mean %.4f, standard deviation %.4f (scaled to 0..1)", s.mean[0], s.deviation[0]);
 }
 
 void report_ignored(const struct scan *scan)
@@ -90,17 +97,44 @@ void report_tell(const struct report *r)
 
 /* ---- JSON ---- */
 
+static void write_fields(struct json_out *j, const struct recipe *r)
+{
+	uint32_t i, d;
+
+	json_out_array(j, "fields");
+	for (i = 0; i < r->field_count; i++) {
+		const struct shard_field *f = &r->field[i];
+
+		json_out_object_line(j, NULL);
+		json_out_string(j, "name", f->name);
+		json_out_string(j, "dtype", shard_dtype_name(f->dtype));
+		json_out_string(j, "kind", shard_kind_name(f->kind));
+		json_out_string(j, "layout", shard_layout_name(f->layout));
+		json_out_string(j, "semantic", shard_semantic_name(f->semantic));
+		json_out_array_line(j, "shape");
+		for (d = 0; d < f->ndim; d++)
+			json_out_u64(j, NULL, f->shape[d]);
+		json_out_end(j);
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
 static void write_recipe(struct json_out *j, const struct recipe *r)
 {
 	json_out_object(j, "recipe");
-	json_out_string(j, "source", "images");
-	if (r->transform.resize_short)
-		json_out_u64(j, "resize", r->transform.resize_short);
-	else
-		json_out_null(j, "resize");
-	json_out_u64(j, "crop", r->transform.crop);
-	json_out_string(j, "filter", recipe_filter_names[r->transform.filter]);
-	json_out_string(j, "layout", recipe_layout_names[r->transform.layout]);
+	json_out_string(j, "source", source_table[r->source]->name);
+	if (recipe_is_images(r)) {
+		if (r->transform.resize_short)
+			json_out_u64(j, "resize", r->transform.resize_short);
+		else
+			json_out_null(j, "resize");
+		json_out_u64(j, "crop", r->transform.crop);
+		json_out_string(j, "filter", recipe_filter_names[r->transform.filter]);
+		json_out_string(j, "layout", recipe_layout_names[r->transform.layout]);
+	} else {
+		write_fields(j, r);
+	}
 	json_out_string(j, "compress", recipe_codec_names[r->codec]);
 	json_out_u64(j, "align", r->align);
 	json_out_string(j, "order", recipe_order_names[r->order]);
@@ -128,6 +162,7 @@ static void write_lines(struct json_out *j, const char *key, const char *lines, 
 static void write_classes(struct json_out *j, const struct plan *plan, const struct shard_dataset *ds,
 			  const uint64_t *inputs)
 {
+	uint32_t label = ds ? tally_label(shard_dataset_schema(ds)) : SHARD_FIELDS_MAX;
 	char name[SHARD_KEY_BYTES_MAX + 1];
 	struct shard_error err;
 	uint64_t i, records;
@@ -137,8 +172,11 @@ static void write_classes(struct json_out *j, const struct plan *plan, const str
 		plan_class_name(plan, i, name);
 		json_out_object_line(j, NULL);
 		json_out_string(j, "name", name);
-		json_out_u64(j, "inputs", inputs[i]);
-		if (ds && shard_dataset_class_records(ds, RECIPE_LABEL, i, &records, &err) == SHARD_OK)
+		if (plan_names_inputs(plan))
+			json_out_u64(j, "inputs", inputs[i]);
+		else
+			json_out_null(j, "inputs");
+		if (label < SHARD_FIELDS_MAX && shard_dataset_class_records(ds, label, i, &records, &err) == SHARD_OK)
 			json_out_u64(j, "records", records);
 		else
 			json_out_null(j, "records");
@@ -180,10 +218,14 @@ static void write_problems(struct json_out *j, const struct plan *plan, const st
 		const struct problem *p = &a->problem[i];
 
 		plan_input(plan, plan_input_at(plan, p->ordinal), input);
-		plan_class_name(plan, input->class_idx, class_name);
 		json_out_object_line(j, NULL);
 		json_out_string(j, "input", input->path);
-		json_out_string(j, "class", class_name);
+		if (plan_names_inputs(plan)) {
+			plan_class_name(plan, input->class_idx, class_name);
+			json_out_string(j, "class", class_name);
+		} else {
+			json_out_null(j, "class");
+		}
 		json_out_u64(j, "ordinal", p->ordinal);
 		json_out_string(j, "reason",
 				p->how == PROBLEM_UNREADABLE ? "unreadable" : shard_miss_reason_name(p->reason));
@@ -205,7 +247,7 @@ static void write_statistics(struct json_out *j, const struct shard_dataset *ds)
 			continue;
 		}
 		json_out_array_line(j, which ? "std" : "mean");
-		for (i = 0; i < IMAGE_CHANNELS; i++)
+		for (i = 0; i < s.channels; i++)
 			json_out_double(j, NULL, which ? s.deviation[i] : s.mean[i]);
 		json_out_end(j);
 	}
@@ -258,7 +300,7 @@ int report_write(const struct report *r, const char *path)
 	bool ok = inputs && input && out;
 	int code = EXIT_DONE;
 
-	for (i = 0; ok && i < plan->input_count; i++) {
+	for (i = 0; ok && plan_names_inputs(plan) && i < plan->input_count; i++) {
 		plan_input(plan, i, input);
 		inputs[input->class_idx]++;
 	}

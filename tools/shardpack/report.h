@@ -6,7 +6,8 @@
 #define SHARDPACK_REPORT_H
 
 #include "tools/shardpack/job.h"
-#include "tools/shardpack/scan_images.h"
+#include "tools/shardpack/source.h"
+#include "tools/shardpack/tally.h"
 
 struct report {
 	const struct job *job;   /* its account is sorted */
@@ -25,9 +26,10 @@ void report_ignored(const struct scan *scan);
 /* All of it as JSON, durably; replaces the file.  Returns the exit code. */
 int report_write(const struct report *r, const char *path);
 
-/* Mean and standard deviation of each channel, of samples scaled to 0..1.  False if the dataset has none. */
+/* Mean and standard deviation of each channel of its first image, of samples scaled to 0..1.  False if the dataset has none. */
 struct report_statistics {
-	double mean[IMAGE_CHANNELS], deviation[IMAGE_CHANNELS];
+	uint32_t channels;
+	double mean[TALLY_CHANNELS_MAX], deviation[TALLY_CHANNELS_MAX];
 };
 bool report_statistics(const struct shard_dataset *ds, struct report_statistics *out);
 

@@ -299,33 +299,23 @@ static int find_folders(struct walk *w, struct classes *folders)
 	return code;
 }
 
-/* Print the line that was added to the warnings at `at`. */
-static void show_warning(const struct scan *scan, size_t at)
-{
-	if (!text_failed(&scan->warnings))
-		warn("%.*s", (int)(scan->warnings.bytes - at - 1), scan->warnings.data + at);
-}
-
 /* torchvision ignores them as well, but whoever put them there may not know. */
 static void warn_of_strays(struct scan *scan, const char *source)
 {
 	char source_text[1024], stray_text[1024];
-	size_t at = scan->warnings.bytes;
 
 	if (!scan->stray_count)
 		return;
 	escape_text(source_text, sizeof(source_text), source, strlen(source), ESCAPE_TALK);
 	escape_text(stray_text, sizeof(stray_text), scan->stray, strlen(scan->stray), ESCAPE_TALK);
-	text_format(&scan->warnings,
-		    "%" PRIu64 " image%s directly in %s, outside any class folder: ignored (the first is '%s')\n",
-		    scan->stray_count, scan->stray_count == 1 ? " lies" : "s lie", source_text, stray_text);
-	show_warning(scan, at);
+	scan_warn(scan, "%" PRIu64 " image%s directly in %s, outside any class folder: ignored (the first is '%s')",
+		  scan->stray_count, scan->stray_count == 1 ? " lies" : "s lie", source_text, stray_text);
 }
 
 /* "10" stands before "2": right, as torchvision has it, and yet not what most expect. */
 static void warn_of_numbers(struct scan *scan, const struct classes *c)
 {
-	uint64_t i, at;
+	uint64_t i;
 
 	for (i = 1; i < c->count; i++) {
 		const char *a = c->name[i - 1], *b = c->name[i];
@@ -333,12 +323,10 @@ static void warn_of_numbers(struct scan *scan, const struct classes *c)
 		if (strspn(a, "0123456789") != strlen(a) || strspn(b, "0123456789") != strlen(b) ||
 		    strlen(a) <= strlen(b))
 			continue;
-		at = scan->warnings.bytes;
-		text_format(&scan->warnings,
-			    "class names are numbers but sort as text, as in torchvision: '%s' (class %" PRIu64
-			    ") comes before '%s'; --classes gives another order\n",
-			    a, i - 1, b);
-		show_warning(scan, at);
+		scan_warn(scan,
+			  "class names are numbers but sort as text, as in torchvision: '%s' (class %" PRIu64
+			  ") comes before '%s'; --classes gives another order",
+			  a, i - 1, b);
 		return;
 	}
 }
@@ -353,8 +341,6 @@ int scan_images(int source_fd, const char *source, const char *class_list, const
 	int code = class_list ? classes_from_list(&listed, class_list) : EXIT_DONE;
 	uint64_t i;
 
-	memset(plan, 0, sizeof(*plan));
-	memset(scan, 0, sizeof(*scan));
 	progress_start(&progress, "listing", "files", 0);
 	if (code == EXIT_DONE)
 		code = find_folders(&w, &folders);
@@ -380,9 +366,4 @@ int scan_images(int source_fd, const char *source, const char *class_list, const
 	free(w.folder);
 	free(w.file);
 	return code;
-}
-
-void scan_free(struct scan *scan)
-{
-	text_free(&scan->warnings);
 }

@@ -9,14 +9,7 @@
 #ifndef SHARDPACK_SCAN_IMAGES_H
 #define SHARDPACK_SCAN_IMAGES_H
 
-#include "tools/shardpack/plan.h"
-
-struct scan {
-	uint64_t ignored_count; /* files that no extension selects */
-	uint64_t stray_count;	/* those of them that would be images, but lie in no class's folder */
-	char stray[256];	/* the first of these in byte order */
-	struct text warnings;	/* one line each, as already printed */
-};
+#include "tools/shardpack/source.h"
 
 /*
  * List the folder that `source_fd` is open on; `source` is its name, for messages.  `class_list` is
@@ -25,7 +18,5 @@ struct scan {
  */
 int scan_images(int source_fd, const char *source, const char *class_list, const struct recipe *recipe,
 		struct plan *plan, struct scan *scan);
-
-void scan_free(struct scan *scan);
 
 #endif /* SHARDPACK_SCAN_IMAGES_H */

@@ -16,6 +16,7 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/files.h"
+#include "tools/shardpack/tally.h"
 
 #define PAGE_BYTES	    4096
 #define LARGE_SECTIONS_FROM (UINT64_C(64) << 20) /* from there on sections start at 64 KiB */
@@ -32,6 +33,8 @@ static uint64_t key_bytes(const struct plan *plan, uint64_t first, uint64_t coun
 	struct plan_input input;
 	uint64_t sum = 0, i;
 
+	if (!plan_names_inputs(plan))
+		return 0;
 	for (i = 0; i < count; i++) {
 		plan_input(plan, plan_input_at(plan, first + i), &input);
 		sum += input.path_bytes;
@@ -55,10 +58,12 @@ uint64_t space_of_shard(const struct job *job, uint64_t shard_idx, uint64_t prov
 	for (g = 0; g < s->group_count; g++) /* CIDX */
 		if (s->group[g].codec != SHARD_RAW)
 			section[n++] = 32 * ((count + s->group[g].chunk_records - 1) / s->group[g].chunk_records);
-	section[n++] = 8 * (count + 1);			   /* KOFF */
-	section[n++] = key_bytes(job->plan, first, count); /* KBLB */
-	/* STAT: a block of moments of three channels, and one of class counts */
-	section[n++] = 16 + 24 * IMAGE_CHANNELS + 16 + 8 * job->plan->class_count;
+	if (plan_names_inputs(job->plan)) {
+		section[n++] = 8 * (count + 1);			   /* KOFF */
+		section[n++] = key_bytes(job->plan, first, count); /* KBLB */
+	}
+	if (tally_bytes(s, job->plan->class_count)) /* STAT */
+		section[n++] = tally_bytes(s, job->plan->class_count);
 	section[n++] = provenance_bytes; /* PROV */
 
 	align = count * stride_sum >= LARGE_SECTIONS_FROM ? LARGE_SECTION_ALIGN : PAGE_BYTES;
@@ -75,14 +80,16 @@ uint64_t space_needed(const struct job *job, const bool *todo)
 
 	recipe_provenance(&job->plan->recipe, job->plan->digest, &provenance);
 	for (k = job->part.idx; k < job->plan->shard_count; k += part) {
-		uint64_t first, count, small;
+		uint64_t first, count, small, g;
 
 		if (todo && !todo[k])
 			continue;
 		plan_shard(job->plan, k, &first, &count);
 		sum += space_of_shard(job, k, provenance.bytes) + PAGE_BYTES; /* and its receipt */
 		/* The writer keeps labels, hashes and keys aside until the images are written. */
-		small = count * (job->schema.group[1].stride + 16) + key_bytes(job->plan, first, count);
+		small = count * 16 + key_bytes(job->plan, first, count);
+		for (g = 1; g < job->schema.group_count; g++)
+			small += count * job->schema.group[g].stride;
 		largest = small > largest ? small : largest;
 	}
 	text_free(&provenance);

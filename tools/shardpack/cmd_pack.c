@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_images.c - `shardpack images` and `shardpack plan images`
+ * cmd_pack.c - `shardpack SOURCE` and `shardpack plan SOURCE`, for every source of the table
  *
  * The order of steps: whatever can be found wrong with the command, the source or the room on
  * disk is found before OUT is touched.
@@ -17,93 +17,56 @@
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/dry_run.h"
 #include "tools/shardpack/files.h"
-#include "tools/shardpack/images_options.h"
 #include "tools/shardpack/output.h"
 #include "tools/shardpack/replace.h"
-#include "tools/shardpack/scan_images.h"
 #include "tools/shardpack/seal.h"
+#include "tools/shardpack/source.h"
 #include "tools/shardpack/space.h"
 
-#define DEFAULT_RESIZE	    256 /* with the crop of 224, what the field calls the standard evaluation transform */
-#define DEFAULT_CROP	    224
 #define DEFAULT_SHARDS	    8
 #define DEFAULT_SHARD_BYTES_MIN (UINT64_C(64) << 20)
 #define DEFAULT_SHARD_BYTES_MAX (UINT64_C(1) << 30)
 #define SHARD_BYTES_MAX	    (UINT64_C(1) << 43) /* half of what format/SHARD.md allows: the rest is for the tables */
 #define SHARD_RECORDS_MAX   (UINT64_C(1) << 40)
 
-struct images {
-	const struct images_options *o;
+struct packing {
+	const struct pack_options *o;
+	const struct cli_args *args;
+	const struct source *source;
+	struct source_place place;
 	struct job job;
 	struct recipe recipe;
 	struct plan plan;
 	struct scan scan;
 	struct account account;
 	struct quarantine quarantine;
-	char *source, *out; /* absolute */
-	char *report_path;  /* absolute */
-	char *work_dir;	    /* where a replacement is built, or NULL */
+	struct stored *stored;
+	char *out;	   /* absolute */
+	char *report_path; /* absolute */
+	char *work_dir;	   /* where a replacement is built, or NULL */
 	uint64_t start_ns;
 	bool sealed;
 	bool began;    /* something may have been written, so there is a run to tell of */
 	bool made_out; /* the folder was not there before */
 };
 
-static uint64_t record_stride(const struct images *w)
+static uint64_t record_stride(const struct packing *w)
 {
-	uint64_t stride = w->job.schema.group[0].stride + w->job.schema.group[1].stride;
+	uint64_t stride = 0;
+	uint32_t g;
+
+	for (g = 0; g < w->job.schema.group_count; g++)
+		stride += w->job.schema.group[g].stride;
 
 	assert(stride); /* shard_schema_lay_out() saw to it */
 	return stride;
-}
-
-static int settle_transform(struct images *w, const struct cli_args *args)
-{
-	const struct images_options *o = w->o;
-	static const enum resize_filter filters[] = {RESIZE_BILINEAR, RESIZE_BICUBIC, RESIZE_LANCZOS, RESIZE_BOX};
-	struct transform_options *t = &w->recipe.transform;
-
-	t->resize_short = (uint32_t)o->resize;
-	t->crop = (uint32_t)o->crop;
-	t->filter = filters[o->filter];
-	t->layout = o->layout ? IMAGE_CHW : IMAGE_HWC;
-	if (!o->resize && !o->crop) {
-		t->resize_short = DEFAULT_RESIZE;
-		t->crop = DEFAULT_CROP;
-		note("no size was given: --resize %d --crop %d", DEFAULT_RESIZE, DEFAULT_CROP);
-	} else if (!o->crop) {
-		t->crop = t->resize_short;
-		note("no crop was given: --crop %" PRIu32 ", all of the shorter side", t->crop);
-	} else if (o->resize && o->crop > o->resize) {
-		return cli_misuse(args, "--crop %" PRIu64 " is larger than --resize %" PRIu64, o->crop, o->resize);
-	}
-	return EXIT_DONE;
-}
-
-/* How many records go into a shard, if the command says so; needs the schema. */
-static int settle_shard_size(struct images *w, const struct cli_args *args)
-{
-	uint64_t stride = record_stride(w);
-	uint64_t records = w->o->shard_records ? w->o->shard_records : w->o->shard_bytes / stride;
-
-	if (w->o->shard_bytes && w->o->shard_records)
-		return cli_misuse(args, "--shard-records and --shard-bytes exclude each other");
-	if (records > SHARD_BYTES_MAX / stride || records > SHARD_RECORDS_MAX)
-		return fail(EXIT_USAGE,
-			    "shards of %" PRIu64 " records of %" PRIu64 " bytes; the limit is %" PRIu64
-			    " bytes, so %" PRIu64 " records",
-			    records, stride, SHARD_BYTES_MAX, SHARD_BYTES_MAX / stride);
-	if (w->o->shard_bytes && !records)
-		records = 1;
-	w->recipe.shard_records = records;
-	return EXIT_DONE;
 }
 
 /*
  * An eighth of the dataset, within limits: then the last shard, whose way to the disk and back overlaps with nothing, is
  * a small part of the whole, and what a killed run has to make again is small too.
  */
-static uint64_t default_shard_records(const struct images *w)
+static uint64_t default_shard_records(const struct packing *w)
 {
 	uint64_t stride = record_stride(w), records = (w->plan.input_count + DEFAULT_SHARDS - 1) / DEFAULT_SHARDS;
 
@@ -114,14 +77,34 @@ static uint64_t default_shard_records(const struct images *w)
 	return records ? records : 1;
 }
 
-static int settle_recipe(struct images *w, const struct cli_args *args)
+/* How many records go into a shard; needs the schema, and the number of inputs. */
+static int settle_shard_size(struct packing *w)
 {
-	const struct images_options *o = w->o;
-	struct shard_error err;
-	int code = settle_transform(w, args);
+	uint64_t stride = record_stride(w);
+	uint64_t records = w->o->shard_records ? w->o->shard_records : w->o->shard_bytes / stride;
 
-	if (code != EXIT_DONE)
-		return code;
+	if (w->o->shard_bytes && w->o->shard_records)
+		return cli_misuse(w->args, "--shard-records and --shard-bytes exclude each other");
+	if (records > SHARD_BYTES_MAX / stride || records > SHARD_RECORDS_MAX)
+		return fail(EXIT_USAGE,
+			    "shards of %" PRIu64 " records of %" PRIu64 " bytes; the limit is %" PRIu64
+			    " bytes, so %" PRIu64 " records",
+			    records, stride, SHARD_BYTES_MAX, SHARD_BYTES_MAX / stride);
+	if (w->o->shard_bytes && !records)
+		records = 1;
+	w->plan.recipe.shard_records = records ? records : default_shard_records(w);
+	return EXIT_DONE;
+}
+
+static int settle_recipe(struct packing *w)
+{
+	const struct pack_options *o = w->o;
+	const struct cli_args *args = w->args;
+	uint32_t i;
+
+	for (i = 0; source_table[i] != w->source; i++)
+		;
+	w->recipe.source = i;
 	w->recipe.codec = o->compress ? SHARD_LZ4 : SHARD_RAW;
 	w->recipe.align = (uint32_t)o->align;
 	w->recipe.order = o->order ? SHARD_ORDER_SOURCE : SHARD_ORDER_SHUFFLE;
@@ -135,43 +118,82 @@ static int settle_recipe(struct images *w, const struct cli_args *args)
 		return cli_misuse(args, "--seed belongs to --order shuffle");
 	if (w->recipe.order == SHARD_ORDER_SOURCE)
 		w->recipe.seed = 0; /* one order, one plan */
-	if (recipe_schema(&w->recipe, &w->job.schema, &err) != SHARD_OK)
-		return fail(exit_code_of_status(err.status), "%s", err.message);
-	return settle_shard_size(w, args);
+	if (o->shard_bytes && o->shard_records)
+		return cli_misuse(args, "--shard-records and --shard-bytes exclude each other");
+	return EXIT_DONE;
+}
+
+static struct request request_of(struct packing *w)
+{
+	return (struct request){.o = w->o, .args = w->args, .place = &w->place, .stored = w->stored, .recipe = &w->recipe,
+				.plan = &w->plan, .scan = &w->scan};
+}
+
+/* What the options alone say, and whether records of that kind can be. */
+static int settle_source(struct packing *w)
+{
+	struct request r = request_of(w);
+	struct shard_schema schema;
+	struct shard_error err;
+	int code = w->source->settle(&r);
+
+	if (code == EXIT_DONE && w->source->kind == SOURCE_IMAGES && recipe_schema(&w->recipe, &schema, &err) != SHARD_OK)
+		code = fail(exit_code_of_status(err.status), "%s", err.message);
+	return code;
+}
+
+/* Folders that are read must not be written to, and the other way round.  A file's folder is nobody's. */
+static int keep_from_sources(const struct packing *w, const char *option, const char *path)
+{
+	char folder[FILES_PATH_BYTES];
+	uint64_t i;
+	int code = EXIT_DONE;
+
+	for (i = 0; code == EXIT_DONE && i < w->place.item_count; i++) {
+		const struct source_item *item = &w->place.item[i];
+		bool whole = !item->path[0];
+
+		code = whole ? EXIT_DONE : files_path(folder, w->place.root_absolute, item->path);
+		if (code != EXIT_DONE)
+			return code;
+		if (item->is_dir)
+			code = command_keep_apart(option, path, "the source", whole ? w->place.root_absolute : folder);
+		if (code == EXIT_DONE && strcmp(option, "--report") != 0)
+			code = command_keep_apart("the source", whole ? w->place.root_absolute : folder, option, path);
+		else if (code == EXIT_DONE && !item->is_dir && strcmp(folder, path) == 0)
+			code = fail(EXIT_USAGE, "%s: is the source (%s); give a place outside of it", option, folder);
+	}
+	return code;
 }
 
 /* Source, output, quarantine and report must not lie in each other, or one run would become the next one's input. */
-static int settle_places(struct images *w)
+static int settle_places(struct packing *w)
 {
-	const struct images_options *o = w->o;
+	const struct pack_options *o = w->o;
 	char *quarantine = NULL;
-	int code = EXIT_DONE;
+	int code = place_open(&w->place, o->sources.items, o->sources.count, o->root);
 
-	w->job.source_fd = command_open_source(o->source);
-	if (w->job.source_fd < 0)
-		return EXIT_IO;
-	w->source = files_absolute(o->source);
+	if (code != EXIT_DONE)
+		return code;
+	w->job.source_fd = w->place.root_fd;
+	w->job.source = w->place.root;
 	w->out = files_absolute(o->out);
 	if (o->quarantine)
 		quarantine = files_absolute(o->quarantine);
 	if (o->report)
 		w->report_path = files_absolute(o->report);
-	if (!w->source || !w->out || (o->quarantine && !quarantine) || (o->report && !w->report_path))
+	if (!w->out || (o->quarantine && !quarantine) || (o->report && !w->report_path))
 		code = EXIT_IO;
 	if (code == EXIT_DONE)
-		code = command_keep_apart("--out", w->out, "the source", w->source);
-	if (code == EXIT_DONE)
-		code = command_keep_apart("the source", w->source, "--out", w->out);
+		code = keep_from_sources(w, "--out", w->out);
 	if (code == EXIT_DONE && quarantine)
-		code = command_keep_apart("--quarantine", quarantine, "the source", w->source);
-	if (code == EXIT_DONE && quarantine)
-		code = command_keep_apart("the source", w->source, "--quarantine", quarantine);
+		code = keep_from_sources(w, "--quarantine", quarantine);
 	if (code == EXIT_DONE && quarantine)
 		code = command_keep_apart("--quarantine", quarantine, "--out", w->out);
 	if (code == EXIT_DONE && quarantine)
 		code = command_keep_apart("--out", w->out, "--quarantine", quarantine);
 	if (code == EXIT_DONE && o->report)
-		code = command_keep_apart("--report", w->report_path, "the source", w->source);
+		code = keep_from_sources(w, "--report", w->report_path);
 	if (code == EXIT_DONE && o->report && quarantine)
 		code = command_keep_apart("--report", w->report_path, "--quarantine", quarantine);
 	if (code == EXIT_DONE && o->report)
@@ -179,22 +201,27 @@ static int settle_places(struct images *w)
 	if (code == EXIT_DONE && o->report)
 		code = command_check_report(w->report_path);
 	free(quarantine);
-	return code;
+	return code == EXIT_DONE ? stored_open(&w->stored, &w->place, o->spool ? o->spool : w->out) : code;
 }
 
-static int make_plan(struct images *w)
+static int make_plan(struct packing *w)
 {
-	int code = scan_images(w->job.source_fd, w->o->source, w->o->classes, &w->recipe, &w->plan, &w->scan);
+	struct request r = request_of(w);
+	struct shard_error err;
+	int code = w->source->scan(&r);
 
 	if (code != EXIT_DONE)
 		return code;
-	if (!w->plan.recipe.shard_records)
-		w->plan.recipe.shard_records = default_shard_records(w);
-	return plan_finish(&w->plan);
+	if (recipe_schema(&w->plan.recipe, &w->job.schema, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s", err.message);
+	if (w->plan.file_count)
+		w->job.stored = w->stored;
+	code = settle_shard_size(w);
+	return code == EXIT_DONE ? plan_finish(&w->plan) : code;
 }
 
 /* What is in OUT, and whether that is in the way. */
-static int examine_out(const struct images *w, enum output_state *state)
+static int examine_out(const struct packing *w, enum output_state *state)
 {
 	char why[OUTPUT_WHY_BYTES];
 	int code = output_examine(w->o->out, &w->plan, state, why);
@@ -206,7 +233,7 @@ static int examine_out(const struct images *w, enum output_state *state)
 }
 
 /* Where to build: OUT, or beside it.  Sets w->sealed if nothing is to be done. */
-static int choose_output(struct images *w, enum output_state *state)
+static int choose_output(struct packing *w, enum output_state *state)
 {
 	char why[OUTPUT_WHY_BYTES];
 	int code = examine_out(w, state);
@@ -229,7 +256,7 @@ static int choose_output(struct images *w, enum output_state *state)
 	return code;
 }
 
-static int build_and_seal(struct images *w)
+static int build_and_seal(struct packing *w)
 {
 	struct account whole = {0};
 	int code = build_run(&w->job);
@@ -249,7 +276,7 @@ static int build_and_seal(struct images *w)
 	return code;
 }
 
-static int carry_out(struct images *w, bool plan_only)
+static int carry_out(struct packing *w, bool plan_only)
 {
 	enum output_state state = OUTPUT_NEW;
 	int code = choose_output(w, &state);
@@ -270,7 +297,7 @@ static int carry_out(struct images *w, bool plan_only)
 		code = space_check(&w->job, space_needed(&w->job, NULL) + w->plan.text.bytes);
 	w->made_out = code == EXIT_DONE && access(w->job.out_dir, F_OK) != 0;
 	if (code == EXIT_DONE && state != OUTPUT_SEALED)
-		code = output_begin(&w->job, w->source);
+		code = output_begin(&w->job, w->place.root_absolute);
 	if (code != EXIT_DONE || plan_only)
 		return code;
 	w->began = true;
@@ -281,7 +308,7 @@ static int carry_out(struct images *w, bool plan_only)
 	return code;
 }
 
-static void tell_plan(const struct images *w)
+static void tell_plan(const struct packing *w)
 {
 	struct text words = {0}, digest = {0};
 
@@ -299,7 +326,7 @@ static void tell_plan(const struct images *w)
 }
 
 /* The plan, and what carry_out() would find. */
-static int show_plan(const struct images *w)
+static int show_plan(const struct packing *w)
 {
 	static const char *const words[] = {[OUTPUT_NEW] = "new",
 					    [OUTPUT_STARTED] = "unfinished; would continue",
@@ -316,7 +343,7 @@ static int show_plan(const struct images *w)
 	return code;
 }
 
-static int run_with_places(struct images *w, const struct cli_args *args, bool plan_only)
+static int run_with_places(struct packing *w, bool plan_only)
 {
 	struct report report = {.job = &w->job, .scan = &w->scan};
 	int code = output_set_dir(&w->job, w->o->out);
@@ -327,7 +354,7 @@ static int run_with_places(struct images *w, const struct cli_args *args, bool p
 		return code;
 	if (w->o->dry_run)
 		return show_plan(w);
-	w->job.max_bad = !plan_only && cli_given(args, "max-bad") ? &w->o->max_bad : NULL;
+	w->job.max_bad = !plan_only && cli_given(w->args, "max-bad") ? &w->o->max_bad : NULL;
 	code = carry_out(w, plan_only);
 	if (plan_only && code == EXIT_DONE && !w->sealed) {
 		tell_plan(w);
@@ -341,39 +368,52 @@ static int run_with_places(struct images *w, const struct cli_args *args, bool p
 	return w->began && code != EXIT_USAGE ? command_finish(&report, w->report_path) : code;
 }
 
+/* The table's row for the last word of the verb. */
+static const struct source *source_of(const struct cli_verb *verb)
+{
+	const char *blank = strchr(verb->name, ' '), *name = blank ? blank + 1 : verb->name;
+	unsigned i = 0;
+
+	while (source_table[i] && strcmp(source_table[i]->pack->name, name) != 0)
+		i++;
+	assert(source_table[i]);
+	return source_table[i];
+}
+
 static int run(const struct cli_args *args, bool plan_only)
 {
-	struct images w = {.o = args->options, .start_ns = command_clock_ns(), .job.source_fd = -1};
+	struct packing w = {.o = args->options, .args = args, .source = source_of(args->verb), .place.root_fd = -1,
+			    .start_ns = command_clock_ns(), .job.source_fd = -1};
 	int code;
 
 	w.job.plan = &w.plan;
 	w.job.account = &w.account;
-	w.job.source = w.o->source;
 	w.job.worker_count = command_threads(w.o->jobs);
-	code = settle_recipe(&w, args);
+	code = settle_recipe(&w);
+	if (code == EXIT_DONE)
+		code = settle_source(&w);
 	if (code == EXIT_DONE)
 		code = settle_places(&w);
 	if (code == EXIT_DONE)
-		code = run_with_places(&w, args, plan_only);
-	if (w.job.source_fd >= 0)
-		close(w.job.source_fd);
+		code = run_with_places(&w, plan_only);
+	stored_close(w.stored);
+	place_close(&w.place);
 	plan_free(&w.plan);
 	scan_free(&w.scan);
 	account_free(&w.account);
 	quarantine_close(&w.quarantine);
-	free(w.source);
 	free(w.out);
 	free(w.report_path);
 	free(w.work_dir);
 	return code;
 }
 
-int images_run(const struct cli_args *args)
+int source_run(const struct cli_args *args)
 {
 	return run(args, false);
 }
 
-int images_plan_run(const struct cli_args *args)
+int source_plan_run(const struct cli_args *args)
 {
 	return run(args, true);
 }

@@ -1,0 +1,169 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_fixed_bad.sh - damaged and impossible arrays, raw records, CIFAR and MNIST: one line each, the right code
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+
+"$PYTHON" - <<'PY'
+import gzip
+import numpy as np
+
+def npy(name, head, data=b"", version=1, pad=True):
+    head = head.encode("latin1")
+    if pad:
+        head = head.ljust(117) + b"\n"
+    length = len(head).to_bytes(2 if version == 1 else 4, "little")
+    open(name, "wb").write(b"\x93NUMPY" + bytes([version, 0]) + length + head + data)
+
+good = "{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }"
+npy("good.npy", good, bytes(12))
+npy("order.npy", "{ 'shape' : ( 3 , ) ,'fortran_order':False,\"descr\":'<i4'}", bytes(12))
+npy("short.npy", good, bytes(11))
+npy("long.npy", good, bytes(13))
+npy("v9.npy", good, bytes(12), version=9)
+npy("objects.npy", good.replace("<i4", "|O"), bytes(12))
+npy("complex.npy", good.replace("<i4", "<c8"), bytes(24))
+npy("struct.npy", good.replace("'<i4'", "[('a', '<i4')]"), bytes(12))
+npy("twice.npy", good.replace("'shape'", "'descr'"), bytes(12))
+npy("nokey.npy", good.replace("'shape': (3,), ", ""), bytes(12))
+npy("other.npy", good.replace("'shape'", "'shapf'"), bytes(12))
+npy("negative.npy", good.replace("(3,)", "(-3,)"), bytes(12))
+npy("huge.npy", good.replace("(3,)", "(1152921504606846976,8)"), bytes(12))
+npy("scalar.npy", good.replace("(3,)", "()"), bytes(4))
+npy("none.npy", good.replace("(3,)", "(0,)"))
+npy("empty.npy", good.replace("(3,)", "(3,0)"))
+npy("comma.npy", good.replace("(3,)", "(3 3)"), bytes(12))
+npy("tail.npy", good + " x", bytes(12))
+npy("maybe.npy", good.replace("False", "Maybe"), bytes(12))
+npy("axes.npy", good.replace("(3,)", "(3," + "1," * 9 + ")"), bytes(12))
+open("magic.npy", "wb").write(b"\x93NUMPZ" + bytes(100))
+open("cut.npy", "wb").write(open("good.npy", "rb").read()[:60])
+open("tiny.npy", "wb").write(b"\x93NUM")
+open("nothing.npy", "wb")
+np.save("nine.npy", np.zeros((9, 2)))
+np.save("ten.npy", np.zeros((10, 2)))
+
+packed = gzip.compress(bytes(range(256)) * 40, 6)
+open("good.gz", "wb").write(packed)
+open("two.gz", "wb").write(packed + packed)
+open("cut.gz", "wb").write(packed[:-9])
+open("tail.gz", "wb").write(packed + b"garbage")
+open("crc.gz", "wb").write(packed[:-8] + bytes([packed[-8] ^ 1]) + packed[-7:])
+open("bits.gz", "wb").write(packed[:30] + bytes([packed[30] ^ 0x55]) + packed[31:])
+open("plain.raw", "wb").write(bytes(1000))
+
+def idx(name, kind, shape, data):
+    open(name, "wb").write(bytes([0, 0, kind, len(shape)]) + np.array(shape, ">u4").tobytes() + data)
+idx("images", 8, (4, 2, 2), bytes(16))
+idx("labels", 8, (4,), bytes(4))
+idx("three", 8, (3,), bytes(3))
+idx("cutlabels", 8, (4,), bytes(3))
+idx("wide", 11, (4,), bytes(8))
+idx("kind", 7, (4,), bytes(4))
+idx("noaxes", 8, (), bytes(4))
+idx("much", 8, (0xffffffff, 0xffffffff, 0xffffffff), bytes(4))
+open("notidx", "wb").write(b"\1\0\x08\1\0\0\0\1\0")
+open("head", "wb").write(bytes([0, 0, 8, 3, 0, 0, 0, 1]))
+PY
+
+n=0
+# refused CODE MESSAGE COMMAND...: exactly this line, and nothing written
+refused() {
+	local code=$1 line=$2
+	shift 2
+	run "$code" "$PACK" "$@" -o ds
+	said_only "shardpack: $line"
+	[ ! -e ds ] || die "made for nothing: $*"
+	n=$((n + 1))
+}
+
+run 0 "$PACK" array good.npy order.npy -o ok -q # what the others are compared with is good
+
+refused 1 "./short.npy: has 139 bytes, but its head asks for 128 and 12 of data; it is cut short" array short.npy
+refused 1 "./long.npy: has 141 bytes, but its head asks for 128 and 12 of data; it is longer than it should be" array long.npy
+refused 1 "./v9.npy: offset 6: version 9 of the format; 1 to 3 are known" array v9.npy
+refused 1 "./objects.npy: offset 24: dtype '|O': Python objects, which only Python can read; save numbers instead" array objects.npy
+refused 1 "./complex.npy: offset 25: dtype '<c8' is not supported; convert the array to integers, f2, f4, f8 or bool" array complex.npy
+refused 1 "./struct.npy: offset 20: an array of structures; save its fields as arrays of their own" array struct.npy
+refused 1 "./twice.npy: offset 59: key 'descr' is there twice" array twice.npy
+refused 1 "./nokey.npy: offset 128: the head has no key 'shape'" array nokey.npy
+refused 1 "./other.npy: offset 59: key 'shapf' is none of descr, fortran_order, shape" array other.npy
+refused 1 "./negative.npy: offset 61: axis 0 of the shape is not a number below 2^60" array negative.npy
+refused 1 "./huge.npy: offset 128: the shape asks for more than 2^60 bytes" array huge.npy
+refused 1 "./scalar.npy: a single value; the first axis of an array counts the records" array scalar.npy
+refused 1 "./none.npy: an array without elements" array none.npy
+refused 1 "./empty.npy: an array without elements" array empty.npy
+refused 1 "./comma.npy: offset 63: a comma is missing in the shape" array comma.npy
+refused 1 "./tail.npy: offset 68: something follows the dict" array tail.npy
+refused 1 "./maybe.npy: offset 44: fortran_order is neither True nor False" array maybe.npy
+refused 4 "./axes.npy: 10 axes; the limit is 9" array axes.npy
+refused 1 "./magic.npy: offset 0: not an array file of NumPy (106 bytes)" array magic.npy
+refused 1 "./cut.npy: offset 8: a head of 118 bytes, but the file ends before" array cut.npy
+refused 1 "./tiny.npy: offset 0: not an array file of NumPy (4 bytes)" array tiny.npy
+refused 1 "./nothing.npy: offset 0: not an array file of NumPy (0 bytes)" array nothing.npy
+refused 1 ".: field 'nine' has 9 records and field 'ten' has 10; they must be as many" array nine.npy ten.npy
+mkdir -p d && cp nine.npy d && cp good.npy d/nine2.npy && cp good.npy nine2.npy && cp ten.npy d/good.npy
+refused 1 "$PWD/d/good.npy: field 'good' is f64 [2] here, and i32 [] in the files before" array good.npy d/good.npy
+cp nine.npy 9.npy
+refused 1 "./9.npy: '9' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _" array 9.npy
+refused 3 "missing.npy: No such file or directory" array missing.npy
+refused 3 "*.nothing: nothing matches this pattern" array '*.nothing'
+refused 2 "./nine.npy: given twice" array nine.npy nine.npy
+mkdir arrays && cp nine.npy arrays
+refused 2 "arrays: a folder; name its files" array arrays
+refused 2 "./arrays: a folder; name its files, or one folder alone" array nine.npy arrays
+
+SCHEMA=x:u8[10]
+run 0 "$PACK" raw two.gz -o ok2 --schema $SCHEMA -q
+grep -q '^records 2048$' ok2/dataset.manifest || die "a gzip of two members: $(grep ^records ok2/dataset.manifest)"
+refused 1 "./cut.gz: the compressed data end early, near offset $(stat -c %s cut.gz) of $(stat -c %s cut.gz); the file is damaged, fetch it again" raw cut.gz --schema $SCHEMA
+refused 1 "./tail.gz: incorrect header check near offset $(stat -c %s tail.gz) of $(stat -c %s tail.gz); the file is damaged, fetch it again" raw tail.gz --schema $SCHEMA
+refused 1 "./crc.gz: incorrect data check near offset $(stat -c %s crc.gz) of $(stat -c %s crc.gz); the file is damaged, fetch it again" raw crc.gz --schema $SCHEMA
+run 1 "$PACK" raw bits.gz -o ds --schema $SCHEMA
+[ ! -e ds ] || die "made for nothing"
+refused 1 "./plain.raw: 1000 bytes are 90 records of 11 bytes and 10 bytes more, at offset 990; check --schema and --skip-bytes" raw plain.raw --schema x:u8[11]
+refused 1 "./plain.raw: 999 bytes behind those that are skipped are 99 records of 10 bytes and 9 bytes more, at offset 991; check --schema and --skip-bytes" raw plain.raw --schema $SCHEMA --skip-bytes 1
+refused 1 "./plain.raw: 1000 bytes are less than --skip-bytes 2000" raw plain.raw --schema $SCHEMA --skip-bytes 2000
+refused 1 ".: no records in it" raw plain.raw --schema $SCHEMA --skip-bytes 1000
+mkfifo fifo
+refused 1 "./fifo: not a regular file; copy it to one, so that it can be read by offset" raw fifo --schema $SCHEMA
+for schema in "" x x: :u8 x:u9 'x:u8[' 'x:u8[]' 'x:u8[0]' 'x:u8[1,]' 'x:u8[,1]' 'x:u8[1]]' 'x:u8[-1]' 'x:u8,' ',x:u8' 'x:u8[1,1,1,1,1,1,1,1,1]' 'x:>' "$(printf 'x%.0s' {1..48}):u8" 'x:u8[4294967296]'; do
+	run 2 "$PACK" raw plain.raw -o ds --schema "$schema"
+	grep -q "a field must be NAME:TYPE or NAME:TYPE\[N,...\], as image:u8\[32,32,3\]$\|must not be empty" err || die "--schema '$schema': $(cat err)"
+	n=$((n + 1))
+done
+run 2 "$PACK" raw plain.raw -o ds --schema x:u8,x:u8
+grep -qx "shardpack: --schema: field 'x' is there twice" err || die "$(cat err)"
+run 2 "$PACK" raw plain.raw -o ds --schema 'x:u8[4294967295,4294967295,4294967295]'
+grep -qx "shardpack: --schema: a record of more than 1099511627776 bytes, which is the limit" err || die "$(cat err)"
+
+run 0 "$PACK" mnist images labels -o ok3 -q
+refused 1 ".: field 'image' has 4 records and field 'label' has 3; they must be as many" mnist images three
+refused 1 "./cutlabels: has 11 bytes, but its head asks for 8 and 4 of data; it is cut short" mnist images cutlabels
+refused 4 "./wide: labels of type i16; they must be u8" mnist images wide
+refused 1 "./kind: type 0x07 and 1 axes; types are 0x08 to 0x0e, axes 1 to 8" mnist kind
+refused 1 "./noaxes: type 0x08 and 0 axes; types are 0x08 to 0x0e, axes 1 to 8" mnist noaxes
+refused 1 "./much: the axes ask for more than 2^60 bytes" mnist much
+refused 1 "./notidx: not an IDX file: it must begin with two zero bytes, a type and a number of axes" mnist notidx
+refused 1 "./head: ends at offset 8, within the head of 16 bytes" mnist head
+mkdir half && cp images half/train-images-idx3-ubyte
+refused 1 "half: no file train-labels-idx*-ubyte, with or without .gz, is in it" mnist half
+refused 1 "half: no file t10k-images-idx*-ubyte, with or without .gz, is in it" mnist half --split test
+
+mkdir cifar && head -c 3073 /dev/zero >cifar/test_batch.bin
+run 0 "$PACK" cifar cifar -o ok4 --split test -q
+refused 1 "cifar: neither data_batch_1.bin nor train.bin is in it; SRC is the folder of the binary version of CIFAR" cifar cifar
+for i in 1 2 3 4; do cp cifar/test_batch.bin cifar/data_batch_$i.bin; done
+refused 3 "cifar/data_batch_5.bin: No such file or directory" cifar cifar
+head -c 3072 /dev/zero >cifar/data_batch_5.bin
+refused 1 "cifar/data_batch_5.bin: 3072 bytes are 0 records of 3073 bytes and 3072 bytes more; the file is cut short, or not of CIFAR-10" cifar cifar
+echo airplane >cifar/batches.meta.txt
+refused 1 "cifar/batches.meta.txt: names 1 classes; there are 10" cifar cifar
+cp plain.raw plain.bin
+refused 1 "./plain.bin: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, train.bin, test.bin)" cifar plain.bin
+rm cifar/batches.meta.txt cifar/data_batch_5.bin
+{ printf '\012' && head -c 3072 /dev/zero; } >cifar/data_batch_5.bin
+run 1 "$PACK" cifar cifar -o ds
+said "shardpack: warning: cifar/data_batch_5.bin#0: label 10 at offset 0 of data_batch_5.bin; there are 10 classes, from 0"
+[ ! -e ds ] || die "made for nothing"
+echo "$n refusals"

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack_options.h - what the verbs that pack can be told, all of them
+ *
+ * One struct for all sources: each verb's tables fill in what that source has.
+ */
+#ifndef SHARDPACK_PACK_OPTIONS_H
+#define SHARDPACK_PACK_OPTIONS_H
+
+#include "tools/common/cli.h"
+
+struct pack_options {
+	struct cli_strings sources;
+	const char *out;
+
+	/* images */
+	uint64_t resize, crop;
+	int filter, layout;
+	const char *label_regex, *label_list, *label_key;
+
+	/* images, array, raw */
+	const char *classes;
+
+	/* raw */
+	const char *schema;
+	uint64_t skip_bytes;
+
+	/* tokens */
+	uint64_t sequence, overlap, end_of_text;
+	int token_dtype;
+
+	/* cifar, mnist */
+	int coarse, split;
+
+	uint64_t shard_records, shard_bytes, align;
+	int order;
+	uint64_t seed;
+	int compress;
+	uint64_t jobs;
+	int on_error; /* enum on_error */
+	struct cli_amount max_bad;
+	const char *quarantine, *report;
+	bool replace;
+	const char *root, *spool;
+	bool dry_run;
+};
+
+#endif /* SHARDPACK_PACK_OPTIONS_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place.h - where the inputs are: one folder, and paths below it
+ *
+ * A plan names inputs relative to this folder, so that it means the same on any machine.  The folder is SRC if that is
+ * one; else the one that holds all that was named, or what --root says.
+ */
+#ifndef SHARDPACK_PLACE_H
+#define SHARDPACK_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct source_item {
+	char *path;   /* relative to the root; "" is the root itself */
+	bool is_dir;
+};
+
+struct source_place { /* start it zeroed, with root_fd -1 */
+	char *root;          /* for messages: as it was typed, where that is possible */
+	char *root_absolute; /* for `shardpack build` */
+	int root_fd;
+	struct source_item *item; /* in the order given; a pattern's in byte order */
+	uint64_t item_count, item_capacity;
+};
+
+/*
+ * Take what was named: files, folders, patterns that match some, and "-" for a list of these on standard input, one a
+ * line.  `root` is NULL or what --root says.  Returns the exit code.
+ */
+int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root);
+
+/* Only the folder, for who has a plan already. */
+int place_open_root(struct source_place *p, const char *root);
+
+void place_close(struct source_place *p);
+
+#endif /* SHARDPACK_PLACE_H */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source.h - what can be packed: one table, one file for each
+ *
+ * A source is two verbs, `shardpack NAME` and `shardpack plan NAME`, and two functions.  settle() looks at the command
+ * alone; scan() looks at the inputs and fills the plan.  What follows is the same for all of them, by kind:
+ *
+ *   images  each input has a line in the plan, is read whole, decoded and transformed; decode.h, transform.h
+ *   fixed   inputs are records of files, counted; their bytes are copied or widened as the plan's slices say; fixed.h
+ */
+#ifndef SHARDPACK_SOURCE_H
+#define SHARDPACK_SOURCE_H
+
+#include "tools/common/cli.h"
+#include "tools/shardpack/pack_options.h"
+#include "tools/shardpack/plan.h"
+#include "tools/shardpack/stored.h"
+
+#define SOURCES_MAX 16
+
+enum source_kind { SOURCE_IMAGES, SOURCE_FIXED };
+
+/* What a scan found beside the inputs. */
+struct scan {
+	uint64_t ignored_count; /* files, or members of files, that are no inputs */
+	uint64_t stray_count;	/* those of them that would be images, but lie in no class's folder */
+	char stray[256];	/* the first of these in byte order */
+	struct text warnings;	/* one line each, as already printed */
+};
+
+/* A command on its way to a plan. */
+struct request {
+	const struct pack_options *o;
+	const struct cli_args *args;
+	const struct source_place *place;
+	struct stored *stored; /* files that hold inputs; scan() adds them to the plan */
+	struct recipe *recipe;
+	struct plan *plan;
+	struct scan *scan;
+};
+
+struct source {
+	const char *name; /* as in plans */
+	enum source_kind kind;
+	const struct cli_verb *pack, *plan;
+
+	/* Both say why they fail and return the exit code. */
+	int (*settle)(const struct request *r); /* complete the recipe as far as options decide it */
+	int (*scan)(const struct request *r);	/* begin the plan and add all inputs; on failure it is freed all the same */
+};
+
+/* Ends with NULL.  The order is that of --help. */
+extern const struct source *const source_table[SOURCES_MAX + 1];
+
+extern const struct source source_images, source_array, source_raw, source_cifar, source_mnist;
+
+/* Print a line and keep it for the report; without the newline. */
+void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void scan_free(struct scan *scan);
+
+/* What pack verbs share, for their tables. */
+extern const struct cli_option source_output_options[]; /* --out, and what else decides bytes */
+extern const struct cli_option source_run_options[];    /* what does not */
+extern const struct cli_option source_input_options[];  /* where things are, and --dry-run */
+int source_run(const struct cli_args *args);	  /* cmd_pack.c: the verb `shardpack NAME` */
+int source_plan_run(const struct cli_args *args); /* and `shardpack plan NAME` */
+
+#endif /* SHARDPACK_SOURCE_H */

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unpack.c - a file that cannot be read by offset to one that can
+ *
+ * Strict: a checksum that is wrong, an end that comes early and bytes behind the end are damage, since what came before
+ * may then be anything.
+ */
+#include "tools/shardpack/unpack.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/common/progress.h"
+#include "tools/common/signals.h"
+#include "tools/shardpack/text.h"
+
+#define PIECE_BYTES (1u << 20)
+#define DIMS_MAX    8
+
+struct work {
+	const char *name;
+	int in_fd, out_fd;
+	uint64_t in_bytes, in_at, out_bytes;
+	uint8_t *in, *out; /* PIECE_BYTES each */
+	struct progress progress;
+};
+
+static int damaged(const struct work *w, const char *what)
+{
+	return fail(EXIT_BAD, "%s: %s near offset %" PRIu64 " of %" PRIu64 "; the file is damaged, fetch it again", w->name, what,
+		    w->in_at, w->in_bytes);
+}
+
+static int read_at(const struct work *w, void *out, size_t bytes, uint64_t offset)
+{
+	uint8_t *at = out;
+	ssize_t n;
+
+	while (bytes) {
+		n = pread(w->in_fd, at, bytes, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return fail(EXIT_IO, "%s: offset %" PRIu64 ": %s", w->name, offset, n < 0 ? strerror(errno) : "became shorter");
+		at += n;
+		bytes -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
+}
+
+static int write_out(struct work *w, const uint8_t *data, size_t bytes)
+{
+	ssize_t n;
+
+	w->out_bytes += bytes;
+	while (bytes) {
+		n = write(w->out_fd, data, bytes);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail(EXIT_IO, "%s: cannot unpack more than %" PRIu64 " bytes: %s; --spool DIR names another folder", w->name,
+				    w->out_bytes - bytes, strerror(errno));
+		data += n;
+		bytes -= (size_t)n;
+	}
+	return EXIT_DONE;
+}
+
+/* ---- deflate, with or without the frame of gzip ---- */
+
+/* The next piece of the input, up to `end`. */
+static int feed(struct work *w, z_stream *z, uint64_t end)
+{
+	size_t n = end - w->in_at < PIECE_BYTES ? (size_t)(end - w->in_at) : PIECE_BYTES;
+	int code = read_at(w, w->in, n, w->in_at);
+
+	z->next_in = w->in;
+	z->avail_in = (uInt)n;
+	w->in_at += n;
+	progress_add(&w->progress, n, n, 0);
+	progress_tick(&w->progress);
+	return code;
+}
+
+static int inflate_run(struct work *w, z_stream *z, uint64_t end, bool members, uint32_t *crc)
+{
+	int code = EXIT_DONE, rc = Z_OK;
+
+	while (code == EXIT_DONE) {
+		if (!z->avail_in && w->in_at < end) {
+			code = feed(w, z, end);
+			continue;
+		}
+		if (rc == Z_STREAM_END) {
+			if (!z->avail_in)
+				return EXIT_DONE;
+			if (!members)
+				return damaged(w, "there are bytes behind the end of the compressed data,");
+			rc = inflateReset(z);
+		}
+		z->next_out = w->out;
+		z->avail_out = PIECE_BYTES;
+		rc = inflate(z, Z_NO_FLUSH);
+		if (rc == Z_MEM_ERROR)
+			return fail(EXIT_IO, "%s: out of memory to unpack it", w->name);
+		if (rc == Z_BUF_ERROR && !z->avail_in)
+			return damaged(w, "the compressed data end early,");
+		if (rc != Z_OK && rc != Z_STREAM_END)
+			return damaged(w, z->msg ? z->msg : "the compressed data cannot be read");
+		*crc = (uint32_t)crc32(*crc, w->out, PIECE_BYTES - z->avail_out);
+		code = write_out(w, w->out, PIECE_BYTES - z->avail_out);
+	}
+	return code;
+}
+
+/* `window` as of inflateInit2(): 31 for gzip, -15 for bare deflate. */
+static int unpack_deflate(struct work *w, int window, uint64_t offset, uint64_t bytes, uint32_t *crc)
+{
+	z_stream z = {0};
+	int code;
+
+	if (inflateInit2(&z, window) != Z_OK)
+		return fail(EXIT_IO, "%s: out of memory to unpack it", w->name);
+	w->in_at = offset;
+	code = inflate_run(w, &z, offset + bytes, window > 0, crc);
+	inflateEnd(&z);
+	return code;
+}
+
+static int unpack_member(struct work *w, const uint64_t *arg)
+{
+	uint32_t crc = 0;
+	int code;
+
+	if (arg[0] > w->in_bytes || arg[1] > w->in_bytes - arg[0])
+		return damaged(w, "a member lies outside of the file,");
+	code = unpack_deflate(w, -15, arg[0], arg[1], &crc);
+	if (code == EXIT_DONE && crc != arg[2])
+		code = damaged(w, "the checksum of a member is wrong");
+	return code;
+}
+
+/* ---- arrays in Fortran's order ---- */
+
+struct fortran {
+	uint64_t offset, item_bytes, count, inner; /* inner: items of one record */
+	uint64_t dim[DIMS_MAX];			   /* of a record */
+	unsigned dim_count;
+	uint8_t *column, *block;
+	uint64_t block_records;
+};
+
+/* Item k of a record in C's order stands where in Fortran's? */
+static uint64_t place_of(const struct fortran *f, uint64_t k)
+{
+	uint64_t place = 0, weight = f->inner;
+	unsigned d = f->dim_count;
+
+	while (d--) {
+		weight /= f->dim[d];
+		place += k % f->dim[d] * weight;
+		k /= f->dim[d];
+	}
+	return place;
+}
+
+/* Records [first, first + n): each of their items lies beside the same one of the next record. */
+static int transpose_block(struct work *w, const struct fortran *f, uint64_t first, uint64_t n)
+{
+	uint64_t k, i;
+	int code = EXIT_DONE;
+
+	for (k = 0; code == EXIT_DONE && k < f->inner; k++) {
+		uint64_t at = f->offset + (place_of(f, k) * f->count + first) * f->item_bytes;
+
+		code = read_at(w, f->column, (size_t)(n * f->item_bytes), at);
+		for (i = 0; i < n; i++)
+			memcpy(f->block + (i * f->inner + k) * f->item_bytes, f->column + i * f->item_bytes, f->item_bytes);
+	}
+	progress_add(&w->progress, n * f->inner * f->item_bytes, 0, 0);
+	progress_tick(&w->progress);
+	return code == EXIT_DONE ? write_out(w, f->block, (size_t)(n * f->inner * f->item_bytes)) : code;
+}
+
+static int unpack_fortran(struct work *w, const uint64_t *arg, unsigned arg_count)
+{
+	struct fortran f = {.offset = arg[0], .item_bytes = arg[1], .count = arg[2], .inner = 1};
+	uint64_t first, left;
+	int code = EXIT_DONE;
+
+	for (; f.dim_count + 3 < arg_count; f.dim_count++) {
+		f.dim[f.dim_count] = arg[f.dim_count + 3];
+		if (!f.dim[f.dim_count] || f.inner > w->in_bytes / f.dim[f.dim_count])
+			return damaged(w, "the array is larger than the file");
+		f.inner *= f.dim[f.dim_count];
+	}
+	left = f.offset <= w->in_bytes ? w->in_bytes - f.offset : 0;
+	if (!f.count || !f.item_bytes || f.item_bytes > 16 || f.inner > left / f.item_bytes ||
+	    f.count > left / (f.item_bytes * f.inner))
+		return damaged(w, "the array is larger than the file");
+	f.block_records = (16 * (uint64_t)PIECE_BYTES) / (f.inner * f.item_bytes);
+	if (!f.block_records)
+		f.block_records = 1;
+	if (f.block_records > f.count)
+		f.block_records = f.count;
+	f.column = malloc((size_t)(f.block_records * f.item_bytes));
+	f.block = malloc((size_t)(f.block_records * f.inner * f.item_bytes));
+	if (!f.column || !f.block)
+		code = fail(EXIT_IO, "%s: out of memory for %" PRIu64 " bytes of an array in Fortran's order", w->name,
+			    f.block_records * f.inner * f.item_bytes);
+	for (first = 0; code == EXIT_DONE && first < f.count; first += f.block_records)
+		code = transpose_block(w, &f, first, f.count - first < f.block_records ? f.count - first : f.block_records);
+	free(f.column);
+	free(f.block);
+	return code;
+}
+
+/* ---- which ---- */
+
+/* The numbers behind the first word; false if they are none. */
+static bool read_arguments(const char *how, uint64_t *arg, unsigned *count, unsigned max)
+{
+	const char *at = strchr(how, ',');
+
+	for (*count = 0; at; (*count)++) {
+		size_t bytes = strcspn(at + 1, ",");
+
+		if (*count == max || !text_u64(at + 1, bytes, &arg[*count]))
+			return false;
+		at = at[1 + bytes] ? at + 1 + bytes : NULL;
+	}
+	return true;
+}
+
+int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const char *name)
+{
+	struct work w = {.name = name, .in_fd = in_fd, .out_fd = out_fd, .in_bytes = in_bytes};
+	uint64_t arg[3 + DIMS_MAX];
+	size_t word = strcspn(how, ",");
+	unsigned count;
+	uint32_t crc = 0;
+	int code;
+
+	if (!read_arguments(how, arg, &count, 3 + DIMS_MAX))
+		return fail(EXIT_BAD, "%s: to be unpacked by '%s', which is no way to", name, how);
+	w.in = malloc(PIECE_BYTES);
+	w.out = malloc(PIECE_BYTES);
+	progress_start(&w.progress, "unpacking", "bytes", in_bytes);
+	if (!w.in || !w.out)
+		code = fail(EXIT_IO, "%s: out of memory to unpack it", name);
+	else if (strcmp(how, "gzip") == 0)
+		code = unpack_deflate(&w, 31, 0, in_bytes, &crc);
+	else if (word == 7 && memcmp(how, "deflate", 7) == 0 && count == 3)
+		code = unpack_member(&w, arg);
+	else if (word == 7 && memcmp(how, "fortran", 7) == 0 && count >= 3)
+		code = unpack_fortran(&w, arg, count);
+	else
+		code = fail(EXIT_UNSUPPORTED, "%s: to be unpacked by '%s', which this shardpack cannot", name, how);
+	progress_abandon(&w.progress);
+	free(w.in);
+	free(w.out);
+	return code;
+}
