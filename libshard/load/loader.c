@@ -188,10 +188,8 @@ int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position,
 void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES])
 {
 	struct token t = {.params = l->params};
-	struct shard_dataset_info info;
 
-	shard_dataset_info(l->ds, &info);
-	memcpy(t.dataset_id, info.id, sizeof(t.dataset_id));
+	dataset_id(l->ds, t.dataset_id);
 	shard_loader_tell(l, &t.params.epoch, &t.position);
 	token_write(&t, token);
 }
@@ -201,11 +199,11 @@ static int check_token(const struct shard_loader *l, const struct token *t, stru
 {
 	const struct order_params *have = &l->params, *want = &t->params;
 	const struct shard_loader_options *o = &l->asked;
-	struct shard_dataset_info info;
+	char id[65];
 
-	shard_dataset_info(l->ds, &info);
-	if (strcmp(t->dataset_id, info.id))
-		return error_set(err, SHARD_E_MISMATCH, "the token is of dataset %.16s..., this is %.16s...", t->dataset_id, info.id);
+	dataset_id(l->ds, id);
+	if (strcmp(t->dataset_id, id))
+		return error_set(err, SHARD_E_MISMATCH, "the token is of dataset %.16s..., this is %.16s...", t->dataset_id, id);
 	if (want->record_count != have->record_count || want->seed != have->seed)
 		return error_set(err, SHARD_E_MISMATCH, "the token is of %" PRIu64 " records and seed %" PRIu64 "; the loader has %" PRIu64
 				 " and %" PRIu64, want->record_count, want->seed, have->record_count, have->seed);

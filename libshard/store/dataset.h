@@ -35,6 +35,9 @@ struct shard_dataset { /* const after open, but for the readers, which appear */
 /* Which shard holds record `idx`, which must be below record_count. */
 uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx);
 
+/* Which dataset it is: the manifest's SHA-256, in hex, as shard_dataset_info() says it besides what needs all its lines. */
+void dataset_id(const struct shard_dataset *ds, char id[65]);
+
 /* For the verifier: units and bytes in all shards, by arithmetic; the number of shards is returned. */
 uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes);
 /* M15 to M17 and D7. */

@@ -34,6 +34,11 @@ void shard_dataset_manifest(const struct shard_dataset *ds, struct shard_view *o
 	*out = (struct shard_view){ds->text, ds->text_bytes};
 }
 
+void dataset_id(const struct shard_dataset *ds, char id[65])
+{
+	hex_from_bytes(id, ds->end.sha256, sizeof(ds->end.sha256));
+}
+
 void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out)
 {
 	uint64_t units;
@@ -46,7 +51,7 @@ void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_inf
 	out->has_plan_digest = ds->m.has_plan_digest;
 	memcpy(out->plan_digest, ds->m.plan_digest, sizeof(out->plan_digest));
 	out->shard_count = dataset_totals(ds, &units, &out->data_bytes);
-	hex_from_bytes(out->id, ds->end.sha256, sizeof(ds->end.sha256));
+	dataset_id(ds, out->id);
 }
 
 const char *shard_dataset_class_name(const struct shard_dataset *ds, uint64_t class_idx)
