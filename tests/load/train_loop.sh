@@ -22,22 +22,27 @@ between() {
 	awk -v low="$1" -v value="$2" -v high="$3" 'BEGIN { exit !(low <= value && value <= high) }'
 }
 
-real=$(accuracy)
-between 0.95 "$real" 1 || die "accuracy $real; at least 0.95"
-cp out first
-# What the loader did since the last line, twice in 20 epochs.  Never fast enough to wait, for this is no GPU.
-line='^loader: [0-9.,]* [kMG]*B/s, [0-9.,]* records/s; next waited [0-9.]* % \([0-9,]* of [0-9,]* times\); threads filled '
-line+='[0-9.]* % \(on a CPU [0-9.]* %\), waited for slots [0-9.]* %; .*: the trainer is the slower side$'
-[ "$(grep -Ec "$line" err)" = 2 ] || die "lines about the loader: $(cat err)"
-sed -n 's/.* times); threads/threads/p' err | grep -q 'hashed 2[0-9][0-9] units' && die "units are hashed once" # 108 in the first half
-mixed=$(accuracy --permute-labels)
-between 0 "$mixed" 0.25 || die "accuracy $mixed with labels permuted; at most 0.25"
+# Two runs of the same seed say the same, one of another seed does not.
 accuracy --epochs 2 >/dev/null
 cp out short
 accuracy --epochs 2 >/dev/null
 cmp short out || die "two runs differ"
 accuracy --epochs 2 --seed 2 >/dev/null
 ! cmp -s short out || die "the seed does nothing"
+if [ -n "${VARIANT-}" ]; then # a sanitizer slows down the learning, at which it has nothing to find
+	echo "2 epochs; the plain build learns"
+	exit 0
+fi
+
+real=$(accuracy)
+# What the loader did since the last line, twice in 20 epochs.  Never fast enough to wait, for this is no GPU.
+line='^loader: [0-9.,]* [kMG]*B/s, [0-9.,]* records/s; next waited [0-9.]* % \([0-9,]* of [0-9,]* times\); threads filled '
+line+='[0-9.]* % \(on a CPU [0-9.]* %\), waited for slots [0-9.]* %; mapped [0-9]* %(, pread [0-9]* %)?'
+end=': the trainer is the slower side$'
+[ "$(grep -Ec "$line; hashed [0-9]* units$end" err)$(grep -Ec "$line$end" err)" = 11 ] || die "lines about the loader: $(cat err)"
+between 0.95 "$real" 1 || die "accuracy $real; at least 0.95"
+mixed=$(accuracy --permute-labels)
+between 0 "$mixed" 0.25 || die "accuracy $mixed with labels permuted; at most 0.25"
 
 run 1 "$loop" train
 run 1 "$loop" train nowhere
