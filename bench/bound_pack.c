@@ -77,7 +77,7 @@ static void *worker(void *arg)
 		struct image im = decode(&c, bytes, read_file(paths[i], bytes), pixels);
 		uint32_t w = im.width <= im.height ? SHORT_SIDE : SHORT_SIDE * im.width / im.height;
 		uint32_t h = im.width <= im.height ? SHORT_SIDE * im.height / im.width : SHORT_SIDE;
-		struct resize_window window = {(w - CROP) / 2, (h - CROP) / 2, CROP, CROP};
+		struct image_window window = {(w - CROP) / 2, (h - CROP) / 2, CROP, CROP};
 		struct resize_target target = {.pixels = record, .row_bytes = 3 * CROP};
 
 		if (!resizer_run(r, &im, w, h, RESIZE_BILINEAR, &window, &target))

@@ -95,9 +95,9 @@ static struct resizer *open_way(int way)
 
 /* The whole image through the resampler, or through its window when `w` is given. */
 static uint8_t *resize(struct resizer *r, const struct image *src, uint32_t width, uint32_t height, int filter,
-		       const struct resize_window *w)
+		       const struct image_window *w)
 {
-	struct resize_window whole = {0, 0, width, height};
+	struct image_window whole = {0, 0, width, height};
 	uint8_t *out;
 
 	w = w ? w : &whole;
@@ -196,7 +196,7 @@ static void window_equals_the_crop_of_the_whole_in(int way)
 	for (uint64_t i = 0; i < 400; i++) {
 		uint32_t w = up_to(5, i, 150), h = up_to(6, i, 150);
 		uint32_t new_w = i % 5 ? up_to(7, i, 150) : w, new_h = i % 7 ? up_to(8, i, 150) : h;
-		struct resize_window win = {.width = up_to(9, i, new_w), .height = up_to(10, i, new_h)};
+		struct image_window win = {.width = up_to(9, i, new_w), .height = up_to(10, i, new_h)};
 		int filter = (int)(i / 2 % 4);
 		struct image src = picture(i, w, h);
 		uint8_t *whole = resize(r, &src, new_w, new_h, filter, NULL), *got;
@@ -231,7 +231,7 @@ static void window_may_move_in(int way)
 	uint8_t *whole = resize(r, &src, 17, 17, RESIZE_BICUBIC, NULL);
 
 	for (uint32_t i = 0; i <= 14; i++) {
-		uint8_t *got = resize(r, &src, 17, 17, RESIZE_BICUBIC, &(struct resize_window){i, 14 - i, 3, 3});
+		uint8_t *got = resize(r, &src, 17, 17, RESIZE_BICUBIC, &(struct image_window){i, 14 - i, 3, 3});
 
 		for (uint32_t y = 0; y < 3; y++) {
 			STORY("window at %u, row %u", i, y);
@@ -304,7 +304,7 @@ static void enormous_shapes_cost_only_the_window_in(int way)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint32_t w = rows[i].new_w < 224 ? rows[i].new_w : 224, h = rows[i].new_h < 224 ? rows[i].new_h : 224;
-		struct resize_window win = {(rows[i].new_w - w) / 2, (rows[i].new_h - h) / 2, w, h};
+		struct image_window win = {(rows[i].new_w - w) / 2, (rows[i].new_h - h) / 2, w, h};
 		struct image src = picture(0, rows[i].w, rows[i].h);
 		uint8_t *constant = malloc(65500 * 3), *got;
 
@@ -328,7 +328,7 @@ TEST(enormous_shapes_cost_only_the_window)
 }
 
 /* Rows given a few at a time, from a place that ends where the needed part does. */
-static void give_rows(struct resizer *r, const struct image *src, const struct resize_window *needed, uint64_t seed)
+static void give_rows(struct resizer *r, const struct image *src, const struct image_window *needed, uint64_t seed)
 {
 	for (uint32_t y = 0, n; y < needed->height; y += n) {
 		size_t row_bytes = 3 * (size_t)needed->width, skip = seed % 3;
@@ -360,7 +360,7 @@ static uint8_t *framed(struct resizer *r, const struct image *src, const struct 
 {
 	struct resize_job job = *like;
 	size_t row_bytes = (size_t)job.window.width * (planes ? 1 : 3) + 5;
-	struct resize_window needed;
+	struct image_window needed;
 	uint8_t *frame;
 
 	job.target.row_bytes = row_bytes;

@@ -183,7 +183,6 @@ static void decode_and_transform(struct converter *c, struct result *r)
 	const struct transform_options *t = &c->plan->recipe.transform;
 	struct decode_verdict verdict;
 	enum decode_status status;
-	struct image image;
 
 	if (!text_is_name(r->input.path, r->input.path_bytes, SHARD_KEY_BYTES_MAX)) {
 		set(r, OUTCOME_BAD, SHARD_MISS_KEY,
@@ -191,12 +190,13 @@ static void decode_and_transform(struct converter *c, struct result *r)
 		    SHARD_KEY_BYTES_MAX, r->input.path_bytes);
 		return;
 	}
-	status = decoder_run(c->decoder, c->file.data, r->input.source_bytes, &image, &verdict);
+	status = decoder_stream(c->decoder, c->file.data, r->input.source_bytes,
+				transform_sink(c->transform, r->record), &verdict);
 	if (status == DECODE_BAD_INPUT) {
 		set(r, OUTCOME_BAD, (uint32_t)verdict.reason, "%s", verdict.message);
 		return;
 	}
-	if (status != DECODE_OK || !transform_run(c->transform, &image, r->record)) {
+	if (status != DECODE_OK) {
 		set(r, OUTCOME_STOP, 0, "out of memory while it was decoded");
 		return;
 	}

@@ -44,8 +44,7 @@ enum decode_status decode_no_memory(struct decode_verdict *v)
 	return DECODE_NO_MEMORY;
 }
 
-enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
-				struct decode_verdict *v)
+enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v)
 {
 	const struct decode_options *limit = &d->limit;
 
@@ -57,6 +56,16 @@ enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t heig
 		return decode_bad(v, SHARD_MISS_LIMIT,
 				  "is %" PRIu64 " x %" PRIu64 " = %" PRIu64 " pixels: more than the limit of %" PRIu64,
 				  width, height, width * height, limit->max_pixels);
+	return DECODE_OK;
+}
+
+enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
+				struct decode_verdict *v)
+{
+	enum decode_status rc = decode_check_size(d, width, height, v);
+
+	if (rc)
+		return rc;
 	if (!scratch_reserve(&d->pixels, (size_t)(width * height * IMAGE_CHANNELS)))
 		return decode_no_memory(v);
 	out->pixels = d->pixels.data;
@@ -167,8 +176,8 @@ static const char *first_bytes(const uint8_t *bytes, size_t count, char text[3 *
 	return text;
 }
 
-enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size, struct image *out,
-			       struct decode_verdict *v)
+static enum decode_status run(struct decoder *d, const void *bytes, size_t size, struct image *out,
+			      struct decode_verdict *v)
 {
 	char hex[3 * HEX_BYTES + 1];
 
@@ -191,4 +200,33 @@ enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size
 	}
 	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not an image (neither JPEG nor PNG)",
 			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex));
+}
+
+enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size, struct image *out,
+			       struct decode_verdict *v)
+{
+	d->sink = NULL;
+	return run(d, bytes, size, out, v);
+}
+
+enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
+				  struct decode_verdict *v)
+{
+	struct image_window part;
+	struct image image;
+	enum decode_status rc;
+	size_t stride_bytes;
+
+	d->sink = sink;
+	d->sink_begun = false;
+	rc = run(d, bytes, size, &image, v);
+	if (rc || d->sink_begun)
+		return rc;
+	/* A format that is decoded as a whole. */
+	if (!sink->begin(sink->context, image.width, image.height, &part))
+		return decode_no_memory(v);
+	stride_bytes = IMAGE_CHANNELS * (size_t)image.width;
+	sink->rows(sink->context, image.pixels + part.y * stride_bytes + IMAGE_CHANNELS * (size_t)part.x, stride_bytes,
+		   part.height);
+	return DECODE_OK;
 }

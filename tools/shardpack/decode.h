@@ -41,7 +41,14 @@ struct decoder;
 struct decoder *decoder_open(const struct decode_options *opt);
 void decoder_close(struct decoder *d);
 
-/* The pixels of *out are the decoder's, until its next run or close. */
+/*
+ * The wanted part of an image, row by row.  The verdict is on the whole file, and the same as decoder_run() gives: what
+ * is not wanted is read as well.
+ */
+enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
+				  struct decode_verdict *v);
+
+/* All of an image.  The pixels of *out are the decoder's, until its next run or close. */
 enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size, struct image *out,
 			       struct decode_verdict *v);
 

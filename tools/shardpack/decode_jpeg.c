@@ -3,7 +3,8 @@
  * decode_jpeg.c - JPEG to RGB through libjpeg-turbo's classic API
  *
  * The library's defaults throughout (accurate integer IDCT, fancy upsampling), because those
- * are Pillow's; read to the end-of-image marker, because damage in the tail counts too.
+ * are Pillow's; read to the end-of-image marker, because damage in the tail counts too.  Of
+ * an image that is wanted in part, the rest is parsed but not made into pixels.
  *
  * Each image gets a decompressor of its own.  A reused one keeps the tables of the image
  * before, and a file that lacks its own would silently decode with those: its pixels would
@@ -153,34 +154,104 @@ static void choose_colours(struct jpeg *j)
 
 #define ROWS_PER_CALL 4 /* the most that one call of the library yields */
 
+/* Decode rows to `to` and on, `left` at most; returns how many. */
+static uint32_t read_some(struct jpeg *j, uint8_t *to, uint32_t left)
+{
+	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	uint32_t width = cinfo->output_width, count = 0;
+	size_t stride_bytes = IMAGE_CHANNELS * (size_t)width;
+	JSAMPROW rows[ROWS_PER_CALL];
+
+	for (; count < ROWS_PER_CALL && count < left; count++)
+		rows[count] = cinfo->num_components == 1 ? decode_narrow_row(to + count * stride_bytes, width)
+							 : to + count * stride_bytes;
+	if (cinfo->num_components == 4) {
+		rows[0] = j->d->line.data;
+		count = 1;
+	}
+	count = jpeg_read_scanlines(cinfo, rows, count);
+	for (uint32_t i = 0; i < count && cinfo->num_components != 3; i++) {
+		if (cinfo->num_components == 1)
+			decode_spread_gray(to + i * stride_bytes, width);
+		else
+			spread_cmyk(j->d->line.data, to + i * stride_bytes, width);
+	}
+	return count;
+}
+
 static void read_rows(struct jpeg *j)
 {
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
-	uint32_t width = cinfo->output_width, y;
-	JSAMPROW rows[ROWS_PER_CALL];
+	uint32_t y;
 
-	while ((y = cinfo->output_scanline) < cinfo->output_height) {
-		uint32_t left = cinfo->output_height - y, count = 0;
+	while ((y = cinfo->output_scanline) < cinfo->output_height)
+		read_some(j, decode_row(j->d, j->out, y), cinfo->output_height - y);
+}
 
-		for (; count < ROWS_PER_CALL && count < left; count++) {
-			uint8_t *row = decode_row(j->d, j->out, y + count);
+/*
+ * Does the library decode a part of this image to the same pixels?  It does for what nearly all files are.  Left out
+ * are those that are in its memory as a whole anyway (there is little to win, and it smooths the blocks of unfinished
+ * ones with their neighbours), and rare samplings.
+ */
+static bool has_exact_parts(struct jpeg *j)
+{
+	const struct jpeg_decompress_struct *cinfo = &j->cinfo;
 
-			rows[count] = cinfo->num_components == 1 ? decode_narrow_row(row, width) : row;
-		}
-		if (cinfo->num_components == 4) {
-			rows[0] = j->d->line.data;
-			count = 1;
-		}
-		count = jpeg_read_scanlines(cinfo, rows, count);
-		for (uint32_t i = 0; i < count && cinfo->num_components != 3; i++) {
-			uint8_t *row = decode_row(j->d, j->out, y + i);
+	return !jpeg_has_multiple_scans((j_decompress_ptr)&j->cinfo) && cinfo->max_h_samp_factor <= 2 &&
+	       cinfo->max_v_samp_factor <= 2;
+}
 
-			if (cinfo->num_components == 1)
-				decode_spread_gray(row, width);
-			else
-				spread_cmyk(j->d->line.data, row, width);
-		}
+#define STRIP_ROWS   8 /* as many as the resizer takes at once */
+#define MARGIN_PIXELS 2 /* the last pixel beside a cut lacks a neighbour to be interpolated with */
+
+/* Restrict what is decoded to the columns of `part`, or a few more.  Returns the first one. */
+static uint32_t crop_columns(struct jpeg *j, const struct image_window *part)
+{
+	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	JDIMENSION first = part->x < MARGIN_PIXELS ? 0 : part->x - MARGIN_PIXELS, count = part->x + part->width - first;
+
+	count = cinfo->output_width - first - count < MARGIN_PIXELS ? cinfo->output_width - first : count + MARGIN_PIXELS;
+	if (count == cinfo->output_width)
+		return 0;
+	jpeg_crop_scanline(cinfo, &first, &count);
+	return first;
+}
+
+/* Rows that nobody wants: decoded only as far as it takes to see damage. */
+static void skip_rows(struct jpeg *j, uint32_t count, bool exact_parts)
+{
+	if (exact_parts && count)
+		jpeg_skip_scanlines(&j->cinfo, count);
+	while (!exact_parts && count)
+		count -= read_some(j, j->d->pixels.data, count < STRIP_ROWS ? count : STRIP_ROWS);
+}
+
+static void stream_rows(struct jpeg *j)
+{
+	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	const struct image_sink *sink = j->d->sink;
+	bool exact_parts = has_exact_parts(j);
+	struct image_window part;
+	uint32_t first = 0, given, now, count;
+	size_t stride_bytes;
+
+	j->d->sink_begun = true;
+	if (!sink->begin(sink->context, cinfo->output_width, cinfo->output_height, &part))
+		fail(j, decode_no_memory(j->v));
+	if (exact_parts)
+		first = crop_columns(j, &part);
+	stride_bytes = IMAGE_CHANNELS * (size_t)cinfo->output_width;
+	if (!scratch_reserve(&j->d->pixels, STRIP_ROWS * stride_bytes))
+		fail(j, decode_no_memory(j->v));
+	skip_rows(j, part.y, exact_parts);
+	for (given = 0; given < part.height; given += count) {
+		count = part.height - given < STRIP_ROWS ? part.height - given : STRIP_ROWS;
+		for (now = 0; now < count;)
+			now += read_some(j, j->d->pixels.data + now * stride_bytes, count - now);
+		sink->rows(sink->context, j->d->pixels.data + IMAGE_CHANNELS * (size_t)(part.x - first), stride_bytes,
+			   count);
 	}
+	skip_rows(j, cinfo->output_height - cinfo->output_scanline, exact_parts);
 }
 
 static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
@@ -194,12 +265,16 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	jpeg_mem_src(cinfo, bytes, size);
 	jpeg_read_header(cinfo, TRUE);
 	j->in_scan = true;
-	rc = decode_begin(j->d, cinfo->image_width, cinfo->image_height, j->out, j->v);
+	rc = j->d->sink ? decode_check_size(j->d, cinfo->image_width, cinfo->image_height, j->v)
+			: decode_begin(j->d, cinfo->image_width, cinfo->image_height, j->out, j->v);
 	if (rc)
 		fail(j, rc);
 	choose_colours(j);
 	jpeg_start_decompress(cinfo);
-	read_rows(j);
+	if (j->d->sink)
+		stream_rows(j);
+	else
+		read_rows(j);
 	jpeg_finish_decompress(cinfo);
 }
 

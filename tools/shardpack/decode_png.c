@@ -31,6 +31,7 @@ struct png {
 	size_t left_bytes;
 	png_colorp palette; /* NULL unless pixels are indices into it */
 	int palette_count;
+	int bad_index; /* the first one beyond the palette's end; -1: none */
 };
 
 static _Noreturn void fail(struct png *p, enum decode_status status)
@@ -124,55 +125,113 @@ static void spread_palette(struct png *p, uint8_t *row, uint32_t width)
 	const uint8_t *idx = decode_narrow_row(row, width);
 
 	for (uint32_t i = 0; i < width; i++, row += IMAGE_CHANNELS) {
-		png_color colour;
+		png_color colour = {0, 0, 0};
 
-		if (idx[i] >= p->palette_count)
-			fail(p, decode_bad(p->v, SHARD_MISS_DAMAGED,
-					   "PNG data is damaged: palette index %u, but the palette ends at %d", idx[i],
-					   p->palette_count - 1));
-		colour = p->palette[idx[i]];
+		if (idx[i] < p->palette_count)
+			colour = p->palette[idx[i]];
+		else if (p->bad_index < 0)
+			p->bad_index = idx[i];
 		row[0] = colour.red;
 		row[1] = colour.green;
 		row[2] = colour.blue;
 	}
 }
 
-static void read_rows(struct png *p)
+/* All rows were read: a file that also ends early is called shortened. */
+static void check_indices(struct png *p)
+{
+	if (p->bad_index >= 0)
+		fail(p, decode_bad(p->v, SHARD_MISS_DAMAGED,
+				   "PNG data is damaged: palette index %d, but the palette ends at %d", p->bad_index,
+				   p->palette_count - 1));
+}
+
+static void spread(struct png *p, uint8_t *row, uint32_t width)
+{
+	if (p->palette)
+		spread_palette(p, row, width);
+	else
+		decode_spread_gray(row, width);
+}
+
+static void read_rows(struct png *p, int passes, bool narrow)
 {
 	uint32_t width = p->out->width, height = p->out->height;
-	int passes = png_set_interlace_handling(p->png);
-	bool narrow;
 
-	png_read_update_info(p->png, p->info);
-	narrow = png_get_channels(p->png, p->info) == 1;
 	for (int pass = 0; pass < passes; pass++)
 		for (uint32_t y = 0; y < height; y++) {
 			uint8_t *row = decode_row(p->d, p->out, y);
 
 			png_read_row(p->png, narrow ? decode_narrow_row(row, width) : row, NULL);
 		}
-	for (uint32_t y = 0; y < height && narrow; y++) {
-		uint8_t *row = decode_row(p->d, p->out, y);
+	for (uint32_t y = 0; y < height && narrow; y++)
+		spread(p, decode_row(p->d, p->out, y), width);
+}
 
-		if (p->palette)
-			spread_palette(p, row, width);
-		else
-			decode_spread_gray(row, width);
+#define STRIP_ROWS 8 /* as many as the resizer takes at once */
+
+static void stream_rows(struct png *p, uint32_t width, uint32_t height, bool narrow)
+{
+	const struct image_sink *sink = p->d->sink;
+	size_t stride_bytes = IMAGE_CHANNELS * (size_t)width;
+	uint8_t *strip = p->d->pixels.data;
+	struct image_window part;
+	uint32_t count = 0;
+
+	p->d->sink_begun = true;
+	if (!sink->begin(sink->context, width, height, &part))
+		fail(p, decode_no_memory(p->v));
+	for (uint32_t y = 0; y < height; y++) {
+		bool wanted = y >= part.y && y - part.y < part.height;
+		uint8_t *row = strip + count * stride_bytes;
+
+		png_read_row(p->png, narrow ? decode_narrow_row(row, width) : row, NULL);
+		if (narrow)
+			spread(p, row, width); /* what is not wanted too: an index may be bad */
+		count += wanted;
+		if (count && (count == STRIP_ROWS || y + 1 == part.y + part.height)) {
+			sink->rows(sink->context, strip + IMAGE_CHANNELS * (size_t)part.x, stride_bytes, count);
+			count = 0;
+		}
 	}
+}
+
+/* An interlaced image is only complete at its end; others are streamed where that is asked for. */
+static void read_pixels(struct png *p)
+{
+	uint32_t width = png_get_image_width(p->png, p->info), height = png_get_image_height(p->png, p->info);
+	int passes = png_set_interlace_handling(p->png);
+	bool stream = p->d->sink && passes == 1, narrow;
+
+	png_read_update_info(p->png, p->info);
+	narrow = png_get_channels(p->png, p->info) == 1;
+	if (stream)
+		stream_rows(p, width, height, narrow);
+	else
+		read_rows(p, passes, narrow);
+	check_indices(p);
 }
 
 static void read_image(struct png *p)
 {
 	enum decode_status rc;
+	uint32_t width, height;
 
 	open_stream(p);
 	png_read_info(p->png, p->info);
-	rc = decode_begin(p->d, png_get_image_width(p->png, p->info), png_get_image_height(p->png, p->info), p->out,
-			  p->v);
+	width = png_get_image_width(p->png, p->info);
+	height = png_get_image_height(p->png, p->info);
+	if (p->d->sink && png_get_interlace_type(p->png, p->info) == PNG_INTERLACE_NONE) {
+		rc = decode_check_size(p->d, width, height, p->v);
+		if (!rc && !scratch_reserve(&p->d->pixels, STRIP_ROWS * IMAGE_CHANNELS * (size_t)width))
+			rc = decode_no_memory(p->v);
+	} else {
+		rc = decode_begin(p->d, width, height, p->out, p->v);
+	}
 	if (rc)
 		fail(p, rc);
 	choose_transforms(p);
-	read_rows(p);
+	read_pixels(p);
 	png_read_end(p->png, p->info); /* checks what follows: more pixels, broken chunks, no end */
 }
 
@@ -186,7 +245,7 @@ static void read_guarded(struct png *p)
 enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			   struct decode_verdict *v)
 {
-	struct png p = {.d = d, .out = out, .v = v, .bytes = bytes, .left_bytes = size};
+	struct png p = {.d = d, .out = out, .v = v, .bytes = bytes, .left_bytes = size, .bad_index = -1};
 
 	read_guarded(&p);
 	png_destroy_read_struct(&p.png, &p.info, NULL);

@@ -9,9 +9,11 @@
 #include "tools/shardpack/decode.h"
 
 struct decoder {
-	struct decode_options limit; /* no zeros; const after open */
-	struct scratch pixels;	     /* the image, always the last one */
-	struct scratch line;	     /* one row in the file's own channels */
+	struct decode_options limit;	/* no zeros; const after open */
+	struct scratch pixels;		/* the image, or some rows of it, always the last one */
+	struct scratch line;		/* one row in the file's own channels */
+	const struct image_sink *sink;	/* NULL: the image is wanted as a whole, in `pixels` */
+	bool sink_begun;		/* its rows are given by the format's decoder; else decode.c does it at the end */
 };
 
 /* decode_jpeg.c, decode_png.c: bytes that begin with their magic */
@@ -27,7 +29,10 @@ enum decode_status decode_bad(struct decode_verdict *v, enum shard_miss_reason r
 	__attribute__((format(printf, 3, 4)));
 enum decode_status decode_no_memory(struct decode_verdict *v);
 
-/* Hold the size against the limits and make room for the pixels of *out. */
+/* Hold the size against the limits. */
+enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v);
+
+/* The same, and make room for the pixels of *out. */
 enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
 				struct decode_verdict *v);
 

@@ -26,6 +26,23 @@ struct image {
 	uint32_t width, height;
 };
 
+/* Part of an image; lies inside it and is not empty. */
+struct image_window {
+	uint32_t x, y, width, height;
+};
+
+/*
+ * Who takes the pixels of an image while it is decoded.  begin() is called once, when the size is known and within the
+ * limits, and says which part is wanted; false means that memory ran out.  rows() gets the rows of that part from the
+ * top, from its first column on, a few at a time.  They may turn out to be worthless: damage further down in the file
+ * is found later.
+ */
+struct image_sink {
+	bool (*begin)(void *context, uint32_t width, uint32_t height, struct image_window *wanted);
+	void (*rows)(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count);
+	void *context;
+};
+
 /*
  * Memory that grows to the largest request and stays: after the first images a thread
  * allocates nothing more.  Start it zeroed.

@@ -45,7 +45,7 @@ struct resizer {
 
 	/* The image at hand. */
 	struct resize_job job;
-	struct resize_window needed;
+	struct image_window needed;
 	const struct resize_table *across, *down; /* NULL: the size is right, no pass */
 	size_t stride_bytes;			  /* of rows between the passes */
 	uint32_t row_capacity;			  /* there */
@@ -190,9 +190,9 @@ static bool reserve(struct resizer *r)
 	       scratch_reserve(&r->line, r->job.target.plane_bytes ? row_bytes : 0);
 }
 
-bool resizer_begin(struct resizer *r, const struct resize_job *job, struct resize_window *needed)
+bool resizer_begin(struct resizer *r, const struct resize_job *job, struct image_window *needed)
 {
-	const struct resize_window *w = &job->window;
+	const struct image_window *w = &job->window;
 	struct taps_axis x_axis = {job->in_width, job->width, w->x, w->width, job->filter};
 	struct taps_axis y_axis = {job->in_height, job->height, w->y, w->height, job->filter};
 
@@ -287,11 +287,11 @@ void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes,
 }
 
 bool resizer_run(struct resizer *r, const struct image *src, uint32_t width, uint32_t height, enum resize_filter filter,
-		 const struct resize_window *window, const struct resize_target *target)
+		 const struct image_window *window, const struct resize_target *target)
 {
 	struct resize_job job = {src->width, src->height, width, height, filter, *window, *target};
 	size_t stride_bytes = IMAGE_CHANNELS * (size_t)src->width;
-	struct resize_window needed;
+	struct image_window needed;
 
 	if (!resizer_begin(r, &job, &needed))
 		return false;

@@ -24,11 +24,6 @@ enum resize_filter {
 	RESIZE_LANCZOS,
 };
 
-/* Part of an image; must lie inside it and not be empty. */
-struct resize_window {
-	uint32_t x, y, width, height;
-};
-
 /* Where pixels go. */
 struct resize_target {
 	uint8_t *pixels;
@@ -40,7 +35,7 @@ struct resize_job {
 	uint32_t in_width, in_height;
 	uint32_t width, height; /* of the whole result; no side may be 0 */
 	enum resize_filter filter;
-	struct resize_window window; /* the part of it that is wanted */
+	struct image_window window; /* the part of it that is wanted */
 	struct resize_target target;
 };
 
@@ -57,7 +52,7 @@ void resizer_close(struct resizer *r);
  * Begin an image, and say which part of the source it is made of.  False when memory ran out, the one thing that can
  * fail.
  */
-bool resizer_begin(struct resizer *r, const struct resize_job *job, struct resize_window *needed);
+bool resizer_begin(struct resizer *r, const struct resize_job *job, struct image_window *needed);
 
 /*
  * The next rows of the part that resizer_begin() said, from its first column on.  Once all were given, the target is
@@ -67,6 +62,6 @@ void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes,
 
 /* All at once. */
 bool resizer_run(struct resizer *r, const struct image *src, uint32_t width, uint32_t height, enum resize_filter filter,
-		 const struct resize_window *window, const struct resize_target *target);
+		 const struct image_window *window, const struct resize_target *target);
 
 #endif /* SHARDPACK_RESIZE_H */

@@ -12,30 +12,9 @@
 struct transform {
 	struct transform_options opt;
 	struct resizer *resizer;
+	struct image_sink sink;
+	uint8_t *record; /* being written */
 };
-
-struct transform *transform_open(const struct transform_options *opt)
-{
-	struct transform *t = calloc(1, sizeof(*t));
-
-	if (!t)
-		return NULL;
-	t->opt = *opt;
-	t->resizer = resizer_open();
-	if (!t->resizer) {
-		transform_close(t);
-		return NULL;
-	}
-	return t;
-}
-
-void transform_close(struct transform *t)
-{
-	if (!t)
-		return;
-	resizer_close(t->resizer);
-	free(t);
-}
 
 size_t transform_record_bytes(const struct transform_options *opt)
 {
@@ -43,12 +22,10 @@ size_t transform_record_bytes(const struct transform_options *opt)
 }
 
 /* The size after Resize(short_side); 0 changes nothing.  Fits: 65,500 * 65,500 < 2^32. */
-static void resized_size(const struct image *src, uint32_t short_side, uint32_t *width, uint32_t *height)
+static void resized_size(uint64_t w, uint64_t h, uint32_t short_side, uint32_t *width, uint32_t *height)
 {
-	uint64_t w = src->width, h = src->height;
-
-	*width = src->width;
-	*height = src->height;
+	*width = (uint32_t)w;
+	*height = (uint32_t)h;
 	if (!short_side)
 		return;
 	*width = w <= h ? short_side : (uint32_t)(short_side * w / h);
@@ -73,20 +50,73 @@ static struct span center(uint32_t size, uint32_t crop)
 	return (struct span){half, 0, crop};
 }
 
-bool transform_run(struct transform *t, const struct image *src, uint8_t *dst)
+/* struct image_sink's begin: where the record is, is known. */
+static bool begin(void *context, uint32_t width, uint32_t height, struct image_window *wanted)
 {
-	uint32_t crop = t->opt.crop, width, height;
+	struct transform *t = context;
+	uint32_t crop = t->opt.crop;
 	bool planes = t->opt.layout == IMAGE_CHW;
 	size_t pixel_bytes = planes ? 1 : IMAGE_CHANNELS, row_bytes = crop * pixel_bytes;
+	struct resize_job job = {.in_width = width, .in_height = height, .filter = t->opt.filter};
 	struct span across, down;
-	struct resize_target target = {.row_bytes = row_bytes, .plane_bytes = planes ? (size_t)crop * crop : 0};
 
-	resized_size(src, t->opt.resize_short, &width, &height);
-	across = center(width, crop);
-	down = center(height, crop);
-	target.pixels = dst + down.to * row_bytes + across.to * pixel_bytes;
+	resized_size(width, height, t->opt.resize_short, &job.width, &job.height);
+	across = center(job.width, crop);
+	down = center(job.height, crop);
+	job.window = (struct image_window){across.from, down.from, across.count, down.count};
+	job.target.pixels = t->record + down.to * row_bytes + across.to * pixel_bytes;
+	job.target.row_bytes = row_bytes;
+	job.target.plane_bytes = planes ? (size_t)crop * crop : 0;
 	if (across.count < crop || down.count < crop)
-		memset(dst, 0, transform_record_bytes(&t->opt));
-	return resizer_run(t->resizer, src, width, height, t->opt.filter,
-			   &(struct resize_window){across.from, down.from, across.count, down.count}, &target);
+		memset(t->record, 0, transform_record_bytes(&t->opt));
+	return resizer_begin(t->resizer, &job, wanted);
+}
+
+static void rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
+{
+	struct transform *t = context;
+
+	resizer_rows(t->resizer, pixels, stride_bytes, row_count);
+}
+
+struct transform *transform_open(const struct transform_options *opt)
+{
+	struct transform *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->opt = *opt;
+	t->sink = (struct image_sink){begin, rows, t};
+	t->resizer = resizer_open();
+	if (!t->resizer) {
+		transform_close(t);
+		return NULL;
+	}
+	return t;
+}
+
+void transform_close(struct transform *t)
+{
+	if (!t)
+		return;
+	resizer_close(t->resizer);
+	free(t);
+}
+
+const struct image_sink *transform_sink(struct transform *t, uint8_t *dst)
+{
+	t->record = dst;
+	return &t->sink;
+}
+
+bool transform_run(struct transform *t, const struct image *src, uint8_t *dst)
+{
+	size_t stride_bytes = IMAGE_CHANNELS * (size_t)src->width;
+	struct image_window part;
+
+	t->record = dst;
+	if (!begin(t, src->width, src->height, &part))
+		return false;
+	rows(t, src->pixels + part.y * stride_bytes + IMAGE_CHANNELS * (size_t)part.x, stride_bytes, part.height);
+	return true;
 }

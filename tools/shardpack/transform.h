@@ -32,7 +32,10 @@ void transform_close(struct transform *t);
 /* crop * crop * 3: what transform_run writes. */
 size_t transform_record_bytes(const struct transform_options *opt);
 
-/* Write one record to `dst`.  False when memory ran out, the one thing that can fail. */
+/* Takes an image as it is decoded, and makes it one record at `dst`.  One image at a time. */
+const struct image_sink *transform_sink(struct transform *t, uint8_t *dst);
+
+/* The same of an image in memory.  False when memory ran out, the one thing that can fail. */
 bool transform_run(struct transform *t, const struct image *src, uint8_t *dst);
 
 #endif /* SHARDPACK_TRANSFORM_H */
