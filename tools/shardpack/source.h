@@ -52,7 +52,7 @@ struct source {
 /* Ends with NULL.  The order is that of --help. */
 extern const struct source *const source_table[SOURCES_MAX + 1];
 
-extern const struct source source_images, source_array, source_raw, source_cifar, source_mnist;
+extern const struct source source_images, source_array, source_raw, source_tokens, source_cifar, source_mnist;
 
 /* Print a line and keep it for the report; without the newline. */
 void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

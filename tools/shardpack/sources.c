@@ -9,7 +9,7 @@
 #include "tools/shardpack/source.h"
 
 const struct source *const source_table[SOURCES_MAX + 1] = {
-	&source_images, &source_array, &source_raw, &source_cifar, &source_mnist,
+	&source_images, &source_array, &source_raw, &source_tokens, &source_cifar, &source_mnist,
 };
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
