@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/shardpack/budget.h"
 #include "tools/shardpack/decode.h"
 #include "tools/shardpack/quarantine.h"
 #include "tools/shardpack/stored.h"
@@ -23,13 +24,36 @@ struct converter {
 	int source_fd;
 	const struct stored *stored;
 	const struct quarantine *quarantine;
+	struct budget *budget;
+	uint64_t claimed_bytes; /* of the budget, for the input at hand */
 	struct decoder *decoder;
 	struct transform *transform;
 	struct scratch file; /* the bytes of the input */
 };
 
+/* The input at hand needs this much; the first claim holds to its end. */
+static void claim(void *context, uint64_t bytes)
+{
+	struct converter *c = context;
+
+	if (!c->budget || c->claimed_bytes || bytes <= BUDGET_SMALL_BYTES)
+		return;
+	budget_take(c->budget, bytes);
+	c->claimed_bytes = bytes;
+}
+
+/* What is kept from input to input is small. */
+static void unclaim(struct converter *c)
+{
+	if (c->file.capacity_bytes > BUDGET_SMALL_BYTES)
+		scratch_free(&c->file);
+	if (c->claimed_bytes)
+		budget_give(c->budget, c->claimed_bytes);
+	c->claimed_bytes = 0;
+}
+
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct quarantine *quarantine)
+				 const struct quarantine *quarantine, struct budget *budget)
 {
 	struct converter *c = calloc(1, sizeof(*c));
 
@@ -39,7 +63,8 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 	c->source_fd = source_fd;
 	c->stored = stored;
 	c->quarantine = quarantine;
-	c->decoder = decoder_open(NULL);
+	c->budget = budget;
+	c->decoder = decoder_open(&(struct decode_options){.claim = claim, .context = c});
 	c->transform = transform_open(&plan->recipe.transform);
 	if (!c->decoder || !c->transform) {
 		converter_close(c);
@@ -213,6 +238,9 @@ void converter_run(struct converter *c, struct result *r)
 	r->reason = 0;
 	r->input_idx = plan_input_at(c->plan, r->ordinal);
 	plan_input(c->plan, r->input_idx, &r->input);
+	/* A file that is large by itself: what its pixels need cannot be told yet, so it has all there is. */
+	if (r->input.source_bytes > BUDGET_SMALL_BYTES)
+		claim(c, r->input.source_bytes > BUDGET_BYTES ? r->input.source_bytes : BUDGET_BYTES);
 	have_bytes = r->input.file == PLAN_NO_FILE ? open_and_read(c, r) : read_part(c, r);
 	if (have_bytes)
 		decode_and_transform(c, r);
@@ -220,4 +248,5 @@ void converter_run(struct converter *c, struct result *r)
 	    !quarantine_keep(c->quarantine, r->input.path, c->file.data, r->input.source_bytes, r->message,
 			     sizeof(r->message)))
 		r->outcome = OUTCOME_STOP;
+	unclaim(c);
 }

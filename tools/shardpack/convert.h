@@ -34,17 +34,18 @@ struct result {
 
 /* Where inputs that are left out are kept; quarantine.h. */
 struct quarantine;
+struct budget;
 struct stored;
 
 /* What one thread needs. */
 struct converter;
 
 /*
- * `stored` may be NULL if the plan has no files, `quarantine` in any case; they and the plan must outlive the converter.
- * NULL when memory ran out.
+ * `stored` may be NULL if the plan has no files, `quarantine` in any case; they and the plan must outlive the converter,
+ * and so must the budget, which all converters share; one that is alone needs none.  NULL when memory ran out.
  */
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct quarantine *quarantine);
+				 const struct quarantine *quarantine, struct budget *budget);
 void converter_close(struct converter *c);
 
 /* Read, decode and transform the input at r->ordinal into r; r->record must be set. */

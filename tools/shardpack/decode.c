@@ -59,6 +59,12 @@ enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t
 	return DECODE_OK;
 }
 
+void decode_claim(struct decoder *d, uint64_t bytes)
+{
+	if (d->limit.claim)
+		d->limit.claim(d->limit.context, bytes);
+}
+
 enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
 				struct decode_verdict *v)
 {
@@ -66,6 +72,7 @@ enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t heig
 
 	if (rc)
 		return rc;
+	decode_claim(d, width * height * IMAGE_CHANNELS);
 	if (!scratch_reserve(&d->pixels, (size_t)(width * height * IMAGE_CHANNELS)))
 		return decode_no_memory(v);
 	out->pixels = d->pixels.data;
@@ -118,6 +125,8 @@ void decoder_close(struct decoder *d)
 	scratch_free(&d->line);
 	free(d);
 }
+
+#define KEPT_BYTES ((size_t)8 << 20) /* of pixels, from image to image; more than any strip of rows needs */
 
 /* A format's first bytes; `?` in the pattern is any byte. */
 struct magic {
@@ -220,13 +229,14 @@ enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t s
 	d->sink = sink;
 	d->sink_begun = false;
 	rc = run(d, bytes, size, &image, v);
-	if (rc || d->sink_begun)
-		return rc;
-	/* A format that is decoded as a whole. */
-	if (!sink->begin(sink->context, image.width, image.height, &part))
-		return decode_no_memory(v);
-	stride_bytes = IMAGE_CHANNELS * (size_t)image.width;
-	sink->rows(sink->context, image.pixels + part.y * stride_bytes + IMAGE_CHANNELS * (size_t)part.x, stride_bytes,
-		   part.height);
-	return DECODE_OK;
+	if (rc == DECODE_OK && !d->sink_begun) { /* it was decoded as a whole */
+		if (!sink->begin(sink->context, image.width, image.height, &part))
+			return decode_no_memory(v);
+		stride_bytes = IMAGE_CHANNELS * (size_t)image.width;
+		sink->rows(sink->context, image.pixels + part.y * stride_bytes + IMAGE_CHANNELS * (size_t)part.x,
+			   stride_bytes, part.height);
+	}
+	if (d->pixels.capacity_bytes > KEPT_BYTES)
+		scratch_free(&d->pixels);
+	return rc;
 }

@@ -21,6 +21,10 @@ struct decode_options {
 	uint32_t max_side;	   /* 65,500, the most that libjpeg reads */
 	uint32_t max_scans;	   /* 100; real progressive files have about 10 */
 	uint64_t max_memory_bytes; /* 768 MiB, inside a decoder, beside the image */
+
+	/* Called before memory of the order of a whole image is used for it, with its size; may wait.  NULL: nobody cares. */
+	void (*claim)(void *context, uint64_t bytes);
+	void *context;
 };
 
 enum decode_status {

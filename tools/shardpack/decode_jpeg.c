@@ -217,12 +217,17 @@ static uint32_t crop_columns(struct jpeg *j, const struct image_window *part)
 	return first;
 }
 
-/* Rows that nobody wants: decoded only as far as it takes to see damage. */
+/*
+ * Rows that nobody wants: decoded only as far as it takes to see damage.  The image's last row is read all the same: asked
+ * to skip to the end, the library would leave the rest of the file unread.
+ */
 static void skip_rows(struct jpeg *j, uint32_t count, bool exact_parts)
 {
-	if (exact_parts && count)
-		jpeg_skip_scanlines(&j->cinfo, count);
-	while (!exact_parts && count)
+	bool to_the_end = count == j->cinfo.output_height - j->cinfo.output_scanline;
+
+	if (exact_parts && count > to_the_end)
+		count -= jpeg_skip_scanlines(&j->cinfo, count - to_the_end);
+	while (count)
 		count -= read_some(j, j->d->pixels.data, count < STRIP_ROWS ? count : STRIP_ROWS);
 }
 
@@ -254,6 +259,19 @@ static void stream_rows(struct jpeg *j)
 	skip_rows(j, cinfo->output_height - cinfo->output_scanline, exact_parts);
 }
 
+/* What the library keeps of an image whose scans it must have all before it can make a pixel. */
+static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *cinfo)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < cinfo->num_components; i++) {
+		const jpeg_component_info *c = &cinfo->comp_info[i];
+
+		bytes += (uint64_t)c->width_in_blocks * c->height_in_blocks * DCTSIZE2 * sizeof(JCOEF);
+	}
+	return bytes;
+}
+
 static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 {
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
@@ -270,6 +288,8 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	if (rc)
 		fail(j, rc);
 	choose_colours(j);
+	if (jpeg_has_multiple_scans(cinfo))
+		decode_claim(j->d, coefficient_bytes(cinfo));
 	jpeg_start_decompress(cinfo);
 	if (j->d->sink)
 		stream_rows(j);

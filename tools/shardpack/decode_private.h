@@ -36,6 +36,9 @@ enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t
 enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
 				struct decode_verdict *v);
 
+/* Before what is not allocated by decode_begin(). */
+void decode_claim(struct decoder *d, uint64_t bytes);
+
 /* Where row y starts; decode_begin was called. */
 uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y);
 

@@ -16,13 +16,12 @@
 
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
+#include "tools/shardpack/budget.h"
 
 /*
- * Slots per worker: one being filled, the others so that a slow image does not stop the rest.  More, as far as they are
- * small, so that workers go on while the taker waits for the disk: 32 MiB are 0.1 to 0.3 s of writing.
+ * Slots: one for each worker and one that the taker looks at.  More, as far as they are small, so that a slow image does
+ * not stop the rest, and workers go on while the taker waits for the disk: 32 MiB are 0.1 to 0.3 s of writing.
  */
-#define SLOTS_PER_WORKER 4
-#define SLOTS_MIN 8
 #define SLOTS_MAX 1024
 #define SLOTS_BYTES (UINT64_C(32) << 20)
 
@@ -39,6 +38,8 @@ struct pipeline {
 	uint8_t **records;	     /* lock: [slot_count] all that no ticket has, from the front */
 	pthread_t *workers;
 	unsigned worker_count; /* started */
+
+	struct budget budget;  /* of large images */
 
 	pthread_mutex_t lock;
 	pthread_cond_t room;		/* with lock: a slot was released, or stop was set */
@@ -106,7 +107,7 @@ static bool start_worker(struct pipeline *p)
 	if (!start)
 		return false;
 	start->pipeline = p;
-	start->converter = converter_open(p->opt.plan, p->opt.source_fd, p->opt.stored, p->opt.quarantine);
+	start->converter = converter_open(p->opt.plan, p->opt.source_fd, p->opt.stored, p->opt.quarantine, &p->budget);
 	if (start->converter && pthread_create(&p->workers[p->worker_count], NULL, work, start) == 0) {
 		p->worker_count++;
 		return true;
@@ -119,16 +120,14 @@ static bool start_worker(struct pipeline *p)
 static uint64_t slot_count(const struct pipeline *p)
 {
 	uint64_t record_bytes = transform_record_bytes(&p->opt.plan->recipe.transform);
-	uint64_t least = (uint64_t)p->opt.worker_count * SLOTS_PER_WORKER;
+	uint64_t least = (uint64_t)p->opt.worker_count + 1;
 	uint64_t count = SLOTS_BYTES / (record_bytes + sizeof(struct slot));
 
 	if (count > SLOTS_MAX)
 		count = SLOTS_MAX;
 	if (count > p->ticket_count)
 		count = p->ticket_count;
-	if (count < least)
-		count = least;
-	return count < SLOTS_MIN ? SLOTS_MIN : count;
+	return count < least ? least : count;
 }
 
 static bool allocate(struct pipeline *p)
@@ -164,6 +163,7 @@ int pipeline_open(struct pipeline **out, const struct pipeline_options *opt)
 		p->opt.worker_count = p->ticket_count ? (unsigned)p->ticket_count : 1;
 	p->slot_count = slot_count(p);
 
+	budget_init(&p->budget);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->room, NULL);
 	pthread_condattr_init(&attributes);
@@ -256,5 +256,6 @@ void pipeline_close(struct pipeline *p)
 	pthread_cond_destroy(&p->room);
 	pthread_cond_destroy(&p->ready);
 	pthread_mutex_destroy(&p->lock);
+	budget_destroy(&p->budget);
 	free(p);
 }

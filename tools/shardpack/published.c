@@ -78,7 +78,7 @@ static int read_misses(const struct job *job, const char *path, struct shard_rea
 		return fail(EXIT_IO, "%s: out of memory", path);
 	result->record = malloc(transform_record_bytes(&job->plan->recipe.transform));
 	if (result->record && job->source_fd >= 0)
-		c = converter_open(job->plan, job->source_fd, job->stored, job->quarantine);
+		c = converter_open(job->plan, job->source_fd, job->stored, job->quarantine, NULL);
 	code = list_misses(job, path, reader, c, result, misses);
 	converter_close(c);
 	free(result->record);
