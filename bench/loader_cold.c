@@ -28,10 +28,10 @@ static const struct cold {
 	uint32_t batch_records, window_runs, check, path;
 	bool removed;
 } cold[] = {
-	{"loader/cold/150528", {"photos", DATA_IMAGE_BYTES, 8, 1750}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_DIRECT, false},
-	{"loader/cold/150528/first", {"photos", DATA_IMAGE_BYTES, 8, 1750}, 64, 0, SHARD_CHECK_FIRST, SHARD_PATH_DIRECT, false},
-	{"loader/cold/150528/auto", {"photos", DATA_IMAGE_BYTES, 8, 1750}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, false},
-	{"loader/cold/4096/auto", {"records-4096", 4096, 8, 1 << 15}, 1024, WINDOW_RUNS, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, true},
+	{"loader/cold/150528", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_DIRECT, false},
+	{"loader/cold/150528/first", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_FIRST, SHARD_PATH_DIRECT, false},
+	{"loader/cold/150528/auto", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, false},
+	{"loader/cold/4096/auto", {"records-4096", 4096, 8, 1 << 15, SHARD_RAW}, 1024, WINDOW_RUNS, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, true},
 };
 
 struct job {

@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 		wanted = wanted || bench_wants(b, row[i].name);
 	if (!wanted)
 		return bench_close(b);
-	j.dir = data_make_sparse(b, &(struct data_shape){"sparse", DATA_IMAGE_BYTES, SHARD_COUNT, SHARD_RECORDS}, filled, READS);
+	j.dir = data_make_sparse(b, &(struct data_shape){"sparse", DATA_IMAGE_BYTES, SHARD_COUNT, SHARD_RECORDS, SHARD_RAW}, filled, READS);
 	find_records(&j, filled);
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
 		bench_run(b, &row[i]);

@@ -186,7 +186,7 @@ int main(int argc, char **argv)
 		if (!bench_wants(b, hot) && !bench_wants(b, cold))
 			continue;
 		if (!wanted) {
-			j.dir = data_make(b, &(struct data_shape){"photos", DATA_IMAGE_BYTES, SHARD_COUNT, SHARD_RECORDS});
+			j.dir = data_make(b, &(struct data_shape){"photos", DATA_IMAGE_BYTES, SHARD_COUNT, SHARD_RECORDS, SHARD_RAW});
 			data_files_open(&j.files, j.dir);
 		}
 		wanted = true;

@@ -279,7 +279,7 @@ struct shard_reader;
 
 enum shard_check {
 	SHARD_CHECK_FIRST = 0, /* hash each unit when it is first used */
-	SHARD_CHECK_ALWAYS = 1,
+	SHARD_CHECK_ALWAYS = 1, /* and each time; by a loader, a chunk each time that it is decoded */
 	SHARD_CHECK_NEVER = 2, /* structure only; for storage that is verified by other means */
 };
 
@@ -485,6 +485,14 @@ struct shard_loader_options {
 
 	uint32_t path;       /* enum shard_path */
 	uint32_t on_corrupt; /* enum shard_on_corrupt */
+
+	/*
+	 * At most so much memory, besides the ring, for decoded chunks of compressed groups.  0: what a window of this rank
+	 * needs, so that each chunk is decoded once an epoch, but at most a quarter of the memory that is available at the
+	 * first next, for the trainer and the page cache want the rest.  With less than a window the same batches come more
+	 * slowly, as chunks are decoded again.  Only pages that are used are taken.
+	 */
+	uint64_t stage_bytes;
 };
 
 /* Rows are record_count; row i of field f is data + i x stride bytes. */
@@ -588,6 +596,10 @@ struct shard_loader_stats {
 	uint64_t mapped_bytes, direct_bytes, pread_bytes; /* of filled_bytes, by the way they came */
 	uint64_t substituted_count, masked_count;	  /* rows, of those that were filled */
 	uint32_t thread_count, has_uring;
+	uint64_t stage_bytes;	      /* for decoded chunks: at most so much is in memory besides the ring */
+	uint64_t decoded_chunk_count; /* each time that one was */
+	uint64_t unfinished_chunk_count; /* that made room before all their records were taken, and of which some are decoded
+					    again: many mean that stage_bytes is too small.  Not counted where ranks share runs */
 };
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
 

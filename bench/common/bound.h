@@ -31,6 +31,26 @@ bool bound_copy_can(enum bound_copy_how how);
 double bound_copy(const struct bound_copy *c, enum bound_copy_how how, unsigned thread_count);
 
 /*
+ * Window by window: decode its chunks, in this order, each to its place in memory for a window; then copy its records from
+ * there as above.  GB/s of the records.
+ */
+struct bound_chunk {
+	const uint8_t *stored;
+	uint8_t *decoded;
+	uint32_t stored_bytes, is_lz4;
+};
+struct bound_window {
+	size_t first_chunk, first_record;
+};
+struct bound_chunks {
+	const struct bound_chunk *chunk;
+	const struct bound_window *window; /* [window_count + 1] */
+	size_t window_count, chunk_bytes;
+	struct bound_copy copy; /* of all records */
+};
+double bound_chunks(const struct bound_chunks *c, enum bound_copy_how how, unsigned thread_count);
+
+/*
  * Read pieces of files past the page cache, in that order, into a ring of places for one each.  Offsets and sizes must
  * suit direct reads.  GB/s of work_bytes.
  */

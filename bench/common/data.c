@@ -20,7 +20,7 @@ static char *join(const char *dir, const char *name)
 	return path;
 }
 
-void data_schema(uint64_t record_bytes, struct shard_schema *schema)
+void data_schema(uint64_t record_bytes, uint32_t codec, struct shard_schema *schema)
 {
 	static const struct shard_field image = {.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_IMAGE,
 						 .ndim = 3, .shape = {224, 224, 3}};
@@ -31,11 +31,33 @@ void data_schema(uint64_t record_bytes, struct shard_schema *schema)
 	*schema = (struct shard_schema){.group_count = photos ? 2 : 1, .field_count = photos ? 2 : 1, .field = {image, label}};
 	if (!photos)
 		schema->field[0] = (struct shard_field){.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(uint32_t)record_bytes}};
+	schema->group[0].codec = codec;
 	if (shard_schema_lay_out(schema, 0, &err))
 		bench_die("%s", err.message);
 	if (schema->group[0].stride != record_bytes)
 		bench_die("records of %llu bytes lie %llu apart", (unsigned long long)record_bytes,
 			  (unsigned long long)schema->group[0].stride);
+}
+
+/* Pieces of 8 to 15 bytes out of 4 KiB that are the same everywhere, and as many random bytes to a third of them. */
+static void fill_phrases(uint8_t *out, size_t bytes, uint64_t seed)
+{
+	static uint8_t phrase[4096 + 16];
+	uint64_t random[64];
+
+	if (!phrase[0])
+		bench_random_fill(phrase, sizeof(phrase), 0);
+	for (size_t at = 0, n = 0; at < bytes; n++) {
+		uint64_t r, length;
+
+		if (n % 64 == 0)
+			bench_random_fill(random, sizeof(random), seed * 1000003 + n);
+		r = random[n % 64];
+		length = 8 + (r >> 12) % 8;
+		length = length < bytes - at ? length : bytes - at;
+		memcpy(out + at, (r >> 20) % 3 ? phrase + r % 4096 : (const uint8_t *)&random[(n + 1) % 60], length);
+		at += length;
+	}
 }
 
 static void write_shard(const char *path, const struct data_shape *shape, uint64_t seed, struct shard_written *written)
@@ -49,13 +71,16 @@ static void write_shard(const char *path, const struct data_shape *shape, uint64
 
 	if (!record)
 		bench_die("out of memory");
-	data_schema(shape->record_bytes, &schema);
+	data_schema(shape->record_bytes, shape->codec, &schema);
 	rc = shard_writer_open(&w, path, &schema, &o, &err);
 	for (uint64_t i = 0; !rc && i < shape->shard_records; i++) {
 		int64_t label = (int64_t)(i % 1000);
 		const void *group[] = {record, &label}; /* plain records have no second group */
 
-		bench_random_fill(record, shape->record_bytes, seed + i);
+		if (shape->codec == SHARD_RAW)
+			bench_random_fill(record, shape->record_bytes, seed + i);
+		else
+			fill_phrases(record, shape->record_bytes, seed + i);
 		rc = shard_writer_append(w, group, NULL, 0, &err);
 	}
 	if (!rc)

@@ -12,15 +12,16 @@
 
 /*
  * Records of DATA_IMAGE_BYTES are photos: an image in group 0 and a label in group 1.  Others are one field of as many
- * bytes, a multiple of 64, which is also their stride.
+ * bytes, a multiple of 64, which is also their stride.  LZ4 makes some two fifths of compressed ones.
  */
 struct data_shape {
 	const char *name; /* of its folder in bench_dir() */
 	uint64_t record_bytes, shard_count, shard_records;
+	uint32_t codec; /* of plain records */
 };
-void data_schema(uint64_t record_bytes, struct shard_schema *schema);
+void data_schema(uint64_t record_bytes, uint32_t codec, struct shard_schema *schema);
 
-/* Make it of random bytes, unless it is there already.  Returns the folder's path, to be freed. */
+/* Make it of random bytes, or phrases if they are compressed, unless it is there already.  Returns the folder's path, to be freed. */
 char *data_make(const struct bench *b, const struct data_shape *shape);
 
 /*

@@ -44,7 +44,7 @@ static void write_whole(const struct skeleton *s, const struct data_shape *shape
 
 	if (!zeros)
 		bench_die("out of memory");
-	data_schema(shape->record_bytes, &schema);
+	data_schema(shape->record_bytes, shape->codec, &schema);
 	rc = shard_writer_open(&w, path, &schema, &o, &err);
 	for (uint64_t i = 0; !rc && i < shape->shard_records; i++) {
 		bool random = is_filled(s, i);

@@ -13,6 +13,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/load/path.h"
+#include "libshard/load/stage.h"
 
 bool place_ended(const struct shard_loader *l, const struct place *p)
 {
@@ -142,6 +143,7 @@ static void finish(struct shard_loader *l, struct slot *s, uint64_t fill_ns, con
 	stop_being_busy(l);
 	l->stats.fill_ns += fill_ns;
 	l->stats.checked_unit_count += counts->checked_units;
+	l->stats.decoded_chunk_count += counts->decoded_chunks;
 	if (!s->rc) {
 		l->stats.filled_record_count += s->rows;
 		l->stats.filled_bytes += bytes;
@@ -234,6 +236,8 @@ int crew_open(struct shard_loader *l, struct shard_error *err)
 		rc = SHARD_E_MEMORY;
 	else if (!path_open(l))
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for the paths of %" PRIu64 " shards", l->ds->m.shard_count);
+	else
+		rc = stage_open_all(l, err);
 	if (rc) {
 		crew_close(l, true);
 		return rc;
@@ -253,6 +257,7 @@ int crew_open(struct shard_loader *l, struct shard_error *err)
 		start_threads(l);
 		return SHARD_OK;
 	}
+	stage_close_all(l, false);
 	crew_close(l, true); /* nothing was started */
 	return error_set(err, SHARD_E_MEMORY, "no memory for %u threads", l->o.thread_count);
 }
@@ -279,6 +284,7 @@ void crew_close(struct shard_loader *l, bool inherited)
 	free_orders(l, l->epoch_order);
 	l->epoch_order = NULL;
 	path_close(l);
+	stage_close_all(l, inherited);
 }
 
 /* ---- the consumer's side ---- */

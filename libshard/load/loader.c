@@ -13,7 +13,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/load/loader.h"
+#include "libshard/load/stage.h"
 
 /* ---- open and close ---- */
 
@@ -317,6 +317,8 @@ void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)
 	*out = l->stats;
 	pthread_mutex_unlock(&l->lock);
 	out->thread_count = l->member_count;
+	out->stage_bytes = l->stage_bytes;
+	out->unfinished_chunk_count = stage_unfinished(l);
 	out->elapsed_ns = clock_now_ns() - l->start_ns;
 	for (uint32_t i = 0; i < l->member_count; i++)
 		if (!pthread_getcpuclockid(l->member[i].thread, &clock) && !clock_gettime(clock, &t))

@@ -110,6 +110,9 @@ struct shard_loader {
 	_Atomic uint32_t path_turn;
 	bool is_remote, fits, wants_direct, has_direct_group; /* const once started */
 	uint64_t fetch_records;				      /* likewise: of a run that path.c asks for */
+	struct stage *stage[SHARD_GROUPS_MAX]; /* stage.c; NULL: the group needs none */
+	void *stage_memory;
+	uint64_t stage_bytes;
 	uint64_t start_ns;
 	struct shard_error damage;	 /* lock: the last; status 0: none */
 	struct shard_loader_stats stats; /* lock, but for what the consumer counts */
@@ -148,7 +151,7 @@ void ring_describe(const struct shard_loader *l, uint32_t slot, struct shard_bat
 
 /* What filling a slot was. */
 struct fill_counts {
-	uint64_t checked_units, direct_bytes, pread_bytes, substituted, masked;
+	uint64_t checked_units, decoded_chunks, direct_bytes, pread_bytes, substituted, masked;
 	bool uring; /* the last two by io_uring */
 };
 

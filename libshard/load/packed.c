@@ -1,9 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * packed.c - rows of compressed groups: chunks decoded, and records taken out of them
+ *
+ * A chunk whose records are consecutive rows is decoded where they belong.  Others are decoded into a block of the stage,
+ * where all that need them find them; if there is no block to be had, into memory of this thread's own.
+ *
+ * What is stored and what came out of it are hashed with the chunk's first decoding (SHARD_CHECK_FIRST: by this handle of
+ * the dataset), or with each.  Records that are taken from the stage later were hashed when it was filled.
  */
 #include "libshard/base/bytes.h"
+#include "libshard/codec/copy.h"
 #include "libshard/load/block.h"
+#include "libshard/load/stage.h"
+
+#define AHEAD_BYTES 256u /* of a record that is to be copied soon: the processor's own prefetch does the rest */
+
+/* Rows that are neighbours in one chunk. */
+struct part {
+	uint32_t row, count; /* row: of the block */
+	uint32_t chunk_records, skip;
+	uint64_t chunk, key; /* in its shard; of its stage */
+	uint32_t held;	     /* block of the stage */
+};
+
+struct parts {
+	uint32_t count;
+	struct part part[BLOCK];
+};
 
 uint64_t rows_chunk_bytes(const struct shard_loader *l)
 {
@@ -18,53 +41,183 @@ uint64_t rows_chunk_bytes(const struct shard_loader *l)
 	return bytes;
 }
 
-/* How many rows from i on are neighbours in one shard. */
-static uint32_t neighbours(const struct block *b, uint32_t i)
+static struct part part_at(const struct block *b, uint32_t group, uint32_t row)
 {
-	uint32_t n = 1;
+	const struct located *at = &b->at[row];
+	uint32_t unit = b->l->ds->m.schema.group[group].unit_records, shift = b->l->layout.unit_shift[group];
+	struct part p = {.row = row, .count = 1, .chunk = shift == UNIT_ODD ? at->inside / unit : at->inside >> shift};
 
-	while (i + n < b->count && b->at[i + n].r == b->at[i].r && b->at[i + n].inside == b->at[i].inside + n)
-		n++;
-	return n;
+	p.skip = (uint32_t)(at->inside - p.chunk * unit);
+	p.key = b->s->record[b->first + row] - p.skip;
+	p.chunk_records = (uint32_t)min_u64(unit, at->r->pages->record_count - p.chunk * unit);
+	while (row + p.count < b->count && p.skip + p.count < p.chunk_records && at[p.count].r == at->r &&
+	       at[p.count].inside == at->inside + p.count)
+		p.count++;
+	return p;
 }
 
-/* Rows i to i + n - 1, neighbours.  Whole chunks of a large group are decoded where they belong; others once, beside. */
-static int unpack(struct block *b, uint32_t group, uint32_t i, uint32_t n)
+/* ---- decoding ---- */
+
+static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t *dst)
+{
+	struct shard_reader *r = b->at[p->row].r;
+	uint64_t bit = UINT64_C(1) << (p->chunk & 63);
+	bool check = r->check == SHARD_CHECK_ALWAYS;
+	_Atomic uint64_t *seen = NULL;
+	atomic_bool *stripe = NULL;
+	int rc;
+
+	if (r->check == SHARD_CHECK_FIRST) {
+		seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire) + p->chunk / 64; /* settle() made it */
+		check = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
+	}
+	if (check && seen) { /* also where it is not decoded into the stage, and so perhaps by several threads */
+		stripe = block_enter_stripe(b->l, r, p->chunk);
+		check = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
+	}
+	rc = reader_read_chunk(r, group, p->chunk, check, dst, b->err);
+	b->counts->decoded_chunks += !rc;
+	b->counts->checked_units += !rc && check;
+	if (!rc && check && seen)
+		atomic_fetch_or_explicit(seen, bit, memory_order_release);
+	if (stripe)
+		atomic_store_explicit(stripe, false, memory_order_release);
+	return rc;
+}
+
+/* Where the rows of a large group belong. */
+static uint8_t *place_of(const struct block *b, uint32_t group, const struct part *p)
+{
+	return b->s->memory + b->l->layout.group_at[group] + (b->first + p->row) * b->l->ds->m.schema.group[group].stride;
+}
+
+static void land(const struct block *b, uint32_t group, const struct part *p, const uint8_t *chunk)
 {
 	const struct shard_group *g = &b->l->ds->m.schema.group[group];
-	uint64_t inside = b->at[i].inside, last = inside + n - 1, unit = g->unit_records, row = b->first + i;
-	struct shard_reader *r = b->at[i].r;
-	uint64_t chunks = last / unit - inside / unit + 1;
-	int rc = SHARD_OK;
+	const uint8_t *src = chunk + p->skip * g->stride;
 
 	if (group_is_large(g)) {
-		rc = reader_read_chunks(r, group, inside, n, b->m->chunk, b->s->memory + b->l->layout.group_at[group] + row * g->stride,
-					b->err);
-	} else {
-		for (; !rc && inside <= last; inside += unit - inside % unit) {
-			uint64_t first = inside / unit * unit, count = min_u64(unit, r->pages->record_count - first);
-
-			rc = reader_read_chunks(r, group, first, count, NULL, b->m->chunk, b->err); /* whole: needs no room beside */
-			for (uint64_t k = inside; !rc && k <= last && k < first + count; k++)
-				block_spread(&b->l->layout, group, b->m->chunk + (k - first) * g->stride, row++, b->s->memory);
-		}
+		copy_stream(place_of(b, group, p), src, (size_t)(p->count * g->stride));
+		return;
 	}
-	if (!rc && r->check != SHARD_CHECK_NEVER) /* compressed bytes are hashed whenever they are decoded */
-		b->counts->checked_units += chunks;
+	for (uint32_t i = 0; i < p->count; i++)
+		block_spread(&b->l->layout, group, src + i * g->stride, b->first + p->row + i, b->s->memory);
+}
+
+/* The chunk of these rows is damaged, whatever its other rows are. */
+static int set_aside(struct block *b, const struct part *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		block_set_aside(b->l, &b->s->row_flags[b->first + p->row + i], b->err);
+	return SHARD_OK;
+}
+
+static int set_aside_if_damaged(struct block *b, const struct part *p, int rc)
+{
+	return rc == SHARD_E_CORRUPT && !b->strict ? set_aside(b, p) : rc;
+}
+
+/* ---- through the stage ---- */
+
+static void land_held(struct block *b, uint32_t group, struct parts *held)
+{
+	struct stage *s = b->l->stage[group];
+
+	for (uint32_t i = 0; i < held->count; i++) {
+		const struct part *p = &held->part[i];
+
+		land(b, group, p, stage_at(s, p->held));
+		stage_leave(s, p->held, p->count);
+	}
+	held->count = 0;
+}
+
+/* Always inline: gcc takes a function that only prefetches for one without effect, and drops the calls. */
+__attribute__((always_inline)) static inline void fetch_ahead(const uint8_t *src, uint64_t bytes)
+{
+	for (uint64_t i = 0; i < min_u64(bytes, AHEAD_BYTES); i += 64)
+		__builtin_prefetch(src + i);
+}
+
+/* Rows of one chunk: to their places, or held until the others of the block are there, or left because another thread is at it. */
+static int take(struct block *b, uint32_t group, struct part *p, struct parts *held, struct parts *left)
+{
+	uint64_t stride = b->l->ds->m.schema.group[group].stride;
+	struct stage *s = b->l->stage[group];
+	enum stage_answer answer = stage_get(s, p->key, &p->held);
+	uint8_t *dst = b->m->chunk;
+	int rc;
+
+	if (answer == STAGE_FULL && held->count) { /* perhaps of what we hold ourselves */
+		land_held(b, group, held);
+		answer = stage_get(s, p->key, &p->held);
+	}
+	if (answer == STAGE_BUSY) {
+		left->part[left->count++] = *p;
+		return SHARD_OK;
+	}
+	if (answer == STAGE_READY) {
+		fetch_ahead(stage_at(s, p->held) + p->skip * stride, p->count * stride);
+		held->part[held->count++] = *p;
+		return SHARD_OK;
+	}
+	if (answer == STAGE_FILL)
+		dst = stage_at(s, p->held);
+	rc = decode(b, group, p, dst);
+	if (answer == STAGE_FILL)
+		stage_filled(s, p->held, rc ? 0 : p->chunk_records);
+	if (!rc)
+		land(b, group, p, dst);
+	if (!rc && answer == STAGE_FILL)
+		stage_leave(s, p->held, p->count);
+	return set_aside_if_damaged(b, p, rc);
+}
+
+/* What others were filling. */
+static int take_left(struct block *b, uint32_t group, const struct parts *left, struct parts *held)
+{
+	int rc = SHARD_OK;
+
+	for (uint32_t i = 0; !rc && i < left->count; i++) {
+		struct part p = left->part[i];
+		struct parts again;
+
+		do {
+			again.count = 0;
+			stage_wait(b->l->stage[group], p.key);
+			rc = take(b, group, &p, held, &again);
+		} while (again.count);
+	}
 	return rc;
+}
+
+/* Have all that may lie on the disk fetched before the first is waited for. */
+static void fetch_runs(struct block *b, uint32_t group)
+{
+	for (uint32_t i = 0; i < b->count; i++)
+		if (b->at[i].kind != PATH_HOT)
+			path_fetch_run(b->l, b->at[i].shard, b->at[i].r, group, b->at[i].inside, b->s->place.epoch);
 }
 
 int block_fill_packed(struct block *b, uint32_t group)
 {
+	bool large = group_is_large(&b->l->ds->m.schema.group[group]);
+	struct parts held, left;
 	int rc = SHARD_OK;
 
-	for (uint32_t i = 0, n; !rc && i < b->count; i += n) {
-		n = neighbours(b, i);
-		rc = unpack(b, group, i, n);
-		if (rc == SHARD_E_CORRUPT && !b->strict && n > 1) /* one chunk of several: whose rows? */
-			rc = unpack(b, group, i, n = 1);
-		if (rc == SHARD_E_CORRUPT && !b->strict)
-			rc = block_set_aside(b->l, &b->s->row_flags[b->first + i], b->err);
+	held.count = left.count = 0;
+	fetch_runs(b, group);
+	for (uint32_t i = 0; !rc && i < b->count;) {
+		struct part p = part_at(b, group, i);
+
+		i += p.count;
+		if (large && p.count == p.chunk_records)
+			rc = set_aside_if_damaged(b, &p, decode(b, group, &p, place_of(b, group, &p)));
+		else
+			rc = take(b, group, &p, &held, &left);
 	}
+	if (!rc)
+		rc = take_left(b, group, &left, &held);
+	land_held(b, group, &held);
 	return rc;
 }

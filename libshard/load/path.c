@@ -99,8 +99,7 @@ void path_refuse_direct(struct shard_loader *l, uint64_t shard, uint64_t epoch)
 /* A run at a time, so that the disk gets requests worth its while: who comes first has the kernel fetch all of it. */
 void path_fetch_run(struct shard_loader *l, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside, uint64_t epoch)
 {
-	const struct reader_group *g = &r->group[group];
-	uint64_t run = inside / l->fetch_records, runs = r->pages->record_count / l->fetch_records + 1;
+	uint64_t unit = r->group[group].unit_records, run = inside / l->fetch_records, runs = r->pages->record_count / l->fetch_records + 1;
 	uint64_t first = run * l->fetch_records, count = min_u64(l->fetch_records, r->pages->record_count - first);
 	uint8_t now = (uint8_t)(epoch % 255 + 1);
 	_Atomic uint8_t *asked = atomic_load_explicit(&l->fetched[shard], memory_order_acquire), *none = NULL;
@@ -118,7 +117,10 @@ void path_fetch_run(struct shard_loader *l, uint64_t shard, struct shard_reader 
 		return;
 	if (atomic_exchange_explicit(&asked[group * runs + run], now, memory_order_relaxed) == now)
 		return;
-	file_will_need(g->data + first * g->stride, (size_t)(count * g->stride));
+	if (r->group[group].compressed)
+		reader_fetch_chunks(r, group, first / unit, (first + count - 1) / unit - first / unit + 1);
+	else
+		file_will_need(r->group[group].data + first * r->group[group].stride, (size_t)(count * r->group[group].stride));
 }
 
 /* ---- life ---- */

@@ -66,7 +66,7 @@ static int settle(struct block *b, struct located *at)
 	for (uint32_t g = 0; !rc && g < b->l->ds->m.schema.group_count; g++) {
 		if (at->r->check != SHARD_CHECK_NEVER)
 			rc = reader_check_tables(at->r, g, b->err);
-		if (!rc && !at->r->group[g].compressed && at->r->check == SHARD_CHECK_FIRST && !reader_seen(at->r, g))
+		if (!rc && at->r->check == SHARD_CHECK_FIRST && !reader_seen(at->r, g))
 			rc = error_set(b->err, SHARD_E_MEMORY, "no memory to remember which units were checked");
 	}
 	if (!rc)
@@ -160,7 +160,7 @@ static int run_land(struct land_job *j)
  * A unit may come to several threads at once: rows of it in neighbouring steps, or a record at the end of one epoch and
  * the start of the next.  One of them hashes it, for some microseconds, and the others wait.
  */
-static atomic_bool *enter_stripe(struct shard_loader *l, const struct shard_reader *r, uint64_t unit)
+atomic_bool *block_enter_stripe(struct shard_loader *l, const struct shard_reader *r, uint64_t unit)
 {
 	atomic_bool *stripe = &l->stripe[(((uintptr_t)r >> 6) + unit) % LOADER_STRIPES];
 
@@ -183,7 +183,7 @@ int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, stru
 		j.hash = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
 	}
 	if (j.hash && seen) {
-		stripe = enter_stripe(row->l, row->r, unit);
+		stripe = block_enter_stripe(row->l, row->r, unit);
 		j.hash = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
 	}
 	rc = run_land(&j);

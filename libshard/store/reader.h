@@ -67,9 +67,13 @@ int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_err
 /* Which units of a group were checked: bit u % 64 of word u / 64.  NULL if there is no memory. */
 _Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group);
 
-/* As shard_reader_read() of a compressed group; `lent` has room for a decoded chunk, or is NULL. */
-int reader_read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *lent, uint8_t *dst,
-		       struct shard_error *err);
+/*
+ * Chunk `idx` of a compressed group, all of it, whose tables were checked if anything is.  With `check` what is stored
+ * and what came out of it are hashed.
+ */
+int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err);
+/* Have so many chunks fetched, 1 or more. */
+void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count);
 
 /* I44 for a unit whose hash is `got`, and for decoded bytes. */
 int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got, struct shard_error *err);

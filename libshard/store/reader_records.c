@@ -122,7 +122,8 @@ struct chunk_job {
 	struct shard_reader *r;
 	uint32_t group;
 	uint64_t idx;
-	struct chunk *c;
+	bool check;
+	struct chunk c;
 	uint8_t *dst;
 	struct shard_error *err;
 	int rc;
@@ -132,16 +133,15 @@ static void chunk_work(void *context)
 {
 	struct chunk_job *j = context;
 
-	j->rc = reader_chunk(j->r, j->group, j->idx, j->c, j->err);
+	j->rc = reader_chunk(j->r, j->group, j->idx, &j->c, j->err);
 }
 
 static void decode_work(void *context)
 {
 	struct chunk_job *j = context;
 
-	j->rc = reader_decode_chunk(j->r, j->group, j->idx, j->c, j->r->map + j->c->offset, j->r->check != SHARD_CHECK_NEVER, j->dst,
-				    j->err);
-	if (!j->rc && j->r->check != SHARD_CHECK_NEVER)
+	j->rc = reader_decode_chunk(j->r, j->group, j->idx, &j->c, j->r->map + j->c.offset, j->check, j->dst, j->err);
+	if (!j->rc && j->check)
 		j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
 }
 
@@ -155,42 +155,51 @@ static int run_chunk_job(struct chunk_job *job, void (*work)(void *context), str
 	return job->rc;
 }
 
-/* One chunk after the other: straight to its place if all of it is wanted, else through `lent`, or memory of our own. */
-int reader_read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *lent, uint8_t *dst,
-		       struct shard_error *err)
+int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err)
 {
-	struct reader_group *g = &r->group[group];
-	uint8_t *scratch = lent;
-	int rc = r->check == SHARD_CHECK_NEVER ? SHARD_OK : reader_check_tables(r, group, err);
+	struct chunk_job job = {.r = r, .group = group, .idx = idx, .check = check, .dst = dst, .err = err};
+	int rc = run_chunk_job(&job, chunk_work, err);
+
+	return rc ? rc : run_chunk_job(&job, decode_work, err);
+}
+
+void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count)
+{
+	struct chunk_job first = {.r = r, .group = group, .idx = idx}, last = {.r = r, .group = group, .idx = idx + count - 1};
+
+	/* What is wrong with them is said when they are decoded. */
+	if (!run_chunk_job(&first, chunk_work, NULL) && !run_chunk_job(&last, chunk_work, NULL) && last.c.offset >= first.c.offset)
+		file_will_need(r->map + first.c.offset, (size_t)(last.c.offset + last.c.padded_bytes - first.c.offset));
+}
+
+/* One chunk after the other: straight to its place if all of it is wanted, else through memory beside. */
+static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, uint8_t *dst, struct shard_error *err)
+{
+	const struct reader_group *g = &r->group[group];
+	bool check = r->check != SHARD_CHECK_NEVER;
+	int rc = check ? reader_check_tables(r, group, err) : SHARD_OK;
+	uint8_t *beside = NULL;
 
 	while (!rc && count) {
-		uint64_t idx = first / g->unit_records, skip = first % g->unit_records;
-		uint64_t n = min_u64(count, min_u64(g->unit_records, r->pages->record_count - idx * g->unit_records) - skip);
-		struct chunk c;
-		struct chunk_job job = {r, group, idx, &c, dst, err, SHARD_OK};
+		uint64_t idx = first / g->unit_records, skip = first % g->unit_records, bytes = reader_unit_bytes(r, group, idx);
+		uint64_t n = min_u64(count, bytes / g->stride - skip);
+		bool whole = n * g->stride == bytes;
 
-		rc = run_chunk_job(&job, chunk_work, err);
-		if (rc)
+		if (!whole && !beside)
+			beside = mem_alloc((size_t)(g->unit_records * g->stride));
+		if (!whole && !beside) {
+			rc = error_set(err, SHARD_E_MEMORY, "no memory for a chunk of %" PRIu64 " bytes", g->unit_records * g->stride);
 			break;
-		if (n * g->stride != c.decoded_bytes) {
-			if (!scratch)
-				scratch = mem_zalloc((size_t)(g->unit_records * g->stride));
-			if (!scratch) {
-				rc = error_set(err, SHARD_E_MEMORY, "no memory for a chunk of %" PRIu64 " bytes", g->unit_records * g->stride);
-				break;
-			}
-			job.dst = scratch;
 		}
-		file_will_need(r->map + c.offset, c.padded_bytes);
-		rc = run_chunk_job(&job, decode_work, err);
-		if (!rc && job.dst == scratch)
-			memcpy(dst, scratch + skip * g->stride, n * g->stride);
+		reader_fetch_chunks(r, group, idx, 1);
+		rc = reader_read_chunk(r, group, idx, check, whole ? dst : beside, err);
+		if (!rc && !whole)
+			memcpy(dst, beside + skip * g->stride, n * g->stride);
 		first += n;
 		count -= n;
 		dst += n * g->stride;
 	}
-	if (!lent)
-		mem_free(scratch);
+	mem_free(beside);
 	return rc;
 }
 
@@ -200,7 +209,7 @@ int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, ui
 
 	if (rc || !count)
 		return rc;
-	return r->group[group].compressed ? reader_read_chunks(r, group, first, count, NULL, dst, err)
+	return r->group[group].compressed ? read_chunks(r, group, first, count, dst, err)
 					  : read_raw(r, group, first, count, dst, err);
 }
 
