@@ -2,14 +2,16 @@
 /*
  * stage_size.c - how many decoded chunks a loader keeps
  *
- * As many as the order needs for each to be decoded once: those of a window of this rank, and those that the steps under
- * way may already have begun of the next one.  That is speed only: the order is settled without it.
+ * As many as the order needs for each to be decoded once: those of a window of this rank, and those that other threads
+ * may have begun of the next one while one is still in it.  That is speed only: the order is settled without it.
  */
 #include "libshard/base/bytes.h"
 #include "libshard/io/direct.h"
+#include "libshard/load/block.h"
 #include "libshard/load/stage.h"
 
 #define BLOCK_ALIGN  64u
+#define STEPS_AHEAD  4u /* for each thread: further behind the others one hardly falls, and then it decodes some again */
 #define BLOCKS_MAX   (UINT64_C(1) << 30)
 #define MEMORY_SHARE 4u /* of what is available, unless the caller says how much: the trainer and the page cache want the rest */
 
@@ -54,7 +56,15 @@ static uint64_t count_chunks(const struct shard_loader *l, uint64_t unit, bool *
 	return chunks;
 }
 
-/* Of an order in windows: what is needed together by a rank whose steps under way have so many rows. */
+/* Rows that threads may be at while one of them is still at the end of a window. */
+static uint64_t rows_ahead(const struct shard_loader *l)
+{
+	uint64_t threads = l->o.thread_count, steps = min_u64(l->o.slot_count, STEPS_AHEAD * threads);
+
+	return threads * BLOCK + (threads > 1 ? steps * l->o.batch_records : 0);
+}
+
+/* Of an order in windows: what is needed together by a rank whose threads may be so many rows ahead. */
 static uint64_t window_chunks(const struct shard_loader *l, uint64_t unit, bool whole, uint64_t rows)
 {
 	const struct order_params *p = &l->params;
@@ -74,12 +84,12 @@ static uint64_t window_chunks(const struct shard_loader *l, uint64_t unit, bool 
 
 static uint64_t wanted_chunks(const struct shard_loader *l, uint64_t unit, bool *whole)
 {
-	uint64_t rows = (uint64_t)l->o.slot_count * l->o.batch_records, chunks = count_chunks(l, unit, whole), wanted = chunks;
+	uint64_t chunks = count_chunks(l, unit, whole), wanted = chunks;
 
 	if (l->params.kind == ORDER_TWO_LEVELS)
-		wanted = window_chunks(l, unit, *whole, rows);
+		wanted = window_chunks(l, unit, *whole, rows_ahead(l));
 	if (l->params.kind == ORDER_SEQUENTIAL)
-		wanted = times(rows, l->o.world) / unit + 2;
+		wanted = times(rows_ahead(l), l->o.world) / unit + 2;
 	return min_u64(wanted, chunks);
 }
 
