@@ -488,9 +488,10 @@ struct shard_loader_options {
 
 	/*
 	 * At most so much memory, besides the ring, for decoded chunks of compressed groups.  0: what a window of this rank
-	 * needs, so that each chunk is decoded once an epoch, but at most a quarter of the memory that is available at the
-	 * first next, for the trainer and the page cache want the rest.  With less than a window the same batches come more
-	 * slowly, as chunks are decoded again.  Only pages that are used are taken.
+	 * needs (in a global order: all chunks), so that each is decoded once an epoch, but at most a quarter of the memory
+	 * that is available at the first next, for the trainer and the page cache want the rest.  With less the same batches
+	 * come more slowly, as chunks are decoded again; so do those in two runs, of shards that do not hold whole chunks.
+	 * Only pages that are used are taken.
 	 */
 	uint64_t stage_bytes;
 };
