@@ -42,7 +42,8 @@ int main(int argc, char **argv)
 			       "\n"
 			       "Exit codes: 0 done, 1 bad input, 2 wrong command, 3 the system refused, 4 unsupported, 5 not as "
 			       "the plan says, 130 interrupted.",
-		.examples = "shardpack images photos/train -o ds/train --resize 256 --crop 224\n",
+		.examples = "shardpack images photos/train -o ds/train --resize 256 --crop 224\n"
+			    "shardpack tokens train.bin -o ds/train --seq-len 1024\n",
 		.see_also = "shardcat(1)",
 		.verbs = verbs,
 		.print_version = print_version,

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
+#include "tools/shardpack/items.h"
 
 struct folder {
 	uint64_t path_at; /* in names */
@@ -52,21 +52,6 @@ struct walk {
 static int out_of_memory(const struct walk *w)
 {
 	return fail(EXIT_IO, "%s: out of memory for a list of %" PRIu64 " files", w->source, w->file_count);
-}
-
-static bool has_image_extension(const char *name)
-{
-	static const char *const extensions[] = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
-						 ".pgm", ".tif",  ".tiff", ".webp"};
-	size_t bytes = strlen(name), i;
-
-	for (i = 0; i < sizeof(extensions) / sizeof(*extensions); i++) {
-		size_t n = strlen(extensions[i]);
-
-		if (bytes >= n && strcasecmp(name + bytes - n, extensions[i]) == 0)
-			return true;
-	}
-	return false;
 }
 
 /* Keep a string and say where; at failure `names` remembers it. */
@@ -135,7 +120,7 @@ static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry
 {
 	const char *parent = w->names.data + w->folder[folder].path_at;
 	char path[PLAN_PATH_BYTES_MAX];
-	bool image = has_image_extension(entry->d_name);
+	bool image = items_is_image(entry->d_name);
 	struct stat st;
 	size_t bytes = strlen(parent) + 1 + strlen(entry->d_name);
 
@@ -275,7 +260,7 @@ static int add_top(struct walk *w, uint64_t unused, const struct dirent *entry)
 		keep(w, entry->d_name);
 	} else {
 		w->scan->ignored_count++;
-		if (has_image_extension(entry->d_name) &&
+		if (items_is_image(entry->d_name) &&
 		    (!w->scan->stray_count++ || strcmp(entry->d_name, w->scan->stray) < 0))
 			snprintf(w->scan->stray, sizeof(w->scan->stray), "%s", entry->d_name);
 	}
@@ -293,7 +278,8 @@ static int find_folders(struct walk *w, struct classes *folders)
 		code = classes_add(folders, name, strlen(name), w->source);
 	if (code == EXIT_DONE && !folders->count)
 		code = fail(EXIT_BAD,
-			    "%s: no folders in it; each class must be a folder of images (%" PRIu64 " files found)",
+			    "%s: no folders in it; each class must be a folder of images, unless --label-regex or --labels say the labels (%" PRIu64
+			    " files found)",
 			    w->source, w->scan->ignored_count);
 	classes_sort(folders);
 	return code;

@@ -2,10 +2,21 @@
 /*
  * source_images.c - `shardpack images`: pictures, one record each
  */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "tools/common/message.h"
 #include "tools/shardpack/scan_images.h"
+#include "tools/shardpack/scan_lists.h"
+#include "tools/shardpack/scan_tar.h"
 #include "tools/shardpack/source.h"
+#include "tools/shardpack/table.h"
 
 #define DEFAULT_RESIZE 256 /* with the crop of 224, what the field calls the standard evaluation transform */
 #define DEFAULT_CROP   224
@@ -33,18 +44,110 @@ static int settle(const struct request *r)
 	return EXIT_DONE;
 }
 
+/* What lies directly in the folder: archives, and folders beside them? */
+static int look_into(const struct request *r, struct text *archives, bool *has_folders)
+{
+	int fd = openat(r->place->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+	struct stat st;
+
+	*has_folders = false;
+	if (!dir) {
+		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return code;
+	}
+	while ((errno = 0, entry = readdir(dir)) != NULL) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (scan_tar_is_name(entry->d_name))
+			text_add(archives, entry->d_name, strlen(entry->d_name) + 1);
+		else if (fstatat(r->place->root_fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode))
+			*has_folders = true;
+	}
+	if (errno)
+		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
+	closedir(dir);
+	return code == EXIT_DONE && text_failed(archives) ? fail(EXIT_IO, "out of memory for a list of archives") : code;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A folder of nothing but archives, as img2dataset leaves it: each, in byte order. */
+static int scan_archives(struct items *it, struct labels *labels, const struct text *archives)
+{
+	const char *at = archives->data, *end = at + archives->bytes;
+	const char **name = calloc(archives->bytes + 1, sizeof(*name));
+	size_t count = 0, i;
+	int code = name ? EXIT_DONE : fail(EXIT_IO, "out of memory for a list of archives");
+
+	for (; name && at < end; at += strlen(at) + 1)
+		name[count++] = at;
+	if (name)
+		qsort(name, count, sizeof(*name), compare_names);
+	for (i = 0; code == EXIT_DONE && i < count; i++)
+		code = scan_tar(it, labels, name[i]);
+	free(name);
+	return code;
+}
+
+static int scan_item(struct items *it, struct labels *labels, const struct source_item *item)
+{
+	if (item->is_dir)
+		return scan_folder(it, labels, item->path);
+	if (table_is_one(item->path))
+		return scan_table(it, labels, item->path);
+	if (items_is_image(item->path))
+		return scan_image(it, labels, item->path);
+	return scan_tar(it, labels, item->path);
+}
+
+static int scan_items(const struct request *r, struct labels *labels, const struct text *archives)
+{
+	struct items it = {.request = r};
+	uint64_t i;
+	int code = archives->bytes ? scan_archives(&it, labels, archives) : EXIT_DONE;
+
+	for (i = 0; code == EXIT_DONE && !archives->bytes && i < r->place->item_count; i++)
+		code = scan_item(&it, labels, &r->place->item[i]);
+	if (code == EXIT_DONE)
+		code = labels_check_used(labels);
+	if (code == EXIT_DONE)
+		code = items_plan(&it);
+	items_free(&it);
+	return code;
+}
+
 static int scan(const struct request *r)
 {
-	if (r->place->item_count != 1 || !r->place->item[0].is_dir)
-		return fail(EXIT_USAGE, "%s: the source must be one folder of class folders", r->place->root);
-	return scan_images(r->place->root_fd, r->place->root, r->o->classes, r->recipe, r->plan, r->scan);
+	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0], has_folders = false;
+	struct labels labels = {0};
+	struct text archives = {0};
+	int code = labels_open(&labels, r);
+
+	if (code == EXIT_DONE && one_folder)
+		code = look_into(r, &archives, &has_folders);
+	if (has_folders)
+		archives.bytes = 0; /* they lie beside classes, and are ignored like all that is no image */
+	if (code == EXIT_DONE && one_folder && !archives.bytes && !labels_given(&labels))
+		code = scan_images(r->place->root_fd, r->place->root, r->o->classes, r->recipe, r->plan, r->scan);
+	else if (code == EXIT_DONE)
+		code = scan_items(r, &labels, &archives);
+	text_free(&archives);
+	labels_close(&labels);
+	return code;
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
 static const struct cli_option positional[] = {
 	{.name = "SRC", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
-	 .help = "folder with one folder of images per class"},
+	 .help = "folder, tars, CSV/TSV/JSONL, or a list on '-'"},
 	{0}};
 
 static const struct cli_option options[] = {
@@ -57,15 +160,33 @@ static const struct cli_option options[] = {
 	{.name = "layout", .kind = CLI_CHOICE, AT(layout), .choices = "hwc|chw", .default_value = "hwc",
 	 .help = "pixels interleaved, or in planes"},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET",
-	 .default_note = "sorted", .help = "class numbers as there; a FILE has one class name a line"},
+	 .default_note = "sorted", .help = "class numbers as there, a name a line"},
+	{.name = "labels", .kind = CLI_FILE, AT(label_list), .arg_name = "FILE", .help = "CSV, TSV or JSONL of paths and labels"},
+	{.name = "label-regex", .kind = CLI_STRING, AT(label_regex), .arg_name = "RE", .help = "its first brackets match the label"},
+	{.name = "label-key", .kind = CLI_STRING, AT(label_key), .arg_name = "NAME", .default_note = "label",
+	 .help = "column, or key of JSON"},
 	{0}};
 
 static const struct cli_verb verb = {
 	.name = "images",
-	.summary = "Pack folders of images into a dataset",
-	.description = "Each folder in SRC is a class; all JPEG and PNG files below it are its samples, in the order of "
-		       "torchvision's ImageFolder. They are decoded, resized and cropped once, and become records of one "
-		       "size, in shuffled order unless --order says otherwise.\n"
+	.summary = "Pack images: folders, tars (WebDataset), tables",
+	.description = "SRC is one of these, or several, or a quoted pattern, or '-' for a list on standard input:\n"
+		       "\n"
+		       "A folder whose folders are classes; all JPEG and PNG files below are samples, in the order of torchvision's "
+		       "ImageFolder. A flat folder, if --label-regex or --labels say which label each image has.\n"
+		       "\n"
+		       "A tar, or a folder of tars (plain, or .gz, which is unpacked once to --spool). As WebDataset and img2dataset "
+		       "make them, if there are .cls members, or .json ones with --label-key: members of one name up to the first dot are "
+		       "a sample. Else each image is one, and its folder in the tar its class.\n"
+		       "\n"
+		       "A .csv, .tsv or .jsonl with the columns path (or file_name, or image) and label (or --label-key); paths are "
+		       "relative to it, or to --root. Other columns are not packed.\n"
+		       "\n"
+		       "Labels that are all whole numbers are the class numbers. Others are names, numbered in byte order. With "
+		       "--classes both must be in that list.\n"
+		       "\n"
+		       "Images are decoded, resized and cropped once, and become records of one size, in shuffled order unless --order "
+		       "says otherwise.\n"
 		       "\n"
 		       "The same source and options give the same bytes, for any -j and on any machine. If the command is "
 		       "stopped, by whatever, the same command again continues, and ends with the same dataset.\n"
@@ -80,7 +201,7 @@ static const struct cli_verb verb = {
 		       "what is in the sources is not read again. After files were changed in place, with their sizes kept, "
 		       "pack into another DIR.",
 	.examples = "shardpack images photos/train -o ds/train --resize 256 --crop 224\n"
-		    "shardpack images photos/val -o ds/val --resize 256 --crop 224 --classes ds/train\n",
+		    "shardpack images 'shards/train-*.tar' -o ds/train --crop 224 --resize 256\n",
 	.positionals = positional,
 	.options = {source_output_options, options, source_run_options, source_input_options},
 	.options_bytes = sizeof(struct pack_options),

@@ -1,0 +1,155 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_lists.sh - images by CSV, TSV and JSON lines, flat folders, single files; labels by regex and list
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+export PYTHONPATH=$ROOT/tests/cli
+ARGS=(--resize 16 --crop 16 --order source)
+
+make_images src 30 3
+run 0 "$PACK" images src -o ref "${ARGS[@]}" -q
+"$PYTHON" - <<'PY'
+import csv
+import glob
+import json
+import os
+import shutil
+
+images = sorted(glob.glob("src/*/*"))
+os.makedirs("tables/deep")
+os.mkdir("flat")
+os.mkdir('flat/sub "dir", odd')
+rows = [(p, "class\n%s" % p.split("/")[1][-2:], int(p.split("/")[1][-2:])) for p in images]
+with open("train.csv", "w", newline="") as f:
+    w = csv.writer(f)
+    w.writerow(["split", "label", "path", "n"])
+    w.writerows(["train", label, p, n] for p, label, n in rows)
+with open("bom.csv", "w", newline="", encoding="utf-8-sig") as f:
+    w = csv.writer(f, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    w.writerow(["file_name", "label"])
+    w.writerows([p, n] for p, label, n in rows)
+open("tables/deep/train.tsv", "w").write("path\tlabel\n" + "".join("../../%s\t%d\n" % (p, n) for p, label, n in rows))
+open("train.jsonl", "w").write("\n" + "\n\n".join(json.dumps({"image": p, "label": n, "extra": [1]}) for p, label, n in rows))
+with open("flat.csv", "w", newline="") as f:
+    w = csv.writer(f)
+    w.writerow(["path", "label"])
+    for i, (p, label, n) in enumerate(rows):
+        name = ('sub "dir", odd/' if i % 2 else "") + "%02d_%s.%03d.%s" % (i, "abc"[n], i, p.rsplit(".", 1)[1])
+        shutil.copy(p, "flat/" + name)
+        w.writerow([name, n])
+open("flat/readme.txt", "w").write("not an image")
+PY
+
+# in_order DS: the images of ref in its order, labels too; as_set DS: in any order
+in_order() {
+	"$PYTHON" -c 'import sys, records
+ref, got = records.read("ref"), records.read(sys.argv[1])
+records.same(got["image"], ref["image"], sys.argv[1])
+records.same(got["label"], ref["label"], sys.argv[1])' "$1"
+}
+as_set() {
+	"$PYTHON" -c 'import sys, records
+ref, got = records.read("ref"), records.read(sys.argv[1])
+pairs = lambda d: sorted((i.tobytes(), int(l)) for i, l in zip(d["image"], d["label"]))
+assert pairs(ref) == pairs(got), sys.argv[1]' "$1"
+}
+
+# ---- tables ----
+
+run 0 "$PACK" images train.csv -o csv "${ARGS[@]}" --report csv.json
+in_order csv
+[ "$(sed -n 's/^class //p' csv/dataset.manifest | tr '\n' ,)" = "0 class%0A00,1 class%0A01,2 class%0A02," ] || die "class names"
+[ "$("$CAT" list csv --json | sed -n 's/.*"key": "\([^"]*\)".*/\1/p' | head -n 1)" = src/class_00/00000.jpg ] || die "keys"
+run 0 "$PACK" images train.csv -o csv.n "${ARGS[@]}" --label-key n -q
+in_order csv.n
+run 0 "$PACK" images bom.csv -o bom "${ARGS[@]}" -q
+in_order bom
+same csv.n bom
+run 0 "$PACK" images train.jsonl -o jsonl "${ARGS[@]}" -q
+same csv.n jsonl
+sed 's,\.\./\.\./,,' tables/deep/train.tsv >tables/deep/rooted.tsv
+run 0 "$PACK" images tables/deep/rooted.tsv --root . -o tsv "${ARGS[@]}" -q
+same csv.n tsv
+sed "s,src/,$PWD/src/," train.jsonl >absolute.jsonl
+run 0 "$PACK" images absolute.jsonl -o absolute "${ARGS[@]}" -q
+same csv.n absolute
+cp train.csv twin.csv && sed -i 's,src/,copy/,' twin.csv && cp -r src copy
+run 0 "$PACK" images train.csv twin.csv -o both "${ARGS[@]}" -q
+[ "$(sed -n 's/^records //p' both/dataset.manifest)" = 60 ] || die "two tables"
+run 0 "$PACK" plan images train.csv -o planned "${ARGS[@]}" --shard-records 10 -q
+run 0 "$PACK" build planned --part 1/2 -q
+run 0 "$PACK" build planned -q
+run 0 "$PACK" seal planned -q
+run 0 "$PACK" images train.csv -o whole "${ARGS[@]}" --shard-records 10 -q
+same whole planned
+
+# ---- flat folders, single files, lists of them ----
+
+run 0 "$PACK" images flat -o regex "${ARGS[@]}" --label-regex '[0-9]_([a-c])\.'
+said "shardpack: 1 other file in the source: ignored"
+as_set regex
+[ "$(sed -n 's/^class //p' regex/dataset.manifest | tr '\n' ,)" = "0 a,1 b,2 c," ] || die "class names"
+run 0 "$PACK" images flat -o listed "${ARGS[@]}" --labels flat.csv -q
+as_set listed
+find src -type f | sort >list
+"$PACK" images - -o single "${ARGS[@]}" -q <list
+in_order single
+run 0 "$PACK" images 'src/*/*' -o pattern "${ARGS[@]}" -q
+same single pattern
+run 0 "$PACK" images src copy -o folders "${ARGS[@]}" -q
+[ "$(sed -n 's/^records //p' folders/dataset.manifest) $(grep -c '^class ' folders/dataset.manifest)" = "60 3" ] || die "two folders"
+
+# ---- refused ----
+
+n=0
+refused() {
+	local code=$1 line=$2
+	shift 2
+	run "$code" "$PACK" images "$@" -o no "${ARGS[@]}"
+	said_only "shardpack: $line"
+	[ ! -e no ] || die "made for nothing: $*"
+	n=$((n + 1))
+}
+table() { # table NAME LINES: with printf's escapes
+	# shellcheck disable=SC2059
+	printf "$2" >"$1"
+}
+I=src/class_00/00000.jpg J=src/class_01/00001.jpg
+table t.csv "path,label\n$I,1\n$J\n" && refused 1 "./t.csv: line 3: 1 fields; the first line has 2" t.csv
+table t.csv "path,label\n$I,\n" && refused 1 "./t.csv: line 2: no label for '$I'" t.csv
+table t.csv "path,label\n,1\n" && refused 1 "./t.csv: line 2: no path" t.csv
+table t.csv "file,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns" t.csv
+table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; --label-key names the one with labels" t.csv
+table t.csv "path,label\n\"$I,1\n" && refused 1 "./t.csv: line 3: a quote is not closed" t.csv
+table t.csv "path,label\n\"$I\"x,1\n" && refused 1 "./t.csv: line 2: something stands behind a closing quote" t.csv
+table t.csv "path,label\na\"b,1\n" && refused 1 "./t.csv: line 2: a quote within a field; quote the whole field, and write it twice" t.csv
+table t.csv "path,label\na\rb,1\n" && refused 1 "./t.csv: line 2: a carriage return without a line feed" t.csv
+table t.csv "path,label\na\0b,1\n" && refused 1 "./t.csv: line 2: a NUL byte" t.csv
+table t.csv "path,label\n$I,1\n./$I,1\n" && refused 1 "./$I: there twice; each image must be, once" t.csv
+table t.csv "path,label\n\nsrc/gone.jpg,1\n" && refused 3 "./t.csv: line 3: 'src/gone.jpg': No such file or directory" t.csv
+table t.csv "path,label\n../x.jpg,1\n" && refused 1 "./t.csv: line 2: '../x.jpg' lies outside of .; --root names a folder that holds all images" t.csv
+table t.csv "path,label\n/etc/x.jpg,1\n" && refused 1 "./t.csv: line 2: '/etc/x.jpg' lies outside of .; --root names a folder that holds all images" t.csv
+table t.csv "path,label\n" && refused 1 "./t.csv: no rows in it" t.csv
+: >t.csv && refused 1 "./t.csv: no rows in it" t.csv
+table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" && refused 1 "./t.jsonl: line 1: no text or whole number called label; --label-key names the one with labels" t.jsonl
+table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
+table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object" t.jsonl
+table t.jsonl "\n{\"path\": \"a\", \"path\": \"b\"}\n" && refused 1 "./t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
+refused 2 "t.csv: lies outside of --root src" t.csv --root src
+table some "class_00\nclass_01\n"
+table t.csv "path,label\n$I,class_00\n$J,class_07\n" && refused 1 "./$J: label 'class_07' is none of the 2 of --classes some" t.csv --classes some
+head -n 5 flat.csv >part.csv
+run 1 "$PACK" images flat -o no "${ARGS[@]}" --labels part.csv
+grep -q ": --labels part.csv has no line for it$" err || die "$(cat err)"
+{ cat flat.csv && echo "gone.jpg,1"; } >more.csv
+refused 1 "more.csv: line 32: 'gone.jpg' is no image of the source (1 such lines)" flat --labels more.csv
+{ cat flat.csv && tail -n 1 flat.csv; } >twice.csv
+refused 1 "twice.csv: lines 31 and 32: '$(tail -n 1 flat.csv | sed 's/^"\(.*\)",.*/\1/; s/""/"/g')' is there twice" flat --labels twice.csv
+refused 1 "00_a.000.jpg: --label-regex ^x(.) does not match it" flat --label-regex '^x(.)'
+run 2 "$PACK" images flat -o no --label-regex 'x'
+grep -q "^shardpack: --label-regex x: needs a part in brackets, which is the label: '^(\[^_\]\*)_'$" err || die "$(cat err)"
+run 2 "$PACK" images flat -o no --label-regex '(x'
+run 2 "$PACK" images flat -o no --label-regex '(x)' --labels flat.csv
+run 2 "$PACK" images flat -o no --labels flat.txt
+refused 1 "00_a.000.jpg: lies in no class folder; --label-regex or --labels say which label it has" flat/00_a.000.jpg
+echo "tables, flat folders, lists; $n refusals"

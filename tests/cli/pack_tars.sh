@@ -1,0 +1,243 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_tars.sh - images in tar archives: WebDataset, img2dataset, GNU tar's own; every format, and damaged ones
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+export PYTHONPATH=$ROOT/tests/cli
+ARGS=(--resize 16 --crop 16)
+
+make_images src 40 3
+run 0 "$PACK" images src -o ref "${ARGS[@]}" --order source -q
+LONG=$(printf 'd%.0s' {1..90})/$(printf 'e%.0s' {1..90})/$(printf 'f%.0s' {1..120})
+
+"$PYTHON" - "$LONG" <<'PY'
+import glob
+import io
+import json
+import os
+import sys
+import tarfile
+
+images = sorted(glob.glob("src/*/*"))
+label = {p: int(p.split("/")[1][-2:]) for p in images}
+
+def add(tar, name, data):
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    tar.addfile(info, io.BytesIO(data))
+
+def wds(path, members, format=tarfile.USTAR_FORMAT):
+    with tarfile.open(path, "w", format=format) as tar:
+        for name, data in members:
+            add(tar, name, data)
+
+def sample(i, p, prefix=""):
+    key = prefix + "%06d" % i
+    return [(key + "." + p.rsplit(".", 1)[1], open(p, "rb").read()), (key + ".cls", b"%d\n" % label[p]),
+            (key + ".json", json.dumps({"label": "class %d" % label[p], "n": label[p], "caption": "x" * 99}).encode()),
+            (key + ".txt", b"a caption")]
+
+samples = [sample(i, p) for i, p in enumerate(images)]
+wds("a.tar", sum(samples[:25], []))
+wds("b.tar", sum(samples[25:], []), tarfile.PAX_FORMAT)
+wds("apart.tar", [m for k in range(4) for s in samples for m in s[k:k + 1]]) # all images, then all labels
+wds("deep.tar", sum([sample(i, p, sys.argv[1] + "/\u00e4") for i, p in enumerate(images)], []), tarfile.PAX_FORMAT)
+wds("deep.gnu.tar", sum([sample(i, p, sys.argv[1] + "/\u00e4") for i, p in enumerate(images)], []), tarfile.GNU_FORMAT)
+wds("dots.tar", sum([[("./" + n, d) for n, d in s] for s in samples], []))
+
+# img2dataset: 00000.tar, a parquet and a json beside it; no labels but what the json has
+os.mkdir("i2d")
+for k in range(2):
+    wds("i2d/%05d.tar" % k, sum([[m for m in s if not m[0].endswith(".cls")] for s in samples[20 * k:20 * k + 20]], []))
+    open("i2d/%05d.parquet" % k, "w").write("PAR1")
+    open("i2d/%05d_stats.json" % k, "w").write("{}")
+
+# what is wrong
+one = samples[0]
+wds("nolabel.tar", one + [("x.jpg", one[0][1])])
+wds("noimage.tar", one + [("x.cls", b"1")])
+wds("two.tar", one + [("000000.png", one[0][1])])
+wds("twice.tar", one + one[:1])
+wds("badlabel.tar", [one[0], ("000000.cls", b"\xff\xfe")])
+wds("badjson.tar", [one[0], ("000000.json", b"{")])
+wds("nokey.tar", [one[0], ("000000.json", b'{"other": 1}')])
+wds("array.tar", [one[0], ("000000.json", b"[1]")])
+wds("up.tar", [("a/../../x.jpg", one[0][1])])
+wds("root.tar", [("/x.jpg", one[0][1])])
+wds("flat.tar", [("x.jpg", one[0][1])])
+with tarfile.open("link.tar", "w") as tar:
+    add(tar, "c/x.jpg", one[0][1])
+    info = tarfile.TarInfo("c/y.jpg")
+    info.type, info.linkname = tarfile.LNKTYPE, "c/x.jpg"
+    tar.addfile(info)
+good = open("a.tar", "rb").read()
+end = len(good.rstrip(b"\0"))
+end += -end % 512
+open("cut.tar", "wb").write(good[:5000])
+open("member.tar", "wb").write(good[:512 + 1024]) # within the data of the first member
+open("noend.tar", "wb").write(good[:end])
+open("oneend.tar", "wb").write(good[:end] + bytes(512))
+open("joined.tar", "wb").write(good + open("b.tar", "rb").read())
+open("sum.tar", "wb").write(good[:10] + b"X" + good[11:])
+second = 512 + (len(samples[0][0][1]) + 511) // 512 * 512
+open("sum2.tar", "wb").write(good[:second + 10] + b"X" + good[second + 11:])
+header = bytearray(good[:512])
+header[124:136] = b"7" * 11 + b"\0"
+header[148:156] = b" " * 8
+header[148:156] = b"%06o\0 " % sum(header)
+open("huge.tar", "wb").write(bytes(header) + good[512:])
+header[124:136] = b"12x4567\0\0\0\0\0"
+header[148:156] = b" " * 8
+header[148:156] = b"%06o\0 " % sum(header)
+open("number.tar", "wb").write(bytes(header) + good[512:])
+open("nothing.tar", "wb")
+open("not.tar", "wb").write(b"<html>" * 200)
+def described(records, kind):
+    head = bytearray(tarfile.TarInfo("p").tobuf(tarfile.USTAR_FORMAT))
+    head[156:157] = kind
+    head[124:136] = b"%011o\0" % len(records)
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    return bytes(head) + records + bytes(-len(records) % 512)
+open("badpax.tar", "wb").write(described(b"19 path=nonsense\n\0\0", b"x") + good)
+open("paxsize.tar", "wb").write(described(b"12 size=abc\n", b"x") + good)
+open("sparse.tar", "wb").write(described(b"22 GNU.sparse.major=1\n", b"x") + good)
+open("longname.tar", "wb").write(described(b"n" * 5000, b"L") + good)
+PY
+
+# same_as_ref DS LABELS: the images of ref in its order, and their labels by that expression of the class
+same_as_ref() {
+	"$PYTHON" - "$@" <<'PY'
+import sys
+import records
+ref, got = records.read("ref"), records.read(sys.argv[1])
+records.same(got["image"], ref["image"], sys.argv[1])
+records.same(got["label"], eval(sys.argv[2], {"c": ref["label"]}).astype("<i8"), sys.argv[1])
+PY
+}
+
+# ---- WebDataset: two shards, members apart, long names, pax and GNU, gzip, a pattern, a list ----
+
+run 0 "$PACK" images a.tar b.tar -o wds "${ARGS[@]}" --order source --report wds.json
+said "shardpack: 80 other files in the source: ignored"
+said "shardpack: 40 inputs = 40 written + 0 skipped + 0 quarantined + 0 failed"
+same_as_ref wds c
+[ "$("$CAT" list wds --json | sed -n 's/.*"key": "\([^"]*\)".*/\1/p' | sed -n '1p;26p')" = "$(printf 'a.tar/000000.jpg\nb.tar/000025.jpg')" ] || die "keys"
+for f in apart.tar deep.tar deep.gnu.tar dots.tar; do
+	run 0 "$PACK" images $f -o "$f.ds" "${ARGS[@]}" --order source -q
+	same_as_ref $f.ds c
+done
+gzip -k a.tar b.tar
+mkdir -p there/1 there/2 && cp a.tar.gz there/1/train-0.tar.gz && cp b.tar.gz there/2/train-1.tar.gz
+run 0 "$PACK" images 'there/*/train-*.tar.gz' -o globbed "${ARGS[@]}" --order source
+grep -q "^shardpack: $PWD/there/1/train-0.tar.gz: unpacked once, .* on disk until this command ends$" err || die "$(cat err)"
+same_as_ref globbed c
+printf '%s\n' a.tar b.tar | "$PACK" images - -o listed "${ARGS[@]}" --order source -q
+same wds listed
+run 0 "$PACK" images a.tar b.tar -o json "${ARGS[@]}" --order source --label-key n -q
+same_as_ref json c
+run 0 "$PACK" images a.tar b.tar -o names "${ARGS[@]}" --order source --label-key label -q
+same_as_ref names c
+[ "$(sed -n 's/^class //p' names/dataset.manifest | tr '\n' ,)" = "0 class%200,1 class%201,2 class%202," ] || die "class names"
+printf 'class 2\nclass 1\nclass 0\n' >list
+run 0 "$PACK" images a.tar b.tar -o renamed "${ARGS[@]}" --order source --label-key label --classes list -q
+same_as_ref renamed "2 - c"
+run 0 "$PACK" images a.tar b.tar -o numbered "${ARGS[@]}" --order source --classes list -q
+same_as_ref numbered c
+run 0 "$PACK" images i2d -o i2d.ds "${ARGS[@]}" --order source --label-key n -q
+same_as_ref i2d.ds c
+
+# ---- tars of class folders, as GNU tar makes them, in its formats ----
+
+for format in ustar gnu oldgnu pax v7; do
+	tar --format=$format --sort=name -C src -cf "$format.tar" .
+	run 0 "$PACK" images "$format.tar" -o "$format.ds" "${ARGS[@]}" --order source -q
+	same_as_ref "$format.ds" c
+done
+mkdir -p "very/$LONG" && cp -r src/* "very/$LONG"
+for format in gnu pax; do
+	tar --format=$format --sort=name -C very -cf "long.$format.tar" .
+	run 0 "$PACK" images "long.$format.tar" -o "long.$format.ds" "${ARGS[@]}" --order source -q
+	same_as_ref "long.$format.ds" c
+done
+tar --sort=name -C src -cf byname.tar class_00 class_01 class_02
+run 0 "$PACK" images byname.tar -o regex.ds "${ARGS[@]}" --order source --label-regex 'class_0(.)/' -q
+same_as_ref regex.ds c
+
+# ---- damaged images in an archive: by policy; any -j, any parts ----
+
+"$PYTHON" - <<'PY'
+import io
+import tarfile
+with tarfile.open("a.tar") as a, tarfile.open("spoilt.tar", "w") as b:
+    for m in a.getmembers():
+        data = a.extractfile(m).read()
+        if m.name == "000004.jpg":
+            data = data[:-100]
+            m.size = len(data)
+        b.addfile(m, io.BytesIO(data))
+PY
+run 1 "$PACK" images spoilt.tar -o no "${ARGS[@]}"
+grep -q "^shardpack: warning: ./spoilt.tar/000004.jpg: " err || die "$(cat err)"
+run 0 "$PACK" images spoilt.tar -o quarantined "${ARGS[@]}" --on-error quarantine --quarantine bad --shard-records 10
+said "shardpack: 25 inputs = 24 written + 0 skipped + 1 quarantined + 0 failed"
+[ "$(contents bad)" = "quarantine.jsonl spoilt.tar spoilt.tar/000004.jpg" ] || die "quarantine holds $(contents bad)"
+cmp bad/spoilt.tar/000004.jpg <(tar -xOf spoilt.tar 000004.jpg)
+gzip -k spoilt.tar
+run 0 "$PACK" plan images spoilt.tar.gz -o planned "${ARGS[@]}" --on-error skip --shard-records 10 -q
+for part in 1/2 0/2; do run 0 "$PACK" build planned --part $part -q; done
+run 0 "$PACK" seal planned -q
+run 0 "$PACK" images spoilt.tar.gz -o skipped "${ARGS[@]}" --on-error skip --shard-records 10 -j 1 -q
+same skipped planned
+run 0 "$PACK" images a.tar -o work.ds "${ARGS[@]}" --dry-run
+printed "inputs 25, $(sed -n 's/^inputs 25, \(.*\); .*/\1/p' out); 50 other files are ignored"
+grep -q "^record [0-9]* class [0-9] a.tar/0000[0-9]*.jpg$" out || die "$(cat out)"
+
+# ---- refused ----
+
+n=0
+refused() {
+	local code=$1 line=$2
+	shift 2
+	run "$code" "$PACK" images "$@" -o no "${ARGS[@]}"
+	said_only "shardpack: $line"
+	[ ! -e no ] || die "made for nothing: $*"
+	n=$((n + 1))
+}
+at() { # where in the archive a member's data begin
+	"$PYTHON" -c 'import sys, tarfile
+print([m.offset_data for m in tarfile.open(sys.argv[1]).getmembers() if m.name == sys.argv[2]][-1])' "$@"
+}
+refused 1 "./nolabel.tar: sample 'x' at offset $(at nolabel.tar x.jpg) has no .cls" nolabel.tar
+refused 1 "./noimage.tar: sample 'x' at offset $(at noimage.tar x.cls) has no image" noimage.tar
+refused 1 "./two.tar: sample '000000' has two images, 'jpg' and 'png'" two.tar
+refused 1 "./twice.tar: '000000.jpg' is there twice, at offsets 512 and $(at twice.tar 000000.jpg)" twice.tar
+refused 1 "./badlabel.tar: the label in '000000.cls' at offset $(at badlabel.tar 000000.cls) must be UTF-8 of 1 to 1024 bytes, it has 2" badlabel.tar
+refused 1 "./badjson.tar: '000000.json' at offset $(at badjson.tar 000000.json): string or '}' expected near end of file" badjson.tar --label-key n
+refused 1 "./nokey.tar: '000000.json' at offset $(at nokey.tar 000000.json): no text or whole number called n" nokey.tar --label-key n
+refused 1 "./array.tar: '000000.json' at offset $(at array.tar 000000.json): not an object" array.tar --label-key n
+refused 1 "./up.tar: the member at offset 0 has a name that is empty, too long, or leads out of the archive: 'a/../../x.jpg'" up.tar
+refused 1 "./root.tar: the member at offset 0 has a name that is empty, too long, or leads out of the archive: '/x.jpg'" root.tar
+refused 1 "x.jpg: lies in no class folder; --label-regex or --labels say which label it has" flat.tar
+refused 1 "./link.tar: 'c/y.jpg' at offset $(($(at link.tar c/y.jpg) - 512)) is a link; pack the archive with --dereference --hard-dereference" link.tar
+refused 1 "./member.tar: the member at offset 0 has $(stat -c %s src/class_00/00000.jpg) bytes, but the archive ends after 1024; it is cut short" member.tar
+run 1 "$PACK" images cut.tar -o no "${ARGS[@]}"
+grep -q "it is cut short$" err || die "$(cat err)"
+refused 1 "./noend.tar: ends at offset $(stat -c %s noend.tar) without the blocks of zeros that end an archive; it is cut short" noend.tar
+refused 1 "./oneend.tar: one block of zeros at offset $(stat -c %s noend.tar) where two end an archive; it is cut short" oneend.tar
+refused 1 "./joined.tar: the archive ends at offset $(stat -c %s noend.tar), but something follows; archives that were joined must be given apart" joined.tar
+refused 1 "./sum.tar: the header at offset 0 has a wrong checksum; this is not a tar archive" sum.tar
+refused 1 "./sum2.tar: the header at offset $(($(at a.tar 000000.cls) - 512)) has a wrong checksum; the archive is damaged there" sum2.tar
+refused 1 "./huge.tar: the member at offset 0 has 8589934591 bytes, but the archive ends after $(($(stat -c %s a.tar) - 512)); it is cut short" huge.tar
+refused 1 "./number.tar: the size in the header at offset 0 is no number" number.tar
+refused 1 "./nothing.tar: an empty file, not a tar archive" nothing.tar
+refused 1 "./not.tar: the header at offset 0 has a wrong checksum; this is not a tar archive" not.tar
+refused 1 "./badpax.tar: a damaged pax header at offset 0" badpax.tar
+refused 1 "./paxsize.tar: a pax header at offset 0 with a size that is none" paxsize.tar
+refused 1 "./sparse.tar: a sparse file at offset 0; pack the archive without --sparse" sparse.tar
+refused 1 "./longname.tar: a name of 5000 bytes at offset 0; the limit is 4095" longname.tar
+printf 'x\ny\n' >two.names
+refused 1 ".: label 2, but --classes two.names has 2" b.tar --classes two.names
+head -c 20000 a.tar.gz >cut.tar.gz
+refused 1 "./cut.tar.gz: the compressed data end early, near offset $(stat -c %s cut.tar.gz) of $(stat -c %s cut.tar.gz); the file is damaged, fetch it again" cut.tar.gz
+echo "WebDataset, img2dataset, 5 formats of GNU tar; $n refusals"

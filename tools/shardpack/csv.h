@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * csv.h - rows of a table in text: CSV as RFC 4180 has it, or TSV
+ *
+ * Strict: a quote that is not closed, or that stands within a field, and a NUL byte are errors, with their lines.  Lines
+ * end with LF or CRLF; empty ones are passed over.  Pure; fields are decoded where they lie.
+ */
+#ifndef SHARDPACK_CSV_H
+#define SHARDPACK_CSV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CSV_FIELDS_MAX 256
+
+struct csv {
+	char *at, *end; /* what is left; *end must be writable */
+	bool tabs;	/* TSV: a tab separates, nothing quotes */
+	uint64_t line;	/* of the next row, from 1 */
+};
+
+struct csv_row {
+	uint64_t line; /* where it begins */
+	uint32_t count;
+	char *field[CSV_FIELDS_MAX]; /* NUL-terminated */
+};
+
+enum csv_status { CSV_ROW, CSV_END, CSV_BAD };
+
+/* Start with a text of `bytes` bytes and one more that may be written; a byte order mark is passed over. */
+void csv_start(struct csv *c, char *text, size_t bytes, bool tabs);
+
+enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t why_bytes);
+
+#endif /* SHARDPACK_CSV_H */

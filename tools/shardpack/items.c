@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * items.c - images with labels, as found, before it is known which classes there are
+ */
+#include "tools/shardpack/items.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "tools/common/message.h"
+#include "tools/shardpack/columns.h"
+
+static int out_of_memory(const struct items *it)
+{
+	return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " images", it->count);
+}
+
+bool items_is_image(const char *name)
+{
+	static const char *const extensions[] = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
+						 ".pgm", ".tif",  ".tiff", ".webp"};
+	size_t bytes = strlen(name), i;
+
+	for (i = 0; i < sizeof(extensions) / sizeof(*extensions); i++) {
+		size_t n = strlen(extensions[i]);
+
+		if (bytes >= n && strcasecmp(name + bytes - n, extensions[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+int items_add(struct items *it, const char *path, const char *label, uint64_t bytes, uint32_t file, uint64_t offset)
+{
+	struct item *i;
+
+	if (it->count == it->capacity) {
+		uint64_t capacity = it->capacity ? 2 * it->capacity : 1024;
+		struct item *grown = realloc(it->item, capacity * sizeof(*grown));
+
+		if (!grown)
+			return out_of_memory(it);
+		it->item = grown;
+		it->capacity = capacity;
+	}
+	i = &it->item[it->count];
+	*i = (struct item){.path_at = it->text.bytes, .bytes = bytes, .file = file, .offset = offset};
+	text_add(&it->text, path, strlen(path) + 1);
+	if (text_failed(&it->text))
+		return out_of_memory(it);
+	if (it->count && strcmp(it->text.data + it->last_label_at, label) == 0) {
+		i->label_at = it->last_label_at;
+	} else {
+		i->label_at = it->last_label_at = it->text.bytes;
+		text_add(&it->text, label, strlen(label) + 1);
+	}
+	it->count++;
+	return text_failed(&it->text) ? out_of_memory(it) : EXIT_DONE;
+}
+
+static const char *path_of(const struct items *it, uint64_t i)
+{
+	return it->text.data + it->item[i].path_at;
+}
+
+static const char *label_of(const struct items *it, uint64_t i)
+{
+	return it->text.data + it->item[i].label_at;
+}
+
+static int compare_paths(const void *a, const void *b, void *context)
+{
+	return strcmp(path_of(context, *(const uint64_t *)a), path_of(context, *(const uint64_t *)b));
+}
+
+static int compare_labels(const void *a, const void *b, void *context)
+{
+	return strcmp(label_of(context, *(const uint64_t *)a), label_of(context, *(const uint64_t *)b));
+}
+
+static uint64_t *sorted(struct items *it, int (*compare)(const void *a, const void *b, void *context))
+{
+	uint64_t *order = calloc(it->count + 1, sizeof(*order)), i;
+
+	for (i = 0; order && i < it->count; i++)
+		order[i] = i;
+	if (order)
+		qsort_r(order, it->count, sizeof(*order), compare, it);
+	return order;
+}
+
+static int refuse_twice(struct items *it)
+{
+	uint64_t *order = sorted(it, compare_paths), i;
+	int code = order ? EXIT_DONE : out_of_memory(it);
+
+	for (i = 1; code == EXIT_DONE && i < it->count; i++)
+		if (strcmp(path_of(it, order[i - 1]), path_of(it, order[i])) == 0)
+			code = fail(EXIT_BAD, "%s/%s: there twice; each image must be, once", it->request->place->root,
+				    path_of(it, order[i]));
+	free(order);
+	return code;
+}
+
+/* All labels are numbers, without leading zeros, that can be classes?  *largest is the largest. */
+static bool are_numbers(const struct items *it, uint64_t *largest)
+{
+	uint64_t i, value;
+
+	for (i = 0, *largest = 0; i < it->count; i++) {
+		if (!text_u64(label_of(it, i), strlen(label_of(it, i)), &value) || value >= CLASSES_MAX)
+			return false;
+		*largest = value > *largest ? value : *largest;
+	}
+	return true;
+}
+
+/* Each label once, in byte order. */
+static int collect_names(struct items *it, struct classes *out)
+{
+	uint64_t *order = sorted(it, compare_labels), i;
+	int code = order ? EXIT_DONE : out_of_memory(it);
+
+	for (i = 0; code == EXIT_DONE && i < it->count; i++)
+		if (!i || strcmp(label_of(it, order[i - 1]), label_of(it, order[i])) != 0)
+			code = classes_add(out, label_of(it, order[i]), strlen(label_of(it, order[i])), path_of(it, order[i]));
+	free(order);
+	return code;
+}
+
+static int settle_classes(struct items *it, struct classes *out, bool *by_number)
+{
+	const char *list = it->request->o->classes;
+	uint64_t largest;
+	int code;
+
+	*by_number = are_numbers(it, &largest);
+	if (list) {
+		code = classes_from_list(out, list);
+		/* Numbers that are names in the list are names. */
+		if (code == EXIT_DONE && *by_number && classes_find(out, label_of(it, 0)) >= 0)
+			*by_number = false;
+		if (code == EXIT_DONE && *by_number && largest >= out->count)
+			code = fail(EXIT_BAD, "%s: label %" PRIu64 ", but --classes %s has %" PRIu64, it->request->place->root, largest, list,
+				    out->count);
+		return code;
+	}
+	if (*by_number)
+		return columns_numbered(out, largest + 1);
+	code = collect_names(it, out);
+	return code == EXIT_DONE ? classes_index(out, it->request->place->root) : code;
+}
+
+/* The class of an item, or -1 and a message. */
+static int64_t class_of(const struct items *it, uint64_t i, const struct classes *classes, bool by_number)
+{
+	int64_t class_idx;
+	uint64_t value = 0;
+
+	if (by_number) {
+		text_u64(label_of(it, i), strlen(label_of(it, i)), &value);
+		return (int64_t)value;
+	}
+	class_idx = classes_find(classes, label_of(it, i));
+	if (class_idx < 0)
+		fail(EXIT_BAD, "%s/%s: label '%s' is none of the %" PRIu64 " of --classes %s", it->request->place->root, path_of(it, i),
+		     label_of(it, i), classes->count, it->request->o->classes);
+	return class_idx;
+}
+
+int items_plan(struct items *it)
+{
+	const struct request *r = it->request;
+	struct classes classes = {0};
+	bool by_number = false;
+	uint64_t i;
+	int code = it->count ? refuse_twice(it) : fail(EXIT_BAD, "%s: no images in it", r->place->root);
+
+	if (code == EXIT_DONE)
+		code = settle_classes(it, &classes, &by_number);
+	if (code == EXIT_DONE)
+		code = plan_begin(r->plan, r->recipe, &classes);
+	for (i = 0; code == EXIT_DONE && i < it->count; i++) {
+		const struct item *x = &it->item[i];
+		int64_t class_idx = class_of(it, i, &classes, by_number);
+
+		code = class_idx < 0 ? EXIT_BAD
+				     : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(it, i), strlen(path_of(it, i)), x->file,
+						     x->offset);
+	}
+	classes_free(&classes);
+	return code;
+}
+
+void items_free(struct items *it)
+{
+	text_free(&it->text);
+	free(it->item);
+	it->item = NULL;
+	it->count = it->capacity = 0;
+}

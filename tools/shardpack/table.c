@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * table.c - a list of files with labels: CSV, TSV or JSON lines
+ */
+#include "tools/shardpack/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <jansson.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/csv.h"
+#include "tools/shardpack/files.h"
+
+struct reading {
+	const char *name, *label_key;
+	int (*each)(void *context, const struct table_row *row);
+	void *context;
+	uint64_t row_count;
+};
+
+static const char *const path_keys[] = {"path", "file_name", "image"};
+#define PATH_KEYS 3
+
+static bool has_extension(const char *name, const char *extension)
+{
+	size_t bytes = strlen(name), n = strlen(extension);
+
+	return bytes > n && strcasecmp(name + bytes - n, extension) == 0;
+}
+
+static bool is_json(const char *name)
+{
+	return has_extension(name, ".jsonl") || has_extension(name, ".ndjson");
+}
+
+bool table_is_one(const char *name)
+{
+	return is_json(name) || has_extension(name, ".csv") || has_extension(name, ".tsv");
+}
+
+static int row_done(struct reading *r, const char *path, const char *label, uint64_t line)
+{
+	struct table_row row = {path, label, line};
+
+	if (!path[0])
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no path", r->name, line);
+	if (label && !label[0])
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no label for '%s'", r->name, line, path);
+	r->row_count++;
+	return r->each(r->context, &row);
+}
+
+/* ---- CSV and TSV ---- */
+
+static int find_column(const struct csv_row *head, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < head->count; i++)
+		if (strcmp(head->field[i], name) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* Where path and label are; -1 for a label that is not asked for. */
+static int settle_columns(const struct reading *r, const struct csv_row *head, int *path, int *label)
+{
+	size_t i;
+
+	*path = *label = -1;
+	for (i = 0; i < PATH_KEYS && *path < 0; i++)
+		*path = find_column(head, path_keys[i]);
+	if (*path < 0)
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called path, file_name or image; the first line must name the columns",
+			    r->name, head->line);
+	if (r->label_key)
+		*label = find_column(head, r->label_key);
+	if (r->label_key && *label < 0)
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s; --label-key names the one with labels", r->name,
+			    head->line, r->label_key);
+	return EXIT_DONE;
+}
+
+static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
+{
+	struct csv_row head, row;
+	enum csv_status status;
+	struct csv c;
+	char why[200];
+	int path, label, code;
+
+	csv_start(&c, text, bytes, tabs);
+	status = csv_next(&c, &head, why, sizeof(why));
+	if (status == CSV_ROW) {
+		code = settle_columns(r, &head, &path, &label);
+		if (code != EXIT_DONE)
+			return code;
+		while ((status = csv_next(&c, &row, why, sizeof(why))) == CSV_ROW) {
+			if (row.count != head.count)
+				return fail(EXIT_BAD, "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32, r->name, row.line,
+					    row.count, head.count);
+			code = row_done(r, row.field[path], label < 0 ? NULL : row.field[label], row.line);
+			if (code != EXIT_DONE)
+				return code;
+		}
+	}
+	return status == CSV_BAD ? fail(EXIT_BAD, "%s: %s", r->name, why) : EXIT_DONE;
+}
+
+/* ---- JSON lines ---- */
+
+/* A label may be a text or a whole number; `out` has room for the latter. */
+static const char *label_text(const json_t *value, char out[24])
+{
+	if (json_is_string(value))
+		return strlen(json_string_value(value)) == json_string_length(value) ? json_string_value(value) : NULL;
+	if (!json_is_integer(value))
+		return NULL;
+	snprintf(out, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	return out;
+}
+
+static int json_row(struct reading *r, const json_t *object, uint64_t line)
+{
+	const json_t *path = NULL, *label = r->label_key ? json_object_get(object, r->label_key) : NULL;
+	const char *text = NULL;
+	char number[24];
+	size_t i;
+
+	for (i = 0; i < PATH_KEYS && !path; i++)
+		path = json_object_get(object, path_keys[i]);
+	if (!json_is_string(path))
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no text called path, file_name or image", r->name, line);
+	if (r->label_key && !(text = label_text(label, number)))
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no text or whole number called %s; --label-key names the one with labels", r->name,
+			    line, r->label_key);
+	return row_done(r, json_string_value(path), text, line);
+}
+
+static int read_json(struct reading *r, char *text, size_t bytes)
+{
+	char *at = text, *end = text + bytes;
+	uint64_t line = 0;
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE && at < end) {
+		char *lf = memchr(at, '\n', (size_t)(end - at));
+		size_t n = (size_t)((lf ? lf : end) - at);
+		json_error_t error;
+		json_t *value;
+
+		line++;
+		if (strspn(at, " \t\r") >= n) {
+			at += n + 1;
+			continue;
+		}
+		value = json_loadb(at, n, JSON_REJECT_DUPLICATES, &error);
+		if (!json_is_object(value))
+			code = fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", r->name, line, value ? "not an object" : error.text);
+		else
+			code = json_row(r, value, line);
+		json_decref(value);
+		at += n + 1;
+	}
+	return code;
+}
+
+int table_read(const char *file, const char *name, const char *label_key, int (*each)(void *context, const struct table_row *row),
+	       void *context)
+{
+	struct reading r = {.name = name, .label_key = label_key, .each = each, .context = context};
+	struct text text = {0};
+	bool found = false;
+	int code = files_read(file, &text, &found);
+
+	if (code == EXIT_DONE && !found)
+		code = fail(EXIT_IO, "%s: No such file or directory", name);
+	if (code == EXIT_DONE && text.bytes)
+		code = is_json(name) ? read_json(&r, text.data, text.bytes)
+				     : read_csv(&r, text.data, text.bytes, has_extension(name, ".tsv"));
+	text_free(&text);
+	if (code == EXIT_DONE && !r.row_count)
+		code = fail(EXIT_BAD, "%s: no rows in it", name);
+	return code;
+}
