@@ -392,29 +392,36 @@ TEST(ten_thousand_early_exits)
 
 /* ---- every unit once, whoever comes first ---- */
 
-/* Units hashed by two epochs of three ranks that share a dataset, one after the other, and read it in different ways. */
+#define RANKS 3u
+
+/* Units hashed by two epochs of three ranks that share a dataset, all at the same time, and read it in different ways. */
 static uint64_t hashed_by_all(uint32_t shuffle, uint32_t check)
 {
 	const struct shard_dataset_options d = {.size = sizeof(d), .check = check};
+	static struct wanted rank[RANKS];
+	static struct lent lent[RANKS];
+	struct shard_loader *l[RANKS];
 	struct shard_loader_stats s;
 	uint64_t hashed = 0;
+	struct prng p = {1};
 
 	reopen(&d);
-	for (uint32_t i = 0; i < 3; i++) {
-		struct lent lent = {.count = 0};
-		struct prng p = {i};
-		struct shard_loader *l;
-
-		wanted_open(&wanted, (struct shard_loader_options){.batch_records = 9, .seed = 4, .rank = i, .world = 3, .shuffle = shuffle,
-								   .tail = SHARD_PAD, .thread_count = 4, .path = 1 + i});
-		l = loader_of(&wanted);
-		consume(&wanted, l, &lent, &p, 2 * (unsigned)(shard_loader_step_count(l) + 1), 1);
-		give_all(&wanted, l, &lent);
-		CHECK_NO_COMPLAINT(&wanted);
+	for (uint32_t i = 0; i < RANKS; i++) {
+		lent[i].count = 0;
+		wanted_open(&rank[i], (struct shard_loader_options){.batch_records = 9, .seed = 4, .rank = i, .world = RANKS, .shuffle = shuffle,
+								    .tail = SHARD_PAD, .thread_count = 4, .path = 1 + i});
+		l[i] = loader_of(&rank[i]);
+	}
+	for (unsigned n = 2 * (unsigned)(shard_loader_step_count(l[0]) + 1); n; n--)
+		for (uint32_t i = 0; i < RANKS; i++)
+			consume(&rank[i], l[i], &lent[i], &p, 1, 1);
+	for (uint32_t i = 0; i < RANKS; i++) {
+		give_all(&rank[i], l[i], &lent[i]);
+		CHECK_NO_COMPLAINT(&rank[i]);
 		usleep(2000); /* what is ahead is counted when it is done */
-		shard_loader_stats(l, &s);
+		shard_loader_stats(l[i], &s);
 		hashed += s.checked_unit_count;
-		close_loader(l);
+		close_loader(l[i]);
 	}
 	return hashed;
 }
