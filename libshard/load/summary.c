@@ -113,6 +113,8 @@ static struct shard_loader_stats difference(const struct shard_loader_stats *now
 	d.pread_bytes = since(now->pread_bytes, before->pread_bytes);
 	d.substituted_count = since(now->substituted_count, before->substituted_count);
 	d.masked_count = since(now->masked_count, before->masked_count);
+	d.decoded_chunk_count = since(now->decoded_chunk_count, before->decoded_chunk_count);
+	d.unfinished_chunk_count = since(now->unfinished_chunk_count, before->unfinished_chunk_count);
 	return d;
 }
 
@@ -161,6 +163,21 @@ static void put_paths(struct line *line, const struct shard_loader_stats *d)
 	}
 	if (d->direct_bytes && !d->has_uring)
 		put(line, " without io_uring");
+}
+
+/* Such as "; decoded 1,200 chunks (400 made room too soon, stage_bytes is too small)". */
+static void put_chunks(struct line *line, const struct shard_loader_stats *d)
+{
+	if (!d->decoded_chunk_count)
+		return;
+	put(line, "; decoded ");
+	put_count(line, d->decoded_chunk_count);
+	put(line, d->decoded_chunk_count == 1 ? " chunk" : " chunks");
+	if (d->unfinished_chunk_count < d->decoded_chunk_count / 10)
+		return; /* those of a run that two shards share, or of what a seek has left */
+	put(line, " (");
+	put_count(line, d->unfinished_chunk_count);
+	put(line, " made room too soon, stage_bytes is too small)");
 }
 
 /* Such as "; hashed 300 units; damage: rows substituted 2, masked 1". */
@@ -213,6 +230,7 @@ void shard_stats_summary(const struct shard_loader_stats *now, const struct shar
 		put_percent(&line, d.slot_wait_ns, thread_ns(&d));
 	}
 	put_paths(&line, &d);
+	put_chunks(&line, &d);
 	put_checks(&line, &d);
 	put(&line, ": %s", verdict(&d, !before || !before->batch_count));
 }

@@ -51,6 +51,20 @@ static const struct {
 	 "75.0 B/s, 0.75 records/s; next waited 98 % (3 of 3 times); threads filled 100 % (on a CPU 0.0 %), waited for slots 0.0 %; "
 	 "direct 67 %, pread 33 % without io_uring; damage: rows substituted 1,000, masked 2: the loader is the slower side, its threads wait "
 	 "for the disk"},
+	{"compressed, with a stage that is large enough",
+	 {.batch_count = 300, .record_count = 300, .bytes = 1500000, .elapsed_ns = SECOND, .fill_ns = SECOND / 2, .fill_cpu_ns = SECOND / 2,
+	  .slot_wait_ns = SECOND / 2, .thread_count = 1, .filled_bytes = 1500000, .mapped_bytes = 1500000, .decoded_chunk_count = 1300,
+	  .unfinished_chunk_count = 100},
+	 {.decoded_chunk_count = 100},
+	 "1.50 MB/s, 300 records/s; next waited 0.0 % (0 of 300 times); threads filled 50 % (on a CPU 50 %), waited for slots 50 %; "
+	 "mapped 100 %; decoded 1,200 chunks: the trainer is the slower side"},
+	{"compressed, with one that is too small",
+	 {.batch_count = 300, .record_count = 300, .bytes = 1500000, .elapsed_ns = SECOND, .fill_ns = SECOND / 2, .fill_cpu_ns = SECOND / 2,
+	  .slot_wait_ns = SECOND / 2, .thread_count = 1, .filled_bytes = 1500000, .mapped_bytes = 1500000, .decoded_chunk_count = 1300,
+	  .unfinished_chunk_count = 500},
+	 {.decoded_chunk_count = 100, .unfinished_chunk_count = 100},
+	 "1.50 MB/s, 300 records/s; next waited 0.0 % (0 of 300 times); threads filled 50 % (on a CPU 50 %), waited for slots 50 %; "
+	 "mapped 100 %; decoded 1,200 chunks (400 made room too soon, stage_bytes is too small): the trainer is the slower side"},
 	{"a mapped dataset that is not in memory",
 	 {.batch_count = 300, .record_count = 300, .bytes = 1500000, .elapsed_ns = SECOND, .next_wait_ns = SECOND / 2, .next_wait_count = 200,
 	  .fill_ns = SECOND, .fill_cpu_ns = SECOND / 2, .thread_count = 1, .filled_bytes = 1500000, .mapped_bytes = 1500000, .masked_count = 1},
