@@ -77,7 +77,7 @@ SCRIPTS  := $(filter-out tests/tree/%,$(SCRIPTS))
 endif
 # The converter's parts, for tests/pack and for the bare loop that bench/ compares it with.
 PACK      := $(BUILD)/tools/shardpack.a
-PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BUILD)/bench/bound_pack,$(TESTS) $(HELPERS) \
+PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BUILD)/bench/bound_pack $(BUILD)/bench/resize,$(TESTS) $(HELPERS) \
              $(FUZZERS) $(BENCHES))
 
 .DELETE_ON_ERROR:

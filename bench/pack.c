@@ -167,7 +167,9 @@ int main(int argc, char **argv)
 	struct bench_row pillow = {.name = "pack/pillow",
 				   .unit = "images/s",
 				   .context = &j,
-				   .side = {{"a loop with Pillow, one process", run_pillow, prepare, NULL, 0}}};
+				   .side = {{"shardpack images -j 1, start to end", run_shardpack, prepare, check, 0},
+					    {"a loop with Pillow that has the same bytes, one process", run_pillow, prepare,
+					     NULL, 0}}};
 	const char *python = getenv("PYTHON");
 
 	if (!bench_wants(b, "pack/images/1") && !bench_wants(b, "pack/images/2") && !bench_wants(b, "pack/pillow"))
@@ -189,6 +191,7 @@ int main(int argc, char **argv)
 	list_photos(&j);
 	threads_row(b, &j, "pack/images/1", "1");
 	threads_row(b, &j, "pack/images/2", "2");
+	snprintf(j.threads, sizeof(j.threads), "1");
 	bench_run(b, &pillow);
 	remove_tree(j.out);
 	return bench_close(b);

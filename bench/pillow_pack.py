@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What most people would write instead of packing: Pillow opens, resizes and crops each photo.  Prints images per second.
+"""What most people would write instead of packing: Pillow opens, resizes and crops each photo, to the bytes of our
+records.  Prints images per second.
 
     pillow_pack.py <LIST        LIST: one path per line
 """
@@ -20,7 +21,7 @@ def convert(path):
     else:
         size = SHORT_SIDE * width // height, SHORT_SIDE
     image = image.resize(size, Image.BILINEAR)
-    left, top = (size[0] - CROP) // 2, (size[1] - CROP) // 2
+    left, top = round((size[0] - CROP) / 2), round((size[1] - CROP) / 2)  # as torchvision: half to even
     return image.crop((left, top, left + CROP, top + CROP)).tobytes()
 
 

@@ -20,7 +20,7 @@ trap 'exit 143' TERM
 # The first Python that has Pillow and NumPy; without one the rows of pack are skipped.
 corpus=
 for python in "${PYTHON:-}" python3 /usr/bin/python3; do
-	case ${BENCH:-pack} in *pack* | *images* | *pillow* | *\**) ;; *) break ;; esac
+	case ${BENCH:-pack} in *pack* | *images* | *pillow* | *resize* | *portable* | *\**) ;; *) break ;; esac
 	if [ -z "$python" ] || ! "$python" -c 'import PIL, numpy' 2>/dev/null; then continue; fi
 	export PYTHON="$python"
 	corpus=$("$python" bench/corpus.py)
@@ -28,7 +28,7 @@ for python in "${PYTHON:-}" python3 /usr/bin/python3; do
 done
 
 machine=
-for program in open verify pack pack_records order loader loader_packed loader_life loader_cold hash; do
+for program in open verify resize pack pack_records order loader loader_packed loader_life loader_cold hash; do
 	"$BUILD/bench/$program" --dir "$dir" --corpus "$corpus" --only "$BENCH" ${RUNS:+--runs "$RUNS"} $machine
 	machine=--no-machine
 done

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_memory.sh - memory does not grow with the size of images times the number of workers
+#
+# The images are the largest that are taken, of one colour: what they need does not depend on what is on them.
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+
+"$PYTHON" -c 'import PIL' 2>/dev/null || {
+	[ "${CI:-}" != true ] || die "no Python with Pillow (Debian: python3-pil)"
+	skip "no Python with Pillow (Debian: python3-pil)"
+}
+mkdir -p small/a large/a long/a
+"$PYTHON" - <<'EOF'
+import shutil
+from PIL import Image
+for i in range(12):
+    Image.new("RGB", (300 + i, 280), (i, 2 * i, 99)).save(f"small/a/{i}.jpg")
+Image.new("RGB", (9459, 9459), (10, 200, 30)).save("long/a/baseline.jpg")
+Image.new("L", (8000, 7500), 77).save("large/a/large0.jpg", progressive=True)
+for i in range(1, 6):
+    shutil.copy("large/a/large0.jpg", f"large/a/large{i}.jpg")
+EOF
+cp small/a/* large/a
+cp small/a/* long/a
+
+# peak MIB COMMAND...: it may not have more than that in memory
+peak() {
+	local most=$1
+	shift
+	"$PYTHON" - "$@" <<'EOF' >peak || { cat err >&2 && die "failed: $*"; }
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stderr=open("err", "w"))
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
+EOF
+	echo "$(cat peak) MiB, at most $most: $*"
+	[ "$(cat peak)" -le "$most" ] || die "too much"
+}
+
+# A sanitizer has memory of its own.
+case ${VARIANT:-} in
+'') ;;
+*) skip "sanitizers need memory of their own" ;;
+esac
+
+# An image that can be decoded row by row is never there as a whole: its pixels alone are 256 MiB.
+peak 64 "$PACK" images long -o ds_long -j 4 -q
+# Six that cannot, at 115 MiB each: two fit the budget of 256 MiB.
+peak 320 "$PACK" images large -o ds_large -j 8 -q
+[ "$(cat peak)" -ge 115 ] || die "one alone must need more: these images prove nothing"
+# In little address space too; threads reserve much of it without using it.
+(ulimit -v $((1 << 20)) && run 0 "$PACK" images long -o ds_limit -j 2 -q)
+cmp ds_long/dataset.manifest ds_limit/dataset.manifest
