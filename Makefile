@@ -31,7 +31,7 @@ VERSION := $(MAJOR).$(call ver,MINOR).$(call ver,PATCH)
 # ---- what we use: packages by their pkg-config names ----
 
 PKG_LIB       := liblz4 libxxhash $(if $(filter 1,$(URING)),liburing)
-PKG_shardpack := libjpeg libpng jansson zlib
+PKG_shardpack := libjpeg libpng libwebp jansson zlib libzstd
 PKG_shardcat  := libpng
 PKG_ALL       := $(sort $(PKG_LIB) $(PKG_shardpack) $(PKG_shardcat))
 pkg_libs       = $(shell pkg-config --libs $(1) 2>/dev/null)

@@ -21,8 +21,10 @@ build|liburing-dev|liburing-devel|reads past the page cache
 build|libxxhash-dev|xxhash-devel|XXH3, the hash of every unit
 build|libjpeg-dev libjpeg62-turbo-dev libjpeg-turbo8-dev|libjpeg-turbo-devel|shardpack reads JPEG
 build|libpng-dev|libpng-devel|shardpack reads PNG, shardcat writes it
-build|zlib1g-dev|zlib-devel|libpng stands on it
-build|libjansson-dev|jansson-devel|JSON reports
+build|libwebp-dev|libwebp-devel|shardpack reads WebP
+build|zlib1g-dev|zlib-devel|libpng stands on it, and shardpack unpacks .gz and .npz
+build|libzstd-dev|libzstd-devel|shardpack unpacks .zst
+build|libjansson-dev|jansson-devel|shardpack reads JSON labels
 check|g++|gcc-c++|a C++ program must be able to use shard.h
 check|git|git|shows that a build leaves the tree alone
 check|libssl-dev|openssl-devel|a second SHA-256 to compare ours with
@@ -31,6 +33,7 @@ check|python3-numpy|python3-numpy|arrays to compare with
 check|python3-pil|python3-pillow|resizing must equal Pillow bit for bit
 check|groff-base|groff-base|man pages are set without a complaint
 check|strace|strace|tests make system calls fail
+check|zstd|zstd|makes the .zst files that tests unpack
 check|util-linux|util-linux|tests mount small disks and drop root
 ci|clang|clang|everything must also build without a warning under clang
 fuzz|libclang-rt-dev|compiler-rt|libFuzzer and its sanitizers

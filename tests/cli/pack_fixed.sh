@@ -28,6 +28,10 @@ with open("v3.npy", "wb") as f:
 with gzip.open("packed.npy.gz", "wb") as f:
     np.save(f, rng.randint(0, 99, (90, 5)).astype("<i4"))
 
+named = {n: np.load(n + ".npy") for n in ("c", "f", "label")}
+np.savez("plain.npz", **named)
+np.savez_compressed("packed.npz", **named)
+
 row = np.dtype([("x", ">f4", (3,)), ("skip", "u1", (5,)), ("label", ">i4"), ("image", "u1", (3, 4, 4)), ("y", "<u2")])
 rows = np.frombuffer(rng.bytes(row.itemsize * 210), row).copy()
 rows["label"] = rng.randint(0, 4, 210)
@@ -64,6 +68,23 @@ run 0 "$PACK" array c.npy f.npy one.npy label.npy flag.npy half.npy v2.npy v3.np
 	--order source --shard-records 40 -q
 run 0 "$PACK" array f.npy label.npy image.npy more/image.npy -o b -j 3 --shard-records 7 -q
 run 0 "$PACK" array big.npy -o c --order source -q
+run 0 "$PACK" array c.npy f.npy label.npy -o npy --shard-records 40 -q
+zstd -q c.npy f.npy label.npy
+for f in plain.npz packed.npz "c.npy.zst f.npy.zst label.npy.zst"; do
+	rm -rf npz
+	# shellcheck disable=SC2086
+	run 0 "$PACK" array $f -o npz --shard-records 40 -q
+	"$PYTHON" -c 'import records
+a, b = records.read("npy"), records.read("npz")
+assert list(a) == list(b)
+for name in a:
+    records.same(a[name], b[name], name)'
+done
+run 0 "$PACK" plan array packed.npz -o npz.plan --shard-records 40 -q
+grep -q '^unpack 1 [0-9]* 0 deflate,[0-9]*,[0-9]*,[0-9]*$' npz.plan/.shardpack/plan || die "$(grep -a ^unpack npz.plan/.shardpack/plan)"
+run 0 "$PACK" build npz.plan --part 1/2 -q --spool .
+run 0 "$PACK" build npz.plan -q
+run 0 "$PACK" seal npz.plan -q
 "$PYTHON" - <<'PY'
 import numpy as np, records
 a = records.read("a")

@@ -43,6 +43,36 @@ open("nothing.npy", "wb")
 np.save("nine.npy", np.zeros((9, 2)))
 np.save("ten.npy", np.zeros((10, 2)))
 
+import io, os, zipfile
+np.savez("good.npz", a=np.arange(90), b=np.arange(90))
+np.savez_compressed("deflated.npz", a=np.arange(90), b=np.arange(90))
+def change(name, old, at, put):
+    data = bytearray(open(old, "rb").read())
+    data[at:at + len(put)] = put
+    open(name, "wb").write(data)
+size = os.path.getsize("good.npz")
+with zipfile.ZipFile("good.npz") as z:
+    b = z.getinfo("b.npy")
+    data_b = b.header_offset + 30 + len("b.npy") + int.from_bytes(open("good.npz", "rb").read()[b.header_offset + 28:b.header_offset + 30], "little")
+open("zip", "w").write("%d %d\n" % (data_b, b.header_offset))
+directory = open("good.npz", "rb").read().index(b"PK\1\2")
+change("bit.npz", "good.npz", data_b + 200, b"\xff")
+change("name.npz", "good.npz", b.header_offset + 30, b"c")
+change("dir.npz", "good.npz", directory, b"PK\1\3")
+change("method.npz", "good.npz", directory + 10, b"\x0c")
+change("crypt.npz", "good.npz", directory + 8, b"\1")
+change("count.npz", "good.npz", size - 22 + 8, b"\3\0\3\0")
+change("fewer.npz", "good.npz", size - 22 + 8, b"\1\0\1\0")
+change("offset.npz", "good.npz", directory + 42, b"\xff\xff\xff\x7f")
+open("cut.npz", "wb").write(open("good.npz", "rb").read()[:-30])
+with zipfile.ZipFile("deflated.npz") as z:
+    a = z.getinfo("a.npy")
+change("inflate.npz", "deflated.npz", a.header_offset + 60, b"\xff\xff\xff\xff")
+with zipfile.ZipFile("text.npz", "w") as z:
+    z.writestr("readme.txt", "x")
+with zipfile.ZipFile("empty.npz", "w") as z:
+    pass
+
 packed = gzip.compress(bytes(range(256)) * 40, 6)
 open("good.gz", "wb").write(packed)
 open("two.gz", "wb").write(packed + packed)
@@ -112,6 +142,32 @@ refused 2 "./nine.npy: given twice" array nine.npy nine.npy
 mkdir arrays && cp nine.npy arrays
 refused 2 "arrays: a folder; name its files" array arrays
 refused 2 "./arrays: a folder; name its files, or one folder alone" array nine.npy arrays
+
+read -r data_b head_b <zip
+run 0 "$PACK" array good.npz -o ok5 -q
+run 1 "$PACK" array bit.npz -o ds
+grep -q "^shardpack: ./bit.npz: 'b.npy' at offset $data_b is damaged: its CRC-32 is [0-9a-f]* where the directory says [0-9a-f]*$" err || die "$(cat err)"
+refused 1 "./name.npz: 'b.npy': the header at offset $head_b has another name" array name.npz
+run 1 "$PACK" array dir.npz -o ds
+grep -q "^shardpack: ./dir.npz: the directory is damaged at offset [0-9]*$" err || die "$(cat err)"
+refused 1 "./method.npz: 'a.npy' is packed by method 12; stored and deflated are known" array method.npz
+refused 1 "./crypt.npz: 'a.npy' is encrypted" array crypt.npz
+run 1 "$PACK" array count.npz -o ds
+grep -q "^shardpack: ./count.npz: the directory at offset [0-9]* has 102 bytes and 3 members, which does not fit the archive$" err || die "$(cat err)"
+run 1 "$PACK" array fewer.npz -o ds
+grep -q "^shardpack: ./fewer.npz: the directory goes on at offset [0-9]* behind its last member$" err || die "$(cat err)"
+refused 1 "./offset.npz: 'a.npy': its header at offset 2147483647 lies outside of the archive" array offset.npz
+refused 1 "./cut.npz: no end record of a ZIP archive; it is cut short, or none" array cut.npz
+refused 1 "./text.npz: 'readme.txt' is no array; save what is to be packed with numpy.savez" array text.npz
+refused 1 ".: no records in it" array empty.npz
+run 1 "$PACK" array inflate.npz -o ds
+grep -q "^shardpack: ./inflate.npz: .* near offset [0-9]* of [0-9]*; the file is damaged, fetch it again$" err || die "$(cat err)"
+[ ! -e ds ] || die "made for nothing"
+head -c 5000 /dev/urandom >z && zstd -q z && head -c -3 z.zst >cut.zst && { cat z.zst && echo x; } >tail.zst
+run 0 "$PACK" raw z.zst -o ok6 --schema x:u8[10] -q
+refused 1 "./cut.zst: the compressed data end early, near offset $(stat -c %s cut.zst) of $(stat -c %s cut.zst); the file is damaged, fetch it again" raw cut.zst --schema x:u8[10]
+run 1 "$PACK" raw tail.zst -o ds --schema x:u8[10]
+grep -q "^shardpack: ./tail.zst: .*; the file is damaged, fetch it again$" err || die "$(cat err)"
 
 SCHEMA=x:u8[10]
 run 0 "$PACK" raw two.gz -o ok2 --schema $SCHEMA -q

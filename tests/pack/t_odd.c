@@ -53,7 +53,7 @@ TEST(what_pillow_reads_has_its_pixels)
 		count++;
 	}
 	fclose(f);
-	CHECK_EQ(count, 7);
+	CHECK_EQ(count, 8);
 	decoder_close(d);
 }
 
@@ -67,8 +67,6 @@ TEST(what_is_bad_says_why)
 		{"empty.jpg", SHARD_MISS_EMPTY, "is empty (0 bytes)"},
 		{"gray16.png", SHARD_MISS_UNSUPPORTED, "PNG is gray with 16 bits: convert it to 8 bits"},
 		{"not_an_image.jpg", SHARD_MISS_NOT_AN_IMAGE, NULL},
-		{"photo.webp", SHARD_MISS_UNSUPPORTED,
-		 "starts with 52 49 46 46 (RIFF): WebP is not supported, convert it to JPEG or PNG"},
 		{"truncated.jpg", SHARD_MISS_TRUNCATED, "JPEG data ends early: Premature end of JPEG file"},
 	};
 	struct decoder *d = decoder_open(NULL);

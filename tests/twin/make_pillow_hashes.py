@@ -17,7 +17,7 @@ from PIL import Image, features
 
 FILTERS = {"box": Image.BOX, "bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS}
 ODD = Path("examples/photos/odd")
-ODD_GOOD = ["alpha.png", "cmyk.jpg", "exif_orientation_6.jpg", "gray.jpg", "palette.png", "png_named_jpg.jpg",
+ODD_GOOD = ["alpha.png", "cmyk.jpg", "exif_orientation_6.jpg", "gray.jpg", "palette.png", "photo.webp", "png_named_jpg.jpg",
             "progressive.jpg"]
 
 

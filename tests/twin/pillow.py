@@ -155,7 +155,7 @@ def main():
         if not ODD.is_dir():
             print(f"{ODD} is missing")
             return 1
-        bad = {"empty.jpg", "gray16.png", "not_an_image.jpg", "photo.webp", "truncated.jpg"}
+        bad = {"empty.jpg", "gray16.png", "not_an_image.jpg", "truncated.jpg"}
         jobs += [(path, (256, 224, 1, 0), path.name) for path in sorted(ODD.iterdir()) if path.name not in bad]
         for (path, job, story), answer in zip(jobs, run(program, jobs)):
             what = difference(answer, expect(path, job[0], job[1], FILTERS[job[2]]), job[3])

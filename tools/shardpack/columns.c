@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tools/common/message.h"
 #include "tools/shardpack/stored.h"
@@ -158,15 +159,25 @@ int columns_paths(const struct request *r, bool *is_folder)
 	return EXIT_DONE;
 }
 
+/* By the name, not by the first bytes: tokens and raw records may begin with any. */
+static const char *packed_how(const char *path)
+{
+	static const char *const ends[][2] = {{".gz", "gzip"}, {".tgz", "gzip"}, {".zst", "zstd"}};
+	size_t bytes = strlen(path), i;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		size_t n = strlen(ends[i][0]);
+
+		if (bytes > n && strcasecmp(path + bytes - n, ends[i][0]) == 0)
+			return ends[i][1];
+	}
+	return NULL;
+}
+
 int columns_open(const struct request *r, const char *path, uint32_t *file)
 {
-	uint8_t magic[2];
+	const char *how = packed_how(path);
 	int code = stored_add(r->stored, r->plan, path, file);
 
-	if (code != EXIT_DONE || stored_bytes(r->stored, *file) < sizeof(magic))
-		return code;
-	code = stored_get(r->stored, *file, 0, magic, sizeof(magic));
-	if (code == EXIT_DONE && magic[0] == 0x1f && magic[1] == 0x8b)
-		code = stored_unpack(r->stored, r->plan, *file, "gzip", file);
-	return code;
+	return code == EXIT_DONE && how ? stored_unpack(r->stored, r->plan, *file, how, file) : code;
 }

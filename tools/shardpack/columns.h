@@ -46,7 +46,7 @@ int columns_numbered(struct classes *out, uint64_t count);
  */
 int columns_paths(const struct request *r, bool *is_folder);
 
-/* Add a file; one that is a gzip is unpacked.  *file is what can be read by offset. */
+/* Add a file; one whose name ends with .gz, .tgz or .zst is unpacked.  *file is what can be read by offset. */
 int columns_open(const struct request *r, const char *path, uint32_t *file);
 
 #endif /* SHARDPACK_COLUMNS_H */

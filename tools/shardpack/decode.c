@@ -142,9 +142,9 @@ struct magic {
 static const struct magic magics[] = {
 	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", jpeg_run},
 	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", png_run},
-	{MAGIC("RIFF????WEBP"), "RIFF", "WebP", NULL},
+	{MAGIC("RIFF????WEBP"), NULL, "WebP", webp_run},
 	{MAGIC("GIF8"), "GIF8", "GIF", NULL},
-	{MAGIC("BM????\0\0\0\0"), "BM", "BMP", NULL},
+	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", bmp_run},
 	{MAGIC("II*\0"), "II", "TIFF", NULL},
 	{MAGIC("MM\0*"), "MM", "TIFF", NULL},
 	{MAGIC("II+\0"), "II", "TIFF", NULL},
@@ -153,8 +153,10 @@ static const struct magic magics[] = {
 	{MAGIC("P2\n"), "P2", "PGM", NULL},
 	{MAGIC("P3\n"), "P3", "PPM", NULL},
 	{MAGIC("P4\n"), "P4", "PBM", NULL},
-	{MAGIC("P5\n"), "P5", "PGM", NULL},
-	{MAGIC("P6\n"), "P6", "PPM", NULL},
+	{MAGIC("P5\n"), NULL, "PGM", ppm_run},
+	{MAGIC("P5 "), NULL, "PGM", ppm_run},
+	{MAGIC("P6\n"), NULL, "PPM", ppm_run},
+	{MAGIC("P6 "), NULL, "PPM", ppm_run},
 	{MAGIC("P7\n"), "P7", "PAM", NULL},
 	{MAGIC("????ftypavif"), NULL, "AVIF", NULL},
 	{MAGIC("????ftyphei"), NULL, "HEIF", NULL},
@@ -207,7 +209,7 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s: %s" NOT_SUPPORTED,
 				  first_bytes(bytes, m->length, hex), m->name);
 	}
-	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not an image (neither JPEG nor PNG)",
+	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not an image (JPEG, PNG, WebP, BMP, PPM)",
 			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex));
 }
 

@@ -59,5 +59,6 @@ enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size
 /* Names and versions of the libraries behind it, for --version and for provenance. */
 const char *decoder_jpeg_version(void);
 const char *decoder_png_version(void);
+const char *decoder_webp_version(void);
 
 #endif /* SHARDPACK_DECODE_H */

@@ -16,10 +16,16 @@ struct decoder {
 	bool sink_begun;		/* its rows are given by the format's decoder; else decode.c does it at the end */
 };
 
-/* decode_jpeg.c, decode_png.c: bytes that begin with their magic */
+/* decode_jpeg.c, decode_png.c and so on: bytes that begin with their magic */
 enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			    struct decode_verdict *v);
 enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			   struct decode_verdict *v);
+enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			    struct decode_verdict *v);
+enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			   struct decode_verdict *v);
+enum decode_status ppm_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			   struct decode_verdict *v);
 
 /* decode.c */

@@ -13,7 +13,7 @@ static void print_version(FILE *out)
 {
 	fprintf(out, "shardpack %d.%d.%d\n", SHARD_VERSION_MAJOR, SHARD_VERSION_MINOR, SHARD_VERSION_PATCH);
 	fprintf(out, "libshard %s: %s\n", shard_version(), shard_version_details());
-	fprintf(out, "%s, %s\n", decoder_jpeg_version(), decoder_png_version());
+	fprintf(out, "%s, %s, %s\n", decoder_jpeg_version(), decoder_png_version(), decoder_webp_version());
 }
 
 /* First what packs, then what plans, then what goes on from a plan. */

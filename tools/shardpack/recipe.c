@@ -97,6 +97,7 @@ void recipe_write_versions(const struct recipe *r, struct text *out)
 	if (recipe_is_images(r)) {
 		text_format(out, "version %s\n", decoder_jpeg_version());
 		text_format(out, "version %s\n", decoder_png_version());
+		text_format(out, "version %s\n", decoder_webp_version());
 	}
 	if (r->codec == SHARD_LZ4)
 		write_linked_version(out, "lz4");

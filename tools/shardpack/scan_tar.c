@@ -73,7 +73,7 @@ static bool is_image_suffix(const struct archive *a, const struct entry *e)
 
 bool scan_tar_is_name(const char *name)
 {
-	static const char *const extensions[] = {".tar", ".tar.gz", ".tgz"};
+	static const char *const extensions[] = {".tar", ".tar.gz", ".tgz", ".tar.zst"};
 	size_t bytes = strlen(name), i;
 
 	for (i = 0; i < sizeof(extensions) / sizeof(*extensions); i++)

@@ -6,10 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include <zlib.h>
+
+#include "tools/common/signals.h"
 #include "tools/shardpack/columns.h"
 #include "tools/shardpack/npy.h"
 #include "tools/shardpack/stored.h"
+#include "tools/shardpack/zip.h"
 
 static int settle(const struct request *r)
 {
@@ -17,76 +22,181 @@ static int settle(const struct request *r)
 	return EXIT_DONE;
 }
 
+/* Bytes of a file that are an array: all of it, or a member of a .npz that is stored. */
+struct part {
+	uint32_t file;
+	uint64_t offset, bytes;
+	const char *name, *where; /* of the field; for messages */
+};
+
 /* "fortran,128,4,1000,3,32,32": what unpack.c makes of it is in C's order. */
-static int transpose(const struct request *r, const struct npy *a, uint32_t *file)
+static int transpose(const struct request *r, const struct npy *a, const struct part *p, uint32_t *file)
 {
 	char how[256];
-	size_t at = (size_t)snprintf(how, sizeof(how), "fortran,%" PRIu64 ",%zu", a->data_offset, shard_dtype_bytes(a->dtype));
+	size_t at = (size_t)snprintf(how, sizeof(how), "fortran,%" PRIu64 ",%zu", p->offset + a->data_offset, shard_dtype_bytes(a->dtype));
 	uint32_t i;
 
 	for (i = 0; i < a->ndim && at < sizeof(how); i++)
 		at += (size_t)snprintf(how + at, sizeof(how) - at, ",%" PRIu64, a->shape[i]);
-	return stored_unpack(r->stored, r->plan, *file, how, file);
+	return stored_unpack(r->stored, r->plan, p->file, how, file);
 }
 
-static int check_size(const struct npy *a, uint64_t bytes, const char *where)
+static int check_size(const struct npy *a, const struct part *p)
 {
 	if (!a->ndim)
-		return fail(EXIT_BAD, "%s: a single value; the first axis of an array counts the records", where);
+		return fail(EXIT_BAD, "%s: a single value; the first axis of an array counts the records", p->where);
 	if (a->ndim > SHARD_DIMS_MAX + 1)
-		return fail(EXIT_UNSUPPORTED, "%s: %" PRIu32 " axes; the limit is %d", where, a->ndim, SHARD_DIMS_MAX + 1);
-	if (bytes != a->data_offset + a->data_bytes)
+		return fail(EXIT_UNSUPPORTED, "%s: %" PRIu32 " axes; the limit is %d", p->where, a->ndim, SHARD_DIMS_MAX + 1);
+	if (p->bytes != a->data_offset + a->data_bytes)
 		return fail(EXIT_BAD, "%s: has %" PRIu64 " bytes, but its head asks for %" PRIu64 " and %" PRIu64 " of data; it is %s",
-			    where, bytes, a->data_offset, a->data_bytes,
-			    bytes < a->data_offset + a->data_bytes ? "cut short" : "longer than it should be");
+			    p->where, p->bytes, a->data_offset, a->data_bytes,
+			    p->bytes < a->data_offset + a->data_bytes ? "cut short" : "longer than it should be");
+	if (!a->data_bytes)
+		return fail(EXIT_BAD, "%s: an array without elements", p->where);
 	return EXIT_DONE;
 }
 
-/* An array file that can be read by offset. */
-static int add_array(const struct request *r, uint32_t file, const char *name, const char *where)
+static int add_array(const struct request *r, const struct part *p)
 {
-	uint64_t bytes = stored_bytes(r->stored, file), have = bytes < NPY_HEAD_BYTES_MAX ? bytes : NPY_HEAD_BYTES_MAX;
+	uint64_t have = p->bytes < NPY_HEAD_BYTES_MAX ? p->bytes : NPY_HEAD_BYTES_MAX;
 	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
 	struct npy a;
-	struct column c = {0};
+	struct column c;
 	char why[256];
-	uint32_t field;
-	int code = head ? stored_get(r->stored, file, 0, head, (size_t)have) : fail(EXIT_IO, "out of memory");
+	uint32_t field, file = p->file;
+	int code = head ? stored_get(r->stored, p->file, p->offset, head, (size_t)have) : fail(EXIT_IO, "out of memory");
 
 	if (code == EXIT_DONE && !npy_parse(head, (size_t)have, &a, why, sizeof(why)))
-		code = fail(EXIT_BAD, "%s: %s", where, why);
+		code = fail(EXIT_BAD, "%s: %s", p->where, why);
 	free(head);
 	if (code == EXIT_DONE)
-		code = check_size(&a, bytes, where);
-	if (code != EXIT_DONE || !a.data_bytes)
-		return code == EXIT_DONE ? fail(EXIT_BAD, "%s: an array without elements", where) : code;
-	c = (struct column){.dtype = a.dtype, .swap = a.swap, .offset = a.data_offset, .stride = a.data_bytes / a.shape[0],
-			    .count = a.shape[0]};
+		code = check_size(&a, p);
+	if (code != EXIT_DONE)
+		return code;
+	c = (struct column){.dtype = a.dtype, .swap = a.swap, .offset = p->offset + a.data_offset,
+			    .stride = a.data_bytes / a.shape[0], .count = a.shape[0]};
 	if (a.fortran && a.ndim > 1) {
-		code = transpose(r, &a, &file);
+		code = transpose(r, &a, p, &file);
 		c.offset = 0;
 	}
 	c.file = file;
 	if (code == EXIT_DONE)
-		code = columns_field(r->recipe, where, name, a.dtype, a.shape + 1, a.ndim - 1, &field);
+		code = columns_field(r->recipe, p->where, p->name, a.dtype, a.shape + 1, a.ndim - 1, &field);
 	return code == EXIT_DONE ? columns_add(r->plan, r->recipe, field, &c) : code;
 }
 
 /* "train/x.npy" to "x". */
-static int add_file(const struct request *r, const char *path)
+static void field_name(const char *path, char out[SHARD_NAME_BYTES])
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-	char name[SHARD_NAME_BYTES], *where;
 	size_t bytes = strcspn(base, ".");
-	uint32_t file;
-	int code;
 
-	snprintf(name, sizeof(name), "%.*s", (int)(bytes < sizeof(name) - 1 ? bytes : sizeof(name) - 1), base);
-	code = columns_open(r, path, &file);
+	snprintf(out, SHARD_NAME_BYTES, "%.*s", (int)(bytes < SHARD_NAME_BYTES - 1 ? bytes : SHARD_NAME_BYTES - 1), base);
+}
+
+/* ---- .npz: a ZIP of arrays ---- */
+
+struct archive {
+	const struct request *r;
+	uint32_t file;
+	const char *where;
+};
+
+static bool read_stored(void *context, uint64_t offset, void *out, size_t bytes)
+{
+	const struct archive *a = context;
+
+	return stored_get(a->r->stored, a->file, offset, out, bytes) == EXIT_DONE;
+}
+
+/* A member that is stored is read where it lies, so its checksum is compared now. */
+static int check_crc(const struct archive *a, const struct zip_member *m)
+{
+	uint8_t piece[65536];
+	uint64_t at, n;
+	uint32_t crc = 0;
+	int code = EXIT_DONE;
+
+	for (at = 0; code == EXIT_DONE && at < m->bytes; at += n) {
+		n = m->bytes - at < sizeof(piece) ? m->bytes - at : sizeof(piece);
+		code = interrupted() ? EXIT_INTERRUPTED : stored_get(a->r->stored, a->file, m->offset + at, piece, (size_t)n);
+		if (code == EXIT_DONE)
+			crc = (uint32_t)crc32(crc, piece, (uInt)n);
+	}
+	if (code == EXIT_DONE && crc != m->crc)
+		code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is damaged: its CRC-32 is %08" PRIx32 " where the directory says %08" PRIx32,
+			    a->where, m->name, m->offset, crc, m->crc);
+	return code;
+}
+
+static int add_member(const struct archive *a, const struct zip_member *m)
+{
+	char name[SHARD_NAME_BYTES], how[96], *where = NULL;
+	struct part p = {.file = a->file, .offset = m->offset, .bytes = m->bytes, .name = name};
+	int code = EXIT_DONE;
+
+	if (m->name_bytes < 4 || strcmp(m->name + m->name_bytes - 4, ".npy") != 0)
+		return fail(EXIT_BAD, "%s: '%s' is no array; save what is to be packed with numpy.savez", a->where, m->name);
+	field_name(m->name, name);
+	if (m->method == ZIP_STORED) {
+		code = check_crc(a, m);
+	} else {
+		snprintf(how, sizeof(how), "deflate,%" PRIu64 ",%" PRIu64 ",%" PRIu32, m->offset, m->packed_bytes, m->crc);
+		code = stored_unpack(a->r->stored, a->r->plan, a->file, how, &p.file);
+		p.offset = 0;
+		if (code == EXIT_DONE && stored_bytes(a->r->stored, p.file) != m->bytes)
+			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes unpacked where the directory says %" PRIu64, a->where, m->name,
+				    stored_bytes(a->r->stored, p.file), m->bytes);
+	}
+	if (code == EXIT_DONE && asprintf(&where, "%s/%s", a->where, m->name) < 0) {
+		where = NULL;
+		code = fail(EXIT_IO, "out of memory");
+	}
+	p.where = where;
+	if (code == EXIT_DONE)
+		code = add_array(a->r, &p);
+	free(where);
+	return code;
+}
+
+static int add_archive(const struct request *r, uint32_t file, const char *where)
+{
+	struct archive a = {.r = r, .file = file, .where = where};
+	char why[ZIP_WHY_BYTES] = "";
+	struct zip z = {.bytes = stored_bytes(r->stored, file), .read = read_stored, .context = &a, .why = why};
+	struct zip_member *m = malloc(sizeof(*m));
+	enum zip_status status = ZIP_END;
+	int code = m ? EXIT_DONE : fail(EXIT_IO, "out of memory");
+
+	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER)
+		code = add_member(&a, m);
+	free(m);
+	if (code == EXIT_DONE && status == ZIP_BAD)
+		code = why[0] ? fail(EXIT_BAD, "%s: %s", where, why) : EXIT_IO;
+	return code;
+}
+
+/* ---- files ---- */
+
+static int add_file(const struct request *r, const char *path)
+{
+	size_t bytes = strlen(path);
+	char name[SHARD_NAME_BYTES], *where;
+	struct part p = {.name = name};
+	int code = columns_open(r, path, &p.file);
+
 	if (code != EXIT_DONE)
 		return code;
-	where = stored_name(r->stored, file);
-	code = where ? add_array(r, file, name, where) : fail(EXIT_IO, "out of memory");
+	field_name(path, name);
+	where = stored_name(r->stored, p.file);
+	p.where = where;
+	p.bytes = stored_bytes(r->stored, p.file);
+	if (!where)
+		code = fail(EXIT_IO, "out of memory");
+	else if (bytes > 4 && strcasecmp(path + bytes - 4, ".npz") == 0)
+		code = add_archive(r, p.file, where);
+	else
+		code = add_array(r, &p);
 	free(where);
 	return code;
 }
@@ -114,7 +224,7 @@ static int scan(const struct request *r)
 
 static const struct cli_option positional[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
-	 .help = "x.npy becomes the field `x`; or a list on '-'"},
+	 .help = "x.npy is the field `x`; .npz; or a list on '-'"},
 	{0}};
 
 static const struct cli_option options[] = {
@@ -124,11 +234,11 @@ static const struct cli_option options[] = {
 
 static const struct cli_verb verb = {
 	.name = "array",
-	.summary = "Pack NumPy arrays: image.npy label.npy",
+	.summary = "Pack NumPy arrays: .npy, .npz",
 	.description = "The first axis of an array counts the records, so all of them must be as long; what is left of the shape is "
-		       "that of the field, which is called as the file up to its first dot. Arrays of one name (a/x.npy b/x.npy) "
-		       "follow each other. Big-endian arrays are swapped, those in Fortran's order transposed, files that are a "
-		       "gzip unpacked first. Python objects and structures are refused.\n"
+		       "that of the field, which is called as the file, or the member of a .npz, up to its first dot. Arrays of one name (a/x.npy b/x.npy) "
+		       "follow each other. Big-endian arrays are swapped, those in Fortran's order transposed, .gz and .zst "
+		       "unpacked first. Python objects and structures are refused.\n"
 		       "\n"
 		       "An integer array `label` of one axis is the class and becomes i64; with --classes each must be one. An "
 		       "array `image` with 1, 3 or 4 channels is images, and gets its mean and deviation.",

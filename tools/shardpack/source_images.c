@@ -172,10 +172,10 @@ static const struct cli_verb verb = {
 	.summary = "Pack images: folders, tars (WebDataset), tables",
 	.description = "SRC is one of these, or several, or a quoted pattern, or '-' for a list on standard input:\n"
 		       "\n"
-		       "A folder whose folders are classes; all JPEG and PNG files below are samples, in the order of torchvision's "
+		       "A folder whose folders are classes; all images (JPEG, PNG, WebP, BMP, PPM) below are samples, in the order of torchvision's "
 		       "ImageFolder. A flat folder, if --label-regex or --labels say which label each image has.\n"
 		       "\n"
-		       "A tar, or a folder of tars (plain, or .gz, which is unpacked once to --spool). As WebDataset and img2dataset "
+		       "A tar, or a folder of tars (plain, or .gz or .zst, which are unpacked once to --spool). As WebDataset and img2dataset "
 		       "make them, if there are .cls members, or .json ones with --label-key: members of one name up to the first dot are "
 		       "a sample. Else each image is one, and its folder in the tar its class.\n"
 		       "\n"

@@ -98,7 +98,7 @@ static const struct cli_option options[] = {
 static const struct cli_verb verb = {
 	.name = "raw",
 	.summary = "Pack files of records of one size, with --schema",
-	.description = "Each FILE is nothing but records, one behind the other, after the bytes to skip; a gzip is unpacked first. "
+	.description = "Each FILE is nothing but records, one behind the other, after the bytes to skip; .gz and .zst are unpacked first. "
 		       "--schema says what a record is: fields in the order of the bytes, each NAME:TYPE or NAME:TYPE[N,...]. "
 		       "Types are u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64 and bool, little-endian, or big-endian behind "
 		       "a '>'. The name '-' passes over bytes.\n"

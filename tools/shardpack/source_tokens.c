@@ -254,7 +254,7 @@ static const struct cli_verb verb = {
 		       "zero behind the end, and `length` says how many tokens are in it. Windows of less than two tokens have "
 		       "nothing to predict and are left out. The plan has a line for each document.",
 	.examples = "shardpack tokens train.bin -o ds/train --seq-len 1024\n"
-		    "shardpack tokens fineweb_train_*.bin -o ds/train --seq-len 2048 --documents 50256\n",
+		    "shardpack tokens fineweb_*.bin -o ds --seq-len 2048 --documents 50256\n",
 	.positionals = positional,
 	.options = {source_output_options, options, source_run_options, source_input_options},
 	.options_bytes = sizeof(struct pack_options),

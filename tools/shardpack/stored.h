@@ -6,6 +6,7 @@
  * unpacked once per process into an unnamed file, which is then as good as any other.  How is a word of the plan:
  *
  *   gzip                                  all of it, whatever number of members
+ *   zstd                                  the same of Zstandard frames
  *   deflate,OFFSET,BYTES,CRC              one member of a ZIP
  *   fortran,OFFSET,ITEM,COUNT,DIMS...     an array whose first index changes fastest, to one whose last does
  */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <zlib.h>
+#include <zstd.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
@@ -149,6 +150,51 @@ static int unpack_member(struct work *w, const uint64_t *arg)
 	return code;
 }
 
+/* ---- Zstandard ---- */
+
+static int zstd_run(struct work *w, ZSTD_DCtx *context)
+{
+	ZSTD_inBuffer in = {w->in, 0, 0};
+	size_t left = 1; /* 0: a frame is complete */
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE) {
+		ZSTD_outBuffer out = {w->out, PIECE_BYTES, 0};
+
+		if (in.pos == in.size && w->in_at < w->in_bytes) {
+			in.size = w->in_bytes - w->in_at < PIECE_BYTES ? (size_t)(w->in_bytes - w->in_at) : PIECE_BYTES;
+			in.pos = 0;
+			code = read_at(w, w->in, in.size, w->in_at);
+			w->in_at += in.size;
+			progress_add(&w->progress, in.size, in.size, 0);
+			progress_tick(&w->progress);
+			if (code != EXIT_DONE)
+				break;
+		} else if (in.pos == in.size && !left) {
+			break;
+		}
+		left = ZSTD_decompressStream(context, &out, &in);
+		if (ZSTD_isError(left))
+			return damaged(w, ZSTD_getErrorName(left));
+		if (left && !out.pos && in.pos == in.size && w->in_at == w->in_bytes)
+			return damaged(w, "the compressed data end early,");
+		code = write_out(w, w->out, out.pos);
+	}
+	return code;
+}
+
+static int unpack_zstd(struct work *w)
+{
+	ZSTD_DCtx *context = ZSTD_createDCtx();
+	int code;
+
+	if (!context)
+		return fail(EXIT_IO, "%s: out of memory to unpack it", w->name);
+	code = zstd_run(w, context);
+	ZSTD_freeDCtx(context);
+	return code;
+}
+
 /* ---- arrays in Fortran's order ---- */
 
 struct fortran {
@@ -259,6 +305,8 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 		code = fail(EXIT_IO, "%s: out of memory to unpack it", name);
 	else if (strcmp(how, "gzip") == 0)
 		code = unpack_deflate(&w, 31, 0, in_bytes, &crc);
+	else if (strcmp(how, "zstd") == 0)
+		code = unpack_zstd(&w);
 	else if (word == 7 && memcmp(how, "deflate", 7) == 0 && count == 3)
 		code = unpack_member(&w, arg);
 	else if (word == 7 && memcmp(how, "fortran", 7) == 0 && count >= 3)

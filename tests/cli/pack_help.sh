@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_help.sh - one line per source, each help fits a screen and ends with an example, whose options exist
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+
+sources="images array raw tokens cifar mnist"
+run 0 "$PACK" --help
+for word in $sources build seal; do
+	[ "$(grep -c "^  $word  " out)" = 1 ] || die "--help has not one line for $word"
+done
+[ "$(grep -c '^  plan \.\.\. ' out)" = 1 ] || die "the verbs that plan are one line"
+n=0
+for verb in '' $sources build seal $(printf 'plan/%s ' $sources); do
+	# shellcheck disable=SC2086
+	run 0 "$PACK" ${verb/\// } --help
+	[ "$(wc -l <out)" -le 40 ] && [ "$(wc -L <out)" -le 80 ] || die "$verb: $(wc -l <out) lines of $(wc -L <out) columns do not fit a screen"
+	tail -n 1 out | grep -q "^  shardpack " || die "$verb: does not end with an example"
+	[ ! -s err ] || die "$verb: $(cat err)"
+	[ -n "$verb" ] || continue
+	{ sed -n '/^Examples*:/,$p' out | grep -o -- ' --[a-z-]*' || :; } | sort -u | while read -r option; do
+		sed '/^Examples*:/,$d' out | grep -q -- "$option" || die "$verb: $option is no option"
+	done
+	n=$((n + 1))
+done
+"$PACK" --print-man >man
+"$PACK" --print-completion bash >bash
+for verb in $sources; do
+	grep -q "^shardpack plan $verb " man || die "the man page has no plan $verb"
+	grep -q "$verb" bash || die "completion does not know $verb"
+done
+run 0 "$PACK" --version
+grep -q "libjpeg-turbo [0-9.]*, libpng [0-9.]*, libwebp [0-9.]*$" out || die "$(cat out)"
+run 2 "$PACK" imges x -o y
+grep -q "did you mean 'images'" err || die "$(cat err)"
+echo "$n verbs, one line per source"

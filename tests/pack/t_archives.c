@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_archives.c - numbers too large for the common tools to make quickly: ZIP64 directories, tar sizes in base 256
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/test.h"
+#include "tools/shardpack/tar.h"
+#include "tools/shardpack/zip.h"
+
+/* A file that is zeros but for its front and its end, however large. */
+struct sparse {
+	const uint8_t *front, *back;
+	size_t front_bytes, back_bytes;
+	uint64_t bytes;
+};
+
+static bool read_sparse(void *context, uint64_t offset, void *out, size_t bytes)
+{
+	const struct sparse *s = context;
+	uint8_t *to = out;
+
+	CHECK(offset <= s->bytes && bytes <= s->bytes - offset);
+	for (size_t i = 0; i < bytes; i++) {
+		uint64_t at = offset + i;
+
+		to[i] = at < s->front_bytes ? s->front[at] : at >= s->bytes - s->back_bytes ? s->back[at - (s->bytes - s->back_bytes)] : 0;
+	}
+	return true;
+}
+
+static uint8_t *put(uint8_t *at, uint64_t value, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		*at++ = (uint8_t)(value >> (8 * i));
+	return at;
+}
+
+static uint8_t *put_text(uint8_t *at, const char *text)
+{
+	memcpy(at, text, strlen(text));
+	return at + strlen(text);
+}
+
+TEST(zip64_has_members_of_many_gigabytes)
+{
+	const uint64_t data_bytes = UINT64_C(5) << 32, begin = 30 + 1 + data_bytes;
+	uint8_t front[64] = {0}, back[512] = {0}, *at = put_text(front, "PK\3\4");
+	struct sparse file = {front, back, 31, 0, 0};
+	char why[ZIP_WHY_BYTES] = "";
+	struct zip z = {.read = read_sparse, .context = &file, .why = why};
+	struct zip_member *m = malloc(sizeof(*m));
+
+	put(at + 22, 1, 2);
+	front[30] = 'a';
+	at = put_text(back, "PK\1\2");
+	at = put(at, 0, 12); /* versions, flags, method, time */
+	at = put(at, 7, 4);  /* CRC */
+	at = put(put(at, 0xffffffff, 4), 0xffffffff, 4);
+	at = put(put(put(at, 1, 2), 28, 2), 0, 10);
+	at = put(at, 0xffffffff, 4);
+	at = put_text(at, "a");
+	at = put(put(at, 1, 2), 24, 2);
+	at = put(put(put(at, data_bytes, 8), data_bytes, 8), 0, 8);
+	uint64_t directory_bytes = (uint64_t)(at - back);
+	at = put_text(at, "PK\6\6");
+	at = put(put(put(at, 44, 8), 0, 12), 1, 8);
+	at = put(put(put(at, 1, 8), directory_bytes, 8), begin, 8);
+	at = put_text(at, "PK\6\7");
+	at = put(put(put(at, 0, 4), begin + directory_bytes, 8), 1, 4);
+	at = put_text(at, "PK\5\6");
+	at = put(put(put(put(put(at, 0, 4), 0xffff, 2), 0xffff, 2), 0xffffffff, 4), 0xffffffff, 4);
+	at = put(at, 0, 2);
+	file.back_bytes = (size_t)(at - back);
+	z.bytes = file.bytes = begin + file.back_bytes;
+
+	CHECK(m);
+	CHECK_EQ(zip_next(&z, m), ZIP_MEMBER);
+	CHECK_STR(m->name, "a");
+	CHECK_EQ(m->bytes, data_bytes);
+	CHECK_EQ(m->packed_bytes, data_bytes);
+	CHECK_EQ(m->offset, 31);
+	CHECK_EQ(m->crc, 7);
+	CHECK_EQ(zip_next(&z, m), ZIP_END);
+	free(m);
+}
+
+TEST(tar_has_members_of_many_gigabytes)
+{
+	const uint64_t data_bytes = UINT64_C(3) << 40;
+	uint8_t head[512] = "x.jpg", none[1024] = {0};
+	struct sparse file = {head, none, sizeof(head), sizeof(none), sizeof(head) + data_bytes + sizeof(none)};
+	char why[TAR_WHY_BYTES] = "", text[8];
+	struct tar *t = calloc(1, sizeof(*t));
+	struct tar_member *m = malloc(sizeof(*m));
+	uint32_t sum = 8 * ' ';
+
+	head[124] = 0x80;
+	for (int i = 0; i < 8; i++)
+		head[135 - i] = (uint8_t)(data_bytes >> (8 * i));
+	for (int i = 0; i < 512; i++)
+		sum += head[i];
+	snprintf(text, sizeof(text), "%06o", sum);
+	memcpy(head + 148, text, 7);
+
+	CHECK(t && m);
+	*t = (struct tar){.bytes = file.bytes, .read = read_sparse, .context = &file, .why = why};
+	CHECK_EQ(tar_next(t, m), TAR_MEMBER);
+	CHECK_STR(m->name, "x.jpg");
+	CHECK_EQ(m->bytes, data_bytes);
+	CHECK_EQ(m->offset, 512);
+	CHECK_EQ(tar_next(t, m), TAR_END);
+	free(m);
+	free(t);
+}
+
+TEST_MAIN()
