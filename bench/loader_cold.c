@@ -25,13 +25,16 @@
 static const struct cold {
 	const char *name;
 	struct data_shape shape;
-	uint32_t batch_records, window_runs, check, path;
+	uint32_t batch_records, window_runs, check, path, threads; /* threads: 0 is the default */
 	bool removed;
 } cold[] = {
-	{"loader/cold/150528", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_DIRECT, false},
-	{"loader/cold/150528/first", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_FIRST, SHARD_PATH_DIRECT, false},
-	{"loader/cold/150528/auto", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, false},
-	{"loader/cold/4096/auto", {"records-4096", 4096, 8, 1 << 15, SHARD_RAW}, 1024, WINDOW_RUNS, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, true},
+	{"loader/cold/150528", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_DIRECT, 0, false},
+	{"loader/cold/150528/1", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_DIRECT, 1, false},
+	{"loader/cold/150528/first", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_FIRST, SHARD_PATH_DIRECT, 0, false},
+	{"loader/cold/150528/auto", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, 0, false},
+	{"loader/cold/1048576", {"records-1048576", 1 << 20, 8, 128, SHARD_RAW}, 8, 0, SHARD_CHECK_NEVER, SHARD_PATH_DIRECT, 0, true},
+	{"loader/cold/4096/auto", {"records-4096", 4096, 8, 1 << 15, SHARD_RAW}, 1024, WINDOW_RUNS, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, 0, true},
+	{"loader/cold/64/auto", {"records-64", 64, 8, 1 << 21, SHARD_RAW}, 16384, WINDOW_RUNS, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, 0, true},
 };
 
 struct job {
@@ -228,7 +231,7 @@ static void cold_row(struct bench *b, const struct cold *c)
 	j.trainer = (struct trainer){.dir = data_make(b, &c->shape), .check = c->check};
 	j.trainer.options = (struct shard_loader_options){
 		.batch_records = c->batch_records, .seed = 1, .tail = SHARD_KEEP, .slot_count = 4, .window_runs = c->window_runs,
-		.path = c->path};
+		.path = c->path, .thread_count = c->threads};
 	data_files_open(&j.files, j.trainer.dir);
 	plan_pieces(&j);
 	j.pieces.files = &j.files;
