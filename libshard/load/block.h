@@ -65,7 +65,7 @@ static inline int block_set_aside(struct shard_loader *l, uint8_t *flags, const 
 }
 
 /* rows.c: one thread at a time hashes a unit that nobody has; it sets the answer to false again. */
-atomic_bool *block_enter_stripe(struct shard_dataset *ds, const struct shard_reader *r, uint64_t unit);
+atomic_bool *block_enter_stripe(struct shard_loader *l, const struct shard_reader *r, uint64_t unit);
 
 /* packed.c: the rows of a compressed group. */
 int block_fill_packed(struct block *b, uint32_t group);

@@ -20,6 +20,7 @@
 #define LOADER_SLOTS_MAX   1024u
 #define LOADER_THREADS_MAX 256u
 #define LOADER_ARRAY_ALIGN 4096u
+#define LOADER_STRIPES	   256u
 #define LOADER_RUN_BYTES   (UINT64_C(256) << 10) /* neighbours that are worth one request to the disk */
 
 /* A place in the endless row of steps: epoch, where the epoch was entered, and steps since. */
@@ -103,6 +104,7 @@ struct shard_loader {
 	bool stop, resting; /* lock: nobody claims */
 	struct member *member;		     /* [o.thread_count]; of which started: */
 	uint32_t member_count;
+	atomic_bool stripe[LOADER_STRIPES];  /* a unit of it is being hashed; not the dataset's: a forked child has that, too */
 	_Atomic uint32_t *path;		     /* [shard_count] path.c */
 	_Atomic(_Atomic uint8_t *) *fetched;   /* [shard_count] likewise */
 	_Atomic uint32_t path_turn;

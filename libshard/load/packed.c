@@ -72,14 +72,13 @@ static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t
 		check = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
 	}
 	if (check && seen) { /* also where it is not decoded into the stage, and so perhaps by several threads */
-		stripe = block_enter_stripe(b->l->ds, r, p->chunk);
+		stripe = block_enter_stripe(b->l, r, p->chunk);
 		check = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
 	}
 	rc = reader_read_chunk(r, group, p->chunk, check, dst, b->err);
 	b->counts->decoded_chunks += !rc;
-	b->counts->checked_units += !rc && check;
-	if (!rc && check && seen)
-		atomic_fetch_or_explicit(seen, bit, memory_order_release);
+	if (!rc && check) /* as in rows_land() */
+		b->counts->checked_units += !seen || !(atomic_fetch_or_explicit(seen, bit, memory_order_release) & bit);
 	if (stripe)
 		atomic_store_explicit(stripe, false, memory_order_release);
 	return rc;

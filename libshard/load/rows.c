@@ -160,9 +160,9 @@ static int run_land(struct land_job *j)
  * A unit may come to several threads at once: rows of it in neighbouring steps, or a record at the end of one epoch and
  * the start of the next.  One of them hashes it, for some microseconds, and the others wait.
  */
-atomic_bool *block_enter_stripe(struct shard_dataset *ds, const struct shard_reader *r, uint64_t unit)
+atomic_bool *block_enter_stripe(struct shard_loader *l, const struct shard_reader *r, uint64_t unit)
 {
-	atomic_bool *stripe = &ds->stripe[(((uintptr_t)r >> 6) + unit) % DATASET_STRIPES];
+	atomic_bool *stripe = &l->stripe[(((uintptr_t)r >> 6) + unit) % LOADER_STRIPES];
 
 	while (atomic_exchange_explicit(stripe, true, memory_order_acquire))
 		sched_yield();
@@ -183,15 +183,12 @@ int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, stru
 		j.hash = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
 	}
 	if (j.hash && seen) {
-		stripe = block_enter_stripe(row->l->ds, row->r, unit);
+		stripe = block_enter_stripe(row->l, row->r, unit);
 		j.hash = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
 	}
 	rc = run_land(&j);
-	if (!rc && j.hash) {
-		(*checked)++;
-		if (seen)
-			atomic_fetch_or_explicit(seen, bit, memory_order_release);
-	}
+	if (!rc && j.hash) /* another loader of the dataset may have hashed it at the same moment; it is counted once */
+		*checked += !seen || !(atomic_fetch_or_explicit(seen, bit, memory_order_release) & bit);
 	if (stripe)
 		atomic_store_explicit(stripe, false, memory_order_release);
 	return rc == SHARD_E_CORRUPT && row->flags ? block_set_aside(row->l, row->flags, err) : rc;

@@ -13,9 +13,8 @@
 
 #define DATASET_MANIFEST "dataset.manifest"
 #define DATASET_MANIFEST_BYTES_MAX (UINT64_C(1) << 36)
-#define DATASET_STRIPES		   256u
 
-struct shard_dataset { /* const after open, but for the readers, which appear, and the stripes */
+struct shard_dataset { /* const after open, but for the readers, which appear */
 	char *dir;
 	char *manifest_path;
 	char *text;
@@ -31,7 +30,6 @@ struct shard_dataset { /* const after open, but for the readers, which appear, a
 	uint64_t *class_records[SHARD_FIELDS_MAX];
 	uint64_t stat_count[2][SHARD_FIELDS_MAX]; /* [kind - 1] */
 	_Atomic(struct shard_reader *) *reader; /* [shard_count] */
-	atomic_bool stripe[DATASET_STRIPES]; /* a unit of it is being hashed */
 };
 
 /* Which shard holds record `idx`, which must be below record_count. */
