@@ -161,8 +161,11 @@ TEST(moments_equal_a_plain_sum)
 				want.sum[c] += record[b];
 				want.sum_squares[c] += (uint64_t)record[b] * record[b];
 			}
-			moments_add(&got, record, n, (enum image_layout)layout);
+			moments_add_portable(&got, record, n, (enum image_layout)layout);
 			STORY("%zu pixels, layout %d", n, layout);
+			CHECK_MEM(&got, &want, sizeof(got));
+			memset(&got, 0, sizeof(got));
+			moments_add(&got, record, n, (enum image_layout)layout);
 			CHECK_MEM(&got, &want, sizeof(got));
 			moments_merge(&got, &want);
 			CHECK_EQ(got.sum_squares[2], 2 * want.sum_squares[2]);
