@@ -160,6 +160,29 @@ for format in gnu pax; do
 	run 0 "$PACK" images "long.$format.tar" -o "long.$format.ds" "${ARGS[@]}" --order source -q
 	same_as_ref "long.$format.ds" c
 done
+"$PYTHON" - <<'PY'
+import glob
+import zipfile
+images = sorted(glob.glob("src/*/*"))
+for name, method in ("stored.zip", zipfile.ZIP_STORED), ("deflated.zip", zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(name, "w", method) as z:
+        z.writestr("class_00/", "")
+        for p in images:
+            z.write(p, p[4:])
+with zipfile.ZipFile("wds.zip", "w", zipfile.ZIP_DEFLATED) as z:
+    for i, p in enumerate(images):
+        z.write(p, "%06d.jpg" % i)
+        z.writestr("%06d.cls" % i, "%d" % int(p.split("/")[1][-2:]))
+with zipfile.ZipFile("up.zip", "w") as z:
+    z.writestr("../x.jpg", "x")
+data = bytearray(open("stored.zip", "rb").read())
+data[200] ^= 1
+open("spoilt.zip", "wb").write(data)
+PY
+for f in stored.zip deflated.zip wds.zip; do
+	run 0 "$PACK" images $f -o $f.ds "${ARGS[@]}" --order source -q
+	same_as_ref $f.ds c
+done
 tar --sort=name -C src -cf byname.tar class_00 class_01 class_02
 run 0 "$PACK" images byname.tar -o regex.ds "${ARGS[@]}" --order source --label-regex 'class_0(.)/' -q
 same_as_ref regex.ds c
@@ -238,6 +261,9 @@ refused 1 "./sparse.tar: a sparse file at offset 0; pack the archive without --s
 refused 1 "./longname.tar: a name of 5000 bytes at offset 0; the limit is 4095" longname.tar
 printf 'x\ny\n' >two.names
 refused 1 ".: label 2, but --classes two.names has 2" b.tar --classes two.names
+refused 1 "./up.zip: a member's name leads out of the archive: '../x.jpg'" up.zip
+run 1 "$PACK" images spoilt.zip -o no "${ARGS[@]}"
+grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is damaged: [0-9]* bytes with CRC-32 " err || die "$(cat err)"
 head -c 20000 a.tar.gz >cut.tar.gz
 refused 1 "./cut.tar.gz: the compressed data end early, near offset $(stat -c %s cut.tar.gz) of $(stat -c %s cut.tar.gz); the file is damaged, fetch it again" cut.tar.gz
 echo "WebDataset, img2dataset, 5 formats of GNU tar; $n refusals"

@@ -71,20 +71,6 @@ static bool number_at(const struct line *l, unsigned token, uint64_t max, uint64
 	return l->token_count > token && text_u64(l->token[token], l->bytes[token], out) && *out <= max;
 }
 
-/* Relative, and no component is empty, "." or "..". */
-static bool stays_below(const char *path)
-{
-	size_t bytes;
-
-	for (;; path += bytes + 1) {
-		bytes = strcspn(path, "/");
-		if (!bytes || (bytes == 1 && path[0] == '.') || (bytes == 2 && path[0] == '.' && path[1] == '.'))
-			return false;
-		if (!path[bytes])
-			return true;
-	}
-}
-
 /* Room for one more of what is numbered from 0; `count` is how many there are. */
 static bool grow(uint64_t **array, uint64_t *capacity, uint64_t count)
 {
@@ -116,7 +102,7 @@ static bool path_at(const struct line *l, unsigned token, char *out)
 {
 	return l->token_count > token && l->bytes[token] < 3 * (size_t)PLAN_PATH_BYTES_MAX &&
 	       text_decode(l->token[token], l->bytes[token], true, out) > 0 && strlen(out) < PLAN_PATH_BYTES_MAX &&
-	       stays_below(out);
+	       text_stays_below(out);
 }
 
 /* `how` is judged by who follows it; here it is one word of plain letters. */

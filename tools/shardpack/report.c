@@ -66,6 +66,16 @@ void report_ignored(const struct scan *scan)
 		     scan->ignored_count == 1 ? "" : "s");
 }
 
+/* Is there something to look at? */
+static bool has_image(const struct shard_schema *s)
+{
+	uint32_t f = 0;
+
+	while (f < s->field_count && s->field[f].semantic != SHARD_IMAGE)
+		f++;
+	return f < s->field_count;
+}
+
 void report_tell(const struct report *r)
 {
 	const struct account *a = r->job->account;
@@ -83,7 +93,7 @@ void report_tell(const struct report *r)
 	if (r->sealed) {
 		text_shell_word(&words, r->job->out_dir);
 		if (!text_failed(&words))
-			note("next: shardcat show %s", words.data);
+			note("next: shardcat %s %s", has_image(&r->job->schema) ? "show" : "info", words.data);
 		text_free(&words);
 	}
 	if (r->scan)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_tar.c - the images in a tar archive
+ * scan_tar.c - the images in a tar archive, or a ZIP
  */
 #include "tools/shardpack/scan_tar.h"
 
@@ -17,6 +17,7 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/columns.h"
 #include "tools/shardpack/tar.h"
+#include "tools/shardpack/zip.h"
 
 #define LABEL_BYTES_MAX (UINT64_C(1) << 20) /* of a member that holds one */
 
@@ -73,7 +74,7 @@ static bool is_image_suffix(const struct archive *a, const struct entry *e)
 
 bool scan_tar_is_name(const char *name)
 {
-	static const char *const extensions[] = {".tar", ".tar.gz", ".tgz", ".tar.zst"};
+	static const char *const extensions[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".zip"};
 	size_t bytes = strlen(name), i;
 
 	for (i = 0; i < sizeof(extensions) / sizeof(*extensions); i++)
@@ -84,9 +85,9 @@ bool scan_tar_is_name(const char *name)
 
 /* ---- what is in it ---- */
 
-static int add_entry(struct archive *a, const struct tar_member *m)
+static int add_entry(struct archive *a, const char *name, uint64_t offset, uint64_t bytes)
 {
-	const char *slash = memrchr(m->name, '/', m->name_bytes), *base = slash ? slash + 1 : m->name, *dot = strchr(base, '.');
+	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strchr(base, '.');
 	struct entry *e;
 
 	if (a->count == a->capacity) {
@@ -99,9 +100,9 @@ static int add_entry(struct archive *a, const struct tar_member *m)
 		a->capacity = capacity;
 	}
 	e = &a->entry[a->count];
-	*e = (struct entry){.name_at = a->names.bytes, .number = (uint32_t)a->count, .offset = m->offset, .bytes = m->bytes,
-			    .key_bytes = dot && dot > base ? (uint32_t)(dot - m->name) : 0};
-	text_add(&a->names, m->name, m->name_bytes + 1);
+	*e = (struct entry){.name_at = a->names.bytes, .number = (uint32_t)a->count, .offset = offset, .bytes = bytes,
+			    .key_bytes = dot && dot > base ? (uint32_t)(dot - name) : 0};
+	text_add(&a->names, name, strlen(name) + 1);
 	if (text_failed(&a->names) || ++a->count == UINT32_MAX)
 		return out_of_memory(a);
 	a->has_cls = a->has_cls || is_suffix(a, e, "cls");
@@ -111,7 +112,7 @@ static int add_entry(struct archive *a, const struct tar_member *m)
 static int take_member(struct archive *a, const struct tar_member *m)
 {
 	if (m->kind == TAR_FILE)
-		return add_entry(a, m);
+		return add_entry(a, m->name, m->offset, m->bytes);
 	/* The bytes of a link are elsewhere; leaving it out would lose a sample. */
 	if (m->kind == TAR_LINK && items_is_image(m->name))
 		return fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is a link; pack the archive with --dereference --hard-dereference",
@@ -147,6 +148,38 @@ static int list_members(struct archive *a)
 	if (code == EXIT_DONE && status == TAR_BAD)
 		code = why[0] ? fail(EXIT_BAD, "%s: %s", a->where, why) : EXIT_IO;
 	return code;
+}
+
+/* Members of a ZIP, where they will lie once it is unpacked: one behind the other. */
+static int list_zip(struct archive *a)
+{
+	char why[ZIP_WHY_BYTES] = "";
+	struct zip z = {.bytes = stored_bytes(a->it->request->stored, a->file), .read = read_stored, .context = a, .why = why};
+	struct zip_member *m = malloc(sizeof(*m));
+	enum zip_status status = ZIP_END;
+	uint64_t at = 0;
+	int code = m ? EXIT_DONE : out_of_memory(a);
+
+	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
+		if (m->name[m->name_bytes - 1] != '/' && !text_stays_below(m->name))
+			code = fail(EXIT_BAD, "%s: a member's name leads out of the archive: '%s'", a->where, m->name);
+		else if (m->bytes > UINT64_MAX / 4 - at)
+			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, which no disk holds", a->where, m->name, m->bytes);
+		else if (m->name[m->name_bytes - 1] != '/')
+			code = add_entry(a, m->name, at, m->bytes);
+		at += m->bytes;
+	}
+	free(m);
+	if (code == EXIT_DONE && status == ZIP_BAD)
+		code = why[0] ? fail(EXIT_BAD, "%s: %s", a->where, why) : EXIT_IO;
+	return code == EXIT_DONE ? stored_unpack(a->it->request->stored, a->it->request->plan, a->file, "zip", &a->file) : code;
+}
+
+static bool is_zip(const char *path)
+{
+	size_t bytes = strlen(path);
+
+	return bytes > 4 && strcasecmp(path + bytes - 4, ".zip") == 0;
 }
 
 /* ---- samples of several members ---- */
@@ -365,7 +398,7 @@ int scan_tar(struct items *it, struct labels *labels, const char *path)
 		code = out_of_memory(&a);
 	a.where = where;
 	if (code == EXIT_DONE)
-		code = list_members(&a);
+		code = is_zip(path) ? list_zip(&a) : list_members(&a);
 	if (code == EXIT_DONE)
 		code = (a.has_cls || it->request->o->label_key) && !labels_given(labels) ? add_samples(&a) : add_images(&a);
 	text_free(&a.names);

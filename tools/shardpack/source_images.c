@@ -175,7 +175,7 @@ static const struct cli_verb verb = {
 		       "A folder whose folders are classes; all images (JPEG, PNG, WebP, BMP, PPM) below are samples, in the order of torchvision's "
 		       "ImageFolder. A flat folder, if --label-regex or --labels say which label each image has.\n"
 		       "\n"
-		       "A tar, or a folder of tars (plain, or .gz or .zst, which are unpacked once to --spool). As WebDataset and img2dataset "
+		       "A tar, or a folder of tars (plain, or .gz, .zst or .zip, which are unpacked once to --spool). As WebDataset and img2dataset "
 		       "make them, if there are .cls members, or .json ones with --label-key: members of one name up to the first dot are "
 		       "a sample. Else each image is one, and its folder in the tar its class.\n"
 		       "\n"

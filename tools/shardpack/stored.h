@@ -8,6 +8,7 @@
  *   gzip                                  all of it, whatever number of members
  *   zstd                                  the same of Zstandard frames
  *   deflate,OFFSET,BYTES,CRC              one member of a ZIP
+ *   zip                                   all of its members, one behind the other in the order of its directory
  *   fortran,OFFSET,ITEM,COUNT,DIMS...     an array whose first index changes fastest, to one whose last does
  */
 #ifndef SHARDPACK_STORED_H

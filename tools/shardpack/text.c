@@ -215,6 +215,19 @@ void text_shell_word(struct text *t, const char *word)
 	text_add(t, "'", 1);
 }
 
+bool text_stays_below(const char *path)
+{
+	size_t bytes;
+
+	for (;; path += bytes + 1) {
+		bytes = strcspn(path, "/");
+		if (!bytes || (bytes == 1 && path[0] == '.') || (bytes == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		if (!path[bytes])
+			return true;
+	}
+}
+
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max)
 {
 	size_t at = 0, step;

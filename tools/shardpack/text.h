@@ -50,6 +50,9 @@ bool text_u64(const char *in, size_t in_bytes, uint64_t *out);
 /* A word as a POSIX shell reads it back: quoted only when it must be. */
 void text_shell_word(struct text *t, const char *word);
 
+/* A relative path without components that are empty, "." or "..": it leads nowhere but below. */
+bool text_stays_below(const char *path);
+
 /* Valid UTF-8 of 1 to `bytes_max` bytes without NUL: what a key or class name must be. */
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max);
 

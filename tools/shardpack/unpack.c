@@ -22,6 +22,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/text.h"
+#include "tools/shardpack/zip.h"
 
 #define PIECE_BYTES (1u << 20)
 #define DIMS_MAX    8
@@ -147,6 +148,55 @@ static int unpack_member(struct work *w, const uint64_t *arg)
 	code = unpack_deflate(w, -15, arg[0], arg[1], &crc);
 	if (code == EXIT_DONE && crc != arg[2])
 		code = damaged(w, "the checksum of a member is wrong");
+	return code;
+}
+
+/* ---- all of a ZIP ---- */
+
+static bool read_zip(void *context, uint64_t offset, void *out, size_t bytes)
+{
+	return read_at(context, out, bytes, offset) == EXIT_DONE;
+}
+
+static int copy_member(struct work *w, const struct zip_member *m, uint32_t *crc)
+{
+	uint64_t at, n;
+	int code = EXIT_DONE;
+
+	for (at = 0; code == EXIT_DONE && at < m->bytes; at += n) {
+		n = m->bytes - at < PIECE_BYTES ? m->bytes - at : PIECE_BYTES;
+		code = read_at(w, w->in, (size_t)n, m->offset + at);
+		if (code != EXIT_DONE)
+			break;
+		*crc = (uint32_t)crc32(*crc, w->in, (uInt)n);
+		code = write_out(w, w->in, (size_t)n);
+	}
+	return code;
+}
+
+/* Every member, one behind the other in the order of the directory. */
+static int unpack_zip(struct work *w)
+{
+	char why[ZIP_WHY_BYTES] = "";
+	struct zip z = {.bytes = w->in_bytes, .read = read_zip, .context = w, .why = why};
+	struct zip_member *m = malloc(sizeof(*m));
+	enum zip_status status = ZIP_END;
+	int code = m ? EXIT_DONE : fail(EXIT_IO, "%s: out of memory to unpack it", w->name);
+
+	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
+		uint64_t before = w->out_bytes;
+		uint32_t crc = 0;
+
+		code = m->method == ZIP_STORED ? copy_member(w, m, &crc) : unpack_deflate(w, -15, m->offset, m->packed_bytes, &crc);
+		w->in_at = m->offset;
+		if (code == EXIT_DONE && (crc != m->crc || w->out_bytes - before != m->bytes))
+			code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is damaged: %" PRIu64 " bytes with CRC-32 %08" PRIx32
+				    " where the directory says %" PRIu64 " with %08" PRIx32, w->name, m->name, m->offset,
+				    w->out_bytes - before, crc, m->bytes, m->crc);
+	}
+	free(m);
+	if (code == EXIT_DONE && status == ZIP_BAD)
+		code = why[0] ? fail(EXIT_BAD, "%s: %s", w->name, why) : EXIT_IO;
 	return code;
 }
 
@@ -305,6 +355,8 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 		code = fail(EXIT_IO, "%s: out of memory to unpack it", name);
 	else if (strcmp(how, "gzip") == 0)
 		code = unpack_deflate(&w, 31, 0, in_bytes, &crc);
+	else if (strcmp(how, "zip") == 0)
+		code = unpack_zip(&w);
 	else if (strcmp(how, "zstd") == 0)
 		code = unpack_zstd(&w);
 	else if (word == 7 && memcmp(how, "deflate", 7) == 0 && count == 3)
