@@ -83,6 +83,50 @@ run 0 "$PACK" seal planned -q
 run 0 "$PACK" images train.csv -o whole "${ARGS[@]}" --shard-records 10 -q
 same whole planned
 
+# ---- extra columns of numbers ----
+
+"$PYTHON" - <<'PY'
+import csv
+import json
+rows = list(csv.DictReader(open("train.csv", newline="")))
+values = [dict(age=i / 7, site=i * 2000, ok=i % 3 == 0, far=-(1 << 62) - i, small=-i) for i in range(len(rows))]
+with open("extra.csv", "w", newline="") as f:
+    w = csv.writer(f)
+    w.writerow(["site", "path", "age", "n", "ok", "far", "small", "site2"])
+    w.writerows([v["site"], r["path"], repr(v["age"]), r["n"], str(v["ok"]).lower(), v["far"], v["small"], "x"] for r, v in zip(rows, values))
+with open("extra.jsonl", "w") as f:
+    for r, v in zip(rows, values):
+        f.write(json.dumps(dict(v, path=r["path"], n=int(r["n"]))) + "\n")
+PY
+COLUMNS_ASKED=age:f32,site:u16,ok:bool,far:i64,small:i8
+for f in csv jsonl; do
+	run 0 "$PACK" images extra.$f -o extra.$f.ds "${ARGS[@]}" --label-key n --columns $COLUMNS_ASKED -q
+	in_order extra.$f.ds
+done
+same extra.csv.ds extra.jsonl.ds
+"$PYTHON" - <<'PY'
+import json
+import numpy as np, records
+got, rows = records.read("extra.csv.ds"), [json.loads(l) for l in open("extra.jsonl")]
+assert list(got) == ["image", "label", "age", "site", "ok", "far", "small"], list(got)
+for name, dtype in dict(age="<f4", site="<u2", ok="?", far="<i8", small="i1").items():
+    records.same(got[name], np.array([r[name] for r in rows]).astype(dtype), name)
+PY
+run 0 "$PACK" images extra.csv -o mixed.ds --resize 16 --crop 16 --label-key n --columns $COLUMNS_ASKED --shard-records 8 -q
+run 0 "$PACK" plan images extra.csv -o mixed --resize 16 --crop 16 --label-key n --columns $COLUMNS_ASKED --shard-records 8 -q
+sed -n 's/^input 3 .* =\([0-9a-f]*\)$/\1/p' mixed/.shardpack/plan >extra.hex
+[ "$(wc -c <extra.hex)" = 33 ] || die "an input's extra bytes are $(cat extra.hex)"
+for part in 2/3 0/3 1/3; do run 0 "$PACK" build mixed --part $part -q; done
+run 0 "$PACK" seal mixed -q
+same mixed.ds mixed
+run 0 "$PACK" images extra.csv -o foretell --resize 16 --crop 16 --label-key n --columns $COLUMNS_ASKED --dry-run
+printed "field far i64 tensor none none [] 0 0"
+run 0 "$PACK" plan images extra.csv -o spoilt "${ARGS[@]}" --label-key n --columns $COLUMNS_ASKED -q
+sed 's/^\(input 3 .*\)..$/\1/' spoilt/.shardpack/plan | head -n -1 >new
+{ cat new && echo "end $(sha256sum <new | cut -d ' ' -f 1)"; } >spoilt/.shardpack/plan
+run 1 "$PACK" build spoilt
+grep -q "^shardpack: spoilt/.shardpack/plan: line [0-9]*: not the bytes of extra columns; this is not a plan that shardpack wrote$" err || die "$(cat err)"
+
 # ---- flat folders, single files, lists of them ----
 
 run 0 "$PACK" images flat -o regex "${ARGS[@]}" --label-regex '[0-9]_([a-c])\.'
@@ -135,6 +179,15 @@ table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" && refused 1 "./t.jsonl: li
 table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
 table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object" t.jsonl
 table t.jsonl "\n{\"path\": \"a\", \"path\": \"b\"}\n" && refused 1 "./t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
+for row in age:f32,1.5x age:f32, site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 ok:bool,True far:i64,9223372036854775808 far:i64,1.0 'far:u64,+1' 'far:u64, 1'; do
+	name=${row%%:*} type=${row%%,*} value=${row#*,}
+	table t.csv "path,label,$name\n$I,1,$value\n"
+	refused 1 "./t.csv: line 2: '$value' in column $name is no ${type#*:}" t.csv --columns "$type"
+done
+table t.csv "path,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called age, which --columns names" t.csv --columns age:f32
+table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"age\": \"7\"}\n" && refused 1 "./t.jsonl: line 1: no number called age, which --columns names" t.jsonl --columns age:f32
+refused 2 "src: --columns is for tables: .csv, .tsv or .jsonl" src --columns age:f32
+for bad in age image:u8 age:f16 'age:f32[2]' age:f32,age:u8; do run 2 "$PACK" images extra.csv -o no --columns "$bad"; done
 refused 2 "t.csv: lies outside of --root src" t.csv --root src
 table some "class_00\nclass_01\n"
 table t.csv "path,label\n$I,class_00\n$J,class_07\n" && refused 1 "./$J: label 'class_07' is none of the 2 of --classes some" t.csv --classes some

@@ -136,12 +136,15 @@ static int end_shard(struct build *b, uint64_t range_idx)
 
 static int take_record(struct build *b, const struct result *r)
 {
+	uint8_t meta[sizeof(int64_t) + 2 * EXTRA_BYTES_MAX] = {0}; /* the label is first; extras are aligned to their sizes */
+	const void *group[] = {r->record, meta};
 	int64_t label = r->input.class_idx;
-	const void *group[] = {r->record, &label};
 	struct shard_error err;
 
 	if (!b->writer)
 		return EXIT_DONE;
+	memcpy(meta, &label, sizeof(label));
+	extra_place(&b->job->schema, r->input.extra, meta);
 	if (shard_writer_append(b->writer, group, r->input.path, r->input.path_bytes, &err) != SHARD_OK)
 		return finisher_fail(&b->finisher, &err);
 	tally_add_moments(&b->tally, RECIPE_IMAGE, &r->moments);

@@ -32,7 +32,8 @@ bool items_is_image(const char *name)
 	return false;
 }
 
-int items_add(struct items *it, const char *path, const char *label, uint64_t bytes, uint32_t file, uint64_t offset)
+int items_add(struct items *it, const char *path, const char *label, uint64_t bytes, uint32_t file, uint64_t offset,
+	      const uint8_t *extra)
 {
 	struct item *i;
 
@@ -56,6 +57,9 @@ int items_add(struct items *it, const char *path, const char *label, uint64_t by
 		i->label_at = it->last_label_at = it->text.bytes;
 		text_add(&it->text, label, strlen(label) + 1);
 	}
+	i->extra_at = it->text.bytes;
+	if (extra)
+		text_add(&it->text, extra, extra_bytes(it->request->recipe));
 	it->count++;
 	return text_failed(&it->text) ? out_of_memory(it) : EXIT_DONE;
 }
@@ -174,7 +178,7 @@ int items_plan(struct items *it)
 {
 	const struct request *r = it->request;
 	struct classes classes = {0};
-	bool by_number = false;
+	bool by_number = false, has_extra = r->recipe->field_count > 0;
 	uint64_t i;
 	int code = it->count ? refuse_twice(it) : fail(EXIT_BAD, "%s: no images in it", r->place->root);
 
@@ -188,7 +192,7 @@ int items_plan(struct items *it)
 
 		code = class_idx < 0 ? EXIT_BAD
 				     : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(it, i), strlen(path_of(it, i)), x->file,
-						     x->offset);
+						     x->offset, has_extra ? (const uint8_t *)it->text.data + x->extra_at : NULL);
 	}
 	classes_free(&classes);
 	return code;

@@ -13,6 +13,7 @@
 
 struct item {
 	uint64_t path_at, label_at; /* in text, NUL-terminated */
+	uint64_t extra_at;	    /* in text: the bytes of extra columns, if the recipe has some */
 	uint64_t bytes, offset;
 	uint32_t file; /* PLAN_NO_FILE: its own */
 };
@@ -25,8 +26,12 @@ struct items { /* start it zeroed */
 	const struct request *request;
 };
 
-/* Add an image: `path` below the root, of its own file or of part of a file.  Returns the exit code. */
-int items_add(struct items *it, const char *path, const char *label, uint64_t bytes, uint32_t file, uint64_t offset);
+/*
+ * Add an image: `path` below the root, of its own file or of part of a file; `extra` has the bytes of extra columns, NULL
+ * if there are none.  Returns the exit code.
+ */
+int items_add(struct items *it, const char *path, const char *label, uint64_t bytes, uint32_t file, uint64_t offset,
+	      const uint8_t *extra);
 
 /* Classes from labels, and the plan begun with all of them.  A path that is there twice is an error. */
 int items_plan(struct items *it);

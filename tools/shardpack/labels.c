@@ -68,7 +68,7 @@ static int open_list(struct labels *l, const struct request *r)
 		return cli_misuse(r->args, "--labels %s: the name must end with .csv, .tsv or .jsonl", r->o->label_list);
 	l->has_list = true;
 	l->list_name = r->o->label_list;
-	code = table_read(r->o->label_list, r->o->label_list, key, add_entry, l);
+	code = table_read(r->o->label_list, r->o->label_list, key, NULL, add_entry, l);
 	if (code != EXIT_DONE)
 		return code;
 	qsort_r(l->entry, l->count, sizeof(*l->entry), compare_entries, l);

@@ -16,7 +16,7 @@ struct pack_options {
 	/* images */
 	uint64_t resize, crop;
 	int filter, layout;
-	const char *label_regex, *label_list, *label_key;
+	const char *label_regex, *label_list, *label_key, *columns;
 
 	/* images, array, raw */
 	const char *classes;

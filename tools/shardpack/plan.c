@@ -42,11 +42,11 @@ int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes
 
 int plan_add_input(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes)
 {
-	return plan_add_part(p, class_idx, source_bytes, path, path_bytes, PLAN_NO_FILE, 0);
+	return plan_add_part(p, class_idx, source_bytes, path, path_bytes, PLAN_NO_FILE, 0, NULL);
 }
 
 int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes,
-		  uint32_t file, uint64_t offset)
+		  uint32_t file, uint64_t offset, const uint8_t *extra)
 {
 	if (p->input_count == p->input_capacity) {
 		uint64_t capacity = p->input_capacity ? 2 * p->input_capacity : 1024;
@@ -62,6 +62,10 @@ int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, con
 	text_encode(&p->text, path, path_bytes, true);
 	if (file != PLAN_NO_FILE)
 		text_format(&p->text, " %" PRIu32 " %" PRIu64, file, offset);
+	if (extra) {
+		text_add(&p->text, " =", 2);
+		text_hex(&p->text, extra, extra_bytes(&p->recipe));
+	}
 	text_add(&p->text, "\n", 1);
 	p->input_count++;
 	p->source_bytes += source_bytes;
@@ -325,11 +329,15 @@ void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out
 	out->path_bytes = (size_t)bytes;
 	out->file = PLAN_NO_FILE;
 	out->offset = 0;
-	if (at[encoded] == ' ') {
-		at += encoded + 1;
+	at += encoded;
+	if (at[0] == ' ' && at[1] != '=') {
+		at++;
 		out->file = (uint32_t)take_number(&at);
-		out->offset = take_number(&at);
+		out->offset = take_number(&at); /* and past the blank or LF behind it */
+		at--;
 	}
+	if (at[0] == ' ' && !text_unhex(at + 2, strcspn(at + 2, "\n"), out->extra, extra_bytes(&p->recipe)))
+		assert(!"plan_read.c saw to it");
 }
 
 const struct plan_slice *plan_find_slice(const struct plan *p, uint32_t field, uint64_t input_idx)

@@ -14,8 +14,9 @@
  *   class 0 astronaut                            percent-encoded
  *   classes 1
  *   input 0 0 24117 astronaut/astronaut_000.jpg  number, class, bytes, path in the source
- *   input 1 0 24117 00000.tar/b.jpg 1 512        ... and, if it is a part of a file, file and offset
- *   inputs 2
+ *   input 1 0 24117 00000.tar/b.jpg 1 512        ... and, if it is a part of a file, file and offset;
+ *   input 2 0 24117 c.jpg =0000803f              ... and, if there are extra columns, their bytes; extra.h
+ *   inputs 3
  *   shard 0 0 1                                  number, first ordinal, how many
  *   shards 1
  *   end 66e2...                                  SHA-256 of all before: the plan's digest
@@ -36,6 +37,7 @@
 #define SHARDPACK_PLAN_H
 
 #include "tools/shardpack/classes.h"
+#include "tools/shardpack/extra.h"
 #include "tools/shardpack/recipe.h"
 #include "tools/shardpack/text.h"
 
@@ -87,6 +89,7 @@ struct plan_input {
 	uint64_t source_bytes;
 	uint32_t file; /* PLAN_NO_FILE: `path` is that of a file of its own */
 	uint64_t offset;
+	uint8_t extra[EXTRA_BYTES_MAX];
 	size_t path_bytes;
 	char path[PLAN_PATH_BYTES_MAX];
 };
@@ -98,9 +101,9 @@ struct plan_input {
 int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes);
 int plan_add_input(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes);
 
-/* The same of a part of a file. */
+/* The same of a part of a file, or of PLAN_NO_FILE; `extra` has the bytes of extra columns, NULL if there are none. */
 int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes,
-		  uint32_t file, uint64_t offset);
+		  uint32_t file, uint64_t offset, const uint8_t *extra);
 
 /* Files and slices may be added before plan_begin(), which keeps them; `path` and `how` are copied. */
 int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how);

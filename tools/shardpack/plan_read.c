@@ -177,9 +177,12 @@ static int read_classes(struct parser *p, struct line *l)
 /* NULL, or what is wrong with a line "input ...". */
 static const char *judge_input(const struct plan *plan, const struct line *l, char *path, uint64_t *bytes)
 {
+	size_t extra = extra_bytes(&plan->recipe);
+	unsigned count = l->token_count - (extra > 0);
 	uint64_t idx, class_idx, file, offset;
+	uint8_t bytes_of_extra[EXTRA_BYTES_MAX];
 
-	if ((l->token_count != 5 && l->token_count != 7) || !number_at(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
+	if ((count != 5 && count != 7) || !number_at(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
 	    idx != plan->input_count)
 		return "inputs are not numbered from 0";
 	if (!number_at(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count)
@@ -188,7 +191,10 @@ static const char *judge_input(const struct plan *plan, const struct line *l, ch
 		return "not a size";
 	if (!path_at(l, 4, path))
 		return "not a path below the source";
-	if (l->token_count == 7 &&
+	if (extra && (l->token[count][0] != '=' ||
+		      !text_unhex(l->token[count] + 1, l->bytes[count] - 1, bytes_of_extra, extra)))
+		return "not the bytes of extra columns";
+	if (count == 7 &&
 	    (!number_at(l, 5, PLAN_FILES_MAX, &file) || file >= plan->file_count || !number_at(l, 6, BYTES_MAX, &offset) ||
 	     offset > plan->file[file].bytes || *bytes > plan->file[file].bytes - offset))
 		return "not a part of a file";

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/shardpack/decode.h"
+#include "tools/shardpack/extra.h"
 #include "tools/shardpack/source.h"
 
 const char *const recipe_filter_names[] = {
@@ -222,6 +223,7 @@ static bool take_fields(struct cursor *c, struct recipe *r)
 	struct cursor start = *c;
 	const char *value;
 	size_t bytes;
+	uint32_t i;
 
 	while (take_line(c, "field", &value, &bytes)) {
 		if (r->field_count == SHARD_FIELDS_MAX || !read_field(value, bytes, &r->field[r->field_count])) {
@@ -231,7 +233,12 @@ static bool take_fields(struct cursor *c, struct recipe *r)
 		r->field_count++;
 		start = *c;
 	}
-	return recipe_is_images(r) ? !r->field_count : r->field_count > 0;
+	if (!recipe_is_images(r))
+		return r->field_count > 0;
+	for (i = 0; i < r->field_count; i++)
+		if (r->field_count > EXTRA_COLUMNS_MAX || r->field[i].ndim || r->field[i].kind || r->field[i].semantic)
+			return false;
+	return true;
 }
 
 static bool take_transform(struct cursor *c, struct recipe *r)
@@ -316,7 +323,7 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 {
 	bool hwc = r->transform.layout == IMAGE_HWC;
 	struct shard_field *image, *label;
-	uint32_t crop = r->transform.crop;
+	uint32_t crop = r->transform.crop, i;
 
 	memset(out, 0, sizeof(*out));
 	out->group_count = 2;
@@ -340,6 +347,10 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 	label->dtype = SHARD_I64;
 	label->semantic = SHARD_LABEL;
 	label->group = 1;
+	for (i = 0; i < r->field_count; i++) {
+		out->field[out->field_count] = r->field[i];
+		out->field[out->field_count++].group = 1;
+	}
 	return shard_schema_lay_out(out, r->align, err);
 }
 

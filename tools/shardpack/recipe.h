@@ -20,7 +20,7 @@ enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
 struct recipe {
 	uint32_t source;   /* place in the table of sources */
 	struct transform_options transform; /* of images */
-	struct shard_field field[SHARD_FIELDS_MAX]; /* of fixed records: upper parts, in the order of the schema */
+	struct shard_field field[SHARD_FIELDS_MAX]; /* upper parts: of fixed records all, of images extra columns */
 	uint32_t field_count;
 	uint32_t codec;    /* of the first group: enum shard_codec */
 	uint32_t align;    /* as of shard_schema_lay_out() */
@@ -51,7 +51,7 @@ size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wr
 bool recipe_is_images(const struct recipe *r);
 
 /*
- * Of images, fields 0 `image` and 1 `label`, in groups of their own.  Of fixed records, as the fields say: what has 16
+ * Of images, fields 0 `image` and 1 `label`, in groups of their own, and extra columns beside the label.  Of fixed records, as the fields say: what has 16
  * bytes or less stands in group 1, if there is something larger for group 0.  ARGUMENT if such records cannot be.
  */
 #define RECIPE_IMAGE 0

@@ -142,9 +142,9 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 		json_out_u64(j, "crop", r->transform.crop);
 		json_out_string(j, "filter", recipe_filter_names[r->transform.filter]);
 		json_out_string(j, "layout", recipe_layout_names[r->transform.layout]);
-	} else {
-		write_fields(j, r);
 	}
+	if (r->field_count)
+		write_fields(j, r);
 	json_out_string(j, "compress", recipe_codec_names[r->codec]);
 	json_out_u64(j, "align", r->align);
 	json_out_string(j, "order", recipe_order_names[r->order]);

@@ -43,7 +43,7 @@ static int add_below(struct items *it, struct labels *labels, const char *folder
 		return fail(EXIT_BAD, "%s/%s: a path of %d bytes; the limit is %zu", it->request->place->root, below, bytes, sizeof(path) - 1);
 	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
 	code = labels_find(labels, below, slash ? first : NULL, label);
-	return code == EXIT_DONE ? items_add(it, path, label, size_of(st), PLAN_NO_FILE, 0) : code;
+	return code == EXIT_DONE ? items_add(it, path, label, size_of(st), PLAN_NO_FILE, 0, NULL) : code;
 }
 
 static int take_entry(struct items *it, struct labels *labels, const char *folder, const FTSENT *e, size_t top_bytes)
@@ -135,11 +135,29 @@ static bool tidy(const char *path, char *out)
 	return used > 0;
 }
 
+/* The values of extra columns as bytes, one behind the other. */
+static int pack_extra(const struct table_scan *s, const struct table_row *row, uint8_t out[EXTRA_BYTES_MAX])
+{
+	const struct recipe *r = s->it->request->recipe;
+	uint8_t value[8];
+	uint32_t i;
+
+	for (i = 0; i < r->field_count; i++) {
+		if (!extra_value(&r->field[i], row->value[i], value))
+			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' in column %s is no %s", s->it->request->place->root, s->table,
+				    row->line, row->value[i], r->field[i].name, shard_dtype_name(r->field[i].dtype));
+		memcpy(out, value, shard_dtype_bytes(r->field[i].dtype));
+		out += shard_dtype_bytes(r->field[i].dtype);
+	}
+	return EXIT_DONE;
+}
+
 static int take_row(void *context, const struct table_row *row)
 {
 	struct table_scan *s = context;
 	const struct source_place *place = s->it->request->place;
 	size_t root_bytes = strlen(place->root_absolute);
+	uint8_t extra[EXTRA_BYTES_MAX];
 	char joined[2 * PLAN_PATH_BYTES_MAX], path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1];
 	struct stat st;
 	int code;
@@ -162,7 +180,11 @@ static int take_row(void *context, const struct table_row *row)
 		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": a label of %zu bytes; the limit is %d", place->root, s->table, row->line,
 			    strlen(row->label), CLASS_NAME_BYTES_MAX);
 	code = row->label ? EXIT_DONE : labels_find(s->labels, row->path, NULL, label);
-	return code == EXIT_DONE ? items_add(s->it, path, row->label ? row->label : label, size_of(&st), PLAN_NO_FILE, 0) : code;
+	if (code == EXIT_DONE)
+		code = pack_extra(s, row, extra);
+	return code == EXIT_DONE ? items_add(s->it, path, row->label ? row->label : label, size_of(&st), PLAN_NO_FILE, 0,
+					     s->it->request->recipe->field_count ? extra : NULL)
+				 : code;
 }
 
 int scan_table(struct items *it, struct labels *labels, const char *path)
@@ -179,7 +201,7 @@ int scan_table(struct items *it, struct labels *labels, const char *path)
 		code = fail(EXIT_IO, "out of memory");
 	}
 	if (code == EXIT_DONE)
-		code = table_read(file, name, labels_given(labels) ? NULL : key, take_row, &s);
+		code = table_read(file, name, labels_given(labels) ? NULL : key, r->recipe, take_row, &s);
 	free(name);
 	return code;
 }
@@ -199,5 +221,5 @@ int scan_image(struct items *it, struct labels *labels, const char *path)
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - start), start);
 	code = labels_find(labels, path, slash ? folder : NULL, label);
-	return code == EXIT_DONE ? items_add(it, path, label, size_of(&st), PLAN_NO_FILE, 0) : code;
+	return code == EXIT_DONE ? items_add(it, path, label, size_of(&st), PLAN_NO_FILE, 0, NULL) : code;
 }

@@ -282,7 +282,7 @@ static int add_item(const struct archive *a, const struct entry *image, const ch
 
 	if (bytes < 0 || bytes >= (int)sizeof(path))
 		return fail(EXIT_BAD, "%s/%s: a path of %d bytes; the limit is %zu", a->where, name_of(a, image), bytes, sizeof(path) - 1);
-	return items_add(a->it, path, label, image->bytes, a->file, image->offset);
+	return items_add(a->it, path, label, image->bytes, a->file, image->offset, NULL);
 }
 
 /* A sample found, to be added in the order of the archive. */

@@ -26,6 +26,7 @@ static int settle(const struct request *r)
 	static const enum resize_filter filters[] = {RESIZE_BILINEAR, RESIZE_BICUBIC, RESIZE_LANCZOS, RESIZE_BOX};
 	const struct pack_options *o = r->o;
 	struct transform_options *t = &r->recipe->transform;
+	char why[256];
 
 	t->resize_short = (uint32_t)o->resize;
 	t->crop = (uint32_t)o->crop;
@@ -41,6 +42,8 @@ static int settle(const struct request *r)
 	} else if (o->resize && o->crop > o->resize) {
 		return cli_misuse(r->args, "--crop %" PRIu64 " is larger than --resize %" PRIu64, o->crop, o->resize);
 	}
+	if (o->columns && !extra_settle(r->recipe, o->columns, why, sizeof(why)))
+		return cli_misuse(r->args, "--columns: %s", why);
 	return EXIT_DONE;
 }
 
@@ -98,6 +101,8 @@ static int scan_archives(struct items *it, struct labels *labels, const struct t
 
 static int scan_item(struct items *it, struct labels *labels, const struct source_item *item)
 {
+	if (it->request->o->columns && (item->is_dir || !table_is_one(item->path)))
+		return fail(EXIT_USAGE, "%s/%s: --columns is for tables: .csv, .tsv or .jsonl", it->request->place->root, item->path);
 	if (item->is_dir)
 		return scan_folder(it, labels, item->path);
 	if (table_is_one(item->path))
@@ -130,6 +135,8 @@ static int scan(const struct request *r)
 	struct text archives = {0};
 	int code = labels_open(&labels, r);
 
+	if (code == EXIT_DONE && one_folder && r->o->columns)
+		code = fail(EXIT_USAGE, "%s: --columns is for tables: .csv, .tsv or .jsonl", r->place->root);
 	if (code == EXIT_DONE && one_folder)
 		code = look_into(r, &archives, &has_folders);
 	if (has_folders)
@@ -163,6 +170,7 @@ static const struct cli_option options[] = {
 	 .default_note = "sorted", .help = "class numbers as there, a name a line"},
 	{.name = "labels", .kind = CLI_FILE, AT(label_list), .arg_name = "FILE", .help = "CSV, TSV or JSONL of paths and labels"},
 	{.name = "label-regex", .kind = CLI_STRING, AT(label_regex), .arg_name = "RE", .help = "its first brackets match the label"},
+	{.name = "columns", .kind = CLI_STRING, AT(columns), .arg_name = "FIELDS", .help = "more columns of tables: age:f32,site:u16"},
 	{.name = "label-key", .kind = CLI_STRING, AT(label_key), .arg_name = "NAME", .default_note = "label",
 	 .help = "column, or key of JSON"},
 	{0}};
@@ -180,7 +188,8 @@ static const struct cli_verb verb = {
 		       "a sample. Else each image is one, and its folder in the tar its class.\n"
 		       "\n"
 		       "A .csv, .tsv or .jsonl with the columns path (or file_name, or image) and label (or --label-key); paths are "
-		       "relative to it, or to --root. Other columns are not packed.\n"
+		       "relative to it, or to --root. Other columns of numbers become fields if --columns names "
+		       "them with their types; the rest is not packed.\n"
 		       "\n"
 		       "Labels that are all whole numbers are the class numbers. Others are names, numbered in byte order. With "
 		       "--classes both must be in that list.\n"

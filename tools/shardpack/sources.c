@@ -17,8 +17,8 @@ const struct source *const source_table[SOURCES_MAX + 1] = {
 const struct cli_option source_output_options[] = {
 	{.name = "out", .short_name = 'o', .kind = CLI_DIR, .required = true, AT(out), .arg_name = "DIR",
 	 .help = "folder of the dataset; made if it is not there"},
-	{.name = "order", .kind = CLI_CHOICE, AT(order), .choices = "shuffle|source", .default_value = "shuffle",
-	 .help = "order of the records"},
+	{.name = "order", .kind = CLI_CHOICE, AT(order), .arg_name = "ORDER", .choices = "shuffle|source",
+	 .default_value = "shuffle", .help = "of the records"},
 	{.name = "seed", .kind = CLI_U64, AT(seed), .arg_name = "N", .default_value = "0", .help = "of the shuffle"},
 	{.name = "shard-records", .kind = CLI_U64, AT(shard_records), .arg_name = "N", .min = 1,
 	 .default_note = "by --shard-bytes", .help = "records per shard"},

@@ -19,6 +19,7 @@
 
 struct reading {
 	const char *name, *label_key;
+	const struct recipe *columns; /* never NULL */
 	int (*each)(void *context, const struct table_row *row);
 	void *context;
 	uint64_t row_count;
@@ -44,16 +45,15 @@ bool table_is_one(const char *name)
 	return is_json(name) || has_extension(name, ".csv") || has_extension(name, ".tsv");
 }
 
-static int row_done(struct reading *r, const char *path, const char *label, uint64_t line)
+/* Path and label of `row` may be empty. */
+static int row_done(struct reading *r, const struct table_row *row)
 {
-	struct table_row row = {path, label, line};
-
-	if (!path[0])
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no path", r->name, line);
-	if (label && !label[0])
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no label for '%s'", r->name, line, path);
+	if (!row->path[0])
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no path", r->name, row->line);
+	if (row->label && !row->label[0])
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no label for '%s'", r->name, row->line, row->path);
 	r->row_count++;
-	return r->each(r->context, &row);
+	return r->each(r->context, row);
 }
 
 /* ---- CSV and TSV ---- */
@@ -68,8 +68,8 @@ static int find_column(const struct csv_row *head, const char *name)
 	return -1;
 }
 
-/* Where path and label are; -1 for a label that is not asked for. */
-static int settle_columns(const struct reading *r, const struct csv_row *head, int *path, int *label)
+/* Where path, label and extra columns are; -1 for a label that is not asked for. */
+static int settle_columns(const struct reading *r, const struct csv_row *head, int *path, int *label, int *extra)
 {
 	size_t i;
 
@@ -84,28 +84,39 @@ static int settle_columns(const struct reading *r, const struct csv_row *head, i
 	if (r->label_key && *label < 0)
 		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s; --label-key names the one with labels", r->name,
 			    head->line, r->label_key);
+	for (i = 0; i < r->columns->field_count; i++) {
+		extra[i] = find_column(head, r->columns->field[i].name);
+		if (extra[i] < 0)
+			return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s, which --columns names", r->name, head->line,
+				    r->columns->field[i].name);
+	}
 	return EXIT_DONE;
 }
 
 static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
 {
 	struct csv_row head, row;
+	struct table_row out;
 	enum csv_status status;
 	struct csv c;
 	char why[200];
-	int path, label, code;
+	int path, label, extra[EXTRA_COLUMNS_MAX], code;
+	uint32_t i;
 
 	csv_start(&c, text, bytes, tabs);
 	status = csv_next(&c, &head, why, sizeof(why));
 	if (status == CSV_ROW) {
-		code = settle_columns(r, &head, &path, &label);
+		code = settle_columns(r, &head, &path, &label, extra);
 		if (code != EXIT_DONE)
 			return code;
 		while ((status = csv_next(&c, &row, why, sizeof(why))) == CSV_ROW) {
 			if (row.count != head.count)
 				return fail(EXIT_BAD, "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32, r->name, row.line,
 					    row.count, head.count);
-			code = row_done(r, row.field[path], label < 0 ? NULL : row.field[label], row.line);
+			out = (struct table_row){.path = row.field[path], .label = label < 0 ? NULL : row.field[label], .line = row.line};
+			for (i = 0; i < r->columns->field_count; i++)
+				out.value[i] = row.field[extra[i]];
+			code = row_done(r, &out);
 			if (code != EXIT_DONE)
 				return code;
 		}
@@ -126,11 +137,26 @@ static const char *label_text(const json_t *value, char out[24])
 	return out;
 }
 
+/* A number or truth as text that reads back as the same. */
+static bool value_text(const json_t *value, char out[40])
+{
+	if (json_is_integer(value))
+		snprintf(out, 40, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else if (json_is_real(value))
+		snprintf(out, 40, "%.17g", json_real_value(value));
+	else if (json_is_boolean(value))
+		snprintf(out, 40, "%s", json_is_true(value) ? "true" : "false");
+	else
+		return false;
+	return true;
+}
+
 static int json_row(struct reading *r, const json_t *object, uint64_t line)
 {
 	const json_t *path = NULL, *label = r->label_key ? json_object_get(object, r->label_key) : NULL;
 	const char *text = NULL;
-	char number[24];
+	char number[24], value[EXTRA_COLUMNS_MAX][40];
+	struct table_row row;
 	size_t i;
 
 	for (i = 0; i < PATH_KEYS && !path; i++)
@@ -140,7 +166,14 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	if (r->label_key && !(text = label_text(label, number)))
 		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no text or whole number called %s; --label-key names the one with labels", r->name,
 			    line, r->label_key);
-	return row_done(r, json_string_value(path), text, line);
+	row = (struct table_row){.path = json_string_value(path), .label = text, .line = line};
+	for (i = 0; i < r->columns->field_count; i++) {
+		if (!value_text(json_object_get(object, r->columns->field[i].name), value[i]))
+			return fail(EXIT_BAD, "%s: line %" PRIu64 ": no number called %s, which --columns names", r->name, line,
+				    r->columns->field[i].name);
+		row.value[i] = value[i];
+	}
+	return row_done(r, &row);
 }
 
 static int read_json(struct reading *r, char *text, size_t bytes)
@@ -171,10 +204,11 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 	return code;
 }
 
-int table_read(const char *file, const char *name, const char *label_key, int (*each)(void *context, const struct table_row *row),
-	       void *context)
+int table_read(const char *file, const char *name, const char *label_key, const struct recipe *columns,
+	       int (*each)(void *context, const struct table_row *row), void *context)
 {
-	struct reading r = {.name = name, .label_key = label_key, .each = each, .context = context};
+	static const struct recipe none = {0};
+	struct reading r = {.name = name, .label_key = label_key, .columns = columns ? columns : &none, .each = each, .context = context};
 	struct text text = {0};
 	bool found = false;
 	int code = files_read(file, &text, &found);

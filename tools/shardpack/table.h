@@ -11,8 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/shardpack/extra.h"
+
 struct table_row {
 	const char *path, *label; /* label: NULL if none was asked for */
+	const char *value[EXTRA_COLUMNS_MAX]; /* of the columns that the recipe has, as text */
 	uint64_t line;
 };
 
@@ -21,9 +24,9 @@ bool table_is_one(const char *name);
 
 /*
  * Call `each` for every row, until it returns another code than EXIT_DONE.  `label_key` NULL means that labels are not
- * looked for.  Says what is wrong, with `name` and the line, and returns the exit code.
+ * looked for, `columns` NULL that nothing else is.  Says what is wrong, with `name` and the line, and returns the exit code.
  */
-int table_read(const char *file, const char *name, const char *label_key, int (*each)(void *context, const struct table_row *row),
-	       void *context);
+int table_read(const char *file, const char *name, const char *label_key, const struct recipe *columns,
+	       int (*each)(void *context, const struct table_row *row), void *context);
 
 #endif /* SHARDPACK_TABLE_H */
