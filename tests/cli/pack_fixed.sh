@@ -149,6 +149,14 @@ run 0 "$PACK" raw raw.0 raw.1 -o two --schema "$SCHEMA" --classes names --shard-
 same two parts
 run 0 "$PACK" raw raw.0 raw.1 -o two --schema "$SCHEMA" --classes names --shard-records 64 --skip-bytes 4
 said "shardpack: two: this very dataset is there already (same names, sizes and options); nothing to do"
+# Killed at any moment, the same command ends with the same bytes.
+for delay in 0.005 0.01 0.015 0.02 0.03 0.04 0.06 0.08; do
+	timeout -s KILL $delay "$PACK" raw raw.gz -o killed --schema "$SCHEMA" --classes names --shard-records 8 --skip-bytes 4 -q 2>/dev/null || :
+	[ ! -e killed ] || [ -z "$(find killed -name '.spool*')" ] || die "left behind: $(contents killed)"
+done
+run 0 "$PACK" raw raw.gz -o killed --schema "$SCHEMA" --classes names --shard-records 8 --skip-bytes 4 -q
+run 0 "$PACK" raw raw.gz -o unkilled --schema "$SCHEMA" --classes names --shard-records 8 --skip-bytes 4 -q
+same unkilled killed
 mkdir foretell
 for command in "array c.npy f.npy label.npy" "array one.npy" "cifar cifar10" "raw all.raw --schema $SCHEMA --shard-records 50"; do
 	rm -rf foretell/ds

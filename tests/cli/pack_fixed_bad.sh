@@ -164,25 +164,25 @@ run 1 "$PACK" array inflate.npz -o ds
 grep -q "^shardpack: ./inflate.npz: .* near offset [0-9]* of [0-9]*; the file is damaged, fetch it again$" err || die "$(cat err)"
 [ ! -e ds ] || die "made for nothing"
 head -c 5000 /dev/urandom >z && zstd -q z && head -c -3 z.zst >cut.zst && { cat z.zst && echo x; } >tail.zst
-run 0 "$PACK" raw z.zst -o ok6 --schema x:u8[10] -q
-refused 1 "./cut.zst: the compressed data end early, near offset $(stat -c %s cut.zst) of $(stat -c %s cut.zst); the file is damaged, fetch it again" raw cut.zst --schema x:u8[10]
-run 1 "$PACK" raw tail.zst -o ds --schema x:u8[10]
+run 0 "$PACK" raw z.zst -o ok6 --schema 'x:u8[10]' -q
+refused 1 "./cut.zst: the compressed data end early, near offset $(stat -c %s cut.zst) of $(stat -c %s cut.zst); the file is damaged, fetch it again" raw cut.zst --schema 'x:u8[10]'
+run 1 "$PACK" raw tail.zst -o ds --schema 'x:u8[10]'
 grep -q "^shardpack: ./tail.zst: .*; the file is damaged, fetch it again$" err || die "$(cat err)"
 
-SCHEMA=x:u8[10]
-run 0 "$PACK" raw two.gz -o ok2 --schema $SCHEMA -q
+SCHEMA='x:u8[10]'
+run 0 "$PACK" raw two.gz -o ok2 --schema "$SCHEMA" -q
 grep -q '^records 2048$' ok2/dataset.manifest || die "a gzip of two members: $(grep ^records ok2/dataset.manifest)"
-refused 1 "./cut.gz: the compressed data end early, near offset $(stat -c %s cut.gz) of $(stat -c %s cut.gz); the file is damaged, fetch it again" raw cut.gz --schema $SCHEMA
-refused 1 "./tail.gz: incorrect header check near offset $(stat -c %s tail.gz) of $(stat -c %s tail.gz); the file is damaged, fetch it again" raw tail.gz --schema $SCHEMA
-refused 1 "./crc.gz: incorrect data check near offset $(stat -c %s crc.gz) of $(stat -c %s crc.gz); the file is damaged, fetch it again" raw crc.gz --schema $SCHEMA
-run 1 "$PACK" raw bits.gz -o ds --schema $SCHEMA
+refused 1 "./cut.gz: the compressed data end early, near offset $(stat -c %s cut.gz) of $(stat -c %s cut.gz); the file is damaged, fetch it again" raw cut.gz --schema "$SCHEMA"
+refused 1 "./tail.gz: incorrect header check near offset $(stat -c %s tail.gz) of $(stat -c %s tail.gz); the file is damaged, fetch it again" raw tail.gz --schema "$SCHEMA"
+refused 1 "./crc.gz: incorrect data check near offset $(stat -c %s crc.gz) of $(stat -c %s crc.gz); the file is damaged, fetch it again" raw crc.gz --schema "$SCHEMA"
+run 1 "$PACK" raw bits.gz -o ds --schema "$SCHEMA"
 [ ! -e ds ] || die "made for nothing"
-refused 1 "./plain.raw: 1000 bytes are 90 records of 11 bytes and 10 bytes more, at offset 990; check --schema and --skip-bytes" raw plain.raw --schema x:u8[11]
-refused 1 "./plain.raw: 999 bytes behind those that are skipped are 99 records of 10 bytes and 9 bytes more, at offset 991; check --schema and --skip-bytes" raw plain.raw --schema $SCHEMA --skip-bytes 1
-refused 1 "./plain.raw: 1000 bytes are less than --skip-bytes 2000" raw plain.raw --schema $SCHEMA --skip-bytes 2000
-refused 1 ".: no records in it" raw plain.raw --schema $SCHEMA --skip-bytes 1000
+refused 1 "./plain.raw: 1000 bytes are 90 records of 11 bytes and 10 bytes more, at offset 990; check --schema and --skip-bytes" raw plain.raw --schema 'x:u8[11]'
+refused 1 "./plain.raw: 999 bytes behind those that are skipped are 99 records of 10 bytes and 9 bytes more, at offset 991; check --schema and --skip-bytes" raw plain.raw --schema "$SCHEMA" --skip-bytes 1
+refused 1 "./plain.raw: 1000 bytes are less than --skip-bytes 2000" raw plain.raw --schema "$SCHEMA" --skip-bytes 2000
+refused 1 ".: no records in it" raw plain.raw --schema "$SCHEMA" --skip-bytes 1000
 mkfifo fifo
-refused 1 "./fifo: not a regular file; copy it to one, so that it can be read by offset" raw fifo --schema $SCHEMA
+refused 1 "./fifo: not a regular file; copy it to one, so that it can be read by offset" raw fifo --schema "$SCHEMA"
 for schema in "" x x: :u8 x:u9 'x:u8[' 'x:u8[]' 'x:u8[0]' 'x:u8[1,]' 'x:u8[,1]' 'x:u8[1]]' 'x:u8[-1]' 'x:u8,' ',x:u8' 'x:u8[1,1,1,1,1,1,1,1,1]' 'x:>' "$(printf 'x%.0s' {1..48}):u8" 'x:u8[4294967296]'; do
 	run 2 "$PACK" raw plain.raw -o ds --schema "$schema"
 	grep -q "a field must be NAME:TYPE or NAME:TYPE\[N,...\], as image:u8\[32,32,3\]$\|must not be empty" err || die "--schema '$schema': $(cat err)"

@@ -23,11 +23,11 @@ for verb in '' $sources build seal $(printf 'plan/%s ' $sources); do
 	done
 	n=$((n + 1))
 done
-"$PACK" --print-man >man
-"$PACK" --print-completion bash >bash
+"$PACK" --print-man >pack.man
+"$PACK" --print-completion bash >pack.bash
 for verb in $sources; do
-	grep -q "^shardpack plan $verb " man || die "the man page has no plan $verb"
-	grep -q "$verb" bash || die "completion does not know $verb"
+	grep -q "^shardpack plan $verb " pack.man || die "the man page has no plan $verb"
+	grep -q "$verb" pack.bash || die "completion does not know $verb"
 done
 run 0 "$PACK" --version
 grep -q "libjpeg-turbo [0-9.]*, libpng [0-9.]*, libwebp [0-9.]*$" out || die "$(cat out)"

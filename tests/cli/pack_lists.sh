@@ -179,7 +179,7 @@ table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" && refused 1 "./t.jsonl: li
 table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
 table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object" t.jsonl
 table t.jsonl "\n{\"path\": \"a\", \"path\": \"b\"}\n" && refused 1 "./t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
-for row in age:f32,1.5x age:f32, site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 ok:bool,True far:i64,9223372036854775808 far:i64,1.0 'far:u64,+1' 'far:u64, 1'; do
+for row in age:f32,1.5x 'age:f32,' site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 ok:bool,True far:i64,9223372036854775808 far:i64,1.0 'far:u64,+1' 'far:u64, 1'; do
 	name=${row%%:*} type=${row%%,*} value=${row#*,}
 	table t.csv "path,label,$name\n$I,1,$value\n"
 	refused 1 "./t.csv: line 2: '$value' in column $name is no ${type#*:}" t.csv --columns "$type"

@@ -128,7 +128,10 @@ static int open_file(struct stored *s, const char *path)
 	return EXIT_DONE;
 }
 
-/* An unnamed file in the spool folder, or the nearest one above that exists. */
+/*
+ * An unnamed file in the spool folder, or the nearest one above that exists.  Where there are no such files, it has for a
+ * moment a name that any packer removes.
+ */
 static int open_unnamed(const struct stored *s, int *out)
 {
 	char *dir = strdup(s->spool_dir), *name = NULL;
@@ -140,7 +143,7 @@ static int open_unnamed(const struct stored *s, int *out)
 		return fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
 	}
 	*out = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (*out < 0 && (errno == EOPNOTSUPP || errno == EISDIR) && asprintf(&name, "%s/.spool.XXXXXX", dir) >= 0) {
+	if (*out < 0 && (errno == EOPNOTSUPP || errno == EISDIR) && asprintf(&name, "%s/.tmp.spool.XXXXXX", dir) >= 0) {
 		*out = mkostemp(name, O_CLOEXEC);
 		if (*out >= 0)
 			unlink(name);

@@ -25,6 +25,7 @@ static uint32_t load32(const uint8_t *b)
 bool token_file_parse(const uint8_t *bytes, size_t size, struct token_file *out, char *why, size_t why_bytes)
 {
 	uint32_t magic = size >= 8 ? load32(bytes) : 0, version = size >= 8 ? load32(bytes + 4) : 0;
+	uint32_t known = magic == MAGIC_GPT2 ? 1 : 7;
 
 	memset(out, 0, sizeof(*out));
 	if (magic == MAGIC_EVAL) {
@@ -33,8 +34,8 @@ bool token_file_parse(const uint8_t *bytes, size_t size, struct token_file *out,
 	}
 	if (magic != MAGIC_GPT2 && magic != MAGIC_LLAMA)
 		return true;
-	if (version != (magic == MAGIC_GPT2 ? 1 : 7)) {
-		snprintf(why, why_bytes, "magic %u with version %u; %u is known", magic, version, magic == MAGIC_GPT2 ? 1 : 7);
+	if (version != known) {
+		snprintf(why, why_bytes, "magic %u with version %u; %u is known", magic, version, known);
 		return false;
 	}
 	if (size < TOKEN_FILE_HEAD_BYTES) {
