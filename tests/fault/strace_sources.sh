@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# strace_sources.sh - reading fails in turn while tokens, arrays, tars and tables are packed
+#
+# As strace.sh, for what other sources do that folders of images do not: read by offset, unpack to unnamed files.  A
+# failure is exit code 3 and a sentence, nothing wrong under a final name, no file left behind; the same command once more ends as if nothing
+# had been.
+# TIMEOUT: 900
+. "${ROOT:-$(dirname "$0")/../..}/tests/fault/lib.sh"
+
+command -v strace >/dev/null || skip "strace is not installed"
+strace -o probe -e inject=getcwd:error=EIO:when=1 true 2>/dev/null || skip "strace may not trace a process here (ptrace)"
+export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+
+mkdir -p src/a src/b
+cp "$PHOTOS"/train/cat/*_00[0-2].jpg src/a
+cp "$PHOTOS"/train/rocket/*_00[0-2].jpg src/b
+tar --sort=name -C src -cf images.tar .
+gzip -k images.tar
+{ echo path,label && (find src -name '*.jpg' | sort | sed 's/$/,1/'); } >images.csv
+head -c 4000 "$PHOTOS/train/cat/cat_000.jpg" >tokens.bin
+gzip -k tokens.bin
+"$PYTHON" -c 'import numpy as np
+np.save("x.npy", np.asfortranarray(np.arange(600).reshape(60, 10)))
+np.savez_compressed("x.npz", x=np.arange(600).reshape(60, 10))'
+
+runs=0 failed=0
+# disturb CALL ERROR N COMMAND...: 1 if there was no N-th such call
+disturb() {
+	local call=$1 error=$2 n=$3 code=0
+	shift 3
+	what="$call number $n with $error: $*"
+	rm -rf out
+	strace -f --seccomp-bpf -qq -o log -e "trace=$call" -e "inject=$call:error=$error:when=$n" "$PACK" "$@" -o out -j1 \
+		>stdout 2>err </dev/null || code=$?
+	if ! grep -q INJECTED log; then
+		[ "$code" = 0 ] || die "$what: exit code $code without a fault: $(cat err)"
+		return 1
+	fi
+	! grep -q 'loading shared libraries' err || return 0 # it hit what starts the program
+	runs=$((runs + 1))
+	case $code in
+	0) same reference out ;;
+	1 | 3)
+		grep -q '^shardpack: .*: ' err || die "$what: no reason is given: $(cat err)"
+		for f in out/*.shard out/dataset.manifest; do # what has its final name is right; the fault may have come later
+			[ ! -e "$f" ] || cmp -s "$f" "reference/${f##*/}" || die "$what: $f is not as planned"
+		done
+		failed=$((failed + 1))
+		;;
+	*) die "$what: exit code $code: $(cat err)" ;;
+	esac
+	[ -z "$(find . -name '.tmp.*')" ] || die "$what: left $(find . -name '.tmp.*')"
+	"$PACK" "$@" -o out -j1 -q >stdout 2>err </dev/null || die "$what: the second run fails: $(cat err)"
+	same reference out
+}
+
+for line in "images images.tar --resize 16" "images images.tar.gz --resize 16" "images images.csv --resize 16" "tokens tokens.bin.gz --seq-len 100" \
+	"array x.npy --shard-records 30" "array x.npz --shard-records 30"; do
+	read -ra command <<<"$line"
+	rm -rf reference
+	rm -rf out
+	"$PACK" "${command[@]}" -o reference -j1 -q >stdout 2>err </dev/null || die "undisturbed: $(cat err)"
+	for fault in pread64/EIO openat/EMFILE newfstatat/EIO read/EIO write/ENOSPC; do
+		n=1
+		while disturb "${fault%/*}" "${fault#*/}" $n "${command[@]}"; do n=$((n + 1)); done
+	done
+done
+[ $failed -gt $((runs / 4)) ] || die "only $failed of $runs faults were felt"
+echo "$runs faults in 6 commands, $failed ended them; each was good at the second try"
