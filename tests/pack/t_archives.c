@@ -34,7 +34,7 @@ static bool read_sparse(void *context, uint64_t offset, void *out, size_t bytes)
 static uint8_t *put(uint8_t *at, uint64_t value, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
-		*at++ = (uint8_t)(value >> (8 * i));
+		*at++ = i < 8 ? (uint8_t)(value >> (8 * i)) : 0;
 	return at;
 }
 
