@@ -22,6 +22,7 @@
 #include "tools/shardpack/pipeline.h"
 #include "tools/shardpack/published.h"
 #include "tools/shardpack/space.h"
+#include "tools/shardpack/warm.h"
 
 struct build {
 	const struct job *job;
@@ -282,12 +283,15 @@ static int fill_all_fixed(struct build *b)
 		.worker_count = b->job->worker_count,
 		.progress = &b->progress,
 	};
+	struct warm *warm = warm_start(opt.plan, opt.stored);
 	struct blocks *p = NULL;
 	uint64_t i;
 	int code = blocks_open(&p, &opt);
 
-	if (code != EXIT_DONE)
+	if (code != EXIT_DONE) {
+		warm_stop(warm);
 		return code;
+	}
 	b->fixed = fixed_open(opt.plan, opt.schema, opt.stored);
 	if (!b->fixed)
 		code = fail(EXIT_IO, "out of memory for blocks of records");
@@ -295,6 +299,7 @@ static int fill_all_fixed(struct build *b)
 		code = fill_fixed_shard(b, p, i);
 	blocks_close(p);
 	fixed_close(b->fixed);
+	warm_stop(warm);
 	return code;
 }
 

@@ -305,6 +305,28 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 	return true;
 }
 
+/*
+ * Records from all over a file that is not in memory: ask for all of them at once, so that the disk has many to choose
+ * from.  Three looks tell whether that is so; where all is near, asking would cost more than reading.
+ */
+static void expect_stream(struct fixed *f, const struct fixed_block *b, const struct stream *st)
+{
+	uint64_t look[] = {0, b->count / 2, b->count - 1}, i, n;
+	bool near = true;
+
+	for (i = 0; i < 3; i++) {
+		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[look[i]]);
+
+		near = near && stored_is_near(f->stored, s->file, s->offset + (b->input_idx[look[i]] - s->first) * s->stride);
+	}
+	for (i = 0; !near && i < b->count; i += n) {
+		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[i]);
+
+		n = run_of(b, i, s, st->span);
+		stored_expect(f->stored, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride, (n - 1) * s->stride + st->span);
+	}
+}
+
 static int64_t label_of(const struct fixed *f, const struct fixed_block *b, uint64_t i)
 {
 	const struct shard_field *field = &f->schema->field[f->label];
@@ -345,6 +367,8 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 		b->outcome = OUTCOME_STOP;
 		return;
 	}
+	for (s = 0; s < f->stream_count; s++)
+		expect_stream(f, b, &f->stream[s]);
 	for (s = 0; s < f->stream_count; s++)
 		for (i = 0; i < b->count; i += n) {
 			n = run_of(b, i, slice_of(f, f->stream[s].lead, b->input_idx[i]), f->stream[s].span);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
@@ -235,6 +236,24 @@ bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *o
 		bytes -= (size_t)n;
 	}
 	return true;
+}
+
+bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset)
+{
+	char byte;
+	struct iovec to = {&byte, 1};
+
+	return preadv2(s->file[file].fd, &to, 1, (off_t)offset, RWF_NOWAIT) >= 0 || errno != EAGAIN;
+}
+
+void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
+{
+	posix_fadvise(s->file[file].fd, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
+}
+
+void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
+{
+	readahead(s->file[file].fd, (off_t)offset, (size_t)bytes);
 }
 
 int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes)

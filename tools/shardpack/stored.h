@@ -43,7 +43,14 @@ uint64_t stored_bytes(const struct stored *s, uint32_t file);
 bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes, char *message,
 		 size_t message_bytes);
 
-/* The same for scans: prints the sentence, and returns the exit code. */
+/* Is what stands there in memory already?  True also if the system does not say. */
+bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset);
+
+/* Have these bytes, or those of them that the file has, brought to memory; expect does not wait, touch does. */
+void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes);
+void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes);
+
+/* As stored_read(), for scans: prints the sentence, and returns the exit code. */
 int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes);
 
 /* "root/path" of a file, for messages; to be freed, NULL if memory ran out. */
