@@ -175,6 +175,16 @@ table t.csv "path,label\n../x.jpg,1\n" && refused 1 "./t.csv: line 2: '../x.jpg'
 table t.csv "path,label\n/etc/x.jpg,1\n" && refused 1 "./t.csv: line 2: '/etc/x.jpg' lies outside of .; --root names a folder that holds all images" t.csv
 table t.csv "path,label\n" && refused 1 "./t.csv: no rows in it" t.csv
 : >t.csv && refused 1 "./t.csv: no rows in it" t.csv
+table t.csv "path,label,x,label\n$I,1,2,3\n" && refused 1 "./t.csv: line 1: columns 2 and 4 are both called label; rename one" t.csv
+table t.csv "path,x,path,label\n$I,1,2,3\n" && refused 1 "./t.csv: line 1: columns 1 and 3 are both called path; rename one" t.csv
+# Numbers that cannot be classes are not silently names, of which "10" would come before "2".
+for label in -1 007 ' 3' 3.0 16777216 18446744073709551616; do
+	table t.csv "path,label\n$J,10\n$I,$label\n"
+	refused 1 "./$I: label '$label' is a number but none of a class, which is 0 to 16777215 without sign, blanks or zeros before it; correct it, or name the classes with --classes" t.csv
+done
+table t.csv "path,label\n$J,10\n$I,07\n" && run 0 "$PACK" images t.csv -o widths "${ARGS[@]}" -q
+[ "$(sed -n 's/^class //p' widths/dataset.manifest | tr '\n' ,)" = "0 07,1 10," ] || die "class names"
+table t.csv "path,label\n$J,10\n$I,-1\n" && table some2 "-1\n10\n" && run 0 "$PACK" images t.csv -o minus "${ARGS[@]}" --classes some2 -q
 table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" && refused 1 "./t.jsonl: line 1: no text or whole number called label; --label-key names the one with labels" t.jsonl
 table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
 table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object" t.jsonl

@@ -121,6 +121,45 @@ static bool are_numbers(const struct items *it, uint64_t *largest)
 	return true;
 }
 
+/* " -1", "07" or "3.0": a number to whoever wrote it. */
+static bool reads_as_number(const char *label)
+{
+	size_t digits;
+
+	label += strspn(label, " \t");
+	label += *label == '-' || *label == '+';
+	digits = strspn(label, "0123456789");
+	label += digits;
+	label += *label == '.' ? 1 + strspn(label + 1, "0123456789") : 0;
+	return digits && !label[strspn(label, " \t")];
+}
+
+/*
+ * Numbers of which one cannot be a class would all become names, and "10" sorts before "2": each label another class
+ * than it says.  Digits of one width ("00" to "42") sort as they count.
+ */
+static int refuse_odd_numbers(const struct items *it)
+{
+	size_t width = strlen(label_of(it, 0));
+	bool same_width = true;
+	uint64_t odd = it->count, i, value;
+
+	for (i = 0; i < it->count; i++) {
+		const char *label = label_of(it, i);
+
+		if (!reads_as_number(label))
+			return EXIT_DONE;
+		same_width = same_width && strlen(label) == width && strspn(label, "0123456789") == width;
+		if (odd == it->count && (!text_u64(label, strlen(label), &value) || value >= CLASSES_MAX))
+			odd = i;
+	}
+	if (same_width)
+		return EXIT_DONE;
+	return fail(EXIT_BAD, "%s/%s: label '%s' is a number but none of a class, which is 0 to %" PRIu32
+		    " without sign, blanks or zeros before it; correct it, or name the classes with --classes", it->request->place->root,
+		    path_of(it, odd), label_of(it, odd), CLASSES_MAX - 1);
+}
+
 /* Each label once, in byte order. */
 static int collect_names(struct items *it, struct classes *out)
 {
@@ -153,7 +192,9 @@ static int settle_classes(struct items *it, struct classes *out, bool *by_number
 	}
 	if (*by_number)
 		return columns_numbered(out, largest + 1);
-	code = collect_names(it, out);
+	code = refuse_odd_numbers(it);
+	if (code == EXIT_DONE)
+		code = collect_names(it, out);
 	return code == EXIT_DONE ? classes_index(out, it->request->place->root) : code;
 }
 

@@ -68,6 +68,18 @@ static int find_column(const struct csv_row *head, const char *name)
 	return -1;
 }
 
+/* Which of two columns of one name is meant cannot be known. */
+static int refuse_twin(const struct reading *r, const struct csv_row *head, int column)
+{
+	uint32_t i;
+
+	for (i = (uint32_t)column + 1; i < head->count; i++)
+		if (strcmp(head->field[i], head->field[column]) == 0)
+			return fail(EXIT_BAD, "%s: line %" PRIu64 ": columns %d and %" PRIu32 " are both called %s; rename one", r->name, head->line,
+				    column + 1, i + 1, head->field[column]);
+	return EXIT_DONE;
+}
+
 /* Where path, label and extra columns are; -1 for a label that is not asked for. */
 static int settle_columns(const struct reading *r, const struct csv_row *head, int *path, int *label, int *extra)
 {
@@ -84,11 +96,15 @@ static int settle_columns(const struct reading *r, const struct csv_row *head, i
 	if (r->label_key && *label < 0)
 		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s; --label-key names the one with labels", r->name,
 			    head->line, r->label_key);
+	if (refuse_twin(r, head, *path) != EXIT_DONE || (*label >= 0 && refuse_twin(r, head, *label) != EXIT_DONE))
+		return EXIT_BAD;
 	for (i = 0; i < r->columns->field_count; i++) {
 		extra[i] = find_column(head, r->columns->field[i].name);
 		if (extra[i] < 0)
 			return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s, which --columns names", r->name, head->line,
 				    r->columns->field[i].name);
+		if (refuse_twin(r, head, extra[i]) != EXIT_DONE)
+			return EXIT_BAD;
 	}
 	return EXIT_DONE;
 }
