@@ -58,6 +58,12 @@ wds("nolabel.tar", one + [("x.jpg", one[0][1])])
 wds("noimage.tar", one + [("x.cls", b"1")])
 wds("two.tar", one + [("000000.png", one[0][1])])
 wds("twice.tar", one + one[:1])
+wds("many.tar", one + [("000000.%d" % k, b"") for k in range(1000)])
+odd = bytearray(tarfile.TarInfo("c/x.jpg").tobuf(tarfile.USTAR_FORMAT))
+odd[156:157] = b"M"
+odd[148:156] = b" " * 8
+odd[148:156] = b"%06o\0 " % sum(odd)
+open("kind.tar", "wb").write(bytes(odd) + bytes(1024))
 wds("badlabel.tar", [one[0], ("000000.cls", b"\xff\xfe")])
 wds("badjson.tar", [one[0], ("000000.json", b"{")])
 wds("nokey.tar", [one[0], ("000000.json", b'{"other": 1}')])
@@ -234,6 +240,8 @@ print([m.offset_data for m in tarfile.open(sys.argv[1]).getmembers() if m.name =
 refused 1 "./nolabel.tar: sample 'x' at offset $(at nolabel.tar x.jpg) has no .cls" nolabel.tar
 refused 1 "./noimage.tar: sample 'x' at offset $(at noimage.tar x.cls) has no image" noimage.tar
 refused 1 "./two.tar: sample '000000' has two images, 'jpg' and 'png'" two.tar
+refused 1 "./many.tar: sample '000000' at offset 512 has 1004 members; the limit is 1000 (a key ends at the first dot of a name)" many.tar
+refused 1 "./kind.tar: 'c/x.jpg' at offset 0 is neither file, folder nor link; pack the archive again without it" kind.tar
 refused 1 "./twice.tar: '000000.jpg' is there twice, at offsets 512 and $(at twice.tar 000000.jpg)" twice.tar
 refused 1 "./badlabel.tar: the label in '000000.cls' at offset $(at badlabel.tar 000000.cls) must be UTF-8 of 1 to 1024 bytes, it has 2" badlabel.tar
 refused 1 "./badjson.tar: '000000.json' at offset $(at badjson.tar 000000.json): string or '}' expected near end of file" badjson.tar --label-key n

@@ -19,6 +19,7 @@
 #include "tools/shardpack/tar.h"
 #include "tools/shardpack/zip.h"
 
+#define SAMPLE_MEMBERS_MAX 1000 /* of one key; each is compared with all others */
 #define LABEL_BYTES_MAX (UINT64_C(1) << 20) /* of a member that holds one */
 
 /* A regular file of the archive. */
@@ -117,6 +118,9 @@ static int take_member(struct archive *a, const struct tar_member *m)
 	if (m->kind == TAR_LINK && items_is_image(m->name))
 		return fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is a link; pack the archive with --dereference --hard-dereference",
 			    a->where, m->name, m->header_offset);
+	if (m->kind == TAR_OTHER && items_is_image(m->name))
+		return fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is neither file, folder nor link; pack the archive again without it", a->where,
+			    m->name, m->header_offset);
 	a->it->request->scan->ignored_count += m->kind != TAR_FOLDER;
 	return EXIT_DONE;
 }
@@ -305,6 +309,9 @@ static int settle_sample(struct archive *a, const struct entry *e, uint64_t n, s
 	uint64_t i, k;
 
 	*out = (struct sample){.first = e[0].number};
+	if (n > SAMPLE_MEMBERS_MAX)
+		return fail(EXIT_BAD, "%s: sample '%.*s' at offset %" PRIu64 " has %" PRIu64 " members; the limit is %d (a key ends at the first dot of a name)",
+			    a->where, (int)e->key_bytes, name_of(a, e), e->offset, n, SAMPLE_MEMBERS_MAX);
 	for (i = 0; i < n; i++) {
 		const struct entry **place = is_image_suffix(a, &e[i]) ? &out->image : is_suffix(a, &e[i], label_suffix) ? &out->label : NULL;
 
