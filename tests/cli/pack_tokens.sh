@@ -134,6 +134,9 @@ refused 1 "./eval.llm: a file of evaluation questions (magic 20240522), not a st
 refused 1 "./none.llm: its head says that it has no tokens" none.llm
 refused 1 "./head.llm: ends at offset 600, within its head of 1024 bytes" head.llm
 refused 1 "./odd.bin: 1999 bytes are no whole number of u16; check --dtype" odd.bin
+cp a.bin a.npz
+refused 1 "./a.npz: an archive, not a stream of tokens; unpack it and give the files in it" a.npz
+refused 2 "./a.bin: --documents 70000 is no token of u16, so no document would end" a.bin --documents 70000
 refused 1 "./float.npy: tokens of type f32; they must be integers" float.npy
 refused 1 "./square.npy: 2 axes; tokens are an array of one" square.npy
 refused 1 "./cut.npy: has 2126 bytes, but its head asks for 128 and 2000 of data" cut.npy

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tools/common/human.h"
 #include "tools/common/progress.h"
@@ -67,6 +68,18 @@ static int open_npy(const struct request *r, const uint8_t *head, size_t have, s
 	return EXIT_DONE;
 }
 
+/* Any bytes can be tokens, so an archive would be packed as if it were some. */
+static bool is_archive(const char *name)
+{
+	static const char *const ends[] = {".npz", ".zip", ".tar"};
+	size_t bytes = strlen(name), i;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (bytes > 4 && strcasecmp(name + bytes - 4, ends[i]) == 0)
+			return true;
+	return false;
+}
+
 static int open_bin(const struct request *r, const uint8_t *head, size_t have, struct part *p)
 {
 	static const uint32_t dtypes[] = {SHARD_U16, SHARD_U32};
@@ -74,6 +87,8 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 	char why[256];
 	uint64_t bytes = stored_bytes(r->stored, p->file), item;
 
+	if (is_archive(p->where))
+		return fail(EXIT_BAD, "%s: an archive, not a stream of tokens; unpack it and give the files in it", p->where);
 	if (!token_file_parse(head, have < TOKEN_FILE_HEAD_BYTES ? have : TOKEN_FILE_HEAD_BYTES, &t, why, sizeof(why)))
 		return fail(EXIT_BAD, "%s: %s", p->where, why);
 	p->dtype = t.dtype ? t.dtype : dtypes[r->o->token_dtype];
@@ -154,8 +169,12 @@ static int settle_field(struct stream *s, const struct part *p)
 {
 	struct recipe *recipe = s->r->recipe;
 	bool ragged = cli_given(s->r->args, "documents");
+	uint64_t item = shard_dtype_bytes(p->dtype);
 	int code = columns_field(recipe, p->where, "tokens", p->dtype, &s->window, 1, &s->field);
 
+	if (code == EXIT_DONE && ragged && item < 8 && s->r->o->end_of_text >> (8 * item))
+		code = fail(EXIT_USAGE, "%s: --documents %" PRIu64 " is no token of %s, so no document would end", p->where,
+			    s->r->o->end_of_text, shard_dtype_name(p->dtype));
 	if (code != EXIT_DONE || s->has_field)
 		return code;
 	s->has_field = true;
