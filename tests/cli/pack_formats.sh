@@ -64,6 +64,7 @@ put("index.bmp", bmp(4, 4, 8, b"\1" * 15 + b"\7", palette=bytes(8), colors=2))
 put("masks.bmp", bmp(4, 4, 16, bytes(32), 3, struct.pack("<3I", 0xf000, 0xf00, 0xf0)))
 put("bits.bmp", bmp(4, 4, 7, bytes(32)))
 put("side.bmp", bmp(70000, 1, 24, bytes(210000)))
+put("within.bmp", good[:10] + bytes(4) + good[14:])
 put("none.bmp", bmp(0, 4, 24, b""))
 put("cut.webp", webp[:-1])
 put("half.webp", webp[:4] + struct.pack("<I", len(webp) // 2 // 2 * 2) + webp[8:len(webp) // 2 + 10])
@@ -106,6 +107,7 @@ index.bmp|damaged|BMP data is damaged: palette index 7, but the palette ends at 
 masks.bmp|unsupported|BMP of 16 bits with masks 0000f000 00000f00 000000f0: convert it to 24 bits
 bits.bmp|unsupported|BMP of 7 bits; 1, 4, 8, 16, 24 and 32 are known
 side.bmp|over a limit|is 70000 x 1 pixels: a side is longer than the limit of 65500
+within.bmp|damaged|BMP data is damaged: its pixels begin at 0, within the head of 54 bytes
 none.bmp|decoder failed|BMP has no pixels
 cut.webp|truncated|WebP data ends early: has
 half.webp|decoder failed|WebP data is damaged

@@ -151,6 +151,9 @@ enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size,
 		rc = read_format(&b, v);
 	if (rc != DECODE_OK)
 		return rc;
+	if (b.pixels_at < b.palette_at)
+		return decode_bad(v, SHARD_MISS_DAMAGED, "BMP data is damaged: its pixels begin at %" PRIu32 ", within the head of %" PRIu32 " bytes",
+				  b.pixels_at, b.palette_at);
 	row_bytes = ((uint64_t)b.width * b.bits + 31) / 32 * 4;
 	if (b.pixels_at > size || (size - b.pixels_at) / row_bytes < b.height)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "BMP data ends early: has %zu bytes, and %" PRIu32 " rows of %" PRIu64
