@@ -81,7 +81,7 @@ for name in a:
     records.same(a[name], b[name], name)'
 done
 run 0 "$PACK" plan array packed.npz -o npz.plan --shard-records 40 -q
-grep -q '^unpack 1 [0-9]* 0 deflate,[0-9]*,[0-9]*,[0-9]*$' npz.plan/.shardpack/plan || die "$(grep -a ^unpack npz.plan/.shardpack/plan)"
+grep -q '^unpack 1 [0-9]* 0 deflate,[0-9]*,[0-9]*,[0-9]*,[0-9]*$' npz.plan/.shardpack/plan || die "$(grep -a ^unpack npz.plan/.shardpack/plan)"
 run 0 "$PACK" build npz.plan --part 1/2 -q --spool .
 run 0 "$PACK" build npz.plan -q
 run 0 "$PACK" seal npz.plan -q

@@ -68,6 +68,23 @@ open("cut.npz", "wb").write(open("good.npz", "rb").read()[:-30])
 with zipfile.ZipFile("deflated.npz") as z:
     a = z.getinfo("a.npy")
 change("inflate.npz", "deflated.npz", a.header_offset + 60, b"\xff\xff\xff\xff")
+# Arrays that must not become one field, and a member that unpacks to far more than the directory says.
+np.savez("dots.npz", **{"im.left": np.zeros((4, 2)), "im.right": np.ones((4, 2))})
+np.savez("long.npz", **{"n" * 60: np.zeros((4, 2))})
+def member(a):
+    out = io.BytesIO()
+    np.save(out, a)
+    return out.getvalue()
+with zipfile.ZipFile("folders.npz", "w") as z:
+    z.writestr("a/x.npy", member(np.zeros((4, 2))))
+    z.writestr("b/x.npy", member(np.ones((4, 2))))
+np.savez_compressed("bomb.npz", x=np.zeros(1 << 23))
+data = bytearray(open("bomb.npz", "rb").read())
+at = data.index(b"PK\1\2") + 24
+data[at:at + 4] = (1000).to_bytes(4, "little")
+open("bomb.npz", "wb").write(data)
+os.mkdir("wide_label")
+np.save("wide_label/label.npy", np.array([1, 2**63 + 5], "u8"))
 with zipfile.ZipFile("text.npz", "w") as z:
     z.writestr("readme.txt", "x")
 with zipfile.ZipFile("empty.npz", "w") as z:
@@ -91,6 +108,7 @@ idx("cutlabels", 8, (4,), bytes(3))
 idx("wide", 11, (4,), bytes(8))
 idx("kind", 7, (4,), bytes(4))
 idx("noaxes", 8, (), bytes(4))
+idx("flat", 8, (4, 0, 28), b"")
 idx("much", 8, (0xffffffff, 0xffffffff, 0xffffffff), bytes(4))
 open("notidx", "wb").write(b"\1\0\x08\1\0\0\0\1\0")
 open("head", "wb").write(bytes([0, 0, 8, 3, 0, 0, 0, 1]))
@@ -160,6 +178,17 @@ refused 1 "./offset.npz: 'a.npy': its header at offset 2147483647 lies outside o
 refused 1 "./cut.npz: no end record of a ZIP archive; it is cut short, or none" array cut.npz
 refused 1 "./text.npz: 'readme.txt' is no array; save what is to be packed with numpy.savez" array text.npz
 refused 1 ".: no records in it" array empty.npz
+refused 1 "./folders.npz: 'b/x.npy' at offset $("$PYTHON" -c 'print(open("folders.npz", "rb").read().rindex(b"\x93NUMPY"))') is a second array for field 'x'; save each under a name of its own" array folders.npz
+refused 1 "./long.npz/$(printf 'n%.0s' {1..60}).npy: '$(printf 'n%.0s' {1..60})' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _" array long.npz
+refused 1 "./bomb.npz: a member unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" array bomb.npz
+run 0 "$PACK" array dots.npz -o dots -q
+[ "$(sed -n 's/^records //p; s/^field [0-9]* \([^ ]*\) .*/\1/p' dots/dataset.manifest | sort | tr '\n' ' ')" = "4 im.left im.right " ] || die "$(cat dots/dataset.manifest)"
+run 1 "$PACK" array wide_label/label.npy -o ds
+said "shardpack: warning: wide_label/label.npy#1: label 9223372036854775813 at offset 136 of label.npy; the limit is 9223372036854775807"
+said "shardpack: 2 inputs = 0 written + 0 skipped + 0 quarantined + 1 failed + 1 not done"
+run 0 "$PACK" array wide_label/label.npy -o narrow --on-error skip
+said "shardpack: 2 inputs = 1 written + 1 skipped + 0 quarantined + 0 failed"
+rm -rf ds
 run 1 "$PACK" array inflate.npz -o ds
 grep -q "^shardpack: ./inflate.npz: .* near offset [0-9]* of [0-9]*; the file is damaged, fetch it again$" err || die "$(cat err)"
 [ ! -e ds ] || die "made for nothing"
@@ -199,6 +228,7 @@ refused 1 "./cutlabels: has 11 bytes, but its head asks for 8 and 4 of data; it 
 refused 4 "./wide: labels of type i16; they must be u8" mnist images wide
 refused 1 "./kind: type 0x07 and 1 axes; types are 0x08 to 0x0e, axes 1 to 8" mnist kind
 refused 1 "./noaxes: type 0x08 and 0 axes; types are 0x08 to 0x0e, axes 1 to 8" mnist noaxes
+refused 1 "./flat: its head gives an axis of 0, so it has no records" mnist flat
 refused 1 "./much: the axes ask for more than 2^60 bytes" mnist much
 refused 1 "./notidx: not an IDX file: it must begin with two zero bytes, a type and a number of axes" mnist notidx
 refused 1 "./head: ends at offset 8, within the head of 16 bytes" mnist head
@@ -215,6 +245,8 @@ head -c 3072 /dev/zero >cifar/data_batch_5.bin
 refused 1 "cifar/data_batch_5.bin: 3072 bytes are 0 records of 3073 bytes and 3072 bytes more; the file is cut short, or not of CIFAR-10" cifar cifar
 echo airplane >cifar/batches.meta.txt
 refused 1 "cifar/batches.meta.txt: names 1 classes; there are 10" cifar cifar
+printf 'airplane\n%.0s' {1..10} >cifar/batches.meta.txt
+refused 1 "batches.meta.txt: class 'airplane' is there twice" cifar cifar
 cp plain.raw plain.bin
 refused 1 "./plain.bin: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, train.bin, test.bin)" cifar plain.bin
 rm cifar/batches.meta.txt cifar/data_batch_5.bin

@@ -32,7 +32,7 @@ struct fixed {
 	struct stream stream[SHARD_FIELDS_MAX];
 	uint32_t stream_count;
 	struct scratch raw;
-	uint32_t label; /* field, or SHARD_FIELDS_MAX */
+	uint32_t label; /* field, or SHARD_FIELDS_MAX if every label is right */
 	const struct plan_slice *at[SHARD_FIELDS_MAX]; /* the slice of each field that was used last */
 };
 
@@ -117,6 +117,20 @@ static void find_streams(struct fixed *f)
 		settle_stream(f, &f->stream[i]);
 }
 
+/* May a label be too large for i64, which it becomes? */
+static bool has_wide_labels(const struct fixed *f)
+{
+	const struct plan *p = f->plan;
+	uint64_t i;
+
+	if (f->label == SHARD_FIELDS_MAX)
+		return false;
+	for (i = p->field_slice[f->label]; i < p->field_slice[f->label + 1]; i++)
+		if (p->slice[i].dtype == SHARD_U64)
+			return true;
+	return false;
+}
+
 struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *schema, const struct stored *stored)
 {
 	struct fixed *f = calloc(1, sizeof(*f));
@@ -126,7 +140,9 @@ struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *sch
 	f->plan = plan;
 	f->schema = schema;
 	f->stored = stored;
-	f->label = plan->class_count ? tally_label(schema) : SHARD_FIELDS_MAX;
+	f->label = tally_label(schema);
+	if (!plan->class_count && !has_wide_labels(f))
+		f->label = SHARD_FIELDS_MAX;
 	find_streams(f);
 	return f;
 }
@@ -336,6 +352,15 @@ static int64_t label_of(const struct fixed *f, const struct fixed_block *b, uint
 	return label;
 }
 
+static bool is_bad_label(struct fixed *f, const struct fixed_block *b, uint64_t i)
+{
+	int64_t label = label_of(f, b, i);
+
+	if (f->plan->class_count)
+		return (uint64_t)label >= f->plan->class_count;
+	return label < 0 && slice_of(f, f->label, b->input_idx[i])->dtype == SHARD_U64;
+}
+
 static void judge(struct fixed *f, struct fixed_block *b)
 {
 	const uint8_t *group[SHARD_GROUPS_MAX];
@@ -343,7 +368,7 @@ static void judge(struct fixed *f, struct fixed_block *b)
 	uint32_t g;
 
 	for (i = 0; i < b->count; i++) {
-		b->bad[i] = f->label < SHARD_FIELDS_MAX && (uint64_t)label_of(f, b, i) >= f->plan->class_count;
+		b->bad[i] = f->label < SHARD_FIELDS_MAX && is_bad_label(f, b, i);
 		b->bad_count += b->bad[i];
 		if (b->bad[i])
 			continue;
@@ -382,9 +407,13 @@ uint32_t fixed_explain(const struct fixed *f, const struct fixed_block *b, uint6
 {
 	const struct plan_slice *s = plan_find_slice(f->plan, f->label, b->input_idx[i]);
 
-	snprintf(message, message_bytes, "label %" PRId64 " at offset %" PRIu64 " of %s; there are %" PRIu64 " classes, from 0",
-		 label_of(f, b, i), s->offset + (b->input_idx[i] - s->first) * s->stride, f->plan->file[s->file].path,
-		 f->plan->class_count);
+	if (!f->plan->class_count)
+		snprintf(message, message_bytes, "label %" PRIu64 " at offset %" PRIu64 " of %s; the limit is %" PRId64, (uint64_t)label_of(f, b, i),
+			 s->offset + (b->input_idx[i] - s->first) * s->stride, f->plan->file[s->file].path, INT64_MAX);
+	else
+		snprintf(message, message_bytes, "label %" PRId64 " at offset %" PRIu64 " of %s; there are %" PRIu64 " classes, from 0",
+			 label_of(f, b, i), s->offset + (b->input_idx[i] - s->first) * s->stride, f->plan->file[s->file].path,
+			 f->plan->class_count);
 	return SHARD_MISS_DAMAGED;
 }
 

@@ -217,7 +217,7 @@ bool npy_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, si
 	}
 	c.at = bytes + 8;
 	if (size < prefix || head_bytes > NPY_HEAD_BYTES_MAX - prefix)
-		return wrong(&c, "a head of %" PRIu64 " bytes; the limit is %d", head_bytes, NPY_HEAD_BYTES_MAX);
+		return wrong(&c, "a head of %" PRIu64 " bytes; the limit is %" PRIu64, head_bytes, NPY_HEAD_BYTES_MAX - prefix);
 	if (head_bytes > size - prefix)
 		return wrong(&c, "a head of %" PRIu64 " bytes, but the file ends before", head_bytes);
 	c.at = bytes + prefix;

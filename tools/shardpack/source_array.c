@@ -85,13 +85,13 @@ static int add_array(const struct request *r, const struct part *p)
 	return code == EXIT_DONE ? columns_add(r->plan, r->recipe, field, &c) : code;
 }
 
-/* "train/x.npy" to "x". */
-static void field_name(const char *path, char out[SHARD_NAME_BYTES])
+/* "train/x.npy" to "x", "x.left.npy.gz" to "x.left".  Whole, so that two long names remain two. */
+static void field_name(const char *path, char out[PLAN_PATH_BYTES_MAX])
 {
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-	size_t bytes = strcspn(base, ".");
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *end = strstr(base, ".npy");
+	size_t bytes = end ? (size_t)(end - base) : strcspn(base, ".");
 
-	snprintf(out, SHARD_NAME_BYTES, "%.*s", (int)(bytes < SHARD_NAME_BYTES - 1 ? bytes : SHARD_NAME_BYTES - 1), base);
+	snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s", (int)bytes, base);
 }
 
 /* ---- .npz: a ZIP of arrays ---- */
@@ -129,19 +129,34 @@ static int check_crc(const struct archive *a, const struct zip_member *m)
 	return code;
 }
 
+/* Files of one field are joined, but an archive has each array once; two would double the records. */
+static int refuse_second(const struct archive *a, const struct zip_member *m, const char *name)
+{
+	const struct recipe *r = a->r->recipe;
+	const struct plan *p = a->r->plan;
+	uint64_t i;
+
+	for (i = 0; i < p->slice_count; i++)
+		if (p->slice[i].file >= a->file && strcmp(r->field[p->slice[i].field].name, name) == 0)
+			return fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is a second array for field '%s'; save each under a name of its own",
+				    a->where, m->name, m->offset, name);
+	return EXIT_DONE;
+}
+
 static int add_member(const struct archive *a, const struct zip_member *m)
 {
-	char name[SHARD_NAME_BYTES], how[96], *where = NULL;
+	char name[PLAN_PATH_BYTES_MAX], how[128], *where = NULL;
 	struct part p = {.file = a->file, .offset = m->offset, .bytes = m->bytes, .name = name};
 	int code = EXIT_DONE;
 
 	if (m->name_bytes < 4 || strcmp(m->name + m->name_bytes - 4, ".npy") != 0)
 		return fail(EXIT_BAD, "%s: '%s' is no array; save what is to be packed with numpy.savez", a->where, m->name);
 	field_name(m->name, name);
-	if (m->method == ZIP_STORED) {
+	code = refuse_second(a, m, name);
+	if (code == EXIT_DONE && m->method == ZIP_STORED) {
 		code = check_crc(a, m);
-	} else {
-		snprintf(how, sizeof(how), "deflate,%" PRIu64 ",%" PRIu64 ",%" PRIu32, m->offset, m->packed_bytes, m->crc);
+	} else if (code == EXIT_DONE) {
+		snprintf(how, sizeof(how), "deflate,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu64, m->offset, m->packed_bytes, m->crc, m->bytes);
 		code = stored_unpack(a->r->stored, a->r->plan, a->file, how, &p.file);
 		p.offset = 0;
 		if (code == EXIT_DONE && stored_bytes(a->r->stored, p.file) != m->bytes)
@@ -181,7 +196,7 @@ static int add_archive(const struct request *r, uint32_t file, const char *where
 static int add_file(const struct request *r, const char *path)
 {
 	size_t bytes = strlen(path);
-	char name[SHARD_NAME_BYTES], *where;
+	char name[PLAN_PATH_BYTES_MAX], *where;
 	struct part p = {.name = name};
 	int code = columns_open(r, path, &p.file);
 

@@ -68,6 +68,8 @@ static int read_names(const struct request *r, const struct cifar *kind, struct 
 	if (code == EXIT_DONE && out->count != kind->class_count[which])
 		code = fail(EXIT_BAD, "%s/%s: names %" PRIu64 " classes; there are %" PRIu64, r->place->root, kind->names[which],
 			    out->count, kind->class_count[which]);
+	if (code == EXIT_DONE)
+		code = classes_index(out, kind->names[which]);
 	free(line);
 	fclose(in);
 	return code;

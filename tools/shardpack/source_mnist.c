@@ -80,6 +80,8 @@ static int add_file(const struct request *r, const char *path, uint64_t *largest
 		code = fail(EXIT_BAD, "%s: has %" PRIu64 " bytes, but its head asks for %" PRIu64 " and %" PRIu64 " of data; it is %s",
 			    where, bytes, x.data_offset, x.data_bytes,
 			    bytes < x.data_offset + x.data_bytes ? "cut short" : "longer than it should be");
+	else if (code == EXIT_DONE && !x.data_bytes)
+		code = fail(EXIT_BAD, "%s: its head gives an axis of 0, so it has no records", where);
 	else if (code == EXIT_DONE)
 		code = add_parsed(r, where, &x, file, largest);
 	free(where);

@@ -31,6 +31,7 @@ struct work {
 	const char *name;
 	int in_fd, out_fd;
 	uint64_t in_bytes, in_at, out_bytes;
+	uint64_t out_bytes_max; /* what the archive says of a member: a few bytes can unpack to a full disk */
 	uint8_t *in, *out; /* PIECE_BYTES each */
 	struct progress progress;
 };
@@ -63,6 +64,9 @@ static int write_out(struct work *w, const uint8_t *data, size_t bytes)
 {
 	ssize_t n;
 
+	if (bytes > w->out_bytes_max - w->out_bytes)
+		return fail(EXIT_BAD, "%s: a member unpacks to more than the %" PRIu64 " bytes that the directory says; the file is damaged, fetch it again",
+			    w->name, w->out_bytes_max);
 	w->out_bytes += bytes;
 	while (bytes) {
 		n = write(w->out_fd, data, bytes);
@@ -143,6 +147,7 @@ static int unpack_member(struct work *w, const uint64_t *arg)
 	uint32_t crc = 0;
 	int code;
 
+	w->out_bytes_max = arg[3];
 	if (arg[0] > w->in_bytes || arg[1] > w->in_bytes - arg[0])
 		return damaged(w, "a member lies outside of the file,");
 	code = unpack_deflate(w, -15, arg[0], arg[1], &crc);
@@ -339,7 +344,7 @@ static bool read_arguments(const char *how, uint64_t *arg, unsigned *count, unsi
 
 int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const char *name)
 {
-	struct work w = {.name = name, .in_fd = in_fd, .out_fd = out_fd, .in_bytes = in_bytes};
+	struct work w = {.name = name, .in_fd = in_fd, .out_fd = out_fd, .in_bytes = in_bytes, .out_bytes_max = UINT64_MAX};
 	uint64_t arg[3 + DIMS_MAX];
 	size_t word = strcspn(how, ",");
 	unsigned count;
@@ -359,7 +364,7 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 		code = unpack_zip(&w);
 	else if (strcmp(how, "zstd") == 0)
 		code = unpack_zstd(&w);
-	else if (word == 7 && memcmp(how, "deflate", 7) == 0 && count == 3)
+	else if (word == 7 && memcmp(how, "deflate", 7) == 0 && count == 4)
 		code = unpack_member(&w, arg);
 	else if (word == 7 && memcmp(how, "fortran", 7) == 0 && count >= 3)
 		code = unpack_fortran(&w, arg, count);
