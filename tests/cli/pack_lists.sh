@@ -184,12 +184,14 @@ for label in -1 007 ' 3' 3.0 16777216 18446744073709551616; do
 done
 table t.csv "path,label\n$J,10\n$I,07\n" && run 0 "$PACK" images t.csv -o widths "${ARGS[@]}" -q
 [ "$(sed -n 's/^class //p' widths/dataset.manifest | tr '\n' ,)" = "0 07,1 10," ] || die "class names"
+table t.csv "path,label\n$J,7\n$I,3\n" && run 0 "$PACK" images t.csv -o holes "${ARGS[@]}"
+said "shardpack: warning: 6 of 8 classes have no image: labels are numbers, the largest is 7, and none is 0"
 table t.csv "path,label\n$J,10\n$I,-1\n" && table some2 "-1\n10\n" && run 0 "$PACK" images t.csv -o minus "${ARGS[@]}" --classes some2 -q
 table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" && refused 1 "./t.jsonl: line 1: no text or whole number called label; --label-key names the one with labels" t.jsonl
 table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
 table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object" t.jsonl
 table t.jsonl "\n{\"path\": \"a\", \"path\": \"b\"}\n" && refused 1 "./t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
-for row in age:f32,1.5x 'age:f32,' site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 ok:bool,True far:i64,9223372036854775808 far:i64,1.0 'far:u64,+1' 'far:u64, 1'; do
+for row in age:f32,1.5x 'age:f32,' age:f32,1e39 age:f64,-1e309 site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 ok:bool,True far:i64,9223372036854775808 far:i64,1.0 'far:u64,+1' 'far:u64, 1'; do
 	name=${row%%:*} type=${row%%,*} value=${row#*,}
 	table t.csv "path,label,$name\n$I,1,$value\n"
 	refused 1 "./t.csv: line 2: '$value' in column $name is no ${type#*:}" t.csv --columns "$type"

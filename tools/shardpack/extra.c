@@ -5,6 +5,7 @@
 #include "tools/shardpack/extra.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,14 +74,19 @@ static bool unsigned_value(const char *text, size_t bytes, uint8_t out[8])
 static bool float_value(const char *text, uint32_t dtype, uint8_t out[8])
 {
 	char *end;
-	double d = strtod(text, &end);
-	float f = strtof(text, NULL);
+	double d;
+	float f;
 
-	if (dtype == SHARD_F32)
+	errno = 0;
+	if (dtype == SHARD_F32) {
+		f = strtof(text, &end);
+		d = f;
 		memcpy(out, &f, sizeof(f));
-	else
+	} else {
+		d = strtod(text, &end);
 		memcpy(out, &d, sizeof(d));
-	return end != text && !*end;
+	}
+	return end != text && !*end && !(errno == ERANGE && isinf(d)); /* "inf" is one, 1e999 is none */
 }
 
 bool extra_value(const struct shard_field *column, const char *text, uint8_t out[8])

@@ -160,6 +160,23 @@ static int refuse_odd_numbers(const struct items *it)
 		    path_of(it, odd), label_of(it, odd), CLASSES_MAX - 1);
 }
 
+/* All numbers up to the largest are classes; a hole may be meant, or one label be wrong. */
+static void warn_of_holes(const struct items *it, uint64_t largest)
+{
+	uint8_t *has = calloc(1, (size_t)largest + 1);
+	uint64_t i, value = 0, empty = 0, first = 0;
+
+	for (i = 0; has && i < it->count; i++)
+		has[text_u64(label_of(it, i), strlen(label_of(it, i)), &value) ? value : 0] = 1;
+	for (i = 0; has && i <= largest; i++)
+		if (!has[i] && !empty++)
+			first = i;
+	free(has);
+	if (empty)
+		scan_warn(it->request->scan, "%" PRIu64 " of %" PRIu64 " classes have no image: labels are numbers, the largest is %" PRIu64
+			  ", and none is %" PRIu64, empty, largest + 1, largest, first);
+}
+
 /* Each label once, in byte order. */
 static int collect_names(struct items *it, struct classes *out)
 {
@@ -190,8 +207,10 @@ static int settle_classes(struct items *it, struct classes *out, bool *by_number
 				    out->count);
 		return code;
 	}
-	if (*by_number)
+	if (*by_number) {
+		warn_of_holes(it, largest);
 		return columns_numbered(out, largest + 1);
+	}
 	code = refuse_odd_numbers(it);
 	if (code == EXIT_DONE)
 		code = collect_names(it, out);
