@@ -83,6 +83,10 @@ data = bytearray(open("bomb.npz", "rb").read())
 at = data.index(b"PK\1\2") + 24
 data[at:at + 4] = (1000).to_bytes(4, "little")
 open("bomb.npz", "wb").write(data)
+# Refused by its head: transposing it would take hours.
+with open("tall.npy", "wb") as f:
+    np.lib.format.write_array_header_1_0(f, {"descr": "|u1", "fortran_order": True, "shape": (2, 1 << 31)})
+    f.truncate(f.tell() + (1 << 32))
 os.mkdir("wide_label")
 np.save("wide_label/label.npy", np.array([1, 2**63 + 5], "u8"))
 with zipfile.ZipFile("text.npz", "w") as z:
@@ -181,6 +185,7 @@ refused 1 ".: no records in it" array empty.npz
 refused 1 "./folders.npz: 'b/x.npy' at offset $("$PYTHON" -c 'print(open("folders.npz", "rb").read().rindex(b"\x93NUMPY"))') is a second array for field 'x'; save each under a name of its own" array folders.npz
 refused 1 "./long.npz/$(printf 'n%.0s' {1..60}).npy: '$(printf 'n%.0s' {1..60})' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _" array long.npz
 refused 1 "./bomb.npz: a member unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" array bomb.npz
+refused 4 "./tall.npy: records of 2147483648 bytes; the limit is 1073741824 (the first axis counts the records)" array tall.npy
 run 0 "$PACK" array dots.npz -o dots -q
 [ "$(sed -n 's/^records //p; s/^field [0-9]* \([^ ]*\) .*/\1/p' dots/dataset.manifest | sort | tr '\n' ' ')" = "4 im.left im.right " ] || die "$(cat dots/dataset.manifest)"
 run 1 "$PACK" array wide_label/label.npy -o ds

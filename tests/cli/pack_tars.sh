@@ -181,6 +181,12 @@ with zipfile.ZipFile("wds.zip", "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr("%06d.cls" % i, "%d" % int(p.split("/")[1][-2:]))
 with zipfile.ZipFile("up.zip", "w") as z:
     z.writestr("../x.jpg", "x")
+with zipfile.ZipFile("bomb.zip", "w", zipfile.ZIP_DEFLATED) as z:
+    z.writestr("c/x.jpg", bytes(1 << 24))
+data = bytearray(open("bomb.zip", "rb").read())
+at = data.index(b"PK\1\2") + 24
+data[at:at + 4] = (1000).to_bytes(4, "little")
+open("bomb.zip", "wb").write(data)
 data = bytearray(open("stored.zip", "rb").read())
 data[200] ^= 1
 open("spoilt.zip", "wb").write(data)
@@ -270,6 +276,7 @@ refused 1 "./longname.tar: a name of 5000 bytes at offset 0; the limit is 4095" 
 printf 'x\ny\n' >two.names
 refused 1 ".: label 2, but --classes two.names has 2" b.tar --classes two.names
 refused 1 "./up.zip: a member's name leads out of the archive: '../x.jpg'" up.zip
+refused 1 "./bomb.zip: a member unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" bomb.zip
 run 1 "$PACK" images spoilt.zip -o no "${ARGS[@]}"
 grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is damaged: [0-9]* bytes with CRC-32 " err || die "$(cat err)"
 head -c 20000 a.tar.gz >cut.tar.gz

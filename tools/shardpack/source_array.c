@@ -16,6 +16,8 @@
 #include "tools/shardpack/stored.h"
 #include "tools/shardpack/zip.h"
 
+#define RECORD_BYTES_MAX (UINT64_C(1) << 30) /* format/SHARD.md; seen to here, before gigabytes are transposed */
+
 static int settle(const struct request *r)
 {
 	(void)r;
@@ -53,6 +55,9 @@ static int check_size(const struct npy *a, const struct part *p)
 			    p->bytes < a->data_offset + a->data_bytes ? "cut short" : "longer than it should be");
 	if (!a->data_bytes)
 		return fail(EXIT_BAD, "%s: an array without elements", p->where);
+	if (a->data_bytes / a->shape[0] > RECORD_BYTES_MAX)
+		return fail(EXIT_UNSUPPORTED, "%s: records of %" PRIu64 " bytes; the limit is %" PRIu64 " (the first axis counts the records)",
+			    p->where, a->data_bytes / a->shape[0], RECORD_BYTES_MAX);
 	return EXIT_DONE;
 }
 
@@ -75,13 +80,12 @@ static int add_array(const struct request *r, const struct part *p)
 		return code;
 	c = (struct column){.dtype = a.dtype, .swap = a.swap, .offset = p->offset + a.data_offset,
 			    .stride = a.data_bytes / a.shape[0], .count = a.shape[0]};
-	if (a.fortran && a.ndim > 1) {
+	code = columns_field(r->recipe, p->where, p->name, a.dtype, a.shape + 1, a.ndim - 1, &field);
+	if (code == EXIT_DONE && a.fortran && a.ndim > 1) {
 		code = transpose(r, &a, p, &file);
 		c.offset = 0;
 	}
 	c.file = file;
-	if (code == EXIT_DONE)
-		code = columns_field(r->recipe, p->where, p->name, a.dtype, a.shape + 1, a.ndim - 1, &field);
 	return code == EXIT_DONE ? columns_add(r->plan, r->recipe, field, &c) : code;
 }
 

@@ -31,7 +31,7 @@ struct work {
 	const char *name;
 	int in_fd, out_fd;
 	uint64_t in_bytes, in_at, out_bytes;
-	uint64_t out_bytes_max; /* what the archive says of a member: a few bytes can unpack to a full disk */
+	uint64_t member_bytes, member_left; /* as the archive says: a few bytes can unpack to a full disk */
 	uint8_t *in, *out; /* PIECE_BYTES each */
 	struct progress progress;
 };
@@ -64,9 +64,10 @@ static int write_out(struct work *w, const uint8_t *data, size_t bytes)
 {
 	ssize_t n;
 
-	if (bytes > w->out_bytes_max - w->out_bytes)
+	if (bytes > w->member_left)
 		return fail(EXIT_BAD, "%s: a member unpacks to more than the %" PRIu64 " bytes that the directory says; the file is damaged, fetch it again",
-			    w->name, w->out_bytes_max);
+			    w->name, w->member_bytes);
+	w->member_left -= bytes;
 	w->out_bytes += bytes;
 	while (bytes) {
 		n = write(w->out_fd, data, bytes);
@@ -147,7 +148,7 @@ static int unpack_member(struct work *w, const uint64_t *arg)
 	uint32_t crc = 0;
 	int code;
 
-	w->out_bytes_max = arg[3];
+	w->member_bytes = w->member_left = arg[3];
 	if (arg[0] > w->in_bytes || arg[1] > w->in_bytes - arg[0])
 		return damaged(w, "a member lies outside of the file,");
 	code = unpack_deflate(w, -15, arg[0], arg[1], &crc);
@@ -192,6 +193,7 @@ static int unpack_zip(struct work *w)
 		uint64_t before = w->out_bytes;
 		uint32_t crc = 0;
 
+		w->member_bytes = w->member_left = m->bytes;
 		code = m->method == ZIP_STORED ? copy_member(w, m, &crc) : unpack_deflate(w, -15, m->offset, m->packed_bytes, &crc);
 		w->in_at = m->offset;
 		if (code == EXIT_DONE && (crc != m->crc || w->out_bytes - before != m->bytes))
@@ -344,7 +346,7 @@ static bool read_arguments(const char *how, uint64_t *arg, unsigned *count, unsi
 
 int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const char *name)
 {
-	struct work w = {.name = name, .in_fd = in_fd, .out_fd = out_fd, .in_bytes = in_bytes, .out_bytes_max = UINT64_MAX};
+	struct work w = {.name = name, .in_fd = in_fd, .out_fd = out_fd, .in_bytes = in_bytes, .member_left = UINT64_MAX};
 	uint64_t arg[3 + DIMS_MAX];
 	size_t word = strcspn(how, ",");
 	unsigned count;
