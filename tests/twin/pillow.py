@@ -96,7 +96,10 @@ def center_crop(image, crop):
 
 
 def expect(path, resize, crop, pillow_filter):
-    image = Image.open(path).convert("RGB")
+    return transform(Image.open(path).convert("RGB"), resize, crop, pillow_filter)
+
+
+def transform(image, resize, crop, pillow_filter):
     if crop == 0:
         return image
     if resize:
