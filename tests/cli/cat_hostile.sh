@@ -27,7 +27,7 @@ number_of() {
 
 others() {
 	local verb
-	for verb in "info -v" "info --json" "list" "get 0" "show --out sheet.png" "order" "prove-order -q" "shuffle-report"; do
+	for verb in "info -v" "info --json" "list" "get 0" "show --out sheet.png" "order" "prove-order -q" "shuffle-report" "stats"; do
 		code=0
 		# shellcheck disable=SC2086
 		timeout 20 "$CAT" ${verb%% *} "$1" ${verb#"${verb%% *}"} >out 2>err </dev/null || code=$?

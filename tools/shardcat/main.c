@@ -21,7 +21,7 @@ static void print_version(FILE *out)
 int main(int argc, char **argv)
 {
 	const struct cli_verb verbs[] = {
-		verb_info, verb_list,  verb_get,	 verb_verify,	      verb_manifest,
+		verb_info, verb_list,  verb_get,	      verb_verify,	   verb_stats, verb_manifest,
 		verb_show, verb_order, verb_prove_order, verb_shuffle_report, {0},
 	};
 	const struct cli_program program = {
@@ -35,6 +35,7 @@ int main(int argc, char **argv)
 			"so that none can drive the terminal.",
 		.examples = "shardcat info ds/train\n"
 			    "shardcat verify ds/train\n"
+			    "shardcat stats ds/train\n"
 			    "shardcat get ds/train 17 --field image --png --out cat.png\n"
 			    "shardcat show ds/train --out sheet.png",
 		.see_also = "shardpack(1)",

@@ -11,6 +11,7 @@ extern const struct cli_verb verb_info;		  /* cmd_info.c */
 extern const struct cli_verb verb_list;		  /* cmd_list.c */
 extern const struct cli_verb verb_get;		  /* cmd_get.c */
 extern const struct cli_verb verb_verify;	  /* cmd_verify.c */
+extern const struct cli_verb verb_stats;	  /* cmd_stats.c */
 extern const struct cli_verb verb_manifest;	  /* cmd_manifest.c */
 extern const struct cli_verb verb_show;		  /* cmd_show.c */
 extern const struct cli_verb verb_order;	  /* cmd_order.c */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * repeats.h - which records have the same content? Exactly, in bounded memory
+ *
+ * Content is told by its XXH3-128.  What does not fit in the given memory goes through an unnamed file: 32 bytes for each
+ * record, read as often as the memory needs parts.
+ */
+#ifndef TOOLS_SHARDCAT_REPEATS_H
+#define TOOLS_SHARDCAT_REPEATS_H
+
+#include <stdint.h>
+
+#include "tools/shardcat/fingerprints.h"
+
+#define REPEATS_LISTED 100
+
+struct repeat {
+	uint64_t first, count; /* the first record with this content, and how many have it */
+	bool labels_differ;
+};
+
+struct repeats {
+	uint64_t groups, extra; /* contents that are there more than once; records that are copies of an earlier one */
+	uint64_t label_conflicts; /* groups with more than one label */
+	uint64_t listed_count;
+	struct repeat listed[REPEATS_LISTED]; /* those with the lowest `first` */
+
+	struct repeats_store *store; /* repeats.c's own */
+};
+
+/* Start *r zeroed.  Each returns an exit code, having said why; close in any case. */
+int repeats_open(struct repeats *r, uint64_t record_count, uint64_t memory_bytes);
+int repeats_add(struct repeats *r, const struct fingerprint *content, uint64_t record, int64_t label);
+int repeats_count(struct repeats *r);
+void repeats_close(struct repeats *r);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sums.h - sums over the values of one channel, exact for integers
+ *
+ * Integers are added as integers of 128 bits, so that the order does not matter and nothing is rounded; where they do not
+ * suffice (sums of squares of large 64-bit values) it is said, never wrapped.  Floating point is summed in two passes per
+ * record.  NaN and infinities are counted and left out.  Pure.
+ */
+#ifndef TOOLS_SHARDCAT_SUMS_H
+#define TOOLS_SHARDCAT_SUMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shard.h"
+
+typedef __int128 wide;
+typedef unsigned __int128 wide_unsigned;
+
+struct sums { /* start it zeroed */
+	uint64_t count, not_finite; /* count: the values that are in the sums */
+	bool is_float, overflowed;  /* overflowed: the squares do not fit */
+
+	/* Integers: */
+	wide sum, min, max;
+	wide_unsigned squares;
+
+	/* Floating point: */
+	long double mean, deviations; /* deviations: sum of squared distances from the mean */
+	double float_min, float_max;
+
+	/* Of each record's own mean and standard deviation: */
+	uint64_t record_count;
+	long double record_means, record_stds;
+};
+
+/* Add one record's values: `count` of them, of which the first is at `data` and each next one `step` elements on. */
+void sums_add(struct sums *s, uint32_t dtype, const uint8_t *data, uint64_t count, uint64_t step);
+
+/* Of the whole population; NaN if there is none, or if the squares overflowed. */
+double sums_mean(const struct sums *s);
+double sums_std(const struct sums *s);
+
+/* From recorded moments. */
+void sums_of_moments(struct sums *s, const struct shard_moments *m);
+
+#define WIDE_CHARS 48
+const char *wide_text(char out[WIDE_CHARS], wide value);
+const char *wide_unsigned_text(char out[WIDE_CHARS], wide_unsigned value);
+
+#endif
