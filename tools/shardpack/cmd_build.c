@@ -41,7 +41,7 @@ static const struct cli_option build_options[] = {
 static const struct cli_option common_options[] = {
 	{.name = "jobs", .short_name = 'j', .kind = CLI_U64, AT(jobs), .arg_name = "N", .min = 1, .max = 1024,
 	 .default_note = "one per CPU", .help = "threads"},
-	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE", .help = "write what happened as JSON"},
+	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE", .help = "write what happened as JSON, or as .html"},
 	{0}};
 
 struct started {

@@ -16,6 +16,7 @@
 #include "tools/common/message.h"
 #include "tools/common/special.h"
 #include "tools/shardpack/files.h"
+#include "tools/shardpack/report_html.h"
 #include "tools/shardpack/tally.h"
 
 bool report_statistics(const struct shard_dataset *ds, struct report_statistics *out)
@@ -316,7 +317,11 @@ int report_write(const struct report *r, const char *path)
 	}
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s", err.message);
-	if (ok)
+	if (ok && report_is_html(path) && code == EXIT_DONE)
+		code = report_html(r, out, ds, inputs, input);
+	else if (ok && report_is_html(path))
+		report_html(r, out, NULL, inputs, input);
+	else if (ok)
 		write_document(r, out, ds, inputs, input);
 	if (out && fclose(out) != 0)
 		ok = false;

@@ -23,7 +23,7 @@ void report_tell(const struct report *r);
 /* A line on stderr about files that no extension selects, if there are any. */
 void report_ignored(const struct scan *scan);
 
-/* All of it as JSON, durably; replaces the file.  Returns the exit code. */
+/* All of it as JSON, or as a page if the name ends in .html, durably; replaces the file.  Returns the exit code. */
 int report_write(const struct report *r, const char *path);
 
 /* Mean and standard deviation of each channel of its first image, of samples scaled to 0..1.  False if the dataset has none. */

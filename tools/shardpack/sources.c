@@ -38,7 +38,7 @@ const struct cli_option source_run_options[] = {
 	 .default_note = "one per CPU", .help = "threads that convert"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop when more inputs are bad"},
-	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE", .help = "write what happened as JSON"},
+	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE", .help = "write what happened as JSON, or as .html"},
 	{.name = "replace", .kind = CLI_FLAG, AT(replace), .help = "take the place of another dataset in DIR"},
 	{0}};
 
