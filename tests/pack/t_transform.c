@@ -103,7 +103,7 @@ TEST(resize_keeps_the_shape_and_truncates)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint32_t w = rows[i].new_width, h = rows[i].new_height, side = w > h ? w : h;
-		struct transform_options opt = {.resize_short = rows[i].resize, .crop = side, .filter = RESIZE_BOX};
+		struct transform_options opt = {.resize = rows[i].resize, .crop = side, .filter = RESIZE_BOX};
 		struct image src = where_am_i(rows[i].width, rows[i].height);
 		uint8_t *record = transformed(&opt, &src);
 		uint32_t columns = 0, lines = 0;
@@ -121,9 +121,57 @@ TEST(resize_keeps_the_shape_and_truncates)
 	}
 }
 
+/* Of one record: where the image begins in it, and its size there. */
+static void placed(const uint8_t *record, uint32_t side, uint32_t box[4])
+{
+	box[0] = box[1] = side;
+	box[2] = box[3] = 0;
+	for (uint32_t y = 0; y < side; y++)
+		for (uint32_t x = 0; x < side; x++)
+			if (record[3 * (side * y + x) + 2]) { /* blue */
+				box[0] = x < box[0] ? x : box[0];
+				box[1] = y < box[1] ? y : box[1];
+				box[2] = x + 1 - box[0] > box[2] ? x + 1 - box[0] : box[2];
+				box[3] = y + 1 - box[1] > box[3] ? y + 1 - box[1] : box[3];
+			}
+}
+
+/* long truncates the short side and halves what is left over; pad rounds both, a half to even. */
+TEST(fits_inside_the_square)
+{
+	static const struct {
+		enum transform_fit fit;
+		uint32_t width, height, resize, box[4];
+	} rows[] = {
+		{FIT_LONG, 100, 37, 40, {0, 13, 40, 14}},  {FIT_PAD, 100, 37, 40, {0, 12, 40, 15}},
+		{FIT_LONG, 37, 100, 40, {13, 0, 14, 40}},  {FIT_PAD, 37, 100, 40, {12, 0, 15, 40}},
+		{FIT_LONG, 4, 3, 6, {0, 1, 6, 4}},	   {FIT_PAD, 4, 3, 6, {0, 1, 6, 4}},
+		{FIT_LONG, 4, 3, 10, {0, 1, 10, 7}},	   {FIT_PAD, 4, 3, 10, {0, 1, 10, 8}},
+		{FIT_LONG, 10, 3, 10, {0, 3, 10, 3}},	   {FIT_PAD, 10, 3, 10, {0, 4, 10, 3}},
+		{FIT_LONG, 7, 7, 10, {0, 0, 10, 10}},	   {FIT_PAD, 7, 7, 10, {0, 0, 10, 10}},
+		{FIT_LONG, 100, 1, 10, {0, 4, 10, 1}},	   {FIT_PAD, 100, 1, 10, {0, 4, 10, 1}},
+		{FIT_STRETCH, 100, 1, 10, {0, 0, 10, 10}}, {FIT_STRETCH, 3, 9, 10, {0, 0, 10, 10}},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t n = rows[i].resize, box[4];
+		struct transform_options opt = {.resize = n, .crop = n, .fit = rows[i].fit, .filter = RESIZE_BOX};
+		struct image src = where_am_i(rows[i].width, rows[i].height);
+		uint8_t *record = transformed(&opt, &src);
+
+		placed(record, n, box);
+		for (int k = 0; k < 4; k++) {
+			STORY("fit %d, %ux%u to %u, number %d", (int)rows[i].fit, rows[i].width, rows[i].height, n, k);
+			CHECK_EQ(box[k], rows[i].box[k]);
+		}
+		free(record);
+		free((void *)src.pixels);
+	}
+}
+
 TEST(chw_is_hwc_in_planes)
 {
-	struct transform_options opt = {.resize_short = 50, .crop = 61, .filter = RESIZE_BICUBIC};
+	struct transform_options opt = {.resize = 50, .crop = 61, .filter = RESIZE_BICUBIC};
 	struct image src = where_am_i(90, 70);
 	uint8_t *hwc = transformed(&opt, &src), *chw;
 

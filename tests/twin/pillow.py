@@ -13,8 +13,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, ImageOps
 
+SHORT, LONG, STRETCH, PAD = range(4)
 FILTERS = [Image.BOX, Image.BILINEAR, Image.BICUBIC, Image.LANCZOS]
 ODD = Path("examples/photos/odd")
 SEED = 17
@@ -71,7 +72,7 @@ def side(rng):
 
 
 def make_file(rng, folder, i):
-    """A file of a random kind; returns its path and what to call it in a complaint."""
+    """A file of a random kind; returns its path, what to call it in a complaint, and its size."""
     while True:
         width, height = side(rng), side(rng)
         if height <= 100 * width:  # beyond that Pillow 12.2 and later do columns first
@@ -84,7 +85,7 @@ def make_file(rng, folder, i):
     if kind in JPEG:
         options.setdefault("quality", rng.randint(30, 98))
     converted.save(path, **options)
-    return path, f"{kind} {width}x{height}"
+    return path, f"{kind} {width}x{height}", (width, height)
 
 
 def center_crop(image, crop):
@@ -95,27 +96,43 @@ def center_crop(image, crop):
     return padded.crop((left, top, left + crop, top + crop))
 
 
-def expect(path, resize, crop, pillow_filter):
-    return transform(Image.open(path).convert("RGB"), resize, crop, pillow_filter)
+def resized(image, resize, fit, pillow_filter):
+    """torchvision's Resize(N), Resize(None, max_size=N) and Resize((N, N))."""
+    width, height = image.size
+    short, long = min(width, height), max(width, height)
+    if fit == SHORT:
+        new_short, new_long = resize, int(resize * long / short)
+    elif fit == LONG:
+        new_short, new_long = max(int(resize * short / long), 1), resize
+    else:
+        new_short = new_long = resize
+    new_size = (new_short, new_long) if width <= height else (new_long, new_short)
+    return image if new_size == image.size else image.resize(new_size, pillow_filter)
 
 
-def transform(image, resize, crop, pillow_filter):
+def expect(path, job):
+    return transform(Image.open(path).convert("RGB"), job[0], job[1], FILTERS[job[2]], job[4])
+
+
+def transform(image, resize, crop, pillow_filter, fit=SHORT):
     if crop == 0:
         return image
+    if fit == PAD:
+        return ImageOps.pad(image, (resize, resize), pillow_filter)
     if resize:
-        width, height = image.size
-        short, long = min(width, height), max(width, height)
-        new_long = int(resize * long / short)
-        new_size = (resize, new_long) if width <= height else (new_long, resize)
-        if new_size != image.size:
-            image = image.resize(new_size, pillow_filter)
+        image = resized(image, resize, fit, pillow_filter)
     return center_crop(image, crop)
 
 
-def choose_job(rng):
+def choose_job(rng, size):
     crop = 0 if rng.random() < 0.2 else rng.choice([1, 224, rng.randint(1, 300)])
     resize = rng.choice([0, 256, rng.randint(1, 400)]) if crop else 0
-    return resize, crop, rng.randrange(4), rng.randrange(2) if crop else 0
+    fit = rng.randrange(4) if resize else SHORT
+    if fit == PAD and resize * min(size) <= max(size):
+        fit = STRETCH  # a side of 0 pixels, which Pillow refuses
+    if fit == PAD:
+        crop = resize
+    return resize, crop, rng.randrange(4), rng.randrange(2) if crop else 0, fit
 
 
 def run(program, jobs):
@@ -153,18 +170,18 @@ def main():
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
         jobs = []
         for i in range(count):
-            path, story = make_file(rng, Path(folder), i)
-            jobs.append((path, choose_job(rng), story))
+            path, story, size = make_file(rng, Path(folder), i)
+            jobs.append((path, choose_job(rng, size), story))
         if not ODD.is_dir():
             print(f"{ODD} is missing")
             return 1
         bad = {"empty.jpg", "gray16.png", "not_an_image.jpg", "truncated.jpg"}
-        jobs += [(path, (256, 224, 1, 0), path.name) for path in sorted(ODD.iterdir()) if path.name not in bad]
+        jobs += [(path, (256, 224, 1, 0, SHORT), path.name) for path in sorted(ODD.iterdir()) if path.name not in bad]
         for (path, job, story), answer in zip(jobs, run(program, jobs)):
-            what = difference(answer, expect(path, job[0], job[1], FILTERS[job[2]]), job[3])
+            what = difference(answer, expect(path, job), job[3])
             if what:
                 failures += 1
-                print(f"{story}, resize {job[0]} crop {job[1]} filter {job[2]} layout {job[3]}: {what}")
+                print(f"{story}, resize {job[0]} crop {job[1]} filter {job[2]} layout {job[3]} fit {job[4]}: {what}")
     print(f"{len(jobs)} images, {failures} differ from Pillow {Image.__version__}")
     return 1 if failures else 0
 

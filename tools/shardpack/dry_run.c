@@ -24,7 +24,7 @@ static void print_recipe(const struct recipe *r)
 	recipe_write_versions(r, &lines);
 	if (!text_failed(&lines)) {
 		/* In a plan no resize is 0. */
-		const char *at = r->transform.resize_short || !recipe_is_images(r) ? NULL : strstr(lines.data, "resize 0\n");
+		const char *at = r->transform.resize || !recipe_is_images(r) ? NULL : strstr(lines.data, "resize 0\n");
 		size_t before = at ? (size_t)(at - lines.data) : lines.bytes;
 
 		fwrite(lines.data, 1, before, stdout);

@@ -20,6 +20,13 @@ const char *const recipe_filter_names[] = {
 	[RESIZE_LANCZOS] = "lanczos",
 	NULL,
 };
+const char *const recipe_fit_names[] = {
+	[FIT_SHORT] = "short",
+	[FIT_LONG] = "long",
+	[FIT_STRETCH] = "stretch",
+	[FIT_PAD] = "pad",
+	NULL,
+};
 const char *const recipe_layout_names[] = {[IMAGE_HWC] = "hwc", [IMAGE_CHW] = "chw", NULL};
 const char *const recipe_codec_names[] = {[SHARD_RAW] = "none", [SHARD_LZ4] = "lz4", NULL};
 const char *const recipe_order_names[] = {
@@ -49,7 +56,9 @@ static void write_field(const struct shard_field *f, struct text *out)
 
 static void write_transform(const struct recipe *r, struct text *out)
 {
-	text_format(out, "resize %" PRIu32 "\n", r->transform.resize_short);
+	text_format(out, "resize %" PRIu32 "\n", r->transform.resize);
+	if (r->transform.fit != FIT_SHORT) /* the default is not named: plans are older than the option */
+		text_format(out, "fit %s\n", recipe_fit_names[r->transform.fit]);
 	text_format(out, "crop %" PRIu32 "\n", r->transform.crop);
 	text_format(out, "filter %s\n", recipe_filter_names[r->transform.filter]);
 	text_format(out, "layout %s\n", recipe_layout_names[r->transform.layout]);
@@ -241,18 +250,35 @@ static bool take_fields(struct cursor *c, struct recipe *r)
 	return true;
 }
 
+/* A line that is there only if the value is not the first name of the list; false if it is there and wrong. */
+static bool take_optional_word(struct cursor *c, const char *key, const char *const *names, uint32_t *out)
+{
+	struct cursor start = *c;
+	const char *value;
+	size_t bytes;
+
+	*out = 0;
+	if (!take_line(c, key, &value, &bytes))
+		return true;
+	*c = start;
+	return take_word(c, key, names, 1, out);
+}
+
 static bool take_transform(struct cursor *c, struct recipe *r)
 {
 	uint64_t resize = 0, crop = 0;
-	uint32_t filter = 0, layout = 0;
+	uint32_t fit = 0, filter = 0, layout = 0;
 
 	if (!take_number(c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) ||
+	    !take_optional_word(c, "fit", recipe_fit_names, &fit) ||
 	    !take_number(c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) ||
 	    !take_word(c, "filter", recipe_filter_names, 0, &filter) ||
-	    !take_word(c, "layout", recipe_layout_names, 0, &layout) || (resize && crop > resize))
+	    !take_word(c, "layout", recipe_layout_names, 0, &layout) || (resize && crop > resize) ||
+	    (fit != FIT_SHORT && !resize) || (fit == FIT_PAD && crop != resize))
 		return false;
-	r->transform.resize_short = (uint32_t)resize;
+	r->transform.resize = (uint32_t)resize;
 	r->transform.crop = (uint32_t)crop;
+	r->transform.fit = (enum transform_fit)fit;
 	r->transform.filter = (enum resize_filter)filter;
 	r->transform.layout = (enum image_layout)layout;
 	return true;

@@ -32,6 +32,7 @@ struct recipe {
 
 /* Names as on the command line and in plans; NULL ends the list.  The place in the list is the value. */
 extern const char *const recipe_filter_names[];
+extern const char *const recipe_fit_names[];    /* enum transform_fit; in a plan only if it is not the first */
 extern const char *const recipe_layout_names[]; /* enum image_layout */
 extern const char *const recipe_codec_names[];  /* enum shard_codec */
 extern const char *const recipe_order_names[];  /* [0] is never used */

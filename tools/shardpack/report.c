@@ -136,10 +136,11 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 	json_out_object(j, "recipe");
 	json_out_string(j, "source", source_table[r->source]->name);
 	if (recipe_is_images(r)) {
-		if (r->transform.resize_short)
-			json_out_u64(j, "resize", r->transform.resize_short);
+		if (r->transform.resize)
+			json_out_u64(j, "resize", r->transform.resize);
 		else
 			json_out_null(j, "resize");
+		json_out_string(j, "fit", recipe_fit_names[r->transform.fit]);
 		json_out_u64(j, "crop", r->transform.crop);
 		json_out_string(j, "filter", recipe_filter_names[r->transform.filter]);
 		json_out_string(j, "layout", recipe_layout_names[r->transform.layout]);

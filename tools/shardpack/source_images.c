@@ -21,6 +21,36 @@
 #define DEFAULT_RESIZE 256 /* with the crop of 224, what the field calls the standard evaluation transform */
 #define DEFAULT_CROP   224
 
+/* The sizes that were not given, and whether those that were can be. */
+static int settle_sizes(const struct request *r)
+{
+	const struct pack_options *o = r->o;
+	struct transform_options *t = &r->recipe->transform;
+	const char *fit = recipe_fit_names[t->fit];
+
+	t->resize = (uint32_t)o->resize;
+	t->crop = (uint32_t)o->crop;
+	if (o->resize && o->crop > o->resize)
+		return cli_misuse(r->args, "--crop %" PRIu64 " is larger than --resize %" PRIu64, o->crop, o->resize);
+	if (t->fit != FIT_SHORT && !o->resize && o->crop)
+		return cli_misuse(r->args, "--fit %s needs --resize N", fit);
+	if (t->fit == FIT_PAD && o->crop && o->crop != o->resize)
+		return cli_misuse(r->args,
+				  "--crop %" PRIu64 ": --fit pad makes all of the square of --resize %" PRIu64
+				  ", and nothing is cropped; leave --crop out",
+				  o->crop, o->resize);
+	if (!o->resize && !o->crop) {
+		t->resize = t->fit == FIT_SHORT ? DEFAULT_RESIZE : DEFAULT_CROP;
+		t->crop = DEFAULT_CROP;
+		note("no size was given: --resize %" PRIu32 " --crop %" PRIu32, t->resize, t->crop);
+	} else if (!o->crop) {
+		t->crop = t->resize;
+		if (t->fit == FIT_SHORT)
+			note("no crop was given: --crop %" PRIu32 ", all of the shorter side", t->crop);
+	}
+	return EXIT_DONE;
+}
+
 static int settle(const struct request *r)
 {
 	static const enum resize_filter filters[] = {RESIZE_BILINEAR, RESIZE_BICUBIC, RESIZE_LANCZOS, RESIZE_BOX};
@@ -28,23 +58,12 @@ static int settle(const struct request *r)
 	struct transform_options *t = &r->recipe->transform;
 	char why[256];
 
-	t->resize_short = (uint32_t)o->resize;
-	t->crop = (uint32_t)o->crop;
+	t->fit = (enum transform_fit)o->fit;
 	t->filter = filters[o->filter];
 	t->layout = o->layout ? IMAGE_CHW : IMAGE_HWC;
-	if (!o->resize && !o->crop) {
-		t->resize_short = DEFAULT_RESIZE;
-		t->crop = DEFAULT_CROP;
-		note("no size was given: --resize %d --crop %d", DEFAULT_RESIZE, DEFAULT_CROP);
-	} else if (!o->crop) {
-		t->crop = t->resize_short;
-		note("no crop was given: --crop %" PRIu32 ", all of the shorter side", t->crop);
-	} else if (o->resize && o->crop > o->resize) {
-		return cli_misuse(r->args, "--crop %" PRIu64 " is larger than --resize %" PRIu64, o->crop, o->resize);
-	}
 	if (o->columns && !extra_settle(r->recipe, o->columns, why, sizeof(why)))
 		return cli_misuse(r->args, "--columns: %s", why);
-	return EXIT_DONE;
+	return settle_sizes(r);
 }
 
 /* What lies directly in the folder: archives, and folders beside them? */
@@ -160,14 +179,16 @@ static const struct cli_option positional[] = {
 static const struct cli_option options[] = {
 	{.name = "resize", .kind = CLI_U64, AT(resize), .arg_name = "N", .min = 1, .max = 65500,
 	 .default_note = "256, if no --crop", .help = "shorter side, in pixels"},
+	{.name = "fit", .kind = CLI_CHOICE, AT(fit), .arg_name = "HOW", .choices = "short|long|stretch|pad",
+	 .default_value = "short", .help = "to N"},
 	{.name = "crop", .kind = CLI_U64, AT(crop), .arg_name = "N", .min = 1, .max = 65500,
 	 .default_note = "224, or --resize", .help = "centre square, in pixels"},
-	{.name = "filter", .kind = CLI_CHOICE, AT(filter), .choices = "bilinear|bicubic|lanczos|box",
-	 .default_value = "bilinear", .help = "as Pillow's, bit for bit"},
+	{.name = "filter", .kind = CLI_CHOICE, AT(filter), .arg_name = "NAME", .choices = "bilinear|bicubic|lanczos|box",
+	 .default_value = "bilinear", .help = "kind"},
 	{.name = "layout", .kind = CLI_CHOICE, AT(layout), .choices = "hwc|chw", .default_value = "hwc",
 	 .help = "pixels interleaved, or in planes"},
-	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET",
-	 .default_note = "sorted", .help = "class numbers as there, a name a line"},
+	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "LIST",
+	 .default_note = "sorted", .help = "class numbers as in this list or dataset"},
 	{.name = "labels", .kind = CLI_FILE, AT(label_list), .arg_name = "FILE", .help = "CSV, TSV or JSONL of paths and labels"},
 	{.name = "label-regex", .kind = CLI_STRING, AT(label_regex), .arg_name = "RE", .help = "its first brackets match the label"},
 	{.name = "columns", .kind = CLI_STRING, AT(columns), .arg_name = "FIELDS", .help = "more columns of tables: age:f32,site:u16"},
@@ -196,6 +217,11 @@ static const struct cli_verb verb = {
 		       "\n"
 		       "Images are decoded, resized and cropped once, and become records of one size, in shuffled order unless --order "
 		       "says otherwise.\n"
+		       "\n"
+		       "What --fit does, bit for bit, with N of --resize and C of --crop, on PIL images: short is torchvision's Resize(N), "
+		       "CenterCrop(C). long is Resize(None, max_size=N), CenterCrop(C). stretch is Resize((N, N)), CenterCrop(C). pad is "
+		       "PIL.ImageOps.pad(image, (N, N)). long and pad keep all of the image and fill up with zeros; they differ where the "
+		       "short side, or half of what is filled, is no whole number. A side that would become 0 becomes 1.\n"
 		       "\n"
 		       "The same source and options give the same bytes, for any -j and on any machine. If the command is "
 		       "stopped, by whatever, the same command again continues, and ends with the same dataset.\n"

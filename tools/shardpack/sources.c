@@ -28,8 +28,8 @@ const struct cli_option source_output_options[] = {
 	 .help = "photographs hardly shrink"},
 	{.name = "align", .kind = CLI_U64, AT(align), .arg_name = "4096", .min = 4096, .max = 4096,
 	 .default_note = "by size", .help = "records on pages, for O_DIRECT"},
-	{.name = "on-error", .kind = CLI_CHOICE, AT(on_error), .choices = "fail|skip|quarantine", .default_value = "fail",
-	 .help = "bad inputs"},
+	{.name = "on-error", .kind = CLI_CHOICE, AT(on_error), .arg_name = "HOW", .choices = "fail|skip|quarantine",
+	 .default_value = "fail", .help = "bad inputs"},
 	{.name = "quarantine", .kind = CLI_DIR, AT(quarantine), .arg_name = "DIR", .help = "copy bad inputs there"},
 	{0}};
 

@@ -7,6 +7,7 @@
  */
 #include "tools/shardpack/transform.h"
 
+#include <math.h>
 #include <string.h>
 
 struct transform {
@@ -21,15 +22,44 @@ size_t transform_record_bytes(const struct transform_options *opt)
 	return (size_t)opt->crop * opt->crop * IMAGE_CHANNELS;
 }
 
-/* The size after Resize(short_side); 0 changes nothing.  Fits: 65,500 * 65,500 < 2^32. */
-static void resized_size(uint64_t w, uint64_t h, uint32_t short_side, uint32_t *width, uint32_t *height)
+/* n * part / whole, a side of an image: at least 1. */
+static uint32_t scaled(uint64_t n, uint64_t part, uint64_t whole)
 {
-	*width = (uint32_t)w;
-	*height = (uint32_t)h;
-	if (!short_side)
+	uint64_t side = n * part / whole;
+
+	return side ? (uint32_t)side : 1;
+}
+
+/* The same to the nearest, with the two roundings of Python's `part / whole * n`. */
+static uint32_t scaled_nearest(uint32_t n, uint32_t part, uint32_t whole)
+{
+	double side = nearbyint((double)part / whole * n);
+
+	return side >= 1 ? (uint32_t)side : 1;
+}
+
+/* The size after the resize.  Fits: 65,500 * 65,500 < 2^32. */
+static void resized_size(const struct transform_options *opt, uint32_t w, uint32_t h, uint32_t *width, uint32_t *height)
+{
+	uint32_t n = opt->resize;
+
+	*width = n ? n : w;
+	*height = n ? n : h;
+	if (!n || w == h)
 		return;
-	*width = w <= h ? short_side : (uint32_t)(short_side * w / h);
-	*height = w <= h ? (uint32_t)(short_side * h / w) : short_side;
+	switch (opt->fit) {
+	case FIT_SHORT:
+		*(w < h ? height : width) = w < h ? scaled(n, h, w) : scaled(n, w, h);
+		break;
+	case FIT_LONG:
+		*(w < h ? width : height) = w < h ? scaled(n, w, h) : scaled(n, h, w);
+		break;
+	case FIT_STRETCH:
+		break;
+	case FIT_PAD:
+		*(w < h ? width : height) = w < h ? scaled_nearest(n, w, h) : scaled_nearest(n, h, w);
+		break;
+	}
 }
 
 /* Along one axis: which part of the image is kept, and where in the record it goes. */
@@ -37,17 +67,20 @@ struct span {
 	uint32_t from, to, count;
 };
 
-static struct span center(uint32_t size, uint32_t crop)
+static uint32_t half_to_even(uint32_t n)
 {
-	uint32_t half;
+	uint32_t half = n / 2;
 
-	if (size <= crop)
-		return (struct span){0, (crop - size) / 2, size};
-	/* (size - crop) / 2, a half going to the even side */
-	half = (size - crop) / 2;
-	if ((size - crop) % 2)
-		half += half % 2;
-	return (struct span){half, 0, crop};
+	return half + (n % 2 ? half % 2 : 0);
+}
+
+static struct span center(const struct transform_options *opt, uint32_t size)
+{
+	uint32_t crop = opt->crop;
+
+	if (size > crop)
+		return (struct span){half_to_even(size - crop), 0, crop};
+	return (struct span){0, opt->fit == FIT_PAD ? half_to_even(crop - size) : (crop - size) / 2, size};
 }
 
 /* struct image_sink's begin: where the record is, is known. */
@@ -60,9 +93,9 @@ static bool begin(void *context, uint32_t width, uint32_t height, struct image_w
 	struct resize_job job = {.in_width = width, .in_height = height, .filter = t->opt.filter};
 	struct span across, down;
 
-	resized_size(width, height, t->opt.resize_short, &job.width, &job.height);
-	across = center(job.width, crop);
-	down = center(job.height, crop);
+	resized_size(&t->opt, width, height, &job.width, &job.height);
+	across = center(&t->opt, job.width);
+	down = center(&t->opt, job.height);
 	job.window = (struct image_window){across.from, down.from, across.count, down.count};
 	job.target.pixels = t->record + down.to * row_bytes + across.to * pixel_bytes;
 	job.target.row_bytes = row_bytes;

@@ -2,11 +2,18 @@
 /*
  * transform.h - a decoded image to the bytes of a record
  *
- * torchvision's Resize(resize_short) followed by CenterCrop(crop), on PIL images, bit for
- * bit.  Resize makes the short side resize_short and the long one
- * floor(resize_short * long / short).  The crop is crop x crop, its offsets rounded half to
- * even; where the image is smaller it is padded with zeros, the odd one right and below.
- * A crop size is always given, since it is what makes all records the same shape.
+ * What torchvision or Pillow does, on PIL images, bit for bit.  N is the resize, w x h the image:
+ *
+ *   FIT_SHORT    Resize(N), CenterCrop(crop): the short side becomes N, the long one floor(N * long / short)
+ *   FIT_LONG     Resize(None, max_size=N), CenterCrop(crop): the long side becomes N, the short one floor(N * short / long)
+ *   FIT_STRETCH  Resize((N, N)), CenterCrop(crop)
+ *   FIT_PAD      PIL.ImageOps.pad(image, (N, N)): the long side becomes N, the short one N * short / long to the nearest,
+ *                a half to even
+ *
+ * A side that would become 0, which is an error there, becomes 1.  The crop is crop x crop, its offsets rounded half to
+ * even; where the image is smaller it is padded with zeros, the odd one right and below.  FIT_PAD has no crop of its own,
+ * crop is N; what it pads before the image is half of it, rounded half to even.  A crop size is always given, since it is
+ * what makes all records the same shape.
  */
 #ifndef SHARDPACK_TRANSFORM_H
 #define SHARDPACK_TRANSFORM_H
@@ -15,9 +22,12 @@
 
 #define TRANSFORM_SIDE_MAX 65500 /* the most that libjpeg reads; its square fits 32 bits */
 
+enum transform_fit { FIT_SHORT, FIT_LONG, FIT_STRETCH, FIT_PAD };
+
 struct transform_options {
-	uint32_t resize_short; /* 0: no resize, crop only */
-	uint32_t crop;	       /* required; side of the square, 1 to TRANSFORM_SIDE_MAX */
+	uint32_t resize; /* 0: no resize, crop only; then the fit is FIT_SHORT */
+	uint32_t crop;	 /* required; side of the square, 1 to TRANSFORM_SIDE_MAX */
+	enum transform_fit fit;
 	enum resize_filter filter;
 	enum image_layout layout;
 };
