@@ -10,7 +10,7 @@
 	[ "${CI:-}" != true ] || die "no Python with Pillow (Debian: python3-pil)"
 	skip "no Python with Pillow (Debian: python3-pil)"
 }
-mkdir -p small/a large/a long/a
+mkdir -p small/a large/a long/a turned/a
 "$PYTHON" - <<'EOF'
 import shutil
 from PIL import Image
@@ -18,6 +18,9 @@ for i in range(12):
     Image.new("RGB", (300 + i, 280), (i, 2 * i, 99)).save(f"small/a/{i}.jpg")
 Image.new("RGB", (9459, 9459), (10, 200, 30)).save("long/a/baseline.jpg")
 Image.new("L", (8000, 7500), 77).save("large/a/large0.jpg", progressive=True)
+Image.new("L", (7000, 6000), 77).save("turned/a/0.jpg", exif=b"Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0")
+for i in range(1, 4):
+    shutil.copy("turned/a/0.jpg", f"turned/a/{i}.jpg")
 for i in range(1, 6):
     shutil.copy("large/a/large0.jpg", f"large/a/large{i}.jpg")
 EOF
@@ -48,6 +51,9 @@ peak 64 "$PACK" images long -o ds_long -j 4 -q
 # Six that cannot, at 115 MiB each: two fit the budget of 256 MiB.
 peak 320 "$PACK" images large -o ds_large -j 8 -q
 [ "$(cat peak)" -ge 115 ] || die "one alone must need more: these images prove nothing"
+# Four that are held whole to be turned, at 120 MiB each.
+peak 320 "$PACK" images turned -o ds_turned -j 8 --exif apply -q
+[ "$(cat peak)" -ge 120 ] || die "one alone must need more: these images prove nothing"
 # In little address space too; threads reserve much of it without using it.
 (ulimit -v $((1 << 20)) && run 0 "$PACK" images long -o ds_limit -j 2 -q)
 cmp ds_long/dataset.manifest ds_limit/dataset.manifest

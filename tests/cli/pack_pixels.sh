@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_pixels.sh - what --fit makes of images is what Pillow and torchvision make of them; refusals
+# tests/cli/pack_pixels.sh - what --fit and --exif make of images is what Pillow and torchvision make of them; refusals
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 "$PYTHON" -c 'import numpy, PIL' 2>/dev/null || skip "no Python with Pillow and NumPy"
@@ -64,6 +64,99 @@ pad 41 41 bicubic
 pad 64 64 lanczos
 END
 
+# ---- EXIF: eight orientations, in three formats, in both byte orders; and what is none ----
+
+"$PYTHON" - <<'PY'
+import os, struct
+import numpy as np
+from PIL import Image
+rng = np.random.default_rng(5)
+os.makedirs("turned/a")
+
+def tiff(value, order="<", tag=0x112, kind=3, count=1, entries=1):
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IH", 8, entries)
+    entry = struct.pack(order + "HHI", tag, kind, count) + struct.pack(order + ("HH" if kind == 3 else "I"), *([value, 0] if kind == 3 else [value]))
+    return head + entry + struct.pack(order + "I", 0)
+
+def picture():
+    w, h = rng.integers(20, 70, 2)
+    small = Image.fromarray(rng.integers(0, 256, (6, 7, 3), dtype=np.uint8))
+    return small.resize((int(w), int(h)), Image.BICUBIC)
+
+def save(name, exif, **options):
+    if exif is not None:
+        options["exif"] = exif if exif.startswith(b"Exif") or not name.endswith("jpg") else b"Exif\0\0" + exif
+    picture().save(f"turned/a/{name}", **options)
+
+for i in range(1, 9):
+    for order in "<>":
+        side = "le" if order == "<" else "be"
+        save(f"{i}{side}.jpg", tiff(i, order), quality=90)
+        save(f"{i}{side}p.jpg", tiff(i, order, kind=4), quality=90, progressive=True)
+        save(f"{i}{side}.png", tiff(i, order))
+        save(f"{i}{side}.webp", tiff(i, order), lossless=True)
+save("none.jpg", None)
+save("zero.jpg", tiff(0))
+save("nine.jpg", tiff(9))
+save("two_values.jpg", tiff(6, count=2))
+save("three_values.jpg", tiff(26, count=3) + struct.pack("<HHH", 3, 8, 8))
+save("values_nowhere.jpg", tiff(226, count=3))
+save("another_tag.jpg", tiff(6, tag=0x111))
+save("few_entries.jpg", tiff(6, entries=3))
+save("gray.jpg", None)
+Image.open("turned/a/6le.jpg").convert("L").save("turned/a/gray.jpg", exif=b"Exif\0\0" + tiff(8))
+Image.open("turned/a/6le.jpg").convert("CMYK").save("turned/a/cmyk.jpg", exif=b"Exif\0\0" + tiff(5))
+# Behind another segment, and the second of two: the first counts.
+data = open("turned/a/none.jpg", "rb").read()
+def segment(payload):
+    return b"\xff\xe1" + struct.pack(">H", len(payload) + 2) + payload
+xmp = segment(b"http://ns.adobe.com/xap/1.0/\0<x/>")
+open("turned/a/behind.jpg", "wb").write(data[:2] + xmp + segment(b"Exif\0\0" + tiff(7)) + data[2:])
+# Pillow refuses these; here they have no orientation.
+os.makedirs("broken/a")
+for name, exif in {"magic": b"XX*\0" + tiff(6)[4:], "short": tiff(6)[:6], "offset": tiff(6)[:4] + b"\xff\xff\xff\xff" + tiff(6)[8:], "empty": b""}.items():
+    open(f"broken/a/{name}.jpg", "wb").write(data[:2] + segment(b"Exif\0\0" + exif) + data[2:])
+open("broken/a/none.jpg", "wb").write(data)
+PY
+
+for exif in apply ignore; do
+	run 0 "$PACK" images turned -o "exif_$exif" --order source --exif $exif --fit long --resize 48 --report r.json -q
+	[ "$(json r.json 'd["recipe"]["exif"]')" = "$exif" ] || die "the report says nothing of --exif $exif"
+	"$PYTHON" - "$CAT" $exif <<'PY'
+import glob, subprocess, sys, warnings
+from PIL import Image, ImageOps
+warnings.simplefilter("ignore")
+cat, exif = sys.argv[1:]
+paths = sorted(glob.glob("turned/a/*"))
+turned = 0
+for i, path in enumerate(paths):
+    image = Image.open(path)
+    before = image.size
+    if exif == "apply":
+        image = ImageOps.exif_transpose(image)
+        turned += image.getexif().get(0x112) is None and Image.open(path).getexif().get(0x112, 1) in range(2, 9)
+    image = image.convert("RGB")
+    w, h = image.size
+    w, h = (max(48 * w // h, 1), 48) if w <= h else (48, max(48 * h // w, 1))
+    want = Image.new("RGB", (48, 48))
+    want.paste(image.resize((w, h), Image.BILINEAR), ((48 - w) // 2, (48 - h) // 2))
+    raw = subprocess.run([cat, "get", f"exif_{exif}", str(i), "--field", "image", "--raw"], capture_output=True, check=True).stdout
+    assert raw == want.tobytes(), path
+assert exif == "ignore" or turned == 7 * 8 + 6, turned
+print(len(paths), "files,", turned, "turned")
+PY
+done
+run 0 "$PACK" images turned -o exif_default --order source --fit long --resize 48 -q
+same exif_default exif_ignore
+run 0 "$PACK" images broken -o exif_broken --order source --exif apply --resize 16 -q
+for i in 0 1 2 3; do
+	cmp <("$CAT" get exif_broken $i --field image --raw) <("$CAT" get exif_broken 4 --field image --raw)
+done
+run 0 "$PACK" images turned -o x --exif apply --dry-run -q
+printed "exif apply"
+
+# ---- the recipe ----
+
 # The default has the plan that it had before the option: same lines, same digest, same dataset.
 run 0 "$PACK" images src -o plain --order source --resize 40 --crop 40 -q
 same plain ds0
@@ -87,5 +180,7 @@ run 2 "$PACK" images src -o x --fit pad --crop 20 --resize 30
 said "shardpack: --crop 20: --fit pad makes all of the square of --resize 30, and nothing is cropped; leave --crop out"
 run 2 "$PACK" images src -o x --fit cover --resize 30
 said "shardpack: --fit cover: must be short, long, stretch or pad"
+run 2 "$PACK" images src -o x --exif auto --resize 30
+said "shardpack: --exif auto: must be ignore or apply"
 [ ! -e x ] || die "a refusal left something"
 echo "$n transforms as Pillow's"

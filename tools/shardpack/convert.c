@@ -16,8 +16,10 @@
 
 #include "tools/shardpack/budget.h"
 #include "tools/shardpack/decode.h"
+#include "tools/shardpack/exif.h"
 #include "tools/shardpack/quarantine.h"
 #include "tools/shardpack/stored.h"
+#include "tools/shardpack/turn.h"
 
 struct converter {
 	const struct plan *plan;
@@ -28,6 +30,8 @@ struct converter {
 	uint64_t claimed_bytes; /* of the budget, for the input at hand */
 	struct decoder *decoder;
 	struct transform *transform;
+	struct turn turn;
+	bool turning;	     /* the image at hand is held whole to be turned, beside what its decoder needs */
 	struct scratch file; /* the bytes of the input */
 };
 
@@ -42,9 +46,22 @@ static void claim(void *context, uint64_t bytes)
 	c->claimed_bytes = bytes;
 }
 
+/*
+ * What the decoder asks for itself, which it does before the size of the image is known to others: at least 2 bytes for
+ * each of its pixels, and the turned image has 3.  The first claim must do for both.
+ */
+static void claim_decoder(void *context, uint64_t bytes)
+{
+	struct converter *c = context;
+
+	claim(c, c->turning ? bytes * 5 / 2 : bytes);
+}
+
 /* What is kept from input to input is small. */
 static void unclaim(struct converter *c)
 {
+	if (c->turn.pixels.capacity_bytes > BUDGET_SMALL_BYTES)
+		turn_free(&c->turn);
 	if (c->file.capacity_bytes > BUDGET_SMALL_BYTES)
 		scratch_free(&c->file);
 	if (c->claimed_bytes)
@@ -64,8 +81,10 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 	c->stored = stored;
 	c->quarantine = quarantine;
 	c->budget = budget;
-	c->decoder = decoder_open(&(struct decode_options){.claim = claim, .context = c});
+	c->decoder = decoder_open(&(struct decode_options){.claim = claim_decoder, .context = c});
 	c->transform = transform_open(&plan->recipe.transform);
+	c->turn.claim = claim;
+	c->turn.context = c;
 	if (!c->decoder || !c->transform) {
 		converter_close(c);
 		return NULL;
@@ -79,6 +98,7 @@ void converter_close(struct converter *c)
 		return;
 	decoder_close(c->decoder);
 	transform_close(c->transform);
+	turn_free(&c->turn);
 	scratch_free(&c->file);
 	free(c);
 }
@@ -203,6 +223,21 @@ static bool read_part(struct converter *c, struct result *r)
 	return false;
 }
 
+static enum decode_status decode(struct converter *c, const struct result *r, struct decode_verdict *verdict)
+{
+	uint64_t bytes = r->input.source_bytes;
+	uint32_t orientation = c->plan->recipe.exif == EXIF_APPLY ? exif_orientation(c->file.data, bytes) : 1;
+	enum decode_status status;
+
+	c->turning = orientation != 1;
+	if (!c->turning)
+		return decoder_stream(c->decoder, c->file.data, bytes, transform_sink(c->transform, r->record), verdict);
+	status = decoder_stream(c->decoder, c->file.data, bytes, turn_sink(&c->turn, orientation), verdict);
+	if (status == DECODE_OK && !transform_run(c->transform, &c->turn.image, r->record))
+		status = DECODE_NO_MEMORY;
+	return status;
+}
+
 static void decode_and_transform(struct converter *c, struct result *r)
 {
 	const struct transform_options *t = &c->plan->recipe.transform;
@@ -215,8 +250,7 @@ static void decode_and_transform(struct converter *c, struct result *r)
 		    SHARD_KEY_BYTES_MAX, r->input.path_bytes);
 		return;
 	}
-	status = decoder_stream(c->decoder, c->file.data, r->input.source_bytes,
-				transform_sink(c->transform, r->record), &verdict);
+	status = decode(c, r, &verdict);
 	if (status == DECODE_BAD_INPUT) {
 		set(r, OUTCOME_BAD, (uint32_t)verdict.reason, "%s", verdict.message);
 		return;

@@ -15,7 +15,7 @@ struct pack_options {
 
 	/* images */
 	uint64_t resize, crop;
-	int fit, filter, layout;
+	int exif, fit, filter, layout;
 	const char *label_regex, *label_list, *label_key, *columns;
 
 	/* images, array, raw */

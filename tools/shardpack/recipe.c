@@ -27,6 +27,7 @@ const char *const recipe_fit_names[] = {
 	[FIT_PAD] = "pad",
 	NULL,
 };
+const char *const recipe_exif_names[] = {[EXIF_IGNORE] = "ignore", [EXIF_APPLY] = "apply", NULL};
 const char *const recipe_layout_names[] = {[IMAGE_HWC] = "hwc", [IMAGE_CHW] = "chw", NULL};
 const char *const recipe_codec_names[] = {[SHARD_RAW] = "none", [SHARD_LZ4] = "lz4", NULL};
 const char *const recipe_order_names[] = {
@@ -56,8 +57,10 @@ static void write_field(const struct shard_field *f, struct text *out)
 
 static void write_transform(const struct recipe *r, struct text *out)
 {
+	if (r->exif != EXIF_IGNORE) /* defaults are not named: plans are older than these options */
+		text_format(out, "exif %s\n", recipe_exif_names[r->exif]);
 	text_format(out, "resize %" PRIu32 "\n", r->transform.resize);
-	if (r->transform.fit != FIT_SHORT) /* the default is not named: plans are older than the option */
+	if (r->transform.fit != FIT_SHORT)
 		text_format(out, "fit %s\n", recipe_fit_names[r->transform.fit]);
 	text_format(out, "crop %" PRIu32 "\n", r->transform.crop);
 	text_format(out, "filter %s\n", recipe_filter_names[r->transform.filter]);
@@ -269,7 +272,8 @@ static bool take_transform(struct cursor *c, struct recipe *r)
 	uint64_t resize = 0, crop = 0;
 	uint32_t fit = 0, filter = 0, layout = 0;
 
-	if (!take_number(c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) ||
+	if (!take_optional_word(c, "exif", recipe_exif_names, &r->exif) ||
+	    !take_number(c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) ||
 	    !take_optional_word(c, "fit", recipe_fit_names, &fit) ||
 	    !take_number(c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) ||
 	    !take_word(c, "filter", recipe_filter_names, 0, &filter) ||

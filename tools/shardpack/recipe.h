@@ -17,9 +17,13 @@
 /* What becomes of an input whose bytes are no good.  It decides which records exist, so it belongs to the recipe. */
 enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
 
+/* The orientation that a file's EXIF states: torchvision's ImageFolder ignores it, PIL.ImageOps.exif_transpose applies it. */
+enum recipe_exif { EXIF_IGNORE, EXIF_APPLY };
+
 struct recipe {
 	uint32_t source;   /* place in the table of sources */
 	struct transform_options transform; /* of images */
+	uint32_t exif;	   /* enum recipe_exif */
 	struct shard_field field[SHARD_FIELDS_MAX]; /* upper parts: of fixed records all, of images extra columns */
 	uint32_t field_count;
 	uint32_t codec;    /* of the first group: enum shard_codec */
@@ -33,6 +37,7 @@ struct recipe {
 /* Names as on the command line and in plans; NULL ends the list.  The place in the list is the value. */
 extern const char *const recipe_filter_names[];
 extern const char *const recipe_fit_names[];    /* enum transform_fit; in a plan only if it is not the first */
+extern const char *const recipe_exif_names[];   /* the same */
 extern const char *const recipe_layout_names[]; /* enum image_layout */
 extern const char *const recipe_codec_names[];  /* enum shard_codec */
 extern const char *const recipe_order_names[];  /* [0] is never used */

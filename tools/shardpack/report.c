@@ -136,6 +136,7 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 	json_out_object(j, "recipe");
 	json_out_string(j, "source", source_table[r->source]->name);
 	if (recipe_is_images(r)) {
+		json_out_string(j, "exif", recipe_exif_names[r->exif]);
 		if (r->transform.resize)
 			json_out_u64(j, "resize", r->transform.resize);
 		else

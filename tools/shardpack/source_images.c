@@ -58,6 +58,7 @@ static int settle(const struct request *r)
 	struct transform_options *t = &r->recipe->transform;
 	char why[256];
 
+	r->recipe->exif = (uint32_t)o->exif;
 	t->fit = (enum transform_fit)o->fit;
 	t->filter = filters[o->filter];
 	t->layout = o->layout ? IMAGE_CHW : IMAGE_HWC;
@@ -185,6 +186,8 @@ static const struct cli_option options[] = {
 	 .default_note = "224, or --resize", .help = "centre square, in pixels"},
 	{.name = "filter", .kind = CLI_CHOICE, AT(filter), .arg_name = "NAME", .choices = "bilinear|bicubic|lanczos|box",
 	 .default_value = "bilinear", .help = "kind"},
+	{.name = "exif", .kind = CLI_CHOICE, AT(exif), .arg_name = "HOW", .choices = "ignore|apply", .default_value = "ignore",
+	 .help = "orientation"},
 	{.name = "layout", .kind = CLI_CHOICE, AT(layout), .choices = "hwc|chw", .default_value = "hwc",
 	 .help = "pixels interleaved, or in planes"},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "LIST",
@@ -222,6 +225,9 @@ static const struct cli_verb verb = {
 		       "CenterCrop(C). long is Resize(None, max_size=N), CenterCrop(C). stretch is Resize((N, N)), CenterCrop(C). pad is "
 		       "PIL.ImageOps.pad(image, (N, N)). long and pad keep all of the image and fill up with zeros; they differ where the "
 		       "short side, or half of what is filled, is no whole number. A side that would become 0 becomes 1.\n"
+		       "\n"
+		       "The orientation that EXIF in a JPEG, PNG or WebP states is ignored, as ImageFolder does. With --exif apply the image is "
+		       "set upright first, as PIL.ImageOps.exif_transpose does; EXIF that cannot be read counts as none.\n"
 		       "\n"
 		       "The same source and options give the same bytes, for any -j and on any machine. If the command is "
 		       "stopped, by whatever, the same command again continues, and ends with the same dataset.\n"

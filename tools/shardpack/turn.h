@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * turn.h - an image set upright, as PIL.ImageOps.exif_transpose does
+ *
+ * Takes an image while it is decoded and holds it whole: the first row of the result may need the last one of the file.
+ */
+#ifndef SHARDPACK_TURN_H
+#define SHARDPACK_TURN_H
+
+#include "tools/shardpack/image.h"
+
+/* Start it zeroed. */
+struct turn {
+	/* Called before memory of the order of a whole image is used for it, with its size; may wait.  Set both. */
+	void (*claim)(void *context, uint64_t bytes);
+	void *context;
+
+	struct image image; /* upright, when all rows were given; the pixels stay until the next one */
+
+	struct image_sink sink;
+	struct scratch pixels;
+	uint32_t orientation, in_width, row; /* row: the next one to come */
+};
+
+/* For an image with this orientation, 2 to 8: exif.h. */
+const struct image_sink *turn_sink(struct turn *t, uint32_t orientation);
+
+void turn_free(struct turn *t);
+
+#endif /* SHARDPACK_TURN_H */
