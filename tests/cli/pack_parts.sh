@@ -99,7 +99,11 @@ n=0
 for edit in 's,class_00/,../etc/,' 's,class_00/,/etc/,' 's,class_00/,class_00//,' 's/^input 7 /input 8 /' 's/^input 7 0/input 7 3/' \
 	's/^crop 16/crop 0/' 's/^shard 1 10 10/shard 1 10 11/' 's/^inputs 60/inputs 61/' 's/^classes 3/classes 4/' \
 	's/^class 1 /class 2 /' 's/^shards 6/shards 7/' 's/^order shuffle/order random/' 's/^input 3 \(.*\)$/input 3 \1 x/' \
-	's/^shard 5 .*/&\nshard 6 60 1/' '/^version/d'; do
+	's/^shard 5 .*/&\nshard 6 60 1/' '/^version/d' 's/^resize/exif ignore\n&/' 's/^crop/fit short\n&/' 's/^crop/fit cover\n&/' \
+	's/^resize.*/resize 20\nfit pad/' 's/^resize.*/resize 0\nfit long/' 's/^layout.*/&\ndtype u8/' 's/^layout.*/&\ndtype f16/' \
+	's/^layout.*/&\ndtype f16\nmean 0 0 0.50\nstd 1 1 1/' 's/^layout.*/&\ndtype f16\nmean 0 0 0 0\nstd 1 1 1/' \
+	's/^layout.*/&\ndtype f16\nmean 0 0\nstd 1 1 1/' 's/^layout.*/&\ndtype f16\nmean 0 0 0\nstd 1 1 0/' \
+	's/^layout.*/&\ndtype f16\nmean 0 0 0\nstd 1 1e-09 1/'; do
 	n=$((n + 1))
 	replan "$edit" "t$n"
 	run 1 "$PACK" build "t$n"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_pixels.sh - what --fit and --exif make of images is what Pillow and torchvision make of them; refusals
+# tests/cli/pack_pixels.sh - --fit, --exif and --dtype: what Pillow, torchvision and NumPy make of images; refusals
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 "$PYTHON" -c 'import numpy, PIL' 2>/dev/null || skip "no Python with Pillow and NumPy"
@@ -155,6 +155,82 @@ done
 run 0 "$PACK" images turned -o x --exif apply --dry-run -q
 printed "exif apply"
 
+# ---- floats: NumPy's of the u8 samples, and back again for people ----
+
+IMAGENET=(--mean 0.485,0.456,0.406 --std 0.229,0.224,0.225)
+OPTIONS=(--order source --fit long --resize 40)
+for layout in hwc chw; do
+	run 0 "$PACK" images src -o "u8_$layout" "${OPTIONS[@]}" --layout $layout -q
+	for dtype in f16 bf16 f32; do
+		run 0 "$PACK" images src -o "${dtype}_$layout" "${OPTIONS[@]}" --layout $layout --dtype $dtype "${IMAGENET[@]}" --report r.json -q
+		[ "$(json r.json '[d["recipe"][k] for k in ("dtype", "mean", "std")]')" = \
+			"['$dtype', [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]" ] || die "the report has another recipe"
+		run 0 "$CAT" verify ${dtype}_$layout
+		for i in 0 3 17; do
+			"$CAT" get ${dtype}_$layout $i --field image --raw >got
+			"$CAT" get u8_$layout $i --field image --raw >u8
+			"$PYTHON" - $dtype $layout <<'PY'
+import sys
+import numpy as np
+dtype, layout = sys.argv[1:]
+mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+if layout == "chw":
+    mean, std = mean[:, None, None], std[:, None, None]
+x = np.fromfile("u8", np.uint8).reshape((3, 40, 40) if layout == "chw" else (40, 40, 3))
+want = (x / 255.0 - mean) / std
+if dtype == "bf16":  # no value of this table lies so near the middle of two that rounding to f32 first matters
+    bits = want.astype(np.float32).view(np.uint32).astype(np.uint64)
+    want = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+else:
+    want = want.astype(np.dtype(dtype.replace("f", "float")))
+assert want.std() > 0.1 and open("got", "rb").read() == want.tobytes()
+PY
+			# What people see is what was there before.
+			cmp <("$CAT" get ${dtype}_$layout $i --png) <("$CAT" get u8_$layout $i --png) || die "$dtype $layout: another picture"
+		done
+	done
+	run 0 "$CAT" show f16_$layout --count 6 --out f16.png
+	run 0 "$CAT" show u8_$layout --count 6 --out u8.png
+	"$PYTHON" - <<'PY'
+import numpy as np
+from PIL import Image
+a, b = (np.asarray(Image.open(p))[120:] for p in ("f16.png", "u8.png"))  # below the header, which names the type
+assert a.shape == b.shape and (a == b).all() and a.std() > 10
+PY
+done
+run 0 "$PACK" images src -o unit "${OPTIONS[@]}" --dtype f32 -q
+cmp <("$CAT" get unit 0 --png) <("$CAT" get u8_hwc 0 --png)
+run 0 "$CAT" info unit
+! grep -q "mean" out || die "statistics of floats: $(cat out)"
+run 0 "$PACK" plan images src -o float_parts "${OPTIONS[@]}" --layout chw --dtype bf16 "${IMAGENET[@]}" -q
+run 0 "$PACK" build float_parts --part 0/1 -q
+run 0 "$PACK" seal float_parts -q
+same float_parts bf16_chw
+
+# Other floats are scaled from their least to their greatest number; what is none is black.
+"$PYTHON" - <<'PY'
+import numpy as np
+x = np.zeros((3, 8, 8, 3), np.float32)
+x[0] = np.linspace(-7, 30, 192).reshape(8, 8, 3)
+x[1, 2, 2], x[1, 3, 3], x[1, 4, 4], x[1, 5, 5] = np.nan, np.inf, 5, -np.inf
+np.save("image.npy", x)
+PY
+run 0 "$PACK" array image.npy -o other --order source -q
+for i in 0 1 2; do
+	run 0 "$CAT" get other $i --field image --png --out other$i.png
+done
+"$PYTHON" - <<'PY'
+import numpy as np
+from PIL import Image
+x = np.load("image.npy").astype(np.float64)
+got = [np.asarray(Image.open(f"other{i}.png")).astype(int) for i in range(3)]
+assert np.abs(got[0] - (x[0] + 7) / 37 * 255).max() <= 0.5
+assert got[0].min() == 0 and got[0].max() == 255
+want = np.zeros((8, 8, 3), int)
+want[3, 3] = want[4, 4] = 255
+assert (got[1] == want).all() and not got[2].any()
+PY
+
 # ---- the recipe ----
 
 # The default has the plan that it had before the option: same lines, same digest, same dataset.
@@ -182,5 +258,15 @@ run 2 "$PACK" images src -o x --fit cover --resize 30
 said "shardpack: --fit cover: must be short, long, stretch or pad"
 run 2 "$PACK" images src -o x --exif auto --resize 30
 said "shardpack: --exif auto: must be ignore or apply"
+run 2 "$PACK" images src -o x --resize 30 --mean 0.5,0.5,0.5
+said "shardpack: --mean belongs to --dtype f16, bf16 or f32; u8 samples stay as they are"
+for bad in 0.5 0.5,0.5 0.5,0.5,0.5,0.5 0.5,0.5,0.5, a,b,c 0x1,0,0 nan,0,0 1e999,0,0 0.5,,0.5 "0.5, 0.5,0.5"; do
+	run 2 "$PACK" images src -o x --resize 30 --dtype f32 --mean "$bad"
+	said "shardpack: --mean $bad: must be three numbers, for red, green and blue: 0.5,0.5,0.5"
+done
+run 2 "$PACK" images src -o x --resize 30 --dtype f32 --std 1,0,1
+said "shardpack: --std 1,0,1: 0 is not above 0, and samples are divided by it"
+run 2 "$PACK" images src -o x --resize 30 --dtype f16 --std 1,0.00001,1
+said "shardpack: --dtype f16: (x / 255 - mean) / std of channel 1 goes beyond 65,504, the most that f16 holds; mean and std are those of samples from 0 to 1"
 [ ! -e x ] || die "a refusal left something"
 echo "$n transforms as Pillow's"

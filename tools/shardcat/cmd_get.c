@@ -10,8 +10,8 @@
 #include "tools/common/escape.h"
 #include "tools/shardcat/number.h"
 #include "tools/shardcat/output.h"
+#include "tools/shardcat/picture.h"
 #include "tools/shardcat/shardcat.h"
-#include "tools/shardcat/tensor.h"
 
 struct get_options {
 	const char *path, *field, *out;
@@ -103,12 +103,15 @@ static int get_text(struct target *t, uint64_t idx, const struct record *record,
 	return rc;
 }
 
-static int put_png(const struct tensor *tensor, FILE *file)
+static int put_png(struct target *t, struct tensor *tensor, FILE *file)
 {
+	struct picture_scale scale;
 	struct png_image image;
 	char error[256];
-	int rc = tensor_image(tensor, &image);
+	int rc = picture_scale(t, tensor->field, &scale);
 
+	if (!rc)
+		rc = picture_image(&scale, tensor, &image);
 	if (!rc && png_write(file, &image, error, sizeof(error)))
 		rc = fail(EXIT_IO, "%s", error);
 	return rc;
@@ -127,7 +130,7 @@ static void put_npy(const struct tensor *tensor, FILE *file)
 	fwrite(tensor->data, tensor->element_bytes, tensor->element_count, file);
 }
 
-static int get_file(const struct get_options *o, const struct tensor *tensor)
+static int get_file(const struct get_options *o, struct target *t, struct tensor *tensor)
 {
 	char *data = NULL;
 	size_t bytes = 0;
@@ -140,7 +143,7 @@ static int get_file(const struct get_options *o, const struct tensor *tensor)
 	if (!file)
 		return fail(EXIT_IO, "out of memory for the file");
 	if (o->png)
-		rc = put_png(tensor, file);
+		rc = put_png(t, tensor, file);
 	else
 		put_npy(tensor, file);
 	if (fclose(file) && !rc)
@@ -175,7 +178,7 @@ static int run(const struct cli_args *args)
 	if (!rc && is_file)
 		rc = tensor_take(&t, &record, field, &tensor);
 	if (!rc && is_file)
-		rc = get_file(o, &tensor);
+		rc = get_file(o, &t, &tensor);
 	tensor_free(&tensor);
 	record_free(&record);
 	target_close(&t);

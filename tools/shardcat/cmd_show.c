@@ -17,8 +17,8 @@
 #include "tools/shardcat/font.h"
 #include "tools/shardcat/number.h"
 #include "tools/shardcat/output.h"
+#include "tools/shardcat/picture.h"
 #include "tools/shardcat/shardcat.h"
-#include "tools/shardcat/tensor.h"
 
 #define COUNT_MAX     2000
 #define COLUMNS_MAX   50
@@ -49,6 +49,7 @@ struct sheet {
 	int64_t wanted; /* label, if only one class is */
 	bool sequential;
 	uint32_t columns;
+	struct picture_scale scale; /* of the image */
 	struct canvas canvas;
 };
 
@@ -213,7 +214,7 @@ static int draw_cell(struct sheet *s, uint64_t number)
 	if (!rc)
 		rc = tensor_take(&s->target, &record, s->image, &tensor);
 	if (!rc)
-		rc = tensor_image(&tensor, &image);
+		rc = picture_image(&s->scale, &tensor, &image);
 	if (!rc)
 		rc = caption(s, s->records[number], text, sizeof(text));
 	if (!rc) {
@@ -338,6 +339,8 @@ static int run(const struct cli_args *args)
 		rc = choose(args, &s);
 	}
 	if (!rc)
+		rc = picture_scale(&s.target, s.image, &s.scale);
+	if (!rc)
 		rc = draw_sheet(&s, o);
 	if (!rc)
 		rc = write_sheet(&s, o->out);
@@ -409,7 +412,10 @@ static const struct cli_option options[] = {
 const struct cli_verb verb_show = {
 	.name = "show",
 	.summary = "Draw a contact sheet: small pictures of records with their classes, as a PNG",
-	.description = "The font of the sheet has ASCII only: a class whose name has other characters is drawn as `class N`, and "
+	.description = "Images of f16, bf16 or f32 that shardpack normalised are drawn as they were before. Others of such types are scaled "
+		       "one by one: the least number black, the greatest white.\n"
+		       "\n"
+		       "The font of the sheet has ASCII only: a class whose name has other characters is drawn as `class N`, and "
 		       "in keys and the title each such character is drawn as `?`.",
 	.examples = "shardcat show ds/train\n"
 		    "shardcat show ds/train --class cat --count 12 --columns 4 --out cats.png",

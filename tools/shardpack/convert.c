@@ -230,8 +230,12 @@ static enum decode_status decode(struct converter *c, const struct result *r, st
 	enum decode_status status;
 
 	c->turning = orientation != 1;
-	if (!c->turning)
-		return decoder_stream(c->decoder, c->file.data, bytes, transform_sink(c->transform, r->record), verdict);
+	if (!c->turning) {
+		status = decoder_stream(c->decoder, c->file.data, bytes, transform_sink(c->transform, r->record), verdict);
+		if (status == DECODE_OK)
+			transform_finish(c->transform);
+		return status;
+	}
 	status = decoder_stream(c->decoder, c->file.data, bytes, turn_sink(&c->turn, orientation), verdict);
 	if (status == DECODE_OK && !transform_run(c->transform, &c->turn.image, r->record))
 		status = DECODE_NO_MEMORY;
@@ -260,7 +264,8 @@ static void decode_and_transform(struct converter *c, struct result *r)
 		return;
 	}
 	memset(&r->moments, 0, sizeof(r->moments));
-	moments_add(&r->moments, r->record, (size_t)t->crop * t->crop, t->layout);
+	if (t->samples == IMAGE_U8) /* the format has none of others */
+		moments_add(&r->moments, r->record, (size_t)t->crop * t->crop, t->layout);
 	r->outcome = OUTCOME_RECORD;
 }
 

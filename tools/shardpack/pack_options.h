@@ -15,7 +15,8 @@ struct pack_options {
 
 	/* images */
 	uint64_t resize, crop;
-	int exif, fit, filter, layout;
+	int exif, fit, filter, layout, dtype;
+	const char *mean, *std;
 	const char *label_regex, *label_list, *label_key, *columns;
 
 	/* images, array, raw */

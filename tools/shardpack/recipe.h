@@ -39,6 +39,7 @@ extern const char *const recipe_filter_names[];
 extern const char *const recipe_fit_names[];    /* enum transform_fit; in a plan only if it is not the first */
 extern const char *const recipe_exif_names[];   /* the same */
 extern const char *const recipe_layout_names[]; /* enum image_layout */
+extern const char *const recipe_samples_names[]; /* enum image_samples; the same */
 extern const char *const recipe_codec_names[];  /* enum shard_codec */
 extern const char *const recipe_order_names[];  /* [0] is never used */
 extern const char *const recipe_on_error_names[];
@@ -46,6 +47,13 @@ extern const char *const recipe_on_error_names[];
 /* The recipe and the versions of the libraries that decide pixels, as lines of a plan. */
 void recipe_write(const struct recipe *r, struct text *out);
 void recipe_write_versions(const struct recipe *r, struct text *out);
+
+/* A number such that reading it gives the same double, in as few digits as that takes. */
+#define RECIPE_NUMBER_CHARS 32
+void recipe_number(char out[RECIPE_NUMBER_CHARS], double value);
+
+/* A finite decimal number.  `in` ends in NUL or a character that no number has. */
+bool recipe_read_number(const char *in, size_t in_bytes, double *out);
 
 /*
  * Read what recipe_write() wrote from the front of `in`.  Returns how many bytes that was;

@@ -131,6 +131,16 @@ static void write_fields(struct json_out *j, const struct recipe *r)
 	json_out_end(j);
 }
 
+static void write_channels(struct json_out *j, const char *key, const double *value)
+{
+	uint32_t c;
+
+	json_out_array_line(j, key);
+	for (c = 0; c < IMAGE_CHANNELS; c++)
+		json_out_double(j, NULL, value[c]);
+	json_out_end(j);
+}
+
 static void write_recipe(struct json_out *j, const struct recipe *r)
 {
 	json_out_object(j, "recipe");
@@ -145,6 +155,11 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 		json_out_u64(j, "crop", r->transform.crop);
 		json_out_string(j, "filter", recipe_filter_names[r->transform.filter]);
 		json_out_string(j, "layout", recipe_layout_names[r->transform.layout]);
+		json_out_string(j, "dtype", recipe_samples_names[r->transform.samples]);
+		if (r->transform.samples != IMAGE_U8) {
+			write_channels(j, "mean", r->transform.normal.mean);
+			write_channels(j, "std", r->transform.normal.std);
+		}
 	}
 	if (r->field_count)
 		write_fields(j, r);

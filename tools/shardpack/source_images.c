@@ -51,12 +51,59 @@ static int settle_sizes(const struct request *r)
 	return EXIT_DONE;
 }
 
+/* "0.485,0.456,0.406"; `values` stay if the option was not given. */
+static int settle_channels(const struct request *r, const char *option, const char *text, double *values)
+{
+	const char *at = text;
+	size_t bytes;
+	uint32_t c;
+
+	for (c = 0; text && c < IMAGE_CHANNELS; c++, at += bytes + 1) {
+		bytes = strcspn(at, ",");
+		if (!recipe_read_number(at, bytes, &values[c]) || (at[bytes] == ',') != (c + 1 < IMAGE_CHANNELS))
+			return cli_misuse(r->args, "--%s %s: must be three numbers, for red, green and blue: 0.5,0.5,0.5",
+					  option, text);
+		values[c] += 0.0; /* -0 is 0: one recipe, one text */
+	}
+	return EXIT_DONE;
+}
+
+static int settle_samples(const struct request *r)
+{
+	static const char *const most[] = {[IMAGE_F16] = "65,504", [IMAGE_BF16] = "3.39e38", [IMAGE_F32] = "3.4e38"};
+	const struct pack_options *o = r->o;
+	struct transform_options *t = &r->recipe->transform;
+	char number[RECIPE_NUMBER_CHARS];
+	struct normal_table table;
+	uint32_t channel;
+	int code;
+
+	t->samples = (enum image_samples)o->dtype;
+	if (t->samples == IMAGE_U8)
+		return o->mean || o->std ? cli_misuse(r->args, "--%s belongs to --dtype f16, bf16 or f32; u8 samples stay as they are",
+						      o->mean ? "mean" : "std")
+					 : EXIT_DONE;
+	t->normal = (struct normal){{0, 0, 0}, {1, 1, 1}};
+	code = settle_channels(r, "mean", o->mean, t->normal.mean);
+	if (code == EXIT_DONE)
+		code = settle_channels(r, "std", o->std, t->normal.std);
+	if (code != EXIT_DONE || normal_fill(&table, t->samples, &t->normal, &channel))
+		return code;
+	recipe_number(number, t->normal.std[channel]);
+	if (!(t->normal.std[channel] > 0))
+		return cli_misuse(r->args, "--std %s: %s is not above 0, and samples are divided by it", o->std, number);
+	return cli_misuse(r->args, "--dtype %s: (x / 255 - mean) / std of channel %" PRIu32 " goes beyond %s, the most that %s holds; "
+			  "mean and std are those of samples from 0 to 1",
+			  recipe_samples_names[t->samples], channel, most[t->samples], recipe_samples_names[t->samples]);
+}
+
 static int settle(const struct request *r)
 {
 	static const enum resize_filter filters[] = {RESIZE_BILINEAR, RESIZE_BICUBIC, RESIZE_LANCZOS, RESIZE_BOX};
 	const struct pack_options *o = r->o;
 	struct transform_options *t = &r->recipe->transform;
 	char why[256];
+	int code;
 
 	r->recipe->exif = (uint32_t)o->exif;
 	t->fit = (enum transform_fit)o->fit;
@@ -64,7 +111,8 @@ static int settle(const struct request *r)
 	t->layout = o->layout ? IMAGE_CHW : IMAGE_HWC;
 	if (o->columns && !extra_settle(r->recipe, o->columns, why, sizeof(why)))
 		return cli_misuse(r->args, "--columns: %s", why);
-	return settle_sizes(r);
+	code = settle_sizes(r);
+	return code == EXIT_DONE ? settle_samples(r) : code;
 }
 
 /* What lies directly in the folder: archives, and folders beside them? */
@@ -190,6 +238,11 @@ static const struct cli_option options[] = {
 	 .help = "orientation"},
 	{.name = "layout", .kind = CLI_CHOICE, AT(layout), .choices = "hwc|chw", .default_value = "hwc",
 	 .help = "pixels interleaved, or in planes"},
+	{.name = "dtype", .kind = CLI_CHOICE, AT(dtype), .arg_name = "TYPE", .choices = "u8|f16|bf16|f32", .default_value = "u8",
+	 .help = "of samples"},
+	{.name = "mean", .kind = CLI_STRING, AT(mean), .arg_name = "R,G,B", .default_note = "0,0,0",
+	 .help = "floats are (x/255 - mean) / std"},
+	{.name = "std", .kind = CLI_STRING, AT(std), .arg_name = "R,G,B", .default_note = "1,1,1", .help = "above 0"},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "LIST",
 	 .default_note = "sorted", .help = "class numbers as in this list or dataset"},
 	{.name = "labels", .kind = CLI_FILE, AT(label_list), .arg_name = "FILE", .help = "CSV, TSV or JSONL of paths and labels"},
@@ -207,7 +260,8 @@ static const struct cli_verb verb = {
 		       "A folder whose folders are classes; all images (JPEG, PNG, WebP, BMP, PPM) below are samples, in the order of torchvision's "
 		       "ImageFolder. A flat folder, if --label-regex or --labels say which label each image has.\n"
 		       "\n"
-		       "A tar, or a folder of tars (plain, or .gz, .zst or .zip, which are unpacked once to --spool). As WebDataset and img2dataset "
+		       "A tar, a pattern of tars ('shards/train-*.tar'), or a folder of them (plain, or .gz, .zst or .zip, which "
+		       "are unpacked once to --spool). As WebDataset and img2dataset "
 		       "make them, if there are .cls members, or .json ones with --label-key: members of one name up to the first dot are "
 		       "a sample. Else each image is one, and its folder in the tar its class.\n"
 		       "\n"
@@ -229,6 +283,11 @@ static const struct cli_verb verb = {
 		       "The orientation that EXIF in a JPEG, PNG or WebP states is ignored, as ImageFolder does. With --exif apply the image is "
 		       "set upright first, as PIL.ImageOps.exif_transpose does; EXIF that cannot be read counts as none.\n"
 		       "\n"
+		       "Samples are u8 as Pillow has them; that is the smallest, and a trainer normalises them on the fly. With --dtype f16, bf16 "
+		       "or f32 a sample x becomes (x / 255 - mean) / std of its channel, computed in double precision and rounded once to "
+		       "that type, to nearest, a half to even. So does what a crop or --fit filled up: its x is 0. Sums are recorded of u8 "
+		       "only; `shardcat stats` reads floats themselves. `shardcat show` and `get --png` undo it.\n"
+		       "\n"
 		       "The same source and options give the same bytes, for any -j and on any machine. If the command is "
 		       "stopped, by whatever, the same command again continues, and ends with the same dataset.\n"
 		       "\n"
@@ -241,8 +300,7 @@ static const struct cli_verb verb = {
 		       "Whether DIR of -o is this very dataset is told by the names and sizes of the sources and by the options; "
 		       "what is in the sources is not read again. After files were changed in place, with their sizes kept, "
 		       "pack into another DIR.",
-	.examples = "shardpack images photos/train -o ds/train --resize 256 --crop 224\n"
-		    "shardpack images 'shards/train-*.tar' -o ds/train --crop 224 --resize 256\n",
+	.examples = "shardpack images photos/train -o ds/train --resize 256 --crop 224\n",
 	.positionals = positional,
 	.options = {source_output_options, options, source_run_options, source_input_options},
 	.options_bytes = sizeof(struct pack_options),

@@ -15,11 +15,19 @@ struct transform {
 	struct resizer *resizer;
 	struct image_sink sink;
 	uint8_t *record; /* being written */
+	uint8_t *u8;	 /* its 8-bit samples: `record`, unless it has others */
+	struct scratch normalised_from;
+	struct normal_table normal;
 };
+
+static size_t sample_count(const struct transform_options *opt)
+{
+	return (size_t)opt->crop * opt->crop * IMAGE_CHANNELS;
+}
 
 size_t transform_record_bytes(const struct transform_options *opt)
 {
-	return (size_t)opt->crop * opt->crop * IMAGE_CHANNELS;
+	return sample_count(opt) * normal_sample_bytes(opt->samples);
 }
 
 /* n * part / whole, a side of an image: at least 1. */
@@ -93,15 +101,21 @@ static bool begin(void *context, uint32_t width, uint32_t height, struct image_w
 	struct resize_job job = {.in_width = width, .in_height = height, .filter = t->opt.filter};
 	struct span across, down;
 
+	t->u8 = t->record;
+	if (t->opt.samples != IMAGE_U8) {
+		if (!scratch_reserve(&t->normalised_from, sample_count(&t->opt)))
+			return false;
+		t->u8 = t->normalised_from.data;
+	}
 	resized_size(&t->opt, width, height, &job.width, &job.height);
 	across = center(&t->opt, job.width);
 	down = center(&t->opt, job.height);
 	job.window = (struct image_window){across.from, down.from, across.count, down.count};
-	job.target.pixels = t->record + down.to * row_bytes + across.to * pixel_bytes;
+	job.target.pixels = t->u8 + down.to * row_bytes + across.to * pixel_bytes;
 	job.target.row_bytes = row_bytes;
 	job.target.plane_bytes = planes ? (size_t)crop * crop : 0;
 	if (across.count < crop || down.count < crop)
-		memset(t->record, 0, transform_record_bytes(&t->opt));
+		memset(t->u8, 0, sample_count(&t->opt));
 	return resizer_begin(t->resizer, &job, wanted);
 }
 
@@ -115,11 +129,14 @@ static void rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint
 struct transform *transform_open(const struct transform_options *opt)
 {
 	struct transform *t = calloc(1, sizeof(*t));
+	uint32_t channel;
 
 	if (!t)
 		return NULL;
 	t->opt = *opt;
 	t->sink = (struct image_sink){begin, rows, t};
+	if (opt->samples != IMAGE_U8)
+		normal_fill(&t->normal, opt->samples, &opt->normal, &channel);
 	t->resizer = resizer_open();
 	if (!t->resizer) {
 		transform_close(t);
@@ -133,6 +150,7 @@ void transform_close(struct transform *t)
 	if (!t)
 		return;
 	resizer_close(t->resizer);
+	scratch_free(&t->normalised_from);
 	free(t);
 }
 
@@ -140,6 +158,12 @@ const struct image_sink *transform_sink(struct transform *t, uint8_t *dst)
 {
 	t->record = dst;
 	return &t->sink;
+}
+
+void transform_finish(struct transform *t)
+{
+	if (t->opt.samples != IMAGE_U8)
+		normal_apply(&t->normal, t->u8, (size_t)t->opt.crop * t->opt.crop, t->opt.layout, t->record);
 }
 
 bool transform_run(struct transform *t, const struct image *src, uint8_t *dst)
@@ -151,5 +175,6 @@ bool transform_run(struct transform *t, const struct image *src, uint8_t *dst)
 	if (!begin(t, src->width, src->height, &part))
 		return false;
 	rows(t, src->pixels + part.y * stride_bytes + IMAGE_CHANNELS * (size_t)part.x, stride_bytes, part.height);
+	transform_finish(t);
 	return true;
 }

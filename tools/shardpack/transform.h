@@ -18,6 +18,7 @@
 #ifndef SHARDPACK_TRANSFORM_H
 #define SHARDPACK_TRANSFORM_H
 
+#include "tools/shardpack/normalise.h"
 #include "tools/shardpack/resize.h"
 
 #define TRANSFORM_SIDE_MAX 65500 /* the most that libjpeg reads; its square fits 32 bits */
@@ -30,6 +31,8 @@ struct transform_options {
 	enum transform_fit fit;
 	enum resize_filter filter;
 	enum image_layout layout;
+	enum image_samples samples; /* of the record */
+	struct normal normal;	    /* unless they are u8; normal_fill() has found it good */
 };
 
 /* What one thread reuses from image to image. */
@@ -39,11 +42,14 @@ struct transform;
 struct transform *transform_open(const struct transform_options *opt);
 void transform_close(struct transform *t);
 
-/* crop * crop * 3: what transform_run writes. */
+/* crop * crop * 3 samples: what transform_run writes. */
 size_t transform_record_bytes(const struct transform_options *opt);
 
 /* Takes an image as it is decoded, and makes it one record at `dst`.  One image at a time. */
 const struct image_sink *transform_sink(struct transform *t, uint8_t *dst);
+
+/* The last step, when all rows were given: samples that are not u8 are only now written. */
+void transform_finish(struct transform *t);
 
 /* The same of an image in memory.  False when memory ran out, the one thing that can fail. */
 bool transform_run(struct transform *t, const struct image *src, uint8_t *dst);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * picture.c - images of floating point, made visible
+ */
+#include "tools/shardcat/picture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/shardcat/number.h"
+
+static bool is_float(uint32_t dtype)
+{
+	return dtype == SHARD_F16 || dtype == SHARD_BF16 || dtype == SHARD_F32;
+}
+
+/* The three numbers of the line that begins with `key`; provenance is a text of the packer's. */
+static bool find_numbers(const char *text, const char *key, double out[3])
+{
+	const char *line = strstr(text, key);
+	char *end;
+
+	if (!line)
+		return false;
+	line += strlen(key);
+	for (int c = 0; c < 3; c++, line = end) {
+		out[c] = strtod(line, &end);
+		if (end == line || !isfinite(out[c]))
+			return false;
+	}
+	return *line == '\n';
+}
+
+static int first_reader(struct target *t, struct shard_reader **out)
+{
+	struct shard_dataset_info info = {0};
+	struct shard_error err;
+	int rc;
+
+	*out = t->reader;
+	if (t->reader)
+		return EXIT_DONE;
+	shard_dataset_info(t->dataset, &info);
+	if (!info.shard_count)
+		return EXIT_DONE;
+	rc = shard_dataset_reader(t->dataset, 0, out, &err);
+	return rc ? fail_with(rc, &err) : EXIT_DONE;
+}
+
+int picture_scale(struct target *t, const struct shard_field *field, struct picture_scale *out)
+{
+	static const char made_by[] = "made by shardpack\nsource images\n";
+	struct shard_reader *reader = NULL;
+	struct shard_view text;
+	struct shard_error err;
+	char *copy;
+	int rc;
+
+	*out = (struct picture_scale){.known = false};
+	if (!is_float(field->dtype) || field->semantic != SHARD_IMAGE)
+		return EXIT_DONE;
+	rc = first_reader(t, &reader);
+	if (rc || !reader)
+		return rc;
+	rc = shard_reader_provenance(reader, &text, &err);
+	if (rc)
+		return fail_with(rc, &err);
+	if (text.bytes < sizeof(made_by) - 1 || memcmp(text.data, made_by, sizeof(made_by) - 1) != 0)
+		return EXIT_DONE;
+	copy = strndup(text.data, text.bytes);
+	if (!copy)
+		return fail(EXIT_IO, "out of memory for the provenance");
+	out->known = find_numbers(copy, "\nmean", out->mean) && find_numbers(copy, "\nstd", out->std);
+	free(copy);
+	return EXIT_DONE;
+}
+
+static uint8_t to_u8(double value)
+{
+	return value > 0 ? value < 1 ? (uint8_t)lrint(value * 255) : 255 : 0; /* 0 also if it is no number */
+}
+
+/* Infinite numbers are beyond the range, whatever it is. */
+static void find_range(const struct tensor *tensor, double *least, double *greatest)
+{
+	*least = INFINITY;
+	*greatest = -INFINITY;
+	for (uint64_t i = 0; i < tensor->element_count; i++) {
+		double value = number_double(tensor->field->dtype, tensor->data + i * tensor->element_bytes);
+
+		if (!isfinite(value))
+			continue;
+		*least = value < *least ? value : *least;
+		*greatest = value > *greatest ? value : *greatest;
+	}
+}
+
+/* In place: sample i is written where element i / 2 or before was read. */
+static void make_u8(const struct picture_scale *scale, struct tensor *tensor)
+{
+	bool planes = tensor->field->layout == SHARD_CHW;
+	uint64_t plane = planes ? tensor->shape[1] * tensor->shape[2] : 1;
+	double least, greatest;
+
+	find_range(tensor, &least, &greatest);
+	for (uint64_t i = 0; i < tensor->element_count; i++) {
+		double value = number_double(tensor->field->dtype, tensor->data + i * tensor->element_bytes);
+		uint64_t c = planes ? i / plane : i % 3;
+
+		value = scale->known ? value * scale->std[c] + scale->mean[c] : (value - least) / (greatest - least);
+		tensor->data[i] = to_u8(value);
+	}
+	tensor->element_bytes = 1;
+}
+
+int picture_image(const struct picture_scale *scale, struct tensor *tensor, struct png_image *out)
+{
+	struct picture_scale by_itself = {.known = false};
+	int rc = tensor_image(tensor, out);
+
+	if (!rc && is_float(tensor->field->dtype))
+		make_u8(out->channel_count == 3 ? scale : &by_itself, tensor);
+	return rc;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recipe_read.c - the text of a recipe, read back
+ *
+ * Takes what recipe_write() writes and nothing else: another form of the same recipe would be another plan.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/shardpack/extra.h"
+#include "tools/shardpack/recipe.h"
+#include "tools/shardpack/source.h"
+
+struct cursor {
+	const char *at, *end;
+};
+
+/* The value of the line "KEY VALUE"; false, with the cursor still on that line, if it is another one. */
+static bool take_line(struct cursor *c, const char *key, const char **value, size_t *bytes)
+{
+	const char *lf = memchr(c->at, '\n', (size_t)(c->end - c->at));
+	size_t key_bytes = strlen(key);
+
+	if (!lf || (size_t)(lf - c->at) <= key_bytes || memcmp(c->at, key, key_bytes) != 0 || c->at[key_bytes] != ' ')
+		return false;
+	*value = c->at + key_bytes + 1;
+	*bytes = (size_t)(lf - *value);
+	c->at = lf + 1;
+	return true;
+}
+
+static bool take_number(struct cursor *c, const char *key, uint64_t min, uint64_t max, uint64_t *out)
+{
+	struct cursor start = *c;
+	const char *value;
+	size_t bytes;
+
+	if (take_line(c, key, &value, &bytes) && text_u64(value, bytes, out) && *out >= min && *out <= max)
+		return true;
+	*c = start;
+	return false;
+}
+
+static bool take_word(struct cursor *c, const char *key, const char *const *names, uint32_t first, uint32_t *out)
+{
+	struct cursor start = *c;
+	const char *value;
+	size_t bytes;
+	uint32_t i;
+
+	if (take_line(c, key, &value, &bytes))
+		for (i = first; names[i]; i++)
+			if (strlen(names[i]) == bytes && memcmp(names[i], value, bytes) == 0) {
+				*out = i;
+				return true;
+			}
+	*c = start;
+	return false;
+}
+
+/* "[3,32,32]" of at most SHARD_DIMS_MAX numbers, none above 2^32 - 1. */
+static bool read_shape(const char *at, size_t bytes, struct shard_field *f)
+{
+	if (bytes < 2 || at[0] != '[' || at[bytes - 1] != ']')
+		return false;
+	at++;
+	bytes -= 2;
+	while (bytes) {
+		const char *comma = memchr(at, ',', bytes);
+		size_t n = comma ? (size_t)(comma - at) : bytes;
+		uint64_t value;
+
+		if (f->ndim == SHARD_DIMS_MAX || !text_u64(at, n, &value) || value > UINT32_MAX || (comma && n + 1 == bytes))
+			return false;
+		f->shape[f->ndim++] = (uint32_t)value;
+		at += n + (comma != NULL);
+		bytes -= n + (comma != NULL);
+	}
+	return true;
+}
+
+/* A name as libshard writes it to its number; 0xffffffff if there is none. */
+static uint32_t named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first)
+{
+	const char *name;
+	uint32_t i;
+
+	for (i = first; (name = name_of(i)) != NULL; i++)
+		if (strlen(name) == bytes && memcmp(name, word, bytes) == 0)
+			return i;
+	return UINT32_MAX;
+}
+
+/* What write_field() wrote behind "field ".  Whether such a field can be is for shard_schema_lay_out(). */
+static bool read_field(const char *value, size_t bytes, struct shard_field *f)
+{
+	const char *word[8], *end = value + bytes;
+	size_t n[8];
+	uint64_t axes = 0, length = 0;
+	unsigned i;
+
+	memset(f, 0, sizeof(*f));
+	for (i = 0; i < 8; i++) {
+		const char *blank = value < end ? memchr(value, ' ', (size_t)(end - value)) : NULL;
+
+		word[i] = value;
+		n[i] = (size_t)((blank ? blank : end) - value);
+		if ((i < 7) != (blank != NULL))
+			return false;
+		value += n[i] + 1;
+	}
+	if (!n[0] || n[0] >= sizeof(f->name) || memchr(word[0], '\0', n[0]))
+		return false;
+	memcpy(f->name, word[0], n[0]);
+	f->dtype = named(shard_dtype_name, word[1], n[1], SHARD_U8);
+	f->kind = named(shard_kind_name, word[2], n[2], SHARD_TENSOR);
+	f->layout = named(shard_layout_name, word[3], n[3], SHARD_LAYOUT_NONE);
+	f->semantic = named(shard_semantic_name, word[4], n[4], SHARD_SEMANTIC_NONE);
+	if (f->dtype == UINT32_MAX || f->kind == UINT32_MAX || f->layout == UINT32_MAX || f->semantic == UINT32_MAX ||
+	    !read_shape(word[5], n[5], f) || !text_u64(word[6], n[6], &axes) || axes > 255 ||
+	    !text_u64(word[7], n[7], &length) || length >= SHARD_FIELDS_MAX)
+		return false;
+	f->ragged_axes = (uint32_t)axes;
+	f->length_field = (uint32_t)length;
+	return true;
+}
+
+static bool take_fields(struct cursor *c, struct recipe *r)
+{
+	struct cursor start = *c;
+	const char *value;
+	size_t bytes;
+	uint32_t i;
+
+	while (take_line(c, "field", &value, &bytes)) {
+		if (r->field_count == SHARD_FIELDS_MAX || !read_field(value, bytes, &r->field[r->field_count])) {
+			*c = start;
+			return false;
+		}
+		r->field_count++;
+		start = *c;
+	}
+	if (!recipe_is_images(r))
+		return r->field_count > 0;
+	for (i = 0; i < r->field_count; i++)
+		if (r->field_count > EXTRA_COLUMNS_MAX || r->field[i].ndim || r->field[i].kind || r->field[i].semantic)
+			return false;
+	return true;
+}
+
+/* A line that is there only if the value is not the first name of the list; false if it is there and wrong. */
+static bool take_optional_word(struct cursor *c, const char *key, const char *const *names, uint32_t *out)
+{
+	struct cursor start = *c;
+	const char *value;
+	size_t bytes;
+
+	*out = 0;
+	if (!take_line(c, key, &value, &bytes))
+		return true;
+	*c = start;
+	return take_word(c, key, names, 1, out);
+}
+
+bool recipe_read_number(const char *in, size_t in_bytes, double *out)
+{
+	char *end;
+
+	if (!in_bytes || strspn(in, "0123456789.eE+-") < in_bytes) /* no hexadecimal numbers, no words, no blanks */
+		return false;
+	*out = strtod(in, &end);
+	return end == in + in_bytes && isfinite(*out);
+}
+
+/* Numbers in the form that write_channels() gives them, no other. */
+static bool take_channels(struct cursor *c, const char *key, double *value)
+{
+	char number[RECIPE_NUMBER_CHARS];
+	struct cursor start = *c;
+	const char *at;
+	size_t left, n;
+	uint32_t i;
+
+	if (!take_line(c, key, &at, &left))
+		return false;
+	for (i = 0; i < IMAGE_CHANNELS; i++, at += n + 1, left -= n + 1) {
+		n = i + 1 < IMAGE_CHANNELS ? strcspn(at, " \n") : left;
+		if (n > left || (i + 1 < IMAGE_CHANNELS && n == left) || !recipe_read_number(at, n, &value[i]))
+			break;
+		recipe_number(number, value[i]);
+		if (strlen(number) != n || memcmp(number, at, n) != 0)
+			break;
+	}
+	if (i == IMAGE_CHANNELS)
+		return true;
+	*c = start;
+	return false;
+}
+
+static bool take_samples(struct cursor *c, struct transform_options *t)
+{
+	struct cursor start = *c;
+	struct normal_table table;
+	uint32_t samples, channel;
+
+	if (!take_optional_word(c, "dtype", recipe_samples_names, &samples))
+		return false;
+	t->samples = (enum image_samples)samples;
+	if (t->samples == IMAGE_U8)
+		return true;
+	if (!take_channels(c, "mean", t->normal.mean) || !take_channels(c, "std", t->normal.std))
+		return false;
+	if (normal_fill(&table, t->samples, &t->normal, &channel))
+		return true;
+	*c = start;
+	return false;
+}
+
+static bool take_transform(struct cursor *c, struct recipe *r)
+{
+	uint64_t resize = 0, crop = 0;
+	uint32_t fit = 0, filter = 0, layout = 0;
+
+	if (!take_optional_word(c, "exif", recipe_exif_names, &r->exif) ||
+	    !take_number(c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) ||
+	    !take_optional_word(c, "fit", recipe_fit_names, &fit) ||
+	    !take_number(c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) ||
+	    !take_word(c, "filter", recipe_filter_names, 0, &filter) ||
+	    !take_word(c, "layout", recipe_layout_names, 0, &layout) || (resize && crop > resize) ||
+	    (fit != FIT_SHORT && !resize) || (fit == FIT_PAD && crop != resize))
+		return false;
+	r->transform.resize = (uint32_t)resize;
+	r->transform.crop = (uint32_t)crop;
+	r->transform.fit = (enum transform_fit)fit;
+	r->transform.filter = (enum resize_filter)filter;
+	r->transform.layout = (enum image_layout)layout;
+	return take_samples(c, &r->transform);
+}
+
+static bool take_source(struct cursor *c, struct recipe *r)
+{
+	const char *names[SOURCES_MAX + 1];
+	uint32_t i;
+
+	for (i = 0; source_table[i]; i++)
+		names[i] = source_table[i]->name;
+	names[i] = NULL;
+	return take_word(c, "source", names, 0, &r->source);
+}
+
+size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong)
+{
+	struct cursor c = {in, in + in_bytes};
+	uint64_t align = 0;
+	bool ok;
+
+	memset(r, 0, sizeof(*r));
+	ok = take_source(&c, r) && (!recipe_is_images(r) || take_transform(&c, r)) && take_fields(&c, r) &&
+	     take_word(&c, "compress", recipe_codec_names, 0, &r->codec) && take_number(&c, "align", 0, 4096, &align) &&
+	     take_word(&c, "order", recipe_order_names, 1, &r->order) &&
+	     take_number(&c, "seed", 0, UINT64_MAX, &r->seed) &&
+	     take_word(&c, "on-error", recipe_on_error_names, 0, &r->on_error) &&
+	     take_number(&c, "shard-records", 1, UINT64_C(1) << 40, &r->shard_records);
+	*wrong = (size_t)(c.at - in);
+	r->align = (uint32_t)align;
+	return ok ? (size_t)(c.at - in) : 0;
+}
