@@ -156,7 +156,7 @@ refused() {
 }
 table() { # table NAME LINES: with printf's escapes
 	# shellcheck disable=SC2059
-	printf "$2" >"$1"
+	printf -- "$2" >"$1"
 }
 I=src/class_00/00000.jpg J=src/class_01/00001.jpg
 table t.csv "path,label\n$I,1\n$J\n" && refused 1 "./t.csv: line 3: 1 fields; the first line has 2" t.csv
