@@ -6,6 +6,12 @@
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 
+# A sanitizer has memory of its own.
+case ${VARIANT:-} in
+'') ;;
+*) skip "sanitizers need memory of their own" ;;
+esac
+
 "$PYTHON" -c 'import PIL' 2>/dev/null || {
 	[ "${CI:-}" != true ] || die "no Python with Pillow (Debian: python3-pil)"
 	skip "no Python with Pillow (Debian: python3-pil)"
@@ -39,12 +45,6 @@ EOF
 	echo "$(cat peak) MiB, at most $most: $*"
 	[ "$(cat peak)" -le "$most" ] || die "too much"
 }
-
-# A sanitizer has memory of its own.
-case ${VARIANT:-} in
-'') ;;
-*) skip "sanitizers need memory of their own" ;;
-esac
 
 # An image that can be decoded row by row is never there as a whole: its pixels alone are 256 MiB.
 peak 64 "$PACK" images long -o ds_long -j 4 -q
