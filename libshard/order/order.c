@@ -203,11 +203,10 @@ static void ticks_of(const struct order *o, uint64_t first, uint64_t stride, str
 static void fill_lanes(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count)
 {
 	uint64_t tweak[CHUNK] = {0}, slot[CHUNK] = {0}, r = o->params.run_records;
-	const struct feistel *f;
+	const struct feistel *f = &o->window[tick_of(o, first).longer];
 	struct tick k[CHUNK];
 
 	ticks_of(o, first, stride, k, count);
-	f = &o->window[k[0].longer];
 	for (size_t i = 0; i < count; i++) {
 		tweak[i] = tweak_of(o, &k[i]);
 		slot[i] = k[i].x;
