@@ -73,7 +73,7 @@ static void run_job(struct decoder *d, const char *path, const struct transform_
 int main(void)
 {
 	struct decoder *d = must(decoder_open(NULL), "out of memory");
-	struct transform_options opt;
+	struct transform_options opt = {0};
 	unsigned filter, layout, fit;
 	char path[4096];
 
