@@ -203,6 +203,23 @@ static int take_result(struct build *b, const struct result *r)
 	return fail(EXIT_IO, "%s/%s: %s", b->job->source, r->input.path, r->message);
 }
 
+/* All of a shard, as `take` gets it from `source` and counts it. */
+static int fill_shard(struct build *b, uint64_t range_idx, int (*take)(struct build *b, void *source, uint64_t *done), void *source)
+{
+	uint64_t done = 0;
+	int code = begin_shard(b, range_idx);
+
+	while (code == EXIT_DONE && done < b->ranges[range_idx].count) {
+		code = take(b, source, &done);
+		if (code == EXIT_DONE)
+			code = finisher_check(&b->finisher);
+	}
+	if (code == EXIT_DONE)
+		code = end_shard(b, range_idx);
+	hold_back(b); /* nothing, unless it went wrong */
+	return code;
+}
+
 /* ---- fixed records ---- */
 
 static int take_fixed_bad(struct build *b, const struct fixed_block *block, uint64_t i)
@@ -245,30 +262,21 @@ static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t
 										: finisher_fail(&b->finisher, &err);
 }
 
-static int fill_fixed_shard(struct build *b, struct blocks *p, uint64_t range_idx)
+/* The next block, whose records belong to one shard. */
+static int take_block(struct build *b, void *blocks, uint64_t *done)
 {
-	uint64_t done = 0, i;
-	int code = begin_shard(b, range_idx);
+	struct fixed_block *block;
+	int code = blocks_next(blocks, &block);
 
-	while (code == EXIT_DONE && done < b->ranges[range_idx].count) {
-		struct fixed_block *block;
-
-		code = blocks_next(p, &block);
-		if (code != EXIT_DONE)
-			break;
-		if (block->outcome != OUTCOME_RECORD)
-			code = fail(EXIT_IO, "%s/%s", b->job->source, block->message);
-		for (i = 0; code == EXIT_DONE && i < block->count; i++)
-			code = take_fixed(b, block, i);
-		tally_merge(&b->tally, &block->tally);
-		done += block->count;
-		blocks_release(p);
-		if (code == EXIT_DONE)
-			code = finisher_check(&b->finisher);
-	}
-	if (code == EXIT_DONE)
-		code = end_shard(b, range_idx);
-	hold_back(b); /* nothing, unless it went wrong */
+	if (code != EXIT_DONE)
+		return code;
+	if (block->outcome != OUTCOME_RECORD)
+		code = fail(EXIT_IO, "%s/%s", b->job->source, block->message);
+	for (uint64_t i = 0; code == EXIT_DONE && i < block->count; i++)
+		code = take_fixed(b, block, i);
+	tally_merge(&b->tally, &block->tally);
+	*done += block->count;
+	blocks_release(blocks);
 	return code;
 }
 
@@ -296,34 +304,26 @@ static int fill_all_fixed(struct build *b)
 	if (!b->fixed)
 		code = fail(EXIT_IO, "out of memory for blocks of records");
 	for (i = 0; code == EXIT_DONE && i < b->todo_count; i++)
-		code = fill_fixed_shard(b, p, i);
+		code = fill_shard(b, i, take_block, p);
 	blocks_close(p);
 	fixed_close(b->fixed);
 	warm_stop(warm);
 	return code;
 }
 
-/* ---- all of them ---- */
+/* ---- images ---- */
 
-static int fill_shard(struct build *b, struct pipeline *p, uint64_t range_idx)
+/* The next one. */
+static int take_image(struct build *b, void *pipeline, uint64_t *done)
 {
-	uint64_t i;
-	int code = begin_shard(b, range_idx);
+	struct result *r;
+	int code = pipeline_next(pipeline, &r);
 
-	for (i = 0; code == EXIT_DONE && i < b->ranges[range_idx].count; i++) {
-		struct result *r;
-
-		code = pipeline_next(p, &r);
-		if (code != EXIT_DONE)
-			break;
-		code = take_result(b, r);
-		pipeline_release(p);
-		if (code == EXIT_DONE)
-			code = finisher_check(&b->finisher);
-	}
-	if (code == EXIT_DONE)
-		code = end_shard(b, range_idx);
-	hold_back(b); /* nothing, unless it went wrong */
+	if (code != EXIT_DONE)
+		return code;
+	code = take_result(b, r);
+	++*done;
+	pipeline_release(pipeline);
 	return code;
 }
 
@@ -344,7 +344,7 @@ static int fill_all_images(struct build *b)
 	int code = pipeline_open(&p, &opt);
 
 	for (i = 0; code == EXIT_DONE && i < b->todo_count; i++)
-		code = fill_shard(b, p, i);
+		code = fill_shard(b, i, take_image, p);
 	pipeline_close(p);
 	return code;
 }

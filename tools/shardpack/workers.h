@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * workers.h - pieces of work done by threads, taken in order by one
+ *
+ * Pieces are tickets.  Threads take them in order and finish them in any; they come out in order, so the number of
+ * threads never changes a byte.  Ticket t lives in slot t % slot_count until it is released: when the taker is slow,
+ * threads wait, and memory does not grow.  What a slot holds is the caller's affair.
+ */
+#ifndef SHARDPACK_WORKERS_H
+#define SHARDPACK_WORKERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/common/progress.h"
+
+struct workers_options {
+	uint64_t ticket_count, slot_count;
+	unsigned worker_count;	   /* no more are started than there are tickets */
+	struct progress *progress; /* ticked while waiting */
+	void *context;		   /* first argument of these: */
+
+	void *(*begin)(void *context); /* what one thread needs; NULL when memory ran out */
+	void (*end)(void *own);	       /* in that thread; NULL is nothing */
+	void (*assign)(void *context, uint64_t slot); /* one at a time: the next ticket, in order, has this slot */
+	void (*work)(void *context, void *own, uint64_t slot);
+	void (*give_back)(void *context, uint64_t slot); /* one at a time: its ticket was released, or never will be; may be NULL */
+};
+
+struct workers;
+
+/* How many threads there will be for so many tickets. */
+unsigned workers_needed(unsigned worker_count, uint64_t ticket_count);
+
+/* Start them.  Returns the exit code; fewer threads than asked for are a warning. */
+int workers_open(struct workers **out, const struct workers_options *opt);
+
+#define WORKERS_NO_SLOT UINT64_MAX
+
+/*
+ * The slot of the next ticket in order, borrowed until workers_release(); WORKERS_NO_SLOT behind the last.  Returns the
+ * exit code: EXIT_INTERRUPTED if the user asked to stop.
+ */
+int workers_next(struct workers *w, uint64_t *slot);
+void workers_release(struct workers *w);
+
+/* Stop them, wherever they are.  NULL is nothing. */
+void workers_close(struct workers *w);
+
+#endif /* SHARDPACK_WORKERS_H */
