@@ -5,9 +5,9 @@
  * Both are programs.  Ours is timed from its start to its end: it lists and plans, writes, makes durable, reads back,
  * seals.  The bound times its own loop, without its start.  Each run of ours makes a new folder on the disk.
  */
+#include <fts.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,28 +51,11 @@ static void run_program(char *const argv[], const char *input, char *answer, siz
 		bench_die("%s: failed (status %d)", argv[0], status);
 }
 
-static void remove_tree(char *path)
-{
-	char *const roots[] = {path, NULL};
-	FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOSTAT, NULL);
-	FTSENT *e;
-
-	while (tree && (e = fts_read(tree)))
-		if (e->fts_info == FTS_DP)
-			rmdir(e->fts_accpath);
-		else if (e->fts_info != FTS_D)
-			unlink(e->fts_accpath);
-	if (tree)
-		fts_close(tree);
-	if (access(path, F_OK) == 0)
-		bench_die("%s: cannot be removed", path);
-}
-
 static bool prepare(void *context)
 {
 	struct job *j = context;
 
-	remove_tree(j->out);
+	bench_remove(j->out);
 	sync();
 	return true;
 }
@@ -193,6 +176,6 @@ int main(int argc, char **argv)
 	threads_row(b, &j, "pack/images/2", "2");
 	snprintf(j.threads, sizeof(j.threads), "1");
 	bench_run(b, &pillow);
-	remove_tree(j.out);
+	bench_remove(j.out);
 	return bench_close(b);
 }

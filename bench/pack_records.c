@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,26 +32,11 @@ struct job {
 	uint64_t sum; /* so that no hash is optimized away */
 };
 
-static void remove_tree(char *path)
-{
-	char *const roots[] = {path, NULL};
-	FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOSTAT, NULL);
-	FTSENT *e;
-
-	while (tree && (e = fts_read(tree)))
-		if (e->fts_info == FTS_DP)
-			rmdir(e->fts_accpath);
-		else if (e->fts_info != FTS_D)
-			unlink(e->fts_accpath);
-	if (tree)
-		fts_close(tree);
-}
-
 static bool prepare(void *context)
 {
 	struct job *j = context;
 
-	remove_tree(j->out);
+	bench_remove(j->out);
 	unlink(j->copy);
 	sync();
 	return true;

@@ -2,6 +2,7 @@
 /*
  * service.c - clocks, memory and threads of the benchmarks
  */
+#include <fts.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,4 +111,21 @@ void bench_threads(unsigned count, void (*work)(void *context), void *context)
 	work(context);
 	for (unsigned i = 1; i < count; i++)
 		pthread_join(thread[i], NULL);
+}
+
+void bench_remove(char *path)
+{
+	char *const roots[] = {path, NULL};
+	FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOSTAT, NULL);
+	FTSENT *e;
+
+	while (tree && (e = fts_read(tree)))
+		if (e->fts_info == FTS_DP)
+			rmdir(e->fts_accpath);
+		else if (e->fts_info != FTS_D)
+			unlink(e->fts_accpath);
+	if (tree)
+		fts_close(tree);
+	if (access(path, F_OK) == 0)
+		bench_die("%s: cannot be removed", path);
 }

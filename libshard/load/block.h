@@ -64,8 +64,57 @@ static inline int block_set_aside(struct shard_loader *l, uint8_t *flags, const 
 	return SHARD_OK;
 }
 
-/* rows.c: one thread at a time hashes a unit that nobody has; it sets the answer to false again. */
+static inline uint64_t block_unit_of(const struct shard_loader *l, uint32_t group, uint64_t inside)
+{
+	uint32_t shift = l->layout.unit_shift[group];
+
+	return shift == UNIT_ODD ? inside / l->ds->m.schema.group[group].unit_records : inside >> shift;
+}
+
+#define FETCH_BYTES 256u /* of a record that is to be copied soon: the processor's own prefetch does the rest */
+
+/* Always inline: gcc takes a function that only prefetches for one without effect, and drops the calls. */
+__attribute__((always_inline)) static inline void block_fetch_ahead(const uint8_t *src, uint64_t bytes)
+{
+	for (uint64_t i = 0; i < (bytes < FETCH_BYTES ? bytes : FETCH_BYTES); i += 64)
+		__builtin_prefetch(src + i);
+}
+
+/* ---- a unit that is about to be delivered: is it to be hashed? ---- */
+
+struct unit_check {
+	bool hash;
+	_Atomic uint64_t *seen; /* SHARD_CHECK_FIRST: the word that has its bit */
+	uint64_t bit;
+	atomic_bool *stripe; /* held by this thread, or NULL */
+};
+
+/* rows.c: waits while another thread hashes a unit of this stripe. */
 atomic_bool *block_enter_stripe(struct shard_loader *l, const struct shard_reader *r, uint64_t unit);
+
+static inline struct unit_check block_begin_check(struct shard_loader *l, const struct shard_reader *r, uint32_t group, uint64_t unit)
+{
+	struct unit_check c = {.hash = r->check == SHARD_CHECK_ALWAYS, .bit = UINT64_C(1) << (unit & 63)};
+
+	if (r->check == SHARD_CHECK_FIRST) {
+		c.seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire) + unit / 64; /* settle() made it */
+		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
+	}
+	if (c.hash && c.seen) {
+		c.stripe = block_enter_stripe(l, r, unit);
+		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
+	}
+	return c;
+}
+
+/* If it was hashed it is, or is not, sound.  Another loader of the dataset may have done so at the same moment; it is counted once. */
+static inline void block_end_check(const struct unit_check *c, bool sound, uint64_t *checked)
+{
+	if (sound && c->hash)
+		*checked += !c->seen || !(atomic_fetch_or_explicit(c->seen, c->bit, memory_order_release) & c->bit);
+	if (c->stripe)
+		atomic_store_explicit(c->stripe, false, memory_order_release);
+}
 
 /* packed.c: the rows of a compressed group. */
 int block_fill_packed(struct block *b, uint32_t group);

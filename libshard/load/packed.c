@@ -13,8 +13,6 @@
 #include "libshard/load/block.h"
 #include "libshard/load/stage.h"
 
-#define AHEAD_BYTES 256u /* of a record that is to be copied soon: the processor's own prefetch does the rest */
-
 /* Rows that are neighbours in one chunk. */
 struct part {
 	uint32_t row, count; /* row: of the block */
@@ -44,8 +42,8 @@ uint64_t rows_chunk_bytes(const struct shard_loader *l)
 static struct part part_at(const struct block *b, uint32_t group, uint32_t row)
 {
 	const struct located *at = &b->at[row];
-	uint32_t unit = b->l->ds->m.schema.group[group].unit_records, shift = b->l->layout.unit_shift[group];
-	struct part p = {.row = row, .count = 1, .chunk = shift == UNIT_ODD ? at->inside / unit : at->inside >> shift};
+	uint32_t unit = b->l->ds->m.schema.group[group].unit_records;
+	struct part p = {.row = row, .count = 1, .chunk = block_unit_of(b->l, group, at->inside)};
 
 	p.skip = (uint32_t)(at->inside - p.chunk * unit);
 	p.key = b->s->record[b->first + row] - p.skip;
@@ -61,26 +59,12 @@ static struct part part_at(const struct block *b, uint32_t group, uint32_t row)
 static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t *dst)
 {
 	struct shard_reader *r = b->at[p->row].r;
-	uint64_t bit = UINT64_C(1) << (p->chunk & 63);
-	bool check = r->check == SHARD_CHECK_ALWAYS;
-	_Atomic uint64_t *seen = NULL;
-	atomic_bool *stripe = NULL;
-	int rc;
+	/* Also where it is not decoded into the stage, and so perhaps by several threads. */
+	struct unit_check check = block_begin_check(b->l, r, group, p->chunk);
+	int rc = reader_read_chunk(r, group, p->chunk, check.hash, dst, b->err);
 
-	if (r->check == SHARD_CHECK_FIRST) {
-		seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire) + p->chunk / 64; /* settle() made it */
-		check = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
-	}
-	if (check && seen) { /* also where it is not decoded into the stage, and so perhaps by several threads */
-		stripe = block_enter_stripe(b->l, r, p->chunk);
-		check = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
-	}
-	rc = reader_read_chunk(r, group, p->chunk, check, dst, b->err);
 	b->counts->decoded_chunks += !rc;
-	if (!rc && check) /* as in rows_land() */
-		b->counts->checked_units += !seen || !(atomic_fetch_or_explicit(seen, bit, memory_order_release) & bit);
-	if (stripe)
-		atomic_store_explicit(stripe, false, memory_order_release);
+	block_end_check(&check, !rc, &b->counts->checked_units);
 	return rc;
 }
 
@@ -131,13 +115,6 @@ static void land_held(struct block *b, uint32_t group, struct parts *held)
 	held->count = 0;
 }
 
-/* Always inline: gcc takes a function that only prefetches for one without effect, and drops the calls. */
-__attribute__((always_inline)) static inline void fetch_ahead(const uint8_t *src, uint64_t bytes)
-{
-	for (uint64_t i = 0; i < min_u64(bytes, AHEAD_BYTES); i += 64)
-		__builtin_prefetch(src + i);
-}
-
 /* Rows of one chunk: to their places, or held until the others of the block are there, or left because another thread is at it. */
 static int take(struct block *b, uint32_t group, struct part *p, struct parts *held, struct parts *left)
 {
@@ -156,7 +133,7 @@ static int take(struct block *b, uint32_t group, struct part *p, struct parts *h
 		return SHARD_OK;
 	}
 	if (answer == STAGE_READY) {
-		fetch_ahead(stage_at(s, p->held) + p->skip * stride, p->count * stride);
+		block_fetch_ahead(stage_at(s, p->held) + p->skip * stride, p->count * stride);
 		held->part[held->count++] = *p;
 		return SHARD_OK;
 	}

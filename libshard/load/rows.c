@@ -17,7 +17,6 @@
 #include "libshard/load/block.h"
 
 #define TOGETHER       16u   /* large rows whose first bytes are fetched at once, before their turn: one wait for all their pages */
-#define TOGETHER_BYTES 256u  /* until the processor's own prefetch has seen where this goes */
 #define SHORT_BYTES    256u  /* rows up to here are fetched a block at a time, as each is a wait for memory and no more */
 
 void rows_order(const struct shard_loader *l, const struct order *order, struct slot *s)
@@ -98,13 +97,6 @@ static int locate(struct block *b)
 	return rc;
 }
 
-static uint64_t unit_of(const struct shard_loader *l, const struct reader_group *g, uint32_t group, uint64_t inside)
-{
-	uint32_t shift = l->layout.unit_shift[group];
-
-	return shift == UNIT_ODD ? inside / g->unit_records : inside >> shift;
-}
-
 /* ---- one row of a raw group ---- */
 
 struct land_job {
@@ -121,7 +113,7 @@ static void land(void *context)
 	struct land_job *j = context;
 	const struct row *row = j->row;
 	const struct reader_group *g = &row->r->group[row->group];
-	uint64_t unit = unit_of(row->l, g, row->group, row->inside), got;
+	uint64_t unit = block_unit_of(row->l, row->group, row->inside), got;
 
 	if (j->hash && g->unit_records == 1 && row->dst) {
 		got = j->src == row->dst ? checksum64(j->src, (size_t)g->stride) : copy_stream_hashed(row->dst, j->src, (size_t)g->stride);
@@ -171,40 +163,15 @@ atomic_bool *block_enter_stripe(struct shard_loader *l, const struct shard_reade
 
 int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
 {
-	const struct reader_group *g = &row->r->group[row->group];
-	uint64_t unit = unit_of(row->l, g, row->group, row->inside), bit = UINT64_C(1) << (unit & 63);
-	struct land_job j = {.row = row, .src = src, .err = err, .hash = row->r->check == SHARD_CHECK_ALWAYS};
-	_Atomic uint64_t *seen = NULL;
-	atomic_bool *stripe = NULL;
-	int rc;
+	struct unit_check check = block_begin_check(row->l, row->r, row->group, block_unit_of(row->l, row->group, row->inside));
+	struct land_job j = {.row = row, .src = src, .err = err, .hash = check.hash};
+	int rc = run_land(&j);
 
-	if (row->r->check == SHARD_CHECK_FIRST) {
-		seen = atomic_load_explicit(&g->seen, memory_order_acquire) + unit / 64; /* settle() made it */
-		j.hash = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
-	}
-	if (j.hash && seen) {
-		stripe = block_enter_stripe(row->l, row->r, unit);
-		j.hash = !(atomic_load_explicit(seen, memory_order_acquire) & bit);
-	}
-	rc = run_land(&j);
-	if (!rc && j.hash) /* another loader of the dataset may have hashed it at the same moment; it is counted once */
-		*checked += !seen || !(atomic_fetch_or_explicit(seen, bit, memory_order_release) & bit);
-	if (stripe)
-		atomic_store_explicit(stripe, false, memory_order_release);
+	block_end_check(&check, !rc, checked);
 	return rc == SHARD_E_CORRUPT && row->flags ? block_set_aside(row->l, row->flags, err) : rc;
 }
 
 /* ---- many of them ---- */
-
-/* Always inline: gcc takes a function that only prefetches for one without effect, and drops the calls. */
-__attribute__((always_inline)) static inline void fetch_ahead(const struct located *at, uint32_t group)
-{
-	const struct reader_group *g = &at->r->group[group];
-	const uint8_t *src = g->data + at->inside * g->stride;
-
-	for (uint64_t i = 0; i < min_u64(g->stride, TOGETHER_BYTES); i += 64)
-		__builtin_prefetch(src + i);
-}
 
 /* By which way a row of this group comes, of those that its shard has. */
 static enum path_kind kind_of(const struct block *b, uint32_t group, const struct located *at)
@@ -245,7 +212,7 @@ __attribute__((always_inline)) static inline bool fill_short(const struct block 
 		return false;
 	if (at->r->check == SHARD_CHECK_FIRST) {
 		seen = atomic_load_explicit(&g->seen, memory_order_acquire); /* by itself: gcc's g->seen[i] is a plain load */
-		unit = unit_of(b->l, g, group, at->inside);
+		unit = block_unit_of(b->l, group, at->inside);
 		if (!(atomic_load_explicit(&seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
 			return false;
 	}
@@ -260,8 +227,11 @@ __attribute__((always_inline)) static inline bool fill_short(const struct block 
 __attribute__((always_inline)) static inline void fetch_some(const struct block *b, uint32_t group, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = first; i < first + count && i < b->count; i++)
-		if (b->at[i].kind == PATH_HOT)
-			fetch_ahead(&b->at[i], group);
+		if (b->at[i].kind == PATH_HOT) {
+			const struct reader_group *g = &b->at[i].r->group[group];
+
+			block_fetch_ahead(g->data + b->at[i].inside * g->stride, g->stride);
+		}
 }
 
 static int fill_raw(struct block *b, uint32_t group)

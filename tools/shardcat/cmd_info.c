@@ -97,22 +97,6 @@ static int print_classes(struct target *t)
 	return rc < 0 ? fail_with(rc, &err) : EXIT_DONE;
 }
 
-static int borrow_first_reader(struct target *t, struct shard_reader **out)
-{
-	struct shard_dataset_info info;
-	struct shard_error err;
-	int rc;
-
-	*out = t->reader;
-	if (t->reader)
-		return EXIT_DONE;
-	shard_dataset_info(t->dataset, &info);
-	if (!info.shard_count)
-		return EXIT_DONE;
-	rc = shard_dataset_reader(t->dataset, 0, out, &err);
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
-}
-
 /* Its lines keep their ends; all else in it is escaped. */
 static int print_provenance(struct target *t)
 {
@@ -120,7 +104,7 @@ static int print_provenance(struct target *t)
 	struct shard_error err;
 	struct shard_view text;
 	const char *at;
-	int rc = borrow_first_reader(t, &reader);
+	int rc = target_first_reader(t, &reader);
 
 	if (rc || !reader)
 		return rc;

@@ -35,22 +35,6 @@ static bool find_numbers(const char *text, const char *key, double out[3])
 	return *line == '\n';
 }
 
-static int first_reader(struct target *t, struct shard_reader **out)
-{
-	struct shard_dataset_info info = {0};
-	struct shard_error err;
-	int rc;
-
-	*out = t->reader;
-	if (t->reader)
-		return EXIT_DONE;
-	shard_dataset_info(t->dataset, &info);
-	if (!info.shard_count)
-		return EXIT_DONE;
-	rc = shard_dataset_reader(t->dataset, 0, out, &err);
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
-}
-
 int picture_scale(struct target *t, const struct shard_field *field, struct picture_scale *out)
 {
 	static const char made_by[] = "made by shardpack\nsource images\n";
@@ -63,7 +47,7 @@ int picture_scale(struct target *t, const struct shard_field *field, struct pict
 	*out = (struct picture_scale){.known = false};
 	if (!is_float(field->dtype) || field->semantic != SHARD_IMAGE)
 		return EXIT_DONE;
-	rc = first_reader(t, &reader);
+	rc = target_first_reader(t, &reader);
 	if (rc || !reader)
 		return rc;
 	rc = shard_reader_provenance(reader, &text, &err);

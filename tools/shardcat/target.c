@@ -95,6 +95,22 @@ void target_close(struct target *t)
 	*t = (struct target){0};
 }
 
+int target_first_reader(struct target *t, struct shard_reader **out)
+{
+	struct shard_dataset_info info;
+	struct shard_error err;
+	int rc;
+
+	*out = t->reader;
+	if (t->reader)
+		return EXIT_DONE;
+	shard_dataset_info(t->dataset, &info);
+	if (!info.shard_count)
+		return EXIT_DONE;
+	rc = shard_dataset_reader(t->dataset, 0, out, &err);
+	return rc ? fail_with(rc, &err) : EXIT_DONE;
+}
+
 int target_check_index(const struct target *t, uint64_t idx)
 {
 	if (idx < t->record_count)

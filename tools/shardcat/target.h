@@ -35,6 +35,9 @@ int target_open(struct target *t, const char *path);
 int target_open_dataset(struct target *t, const char *path);
 void target_close(struct target *t);
 
+/* The shard, or a dataset's first one, borrowed; NULL if it has none. */
+int target_first_reader(struct target *t, struct shard_reader **out);
+
 int target_check_index(const struct target *t, uint64_t idx);
 
 /* Read `count` neighbouring records of one group, count x stride bytes. */

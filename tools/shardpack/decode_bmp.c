@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tools/common/load.h"
 #include "tools/shardpack/decode_private.h"
 
 #define FILE_HEAD_BYTES 14
@@ -21,16 +22,6 @@ struct bmp {
 	uint32_t mask[3]; /* red, green, blue; of 16 and 32 bits */
 	bool top_down;
 };
-
-static uint32_t load16(const uint8_t *b)
-{
-	return (uint32_t)b[0] | (uint32_t)b[1] << 8;
-}
-
-static uint32_t load32(const uint8_t *b)
-{
-	return load16(b) | load16(b + 2) << 16;
-}
 
 /* Sizes and places from the head, of whatever age it is. */
 static enum decode_status read_head(struct bmp *b, struct decode_verdict *v)

@@ -10,12 +10,8 @@
 
 #include <webp/decode.h>
 
+#include "tools/common/load.h"
 #include "tools/shardpack/decode_private.h"
-
-static uint32_t load32(const uint8_t *b)
-{
-	return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
 
 static enum decode_status refuse(VP8StatusCode code, struct decode_verdict *v)
 {

@@ -73,8 +73,7 @@ bool files_make_parents(char *path, size_t at)
 	return ok;
 }
 
-/* Cut the last component off; what is above "a" is ".". */
-static void cut_last(char *path)
+size_t files_folder_bytes(const char *path)
 {
 	size_t bytes = strlen(path);
 
@@ -84,6 +83,14 @@ static void cut_last(char *path)
 		bytes--;
 	while (bytes > 1 && path[bytes - 1] == '/')
 		bytes--;
+	return bytes;
+}
+
+/* Cut the last component off; what is above "a" is ".". */
+static void cut_last(char *path)
+{
+	size_t bytes = files_folder_bytes(path);
+
 	if (bytes)
 		path[bytes] = '\0';
 	else

@@ -22,6 +22,9 @@ int files_numbered(char *out, const char *dir, const char *prefix, uint64_t numb
 /* All of a file; *found is false if there is none.  Starts with an empty text. */
 int files_read(const char *path, struct text *out, bool *found);
 
+/* Bytes of "a/b" in "a/b/c", 0 if there is no slash; trailing slashes belong to the last name. */
+size_t files_folder_bytes(const char *path);
+
 /* Make the folders above the last component; `at` is where to begin in the path.  False with errno. */
 bool files_make_parents(char *path, size_t at);
 

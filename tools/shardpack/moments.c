@@ -137,12 +137,3 @@ void moments_add(struct moments *m, const uint8_t *record, size_t pixel_count, e
 #endif
 	moments_add_portable(m, record + done * IMAGE_CHANNELS, pixel_count - done, layout);
 }
-
-void moments_merge(struct moments *m, const struct moments *other)
-{
-	for (int c = 0; c < IMAGE_CHANNELS; c++) {
-		m->count[c] += other->count[c];
-		m->sum[c] += other->sum[c];
-		m->sum_squares[c] += other->sum_squares[c];
-	}
-}

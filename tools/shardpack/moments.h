@@ -22,7 +22,4 @@ void moments_add(struct moments *m, const uint8_t *record, size_t pixel_count, e
 /* The same without a processor's special instructions. */
 void moments_add_portable(struct moments *m, const uint8_t *record, size_t pixel_count, enum image_layout layout);
 
-/* Add what another thread, or another shard, has counted. */
-void moments_merge(struct moments *m, const struct moments *other);
-
 #endif /* SHARDPACK_MOMENTS_H */

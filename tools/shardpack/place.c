@@ -97,24 +97,10 @@ static int add_list(struct source_place *p)
 	return code;
 }
 
-/* Bytes of "a/b" in "a/b/c", 0 if there is no slash; trailing slashes belong to the last name. */
-static size_t folder_bytes(const char *path)
-{
-	size_t bytes = strlen(path);
-
-	while (bytes > 1 && path[bytes - 1] == '/')
-		bytes--;
-	while (bytes && path[bytes - 1] != '/')
-		bytes--;
-	while (bytes > 1 && path[bytes - 1] == '/')
-		bytes--;
-	return bytes;
-}
-
 /* The path from "/", without links above its last name. */
 static char *absolute(const char *path)
 {
-	size_t bytes = folder_bytes(path), name_at = bytes;
+	size_t bytes = files_folder_bytes(path), name_at = bytes;
 	char *folder = bytes ? strndup(path, bytes) : strdup("."), *above = folder ? realpath(folder, NULL) : NULL, *out = NULL;
 	int length;
 
@@ -137,13 +123,13 @@ static char *absolute(const char *path)
 /* All lie in one folder as they are typed?  Then its name, and the items keep what follows it. */
 static bool share_folder(struct source_place *p)
 {
-	size_t bytes = folder_bytes(p->item[0].path);
+	size_t bytes = files_folder_bytes(p->item[0].path);
 	uint64_t i;
 
 	for (i = 0; i < p->item_count; i++) {
 		const char *path = p->item[i].path;
 
-		if (folder_bytes(path) != bytes || strncmp(path, p->item[0].path, bytes) != 0 || path[strlen(path) - 1] == '/' ||
+		if (files_folder_bytes(path) != bytes || strncmp(path, p->item[0].path, bytes) != 0 || path[strlen(path) - 1] == '/' ||
 		    strcmp(path, ".") == 0 || strcmp(path, "..") == 0)
 			return false;
 	}
@@ -192,7 +178,7 @@ static int settle_far_paths(struct source_place *p, const char *root)
 		if (!path)
 			return EXIT_IO;
 		if (!root && !p->root_absolute) {
-			p->root_absolute = strndup(path, p->item[i].is_dir ? strlen(path) : folder_bytes(path));
+			p->root_absolute = strndup(path, p->item[i].is_dir ? strlen(path) : files_folder_bytes(path));
 			if (!p->root_absolute)
 				return out_of_memory();
 		} else if (!root) {

@@ -19,7 +19,13 @@
 #include "tools/shardpack/report_html.h"
 #include "tools/shardpack/tally.h"
 
-bool report_statistics(const struct shard_dataset *ds, struct report_statistics *out)
+struct statistics {
+	uint32_t channels;
+	double mean[TALLY_CHANNELS_MAX], deviation[TALLY_CHANNELS_MAX];
+};
+
+/* Mean and standard deviation of each channel of its first image, of samples scaled to 0..1.  False if the dataset has none. */
+static bool get_statistics(const struct shard_dataset *ds, struct statistics *out)
 {
 	struct shard_moments m;
 	struct shard_error err;
@@ -47,16 +53,16 @@ static void tell_dataset(const struct report *r, struct shard_dataset *ds)
 {
 	char records[HUMAN_CHARS], shards[HUMAN_CHARS], bytes[HUMAN_CHARS], time[HUMAN_CHARS];
 	struct shard_dataset_info info;
-	struct report_statistics s;
+	struct statistics s;
 
 	shard_dataset_info(ds, &info);
 	note("%s: %s records in %s shard%s, %s, in %s", r->job->out_dir, human_count(records, info.record_count),
 	     human_count(shards, info.shard_count), info.shard_count == 1 ? "" : "s",
 	     human_bytes(bytes, info.data_bytes), human_duration(time, r->elapsed_ns));
-	if (report_statistics(ds, &s) && s.channels == IMAGE_CHANNELS)
+	if (get_statistics(ds, &s) && s.channels == IMAGE_CHANNELS)
 		note("mean %.4f %.4f %.4f, standard deviation %.4f %.4f %.4f (red, green, blue, scaled to 0..1)",
 		     s.mean[0], s.mean[1], s.mean[2], s.deviation[0], s.deviation[1], s.deviation[2]);
-	else if (report_statistics(ds, &s) && s.channels == 1)
+	else if (get_statistics(ds, &s) && s.channels == 1)
 		note("mean %.4f, standard deviation %.4f (scaled to 0..1)", s.mean[0], s.deviation[0]);
 }
 
@@ -266,11 +272,11 @@ static void write_problems(struct json_out *j, const struct plan *plan, const st
 
 static void write_statistics(struct json_out *j, const struct shard_dataset *ds)
 {
-	struct report_statistics s;
+	struct statistics s;
 	unsigned i, which;
 
 	for (which = 0; which < 2; which++) {
-		if (!ds || !report_statistics(ds, &s)) {
+		if (!ds || !get_statistics(ds, &s)) {
 			json_out_null(j, which ? "std" : "mean");
 			continue;
 		}

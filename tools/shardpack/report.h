@@ -26,11 +26,4 @@ void report_ignored(const struct scan *scan);
 /* All of it as JSON, or as a page if the name ends in .html, durably; replaces the file.  Returns the exit code. */
 int report_write(const struct report *r, const char *path);
 
-/* Mean and standard deviation of each channel of its first image, of samples scaled to 0..1.  False if the dataset has none. */
-struct report_statistics {
-	uint32_t channels;
-	double mean[TALLY_CHANNELS_MAX], deviation[TALLY_CHANNELS_MAX];
-};
-bool report_statistics(const struct shard_dataset *ds, struct report_statistics *out);
-
 #endif /* SHARDPACK_REPORT_H */

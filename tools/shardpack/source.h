@@ -65,4 +65,16 @@ extern const struct cli_option source_input_options[];  /* where things are, and
 int source_run(const struct cli_args *args);	  /* cmd_pack.c: the verb `shardpack NAME` */
 int source_plan_run(const struct cli_args *args); /* and `shardpack plan NAME` */
 
+/* The verb `shardpack plan NAME`, of a source whose tables are called `positional` and `options`. */
+#define SOURCE_PLAN_VERB(NAME, DESCRIPTION, EXAMPLES)                                                                  \
+	{                                                                                                              \
+		.name = "plan " NAME, .summary = "Write the plan only, for builds in parts", .description = DESCRIPTION, \
+		.examples = EXAMPLES, .positionals = positional,                                                         \
+		.options = {source_output_options, options, source_input_options},                                       \
+		.options_bytes = sizeof(struct pack_options), .run = source_plan_run,                                    \
+	}
+
+/* What there is to say of most of them. */
+#define SOURCE_PLAN_AS(NAME) "As `shardpack " NAME "`, but stops before the first shard; see `shardpack plan images`."
+
 #endif /* SHARDPACK_SOURCE_H */

@@ -307,18 +307,12 @@ static const struct cli_verb verb = {
 	.run = source_run,
 };
 
-static const struct cli_verb plan_verb = {
-	.name = "plan images",
-	.summary = "Write the plan only, for builds in parts",
-	.description = "Lists the source and writes DIR/.shardpack/plan, which fixes every byte of the dataset. Any number of "
-		       "`shardpack build DIR --part k/n`, on any machines that see SRC and DIR, then make its shards, and "
-		       "`shardpack seal DIR` completes it.",
-	.examples = "shardpack plan images photos/train -o ds/train --resize 256 --crop 224\n",
-	.positionals = positional,
-	.options = {source_output_options, options, source_input_options},
-	.options_bytes = sizeof(struct pack_options),
-	.run = source_plan_run,
-};
+static const struct cli_verb plan_verb =
+	SOURCE_PLAN_VERB("images",
+			 "Lists the source and writes DIR/.shardpack/plan, which fixes every byte of the dataset. Any number of "
+			 "`shardpack build DIR --part k/n`, on any machines that see SRC and DIR, then make its shards, and "
+			 "`shardpack seal DIR` completes it.",
+			 "shardpack plan images photos/train -o ds/train --resize 256 --crop 224\n");
 
 const struct source source_images = {
 	.name = "images",

@@ -191,16 +191,8 @@ static const struct cli_verb verb = {
 	.run = source_run,
 };
 
-static const struct cli_verb plan_verb = {
-	.name = "plan mnist",
-	.summary = "Write the plan only, for builds in parts",
-	.description = "As `shardpack mnist`, but stops before the first shard; see `shardpack plan images`.",
-	.examples = "shardpack plan mnist MNIST/raw -o ds/train\n",
-	.positionals = positional,
-	.options = {source_output_options, options, source_input_options},
-	.options_bytes = sizeof(struct pack_options),
-	.run = source_plan_run,
-};
+static const struct cli_verb plan_verb =
+	SOURCE_PLAN_VERB("mnist", SOURCE_PLAN_AS("mnist"), "shardpack plan mnist MNIST/raw -o ds/train\n");
 
 const struct source source_mnist = {
 	.name = "mnist",

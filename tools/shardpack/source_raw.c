@@ -112,16 +112,8 @@ static const struct cli_verb verb = {
 	.run = source_run,
 };
 
-static const struct cli_verb plan_verb = {
-	.name = "plan raw",
-	.summary = "Write the plan only, for builds in parts",
-	.description = "As `shardpack raw`, but stops before the first shard; see `shardpack plan images`.",
-	.examples = "shardpack plan raw train.bin -o ds/train --schema 'image:u8[3,32,32],label:u8'\n",
-	.positionals = positional,
-	.options = {source_output_options, options, source_input_options},
-	.options_bytes = sizeof(struct pack_options),
-	.run = source_plan_run,
-};
+static const struct cli_verb plan_verb =
+	SOURCE_PLAN_VERB("raw", SOURCE_PLAN_AS("raw"), "shardpack plan raw train.bin -o ds/train --schema 'image:u8[3,32,32],label:u8'\n");
 
 const struct source source_raw = {
 	.name = "raw",

@@ -280,16 +280,8 @@ static const struct cli_verb verb = {
 	.run = source_run,
 };
 
-static const struct cli_verb plan_verb = {
-	.name = "plan tokens",
-	.summary = "Write the plan only, for builds in parts",
-	.description = "As `shardpack tokens`, but stops before the first shard; see `shardpack plan images`.",
-	.examples = "shardpack plan tokens train.bin -o ds/train --seq-len 1024\n",
-	.positionals = positional,
-	.options = {source_output_options, options, source_input_options},
-	.options_bytes = sizeof(struct pack_options),
-	.run = source_plan_run,
-};
+static const struct cli_verb plan_verb =
+	SOURCE_PLAN_VERB("tokens", SOURCE_PLAN_AS("tokens"), "shardpack plan tokens train.bin -o ds/train --seq-len 1024\n");
 
 const struct source source_tokens = {
 	.name = "tokens",

@@ -12,15 +12,11 @@
 #include <string.h>
 
 #include "shard.h"
+#include "tools/common/load.h"
 
 #define MAGIC_GPT2  20240520u
 #define MAGIC_EVAL  20240522u /* multiple choice: not a stream */
 #define MAGIC_LLAMA 20240801u
-
-static uint32_t load32(const uint8_t *b)
-{
-	return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
 
 bool token_file_parse(const uint8_t *bytes, size_t size, struct token_file *out, char *why, size_t why_bytes)
 {

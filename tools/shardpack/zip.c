@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/common/load.h"
+
 #define END_BYTES	22
 #define END64_BYTES	56
 #define LOCATOR_BYTES	20
@@ -25,21 +27,6 @@ __attribute__((format(printf, 2, 3))) static enum zip_status bad(struct zip *z, 
 	vsnprintf(z->why, ZIP_WHY_BYTES, fmt, ap);
 	va_end(ap);
 	return ZIP_BAD;
-}
-
-static uint32_t load16(const uint8_t *b)
-{
-	return (uint32_t)b[0] | (uint32_t)b[1] << 8;
-}
-
-static uint32_t load32(const uint8_t *b)
-{
-	return load16(b) | load16(b + 2) << 16;
-}
-
-static uint64_t load64(const uint8_t *b)
-{
-	return (uint64_t)load32(b) | (uint64_t)load32(b + 4) << 32;
 }
 
 static bool read_at(struct zip *z, uint64_t offset, void *out, size_t bytes)
