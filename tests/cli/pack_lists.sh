@@ -187,6 +187,27 @@ table t.csv "path,label\n$J,10\n$I,07\n" && run 0 "$PACK" images t.csv -o widths
 table t.csv "path,label\n$J,7\n$I,3\n" && run 0 "$PACK" images t.csv -o holes "${ARGS[@]}"
 said "shardpack: warning: 6 of 8 classes have no image: labels are numbers, the largest is 7, and none is 0"
 table t.csv "path,label\n$J,10\n$I,-1\n" && table some2 "-1\n10\n" && run 0 "$PACK" images t.csv -o minus "${ARGS[@]}" --classes some2 -q
+# Folders are names even if they are numbers, from wherever they come; beside a list of numbers either could be meant.
+mkdir numbers numbers/1 numbers/2 numbers/10
+for k in 1 2 10; do cp "src/class_00/0000$((k % 3 * 3)).jpg" numbers/$k/x.jpg; done
+tar -C numbers -cf numbers.tar 1 2 10
+mkdir more && cp -r numbers/10 more
+run 0 "$PACK" images numbers -o numbers.ds "${ARGS[@]}" -q
+NUMBERS="class folders are numbers and sort as text, as in torchvision: class 1 is '10', before '2'; --classes FILE fixes the numbers"
+for source in numbers.tar "more numbers" "numbers/10/x.jpg numbers/2/x.jpg numbers/1/x.jpg"; do
+	rm -rf numbers.got
+	# shellcheck disable=SC2086
+	run 0 "$PACK" images $source -o numbers.got "${ARGS[@]}"
+	[ "$(sed -n 's/^class //p' numbers.got/dataset.manifest)" = "$(sed -n 's/^class //p' numbers.ds/dataset.manifest)" ] || die "$source: other classes"
+	said "shardpack: warning: $NUMBERS"
+done
+run 0 "$PACK" images numbers.tar -o stated "${ARGS[@]}" --label-regex '^([0-9]*)/' -q
+[ "$(sed -n 's/^class //p' stated/dataset.manifest | tail -n 1)" = "10 10" ] || die "labels of --label-regex are numbers"
+table t.csv "path,label\n$I,10\n$J,2\n"
+refused 1 ".: folder '1' is a class by its name, '$I' one by its number 10; --classes FILE names the classes" t.csv numbers.tar
+printf '2\n1\n10\n' >order
+run 0 "$PACK" images t.csv numbers.tar -o mixture "${ARGS[@]}" --classes order -q
+[ "$(sed -n 's/^class //p' mixture/dataset.manifest | tr '\n' ,)" = "0 2,1 1,2 10," ] || die "class names"
 table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" && refused 1 "./t.jsonl: line 1: no text or whole number called label; --label-key names the one with labels" t.jsonl
 table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
 table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object" t.jsonl

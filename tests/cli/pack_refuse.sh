@@ -56,7 +56,7 @@ said "shardpack: 3 other files in the source: ignored"
 
 mkdir -p numbers && cp -r src/a numbers/2 && cp -r src/b numbers/10
 run 0 "$PACK" images numbers -o numbers.ds "${ARGS[@]}" --report numbers.json
-said "shardpack: warning: class names are numbers but sort as text, as in torchvision: '10' (class 0) comes before '2'; --classes gives another order"
+said "shardpack: warning: class folders are numbers and sort as text, as in torchvision: class 0 is '10', before '2'; --classes FILE fixes the numbers"
 [ "$(json numbers.json 'len(d["warnings"])')" = 1 ] || die "the warning is not in the report"
 
 # ---- unreadable input, whatever the policy ----

@@ -47,7 +47,7 @@ int items_add(struct items *it, const char *path, const char *label, uint64_t by
 		it->capacity = capacity;
 	}
 	i = &it->item[it->count];
-	*i = (struct item){.path_at = it->text.bytes, .bytes = bytes, .file = file, .offset = offset};
+	*i = (struct item){.path_at = it->text.bytes, .bytes = bytes, .file = file, .offset = offset, .by_folder = it->by_folder};
 	text_add(&it->text, path, strlen(path) + 1);
 	if (text_failed(&it->text))
 		return out_of_memory(it);
@@ -61,6 +61,7 @@ int items_add(struct items *it, const char *path, const char *label, uint64_t by
 	if (extra)
 		text_add(&it->text, extra, extra_bytes(it->request->recipe));
 	it->count++;
+	it->by_folder_count += it->by_folder;
 	return text_failed(&it->text) ? out_of_memory(it) : EXIT_DONE;
 }
 
@@ -160,6 +161,17 @@ static int refuse_odd_numbers(const struct items *it)
 		    path_of(it, odd), label_of(it, odd), CLASSES_MAX - 1);
 }
 
+/* Number 10 of a list and folder "10", which is a name: two classes or one? */
+static int refuse_mixture(const struct items *it)
+{
+	uint64_t i, folder = it->count, list = it->count;
+
+	for (i = it->count; i-- > 0;)
+		*(it->item[i].by_folder ? &folder : &list) = i;
+	return fail(EXIT_BAD, "%s: folder '%s' is a class by its name, '%s' one by its number %s; --classes FILE names the classes",
+		    it->request->place->root, label_of(it, folder), path_of(it, list), label_of(it, list));
+}
+
 /* All numbers up to the largest are classes; a hole may be meant, or one label be wrong. */
 static void warn_of_holes(const struct items *it, uint64_t largest)
 {
@@ -196,11 +208,13 @@ static int settle_classes(struct items *it, struct classes *out, bool *by_number
 	uint64_t largest;
 	int code;
 
-	*by_number = are_numbers(it, &largest);
+	*by_number = are_numbers(it, &largest) && it->by_folder_count < it->count;
+	if (*by_number && it->by_folder_count && !list)
+		return refuse_mixture(it);
 	if (list) {
 		code = classes_from_list(out, list);
-		/* Numbers that are names in the list are names. */
-		if (code == EXIT_DONE && *by_number && classes_find(out, label_of(it, 0)) >= 0)
+		/* Numbers that are names in the list are names; so are those of folders. */
+		if (code == EXIT_DONE && *by_number && (it->by_folder_count || classes_find(out, label_of(it, 0)) >= 0))
 			*by_number = false;
 		if (code == EXIT_DONE && *by_number && largest >= out->count)
 			code = fail(EXIT_BAD, "%s: label %" PRIu64 ", but --classes %s has %" PRIu64, it->request->place->root, largest, list,
@@ -211,9 +225,11 @@ static int settle_classes(struct items *it, struct classes *out, bool *by_number
 		warn_of_holes(it, largest);
 		return columns_numbered(out, largest + 1);
 	}
-	code = refuse_odd_numbers(it);
+	code = it->by_folder_count < it->count ? refuse_odd_numbers(it) : EXIT_DONE;
 	if (code == EXIT_DONE)
 		code = collect_names(it, out);
+	if (code == EXIT_DONE && it->by_folder_count)
+		scan_warn_of_numbers(it->request->scan, out);
 	return code == EXIT_DONE ? classes_index(out, it->request->place->root) : code;
 }
 

@@ -4,7 +4,7 @@
  *
  * Whoever finds images (in archives, lists, flat folders) adds them here in source order, each with its label as text.
  * When all are there, the labels become classes: numbers if all of them are, else their names in byte order, or as
- * --classes says.
+ * --classes says.  Names of folders are never numbers, so that a folder and a tar of it give the same classes.
  */
 #ifndef SHARDPACK_ITEMS_H
 #define SHARDPACK_ITEMS_H
@@ -16,6 +16,7 @@ struct item {
 	uint64_t extra_at;	    /* in text: the bytes of extra columns, if the recipe has some */
 	uint64_t bytes, offset;
 	uint32_t file; /* PLAN_NO_FILE: its own */
+	bool by_folder; /* the label is the name of a folder */
 };
 
 struct items { /* start it zeroed */
@@ -23,6 +24,8 @@ struct items { /* start it zeroed */
 	struct item *item;
 	uint64_t count, capacity;
 	uint64_t last_label_at; /* so that a label that repeats is kept once */
+	bool by_folder;		/* labels of what is added next are names of folders */
+	uint64_t by_folder_count;
 	const struct request *request;
 };
 

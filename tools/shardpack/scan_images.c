@@ -298,25 +298,6 @@ static void warn_of_strays(struct scan *scan, const char *source)
 		  scan->stray_count, scan->stray_count == 1 ? " lies" : "s lie", source_text, stray_text);
 }
 
-/* "10" stands before "2": right, as torchvision has it, and yet not what most expect. */
-static void warn_of_numbers(struct scan *scan, const struct classes *c)
-{
-	uint64_t i;
-
-	for (i = 1; i < c->count; i++) {
-		const char *a = c->name[i - 1], *b = c->name[i];
-
-		if (strspn(a, "0123456789") != strlen(a) || strspn(b, "0123456789") != strlen(b) ||
-		    strlen(a) <= strlen(b))
-			continue;
-		scan_warn(scan,
-			  "class names are numbers but sort as text, as in torchvision: '%s' (class %" PRIu64
-			  ") comes before '%s'; --classes gives another order",
-			  a, i - 1, b);
-		return;
-	}
-}
-
 int scan_images(int source_fd, const char *source, const char *class_list, const struct recipe *recipe,
 		struct plan *plan, struct scan *scan)
 {
@@ -335,7 +316,7 @@ int scan_images(int source_fd, const char *source, const char *class_list, const
 	if (code == EXIT_DONE)
 		warn_of_strays(scan, source);
 	if (code == EXIT_DONE && !class_list)
-		warn_of_numbers(scan, &folders);
+		scan_warn_of_numbers(scan, &folders);
 	for (i = 0; code == EXIT_DONE && i < folders.count; i++)
 		if (classes_find(classes, folders.name[i]) < 0)
 			code = fail(EXIT_BAD, "%s/%s: no class of that name among the %" PRIu64 " of --classes %s",

@@ -82,6 +82,7 @@ int scan_folder(struct items *it, struct labels *labels, const char *path)
 		return code;
 	while (strlen(top) > 1 && top[strlen(top) - 1] == '/')
 		top[strlen(top) - 1] = '\0';
+	it->by_folder = !labels_given(labels);
 	tree = fts_open(tops, FTS_LOGICAL | FTS_NOCHDIR, by_name);
 	if (!tree)
 		return fail(EXIT_IO, "%s: %s", top, strerror(errno));
@@ -200,6 +201,7 @@ int scan_table(struct items *it, struct labels *labels, const char *path)
 		name = NULL;
 		code = fail(EXIT_IO, "out of memory");
 	}
+	it->by_folder = false;
 	if (code == EXIT_DONE)
 		code = table_read(file, name, labels_given(labels) ? NULL : key, r->recipe, take_row, &s);
 	free(name);
@@ -218,6 +220,7 @@ int scan_image(struct items *it, struct labels *labels, const char *path)
 	if (fstatat(it->request->place->root_fd, path, &st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: %s", it->request->place->root, path, strerror(errno));
 	start = start ? start + 1 : path;
+	it->by_folder = !labels_given(labels);
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - start), start);
 	code = labels_find(labels, path, slash ? folder : NULL, label);

@@ -399,6 +399,7 @@ int scan_tar(struct items *it, struct labels *labels, const char *path)
 {
 	struct archive a = {.it = it, .labels = labels, .path = path};
 	char *where = NULL;
+	bool has_samples;
 	int code = columns_open(it->request, path, &a.file);
 
 	if (code == EXIT_DONE && !(where = stored_name(it->request->stored, a.file)))
@@ -406,8 +407,10 @@ int scan_tar(struct items *it, struct labels *labels, const char *path)
 	a.where = where;
 	if (code == EXIT_DONE)
 		code = is_zip(path) ? list_zip(&a) : list_members(&a);
+	has_samples = (a.has_cls || it->request->o->label_key) && !labels_given(labels);
+	it->by_folder = !has_samples && !labels_given(labels);
 	if (code == EXIT_DONE)
-		code = (a.has_cls || it->request->o->label_key) && !labels_given(labels) ? add_samples(&a) : add_images(&a);
+		code = has_samples ? add_samples(&a) : add_images(&a);
 	text_free(&a.names);
 	free(a.entry);
 	free(where);

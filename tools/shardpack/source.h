@@ -58,6 +58,9 @@ extern const struct source source_images, source_array, source_raw, source_token
 void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void scan_free(struct scan *scan);
 
+/* Say so if folders, which are classes in byte order, have numbers for names that count otherwise. */
+void scan_warn_of_numbers(struct scan *scan, const struct classes *folders);
+
 /* What pack verbs share, for their tables. */
 extern const struct cli_option source_output_options[]; /* --out, and what else decides bytes */
 extern const struct cli_option source_run_options[];    /* what does not */

@@ -2,6 +2,7 @@
 /*
  * sources.c - the table of sources, and the options that their verbs share
  */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,6 +62,24 @@ void scan_warn(struct scan *scan, const char *fmt, ...)
 	warn("%s", line);
 	text_add(&scan->warnings, line, strlen(line));
 	text_add(&scan->warnings, "\n", 1);
+}
+
+/* "10" stands before "2": right, as torchvision has it, and yet not what most expect. */
+void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
+{
+	uint64_t i;
+
+	for (i = 1; i < folders->count; i++) {
+		const char *a = folders->name[i - 1], *b = folders->name[i];
+
+		if (strspn(a, "0123456789") != strlen(a) || strspn(b, "0123456789") != strlen(b) || strlen(a) <= strlen(b))
+			continue;
+		scan_warn(scan,
+			  "class folders are numbers and sort as text, as in torchvision: class %" PRIu64 " is '%s', before '%s'; --classes FILE "
+			  "fixes the numbers",
+			  i - 1, a, b);
+		return;
+	}
 }
 
 void scan_free(struct scan *scan)
