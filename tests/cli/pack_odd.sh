@@ -78,6 +78,46 @@ for r in json.load(open("list.json"))["records"]:
     assert got == want, r["key"]
 PY
 
+# ---- all of it bad: no dataset, whatever the policy ----
+
+mkdir -p none/a none/b
+for k in 0 1 2 3; do : >none/a/$k.jpg && echo text >none/b/$k.png; done
+ALL_BAD="all 8 inputs are bad, so there is no dataset; the first is none/a/0.jpg: is empty (0 bytes)"
+for way in "skip" "skip --shard-records 3" "quarantine --quarantine nothing"; do
+	# shellcheck disable=SC2086
+	run 1 "$PACK" images none -o n.ds --on-error $way --order source "${SIZE[@]}" --report none.json
+	said "shardpack: n.ds: $ALL_BAD"
+	[ ! -e n.ds ] || die "left behind: $(contents n.ds)"
+	[ "$(json none.json 'd["outcome"], d["exit_code"], d["written"], len(d["bad_inputs"])')" = "('failed', 1, 0, 8)" ] || die "report"
+done
+[ "$(wc -l <nothing/quarantine.jsonl)" = 8 ] || die "what was quarantined is listed"
+# One that was there stays as it was, and so does the folder of a user.
+run 1 "$PACK" images none -o skip --on-error skip "${SIZE[@]}" --replace
+run 0 "$CAT" verify skip
+[ ! -e .skip.new ] || die "left behind: .skip.new"
+mkdir mine
+run 1 "$PACK" images none -o mine --on-error skip "${SIZE[@]}"
+[ -z "$(contents mine)" ] || die "left behind: $(contents mine)"
+# In parts only sealing knows; what it refuses, a good input turns into a dataset, of which some shards have no record.
+run 0 "$PACK" plan images none -o parts --on-error skip --order source "${SIZE[@]}" --shard-records 3 -q
+run 0 "$PACK" build parts --part 0/2 -q
+run 0 "$PACK" build parts --part 1/2 -q
+run 1 "$PACK" seal parts
+said "shardpack: parts: ${ALL_BAD/none/$PWD/none}"
+[ ! -e parts/dataset.manifest ] || die "sealed"
+# The same command as the one that was stopped before it could judge.
+run 1 "$PACK" images none -o parts --on-error skip --order source "${SIZE[@]}" --shard-records 3
+said "shardpack: parts: $ALL_BAD"
+[ -z "$(contents parts)" ] || die "left behind: $(contents parts)"
+cp "$PHOTOS/odd/exif_orientation_6.jpg" none/a/2.jpg
+run 0 "$PACK" images none -o one --on-error skip --order source "${SIZE[@]}" --shard-records 3
+[ "$(sed -n 's/^shard .* records \([0-9]*\) .*/\1/p' one/dataset.manifest | tr '\n' ' ')" = "1 0 0 " ] || die "shards: $(grep ^shard one/dataset.manifest)"
+run 0 "$CAT" verify one
+"$PYTHON" "$ROOT/format/shardfmt.py" verify one >/dev/null
+run 0 "$CAT" get one 0 --field image --raw
+run 0 "$CAT" prove-order one --seed 1
+run 0 "$CAT" stats one
+
 # ---- skipping shortens a shard and changes no other one ----
 
 make_images many 40 2

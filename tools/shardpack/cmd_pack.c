@@ -279,6 +279,7 @@ static int build_and_seal(struct packing *w)
 static int carry_out(struct packing *w, bool plan_only)
 {
 	enum output_state state = OUTPUT_NEW;
+	bool all_empty;
 	int code = choose_output(w, &state);
 
 	if (code != EXIT_DONE)
@@ -302,9 +303,10 @@ static int carry_out(struct packing *w, bool plan_only)
 		return code;
 	w->began = true;
 	code = build_and_seal(w);
-	/* Bad input, and no shard was published: nothing is worth keeping, and nothing shall be in the way of another plan. */
-	if (code == EXIT_BAD && !w->account.written && state == OUTPUT_NEW)
-		output_give_up(&w->job, w->made_out);
+	/* Bad input, and no record was published: nothing is worth keeping, and nothing shall be in the way of another plan. */
+	all_empty = w->account.skipped + w->account.quarantined == w->plan.input_count;
+	if (code == EXIT_BAD && !w->account.written && (state == OUTPUT_NEW || all_empty))
+		output_give_up(&w->job, w->made_out, all_empty);
 	return code;
 }
 

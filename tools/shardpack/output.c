@@ -292,11 +292,10 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
 	return code == EXIT_DONE ? load_place(job, "quarantine", quarantine) : code;
 }
 
-/* Remove what `is_ours` says from a folder, and then the folder.  Another process may be at the same. */
-static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *gone)
+/* Remove what `is_ours` says from a folder.  Another process may be at the same. */
+static int remove_names(const char *dir, bool (*is_ours)(const char *name), bool *gone)
 {
 	char path[FILES_PATH_BYTES];
-	struct shard_error err;
 	struct dirent *entry;
 	DIR *d = opendir(dir);
 	int code = EXIT_DONE;
@@ -311,7 +310,16 @@ static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *
 				code = files_remove(path);
 		}
 	closedir(d);
-	if (code != EXIT_DONE)
+	return code;
+}
+
+/* The same, and then the folder. */
+static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *gone)
+{
+	struct shard_error err;
+	int code = remove_names(dir, is_ours, gone);
+
+	if (code != EXIT_DONE || *gone)
 		return code;
 	if (shard_remove_temps(dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT)
 		return fail(exit_code_of_status(err.status), "%s", err.message);
@@ -343,11 +351,14 @@ int output_clear_state(const struct job *job)
 	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
 }
 
-void output_give_up(const struct job *job, bool made)
+void output_give_up(const struct job *job, bool made, bool all_empty)
 {
 	struct listing l;
+	bool gone;
 
-	if (list(job->out_dir, &l) != EXIT_DONE || l.absent || l.foreign[0] || l.has_manifest || l.has_shards)
+	if (list(job->out_dir, &l) != EXIT_DONE || l.absent || l.foreign[0] || l.has_manifest)
+		return;
+	if (l.has_shards && (!all_empty || remove_names(job->out_dir, is_shard_name, &gone) != EXIT_DONE))
 		return;
 	if (output_clear_state(job) == EXIT_DONE && made && rmdir(job->out_dir) != 0)
 		detail("%s: stays: %s", job->out_dir, strerror(errno));

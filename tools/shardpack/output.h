@@ -47,8 +47,11 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
 /* OUT is sealed: remove .shardpack. */
 int output_clear_state(const struct job *job);
 
-/* Take back what output_begin() did, as far as OUT holds nothing else; OUT itself too if `made`.  A failure is no loss. */
-void output_give_up(const struct job *job, bool made);
+/*
+ * Take back what output_begin() did, as far as OUT holds nothing else; OUT itself too if `made`, and its shards if
+ * `all_empty`: each is known to have no records.  A failure is no loss.
+ */
+void output_give_up(const struct job *job, bool made, bool all_empty);
 
 /* Does OUT hold the sealed dataset of this plan, whoever made it? */
 bool output_is_sealed(const char *out_dir, const struct plan *plan);

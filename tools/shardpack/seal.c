@@ -102,6 +102,25 @@ static int check_account(const struct job *job)
 		    job->out_dir, a->input_count, a->written, a->skipped, a->quarantined);
 }
 
+/* A dataset without records is no use to anyone, and exit 0 would hide that all inputs were bad. */
+static int refuse_empty(const struct job *job)
+{
+	const struct account *a = job->account;
+	struct plan_input *input;
+	int code;
+
+	if (a->written || !a->problem_count)
+		return EXIT_DONE;
+	input = malloc(sizeof(*input));
+	if (!input)
+		return fail(EXIT_IO, "out of memory for a bad input");
+	plan_input(job->plan, plan_input_at(job->plan, a->problem[0].ordinal), input);
+	code = fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so there is no dataset; the first is %s%s%s: %s", job->out_dir, a->problem_count,
+		    job->source, job->source[0] ? "/" : "", input->path, a->problem[0].message);
+	free(input);
+	return code;
+}
+
 /* The manifest.  Another process may have been faster with the same one. */
 static int finish(const struct job *job, struct shard_seal *seal)
 {
@@ -125,6 +144,8 @@ static int add_and_finish(const struct job *job, struct shard_seal *seal)
 	account_sort(job->account);
 	if (code == EXIT_DONE && job->quarantine)
 		code = quarantine_list(job->quarantine, job->plan, job->account);
+	if (code == EXIT_DONE)
+		code = refuse_empty(job);
 	return code == EXIT_DONE ? finish(job, seal) : code;
 }
 
