@@ -27,6 +27,52 @@ inside 'mount -t tmpfs -o size=1m none disk
 		[ "$(wc -l <msg)" = 1 ] || die "$(cat msg)"
 	[ ! -e disk/ds ] || die "something was made"'
 
+# The same of what is unpacked: by what the archive says of itself, else when the disk is full; nothing is made either way.
+make_archives() {
+	"$PYTHON" - <<'PY'
+import glob
+import io
+import tarfile
+import zipfile
+import numpy as np
+members = [("a/x.txt", bytes(3 << 20))] + [("a/%d.jpg" % i, open(p, "rb").read()) for i, p in enumerate(sorted(glob.glob("src/*/*"))[:3])]
+with tarfile.open("big.tar", "w") as t:
+    for name, data in members:
+        info = tarfile.TarInfo(name)
+        info.size = len(data)
+        t.addfile(info, io.BytesIO(data))
+with zipfile.ZipFile("big.zip", "w", zipfile.ZIP_DEFLATED) as z:
+    for name, data in members:
+        z.writestr(name, data)
+np.savez_compressed("big.npz", x=np.zeros((1024, 3072), "u1"))
+np.save("fortran.npy", np.asfortranarray(np.zeros((1024, 3072), "u1")))
+PY
+	gzip -k big.tar
+	zstd -q big.tar -o big.tar.zst
+	zstd -q <big.tar >mute.tar.zst # of a pipe, so it does not say its size
+}
+make_archives
+# shellcheck disable=SC2016
+inside 'mount -t tmpfs -o size=1m none disk
+	refused() { # SOURCE FILE BYTES
+		code=0
+		"$PACK" $1 $2 -o ds.no --spool disk ${4:-} >msg 2>&1 </dev/null || code=$?
+		[ $code = 3 ] && [ "$(wc -l <msg)" = 1 ] && [ ! -e ds.no ] || die "exit code $code: $(cat msg)"
+		grep -q "^shardpack: ./$2$3; --spool DIR names another folder$" msg || die "$(cat msg)"
+	}
+	for f in big.tar.gz big.tar.zst; do
+		refused images $f ": unpacked it has 3.0 MiB ($(stat -c %s big.tar) bytes) or more, and the disk of disk has 1.0 MiB free" "--resize=8 --crop=8"
+	done
+	refused images big.zip ": unpacked it has 3.0 MiB (3[0-9]* bytes) or more, and the disk of disk has 1.0 MiB free" "--resize=8 --crop=8"
+	refused array big.npz ": unpacked it has 3.0 MiB (3145856 bytes) or more, and the disk of disk has 1.0 MiB free"
+	refused array fortran.npy ": unpacked it has 3.0 MiB (3145728 bytes) or more, and the disk of disk has 1.0 MiB free"
+	refused images mute.tar.zst ": cannot unpack more than [0-9]* bytes: No space left on device" "--resize=8 --crop=8"
+	mount -o remount,size=8m disk
+	"$PACK" images big.tar.gz -o ds.yes --resize 8 --crop 8 --spool disk -q
+	# A tmpfs without a limit has no blocks to count.
+	umount disk && mount -t tmpfs -o size=0 none disk
+	"$PACK" images big.tar.gz -o disk/ds --resize 8 --crop 8 --spool disk -q'
+
 # A disk that seems to have room and has not: every shard under its name is whole, no temporary file stays, one line
 # says why.  Then the disk grows, and the same command completes the dataset.
 # shellcheck disable=SC2016

@@ -179,5 +179,5 @@ int columns_open(const struct request *r, const char *path, uint32_t *file)
 	const char *how = packed_how(path);
 	int code = stored_add(r->stored, r->plan, path, file);
 
-	return code == EXIT_DONE && how ? stored_unpack(r->stored, r->plan, *file, how, file) : code;
+	return code == EXIT_DONE && how ? stored_unpack(r->stored, r->plan, *file, how, 0, file) : code;
 }

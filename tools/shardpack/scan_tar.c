@@ -176,7 +176,7 @@ static int list_zip(struct archive *a)
 	free(m);
 	if (code == EXIT_DONE && status == ZIP_BAD)
 		code = why[0] ? fail(EXIT_BAD, "%s: %s", a->where, why) : EXIT_IO;
-	return code == EXIT_DONE ? stored_unpack(a->it->request->stored, a->it->request->plan, a->file, "zip", &a->file) : code;
+	return code == EXIT_DONE ? stored_unpack(a->it->request->stored, a->it->request->plan, a->file, "zip", at, &a->file) : code;
 }
 
 static bool is_zip(const char *path)

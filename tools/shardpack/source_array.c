@@ -40,7 +40,7 @@ static int transpose(const struct request *r, const struct npy *a, const struct 
 
 	for (i = 0; i < a->ndim && at < sizeof(how); i++)
 		at += (size_t)snprintf(how + at, sizeof(how) - at, ",%" PRIu64, a->shape[i]);
-	return stored_unpack(r->stored, r->plan, p->file, how, file);
+	return stored_unpack(r->stored, r->plan, p->file, how, a->data_bytes, file);
 }
 
 static int check_size(const struct npy *a, const struct part *p)
@@ -161,7 +161,7 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 		code = check_crc(a, m);
 	} else if (code == EXIT_DONE) {
 		snprintf(how, sizeof(how), "deflate,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu64, m->offset, m->packed_bytes, m->crc, m->bytes);
-		code = stored_unpack(a->r->stored, a->r->plan, a->file, how, &p.file);
+		code = stored_unpack(a->r->stored, a->r->plan, a->file, how, m->bytes, &p.file);
 		p.offset = 0;
 		if (code == EXIT_DONE && stored_bytes(a->r->stored, p.file) != m->bytes)
 			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes unpacked where the directory says %" PRIu64, a->where, m->name,

@@ -22,4 +22,7 @@ int space_free(const char *dir, uint64_t *free_bytes);
 /* EXIT_DONE if that much can be written to the output folder; else one line and EXIT_IO. */
 int space_check(const struct job *job, uint64_t needed_bytes);
 
+/* The same of what the file `name` unpacks to, in the unnamed file `fd` of the folder `spool_dir`. */
+int space_check_spool(int fd, const char *name, uint64_t needed_bytes, const char *spool_dir);
+
 #endif /* SHARDPACK_SPACE_H */

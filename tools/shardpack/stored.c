@@ -19,6 +19,7 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/files.h"
+#include "tools/shardpack/space.h"
 #include "tools/shardpack/unpack.h"
 
 struct handle {
@@ -156,7 +157,7 @@ static int open_unnamed(const struct stored *s, int *out)
 	return *out < 0 ? EXIT_IO : EXIT_DONE;
 }
 
-static int open_unpacked(struct stored *s, uint32_t of, const char *how)
+static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_t bytes_known)
 {
 	char bytes[HUMAN_CHARS], *name = stored_name(s, of);
 	struct handle *h;
@@ -165,6 +166,9 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how)
 
 	if (code == EXIT_DONE)
 		code = open_unnamed(s, &h->fd);
+	if (code == EXIT_DONE)
+		code = space_check_spool(h->fd, name,
+					 bytes_known ? bytes_known : unpack_least_bytes(how, s->file[of].fd, s->file[of].bytes), s->spool_dir);
 	if (code == EXIT_DONE)
 		code = unpack_run(how, s->file[of].fd, s->file[of].bytes, h->fd, name);
 	if (code == EXIT_DONE && fstat(h->fd, &st) != 0)
@@ -186,9 +190,9 @@ int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *fil
 	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, path, PLAN_NO_FILE, NULL) : code;
 }
 
-int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint32_t *file)
+int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file)
 {
-	int code = open_unpacked(s, of, how);
+	int code = open_unpacked(s, of, how, bytes);
 
 	*file = s->count - 1;
 	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, s->file[of].path, of, how) : code;
@@ -202,7 +206,7 @@ int stored_attach(struct stored *s, const struct plan *p)
 	for (i = 0; code == EXIT_DONE && i < p->file_count; i++) {
 		const struct plan_file *f = &p->file[i];
 
-		code = f->how ? open_unpacked(s, f->of, f->how) : open_file(s, f->path);
+		code = f->how ? open_unpacked(s, f->of, f->how, f->bytes) : open_file(s, f->path);
 		if (code == EXIT_DONE && s->file[i].bytes != f->bytes)
 			code = fail(EXIT_IO, "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
 				    s->place->root, f->path, f->bytes, s->file[i].bytes);

@@ -26,10 +26,10 @@ void stored_close(struct stored *s);
 /*
  * Add a file below the root to the plan, or what is made of one that is there.  Must be called in the order of the
  * plan's numbers.  Says why it fails and returns the exit code: EXIT_BAD if bytes are no good, EXIT_IO if they could not
- * be read.
+ * be read.  `bytes` is what will be unpacked, 0 if that is not known; it is compared with the room on disk.
  */
 int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file);
-int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint32_t *file);
+int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file);
 
 /* All files of a plan that was read; what is not as it was is EXIT_IO. */
 int stored_attach(struct stored *s, const struct plan *p);

@@ -18,6 +18,7 @@
 #include <zstd.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/load.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
@@ -325,6 +326,40 @@ static int unpack_fortran(struct work *w, const uint64_t *arg, unsigned arg_coun
 	free(f.column);
 	free(f.block);
 	return code;
+}
+
+/* ---- how much ---- */
+
+/* A gzip ends with the size of its last member, below 4 GiB. */
+static uint64_t gzip_says(int fd, uint64_t in_bytes)
+{
+	uint8_t size[4];
+
+	return in_bytes > sizeof(size) && pread(fd, size, sizeof(size), (off_t)(in_bytes - sizeof(size))) == sizeof(size) ? load32(size) : 0;
+}
+
+/* The first frame of Zstandard may say its size. */
+static uint64_t zstd_says(int fd)
+{
+	uint8_t head[18]; /* the longest there is */
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+	unsigned long long bytes = n > 0 ? ZSTD_getFrameContentSize(head, (size_t)n) : 0;
+
+	return bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR ? 0 : bytes;
+}
+
+uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes)
+{
+	uint64_t says = 0, packed = in_bytes - in_bytes / 64; /* what cannot be packed grows by less */
+
+	if (strcmp(how, "gzip") == 0)
+		says = gzip_says(in_fd, in_bytes);
+	else if (strcmp(how, "zstd") == 0)
+		says = zstd_says(in_fd);
+	else
+		return 0;
+	packed = packed > PIECE_BYTES ? packed - PIECE_BYTES : 0;
+	return says > packed ? says : packed;
 }
 
 /* ---- which ---- */

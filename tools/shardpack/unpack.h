@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* The least that `how` will write, by what the file says itself; 0 if it says nothing. */
+uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes);
+
 /*
  * Write to `out_fd`, an empty file, what `how` makes of the `in_bytes` of `in_fd`; the words are those of stored.h.  Every
  * checksum on the way is compared.  `name` is for messages.  Returns the exit code: EXIT_BAD if the input is damaged.
