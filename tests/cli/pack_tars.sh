@@ -195,6 +195,54 @@ for f in stored.zip deflated.zip wds.zip; do
 	run 0 "$PACK" images $f -o $f.ds "${ARGS[@]}" --order source -q
 	same_as_ref $f.ds c
 done
+# "./" before names makes no other keys, in tars and ZIPs; what macOS puts into archives is ignored, but nothing else is.
+"$PYTHON" - <<'PY'
+import glob
+import io
+import tarfile
+import zipfile
+images = sorted(glob.glob("src/*/*"))
+double = b"\0\5\26\7" + bytes(100)
+junk = [("__MACOSX/class_00/._00000.jpg", double), ("__MACOSX/._class_00", double), (".DS_Store", b"\0\0\0\1Bud1"), ("class_00/._00000.jpg", double),
+        ("class_00/.DS_Store", b"x")]
+for name, prefix, more in (("plain", "", []), ("dotted", "./", []), ("mac", "", junk)):
+    members = more + [(prefix + p[4:], open(p, "rb").read()) for p in images]
+    with zipfile.ZipFile(name + ".zip", "w", zipfile.ZIP_DEFLATED) as z:
+        for n, data in members:
+            z.writestr(n, data)
+    with tarfile.open(name + ".tar", "w") as t:
+        for n, data in members:
+            info = tarfile.TarInfo(n)
+            info.size = len(data)
+            t.addfile(info, io.BytesIO(data))
+with zipfile.ZipFile("same.zip", "w") as z:
+    z.writestr("c/x.jpg", "x")
+    z.writestr("./c//x.jpg", "x")
+with zipfile.ZipFile("under.zip", "w") as z: # an image may be called so
+    z.write(images[0], "c/._x.jpg")
+with tarfile.open("meta.tar", "w") as t:
+    for n, data in (("__meta__/info.json", b"{}"), ("__MACOSX/._0.jpg", double), ("._0.jpg", double), ("0.jpg", open(images[0], "rb").read()), ("0.cls", b"1")):
+        info = tarfile.TarInfo(n)
+        info.size = len(data)
+        t.addfile(info, io.BytesIO(data))
+PY
+keys() {
+	"$CAT" list "$1" --json | sed -n 's/.*"key": "[^/]*\/\([^"]*\)".*/\1/p'
+}
+for f in plain.zip dotted.zip mac.zip plain.tar dotted.tar mac.tar; do
+	run 0 "$PACK" images $f -o $f.ds "${ARGS[@]}" --order source
+	[ ${f%.*} != mac ] || said "shardpack: 5 other files in the source: ignored"
+	same_as_ref $f.ds c
+	diff <(keys plain.zip.ds) <(keys $f.ds)
+done
+run 0 "$PACK" images under.zip -o under.ds "${ARGS[@]}" -q
+[ "$(keys under.ds)" = "c/._x.jpg" ] || die "an image called ._x.jpg is lost"
+run 0 "$PACK" images meta.tar -o meta.ds "${ARGS[@]}"
+said "shardpack: 3 other files in the source: ignored"
+# In a folder every image counts, as in torchvision, so there they are bad inputs, and the message says what to do.
+mkdir -p apple/a && cp src/class_00/00000.jpg apple/a && printf '\0\5\26\7\0\2\0\0' >apple/a/._00000.jpg
+run 1 "$PACK" images apple -o apple.ds "${ARGS[@]}"
+said "shardpack: warning: apple/a/._00000.jpg: is AppleDouble: what macOS keeps beside a file, not an image; remove all such files: find SRC -name '._*' -delete"
 tar --sort=name -C src -cf byname.tar class_00 class_01 class_02
 run 0 "$PACK" images byname.tar -o regex.ds "${ARGS[@]}" --order source --label-regex 'class_0(.)/' -q
 same_as_ref regex.ds c
@@ -276,6 +324,8 @@ refused 1 "./longname.tar: a name of 5000 bytes at offset 0; the limit is 4095" 
 printf 'x\ny\n' >two.names
 refused 1 ".: label 2, but --classes two.names has 2" b.tar --classes two.names
 refused 1 "./up.zip: a member's name leads out of the archive: '../x.jpg'" up.zip
+run 1 "$PACK" images same.zip -o no "${ARGS[@]}"
+said "shardpack: ./same.zip/c/x.jpg: there twice; each image must be, once"
 refused 1 "./bomb.zip: a member unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" bomb.zip
 run 1 "$PACK" images spoilt.zip -o no "${ARGS[@]}"
 grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is damaged: [0-9]* bytes with CRC-32 " err || die "$(cat err)"

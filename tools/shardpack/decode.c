@@ -209,6 +209,8 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s: %s" NOT_SUPPORTED,
 				  first_bytes(bytes, m->length, hex), m->name);
 	}
+	if (size >= 4 && memcmp(bytes, "\0\5\26\7", 4) == 0)
+		return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "is AppleDouble: what macOS keeps beside a file, not an image; remove all such files: find SRC -name '._*' -delete");
 	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not an image (JPEG, PNG, WebP, BMP, PPM)",
 			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex));
 }

@@ -86,11 +86,23 @@ bool scan_tar_is_name(const char *name)
 
 /* ---- what is in it ---- */
 
+/* WebDataset passes over members of a folder called so. */
+static bool is_meta(const char *name)
+{
+	size_t bytes = strcspn(name, "/");
+
+	return name[bytes] && bytes >= 4 && memcmp(name, "__", 2) == 0 && memcmp(name + bytes - 2, "__", 2) == 0;
+}
+
 static int add_entry(struct archive *a, const char *name, uint64_t offset, uint64_t bytes)
 {
 	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strchr(base, '.');
 	struct entry *e;
 
+	if (strncmp(name, "__MACOSX/", 9) == 0) { /* macOS adds it to archives; nothing in it is of the user */
+		a->it->request->scan->ignored_count++;
+		return EXIT_DONE;
+	}
 	if (a->count == a->capacity) {
 		uint64_t capacity = a->capacity ? 2 * a->capacity : 1024;
 		struct entry *grown = realloc(a->entry, capacity * sizeof(*grown));
@@ -102,7 +114,7 @@ static int add_entry(struct archive *a, const char *name, uint64_t offset, uint6
 	}
 	e = &a->entry[a->count];
 	*e = (struct entry){.name_at = a->names.bytes, .number = (uint32_t)a->count, .offset = offset, .bytes = bytes,
-			    .key_bytes = dot && dot > base ? (uint32_t)(dot - name) : 0};
+			    .key_bytes = dot && dot > base && !is_meta(name) ? (uint32_t)(dot - name) : 0};
 	text_add(&a->names, name, strlen(name) + 1);
 	if (text_failed(&a->names) || ++a->count == UINT32_MAX)
 		return out_of_memory(a);
@@ -161,16 +173,17 @@ static int list_zip(struct archive *a)
 	struct zip z = {.bytes = stored_bytes(a->it->request->stored, a->file), .read = read_stored, .context = a, .why = why};
 	struct zip_member *m = malloc(sizeof(*m));
 	enum zip_status status = ZIP_END;
+	char name[ZIP_NAME_BYTES_MAX + 1];
 	uint64_t at = 0;
 	int code = m ? EXIT_DONE : out_of_memory(a);
 
 	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
-		if (m->name[m->name_bytes - 1] != '/' && !text_stays_below(m->name))
+		if (!text_settle_path(m->name, m->name_bytes, name, sizeof(name)))
 			code = fail(EXIT_BAD, "%s: a member's name leads out of the archive: '%s'", a->where, m->name);
 		else if (m->bytes > UINT64_MAX / 4 - at)
 			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, which no disk holds", a->where, m->name, m->bytes);
 		else if (m->name[m->name_bytes - 1] != '/')
-			code = add_entry(a, m->name, at, m->bytes);
+			code = add_entry(a, name, at, m->bytes);
 		at += m->bytes;
 	}
 	free(m);
@@ -375,6 +388,17 @@ static bool folder_of(const char *name, char *out, size_t out_bytes)
 	return snprintf(out, out_bytes, "%.*s", (int)(slash - start), start) < (int)out_bytes;
 }
 
+/* "._x.jpg", which macOS adds beside x.jpg: no image, whatever it is called. */
+static bool is_apple_double(const struct archive *a, const struct entry *e)
+{
+	const char *slash = strrchr(name_of(a, e), '/'), *base = slash ? slash + 1 : name_of(a, e);
+	char magic[4], message[160];
+
+	return strncmp(base, "._", 2) == 0 && e->bytes >= sizeof(magic) &&
+	       stored_read(a->it->request->stored, a->file, e->offset, magic, sizeof(magic), message, sizeof(message)) &&
+	       memcmp(magic, "\0\5\26\7", sizeof(magic)) == 0;
+}
+
 static int add_images(struct archive *a)
 {
 	char label[CLASS_NAME_BYTES_MAX + 1], folder[TAR_NAME_BYTES_MAX + 1];
@@ -384,7 +408,7 @@ static int add_images(struct archive *a)
 	for (i = 0; code == EXIT_DONE && i < a->count; i++) {
 		const struct entry *e = &a->entry[i];
 
-		if (!items_is_image(name_of(a, e))) {
+		if (!items_is_image(name_of(a, e)) || is_apple_double(a, e)) {
 			a->it->request->scan->ignored_count++;
 			continue;
 		}

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/shardpack/text.h"
+
 #define EXTRA_BYTES_MAX (1u << 16) /* of a pax header; real ones have a few hundred */
 
 /* Offsets and lengths in a header block. */
@@ -108,32 +110,12 @@ static enum tar_status check_end(struct tar *t)
 	return TAR_END;
 }
 
-/* Take a name over, without "." and empty components.  False if it leads elsewhere. */
+/* Take a name over.  False if it leads elsewhere. */
 static bool settle_name(const char *name, size_t bytes, struct tar_member *out)
 {
-	size_t at = 0, n;
-
-	out->name_bytes = 0;
-	if (!bytes || name[0] == '/')
+	if (!text_settle_path(name, bytes, out->name, sizeof(out->name)))
 		return false;
-	for (; at < bytes; at += n + 1) {
-		const char *part = name + at;
-
-		for (n = 0; at + n < bytes && part[n] != '/'; n++)
-			if (!part[n])
-				return false;
-		if (!n || (n == 1 && part[0] == '.'))
-			continue;
-		if (n == 2 && part[0] == '.' && part[1] == '.')
-			return false;
-		if (out->name_bytes + n + 1 > TAR_NAME_BYTES_MAX)
-			return false;
-		if (out->name_bytes)
-			out->name[out->name_bytes++] = '/';
-		memcpy(out->name + out->name_bytes, part, n);
-		out->name_bytes += n;
-	}
-	out->name[out->name_bytes] = '\0';
+	out->name_bytes = strlen(out->name);
 	return true;
 }
 

@@ -228,6 +228,29 @@ bool text_stays_below(const char *path)
 	}
 }
 
+bool text_settle_path(const char *path, size_t bytes, char *out, size_t room)
+{
+	size_t at = 0, used = 0, n;
+
+	if (!bytes || path[0] == '/' || memchr(path, '\0', bytes))
+		return false;
+	for (; at < bytes; at += n + 1) {
+		const char *part = path + at, *slash = memchr(part, '/', bytes - at);
+
+		n = slash ? (size_t)(slash - part) : bytes - at;
+		if (!n || (n == 1 && part[0] == '.'))
+			continue;
+		if ((n == 2 && part[0] == '.' && part[1] == '.') || used + n + 2 > room)
+			return false;
+		if (used)
+			out[used++] = '/';
+		memcpy(out + used, part, n);
+		used += n;
+	}
+	out[used] = '\0';
+	return true;
+}
+
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max)
 {
 	size_t at = 0, step;

@@ -53,6 +53,12 @@ void text_shell_word(struct text *t, const char *word);
 /* A relative path without components that are empty, "." or "..": it leads nowhere but below. */
 bool text_stays_below(const char *path);
 
+/*
+ * The same path without its components that are empty or ".", into `out` of `room` bytes with a NUL; "" for "./".  False
+ * if it is empty, begins with "/", leads up, has a NUL byte, or finds no room.
+ */
+bool text_settle_path(const char *path, size_t bytes, char *out, size_t room);
+
 /* Valid UTF-8 of 1 to `bytes_max` bytes without NUL: what a key or class name must be. */
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max);
 
