@@ -73,6 +73,14 @@ same csv.n tsv
 sed "s,src/,$PWD/src/," train.jsonl >absolute.jsonl
 run 0 "$PACK" images absolute.jsonl -o absolute "${ARGS[@]}" -q
 same csv.n absolute
+# Also where the table, or its paths, reach the root by a link.
+mkdir real && cp -r src real && ln -s real link
+for to in link real; do sed "s,src/,$PWD/$to/src/," train.jsonl >real/$to.jsonl; done
+for f in link/link.jsonl link/real.jsonl real/link.jsonl; do
+	rm -rf linked
+	run 0 "$PACK" images $f -o linked "${ARGS[@]}" -q
+	same csv.n linked
+done
 cp train.csv twin.csv && sed -i 's,src/,copy/,' twin.csv && cp -r src copy
 run 0 "$PACK" images train.csv twin.csv -o both "${ARGS[@]}" -q
 [ "$(sed -n 's/^records //p' both/dataset.manifest)" = 60 ] || die "two tables"
@@ -173,6 +181,7 @@ table t.csv "path,label\n$I,1\n./$I,1\n" && refused 1 "./$I: there twice; each i
 table t.csv "path,label\n\nsrc/gone.jpg,1\n" && refused 3 "./t.csv: line 3: 'src/gone.jpg': No such file or directory" t.csv
 table t.csv "path,label\n../x.jpg,1\n" && refused 1 "./t.csv: line 2: '../x.jpg' lies outside of .; --root names a folder that holds all images" t.csv
 table t.csv "path,label\n/etc/x.jpg,1\n" && refused 1 "./t.csv: line 2: '/etc/x.jpg' lies outside of .; --root names a folder that holds all images" t.csv
+table real/t.csv "path,label\n$PWD/link/../src/x.jpg,1\n" && refused 1 "real/t.csv: line 2: '$PWD/link/../src/x.jpg' lies outside of real; --root names a folder that holds all images" real/t.csv
 table t.csv "path,label\n" && refused 1 "./t.csv: no rows in it" t.csv
 : >t.csv && refused 1 "./t.csv: no rows in it" t.csv
 table t.csv "path,label,x,label\n$I,1,2,3\n" && refused 1 "./t.csv: line 1: columns 2 and 4 are both called label; rename one" t.csv

@@ -109,6 +109,26 @@ bool files_nearest(char *path)
 	return true;
 }
 
+char *files_above_resolved(const char *path)
+{
+	size_t bytes = files_folder_bytes(path), name_at = bytes;
+	char *folder = bytes ? strndup(path, bytes) : strdup("."), *above = folder ? realpath(folder, NULL) : NULL, *out = NULL;
+	int length;
+
+	while (path[name_at] == '/')
+		name_at++;
+	length = (int)strlen(path + name_at);
+	while (length > 1 && path[name_at + (size_t)length - 1] == '/')
+		length--;
+	if (above && ((length == 1 && path[name_at] == '.') || (length == 2 && memcmp(path + name_at, "..", 2) == 0)))
+		out = realpath(path, NULL);
+	else if (above && asprintf(&out, "%s/%.*s", strcmp(above, "/") == 0 ? "" : above, length, path + name_at) < 0)
+		out = NULL;
+	free(folder);
+	free(above);
+	return out;
+}
+
 /* Is one of the components ".."? */
 static bool climbs(const char *path)
 {

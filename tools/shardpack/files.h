@@ -31,6 +31,9 @@ bool files_make_parents(char *path, size_t at);
 /* Shorten the path to the nearest thing that exists, itself if it does.  False with errno if that cannot be told. */
 bool files_nearest(char *path);
 
+/* The path from "/", without links above its last name.  NULL with errno; to be freed. */
+char *files_above_resolved(const char *path);
+
 /* The folder's own path, or that of a folder that could be made there.  NULL, and a message, if neither; to be freed. */
 char *files_absolute(const char *dir);
 

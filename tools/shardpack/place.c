@@ -97,29 +97,6 @@ static int add_list(struct source_place *p)
 	return code;
 }
 
-/* The path from "/", without links above its last name. */
-static char *absolute(const char *path)
-{
-	size_t bytes = files_folder_bytes(path), name_at = bytes;
-	char *folder = bytes ? strndup(path, bytes) : strdup("."), *above = folder ? realpath(folder, NULL) : NULL, *out = NULL;
-	int length;
-
-	while (path[name_at] == '/')
-		name_at++;
-	length = (int)strlen(path + name_at);
-	while (length > 1 && path[name_at + (size_t)length - 1] == '/')
-		length--;
-	if (!above)
-		fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	else if ((length == 1 && path[name_at] == '.') || (length == 2 && memcmp(path + name_at, "..", 2) == 0))
-		out = files_absolute(path);
-	else if (asprintf(&out, "%s/%.*s", strcmp(above, "/") == 0 ? "" : above, length, path + name_at) < 0)
-		out = NULL;
-	free(folder);
-	free(above);
-	return out;
-}
-
 /* All lie in one folder as they are typed?  Then its name, and the items keep what follows it. */
 static bool share_folder(struct source_place *p)
 {
@@ -173,10 +150,10 @@ static int settle_far_paths(struct source_place *p, const char *root)
 	if (root && !p->root_absolute)
 		return fail(EXIT_IO, "--root %s: %s", root, strerror(errno));
 	for (i = 0; i < p->item_count; i++) {
-		char *path = absolute(p->item[i].path);
+		char *path = files_above_resolved(p->item[i].path);
 
 		if (!path)
-			return EXIT_IO;
+			return fail(EXIT_IO, "%s: %s", p->item[i].path, strerror(errno));
 		if (!root && !p->root_absolute) {
 			p->root_absolute = strndup(path, p->item[i].is_dir ? strlen(path) : files_folder_bytes(path));
 			if (!p->root_absolute)

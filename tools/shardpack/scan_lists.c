@@ -153,11 +153,20 @@ static int pack_extra(const struct table_scan *s, const struct table_row *row, u
 	return EXIT_DONE;
 }
 
+/* What follows the root in an absolute path, also where it reaches the root by a link; "" if it lies elsewhere. */
+static void below_root(const struct source_place *place, const char *path, char *out, size_t room)
+{
+	size_t root_bytes = strlen(place->root_absolute);
+	char *resolved = files_is_below(path, place->root_absolute) ? strdup(path) : files_above_resolved(path);
+
+	snprintf(out, room, "%s", resolved && files_is_below(resolved, place->root_absolute) ? resolved + root_bytes : "");
+	free(resolved);
+}
+
 static int take_row(void *context, const struct table_row *row)
 {
 	struct table_scan *s = context;
 	const struct source_place *place = s->it->request->place;
-	size_t root_bytes = strlen(place->root_absolute);
 	uint8_t extra[EXTRA_BYTES_MAX];
 	char joined[2 * PLAN_PATH_BYTES_MAX], path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1];
 	struct stat st;
@@ -168,10 +177,8 @@ static int take_row(void *context, const struct table_row *row)
 			    strlen(row->path), PLAN_PATH_BYTES_MAX - 1);
 	if (row->path[0] != '/')
 		snprintf(joined, sizeof(joined), "%.*s%s", (int)s->folder_bytes, s->table, row->path);
-	else if (files_is_below(row->path, place->root_absolute))
-		snprintf(joined, sizeof(joined), "%s", row->path + root_bytes);
 	else
-		joined[0] = '\0';
+		below_root(place, row->path, joined, sizeof(joined));
 	if (!tidy(joined, path) || strlen(path) >= PLAN_PATH_BYTES_MAX)
 		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' lies outside of %s; --root names a folder that holds all images",
 			    place->root, s->table, row->line, row->path, place->root);
