@@ -6,7 +6,8 @@
 export PYTHONPATH=$ROOT/tests/cli
 
 make_images src 120 5
-for i in 1 2 3; do cp src/class_00/00000.jpg "src/class_00/copy$i.jpg"; done
+# One file under several names is as many inputs, however that was done.
+cp src/class_00/00000.jpg src/class_00/copy1.jpg && ln src/class_00/00000.jpg src/class_00/copy2.jpg && ln -s 00000.jpg src/class_00/copy3.jpg
 cp src/class_01/00001.jpg src/class_02/other_label.jpg
 mkdir "src/one	name" && cp src/class_03/00003.jpg "src/one	name/x.jpg"
 "$PYTHON" - <<'PY'
