@@ -57,6 +57,18 @@ printed() {
 	}
 }
 
+# refused CODE LINE ARGUMENT...: `shardpack VERB ARGUMENT... ARGS`, words that a script sets, ends with that code, says
+# this one line alone and makes nothing.  Counted in n.
+VERB=() ARGS=() n=0
+refused() {
+	local code=$1 line=$2
+	shift 2
+	run "$code" "$PACK" "${VERB[@]}" "$@" -o no "${ARGS[@]}"
+	said_only "shardpack: $line"
+	[ ! -e no ] || die "made for nothing: $*"
+	n=$((n + 1))
+}
+
 # same DIR DIR: the same names with the same bytes, hidden ones included
 same() {
 	diff -r "$1" "$2" >&2 || die "$1 and $2 differ"

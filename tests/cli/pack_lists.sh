@@ -153,30 +153,22 @@ run 0 "$PACK" images src copy -o folders "${ARGS[@]}" -q
 
 # ---- refused ----
 
-n=0
-refused() {
-	local code=$1 line=$2
-	shift 2
-	run "$code" "$PACK" images "$@" -o no "${ARGS[@]}"
-	said_only "shardpack: $line"
-	[ ! -e no ] || die "made for nothing: $*"
-	n=$((n + 1))
-}
+VERB=(images)
 table() { # table NAME LINES: with printf's escapes
 	# shellcheck disable=SC2059
 	printf -- "$2" >"$1"
 }
 I=src/class_00/00000.jpg J=src/class_01/00001.jpg
-table t.csv "path,label\n$I,1\n$J\n" && refused 1 "./t.csv: line 3: 1 fields; the first line has 2" t.csv
+table t.csv "path,label\n$I,1\n$J\n" && refused 1 "./t.csv: line 3: 1 fields; the first line has 2 (what has a comma in it must be quoted)" t.csv
 table t.csv "path,label\n$I,\n" && refused 1 "./t.csv: line 2: no label for '$I'" t.csv
 table t.csv "path,label\n,1\n" && refused 1 "./t.csv: line 2: no path" t.csv
 table t.csv "file,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns" t.csv
 table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; --label-key names the one with labels" t.csv
-table t.csv "path,label\n\"$I,1\n" && refused 1 "./t.csv: line 3: a quote is not closed" t.csv
-table t.csv "path,label\n\"$I\"x,1\n" && refused 1 "./t.csv: line 2: something stands behind a closing quote" t.csv
-table t.csv "path,label\na\"b,1\n" && refused 1 "./t.csv: line 2: a quote within a field; quote the whole field, and write it twice" t.csv
-table t.csv "path,label\na\rb,1\n" && refused 1 "./t.csv: line 2: a carriage return without a line feed" t.csv
-table t.csv "path,label\na\0b,1\n" && refused 1 "./t.csv: line 2: a NUL byte" t.csv
+table t.csv "path,label\n\"$I,1\n" && refused 1 "./t.csv: line 2: field 1: a quote is not closed" t.csv
+table t.csv "path,label\n\"$I\"x,1\n" && refused 1 "./t.csv: line 2: field 1: something stands behind a closing quote" t.csv
+table t.csv "path,label\na\"b,1\n" && refused 1 "./t.csv: line 2: field 1: a quote within a field; quote the whole field, and write it twice" t.csv
+table t.csv "path,label\na\rb,1\n" && refused 1 "./t.csv: line 2: field 1: a carriage return without a line feed" t.csv
+table t.csv "path,label\na\0b,1\n" && refused 1 "./t.csv: line 2: field 1: a NUL byte" t.csv
 table t.csv "path,label\n$I,1\n./$I,1\n" && refused 1 "./$I: there twice; each image must be, once" t.csv
 table t.csv "path,label\n\nsrc/gone.jpg,1\n" && refused 3 "./t.csv: line 3: 'src/gone.jpg': No such file or directory" t.csv
 table t.csv "path,label\n../x.jpg,1\n" && refused 1 "./t.csv: line 2: '../x.jpg' lies outside of .; --root names a folder that holds all images" t.csv
@@ -194,7 +186,7 @@ done
 table t.csv "path,label\n$J,10\n$I,07\n" && run 0 "$PACK" images t.csv -o widths "${ARGS[@]}" -q
 [ "$(sed -n 's/^class //p' widths/dataset.manifest | tr '\n' ,)" = "0 07,1 10," ] || die "class names"
 table t.csv "path,label\n$J,7\n$I,3\n" && run 0 "$PACK" images t.csv -o holes "${ARGS[@]}"
-said "shardpack: warning: 6 of 8 classes have no image: labels are numbers, the largest is 7, and none is 0"
+said "shardpack: warning: 6 of 8 classes have no image: labels are numbers, the largest is 7 ($J), and none is 0"
 table t.csv "path,label\n$J,10\n$I,-1\n" && table some2 "-1\n10\n" && run 0 "$PACK" images t.csv -o minus "${ARGS[@]}" --classes some2 -q
 # Folders are names even if they are numbers, from wherever they come; beside a list of numbers either could be meant.
 mkdir numbers numbers/1 numbers/2 numbers/10
@@ -219,7 +211,7 @@ run 0 "$PACK" images t.csv numbers.tar -o mixture "${ARGS[@]}" --classes order -
 [ "$(sed -n 's/^class //p' mixture/dataset.manifest | tr '\n' ,)" = "0 2,1 1,2 10," ] || die "class names"
 table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" && refused 1 "./t.jsonl: line 1: no text or whole number called label; --label-key names the one with labels" t.jsonl
 table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
-table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object" t.jsonl
+table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object; each line must be one, {\"path\": ..., \"label\": ...}" t.jsonl
 table t.jsonl "\n{\"path\": \"a\", \"path\": \"b\"}\n" && refused 1 "./t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
 for row in age:f32,1.5x 'age:f32,' age:f32,1e39 age:f64,-1e309 site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 ok:bool,True far:i64,9223372036854775808 far:i64,1.0 'far:u64,+1' 'far:u64, 1'; do
 	name=${row%%:*} type=${row%%,*} value=${row#*,}
@@ -235,16 +227,16 @@ table some "class_00\nclass_01\n"
 table t.csv "path,label\n$I,class_00\n$J,class_07\n" && refused 1 "./$J: label 'class_07' is none of the 2 of --classes some" t.csv --classes some
 head -n 5 flat.csv >part.csv
 run 1 "$PACK" images flat -o no "${ARGS[@]}" --labels part.csv
-grep -q ": --labels part.csv has no line for it$" err || die "$(cat err)"
+grep -q "^shardpack: flat/.*: --labels part.csv has no line for '.*'$" err || die "$(cat err)"
 { cat flat.csv && echo "gone.jpg,1"; } >more.csv
 refused 1 "more.csv: line 32: 'gone.jpg' is no image of the source (1 such lines)" flat --labels more.csv
 { cat flat.csv && tail -n 1 flat.csv; } >twice.csv
 refused 1 "twice.csv: lines 31 and 32: '$(tail -n 1 flat.csv | sed 's/^"\(.*\)",.*/\1/; s/""/"/g')' is there twice" flat --labels twice.csv
-refused 1 "00_a.000.jpg: --label-regex ^x(.) does not match it" flat --label-regex '^x(.)'
+refused 1 "flat/00_a.000.jpg: --label-regex ^x(.) does not match '00_a.000.jpg'" flat --label-regex '^x(.)'
 run 2 "$PACK" images flat -o no --label-regex 'x'
 grep -q "^shardpack: --label-regex x: needs a part in brackets, which is the label: '^(\[^_\]\*)_'$" err || die "$(cat err)"
 run 2 "$PACK" images flat -o no --label-regex '(x'
 run 2 "$PACK" images flat -o no --label-regex '(x)' --labels flat.csv
 run 2 "$PACK" images flat -o no --labels flat.txt
-refused 1 "00_a.000.jpg: lies in no class folder; --label-regex or --labels say which label it has" flat/00_a.000.jpg
+refused 1 "flat/00_a.000.jpg: lies in no class folder; --label-regex or --labels say which label it has" flat/00_a.000.jpg
 echo "tables, flat folders, lists; $n refusals"

@@ -154,7 +154,7 @@ run 1 "$PACK" images part -o x "${ARGS[@]}" --classes listed
 said_only "shardpack: part/unheard_of: no class of that name among the 4 of --classes listed"
 printf 'a\nb\na\n' >twice
 run 1 "$PACK" images part -o x "${ARGS[@]}" --classes twice
-said_only "shardpack: twice: class 'a' is there twice"
+said_only "shardpack: twice: class 'a' is there twice, as numbers 0 and 2 from 0"
 printf 'a\n\nb\n' >gap
 run 1 "$PACK" images part -o x "${ARGS[@]}" --classes gap
 said_only "shardpack: --classes gap, line 2: class name '' must be UTF-8 of 1 to 1024 bytes, it has 0"

@@ -278,22 +278,14 @@ grep -q "^record [0-9]* class [0-9] a.tar/0000[0-9]*.jpg$" out || die "$(cat out
 
 # ---- refused ----
 
-n=0
-refused() {
-	local code=$1 line=$2
-	shift 2
-	run "$code" "$PACK" images "$@" -o no "${ARGS[@]}"
-	said_only "shardpack: $line"
-	[ ! -e no ] || die "made for nothing: $*"
-	n=$((n + 1))
-}
+VERB=(images)
 at() { # where in the archive a member's data begin
 	"$PYTHON" -c 'import sys, tarfile
 print([m.offset_data for m in tarfile.open(sys.argv[1]).getmembers() if m.name == sys.argv[2]][-1])' "$@"
 }
 refused 1 "./nolabel.tar: sample 'x' at offset $(at nolabel.tar x.jpg) has no .cls" nolabel.tar
 refused 1 "./noimage.tar: sample 'x' at offset $(at noimage.tar x.cls) has no image" noimage.tar
-refused 1 "./two.tar: sample '000000' has two images, 'jpg' and 'png'" two.tar
+refused 1 "./two.tar: sample '000000' has two images, 'jpg' at offset 512 and 'png' at $(at two.tar 000000.png)" two.tar
 refused 1 "./many.tar: sample '000000' at offset 512 has 1004 members; the limit is 1000 (a key ends at the first dot of a name)" many.tar
 refused 1 "./kind.tar: 'c/x.jpg' at offset 0 is neither file, folder nor link; pack the archive again without it" kind.tar
 refused 1 "./twice.tar: '000000.jpg' is there twice, at offsets 512 and $(at twice.tar 000000.jpg)" twice.tar
@@ -303,7 +295,7 @@ refused 1 "./nokey.tar: '000000.json' at offset $(at nokey.tar 000000.json): no 
 refused 1 "./array.tar: '000000.json' at offset $(at array.tar 000000.json): not an object" array.tar --label-key n
 refused 1 "./up.tar: the member at offset 0 has a name that is empty, too long, or leads out of the archive: 'a/../../x.jpg'" up.tar
 refused 1 "./root.tar: the member at offset 0 has a name that is empty, too long, or leads out of the archive: '/x.jpg'" root.tar
-refused 1 "x.jpg: lies in no class folder; --label-regex or --labels say which label it has" flat.tar
+refused 1 "./flat.tar/x.jpg: lies in no class folder; --label-regex or --labels say which label it has" flat.tar
 refused 1 "./link.tar: 'c/y.jpg' at offset $(($(at link.tar c/y.jpg) - 512)) is a link; pack the archive with --dereference --hard-dereference" link.tar
 refused 1 "./member.tar: the member at offset 0 has $(stat -c %s src/class_00/00000.jpg) bytes, but the archive ends after 1024; it is cut short" member.tar
 run 1 "$PACK" images cut.tar -o no "${ARGS[@]}"
@@ -322,11 +314,11 @@ refused 1 "./paxsize.tar: a pax header at offset 0 with a size that is none" pax
 refused 1 "./sparse.tar: a sparse file at offset 0; pack the archive without --sparse" sparse.tar
 refused 1 "./longname.tar: a name of 5000 bytes at offset 0; the limit is 4095" longname.tar
 printf 'x\ny\n' >two.names
-refused 1 ".: label 2, but --classes two.names has 2" b.tar --classes two.names
-refused 1 "./up.zip: a member's name leads out of the archive: '../x.jpg'" up.zip
+refused 1 "./b.tar/000027.jpg: label 2, but --classes two.names has 2, numbered from 0" b.tar --classes two.names
+refused 1 "./up.zip: the member at offset 38 has a name that is too long, or leads out of the archive: '../x.jpg'; make the archive again, from the folder that holds all" up.zip
 run 1 "$PACK" images same.zip -o no "${ARGS[@]}"
 said "shardpack: ./same.zip/c/x.jpg: there twice; each image must be, once"
-refused 1 "./bomb.zip: a member unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" bomb.zip
+refused 1 "./bomb.zip: the member at offset 37 unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" bomb.zip
 run 1 "$PACK" images spoilt.zip -o no "${ARGS[@]}"
 grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is damaged: [0-9]* bytes with CRC-32 " err || die "$(cat err)"
 head -c 20000 a.tar.gz >cut.tar.gz

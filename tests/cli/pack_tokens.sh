@@ -118,15 +118,7 @@ same two globbed
 
 # ---- refused ----
 
-n=0
-refused() {
-	local code=$1 line=$2
-	shift 2
-	run "$code" "$PACK" tokens "$@" -o ds --seq-len 16
-	said_only "shardpack: $line"
-	[ ! -e ds ] || die "made for nothing: $*"
-	n=$((n + 1))
-}
+VERB=(tokens) ARGS=(--seq-len 16)
 refused 1 "./short.llm: has 3022 bytes, but its head of 1024 asks for 1000 tokens of 2; it is cut short" short.llm
 refused 1 "./more.llm: has 3024 bytes, but its head of 1024 asks for 999 tokens of 2; it is longer than it should be" more.llm
 refused 1 "./version.llm: magic 20240520 with version 2; 1 is known" version.llm

@@ -69,7 +69,9 @@ int classes_index(struct classes *c, const char *where)
 	qsort_r(c->by_name, c->count, sizeof(*c->by_name), compare_indirect, c);
 	for (i = 1; i < c->count; i++)
 		if (strcmp(c->name[c->by_name[i - 1]], c->name[c->by_name[i]]) == 0)
-			return fail(EXIT_BAD, "%s: class '%s' is there twice", where, c->name[c->by_name[i]]);
+			return fail(EXIT_BAD, "%s: class '%s' is there twice, as numbers %" PRIu32 " and %" PRIu32 " from 0", where,
+				    c->name[c->by_name[i]], c->by_name[i - 1] < c->by_name[i] ? c->by_name[i - 1] : c->by_name[i],
+				    c->by_name[i - 1] < c->by_name[i] ? c->by_name[i] : c->by_name[i - 1]);
 	return EXIT_DONE;
 }
 

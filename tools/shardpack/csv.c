@@ -79,6 +79,7 @@ enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t w
 	if (c->at == c->end)
 		return CSV_END;
 	for (;;) {
+		uint64_t line = c->line;
 		bool last;
 
 		if (row->count == CSV_FIELDS_MAX) {
@@ -87,8 +88,8 @@ enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t w
 		}
 		row->field[row->count++] = c->at;
 		wrong = !c->tabs && c->at < c->end && *c->at == '"' ? take_quoted(c, &next) : take_plain(c, &next);
-		if (wrong) {
-			snprintf(why, why_bytes, "line %" PRIu64 ": %s", c->line, wrong);
+		if (wrong) { /* an open quote swallows the rest of the file, so the line is that where the field begins */
+			snprintf(why, why_bytes, "line %" PRIu64 ": field %" PRIu32 ": %s", line, row->count, wrong);
 			return CSV_BAD;
 		}
 		n = line_end(c, next);

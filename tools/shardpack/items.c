@@ -109,6 +109,17 @@ static int refuse_twice(struct items *it)
 	return code;
 }
 
+/* The first item whose label is that number. */
+static const char *path_of_number(const struct items *it, uint64_t number)
+{
+	uint64_t i, value = 0;
+
+	for (i = 0; i + 1 < it->count; i++)
+		if (text_u64(label_of(it, i), strlen(label_of(it, i)), &value) && value == number)
+			break;
+	return path_of(it, i);
+}
+
 /* All labels are numbers, without leading zeros, that can be classes?  *largest is the largest. */
 static bool are_numbers(const struct items *it, uint64_t *largest)
 {
@@ -186,7 +197,7 @@ static void warn_of_holes(const struct items *it, uint64_t largest)
 	free(has);
 	if (empty)
 		scan_warn(it->request->scan, "%" PRIu64 " of %" PRIu64 " classes have no image: labels are numbers, the largest is %" PRIu64
-			  ", and none is %" PRIu64, empty, largest + 1, largest, first);
+			  " (%s), and none is %" PRIu64, empty, largest + 1, largest, path_of_number(it, largest), first);
 }
 
 /* Each label once, in byte order. */
@@ -217,8 +228,8 @@ static int settle_classes(struct items *it, struct classes *out, bool *by_number
 		if (code == EXIT_DONE && *by_number && (it->by_folder_count || classes_find(out, label_of(it, 0)) >= 0))
 			*by_number = false;
 		if (code == EXIT_DONE && *by_number && largest >= out->count)
-			code = fail(EXIT_BAD, "%s: label %" PRIu64 ", but --classes %s has %" PRIu64, it->request->place->root, largest, list,
-				    out->count);
+			code = fail(EXIT_BAD, "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 ", numbered from 0", it->request->place->root,
+				    path_of_number(it, largest), largest, list, out->count);
 		return code;
 	}
 	if (*by_number) {

@@ -102,26 +102,26 @@ bool labels_given(const struct labels *l)
 	return l->has_regex || l->has_list;
 }
 
-static int copy_label(const char *path, const char *label, size_t bytes, char *out)
+static int copy_label(const char *where, const char *label, size_t bytes, char *out)
 {
 	if (!text_is_name(label, bytes, CLASS_NAME_BYTES_MAX))
-		return fail(EXIT_BAD, "%s: label '%.*s' must be UTF-8 of 1 to %d bytes, it has %zu", path,
+		return fail(EXIT_BAD, "%s: label '%.*s' must be UTF-8 of 1 to %d bytes, it has %zu", where,
 			    (int)(bytes < 200 ? bytes : 200), label, CLASS_NAME_BYTES_MAX, bytes);
 	memcpy(out, label, bytes);
 	out[bytes] = '\0';
 	return EXIT_DONE;
 }
 
-static int match(const struct labels *l, const char *path, char *out)
+static int match(const struct labels *l, const char *where, const char *path, char *out)
 {
 	regmatch_t part[2];
 
 	if (regexec(&l->regex, path, 2, part, 0) != 0)
-		return fail(EXIT_BAD, "%s: --label-regex %s does not match it", path, l->regex_text);
-	return copy_label(path, path + part[1].rm_so, part[1].rm_so < 0 ? 0 : (size_t)(part[1].rm_eo - part[1].rm_so), out);
+		return fail(EXIT_BAD, "%s: --label-regex %s does not match '%s'", where, l->regex_text, path);
+	return copy_label(where, path + part[1].rm_so, part[1].rm_so < 0 ? 0 : (size_t)(part[1].rm_eo - part[1].rm_so), out);
 }
 
-static int look_up(struct labels *l, const char *path, char *out)
+static int look_up(struct labels *l, const char *where, const char *path, char *out)
 {
 	uint64_t low = 0, high = l->count;
 
@@ -133,25 +133,25 @@ static int look_up(struct labels *l, const char *path, char *out)
 			const char *label = l->text.data + l->entry[middle].label_at;
 
 			l->entry[middle].used = true;
-			return copy_label(path, label, strlen(label), out);
+			return copy_label(where, label, strlen(label), out);
 		}
 		if (order < 0)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	return fail(EXIT_BAD, "%s: --labels %s has no line for it", path, l->list_name);
+	return fail(EXIT_BAD, "%s: --labels %s has no line for '%s'", where, l->list_name, path);
 }
 
-int labels_find(struct labels *l, const char *path, const char *folder, char *out)
+int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out)
 {
 	if (l->has_regex)
-		return match(l, path, out);
+		return match(l, where, path, out);
 	if (l->has_list)
-		return look_up(l, path, out);
+		return look_up(l, where, path, out);
 	if (folder)
-		return copy_label(path, folder, strlen(folder), out);
-	return fail(EXIT_BAD, "%s: lies in no class folder; --label-regex or --labels say which label it has", path);
+		return copy_label(where, folder, strlen(folder), out);
+	return fail(EXIT_BAD, "%s: lies in no class folder; --label-regex or --labels say which label it has", where);
 }
 
 int labels_check_used(const struct labels *l)

@@ -32,9 +32,10 @@ bool labels_given(const struct labels *l);
 
 /*
  * The label of an image, into `out` of CLASS_NAME_BYTES_MAX + 1.  `path` is what the user sees below SRC: of --labels the
- * path in the list, of --label-regex what it is matched with.  `folder` (or NULL) is the label without these options.
+ * path in the list, of --label-regex what it is matched with.  `folder` (or NULL) is the label without these options;
+ * `where` names the image in messages.
  */
-int labels_find(struct labels *l, const char *path, const char *folder, char *out);
+int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out);
 
 /* Every line of --labels was for an image? */
 int labels_check_used(const struct labels *l);

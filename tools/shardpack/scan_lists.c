@@ -35,14 +35,16 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 /* An image at `below`, which is relative to the folder that was named. */
 static int add_below(struct items *it, struct labels *labels, const char *folder, const char *below, const struct stat *st)
 {
-	char path[PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1], first[PLAN_PATH_BYTES_MAX];
-	const char *slash = strchr(below, '/');
+	char path[PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1], first[PLAN_PATH_BYTES_MAX], where[2 * FILES_PATH_BYTES];
+	const char *slash = strchr(below, '/'), *root = it->request->place->root;
 	int bytes = snprintf(path, sizeof(path), "%s%s%s", folder, folder[0] ? "/" : "", below), code;
 
 	if (bytes < 0 || bytes >= (int)sizeof(path))
-		return fail(EXIT_BAD, "%s/%s: a path of %d bytes; the limit is %zu", it->request->place->root, below, bytes, sizeof(path) - 1);
+		return fail(EXIT_BAD, "%s/%s%s%s: a path of %d bytes; the limit is %zu", root, folder, folder[0] ? "/" : "", below, bytes,
+			    sizeof(path) - 1);
 	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
-	code = labels_find(labels, below, slash ? first : NULL, label);
+	snprintf(where, sizeof(where), "%s/%s", root, path);
+	code = labels_find(labels, where, below, slash ? first : NULL, label);
 	return code == EXIT_DONE ? items_add(it, path, label, size_of(st), PLAN_NO_FILE, 0, NULL) : code;
 }
 
@@ -56,7 +58,7 @@ static int take_entry(struct items *it, struct labels *labels, const char *folde
 	case FTS_D: case FTS_DP:
 		return EXIT_DONE;
 	case FTS_DC:
-		return fail(EXIT_BAD, "%s: this link leads back to a folder above; it would never end", e->fts_path);
+		return fail(EXIT_BAD, "%s: this link leads back to %s; it would never end", e->fts_path, e->fts_cycle->fts_path);
 	case FTS_DNR: case FTS_ERR: case FTS_NS: case FTS_SLNONE:
 		if (e->fts_info == FTS_SLNONE && !items_is_image(e->fts_name))
 			break;
@@ -97,7 +99,7 @@ int scan_folder(struct items *it, struct labels *labels, const char *path)
 	progress_abandon(&progress);
 	fts_close(tree);
 	if (code == EXIT_DONE && it->count == before)
-		code = fail(EXIT_BAD, "%s/%s: no images in it", it->request->place->root, path);
+		code = fail(EXIT_BAD, "%s%s%s: no images in it, by the extensions of names", it->request->place->root, path[0] ? "/" : "", path);
 	return code;
 }
 
@@ -169,6 +171,7 @@ static int take_row(void *context, const struct table_row *row)
 	const struct source_place *place = s->it->request->place;
 	uint8_t extra[EXTRA_BYTES_MAX];
 	char joined[2 * PLAN_PATH_BYTES_MAX], path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1];
+	char where[3 * FILES_PATH_BYTES];
 	struct stat st;
 	int code;
 
@@ -187,7 +190,9 @@ static int take_row(void *context, const struct table_row *row)
 	if (row->label && strlen(row->label) > CLASS_NAME_BYTES_MAX)
 		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": a label of %zu bytes; the limit is %d", place->root, s->table, row->line,
 			    strlen(row->label), CLASS_NAME_BYTES_MAX);
-	code = row->label ? EXIT_DONE : labels_find(s->labels, row->path, NULL, label);
+	if (!row->label)
+		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", place->root, s->table, row->line, row->path);
+	code = row->label ? EXIT_DONE : labels_find(s->labels, where, row->path, NULL, label);
 	if (code == EXIT_DONE)
 		code = pack_extra(s, row, extra);
 	return code == EXIT_DONE ? items_add(s->it, path, row->label ? row->label : label, size_of(&st), PLAN_NO_FILE, 0,
@@ -219,7 +224,7 @@ int scan_table(struct items *it, struct labels *labels, const char *path)
 
 int scan_image(struct items *it, struct labels *labels, const char *path)
 {
-	char label[CLASS_NAME_BYTES_MAX + 1], folder[PLAN_PATH_BYTES_MAX] = "";
+	char label[CLASS_NAME_BYTES_MAX + 1], folder[PLAN_PATH_BYTES_MAX] = "", where[2 * FILES_PATH_BYTES];
 	const char *slash = strrchr(path, '/'), *start = slash ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
 	struct stat st;
 	int code;
@@ -230,6 +235,7 @@ int scan_image(struct items *it, struct labels *labels, const char *path)
 	it->by_folder = !labels_given(labels);
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - start), start);
-	code = labels_find(labels, path, slash ? folder : NULL, label);
+	snprintf(where, sizeof(where), "%s/%s", it->request->place->root, path);
+	code = labels_find(labels, where, path, slash ? folder : NULL, label);
 	return code == EXIT_DONE ? items_add(it, path, label, size_of(&st), PLAN_NO_FILE, 0, NULL) : code;
 }

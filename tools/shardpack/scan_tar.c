@@ -162,7 +162,9 @@ static int list_members(struct archive *a)
 	progress_abandon(&progress);
 	free(m);
 	if (code == EXIT_DONE && status == TAR_BAD)
-		code = why[0] ? fail(EXIT_BAD, "%s: %s", a->where, why) : EXIT_IO;
+		code = why[0] ? fail(EXIT_BAD, "%s: %s%s", a->where, why,
+				     a->count || scan_tar_is_name(a->path) ? "" : "; archives are .tar, .tar.gz, .tgz, .tar.zst and .zip")
+			      : EXIT_IO;
 	return code;
 }
 
@@ -179,7 +181,8 @@ static int list_zip(struct archive *a)
 
 	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
 		if (!text_settle_path(m->name, m->name_bytes, name, sizeof(name)))
-			code = fail(EXIT_BAD, "%s: a member's name leads out of the archive: '%s'", a->where, m->name);
+			code = fail(EXIT_BAD, "%s: the member at offset %" PRIu64 " has a name that is too long, or leads out of the archive: '%s'; make the "
+				    "archive again, from the folder that holds all", a->where, m->offset, m->name);
 		else if (m->bytes > UINT64_MAX / 4 - at)
 			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, which no disk holds", a->where, m->name, m->bytes);
 		else if (m->name[m->name_bytes - 1] != '/')
@@ -333,8 +336,8 @@ static int settle_sample(struct archive *a, const struct entry *e, uint64_t n, s
 				return fail(EXIT_BAD, "%s: '%s' is there twice, at offsets %" PRIu64 " and %" PRIu64, a->where, name_of(a, &e[i]),
 					    e[k].offset, e[i].offset);
 		if (place && *place)
-			return fail(EXIT_BAD, "%s: sample '%.*s' has two images, '%s' and '%s'", a->where, (int)e->key_bytes, name_of(a, e),
-				    suffix_of(a, *place), suffix_of(a, &e[i]));
+			return fail(EXIT_BAD, "%s: sample '%.*s' has two images, '%s' at offset %" PRIu64 " and '%s' at %" PRIu64, a->where,
+				    (int)e->key_bytes, name_of(a, e), suffix_of(a, *place), (*place)->offset, suffix_of(a, &e[i]), e[i].offset);
 		if (place)
 			*place = &e[i];
 		else
@@ -401,7 +404,7 @@ static bool is_apple_double(const struct archive *a, const struct entry *e)
 
 static int add_images(struct archive *a)
 {
-	char label[CLASS_NAME_BYTES_MAX + 1], folder[TAR_NAME_BYTES_MAX + 1];
+	char label[CLASS_NAME_BYTES_MAX + 1], folder[TAR_NAME_BYTES_MAX + 1], where[3 * TAR_NAME_BYTES_MAX];
 	uint64_t i;
 	int code = EXIT_DONE;
 
@@ -412,7 +415,8 @@ static int add_images(struct archive *a)
 			a->it->request->scan->ignored_count++;
 			continue;
 		}
-		code = labels_find(a->labels, name_of(a, e), folder_of(name_of(a, e), folder, sizeof(folder)) ? folder : NULL, label);
+		snprintf(where, sizeof(where), "%s/%s", a->where, name_of(a, e));
+		code = labels_find(a->labels, where, name_of(a, e), folder_of(name_of(a, e), folder, sizeof(folder)) ? folder : NULL, label);
 		if (code == EXIT_DONE)
 			code = add_item(a, e, label);
 	}

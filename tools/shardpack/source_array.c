@@ -45,6 +45,8 @@ static int transpose(const struct request *r, const struct npy *a, const struct 
 
 static int check_size(const struct npy *a, const struct part *p)
 {
+	uint32_t zero;
+
 	if (!a->ndim)
 		return fail(EXIT_BAD, "%s: a single value; the first axis of an array counts the records", p->where);
 	if (a->ndim > SHARD_DIMS_MAX + 1)
@@ -53,8 +55,10 @@ static int check_size(const struct npy *a, const struct part *p)
 		return fail(EXIT_BAD, "%s: has %" PRIu64 " bytes, but its head asks for %" PRIu64 " and %" PRIu64 " of data; it is %s",
 			    p->where, p->bytes, a->data_offset, a->data_bytes,
 			    p->bytes < a->data_offset + a->data_bytes ? "cut short" : "longer than it should be");
-	if (!a->data_bytes)
-		return fail(EXIT_BAD, "%s: an array without elements", p->where);
+	for (zero = 0; zero < a->ndim && a->shape[zero]; zero++)
+		;
+	if (zero < a->ndim)
+		return fail(EXIT_BAD, "%s: an array without elements (axis %" PRIu32 " is 0); leave it out", p->where, zero);
 	if (a->data_bytes / a->shape[0] > RECORD_BYTES_MAX)
 		return fail(EXIT_UNSUPPORTED, "%s: records of %" PRIu64 " bytes; the limit is %" PRIu64 " (the first axis counts the records)",
 			    p->where, a->data_bytes / a->shape[0], RECORD_BYTES_MAX);

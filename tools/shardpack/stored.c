@@ -134,7 +134,7 @@ static int open_file(struct stored *s, const char *path)
  * An unnamed file in the spool folder, or the nearest one above that exists.  Where there are no such files, it has for a
  * moment a name that any packer removes.
  */
-static int open_unnamed(const struct stored *s, int *out)
+static int open_unnamed(const struct stored *s, const char *of, int *out)
 {
 	char *dir = strdup(s->spool_dir), *name = NULL;
 
@@ -152,7 +152,7 @@ static int open_unnamed(const struct stored *s, int *out)
 		free(name);
 	}
 	if (*out < 0)
-		fail(EXIT_IO, "%s: cannot make a file to unpack to: %s; --spool DIR names another folder", dir, strerror(errno));
+		fail(EXIT_IO, "%s: cannot make a file in %s to unpack it to: %s; --spool DIR names another folder", of, dir, strerror(errno));
 	free(dir);
 	return *out < 0 ? EXIT_IO : EXIT_DONE;
 }
@@ -165,7 +165,7 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_
 	int code = name ? next_handle(s, s->file[of].path, &h) : out_of_memory();
 
 	if (code == EXIT_DONE)
-		code = open_unnamed(s, &h->fd);
+		code = open_unnamed(s, name, &h->fd);
 	if (code == EXIT_DONE)
 		code = space_check_spool(h->fd, name,
 					 bytes_known ? bytes_known : unpack_least_bytes(how, s->file[of].fd, s->file[of].bytes), s->spool_dir);

@@ -127,8 +127,8 @@ static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
 			return code;
 		while ((status = csv_next(&c, &row, why, sizeof(why))) == CSV_ROW) {
 			if (row.count != head.count)
-				return fail(EXIT_BAD, "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32, r->name, row.line,
-					    row.count, head.count);
+				return fail(EXIT_BAD, "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32 "%s", r->name, row.line, row.count,
+					    head.count, tabs ? "" : " (what has a comma in it must be quoted)");
 			out = (struct table_row){.path = row.field[path], .label = label < 0 ? NULL : row.field[label], .line = row.line};
 			for (i = 0; i < r->columns->field_count; i++)
 				out.value[i] = row.field[extra[i]];
@@ -211,7 +211,7 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 		}
 		value = json_loadb(at, n, JSON_REJECT_DUPLICATES, &error);
 		if (!json_is_object(value))
-			code = fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", r->name, line, value ? "not an object" : error.text);
+			code = fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", r->name, line, value ? "not an object; each line must be one, {\"path\": ..., \"label\": ...}" : error.text);
 		else
 			code = json_row(r, value, line);
 		json_decref(value);

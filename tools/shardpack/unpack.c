@@ -32,7 +32,7 @@ struct work {
 	const char *name;
 	int in_fd, out_fd;
 	uint64_t in_bytes, in_at, out_bytes;
-	uint64_t member_bytes, member_left; /* as the archive says: a few bytes can unpack to a full disk */
+	uint64_t member_at, member_bytes, member_left; /* as the archive says: a few bytes can unpack to a full disk */
 	uint8_t *in, *out; /* PIECE_BYTES each */
 	struct progress progress;
 };
@@ -66,8 +66,8 @@ static int write_out(struct work *w, const uint8_t *data, size_t bytes)
 	ssize_t n;
 
 	if (bytes > w->member_left)
-		return fail(EXIT_BAD, "%s: a member unpacks to more than the %" PRIu64 " bytes that the directory says; the file is damaged, fetch it again",
-			    w->name, w->member_bytes);
+		return fail(EXIT_BAD, "%s: the member at offset %" PRIu64 " unpacks to more than the %" PRIu64
+			    " bytes that the directory says; the file is damaged, fetch it again", w->name, w->member_at, w->member_bytes);
 	w->member_left -= bytes;
 	w->out_bytes += bytes;
 	while (bytes) {
@@ -149,6 +149,7 @@ static int unpack_member(struct work *w, const uint64_t *arg)
 	uint32_t crc = 0;
 	int code;
 
+	w->member_at = arg[0];
 	w->member_bytes = w->member_left = arg[3];
 	if (arg[0] > w->in_bytes || arg[1] > w->in_bytes - arg[0])
 		return damaged(w, "a member lies outside of the file,");
@@ -194,6 +195,7 @@ static int unpack_zip(struct work *w)
 		uint64_t before = w->out_bytes;
 		uint32_t crc = 0;
 
+		w->member_at = m->offset;
 		w->member_bytes = w->member_left = m->bytes;
 		code = m->method == ZIP_STORED ? copy_member(w, m, &crc) : unpack_deflate(w, -15, m->offset, m->packed_bytes, &crc);
 		w->in_at = m->offset;

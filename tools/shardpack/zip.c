@@ -94,7 +94,7 @@ static enum zip_status begin(struct zip *z)
 	size = load32(end + 12);
 	start = load32(end + 16);
 	if (load16(end + 4) != load16(end + 6) || load16(end + 8) != count)
-		return bad(z, "an archive of several parts; join them first");
+		return bad(z, "the last of several parts of an archive; join them first: zip -s 0 PARTS.zip --out WHOLE.zip");
 	if (count == 0xffff || size == 0xffffffff || start == 0xffffffff) {
 		status = read_end64(z, end_at, &count, &size, &start);
 		if (status != ZIP_MEMBER)
@@ -195,12 +195,13 @@ enum zip_status zip_next(struct zip *z, struct zip_member *out)
 	out->packed_bytes = load32(entry + 20);
 	out->bytes = load32(entry + 24);
 	local = load32(entry + 42);
-	if (load16(entry + 8) & FLAG_ENCRYPTED)
-		return bad(z, "'%s' is encrypted", out->name);
-	if (out->method != ZIP_STORED && out->method != ZIP_DEFLATED)
-		return bad(z, "'%s' is packed by method %u; stored and deflated are known", out->name, out->method);
 	if (!read_extra64(extra, load16(entry + 30), out, &local))
 		return bad(z, "'%s': its extra field at offset %" PRIu64 " is damaged", out->name, z->at);
+	if (load16(entry + 8) & FLAG_ENCRYPTED)
+		return bad(z, "'%s' at offset %" PRIu64 " is encrypted; unpack the archive with its password and pack the files", out->name, local);
+	if (out->method != ZIP_STORED && out->method != ZIP_DEFLATED)
+		return bad(z, "'%s' at offset %" PRIu64 " is packed by method %u; stored (0) and deflated (8) are known, so make the archive again with zip", out->name,
+			   local, out->method);
 	if (out->method == ZIP_STORED && out->bytes != out->packed_bytes)
 		return bad(z, "'%s' is stored, but has %" PRIu64 " bytes packed and %" PRIu64 " unpacked", out->name, out->packed_bytes, out->bytes);
 	z->at += ENTRY_BYTES + rest;
