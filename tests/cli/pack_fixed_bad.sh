@@ -102,6 +102,7 @@ open("tail.gz", "wb").write(packed + b"garbage")
 open("crc.gz", "wb").write(packed[:-8] + bytes([packed[-8] ^ 1]) + packed[-7:])
 open("bits.gz", "wb").write(packed[:30] + bytes([packed[30] ^ 0x55]) + packed[31:])
 open("plain.raw", "wb").write(bytes(1000))
+open("short.raw", "wb").write(bytes(990))
 
 def idx(name, kind, shape, data):
     open(name, "wb").write(bytes([0, 0, kind, len(shape)]) + np.array(shape, ">u4").tobytes() + data)
@@ -170,7 +171,7 @@ grep -q "^shardpack: ./fewer.npz: the directory goes on at offset [0-9]* behind 
 refused 1 "./offset.npz: 'a.npy': its header at offset 2147483647 lies outside of the archive" array offset.npz
 refused 1 "./cut.npz: no end record of a ZIP archive; it is cut short, or none" array cut.npz
 refused 1 "./text.npz: 'readme.txt' is no array; save what is to be packed with numpy.savez" array text.npz
-refused 1 ".: no records in it" array empty.npz
+refused 1 "./empty.npz: no records in it" array empty.npz
 refused 1 "./folders.npz: 'b/x.npy' at offset $("$PYTHON" -c 'print(open("folders.npz", "rb").read().rindex(b"\x93NUMPY"))') is a second array for field 'x'; save each under a name of its own" array folders.npz
 refused 1 "./long.npz/$(printf 'n%.0s' {1..60}).npy: '$(printf 'n%.0s' {1..60})' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _" array long.npz
 refused 1 "./bomb.npz: the member at offset 55 unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" array bomb.npz
@@ -203,7 +204,9 @@ run 1 "$PACK" raw bits.gz -o ds --schema "$SCHEMA"
 refused 1 "./plain.raw: 1000 bytes are 90 records of 11 bytes and 10 bytes more, at offset 990; check --schema and --skip-bytes" raw plain.raw --schema 'x:u8[11]'
 refused 1 "./plain.raw: 999 bytes behind those that are skipped are 99 records of 10 bytes and 9 bytes more, at offset 991; check --schema and --skip-bytes" raw plain.raw --schema "$SCHEMA" --skip-bytes 1
 refused 1 "./plain.raw: 1000 bytes are less than --skip-bytes 2000" raw plain.raw --schema "$SCHEMA" --skip-bytes 2000
-refused 1 ".: no records in it" raw plain.raw --schema "$SCHEMA" --skip-bytes 1000
+run 0 "$PACK" raw plain.raw short.raw -o barren.ds --schema "$SCHEMA" --skip-bytes 990
+said "shardpack: warning: 1 file has no record (the first is './short.raw')"
+refused 1 "./plain.raw: no records in it" raw plain.raw --schema "$SCHEMA" --skip-bytes 1000
 mkfifo fifo
 refused 1 "./fifo: not a regular file; copy it to one, so that it can be read by offset" raw fifo --schema "$SCHEMA"
 for schema in "" x x: :u8 x:u9 'x:u8[' 'x:u8[]' 'x:u8[0]' 'x:u8[1,]' 'x:u8[,1]' 'x:u8[1]]' 'x:u8[-1]' 'x:u8,' ',x:u8' 'x:u8[1,1,1,1,1,1,1,1,1]' 'x:>' "$(printf 'x%.0s' {1..48}):u8" 'x:u8[4294967296]'; do

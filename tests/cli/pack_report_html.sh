@@ -148,4 +148,20 @@ for kind in html json; do
 done
 "$PYTHON" page.py cifar.html cifar.json cifar.ds
 grep -q airplane cifar.html && grep -q 'width:200px' cifar.html || die "the classes are not there"
+# The first failure gives the exit code, whether the page is written to a file or into something that is none.
+cp -r plain.ds damaged.ds
+printf '\377\377\377\377' | dd of=damaged.ds/00000.shard bs=1 seek=5000 conv=notrunc status=none
+mkfifo fifo.html
+cat fifo.html >through.html &
+for page in page.html fifo.html; do
+	run 1 "$PACK" images src -o damaged.ds --resize 40 --crop 32 --on-error skip --report $page
+	grep -q "^shardpack: damaged.ds/00000.shard: .*hash" err || die "$(cat err)"
+done
+wait
+[ -s through.html ] || die "no page came through the FIFO"
+run 1 "$PACK" images src -o no.ds --resize 40 --crop 32 --report /dev/full
+said "shardpack: 5 bad inputs; shards with one of them were not published"
+said "shardpack: /dev/full: No space left on device"
+run 3 "$PACK" images src -o yes.ds --resize 40 --crop 32 --on-error skip --report /dev/full
+said "shardpack: /dev/full: No space left on device"
 echo "5 pages"

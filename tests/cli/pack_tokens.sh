@@ -134,7 +134,12 @@ refused 1 "./square.npy: 2 axes; tokens are an array of one" square.npy
 refused 1 "./cut.npy: has 2126 bytes, but its head asks for 128 and 2000 of data" cut.npy
 refused 1 "./wide.llm: field 'tokens' is u32 [17] here, and u16 [17] in the files before" a.bin wide.llm
 run 1 "$PACK" tokens a.bin -o ds --seq-len 1000
-said_only "shardpack: .: no window of 1001 tokens in it; give a smaller --seq-len"
+said_only "shardpack: ./a.bin: no window of 1001 tokens in it; give a smaller --seq-len"
+: >empty.bin && head -c 8 a.bin >short.bin
+refused 1 "./empty.bin: no window of 17 tokens in it, nor in 1 other file; give a smaller --seq-len" empty.bin short.bin
+run 0 "$PACK" tokens empty.bin a.bin short.bin -o ds --seq-len 16
+said "shardpack: warning: 2 files have no record (the first is './empty.bin')"
+rm -rf ds
 run 2 "$PACK" tokens a.bin -o ds --seq-len 16 --overlap 16
 grep -q "^shardpack: --overlap 16 must be less than --seq-len 16$" err || die "$(cat err)"
 : >empty

@@ -101,6 +101,16 @@ int columns_add(struct plan *p, const struct recipe *r, uint32_t field, const st
 	return plan_add_slice(p, &s);
 }
 
+int columns_refuse_barren(const struct request *r, const char *what, const char *remedy)
+{
+	const struct scan *s = r->scan;
+
+	if (s->barren_count > 1)
+		return fail(EXIT_BAD, "%s: %s in it, nor in %" PRIu64 " other file%s%s", s->barren, what, s->barren_count - 1,
+			    s->barren_count > 2 ? "s" : "", remedy);
+	return fail(EXIT_BAD, "%s: %s in it%s", s->barren_count ? s->barren : r->place->root, what, remedy);
+}
+
 int columns_finish(const struct request *r, const struct classes *classes)
 {
 	struct plan *p = r->plan;
@@ -120,7 +130,10 @@ int columns_finish(const struct request *r, const struct classes *classes)
 				    r->place->root, r->recipe->field[lead].name, count[lead], r->recipe->field[f].name, count[f]);
 	}
 	if (lead == SHARD_FIELDS_MAX || !count[lead])
-		return fail(EXIT_BAD, "%s: no records in it", r->place->root);
+		return columns_refuse_barren(r, "no records", "");
+	if (r->scan->barren_count)
+		scan_warn(r->scan, "%" PRIu64 " file%s no record (the first is '%s')", r->scan->barren_count,
+			  r->scan->barren_count == 1 ? " has" : "s have", r->scan->barren);
 	if (count[lead] >= PLAN_INPUTS_MAX)
 		return fail(EXIT_BAD, "%s: %" PRIu64 " records; the limit is %" PRIu64, r->place->root, count[lead],
 			    PLAN_INPUTS_MAX - 1);

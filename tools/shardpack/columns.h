@@ -31,9 +31,12 @@ int columns_add(struct plan *p, const struct recipe *r, uint32_t field, const st
 
 /*
  * Every field has its columns: begin the plan, count its inputs.  `classes` may have none.  A field with fewer records
- * than another is an error.
+ * than another is an error; files without any are told of.
  */
 int columns_finish(const struct request *r, const struct classes *classes);
+
+/* There is not one record.  Names the first file, and returns the exit code. */
+int columns_refuse_barren(const struct request *r, const char *what, const char *remedy);
 
 /* Classes as --classes says, none without it.  Returns the exit code. */
 int columns_classes(const struct request *r, struct classes *out);

@@ -332,7 +332,7 @@ int report_write(const struct report *r, const char *path)
 	size_t bytes = 0;
 	FILE *out = open_memstream(&text, &bytes);
 	bool ok = inputs && input && out;
-	int code = EXIT_DONE;
+	int code = EXIT_DONE, written = EXIT_DONE;
 
 	for (i = 0; ok && plan_names_inputs(plan) && i < plan->input_count; i++) {
 		plan_input(plan, i, input);
@@ -349,11 +349,13 @@ int report_write(const struct report *r, const char *path)
 	if (out && fclose(out) != 0)
 		ok = false;
 	if (!ok)
-		code = fail(EXIT_IO, "--report %s: out of memory", path);
+		written = fail(EXIT_IO, "--report %s: out of memory", path);
 	else if (special_is(path))
-		code = special_write(path, text, bytes);
+		written = special_write(path, text, bytes);
 	else if (files_publish(path, text, bytes, &err) != SHARD_OK)
-		code = fail(exit_code_of_status(err.status), "--report %s", err.message);
+		written = fail(exit_code_of_status(err.status), "--report %s", err.message);
+	if (code == EXIT_DONE) /* the first failure counts */
+		code = written;
 	shard_dataset_close(ds);
 	free(text);
 	free(inputs);

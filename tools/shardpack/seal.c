@@ -115,8 +115,8 @@ static int refuse_empty(const struct job *job)
 	if (!input)
 		return fail(EXIT_IO, "out of memory for a bad input");
 	plan_input(job->plan, plan_input_at(job->plan, a->problem[0].ordinal), input);
-	code = fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so there is no dataset; the first is %s%s%s: %s", job->out_dir, a->problem_count,
-		    job->source, job->source[0] ? "/" : "", input->path, a->problem[0].message);
+	code = fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so there is no dataset; the first is %s%s%s: %s", job->out_dir,
+		    a->problem_count, job->source, job->source[0] ? "/" : "", input->path, a->problem[0].message);
 	free(input);
 	return code;
 }

@@ -189,11 +189,16 @@ static int add_archive(const struct request *r, uint32_t file, const char *where
 	struct zip z = {.bytes = stored_bytes(r->stored, file), .read = read_stored, .context = &a, .why = why};
 	struct zip_member *m = malloc(sizeof(*m));
 	enum zip_status status = ZIP_END;
+	uint64_t count = 0;
 	int code = m ? EXIT_DONE : fail(EXIT_IO, "out of memory");
 
-	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER)
+	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
 		code = add_member(&a, m);
+		count++;
+	}
 	free(m);
+	if (code == EXIT_DONE && status == ZIP_END && !count)
+		scan_barren(r->scan, where);
 	if (code == EXIT_DONE && status == ZIP_BAD)
 		code = why[0] ? fail(EXIT_BAD, "%s: %s", where, why) : EXIT_IO;
 	return code;

@@ -54,6 +54,8 @@ static int add_file(const struct request *r, const struct raw_schema *schema, co
 		if (code == EXIT_DONE)
 			code = columns_add(r->plan, r->recipe, field, &c);
 	}
+	if (code == EXIT_DONE && bytes == skip)
+		scan_barren(r->scan, name);
 	free(name);
 	return code;
 }

@@ -195,7 +195,7 @@ static int add_file(struct stream *s, const char *path, struct progress *progres
 	const struct request *r = s->r;
 	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
 	struct part p = {0};
-	uint64_t have;
+	uint64_t have, before;
 	char *where = NULL;
 	int code = columns_open(r, path, &p.file);
 
@@ -212,11 +212,22 @@ static int add_file(struct stream *s, const char *path, struct progress *progres
 		code = open_bin(r, head, (size_t)have, &p);
 	if (code == EXIT_DONE)
 		code = settle_field(s, &p);
+	before = s->record_count;
 	if (code == EXIT_DONE)
 		code = cli_given(r->args, "documents") ? add_documents(s, &p, progress) : add_windows(s, &p, 0, p.count, false);
+	if (code == EXIT_DONE && s->record_count == before)
+		scan_barren(r->scan, where);
 	free(head);
 	free(where);
 	return code;
+}
+
+static int refuse_short(const struct stream *s)
+{
+	char what[64];
+
+	snprintf(what, sizeof(what), "no window of %" PRIu64 " tokens", s->window);
+	return columns_refuse_barren(s->r, what, "; give a smaller --seq-len");
 }
 
 static int scan(const struct request *r)
@@ -236,7 +247,7 @@ static int scan(const struct request *r)
 		code = add_file(&s, r->place->item[i].path, &progress);
 	progress_abandon(&progress);
 	if (code == EXIT_DONE && !s.record_count)
-		return fail(EXIT_BAD, "%s: no window of %" PRIu64 " tokens in it; give a smaller --seq-len", r->place->root, s.window);
+		return refuse_short(&s);
 	if (code == EXIT_DONE && s.left_out)
 		scan_warn(r->scan, "%s tokens are in no record: they do not fill a window%s", human_count(count, s.left_out),
 			  cli_given(r->args, "documents") ? " or are a document of one token" : " at the end of their file");

@@ -64,6 +64,12 @@ void scan_warn(struct scan *scan, const char *fmt, ...)
 	text_add(&scan->warnings, "\n", 1);
 }
 
+void scan_barren(struct scan *scan, const char *where)
+{
+	if (!scan->barren_count++)
+		snprintf(scan->barren, sizeof(scan->barren), "%s", where);
+}
+
 /* "10" stands before "2": right, as torchvision has it, and yet not what most expect. */
 void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
 {
