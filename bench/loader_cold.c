@@ -96,10 +96,7 @@ static bool make_cold(void *context)
 {
 	struct job *j = context;
 
-	if (!data_evict(&j->files))
-		return false;
-	j->device_before = data_device_bytes();
-	return true;
+	return data_make_cold(&j->files, &j->device_before);
 }
 
 static bool make_cold_and_open(void *context)

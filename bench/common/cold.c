@@ -114,6 +114,14 @@ bool data_warm(const struct data_files *files)
 	return in > 1 - RESIDENT_MOST || bench_skip("not hot: only %.1f %% stays in memory", 100 * in);
 }
 
+bool data_make_cold(const struct data_files *files, uint64_t *device_before)
+{
+	if (!data_evict(files))
+		return false;
+	*device_before = data_device_bytes();
+	return true;
+}
+
 uint64_t data_device_bytes(void)
 {
 	FILE *f = fopen("/proc/self/io", "re");

@@ -57,6 +57,9 @@ void data_unmap(const struct data_files *files, const uint8_t **map);
 /* Drop all of it from the page cache; false, with bench_skip(), if 1 % or more of it stayed. */
 bool data_evict(const struct data_files *files);
 
+/* The same before a run whose reads are counted; *device_before is data_device_bytes() then. */
+bool data_make_cold(const struct data_files *files, uint64_t *device_before);
+
 /*
  * Evict, then read all of it as a first epoch does: in order, buffered.  So the pages are of the size that the system
  * makes when it reads; those of a file just written are smaller, and slow to map.  False if it does not stay in memory.

@@ -18,6 +18,15 @@ uint64_t schema_elements(const struct shard_field *f)
 	return item ? f->bytes / item : 0;
 }
 
+uint64_t schema_strides(const struct shard_schema *s)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t g = 0; g < s->group_count; g++)
+		bytes += s->group[g].stride;
+	return bytes;
+}
+
 uint64_t schema_channels(const struct shard_field *f)
 {
 	if (f->layout == SHARD_HWC && f->ndim)

@@ -15,6 +15,9 @@ int schema_check(const struct shard_schema *s, struct shard_error *err);
 /* Do records of both look the same, byte for byte? */
 bool schema_equal(const struct shard_schema *a, const struct shard_schema *b);
 
+/* Bytes of a record in all groups, with what is between records. */
+uint64_t schema_strides(const struct shard_schema *s);
+
 /* Channels of a u8 tensor for statistics (format/SHARD.md 2.6), and its elements. */
 uint64_t schema_channels(const struct shard_field *f);
 uint64_t schema_elements(const struct shard_field *f);

@@ -9,6 +9,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
+#include "libshard/disk/schema.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
 
@@ -129,7 +130,7 @@ bool path_open(struct shard_loader *l)
 {
 	const struct shard_schema *s = &l->ds->m.schema;
 	struct shard_dataset_info info;
-	uint64_t record_bytes = 0;
+	uint64_t record_bytes = schema_strides(s);
 
 	shard_dataset_info(l->ds, &info);
 	l->is_remote = l->o.path == SHARD_PATH_AUTO && file_is_remote(l->ds->dir);
@@ -138,7 +139,6 @@ bool path_open(struct shard_loader *l)
 	for (uint32_t g = 0; g < s->group_count; g++) {
 		l->wants_direct |= is_direct_group(l, g) && s->group[g].stride >= DIRECT_BYTES;
 		l->has_direct_group |= is_direct_group(l, g);
-		record_bytes += s->group[g].stride;
 	}
 	l->fetch_records = record_bytes < LOADER_RUN_BYTES ? LOADER_RUN_BYTES / record_bytes : 1;
 	l->path = mem_array((size_t)l->ds->m.shard_count, sizeof(*l->path));

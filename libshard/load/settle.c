@@ -10,6 +10,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/thread.h"
+#include "libshard/disk/schema.h"
 #include "libshard/load/loader.h"
 
 #define SLOTS_DEFAULT	 4u
@@ -46,14 +47,12 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 }
 
 /* The group with the longest records, which decides what is worth reading together. */
-static const struct shard_group *main_group(const struct shard_schema *s, uint64_t *record_bytes, bool *compressed)
+static const struct shard_group *main_group(const struct shard_schema *s, bool *compressed)
 {
 	const struct shard_group *main = &s->group[0];
 
-	*record_bytes = 0;
 	*compressed = false;
 	for (uint32_t g = 0; g < s->group_count; g++) {
-		*record_bytes += s->group[g].stride;
 		*compressed |= s->group[g].codec != SHARD_RAW;
 		if (s->group[g].stride > main->stride)
 			main = &s->group[g];
@@ -64,10 +63,9 @@ static const struct shard_group *main_group(const struct shard_schema *s, uint64
 /* Runs are whole units, the same ones in every epoch: then no unit or chunk is read for a part of it only. */
 static void settle_windows(struct shard_loader_options *o, const struct shard_schema *s)
 {
-	uint64_t record_bytes;
 	bool compressed;
-	const struct shard_group *main = main_group(s, &record_bytes, &compressed);
-	uint64_t unit = main->codec == SHARD_RAW ? main->unit_records : main->chunk_records;
+	const struct shard_group *main = main_group(s, &compressed);
+	uint64_t record_bytes = schema_strides(s), unit = main->codec == SHARD_RAW ? main->unit_records : main->chunk_records;
 
 	if (o->shuffle == SHARD_SHUFFLE_BY_SIZE && !o->run_records && !o->phase_unit_records && !o->window_runs && !o->lane_count)
 		o->shuffle = record_bytes >= GLOBAL_BYTES && !compressed ? SHARD_SHUFFLE_GLOBAL : SHARD_SHUFFLE_WINDOWS;

@@ -222,13 +222,11 @@ static int check_ragged_records(struct ragged_job *j, uint64_t first, uint64_t c
 
 uint64_t verify_ragged_piece(const struct shard_reader *r, uint64_t first)
 {
-	uint64_t bytes = 0, longest = 1, count;
+	uint64_t bytes = schema_strides(r->schema), longest = 1, count;
 
-	for (uint32_t g = 0; g < r->schema->group_count; g++) {
-		bytes += r->group[g].stride;
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
 		if (r->group[g].unit_records > longest)
 			longest = r->group[g].unit_records;
-	}
 	/* cppcheck-suppress zerodiv */
 	count = RAGGED_BYTES / bytes; /* I14, I18: there is a group, and its stride is not 0 */
 	if (count >= longest)

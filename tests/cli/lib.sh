@@ -86,11 +86,11 @@ d = json.load(open(sys.argv[1]))
 print(eval(sys.argv[2]))' "$1" "$2"
 }
 
-# A folder of a few photographs in two classes, at src.
+# small_source [N]: a folder of 5 or N photographs in each of two classes, at src
 small_source() {
 	mkdir -p src/a src/b
-	cp "$PHOTOS"/train/cat/*_00[0-4].jpg src/a
-	cp "$PHOTOS"/train/rocket/*_00[0-4].jpg src/b
+	cp "$PHOTOS"/train/cat/*_00[0-$((${1-5} - 1))].jpg src/a
+	cp "$PHOTOS"/train/rocket/*_00[0-$((${1-5} - 1))].jpg src/b
 }
 
 # The odd ones, as one class, at odd.

@@ -49,6 +49,13 @@ no_wrong_file() {
 	done
 }
 
+# strace puts errors into calls, or this is skipped.  Leak checking cannot work in a process that is traced already.
+need_strace() {
+	command -v strace >/dev/null || skip "strace is not installed"
+	strace -o probe -e inject=getcwd:error=EIO:when=1 true 2>/dev/null || skip "strace may not trace a process here (ptrace)"
+	export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+}
+
 # no_temps DIR: no temporary file, here or below
 no_temps() {
 	local found

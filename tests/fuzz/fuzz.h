@@ -37,6 +37,22 @@ static inline void check_error(int rc, const struct shard_error *err)
 		must((uint8_t)*p >= 0x20 && *p != 0x7f, "the message holds a control character");
 }
 
+/* An archive in memory, and what reads it for tar.h and zip.h. */
+struct bytes {
+	const uint8_t *data;
+	size_t size;
+};
+
+static inline bool read_bytes(void *context, uint64_t offset, void *out, size_t count)
+{
+	const struct bytes *b = context;
+
+	must(offset <= b->size && count <= b->size - offset, "a read outside of the archive");
+	if (count)
+		memcpy(out, b->data + offset, count);
+	return true;
+}
+
 struct dice {
 	uint64_t state;
 };

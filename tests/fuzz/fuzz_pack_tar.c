@@ -7,20 +7,6 @@
 #include "tests/fuzz/fuzz.h"
 #include "tools/shardpack/tar.h"
 
-struct bytes {
-	const uint8_t *data;
-	size_t size;
-};
-
-static bool read_bytes(void *context, uint64_t offset, void *out, size_t count)
-{
-	const struct bytes *b = context;
-
-	must(offset <= b->size && count <= b->size - offset, "a read outside of the archive");
-	memcpy(out, b->data + offset, count);
-	return true;
-}
-
 static void check_name(const struct tar_member *m)
 {
 	size_t n;

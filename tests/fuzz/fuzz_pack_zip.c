@@ -7,21 +7,6 @@
 #include "tests/fuzz/fuzz.h"
 #include "tools/shardpack/zip.h"
 
-struct bytes {
-	const uint8_t *data;
-	size_t size;
-};
-
-static bool read_bytes(void *context, uint64_t offset, void *out, size_t count)
-{
-	const struct bytes *b = context;
-
-	must(offset <= b->size && count <= b->size - offset, "a read outside of the archive");
-	if (count)
-		memcpy(out, b->data + offset, count);
-	return true;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bytes all = {data, size};

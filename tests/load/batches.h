@@ -37,14 +37,11 @@ static inline void reopen(const struct shard_dataset_options *o)
 	CHECK_OK(shard_dataset_open(&ds, folder.text, o, &fixture_err));
 }
 
-/* A dataset of photographs, and what is in it.  From side 37 on images are delivered as they lie, smaller ones field by field. */
-static inline void open_photos(uint32_t side, uint32_t codec, const uint64_t *sizes, size_t shards)
+/* Write the photographs of `schema`, which is laid out, and keep what is in them. */
+static inline void make_dataset(const char *name, const uint64_t *sizes, size_t shards)
 {
 	drop_dataset();
-	schema = photo_schema(side, codec);
-	if (meta_unit)
-		schema.group[1].unit_records = meta_unit;
-	new_folder(&folder, "load");
+	new_folder(&folder, name);
 	write_dataset(folder.text, &schema, sizes, shards);
 	record_total = 0;
 	for (size_t i = 0; i < shards; i++)
@@ -57,6 +54,15 @@ static inline void open_photos(uint32_t side, uint32_t codec, const uint64_t *si
 			photo_record(&schema, g, i, content[g] + i * schema.group[g].stride);
 	}
 	reopen(NULL);
+}
+
+/* A dataset of photographs, and what is in it.  From side 37 on images are delivered as they lie, smaller ones field by field. */
+static inline void open_photos(uint32_t side, uint32_t codec, const uint64_t *sizes, size_t shards)
+{
+	schema = photo_schema(side, codec);
+	if (meta_unit)
+		schema.group[1].unit_records = meta_unit;
+	make_dataset("load", sizes, shards);
 }
 
 /* ---- what is wanted ---- */

@@ -32,17 +32,6 @@ static void make_dataset(uint32_t codec)
 	write_dataset(folder.text, &schema, sizes, COUNT(sizes));
 }
 
-static void damage(unsigned shard, uint32_t group, uint64_t offset)
-{
-	struct path p;
-	struct shard_section s;
-
-	tmp(&p, "t_damage.%d/%u.shard", (int)getpid(), shard);
-	s = section_of(p.text, 1, group);
-	CHECK(offset < s.bytes);
-	file_flip(p.text, s.offset + offset, 16);
-}
-
 static struct shard_dataset *open_dataset(void)
 {
 	struct shard_dataset *ds;
@@ -161,12 +150,12 @@ TEST(an_undamaged_dataset_is_never_touched)
 TEST(images_labels_and_neighbours)
 {
 	make_dataset(SHARD_RAW);
-	damage(0, 0, 3 * schema.group[0].stride + 70);
-	damage(0, 0, 4 * schema.group[0].stride); /* the next one too */
-	damage(2, 0, 39 * schema.group[0].stride + 1); /* the last of all: its substitute is the first */
+	damage_record(&folder, 0, 0, 3 * schema.group[0].stride + 70);
+	damage_record(&folder, 0, 0, 4 * schema.group[0].stride); /* the next one too */
+	damage_record(&folder, 2, 0, 39 * schema.group[0].stride + 1); /* the last of all: its substitute is the first */
 	CHECK_EQ(find_good(), 3);
 	run_all(3);
-	damage(1, 1, 5); /* a unit of labels: many records, whose images are fine */
+	damage_record(&folder, 1, 1, 5); /* a unit of labels: many records, whose images are fine */
 	CHECK(find_good() > 10);
 	run_all(RECORDS);
 }
@@ -174,7 +163,7 @@ TEST(images_labels_and_neighbours)
 TEST(compressed_chunks)
 {
 	make_dataset(SHARD_LZ4);
-	damage(1, 0, 100);
+	damage_record(&folder, 1, 0, 100);
 	CHECK(find_good() > 0);
 	run_all(RECORDS);
 }
@@ -188,7 +177,7 @@ TEST(to_fail_is_the_default)
 	struct shard_batch b;
 
 	make_dataset(SHARD_RAW);
-	damage(0, 0, 13 * schema.group[0].stride);
+	damage_record(&folder, 0, 0, 13 * schema.group[0].stride);
 	ds = open_dataset();
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
@@ -210,7 +199,7 @@ TEST(a_loader_that_repairs_nothing_would_be_noticed)
 	struct shard_batch b;
 
 	make_dataset(SHARD_RAW);
-	damage(0, 0, 13 * schema.group[0].stride);
+	damage_record(&folder, 0, 0, 13 * schema.group[0].stride);
 	ds = open_dataset();
 	repairs = false;
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
@@ -234,7 +223,7 @@ TEST(no_substitute)
 	make_dataset(SHARD_RAW);
 	for (unsigned shard = 0; shard < COUNT(sizes); shard++)
 		for (uint64_t i = 0; i < sizes[shard]; i++)
-			damage(shard, 0, i * schema.group[0].stride + i);
+			damage_record(&folder, shard, 0, i * schema.group[0].stride + i);
 	CHECK_EQ(find_good(), RECORDS);
 	ds = open_dataset();
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));

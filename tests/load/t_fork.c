@@ -13,10 +13,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
 #include "libshard/base/mem.h"
 #include "libshard/io/buffer.h"
+#include "tests/child.h"
 #include "tests/load/inject.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -106,18 +106,11 @@ static unsigned child_seconds = 20; /* then it hangs */
 /* How a child ended that ran this. */
 static int in_child(int (*story)(const struct scene *), const struct scene *scene)
 {
-	int status;
 	pid_t pid;
 
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid) {
-		alarm(child_seconds);
+	if (child_begin(&pid, child_seconds))
 		_exit(story(scene));
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	return status;
+	return child_end(pid);
 }
 
 static void scene_open(struct scene *s, struct shard_loader_options o)

@@ -8,9 +8,9 @@
  * LDFLAGS: -Wl,--wrap=pthread_sigmask
  */
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "libshard/disk/sections.h"
+#include "tests/child.h"
 #include "tests/load/batches.h"
 
 static const uint64_t sizes[] = {30, 30, 30};
@@ -29,18 +29,11 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 /* How a child ended that ran this. */
 static int in_child(int (*story)(void))
 {
-	int status;
 	pid_t pid;
 
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid) {
-		alarm(20);
+	if (child_begin(&pid, 20))
 		_exit(story());
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	return status;
+	return child_end(pid);
 }
 
 /* ---- a shard that is cut ---- */

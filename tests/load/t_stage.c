@@ -68,23 +68,12 @@ static void forget_decodings(void)
 /* Images of 40 x 40 are large; the others are delivered field by field. */
 static void open_packed(enum kind kind, const uint64_t *sizes)
 {
-	drop_dataset();
 	schema = photo_schema(kind == BOTH_SMALL ? 20 : 40, kind == RAW_AND_SMALL ? SHARD_RAW : SHARD_LZ4);
 	schema.group[1].codec = SHARD_LZ4;
 	schema.group[1].unit_records = schema.group[1].chunk_records = UNIT;
 	if (kind != RAW_AND_SMALL)
 		schema.group[0].unit_records = schema.group[0].chunk_records = kind == BOTH_SMALL ? UNIT : UNIT / 2;
-	new_folder(&folder, "t_stage");
-	write_dataset(folder.text, &schema, sizes, SHARDS);
-	record_total = sizes[0] + sizes[1] + sizes[2];
-	CHECK(record_total <= RECORDS_CAP);
-	for (uint32_t g = 0; g < 2; g++) {
-		free(content[g]);
-		content[g] = calloc(record_total, (size_t)schema.group[g].stride);
-		for (uint64_t i = 0; i < record_total; i++)
-			photo_record(&schema, g, i, content[g] + i * schema.group[g].stride);
-	}
-	reopen(NULL);
+	make_dataset("t_stage", sizes, SHARDS);
 	forget_decodings();
 }
 
@@ -362,17 +351,6 @@ static unsigned find_good(void)
 	return bad;
 }
 
-static void flip(unsigned shard, uint32_t group, uint64_t offset)
-{
-	struct path p;
-	struct shard_section s;
-
-	tmp(&p, "t_stage.%d/%u.shard", (int)getpid(), shard);
-	s = section_of(p.text, 1, group);
-	CHECK(offset < s.bytes);
-	file_flip(p.text, s.offset + offset, 4);
-}
-
 static void check_repaired(struct wanted *w, const struct shard_batch *b, uint32_t policy)
 {
 	static uint8_t zeros[8192];
@@ -396,10 +374,10 @@ TEST(damaged_chunks_are_exactly_their_rows)
 {
 	for (enum kind kind = 0; kind < KINDS; kind++) {
 		open_packed(kind, whole);
-		flip(1, 1, 40);
-		flip(2, 1, 7);
+		damage_record(&folder, 1, 1, 40);
+		damage_record(&folder, 2, 1, 7);
 		if (kind != RAW_AND_SMALL)
-			flip(0, 0, 100);
+			damage_record(&folder, 0, 0, 100);
 		reopen(NULL);
 		CHECK_EQ(find_good(), 2 * UNIT + (kind == RAW_AND_SMALL ? 0 : schema.group[0].unit_records));
 		for (uint32_t policy = SHARD_CORRUPT_SUBSTITUTE; policy <= SHARD_CORRUPT_MASK; policy++)
@@ -439,7 +417,7 @@ TEST(damage_that_is_not_repaired)
 	struct shard_batch b;
 
 	open_packed(BOTH_SMALL, whole);
-	flip(0, 1, 3);
+	damage_record(&folder, 0, 1, 3);
 	reopen(NULL);
 	wanted_open(&wanted, o);
 	l = loader_of(&wanted);

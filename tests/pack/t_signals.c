@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "shard.h"
+#include "tests/child.h"
 #include "tests/test.h"
 #include "tools/common/signals.h"
 
@@ -24,12 +24,9 @@ static int in_child(int (*child)(void))
 	int status;
 	pid_t pid;
 
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid)
+	if (child_begin(&pid, 0))
 		_exit(child());
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	status = child_end(pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 

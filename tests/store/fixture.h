@@ -302,4 +302,16 @@ static inline struct shard_section section_of(const char *path, uint32_t type, u
 	return s;
 }
 
+/* Change a bit of the records of a group, at `offset` in them. */
+static inline void damage_record(const struct path *folder_of, unsigned shard, uint32_t group, uint64_t offset)
+{
+	struct shard_section s;
+	char path[sizeof(folder_of->text) + 32];
+
+	snprintf(path, sizeof(path), "%s/%u.shard", folder_of->text, shard);
+	s = section_of(path, 1, group);
+	CHECK(offset < s.bytes);
+	file_flip(path, s.offset + offset, 16);
+}
+
 #endif

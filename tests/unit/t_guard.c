@@ -10,9 +10,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "libshard/io/file.h"
+#include "tests/child.h"
 #include "tests/store/fixture.h"
 
 #define PAGES 8
@@ -129,12 +129,11 @@ static int in_child(void (*work)(struct cut *c))
 	pid_t pid;
 
 	cut_make(&c);
-	pid = fork();
-	if (!pid) {
+	if (child_begin(&pid, 0)) {
 		work(&c);
 		_exit(0);
 	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	status = child_end(pid);
 	cut_end(&c);
 	return status;
 }
