@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tools/shardpack/png_chunk.h"
+
 #define TAG_ORIENTATION 0x0112
 #define TYPE_SHORT	3
 #define TYPE_LONG	4
@@ -114,20 +116,12 @@ static struct bytes find_in_jpeg(struct bytes file)
 static struct bytes find_in_png(struct bytes file)
 {
 	struct bytes found = {NULL, 0};
-	size_t at = 8;
+	size_t at = PNG_MAGIC_BYTES;
+	struct png_chunk chunk;
 
-	while (file.count - at >= 12) {
-		uint64_t length = load(file.at + at, 4, true);
-		struct bytes chunk = part(file, at + 8, length);
-
-		if (!chunk.at || file.count - at - 8 - length < 4)
-			break;
-		if (memcmp(file.at + at + 4, "eXIf", 4) == 0)
-			found = chunk;
-		if (memcmp(file.at + at + 4, "IEND", 4) == 0)
-			break;
-		at += 12 + (size_t)length;
-	}
+	while (png_chunk_next(file.at, file.count, &at, &chunk) && !png_chunk_is(&chunk, "IEND"))
+		if (png_chunk_is(&chunk, "eXIf"))
+			found = (struct bytes){chunk.data, chunk.bytes};
 	return found;
 }
 

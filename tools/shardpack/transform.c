@@ -14,6 +14,7 @@ struct transform {
 	struct transform_options opt;
 	struct resizer *resizer;
 	struct image_sink sink;
+	uint32_t source_width, source_height;
 	uint8_t *record; /* being written */
 	uint8_t *u8;	 /* its 8-bit samples: `record`, unless it has others */
 	struct scratch normalised_from;
@@ -70,11 +71,6 @@ static void resized_size(const struct transform_options *opt, uint32_t w, uint32
 	}
 }
 
-/* Along one axis: which part of the image is kept, and where in the record it goes. */
-struct span {
-	uint32_t from, to, count;
-};
-
 static uint32_t half_to_even(uint32_t n)
 {
 	uint32_t half = n / 2;
@@ -82,13 +78,23 @@ static uint32_t half_to_even(uint32_t n)
 	return half + (n % 2 ? half % 2 : 0);
 }
 
-static struct span center(const struct transform_options *opt, uint32_t size)
+static struct transform_span center(const struct transform_options *opt, uint32_t size)
 {
 	uint32_t crop = opt->crop;
 
 	if (size > crop)
-		return (struct span){half_to_even(size - crop), 0, crop};
-	return (struct span){0, opt->fit == FIT_PAD ? half_to_even(crop - size) : (crop - size) / 2, size};
+		return (struct transform_span){half_to_even(size - crop), 0, crop};
+	return (struct transform_span){0, opt->fit == FIT_PAD ? half_to_even(crop - size) : (crop - size) / 2, size};
+}
+
+struct transform_geometry transform_geometry(const struct transform_options *opt, uint32_t width, uint32_t height)
+{
+	struct transform_geometry g;
+
+	resized_size(opt, width, height, &g.width, &g.height);
+	g.across = center(opt, g.width);
+	g.down = center(opt, g.height);
+	return g;
 }
 
 /* struct image_sink's begin: where the record is, is known. */
@@ -98,23 +104,23 @@ static bool begin(void *context, uint32_t width, uint32_t height, struct image_w
 	uint32_t crop = t->opt.crop;
 	bool planes = t->opt.layout == IMAGE_CHW;
 	size_t pixel_bytes = planes ? 1 : IMAGE_CHANNELS, row_bytes = crop * pixel_bytes;
-	struct resize_job job = {.in_width = width, .in_height = height, .filter = t->opt.filter};
-	struct span across, down;
+	struct transform_geometry g = transform_geometry(&t->opt, width, height);
+	struct resize_job job = {
+		.in_width = width, .in_height = height, .width = g.width, .height = g.height, .filter = t->opt.filter};
 
+	t->source_width = width;
+	t->source_height = height;
 	t->u8 = t->record;
 	if (t->opt.samples != IMAGE_U8) {
 		if (!scratch_reserve(&t->normalised_from, sample_count(&t->opt)))
 			return false;
 		t->u8 = t->normalised_from.data;
 	}
-	resized_size(&t->opt, width, height, &job.width, &job.height);
-	across = center(&t->opt, job.width);
-	down = center(&t->opt, job.height);
-	job.window = (struct image_window){across.from, down.from, across.count, down.count};
-	job.target.pixels = t->u8 + down.to * row_bytes + across.to * pixel_bytes;
+	job.window = (struct image_window){g.across.from, g.down.from, g.across.count, g.down.count};
+	job.target.pixels = t->u8 + g.down.to * row_bytes + g.across.to * pixel_bytes;
 	job.target.row_bytes = row_bytes;
 	job.target.plane_bytes = planes ? (size_t)crop * crop : 0;
-	if (across.count < crop || down.count < crop)
+	if (g.across.count < crop || g.down.count < crop)
 		memset(t->u8, 0, sample_count(&t->opt));
 	return resizer_begin(t->resizer, &job, wanted);
 }
@@ -158,6 +164,12 @@ const struct image_sink *transform_sink(struct transform *t, uint8_t *dst)
 {
 	t->record = dst;
 	return &t->sink;
+}
+
+void transform_source_size(const struct transform *t, uint32_t *width, uint32_t *height)
+{
+	*width = t->source_width;
+	*height = t->source_height;
 }
 
 void transform_finish(struct transform *t)

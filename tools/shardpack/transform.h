@@ -35,6 +35,19 @@ struct transform_options {
 	struct normal normal;	    /* unless they are u8; normal_fill() has found it good */
 };
 
+/* Along one axis: which part of the resized image is kept, and where in the record it goes. */
+struct transform_span {
+	uint32_t from, to, count;
+};
+
+/* Where the pixels of an image of a size go; masks and boxes go with them. */
+struct transform_geometry {
+	uint32_t width, height; /* after the resize */
+	struct transform_span across, down;
+};
+
+struct transform_geometry transform_geometry(const struct transform_options *opt, uint32_t width, uint32_t height);
+
 /* What one thread reuses from image to image. */
 struct transform;
 
@@ -47,6 +60,9 @@ size_t transform_record_bytes(const struct transform_options *opt);
 
 /* Takes an image as it is decoded, and makes it one record at `dst`.  One image at a time. */
 const struct image_sink *transform_sink(struct transform *t, uint8_t *dst);
+
+/* The width and height of the image that it was given last, before the resize. */
+void transform_source_size(const struct transform *t, uint32_t *width, uint32_t *height);
 
 /* The last step, when all rows were given: samples that are not u8 are only now written. */
 void transform_finish(struct transform *t);

@@ -6,6 +6,15 @@
  */
 #include "tools/shardpack/turn.h"
 
+struct turn_axes turn_axes(uint32_t orientation)
+{
+	return (struct turn_axes){
+		.lies = orientation >= 5,
+		.columns_back = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8,
+		.rows_back = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7,
+	};
+}
+
 /* Where the first pixel goes, and how far from there the one beside it and the one below it are, in pixels. */
 struct walk {
 	ptrdiff_t first, beside, below;
@@ -13,26 +22,18 @@ struct walk {
 
 static struct walk walk_of(uint32_t orientation, ptrdiff_t width, ptrdiff_t height)
 {
-	ptrdiff_t last = width * height - 1;
+	struct turn_axes axes = turn_axes(orientation);
+	struct walk w = {0, axes.lies ? height : 1, axes.lies ? 1 : width};
 
-	switch (orientation) {
-	case 2: /* mirrored */
-		return (struct walk){width - 1, -1, width};
-	case 3: /* upside down */
-		return (struct walk){last, -1, -width};
-	case 4: /* mirrored upside down */
-		return (struct walk){last - (width - 1), 1, -width};
-	/* From here on rows become columns: a row of the result has `height` pixels. */
-	case 5: /* rows are columns, from the left */
-		return (struct walk){0, height, 1};
-	case 6: /* from the right: turned by a quarter clockwise */
-		return (struct walk){height - 1, height, -1};
-	case 7: /* from the right, and each from below */
-		return (struct walk){last, -height, -1};
-	case 8: /* from the left, and each from below: a quarter the other way */
-		return (struct walk){last - (height - 1), -height, 1};
+	if (axes.columns_back) {
+		w.first += (width - 1) * w.beside;
+		w.beside = -w.beside;
 	}
-	return (struct walk){0, 1, width};
+	if (axes.rows_back) {
+		w.first += (height - 1) * w.below;
+		w.below = -w.below;
+	}
+	return w;
 }
 
 static bool begin(void *context, uint32_t width, uint32_t height, struct image_window *wanted)

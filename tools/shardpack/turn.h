@@ -9,6 +9,16 @@
 
 #include "tools/shardpack/image.h"
 
+/*
+ * What an orientation, 1 to 8, says of the file.  One that lies has the columns of the upright image for its rows: its
+ * width is that one's height.  Those that run back begin at the right, or below.
+ */
+struct turn_axes {
+	bool lies, columns_back, rows_back; /* the file's */
+};
+
+struct turn_axes turn_axes(uint32_t orientation);
+
 /* Start it zeroed. */
 struct turn {
 	/* Called before memory of the order of a whole image is used for it, with its size; may wait.  Set both. */
