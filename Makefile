@@ -44,8 +44,9 @@ LIBS  := $(call pkg_libs,$(PKG_LIB)) -ldl
 PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 
 # A file that needs flags of its own is named here: FLAGS_<path> is added after all others.
-# Resizing equals Pillow bit for bit, so the compiler may not fuse a multiply with an add in its coefficients.
+# Resizing equals Pillow bit for bit, and boxes torchvision, so the compiler may not fuse a multiply with an add there.
 FLAGS_tools/shardpack/resize_taps.c := -ffp-contract=off
+FLAGS_tools/shardpack/boxes.c := -ffp-contract=off
 FLAGS_tools/shardpack/resize_portable.c := -O3
 FLAGS_tools/shardpack/resize_avx2.c := -O3
 

@@ -12,36 +12,10 @@
  * share one decoder, so nothing may be left over from one image to the next.
  */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "tests/pack/dump.h"
 #include "tools/shardpack/decode.h"
 #include "tools/shardpack/transform.h"
-
-static void *must(void *p, const char *what)
-{
-	if (p)
-		return p;
-	fprintf(stderr, "dump_transform: %s\n", what);
-	exit(1);
-}
-
-static uint8_t *read_file(const char *path, size_t *size)
-{
-	FILE *f = must(fopen(path, "rb"), path);
-	uint8_t *bytes = NULL;
-	size_t capacity = 1 << 16, got;
-
-	*size = 0;
-	do {
-		bytes = must(realloc(bytes, capacity *= 2), "out of memory");
-		got = fread(bytes + *size, 1, capacity - *size, f);
-		*size += got;
-	} while (*size == capacity);
-	fclose(f);
-	return bytes;
-}
 
 static void run_job(struct decoder *d, const char *path, const struct transform_options *opt)
 {
@@ -85,9 +59,5 @@ int main(void)
 		run_job(d, path, &opt);
 	}
 	decoder_close(d);
-	if (fflush(stdout) || ferror(stdout)) {
-		perror("dump_transform: stdout");
-		return 1;
-	}
-	return 0;
+	return flushed();
 }

@@ -6,6 +6,7 @@
  * coding and sampling is tried, windows at every edge, and damage in what is left out.
  */
 #include "tests/pack/decoded.h"
+#include "tests/pack/kept.h"
 
 #include <jpeglib.h>
 #include <png.h>
@@ -61,47 +62,11 @@ static struct file make_jpeg(const struct coding *k, uint32_t width, uint32_t he
 	return f;
 }
 
-/* A sink that wants `want` of whatever comes, and keeps it. */
-struct kept {
-	struct image_window want;
-	uint32_t width, height, row_count;
-	uint8_t *pixels;
-};
-
-static uint32_t within(uint32_t value, uint32_t limit)
-{
-	return value < limit ? value : limit;
-}
-
-static bool keep_begin(void *context, uint32_t width, uint32_t height, struct image_window *wanted)
-{
-	struct kept *k = context;
-
-	k->width = width;
-	k->height = height;
-	k->want.x = within(k->want.x, width - 1);
-	k->want.y = within(k->want.y, height - 1);
-	k->want.width = within(k->want.width, width - k->want.x);
-	k->want.height = within(k->want.height, height - k->want.y);
-	*wanted = k->want;
-	k->pixels = malloc(3 * (size_t)k->want.width * k->want.height);
-	return k->pixels != NULL;
-}
-
-static void keep_rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
-{
-	struct kept *k = context;
-	size_t row_bytes = 3 * (size_t)k->want.width;
-
-	for (uint32_t y = 0; y < row_count && k->row_count < k->want.height; y++)
-		memcpy(k->pixels + k->row_count++ * row_bytes, pixels + y * stride_bytes, row_bytes);
-}
-
 /* The whole image and a part of it through the same decoder.  Returns the status that both have. */
 static enum decode_status check_part(struct decoder *d, struct file f, struct image_window want)
 {
-	struct kept k = {.want = want};
-	const struct image_sink sink = {keep_begin, keep_rows, &k};
+	struct kept k = {.want = want, .channels = IMAGE_CHANNELS};
+	const struct image_sink sink = kept_sink(&k);
 	struct decode_verdict whole, part;
 	struct image image = {0};
 	enum decode_status status = decoder_run(d, f.bytes, f.size, &image, &whole);

@@ -2,17 +2,9 @@
 /*
  * t_decode_png.c - PNG: every kind gives the samples that were put in, and no damage passes
  */
-#include <png.h>
-#include <zlib.h>
+#include "tests/pack/make_png.h"
 
-#include "tests/pack/decoded.h"
-
-struct kind {
-	int colour, bits;
-	const char *name;
-};
-
-static const struct kind kinds[] = {
+static const struct png_kind kinds[] = {
 	{PNG_COLOR_TYPE_GRAY, 1, "gray 1"},
 	{PNG_COLOR_TYPE_GRAY, 2, "gray 2"},
 	{PNG_COLOR_TYPE_GRAY, 4, "gray 4"},
@@ -30,88 +22,8 @@ static const struct kind kinds[] = {
 };
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
 
-static void on_write(png_structp png, png_bytep bytes, size_t size)
-{
-	struct file *f = png_get_io_ptr(png);
-
-	f->bytes = realloc(f->bytes, f->size + size);
-	CHECK(f->bytes);
-	memcpy(f->bytes + f->size, bytes, size);
-	f->size += size;
-}
-
-static void on_warning(png_structp png, png_const_charp text)
-{
-	(void)png;
-	(void)text;
-}
-
-static int channels_of(int colour)
-{
-	return colour == PNG_COLOR_TYPE_RGB	     ? 3
-	       : colour == PNG_COLOR_TYPE_RGB_ALPHA  ? 4
-	       : colour == PNG_COLOR_TYPE_GRAY_ALPHA ? 2
-						     : 1;
-}
-
-/* Entry i of every palette. */
-static png_color palette_at(int i)
-{
-	return (png_color){(png_byte)(i * 7 + 1), (png_byte)(255 - i), (png_byte)(i * 31)};
-}
-
-/* The value, of `bits` bits, of channel c of pixel i. */
-static unsigned value_at(int bits, uint64_t i, int c)
-{
-	return (unsigned)(prng_at((uint64_t)c, i) & ((1u << bits) - 1));
-}
-
-/* With colour_count below 2^bits, a palette lacks its last entries. */
-static struct file make_png(struct kind k, uint32_t width, uint32_t height, bool interlaced, int colour_count)
-{
-	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, on_warning);
-	png_infop info = png_create_info_struct(png);
-	int passes, channels = channels_of(k.colour);
-	uint8_t row[8 * 512], alphas[2] = {0, 128};
-	struct file f = {NULL, 0};
-	png_color palette[256];
-
-	png_set_write_fn(png, &f, on_write, NULL);
-	png_set_IHDR(png, info, width, height, k.bits, k.colour, interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
-		     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-	if (k.colour == PNG_COLOR_TYPE_PALETTE) {
-		for (int i = 0; i < colour_count; i++)
-			palette[i] = palette_at(i);
-		png_set_PLTE(png, info, palette, colour_count);
-		png_set_tRNS(png, info, alphas, 2, NULL); /* transparency must change nothing */
-	}
-	png_set_gAMA(png, info, 1.0); /* nor may gamma */
-	png_write_info(png, info);
-	passes = png_set_interlace_handling(png);
-	if (k.bits < 8)
-		png_set_packing(png);
-	for (int pass = 0; pass < passes; pass++)
-		for (uint32_t y = 0; y < height; y++) {
-			for (uint32_t i = 0; i < width * (uint32_t)channels; i++) {
-				unsigned v = value_at(k.bits, y * width + i / (uint32_t)channels,
-						      (int)(i % (uint32_t)channels));
-
-				if (k.bits == 16) {
-					row[2 * i] = (uint8_t)(v >> 8);
-					row[2 * i + 1] = (uint8_t)v;
-				} else {
-					row[i] = (uint8_t)v;
-				}
-			}
-			png_write_row(png, row);
-		}
-	png_write_end(png, info);
-	png_destroy_write_struct(&png, &info);
-	return f;
-}
-
 /* What a decoder must make of it. */
-static uint8_t sample_at(struct kind k, uint64_t i, int c)
+static uint8_t sample_at(struct png_kind k, uint64_t i, int c)
 {
 	bool gray = !(k.colour & PNG_COLOR_MASK_COLOR);
 	unsigned v = value_at(k.bits, i, gray || k.colour == PNG_COLOR_TYPE_PALETTE ? 0 : c);
@@ -124,32 +36,6 @@ static uint8_t sample_at(struct kind k, uint64_t i, int c)
 	return (uint8_t)(k.bits == 16 ? v >> 8 : v * 255 / ((1u << k.bits) - 1));
 }
 
-static void put_be32(uint8_t *at, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		at[i] = (uint8_t)(v >> (24 - 8 * i));
-}
-
-/* `f` with one more chunk in front of the first one called `before`; frees `f`. */
-static struct file with_chunk(struct file f, const char *before, const char *name, const char *data)
-{
-	uint32_t size = (uint32_t)strlen(data);
-	uint8_t chunk[64];
-	struct file out;
-	size_t at = 8;
-
-	CHECK(size <= sizeof(chunk) - 12);
-	while (memcmp(f.bytes + at + 4, before, 4))
-		at += 12 + ((size_t)f.bytes[at + 2] << 8 | f.bytes[at + 3]);
-	put_be32(chunk, size);
-	memcpy(chunk + 4, name, 4);
-	memcpy(chunk + 8, data, size);
-	put_be32(chunk + 8 + size, (uint32_t)crc32(0, chunk + 4, 4 + size));
-	out = file_edit(f, at, 0, chunk, 12 + size);
-	free(f.bytes);
-	return out;
-}
-
 TEST(every_kind_gives_its_samples)
 {
 	static const uint32_t sizes[][2] = {{1, 1}, {7, 5}, {33, 17}, {2, 300}, {500, 2}};
@@ -157,7 +43,7 @@ TEST(every_kind_gives_its_samples)
 
 	CHECK(d);
 	for (size_t i = 0; i < KIND_COUNT * 10; i++) {
-		struct kind k = kinds[i % KIND_COUNT];
+		struct png_kind k = kinds[i % KIND_COUNT];
 		const uint32_t *size = sizes[i / KIND_COUNT % 5];
 		bool interlaced = i / KIND_COUNT >= 5;
 		struct file f = make_png(k, size[0], size[1], interlaced, 1 << (k.bits & 15));
@@ -177,7 +63,7 @@ TEST(every_kind_gives_its_samples)
 
 TEST(gray_of_16_bits_is_refused)
 {
-	struct file f = make_png((struct kind){PNG_COLOR_TYPE_GRAY, 16, ""}, 9, 9, false, 0);
+	struct file f = make_png((struct png_kind){PNG_COLOR_TYPE_GRAY, 16, ""}, 9, 9, false, 0);
 	struct decoded r = decode_fresh(f, NULL);
 
 	check_bad(&r, SHARD_MISS_UNSUPPORTED, "PNG is gray with 16 bits: convert it to 8 bits");
@@ -186,7 +72,7 @@ TEST(gray_of_16_bits_is_refused)
 
 TEST(limits_hold)
 {
-	struct file f = make_png((struct kind){PNG_COLOR_TYPE_RGB, 8, ""}, 200, 100, false, 0);
+	struct file f = make_png((struct png_kind){PNG_COLOR_TYPE_RGB, 8, ""}, 200, 100, false, 0);
 	struct decode_options pixels = {.max_pixels = 19999}, side = {.max_side = 199};
 	struct decoded r = decode_fresh(f, &pixels);
 
@@ -203,7 +89,7 @@ TEST(limits_hold)
 TEST(an_index_beyond_the_palette_is_bad)
 {
 	for (int interlaced = 0; interlaced < 2; interlaced++) {
-		struct file f = make_png((struct kind){PNG_COLOR_TYPE_PALETTE, 2, ""}, 20, 20, interlaced, 3);
+		struct file f = make_png((struct png_kind){PNG_COLOR_TYPE_PALETTE, 2, ""}, 20, 20, interlaced, 3);
 		struct decoded r = decode_fresh(f, NULL);
 
 		check_bad(&r, SHARD_MISS_DAMAGED, "palette index 3, but the palette ends at 2");

@@ -88,9 +88,9 @@ def make_file(rng, folder, i):
     return path, f"{kind} {width}x{height}", (width, height)
 
 
-def center_crop(image, crop):
+def center_crop(image, crop, fill=0):
     width, height = image.size
-    padded = Image.new("RGB", (max(width, crop), max(height, crop)))
+    padded = Image.new(image.mode, (max(width, crop), max(height, crop)), fill)
     padded.paste(image, (max(crop - width, 0) // 2, max(crop - height, 0) // 2))
     left, top = int(round((padded.width - crop) / 2.0)), int(round((padded.height - crop) / 2.0))
     return padded.crop((left, top, left + crop, top + crop))
@@ -114,14 +114,14 @@ def expect(path, job):
     return transform(Image.open(path).convert("RGB"), job[0], job[1], FILTERS[job[2]], job[4])
 
 
-def transform(image, resize, crop, pillow_filter, fit=SHORT):
+def transform(image, resize, crop, pillow_filter, fit=SHORT, fill=0):
     if crop == 0:
         return image
     if fit == PAD:
-        return ImageOps.pad(image, (resize, resize), pillow_filter)
+        return ImageOps.pad(image, (resize, resize), pillow_filter, fill)
     if resize:
         image = resized(image, resize, fit, pillow_filter)
-    return center_crop(image, crop)
+    return center_crop(image, crop, fill)
 
 
 def choose_job(rng, size):
@@ -135,7 +135,7 @@ def choose_job(rng, size):
     return resize, crop, rng.randrange(4), rng.randrange(2) if crop else 0, fit
 
 
-def run(program, jobs):
+def run(program, jobs, channels=3):
     """Feed all jobs through a file, so that no pipe can fill up; yields one answer per job."""
     lines = "".join(f"{path} {' '.join(map(str, job))}\n" for path, job, _ in jobs)
     with tempfile.TemporaryFile() as out:
@@ -147,7 +147,7 @@ def run(program, jobs):
                 yield " ".join([verdict, *rest])
                 continue
             width, height = map(int, rest)
-            yield np.frombuffer(out.read(width * height * 3), np.uint8), width, height
+            yield np.frombuffer(out.read(width * height * channels), np.uint8), width, height
 
 
 def difference(answer, want, layout):

@@ -26,7 +26,7 @@ static const struct decode_options defaults = {
 	.max_memory_bytes = UINT64_C(768) << 20,
 };
 
-enum decode_status decode_bad(struct decode_verdict *v, enum shard_miss_reason reason, const char *format, ...)
+enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *format, ...)
 {
 	va_list args;
 
@@ -42,6 +42,19 @@ enum decode_status decode_no_memory(struct decode_verdict *v)
 	v->reason = 0;
 	snprintf(v->message, sizeof(v->message), "out of memory while decoding");
 	return DECODE_NO_MEMORY;
+}
+
+enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count)
+{
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED, "%s has %d channels: a mask has one, save it as gray or with a palette",
+			  format, channel_count);
+}
+
+enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x, uint32_t y)
+{
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+			  "%s has the value %" PRIu32 " at column %" PRIu32 " of row %" PRIu32 ": a mask holds 0 to 255",
+			  format, value, x, y);
 }
 
 enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v)
@@ -72,8 +85,8 @@ enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t heig
 
 	if (rc)
 		return rc;
-	decode_claim(d, width * height * IMAGE_CHANNELS);
-	if (!scratch_reserve(&d->pixels, (size_t)(width * height * IMAGE_CHANNELS)))
+	decode_claim(d, width * height * d->pixel_bytes);
+	if (!scratch_reserve(&d->pixels, (size_t)(width * height * d->pixel_bytes)))
 		return decode_no_memory(v);
 	out->pixels = d->pixels.data;
 	out->width = (uint32_t)width;
@@ -83,7 +96,7 @@ enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t heig
 
 uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y)
 {
-	return d->pixels.data + (size_t)y * out->width * IMAGE_CHANNELS;
+	return d->pixels.data + (size_t)y * out->width * d->pixel_bytes;
 }
 
 void decode_spread_gray(uint8_t *row, uint32_t width)
@@ -97,6 +110,22 @@ void decode_spread_gray(uint8_t *row, uint32_t width)
 		row[1] = g;
 		row[2] = g;
 	}
+}
+
+uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_t *bad_x)
+{
+	uint32_t bad = 0;
+
+	for (uint32_t i = 0; i < width; i++) {
+		uint32_t value = (uint32_t)row[2 * (size_t)i] << 8 | row[2 * (size_t)i + 1];
+
+		if (value > 255 && !bad) {
+			bad = value;
+			*bad_x = i;
+		}
+		to[i] = (uint8_t)value;
+	}
+	return bad;
 }
 
 struct decoder *decoder_open(const struct decode_options *opt)
@@ -176,7 +205,6 @@ static bool starts_with(const uint8_t *bytes, size_t size, const struct magic *m
 	return true;
 }
 
-#define NOT_SUPPORTED " is not supported, convert it to JPEG or PNG"
 #define HEX_BYTES     16 /* enough for every magic */
 
 /* The first bytes as hex, for a message. */
@@ -187,11 +215,14 @@ static const char *first_bytes(const uint8_t *bytes, size_t count, char text[3 *
 	return text;
 }
 
-static enum decode_status run(struct decoder *d, const void *bytes, size_t size, struct image *out,
+static enum decode_status run(struct decoder *d, const void *bytes, size_t size, uint32_t channels, struct image *out,
 			      struct decode_verdict *v)
 {
+	const char *instead = channels == 1 ? "PNG" : "JPEG or PNG";
 	char hex[3 * HEX_BYTES + 1];
 
+	d->channels = channels;
+	d->pixel_bytes = channels;
 	v->reason = 0;
 	v->message[0] = '\0';
 	if (!size)
@@ -204,26 +235,27 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 		if (m->run)
 			return m->run(d, bytes, size, out, v);
 		if (m->tag)
-			return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s (%s): %s" NOT_SUPPORTED,
-					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name);
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s: %s" NOT_SUPPORTED,
-				  first_bytes(bytes, m->length, hex), m->name);
+			return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s (%s): %s is not supported, convert it to %s",
+					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name, instead);
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s: %s is not supported, convert it to %s",
+				  first_bytes(bytes, m->length, hex), m->name, instead);
 	}
 	if (size >= 4 && memcmp(bytes, "\0\5\26\7", 4) == 0)
 		return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "is AppleDouble: what macOS keeps beside a file, not an image; remove all such files: find SRC -name '._*' -delete");
-	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not an image (JPEG, PNG, WebP, BMP, PPM)",
-			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex));
+	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not %s",
+			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex),
+			  channels == 1 ? "a mask (PNG, BMP, PGM)" : "an image (JPEG, PNG, WebP, BMP, PPM)");
 }
 
 enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size, struct image *out,
 			       struct decode_verdict *v)
 {
 	d->sink = NULL;
-	return run(d, bytes, size, out, v);
+	return run(d, bytes, size, IMAGE_CHANNELS, out, v);
 }
 
-enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
-				  struct decode_verdict *v)
+static enum decode_status stream(struct decoder *d, const void *bytes, size_t size, uint32_t channels,
+				 const struct image_sink *sink, struct decode_verdict *v)
 {
 	struct image_window part;
 	struct image image;
@@ -232,15 +264,27 @@ enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t s
 
 	d->sink = sink;
 	d->sink_begun = false;
-	rc = run(d, bytes, size, &image, v);
+	rc = run(d, bytes, size, channels, &image, v);
 	if (rc == DECODE_OK && !d->sink_begun) { /* it was decoded as a whole */
 		if (!sink->begin(sink->context, image.width, image.height, &part))
 			return decode_no_memory(v);
-		stride_bytes = IMAGE_CHANNELS * (size_t)image.width;
-		sink->rows(sink->context, image.pixels + part.y * stride_bytes + IMAGE_CHANNELS * (size_t)part.x,
+		stride_bytes = channels * (size_t)image.width;
+		sink->rows(sink->context, image.pixels + part.y * stride_bytes + channels * (size_t)part.x,
 			   stride_bytes, part.height);
 	}
 	if (d->pixels.capacity_bytes > KEPT_BYTES)
 		scratch_free(&d->pixels);
 	return rc;
+}
+
+enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
+				  struct decode_verdict *v)
+{
+	return stream(d, bytes, size, IMAGE_CHANNELS, sink, v);
+}
+
+enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
+				struct decode_verdict *v)
+{
+	return stream(d, bytes, size, 1, sink, v);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode.h - the bytes of an image file to RGB, or a sentence that says why not
+ * decode.h - the bytes of an image file to RGB or the values of a mask, or a sentence that says why not
  *
  * The pixels are those of Pillow's Image.open(...).convert("RGB") with libjpeg-turbo: alpha
  * is dropped, palettes and gray are expanded, CMYK is converted as Pillow does, colour
@@ -52,9 +52,23 @@ void decoder_close(struct decoder *d);
 enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				  struct decode_verdict *v);
 
+/*
+ * The same of a mask: one byte for each pixel, which is not a colour but a value.  The values are those of NumPy's
+ * asarray(Image.open(...)) with Pillow: the indices of a palette, whatever it looks like and wherever it ends; the
+ * samples of gray, of 1 bit 0 and 1, of 2 and 4 bits, and of a PGM that ends below 255, scaled to 255; those of 16 bits
+ * where none of them is above 255 (a PGM must say 65535, or Pillow scales it).  Read are PNG, BMP and PGM.  More channels,
+ * an animation, and what is not lossless are bad input.
+ */
+enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
+				struct decode_verdict *v);
+
 /* All of an image.  The pixels of *out are the decoder's, until its next run or close. */
 enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size, struct image *out,
 			       struct decode_verdict *v);
+
+/* For a verdict of one's own: fill *v; returns DECODE_BAD_INPUT.  The reason is an enum shard_miss_reason. */
+enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Names and versions of the libraries behind it, for --version and for provenance. */
 const char *decoder_jpeg_version(void);

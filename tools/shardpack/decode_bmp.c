@@ -2,6 +2,7 @@
 /*
  * decode_bmp.c - Windows bitmaps without compression: 1, 4 and 8 bits with a palette, 16, 24 and 32 bits
  *
+ * Of a mask the indices of its palette are wanted, and it may be of any length: it is not looked into.
  * Colours of 5 or 6 bits become 8 as in Pillow: value * 255 / most, rounded down.
  */
 #include <inttypes.h>
@@ -86,6 +87,8 @@ static enum decode_status read_format(struct bmp *b, struct decode_verdict *v)
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "BMP of %" PRIu32 " bits; 1, 4, 8, 16, 24 and 32 are known", b->bits);
 	if (b->compression != BI_RGB && !(wide && b->compression == BI_BITFIELDS))
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "BMP with compression %" PRIu32 ": save it without", b->compression);
+	if (b->d->channels == 1 && b->bits > 8)
+		return decode_bad_channels(v, "BMP", IMAGE_CHANNELS);
 	if (wide)
 		return read_masks(b, v);
 	if (b->bits == 24)
@@ -97,6 +100,18 @@ static enum decode_status read_format(struct bmp *b, struct decode_verdict *v)
 	if (b->size < b->palette_at || (b->size - b->palette_at) / b->palette_item < b->palette_count)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "BMP data ends early: within its palette");
 	return DECODE_OK;
+}
+
+/* The value of pixel x, of at most 8 bits. */
+static uint32_t value_at(const struct bmp *b, const uint8_t *in, size_t x)
+{
+	return in[x * b->bits / 8] >> (8 - b->bits - x * b->bits % 8) & ((1u << b->bits) - 1);
+}
+
+static void read_values(const struct bmp *b, const uint8_t *in, uint8_t *out)
+{
+	for (uint32_t x = 0; x < b->width; x++)
+		out[x] = (uint8_t)value_at(b, in, x);
 }
 
 /* One row that is there in full.  The greatest index of a palette that it has. */
@@ -119,7 +134,7 @@ static uint32_t read_row(const struct bmp *b, const uint8_t *in, uint8_t *out)
 				out[i] = (uint8_t)((value & b->mask[i]) / lowest * 255 / (b->mask[i] / lowest));
 			}
 		} else {
-			value = in[(size_t)x * b->bits / 8] >> (8 - b->bits - (size_t)x * b->bits % 8) & ((1u << b->bits) - 1);
+			value = value_at(b, in, x);
 			largest = value > largest ? value : largest;
 			if (value >= b->palette_count)
 				continue;
@@ -152,8 +167,13 @@ enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size,
 	rc = decode_begin(d, b.width, b.height, out, v);
 	for (uint32_t y = 0; rc == DECODE_OK && y < b.height; y++) {
 		uint32_t to = b.top_down ? y : b.height - 1 - y;
-		uint32_t largest = read_row(&b, bytes + b.pixels_at + y * row_bytes, decode_row(d, out, to));
+		const uint8_t *in = bytes + b.pixels_at + y * row_bytes;
+		uint32_t largest = 0;
 
+		if (d->channels == 1)
+			read_values(&b, in, decode_row(d, out, to));
+		else
+			largest = read_row(&b, in, decode_row(d, out, to));
 		if (b.palette_count && b.bits <= 8 && largest >= b.palette_count)
 			rc = decode_bad(v, SHARD_MISS_DAMAGED, "BMP data is damaged: palette index %" PRIu32 ", but the palette ends at %" PRIu32,
 					largest, b.palette_count - 1);

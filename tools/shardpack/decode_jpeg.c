@@ -310,6 +310,8 @@ enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size
 {
 	struct jpeg j = {.d = d, .out = out, .v = v, .status = DECODE_OK};
 
+	if (d->channels == 1)
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "JPEG is lossy and keeps no values: save the mask as PNG");
 	j.cinfo.err = jpeg_std_error(&j.errors);
 	j.cinfo.client_data = &j;
 	j.errors.error_exit = on_error;

@@ -30,6 +30,8 @@ enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size
 	enum decode_status rc;
 	VP8StatusCode code;
 
+	if (d->channels == 1)
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "WebP has colours and no values: save the mask as PNG");
 	if (said > size)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "WebP data ends early: has %zu bytes of %" PRIu64, size, said);
 	if (!WebPInitDecoderConfig(&config))

@@ -3,7 +3,8 @@
  * image.h - the picture between decode and transform, and the memory it lies in
  *
  * One pixel format only: 8-bit RGB, interleaved, rows without padding.  Everything that
- * arrives in another form becomes this in the decoder.
+ * arrives in another form becomes this in the decoder.  Masks alone are otherwise: they
+ * have one sample for each pixel.
  */
 #ifndef SHARDPACK_IMAGE_H
 #define SHARDPACK_IMAGE_H
