@@ -72,6 +72,7 @@ static inline struct file make_png_below(struct png_kind k, int value_bits, uint
 		png_set_tRNS(png, info, alphas, 2, NULL); /* transparency must change nothing */
 	}
 	png_set_gAMA(png, info, 1.0); /* nor may gamma */
+	png_set_check_for_invalid_index(png, 0);
 	png_write_info(png, info);
 	passes = png_set_interlace_handling(png);
 	if (k.bits < 8)
