@@ -31,40 +31,13 @@ cat >"$scratch/round_trip.py" <<'END'
 import hashlib
 import os
 import random
-import struct
 import sys
 
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1:]
 import shardfmt as sf
+from random_shards import random_record, random_schema
 
 ROUNDS, DAMAGES = 60, 40
-
-
-def random_schema(rng):
-    groups, fields = [], []
-    for number in range(rng.randint(1, 4)):
-        offset = 0
-        for _ in range(rng.randint(1, 3)):
-            dtype = rng.randint(1, len(sf.DTYPES) - 1)
-            size = sf.DTYPE_BYTES[dtype]
-            offset = sf.align(offset + rng.choice([0, 0, 3]), size)
-            shape = tuple(rng.randint(1, 9) for _ in range(rng.randint(0, 3)))
-            fields.append(sf.Field("f%d" % len(fields), dtype, shape, number, offset))
-            offset += fields[-1].bytes
-        log2 = rng.choice([0, 4, 6])
-        stride = sf.align(offset + rng.choice([0, 5]), 1 << log2)
-        unit = rng.choice([1, 2, 7, 256])
-        codec = rng.choice([sf.RAW, sf.LZ4])
-        groups.append(sf.Group(stride, offset, log2, codec, unit, unit if codec else 0))
-    return groups, fields
-
-
-def random_record(rng, groups, fields, number):
-    record = bytearray(groups[number].stride)
-    for f in fields:
-        if f.group == number:
-            record[f.offset:f.offset + f.bytes] = rng.choice([rng.randbytes(f.bytes), bytes([rng.randint(0, 255)]) * f.bytes])
-    return bytes(record)
 
 
 def check_damage(rng, data):
@@ -131,7 +104,7 @@ def main():
 
 main()
 END
-"$PYTHON" "$scratch/round_trip.py" "$folder"
+"$PYTHON" "$scratch/round_trip.py" "$folder" "$folder/../tests/twin"
 
 echo "# command line"
 expect() {

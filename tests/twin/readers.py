@@ -14,6 +14,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format"))
 import shardfmt as sf  # noqa: E402
+from random_shards import random_record, random_schema  # noqa: E402
 
 DUMP, FOLDER, SEED = sys.argv[1], sys.argv[2], int(sys.argv[3])
 GOLDEN = "format/golden"
@@ -58,44 +59,6 @@ def golden_files():
     shards = sorted(n for n in os.listdir(GOLDEN) if n.endswith(".shard"))
     folders = sorted(n for n in os.listdir(GOLDEN) if os.path.isdir(os.path.join(GOLDEN, n)))
     return [os.path.join(GOLDEN, n) for n in shards], [os.path.join(GOLDEN, n) for n in folders]
-
-
-def random_schema(rng):
-    groups, fields = [], []
-    for number in range(rng.randint(1, 3)):
-        offset = 0
-        for _ in range(rng.randint(1, 3)):
-            dtype = rng.randint(1, len(sf.DTYPES) - 1)
-            size = sf.DTYPE_BYTES[dtype]
-            offset = sf.align(offset + rng.choice([0, 0, 3]), size)
-            shape = tuple(rng.randint(1, 6) for _ in range(rng.randint(0, 3)))
-            fields.append(sf.Field("f-%d" % len(fields), dtype, shape, number, offset, layout=rng.randint(0, 4),
-                                   semantic=rng.randint(0, 7)))
-            offset += fields[-1].bytes
-        if rng.random() < 0.4:      # a string, its length behind it
-            offset = sf.align(offset + 7, 4)
-            fields.append(sf.Field("s-%d" % number, sf.U8, (7,), number, offset - 7, kind=sf.STRING, ragged_axes=1,
-                                   length_field=len(fields) + 1))
-            fields.append(sf.Field("l-%d" % number, sf.U32, (), number, offset, semantic=3))
-            offset += 4
-        log2 = rng.choice([0, 4, 6])
-        unit = rng.choice([1, 2, 7, 256])
-        codec = rng.choice([sf.RAW, sf.LZ4])
-        groups.append(sf.Group(sf.align(offset + rng.choice([0, 5]), 1 << log2), offset, log2, codec, unit, unit if codec else 0))
-    return groups, fields
-
-
-def random_record(rng, groups, fields, number):
-    record = bytearray(groups[number].stride)
-    for f in fields:
-        if f.group == number:
-            record[f.offset:f.offset + f.bytes] = rng.choice([rng.randbytes(f.bytes), bytes([rng.randint(0, 255)]) * f.bytes])
-    for f in fields:
-        if f.group == number and f.kind == sf.STRING:
-            length = rng.randint(0, 7)
-            record[f.offset + length:f.offset + 7] = bytes(7 - length)
-            struct.pack_into("<I", record, fields[f.length_field].offset, length)
-    return bytes(record)
 
 
 def random_stats(rng, fields, columns, groups):
