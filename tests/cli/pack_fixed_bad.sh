@@ -147,7 +147,7 @@ refused 1 ".: field 'nine' has 9 records and field 'ten' has 10; they must be as
 mkdir -p d && cp nine.npy d && cp good.npy d/nine2.npy && cp good.npy nine2.npy && cp ten.npy d/good.npy
 refused 1 "$PWD/d/good.npy: field 'good' is f64 [2] here, and i32 [] in the files before" array good.npy d/good.npy
 cp nine.npy 9.npy
-refused 1 "./9.npy: '9' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _" array 9.npy
+refused 1 "./9.npy: '9' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _; rename it" array 9.npy
 refused 3 "missing.npy: No such file or directory" array missing.npy
 refused 3 "*.nothing: nothing matches this pattern" array '*.nothing'
 refused 2 "./nine.npy: given twice" array nine.npy nine.npy
@@ -173,7 +173,7 @@ refused 1 "./cut.npz: no end record of a ZIP archive; it is cut short, or none" 
 refused 1 "./text.npz: 'readme.txt' is no array; save what is to be packed with numpy.savez" array text.npz
 refused 1 "./empty.npz: no records in it" array empty.npz
 refused 1 "./folders.npz: 'b/x.npy' at offset $("$PYTHON" -c 'print(open("folders.npz", "rb").read().rindex(b"\x93NUMPY"))') is a second array for field 'x'; save each under a name of its own" array folders.npz
-refused 1 "./long.npz/$(printf 'n%.0s' {1..60}).npy: '$(printf 'n%.0s' {1..60})' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _" array long.npz
+refused 1 "./long.npz/$(printf 'n%.0s' {1..60}).npy: '$(printf 'n%.0s' {1..60})' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _; rename it" array long.npz
 refused 1 "./bomb.npz: the member at offset 55 unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" array bomb.npz
 refused 4 "./tall.npy: records of 2147483648 bytes; the limit is 1073741824 (the first axis counts the records)" array tall.npy
 run 0 "$PACK" array dots.npz -o dots -q

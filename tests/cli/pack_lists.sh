@@ -67,6 +67,9 @@ in_order bom
 same csv.n bom
 run 0 "$PACK" images train.jsonl -o jsonl "${ARGS[@]}" -q
 same csv.n jsonl
+{ printf '\357\273\277' && cat train.jsonl; } >bom.jsonl
+run 0 "$PACK" images bom.jsonl -o bom.jsonl.ds "${ARGS[@]}" -q
+same csv.n bom.jsonl.ds
 sed 's,\.\./\.\./,,' tables/deep/train.tsv >tables/deep/rooted.tsv
 run 0 "$PACK" images tables/deep/rooted.tsv --root . -o tsv "${ARGS[@]}" -q
 same csv.n tsv
@@ -162,8 +165,8 @@ I=src/class_00/00000.jpg J=src/class_01/00001.jpg
 table t.csv "path,label\n$I,1\n$J\n" && refused 1 "./t.csv: line 3: 1 fields; the first line has 2 (what has a comma in it must be quoted)" t.csv
 table t.csv "path,label\n$I,\n" && refused 1 "./t.csv: line 2: no label for '$I'" t.csv
 table t.csv "path,label\n,1\n" && refused 1 "./t.csv: line 2: no path" t.csv
-table t.csv "file,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns" t.csv
-table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; --label-key names the one with labels" t.csv
+table t.csv "file,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'file' 'label'" t.csv
+table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; --label-key names the one with labels, of 'path' 'labels'" t.csv
 table t.csv "path,label\n\"$I,1\n" && refused 1 "./t.csv: line 2: field 1: a quote is not closed" t.csv
 table t.csv "path,label\n\"$I\"x,1\n" && refused 1 "./t.csv: line 2: field 1: something stands behind a closing quote" t.csv
 table t.csv "path,label\na\"b,1\n" && refused 1 "./t.csv: line 2: field 1: a quote within a field; quote the whole field, and write it twice" t.csv
@@ -174,6 +177,17 @@ table t.csv "path,label\n\nsrc/gone.jpg,1\n" && refused 3 "./t.csv: line 3: 'src
 table t.csv "path,label\n../x.jpg,1\n" && refused 1 "./t.csv: line 2: '../x.jpg' lies outside of .; --root names a folder that holds all images" t.csv
 table t.csv "path,label\n/etc/x.jpg,1\n" && refused 1 "./t.csv: line 2: '/etc/x.jpg' lies outside of .; --root names a folder that holds all images" t.csv
 table real/t.csv "path,label\n$PWD/link/../src/x.jpg,1\n" && refused 1 "real/t.csv: line 2: '$PWD/link/../src/x.jpg' lies outside of real; --root names a folder that holds all images" real/t.csv
+table t.csv "Path;label\n$I;1\n" && refused 1 "./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'Path;label'" t.csv
+table t.csv "path, label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; --label-key names the one with labels, of 'path' ' label'" t.csv
+table t.csv "path,label\n$I,caf\351\n" && refused 1 "./t.csv: line 2: label 'caf\351' must be UTF-8 of 1 to 1024 bytes, it has 4" t.csv
+for f in csv jsonl; do
+	for code in UTF-16 UTF-16LE UTF-16BE; do
+		iconv -f UTF-8 -t $code train.$f >wide.$f
+		refused 1 "./wide.$f: UTF-16, as spreadsheets may save it; save it as UTF-8" wide.$f
+	done
+done
+mkdir circle && cp $I circle && ln -s ../circle circle/x
+refused 1 "$PWD/circle/x: this link leads back to $PWD/circle; it would never end" circle --label-regex '(.)'
 table t.csv "path,label\n" && refused 1 "./t.csv: no rows in it" t.csv
 : >t.csv && refused 1 "./t.csv: no rows in it" t.csv
 table t.csv "path,label,x,label\n$I,1,2,3\n" && refused 1 "./t.csv: line 1: columns 2 and 4 are both called label; rename one" t.csv

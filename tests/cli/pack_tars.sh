@@ -321,6 +321,13 @@ said "shardpack: ./same.zip/c/x.jpg: there twice; each image must be, once"
 refused 1 "./bomb.zip: the member at offset 37 unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" bomb.zip
 run 1 "$PACK" images spoilt.zip -o no "${ARGS[@]}"
 grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is damaged: [0-9]* bytes with CRC-32 " err || die "$(cat err)"
+for f in 0 1; do
+	tar -cf none$f.tar -T /dev/null
+done
+refused 1 "./none0.tar: no images in it" none0.tar
+refused 1 "./none0.tar: no images in it, nor in 1 other file" none0.tar none1.tar
+run 0 "$PACK" images none0.tar a.tar none1.tar -o barren "${ARGS[@]}"
+said "shardpack: warning: 2 files have no image (the first is './none0.tar')"
 head -c 20000 a.tar.gz >cut.tar.gz
 refused 1 "./cut.tar.gz: the compressed data end early, near offset $(stat -c %s cut.tar.gz) of $(stat -c %s cut.tar.gz); the file is damaged, fetch it again" cut.tar.gz
 echo "WebDataset, img2dataset, 5 formats of GNU tar; $n refusals"

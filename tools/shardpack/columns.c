@@ -58,7 +58,7 @@ int columns_field(struct recipe *r, const char *where, const char *name, uint32_
 
 	if (!name[0] || strlen(name) >= sizeof(f.name) || strspn(name, NAME_FIRST NAME_LATER) != strlen(name) ||
 	    !strchr(NAME_FIRST, name[0]))
-		return fail(EXIT_BAD, "%s: '%s' cannot be the name of a field: 1 to %zu letters, digits, _ . - of which the first is a letter or _",
+		return fail(EXIT_BAD, "%s: '%s' cannot be the name of a field: 1 to %zu letters, digits, _ . - of which the first is a letter or _; rename it",
 			    where, name, sizeof(f.name) - 1);
 	if (ndim > SHARD_DIMS_MAX)
 		return fail(EXIT_UNSUPPORTED, "%s: records of %" PRIu32 " axes; the limit is %d", where, ndim, SHARD_DIMS_MAX);
@@ -101,16 +101,6 @@ int columns_add(struct plan *p, const struct recipe *r, uint32_t field, const st
 	return plan_add_slice(p, &s);
 }
 
-int columns_refuse_barren(const struct request *r, const char *what, const char *remedy)
-{
-	const struct scan *s = r->scan;
-
-	if (s->barren_count > 1)
-		return fail(EXIT_BAD, "%s: %s in it, nor in %" PRIu64 " other file%s%s", s->barren, what, s->barren_count - 1,
-			    s->barren_count > 2 ? "s" : "", remedy);
-	return fail(EXIT_BAD, "%s: %s in it%s", s->barren_count ? s->barren : r->place->root, what, remedy);
-}
-
 int columns_finish(const struct request *r, const struct classes *classes)
 {
 	struct plan *p = r->plan;
@@ -130,10 +120,8 @@ int columns_finish(const struct request *r, const struct classes *classes)
 				    r->place->root, r->recipe->field[lead].name, count[lead], r->recipe->field[f].name, count[f]);
 	}
 	if (lead == SHARD_FIELDS_MAX || !count[lead])
-		return columns_refuse_barren(r, "no records", "");
-	if (r->scan->barren_count)
-		scan_warn(r->scan, "%" PRIu64 " file%s no record (the first is '%s')", r->scan->barren_count,
-			  r->scan->barren_count == 1 ? " has" : "s have", r->scan->barren);
+		return scan_refuse_barren(r, "records", "");
+	scan_warn_of_barren(r->scan, "record");
 	if (count[lead] >= PLAN_INPUTS_MAX)
 		return fail(EXIT_BAD, "%s: %" PRIu64 " records; the limit is %" PRIu64, r->place->root, count[lead],
 			    PLAN_INPUTS_MAX - 1);

@@ -35,9 +35,6 @@ int columns_add(struct plan *p, const struct recipe *r, uint32_t field, const st
  */
 int columns_finish(const struct request *r, const struct classes *classes);
 
-/* There is not one record.  Names the first file, and returns the exit code. */
-int columns_refuse_barren(const struct request *r, const char *what, const char *remedy);
-
 /* Classes as --classes says, none without it.  Returns the exit code. */
 int columns_classes(const struct request *r, struct classes *out);
 

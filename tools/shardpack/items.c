@@ -267,10 +267,12 @@ int items_plan(struct items *it)
 	struct classes classes = {0};
 	bool by_number = false, has_extra = r->recipe->field_count > 0;
 	uint64_t i;
-	int code = it->count ? refuse_twice(it) : fail(EXIT_BAD, "%s: no images in it", r->place->root);
+	int code = it->count ? refuse_twice(it) : scan_refuse_barren(r, "images", "");
 
-	if (code == EXIT_DONE)
+	if (code == EXIT_DONE) {
+		scan_warn_of_barren(r->scan, "image");
 		code = settle_classes(it, &classes, &by_number);
+	}
 	if (code == EXIT_DONE)
 		code = plan_begin(r->plan, r->recipe, &classes);
 	for (i = 0; code == EXIT_DONE && i < it->count; i++) {

@@ -58,7 +58,8 @@ static int take_entry(struct items *it, struct labels *labels, const char *folde
 	case FTS_D: case FTS_DP:
 		return EXIT_DONE;
 	case FTS_DC:
-		return fail(EXIT_BAD, "%s: this link leads back to %s; it would never end", e->fts_path, e->fts_cycle->fts_path);
+		return fail(EXIT_BAD, "%s: this link leads back to %.*s; it would never end", e->fts_path,
+			    (int)e->fts_cycle->fts_pathlen, e->fts_path); /* one path is kept for all */
 	case FTS_DNR: case FTS_ERR: case FTS_NS: case FTS_SLNONE:
 		if (e->fts_info == FTS_SLNONE && !items_is_image(e->fts_name))
 			break;
@@ -187,9 +188,9 @@ static int take_row(void *context, const struct table_row *row)
 			    place->root, s->table, row->line, row->path, place->root);
 	if (fstatat(place->root_fd, path, &st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, s->table, row->line, row->path, strerror(errno));
-	if (row->label && strlen(row->label) > CLASS_NAME_BYTES_MAX)
-		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": a label of %zu bytes; the limit is %d", place->root, s->table, row->line,
-			    strlen(row->label), CLASS_NAME_BYTES_MAX);
+	if (row->label && !text_is_name(row->label, strlen(row->label), CLASS_NAME_BYTES_MAX))
+		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": label '%.200s' must be UTF-8 of 1 to %d bytes, it has %zu", place->root, s->table,
+			    row->line, row->label, CLASS_NAME_BYTES_MAX, strlen(row->label));
 	if (!row->label)
 		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", place->root, s->table, row->line, row->path);
 	code = row->label ? EXIT_DONE : labels_find(s->labels, where, row->path, NULL, label);

@@ -427,6 +427,7 @@ int scan_tar(struct items *it, struct labels *labels, const char *path)
 {
 	struct archive a = {.it = it, .labels = labels, .path = path};
 	char *where = NULL;
+	uint64_t before = it->count;
 	bool has_samples;
 	int code = columns_open(it->request, path, &a.file);
 
@@ -439,6 +440,8 @@ int scan_tar(struct items *it, struct labels *labels, const char *path)
 	it->by_folder = !has_samples && !labels_given(labels);
 	if (code == EXIT_DONE)
 		code = has_samples ? add_samples(&a) : add_images(&a);
+	if (code == EXIT_DONE && it->count == before)
+		scan_barren(it->request->scan, where);
 	text_free(&a.names);
 	free(a.entry);
 	free(where);

@@ -25,7 +25,7 @@ struct scan {
 	uint64_t ignored_count; /* files, or members of files, that are no inputs */
 	uint64_t stray_count;	/* those of them that would be images, but lie in no class's folder */
 	char stray[256];	/* the first of these in byte order */
-	uint64_t barren_count;	/* files of fixed records that have none */
+	uint64_t barren_count;	/* files of records that have none, archives without images */
 	char barren[1024];	/* the first of these */
 	struct text warnings;	/* one line each, as already printed */
 };
@@ -60,8 +60,13 @@ extern const struct source source_images, source_array, source_raw, source_token
 void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void scan_free(struct scan *scan);
 
-/* Count a file without records; columns_finish() says so. */
+/*
+ * Count a file without records, or an archive without images.  When all are listed, say so: a warning, or a refusal if
+ * there is nothing else.
+ */
 void scan_barren(struct scan *scan, const char *where);
+void scan_warn_of_barren(struct scan *scan, const char *what);
+int scan_refuse_barren(const struct request *r, const char *what, const char *remedy);
 
 /* Say so if folders, which are classes in byte order, have numbers for names that count otherwise. */
 void scan_warn_of_numbers(struct scan *scan, const struct classes *folders);

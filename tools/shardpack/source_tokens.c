@@ -226,8 +226,8 @@ static int refuse_short(const struct stream *s)
 {
 	char what[64];
 
-	snprintf(what, sizeof(what), "no window of %" PRIu64 " tokens", s->window);
-	return columns_refuse_barren(s->r, what, "; give a smaller --seq-len");
+	snprintf(what, sizeof(what), "window of %" PRIu64 " tokens", s->window);
+	return scan_refuse_barren(s->r, what, "; give a smaller --seq-len");
 }
 
 static int scan(const struct request *r)

@@ -70,6 +70,23 @@ void scan_barren(struct scan *scan, const char *where)
 		snprintf(scan->barren, sizeof(scan->barren), "%s", where);
 }
 
+void scan_warn_of_barren(struct scan *scan, const char *what)
+{
+	if (scan->barren_count)
+		scan_warn(scan, "%" PRIu64 " file%s no %s (the first is '%s')", scan->barren_count, scan->barren_count == 1 ? " has" : "s have", what,
+			  scan->barren);
+}
+
+int scan_refuse_barren(const struct request *r, const char *what, const char *remedy)
+{
+	const struct scan *s = r->scan;
+
+	if (s->barren_count > 1)
+		return fail(EXIT_BAD, "%s: no %s in it, nor in %" PRIu64 " other file%s%s", s->barren, what, s->barren_count - 1,
+			    s->barren_count > 2 ? "s" : "", remedy);
+	return fail(EXIT_BAD, "%s: no %s in it%s", s->barren_count ? s->barren : r->place->root, what, remedy);
+}
+
 /* "10" stands before "2": right, as torchvision has it, and yet not what most expect. */
 void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
 {

@@ -27,6 +27,7 @@ struct reading {
 
 static const char *const path_keys[] = {"path", "file_name", "image"};
 #define PATH_KEYS 3
+#define COLUMNS_SHOWN_BYTES 200
 
 static bool has_extension(const char *name, const char *extension)
 {
@@ -80,22 +81,36 @@ static int refuse_twin(const struct reading *r, const struct csv_row *head, int 
 	return EXIT_DONE;
 }
 
+/* The names of all columns, so that a blank or a semicolon among them is seen. */
+static const char *list_columns(const struct csv_row *head, char out[COLUMNS_SHOWN_BYTES])
+{
+	size_t at = 0;
+	uint32_t i;
+
+	for (i = 0; i < head->count && at < COLUMNS_SHOWN_BYTES; i++)
+		at += (size_t)snprintf(out + at, COLUMNS_SHOWN_BYTES - at, "%s'%s'", i ? " " : "", head->field[i]);
+	if (at >= COLUMNS_SHOWN_BYTES)
+		memcpy(out + COLUMNS_SHOWN_BYTES - 4, "...", 4);
+	return out;
+}
+
 /* Where path, label and extra columns are; -1 for a label that is not asked for. */
 static int settle_columns(const struct reading *r, const struct csv_row *head, int *path, int *label, int *extra)
 {
+	char there[COLUMNS_SHOWN_BYTES];
 	size_t i;
 
 	*path = *label = -1;
 	for (i = 0; i < PATH_KEYS && *path < 0; i++)
 		*path = find_column(head, path_keys[i]);
 	if (*path < 0)
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called path, file_name or image; the first line must name the columns",
-			    r->name, head->line);
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called path, file_name or image; the first line must name the columns, and has %s",
+			    r->name, head->line, list_columns(head, there));
 	if (r->label_key)
 		*label = find_column(head, r->label_key);
 	if (r->label_key && *label < 0)
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s; --label-key names the one with labels", r->name,
-			    head->line, r->label_key);
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s; --label-key names the one with labels, of %s", r->name,
+			    head->line, r->label_key, list_columns(head, there));
 	if (refuse_twin(r, head, *path) != EXIT_DONE || (*label >= 0 && refuse_twin(r, head, *label) != EXIT_DONE))
 		return EXIT_BAD;
 	for (i = 0; i < r->columns->field_count; i++) {
@@ -194,7 +209,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 
 static int read_json(struct reading *r, char *text, size_t bytes)
 {
-	char *at = text, *end = text + bytes;
+	char *at = text + (bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0), *end = text + bytes;
 	uint64_t line = 0;
 	int code = EXIT_DONE;
 
@@ -220,6 +235,12 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 	return code;
 }
 
+/* By its mark, or the first letter. */
+static bool is_utf16(const uint8_t *text)
+{
+	return (text[0] == 0xff && text[1] == 0xfe) || (text[0] == 0xfe && text[1] == 0xff) || !text[0] != !text[1];
+}
+
 int table_read(const char *file, const char *name, const char *label_key, const struct recipe *columns,
 	       int (*each)(void *context, const struct table_row *row), void *context)
 {
@@ -231,7 +252,9 @@ int table_read(const char *file, const char *name, const char *label_key, const 
 
 	if (code == EXIT_DONE && !found)
 		code = fail(EXIT_IO, "%s: No such file or directory", name);
-	if (code == EXIT_DONE && text.bytes)
+	if (code == EXIT_DONE && text.bytes >= 2 && is_utf16((const uint8_t *)text.data))
+		code = fail(EXIT_BAD, "%s: UTF-16, as spreadsheets may save it; save it as UTF-8", name);
+	else if (code == EXIT_DONE && text.bytes)
 		code = is_json(name) ? read_json(&r, text.data, text.bytes)
 				     : read_csv(&r, text.data, text.bytes, has_extension(name, ".tsv"));
 	text_free(&text);
