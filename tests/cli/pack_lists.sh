@@ -252,5 +252,14 @@ grep -q "^shardpack: --label-regex x: needs a part in brackets, which is the lab
 run 2 "$PACK" images flat -o no --label-regex '(x'
 run 2 "$PACK" images flat -o no --label-regex '(x)' --labels flat.csv
 run 2 "$PACK" images flat -o no --labels flat.txt
-refused 1 "flat/00_a.000.jpg: lies in no class folder; --label-regex or --labels say which label it has" flat/00_a.000.jpg
+refused 1 "flat/00_a.000.jpg: its class would be the folder that holds it, which lies outside of flat; --root names one above, or --label-regex or --labels say which label it has" flat/00_a.000.jpg
+mkdir bare && cp $I bare/x.jpg
+refused 1 "./bare/x.jpg: lies in no class folder; --label-regex or --labels say which label it has" bare src
+refused 2 "'': the name of an input must not be empty" ''
+code=0
+printf '%s\n%s\r\n' $J $I | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?
+[ "$code" = 3 ] || die "exit code $code"
+said_only "shardpack: standard input, line 2: $I\\r: No such file or directory"
+run 0 "$PACK" images flat/00_a.000.jpg -o above "${ARGS[@]}" --root . -q
+[ "$(sed -n 's/^class //p' above/dataset.manifest)" = "0 flat" ] || die "class of a single image"
 echo "tables, flat folders, lists; $n refusals"

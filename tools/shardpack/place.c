@@ -24,13 +24,14 @@ static int out_of_memory(void)
 	return fail(EXIT_IO, "out of memory for a list of inputs");
 }
 
-/* The path is kept as it is; settle_paths() makes it relative. */
-static int add_item(struct source_place *p, const char *path)
+/* The path is kept as it is; settle_paths() makes it relative.  `line` is of a list, else 0. */
+static int add_item(struct source_place *p, const char *path, uint64_t line)
 {
 	struct stat st;
 
 	if (stat(path, &st) != 0)
-		return fail(EXIT_IO, "%s: %s", path, strerror(errno));
+		return line ? fail(EXIT_IO, "standard input, line %" PRIu64 ": %s: %s", line, path, strerror(errno))
+			    : fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	if (p->item_count == p->item_capacity) {
 		uint64_t capacity = p->item_capacity ? 2 * p->item_capacity : 64;
 		struct source_item *grown = realloc(p->item, capacity * sizeof(*grown));
@@ -56,8 +57,10 @@ static int add_named(struct source_place *p, const char *named)
 	size_t i;
 	int code = EXIT_DONE, rc;
 
+	if (!named[0])
+		return fail(EXIT_USAGE, "'': the name of an input must not be empty");
 	if (!strpbrk(named, "*?[") || lstat(named, &st) == 0)
-		return add_item(p, named);
+		return add_item(p, named, 0);
 	rc = glob(named, GLOB_ERR, NULL, &found);
 	if (rc == GLOB_NOMATCH)
 		return fail(EXIT_IO, "%s: nothing matches this pattern", named);
@@ -66,7 +69,7 @@ static int add_named(struct source_place *p, const char *named)
 			    rc == GLOB_NOSPACE ? "out of memory" : strerror(errno));
 	/* glob() sorts as the locale does, and that is "C" in this program. */
 	for (i = 0; code == EXIT_DONE && i < found.gl_pathc; i++)
-		code = add_item(p, found.gl_pathv[i]);
+		code = add_item(p, found.gl_pathv[i], 0);
 	globfree(&found);
 	return code;
 }
@@ -87,7 +90,7 @@ static int add_list(struct source_place *p)
 			code = fail(EXIT_BAD, "standard input, line %" PRIu64 ": %s; it must have one path a line", number,
 				    bytes ? "has a NUL byte" : "is empty");
 		else
-			code = add_item(p, line);
+			code = add_item(p, line, number);
 	}
 	if (code == EXIT_DONE && ferror(stdin))
 		code = fail(EXIT_IO, "standard input: %s", strerror(errno));

@@ -232,6 +232,9 @@ int scan_image(struct items *it, struct labels *labels, const char *path)
 
 	if (fstatat(it->request->place->root_fd, path, &st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: %s", it->request->place->root, path, strerror(errno));
+	if (!slash && !labels_given(labels))
+		return fail(EXIT_BAD, "%s/%s: its class would be the folder that holds it, which lies outside of %s; --root names one above, or "
+			    "--label-regex or --labels say which label it has", it->request->place->root, path, it->request->place->root);
 	start = start ? start + 1 : path;
 	it->by_folder = !labels_given(labels);
 	if (slash)
