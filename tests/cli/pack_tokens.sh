@@ -127,7 +127,12 @@ refused 1 "./none.llm: its head says that it has no tokens" none.llm
 refused 1 "./head.llm: ends at offset 600, within its head of 1024 bytes" head.llm
 refused 1 "./odd.bin: 1999 bytes are no whole number of u16; check --dtype" odd.bin
 cp a.bin a.npz
-refused 1 "./a.npz: an archive, not a stream of tokens; unpack it and give the files in it" a.npz
+cp a.bin a.txt && gzip -k a.txt && cp a.bin a.PNG
+for name in "a.npz an archive" "a.txt text" "a.txt.gz text" "a.PNG an image"; do
+	run 1 "$PACK" tokens "${name%% *}" -o no --seq-len 16
+	said "shardpack: ./${name%% *}: ${name#* } by its name, not a stream of tokens, which is a .bin or .npy of their numbers; give that, or rename it"
+	[ ! -e no ] || die "made for nothing"
+done
 refused 2 "./a.bin: --documents 70000 is no token of u16, so no document would end" a.bin --documents 70000
 refused 1 "./float.npy: tokens of type f32; they must be integers" float.npy
 refused 1 "./square.npy: 2 axes; tokens are an array of one" square.npy

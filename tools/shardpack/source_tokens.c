@@ -68,27 +68,39 @@ static int open_npy(const struct request *r, const uint8_t *head, size_t have, s
 	return EXIT_DONE;
 }
 
-/* Any bytes can be tokens, so an archive would be packed as if it were some. */
-static bool is_archive(const char *name)
+/* Any bytes can be tokens, so what by its name is something else would be packed as if it were some. */
+static const char *other_kind(const char *name)
 {
-	static const char *const ends[] = {".npz", ".zip", ".tar"};
+	static const char *const ends[][2] = {{".npz", "an archive"}, {".zip", "an archive"}, {".tar", "an archive"}, {".tgz", "an archive"},
+					      {".txt", "text"}, {".json", "text"}, {".jsonl", "text"}, {".csv", "text"},
+					      {".parquet", "a table"}, {".arrow", "a table"}, {".pt", "pickled"}, {".pkl", "pickled"},
+					      {".jpg", "an image"}, {".png", "an image"}};
 	size_t bytes = strlen(name), i;
 
-	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (bytes > 4 && strcasecmp(name + bytes - 4, ends[i]) == 0)
-			return true;
-	return false;
+	if (bytes > 3 && strcasecmp(name + bytes - 3, ".gz") == 0)
+		bytes -= 3;
+	else if (bytes > 4 && strcasecmp(name + bytes - 4, ".zst") == 0)
+		bytes -= 4;
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		size_t n = strlen(ends[i][0]);
+
+		if (bytes > n && strncasecmp(name + bytes - n, ends[i][0], n) == 0)
+			return ends[i][1];
+	}
+	return NULL;
 }
 
 static int open_bin(const struct request *r, const uint8_t *head, size_t have, struct part *p)
 {
 	static const uint32_t dtypes[] = {SHARD_U16, SHARD_U32};
+	const char *kind = other_kind(p->where);
 	struct token_file t;
 	char why[256];
 	uint64_t bytes = stored_bytes(r->stored, p->file), item;
 
-	if (is_archive(p->where))
-		return fail(EXIT_BAD, "%s: an archive, not a stream of tokens; unpack it and give the files in it", p->where);
+	if (kind)
+		return fail(EXIT_BAD, "%s: %s by its name, not a stream of tokens, which is a .bin or .npy of their numbers; give that, or rename it", p->where,
+			    kind);
 	if (!token_file_parse(head, have < TOKEN_FILE_HEAD_BYTES ? have : TOKEN_FILE_HEAD_BYTES, &t, why, sizeof(why)))
 		return fail(EXIT_BAD, "%s: %s", p->where, why);
 	p->dtype = t.dtype ? t.dtype : dtypes[r->o->token_dtype];
