@@ -180,7 +180,12 @@ bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema)
 	b->bad = calloc(records, sizeof(*b->bad));
 	ok = b->input_idx && b->bad;
 	for (g = 0; g < schema->group_count; g++) {
-		b->group[g] = calloc(records, schema->group[g].record_bytes);
+		/* Whole cache lines: into others some processors copy a page of a file at less than half the speed. */
+		size_t bytes = (size_t)(records * schema->group[g].record_bytes + SCRATCH_ALIGN_BYTES - 1) & ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
+
+		b->group[g] = aligned_alloc(SCRATCH_ALIGN_BYTES, bytes);
+		if (b->group[g])
+			memset(b->group[g], 0, bytes);
 		ok = ok && b->group[g];
 	}
 	return ok;
