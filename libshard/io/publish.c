@@ -25,7 +25,7 @@
 
 #define NONCE_DIGITS 16
 #define NAME_BYTES_MAX (255 - (sizeof(FILE_TEMP_PREFIX) - 1) - 1 - NONCE_DIGITS)
-#define SYNC_STEP (32u << 20) /* ask for writeback that often, so that fsync has little left to do */
+#define SYNC_STEP (8u << 20) /* ask for writeback that often, so that fsync has little left to do */
 
 static int fail_os(struct shard_error *err, const struct file_temp *t, const char *what)
 {

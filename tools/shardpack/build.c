@@ -37,6 +37,7 @@ struct build {
 
 	/* The shard that is being filled. */
 	struct shard_writer *writer; /* NULL: it will not be published */
+	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
 	struct text misses;
 	struct tally tally;
 	uint32_t label; /* the field that holds the class, or SHARD_FIELDS_MAX */
@@ -90,7 +91,7 @@ static int library_failure(const struct shard_error *err)
 	return fail(exit_code_of_status(err->status), "%s", err->message);
 }
 
-static int begin_shard(struct build *b, uint64_t range_idx)
+static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer **out)
 {
 	struct shard_writer_options opt = {
 		.size = sizeof(opt),
@@ -104,12 +105,19 @@ static int begin_shard(struct build *b, uint64_t range_idx)
 	struct shard_error err;
 	int code = files_numbered(path, b->job->out_dir, "", b->shard_of_range[range_idx], ".shard");
 
+	if (code == EXIT_DONE && shard_writer_open(out, path, &b->job->schema, &opt, &err) != SHARD_OK)
+		code = finisher_fail(&b->finisher, &err);
+	return code;
+}
+
+static int begin_shard(struct build *b, uint64_t range_idx)
+{
 	b->misses.bytes = 0;
 	memset(&b->tally, 0, sizeof(b->tally));
 	memset(b->class_records, 0, b->job->plan->class_count * sizeof(*b->class_records));
-	if (code == EXIT_DONE && shard_writer_open(&b->writer, path, &b->job->schema, &opt, &err) != SHARD_OK)
-		code = finisher_fail(&b->finisher, &err);
-	return code;
+	b->writer = b->next_writer;
+	b->next_writer = NULL;
+	return b->writer ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
 }
 
 /* This shard cannot be complete: give its room back at once, and go on looking at its inputs. */
@@ -124,6 +132,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	const struct plan *plan = b->job->plan;
 	struct shard_writer *writer = b->writer;
 	struct shard_error err;
+	int code = EXIT_DONE, put;
 
 	if (!writer)
 		return EXIT_DONE;
@@ -132,7 +141,11 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	if (tally_write(&b->tally, &b->job->schema, b->class_records, plan->class_count, writer, &err) != SHARD_OK)
 		return library_failure(&err);
 	b->writer = NULL;
-	return finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->misses);
+	/* The next one is opened first: file systems let reserving its room wait while they make this one durable. */
+	if (range_idx + 1 < b->todo_count)
+		code = open_writer(b, range_idx + 1, &b->next_writer);
+	put = finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->misses);
+	return code == EXIT_DONE ? put : code;
 }
 
 static int take_record(struct build *b, const struct result *r)
@@ -357,6 +370,7 @@ static int fill_all(struct build *b)
 	if (code != EXIT_DONE)
 		return code;
 	code = plan_names_inputs(b->job->plan) ? fill_all_images(b) : fill_all_fixed(b);
+	shard_writer_close(b->next_writer); /* NULL, unless it went wrong */
 	finished = finisher_stop(&b->finisher);
 	return code == EXIT_DONE ? finished : code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finisher.c - completes one shard while the next one is being filled
+ * finisher.c - completes shards while the next one is being filled
  */
 #include "tools/shardpack/finisher.h"
 
@@ -43,33 +43,47 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 	return EXIT_DONE;
 }
 
+/* With the lock: a shard that no thread has taken; NULL if there is none. */
+static struct finishing *find_work(struct finisher *f)
+{
+	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
+		if (f->place[i].writer && !f->place[i].taken)
+			return &f->place[i];
+	return NULL;
+}
+
 static void *run(void *context)
 {
 	struct finisher *f = context;
 
 	pthread_mutex_lock(&f->lock);
 	for (;;) {
+		struct finishing *p = find_work(f);
 		struct receipt r = {0};
 		int code;
 
-		while (!f->writer && !f->stop)
-			pthread_cond_wait(&f->changed, &f->lock);
-		if (!f->writer)
+		if (!p && f->stop)
 			break;
-		r.misses = f->misses;
-		memset(&f->misses, 0, sizeof(f->misses));
+		if (!p) {
+			pthread_cond_wait(&f->changed, &f->lock);
+			continue;
+		}
+		p->taken = true;
+		r.misses = p->misses;
+		memset(&p->misses, 0, sizeof(p->misses));
 		pthread_mutex_unlock(&f->lock);
 
 		/* The writer and its number stay as they are until this thread changes them. */
-		code = finish_one(f, f->writer, f->shard_idx, &r);
-		shard_writer_close(f->writer);
+		code = finish_one(f, p->writer, p->shard_idx, &r);
+		shard_writer_close(p->writer);
 
 		pthread_mutex_lock(&f->lock);
-		f->writer = NULL;
-		f->result = r;
-		f->has_result = code == EXIT_DONE;
+		p->writer = NULL;
+		p->taken = false;
+		p->result = r;
+		p->has_result = code == EXIT_DONE;
 		if (code != EXIT_DONE) {
-			receipt_free(&f->result);
+			receipt_free(&p->result);
 			if (f->code == EXIT_DONE)
 				f->code = code;
 		}
@@ -87,38 +101,51 @@ int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, 
 	f->account = account;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->changed, NULL);
-	if (pthread_create(&f->thread, NULL, run, f) == 0)
+	/* Fewer are slower, and no other difference. */
+	while (f->thread_count < FINISHER_SHARDS && pthread_create(&f->thread[f->thread_count], NULL, run, f) == 0)
+		f->thread_count++;
+	if (f->thread_count)
 		return EXIT_DONE;
 	pthread_mutex_destroy(&f->lock);
 	pthread_cond_destroy(&f->changed);
 	return fail(EXIT_IO, "a thread could not be started");
 }
 
-/* With the lock.  The thread has nothing to do afterwards; what it did is in the account. */
-static void wait_idle(struct finisher *f)
+/* With the lock, or when all threads have ended: what was done in a place goes into the account. */
+static void enter_result(struct finisher *f, struct finishing *p)
 {
-	while (f->writer)
-		pthread_cond_wait(&f->changed, &f->lock);
-	if (f->has_result) {
-		uint64_t misses = f->result.miss_count;
+	uint64_t misses = p->result.miss_count;
 
-		account_published(f->account, f->result.record_count, f->quarantines ? 0 : misses,
-				  f->quarantines ? misses : 0);
-		receipt_free(&f->result);
-		f->has_result = false;
-	}
+	if (!p->has_result)
+		return;
+	account_published(f->account, p->result.record_count, f->quarantines ? 0 : misses, f->quarantines ? misses : 0);
+	receipt_free(&p->result);
+	p->has_result = false;
+}
+
+/* With the lock: a place without a shard; NULL if there is none. */
+static struct finishing *find_free(struct finisher *f)
+{
+	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
+		if (!f->place[i].writer) {
+			enter_result(f, &f->place[i]);
+			return &f->place[i];
+		}
+	return NULL;
 }
 
 int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *misses)
 {
+	struct finishing *p;
 	int code;
 
 	pthread_mutex_lock(&f->lock);
-	wait_idle(f);
+	while ((p = find_free(f)) == NULL)
+		pthread_cond_wait(&f->changed, &f->lock);
 	code = f->code;
-	f->writer = writer;
-	f->shard_idx = shard_idx;
-	f->misses = *misses;
+	p->writer = writer;
+	p->shard_idx = shard_idx;
+	p->misses = *misses;
 	memset(misses, 0, sizeof(*misses));
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
@@ -138,11 +165,13 @@ int finisher_check(struct finisher *f)
 int finisher_stop(struct finisher *f)
 {
 	pthread_mutex_lock(&f->lock);
-	wait_idle(f);
 	f->stop = true;
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
-	pthread_join(f->thread, NULL);
+	while (f->thread_count)
+		pthread_join(f->thread[--f->thread_count], NULL);
+	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
+		enter_result(f, &f->place[i]);
 	pthread_mutex_destroy(&f->lock);
 	pthread_cond_destroy(&f->changed);
 	return f->code;
