@@ -351,7 +351,7 @@ static int read_back(struct shard_writer *w, struct shard_error *err)
 	file_drop_cache(w->temp.fd);
 	rc = reader_open_as(&r, path, w->path, NULL, err);
 	if (!rc)
-		rc = verify_all(r, path, err);
+		rc = verify_all(r, path, &w->sha256, err);
 	if (!rc && memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root)))
 		rc = error_set(err, SHARD_E_IO, "%s: read back, it is another file than was written", show(&s, w->path));
 	shard_reader_close(r);
@@ -370,7 +370,7 @@ static int compare_existing(struct shard_writer *w, struct shard_error *err)
 	const char *what = rc ? "no valid shard" : "another shard";
 
 	if (same && w->read_back) { /* its pages are ours; its records may have suffered since */
-		rc = verify_all(r, w->path, why);
+		rc = verify_all(r, w->path, NULL, why);
 		same = rc != SHARD_E_CORRUPT;
 		what = "damaged";
 	}

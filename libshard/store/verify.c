@@ -257,27 +257,83 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 	return rc ? rc : j.worst;
 }
 
-int verify_all(struct shard_reader *r, const char *path, struct shard_error *err)
-{
+/* ---- all of it ---- */
+
+/* A room, and how far the file is hashed. */
+struct all_job {
+	struct shard_reader *r;
 	struct verify_room room;
-	uint64_t bytes = 0;
+	struct sha256 *sha; /* NULL: not asked for */
+	uint64_t hashed, end;
+	struct shard_error *err;
+};
+
+static void hash_work(void *context)
+{
+	struct all_job *j = context;
+
+	sha256_update(j->sha, j->r->map + j->hashed, (size_t)(j->end - j->hashed));
+}
+
+/* Tables, gaps, and units that were checked in the map: no second reading of the file, which might say something else. */
+static int hash_map(struct all_job *j, uint64_t end)
+{
+	int rc = SHARD_OK;
+
+	j->end = end;
+	if (j->sha && j->hashed < end)
+		rc = reader_guarded(j->r, hash_work, j, j->err);
+	j->hashed = end;
+	return rc;
+}
+
+/* Units that were checked in the room. */
+static int hash_held(struct all_job *j)
+{
+	const struct verify_room *room = &j->room;
+	int rc = j->hashed < room->held_begin ? hash_map(j, room->held_begin) : SHARD_OK;
+
+	if (!rc && j->sha)
+		sha256_update(j->sha, room->buffer + (j->hashed - room->held_begin), (size_t)(room->held_end - j->hashed));
+	j->hashed = room->held_end;
+	return rc;
+}
+
+static int check_group(struct all_job *j, uint32_t group)
+{
+	struct shard_reader *r = j->r;
+	const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
+	uint64_t units = reader_unit_count(r, group), bytes = 0;
+	int rc = units ? hash_map(j, data->offset) : SHARD_OK;
+
+	for (uint64_t u = 0, n; !rc && u < units; u += n) {
+		n = verify_piece(r, group, u, READ_BACK_BYTES);
+		rc = verify_units(r, &j->room, group, u, n, &bytes, NULL, NULL, j->err);
+		if (!rc && j->room.held_end)
+			rc = hash_held(j);
+	}
+	return rc;
+}
+
+int verify_all(struct shard_reader *r, const char *path, struct sha256 *sha, struct shard_error *err)
+{
+	struct all_job j = {.r = r, .sha = sha, .err = err};
 	int rc;
 
 	verify_fetch_tables(r, path);
 	rc = verify_tables(r, err);
 	if (rc)
 		return rc;
-	rc = verify_room_init(&room, READ_BACK_BYTES, err);
+	rc = verify_room_init(&j.room, READ_BACK_BYTES, err);
 	if (!rc)
-		rc = verify_room_enter(&room, r, path, err);
-	room.cached = false; /* what the disk has is the question */
+		rc = verify_room_enter(&j.room, r, path, err);
+	j.room.cached = false; /* what the disk has is the question */
 	for (uint32_t g = 0; !rc && g < r->schema->group_count; g++)
-		for (uint64_t u = 0, n; !rc && u < reader_unit_count(r, g); u += n) {
-			n = verify_piece(r, g, u, READ_BACK_BYTES);
-			rc = verify_units(r, &room, g, u, n, &bytes, NULL, NULL, err);
-		}
+		rc = check_group(&j, g);
+	if (!rc)
+		rc = hash_map(&j, r->file_bytes);
 	if (!rc && verify_has_ragged(r->schema))
 		rc = verify_ragged(r, 0, r->pages->record_count, NULL, NULL, err);
-	verify_room_free(&room);
+	verify_room_free(&j.room);
 	return rc;
 }

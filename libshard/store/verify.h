@@ -5,6 +5,7 @@
 #ifndef LIBSHARD_STORE_VERIFY_H
 #define LIBSHARD_STORE_VERIFY_H
 
+#include "libshard/codec/sha256.h"
 #include "libshard/store/reader.h"
 
 /* Told of one problem; the text dies with the call. */
@@ -22,6 +23,7 @@ struct verify_room {
 	bool cached;       /* the shard lies in the page cache */
 	uint8_t *buffer;   /* page-aligned */
 	size_t buffer_bytes;
+	uint64_t held_begin, held_end; /* the part of the file that verify_units() found right and left in it; equal: none */
 	struct fill *fill; /* reads into it; NULL: not needed yet */
 	uint8_t *decoded;
 	size_t decoded_bytes;
@@ -51,7 +53,10 @@ uint64_t verify_ragged_piece(const struct shard_reader *r, uint64_t first);
 int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify_on_problem *on_problem, void *context,
 		  struct shard_error *err);
 
-/* The whole shard with one thread, as the writer does before it publishes. */
-int verify_all(struct shard_reader *r, const char *path, struct shard_error *err);
+/*
+ * The whole shard with one thread, as the writer does before it publishes.  `sha` gets every byte of the file in order, of
+ * those that were checked the same copy; NULL: not asked for.
+ */
+int verify_all(struct shard_reader *r, const char *path, struct sha256 *sha, struct shard_error *err);
 
 #endif

@@ -228,6 +228,7 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 		return rc ? rc : j.rc;
 	}
 	j.bytes = r->map;
+	room->held_begin = room->held_end = 0;
 	if (end > begin && end - begin <= room->buffer_bytes - 2 * SHARD_PAGE_BYTES && !room->cached)
 		rc = read_range(&j, begin, end);
 	else if (!room->cached)
@@ -257,6 +258,10 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 		room->cached = false;
 	if (worst && !rc && err)
 		*err = first;
+	if (!rc && !worst && j.bytes != r->map) {
+		room->held_begin = j.from;
+		room->held_end = end;
+	}
 	*bytes += j.checked;
 	return rc ? rc : worst;
 }

@@ -244,6 +244,49 @@ TEST(sections_of_large_shards_lie_on_64_KiB)
 	}
 }
 
+/* The digest is made while the shard is read back, piece by piece, or else while it is written: both are the file's. */
+TEST(the_digest_is_that_of_the_file)
+{
+	static const struct {
+		const char *story;
+		uint32_t side, codec, records;
+	} rows[] = {{"nothing but tables", 8, SHARD_RAW, 0}, {"less than a piece", 8, SHARD_RAW, 999},
+		    {"pieces that end within pages", 333, SHARD_RAW, 40}, {"units larger than a piece", 1301, SHARD_RAW, 3},
+		    {"chunks", 100, SHARD_LZ4, 500}, {"chunks larger than a piece", 1301, SHARD_LZ4, 2}};
+	struct path path;
+
+	tmp(&path, "t_writer.%d.shard", (int)getpid());
+	for (size_t i = 0; i < 2 * COUNT(rows); i++) {
+		struct shard_schema s = photo_schema(rows[i / 2].side, rows[i / 2].codec);
+		struct shard_writer_options o = {
+			.size = sizeof(o), .planned_records = rows[i / 2].records + 1, .skip_read_back = i % 2};
+		uint8_t *image = malloc((size_t)s.group[0].record_bytes), *rest = malloc((size_t)s.group[1].record_bytes), *file;
+		const void *group[2] = {image, rest};
+		struct shard_written written;
+		struct shard_writer *w;
+		uint8_t sha256[32];
+		size_t bytes;
+
+		STORY("%s, %s", rows[i / 2].story, i % 2 ? "not read back" : "read back");
+		CHECK_OK(shard_writer_open(&w, path.text, &s, &o, &fixture_err));
+		for (uint32_t k = 0; k < rows[i / 2].records; k++) {
+			photo_record(&s, 0, k, image);
+			photo_record(&s, 1, k, rest);
+			CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
+		}
+		CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
+		shard_writer_close(w);
+		file = file_bytes(path.text, &bytes);
+		shard_sha256(file, bytes, sha256);
+		CHECK_EQ(written.file_bytes, bytes);
+		CHECK_MEM(written.sha256, sha256, 32);
+		unlink(path.text);
+		free(file);
+		free(image);
+		free(rest);
+	}
+}
+
 /* ---- the name ---- */
 
 TEST(a_name_that_is_taken_keeps_what_it_has)
