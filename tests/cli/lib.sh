@@ -112,3 +112,24 @@ powerless() {
 		"$@"
 	fi
 }
+
+# Where CI must not skip, a missing maker is a failure.
+need_pillow() {
+	local why="no Python with Pillow and NumPy (Debian: python3-pil python3-numpy)"
+	"$PYTHON" -c 'import PIL, numpy' 2>/dev/null && return
+	[ "${CI:-}" != true ] || die "$why"
+	skip "$why"
+}
+
+# peak MIB COMMAND...: it may not have more than that in memory; the file peak says how much it had
+peak() {
+	local most=$1
+	shift
+	"$PYTHON" - "$@" <<'EOF' >peak || { cat err >&2 && die "failed: $*"; }
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stderr=open("err", "w"))
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
+EOF
+	echo "$(cat peak) MiB, at most $most: $*"
+	[ "$(cat peak)" -le "$most" ] || die "too much"
+}

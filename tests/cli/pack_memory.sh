@@ -12,10 +12,7 @@ case ${VARIANT:-} in
 *) skip "sanitizers need memory of their own" ;;
 esac
 
-"$PYTHON" -c 'import PIL' 2>/dev/null || {
-	[ "${CI:-}" != true ] || die "no Python with Pillow (Debian: python3-pil)"
-	skip "no Python with Pillow (Debian: python3-pil)"
-}
+need_pillow
 mkdir -p small/a large/a long/a turned/a
 "$PYTHON" - <<'EOF'
 import shutil
@@ -32,19 +29,6 @@ for i in range(1, 6):
 EOF
 cp small/a/* large/a
 cp small/a/* long/a
-
-# peak MIB COMMAND...: it may not have more than that in memory
-peak() {
-	local most=$1
-	shift
-	"$PYTHON" - "$@" <<'EOF' >peak || { cat err >&2 && die "failed: $*"; }
-import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True, stderr=open("err", "w"))
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
-EOF
-	echo "$(cat peak) MiB, at most $most: $*"
-	[ "$(cat peak)" -le "$most" ] || die "too much"
-}
 
 # An image that can be decoded row by row is never there as a whole: its pixels alone are 256 MiB.
 peak 64 "$PACK" images long -o ds_long -j 4 -q

@@ -3,10 +3,7 @@
 # tests/cli/pack_pixels.sh - --fit, --exif and --dtype: what Pillow, torchvision and NumPy make of images; refusals
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
-"$PYTHON" -c 'import numpy, PIL' 2>/dev/null || {
-	[ "${CI:-}" != true ] || die "no Python with Pillow and NumPy (Debian: python3-pil python3-numpy)"
-	skip "no Python with Pillow and NumPy (Debian: python3-pil python3-numpy)"
-}
+need_pillow
 
 # Shapes whose sides, halves and offsets round in every way; the last ones would have a side below 1 pixel.
 "$PYTHON" - <<'PY'
