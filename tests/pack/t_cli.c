@@ -22,7 +22,7 @@ struct sample_options {
 	bool replace, dry_run;
 	struct cli_amount max_bad;
 	struct cli_part part;
-	struct cli_strings rest;
+	struct cli_strings rest, tags;
 };
 
 #define AT(member) .offset = offsetof(struct sample_options, member)
@@ -99,6 +99,7 @@ static const struct cli_option output_options[] = {
 
 static const struct cli_option few_options[] = {
 	{.name = "resize", .kind = CLI_U64, AT(resize), .arg_name = "N", .help = "any number"},
+	{.name = "tag", .kind = CLI_STRING, .many = true, AT(tags), .arg_name = "TAG", .help = "a word"},
 	{0},
 };
 
@@ -115,6 +116,8 @@ static int run_print(const struct cli_args *args)
 	       o->dry_run);
 	for (size_t i = 0; i < o->rest.count; i++)
 		printf("%s%s", i ? "," : "", o->rest.items[i]);
+	for (size_t i = 0; i < o->tags.count; i++)
+		printf("%s%s", i ? "," : " tags=", o->tags.items[i]);
 	printf(" given=%d%d\n", cli_given(args, "resize"), cli_given(args, "SRC"));
 	detail("a detail");
 	note("a note");
@@ -268,6 +271,9 @@ TEST(values_arrive)
 		{"plan many a b --resize 18446744073709551615 c -- -d",
 		 "plan many: source=a out=- resize=18446744073709551615 filter=0 shard_bytes=0 jobs=0 "
 		 "max_bad=0 part=0/0 replace=0 dry_run=0 rest=b,c,-d given=11\n"},
+		{"plan many a --tag x b --tag=y,z --tag x",
+		 "plan many: source=a out=- resize=0 filter=0 shard_bytes=0 jobs=0 "
+		 "max_bad=0 part=0/0 replace=0 dry_run=0 rest=b tags=x,y,z,x given=01\n"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -363,6 +369,8 @@ TEST(mistakes_are_named)
 		{"images a -o b --bad\033[2J", "sample: unknown option '--bad\\033[2J'" IMAGES},
 		{"misuse", "sample: --crop 300: larger than --resize 256\ntry 'sample misuse --help'\n"},
 		{"plan images", "sample: SRC is missing\ntry 'sample plan images --help'\n"},
+		{"plan many a --tag b --tag", "sample: --tag needs a value: --tag TAG\ntry 'sample plan many --help'\n"},
+		{"plan many a --tag b --tag=", "sample: --tag '': must not be empty\ntry 'sample plan many --help'\n"},
 		{"--print-completion tcsh",
 		 "sample: --print-completion tcsh: must be bash, zsh or fish\ntry 'sample --help'\n"},
 		{"--print-completion",
@@ -385,6 +393,7 @@ TEST(help_of_a_verb)
 					    "  SRC             what to read\n"
 					    "  MORE            what else to read\n"
 					    "      --resize N  any number\n"
+					    "      --tag TAG   a word\n"
 					    "  -q, --quiet     print warnings and errors only\n"
 					    "  -v, --verbose   print more of what is done\n"
 					    "  -h, --help      print this and exit\n\n"
@@ -438,7 +447,11 @@ TEST(bad_tables_are_noticed)
 		{.name = "a", .kind = CLI_CHOICE, .choices = "b", .help = "x"},
 		{0},
 	};
-	static const struct cli_option *const tables[] = {twice, letter, bad_default, outside, quotes, one_choice};
+	static const struct cli_option many_flags[] = {
+		{.name = "a", .kind = CLI_FLAG, .many = true, .help = "x"},
+		{0},
+	};
+	static const struct cli_option *const tables[] = {twice, letter, bad_default, outside, quotes, one_choice, many_flags};
 	char why[256];
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
@@ -497,6 +510,7 @@ TEST(man_page_is_clean_roff)
 	CHECK(strstr(page, "\n\\&.A second one \\(aqbegins\\(aq with a dot.\n"));
 	CHECK(strstr(page, "\nOne paragraph, with \\-\\-resize in it.\n"));
 	CHECK(strstr(page, "\nAs for \\fBimages\\fR:\n\\fB\\-\\-\\fR\\fBresize\\fR,\n"));
+	CHECK(strstr(page, "\nA word.\nMay be given more than once.\n"));
 	if (system("command -v groff >/dev/null"))
 		SKIP("groff is not installed: the man page is not checked");
 	CHECK_STR(feed("groff -man -ww -b -z -Tutf8", page), "");
@@ -522,7 +536,7 @@ TEST(bash_completes)
 	CHECK_STR(bash_offers("sample ''", 1), "--help\n--version\nimages\nmisuse\nmuch\nplan\nwait\n");
 	CHECK_STR(bash_offers("sample m", 1), "misuse\nmuch\n");
 	CHECK_STR(bash_offers("sample plan ''", 2), "images\nmany\n");
-	CHECK_STR(bash_offers("sample plan many --", 3), "--help\n--quiet\n--resize\n--verbose\n");
+	CHECK_STR(bash_offers("sample plan many --", 3), "--help\n--quiet\n--resize\n--tag\n--verbose\n");
 	CHECK_STR(bash_offers("sample images --filter b", 3), "bicubic\nbilinear\nbox\n");
 	CHECK_STR(bash_offers("sample plan images --filter = l", 5), "lanczos\n");
 	CHECK_STR(bash_offers("sample images --filter =", 3), "bicubic\nbilinear\nbox\nlanczos\n");
@@ -547,6 +561,7 @@ TEST(zsh_and_fish_scripts_parse)
 		     "'(-o --out)'{-o+,--out=}'[the dataset'\\''s directory]:DIR:_files -/'"));
 	CHECK(strstr(run("--print-completion zsh")->out,
 		     "it'\\''s split '\\''late'\\'' at a \\[unit\\]\\: never inside \\\\ one]:SIZE: '"));
+	CHECK(strstr(run("--print-completion zsh")->out, "'*--tag=[a word]:TAG: '"));
 	if (!system("command -v zsh >/dev/null"))
 		CHECK_STR(feed("zsh -n", run("--print-completion zsh")->out), "");
 }

@@ -48,6 +48,7 @@ struct parse {
 	uint64_t given;	    /* bit i: flat.option[i]; bit flat.count + i: positional i */
 	const char **words; /* the positional arguments; room for argc */
 	size_t word_count;
+	size_t argc;	    /* more values than that no option has */
 };
 
 void cli_flatten(const struct cli_verb *verb, struct cli_flat *flat)
@@ -107,6 +108,33 @@ bool cli_given(const struct cli_args *args, const char *name)
 	return false;
 }
 
+/* One more value of an option that may be repeated; free_lists() gives its memory back. */
+static int add_value(const struct parse *p, const struct cli_option *option, const char *typed, const char *value)
+{
+	struct cli_strings *list = (struct cli_strings *)(void *)((char *)p->options + option->offset);
+	const char **items = list->count ? (const char **)(uintptr_t)list->items : calloc(p->argc + 1, sizeof(*items));
+
+	if (!items)
+		return fail(EXIT_IO, "out of memory");
+	list->items = items;
+	if (!value[0])
+		return misuse(p, "%s '': must not be empty", typed);
+	items[list->count++] = value;
+	return EXIT_DONE;
+}
+
+static void free_lists(const struct parse *p)
+{
+	struct cli_strings list;
+
+	for (unsigned i = 0; p->options && i < p->flat.own_count; i++) {
+		if (!p->flat.option[i]->many)
+			continue;
+		memcpy(&list, (const char *)p->options + p->flat.option[i]->offset, sizeof(list));
+		free((void *)(uintptr_t)list.items);
+	}
+}
+
 /* Set one option.  `typed` is how the user wrote it: "--out", "-o".  `value` is NULL if there is none. */
 static int set_option(struct parse *p, unsigned idx, const char *typed, const char *value)
 {
@@ -114,7 +142,7 @@ static int set_option(struct parse *p, unsigned idx, const char *typed, const ch
 	void *options = idx < p->flat.own_count ? p->options : &p->common;
 	char why[WHY_BYTES];
 
-	if (p->given >> idx & 1)
+	if (p->given >> idx & 1 && !option->many)
 		return misuse(p, "%s is given twice", typed);
 	p->given |= UINT64_C(1) << idx;
 	if (option->kind == CLI_FLAG) {
@@ -123,6 +151,8 @@ static int set_option(struct parse *p, unsigned idx, const char *typed, const ch
 		*(bool *)((char *)options + option->offset) = true;
 	} else if (!value) {
 		return misuse(p, "%s needs a value: %s %s", typed, typed, cli_arg_name(option));
+	} else if (option->many) {
+		return add_value(p, option, typed, value);
 	} else if (!cli_value_set(option, value, options, why, sizeof(why))) {
 		return misuse(p, "%s %s: %s", typed, value[0] ? value : "''", why);
 	}
@@ -291,6 +321,7 @@ static int run_verb(struct parse *p, int argc, char **argv)
 	cli_flatten(p->verb, &p->flat);
 	p->options = calloc(1, p->verb->options_bytes + 1); /* calloc(1, 0) may be NULL */
 	p->words = calloc((size_t)argc + 1, sizeof(*p->words));
+	p->argc = (size_t)argc;
 	if (!p->options || !p->words) {
 		rc = fail(EXIT_IO, "out of memory");
 		goto out;
@@ -307,6 +338,7 @@ static int run_verb(struct parse *p, int argc, char **argv)
 	args.given = p->given;
 	rc = p->verb->run(&args);
 out:
+	free_lists(p);
 	free(p->words);
 	free(p->options);
 	return rc;

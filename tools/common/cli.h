@@ -17,7 +17,7 @@
  *
  * Each value is parsed straight into a zeroed struct of the verb's own, which its function
  * finds in args->options.  What the user typed is checked here: an unknown verb or option
- * suggests the nearest, an option given twice is refused, a bad value is named with its
+ * suggests the nearest, an option given twice is refused unless it is one for many values, a bad value is named with its
  * limit; all of that exits with EXIT_USAGE.  -h, -q and -v belong to every verb.
  */
 #ifndef TOOLS_COMMON_CLI_H
@@ -67,7 +67,7 @@ struct cli_option {
 	char short_name;           /* 'o' for -o; 0: none */
 	enum cli_kind kind;
 	bool required;
-	bool many;                 /* the last positional only: it takes all that follow, as struct cli_strings */
+	bool many;                 /* struct cli_strings: an option that may be repeated; the last positional, for all that follow */
 	size_t offset;             /* of the member in the verb's struct */
 	const char *arg_name;      /* "DIR"; not for flags; NULL: the choices themselves */
 	const char *help;          /* no capital, no full stop */

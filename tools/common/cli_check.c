@@ -82,8 +82,8 @@ static const char *check_options(const struct cli_verb *verb, const char **name)
 			return wrong;
 		if (!is_name(option->name, "") || strlen(option->name) > 40)
 			return "an option's name is lower case letters, digits and dashes, at most 40";
-		if (option->many)
-			return "only a positional argument can be many";
+		if (option->many && (option->kind != CLI_STRING || option->default_value || option->required || option->short_name))
+			return "an option that may be repeated is a string, has no letter and no default, and may be left out";
 		for (unsigned k = 0; k < i; k++)
 			if (strcmp(flat.option[k]->name, option->name) == 0 ||
 			    (option->short_name && flat.option[k]->short_name == option->short_name))

@@ -110,6 +110,8 @@ static void value_notes(FILE *out, const struct cli_option *option)
 		fputs("A size in bytes, or with K, M, G or T, which are powers of 1024.\n", out);
 	else if (option->kind == CLI_COUNT_OR_PERCENT)
 		fputs("A count, or a percentage such as 2%.\n", out);
+	if (option->many)
+		fputs("May be given more than once.\n", out);
 	if (option->required)
 		fputs("Required.\n", out);
 	if (option->default_note || option->default_value) {

@@ -54,7 +54,7 @@ static void option_spec(FILE *out, const struct cli_option *option)
 		fprintf(out, "'(-%c --%s)'{-%c%s,--%s%s}'[", option->short_name, option->name, option->short_name,
 			has_value ? "+" : "", option->name, has_value ? "=" : "");
 	else
-		fprintf(out, "'--%s%s[", option->name, has_value ? "=" : "");
+		fprintf(out, "'%s--%s%s[", option->many ? "*" : "", option->name, has_value ? "=" : "");
 	quoted(out, option->help, "[]:");
 	fputc(']', out);
 	if (has_value)
