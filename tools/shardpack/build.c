@@ -150,18 +150,17 @@ static int end_shard(struct build *b, uint64_t range_idx)
 
 static int take_record(struct build *b, const struct result *r)
 {
-	uint8_t meta[sizeof(int64_t) + 2 * EXTRA_BYTES_MAX] = {0}; /* the label is first; extras are aligned to their sizes */
-	const void *group[] = {r->record, meta};
-	int64_t label = r->input.class_idx;
+	const void *group[] = {r->record, r->meta};
 	struct shard_error err;
+	uint32_t f;
 
 	if (!b->writer)
 		return EXIT_DONE;
-	memcpy(meta, &label, sizeof(label));
-	extra_place(&b->job->schema, r->input.extra, meta);
 	if (shard_writer_append(b->writer, group, r->input.path, r->input.path_bytes, &err) != SHARD_OK)
 		return finisher_fail(&b->finisher, &err);
-	tally_add_moments(&b->tally, RECIPE_IMAGE, &r->moments);
+	for (f = 0; f < b->job->schema.field_count; f++)
+		if (tally_channels(&b->job->schema.field[f]))
+			tally_add_moments(&b->tally, f, &r->moments[f]);
 	b->class_records[r->input.class_idx]++;
 	return EXIT_DONE;
 }
@@ -344,6 +343,7 @@ static int fill_all_images(struct build *b)
 {
 	struct pipeline_options opt = {
 		.plan = b->job->plan,
+		.schema = &b->job->schema,
 		.source_fd = b->job->source_fd,
 		.stored = b->job->stored,
 		.quarantine = b->job->quarantine,

@@ -28,9 +28,13 @@ struct result {
 	enum outcome outcome;
 	uint32_t reason; /* enum shard_miss_reason, of OUTCOME_BAD */
 	char message[320];
-	uint8_t *record; /* the caller's memory, of transform_record_bytes() */
-	struct moments moments;
+	uint8_t *record; /* group 0: the caller's memory, of converter_record_bytes() */
+	uint8_t *meta;	 /* group 1, behind it */
+	struct moments moments[SHARD_FIELDS_MAX]; /* of fields that have some: tally.h */
 };
+
+/* All groups of a record of images. */
+size_t converter_record_bytes(const struct shard_schema *s);
 
 /* Where inputs that are left out are kept; quarantine.h. */
 struct quarantine;
@@ -48,7 +52,7 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 				 const struct quarantine *quarantine, struct budget *budget);
 void converter_close(struct converter *c);
 
-/* Read, decode and transform the input at r->ordinal into r; r->record must be set. */
+/* Read, decode and transform the input at r->ordinal, and its fields, into r; r->record must be set. */
 void converter_run(struct converter *c, struct result *r);
 
 #endif /* SHARDPACK_CONVERT_H */

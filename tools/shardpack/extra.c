@@ -19,8 +19,8 @@ bool extra_settle(struct recipe *r, const char *text, char *why, size_t why_byte
 
 	if (!raw_schema_parse(text, &s, why, why_bytes))
 		return false;
-	if (s.field_count > EXTRA_COLUMNS_MAX) {
-		snprintf(why, why_bytes, "%u columns; the limit is %d", s.field_count, EXTRA_COLUMNS_MAX);
+	if (s.field_count > RECIPE_NAMED_MAX) {
+		snprintf(why, why_bytes, "%u columns; the limit is %d", s.field_count, RECIPE_NAMED_MAX);
 		return false;
 	}
 	for (i = 0; i < s.field_count; i++) {
@@ -34,6 +34,7 @@ bool extra_settle(struct recipe *r, const char *text, char *why, size_t why_byte
 		}
 		r->field[i] = (struct shard_field){.dtype = f->dtype};
 		memcpy(r->field[i].name, f->name, sizeof(f->name));
+		strcpy(r->from[i].from, f->name);
 	}
 	r->field_count = s.field_count;
 	return true;
@@ -45,7 +46,7 @@ size_t extra_bytes(const struct recipe *r)
 	uint32_t i;
 
 	for (i = 0; i < r->field_count; i++)
-		bytes += shard_dtype_bytes(r->field[i].dtype);
+		bytes += r->from[i].kind == FIELD_COLUMN ? shard_dtype_bytes(r->field[i].dtype) : 0;
 	return bytes;
 }
 
@@ -106,15 +107,5 @@ bool extra_value(const struct shard_field *column, const char *text, uint8_t out
 		return out[0] || strcmp(text, "0") == 0 || strcmp(text, "false") == 0;
 	default:
 		return float_value(text, column->dtype, out);
-	}
-}
-
-void extra_place(const struct shard_schema *s, const uint8_t *bytes, uint8_t *group)
-{
-	uint32_t f;
-
-	for (f = RECIPE_LABEL + 1; f < s->field_count; f++) {
-		memcpy(group + s->field[f].offset, bytes, s->field[f].bytes);
-		bytes += s->field[f].bytes;
 	}
 }

@@ -10,8 +10,7 @@
 
 #include "tools/shardpack/recipe.h"
 
-#define EXTRA_COLUMNS_MAX (SHARD_FIELDS_MAX - 2)
-#define EXTRA_BYTES_MAX	  (8 * EXTRA_COLUMNS_MAX)
+#define EXTRA_BYTES_MAX (8 * RECIPE_NAMED_MAX)
 
 /* Enter the columns into the recipe.  False, and `why` says why not, if `text` is no such list. */
 bool extra_settle(struct recipe *r, const char *text, char *why, size_t why_bytes);
@@ -24,8 +23,5 @@ size_t extra_bytes(const struct recipe *r);
  * strtod() reads all of for a float, 0, 1, true or false for a bool.  False if it is none.
  */
 bool extra_value(const struct shard_field *column, const char *text, uint8_t out[8]);
-
-/* Put the bytes of an input where the record of group 1 has them. */
-void extra_place(const struct shard_schema *s, const uint8_t *bytes, uint8_t *group);
 
 #endif /* SHARDPACK_EXTRA_H */

@@ -33,7 +33,7 @@ bool items_is_image(const char *name)
 }
 
 int items_add(struct items *it, const char *path, const char *label, uint64_t bytes, uint32_t file, uint64_t offset,
-	      const uint8_t *extra)
+	      const struct text *fields)
 {
 	struct item *i;
 
@@ -57,9 +57,11 @@ int items_add(struct items *it, const char *path, const char *label, uint64_t by
 		i->label_at = it->last_label_at = it->text.bytes;
 		text_add(&it->text, label, strlen(label) + 1);
 	}
-	i->extra_at = it->text.bytes;
-	if (extra)
-		text_add(&it->text, extra, extra_bytes(it->request->recipe));
+	i->fields_at = i->path_at + strlen(path); /* an empty text */
+	if (fields->bytes) {
+		i->fields_at = it->text.bytes;
+		text_add(&it->text, fields->data, fields->bytes + 1);
+	}
 	it->count++;
 	it->by_folder_count += it->by_folder;
 	return text_failed(&it->text) ? out_of_memory(it) : EXIT_DONE;
@@ -265,7 +267,7 @@ int items_plan(struct items *it)
 {
 	const struct request *r = it->request;
 	struct classes classes = {0};
-	bool by_number = false, has_extra = r->recipe->field_count > 0;
+	bool by_number = false;
 	uint64_t i;
 	int code = it->count ? refuse_twice(it) : scan_refuse_barren(r, "images", "");
 
@@ -281,7 +283,7 @@ int items_plan(struct items *it)
 
 		code = class_idx < 0 ? EXIT_BAD
 				     : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(it, i), strlen(path_of(it, i)), x->file,
-						     x->offset, has_extra ? (const uint8_t *)it->text.data + x->extra_at : NULL);
+						     x->offset, it->text.data + x->fields_at);
 	}
 	classes_free(&classes);
 	return code;

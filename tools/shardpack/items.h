@@ -13,7 +13,7 @@
 
 struct item {
 	uint64_t path_at, label_at; /* in text, NUL-terminated */
-	uint64_t extra_at;	    /* in text: the bytes of extra columns, if the recipe has some */
+	uint64_t fields_at;	    /* in text, NUL-terminated: tokens of further fields, as in a plan */
 	uint64_t bytes, offset;
 	uint32_t file; /* PLAN_NO_FILE: its own */
 	bool by_folder; /* the label is the name of a folder */
@@ -30,11 +30,11 @@ struct items { /* start it zeroed */
 };
 
 /*
- * Add an image: `path` below the root, of its own file or of part of a file; `extra` has the bytes of extra columns, NULL
- * if there are none.  Returns the exit code.
+ * Add an image: `path` below the root, of its own file or of part of a file; `fields` has the tokens of further fields,
+ * nothing if there are none.  Returns the exit code.
  */
 int items_add(struct items *it, const char *path, const char *label, uint64_t bytes, uint32_t file, uint64_t offset,
-	      const uint8_t *extra);
+	      const struct text *fields);
 
 /* Classes from labels, and the plan begun with all of them.  A path that is there twice is an error. */
 int items_plan(struct items *it);

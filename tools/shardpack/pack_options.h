@@ -18,6 +18,7 @@ struct pack_options {
 	int exif, fit, filter, layout, dtype;
 	const char *mean, *std;
 	const char *label_regex, *label_list, *label_key, *columns;
+	struct cli_strings fields;
 
 	/* images, array, raw */
 	const char *classes;

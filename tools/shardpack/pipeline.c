@@ -75,7 +75,7 @@ static void work(void *context, void *own, uint64_t slot)
 
 static uint64_t slot_count(const struct pipeline *p, uint64_t ticket_count)
 {
-	uint64_t record_bytes = transform_record_bytes(&p->opt.plan->recipe.transform);
+	uint64_t record_bytes = converter_record_bytes(p->opt.schema);
 	uint64_t least = (uint64_t)workers_needed(p->opt.worker_count, ticket_count) + 1;
 	uint64_t count = SLOTS_BYTES / (record_bytes + sizeof(struct result));
 
@@ -88,7 +88,7 @@ static uint64_t slot_count(const struct pipeline *p, uint64_t ticket_count)
 
 static bool allocate(struct pipeline *p)
 {
-	size_t record_bytes = transform_record_bytes(&p->opt.plan->recipe.transform);
+	size_t record_bytes = converter_record_bytes(p->opt.schema);
 	uint64_t i;
 
 	p->slots = calloc(p->slot_count, sizeof(*p->slots));

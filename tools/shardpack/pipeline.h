@@ -18,6 +18,7 @@ struct pipeline_range {
 
 struct pipeline_options {
 	const struct plan *plan;
+	const struct shard_schema *schema; /* of its recipe */
 	int source_fd;
 	const struct stored *stored;	     /* or NULL */
 	const struct quarantine *quarantine; /* or NULL */

@@ -42,11 +42,11 @@ int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes
 
 int plan_add_input(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes)
 {
-	return plan_add_part(p, class_idx, source_bytes, path, path_bytes, PLAN_NO_FILE, 0, NULL);
+	return plan_add_part(p, class_idx, source_bytes, path, path_bytes, PLAN_NO_FILE, 0, "");
 }
 
 int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes,
-		  uint32_t file, uint64_t offset, const uint8_t *extra)
+		  uint32_t file, uint64_t offset, const char *fields)
 {
 	if (p->input_count == p->input_capacity) {
 		uint64_t capacity = p->input_capacity ? 2 * p->input_capacity : 1024;
@@ -62,10 +62,7 @@ int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, con
 	text_encode(&p->text, path, path_bytes, true);
 	if (file != PLAN_NO_FILE)
 		text_format(&p->text, " %" PRIu32 " %" PRIu64, file, offset);
-	if (extra) {
-		text_add(&p->text, " =", 2);
-		text_hex(&p->text, extra, extra_bytes(&p->recipe));
-	}
+	text_add(&p->text, fields, strlen(fields));
 	text_add(&p->text, "\n", 1);
 	p->input_count++;
 	p->source_bytes += source_bytes;
@@ -293,6 +290,14 @@ static uint64_t take_number(const char **at)
 	return value;
 }
 
+/* Is the next token all digits? */
+static bool is_number_next(const char *at)
+{
+	size_t digits = at[0] == ' ' ? strspn(at + 1, "0123456789") : 0;
+
+	return digits && (at[1 + digits] == ' ' || at[1 + digits] == '\n');
+}
+
 /* What stands for a line that fixed records have not: the file of the first field, and which record of it. */
 static void describe_record(const struct plan *p, uint64_t input_idx, struct plan_input *out)
 {
@@ -309,9 +314,9 @@ static void describe_record(const struct plan *p, uint64_t input_idx, struct pla
 
 void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out)
 {
+	size_t encoded, extra = extra_bytes(&p->recipe);
 	const char *at;
 	uint64_t number;
-	size_t encoded;
 	long bytes;
 
 	if (!plan_names_inputs(p)) {
@@ -330,14 +335,18 @@ void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out
 	out->file = PLAN_NO_FILE;
 	out->offset = 0;
 	at += encoded;
-	if (at[0] == ' ' && at[1] != '=') {
+	if (is_number_next(at)) {
 		at++;
 		out->file = (uint32_t)take_number(&at);
 		out->offset = take_number(&at); /* and past the blank or LF behind it */
 		at--;
 	}
-	if (at[0] == ' ' && !text_unhex(at + 2, strcspn(at + 2, "\n"), out->extra, extra_bytes(&p->recipe)))
-		assert(!"plan_read.c saw to it");
+	if (extra) {
+		if (!text_unhex(at + 2, strcspn(at + 2, " \n"), out->extra, extra))
+			assert(!"plan_read.c saw to it");
+		at += 2 + 2 * extra;
+	}
+	out->parts = at + (at[0] == ' ');
 }
 
 const struct plan_slice *plan_find_slice(const struct plan *p, uint32_t field, uint64_t input_idx)

@@ -16,6 +16,7 @@
  *   input 0 0 24117 astronaut/astronaut_000.jpg  number, class, bytes, path in the source
  *   input 1 0 24117 00000.tar/b.jpg 1 512        ... and, if it is a part of a file, file and offset;
  *   input 2 0 24117 c.jpg =0000803f              ... and, if there are extra columns, their bytes; extra.h
+ *   input 2 0 24117 c.jpg 812,c.png =68656c      ... and, if there are more fields, a token for each; field_part.h
  *   inputs 3
  *   shard 0 0 1                                  number, first ordinal, how many
  *   shards 1
@@ -90,6 +91,7 @@ struct plan_input {
 	uint32_t file; /* PLAN_NO_FILE: `path` is that of a file of its own */
 	uint64_t offset;
 	uint8_t extra[EXTRA_BYTES_MAX];
+	const char *parts; /* in the plan's text: the tokens of the fields that have one, with blanks between, to the end of the line */
 	size_t path_bytes;
 	char path[PLAN_PATH_BYTES_MAX];
 };
@@ -101,9 +103,12 @@ struct plan_input {
 int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes);
 int plan_add_input(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes);
 
-/* The same of a part of a file, or of PLAN_NO_FILE; `extra` has the bytes of extra columns, NULL if there are none. */
+/*
+ * The same of a part of a file, or of PLAN_NO_FILE.  `fields` has the tokens of further fields, each with a blank before
+ * it: that of extra columns, if there are some, and those of field_part.h.
+ */
 int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes,
-		  uint32_t file, uint64_t offset, const uint8_t *extra);
+		  uint32_t file, uint64_t offset, const char *fields);
 
 /* Files and slices may be added before plan_begin(), which keeps them; `path` and `how` are copied. */
 int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how);

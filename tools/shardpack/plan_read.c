@@ -12,9 +12,10 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/field_part.h"
 #include "tools/shardpack/plan.h"
 
-#define TOKENS_MAX 10
+#define TOKENS_MAX (8 + SHARD_FIELDS_MAX)
 #define BYTES_MAX  (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */
 
 /* The line being read, in tokens. */
@@ -97,11 +98,11 @@ static int read_versions(struct parser *p, struct line *l)
 	return plan->versions_bytes ? EXIT_DONE : broken(p, "no version");
 }
 
-/* Decodes a path of the source into `out` of 3 x PLAN_PATH_BYTES_MAX. */
-static bool path_at(const struct line *l, unsigned token, char *out)
+/* Decodes a path of the source, which begins `from` bytes into the token, into `out` of 3 x PLAN_PATH_BYTES_MAX. */
+static bool path_at(const struct line *l, unsigned token, size_t from, char *out)
 {
-	return l->token_count > token && l->bytes[token] < 3 * (size_t)PLAN_PATH_BYTES_MAX &&
-	       text_decode(l->token[token], l->bytes[token], true, out) > 0 && strlen(out) < PLAN_PATH_BYTES_MAX &&
+	return l->token_count > token && l->bytes[token] - from < 3 * (size_t)PLAN_PATH_BYTES_MAX &&
+	       text_decode(l->token[token] + from, l->bytes[token] - from, true, out) > 0 && strlen(out) < PLAN_PATH_BYTES_MAX &&
 	       text_stays_below(out);
 }
 
@@ -136,7 +137,7 @@ static int read_files(struct parser *p, struct line *l)
 			return broken(p, "files are not numbered from 0");
 		if (is_word(l, 0, "unpack"))
 			code = read_unpack(p, l);
-		else if (l->token_count != 4 || !number_at(l, 2, BYTES_MAX, &bytes) || !path_at(l, 3, path))
+		else if (l->token_count != 4 || !number_at(l, 2, BYTES_MAX, &bytes) || !path_at(l, 3, 0, path))
 			return broken(p, "not a file below the source");
 		else
 			code = plan_add_file(plan, bytes, path, PLAN_NO_FILE, NULL);
@@ -174,31 +175,84 @@ static int read_classes(struct parser *p, struct line *l)
 	return EXIT_DONE;
 }
 
+static bool part_in_file(const struct plan *plan, uint64_t file, uint64_t offset, uint64_t bytes)
+{
+	return file < plan->file_count && offset <= plan->file[file].bytes && bytes <= plan->file[file].bytes - offset;
+}
+
+/* A value has its bytes in hex, and as many as such a field may have. */
+static bool value_fits(const struct shard_field *f, const struct field_part *part)
+{
+	uint64_t item = shard_dtype_bytes(f->dtype), row = item * recipe_field_items(f);
+
+	if (strspn(part->text, "0123456789abcdef") < part->text_bytes || part->bytes > row)
+		return false;
+	if (f->kind == SHARD_TENSOR)
+		return part->bytes == row;
+	return part->bytes % (row / f->shape[0]) == 0;
+}
+
+/* NULL, or what is wrong with the tokens of fields, of which the first is number `token`. */
+static const char *judge_parts(const struct plan *plan, const struct line *l, unsigned token, char *path)
+{
+	const struct recipe *r = &plan->recipe;
+	struct field_part part;
+	uint32_t i;
+
+	for (i = 0; i < r->field_count; i++) {
+		uint32_t kind = r->from[i].kind;
+
+		if (!field_has_part(kind))
+			continue;
+		if (!field_part_read(l->token[token], l->bytes[token], &part) || part.bytes > BYTES_MAX)
+			return "not a field of an input";
+		if (part.kind == FIELD_PART_NONE && !r->from[i].optional)
+			return "a field that is not optional is missing";
+		if (part.kind == FIELD_PART_VALUE && (field_is_picture(kind) || !value_fits(&r->field[i], &part)))
+			return "not a value of its field";
+		if (part.kind == FIELD_PART_FILE && !path_at(l, token, (size_t)(part.text - l->token[token]), path))
+			return "the path of a field does not stay below the source";
+		if (part.kind == FIELD_PART_MEMBER && !part_in_file(plan, part.file, part.offset, part.bytes))
+			return "a field is not a part of a file";
+		token++;
+	}
+	return NULL;
+}
+
+static unsigned part_count(const struct recipe *r)
+{
+	unsigned count = 0;
+	uint32_t i;
+
+	for (i = 0; i < r->field_count; i++)
+		count += field_has_part(r->from[i].kind);
+	return count;
+}
+
 /* NULL, or what is wrong with a line "input ...". */
-static const char *judge_input(const struct plan *plan, const struct line *l, char *path, uint64_t *bytes)
+static const char *judge_input(const struct plan *plan, const struct line *l, unsigned parts, char *path, uint64_t *bytes)
 {
 	size_t extra = extra_bytes(&plan->recipe);
-	unsigned count = l->token_count - (extra > 0);
+	unsigned count = l->token_count - (extra > 0) - parts;
 	uint64_t idx, class_idx, file, offset;
 	uint8_t bytes_of_extra[EXTRA_BYTES_MAX];
 
-	if ((count != 5 && count != 7) || !number_at(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
+	if (l->token_count > TOKENS_MAX || (count != 5 && count != 7) || !number_at(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
 	    idx != plan->input_count)
 		return "inputs are not numbered from 0";
 	if (!number_at(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count)
 		return "there is no such class";
 	if (!number_at(l, 3, BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
 		return "not a size";
-	if (!path_at(l, 4, path))
+	if (!path_at(l, 4, 0, path))
 		return "not a path below the source";
 	if (extra && (l->token[count][0] != '=' ||
 		      !text_unhex(l->token[count] + 1, l->bytes[count] - 1, bytes_of_extra, extra)))
 		return "not the bytes of extra columns";
 	if (count == 7 &&
-	    (!number_at(l, 5, PLAN_FILES_MAX, &file) || file >= plan->file_count || !number_at(l, 6, BYTES_MAX, &offset) ||
-	     offset > plan->file[file].bytes || *bytes > plan->file[file].bytes - offset))
+	    (!number_at(l, 5, PLAN_FILES_MAX, &file) || !number_at(l, 6, BYTES_MAX, &offset) || !part_in_file(plan, file, offset, *bytes)))
 		return "not a part of a file";
-	return NULL;
+	return judge_parts(plan, l, count + (extra > 0), path);
 }
 
 static int read_inputs(struct parser *p, struct line *l)
@@ -206,11 +260,12 @@ static int read_inputs(struct parser *p, struct line *l)
 	struct plan *plan = p->plan;
 	char *path = malloc(3 * (size_t)PLAN_PATH_BYTES_MAX);
 	const char *wrong = NULL;
+	unsigned parts = part_count(&plan->recipe);
 	bool fits = path != NULL;
 	uint64_t bytes = 0;
 
 	while (fits && !wrong && next_line(p, l) && is_word(l, 0, "input")) {
-		wrong = judge_input(plan, l, path, &bytes);
+		wrong = judge_input(plan, l, parts, path, &bytes);
 		fits = wrong || grow(&plan->input_at, &plan->input_capacity, plan->input_count);
 		if (wrong || !fits)
 			break;

@@ -76,7 +76,7 @@ static int read_misses(const struct job *job, const char *path, struct shard_rea
 	}
 	if (!result)
 		return fail(EXIT_IO, "%s: out of memory", path);
-	result->record = malloc(transform_record_bytes(&job->plan->recipe.transform));
+	result->record = malloc(converter_record_bytes(&job->schema));
 	if (result->record && job->source_fd >= 0)
 		c = converter_open(job->plan, job->source_fd, job->stored, job->quarantine, NULL);
 	code = list_misses(job, path, reader, c, result, misses);

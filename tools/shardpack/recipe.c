@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tools/shardpack/decode.h"
+#include "tools/shardpack/field_option.h"
 #include "tools/shardpack/source.h"
 
 const char *const recipe_filter_names[] = {
@@ -51,7 +52,7 @@ const char *const recipe_on_error_names[] = {
 	NULL,
 };
 
-static void write_field(const struct shard_field *f, struct text *out)
+static void write_field(const struct shard_field *f, const struct field_source *from, struct text *out)
 {
 	uint32_t i;
 
@@ -60,7 +61,12 @@ static void write_field(const struct shard_field *f, struct text *out)
 	text_add(out, "[", 1);
 	for (i = 0; i < f->ndim; i++)
 		text_format(out, "%s%" PRIu32, i ? "," : "", f->shape[i]);
-	text_format(out, "] %" PRIu32 " %" PRIu32 "\n", f->ragged_axes, f->length_field);
+	text_format(out, "] %" PRIu32 " %" PRIu32, f->ragged_axes, f->length_field);
+	if (field_has_part(from->kind)) {
+		text_add(out, " ", 1);
+		field_option_write(f, from, out);
+	}
+	text_add(out, "\n", 1);
 }
 
 void recipe_number(char out[RECIPE_NUMBER_CHARS], double value)
@@ -116,7 +122,7 @@ void recipe_write(const struct recipe *r, struct text *out)
 	if (recipe_is_images(r))
 		write_transform(r, out);
 	for (i = 0; i < r->field_count; i++)
-		write_field(&r->field[i], out);
+		write_field(&r->field[i], &r->from[i], out);
 	text_format(out, "compress %s\n", recipe_codec_names[r->codec]);
 	text_format(out, "align %" PRIu32 "\n", r->align);
 	text_format(out, "order %s\n", recipe_order_names[r->order]);
@@ -165,6 +171,11 @@ uint64_t recipe_field_items(const struct shard_field *f)
 	return items;
 }
 
+static bool is_small(const struct shard_field *f)
+{
+	return recipe_field_items(f) * shard_dtype_bytes(f->dtype) <= RECIPE_SMALL_BYTES;
+}
+
 static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
 {
 	bool some_small = false, some_large = false;
@@ -174,7 +185,7 @@ static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct
 	out->field_count = r->field_count;
 	for (i = 0; i < r->field_count; i++) {
 		out->field[i] = r->field[i];
-		out->field[i].group = recipe_field_items(&r->field[i]) * shard_dtype_bytes(r->field[i].dtype) <= RECIPE_SMALL_BYTES;
+		out->field[i].group = is_small(&r->field[i]);
 		*(out->field[i].group ? &some_small : &some_large) = true;
 	}
 	for (i = 0; i < r->field_count && !some_large; i++)
@@ -186,28 +197,18 @@ static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct
 
 static int images_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
 {
-	static const uint32_t dtypes[] = {
-		[IMAGE_U8] = SHARD_U8, [IMAGE_F16] = SHARD_F16, [IMAGE_BF16] = SHARD_BF16, [IMAGE_F32] = SHARD_F32};
-	bool hwc = r->transform.layout == IMAGE_HWC;
 	struct shard_field *image, *label;
-	uint32_t crop = r->transform.crop, i;
+	uint32_t i;
 
 	memset(out, 0, sizeof(*out));
 	out->group_count = 2;
-	out->field_count = 2;
+	out->field_count = RECIPE_FIRST;
 	out->group[0].codec = r->codec;
 	out->group[1].codec = SHARD_RAW;
 
 	image = &out->field[RECIPE_IMAGE];
 	strcpy(image->name, "image");
-	image->dtype = dtypes[r->transform.samples];
-	image->layout = hwc ? SHARD_HWC : SHARD_CHW;
-	image->semantic = SHARD_IMAGE;
-	image->group = 0;
-	image->ndim = 3;
-	image->shape[0] = hwc ? crop : IMAGE_CHANNELS;
-	image->shape[1] = crop;
-	image->shape[2] = hwc ? IMAGE_CHANNELS : crop;
+	field_set_image(image, &r->transform);
 
 	label = &out->field[RECIPE_LABEL];
 	strcpy(label->name, "label");
@@ -215,8 +216,12 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 	label->semantic = SHARD_LABEL;
 	label->group = 1;
 	for (i = 0; i < r->field_count; i++) {
-		out->field[out->field_count] = r->field[i];
-		out->field[out->field_count++].group = 1;
+		struct shard_field *f = &out->field[out->field_count++];
+
+		*f = r->field[i];
+		f->group = is_small(f);
+		if (f->kind != SHARD_TENSOR)
+			f->length_field += RECIPE_FIRST;
 	}
 	return shard_schema_lay_out(out, r->align, err);
 }

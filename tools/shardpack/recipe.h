@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "shard.h"
+#include "tools/shardpack/field.h"
 #include "tools/shardpack/text.h"
-#include "tools/shardpack/transform.h"
 
 /* What becomes of an input whose bytes are no good.  It decides which records exist, so it belongs to the recipe. */
 enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
@@ -24,7 +24,8 @@ struct recipe {
 	uint32_t source;   /* place in the table of sources */
 	struct transform_options transform; /* of images */
 	uint32_t exif;	   /* enum recipe_exif */
-	struct shard_field field[SHARD_FIELDS_MAX]; /* upper parts: of fixed records all, of images extra columns */
+	struct shard_field field[SHARD_FIELDS_MAX]; /* upper parts: of fixed records all, of images those behind the label */
+	struct field_source from[SHARD_FIELDS_MAX]; /* of images: where these come from */
 	uint32_t field_count;
 	uint32_t codec;    /* of the first group: enum shard_codec */
 	uint32_t align;    /* as of shard_schema_lay_out() */
@@ -65,11 +66,14 @@ size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wr
 bool recipe_is_images(const struct recipe *r);
 
 /*
- * Of images, fields 0 `image` and 1 `label`, in groups of their own, and extra columns beside the label.  Of fixed records, as the fields say: what has 16
- * bytes or less stands in group 1, if there is something larger for group 0.  ARGUMENT if such records cannot be.
+ * Of images, fields 0 `image`, in group 0, and 1 `label`, in group 1, and then those of the recipe.  Of fixed records, as
+ * the fields say.  What has 16 bytes or less stands in group 1, if there is something larger for group 0.  ARGUMENT if
+ * such records cannot be.
  */
 #define RECIPE_IMAGE 0
 #define RECIPE_LABEL 1
+#define RECIPE_FIRST 2 /* of those that the recipe names */
+#define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - RECIPE_FIRST)
 #define RECIPE_SMALL_BYTES 16
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);

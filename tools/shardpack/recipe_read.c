@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardpack/extra.h"
+#include "tools/shardpack/field_option.h"
 #include "tools/shardpack/recipe.h"
 #include "tools/shardpack/source.h"
 
@@ -93,8 +93,11 @@ static uint32_t named(const char *(*name_of)(uint32_t), const char *word, size_t
 	return UINT32_MAX;
 }
 
-/* What write_field() wrote behind "field ".  Whether such a field can be is for shard_schema_lay_out(). */
-static bool read_field(const char *value, size_t bytes, struct shard_field *f)
+/*
+ * What write_field() wrote behind "field "; *source is its ninth word, NULL if there is none.  Whether such a field can be
+ * is for shard_schema_lay_out().
+ */
+static bool read_field(const char *value, size_t bytes, struct shard_field *f, const char **source, size_t *source_bytes)
 {
 	const char *word[8], *end = value + bytes;
 	size_t n[8];
@@ -107,10 +110,12 @@ static bool read_field(const char *value, size_t bytes, struct shard_field *f)
 
 		word[i] = value;
 		n[i] = (size_t)((blank ? blank : end) - value);
-		if ((i < 7) != (blank != NULL))
+		if (i < 7 && !blank)
 			return false;
 		value += n[i] + 1;
 	}
+	*source = value < end ? value : NULL;
+	*source_bytes = value < end ? (size_t)(end - value) : 0;
 	if (!n[0] || n[0] >= sizeof(f->name) || memchr(word[0], '\0', n[0]))
 		return false;
 	memcpy(f->name, word[0], n[0]);
@@ -127,27 +132,67 @@ static bool read_field(const char *value, size_t bytes, struct shard_field *f)
 	return true;
 }
 
+/* The ninth word of a field, and the field that follows from it. */
+static bool read_source(const struct recipe *r, const char *word, size_t bytes, struct shard_field *f, struct field_source *s)
+{
+	struct text typed = {0}, again = {0};
+	struct field_option o;
+	char why[320];
+	bool ok;
+
+	text_format(&typed, "%s:", f->name);
+	text_add(&typed, word, bytes);
+	ok = !text_failed(&typed) && strlen(typed.data) == typed.bytes && field_option_parse(typed.data, true, &o, why, sizeof(why)) &&
+	     strcmp(o.name, "image") != 0 && field_option_settle(&o, &r->transform, f, s, why, sizeof(why));
+	if (ok) {
+		field_option_write(f, s, &again);
+		ok = !text_failed(&again) && again.bytes == bytes && memcmp(again.data, word, bytes) == 0;
+	}
+	text_free(&typed);
+	text_free(&again);
+	return ok;
+}
+
+/* A field behind the label of an image: is it what its source makes of it? */
+static bool settle_source(struct recipe *r, uint32_t i, const char *word, size_t bytes)
+{
+	const struct shard_field said = r->field[i];
+	struct shard_field *f = &r->field[i], length;
+
+	if (i && field_set_length(&length, &r->field[i - 1])) {
+		r->from[i].kind = FIELD_LENGTH;
+		return !word && memcmp(&length, &said, sizeof(said)) == 0;
+	}
+	if (!word)
+		return !said.ndim && !said.kind && !said.semantic && !said.layout && !said.ragged_axes && !said.length_field;
+	if (!read_source(r, word, bytes, f, &r->from[i]))
+		return false;
+	f->length_field = f->kind == SHARD_TENSOR ? 0 : i + 1;
+	return memcmp(f, &said, sizeof(said)) == 0;
+}
+
 static bool take_fields(struct cursor *c, struct recipe *r)
 {
 	struct cursor start = *c;
-	const char *value;
-	size_t bytes;
-	uint32_t i;
+	const char *value, *source = NULL;
+	struct shard_field length;
+	size_t bytes, source_bytes;
+	uint32_t max = recipe_is_images(r) ? RECIPE_NAMED_MAX : SHARD_FIELDS_MAX;
 
 	while (take_line(c, "field", &value, &bytes)) {
-		if (r->field_count == SHARD_FIELDS_MAX || !read_field(value, bytes, &r->field[r->field_count])) {
+		uint32_t i = r->field_count++;
+
+		if (i == max || !read_field(value, bytes, &r->field[i], &source, &source_bytes) ||
+		    !(recipe_is_images(r) ? settle_source(r, i, source, source_bytes) : !source)) {
 			*c = start;
 			return false;
 		}
-		r->field_count++;
 		start = *c;
 	}
 	if (!recipe_is_images(r))
 		return r->field_count > 0;
-	for (i = 0; i < r->field_count; i++)
-		if (r->field_count > EXTRA_COLUMNS_MAX || r->field[i].ndim || r->field[i].kind || r->field[i].semantic)
-			return false;
-	return true;
+	return !r->field_count || r->from[r->field_count - 1].kind == FIELD_LENGTH ||
+	       !field_set_length(&length, &r->field[r->field_count - 1]);
 }
 
 /* A line that is there only if the value is not the first name of the list; false if it is there and wrong. */

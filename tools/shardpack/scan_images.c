@@ -22,6 +22,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/items.h"
+#include "tools/shardpack/scan_fields.h"
 
 struct folder {
 	uint64_t path_at; /* in names */
@@ -38,6 +39,7 @@ struct file {
 
 /* What is below one class. */
 struct walk {
+	const struct request *request;
 	const char *source;
 	int source_fd;
 	struct text names; /* NUL-terminated, one behind the other */
@@ -199,6 +201,7 @@ static int compare_files(const void *a, const void *b, void *context)
 static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 {
 	uint64_t *by_path = calloc(w->folder_count + 1, 2 * sizeof(*by_path)), *rank, i;
+	struct text fields = {0};
 	char path[PLAN_PATH_BYTES_MAX];
 	int code = EXIT_DONE;
 
@@ -219,8 +222,12 @@ static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 		char *end = stpcpy(path, w->names.data + w->folder[by_path[f->folder]].path_at);
 
 		end = stpcpy(stpcpy(end, "/"), w->names.data + f->name_at); /* add_entry() saw that it fits */
-		code = plan_add_input(plan, class_idx, f->bytes, path, (size_t)(end - path));
+		code = scan_fields_beside(w->request, path, &fields);
+		if (code == EXIT_DONE)
+			code = plan_add_part(plan, class_idx, f->bytes, path, (size_t)(end - path), PLAN_NO_FILE, 0,
+					     fields.bytes ? fields.data : "");
 	}
+	text_free(&fields);
 	free(by_path);
 	return code;
 }
@@ -298,11 +305,11 @@ static void warn_of_strays(struct scan *scan, const char *source)
 		  scan->stray_count, scan->stray_count == 1 ? " lies" : "s lie", source_text, stray_text);
 }
 
-int scan_images(int source_fd, const char *source, const char *class_list, const struct recipe *recipe,
-		struct plan *plan, struct scan *scan)
+int scan_images(const struct request *r)
 {
+	const char *source = r->place->root, *class_list = r->o->classes;
 	struct progress progress;
-	struct walk w = {.source = source, .source_fd = source_fd, .scan = scan, .progress = &progress};
+	struct walk w = {.request = r, .source = source, .source_fd = r->place->root_fd, .scan = r->scan, .progress = &progress};
 	struct classes folders = {0}, listed = {0};
 	const struct classes *classes = class_list ? &listed : &folders;
 	int code = class_list ? classes_from_list(&listed, class_list) : EXIT_DONE;
@@ -314,17 +321,17 @@ int scan_images(int source_fd, const char *source, const char *class_list, const
 	if (code == EXIT_DONE && !class_list)
 		code = classes_index(&folders, source);
 	if (code == EXIT_DONE)
-		warn_of_strays(scan, source);
+		warn_of_strays(r->scan, source);
 	if (code == EXIT_DONE && !class_list)
-		scan_warn_of_numbers(scan, &folders);
+		scan_warn_of_numbers(r->scan, &folders);
 	for (i = 0; code == EXIT_DONE && i < folders.count; i++)
 		if (classes_find(classes, folders.name[i]) < 0)
 			code = fail(EXIT_BAD, "%s/%s: no class of that name among the %" PRIu64 " of --classes %s",
 				    source, folders.name[i], classes->count, class_list);
 	if (code == EXIT_DONE)
-		code = plan_begin(plan, recipe, classes);
+		code = plan_begin(r->plan, r->recipe, classes);
 	for (i = 0; code == EXIT_DONE && i < folders.count; i++)
-		code = scan_class(&w, folders.name[i], (uint64_t)classes_find(classes, folders.name[i]), plan);
+		code = scan_class(&w, folders.name[i], (uint64_t)classes_find(classes, folders.name[i]), r->plan);
 
 	progress_abandon(&progress);
 	classes_free(&folders);

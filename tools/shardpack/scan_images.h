@@ -12,11 +12,9 @@
 #include "tools/shardpack/source.h"
 
 /*
- * List the folder that `source_fd` is open on; `source` is its name, for messages.  `class_list` is
- * NULL or as of classes_from_list().  The plan is begun and has all its inputs, but is not
- * finished.  Returns the exit code; on failure the plan is to be freed all the same.
+ * List the root, with classes as --classes says.  The plan is begun and has all its inputs, but is not finished.  Returns
+ * the exit code; on failure the plan is to be freed all the same.
  */
-int scan_images(int source_fd, const char *source, const char *class_list, const struct recipe *recipe,
-		struct plan *plan, struct scan *scan);
+int scan_images(const struct request *r);
 
 #endif /* SHARDPACK_SCAN_IMAGES_H */

@@ -17,19 +17,26 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/files.h"
+#include "tools/shardpack/scan_fields.h"
 #include "tools/shardpack/table.h"
-
-/* What is no regular file has no size that means anything; reading it will say what it is. */
-static uint64_t size_of(const struct stat *st)
-{
-	return S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-}
 
 /* ---- folders ---- */
 
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
 	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* An image with its fields: `path` from the root, `below` from what was named. */
+static int add_file(struct items *it, const char *path, const char *below, const char *label, const struct stat *st)
+{
+	struct text fields = {0};
+	int code = scan_fields_beside(it->request, below, &fields);
+
+	if (code == EXIT_DONE)
+		code = items_add(it, path, label, scan_size(st), PLAN_NO_FILE, 0, &fields);
+	text_free(&fields);
+	return code;
 }
 
 /* An image at `below`, which is relative to the folder that was named. */
@@ -45,7 +52,7 @@ static int add_below(struct items *it, struct labels *labels, const char *folder
 	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
 	snprintf(where, sizeof(where), "%s/%s", root, path);
 	code = labels_find(labels, where, below, slash ? first : NULL, label);
-	return code == EXIT_DONE ? items_add(it, path, label, size_of(st), PLAN_NO_FILE, 0, NULL) : code;
+	return code == EXIT_DONE ? add_file(it, path, below, label, st) : code;
 }
 
 static int take_entry(struct items *it, struct labels *labels, const char *folder, const FTSENT *e, size_t top_bytes)
@@ -109,95 +116,27 @@ int scan_folder(struct items *it, struct labels *labels, const char *path)
 struct table_scan {
 	struct items *it;
 	struct labels *labels;
-	const char *table; /* path of the table */
-	size_t folder_bytes; /* of it, with the slash */
+	struct scan_table table;
+	struct text fields; /* of the row */
 };
-
-/* "a/./b//../c" to "a/c".  False if it leads above the root. */
-static bool tidy(const char *path, char *out)
-{
-	size_t used = 0, n;
-
-	for (; *path; path += n + (path[n] == '/')) {
-		n = strcspn(path, "/");
-		if (!n || (n == 1 && path[0] == '.'))
-			continue;
-		if (n == 2 && path[0] == '.' && path[1] == '.') {
-			if (!used)
-				return false;
-			while (used && out[used - 1] != '/')
-				used--;
-			used -= used > 0;
-			continue;
-		}
-		if (used)
-			out[used++] = '/';
-		memcpy(out + used, path, n);
-		used += n;
-	}
-	out[used] = '\0';
-	return used > 0;
-}
-
-/* The values of extra columns as bytes, one behind the other. */
-static int pack_extra(const struct table_scan *s, const struct table_row *row, uint8_t out[EXTRA_BYTES_MAX])
-{
-	const struct recipe *r = s->it->request->recipe;
-	uint8_t value[8];
-	uint32_t i;
-
-	for (i = 0; i < r->field_count; i++) {
-		if (!extra_value(&r->field[i], row->value[i], value))
-			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' in column %s is no %s", s->it->request->place->root, s->table,
-				    row->line, row->value[i], r->field[i].name, shard_dtype_name(r->field[i].dtype));
-		memcpy(out, value, shard_dtype_bytes(r->field[i].dtype));
-		out += shard_dtype_bytes(r->field[i].dtype);
-	}
-	return EXIT_DONE;
-}
-
-/* What follows the root in an absolute path, also where it reaches the root by a link; "" if it lies elsewhere. */
-static void below_root(const struct source_place *place, const char *path, char *out, size_t room)
-{
-	size_t root_bytes = strlen(place->root_absolute);
-	char *resolved = files_is_below(path, place->root_absolute) ? strdup(path) : files_above_resolved(path);
-
-	snprintf(out, room, "%s", resolved && files_is_below(resolved, place->root_absolute) ? resolved + root_bytes : "");
-	free(resolved);
-}
 
 static int take_row(void *context, const struct table_row *row)
 {
 	struct table_scan *s = context;
-	const struct source_place *place = s->it->request->place;
-	uint8_t extra[EXTRA_BYTES_MAX];
-	char joined[2 * PLAN_PATH_BYTES_MAX], path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1];
-	char where[3 * FILES_PATH_BYTES];
+	char path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1], where[3 * FILES_PATH_BYTES];
 	struct stat st;
-	int code;
+	int code = scan_listed_path(&s->table, row->line, row->path, path, &st);
 
-	if (strlen(row->path) >= PLAN_PATH_BYTES_MAX)
-		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": a path of %zu bytes; the limit is %d", place->root, s->table, row->line,
-			    strlen(row->path), PLAN_PATH_BYTES_MAX - 1);
-	if (row->path[0] != '/')
-		snprintf(joined, sizeof(joined), "%.*s%s", (int)s->folder_bytes, s->table, row->path);
-	else
-		below_root(place, row->path, joined, sizeof(joined));
-	if (!tidy(joined, path) || strlen(path) >= PLAN_PATH_BYTES_MAX)
-		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' lies outside of %s; --root names a folder that holds all images",
-			    place->root, s->table, row->line, row->path, place->root);
-	if (fstatat(place->root_fd, path, &st, 0) != 0)
-		return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, s->table, row->line, row->path, strerror(errno));
-	if (row->label && !text_is_name(row->label, strlen(row->label), CLASS_NAME_BYTES_MAX))
-		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": label '%.200s' must be UTF-8 of 1 to %d bytes, it has %zu", place->root, s->table,
-			    row->line, row->label, CLASS_NAME_BYTES_MAX, strlen(row->label));
-	if (!row->label)
-		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", place->root, s->table, row->line, row->path);
-	code = row->label ? EXIT_DONE : labels_find(s->labels, where, row->path, NULL, label);
+	if (code == EXIT_DONE && row->label && !text_is_name(row->label, strlen(row->label), CLASS_NAME_BYTES_MAX))
+		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": label '%.200s' must be UTF-8 of 1 to %d bytes, it has %zu",
+			    s->it->request->place->root, s->table.path, row->line, row->label, CLASS_NAME_BYTES_MAX, strlen(row->label));
+	if (code == EXIT_DONE && !row->label) {
+		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", s->it->request->place->root, s->table.path, row->line, row->path);
+		code = labels_find(s->labels, where, row->path, NULL, label);
+	}
 	if (code == EXIT_DONE)
-		code = pack_extra(s, row, extra);
-	return code == EXIT_DONE ? items_add(s->it, path, row->label ? row->label : label, size_of(&st), PLAN_NO_FILE, 0,
-					     s->it->request->recipe->field_count ? extra : NULL)
+		code = scan_fields_of_row(&s->table, row, &s->fields);
+	return code == EXIT_DONE ? items_add(s->it, path, row->label ? row->label : label, scan_size(&st), PLAN_NO_FILE, 0, &s->fields)
 				 : code;
 }
 
@@ -205,8 +144,8 @@ int scan_table(struct items *it, struct labels *labels, const char *path)
 {
 	const struct request *r = it->request;
 	const char *slash = strrchr(path, '/'), *key = r->o->label_key ? r->o->label_key : "label";
-	struct table_scan s = {.it = it, .labels = labels, .table = path,
-			       .folder_bytes = r->o->root || !slash ? 0 : (size_t)(slash + 1 - path)};
+	struct table_scan s = {.it = it, .labels = labels,
+			       .table = {r, path, r->o->root || !slash ? 0 : (size_t)(slash + 1 - path)}};
 	char file[FILES_PATH_BYTES], *name = NULL;
 	int code = files_path(file, r->place->root_absolute, path);
 
@@ -217,6 +156,7 @@ int scan_table(struct items *it, struct labels *labels, const char *path)
 	it->by_folder = false;
 	if (code == EXIT_DONE)
 		code = table_read(file, name, labels_given(labels) ? NULL : key, r->recipe, take_row, &s);
+	text_free(&s.fields);
 	free(name);
 	return code;
 }
@@ -241,5 +181,5 @@ int scan_image(struct items *it, struct labels *labels, const char *path)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - start), start);
 	snprintf(where, sizeof(where), "%s/%s", it->request->place->root, path);
 	code = labels_find(labels, where, path, slash ? folder : NULL, label);
-	return code == EXIT_DONE ? items_add(it, path, label, size_of(&st), PLAN_NO_FILE, 0, NULL) : code;
+	return code == EXIT_DONE ? add_file(it, path, path, label, &st) : code;
 }

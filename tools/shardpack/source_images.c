@@ -12,108 +12,12 @@
 #include <unistd.h>
 
 #include "tools/common/message.h"
+#include "tools/shardpack/field_settle.h"
 #include "tools/shardpack/scan_images.h"
 #include "tools/shardpack/scan_lists.h"
 #include "tools/shardpack/scan_tar.h"
 #include "tools/shardpack/source.h"
 #include "tools/shardpack/table.h"
-
-#define DEFAULT_RESIZE 256 /* with the crop of 224, what the field calls the standard evaluation transform */
-#define DEFAULT_CROP   224
-
-/* The sizes that were not given, and whether those that were can be. */
-static int settle_sizes(const struct request *r)
-{
-	const struct pack_options *o = r->o;
-	struct transform_options *t = &r->recipe->transform;
-	const char *fit = recipe_fit_names[t->fit];
-
-	t->resize = (uint32_t)o->resize;
-	t->crop = (uint32_t)o->crop;
-	if (o->resize && o->crop > o->resize)
-		return cli_misuse(r->args, "--crop %" PRIu64 " is larger than --resize %" PRIu64, o->crop, o->resize);
-	if (t->fit != FIT_SHORT && !o->resize && o->crop)
-		return cli_misuse(r->args, "--fit %s needs --resize N", fit);
-	if (t->fit == FIT_PAD && o->crop && o->crop != o->resize)
-		return cli_misuse(r->args,
-				  "--crop %" PRIu64 ": --fit pad makes all of the square of --resize %" PRIu64
-				  ", and nothing is cropped; leave --crop out",
-				  o->crop, o->resize);
-	if (!o->resize && !o->crop) {
-		t->resize = t->fit == FIT_SHORT ? DEFAULT_RESIZE : DEFAULT_CROP;
-		t->crop = DEFAULT_CROP;
-		note("no size was given: --resize %" PRIu32 " --crop %" PRIu32, t->resize, t->crop);
-	} else if (!o->crop) {
-		t->crop = t->resize;
-		if (t->fit == FIT_SHORT)
-			note("no crop was given: --crop %" PRIu32 ", all of the shorter side", t->crop);
-	}
-	return EXIT_DONE;
-}
-
-/* "0.485,0.456,0.406"; `values` stay if the option was not given. */
-static int settle_channels(const struct request *r, const char *option, const char *text, double *values)
-{
-	const char *at = text;
-	size_t bytes;
-	uint32_t c;
-
-	for (c = 0; text && c < IMAGE_CHANNELS; c++, at += bytes + 1) {
-		bytes = strcspn(at, ",");
-		if (!recipe_read_number(at, bytes, &values[c]) || (at[bytes] == ',') != (c + 1 < IMAGE_CHANNELS))
-			return cli_misuse(r->args, "--%s %s: must be three numbers, for red, green and blue: 0.5,0.5,0.5",
-					  option, text);
-		values[c] += 0.0; /* -0 is 0: one recipe, one text */
-	}
-	return EXIT_DONE;
-}
-
-static int settle_samples(const struct request *r)
-{
-	static const char *const most[] = {[IMAGE_F16] = "65,504", [IMAGE_BF16] = "3.39e38", [IMAGE_F32] = "3.4e38"};
-	const struct pack_options *o = r->o;
-	struct transform_options *t = &r->recipe->transform;
-	char number[RECIPE_NUMBER_CHARS];
-	struct normal_table table;
-	uint32_t channel;
-	int code;
-
-	t->samples = (enum image_samples)o->dtype;
-	if (t->samples == IMAGE_U8)
-		return o->mean || o->std ? cli_misuse(r->args, "--%s belongs to --dtype f16, bf16 or f32; u8 samples stay as they are",
-						      o->mean ? "mean" : "std")
-					 : EXIT_DONE;
-	t->normal = (struct normal){{0, 0, 0}, {1, 1, 1}};
-	code = settle_channels(r, "mean", o->mean, t->normal.mean);
-	if (code == EXIT_DONE)
-		code = settle_channels(r, "std", o->std, t->normal.std);
-	if (code != EXIT_DONE || normal_fill(&table, t->samples, &t->normal, &channel))
-		return code;
-	recipe_number(number, t->normal.std[channel]);
-	if (!(t->normal.std[channel] > 0))
-		return cli_misuse(r->args, "--std %s: %s is not above 0, and samples are divided by it", o->std, number);
-	return cli_misuse(r->args, "--dtype %s: (x / 255 - mean) / std of channel %" PRIu32 " goes beyond %s, the most that %s holds; "
-			  "mean and std are those of samples from 0 to 1",
-			  recipe_samples_names[t->samples], channel, most[t->samples], recipe_samples_names[t->samples]);
-}
-
-static int settle(const struct request *r)
-{
-	static const enum resize_filter filters[] = {RESIZE_BILINEAR, RESIZE_BICUBIC, RESIZE_LANCZOS, RESIZE_BOX};
-	const struct pack_options *o = r->o;
-	struct transform_options *t = &r->recipe->transform;
-	char why[256];
-	int code;
-
-	r->recipe->exif = (uint32_t)o->exif;
-	t->fit = (enum transform_fit)o->fit;
-	t->filter = filters[o->filter];
-	t->layout = o->layout ? IMAGE_CHW : IMAGE_HWC;
-	if (o->columns && !extra_settle(r->recipe, o->columns, why, sizeof(why)))
-		return cli_misuse(r->args, "--columns: %s", why);
-	code = settle_sizes(r);
-	return code == EXIT_DONE ? settle_samples(r) : code;
-}
 
 /* What lies directly in the folder: archives, and folders beside them? */
 static int look_into(const struct request *r, struct text *archives, bool *has_folders)
@@ -210,7 +114,7 @@ static int scan(const struct request *r)
 	if (has_folders)
 		archives.bytes = 0; /* they lie beside classes, and are ignored like all that is no image */
 	if (code == EXIT_DONE && one_folder && !archives.bytes && !labels_given(&labels))
-		code = scan_images(r->place->root_fd, r->place->root, r->o->classes, r->recipe, r->plan, r->scan);
+		code = scan_images(r);
 	else if (code == EXIT_DONE)
 		code = scan_items(r, &labels, &archives);
 	text_free(&archives);
@@ -248,6 +152,7 @@ static const struct cli_option options[] = {
 	{.name = "labels", .kind = CLI_FILE, AT(label_list), .arg_name = "FILE", .help = "CSV, TSV or JSONL of paths and labels"},
 	{.name = "label-regex", .kind = CLI_STRING, AT(label_regex), .arg_name = "RE", .help = "its first brackets match the label"},
 	{.name = "columns", .kind = CLI_STRING, AT(columns), .arg_name = "FIELDS", .help = "more columns of tables: age:f32,site:u16"},
+	{.name = "field", .kind = CLI_STRING, .many = true, AT(fields), .arg_name = "NAME:...", .help = "mask, boxes, text, numbers: see the manual"},
 	{.name = "label-key", .kind = CLI_STRING, AT(label_key), .arg_name = "NAME", .default_note = "label",
 	 .help = "column, or key of JSON"},
 	{0}};
@@ -323,6 +228,6 @@ const struct source source_images = {
 	.kind = SOURCE_IMAGES,
 	.pack = &verb,
 	.plan = &plan_verb,
-	.settle = settle,
+	.settle = field_settle,
 	.scan = scan,
 };

@@ -114,10 +114,13 @@ static int settle_columns(const struct reading *r, const struct csv_row *head, i
 	if (refuse_twin(r, head, *path) != EXIT_DONE || (*label >= 0 && refuse_twin(r, head, *label) != EXIT_DONE))
 		return EXIT_BAD;
 	for (i = 0; i < r->columns->field_count; i++) {
-		extra[i] = find_column(head, r->columns->field[i].name);
+		const struct field_source *s = &r->columns->from[i];
+
+		extra[i] = s->kind == FIELD_LENGTH ? *path : find_column(head, s->from);
 		if (extra[i] < 0)
-			return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s, which --columns names", r->name, head->line,
-				    r->columns->field[i].name);
+			return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s, which %s%s names", r->name, head->line, s->from,
+				    s->kind == FIELD_COLUMN ? "--columns" : "--field ",
+				    s->kind == FIELD_COLUMN ? "" : r->columns->field[i].name);
 		if (refuse_twin(r, head, extra[i]) != EXIT_DONE)
 			return EXIT_BAD;
 	}
@@ -131,7 +134,7 @@ static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
 	enum csv_status status;
 	struct csv c;
 	char why[200];
-	int path, label, extra[EXTRA_COLUMNS_MAX], code;
+	int path, label, extra[RECIPE_NAMED_MAX], code;
 	uint32_t i;
 
 	csv_start(&c, text, bytes, tabs);
@@ -168,27 +171,36 @@ static const char *label_text(const json_t *value, char out[24])
 	return out;
 }
 
-/* A number or truth as text that reads back as the same. */
-static bool value_text(const json_t *value, char out[40])
+/*
+ * The value of a field, as text that reads back as the same; *own is what must be freed.  Numbers of columns are numbers
+ * or truths, text and paths are text, and of other fields whatever stands there is dumped.  *out is NULL if nothing does.
+ */
+static bool value_text(const json_t *value, uint32_t kind, const char **out, char **own)
 {
-	if (json_is_integer(value))
-		snprintf(out, 40, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-	else if (json_is_real(value))
-		snprintf(out, 40, "%.17g", json_real_value(value));
-	else if (json_is_boolean(value))
-		snprintf(out, 40, "%s", json_is_true(value) ? "true" : "false");
-	else
+	bool is_text = kind == FIELD_TEXT || kind == FIELD_BYTES || field_is_picture(kind);
+
+	*out = NULL;
+	*own = NULL;
+	if (kind == FIELD_LENGTH || (kind != FIELD_COLUMN && (!value || json_is_null(value))))
+		return true;
+	if (kind == FIELD_COLUMN && !json_is_number(value) && !json_is_boolean(value))
 		return false;
-	return true;
+	if (is_text && !json_is_string(value))
+		return false;
+	if (!is_text)
+		*own = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
+	*out = is_text ? json_string_value(value) : *own;
+	return *out != NULL;
 }
 
 static int json_row(struct reading *r, const json_t *object, uint64_t line)
 {
 	const json_t *path = NULL, *label = r->label_key ? json_object_get(object, r->label_key) : NULL;
 	const char *text = NULL;
-	char number[24], value[EXTRA_COLUMNS_MAX][40];
+	char number[24], *own[RECIPE_NAMED_MAX] = {NULL};
 	struct table_row row;
 	size_t i;
+	int code = EXIT_DONE;
 
 	for (i = 0; i < PATH_KEYS && !path; i++)
 		path = json_object_get(object, path_keys[i]);
@@ -198,13 +210,21 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no text or whole number called %s; --label-key names the one with labels", r->name,
 			    line, r->label_key);
 	row = (struct table_row){.path = json_string_value(path), .label = text, .line = line};
-	for (i = 0; i < r->columns->field_count; i++) {
-		if (!value_text(json_object_get(object, r->columns->field[i].name), value[i]))
-			return fail(EXIT_BAD, "%s: line %" PRIu64 ": no number called %s, which --columns names", r->name, line,
-				    r->columns->field[i].name);
-		row.value[i] = value[i];
+	for (i = 0; code == EXIT_DONE && i < r->columns->field_count; i++) {
+		const struct field_source *s = &r->columns->from[i];
+
+		if (value_text(json_object_get(object, s->from), s->kind, &row.value[i], &own[i]))
+			continue;
+		code = s->kind == FIELD_COLUMN
+			       ? fail(EXIT_BAD, "%s: line %" PRIu64 ": no number called %s, which --columns names", r->name, line, s->from)
+			       : fail(EXIT_BAD, "%s: line %" PRIu64 ": no text called %s, which --field %s names", r->name, line, s->from,
+				      r->columns->field[i].name);
 	}
-	return row_done(r, &row);
+	if (code == EXIT_DONE)
+		code = row_done(r, &row);
+	for (i = 0; i < r->columns->field_count; i++)
+		free(own[i]);
+	return code;
 }
 
 static int read_json(struct reading *r, char *text, size_t bytes)

@@ -15,7 +15,7 @@
 
 struct table_row {
 	const char *path, *label; /* label: NULL if none was asked for */
-	const char *value[EXTRA_COLUMNS_MAX]; /* of the columns that the recipe has, as text */
+	const char *value[RECIPE_NAMED_MAX]; /* of the recipe's fields that have a column, as text; in JSON NULL if there is none */
 	uint64_t line;
 };
 

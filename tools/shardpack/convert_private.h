@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * convert_private.h - what the convert_*.c files share
+ */
+#ifndef SHARDPACK_CONVERT_PRIVATE_H
+#define SHARDPACK_CONVERT_PRIVATE_H
+
+#include "tools/shardpack/convert.h"
+#include "tools/shardpack/decode.h"
+#include "tools/shardpack/field_part.h"
+#include "tools/shardpack/turn.h"
+
+struct converter {
+	const struct plan *plan;
+	struct shard_schema schema;
+	int source_fd;
+	const struct stored *stored;
+	const struct quarantine *quarantine;
+	struct budget *budget;
+	uint64_t claimed_bytes; /* of the budget, for the input at hand */
+	struct decoder *decoder;
+	struct transform *transform;
+	struct transform *of_field[SHARD_FIELDS_MAX]; /* of further images, by their numbers in the recipe */
+	struct turn turn;
+	bool turning;	     /* the image at hand is held whole to be turned, beside what its decoder needs */
+	struct scratch file; /* the bytes of the input */
+	struct scratch part; /* of one of its fields */
+	char path[3 * PLAN_PATH_BYTES_MAX]; /* of that */
+};
+
+/* Bytes that are a file of their own, or part of a file of the plan. */
+struct input_bytes {
+	const char *path; /* of a file of its own */
+	uint32_t file;	  /* or PLAN_NO_FILE */
+	uint64_t offset, bytes;
+};
+
+/* convert.c: what became of the input, if it is no record */
+void convert_set(struct result *r, enum outcome outcome, uint32_t reason, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* convert.c: a file of so many bytes is to be held.  What its pixels need cannot be told yet, so a large one has all there is. */
+void convert_claim(struct converter *c, uint64_t bytes);
+
+/* convert.c: an RGB image, from these bytes to `dst`.  False if the result says why not. */
+bool convert_image(struct converter *c, struct result *r, struct transform *t, const struct scratch *from, uint64_t bytes, uint8_t *dst);
+
+/* convert_read.c: all of these bytes into `to`.  False if the result says why not. */
+bool convert_read(struct converter *c, struct result *r, const struct input_bytes *in, struct scratch *to);
+
+/* convert_fields.c: all but the image into the record.  False if the result says why not. */
+bool convert_fields(struct converter *c, struct result *r);
+
+/* convert_fields.c: keep what the fields of a bad input are made of.  False if the result says why not. */
+bool convert_keep_fields(struct converter *c, struct result *r);
+
+#endif /* SHARDPACK_CONVERT_PRIVATE_H */
