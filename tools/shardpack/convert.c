@@ -81,9 +81,14 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 	c->turn.claim = claim;
 	c->turn.context = c;
 	ok = c->decoder && c->transform;
-	for (uint32_t i = 0; ok && i < plan->recipe.field_count; i++)
-		if (plan->recipe.from[i].kind == FIELD_IMAGE)
-			ok = (c->of_field[i] = transform_open(&plan->recipe.from[i].transform)) != NULL;
+	for (uint32_t i = 0; ok && i < plan->recipe.field_count; i++) {
+		const struct field_source *s = &plan->recipe.from[i];
+
+		if (s->kind == FIELD_IMAGE)
+			ok = (c->of_field[i] = transform_open(&s->transform)) != NULL;
+		else if (s->kind == FIELD_MASK)
+			ok = (c->mask[i] = mask_open(&plan->recipe.transform, s->fill)) != NULL;
+	}
 	if (!ok) {
 		converter_close(c);
 		return NULL;
@@ -97,8 +102,10 @@ void converter_close(struct converter *c)
 		return;
 	decoder_close(c->decoder);
 	transform_close(c->transform);
-	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++)
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
 		transform_close(c->of_field[i]);
+		mask_close(c->mask[i]);
+	}
 	turn_free(&c->turn);
 	scratch_free(&c->file);
 	scratch_free(&c->part);
@@ -121,10 +128,15 @@ size_t converter_record_bytes(const struct shard_schema *s)
 	return meta_offset(s) + (size_t)s->group[1].record_bytes;
 }
 
+uint32_t convert_orientation(const struct converter *c, const uint8_t *data, uint64_t bytes)
+{
+	return c->plan->recipe.exif == EXIF_APPLY ? exif_orientation(data, bytes) : 1;
+}
+
 static enum decode_status decode(struct converter *c, struct transform *t, const uint8_t *data, uint64_t bytes, uint8_t *dst,
 				 struct decode_verdict *verdict)
 {
-	uint32_t orientation = c->plan->recipe.exif == EXIF_APPLY ? exif_orientation(data, bytes) : 1;
+	uint32_t orientation = convert_orientation(c, data, bytes);
 	enum decode_status status;
 
 	c->turning = orientation != 1;
@@ -135,21 +147,26 @@ static enum decode_status decode(struct converter *c, struct transform *t, const
 		return status;
 	}
 	status = decoder_stream(c->decoder, data, bytes, turn_sink(&c->turn, orientation), verdict);
+	c->turning = false;
 	if (status == DECODE_OK && !transform_run(t, &c->turn.image, dst))
 		status = DECODE_NO_MEMORY;
 	return status;
 }
 
-bool convert_image(struct converter *c, struct result *r, struct transform *t, const struct scratch *from, uint64_t bytes, uint8_t *dst)
+bool convert_status(struct result *r, enum decode_status status, const struct decode_verdict *v)
 {
-	struct decode_verdict verdict;
-	enum decode_status status = decode(c, t, from->data, bytes, dst, &verdict);
-
 	if (status == DECODE_BAD_INPUT)
-		convert_set(r, OUTCOME_BAD, (uint32_t)verdict.reason, "%s", verdict.message);
+		convert_set(r, OUTCOME_BAD, (uint32_t)v->reason, "%s", v->message);
 	else if (status != DECODE_OK)
 		convert_set(r, OUTCOME_STOP, 0, "out of memory while it was decoded");
 	return status == DECODE_OK;
+}
+
+bool convert_image(struct converter *c, struct result *r, struct transform *t, const struct scratch *from, uint64_t bytes, uint8_t *dst)
+{
+	struct decode_verdict verdict;
+
+	return convert_status(r, decode(c, t, from->data, bytes, dst, &verdict), &verdict);
 }
 
 static void add_moments(const struct converter *c, struct result *r)
@@ -176,6 +193,7 @@ static void convert(struct converter *c, struct result *r)
 			    SHARD_KEY_BYTES_MAX, r->input.path_bytes);
 		return;
 	}
+	c->orientation = convert_orientation(c, c->file.data, r->input.source_bytes);
 	if (!convert_image(c, r, c->transform, &c->file, r->input.source_bytes, r->record) || !convert_fields(c, r))
 		return;
 	add_moments(c, r);

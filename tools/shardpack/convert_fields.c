@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/shardpack/boxes.h"
 #include "tools/shardpack/convert_private.h"
 #include "tools/shardpack/field_value.h"
 #include "tools/shardpack/quarantine.h"
@@ -85,25 +86,72 @@ static bool convert_value(const struct target *t, const struct input_bytes *in, 
 	return false;
 }
 
+static bool convert_mask(const struct target *t, const struct input_bytes *in)
+{
+	struct converter *c = t->c;
+	struct mask *mask = c->mask[t->i];
+	uint32_t orientation = convert_orientation(c, c->part.data, in->bytes), width, height, image_width, image_height;
+	struct decode_verdict v;
+	enum decode_status status = decoder_mask(c->decoder, c->part.data, in->bytes, mask_sink(mask, orientation, t->at), &v);
+
+	if (!convert_status(t->r, status, &v))
+		return false;
+	mask_source_size(mask, &width, &height);
+	transform_source_size(c->transform, &image_width, &image_height);
+	if (width == image_width && height == image_height)
+		return true;
+	convert_set(t->r, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED, "a mask of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32 " x %" PRIu32
+		    "; they must be of one size", width, height, image_width, image_height);
+	return false;
+}
+
+/* Boxes of the source image, XYXY, become those of the record. */
+static bool move_boxes(const struct target *t, size_t bytes)
+{
+	float *boxes = (float *)(void *)t->at; /* aligned: the format sees to it */
+	uint64_t count = bytes / (4 * sizeof(*boxes));
+	uint32_t width, height;
+	struct turn_axes axes = turn_axes(t->c->orientation);
+	struct decode_verdict v;
+
+	if (!convert_status(t->r, boxes_read(BOXES_XYXY, boxes, count, boxes, &v), &v)) /* a plan's have not been looked at */
+		return false;
+	transform_source_size(t->c->transform, &width, &height);
+	boxes_turn(t->c->orientation, axes.lies ? height : width, axes.lies ? width : height, boxes, count);
+	boxes_move(&t->c->plan->recipe.transform, width, height, boxes, count);
+	return true;
+}
+
+/* From a file or member, whose bytes are in c->part.  `bytes` is what a value has. */
+static bool convert_part(const struct target *t, const struct input_bytes *in, size_t *bytes)
+{
+	switch (t->source->kind) {
+	case FIELD_IMAGE:
+		return convert_image(t->c, t->r, t->c->of_field[t->i], &t->c->part, in->bytes, t->at);
+	case FIELD_MASK:
+		return convert_mask(t, in);
+	default:
+		return convert_value(t, in, bytes);
+	}
+}
+
 static bool convert_field(const struct target *t, const struct field_part *part)
 {
 	struct input_bytes in;
 	size_t bytes = 0;
 
-	if (part->kind == FIELD_PART_VALUE) {
+	if (part_bytes(t->c, part, &in)) {
+		if (!convert_read(t->c, t->r, &in, &t->c->part) || !convert_part(t, &in, &bytes))
+			return blame(t, &in);
+	} else if (part->kind == FIELD_PART_VALUE) {
 		bytes = part->bytes;
 		text_unhex(part->text, part->text_bytes, t->at, bytes);
-	} else if (part_bytes(t->c, part, &in)) {
-		if (!convert_read(t->c, t->r, &in, &t->c->part))
-			return blame(t, &in);
-		if (t->source->kind == FIELD_IMAGE
-			    ? !convert_image(t->c, t->r, t->c->of_field[t->i], &t->c->part, in.bytes, t->at)
-			    : !convert_value(t, &in, &bytes))
-			return blame(t, &in);
+	} else if (t->source->kind == FIELD_MASK) {
+		memset(t->at, t->source->fill, (size_t)t->f->bytes);
 	}
 	if (t->f->kind != SHARD_TENSOR)
 		put_length(t, bytes);
-	return true;
+	return t->source->kind != FIELD_BOXES || move_boxes(t, bytes);
 }
 
 bool convert_fields(struct converter *c, struct result *r)

@@ -8,6 +8,7 @@
 #include "tools/shardpack/convert.h"
 #include "tools/shardpack/decode.h"
 #include "tools/shardpack/field_part.h"
+#include "tools/shardpack/mask.h"
 #include "tools/shardpack/turn.h"
 
 struct converter {
@@ -21,7 +22,9 @@ struct converter {
 	struct decoder *decoder;
 	struct transform *transform;
 	struct transform *of_field[SHARD_FIELDS_MAX]; /* of further images, by their numbers in the recipe */
+	struct mask *mask[SHARD_FIELDS_MAX]; /* of masks, likewise */
 	struct turn turn;
+	uint32_t orientation; /* of the image at hand */
 	bool turning;	     /* the image at hand is held whole to be turned, beside what its decoder needs */
 	struct scratch file; /* the bytes of the input */
 	struct scratch part; /* of one of its fields */
@@ -43,6 +46,12 @@ void convert_claim(struct converter *c, uint64_t bytes);
 
 /* convert.c: an RGB image, from these bytes to `dst`.  False if the result says why not. */
 bool convert_image(struct converter *c, struct result *r, struct transform *t, const struct scratch *from, uint64_t bytes, uint8_t *dst);
+
+/* convert.c: the orientation that the recipe asks for: what the file states, or 1 */
+uint32_t convert_orientation(const struct converter *c, const uint8_t *data, uint64_t bytes);
+
+/* convert.c: a verdict of the decoder, or what else its status is, into the result; true if that was OK */
+bool convert_status(struct result *r, enum decode_status status, const struct decode_verdict *v);
 
 /* convert_read.c: all of these bytes into `to`.  False if the result says why not. */
 bool convert_read(struct converter *c, struct result *r, const struct input_bytes *in, struct scratch *to);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/shardpack/boxes.h"
+
 const char *const field_kind_names[] = {
 	[FIELD_COLUMN] = "",
 	[FIELD_LENGTH] = "",
@@ -19,7 +21,7 @@ const char *const field_kind_names[] = {
 	[FIELD_MASK] = "mask",
 	NULL,
 };
-const char *const field_boxes_names[] = {[FIELD_XYXY] = "xyxy", [FIELD_XYWH] = "xywh", NULL};
+const char *const field_boxes_names[] = {[BOXES_XYXY] = "xyxy", [BOXES_XYWH] = "xywh", NULL};
 
 bool field_has_part(uint32_t kind)
 {

@@ -31,14 +31,13 @@ enum field_kind {
 /* Names as on the command line and in plans; NULL ends the list.  The first two have none there. */
 extern const char *const field_kind_names[];
 
-enum field_boxes { FIELD_XYXY, FIELD_XYWH };
-extern const char *const field_boxes_names[];
+extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
 
 struct field_source {
 	uint32_t kind;	 /* enum field_kind */
 	bool optional;	 /* a sample may have none */
 	uint8_t fill;	 /* of a mask: where there is no image, and no mask */
-	uint32_t boxes;	 /* enum field_boxes: how they are written */
+	uint32_t boxes;	 /* enum boxes_format: how they are written */
 	char from[FIELD_FROM_BYTES_MAX + 1];	/* column; suffix of a member, or json:KEY; DIR/{}.EXT */
 	struct transform_options transform;	/* of an image */
 };

@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "tools/common/escape.h"
+#include "tools/shardpack/boxes.h"
 #include "tools/shardpack/npy.h"
 #include "tools/shardpack/recipe.h"
 
@@ -264,6 +265,19 @@ static bool take_text(struct taking *t, const char *data, size_t bytes)
 	return true;
 }
 
+/* ---- all of them ---- */
+
+/* The numbers of boxes are there: are they boxes? */
+static bool settle_boxes(struct taking *t, const struct field_source *s)
+{
+	float *boxes = (float *)(void *)t->out; /* where a record has them, or malloc() gave room */
+	struct decode_verdict v;
+
+	if (boxes_read((enum boxes_format)s->boxes, boxes, t->out_bytes / (4 * sizeof(*boxes)), boxes, &v) == DECODE_OK)
+		return true;
+	return bad(t, v.reason, "%s", v.message);
+}
+
 static bool is_text(const struct field_source *s)
 {
 	return s->kind == FIELD_TEXT || s->kind == FIELD_BYTES;
@@ -286,6 +300,7 @@ bool field_value(const struct shard_field *f, const struct field_source *s, cons
 		ok = value ? take_json(&t, value, 0) : bad_json(&t, &error);
 		json_decref(value);
 	}
+	ok = ok && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
 	*out_bytes = t.out_bytes;
 	return ok;
 }
@@ -309,7 +324,7 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 	else if (is_text(s))
 		ok = take_text(&t, json_string_value(value), json_string_length(value));
 	else
-		ok = take_json(&t, value, 0);
+		ok = take_json(&t, value, 0) && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
 	json_decref(object);
 	*out_bytes = t.out_bytes;
 	return ok;

@@ -3,7 +3,8 @@
  * field_value.h - the value of a field, from the form that its source has it in, to the bytes of a record
  *
  * Text and bytes are taken as they are, to the last one.  Numbers come as a JSON array, or as an array of NumPy, told by
- * its magic.  A whole number may become any type that holds it, a float one of floating point, rounded to nearest.
+ * its magic.  A whole number may become any type that holds it, a float one of floating point, rounded to nearest.  Boxes
+ * become XYXY, still in the pixels of their image.
  */
 #ifndef SHARDPACK_FIELD_VALUE_H
 #define SHARDPACK_FIELD_VALUE_H

@@ -146,7 +146,7 @@ static const char *field_suffix(const struct field_source *s)
 	return field_json_key(s) ? "json" : s->from;
 }
 
-/* Is a member that of a field?  Then it is not the image, whatever its suffix. */
+/* Is a member that of a field? */
 static bool is_of_field(const struct archive *a, const struct entry *e)
 {
 	const struct recipe *r = a->it->request->recipe;
@@ -156,6 +156,12 @@ static bool is_of_field(const struct archive *a, const struct entry *e)
 		if (field_has_part(r->from[i].kind) && archive_is_suffix(a, e, field_suffix(&r->from[i])))
 			return true;
 	return false;
+}
+
+/* Without labels of its own a sample is an image, and then every image is one, whatever else its suffix says. */
+static bool is_image(const struct archive *a, const struct entry *e, bool by_name)
+{
+	return !is_of_field(a, e) && (is_image_suffix(a, e) || (by_name && items_is_image(archive_name_of(a, e))));
 }
 
 static int refuse_twin(const struct archive *a, const struct entry *e, uint64_t i)
@@ -180,7 +186,7 @@ static int settle_sample(struct archive *a, const struct entry *e, uint64_t n, c
 			    a->where, (int)e->key_bytes, archive_name_of(a, e), e->offset, n, SAMPLE_MEMBERS_MAX);
 	for (i = 0; i < n; i++) {
 		bool of_field = is_of_field(a, &e[i]), of_label = label_suffix && archive_is_suffix(a, &e[i], label_suffix);
-		const struct entry **place = of_label ? &out->label : !of_field && is_image_suffix(a, &e[i]) ? &out->image : NULL;
+		const struct entry **place = of_label ? &out->label : is_image(a, &e[i], !label_suffix) ? &out->image : NULL;
 
 		if (refuse_twin(a, e, i) != EXIT_DONE)
 			return EXIT_BAD;
@@ -235,7 +241,7 @@ static bool has_image(const struct archive *a, const struct entry *e, uint64_t n
 {
 	uint64_t i;
 
-	for (i = 0; i < n && (!is_image_suffix(a, &e[i]) || is_of_field(a, &e[i])); i++)
+	for (i = 0; i < n && !is_image(a, &e[i], true); i++)
 		;
 	return i < n;
 }

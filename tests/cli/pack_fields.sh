@@ -1,0 +1,183 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_fields.sh - several fields per record, out of every source: what Pillow and NumPy make of the same samples
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+export PYTHONPATH=$ROOT/tests/cli
+
+# check DS FIELD...: image, label and these fields of DS are those of want.npz, in its order, and there are no others
+check() {
+	"$PYTHON" -c 'import sys, numpy, records
+got, want = records.read(sys.argv[1]), numpy.load("want.npz")
+names = ["image", "label"]
+for f in sys.argv[2:]:
+    names += [f] + [f + "_length"] * (f + "_length" in want)
+assert sorted(got) == sorted(names), sorted(got)
+for name in names:
+    records.same(got[name], want[name], sys.argv[1] + ", " + name)' "$@"
+}
+
+MASK=mask:kind=mask,fill=255 DEPTH=depth:kind=image,fit=short,resize=20,crop=16,filter=bicubic,layout=chw
+IDS=ids:kind=ragged,dtype=i32,max=16 MAT=mat:kind=tensor,dtype=f32,shape=2x2 CAPTION=caption:kind=text,max=96
+BOXES=boxes:kind=boxes,max=5 SCORE=score:kind=tensor,dtype=f64
+
+# ---- every fit: tables, files, archives ----
+
+for fit in short:24:16 short:40:33 long:24:16 stretch:20:15 pad:24:24; do
+	IFS=: read -r how resize crop <<<"$fit"
+	rm -rf img mask depth text more ds.*
+	"$PYTHON" "$ROOT/tests/cli/make_fields.py" "$resize" "$crop" "$how"
+	ARGS=(--resize "$resize" --crop "$crop" --fit "$how" --order source -q)
+	run 0 "$PACK" images t.csv -o ds.csv "${ARGS[@]}" --field $CAPTION --field $MASK,from=seg --field $DEPTH --columns age:u16 \
+		--field $IDS --field $BOXES --field $MAT --field $SCORE
+	check ds.csv age caption mask depth ids boxes mat score
+	run 0 "$PACK" images t.jsonl -o ds.jsonl "${ARGS[@]}" --field $CAPTION --field $MASK,from=seg --field $DEPTH --columns age:u16 \
+		--field $IDS --field $BOXES --field $MAT --field $SCORE
+	same ds.csv ds.jsonl
+	run 0 "$PACK" images img --root . -o ds.files "${ARGS[@]}" --field $MASK,from='mask/{}.png' --field $DEPTH,from='depth/{}.png' \
+		--field $CAPTION,from='text/{}.txt' --field $IDS,from='more/{}.ids.npy' --field $MAT,from='more/{}.mat.json' \
+		--field $BOXES,from='more/{}.boxes.npy'
+	check ds.files mask depth caption ids mat boxes
+	for a in tar zip; do
+		run 0 "$PACK" images wds.$a -o ds.$a "${ARGS[@]}" --field $MASK,from=seg.png --field $DEPTH,from=depth.png --field $CAPTION,from=txt \
+			--field $IDS,from=ids.npy --field $BOXES,from=json:boxes,format=xywh --field $MAT --field $SCORE,from=json:score \
+			--field blob:kind=bytes,max=8,from=bin
+		check ds.$a mask depth caption ids boxes mat score blob
+	done
+done
+
+# ---- the image's own options, in both spellings ----
+
+FIELDS=(--field $CAPTION --field $MASK,from=seg --field $DEPTH --field $IDS --field $BOXES --columns age:u16)
+run 0 "$PACK" images t.csv -o flat --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 --std 1,2,0.5 -q
+run 0 "$PACK" images t.csv -o field --field image:resize=32,crop=24,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 -q
+same flat field
+run 0 "$PACK" images t.csv -o both --resize 32 --layout chw --mean 0.5,0.25,0.5 --field image:kind=image,resize=32,crop=24,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 -q
+same flat both
+# Another image is as the first one, but for what is said of it: sizes both or none.
+run 0 "$PACK" plan images t.csv -o heirs --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 --std 1,2,0.5 -q \
+	--field a:kind=image,from=depth --field b:kind=image,from=depth,resize=16 --field c:kind=image,from=depth,dtype=u8,fit=stretch
+[ "$(sed -n 's/^field //p' heirs/.shardpack/plan)" = \
+"a f16 tensor chw image [3,24,24] 0 0 kind=image,from=depth,resize=32,fit=short,crop=24,filter=bilinear,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
+b f16 tensor chw image [3,16,16] 0 0 kind=image,from=depth,resize=16,fit=short,crop=16,filter=bilinear,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
+c u8 tensor chw image [3,24,24] 0 0 kind=image,from=depth,resize=32,fit=stretch,crop=24,filter=bilinear,layout=chw,dtype=u8" ] || {
+	cat heirs/.shardpack/plan
+	die "what other images inherit"
+}
+
+# ---- the same bytes, however they are made ----
+
+SMALL=(--resize 24 --crop 16 --shard-records 4 --seed 3)
+run 0 "$PACK" images t.csv -o once "${SMALL[@]}" "${FIELDS[@]}" -j 1 -q
+run 0 "$PACK" images t.csv -o again "${SMALL[@]}" "${FIELDS[@]}" -j 3 -q
+same once again
+run 0 "$PACK" plan images t.csv -o planned "${SMALL[@]}" "${FIELDS[@]}" -q
+for part in 2/3 0/3 1/3; do run 0 "$PACK" build planned --part $part -q; done
+run 0 "$PACK" seal planned -q
+same once planned
+run 0 "$PACK" plan images t.csv -o resumed "${SMALL[@]}" "${FIELDS[@]}" -q
+run 0 "$PACK" build resumed --part 1/4 -q
+run 0 "$PACK" images t.csv -o resumed "${SMALL[@]}" "${FIELDS[@]}"
+said "shardpack: resumed: 1 of 4 shards are there already; continuing"
+same once resumed
+run 0 "$PACK" images t.csv -o packed "${SMALL[@]}" "${FIELDS[@]}" --compress lz4 -q
+"$PYTHON" -c 'import records
+raw, packed = records.read("once"), records.read("packed")
+for name in raw:
+    records.same(packed[name], raw[name], name)'
+
+# ---- folders of classes, and classes that are folders of an archive: {} is the path below SRC ----
+
+mkdir tree
+cp -r img/* tree && cp -r text/* tree
+run 0 "$PACK" images tree -o ds.tree "${ARGS[@]}" --field "$CAPTION,from={}.txt"
+check ds.tree caption
+run 0 "$PACK" images folders.tar -o ds.folders "${ARGS[@]}" --field $CAPTION,from=txt
+check ds.folders caption
+[ "$(sed -n 's/^class //p' ds.folders/dataset.manifest | tr '\n' ,)" = "0 a,1 b," ] || die "class names"
+
+# ---- what is optional ----
+
+sed 's/"seg": "[^"]*04.png", //; s/"seg": "[^"]*02.png"/"seg": null/; s/"boxes": \[\[/"gone": [[/' t.jsonl >some.jsonl
+run 0 "$PACK" images some.jsonl -o some "${ARGS[@]}" --field $MASK,from=seg,optional --field $BOXES,optional --field none:kind=text,max=4,optional
+"$PYTHON" - <<'PY'
+import json
+import numpy, records
+got, want, rows = records.read("some"), dict(numpy.load("want.npz")), [json.loads(line) for line in open("some.jsonl")]
+assert sum("boxes" not in r for r in rows) > 5
+for i, r in enumerate(rows):
+    if r.get("seg") is None:
+        want["mask"][i] = 255
+    if "boxes" not in r:
+        want["boxes"][i], want["boxes_length"][i] = 0, 0
+for name in "mask", "boxes", "boxes_length":
+    records.same(got[name], want[name], name)
+assert not got["none"].any() and not got["none_length"].any()
+PY
+
+# ---- an image that lies on its side: boxes turn with it, the mask by its own file ----
+
+"$PYTHON" - <<'PY'
+import csv
+import os
+import numpy as np
+from PIL import Image, ImageOps
+os.makedirs("lies")
+rng = np.random.default_rng(5)
+rows, want = [], {"image": [], "mask": [], "boxes": []}
+for k in range(1, 9):
+    marked = np.zeros((48, 32), np.uint8)
+    x1, y1, x2, y2 = 4 * rng.integers(0, 3), 4 * rng.integers(0, 5), 4 * rng.integers(4, 8), 4 * rng.integers(6, 12)
+    marked[y1:y2, x1:x2] = 7
+    image, mask, exif = Image.fromarray(np.stack([marked * 9, 255 - marked, marked], 2)), Image.fromarray(marked), Image.Exif()
+    exif[274] = k
+    image.save("lies/%d.png" % k, exif=exif)
+    mask.save("lies/%d.mask.png" % k, exif=exif)
+    upright = ImageOps.exif_transpose(Image.open("lies/%d.mask.png" % k))
+    scaled = upright.resize((24, 36) if upright.width < upright.height else (36, 24), Image.NEAREST)
+    edge = max(scaled.size) // 2 - 12
+    crop = np.asarray(scaled.crop((0, edge, 24, edge + 24) if scaled.width < scaled.height else (edge, 0, edge + 24, 24)))
+    at = np.argwhere(crop == 7)
+    want["mask"].append(crop)
+    want["boxes"].append([[at[:, 1].min(), at[:, 0].min(), at[:, 1].max() + 1, at[:, 0].max() + 1]])
+    rows.append(["lies/%d.png" % k, 0, "lies/%d.mask.png" % k, [[int(v) for v in (x1, y1, x2, y2)]]])
+with open("lies.csv", "w", newline="") as f:
+    csv.writer(f).writerows([["path", "label", "mask", "boxes"]] + rows)
+np.savez("lies.npz", mask=np.array(want["mask"]), boxes=np.array(want["boxes"], "<f4"))
+PY
+run 0 "$PACK" images lies.csv -o lies.ds --resize 24 --crop 24 --order source --exif apply --field mask:kind=mask --field boxes:kind=boxes,max=1 -q
+"$PYTHON" -c 'import numpy, records
+got, want = records.read("lies.ds"), numpy.load("lies.npz")
+for name in "mask", "boxes":
+    records.same(got[name], want[name], name)'
+
+# ---- what shardcat says of them ----
+
+IFS= read -r -d '' lines <<'EOT' || :
+  caption         u8[34]: "caption 3, "quoted",\nof é猫 🐈"
+  caption_length  u32[1]: [34]
+EOT
+run 0 "$CAT" get ds.csv 8
+[ "$(grep '^  caption' out)" = "${lines%$'\n'}" ] || {
+	cat out
+	die "a caption as text"
+}
+run 0 "$CAT" get ds.csv 8 --field mask --png --out mask.png
+run 0 "$CAT" get ds.csv 8 --field boxes --npy --out boxes.npy
+run 0 "$CAT" get ds.csv 8 --field caption --raw --out caption.txt
+"$PYTHON" - <<'PY'
+import numpy as np
+from PIL import Image
+want = np.load("want.npz")
+mask = Image.open("mask.png")
+assert mask.mode == "L" and (np.asarray(mask) == want["mask"][8]).all()
+boxes, count = np.load("boxes.npy"), int(want["boxes_length"][8])
+assert 0 < count < 5 and boxes.shape == (count, 4) and (boxes == want["boxes"][8][:count]).all()
+assert open("caption.txt", "rb").read() == want["caption"][8][:int(want["caption_length"][8])].tobytes()
+PY
+run 0 "$PACK" images t.csv -o foretold --resize 24 --crop 16 "${FIELDS[@]}" --dry-run
+printed "field mask u8 tensor none mask [16,16] 0 0 kind=mask,from=seg,fill=255"
+printed "field boxes f32 ragged none boxes [5,4] 1 8 kind=boxes,from=boxes,format=xyxy,max=5"
+printed "record 2048 bytes image and caption and mask and depth and ids and boxes, 32 bytes label and age and caption_length and ids_length and boxes_length"
+[ ! -e foretold ] || die "--dry-run wrote"
+echo "tables, files, archives; 5 fits; parts, options, orientations"
