@@ -201,7 +201,7 @@ int archive_add(const struct archive *a, const struct entry *image, const char *
 }
 
 /* "._x.jpg", which macOS adds beside x.jpg: no image, whatever it is called. */
-bool archive_is_apple_double(const struct archive *a, const struct entry *e)
+static bool is_apple_double(const struct archive *a, const struct entry *e)
 {
 	const char *slash = strrchr(archive_name_of(a, e), '/'), *base = slash ? slash + 1 : archive_name_of(a, e);
 	char magic[4], message[160];
@@ -221,7 +221,7 @@ static int add_images(struct archive *a)
 	for (i = 0; code == EXIT_DONE && i < a->count; i++) {
 		const struct entry *e = &a->entry[i];
 
-		if (!items_is_image(archive_name_of(a, e)) || archive_is_apple_double(a, e)) {
+		if (!items_is_image(archive_name_of(a, e)) || is_apple_double(a, e)) {
 			a->it->request->scan->ignored_count++;
 			continue;
 		}

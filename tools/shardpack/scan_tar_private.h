@@ -36,9 +36,6 @@ bool archive_is_suffix(const struct archive *a, const struct entry *e, const cha
 /* The label of an image by its name, or the folder that holds it, into `out` of CLASS_NAME_BYTES_MAX + 1. */
 int archive_find_label(const struct archive *a, const struct entry *image, char *out);
 
-/* "._x.jpg", which macOS adds beside x.jpg: no image, whatever it is called. */
-bool archive_is_apple_double(const struct archive *a, const struct entry *e);
-
 /* `fields`: as of items_add(). */
 int archive_add(const struct archive *a, const struct entry *image, const char *label, const struct text *fields);
 
