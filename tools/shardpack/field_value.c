@@ -103,7 +103,7 @@ static bool refuse_number(struct taking *t, const struct number *n, uint64_t idx
 		snprintf(text, sizeof(text), "%" PRId64, (int64_t)n->whole);
 	else
 		snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)n->whole);
-	return bad(t, SHARD_MISS_UNSUPPORTED, "number %" PRIu64 ", %s, is no %s", idx, text, shard_dtype_name(t->f->dtype));
+	return bad(t, SHARD_MISS_UNSUPPORTED, "number %" PRIu64 ", %s, is no %s; choose a dtype that holds it", idx, text, shard_dtype_name(t->f->dtype));
 }
 
 /* Is an axis of `size` elements one of the field?  Axis 0 of a ragged one may be shorter. */
@@ -112,7 +112,7 @@ static bool check_axis(struct taking *t, uint32_t axis, uint64_t size)
 	uint64_t want = t->f->shape[axis];
 
 	if (!axis && t->f->kind == SHARD_RAGGED)
-		return size <= want || bad(t, SHARD_MISS_LIMIT, "%" PRIu64 " of them; the limit is max=%" PRIu64, size, want);
+		return size <= want || bad(t, SHARD_MISS_LIMIT, "%" PRIu64 " of them; the limit is max=%" PRIu64 ", raise it", size, want);
 	return size == want ||
 	       bad(t, SHARD_MISS_UNSUPPORTED, "axis %" PRIu32 " has %" PRIu64 " elements; the field has %" PRIu64, axis, size, want);
 }
@@ -252,7 +252,8 @@ static bool take_text(struct taking *t, const char *data, size_t bytes)
 	size_t at = 0, step;
 
 	if (bytes > t->f->shape[0])
-		return bad(t, SHARD_MISS_LIMIT, "%zu bytes; the limit is max=%" PRIu32, bytes, t->f->shape[0]);
+		return bad(t, SHARD_MISS_LIMIT, "%zu bytes; the limit is max=%" PRIu32 ", raise it or shorten the value", bytes,
+			   t->f->shape[0]);
 	while (t->kind == FIELD_TEXT && at < bytes) {
 		step = utf8_sequence(data + at, bytes - at, &code_point);
 		if (!step)
@@ -318,7 +319,7 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 	if (!object)
 		ok = bad_json(&t, &error);
 	else if (!*there)
-		ok = bad(&t, SHARD_MISS_EMPTY, "no key %s", key);
+		ok = bad(&t, SHARD_MISS_EMPTY, "no key %s; add it, or say optional", key);
 	else if (is_text(s) && !json_is_string(value))
 		ok = bad(&t, SHARD_MISS_UNSUPPORTED, "the value of %s is no text", key);
 	else if (is_text(s))
