@@ -88,10 +88,12 @@ for name in raw:
 
 # ---- folders of classes, and classes that are folders of an archive: {} is the path below SRC ----
 
+# Files beside the images that are fields are no inputs, whatever they are called.
 mkdir tree
 cp -r img/* tree && cp -r text/* tree
-run 0 "$PACK" images tree -o ds.tree "${ARGS[@]}" --field "$CAPTION,from={}.txt"
-check ds.tree caption
+for f in mask/*/*; do cp "$f" "tree/${f:5:4}_mask.png"; done
+run 0 "$PACK" images tree -o ds.tree "${ARGS[@]}" --field "$CAPTION,from={}.txt" --field "$MASK,from={}_mask.png"
+check ds.tree caption mask
 run 0 "$PACK" images folders.tar -o ds.folders "${ARGS[@]}" --field $CAPTION,from=txt
 check ds.folders caption
 [ "$(sed -n 's/^class //p' ds.folders/dataset.manifest | tr '\n' ,)" = "0 a,1 b," ] || die "class names"
@@ -175,6 +177,11 @@ boxes, count = np.load("boxes.npy"), int(want["boxes_length"][8])
 assert 0 < count < 5 and boxes.shape == (count, 4) and (boxes == want["boxes"][8][:count]).all()
 assert open("caption.txt", "rb").read() == want["caption"][8][:int(want["caption_length"][8])].tobytes()
 PY
+# Each image of floats is drawn by its own mean and std.
+run 0 "$PACK" images t.csv -o floats "${ARGS[@]}" --dtype f32 --mean 0.25,0.5,0.5 --std 1,2,3 \
+	--field $DEPTH,dtype=f32,mean=0.5/0.4/0.3,std=0.1/0.2/0.3 --field u8:kind=image,from=depth,resize=20,crop=16,fit=short,filter=bicubic,dtype=u8
+for f in depth u8; do run 0 "$CAT" get floats 3 --field $f --png --out $f.png; done
+cmp depth.png u8.png || die "a second image of floats, drawn"
 run 0 "$PACK" images t.csv -o foretold --resize 24 --crop 16 "${FIELDS[@]}" --dry-run
 printed "field mask u8 tensor none mask [16,16] 0 0 kind=mask,from=seg,fill=255"
 printed "field boxes f32 ragged none boxes [5,4] 1 8 kind=boxes,from=boxes,format=xyxy,max=5"

@@ -18,21 +18,39 @@ static bool is_float(uint32_t dtype)
 	return dtype == SHARD_F16 || dtype == SHARD_BF16 || dtype == SHARD_F32;
 }
 
-/* The three numbers of the line that begins with `key`; provenance is a text of the packer's. */
-static bool find_numbers(const char *text, const char *key, double out[3])
+/*
+ * The three numbers behind `key`, which begins with what separates them from what is before; provenance is a text of the
+ * packer's.  They are "\nmean 0.5 0.5 0.5" of the field image, ",mean=0.5/0.5/0.5" in the line of another.
+ */
+static bool find_numbers(const char *text, const char *key, char separator, double out[3])
 {
-	const char *line = strstr(text, key);
+	const char *at = strstr(text, key);
 	char *end;
 
-	if (!line)
+	if (!at)
 		return false;
-	line += strlen(key);
-	for (int c = 0; c < 3; c++, line = end) {
-		out[c] = strtod(line, &end);
-		if (end == line || !isfinite(out[c]))
+	at += strlen(key);
+	for (int c = 0; c < 3; c++, at = end + (*end == separator)) {
+		out[c] = strtod(at, &end);
+		if (end == at || !isfinite(out[c]) || (c < 2 && *end != separator))
 			return false;
 	}
-	return *line == '\n';
+	return strchr("\n,", *end) != NULL; /* or the NUL */
+}
+
+/* Those of a field; the text is cut behind its line. */
+static bool find_scale(char *text, const struct shard_field *field, struct picture_scale *out)
+{
+	char key[SHARD_NAME_BYTES + 16], *line;
+
+	if (strcmp(field->name, "image") == 0)
+		return find_numbers(text, "\nmean ", ' ', out->mean) && find_numbers(text, "\nstd ", ' ', out->std);
+	snprintf(key, sizeof(key), "\nfield %s ", field->name);
+	line = strstr(text, key);
+	if (!line)
+		return false;
+	line[1 + strcspn(line + 1, "\n")] = '\0';
+	return find_numbers(line, ",mean=", '/', out->mean) && find_numbers(line, ",std=", '/', out->std);
 }
 
 int picture_scale(struct target *t, const struct shard_field *field, struct picture_scale *out)
@@ -58,7 +76,7 @@ int picture_scale(struct target *t, const struct shard_field *field, struct pict
 	copy = strndup(text.data, text.bytes);
 	if (!copy)
 		return fail(EXIT_IO, "out of memory for the provenance");
-	out->known = find_numbers(copy, "\nmean", out->mean) && find_numbers(copy, "\nstd", out->std);
+	out->known = find_scale(copy, field, out);
 	free(copy);
 	return EXIT_DONE;
 }

@@ -12,11 +12,10 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/field_part.h"
-#include "tools/shardpack/plan.h"
+#include "tools/shardpack/plan_parts.h"
 
 #define TOKENS_MAX (8 + SHARD_FIELDS_MAX)
-#define BYTES_MAX  (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */
+#define BYTES_MAX  PLAN_BYTES_MAX
 
 /* The line being read, in tokens. */
 struct line {
@@ -98,12 +97,10 @@ static int read_versions(struct parser *p, struct line *l)
 	return plan->versions_bytes ? EXIT_DONE : broken(p, "no version");
 }
 
-/* Decodes a path of the source, which begins `from` bytes into the token, into `out` of 3 x PLAN_PATH_BYTES_MAX. */
-static bool path_at(const struct line *l, unsigned token, size_t from, char *out)
+/* A path of the source, decoded into `out` of PLAN_ENCODED_PATH_BYTES. */
+static bool path_at(const struct line *l, unsigned token, char *out)
 {
-	return l->token_count > token && l->bytes[token] - from < 3 * (size_t)PLAN_PATH_BYTES_MAX &&
-	       text_decode(l->token[token] + from, l->bytes[token] - from, true, out) > 0 && strlen(out) < PLAN_PATH_BYTES_MAX &&
-	       text_stays_below(out);
+	return l->token_count > token && plan_path_decode(l->token[token], l->bytes[token], out);
 }
 
 /* `how` is judged by who follows it; here it is one word of plain letters. */
@@ -126,7 +123,7 @@ static int read_unpack(struct parser *p, const struct line *l)
 static int read_files(struct parser *p, struct line *l)
 {
 	struct plan *plan = p->plan;
-	char path[3 * PLAN_PATH_BYTES_MAX];
+	char path[PLAN_ENCODED_PATH_BYTES];
 	uint64_t idx, bytes;
 	int code = EXIT_DONE;
 
@@ -137,7 +134,7 @@ static int read_files(struct parser *p, struct line *l)
 			return broken(p, "files are not numbered from 0");
 		if (is_word(l, 0, "unpack"))
 			code = read_unpack(p, l);
-		else if (l->token_count != 4 || !number_at(l, 2, BYTES_MAX, &bytes) || !path_at(l, 3, 0, path))
+		else if (l->token_count != 4 || !number_at(l, 2, BYTES_MAX, &bytes) || !path_at(l, 3, path))
 			return broken(p, "not a file below the source");
 		else
 			code = plan_add_file(plan, bytes, path, PLAN_NO_FILE, NULL);
@@ -175,48 +172,18 @@ static int read_classes(struct parser *p, struct line *l)
 	return EXIT_DONE;
 }
 
-static bool part_in_file(const struct plan *plan, uint64_t file, uint64_t offset, uint64_t bytes)
-{
-	return file < plan->file_count && offset <= plan->file[file].bytes && bytes <= plan->file[file].bytes - offset;
-}
-
-/* A value has its bytes in hex, and as many as such a field may have. */
-static bool value_fits(const struct shard_field *f, const struct field_part *part)
-{
-	uint64_t item = shard_dtype_bytes(f->dtype), row = item * recipe_field_items(f);
-
-	if (strspn(part->text, "0123456789abcdef") < part->text_bytes || part->bytes > row)
-		return false;
-	if (f->kind == SHARD_TENSOR)
-		return part->bytes == row;
-	return part->bytes % (row / f->shape[0]) == 0;
-}
-
 /* NULL, or what is wrong with the tokens of fields, of which the first is number `token`. */
 static const char *judge_parts(const struct plan *plan, const struct line *l, unsigned token, char *path)
 {
-	const struct recipe *r = &plan->recipe;
-	struct field_part part;
+	const char *wrong = NULL;
 	uint32_t i;
 
-	for (i = 0; i < r->field_count; i++) {
-		uint32_t kind = r->from[i].kind;
-
-		if (!field_has_part(kind))
-			continue;
-		if (!field_part_read(l->token[token], l->bytes[token], &part) || part.bytes > BYTES_MAX)
-			return "not a field of an input";
-		if (part.kind == FIELD_PART_NONE && !r->from[i].optional)
-			return "a field that is not optional is missing";
-		if (part.kind == FIELD_PART_VALUE && (field_is_picture(kind) || !value_fits(&r->field[i], &part)))
-			return "not a value of its field";
-		if (part.kind == FIELD_PART_FILE && !path_at(l, token, (size_t)(part.text - l->token[token]), path))
-			return "the path of a field does not stay below the source";
-		if (part.kind == FIELD_PART_MEMBER && !part_in_file(plan, part.file, part.offset, part.bytes))
-			return "a field is not a part of a file";
-		token++;
-	}
-	return NULL;
+	for (i = 0; !wrong && i < plan->recipe.field_count; i++)
+		if (field_has_part(plan->recipe.from[i].kind)) {
+			wrong = plan_judge_part(plan, i, l->token[token], l->bytes[token], path);
+			token++;
+		}
+	return wrong;
 }
 
 static unsigned part_count(const struct recipe *r)
@@ -244,13 +211,13 @@ static const char *judge_input(const struct plan *plan, const struct line *l, un
 		return "there is no such class";
 	if (!number_at(l, 3, BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
 		return "not a size";
-	if (!path_at(l, 4, 0, path))
+	if (!path_at(l, 4, path))
 		return "not a path below the source";
 	if (extra && (l->token[count][0] != '=' ||
 		      !text_unhex(l->token[count] + 1, l->bytes[count] - 1, bytes_of_extra, extra)))
 		return "not the bytes of extra columns";
 	if (count == 7 &&
-	    (!number_at(l, 5, PLAN_FILES_MAX, &file) || !number_at(l, 6, BYTES_MAX, &offset) || !part_in_file(plan, file, offset, *bytes)))
+	    (!number_at(l, 5, PLAN_FILES_MAX, &file) || !number_at(l, 6, BYTES_MAX, &offset) || !plan_has_bytes(plan, file, offset, *bytes)))
 		return "not a part of a file";
 	return judge_parts(plan, l, count + (extra > 0), path);
 }
@@ -258,7 +225,7 @@ static const char *judge_input(const struct plan *plan, const struct line *l, un
 static int read_inputs(struct parser *p, struct line *l)
 {
 	struct plan *plan = p->plan;
-	char *path = malloc(3 * (size_t)PLAN_PATH_BYTES_MAX);
+	char *path = malloc(PLAN_ENCODED_PATH_BYTES);
 	const char *wrong = NULL;
 	unsigned parts = part_count(&plan->recipe);
 	bool fits = path != NULL;

@@ -207,3 +207,18 @@ int scan_fields_beside(const struct request *r, const char *below, struct text *
 			code = add_file(r, below, i, out);
 	return code == EXIT_DONE && text_failed(out) ? out_of_memory() : code;
 }
+
+bool scan_is_of_field(const struct recipe *r, const char *name)
+{
+	size_t bytes = strlen(name), end;
+	uint32_t i;
+
+	for (i = 0; i < r->field_count; i++) {
+		const char *from = r->from[i].from;
+
+		end = field_has_part(r->from[i].kind) && strncmp(from, "{}", 2) == 0 ? strlen(from + 2) : 0;
+		if (end && bytes > end && strcmp(name + bytes - end, from + 2) == 0)
+			return true;
+	}
+	return false;
+}

@@ -36,4 +36,7 @@ int scan_fields_of_row(const struct scan_table *t, const struct table_row *row, 
  */
 int scan_fields_beside(const struct request *r, const char *below, struct text *out);
 
+/* Is a file of this name that of a field beside its image, from={}_mask.png?  Then it is no input. */
+bool scan_is_of_field(const struct recipe *r, const char *name);
+
 #endif /* SHARDPACK_SCAN_FIELDS_H */

@@ -122,7 +122,7 @@ static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry
 {
 	const char *parent = w->names.data + w->folder[folder].path_at;
 	char path[PLAN_PATH_BYTES_MAX];
-	bool image = items_is_image(entry->d_name);
+	bool image = items_is_image(entry->d_name) && !scan_is_of_field(w->request->recipe, entry->d_name);
 	struct stat st;
 	size_t bytes = strlen(parent) + 1 + strlen(entry->d_name);
 

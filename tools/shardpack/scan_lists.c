@@ -72,7 +72,7 @@ static int take_entry(struct items *it, struct labels *labels, const char *folde
 			break;
 		return fail(EXIT_IO, "%s: %s", e->fts_path, e->fts_info == FTS_SLNONE ? "a link that leads nowhere" : strerror(e->fts_errno));
 	default:
-		if (items_is_image(e->fts_name))
+		if (items_is_image(e->fts_name) && !scan_is_of_field(it->request->recipe, e->fts_name))
 			return add_below(it, labels, folder, below, e->fts_statp);
 	}
 	it->request->scan->ignored_count++;
