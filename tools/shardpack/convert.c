@@ -19,7 +19,7 @@ static size_t meta_offset(const struct shard_schema *s)
 	return ((size_t)s->group[0].record_bytes + SCRATCH_ALIGN_BYTES - 1) & ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
 }
 
-/* The input at hand needs this much; the first claim holds to its end. */
+/* The picture at hand needs this much; the first claim holds to its end. */
 static void claim(void *context, uint64_t bytes)
 {
 	struct converter *c = context;
@@ -47,18 +47,29 @@ static void claim_decoder(void *context, uint64_t bytes)
 	claim(c, c->turning ? bytes * 5 / 2 : bytes);
 }
 
-/* What is kept from input to input is small. */
-static void unclaim(struct converter *c)
+static void give_back(struct converter *c)
 {
 	if (c->turn.pixels.capacity_bytes > BUDGET_SMALL_BYTES)
 		turn_free(&c->turn);
+	if (c->claimed_bytes)
+		budget_give(c->budget, c->claimed_bytes);
+	c->claimed_bytes = 0;
+}
+
+void convert_next_picture(struct converter *c)
+{
+	if (c->file.capacity_bytes <= BUDGET_SMALL_BYTES)
+		give_back(c);
+}
+
+/* What is kept from input to input is small. */
+static void unclaim(struct converter *c)
+{
 	if (c->file.capacity_bytes > BUDGET_SMALL_BYTES)
 		scratch_free(&c->file);
 	if (c->part.capacity_bytes > BUDGET_SMALL_BYTES)
 		scratch_free(&c->part);
-	if (c->claimed_bytes)
-		budget_give(c->budget, c->claimed_bytes);
-	c->claimed_bytes = 0;
+	give_back(c);
 }
 
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,

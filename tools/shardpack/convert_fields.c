@@ -141,6 +141,7 @@ static bool convert_field(const struct target *t, const struct field_part *part)
 	size_t bytes = 0;
 
 	if (part_bytes(t->c, part, &in)) {
+		convert_next_picture(t->c);
 		if (!convert_read(t->c, t->r, &in, &t->c->part) || !convert_part(t, &in, &bytes))
 			return blame(t, &in);
 	} else if (part->kind == FIELD_PART_VALUE) {

@@ -44,6 +44,12 @@ void convert_set(struct result *r, enum outcome outcome, uint32_t reason, const 
 /* convert.c: a file of so many bytes is to be held.  What its pixels need cannot be told yet, so a large one has all there is. */
 void convert_claim(struct converter *c, uint64_t bytes);
 
+/*
+ * convert.c: the pixels of the picture before are done with, and what they had of the budget is given back, so that this one
+ * may take what it needs; unless the input's own file is large, and is still held.
+ */
+void convert_next_picture(struct converter *c);
+
 /* convert.c: an RGB image, from these bytes to `dst`.  False if the result says why not. */
 bool convert_image(struct converter *c, struct result *r, struct transform *t, const struct scratch *from, uint64_t bytes, uint8_t *dst);
 
