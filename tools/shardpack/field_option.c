@@ -140,7 +140,7 @@ static bool read_text(const struct reading *r, enum field_key key, const char *v
 	char *to = key == FIELD_KEY_FROM ? r->o->from : key == FIELD_KEY_MEAN ? r->o->mean : r->o->std;
 	char decoded[OPTION_BYTES];
 
-	if (r->encoded) {
+	if (r->encoded && key == FIELD_KEY_FROM) {
 		if (text_decode(value, strlen(value), true, decoded) < 0)
 			return refuse(r, "%s=%s: not percent-encoded", keys[key].name, value);
 		value = decoded;

@@ -30,7 +30,7 @@ struct field_option {
 
 /*
  * False, and `why` says why not, if the text is none of that form, or an option is one of another kind.  `encoded`: it is
- * a plan's, whose names are percent-encoded.
+ * a plan's, in which from= is percent-encoded.
  */
 bool field_option_parse(const char *text, bool encoded, struct field_option *out, char *why, size_t why_bytes);
 
