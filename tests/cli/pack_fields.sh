@@ -187,4 +187,7 @@ printed "field mask u8 tensor none mask [16,16] 0 0 kind=mask,from=seg,fill=255"
 printed "field boxes f32 ragged none boxes [5,4] 1 8 kind=boxes,from=boxes,format=xyxy,max=5"
 printed "record 2048 bytes image and caption and mask and depth and ids and boxes, 32 bytes label and age and caption_length and ids_length and boxes_length"
 [ ! -e foretold ] || die "--dry-run wrote"
+said=$(sed -n 's/^shards .* \([0-9]*\) bytes in all$/\1/p' out)
+run 0 "$PACK" images t.csv -o foretold --resize 24 --crop 16 "${FIELDS[@]}" -q
+[ "$(cat foretold/*.shard | wc -c)" = "$said" ] || die "foretold $said bytes, found $(cat foretold/*.shard | wc -c)"
 echo "tables, files, archives; 5 fits; parts, options, orientations"
