@@ -48,7 +48,7 @@ done
 
 # ---- the image's own options, in both spellings ----
 
-FIELDS=(--field $CAPTION --field $MASK,from=seg --field $DEPTH --field $IDS --field $BOXES --columns age:u16)
+FIELDS=("--field=$CAPTION" "--field=$MASK,from=seg" "--field=$DEPTH" "--field=$IDS" "--field=$BOXES" --columns "age:u16")
 run 0 "$PACK" images t.csv -o flat --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 --std 1,2,0.5 -q
 run 0 "$PACK" images t.csv -o field --field image:resize=32,crop=24,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 -q
 same flat field

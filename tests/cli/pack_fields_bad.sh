@@ -189,8 +189,7 @@ with open("want", "w") as f:
         f.write("%04d.png: field %s, %d bytes at offset %d of bad.tar: %s\n" % (
             i, fields[suffix], at["%04d.%s" % (i, suffix)][1], at["%04d.%s" % (i, suffix)][0], line or "*"))
 PY
-FIELDS=(--field caption:kind=text,max=8,from=txt --field ids:kind=ragged,dtype=i32,max=4,from=npy --field boxes:kind=boxes,max=3,from=json:boxes
-	--field mask:kind=mask,from=seg.png)
+FIELDS=("--field=caption:kind=text,max=8,from=txt" "--field=ids:kind=ragged,dtype=i32,max=4,from=npy" "--field=boxes:kind=boxes,max=3,from=json:boxes" "--field=mask:kind=mask,from=seg.png")
 run 1 "$PACK" images bad.tar -o no "${SMALL[@]}" "${FIELDS[@]}" --order source
 [ ! -e no ] || die "a dataset with bad samples"
 run 0 "$PACK" images bad.tar -o kept "${SMALL[@]}" "${FIELDS[@]}" --order source --on-error quarantine --quarantine away --report kept.json
@@ -216,7 +215,7 @@ run 0 "$CAT" verify skipped
 
 # ---- files that changed since the plan ----
 
-TABLE=(--field seg:kind=mask --field caption:kind=text,max=96 --field boxes:kind=boxes,max=5 --field depth:kind=image)
+TABLE=("--field=seg:kind=mask" "--field=caption:kind=text,max=96" "--field=boxes:kind=boxes,max=5" "--field=depth:kind=image")
 run 0 "$PACK" plan images t.csv -o changed "${SMALL[@]}" "${TABLE[@]}" -q
 bytes=$(stat -c %s mask/a/02.png)
 echo >>mask/a/02.png && rm depth/b/09.png

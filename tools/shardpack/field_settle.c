@@ -40,14 +40,14 @@ static bool texts_differ(const char *a, const char *b)
 static int refuse_differences(const struct request *r, const struct field_option *o, const struct image_wish *a, const struct image_wish *b)
 {
 	const struct {
-		enum field_key key;
 		const char *name;
+		enum field_key key;
 		bool differs;
 	} said[] = {
-		{FIELD_KEY_RESIZE, "resize", a->resize != b->resize},	 {FIELD_KEY_FIT, "fit", a->fit != b->fit},
-		{FIELD_KEY_CROP, "crop", a->crop != b->crop},		 {FIELD_KEY_FILTER, "filter", a->filter != b->filter},
-		{FIELD_KEY_LAYOUT, "layout", a->layout != b->layout},	 {FIELD_KEY_DTYPE, "dtype", a->samples != b->samples},
-		{FIELD_KEY_MEAN, "mean", texts_differ(a->mean, b->mean)}, {FIELD_KEY_STD, "std", texts_differ(a->std, b->std)},
+		{"resize", FIELD_KEY_RESIZE, a->resize != b->resize},	 {"fit", FIELD_KEY_FIT, a->fit != b->fit},
+		{"crop", FIELD_KEY_CROP, a->crop != b->crop},		 {"filter", FIELD_KEY_FILTER, a->filter != b->filter},
+		{"layout", FIELD_KEY_LAYOUT, a->layout != b->layout},	 {"dtype", FIELD_KEY_DTYPE, a->samples != b->samples},
+		{"mean", FIELD_KEY_MEAN, texts_differ(a->mean, b->mean)}, {"std", FIELD_KEY_STD, texts_differ(a->std, b->std)},
 	};
 	size_t i;
 

@@ -130,7 +130,7 @@ static int add_cell(const struct scan_table *t, const struct table_row *row, uin
 {
 	const struct field_source *s = &t->request->recipe->from[i];
 	char path[2 * PLAN_PATH_BYTES_MAX];
-	struct stat st;
+	struct stat st = {0};
 	int code;
 
 	if (!row->value[i] || (!row->value[i][0] && s->kind != FIELD_TEXT && s->kind != FIELD_BYTES)) {
@@ -179,7 +179,7 @@ static int add_file(const struct request *r, const char *below, uint32_t i, stru
 	const struct field_source *s = &r->recipe->from[i];
 	const char *name = r->recipe->field[i].name;
 	char path[PLAN_PATH_BYTES_MAX];
-	struct stat st;
+	struct stat st = {0};
 
 	if (!strstr(s->from, "{}"))
 		return fail(EXIT_USAGE, "--field %s: of images that are files, from= is a path below %s with {} in it, the image's path "
