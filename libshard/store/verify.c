@@ -259,10 +259,10 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 
 /* ---- all of it ---- */
 
-/* A room, and how far the file is hashed. */
+/* Two rooms, for the units that are checked and those that are read meanwhile, and how far the file is hashed. */
 struct all_job {
 	struct shard_reader *r;
-	struct verify_room room;
+	struct verify_room room[2];
 	struct sha256 *sha; /* NULL: not asked for */
 	uint64_t hashed, end;
 	struct shard_error *err;
@@ -287,10 +287,9 @@ static int hash_map(struct all_job *j, uint64_t end)
 	return rc;
 }
 
-/* Units that were checked in the room. */
-static int hash_held(struct all_job *j)
+/* Units that were checked in a room. */
+static int hash_held(struct all_job *j, const struct verify_room *room)
 {
-	const struct verify_room *room = &j->room;
 	int rc = j->hashed < room->held_begin ? hash_map(j, room->held_begin) : SHARD_OK;
 
 	if (!rc && j->sha)
@@ -303,14 +302,18 @@ static int check_group(struct all_job *j, uint32_t group)
 {
 	struct shard_reader *r = j->r;
 	const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
-	uint64_t units = reader_unit_count(r, group), bytes = 0;
+	uint64_t units = reader_unit_count(r, group), n = units ? verify_piece(r, group, 0, READ_BACK_BYTES) : 0, next_n, bytes = 0;
 	int rc = units ? hash_map(j, data->offset) : SHARD_OK;
 
-	for (uint64_t u = 0, n; !rc && u < units; u += n) {
-		n = verify_piece(r, group, u, READ_BACK_BYTES);
-		rc = verify_units(r, &j->room, group, u, n, &bytes, NULL, NULL, j->err);
-		if (!rc && j->room.held_end)
-			rc = hash_held(j);
+	for (uint64_t u = 0, turn = 0; !rc && u < units; u += n, n = next_n, turn++) {
+		struct verify_room *room = &j->room[turn % 2], *other = &j->room[(turn + 1) % 2];
+
+		next_n = u + n < units ? verify_piece(r, group, u + n, READ_BACK_BYTES) : 0;
+		if (next_n)
+			verify_ahead(r, other, group, u + n, next_n);
+		rc = verify_units(r, room, group, u, n, &bytes, NULL, NULL, j->err);
+		if (!rc && room->held_end)
+			rc = hash_held(j, room);
 	}
 	return rc;
 }
@@ -324,16 +327,22 @@ int verify_all(struct shard_reader *r, const char *path, struct sha256 *sha, str
 	rc = verify_tables(r, err);
 	if (rc)
 		return rc;
-	rc = verify_room_init(&j.room, READ_BACK_BYTES, err);
-	if (!rc)
-		rc = verify_room_enter(&j.room, r, path, err);
-	j.room.cached = false; /* what the disk has is the question */
+	for (uint32_t i = 0; i < 2; i++) {
+		int room_rc = verify_room_init(&j.room[i], READ_BACK_BYTES, rc ? NULL : err);
+
+		rc = rc ? rc : room_rc;
+	}
+	for (uint32_t i = 0; !rc && i < 2; i++) {
+		rc = verify_room_enter(&j.room[i], r, path, err);
+		j.room[i].cached = false; /* what the disk has is the question */
+	}
 	for (uint32_t g = 0; !rc && g < r->schema->group_count; g++)
 		rc = check_group(&j, g);
 	if (!rc)
 		rc = hash_map(&j, r->file_bytes);
 	if (!rc && verify_has_ragged(r->schema))
 		rc = verify_ragged(r, 0, r->pages->record_count, NULL, NULL, err);
-	verify_room_free(&j.room);
+	for (uint32_t i = 0; i < 2; i++)
+		verify_room_free(&j.room[i]);
 	return rc;
 }

@@ -188,22 +188,59 @@ static void range_work(void *context) /* the chunks' index is read from the map 
 	j->rc = file_range(j, j->begin, j->end);
 }
 
-/* Read [begin, end), rounded out to pages, into the buffer, or start to. */
+/* [begin, end), rounded out to pages, into the buffer. */
+static struct fill_job reading(const struct shard_reader *r, const struct verify_room *room, uint64_t begin, uint64_t end)
+{
+	uint64_t from = begin & ~(uint64_t)(SHARD_PAGE_BYTES - 1), to = align_up(end, SHARD_PAGE_BYTES);
+
+	return (struct fill_job){room->fd, room->direct_fd, room->buffer, from, (size_t)(to - from), r->path};
+}
+
+/* Is it to be read into the buffer? */
+static bool is_read(const struct verify_room *room, uint64_t begin, uint64_t end)
+{
+	return end > begin && end - begin <= room->buffer_bytes - 2 * SHARD_PAGE_BYTES && !room->cached;
+}
+
+/* Read it, or start to, unless that was begun before. */
 static int read_range(struct units_job *j, uint64_t begin, uint64_t end)
 {
 	struct verify_room *room = j->room;
-	uint64_t from = begin & ~(uint64_t)(SHARD_PAGE_BYTES - 1), to = align_up(end, SHARD_PAGE_BYTES);
-	const struct fill_job job = {room->fd, room->direct_fd, room->buffer, from, (size_t)(to - from), j->r->path};
+	const struct fill_job job = reading(j->r, room, begin, end);
+	bool ahead = room->ahead_begin == begin && room->ahead_end == end;
 
+	room->ahead_begin = room->ahead_end = 0;
 	j->bytes = room->buffer;
-	j->from = from;
+	j->from = job.offset;
 	if (job.bytes > FILL_STEP_BYTES && !room->fill)
 		room->fill = fill_open();
-	j->filling = job.bytes > FILL_STEP_BYTES && room->fill;
-	if (!j->filling)
+	j->filling = ahead || (job.bytes > FILL_STEP_BYTES && room->fill);
+	if (!j->filling) {
+		fill_end(room->fill); /* it may be busy with something else that was begun */
 		return fill_now(&job, j->err);
-	fill_start(room->fill, &job);
+	}
+	if (!ahead)
+		fill_start(room->fill, &job);
 	return SHARD_OK;
+}
+
+void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count)
+{
+	uint64_t begin = 0, end = 0;
+	struct units_job j = {.r = r, .room = room, .group = group, .unit = unit, .count = count, .begin = &begin, .end = &end};
+	struct fill_job job;
+
+	if (reader_guarded(r, range_work, &j, NULL) || j.rc || !is_read(room, begin, end))
+		return; /* verify_units() will see it, and say so */
+	if (!room->fill)
+		room->fill = fill_open();
+	if (!room->fill)
+		return;
+	job = reading(r, room, begin, end);
+	fill_start(room->fill, &job);
+	room->held_begin = room->held_end = 0;
+	room->ahead_begin = begin;
+	room->ahead_end = end;
 }
 
 int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
@@ -229,7 +266,7 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 	}
 	j.bytes = r->map;
 	room->held_begin = room->held_end = 0;
-	if (end > begin && end - begin <= room->buffer_bytes - 2 * SHARD_PAGE_BYTES && !room->cached)
+	if (is_read(room, begin, end))
 		rc = read_range(&j, begin, end);
 	else if (!room->cached)
 		file_will_need(r->map + begin, (size_t)(end - begin));
