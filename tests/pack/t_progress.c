@@ -154,6 +154,16 @@ TEST(line_knows_its_limits)
 	CHECK_STR(line, "reading 6/5 files  100%  1.0/s");
 }
 
+TEST(bytes_are_counted_as_bytes)
+{
+	struct progress_state state = {.label = "unpacking", .count = UINT64_C(1) << 30, .total_count = UINT64_C(1) << 32, .bytes = UINT64_C(1) << 30,
+				       .count_per_second = 32 << 20, .bytes_per_second = 32 << 20};
+	char line[512];
+
+	progress_line(line, sizeof(line), &state, 200);
+	CHECK_STR(line, "unpacking 1.0 GiB/4.0 GiB   25%  32.0 MiB/s  ETA 1m 36s");
+}
+
 TEST(rates_look_back_sixteen_seconds)
 {
 	struct progress_state state;

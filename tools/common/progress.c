@@ -119,15 +119,20 @@ static void append_eta(char *out, size_t out_bytes, const struct progress_state 
 	append(out, out_bytes, "  ETA ", text, "");
 }
 
+static const char *quantity(char out[HUMAN_CHARS], const struct progress_state *state, uint64_t count)
+{
+	return state->unit ? human_count(out, count) : human_bytes(out, count);
+}
+
 static void compose(char *out, size_t out_bytes, const struct progress_state *state, unsigned parts)
 {
 	char text[HUMAN_CHARS];
 
 	out[0] = 0;
-	append(out, out_bytes, state->label, " ", human_count(text, state->count));
+	append(out, out_bytes, state->label, " ", quantity(text, state, state->count));
 	if (state->total_count)
-		append(out, out_bytes, "/", human_count(text, state->total_count), "");
-	if (parts & PART_UNIT)
+		append(out, out_bytes, "/", quantity(text, state, state->total_count), "");
+	if (parts & PART_UNIT && state->unit)
 		append(out, out_bytes, " ", state->unit, "");
 	if (state->total_count) {
 		/* Rounded down: 100% is when all is done, and not before. */
@@ -137,7 +142,7 @@ static void compose(char *out, size_t out_bytes, const struct progress_state *st
 		snprintf(text, sizeof(text), "%3d%%", percent);
 		append(out, out_bytes, "  ", text, "");
 	}
-	if (parts & PART_RATE && state->count_per_second > 0)
+	if (parts & PART_RATE && state->unit && state->count_per_second > 0)
 		append(out, out_bytes, "  ", human_rate(text, state->count_per_second), "");
 	if (parts & PART_BYTE_RATE && state->bytes_per_second > 0)
 		append(out, out_bytes, "  ", human_byte_rate(text, state->bytes_per_second), "");

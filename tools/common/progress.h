@@ -26,7 +26,7 @@ struct progress_mark {
 
 struct progress {
 	const char *label;    /* const: "packing" */
-	const char *unit;     /* const: "images" */
+	const char *unit;     /* const: "images"; NULL: bytes are what is counted */
 	uint64_t total_count; /* const: 0 if unknown */
 
 	_Atomic uint64_t count, bytes, bad; /* any thread, through progress_add() */
@@ -38,7 +38,7 @@ struct progress {
 	uint64_t mark_count;			    /* ever made; the newest is mark_count - 1 */
 };
 
-/* `label` and `unit` are kept, not copied. */
+/* `label` and `unit` are kept, not copied.  Without a unit the total is of bytes, and progress_add() gets them twice. */
 void progress_start(struct progress *p, const char *label, const char *unit, uint64_t total_count);
 
 /* Right after the start: what an earlier run had done already. */

@@ -177,6 +177,8 @@ static int copy_member(struct work *w, const struct zip_member *m, uint32_t *crc
 		if (code != EXIT_DONE)
 			break;
 		*crc = (uint32_t)crc32(*crc, w->in, (uInt)n);
+		progress_add(&w->progress, n, n, 0);
+		progress_tick(&w->progress);
 		code = write_out(w, w->in, (size_t)n);
 	}
 	return code;
@@ -292,7 +294,7 @@ static int transpose_block(struct work *w, const struct fortran *f, uint64_t fir
 		for (i = 0; i < n; i++)
 			memcpy(f->block + (i * f->inner + k) * f->item_bytes, f->column + i * f->item_bytes, f->item_bytes);
 	}
-	progress_add(&w->progress, n * f->inner * f->item_bytes, 0, 0);
+	progress_add(&w->progress, n * f->inner * f->item_bytes, n * f->inner * f->item_bytes, 0);
 	progress_tick(&w->progress);
 	return code == EXIT_DONE ? write_out(w, f->block, (size_t)(n * f->inner * f->item_bytes)) : code;
 }
@@ -386,6 +388,7 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 	struct work w = {.name = name, .in_fd = in_fd, .out_fd = out_fd, .in_bytes = in_bytes, .member_left = UINT64_MAX};
 	uint64_t arg[3 + DIMS_MAX];
 	size_t word = strcspn(how, ",");
+	bool is_member;
 	unsigned count;
 	uint32_t crc = 0;
 	int code;
@@ -394,7 +397,8 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 		return fail(EXIT_BAD, "%s: to be unpacked by '%s', which is no way to", name, how);
 	w.in = malloc(PIECE_BYTES);
 	w.out = malloc(PIECE_BYTES);
-	progress_start(&w.progress, "unpacking", "bytes", in_bytes);
+	is_member = word == 7 && memcmp(how, "deflate", 7) == 0 && count == 4;
+	progress_start(&w.progress, "unpacking", NULL, is_member ? arg[1] : in_bytes);
 	if (!w.in || !w.out)
 		code = fail(EXIT_IO, "%s: out of memory to unpack it", name);
 	else if (strcmp(how, "gzip") == 0)
@@ -403,7 +407,7 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 		code = unpack_zip(&w);
 	else if (strcmp(how, "zstd") == 0)
 		code = unpack_zstd(&w);
-	else if (word == 7 && memcmp(how, "deflate", 7) == 0 && count == 4)
+	else if (is_member)
 		code = unpack_member(&w, arg);
 	else if (word == 7 && memcmp(how, "fortran", 7) == 0 && count >= 3)
 		code = unpack_fortran(&w, arg, count);
