@@ -3,7 +3,7 @@
  * finisher.h - completes shards while the next one is being filled
  *
  * Making a shard durable and reading it back takes as long as the disk needs, with little for the processor to do.
- * Threads do that, one shard each: while one waits until the disk has taken a shard, the other reads the one before.
+ * Threads do that, one shard each: while one waits until the disk has taken a shard, another reads the one before.
  */
 #ifndef SHARDPACK_FINISHER_H
 #define SHARDPACK_FINISHER_H
@@ -14,7 +14,7 @@
 #include "tools/shardpack/account.h"
 #include "tools/shardpack/receipt.h"
 
-#define FINISHER_SHARDS 2 /* completed at a time; one more is being filled */
+#define FINISHER_SHARDS 3 /* completed at a time: at fsync, being read, leaving a receipt; one more is being filled */
 
 struct finishing {
 	struct shard_writer *writer; /* lock: being completed; NULL: this place is free */
