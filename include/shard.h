@@ -64,7 +64,7 @@ enum shard_status {
 /* What went wrong, for a person: which file, which thing, what it held, the limit. */
 struct shard_error {
 	int32_t status;     /* enum shard_status, as returned */
-	int32_t os_code;    /* errno, else 0 */
+	int32_t os_code;    /* errno, or with DEVICE the driver's CUresult; else 0 */
 	char message[1024]; /* one line, NUL-terminated, safe for a terminal; long paths lose their middle */
 };
 

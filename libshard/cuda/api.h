@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api.h - the entry points of NVIDIA's driver that we use, declared by ourselves
+ *
+ * No toolkit is needed to build: this is all that we know of CUDA.  Signatures, numbers of errors and flags are those of
+ * cuda.h and cudaTypedefs.h of the CUDA Toolkit 12.9 (PFN_<name>_v<version>), read there and written down here.  A
+ * version stands beside each name because the driver keeps old forms: it gives the newest that is not newer than what is
+ * asked for, so we ask for the one that we declare.  Only files of this folder include this.
+ */
+#ifndef LIBSHARD_CUDA_API_H
+#define LIBSHARD_CUDA_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "shard.h"
+
+struct cu_context;
+struct cu_stream;
+struct cu_event;
+
+enum {
+	CU_SUCCESS = 0,
+	CU_NOT_INITIALIZED = 3,
+	CU_STUB_LIBRARY = 34,
+	CU_NO_DEVICE = 100,
+	CU_NOT_READY = 600,
+
+	CU_FIND_LEGACY_STREAM = 1, /* cuGetProcAddress: NULL is the legacy default stream, as libraries must assume */
+	CU_FIND_SUCCESS = 0,	   /* its last output */
+	CU_STREAM_NON_BLOCKING = 1,
+	CU_EVENT_DISABLE_TIMING = 2,
+	CU_REGISTER_PORTABLE = 1,
+	CU_ATTRIBUTE_MEMORY_TYPE = 2,
+	CU_MEMORY_HOST = 1,
+	CU_STREAM_SPECIAL_MAX = 2, /* handles NULL, 1 and 2: default streams of the current context */
+};
+
+/* Name, version, parameters; each returns a CUresult, which is an int in C. */
+#define CUDA_CALLS(X)                                                                           \
+	X(cuInit, 2000, (unsigned int flags))                                                   \
+	X(cuGetErrorName, 6000, (int result, const char **text))                                \
+	X(cuGetErrorString, 6000, (int result, const char **text))                              \
+	X(cuDeviceGet, 2000, (int *device, int ordinal))                                        \
+	X(cuDevicePrimaryCtxGetState, 7000, (int device, unsigned int *flags, int *active))     \
+	X(cuDevicePrimaryCtxRetain, 7000, (struct cu_context **context, int device))            \
+	X(cuDevicePrimaryCtxRelease, 11000, (int device))                                       \
+	X(cuCtxGetCurrent, 4000, (struct cu_context **context))                                 \
+	X(cuCtxGetDevice, 2000, (int *device))                                                  \
+	X(cuCtxPushCurrent, 4000, (struct cu_context *context))                                 \
+	X(cuCtxPopCurrent, 4000, (struct cu_context **context))                                 \
+	X(cuStreamGetCtx, 9020, (struct cu_stream *stream, struct cu_context **context))        \
+	X(cuStreamCreate, 2000, (struct cu_stream **stream, unsigned int flags))                \
+	X(cuStreamDestroy, 4000, (struct cu_stream *stream))                                    \
+	X(cuStreamWaitEvent, 3020, (struct cu_stream *stream, struct cu_event *event, unsigned int flags)) \
+	X(cuStreamQuery, 2000, (struct cu_stream *stream))                                      \
+	X(cuStreamSynchronize, 2000, (struct cu_stream *stream))                                \
+	X(cuLaunchHostFunc, 10000, (struct cu_stream *stream, void (*call)(void *context), void *context)) \
+	X(cuEventCreate, 2000, (struct cu_event **event, unsigned int flags))                   \
+	X(cuEventDestroy, 4000, (struct cu_event *event))                                       \
+	X(cuEventRecord, 2000, (struct cu_event *event, struct cu_stream *stream))              \
+	X(cuEventSynchronize, 2000, (struct cu_event *event))                                   \
+	X(cuMemAlloc, 3020, (uint64_t *memory, size_t bytes))                                   \
+	X(cuMemFree, 3020, (uint64_t memory))                                                   \
+	X(cuMemcpyHtoDAsync, 3020, (uint64_t to, const void *from, size_t bytes, struct cu_stream *stream)) \
+	X(cuMemHostRegister, 6050, (void *memory, size_t bytes, unsigned int flags))            \
+	X(cuMemHostUnregister, 4000, (void *memory))                                            \
+	X(cuPointerGetAttribute, 4000, (void *out, int attribute, uint64_t pointer))
+
+struct cuda_api {
+#define CUDA_POINTER(name_, version_, parameters_) int (*name_) parameters_;
+	CUDA_CALLS(CUDA_POINTER)
+#undef CUDA_POINTER
+	pid_t pid; /* whose driver it is: it does not survive fork */
+};
+
+/*
+ * The driver, loaded and started by the first call in this process; what that call found stays.  UNSUPPORTED where there
+ * is no driver, no device, or too old a driver; ARGUMENT in a child of the process that started it.
+ */
+int cuda_api_get(const struct cuda_api **out, struct shard_error *err);
+
+/* DEVICE, with the driver's name and text for `result` behind the sentence, and the result as os_code. */
+int cuda_refused(const struct cuda_api *api, int result, struct shard_error *err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device.c - see device.h: whose context it is, and the driver's calls with their errors told
+ *
+ * No context is ever made here, reset or given flags: it belongs to the trainer.
+ */
+#include "libshard/cuda/device.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/cuda/api.h"
+
+#define MIB(bytes_) ((double)(bytes_) / (1 << 20))
+
+struct cuda_device {
+	const struct cuda_api *api;
+	struct cu_context *context;
+	int ordinal;   /* CUdevice of a primary context */
+	bool retained; /* it is one, and we hold it */
+};
+
+/* ---- whose context ---- */
+
+static bool is_special(const void *stream)
+{
+	return (uintptr_t)stream <= CU_STREAM_SPECIAL_MAX;
+}
+
+/* That of a stream; of a default stream that of this thread, or NULL. */
+static int find_context(const struct cuda_api *api, void *stream, struct cu_context **out, struct shard_error *err)
+{
+	int result = is_special(stream) ? api->cuCtxGetCurrent(out) : api->cuStreamGetCtx(stream, out);
+
+	if (!result)
+		return SHARD_OK;
+	return is_special(stream) ? cuda_refused(api, result, err, "cuCtxGetCurrent")
+				  : cuda_refused(api, result, err, "the context of stream %p", stream);
+}
+
+static int retain_first(struct cuda_device *d, struct shard_error *err)
+{
+	int result = d->api->cuDeviceGet(&d->ordinal, 0);
+
+	if (!result)
+		result = d->api->cuDevicePrimaryCtxRetain(&d->context, d->ordinal);
+	if (result)
+		return cuda_refused(d->api, result, err, "the primary context of device 0");
+	d->retained = true;
+	return SHARD_OK;
+}
+
+/* The context is there: if it is its device's primary one, hold it.  Asked first, because to retain one makes it. */
+static int retain_if_primary(struct cuda_device *d, struct shard_error *err)
+{
+	struct cu_context *primary, *popped;
+	unsigned int flags;
+	int active = 0, result = d->api->cuCtxPushCurrent(d->context), popping;
+
+	if (!result) {
+		result = d->api->cuCtxGetDevice(&d->ordinal);
+		popping = d->api->cuCtxPopCurrent(&popped);
+		result = result ? result : popping;
+	}
+	if (!result)
+		result = d->api->cuDevicePrimaryCtxGetState(d->ordinal, &flags, &active);
+	if (!result && active) {
+		result = d->api->cuDevicePrimaryCtxRetain(&primary, d->ordinal);
+		d->retained = !result && primary == d->context;
+		if (!result && !d->retained)
+			result = d->api->cuDevicePrimaryCtxRelease(d->ordinal);
+	}
+	return result ? cuda_refused(d->api, result, err, "whose context it is") : SHARD_OK;
+}
+
+int cuda_open(struct cuda_device **out, void *stream, struct shard_error *err)
+{
+	struct cuda_device *d;
+	const struct cuda_api *api;
+	int rc = cuda_api_get(&api, err);
+
+	if (rc)
+		return rc;
+	d = mem_zalloc(sizeof(*d));
+	if (!d)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a device");
+	d->api = api;
+	rc = find_context(api, stream, &d->context, err);
+	if (!rc)
+		rc = d->context ? retain_if_primary(d, err) : retain_first(d, err);
+	if (rc) {
+		mem_free(d);
+		return rc;
+	}
+	*out = d;
+	return SHARD_OK;
+}
+
+void cuda_close(struct cuda_device *d)
+{
+	if (d && d->retained)
+		d->api->cuDevicePrimaryCtxRelease(d->ordinal);
+	mem_free(d);
+}
+
+void cuda_forget(struct cuda_device *d)
+{
+	mem_free(d);
+}
+
+int cuda_enter(const struct cuda_device *d, struct shard_error *err)
+{
+	int result;
+
+	if (d->api->pid != getpid())
+		return error_set(err, SHARD_E_ARGUMENT, "the GPU belongs to process %ld; its children cannot use it", (long)d->api->pid);
+	result = d->api->cuCtxPushCurrent(d->context);
+	return result ? cuda_refused(d->api, result, err, "cuCtxPushCurrent") : SHARD_OK;
+}
+
+int cuda_leave(const struct cuda_device *d, int rc, struct shard_error *err)
+{
+	struct cu_context *popped = NULL;
+	int result = d->api->cuCtxPopCurrent(&popped);
+
+	if (rc)
+		return rc;
+	if (result)
+		return cuda_refused(d->api, result, err, "cuCtxPopCurrent");
+	return SHARD_OK;
+}
+
+int cuda_check_stream(const struct cuda_device *d, void *stream, struct shard_error *err)
+{
+	struct cu_context *context = NULL;
+	int rc = find_context(d->api, stream, &context, err);
+
+	if (rc || context == d->context || (!context && is_special(stream)))
+		return rc;
+	return error_set(err, SHARD_E_ARGUMENT, is_special(stream)
+			 ? "stream %p is the default stream of this thread's context, which is another one than that of the first call; make that "
+			   "device current, or use one loader per device"
+			 : "stream %p is of another context than that of the first call; use one loader per device", stream);
+}
+
+/* ---- streams and events ---- */
+
+int cuda_stream_make(const struct cuda_device *d, void **stream, struct shard_error *err)
+{
+	struct cu_stream *made;
+	int result = d->api->cuStreamCreate(&made, CU_STREAM_NON_BLOCKING);
+
+	if (result)
+		return cuda_refused(d->api, result, err, "cuStreamCreate");
+	*stream = made;
+	return SHARD_OK;
+}
+
+void cuda_stream_drop(const struct cuda_device *d, void *stream)
+{
+	if (stream)
+		d->api->cuStreamDestroy(stream);
+}
+
+int cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err)
+{
+	int result = d->api->cuStreamWaitEvent(stream, event, 0);
+
+	return result ? cuda_refused(d->api, result, err, "cuStreamWaitEvent, stream %p", stream) : SHARD_OK;
+}
+
+int cuda_stream_call(const struct cuda_device *d, void *stream, void (*call)(void *context), void *context, struct shard_error *err)
+{
+	int result = d->api->cuLaunchHostFunc(stream, call, context);
+
+	return result ? cuda_refused(d->api, result, err, "cuLaunchHostFunc") : SHARD_OK;
+}
+
+int cuda_stream_check(const struct cuda_device *d, void *stream, struct shard_error *err)
+{
+	int result = d->api->cuStreamQuery(stream);
+
+	return result && result != CU_NOT_READY ? cuda_refused(d->api, result, err, "work that was queued before has failed") : SHARD_OK;
+}
+
+int cuda_stream_finish(const struct cuda_device *d, void *stream, struct shard_error *err)
+{
+	int result = d->api->cuStreamSynchronize(stream);
+
+	return result ? cuda_refused(d->api, result, err, "cuStreamSynchronize") : SHARD_OK;
+}
+
+int cuda_event_make(const struct cuda_device *d, void **event, struct shard_error *err)
+{
+	struct cu_event *made;
+	int result = d->api->cuEventCreate(&made, CU_EVENT_DISABLE_TIMING);
+
+	if (result)
+		return cuda_refused(d->api, result, err, "cuEventCreate");
+	*event = made;
+	return SHARD_OK;
+}
+
+void cuda_event_drop(const struct cuda_device *d, void *event)
+{
+	if (event)
+		d->api->cuEventDestroy(event);
+}
+
+int cuda_event_record(const struct cuda_device *d, void *event, void *stream, struct shard_error *err)
+{
+	int result = d->api->cuEventRecord(event, stream);
+
+	return result ? cuda_refused(d->api, result, err, "cuEventRecord, stream %p", stream) : SHARD_OK;
+}
+
+int cuda_event_finish(const struct cuda_device *d, void *event, struct shard_error *err)
+{
+	int result = d->api->cuEventSynchronize(event);
+
+	return result ? cuda_refused(d->api, result, err, "cuEventSynchronize") : SHARD_OK;
+}
+
+/* ---- memory ---- */
+
+int cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *err)
+{
+	int result = d->api->cuMemAlloc(memory, (size_t)bytes);
+
+	return result ? cuda_refused(d->api, result, err, "%.1f MiB of device memory", MIB(bytes)) : SHARD_OK;
+}
+
+void cuda_free(const struct cuda_device *d, uint64_t memory)
+{
+	if (memory)
+		d->api->cuMemFree(memory);
+}
+
+int cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *err)
+{
+	int result = d->api->cuMemHostRegister(memory, (size_t)bytes, CU_REGISTER_PORTABLE);
+
+	return result ? cuda_refused(d->api, result, err, "cuMemHostRegister of %.1f MiB", MIB(bytes)) : SHARD_OK;
+}
+
+void cuda_unpin(const struct cuda_device *d, void *memory)
+{
+	d->api->cuMemHostUnregister(memory);
+}
+
+static bool is_host_memory(const struct cuda_device *d, const void *at)
+{
+	unsigned int kind = 0;
+
+	return !d->api->cuPointerGetAttribute(&kind, CU_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)at) && kind == CU_MEMORY_HOST;
+}
+
+bool cuda_is_pinned(const struct cuda_device *d, const void *memory, uint64_t bytes)
+{
+	const uint8_t *at = memory;
+
+	return is_host_memory(d, at) && is_host_memory(d, at + bytes - 1);
+}
+
+int cuda_copy_in(const struct cuda_device *d, uint64_t to, const void *from, uint64_t bytes, void *stream, struct shard_error *err)
+{
+	int result = d->api->cuMemcpyHtoDAsync(to, from, (size_t)bytes, stream);
+
+	return result ? cuda_refused(d->api, result, err, "copy of %.1f MiB to the device", MIB(bytes)) : SHARD_OK;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver.c - finding NVIDIA's driver at run time, and what it says when it refuses
+ *
+ * One binary serves machines with and without a GPU: libcuda.so.1 is opened by name when it is first needed, and each
+ * entry point is asked for in the version that api.h declares.  The library is never closed again: it has threads of its
+ * own.  What contexts and streams are for is device.c's affair.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libshard/base/error.h"
+#include "libshard/cuda/api.h"
+
+#define DRIVER	     "libcuda.so.1" /* libcuda.so, without the number, is on machines of developers only */
+#define GO_ON_WITHOUT "without a GPU use shard_loader_next()"
+#define TEXT_BYTES   768
+
+typedef int (*find_11030)(const char *name, void **out, int version, uint64_t flags);
+typedef int (*find_12000)(const char *name, void **out, int version, uint64_t flags, int *status);
+
+/* How the driver hands out its entry points: one of the two. */
+struct finder {
+	find_11030 old;
+	find_12000 now;
+};
+
+static const struct {
+	const char *name;
+	int version;
+	size_t at; /* in struct cuda_api */
+} calls[] = {
+#define CUDA_ROW(name_, version_, parameters_) {#name_, version_, offsetof(struct cuda_api, name_)},
+	CUDA_CALLS(CUDA_ROW)
+#undef CUDA_ROW
+};
+
+/* Of this process, written once under the `once`. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct cuda_api driver;
+static struct shard_error driver_why; /* status 0: it is there */
+
+/* ---- what it says ---- */
+
+int cuda_refused(const struct cuda_api *api, int result, struct shard_error *err, const char *fmt, ...)
+{
+	const char *name = NULL, *text = NULL;
+	char said[TEXT_BYTES];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(said, sizeof(said), fmt, args);
+	va_end(args);
+	if (api->cuGetErrorName(result, &name) || !name)
+		error_set(err, SHARD_E_DEVICE, "%s: the driver's error %d, which it has no name for", said, result);
+	else if (api->cuGetErrorString(result, &text) || !text)
+		error_set(err, SHARD_E_DEVICE, "%s: %s", said, name);
+	else
+		error_set(err, SHARD_E_DEVICE, "%s: %s (%s)", said, name, text);
+	if (err)
+		err->os_code = result;
+	return SHARD_E_DEVICE;
+}
+
+/* ---- loading ---- */
+
+static bool find(const struct finder *f, const char *name, int version, void **out)
+{
+	int status = CU_FIND_SUCCESS, result;
+
+	*out = NULL;
+	result = f->now ? f->now(name, out, version, CU_FIND_LEGACY_STREAM, &status)
+			: f->old(name, out, version, CU_FIND_LEGACY_STREAM);
+	return !result && status == CU_FIND_SUCCESS && *out;
+}
+
+/* The function of that name; a copy, because C has no conversion from a pointer to one to a function. */
+static void find_finder(void *library, struct finder *f)
+{
+	void *now = dlsym(library, "cuGetProcAddress_v2"), *old = dlsym(library, "cuGetProcAddress");
+
+	memcpy(&f->now, &now, sizeof(now));
+	memcpy(&f->old, &old, sizeof(old));
+}
+
+static void find_all(const struct finder *f)
+{
+	char missing[TEXT_BYTES] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		void *p;
+
+		if (find(f, calls[i].name, calls[i].version, &p))
+			memcpy((uint8_t *)&driver + calls[i].at, &p, sizeof(p));
+		else if (used < sizeof(missing)) /* a list that is cut says enough */
+			used += (size_t)snprintf(missing + used, sizeof(missing) - used, "%s%s (CUDA %d.%d)", used ? ", " : "", calls[i].name,
+						 calls[i].version / 1000, calls[i].version % 1000 / 10);
+	}
+	if (used)
+		error_set(&driver_why, SHARD_E_UNSUPPORTED, DRIVER " does not have %s; update NVIDIA's driver; " GO_ON_WITHOUT, missing);
+}
+
+static void start(void)
+{
+	int result = driver.cuInit(0);
+
+	if (!result)
+		return;
+	cuda_refused(&driver, result, &driver_why, result == CU_NOT_INITIALIZED
+		     ? "cuInit (was the driver in use before this process was forked? it must be started behind that)" : "cuInit");
+	if (result == CU_NO_DEVICE || result == CU_STUB_LIBRARY)
+		driver_why.status = SHARD_E_UNSUPPORTED;
+}
+
+static void load(void)
+{
+	void *library = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL);
+	struct finder f;
+	const char *why;
+
+	driver.pid = getpid();
+	if (!library) {
+		why = dlerror();
+		error_set(&driver_why, SHARD_E_UNSUPPORTED, "no GPU driver: %s; install NVIDIA's driver, or, in a container, pass its libraries in; "
+			  GO_ON_WITHOUT, why ? why : DRIVER " cannot be opened");
+		return;
+	}
+	find_finder(library, &f);
+	if (!f.now && !f.old) {
+		error_set(&driver_why, SHARD_E_UNSUPPORTED, DRIVER " has no cuGetProcAddress: it is older than CUDA 11.3; update NVIDIA's driver; "
+			  GO_ON_WITHOUT);
+		return;
+	}
+	find_all(&f);
+	if (!driver_why.status)
+		start();
+}
+
+int cuda_api_get(const struct cuda_api **out, struct shard_error *err)
+{
+	pthread_once(&once, load);
+	if (driver_why.status) {
+		if (err)
+			*err = driver_why;
+		return driver_why.status;
+	}
+	if (driver.pid != getpid())
+		return error_set(err, SHARD_E_ARGUMENT, "the GPU driver was started by process %ld and does not work in its children; fork before the "
+				 "first use of the GPU, or start a new program", (long)driver.pid);
+	*out = &driver;
+	return SHARD_OK;
+}
