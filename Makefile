@@ -70,6 +70,8 @@ TESTS    := $(call programs,tests/*/t_*.c)
 HELPERS  := $(call programs,tests/*/dump_*.c tests/*/prog_*.c)
 FUZZERS  := $(call programs,tests/fuzz/fuzz_*.c)
 REPLAY   ?= $(call objects,tests/fuzz/replay.c)
+# A driver without a GPU, as which tests/cuda has libcuda.so.1: the same objects export what drivers of three ages did.
+FAKES    := $(patsubst tests/cuda/fake_%.map,$(BUILD)/tests/cuda/%/libcuda.so.1,$(wildcard tests/cuda/fake_*.map))
 # Scripts are tests unless they are a runner, a library of functions, or meant to be run by hand.
 SCRIPTS  := $(foreach s,$(sort $(wildcard tests/*/*.sh)),$(if $(filter run.sh fresh.sh lib% _%,$(notdir $s)),,$s))
 # tests/tree looks at the sources and the plain build, which a sanitizer does not change.
@@ -102,7 +104,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  CC    $<'
 	$(Q)$(CC) $(FLAGS) $(FLAGS_$<) -MMD -MP -c $< -o $@
 -include $(patsubst %.o,%.d,$(OBJ) $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(REPLAY) \
-	$(call objects,bench/common/*.c) $(addsuffix .o,$(EXAMPLES) $(BENCHES) $(TESTS) $(HELPERS) $(FUZZERS)))
+	$(call objects,bench/common/*.c tests/cuda/fake_*.c) $(addsuffix .o,$(EXAMPLES) $(BENCHES) $(TESTS) $(HELPERS) $(FUZZERS)))
 
 # Objects first, then archives in any order, then libraries: so a linker looks for names.
 link = @mkdir -p $(@D); echo '  LD    $@'; $(if $(V),set -x; )$(CC) -pthread $(CFLAGS) $(LDFLAGS) $(1) -o $@ \
@@ -132,6 +134,9 @@ said = $$(sed -n 's,\*/.*,,; s,^[ /*]*$(1): *,,p' $(@:$(BUILD)/%=%.c))
 $(TESTS) $(HELPERS) $(FUZZERS): %: %.o $(OBJ) $(BUILD)/objects
 	$(call link,$(call said,LDFLAGS) $(FUZZ_LINK)) $(PROG_LIBS) $(call said,LDLIBS)
 $(FUZZERS): $(REPLAY)
+FAKE_FLAGS = -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$<
+$(FAKES): $(BUILD)/tests/cuda/%/libcuda.so.1: tests/cuda/fake_%.map $$(call objects,tests/cuda/fake_*.c)
+	$(call link,$(FAKE_FLAGS))
 $(PACK): $(filter-out %/main.o,$(call tool_objs,shardpack))
 	$(Q)mkdir -p $(@D); rm -f $@; $(AR) qcs $@ $^
 $(PACK_USER): $(PACK)
@@ -146,7 +151,7 @@ install_missing = $(Q)$(if $(filter skip,$(DEPS)),:,tools/deps.sh $(1))
 deps: ## install what is missing to build and to test; DEPS=build, ci or fuzz for other groups
 	$(Q)tools/deps.sh $(if $(filter build ci fuzz,$(DEPS)),$(DEPS),check)
 
-tests: $(TESTS) $(HELPERS) $(FUZZERS) ## build the test programs without running them
+tests: $(TESTS) $(HELPERS) $(FUZZERS) $(FAKES) ## build the test programs without running them
 
 check: ## every test; T=pattern for some of them
 	$(call install_missing,check)

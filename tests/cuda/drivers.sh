@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tests/cuda/drivers.sh - drivers that are there, too old, broken or not there: each is named, and told what to do about
+set -eu
+open=$BUILD/tests/cuda/prog_open
+mkdir "$TMPDIR/none"
+echo "no library" >"$TMPDIR/none/libcuda.so.1" # in front of one that the machine may have
+
+says() { # WHERE WANTED [ARGUMENT]...: both lines that are printed
+	where=$1 wanted=$2
+	shift 2
+	got=$(LD_LIBRARY_PATH=$where "$open" "$@") || { echo "$open $* with $where: exit status $?" && exit 1; }
+	first=$(echo "$got" | head -n 1)
+	[ "$first" = "$wanted" ] || { printf 'prog_open %s\n  says   %s\n  wanted %s\n' "$*" "$first" "$wanted" && exit 1; }
+}
+
+full=$BUILD/tests/cuda/full old=$BUILD/tests/cuda/old bare=$BUILD/tests/cuda/bare
+without="without a GPU use shard_loader_next()"
+update="update NVIDIA's driver; $without"
+says "$full" "0 0 "
+says "$old" "0 0 "
+says "$TMPDIR/none" "-5 0 no GPU driver: $TMPDIR/none/libcuda.so.1: file too short; install NVIDIA's driver, or, in a container, pass its\
+ libraries in; $without"
+says "$bare" "-5 0 libcuda.so.1 has no cuGetProcAddress: it is older than CUDA 11.3; $update"
+says "$full" "-5 0 libcuda.so.1 does not have cuLaunchHostFunc (CUDA 10.0), cuMemHostRegister (CUDA 6.5); $update" \
+	hide cuMemHostRegister hide cuLaunchHostFunc
+says "$old" "-5 0 libcuda.so.1 does not have cuStreamGetCtx (CUDA 9.2); $update" hide cuStreamGetCtx
+says "$full" "-5 100 cuInit: CUDA_ERROR_NO_DEVICE" fail cuInit 100
+says "$full" "-8 999 cuInit: the driver's error 999, which it has no name for" fail cuInit 999
+says "$full" "-8 3 cuInit (was the driver in use before this process was forked? it must be started behind that): CUDA_ERROR_NOT_INITIALIZED" \
+	fail cuInit 3
+says "$full" "-8 2 the primary context of device 0: CUDA_ERROR_OUT_OF_MEMORY (out of memory)" fail cuDevicePrimaryCtxRetain 2
+says "$full" "-8 1 cuCtxGetCurrent: CUDA_ERROR_INVALID_VALUE" fail cuCtxGetCurrent 1
+
+# The table asks for each function by itself: whichever is missing is named.
+count=0
+for call in $(sed -n 's/^\tX(\(cu[A-Za-z0-9]*\),.*/\1/p' libshard/cuda/api.h); do
+	LD_LIBRARY_PATH=$full "$open" hide "$call" | head -n 1 | grep -q "^-5 0 libcuda.so.1 does not have $call (CUDA" ||
+		{ echo "$call can be missing without being missed" && exit 1; }
+	count=$((count + 1))
+done
+[ $count -gt 20 ] || { echo "found only $count functions in api.h" && exit 1; }
+
+# Who uses no GPU never opens the driver; and nobody is linked with it.
+for object in "$BUILD"/libshard.so "$open"; do
+	if objdump -p "$object" | grep 'NEEDED.*cuda'; then
+		echo "$object needs libcuda" && exit 1
+	fi
+done
+echo "$((count + 11)) drivers"

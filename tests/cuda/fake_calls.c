@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fake_calls.c - the driver's contexts, streams and events, and what every call of it begins and ends with
+ */
+#include "tests/cuda/fake_driver.h"
+
+#define STACK_CAP    16
+#define DEVICE_FIRST 70 /* handle and number of a device are two things */
+
+struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local struct context *stack[STACK_CAP];
+static _Thread_local unsigned stack_count;
+
+/* ---- what every call begins and ends with ---- */
+
+/* Works when nothing else does any more. */
+static bool is_harmless(const char *name)
+{
+	return !strncmp(name, "cuCtxP", 6) || !strncmp(name, "cuGetE", 6) || !strncmp(name, "cuDeviceP", 9);
+}
+
+void sinned(enum fake_sin sin)
+{
+	fake.sin[sin]++;
+}
+
+struct context *current_context(void)
+{
+	return stack_count ? stack[stack_count - 1] : NULL;
+}
+
+int call_enter(const char *name)
+{
+	size_t i = call_index(name);
+	int rc = OK;
+
+	if (fake.pid && fake.pid != getpid()) /* before the lock, which may have been held when this process was forked */
+		return NOT_INITIALIZED;
+	pthread_mutex_lock(&fake.lock);
+	fake.call[i].count++;
+	if (in_host_function) {
+		sinned(FAKE_CALLS_BACK);
+		rc = NOT_PERMITTED;
+	} else if (fake.call[i].fail_in && !--fake.call[i].fail_in)
+		rc = fake.call[i].fail_with;
+	else if (!fake.pid && strcmp(name, "cuInit") && strncmp(name, "cuGetError", 10))
+		rc = NOT_INITIALIZED;
+	else if (fake.broken && !is_harmless(name))
+		rc = fake.broken;
+	if (rc)
+		pthread_mutex_unlock(&fake.lock);
+	return rc;
+}
+
+int call_leave(int result)
+{
+	pthread_mutex_unlock(&fake.lock);
+	return result;
+}
+
+/* ---- contexts ---- */
+
+static struct context *context_new(int device, bool primary)
+{
+	struct context *c = calloc(1, sizeof(*c));
+
+	c->device = device;
+	c->primary = primary;
+	c->null_stream = stream_new(c, false);
+	c->null_stream->is_null = true;
+	c->next = fake.contexts;
+	fake.contexts = c;
+	return c;
+}
+
+static bool context_lives(const struct context *c)
+{
+	for (const struct context *o = fake.contexts; o; o = o->next)
+		if (o == c)
+			return true;
+	return false;
+}
+
+static void context_end(struct context *c)
+{
+	for (struct context **p = &fake.contexts; *p; p = &(*p)->next)
+		if (*p == c) {
+			*p = c->next;
+			break;
+		}
+	while (c->null_stream->first)
+		pthread_cond_wait(&fake.change, &fake.lock);
+	stream_drop(c->null_stream);
+	free(c);
+}
+
+void *context_make(int device)
+{
+	struct context *c;
+
+	pthread_mutex_lock(&fake.lock);
+	c = context_new(device + DEVICE_FIRST, false);
+	pthread_mutex_unlock(&fake.lock);
+	return c;
+}
+
+void context_drop(void *context)
+{
+	pthread_mutex_lock(&fake.lock);
+	context_end(context);
+	pthread_mutex_unlock(&fake.lock);
+}
+
+int fake_cuInit(unsigned flags)
+{
+	ENTER("cuInit");
+	if (flags)
+		return call_leave(INVALID_VALUE);
+	fake.pid = getpid();
+	return call_leave(OK);
+}
+
+int fake_cuDeviceGet(int *device, int ordinal)
+{
+	ENTER("cuDeviceGet");
+	if (ordinal < 0 || ordinal >= DEVICES)
+		return call_leave(INVALID_DEVICE);
+	*device = ordinal + DEVICE_FIRST;
+	return call_leave(OK);
+}
+
+static int ordinal_of(int device)
+{
+	return device >= DEVICE_FIRST && device < DEVICE_FIRST + DEVICES ? device - DEVICE_FIRST : -1;
+}
+
+int fake_cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+{
+	ENTER("cuDevicePrimaryCtxGetState");
+	if (ordinal_of(device) < 0)
+		return call_leave(INVALID_DEVICE);
+	*flags = 0;
+	*active = fake.primary[ordinal_of(device)] != NULL;
+	return call_leave(OK);
+}
+
+int fake_cuDevicePrimaryCtxRetain(void **context, int device)
+{
+	int i = ordinal_of(device);
+
+	ENTER("cuDevicePrimaryCtxRetain");
+	if (i < 0)
+		return call_leave(INVALID_DEVICE);
+	if (!fake.primary[i])
+		fake.primary[i] = context_new(device, true);
+	fake.primary[i]->retains++;
+	*context = fake.primary[i];
+	return call_leave(OK);
+}
+
+int fake_cuDevicePrimaryCtxRelease(int device)
+{
+	int i = ordinal_of(device);
+	struct context *c;
+
+	ENTER("cuDevicePrimaryCtxRelease");
+	c = i < 0 ? NULL : fake.primary[i];
+	if (!c) {
+		sinned(FAKE_BAD_HANDLE);
+		return call_leave(INVALID_CONTEXT);
+	}
+	if (!--c->retains) {
+		fake.primary[i] = NULL;
+		context_end(c);
+	}
+	return call_leave(OK);
+}
+
+int fake_cuCtxGetCurrent(void **context)
+{
+	ENTER("cuCtxGetCurrent");
+	*context = current_context();
+	return call_leave(OK);
+}
+
+int fake_cuCtxGetDevice(int *device)
+{
+	ENTER("cuCtxGetDevice");
+	if (!current_context())
+		return call_leave(INVALID_CONTEXT);
+	*device = current_context()->device;
+	return call_leave(OK);
+}
+
+int fake_cuCtxPushCurrent(void *context)
+{
+	ENTER("cuCtxPushCurrent");
+	if (!context_lives(context)) {
+		sinned(FAKE_BAD_HANDLE);
+		return call_leave(INVALID_CONTEXT);
+	}
+	if (stack_count == STACK_CAP)
+		return call_leave(INVALID_VALUE);
+	stack[stack_count++] = context;
+	return call_leave(OK);
+}
+
+int fake_cuCtxPopCurrent(void **context)
+{
+	ENTER("cuCtxPopCurrent");
+	if (!stack_count)
+		return call_leave(INVALID_CONTEXT);
+	*context = stack[--stack_count];
+	return call_leave(OK);
+}
+
+int fake_cuCtxSynchronize(void)
+{
+	struct context *c;
+
+	ENTER("cuCtxSynchronize");
+	c = current_context();
+	if (!c)
+		return call_leave(INVALID_CONTEXT);
+	for (bool busy = true; busy && !fake.broken;) {
+		busy = false;
+		for (const struct stream *s = fake.streams; s; s = s->next)
+			busy |= s->context == c && s->first;
+		if (busy)
+			pthread_cond_wait(&fake.change, &fake.lock);
+	}
+	return call_leave(fake.broken);
+}
+
+/* ---- streams and events ---- */
+
+/* A handle of a stream that lives; for NULL, 1 and 2 the null stream of the current context; else NULL. */
+static struct stream *stream_find(void *handle)
+{
+	if ((uintptr_t)handle <= 2)
+		return current_context() ? current_context()->null_stream : NULL;
+	for (struct stream *s = fake.streams; s; s = s->next)
+		if (s == handle && !s->dropped && !s->is_null)
+			return s;
+	return NULL;
+}
+
+int stream_take(void *handle, struct stream **out)
+{
+	*out = stream_find(handle);
+	if (!*out) {
+		sinned((uintptr_t)handle <= 2 ? FAKE_WRONG_CONTEXT : FAKE_BAD_HANDLE);
+		return (uintptr_t)handle <= 2 ? INVALID_CONTEXT : INVALID_HANDLE;
+	}
+	if ((*out)->context != current_context()) {
+		sinned(FAKE_WRONG_CONTEXT);
+		return INVALID_CONTEXT;
+	}
+	return OK;
+}
+
+static int event_take(void *handle, struct event **out)
+{
+	for (*out = fake.events; *out; *out = (*out)->next)
+		if (*out == handle)
+			return OK;
+	sinned(FAKE_BAD_HANDLE);
+	return INVALID_HANDLE;
+}
+
+int fake_cuStreamGetCtx(void *stream, void **context)
+{
+	struct stream *s;
+
+	ENTER("cuStreamGetCtx");
+	s = stream_find(stream);
+	if (!s)
+		return call_leave((uintptr_t)stream <= 2 ? INVALID_CONTEXT : INVALID_HANDLE);
+	*context = s->context;
+	return call_leave(OK);
+}
+
+int fake_cuStreamCreate(void **stream, unsigned flags)
+{
+	ENTER("cuStreamCreate");
+	if (flags > 1)
+		return call_leave(INVALID_VALUE);
+	if (!current_context())
+		return call_leave(INVALID_CONTEXT);
+	*stream = stream_new(current_context(), !(flags & 1));
+	return call_leave(OK);
+}
+
+int fake_cuStreamDestroy(void *stream)
+{
+	struct stream *s;
+	int rc;
+
+	ENTER("cuStreamDestroy");
+	rc = stream_take(stream, &s);
+	if (!rc && s->is_null)
+		rc = INVALID_HANDLE;
+	if (!rc)
+		stream_drop(s);
+	return call_leave(rc);
+}
+
+int fake_cuStreamWaitEvent(void *stream, void *event, unsigned flags)
+{
+	struct stream *s;
+	struct event *e;
+	int rc;
+
+	ENTER("cuStreamWaitEvent");
+	rc = flags ? INVALID_VALUE : stream_take(stream, &s);
+	if (!rc)
+		rc = event_take(event, &e);
+	if (!rc && e->last) /* one that was never recorded holds nobody up */
+		work_add(s, WAIT)->record = record_hold(e->last);
+	return call_leave(rc);
+}
+
+int fake_cuStreamQuery(void *stream)
+{
+	struct stream *s;
+	int rc;
+
+	ENTER("cuStreamQuery");
+	rc = stream_take(stream, &s);
+	return call_leave(rc ? rc : s->first ? NOT_READY : OK);
+}
+
+/* With the lock: a record of what is queued on the stream so far. */
+static struct record *record_new(struct stream *s)
+{
+	struct record *r = calloc(1, sizeof(*r));
+
+	work_add(s, RECORD)->record = record_hold(r);
+	return r;
+}
+
+int fake_cuStreamSynchronize(void *stream)
+{
+	struct stream *s;
+	struct record *r;
+	int rc;
+
+	ENTER("cuStreamSynchronize");
+	rc = stream_take(stream, &s);
+	if (rc)
+		return call_leave(rc);
+	r = record_hold(record_new(s));
+	work_wait_for(r);
+	rc = r->done ? OK : fake.broken;
+	record_let_go(r);
+	return call_leave(rc);
+}
+
+int fake_cuLaunchHostFunc(void *stream, void (*call)(void *context), void *context)
+{
+	struct stream *s;
+	struct work *w;
+	int rc;
+
+	ENTER("cuLaunchHostFunc");
+	rc = stream_take(stream, &s);
+	if (rc)
+		return call_leave(rc);
+	w = work_add(s, CALL);
+	w->call = call;
+	w->context = context;
+	return call_leave(OK);
+}
+
+int fake_cuEventCreate(void **event, unsigned flags)
+{
+	struct event *e;
+
+	ENTER("cuEventCreate");
+	if (flags > 3)
+		return call_leave(INVALID_VALUE);
+	if (!current_context())
+		return call_leave(INVALID_CONTEXT);
+	e = calloc(1, sizeof(*e));
+	e->context = current_context();
+	e->next = fake.events;
+	fake.events = e;
+	*event = e;
+	return call_leave(OK);
+}
+
+int fake_cuEventDestroy(void *event)
+{
+	struct event *e;
+	int rc;
+
+	ENTER("cuEventDestroy");
+	rc = event_take(event, &e);
+	if (rc)
+		return call_leave(rc);
+	for (struct event **p = &fake.events; *p; p = &(*p)->next)
+		if (*p == e) {
+			*p = e->next;
+			break;
+		}
+	record_let_go(e->last);
+	free(e);
+	return call_leave(OK);
+}
+
+int fake_cuEventRecord(void *event, void *stream)
+{
+	struct stream *s;
+	struct event *e;
+	int rc;
+
+	ENTER("cuEventRecord");
+	rc = stream_take(stream, &s);
+	if (!rc)
+		rc = event_take(event, &e);
+	if (!rc && e->context != s->context) {
+		sinned(FAKE_WRONG_CONTEXT);
+		rc = INVALID_HANDLE;
+	}
+	if (rc)
+		return call_leave(rc);
+	record_let_go(e->last);
+	e->last = record_hold(record_new(s));
+	return call_leave(OK);
+}
+
+int fake_cuEventQuery(void *event)
+{
+	struct event *e;
+	int rc;
+
+	ENTER("cuEventQuery");
+	rc = event_take(event, &e);
+	return call_leave(rc ? rc : e->last && !e->last->done ? NOT_READY : OK);
+}
+
+int fake_cuEventSynchronize(void *event)
+{
+	struct event *e;
+	struct record *r;
+	int rc;
+
+	ENTER("cuEventSynchronize");
+	rc = event_take(event, &e);
+	if (rc || !e->last)
+		return call_leave(rc);
+	r = record_hold(e->last);
+	work_wait_for(r);
+	rc = r->done ? OK : fake.broken;
+	record_let_go(r);
+	return call_leave(rc);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_driver.c - libshard/cuda on the fake driver: whose context it uses, that it leaves no trace, what it says when refused
+ *
+ * Drivers that are missing or old are tests/cuda/drivers.sh, for what a process finds it keeps.
+ *
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
+ */
+#include <sys/wait.h>
+
+#include "libshard/cuda/device.h"
+#include "tests/cuda/trainer.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct shard_error err;
+static uint8_t host[3][4096] __attribute__((aligned(4096)));
+
+#define SOUND(call_)                                                                   \
+	do {                                                                           \
+		int got_ = (call_);                                                    \
+									       \
+		if (got_)                                                              \
+			test_fail(__FILE__, __LINE__, "%s: %d, %s", #call_, got_, err.message); \
+	} while (0)
+
+/* ---- whose context ---- */
+
+static void *current(void)
+{
+	void *context;
+
+	CU_OK(cu.cuCtxGetCurrent(&context));
+	return context;
+}
+
+/* While the device is open and entered, that context is current; behind it, what was. */
+static void check_open(void *stream, void *want)
+{
+	void *before = current();
+	struct cuda_device *d;
+
+	SOUND(cuda_open(&d, stream, &err));
+	CHECK(current() == before);
+	SOUND(cuda_check_stream(d, stream, &err));
+	SOUND(cuda_enter(d, &err));
+	CHECK(!want || current() == want);
+	CHECK(current());
+	SOUND(cuda_leave(d, 0, &err));
+	CHECK(current() == before);
+	cuda_close(d);
+}
+
+TEST(the_context_is_the_streams_or_the_callers_or_the_primary_one)
+{
+	void *primary[2], *other, *stream[3], *popped;
+
+	trainer_open();
+	STORY("nothing is there");
+	check_open(NULL, NULL);
+	CHECK_STR(fake->leaks(), ""); /* not even the primary context */
+	for (int i = 0; i < 2; i++)
+		CU_OK(cu.cuDevicePrimaryCtxRetain(&primary[i], 70 + i));
+	other = fake->context(1);
+	for (int i = 0; i < 3; i++) {
+		CU_OK(cu.cuCtxPushCurrent(i < 2 ? primary[i] : other));
+		CU_OK(cu.cuStreamCreate(&stream[i], 0));
+		CU_OK(cu.cuCtxPopCurrent(&popped));
+	}
+	STORY("a thread without a context");
+	check_open(NULL, primary[0]);
+	for (int i = 0; i < 3; i++)
+		check_open(stream[i], i < 2 ? primary[i] : other);
+	STORY("a thread with another one");
+	CU_OK(cu.cuCtxPushCurrent(primary[1]));
+	for (uintptr_t special = 0; special <= 2; special++)
+		check_open((void *)special, primary[1]);
+	check_open(stream[0], primary[0]);
+	check_open(stream[2], other);
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	for (int i = 0; i < 3; i++) {
+		CU_OK(cu.cuCtxPushCurrent(i < 2 ? primary[i] : other));
+		CU_OK(cu.cuStreamDestroy(stream[i]));
+		CU_OK(cu.cuCtxPopCurrent(&popped));
+	}
+	CHECK_EQ(cuda_open(&(struct cuda_device *){NULL}, stream[0], &err), SHARD_E_DEVICE);
+	CHECK(strstr(err.message, ": CUDA_ERROR_INVALID_HANDLE"));
+	CHECK_EQ(err.os_code, 400);
+	for (int i = 0; i < 2; i++)
+		CU_OK(cu.cuDevicePrimaryCtxRelease(70 + i));
+	fake->drop_context(other);
+	trainer_check_clean();
+}
+
+TEST(a_primary_context_lives_as_long_as_it_is_open)
+{
+	struct cuda_device *d;
+	void *primary, *popped;
+	unsigned flags;
+	int active;
+
+	trainer_open();
+	CU_OK(cu.cuDevicePrimaryCtxRetain(&primary, 71));
+	CU_OK(cu.cuCtxPushCurrent(primary));
+	SOUND(cuda_open(&d, NULL, &err));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	CU_OK(cu.cuDevicePrimaryCtxRelease(71)); /* the trainer is done with it */
+	SOUND(cuda_enter(d, &err));
+	SOUND(cuda_leave(d, 0, &err));
+	cuda_close(d);
+	CU_OK(cu.cuDevicePrimaryCtxGetState(71, &flags, &active));
+	CHECK_EQ(active, 0);
+	trainer_check_clean();
+}
+
+TEST(streams_of_other_contexts_are_refused)
+{
+	void *context[2], *stream[2], *popped;
+	struct cuda_device *d;
+
+	trainer_open();
+	for (int i = 0; i < 2; i++) {
+		context[i] = fake->context(i);
+		CU_OK(cu.cuCtxPushCurrent(context[i]));
+		CU_OK(cu.cuStreamCreate(&stream[i], 0));
+		CU_OK(cu.cuCtxPopCurrent(&popped));
+	}
+	SOUND(cuda_open(&d, stream[0], &err));
+	SOUND(cuda_check_stream(d, NULL, &err)); /* this thread has no context, so it can mean no other */
+	CU_OK(cu.cuCtxPushCurrent(context[1]));
+	CHECK_EQ(cuda_check_stream(d, stream[1], &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "is of another context than that of the first call; use one loader per device"));
+	CHECK_EQ(cuda_check_stream(d, NULL, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "stream (nil) is the default stream of this thread's context, which is another one than that of the first "
+			       "call; make that device current, or use one loader per device");
+	SOUND(cuda_check_stream(d, stream[0], &err));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	cuda_close(d);
+	for (int i = 0; i < 2; i++) {
+		CU_OK(cu.cuCtxPushCurrent(context[i]));
+		CU_OK(cu.cuStreamDestroy(stream[i]));
+		CU_OK(cu.cuCtxPopCurrent(&popped));
+		fake->drop_context(context[i]);
+	}
+	trainer_check_clean();
+}
+
+TEST(a_child_is_refused)
+{
+	struct cuda_device *d, *mine;
+	int status;
+	pid_t pid;
+
+	trainer_open();
+	SOUND(cuda_open(&d, NULL, &err));
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		bool told = cuda_open(&mine, NULL, &err) == SHARD_E_ARGUMENT && strstr(err.message, "does not work in its children; fork before") &&
+			    cuda_enter(d, &err) == SHARD_E_ARGUMENT && strstr(err.message, "its children cannot use it");
+
+		cuda_forget(d);
+		_exit(told ? 0 : 1);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	cuda_close(d);
+	trainer_check_clean();
+}
+
+/* ---- what it does ---- */
+
+static void set_flag(void *flag)
+{
+	*(int *)flag = 1;
+}
+
+TEST(copies_streams_and_events)
+{
+	void *copy, *user, *event;
+	struct cuda_device *d;
+	uint64_t memory;
+	int called = 0;
+
+	trainer_open();
+	SOUND(cuda_open(&d, NULL, &err));
+	SOUND(cuda_enter(d, &err));
+	SOUND(cuda_stream_make(d, &copy, &err));
+	CU_OK(cu.cuStreamCreate(&user, 0));
+	SOUND(cuda_event_make(d, &event, &err));
+	SOUND(cuda_alloc(d, sizeof(host), &memory, &err));
+	CHECK(!cuda_is_pinned(d, host, sizeof(host)));
+	SOUND(cuda_pin(d, host, sizeof(host[0]) * 2, &err));
+	CHECK(cuda_is_pinned(d, host, 2 * sizeof(host[0])));
+	CHECK(!cuda_is_pinned(d, host, sizeof(host)));
+	CHECK(!cuda_is_pinned(d, host[2], 1));
+	memset(host, 7, sizeof(host));
+	fake->hold(1);
+	SOUND(cuda_copy_in(d, memory, host, 4096, copy, &err));
+	SOUND(cuda_event_record(d, event, copy, &err));
+	SOUND(cuda_stream_wait(d, user, event, &err));
+	SOUND(cuda_stream_call(d, user, set_flag, &called, &err));
+	SOUND(cuda_stream_check(d, user, &err)); /* not done is no failure */
+	CHECK_EQ(fake->pending(), 4);
+	fake->hold(0);
+	SOUND(cuda_stream_finish(d, user, &err));
+	SOUND(cuda_event_finish(d, event, &err));
+	CHECK_EQ(called, 1);
+	CHECK_EQ(*(uint8_t *)fake->at(memory + 4095), 7);
+	CHECK_EQ(*(uint8_t *)fake->at(memory + 4096), 0xa5);
+	/* Ours neither waits for the legacy default stream nor makes it wait. */
+	fake->hold(1);
+	SOUND(cuda_stream_call(d, NULL, set_flag, &called, &err));
+	fake->hold(0);
+	SOUND(cuda_stream_finish(d, copy, &err));
+	cuda_unpin(d, host);
+	cuda_free(d, memory);
+	cuda_event_drop(d, event);
+	cuda_stream_drop(d, copy);
+	CU_OK(cu.cuStreamDestroy(user));
+	fake->settle();
+	SOUND(cuda_leave(d, 0, &err));
+	cuda_close(d);
+	trainer_check_clean();
+}
+
+/* ---- what it says ---- */
+
+struct things {
+	struct cuda_device *d;
+	void *stream, *event;
+	uint64_t memory;
+};
+
+static int do_enter(struct things *t)
+{
+	int rc = cuda_enter(t->d, &err);
+
+	return rc ? rc : cuda_leave(t->d, 0, &err);
+}
+static int do_leave(struct things *t)
+{
+	return cuda_leave(t->d, cuda_enter(t->d, &err), &err);
+}
+static int do_stream(struct things *t)
+{
+	void *made;
+	int rc = cuda_stream_make(t->d, &made, &err);
+
+	if (!rc)
+		cuda_stream_drop(t->d, made);
+	return rc;
+}
+static int do_event(struct things *t)
+{
+	void *made;
+	int rc = cuda_event_make(t->d, &made, &err);
+
+	if (!rc)
+		cuda_event_drop(t->d, made);
+	return rc;
+}
+static int do_wait(struct things *t)
+{
+	return cuda_stream_wait(t->d, t->stream, t->event, &err);
+}
+static int do_call(struct things *t)
+{
+	static int flag;
+
+	return cuda_stream_call(t->d, t->stream, set_flag, &flag, &err);
+}
+static int do_check(struct things *t)
+{
+	return cuda_stream_check(t->d, t->stream, &err);
+}
+static int do_finish(struct things *t)
+{
+	return cuda_stream_finish(t->d, t->stream, &err);
+}
+static int do_record(struct things *t)
+{
+	return cuda_event_record(t->d, t->event, t->stream, &err);
+}
+static int do_event_finish(struct things *t)
+{
+	return cuda_event_finish(t->d, t->event, &err);
+}
+static int do_alloc(struct things *t)
+{
+	uint64_t made;
+	int rc = cuda_alloc(t->d, 3 << 19, &made, &err);
+
+	if (!rc)
+		cuda_free(t->d, made);
+	return rc;
+}
+static int do_pin(struct things *t)
+{
+	int rc = cuda_pin(t->d, host[2], sizeof(host[2]), &err);
+
+	if (!rc)
+		cuda_unpin(t->d, host[2]);
+	return rc;
+}
+static int do_copy(struct things *t)
+{
+	return cuda_copy_in(t->d, t->memory, host, sizeof(host[0]), t->stream, &err);
+}
+
+TEST(what_the_driver_refuses_is_told_with_its_name)
+{
+	static const struct {
+		int (*act)(struct things *t);
+		const char *call, *message;
+	} rows[] = {{do_enter, "cuCtxPushCurrent", "cuCtxPushCurrent: "},
+		    {do_leave, "cuCtxPopCurrent", "cuCtxPopCurrent: "},
+		    {do_stream, "cuStreamCreate", "cuStreamCreate: "},
+		    {do_event, "cuEventCreate", "cuEventCreate: "},
+		    {do_wait, "cuStreamWaitEvent", "cuStreamWaitEvent, stream 0x"},
+		    {do_call, "cuLaunchHostFunc", "cuLaunchHostFunc: "},
+		    {do_check, "cuStreamQuery", "work that was queued before has failed: "},
+		    {do_finish, "cuStreamSynchronize", "cuStreamSynchronize: "},
+		    {do_record, "cuEventRecord", "cuEventRecord, stream 0x"},
+		    {do_event_finish, "cuEventSynchronize", "cuEventSynchronize: "},
+		    {do_alloc, "cuMemAlloc", "1.5 MiB of device memory: "},
+		    {do_pin, "cuMemHostRegister", "cuMemHostRegister of 0.0 MiB: "},
+		    {do_copy, "cuMemcpyHtoDAsync", "copy of 0.0 MiB to the device: "}};
+	static const char name[] = "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)";
+	struct things t = {.d = NULL};
+	void *popped;
+
+	trainer_open();
+	SOUND(cuda_open(&t.d, NULL, &err));
+	SOUND(cuda_enter(t.d, &err));
+	SOUND(cuda_stream_make(t.d, &t.stream, &err));
+	SOUND(cuda_event_make(t.d, &t.event, &err));
+	SOUND(cuda_alloc(t.d, sizeof(host), &t.memory, &err));
+	SOUND(cuda_pin(t.d, host, sizeof(host[0]), &err));
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		STORY("%s", rows[i].call);
+		SOUND(rows[i].act(&t));
+		fake->fail(rows[i].call, 1, 700);
+		memset(&err, 0, sizeof(err));
+		CHECK_EQ(rows[i].act(&t), SHARD_E_DEVICE);
+		CHECK_EQ(err.os_code, 700);
+		CHECK_EQ(strncmp(err.message, rows[i].message, strlen(rows[i].message)), 0);
+		CHECK_STR(err.message + strlen(err.message) - strlen(name), name);
+		if (rows[i].act == do_leave)
+			CU_OK(cu.cuCtxPopCurrent(&popped)); /* which ours did not */
+	}
+	STORY("an error that was there before is the one that is told");
+	CHECK_EQ(cuda_leave(t.d, SHARD_E_IO, NULL), SHARD_E_IO);
+	SOUND(cuda_enter(t.d, &err));
+	fake->settle();
+	cuda_unpin(t.d, host);
+	cuda_free(t.d, t.memory);
+	cuda_event_drop(t.d, t.event);
+	cuda_stream_drop(t.d, t.stream);
+	SOUND(cuda_leave(t.d, 0, &err));
+	cuda_close(t.d);
+	trainer_check_clean();
+}
+
+/* ---- threads ---- */
+
+#define THREADS 4
+
+static void *open_and_copy(void *own)
+{
+	struct shard_error e = {.message = ""};
+	struct cuda_device *d;
+	uint64_t memory = 0;
+	void *stream = NULL, *wrong = NULL;
+
+	if (cuda_open(&d, NULL, &e))
+		return own;
+	for (int i = 0; i < 20 && !wrong; i++)
+		if (cuda_enter(d, &e) || cuda_stream_make(d, &stream, &e) || cuda_alloc(d, 4096, &memory, &e) ||
+		    cuda_copy_in(d, memory, own, 4096, stream, &e) || cuda_stream_finish(d, stream, &e) ||
+		    *(const uint8_t *)fake->at(memory) != *(const uint8_t *)own || (cuda_free(d, memory), cuda_stream_drop(d, stream), 0) ||
+		    cuda_leave(d, 0, &e))
+			wrong = own;
+	cuda_close(d);
+	return wrong;
+}
+
+TEST(threads_share_the_driver)
+{
+	static uint8_t memory[THREADS][4096] __attribute__((aligned(4096)));
+	pthread_t thread[THREADS];
+	void *wrong;
+	void *context, *popped;
+
+	trainer_open();
+	fake->seed(3, 50);
+	CU_OK(cu.cuDevicePrimaryCtxRetain(&context, 70));
+	CU_OK(cu.cuCtxPushCurrent(context));
+	CU_OK(cu.cuMemHostRegister(memory, sizeof(memory), 1));
+	for (int i = 0; i < THREADS; i++) {
+		memset(memory[i], i + 1, 4096);
+		CHECK_EQ(pthread_create(&thread[i], NULL, open_and_copy, memory[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		CHECK_EQ(pthread_join(thread[i], &wrong), 0);
+		CHECK(!wrong);
+	}
+	CU_OK(cu.cuMemHostUnregister(memory));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	CU_OK(cu.cuDevicePrimaryCtxRelease(70));
+	trainer_check_clean();
+}
+
+TEST_MAIN()
