@@ -494,11 +494,14 @@ struct shard_loader_options {
 	 * Only pages that are used are taken.
 	 */
 	uint64_t stage_bytes;
+
+	uint32_t device_slot_count; /* batches in the memory of a GPU, lent or on their way: 2 to 4; default 3 */
+	uint32_t reserved;
 };
 
 /* Rows are record_count; row i of field f is data + i x stride bytes. */
 struct shard_rows {
-	const void *data; /* in a slot of the ring; 4096-aligned for groups */
+	const void *data; /* in a slot of the ring; 4096-aligned for groups.  Or an address of the GPU: shard_loader_next_device() */
 	uint64_t stride;
 };
 
@@ -574,6 +577,37 @@ struct shard_order_info {
 };
 SHARD_API void shard_loader_order_info(const struct shard_loader *l, struct shard_order_info *out);
 
+/* ---- loader: batches on a GPU ---- */
+
+/*
+ * As shard_loader_next(), but rows are in the memory of the GPU that `stream` belongs to: kernels that are queued on
+ * `stream` behind this call find the batch there.  The host waits for no copy: batches are copied ahead, on a stream of
+ * the loader's own.  Only group[].data and field[].data are the GPU's; record and row_flags are the host's, as ever.
+ *
+ * `stream` is a cudaStream_t or CUstream.  NULL is the legacy default stream of the calling thread's device, or of the
+ * first device if it has chosen none.  All streams given to one loader belong to one context, the first one's: the
+ * runtime API's, PyTorch's, or the caller's own, which must live until close.
+ *
+ * UNSUPPORTED if the machine has no driver or no GPU; shard_loader_next() then works.  DEVICE if the driver refuses.  Once
+ * this has delivered, shard_loader_next() of this loader fails.  ARGUMENT if all device slots are lent.
+ */
+SHARD_API int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_batch *batch, struct shard_error *err);
+
+/*
+ * Give a batch back when all is done that was queued on `stream` before this call; its pointers are then dead.  Returns at
+ * once.  For batches on the GPU, and for those of the host that copies on `stream` still read.  Work on other streams
+ * must be joined to this one first (cudaStreamWaitEvent).
+ */
+SHARD_API int shard_loader_release_after(struct shard_loader *l, const struct shard_batch *batch, void *stream,
+					 struct shard_error *err);
+
+/*
+ * From the first of these two calls on the ring is page-locked, slot by slot and in the background, unless it was lent:
+ * then its owner has done so with cudaHostRegister.  If the system refuses, batches come through pageable memory, more
+ * slowly; this says why.  END if nothing was refused.
+ */
+SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out);
+
 /* ---- loader: memory, and what it did ---- */
 
 /*
@@ -601,6 +635,9 @@ struct shard_loader_stats {
 	uint64_t decoded_chunk_count; /* each time that one was */
 	uint64_t unfinished_chunk_count; /* that made room before all their records were taken, and of which some are decoded
 					    again: many mean that stage_bytes is too small.  Not counted where ranks share runs */
+	uint64_t device_bytes;	 /* copied to the GPU: those of batch_count and more, as it is ahead */
+	uint64_t pageable_bytes; /* of which from memory that was not page-locked */
+	uint64_t pinned_bytes;	 /* of the ring that are */
 };
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
 

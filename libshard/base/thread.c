@@ -4,8 +4,9 @@
  */
 #include "libshard/base/thread.h"
 
-#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stddef.h>
 
 uint32_t thread_cpu_count(void)
 {
@@ -51,4 +52,19 @@ uint32_t threads_run(uint32_t count, void (*work)(void *context, uint32_t thread
 	for (uint32_t i = 0; i < started; i++)
 		pthread_join(handle[i], NULL);
 	return started;
+}
+
+int thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
+{
+	static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(&all, own[i]);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(thread, NULL, run, context);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
 }

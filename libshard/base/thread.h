@@ -5,6 +5,7 @@
 #ifndef LIBSHARD_BASE_THREAD_H
 #define LIBSHARD_BASE_THREAD_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #define THREADS_MAX 64u
@@ -19,5 +20,11 @@ uint32_t thread_cpu_count(void);
  */
 uint32_t threads_run(uint32_t count, void (*work)(void *context, uint32_t thread), void (*wait)(void *context, uint32_t running),
 		     void *context);
+
+/*
+ * As pthread_create(), for a thread that lives beside the program: signals are the program's, not ours, but for those
+ * that say what this very thread did.
+ */
+int thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 
 #endif

@@ -250,18 +250,11 @@ void cuda_unpin(const struct cuda_device *d, void *memory)
 	d->api->cuMemHostUnregister(memory);
 }
 
-static bool is_host_memory(const struct cuda_device *d, const void *at)
+bool cuda_is_pinned(const struct cuda_device *d, const void *at)
 {
 	unsigned int kind = 0;
 
 	return !d->api->cuPointerGetAttribute(&kind, CU_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)at) && kind == CU_MEMORY_HOST;
-}
-
-bool cuda_is_pinned(const struct cuda_device *d, const void *memory, uint64_t bytes)
-{
-	const uint8_t *at = memory;
-
-	return is_host_memory(d, at) && is_host_memory(d, at + bytes - 1);
 }
 
 int cuda_copy_in(const struct cuda_device *d, uint64_t to, const void *from, uint64_t bytes, void *stream, struct shard_error *err)

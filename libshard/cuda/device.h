@@ -62,8 +62,8 @@ void cuda_free(const struct cuda_device *d, uint64_t memory);
 /* Page-lock memory, so that devices read it by themselves, at their full speed. */
 int cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *err);
 void cuda_unpin(const struct cuda_device *d, void *memory);
-/* Is all of it page-locked already, by whomever? */
-bool cuda_is_pinned(const struct cuda_device *d, const void *memory, uint64_t bytes);
+/* Is this byte page-locked already, by whomever? */
+bool cuda_is_pinned(const struct cuda_device *d, const void *at);
 
 /* Queue a copy to the device.  `from` must stay as it is until it is done; it may not cross the end of what was pinned at once. */
 int cuda_copy_in(const struct cuda_device *d, uint64_t to, const void *from, uint64_t bytes, void *stream, struct shard_error *err);

@@ -6,12 +6,14 @@
  * in the order of steps, so batches come in order whatever the timing.  A seek makes what is queued stale and moves the
  * place of the next claim; nobody waits for it.  The order of an epoch is made by the first thread that needs it.
  */
+#include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
+#include <time.h>
 
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/base/thread.h"
 #include "libshard/load/path.h"
 #include "libshard/load/stage.h"
 
@@ -213,17 +215,9 @@ static void *work(void *context)
 
 static void start_threads(struct shard_loader *l)
 {
-	static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-	sigset_t all, before;
-
-	sigfillset(&all); /* signals are the program's, not ours; but for those that say what this very thread did */
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		sigdelset(&all, own[i]);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (l->member_count < l->o.thread_count &&
-	       !pthread_create(&l->member[l->member_count].thread, NULL, work, &l->member[l->member_count]))
+	       !thread_start(&l->member[l->member_count].thread, work, &l->member[l->member_count]))
 		l->member_count++; /* where some cannot start, the others do; where none can, crew_take() works itself */
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 int crew_open(struct shard_loader *l, struct shard_error *err)
@@ -289,28 +283,62 @@ void crew_close(struct shard_loader *l, bool inherited)
 
 /* ---- the consumer's side ---- */
 
-uint32_t crew_take(struct shard_loader *l)
+/* With lock. */
+static bool head_is_ready(const struct shard_loader *l)
+{
+	return l->queue_count && l->slot[l->queue[l->queue_head]].state == SLOT_READY;
+}
+
+/* With lock: until it is, or may be filled by this thread, or the time has come; NULL: never. */
+static void await(struct shard_loader *l, const struct timespec *until)
 {
 	uint64_t begin = 0;
-	uint32_t idx;
+	int rc = 0;
 
-	pthread_mutex_lock(&l->lock);
-	while (!l->queue_count || l->slot[l->queue[l->queue_head]].state != SLOT_READY) {
-		if (!l->member_count) {
-			fill_one(l, &l->member[0]);
-			continue;
-		}
+	while (!head_is_ready(l) && (l->member_count || !l->free_count) && rc != ETIMEDOUT) {
 		begin = begin ? begin : clock_now_ns();
-		pthread_cond_wait(&l->ready, &l->lock);
+		rc = until ? pthread_cond_clockwait(&l->ready, &l->lock, CLOCK_MONOTONIC, until) : pthread_cond_wait(&l->ready, &l->lock);
 	}
-	idx = l->queue[l->queue_head];
-	l->queue_head = (l->queue_head + 1) % l->o.slot_count;
-	l->queue_count--;
-	l->slot[idx].state = SLOT_LENT;
 	if (begin) {
 		l->stats.next_wait_count++;
 		l->stats.next_wait_ns += clock_now_ns() - begin;
 	}
+}
+
+bool crew_has_sound(struct shard_loader *l)
+{
+	bool has;
+
+	pthread_mutex_lock(&l->lock);
+	has = head_is_ready(l) && !l->slot[l->queue[l->queue_head]].rc;
+	pthread_mutex_unlock(&l->lock);
+	return has;
+}
+
+bool crew_await(struct shard_loader *l, uint64_t most_ns)
+{
+	uint64_t end = clock_now_ns() + most_ns;
+	struct timespec until = {(time_t)(end / 1000000000u), (long)(end % 1000000000u)};
+	bool has;
+
+	pthread_mutex_lock(&l->lock);
+	await(l, &until);
+	has = head_is_ready(l) || (!l->member_count && l->free_count);
+	pthread_mutex_unlock(&l->lock);
+	return has;
+}
+
+uint32_t crew_take(struct shard_loader *l)
+{
+	uint32_t idx;
+
+	pthread_mutex_lock(&l->lock);
+	for (await(l, NULL); !head_is_ready(l); await(l, NULL))
+		fill_one(l, &l->member[0]);
+	idx = l->queue[l->queue_head];
+	l->queue_head = (l->queue_head + 1) % l->o.slot_count;
+	l->queue_count--;
+	l->slot[idx].state = SLOT_LENT;
 	pthread_mutex_unlock(&l->lock);
 	return idx;
 }
@@ -320,6 +348,8 @@ void crew_give(struct shard_loader *l, uint32_t slot)
 	pthread_mutex_lock(&l->lock);
 	push_free(l, slot);
 	pthread_cond_signal(&l->work);
+	if (!l->member_count)
+		pthread_cond_broadcast(&l->ready); /* who takes fills it then */
 	pthread_mutex_unlock(&l->lock);
 }
 

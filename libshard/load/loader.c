@@ -13,6 +13,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/load/device.h"
 #include "libshard/load/stage.h"
 
 /* ---- open and close ---- */
@@ -53,13 +54,15 @@ int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const
 	return SHARD_OK;
 }
 
-static bool is_inherited(const struct shard_loader *l)
+bool loader_is_inherited(const struct shard_loader *l)
 {
 	return l->owner && l->owner != getpid();
 }
 
-static int refuse_child(const struct shard_loader *l, struct shard_error *err)
+int loader_check_owner(const struct shard_loader *l, struct shard_error *err)
 {
+	if (!loader_is_inherited(l))
+		return SHARD_OK;
 	return error_set(err, SHARD_E_ARGUMENT, "this loader belongs to process %ld; open another one after fork", (long)l->owner);
 }
 
@@ -67,8 +70,9 @@ void shard_loader_close(struct shard_loader *l)
 {
 	if (!l)
 		return;
-	crew_close(l, is_inherited(l));
-	ring_close(l, is_inherited(l));
+	device_close(l, loader_is_inherited(l)); /* first: copies read the ring, and give slots to the crew */
+	crew_close(l, loader_is_inherited(l));
+	ring_close(l, loader_is_inherited(l));
 	mem_free(l);
 }
 
@@ -90,9 +94,27 @@ static int start(struct shard_loader *l, struct shard_error *err)
 
 /* ---- batches ---- */
 
+int loader_fail(struct shard_loader *l, int rc, const struct shard_error *why, struct shard_error *err)
+{
+	l->failed = rc;
+	l->why = *why;
+	if (err)
+		*err = *why;
+	return rc;
+}
+
+void loader_count(struct shard_loader *l, const struct shard_batch *batch)
+{
+	l->at.step++;
+	l->stats.batch_count++;
+	l->stats.record_count += batch->record_count;
+	l->stats.bytes += batch->record_count * l->layout.record_bytes;
+}
+
 static int next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err)
 {
 	uint32_t slot;
+	int rc;
 
 	if (place_ended(l, &l->at)) {
 		l->at = (struct place){.epoch = l->at.epoch + 1};
@@ -100,59 +122,69 @@ static int next(struct shard_loader *l, struct shard_batch *batch, struct shard_
 	}
 	if (l->lent_count == l->o.slot_count)
 		return error_set(err, SHARD_E_ARGUMENT, "all %u slots are lent; release a batch before the next one", l->o.slot_count);
+	rc = l->device ? device_await(l, err) : SHARD_OK; /* slots may be with the driver, behind the trainer's work */
+	if (rc)
+		return rc;
 	slot = crew_take(l);
 	if (l->slot[slot].rc) {
-		l->failed = l->slot[slot].rc;
-		l->why = l->slot[slot].why;
+		rc = loader_fail(l, l->slot[slot].rc, &l->slot[slot].why, err);
 		crew_give(l, slot);
-		if (err)
-			*err = l->why;
-		return l->failed;
+		return rc;
 	}
-	ring_describe(l, slot, batch);
+	ring_describe(l, &l->slot[slot], slot, batch);
 	l->slot[slot].lent = true;
 	l->lent_count++;
-	l->at.step++;
-	l->stats.batch_count++;
-	l->stats.record_count += batch->record_count;
-	l->stats.bytes += batch->record_count * l->layout.record_bytes;
+	loader_count(l, batch);
 	return SHARD_OK;
+}
+
+int loader_begin(struct shard_loader *l, struct shard_error *err)
+{
+	int rc = l->owner ? loader_check_owner(l, err) : start(l, err);
+
+	if (!rc && l->failed && err)
+		*err = l->why;
+	return rc ? rc : l->failed;
 }
 
 int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err)
 {
-	int rc = l->owner ? SHARD_OK : start(l, err);
+	int rc = loader_begin(l, err);
 
-	if (rc)
-		return rc;
-	if (is_inherited(l))
-		return refuse_child(l, err);
-	if (l->failed) {
-		if (err)
-			*err = l->why;
-		return l->failed;
-	}
-	return next(l, batch, err);
+	if (!rc && l->device && l->device->slot_count)
+		rc = error_set(err, SHARD_E_ARGUMENT, "this loader delivers to a GPU since shard_loader_next_device() was called; open another one for "
+			       "batches in host memory");
+	return rc ? rc : next(l, batch, err);
 }
 
-/* Is it the batch that its slot holds now? */
-static bool is_lent(const struct shard_loader *l, const struct shard_batch *batch)
+bool loader_is_of(const struct shard_loader *l, const struct slot *s, const struct shard_batch *batch)
 {
 	struct shard_batch now;
 
-	if (!l->slot[batch->slot].lent || l->slot[batch->slot].record != batch->record)
+	if (s->record != batch->record)
 		return false;
-	ring_describe(l, batch->slot, &now);
+	ring_describe(l, s, batch->slot, &now);
 	return now.epoch == batch->epoch && now.position == batch->position;
+}
+
+int loader_check_lent(const struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)
+{
+	if (l->slot && batch->slot < l->o.slot_count && l->slot[batch->slot].lent && loader_is_of(l, &l->slot[batch->slot], batch))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT, "slot %u is not lent: was this batch released before, or is it another loader's?",
+			 batch->slot);
 }
 
 int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)
 {
-	if (is_inherited(l))
-		return refuse_child(l, err);
-	if (!l->slot || batch->slot >= l->o.slot_count || !is_lent(l, batch))
-		return error_set(err, SHARD_E_ARGUMENT, "slot %u is not lent: was this batch released before, or is it another loader's?",
-				 batch->slot);
+	int rc = loader_check_owner(l, err);
+
+	if (!rc && batch->slot & DEVICE_BATCH)
+		rc = error_set(err, SHARD_E_ARGUMENT, "a batch on a GPU is given back with shard_loader_release_after(), for the GPU may not be done with it");
+	if (!rc)
+		rc = loader_check_lent(l, batch, err);
+	if (rc)
+		return rc;
 	l->slot[batch->slot].lent = false;
 	l->lent_count--;
 	crew_give(l, batch->slot);
@@ -175,6 +207,7 @@ static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struc
 		return error_set(err, SHARD_E_ARGUMENT, "position %" PRIu64 "; an epoch has %" PRIu64, position, l->ds->m.record_count);
 	l->at = (struct place){.epoch = epoch, .first_position = position};
 	l->failed = SHARD_OK;
+	device_forget(l);
 	if (l->owner)
 		crew_move(l, l->at);
 	return SHARD_OK;
@@ -182,7 +215,9 @@ static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struc
 
 int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err)
 {
-	return is_inherited(l) ? refuse_child(l, err) : move(l, epoch, position, err);
+	int rc = loader_check_owner(l, err);
+
+	return rc ? rc : move(l, epoch, position, err);
 }
 
 void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES])
@@ -241,10 +276,10 @@ static int adopt(struct shard_loader *l, const struct token *t, struct shard_err
 int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err)
 {
 	struct token t;
-	int rc;
+	int rc = loader_check_owner(l, err);
 
-	if (is_inherited(l))
-		return refuse_child(l, err);
+	if (rc)
+		return rc;
 	if (!token_read(token, &t))
 		return error_set(err, SHARD_E_ARGUMENT, "not a token of shuffle-v1, or not a whole one");
 	rc = check_token(l, &t, err);
@@ -294,7 +329,7 @@ int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out)
 {
 	int rc = SHARD_END;
 
-	if (!l->owner || is_inherited(l))
+	if (!l->owner || loader_is_inherited(l))
 		return rc;
 	pthread_mutex_lock(&l->lock);
 	if (l->damage.status) {
@@ -311,11 +346,12 @@ void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)
 	clockid_t clock;
 
 	memset(out, 0, sizeof(*out));
-	if (!l->owner || is_inherited(l))
+	if (!l->owner || loader_is_inherited(l))
 		return;
 	pthread_mutex_lock(&l->lock);
 	*out = l->stats;
 	pthread_mutex_unlock(&l->lock);
+	out->pinned_bytes = pins_bytes(l);
 	out->thread_count = l->member_count;
 	out->stage_bytes = l->stage_bytes;
 	out->unfinished_chunk_count = stage_unfinished(l);

@@ -89,6 +89,7 @@ struct shard_loader {
 	int failed;  /* status that next repeats until seek */
 	struct shard_error why;
 	void *lent_ring; /* the caller's memory, or NULL */
+	struct device_side *device; /* device.h; NULL: no GPU was asked for */
 
 	uint8_t *ring;
 	struct slot *slot;
@@ -118,6 +119,18 @@ struct shard_loader {
 	struct shard_loader_stats stats; /* lock, but for what the consumer counts */
 };
 
+/* ---- loader.c: what host and device side have in common ---- */
+
+bool loader_is_inherited(const struct shard_loader *l); /* is this another process than that of the first next? */
+int loader_check_owner(const struct shard_loader *l, struct shard_error *err); /* ARGUMENT if so */
+int loader_begin(struct shard_loader *l, struct shard_error *err); /* what each next begins with: start, or why not to go on */
+/* From now on `why` is what next says, until seek. */
+int loader_fail(struct shard_loader *l, int rc, const struct shard_error *why, struct shard_error *err);
+void loader_count(struct shard_loader *l, const struct shard_batch *batch); /* it is the caller's; the next one is behind it */
+/* Does the slot, of host or device, hold this batch now? */
+bool loader_is_of(const struct shard_loader *l, const struct slot *s, const struct shard_batch *batch);
+int loader_check_lent(const struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err); /* of the host's slots */
+
 /* ---- settle.c: options to an order and a share of it ---- */
 
 /* Fill in defaults, and o->shuffle, from the dataset's schema; ARGUMENT for what does not fit together. */
@@ -145,7 +158,9 @@ bool ring_plan(const struct shard_schema *s, uint32_t batch_records, struct layo
 uint64_t ring_bytes(const struct shard_loader *l);
 int ring_open(struct shard_loader *l, struct shard_error *err); /* all slots free */
 void ring_close(struct shard_loader *l, bool inherited);	 /* inherited: by a child, whose ring does not exist */
-void ring_describe(const struct shard_loader *l, uint32_t slot, struct shard_batch *out);
+/* A batch that lies in memory like the ring's, and is called `number`. */
+void ring_describe(const struct shard_loader *l, const struct slot *s, uint32_t number, struct shard_batch *out);
+uint64_t ring_group(const struct shard_loader *l, uint32_t group, uint32_t rows, uint64_t *at); /* its bytes, and place in a slot */
 
 /* ---- rows.c ---- */
 
@@ -180,7 +195,9 @@ int repair_rows(struct shard_loader *l, struct member *m, struct slot *s, struct
 int crew_open(struct shard_loader *l, struct shard_error *err);	 /* threads start; without any the consumer does it all */
 void crew_close(struct shard_loader *l, bool inherited);
 uint32_t crew_take(struct shard_loader *l);	       /* waits for the next slot in order; it is lent then */
-void crew_give(struct shard_loader *l, uint32_t slot); /* and free again */
+bool crew_has_sound(struct shard_loader *l);	       /* that one is ready, and no error */
+bool crew_await(struct shard_loader *l, uint64_t most_ns); /* false: it was not ready within that time */
+void crew_give(struct shard_loader *l, uint32_t slot); /* and free again; any thread may do that */
 void crew_move(struct shard_loader *l, struct place to); /* forget what was prepared, go on there; waits for nothing */
 void crew_rest(struct shard_loader *l);		       /* forget it, and wait until nobody is busy; move ends the rest */
 /* Memory for another order; NULL with err.  Then, while everybody rests, in place of what was used. */

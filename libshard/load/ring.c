@@ -105,10 +105,23 @@ void ring_close(struct shard_loader *l, bool inherited)
 	l->ring = NULL;
 }
 
-void ring_describe(const struct shard_loader *l, uint32_t slot, struct shard_batch *out)
+uint64_t ring_group(const struct shard_loader *l, uint32_t group, uint32_t rows, uint64_t *at)
+{
+	const struct shard_group *g = &l->ds->m.schema.group[group];
+	const struct spread_field *last;
+
+	*at = l->layout.group_at[group];
+	if (group_is_large(g))
+		return rows * g->stride;
+	if (!l->layout.field_count[group])
+		return 0;
+	last = &l->layout.field[group][l->layout.field_count[group] - 1];
+	return last->at + (uint64_t)rows * last->bytes - *at;
+}
+
+void ring_describe(const struct shard_loader *l, const struct slot *s, uint32_t number, struct shard_batch *out)
 {
 	const struct shard_schema *schema = &l->ds->m.schema;
-	const struct slot *s = &l->slot[slot];
 	uint64_t step_records = (uint64_t)l->o.world * l->o.batch_records;
 
 	memset(out, 0, sizeof(*out));
@@ -116,7 +129,7 @@ void ring_describe(const struct shard_loader *l, uint32_t slot, struct shard_bat
 	out->position = s->place.first_position + s->place.step * step_records;
 	out->step = out->position / step_records;
 	out->record_count = s->rows;
-	out->slot = slot;
+	out->slot = number;
 	out->record = s->record;
 	out->row_flags = s->row_flags;
 	for (uint32_t f = schema->field_count; f-- > 0;) { /* backwards: a small group shows its first field */

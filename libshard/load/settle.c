@@ -11,9 +11,10 @@
 #include "libshard/base/error.h"
 #include "libshard/base/thread.h"
 #include "libshard/disk/schema.h"
-#include "libshard/load/loader.h"
+#include "libshard/load/device.h"
 
 #define SLOTS_DEFAULT	 4u
+#define DEVICE_SLOTS_DEFAULT 3u /* one with the trainer, one there already, one on its way */
 #define THREADS_DEFAULT	 4u /* at most: one copies some 14 GB/s, and compressed groups want a few */
 #define GLOBAL_BYTES	 (UINT64_C(128) << 10) /* from here on a record alone is worth a request to the disk */
 #define WINDOW_RUNS	 40u /* with 64 lanes and runs of 256 KiB: 0.67 GB, ten times a batch of 256 runs */
@@ -36,6 +37,11 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 		return error_set(err, SHARD_E_ARGUMENT, "options: thread_count is %u; must be at most %u", o->thread_count, LOADER_THREADS_MAX);
 	if (o->path > SHARD_PATH_PREAD || o->on_corrupt > SHARD_CORRUPT_MASK)
 		return error_set(err, SHARD_E_ARGUMENT, "options: path is %u, on_corrupt %u; must be at most 3 and 2", o->path, o->on_corrupt);
+	if (o->device_slot_count < DEVICE_SLOTS_MIN || o->device_slot_count > DEVICE_SLOTS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: device_slot_count is %u; must be %u to %u", o->device_slot_count, DEVICE_SLOTS_MIN,
+				 DEVICE_SLOTS_MAX);
+	if (o->reserved)
+		return error_set(err, SHARD_E_ARGUMENT, "options: reserved is %u; must be 0", o->reserved);
 	if (o->run_records > ORDER_RECORDS_MAX || o->phase_unit_records > ORDER_RECORDS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: run_records is %" PRIu64 ", phase_unit_records %" PRIu64 "; must be at most %"
 				 PRIu64, o->run_records, o->phase_unit_records, ORDER_RECORDS_MAX);
@@ -101,6 +107,7 @@ int settle_options(struct shard_loader *l, struct shard_error *err)
 
 	o->world = o->world ? o->world : 1;
 	o->slot_count = o->slot_count ? o->slot_count : SLOTS_DEFAULT;
+	o->device_slot_count = o->device_slot_count ? o->device_slot_count : DEVICE_SLOTS_DEFAULT;
 	if (!o->thread_count) {
 		cpus = thread_cpu_count();
 		o->thread_count = cpus < THREADS_DEFAULT ? cpus : THREADS_DEFAULT;

@@ -189,11 +189,12 @@ TEST(copies_streams_and_events)
 	CU_OK(cu.cuStreamCreate(&user, 0));
 	SOUND(cuda_event_make(d, &event, &err));
 	SOUND(cuda_alloc(d, sizeof(host), &memory, &err));
-	CHECK(!cuda_is_pinned(d, host, sizeof(host)));
+	CHECK(!cuda_is_pinned(d, host));
 	SOUND(cuda_pin(d, host, sizeof(host[0]) * 2, &err));
-	CHECK(cuda_is_pinned(d, host, 2 * sizeof(host[0])));
-	CHECK(!cuda_is_pinned(d, host, sizeof(host)));
-	CHECK(!cuda_is_pinned(d, host[2], 1));
+	CHECK(cuda_is_pinned(d, host));
+	CHECK(cuda_is_pinned(d, host[2] - 1));
+	CHECK(!cuda_is_pinned(d, host[2]));
+	CHECK(!cuda_is_pinned(d, (void *)(uintptr_t)memory)); /* the device's is another matter */
 	memset(host, 7, sizeof(host));
 	fake->hold(1);
 	SOUND(cuda_copy_in(d, memory, host, 4096, copy, &err));

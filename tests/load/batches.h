@@ -171,8 +171,8 @@ static inline void check_rows(struct wanted *w, const struct shard_batch *b)
 	}
 }
 
-/* Does a batch that came now stand where it must, and hold what it must? */
-static inline void check_batch(struct wanted *w, const struct shard_batch *b)
+/* Does a batch that came now stand where it must? */
+static inline bool stands_right(struct wanted *w, const struct shard_batch *b)
 {
 	uint64_t position = w->first + w->step * step_records(w), rows = w->o.batch_records;
 
@@ -184,23 +184,35 @@ static inline void check_batch(struct wanted *w, const struct shard_batch *b)
 	else if (b->record_count != rows)
 		complain(w, "%u rows at position %" PRIu64 " instead of %" PRIu64, b->record_count, position, rows);
 	else
-		check_rows(w, b);
+		return true;
+	return false;
+}
+
+/* What a call of next came back with: is it the next batch, or the end if there is none?  Its rows are another matter. */
+static inline bool check_next(struct wanted *w, const struct shard_batch *b, int rc, const struct shard_error *err)
+{
+	int want = steps_left(w) ? SHARD_OK : SHARD_END;
+	bool sound = false;
+
+	if (rc != want) {
+		complain(w, "epoch %" PRIu64 ", step %" PRIu64 ": next says %d %s instead of %d", w->epoch, w->step, rc, err->message, want);
+	} else if (rc == SHARD_END) {
+		wanted_seek(w, w->epoch + 1, 0);
+	} else {
+		sound = stands_right(w, b);
+		w->step++;
+	}
+	return sound;
 }
 
 /* One call of next, compared. */
 static inline int wanted_next(struct wanted *w, struct shard_loader *l, struct shard_batch *b)
 {
 	struct shard_error err = {.message = ""};
-	int want = steps_left(w) ? SHARD_OK : SHARD_END, rc = shard_loader_next(l, b, &err);
+	int rc = shard_loader_next(l, b, &err);
 
-	if (rc != want) {
-		complain(w, "epoch %" PRIu64 ", step %" PRIu64 ": next says %d %s instead of %d", w->epoch, w->step, rc, err.message, want);
-	} else if (rc == SHARD_END) {
-		wanted_seek(w, w->epoch + 1, 0);
-	} else {
-		check_batch(w, b);
-		w->step++;
-	}
+	if (check_next(w, b, rc, &err))
+		check_rows(w, b);
 	return rc;
 }
 

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device.c - batches in device memory: one copy per group, ahead of the trainer, and nobody's host waits for it
+ *
+ * Copies are queued by the calls of next, as many as there are device slots to be had and host slots ready, so that the
+ * batches behind the one that is lent are on their way while the trainer works.  The host waits where the crew has no
+ * batch, and where all host slots are still being copied: that is a thread of the driver's signal, not a call of it.
+ */
+#include "libshard/load/device.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+
+#define WATCH_NS UINT64_C(1000000000) /* how often a host that waits asks whether the driver still works */
+
+/* ---- life ---- */
+
+/* By a thread of the driver. */
+static void give_back(void *context)
+{
+	const struct give *g = context;
+
+	crew_give(g->l, g->slot);
+}
+
+static int open_host_side(struct shard_loader *l, struct device_side *d, struct shard_error *err)
+{
+	int rc;
+
+	d->give = mem_array(l->o.slot_count, sizeof(*d->give));
+	d->host_done = mem_array(l->o.slot_count, sizeof(*d->host_done));
+	if (!d->give || !d->host_done)
+		return error_set(err, SHARD_E_MEMORY, "no memory for events of %u slots", l->o.slot_count);
+	rc = cuda_stream_make(d->cuda, &d->back, err);
+	for (uint32_t i = 0; !rc && i < l->o.slot_count; i++) {
+		d->give[i] = (struct give){l, i};
+		rc = cuda_event_make(d->cuda, &d->host_done[i], err);
+	}
+	return rc ? rc : pins_open(&d->pins, l, d->cuda, err);
+}
+
+static int open_device_slot(const struct shard_loader *l, struct device_side *d, struct device_slot *s, struct shard_error *err)
+{
+	uint64_t address;
+	int rc;
+
+	s->as.record = mem_array(l->o.batch_records, sizeof(*s->as.record));
+	s->as.row_flags = mem_array(l->o.batch_records, sizeof(*s->as.row_flags));
+	if (!s->as.record || !s->as.row_flags)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", l->o.batch_records);
+	rc = cuda_event_make(d->cuda, &s->ready, err);
+	if (!rc)
+		rc = cuda_event_make(d->cuda, &s->done, err);
+	if (!rc)
+		rc = cuda_alloc(d->cuda, l->layout.slot_bytes, &address, err);
+	if (!rc)
+		s->as.memory = (uint8_t *)(uintptr_t)address;
+	return rc;
+}
+
+static void close_device_slots(struct device_side *d, bool inherited)
+{
+	for (uint32_t i = 0; i < DEVICE_SLOTS_MAX; i++) {
+		struct device_slot *s = &d->slot[i];
+
+		if (!inherited) {
+			cuda_free(d->cuda, (uintptr_t)s->as.memory);
+			cuda_event_drop(d->cuda, s->ready);
+			cuda_event_drop(d->cuda, s->done);
+		}
+		mem_free(s->as.record);
+		mem_free(s->as.row_flags);
+		*s = (struct device_slot){.ready = NULL};
+	}
+	if (!inherited)
+		cuda_stream_drop(d->cuda, d->copy);
+	d->copy = NULL;
+	d->slot_count = 0;
+}
+
+static int open_device_slots(const struct shard_loader *l, struct device_side *d, struct shard_error *err)
+{
+	int rc = cuda_stream_make(d->cuda, &d->copy, err);
+
+	for (uint32_t i = 0; !rc && i < l->o.device_slot_count; i++)
+		rc = open_device_slot(l, d, &d->slot[i], err);
+	if (rc)
+		close_device_slots(d, false); /* the next call tries again */
+	else
+		d->slot_count = l->o.device_slot_count;
+	return rc;
+}
+
+/* Entered, unless inherited. */
+static void close_host_side(struct shard_loader *l, struct device_side *d, bool inherited)
+{
+	pins_close(&d->pins, inherited);
+	for (uint32_t i = 0; d->host_done && !inherited && i < l->o.slot_count; i++)
+		cuda_event_drop(d->cuda, d->host_done[i]);
+	if (!inherited)
+		cuda_stream_drop(d->cuda, d->back);
+	mem_free(d->host_done);
+	mem_free(d->give);
+}
+
+/* Copies from the ring, calls to the crew, and what the trainer queued on batches that it gave back: all of it is over. */
+static void finish_all(struct device_side *d)
+{
+	if (d->copy)
+		cuda_stream_finish(d->cuda, d->copy, NULL);
+	for (uint32_t i = 0; i < d->slot_count; i++)
+		if (d->slot[i].has_done)
+			cuda_event_finish(d->cuda, d->slot[i].done, NULL);
+	if (d->back)
+		cuda_stream_finish(d->cuda, d->back, NULL);
+}
+
+void device_close(struct shard_loader *l, bool inherited)
+{
+	struct device_side *d = l->device;
+	int rc;
+
+	if (!d)
+		return;
+	rc = inherited ? SHARD_OK : cuda_enter(d->cuda, NULL);
+	if (!inherited)
+		finish_all(d);
+	close_device_slots(d, inherited);
+	close_host_side(l, d, inherited);
+	if (!inherited && !rc)
+		cuda_leave(d->cuda, SHARD_OK, NULL);
+	if (inherited)
+		cuda_forget(d->cuda);
+	else
+		cuda_close(d->cuda);
+	mem_free(d);
+	l->device = NULL;
+}
+
+/* With the first call that needs it; what it is opened for is the context of that stream. */
+static int open_side(struct shard_loader *l, void *stream, struct shard_error *err)
+{
+	struct device_side *d = mem_zalloc(sizeof(*d));
+	int rc;
+
+	if (!d)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a device");
+	rc = cuda_open(&d->cuda, stream, err);
+	if (rc) {
+		mem_free(d);
+		return rc;
+	}
+	l->device = d;
+	rc = cuda_enter(d->cuda, err);
+	if (!rc)
+		rc = cuda_leave(d->cuda, open_host_side(l, d, err), err);
+	if (rc)
+		device_close(l, false);
+	return rc;
+}
+
+/* The device side, opened if need be, which `stream` belongs to. */
+static int get_side(struct shard_loader *l, void *stream, struct shard_error *err)
+{
+	int rc = l->device ? SHARD_OK : open_side(l, stream, err);
+
+	return rc ? rc : cuda_check_stream(l->device->cuda, stream, err);
+}
+
+/* ---- copying ---- */
+
+int device_await(struct shard_loader *l, struct shard_error *err)
+{
+	struct device_side *d = l->device;
+	int rc = SHARD_OK;
+
+	while (!rc && !crew_await(l, WATCH_NS)) {
+		rc = cuda_enter(d->cuda, err);
+		if (!rc)
+			rc = cuda_leave(d->cuda, cuda_stream_check(d->cuda, d->back, err), err);
+	}
+	return rc;
+}
+
+static int copy_part(struct device_side *d, const struct slot *from, const struct device_slot *to, uint64_t at, uint64_t bytes,
+		     struct shard_error *err)
+{
+	for (uint64_t end = at + bytes, part; at < end; at += part) { /* one copy, unless the slot was page-locked in several chunks */
+		int rc;
+
+		part = min_u64(end - at, PIN_CHUNK_BYTES - at % PIN_CHUNK_BYTES);
+		rc = cuda_copy_in(d->cuda, (uintptr_t)to->as.memory + at, from->memory + at, part, d->copy, err);
+		if (rc)
+			return rc;
+	}
+	return SHARD_OK;
+}
+
+static int copy_groups(struct shard_loader *l, struct device_side *d, uint32_t host, const struct device_slot *to, struct shard_error *err)
+{
+	const struct slot *from = &l->slot[host];
+	bool pinned = pins_has(&d->pins, host);
+	uint64_t at, bytes;
+	int rc = SHARD_OK;
+
+	for (uint32_t g = 0; !rc && g < l->ds->m.schema.group_count; g++) {
+		bytes = ring_group(l, g, from->rows, &at);
+		if (bytes)
+			rc = copy_part(d, from, to, at, bytes, err);
+		if (!rc)
+			l->stats.device_bytes += bytes;
+		if (!rc && !pinned)
+			l->stats.pageable_bytes += bytes;
+	}
+	return rc;
+}
+
+/* The host slot is the crew's again when `event` has come. */
+static int give_behind(struct device_side *d, void *event, uint32_t host, struct shard_error *err)
+{
+	int rc = cuda_stream_wait(d->cuda, d->back, event, err);
+
+	return rc ? rc : cuda_stream_call(d->cuda, d->back, give_back, &d->give[host], err);
+}
+
+/* Queue the copy of a slot that was taken from the crew; it goes back there in any case. */
+static int send(struct shard_loader *l, struct device_side *d, uint32_t host, struct device_slot *to, struct shard_error *err)
+{
+	const struct slot *from = &l->slot[host];
+	int rc = to->has_done ? cuda_stream_wait(d->cuda, d->copy, to->done, err) : SHARD_OK;
+
+	memcpy(to->as.record, from->record, from->rows * sizeof(*from->record)); /* now: soon the slot is another's */
+	memcpy(to->as.row_flags, from->row_flags, from->rows);
+	to->as.place = from->place;
+	to->as.rows = from->rows;
+	if (!rc)
+		rc = copy_groups(l, d, host, to, err);
+	if (!rc)
+		rc = cuda_event_record(d->cuda, to->ready, d->copy, err);
+	if (!rc)
+		rc = give_behind(d, to->ready, host, err);
+	if (rc) {
+		cuda_stream_finish(d->cuda, d->copy, NULL); /* else the crew would write where a copy still reads */
+		crew_give(l, host);
+		return rc;
+	}
+	to->queued = true;
+	d->queue[d->queue_count++] = (uint32_t)(to - d->slot);
+	return SHARD_OK;
+}
+
+/* A slot that neither is lent nor holds what will be; in turn, so that it is the one longest given back.  NULL: none. */
+static struct device_slot *find_free(struct device_side *d)
+{
+	for (uint32_t i = 0; i < d->slot_count; i++) {
+		uint32_t which = (d->next_slot + i) % d->slot_count;
+
+		if (d->slot[which].lent || d->slot[which].queued)
+			continue;
+		d->next_slot = (which + 1) % d->slot_count;
+		return &d->slot[which];
+	}
+	return NULL;
+}
+
+/* What is ready is sent ahead.  What fails is told when its turn comes. */
+static void send_ahead(struct shard_loader *l, struct device_side *d)
+{
+	struct device_slot *to;
+
+	while (!d->failed && crew_has_sound(l) && (to = find_free(d)))
+		d->failed = send(l, d, crew_take(l), to, &d->why);
+}
+
+/* The batch that is next is on its way. */
+static int send_next(struct shard_loader *l, struct device_side *d, struct shard_error *err)
+{
+	struct shard_error why;
+	uint32_t host;
+	int rc;
+
+	if (d->queue_count)
+		return SHARD_OK;
+	if (d->failed)
+		return loader_fail(l, d->failed, &d->why, err);
+	rc = device_await(l, err);
+	if (rc)
+		return rc;
+	host = crew_take(l);
+	if (l->slot[host].rc) {
+		rc = loader_fail(l, l->slot[host].rc, &l->slot[host].why, err);
+		crew_give(l, host);
+		return rc;
+	}
+	rc = send(l, d, host, find_free(d), &why);
+	return rc ? loader_fail(l, rc, &why, err) : SHARD_OK;
+}
+
+void device_forget(struct shard_loader *l)
+{
+	struct device_side *d = l->device;
+
+	if (!d)
+		return;
+	for (uint32_t i = 0; i < d->queue_count; i++)
+		d->slot[d->queue[i]].queued = false; /* its copy may still run: the next one into it is behind it on the same stream */
+	d->queue_count = 0;
+	d->failed = SHARD_OK;
+}
+
+/* ---- calls ---- */
+
+static void lend(struct shard_loader *l, struct device_side *d, struct shard_batch *batch)
+{
+	struct device_slot *s = &d->slot[d->queue[0]];
+
+	ring_describe(l, &s->as, d->queue[0] | DEVICE_BATCH, batch);
+	d->queue_count--;
+	memmove(d->queue, d->queue + 1, d->queue_count * sizeof(d->queue[0]));
+	s->queued = false;
+	s->lent = true;
+	d->lent_count++;
+	loader_count(l, batch);
+}
+
+static int next_device(struct shard_loader *l, struct device_side *d, void *stream, struct shard_error *err)
+{
+	int rc = d->slot_count ? SHARD_OK : open_device_slots(l, d, err);
+
+	if (!rc && d->lent_count == d->slot_count)
+		rc = error_set(err, SHARD_E_ARGUMENT, "all %u slots of the device are lent; release a batch before the next one", d->slot_count);
+	if (!rc)
+		rc = send_next(l, d, err);
+	if (!rc)
+		rc = cuda_stream_wait(d->cuda, stream, d->slot[d->queue[0]].ready, err);
+	if (!rc)
+		send_ahead(l, d);
+	return rc;
+}
+
+int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_batch *batch, struct shard_error *err)
+{
+	int rc = loader_begin(l, err);
+
+	if (!rc)
+		rc = get_side(l, stream, err);
+	if (rc)
+		return rc;
+	if (place_ended(l, &l->at)) {
+		l->at = (struct place){.epoch = l->at.epoch + 1};
+		return SHARD_END;
+	}
+	rc = cuda_enter(l->device->cuda, err);
+	if (!rc)
+		rc = cuda_leave(l->device->cuda, next_device(l, l->device, stream, err), err);
+	if (!rc)
+		lend(l, l->device, batch);
+	return rc;
+}
+
+static int release_device(struct shard_loader *l, const struct shard_batch *batch, void *stream, struct shard_error *err)
+{
+	struct device_side *d = l->device;
+	uint32_t which = batch->slot & ~DEVICE_BATCH;
+	struct device_slot *s = d && which < d->slot_count ? &d->slot[which] : NULL;
+	int rc;
+
+	if (!s || !s->lent || !loader_is_of(l, &s->as, batch))
+		return error_set(err, SHARD_E_ARGUMENT, "slot %u of the device is not lent: was this batch released before, or is it another loader's?",
+				 which);
+	rc = cuda_check_stream(d->cuda, stream, err);
+	if (!rc)
+		rc = cuda_enter(d->cuda, err);
+	if (rc)
+		return rc;
+	rc = cuda_event_record(d->cuda, s->done, stream, err);
+	if (!rc) {
+		s->has_done = true;
+		s->lent = false;
+		d->lent_count--;
+	}
+	return cuda_leave(d->cuda, rc, err);
+}
+
+static int release_host(struct shard_loader *l, uint32_t slot, void *stream, struct shard_error *err)
+{
+	struct device_side *d;
+	int rc = get_side(l, stream, err);
+
+	if (rc)
+		return rc;
+	d = l->device;
+	rc = cuda_enter(d->cuda, err);
+	if (rc)
+		return rc;
+	rc = cuda_event_record(d->cuda, d->host_done[slot], stream, err);
+	if (!rc)
+		rc = give_behind(d, d->host_done[slot], slot, err);
+	if (!rc) {
+		l->slot[slot].lent = false;
+		l->lent_count--;
+	}
+	return cuda_leave(d->cuda, rc, err);
+}
+
+int shard_loader_release_after(struct shard_loader *l, const struct shard_batch *batch, void *stream, struct shard_error *err)
+{
+	int rc = loader_check_owner(l, err);
+
+	if (rc)
+		return rc;
+	if (batch->slot & DEVICE_BATCH)
+		return release_device(l, batch, stream, err);
+	rc = loader_check_lent(l, batch, err);
+	return rc ? rc : release_host(l, batch->slot, stream, err);
+}

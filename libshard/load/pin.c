@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pin.c - page-locks on the ring, so that a GPU reads it by itself
+ *
+ * A slot is page-locked by itself, in chunks if it is very large, and a copy never crosses the end of one.  A thread does
+ * it while the crew fills the first slots already; a batch waits for its own slot only.  Where the system refuses, all
+ * still works, through memory that the driver copies once more.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/base/thread.h"
+#include "libshard/io/direct.h"
+#include "libshard/load/device.h"
+
+#define MIB(bytes_) ((double)(bytes_) / (1 << 20))
+
+static void set_state(struct pins *p, uint32_t slot, enum pin_state state)
+{
+	pthread_mutex_lock(&p->lock);
+	p->state[slot] = state;
+	p->bytes += state == PINNED ? p->l->layout.slot_bytes : 0;
+	pthread_cond_broadcast(&p->change);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- refusal ---- */
+
+static void show_memlock(char *text, size_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		snprintf(text, bytes, "unlimited");
+	else
+		snprintf(text, bytes, "%" PRIu64 " KiB", (uint64_t)limit.rlim_cur >> 10);
+}
+
+static void explain(struct pins *p, uint32_t slot, const struct shard_error *why)
+{
+	const struct shard_loader *l = p->l;
+	char memlock[32];
+
+	show_memlock(memlock, sizeof(memlock));
+	pthread_mutex_lock(&p->lock);
+	error_set(&p->why, why->status, "slot %u of %u of the ring cannot be page-locked (%s); it and those behind it reach the GPU through "
+		  "pageable memory, which is slower.  Locked memory is limited to %s (ulimit -l), and this control group has %.0f MiB left: raise "
+		  "them, or ask for fewer slots or smaller batches than %.1f MiB", slot, l->o.slot_count, why->message, memlock,
+		  MIB(memory_available_bytes()), MIB(l->layout.slot_bytes));
+	p->why.os_code = why->os_code;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void explain_lent(struct pins *p, uint32_t slot)
+{
+	pthread_mutex_lock(&p->lock);
+	if (!p->why.status)
+		error_set(&p->why, SHARD_E_ARGUMENT, "slot %u of %u of the ring, in memory that was lent, is not page-locked and reaches the GPU through "
+			  "pageable memory, which is slower; call cudaHostRegister() for all of it before the first batch", slot,
+			  p->l->o.slot_count);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- page-locking ---- */
+
+/* The next chunk of a slot from `at` on. */
+static uint64_t chunk_bytes(const struct pins *p, uint64_t at)
+{
+	return min_u64(p->l->layout.slot_bytes - at, PIN_CHUNK_BYTES);
+}
+
+static void unpin_slot(struct pins *p, uint32_t slot, uint64_t bytes)
+{
+	for (uint64_t at = 0; at < bytes; at += PIN_CHUNK_BYTES)
+		cuda_unpin(p->cuda, p->l->slot[slot].memory + at);
+}
+
+static int pin_slot(struct pins *p, uint32_t slot, struct shard_error *err)
+{
+	for (uint64_t at = 0; at < p->l->layout.slot_bytes; at += chunk_bytes(p, at)) {
+		int rc = cuda_pin(p->cuda, p->l->slot[slot].memory + at, chunk_bytes(p, at), err);
+
+		if (rc) {
+			unpin_slot(p, slot, at);
+			return rc;
+		}
+	}
+	return SHARD_OK;
+}
+
+static void *pin_all(void *context)
+{
+	struct pins *p = context;
+	struct shard_error why = {.status = SHARD_OK};
+	int rc = cuda_enter(p->cuda, &why), left = rc;
+
+	for (uint32_t i = 0; i < p->l->o.slot_count; i++) {
+		bool first = !rc || i == 0;
+
+		rc = rc ? rc : pin_slot(p, i, &why);
+		if (rc && first)
+			explain(p, i, &why);
+		set_state(p, i, rc ? NOT_PINNED : PINNED); /* behind the first refusal none is tried: the system has no memory to spare */
+	}
+	if (!left)
+		cuda_leave(p->cuda, SHARD_OK, NULL); /* this thread ends, and its contexts with it */
+	return NULL;
+}
+
+/* The driver copies from one page-lock, or from memory without: a slot with a part of one would be refused each time. */
+static int look_at_lent(struct pins *p, struct shard_error *err)
+{
+	uint64_t bytes = p->l->layout.slot_bytes;
+
+	for (uint32_t i = 0; i < p->l->o.slot_count; i++) {
+		const uint8_t *at = p->l->slot[i].memory;
+		bool pinned = cuda_is_pinned(p->cuda, at);
+
+		if (pinned != cuda_is_pinned(p->cuda, at + bytes - 1))
+			return error_set(err, SHARD_E_ARGUMENT, "only a part of slot %u of %u of the ring, in memory that was lent, is page-locked; call "
+					 "cudaHostRegister() once, for all %" PRIu64 " bytes of it", i, p->l->o.slot_count, ring_bytes(p->l));
+		if (!pinned)
+			explain_lent(p, i);
+		set_state(p, i, pinned ? PINNED : NOT_PINNED);
+	}
+	return SHARD_OK;
+}
+
+int pins_open(struct pins *p, struct shard_loader *l, const struct cuda_device *cuda, struct shard_error *err)
+{
+	p->l = l;
+	p->cuda = cuda;
+	p->state = mem_array(l->o.slot_count, sizeof(*p->state));
+	if (!p->state)
+		return error_set(err, SHARD_E_MEMORY, "no memory for the page-locks of %u slots", l->o.slot_count);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->change, NULL);
+	p->has_lock = true;
+	if (l->lent_ring)
+		return look_at_lent(p, err);
+	if (!thread_start(&p->thread, pin_all, p))
+		p->has_thread = true;
+	else
+		pin_all(p); /* the first batch is later, and that is all */
+	return SHARD_OK;
+}
+
+bool pins_has(struct pins *p, uint32_t slot)
+{
+	bool pinned;
+
+	pthread_mutex_lock(&p->lock);
+	while (p->state[slot] == PIN_PENDING)
+		pthread_cond_wait(&p->change, &p->lock);
+	pinned = p->state[slot] == PINNED;
+	pthread_mutex_unlock(&p->lock);
+	return pinned;
+}
+
+uint64_t pins_bytes(struct shard_loader *l)
+{
+	uint64_t bytes;
+
+	if (!l->device)
+		return 0;
+	pthread_mutex_lock(&l->device->pins.lock);
+	bytes = l->device->pins.bytes;
+	pthread_mutex_unlock(&l->device->pins.lock);
+	return bytes;
+}
+
+void pins_close(struct pins *p, bool inherited)
+{
+	if (p->has_thread && !inherited)
+		pthread_join(p->thread, NULL);
+	for (uint32_t i = 0; p->has_lock && !inherited && !p->l->lent_ring && i < p->l->o.slot_count; i++)
+		if (p->state[i] == PINNED)
+			unpin_slot(p, i, p->l->layout.slot_bytes);
+	if (p->has_lock && !inherited) {
+		pthread_cond_destroy(&p->change);
+		pthread_mutex_destroy(&p->lock);
+	}
+	mem_free(p->state);
+	p->state = NULL;
+	p->has_lock = p->has_thread = false;
+}
+
+int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out)
+{
+	int rc = SHARD_END;
+
+	if (!l->device || loader_is_inherited(l))
+		return rc;
+	pthread_mutex_lock(&l->device->pins.lock);
+	if (l->device->pins.why.status) {
+		*out = l->device->pins.why;
+		rc = SHARD_OK;
+	}
+	pthread_mutex_unlock(&l->device->pins.lock);
+	return rc;
+}

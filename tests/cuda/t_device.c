@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_device.c - batches on a GPU that is not there: the right ones, in the right order, without a wait or an allocation
+ *
+ * The driver is the fake of tests/cuda.  That these tests would see a loader that is wrong, t_device_broken shows.
+ *
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
+ * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=pthread_create,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "libshard/base/mem.h"
+#include "tests/cuda/training.h"
+
+static struct shard_error err;
+
+/* ---- wraps ---- */
+
+static atomic_uint allocated;
+static bool no_threads;
+
+#define COUNTED(name_, types_, names_)             \
+	void *__real_##name_ types_;               \
+	void *__wrap_##name_ types_;               \
+	void *__wrap_##name_ types_                \
+	{                                          \
+		atomic_fetch_add(&allocated, 1);   \
+		return __real_##name_ names_;      \
+	}
+COUNTED(mem_alloc, (size_t bytes), (bytes))
+COUNTED(mem_zalloc, (size_t bytes), (bytes))
+COUNTED(mem_array, (size_t count, size_t bytes), (count, bytes))
+COUNTED(mem_aligned, (size_t align, size_t bytes), (align, bytes))
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+	return no_threads ? EAGAIN : __real_pthread_create(thread, attr, start, arg);
+}
+
+/* ---- the right bytes ---- */
+
+TEST(batches_are_on_the_gpu_when_its_kernels_run)
+{
+	struct training t;
+	unsigned round = 0;
+
+	for (uint32_t side = 8; side <= 40; side += 32) {
+		open_photos(side, side == 8 ? SHARD_LZ4 : SHARD_RAW, sizes, COUNT(sizes));
+		for (uint32_t slots = 2; slots <= 5; slots++)
+			for (uint32_t device = 2; device <= 4; device++, round++) {
+				struct shard_loader_stats s;
+
+				STORY("side %u, %u slots, %u on the device, round %u", side, slots, device, round);
+				training_open(&t, (struct shard_loader_options){.batch_records = 7, .slot_count = slots, .device_slot_count = device,
+										.thread_count = 1 + round % 3, .tail = round % 2 ? SHARD_KEEP : SHARD_PAD},
+					      (enum stream_kind)(round % STREAM_KINDS), round);
+				fake->seed(round, (unsigned[]){0, 100, 1000}[round % 3]);
+				t.slow_us = round % 5 ? 0 : 300;
+				train(&t, 40, device - 1);
+				train_give_all(&t);
+				CHECK_SOUND_TRAINING();
+				shard_loader_stats(t.l, &s);
+				CHECK(s.device_bytes >= s.bytes && s.batch_count == 38);
+				CHECK_EQ(s.pageable_bytes, 0);
+				CHECK_EQ(s.pinned_bytes, shard_loader_ring_bytes(t.l));
+				CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_END);
+				training_close(&t);
+				trainer_check_clean();
+			}
+	}
+}
+
+TEST(without_threads_it_is_slower_and_nothing_else)
+{
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (uint32_t slots = 2; slots <= 4; slots++) {
+		STORY("%u slots", slots);
+		training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = slots, .device_slot_count = 4}, NON_BLOCKING, 3);
+		fake->seed(slots, 300);
+		fake->settle();
+		no_threads = true; /* the fake's run already */
+		train(&t, 30, 2);
+		no_threads = false;
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		training_close(&t);
+		trainer_check_clean();
+	}
+}
+
+/* ---- what it costs ---- */
+
+static const char *const waiting[] = {"cu*Synchronize", "cuMemAlloc", "cuMemFree", "cuEventCreate", "cuStreamCreate", "cuMemHostRegister",
+				      "cuStreamQuery"};
+
+TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
+{
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (unsigned seed = 0; seed < 12; seed++) {
+		uint64_t before[COUNT(waiting)], queries, copies, pushes;
+		struct shard_loader_stats s[2];
+		unsigned steps;
+
+		STORY("seed %u", seed);
+		training_open(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 2}, (enum stream_kind)(seed % STREAM_KINDS), seed);
+		fake->seed(seed, seed % 2 ? 800 : 0);
+		t.slow_us = seed % 4 == 3 ? 2000 : 0; /* a trainer far ahead of its GPU, too: the ring is full of copies that wait */
+		train(&t, 12 + 8, 1); /* an epoch has opened what there is */
+		atomic_store(&allocated, 0);
+		for (size_t i = 0; i < COUNT(waiting); i++)
+			before[i] = fake->count(waiting[i]);
+		queries = fake->count("cuEventQuery");
+		copies = fake->count("cuMemcpyHtoDAsync");
+		pushes = fake->count("cuCtxPushCurrent");
+		shard_loader_stats(t.l, &s[0]);
+		train(&t, 30, 1);
+		shard_loader_stats(t.l, &s[1]);
+		steps = (unsigned)(s[1].batch_count - s[0].batch_count);
+		CHECK_EQ(atomic_load(&allocated), 0);
+		for (size_t i = 0; i < COUNT(waiting); i++)
+			CHECK_EQ(fake->count(waiting[i]), before[i]);
+		CHECK(fake->count("cuEventQuery") - queries <= 4 * steps);
+		copies = fake->count("cuMemcpyHtoDAsync") - copies;
+		CHECK(copies >= 2 * (steps - 3) && copies <= 2 * (steps + 3)); /* one a group and batch, but for what was and is ahead */
+		CHECK_EQ(copies % 2, 0);
+		CHECK(fake->count("cuCtxPushCurrent") - pushes <= 2 * steps + 2);
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		training_close(&t);
+		trainer_check_clean();
+	}
+}
+
+/* With the GPU standing still: how far ahead copies are queued, and that next comes back. */
+TEST(the_host_does_not_wait_for_copies)
+{
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 6, .device_slot_count = 4}, NON_BLOCKING, 1);
+	train(&t, 1, 0);
+	train_give_all(&t);
+	usleep(20000); /* the ring is full */
+	fake->reset();
+	fake->hold(1);
+	for (t.lent.count = 0; t.lent.count < 3; t.lent.count++)
+		CHECK_EQ(train_next(&t, &t.lent.batch[t.lent.count]), SHARD_OK);
+	CHECK_EQ(t.lent.count + t.l->device->queue_count, 4);
+	CHECK_EQ(fake->count("cu*Synchronize"), 0);
+	CHECK_EQ(gpu.complaint[0], 0);
+	fake->hold(0);
+	train_give_all(&t);
+	CHECK_SOUND_TRAINING();
+	training_close(&t);
+	trainer_check_clean();
+}
+
+/* ---- moving about ---- */
+
+TEST(seek_resume_and_epochs)
+{
+	char token[SHARD_TOKEN_BYTES];
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (unsigned seed = 0; seed < 10; seed++) {
+		uint64_t epoch, position;
+
+		STORY("seed %u", seed);
+		training_open(&t, (struct shard_loader_options){.batch_records = 10, .tail = SHARD_KEEP, .device_slot_count = 2 + seed % 3}, BLOCKING, seed);
+		fake->seed(seed, 500);
+		train(&t, 5, 1);
+		shard_loader_tell(t.l, &epoch, &position);
+		CHECK(epoch == wanted.epoch && position == wanted.step * 10); /* not what was copied ahead */
+		shard_loader_token(t.l, token);
+		wanted_seek(&wanted, 3, 31);
+		CHECK_OK(shard_loader_seek(t.l, 3, 31, &fixture_err)); /* with batches lent, and copies under way */
+		train(&t, 9, 1);
+		wanted_seek(&wanted, epoch, position);
+		CHECK_OK(shard_loader_resume(t.l, token, &fixture_err));
+		train(&t, 9, 1);
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		training_close(&t);
+		trainer_check_clean();
+	}
+}
+
+TEST(an_error_comes_where_its_batch_would_and_a_seek_ends_it)
+{
+	struct training t;
+	struct shard_batch b;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (uint64_t at = 0; at < 6; at++) {
+		STORY("step %" PRIu64, at);
+		training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 6}, NON_BLOCKING, at);
+		inject.fails = true;
+		inject.fail_step = at;
+		fake->seed(at, 300);
+		train(&t, (unsigned)at, 1);
+		for (int again = 0; again < 2; again++) {
+			CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_IO);
+			CHECK(strstr(err.message, "is made to fail"));
+		}
+		wanted_seek(&wanted, 1, 18);
+		CHECK_OK(shard_loader_seek(t.l, 1, 18, &fixture_err));
+		train(&t, 5, 1);
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		training_close(&t);
+		trainer_check_clean();
+	}
+}
+
+/* ---- what is refused ---- */
+
+TEST(calls_that_are_wrong_are_told_so)
+{
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 9, .device_slot_count = 5};
+	struct shard_batch b[3], other;
+	struct shard_loader *l;
+	struct training t;
+	void *context, *popped, *stream;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "options: device_slot_count is 5; must be 2 to 4");
+	o.device_slot_count = 1;
+	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
+	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 0);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(train_next(&t, &b[i]), SHARD_OK);
+	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &other, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "all 3 slots of the device are lent; release a batch before the next one");
+	CHECK_EQ(shard_loader_next(t.l, &other, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "this loader delivers to a GPU since shard_loader_next_device() was called; open another one for batches in host "
+			       "memory");
+	CHECK_EQ(shard_loader_release(t.l, &b[0], &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "a batch on a GPU is given back with shard_loader_release_after(), for the GPU may not be done with it");
+	context = fake->context(0);
+	CU_OK(cu.cuCtxPushCurrent(context));
+	CU_OK(cu.cuStreamCreate(&stream, 0));
+	CHECK_EQ(shard_loader_next_device(t.l, stream, &other, &err), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_loader_release_after(t.l, &b[0], stream, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "is of another context than that of the first call"));
+	CU_OK(cu.cuStreamDestroy(stream));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	CHECK_OK(shard_loader_release_after(t.l, &b[0], t.stream, &fixture_err));
+	CHECK_EQ(shard_loader_release_after(t.l, &b[0], t.stream, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "slot 0 of the device is not lent: was this batch released before, or is it another loader's?");
+	other = b[1];
+	other.slot = DEVICE_BATCH | 7;
+	CHECK_EQ(shard_loader_release_after(t.l, &other, t.stream, &err), SHARD_E_ARGUMENT);
+	other = b[1];
+	other.position++;
+	CHECK_EQ(shard_loader_release_after(t.l, &other, t.stream, &err), SHARD_E_ARGUMENT);
+	fake->settle();
+	CHECK_SOUND_TRAINING();
+	training_close(&t); /* with two batches lent */
+	fake->drop_context(context);
+	trainer_check_clean();
+}
+
+static int next_in_child(struct training *t)
+{
+	struct shard_batch b;
+
+	alarm(20);
+	if (shard_loader_next_device(t->l, t->stream, &b, &err) != SHARD_E_ARGUMENT || !strstr(err.message, "this loader belongs to process"))
+		return 1;
+	if (shard_loader_release_after(t->l, &t->lent.batch[0], t->stream, &err) != SHARD_E_ARGUMENT)
+		return 2;
+	if (shard_loader_pin_problem(t->l, &err) != SHARD_END)
+		return 3;
+	shard_loader_close(t->l);
+	return 0;
+}
+
+TEST(a_child_can_only_close)
+{
+	struct training t;
+	int status;
+	pid_t pid;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 0);
+	fake->seed(0, 1000);
+	train(&t, 3, 1);
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(next_in_child(&t));
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	train(&t, 10, 1);
+	train_give_all(&t);
+	CHECK_SOUND_TRAINING();
+	training_close(&t);
+	trainer_check_clean();
+}
+
+/* ---- page-locks ---- */
+
+TEST(where_page_locks_are_refused_all_goes_on_and_is_explained)
+{
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (unsigned nth = 1; nth <= 4; nth++) {
+		struct shard_loader_stats s;
+		char head[200];
+
+		STORY("the page-lock of slot %u", nth - 1);
+		training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, nth);
+		fake->fail("cuMemHostRegister", nth, 2);
+		fake->seed(nth, 200);
+		train(&t, 20, 1);
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		shard_loader_stats(t.l, &s);
+		CHECK(s.pageable_bytes > 0 && s.pageable_bytes <= s.device_bytes);
+		CHECK_EQ(s.pinned_bytes, (nth - 1) * shard_loader_ring_bytes(t.l) / 4);
+		CHECK_EQ(fake->count("cuMemHostRegister"), nth); /* one refusal is enough */
+		CHECK(fake->sins(FAKE_UNREGISTERED) > 0);
+		CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_OK);
+		CHECK_EQ(err.status, SHARD_E_DEVICE);
+		CHECK_EQ(err.os_code, 2);
+		snprintf(head, sizeof(head), "slot %u of 4 of the ring cannot be page-locked (cuMemHostRegister of 0.1 MiB: CUDA_ERROR_OUT_OF_MEMORY "
+			 "(out of memory)); it and those behind it reach the GPU through pageable memory", nth - 1);
+		CHECK_EQ(strncmp(err.message, head, strlen(head)), 0);
+		CHECK(strstr(err.message, "(ulimit -l), and this control group has "));
+		CHECK(strstr(err.message, "ask for fewer slots or smaller batches than 0.1 MiB"));
+		training_close(&t);
+		CHECK_STR(fake->leaks(), "");
+	}
+}
+
+/* In memory of the caller's, of which it page-locked so many bytes. */
+static void run_in_lent_memory(uint64_t locked_slots, struct shard_loader_stats *s)
+{
+	struct training t;
+	uint64_t bytes, locked;
+	void *memory;
+
+	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 5);
+	bytes = shard_loader_ring_bytes(t.l);
+	locked = bytes / 4 * locked_slots;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(memory != MAP_FAILED);
+	if (locked)
+		CU_OK(cu.cuMemHostRegister(memory, locked, 1));
+	CHECK_OK(shard_loader_lend(t.l, memory, bytes, &fixture_err));
+	fake->reset();
+	fake->seed(1, 200);
+	train(&t, 20, 1);
+	train_give_all(&t);
+	CHECK_SOUND_TRAINING();
+	shard_loader_stats(t.l, s);
+	CHECK_EQ(shard_loader_pin_problem(t.l, &err), locked < bytes ? SHARD_OK : SHARD_END);
+	close_loader(t.l);
+	CHECK_EQ(fake->count("cuMemHostRegister"), 0);
+	CHECK_EQ(fake->count("cuMemHostUnregister"), 0);
+	if (locked)
+		CU_OK(cu.cuMemHostUnregister(memory));
+	trainer_leave(&t);
+	munmap(memory, bytes);
+	CHECK_STR(fake->leaks(), "");
+}
+
+TEST(memory_that_was_lent_is_its_owners_to_page_lock)
+{
+	struct shard_loader_stats s;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	run_in_lent_memory(4, &s);
+	CHECK_EQ(s.pageable_bytes, 0);
+	CHECK_EQ(fake->sins(FAKE_UNREGISTERED), 0);
+	run_in_lent_memory(0, &s);
+	CHECK_EQ(s.pageable_bytes, s.device_bytes);
+	CHECK_STR(err.message, "slot 0 of 4 of the ring, in memory that was lent, is not page-locked and reaches the GPU through pageable memory, "
+			       "which is slower; call cudaHostRegister() for all of it before the first batch");
+	run_in_lent_memory(3, &s);
+	CHECK(s.pageable_bytes > 0 && s.pageable_bytes < s.device_bytes);
+	CHECK_EQ(strncmp(err.message, "slot 3 of 4 ", 12), 0);
+}
+
+TEST(a_slot_that_is_page_locked_in_part_is_refused)
+{
+	struct training t;
+	struct shard_batch b;
+	uint64_t bytes;
+	uint8_t *memory;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 5);
+	bytes = shard_loader_ring_bytes(t.l);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(memory != MAP_FAILED);
+	CU_OK(cu.cuMemHostRegister(memory, bytes - 4096, 1));
+	CHECK_OK(shard_loader_lend(t.l, memory, bytes, &fixture_err));
+	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "only a part of slot 3 of 4 of the ring, in memory that was lent, is page-locked; call cudaHostRegister() once, "
+				  "for all "));
+	CU_OK(cu.cuMemHostRegister(memory + bytes - 4096, 4096, 1)); /* in two pieces, so that no copy may cross them */
+	CHECK_EQ(train_next(&t, &b), SHARD_OK);
+	CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+	fake->settle();
+	CHECK_SOUND_TRAINING();
+	close_loader(t.l);
+	CU_OK(cu.cuMemHostUnregister(memory));
+	CU_OK(cu.cuMemHostUnregister(memory + bytes - 4096));
+	trainer_leave(&t);
+	munmap(memory, bytes);
+	trainer_check_clean();
+}
+
+/* ---- host batches that a GPU copies by itself ---- */
+
+static bool gives_at_once; /* the control */
+
+static void train_host(struct training *t, unsigned calls)
+{
+	struct shard_batch b;
+
+	while (calls-- && !wanted.complaint[0]) {
+		struct shard_error e = {.message = ""};
+		int rc = shard_loader_next(t->l, &b, &e);
+
+		if (!check_next(&wanted, &b, rc, &e))
+			continue;
+		launch_look(t, &b, true);
+		rc = gives_at_once ? shard_loader_release(t->l, &b, &e) : shard_loader_release_after(t->l, &b, t->stream, &e);
+		if (rc)
+			complain(&wanted, "release: %s", e.message);
+	}
+}
+
+TEST(a_host_batch_is_free_when_the_stream_is_done_with_it)
+{
+	struct training t;
+	unsigned caught = 0;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (unsigned seed = 0; seed < 16; seed++) {
+		gives_at_once = seed >= 8;
+#if defined(__SANITIZE_THREAD__)
+		if (gives_at_once) /* it would be right to complain */
+			break;
+#endif
+		STORY("seed %u", seed);
+		training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2 + seed % 3}, (enum stream_kind)(seed % STREAM_KINDS), seed);
+		fake->seed(seed, 500);
+		t.slow_us = 500;
+		train_host(&t, 30);
+		fake->settle();
+		CHECK_NO_COMPLAINT(&wanted);
+		if (!gives_at_once)
+			CHECK_NO_COMPLAINT(&gpu);
+		caught += gpu.complaint[0] != 0;
+		training_close(&t);
+		trainer_check_clean();
+	}
+#if !defined(__SANITIZE_THREAD__)
+	CHECK(caught > 0);
+#endif
+	gives_at_once = false;
+}
+
+TEST(a_loader_may_begin_on_the_host)
+{
+	struct training t;
+	struct shard_batch b;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 4);
+	CHECK_EQ(wanted_next(&wanted, t.l, &b), SHARD_OK);
+	train(&t, 5, 1);
+	check_rows(&wanted, &b); /* still lent */
+	CHECK_OK(shard_loader_release(t.l, &b, &fixture_err));
+	train(&t, 15, 1);
+	train_give_all(&t);
+	CHECK_SOUND_TRAINING();
+	training_close(&t);
+	trainer_check_clean();
+}
+
+TEST_MAIN()

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_device_broken.c - loaders with one mistake each, and what of the fake driver or the trainer notices it
+ *
+ * The mistakes stand between load/device.c and cuda/device.c.  Each runs in a child, whose driver is its own: what is
+ * left behind by one is not found by the next.  The sound loader runs the same way and must be found without fault.
+ *
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
+ * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=cuda_stream_wait,--wrap=cuda_enter,--wrap=cuda_leave,--wrap=cuda_pin,--wrap=pins_has
+ * LDFLAGS: -Wl,--wrap=cuda_free,--wrap=cuda_unpin,--wrap=cuda_event_drop,--wrap=cuda_stream_drop,--wrap=cuda_close
+ * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give
+ * TIMEOUT: 600
+ */
+#include <sys/wait.h>
+
+#include "tests/cuda/training.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define SEEDS 8 /* it is slow, and sees mistakes of order at once */
+#else
+#define SEEDS 30
+#endif
+
+static enum mistake {
+	NO_MISTAKE,
+	DEVICE_SLOT_TOO_EARLY, /* the copy does not wait until the trainer is done with the slot */
+	HOST_SLOT_TOO_EARLY,   /* the crew gets a slot back that is still being copied */
+	NO_WAIT_FOR_THE_COPY,  /* the trainer's stream does not wait until the batch is there */
+	WRONG_CONTEXT,
+	UNREGISTERED,	   /* memory is taken for page-locked that is not */
+	UNREGISTERED_YET,  /* a copy does not wait until it is */
+	FREED_TOO_EARLY,   /* close does not wait for what is under way */
+	LEAKED_MEMORY,
+	LEAKED_PIN,
+	LEAKED_EVENT,
+	LEAKED_STREAM,
+	LEAKED_CONTEXT,
+} mistake;
+
+static struct training t;
+
+/* ---- mistakes ---- */
+
+#define WRAPPED(type_, name_, types_) type_ __real_##name_ types_; type_ __wrap_##name_ types_;
+WRAPPED(int, cuda_stream_wait, (const struct cuda_device *d, void *stream, void *event, struct shard_error *err))
+WRAPPED(int, cuda_enter, (const struct cuda_device *d, struct shard_error *err))
+WRAPPED(int, cuda_leave, (const struct cuda_device *d, int rc, struct shard_error *err))
+WRAPPED(int, cuda_pin, (const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *err))
+WRAPPED(bool, pins_has, (struct pins *p, uint32_t slot))
+WRAPPED(void, cuda_free, (const struct cuda_device *d, uint64_t memory))
+WRAPPED(void, cuda_unpin, (const struct cuda_device *d, void *memory))
+WRAPPED(void, cuda_event_drop, (const struct cuda_device *d, void *event))
+WRAPPED(void, cuda_stream_drop, (const struct cuda_device *d, void *stream))
+WRAPPED(void, cuda_close, (struct cuda_device *d))
+WRAPPED(int, cuda_stream_finish, (const struct cuda_device *d, void *stream, struct shard_error *err))
+WRAPPED(int, cuda_event_finish, (const struct cuda_device *d, void *event, struct shard_error *err))
+
+int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err)
+{
+	const struct device_side *side = t.l->device;
+	enum mistake whose = stream == side->copy ? DEVICE_SLOT_TOO_EARLY : stream == side->back ? HOST_SLOT_TOO_EARLY : NO_WAIT_FOR_THE_COPY;
+
+	return mistake == whose ? SHARD_OK : __real_cuda_stream_wait(d, stream, event, err);
+}
+
+int __wrap_cuda_enter(const struct cuda_device *d, struct shard_error *err)
+{
+	return mistake == WRONG_CONTEXT ? SHARD_OK : __real_cuda_enter(d, err);
+}
+
+int __wrap_cuda_leave(const struct cuda_device *d, int rc, struct shard_error *err)
+{
+	return mistake == WRONG_CONTEXT ? rc : __real_cuda_leave(d, rc, err);
+}
+
+int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *err)
+{
+	if (mistake == UNREGISTERED_YET)
+		usleep(20000);
+	return mistake == UNREGISTERED ? SHARD_OK : __real_cuda_pin(d, memory, bytes, err);
+}
+
+bool __wrap_pins_has(struct pins *p, uint32_t slot)
+{
+	return mistake == UNREGISTERED_YET || __real_pins_has(p, slot);
+}
+
+void __wrap_cuda_free(const struct cuda_device *d, uint64_t memory)
+{
+	if (mistake != LEAKED_MEMORY)
+		__real_cuda_free(d, memory);
+}
+
+void __wrap_cuda_unpin(const struct cuda_device *d, void *memory)
+{
+	if (mistake != LEAKED_PIN && mistake != UNREGISTERED)
+		__real_cuda_unpin(d, memory);
+}
+
+void __wrap_cuda_event_drop(const struct cuda_device *d, void *event)
+{
+	if (mistake != LEAKED_EVENT)
+		__real_cuda_event_drop(d, event);
+}
+
+void __wrap_cuda_stream_drop(const struct cuda_device *d, void *stream)
+{
+	if (mistake != LEAKED_STREAM)
+		__real_cuda_stream_drop(d, stream);
+}
+
+void __wrap_cuda_close(struct cuda_device *d)
+{
+	if (mistake == LEAKED_CONTEXT)
+		cuda_forget(d);
+	else
+		__real_cuda_close(d);
+}
+
+int __wrap_cuda_stream_finish(const struct cuda_device *d, void *stream, struct shard_error *err)
+{
+	return mistake == FREED_TOO_EARLY ? SHARD_OK : __real_cuda_stream_finish(d, stream, err);
+}
+
+int __wrap_cuda_event_finish(const struct cuda_device *d, void *event, struct shard_error *err)
+{
+	return mistake == FREED_TOO_EARLY ? SHARD_OK : __real_cuda_event_finish(d, event, err);
+}
+
+/* A slot that comes back when the loader is gone: nobody's, as its memory is freed. */
+static bool closed;
+WRAPPED(void, crew_give, (struct shard_loader *l, uint32_t slot))
+void __wrap_crew_give(struct shard_loader *l, uint32_t slot)
+{
+	if (!closed)
+		__real_crew_give(l, slot);
+}
+
+/* ---- who notices ---- */
+
+enum noticed { HOST = 1, GPU = 2, SIN_UNREGISTERED = 4, SIN_CONTEXT = 8, SIN_FREED = 16, SIN_OTHER = 32, LEAK = 64 };
+
+/* In a child: a job, and what was noticed of it. */
+static int run(uint64_t seed)
+{
+	void *other = NULL;
+
+	alarm(60);
+	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 3, .device_slot_count = 2, .thread_count = 2},
+		      (enum stream_kind)(seed % 2 ? NON_BLOCKING : BLOCKING), seed);
+	fake->seed(seed, 1000);
+	t.slow_us = 800;
+	if (mistake == WRONG_CONTEXT) { /* whom a program with two GPUs may have current when it calls */
+		other = fake->context(0);
+		CU_OK(cu.cuCtxPushCurrent(other));
+		shard_loader_next_device(t.l, t.stream, &t.lent.batch[0], NULL);
+	} else
+		train(&t, 24, 1);
+	if (mistake == FREED_TOO_EARLY) {
+		fake->seed(seed, 200000);
+		train(&t, 3, 1);
+		closed = true;
+	} else
+		train_give_all(&t);
+	close_loader(t.l);
+	fake->settle();
+	if (other) {
+		CU_OK(cu.cuCtxPopCurrent(&other));
+		fake->drop_context(other);
+	}
+	trainer_leave(&t);
+	return (wanted.complaint[0] ? HOST : 0) | (gpu.complaint[0] ? GPU : 0) | (fake->sins(FAKE_UNREGISTERED) ? SIN_UNREGISTERED : 0) |
+	       (fake->sins(FAKE_WRONG_CONTEXT) ? SIN_CONTEXT : 0) | (fake->sins(FAKE_FREED_IN_USE) ? SIN_FREED : 0) |
+	       (fake->sins(FAKE_BAD_HANDLE) || fake->sins(FAKE_CALLS_BACK) || fake->sins(FAKE_BAD_VERSION) ? SIN_OTHER : 0) |
+	       (fake->leaks()[0] ? LEAK : 0);
+}
+
+/* Of one seed; a sanitizer's verdict is SIN_OTHER. */
+static int notice(uint64_t seed)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		if (mistake != NO_MISTAKE && !freopen("/dev/null", "w", stderr)) /* a sanitizer would tell of it at length */
+			_exit(1);
+		_exit(run(seed));
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : SIN_OTHER;
+}
+
+TEST(each_mistake_is_noticed_and_a_sound_loader_has_none)
+{
+	static const struct {
+		const char *story;
+		enum mistake mistake;
+		int noticed; /* one of these */
+		bool always;
+	} rows[] = {{"none", NO_MISTAKE, 0, true},
+		    {"a device slot is written while a kernel reads it", DEVICE_SLOT_TOO_EARLY, GPU, false},
+		    {"a host slot is filled while it is copied", HOST_SLOT_TOO_EARLY, GPU, false},
+		    {"a kernel does not wait for its batch", NO_WAIT_FOR_THE_COPY, GPU, false},
+		    {"another context", WRONG_CONTEXT, SIN_CONTEXT, true},
+		    {"nothing is page-locked", UNREGISTERED, SIN_UNREGISTERED, true},
+		    {"copied before it is page-locked", UNREGISTERED_YET, SIN_UNREGISTERED, true},
+		    {"closed too early", FREED_TOO_EARLY, SIN_FREED, true},
+		    {"device memory is left", LEAKED_MEMORY, LEAK, true},
+		    {"page-locks are left", LEAKED_PIN, LEAK, true},
+		    {"events are left", LEAKED_EVENT, LEAK, true},
+		    {"streams are left", LEAKED_STREAM, LEAK, true},
+		    {"the primary context is left", LEAKED_CONTEXT, LEAK, true}};
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		int seen = 0;
+
+		STORY("%s", rows[i].story);
+		mistake = rows[i].mistake;
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			int now = notice(seed);
+
+			seen |= now;
+			if (mistake == NO_MISTAKE) {
+				CHECK_EQ(now, 0);
+				continue;
+			}
+			if (rows[i].always)
+				CHECK(now & (rows[i].noticed | SIN_OTHER));
+			if (seen & rows[i].noticed || (rows[i].always && seed == 1))
+				break;
+		}
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+		CHECK(!rows[i].noticed || seen); /* it may have spoken first */
+#else
+		CHECK_EQ(seen & rows[i].noticed, rows[i].noticed);
+#endif
+	}
+}
+
+TEST_MAIN()

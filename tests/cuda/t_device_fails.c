@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_device_fails.c - every call of the driver fails in turn, while a loader starts, delivers and closes
+ *
+ * A failure is an error with the driver's name for it, or none at all where there is another way; never a crash, a hang,
+ * a wrong byte or something left behind.  A job goes on behind it, after a seek.
+ *
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
+ * TIMEOUT: 600
+ */
+#include <sys/wait.h>
+
+#include "tests/cuda/training.h"
+
+#define STEPS 14u
+
+static struct training t;
+static unsigned errors;
+
+/* A call said that the driver refused. */
+static void note_error(const struct shard_error *err)
+{
+	errors++;
+	CHECK_EQ(err->status, SHARD_E_DEVICE);
+	CHECK_EQ(err->os_code, 700);
+	CHECK(strstr(err->message, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+}
+
+/* One step, which may fail; then from there on. */
+static void step(void)
+{
+	struct shard_error err = {.message = ""};
+	struct shard_batch b;
+	int rc = shard_loader_next_device(t.l, t.stream, &b, &err);
+	uint64_t epoch, position;
+
+	if (rc < 0) {
+		note_error(&err);
+		shard_loader_tell(t.l, &epoch, &position);
+		CHECK_OK(shard_loader_seek(t.l, epoch, position, &fixture_err));
+		wanted_seek(&wanted, epoch, position);
+		return;
+	}
+	if (check_next(&wanted, &b, rc, &err))
+		launch_look(&t, &b, false);
+	for (int try = 0; rc == SHARD_OK; try++) {
+		CHECK(try < 3);
+		rc = shard_loader_release_after(t.l, &b, t.stream, &err);
+		if (!rc)
+			break;
+		note_error(&err);
+		rc = SHARD_OK;
+	}
+}
+
+/* Does the nth of these calls come at all, and what becomes of it? */
+static bool survives(const char *call, unsigned nth, bool while_closing)
+{
+	struct shard_error why;
+	uint64_t before;
+	bool came;
+
+	training_open(&t, (struct shard_loader_options){.batch_records = 9},
+		      strcmp(call, "cuCtxGetCurrent") ? NON_BLOCKING : LEGACY, nth);
+	fake->seed(nth, 200);
+	errors = 0;
+	if (!while_closing)
+		fake->fail(call, nth, 700);
+	for (unsigned i = 0; i < STEPS; i++)
+		step();
+	before = fake->count(call);
+	fake->fail(NULL, 0, 0);
+	if (shard_loader_pin_problem(t.l, &why) == SHARD_OK) { /* as when a page-lock is refused */
+		note_error(&why);
+		fake->reset();
+	}
+	if (while_closing)
+		fake->fail(call, nth, 700);
+	close_loader(t.l);
+	came = while_closing ? fake->count(call) > before : before >= nth;
+	fake->fail(NULL, 0, 0);
+	trainer_leave(&t);
+	CHECK_SOUND_TRAINING();
+	CHECK(wanted.epoch * 11 + wanted.step > 5); /* it went on behind the failure */
+	if (!while_closing)
+		trainer_check_clean();
+	return came;
+}
+
+/* How a child ends that does this; its driver is its own, and what cannot be freed stays there. */
+static int in_child(void (*act)(const char *call), const char *call)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		alarm(60);
+		act(call);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* These two come first: their children need a program that has no driver yet. */
+
+static void close_failing(const char *call)
+{
+	CHECK(survives(call, 1, true));
+}
+
+TEST(a_close_is_a_close_whatever_fails)
+{
+	static const char *const closing[] = {"cuCtxPushCurrent", "cuCtxPopCurrent", "cuStreamSynchronize", "cuEventSynchronize", "cuMemFree",
+					      "cuMemHostUnregister", "cuEventDestroy", "cuStreamDestroy", "cuDevicePrimaryCtxRelease"};
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (size_t i = 0; i < COUNT(closing); i++) {
+		STORY("%s", closing[i]);
+		CHECK_EQ(in_child(close_failing, closing[i]), 0);
+	}
+}
+
+static void *break_down_soon(void *unused)
+{
+	usleep(50000);
+	fake->break_down(700);
+	return unused;
+}
+
+/*
+ * A kernel of the trainer's dies while the host waits for a slot: nothing on that GPU ever works again, no slot comes
+ * back, and nobody would say so if the host did not look.
+ */
+static void break_down(const char *unused)
+{
+	struct shard_error err = {.message = ""};
+	struct shard_batch b;
+	pthread_t thread;
+
+	(void)unused;
+	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2, .device_slot_count = 4}, NON_BLOCKING, 1);
+	fake->hold(1);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(train_next(&t, &b), SHARD_OK);
+	CHECK_EQ(fake->count("cuLaunchHostFunc"), 2);
+	CHECK_EQ(pthread_create(&thread, NULL, break_down_soon, NULL), 0);
+	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_DEVICE);
+	note_error(&err);
+	CHECK(strstr(err.message, "work that was queued before has failed"));
+	pthread_join(thread, NULL);
+	CHECK_OK(shard_loader_seek(t.l, 0, 0, &fixture_err));
+	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_DEVICE);
+	close_loader(t.l);
+}
+
+TEST(a_driver_that_breaks_down_is_an_error_and_no_hang)
+{
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	CHECK_EQ(in_child(break_down, NULL), 0);
+}
+
+/* Calls that a loader makes, and whether a failure of one is an error of next or release_after. */
+static const struct {
+	const char *call;
+	bool is_told, many;
+} calls[] = {{"cuCtxGetCurrent", true, false},
+	     {"cuStreamGetCtx", true, true},
+	     {"cuCtxGetDevice", true, false},
+	     {"cuDevicePrimaryCtxGetState", true, false},
+	     {"cuDevicePrimaryCtxRetain", true, false},
+	     {"cuCtxPushCurrent", true, true},
+	     {"cuStreamCreate", true, true},
+	     {"cuEventCreate", true, true},
+	     {"cuMemAlloc", true, true},
+	     {"cuMemcpyHtoDAsync", true, true},
+	     {"cuEventRecord", true, true},
+	     {"cuStreamWaitEvent", true, true},
+	     {"cuLaunchHostFunc", true, true}};
+
+TEST(every_call_fails_in_turn)
+{
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (size_t i = 0; i < COUNT(calls); i++) {
+		unsigned came = 0, told = 0;
+
+		for (unsigned nth = 1; nth <= (calls[i].many ? 40u : 3u); nth++) {
+			bool now;
+
+			STORY("%s, the %uth", calls[i].call, nth);
+			now = survives(calls[i].call, nth, false);
+			came += now;
+			told += now && errors;
+			if (!now)
+				break;
+		}
+		STORY("%s", calls[i].call);
+		CHECK(!calls[i].is_told || told > 0);
+		CHECK(!calls[i].many || came >= 2);
+	}
+}
+
+TEST_MAIN()
