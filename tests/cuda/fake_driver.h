@@ -145,11 +145,14 @@ extern _Thread_local bool in_host_function;
 struct block *block_of(uint64_t address, size_t bytes); /* NULL: it is within none */
 bool block_in_use(const struct block *b);
 
-/* ---- fake_calls.c ---- */
+/* ---- fake_context.c ---- */
 
 struct context *current_context(void);
 void *context_make(int device); /* as cuCtxCreate, but that it does not become current */
 void context_drop(void *context);
+
+/* ---- fake_calls.c ---- */
+
 void sinned(enum fake_sin sin);
 int call_enter(const char *name); /* takes the lock, unless it returns an error */
 int call_leave(int result);	  /* gives it back */

@@ -8,10 +8,9 @@
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=pthread_create,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  */
 #include <errno.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "libshard/base/mem.h"
+#include "tests/child.h"
 #include "tests/cuda/training.h"
 
 static struct shard_error err;
@@ -275,7 +274,6 @@ static int next_in_child(struct training *t)
 {
 	struct shard_batch b;
 
-	alarm(20);
 	if (shard_loader_next_device(t->l, t->stream, &b, &err) != SHARD_E_ARGUMENT || !strstr(err.message, "this loader belongs to process"))
 		return 1;
 	if (shard_loader_release_after(t->l, &t->lent.batch[0], t->stream, &err) != SHARD_E_ARGUMENT)
@@ -289,205 +287,16 @@ static int next_in_child(struct training *t)
 TEST(a_child_can_only_close)
 {
 	struct training t;
-	int status;
 	pid_t pid;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 0);
 	fake->seed(0, 1000);
 	train(&t, 3, 1);
-	fflush(stdout);
-	pid = fork();
-	if (!pid)
+	if (child_begin(&pid, 20))
 		_exit(next_in_child(&t));
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
+	CHECK_EQ(child_end(pid), 0);
 	train(&t, 10, 1);
-	train_give_all(&t);
-	CHECK_SOUND_TRAINING();
-	training_close(&t);
-	trainer_check_clean();
-}
-
-/* ---- page-locks ---- */
-
-TEST(where_page_locks_are_refused_all_goes_on_and_is_explained)
-{
-	struct training t;
-
-	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (unsigned nth = 1; nth <= 4; nth++) {
-		struct shard_loader_stats s;
-		char head[200];
-
-		STORY("the page-lock of slot %u", nth - 1);
-		training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, nth);
-		fake->fail("cuMemHostRegister", nth, 2);
-		fake->seed(nth, 200);
-		train(&t, 20, 1);
-		train_give_all(&t);
-		CHECK_SOUND_TRAINING();
-		shard_loader_stats(t.l, &s);
-		CHECK(s.pageable_bytes > 0 && s.pageable_bytes <= s.device_bytes);
-		CHECK_EQ(s.pinned_bytes, (nth - 1) * shard_loader_ring_bytes(t.l) / 4);
-		CHECK_EQ(fake->count("cuMemHostRegister"), nth); /* one refusal is enough */
-		CHECK(fake->sins(FAKE_UNREGISTERED) > 0);
-		CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_OK);
-		CHECK_EQ(err.status, SHARD_E_DEVICE);
-		CHECK_EQ(err.os_code, 2);
-		snprintf(head, sizeof(head), "slot %u of 4 of the ring cannot be page-locked (cuMemHostRegister of 0.1 MiB: CUDA_ERROR_OUT_OF_MEMORY "
-			 "(out of memory)); it and those behind it reach the GPU through pageable memory", nth - 1);
-		CHECK_EQ(strncmp(err.message, head, strlen(head)), 0);
-		CHECK(strstr(err.message, "(ulimit -l), and this control group has "));
-		CHECK(strstr(err.message, "ask for fewer slots or smaller batches than 0.1 MiB"));
-		training_close(&t);
-		CHECK_STR(fake->leaks(), "");
-	}
-}
-
-/* In memory of the caller's, of which it page-locked so many bytes. */
-static void run_in_lent_memory(uint64_t locked_slots, struct shard_loader_stats *s)
-{
-	struct training t;
-	uint64_t bytes, locked;
-	void *memory;
-
-	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 5);
-	bytes = shard_loader_ring_bytes(t.l);
-	locked = bytes / 4 * locked_slots;
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK(memory != MAP_FAILED);
-	if (locked)
-		CU_OK(cu.cuMemHostRegister(memory, locked, 1));
-	CHECK_OK(shard_loader_lend(t.l, memory, bytes, &fixture_err));
-	fake->reset();
-	fake->seed(1, 200);
-	train(&t, 20, 1);
-	train_give_all(&t);
-	CHECK_SOUND_TRAINING();
-	shard_loader_stats(t.l, s);
-	CHECK_EQ(shard_loader_pin_problem(t.l, &err), locked < bytes ? SHARD_OK : SHARD_END);
-	close_loader(t.l);
-	CHECK_EQ(fake->count("cuMemHostRegister"), 0);
-	CHECK_EQ(fake->count("cuMemHostUnregister"), 0);
-	if (locked)
-		CU_OK(cu.cuMemHostUnregister(memory));
-	trainer_leave(&t);
-	munmap(memory, bytes);
-	CHECK_STR(fake->leaks(), "");
-}
-
-TEST(memory_that_was_lent_is_its_owners_to_page_lock)
-{
-	struct shard_loader_stats s;
-
-	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	run_in_lent_memory(4, &s);
-	CHECK_EQ(s.pageable_bytes, 0);
-	CHECK_EQ(fake->sins(FAKE_UNREGISTERED), 0);
-	run_in_lent_memory(0, &s);
-	CHECK_EQ(s.pageable_bytes, s.device_bytes);
-	CHECK_STR(err.message, "slot 0 of 4 of the ring, in memory that was lent, is not page-locked and reaches the GPU through pageable memory, "
-			       "which is slower; call cudaHostRegister() for all of it before the first batch");
-	run_in_lent_memory(3, &s);
-	CHECK(s.pageable_bytes > 0 && s.pageable_bytes < s.device_bytes);
-	CHECK_EQ(strncmp(err.message, "slot 3 of 4 ", 12), 0);
-}
-
-TEST(a_slot_that_is_page_locked_in_part_is_refused)
-{
-	struct training t;
-	struct shard_batch b;
-	uint64_t bytes;
-	uint8_t *memory;
-
-	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 5);
-	bytes = shard_loader_ring_bytes(t.l);
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK(memory != MAP_FAILED);
-	CU_OK(cu.cuMemHostRegister(memory, bytes - 4096, 1));
-	CHECK_OK(shard_loader_lend(t.l, memory, bytes, &fixture_err));
-	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "only a part of slot 3 of 4 of the ring, in memory that was lent, is page-locked; call cudaHostRegister() once, "
-				  "for all "));
-	CU_OK(cu.cuMemHostRegister(memory + bytes - 4096, 4096, 1)); /* in two pieces, so that no copy may cross them */
-	CHECK_EQ(train_next(&t, &b), SHARD_OK);
-	CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
-	fake->settle();
-	CHECK_SOUND_TRAINING();
-	close_loader(t.l);
-	CU_OK(cu.cuMemHostUnregister(memory));
-	CU_OK(cu.cuMemHostUnregister(memory + bytes - 4096));
-	trainer_leave(&t);
-	munmap(memory, bytes);
-	trainer_check_clean();
-}
-
-/* ---- host batches that a GPU copies by itself ---- */
-
-static bool gives_at_once; /* the control */
-
-static void train_host(struct training *t, unsigned calls)
-{
-	struct shard_batch b;
-
-	while (calls-- && !wanted.complaint[0]) {
-		struct shard_error e = {.message = ""};
-		int rc = shard_loader_next(t->l, &b, &e);
-
-		if (!check_next(&wanted, &b, rc, &e))
-			continue;
-		launch_look(t, &b, true);
-		rc = gives_at_once ? shard_loader_release(t->l, &b, &e) : shard_loader_release_after(t->l, &b, t->stream, &e);
-		if (rc)
-			complain(&wanted, "release: %s", e.message);
-	}
-}
-
-TEST(a_host_batch_is_free_when_the_stream_is_done_with_it)
-{
-	struct training t;
-	unsigned caught = 0;
-
-	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (unsigned seed = 0; seed < 16; seed++) {
-		gives_at_once = seed >= 8;
-#if defined(__SANITIZE_THREAD__)
-		if (gives_at_once) /* it would be right to complain */
-			break;
-#endif
-		STORY("seed %u", seed);
-		training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2 + seed % 3}, (enum stream_kind)(seed % STREAM_KINDS), seed);
-		fake->seed(seed, 500);
-		t.slow_us = 500;
-		train_host(&t, 30);
-		fake->settle();
-		CHECK_NO_COMPLAINT(&wanted);
-		if (!gives_at_once)
-			CHECK_NO_COMPLAINT(&gpu);
-		caught += gpu.complaint[0] != 0;
-		training_close(&t);
-		trainer_check_clean();
-	}
-#if !defined(__SANITIZE_THREAD__)
-	CHECK(caught > 0);
-#endif
-	gives_at_once = false;
-}
-
-TEST(a_loader_may_begin_on_the_host)
-{
-	struct training t;
-	struct shard_batch b;
-
-	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 4);
-	CHECK_EQ(wanted_next(&wanted, t.l, &b), SHARD_OK);
-	train(&t, 5, 1);
-	check_rows(&wanted, &b); /* still lent */
-	CHECK_OK(shard_loader_release(t.l, &b, &fixture_err));
-	train(&t, 15, 1);
 	train_give_all(&t);
 	CHECK_SOUND_TRAINING();
 	training_close(&t);

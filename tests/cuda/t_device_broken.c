@@ -11,8 +11,7 @@
  * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give
  * TIMEOUT: 600
  */
-#include <sys/wait.h>
-
+#include "tests/child.h"
 #include "tests/cuda/training.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -145,7 +144,6 @@ static int run(uint64_t seed)
 {
 	void *other = NULL;
 
-	alarm(60);
 	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 3, .device_slot_count = 2, .thread_count = 2},
 		      (enum stream_kind)(seed % 2 ? NON_BLOCKING : BLOCKING), seed);
 	fake->seed(seed, 1000);
@@ -181,15 +179,12 @@ static int notice(uint64_t seed)
 	int status;
 	pid_t pid;
 
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid) {
+	if (child_begin(&pid, 60)) {
 		if (mistake != NO_MISTAKE && !freopen("/dev/null", "w", stderr)) /* a sanitizer would tell of it at length */
 			_exit(1);
 		_exit(run(seed));
 	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	status = child_end(pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : SIN_OTHER;
 }
 

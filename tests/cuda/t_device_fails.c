@@ -8,8 +8,7 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
  * TIMEOUT: 600
  */
-#include <sys/wait.h>
-
+#include "tests/child.h"
 #include "tests/cuda/training.h"
 
 #define STEPS 14u
@@ -90,19 +89,13 @@ static bool survives(const char *call, unsigned nth, bool while_closing)
 /* How a child ends that does this; its driver is its own, and what cannot be freed stays there. */
 static int in_child(void (*act)(const char *call), const char *call)
 {
-	int status;
 	pid_t pid;
 
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid) {
-		alarm(60);
+	if (child_begin(&pid, 60)) {
 		act(call);
 		_exit(0);
 	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	return status;
+	return child_end(pid);
 }
 
 /* These two come first: their children need a program that has no driver yet. */

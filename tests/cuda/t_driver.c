@@ -6,9 +6,8 @@
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  */
-#include <sys/wait.h>
-
 #include "libshard/cuda/device.h"
+#include "tests/child.h"
 #include "tests/cuda/trainer.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -148,22 +147,18 @@ TEST(streams_of_other_contexts_are_refused)
 TEST(a_child_is_refused)
 {
 	struct cuda_device *d, *mine;
-	int status;
 	pid_t pid;
 
 	trainer_open();
 	SOUND(cuda_open(&d, NULL, &err));
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
+	if (child_begin(&pid, 20)) {
 		bool told = cuda_open(&mine, NULL, &err) == SHARD_E_ARGUMENT && strstr(err.message, "does not work in its children; fork before") &&
 			    cuda_enter(d, &err) == SHARD_E_ARGUMENT && strstr(err.message, "its children cannot use it");
 
 		cuda_forget(d);
 		_exit(told ? 0 : 1);
 	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
+	CHECK_EQ(child_end(pid), 0);
 	cuda_close(d);
 	trainer_check_clean();
 }

@@ -8,8 +8,8 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  */
 #include <stdatomic.h>
-#include <sys/wait.h>
 
+#include "tests/child.h"
 #include "tests/cuda/trainer.h"
 
 #define BYTES 4096u
@@ -157,7 +157,6 @@ TEST(copies_are_late_and_device_memory_is_not_the_hosts)
 {
 	void *stream;
 	uint64_t device;
-	int status;
 	pid_t pid;
 
 	scene_open();
@@ -177,15 +176,12 @@ TEST(copies_are_late_and_device_memory_is_not_the_hosts)
 	CHECK_EQ(*(uint8_t *)fake->at(device), 2);
 	CHECK_EQ(host[1][BYTES - 1], 2);
 	CHECK_EQ(cu.cuMemcpyHtoDAsync(device + 1, host[0], BYTES, stream), 1);
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
+	if (child_begin(&pid, 20)) {
 		if (!freopen("/dev/null", "w", stderr))
 			_exit(0);
 		_exit(*(volatile uint8_t *)(uintptr_t)device & 0); /* a host that follows the address */
 	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK(status != 0);
+	CHECK(child_end(pid) != 0);
 	CU_OK(cu.cuMemHostUnregister(host));
 	CU_OK(cu.cuMemFree(device));
 	CU_OK(cu.cuStreamDestroy(stream));
@@ -341,17 +337,13 @@ TEST(calls_fail_when_they_are_told_to)
 
 TEST(a_child_has_no_driver)
 {
-	int status;
 	pid_t pid;
 	void *stream;
 
 	scene_open();
-	fflush(stdout);
-	pid = fork();
-	if (!pid)
+	if (child_begin(&pid, 20))
 		_exit(cu.cuStreamCreate(&stream, 1));
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 3 << 8);
+	CHECK_EQ(child_end(pid), 3 << 8);
 	scene_close();
 }
 
