@@ -3,9 +3,10 @@
  * api.h - the entry points of NVIDIA's driver that we use, declared by ourselves
  *
  * No toolkit is needed to build: this is all that we know of CUDA.  Signatures, numbers of errors and flags are those of
- * cuda.h and cudaTypedefs.h of the CUDA Toolkit 12.9 (PFN_<name>_v<version>), read there and written down here.  A
- * version stands beside each name because the driver keeps old forms: it gives the newest that is not newer than what is
- * asked for, so we ask for the one that we declare.  Only files of this folder include this.
+ * cuda.h and cudaTypedefs.h of the CUDA Toolkits 12.9 and 13.0 (PFN_<name>_v<version>); tests/cuda/header.sh compares
+ * them where it finds any.  A version stands beside each name because the driver keeps old forms: it gives the newest
+ * that is not newer than what is asked for, so we ask for the one that we declare.  Only files of this folder include
+ * this.
  */
 #ifndef LIBSHARD_CUDA_API_H
 #define LIBSHARD_CUDA_API_H

@@ -13,6 +13,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/cuda/api.h"
 
+#define PIN_MOST_BYTES (UINT64_C(1) << 30) /* some tenth of a second */
 #define MIB(bytes_) ((double)(bytes_) / (1 << 20))
 
 struct cuda_device {
@@ -236,6 +237,11 @@ void cuda_free(const struct cuda_device *d, uint64_t memory)
 {
 	if (memory)
 		d->api->cuMemFree(memory);
+}
+
+uint64_t cuda_pin_most_bytes(void)
+{
+	return PIN_MOST_BYTES;
 }
 
 int cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *err)

@@ -59,6 +59,9 @@ int cuda_event_finish(const struct cuda_device *d, void *event, struct shard_err
 int cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *err);
 void cuda_free(const struct cuda_device *d, uint64_t memory);
 
+/* Drivers refuse to page-lock hundreds of GiB at once, and hold up the process meanwhile: never more than this. */
+uint64_t cuda_pin_most_bytes(void);
+
 /* Page-lock memory, so that devices read it by themselves, at their full speed. */
 int cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *err);
 void cuda_unpin(const struct cuda_device *d, void *memory);

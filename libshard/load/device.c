@@ -192,7 +192,7 @@ static int copy_part(struct device_side *d, const struct slot *from, const struc
 	for (uint64_t end = at + bytes, part; at < end; at += part) { /* one copy, unless the slot was page-locked in several chunks */
 		int rc;
 
-		part = min_u64(end - at, PIN_CHUNK_BYTES - at % PIN_CHUNK_BYTES);
+		part = min_u64(end - at, d->pins.chunk_bytes - at % d->pins.chunk_bytes);
 		rc = cuda_copy_in(d->cuda, (uintptr_t)to->as.memory + at, from->memory + at, part, d->copy, err);
 		if (rc)
 			return rc;

@@ -15,7 +15,6 @@
 #define DEVICE_SLOTS_MIN 2u
 #define DEVICE_SLOTS_MAX 4u
 #define DEVICE_BATCH	 0x80000000u /* in shard_batch.slot, with the number of a device slot */
-#define PIN_CHUNK_BYTES	 (UINT64_C(1) << 30) /* page-locked at once: drivers refuse regions of hundreds of GiB, and hold locks meanwhile */
 
 /* ---- pin.c: page-locks ---- */
 
@@ -24,6 +23,7 @@ enum pin_state { PIN_PENDING, PINNED, NOT_PINNED };
 struct pins {
 	struct shard_loader *l;
 	const struct cuda_device *cuda;
+	uint64_t chunk_bytes; /* const: of a slot, page-locked at once; no copy may cross the end of one */
 	pthread_t thread;
 	bool has_thread, has_lock;
 	pthread_mutex_t lock;

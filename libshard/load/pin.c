@@ -70,12 +70,12 @@ static void explain_lent(struct pins *p, uint32_t slot)
 /* The next chunk of a slot from `at` on. */
 static uint64_t chunk_bytes(const struct pins *p, uint64_t at)
 {
-	return min_u64(p->l->layout.slot_bytes - at, PIN_CHUNK_BYTES);
+	return min_u64(p->l->layout.slot_bytes - at, p->chunk_bytes);
 }
 
 static void unpin_slot(struct pins *p, uint32_t slot, uint64_t bytes)
 {
-	for (uint64_t at = 0; at < bytes; at += PIN_CHUNK_BYTES)
+	for (uint64_t at = 0; at < bytes; at += p->chunk_bytes)
 		cuda_unpin(p->cuda, p->l->slot[slot].memory + at);
 }
 
@@ -134,6 +134,7 @@ int pins_open(struct pins *p, struct shard_loader *l, const struct cuda_device *
 {
 	p->l = l;
 	p->cuda = cuda;
+	p->chunk_bytes = l->lent_ring ? UINT64_MAX : cuda_pin_most_bytes(); /* its owner has page-locked it as one */
 	p->state = mem_array(l->o.slot_count, sizeof(*p->state));
 	if (!p->state)
 		return error_set(err, SHARD_E_MEMORY, "no memory for the page-locks of %u slots", l->o.slot_count);

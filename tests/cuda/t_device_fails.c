@@ -5,9 +5,11 @@
  * A failure is an error with the driver's name for it, or none at all where there is another way; never a crash, a hang,
  * a wrong byte or something left behind.  A job goes on behind it, after a seek.
  *
- * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
+ * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  * TIMEOUT: 600
  */
+#include "libshard/base/mem.h"
 #include "tests/child.h"
 #include "tests/cuda/training.h"
 
@@ -15,6 +17,29 @@
 
 static struct training t;
 static unsigned errors;
+
+/* ---- memory that runs out ---- */
+
+static atomic_int allocations_left = -1; /* until one fails; below 0: none does */
+
+static bool runs_out(void)
+{
+	return atomic_fetch_sub(&allocations_left, 1) == 0;
+}
+
+#define MAY_FAIL(name_, types_, names_)                          \
+	void *__real_##name_ types_;                             \
+	void *__wrap_##name_ types_;                             \
+	void *__wrap_##name_ types_                              \
+	{                                                        \
+		return runs_out() ? NULL : __real_##name_ names_; \
+	}
+MAY_FAIL(mem_alloc, (size_t bytes), (bytes))
+MAY_FAIL(mem_zalloc, (size_t bytes), (bytes))
+MAY_FAIL(mem_array, (size_t count, size_t bytes), (count, bytes))
+MAY_FAIL(mem_aligned, (size_t align, size_t bytes), (align, bytes))
+
+/* ---- a job ---- */
 
 /* A call said that the driver refused. */
 static void note_error(const struct shard_error *err)
@@ -98,7 +123,7 @@ static int in_child(void (*act)(const char *call), const char *call)
 	return child_end(pid);
 }
 
-/* These two come first: their children need a program that has no driver yet. */
+/* These come first: their children need a program that has no driver yet. */
 
 static void close_failing(const char *call)
 {
@@ -156,6 +181,37 @@ TEST(a_driver_that_breaks_down_is_an_error_and_no_hang)
 	CHECK_EQ(in_child(break_down, NULL), 0);
 }
 
+/* A machine without a GPU. */
+static void train_without(const char *call)
+{
+	struct shard_error err = {.message = ""};
+	struct shard_batch b;
+
+	fake = fake_find();
+	CHECK(fake);
+	fake->fail(call, 1, 100);
+	inject_nothing();
+	wanted_open(&wanted, (struct shard_loader_options){.batch_records = 9});
+	t.l = loader_of(&wanted);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(shard_loader_next_device(t.l, NULL, &b, &err), SHARD_E_UNSUPPORTED);
+		CHECK_STR(err.message, "cuInit: CUDA_ERROR_NO_DEVICE");
+	}
+	for (int i = 0; i < 20; i++)
+		if (wanted_next(&wanted, t.l, &b) == SHARD_OK) {
+			CHECK_EQ(shard_loader_release_after(t.l, &b, NULL, &err), SHARD_E_UNSUPPORTED);
+			CHECK_OK(shard_loader_release(t.l, &b, &fixture_err));
+		}
+	CHECK_NO_COMPLAINT(&wanted);
+	close_loader(t.l);
+}
+
+TEST(without_a_gpu_the_host_goes_on)
+{
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	CHECK_EQ(in_child(train_without, "cuInit"), 0);
+}
+
 /* Calls that a loader makes, and whether a failure of one is an error of next or release_after. */
 static const struct {
 	const char *call;
@@ -173,6 +229,36 @@ static const struct {
 	     {"cuEventRecord", true, true},
 	     {"cuStreamWaitEvent", true, true},
 	     {"cuLaunchHostFunc", true, true}};
+
+TEST(every_allocation_fails_in_turn)
+{
+	bool ran_out = true;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (int nth = 0; ran_out; nth++) {
+		struct shard_error err = {.message = ""};
+		struct shard_batch b;
+		int rc;
+
+		STORY("allocation %d", nth);
+		training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 1);
+		atomic_store(&allocations_left, nth);
+		rc = shard_loader_next_device(t.l, t.stream, &b, &err);
+		ran_out = atomic_exchange(&allocations_left, -1) < 0;
+		CHECK(rc == SHARD_OK || rc == SHARD_E_MEMORY); /* of a thread that is ahead, another call would have told */
+		CHECK(!rc || err.message[0]);
+		CHECK(ran_out || !rc);
+		if (!rc)
+			CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+		fake->settle();
+		CHECK_OK(shard_loader_seek(t.l, 0, 0, &fixture_err));
+		train(&t, STEPS, 0);
+		CHECK_SOUND_TRAINING();
+		training_close(&t);
+		trainer_check_clean();
+		CHECK(ran_out ? nth < 500 : nth > 20); /* what is allocated comes to an end */
+	}
+}
 
 TEST(every_call_fails_in_turn)
 {

@@ -3,13 +3,22 @@
  * t_device_ring.c - the ring that a GPU reads: page-locked by the loader or by its owner, or not at all; and host batches
  * that the trainer copies by itself
  *
- * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill,--wrap=cuda_pin_most_bytes
  */
 #include <sys/mman.h>
 
 #include "tests/cuda/training.h"
 
 static struct shard_error err;
+static uint64_t most_bytes; /* 0: what the product says */
+
+uint64_t __real_cuda_pin_most_bytes(void);
+uint64_t __wrap_cuda_pin_most_bytes(void);
+
+uint64_t __wrap_cuda_pin_most_bytes(void)
+{
+	return most_bytes ? most_bytes : __real_cuda_pin_most_bytes();
+}
 
 /* ---- page-locks ---- */
 
@@ -43,6 +52,36 @@ TEST(where_page_locks_are_refused_all_goes_on_and_is_explained)
 		CHECK(strstr(err.message, "(ulimit -l), and this control group has "));
 		CHECK(strstr(err.message, "ask for fewer slots or smaller batches than 0.1 MiB"));
 		training_close(&t);
+		CHECK_STR(fake->leaks(), "");
+	}
+}
+
+/* As one of several GiB is: no copy crosses the end of a page-lock, which the driver would refuse. */
+TEST(a_large_slot_is_page_locked_in_chunks)
+{
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (unsigned nth = 0; nth <= 20; nth += 5) {
+		uint64_t slot_bytes, chunks;
+
+		STORY("page-lock %u is refused", nth);
+		most_bytes = 8192;
+		training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, nth);
+		fake->fail("cuMemHostRegister", nth, 2);
+		slot_bytes = shard_loader_ring_bytes(t.l) / 4;
+		chunks = (slot_bytes + 8191) / 8192;
+		CHECK_EQ(slot_bytes % 8192, 4096);
+		train(&t, 20, 1);
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		CHECK_EQ(fake->count("cuMemHostRegister"), nth ? nth : 4 * chunks);
+		CHECK_EQ(fake->count("cuMemHostUnregister"), nth ? (nth - 1) % chunks : 0); /* of the slot that was refused half-way */
+		CHECK(nth || fake->count("cuMemcpyHtoDAsync") > 6 * 20);
+		most_bytes = 0;
+		training_close(&t);
+		if (!nth)
+			trainer_check_clean();
 		CHECK_STR(fake->leaks(), "");
 	}
 }
