@@ -638,6 +638,7 @@ struct shard_loader_stats {
 	uint64_t device_bytes;	 /* copied to the GPU: those of batch_count and more, as it is ahead */
 	uint64_t pageable_bytes; /* of which from memory that was not page-locked */
 	uint64_t pinned_bytes;	 /* of the ring that are */
+	uint64_t device_wait_ns; /* next had to wait until the GPU had done with a slot: the host was ahead, as it should be */
 };
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
 

@@ -289,28 +289,45 @@ static bool head_is_ready(const struct shard_loader *l)
 	return l->queue_count && l->slot[l->queue[l->queue_head]].state == SLOT_READY;
 }
 
-/* With lock: until it is, or may be filled by this thread, or the time has come; NULL: never. */
+/* With lock: does nothing stand between the consumer and its batch but a slot that the GPU's driver still has? */
+static bool lacks_slot(const struct shard_loader *l)
+{
+	return !l->queue_count && !l->free_count && !l->busy;
+}
+
+/* With lock: wait for `ready`, and account for it. */
+static int await_once(struct shard_loader *l, const struct timespec *until)
+{
+	uint64_t begin = clock_now_ns();
+	int rc;
+
+	l->awaits_slot = lacks_slot(l);
+	rc = until ? pthread_cond_clockwait(&l->ready, &l->lock, CLOCK_MONOTONIC, until) : pthread_cond_wait(&l->ready, &l->lock);
+	*(l->awaits_slot ? &l->stats.device_wait_ns : &l->stats.next_wait_ns) += clock_now_ns() - begin;
+	l->awaits_slot = false;
+	return rc;
+}
+
+/* With lock: until it is ready, or may be filled by this thread, or the time has come; NULL: never. */
 static void await(struct shard_loader *l, const struct timespec *until)
 {
-	uint64_t begin = 0;
+	bool waited = false;
 	int rc = 0;
 
 	while (!head_is_ready(l) && (l->member_count || !l->free_count) && rc != ETIMEDOUT) {
-		begin = begin ? begin : clock_now_ns();
-		rc = until ? pthread_cond_clockwait(&l->ready, &l->lock, CLOCK_MONOTONIC, until) : pthread_cond_wait(&l->ready, &l->lock);
+		waited |= !lacks_slot(l);
+		rc = await_once(l, until);
 	}
-	if (begin) {
-		l->stats.next_wait_count++;
-		l->stats.next_wait_ns += clock_now_ns() - begin;
-	}
+	l->stats.next_wait_count += waited;
 }
 
-bool crew_has_sound(struct shard_loader *l)
+bool crew_has_sound(struct shard_loader *l, uint32_t *slot)
 {
 	bool has;
 
 	pthread_mutex_lock(&l->lock);
-	has = head_is_ready(l) && !l->slot[l->queue[l->queue_head]].rc;
+	*slot = l->queue[l->queue_head];
+	has = head_is_ready(l) && !l->slot[*slot].rc;
 	pthread_mutex_unlock(&l->lock);
 	return has;
 }
@@ -348,8 +365,8 @@ void crew_give(struct shard_loader *l, uint32_t slot)
 	pthread_mutex_lock(&l->lock);
 	push_free(l, slot);
 	pthread_cond_signal(&l->work);
-	if (!l->member_count)
-		pthread_cond_broadcast(&l->ready); /* who takes fills it then */
+	if (l->awaits_slot)
+		pthread_cond_broadcast(&l->ready); /* from now on it is a thread that is waited for; without any, the consumer fills it */
 	pthread_mutex_unlock(&l->lock);
 }
 

@@ -271,8 +271,9 @@ static struct device_slot *find_free(struct device_side *d)
 static void send_ahead(struct shard_loader *l, struct device_side *d)
 {
 	struct device_slot *to;
+	uint32_t host;
 
-	while (!d->failed && crew_has_sound(l) && (to = find_free(d)))
+	while (!d->failed && crew_has_sound(l, &host) && pins_knows(&d->pins, host) && (to = find_free(d)))
 		d->failed = send(l, d, crew_take(l), to, &d->why);
 }
 

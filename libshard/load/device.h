@@ -30,6 +30,7 @@ struct pins {
 	pthread_cond_t change;	 /* with lock: the state of a slot */
 	enum pin_state *state;	 /* [slot_count] lock */
 	uint64_t bytes;		 /* lock: page-locked by us, or found so */
+	bool late;		 /* lock: the system takes too long, and nobody waits for it any more */
 	struct shard_error why;	 /* lock: of the first that was refused; status 0: none */
 };
 
@@ -39,7 +40,8 @@ struct pins {
  */
 int pins_open(struct pins *p, struct shard_loader *l, const struct cuda_device *cuda, struct shard_error *err);
 void pins_close(struct pins *p, bool inherited); /* entered; nothing copies from the ring any more */
-bool pins_has(struct pins *p, uint32_t slot);	 /* waits until it is known */
+bool pins_knows(struct pins *p, uint32_t slot);	 /* whether that is page-locked or not */
+bool pins_has(struct pins *p, uint32_t slot);	 /* it is; waits until it is known, within reason */
 uint64_t pins_bytes(struct shard_loader *l);	 /* page-locked so far */
 
 /* ---- device.c ---- */

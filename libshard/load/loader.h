@@ -103,6 +103,7 @@ struct shard_loader {
 	struct epoch_order *epoch_order; /* changes only while everybody rests */
 	uint32_t busy;	    /* lock: threads that fill a slot or make an order */
 	bool stop, resting; /* lock: nobody claims */
+	bool awaits_slot;   /* lock: the consumer waits, and not for a thread: every slot is with the GPU's driver, or lent */
 	struct member *member;		     /* [o.thread_count]; of which started: */
 	uint32_t member_count;
 	atomic_bool stripe[LOADER_STRIPES];  /* a unit of it is being hashed; not the dataset's: a forked child has that, too */
@@ -195,7 +196,7 @@ int repair_rows(struct shard_loader *l, struct member *m, struct slot *s, struct
 int crew_open(struct shard_loader *l, struct shard_error *err);	 /* threads start; without any the consumer does it all */
 void crew_close(struct shard_loader *l, bool inherited);
 uint32_t crew_take(struct shard_loader *l);	       /* waits for the next slot in order; it is lent then */
-bool crew_has_sound(struct shard_loader *l);	       /* that one is ready, and no error */
+bool crew_has_sound(struct shard_loader *l, uint32_t *slot); /* that one is ready, and no error */
 bool crew_await(struct shard_loader *l, uint64_t most_ns); /* false: it was not ready within that time */
 void crew_give(struct shard_loader *l, uint32_t slot); /* and free again; any thread may do that */
 void crew_move(struct shard_loader *l, struct place to); /* forget what was prepared, go on there; waits for nothing */

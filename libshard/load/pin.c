@@ -6,17 +6,20 @@
  * it while the crew fills the first slots already; a batch waits for its own slot only.  Where the system refuses, all
  * still works, through memory that the driver copies once more.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
 #include "libshard/io/direct.h"
 #include "libshard/load/device.h"
 
+#define PATIENCE_S 2u /* for a slot; registrations have been seen that never came back */
 #define MIB(bytes_) ((double)(bytes_) / (1 << 20))
 
 static void set_state(struct pins *p, uint32_t slot, enum pin_state state)
@@ -150,13 +153,35 @@ int pins_open(struct pins *p, struct shard_loader *l, const struct cuda_device *
 	return SHARD_OK;
 }
 
+bool pins_knows(struct pins *p, uint32_t slot)
+{
+	bool knows;
+
+	pthread_mutex_lock(&p->lock);
+	knows = p->state[slot] != PIN_PENDING || p->late;
+	pthread_mutex_unlock(&p->lock);
+	return knows;
+}
+
+/* With the lock. */
+static void explain_late(struct pins *p, uint32_t slot)
+{
+	p->late = true;
+	if (!p->why.status)
+		error_set(&p->why, SHARD_E_DEVICE, "slot %u of %u of the ring is still being page-locked after %u s; what is not yet page-locked "
+			  "reaches the GPU through pageable memory, which is slower; look into the kernel's log", slot, p->l->o.slot_count, PATIENCE_S);
+}
+
 bool pins_has(struct pins *p, uint32_t slot)
 {
+	uint64_t end = clock_now_ns() + PATIENCE_S * UINT64_C(1000000000);
+	struct timespec until = {(time_t)(end / 1000000000u), (long)(end % 1000000000u)};
 	bool pinned;
 
 	pthread_mutex_lock(&p->lock);
-	while (p->state[slot] == PIN_PENDING)
-		pthread_cond_wait(&p->change, &p->lock);
+	while (p->state[slot] == PIN_PENDING && !p->late)
+		if (pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT && p->state[slot] == PIN_PENDING)
+			explain_late(p, slot);
 	pinned = p->state[slot] == PINNED;
 	pthread_mutex_unlock(&p->lock);
 	return pinned;

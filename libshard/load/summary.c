@@ -115,6 +115,9 @@ static struct shard_loader_stats difference(const struct shard_loader_stats *now
 	d.masked_count = since(now->masked_count, before->masked_count);
 	d.decoded_chunk_count = since(now->decoded_chunk_count, before->decoded_chunk_count);
 	d.unfinished_chunk_count = since(now->unfinished_chunk_count, before->unfinished_chunk_count);
+	d.device_bytes = since(now->device_bytes, before->device_bytes);
+	d.pageable_bytes = since(now->pageable_bytes, before->pageable_bytes);
+	d.device_wait_ns = since(now->device_wait_ns, before->device_wait_ns);
 	return d;
 }
 
@@ -200,6 +203,22 @@ static void put_checks(struct line *line, const struct shard_loader_stats *d)
 	}
 }
 
+/* Such as "; to the GPU 12.4 GB/s (pageable 25 %), waited for it 40 %". */
+static void put_device(struct line *line, const struct shard_loader_stats *d)
+{
+	if (!d->device_bytes)
+		return;
+	put(line, "; to the GPU ");
+	put_bytes_rate(line, d->device_bytes, d->elapsed_ns);
+	if (d->pageable_bytes) {
+		put(line, " (pageable ");
+		put_percent(line, d->pageable_bytes, d->device_bytes);
+		put(line, ")");
+	}
+	put(line, ", waited for it ");
+	put_percent(line, d->device_wait_ns, d->elapsed_ns);
+}
+
 void shard_stats_summary(const struct shard_loader_stats *now, const struct shard_loader_stats *before,
 			 char text[SHARD_SUMMARY_BYTES])
 {
@@ -232,5 +251,6 @@ void shard_stats_summary(const struct shard_loader_stats *now, const struct shar
 	put_paths(&line, &d);
 	put_chunks(&line, &d);
 	put_checks(&line, &d);
+	put_device(&line, &d);
 	put(&line, ": %s", verdict(&d, !before || !before->batch_count));
 }

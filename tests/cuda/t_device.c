@@ -163,6 +163,36 @@ TEST(the_host_does_not_wait_for_copies)
 	trainer_check_clean();
 }
 
+/* The host is far ahead of a slow GPU, or threads are slow: who was waited for is told apart. */
+TEST(who_was_waited_for)
+{
+	struct shard_loader_stats before, s;
+	uint64_t device_ns, next_ns;
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (int slow_threads = 0; slow_threads < 2; slow_threads++) {
+		STORY("%s", slow_threads ? "slow threads" : "a slow GPU");
+		training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2, .thread_count = 1}, NON_BLOCKING, 1);
+		train(&t, 13, 0);
+		train_give_all(&t);
+		atomic_store(&inject.delay_us, slow_threads ? 20000 : 0);
+		inject.steady = true;
+		t.slow_us = slow_threads ? 0 : 40000;
+		shard_loader_stats(t.l, &before);
+		train(&t, 10, 0);
+		shard_loader_stats(t.l, &s);
+		train_give_all(&t);
+		device_ns = s.device_wait_ns - before.device_wait_ns;
+		next_ns = s.next_wait_ns - before.next_wait_ns;
+		CHECK(slow_threads ? next_ns > 2 * device_ns : device_ns > 2 * next_ns);
+		CHECK((slow_threads ? next_ns : device_ns) > 20000000);
+		CHECK_SOUND_TRAINING();
+		training_close(&t);
+		trainer_check_clean();
+	}
+}
+
 /* ---- moving about ---- */
 
 TEST(seek_resume_and_epochs)

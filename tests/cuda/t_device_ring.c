@@ -3,7 +3,7 @@
  * t_device_ring.c - the ring that a GPU reads: page-locked by the loader or by its owner, or not at all; and host batches
  * that the trainer copies by itself
  *
- * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill,--wrap=cuda_pin_most_bytes
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill,--wrap=cuda_pin_most_bytes,--wrap=cuda_pin
  */
 #include <sys/mman.h>
 
@@ -14,6 +14,20 @@ static uint64_t most_bytes; /* 0: what the product says */
 
 uint64_t __real_cuda_pin_most_bytes(void);
 uint64_t __wrap_cuda_pin_most_bytes(void);
+
+static atomic_bool pin_stuck; /* all but the first wait until this is over */
+static atomic_uint pin_count;
+
+int __real_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e);
+int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e);
+
+int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e)
+{
+	if (atomic_load(&pin_stuck) && atomic_fetch_add(&pin_count, 1))
+		while (atomic_load(&pin_stuck))
+			usleep(1000);
+	return __real_cuda_pin(d, memory, bytes, e);
+}
 
 uint64_t __wrap_cuda_pin_most_bytes(void)
 {
@@ -54,6 +68,31 @@ TEST(where_page_locks_are_refused_all_goes_on_and_is_explained)
 		training_close(&t);
 		CHECK_STR(fake->leaks(), "");
 	}
+}
+
+/* Page-locking that does not come back, as drivers have been seen to do: nobody waits for it for ever, nor again. */
+TEST(a_page_lock_that_takes_too_long_holds_up_nobody)
+{
+	struct shard_loader_stats s;
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 1);
+	atomic_store(&pin_stuck, true);
+	train(&t, 30, 1);
+	CHECK(atomic_load(&pin_stuck)); /* it still was */
+	CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_OK);
+	CHECK_STR(err.message, "slot 1 of 4 of the ring is still being page-locked after 2 s; what is not yet page-locked reaches the GPU through "
+			       "pageable memory, which is slower; look into the kernel's log");
+	shard_loader_stats(t.l, &s);
+	CHECK(s.pageable_bytes > 0 && s.pageable_bytes < s.device_bytes);
+	CHECK_EQ(s.pinned_bytes, shard_loader_ring_bytes(t.l) / 4);
+	CHECK(s.elapsed_ns < 20 * UINT64_C(1000000000)); /* once 2 s, not for each batch */
+	atomic_store(&pin_stuck, false);
+	train_give_all(&t);
+	CHECK_SOUND_TRAINING();
+	training_close(&t);
+	CHECK_STR(fake->leaks(), "");
 }
 
 /* As one of several GiB is: no copy crosses the end of a page-lock, which the driver would refuse. */

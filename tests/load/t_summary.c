@@ -89,6 +89,19 @@ static const struct {
 	 {.batch_count = 10, .record_count = 10},
 	 "12.3 kB/s, 10.0 records/s; next waited 2.0 % (1 of 10 times); threads filled 10 % (on a CPU 0.0 %), waited for slots 90 %; "
 	 "mapped 100 %: each side waits for the other at times: add slots"},
+	{"a GPU that is slower than its host",
+	 {.batch_count = 1200, .record_count = 1200, .bytes = 1000000, .elapsed_ns = SECOND, .device_wait_ns = SECOND * 4 / 10, .fill_ns = SECOND / 10,
+	  .fill_cpu_ns = SECOND / 10, .slot_wait_ns = SECOND * 9 / 10, .thread_count = 1, .filled_bytes = 1200, .mapped_bytes = 1200,
+	  .device_bytes = 1300000, .pageable_bytes = 100000},
+	 {.batch_count = 200, .record_count = 200, .device_bytes = 300000, .pageable_bytes = 100000},
+	 "1.00 MB/s, 1,000 records/s; next waited 0.0 % (0 of 1,000 times); threads filled 10 % (on a CPU 10 %), waited for slots 90 %; "
+	 "mapped 100 %; to the GPU 1.00 MB/s, waited for it 40 %: the trainer is the slower side"},
+	{"a ring that is not page-locked",
+	 {.batch_count = 10, .record_count = 10, .bytes = 1000000, .elapsed_ns = SECOND, .fill_ns = SECOND / 10, .slot_wait_ns = SECOND * 9 / 10,
+	  .thread_count = 1, .filled_bytes = 1200, .mapped_bytes = 1200, .device_bytes = 1000000, .pageable_bytes = 250000},
+	 {0},
+	 "1.00 MB/s, 10.0 records/s; next waited 0.0 % (0 of 10 times); threads filled 10 % (on a CPU 0.0 %), waited for slots 90 %; "
+	 "mapped 100 %; to the GPU 1.00 MB/s (pageable 25 %), waited for it 0.0 %: the trainer is the slower side"},
 	{"no threads",
 	 {.batch_count = 10, .record_count = 7250, .bytes = 999, .elapsed_ns = SECOND, .fill_ns = SECOND, .filled_bytes = 10, .mapped_bytes = 10},
 	 {0},
