@@ -30,10 +30,11 @@ VERSION := $(MAJOR).$(call ver,MINOR).$(call ver,PATCH)
 
 # ---- what we use: packages by their pkg-config names ----
 
-PKG_LIB       := liblz4 libxxhash $(if $(filter 1,$(URING)),liburing)
+PKG_LIB       := liblz4 $(if $(filter 1,$(URING)),liburing)
 PKG_shardpack := libjpeg libpng libwebp jansson zlib libzstd
 PKG_shardcat  := libpng
-PKG_ALL       := $(sort $(PKG_LIB) $(PKG_shardpack) $(PKG_shardcat))
+PKG_bench     := libxxhash# the library itself is compiled from its header
+PKG_ALL       := $(sort $(PKG_LIB) $(PKG_bench) $(PKG_shardpack) $(PKG_shardcat))
 pkg_libs       = $(shell pkg-config --libs $(1) 2>/dev/null)
 
 WARN  := -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes \
@@ -126,7 +127,7 @@ $(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A)
 $(EXAMPLES): %: %.o $(A)
 	$(call link) $(PROG_LIBS)
 $(BENCHES): %: %.o $(call objects,bench/common/*.c) $(A)
-	$(call link) $(PROG_LIBS)
+	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_bench))
 
 # Tests link the objects, so they may call what is internal; tools, examples and benchmarks cannot even by accident.
 # A test says what else it needs in its own source, on a line `LDFLAGS: ...` or `LDLIBS: ...` of a comment.

@@ -1,99 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checksum.c - the one place that knows libxxhash
- *
- * On x86-64 the library's run-time dispatch picks SSE2, AVX2 or AVX-512; its header redefines the plain names.  Other
- * machines have one best version, chosen when libxxhash was built.
+ * checksum.c - the hashes of the format, by the fastest code that this processor runs
  */
 #include "libshard/codec/checksum.h"
 
-#include <assert.h>
 #include <string.h>
 
-/* Shows the size of XXH3_state_t, so that callers can hold one; no field of it is touched here. */
-#define XXH_STATIC_LINKING_ONLY
-#if defined(__x86_64__)
-#include <xxh_x86dispatch.h>
-#else
-#include <xxhash.h>
-#endif
+#include "libshard/codec/xxh3.h"
 
-static_assert(sizeof(XXH3_state_t) <= sizeof(struct checksum_stream), "checksum.h reserves too little");
-static_assert(_Alignof(XXH3_state_t) <= _Alignof(struct checksum_stream), "checksum.h aligns too little");
+_Static_assert(sizeof(struct checksum_stream) >= XXH3_STATE_BYTES, "checksum.h reserves too little");
+_Static_assert(_Alignof(struct checksum_stream) >= XXH3_STATE_ALIGN, "checksum.h aligns too little");
 
-static XXH3_state_t *state_of(struct checksum_stream *s)
+static const struct xxh3 *best(void)
 {
-	return (XXH3_state_t *)(void *)s->state;
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx512f"))
+		return xxh3_avx512;
+	if (__builtin_cpu_supports("avx2"))
+		return xxh3_avx2;
+#endif
+	return &xxh3_plain;
 }
 
-static struct hash128 hash128_store(XXH128_hash_t x)
+static struct hash128 hash128_store(const uint64_t half[2])
 {
 	struct hash128 h;
 
-	for (int i = 0; i < 8; i++) {
-		h.b[i] = (uint8_t)(x.low64 >> (8 * i));
-		h.b[8 + i] = (uint8_t)(x.high64 >> (8 * i));
-	}
+	for (int i = 0; i < 16; i++)
+		h.b[i] = (uint8_t)(half[i / 8] >> (8 * (i % 8)));
 	return h;
 }
 
 uint64_t checksum64(const void *data, size_t data_bytes)
 {
-	return XXH3_64bits(data, data_bytes);
+	return best()->hash64(data, data_bytes);
 }
 
 struct hash128 checksum128(const void *data, size_t data_bytes)
 {
-	return hash128_store(XXH3_128bits(data, data_bytes));
+	uint64_t half[2];
+
+	best()->hash128(data, data_bytes, half);
+	return hash128_store(half);
 }
 
-/* The calls below fail only when given NULL for the state or, with bytes to read, for the data. */
 void checksum64_init(struct checksum_stream *s)
 {
-	XXH_errorcode rc = XXH3_64bits_reset(state_of(s));
-
-	assert(rc == XXH_OK);
-	(void)rc;
+	best()->reset64(s->state);
 }
 
 void checksum64_update(struct checksum_stream *s, const void *data, size_t data_bytes)
 {
-	XXH_errorcode rc;
-
-	if (!data_bytes) /* NULL is an error to libxxhash even when there is nothing to read */
-		return;
-	rc = XXH3_64bits_update(state_of(s), data, data_bytes);
-	assert(rc == XXH_OK);
-	(void)rc;
+	if (data_bytes) /* else `data` may be NULL, which XXH3 does not take */
+		best()->update64(s->state, data, data_bytes);
 }
 
 uint64_t checksum64_final(const struct checksum_stream *s)
 {
-	return XXH3_64bits_digest((const XXH3_state_t *)(const void *)s->state);
+	return best()->digest64(s->state);
 }
 
 void checksum128_init(struct checksum_stream *s)
 {
-	XXH_errorcode rc = XXH3_128bits_reset(state_of(s));
-
-	assert(rc == XXH_OK);
-	(void)rc;
+	best()->reset128(s->state);
 }
 
 void checksum128_update(struct checksum_stream *s, const void *data, size_t data_bytes)
 {
-	XXH_errorcode rc;
-
-	if (!data_bytes) /* as above */
-		return;
-	rc = XXH3_128bits_update(state_of(s), data, data_bytes);
-	assert(rc == XXH_OK);
-	(void)rc;
+	if (data_bytes) /* as above */
+		best()->update128(s->state, data, data_bytes);
 }
 
 struct hash128 checksum128_final(const struct checksum_stream *s)
 {
-	return hash128_store(XXH3_128bits_digest((const XXH3_state_t *)(const void *)s->state));
+	uint64_t half[2];
+
+	best()->digest128(s->state, half);
+	return hash128_store(half);
 }
 
 bool hash128_equal(const struct hash128 *a, const struct hash128 *b)

@@ -22,8 +22,7 @@ uint64_t checksum64(const void *data, size_t data_bytes);
 struct hash128 checksum128(const void *data, size_t data_bytes);
 
 /*
- * Hashes of bytes that come in pieces.  The state belongs to libxxhash, which needs 576 bytes of it in 0.8; the rest is
- * there because a newer shared library may be linked at run time.
+ * Hashes of bytes that come in pieces.  The state belongs to XXH3, which needs 576 bytes of it in 0.8.
  */
 struct checksum_stream {
 	_Alignas(64) uint8_t state[1024];

@@ -39,7 +39,7 @@ for rule in "$@"; do
 	clang -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. $flags "-DRULE=\"$rule\"" -Wl,--wrap=invariant_broken \
 		-o "$work/fuzz_shard" "$work/control.c" tests/fuzz/fuzz_shard.c \
 		$(find libshard -name '*.c' ! -name engine_uring.c) \
-		$(pkg-config --cflags --libs liblz4 libxxhash) -ldl
+		$(pkg-config --cflags --libs liblz4) -ldl
 	rm -rf "$work/corpus"
 	mkdir "$work/corpus"
 	cp format/golden/*.shard "$work/corpus"

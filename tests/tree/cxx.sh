@@ -37,7 +37,7 @@ symbols=$(nm --defined-only --extern-only "$BUILD/libshard.a" | awk 'NF == 3 {pr
 		}
 	MAIN
 } >"$TMPDIR/user.cc"
-libs=$(pkg-config --libs liblz4 libxxhash)
+libs=$(pkg-config --libs liblz4)
 [ ! -e "$BUILD/libshard/io/engine_uring.o" ] || libs="$libs $(pkg-config --libs liburing)"
 # shellcheck disable=SC2086 # libraries are words
 g++ -std=c++17 -Wall -Wextra -Werror -Iinclude "$TMPDIR/user.cc" -o "$TMPDIR/static" "$BUILD/libshard.a" $libs -pthread

@@ -3,9 +3,10 @@
  * t_checksum.c - XXH3 against values that the xxHash project publishes, streams against single calls, hex text
  *
  * The expected values are those of xxhsum's self-test (xxHash 0.8.3, cli/xsum_sanity_check.c) for its own test bytes,
- * seed 0.  Above 240 bytes the loops that run-time dispatch chooses are at work.
+ * seed 0.  Above 240 bytes the loops that are chosen at run time are at work; each is compared with the plain one.
  */
 #include "libshard/codec/checksum.h"
+#include "libshard/codec/xxh3.h"
 #include "tests/test.h"
 
 /* The bytes of xxHash's sanity test: the top byte of a multiplicative generator that starts at a 32-bit prime. */
@@ -167,6 +168,47 @@ TEST(pieces_out_of_order_give_another_hash)
 	checksum64_update(&s, buf, 2048);
 	checksum64_update(&s, buf, 2048);
 	CHECK(checksum64_final(&s) != checksum64(buf, sizeof(buf)));
+}
+
+static void compare_with_plain(const struct xxh3 *fast, const uint8_t *data, size_t bytes, size_t piece)
+{
+	_Alignas(XXH3_STATE_ALIGN) uint8_t state[XXH3_STATE_BYTES];
+	uint64_t want[2], got[2];
+
+	CHECK_EQ(fast->hash64(data, bytes), xxh3_plain.hash64(data, bytes));
+	xxh3_plain.hash128(data, bytes, want);
+	fast->hash128(data, bytes, got);
+	CHECK(got[0] == want[0] && got[1] == want[1]);
+
+	/* A state that was begun by one is continued by the other. */
+	fast->reset128(state);
+	for (size_t at = 0; at < bytes; at += piece)
+		(at / piece % 2 ? &xxh3_plain : fast)->update128(state, data + at, bytes - at < piece ? bytes - at : piece);
+	fast->digest128(state, got);
+	CHECK(got[0] == want[0] && got[1] == want[1]);
+	fast->reset64(state);
+	for (size_t at = 0; at < bytes; at += piece)
+		fast->update64(state, data + at, bytes - at < piece ? bytes - at : piece);
+	CHECK_EQ(fast->digest64(state), xxh3_plain.hash64(data, bytes));
+}
+
+TEST(each_kind_of_processor_gives_what_the_plain_one_does)
+{
+	const struct xxh3 *kinds[2] = {NULL, NULL};
+	static uint8_t buf[5000];
+	uint32_t compared = 0;
+
+#if defined(__x86_64__)
+	kinds[0] = __builtin_cpu_supports("avx2") ? xxh3_avx2 : NULL;
+	kinds[1] = __builtin_cpu_supports("avx512f") ? xxh3_avx512 : NULL;
+#endif
+	fill_sanity(buf, sizeof(buf));
+	for (int k = 0; k < 2; k++)
+		for (size_t bytes = 0; kinds[k] && bytes + 3 <= sizeof(buf); bytes += bytes < 600 ? 1 : 97, compared++) {
+			STORY("%s, %zu bytes", kinds[k]->name, bytes);
+			compare_with_plain(kinds[k], buf + bytes % 3, bytes, 61 + bytes % 300);
+		}
+	printf("%u comparisons\n", compared);
 }
 
 TEST(one_bit_changes_the_hash)
