@@ -59,6 +59,7 @@ enum shard_status {
 	SHARD_E_EXISTS = -7,      /* something else already has that name; nothing was touched */
 	SHARD_E_DEVICE = -8,      /* the GPU driver refused; os_code is its result */
 	SHARD_E_CANCELLED = -9,   /* a callback asked to stop */
+	SHARD_E_TIMEOUT = -10,    /* not within the time that was given; nothing is lost, try again */
 };
 
 /* What went wrong, for a person: which file, which thing, what it held, the limit. */
@@ -536,6 +537,12 @@ SHARD_API void shard_loader_close(struct shard_loader *l);
  * process is another than that of the first call.  Other errors repeat until seek or resume.
  */
 SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err);
+
+/*
+ * Wait at most `timeout_ns` until shard_loader_next() need not: until a batch is ready, or it has something else to say.
+ * TIMEOUT if that is not so yet; 0 only asks.  For who must look at other things while a disk is slow.
+ */
+SHARD_API int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err);
 
 /* Give a batch back, in any order; its pointers are then dead. */
 SHARD_API int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err);

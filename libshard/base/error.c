@@ -30,6 +30,7 @@ const char *shard_status_name(int status)
 	case SHARD_E_EXISTS: return "exists";
 	case SHARD_E_DEVICE: return "device error";
 	case SHARD_E_CANCELLED: return "cancelled";
+	case SHARD_E_TIMEOUT: return "timed out";
 	default: return "unknown status";
 	}
 }

@@ -17,6 +17,8 @@
 #include "libshard/load/path.h"
 #include "libshard/load/stage.h"
 
+#define FOREVER_NS (UINT64_C(1) << 62) /* on a clock that begins at boot */
+
 bool place_ended(const struct shard_loader *l, const struct place *p)
 {
 	struct order_rank rank = l->rank;
@@ -311,14 +313,12 @@ static int await_once(struct shard_loader *l, const struct timespec *until)
 /* With lock: until it is ready, or may be filled by this thread, or the time has come; NULL: never. */
 static void await(struct shard_loader *l, const struct timespec *until)
 {
-	bool waited = false;
 	int rc = 0;
 
 	while (!head_is_ready(l) && (l->member_count || !l->free_count) && rc != ETIMEDOUT) {
-		waited |= !lacks_slot(l);
+		l->waited |= !lacks_slot(l);
 		rc = await_once(l, until);
 	}
-	l->stats.next_wait_count += waited;
 }
 
 bool crew_has_sound(struct shard_loader *l, uint32_t *slot)
@@ -334,7 +334,7 @@ bool crew_has_sound(struct shard_loader *l, uint32_t *slot)
 
 bool crew_await(struct shard_loader *l, uint64_t most_ns)
 {
-	uint64_t end = clock_now_ns() + most_ns;
+	uint64_t now = clock_now_ns(), end = most_ns < FOREVER_NS - now ? now + most_ns : FOREVER_NS;
 	struct timespec until = {(time_t)(end / 1000000000u), (long)(end % 1000000000u)};
 	bool has;
 
@@ -356,6 +356,8 @@ uint32_t crew_take(struct shard_loader *l)
 	l->queue_head = (l->queue_head + 1) % l->o.slot_count;
 	l->queue_count--;
 	l->slot[idx].state = SLOT_LENT;
+	l->stats.next_wait_count += l->waited;
+	l->waited = false;
 	pthread_mutex_unlock(&l->lock);
 	return idx;
 }

@@ -157,6 +157,18 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 	return rc ? rc : next(l, batch, err);
 }
 
+int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
+{
+	int rc = l->owner ? loader_check_owner(l, err) : start(l, err);
+
+	if (rc)
+		return rc;
+	/* What next says at once is not waited for. */
+	if (l->failed || place_ended(l, &l->at) || l->lent_count == l->o.slot_count || crew_await(l, timeout_ns))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_TIMEOUT, "no batch was ready within %" PRIu64 " ns", timeout_ns);
+}
+
 bool loader_is_of(const struct shard_loader *l, const struct slot *s, const struct shard_batch *batch)
 {
 	struct shard_batch now;

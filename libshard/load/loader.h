@@ -117,6 +117,7 @@ struct shard_loader {
 	uint64_t stage_bytes;
 	uint64_t start_ns;
 	struct shard_error damage;	 /* lock: the last; status 0: none */
+	bool waited;			 /* lock: the consumer did, for the batch that comes next */
 	struct shard_loader_stats stats; /* lock, but for what the consumer counts */
 };
 

@@ -185,11 +185,12 @@ TEST(every_status_has_a_name_and_no_other_crashes)
 		int status;
 		const char *want;
 	} rows[] = {{SHARD_OK, "ok"}, {SHARD_END, "end"}, {SHARD_E_CORRUPT, "corrupt"}, {SHARD_E_CANCELLED, "cancelled"},
-		    {2, "unknown status"}, {-10, "unknown status"}, {INT32_MIN, "unknown status"}};
+		    {SHARD_E_TIMEOUT, "timed out"},
+		    {2, "unknown status"}, {-11, "unknown status"}, {INT32_MIN, "unknown status"}};
 
 	for (size_t i = 0; i < COUNT(rows); i++)
 		CHECK_STR(shard_status_name(rows[i].status), rows[i].want);
-	for (int a = SHARD_E_CANCELLED; a <= SHARD_END; a++)
+	for (int a = SHARD_E_TIMEOUT; a <= SHARD_END; a++)
 		for (int b = a + 1; b <= SHARD_END; b++)
 			CHECK(strcmp(shard_status_name(a), shard_status_name(b)));
 }
