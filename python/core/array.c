@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * array.c - read-only views of fields
+ *
+ * As little as another library needs to take the bytes without a copy: the buffer protocol, __array_interface__,
+ * __dlpack__ (dlpack.c); and what a person needs to look at them without one.
+ */
+#include "core.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+PyTypeObject *array_type;
+
+/* As NumPy calls it; how the buffer protocol does; and NumPy's short code for __array_interface__. */
+static const struct {
+	const char *name, *format, *code;
+} dtypes[] = {
+	[SHARD_U8] = {"uint8", "B", "|u1"},	 [SHARD_I8] = {"int8", "b", "|i1"},	[SHARD_U16] = {"uint16", "H", "<u2"},
+	[SHARD_I16] = {"int16", "h", "<i2"},	 [SHARD_U32] = {"uint32", "I", "<u4"},	[SHARD_I32] = {"int32", "i", "<i4"},
+	[SHARD_U64] = {"uint64", "Q", "<u8"},	 [SHARD_I64] = {"int64", "q", "<i8"},	[SHARD_F16] = {"float16", "e", "<f2"},
+	[SHARD_BF16] = {"bfloat16", NULL, "<V2"}, [SHARD_F32] = {"float32", "f", "<f4"}, [SHARD_F64] = {"float64", "d", "<f8"},
+	[SHARD_BOOL] = {"bool", "?", "|b1"},
+};
+
+PyObject *array_numpy_name(uint32_t dtype)
+{
+	return PyUnicode_FromString(dtypes[dtype].name);
+}
+
+/* ---- making them ---- */
+
+struct array *array_new(PyObject *owner, int field, const void *data, uint32_t dtype, int axis_count, const Py_ssize_t *shape,
+			const Py_ssize_t *stride)
+{
+	struct array *a = PyObject_New(struct array, array_type);
+
+	if (!a)
+		return NULL;
+	a->owner = Py_NewRef(owner);
+	a->data = data;
+	a->dtype = dtype;
+	a->axis_count = axis_count;
+	a->field = field;
+	memcpy(a->shape, shape, (size_t)axis_count * sizeof(*shape));
+	memcpy(a->stride, stride, (size_t)axis_count * sizeof(*stride));
+	if (field >= 0)
+		((struct lease *)owner)->view_count[field]++;
+	return a;
+}
+
+static void fill_dense_strides(int axis_count, const Py_ssize_t *shape, Py_ssize_t item_bytes, Py_ssize_t *stride)
+{
+	for (int i = axis_count; i-- > 0;) {
+		stride[i] = item_bytes;
+		item_bytes *= shape[i];
+	}
+}
+
+struct array *array_of_field(PyObject *owner, int field, const struct shard_field *f, const void *data, Py_ssize_t count,
+			     Py_ssize_t row_stride)
+{
+	Py_ssize_t shape[AXES_MAX], stride[AXES_MAX];
+	int rows = count >= 0;
+
+	if (rows) {
+		shape[0] = count;
+		stride[0] = row_stride;
+	}
+	for (uint32_t i = 0; i < f->ndim; i++)
+		shape[rows + (int)i] = f->shape[i];
+	fill_dense_strides((int)f->ndim, shape + rows, (Py_ssize_t)shard_dtype_bytes(f->dtype), stride + rows);
+	return array_new(owner, field, data, f->dtype, rows + (int)f->ndim, shape, stride);
+}
+
+Py_ssize_t array_item_count(const struct array *a)
+{
+	Py_ssize_t count = 1;
+
+	for (int i = 0; i < a->axis_count; i++)
+		count *= a->shape[i];
+	return count;
+}
+
+bool array_is_dense(const struct array *a)
+{
+	Py_ssize_t expected[AXES_MAX];
+
+	if (!array_item_count(a))
+		return true;
+	fill_dense_strides(a->axis_count, a->shape, (Py_ssize_t)shard_dtype_bytes(a->dtype), expected);
+	for (int i = 0; i < a->axis_count; i++)
+		if (a->shape[i] > 1 && a->stride[i] != expected[i])
+			return false;
+	return true;
+}
+
+static char *copy_axis(const struct array *a, int axis, const char *from, char *to)
+{
+	Py_ssize_t bytes = (Py_ssize_t)shard_dtype_bytes(a->dtype);
+
+	if (axis == a->axis_count) {
+		memcpy(to, from, (size_t)bytes);
+		return to + bytes;
+	}
+	/* The last axes are dense in all views that we make of records, and are copied as one. */
+	for (int i = a->axis_count; i-- > axis && a->stride[i] == bytes;)
+		if (bytes *= a->shape[i], i == axis) {
+			memcpy(to, from, (size_t)bytes);
+			return to + bytes;
+		}
+	for (Py_ssize_t i = 0; i < a->shape[axis]; i++)
+		to = copy_axis(a, axis + 1, from + i * a->stride[axis], to);
+	return to;
+}
+
+struct array *array_copy(const struct array *a)
+{
+	Py_ssize_t item_bytes = (Py_ssize_t)shard_dtype_bytes(a->dtype), stride[AXES_MAX];
+	struct memory *m = memory_new((size_t)(array_item_count(a) * item_bytes));
+	struct array *copy;
+
+	if (!m)
+		return NULL;
+	if (array_item_count(a))
+		copy_axis(a, 0, a->data, m->data);
+	fill_dense_strides(a->axis_count, a->shape, item_bytes, stride);
+	copy = array_new((PyObject *)m, -1, m->data, a->dtype, a->axis_count, a->shape, stride);
+	unref(m);
+	return copy;
+}
+
+bool array_is_reachable(const struct array *a)
+{
+	if (a->field < 0 || ((struct lease *)a->owner)->loader->owner_pid == (long)getpid())
+		return true;
+	fail_argument("this batch belongs to process %ld; a loader's memory is not inherited by fork",
+		      ((struct lease *)a->owner)->loader->owner_pid);
+	return false;
+}
+
+static void dealloc(PyObject *self)
+{
+	struct array *a = (struct array *)self;
+	PyTypeObject *type = Py_TYPE(self);
+
+	if (a->field >= 0)
+		((struct lease *)a->owner)->view_count[a->field]--;
+	Py_DECREF(a->owner);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+/* ---- numbers ---- */
+
+static double half_to_double(uint16_t bits)
+{
+	int exponent = bits >> 10 & 31;
+	double mantissa = bits & 1023, value;
+
+	if (exponent == 31)
+		value = mantissa ? (double)NAN : (double)INFINITY;
+	else
+		value = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+	return bits & 0x8000 ? -value : value;
+}
+
+PyObject *array_scalar(uint32_t dtype, const void *at)
+{
+	uint64_t u = 0;
+	uint32_t word;
+	double d;
+	float f;
+
+	memcpy(&u, at, shard_dtype_bytes(dtype));
+	switch (dtype) {
+	case SHARD_U8: case SHARD_U16: case SHARD_U32: case SHARD_U64: return PyLong_FromUnsignedLongLong(u);
+	case SHARD_I8: return PyLong_FromLongLong((int8_t)u);
+	case SHARD_I16: return PyLong_FromLongLong((int16_t)u);
+	case SHARD_I32: return PyLong_FromLongLong((int32_t)u);
+	case SHARD_I64: return PyLong_FromLongLong((int64_t)u);
+	case SHARD_BOOL: return PyBool_FromLong(u != 0);
+	case SHARD_F16: return PyFloat_FromDouble(half_to_double((uint16_t)u));
+	case SHARD_F64: memcpy(&d, &u, sizeof(d)); return PyFloat_FromDouble(d);
+	default:
+		word = dtype == SHARD_BF16 ? (uint32_t)u << 16 : (uint32_t)u;
+		memcpy(&f, &word, sizeof(f));
+		return PyFloat_FromDouble((double)f);
+	}
+}
+
+static PyObject *to_list(const struct array *a, int axis, const char *at)
+{
+	PyObject *list, *item;
+
+	if (axis == a->axis_count)
+		return array_scalar(a->dtype, at);
+	list = PyList_New(a->shape[axis]);
+	for (Py_ssize_t i = 0; list && i < a->shape[axis]; i++) {
+		item = to_list(a, axis + 1, at + i * a->stride[axis]);
+		if (!item || PyList_SetItem(list, i, item) < 0)
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
+static PyObject *tolist(PyObject *self, PyObject *unused)
+{
+	struct array *a = (struct array *)self;
+
+	(void)unused;
+	return array_is_reachable(a) ? to_list(a, 0, a->data) : NULL;
+}
+
+static PyObject *item(PyObject *self, PyObject *unused)
+{
+	struct array *a = (struct array *)self;
+
+	(void)unused;
+	if (!array_is_reachable(a))
+		return NULL;
+	return array_item_count(a) == 1 ? array_scalar(a->dtype, a->data)
+					: fail_argument("item() is for arrays of one element; this has %zd", array_item_count(a));
+}
+
+/* ---- views of views ---- */
+
+static PyObject *part(struct array *a, Py_ssize_t first, Py_ssize_t step, Py_ssize_t count)
+{
+	struct array *view = array_new(a->owner, a->field, a->data + first * a->stride[0], a->dtype, a->axis_count, a->shape, a->stride);
+
+	if (view) {
+		view->shape[0] = count;
+		view->stride[0] = step * a->stride[0];
+	}
+	return (PyObject *)view;
+}
+
+static PyObject *element(struct array *a, Py_ssize_t i)
+{
+	const char *at = a->data + i * a->stride[0];
+
+	return a->axis_count == 1 ? array_scalar(a->dtype, at)
+				  : (PyObject *)array_new(a->owner, a->field, at, a->dtype, a->axis_count - 1, a->shape + 1, a->stride + 1);
+}
+
+static PyObject *sq_item(PyObject *self, Py_ssize_t i)
+{
+	struct array *a = (struct array *)self;
+
+	if (!array_is_reachable(a))
+		return NULL;
+	if (!a->axis_count || i < 0 || i >= a->shape[0]) {
+		PyErr_Format(PyExc_IndexError, "index %zd; the first axis has %zd", i, a->axis_count ? a->shape[0] : 0);
+		return NULL;
+	}
+	return element(a, i);
+}
+
+static PyObject *subscript(PyObject *self, PyObject *key)
+{
+	struct array *a = (struct array *)self;
+	Py_ssize_t first, stop, step, i;
+
+	if (!a->axis_count)
+		return fail_argument("an array without axes has no parts; item() is its value");
+	if (PySlice_Check(key)) {
+		if (PySlice_Unpack(key, &first, &stop, &step) < 0)
+			return NULL;
+		i = PySlice_AdjustIndices(a->shape[0], &first, &stop, step);
+		return part(a, first, step, i);
+	}
+	if (!PyIndex_Check(key)) {
+		PyErr_SetString(PyExc_TypeError, "an index of the first axis, or a slice of it; numpy.asarray(array) takes all others");
+		return NULL;
+	}
+	i = PyNumber_AsSsize_t(key, PyExc_IndexError);
+	if (i == -1 && PyErr_Occurred())
+		return NULL;
+	return sq_item(self, i < 0 ? i + a->shape[0] : i);
+}
+
+static Py_ssize_t length(PyObject *self)
+{
+	struct array *a = (struct array *)self;
+
+	if (a->axis_count)
+		return a->shape[0];
+	PyErr_SetString(PyExc_TypeError, "an array without axes has no length");
+	return -1;
+}
+
+static PyObject *copy(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return array_is_reachable((struct array *)self) ? (PyObject *)array_copy((struct array *)self) : NULL;
+}
+
+static PyObject *tobytes(PyObject *self, PyObject *unused)
+{
+	struct array *a = (struct array *)self;
+	Py_ssize_t bytes = array_item_count(a) * (Py_ssize_t)shard_dtype_bytes(a->dtype);
+	PyObject *out = array_is_reachable(a) ? PyBytes_FromStringAndSize(NULL, bytes) : NULL;
+
+	(void)unused;
+	if (out && bytes)
+		copy_axis(a, 0, a->data, PyBytes_AsString(out));
+	return out;
+}
+
+/* ---- for other libraries ---- */
+
+static int get_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+	struct array *a = (struct array *)self;
+	const char *why = flags & PyBUF_WRITABLE			      ? "datasets are read-only: copy() it, or ask for a read-only buffer"
+			  : !dtypes[a->dtype].format			      ? "the buffer protocol has no bfloat16; use __dlpack__"
+			  : !(flags & PyBUF_STRIDES & ~PyBUF_ND) && !array_is_dense(a) ? "its rows are apart; ask for a buffer with strides, or copy() it"
+									      : NULL;
+
+	view->obj = NULL;
+	if (why)
+		PyErr_SetString(PyExc_BufferError, why);
+	if (why || !array_is_reachable(a))
+		return -1;
+	view->buf = (void *)(uintptr_t)a->data;
+	view->obj = Py_NewRef(self);
+	view->itemsize = (Py_ssize_t)shard_dtype_bytes(a->dtype);
+	view->len = array_item_count(a) * view->itemsize;
+	view->readonly = 1;
+	view->ndim = a->axis_count;
+	view->format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)dtypes[a->dtype].format : NULL;
+	view->shape = flags & PyBUF_ND ? a->shape : NULL;
+	view->strides = flags & PyBUF_STRIDES & ~PyBUF_ND ? a->stride : NULL;
+	view->suboffsets = NULL;
+	view->internal = NULL;
+	return 0;
+}
+
+static PyObject *tuple_of(const Py_ssize_t *values, int count)
+{
+	PyObject *tuple = PyTuple_New(count), *number;
+
+	for (int i = 0; tuple && i < count; i++) {
+		number = PyLong_FromSsize_t(values[i]);
+		if (!number || PyTuple_SetItem(tuple, i, number) < 0)
+			Py_CLEAR(tuple);
+	}
+	return tuple;
+}
+
+static PyObject *get_shape(PyObject *self, void *unused)
+{
+	(void)unused;
+	return tuple_of(((struct array *)self)->shape, ((struct array *)self)->axis_count);
+}
+
+static PyObject *get_strides(PyObject *self, void *unused)
+{
+	(void)unused;
+	return tuple_of(((struct array *)self)->stride, ((struct array *)self)->axis_count);
+}
+
+static PyObject *get_dtype(PyObject *self, void *unused)
+{
+	(void)unused;
+	return array_numpy_name(((struct array *)self)->dtype);
+}
+
+static PyObject *get_number(PyObject *self, void *which)
+{
+	struct array *a = (struct array *)self;
+	Py_ssize_t bytes = (Py_ssize_t)shard_dtype_bytes(a->dtype), count = array_item_count(a);
+
+	switch (*(const char *)which) {
+	case 'a': return PyLong_FromLong(a->axis_count);
+	case 'i': return PyLong_FromSsize_t(bytes);
+	case 'c': return PyLong_FromSsize_t(count);
+	case 'p': return PyLong_FromVoidPtr((void *)(uintptr_t)a->data);
+	default: return PyLong_FromSsize_t(count * bytes);
+	}
+}
+
+static PyObject *get_interface(PyObject *self, void *unused)
+{
+	struct array *a = (struct array *)self;
+	PyObject *shape, *stride, *out = NULL;
+
+	(void)unused;
+	if (!array_is_reachable(a))
+		return NULL;
+	shape = get_shape(self, NULL);
+	stride = get_strides(self, NULL);
+	if (shape && stride)
+		out = Py_BuildValue("{s:s,s:O,s:O,s:(KO),s:i}", "typestr", dtypes[a->dtype].code, "shape", shape, "strides", stride, "data",
+				    (unsigned long long)(uintptr_t)a->data, Py_True, "version", 3);
+	Py_XDECREF(shape);
+	Py_XDECREF(stride);
+	return out;
+}
+
+static PyObject *repr(PyObject *self)
+{
+	struct array *a = (struct array *)self;
+	PyObject *shape = get_shape(self, NULL), *values = NULL, *text = NULL;
+	bool few = array_item_count(a) <= 16;
+
+	if (shape && few)
+		values = tolist(self, NULL);
+	if (shape && (values || !few))
+		text = few ? PyUnicode_FromFormat("Array(%R, dtype=%s, shape=%R)", values, dtypes[a->dtype].name, shape)
+			   : PyUnicode_FromFormat("Array(dtype=%s, shape=%R)", dtypes[a->dtype].name, shape);
+	Py_XDECREF(values);
+	Py_XDECREF(shape);
+	return text;
+}
+
+int array_init(PyObject *module)
+{
+	static PyMethodDef methods[] = {
+		{"tolist", tolist, METH_NOARGS, "The values, as nested lists of numbers."},
+		{"item", item, METH_NOARGS, "The value of an array of one element."},
+		{"copy", copy, METH_NOARGS, "The same in memory of its own: dense, and no longer part of a batch or a map."},
+		{"tobytes", tobytes, METH_NOARGS, "The elements one behind the other."},
+		{"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS,
+		 "A DLPack capsule of the same memory, of version 1 if max_version says so."},
+		{"__dlpack_device__", array_dlpack_device, METH_NOARGS, "Where it is: (1, 0), the CPU."},
+		{NULL, NULL, 0, NULL},
+	};
+	static PyGetSetDef getters[] = {
+		{"shape", get_shape, NULL, "Lengths of the axes.", NULL},
+		{"strides", get_strides, NULL, "From one element of an axis to the next, in bytes.", NULL},
+		{"dtype", get_dtype, NULL, "As NumPy calls it, such as 'uint8'; also 'bfloat16'.", NULL},
+		{"ndim", get_number, NULL, "Number of axes.", "a"},
+		{"itemsize", get_number, NULL, "Bytes of an element.", "i"},
+		{"size", get_number, NULL, "Number of elements.", "c"},
+		{"nbytes", get_number, NULL, "Bytes of all elements.", "b"},
+		{"data_ptr", get_number, NULL, "Address of the first element.", "p"},
+		{"__array_interface__", get_interface, NULL, "For numpy.asarray().", NULL},
+		{NULL, NULL, NULL, NULL, NULL},
+	};
+	static PyType_Slot slots[] = {
+		{Py_tp_dealloc, dealloc},	   {Py_tp_methods, methods},   {Py_tp_getset, getters},
+		{Py_tp_repr, repr},		   {Py_bf_getbuffer, get_buffer}, {Py_mp_subscript, subscript},
+		{Py_mp_length, length},		   {Py_sq_item, sq_item},      {Py_sq_length, length},
+		{Py_tp_doc, "A read-only view of numbers, which NumPy, PyTorch and JAX take without a copy.\n\n"
+			    "numpy.asarray(array), or any function that takes arrays, does it.  The memory stays while a view of it lives."},
+		{0, NULL},
+	};
+	static PyType_Spec spec = {
+		.name = "libshard.Array",
+		.basicsize = sizeof(struct array),
+		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+		.slots = slots,
+	};
+
+	array_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+	return array_type ? PyModule_AddObjectRef(module, "Array", (PyObject *)array_type) : -1;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dlpack.c - views for who speaks DLPack
+ *
+ * Structures and constants are those of DLPack 1.0 (dmlc.github.io/dlpack, C API) and of the older form without a version,
+ * which cannot say that memory is read-only: who asks for that one has to know.
+ */
+#include "core.h"
+
+#include <string.h>
+
+struct dl_device {
+	int32_t type, id;
+};
+struct dl_type {
+	uint8_t code, bits;
+	uint16_t lanes;
+};
+struct dl_tensor {
+	void *data;
+	struct dl_device device;
+	int32_t ndim;
+	struct dl_type dtype;
+	int64_t *shape, *strides; /* strides in elements */
+	uint64_t byte_offset;
+};
+struct dl_managed {
+	struct dl_tensor tensor;
+	void *context;
+	void (*deleter)(struct dl_managed *);
+};
+struct dl_managed_versioned {
+	uint32_t major, minor;
+	void *context;
+	void (*deleter)(struct dl_managed_versioned *);
+	uint64_t flags;
+	struct dl_tensor tensor;
+};
+
+enum { DL_CPU = 1 };
+enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_BOOL = 6 };
+enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 };
+
+static const uint8_t codes[] = {
+	[SHARD_U8] = DL_UINT,  [SHARD_I8] = DL_INT,	[SHARD_U16] = DL_UINT,	 [SHARD_I16] = DL_INT,	[SHARD_U32] = DL_UINT,
+	[SHARD_I32] = DL_INT,  [SHARD_U64] = DL_UINT,	[SHARD_I64] = DL_INT,	 [SHARD_F16] = DL_FLOAT, [SHARD_BF16] = DL_BFLOAT,
+	[SHARD_F32] = DL_FLOAT, [SHARD_F64] = DL_FLOAT, [SHARD_BOOL] = DL_BOOL,
+};
+
+/* A tensor that was given away, in one of the two forms. */
+struct export {
+	union {
+		struct dl_managed old;
+		struct dl_managed_versioned new;
+	} as;
+	PyObject *array;
+	int64_t shape[AXES_MAX], strides[AXES_MAX];
+};
+
+/* Any thread of the other library may drop it, also when the interpreter is gone: then there is nobody to tell. */
+static void drop(struct export *e)
+{
+	PyGILState_STATE state;
+
+	if (!Py_IsInitialized())
+		return;
+	state = PyGILState_Ensure();
+	Py_DECREF(e->array);
+	PyMem_Free(e);
+	PyGILState_Release(state);
+}
+
+static void drop_old(struct dl_managed *m)
+{
+	drop(m->context);
+}
+
+static void drop_new(struct dl_managed_versioned *m)
+{
+	drop(m->context);
+}
+
+static const char *const capsule_names[] = {"dltensor", "dltensor_versioned"};
+
+/* Nobody took the tensor out of the capsule, or else it has another name now. */
+static void drop_capsule(PyObject *capsule)
+{
+	for (int i = 0; i < 2; i++)
+		if (PyCapsule_IsValid(capsule, capsule_names[i])) {
+			void *managed = PyCapsule_GetPointer(capsule, capsule_names[i]);
+
+			drop(i ? ((struct dl_managed_versioned *)managed)->context : ((struct dl_managed *)managed)->context);
+		}
+}
+
+static void describe(struct export *e, const struct array *a, struct dl_tensor *t)
+{
+	Py_ssize_t item_bytes = (Py_ssize_t)shard_dtype_bytes(a->dtype);
+
+	for (int i = 0; i < a->axis_count; i++) {
+		e->shape[i] = a->shape[i];
+		e->strides[i] = a->stride[i] / item_bytes; /* strides of groups are multiples of 16 */
+	}
+	*t = (struct dl_tensor){
+		.data = (void *)(uintptr_t)a->data,
+		.device = {.type = DL_CPU},
+		.ndim = a->axis_count,
+		.dtype = {.code = codes[a->dtype], .bits = (uint8_t)(8 * item_bytes), .lanes = 1},
+		.shape = e->shape,
+		.strides = e->strides,
+	};
+}
+
+/* Takes over the reference to `a`. */
+static PyObject *give(struct array *a, bool versioned, bool copied)
+{
+	struct export *e = PyMem_Malloc(sizeof(*e));
+	PyObject *capsule;
+
+	if (!e) {
+		unref(a);
+		return PyErr_NoMemory();
+	}
+	memset(e, 0, sizeof(*e));
+	e->array = (PyObject *)a;
+	if (versioned) {
+		e->as.new = (struct dl_managed_versioned){
+			.major = 1, .context = e, .deleter = drop_new, .flags = copied ? DL_IS_COPIED : DL_READ_ONLY};
+		describe(e, a, &e->as.new.tensor);
+	} else {
+		e->as.old = (struct dl_managed){.context = e, .deleter = drop_old};
+		describe(e, a, &e->as.old.tensor);
+	}
+	capsule = PyCapsule_New(&e->as, capsule_names[versioned], drop_capsule);
+	if (!capsule)
+		drop(e);
+	return capsule;
+}
+
+PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
+	PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
+	struct array *a = (struct array *)self;
+	int major = 0, minor = 0, type = DL_CPU, id = 0, copied;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", names, &stream, &max_version, &device, &copy) ||
+	    (max_version != Py_None && !PyArg_ParseTuple(max_version, "ii", &major, &minor)) ||
+	    (device != Py_None && !PyArg_ParseTuple(device, "ii", &type, &id)) || !array_is_reachable(a))
+		return NULL;
+	if (stream != Py_None || type != DL_CPU || id) {
+		PyErr_SetString(PyExc_BufferError, "this array is in the memory of the CPU: stream must be None, dl_device None or (1, 0)");
+		return NULL;
+	}
+	copied = PyObject_IsTrue(copy);
+	if (copied < 0)
+		return NULL;
+	a = copied ? array_copy(a) : ref(self);
+	return a ? give(a, major >= 1, copied) : NULL;
+}
+
+PyObject *array_dlpack_device(PyObject *self, PyObject *unused)
+{
+	(void)self;
+	(void)unused;
+	return Py_BuildValue("(ii)", DL_CPU, 0);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * errors.c - shard_error to an exception
+ *
+ * The classes are written in Python, libshard/_errors.py, where their documentation is; here they are only found.
+ */
+#include "core.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static PyObject *classes; /* the module libshard._errors */
+
+int errors_init(void)
+{
+	classes = PyImport_ImportModule("libshard._errors");
+	return classes ? 0 : -1;
+}
+
+static const char *class_of(const struct shard_error *err)
+{
+	switch (err->status) {
+	case SHARD_E_ARGUMENT: return "ArgumentError";
+	case SHARD_E_MEMORY: return "OutOfMemoryError";
+	case SHARD_E_IO: return err->os_code == ENOENT ? "NotFoundError" : "StorageError";
+	case SHARD_E_CORRUPT: return "CorruptError";
+	case SHARD_E_UNSUPPORTED: return "UnsupportedError";
+	case SHARD_E_MISMATCH: return "MismatchError";
+	case SHARD_E_EXISTS: return "ExistsError";
+	case SHARD_E_DEVICE: return "DeviceError";
+	default: return "Error";
+	}
+}
+
+static PyObject *raise(const char *class_name, const char *message, const char *status, int os_code)
+{
+	PyObject *class = PyObject_GetAttrString(classes, class_name), *exception = NULL;
+	/* A file's name in the message may be any bytes. */
+	PyObject *text = class ? PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "backslashreplace") : NULL;
+
+	if (text)
+		exception = PyObject_CallFunction(class, "Osi", text, status, os_code);
+	if (exception)
+		PyErr_SetObject(class, exception);
+	Py_XDECREF(exception);
+	Py_XDECREF(text);
+	Py_XDECREF(class);
+	return NULL;
+}
+
+PyObject *fail(const struct shard_error *err)
+{
+	/* A callback that raised, or a signal's handler that did, knows better why this ended. */
+	return PyErr_Occurred() ? NULL : raise(class_of(err), err->message, shard_status_name(err->status), err->os_code);
+}
+
+PyObject *fail_closed(const char *what)
+{
+	char message[128];
+
+	snprintf(message, sizeof(message), "this %s is closed; open it again", what);
+	return raise("ClosedError", message, shard_status_name(SHARD_E_ARGUMENT), 0);
+}
+
+PyObject *fail_argument(const char *fmt, ...)
+{
+	char message[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	return raise("ArgumentError", message, shard_status_name(SHARD_E_ARGUMENT), 0);
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader.c - struct shard_loader as a Python object
+ *
+ * The interpreter's lock is released while a batch is waited for, a tenth of a second at a time, so that ^C is heard.  A
+ * batch that is ready is taken without.
+ */
+#include "core.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define SLICE_NS UINT64_C(100000000)
+#define VIEW_STRIDE_MIN 4096 /* fields of smaller groups are copied out of the slot: 256 labels are 2 KiB */
+
+PyTypeObject *loader_type;
+
+/* ---- open and close ---- */
+
+static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o)
+{
+	static char *names[] = {"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
+				"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes", NULL};
+	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0;
+	unsigned int prefetch = 2;
+	PyObject *dataset;
+
+	l->max_held = 2;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIK", names, dataset_type, &dataset, &seed, &o->batch_records,
+					 &o->rank, &o->world, &o->shuffle, &o->tail, &prefetch, &l->max_held, &o->thread_count, &o->window_runs,
+					 &o->lane_count, &run_records, &phase, &o->path, &o->on_corrupt, &stage) ||
+	    !dataset_is_open((struct dataset *)dataset))
+		return false;
+	if (!prefetch || !l->max_held || prefetch > 4096 || l->max_held > 4096) {
+		fail_argument("prefetch %u and max_held %u; both are at least 1 and at most 4096 batches", prefetch, l->max_held);
+		return false;
+	}
+	l->dataset = ref(dataset);
+	l->slot_count = prefetch + l->max_held;
+	o->slot_count = l->slot_count;
+	o->seed = seed;
+	o->run_records = run_records;
+	o->phase_unit_records = phase;
+	o->stage_bytes = stage;
+	return true;
+}
+
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	struct shard_loader_options o = {.size = sizeof(o)};
+	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
+	struct loader *l = (struct loader *)alloc(type, 0);
+	struct shard_error err;
+	int rc;
+
+	if (!l || !take_options(l, args, kwargs, &o)) {
+		unref(l);
+		return NULL;
+	}
+	l->late = PyMem_Malloc(l->slot_count * sizeof(*l->late));
+	if (!l->late) {
+		unref(l);
+		return PyErr_NoMemory();
+	}
+	l->owner_pid = (long)getpid();
+	rc = shard_loader_open(&l->l, l->dataset->ds, &o, &err);
+	if (rc) {
+		fail(&err);
+		unref(l);
+		l = NULL;
+	}
+	return (PyObject *)l;
+}
+
+void loader_let_go(struct loader *l)
+{
+	struct shard_loader *handle = l->l;
+
+	l->l = NULL;
+	Py_BEGIN_ALLOW_THREADS
+	shard_loader_close(handle); /* waits for reads under way */
+	Py_END_ALLOW_THREADS
+	if (l->lent_memory)
+		PyBuffer_Release(&l->lent_buffer);
+	Py_CLEAR(l->lent_memory);
+}
+
+static void dealloc(PyObject *self)
+{
+	struct loader *l = (struct loader *)self;
+	PyTypeObject *type = Py_TYPE(self);
+	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
+
+	loader_let_go(l);
+	PyMem_Free(l->late);
+	unref(l->dataset);
+	release(self);
+	Py_DECREF(type);
+}
+
+/* May a call be made now? */
+static bool is_usable(const struct loader *l)
+{
+	if (l->closed)
+		fail_closed("loader");
+	else if (l->busy)
+		fail_argument("another thread waits in this loader; a loader belongs to one thread at a time");
+	return !l->closed && !l->busy;
+}
+
+static PyObject *close_(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+
+	(void)unused;
+	if (!l->closed && !is_usable(l))
+		return NULL;
+	l->closed = true;
+	if (!l->held_count) /* else it goes with the last view */
+		loader_let_go(l);
+	return Py_NewRef(Py_None);
+}
+
+/* ---- batches ---- */
+
+/* Wait without the interpreter's lock. */
+static int wait_for_batch(struct loader *l, struct shard_error *err)
+{
+	int rc = l->owner_pid == (long)getpid() ? shard_loader_wait(l->l, 0, err) : SHARD_OK;
+
+	while (rc == SHARD_E_TIMEOUT) {
+		l->busy = true;
+		Py_BEGIN_ALLOW_THREADS
+		rc = shard_loader_wait(l->l, SLICE_NS, err);
+		Py_END_ALLOW_THREADS
+		l->busy = false;
+		lease_flush(l);
+		if (PyErr_CheckSignals() < 0)
+			return SHARD_E_CANCELLED;
+	}
+	return rc;
+}
+
+static PyObject *copied(uint32_t dtype, const void *data, size_t count)
+{
+	Py_ssize_t shape = (Py_ssize_t)count, stride = (Py_ssize_t)shard_dtype_bytes(dtype);
+	struct memory *m = memory_new(count * (size_t)stride);
+	struct array *a;
+
+	if (!m)
+		return NULL;
+	memcpy(m->data, data, count * (size_t)stride);
+	a = array_new((PyObject *)m, -1, m->data, dtype, 1, &shape, &stride);
+	unref(m);
+	return (PyObject *)a;
+}
+
+static PyObject *batch_field(struct lease *lease, const struct shard_schema *s, uint32_t f)
+{
+	const struct shard_batch *b = &lease->batch;
+	const struct shard_rows *rows = &b->field[f];
+	struct array *view = array_of_field((PyObject *)lease, (int)f, &s->field[f], rows->data, (Py_ssize_t)b->record_count,
+					    (Py_ssize_t)rows->stride);
+	struct array *copy;
+
+	if (!view || s->group[s->field[f].group].stride >= VIEW_STRIDE_MIN)
+		return (PyObject *)view;
+	copy = array_copy(view);
+	unref(view);
+	return (PyObject *)copy;
+}
+
+static PyObject *batch_fields(struct loader *l, struct lease *lease)
+{
+	const struct shard_schema *s = shard_dataset_schema(l->dataset->ds);
+	PyObject *dict = PyDict_New(), *value;
+
+	for (uint32_t f = 0; dict && f < s->field_count; f++) {
+		value = batch_field(lease, s, f);
+		if (!value || PyDict_SetItem(dict, l->dataset->name[f], value) < 0)
+			Py_CLEAR(dict);
+		Py_XDECREF(value);
+	}
+	return dict;
+}
+
+/* (fields, index, flags, epoch, step, position) */
+static PyObject *batch_tuple(struct loader *l, const struct shard_batch *b)
+{
+	struct lease *lease = lease_new(l, b);
+	PyObject *dict = lease ? batch_fields(l, lease) : NULL;
+	PyObject *index = dict ? copied(SHARD_I64, b->record, b->record_count) : NULL;
+	PyObject *flags = index ? copied(SHARD_U8, b->row_flags, b->record_count) : NULL;
+	PyObject *tuple = NULL;
+
+	if (flags)
+		tuple = Py_BuildValue("(OOOKKK)", dict, index, flags, b->epoch, b->step, b->position);
+	Py_XDECREF(flags);
+	Py_XDECREF(index);
+	Py_XDECREF(dict);
+	unref(lease);
+	return tuple;
+}
+
+/* The tuple of the next batch; None at the end of an epoch. */
+static PyObject *next(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+	struct shard_error err;
+	struct shard_batch b;
+	int rc;
+
+	(void)unused;
+	if (!is_usable(l))
+		return NULL;
+	if (l->held_count > l->max_held)
+		PyGC_Collect(); /* what is held may be held by a circle that nobody needs */
+	if (l->held_count > l->max_held)
+		return lease_fail_held(l);
+	rc = wait_for_batch(l, &err);
+	if (!rc)
+		rc = shard_loader_next(l->l, &b, &err);
+	if (rc == SHARD_END)
+		return Py_NewRef(Py_None);
+	return rc ? fail(&err) : batch_tuple(l, &b);
+}
+
+/* ---- places ---- */
+
+static PyObject *tell(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+	uint64_t epoch, position;
+
+	(void)unused;
+	if (!is_usable(l))
+		return NULL;
+	shard_loader_tell(l->l, &epoch, &position);
+	return Py_BuildValue("(KK)", epoch, position);
+}
+
+static PyObject *seek(PyObject *self, PyObject *args)
+{
+	struct loader *l = (struct loader *)self;
+	unsigned long long epoch, position;
+	struct shard_error err;
+
+	if (!PyArg_ParseTuple(args, "KK", &epoch, &position) || !is_usable(l))
+		return NULL;
+	return shard_loader_seek(l->l, epoch, position, &err) ? fail(&err) : Py_NewRef(Py_None);
+}
+
+static PyObject *token(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+	char text[SHARD_TOKEN_BYTES];
+
+	(void)unused;
+	if (!is_usable(l))
+		return NULL;
+	shard_loader_token(l->l, text);
+	return PyUnicode_FromString(text);
+}
+
+static PyObject *resume(PyObject *self, PyObject *text)
+{
+	struct loader *l = (struct loader *)self;
+	const char *token_text = PyUnicode_AsUTF8AndSize(text, NULL);
+	struct shard_error err;
+
+	if (!token_text || !is_usable(l))
+		return NULL;
+	return shard_loader_resume(l->l, token_text, &err) ? fail(&err) : Py_NewRef(Py_None);
+}
+
+static PyObject *step_count(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+
+	(void)unused;
+	return is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_step_count(l->l)) : NULL;
+}
+
+static PyObject *order(PyObject *self, PyObject *args)
+{
+	struct loader *l = (struct loader *)self;
+	unsigned long long epoch, first, count;
+	struct shard_error err;
+	struct memory *m;
+	PyObject *out;
+	int rc;
+
+	if (!PyArg_ParseTuple(args, "KKK", &epoch, &first, &count) || !is_usable(l))
+		return NULL;
+	m = memory_new(count > SIZE_MAX / 16 ? SIZE_MAX : (size_t)count * sizeof(uint64_t));
+	if (!m)
+		return NULL;
+	rc = shard_loader_order(l->l, epoch, first, count, m->data, &err);
+	out = rc ? fail(&err) : copied(SHARD_I64, m->data, (size_t)count);
+	unref(m);
+	return out;
+}
+
+static PyObject *order_info(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+	struct shard_order_info i;
+
+	(void)unused;
+	if (!is_usable(l))
+		return NULL;
+	shard_loader_order_info(l->l, &i);
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:I,s:I,s:I}", "record_count", i.record_count, "seed", i.seed, "run_records", i.run_records,
+			     "phase_unit_records", i.phase_unit_records, "kind", i.kind, "window_runs", i.window_runs, "lane_count",
+			     i.lane_count);
+}
+
+/* ---- memory and statistics ---- */
+
+static PyObject *ring_bytes(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+
+	(void)unused;
+	return is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_ring_bytes(l->l)) : NULL;
+}
+
+static PyObject *lend(PyObject *self, PyObject *memory)
+{
+	struct loader *l = (struct loader *)self;
+	struct shard_error err;
+
+	if (!is_usable(l))
+		return NULL;
+	if (l->lent_memory)
+		return fail_argument("memory was lent already");
+	if (PyObject_GetBuffer(memory, &l->lent_buffer, PyBUF_CONTIG) < 0)
+		return NULL;
+	if (shard_loader_lend(l->l, l->lent_buffer.buf, (uint64_t)l->lent_buffer.len, &err)) {
+		PyBuffer_Release(&l->lent_buffer);
+		return fail(&err);
+	}
+	l->lent_memory = Py_NewRef(memory);
+	return Py_NewRef(Py_None);
+}
+
+static PyObject *stats(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+	struct shard_loader_stats s;
+
+	(void)unused;
+	if (!is_usable(l))
+		return NULL;
+	shard_loader_stats(l->l, &s);
+	return Py_BuildValue(
+		"{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,s:K,s:K,s:K}", "batch_count", s.batch_count,
+		"record_count", s.record_count, "bytes", s.bytes, "filled_record_count", s.filled_record_count, "filled_bytes", s.filled_bytes,
+		"checked_unit_count", s.checked_unit_count, "elapsed_ns", s.elapsed_ns, "next_wait_ns", s.next_wait_ns, "next_wait_count",
+		s.next_wait_count, "fill_ns", s.fill_ns, "fill_cpu_ns", s.fill_cpu_ns, "slot_wait_ns", s.slot_wait_ns, "mapped_bytes",
+		s.mapped_bytes, "direct_bytes", s.direct_bytes, "pread_bytes", s.pread_bytes, "substituted_count", s.substituted_count,
+		"masked_count", s.masked_count, "thread_count", s.thread_count, "has_uring", s.has_uring ? Py_True : Py_False, "stage_bytes",
+		s.stage_bytes, "decoded_chunk_count", s.decoded_chunk_count, "unfinished_chunk_count", s.unfinished_chunk_count);
+}
+
+static PyObject *summary(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+	struct shard_loader_stats s;
+	char text[SHARD_SUMMARY_BYTES];
+
+	(void)unused;
+	if (!is_usable(l))
+		return NULL;
+	shard_loader_stats(l->l, &s);
+	shard_stats_summary(&s, NULL, text);
+	return PyUnicode_FromString(text);
+}
+
+/* (status, message) of the row that was substituted or masked last, or None. */
+static PyObject *last_damage(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+	struct shard_error e;
+
+	(void)unused;
+	if (!is_usable(l))
+		return NULL;
+	return shard_loader_last_damage(l->l, &e) ? Py_NewRef(Py_None) : Py_BuildValue("(ss)", shard_status_name(e.status), e.message);
+}
+
+static PyObject *get_closed(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyBool_FromLong(((struct loader *)self)->closed);
+}
+
+int loader_init(PyObject *module)
+{
+	static PyMethodDef methods[] = {
+		{"close", close_, METH_NOARGS, "No more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
+		{"next", next, METH_NOARGS, NULL},
+		{"tell", tell, METH_NOARGS, NULL},
+		{"seek", seek, METH_VARARGS, NULL},
+		{"token", token, METH_NOARGS, NULL},
+		{"resume", resume, METH_O, NULL},
+		{"step_count", step_count, METH_NOARGS, NULL},
+		{"order", order, METH_VARARGS, NULL},
+		{"order_info", order_info, METH_NOARGS, NULL},
+		{"ring_bytes", ring_bytes, METH_NOARGS, NULL},
+		{"lend", lend, METH_O, NULL},
+		{"stats", stats, METH_NOARGS, "Counters since the loader was opened; times in nanoseconds, sums over threads."},
+		{"summary", summary, METH_NOARGS, "One line of text for a log: rates, who waited for whom, and which side is the slower one."},
+		{"last_damage", last_damage, METH_NOARGS, "Status and message of the row that was substituted or masked last; None if none was."},
+		{NULL, NULL, 0, NULL},
+	};
+	static PyGetSetDef getters[] = {
+		{"closed", get_closed, NULL, "Was close() called?", NULL},
+		{NULL, NULL, NULL, NULL, NULL},
+	};
+	static PyType_Slot slots[] = {
+		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getters}, {0, NULL},
+	};
+	static PyType_Spec spec = {
+		.name = "libshard._core.Loader",
+		.basicsize = sizeof(struct loader),
+		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+		.slots = slots,
+	};
+
+	loader_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+	return loader_type ? PyModule_AddObjectRef(module, "Loader", (PyObject *)loader_type) : -1;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module.c - libshard._core: the C library for the Python code on top of it
+ */
+#include "core.h"
+
+static PyObject *version(PyObject *self, PyObject *unused)
+{
+	(void)self;
+	(void)unused;
+	return Py_BuildValue("(ss)", shard_version(), shard_version_details());
+}
+
+PyMODINIT_FUNC PyInit__core(void);
+PyMODINIT_FUNC PyInit__core(void)
+{
+	static PyMethodDef functions[] = {
+		{"version", version, METH_NOARGS, "Version of the C library, and of the libraries in it."},
+		{NULL, NULL, 0, NULL},
+	};
+	static struct PyModuleDef definition = {
+		PyModuleDef_HEAD_INIT, .m_name = "libshard._core", .m_doc = "The C library; use the package libshard.", .m_size = -1,
+		.m_methods = functions,
+	};
+	PyObject *module = PyModule_Create(&definition);
+
+	if (module && !errors_init() && !memory_init(module) && !array_init(module) && !lease_init(module) && !dataset_init(module) &&
+	    !loader_init(module))
+		return module;
+	Py_XDECREF(module);
+	return NULL;
+}

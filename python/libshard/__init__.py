@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packed datasets that train fast: read records, and stream shuffled batches.
+
+    ds = libshard.open("train")
+    ds[0]["image"]                                      # one record
+    for batch in libshard.Loader(ds, batch_size=256):   # an epoch
+        batch["image"], batch["label"]
+
+Arrays are read-only views that NumPy, PyTorch and JAX take without a copy: ``numpy.asarray(batch["image"])``.
+"""
+
+from ._core import Array
+from ._core import version as _version
+from ._dataset import ChannelStats, Dataset, Field, Schema, Stats, VerifyReport, open
+from ._errors import (
+    ArgumentError,
+    ClosedError,
+    CorruptError,
+    DeviceError,
+    Error,
+    ExistsError,
+    MismatchError,
+    NotFoundError,
+    OutOfMemoryError,
+    StorageError,
+    UnsupportedError,
+)
+from ._loader import MASKED, PADDED, SUBSTITUTED, Batch, Loader
+
+__version__, version_details = _version()
+
+__all__ = [
+    "MASKED", "PADDED", "SUBSTITUTED", "ArgumentError", "Array", "Batch", "ChannelStats", "ClosedError", "CorruptError", "Dataset",
+    "DeviceError", "Error", "ExistsError", "Field", "Loader", "MismatchError", "NotFoundError", "OutOfMemoryError", "Schema", "Stats",
+    "StorageError", "UnsupportedError", "VerifyReport", "open", "version_details",
+]

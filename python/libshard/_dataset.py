@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datasets: what is in them, and their records by number."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from . import _core
+from ._errors import CorruptError, MismatchError, StorageError, UnsupportedError
+
+_CHECKS = ("first", "always", "never")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A named tensor in every record."""
+
+    name: str
+    dtype: str  #: as NumPy calls it, or ``"bfloat16"``
+    shape: tuple  #: of one record; of a ragged field or string, the greatest
+    kind: str  #: ``"tensor"``, ``"ragged"`` (some axes vary) or ``"string"``
+    layout: str  #: ``"hwc"``, ``"chw"``, ... or ``"none"``
+    semantic: str  #: ``"image"``, ``"label"``, ``"length"``, ``"tokens"``, ``"mask"``, ``"boxes"``, ``"text"`` or ``"none"``
+    group: int  #: fields of a group lie together in a record
+    bytes: int  #: of one record
+
+    def __str__(self):
+        axes = "[" + ",".join(map(str, self.shape)) + "]" if self.shape else ""
+        return f"{self.name}: {self.dtype}{axes}" + ("" if self.kind == "tensor" else f" {self.kind}")
+
+
+class Schema(tuple):
+    """The fields of a record, in order; also by name: ``ds.schema["image"].shape``."""
+
+    def __getitem__(self, which):
+        if not isinstance(which, str):
+            return super().__getitem__(which)
+        for field in self:
+            if field.name == which:
+                return field
+        raise KeyError(f"no field {which!r}; there are {', '.join(f.name for f in self)}")
+
+    @property
+    def names(self):
+        return [field.name for field in self]
+
+    def __str__(self):
+        return "\n".join(map(str, self))
+
+
+@dataclass(frozen=True)
+class ChannelStats:
+    """Of one channel over the whole dataset, from exact integer sums."""
+
+    count: int  #: samples
+    sum: int
+    sum_squares: int
+
+    @property
+    def mean(self):
+        """On the scale of the data, 0 to 255 for pixels."""
+        return self.sum / self.count if self.count else math.nan
+
+    @property
+    def std(self):
+        """Pooled over all samples, not the mean of per-image values."""
+        if not self.count:
+            return math.nan
+        return math.sqrt(self.count * self.sum_squares - self.sum * self.sum) / self.count
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What the packer counted while it wrote."""
+
+    channels: dict  #: field name to one :class:`ChannelStats` for each channel
+    class_counts: dict  #: class name to records
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What :meth:`Dataset.verify` looked at, and found."""
+
+    shard_count: int
+    record_count: int
+    unit_count: int  #: hashes that were compared
+    bytes: int
+    problem_count: int
+    elapsed_ns: int
+    problems: list  #: (status, message) of each
+
+    @property
+    def ok(self):
+        return self.problem_count == 0
+
+
+class Dataset(_core.Dataset):
+    """A packed dataset, open for reading.  ``libshard.open(path)`` makes one.
+
+    ``len(ds)`` is the number of records.  ``ds[i]`` is one record as a dict: numbers for scalars, ``str`` or ``bytes``
+    for strings, read-only arrays for all others, which point into the file (uncompressed data is not copied).
+    ``ds[10:20]`` and ``ds[[5, 3, 8]]`` give several, with the records on the first axis: views where the records are
+    neighbours in one shard, copies else.  Every record is checked against its hash when it is first used.
+
+    Safe for any number of threads, after ``fork``, and picklable: it opens the same files again, and raises
+    :class:`MismatchError` if they are not the same any more.
+    """
+
+    def __new__(cls, path, *, check="first", guard=True):
+        """Open the folder ``path``; reads its manifest and no shard.
+
+        ``check``: when records are compared with their hashes: ``"first"`` use, ``"always"``, or ``"never"``.
+        ``guard``: a file that is cut or cannot be read while it is open is an exception, not a dead process.
+        """
+        return super().__new__(cls, path, check=_choice("check", check, _CHECKS), guard=guard)
+
+    def __init__(self, path, *, check="first", guard=True):
+        self._options = {"check": check, "guard": guard}
+
+    def __reduce__(self):
+        return _reopen, (type(self), self.path, self._options, self.id)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    @cached_property
+    def schema(self):
+        """The fields: a :class:`Schema`."""
+        return Schema(Field(*(f[k] for k in Field.__dataclass_fields__)) for f in self._fields())
+
+    @cached_property
+    def _details(self):
+        return self._info()
+
+    @property
+    def id(self):
+        """SHA-256 of the manifest, and so of everything: what a training job should write down."""
+        return self._details["id"]
+
+    @property
+    def shard_count(self):
+        return self._details["shard_count"]
+
+    @property
+    def nbytes(self):
+        """Of all shard files."""
+        return self._details["data_bytes"]
+
+    @cached_property
+    def classes(self):
+        """Names of the classes; a label is an index of this list.  Empty if the dataset has none."""
+        return [self._class_name(i) for i in range(self._details["class_count"])]
+
+    @cached_property
+    def stats(self):
+        """What the packer counted: a :class:`Stats`.  Reads the manifest only."""
+        channels, counts = {}, {}
+        for number, field in enumerate(self.schema):
+            if field.semantic == "image" and len(field.shape) == 3:
+                found = [self._moments(number, c) for c in range(field.shape[0 if field.layout == "chw" else 2])]
+                if all(found):
+                    channels[field.name] = [ChannelStats(n, s, low + (high << 64)) for n, s, low, high in found]
+            elif field.semantic == "label":
+                found = [self._class_records(number, c) for c in range(len(self.classes))]
+                if None not in found:
+                    counts = dict(zip(self.classes, found))
+        return Stats(channels, counts)
+
+    def verify(self, *, sample_units=0, threads=0, sha256=False, progress=None, strict=True):
+        """Check every rule of the format and every hash; returns a :class:`VerifyReport`.
+
+        ``sample_units``: the structure and this many units only, spread evenly.  ``threads``: 0 for one per CPU.
+        ``sha256``: also the SHA-256 of each file, as after a download.  ``progress(done_bytes, total_bytes)`` is called
+        ten times a second.  Raises the gravest problem that was found, unless ``strict`` is False; the exception has the
+        report as ``report``.
+        """
+        report = VerifyReport(**self._verify(sample_units=sample_units, threads=threads, sha256=sha256, progress=progress))
+        if strict and report.problem_count:
+            kinds = {"corrupt": CorruptError, "unsupported": UnsupportedError, "not as the manifest says": MismatchError}
+            status, message = min(report.problems, key=lambda p: [*kinds, p[0]].index(p[0]))
+            error = kinds.get(status, StorageError)(message, status)
+            error.report = report
+            raise error
+        return report
+
+    def __repr__(self):
+        if self.closed:
+            return f"<libshard.Dataset {self.path!r}, closed>"
+        fields = ", ".join(str(f) for f in self.schema if f.semantic != "length")
+        return f"<libshard.Dataset {self.path!r}: {len(self):,} records of ({fields}), {self.shard_count:,} shards>"
+
+
+def _choice(option, value, names):
+    if value not in names:
+        from ._errors import ArgumentError
+
+        raise ArgumentError(f"{option}={value!r}; it is one of {', '.join(map(repr, names))}", "bad argument")
+    return names.index(value)
+
+
+def _reopen(cls, path, options, dataset_id):
+    ds = cls(path, **options)
+    if ds.id != dataset_id:
+        raise MismatchError(
+            f"{path}: another dataset ({ds.id[:16]}...) than the one that was pickled ({dataset_id[:16]}...)",
+            "not as the manifest says",
+        )
+    return ds
+
+
+def open(path, *, check="first", guard=True):
+    """Open the dataset in folder ``path``: a :class:`Dataset`."""
+    return Dataset(path, check=check, guard=guard)

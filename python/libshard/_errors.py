@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions.  Each says in its message what is wrong, where, what the limit is, and what to do.
+
+``except libshard.Error`` takes all of them.  Those with a standard counterpart are one of these too, so that code which
+knows nothing of libshard does the right thing: a missing dataset is a ``FileNotFoundError``.
+"""
+
+
+class Error(Exception):
+    """What libshard has to say; ``status`` is the kind in words, ``os_code`` the system's errno or 0."""
+
+    def __init__(self, message="", status="", os_code=0):
+        super().__init__(message)
+        self._keep(message, status, os_code)
+
+    def _keep(self, message, status, os_code):
+        self.message, self.status, self.os_code = message, status, os_code
+
+    def __reduce__(self):
+        return type(self), (self.message, self.status, self.os_code)
+
+    def __str__(self):
+        return self.message
+
+
+class ArgumentError(Error, ValueError):
+    """Fix the call: an option, an index, or a call at the wrong time."""
+
+
+class ClosedError(ArgumentError):
+    """The dataset or loader was closed before."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Ask for less: smaller batches, fewer of them."""
+
+
+class StorageError(Error, OSError):
+    """The system refused; ``errno`` says why."""
+
+    def __init__(self, message="", status="", os_code=0):
+        OSError.__init__(self, os_code, message)
+        self._keep(message, status, os_code)
+
+
+class NotFoundError(StorageError, FileNotFoundError):
+    """There is no such file or folder."""
+
+
+class ExistsError(StorageError, FileExistsError):
+    """Something else has that name already; nothing was touched."""
+
+
+class CorruptError(Error):
+    """Bytes break the format, or do not have the hash that they had when they were written."""
+
+
+class UnsupportedError(Error):
+    """The data is well-formed, but needs a newer or fuller build of libshard."""
+
+
+class MismatchError(Error):
+    """Intact, but not what was expected: another dataset, another order, a shard that the manifest does not name."""
+
+
+class DeviceError(Error):
+    """The GPU's driver refused, or there is none."""

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loaders: epochs of shuffled batches, prepared by threads in C."""
+
+import os
+
+from . import _core
+from ._dataset import Dataset, _choice
+from ._dataset import open as _open_dataset
+from ._errors import ArgumentError, DeviceError
+
+_SHUFFLES = ("auto", "sequential", "global", "windows")
+_TAILS = ("drop", "pad", "keep")
+_PATHS = ("auto", "map", "direct", "pread")
+_CORRUPT = ("fail", "substitute", "mask")
+
+PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
+
+
+class Batch(dict):
+    """Field name to array, with the records on the first axis; and where they come from.
+
+    ``index`` has the number of each row's record in the dataset; ``flags`` is 0 for ordinary rows, else bits of
+    ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``; ``epoch`` and ``step`` count from 0; ``position`` is where the
+    step begins in the epoch's order, the same on all ranks.
+    """
+
+    __slots__ = ("index", "flags", "epoch", "step", "position")
+
+    def __init__(self, fields, index, flags, epoch, step, position):
+        super().__init__(fields)
+        self.index, self.flags, self.epoch, self.step, self.position = index, flags, epoch, step, position
+
+    def __reduce__(self):
+        raise TypeError("a batch is a part of its loader's memory and cannot be pickled; copy() the arrays that are wanted")
+
+
+class Loader:
+    """Batches of a dataset, in an order that seed and epoch fix.
+
+    ``for batch in loader:`` is one epoch; the next loop is the next epoch, which is being read already.  A batch is a
+    dict of read-only arrays (:class:`Batch`).  Its large fields lie in the loader's memory, which is used again when the
+    arrays are gone: nothing has to be released, but who keeps batches for later must ``copy()`` their arrays.
+
+    One thread at a time.  After ``fork`` the child has to open a loader of its own.
+    """
+
+    def __init__(self, dataset, batch_size, *, shuffle=True, seed=0, rank=None, world=None, drop_last=None, tail=None, prefetch=2,
+                 max_held=2, threads=0, path="auto", on_corrupt="fail", device="cpu", memory=None, window_runs=0, lanes=0,
+                 run_records=0, phase_unit_records=0, stage_bytes=0):
+        """
+        ``dataset``: a :class:`Dataset`, or the path of one.  ``batch_size``: records per rank.
+
+        ``shuffle``: True picks by the size of a record between ``"global"`` (any record may follow any other) and
+        ``"windows"`` (runs of neighbours, mixed: large reads); False is ``"sequential"``.  ``seed``: of the order.
+
+        ``rank``, ``world``: which share of the epoch is ours; by default as torchrun sets RANK and WORLD_SIZE.
+
+        ``tail``: what to do with records that do not fill the ranks' last batch: ``"keep"`` a smaller batch (world 1
+        only, and the default there), ``"drop"`` them (the default of larger worlds), or ``"pad"`` with records from the
+        start of the epoch, flagged.  ``drop_last`` True and False are ``"drop"`` and ``"keep"``.
+
+        ``prefetch``: batches that are prepared ahead.  ``max_held``: batches that may be alive when the next is asked
+        for; 1 is the one of the loop before.  The loader's memory is their sum times the size of a batch.
+
+        ``threads``: that fill batches; 0 for one per CPU, at most 4.  ``path``: how records are read, ``"auto"``,
+        ``"map"``, ``"direct"`` or ``"pread"``.  ``on_corrupt``: ``"fail"``, or flag the row and ``"substitute"`` another
+        record, or ``"mask"`` it with zeros.
+
+        ``memory``: a writable buffer for the batches, 4096-aligned, of :attr:`ring_bytes` at least, instead of the
+        loader's own; for memory that is page-locked already.  ``window_runs``, ``lanes``, ``run_records``,
+        ``phase_unit_records``, ``stage_bytes``: see shard.h.
+        """
+        if device != "cpu":
+            raise DeviceError(f"device={device!r}: this build of libshard has no GPU path; use device='cpu'", "device error")
+        self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
+        world = _from_torchrun("WORLD_SIZE", world, 1)
+        kind = _choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
+        self._core = _core.Loader(
+            self.dataset, seed=seed, batch_records=batch_size, rank=_from_torchrun("RANK", rank, 0), world=world, shuffle=kind,
+            tail=_TAILS.index(_tail(tail, drop_last, world)), prefetch=prefetch, max_held=max_held, thread_count=threads,
+            window_runs=window_runs, lane_count=lanes, run_records=run_records, phase_unit_records=phase_unit_records,
+            path=_choice("path", path, _PATHS), on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT), stage_bytes=stage_bytes,
+        )
+        self.batch_size, self.world = batch_size, world
+        self._placed = True  # the place where the next loop begins was set, or no loop began yet
+        if memory is not None:
+            self._core.lend(memory)
+
+    def close(self):
+        """No more batches.  Arrays that are held stay valid; the memory goes with the last of them."""
+        self._core.close()
+
+    @property
+    def closed(self):
+        return self._core.closed
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def __len__(self):
+        """Batches of a whole epoch, the same number on every rank."""
+        return self._core.step_count()
+
+    def __iter__(self):
+        """The epoch where the loader stands: all of it, or what is left if a state was loaded in its middle.
+
+        An epoch that a loop left early is over: the next loop begins the next one.
+        """
+        epoch, position = self._core.tell()
+        if position and not self._placed:
+            self._core.seek(epoch + 1, 0)
+        self._placed = False
+        return self._batches()
+
+    def _batches(self):
+        take = self._core.next
+        while (found := take()) is not None:
+            batch = Batch(*found)
+            del found  # or it would hold the batch while the caller has it
+            yield batch
+            del batch
+
+    def set_epoch(self, epoch):
+        """The next loop is that of this epoch, from its start."""
+        self._core.seek(epoch, 0)
+        self._placed = True
+
+    @property
+    def epoch(self):
+        """Of the batch that comes next."""
+        return self._core.tell()[0]
+
+    @property
+    def ring_bytes(self):
+        """Memory for batches, all of them together."""
+        return self._core.ring_bytes()
+
+    @property
+    def order(self):
+        """How the order is made, with all defaults filled in: a dict."""
+        info = self._core.order_info()
+        info["kind"] = _SHUFFLES[info["kind"]]
+        return info
+
+    def indices(self, epoch, first, count):
+        """The records of this rank's rows ``[first, first + count)`` of an epoch, without reading any: an array of int64."""
+        return self._core.order(epoch, first, count)
+
+    def state_dict(self):
+        """Where the next batch is, for a checkpoint: small, picklable, and good for any world, batch size or threads."""
+        return {"libshard": 1, "token": self._core.token()}
+
+    def load_state_dict(self, state):
+        """Go on where ``state_dict()`` was called.  Reads no record before that place.
+
+        Raises :class:`MismatchError` if the state is of another dataset, seed or order.
+        """
+        if not isinstance(state, dict) or state.get("libshard") != 1 or not isinstance(state.get("token"), str):
+            raise ArgumentError("this is no state_dict() of a libshard loader", "bad argument")
+        self._core.resume(state["token"])
+        self._placed = True
+
+    def stats(self):
+        """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads."""
+        return self._core.stats()
+
+    def summary(self):
+        """One line for a log: rates, who waited for whom, and which side is the slower one."""
+        return self._core.summary()
+
+    def last_damage(self):
+        """Status and message of the row that was substituted or masked last; None if none was."""
+        return self._core.last_damage()
+
+    def __repr__(self):
+        state = "closed" if self.closed else f"{len(self):,} batches of {self.batch_size:,} an epoch, {self.order['kind']} order"
+        return f"<libshard.Loader of {self.dataset.path!r}: {state}>"
+
+
+def _from_torchrun(name, given, default):
+    if given is not None:
+        return given
+    text = os.environ.get(name, "")
+    try:
+        return int(text) if text else default
+    except ValueError:
+        raise ArgumentError(f"the environment has {name}={text!r}, which is no number; tell the loader its rank and world", "bad argument") from None
+
+
+def _tail(tail, drop_last, world):
+    if tail is None:
+        return {None: "keep" if world == 1 else "drop", True: "drop", False: "keep"}[drop_last]
+    if drop_last is not None:
+        raise ArgumentError("tail and drop_last say the same; give one of them", "bad argument")
+    return _TAILS[_choice("tail", tail, _TAILS)]
