@@ -61,6 +61,7 @@ OBJ   := $(SRC:%.c=$(BUILD)/%.o)
 A     := $(BUILD)/libshard.a
 SO    := $(BUILD)/libshard.so.$(VERSION)
 
+comma    := ,
 objects   = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 programs  = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard $(1))))
 tool_objs = $(call objects,tools/$(1)/*.c tools/common/*.c)
@@ -75,10 +76,14 @@ REPLAY   ?= $(call objects,tests/fuzz/replay.c)
 FAKES    := $(patsubst tests/cuda/fake_%.map,$(BUILD)/tests/cuda/%/libcuda.so.1,$(wildcard tests/cuda/fake_*.map))
 # Scripts are tests unless they are a runner, a library of functions, or meant to be run by hand.
 SCRIPTS  := $(foreach s,$(sort $(wildcard tests/*/*.sh)),$(if $(filter run.sh fresh.sh lib% _%,$(notdir $s)),,$s))
-# tests/tree looks at the sources and the plain build, which a sanitizer does not change.
+# tests/tree looks at the sources and the plain build, which a sanitizer does not change.  The thread sanitizer knows
+# nothing of an interpreter that was built without it.
 ifdef VARIANT
-SCRIPTS  := $(filter-out tests/tree/%,$(SCRIPTS))
+SCRIPTS  := $(filter-out tests/tree/% $(if $(filter tsan,$(VARIANT)),tests/python/%),$(SCRIPTS))
 endif
+# The package libshard as pip installs it, for its tests.
+PY_OBJ   := $(call objects,python/core/*.c)
+PY       := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/libshard/*.py)) $(BUILD)/python/libshard/_core.abi3.so
 # The converter's parts, for tests/pack and for the bare loop that bench/ compares it with.
 PACK      := $(BUILD)/tools/shardpack.a
 PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BUILD)/bench/bound_pack $(BUILD)/bench/resize,$(TESTS) $(HELPERS) \
@@ -104,7 +109,7 @@ $(BUILD)/objects: FORCE
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  CC    $<'
 	$(Q)$(CC) $(FLAGS) $(FLAGS_$<) -MMD -MP -c $< -o $@
--include $(patsubst %.o,%.d,$(OBJ) $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(REPLAY) \
+-include $(patsubst %.o,%.d,$(OBJ) $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(REPLAY) $(PY_OBJ) \
 	$(call objects,bench/common/*.c tests/cuda/fake_*.c) $(addsuffix .o,$(EXAMPLES) $(BENCHES) $(TESTS) $(HELPERS) $(FUZZERS)))
 
 # Objects first, then archives in any order, then libraries: so a linker looks for names.
@@ -143,6 +148,13 @@ $(PACK): $(filter-out %/main.o,$(call tool_objs,shardpack))
 $(PACK_USER): $(PACK)
 $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 
+# The stable ABI: headers of any CPython from 3.11 on will do.
+$(PY_OBJ): private FLAGS += $(shell pkg-config --cflags python3 2>/dev/null)
+$(BUILD)/python/libshard/_core.abi3.so: $(PY_OBJ) $(OBJ) $(BUILD)/objects python/core/exports.map
+	$(call link,-shared -Wl$(comma)--version-script=python/core/exports.map) $(LIBS) -lm
+$(BUILD)/python/libshard/%.py: python/libshard/%.py
+	@mkdir -p $(@D); cp $< $@
+
 # ---- testing ----
 
 # The packages are looked up again by a new make, because a fresh machine gets them only now.
@@ -152,7 +164,7 @@ install_missing = $(Q)$(if $(filter skip,$(DEPS)),:,tools/deps.sh $(1))
 deps: ## install what is missing to build and to test; DEPS=build, ci or fuzz for other groups
 	$(Q)tools/deps.sh $(if $(filter build ci fuzz,$(DEPS)),$(DEPS),check)
 
-tests: $(TESTS) $(HELPERS) $(FUZZERS) $(FAKES) ## build the test programs without running them
+tests: $(TESTS) $(HELPERS) $(FUZZERS) $(FAKES) $(PY) ## build the test programs without running them
 
 check: ## every test; T=pattern for some of them
 	$(call install_missing,check)

@@ -96,23 +96,35 @@ bool array_is_dense(const struct array *a)
 	return true;
 }
 
-static char *copy_axis(const struct array *a, int axis, const char *from, char *to)
+/* How many of the first axes are not dense, and the bytes of all others together. */
+static int find_dense_axes(const struct array *a, Py_ssize_t *bytes)
 {
-	Py_ssize_t bytes = (Py_ssize_t)shard_dtype_bytes(a->dtype);
+	int axis = a->axis_count;
 
-	if (axis == a->axis_count) {
-		memcpy(to, from, (size_t)bytes);
-		return to + bytes;
+	*bytes = (Py_ssize_t)shard_dtype_bytes(a->dtype);
+	while (axis && a->stride[axis - 1] == *bytes)
+		*bytes *= a->shape[--axis];
+	return axis;
+}
+
+static char *copy_axis(const struct array *a, int axis, int dense_axis, Py_ssize_t dense_bytes, const char *from, char *to)
+{
+	if (axis == dense_axis) {
+		memcpy(to, from, (size_t)dense_bytes);
+		return to + dense_bytes;
 	}
-	/* The last axes are dense in all views that we make of records, and are copied as one. */
-	for (int i = a->axis_count; i-- > axis && a->stride[i] == bytes;)
-		if (bytes *= a->shape[i], i == axis) {
-			memcpy(to, from, (size_t)bytes);
-			return to + bytes;
-		}
 	for (Py_ssize_t i = 0; i < a->shape[axis]; i++)
-		to = copy_axis(a, axis + 1, from + i * a->stride[axis], to);
+		to = copy_axis(a, axis + 1, dense_axis, dense_bytes, from + i * a->stride[axis], to);
 	return to;
+}
+
+static void copy_out(const struct array *a, char *to)
+{
+	Py_ssize_t dense_bytes;
+	int dense_axis = find_dense_axes(a, &dense_bytes);
+
+	if (array_item_count(a))
+		copy_axis(a, 0, dense_axis, dense_bytes, a->data, to);
 }
 
 struct array *array_copy(const struct array *a)
@@ -123,8 +135,7 @@ struct array *array_copy(const struct array *a)
 
 	if (!m)
 		return NULL;
-	if (array_item_count(a))
-		copy_axis(a, 0, a->data, m->data);
+	copy_out(a, m->data);
 	fill_dense_strides(a->axis_count, a->shape, item_bytes, stride);
 	copy = array_new((PyObject *)m, -1, m->data, a->dtype, a->axis_count, a->shape, stride);
 	unref(m);
@@ -304,8 +315,8 @@ static PyObject *tobytes(PyObject *self, PyObject *unused)
 	PyObject *out = array_is_reachable(a) ? PyBytes_FromStringAndSize(NULL, bytes) : NULL;
 
 	(void)unused;
-	if (out && bytes)
-		copy_axis(a, 0, a->data, PyBytes_AsString(out));
+	if (out)
+		copy_out(a, PyBytes_AsString(out));
 	return out;
 }
 

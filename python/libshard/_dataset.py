@@ -2,11 +2,12 @@
 """Datasets: what is in them, and their records by number."""
 
 import math
+import operator
 from dataclasses import dataclass
 from functools import cached_property
 
 from . import _core
-from ._errors import CorruptError, MismatchError, StorageError, UnsupportedError
+from ._errors import ArgumentError, CorruptError, MismatchError, StorageError, UnsupportedError
 
 _CHECKS = ("first", "always", "never")
 
@@ -180,6 +181,7 @@ class Dataset(_core.Dataset):
         ten times a second.  Raises the gravest problem that was found, unless ``strict`` is False; the exception has the
         report as ``report``.
         """
+        sample_units, threads = _whole("sample_units", sample_units, 64), _whole("threads", threads)
         report = VerifyReport(**self._verify(sample_units=sample_units, threads=threads, sha256=sha256, progress=progress))
         if strict and report.problem_count:
             kinds = {"corrupt": CorruptError, "unsupported": UnsupportedError, "not as the manifest says": MismatchError}
@@ -196,10 +198,19 @@ class Dataset(_core.Dataset):
         return f"<libshard.Dataset {self.path!r}: {len(self):,} records of ({fields}), {self.shard_count:,} shards>"
 
 
+def _whole(option, value, bits=32):
+    """A number as C will see it: what does not fit must not wrap around."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{option}={value!r}; it is a whole number") from None
+    if not 0 <= number < 1 << bits:
+        raise ArgumentError(f"{option}={number}; it is a number from 0 to {(1 << bits) - 1}", "bad argument")
+    return number
+
+
 def _choice(option, value, names):
     if value not in names:
-        from ._errors import ArgumentError
-
         raise ArgumentError(f"{option}={value!r}; it is one of {', '.join(map(repr, names))}", "bad argument")
     return names.index(value)
 

@@ -4,7 +4,7 @@
 import os
 
 from . import _core
-from ._dataset import Dataset, _choice
+from ._dataset import Dataset, _choice, _whole
 from ._dataset import open as _open_dataset
 from ._errors import ArgumentError, DeviceError
 
@@ -76,10 +76,13 @@ class Loader:
         world = _from_torchrun("WORLD_SIZE", world, 1)
         kind = _choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
         self._core = _core.Loader(
-            self.dataset, seed=seed, batch_records=batch_size, rank=_from_torchrun("RANK", rank, 0), world=world, shuffle=kind,
-            tail=_TAILS.index(_tail(tail, drop_last, world)), prefetch=prefetch, max_held=max_held, thread_count=threads,
-            window_runs=window_runs, lane_count=lanes, run_records=run_records, phase_unit_records=phase_unit_records,
-            path=_choice("path", path, _PATHS), on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT), stage_bytes=stage_bytes,
+            self.dataset, seed=_whole("seed", seed, 64), batch_records=_whole("batch_size", batch_size),
+            rank=_whole("rank", _from_torchrun("RANK", rank, 0)), world=_whole("world", world), shuffle=kind,
+            tail=_TAILS.index(_tail(tail, drop_last, world)), prefetch=_whole("prefetch", prefetch), max_held=_whole("max_held", max_held),
+            thread_count=_whole("threads", threads), window_runs=_whole("window_runs", window_runs), lane_count=_whole("lanes", lanes),
+            run_records=_whole("run_records", run_records, 64), path=_choice("path", path, _PATHS),
+            phase_unit_records=_whole("phase_unit_records", phase_unit_records, 64), stage_bytes=_whole("stage_bytes", stage_bytes, 64),
+            on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT),
         )
         self.batch_size, self.world = batch_size, world
         self._placed = True  # the place where the next loop begins was set, or no loop began yet

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datasets: records by number, slice and index; what is said about them; damage, closing, copies in other processes."""
+
+import gc
+import multiprocessing
+import os
+import pickle
+import shutil
+import threading
+import unittest
+
+import data
+import libshard
+import numpy as np
+
+
+def open_in_child(ds, queue):
+    queue.put((len(ds), ds[3]["image"].tobytes(), ds.path))
+
+
+class Records(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.want = data.pack_images("plain", 100, "--shard-records", "30")
+        data.shardpack("raw", "plain.bin", "--schema", "image:u8[40,40,3],label:i64", "-o", "packed", "--order", "source",
+                       "--shard-records", "30", "--compress", "lz4")  # fmt: skip
+        cls.plain, cls.packed = libshard.open("plain"), libshard.open("packed")
+
+    def check(self, got, want):
+        self.assertEqual(list(got), ["image", "label"])
+        self.assertEqual(got["image"].shape, want["image"].shape)
+        self.assertEqual(got["image"].tobytes(), want["image"].tobytes())
+        labels = got["label"] if isinstance(got["label"], int) else got["label"].tolist()
+        self.assertEqual(labels, want["label"].tolist())
+
+    def test_each_record(self):
+        for ds in (self.plain, self.packed):
+            self.assertEqual(len(ds), 100)
+            for i in range(-100, 100):
+                self.check(ds[i], self.want[i])
+            self.assertEqual([r["label"] for r in ds], self.want["label"].tolist())
+            self.check(ds[np.int64(7)], self.want[7])
+
+    def test_views_lie_in_the_map_of_their_shard(self):
+        for i, shard in ((0, 0), (29, 0), (30, 1), (99, 3)):
+            self.assertTrue(data.file_at(self.plain[i]["image"].data_ptr).endswith(f"plain/0000{shard}.shard"))
+        self.assertTrue(data.file_at(self.plain[31:59]["image"].data_ptr).endswith("plain/00001.shard"))
+        self.assertEqual(self.plain[31:59:2]["image"].data_ptr, self.plain[31]["image"].data_ptr)
+        self.assertFalse((data.file_at(self.packed[3]["image"].data_ptr) or "").endswith(".shard"))
+        self.assertFalse((data.file_at(self.plain[29:31]["image"].data_ptr) or "").endswith(".shard"))
+
+    def test_slices(self):
+        keys = [slice(None), slice(3, 17), slice(28, 32), slice(17, 3), slice(99, None), slice(None, None, -1), slice(59, 29, -7),
+                slice(60, 29, -7), slice(0, 100, 33), slice(-5, None), slice(1000, 2000), slice(30, 60), slice(29, 29)]  # fmt: skip
+        for ds in (self.plain, self.packed):
+            for key in keys:
+                self.check(ds[key], self.want[key])
+
+    def test_indices(self):
+        rng = np.random.default_rng(3)
+        for ds in (self.plain, self.packed):
+            for key in ([], [5], [0, 99, 50, 50, -1], range(10, 90, 7), rng.integers(-100, 100, 300), np.array([4, 2], "u1"), (1, 2)):
+                self.check(ds[key], self.want[np.asarray(list(key), dtype=int)])
+
+    def test_what_is_no_index(self):
+        for ds in (self.plain, self.packed):
+            for key in (100, -101, [1, 100], 1 << 63, [1 << 80]):
+                with self.assertRaises(IndexError):
+                    ds[key]
+            with self.assertRaisesRegex(IndexError, "record 100; the dataset has 100"):
+                ds[100]
+            for key in ("image", 1.5, None, [1.5], ["a"], {1: 2}, {1, 2}):
+                with self.assertRaises((TypeError, KeyError)):
+                    ds[key]
+            with self.assertRaisesRegex(TypeError, "flatnonzero"):
+                ds[[True, False]]
+
+    def test_an_object_with_a_hostile_index(self):
+        class Closes:
+            def __index__(self):
+                ds.close()
+                return 5
+
+        ds = libshard.open("plain")
+        try:
+            ds[Closes()]
+        except libshard.ClosedError:
+            pass
+
+        class Shrinks(list):
+            def __getitem__(self, i):
+                self.clear()
+                return 1
+
+        self.check(self.plain[Shrinks([1, 2, 3])], self.want[[1, 1, 1]])
+
+    def test_threads_read_at_once(self):
+        wrong = []
+
+        def read(seed):
+            rng = np.random.default_rng(seed)
+            ds = (self.plain, self.packed)[seed % 2]
+            for i in rng.integers(0, 100, 300):
+                if ds[int(i)]["image"].tobytes() != self.want[i]["image"].tobytes():
+                    wrong.append(i)
+                if ds[[int(i), 5]]["label"].tolist() != [int(self.want[i]["label"]), 0]:
+                    wrong.append(i)
+
+        threads = [threading.Thread(target=read, args=(s,)) for s in range(6)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        self.assertEqual(wrong, [])
+
+
+class Descriptions(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        from PIL import Image
+
+        rng = np.random.default_rng(4)
+        cls.pixels = {}
+        for c, name in enumerate(("ant", "bee", "élan")):
+            os.makedirs(f"photos/{name}")
+            for i in range(2 + c):
+                a = rng.integers(0, 256, (24, 24, 3), np.uint8)
+                Image.fromarray(a).save(f"photos/{name}/{i}.png")
+                cls.pixels[f"{name}/{i}.png"] = a
+        data.shardpack("images", "photos", "-o", "described", "--crop", "24")
+        cls.ds = libshard.open("described")
+
+    def test_schema(self):
+        s = self.ds.schema
+        self.assertEqual(str(s), "image: uint8[24,24,3]\nlabel: int64")
+        self.assertEqual(s.names, ["image", "label"])
+        f = s["image"]
+        self.assertEqual((f.dtype, f.shape, f.kind, f.layout, f.semantic, f.group, f.bytes),
+                         ("uint8", (24, 24, 3), "tensor", "hwc", "image", 0, 1728))  # fmt: skip
+        self.assertEqual((s[1].semantic, s[1].shape), ("label", ()))
+        with self.assertRaisesRegex(KeyError, "no field 'x'; there are image, label"):
+            s["x"]
+
+    def test_classes_and_keys(self):
+        self.assertEqual(self.ds.classes, ["ant", "bee", "élan"])
+        for i, r in enumerate(self.ds):
+            key = self.ds.key(i)
+            self.assertEqual(self.ds.classes[r["label"]], key.split("/")[0])
+            self.assertEqual(r["image"].tobytes(), self.pixels[key].tobytes())
+        self.assertEqual(len({self.ds.key(i) for i in range(9)}), 9)
+        with self.assertRaises(IndexError):
+            self.ds.key(9)
+
+    def test_stats_are_those_of_numpy(self):
+        all_pixels = np.stack(list(self.pixels.values())).reshape(-1, 3).astype(np.float64)
+        stats = self.ds.stats
+        self.assertEqual(stats.class_counts, {"ant": 2, "bee": 3, "élan": 4})
+        for c, channel in enumerate(stats.channels["image"]):
+            self.assertEqual(channel.count, len(all_pixels))
+            self.assertEqual(channel.sum, int(all_pixels[:, c].sum()))
+            self.assertAlmostEqual(channel.mean, all_pixels[:, c].mean(), places=10)
+            self.assertAlmostEqual(channel.std, all_pixels[:, c].std(), places=10)
+
+    def test_names(self):
+        self.assertEqual(self.ds.path, "described")
+        self.assertIn(f"end {self.ds.id}", self.ds.manifest().decode())
+        self.assertEqual(self.ds.shard_count, 1)
+        self.assertEqual(self.ds.nbytes, os.path.getsize("described/00000.shard"))
+        self.assertEqual(repr(self.ds), "<libshard.Dataset 'described': 9 records of (image: uint8[24,24,3], label: int64), 1 shards>")
+
+    def test_paths_of_any_kind(self):
+        import pathlib
+
+        for path in (pathlib.Path("described"), b"described", "./described/"):
+            self.assertEqual(libshard.open(path).id, self.ds.id)
+
+
+class Damage(unittest.TestCase):
+    def setUp(self):
+        shutil.rmtree("damaged", ignore_errors=True)
+        self.want = data.pack_images("damaged", 40, "--shard-records", "20")
+        with open("damaged/00001.shard", "r+b") as f:
+            at = f.read().index(self.want[25]["image"].tobytes()) + 100
+            f.seek(at)
+            byte = f.read(1)[0]
+            f.seek(at)
+            f.write(bytes([byte ^ 1]))
+
+    def test_a_damaged_record_is_never_given(self):
+        ds = libshard.open("damaged")
+        self.assertEqual(ds[24]["image"].tobytes(), self.want[24]["image"].tobytes())
+        for key in (25, slice(20, 30), [0, 25], slice(39, 19, -1)):
+            with self.assertRaisesRegex(libshard.CorruptError, "00001.shard"):
+                ds[key]
+        self.assertEqual(libshard.open("damaged", check="never")[25]["label"], 0)
+        with self.assertRaisesRegex(libshard.ArgumentError, "check='x'; it is one of 'first', 'always', 'never'"):
+            libshard.open("damaged", check="x")
+
+    def test_verify_tells(self):
+        ds = libshard.open("damaged")
+        with self.assertRaisesRegex(libshard.CorruptError, "00001.shard") as caught:
+            ds.verify()
+        self.assertEqual(caught.exception.report.problem_count, 1)
+        self.assertEqual(caught.exception.status, "corrupt")
+        report = ds.verify(strict=False)
+        self.assertFalse(report.ok)
+        self.assertEqual(report.problems[0][0], "corrupt")
+        self.assertTrue(libshard.open("damaged").verify(strict=False, threads=1).record_count, 40)
+
+    def test_verify_of_a_sound_one(self):
+        data.pack_images("sound", 40)
+        seen = []
+        report = libshard.open("sound").verify(progress=lambda done, total: seen.append((done, total)), sha256=True)
+        self.assertTrue(report.ok)
+        self.assertEqual((report.record_count, report.shard_count), (40, 1))
+        self.assertTrue(seen)
+        self.assertEqual(seen[-1][0], seen[-1][1])
+
+    def test_what_a_callback_raises_comes_out(self):
+        def stop(done, total):
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            libshard.open("damaged").verify(progress=stop)
+
+    def test_a_missing_shard(self):
+        os.unlink("damaged/00001.shard")
+        ds = libshard.open("damaged")
+        ds[0]
+        with self.assertRaisesRegex(libshard.MismatchError, "00001.shard"):
+            ds[20]
+
+    def test_no_dataset(self):
+        with self.assertRaisesRegex(FileNotFoundError, "nowhere") as caught:
+            libshard.open("nowhere")
+        self.assertIsInstance(caught.exception, libshard.NotFoundError)
+        self.assertEqual(caught.exception.errno, 2)
+        with open("damaged/dataset.manifest", "a") as f:
+            f.write("x")
+        with self.assertRaises(libshard.CorruptError):
+            libshard.open("damaged")
+        for path in ("", "a\0b", 5, None):
+            with self.assertRaises((libshard.Error, ValueError, TypeError)):
+                libshard.open(path)
+
+
+class Lives(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.want = data.pack_images("lives", 20)
+
+    def test_a_closed_one_says_so(self):
+        with libshard.open("lives") as ds:
+            view = ds[3]["image"]
+        self.assertTrue(ds.closed)
+        for call in (lambda: ds[0], lambda: len(ds), lambda: ds.key(0), lambda: ds.verify(), lambda: ds.manifest(), lambda: ds.classes,
+                     lambda: libshard.Loader(ds, 4)):  # fmt: skip
+            with self.assertRaisesRegex(libshard.ClosedError, "this dataset is closed; open it again"):
+                call()
+        self.assertEqual(repr(ds), "<libshard.Dataset 'lives', closed>")
+        ds.close()
+        del ds
+        gc.collect()
+        self.assertEqual(view.tobytes(), self.want[3]["image"].tobytes())
+
+    def test_the_file_is_let_go_with_the_last_view(self):
+        ds = libshard.open("lives")
+        view = ds[3]["image"]
+        address = view.data_ptr
+        del ds
+        gc.collect()
+        self.assertTrue(data.file_at(address).endswith("lives/00000.shard"))
+        del view
+        self.assertIsNone(data.file_at(address))
+
+    def test_pickles_open_the_same_again(self):
+        ds = pickle.loads(pickle.dumps(libshard.open("lives", check="always")))
+        self.assertEqual(ds[3]["image"].tobytes(), self.want[3]["image"].tobytes())
+        text = pickle.dumps(ds)
+        shutil.rmtree("lives2", ignore_errors=True)
+        os.rename("lives", "lives2")
+        try:
+            with self.assertRaises(libshard.NotFoundError):
+                pickle.loads(text)
+            data.pack_images("lives", 21)
+            with self.assertRaisesRegex(libshard.MismatchError, "another dataset"):
+                pickle.loads(text)
+        finally:
+            shutil.rmtree("lives")
+            os.rename("lives2", "lives")
+
+    def test_exceptions_pickle(self):
+        for e in (libshard.StorageError("m", "I/O error", 5), libshard.CorruptError("m", "corrupt"), libshard.NotFoundError("m", "s", 2)):
+            back = pickle.loads(pickle.dumps(e))
+            self.assertEqual((type(back), str(back), back.status, back.os_code), (type(e), str(e), e.status, e.os_code))
+
+    def test_other_processes(self):
+        ds = libshard.open("lives")
+        ds[3]
+        for way in ("fork", "spawn"):
+            with self.subTest(way):
+                context = multiprocessing.get_context(way)
+                queue = context.Queue()
+                child = context.Process(target=open_in_child, args=(ds, queue))
+                child.start()
+                self.assertEqual(queue.get(timeout=60), (20, self.want[3]["image"].tobytes(), "lives"))
+                child.join()
+                self.assertEqual(child.exitcode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gate.c - preloaded: pread() of a record or more waits while there is a file called "gate" in the current folder
+ *
+ * io_uring would go past it, so there is none.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define RECORD_BYTES 4800 /* loader.py; what a loader asks the system about itself is shorter */
+
+static void wait_for_gate(void)
+{
+	while (access("gate", F_OK) == 0)
+		usleep(5000);
+}
+
+ssize_t pread64(int fd, void *out, size_t bytes, off_t offset)
+{
+	ssize_t (*real)(int, void *, size_t, off_t) = (ssize_t(*)(int, void *, size_t, off_t))dlsym(RTLD_NEXT, "pread64");
+
+	if (bytes >= RECORD_BYTES)
+		wait_for_gate();
+	return real(fd, out, bytes, offset);
+}
+
+struct io_uring;
+struct io_uring_params;
+
+int io_uring_queue_init_params(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
+{
+	(void)entries;
+	(void)ring;
+	(void)params;
+	return -ENOSYS;
+}

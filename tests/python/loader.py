@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loaders: what comes in which order, going on, whose memory it is, forks and signals."""
+
+import collections
+import gc
+import mmap
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+import unittest
+
+import data
+import libshard
+import numpy as np
+
+SIDE = 40
+N = 103
+
+
+def use_in_child(loader, batch, queue):
+    said = []
+    for call in (lambda: next(iter(loader)), lambda: batch["image"].tobytes(), lambda: batch["image"][0], lambda: memoryview(batch["image"]),
+                 lambda: batch["image"].__dlpack__(), lambda: loader.set_epoch(3)):  # fmt: skip
+        try:
+            call()
+            said.append("no exception")
+        except libshard.ArgumentError as e:
+            said.append(str(e))
+    del batch
+    loader.close()
+    other = libshard.Loader(loader.dataset, 8, seed=1)
+    said.append(sum(len(b["label"]) for b in other))
+    queue.put(said)
+
+
+class Loading(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not os.path.exists("set"):
+            cls.want = data.pack_images("set", N, "--shard-records", "30")
+            data.shardpack("raw", "set.bin", "--schema", f"image:u8[{SIDE},{SIDE},3],label:i64", "-o", "packed", "--order", "source",
+                           "--shard-records", "30", "--compress", "lz4")  # fmt: skip
+        cls.want = data.images(N, SIDE)
+        cls.ds = libshard.open("set")
+
+    def check(self, batch):
+        index = np.asarray(batch.index)
+        self.assertEqual(list(batch), ["image", "label"])
+        self.assertEqual(np.asarray(batch["image"]).tobytes(), self.want[index]["image"].tobytes())
+        self.assertEqual(batch["label"].tolist(), self.want[index]["label"].tolist())
+        return index.tolist()
+
+
+class Order(Loading):
+    def test_each_record_once_an_epoch(self):
+        for ds in (self.ds, libshard.open("packed")):
+            for shuffle in (True, False, "global", "windows"):
+                with libshard.Loader(ds, 8, shuffle=shuffle, seed=5) as loader:
+                    orders = []
+                    for epoch in range(3):
+                        rows = []
+                        for step, batch in enumerate(loader):
+                            self.assertEqual((batch.epoch, batch.step, batch.position), (epoch, step, 8 * step))
+                            self.assertEqual(batch.flags.tolist(), [0] * len(batch.index))
+                            rows += self.check(batch)
+                        self.assertEqual(step + 1, len(loader))
+                        self.assertEqual(rows, loader.indices(epoch, 0, N).tolist())
+                        self.assertEqual(sorted(rows), list(range(N)))
+                        orders.append(rows)
+                    self.assertEqual(orders[0] == orders[1], shuffle is False)
+                    self.assertEqual(orders[0] == list(range(N)), shuffle is False)
+
+    def test_tails(self):
+        for options, steps, last in (({}, 13, 7), ({"drop_last": False}, 13, 7), ({"drop_last": True}, 12, 8), ({"tail": "drop"}, 12, 8),
+                                     ({"tail": "keep"}, 13, 7), ({"tail": "pad"}, 13, 8)):  # fmt: skip
+            with libshard.Loader(self.ds, 8, **options) as loader:
+                batches = [(len(b.index), b.flags.tolist()) for b in loader]
+                self.assertEqual((len(loader), len(batches), batches[-1][0]), (steps, steps, last))
+                padded = options.get("tail") == "pad"
+                self.assertEqual(batches[-1][1], [0] * 7 + [libshard.PADDED] if padded else [0] * last)
+        with self.assertRaisesRegex(libshard.ArgumentError, "give one of them"):
+            libshard.Loader(self.ds, 8, tail="pad", drop_last=True)
+        with self.assertRaisesRegex(libshard.ArgumentError, "tail='x'; it is one of 'drop', 'pad', 'keep'"):
+            libshard.Loader(self.ds, 8, tail="x")
+
+    def test_ranks_share_an_epoch(self):
+        for world in (2, 3):
+            count = collections.Counter()
+            for rank in range(world):
+                with libshard.Loader(self.ds, 8, seed=2, rank=rank, world=world) as loader:
+                    self.assertEqual(len(loader), N // (8 * world))
+                    for batch in loader:
+                        count.update(self.check(batch))
+            self.assertEqual(set(count.values()), {1})
+            self.assertEqual(len(count), N // (8 * world) * 8 * world)
+
+    def test_rank_and_world_as_torchrun_sets_them(self):
+        try:
+            os.environ.update(RANK="1", WORLD_SIZE="2")
+            with libshard.Loader(self.ds, 8) as loader:
+                self.assertEqual((loader.world, len(loader)), (2, 6))
+            with libshard.Loader(self.ds, 8, rank=0, world=1) as loader:
+                self.assertEqual((loader.world, len(loader)), (1, 13))
+            os.environ["WORLD_SIZE"] = "two"
+            with self.assertRaisesRegex(libshard.ArgumentError, "the environment has WORLD_SIZE='two', which is no number"):
+                libshard.Loader(self.ds, 8)
+            os.environ["WORLD_SIZE"] = "1"
+            with self.assertRaisesRegex(libshard.ArgumentError, "rank"):
+                libshard.Loader(self.ds, 8)
+        finally:
+            del os.environ["RANK"], os.environ["WORLD_SIZE"]
+
+    def test_loops_that_end_early_and_epochs_that_are_set(self):
+        with libshard.Loader(self.ds, 8) as loader:
+            for batch in loader:
+                break
+            self.assertEqual([b.epoch for b in loader], [1] * 13)
+            self.assertEqual(loader.epoch, 2)
+            loader.set_epoch(7)
+            for batch in loader:
+                self.assertEqual((batch.epoch, batch.step), (7, 0))
+                break
+            loader.set_epoch(7)
+            self.assertEqual([(b.epoch, b.step) for b in loader][0], (7, 0))
+
+    def test_from_a_path_and_its_repr(self):
+        with libshard.Loader("set", 8) as loader:
+            self.assertEqual(repr(loader), "<libshard.Loader of 'set': 13 batches of 8 an epoch, windows order>")
+            self.assertEqual(loader.order["kind"], "windows")
+            self.assertEqual(loader.order["record_count"], N)
+        self.assertEqual(repr(loader), "<libshard.Loader of 'set': closed>")
+
+
+class GoingOn(Loading):
+    def test_at_every_step_under_any_batch_size_and_world(self):
+        with libshard.Loader(self.ds, 8, seed=3) as loader:
+            states, rows = [], []
+            for _ in range(2):
+                states.append((loader.state_dict(), len(rows)))
+                for batch in loader:
+                    rows += self.check(batch)
+                    states.append((loader.state_dict(), len(rows)))
+        for state, done in states[:-1]:
+            with libshard.Loader(self.ds, 5, seed=3, threads=1) as other:
+                other.load_state_dict(pickle.loads(pickle.dumps(state)))
+                went_on = []
+                while len(went_on) + done < len(rows):
+                    for batch in other:
+                        went_on += self.check(batch)
+                self.assertEqual(rows[done:], went_on[: len(rows) - done])
+        state, done = states[4]
+        count = collections.Counter(rows[:done])
+        for rank in range(3):
+            with libshard.Loader(self.ds, 2, seed=3, rank=rank, world=3) as other:
+                other.load_state_dict(state)
+                for batch in other:
+                    count.update(self.check(batch))
+        self.assertEqual(set(count.values()), {1})
+
+    def test_states_of_others_are_refused(self):
+        data.pack_images("other", 50)
+        with libshard.Loader(self.ds, 8, seed=3) as loader, libshard.Loader("other", 8, seed=3) as other:
+            with self.assertRaisesRegex(libshard.MismatchError, "the token is of dataset"):
+                loader.load_state_dict(other.state_dict())
+            with libshard.Loader(self.ds, 8, seed=4) as seeded:
+                with self.assertRaisesRegex(libshard.MismatchError, "seed 4; the loader has"):
+                    loader.load_state_dict(seeded.state_dict())
+            with libshard.Loader(self.ds, 8, seed=3, shuffle=False) as sequential:
+                with self.assertRaises(libshard.MismatchError):
+                    sequential.load_state_dict(loader.state_dict())
+            for bad in ({}, None, {"libshard": 2, "token": "x"}, {"libshard": 1}, {"libshard": 1, "token": 5}):
+                with self.assertRaisesRegex(libshard.ArgumentError, "no state_dict"):
+                    loader.load_state_dict(bad)
+            for token in ("", "x", loader.state_dict()["token"][:-1], loader.state_dict()["token"].replace("epoch 0", "epoch 1"), "\ud800"):
+                with self.assertRaises((libshard.ArgumentError, UnicodeError)):
+                    loader.load_state_dict({"libshard": 1, "token": token})
+            self.assertEqual(self.check(next(iter(loader))), loader.indices(0, 0, 8).tolist())
+
+
+class Memory(Loading):
+    def test_slots_are_used_again_when_arrays_die(self):
+        with libshard.Loader(self.ds, 8, prefetch=1, max_held=1) as loader:
+            seen = {batch["image"].data_ptr for _ in range(5) for batch in loader}
+            self.assertLessEqual(len(seen), 2)
+
+    def test_large_fields_lie_in_the_ring_small_ones_do_not(self):
+        with libshard.Loader(self.ds, 8) as probe:
+            need = probe.ring_bytes
+        ring = mmap.mmap(-1, need)
+        base = np.frombuffer(ring, np.uint8).ctypes.data
+        loader = libshard.Loader(self.ds, 8, memory=ring)
+        for batch in loader:
+            self.check(batch)
+            a = batch["image"]
+            self.assertTrue(base <= a.data_ptr and a.data_ptr + (len(a) - 1) * a.strides[0] + a.strides[0] <= base + need)
+            self.assertFalse(base <= batch["label"].data_ptr < base + need)
+        with self.assertRaises(BufferError):
+            ring.close()
+        del batch, a
+        loader.close()
+        ring.close()
+        with self.assertRaisesRegex(libshard.ArgumentError, "the ring needs"):
+            libshard.Loader(self.ds, 8, memory=mmap.mmap(-1, need - 4096))
+        with self.assertRaises((TypeError, BufferError)):
+            libshard.Loader(self.ds, 8, memory=bytes(need))
+
+    def test_too_many_that_are_held_are_named(self):
+        with libshard.Loader(self.ds, 8, max_held=2) as loader:
+            held = []
+            with self.assertRaisesRegex(
+                libshard.ArgumentError, r"3 batches are still held, of step 0 \(image\), step 1 \(image\), step 2 \(image\); max_held is 2"
+            ):
+                for batch in loader:
+                    held.append(batch["image"])
+            want = [a.tobytes() for a in held]
+            self.assertEqual(want, [self.want[loader.indices(0, 8 * i, 8).tolist()]["image"].tobytes() for i in range(3)])
+            del held, batch
+            self.assertEqual(len(list(b["label"] for b in loader)), 13)
+        with libshard.Loader(self.ds, 8, max_held=13) as loader:
+            batches = list(loader)
+            self.assertEqual(sum((self.check(b) for b in batches), []), loader.indices(0, 0, N).tolist())
+
+    def test_a_circle_of_garbage_holds_nothing(self):
+        with libshard.Loader(self.ds, 8, max_held=1) as loader:
+            thresholds = gc.get_threshold()
+            gc.set_threshold(1 << 30)
+            try:
+                for batch in loader:
+                    circle = [batch["image"]]
+                    circle.append(circle)
+                    del circle, batch
+            finally:
+                gc.set_threshold(*thresholds)
+
+    def test_views_outlive_their_loader(self):
+        loader = libshard.Loader(self.ds, 8)
+        batch = next(iter(loader))
+        part = np.asarray(batch["image"])[3]
+        index = batch.index.tolist()
+        loader.close()
+        del loader, batch
+        gc.collect()
+        self.assertEqual(part.tobytes(), self.want[index[3]]["image"].tobytes())
+
+    def test_a_closed_one_says_so(self):
+        loader = libshard.Loader(self.ds, 8)
+        iterator = iter(loader)
+        next(iterator)
+        loader.close()
+        loader.close()
+        for call in (lambda: next(iterator), lambda: len(loader), loader.state_dict, loader.stats, loader.summary, lambda: loader.set_epoch(1)):
+            with self.assertRaisesRegex(libshard.ClosedError, "this loader is closed; open it again"):
+                call()
+
+    def test_batches_are_not_pickled(self):
+        with libshard.Loader(self.ds, 8) as loader:
+            with self.assertRaisesRegex(TypeError, "cannot be pickled; copy"):
+                pickle.dumps(next(iter(loader)))
+
+    def test_memory_comes_back(self):
+        def resident():
+            with open("/proc/self/statm") as f:
+                return int(f.read().split()[1]) * 4096
+
+        for round_ in range(110):  # of about 1 MB of batches each
+            with libshard.Loader(self.ds, 50, prefetch=2) as loader:
+                for batch in loader:
+                    np.asarray(batch["image"]).sum()
+            del batch
+            self.ds[5]["image"].__dlpack__()
+            self.ds[:]["image"].copy()
+            if round_ == 9:
+                before = resident()
+        self.assertLess(resident() - before, 32 << 20)
+
+
+class BadUse(Loading):
+    def test_options(self):
+        for options, words in (
+            ({"batch_size": 0}, "batch"), ({"batch_size": 104, "drop_last": True}, "too few for one batch"), ({"rank": 2, "world": 2}, "rank"),
+            ({"prefetch": 0}, "prefetch 0"), ({"max_held": 0}, "max_held 0"), ({"max_held": 5000}, "at most 4096"), ({"path": "x"}, "path='x'"),
+            ({"shuffle": "x"}, "shuffle='x'"), ({"on_corrupt": "x"}, "on_corrupt='x'"), ({"tail": "keep", "world": 2, "rank": 0}, "KEEP"),
+        ):  # fmt: skip
+            with self.subTest(options), self.assertRaisesRegex(libshard.ArgumentError, words):
+                libshard.Loader(self.ds, **{"batch_size": 8, **options})
+        for option, value, most in (("batch_size", -1, "4294967295"), ("batch_size", 1 << 33, "4294967295"), ("threads", -1, "4294967295"),
+                                    ("prefetch", 1 << 40, "4294967295"), ("seed", -1, "18446744073709551615"), ("rank", 1 << 32, "4294967295"),
+                                    ("stage_bytes", 1 << 64, "18446744073709551615")):  # fmt: skip
+            with self.subTest(option), self.assertRaisesRegex(libshard.ArgumentError, f"{option}={value}; it is a number from 0 to {most}"):
+                libshard.Loader(self.ds, **{"batch_size": 8, option: value})
+        for options in ({"batch_size": "8"}, {"batch_size": 8.0}, {"seed": "x"}, {"threads": None}):
+            with self.subTest(options), self.assertRaisesRegex(TypeError, "it is a whole number"):
+                libshard.Loader(self.ds, **{"batch_size": 8, **options})
+        with self.assertRaisesRegex(libshard.DeviceError, "use device='cpu'"):
+            libshard.Loader(self.ds, 8, device="cuda")
+        with self.assertRaises(libshard.NotFoundError):
+            libshard.Loader("nowhere", 8)
+
+    def test_damage(self):
+        want = data.pack_images("broken", 40)
+        with open("broken/00000.shard", "r+b") as f:
+            at = f.read().index(want[25]["image"].tobytes()) + 100
+            f.seek(at)
+            byte = f.read(1)[0]
+            f.seek(at)
+            f.write(bytes([byte ^ 1]))
+        with libshard.Loader("broken", 8, shuffle=False) as loader:
+            with self.assertRaisesRegex(libshard.CorruptError, "00000.shard"):
+                list(b["label"] for b in loader)
+        for policy, flag in (("mask", libshard.MASKED), ("substitute", libshard.SUBSTITUTED)):
+            with libshard.Loader("broken", 8, shuffle=False, on_corrupt=policy) as loader:
+                flags = sum((b.flags.tolist() for b in loader), [])
+                self.assertEqual([i for i, x in enumerate(flags) if x], [25])
+                self.assertEqual(flags[25], flag)
+                self.assertEqual(loader.last_damage()[0], "corrupt")
+        self.assertIsNone(libshard.Loader(self.ds, 8).last_damage())
+
+    def test_a_forked_child_opens_its_own(self):
+        context = multiprocessing.get_context("fork")
+        with libshard.Loader(self.ds, 8) as loader:
+            batch = next(iter(loader))
+            queue = context.Queue()
+            child = context.Process(target=use_in_child, args=(loader, batch, queue))
+            child.start()
+            said = queue.get(timeout=60)
+            child.join()
+            self.assertEqual(child.exitcode, 0)
+            for line in said[:-1]:
+                self.assertRegex(line, "belongs to process")
+            self.assertEqual(said[-1], N)
+            self.check(batch)
+            for batch in loader:
+                self.check(batch)
+
+
+class Waiting(Loading):
+    """Reads stand still while there is a file called gate; gate.c."""
+
+    def setUp(self):
+        self.assertIn("gate.so", os.environ.get("LD_PRELOAD", ""))
+        self.ds[[0, 40, 70, 100]]  # opens the shards, for which it waits without listening
+        open("gate", "w").close()
+        self.loader = libshard.Loader(self.ds, 8, path="pread")
+
+    def tearDown(self):
+        if os.path.exists("gate"):
+            os.unlink("gate")
+        self.loader.close()
+
+    def test_ctrl_c_is_heard(self):
+        class Heard(Exception):
+            pass
+
+        def raise_(number, frame):
+            raise Heard
+
+        before = signal.signal(signal.SIGALRM, raise_)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            begin = time.monotonic()
+            with self.assertRaises(Heard):
+                next(iter(self.loader))
+            self.assertLess(time.monotonic() - begin, 2)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        os.unlink("gate")
+        self.loader.set_epoch(0)
+        self.assertEqual(sum((self.check(b) for b in self.loader), []), self.loader.indices(0, 0, N).tolist())
+
+    def test_other_threads_run_meanwhile_and_are_refused_here(self):
+        got = []
+        thread = threading.Thread(target=lambda: got.append(self.check(next(iter(self.loader)))))
+        thread.start()
+        time.sleep(0.3)
+        self.assertEqual(got, [])
+        for call in (self.loader.state_dict, lambda: next(iter(self.loader)), self.loader.close):
+            with self.assertRaisesRegex(libshard.ArgumentError, "another thread waits in this loader"):
+                call()
+        os.unlink("gate")
+        thread.join(timeout=60)
+        self.assertEqual(got, [self.loader.indices(0, 0, 8).tolist()])
+
+    def test_what_dies_while_another_thread_waits_goes_back_afterwards(self):
+        os.unlink("gate")
+        self.loader.close()
+        self.loader = libshard.Loader(self.ds, 8, path="pread", prefetch=1, max_held=1, threads=1)
+        iterator = iter(self.loader)
+        held = [next(iterator)]
+        time.sleep(0.2)  # the other slot is full now
+        got = []
+
+        def take_two():
+            got.append(self.check(next(iterator)))
+            got.append(self.check(next(iterator)))
+
+        open("gate", "w").close()
+        thread = threading.Thread(target=take_two)
+        thread.start()
+        time.sleep(0.3)
+        held.clear()
+        os.unlink("gate")
+        thread.join(timeout=60)
+        self.assertEqual(got, [self.loader.indices(0, 8 * i, 8).tolist() for i in (1, 2)])
+
+
+if __name__ == "__main__":
+    unittest.main()
