@@ -30,6 +30,7 @@ check|git|git|shows that a build leaves the tree alone
 check|libssl-dev|openssl-devel|a second SHA-256 to compare ours with
 check|python3|python3|the second reader of the format
 check|python3-dev|python3-devel|the Python package is built and tested
+check|python3-hypothesis|python3-hypothesis|tests of the Python package think of cases
 check|python3-numpy|python3-numpy|arrays to compare with
 check|python3-pil|python3-pillow|resizing must equal Pillow bit for bit
 check|groff-base|groff-base|man pages are set without a complaint

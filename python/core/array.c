@@ -282,7 +282,7 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 		i = PySlice_AdjustIndices(a->shape[0], &first, &stop, step);
 		return part(a, first, step, i);
 	}
-	if (!PyIndex_Check(key)) {
+	if (!PyIndex_Check(key) || PyBool_Check(key)) { /* to NumPy a bool is a mask */
 		PyErr_SetString(PyExc_TypeError, "an index of the first axis, or a slice of it; numpy.asarray(array) takes all others");
 		return NULL;
 	}

@@ -105,6 +105,8 @@ static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 	return true;
 }
 
+#define NO_INDEX "a dataset is indexed by a number, a slice, or a sequence of numbers; ds[0]['image'] is a field of a record"
+
 static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 {
 	Py_ssize_t count = PySequence_Size(indices), i;
@@ -113,7 +115,7 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 
 	if (count < 0) {
 		PyErr_Clear();
-		PyErr_SetString(PyExc_TypeError, "a dataset is indexed by a number, a slice, or a sequence of numbers");
+		PyErr_SetString(PyExc_TypeError, NO_INDEX);
 		return NULL;
 	}
 	idx = PyMem_Malloc(((size_t)count + 1) * sizeof(*idx));
@@ -151,6 +153,10 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 			return NULL;
 		count = PySlice_AdjustIndices((Py_ssize_t)shard_dataset_record_count(d->ds), &first, &stop, step);
 		return record_slice(d, (uint64_t)first, step, (uint64_t)count);
+	}
+	if (PyBool_Check(key) || PyUnicode_Check(key) || PyBytes_Check(key)) { /* would be a number, or a sequence */
+		PyErr_SetString(PyExc_TypeError, NO_INDEX);
+		return NULL;
 	}
 	if (PyIndex_Check(key) && !PyObject_HasAttrString(key, "__len__"))
 		return take_index(d, key, &idx) ? record_at(d, idx) : NULL;

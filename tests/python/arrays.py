@@ -183,7 +183,7 @@ class Parts(unittest.TestCase):
         for key in (12, -13, 1 << 70):
             with self.assertRaises(IndexError):
                 self.a[key]
-        for key in ("x", (0, 0), 1.0, None, [1]):
+        for key in ("x", (0, 0), 1.0, None, [1], True):
             with self.assertRaisesRegex(TypeError, "first axis"):
                 self.a[key]
 

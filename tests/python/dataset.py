@@ -69,7 +69,7 @@ class Records(unittest.TestCase):
                     ds[key]
             with self.assertRaisesRegex(IndexError, "record 100; the dataset has 100"):
                 ds[100]
-            for key in ("image", 1.5, None, [1.5], ["a"], {1: 2}, {1, 2}):
+            for key in ("image", "", b"", b"abc", True, 1.5, None, [1.5], ["a"], {1: 2}, {1, 2}):
                 with self.assertRaises((TypeError, KeyError)):
                     ds[key]
             with self.assertRaisesRegex(TypeError, "flatnonzero"):
