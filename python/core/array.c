@@ -243,7 +243,7 @@ static PyObject *part(struct array *a, Py_ssize_t first, Py_ssize_t step, Py_ssi
 
 	if (view) {
 		view->shape[0] = count;
-		view->stride[0] = step * a->stride[0];
+		view->stride[0] = (count < 2 ? 1 : step) * a->stride[0]; /* else no step is taken, and it may be any number */
 	}
 	return (PyObject *)view;
 }

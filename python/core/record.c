@@ -226,11 +226,14 @@ PyObject *record_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t
 {
 	const struct shard_schema *s = shard_dataset_schema(d->ds);
 	struct shard_reader *reader;
-	uint64_t within, end, last = (uint64_t)((int64_t)first + step * (int64_t)(count ? count - 1 : 0)), *idx;
+	uint64_t within, end, last, *idx;
 	struct shard_error err;
 	PyObject *dict;
 	bool raw = count > 0;
 
+	if (count < 2)
+		step = 1; /* no step is taken, and it may be any number */
+	last = (uint64_t)((int64_t)first + step * (int64_t)(count ? count - 1 : 0));
 	for (uint32_t g = 0; g < s->group_count; g++)
 		raw = raw && s->group[g].codec == SHARD_RAW;
 	if (raw) {

@@ -51,7 +51,8 @@ class Records(unittest.TestCase):
 
     def test_slices(self):
         keys = [slice(None), slice(3, 17), slice(28, 32), slice(17, 3), slice(99, None), slice(None, None, -1), slice(59, 29, -7),
-                slice(60, 29, -7), slice(0, 100, 33), slice(-5, None), slice(1000, 2000), slice(30, 60), slice(29, 29)]  # fmt: skip
+                slice(60, 29, -7), slice(0, 100, 33), slice(-5, None), slice(1000, 2000), slice(30, 60), slice(29, 29), slice(7, None, 1 << 62),
+                slice(None, None, -(1 << 62))]  # fmt: skip
         for ds in (self.plain, self.packed):
             for key in keys:
                 self.check(ds[key], self.want[key])
