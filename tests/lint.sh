@@ -7,8 +7,8 @@
 set -u
 cd "$(dirname "$0")/.." || exit
 status=0
-c_files=$(find libshard tools examples bench tests format -name '*.c' | sort)
-all_files=$(find include libshard tools examples bench tests format -name '*.[ch]' | sort)
+c_files=$(find libshard tools examples bench tests format python/core -name '*.c' | sort)
+all_files=$(find include libshard tools examples bench tests format python/core -name '*.[ch]' | sort)
 # shellcheck disable=SC2046 # our file names hold no blanks
 scripts=$(grep -lE '^#!/(bin/|usr/bin/env )(ba)?sh' \
 	$(find tools tests examples bench .ci -type f -size -200k 2>/dev/null))
