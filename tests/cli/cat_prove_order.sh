@@ -63,8 +63,8 @@ void __real_order_fill(const struct order *o, uint64_t first, uint64_t stride, u
 void __wrap_order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
 uint64_t __real_order_rank_position(const struct order_rank *k, uint64_t step, uint32_t row, bool *padded);
 uint64_t __wrap_order_rank_position(const struct order_rank *k, uint64_t step, uint32_t row, bool *padded);
-void __real_ring_describe(const struct shard_loader *l, uint32_t slot, struct shard_batch *out);
-void __wrap_ring_describe(const struct shard_loader *l, uint32_t slot, struct shard_batch *out);
+void __real_ring_describe(const struct shard_loader *l, const struct slot *s, uint32_t slot, struct shard_batch *out);
+void __wrap_ring_describe(const struct shard_loader *l, const struct slot *s, uint32_t slot, struct shard_batch *out);
 uint64_t __real_order_rank_steps(const struct order_rank *k);
 uint64_t __wrap_order_rank_steps(const struct order_rank *k);
 
@@ -84,11 +84,11 @@ uint64_t __wrap_order_rank_position(const struct order_rank *k, uint64_t step, u
 	return BREAK == 2 && k->first_position && !*padded ? position - 1 : position;
 }
 
-void __wrap_ring_describe(const struct shard_loader *l, uint32_t slot, struct shard_batch *out)
+void __wrap_ring_describe(const struct shard_loader *l, const struct slot *s, uint32_t slot, struct shard_batch *out)
 {
 	uint64_t *record;
 
-	__real_ring_describe(l, slot, out);
+	__real_ring_describe(l, s, slot, out);
 	if (BREAK == 3) /* padding is not flagged */
 		memset((void *)(uintptr_t)out->row_flags, 0, out->record_count);
 	record = (uint64_t *)(uintptr_t)out->record;
@@ -130,7 +130,7 @@ break_library() {
 	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -O1 -g $san -DBREAK="$1" -Iinclude -I. -o "$work/broken" "$work/broken.c" \
 		"${objects[@]}" $(cat "$BUILD/objects") \
 		-Wl,--wrap=order_fill,--wrap=order_rank_position,--wrap=ring_describe,--wrap=order_rank_steps \
-		$(pkg-config --libs liblz4 libxxhash libpng) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
+		$(pkg-config --libs liblz4 libpng) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
 }
 
 breaks=0
