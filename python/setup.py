@@ -67,7 +67,7 @@ class BuildExtension(build_ext):
 class Sdist(sdist):
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)
-        for part in ("libshard", "include", "LICENSE"):
+        for part in ("libshard", "include", "format/shard_format.h", "LICENSE"):
             source, target = SOURCES / part, Path(base_dir, "csrc", part)
             if source.is_dir():
                 shutil.copytree(source, target, dirs_exist_ok=True)
