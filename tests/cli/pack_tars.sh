@@ -286,7 +286,7 @@ print([m.offset_data for m in tarfile.open(sys.argv[1]).getmembers() if m.name =
 refused 1 "./nolabel.tar: sample 'x' at offset $(at nolabel.tar x.jpg) has no .cls" nolabel.tar
 refused 1 "./noimage.tar: sample 'x' at offset $(at noimage.tar x.cls) has no image" noimage.tar
 refused 1 "./two.tar: sample '000000' has two images, 'jpg' at offset 512 and 'png' at $(at two.tar 000000.png)" two.tar
-refused 1 "./many.tar: sample '000000' at offset 512 has 1004 members; the limit is 1000 (a key ends at the first dot of a name)" many.tar
+refused 1 "./many.tar: sample '000000' at offset 512 has 1004 members; the limit is 1000 (a key ends at the first dot of a name; --limit members=N allows more)" many.tar
 refused 1 "./kind.tar: 'c/x.jpg' at offset 0 is neither file, folder nor link; pack the archive again without it" kind.tar
 refused 1 "./twice.tar: '000000.jpg' is there twice, at offsets 512 and $(at twice.tar 000000.jpg)" twice.tar
 refused 1 "./badlabel.tar: the label in '000000.cls' at offset $(at badlabel.tar 000000.cls) must be UTF-8 of 1 to 1024 bytes, it has 2" badlabel.tar

@@ -394,8 +394,7 @@ TEST(help_of_a_verb)
 					    "  MORE            what else to read\n"
 					    "      --resize N  any number\n"
 					    "      --tag TAG   a word\n"
-					    "  -q, --quiet     print warnings and errors only\n"
-					    "  -v, --verbose   print more of what is done\n"
+					    "  -q, --quiet     warnings and errors only; -v, --verbose: more notes\n"
 					    "  -h, --help      print this and exit\n\n"
 					    "Examples:\n  sample plan many a b c\n  sample plan many a\n");
 	CHECK_EQ(run("plan many -h")->code, EXIT_DONE);

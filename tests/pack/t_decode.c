@@ -245,23 +245,23 @@ TEST(limits_hold)
 
 	STORY("a bomb of 100 KB");
 	expect_bad(patched(good, sof + 5, "\xff\xdc\xff\xdc", 4), NULL, SHARD_MISS_LIMIT,
-		   "is 65500 x 65500 = 4290250000 pixels: more than the limit of 89478485");
+		   "is 65500 x 65500 = 4290250000 pixels: more than the limit of 89478485; --limit pixels=4290250000 takes it");
 	STORY("beyond what the library reads");
 	expect_bad(patched(good, sof + 5, "\xff\xff\xff\xff", 4), NULL, SHARD_MISS_LIMIT, "65500");
 	STORY("pixels");
 	expect_bad(file_copy(good.bytes, good.size), &pixels, SHARD_MISS_LIMIT,
-		   "= 20000 pixels: more than the limit of 19999");
+		   "= 20000 pixels: more than the limit of 19999; --limit pixels=20000 takes it");
 	CHECK_EQ(decode_fresh(good, &exact).status, DECODE_OK);
 	STORY("side");
-	expect_bad(file_copy(good.bytes, good.size), &side, SHARD_MISS_LIMIT, "longer than the limit of 199");
+	expect_bad(file_copy(good.bytes, good.size), &side, SHARD_MISS_LIMIT, "longer than the limit of 199; --limit side=200 takes it");
 	STORY("scans");
 	expect_bad(file_copy(many.bytes, many.size), NULL, SHARD_MISS_LIMIT,
-		   "progressive JPEG has more than 100 scans");
-	expect_bad(file_copy(many.bytes, many.size), &fewer, SHARD_MISS_LIMIT, "more than 189 scans");
+		   "progressive JPEG has more than 100 scans; --limit scans=N allows more");
+	expect_bad(file_copy(many.bytes, many.size), &fewer, SHARD_MISS_LIMIT, "more than 189 scans; --limit scans=N allows more");
 	CHECK_EQ(decode_fresh(many, &scans).status, DECODE_OK);
 	STORY("memory");
 	expect_bad(file_copy(progressive.bytes, progressive.size), &memory, SHARD_MISS_LIMIT,
-		   "600 x 400 JPEG needs more than 200000 bytes of decoder memory");
+		   "600 x 400 JPEG needs more than 200000 bytes of decoder memory; --limit memory=N allows more");
 	free(good.bytes);
 	free(many.bytes);
 	free(progressive.bytes);

@@ -318,7 +318,7 @@ TEST(memory_is_claimed)
 		free(r.kept.pixels);
 		free(f.bytes);
 	}
-	expect_bad(d, FILE_OF("P5 201 1 255\n"), SHARD_MISS_LIMIT, "is 201 x 1 pixels: a side is longer than the limit of 200");
+	expect_bad(d, FILE_OF("P5 201 1 255\n"), SHARD_MISS_LIMIT, "is 201 x 1 pixels: a side is longer than the limit of 200; --limit side=201 takes it");
 	decoder_close(d);
 }
 

@@ -116,6 +116,12 @@ bool cli_given(const struct cli_args *args, const char *name);
 /* For what only the verb can see, as that two options exclude each other: prints, and returns EXIT_USAGE. */
 int cli_misuse(const struct cli_args *args, const char *fmt, ...) MESSAGE_PRINTF(2, 3);
 
+/* A size as CLI_SIZE has it, `min` to `max`, for options that hold several.  False if the text is none. */
+bool cli_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
+/* Index of the candidate that was probably meant, or -1. */
+int cli_nearest(const char *typed, const char *const *candidates, size_t candidate_count);
+
 /*
  * Are the tables themselves in order: names unique, defaults valid, each --help within a
  * screen?  If not, `why` says what is wrong.  For tests.

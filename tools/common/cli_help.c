@@ -103,6 +103,17 @@ static void print_row(FILE *out, const struct cli_option *option, bool is_positi
 	wrap(out, right, left_columns, left_columns);
 }
 
+/* -q and -v, one line for both: there are many options, and the screen ends. */
+static void print_talk_row(FILE *out, const struct cli_option *quiet, const struct cli_option *verbose, size_t left_columns)
+{
+	struct cli_option both = *quiet;
+	char help[TEXT_BYTES];
+
+	snprintf(help, sizeof(help), "%s; -%c, --%s: %s", quiet->help, verbose->short_name, verbose->name, verbose->help);
+	both.help = help;
+	print_row(out, &both, false, left_columns);
+}
+
 /* Wide enough for all that is not wider than allowed, and two blanks. */
 static size_t left_columns_of(const struct cli_verb *verb, const struct cli_flat *flat)
 {
@@ -149,7 +160,10 @@ void cli_help_verb(FILE *out, const struct cli_program *program, const struct cl
 	fputc('\n', out);
 	for (; positional && positional->name; positional++)
 		print_row(out, positional, true, left_columns);
-	for (unsigned i = 0; i < flat.count; i++)
+	for (unsigned i = 0; i < flat.own_count; i++)
+		print_row(out, flat.option[i], false, left_columns);
+	print_talk_row(out, flat.option[flat.own_count], flat.option[flat.own_count + 1], left_columns);
+	for (unsigned i = flat.own_count + 2; i < flat.count; i++)
 		print_row(out, flat.option[i], false, left_columns);
 	print_examples(out, verb->examples);
 }

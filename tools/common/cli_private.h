@@ -35,9 +35,6 @@ void cli_choices_text(const char *choices, const char *last_word, char *out, siz
 /* What stands for the value in help: "DIR", or "hwc|chw"; NULL for flags. */
 const char *cli_arg_name(const struct cli_option *option);
 
-/* cli_nearest.c: index of the candidate that was probably meant, or -1 */
-int cli_nearest(const char *typed, const char *const *candidates, size_t candidate_count);
-
 /* cli_help.c */
 void cli_help_program(FILE *out, const struct cli_program *program);
 void cli_help_verb(FILE *out, const struct cli_program *program, const struct cli_verb *verb);

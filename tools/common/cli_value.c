@@ -138,6 +138,14 @@ static bool set_size(const struct cli_option *option, const char *text, uint64_t
 	return false;
 }
 
+bool cli_size(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	const struct cli_option option = {.kind = CLI_SIZE, .min = min, .max = max};
+	char why[WHY_BYTES];
+
+	return set_size(&option, text, out, why, sizeof(why));
+}
+
 size_t cli_choice(const char *choices, unsigned idx, const char **choice)
 {
 	while (idx--) {

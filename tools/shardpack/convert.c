@@ -76,6 +76,7 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 				 const struct quarantine *quarantine, struct budget *budget)
 {
 	struct converter *c = calloc(1, sizeof(*c));
+	const struct limits *limits = &plan->recipe.limits;
 	struct shard_error err;
 	bool ok;
 
@@ -87,7 +88,11 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 	c->stored = stored;
 	c->quarantine = quarantine;
 	c->budget = budget;
-	c->decoder = decoder_open(&(struct decode_options){.claim = claim_decoder, .context = c});
+	c->decoder = decoder_open(&(struct decode_options){.max_pixels = limits_most(limits, LIMIT_PIXELS),
+							      .max_side = (uint32_t)limits_most(limits, LIMIT_SIDE),
+							      .max_scans = (uint32_t)limits_most(limits, LIMIT_SCANS),
+							      .max_memory_bytes = limits_most(limits, LIMIT_MEMORY),
+							      .claim = claim_decoder, .context = c});
 	c->transform = transform_open(&plan->recipe.transform);
 	c->turn.claim = claim;
 	c->turn.context = c;

@@ -20,10 +20,10 @@
  * file: 2 bytes * 4 components * 89.5 M = 716 MB.
  */
 static const struct decode_options defaults = {
-	.max_pixels = 89478485,
-	.max_side = 65500,
-	.max_scans = 100,
-	.max_memory_bytes = UINT64_C(768) << 20,
+	.max_pixels = DECODE_PIXELS_DEFAULT,
+	.max_side = DECODE_SIDE_MAX,
+	.max_scans = DECODE_SCANS_DEFAULT,
+	.max_memory_bytes = DECODE_MEMORY_DEFAULT_BYTES,
 };
 
 enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *format, ...)
@@ -60,15 +60,19 @@ enum decode_status decode_bad_value(struct decode_verdict *v, const char *format
 enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v)
 {
 	const struct decode_options *limit = &d->limit;
+	char what_to_do[64] = "";
 
+	if (limit->max_side < DECODE_SIDE_MAX && width <= DECODE_SIDE_MAX && height <= DECODE_SIDE_MAX)
+		snprintf(what_to_do, sizeof(what_to_do), "; --limit side=%" PRIu64 " takes it", width > height ? width : height);
 	if (width > limit->max_side || height > limit->max_side)
 		return decode_bad(v, SHARD_MISS_LIMIT,
-				  "is %" PRIu64 " x %" PRIu64 " pixels: a side is longer than the limit of %" PRIu32,
-				  width, height, limit->max_side);
+				  "is %" PRIu64 " x %" PRIu64 " pixels: a side is longer than the limit of %" PRIu32 "%s",
+				  width, height, limit->max_side, what_to_do);
 	if (width * height > limit->max_pixels)
 		return decode_bad(v, SHARD_MISS_LIMIT,
-				  "is %" PRIu64 " x %" PRIu64 " = %" PRIu64 " pixels: more than the limit of %" PRIu64,
-				  width, height, width * height, limit->max_pixels);
+				  "is %" PRIu64 " x %" PRIu64 " = %" PRIu64 " pixels: more than the limit of %" PRIu64
+				  "; --limit pixels=%" PRIu64 " takes it",
+				  width, height, width * height, limit->max_pixels, width * height);
 	return DECODE_OK;
 }
 

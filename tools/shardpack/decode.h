@@ -15,12 +15,17 @@
 
 #include "tools/shardpack/image.h"
 
+#define DECODE_PIXELS_DEFAULT	    89478485 /* where Pillow warns of a bomb */
+#define DECODE_SIDE_MAX		    65500    /* the most that libjpeg reads; the default */
+#define DECODE_SCANS_DEFAULT	    100	     /* real progressive files have about 10 */
+#define DECODE_MEMORY_DEFAULT_BYTES (UINT64_C(768) << 20)
+
 /* Limits; zero means the default. */
 struct decode_options {
-	uint64_t max_pixels;	   /* 89,478,485, where Pillow warns of a bomb */
-	uint32_t max_side;	   /* 65,500, the most that libjpeg reads */
-	uint32_t max_scans;	   /* 100; real progressive files have about 10 */
-	uint64_t max_memory_bytes; /* 768 MiB, inside a decoder, beside the image */
+	uint64_t max_pixels;
+	uint32_t max_side;
+	uint32_t max_scans;
+	uint64_t max_memory_bytes; /* inside a decoder, beside the image */
 
 	/* Called before memory of the order of a whole image is used for it, with its size; may wait.  NULL: nobody cares. */
 	void (*claim)(void *context, uint64_t bytes);

@@ -60,7 +60,7 @@ static void on_error(j_common_ptr cinfo)
 		fail(j, decode_no_memory(j->v));
 	case JERR_NO_BACKING_STORE: /* more than max_memory_to_use */
 		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT,
-				   "%u x %u JPEG needs more than %" PRIu64 " bytes of decoder memory",
+				   "%u x %u JPEG needs more than %" PRIu64 " bytes of decoder memory; --limit memory=N allows more",
 				   j->cinfo.image_width, j->cinfo.image_height, j->d->limit.max_memory_bytes));
 	case JERR_IMAGE_TOO_BIG:
 	case JERR_WIDTH_OVERFLOW:
@@ -114,7 +114,7 @@ static void on_progress(j_common_ptr cinfo)
 	uint32_t limit = j->d->limit.max_scans;
 
 	if (j->cinfo.input_scan_number > (int64_t)limit)
-		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT, "%s JPEG has more than %u scans",
+		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT, "%s JPEG has more than %u scans; --limit scans=N allows more",
 				   j->cinfo.progressive_mode ? "progressive" : "sequential", limit));
 }
 

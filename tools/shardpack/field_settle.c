@@ -73,6 +73,8 @@ static int settle_image(const struct request *r, struct field_option *o)
 	int code = EXIT_DONE;
 
 	r->recipe->exif = (uint32_t)r->o->exif;
+	if (r->o->limit && !limits_parse(r->o->limit, &r->recipe->limits, why, sizeof(why)))
+		return cli_misuse(r->args, "--limit %s: %s", r->o->limit, why);
 	wish_of_options(r->o, &wish);
 	merged = wish;
 	if (o) {

@@ -19,6 +19,7 @@ struct pack_options {
 	const char *mean, *std;
 	const char *label_regex, *label_list, *label_key, *columns;
 	struct cli_strings fields;
+	const char *limit;
 
 	/* images, array, raw */
 	const char *classes;

@@ -94,6 +94,7 @@ static void write_channels(const char *key, const double *value, struct text *ou
 
 static void write_transform(const struct recipe *r, struct text *out)
 {
+	limits_write(&r->limits, out);
 	if (r->exif != EXIF_IGNORE) /* defaults are not named: plans are older than these options */
 		text_format(out, "exif %s\n", recipe_exif_names[r->exif]);
 	text_format(out, "resize %" PRIu32 "\n", r->transform.resize);

@@ -2,7 +2,7 @@
 /*
  * recipe.h - everything that, with the source, decides the bytes of a dataset
  *
- * What does not change a byte is not in it: threads, parts, paths, limits on bad input.
+ * What does not change a byte is not in it: threads, parts, paths, how many bad inputs are put up with.
  */
 #ifndef SHARDPACK_RECIPE_H
 #define SHARDPACK_RECIPE_H
@@ -12,6 +12,7 @@
 
 #include "shard.h"
 #include "tools/shardpack/field.h"
+#include "tools/shardpack/limits.h"
 #include "tools/shardpack/text.h"
 
 /* What becomes of an input whose bytes are no good.  It decides which records exist, so it belongs to the recipe. */
@@ -24,6 +25,7 @@ struct recipe {
 	uint32_t source;   /* place in the table of sources */
 	struct transform_options transform; /* of images */
 	uint32_t exif;	   /* enum recipe_exif */
+	struct limits limits; /* of images; in a plan only those that are not the default */
 	struct shard_field field[SHARD_FIELDS_MAX]; /* upper parts: of fixed records all, of images those behind the label */
 	struct field_source from[SHARD_FIELDS_MAX]; /* of images: where these come from */
 	uint32_t field_count;

@@ -263,12 +263,38 @@ static bool take_samples(struct cursor *c, struct transform_options *t)
 	return false;
 }
 
+/* A line that is there only if a limit is not the default; in the form that limits_write() gives it, no other. */
+static bool take_limits(struct cursor *c, struct limits *l)
+{
+	struct cursor start = *c;
+	struct text typed = {0}, again = {0};
+	const char *value;
+	size_t bytes;
+	char why[320];
+	bool ok;
+
+	if (!take_line(c, "limit", &value, &bytes))
+		return true;
+	text_add(&typed, value, bytes);
+	ok = !text_failed(&typed) && bytes && strlen(typed.data) == bytes && limits_parse(typed.data, l, why, sizeof(why));
+	if (ok) {
+		limits_write(l, &again);
+		bytes = (size_t)(c->at - start.at);
+		ok = !text_failed(&again) && again.bytes == bytes && memcmp(again.data, start.at, bytes) == 0;
+	}
+	if (!ok)
+		*c = start;
+	text_free(&typed);
+	text_free(&again);
+	return ok;
+}
+
 static bool take_transform(struct cursor *c, struct recipe *r)
 {
 	uint64_t resize = 0, crop = 0;
 	uint32_t fit = 0, filter = 0, layout = 0;
 
-	if (!take_optional_word(c, "exif", recipe_exif_names, &r->exif) ||
+	if (!take_limits(c, &r->limits) || !take_optional_word(c, "exif", recipe_exif_names, &r->exif) ||
 	    !take_number(c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) ||
 	    !take_optional_word(c, "fit", recipe_fit_names, &fit) ||
 	    !take_number(c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) ||

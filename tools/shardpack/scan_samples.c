@@ -14,7 +14,6 @@
 #include "tools/shardpack/field_part.h"
 #include "tools/shardpack/scan_tar_private.h"
 
-#define SAMPLE_MEMBERS_MAX 1000 /* of one key; each is compared with all others */
 #define LABEL_BYTES_MAX (UINT64_C(1) << 20) /* of a member that holds one */
 
 /* What stands behind the dot that ends the key; empty if there is no key. */
@@ -178,12 +177,12 @@ static int refuse_twin(const struct archive *a, const struct entry *e, uint64_t 
 /* The members [0, n) at `e` have one key.  `label_suffix` NULL: the label is none of them. */
 static int settle_sample(struct archive *a, const struct entry *e, uint64_t n, const char *label_suffix, struct sample *out)
 {
-	uint64_t i;
+	uint64_t i, most = limits_most(&a->it->request->recipe->limits, LIMIT_MEMBERS);
 
 	*out = (struct sample){.first = e[0].number, .member = e, .member_count = n};
-	if (n > SAMPLE_MEMBERS_MAX)
-		return fail(EXIT_BAD, "%s: sample '%.*s' at offset %" PRIu64 " has %" PRIu64 " members; the limit is %d (a key ends at the first dot of a name)",
-			    a->where, (int)e->key_bytes, archive_name_of(a, e), e->offset, n, SAMPLE_MEMBERS_MAX);
+	if (n > most)
+		return fail(EXIT_BAD, "%s: sample '%.*s' at offset %" PRIu64 " has %" PRIu64 " members; the limit is %" PRIu64 " (a key ends at the first dot of a name; --limit members=N allows more)",
+			    a->where, (int)e->key_bytes, archive_name_of(a, e), e->offset, n, most);
 	for (i = 0; i < n; i++) {
 		bool of_field = is_of_field(a, &e[i]), of_label = label_suffix && archive_is_suffix(a, &e[i], label_suffix);
 		const struct entry **place = of_label ? &out->label : is_image(a, &e[i], !label_suffix) ? &out->image : NULL;

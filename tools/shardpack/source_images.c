@@ -153,6 +153,7 @@ static const struct cli_option options[] = {
 	{.name = "label-regex", .kind = CLI_STRING, AT(label_regex), .arg_name = "RE", .help = "its first brackets match the label"},
 	{.name = "columns", .kind = CLI_STRING, AT(columns), .arg_name = "FIELDS", .help = "more columns of tables: age:f32,site:u16"},
 	{.name = "field", .kind = CLI_STRING, .many = true, AT(fields), .arg_name = "NAME:...", .help = "mask, boxes, text, numbers: see the manual"},
+	{.name = "limit", .kind = CLI_STRING, AT(limit), .arg_name = "WHAT=N,...", .help = "pixels, side, scans, memory, members"},
 	{.name = "label-key", .kind = CLI_STRING, AT(label_key), .arg_name = "NAME", .default_note = "label",
 	 .help = "column, or key of JSON"},
 	{0}};
@@ -227,6 +228,12 @@ static const struct cli_verb verb = {
 		       "quarantined or failed. If all are bad there is no dataset, and the exit code is 1. --quarantine DIR mirrors SRC: SRC/cat/1.jpg is copied to DIR/cat/1.jpg, and "
 		       "DIR/quarantine.jsonl has a line of JSON for each, with input, class, bytes, ordinal, reason and "
 		       "message.\n"
+		       "\n"
+		       "What is larger than --limit says is bad input; only a sample of too many members ends the command when the archive is read. "
+		       "pixels [89478485] are those of an image, side [65500, the most there can be] the longer side of it, scans [100] those of "
+		       "a JPEG, memory [768M] what a decoder needs beside the image, mostly 2 bytes for each pixel and channel of a progressive JPEG; "
+		       "members [1000] are those of one sample in an archive. K, M, G and T are powers of 1024: --limit pixels=200M,memory=2G. "
+		       "Memory for large images is shared: one that needs more than 256 MiB is decoded alone, whatever -j says.\n"
 		       "\n"
 		       "Whether DIR of -o is this very dataset is told by the names and sizes of the sources and by the options; "
 		       "what is in the sources is not read again. After files were changed in place, with their sizes kept, "
