@@ -43,10 +43,14 @@ enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "WebP is animated: save the frame that is wanted as an image");
 	if (config.input.width < 1 || config.input.height < 1)
 		return decode_bad(v, SHARD_MISS_DECODE, "WebP has no pixels");
+	rc = decode_check_size(d, (uint64_t)config.input.width, (uint64_t)config.input.height, v);
+	if (rc != DECODE_OK)
+		return rc;
+	/* At once, for the first claim is what counts: the image, and what libwebp holds of a lossless one. */
+	decode_claim(d, (IMAGE_CHANNELS + 4) * (uint64_t)config.input.width * (uint64_t)config.input.height);
 	rc = decode_begin(d, (uint64_t)config.input.width, (uint64_t)config.input.height, out, v);
 	if (rc != DECODE_OK)
 		return rc;
-	decode_claim(d, 4 * (uint64_t)out->width * out->height); /* what libwebp holds of a lossless image */
 	config.output.colorspace = MODE_RGB;
 	config.output.is_external_memory = 1;
 	config.output.u.RGBA.rgba = d->pixels.data;
