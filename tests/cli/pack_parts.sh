@@ -103,7 +103,9 @@ for edit in 's,class_00/,../etc/,' 's,class_00/,/etc/,' 's,class_00/,class_00//,
 	's/^resize.*/resize 20\nfit pad/' 's/^resize.*/resize 0\nfit long/' 's/^layout.*/&\ndtype u8/' 's/^layout.*/&\ndtype f16/' \
 	's/^layout.*/&\ndtype f16\nmean 0 0 0.50\nstd 1 1 1/' 's/^layout.*/&\ndtype f16\nmean 0 0 0 0\nstd 1 1 1/' \
 	's/^layout.*/&\ndtype f16\nmean 0 0\nstd 1 1 1/' 's/^layout.*/&\ndtype f16\nmean 0 0 0\nstd 1 1 0/' \
-	's/^layout.*/&\ndtype f16\nmean 0 0 0\nstd 1 1e-09 1/'; do
+	's/^layout.*/&\ndtype f16\nmean 0 0 0\nstd 1 1e-09 1/' 's/^resize/limit side=65500\n&/' 's/^resize/limit scans=5,side=6\n&/' \
+	's/^resize/limit side=6K\n&/' 's/^resize/limit side=06\n&/' 's/^resize/limit side=0\n&/' 's/^resize/limit \n&/' \
+	's/^resize/limit side=600,\n&/' 's/^crop/limit side=600\n&/' 's/^resize/limit side=600\nlimit scans=5\n&/'; do
 	n=$((n + 1))
 	replan "$edit" "t$n"
 	run 1 "$PACK" build "t$n"
@@ -117,6 +119,8 @@ run 5 "$PACK" build old
 grep -q "made with 'version libjpeg-turbo 0.0.1', but this shardpack has 'version libjpeg" err || die "$(cat err)"
 replan 's/^seed 0/seed 0/' same
 run 0 "$PACK" build same -q && run 0 "$PACK" seal same -q
+replan 's/^resize/limit side=600,scans=5\n&/' limited
+run 0 "$PACK" build limited -q
 same ref same # the edit that changes nothing shows that the others failed for what they changed
 
 # ---- a file that changed since the plan, or is gone ----

@@ -17,7 +17,7 @@ enum limit {
 	LIMIT_PIXELS,  /* of an image */
 	LIMIT_SIDE,    /* of an image, in pixels */
 	LIMIT_SCANS,   /* of a JPEG */
-	LIMIT_MEMORY,  /* bytes inside a decoder, beside the image */
+	LIMIT_MEMORY,  /* bytes inside libjpeg, beside the image */
 	LIMIT_MEMBERS, /* of a sample in an archive */
 	LIMITS,
 };

@@ -231,7 +231,7 @@ static const struct cli_verb verb = {
 		       "\n"
 		       "What is larger than --limit says is bad input; only a sample of too many members ends the command when the archive is read. "
 		       "pixels [89478485] are those of an image, side [65500, the most there can be] the longer side of it, scans [100] those of "
-		       "a JPEG, memory [768M] what a decoder needs beside the image, mostly 2 bytes for each pixel and channel of a progressive JPEG; "
+		       "a JPEG, memory [768M] what libjpeg holds beside the image, 2 bytes for each pixel and channel of a progressive JPEG; "
 		       "members [1000] are those of one sample in an archive. K, M, G and T are powers of 1024: --limit pixels=200M,memory=2G. "
 		       "Memory for large images is shared: one that needs more than 256 MiB is decoded alone, whatever -j says.\n"
 		       "\n"
