@@ -122,7 +122,7 @@ struct loader {
 	bool busy;	       /* a call runs without the interpreter's lock: what dies meanwhile waits in `late` */
 	struct shard_batch *late;
 	uint32_t late_count, slot_count;
-	long owner_pid;
+	long owner_pid; /* of the process that took the first batch, as memory and threads are; 0: nobody did */
 	bool closed;
 };
 extern PyTypeObject *loader_type;

@@ -62,7 +62,6 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		unref(l);
 		return PyErr_NoMemory();
 	}
-	l->owner_pid = (long)getpid();
 	rc = shard_loader_open(&l->l, l->dataset->ds, &o, &err);
 	if (rc) {
 		fail(&err);
@@ -126,7 +125,8 @@ static PyObject *close_(PyObject *self, PyObject *unused)
 /* Wait without the interpreter's lock. */
 static int wait_for_batch(struct loader *l, struct shard_error *err)
 {
-	int rc = l->owner_pid == (long)getpid() ? shard_loader_wait(l->l, 0, err) : SHARD_OK;
+	/* The first call makes ring and threads, which takes a while. */
+	int rc = l->owner_pid ? shard_loader_wait(l->l, 0, err) : SHARD_E_TIMEOUT;
 
 	while (rc == SHARD_E_TIMEOUT) {
 		l->busy = true;
@@ -138,6 +138,8 @@ static int wait_for_batch(struct loader *l, struct shard_error *err)
 		if (PyErr_CheckSignals() < 0)
 			return SHARD_E_CANCELLED;
 	}
+	if (!rc && !l->owner_pid)
+		l->owner_pid = (long)getpid();
 	return rc;
 }
 

@@ -336,6 +336,19 @@ class BadUse(Loading):
                 self.check(batch)
 
 
+    def test_a_loader_that_nobody_used_is_that_of_who_uses_it_first(self):
+        context = multiprocessing.get_context("fork")
+        with libshard.Loader(self.ds, 8, seed=9) as loader:
+            queue = context.Queue()
+            child = context.Process(target=lambda: queue.put([self.check(b) for b in loader]))
+            child.start()
+            rows = queue.get(timeout=60)
+            child.join()
+            self.assertEqual(child.exitcode, 0)
+            self.assertEqual(sum(rows, []), loader.indices(0, 0, N).tolist())
+            self.assertEqual(sum((self.check(b) for b in loader), []), loader.indices(0, 0, N).tolist())
+
+
 class Waiting(Loading):
     """Reads stand still while there is a file called gate; gate.c."""
 
