@@ -16,4 +16,13 @@ static inline uint64_t clock_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* `ns` from now, or so far away that nobody waits for it, as the condition variables want it. */
+static inline struct timespec clock_after_ns(uint64_t ns)
+{
+	const uint64_t forever = UINT64_C(1) << 62; /* on a clock that begins at boot */
+	uint64_t now = clock_now_ns(), end = ns < forever - now ? now + ns : forever;
+
+	return (struct timespec){(time_t)(end / 1000000000u), (long)(end % 1000000000u)};
+}
+
 #endif

@@ -17,8 +17,6 @@
 #include "libshard/load/path.h"
 #include "libshard/load/stage.h"
 
-#define FOREVER_NS (UINT64_C(1) << 62) /* on a clock that begins at boot */
-
 bool place_ended(const struct shard_loader *l, const struct place *p)
 {
 	struct order_rank rank = l->rank;
@@ -334,8 +332,7 @@ bool crew_has_sound(struct shard_loader *l, uint32_t *slot)
 
 bool crew_await(struct shard_loader *l, uint64_t most_ns)
 {
-	uint64_t now = clock_now_ns(), end = most_ns < FOREVER_NS - now ? now + most_ns : FOREVER_NS;
-	struct timespec until = {(time_t)(end / 1000000000u), (long)(end % 1000000000u)};
+	struct timespec until = clock_after_ns(most_ns);
 	bool has;
 
 	pthread_mutex_lock(&l->lock);

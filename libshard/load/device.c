@@ -288,15 +288,9 @@ static int send_next(struct shard_loader *l, struct device_side *d, struct shard
 		return SHARD_OK;
 	if (d->failed)
 		return loader_fail(l, d->failed, &d->why, err);
-	rc = device_await(l, err);
+	rc = loader_take(l, &host, err);
 	if (rc)
 		return rc;
-	host = crew_take(l);
-	if (l->slot[host].rc) {
-		rc = loader_fail(l, l->slot[host].rc, &l->slot[host].why, err);
-		crew_give(l, host);
-		return rc;
-	}
 	rc = send(l, d, host, find_free(d), &why);
 	return rc ? loader_fail(l, rc, &why, err) : SHARD_OK;
 }
@@ -351,10 +345,8 @@ int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_
 		rc = get_side(l, stream, err);
 	if (rc)
 		return rc;
-	if (place_ended(l, &l->at)) {
-		l->at = (struct place){.epoch = l->at.epoch + 1};
+	if (loader_ends_epoch(l))
 		return SHARD_END;
-	}
 	rc = cuda_enter(l->device->cuda, err);
 	if (!rc)
 		rc = cuda_leave(l->device->cuda, next_device(l, l->device, stream, err), err);

@@ -111,26 +111,40 @@ void loader_count(struct shard_loader *l, const struct shard_batch *batch)
 	l->stats.bytes += batch->record_count * l->layout.record_bytes;
 }
 
+bool loader_ends_epoch(struct shard_loader *l)
+{
+	if (!place_ended(l, &l->at))
+		return false;
+	l->at = (struct place){.epoch = l->at.epoch + 1};
+	return true;
+}
+
+int loader_take(struct shard_loader *l, uint32_t *slot, struct shard_error *err)
+{
+	int rc = l->device ? device_await(l, err) : SHARD_OK; /* slots may be with the driver, behind the trainer's work */
+
+	if (rc)
+		return rc;
+	*slot = crew_take(l);
+	if (l->slot[*slot].rc) {
+		rc = loader_fail(l, l->slot[*slot].rc, &l->slot[*slot].why, err);
+		crew_give(l, *slot);
+	}
+	return rc;
+}
+
 static int next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err)
 {
 	uint32_t slot;
 	int rc;
 
-	if (place_ended(l, &l->at)) {
-		l->at = (struct place){.epoch = l->at.epoch + 1};
+	if (loader_ends_epoch(l))
 		return SHARD_END;
-	}
 	if (l->lent_count == l->o.slot_count)
 		return error_set(err, SHARD_E_ARGUMENT, "all %u slots are lent; release a batch before the next one", l->o.slot_count);
-	rc = l->device ? device_await(l, err) : SHARD_OK; /* slots may be with the driver, behind the trainer's work */
+	rc = loader_take(l, &slot, err);
 	if (rc)
 		return rc;
-	slot = crew_take(l);
-	if (l->slot[slot].rc) {
-		rc = loader_fail(l, l->slot[slot].rc, &l->slot[slot].why, err);
-		crew_give(l, slot);
-		return rc;
-	}
 	ring_describe(l, &l->slot[slot], slot, batch);
 	l->slot[slot].lent = true;
 	l->lent_count++;

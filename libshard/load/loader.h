@@ -128,6 +128,8 @@ int loader_check_owner(const struct shard_loader *l, struct shard_error *err); /
 int loader_begin(struct shard_loader *l, struct shard_error *err); /* what each next begins with: start, or why not to go on */
 /* From now on `why` is what next says, until seek. */
 int loader_fail(struct shard_loader *l, int rc, const struct shard_error *why, struct shard_error *err);
+bool loader_ends_epoch(struct shard_loader *l); /* then the next call begins the next one */
+int loader_take(struct shard_loader *l, uint32_t *slot, struct shard_error *err); /* the host slot that is next, once it is filled */
 void loader_count(struct shard_loader *l, const struct shard_batch *batch); /* it is the caller's; the next one is behind it */
 /* Does the slot, of host or device, hold this batch now? */
 bool loader_is_of(const struct shard_loader *l, const struct slot *s, const struct shard_batch *batch);

@@ -174,8 +174,7 @@ static void explain_late(struct pins *p, uint32_t slot)
 
 bool pins_has(struct pins *p, uint32_t slot)
 {
-	uint64_t end = clock_now_ns() + PATIENCE_S * UINT64_C(1000000000);
-	struct timespec until = {(time_t)(end / 1000000000u), (long)(end % 1000000000u)};
+	struct timespec until = clock_after_ns(PATIENCE_S * UINT64_C(1000000000));
 	bool pinned;
 
 	pthread_mutex_lock(&p->lock);

@@ -325,13 +325,15 @@ struct held {
 
 static struct held look(void)
 {
-	struct held h = {mallinfo2().uordblks, entries("/proc/self/task", ""), entries("/proc/self/fd", ""), 0};
+	struct held h = {mallinfo2().uordblks, 0, entries("/proc/self/fd", ""), 0};
 	FILE *f = fopen("/proc/self/maps", "r");
 	int c;
 
 	while (f && (c = getc(f)) != EOF)
 		h.maps += c == '\n';
 	fclose(f);
+	for (int i = 0; i < 1000 && (h.threads = entries("/proc/self/task", "")) != 1; i++)
+		usleep(100); /* a joined thread leaves the list a moment later */
 	return h;
 }
 
@@ -346,8 +348,6 @@ static bool exits_leave_something(unsigned exits)
 	before = look();
 	while (exits--)
 		leave_early(&p);
-	for (int i = 0; i < 1000 && look().threads != before.threads; i++)
-		usleep(100); /* a joined thread leaves the list a moment later */
 	after = look();
 	STORY("threads %u, %u; descriptors %u, %u; maps %u, %u; bytes %zu, %zu", before.threads, after.threads, before.descriptors,
 	      after.descriptors, before.maps, after.maps, before.bytes, after.bytes);
