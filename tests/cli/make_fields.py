@@ -150,4 +150,5 @@ def save(want, samples, rows):
     np.savez("want.npz", **out)
 
 
-main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -133,16 +133,7 @@ refused 1 "./wds.tar: sample '0000' at offset 2048 has no .seg.jpg, which --fiel
 import io, json, tarfile
 import numpy as np
 from PIL import Image
-
-def png(image):
-    file = io.BytesIO()
-    image.save(file, "PNG")
-    return file.getvalue()
-
-def npy(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
+from make_fields import npy, png
 
 rng = np.random.default_rng(3)
 good = {"png": png(Image.fromarray(rng.integers(0, 256, (40, 30, 3), dtype=np.uint8))), "cls": b"0", "txt": b"fine",
