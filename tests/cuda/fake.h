@@ -64,7 +64,7 @@ static inline const struct fake_control *fake_find(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW), *table = library ? dlsym(library, "fake_control") : NULL;
 
-	return table;
+	return (const struct fake_control *)table;
 }
 
 #endif

@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cuda/examples.sh - examples/cuda run on a driver without a GPU, and compile for one wherever nvcc is
+#
+# Their calls of the runtime API become those of the fake driver, and kernels loops on the host (host_runtime.h).
+set -eu
+die() {
+	printf '%s\n' "$*"
+	exit 1
+}
+command -v g++ >/dev/null || die "g++ is not there: 'make deps' installs it"
+export LD_LIBRARY_PATH=$BUILD/tests/cuda/full
+cd "$TMPDIR"
+san= epochs=7
+case ${VARIANT-} in
+asan) san=-fsanitize=address,undefined epochs=1 ;; # what it learns is known without sanitizers
+tsan) san=-fsanitize=thread epochs=1 ;;
+esac
+
+# ---- for the host ----
+
+mkdir include
+for header in cuda_runtime.h cuda_runtime_api.h; do
+	echo '#include "tests/cuda/host_runtime.h"' >"include/$header"
+done
+libs=("$BUILD/libshard.a" -pthread $(pkg-config --libs liblz4) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
+flags=(-g -O2 $san -Wall -Wextra -Wno-unused-function -Iinclude -I"$ROOT/include" -I"$ROOT")
+build() { # NAME SCRIPT: train_loop with sed's SCRIPT done to it
+	sed -E "$2; s/([a-z_]+)<<<(.*), (THREADS), (0), (stream)>>>\(/HOST_LAUNCH(\1, (\2), \3, \4, \5)(/" \
+		"$ROOT/examples/cuda/train_loop.cu" >"$1.cc"
+	! grep -q '<<<' "$1.cc" || die "a launch was not understood: $(grep '<<<' "$1.cc")"
+	g++ -std=c++17 -ffp-contract=off "${flags[@]}" "$1.cc" "${libs[@]}" -o "$1"
+}
+gcc "${flags[@]}" "$ROOT/examples/cuda/h2d_stream.c" "${libs[@]}" -o h2d_stream
+build train_loop ''
+
+"$BUILD/bin/shardpack" images "$ROOT/examples/photos/train" -o ds --resize 64 --crop 64 -q
+
+./h2d_stream ds >out || die "h2d_stream: $(cat out)"
+grep -qE '^108 records, [0-9]+ bytes, [0-9.]+ GB/s$' out && [ "$(wc -l <out)" = 1 ] || die "h2d_stream says: $(cat out)"
+! ./h2d_stream nowhere 2>err || die "h2d_stream read nothing and is content"
+grep -q '^h2d_stream: nowhere.*: No such file or directory$' err || die "h2d_stream says of nothing: $(cat err)"
+
+# Prints "first last": the mean losses of the first and last epoch.
+losses() { # PROGRAM EPOCHS
+	"./$1" ds --epochs "$2" --seed 3 >"$1.out" || die "$1: $(cat "$1.out")"
+	[ "$(grep -cE '^epoch +[0-9]+  loss [0-9.]+  accuracy [01]\.[0-9]{3}  GPU idle [0-9.]+ %$' "$1.out")" = "$2" ] ||
+		die "$1 says: $(cat "$1.out")"
+	awk 'NR == 1 { first = $4 } { last = $4 } END { print first, last }' "$1.out"
+}
+falls() { # FIRST LAST: by a tenth at least
+	awk -v first="$1" -v last="$2" 'BEGIN { exit !(last < 0.9 * first) }'
+}
+read -r first last <<<"$(losses train_loop $epochs)"
+learns() {
+	falls "$first" "$last" || die "the loss does not fall: $(cat train_loop.out)"
+	cp train_loop.out once
+	losses train_loop 2 >/dev/null
+	[ "$(sed -n '1s/GPU.*//p' once)" = "$(sed -n '1s/GPU.*//p' train_loop.out)" ] ||
+		die "the same seed does not give the same first epoch: $(cat once train_loop.out)"
+
+	# It would be seen if the network did not learn, or learnt from what is not its batch.
+	build still 's/0\.03f \* \(1 - /0 * (1 - /'
+	read -r a b <<<"$(losses still 2)"
+	! falls "$a" "$b" || die "a network that stands still seems to learn: $(cat still.out)"
+	build others 's/int64_t best = 0, want = label\[i\]/int64_t best = 0, want = label[i] * 0 + i % classes/'
+	read -r a b <<<"$(losses others $epochs)"
+	! falls "$a" "$b" || die "labels that are none seem to be learnt: $(cat others.out)"
+}
+[ $epochs = 1 ] || learns
+
+# ---- for GPUs ----
+
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || nvcc=
+if [ -n "$nvcc" ]; then
+	"$nvcc" -O3 -arch=sm_75 -Werror all-warnings -I"$ROOT/include" -c "$ROOT/examples/cuda/train_loop.cu" -o train_loop.o
+	"$nvcc" -O2 -Xcompiler -Wall,-Wextra,-Werror -I"$ROOT/include" -c "$ROOT/examples/cuda/h2d_stream.c" -o h2d_stream.o
+	with="and compiled by $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/nvcc \1/p')"
+else
+	with="nvcc is not here, so nothing was compiled for a GPU"
+fi
+echo "loss $first to $last in $epochs epochs on the host; $with"
