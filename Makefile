@@ -83,7 +83,7 @@ SCRIPTS  := $(filter-out tests/tree/% $(if $(filter tsan,$(VARIANT)),tests/pytho
 endif
 # The package libshard as pip installs it, for its tests.
 PY_OBJ   := $(call objects,python/core/*.c)
-PY       := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/libshard/*.py)) $(BUILD)/python/libshard/_core.abi3.so
+PY       := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/libshard/*.py* python/libshard/py.typed)) $(BUILD)/python/libshard/_core.abi3.so
 # The converter's parts, for tests/pack and for the bare loop that bench/ compares it with.
 PACK      := $(BUILD)/tools/shardpack.a
 PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BUILD)/bench/bound_pack $(BUILD)/bench/resize,$(TESTS) $(HELPERS) \
@@ -152,7 +152,7 @@ $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 $(PY_OBJ): private FLAGS += $(shell pkg-config --cflags python3 2>/dev/null)
 $(BUILD)/python/libshard/_core.abi3.so: $(PY_OBJ) $(OBJ) $(BUILD)/objects python/core/exports.map
 	$(call link,-shared -Wl$(comma)--version-script=python/core/exports.map) $(LIBS) -lm
-$(BUILD)/python/libshard/%.py: python/libshard/%.py
+$(BUILD)/python/libshard/%: python/libshard/%
 	@mkdir -p $(@D); cp $< $@
 
 # ---- testing ----

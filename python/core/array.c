@@ -430,13 +430,15 @@ static PyObject *repr(PyObject *self)
 int array_init(PyObject *module)
 {
 	static PyMethodDef methods[] = {
-		{"tolist", tolist, METH_NOARGS, "The values, as nested lists of numbers."},
-		{"item", item, METH_NOARGS, "The value of an array of one element."},
-		{"copy", copy, METH_NOARGS, "The same in memory of its own: dense, and no longer part of a batch or a map."},
-		{"tobytes", tobytes, METH_NOARGS, "The elements one behind the other."},
+		{"tolist", tolist, METH_NOARGS, "tolist($self, /)\n--\n\nThe values, as nested lists of numbers."},
+		{"item", item, METH_NOARGS, "item($self, /)\n--\n\nThe value of an array of one element."},
+		{"copy", copy, METH_NOARGS,
+		 "copy($self, /)\n--\n\nThe same in memory of its own: dense, and no longer part of a batch or a map."},
+		{"tobytes", tobytes, METH_NOARGS, "tobytes($self, /)\n--\n\nThe elements one behind the other."},
 		{"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS,
+		 "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
 		 "A DLPack capsule of the same memory, of version 1 if max_version says so."},
-		{"__dlpack_device__", array_dlpack_device, METH_NOARGS, "Where it is: (1, 0), the CPU."},
+		{"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\nWhere it is: (1, 0), the CPU."},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyGetSetDef getters[] = {
@@ -466,6 +468,6 @@ int array_init(PyObject *module)
 		.slots = slots,
 	};
 
-	array_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-	return array_type ? PyModule_AddObjectRef(module, "Array", (PyObject *)array_type) : -1;
+	array_type = add_type(module, "Array", &spec);
+	return array_type ? 0 : -1;
 }

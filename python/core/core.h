@@ -5,6 +5,7 @@
  * CPython's stable ABI of 3.11 only, so that one build serves every later version.  The types here are plain: they own
  * handles and memory, and say what is wrong.  What a Python user would rather have is written in Python, on top.
  *
+ *   module.c   the module, and types
  *   errors.c   shard_error to an exception of libshard._errors
  *   memory.c   aligned memory of our own
  *   array.c    read-only n-dimensional views, with the buffer protocol and __array_interface__
@@ -38,6 +39,10 @@ static inline void unref(void *object) /* or NULL */
 {
 	Py_XDECREF((PyObject *)object);
 }
+
+/* ---- module.c ---- */
+
+PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec); /* with no name it is ours alone */
 
 /* ---- errors.c: all return NULL or -1 with an exception set ---- */
 

@@ -380,15 +380,19 @@ static PyObject *get_closed(PyObject *self, void *unused)
 int dataset_init(PyObject *module)
 {
 	static PyMethodDef methods[] = {
-		{"close", close_, METH_NOARGS, "No more calls.  Views stay valid; the files are let go with the last of them."},
-		{"key", key, METH_O, "The key of a record, such as the path of the file that it was made of; '' if there are none."},
-		{"_info", info, METH_NOARGS, NULL},
-		{"_fields", fields, METH_NOARGS, NULL},
-		{"_class_name", class_name, METH_O, NULL},
-		{"_moments", moments, METH_VARARGS, NULL},
-		{"_class_records", class_records, METH_VARARGS, NULL},
-		{"manifest", manifest, METH_NOARGS, "The bytes of dataset.manifest."},
-		{"_verify", (PyCFunction)(void (*)(void))verify, METH_VARARGS | METH_KEYWORDS, NULL},
+		{"close", close_, METH_NOARGS,
+		 "close($self, /)\n--\n\nNo more calls.  Views stay valid; the files are let go with the last of them."},
+		{"key", key, METH_O,
+		 "key($self, number, /)\n--\n\n"
+		 "The key of a record, such as the path of the file that it was made of; '' if there are none."},
+		{"_info", info, METH_NOARGS, "_info($self, /)\n--\n\n"},
+		{"_fields", fields, METH_NOARGS, "_fields($self, /)\n--\n\n"},
+		{"_class_name", class_name, METH_O, "_class_name($self, number, /)\n--\n\n"},
+		{"_moments", moments, METH_VARARGS, "_moments($self, field, channel, /)\n--\n\n"},
+		{"_class_records", class_records, METH_VARARGS, "_class_records($self, field, number, /)\n--\n\n"},
+		{"manifest", manifest, METH_NOARGS, "manifest($self, /)\n--\n\nThe bytes of dataset.manifest."},
+		{"_verify", (PyCFunction)(void (*)(void))verify, METH_VARARGS | METH_KEYWORDS,
+		 "_verify($self, /, sample_units=0, threads=0, sha256=False, progress=None)\n--\n\n"},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyGetSetDef getters[] = {
@@ -398,7 +402,9 @@ int dataset_init(PyObject *module)
 	};
 	static PyType_Slot slots[] = {
 		{Py_tp_new, new},	  {Py_tp_dealloc, dealloc},   {Py_tp_methods, methods}, {Py_tp_getset, getters},
-		{Py_mp_subscript, subscript}, {Py_mp_length, length}, {Py_sq_length, length},	{0, NULL},
+		{Py_mp_subscript, subscript}, {Py_mp_length, length}, {Py_sq_length, length},
+		{Py_tp_doc, "Dataset(path, check=0, guard=True)\n--\n\n"},
+		{0, NULL},
 	};
 	static PyType_Spec spec = {
 		.name = "libshard._core.Dataset",
@@ -407,6 +413,6 @@ int dataset_init(PyObject *module)
 		.slots = slots,
 	};
 
-	dataset_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-	return dataset_type ? PyModule_AddObjectRef(module, "Dataset", (PyObject *)dataset_type) : -1;
+	dataset_type = add_type(module, "Dataset", &spec);
+	return dataset_type ? 0 : -1;
 }

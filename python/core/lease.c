@@ -102,6 +102,6 @@ int lease_init(PyObject *module)
 		.slots = slots,
 	};
 
-	lease_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+	lease_type = add_type(module, NULL, &spec);
 	return lease_type ? 0 : -1;
 }

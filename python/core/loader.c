@@ -400,20 +400,24 @@ static PyObject *get_closed(PyObject *self, void *unused)
 int loader_init(PyObject *module)
 {
 	static PyMethodDef methods[] = {
-		{"close", close_, METH_NOARGS, "No more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
-		{"next", next, METH_NOARGS, NULL},
-		{"tell", tell, METH_NOARGS, NULL},
-		{"seek", seek, METH_VARARGS, NULL},
-		{"token", token, METH_NOARGS, NULL},
-		{"resume", resume, METH_O, NULL},
-		{"step_count", step_count, METH_NOARGS, NULL},
-		{"order", order, METH_VARARGS, NULL},
-		{"order_info", order_info, METH_NOARGS, NULL},
-		{"ring_bytes", ring_bytes, METH_NOARGS, NULL},
-		{"lend", lend, METH_O, NULL},
-		{"stats", stats, METH_NOARGS, "Counters since the loader was opened; times in nanoseconds, sums over threads."},
-		{"summary", summary, METH_NOARGS, "One line of text for a log: rates, who waited for whom, and which side is the slower one."},
-		{"last_damage", last_damage, METH_NOARGS, "Status and message of the row that was substituted or masked last; None if none was."},
+		{"close", close_, METH_NOARGS,
+		 "close($self, /)\n--\n\nNo more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
+		{"next", next, METH_NOARGS, "next($self, /)\n--\n\n"},
+		{"tell", tell, METH_NOARGS, "tell($self, /)\n--\n\n"},
+		{"seek", seek, METH_VARARGS, "seek($self, epoch, position, /)\n--\n\n"},
+		{"token", token, METH_NOARGS, "token($self, /)\n--\n\n"},
+		{"resume", resume, METH_O, "resume($self, token, /)\n--\n\n"},
+		{"step_count", step_count, METH_NOARGS, "step_count($self, /)\n--\n\n"},
+		{"order", order, METH_VARARGS, "order($self, epoch, first, count, /)\n--\n\n"},
+		{"order_info", order_info, METH_NOARGS, "order_info($self, /)\n--\n\n"},
+		{"ring_bytes", ring_bytes, METH_NOARGS, "ring_bytes($self, /)\n--\n\n"},
+		{"lend", lend, METH_O, "lend($self, memory, /)\n--\n\n"},
+		{"stats", stats, METH_NOARGS,
+		 "stats($self, /)\n--\n\nCounters since the loader was opened; times in nanoseconds, sums over threads."},
+		{"summary", summary, METH_NOARGS,
+		 "summary($self, /)\n--\n\nOne line of text for a log: rates, who waited for whom, and which side is the slower one."},
+		{"last_damage", last_damage, METH_NOARGS,
+		 "last_damage($self, /)\n--\n\nStatus and message of the row that was substituted or masked last; None if none was."},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyGetSetDef getters[] = {
@@ -421,7 +425,10 @@ int loader_init(PyObject *module)
 		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyType_Slot slots[] = {
-		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getters}, {0, NULL},
+		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getters},
+		{Py_tp_doc, "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, max_held=2, thread_count=0, "
+			    "window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, path=0, on_corrupt=0, stage_bytes=0)\n--\n\n"},
+		{0, NULL},
 	};
 	static PyType_Spec spec = {
 		.name = "libshard._core.Loader",
@@ -430,6 +437,6 @@ int loader_init(PyObject *module)
 		.slots = slots,
 	};
 
-	loader_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-	return loader_type ? PyModule_AddObjectRef(module, "Loader", (PyObject *)loader_type) : -1;
+	loader_type = add_type(module, "Loader", &spec);
+	return loader_type ? 0 : -1;
 }

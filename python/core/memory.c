@@ -52,6 +52,6 @@ int memory_init(PyObject *module)
 		.slots = slots,
 	};
 
-	memory_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+	memory_type = add_type(module, NULL, &spec);
 	return memory_type ? 0 : -1;
 }

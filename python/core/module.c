@@ -4,6 +4,15 @@
  */
 #include "core.h"
 
+PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec)
+{
+	PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+
+	if (type && name && PyModule_AddObjectRef(module, name, type) < 0)
+		Py_CLEAR(type);
+	return (PyTypeObject *)type;
+}
+
 static PyObject *version(PyObject *self, PyObject *unused)
 {
 	(void)self;
@@ -15,7 +24,7 @@ PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void)
 {
 	static PyMethodDef functions[] = {
-		{"version", version, METH_NOARGS, "Version of the C library, and of the libraries in it."},
+		{"version", version, METH_NOARGS, "version()\n--\n\nVersion of the C library, and of the libraries in it."},
 		{NULL, NULL, 0, NULL},
 	};
 	static struct PyModuleDef definition = {

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets: what is in them, and their records by number."""
 
+from __future__ import annotations
+
 import math
 import operator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
 
 from . import _core
-from ._errors import ArgumentError, CorruptError, MismatchError, StorageError, UnsupportedError
+from ._errors import ArgumentError, CorruptError, Error, MismatchError, StorageError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ._types import Path, Value
 
 _CHECKS = ("first", "always", "never")
 
@@ -18,22 +26,28 @@ class Field:
 
     name: str
     dtype: str  #: as NumPy calls it, or ``"bfloat16"``
-    shape: tuple  #: of one record; of a ragged field or string, the greatest
+    shape: tuple[int, ...]  #: of one record; of a ragged field or string, the greatest
     kind: str  #: ``"tensor"``, ``"ragged"`` (some axes vary) or ``"string"``
     layout: str  #: ``"hwc"``, ``"chw"``, ... or ``"none"``
     semantic: str  #: ``"image"``, ``"label"``, ``"length"``, ``"tokens"``, ``"mask"``, ``"boxes"``, ``"text"`` or ``"none"``
     group: int  #: fields of a group lie together in a record
     bytes: int  #: of one record
 
-    def __str__(self):
+    def __str__(self) -> str:
         axes = "[" + ",".join(map(str, self.shape)) + "]" if self.shape else ""
         return f"{self.name}: {self.dtype}{axes}" + ("" if self.kind == "tensor" else f" {self.kind}")
 
 
-class Schema(tuple):
+class Schema(tuple[Field, ...]):
     """The fields of a record, in order; also by name: ``ds.schema["image"].shape``."""
 
-    def __getitem__(self, which):
+    @overload
+    def __getitem__(self, which: SupportsIndex | str, /) -> Field: ...
+
+    @overload
+    def __getitem__(self, which: slice, /) -> tuple[Field, ...]: ...
+
+    def __getitem__(self, which: Any, /) -> Any:
         if not isinstance(which, str):
             return super().__getitem__(which)
         for field in self:
@@ -42,10 +56,11 @@ class Schema(tuple):
         raise KeyError(f"no field {which!r}; there are {', '.join(f.name for f in self)}")
 
     @property
-    def names(self):
+    def names(self) -> list[str]:
+        """Of all fields, in order."""
         return [field.name for field in self]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(map(str, self))
 
 
@@ -58,12 +73,12 @@ class ChannelStats:
     sum_squares: int
 
     @property
-    def mean(self):
+    def mean(self) -> float:
         """On the scale of the data, 0 to 255 for pixels."""
         return self.sum / self.count if self.count else math.nan
 
     @property
-    def std(self):
+    def std(self) -> float:
         """Pooled over all samples, not the mean of per-image values."""
         if not self.count:
             return math.nan
@@ -74,8 +89,8 @@ class ChannelStats:
 class Stats:
     """What the packer counted while it wrote."""
 
-    channels: dict  #: field name to one :class:`ChannelStats` for each channel
-    class_counts: dict  #: class name to records
+    channels: dict[str, list[ChannelStats]]  #: field name to one :class:`ChannelStats` for each channel
+    class_counts: dict[str, int]  #: class name to records
 
 
 @dataclass(frozen=True)
@@ -88,10 +103,11 @@ class VerifyReport:
     bytes: int
     problem_count: int
     elapsed_ns: int
-    problems: list  #: (status, message) of each
+    problems: list[tuple[str, str]]  #: (status, message) of each
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
+        """Was nothing wrong?"""
         return self.problem_count == 0
 
 
@@ -107,7 +123,7 @@ class Dataset(_core.Dataset):
     :class:`MismatchError` if they are not the same any more.
     """
 
-    def __new__(cls, path, *, check="first", guard=True):
+    def __new__(cls, path: Path, *, check: str = "first", guard: bool = True) -> Self:
         """Open the folder ``path``; reads its manifest and no shard.
 
         ``check``: when records are compared with their hashes: ``"first"`` use, ``"always"``, or ``"never"``.
@@ -115,65 +131,75 @@ class Dataset(_core.Dataset):
         """
         return super().__new__(cls, path, check=_choice("check", check, _CHECKS), guard=guard)
 
-    def __init__(self, path, *, check="first", guard=True):
+    def __init__(self, path: Path, *, check: str = "first", guard: bool = True) -> None:
         self._options = {"check": check, "guard": guard}
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (type(self), self.path, self._options, self.id)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[dict[str, Value]]:
         return (self[i] for i in range(len(self)))
 
     @cached_property
-    def schema(self):
+    def schema(self) -> Schema:
         """The fields: a :class:`Schema`."""
         return Schema(Field(*(f[k] for k in Field.__dataclass_fields__)) for f in self._fields())
 
     @cached_property
-    def _details(self):
+    def _details(self) -> dict[str, Any]:
         return self._info()
 
     @property
-    def id(self):
+    def id(self) -> str:
         """SHA-256 of the manifest, and so of everything: what a training job should write down."""
-        return self._details["id"]
+        return str(self._details["id"])
 
     @property
-    def shard_count(self):
-        return self._details["shard_count"]
+    def shard_count(self) -> int:
+        """Files that the records are in."""
+        return int(self._details["shard_count"])
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Of all shard files."""
-        return self._details["data_bytes"]
+        return int(self._details["data_bytes"])
 
     @cached_property
-    def classes(self):
+    def classes(self) -> list[str]:
         """Names of the classes; a label is an index of this list.  Empty if the dataset has none."""
         return [self._class_name(i) for i in range(self._details["class_count"])]
 
     @cached_property
-    def stats(self):
+    def stats(self) -> Stats:
         """What the packer counted: a :class:`Stats`.  Reads the manifest only."""
         channels, counts = {}, {}
         for number, field in enumerate(self.schema):
             if field.semantic == "image" and len(field.shape) == 3:
-                found = [self._moments(number, c) for c in range(field.shape[0 if field.layout == "chw" else 2])]
-                if all(found):
-                    channels[field.name] = [ChannelStats(n, s, low + (high << 64)) for n, s, low, high in found]
+                channel_count = field.shape[0 if field.layout == "chw" else 2]
+                sums = [m for m in (self._moments(number, c) for c in range(channel_count)) if m]
+                if len(sums) == channel_count:
+                    channels[field.name] = [ChannelStats(n, s, low + (high << 64)) for n, s, low, high in sums]
             elif field.semantic == "label":
-                found = [self._class_records(number, c) for c in range(len(self.classes))]
-                if None not in found:
-                    counts = dict(zip(self.classes, found))
+                records = [n for n in (self._class_records(number, c) for c in range(len(self.classes))) if n is not None]
+                if len(records) == len(self.classes):
+                    counts = dict(zip(self.classes, records))
         return Stats(channels, counts)
 
-    def verify(self, *, sample_units=0, threads=0, sha256=False, progress=None, strict=True):
+    def verify(
+        self,
+        *,
+        sample_units: SupportsIndex = 0,
+        threads: SupportsIndex = 0,
+        sha256: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+        strict: bool = True,
+    ) -> VerifyReport:
         """Check every rule of the format and every hash; returns a :class:`VerifyReport`.
 
         ``sample_units``: the structure and this many units only, spread evenly.  ``threads``: 0 for one per CPU.
@@ -184,21 +210,21 @@ class Dataset(_core.Dataset):
         sample_units, threads = _whole("sample_units", sample_units, 64), _whole("threads", threads)
         report = VerifyReport(**self._verify(sample_units=sample_units, threads=threads, sha256=sha256, progress=progress))
         if strict and report.problem_count:
-            kinds = {"corrupt": CorruptError, "unsupported": UnsupportedError, "not as the manifest says": MismatchError}
+            kinds: dict[str, type[Error]] = {"corrupt": CorruptError, "unsupported": UnsupportedError, "not as the manifest says": MismatchError}
             status, message = min(report.problems, key=lambda p: [*kinds, p[0]].index(p[0]))
             error = kinds.get(status, StorageError)(message, status)
             error.report = report
             raise error
         return report
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.closed:
             return f"<libshard.Dataset {self.path!r}, closed>"
         fields = ", ".join(str(f) for f in self.schema if f.semantic != "length")
         return f"<libshard.Dataset {self.path!r}: {len(self):,} records of ({fields}), {self.shard_count:,} shards>"
 
 
-def _whole(option, value, bits=32):
+def _whole(option: str, value: SupportsIndex, bits: int = 32) -> int:
     """A number as C will see it: what does not fit must not wrap around."""
     try:
         number = operator.index(value)
@@ -209,13 +235,13 @@ def _whole(option, value, bits=32):
     return number
 
 
-def _choice(option, value, names):
+def _choice(option: str, value: str, names: Sequence[str]) -> int:
     if value not in names:
         raise ArgumentError(f"{option}={value!r}; it is one of {', '.join(map(repr, names))}", "bad argument")
     return names.index(value)
 
 
-def _reopen(cls, path, options, dataset_id):
+def _reopen(cls: type[Dataset], path: str, options: dict[str, Any], dataset_id: str) -> Dataset:
     ds = cls(path, **options)
     if ds.id != dataset_id:
         raise MismatchError(
@@ -225,6 +251,6 @@ def _reopen(cls, path, options, dataset_id):
     return ds
 
 
-def open(path, *, check="first", guard=True):
+def open(path: Path, *, check: str = "first", guard: bool = True) -> Dataset:
     """Open the dataset in folder ``path``: a :class:`Dataset`."""
     return Dataset(path, check=check, guard=guard)

@@ -6,20 +6,33 @@ knows nothing of libshard does the right thing: a missing dataset is a ``FileNot
 """
 
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._dataset import VerifyReport
+
+
 class Error(Exception):
     """What libshard has to say; ``status`` is the kind in words, ``os_code`` the system's errno or 0."""
 
-    def __init__(self, message="", status="", os_code=0):
+    message: str
+    status: str
+    os_code: int
+    report: VerifyReport  #: only of exceptions that ``Dataset.verify`` raised
+
+    def __init__(self, message: str = "", status: str = "", os_code: int = 0) -> None:
         super().__init__(message)
         self._keep(message, status, os_code)
 
-    def _keep(self, message, status, os_code):
+    def _keep(self, message: str, status: str, os_code: int) -> None:
         self.message, self.status, self.os_code = message, status, os_code
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.message, self.status, self.os_code)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.message
 
 
@@ -38,7 +51,7 @@ class OutOfMemoryError(Error, MemoryError):
 class StorageError(Error, OSError):
     """The system refused; ``errno`` says why."""
 
-    def __init__(self, message="", status="", os_code=0):
+    def __init__(self, message: str = "", status: str = "", os_code: int = 0) -> None:
         OSError.__init__(self, os_code, message)
         self._keep(message, status, os_code)
 

@@ -1,12 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loaders: epochs of shuffled batches, prepared by threads in C."""
 
+from __future__ import annotations
+
+import operator
 import os
+from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar
 
 from . import _core
 from ._dataset import Dataset, _choice, _whole
 from ._dataset import open as _open_dataset
 from ._errors import ArgumentError, DeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from _typeshed import WriteableBuffer
+
+    from ._core import Array
+    from ._types import Path
+
+T = TypeVar("T")  # what a batch is made of
 
 _SHUFFLES = ("auto", "sequential", "global", "windows")
 _TAILS = ("drop", "pad", "keep")
@@ -16,7 +30,7 @@ _CORRUPT = ("fail", "substitute", "mask")
 PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
 
 
-class Batch(dict):
+class Batch(dict[str, T]):
     """Field name to array, with the records on the first axis; and where they come from.
 
     ``index`` has the number of each row's record in the dataset; ``flags`` is 0 for ordinary rows, else bits of
@@ -24,29 +38,43 @@ class Batch(dict):
     step begins in the epoch's order, the same on all ranks.
     """
 
-    __slots__ = ("index", "flags", "epoch", "step", "position")
+    __slots__ = ("epoch", "flags", "index", "position", "step")
 
-    def __init__(self, fields, index, flags, epoch, step, position):
+    def __init__(self, fields: dict[str, T], index: T, flags: T, epoch: int, step: int, position: int) -> None:
         super().__init__(fields)
         self.index, self.flags, self.epoch, self.step, self.position = index, flags, epoch, step, position
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("a batch is a part of its loader's memory and cannot be pickled; copy() the arrays that are wanted")
 
 
-class Loader:
-    """Batches of a dataset, in an order that seed and epoch fix.
+class LoaderBase(Generic[T]):
+    """What loaders have in common, whatever they make of a batch."""
 
-    ``for batch in loader:`` is one epoch; the next loop is the next epoch, which is being read already.  A batch is a
-    dict of read-only arrays (:class:`Batch`).  Its large fields lie in the loader's memory, which is used again when the
-    arrays are gone: nothing has to be released, but who keeps batches for later must ``copy()`` their arrays.
-
-    One thread at a time.  After ``fork`` the child has to open a loader of its own.
-    """
-
-    def __init__(self, dataset, batch_size, *, shuffle=True, seed=0, rank=None, world=None, drop_last=None, tail=None, prefetch=2,
-                 max_held=2, threads=0, path="auto", on_corrupt="fail", device="cpu", memory=None, window_runs=0, lanes=0,
-                 run_records=0, phase_unit_records=0, stage_bytes=0):
+    def __init__(
+        self,
+        dataset: Dataset | Path,
+        batch_size: SupportsIndex,
+        *,
+        shuffle: bool | str = True,
+        seed: SupportsIndex = 0,
+        rank: SupportsIndex | None = None,
+        world: SupportsIndex | None = None,
+        drop_last: bool | None = None,
+        tail: str | None = None,
+        prefetch: SupportsIndex = 2,
+        max_held: SupportsIndex = 2,
+        threads: SupportsIndex = 0,
+        path: str = "auto",
+        on_corrupt: str = "fail",
+        device: str = "cpu",
+        memory: WriteableBuffer | None = None,
+        window_runs: SupportsIndex = 0,
+        lanes: SupportsIndex = 0,
+        run_records: SupportsIndex = 0,
+        phase_unit_records: SupportsIndex = 0,
+        stage_bytes: SupportsIndex = 0,
+    ) -> None:
         """
         ``dataset``: a :class:`Dataset`, or the path of one.  ``batch_size``: records per rank.
 
@@ -73,41 +101,41 @@ class Loader:
         if device != "cpu":
             raise DeviceError(f"device={device!r}: this build of libshard has no GPU path; use device='cpu'", "device error")
         self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
-        world = _from_torchrun("WORLD_SIZE", world, 1)
+        world = _whole("world", _from_torchrun("WORLD_SIZE", world, 1))
         kind = _choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
         self._core = _core.Loader(
             self.dataset, seed=_whole("seed", seed, 64), batch_records=_whole("batch_size", batch_size),
-            rank=_whole("rank", _from_torchrun("RANK", rank, 0)), world=_whole("world", world), shuffle=kind,
-            tail=_TAILS.index(_tail(tail, drop_last, world)), prefetch=_whole("prefetch", prefetch), max_held=_whole("max_held", max_held),
+            rank=_whole("rank", _from_torchrun("RANK", rank, 0)), world=world, shuffle=kind,
+            tail=_tail(tail, drop_last, world), prefetch=_whole("prefetch", prefetch), max_held=_whole("max_held", max_held),
             thread_count=_whole("threads", threads), window_runs=_whole("window_runs", window_runs), lane_count=_whole("lanes", lanes),
             run_records=_whole("run_records", run_records, 64), path=_choice("path", path, _PATHS),
             phase_unit_records=_whole("phase_unit_records", phase_unit_records, 64), stage_bytes=_whole("stage_bytes", stage_bytes, 64),
             on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT),
         )
-        self.batch_size, self.world = batch_size, world
+        self.batch_size, self.world = operator.index(batch_size), world
         self._placed = True  # the place where the next loop begins was set, or no loop began yet
         if memory is not None:
             self._core.lend(memory)
 
-    def close(self):
+    def close(self) -> None:
         """No more batches.  Arrays that are held stay valid; the memory goes with the last of them."""
         self._core.close()
 
     @property
-    def closed(self):
+    def closed(self) -> bool:
         return self._core.closed
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Batches of a whole epoch, the same number on every rank."""
         return self._core.step_count()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Batch[T]]:
         """The epoch where the loader stands: all of it, or what is left if a state was loaded in its middle.
 
         An epoch that a loop left early is over: the next loop begins the next one.
@@ -118,45 +146,40 @@ class Loader:
         self._placed = False
         return self._batches()
 
-    def _batches(self):
-        take = self._core.next
-        while (found := take()) is not None:
-            batch = Batch(*found)
-            del found  # or it would hold the batch while the caller has it
-            yield batch
-            del batch
+    def _batches(self) -> Iterator[Batch[T]]:
+        raise NotImplementedError
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """The next loop is that of this epoch, from its start."""
         self._core.seek(epoch, 0)
         self._placed = True
 
     @property
-    def epoch(self):
+    def epoch(self) -> int:
         """Of the batch that comes next."""
         return self._core.tell()[0]
 
     @property
-    def ring_bytes(self):
+    def ring_bytes(self) -> int:
         """Memory for batches, all of them together."""
         return self._core.ring_bytes()
 
     @property
-    def order(self):
+    def order(self) -> dict[str, Any]:
         """How the order is made, with all defaults filled in: a dict."""
         info = self._core.order_info()
         info["kind"] = _SHUFFLES[info["kind"]]
         return info
 
-    def indices(self, epoch, first, count):
+    def indices(self, epoch: int, first: int, count: int) -> Array:
         """The records of this rank's rows ``[first, first + count)`` of an epoch, without reading any: an array of int64."""
         return self._core.order(epoch, first, count)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Where the next batch is, for a checkpoint: small, picklable, and good for any world, batch size or threads."""
         return {"libshard": 1, "token": self._core.token()}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where ``state_dict()`` was called.  Reads no record before that place.
 
         Raises :class:`MismatchError` if the state is of another dataset, seed or order.
@@ -166,24 +189,43 @@ class Loader:
         self._core.resume(state["token"])
         self._placed = True
 
-    def stats(self):
+    def stats(self) -> dict[str, int | bool]:
         """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads."""
         return self._core.stats()
 
-    def summary(self):
+    def summary(self) -> str:
         """One line for a log: rates, who waited for whom, and which side is the slower one."""
         return self._core.summary()
 
-    def last_damage(self):
+    def last_damage(self) -> tuple[str, str] | None:
         """Status and message of the row that was substituted or masked last; None if none was."""
         return self._core.last_damage()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self):,} batches of {self.batch_size:,} an epoch, {self.order['kind']} order"
         return f"<libshard.Loader of {self.dataset.path!r}: {state}>"
 
 
-def _from_torchrun(name, given, default):
+class Loader(LoaderBase["Array"]):
+    """Batches of a dataset, in an order that seed and epoch fix.
+
+    ``for batch in loader:`` is one epoch; the next loop is the next epoch, which is being read already.  A batch is a
+    dict of read-only arrays (:class:`Batch`).  Its large fields lie in the loader's memory, which is used again when the
+    arrays are gone: nothing has to be released, but who keeps batches for later must ``copy()`` their arrays.
+
+    One thread at a time.  After ``fork`` the child has to open a loader of its own.
+    """
+
+    def _batches(self) -> Iterator[Batch[Array]]:
+        take = self._core.next
+        while (found := take()) is not None:
+            batch = Batch(*found)
+            del found  # or it would hold the batch while the caller has it
+            yield batch
+            del batch
+
+
+def _from_torchrun(name: str, given: SupportsIndex | None, default: int) -> SupportsIndex:
     if given is not None:
         return given
     text = os.environ.get(name, "")
@@ -193,9 +235,10 @@ def _from_torchrun(name, given, default):
         raise ArgumentError(f"the environment has {name}={text!r}, which is no number; tell the loader its rank and world", "bad argument") from None
 
 
-def _tail(tail, drop_last, world):
+def _tail(tail: str | None, drop_last: bool | None, world: int) -> int:
     if tail is None:
-        return {None: "keep" if world == 1 else "drop", True: "drop", False: "keep"}[drop_last]
+        drop = world > 1 if drop_last is None else drop_last
+        return _TAILS.index("drop" if drop else "keep")
     if drop_last is not None:
         raise ArgumentError("tail and drop_last say the same; give one of them", "bad argument")
-    return _TAILS[_choice("tail", tail, _TAILS)]
+    return _choice("tail", tail, _TAILS)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Type hints: the stubs of the core are as the core is, and nothing in Python goes without."""
+
+import ast
+import inspect
+import pathlib
+import unittest
+
+import libshard
+from libshard import _core
+
+PACKAGE = pathlib.Path(libshard.__file__).parent
+OURS = {"__new__", "__len__", "__getitem__", "__dlpack__", "__dlpack_device__", "__array_interface__"}
+# What type checkers have to be told, and is no attribute: iteration goes by items, buffers have no method before 3.12.
+TOLD = {"__iter__", "__buffer__"}
+
+
+def differences(stub, runtime):
+    """What a stub says and the class or module has not, the other way round, and signatures that differ."""
+    said = {n.name: n for n in stub.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    found = {k: v for k, v in vars(runtime).items() if not k.startswith("__") or k in OURS}
+    found = {k: v for k, v in found.items() if not (inspect.isclass(v) and v.__name__.startswith("_"))}
+    where = getattr(runtime, "__name__", "")
+    for name in sorted((set(said) - TOLD) ^ set(found)):
+        yield f"{where}.{name} is in the {'stub' if name in said else 'core'} only"
+    for name in sorted(set(said) & set(found)):
+        if isinstance(said[name], ast.ClassDef):
+            yield from differences(said[name], found[name])
+            continue
+        is_property = any(isinstance(d, ast.Name) and d.id == "property" for d in said[name].decorator_list)
+        if is_property != inspect.isgetsetdescriptor(found[name]):
+            yield f"{where}.{name} is a property in one of them only"
+        elif not is_property and (name == "__new__" or not name.startswith("__") or "dlpack" in name):
+            signature = inspect.signature(runtime if name == "__new__" else found[name])
+            want = [p.name for p in signature.parameters.values() if p.name != "self"], [
+                (p.name, repr(p.default)) for p in signature.parameters.values() if p.default is not p.empty
+            ]  # fmt: skip
+            if arguments(said[name].args) != want:
+                yield f"{where}.{name} is {want} in the core, {arguments(said[name].args)} in the stub"
+
+
+def arguments(a):
+    """(names, defaults) of a function in a stub."""
+    places = [x.arg for x in a.posonlyargs + a.args]
+    defaults = list(zip(places[len(places) - len(a.defaults) :], a.defaults)) + [(k.arg, d) for k, d in zip(a.kwonlyargs, a.kw_defaults) if d]
+    return [x for x in places + [k.arg for k in a.kwonlyargs] if x not in ("self", "cls")], [(k, ast.unparse(d)) for k, d in defaults]
+
+
+def without_hints(source):
+    for f in ast.walk(ast.parse(source)):
+        if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            every = [*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs, f.args.vararg, f.args.kwarg]
+            bare = [a.arg for a in every if a and not a.annotation and a.arg not in ("self", "cls")]
+            if bare or not f.returns:
+                yield f"{f.name}({', '.join(bare)})"
+
+
+class Hints(unittest.TestCase):
+    def test_the_stub_is_as_the_core_is(self):
+        stub = ast.parse((PACKAGE / "_core.pyi").read_text())
+        self.assertEqual(list(differences(stub, _core)), [])
+        # The comparison sees a method too many, too few, and another argument.
+        text = (PACKAGE / "_core.pyi").read_text()
+        for bad, count in ((text.replace("def tell(", "def told("), 2), (text.replace("self, epoch: int, position", "self, epoch: int, place"), 1),
+                           (text.replace("prefetch: int = 2", "prefetch: int = 3"), 1), (text.replace("    @property\n    def shape", "    def shape"), 1)):  # fmt: skip
+            self.assertNotEqual(bad, text)
+            self.assertEqual(len(list(differences(ast.parse(bad), _core))), count)
+
+    def test_every_function_has_hints(self):
+        self.assertTrue((PACKAGE / "py.typed").exists())
+        for path in sorted(PACKAGE.rglob("*.py*")):
+            if path.suffix in (".py", ".pyi"):
+                self.assertEqual(list(without_hints(path.read_text())), [], path.name)
+        self.assertEqual(list(without_hints("def f(a, b: int = 0): ...\ndef g(self) -> None: ...")), ["f(a)"])
+
+    def test_every_public_name_has_a_text(self):
+        for name in libshard.__all__:
+            thing = getattr(libshard, name)
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                self.assertTrue(inspect.getdoc(thing), name)
+                for member, value in vars(thing).items():
+                    if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+                        self.assertTrue(inspect.getdoc(value), f"{name}.{member}")
+
+
+if __name__ == "__main__":
+    unittest.main()
