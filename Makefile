@@ -75,7 +75,9 @@ REPLAY   ?= $(call objects,tests/fuzz/replay.c)
 # A driver without a GPU, as which tests/cuda has libcuda.so.1: the same objects export what drivers of three ages did.
 FAKES    := $(patsubst tests/cuda/fake_%.map,$(BUILD)/tests/cuda/%/libcuda.so.1,$(wildcard tests/cuda/fake_*.map))
 # Scripts are tests unless they are a runner, a library of functions, or meant to be run by hand.
-SCRIPTS  := $(foreach s,$(sort $(wildcard tests/*/*.sh)),$(if $(filter run.sh fresh.sh lib% _%,$(notdir $s)),,$s))
+scripts   = $(foreach s,$(sort $(wildcard $(1))),$(if $(filter run.sh fresh.sh lib% _%,$(notdir $s)),,$s))
+SCRIPTS  := $(call scripts,tests/*/*.sh)
+CLIENTS  := $(call scripts,tests/python/clients/*.sh)
 # tests/tree looks at the sources and the plain build, which a sanitizer does not change.  The thread sanitizer knows
 # nothing of an interpreter that was built without it.
 ifdef VARIANT
@@ -84,6 +86,8 @@ endif
 # The package libshard as pip installs it, for its tests.
 PY_OBJ   := $(call objects,python/core/*.c)
 PY       := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/libshard/*.py* python/libshard/py.typed)) $(BUILD)/python/libshard/_core.abi3.so
+# A virtual environment with libshard as anybody installs it, and with who uses it.
+VENV     := $(BUILD)/venv
 # The converter's parts, for tests/pack and for the bare loop that bench/ compares it with.
 PACK      := $(BUILD)/tools/shardpack.a
 PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BUILD)/bench/bound_pack $(BUILD)/bench/resize,$(TESTS) $(HELPERS) \
@@ -91,7 +95,7 @@ PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BU
 
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all tests check check-run asan tsan fuzz fuzz-run bench demo lint install uninstall deps clean help FORCE
+.PHONY: all tests check check-run check-python check-python-run asan tsan fuzz fuzz-run bench demo lint install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -172,6 +176,16 @@ check: ## every test; T=pattern for some of them
 check-run: all tests
 	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) tests/run.sh $(TESTS) $(FUZZERS) $(SCRIPTS)
 
+check-python: ## the Python package with PyTorch, in a virtual environment of its own
+	$(call install_missing,check)
+	$(again) check-python-run
+check-python-run: all $(VENV)/libshard
+	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' tests/run.sh $(CLIENTS)
+$(VENV)/clients: tests/python/clients/_venv.sh
+	$(Q)$< $(VENV) clients
+$(VENV)/libshard: $(VENV)/clients $(shell find python libshard include format/shard_format.h -type f)
+	$(Q)tests/python/clients/_venv.sh $(VENV) libshard
+
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 # Instrumented code makes gcc see uninitialized variables and cut texts that are none; the plain build keeps those warnings.
 GCC_SANITIZE := $(SANITIZE) -Wno-maybe-uninitialized -Wno-format-truncation
@@ -236,4 +250,4 @@ clean: ## remove BUILD
 	rm -rf $(BUILD)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile

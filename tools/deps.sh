@@ -32,6 +32,7 @@ check|python3|python3|the second reader of the format
 check|python3-dev|python3-devel|the Python package is built and tested
 check|python3-hypothesis|python3-hypothesis|tests of the Python package think of cases
 check|python3-numpy|python3-numpy|arrays to compare with
+check|python3-venv|python3|the Python package is installed as anybody would
 check|python3-pil|python3-pillow|resizing must equal Pillow bit for bit
 check|groff-base|groff-base|man pages are set without a complaint
 check|strace|strace|tests make system calls fail
