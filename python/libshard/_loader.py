@@ -13,7 +13,7 @@ from ._dataset import open as _open_dataset
 from ._errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from _typeshed import WriteableBuffer
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ._types import Path
 
 T = TypeVar("T")  # what a batch is made of
+_UNKNOWN: Any = None
 
 _SHUFFLES = ("auto", "sequential", "global", "windows")
 _TAILS = ("drop", "pad", "keep")
@@ -36,11 +37,15 @@ class Batch(dict[str, T]):
     ``index`` has the number of each row's record in the dataset; ``flags`` is 0 for ordinary rows, else bits of
     ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``; ``epoch`` and ``step`` count from 0; ``position`` is where the
     step begins in the epoch's order, the same on all ranks.
+
+    Frameworks that move batches to a device make another one of the fields alone: ``Batch({...})``; these are then None.
     """
 
     __slots__ = ("epoch", "flags", "index", "position", "step")
 
-    def __init__(self, fields: dict[str, T], index: T, flags: T, epoch: int, step: int, position: int) -> None:
+    def __init__(
+        self, fields: Mapping[str, T], index: T = _UNKNOWN, flags: T = _UNKNOWN, epoch: int = _UNKNOWN, step: int = _UNKNOWN, position: int = _UNKNOWN
+    ) -> None:
         super().__init__(fields)
         self.index, self.flags, self.epoch, self.step, self.position = index, flags, epoch, step, position
 
@@ -113,7 +118,7 @@ class LoaderBase(Generic[T]):
             on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT),
         )
         self.batch_size, self.world = operator.index(batch_size), world
-        self._placed = True  # the place where the next loop begins was set, or no loop began yet
+        self._placed = True  # the next loop begins where the loader stands: no loop was left early since
         if memory is not None:
             self._core.lend(memory)
 
@@ -140,13 +145,20 @@ class LoaderBase(Generic[T]):
 
         An epoch that a loop left early is over: the next loop begins the next one.
         """
-        epoch, position = self._core.tell()
-        if position and not self._placed:
-            self._core.seek(epoch + 1, 0)
+        if not self._placed:
+            epoch, position = self._core.tell()
+            self._core.seek(epoch + 1 if position else epoch, 0)  # the last batch may have been taken, and its end not
         self._placed = False
         return self._batches()
 
     def _batches(self) -> Iterator[Batch[T]]:
+        # A batch is held by nobody but the caller when the next one is asked for.
+        while (batch := self._next()) is not None:
+            yield batch
+            del batch
+        self._placed = True
+
+    def _next(self) -> Batch[T] | None:
         raise NotImplementedError
 
     def set_epoch(self, epoch: int) -> None:
@@ -216,13 +228,9 @@ class Loader(LoaderBase["Array"]):
     One thread at a time.  After ``fork`` the child has to open a loader of its own.
     """
 
-    def _batches(self) -> Iterator[Batch[Array]]:
-        take = self._core.next
-        while (found := take()) is not None:
-            batch = Batch(*found)
-            del found  # or it would hold the batch while the caller has it
-            yield batch
-            del batch
+    def _next(self) -> Batch[Array] | None:
+        found = self._core.next()
+        return Batch(*found) if found is not None else None
 
 
 def _from_torchrun(name: str, given: SupportsIndex | None, default: int) -> SupportsIndex:

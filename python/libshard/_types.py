@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, Union
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, TypedDict, Union
 
 if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
     from ._core import Array
 
 Path: TypeAlias = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
@@ -22,3 +23,24 @@ class Indices(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, i: int, /) -> SupportsIndex: ...
+
+
+class LoaderOptions(TypedDict, total=False):
+    """Of a loader; what they mean is said in ``libshard.Loader``."""
+
+    shuffle: bool | str
+    seed: SupportsIndex
+    drop_last: bool | None
+    tail: str | None
+    prefetch: SupportsIndex
+    max_held: SupportsIndex
+    threads: SupportsIndex
+    path: str
+    on_corrupt: str
+    device: str
+    memory: WriteableBuffer | None
+    window_runs: SupportsIndex
+    lanes: SupportsIndex
+    run_records: SupportsIndex
+    phase_unit_records: SupportsIndex
+    stage_bytes: SupportsIndex

@@ -8,6 +8,7 @@ import unittest
 
 import libshard
 from libshard import _core
+from libshard._types import LoaderOptions
 
 PACKAGE = pathlib.Path(libshard.__file__).parent
 OURS = {"__new__", "__len__", "__getitem__", "__dlpack__", "__dlpack_device__", "__array_interface__"}
@@ -72,6 +73,12 @@ class Hints(unittest.TestCase):
             if path.suffix in (".py", ".pyi"):
                 self.assertEqual(list(without_hints(path.read_text())), [], path.name)
         self.assertEqual(list(without_hints("def f(a, b: int = 0): ...\ndef g(self) -> None: ...")), ["f(a)"])
+
+    def test_options_that_are_passed_on_are_those_of_the_loader(self):
+        parameters = inspect.signature(libshard.Loader).parameters.values()
+        ours = {p.name: p.annotation for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in ("rank", "world")}
+        passed = {k: v.__forward_arg__ for k, v in LoaderOptions.__annotations__.items()}
+        self.assertEqual(passed, ours)
 
     def test_every_public_name_has_a_text(self):
         for name in libshard.__all__:

@@ -119,6 +119,9 @@ class Order(Loading):
                 break
             self.assertEqual([b.epoch for b in loader], [1] * 13)
             self.assertEqual(loader.epoch, 2)
+            for _, batch in zip(range(13), loader):  # which never asks for the end
+                pass
+            self.assertEqual([b.epoch for b in loader], [3] * 13)
             loader.set_epoch(7)
             for batch in loader:
                 self.assertEqual((batch.epoch, batch.step), (7, 0))

@@ -4,12 +4,12 @@
 . "${0%/*}/lib.sh"
 MYPY_CACHE_DIR=$TMPDIR/cache
 export MYPY_CACHE_DIR
-python -m mypy --strict -p libshard
+python -m mypy --strict -p libshard._core
 # Iteration goes by items, and before 3.12 a buffer has no method.
 printf '%s\n' 'libshard\._core\.Array\.__(iter|buffer)__' >allowed
-python -m mypy.stubtest --ignore-disjoint-bases --allowlist allowed --ignore-unused-allowlist libshard
+python -m mypy.stubtest --ignore-disjoint-bases --allowlist allowed libshard._core
 cat >right.py <<-'END'
-	import libshard
+	import libshard._core
 
 	ds = libshard.open("set")
 	loader = libshard.Loader(ds, 8, shuffle="global")

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch: batches and records as tensors.
+
+    for batch in libshard.torch.Loader("train", batch_size=256, channels_last=True):
+        loss = model(batch["image"].float(), batch["label"])
+
+:class:`Loader` is the fast way: batches come from threads in C, and no tensor is copied.  :class:`ShardDataset` is for
+an ordinary ``DataLoader``, where transforms in Python, samplers or other datasets are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
+
+import torch
+import torch.distributed
+from torch.utils.data import default_collate
+from torch.utils.dlpack import from_dlpack
+
+from ._dataset import Dataset
+from ._dataset import open as _open_dataset
+from ._loader import Batch, LoaderBase
+
+if TYPE_CHECKING:
+    from ._core import Array
+    from ._types import LoaderOptions, Path
+
+__all__ = ["Loader", "ShardDataset", "collate"]
+
+
+class Loader(LoaderBase[torch.Tensor]):
+    """Batches of a dataset as tensors; for the rest as :class:`libshard.Loader`.
+
+    A loop is an epoch, ``len()`` the number of its batches, ``set_epoch`` and ``state_dict`` are there.  A batch is a
+    dict of tensors, which has ``index``, ``flags``, ``epoch``, ``step`` and ``position`` as well.
+
+    Large fields lie in the loader's memory.  It is used for another batch when the last tensor that looks into it is
+    gone, in whatever thread; who keeps batches for later must ``clone()``.  Tensors may be written to: what is in the
+    files does not change.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | Path,
+        batch_size: SupportsIndex,
+        *,
+        channels_last: bool = False,
+        rank: SupportsIndex | None = None,
+        world: SupportsIndex | None = None,
+        **options: Unpack[LoaderOptions],
+    ) -> None:
+        """
+        ``channels_last``: images that are stored as [height, width, channels] become [N, C, H, W], with the strides of
+        ``torch.channels_last``: the same bytes.
+
+        ``rank``, ``world``: by default those of ``torch.distributed`` if it was initialized, else as torchrun sets RANK
+        and WORLD_SIZE.
+
+        All other options are those of :class:`libshard.Loader`.  Of these, ``memory=torch.empty(loader.ring_bytes,
+        dtype=torch.uint8, pin_memory=True).numpy()`` has batches in page-locked memory; then keep a batch until what was
+        copied with ``non_blocking=True`` has arrived.
+        """
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            rank = torch.distributed.get_rank() if rank is None else rank
+            world = torch.distributed.get_world_size() if world is None else world
+        super().__init__(dataset, batch_size, rank=rank, world=world, **options)
+        self.channels_last = channels_last
+        self._turned = _images(self.dataset) if channels_last else frozenset()
+
+    def _next(self) -> Batch[torch.Tensor] | None:
+        found = self._core.next()
+        if found is None:
+            return None
+        fields, index, flags, epoch, step, position = found
+        return Batch(_tensors(fields, self._turned), _tensor(index), _tensor(flags), epoch, step, position)
+
+
+class ShardDataset(torch.utils.data.Dataset[Any]):
+    """Records by number, for ``torch.utils.data.DataLoader`` with as many workers as one likes, forked or spawned.
+
+    A sample is a dict of tensors, of the dtype that is stored; scalars are tensors without axes, ragged fields as long as
+    they are, strings ``str`` or ``bytes``.  They are copies, and may be written to.
+
+    A ``DataLoader`` asks for whole batches, which are read in one call.  With ``collate_fn=libshard.torch.collate`` they
+    are not taken apart and put together again.
+    """
+
+    def __init__(self, dataset: Dataset | Path, *, transform: Callable[[dict[str, Any]], Any] | None = None, channels_last: bool = False) -> None:
+        """
+        ``dataset``: a :class:`libshard.Dataset`, or the path of one.  ``transform``: of a sample, what to make of it.
+
+        ``channels_last``: images that are stored as [height, width, channels] become [C, H, W]: the same bytes.
+        """
+        self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
+        self.transform = transform
+        self.channels_last = channels_last
+        self._turned = _images(self.dataset) if channels_last else frozenset()
+        self._even = all(f.kind == "tensor" for f in self.dataset.schema)
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes; a label is an index of this list."""
+        return self.dataset.classes
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, number: SupportsIndex) -> Any:
+        return self.__getitems__([number])[0]
+
+    def __getitems__(self, numbers: Sequence[SupportsIndex]) -> list[Any]:
+        samples = self._read_rows(numbers) if self._even else [self._read_record(i) for i in numbers]
+        return samples if self.transform is None else [self.transform(s) for s in samples]
+
+    def _read_rows(self, numbers: Sequence[SupportsIndex]) -> list[Any]:
+        return _Rows(_tensors(self.dataset[list(numbers)], self._turned))
+
+    def _read_record(self, number: SupportsIndex) -> dict[str, Any]:
+        """With values that differ in length, one at a time."""
+        record = self.dataset[number]
+        rows = _tensors(self.dataset[[number]], self._turned)  # for what has axes that do not vary, and scalars
+        kinds = {f.name: f.kind for f in self.dataset.schema}
+        return {k: rows[k][0] if kinds[k] == "tensor" else _tensor(v.copy()) if hasattr(v, "copy") else v for k, v in record.items()}
+
+
+class _Rows(list[dict[str, torch.Tensor]]):
+    """Samples that are rows of the same tensors."""
+
+    def __init__(self, fields: dict[str, torch.Tensor]) -> None:
+        super().__init__(dict(zip(fields, row)) for row in zip(*(t.unbind() for t in fields.values())))
+        self.fields = fields
+
+
+def collate(samples: Sequence[Any]) -> Any:
+    """Samples to a batch, for a ``DataLoader``: as its own function does, but rows of one tensor are left together."""
+    return samples.fields if isinstance(samples, _Rows) else default_collate(samples)  # type: ignore[arg-type]
+
+
+def _images(dataset: Dataset) -> frozenset[str]:
+    return frozenset(f.name for f in dataset.schema if f.semantic == "image" and f.layout == "hwc" and len(f.shape) == 3)
+
+
+def _tensor(array: Array) -> torch.Tensor:
+    return from_dlpack(array.__dlpack__())
+
+
+def _tensors(fields: dict[str, Array], turned: frozenset[str]) -> dict[str, torch.Tensor]:
+    """Those in ``turned`` as [N, C, H, W]."""
+    return {k: _tensor(a).permute(0, 3, 1, 2) if k in turned else _tensor(a) for k, a in fields.items()}

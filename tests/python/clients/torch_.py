@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libshard.torch: batches and records as tensors, against what NumPy wrote."""
+
+import ctypes
+import gc
+import json
+import mmap
+import os
+import pickle
+import shutil
+import threading
+import unittest
+from collections import OrderedDict
+from unittest import mock
+
+import data
+import libshard.torch
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Subset, default_collate
+
+SIDE = 40
+N = 103
+DTYPES = {"bfloat16": torch.bfloat16} | {name: getattr(torch, name) for name in data.DTYPES.values()}
+
+
+def setUpModule():
+    global want
+    want = data.pack_images("set", N, "--shard-records", "30")
+
+
+def bits(tensor):
+    """Bytes of any dtype."""
+    return tensor.contiguous().view(torch.uint8).numpy().tobytes()
+
+
+class Loading(unittest.TestCase):
+    def check(self, batch):
+        index = batch.index
+        self.assertEqual((batch.index.dtype, batch.flags.dtype), (torch.int64, torch.uint8))
+        self.assertTrue(torch.equal(batch["image"], torch.from_numpy(want["image"])[index]))
+        self.assertTrue(torch.equal(batch["label"], torch.from_numpy(want["label"])[index]))
+        return index.tolist()
+
+    def test_an_epoch_is_a_loop(self):
+        with libshard.torch.Loader("set", 8, seed=5) as loader, libshard.Loader("set", 8, seed=5) as arrays:
+            self.assertEqual((len(loader), loader.batch_size, len(loader.dataset)), (13, 8, N))
+            for epoch in range(2):
+                rows = []
+                for step, (batch, other) in enumerate(zip(loader, arrays)):
+                    self.assertEqual((batch.epoch, batch.step, batch.position), (other.epoch, other.step, other.position))
+                    self.assertEqual(batch.flags.tolist(), other.flags.tolist())
+                    self.assertEqual((batch.epoch, batch.step), (epoch, step))
+                    rows += self.check(batch)
+                self.assertEqual(rows, loader.indices(epoch, 0, N).tolist())
+            loader.set_epoch(7)
+            self.assertEqual(next(iter(loader)).index.tolist(), loader.indices(7, 0, 8).tolist())
+
+    def test_every_dtype_bit_by_bit(self):
+        a = data.every_dtype(60)
+        data.pack_raw("dtypes", a, data.dtype_schema())
+        seen = 0
+        for batch in libshard.torch.Loader("dtypes", 7):
+            for name, dtype in data.DTYPES.items():
+                self.assertEqual(batch[name].dtype, DTYPES[dtype])
+                self.assertEqual(bits(batch[name]), a[name][batch.index.numpy()].tobytes())
+                seen += 1
+            half = [data.bfloat16(x) for x in a["bf16"][batch.index.numpy()].ravel()]
+            np.testing.assert_array_equal(batch["bf16"].float().numpy().ravel(), np.array(half, np.float32))
+        self.assertEqual(seen, 9 * 13)
+        sample = libshard.torch.ShardDataset("dtypes")[11]
+        for name, dtype in data.DTYPES.items():
+            self.assertEqual((sample[name].dtype, sample[name].shape), (DTYPES[dtype], (3,)))
+            self.assertEqual(bits(sample[name]), a[name][11].tobytes())
+
+    def test_channels_last_is_the_same_memory(self):
+        with libshard.torch.Loader("set", 8, channels_last=True) as loader:
+            for batch in loader:
+                image = batch["image"]
+                n = len(batch["label"])
+                self.assertEqual(image.shape, (n, 3, SIDE, SIDE))
+                self.assertTrue(image.is_contiguous(memory_format=torch.channels_last))
+                np.testing.assert_array_equal(image.permute(0, 2, 3, 1).numpy(), want["image"][batch.index.numpy()])
+
+    def test_tensors_lie_in_the_ring(self):
+        with libshard.torch.Loader("set", 8) as probe:
+            need = probe.ring_bytes
+        ring = mmap.mmap(-1, need)
+        begin = np.frombuffer(ring, np.uint8).ctypes.data
+        for turned in (False, True):
+            with libshard.torch.Loader("set", 8, memory=ring, channels_last=turned) as loader:
+                for batch in loader:
+                    p = batch["image"].data_ptr()
+                    self.assertTrue(begin <= p and p + batch["image"].nbytes <= begin + need)
+                    self.assertFalse(begin <= batch["label"].data_ptr() < begin + need)
+                del batch
+
+    def test_slots_come_back_when_tensors_die(self):
+        with libshard.torch.Loader("set", 8, prefetch=1, max_held=1) as loader:
+            seen = {batch["image"].data_ptr() for _ in range(5) for batch in loader}
+            self.assertLessEqual(len(seen), 2)
+            derived = None
+            for batch in loader:  # a view of a view holds it as well, here for one step
+                image = batch["image"][2:].permute(0, 3, 1, 2)[:, 1]
+                self.assertTrue(derived is None or torch.equal(derived, kept))
+                derived, kept = image.float(), image.clone().float()
+                del image
+        with libshard.torch.Loader("set", 8, max_held=2) as loader:
+            held = []
+            with self.assertRaisesRegex(libshard.ArgumentError, r"3 batches are still held, of step 0 \(image\), .* Drop them"):
+                for batch in loader:
+                    held.append(batch["image"][0])
+            self.assertEqual([bits(t) for t in held], [want["image"][loader.indices(0, 8 * i, 1).tolist()[0]].tobytes() for i in range(3)])
+
+    def test_memory_that_nobody_holds_would_be_seen(self):
+        """Of a loader whose tensors were no part of its batches."""
+        loose = lambda a: torch.frombuffer((ctypes.c_uint8 * a.nbytes).from_address(a.data_ptr), dtype=torch.uint8)  # noqa: E731
+        with mock.patch.object(libshard.torch, "_tensor", loose), libshard.torch.Loader("set", 8, prefetch=1, max_held=1) as loader:
+            held = []
+            for batch in loader:
+                held.append((batch["image"], batch["image"].clone()))
+                if len(held) == 4:
+                    break
+            self.assertFalse(torch.equal(*held[0]))
+
+    def test_a_tensor_may_die_in_another_thread_and_outlive_its_loader(self):
+        loader = libshard.torch.Loader("set", 8, prefetch=1, max_held=1)
+        for _ in range(5):
+            for batch in loader:
+                held = [batch["image"]]
+                del batch
+                thread = threading.Thread(target=held.clear)
+                thread.start()
+                thread.join()
+        batch = next(iter(loader))
+        part, index = batch["image"][3], batch.index.tolist()
+        loader.close()
+        del loader, batch
+        gc.collect()
+        self.assertEqual(bits(part), want["image"][index[3]].tobytes())
+
+    def test_writing_to_a_batch_changes_no_file(self):
+        with libshard.torch.Loader("set", 8) as loader:
+            for _ in range(3):
+                for batch in loader:
+                    self.check(batch)
+                    batch["image"].bitwise_not_()
+                    batch["label"].zero_()
+        libshard.open("set").verify()
+
+    def test_gradients_through_what_was_made_of_a_batch(self):
+        layer = torch.nn.Conv2d(3, 4, 3, stride=2).to(memory_format=torch.channels_last)
+        with libshard.torch.Loader("set", 8, channels_last=True, max_held=1) as loader:
+            for batch in loader:
+                loss = layer(batch["image"].float() / 255).square().mean()
+                del batch
+                loss.backward()
+        self.assertTrue(torch.isfinite(layer.weight.grad).all())
+
+    def test_states(self):
+        with libshard.torch.Loader("set", 8, seed=3) as loader:
+            rows = []
+            for batch in loader:
+                rows += self.check(batch)
+                if batch.step == 4:
+                    state = pickle.loads(pickle.dumps(loader.state_dict()))
+            with libshard.torch.Loader("set", 8, seed=3) as other, libshard.torch.Loader("set", 8, seed=4) as wrong:
+                other.load_state_dict(state)
+                self.assertEqual(sum((self.check(b) for b in other), []), rows[40:])
+                self.assertEqual(other.stats()["batch_count"], 8)
+                with self.assertRaises(libshard.MismatchError):
+                    wrong.load_state_dict(state)
+
+    def test_batches_as_frameworks_rebuild_them(self):
+        batch = next(iter(libshard.torch.Loader("set", 8)))
+        moved = type(batch)(OrderedDict((k, v.to("cpu", copy=True)) for k, v in batch.items()))
+        self.assertEqual((list(moved), moved.index), (["image", "label"], None))
+        self.assertTrue(torch.equal(moved["image"], batch["image"]))
+        with self.assertRaisesRegex(TypeError, "cannot be pickled"):
+            pickle.dumps(batch)
+
+    def test_rank_and_world_of_torch_distributed(self):
+        with libshard.torch.Loader("set", 8, rank=1, world=2) as loader:
+            self.assertEqual((loader.world, len(loader)), (2, 6))
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        os.environ.update(RANK="1", WORLD_SIZE="2")
+        try:
+            with libshard.torch.Loader("set", 8) as loader:
+                self.assertEqual((loader.world, len(loader)), (1, 13))
+        finally:
+            del os.environ["RANK"], os.environ["WORLD_SIZE"]
+            torch.distributed.destroy_process_group()
+
+
+def label_only(sample):
+    return sample["label"]
+
+
+class MapStyle(unittest.TestCase):
+    def test_samples(self):
+        for ds in (libshard.torch.ShardDataset("set"), libshard.torch.ShardDataset(libshard.open("set"))):
+            self.assertEqual(len(ds), N)
+            for i in (0, 31, N - 1, -1, np.int64(7)):
+                sample = ds[i]
+                self.assertEqual(list(sample), ["image", "label"])
+                self.assertEqual(bits(sample["image"]), want["image"][i].tobytes())
+                self.assertEqual((sample["label"].shape, sample["label"].dtype, int(sample["label"])), ((), torch.int64, want["label"][i]))
+            with self.assertRaises(IndexError):
+                ds[N]
+        turned = libshard.torch.ShardDataset("set", channels_last=True)[5]["image"]
+        np.testing.assert_array_equal(turned.numpy(), want["image"][5].transpose(2, 0, 1))
+
+    def test_samples_are_copies(self):
+        ds = libshard.torch.ShardDataset("set")
+        sample = ds[3]
+        sample["image"].zero_()
+        self.assertEqual(bits(ds[3]["image"]), want["image"][3].tobytes())
+        self.assertNotIn("set/", data.file_at(sample["image"].data_ptr()) or "")
+
+    def test_in_a_data_loader_with_workers(self):
+        ds = libshard.torch.ShardDataset("set")
+        for workers, way in ((0, None), (2, "fork"), (2, "spawn")):
+            for together in (default_collate, libshard.torch.collate):
+                loader = DataLoader(ds, batch_size=8, shuffle=True, num_workers=workers, multiprocessing_context=way, collate_fn=together,
+                                    persistent_workers=workers > 0)  # fmt: skip
+                for _ in range(2):
+                    labels, images = [], set()
+                    for batch in loader:
+                        self.assertEqual((batch["image"].dtype, batch["label"].dtype), (torch.uint8, torch.int64))
+                        self.assertEqual(batch["image"].shape[1:], (SIDE, SIDE, 3))
+                        labels += batch["label"].tolist()
+                        images |= {bits(x) for x in batch["image"]}
+                    self.assertEqual(sorted(labels), sorted(want["label"].tolist()))
+                    self.assertEqual(images, {x.tobytes() for x in want["image"]})
+
+    def test_a_batch_is_not_taken_apart(self):
+        samples = libshard.torch.ShardDataset("set", channels_last=True).__getitems__([9, 3, 3])
+        self.assertEqual([int(s["label"]) for s in samples], want["label"][[9, 3, 3]].tolist())
+        batch = libshard.torch.collate(samples)
+        self.assertEqual(batch["image"].data_ptr(), samples[0]["image"].data_ptr())
+        self.assertTrue(batch["image"].is_contiguous(memory_format=torch.channels_last))
+        for k, v in default_collate(samples).items():
+            self.assertTrue(torch.equal(v, batch[k]))
+        self.assertEqual(libshard.torch.collate([1, 2]).tolist(), [1, 2])
+
+    def test_transforms_subsets_and_pickles(self):
+        ds = libshard.torch.ShardDataset("set", transform=label_only)
+        loader = DataLoader(Subset(ds, range(10, 20)), batch_size=4, num_workers=1, multiprocessing_context="spawn", collate_fn=libshard.torch.collate)
+        self.assertEqual(torch.cat(list(loader)).tolist(), want["label"][10:20].tolist())
+        other = pickle.loads(pickle.dumps(ds))
+        self.assertEqual((len(other), int(other[4])), (N, want["label"][4]))
+        self.assertEqual(ds.classes, [])
+
+    def test_ragged_fields_and_text(self):
+        photos = shutil.copytree(os.path.join(os.environ["ROOT"], "examples", "photos", "train"), "photos")
+        files = sorted(os.path.join(d, f) for d, _, fs in os.walk(photos) for f in fs if f.endswith(".jpg"))[:9]
+        with open("photos/t.jsonl", "w") as f:
+            for i, name in enumerate(files):
+                f.write(json.dumps({"file_name": os.path.relpath(name, photos), "label": f"c{i % 2}", "caption": "ü" * i, "ids": list(range(i % 4))}) + "\n")
+        data.shardpack("images", "photos/t.jsonl", "--root", photos, "-o", "fields", "--resize", "16", "--order", "source",
+                       "--field", "ids:kind=ragged,dtype=i32,max=8", "--field", "caption:kind=text,max=32")  # fmt: skip
+        ds = libshard.torch.ShardDataset("fields", channels_last=True)
+        self.assertEqual(ds.classes, ["c0", "c1"])
+        for i in range(9):
+            sample = ds[i]
+            self.assertEqual((sample["caption"], sample["ids"].dtype, sample["ids"].tolist()), ("ü" * i, torch.int32, list(range(i % 4))))
+            self.assertEqual((sample["image"].shape, int(sample["label"])), ((3, 16, 16), i % 2))
+        loader = DataLoader(ds, batch_size=3, collate_fn=list, num_workers=1)
+        self.assertEqual([s["caption"] for b in loader for s in b], ["ü" * i for i in range(9)])
+        batch = next(iter(libshard.torch.Loader("fields", 9, shuffle=False)))
+        self.assertEqual(batch["ids"].shape, (9, 8))
+
+
+if __name__ == "__main__":
+    unittest.main()
