@@ -118,7 +118,7 @@ static char *copy_axis(const struct array *a, int axis, int dense_axis, Py_ssize
 	return to;
 }
 
-static void copy_out(const struct array *a, char *to)
+void array_copy_out(const struct array *a, char *to)
 {
 	Py_ssize_t dense_bytes;
 	int dense_axis = find_dense_axes(a, &dense_bytes);
@@ -135,7 +135,7 @@ struct array *array_copy(const struct array *a)
 
 	if (!m)
 		return NULL;
-	copy_out(a, m->data);
+	array_copy_out(a, m->data);
 	fill_dense_strides(a->axis_count, a->shape, item_bytes, stride);
 	copy = array_new((PyObject *)m, -1, m->data, a->dtype, a->axis_count, a->shape, stride);
 	unref(m);
@@ -316,7 +316,7 @@ static PyObject *tobytes(PyObject *self, PyObject *unused)
 
 	(void)unused;
 	if (out)
-		copy_out(a, PyBytes_AsString(out));
+		array_copy_out(a, PyBytes_AsString(out));
 	return out;
 }
 

@@ -13,6 +13,11 @@
  *   record.c   records as dicts: one, a slice of neighbours, or any indices
  *   dataset.c  struct shard_dataset
  *   loader.c   struct shard_loader; lease.c a lent batch, that goes back with its last view
+ *   layout.c   struct shard_schema of records that are to be written
+ *   source.c   arrays of other libraries, as memory that can be read
+ *   value.c    what a Python user has, as bytes of a field
+ *   tally.c    statistics of what was written
+ *   writer.c   struct shard_writer: one shard; seal.c what makes a dataset of them
  *
  * Lifetimes: a view holds its owner (memory, lease or dataset), a lease its loader, a loader its dataset.  So close()
  * only marks; the handle goes when nothing points into it any more.
@@ -50,6 +55,8 @@ int errors_init(void);
 PyObject *fail(const struct shard_error *err);
 PyObject *fail_closed(const char *what);
 PyObject *fail_argument(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* RecordError of a record, and of a field of it unless `field` is NULL. */
+PyObject *fail_record(unsigned long long record, const char *field, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- memory.c ---- */
 
@@ -86,6 +93,7 @@ struct array *array_new(PyObject *owner, int field, const void *data, uint32_t d
 struct array *array_of_field(PyObject *owner, int field, const struct shard_field *f, const void *data, Py_ssize_t count,
 			     Py_ssize_t row_stride);
 struct array *array_copy(const struct array *a); /* dense, in memory of its own */
+void array_copy_out(const struct array *a, char *to); /* its elements, one behind the other */
 bool array_is_dense(const struct array *a);
 Py_ssize_t array_item_count(const struct array *a);
 PyObject *array_scalar(uint32_t dtype, const void *at); /* as int, float or bool */
@@ -146,5 +154,56 @@ int lease_init(PyObject *module);
 struct lease *lease_new(struct loader *l, const struct shard_batch *batch); /* takes over the batch, also if it fails */
 void lease_flush(struct loader *l);	    /* give back what died meanwhile */
 PyObject *lease_fail_held(const struct loader *l); /* too many are held: who holds them */
+
+/* ---- layout.c ---- */
+
+struct layout {
+	PyObject_HEAD
+	struct shard_schema schema;
+	PyObject *name[SHARD_FIELDS_MAX];
+};
+extern PyTypeObject *layout_type;
+int layout_init(PyObject *module);
+PyObject *schema_fields(const struct shard_schema *s); /* a list of dicts */
+
+/* ---- source.c ---- */
+
+/* Memory of another library, read-only: the part of a struct array that says what and where. */
+struct source {
+	struct array as;
+	Py_buffer buffer; /* holds it, if it has an obj; else `holder` does */
+	PyObject *holder;
+	char why[128];	  /* if dtype is 0: what is wrong with it */
+};
+int source_open(struct source *s, PyObject *value); /* 1, or 0 if that is no array, or -1 with an exception set */
+void source_close(struct source *s);
+bool source_is(const struct source *s, const struct shard_field *f, int axis); /* has dtype, and shape behind the first axes */
+PyObject *source_describe(PyObject *self, PyObject *value); /* for Python: dtype and shape */
+
+/* ---- value.c ---- */
+
+/* Write a value to its place in the group buffers.  Else RecordError is set. */
+bool value_put(const struct shard_schema *s, uint32_t field, PyObject *value, char *const *group, unsigned long long record);
+
+/* ---- tally.c ---- */
+
+#define TALLY_CHANNELS_MAX 4
+
+struct tally {
+	struct shard_moments channel[SHARD_FIELDS_MAX][TALLY_CHANNELS_MAX];
+	uint64_t *class_records;
+	uint64_t class_count;
+	uint32_t label; /* field, or SHARD_FIELDS_MAX */
+};
+uint32_t tally_channels(const struct shard_field *f);
+uint32_t tally_label(const struct shard_schema *s); /* field that holds the class, or SHARD_FIELDS_MAX */
+bool tally_label_good(const struct tally *t, const struct shard_schema *s, const char *const *group, int64_t *label);
+void tally_add(struct tally *t, const struct shard_schema *s, const char *const *group);
+int tally_write(const struct tally *t, const struct shard_schema *s, struct shard_writer *w, struct shard_error *err);
+
+/* ---- writer.c, seal.c ---- */
+
+int writer_init(PyObject *module);
+extern PyMethodDef seal_functions[];
 
 #endif /* LIBSHARD_PYTHON_CORE_H */

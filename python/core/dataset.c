@@ -205,36 +205,12 @@ static PyObject *info(PyObject *self, PyObject *unused)
 			     i.has_plan_digest ? hex(i.plan_digest, 32) : Py_NewRef(Py_None));
 }
 
-static PyObject *field_dict(const struct shard_field *f)
-{
-	PyObject *shape = PyTuple_New(f->ndim), *name = array_numpy_name(f->dtype);
-
-	for (uint32_t i = 0; shape && i < f->ndim; i++)
-		PyTuple_SetItem(shape, (Py_ssize_t)i, PyLong_FromUnsignedLong(f->shape[i]));
-	return Py_BuildValue("{s:s,s:N,s:N,s:s,s:s,s:s,s:I,s:I,s:K,s:K,s:K,s:I}", "name", f->name, "dtype", name, "shape", shape, "kind",
-			     shard_kind_name(f->kind), "layout", shard_layout_name(f->layout), "semantic", shard_semantic_name(f->semantic),
-			     "group", f->group, "ragged_axes", f->ragged_axes, "offset", f->offset, "bytes", f->bytes, "stride", f->stride,
-			     "length_field", f->length_field);
-}
-
 static PyObject *fields(PyObject *self, PyObject *unused)
 {
 	struct dataset *d = (struct dataset *)self;
-	const struct shard_schema *s;
-	PyObject *list, *dict;
 
 	(void)unused;
-	if (!dataset_is_open(d))
-		return NULL;
-	s = shard_dataset_schema(d->ds);
-	list = PyList_New(0);
-	for (uint32_t f = 0; list && f < s->field_count; f++) {
-		dict = field_dict(&s->field[f]);
-		if (!dict || PyList_Append(list, dict) < 0)
-			Py_CLEAR(list);
-		Py_XDECREF(dict);
-	}
-	return list;
+	return dataset_is_open(d) ? schema_fields(shard_dataset_schema(d->ds)) : NULL;
 }
 
 static PyObject *class_name(PyObject *self, PyObject *number)

@@ -74,3 +74,28 @@ PyObject *fail_argument(const char *fmt, ...)
 	va_end(ap);
 	return raise("ArgumentError", message, shard_status_name(SHARD_E_ARGUMENT), 0);
 }
+
+PyObject *fail_record(unsigned long long record, const char *field, const char *fmt, ...)
+{
+	PyObject *type, *value, *trace, *number, *name;
+	char message[768];
+	int used = field ? snprintf(message, sizeof(message), "record %llu, field '%s': ", record, field)
+			 : snprintf(message, sizeof(message), "record %llu: ", record);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(message + used, sizeof(message) - (size_t)used, fmt, ap);
+	va_end(ap);
+	raise("RecordError", message, shard_status_name(SHARD_E_ARGUMENT), 0);
+	PyErr_Fetch(&type, &value, &trace); /* it was raised as an object, so that is what this gives */
+	number = PyLong_FromUnsignedLongLong(record);
+	name = field ? PyUnicode_FromString(field) : Py_NewRef(Py_None);
+	if (number && name && value) {
+		PyObject_SetAttrString(value, "record", number);
+		PyObject_SetAttrString(value, "field", name);
+	}
+	Py_XDECREF(number);
+	Py_XDECREF(name);
+	PyErr_Restore(type, value, trace);
+	return NULL;
+}

@@ -25,6 +25,7 @@ PyMODINIT_FUNC PyInit__core(void)
 {
 	static PyMethodDef functions[] = {
 		{"version", version, METH_NOARGS, "version()\n--\n\nVersion of the C library, and of the libraries in it."},
+		{"describe", source_describe, METH_O, "describe(value, /)\n--\n\ndtype and shape of an array of any library; None if it is none."},
 		{NULL, NULL, 0, NULL},
 	};
 	static struct PyModuleDef definition = {
@@ -34,7 +35,7 @@ PyMODINIT_FUNC PyInit__core(void)
 	PyObject *module = PyModule_Create(&definition);
 
 	if (module && !errors_init() && !memory_init(module) && !array_init(module) && !lease_init(module) && !dataset_init(module) &&
-	    !loader_init(module))
+	    !loader_init(module) && !layout_init(module) && !writer_init(module) && !PyModule_AddFunctions(module, seal_functions))
 		return module;
 	Py_XDECREF(module);
 	return NULL;

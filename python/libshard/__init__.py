@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packed datasets that train fast: read records, and stream shuffled batches.
+"""Packed datasets that train fast: write and read records, and stream shuffled batches.
 
+    libshard.pack(samples, "image:u8[224,224,3],label:i64", "train", classes=["cat", "dog"])
     ds = libshard.open("train")
     ds[0]["image"]                                      # one record
     for batch in libshard.Loader(ds, batch_size=256):   # an epoch
@@ -22,15 +23,18 @@ from ._errors import (
     MismatchError,
     NotFoundError,
     OutOfMemoryError,
+    RecordError,
     StorageError,
     UnsupportedError,
 )
 from ._loader import MASKED, PADDED, SUBSTITUTED, Batch, Loader
+from ._pack import pack
+from ._writer import Writer
 
 __version__, version_details = _version()
 
 __all__ = [
     "MASKED", "PADDED", "SUBSTITUTED", "ArgumentError", "Array", "Batch", "ChannelStats", "ClosedError", "CorruptError", "Dataset",
-    "DeviceError", "Error", "ExistsError", "Field", "Loader", "MismatchError", "NotFoundError", "OutOfMemoryError", "Schema", "Stats",
-    "StorageError", "UnsupportedError", "VerifyReport", "open", "version_details",
+    "DeviceError", "Error", "ExistsError", "Field", "Loader", "MismatchError", "NotFoundError", "OutOfMemoryError", "RecordError", "Schema",
+    "Stats", "StorageError", "UnsupportedError", "VerifyReport", "Writer", "open", "pack", "version_details",
 ]

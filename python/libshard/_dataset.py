@@ -27,11 +27,11 @@ class Field:
     name: str
     dtype: str  #: as NumPy calls it, or ``"bfloat16"``
     shape: tuple[int, ...]  #: of one record; of a ragged field or string, the greatest
-    kind: str  #: ``"tensor"``, ``"ragged"`` (some axes vary) or ``"string"``
-    layout: str  #: ``"hwc"``, ``"chw"``, ... or ``"none"``
-    semantic: str  #: ``"image"``, ``"label"``, ``"length"``, ``"tokens"``, ``"mask"``, ``"boxes"``, ``"text"`` or ``"none"``
-    group: int  #: fields of a group lie together in a record
-    bytes: int  #: of one record
+    kind: str = "tensor"  #: ``"tensor"``, ``"ragged"`` (the first axis varies) or ``"string"``
+    layout: str = "none"  #: ``"hwc"``, ``"chw"``, ... or ``"none"``
+    semantic: str = "none"  #: ``"image"``, ``"label"``, ``"length"``, ``"tokens"``, ``"mask"``, ``"boxes"``, ``"text"`` or ``"none"``
+    group: int = -1  #: fields of a group lie together in a record; for a writer, -1 is a choice by size
+    bytes: int = 0  #: of one record; a writer computes it
 
     def __str__(self) -> str:
         axes = "[" + ",".join(map(str, self.shape)) + "]" if self.shape else ""

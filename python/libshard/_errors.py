@@ -44,6 +44,15 @@ class ClosedError(ArgumentError):
     """The dataset or loader was closed before."""
 
 
+class RecordError(ArgumentError):
+    """A record that does not fit the schema; it was not written, and the writer can go on with the next.
+
+    ``record`` is its number, ``field`` the name of the field, or None.
+    """
+
+    record = field = None
+
+
 class OutOfMemoryError(Error, MemoryError):
     """Ask for less: smaller batches, fewer of them."""
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layout.c - struct shard_schema: described to Python, and made of what Python describes
+ */
+#include "core.h"
+
+#include <string.h>
+
+PyTypeObject *layout_type;
+
+static PyObject *field_dict(const struct shard_field *f)
+{
+	PyObject *shape = PyTuple_New(f->ndim), *name = array_numpy_name(f->dtype);
+
+	for (uint32_t i = 0; shape && i < f->ndim; i++)
+		PyTuple_SetItem(shape, (Py_ssize_t)i, PyLong_FromUnsignedLong(f->shape[i]));
+	return Py_BuildValue("{s:s,s:N,s:N,s:s,s:s,s:s,s:I,s:I,s:K,s:K,s:K,s:I}", "name", f->name, "dtype", name, "shape", shape, "kind",
+			     shard_kind_name(f->kind), "layout", shard_layout_name(f->layout), "semantic", shard_semantic_name(f->semantic),
+			     "group", f->group, "ragged_axes", f->ragged_axes, "offset", f->offset, "bytes", f->bytes, "stride", f->stride,
+			     "length_field", f->length_field);
+}
+
+PyObject *schema_fields(const struct shard_schema *s)
+{
+	PyObject *list = PyList_New(0), *dict;
+
+	for (uint32_t f = 0; list && f < s->field_count; f++) {
+		dict = field_dict(&s->field[f]);
+		if (!dict || PyList_Append(list, dict) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(dict);
+	}
+	return list;
+}
+
+/* ---- layouts ---- */
+
+/* (name, dtype, shape, kind, layout, semantic, group, ragged_axes, length_field) */
+static bool take_field(PyObject *tuple, struct shard_field *f)
+{
+	Py_ssize_t axes;
+	PyObject *shape;
+	const char *name;
+
+	if (!PyArg_ParseTuple(tuple, "sIO!IIIIII", &name, &f->dtype, &PyTuple_Type, &shape, &f->kind, &f->layout, &f->semantic, &f->group,
+			      &f->ragged_axes, &f->length_field))
+		return false;
+	axes = PyTuple_Size(shape);
+	if (strlen(name) >= sizeof(f->name) || axes > SHARD_DIMS_MAX) {
+		fail_argument("field '%.80s': its name has at most %zu bytes, its shape at most %d axes", name, sizeof(f->name) - 1, SHARD_DIMS_MAX);
+		return false;
+	}
+	strcpy(f->name, name);
+	f->ndim = (uint32_t)axes;
+	for (Py_ssize_t i = 0; i < axes; i++) {
+		unsigned long long n = PyLong_AsUnsignedLongLong(PyTuple_GetItem(shape, i));
+
+		if (PyErr_Occurred() || n > UINT32_MAX || !n) {
+			PyErr_Clear();
+			fail_argument("field '%s': axis %zd of its shape is a number from 1 to %lu", name, i, (unsigned long)UINT32_MAX);
+			return false;
+		}
+		f->shape[i] = (uint32_t)n;
+	}
+	return true;
+}
+
+static bool take_fields(struct layout *l, PyObject *list)
+{
+	Py_ssize_t count = PyList_Size(list);
+	struct shard_schema *s = &l->schema;
+
+	if (count < 1 || count > SHARD_FIELDS_MAX) {
+		fail_argument("%zd fields, those of lengths included; a record has 1 to %d", count, SHARD_FIELDS_MAX);
+		return false;
+	}
+	for (Py_ssize_t i = 0; i < count; i++) {
+		struct shard_field *f = &s->field[i];
+
+		if (!take_field(PyList_GetItem(list, i), f))
+			return false;
+		l->name[i] = PyUnicode_InternFromString(f->name);
+		if (!l->name[i])
+			return false;
+		s->field_count++;
+		s->group_count = f->group < s->group_count ? s->group_count : f->group + 1;
+	}
+	return true;
+}
+
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"fields", "codec", "align", NULL};
+	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
+	unsigned int codec, align;
+	struct shard_error err;
+	struct layout *l;
+	PyObject *list;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!II", names, &PyList_Type, &list, &codec, &align))
+		return NULL;
+	l = (struct layout *)alloc(type, 0);
+	if (!l || !take_fields(l, list)) {
+		unref(l);
+		return NULL;
+	}
+	l->schema.group[0].codec = codec; /* as shardpack: what is small is not worth it */
+	if (!shard_schema_lay_out(&l->schema, align, &err))
+		return (PyObject *)l;
+	fail(&err);
+	unref(l);
+	return NULL;
+}
+
+static void dealloc(PyObject *self)
+{
+	struct layout *l = (struct layout *)self;
+	PyTypeObject *type = Py_TYPE(self);
+	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
+
+	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
+		Py_XDECREF(l->name[f]);
+	release(self);
+	Py_DECREF(type);
+}
+
+static PyObject *fields(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return schema_fields(&((struct layout *)self)->schema);
+}
+
+static PyObject *get_stride(PyObject *self, void *unused)
+{
+	const struct shard_schema *s = &((struct layout *)self)->schema;
+	unsigned long long bytes = 0;
+
+	(void)unused;
+	for (uint32_t g = 0; g < s->group_count; g++)
+		bytes += s->group[g].stride;
+	return PyLong_FromUnsignedLongLong(bytes);
+}
+
+int layout_init(PyObject *module)
+{
+	static PyMethodDef methods[] = {
+		{"fields", fields, METH_NOARGS, "fields($self, /)\n--\n\nEach field as a dict, with its place."},
+		{NULL, NULL, 0, NULL},
+	};
+	static PyGetSetDef getters[] = {
+		{"stride", get_stride, NULL, "Bytes of a record on disk, uncompressed.", NULL},
+		{NULL, NULL, NULL, NULL, NULL},
+	};
+	static PyType_Slot slots[] = {
+		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getters},
+		{Py_tp_doc, "Layout(fields, codec, align)\n--\n\n"}, {0, NULL},
+	};
+	static PyType_Spec spec = {
+		.name = "libshard._core.Layout",
+		.basicsize = sizeof(struct layout),
+		.flags = Py_TPFLAGS_DEFAULT,
+		.slots = slots,
+	};
+
+	layout_type = add_type(module, "Layout", &spec);
+	return layout_type ? 0 : -1;
+}

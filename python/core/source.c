@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source.c - arrays of other libraries, as memory that can be read
+ *
+ * By the buffer protocol (NumPy, bytes, JAX), __array_interface__ (Pillow, bfloat16 of NumPy) or DLPack (PyTorch), in this
+ * order.  Nothing is copied, and nothing of what they say is trusted to fit: the caller compares dtype and shape.
+ */
+#include "core.h"
+#include "dlpack.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint32_t dtype_of(char kind, Py_ssize_t bytes)
+{
+	int log2 = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : -1;
+
+	if (log2 < 0)
+		return 0;
+	switch (kind) {
+	case 'u': return SHARD_U8 + 2 * (uint32_t)log2;
+	case 'i': return SHARD_I8 + 2 * (uint32_t)log2;
+	case 'f': return bytes == 2 ? SHARD_F16 : bytes == 4 ? SHARD_F32 : bytes == 8 ? SHARD_F64 : 0;
+	case 'V': return bytes == 2 ? SHARD_BF16 : 0; /* as NumPy knows bfloat16 */
+	case 'b': return bytes == 1 ? SHARD_BOOL : 0;
+	default: return 0;
+	}
+}
+
+static int refuse(struct source *s, const char *what)
+{
+	s->as.dtype = 0;
+	snprintf(s->why, sizeof(s->why), "%.120s", what);
+	return 1;
+}
+
+static int refuse_dtype(struct source *s, const char *name)
+{
+	char what[128];
+
+	snprintf(what, sizeof(what), "an array of dtype '%.60s', which no field has%s", name,
+		 name[0] == '>' || name[0] == '!' ? "; make it little-endian" : "");
+	return refuse(s, what);
+}
+
+static int set_axes(struct source *s, int count)
+{
+	s->as.axis_count = count;
+	return count <= AXES_MAX ? 0 : refuse(s, "an array of more axes than a field has");
+}
+
+static void set_dense_strides(struct source *s)
+{
+	Py_ssize_t bytes = (Py_ssize_t)shard_dtype_bytes(s->as.dtype);
+
+	for (int i = s->as.axis_count; i-- > 0; bytes *= s->as.shape[i])
+		s->as.stride[i] = bytes;
+}
+
+/* ---- the buffer protocol ---- */
+
+static int open_buffer(struct source *s, PyObject *value)
+{
+	const Py_buffer *b = &s->buffer;
+	const char *format;
+	char kind;
+
+	if (!PyObject_CheckBuffer(value))
+		return 0;
+	if (PyObject_GetBuffer(value, &s->buffer, PyBUF_FULL_RO) < 0) { /* such as bfloat16: there are other ways */
+		s->buffer.obj = NULL;
+		PyErr_Clear();
+		return 0;
+	}
+	format = b->format ? b->format : "B";
+	if (*format == '<' || *format == '=' || *format == '@' || *format == '|')
+		format++;
+	kind = !*format || format[1] ? 0 : strchr("BHILQN", *format) ? 'u' : strchr("bhilqn", *format) ? 'i' : strchr("efd", *format) ? 'f'
+									     : *format == '?' ? 'b' : 0;
+	s->as.dtype = dtype_of(kind, b->itemsize);
+	s->as.data = b->buf;
+	if (!s->as.dtype)
+		return refuse_dtype(s, format);
+	if (b->suboffsets)
+		return refuse(s, "an array of pointers to its rows; copy it");
+	if (set_axes(s, b->ndim))
+		return 1;
+	for (int i = 0; i < b->ndim; i++) {
+		s->as.shape[i] = b->shape[i];
+		s->as.stride[i] = b->strides[i];
+	}
+	return 1;
+}
+
+/* ---- __array_interface__ ---- */
+
+/* A tuple of numbers; -1 with an exception set if it is none. */
+static int take_numbers(PyObject *tuple, Py_ssize_t *out, int count)
+{
+	for (int i = 0; i < count; i++) {
+		PyObject *number = PySequence_GetItem(tuple, i);
+
+		out[i] = number ? PyNumber_AsSsize_t(number, PyExc_OverflowError) : -1;
+		Py_XDECREF(number);
+		if (PyErr_Occurred())
+			return -1;
+	}
+	return 0;
+}
+
+/* (address, read-only), or an object with the bytes, as Pillow gives it. */
+static int take_data(struct source *s, PyObject *data)
+{
+	if (PyTuple_Check(data) && PyTuple_Size(data) == 2) {
+		s->as.data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
+		return PyErr_Occurred() ? -1 : 0;
+	}
+	if (PyObject_GetBuffer(data, &s->buffer, PyBUF_SIMPLE) < 0) {
+		s->buffer.obj = NULL;
+		return -1;
+	}
+	s->as.data = s->buffer.buf;
+	return 0;
+}
+
+static int read_interface(struct source *s, PyObject *dict)
+{
+	PyObject *type = PyDict_GetItemString(dict, "typestr"), *shape = PyDict_GetItemString(dict, "shape");
+	PyObject *stride = PyDict_GetItemString(dict, "strides"), *data = PyDict_GetItemString(dict, "data");
+	const char *name = type && PyUnicode_Check(type) ? PyUnicode_AsUTF8AndSize(type, NULL) : NULL;
+	bool dense = !stride || stride == Py_None, owned;
+
+	if (!name || strlen(name) < 3 || !shape || !PyTuple_Check(shape) || !data || (!dense && !PyTuple_Check(stride))) {
+		PyErr_Clear();
+		return refuse(s, "an array whose __array_interface__ cannot be read");
+	}
+	s->as.dtype = *name == '>' && strcmp(name + 2, "1") != 0 ? 0 : dtype_of(name[1], name[2] - '0');
+	if (!s->as.dtype || name[3])
+		return refuse_dtype(s, name);
+	if (set_axes(s, (int)PyTuple_Size(shape)))
+		return 1;
+	if (take_numbers(shape, s->as.shape, s->as.axis_count) < 0 || (!dense && take_numbers(stride, s->as.stride, s->as.axis_count) < 0) ||
+	    take_data(s, data) < 0)
+		return -1;
+	owned = s->buffer.obj != NULL;
+	if (dense)
+		set_dense_strides(s);
+	if (owned && (!dense || array_item_count(&s->as) * (Py_ssize_t)shard_dtype_bytes(s->as.dtype) > s->buffer.len))
+		return refuse(s, "an array whose __array_interface__ has fewer bytes than it says");
+	return 1;
+}
+
+static int open_interface(struct source *s, PyObject *value)
+{
+	PyObject *dict = PyObject_GetAttrString(value, "__array_interface__");
+
+	if (!dict) {
+		PyErr_Clear();
+		return 0;
+	}
+	s->holder = dict; /* of some libraries, it holds the memory */
+	return PyDict_Check(dict) ? read_interface(s, dict) : 0;
+}
+
+/* ---- DLPack ---- */
+
+static int read_tensor(struct source *s, const struct dl_tensor *t)
+{
+	static const char kinds[] = {[DL_INT] = 'i', [DL_UINT] = 'u', [DL_FLOAT] = 'f', [DL_BFLOAT] = 'V', [DL_BOOL] = 'b'};
+	Py_ssize_t bytes = t->dtype.bits / 8;
+	char kind = t->dtype.code < sizeof(kinds) ? kinds[t->dtype.code] : 0, what[64];
+
+	if (t->device.type != DL_CPU && t->device.type != DL_CUDA_HOST)
+		return refuse(s, "a tensor in the memory of a device; .cpu() brings it to the host");
+	s->as.dtype = t->dtype.lanes == 1 && bytes * 8 == t->dtype.bits ? dtype_of(kind, bytes) : 0;
+	if (!s->as.dtype) {
+		snprintf(what, sizeof(what), "code %u, %u bits", t->dtype.code, t->dtype.bits);
+		return refuse_dtype(s, what);
+	}
+	if (set_axes(s, t->ndim))
+		return 1;
+	for (int i = 0; i < t->ndim; i++) {
+		s->as.shape[i] = t->shape[i];
+		s->as.stride[i] = t->strides ? t->strides[i] * bytes : 0;
+	}
+	if (!t->strides)
+		set_dense_strides(s);
+	s->as.data = (const char *)t->data + t->byte_offset;
+	return 1;
+}
+
+static int open_dlpack(struct source *s, PyObject *value)
+{
+	PyObject *method = PyObject_GetAttrString(value, "__dlpack__"), *device;
+	int type = DL_CPU, id = 0;
+	void *managed;
+
+	if (!method) {
+		PyErr_Clear();
+		return 0;
+	}
+	device = PyObject_CallMethod(value, "__dlpack_device__", NULL);
+	if (!device || !PyArg_ParseTuple(device, "ii", &type, &id)) {
+		Py_XDECREF(device);
+		Py_DECREF(method);
+		return -1;
+	}
+	Py_DECREF(device);
+	if (type != DL_CPU && type != DL_CUDA_HOST) {
+		Py_DECREF(method);
+		return refuse(s, "a tensor in the memory of a device; .cpu() brings it to the host");
+	}
+	/* The capsule is not taken apart: as long as it lives, so does the memory. */
+	s->holder = PyObject_CallFunction(method, NULL);
+	Py_DECREF(method);
+	if (!s->holder)
+		return -1;
+	managed = PyCapsule_GetPointer(s->holder, "dltensor");
+	return managed ? read_tensor(s, &((struct dl_managed *)managed)->tensor) : -1;
+}
+
+/* ---- any of them ---- */
+
+int source_open(struct source *s, PyObject *value)
+{
+	int rc;
+
+	s->buffer.obj = s->holder = NULL;
+	s->as.dtype = 0;
+	s->why[0] = '\0';
+	if (PyUnicode_Check(value) || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) || PyTuple_Check(value) || value == Py_None)
+		return 0; /* the most frequent ones that are none of these */
+	rc = open_buffer(s, value);
+	if (!rc)
+		rc = open_interface(s, value);
+	if (!rc && !s->holder)
+		rc = open_dlpack(s, value);
+	for (int i = 0; rc > 0 && s->as.dtype && i < s->as.axis_count; i++)
+		if (s->as.shape[i] < 0)
+			rc = refuse(s, "an array with an axis of less than nothing");
+	if (rc <= 0)
+		source_close(s);
+	return rc;
+}
+
+void source_close(struct source *s)
+{
+	if (s->buffer.obj)
+		PyBuffer_Release(&s->buffer);
+	s->buffer.obj = NULL;
+	Py_CLEAR(s->holder);
+}
+
+bool source_is(const struct source *s, const struct shard_field *f, int axis)
+{
+	if (s->as.dtype != f->dtype || s->as.axis_count - axis != (int)f->ndim)
+		return false;
+	for (uint32_t i = 0; i < f->ndim; i++)
+		if (s->as.shape[(int)i + axis] != (Py_ssize_t)f->shape[i])
+			return false;
+	return true;
+}
+
+/* describe(object): (dtype, shape) of an array, (what is wrong with it, ()), or None if it is no array. */
+PyObject *source_describe(PyObject *self, PyObject *value)
+{
+	struct source s;
+	PyObject *shape, *name, *out = NULL;
+	int rc = source_open(&s, value);
+
+	(void)self;
+	if (rc <= 0)
+		return rc ? NULL : Py_NewRef(Py_None);
+	shape = PyTuple_New(s.as.dtype ? s.as.axis_count : 0);
+	name = s.as.dtype ? array_numpy_name(s.as.dtype) : PyUnicode_FromString(s.why);
+	for (Py_ssize_t i = 0; shape && i < PyTuple_Size(shape); i++)
+		PyTuple_SetItem(shape, i, PyLong_FromSsize_t(s.as.shape[i]));
+	if (shape && name)
+		out = PyTuple_Pack(2, name, shape);
+	Py_XDECREF(name);
+	Py_XDECREF(shape);
+	source_close(&s);
+	return out;
+}

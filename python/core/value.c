@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * value.c - what a Python user has, as bytes of a field
+ *
+ * Arrays must have the field's dtype and shape: nothing is converted that could be lost.  Numbers of Python, alone or in
+ * lists, are checked one by one: integers must fit, numbers of floating point are rounded once, to nearest, half to even.
+ */
+#include "core.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct target {
+	const struct shard_field *f;
+	unsigned long long record;
+	Py_ssize_t shape[SHARD_DIMS_MAX]; /* of this value: a ragged one may be shorter than the field */
+};
+
+static bool refuse(const struct target *t, const char *what)
+{
+	fail_record(t->record, t->f->name, "%s", what);
+	return false;
+}
+
+/* "uint8[32,32,3]" */
+static void describe(char *out, size_t room, uint32_t dtype, const Py_ssize_t *shape, int axes, bool ragged)
+{
+	PyObject *name = array_numpy_name(dtype);
+	const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+	size_t used = (size_t)snprintf(out, room, "%s[", text ? text : "?");
+
+	for (int i = 0; i < axes && used < room; i++)
+		used += (size_t)snprintf(out + used, room - used, "%s%s%zd", i ? "," : "", ragged && !i ? "<=" : "", shape[i]);
+	if (used < room)
+		snprintf(out + used, room - used, "]");
+	Py_XDECREF(name);
+}
+
+static void describe_field(char *out, size_t room, const struct shard_field *f)
+{
+	Py_ssize_t shape[SHARD_DIMS_MAX];
+
+	for (uint32_t i = 0; i < f->ndim; i++)
+		shape[i] = f->shape[i];
+	describe(out, room, f->dtype, shape, (int)f->ndim, f->kind != SHARD_TENSOR);
+}
+
+/* ---- numbers ---- */
+
+struct number {
+	enum { WHOLE, NEGATIVE, REAL } kind;
+	uint64_t whole; /* two's complement if NEGATIVE */
+	double real;
+};
+
+/* A double as it is nearest in a type of `digits` binary digits, the smallest step being 2^lowest. */
+static double rounded(double value, int digits, int lowest)
+{
+	int exponent;
+
+	if (!isfinite(value) || value == 0)
+		return value;
+	frexp(value, &exponent);
+	exponent = exponent - digits > lowest ? exponent - digits : lowest;
+	return ldexp(nearbyint(ldexp(value, -exponent)), exponent);
+}
+
+static uint16_t half_bits(double value)
+{
+	uint16_t sign = signbit(value) ? 0x8000 : 0;
+	int exponent;
+	double r = fabs(rounded(value, 11, -24));
+
+	if (isnan(value))
+		return sign | 0x7e00;
+	if (r > 65504)
+		return sign | 0x7c00;
+	if (r < ldexp(1, -14))
+		return sign | (uint16_t)ldexp(r, 24);
+	r = frexp(r, &exponent);
+	return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexp(r, 11) & 1023));
+}
+
+static void store_real(double value, uint32_t dtype, char *to)
+{
+	uint16_t half;
+	uint32_t word;
+	float single;
+
+	switch (dtype) {
+	case SHARD_F64: memcpy(to, &value, 8); break;
+	case SHARD_F16: half = half_bits(value); memcpy(to, &half, 2); break;
+	case SHARD_BF16:
+		single = (float)rounded(value, 8, -133);
+		memcpy(&word, &single, 4);
+		half = (uint16_t)(isnan(value) ? word >> 16 | 0x40 : word >> 16);
+		memcpy(to, &half, 2);
+		break;
+	default: single = (float)value; memcpy(to, &single, 4);
+	}
+}
+
+static bool is_real(uint32_t dtype)
+{
+	return dtype >= SHARD_F16 && dtype <= SHARD_F64;
+}
+
+static bool is_signed(uint32_t dtype)
+{
+	return dtype == SHARD_I8 || dtype == SHARD_I16 || dtype == SHARD_I32 || dtype == SHARD_I64;
+}
+
+static bool store(const struct target *t, const struct number *n, char *to)
+{
+	uint32_t dtype = t->f->dtype;
+	int bits = dtype == SHARD_BOOL ? 1 : 8 * (int)shard_dtype_bytes(dtype) - is_signed(dtype);
+	char field[64], what[160];
+	bool fits;
+
+	if (is_real(dtype)) {
+		store_real(n->kind == REAL ? n->real : n->kind == NEGATIVE ? (double)(int64_t)n->whole : (double)n->whole, dtype, to);
+		return true;
+	}
+	describe_field(field, sizeof(field), t->f);
+	if (n->kind == REAL) {
+		snprintf(what, sizeof(what), "%g is no whole number, and the field is %s", n->real, field);
+		return refuse(t, what);
+	}
+	fits = n->kind == NEGATIVE ? is_signed(dtype) && (int64_t)n->whole >> bits == -1 : bits == 64 || !(n->whole >> bits);
+	if (!fits) {
+		if (n->kind == NEGATIVE)
+			snprintf(what, sizeof(what), "%lld does not fit, the field is %s", (long long)n->whole, field);
+		else
+			snprintf(what, sizeof(what), "%llu does not fit, the field is %s", (unsigned long long)n->whole, field);
+		return refuse(t, what);
+	}
+	memcpy(to, &n->whole, shard_dtype_bytes(dtype));
+	return true;
+}
+
+/* One element of an array. */
+static struct number number_at(uint32_t dtype, const char *at)
+{
+	PyObject *scalar = array_scalar(dtype, at);
+	struct number n = {WHOLE, 0, 0};
+	long long low;
+	int overflow;
+
+	if (PyFloat_Check(scalar)) {
+		n.kind = REAL;
+		n.real = PyFloat_AsDouble(scalar);
+	} else {
+		low = PyLong_AsLongLongAndOverflow(scalar, &overflow);
+		n.kind = !overflow && low < 0 ? NEGATIVE : WHOLE;
+		n.whole = overflow ? PyLong_AsUnsignedLongLong(scalar) : (uint64_t)low;
+	}
+	Py_DECREF(scalar);
+	return n;
+}
+
+static bool put_number(const struct target *t, PyObject *value, char *to)
+{
+	struct number n = {WHOLE, 0, 0};
+	PyObject *type, *name;
+	const char *text;
+	long long low;
+	int overflow;
+	bool ok;
+
+	if (PyFloat_Check(value)) {
+		n.kind = REAL;
+		n.real = PyFloat_AsDouble(value);
+		return store(t, &n, to);
+	}
+	if (PyLong_Check(value)) { /* bools too */
+		low = PyLong_AsLongLongAndOverflow(value, &overflow);
+		n.kind = !overflow && low < 0 ? NEGATIVE : WHOLE;
+		n.whole = overflow > 0 ? PyLong_AsUnsignedLongLong(value) : (uint64_t)low;
+		if (overflow < 0 || PyErr_Occurred()) {
+			PyErr_Clear();
+			return refuse(t, "a number of more than 64 bits");
+		}
+		return store(t, &n, to);
+	}
+	type = (PyObject *)Py_TYPE(value);
+	name = PyObject_GetAttrString(type, "__name__");
+	text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+	ok = fail_record(t->record, t->f->name, "%s%s is no number, array or list of numbers", value == Py_None ? "" : "a value of type ",
+			 value == Py_None ? "None" : text ? text : "?") != NULL;
+	Py_XDECREF(name);
+	return ok;
+}
+
+/* ---- arrays and lists ---- */
+
+static bool refuse_array(const struct target *t, const struct source *s, int axis)
+{
+	char have[96], want[96];
+
+	if (!s->as.dtype)
+		return refuse(t, s->why);
+	describe(have, sizeof(have), s->as.dtype, s->as.shape, s->as.axis_count, false);
+	describe_field(want, sizeof(want), t->f);
+	fail_record(t->record, t->f->name, "an array of %s, but %sthe field is %s", have, axis ? "it is a part of a list, and " : "", want);
+	return false;
+}
+
+/* An array that stands for the axes from `axis` on. */
+static bool put_array(const struct target *t, const struct source *s, int axis, char *to)
+{
+	const struct shard_field *f = t->f;
+	struct number n;
+
+	if (s->as.dtype && !s->as.axis_count && axis == (int)f->ndim && s->as.dtype != f->dtype) {
+		n = number_at(s->as.dtype, s->as.data);
+		return store(t, &n, to);
+	}
+	if (s->as.dtype != f->dtype || s->as.axis_count != (int)f->ndim - axis)
+		return refuse_array(t, s, axis);
+	for (int i = 0; i < s->as.axis_count; i++)
+		if (s->as.shape[i] != t->shape[axis + i])
+			return refuse_array(t, s, axis);
+	array_copy_out(&s->as, to);
+	return true;
+}
+
+static bool put(const struct target *t, PyObject *value, int axis, char *to);
+
+static bool put_list(const struct target *t, PyObject *list, int axis, char *to)
+{
+	Py_ssize_t count = PySequence_Size(list), bytes = (Py_ssize_t)shard_dtype_bytes(t->f->dtype);
+	char field[96];
+	bool ok = count >= 0;
+
+	if (axis == (int)t->f->ndim || count != t->shape[axis]) {
+		describe_field(field, sizeof(field), t->f);
+		if (axis == (int)t->f->ndim)
+			fail_record(t->record, t->f->name, "a list of %zd where a number is wanted; the field is %s", count, field);
+		else
+			fail_record(t->record, t->f->name, "a list of %zd on axis %d; the field is %s", count, axis, field);
+		return false;
+	}
+	for (uint32_t i = (uint32_t)axis + 1; i < t->f->ndim; i++)
+		bytes *= t->f->shape[i];
+	for (Py_ssize_t i = 0; ok && i < count; i++) {
+		PyObject *item = PySequence_GetItem(list, i); /* a list may shrink while its items are looked at */
+
+		ok = item && put(t, item, axis + 1, to + i * bytes);
+		Py_XDECREF(item);
+	}
+	return ok;
+}
+
+static bool put(const struct target *t, PyObject *value, int axis, char *to)
+{
+	struct source s;
+	bool ok;
+	int rc;
+
+	if (PyList_Check(value) || PyTuple_Check(value))
+		return put_list(t, value, axis, to);
+	rc = source_open(&s, value);
+	if (rc < 0)
+		return false;
+	if (!rc && axis < (int)t->f->ndim && (PyLong_Check(value) || PyFloat_Check(value))) {
+		char field[96];
+
+		describe_field(field, sizeof(field), t->f);
+		fail_record(t->record, t->f->name, "a number, but the field is %s", field);
+		return false;
+	}
+	if (!rc)
+		return put_number(t, value, to);
+	ok = put_array(t, &s, axis, to);
+	source_close(&s);
+	return ok;
+}
+
+/* ---- strings and what varies ---- */
+
+static bool refuse_length(const struct target *t, Py_ssize_t n, const char *what)
+{
+	fail_record(t->record, t->f->name, "%zd %s; the field has room for %lu. Leave it out, cut it, or say more in the schema", n, what,
+		    (unsigned long)t->f->shape[0]);
+	return false;
+}
+
+static bool put_string(const struct target *t, PyObject *value, char *to, uint32_t *length)
+{
+	bool text = t->f->semantic == SHARD_TEXT;
+	Py_buffer b = {.obj = NULL};
+	Py_ssize_t bytes;
+	const char *data;
+	bool ok;
+
+	if (text ? !PyUnicode_Check(value) : !PyObject_CheckBuffer(value) && !PyUnicode_Check(value))
+		return refuse(t, text ? "the field is text; give a str" : "the field is a string of bytes; give bytes");
+	if (PyUnicode_Check(value)) {
+		data = PyUnicode_AsUTF8AndSize(value, &bytes);
+		if (!data) {
+			PyErr_Clear();
+			return refuse(t, "a str with lone surrogates, which UTF-8 does not have");
+		}
+	} else {
+		if (PyObject_GetBuffer(value, &b, PyBUF_SIMPLE) < 0)
+			return false;
+		data = b.buf;
+		bytes = b.len;
+	}
+	ok = bytes <= (Py_ssize_t)t->f->shape[0] || refuse_length(t, bytes, "bytes");
+	if (ok && bytes)
+		memcpy(to, data, (size_t)bytes);
+	*length = (uint32_t)bytes;
+	if (b.obj)
+		PyBuffer_Release(&b);
+	return ok;
+}
+
+/* Of a list or array; -1 with an exception set if it has no length. */
+static Py_ssize_t length_of(const struct target *t, PyObject *value)
+{
+	Py_ssize_t n = PySequence_Size(value);
+
+	if (n < 0) {
+		PyErr_Clear();
+		refuse(t, "the length of the field varies; give a list or an array");
+	}
+	return n;
+}
+
+bool value_put(const struct shard_schema *s, uint32_t field, PyObject *value, char *const *group, unsigned long long record)
+{
+	const struct shard_field *f = &s->field[field];
+	struct target t = {.f = f, .record = record};
+	const struct shard_field *lengths = &s->field[f->length_field];
+	char *to = group[f->group] + f->offset;
+	uint64_t used;
+	uint32_t length = 0;
+	Py_ssize_t n;
+
+	for (uint32_t i = 0; i < f->ndim; i++)
+		t.shape[i] = f->shape[i];
+	if (f->kind == SHARD_TENSOR)
+		return put(&t, value, 0, to);
+	if (f->kind == SHARD_STRING) {
+		if (!put_string(&t, value, to, &length))
+			return false;
+	} else {
+		n = length_of(&t, value);
+		if (n < 0)
+			return false;
+		if (n > (Py_ssize_t)f->shape[0])
+			return refuse_length(&t, n, "items");
+		t.shape[0] = n;
+		if (n && !put(&t, value, 0, to))
+			return false;
+		length = (uint32_t)n;
+	}
+	used = length * (f->bytes / f->shape[0]);
+	memset(to + used, 0, (size_t)(f->bytes - used));
+	memcpy(group[lengths->group] + lengths->offset, &length, sizeof(length));
+	return true;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * writer.c - struct shard_writer as a Python object: one shard
+ *
+ * Values are put into place with the interpreter's lock; hashing, compressing and writing go without it.  A record that is
+ * refused was not begun: the writer goes on with the next.  libshard.Writer makes a dataset of several of these.
+ */
+#include "core.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define PIECE_BYTES (4u << 20) /* written between two looks for ^C */
+
+static PyTypeObject *writer_type;
+
+struct shard {
+	PyObject_HEAD
+	struct layout *layout;
+	struct shard_writer *w;
+	char *group[SHARD_GROUPS_MAX]; /* a record that is being put together */
+	struct tally tally;
+	long owner_pid;
+	bool busy;
+};
+
+static bool is_usable(const struct shard *s)
+{
+	if (s->owner_pid != (long)getpid())
+		fail_argument("this writer belongs to process %ld; a forked child opens one of its own, in another folder", s->owner_pid);
+	else if (!s->w)
+		fail_closed("writer");
+	else if (s->busy)
+		fail_argument("another thread writes to this shard; a writer belongs to one thread at a time");
+	else
+		return true;
+	return false;
+}
+
+static bool allocate(struct shard *s)
+{
+	const struct shard_schema *schema = &s->layout->schema;
+
+	for (uint32_t g = 0; g < schema->group_count; g++) {
+		s->group[g] = PyMem_Calloc(1, (size_t)schema->group[g].record_bytes + 1);
+		if (!s->group[g])
+			return false;
+	}
+	s->tally.label = tally_label(schema);
+	s->tally.class_records = PyMem_Calloc((size_t)s->tally.class_count + 1, sizeof(*s->tally.class_records));
+	return s->tally.class_records;
+}
+
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"layout", "path", "planned_records", "plan_shard", "provenance", "keys", "class_count", NULL};
+	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
+	struct shard_writer_options o = {.size = sizeof(o)};
+	unsigned long long planned, number, class_count;
+	PyObject *path = NULL, *layout;
+	const char *provenance;
+	struct shard_error err;
+	int keys, rc = 0;
+	struct shard *s;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&KKzpK", names, layout_type, &layout, PyUnicode_FSConverter, &path, &planned, &number,
+					 &provenance, &keys, &class_count))
+		return NULL;
+	s = (struct shard *)alloc(type, 0);
+	if (s) {
+		s->layout = ref(layout);
+		s->owner_pid = (long)getpid();
+		s->tally.class_count = class_count;
+	}
+	if (!s || !allocate(s)) {
+		Py_DECREF(path);
+		unref(s);
+		return PyErr_NoMemory();
+	}
+	o.planned_records = planned;
+	o.plan_shard = number;
+	o.provenance = provenance;
+	o.keys = (uint32_t)keys;
+	Py_BEGIN_ALLOW_THREADS
+	rc = shard_writer_open(&s->w, PyBytes_AsString(path), &s->layout->schema, &o, &err);
+	Py_END_ALLOW_THREADS
+	Py_DECREF(path);
+	if (!rc)
+		return (PyObject *)s;
+	fail(&err);
+	unref(s);
+	return NULL;
+}
+
+/* A forked child leaves the parent's temporary file where it is. */
+static void let_go(struct shard *s)
+{
+	struct shard_writer *w = s->w;
+
+	s->w = NULL;
+	if (!w || s->owner_pid != (long)getpid())
+		return;
+	Py_BEGIN_ALLOW_THREADS
+	shard_writer_close(w);
+	Py_END_ALLOW_THREADS
+}
+
+static void dealloc(PyObject *self)
+{
+	struct shard *s = (struct shard *)self;
+	PyTypeObject *type = Py_TYPE(self);
+	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
+
+	let_go(s);
+	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
+		PyMem_Free(s->group[g]);
+	PyMem_Free(s->tally.class_records);
+	unref(s->layout);
+	release(self);
+	Py_DECREF(type);
+}
+
+static PyObject *close_(PyObject *self, PyObject *unused)
+{
+	struct shard *s = (struct shard *)self;
+
+	(void)unused;
+	if (s->busy)
+		return fail_argument("another thread writes to this shard; a writer belongs to one thread at a time");
+	let_go(s);
+	return Py_NewRef(Py_None);
+}
+
+/* ---- one record ---- */
+
+static bool take_key(PyObject *key, const char **text, Py_ssize_t *bytes, unsigned long long record)
+{
+	*text = NULL;
+	*bytes = 0;
+	if (key == Py_None)
+		return true;
+	*text = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, bytes) : NULL;
+	if (*text && *bytes <= SHARD_KEY_BYTES_MAX && !memchr(*text, 0, (size_t)*bytes))
+		return true;
+	PyErr_Clear();
+	fail_record(record, NULL, "its key must be a str of at most %d bytes of UTF-8, without NUL", SHARD_KEY_BYTES_MAX);
+	return false;
+}
+
+static bool fail_label(const struct shard *s, unsigned long long record, int64_t label)
+{
+	fail_record(record, s->layout->schema.field[s->tally.label].name, "label %lld; there are %llu classes, from 0", (long long)label,
+		    (unsigned long long)s->tally.class_count);
+	return false;
+}
+
+static PyObject *item_of(const struct shard *s, PyObject *record, uint32_t f, unsigned long long number)
+{
+	PyObject *value = PyDict_Check(record) ? Py_XNewRef(PyDict_GetItemWithError(record, s->layout->name[f]))
+					       : PyObject_GetItem(record, s->layout->name[f]);
+	PyObject *names, *text;
+	const char *found;
+
+	if (value || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_KeyError)))
+		return value;
+	PyErr_Clear();
+	names = PySequence_List(record);
+	text = names ? PyObject_Str(names) : NULL;
+	found = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+	PyErr_Clear();
+	fail_record(number, s->layout->schema.field[f].name, "there is no such item; there are %.300s", found ? found : "others");
+	Py_XDECREF(text);
+	Py_XDECREF(names);
+	return NULL;
+}
+
+static bool put_fields(struct shard *s, PyObject *record, unsigned long long number)
+{
+	const struct shard_schema *schema = &s->layout->schema;
+	int64_t label = 0;
+
+	for (uint32_t f = 0; f < schema->field_count; f++) {
+		PyObject *value;
+		bool ok;
+
+		if (schema->field[f].semantic == SHARD_LENGTH)
+			continue; /* it follows from the field that it is of */
+		value = item_of(s, record, f, number);
+		ok = value && value_put(schema, f, value, s->group, number);
+		Py_XDECREF(value);
+		if (!ok)
+			return false;
+	}
+	return tally_label_good(&s->tally, schema, (const char *const *)s->group, &label) || fail_label(s, number, label);
+}
+
+/* One record that was put together.  Without the interpreter's lock. */
+static int write_one(struct shard *s, const char *const *group, const char *key, size_t key_bytes, struct shard_error *err)
+{
+	int rc = shard_writer_append(s->w, (const void *const *)group, key, key_bytes, err);
+
+	if (!rc)
+		tally_add(&s->tally, &s->layout->schema, group);
+	return rc;
+}
+
+/* append(record, key, number) */
+static PyObject *append(PyObject *self, PyObject *args)
+{
+	struct shard *s = (struct shard *)self;
+	unsigned long long number;
+	PyObject *record, *key;
+	struct shard_error err;
+	Py_ssize_t key_bytes;
+	const char *text;
+	bool ok;
+	int rc;
+
+	if (!PyArg_ParseTuple(args, "OOK", &record, &key, &number) || !is_usable(s))
+		return NULL;
+	s->busy = true; /* also while values are asked for what they are, which may be anybody's code */
+	ok = put_fields(s, record, number) && take_key(key, &text, &key_bytes, number);
+	if (ok) {
+		Py_BEGIN_ALLOW_THREADS
+		rc = write_one(s, (const char *const *)s->group, text, (size_t)key_bytes, &err);
+		Py_END_ALLOW_THREADS
+		ok = !rc;
+		if (rc)
+			fail(&err);
+	}
+	s->busy = false;
+	return ok ? Py_NewRef(Py_None) : NULL;
+}
+
+/* ---- records as columns ---- */
+
+struct columns {
+	PyObject *value[SHARD_FIELDS_MAX];
+	struct source source[SHARD_FIELDS_MAX];
+	bool is_open[SHARD_FIELDS_MAX], all_fit; /* the columns are arrays of the fields' dtypes and shapes */
+	bool whole[SHARD_GROUPS_MAX];		 /* a record of the group lies in its column as it is to be written */
+	uint32_t lead[SHARD_GROUPS_MAX];	 /* the field that is it */
+};
+
+static void columns_close(struct columns *c)
+{
+	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++) {
+		if (c->is_open[f])
+			source_close(&c->source[f]);
+		Py_XDECREF(c->value[f]);
+	}
+}
+
+static bool columns_open(struct columns *c, const struct shard *s, PyObject *dict, uint64_t first, uint64_t count, unsigned long long number)
+{
+	const struct shard_schema *schema = &s->layout->schema;
+	uint32_t fields[SHARD_GROUPS_MAX] = {0};
+	Py_ssize_t n;
+
+	memset(c, 0, sizeof(*c));
+	c->all_fit = true;
+	for (uint32_t f = 0; f < schema->field_count; f++) {
+		const struct shard_field *field = &schema->field[f];
+		int rc = 0;
+
+		fields[field->group]++;
+		c->lead[field->group] = f;
+		if (field->semantic == SHARD_LENGTH)
+			continue;
+		c->value[f] = item_of(s, dict, f, number);
+		n = c->value[f] ? PySequence_Size(c->value[f]) : -1;
+		if (n < 0 || first > (uint64_t)n || count > (uint64_t)n - first) {
+			if (c->value[f] && !PyErr_Occurred())
+				fail_record(number, field->name, "the column has %zd records, others have more", n);
+			return false;
+		}
+		if (field->kind == SHARD_TENSOR)
+			rc = source_open(&c->source[f], c->value[f]);
+		if (rc < 0)
+			return false;
+		c->is_open[f] = rc > 0;
+		c->all_fit = c->all_fit && rc > 0 && source_is(&c->source[f], field, 1) && c->source[f].as.shape[0] == n;
+	}
+	for (uint32_t g = 0; c->all_fit && g < schema->group_count; g++) {
+		struct array row = c->source[c->lead[g]].as;
+
+		for (int i = 1; i < row.axis_count; i++) {
+			row.shape[i - 1] = row.shape[i];
+			row.stride[i - 1] = row.stride[i];
+		}
+		row.axis_count--;
+		c->whole[g] = fields[g] == 1 && array_is_dense(&row);
+	}
+	return true;
+}
+
+/* A record of arrays, in place or put together.  Without the interpreter's lock. */
+static void gather(const struct columns *c, const struct shard *s, uint64_t row, const char **group)
+{
+	const struct shard_schema *schema = &s->layout->schema;
+
+	for (uint32_t g = 0; g < schema->group_count; g++)
+		group[g] = c->whole[g] ? c->source[c->lead[g]].as.data + (Py_ssize_t)row * c->source[c->lead[g]].as.stride[0] : s->group[g];
+	for (uint32_t f = 0; f < schema->field_count; f++) {
+		struct array part = c->source[f].as;
+
+		if (c->whole[schema->field[f].group])
+			continue;
+		part.data += (Py_ssize_t)row * part.stride[0];
+		part.axis_count--;
+		memmove(part.shape, part.shape + 1, (size_t)part.axis_count * sizeof(*part.shape));
+		memmove(part.stride, part.stride + 1, (size_t)part.axis_count * sizeof(*part.stride));
+		array_copy_out(&part, s->group[schema->field[f].group] + schema->field[f].offset);
+	}
+}
+
+/* Neighbouring records of arrays, as many as are written between two looks for ^C; returns how many, or -1. */
+static int64_t write_rows(struct shard *s, const struct columns *c, uint64_t first, uint64_t count, unsigned long long number)
+{
+	const struct shard_schema *schema = &s->layout->schema;
+	const char *group[SHARD_GROUPS_MAX];
+	struct shard_error err;
+	uint64_t done = 0, bytes = 0;
+	int64_t label = 0;
+	bool good = true;
+	int rc = 0;
+
+	Py_BEGIN_ALLOW_THREADS
+	while (!rc && done < count && bytes < PIECE_BYTES) {
+		gather(c, s, first + done, group);
+		good = tally_label_good(&s->tally, schema, group, &label);
+		if (!good)
+			break;
+		rc = write_one(s, group, NULL, 0, &err);
+		for (uint32_t g = 0; g < schema->group_count; g++)
+			bytes += schema->group[g].stride;
+		done++;
+	}
+	Py_END_ALLOW_THREADS
+	if (rc)
+		fail(&err);
+	else if (!good)
+		fail_label(s, number + done, label);
+	return rc || !good ? -1 : (int64_t)done;
+}
+
+/* One record, value by value. */
+static bool write_items(struct shard *s, const struct columns *c, PyObject *keys, uint64_t row, unsigned long long number)
+{
+	const struct shard_schema *schema = &s->layout->schema;
+	PyObject *key = keys == Py_None ? Py_NewRef(Py_None) : PySequence_GetItem(keys, (Py_ssize_t)row), *item;
+	struct shard_error err;
+	Py_ssize_t key_bytes;
+	const char *text;
+	int64_t label = 0;
+	bool ok = key;
+	int rc = 0;
+
+	for (uint32_t f = 0; ok && f < schema->field_count; f++) {
+		if (!c->value[f])
+			continue;
+		item = PySequence_GetItem(c->value[f], (Py_ssize_t)row);
+		ok = item && value_put(schema, f, item, s->group, number);
+		Py_XDECREF(item);
+	}
+	if (ok && !tally_label_good(&s->tally, schema, (const char *const *)s->group, &label))
+		ok = fail_label(s, number, label);
+	if (ok && take_key(key, &text, &key_bytes, number)) {
+		Py_BEGIN_ALLOW_THREADS
+		rc = write_one(s, (const char *const *)s->group, text, (size_t)key_bytes, &err);
+		Py_END_ALLOW_THREADS
+		if (rc)
+			fail(&err);
+	} else {
+		ok = false;
+	}
+	Py_XDECREF(key);
+	return ok && !rc;
+}
+
+/* append_rows(columns, keys, first, count, number): returns how many were written, at least one */
+static PyObject *append_rows(PyObject *self, PyObject *args)
+{
+	struct shard *s = (struct shard *)self;
+	unsigned long long first, count, number, done = 0, bytes = 0;
+	PyObject *dict, *keys;
+	struct columns c;
+	int64_t n = 0;
+	bool ok;
+
+	if (!PyArg_ParseTuple(args, "OOKKK", &dict, &keys, &first, &count, &number) || !is_usable(s))
+		return NULL;
+	s->busy = true;
+	ok = columns_open(&c, s, dict, first, count, number);
+	if (ok && c.all_fit && keys == Py_None) {
+		n = write_rows(s, &c, first, count, number);
+		done = (unsigned long long)n;
+		ok = n >= 0;
+	} else {
+		for (; ok && done < count && bytes < PIECE_BYTES; done += ok) {
+			ok = write_items(s, &c, keys, first + done, number + done);
+			for (uint32_t g = 0; g < s->layout->schema.group_count; g++)
+				bytes += s->layout->schema.group[g].stride;
+		}
+	}
+	columns_close(&c);
+	s->busy = false;
+	return ok ? PyLong_FromUnsignedLongLong(done) : NULL;
+}
+
+/* ---- the end ---- */
+
+/* (file_bytes, record_count, sha256, already) */
+static PyObject *finish(PyObject *self, PyObject *unused)
+{
+	struct shard *s = (struct shard *)self;
+	struct shard_written r;
+	struct shard_error err;
+	int rc;
+
+	(void)unused;
+	if (!is_usable(s))
+		return NULL;
+	s->busy = true;
+	Py_BEGIN_ALLOW_THREADS
+	rc = tally_write(&s->tally, &s->layout->schema, s->w, &err);
+	if (!rc)
+		rc = shard_writer_finish(s->w, &r, &err);
+	Py_END_ALLOW_THREADS
+	s->busy = false;
+	if (rc)
+		return fail(&err);
+	let_go(s);
+	return Py_BuildValue("(KKy#i)", r.file_bytes, r.record_count, r.sha256, (Py_ssize_t)sizeof(r.sha256), (int)r.already);
+}
+
+int writer_init(PyObject *module)
+{
+	static PyMethodDef methods[] = {
+		{"append", append, METH_VARARGS, "append($self, record, key, number, /)\n--\n\n"},
+		{"append_rows", append_rows, METH_VARARGS, "append_rows($self, columns, keys, first, count, number, /)\n--\n\n"},
+		{"finish", finish, METH_NOARGS, "finish($self, /)\n--\n\nComplete, make durable, read back, publish."},
+		{"close", close_, METH_NOARGS, "close($self, /)\n--\n\nDrop what is not finished."},
+		{NULL, NULL, 0, NULL},
+	};
+	static PyType_Slot slots[] = {
+		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods},
+		{Py_tp_doc, "ShardWriter(layout, path, planned_records, plan_shard, provenance, keys, class_count)\n--\n\n"},
+		{0, NULL},
+	};
+	static PyType_Spec spec = {
+		.name = "libshard._core.ShardWriter",
+		.basicsize = sizeof(struct shard),
+		.flags = Py_TPFLAGS_DEFAULT,
+		.slots = slots,
+	};
+
+	writer_type = add_type(module, "ShardWriter", &spec);
+	return writer_type ? 0 : -1;
+}

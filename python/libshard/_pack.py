@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``libshard.pack``: a dataset of whatever yields samples."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _core
+from ._dataset import Dataset, _whole
+from ._errors import ArgumentError, RecordError
+from ._schema import Field, dtype_name, parse, with_meaning
+from ._writer import Writer
+
+_CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
+
+
+def pack(source: Any, schema: Any, out: str | os.PathLike[str], *, names: Sequence[str] | None = None, batched: bool = False,
+         key: str | Callable[[int, Any], str] | None = None, classes: Iterable[str] | None = None, order: str = "source", seed: int = 0,
+         progress: bool | Callable[[int, int | None], Any] | None = None, **options: Any) -> Dataset:
+    """Write a dataset of all that ``source`` has to the folder ``out``; returns it, open.
+
+    ``source`` is one of these:
+
+    - a dict of arrays, or lists, with the records on their first axis: ``{"image": x, "label": y}``;
+    - a map-style dataset of PyTorch, or any sequence, of samples;
+    - a Hugging Face ``Dataset``; its features tell names of classes and dtypes;
+    - any iterable of samples; with ``batched``, of batches, such as a ``DataLoader`` with workers.
+
+    A sample is a dict of field name to value, or a tuple, whose items ``names`` names; pairs are ``image`` and ``label``.
+    Values are arrays of NumPy, PyTorch, JAX or Pillow, numbers, lists of numbers, or texts.  See :meth:`Writer.write`.
+
+    ``schema``: see :class:`Writer`; None, and the first sample tells.  With a schema, items that it does not name are left
+    out.  ``classes``: names of the classes; by default those that the source has (``source.classes``, ``ClassLabel``).
+
+    ``key``: the name of the item that is a record's key, or a function of a sample's number and the sample.
+
+    ``order``: ``"source"``, or ``"shuffle"`` by ``seed`` as shardpack does; the latter for what can be indexed.  Records of
+    less than 128 KiB that lie sorted, by class for example, train better when they were shuffled here.
+
+    ``progress``: None shows a line with the time that is left if stderr is a terminal, True always, False never; or a
+    function ``progress(done_records, all_records or None)``, ten times a second.
+
+    Other options, ``compress``, ``shard_records``, ``shard_bytes``, ``align``, ``replace``, ``provenance``, are those of
+    :class:`Writer`.  If this raises, there is no dataset; :class:`RecordError` names record, field, dtype and shape.
+    """
+    if order not in ("source", "shuffle"):
+        raise ArgumentError(f"order={order!r}; it is 'source' or 'shuffle'", "bad argument")
+    for name in ("records", "keys"):
+        if name in options:
+            raise TypeError(f"pack() got an unexpected keyword argument {name!r}")
+    if isinstance(source, (str, bytes, os.PathLike)):
+        raise TypeError(f"pack() takes samples, not {source!r}; shardpack packs folders, archives and files")
+    seed = _whole("seed", seed, 64)
+    plan = _Plan(source, schema, names, batched, key, order == "shuffle", seed)
+    if classes is None:
+        classes = plan.classes()
+    with Writer(out, plan.schema, classes=classes, records=plan.count, keys=key is not None, **options) as writer:
+        if order == "shuffle":
+            writer._order, writer._seed = 2, seed
+        with _Progress(progress, plan.count) as show:
+            plan.write_to(writer, show)
+        return writer.finish()
+
+
+class _Plan:
+    """What a source is, and how its samples come out of it."""
+
+    def __init__(self, source, schema, names, batched, key, shuffled, seed):
+        self.source, self.names, self.batched, self.key, self.shuffled, self.seed = source, names, batched, key, shuffled, seed
+        self.is_columns = isinstance(source, Mapping) and not batched
+        self.count = self._count()
+        self.indexed = hasattr(source, "__getitem__") and hasattr(source, "__len__") and not self.is_columns
+        if not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
+            raise TypeError(f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}")
+        if shuffled and not (self.is_columns or (self.indexed and not batched)):
+            raise ArgumentError("order='shuffle' needs a source with a length and an index; an iterable has one order, 'source'", "bad argument")
+        features = getattr(source, "features", None)
+        self.features = features if isinstance(features, Mapping) else {}
+        self.schema = schema if schema is not None or not self.features else _schema_of_features(self.features)
+
+    def _count(self):
+        if self.is_columns:
+            counts = {name: len(column) for name, column in self.source.items()}
+            if len(set(counts.values())) > 1:
+                raise ArgumentError(f"columns of different length: {counts}", "bad argument")
+            return next(iter(counts.values()), 0)
+        if self.batched or not hasattr(self.source, "__len__"):
+            return None
+        try:
+            return len(self.source)
+        except TypeError:  # DataLoaders of iterables have the method and no length
+            return None
+
+    def classes(self):
+        """Names that the source has for the numbers in ``label``."""
+        fields = parse(self.schema) if self.schema is not None else {}
+        if fields and not any(f is None and n == "label" or f is not None and f.semantic == "label" for n, f in fields.items()):
+            return None
+        if not fields and self.names is not None and "label" not in self.names:
+            return None
+        names = getattr(self.features.get("label"), "names", None) or getattr(self.source, "classes", None)
+        good = isinstance(names, (list, tuple)) and names and all(isinstance(n, str) for n in names)
+        if good and not fields and (self.is_columns or self.features) and "label" not in (self.features or self.source):
+            return None
+        return list(names) if good else None
+
+    # ---- samples ----
+
+    def write_to(self, writer, show):
+        if self.is_columns:
+            self._write_columns(writer, show)
+        elif self.batched:
+            for batch in self.source:
+                batch = self._named(batch, "batch")
+                writer.write_batch(batch, self._keys(batch, len(writer)))
+                show(len(writer))
+        else:
+            self._write_samples(writer, show)
+
+    def _write_samples(self, writer, show):
+        for i, sample in self._samples():
+            record = self._named(sample, "sample")
+            try:
+                writer.write(record, self._key(i, sample, record))
+            except RecordError as e:
+                if self.shuffled:
+                    e.add_note(f"it is sample {i} of the source")
+                raise
+            show(len(writer))
+
+    def _samples(self) -> Iterator[tuple[int, Any]]:
+        if self.shuffled:
+            for first in range(0, self.count, 4096):
+                for i in _core.shuffle(self.seed, self.count, first, min(4096, self.count - first)).tolist():
+                    yield i, self.source[i]
+        elif self.indexed and not hasattr(self.source, "__iter__"):
+            for i in range(self.count):
+                yield i, self.source[i]
+        else:
+            yield from enumerate(self.source)
+
+    def _named(self, sample, what):
+        if isinstance(sample, Mapping):
+            return sample
+        names = self.names or (("image", "label") if isinstance(sample, (tuple, list)) and len(sample) == 2 else None)
+        if not isinstance(sample, (tuple, list)) or not names or len(names) != len(sample):
+            shape = f"of {len(sample)} items" if isinstance(sample, (tuple, list)) else "which is no dict or tuple"
+            raise RecordError(f"a {what} that is a {type(sample).__name__} {shape}; a {what} is a dict, or a tuple whose items names=(...) names",
+                              "bad argument")  # fmt: skip
+        return dict(zip(names, sample))
+
+    def _key(self, i, sample, record):
+        if self.key is None:
+            return None
+        return record.get(self.key) if isinstance(self.key, str) else self.key(i, sample)
+
+    def _keys(self, columns, first):
+        if self.key is None:
+            return None
+        if isinstance(self.key, str):
+            return list(columns[self.key])
+        return [self.key(first + i, None) for i in range(len(next(iter(columns.values()))))]
+
+    # ---- columns ----
+
+    def _write_columns(self, writer, show):
+        columns = self.source
+        if isinstance(self.key, str) and writer._wanted is None:
+            columns = {name: column for name, column in columns.items() if name != self.key}
+        keys = self._keys(self.source, 0) if self.count else None
+        if not columns:
+            raise ArgumentError("no columns", "bad argument")
+        if writer._layout is None and self.count:
+            writer._see(columns, rows=True)
+        if writer._wanted is not None:
+            writer._check_items(columns)
+            columns = {name: columns[name] for name in writer._wanted if name in columns}
+        step = max(1, _CHUNK_BYTES // writer._layout.stride) if self.count else 1
+        for first in range(0, self.count, step):
+            n = min(step, self.count - first)
+            if self.shuffled:
+                rows = _core.shuffle(self.seed, self.count, first, n).tolist()
+            else:
+                rows = slice(first, first + n)
+            writer.write_batch({name: _take(column, rows) for name, column in columns.items()}, keys and _take(keys, rows))
+            show(len(writer))
+
+
+def _take(column, rows):
+    """Some rows of a column: by its own indexing, or one by one."""
+    if isinstance(rows, list) and isinstance(column, (list, tuple, bytes)):
+        return [column[i] for i in rows]
+    return column[rows]
+
+
+# ---- Hugging Face ----
+
+
+def _schema_of_features(features):
+    """What features say.  None for a field that the first record is to tell."""
+    return {name: _field_of_feature(name, feature) for name, feature in features.items()}
+
+
+def _field_of_feature(name, feature):
+    if hasattr(feature, "names") and hasattr(feature, "str2int"):
+        return Field(name, "int64", (), semantic="label" if name == "label" else "none")
+    dtype = dtype_name(getattr(feature, "dtype", None) or "")
+    shape = getattr(feature, "shape", None)
+    if dtype and isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):  # Array2D to Array5D
+        return with_meaning(name, dtype, shape)
+    inner, length = getattr(feature, "feature", None), getattr(feature, "length", None)
+    inner = dtype_name(getattr(inner, "dtype", None) or "") if inner is not None else None
+    if inner and isinstance(length, int) and length > 0:
+        return with_meaning(name, inner, (length,))
+    if inner and inner != "None":
+        raise ArgumentError(f"field {name!r}: a list whose length its feature does not say; say the greatest in the schema, as {inner}[<=512], "
+                            "or the one that all have, as " + inner + "[512]", "bad argument")  # fmt: skip
+    if getattr(feature, "dtype", None) in ("string", "large_string"):
+        raise ArgumentError(f"field {name!r}: a text whose greatest length its feature does not say; say it in the schema, as text[<=200]", "bad argument")
+    return with_meaning(name, dtype, ()) if dtype else None
+
+
+# ---- progress ----
+
+
+class _Progress:
+    """Says how far it is, ten times a second at most, and at the end."""
+
+    def __init__(self, wanted, count):
+        self.call = wanted if callable(wanted) else None
+        self.line = not self.call and (sys.stderr is not None and sys.stderr.isatty() if wanted is None else bool(wanted))
+        self.count, self.begin, self.last, self.done = count, time.monotonic(), 0.0, 0
+
+    def __enter__(self):
+        return self
+
+    def __call__(self, done):
+        self.done = done
+        if self.call or self.line:
+            now = time.monotonic()
+            if now - self.last >= 0.1:
+                self.last = now
+                self._show(now)
+
+    def _show(self, now):
+        if self.call:
+            self.call(self.done, self.count)
+        else:
+            print(f"\r{self.text(now - self.begin)}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def text(self, seconds):
+        rate = self.done / seconds if seconds else 0
+        if not self.count:
+            return f"packing: {self.done:,} records, {rate:,.0f}/s"
+        left = (self.count - self.done) / rate if rate else 0
+        return f"packing: {self.done:,} of {self.count:,} records, {100 * self.done // self.count} %, {rate:,.0f}/s, {int(left) // 60}:{int(left) % 60:02} left"
+
+    def __exit__(self, kind, *exc):
+        if kind is None:
+            self._show(time.monotonic()) if self.call or self.line else None
+        if self.line:
+            print(file=sys.stderr)

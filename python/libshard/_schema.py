@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schemas of records that are to be written: said in words, or seen in a first record."""
+
+import re
+
+from . import _core
+from ._dataset import Field, Schema
+from ._errors import ArgumentError, RecordError
+
+# In the order of the enumerations of shard.h.
+_DTYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "float64", "bool")
+_SHORT = ("u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64", "bool")
+_KINDS = ("tensor", "ragged", "string")
+_LAYOUTS = ("none", "hwc", "chw", "yuv420", "tokens")
+_SEMANTICS = ("none", "image", "label", "length", "tokens", "mask", "boxes", "text")
+_INTEGERS = _DTYPES[:8]
+_BYTES = dict(zip(_DTYPES, (1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1)))
+_SMALL_BYTES = 16  # fields of no more than that share a group, as in shardpack
+
+_TYPE = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\[(<=)?([0-9, ]*)\])?\Z")
+
+
+def _fail(message):
+    raise ArgumentError(message, "bad argument")
+
+
+def dtype_name(dtype):
+    """``"uint8"`` for ``"u8"``, ``numpy.uint8``, ``numpy.dtype("u1")``, ``torch.uint8``; None if it is no dtype of a field."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    name = name.removeprefix("torch.")
+    if name in _SHORT:
+        return _DTYPES[_SHORT.index(name)]
+    return name if name in _DTYPES else None
+
+
+def with_meaning(name, dtype, shape, kind="tensor"):
+    """A field whose meaning follows from its name, as in shardpack: ``label``, ``image``, ``tokens``."""
+    layout = semantic = "none"
+    if kind == "tensor" and name == "label" and not shape and dtype in _INTEGERS:
+        dtype, semantic = "int64", "label"
+    elif kind == "tensor" and name == "image" and len(shape) == 3 and (shape[2] in (1, 3, 4) or shape[0] in (1, 3, 4)):
+        layout, semantic = "hwc" if shape[2] in (1, 3, 4) else "chw", "image"
+    elif name == "tokens" and len(shape) == 1 and dtype in _INTEGERS:
+        layout = semantic = "tokens"
+    return Field(name, dtype, tuple(shape), kind, layout, semantic)
+
+
+def _from_text(name, text):
+    found = _TYPE.match(text.strip())
+    if not found:
+        _fail(f"field {name!r}: {text!r} is no type; types are as uint8[32,32,3], int64, float32[<=64,4], text[<=200], bytes[<=9]")
+    word, most, axes = found.groups()
+    try:
+        shape = tuple(int(a) for a in axes.split(",")) if axes is not None else ()
+    except ValueError:
+        _fail(f"field {name!r}: {text!r}: a shape is numbers, as in [32,32,3]")
+    if word in ("text", "bytes"):
+        if len(shape) != 1:
+            _fail(f"field {name!r}: {text!r}: say how many bytes there are at most, as in {word}[<=200]")
+        return Field(name, "uint8", shape, "string", "none", "text" if word == "text" else "none")
+    dtype = dtype_name(word)
+    if not dtype:
+        _fail(f"field {name!r}: dtype {word!r}; it is one of {', '.join(_DTYPES)}, text, bytes")
+    return with_meaning(name, dtype, shape, "ragged" if most else "tensor")
+
+
+def _from_spec(name, spec):
+    """A field of what a user says of it: text, (dtype, shape), a dtype, or a Field."""
+    if not isinstance(name, str):
+        _fail(f"a field's name is a str, not {name!r}")
+    if isinstance(spec, Field):
+        return spec
+    if isinstance(spec, str):
+        return _from_text(name, spec)
+    dtype, shape = spec if isinstance(spec, tuple) and len(spec) == 2 else (spec, ())
+    found = dtype_name(dtype)
+    if not found:
+        _fail(f"field {name!r}: dtype {dtype!r}; it is one of {', '.join(_DTYPES)}")
+    return with_meaning(name, found, tuple(shape))
+
+
+def _split(text):
+    """``"image:u8[32,32,3],label:i64"`` at the commas that are in no brackets."""
+    for part in re.split(r",(?![^\[]*\])", text):
+        name, colon, word = part.partition(":")
+        if not colon:
+            _fail(f"schema {text!r}: {part!r} is no field; fields are NAME:TYPE, as image:u8[32,32,3]")
+        yield name.strip(), word
+
+
+def parse(schema):
+    """What a user gives as a schema: dict of name to Field, or to None where a first record is to tell."""
+    if isinstance(schema, str):
+        pairs = list(_split(schema))
+    elif isinstance(schema, dict):
+        pairs = list(schema.items())
+    else:
+        try:
+            pairs = [(f.name, f) for f in schema]
+        except (TypeError, AttributeError):
+            _fail("schema: give text as 'image:u8[32,32,3],label:i64', a dict of name to type, a Schema, or a list of Field")
+    fields = {}
+    for name, spec in pairs:
+        if name in fields:
+            _fail(f"schema: field {name!r} is there twice")
+        fields[name] = spec if spec is None else _from_spec(name, spec)
+    if not fields:
+        _fail("schema: no field")
+    return fields
+
+
+def _nested_shape(name, value, record):
+    """Of lists of numbers: the shape, and the first number."""
+    shape = []
+    while isinstance(value, (list, tuple)):
+        if not value:
+            raise RecordError(f"record {record}, field {name!r}: an empty list, from which no type can be seen; give a schema", "bad argument")
+        shape.append(len(value))
+        value = value[0]
+    return tuple(shape), value
+
+
+def infer(name, value, record=0, rows=False):
+    """The field that one value, or a column of them, would fit.  Raises RecordError if that cannot be told."""
+    shape, leaf = _nested_shape(name, value, record)
+    if isinstance(leaf, (str, bytes)):
+        kind = "text" if isinstance(leaf, str) else "bytes"
+        if not rows or len(shape) != 1:
+            raise RecordError(
+                f"record {record}, field {name!r}: a {type(leaf).__name__}, whose greatest length one record does not tell; "
+                f"say it in the schema, as {{{name!r}: '{kind}[<=200]', ...}} with None for fields to be seen", "bad argument")  # fmt: skip
+        most = max((len(v.encode() if isinstance(v, str) else v) for v in value), default=0)
+        return Field(name, "uint8", (max(most, 1),), "string", "none", "text" if kind == "text" else "none")
+    if isinstance(leaf, bool):
+        dtype, inner = "bool", ()
+    elif isinstance(leaf, int):
+        dtype, inner = "int64", ()
+    elif type(leaf) is float:
+        dtype, inner = "float64", ()
+    else:
+        found = _core.describe(leaf)
+        if found is None:
+            raise RecordError(f"record {record}, field {name!r}: a value of type {type(leaf).__name__} is no number, array or list of numbers",
+                              "bad argument")  # fmt: skip
+        dtype, inner = found
+        if dtype not in _DTYPES:
+            raise RecordError(f"record {record}, field {name!r}: {dtype}", "bad argument")
+    shape += inner
+    if rows and not shape:
+        raise RecordError(f"field {name!r}: a single value; a column has one for each record", "bad argument")
+    return with_meaning(name, dtype, shape[1:] if rows else shape)
+
+
+class Layout:
+    """Fields with their places: what a writer needs to know."""
+
+    def __init__(self, fields, compress, align):
+        if compress not in (None, "none", "lz4"):
+            _fail(f"compress={compress!r}; it is None or 'lz4'")
+        self.named = list(fields)
+        self.core = _core.Layout(_entries(self.named), int(compress == "lz4"), align)
+        self.schema = Schema(Field(*(f[k] for k in Field.__dataclass_fields__)) for f in self.core.fields())
+        self.stride = self.core.stride
+        self.label = next((f.name for f in self.named if f.semantic == "label"), None)
+
+    @property
+    def text(self):
+        return ",".join(str(f) for f in self.schema)
+
+
+def _with_lengths(fields):
+    """Behind each field that varies, that of its length, unless it is there: as in the schema of a dataset."""
+    out = []
+    for i, field in enumerate(fields):
+        out.append(field)
+        if field.kind != "tensor" and not (i + 1 < len(fields) and fields[i + 1].semantic == "length"):
+            out.append(Field(f"{field.name}_length", "uint32", (1,), semantic="length"))
+    return out
+
+
+def _is_small(field):
+    count = 1
+    for n in field.shape:
+        count *= n
+    return count * _BYTES[field.dtype] <= _SMALL_BYTES
+
+
+def _entries(fields):
+    fields = _with_lengths(fields)
+    names = {f.name for f in fields}
+    if len(names) != len(fields):
+        _fail(f"schema: a field is there twice: {', '.join(sorted(f.name for f in fields))}")
+    for f in fields:
+        for what, names in (("dtype", _DTYPES), ("kind", _KINDS), ("layout", _LAYOUTS), ("semantic", _SEMANTICS)):
+            if getattr(f, what) not in names:
+                _fail(f"field {f.name!r}: {what} {getattr(f, what)!r}; it is one of {', '.join(names)}")
+        if not isinstance(f.shape, tuple) or not all(isinstance(n, int) for n in f.shape) or (f.kind != "tensor" and not f.shape):
+            _fail(f"field {f.name!r}: shape {f.shape!r}; it is a tuple of numbers{', one at least' if f.kind != 'tensor' else ''}")
+    chosen = all(f.group >= 0 for f in fields)
+    large = [f for f in fields if not _is_small(f)]
+    entries = []
+    for i, f in enumerate(fields):
+        varies = f.kind != "tensor"
+        group = f.group if chosen else int(bool(large) and _is_small(f))
+        entries.append((f.name, 1 + _DTYPES.index(f.dtype), f.shape, _KINDS.index(f.kind), _LAYOUTS.index(f.layout),
+                        _SEMANTICS.index(f.semantic), group, int(varies), i + 1 if varies else 0))  # fmt: skip
+    return entries

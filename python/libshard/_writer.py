@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing datasets: records in, verified shards and a manifest out."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from . import _core
+from ._dataset import Dataset, Schema, _whole
+from ._dataset import open as _open_dataset
+from ._errors import ArgumentError, ClosedError, ExistsError, RecordError
+from ._schema import Layout, infer, parse
+
+_MANIFEST = "dataset.manifest"
+_OURS = re.compile(r"[0-9]{5,}\.shard\Z|dataset\.manifest\Z|\.tmp\..*")
+_MIB = 1 << 20
+_FINISHERS = 3  # shards that are made durable and read back while the next is filled
+_SHARD_BYTES_MAX = 1 << 43
+
+
+class Writer:
+    """A dataset that is being written.  Use it in a ``with``::
+
+        with libshard.Writer("ds/train", "image:u8[224,224,3],label:i64", classes=["cat", "dog"]) as writer:
+            for image, label in samples:
+                writer.write({"image": image, "label": label})
+        ds = libshard.open("ds/train")
+
+    Records become shards of one size, ``00000.shard`` and so on, each made durable, read back and verified before it gets
+    its name.  The manifest is written last, when the ``with`` ends: until then there is no dataset.  An exception
+    removes what was written.  A process that is killed leaves whole shards without a manifest and temporary files; the
+    next writer of the folder removes these, and takes shards over if it makes the same ones.
+
+    One thread at a time, and one process: after ``fork``, the child cannot write to it.
+    """
+
+    def __init__(self, out: str | os.PathLike[str], schema: Any = None, *, classes: Iterable[str] | None = None, compress: str | None = None,
+                 shard_records: int | None = None, shard_bytes: int | None = None, records: int | None = None, keys: bool = False,
+                 align: int = 0, replace: bool = False, provenance: str = "") -> None:
+        """
+        ``out``: the folder; made if it is not there.  If it holds a dataset, that is an :class:`ExistsError`, unless
+        ``replace`` is True: then the new one is made beside it, and takes its place at the end, at once.
+
+        ``schema``: of a record.  Text as shardpack's, ``"image:u8[32,32,3],label:i64"``; a dict of name to such a type,
+        to ``(dtype, shape)``, or to None for a field that the first record tells; the schema of a dataset; or None, and
+        the first record tells all.  ``float32[<=64,4]`` has at most 64 rows, ``text[<=200]`` and ``bytes[<=200]`` are
+        strings of at most so many bytes.  A number ``label`` is the class, an array ``image`` of 1, 3 or 4 channels an
+        image, with mean and deviation in ``ds.stats``.
+
+        ``classes``: names of the classes.  Labels are then checked, counted, and may be given by name.
+
+        ``compress``: None, or ``"lz4"`` for what is not small.  ``shard_records`` or ``shard_bytes``: the size of a shard; by
+        default an eighth of the dataset, 64 MiB to 1 GiB, if ``records`` says how many will come, else 256 MiB.
+
+        ``keys``: every record has a key, such as the path that it came from: ``write(record, key=...)``, ``ds.key(i)``.
+
+        ``align``: 4096 lays each record on pages of its own, for O_DIRECT.  ``provenance``: text to keep in each shard.
+
+        Raises :class:`ArgumentError`, :class:`ExistsError`, :class:`StorageError`.
+        """
+        self._out = os.path.abspath(os.fspath(out))
+        self._shown = os.fspath(out)
+        self._wanted = None if schema is None else parse(schema)
+        self._classes = _class_names(classes)
+        self._class_index = {name: i for i, name in enumerate(self._classes)}
+        if len(self._class_index) != len(self._classes):
+            _fail("classes: a name is there twice")
+        if compress not in (None, "none", "lz4"):
+            _fail(f"compress={compress!r}; it is None or 'lz4'")
+        if shard_records is not None and shard_bytes is not None:
+            _fail("shard_records and shard_bytes say the same; give one of them")
+        self._compress, self._align, self._keys = compress, _whole("align", align), bool(keys)
+        self._size = shard_records and _whole("shard_records", shard_records, 40), shard_bytes and _whole("shard_bytes", shard_bytes, 63)
+        self._planned = None if records is None else _whole("records", records, 48)
+        if 0 in (shard_records, shard_bytes):
+            _fail("a shard has one record at least")
+        self._provenance = _provenance(provenance)
+        self._order, self._seed = 1, 0
+        self._layout, self._shard, self._pool, self._pid = None, None, None, os.getpid()
+        self._shard_count = self._in_shard = self._count = 0
+        self._finishing, self._done, self._published = [], {}, []
+        self._state = "open"
+        if self._wanted and None not in self._wanted.values():
+            self._lay_out(self._wanted.values())
+        self._dir, self._made = _prepare(self._out, self._shown, replace)
+
+    # ---- records ----
+
+    def write(self, record: Mapping[str, Any], key: str | None = None) -> None:
+        """Add one record: a dict, or any mapping, of field name to value.
+
+        Arrays are taken from whatever has the buffer protocol, ``__array_interface__`` or DLPack on the CPU: NumPy, PyTorch,
+        JAX, Pillow images, bytes.  They must have dtype and shape of the field.  Numbers, and lists of them, are
+        checked: integers must fit, others are rounded to the nearest.  Names of other items are passed over, if a
+        schema was given.
+
+        Raises :class:`RecordError`, a ``ValueError`` that names record, field, dtype and shape, and has written nothing.
+        """
+        self._check()
+        if self._layout is None:
+            self._see(record)
+        elif self._wanted is None and len(record) != len(self._layout.named):
+            raise RecordError(f"record {self._count}: it has the items {list(record)}, the first record had {[f.name for f in self._layout.named]}",
+                              "bad argument")  # fmt: skip
+        if self._class_index:
+            record = self._with_label(record)
+        self._check_keys(key)
+        self._current().append(record, key, self._count)
+        self._wrote(1)
+
+    def write_batch(self, columns: Mapping[str, Any], keys: Sequence[str] | None = None) -> None:
+        """Add records that are given by columns: a dict of field name to array, or list, with the records on the first axis.
+
+        Arrays that have dtype and shape of their fields are written without a look at single records.
+        Raises :class:`RecordError`; the records before the one it names are written.
+        """
+        self._check()
+        counts = {name: len(column) for name, column in columns.items()}
+        if self._wanted:
+            counts = {name: n for name, n in counts.items() if name in self._wanted}
+        if len(set(counts.values())) > 1:
+            _fail(f"columns of different length: {counts}")
+        count = next(iter(counts.values()), 0)
+        if keys is not None and len(keys) != count:
+            _fail(f"{len(keys)} keys for {count} records")
+        self._check_keys(keys)
+        if not count:
+            return
+        if self._layout is None:
+            self._see(columns, rows=True)
+        label = columns.get(self._layout.label) if self._class_index else None
+        if isinstance(label, (list, tuple)) and any(isinstance(v, str) for v in label):
+            columns = {**columns, self._layout.label: [self._label(v, self._count + i) for i, v in enumerate(label)]}
+        first = 0
+        while first < count:
+            shard = self._current()
+            n = min(count - first, self._room - self._in_shard)
+            n = shard.append_rows(columns, keys, first, n, self._count)
+            first += n
+            self._wrote(n)
+
+    def __len__(self) -> int:
+        """Records so far."""
+        return self._count
+
+    @property
+    def schema(self) -> Schema | None:
+        """The fields with their places: a :class:`Schema`.  None before the first record, if that has to tell."""
+        return self._layout and self._layout.schema
+
+    @property
+    def shard_records(self) -> int | None:
+        """Records of a shard; None as long as the schema is not known."""
+        return self._layout and self._per_shard
+
+    # ---- the end ----
+
+    def finish(self) -> Dataset:
+        """Complete the dataset: the last shard, then the manifest.  The end of a ``with`` calls it.
+
+        Returns the :class:`Dataset`, open.
+        """
+        if self._state == "finished":
+            return _open_dataset(self._shown)
+        self._check()
+        try:
+            if not self._count:
+                _fail(f"{self._shown}: no record was written, so there is no dataset")
+            self._end_shard()
+            self._wait(0)
+            self._check_strangers()
+            shards = [(_shard_name(k), self._done[k]) for k in range(self._shard_count)]
+            _core.seal(self._dir, shards, self._classes, self._order, self._seed)
+            if self._dir != self._out:
+                _take_place(self._dir, self._out)
+        except BaseException:
+            self.abort()
+            raise
+        self._state = "finished"
+        self._stop_pool()
+        return _open_dataset(self._shown)
+
+    def abort(self) -> None:
+        """Give up, and remove what was written.  An exception in a ``with`` calls it."""
+        if self._state != "open" or os.getpid() != self._pid:
+            return
+        self._state = "aborted"
+        if self._shard is not None:
+            self._shard.close()
+            self._shard = None
+        self._stop_pool()
+        for path in self._published:
+            if os.path.exists(path):
+                os.unlink(path)
+        if self._made:
+            try:
+                os.rmdir(self._dir)
+            except OSError:
+                pass  # something else is in it, which is not ours
+
+    @property
+    def closed(self) -> bool:
+        return self._state != "open"
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind, *exc):
+        if kind is not None:
+            self.abort()
+        elif self._state == "open":
+            self.finish()
+
+    def __del__(self):
+        if getattr(self, "_state", "") == "open" and os.getpid() == self._pid:
+            warnings.warn(f"{self._shown}: a libshard.Writer was neither finished nor left; nothing was kept", ResourceWarning, source=self)
+            self.abort()
+
+    def __reduce__(self):
+        raise TypeError("a writer belongs to its process and cannot be pickled; open one there, in another folder")
+
+    def __repr__(self):
+        return f"<libshard.Writer of {self._shown!r}: {self._count:,} records, {self._state}>"
+
+    # ---- inside ----
+
+    def _check(self):
+        if self._state != "open":
+            raise ClosedError(f"this writer is {self._state}; open another one", "bad argument")
+        if os.getpid() != self._pid:
+            _fail(f"this writer belongs to process {self._pid}; a forked child opens one of its own, in another folder")
+
+    def _check_keys(self, key):
+        if (key is not None) != self._keys:
+            _fail("a key was given, but the writer was opened without keys=True" if key is not None else "the writer was opened with keys=True; give a key")
+
+    def _check_items(self, record):
+        missing = [n for n, f in self._wanted.items() if n not in record and not (f and f.semantic == "length")]
+        if missing:
+            raise RecordError(f"record {self._count}, field {missing[0]!r}: there is no such item; there are {list(record)}", "bad argument")
+
+    def _see(self, record, rows=False):
+        """What the schema left open is as in the first record."""
+        if not isinstance(record, Mapping):
+            raise RecordError(f"record 0 is a {type(record).__name__}; a record is a dict of field name to value", "bad argument")
+        if self._wanted is not None:
+            self._check_items(record)
+        fields = {}
+        for name in record if self._wanted is None else self._wanted:
+            given, value = self._wanted and self._wanted[name], record.get(name)
+            if not given and self._class_index and name == "label" and isinstance(value[0] if rows else value, str):
+                value = [0] if rows else 0
+            fields[name] = given or infer(name, value, 0, rows)
+        self._lay_out(fields.values())
+
+    def _lay_out(self, fields):
+        layout = Layout(fields, self._compress, self._align)
+        if self._classes and not layout.label:
+            _fail("classes were given, but no field is a label: a number called 'label', or a Field with semantic='label'")
+        records, size = self._size
+        records = records or (size and max(size // layout.stride, 1)) or _default_records(layout.stride, self._planned)
+        if records * layout.stride > _SHARD_BYTES_MAX or records >= 1 << 40:
+            _fail(f"shards of {records} records of {layout.stride} bytes; the limit is {_SHARD_BYTES_MAX} bytes")
+        self._layout, self._per_shard = layout, records
+
+    def _label(self, value, record):
+        if not isinstance(value, str):
+            return value
+        found = self._class_index.get(value)
+        if found is None:
+            error = RecordError(f"record {record}, field {self._layout.label!r}: {value!r} is none of the {len(self._classes)} classes", "bad argument")
+            error.record, error.field = record, self._layout.label
+            raise error
+        return found
+
+    def _with_label(self, record):
+        name = self._layout.label
+        value = record.get(name) if isinstance(record, dict) else None
+        return {**record, name: self._label(value, self._count)} if isinstance(value, str) else record
+
+    def _current(self):
+        if self._shard is None:
+            planned = self._per_shard
+            if self._planned is not None:
+                if self._count >= self._planned:
+                    _fail(f"record {self._count} is one more than records={self._planned} announced")
+                planned = min(planned, self._planned - self._count)
+            self._shard = _core.ShardWriter(
+                self._layout.core, os.path.join(self._dir, _shard_name(self._shard_count)), planned, self._shard_count,
+                self._provenance + f"schema {self._layout.text}\n", self._keys, len(self._classes))  # fmt: skip
+            self._room = planned
+            self._in_shard = 0
+        return self._shard
+
+    def _wrote(self, n):
+        self._count += n
+        self._in_shard += n
+        if self._in_shard >= self._room:
+            self._end_shard()
+
+    def _end_shard(self):
+        """Hand the shard over to a thread that finishes it; wait if three are at it already."""
+        if self._shard is None:
+            return
+        shard, number = self._shard, self._shard_count
+        self._shard = None
+        self._shard_count += 1
+        self._wait(_FINISHERS - 1)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_FINISHERS, thread_name_prefix="libshard")
+        self._finishing.append((number, shard, self._pool.submit(self._finish_shard, shard, number)))
+
+    def _finish_shard(self, shard, number):
+        _, _, sha256, already = shard.finish()
+        if not already:
+            self._published.append(os.path.join(self._dir, _shard_name(number)))
+        return sha256
+
+    def _wait(self, most):
+        while len(self._finishing) > most:
+            number, _, future = self._finishing[0]
+            self._done[number] = future.result()
+            del self._finishing[0]
+
+    def _stop_pool(self):
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+        for _, shard, _ in self._finishing:
+            shard.close()
+        self._finishing.clear()
+
+    def _check_strangers(self):
+        """Shards of a longer run that was stopped must not stay: nobody would know whose they are."""
+        ours = {_shard_name(k) for k in range(self._shard_count)}
+        strange = sorted(n for n in os.listdir(self._dir) if n.endswith(".shard") and n not in ours)
+        if strange:
+            raise ExistsError(f"{self._shown}: holds {strange[0]}, which another run left and this one does not make; remove it, or write with replace=True",
+                              "exists already")  # fmt: skip
+
+
+def _fail(message):
+    raise ArgumentError(message, "bad argument")
+
+
+def _class_names(classes):
+    names = [] if classes is None else list(classes)
+    for name in names:
+        if not isinstance(name, str):
+            _fail(f"classes: {name!r} is no str; give names, in the order of the labels")
+    return names
+
+
+def _provenance(text):
+    if not isinstance(text, str):
+        _fail(f"provenance: {text!r} is no str")
+    versions = _core.version()
+    return f"made by libshard.Writer\nversion libshard {versions[0]}\n" + (text.rstrip("\n") + "\n" if text else "")
+
+
+def _default_records(stride, records):
+    """As shardpack: an eighth of the dataset, 64 MiB to 1 GiB.  Of a dataset of unknown length, 256 MiB."""
+    wanted = 256 * _MIB // stride if records is None else -(-records // 8)
+    wanted = max(wanted, 64 * _MIB // stride)
+    return max(min(wanted, 1024 * _MIB // stride), 1)
+
+
+def _shard_name(number):
+    return f"{number:05}.shard"
+
+
+def _names(folder):
+    """What is in a folder that a dataset is to be in.  Anything foreign is refused."""
+    names = os.listdir(folder)
+    foreign = sorted(n for n in names if not _OURS.match(n))
+    if foreign:
+        raise ExistsError(f"{folder}: holds {foreign[0]!r}, which is no part of a dataset; nothing was touched", "exists already")
+    return names
+
+
+def _prepare(out, shown, replace):
+    """The folder to write to, and whether it was made."""
+    if os.path.exists(out) and not os.path.isdir(out):
+        raise ExistsError(f"{shown}: a file, not a folder; nothing was touched", "exists already")
+    names = _names(out) if os.path.isdir(out) else []
+    folder = out
+    if [n for n in names if not n.startswith(".tmp.")] and replace:
+        folder = os.path.join(os.path.dirname(out), f".{os.path.basename(out)}.new")
+        if os.path.isdir(folder):
+            _remove(folder)
+    elif _MANIFEST in names:
+        raise ExistsError(f"{shown}: holds a dataset; write to another folder, or with replace=True", "exists already")
+    made = not os.path.isdir(folder)
+    os.makedirs(folder, exist_ok=True)
+    _core.remove_temps(folder)
+    return folder, made
+
+
+def _remove(folder):
+    """The manifest goes first, so that a kill leaves no dataset with shards missing."""
+    _core.remove_temps(folder)
+    busy = [n for n in os.listdir(folder) if n.startswith(".tmp.")]
+    if busy:
+        raise ExistsError(f"{folder}: another process writes there, {busy[0]} is its file; nothing was touched", "exists already")
+    for name in sorted(_names(folder), key=lambda n: n != _MANIFEST):
+        os.unlink(os.path.join(folder, name))
+    os.rmdir(folder)
+
+
+def _take_place(new, out):
+    if not _core.exchange(new, out):  # two renames then: between them, the dataset is aside
+        aside = new + ".old"
+        os.rename(out, aside)
+        os.rename(new, out)
+        os.rename(aside, new)
+    parent = os.open(os.path.dirname(out), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(parent)
+    finally:
+        os.close(parent)
+    _remove(new)
