@@ -434,6 +434,45 @@ SHARD_API int shard_reader_verify(struct shard_reader *r, const struct shard_ver
 SHARD_API int shard_dataset_verify(struct shard_dataset *ds, const struct shard_verify_options *opt,
 				   struct shard_verify_report *report, struct shard_error *err);
 
+/* ---- doctor: what this machine has for a loader to use --------------------------------------------------- */
+
+enum shard_verdict {
+	SHARD_GOOD = 0,
+	SHARD_SLOWER = 1,  /* all works, and something would be faster otherwise */
+	SHARD_MISSING = 2, /* what needs it does not work */
+	SHARD_UNKNOWN = 3, /* it could not be looked at */
+};
+
+/* What a program may want of a finding: a number, or a text. */
+struct shard_fact {
+	const char *name;
+	const char *text; /* NULL: it is a number */
+	uint64_t number;
+};
+
+/* What was looked at, what was found, what follows for a loader, what to do: texts for people, each without a full stop. */
+struct shard_finding {
+	const char *name; /* "io_uring"; the same on all machines */
+	const char *found, *so, *advice; /* the last two may be empty */
+	const struct shard_fact *fact; /* [fact_count] */
+	uint32_t fact_count;
+	uint32_t verdict; /* enum shard_verdict */
+};
+
+struct shard_doctor_options {
+	size_t size;
+	const char *path; /* of a dataset, or of any file or folder on the disk that is meant; NULL: no disk is looked at */
+	void *context;
+	void (*finding)(void *context, const struct shard_finding *finding); /* required; pointers in it live until it returns */
+};
+
+/*
+ * Look at CPUs, memory, huge pages, io_uring, the disk behind `path` and the GPUs, and tell each finding.  Nothing is
+ * changed.  Page-locking is tried on 64 MiB, with the GPU of the calling thread's context or the first one; who forks
+ * later and wants the GPU in the child should not call this.  Fails only if `path` cannot be looked at.
+ */
+SHARD_API int shard_doctor(const struct shard_doctor_options *opt, struct shard_error *err);
+
 /* ---- loader: batches, in a reproducible order ---------------------------------------------------------- */
 
 struct shard_loader;

@@ -34,6 +34,8 @@ enum {
 	CU_EVENT_DISABLE_TIMING = 2,
 	CU_REGISTER_PORTABLE = 1,
 	CU_ATTRIBUTE_MEMORY_TYPE = 2,
+	CU_DEVICE_CAPABILITY_MAJOR = 75,
+	CU_DEVICE_CAPABILITY_MINOR = 76,
 	CU_MEMORY_HOST = 1,
 	CU_STREAM_SPECIAL_MAX = 2, /* handles NULL, 1 and 2: default streams of the current context */
 };
@@ -43,7 +45,13 @@ enum {
 	X(cuInit, 2000, (unsigned int flags))                                                   \
 	X(cuGetErrorName, 6000, (int result, const char **text))                                \
 	X(cuGetErrorString, 6000, (int result, const char **text))                              \
+	X(cuDriverGetVersion, 2020, (int *version))                                             \
+	X(cuDeviceGetCount, 2000, (int *count))                                                 \
 	X(cuDeviceGet, 2000, (int *device, int ordinal))                                        \
+	X(cuDeviceGetName, 2000, (char *name, int bytes, int device))                           \
+	X(cuDeviceTotalMem, 3020, (size_t *bytes, int device))                                  \
+	X(cuDeviceGetPCIBusId, 4010, (char *bus_id, int bytes, int device))                     \
+	X(cuDeviceGetAttribute, 2000, (int *out, int attribute, int device))                    \
 	X(cuDevicePrimaryCtxGetState, 7000, (int device, unsigned int *flags, int *active))     \
 	X(cuDevicePrimaryCtxRetain, 7000, (struct cu_context **context, int device))            \
 	X(cuDevicePrimaryCtxRelease, 11000, (int device))                                       \

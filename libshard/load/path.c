@@ -126,6 +126,11 @@ void path_fetch_run(struct shard_loader *l, uint64_t shard, struct shard_reader 
 
 /* ---- life ---- */
 
+uint64_t path_fits_bytes(void)
+{
+	return memory_available_bytes() / 100 * FITS_PERCENT;
+}
+
 bool path_open(struct shard_loader *l)
 {
 	const struct shard_schema *s = &l->ds->m.schema;
@@ -134,7 +139,7 @@ bool path_open(struct shard_loader *l)
 
 	shard_dataset_info(l->ds, &info);
 	l->is_remote = l->o.path == SHARD_PATH_AUTO && file_is_remote(l->ds->dir);
-	l->fits = info.data_bytes / FITS_PERCENT <= memory_available_bytes() / 100;
+	l->fits = info.data_bytes <= path_fits_bytes();
 	l->wants_direct = l->has_direct_group = false;
 	for (uint32_t g = 0; g < s->group_count; g++) {
 		l->wants_direct |= is_direct_group(l, g) && s->group[g].stride >= DIRECT_BYTES;

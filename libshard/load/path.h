@@ -17,6 +17,9 @@ enum path_kind {
 bool path_open(struct shard_loader *l); /* false: no memory */
 void path_close(struct shard_loader *l);
 
+/* Datasets of at most so many bytes are read through the page cache, to lie in memory from then on. */
+uint64_t path_fits_bytes(void);
+
 #define PATH_KINDS 4u
 
 /* What l->path[shard] is, for each kind, if that was decided and still holds in this epoch. */

@@ -3,7 +3,7 @@
 # cat_help.sh - each verb's help fits a screen and ends with an example; mistyped commands are answered
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
-verbs="info list get verify stats manifest show order prove-order shuffle-report"
+verbs="info list get verify stats manifest show order prove-order shuffle-report doctor"
 run 0 "$CAT" --help
 for verb in $verbs; do
 	grep -q "^  $verb " out || die "--help does not name $verb"
@@ -35,4 +35,4 @@ for verb in $verbs; do
 		"$CAT" "$verb" --help | sed '/^Examples*:/,$d' | grep -q -- "$option" || die "$verb: $option is no option"
 	done
 done
-echo "11 screens"
+echo "12 screens"

@@ -17,7 +17,13 @@
 	X(cuInit, 2000, INT_MAX, (unsigned flags))                                                         \
 	X(cuGetErrorName, 6000, INT_MAX, (int result, const char **text))                                  \
 	X(cuGetErrorString, 6000, INT_MAX, (int result, const char **text))                                \
+	X(cuDriverGetVersion, 2020, INT_MAX, (int *version))                                               \
+	X(cuDeviceGetCount, 2000, INT_MAX, (int *count))                                                   \
 	X(cuDeviceGet, 2000, INT_MAX, (int *device, int ordinal))                                          \
+	X(cuDeviceGetName, 2000, INT_MAX, (char *name, int bytes, int device))                             \
+	X(cuDeviceTotalMem, 3020, INT_MAX, (size_t *bytes, int device))                                    \
+	X(cuDeviceGetPCIBusId, 4010, INT_MAX, (char *bus_id, int bytes, int device))                       \
+	X(cuDeviceGetAttribute, 2000, INT_MAX, (int *out, int attribute, int device))                      \
 	X(cuDevicePrimaryCtxGetState, 7000, INT_MAX, (int device, unsigned *flags, int *active))           \
 	X(cuDevicePrimaryCtxRetain, 7000, INT_MAX, (void **context, int device))                           \
 	X(cuDevicePrimaryCtxRelease, 7000, INT_MAX, (int device))                                          \

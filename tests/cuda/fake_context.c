@@ -84,7 +84,7 @@ int fake_cuDeviceGet(int *device, int ordinal)
 	return call_leave(OK);
 }
 
-static int ordinal_of(int device)
+int ordinal_of(int device)
 {
 	return device >= DEVICE_FIRST && device < DEVICE_FIRST + DEVICES ? device - DEVICE_FIRST : -1;
 }

@@ -6,8 +6,6 @@
 
 #include "tests/cuda/fake_driver.h"
 
-#define VERSION_NEWEST 12090
-
 typedef void (*any_function)(void);
 
 static const struct {

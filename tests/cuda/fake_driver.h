@@ -24,6 +24,7 @@ enum {
 	INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, NOT_PERMITTED = 800,
 };
 
+#define VERSION_NEWEST 12090
 #define DEVICES	    2
 #define NAMES_CAP   64
 #define KERNELS_CAP 16
@@ -148,6 +149,7 @@ bool block_in_use(const struct block *b);
 /* ---- fake_context.c ---- */
 
 struct context *current_context(void);
+int ordinal_of(int device);	/* of a device's handle; -1: it is none */
 void *context_make(int device); /* as cuCtxCreate, but that it does not become current */
 void context_drop(void *context);
 

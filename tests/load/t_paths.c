@@ -9,18 +9,15 @@
  * LDFLAGS: -Wl,--wrap=direct_open,--wrap=engine_get,--wrap=file_seems_cached,--wrap=file_major_faults
  */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "libshard/io/direct.h"
 #include "libshard/io/engine.h"
 #include "libshard/io/file.h"
 #include "libshard/load/loader.h"
+#include "tests/refuse_uring.h"
 #include "tests/store/fixture.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -326,20 +323,6 @@ TEST(damage_is_found_on_every_path)
 
 /* ---- io_uring refused ---- */
 
-static void refuse_uring(int code)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)code),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {.len = COUNT(filter), .filter = filter};
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		_exit(77);
-}
-
 /* In a child that is nobody and may lock 64 KiB. */
 static int child(int code, const struct story *want, bool uring_wanted)
 {
@@ -354,8 +337,8 @@ static int child(int code, const struct story *want, bool uring_wanted)
 
 		if (setrlimit(RLIMIT_MEMLOCK, &lock) || (!geteuid() && (setgid(65534) || setuid(65534))))
 			_exit(3);
-		if (code)
-			refuse_uring(code);
+		if (code && !refuse_uring(code))
+			_exit(77);
 		s = run(SHARD_PATH_DIRECT, 2, SHARD_CHECK_FIRST);
 		if (s.rc != SHARD_END || s.hash != want->hash || !s.stats.direct_bytes)
 			_exit(4);

@@ -8,34 +8,10 @@
 #include <string.h>
 
 #include "tools/common/cli_private.h"
+#include "tools/common/wrap.h"
 
-#define SCREEN_COLUMNS	 79 /* some terminals wrap at the 80th */
 #define LEFT_COLUMNS_MAX 27
 #define TEXT_BYTES	 512
-
-/* Print words from `column` on, breaking lines before SCREEN_COLUMNS; further lines start at `indent`. */
-static void wrap(FILE *out, const char *text, size_t column, size_t indent)
-{
-	bool first = true;
-
-	while (*text) {
-		size_t length = strcspn(text, " ");
-
-		if (!first && column + 1 + length > SCREEN_COLUMNS) {
-			fprintf(out, "\n%*s", (int)indent, "");
-			column = indent;
-		} else if (!first) {
-			fputc(' ', out);
-			column++;
-		}
-		fwrite(text, 1, length, out);
-		column += length;
-		text += length;
-		text += strspn(text, " ");
-		first = false;
-	}
-	fputc('\n', out);
-}
 
 void cli_positional_text(const struct cli_option *positional, char *out, size_t out_bytes)
 {

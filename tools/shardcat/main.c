@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 {
 	const struct cli_verb verbs[] = {
 		verb_info, verb_list,  verb_get,	      verb_verify,	   verb_stats, verb_manifest,
-		verb_show, verb_order, verb_prove_order, verb_shuffle_report, {0},
+		verb_show, verb_order, verb_prove_order, verb_shuffle_report, verb_doctor, {0},
 	};
 	const struct cli_program program = {
 		.name = "shardcat",
@@ -37,7 +37,8 @@ int main(int argc, char **argv)
 			    "shardcat verify ds/train\n"
 			    "shardcat stats ds/train\n"
 			    "shardcat get ds/train 17 --field image --png --out cat.png\n"
-			    "shardcat show ds/train --out sheet.png",
+			    "shardcat show ds/train --out sheet.png\n"
+			    "shardcat doctor ds/train",
 		.see_also = "shardpack(1)",
 		.verbs = verbs,
 		.print_version = print_version,

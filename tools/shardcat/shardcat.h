@@ -17,5 +17,6 @@ extern const struct cli_verb verb_show;		  /* cmd_show.c */
 extern const struct cli_verb verb_order;	  /* cmd_order.c */
 extern const struct cli_verb verb_prove_order;	  /* cmd_prove_order.c */
 extern const struct cli_verb verb_shuffle_report; /* cmd_shuffle_report.c */
+extern const struct cli_verb verb_doctor;	  /* cmd_doctor.c */
 
 #endif

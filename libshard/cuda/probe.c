@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probe.c - see probe.h
+ */
+#include "libshard/cuda/probe.h"
+
+#include "libshard/cuda/api.h"
+
+int cuda_probe(struct cuda_driver *out, struct shard_error *err)
+{
+	const struct cuda_api *api;
+	int rc = cuda_api_get(&api, err), version = 0, count = 0, result;
+
+	if (rc)
+		return rc;
+	result = api->cuDriverGetVersion(&version);
+	if (result)
+		return cuda_refused(api, result, err, "cuDriverGetVersion");
+	result = api->cuDeviceGetCount(&count);
+	if (result)
+		return cuda_refused(api, result, err, "cuDeviceGetCount");
+	*out = (struct cuda_driver){(uint32_t)version / 1000, (uint32_t)version % 1000 / 10, (uint32_t)count};
+	return SHARD_OK;
+}
+
+int cuda_probe_gpu(uint32_t ordinal, struct cuda_gpu *out, struct shard_error *err)
+{
+	const struct cuda_api *api;
+	struct cuda_gpu gpu = {.name = ""};
+	int rc = cuda_api_get(&api, err), device, major = 0, minor = 0, result;
+	size_t bytes = 0;
+
+	if (rc)
+		return rc;
+	result = api->cuDeviceGet(&device, (int)ordinal);
+	if (!result)
+		result = api->cuDeviceGetName(gpu.name, sizeof(gpu.name), device);
+	if (!result)
+		result = api->cuDeviceGetPCIBusId(gpu.bus_id, sizeof(gpu.bus_id), device);
+	if (!result)
+		result = api->cuDeviceTotalMem(&bytes, device);
+	if (!result)
+		result = api->cuDeviceGetAttribute(&major, CU_DEVICE_CAPABILITY_MAJOR, device);
+	if (!result)
+		result = api->cuDeviceGetAttribute(&minor, CU_DEVICE_CAPABILITY_MINOR, device);
+	if (result)
+		return cuda_refused(api, result, err, "device %u", ordinal);
+	gpu.memory_bytes = bytes;
+	gpu.capability_major = (uint32_t)major;
+	gpu.capability_minor = (uint32_t)minor;
+	*out = gpu;
+	return SHARD_OK;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * doctor_gpu.c - what shard_doctor() finds of GPUs: the driver, each device and its link, and whether memory can be page-locked
+ *
+ * The last is tried: it makes the first device's primary context, if nothing has yet, for as long as it takes.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libshard/base/clock.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/cuda/device.h"
+#include "libshard/cuda/probe.h"
+#include "libshard/io/buffer.h"
+#include "libshard/io/machine.h"
+#include "libshard/load/doctor.h"
+
+#define TRY_PIN_BYTES (UINT64_C(64) << 20)
+#define PAGE_BYTES    4096u
+
+/* ---- the driver ---- */
+
+static void say_no_driver(const struct doctor *d, const struct shard_error *why)
+{
+	struct finding f = {.name = "GPU driver", .verdict = SHARD_MISSING};
+	uint32_t on_bus = machine_nvidia_gpu_count();
+
+	finding_number(&f, "gpus_on_bus", on_bus);
+	finding_quote(&f, why->message);
+	finding_set(f.so, "no batches on a GPU; on the host all works");
+	if (!on_bus && why->status == SHARD_E_UNSUPPORTED && !why->os_code && !strncmp(why->message, "no GPU driver", 13)) {
+		finding_set(f.found, "none, and no NVIDIA GPU on the PCI bus");
+		finding_set(f.advice, "nothing, if this machine needs no GPU");
+	}
+	finding_tell(d, &f);
+}
+
+/* ---- a device ---- */
+
+static void say_link(const struct doctor *d, struct finding *f, const struct cuda_gpu *gpu, const struct machine_link *link)
+{
+	double gt_per_s = link->most_gt_per_s > link->gt_per_s ? link->most_gt_per_s : link->gt_per_s; /* less while it idles */
+	char text[256];
+
+	if (gt_per_s <= 0 || link->width == UINT64_MAX) {
+		strncat(f->found, "; the system does not tell its PCIe link", sizeof(f->found) - strlen(f->found) - 1);
+		return;
+	}
+	snprintf(text, sizeof(text), "; PCIe %.1f GT/s x%" PRIu64, gt_per_s, link->width);
+	strncat(f->found, text, sizeof(f->found) - strlen(f->found) - 1);
+	finding_set(f->so, "copies to it are at most %.1f GB/s", machine_link_gb_per_s(gt_per_s, link->width));
+	if (link->most_width != UINT64_MAX && link->width < link->most_width) {
+		f->verdict = SHARD_SLOWER;
+		finding_set(f->advice, "it could use %" PRIu64 " lanes, which makes %.1f GB/s: try another slot, without a riser", link->most_width,
+			    machine_link_gb_per_s(gt_per_s, link->most_width));
+	} else if (link->node != UINT64_MAX && d->node_count > 1 && d->node_count != UINT64_MAX) {
+		finding_set(f->advice, "keep its rank beside it: numactl --cpunodebind=%" PRIu64 " --membind=%" PRIu64, link->node, link->node);
+	}
+	finding_text(f, "bus_id", gpu->bus_id);
+}
+
+static void look_at_gpu(const struct doctor *d, uint32_t ordinal)
+{
+	char name[32], size[SIZE_CHARS];
+	struct finding f = {.name = name, .verdict = SHARD_GOOD};
+	struct cuda_gpu gpu;
+	struct machine_link link;
+	struct shard_error err;
+	struct shown s;
+
+	snprintf(name, sizeof(name), "GPU %u", ordinal);
+	if (cuda_probe_gpu(ordinal, &gpu, &err)) {
+		f.verdict = SHARD_UNKNOWN;
+		finding_quote(&f, err.message);
+		finding_tell(d, &f);
+		return;
+	}
+	machine_link(gpu.bus_id, &link);
+	show(&s, gpu.name);
+	finding_text(&f, "name", s.text);
+	finding_number(&f, "memory_bytes", gpu.memory_bytes);
+	finding_number(&f, "capability", gpu.capability_major * 10 + gpu.capability_minor);
+	finding_number(&f, "link_mt_per_s", link.most_gt_per_s > 0 ? (uint64_t)(link.most_gt_per_s * 1000) : UINT64_MAX);
+	finding_number(&f, "link_width", link.width);
+	finding_number(&f, "link_most_width", link.most_width);
+	finding_number(&f, "node", link.node);
+	finding_set(f.found, "%s, %s, compute capability %u.%u", s.text, size_text(size, gpu.memory_bytes), gpu.capability_major,
+		    gpu.capability_minor);
+	say_link(d, &f, &gpu, &link);
+	finding_tell(d, &f);
+}
+
+/* ---- page-locking ---- */
+
+static int try_pin(void *memory, uint64_t *ns, struct shard_error *err)
+{
+	struct cuda_device *gpu;
+	uint64_t begin;
+	int rc = cuda_open(&gpu, NULL, err);
+
+	if (rc)
+		return rc;
+	rc = cuda_enter(gpu, err);
+	if (!rc) {
+		begin = clock_now_ns();
+		rc = cuda_pin(gpu, memory, TRY_PIN_BYTES, err);
+		*ns = clock_now_ns() - begin;
+		if (!rc)
+			cuda_unpin(gpu, memory);
+		rc = cuda_leave(gpu, rc, err);
+	}
+	cuda_close(gpu);
+	return rc;
+}
+
+static void look_at_pinning(const struct doctor *d)
+{
+	struct finding f = {.name = "page-locking", .verdict = SHARD_GOOD};
+	volatile uint8_t *memory = buffer_open(TRY_PIN_BYTES);
+	struct shard_error err = {.message = "no memory to try it with"};
+	char size[SIZE_CHARS];
+	uint64_t ns = 0;
+	int rc = SHARD_E_MEMORY;
+
+	for (uint64_t i = 0; memory && i < TRY_PIN_BYTES; i += PAGE_BYTES)
+		memory[i] = 1; /* as slots are: pages that exist */
+	if (memory)
+		rc = try_pin((void *)memory, &ns, &err);
+	mem_free((void *)memory);
+	size_text(size, TRY_PIN_BYTES);
+	if (!rc) {
+		finding_number(&f, "tried_bytes", TRY_PIN_BYTES);
+		finding_number(&f, "tried_ns", ns);
+		finding_set(f.found, "works; %s took %.1f ms", size, (double)ns / 1e6);
+		finding_set(f.so, "the GPU fetches batches by itself, without another copy");
+	} else {
+		f.verdict = SHARD_SLOWER;
+		finding_quote(&f, err.message);
+		finding_number(&f, "refused_with", err.os_code ? (uint64_t)err.os_code : UINT64_MAX);
+		finding_set(f.so, "the driver copies each batch once more on its way to the GPU");
+		if (!f.advice[0])
+			finding_set(f.advice, "see that memory is free, and that the container's memory limit allows for the ring");
+	}
+	finding_tell(d, &f);
+}
+
+void doctor_gpu(const struct doctor *d)
+{
+	struct finding f = {.name = "GPU driver", .verdict = SHARD_GOOD};
+	struct cuda_driver driver;
+	struct shard_error err = {.status = 0};
+
+	if (cuda_probe(&driver, &err)) {
+		say_no_driver(d, &err);
+		return;
+	}
+	finding_number(&f, "cuda_version", driver.major * 1000 + driver.minor * 10);
+	finding_number(&f, "device_count", driver.device_count);
+	finding_set(f.found, "for CUDA %u.%u, with all that libshard calls; %u device%s", driver.major, driver.minor, driver.device_count,
+		    driver.device_count == 1 ? "" : "s");
+	finding_set(f.so, "batches can be delivered on a GPU");
+	finding_tell(d, &f);
+	for (uint32_t i = 0; i < driver.device_count; i++)
+		look_at_gpu(d, i);
+	if (driver.device_count)
+		look_at_pinning(d);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fake_device.c - what the driver says about its devices
+ */
+#include <stdio.h>
+
+#include "tests/cuda/fake_driver.h"
+
+int fake_cuDriverGetVersion(int *version)
+{
+	ENTER("cuDriverGetVersion");
+	*version = VERSION_NEWEST;
+	return call_leave(OK);
+}
+
+int fake_cuDeviceGetCount(int *count)
+{
+	ENTER("cuDeviceGetCount");
+	*count = DEVICES;
+	return call_leave(OK);
+}
+
+int fake_cuDeviceGetName(char *name, int bytes, int device)
+{
+	ENTER("cuDeviceGetName");
+	if (ordinal_of(device) < 0)
+		return call_leave(INVALID_DEVICE);
+	snprintf(name, (size_t)bytes, "Fake GPU %d", ordinal_of(device));
+	return call_leave(OK);
+}
+
+int fake_cuDeviceTotalMem(size_t *bytes, int device)
+{
+	ENTER("cuDeviceTotalMem");
+	if (ordinal_of(device) < 0)
+		return call_leave(INVALID_DEVICE);
+	*bytes = (size_t)24 << 30;
+	return call_leave(OK);
+}
+
+int fake_cuDeviceGetPCIBusId(char *bus_id, int bytes, int device)
+{
+	ENTER("cuDeviceGetPCIBusId");
+	if (ordinal_of(device) < 0)
+		return call_leave(INVALID_DEVICE);
+	snprintf(bus_id, (size_t)bytes, "FA4E:%02X:00.0", 0xca + ordinal_of(device)); /* capitals, as the real one's; of no real bus */
+	return call_leave(OK);
+}
+
+int fake_cuDeviceGetAttribute(int *out, int attribute, int device)
+{
+	ENTER("cuDeviceGetAttribute");
+	if (ordinal_of(device) < 0)
+		return call_leave(INVALID_DEVICE);
+	if (attribute != 75 && attribute != 76) /* compute capability 8.6; nothing else was asked for yet */
+		return call_leave(INVALID_VALUE);
+	*out = attribute == 75 ? 8 : 6;
+	return call_leave(OK);
+}

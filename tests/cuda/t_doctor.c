@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_doctor.c - shard_doctor() on the fake driver: what it says of GPUs, and of what the driver refuses
+ *
+ * Machines of other kinds are tests/cli/cat_doctor_machine.sh.
+ *
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
+ */
+#include "libshard/io/machine.h"
+#include "tests/cuda/trainer.h"
+
+static struct shard_error err;
+
+/* What was told, as lines: "name|verdict|found|so|advice". */
+static char told[16384];
+
+static void on_finding(void *context, const struct shard_finding *f)
+{
+	size_t used = strlen(told);
+
+	CHECK(context == told);
+	snprintf(told + used, sizeof(told) - used, "%s|%u|%s|%s|%s\n", f->name, f->verdict, f->found, f->so, f->advice);
+}
+
+static int look(const char *path)
+{
+	const struct shard_doctor_options o = {.size = sizeof(o), .path = path, .context = told, .finding = on_finding};
+
+	told[0] = 0;
+	return shard_doctor(&o, &err);
+}
+
+static void check_told(const char *line)
+{
+	char whole[1024];
+
+	snprintf(whole, sizeof(whole), "\n%s\n", line);
+	if (!strstr(told, whole))
+		test_fail(__FILE__, __LINE__, "nobody said\n  %s\nbut\n%s", line, told);
+}
+
+
+TEST(a_driver_that_is_there)
+{
+	trainer_open();
+	CHECK_EQ(look(NULL), 0);
+	check_told("GPU driver|0|for CUDA 12.9, with all that libshard calls; 2 devices|batches can be delivered on a GPU|");
+	check_told("GPU 1|0|Fake GPU 1, 24.0 GiB, compute capability 8.6; the system does not tell its PCIe link||");
+	CHECK(strstr(told, "\npage-locking|0|works; 64.0 MiB took "));
+	CHECK(strstr(told, " ms|the GPU fetches batches by itself, without another copy|\n"));
+	CHECK_STR(fake->leaks(), ""); /* not even the context that it was tried in */
+	CHECK_EQ(fake->count("cuMemHostRegister"), 1);
+	CHECK_EQ(fake->count("cuMemHostUnregister"), 1);
+	for (int sin = 0; sin < FAKE_SINS; sin++)
+		CHECK_EQ(fake->sins(sin), 0);
+}
+
+TEST(page_locking_that_is_refused_says_why)
+{
+	trainer_open();
+	fake->fail("cuMemHostRegister", 1, 2);
+	CHECK_EQ(look(NULL), 0);
+	check_told("page-locking|1|cuMemHostRegister of 64.0 MiB: CUDA_ERROR_OUT_OF_MEMORY (out of memory)|the driver copies each batch once more "
+		   "on its way to the GPU|see that memory is free, and that the container's memory limit allows for the ring");
+	fake->fail("cuDevicePrimaryCtxRetain", 1, 2);
+	CHECK_EQ(look(NULL), 0);
+	check_told("page-locking|1|the primary context of device 0: CUDA_ERROR_OUT_OF_MEMORY (out of memory)|the driver copies each batch once more "
+		   "on its way to the GPU|see that memory is free, and that the container's memory limit allows for the ring");
+	CHECK_STR(fake->leaks(), "");
+}
+
+TEST(whatever_else_the_driver_refuses_is_told_and_the_rest_goes_on)
+{
+	static const struct {
+		const char *call, *line;
+	} rows[] = {
+		{"cuDriverGetVersion", "GPU driver|2|cuDriverGetVersion: CUDA_ERROR_INVALID_VALUE|no batches on a GPU; on the host all works|"},
+		{"cuDeviceGetCount", "GPU driver|2|cuDeviceGetCount: CUDA_ERROR_INVALID_VALUE|no batches on a GPU; on the host all works|"},
+		{"cuDeviceGet", "GPU 0|3|device 0: CUDA_ERROR_INVALID_VALUE||"},
+		{"cuDeviceGetName", "GPU 0|3|device 0: CUDA_ERROR_INVALID_VALUE||"},
+		{"cuDeviceGetPCIBusId", "GPU 0|3|device 0: CUDA_ERROR_INVALID_VALUE||"},
+		{"cuDeviceTotalMem", "GPU 0|3|device 0: CUDA_ERROR_INVALID_VALUE||"},
+		{"cuDeviceGetAttribute", "GPU 0|3|device 0: CUDA_ERROR_INVALID_VALUE||"},
+	};
+
+	trainer_open();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		STORY("%s", rows[i].call);
+		fake->fail(rows[i].call, 1, 1);
+		CHECK_EQ(look(NULL), 0);
+		check_told(rows[i].line);
+		CHECK((strstr(told, "\nGPU 1|0|") != NULL) == (i > 1));
+	}
+	CHECK_STR(fake->leaks(), "");
+}
+
+TEST(nobody_to_tell_and_nowhere_to_look)
+{
+	const struct shard_doctor_options deaf = {.size = sizeof(deaf)};
+
+	CHECK_EQ(shard_doctor(NULL, &err), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_doctor(&deaf, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "shard_doctor: nobody to tell: finding is NULL");
+	CHECK_EQ(look("no/such/folder"), SHARD_E_IO);
+	CHECK_STR(err.message, "no/such/folder: cannot be looked at: No such file or directory");
+	CHECK_EQ(look("/dev/null"), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "/dev/null: neither a folder nor a file");
+	CHECK_EQ(look("format/golden/dataset"), 0);
+	CHECK(strstr(told, "\ndisk|") && strstr(told, "\ndataset|0|56.0 KiB in 2 shards; "));
+}
+
+TEST(what_lanes_carry)
+{
+	static const struct {
+		double gt_per_s;
+		uint64_t width;
+		double want;
+	} rows[] = {{2.5, 1, 0.25}, {5, 16, 8}, {8, 16, 15.754}, {16, 16, 31.508}, {32, 16, 63.015}, {64, 16, 121}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		double got = machine_link_gb_per_s(rows[i].gt_per_s, rows[i].width);
+
+		STORY("%.1f GT/s x%" PRIu64, rows[i].gt_per_s, rows[i].width);
+		CHECK(got > rows[i].want * 0.9999 && got < rows[i].want * 1.0001);
+	}
+}
+
+TEST_MAIN()

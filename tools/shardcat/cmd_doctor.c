@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_doctor.c - shardcat doctor: what this machine has for a loader to use, and what could be better
+ *
+ * The library looks and finds the words (shard_doctor); this sets them on a screen.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/common/escape.h"
+#include "tools/common/json_out.h"
+#include "tools/common/wrap.h"
+#include "tools/shardcat/shardcat.h"
+#include "tools/shardcat/target.h"
+
+#define VERDICTS	4
+#define VERDICT_COLUMNS 9
+#define TEXT_COLUMN	24
+#define LINE_BYTES	4096
+
+struct doctor_options {
+	const char *path;
+	bool json;
+};
+
+struct talk {
+	struct json_out json;
+	bool is_json;
+	uint64_t count[VERDICTS + 1]; /* of each verdict, and of all */
+};
+
+static const char *verdict_name(uint32_t verdict)
+{
+	static const char *const names[VERDICTS] = {"good", "slower", "missing", "unknown"};
+
+	return names[verdict < VERDICTS ? verdict : SHARD_UNKNOWN];
+}
+
+static void print_text(const char *before, const char *text, size_t column)
+{
+	char line[LINE_BYTES];
+	size_t used = (size_t)snprintf(line, sizeof(line), "%s", before);
+
+	escape_text(line + used, sizeof(line) - used, text, strlen(text), ESCAPE_TALK);
+	if (!column)
+		printf("%*s", TEXT_COLUMN, "");
+	wrap(stdout, line, TEXT_COLUMN, TEXT_COLUMN + strlen(before));
+}
+
+/* -q leaves out what is good. */
+static void print_finding(const struct shard_finding *f)
+{
+	if (f->verdict == SHARD_GOOD && !message_shows(MESSAGE_NORMAL))
+		return;
+	printf("%-*s%-*s", VERDICT_COLUMNS, verdict_name(f->verdict), TEXT_COLUMN - VERDICT_COLUMNS, f->name);
+	print_text("", f->found, TEXT_COLUMN);
+	if (f->so[0])
+		print_text("so: ", f->so, 0);
+	if (f->advice[0])
+		print_text("do: ", f->advice, 0);
+}
+
+static void json_finding(struct json_out *j, const struct shard_finding *f)
+{
+	json_out_object(j, NULL);
+	json_out_string(j, "name", f->name);
+	json_out_string(j, "verdict", verdict_name(f->verdict));
+	json_out_string(j, "found", f->found);
+	json_out_string(j, "so", f->so);
+	json_out_string(j, "advice", f->advice);
+	json_out_object_line(j, "facts");
+	for (uint32_t i = 0; i < f->fact_count; i++)
+		if (f->fact[i].text)
+			json_out_string(j, f->fact[i].name, f->fact[i].text);
+		else
+			json_out_u64(j, f->fact[i].name, f->fact[i].number);
+	json_out_end(j);
+	json_out_end(j);
+}
+
+static void on_finding(void *context, const struct shard_finding *f)
+{
+	struct talk *t = context;
+
+	t->count[f->verdict < VERDICTS ? f->verdict : SHARD_UNKNOWN]++;
+	t->count[VERDICTS]++;
+	if (t->is_json)
+		json_finding(&t->json, f);
+	else
+		print_finding(f);
+}
+
+static int run(const struct cli_args *args)
+{
+	const struct doctor_options *o = args->options;
+	struct talk t = {.is_json = o->json};
+	const struct shard_doctor_options options = {
+		.size = sizeof(options),
+		.path = o->path,
+		.context = &t,
+		.finding = on_finding,
+	};
+	struct shard_error err;
+	int rc;
+
+	if (t.is_json) {
+		json_out_start(&t.json, stdout);
+		json_out_object(&t.json, NULL);
+		json_out_array(&t.json, "findings");
+	}
+	rc = shard_doctor(&options, &err);
+	if (t.is_json) {
+		json_out_end(&t.json);
+		json_out_end(&t.json);
+		json_out_finish(&t.json);
+	}
+	if (rc)
+		return fail_with(rc, &err);
+	if (!o->path)
+		note("no disk was looked at; name a dataset, or a folder on the disk that will hold one");
+	note("%" PRIu64 " findings: %" PRIu64 " good, %" PRIu64 " slower, %" PRIu64 " missing, %" PRIu64 " unknown", t.count[VERDICTS],
+	     t.count[SHARD_GOOD], t.count[SHARD_SLOWER], t.count[SHARD_MISSING], t.count[SHARD_UNKNOWN]);
+	return EXIT_DONE;
+}
+
+static const struct cli_option positionals[] = {
+	{.name = "PATH",
+	 .kind = CLI_FILE,
+	 .offset = offsetof(struct doctor_options, path),
+	 .help = "dataset, or any folder or file on the disk that is meant"},
+	{0},
+};
+
+static const struct cli_option options[] = {
+	{.name = "json",
+	 .kind = CLI_FLAG,
+	 .offset = offsetof(struct doctor_options, json),
+	 .help = "print one JSON document"},
+	{0},
+};
+
+const struct cli_verb verb_doctor = {
+	.name = "doctor",
+	.summary = "Look at this machine: what a loader can use here, and what could be better",
+	.description =
+		"CPUs, memory, huge pages, the memlock limit, io_uring, the disk behind PATH, the GPU driver, each GPU and "
+		"its PCIe link, and page-locking, which is tried on 64 MiB. Nothing is changed.\n"
+		"\n"
+		"Each finding is a verdict, what was found, what follows from it (so:), and what to do (do:). The verdict is "
+		"good; slower, if all works and something would be faster otherwise; missing, if what needs it does not "
+		"work; unknown, if it could not be looked at. -q prints only those that are not good.\n"
+		"\n"
+		"The exit code is 0 whatever was found, and 3 if PATH cannot be looked at.",
+	.examples = "shardcat doctor\n"
+		    "shardcat doctor ds/train\n"
+		    "shardcat doctor ds/train --json | jq '.findings[].verdict'",
+	.positionals = positionals,
+	.options = {options},
+	.options_bytes = sizeof(struct doctor_options),
+	.run = run,
+};
