@@ -153,13 +153,13 @@ TEST(part_of_a_jpeg_is_that_part)
 }
 
 /* Bytes changed, left out, or the end missing; nearly always outside of the window, which is small. */
-TEST(damage_outside_of_the_part_is_seen_as_before)
+static void check_damaged(enum decode_accept accept, uint64_t count, unsigned good_at_least, unsigned bad_at_least)
 {
-	struct decoder *d = decoder_open(NULL);
+	struct decoder *d = decoder_open(&(struct decode_options){.accept = accept});
 	unsigned good = 0, bad = 0;
 
 	CHECK(d);
-	for (uint64_t i = 0; i < 3000; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		struct coding k = choose_coding(i);
 		struct file f = make_jpeg(&k, 160, 120, i % 40), hurt;
 		struct image_window w = choose_window(i, 160, 120);
@@ -177,8 +177,60 @@ TEST(damage_outside_of_the_part_is_seen_as_before)
 		free(f.bytes);
 		free(hurt.bytes);
 	}
-	CHECK(good > 100 && bad > 1000);
+	CHECK(good > good_at_least && bad > bad_at_least);
 	decoder_close(d);
+}
+
+TEST(damage_outside_of_the_part_is_seen_as_before)
+{
+	check_damaged(ACCEPT_NONE, 3000, 100, 1000);
+}
+
+/* What libjpeg makes up has the same pixels, too. */
+TEST(damage_outside_of_the_part_is_accepted_as_before)
+{
+	check_damaged(ACCEPT_EOI, 500, 100, 200);
+	check_damaged(ACCEPT_WARNINGS, 2000, 1200, 30);
+}
+
+TEST(a_verdict_tells_what_was_accepted)
+{
+	struct coding k = {.components = 3, .luma_h = 2, .luma_v = 2, .quality = 80}, arithmetic = k, apart = k;
+	struct decode_options eoi = {.accept = ACCEPT_EOI}, warnings = {.accept = ACCEPT_WARNINGS};
+	struct decoded r;
+	struct file f = make_jpeg(&k, 60, 40, 1), cut = {f.bytes, f.size - 2};
+
+	r = decode_fresh(f, &warnings);
+	CHECK_EQ(r.verdict.reason, 0);
+	CHECK_STR(r.verdict.message, "");
+	r = decode_fresh(cut, &eoi);
+	CHECK_EQ(r.status, DECODE_OK);
+	CHECK_EQ(r.verdict.reason, SHARD_MISS_TRUNCATED);
+	CHECK_STR(r.verdict.message, "JPEG lacks its end-of-image marker, and nothing else");
+	free(f.bytes);
+
+	STORY("an arithmetic decoder makes up what is missing and does not say so");
+	arithmetic.arithmetic = true;
+	f = make_jpeg(&arithmetic, 60, 40, 1);
+	cut = (struct file){f.bytes, f.size - 2};
+	r = decode_fresh(cut, &eoi);
+	CHECK_EQ(r.status, DECODE_BAD_INPUT);
+	CHECK_EQ(r.verdict.reason, SHARD_MISS_TRUNCATED);
+	CHECK_STR(r.verdict.message, "JPEG data ends early: pixels may be made up, of arithmetic coding that cannot be told");
+	r = decode_fresh(cut, &warnings);
+	CHECK_EQ(r.status, DECODE_OK);
+	CHECK_EQ(r.verdict.reason, SHARD_MISS_DAMAGED);
+	free(f.bytes);
+
+	STORY("a component whose scan is not there");
+	apart.apart = true;
+	f = make_jpeg(&apart, 60, 40, 1);
+	for (cut = f, cut.size -= 3; memcmp(cut.bytes + cut.size, "\xff\xda", 2) != 0;)
+		cut.size--;
+	r = decode_fresh(cut, &eoi);
+	CHECK_EQ(r.status, DECODE_BAD_INPUT);
+	CHECK_STR(r.verdict.message, "JPEG data ends early: scans are missing");
+	free(f.bytes);
 }
 
 static void on_write(png_structp png, png_bytep bytes, size_t size)

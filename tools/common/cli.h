@@ -75,6 +75,7 @@ struct cli_option {
 	const char *default_value; /* parsed like what a user types, and shown */
 	const char *default_note;  /* shown instead, where the default is not a constant: "one per CPU" */
 	uint64_t min, max;         /* CLI_U64, CLI_SIZE and counts; max 0: no limit */
+	bool beside;               /* in --help, it stands in the line of the option before it: the screen ends */
 };
 
 struct cli_args;

@@ -66,12 +66,11 @@ static void right_text(const struct cli_option *option, char *out, size_t out_by
 		 shown ? shown : "", shown ? "]" : "");
 }
 
-static void print_row(FILE *out, const struct cli_option *option, bool is_positional, size_t left_columns)
+static void print_row(FILE *out, const struct cli_option *option, bool is_positional, const char *right, size_t left_columns)
 {
-	char left[128], right[TEXT_BYTES];
+	char left[128];
 
 	left_text(option, is_positional, left, sizeof(left));
-	right_text(option, right, sizeof(right));
 	if (strlen(left) + 2 > left_columns)
 		fprintf(out, "%s\n%*s", left, (int)left_columns, "");
 	else
@@ -79,15 +78,30 @@ static void print_row(FILE *out, const struct cli_option *option, bool is_positi
 	wrap(out, right, left_columns, left_columns);
 }
 
-/* -q and -v, one line for both: there are many options, and the screen ends. */
-static void print_talk_row(FILE *out, const struct cli_option *quiet, const struct cli_option *verbose, size_t left_columns)
+static void print_positional(FILE *out, const struct cli_option *positional, size_t left_columns)
 {
-	struct cli_option both = *quiet;
-	char help[TEXT_BYTES];
+	char right[TEXT_BYTES];
 
-	snprintf(help, sizeof(help), "%s; -%c, --%s: %s", quiet->help, verbose->short_name, verbose->name, verbose->help);
-	both.help = help;
-	print_row(out, &both, false, left_columns);
+	right_text(positional, right, sizeof(right));
+	print_row(out, positional, true, right, left_columns);
+}
+
+/* Option number `i` and those that share its line: "-q, --quiet  warnings only; -v, --verbose: more".  Returns the next one. */
+static unsigned print_option(FILE *out, const struct cli_flat *flat, unsigned i, size_t left_columns)
+{
+	const struct cli_option *first = flat->option[i];
+	char left[128], right[TEXT_BYTES], line[4 * TEXT_BYTES];
+	size_t used;
+
+	right_text(first, line, sizeof(line));
+	for (i++; i < flat->count && flat->option[i]->beside; i++) {
+		used = strlen(line);
+		left_text(flat->option[i], false, left, sizeof(left));
+		right_text(flat->option[i], right, sizeof(right));
+		snprintf(line + used, sizeof(line) - used, "; %s: %s", left + strspn(left, " "), right);
+	}
+	print_row(out, first, false, line, left_columns);
+	return i;
 }
 
 /* Wide enough for all that is not wider than allowed, and two blanks. */
@@ -99,7 +113,7 @@ static size_t left_columns_of(const struct cli_verb *verb, const struct cli_flat
 
 	for (unsigned i = 0; i < flat->count; i++) {
 		left_text(flat->option[i], false, left, sizeof(left));
-		if (strlen(left) + 2 > columns && strlen(left) + 2 <= LEFT_COLUMNS_MAX)
+		if (!flat->option[i]->beside && strlen(left) + 2 > columns && strlen(left) + 2 <= LEFT_COLUMNS_MAX)
 			columns = strlen(left) + 2;
 	}
 	for (; positional && positional->name; positional++)
@@ -135,12 +149,9 @@ void cli_help_verb(FILE *out, const struct cli_program *program, const struct cl
 	wrap(out, verb->summary, 0, 0);
 	fputc('\n', out);
 	for (; positional && positional->name; positional++)
-		print_row(out, positional, true, left_columns);
-	for (unsigned i = 0; i < flat.own_count; i++)
-		print_row(out, flat.option[i], false, left_columns);
-	print_talk_row(out, flat.option[flat.own_count], flat.option[flat.own_count + 1], left_columns);
-	for (unsigned i = flat.own_count + 2; i < flat.count; i++)
-		print_row(out, flat.option[i], false, left_columns);
+		print_positional(out, positional, left_columns);
+	for (unsigned i = 0; i < flat.count;)
+		i = print_option(out, &flat, i, left_columns);
 	print_examples(out, verb->examples);
 }
 

@@ -19,44 +19,56 @@ bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count)
 
 int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message)
 {
+	struct problem_list *l = how == PROBLEM_ACCEPTED ? &a->accepted_inputs : &a->problems;
 	struct problem *p;
 
-	if (a->problem_count == a->problem_capacity) {
-		uint64_t capacity = a->problem_capacity ? 2 * a->problem_capacity : 64;
-		struct problem *grown = realloc(a->problem, capacity * sizeof(*grown));
+	if (l->count == l->capacity) {
+		uint64_t capacity = l->capacity ? 2 * l->capacity : 64;
+		struct problem *grown = realloc(l->item, capacity * sizeof(*grown));
 
 		if (!grown)
 			return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", capacity);
-		a->problem = grown;
-		a->problem_capacity = capacity;
+		l->item = grown;
+		l->capacity = capacity;
 	}
-	p = &a->problem[a->problem_count];
+	p = &l->item[l->count];
 	*p = (struct problem){.ordinal = ordinal, .reason = reason, .how = how, .message = strdup(message)};
 	if (!p->message)
-		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", a->problem_count);
-	a->problem_count++;
+		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", l->count);
+	l->count++;
 	if (how == PROBLEM_UNREADABLE)
 		a->unreadable++;
-	else
+	else if (how != PROBLEM_ACCEPTED)
 		a->bad++;
 	return EXIT_DONE;
 }
 
-void account_published(struct account *a, uint64_t records, uint64_t skipped, uint64_t quarantined)
+void account_published(struct account *a, uint64_t records, uint64_t accepted, uint64_t skipped, uint64_t quarantined)
 {
 	a->written += records;
+	a->accepted += accepted;
 	a->skipped += skipped;
 	a->quarantined += quarantined;
 }
 
+/* One line of many; behind the last that is printed, one says so. */
+static void show(uint64_t *shown, const char *source, const char *path, const char *before, const char *message, const char *which)
+{
+	++*shown;
+	if (*shown <= PROBLEMS_SHOWN_MAX)
+		warn("%s/%s: %s%s", source, path, before, message);
+	else if (*shown == PROBLEMS_SHOWN_MAX + 1)
+		warn("more than %d such %s; the others are counted, and listed by --report FILE", PROBLEMS_SHOWN_MAX, which);
+}
+
 void account_show(struct account *a, const char *source, const char *path, const char *message)
 {
-	a->shown++;
-	if (a->shown <= PROBLEMS_SHOWN_MAX)
-		warn("%s/%s: %s", source, path, message);
-	else if (a->shown == PROBLEMS_SHOWN_MAX + 1)
-		warn("more than %d such inputs; the others are counted, and listed by --report FILE",
-		     PROBLEMS_SHOWN_MAX);
+	show(&a->shown, source, path, "", message, "inputs");
+}
+
+void account_show_accepted(struct account *a, const char *source, const char *path, const char *message)
+{
+	show(&a->accepted_shown, source, path, "accepted: ", message, "inputs that are accepted");
 }
 
 static int compare_ordinals(const void *a, const void *b)
@@ -66,10 +78,16 @@ static int compare_ordinals(const void *a, const void *b)
 	return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
 }
 
+static void sort(struct problem_list *l)
+{
+	if (l->count)
+		qsort(l->item, l->count, sizeof(*l->item), compare_ordinals);
+}
+
 void account_sort(struct account *a)
 {
-	if (a->problem_count)
-		qsort(a->problem, a->problem_count, sizeof(*a->problem), compare_ordinals);
+	sort(&a->problems);
+	sort(&a->accepted_inputs);
 }
 
 bool account_exceeds(const struct account *a, const struct cli_amount *max)
@@ -93,17 +111,23 @@ uint64_t account_not_done(const struct account *a)
 {
 	uint64_t failed = account_failed(a), wrong = a->unreadable, i;
 
-	for (i = 0; i < a->problem_count; i++)
-		wrong += a->problem[i].how == PROBLEM_BAD;
+	for (i = 0; i < a->problems.count; i++)
+		wrong += a->problems.item[i].how == PROBLEM_BAD;
 	return failed > wrong ? failed - wrong : 0;
+}
+
+static void free_list(struct problem_list *l)
+{
+	uint64_t i;
+
+	for (i = 0; i < l->count; i++)
+		free(l->item[i].message);
+	free(l->item);
 }
 
 void account_free(struct account *a)
 {
-	uint64_t i;
-
-	for (i = 0; i < a->problem_count; i++)
-		free(a->problem[i].message);
-	free(a->problem);
+	free_list(&a->problems);
+	free_list(&a->accepted_inputs);
 	memset(a, 0, sizeof(*a));
 }

@@ -6,6 +6,8 @@
  * that is in no published shard: inputs that are bad when the policy is to fail, inputs
  * that could not be read, good ones whose shard was held back because of those, and ones
  * that the run never came to.  The line for people counts the last two as not done.
+ *
+ * Of the written ones some may be accepted: damaged, but in a way that was to be put up with.
  */
 #ifndef SHARDPACK_ACCOUNT_H
 #define SHARDPACK_ACCOUNT_H
@@ -21,6 +23,7 @@ enum problem_how {
 	PROBLEM_QUARANTINED = SHARD_QUARANTINED,
 	PROBLEM_BAD,       /* the policy is to fail */
 	PROBLEM_UNREADABLE, /* whatever the policy */
+	PROBLEM_ACCEPTED,   /* it became a record */
 };
 
 struct problem {
@@ -30,14 +33,20 @@ struct problem {
 	char *message;
 };
 
+struct problem_list {
+	struct problem *item; /* ascending by ordinal after account_sort() */
+	uint64_t count, capacity;
+};
+
 struct account { /* start it zeroed */
 	uint64_t input_count;                   /* of the plan, or of the part that is built */
 	uint64_t written, skipped, quarantined; /* in published shards: the rest is failed */
 	uint64_t bad;                           /* verdicts on bytes, whatever came of them */
 	uint64_t unreadable;
-	struct problem *problem; /* ascending by ordinal after account_sort() */
-	uint64_t problem_count, problem_capacity;
-	uint64_t shown; /* lines printed so far */
+	uint64_t accepted;                      /* of the written ones */
+	struct problem_list problems;           /* inputs that are no records */
+	struct problem_list accepted_inputs;    /* also those of shards that were not published */
+	uint64_t shown, accepted_shown;         /* lines printed so far */
 };
 
 #define PROBLEMS_SHOWN_MAX 20
@@ -48,11 +57,12 @@ int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum p
 /* Can this miss be one of a plan of so many inputs?  It comes from a file that somebody may have changed. */
 bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count);
 
-/* A shard has its final name: its inputs are done. */
-void account_published(struct account *a, uint64_t records, uint64_t skipped, uint64_t quarantined);
+/* A shard has its final name: its inputs are done.  Of its records, `accepted` are of damaged inputs. */
+void account_published(struct account *a, uint64_t records, uint64_t accepted, uint64_t skipped, uint64_t quarantined);
 
 /* Print a problem, if not too many were: then one line says so. */
 void account_show(struct account *a, const char *source, const char *path, const char *message);
+void account_show_accepted(struct account *a, const char *source, const char *path, const char *message);
 
 void account_sort(struct account *a);
 

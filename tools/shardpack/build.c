@@ -38,7 +38,7 @@ struct build {
 	/* The shard that is being filled. */
 	struct shard_writer *writer; /* NULL: it will not be published */
 	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
-	struct text misses;
+	struct text lines; /* for its receipt */
 	struct tally tally;
 	uint32_t label; /* the field that holds the class, or SHARD_FIELDS_MAX */
 	uint64_t *class_records;
@@ -112,7 +112,7 @@ static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer 
 
 static int begin_shard(struct build *b, uint64_t range_idx)
 {
-	b->misses.bytes = 0;
+	b->lines.bytes = 0;
 	memset(&b->tally, 0, sizeof(b->tally));
 	memset(b->class_records, 0, b->job->plan->class_count * sizeof(*b->class_records));
 	b->writer = b->next_writer;
@@ -144,8 +144,16 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	/* The next one is opened first: file systems let reserving its room wait while they make this one durable. */
 	if (range_idx + 1 < b->todo_count)
 		code = open_writer(b, range_idx + 1, &b->next_writer);
-	put = finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->misses);
+	put = finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->lines);
 	return code == EXIT_DONE ? put : code;
+}
+
+/* It is damaged and becomes a record all the same, but never silently. */
+static int take_accepted(struct build *b, const struct result *r)
+{
+	account_show_accepted(b->job->account, b->job->source, r->input.path, r->message);
+	receipt_add_accepted(&b->lines, r->ordinal, r->reason, r->message);
+	return account_problem(b->job->account, r->ordinal, r->reason, PROBLEM_ACCEPTED, r->message);
 }
 
 static int take_record(struct build *b, const struct result *r)
@@ -154,6 +162,8 @@ static int take_record(struct build *b, const struct result *r)
 	struct shard_error err;
 	uint32_t f;
 
+	if (r->reason && take_accepted(b, r) != EXIT_DONE)
+		return EXIT_IO;
 	if (!b->writer)
 		return EXIT_DONE;
 	if (shard_writer_append(b->writer, group, r->input.path, r->input.path_bytes, &err) != SHARD_OK)
@@ -182,7 +192,7 @@ static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_
 	if (how == PROBLEM_BAD) {
 		hold_back(b);
 	} else if (b->writer) {
-		receipt_add_miss(&b->misses, &miss, message);
+		receipt_add_miss(&b->lines, &miss, message);
 		if (shard_writer_miss(b->writer, &miss, &err) != SHARD_OK)
 			return finisher_fail(&b->finisher, &err);
 	}
@@ -424,7 +434,7 @@ int build_run(const struct job *job)
 	if (code == EXIT_DONE)
 		code = judge(job->account, job->plan->recipe.on_error);
 	text_free(&b.provenance);
-	text_free(&b.misses);
+	text_free(&b.lines);
 	free(b.todo);
 	free(b.ranges);
 	free(b.shard_of_range);

@@ -265,6 +265,7 @@ static int build_and_seal(struct packing *w)
 		return code;
 	/* What counts is what is on disk, whoever wrote it. */
 	whole.shown = w->account.shown;
+	whole.accepted_shown = w->account.accepted_shown;
 	account_free(&w->account);
 	w->account = whole;
 	code = seal_run(&w->job);

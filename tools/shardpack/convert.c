@@ -92,6 +92,7 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 							      .max_side = (uint32_t)limits_most(limits, LIMIT_SIDE),
 							      .max_scans = (uint32_t)limits_most(limits, LIMIT_SCANS),
 							      .max_memory_bytes = limits_most(limits, LIMIT_MEMORY),
+							      .accept = (enum decode_accept)plan->recipe.accept,
 							      .claim = claim_decoder, .context = c});
 	c->transform = transform_open(&plan->recipe.transform);
 	c->turn.claim = claim;
@@ -175,6 +176,8 @@ bool convert_status(struct result *r, enum decode_status status, const struct de
 		convert_set(r, OUTCOME_BAD, (uint32_t)v->reason, "%s", v->message);
 	else if (status != DECODE_OK)
 		convert_set(r, OUTCOME_STOP, 0, "out of memory while it was decoded");
+	else if (v->reason && !r->reason)
+		convert_set(r, OUTCOME_RECORD, (uint32_t)v->reason, "%s", v->message);
 	return status == DECODE_OK;
 }
 
@@ -200,6 +203,15 @@ static void add_moments(const struct converter *c, struct result *r)
 	}
 }
 
+/* Say in the record which damage was accepted. */
+static void put_damage(const struct converter *c, const struct result *r)
+{
+	const struct shard_field *f = recipe_damage(&c->plan->recipe, &c->schema);
+
+	if (f)
+		r->meta[f->offset] = (uint8_t)r->reason;
+}
+
 /* The input's bytes are at hand: make the record. */
 static void convert(struct converter *c, struct result *r)
 {
@@ -212,6 +224,7 @@ static void convert(struct converter *c, struct result *r)
 	c->orientation = convert_orientation(c, c->file.data, r->input.source_bytes);
 	if (!convert_image(c, r, c->transform, &c->file, r->input.source_bytes, r->record) || !convert_fields(c, r))
 		return;
+	put_damage(c, r);
 	add_moments(c, r);
 	r->outcome = OUTCOME_RECORD;
 }

@@ -26,8 +26,8 @@ struct result {
 	uint64_t ordinal, input_idx;
 	struct plan_input input;
 	enum outcome outcome;
-	uint32_t reason; /* enum shard_miss_reason, of OUTCOME_BAD */
-	char message[320];
+	uint32_t reason; /* enum shard_miss_reason, of OUTCOME_BAD; of a record 0, or which damage was accepted */
+	char message[320]; /* why; empty if there is nothing to say */
 	uint8_t *record; /* group 0: the caller's memory, of converter_record_bytes() */
 	uint8_t *meta;	 /* group 1, behind it */
 	struct moments moments[SHARD_FIELDS_MAX]; /* of fields that have some: tally.h */

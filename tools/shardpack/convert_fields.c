@@ -112,7 +112,7 @@ static bool move_boxes(const struct target *t, size_t bytes)
 	uint64_t count = bytes / (4 * sizeof(*boxes));
 	uint32_t width, height;
 	struct turn_axes axes = turn_axes(t->c->orientation);
-	struct decode_verdict v;
+	struct decode_verdict v = {0};
 
 	if (!convert_status(t->r, boxes_read(BOXES_XYXY, boxes, count, boxes, &v), &v)) /* a plan's have not been looked at */
 		return false;
@@ -138,12 +138,15 @@ static bool convert_part(const struct target *t, const struct input_bytes *in, s
 static bool convert_field(const struct target *t, const struct field_part *part)
 {
 	struct input_bytes in;
+	uint32_t reason = t->r->reason;
 	size_t bytes = 0;
 
 	if (part_bytes(t->c, part, &in)) {
 		convert_next_picture(t->c);
 		if (!convert_read(t->c, t->r, &in, &t->c->part) || !convert_part(t, &in, &bytes))
 			return blame(t, &in);
+		if (t->r->reason != reason) /* its damage was accepted */
+			blame(t, &in);
 	} else if (part->kind == FIELD_PART_VALUE) {
 		bytes = part->bytes;
 		text_unhex(part->text, part->text_bytes, t->at, bytes);

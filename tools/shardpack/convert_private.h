@@ -56,7 +56,7 @@ bool convert_image(struct converter *c, struct result *r, struct transform *t, c
 /* convert.c: the orientation that the recipe asks for: what the file states, or 1 */
 uint32_t convert_orientation(const struct converter *c, const uint8_t *data, uint64_t bytes);
 
-/* convert.c: a verdict of the decoder, or what else its status is, into the result; true if that was OK */
+/* convert.c: a verdict of the decoder, or what else its status is, into the result; true if that was OK, damage accepted or not */
 bool convert_status(struct result *r, enum decode_status status, const struct decode_verdict *v);
 
 /* convert_read.c: all of these bytes into `to`.  False if the result says why not. */

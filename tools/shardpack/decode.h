@@ -7,7 +7,7 @@
  * profiles and the EXIF orientation are ignored.  Content decides, never a file's name.
  *
  * Unlike Pillow this is strict.  A decoder that warns of damage has invented pixels, so a
- * damaged or shortened file is bad input.  A verdict is a function of the bytes and the
+ * damaged or shortened file is bad input, unless it is a JPEG and of a damage that was to be accepted.  A verdict is a function of the bytes and the
  * options alone: not of the images before, the thread, or the memory that was free.
  */
 #ifndef SHARDPACK_DECODE_H
@@ -20,8 +20,16 @@
 #define DECODE_SCANS_DEFAULT	    100	     /* real progressive files have about 10 */
 #define DECODE_MEMORY_DEFAULT_BYTES (UINT64_C(768) << 20)
 
+/* Which damage of JPEGs is accepted; the pixels are those that libjpeg-turbo gives. */
+enum decode_accept {
+	ACCEPT_NONE,
+	ACCEPT_EOI,	 /* nothing is missing but the end-of-image marker: all pixels are those of the whole file */
+	ACCEPT_WARNINGS, /* whatever libjpeg warns of and goes on; it makes up what it cannot know */
+};
+
 /* Limits; zero means the default. */
 struct decode_options {
+	enum decode_accept accept;
 	uint64_t max_pixels;
 	uint32_t max_side;
 	uint32_t max_scans;
@@ -39,8 +47,12 @@ enum decode_status {
 };
 
 struct decode_verdict {
-	int reason;	   /* enum shard_miss_reason for DECODE_BAD_INPUT, else 0 */
-	char message[240]; /* one line, without the file's name; empty if OK */
+	/*
+	 * enum shard_miss_reason for DECODE_BAD_INPUT, else 0; with DECODE_OK also of what was accepted: TRUNCATED if
+	 * only the end-of-image marker is missing, DAMAGED if pixels are made up.
+	 */
+	int reason;
+	char message[240]; /* one line, without the file's name; empty without a reason */
 };
 
 /* One per thread. */

@@ -10,7 +10,8 @@
  * before, and a file that lacks its own would silently decode with those: its pixels would
  * depend on what the thread happened to do earlier.  Creating one costs a microsecond.
  *
- * The library reports errors by a callback that must not return, so it jumps.  Everything
+ * A warning is a verdict, unless it was to be accepted: then it is noted, and what it means is told at the end.  The
+ * library reports errors by a callback that must not return, so it jumps.  Everything
  * that lives across the jump is in struct jpeg, none of it in locals.
  */
 #include <inttypes.h>
@@ -34,6 +35,8 @@ struct jpeg {
 	struct decode_verdict *v;
 	enum decode_status status; /* what the jump means */
 	bool in_scan;		   /* the header was read; what comes now are pixels */
+	bool ends_early;	   /* accepted so far: the file ended before the image */
+	bool all_rows;		   /* every pixel has been made */
 };
 
 static _Noreturn void fail(struct jpeg *j, enum decode_status status)
@@ -49,12 +52,23 @@ static const char *library_text(struct jpeg *j, char text[JMSG_LENGTH_MAX])
 	return text;
 }
 
+/* Go on, and tell of it in the end.  Of several the first counts. */
+static void accept(struct jpeg *j, const char *what, const char *text)
+{
+	if (!j->v->reason)
+		decode_bad(j->v, SHARD_MISS_DAMAGED, "%s: %s", what, text);
+}
+
 static void on_error(j_common_ptr cinfo)
 {
 	struct jpeg *j = cinfo->client_data;
 	char text[JMSG_LENGTH_MAX];
 
 	library_text(j, text);
+	if (j->all_rows && j->d->limit.accept == ACCEPT_WARNINGS && j->errors.msg_code != JERR_OUT_OF_MEMORY) {
+		accept(j, "JPEG cannot be read to its end", text);
+		fail(j, DECODE_OK);
+	}
 	switch (j->errors.msg_code) {
 	case JERR_OUT_OF_MEMORY:
 		fail(j, decode_no_memory(j->v));
@@ -97,9 +111,15 @@ static void on_message(j_common_ptr cinfo, int level)
 			return;
 		break;
 	case JWRN_JPEG_EOF:
-		fail(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", library_text(j, text)));
+		if (!j->in_scan || j->d->limit.accept == ACCEPT_NONE)
+			fail(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", library_text(j, text)));
+		j->ends_early = true;
+		return;
 	}
-	fail(j, decode_bad(j->v, SHARD_MISS_DAMAGED, "JPEG data is damaged: %s", library_text(j, text)));
+	if (j->d->limit.accept != ACCEPT_WARNINGS)
+		fail(j, decode_bad(j->v, j->ends_early ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
+				   j->ends_early ? "JPEG data ends early: %s" : "JPEG data is damaged: %s", library_text(j, text)));
+	accept(j, j->ends_early ? "JPEG data ends early" : "JPEG data is damaged", library_text(j, text));
 }
 
 static void on_output(j_common_ptr cinfo)
@@ -272,6 +292,38 @@ static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *cinfo)
 	return bytes;
 }
 
+/*
+ * The file ended, and no scan that it has is cut: the library would have warned.  But are these all scans?  The precision
+ * of each coefficient of a progressive file must have come down to the last bit, and of others each component must have
+ * had its scan.  NULL, or what is missing.
+ */
+static const char *missing(const struct jpeg_decompress_struct *cinfo)
+{
+	if (cinfo->arith_code) /* its decoder makes up what is missing without a word */
+		return "pixels may be made up, of arithmetic coding that cannot be told";
+	for (int i = 0; i < cinfo->num_components; i++) {
+		if (!cinfo->comp_info[i].quant_table)
+			return "scans are missing";
+		for (int k = 0; cinfo->progressive_mode && k < DCTSIZE2; k++)
+			if (cinfo->coef_bits[i][k] != 0)
+				return "scans are missing";
+	}
+	return NULL;
+}
+
+/* What it means that a file ended early, nothing else having been wrong with it. */
+static void judge_end(struct jpeg *j)
+{
+	const char *what = missing(&j->cinfo);
+
+	if (what && j->d->limit.accept == ACCEPT_EOI)
+		fail(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", what));
+	if (what)
+		accept(j, "JPEG data ends early", what);
+	else
+		decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG lacks its end-of-image marker, and nothing else");
+}
+
 static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 {
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
@@ -295,6 +347,11 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 		stream_rows(j);
 	else
 		read_rows(j);
+	j->all_rows = true;
+	while (!jpeg_input_complete(cinfo)) /* of a single scan: here, while coef_bits and the components can still be seen */
+		jpeg_consume_input(cinfo);
+	if (j->ends_early && !j->v->reason)
+		judge_end(j);
 	jpeg_finish_decompress(cinfo);
 }
 

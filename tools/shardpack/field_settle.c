@@ -73,6 +73,7 @@ static int settle_image(const struct request *r, struct field_option *o)
 	int code = EXIT_DONE;
 
 	r->recipe->exif = (uint32_t)r->o->exif;
+	r->recipe->accept = (uint32_t)r->o->accept;
 	if (r->o->limit && !limits_parse(r->o->limit, &r->recipe->limits, why, sizeof(why)))
 		return cli_misuse(r->args, "--limit %s: %s", r->o->limit, why);
 	wish_of_options(r->o, &wish);
@@ -128,6 +129,24 @@ static int enter(const struct request *r, const struct field_option *o)
 	return EXIT_DONE;
 }
 
+/* --accept adds a field of its own. */
+static int make_room_for_damage(const struct request *r)
+{
+	const struct recipe *recipe = r->recipe;
+	uint32_t i;
+
+	if (recipe->accept == ACCEPT_NONE)
+		return EXIT_DONE;
+	for (i = 0; i < recipe->field_count; i++)
+		if (strcmp(recipe->field[i].name, RECIPE_DAMAGE) == 0)
+			return cli_misuse(r->args, "--accept %s adds a field " RECIPE_DAMAGE ", and there is one of that name; call yours otherwise",
+					  recipe_accept_names[recipe->accept]);
+	if (recipe->field_count > recipe_named_max(recipe))
+		return cli_misuse(r->args, "--accept %s adds a field " RECIPE_DAMAGE ", and then there are more than %d beside image and label, "
+				  "those of lengths counted", recipe_accept_names[recipe->accept], RECIPE_NAMED_MAX);
+	return EXIT_DONE;
+}
+
 static int settle_all(const struct request *r, struct field_option *o)
 {
 	const struct cli_strings *fields = &r->o->fields;
@@ -150,7 +169,7 @@ static int settle_all(const struct request *r, struct field_option *o)
 	for (i = 0; code == EXIT_DONE && i < fields->count; i++)
 		if (&o[i] != image)
 			code = enter(r, &o[i]);
-	return code;
+	return code == EXIT_DONE ? make_room_for_damage(r) : code;
 }
 
 int field_settle(const struct request *r)

@@ -69,8 +69,8 @@ static void *run(void *context)
 			continue;
 		}
 		p->taken = true;
-		r.misses = p->misses;
-		memset(&p->misses, 0, sizeof(p->misses));
+		r.lines = p->lines;
+		memset(&p->lines, 0, sizeof(p->lines));
 		pthread_mutex_unlock(&f->lock);
 
 		/* The writer and its number stay as they are until this thread changes them. */
@@ -118,7 +118,8 @@ static void enter_result(struct finisher *f, struct finishing *p)
 
 	if (!p->has_result)
 		return;
-	account_published(f->account, p->result.record_count, f->quarantines ? 0 : misses, f->quarantines ? misses : 0);
+	account_published(f->account, p->result.record_count, receipt_accepted_count(&p->result), f->quarantines ? 0 : misses,
+			  f->quarantines ? misses : 0);
 	receipt_free(&p->result);
 	p->has_result = false;
 }
@@ -134,7 +135,7 @@ static struct finishing *find_free(struct finisher *f)
 	return NULL;
 }
 
-int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *misses)
+int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *lines)
 {
 	struct finishing *p;
 	int code;
@@ -145,8 +146,8 @@ int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard
 	code = f->code;
 	p->writer = writer;
 	p->shard_idx = shard_idx;
-	p->misses = *misses;
-	memset(misses, 0, sizeof(*misses));
+	p->lines = *lines;
+	memset(lines, 0, sizeof(*lines));
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
 	return code;

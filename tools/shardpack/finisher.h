@@ -20,7 +20,7 @@ struct finishing {
 	struct shard_writer *writer; /* lock: being completed; NULL: this place is free */
 	bool taken;		     /* lock: by a thread */
 	uint64_t shard_idx;	     /* lock */
-	struct text misses;	     /* lock: lines for the receipt */
+	struct text lines;	     /* lock: for the receipt */
 	bool has_result;	     /* lock: `result` waits to be entered into the account */
 	struct receipt result;	     /* lock */
 };
@@ -44,7 +44,7 @@ int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, 
  * Hand over a filled writer and the lines for its receipt; both are then the finisher's.
  * Waits until a shard before it is complete.  Returns the exit code of those that are.
  */
-int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *misses);
+int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *lines);
 
 /*
  * A shard of any thread cannot be written.  A full disk meets all at once, so only the first is

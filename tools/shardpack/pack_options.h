@@ -20,6 +20,7 @@ struct pack_options {
 	const char *label_regex, *label_list, *label_key, *columns;
 	struct cli_strings fields;
 	const char *limit;
+	int accept; /* enum decode_accept */
 
 	/* images, array, raw */
 	const char *classes;

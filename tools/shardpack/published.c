@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "tools/common/message.h"
+#include "tools/shardpack/accepted.h"
 #include "tools/shardpack/convert.h"
 #include "tools/shardpack/files.h"
 
@@ -32,20 +33,34 @@ static bool fits(const struct receipt *r, const struct shard_info *info)
 	       r->miss_count == info->miss_count && memcmp(r->root, info->root, sizeof(r->root)) == 0;
 }
 
-/* The sentence that came with a miss is not in the shard; the same bytes give it again. */
-static void explain(struct converter *c, struct result *result, const struct shard_miss *miss, struct text *misses)
+/* Lines for a receipt on their way. */
+struct listing {
+	struct converter *c; /* NULL: then the reason's name has to do */
+	struct result *result;
+	struct text *lines;
+};
+
+/* The sentence that came with a verdict is not in the shard; the same bytes give it again. */
+static const char *explain(struct listing *l, uint64_t ordinal, uint32_t reason, enum outcome outcome)
 {
-	if (c) {
-		result->ordinal = miss->ordinal;
-		converter_run(c, result);
+	if (l->c) {
+		l->result->ordinal = ordinal;
+		converter_run(l->c, l->result);
+		if (l->result->outcome == outcome && l->result->reason == reason)
+			return l->result->message;
 	}
-	receipt_add_miss(misses, miss,
-			 c && result->outcome == OUTCOME_BAD ? result->message : shard_miss_reason_name(miss->reason));
+	return shard_miss_reason_name(reason);
 }
 
-/* The converter may be NULL: then the reason's name has to do. */
-static int list_misses(const struct job *job, const char *path, struct shard_reader *reader, struct converter *c,
-		       struct result *result, struct text *misses)
+static int list_accepted(void *context, uint64_t ordinal, uint32_t reason)
+{
+	struct listing *l = context;
+
+	receipt_add_accepted(l->lines, ordinal, reason, explain(l, ordinal, reason, OUTCOME_RECORD));
+	return EXIT_DONE;
+}
+
+static int list_misses(const struct job *job, const char *path, struct shard_reader *reader, struct listing *l)
 {
 	struct shard_info info;
 	struct shard_miss miss;
@@ -59,30 +74,30 @@ static int list_misses(const struct job *job, const char *path, struct shard_rea
 		if (!account_miss_fits(&miss, job->plan->input_count))
 			return fail(EXIT_MISMATCH, "%s: leaves out input %" PRIu64 " of %" PRIu64 " in the plan, for reason %u (how %u)",
 				    path, miss.ordinal, job->plan->input_count, miss.reason, miss.how);
-		explain(c, result, &miss, misses);
+		receipt_add_miss(l->lines, &miss, explain(l, miss.ordinal, miss.reason, OUTCOME_BAD));
 	}
 	return EXIT_DONE;
 }
 
-static int read_misses(const struct job *job, const char *path, struct shard_reader *reader, struct text *misses)
+static int list_problems(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader, struct text *lines)
 {
-	struct converter *c = NULL;
-	struct result *result = calloc(1, sizeof(*result));
+	struct listing l = {.lines = lines};
 	int code;
 
-	if (!plan_names_inputs(job->plan)) { /* the reason says it all */
-		free(result);
-		return list_misses(job, path, reader, NULL, NULL, misses);
-	}
-	if (!result)
+	if (!plan_names_inputs(job->plan)) /* the reason says it all */
+		return list_misses(job, path, reader, &l);
+	l.result = calloc(1, sizeof(*l.result));
+	if (!l.result)
 		return fail(EXIT_IO, "%s: out of memory", path);
-	result->record = malloc(converter_record_bytes(&job->schema));
-	if (result->record && job->source_fd >= 0)
-		c = converter_open(job->plan, job->source_fd, job->stored, job->quarantine, NULL);
-	code = list_misses(job, path, reader, c, result, misses);
-	converter_close(c);
-	free(result->record);
-	free(result);
+	l.result->record = malloc(converter_record_bytes(&job->schema));
+	if (l.result->record && job->source_fd >= 0)
+		l.c = converter_open(job->plan, job->source_fd, job->stored, job->quarantine, NULL);
+	code = list_misses(job, path, reader, &l);
+	if (code == EXIT_DONE)
+		code = accepted_find(job, shard_idx, reader, list_accepted, &l);
+	converter_close(l.c);
+	free(l.result->record);
+	free(l.result);
 	return code;
 }
 
@@ -105,7 +120,7 @@ static int make_receipt(const struct job *job, uint64_t shard_idx, const char *p
 	memcpy(r->root, info->root, sizeof(r->root));
 	code = files_sha256(path, r->sha256);
 	if (code == EXIT_DONE)
-		code = read_misses(job, path, reader, &r->misses);
+		code = list_problems(job, shard_idx, path, reader, &r->lines);
 	if (code == EXIT_DONE && receipt_write(job->state_dir, shard_idx, r, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s", err.message);
 	return code;

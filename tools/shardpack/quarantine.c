@@ -103,9 +103,9 @@ int quarantine_list(const struct quarantine *q, const struct plan *plan, const s
 	uint64_t i;
 	bool ok = input && out;
 
-	for (i = 0; ok && i < account->problem_count; i++)
-		if (account->problem[i].how == PROBLEM_QUARANTINED)
-			write_line(out, plan, &account->problem[i], input);
+	for (i = 0; ok && i < account->problems.count; i++)
+		if (account->problems.item[i].how == PROBLEM_QUARANTINED)
+			write_line(out, plan, &account->problems.item[i], input);
 	if (out && fclose(out) != 0)
 		ok = false;
 	if (!ok || asprintf(&path, "%s/quarantine.jsonl", q->dir) < 0) {

@@ -13,11 +13,30 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/files.h"
 
-void receipt_add_miss(struct text *misses, const struct shard_miss *miss, const char *message)
+#define ACCEPTED "accepted "
+
+void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message)
 {
-	text_format(misses, "miss %" PRIu64 " %" PRIu32 " %" PRIu32 " ", miss->ordinal, miss->reason, miss->how);
-	text_encode(misses, message, strlen(message), true);
-	text_add(misses, "\n", 1);
+	text_format(lines, "miss %" PRIu64 " %" PRIu32 " %" PRIu32 " ", miss->ordinal, miss->reason, miss->how);
+	text_encode(lines, message, strlen(message), true);
+	text_add(lines, "\n", 1);
+}
+
+void receipt_add_accepted(struct text *lines, uint64_t ordinal, uint32_t reason, const char *message)
+{
+	text_format(lines, ACCEPTED "%" PRIu64 " %" PRIu32 " ", ordinal, reason);
+	text_encode(lines, message, strlen(message), true);
+	text_add(lines, "\n", 1);
+}
+
+uint64_t receipt_accepted_count(const struct receipt *r)
+{
+	const char *line = r->lines.data, *end = line + r->lines.bytes;
+	uint64_t count = 0;
+
+	for (; line < end; line += strcspn(line, "\n") + 1)
+		count += strncmp(line, ACCEPTED, strlen(ACCEPTED)) == 0;
+	return count;
 }
 
 static void write_text(uint64_t shard_idx, const struct receipt *r, struct text *out)
@@ -30,8 +49,8 @@ static void write_text(uint64_t shard_idx, const struct receipt *r, struct text 
 	text_add(out, " sha256 ", 8);
 	text_hex(out, r->sha256, sizeof(r->sha256));
 	text_add(out, "\n", 1);
-	if (r->misses.bytes)
-		text_add(out, r->misses.data, r->misses.bytes);
+	if (r->lines.bytes)
+		text_add(out, r->lines.data, r->lines.bytes);
 	if (!text_failed(out))
 		shard_sha256(out->data, out->bytes, digest);
 	text_add(out, "end ", 4);
@@ -50,7 +69,7 @@ int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receip
 		return err->status;
 	}
 	write_text(shard_idx, r, &text);
-	if (text_failed(&text) || text_failed(&r->misses)) {
+	if (text_failed(&text) || text_failed(&r->lines)) {
 		*err = (struct shard_error){.status = SHARD_E_MEMORY, .message = "out of memory for a receipt"};
 		rc = err->status;
 	} else {
@@ -100,8 +119,8 @@ static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 	    !text_unhex(line + 40, 64, r->sha256, 32) || line[104] != '\n')
 		return false;
 	line += 105;
-	text_add(&r->misses, line, strlen(line));
-	return !text_failed(&r->misses);
+	text_add(&r->lines, line, strlen(line));
+	return !text_failed(&r->lines);
 }
 
 int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, bool *found)
@@ -122,46 +141,58 @@ int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, b
 	return code;
 }
 
+/* What one line says; *message is encoded.  False if none of these lines is like that. */
+static bool read_line(const char *line, struct shard_miss *out, bool *accepted, const char **message)
+{
+	int at = 0;
+
+	*out = (struct shard_miss){.how = SHARD_SKIPPED}; /* which an accepted one would pass for */
+	*accepted = strncmp(line, ACCEPTED, strlen(ACCEPTED)) == 0;
+	if (*accepted)
+		sscanf(line, ACCEPTED "%" SCNu64 " %" SCNu32 " %n", &out->ordinal, &out->reason, &at);
+	else
+		sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &out->ordinal, &out->reason, &out->how, &at);
+	*message = line + at;
+	return at != 0;
+}
+
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a)
 {
-	const char *line = r->misses.data, *end = line + r->misses.bytes;
-	uint64_t skipped = 0, quarantined = 0;
+	const char *line = r->lines.data, *end = line + r->lines.bytes;
+	uint64_t count[2] = {0, 0}, accepted_count = 0; /* skipped, quarantined */
 	int code = EXIT_DONE;
 
 	while (code == EXIT_DONE && line < end) {
-		const char *lf = memchr(line, '\n', (size_t)(end - line));
+		const char *lf = memchr(line, '\n', (size_t)(end - line)), *at;
 		struct shard_miss miss;
+		bool accepted;
 		char *message;
-		int at = 0;
 
-		if (!lf ||
-		    sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &miss.ordinal, &miss.reason, &miss.how,
-			   &at) != 3 ||
-		    !at || !account_miss_fits(&miss, plan->input_count))
+		if (!lf || !read_line(line, &miss, &accepted, &at) || !account_miss_fits(&miss, plan->input_count))
 			break;
 		message = malloc((size_t)(lf - line) + 1);
 		if (!message)
 			return fail(EXIT_IO, "out of memory for a list of bad inputs");
-		if (text_decode(line + at, (size_t)(lf - line) - (size_t)at, true, message) < 0)
+		if (text_decode(at, (size_t)(lf - at), true, message) < 0)
 			message[0] = '\0';
-		code = account_problem(a, miss.ordinal, miss.reason, (enum problem_how)miss.how, message);
+		code = account_problem(a, miss.ordinal, miss.reason, accepted ? PROBLEM_ACCEPTED : (enum problem_how)miss.how, message);
 		free(message);
-		if (miss.how == SHARD_QUARANTINED)
-			quarantined++;
+		if (accepted)
+			accepted_count++;
 		else
-			skipped++;
+			count[miss.how == SHARD_QUARANTINED]++;
 		line = lf + 1;
 	}
-	if (code == EXIT_DONE && skipped + quarantined != r->miss_count)
+	if (code == EXIT_DONE && (count[0] + count[1] != r->miss_count || line < end))
 		return fail(EXIT_BAD, "a receipt lists %" PRIu64 " inputs of the plan as left out but counts %" PRIu64
 			    "; remove it, and build makes it again from the shard",
-			    skipped + quarantined, r->miss_count);
-	account_published(a, r->record_count, skipped, quarantined);
+			    count[0] + count[1], r->miss_count);
+	account_published(a, r->record_count, accepted_count, count[0], count[1]);
 	return code;
 }
 
 void receipt_free(struct receipt *r)
 {
-	text_free(&r->misses);
+	text_free(&r->lines);
 	memset(r, 0, sizeof(*r));
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardpack/decode.h"
 #include "tools/shardpack/field_option.h"
 #include "tools/shardpack/source.h"
 
@@ -30,6 +29,12 @@ const char *const recipe_fit_names[] = {
 	NULL,
 };
 const char *const recipe_exif_names[] = {[EXIF_IGNORE] = "ignore", [EXIF_APPLY] = "apply", NULL};
+const char *const recipe_accept_names[] = {
+	[ACCEPT_NONE] = "none",
+	[ACCEPT_EOI] = "eoi",
+	[ACCEPT_WARNINGS] = "warnings",
+	NULL,
+};
 const char *const recipe_layout_names[] = {[IMAGE_HWC] = "hwc", [IMAGE_CHW] = "chw", NULL};
 const char *const recipe_samples_names[] = {
 	[IMAGE_U8] = "u8",
@@ -95,7 +100,9 @@ static void write_channels(const char *key, const double *value, struct text *ou
 static void write_transform(const struct recipe *r, struct text *out)
 {
 	limits_write(&r->limits, out);
-	if (r->exif != EXIF_IGNORE) /* defaults are not named: plans are older than these options */
+	if (r->accept != ACCEPT_NONE) /* defaults are not named: plans are older than these options */
+		text_format(out, "accept %s\n", recipe_accept_names[r->accept]);
+	if (r->exif != EXIF_IGNORE)
 		text_format(out, "exif %s\n", recipe_exif_names[r->exif]);
 	text_format(out, "resize %" PRIu32 "\n", r->transform.resize);
 	if (r->transform.fit != FIT_SHORT)
@@ -196,6 +203,16 @@ static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct
 	return shard_schema_lay_out(out, r->align, err);
 }
 
+uint32_t recipe_named_max(const struct recipe *r)
+{
+	return RECIPE_NAMED_MAX - (r->accept != ACCEPT_NONE);
+}
+
+const struct shard_field *recipe_damage(const struct recipe *r, const struct shard_schema *s)
+{
+	return recipe_is_images(r) && r->accept != ACCEPT_NONE ? &s->field[s->field_count - 1] : NULL;
+}
+
 static int images_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
 {
 	struct shard_field *image, *label;
@@ -223,6 +240,13 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 		f->group = is_small(f);
 		if (f->kind != SHARD_TENSOR)
 			f->length_field += RECIPE_FIRST;
+	}
+	if (r->accept != ACCEPT_NONE) {
+		struct shard_field *damage = &out->field[out->field_count++];
+
+		strcpy(damage->name, RECIPE_DAMAGE);
+		damage->dtype = SHARD_U8;
+		damage->group = 1;
 	}
 	return shard_schema_lay_out(out, r->align, err);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "shard.h"
+#include "tools/shardpack/decode.h"
 #include "tools/shardpack/field.h"
 #include "tools/shardpack/limits.h"
 #include "tools/shardpack/text.h"
@@ -25,6 +26,7 @@ struct recipe {
 	uint32_t source;   /* place in the table of sources */
 	struct transform_options transform; /* of images */
 	uint32_t exif;	   /* enum recipe_exif */
+	uint32_t accept;   /* enum decode_accept: which damage is packed, with a field that tells */
 	struct limits limits; /* of images; in a plan only those that are not the default */
 	struct shard_field field[SHARD_FIELDS_MAX]; /* upper parts: of fixed records all, of images those behind the label */
 	struct field_source from[SHARD_FIELDS_MAX]; /* of images: where these come from */
@@ -41,6 +43,7 @@ struct recipe {
 extern const char *const recipe_filter_names[];
 extern const char *const recipe_fit_names[];    /* enum transform_fit; in a plan only if it is not the first */
 extern const char *const recipe_exif_names[];   /* the same */
+extern const char *const recipe_accept_names[]; /* enum decode_accept; the same */
 extern const char *const recipe_layout_names[]; /* enum image_layout */
 extern const char *const recipe_samples_names[]; /* enum image_samples; the same */
 extern const char *const recipe_codec_names[];  /* enum shard_codec */
@@ -68,17 +71,23 @@ size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wr
 bool recipe_is_images(const struct recipe *r);
 
 /*
- * Of images, fields 0 `image`, in group 0, and 1 `label`, in group 1, and then those of the recipe.  Of fixed records, as
- * the fields say.  What has 16 bytes or less stands in group 1, if there is something larger for group 0.  ARGUMENT if
+ * Of images, fields 0 `image`, in group 0, and 1 `label`, in group 1, and then those of the recipe; if damage is accepted
+ * the last one is `damage`, a u8 in group 1: 0, or what was accepted, an enum shard_miss_reason.  Of fixed records, as the
+ * fields say.  What has 16 bytes or less stands in group 1, if there is something larger for group 0.  ARGUMENT if
  * such records cannot be.
  */
 #define RECIPE_IMAGE 0
 #define RECIPE_LABEL 1
 #define RECIPE_FIRST 2 /* of those that the recipe names */
 #define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - RECIPE_FIRST)
+#define RECIPE_DAMAGE "damage"
 #define RECIPE_SMALL_BYTES 16
+uint32_t recipe_named_max(const struct recipe *r); /* RECIPE_NAMED_MAX, or one less if there is a field of damage */
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
+
+/* The field `damage` of the recipe's schema; NULL if there is none. */
+const struct shard_field *recipe_damage(const struct recipe *r, const struct shard_schema *s);
 
 /* What every shard carries about its making: recipe, versions, plan digest. */
 void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out);

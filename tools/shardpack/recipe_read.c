@@ -177,7 +177,7 @@ static bool take_fields(struct cursor *c, struct recipe *r)
 	const char *value, *source = NULL;
 	struct shard_field length;
 	size_t bytes, source_bytes;
-	uint32_t max = recipe_is_images(r) ? RECIPE_NAMED_MAX : SHARD_FIELDS_MAX;
+	uint32_t max = recipe_is_images(r) ? recipe_named_max(r) : SHARD_FIELDS_MAX;
 
 	while (take_line(c, "field", &value, &bytes)) {
 		uint32_t i = r->field_count++;
@@ -294,7 +294,8 @@ static bool take_transform(struct cursor *c, struct recipe *r)
 	uint64_t resize = 0, crop = 0;
 	uint32_t fit = 0, filter = 0, layout = 0;
 
-	if (!take_limits(c, &r->limits) || !take_optional_word(c, "exif", recipe_exif_names, &r->exif) ||
+	if (!take_limits(c, &r->limits) || !take_optional_word(c, "accept", recipe_accept_names, &r->accept) ||
+	    !take_optional_word(c, "exif", recipe_exif_names, &r->exif) ||
 	    !take_number(c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) ||
 	    !take_optional_word(c, "fit", recipe_fit_names, &fit) ||
 	    !take_number(c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) ||

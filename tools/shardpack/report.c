@@ -90,7 +90,7 @@ void report_tell(const struct report *r)
 	struct shard_error err;
 	struct text words = {0};
 	uint64_t not_done = account_not_done(a);
-	char last[40] = "";
+	char last[40] = "", accepted[60] = "";
 
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) == SHARD_OK)
 		tell_dataset(r, ds);
@@ -107,9 +107,14 @@ void report_tell(const struct report *r)
 		report_ignored(r->scan);
 	if (not_done)
 		snprintf(last, sizeof(last), " + %" PRIu64 " not done", not_done);
-	note("%" PRIu64 " inputs = %" PRIu64 " written + %" PRIu64 " skipped + %" PRIu64 " quarantined + %" PRIu64
+	if (a->accepted) {
+		snprintf(accepted, sizeof(accepted), " (%" PRIu64 " accepted with warnings)", a->accepted);
+		warn("%" PRIu64 " of %" PRIu64 " records are of damaged images, accepted with warnings; their field " RECIPE_DAMAGE
+		     " is not 0", a->accepted, a->written);
+	}
+	note("%" PRIu64 " inputs = %" PRIu64 " written%s + %" PRIu64 " skipped + %" PRIu64 " quarantined + %" PRIu64
 	     " failed%s",
-	     a->input_count, a->written, a->skipped, a->quarantined, account_failed(a) - not_done, last);
+	     a->input_count, a->written, accepted, a->skipped, a->quarantined, account_failed(a) - not_done, last);
 }
 
 /* ---- JSON ---- */
@@ -152,6 +157,7 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 	json_out_object(j, "recipe");
 	json_out_string(j, "source", source_table[r->source]->name);
 	if (recipe_is_images(r)) {
+		json_out_string(j, "accept", recipe_accept_names[r->accept]);
 		json_out_string(j, "exif", recipe_exif_names[r->exif]);
 		if (r->transform.resize)
 			json_out_u64(j, "resize", r->transform.resize);
@@ -223,10 +229,11 @@ static void write_account(struct json_out *j, const struct account *a)
 {
 	uint64_t failed = account_failed(a), bad = 0, i;
 
-	for (i = 0; i < a->problem_count; i++)
-		bad += a->problem[i].how == PROBLEM_BAD;
+	for (i = 0; i < a->problems.count; i++)
+		bad += a->problems.item[i].how == PROBLEM_BAD;
 	json_out_u64(j, "inputs", a->input_count);
 	json_out_u64(j, "written", a->written);
+	json_out_u64(j, "accepted_with_warnings", a->accepted);
 	json_out_u64(j, "skipped", a->skipped);
 	json_out_u64(j, "quarantined", a->quarantined);
 	json_out_u64(j, "failed", failed);
@@ -237,19 +244,20 @@ static void write_account(struct json_out *j, const struct account *a)
 	json_out_end(j);
 }
 
-static void write_problems(struct json_out *j, const struct plan *plan, const struct account *a,
+static void write_problems(struct json_out *j, const char *key, const struct plan *plan, const struct problem_list *list,
 			   struct plan_input *input)
 {
 	static const char *const how[] = {[PROBLEM_SKIPPED] = "skipped",
 					  [PROBLEM_QUARANTINED] = "quarantined",
 					  [PROBLEM_BAD] = "failed",
-					  [PROBLEM_UNREADABLE] = "failed"};
+					  [PROBLEM_UNREADABLE] = "failed",
+					  [PROBLEM_ACCEPTED] = "accepted"};
 	char class_name[SHARD_KEY_BYTES_MAX + 1];
 	uint64_t i;
 
-	json_out_array(j, "bad_inputs");
-	for (i = 0; i < a->problem_count; i++) {
-		const struct problem *p = &a->problem[i];
+	json_out_array(j, key);
+	for (i = 0; i < list->count; i++) {
+		const struct problem *p = &list->item[i];
 
 		plan_input(plan, plan_input_at(plan, p->ordinal), input);
 		json_out_object_line(j, NULL);
@@ -312,7 +320,8 @@ static void write_document(const struct report *r, FILE *out, const struct shard
 	else
 		json_out_null(&j, "ignored_files");
 	write_classes(&j, plan, ds, inputs);
-	write_problems(&j, plan, r->job->account, input);
+	write_problems(&j, "bad_inputs", plan, &r->job->account->problems, input);
+	write_problems(&j, "accepted_inputs", plan, &r->job->account->accepted_inputs, input);
 	write_statistics(&j, ds);
 	json_out_double(&j, "seconds", (double)r->elapsed_ns / 1e9);
 	write_lines(&j, "warnings", r->scan ? r->scan->warnings.data : NULL, r->scan ? r->scan->warnings.bytes : 0, 0);

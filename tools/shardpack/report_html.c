@@ -116,6 +116,8 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	fputs("</p>\n<table id=\"outcome\">\n", out);
 	put_count(out, "inputs", a->input_count);
 	put_count(out, "written", a->written);
+	if (a->accepted)
+		put_count(out, "of these accepted with warnings", a->accepted);
 	put_count(out, "skipped", a->skipped);
 	put_count(out, "quarantined", a->quarantined);
 	put_count(out, "failed", account_failed(a) - not_done);
@@ -127,11 +129,11 @@ static void put_reasons(const struct account *a, FILE *out)
 {
 	uint64_t count[REASONS] = {0};
 
-	if (!a->problem_count)
+	if (!a->problems.count)
 		return;
-	for (uint64_t i = 0; i < a->problem_count; i++)
-		count[a->problem[i].how == PROBLEM_UNREADABLE || a->problem[i].reason >= REASONS ? 0
-												 : a->problem[i].reason]++;
+	for (uint64_t i = 0; i < a->problems.count; i++)
+		count[a->problems.item[i].how == PROBLEM_UNREADABLE || a->problems.item[i].reason >= REASONS ? 0
+												 : a->problems.item[i].reason]++;
 	fputs("<h2>Reasons</h2>\n<table id=\"reasons\">\n", out);
 	for (uint32_t i = 0; i < REASONS; i++)
 		if (count[i])
@@ -148,17 +150,16 @@ static void put_left_out(FILE *out, uint64_t count)
 			human_count(text, count));
 }
 
-static void put_bad(const struct report *r, FILE *out, struct plan_input *input)
+static void put_problems(const struct plan *plan, const struct problem_list *list, const char *title, const char *id, FILE *out,
+			 struct plan_input *input)
 {
-	const struct account *a = r->job->account;
-	const struct plan *plan = r->job->plan;
-	uint64_t shown = a->problem_count < BAD_LISTED ? a->problem_count : BAD_LISTED;
+	uint64_t shown = list->count < BAD_LISTED ? list->count : BAD_LISTED;
 
 	if (!shown)
 		return;
-	fputs("<h2>Bad inputs</h2>\n<table id=\"bad\">\n<tr><th>input</th><th>reason</th><th>message</th></tr>\n", out);
+	fprintf(out, "<h2>%s</h2>\n<table id=\"%s\">\n<tr><th>input</th><th>reason</th><th>message</th></tr>\n", title, id);
 	for (uint64_t i = 0; i < shown; i++) {
-		const struct problem *p = &a->problem[i];
+		const struct problem *p = &list->item[i];
 
 		plan_input(plan, plan_input_at(plan, p->ordinal), input);
 		fputs("<tr><td>", out);
@@ -170,7 +171,7 @@ static void put_bad(const struct report *r, FILE *out, struct plan_input *input)
 		fputs("</td></tr>\n", out);
 	}
 	fputs("</table>\n", out);
-	put_left_out(out, a->problem_count - shown);
+	put_left_out(out, list->count - shown);
 }
 
 /* ---- pictures ---- */
@@ -389,7 +390,8 @@ int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, con
 	put_reasons(r->job->account, out);
 	if (code == EXIT_DONE)
 		code = put_classes(r, out, inputs, &gallery);
-	put_bad(r, out, input);
+	put_problems(r->job->plan, &r->job->account->problems, "Bad inputs", "bad", out, input);
+	put_problems(r->job->plan, &r->job->account->accepted_inputs, "Accepted with warnings", "accepted", out, input);
 	fputs("</body>\n</html>\n", out);
 	free(gallery.bytes);
 	return code;

@@ -14,6 +14,7 @@
 
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
+#include "tools/shardpack/accepted.h"
 #include "tools/shardpack/output.h"
 #include "tools/shardpack/published.h"
 
@@ -94,7 +95,7 @@ static int check_account(const struct job *job)
 	const struct account *a = job->account;
 
 	if (a->written + a->skipped + a->quarantined == a->input_count &&
-	    a->skipped + a->quarantined == a->problem_count)
+	    a->skipped + a->quarantined == a->problems.count && a->accepted == a->accepted_inputs.count)
 		return EXIT_DONE;
 	return fail(EXIT_MISMATCH,
 		    "%s: %" PRIu64 " inputs, but %" PRIu64 " written + %" PRIu64 " skipped + %" PRIu64
@@ -109,14 +110,14 @@ static int refuse_empty(const struct job *job)
 	struct plan_input *input;
 	int code;
 
-	if (a->written || !a->problem_count)
+	if (a->written || !a->problems.count)
 		return EXIT_DONE;
 	input = malloc(sizeof(*input));
 	if (!input)
 		return fail(EXIT_IO, "out of memory for a bad input");
-	plan_input(job->plan, plan_input_at(job->plan, a->problem[0].ordinal), input);
+	plan_input(job->plan, plan_input_at(job->plan, a->problems.item[0].ordinal), input);
 	code = fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so there is no dataset; the first is %s%s%s: %s", job->out_dir,
-		    a->problem_count, job->source, job->source[0] ? "/" : "", input->path, a->problem[0].message);
+		    a->problems.count, job->source, job->source[0] ? "/" : "", input->path, a->problems.item[0].message);
 	free(input);
 	return code;
 }
@@ -177,12 +178,17 @@ int seal_run(const struct job *job)
 	return code == EXIT_DONE ? output_clear_state(job) : code;
 }
 
-static int recount_shard(const struct job *job, struct shard_reader *reader)
+static int recount_accepted(void *account, uint64_t ordinal, uint32_t reason)
+{
+	return account_problem(account, ordinal, reason, PROBLEM_ACCEPTED, shard_miss_reason_name(reason));
+}
+
+static int recount_shard(const struct job *job, uint64_t shard_idx, struct shard_reader *reader)
 {
 	struct shard_info info;
 	struct shard_miss miss;
 	struct shard_error err;
-	uint64_t i, quarantined = 0;
+	uint64_t i, quarantined = 0, accepted = job->account->accepted_inputs.count;
 	int code = EXIT_DONE;
 
 	shard_reader_info(reader, &info);
@@ -197,7 +203,10 @@ static int recount_shard(const struct job *job, struct shard_reader *reader)
 		code = account_problem(job->account, miss.ordinal, miss.reason, (enum problem_how)miss.how,
 				       shard_miss_reason_name(miss.reason));
 	}
-	account_published(job->account, info.record_count, info.miss_count - quarantined, quarantined);
+	if (code == EXIT_DONE)
+		code = accepted_find(job, shard_idx, reader, recount_accepted, job->account);
+	account_published(job->account, info.record_count, job->account->accepted_inputs.count - accepted,
+			  info.miss_count - quarantined, quarantined);
 	return code;
 }
 
@@ -215,7 +224,7 @@ int seal_recount(const struct job *job)
 		return library_failure(&err);
 	shard_dataset_info(ds, &info);
 	for (k = 0; code == EXIT_DONE && k < info.shard_count; k++)
-		code = shard_dataset_reader(ds, k, &reader, &err) == SHARD_OK ? recount_shard(job, reader)
+		code = shard_dataset_reader(ds, k, &reader, &err) == SHARD_OK ? recount_shard(job, k, reader)
 									      : library_failure(&err);
 	shard_dataset_close(ds);
 	account_sort(job->account);
