@@ -95,7 +95,7 @@ PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BU
 
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all tests check check-run check-python check-python-run asan tsan fuzz fuzz-run bench demo lint install uninstall deps clean help FORCE
+.PHONY: all tests check check-run check-python check-python-run asan tsan fuzz fuzz-run bench bench-gpu demo lint install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -215,6 +215,14 @@ demo: ## from photographs to a trained classifier, with the commands to copy
 
 bench: all ## one JSON line per measurement; BENCH=pattern for some of them
 	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/run.sh
+# The runtime API is linked statically: what is built here runs wherever a driver is.
+NVCC ?= nvcc
+$(BUILD)/bench/gpu: bench/gpu.cu $(call objects,bench/common/*.c) $(A) $(BUILD)/flags
+	@mkdir -p $(@D); echo '  NVCC  $<'
+	$(Q)$(NVCC) -std=c++17 -O3 -arch=sm_75 -Iinclude -I. -Xcompiler -pthread -o $@ $(filter %.cu %.o %.a,$^) $(PROG_LIBS) \
+		$(call pkg_libs,$(PKG_bench))
+bench-gpu: $(BUILD)/bench/gpu ## the same on a GPU (needs nvcc), kept in bench/results
+	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/gpu.sh
 
 # Man pages and completions are printed by the tools from the table that also prints --help; the header is its own page.
 NAMES := $(notdir $(TOOLS))

@@ -15,6 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define BENCH_SIDES_MAX 8
 #define BENCH_RUNS_MAX	99
 
@@ -82,5 +86,9 @@ void bench_random_fill(void *out, size_t bytes, uint64_t seed); /* a multiple of
 
 /* Run `work` in that many threads, this one included, until all have ended. */
 void bench_threads(unsigned count, void (*work)(void *context), void *context);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

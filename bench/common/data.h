@@ -8,6 +8,10 @@
 #include "bench/common/bench.h"
 #include "shard.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define DATA_IMAGE_BYTES UINT64_C(150528) /* u8 [224,224,3], also the stride */
 
 /*
@@ -69,5 +73,9 @@ double data_residency(const struct data_files *files); /* 0 to 1; for files that
 
 /* Bytes that this process has made the system read from devices so far. */
 uint64_t data_device_bytes(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -10,6 +10,10 @@
 #include "bench/common/bench.h"
 #include "shard.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct trainer {
 	const char *dir;
 	uint32_t check; /* enum shard_check */
@@ -32,5 +36,9 @@ void trainer_close(struct trainer *t); /* both; a trainer that is not open stays
  * their indices.
  */
 uint64_t trainer_take(struct trainer *t, uint64_t most, uint64_t *idx);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

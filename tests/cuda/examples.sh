@@ -1,37 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda/examples.sh - examples/cuda run on a driver without a GPU, and compile for one wherever nvcc is
-#
-# Their calls of the runtime API become those of the fake driver, and kernels loops on the host (host_runtime.h).
-set -eu
-die() {
-	printf '%s\n' "$*"
-	exit 1
-}
-command -v g++ >/dev/null || die "g++ is not there: 'make deps' installs it"
-export LD_LIBRARY_PATH=$BUILD/tests/cuda/full
-cd "$TMPDIR"
-san= epochs=7
-case ${VARIANT-} in
-asan) san=-fsanitize=address,undefined epochs=1 ;; # what it learns is known without sanitizers
-tsan) san=-fsanitize=thread epochs=1 ;;
-esac
+# shellcheck disable=SC1091
+. "$ROOT/tests/cuda/lib.sh"
+epochs=7
+[ -z "$san" ] || epochs=1 # what it learns is known without sanitizers
 
 # ---- for the host ----
 
-mkdir include
-for header in cuda_runtime.h cuda_runtime_api.h; do
-	echo '#include "tests/cuda/host_runtime.h"' >"include/$header"
-done
-libs=("$BUILD/libshard.a" -pthread $(pkg-config --libs liblz4) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
-flags=(-g -O2 $san -Wall -Wextra -Wno-unused-function -Iinclude -I"$ROOT/include" -I"$ROOT")
-build() { # NAME SCRIPT: train_loop with sed's SCRIPT done to it
-	sed -E "$2; s/([a-z_]+)<<<(.*), (THREADS), (0), (stream)>>>\(/HOST_LAUNCH(\1, (\2), \3, \4, \5)(/" \
-		"$ROOT/examples/cuda/train_loop.cu" >"$1.cc"
-	! grep -q '<<<' "$1.cc" || die "a launch was not understood: $(grep '<<<' "$1.cc")"
-	g++ -std=c++17 -ffp-contract=off "${flags[@]}" "$1.cc" "${libs[@]}" -o "$1"
+build() { # NAME SCRIPT
+	host_build "$1" "$ROOT/examples/cuda/train_loop.cu" "$2"
 }
-gcc "${flags[@]}" "$ROOT/examples/cuda/h2d_stream.c" "${libs[@]}" -o h2d_stream
+gcc "${host_flags[@]}" "$ROOT/examples/cuda/h2d_stream.c" "${host_libs[@]}" -o h2d_stream
 build train_loop ''
 
 "$BUILD/bin/shardpack" images "$ROOT/examples/photos/train" -o ds --resize 64 --crop 64 -q
@@ -71,7 +51,6 @@ learns() {
 
 # ---- for GPUs ----
 
-nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || nvcc=
 if [ -n "$nvcc" ]; then
 	"$nvcc" -O3 -arch=sm_75 -Werror all-warnings -I"$ROOT/include" -c "$ROOT/examples/cuda/train_loop.cu" -o train_loop.o
 	"$nvcc" -O2 -Xcompiler -Wall,-Wextra,-Werror -I"$ROOT/include" -c "$ROOT/examples/cuda/h2d_stream.c" -o h2d_stream.o

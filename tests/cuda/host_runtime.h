@@ -24,7 +24,7 @@ typedef struct host_event {
 	double ms; /* when its turn came */
 } *cudaEvent_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
-enum { cudaSuccess = 0, cudaHostRegisterDefault = 0, cudaStreamNonBlocking = 1 };
+enum { cudaSuccess = 0, cudaErrorNotReady = 600, cudaHostRegisterDefault = 0, cudaStreamNonBlocking = 1 };
 
 /* A function of the driver.  The thread's context is the primary one of the first device, as the runtime API has it. */
 static inline void *host_driver(const char *name)
@@ -112,6 +112,11 @@ static inline cudaError_t cudaMalloc(void **memory, size_t bytes)
 	return HOST_CALL("cuMemAlloc", (uint64_t *, size_t), (uint64_t *)memory, bytes);
 }
 
+static inline cudaError_t cudaFree(void *memory)
+{
+	return HOST_CALL("cuMemFree", (uint64_t), (uint64_t)memory);
+}
+
 static inline cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags)
 {
 	return HOST_CALL("cuMemHostRegister", (void *, size_t, unsigned), memory, bytes, flags);
@@ -174,6 +179,11 @@ static inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream
 	return HOST_CALL("cuEventRecord", (void *, void *), event->event, stream);
 }
 
+static inline cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+	return HOST_CALL("cuEventQuery", (void *), event->event);
+}
+
 static inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 {
 	*ms = (float)(end->ms - begin->ms);
@@ -188,7 +198,32 @@ static inline cudaError_t cudaEventDestroy(cudaEvent_t event)
 	return HOST_CALL("cuEventDestroy", (void *), it);
 }
 
+struct cudaDeviceProp {
+	char name[32];
+	int major, minor, multiProcessorCount, pciDomainID, pciBusID, pciDeviceID;
+};
+
+static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int)
+{
+	*out = {"host", 0, 0, 1, 0, 0, 0};
+	return cudaSuccess;
+}
+
+static inline cudaError_t cudaDriverGetVersion(int *version)
+{
+	*version = 12000;
+	return cudaSuccess;
+}
+
 /* ---- kernels ---- */
+
+static inline long long clock64(void) /* of a clock of 1 GHz */
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
 
 #define __global__ static
 struct host_index {
@@ -216,7 +251,7 @@ template <class T> static T *host_argument(T *value)
 	[=](auto... argument) {                                                               \
 		host_queue(stream, [=] {                                                      \
 			blockDim.x = (block);                                                 \
-			for (blockIdx.x = 0; blockIdx.x < (grid); blockIdx.x++)               \
+			for (blockIdx.x = 0; blockIdx.x < (unsigned)(grid); blockIdx.x++)               \
 				for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++) \
 					kernel(host_argument(argument)...);                   \
 		});                                                                           \
