@@ -85,10 +85,14 @@ static int open_buffer(struct source *s, PyObject *value)
 		return refuse(s, "an array of pointers to its rows; copy it");
 	if (set_axes(s, b->ndim))
 		return 1;
+	if (b->ndim && !b->shape)
+		return refuse(s, "an array whose buffer has no shape");
 	for (int i = 0; i < b->ndim; i++) {
 		s->as.shape[i] = b->shape[i];
-		s->as.stride[i] = b->strides[i];
+		s->as.stride[i] = b->strides ? b->strides[i] : 0;
 	}
+	if (!b->strides) /* NumPy's datetime64 has none, though they were asked for */
+		set_dense_strides(s);
 	return 1;
 }
 

@@ -156,7 +156,7 @@ static bool fail_label(const struct shard *s, unsigned long long record, int64_t
 
 static PyObject *item_of(const struct shard *s, PyObject *record, uint32_t f, unsigned long long number)
 {
-	PyObject *value = PyDict_Check(record) ? Py_XNewRef(PyDict_GetItemWithError(record, s->layout->name[f]))
+	PyObject *value = PyDict_CheckExact(record) ? Py_XNewRef(PyDict_GetItemWithError(record, s->layout->name[f]))
 					       : PyObject_GetItem(record, s->layout->name[f]);
 	PyObject *names, *text;
 	const char *found;

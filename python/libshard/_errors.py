@@ -50,7 +50,8 @@ class RecordError(ArgumentError):
     ``record`` is its number, ``field`` the name of the field, or None.
     """
 
-    record = field = None
+    record: int | None = None
+    field: str | None = None
 
 
 class OutOfMemoryError(Error, MemoryError):

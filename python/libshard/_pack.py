@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _core
-from ._dataset import Dataset, _whole
+from ._dataset import Dataset, Field, _whole
 from ._errors import ArgumentError, RecordError
-from ._schema import Field, dtype_name, parse, with_meaning
+from ._schema import SchemaLike, dtype_name, parse, with_meaning
 from ._writer import Writer
 
 _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
 
 
-def pack(source: Any, schema: Any, out: str | os.PathLike[str], *, names: Sequence[str] | None = None, batched: bool = False,
+def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *, names: Sequence[str] | None = None, batched: bool = False,
          key: str | Callable[[int, Any], str] | None = None, classes: Iterable[str] | None = None, order: str = "source", seed: int = 0,
          progress: bool | Callable[[int, int | None], Any] | None = None, **options: Any) -> Dataset:
     """Write a dataset of all that ``source`` has to the folder ``out``; returns it, open.
@@ -69,10 +69,11 @@ def pack(source: Any, schema: Any, out: str | os.PathLike[str], *, names: Sequen
 class _Plan:
     """What a source is, and how its samples come out of it."""
 
-    def __init__(self, source, schema, names, batched, key, shuffled, seed):
+    def __init__(self, source: Any, schema: SchemaLike | None, names: Sequence[str] | None, batched: bool,
+                 key: str | Callable[[int, Any], str] | None, shuffled: bool, seed: int) -> None:
         self.source, self.names, self.batched, self.key, self.shuffled, self.seed = source, names, batched, key, shuffled, seed
         self.is_columns = isinstance(source, Mapping) and not batched
-        self.count = self._count()
+        self.count: int | None = self._count()
         self.indexed = hasattr(source, "__getitem__") and hasattr(source, "__len__") and not self.is_columns
         if not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
             raise TypeError(f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}")
@@ -82,7 +83,7 @@ class _Plan:
         self.features = features if isinstance(features, Mapping) else {}
         self.schema = schema if schema is not None or not self.features else _schema_of_features(self.features)
 
-    def _count(self):
+    def _count(self) -> int | None:
         if self.is_columns:
             counts = {name: len(column) for name, column in self.source.items()}
             if len(set(counts.values())) > 1:
@@ -95,7 +96,7 @@ class _Plan:
         except TypeError:  # DataLoaders of iterables have the method and no length
             return None
 
-    def classes(self):
+    def classes(self) -> list[str] | None:
         """Names that the source has for the numbers in ``label``."""
         fields = parse(self.schema) if self.schema is not None else {}
         if fields and not any(f is None and n == "label" or f is not None and f.semantic == "label" for n, f in fields.items()):
@@ -103,14 +104,14 @@ class _Plan:
         if not fields and self.names is not None and "label" not in self.names:
             return None
         names = getattr(self.features.get("label"), "names", None) or getattr(self.source, "classes", None)
-        good = isinstance(names, (list, tuple)) and names and all(isinstance(n, str) for n in names)
-        if good and not fields and (self.is_columns or self.features) and "label" not in (self.features or self.source):
+        if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
             return None
-        return list(names) if good else None
+        known = self.features or (self.source if self.is_columns else None)
+        return None if known is not None and not fields and "label" not in known else list(names) or None
 
     # ---- samples ----
 
-    def write_to(self, writer, show):
+    def write_to(self, writer: Writer, show: _Progress) -> None:
         if self.is_columns:
             self._write_columns(writer, show)
         elif self.batched:
@@ -121,11 +122,14 @@ class _Plan:
         else:
             self._write_samples(writer, show)
 
-    def _write_samples(self, writer, show):
+    def _write_samples(self, writer: Writer, show: _Progress) -> None:
         for i, sample in self._samples():
             record = self._named(sample, "sample")
+            key = self._key(i, sample, record)
+            if isinstance(self.key, str) and writer._wanted is None:  # it is no field
+                record = {name: value for name, value in record.items() if name != self.key}
             try:
-                writer.write(record, self._key(i, sample, record))
+                writer.write(record, key)
             except RecordError as e:
                 if self.shuffled:
                     e.add_note(f"it is sample {i} of the source")
@@ -134,16 +138,17 @@ class _Plan:
 
     def _samples(self) -> Iterator[tuple[int, Any]]:
         if self.shuffled:
+            assert self.count is not None
             for first in range(0, self.count, 4096):
                 for i in _core.shuffle(self.seed, self.count, first, min(4096, self.count - first)).tolist():
                     yield i, self.source[i]
         elif self.indexed and not hasattr(self.source, "__iter__"):
-            for i in range(self.count):
+            for i in range(self.count or 0):
                 yield i, self.source[i]
         else:
             yield from enumerate(self.source)
 
-    def _named(self, sample, what):
+    def _named(self, sample: Any, what: str) -> Mapping[str, Any]:
         if isinstance(sample, Mapping):
             return sample
         names = self.names or (("image", "label") if isinstance(sample, (tuple, list)) and len(sample) == 2 else None)
@@ -153,12 +158,12 @@ class _Plan:
                               "bad argument")  # fmt: skip
         return dict(zip(names, sample))
 
-    def _key(self, i, sample, record):
+    def _key(self, i: int, sample: Any, record: Mapping[str, Any]) -> str | None:
         if self.key is None:
             return None
         return record.get(self.key) if isinstance(self.key, str) else self.key(i, sample)
 
-    def _keys(self, columns, first):
+    def _keys(self, columns: Mapping[str, Any], first: int) -> list[str] | None:
         if self.key is None:
             return None
         if isinstance(self.key, str):
@@ -167,30 +172,30 @@ class _Plan:
 
     # ---- columns ----
 
-    def _write_columns(self, writer, show):
-        columns = self.source
+    def _write_columns(self, writer: Writer, show: _Progress) -> None:
+        columns, count = self.source, self.count or 0
         if isinstance(self.key, str) and writer._wanted is None:
             columns = {name: column for name, column in columns.items() if name != self.key}
-        keys = self._keys(self.source, 0) if self.count else None
+        keys = self._keys(self.source, 0) if count else None
         if not columns:
             raise ArgumentError("no columns", "bad argument")
-        if writer._layout is None and self.count:
+        if writer._layout is None and count:
             writer._see(columns, rows=True)
         if writer._wanted is not None:
             writer._check_items(columns)
             columns = {name: columns[name] for name in writer._wanted if name in columns}
-        step = max(1, _CHUNK_BYTES // writer._layout.stride) if self.count else 1
-        for first in range(0, self.count, step):
-            n = min(step, self.count - first)
+        step = max(1, _CHUNK_BYTES // writer._layout.stride) if writer._layout else 1
+        for first in range(0, count, step):
+            n = min(step, count - first)
             if self.shuffled:
-                rows = _core.shuffle(self.seed, self.count, first, n).tolist()
+                rows = _core.shuffle(self.seed, count, first, n).tolist()
             else:
                 rows = slice(first, first + n)
             writer.write_batch({name: _take(column, rows) for name, column in columns.items()}, keys and _take(keys, rows))
             show(len(writer))
 
 
-def _take(column, rows):
+def _take(column: Any, rows: list[int] | slice) -> Any:
     """Some rows of a column: by its own indexing, or one by one."""
     if isinstance(rows, list) and isinstance(column, (list, tuple, bytes)):
         return [column[i] for i in rows]
@@ -200,12 +205,12 @@ def _take(column, rows):
 # ---- Hugging Face ----
 
 
-def _schema_of_features(features):
+def _schema_of_features(features: Mapping[str, Any]) -> dict[str, Field | None]:
     """What features say.  None for a field that the first record is to tell."""
     return {name: _field_of_feature(name, feature) for name, feature in features.items()}
 
 
-def _field_of_feature(name, feature):
+def _field_of_feature(name: str, feature: Any) -> Field | None:
     if hasattr(feature, "names") and hasattr(feature, "str2int"):
         return Field(name, "int64", (), semantic="label" if name == "label" else "none")
     dtype = dtype_name(getattr(feature, "dtype", None) or "")
@@ -230,15 +235,15 @@ def _field_of_feature(name, feature):
 class _Progress:
     """Says how far it is, ten times a second at most, and at the end."""
 
-    def __init__(self, wanted, count):
+    def __init__(self, wanted: bool | Callable[[int, int | None], Any] | None, count: int | None) -> None:
         self.call = wanted if callable(wanted) else None
         self.line = not self.call and (sys.stderr is not None and sys.stderr.isatty() if wanted is None else bool(wanted))
         self.count, self.begin, self.last, self.done = count, time.monotonic(), 0.0, 0
 
-    def __enter__(self):
+    def __enter__(self) -> _Progress:
         return self
 
-    def __call__(self, done):
+    def __call__(self, done: int) -> None:
         self.done = done
         if self.call or self.line:
             now = time.monotonic()
@@ -246,21 +251,21 @@ class _Progress:
                 self.last = now
                 self._show(now)
 
-    def _show(self, now):
+    def _show(self, now: float) -> None:
         if self.call:
             self.call(self.done, self.count)
         else:
             print(f"\r{self.text(now - self.begin)}\x1b[K", end="", file=sys.stderr, flush=True)
 
-    def text(self, seconds):
+    def text(self, seconds: float) -> str:
         rate = self.done / seconds if seconds else 0
         if not self.count:
             return f"packing: {self.done:,} records, {rate:,.0f}/s"
         left = (self.count - self.done) / rate if rate else 0
         return f"packing: {self.done:,} of {self.count:,} records, {100 * self.done // self.count} %, {rate:,.0f}/s, {int(left) // 60}:{int(left) % 60:02} left"
 
-    def __exit__(self, kind, *exc):
-        if kind is None:
-            self._show(time.monotonic()) if self.call or self.line else None
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        if kind is None and (self.call or self.line):
+            self._show(time.monotonic())
         if self.line:
             print(file=sys.stderr)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of records that are to be written: said in words, or seen in a first record."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn, TypeAlias
 
 from . import _core
 from ._dataset import Field, Schema
@@ -17,14 +21,19 @@ _INTEGERS = _DTYPES[:8]
 _BYTES = dict(zip(_DTYPES, (1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1)))
 _SMALL_BYTES = 16  # fields of no more than that share a group, as in shardpack
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,46}\Z")
 _TYPE = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\[(<=)?([0-9, ]*)\])?\Z")
 
 
-def _fail(message):
+#: What :class:`libshard.Writer` takes as a schema.
+SchemaLike: TypeAlias = "str | Mapping[str, Any] | Iterable[Field]"
+
+
+def fail(message: str) -> NoReturn:
     raise ArgumentError(message, "bad argument")
 
 
-def dtype_name(dtype):
+def dtype_name(dtype: Any) -> str | None:
     """``"uint8"`` for ``"u8"``, ``numpy.uint8``, ``numpy.dtype("u1")``, ``torch.uint8``; None if it is no dtype of a field."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
     name = name.removeprefix("torch.")
@@ -33,7 +42,7 @@ def dtype_name(dtype):
     return name if name in _DTYPES else None
 
 
-def with_meaning(name, dtype, shape, kind="tensor"):
+def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor") -> Field:
     """A field whose meaning follows from its name, as in shardpack: ``label``, ``image``, ``tokens``."""
     layout = semantic = "none"
     if kind == "tensor" and name == "label" and not shape and dtype in _INTEGERS:
@@ -45,29 +54,29 @@ def with_meaning(name, dtype, shape, kind="tensor"):
     return Field(name, dtype, tuple(shape), kind, layout, semantic)
 
 
-def _from_text(name, text):
+def _from_text(name: str, text: str) -> Field:
     found = _TYPE.match(text.strip())
     if not found:
-        _fail(f"field {name!r}: {text!r} is no type; types are as uint8[32,32,3], int64, float32[<=64,4], text[<=200], bytes[<=9]")
+        fail(f"field {name!r}: {text!r} is no type; types are as uint8[32,32,3], int64, float32[<=64,4], text[<=200], bytes[<=9]")
     word, most, axes = found.groups()
     try:
         shape = tuple(int(a) for a in axes.split(",")) if axes is not None else ()
     except ValueError:
-        _fail(f"field {name!r}: {text!r}: a shape is numbers, as in [32,32,3]")
+        fail(f"field {name!r}: {text!r}: a shape is numbers, as in [32,32,3]")
     if word in ("text", "bytes"):
         if len(shape) != 1:
-            _fail(f"field {name!r}: {text!r}: say how many bytes there are at most, as in {word}[<=200]")
+            fail(f"field {name!r}: {text!r}: say how many bytes there are at most, as in {word}[<=200]")
         return Field(name, "uint8", shape, "string", "none", "text" if word == "text" else "none")
     dtype = dtype_name(word)
     if not dtype:
-        _fail(f"field {name!r}: dtype {word!r}; it is one of {', '.join(_DTYPES)}, text, bytes")
+        fail(f"field {name!r}: dtype {word!r}; it is one of {', '.join(_DTYPES)}, text, bytes")
     return with_meaning(name, dtype, shape, "ragged" if most else "tensor")
 
 
-def _from_spec(name, spec):
+def _from_spec(name: Any, spec: Any) -> Field:
     """A field of what a user says of it: text, (dtype, shape), a dtype, or a Field."""
     if not isinstance(name, str):
-        _fail(f"a field's name is a str, not {name!r}")
+        fail(f"a field's name is a str, not {name!r}")
     if isinstance(spec, Field):
         return spec
     if isinstance(spec, str):
@@ -75,41 +84,42 @@ def _from_spec(name, spec):
     dtype, shape = spec if isinstance(spec, tuple) and len(spec) == 2 else (spec, ())
     found = dtype_name(dtype)
     if not found:
-        _fail(f"field {name!r}: dtype {dtype!r}; it is one of {', '.join(_DTYPES)}")
+        fail(f"field {name!r}: dtype {dtype!r}; it is one of {', '.join(_DTYPES)}")
     return with_meaning(name, found, tuple(shape))
 
 
-def _split(text):
+def _split(text: str) -> Iterator[tuple[str, str]]:
     """``"image:u8[32,32,3],label:i64"`` at the commas that are in no brackets."""
     for part in re.split(r",(?![^\[]*\])", text):
         name, colon, word = part.partition(":")
         if not colon:
-            _fail(f"schema {text!r}: {part!r} is no field; fields are NAME:TYPE, as image:u8[32,32,3]")
+            fail(f"schema {text!r}: {part!r} is no field; fields are NAME:TYPE, as image:u8[32,32,3]")
         yield name.strip(), word
 
 
-def parse(schema):
+def parse(schema: SchemaLike) -> dict[str, Field | None]:
     """What a user gives as a schema: dict of name to Field, or to None where a first record is to tell."""
+    pairs: list[tuple[str, Any]]
     if isinstance(schema, str):
         pairs = list(_split(schema))
-    elif isinstance(schema, dict):
+    elif isinstance(schema, Mapping):
         pairs = list(schema.items())
     else:
         try:
             pairs = [(f.name, f) for f in schema]
         except (TypeError, AttributeError):
-            _fail("schema: give text as 'image:u8[32,32,3],label:i64', a dict of name to type, a Schema, or a list of Field")
-    fields = {}
+            fail("schema: give text as 'image:u8[32,32,3],label:i64', a dict of name to type, a Schema, or a list of Field")
+    fields: dict[str, Field | None] = {}
     for name, spec in pairs:
         if name in fields:
-            _fail(f"schema: field {name!r} is there twice")
+            fail(f"schema: field {name!r} is there twice")
         fields[name] = spec if spec is None else _from_spec(name, spec)
     if not fields:
-        _fail("schema: no field")
+        fail("schema: no field")
     return fields
 
 
-def _nested_shape(name, value, record):
+def _nested_shape(name: str, value: Any, record: int) -> tuple[tuple[int, ...], Any]:
     """Of lists of numbers: the shape, and the first number."""
     shape = []
     while isinstance(value, (list, tuple)):
@@ -120,7 +130,7 @@ def _nested_shape(name, value, record):
     return tuple(shape), value
 
 
-def infer(name, value, record=0, rows=False):
+def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
     """The field that one value, or a column of them, would fit.  Raises RecordError if that cannot be told."""
     shape, leaf = _nested_shape(name, value, record)
     if isinstance(leaf, (str, bytes)):
@@ -132,7 +142,7 @@ def infer(name, value, record=0, rows=False):
         most = max((len(v.encode() if isinstance(v, str) else v) for v in value), default=0)
         return Field(name, "uint8", (max(most, 1),), "string", "none", "text" if kind == "text" else "none")
     if isinstance(leaf, bool):
-        dtype, inner = "bool", ()
+        dtype, inner = "bool", tuple[int, ...]()
     elif isinstance(leaf, int):
         dtype, inner = "int64", ()
     elif type(leaf) is float:
@@ -154,9 +164,9 @@ def infer(name, value, record=0, rows=False):
 class Layout:
     """Fields with their places: what a writer needs to know."""
 
-    def __init__(self, fields, compress, align):
+    def __init__(self, fields: Iterable[Field], compress: str | None, align: int) -> None:
         if compress not in (None, "none", "lz4"):
-            _fail(f"compress={compress!r}; it is None or 'lz4'")
+            fail(f"compress={compress!r}; it is None or 'lz4'")
         self.named = list(fields)
         self.core = _core.Layout(_entries(self.named), int(compress == "lz4"), align)
         self.schema = Schema(Field(*(f[k] for k in Field.__dataclass_fields__)) for f in self.core.fields())
@@ -164,11 +174,11 @@ class Layout:
         self.label = next((f.name for f in self.named if f.semantic == "label"), None)
 
     @property
-    def text(self):
+    def text(self) -> str:
         return ",".join(str(f) for f in self.schema)
 
 
-def _with_lengths(fields):
+def _with_lengths(fields: list[Field]) -> list[Field]:
     """Behind each field that varies, that of its length, unless it is there: as in the schema of a dataset."""
     out = []
     for i, field in enumerate(fields):
@@ -178,24 +188,26 @@ def _with_lengths(fields):
     return out
 
 
-def _is_small(field):
+def _is_small(field: Field) -> bool:
     count = 1
     for n in field.shape:
         count *= n
     return count * _BYTES[field.dtype] <= _SMALL_BYTES
 
 
-def _entries(fields):
+def _entries(fields: list[Field]) -> list[tuple[str, int, tuple[int, ...], int, int, int, int, int, int]]:
     fields = _with_lengths(fields)
     names = {f.name for f in fields}
     if len(names) != len(fields):
-        _fail(f"schema: a field is there twice: {', '.join(sorted(f.name for f in fields))}")
+        fail(f"schema: a field is there twice: {', '.join(sorted(f.name for f in fields))}")
     for f in fields:
-        for what, names in (("dtype", _DTYPES), ("kind", _KINDS), ("layout", _LAYOUTS), ("semantic", _SEMANTICS)):
-            if getattr(f, what) not in names:
-                _fail(f"field {f.name!r}: {what} {getattr(f, what)!r}; it is one of {', '.join(names)}")
+        if not _NAME.match(f.name):
+            fail(f"field {f.name!r}: a name is 1 to 47 letters of ASCII, digits, _ . - and begins with a letter or _")
+        for what, known in (("dtype", _DTYPES), ("kind", _KINDS), ("layout", _LAYOUTS), ("semantic", _SEMANTICS)):
+            if getattr(f, what) not in known:
+                fail(f"field {f.name!r}: {what} {getattr(f, what)!r}; it is one of {', '.join(known)}")
         if not isinstance(f.shape, tuple) or not all(isinstance(n, int) for n in f.shape) or (f.kind != "tensor" and not f.shape):
-            _fail(f"field {f.name!r}: shape {f.shape!r}; it is a tuple of numbers{', one at least' if f.kind != 'tensor' else ''}")
+            fail(f"field {f.name!r}: shape {f.shape!r}; it is a tuple of numbers{', one at least' if f.kind != 'tensor' else ''}")
     chosen = all(f.group >= 0 for f in fields)
     large = [f for f in fields if not _is_small(f)]
     entries = []

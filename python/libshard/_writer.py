@@ -7,14 +7,15 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from . import _core
-from ._dataset import Dataset, Schema, _whole
+from ._dataset import Dataset, Field, Schema, _whole
 from ._dataset import open as _open_dataset
-from ._errors import ArgumentError, ClosedError, ExistsError, RecordError
-from ._schema import Layout, infer, parse
+from ._errors import ClosedError, ExistsError, RecordError
+from ._schema import Layout, SchemaLike, fail, infer, parse
 
 _MANIFEST = "dataset.manifest"
 _OURS = re.compile(r"[0-9]{5,}\.shard\Z|dataset\.manifest\Z|\.tmp\..*")
@@ -39,7 +40,9 @@ class Writer:
     One thread at a time, and one process: after ``fork``, the child cannot write to it.
     """
 
-    def __init__(self, out: str | os.PathLike[str], schema: Any = None, *, classes: Iterable[str] | None = None, compress: str | None = None,
+    _state = "new"
+
+    def __init__(self, out: str | os.PathLike[str], schema: SchemaLike | None = None, *, classes: Iterable[str] | None = None, compress: str | None = None,
                  shard_records: int | None = None, shard_bytes: int | None = None, records: int | None = None, keys: bool = False,
                  align: int = 0, replace: bool = False, provenance: str = "") -> None:
         """
@@ -65,29 +68,35 @@ class Writer:
         """
         self._out = os.path.abspath(os.fspath(out))
         self._shown = os.fspath(out)
-        self._wanted = None if schema is None else parse(schema)
+        self._wanted: dict[str, Field | None] | None = None if schema is None else parse(schema)
         self._classes = _class_names(classes)
         self._class_index = {name: i for i, name in enumerate(self._classes)}
         if len(self._class_index) != len(self._classes):
-            _fail("classes: a name is there twice")
+            fail("classes: a name is there twice")
         if compress not in (None, "none", "lz4"):
-            _fail(f"compress={compress!r}; it is None or 'lz4'")
+            fail(f"compress={compress!r}; it is None or 'lz4'")
         if shard_records is not None and shard_bytes is not None:
-            _fail("shard_records and shard_bytes say the same; give one of them")
+            fail("shard_records and shard_bytes say the same; give one of them")
         self._compress, self._align, self._keys = compress, _whole("align", align), bool(keys)
         self._size = shard_records and _whole("shard_records", shard_records, 40), shard_bytes and _whole("shard_bytes", shard_bytes, 63)
         self._planned = None if records is None else _whole("records", records, 48)
         if 0 in (shard_records, shard_bytes):
-            _fail("a shard has one record at least")
+            fail("a shard has one record at least")
         self._provenance = _provenance(provenance)
         self._order, self._seed = 1, 0
-        self._layout, self._shard, self._pool, self._pid = None, None, None, os.getpid()
+        self._layout: Layout | None = None
+        self._shard: _core.ShardWriter | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._pid = os.getpid()
         self._shard_count = self._in_shard = self._count = 0
-        self._finishing, self._done, self._published = [], {}, []
-        self._state = "open"
+        self._per_shard = self._room = 0
+        self._finishing: list[tuple[int, _core.ShardWriter, Future[bytes]]] = []
+        self._done: dict[int, bytes] = {}
+        self._published: list[str] = []
         if self._wanted and None not in self._wanted.values():
-            self._lay_out(self._wanted.values())
+            self._lay_out([f for f in self._wanted.values() if f])
         self._dir, self._made = _prepare(self._out, self._shown, replace)
+        self._state = "open"
 
     # ---- records ----
 
@@ -124,18 +133,20 @@ class Writer:
         if self._wanted:
             counts = {name: n for name, n in counts.items() if name in self._wanted}
         if len(set(counts.values())) > 1:
-            _fail(f"columns of different length: {counts}")
+            fail(f"columns of different length: {counts}")
         count = next(iter(counts.values()), 0)
         if keys is not None and len(keys) != count:
-            _fail(f"{len(keys)} keys for {count} records")
+            fail(f"{len(keys)} keys for {count} records")
         self._check_keys(keys)
         if not count:
             return
         if self._layout is None:
             self._see(columns, rows=True)
-        label = columns.get(self._layout.label) if self._class_index else None
+        assert self._layout is not None
+        name = self._layout.label or ""
+        label = columns.get(name) if self._class_index else None
         if isinstance(label, (list, tuple)) and any(isinstance(v, str) for v in label):
-            columns = {**columns, self._layout.label: [self._label(v, self._count + i) for i, v in enumerate(label)]}
+            columns = {**columns, name: [self._label(v, name, self._count + i) for i, v in enumerate(label)]}
         first = 0
         while first < count:
             shard = self._current()
@@ -151,12 +162,12 @@ class Writer:
     @property
     def schema(self) -> Schema | None:
         """The fields with their places: a :class:`Schema`.  None before the first record, if that has to tell."""
-        return self._layout and self._layout.schema
+        return self._layout.schema if self._layout else None
 
     @property
     def shard_records(self) -> int | None:
         """Records of a shard; None as long as the schema is not known."""
-        return self._layout and self._per_shard
+        return self._per_shard if self._layout else None
 
     # ---- the end ----
 
@@ -170,7 +181,7 @@ class Writer:
         self._check()
         try:
             if not self._count:
-                _fail(f"{self._shown}: no record was written, so there is no dataset")
+                fail(f"{self._shown}: no record was written, so there is no dataset")
             self._end_shard()
             self._wait(0)
             self._check_strangers()
@@ -210,85 +221,89 @@ class Writer:
     def __enter__(self) -> Writer:
         return self
 
-    def __exit__(self, kind, *exc):
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         if kind is not None:
             self.abort()
         elif self._state == "open":
             self.finish()
 
-    def __del__(self):
-        if getattr(self, "_state", "") == "open" and os.getpid() == self._pid:
-            warnings.warn(f"{self._shown}: a libshard.Writer was neither finished nor left; nothing was kept", ResourceWarning, source=self)
+    def __del__(self) -> None:
+        if self._state == "open" and os.getpid() == self._pid:
             self.abort()
+            warnings.warn(f"{self._shown}: a libshard.Writer was neither finished nor left; nothing was kept", ResourceWarning, source=self)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("a writer belongs to its process and cannot be pickled; open one there, in another folder")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<libshard.Writer of {self._shown!r}: {self._count:,} records, {self._state}>"
 
     # ---- inside ----
 
-    def _check(self):
+    def _check(self) -> None:
         if self._state != "open":
             raise ClosedError(f"this writer is {self._state}; open another one", "bad argument")
         if os.getpid() != self._pid:
-            _fail(f"this writer belongs to process {self._pid}; a forked child opens one of its own, in another folder")
+            fail(f"this writer belongs to process {self._pid}; a forked child opens one of its own, in another folder")
 
-    def _check_keys(self, key):
+    def _check_keys(self, key: object) -> None:
         if (key is not None) != self._keys:
-            _fail("a key was given, but the writer was opened without keys=True" if key is not None else "the writer was opened with keys=True; give a key")
+            fail("a key was given, but the writer was opened without keys=True" if key is not None else "the writer was opened with keys=True; give a key")
 
-    def _check_items(self, record):
+    def _check_items(self, record: Mapping[str, Any]) -> None:
+        assert self._wanted is not None
         missing = [n for n, f in self._wanted.items() if n not in record and not (f and f.semantic == "length")]
         if missing:
             raise RecordError(f"record {self._count}, field {missing[0]!r}: there is no such item; there are {list(record)}", "bad argument")
 
-    def _see(self, record, rows=False):
+    def _see(self, record: Mapping[str, Any], rows: bool = False) -> None:
         """What the schema left open is as in the first record."""
         if not isinstance(record, Mapping):
             raise RecordError(f"record 0 is a {type(record).__name__}; a record is a dict of field name to value", "bad argument")
         if self._wanted is not None:
             self._check_items(record)
-        fields = {}
+        fields: dict[str, Field] = {}
         for name in record if self._wanted is None else self._wanted:
-            given, value = self._wanted and self._wanted[name], record.get(name)
+            given = self._wanted[name] if self._wanted else None
+            value: Any = record.get(name)
             if not given and self._class_index and name == "label" and isinstance(value[0] if rows else value, str):
                 value = [0] if rows else 0
             fields[name] = given or infer(name, value, 0, rows)
         self._lay_out(fields.values())
 
-    def _lay_out(self, fields):
+    def _lay_out(self, fields: Iterable[Field]) -> None:
         layout = Layout(fields, self._compress, self._align)
         if self._classes and not layout.label:
-            _fail("classes were given, but no field is a label: a number called 'label', or a Field with semantic='label'")
-        records, size = self._size
-        records = records or (size and max(size // layout.stride, 1)) or _default_records(layout.stride, self._planned)
+            fail("classes were given, but no field is a label: a number called 'label', or a Field with semantic='label'")
+        exact, size = self._size
+        records = exact or (size and max(size // layout.stride, 1)) or _default_records(layout.stride, self._planned)
         if records * layout.stride > _SHARD_BYTES_MAX or records >= 1 << 40:
-            _fail(f"shards of {records} records of {layout.stride} bytes; the limit is {_SHARD_BYTES_MAX} bytes")
+            fail(f"shards of {records} records of {layout.stride} bytes; the limit is {_SHARD_BYTES_MAX} bytes")
         self._layout, self._per_shard = layout, records
 
-    def _label(self, value, record):
+    def _label(self, value: Any, name: str, record: int) -> Any:
         if not isinstance(value, str):
             return value
         found = self._class_index.get(value)
         if found is None:
-            error = RecordError(f"record {record}, field {self._layout.label!r}: {value!r} is none of the {len(self._classes)} classes", "bad argument")
-            error.record, error.field = record, self._layout.label
+            error = RecordError(f"record {record}, field {name!r}: {value!r} is none of the {len(self._classes)} classes", "bad argument")
+            error.record, error.field = record, name
             raise error
         return found
 
-    def _with_label(self, record):
+    def _with_label(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        assert self._layout is not None and self._layout.label is not None
         name = self._layout.label
         value = record.get(name) if isinstance(record, dict) else None
-        return {**record, name: self._label(value, self._count)} if isinstance(value, str) else record
+        return {**record, name: self._label(value, name, self._count)} if isinstance(value, str) else record
 
-    def _current(self):
+    def _current(self) -> _core.ShardWriter:
+        assert self._layout is not None
         if self._shard is None:
             planned = self._per_shard
             if self._planned is not None:
                 if self._count >= self._planned:
-                    _fail(f"record {self._count} is one more than records={self._planned} announced")
+                    fail(f"record {self._count} is one more than records={self._planned} announced")
                 planned = min(planned, self._planned - self._count)
             self._shard = _core.ShardWriter(
                 self._layout.core, os.path.join(self._dir, _shard_name(self._shard_count)), planned, self._shard_count,
@@ -297,13 +312,13 @@ class Writer:
             self._in_shard = 0
         return self._shard
 
-    def _wrote(self, n):
+    def _wrote(self, n: int) -> None:
         self._count += n
         self._in_shard += n
         if self._in_shard >= self._room:
             self._end_shard()
 
-    def _end_shard(self):
+    def _end_shard(self) -> None:
         """Hand the shard over to a thread that finishes it; wait if three are at it already."""
         if self._shard is None:
             return
@@ -313,21 +328,15 @@ class Writer:
         self._wait(_FINISHERS - 1)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_FINISHERS, thread_name_prefix="libshard")
-        self._finishing.append((number, shard, self._pool.submit(self._finish_shard, shard, number)))
+        self._finishing.append((number, shard, self._pool.submit(_finish, shard, os.path.join(self._dir, _shard_name(number)), self._published)))
 
-    def _finish_shard(self, shard, number):
-        _, _, sha256, already = shard.finish()
-        if not already:
-            self._published.append(os.path.join(self._dir, _shard_name(number)))
-        return sha256
-
-    def _wait(self, most):
+    def _wait(self, most: int) -> None:
         while len(self._finishing) > most:
             number, _, future = self._finishing[0]
             self._done[number] = future.result()
             del self._finishing[0]
 
-    def _stop_pool(self):
+    def _stop_pool(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
@@ -335,7 +344,7 @@ class Writer:
             shard.close()
         self._finishing.clear()
 
-    def _check_strangers(self):
+    def _check_strangers(self) -> None:
         """Shards of a longer run that was stopped must not stay: nobody would know whose they are."""
         ours = {_shard_name(k) for k in range(self._shard_count)}
         strange = sorted(n for n in os.listdir(self._dir) if n.endswith(".shard") and n not in ours)
@@ -344,37 +353,41 @@ class Writer:
                               "exists already")  # fmt: skip
 
 
-def _fail(message):
-    raise ArgumentError(message, "bad argument")
+def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> bytes:
+    """In a thread, which knows nothing of the writer: or it would keep it alive."""
+    _, _, sha256, already = shard.finish()
+    if not already:
+        published.append(path)
+    return sha256
 
 
-def _class_names(classes):
+def _class_names(classes: Iterable[str] | None) -> list[str]:
     names = [] if classes is None else list(classes)
     for name in names:
         if not isinstance(name, str):
-            _fail(f"classes: {name!r} is no str; give names, in the order of the labels")
+            fail(f"classes: {name!r} is no str; give names, in the order of the labels")
     return names
 
 
-def _provenance(text):
+def _provenance(text: str) -> str:
     if not isinstance(text, str):
-        _fail(f"provenance: {text!r} is no str")
+        fail(f"provenance: {text!r} is no str")
     versions = _core.version()
     return f"made by libshard.Writer\nversion libshard {versions[0]}\n" + (text.rstrip("\n") + "\n" if text else "")
 
 
-def _default_records(stride, records):
+def _default_records(stride: int, records: int | None) -> int:
     """As shardpack: an eighth of the dataset, 64 MiB to 1 GiB.  Of a dataset of unknown length, 256 MiB."""
     wanted = 256 * _MIB // stride if records is None else -(-records // 8)
     wanted = max(wanted, 64 * _MIB // stride)
     return max(min(wanted, 1024 * _MIB // stride), 1)
 
 
-def _shard_name(number):
+def _shard_name(number: int) -> str:
     return f"{number:05}.shard"
 
 
-def _names(folder):
+def _names(folder: str) -> list[str]:
     """What is in a folder that a dataset is to be in.  Anything foreign is refused."""
     names = os.listdir(folder)
     foreign = sorted(n for n in names if not _OURS.match(n))
@@ -383,7 +396,7 @@ def _names(folder):
     return names
 
 
-def _prepare(out, shown, replace):
+def _prepare(out: str, shown: str, replace: bool) -> tuple[str, bool]:
     """The folder to write to, and whether it was made."""
     if os.path.exists(out) and not os.path.isdir(out):
         raise ExistsError(f"{shown}: a file, not a folder; nothing was touched", "exists already")
@@ -401,7 +414,7 @@ def _prepare(out, shown, replace):
     return folder, made
 
 
-def _remove(folder):
+def _remove(folder: str) -> None:
     """The manifest goes first, so that a kill leaves no dataset with shards missing."""
     _core.remove_temps(folder)
     busy = [n for n in os.listdir(folder) if n.startswith(".tmp.")]
@@ -412,7 +425,7 @@ def _remove(folder):
     os.rmdir(folder)
 
 
-def _take_place(new, out):
+def _take_place(new: str, out: str) -> None:
     if not _core.exchange(new, out):  # two renames then: between them, the dataset is aside
         aside = new + ".old"
         os.rename(out, aside)
