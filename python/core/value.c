@@ -46,6 +46,27 @@ static void describe_field(char *out, size_t room, const struct shard_field *f)
 	describe(out, room, f->dtype, shape, (int)f->ndim, f->kind != SHARD_TENSOR);
 }
 
+/* What a library said of its own array, as words on the record.  ^C and our own errors stay what they are. */
+static bool refuse_as_said(const struct target *t)
+{
+	PyObject *type, *value, *trace, *text;
+	const char *said;
+
+	if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError) &&
+	    !PyErr_ExceptionMatches(PyExc_RuntimeError))
+		return false;
+	PyErr_Fetch(&type, &value, &trace);
+	text = value ? PyObject_Str(value) : NULL;
+	said = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+	PyErr_Clear();
+	fail_record(t->record, t->f->name, "an array that cannot be read: %.400s", said ? said : "it does not say why");
+	Py_XDECREF(text);
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(trace);
+	return false;
+}
+
 /* ---- numbers ---- */
 
 struct number {
@@ -262,7 +283,7 @@ static bool put(const struct target *t, PyObject *value, int axis, char *to)
 		return put_list(t, value, axis, to);
 	rc = source_open(&s, value);
 	if (rc < 0)
-		return false;
+		return refuse_as_said(t);
 	if (!rc && axis < (int)t->f->ndim && (PyLong_Check(value) || PyFloat_Check(value))) {
 		char field[96];
 

@@ -150,7 +150,108 @@ def drive_a_loader(which, chosen, path):
         assert np.asarray(image).tobytes() == WANT[index]["image"].tobytes()
 
 
-for test in (index_a_dataset, take_arrays_apart, drive_a_loader):
+FIELDS = {"u1": "u8", "i2": "i16", "u8": "u64", "f2": "f16", "f4": "f32", "?": "bool"}
+WHOLE = {"u1": (0, 255), "i2": (-(2**15), 2**15 - 1), "u8": (0, 2**64 - 1), "?": (0, 1)}
+shapes = st.lists(st.integers(1, 3), max_size=2).map(tuple)
+
+
+def nested(shape, leaves):
+    return leaves if not shape else st.lists(nested(shape[1:], leaves), min_size=shape[0], max_size=shape[0])
+
+
+class Says:
+    """An array that says of itself whatever it is told to say; but of a place that is its own."""
+
+    def __init__(self, array, said):
+        self.array, self.said = array, said
+
+    def __len__(self):
+        return len(self.array)
+
+    @property
+    def __array_interface__(self):
+        return {**self.array.__array_interface__, "data": self.array.tobytes(), **self.said}
+
+
+@st.composite
+def values(draw, dtype, shape):
+    """A value for a field, and the array that is to be there; None if it is to be refused, ... if that is not foretold."""
+    how = draw(st.sampled_from(["array", "array", "strided", "list", "list", "number", "other dtype", "other shape", "says", "thing"]))
+    array = np.frombuffer(draw(st.binary(min_size=72, max_size=72)), "u1" if dtype == "?" else dtype)
+    array = (array % 2).astype("?") if dtype == "?" else array
+    array = np.resize(array, shape)
+    if how == "array":
+        return draw(st.sampled_from([array, array.copy(order="F"), memoryview(array) if dtype != "?" else array])), array
+    if how == "strided":
+        wide = np.repeat(array, 2, axis=-1)[..., ::2] if shape else array
+        return wide, array
+    if how == "other dtype":
+        other = draw(st.sampled_from(["i8", "f8", "i1", ">i4", "c8", "U3"]))
+        return array.astype("f8").astype(other) if np.isfinite(array.astype("f8")).all() else array.astype("U3"), ... if not shape else None
+    if how == "other shape":
+        other = draw(shapes)
+        return np.resize(array, other), np.resize(array, other) if other == shape else None
+    if how == "says":
+        said = draw(st.dictionaries(st.sampled_from(["shape", "strides", "typestr", "data"]), st.one_of(things, st.lists(numbers, max_size=3).map(tuple), st.binary(max_size=40)), max_size=3))
+        # Addresses are believed, as everywhere; all else is not.
+        said = {k: v for k, v in said.items() if not (k == "data" and isinstance(v, tuple))}
+        return Says(array, said), ...
+    if how == "thing":
+        return draw(st.one_of(things, st.lists(things, max_size=3))), ...
+    low, high = WHOLE.get(dtype, (-1000, 1000))
+    leaves = st.one_of(st.integers(low, high), st.sampled_from([low, high, low - 1, high + 1, 2**64, 0.5, -1e300]), st.floats(-1e5, 1e5, allow_nan=False))
+    value = draw(nested(shape, leaves) if how == "list" else leaves)
+    flat = np.array(value, object).reshape(-1).tolist()
+    if how == "number" and shape:
+        return value, None
+    if dtype in WHOLE:
+        return value, np.array(value, dtype) if all(isinstance(v, int) and low <= v <= high for v in flat) else None
+    with np.errstate(over="ignore"):
+        return value, None if 2**64 in flat else np.array(value, "f8").astype(dtype)
+
+
+@st.composite
+def written(draw):
+    dtype, shape, ragged = draw(st.sampled_from(sorted(FIELDS))), draw(shapes), draw(st.booleans())
+    if ragged:
+        shape = (draw(st.integers(1, 3)), *shape[1:])
+    rows = []
+    for _ in range(draw(st.integers(1, 4))):
+        part = (draw(st.integers(1, shape[0])), *shape[1:]) if ragged else shape
+        value, want = draw(values(dtype, part))
+        rows.append((value, ... if ragged and want is None else want))
+    return dtype, shape, ragged, rows, draw(st.booleans())
+
+
+@share(0.1)
+@hypothesis.given(written())
+def write_records(case):
+    dtype, shape, ragged, rows, columns = case
+    count()
+    axes = ",".join(map(str, shape))
+    want = []
+    with libshard.Writer("written", f"x:{FIELDS[dtype]}" + (f"[{'<=' * ragged}{axes}]" if shape else ""), shard_records=2, replace=True) as writer:
+        for value, expected in rows:
+            said = outcome(lambda: writer.write_batch({"x": [value]}) if columns else writer.write({"x": value}))
+            assert not isinstance(said, libshard.Error) or isinstance(said, libshard.RecordError), said
+            if expected is None:
+                assert isinstance(said, libshard.RecordError), (value, said)
+            elif expected is not ...:
+                assert said is None, (value, said)
+            if said is None:
+                want.append(expected)
+        if not want:
+            writer.abort()
+            return
+    ds = libshard.open("written")
+    assert len(ds) == len(want)
+    for got, expected in zip(ds, want, strict=True):
+        if expected is not ...:
+            bits = np.asarray(got["x"] if isinstance(got["x"], libshard.Array) else np.array(got["x"], dtype))
+            assert bits.shape == expected.shape and bits.tobytes() == expected.tobytes() or np.isnan(expected.astype("f8")).any(), (got, expected)
+
+
+for test in (index_a_dataset, take_arrays_apart, drive_a_loader, write_records):
     test()
 assert cases >= CASES * 0.8, cases
 print(f"{cases} cases")
