@@ -95,7 +95,7 @@ PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BU
 
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all tests check check-run check-python check-python-run asan tsan fuzz fuzz-run bench bench-gpu demo lint install uninstall deps clean help FORCE
+.PHONY: all tests check check-run check-python check-python-run asan tsan fuzz fuzz-run bench bench-gpu bench-peers demo lint install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -223,6 +223,9 @@ $(BUILD)/bench/gpu: bench/gpu.cu $(call objects,bench/common/*.c) $(A) $(BUILD)/
 		$(call pkg_libs,$(PKG_bench))
 bench-gpu: $(BUILD)/bench/gpu ## the same on a GPU (needs nvcc), kept in bench/results
 	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/gpu.sh
+
+bench-peers: ## other loaders beside the Python package, each in a virtual environment; PEERS='--only lmdb,hf --records 4096'
+	$(Q)python3 bench/peers/run.py $(BUILD)/peers $(PEERS)
 
 # Man pages and completions are printed by the tools from the table that also prints --help; the header is its own page.
 NAMES := $(notdir $(TOOLS))

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libshard: the loader of tensors; threads for workers."""
+
+import libshard
+import libshard.torch
+from common import BATCH
+
+NAME = "libshard"
+INSTALL = [["numpy==2.4.6", "setuptools>=77"], "libshard"]
+BASE = "torch"
+SETTINGS = "Loader(batch_size=256, shuffle=True, threads=max(workers, 1))"
+DOCS = "include/shard.h"
+
+
+def pack(images, labels, out):
+    libshard.pack({"image": images, "label": labels}, None, out)
+
+
+class Reader:
+    def __init__(self, out, workers):
+        self.loader = libshard.torch.Loader(out, BATCH, seed=1, threads=max(workers, 1))
+
+    def epoch(self, number):
+        for batch in self.loader:
+            yield batch["image"], batch["label"]
+            del batch
+
+    def state(self):
+        return self.loader.state_dict()
+
+    def restore(self, state):
+        self.loader.load_state_dict(state)
