@@ -121,6 +121,22 @@ need_pillow() {
 	skip "$why"
 }
 
+# break_pack FILE SED: ./broken is shardpack with that file of it edited so, for tests of tests; "s/x/x/" changes nothing
+break_pack() {
+	local file=$1 objects=() source san=
+	case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
+	read -r CC _ <"$BUILD/flags" # the compiler that made the objects
+	sed "$2" "$ROOT/tools/shardpack/$file" >broken.c
+	[ "$2" = s/x/x/ ] || ! cmp -s broken.c "$ROOT/tools/shardpack/$file" || die "this edits nothing: $2"
+	for source in "$ROOT"/tools/shardpack/*.c "$ROOT"/tools/common/*.c; do
+		[ "${source##*/}" = "$file" ] || objects+=("$BUILD/${source#"$ROOT"/}")
+	done
+	# shellcheck disable=SC2046,SC2086 # words of flags
+	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O1 $san -Iinclude -I. -o "$OLDPWD/broken" "$OLDPWD/broken.c" \
+		"${objects[@]/%.c/.o}" "$BUILD/libshard.a" \
+		$(pkg-config --libs libjpeg libpng libwebp jansson zlib libzstd liblz4) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
+}
+
 # peak MIB COMMAND...: it may not have more than that in memory; the file peak says how much it had
 peak() {
 	local most=$1

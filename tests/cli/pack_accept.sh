@@ -318,22 +318,11 @@ done
 
 # ---- converters that are wrong ----
 
-read -r CC _ <"$BUILD/flags" # the compiler that made the objects
-san=
-case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
 breaks=0
 # finds HOW FILE SED: with FILE edited so, `judge HOW` must find fault; and with an edit that changes nothing it must not
 finds() {
-	local how=$1 file=$2 edit=$3 objects=() source
-	sed "$edit" "$ROOT/tools/shardpack/$file" >broken.c
-	[ "$edit" = s/x/x/ ] || ! cmp -s broken.c "$ROOT/tools/shardpack/$file" || die "this edits nothing: $edit"
-	for source in "$ROOT"/tools/shardpack/*.c "$ROOT"/tools/common/*.c; do
-		[ "${source##*/}" = "$file" ] || objects+=("$BUILD/${source#"$ROOT"/}")
-	done
-	# shellcheck disable=SC2046,SC2086 # words of flags
-	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O1 $san -Iinclude -I. -o "$OLDPWD/broken" "$OLDPWD/broken.c" \
-		"${objects[@]/%.c/.o}" "$BUILD/libshard.a" \
-		$(pkg-config --libs libjpeg libpng libwebp jansson zlib libzstd liblz4) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
+	local how=$1 edit=$3
+	break_pack "$2" "$edit"
 	rm -rf "$how"
 	./broken images src -o "$how" --crop 40 --shard-records 4 --on-error skip --order source -q --accept "$how" --report "$how.json" 2>err ||
 		echo '{"bad_inputs": [], "accepted_inputs": []}' >"$how.json"

@@ -25,9 +25,10 @@ static inline uint32_t kept_within(uint32_t value, uint32_t limit)
 	return value < limit ? value : limit;
 }
 
-static inline bool kept_begin(void *context, uint32_t width, uint32_t height, struct image_window *wanted)
+static inline bool kept_begin(void *context, const struct image_size *size, struct image_window *wanted)
 {
 	struct kept *k = context;
+	uint32_t width = image_columns(size), height = image_rows(size);
 
 	k->width = width;
 	k->height = height;
@@ -51,7 +52,7 @@ static inline void kept_rows(void *context, const uint8_t *pixels, size_t stride
 
 static inline struct image_sink kept_sink(struct kept *k)
 {
-	return (struct image_sink){kept_begin, kept_rows, k};
+	return (struct image_sink){.begin = kept_begin, .rows = kept_rows, .context = k};
 }
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "tools/shardpack/exif.h"
 
+#include "tests/pack/kept.h"
 #include "tests/pack/prng.h"
 #include "tests/test.h"
 #include "tools/shardpack/turn.h"
@@ -92,7 +93,8 @@ TEST(rows_come_a_few_at_a_time)
 
 	for (uint32_t o = 2; o <= 8; o++)
 		for (uint32_t at_once = 1; at_once <= 2; at_once++) {
-			const struct image_sink *sink = turn_sink(&t, o);
+			struct kept k = {.want = KEPT_WHOLE, .channels = 3};
+			const struct image_sink to = kept_sink(&k), *sink = turn_sink(&t, o, &to);
 			uint8_t pixels[2 * 10] = {0};
 			struct image_window wanted;
 
@@ -100,15 +102,17 @@ TEST(rows_come_a_few_at_a_time)
 				for (int c = 0; c < 3; c++)
 					pixels[i / 3 * 10 + i % 3 * 3 + c] = (uint8_t)("abcdef"[i] + 10 * c);
 			STORY("orientation %u, %u rows at once", o, at_once);
-			CHECK(sink->begin(sink->context, 3, 2, &wanted));
+			CHECK(sink->begin(sink->context, &(struct image_size){.width = 3, .height = 2, .scale = 1}, &wanted));
 			CHECK(wanted.x == 0 && wanted.y == 0 && wanted.width == 3 && wanted.height == 2);
 			for (uint32_t y = 0; y < 2; y += at_once)
 				sink->rows(sink->context, pixels + 10 * y, 10, at_once);
-			CHECK_EQ(t.image.width, rows[o].width);
-			CHECK_EQ(t.image.height, rows[o].height);
+			CHECK(turn_finish(&t));
+			CHECK_EQ(k.width, rows[o].width);
+			CHECK_EQ(k.height, rows[o].height);
 			for (int i = 0; i < 6; i++)
 				for (int c = 0; c < 3; c++)
-					CHECK_EQ(t.image.pixels[3 * i + c], rows[o].red[i] + 10 * c);
+					CHECK_EQ(k.pixels[3 * i + c], rows[o].red[i] + 10 * c);
+			free(k.pixels);
 		}
 	turn_free(&t);
 }

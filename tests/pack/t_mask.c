@@ -20,7 +20,7 @@ static void run(const struct transform_options *opt, uint32_t orientation, const
 	memset(out, '?', mask_record_bytes(opt));
 	out[mask_record_bytes(opt)] = '\0';
 	sink = mask_sink(m, orientation, (uint8_t *)out);
-	CHECK(sink->begin(sink->context, width, height, &w));
+	CHECK(sink->begin(sink->context, &(struct image_size){.width = width, .height = height, .scale = 1}, &w));
 	CHECK(w.width && w.height && w.x + w.width <= width && w.y + w.height <= height);
 	for (uint32_t y = 0; y < w.height; y += at_once) {
 		uint32_t count = w.height - y < at_once ? w.height - y : at_once;

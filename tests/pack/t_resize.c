@@ -38,18 +38,18 @@ static double filter_at(int filter, double x)
 
 /*
  * The slow twin: one axis of an image seen as [outer][n][inner], made [outer][m][inner], sample by sample, in double
- * weights turned to 22-bit fixed point one at a time.  inner is 3 for rows, 3 * width for columns.
+ * weights turned to 22-bit fixed point one at a time.  inner is 3 for rows, 3 * width for columns.  Of n the box is used.
  */
-static void twin_axis(const uint8_t *in, uint8_t *out, size_t outer, int n, int m, size_t inner, int filter)
+static void twin_axis(const uint8_t *in, uint8_t *out, size_t outer, int n, int m, size_t inner, int filter, struct resize_box box)
 {
-	double scale = (double)n / m, stretch = scale < 1 ? 1 : scale, reach = supports[filter] * stretch;
+	double scale = box.length / m, stretch = scale < 1 ? 1 : scale, reach = supports[filter] * stretch;
 
-	if (n == m) {
+	if (n == m && box.length == n) {
 		memcpy(out, in, outer * (size_t)n * inner);
 		return;
 	}
 	for (int i = 0; i < m; i++) {
-		double center = (i + 0.5) * scale, total = 0;
+		double center = box.from + (i + 0.5) * scale, total = 0;
 		int from = (int)(center - reach + 0.5), end = (int)(center + reach + 0.5);
 
 		from = from < 0 ? 0 : from;
@@ -71,16 +71,21 @@ static void twin_axis(const uint8_t *in, uint8_t *out, size_t outer, int n, int 
 	}
 }
 
-static uint8_t *twin_resize(const struct image *src, int width, int height, int filter)
+static uint8_t *twin_resize_box(const struct image *src, int width, int height, int filter, struct resize_box across, struct resize_box down)
 {
 	size_t row_bytes = 3 * (size_t)width;
 	uint8_t *rows = malloc(row_bytes * src->height), *out = malloc(row_bytes * (size_t)height);
 
 	CHECK(rows && out);
-	twin_axis(src->pixels, rows, src->height, (int)src->width, width, 3, filter);
-	twin_axis(rows, out, 1, (int)src->height, height, row_bytes, filter);
+	twin_axis(src->pixels, rows, src->height, (int)src->width, width, 3, filter, across);
+	twin_axis(rows, out, 1, (int)src->height, height, row_bytes, filter, down);
 	free(rows);
 	return out;
+}
+
+static uint8_t *twin_resize(const struct image *src, int width, int height, int filter)
+{
+	return twin_resize_box(src, width, height, filter, (struct resize_box){0, src->width}, (struct resize_box){0, src->height});
 }
 
 #define WAYS 2
@@ -385,7 +390,7 @@ TEST(both_ways_are_equal)
 	for (uint64_t i = 0; i < 1500; i++) {
 		uint32_t w = side(20, i), h = w > 700 ? up_to(21, i, 30) : side(21, i);
 		struct resize_job job = {w, h, side(22, i) % 900 + 1, side(23, i) % 900 + 1, (enum resize_filter)(i % 4),
-					 {0}, {0}};
+					 {0}, {0}, {0, 0}, {0, 0}};
 		struct image src = picture(i, w, h);
 		uint8_t *got[WAYS];
 		size_t bytes;
@@ -416,6 +421,47 @@ TEST(both_ways_are_equal)
 	resizer_close(ways[1]);
 }
 
+/* Part of `n` pixels, in eighths; sometimes all of it. */
+static struct resize_box choose_box(uint64_t seed, uint64_t i, uint32_t n)
+{
+	struct resize_box b = {0, up_to(seed, i, 8 * n) / 8.0};
+
+	if (i % 5 == 0)
+		b.length = n;
+	else if (i % 5 < 3) /* a little less than all of it, as scaled images have it */
+		b.length = n - (i % 7 + 1) / 8.0;
+	b.from = i % 2 ? n - b.length : up_to(seed + 1, i, (uint32_t)((n - b.length) * 8) + 1) / 8.0 - 0.125;
+	return b;
+}
+
+TEST(boxes_are_the_plain_ones)
+{
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint32_t w = up_to(40, i, i % 3 ? 24 : 90), h = up_to(41, i, i % 3 ? 24 : 90);
+		struct resize_job job = {.in_width = w, .in_height = h, .filter = (enum resize_filter)(i % 4)};
+		struct resizer *r = open_way((int)(i / 4 % WAYS));
+		struct image src = picture(i, w, h);
+		uint8_t *got, *want;
+		size_t bytes;
+
+		job.width = i % 11 ? up_to(42, i, 60) : w;
+		job.height = i % 7 ? up_to(43, i, 60) : h;
+		job.window = (struct image_window){0, 0, job.width, job.height};
+		job.across = choose_box(44, i, w);
+		job.down = choose_box(46, i / 3, h);
+		got = framed(r, &src, &job, false, &bytes, i);
+		want = twin_resize_box(&src, (int)job.width, (int)job.height, (int)job.filter, job.across, job.down);
+		STORY("%ux%u, %g+%g by %g+%g, to %ux%u, %s", w, h, job.across.from, job.across.length, job.down.from, job.down.length,
+		      job.width, job.height, filter_names[job.filter]);
+		for (uint32_t y = 0; y < job.height; y++)
+			CHECK_MEM(got + 32 + y * (3 * job.width + 5), want + y * 3 * job.width, 3 * (size_t)job.width);
+		free(got);
+		free(want);
+		free((void *)src.pixels);
+		resizer_close(r);
+	}
+}
+
 /* Planes are the pixels, split; so the frame of the test above cannot hold the same mistake twice. */
 TEST(planes_are_the_pixels_apart)
 {
@@ -423,7 +469,7 @@ TEST(planes_are_the_pixels_apart)
 		for (uint32_t n = 1; n <= 80; n++) {
 			struct resizer *r = open_way(way);
 			struct image src = picture(n, n + 1, 6);
-			struct resize_job job = {n + 1, 6, n, 4, RESIZE_BICUBIC, {0, 0, n, 4}, {0}};
+			struct resize_job job = {n + 1, 6, n, 4, RESIZE_BICUBIC, {0, 0, n, 4}, {0}, {0, 0}, {0, 0}};
 			uint8_t *pixels, *planes;
 			size_t bytes;
 
@@ -449,7 +495,7 @@ TEST(weights_stay_below_two)
 	for (uint32_t in = 1; in <= 12; in++)
 		for (uint32_t out = 1; out <= 300; out++)
 			for (int filter = RESIZE_BOX; filter <= RESIZE_LANCZOS; filter++) {
-				struct taps_axis axis = {in, out, 0, out, (enum resize_filter)filter};
+				struct taps_axis axis = {in, out, 0, out, (enum resize_filter)filter, {0, 0}};
 				uint32_t per_sample = taps_per_sample(&axis);
 				struct taps_range range[300];
 				int32_t weight[300 * 13];

@@ -150,23 +150,21 @@ uint32_t convert_orientation(const struct converter *c, const uint8_t *data, uin
 	return c->plan->recipe.exif == EXIF_APPLY ? exif_orientation(data, bytes) : 1;
 }
 
-static enum decode_status decode(struct converter *c, struct transform *t, const uint8_t *data, uint64_t bytes, uint8_t *dst,
-				 struct decode_verdict *verdict)
+static enum decode_status decode(struct converter *c, struct transform *t, const uint8_t *data, uint64_t bytes,
+				 uint32_t orientation, uint8_t *dst, struct decode_verdict *verdict)
 {
-	uint32_t orientation = convert_orientation(c, data, bytes);
+	const struct image_sink *sink = transform_sink(t, dst);
 	enum decode_status status;
 
 	c->turning = orientation != 1;
-	if (!c->turning) {
-		status = decoder_stream(c->decoder, data, bytes, transform_sink(t, dst), verdict);
-		if (status == DECODE_OK)
-			transform_finish(t);
-		return status;
-	}
-	status = decoder_stream(c->decoder, data, bytes, turn_sink(&c->turn, orientation), verdict);
-	c->turning = false;
-	if (status == DECODE_OK && !transform_run(t, &c->turn.image, dst))
+	if (c->turning)
+		sink = turn_sink(&c->turn, orientation, sink);
+	status = decoder_stream(c->decoder, data, bytes, sink, verdict);
+	if (status == DECODE_OK && c->turning && !turn_finish(&c->turn))
 		status = DECODE_NO_MEMORY;
+	if (status == DECODE_OK)
+		transform_finish(t);
+	c->turning = false;
 	return status;
 }
 
@@ -181,11 +179,12 @@ bool convert_status(struct result *r, enum decode_status status, const struct de
 	return status == DECODE_OK;
 }
 
-bool convert_image(struct converter *c, struct result *r, struct transform *t, const struct scratch *from, uint64_t bytes, uint8_t *dst)
+bool convert_image(struct converter *c, struct result *r, struct transform *t, const struct scratch *from, uint64_t bytes,
+		   uint32_t orientation, uint8_t *dst)
 {
 	struct decode_verdict verdict;
 
-	return convert_status(r, decode(c, t, from->data, bytes, dst, &verdict), &verdict);
+	return convert_status(r, decode(c, t, from->data, bytes, orientation, dst, &verdict), &verdict);
 }
 
 static void add_moments(const struct converter *c, struct result *r)
@@ -222,7 +221,7 @@ static void convert(struct converter *c, struct result *r)
 		return;
 	}
 	c->orientation = convert_orientation(c, c->file.data, r->input.source_bytes);
-	if (!convert_image(c, r, c->transform, &c->file, r->input.source_bytes, r->record) || !convert_fields(c, r))
+	if (!convert_image(c, r, c->transform, &c->file, r->input.source_bytes, c->orientation, r->record) || !convert_fields(c, r))
 		return;
 	put_damage(c, r);
 	add_moments(c, r);

@@ -127,7 +127,8 @@ static bool convert_part(const struct target *t, const struct input_bytes *in, s
 {
 	switch (t->source->kind) {
 	case FIELD_IMAGE:
-		return convert_image(t->c, t->r, t->c->of_field[t->i], &t->c->part, in->bytes, t->at);
+		return convert_image(t->c, t->r, t->c->of_field[t->i], &t->c->part, in->bytes,
+				     convert_orientation(t->c, t->c->part.data, in->bytes), t->at);
 	case FIELD_MASK:
 		return convert_mask(t, in);
 	default:

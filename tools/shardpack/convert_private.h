@@ -50,8 +50,9 @@ void convert_claim(struct converter *c, uint64_t bytes);
  */
 void convert_next_picture(struct converter *c);
 
-/* convert.c: an RGB image, from these bytes to `dst`.  False if the result says why not. */
-bool convert_image(struct converter *c, struct result *r, struct transform *t, const struct scratch *from, uint64_t bytes, uint8_t *dst);
+/* convert.c: an RGB image with this orientation, from these bytes to `dst`.  False if the result says why not. */
+bool convert_image(struct converter *c, struct result *r, struct transform *t, const struct scratch *from, uint64_t bytes,
+		   uint32_t orientation, uint8_t *dst);
 
 /* convert.c: the orientation that the recipe asks for: what the file states, or 1 */
 uint32_t convert_orientation(const struct converter *c, const uint8_t *data, uint64_t bytes);

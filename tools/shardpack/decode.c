@@ -261,21 +261,15 @@ enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size
 static enum decode_status stream(struct decoder *d, const void *bytes, size_t size, uint32_t channels,
 				 const struct image_sink *sink, struct decode_verdict *v)
 {
-	struct image_window part;
 	struct image image;
 	enum decode_status rc;
-	size_t stride_bytes;
 
 	d->sink = sink;
 	d->sink_begun = false;
 	rc = run(d, bytes, size, channels, &image, v);
-	if (rc == DECODE_OK && !d->sink_begun) { /* it was decoded as a whole */
-		if (!sink->begin(sink->context, image.width, image.height, &part))
-			return decode_no_memory(v);
-		stride_bytes = channels * (size_t)image.width;
-		sink->rows(sink->context, image.pixels + part.y * stride_bytes + channels * (size_t)part.x,
-			   stride_bytes, part.height);
-	}
+	if (rc == DECODE_OK && !d->sink_begun && /* it was decoded as a whole */
+	    !image_give(sink, &(struct image_size){.width = image.width, .height = image.height, .scale = 1}, image.pixels, channels))
+		return decode_no_memory(v);
 	if (d->pixels.capacity_bytes > KEPT_BYTES)
 		scratch_free(&d->pixels);
 	return rc;

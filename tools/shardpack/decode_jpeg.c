@@ -172,6 +172,23 @@ static void choose_colours(struct jpeg *j)
 	}
 }
 
+/* At which scale, if whoever takes the pixels wants them smaller. */
+static void choose_scale(struct jpeg *j)
+{
+	const struct image_sink *sink = j->d->sink;
+	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	struct image_scaling s = {.scale = 1};
+
+	if (sink && sink->scaling && !sink->scaling(sink->context, cinfo->image_width, cinfo->image_height, &s))
+		fail(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED,
+				   "is %u x %u pixels: decode-scale=%u leaves %.7g x %.7g, less than the %u x %u that it is resized to; "
+				   "decode-scale=auto takes it",
+				   cinfo->image_width, cinfo->image_height, s.scale, (double)cinfo->image_width / s.scale,
+				   (double)cinfo->image_height / s.scale, s.width, s.height));
+	cinfo->scale_num = 1;
+	cinfo->scale_denom = s.scale;
+}
+
 #define ROWS_PER_CALL 4 /* the most that one call of the library yields */
 
 /* Decode rows to `to` and on, `left` at most; returns how many. */
@@ -211,14 +228,14 @@ static void read_rows(struct jpeg *j)
 /*
  * Does the library decode a part of this image to the same pixels?  It does for what nearly all files are.  Left out
  * are those that are in its memory as a whole anyway (there is little to win, and it smooths the blocks of unfinished
- * ones with their neighbours), and rare samplings.
+ * ones with their neighbours), rare samplings, and what is decoded at a scale.
  */
 static bool has_exact_parts(struct jpeg *j)
 {
 	const struct jpeg_decompress_struct *cinfo = &j->cinfo;
 
 	return !jpeg_has_multiple_scans((j_decompress_ptr)&j->cinfo) && cinfo->max_h_samp_factor <= 2 &&
-	       cinfo->max_v_samp_factor <= 2;
+	       cinfo->max_v_samp_factor <= 2 && cinfo->scale_denom == 1;
 }
 
 #define STRIP_ROWS   8 /* as many as the resizer takes at once */
@@ -255,13 +272,14 @@ static void stream_rows(struct jpeg *j)
 {
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
 	const struct image_sink *sink = j->d->sink;
+	struct image_size size = {.width = cinfo->image_width, .height = cinfo->image_height, .scale = cinfo->scale_denom};
 	bool exact_parts = has_exact_parts(j);
 	struct image_window part;
 	uint32_t first = 0, given, now, count;
 	size_t stride_bytes;
 
 	j->d->sink_begun = true;
-	if (!sink->begin(sink->context, cinfo->output_width, cinfo->output_height, &part))
+	if (!sink->begin(sink->context, &size, &part))
 		fail(j, decode_no_memory(j->v));
 	if (exact_parts)
 		first = crop_columns(j, &part);
@@ -340,6 +358,7 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	if (rc)
 		fail(j, rc);
 	choose_colours(j);
+	choose_scale(j);
 	if (jpeg_has_multiple_scans(cinfo))
 		decode_claim(j->d, coefficient_bytes(cinfo));
 	jpeg_start_decompress(cinfo);

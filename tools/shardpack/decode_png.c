@@ -221,13 +221,14 @@ static void read_rows(struct png *p, int passes)
 static void stream_rows(struct png *p, uint32_t width, uint32_t height)
 {
 	const struct image_sink *sink = p->d->sink;
+	struct image_size size = {.width = width, .height = height, .scale = 1};
 	size_t stride_bytes = p->d->pixel_bytes * (size_t)width;
 	uint8_t *strip = p->d->pixels.data;
 	struct image_window part;
 	uint32_t count = 0;
 
 	p->d->sink_begun = true;
-	if (!sink->begin(sink->context, width, height, &part))
+	if (!sink->begin(sink->context, &size, &part))
 		fail(p, decode_no_memory(p->v));
 	for (uint32_t y = 0; y < height; y++) {
 		bool wanted = y >= part.y && y - part.y < part.height;

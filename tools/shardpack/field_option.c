@@ -67,6 +67,7 @@ static const struct key keys[FIELD_KEYS] = {
 	[FIELD_KEY_LAYOUT] = {"layout", OF(FIELD_IMAGE), read_word, recipe_layout_names, 0, 0},
 	[FIELD_KEY_MEAN] = {"mean", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
 	[FIELD_KEY_STD] = {"std", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
+	[FIELD_KEY_SCALE] = {"decode-scale", OF(FIELD_IMAGE), read_word, recipe_scale_names, 0, 0},
 };
 
 static bool is_given(const struct field_option *o, enum field_key key)
@@ -165,7 +166,7 @@ static bool read_option(const struct reading *r, const char *text)
 		;
 	if (i == FIELD_KEYS)
 		return refuse(r, "'%s': no such option; there are kind, from, optional, fill, format, dtype, shape, max, resize, fit, crop, "
-			      "filter, layout, mean and std",
+			      "filter, layout, mean, std and decode-scale",
 			      text);
 	if (is_given(r->o, i))
 		return refuse(r, "%s is given twice", keys[i].name);
@@ -257,6 +258,8 @@ void field_option_image(const struct field_option *o, struct image_wish *out)
 		out->fit = (enum transform_fit)o->value[FIELD_KEY_FIT];
 	if (is_given(o, FIELD_KEY_FILTER))
 		out->filter = (enum resize_filter)o->value[FIELD_KEY_FILTER];
+	if (is_given(o, FIELD_KEY_SCALE))
+		out->scale = (enum transform_scale)o->value[FIELD_KEY_SCALE];
 	if (is_given(o, FIELD_KEY_LAYOUT))
 		out->layout = (enum image_layout)o->value[FIELD_KEY_LAYOUT];
 	if (is_given(o, FIELD_KEY_DTYPE))
@@ -283,7 +286,7 @@ static bool settle_image(const struct field_option *o, const struct transform_op
 {
 	char mean[FIELD_CHANNELS_BYTES], std[FIELD_CHANNELS_BYTES], assumed[200];
 	struct image_wish w = {.fit = image->fit, .filter = image->filter, .layout = image->layout, .samples = image->samples,
-			       .separator = '/', .dashes = ""};
+			       .scale = image->scale, .separator = '/', .dashes = ""};
 
 	if (!is_given(o, FIELD_KEY_RESIZE) && !is_given(o, FIELD_KEY_CROP)) { /* one size follows from the other, so both or none */
 		w.resize = image->resize;
@@ -344,6 +347,8 @@ static void write_image(const struct transform_options *t, struct text *out)
 		text_format(out, ",resize=%" PRIu32, t->resize);
 	text_format(out, ",fit=%s,crop=%" PRIu32 ",filter=%s,layout=%s,dtype=%s", recipe_fit_names[t->fit], t->crop,
 		    recipe_filter_names[t->filter], recipe_layout_names[t->layout], recipe_samples_names[t->samples]);
+	if (t->scale != SCALE_1) /* plans are older */
+		text_format(out, ",decode-scale=%s", recipe_scale_names[t->scale]);
 	if (t->samples == IMAGE_U8)
 		return;
 	channels_text(t->normal.mean, channels);

@@ -33,16 +33,59 @@ struct image_window {
 };
 
 /*
+ * An image on its way.  It may have been decoded at 1/scale: then its columns and rows are fewer, width / scale rounded up,
+ * and the last of them are partly beyond its edge; or the first ones, if it was turned since.
+ */
+struct image_size {
+	uint32_t width, height; /* as the file has them */
+	uint32_t scale;		/* 1, 2, 4 or 8 */
+	bool cut_left, cut_top;
+};
+
+static inline uint32_t image_columns(const struct image_size *s)
+{
+	return (s->width + s->scale - 1) / s->scale;
+}
+
+static inline uint32_t image_rows(const struct image_size *s)
+{
+	return (s->height + s->scale - 1) / s->scale;
+}
+
+/* How a JPEG is to be decoded. */
+struct image_scaling {
+	uint32_t scale;
+	uint32_t width, height; /* what it will be resized to */
+};
+
+/*
  * Who takes the pixels of an image while it is decoded.  begin() is called once, when the size is known and within the
- * limits, and says which part is wanted; false means that memory ran out.  rows() gets the rows of that part from the
- * top, from its first column on, a few at a time.  They may turn out to be worthless: damage further down in the file
- * is found later.
+ * limits, and says which of its columns and rows are wanted; false means that memory ran out.  rows() gets the rows of that
+ * part from the top, from its first column on, a few at a time.  They may turn out to be worthless: damage further down in
+ * the file is found later.
+ *
+ * scaling() is asked before, if it is there, by a decoder that can; false if the scale that is asked for would leave less
+ * than what is wanted.  The others decode the whole image, at scale 1.
  */
 struct image_sink {
-	bool (*begin)(void *context, uint32_t width, uint32_t height, struct image_window *wanted);
+	bool (*begin)(void *context, const struct image_size *size, struct image_window *wanted);
 	void (*rows)(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count);
 	void *context;
+	bool (*scaling)(void *context, uint32_t width, uint32_t height, struct image_scaling *out);
 };
+
+/* All of an image that lies in memory, of so many samples a pixel.  False if begin() says so. */
+static inline bool image_give(const struct image_sink *sink, const struct image_size *size, const uint8_t *pixels,
+			      uint32_t channel_count)
+{
+	size_t stride_bytes = channel_count * (size_t)image_columns(size);
+	struct image_window part;
+
+	if (!sink->begin(sink->context, size, &part))
+		return false;
+	sink->rows(sink->context, pixels + part.y * stride_bytes + channel_count * (size_t)part.x, stride_bytes, part.height);
+	return true;
+}
 
 /*
  * Memory that grows to the largest request and stays: after the first images a thread

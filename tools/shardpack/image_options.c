@@ -59,6 +59,9 @@ static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed
 		if (t->fit == FIT_SHORT)
 			snprintf(assumed, assumed_bytes, "no crop was given: %scrop %" PRIu32 ", all of the shorter side", dashes, t->crop);
 	}
+	if (t->scale != SCALE_1 && !t->resize)
+		return refuse(s, "decode-scale=%s needs %sresize N: a crop alone takes the image at its own size", recipe_scale_names[t->scale],
+			      dashes);
 	return true;
 }
 
@@ -116,6 +119,7 @@ bool image_options_settle(const struct image_wish *w, struct transform_options *
 	assumed[0] = '\0';
 	t->fit = w->fit;
 	t->filter = w->filter;
+	t->scale = w->scale;
 	t->layout = w->layout;
 	return settle_sizes(&s, assumed, assumed_bytes) && settle_samples(&s);
 }

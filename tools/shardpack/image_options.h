@@ -15,6 +15,7 @@ struct image_wish {
 	enum resize_filter filter;
 	enum image_layout layout;
 	enum image_samples samples;
+	enum transform_scale scale;
 	const char *mean, *std; /* NULL: not said; three numbers */
 	char separator;		/* between these */
 	const char *dashes;	/* before the name of an option: "--" or "" */

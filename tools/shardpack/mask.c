@@ -67,12 +67,13 @@ static void place(struct axis *a, const struct transform_span *span, bool back, 
 	a->step = back ? -stride : stride;
 }
 
-static bool begin(void *context, uint32_t width, uint32_t height, struct image_window *wanted)
+/* A mask is never scaled. */
+static bool begin(void *context, const struct image_size *size, struct image_window *wanted)
 {
 	struct mask *m = context;
 	struct turn_axes turn = turn_axes(m->orientation);
 	struct transform_geometry g;
-	uint32_t crop = m->opt.crop;
+	uint32_t crop = m->opt.crop, width = size->width, height = size->height;
 
 	m->source_width = turn.lies ? height : width;
 	m->source_height = turn.lies ? width : height;
@@ -125,7 +126,7 @@ struct mask *mask_open(const struct transform_options *opt, uint8_t fill)
 		return NULL;
 	m->opt = *opt;
 	m->fill = fill;
-	m->sink = (struct image_sink){begin, rows, m};
+	m->sink = (struct image_sink){.begin = begin, .rows = rows, .context = m};
 	return m;
 }
 

@@ -28,6 +28,14 @@ const char *const recipe_fit_names[] = {
 	[FIT_PAD] = "pad",
 	NULL,
 };
+const char *const recipe_scale_names[] = {
+	[SCALE_1] = "1",
+	[SCALE_2] = "2",
+	[SCALE_4] = "4",
+	[SCALE_8] = "8",
+	[SCALE_AUTO] = "auto",
+	NULL,
+};
 const char *const recipe_exif_names[] = {[EXIF_IGNORE] = "ignore", [EXIF_APPLY] = "apply", NULL};
 const char *const recipe_accept_names[] = {
 	[ACCEPT_NONE] = "none",
@@ -104,6 +112,8 @@ static void write_transform(const struct recipe *r, struct text *out)
 		text_format(out, "accept %s\n", recipe_accept_names[r->accept]);
 	if (r->exif != EXIF_IGNORE)
 		text_format(out, "exif %s\n", recipe_exif_names[r->exif]);
+	if (r->transform.scale != SCALE_1)
+		text_format(out, "decode-scale %s\n", recipe_scale_names[r->transform.scale]);
 	text_format(out, "resize %" PRIu32 "\n", r->transform.resize);
 	if (r->transform.fit != FIT_SHORT)
 		text_format(out, "fit %s\n", recipe_fit_names[r->transform.fit]);

@@ -42,6 +42,7 @@ struct recipe {
 /* Names as on the command line and in plans; NULL ends the list.  The place in the list is the value. */
 extern const char *const recipe_filter_names[];
 extern const char *const recipe_fit_names[];    /* enum transform_fit; in a plan only if it is not the first */
+extern const char *const recipe_scale_names[];  /* enum transform_scale; the same */
 extern const char *const recipe_exif_names[];   /* the same */
 extern const char *const recipe_accept_names[]; /* enum decode_accept; the same */
 extern const char *const recipe_layout_names[]; /* enum image_layout */

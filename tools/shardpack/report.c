@@ -163,6 +163,7 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 			json_out_u64(j, "resize", r->transform.resize);
 		else
 			json_out_null(j, "resize");
+		json_out_string(j, "decode_scale", recipe_scale_names[r->transform.scale]);
 		json_out_string(j, "fit", recipe_fit_names[r->transform.fit]);
 		json_out_u64(j, "crop", r->transform.crop);
 		json_out_string(j, "filter", recipe_filter_names[r->transform.filter]);

@@ -95,7 +95,7 @@ static bool holds(const struct kept *k, const struct taps_axis *axis, int which)
 	const struct taps_axis *a = &k->table.axis;
 
 	return a->in == axis->in && a->out == axis->out && a->first == axis->first && a->count == axis->count &&
-	       a->filter == axis->filter && k->axis == which;
+	       a->filter == axis->filter && a->box.from == axis->box.from && a->box.length == axis->box.length && k->axis == which;
 }
 
 /* Even, as the packed forms want it. */
@@ -190,24 +190,32 @@ static bool reserve(struct resizer *r)
 	       scratch_reserve(&r->line, r->job.target.plane_bytes ? row_bytes : 0);
 }
 
+/* Is there anything to do?  A box that is all of the source is none. */
+static bool needs_pass(struct taps_axis *axis)
+{
+	if (axis->box.length == axis->in)
+		axis->box.length = 0;
+	return axis->out != axis->in || axis->box.length > 0;
+}
+
 bool resizer_begin(struct resizer *r, const struct resize_job *job, struct image_window *needed)
 {
 	const struct image_window *w = &job->window;
-	struct taps_axis x_axis = {job->in_width, job->width, w->x, w->width, job->filter};
-	struct taps_axis y_axis = {job->in_height, job->height, w->y, w->height, job->filter};
+	struct taps_axis x_axis = {job->in_width, job->width, w->x, w->width, job->filter, job->across};
+	struct taps_axis y_axis = {job->in_height, job->height, w->y, w->height, job->filter, job->down};
 
 	assert(w->width && w->x <= job->width && w->width <= job->width - w->x);
 	assert(w->height && w->y <= job->height && w->height <= job->height - w->y);
 	r->job = *job;
 	r->needed = *w;
 	r->across = r->down = NULL;
-	if (job->width != job->in_width) {
+	if (needs_pass(&x_axis)) {
 		r->across = table_get(r, &x_axis, ACROSS);
 		if (!r->across)
 			return false;
 		table_span(r->across, &r->needed.x, &r->needed.width);
 	}
-	if (job->height != job->in_height) {
+	if (needs_pass(&y_axis)) {
 		r->down = table_get(r, &y_axis, DOWN);
 		if (!r->down)
 			return false;
@@ -289,7 +297,7 @@ void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes,
 bool resizer_run(struct resizer *r, const struct image *src, uint32_t width, uint32_t height, enum resize_filter filter,
 		 const struct image_window *window, const struct resize_target *target)
 {
-	struct resize_job job = {src->width, src->height, width, height, filter, *window, *target};
+	struct resize_job job = {src->width, src->height, width, height, filter, *window, *target, {0, 0}, {0, 0}};
 	size_t stride_bytes = IMAGE_CHANNELS * (size_t)src->width;
 	struct image_window needed;
 

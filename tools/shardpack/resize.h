@@ -2,7 +2,7 @@
 /*
  * resize.h - Pillow's 8-bit resampler, bit for bit, with a crop window
  *
- * Image.resize((w, h), filter) of every Pillow from 7.0 on, rows first, for images of 8-bit
+ * Image.resize((w, h), filter, box) of every Pillow from 7.0 on, rows first, for images of 8-bit
  * RGB.  (Pillow 12.2 and later resample columns first where height > 100 * width; here
  * rows are always first, as in all versions before.)  Asking for a window of the result
  * gives the same bytes as resizing the whole and cropping, for the price of the window.
@@ -31,12 +31,18 @@ struct resize_target {
 	size_t plane_bytes; /* from one channel's plane to the next; 0: a pixel's channels side by side */
 };
 
+/* Along one axis: the part of the source that is resized, in source pixels.  Length 0: all of it. */
+struct resize_box {
+	double from, length; /* exact as floats, as Pillow has its box */
+};
+
 struct resize_job {
 	uint32_t in_width, in_height;
 	uint32_t width, height; /* of the whole result; no side may be 0 */
 	enum resize_filter filter;
 	struct image_window window; /* the part of it that is wanted */
 	struct resize_target target;
+	struct resize_box across, down;
 };
 
 /* What one thread reuses from image to image: filter weights and the rows between passes. */

@@ -68,7 +68,7 @@ static const struct {
 /* How many input samples one output step covers; when shrinking the filter widens by it. */
 static double axis_scale(const struct taps_axis *axis)
 {
-	return (double)axis->in / axis->out;
+	return (axis->box.length > 0 ? axis->box.length : axis->in) / axis->out;
 }
 
 static double filter_stretch(double scale)
@@ -100,7 +100,7 @@ void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *
 	double step = 1.0 / stretch;
 
 	for (uint32_t i = 0; i < axis->count; i++, weight += per_sample) {
-		double center = ((double)axis->first + i + 0.5) * scale;
+		double center = axis->box.from + ((double)axis->first + i + 0.5) * scale;
 		/* Casts truncate toward zero, so a window that starts before 0 is clamped apart. */
 		double low = center - support + 0.5, high = center + support + 0.5;
 		uint32_t first = low > 0.0 ? (uint32_t)low : 0;

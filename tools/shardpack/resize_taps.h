@@ -15,11 +15,12 @@
 /* 8 bits hold the sample, 2 the overshoot of a filter with negative lobes: 22 remain of 32. */
 #define TAPS_FRACTION_BITS 22
 
-/* One axis: `in` samples become `out`; only [first, first + count) of them are wanted. */
+/* One axis: `in` samples, or the part of them that the box has, become `out`; only [first, first + count) are wanted. */
 struct taps_axis {
 	uint32_t in, out;
 	uint32_t first, count;
 	enum resize_filter filter;
+	struct resize_box box;
 };
 
 struct taps_range {

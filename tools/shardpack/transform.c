@@ -97,19 +97,36 @@ struct transform_geometry transform_geometry(const struct transform_options *opt
 	return g;
 }
 
+/* struct image_sink's scaling: the largest that leaves enough, or the one that was asked for. */
+static bool scaling(void *context, uint32_t width, uint32_t height, struct image_scaling *out)
+{
+	const struct transform *t = context;
+	struct transform_geometry g = transform_geometry(&t->opt, width, height);
+	uint32_t scale = t->opt.scale == SCALE_AUTO ? 1u << SCALE_8 : 1u << t->opt.scale;
+
+	while (t->opt.scale == SCALE_AUTO && scale > 1 && (width / scale < g.width || height / scale < g.height))
+		scale /= 2;
+	*out = (struct image_scaling){scale, g.width, g.height};
+	return scale == 1 || (width / scale >= g.width && height / scale >= g.height);
+}
+
 /* struct image_sink's begin: where the record is, is known. */
-static bool begin(void *context, uint32_t width, uint32_t height, struct image_window *wanted)
+static bool begin(void *context, const struct image_size *size, struct image_window *wanted)
 {
 	struct transform *t = context;
 	uint32_t crop = t->opt.crop;
 	bool planes = t->opt.layout == IMAGE_CHW;
 	size_t pixel_bytes = planes ? 1 : IMAGE_CHANNELS, row_bytes = crop * pixel_bytes;
-	struct transform_geometry g = transform_geometry(&t->opt, width, height);
-	struct resize_job job = {
-		.in_width = width, .in_height = height, .width = g.width, .height = g.height, .filter = t->opt.filter};
+	struct transform_geometry g = transform_geometry(&t->opt, size->width, size->height);
+	struct resize_job job = {.in_width = image_columns(size), .in_height = image_rows(size),
+				 .width = g.width, .height = g.height, .filter = t->opt.filter};
 
-	t->source_width = width;
-	t->source_height = height;
+	job.across = (struct resize_box){.length = (double)size->width / size->scale};
+	job.down = (struct resize_box){.length = (double)size->height / size->scale};
+	job.across.from = size->cut_left ? job.in_width - job.across.length : 0;
+	job.down.from = size->cut_top ? job.in_height - job.down.length : 0;
+	t->source_width = size->width;
+	t->source_height = size->height;
 	t->u8 = t->record;
 	if (t->opt.samples != IMAGE_U8) {
 		if (!scratch_reserve(&t->normalised_from, sample_count(&t->opt)))
@@ -140,7 +157,7 @@ struct transform *transform_open(const struct transform_options *opt)
 	if (!t)
 		return NULL;
 	t->opt = *opt;
-	t->sink = (struct image_sink){begin, rows, t};
+	t->sink = (struct image_sink){begin, rows, t, scaling};
 	if (opt->samples != IMAGE_U8)
 		normal_fill(&t->normal, opt->samples, &opt->normal, &channel);
 	t->resizer = resizer_open();
@@ -180,13 +197,10 @@ void transform_finish(struct transform *t)
 
 bool transform_run(struct transform *t, const struct image *src, uint8_t *dst)
 {
-	size_t stride_bytes = IMAGE_CHANNELS * (size_t)src->width;
-	struct image_window part;
+	struct image_size size = {.width = src->width, .height = src->height, .scale = 1};
 
-	t->record = dst;
-	if (!begin(t, src->width, src->height, &part))
+	if (!image_give(transform_sink(t, dst), &size, src->pixels, IMAGE_CHANNELS))
 		return false;
-	rows(t, src->pixels + part.y * stride_bytes + IMAGE_CHANNELS * (size_t)part.x, stride_bytes, part.height);
 	transform_finish(t);
 	return true;
 }

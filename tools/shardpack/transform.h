@@ -23,12 +23,20 @@
 
 #define TRANSFORM_SIDE_MAX 65500 /* the most that libjpeg reads; its square fits 32 bits */
 
+/*
+ * A JPEG may be decoded at 1/2, 1/4 or 1/8, which is faster and not the same pixels: as Pillow's Image.draft() does it, and
+ * then resize() with the box that draft() returns.  AUTO is the scale that draft() chooses for the size after the resize: the
+ * smallest image that is at least as large, width and height.
+ */
+enum transform_scale { SCALE_1, SCALE_2, SCALE_4, SCALE_8, SCALE_AUTO };
+
 enum transform_fit { FIT_SHORT, FIT_LONG, FIT_STRETCH, FIT_PAD };
 
 struct transform_options {
 	uint32_t resize; /* 0: no resize, crop only; then the fit is FIT_SHORT */
 	uint32_t crop;	 /* required; side of the square, 1 to TRANSFORM_SIDE_MAX */
 	enum transform_fit fit;
+	enum transform_scale scale; /* SCALE_1 if there is no resize */
 	enum resize_filter filter;
 	enum image_layout layout;
 	enum image_samples samples; /* of the record */
@@ -61,7 +69,7 @@ size_t transform_record_bytes(const struct transform_options *opt);
 /* Takes an image as it is decoded, and makes it one record at `dst`.  One image at a time. */
 const struct image_sink *transform_sink(struct transform *t, uint8_t *dst);
 
-/* The width and height of the image that it was given last, before the resize. */
+/* The width and height of the image that it was given last, before the resize and any scaling. */
 void transform_source_size(const struct transform *t, uint32_t *width, uint32_t *height);
 
 /* The last step, when all rows were given: samples that are not u8 are only now written. */

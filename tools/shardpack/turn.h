@@ -2,7 +2,8 @@
 /*
  * turn.h - an image set upright, as PIL.ImageOps.exif_transpose does
  *
- * Takes an image while it is decoded and holds it whole: the first row of the result may need the last one of the file.
+ * Takes an image while it is decoded and holds it whole, for the first row of the result may need the last one of the file;
+ * then gives it to who wants it upright.
  */
 #ifndef SHARDPACK_TURN_H
 #define SHARDPACK_TURN_H
@@ -25,15 +26,18 @@ struct turn {
 	void (*claim)(void *context, uint64_t bytes);
 	void *context;
 
-	struct image image; /* upright, when all rows were given; the pixels stay until the next one */
-
 	struct image_sink sink;
+	const struct image_sink *to;
+	struct image_size size; /* upright */
 	struct scratch pixels;
-	uint32_t orientation, in_width, row; /* row: the next one to come */
+	uint32_t orientation, in_columns, row; /* row: the next one to come */
 };
 
 /* For an image with this orientation, 2 to 8: exif.h. */
-const struct image_sink *turn_sink(struct turn *t, uint32_t orientation);
+const struct image_sink *turn_sink(struct turn *t, uint32_t orientation, const struct image_sink *to);
+
+/* All rows were given: hand the image on.  False if memory ran out there. */
+bool turn_finish(struct turn *t);
 
 void turn_free(struct turn *t);
 
