@@ -537,7 +537,16 @@ struct shard_loader_options {
 
 	uint32_t device_slot_count; /* batches in the memory of a GPU, lent or on their way: 2 to 4; default 3 */
 	uint32_t reserved;
+
+	/*
+	 * Not 0: a pool of at most so many bytes in the memory of the GPU.  Runs are copied there as they lie, and a kernel puts
+	 * batches together: the same ones as without a pool.  It needs room for 3 windows of all lanes of this rank, and what a
+	 * batch spans; the error says how much that is.  A pool with room for all of the dataset, as SHARD_POOL_ALL asks for,
+	 * is filled once, in any order, and from then on nothing is copied.  Such a loader delivers by shard_loader_next_device().
+	 */
+	uint64_t pool_bytes;
 };
+#define SHARD_POOL_ALL UINT64_MAX
 
 /* Rows are record_count; row i of field f is data + i x stride bytes. */
 struct shard_rows {

@@ -20,6 +20,8 @@
 struct cu_context;
 struct cu_stream;
 struct cu_event;
+struct cu_module;
+struct cu_function;
 
 enum {
 	CU_SUCCESS = 0,
@@ -75,7 +77,13 @@ enum {
 	X(cuMemcpyHtoDAsync, 3020, (uint64_t to, const void *from, size_t bytes, struct cu_stream *stream)) \
 	X(cuMemHostRegister, 6050, (void *memory, size_t bytes, unsigned int flags))            \
 	X(cuMemHostUnregister, 4000, (void *memory))                                            \
-	X(cuPointerGetAttribute, 4000, (void *out, int attribute, uint64_t pointer))
+	X(cuPointerGetAttribute, 4000, (void *out, int attribute, uint64_t pointer))            \
+	X(cuModuleLoadData, 2000, (struct cu_module **module, const void *image))               \
+	X(cuModuleGetFunction, 2000, (struct cu_function **function, struct cu_module *module, const char *name)) \
+	X(cuModuleUnload, 2000, (struct cu_module *module))                                     \
+	X(cuLaunchKernel, 4000, (struct cu_function *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \
+				 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, \
+				 struct cu_stream *stream, void **parameters, void **extra))
 
 struct cuda_api {
 #define CUDA_POINTER(name_, version_, parameters_) int (*name_) parameters_;

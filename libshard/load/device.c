@@ -14,6 +14,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/load/pool.h"
 
 #define WATCH_NS UINT64_C(1000000000) /* how often a host that waits asks whether the driver still works */
 
@@ -43,42 +44,42 @@ static int open_host_side(struct shard_loader *l, struct device_side *d, struct 
 	return rc ? rc : pins_open(&d->pins, l, d->cuda, err);
 }
 
-static int open_device_slot(const struct shard_loader *l, struct device_side *d, struct device_slot *s, struct shard_error *err)
+static int open_device_slot(const struct shard_loader *l, struct device_side *d, uint32_t which, struct shard_error *err)
 {
-	uint64_t address;
+	struct device_slot *s = &d->slot[which];
 	int rc;
 
 	s->as.record = mem_array(l->o.batch_records, sizeof(*s->as.record));
 	s->as.row_flags = mem_array(l->o.batch_records, sizeof(*s->as.row_flags));
 	if (!s->as.record || !s->as.row_flags)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", l->o.batch_records);
+	s->as.memory = (uint8_t *)(uintptr_t)(d->memory + which * l->layout.slot_bytes);
 	rc = cuda_event_make(d->cuda, &s->ready, err);
-	if (!rc)
-		rc = cuda_event_make(d->cuda, &s->done, err);
-	if (!rc)
-		rc = cuda_alloc(d->cuda, l->layout.slot_bytes, &address, err);
-	if (!rc)
-		s->as.memory = (uint8_t *)(uintptr_t)address;
-	return rc;
+	return rc ? rc : cuda_event_make(d->cuda, &s->done, err);
 }
 
-static void close_device_slots(struct device_side *d, bool inherited)
+static void close_device_slots(const struct shard_loader *l, struct device_side *d, bool inherited)
 {
-	for (uint32_t i = 0; i < DEVICE_SLOTS_MAX; i++) {
+	for (uint32_t i = 0; d->slot && i < l->o.device_slot_count; i++) {
 		struct device_slot *s = &d->slot[i];
 
 		if (!inherited) {
-			cuda_free(d->cuda, (uintptr_t)s->as.memory);
 			cuda_event_drop(d->cuda, s->ready);
 			cuda_event_drop(d->cuda, s->done);
 		}
 		mem_free(s->as.record);
 		mem_free(s->as.row_flags);
-		*s = (struct device_slot){.ready = NULL};
 	}
-	if (!inherited)
+	if (!inherited) {
+		cuda_free(d->cuda, d->memory);
 		cuda_stream_drop(d->cuda, d->copy);
+	}
+	mem_free(d->slot);
+	mem_free(d->queue);
+	d->slot = NULL;
+	d->queue = NULL;
 	d->copy = NULL;
+	d->memory = 0;
 	d->slot_count = 0;
 }
 
@@ -86,10 +87,16 @@ static int open_device_slots(const struct shard_loader *l, struct device_side *d
 {
 	int rc = cuda_stream_make(d->cuda, &d->copy, err);
 
+	d->slot = mem_array(l->o.device_slot_count, sizeof(*d->slot));
+	d->queue = mem_array(l->o.device_slot_count, sizeof(*d->queue));
+	if (!rc && (!d->slot || !d->queue))
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u slots of the device", l->o.device_slot_count);
+	if (!rc)
+		rc = cuda_alloc(d->cuda, l->layout.slot_bytes * l->o.device_slot_count, &d->memory, err);
 	for (uint32_t i = 0; !rc && i < l->o.device_slot_count; i++)
-		rc = open_device_slot(l, d, &d->slot[i], err);
+		rc = open_device_slot(l, d, i, err);
 	if (rc)
-		close_device_slots(d, false); /* the next call tries again */
+		close_device_slots(l, d, false); /* the next call tries again */
 	else
 		d->slot_count = l->o.device_slot_count;
 	return rc;
@@ -129,7 +136,8 @@ void device_close(struct shard_loader *l, bool inherited)
 	rc = inherited ? SHARD_OK : cuda_enter(d->cuda, NULL);
 	if (!inherited)
 		finish_all(d);
-	close_device_slots(d, inherited);
+	pool_close_device(l, inherited);
+	close_device_slots(l, d, inherited);
 	close_host_side(l, d, inherited);
 	if (!inherited && !rc)
 		cuda_leave(d->cuda, SHARD_OK, NULL);
@@ -157,18 +165,24 @@ static int open_side(struct shard_loader *l, void *stream, struct shard_error *e
 	l->device = d;
 	rc = cuda_enter(d->cuda, err);
 	if (!rc)
-		rc = cuda_leave(d->cuda, open_host_side(l, d, err), err);
+		rc = cuda_leave(d->cuda, l->pool ? SHARD_OK : open_host_side(l, d, err), err);
 	if (rc)
 		device_close(l, false);
 	return rc;
 }
 
-/* The device side, opened if need be, which `stream` belongs to. */
-static int get_side(struct shard_loader *l, void *stream, struct shard_error *err)
+int device_get(struct shard_loader *l, void *stream, struct shard_error *err)
 {
 	int rc = l->device ? SHARD_OK : open_side(l, stream, err);
 
 	return rc ? rc : cuda_check_stream(l->device->cuda, stream, err);
+}
+
+int device_finish(struct shard_loader *l, struct shard_error *err)
+{
+	int rc = cuda_enter(l->device->cuda, err);
+
+	return rc ? rc : cuda_leave(l->device->cuda, cuda_stream_finish(l->device->cuda, l->device->copy, err), err);
 }
 
 /* ---- copying ---- */
@@ -273,8 +287,16 @@ static void send_ahead(struct shard_loader *l, struct device_side *d)
 	struct device_slot *to;
 	uint32_t host;
 
-	while (!d->failed && crew_has_sound(l, &host) && pins_knows(&d->pins, host) && (to = find_free(d)))
+	while (l->pool && !d->failed && pool_has(l, d) && (to = find_free(d)))
+		d->failed = pool_send(l, d, to, &d->why);
+	while (!l->pool && !d->failed && crew_has_sound(l, &host) && pins_knows(&d->pins, host) && (to = find_free(d)))
 		d->failed = send(l, d, crew_take(l), to, &d->why);
+}
+
+void device_send_ahead(struct shard_loader *l)
+{
+	if (!l->failed && l->device && l->device->slot_count)
+		send_ahead(l, l->device);
 }
 
 /* The batch that is next is on its way. */
@@ -288,10 +310,15 @@ static int send_next(struct shard_loader *l, struct device_side *d, struct shard
 		return SHARD_OK;
 	if (d->failed)
 		return loader_fail(l, d->failed, &d->why, err);
-	rc = loader_take(l, &host, err);
-	if (rc)
-		return rc;
-	rc = send(l, d, host, find_free(d), &why);
+	if (l->pool) {
+		rc = pool_await(l, d, &why);
+		rc = rc ? rc : pool_send(l, d, find_free(d), &why);
+	} else {
+		rc = loader_take(l, &host, err);
+		if (rc)
+			return rc;
+		rc = send(l, d, host, find_free(d), &why);
+	}
 	return rc ? loader_fail(l, rc, &why, err) : SHARD_OK;
 }
 
@@ -342,7 +369,7 @@ int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_
 	int rc = loader_begin(l, err);
 
 	if (!rc)
-		rc = get_side(l, stream, err);
+		rc = device_get(l, stream, err);
 	if (rc)
 		return rc;
 	if (loader_ends_epoch(l))
@@ -382,7 +409,7 @@ static int release_device(struct shard_loader *l, const struct shard_batch *batc
 static int release_host(struct shard_loader *l, uint32_t slot, void *stream, struct shard_error *err)
 {
 	struct device_side *d;
-	int rc = get_side(l, stream, err);
+	int rc = device_get(l, stream, err);
 
 	if (rc)
 		return rc;

@@ -60,18 +60,24 @@ struct give {
 
 struct device_side {
 	struct cuda_device *cuda;
-	void *copy, *back; /* streams: copies; and giving host slots back behind them */
+	void *copy, *back; /* streams: copies, or with a pool its kernels; and giving host slots back behind them */
 	struct pins pins;
 	struct give *give; /* [slot_count] */
 	void **host_done;  /* [slot_count] events: the trainer is done with a host slot */
 
-	struct device_slot slot[DEVICE_SLOTS_MAX];
-	uint32_t slot_count; /* 0: none were made, as only host batches were asked for */
+	struct device_slot *slot; /* [slot_count] */
+	uint64_t memory;	  /* of all slots */
+	uint32_t slot_count;	  /* 0: none were made, as only host batches were asked for */
 	uint32_t lent_count, next_slot;
-	uint32_t queue[DEVICE_SLOTS_MAX], queue_count; /* copied ahead, in the order of delivery */
+	uint32_t *queue, queue_count; /* [slot_count] copied ahead, in the order of delivery */
 	int failed;				       /* what came of copying further ahead */
 	struct shard_error why;
 };
+
+/* The device side, opened if need be, which `stream` belongs to. */
+int device_get(struct shard_loader *l, void *stream, struct shard_error *err);
+void device_send_ahead(struct shard_loader *l); /* entered: what is ready, as far as there is room */
+int device_finish(struct shard_loader *l, struct shard_error *err); /* wait for its copies, or kernels */
 
 /* Wait until crew_take() need not wait for long, with an eye on the driver: if that fails, nobody gives slots back. */
 int device_await(struct shard_loader *l, struct shard_error *err);

@@ -13,7 +13,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/load/device.h"
+#include "libshard/load/pool.h"
 #include "libshard/load/stage.h"
 
 /* ---- open and close ---- */
@@ -45,11 +45,14 @@ int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const
 		rc = refuse_empty(l, err);
 	if (!rc && !ring_plan(&ds->m.schema, l->o.batch_records, &l->layout))
 		rc = error_set(err, SHARD_E_MEMORY, "a batch of %u records does not fit memory; ask for smaller batches", l->o.batch_records);
+	if (!rc) {
+		l->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
+		rc = l->o.pool_bytes ? pool_open(l, err) : SHARD_OK;
+	}
 	if (rc) {
 		mem_free(l);
 		return rc;
 	}
-	l->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
 	*out = l;
 	return SHARD_OK;
 }
@@ -70,7 +73,8 @@ void shard_loader_close(struct shard_loader *l)
 {
 	if (!l)
 		return;
-	device_close(l, loader_is_inherited(l)); /* first: copies read the ring, and give slots to the crew */
+	device_close(l, loader_is_inherited(l)); /* first: copies read the ring, and give slots to the crew; and kernels the pool */
+	pool_close(l);
 	crew_close(l, loader_is_inherited(l));
 	ring_close(l, loader_is_inherited(l));
 	mem_free(l);
@@ -78,11 +82,11 @@ void shard_loader_close(struct shard_loader *l)
 
 static int start(struct shard_loader *l, struct shard_error *err)
 {
-	int rc = ring_open(l, err);
+	int rc = l->pool ? SHARD_OK : ring_open(l, err);
 
 	if (rc)
 		return rc; /* the next call tries again */
-	rc = crew_open(l, err);
+	rc = l->pool ? SHARD_OK : crew_open(l, err);
 	if (rc) {
 		ring_close(l, false);
 		return rc;
@@ -165,7 +169,10 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 {
 	int rc = loader_begin(l, err);
 
-	if (!rc && l->device && l->device->slot_count)
+	if (!rc && l->pool)
+		rc = error_set(err, SHARD_E_ARGUMENT, "this loader has a pool on a GPU and delivers there, by shard_loader_next_device(); open another one "
+			       "for batches in host memory");
+	else if (!rc && l->device && l->device->slot_count)
 		rc = error_set(err, SHARD_E_ARGUMENT, "this loader delivers to a GPU since shard_loader_next_device() was called; open another one for "
 			       "batches in host memory");
 	return rc ? rc : next(l, batch, err);
@@ -178,6 +185,8 @@ int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_
 	if (rc)
 		return rc;
 	/* What next says at once is not waited for. */
+	if (l->pool)
+		return pool_wait(l, timeout_ns, err);
 	if (l->failed || place_ended(l, &l->at) || l->lent_count == l->o.slot_count || crew_await(l, timeout_ns))
 		return SHARD_OK;
 	return error_set(err, SHARD_E_TIMEOUT, "no batch was ready within %" PRIu64 " ns", timeout_ns);
@@ -229,12 +238,14 @@ void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *
 
 static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err)
 {
-	if (position > l->ds->m.record_count)
-		return error_set(err, SHARD_E_ARGUMENT, "position %" PRIu64 "; an epoch has %" PRIu64, position, l->ds->m.record_count);
+	if (position > l->rank.record_count)
+		return error_set(err, SHARD_E_ARGUMENT, "position %" PRIu64 "; an epoch has %" PRIu64, position, l->rank.record_count);
 	l->at = (struct place){.epoch = epoch, .first_position = position};
 	l->failed = SHARD_OK;
 	device_forget(l);
-	if (l->owner)
+	if (l->pool)
+		pool_move(l, l->at);
+	else if (l->owner)
 		crew_move(l, l->at);
 	return SHARD_OK;
 }
@@ -289,6 +300,8 @@ static int adopt(struct shard_loader *l, const struct token *t, struct shard_err
 
 	if (same_order(&l->params, &t->params))
 		return SHARD_OK;
+	if (l->pool)
+		return pool_adopt(l, &t->params, err);
 	if (l->owner) {
 		orders = crew_make_orders(l, &t->params, err);
 		if (!orders)
@@ -337,11 +350,13 @@ void shard_loader_order_info(const struct shard_loader *l, struct shard_order_in
 
 uint64_t shard_loader_ring_bytes(const struct shard_loader *l)
 {
-	return ring_bytes(l);
+	return ring_bytes(l->pool ? l->pool->feed : l);
 }
 
 int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t bytes, struct shard_error *err)
 {
+	if (l->pool)
+		return shard_loader_lend(l->pool->feed, memory, bytes, err);
 	if (l->owner)
 		return error_set(err, SHARD_E_ARGUMENT, "the ring exists already; lend memory before the first next");
 	if (!memory || (uintptr_t)memory % LOADER_ARRAY_ALIGN || bytes < ring_bytes(l))
@@ -355,6 +370,8 @@ int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out)
 {
 	int rc = SHARD_END;
 
+	if (l->pool)
+		return shard_loader_last_damage(l->pool->feed, out);
 	if (!l->owner || loader_is_inherited(l))
 		return rc;
 	pthread_mutex_lock(&l->lock);
@@ -374,6 +391,13 @@ void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)
 	memset(out, 0, sizeof(*out));
 	if (!l->owner || loader_is_inherited(l))
 		return;
+	if (l->pool) {
+		shard_loader_stats(l->pool->feed, out); /* who prepares batches; but what was lent by next is ours: */
+		out->batch_count = l->stats.batch_count;
+		out->record_count = l->stats.record_count;
+		out->bytes = l->stats.bytes;
+		return;
+	}
 	pthread_mutex_lock(&l->lock);
 	*out = l->stats;
 	pthread_mutex_unlock(&l->lock);

@@ -79,6 +79,9 @@ struct shard_loader {
 	struct shard_loader_options asked, o; /* const after open: as given, and with defaults filled in */
 	struct order_params params;	      /* of epoch 0; a token may bring others */
 	struct order_rank rank;		      /* const; first_position is 0 */
+	const struct order_share *share;      /* const; of a pool's feed: rows come in its order.  Else NULL */
+	bool is_held;			      /* const; likewise: all epochs have the order of this one: */
+	uint64_t held_epoch;		      /* changes only while nobody fills */
 	struct layout layout;
 	uint64_t guess_records; /* in a shard, if all are as the first */
 
@@ -90,6 +93,7 @@ struct shard_loader {
 	struct shard_error why;
 	void *lent_ring; /* the caller's memory, or NULL */
 	struct device_side *device; /* device.h; NULL: no GPU was asked for */
+	struct pool *pool; /* pool.h; const after open; NULL: no pool was asked for.  With one there is neither ring nor crew */
 
 	uint8_t *ring;
 	struct slot *slot;

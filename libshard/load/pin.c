@@ -17,7 +17,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
 #include "libshard/io/direct.h"
-#include "libshard/load/device.h"
+#include "libshard/load/pool.h"
 
 #define PATIENCE_S 2u /* for a slot; registrations have been seen that never came back */
 #define MIB(bytes_) ((double)(bytes_) / (1 << 20))
@@ -218,6 +218,8 @@ int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out)
 {
 	int rc = SHARD_END;
 
+	if (l->pool)
+		return shard_loader_pin_problem(l->pool->feed, out);
 	if (!l->device || loader_is_inherited(l))
 		return rc;
 	pthread_mutex_lock(&l->device->pins.lock);

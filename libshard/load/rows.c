@@ -15,6 +15,7 @@
 #include "libshard/codec/copy.h"
 #include "libshard/io/file.h"
 #include "libshard/load/block.h"
+#include "libshard/order/share.h"
 
 #define TOGETHER       16u   /* large rows whose first bytes are fetched at once, before their turn: one wait for all their pages */
 #define SHORT_BYTES    256u  /* rows up to here are fetched a block at a time, as each is a wait for memory and no more */
@@ -27,6 +28,11 @@ void rows_order(const struct shard_loader *l, const struct order *order, struct 
 
 	rank.first_position = s->place.first_position;
 	s->rows = first_padded = order_rank_rows(&rank, s->place.step);
+	if (l->share) {
+		memset(s->row_flags, 0, s->rows);
+		order_share_fill(l->share, order, s->place.first_position + s->place.step * l->o.batch_records, s->record, s->rows);
+		return;
+	}
 	/* Padding, if there is any, stands at the end, and its positions begin anew at 0. */
 	while (first_padded && (order_rank_position(&rank, s->place.step, first_padded - 1, &padded), padded))
 		first_padded--;

@@ -95,7 +95,7 @@ struct order_params settle_params(const struct shard_loader *l, uint64_t epoch)
 {
 	struct order_params p = l->params;
 
-	p.epoch = epoch;
+	p.epoch = l->is_held ? l->held_epoch : epoch;
 	return p;
 }
 

@@ -153,31 +153,71 @@ static inline uint64_t run_index(const struct order *o, const struct tick *k, ui
 	return k->lane + (before + run_in_window) * o->params.lane_count;
 }
 
-static uint64_t at_lanes(const struct order *o, uint64_t position)
+/* The place in the row of permuted runs: ORDER.md, part 6, before the permutation of runs. */
+static uint64_t place_in_lanes(const struct order *o, uint64_t position)
 {
 	struct tick k = tick_of(o, position);
 	const struct feistel *f = &o->window[k.longer];
 	uint64_t s = window_walk(o, feistel_at(f, tweak_of(o, &k), k.x), f->n), r = o->params.run_records;
 
-	return circle(o, permutation_at(&o->runs, run_index(o, &k, s / r)) * r + s % r);
+	return run_index(o, &k, s / r) * r + s % r;
 }
 
-static uint64_t at_rest(const struct order *o, uint64_t position)
+uint64_t order_place(const struct order *o, uint64_t position)
 {
-	uint64_t s = permutation_at(&o->rest, position - o->lanes_end), r = o->params.run_records;
+	if (o->params.kind != ORDER_TWO_LEVELS)
+		return position;
+	if (position < o->lanes_end)
+		return place_in_lanes(o, position);
+	return o->lanes_end + permutation_at(&o->rest, position - o->lanes_end); /* what is in no lane stands behind all lanes */
+}
 
-	if (s >= o->rest_run_records)
-		return circle(o, o->run_count * r + s - o->rest_run_records);
-	return circle(o, permutation_at(&o->runs, o->lane_run_count * o->params.lane_count + s / r) * r + s % r);
+uint64_t order_at_place(const struct order *o, uint64_t place)
+{
+	uint64_t r = o->params.run_records;
+
+	if (o->params.kind == ORDER_SEQUENTIAL)
+		return place;
+	if (o->params.kind == ORDER_ONE_LEVEL)
+		return permutation_at(&o->records, place);
+	return circle(o, place < o->run_count * r ? permutation_at(&o->runs, place / r) * r + place % r : place);
 }
 
 uint64_t order_at(const struct order *o, uint64_t position)
 {
-	if (o->params.kind == ORDER_SEQUENTIAL)
-		return position;
-	if (o->params.kind == ORDER_ONE_LEVEL)
-		return permutation_at(&o->records, position);
-	return position < o->lanes_end ? at_lanes(o, position) : at_rest(o, position);
+	return order_at_place(o, order_place(o, position));
+}
+
+void order_band(const struct order *o, uint64_t position, uint64_t *first, uint64_t *end)
+{
+	uint64_t v, e = o->long_window_count, lanes_records = o->params.run_records * o->params.lane_count;
+	struct tick k;
+
+	*first = position;
+	*end = position + 1;
+	if (o->params.kind != ORDER_TWO_LEVELS)
+		return;
+	*first = o->lanes_end;
+	*end = o->params.record_count;
+	if (position >= o->lanes_end)
+		return;
+	k = tick_of(o, position);
+	v = k.window;
+	*first = (v * o->window_run_count + (v < e ? v : e)) * lanes_records;
+	*end = *first + (o->window_run_count + (v < e)) * lanes_records;
+}
+
+uint64_t order_largest_band(const struct order_params *p)
+{
+	struct order o = {.params = *p};
+	uint64_t rest, lanes;
+
+	if (p->kind != ORDER_TWO_LEVELS)
+		return 1;
+	lay_out(&o);
+	rest = p->record_count - o.lanes_end;
+	lanes = o.lane_run_count ? largest_window(&o) * p->lane_count : 0;
+	return lanes > rest ? lanes : rest;
 }
 
 /* tick_of(first + i * stride) for all i, which lie in windows of one size: a division only where a window ends. */

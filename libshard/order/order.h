@@ -74,6 +74,20 @@ uint64_t order_at(const struct order *o, uint64_t position);
 /* records[i] = order_at(first + i * stride): the same numbers in a fraction of the time. */
 void order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
 
+/*
+ * The same in two steps.  A place is one in the row of permuted runs, run after run: neighbours there are neighbours in the
+ * dataset, but where a run ends.  Of orders without runs it is the position.
+ */
+uint64_t order_place(const struct order *o, uint64_t position);
+uint64_t order_at_place(const struct order *o, uint64_t place);
+
+/*
+ * The windows of all lanes that are under way at a position, or the rest: the positions [first, end), in which stand the
+ * records of the places [first, end) and no others.  Of orders without windows, the position alone.
+ */
+void order_band(const struct order *o, uint64_t position, uint64_t *first, uint64_t *end);
+uint64_t order_largest_band(const struct order_params *p); /* positions of the largest one */
+
 /* ---- ranks: ORDER.md, part 7 -------------------------------------------------------- */
 
 enum order_last { /* what becomes of the positions that do not fill a step of all ranks */

@@ -59,7 +59,7 @@ struct work {
 	void *context;
 	const struct kernel *kernel;
 	unsigned grid[3], block[3];
-	uint64_t argument[ARGS_CAP][8];
+	uint64_t argument[ARGS_CAP][512];
 };
 
 struct context {

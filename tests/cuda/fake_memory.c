@@ -23,8 +23,9 @@ struct block *block_of(uint64_t address, size_t bytes)
 static bool is_argument(const struct work *w, const struct block *b)
 {
 	for (unsigned i = 0; w->kind == KERNEL && i < w->kernel->count; i++)
-		if (w->kernel->bytes[i] == 8 && w->argument[i][0] - b->address < b->bytes)
-			return true;
+		for (size_t at = 0; at < w->kernel->bytes[i] / 8; at++)
+			if (w->argument[i][at] - b->address < b->bytes)
+				return true;
 	return false;
 }
 

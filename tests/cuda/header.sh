@@ -29,6 +29,8 @@ program() { # FILE: asserts that each of its rows is NVIDIA's
 		struct cu_context;
 		struct cu_stream;
 		struct cu_event;
+		struct cu_module;
+		struct cu_function;
 		template <class A, class B> constexpr bool same()
 		{
 			return std::is_pointer<A>::value ? std::is_pointer<B>::value

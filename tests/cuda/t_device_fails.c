@@ -224,7 +224,7 @@ static const struct {
 	     {"cuCtxPushCurrent", true, true},
 	     {"cuStreamCreate", true, true},
 	     {"cuEventCreate", true, true},
-	     {"cuMemAlloc", true, true},
+	     {"cuMemAlloc", true, false},
 	     {"cuMemcpyHtoDAsync", true, true},
 	     {"cuEventRecord", true, true},
 	     {"cuStreamWaitEvent", true, true},

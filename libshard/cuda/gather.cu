@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gather.cu - the kernel of gather.h: rows of a pool to the arrays of a batch
+ *
+ * A block copies a part of one row, GATHER_PART bytes of each of its arrays: 16 bytes per thread and turn where all
+ * addresses allow it, as they do for images.  Written in what C11 and CUDA have in common, so that tests run it on a CPU.
+ * make_gather_ptx.sh makes gather_ptx.c of it.
+ */
+#include "libshard/cuda/gather.h"
+
+#ifdef __CUDACC__
+extern "C" {
+#endif
+
+/* Of `bytes`, as many at a time as both ends, and the length, are multiples of. */
+static __device__ void gather_copy(uint64_t to, uint64_t from, uint32_t bytes)
+{
+	uint64_t all = to | from | bytes;
+
+	if (all % 16 == 0)
+		for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x)
+			((uint4 *)(uintptr_t)to)[i] = ((const uint4 *)(uintptr_t)from)[i];
+	else if (all % 4 == 0)
+		for (uint32_t i = threadIdx.x; i < bytes / 4; i += blockDim.x)
+			((uint32_t *)(uintptr_t)to)[i] = ((const uint32_t *)(uintptr_t)from)[i];
+	else
+		for (uint32_t i = threadIdx.x; i < bytes; i += blockDim.x)
+			((uint8_t *)(uintptr_t)to)[i] = ((const uint8_t *)(uintptr_t)from)[i];
+}
+
+__global__ void __launch_bounds__(GATHER_THREADS) gather_rows(const __grid_constant__ struct gather_call call);
+__global__ void __launch_bounds__(GATHER_THREADS) gather_rows(const __grid_constant__ struct gather_call call)
+{
+	uint32_t row = call.row[blockIdx.x], inside = row % call.slab_rows, begin = blockIdx.y * GATHER_PART;
+	uint64_t slab = call.from + row / call.slab_rows * call.slab_bytes;
+
+	for (uint32_t i = 0; i < call.piece_count; i++) {
+		const struct gather_piece *p = &call.piece[i];
+		uint64_t from = slab + p->from_at + (uint64_t)inside * p->bytes;
+		uint64_t to = call.to + p->to_at + (uint64_t)(call.first_row + blockIdx.x) * p->bytes;
+
+		if (begin < p->bytes)
+			gather_copy(to + begin, from + begin, p->bytes - begin < GATHER_PART ? p->bytes - begin : GATHER_PART);
+	}
+}
+
+#ifdef __CUDACC__
+}
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gather.h - a batch out of rows that lie anywhere in a pool of slabs in device memory, by one kernel
+ *
+ * A slab and a batch hold the same arrays, each row after row; only where arrays begin differs.  Everything that the
+ * kernel needs stands in its parameter, so that nothing crosses the link but the call.
+ */
+#ifndef LIBSHARD_CUDA_GATHER_H
+#define LIBSHARD_CUDA_GATHER_H
+
+#include <stdint.h>
+
+#define GATHER_PIECES  32u  /* as many arrays as a batch can have: 8 groups and 24 fields */
+#define GATHER_ROWS    820u /* parameters have 4096 bytes in all */
+#define GATHER_THREADS 256u
+#define GATHER_PART    (16u << 10) /* bytes that a block copies of each array of its row */
+
+struct gather_piece {
+	uint64_t from_at, to_at; /* of the array, in a slab and in the batch */
+	uint32_t bytes;		 /* of a row */
+	uint32_t reserved;
+};
+
+struct gather_call {
+	uint64_t from, to; /* the pool, the batch: device memory */
+	uint64_t slab_bytes;
+	uint32_t slab_rows, piece_count;
+	uint32_t first_row, row_count; /* of the batch */
+	struct gather_piece piece[GATHER_PIECES];
+	uint32_t row[GATHER_ROWS]; /* of the pool: slab x slab_rows + row within it */
+};
+
+#ifndef __CUDACC__
+#include "shard.h"
+
+_Static_assert(sizeof(struct gather_call) <= 4096, "a kernel's parameters");
+
+struct cuda_device;
+
+/* The kernel, compiled by the driver for the device of the context. */
+struct cuda_gather {
+	void *module, *kernel;
+};
+int cuda_gather_open(const struct cuda_device *d, struct cuda_gather *out, struct shard_error *err);
+void cuda_gather_close(const struct cuda_device *d, struct cuda_gather *g); /* zeroed is fine */
+
+/* Queue it: call->row_count rows, at most GATHER_ROWS.  The call is copied. */
+int cuda_gather_launch(const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call, void *stream,
+		       struct shard_error *err);
+
+extern const char gather_ptx[]; /* gather_ptx.c, which make_gather_ptx.sh writes */
+#endif
+
+#endif

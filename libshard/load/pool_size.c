@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool_size.c - how large a pool must be, what it is made of, and its end
+ *
+ * The order is settled without it: a pool of another size, or none, delivers the same.
+ */
+#include <inttypes.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/load/pool.h"
+
+#define SLAB_BYTES (UINT64_C(16) << 20) /* copied at once: far more than a copy costs to start */
+#define SLAB_PARTS 8u /* of a window at least, so that its memory is free again soon */
+#define WINDOWS	   3u
+
+/* A share in slabs: as long as whole runs, but for those that are longer than many slabs. */
+static int plan_slabs(const struct shard_loader *l, const struct order_share *share, uint32_t *slab_rows, struct layout *layout,
+		      struct shard_error *err)
+{
+	uint64_t rows = order_share_rows(share), band = l->params.kind == ORDER_TWO_LEVELS ? order_largest_band(&l->params) / share->stride : rows;
+	uint64_t want = min_u64(SLAB_BYTES / (l->layout.record_bytes ? l->layout.record_bytes : 1), band / SLAB_PARTS), r = share->run_records;
+
+	want = want < r ? r : want / r * r;
+	want = min_u64(min_u64(want, rows), UINT32_MAX / 2);
+	*slab_rows = (uint32_t)(want ? want : 1);
+	if (!ring_plan(&l->ds->m.schema, *slab_rows, layout))
+		return error_set(err, SHARD_E_MEMORY, "a run of %" PRIu64 " records does not fit memory; ask for shorter runs", r);
+	return SHARD_OK;
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return mul_fits(a, b, &product) ? product : UINT64_MAX;
+}
+
+/* Slabs for what a step can need at once, and one that is on its way; no fewer than 3 windows. */
+static uint64_t least_slabs(const struct shard_loader *l, const struct pool *p)
+{
+	uint64_t span = order_share_span(&p->share, &l->params, l->o.batch_records);
+	uint64_t windows = WINDOWS * ceil_div(order_largest_band(&l->params), p->share.stride);
+
+	return ceil_div(span > windows ? span : windows, p->slab_rows) + 2;
+}
+
+static int make_feed(const struct shard_loader *l, struct pool *p, const struct layout *layout, struct shard_error *err)
+{
+	struct shard_loader *f = mem_zalloc(sizeof(*f));
+
+	if (!f)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a loader");
+	f->ds = l->ds;
+	f->o = l->o;
+	f->o.batch_records = p->slab_rows;
+	f->o.rank = 0;
+	f->o.world = 1;
+	f->o.tail = SHARD_KEEP;
+	f->o.device_slot_count = p->slab_count;
+	f->o.pool_bytes = 0;
+	f->asked = f->o;
+	f->params = l->params;
+	f->rank = (struct order_rank){.record_count = order_share_rows(&p->share), .batch_records = p->slab_rows, .world = 1, .last = ORDER_KEEP};
+	f->layout = *layout;
+	f->guess_records = l->guess_records;
+	f->share = &p->share;
+	f->is_held = p->is_held;
+	p->feed = f;
+	return SHARD_OK;
+}
+
+/* All of it, if there is room; else what the bytes are enough for. */
+static int plan(const struct shard_loader *l, struct pool *p, struct layout *layout, struct shard_error *err)
+{
+	uint64_t bytes = l->o.pool_bytes, all, least, slabs;
+	int rc;
+
+	order_share_init(&p->share, &l->params, &l->rank, true);
+	rc = plan_slabs(l, &p->share, &p->slab_rows, layout, err);
+	if (rc)
+		return rc;
+	slabs = ceil_div(order_share_rows(&p->share), p->slab_rows);
+	all = times(slabs, layout->slot_bytes);
+	p->is_held = bytes >= all;
+	if (!p->is_held) {
+		order_share_init(&p->share, &l->params, &l->rank, false);
+		rc = plan_slabs(l, &p->share, &p->slab_rows, layout, err);
+		if (rc)
+			return rc;
+		slabs = bytes / layout->slot_bytes;
+		least = least_slabs(l, p);
+		if (slabs < least)
+			return error_set(err, SHARD_E_ARGUMENT, "options: pool_bytes is %" PRIu64 "; with these windows and batches a pool needs %" PRIu64
+					 ", or %" PRIu64 " to hold the whole dataset", bytes, times(least, layout->slot_bytes), all);
+	}
+	p->epoch_slabs = ceil_div(order_share_rows(&p->share), p->slab_rows);
+	if (p->is_held && times(slabs, p->slab_rows) > UINT32_MAX)
+		return error_set(err, SHARD_E_UNSUPPORTED, "a pool has room for %u records; the dataset has %" PRIu64, UINT32_MAX, l->ds->m.record_count);
+	p->slab_count = (uint32_t)min_u64(slabs, UINT32_MAX / p->slab_rows);
+	return SHARD_OK;
+}
+
+static void destroy(struct pool *p)
+{
+	if (!p)
+		return;
+	shard_loader_close(p->feed);
+	mem_free(p->order[0].table);
+	mem_free(p->order[1].table);
+	mem_free(p->home);
+	mem_free(p->slab);
+	mem_free(p);
+}
+
+int pool_open(struct shard_loader *l, struct shard_error *err)
+{
+	struct pool *p = mem_zalloc(sizeof(*p));
+	struct layout layout;
+	int rc = p ? plan(l, p, &layout, err) : error_set(err, SHARD_E_MEMORY, "no memory for a pool");
+
+	if (!rc)
+		rc = make_feed(l, p, &layout, err);
+	if (rc)
+		destroy(p);
+	else
+		l->pool = p;
+	return rc;
+}
+
+void pool_close(struct shard_loader *l)
+{
+	destroy(l->pool);
+	l->pool = NULL;
+}
+
+int pool_adopt(struct shard_loader *l, const struct order_params *params, struct shard_error *err)
+{
+	struct pool *before = l->pool;
+	struct order_params had = l->params;
+	int rc;
+
+	l->params = *params;
+	l->params.epoch = 0;
+	rc = pool_open(l, err);
+	if (!rc && before->feed->lent_ring)
+		rc = shard_loader_lend(l->pool->feed, before->feed->lent_ring, ring_bytes(before->feed), err);
+	if (!rc && l->device && l->device->copy)
+		rc = device_finish(l, err);
+	if (rc) {
+		if (l->pool != before)
+			destroy(l->pool);
+		l->pool = before;
+		l->params = had;
+		return rc;
+	}
+	l->pool->gather = before->gather;
+	destroy(before);
+	return SHARD_OK;
+}

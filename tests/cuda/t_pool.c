@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_pool.c - a pool on a GPU that is not there delivers what a loader without one does, and copies what it must
+ *
+ * Order and bytes are compared with arithmetic, and with a loader in host memory; the kernel is gather.cu itself.  That
+ * these tests would see a pool that is wrong, t_pool_broken shows.
+ *
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
+ * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
+ */
+#include "libshard/base/mem.h"
+#include "libshard/load/pool.h"
+#include "tests/cuda/gather_twin.h"
+#include "tests/cuda/training.h"
+
+static const uint64_t shards[] = {90, 1, 0, 120, 62};
+#define TOTAL 273u
+
+static struct shard_error err;
+
+static atomic_uint allocated;
+#define COUNTED(name_, types_, names_)             \
+	void *__real_##name_ types_;               \
+	void *__wrap_##name_ types_;               \
+	void *__wrap_##name_ types_                \
+	{                                          \
+		atomic_fetch_add(&allocated, 1);   \
+		return __real_##name_ names_;      \
+	}
+COUNTED(mem_alloc, (size_t bytes), (bytes))
+COUNTED(mem_zalloc, (size_t bytes), (bytes))
+COUNTED(mem_array, (size_t count, size_t bytes), (count, bytes))
+COUNTED(mem_aligned, (size_t align, size_t bytes), (align, bytes))
+
+static uint64_t dataset_bytes(void)
+{
+	return TOTAL * (schema.group[0].stride + schema.group[1].stride);
+}
+
+static void open_pool(struct training *t, struct shard_loader_options o, uint64_t seed)
+{
+	training_open(t, o, (enum stream_kind)(seed % STREAM_KINDS), seed);
+	gather_twin_open();
+	fake->seed(seed, (unsigned[]){0, 100, 700}[seed % 3]);
+	t->slow_us = seed % 4 == 3 ? 300 : 0;
+}
+
+/* Nothing makes a host wait for its GPU here, and so many looks can be under way: let it catch up now and then. */
+static void run(struct training *t, unsigned calls, unsigned keep)
+{
+	for (unsigned some; calls; calls -= some) {
+		some = calls < LOOKS / 2 ? calls : LOOKS / 2;
+		train(t, some, keep);
+		fake->settle();
+	}
+}
+
+static void finish(struct training *t)
+{
+	train_give_all(t);
+	CHECK_SOUND_TRAINING();
+	training_close(t);
+	trainer_check_clean();
+}
+
+/* Calls of next in an epoch, its end included. */
+static unsigned calls_of(const struct training *t)
+{
+	return (unsigned)shard_loader_step_count(t->l) + 1;
+}
+
+/* ---- the right bytes ---- */
+
+TEST(a_tenth_of_the_dataset_delivers_all_of_it)
+{
+	struct training t;
+	unsigned round = 0;
+
+	open_photos(100, SHARD_RAW, shards, COUNT(shards));
+	for (uint32_t world = 1; world <= 4; world++)
+		for (uint32_t tail = 0; tail < 3; tail++, round++) {
+			struct shard_loader_options o = {.batch_records = world == 1 && tail != SHARD_PAD ? 5 : 2, .world = world, .rank = round % world, .tail = tail,
+							 .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 2, .window_runs = 1, .lane_count = 2,
+							 .seed = round, .thread_count = 1 + round % 3, .device_slot_count = 2 + round % 3,
+							 .pool_bytes = dataset_bytes() / 10};
+			struct shard_loader_stats s;
+
+			if (tail == SHARD_KEEP && world > 1)
+				continue;
+			STORY("world %u, tail %u", world, tail);
+			open_pool(&t, o, round);
+			CHECK(!t.l->pool->is_held && t.l->pool->slab_count * t.l->pool->feed->layout.slot_bytes <= dataset_bytes() / 10);
+			CHECK_EQ(t.l->pool->share.stride, 2 % world ? 1 : world);
+			run(&t, 2 * calls_of(&t) + 7, 1);
+			train_give_all(&t);
+			shard_loader_stats(t.l, &s);
+			CHECK_EQ(s.pageable_bytes, 0);
+			CHECK_EQ(s.record_count, s.batch_count * o.batch_records - (tail == SHARD_KEEP ? 2 * (o.batch_records - TOTAL % o.batch_records) % o.batch_records : 0));
+			finish(&t);
+		}
+}
+
+TEST(windows_batches_and_records_of_all_kinds)
+{
+	static const uint32_t sides[] = {8, 40, 37};
+	struct prng p = {5};
+	struct training t;
+
+	for (unsigned round = 0; round < 36; round++) {
+		struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(&p, LENT_CAP), .shuffle = 2 + round % 2, .seed = round,
+						 .tail = round % 3, .on_corrupt = round % 3, .thread_count = 1 + round % 2,
+						 .device_slot_count = 2 + round % 2};
+
+		if (round % 12 == 0)
+			open_photos(sides[round / 12], round / 12 == 0 ? SHARD_LZ4 : SHARD_RAW, shards, COUNT(shards));
+		if (o.shuffle == SHARD_SHUFFLE_WINDOWS) {
+			o.run_records = 1 + prng_below(&p, 7);
+			o.window_runs = 1 + (uint32_t)prng_below(&p, 4);
+			o.lane_count = 1 + (uint32_t)prng_below(&p, 6);
+		}
+		if (o.tail != SHARD_KEEP) {
+			o.world = 1 + (uint32_t)prng_below(&p, 3);
+			o.rank = (uint32_t)prng_below(&p, o.world);
+		}
+		STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, world %u, tail %u", round, o.batch_records,
+		      o.run_records, o.window_runs, o.lane_count, o.world, o.tail);
+		o.pool_bytes = 1; /* too small: how much it needs is said */
+		CHECK_EQ(shard_loader_open(&t.l, ds, &(struct shard_loader_options){.size = sizeof(o), .batch_records = o.batch_records,
+			 .shuffle = o.shuffle, .tail = o.tail, .run_records = o.run_records, .window_runs = o.window_runs,
+			 .lane_count = o.lane_count, .world = o.world, .rank = o.rank, .pool_bytes = 1}, &err), SHARD_E_ARGUMENT);
+		CHECK_EQ(sscanf(strstr(err.message, "a pool needs "), "a pool needs %" SCNu64, &o.pool_bytes), 1);
+		open_pool(&t, o, round);
+		run(&t, 2 * calls_of(&t) + 3, o.device_slot_count - 1);
+		finish(&t);
+	}
+}
+
+/* ---- all of it ---- */
+
+TEST(a_dataset_that_is_held_is_copied_once)
+{
+	struct training t;
+
+	open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	for (unsigned round = 0; round < 24; round++) {
+		struct shard_loader_options o = {.batch_records = 11, .shuffle = 1 + round % 3, .seed = round, .tail = round / 3 % 2,
+						 .pool_bytes = SHARD_POOL_ALL, .world = 1 + round % 2, .rank = round % 2};
+		struct shard_loader_stats before, after;
+		uint64_t copies;
+
+		if (o.shuffle == SHARD_SHUFFLE_WINDOWS) {
+			o.run_records = 5;
+			o.window_runs = 2;
+			o.lane_count = 3;
+		}
+		STORY("round %u", round);
+		open_pool(&t, o, round);
+		CHECK(t.l->pool->is_held);
+		if (round >= 12) { /* a job that goes on */
+			wanted_seek(&wanted, 1, 55);
+			CHECK_OK(shard_loader_seek(t.l, 1, 55, &err));
+			run(&t, 3, 1);
+			wanted_seek(&wanted, 0, 100);
+			CHECK_OK(shard_loader_seek(t.l, 0, 100, &err)); /* before all of it is there */
+		}
+		run(&t, calls_of(&t), 1);
+		run(&t, 3, 1);
+		train_give_all(&t);
+		shard_loader_stats(t.l, &before);
+		copies = fake->count("cuMemcpyHtoDAsync");
+		run(&t, 2 * calls_of(&t), 1);
+		train_give_all(&t);
+		shard_loader_stats(t.l, &after);
+		CHECK(before.device_bytes >= TOTAL * t.l->layout.record_bytes && before.device_bytes < TOTAL * (t.l->layout.record_bytes + 4096));
+		CHECK_EQ(after.device_bytes, before.device_bytes);
+		CHECK_EQ(fake->count("cuMemcpyHtoDAsync"), copies);
+		CHECK(after.batch_count >= before.batch_count + 2 * (calls_of(&t) - 1));
+		finish(&t);
+	}
+}
+
+/* ---- what it costs ---- */
+
+static const char *const waiting[] = {"cu*Synchronize", "cuMemAlloc", "cuMemFree", "cuEventCreate", "cuStreamCreate", "cuMemHostRegister",
+				      "cuStreamQuery", "cuEventQuery", "cuModuleLoadData"};
+
+TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
+{
+	struct training t;
+
+	open_photos(100, SHARD_RAW, shards, COUNT(shards));
+	for (unsigned seed = 0; seed < 6; seed++) {
+		uint64_t before[COUNT(waiting)], copies, launches;
+
+		STORY("seed %u", seed);
+		open_pool(&t, (struct shard_loader_options){.batch_records = 6, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 2, .window_runs = 1,
+				.lane_count = 2, .thread_count = 2, .pool_bytes = seed % 2 ? SHARD_POOL_ALL : dataset_bytes() / 10}, seed);
+		run(&t, calls_of(&t) + 8, 1);
+		atomic_store(&allocated, 0);
+		for (size_t i = 0; i < COUNT(waiting); i++)
+			before[i] = fake->count(waiting[i]);
+		copies = fake->count("cuMemcpyHtoDAsync");
+		launches = fake->count("cuLaunchKernel");
+		run(&t, calls_of(&t), 1);
+		CHECK_EQ(atomic_load(&allocated), 0);
+		for (size_t i = 0; i < COUNT(waiting); i++) {
+			STORY("seed %u: %s", seed, waiting[i]);
+			CHECK_EQ(fake->count(waiting[i]), before[i]);
+		}
+		launches = fake->count("cuLaunchKernel") - launches; /* one to gather, one of the trainer that looks */
+		CHECK(launches >= 2 * (calls_of(&t) - 4) && launches <= 2 * (calls_of(&t) + 4));
+		copies = fake->count("cuMemcpyHtoDAsync") - copies; /* one a group and slab, but for what was and is ahead */
+		CHECK(seed % 2 ? !copies : copies <= 2 * (t.l->pool->epoch_slabs + t.l->pool->slab_count));
+		finish(&t);
+	}
+}
+
+/* ---- moving about ---- */
+
+TEST(seek_resume_and_other_worlds)
+{
+	char token[SHARD_TOKEN_BYTES];
+	struct training t;
+
+	open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	for (unsigned seed = 0; seed < 16; seed++) {
+		struct shard_loader_options o = {.batch_records = 10, .tail = SHARD_KEEP, .seed = 3, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3,
+						 .window_runs = 2, .lane_count = 4, .pool_bytes = seed % 4 == 3 ? SHARD_POOL_ALL : dataset_bytes()};
+		uint64_t epoch, position;
+
+		STORY("seed %u", seed);
+		open_pool(&t, o, seed);
+		run(&t, 5 + seed, 1);
+		shard_loader_tell(t.l, &epoch, &position);
+		CHECK(epoch == wanted.epoch && position == wanted.step * 10); /* not what was gathered ahead */
+		shard_loader_token(t.l, token);
+		wanted_seek(&wanted, 3, 131);
+		CHECK_OK(shard_loader_seek(t.l, 3, 131, &err)); /* with batches lent, and copies under way */
+		run(&t, 9, 1);
+		wanted_seek(&wanted, epoch, position);
+		CHECK_OK(shard_loader_resume(t.l, token, &err));
+		run(&t, 9, 1);
+		finish(&t);
+		/* Another world goes on from there; what it delivers is checked by position. */
+		o.tail = SHARD_PAD;
+		o.world = 2 + seed % 2;
+		o.rank = seed % o.world;
+		o.batch_records = 7;
+		if (seed % 4 == 2) { /* the token says what windows there are, and the pool is laid out anew */
+			o.run_records = o.window_runs = o.lane_count = o.shuffle = 0;
+			o.pool_bytes = SHARD_POOL_ALL;
+		}
+		open_pool(&t, o, seed + 1);
+		if (seed % 8 == 6)
+			run(&t, 3, 1); /* while it is in use already */
+		CHECK_OK(shard_loader_resume(t.l, token, &err));
+		{
+			struct shard_loader_options same = o;
+			same.shuffle = SHARD_SHUFFLE_WINDOWS;
+			same.run_records = 3;
+			same.window_runs = 2;
+			same.lane_count = 4;
+			wanted_open(&wanted, same);
+			gpu = wanted;
+		}
+		wanted_seek(&wanted, epoch, position);
+		run(&t, 12, 1);
+		CHECK_EQ(t.l->pool->share.run_records, 3);
+		CHECK_OK(shard_loader_resume(t.l, token, &err));
+		wanted_seek(&wanted, epoch, position);
+		run(&t, 5, 1);
+		finish(&t);
+	}
+}
+
+TEST(an_error_comes_where_its_batch_would_and_a_seek_ends_it)
+{
+	struct shard_batch b;
+	struct training t;
+
+	open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	for (uint64_t at = 0; at < 12; at++) {
+		STORY("slab %" PRIu64, at);
+		open_pool(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 6, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3,
+				.window_runs = 2, .lane_count = 4, .pool_bytes = at % 2 ? SHARD_POOL_ALL : dataset_bytes()}, at);
+		inject.fails = true;
+		inject.fail_step = at;
+		for (unsigned i = 0; i < 40 && shard_loader_next_device(t.l, t.stream, &b, &err) != SHARD_E_IO; i++)
+			CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &err));
+		CHECK(strstr(err.message, "is made to fail"));
+		CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_IO);
+		inject.fails = false;
+		wanted_seek(&wanted, 1, 18);
+		CHECK_OK(shard_loader_seek(t.l, 1, 18, &err));
+		run(&t, calls_of(&t), 1);
+		finish(&t);
+	}
+}
+
+/* ---- what is refused ---- */
+
+TEST(calls_that_are_wrong_are_told_so)
+{
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 9, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3, .window_runs = 2,
+					 .lane_count = 4, .pool_bytes = 100000};
+	struct shard_loader *l;
+	struct shard_batch b;
+	struct training t;
+
+	open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "options: pool_bytes is 100000; with these windows and batches a pool needs 638976, or 2236416 to hold the whole dataset");
+	o.pool_bytes = SHARD_POOL_ALL;
+	open_pool(&t, o, 0);
+	CHECK_EQ(shard_loader_next(t.l, &b, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "this loader has a pool on a GPU and delivers there, by shard_loader_next_device(); open another one for batches in host "
+			       "memory");
+	CHECK_EQ(shard_loader_wait(t.l, 0, &err), SHARD_OK);
+	run(&t, 5, 0);
+	CHECK_OK(shard_loader_wait(t.l, UINT64_MAX, &err));
+	run(&t, 5, 0);
+	finish(&t);
+	open_pool(&t, o, 0);
+	fake->fail("cuMemAlloc", 2, 2); /* the pool's */
+	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_DEVICE);
+	CHECK(strstr(err.message, "MiB of device memory: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"));
+	training_close(&t);
+	trainer_check_clean();
+}
+
+TEST_MAIN()
