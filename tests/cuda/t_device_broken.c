@@ -11,16 +11,9 @@
  * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give
  * TIMEOUT: 600
  */
-#include "tests/child.h"
-#include "tests/cuda/training.h"
+#include "tests/cuda/mistakes.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define SEEDS 8 /* it is slow, and sees mistakes of order at once */
-#else
-#define SEEDS 30
-#endif
-
-static enum mistake {
+enum mistake {
 	NO_MISTAKE,
 	DEVICE_SLOT_TOO_EARLY, /* the copy does not wait until the trainer is done with the slot */
 	HOST_SLOT_TOO_EARLY,   /* the crew gets a slot back that is still being copied */
@@ -34,7 +27,7 @@ static enum mistake {
 	LEAKED_EVENT,
 	LEAKED_STREAM,
 	LEAKED_CONTEXT,
-} mistake;
+};
 
 static struct training t;
 
@@ -59,7 +52,7 @@ int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *eve
 	const struct device_side *side = t.l->device;
 	enum mistake whose = stream == side->copy ? DEVICE_SLOT_TOO_EARLY : stream == side->back ? HOST_SLOT_TOO_EARLY : NO_WAIT_FOR_THE_COPY;
 
-	return mistake == whose ? SHARD_OK : __real_cuda_stream_wait(d, stream, event, err);
+	return mistake == (int)whose ? SHARD_OK : __real_cuda_stream_wait(d, stream, event, err);
 }
 
 int __wrap_cuda_enter(const struct cuda_device *d, struct shard_error *err)
@@ -137,8 +130,6 @@ void __wrap_crew_give(struct shard_loader *l, uint32_t slot)
 
 /* ---- who notices ---- */
 
-enum noticed { HOST = 1, GPU = 2, SIN_UNREGISTERED = 4, SIN_CONTEXT = 8, SIN_FREED = 16, SIN_OTHER = 32, LEAK = 64 };
-
 /* In a child: a job, and what was noticed of it. */
 static int run(uint64_t seed)
 {
@@ -167,35 +158,12 @@ static int run(uint64_t seed)
 		fake->drop_context(other);
 	}
 	trainer_leave(&t);
-	return (wanted.complaint[0] ? HOST : 0) | (gpu.complaint[0] ? GPU : 0) | (fake->sins(FAKE_UNREGISTERED) ? SIN_UNREGISTERED : 0) |
-	       (fake->sins(FAKE_WRONG_CONTEXT) ? SIN_CONTEXT : 0) | (fake->sins(FAKE_FREED_IN_USE) ? SIN_FREED : 0) |
-	       (fake->sins(FAKE_BAD_HANDLE) || fake->sins(FAKE_CALLS_BACK) || fake->sins(FAKE_BAD_VERSION) ? SIN_OTHER : 0) |
-	       (fake->leaks()[0] ? LEAK : 0);
-}
-
-/* Of one seed; a sanitizer's verdict is SIN_OTHER. */
-static int notice(uint64_t seed)
-{
-	int status;
-	pid_t pid;
-
-	if (child_begin(&pid, 60)) {
-		if (mistake != NO_MISTAKE && !freopen("/dev/null", "w", stderr)) /* a sanitizer would tell of it at length */
-			_exit(1);
-		_exit(run(seed));
-	}
-	status = child_end(pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : SIN_OTHER;
+	return noticed_now();
 }
 
 TEST(each_mistake_is_noticed_and_a_sound_loader_has_none)
 {
-	static const struct {
-		const char *story;
-		enum mistake mistake;
-		int noticed; /* one of these */
-		bool always;
-	} rows[] = {{"none", NO_MISTAKE, 0, true},
+	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0, true},
 		    {"a device slot is written while a kernel reads it", DEVICE_SLOT_TOO_EARLY, GPU, false},
 		    {"a host slot is filled while it is copied", HOST_SLOT_TOO_EARLY, GPU, false},
 		    {"a kernel does not wait for its batch", NO_WAIT_FOR_THE_COPY, GPU, false},
@@ -210,30 +178,7 @@ TEST(each_mistake_is_noticed_and_a_sound_loader_has_none)
 		    {"the primary context is left", LEAKED_CONTEXT, LEAK, true}};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		int seen = 0;
-
-		STORY("%s", rows[i].story);
-		mistake = rows[i].mistake;
-		for (uint64_t seed = 0; seed < SEEDS; seed++) {
-			int now = notice(seed);
-
-			seen |= now;
-			if (mistake == NO_MISTAKE) {
-				CHECK_EQ(now, 0);
-				continue;
-			}
-			if (rows[i].always)
-				CHECK(now & (rows[i].noticed | SIN_OTHER));
-			if (seen & rows[i].noticed || (rows[i].always && seed == 1))
-				break;
-		}
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-		CHECK(!rows[i].noticed || seen); /* it may have spoken first */
-#else
-		CHECK_EQ(seen & rows[i].noticed, rows[i].noticed);
-#endif
-	}
+	check_mistakes(rows, COUNT(rows), run);
 }
 
 TEST_MAIN()
