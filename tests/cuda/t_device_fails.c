@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_device_fails.c - every call of the driver fails in turn, while a loader starts, delivers and closes
+ * t_device_fails.c - every call of the driver fails in turn, while a loader starts, delivers and closes, with a pool and without
  *
  * A failure is an error with the driver's name for it, or none at all where there is another way; never a crash, a hang,
  * a wrong byte or something left behind.  A job goes on behind it, after a seek.
@@ -11,12 +11,28 @@
  */
 #include "libshard/base/mem.h"
 #include "tests/child.h"
+#include "tests/cuda/gather_twin.h"
 #include "tests/cuda/training.h"
 
 #define STEPS 14u
 
 static struct training t;
 static unsigned errors;
+static bool pooled;
+
+static void open_job(enum stream_kind kind, uint64_t seed)
+{
+	struct shard_loader_options o = {.batch_records = 9};
+
+	if (pooled) {
+		o.shuffle = SHARD_SHUFFLE_WINDOWS;
+		o.run_records = 3;
+		o.window_runs = o.lane_count = 1;
+		o.pool_bytes = seed % 2 ? SHARD_POOL_ALL : 600000;
+	}
+	training_open(&t, o, kind, seed);
+	gather_twin_open();
+}
 
 /* ---- memory that runs out ---- */
 
@@ -84,8 +100,7 @@ static bool survives(const char *call, unsigned nth, bool while_closing)
 	uint64_t before;
 	bool came;
 
-	training_open(&t, (struct shard_loader_options){.batch_records = 9},
-		      strcmp(call, "cuCtxGetCurrent") ? NON_BLOCKING : LEGACY, nth);
+	open_job(strcmp(call, "cuCtxGetCurrent") ? NON_BLOCKING : LEGACY, nth);
 	fake->seed(nth, 200);
 	errors = 0;
 	if (!while_closing)
@@ -133,13 +148,15 @@ static void close_failing(const char *call)
 TEST(a_close_is_a_close_whatever_fails)
 {
 	static const char *const closing[] = {"cuCtxPushCurrent", "cuCtxPopCurrent", "cuStreamSynchronize", "cuEventSynchronize", "cuMemFree",
-					      "cuMemHostUnregister", "cuEventDestroy", "cuStreamDestroy", "cuDevicePrimaryCtxRelease"};
+					      "cuMemHostUnregister", "cuEventDestroy", "cuStreamDestroy", "cuDevicePrimaryCtxRelease", "cuModuleUnload"};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (size_t i = 0; i < COUNT(closing); i++) {
-		STORY("%s", closing[i]);
-		CHECK_EQ(in_child(close_failing, closing[i]), 0);
+	for (size_t i = 0; i < 2 * COUNT(closing) - 1; i++) { /* the last is a pool's alone */
+		pooled = i >= COUNT(closing) - 1;
+		STORY("%s%s", closing[i - (pooled ? COUNT(closing) - 1 : 0)], pooled ? ", with a pool" : "");
+		CHECK_EQ(in_child(close_failing, closing[i - (pooled ? COUNT(closing) - 1 : 0)]), 0);
 	}
+	pooled = false;
 }
 
 static void *break_down_soon(void *unused)
@@ -230,7 +247,7 @@ static const struct {
 	     {"cuStreamWaitEvent", true, true},
 	     {"cuLaunchHostFunc", true, true}};
 
-TEST(every_allocation_fails_in_turn)
+static void fail_allocations(void)
 {
 	bool ran_out = true;
 
@@ -240,8 +257,8 @@ TEST(every_allocation_fails_in_turn)
 		struct shard_batch b;
 		int rc;
 
-		STORY("allocation %d", nth);
-		training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 1);
+		STORY("allocation %d%s", nth, pooled ? ", with a pool" : "");
+		open_job(NON_BLOCKING, (uint64_t)nth);
 		atomic_store(&allocations_left, nth);
 		rc = shard_loader_next_device(t.l, t.stream, &b, &err);
 		ran_out = atomic_exchange(&allocations_left, -1) < 0;
@@ -260,7 +277,15 @@ TEST(every_allocation_fails_in_turn)
 	}
 }
 
-TEST(every_call_fails_in_turn)
+TEST(every_allocation_fails_in_turn)
+{
+	for (int pool = 0; pool < 2; pool++) {
+		pooled = pool;
+		fail_allocations();
+	}
+}
+
+static void fail_calls(void)
 {
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (size_t i = 0; i < COUNT(calls); i++) {
@@ -269,7 +294,7 @@ TEST(every_call_fails_in_turn)
 		for (unsigned nth = 1; nth <= (calls[i].many ? 40u : 3u); nth++) {
 			bool now;
 
-			STORY("%s, the %uth", calls[i].call, nth);
+			STORY("%s, the %uth%s", calls[i].call, nth, pooled ? ", with a pool" : "");
 			now = survives(calls[i].call, nth, false);
 			came += now;
 			told += now && errors;
@@ -280,6 +305,45 @@ TEST(every_call_fails_in_turn)
 		CHECK(!calls[i].is_told || told > 0);
 		CHECK(!calls[i].many || came >= 2);
 	}
+}
+
+TEST(every_call_fails_in_turn)
+{
+	for (int pool = 0; pool < 2; pool++) {
+		pooled = pool;
+		fail_calls();
+	}
+}
+
+/* The trainer launches kernels as well, so these are failed one by one, at once. */
+TEST(calls_for_the_pools_kernel_fail)
+{
+	static const struct {
+		const char *call, *said;
+	} rows[] = {{"cuModuleLoadData", "cuModuleLoadData, for the pool's kernel: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"},
+		    {"cuModuleGetFunction", "cuModuleGetFunction, for the pool's kernel: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"},
+		    {"cuLaunchKernel", "cuLaunchKernel, for the pool's kernel: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"}};
+	struct shard_error err;
+	struct shard_batch b;
+
+	pooled = true;
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (size_t i = 0; i < COUNT(rows); i++)
+		for (uint64_t seed = 0; seed < 2; seed++) {
+			STORY("%s, seed %" PRIu64, rows[i].call, seed);
+			open_job(NON_BLOCKING, seed);
+			fake->fail(rows[i].call, 1, 700);
+			for (int again = 0; again < 2; again++) {
+				CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_DEVICE);
+				CHECK_STR(err.message, rows[i].said);
+			}
+			CHECK_OK(shard_loader_seek(t.l, 0, 0, &fixture_err));
+			train(&t, STEPS, 1);
+			train_give_all(&t);
+			CHECK_SOUND_TRAINING();
+			training_close(&t);
+			trainer_check_clean();
+		}
 }
 
 TEST_MAIN()

@@ -19,7 +19,7 @@ enum broken { SOUND, STALE_SLOT, SKIPS_A_ROW, WRITES_BESIDE };
 static struct {
 	atomic_uint delay_us; /* each filling takes up to so much longer; may be set at any time */
 	bool steady;	      /* exactly so much */
-	bool fails;	      /* that of fail_epoch, fail_step, and fail_step + 1, which fails at once while this one is slow */
+	atomic_bool fails;    /* may be unset at any time: that of fail_epoch, fail_step, and fail_step + 1, which fails at once while this one is slow */
 	uint64_t fail_epoch, fail_step;
 	enum broken broken;   /* in step 3 of any epoch */
 	struct shard_loader *watched;
