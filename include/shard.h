@@ -542,7 +542,8 @@ struct shard_loader_options {
 	 * Not 0: a pool of at most so many bytes in the memory of the GPU.  Runs are copied there as they lie, and a kernel puts
 	 * batches together: the same ones as without a pool.  It needs room for 3 windows of all lanes of this rank, and what a
 	 * batch spans; the error says how much that is.  A pool with room for all of the dataset, as SHARD_POOL_ALL asks for,
-	 * is filled once, in any order, and from then on nothing is copied.  Such a loader delivers by shard_loader_next_device().
+	 * is filled once, in any order, and from then on nothing is copied.  Such a loader delivers by shard_loader_next_device();
+	 * the slots of its ring hold parts of windows on their way, not batches.
 	 */
 	uint64_t pool_bytes;
 };

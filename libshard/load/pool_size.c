@@ -14,6 +14,7 @@
 #define SLAB_BYTES (UINT64_C(16) << 20) /* copied at once: far more than a copy costs to start */
 #define SLAB_PARTS 8u /* of a window at least, so that its memory is free again soon */
 #define WINDOWS	   3u
+#define STRIDE_MOST (UINT64_C(1) << 30) /* GATHER_PART times as many blocks as a kernel can have across */
 
 /* A share in slabs: as long as whole runs, but for those that are longer than many slabs. */
 static int plan_slabs(const struct shard_loader *l, const struct order_share *share, uint32_t *slab_rows, struct layout *layout,
@@ -77,6 +78,10 @@ static int plan(const struct shard_loader *l, struct pool *p, struct layout *lay
 	uint64_t bytes = l->o.pool_bytes, all, least, slabs;
 	int rc;
 
+	for (uint32_t g = 0; g < l->ds->m.schema.group_count; g++)
+		if (l->ds->m.schema.group[g].stride >= STRIDE_MOST)
+			return error_set(err, SHARD_E_UNSUPPORTED, "records of %" PRIu64 " bytes; a pool is for records of less than %" PRIu64,
+					 l->ds->m.schema.group[g].stride, STRIDE_MOST);
 	order_share_init(&p->share, &l->params, &l->rank, true);
 	rc = plan_slabs(l, &p->share, &p->slab_rows, layout, err);
 	if (rc)

@@ -10,6 +10,7 @@
  */
 #include "libshard/base/mem.h"
 #include "libshard/load/pool.h"
+#include "tests/child.h"
 #include "tests/cuda/gather_twin.h"
 #include "tests/cuda/training.h"
 
@@ -355,6 +356,65 @@ TEST(an_error_comes_where_its_batch_would_and_a_seek_ends_it)
 		run(&t, calls_of(&t), 1);
 		finish(&t);
 	}
+}
+
+/* ---- memory that was lent; children ---- */
+
+TEST(a_ring_that_was_lent_is_what_slabs_come_through)
+{
+	struct shard_loader_options o = {.batch_records = 9, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3, .window_runs = 2, .lane_count = 4};
+	struct shard_loader_stats s;
+	struct training t;
+	uint64_t bytes;
+	void *memory;
+
+	open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	o.pool_bytes = dataset_bytes();
+	open_pool(&t, o, 1);
+	bytes = shard_loader_ring_bytes(t.l);
+	memory = aligned_alloc(4096, bytes);
+	CU_OK(cu.cuMemHostRegister(memory, bytes, 1));
+	CHECK_EQ(shard_loader_lend(t.l, memory, bytes - 1, &err), SHARD_E_ARGUMENT);
+	CHECK_OK(shard_loader_lend(t.l, memory, bytes, &err));
+	run(&t, calls_of(&t) + 5, 1);
+	train_give_all(&t);
+	CHECK_EQ(fake->count("cuMemHostRegister"), 1);
+	shard_loader_stats(t.l, &s);
+	CHECK_EQ(s.pageable_bytes, 0);
+	CHECK_EQ(s.pinned_bytes, bytes);
+	CHECK_SOUND_TRAINING();
+	close_loader(t.l);
+	CU_OK(cu.cuMemHostUnregister(memory));
+	trainer_leave(&t);
+	free(memory);
+	trainer_check_clean();
+}
+
+static int next_in_child(struct training *t)
+{
+	struct shard_batch b;
+
+	if (shard_loader_next_device(t->l, t->stream, &b, &err) != SHARD_E_ARGUMENT || !strstr(err.message, "this loader belongs to process"))
+		return 1;
+	if (shard_loader_seek(t->l, 0, 0, &err) != SHARD_E_ARGUMENT || shard_loader_pin_problem(t->l, &err) != SHARD_END)
+		return 2;
+	shard_loader_close(t->l);
+	return 0;
+}
+
+TEST(a_child_can_only_close)
+{
+	struct training t;
+	pid_t pid;
+
+	open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	open_pool(&t, (struct shard_loader_options){.batch_records = 9, .pool_bytes = SHARD_POOL_ALL}, 1);
+	run(&t, 3, 1);
+	if (child_begin(&pid, 20))
+		_exit(next_in_child(&t));
+	CHECK_EQ(child_end(pid), 0);
+	run(&t, 10, 1);
+	finish(&t);
 }
 
 /* ---- what is refused ---- */
