@@ -184,9 +184,9 @@ static int start(struct shard_loader *l, struct device_side *d, struct shard_err
 
 	while (place_ended(l, &p->claim))
 		p->claim = (struct place){.epoch = p->claim.epoch + 1};
-	if (p->is_held && p->end) { /* it is there, or on its way, unless an error has stopped it */
+	if (p->is_held && p->feed->owner) { /* it is there, or on its way, unless an error has stopped it */
 		shard_loader_tell(p->feed, &first, &end);
-		return p->feed->failed ? shard_loader_seek(p->feed, first, end, err) : SHARD_OK;
+		return p->feed->failed || (p->feed->device && p->feed->device->failed) ? shard_loader_seek(p->feed, first, end, err) : SHARD_OK;
 	}
 	rc = open_memory(l, d, err);
 	p->limit = p->end;
