@@ -86,8 +86,10 @@ endif
 # The package libshard as pip installs it, for its tests.
 PY_OBJ   := $(call objects,python/core/*.c)
 PY       := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/libshard/*.py* python/libshard/py.typed)) $(BUILD)/python/libshard/_core.abi3.so
-# A virtual environment with libshard as anybody installs it, and with who uses it.
-VENV     := $(BUILD)/venv
+# Virtual environments with libshard as anybody installs it, and with who uses it.
+VENV       := $(BUILD)/venv
+VENV_torch := torch==2.13.0 numpy==2.4.6 mypy==2.4.1
+VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
 # The converter's parts, for tests/pack and for the bare loop that bench/ compares it with.
 PACK      := $(BUILD)/tools/shardpack.a
 PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BUILD)/bench/bound_pack $(BUILD)/bench/resize,$(TESTS) $(HELPERS) \
@@ -95,7 +97,8 @@ PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BU
 
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all tests check check-run check-python check-python-run asan tsan fuzz fuzz-run bench bench-gpu bench-peers demo lint install uninstall deps clean help FORCE
+.PHONY: all tests check check-run check-python check-python-run check-clients asan tsan fuzz fuzz-run bench bench-gpu bench-peers demo lint \
+        install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -179,12 +182,15 @@ check-run: all tests
 check-python: ## the Python package with PyTorch, in a virtual environment of its own
 	$(call install_missing,check)
 	$(again) check-python-run
-check-python-run: all $(VENV)/libshard
+check-python-run: all $(VENV)/torch/libshard
 	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' tests/run.sh $(CLIENTS)
-$(VENV)/clients: tests/python/clients/_venv.sh
-	$(Q)$< $(VENV) clients
-$(VENV)/libshard: $(VENV)/clients $(shell find python libshard include format/shard_format.h -type f)
-	$(Q)tests/python/clients/_venv.sh $(VENV) libshard
+check-clients: all $(VENV)/jax/libshard ## by hand: the Python package with JAX
+	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' tests/run.sh tests/python/clients/_jax.sh
+.PRECIOUS: $(VENV)/%/packages
+$(VENV)/%/packages: tests/python/clients/_venv.sh
+	$(Q)$< $(@D) packages $(VENV_$*)
+$(VENV)/%/libshard: $(VENV)/%/packages $(shell find python libshard include format/shard_format.h -type f)
+	$(Q)tests/python/clients/_venv.sh $(@D) libshard
 
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 # Instrumented code makes gcc see uninitialized variables and cut texts that are none; the plain build keeps those warnings.

@@ -391,6 +391,12 @@ static PyObject *last_damage(PyObject *self, PyObject *unused)
 	return shard_loader_last_damage(l->l, &e) ? Py_NewRef(Py_None) : Py_BuildValue("(ss)", shard_status_name(e.status), e.message);
 }
 
+static PyObject *held(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return PyLong_FromUnsignedLong(((struct loader *)self)->held_count);
+}
+
 static PyObject *get_closed(PyObject *self, void *unused)
 {
 	(void)unused;
@@ -418,6 +424,7 @@ int loader_init(PyObject *module)
 		 "summary($self, /)\n--\n\nOne line of text for a log: rates, who waited for whom, and which side is the slower one."},
 		{"last_damage", last_damage, METH_NOARGS,
 		 "last_damage($self, /)\n--\n\nStatus and message of the row that was substituted or masked last; None if none was."},
+		{"held", held, METH_NOARGS, "held($self, /)\n--\n\nHow many batches are alive."},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyGetSetDef getters[] = {

@@ -1,21 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/python/clients/_venv.sh VENV clients|libshard - make the virtual environment of `make check-python`, or install libshard in it
+# tests/python/clients/_venv.sh VENV packages NAME==VERSION...|libshard - make a virtual environment, or install libshard in it
 #
-# PyTorch comes first and alone, so that nothing else decides on its version; from where is up to pip's configuration.  A
-# build for the CPU is enough.  libshard comes as from a package index: an sdist made of a copy, in which nothing but the
+# The first package comes alone, so that nothing else decides on its version; from where is up to pip's configuration.  Of
+# PyTorch a build for the CPU is enough.  libshard comes as from a package index: an sdist made of a copy, in which nothing but the
 # sdist's own files are there to build from.
 set -eu
-venv=$1
+venv=$1 step=$2
 pip="$venv/bin/pip --disable-pip-version-check --quiet"
 
-case $2 in
-clients)
+case $step in
+packages)
 	rm -rf "$venv"
 	echo "  VENV  $venv"
 	"${PYTHON3:-python3}" -m venv "$venv"
-	$pip install torch==2.13.0
-	$pip install numpy==2.4.6 mypy==2.4.1 'setuptools>=77'
+	$pip install "$3"
+	shift 3
+	$pip install "$@" 'setuptools>=77'
 	;;
 libshard)
 	echo "  WHEEL libshard"
@@ -32,4 +33,4 @@ libshard)
 	rm "$venv"/libshard-*.tar.gz
 	;;
 esac
-touch "$venv/$2"
+touch "$venv/$step"

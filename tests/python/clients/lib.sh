@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# tests/python/clients/lib.sh - run a test in the virtual environment of `make check-python`; sourced, not run
+# tests/python/clients/lib.sh - run a test in the virtual environment of `make check-python` or `check-clients`; sourced, not run
 # shellcheck shell=sh
 set -eu
 : "${BUILD:?}" "${ROOT:?}"
-VENV=$BUILD/venv
+VENV=$BUILD/venv/${CLIENT:-torch}
 cd "$TMPDIR"
 
 python() {

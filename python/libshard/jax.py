@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX: batches as arrays.
+
+    for batch in libshard.jax.Loader("train", batch_size=256):
+        state = step(state, batch["image"], batch["label"])
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
+
+import jax
+
+from ._loader import Batch, LoaderBase
+
+if TYPE_CHECKING:
+    from ._core import Array
+    from ._dataset import Dataset
+    from ._types import LoaderOptions, Path
+
+__all__ = ["Loader"]
+
+_PATIENCE_SECONDS = 120  # for computations that still read a batch
+
+
+class Loader(LoaderBase["jax.Array"]):
+    """Batches of a dataset as arrays of JAX; for the rest as :class:`libshard.Loader`.
+
+    A batch is a dict of arrays in the memory of the CPU, which has ``index``, ``flags``, ``epoch``, ``step`` and
+    ``position`` as well.  Large fields are not copied where they are dense and JAX takes their alignment, else they are.
+    Without ``jax_enable_x64`` JAX makes 64-bit numbers 32-bit ones.
+
+    JAX computes while Python goes on.  A batch whose computation has not ended is still in use: if more than ``max_held``
+    are, the next one waits for them.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | Path,
+        batch_size: SupportsIndex,
+        *,
+        sharding: Any = None,
+        rank: SupportsIndex | None = None,
+        world: SupportsIndex | None = None,
+        **options: Unpack[LoaderOptions],
+    ) -> None:
+        """
+        ``sharding``: a device or a ``jax.sharding.Sharding`` that every field is put to, such as one that spreads the first
+        axis; by default nothing is moved.
+
+        ``rank``, ``world``: by default as torchrun sets RANK and WORLD_SIZE, else JAX's own number of this process and of
+        all.
+
+        All other options are those of :class:`libshard.Loader`.
+        """
+        if "WORLD_SIZE" not in os.environ:
+            rank = jax.process_index() if rank is None else rank
+            world = jax.process_count() if world is None else world
+        super().__init__(dataset, batch_size, rank=rank, world=world, **options)
+        self.sharding = sharding
+        self._max_held = int(options.get("max_held", 2))
+
+    def _next(self) -> Batch[jax.Array] | None:
+        if self._core.held() > self._max_held:
+            self._wait_for_computations()
+        found = self._core.next()
+        if found is None:
+            return None
+        fields, index, flags, epoch, step, position = found
+        batch = Batch({k: _array(a) for k, a in fields.items()}, _array(index), _array(flags), epoch, step, position)
+        if self.sharding is not None:
+            batch.update(jax.device_put(dict(batch), self.sharding))
+        return batch
+
+    def _wait_for_computations(self) -> None:
+        """Nothing says which ones they are.  If it is not they who hold batches, the core says what is wrong."""
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while self._core.held() > self._max_held and time.monotonic() < end:
+            time.sleep(0.0002)
+
+
+def _array(array: Array) -> jax.Array:
+    dense = all(want == have or n < 2 for want, have, n in zip(_dense_strides(array), array.strides, array.shape))
+    return jax.dlpack.from_dlpack(array if dense else array.copy())
+
+
+def _dense_strides(array: Array) -> list[int]:
+    strides, step = [], array.itemsize
+    for n in reversed(array.shape):
+        strides.append(step)
+        step *= n
+    return strides[::-1]

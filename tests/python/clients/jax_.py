@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libshard.jax: batches as arrays, while JAX computes behind Python's back."""
+
+import mmap
+import unittest
+from unittest import mock
+
+import data
+import jax
+import jax.numpy as jnp
+import libshard.jax
+import numpy as np
+
+SIDE = 40
+N = 103
+
+
+class Jax(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.want = data.pack_images("set", N, "--shard-records", "30")
+
+    def check(self, batch):
+        index = np.asarray(batch.index)
+        np.testing.assert_array_equal(np.asarray(batch["image"]), self.want["image"][index])
+        np.testing.assert_array_equal(np.asarray(batch["label"]), self.want["label"][index])
+        return index.tolist()
+
+    def test_epochs_and_states(self):
+        with libshard.jax.Loader("set", 8, seed=3) as loader:
+            self.assertEqual((len(loader), loader.world), (13, 1))
+            rows = []
+            for batch in loader:
+                self.assertIsInstance(batch["image"], jax.Array)
+                rows += self.check(batch)
+                if batch.step == 4:
+                    state = loader.state_dict()
+            self.assertEqual(rows, loader.indices(0, 0, N).tolist())
+            with libshard.jax.Loader("set", 8, seed=3) as other:
+                other.load_state_dict(state)
+                self.assertEqual(sum((self.check(b) for b in other), []), rows[40:])
+
+    def test_every_dtype(self):
+        a = data.every_dtype(60)
+        data.pack_raw("dtypes", a, data.dtype_schema())
+        for x64 in (False, True):
+            with jax.enable_x64(x64), libshard.jax.Loader("dtypes", 7) as loader:
+                for batch in loader:
+                    index = np.asarray(batch.index)
+                    for name, dtype in data.DTYPES.items():
+                        want = a[name][index]
+                        if name == "bf16":
+                            self.assertEqual(batch[name].dtype, jnp.bfloat16)
+                            np.testing.assert_array_equal(np.asarray(batch[name]).view(np.uint16), want)
+                        elif x64 or "64" not in name:
+                            self.assertEqual(str(batch[name].dtype), dtype)
+                            self.assertEqual(np.asarray(batch[name]).tobytes(), want.tobytes())
+                        else:
+                            self.assertEqual(str(batch[name].dtype), dtype.replace("64", "32"))
+
+    def test_large_fields_are_not_copied(self):
+        with libshard.jax.Loader("set", 8) as probe:
+            need = probe.ring_bytes
+        ring = mmap.mmap(-1, need)
+        begin = np.frombuffer(ring, np.uint8).ctypes.data
+        with libshard.jax.Loader("set", 8, memory=ring) as loader:
+            for batch in loader:
+                self.assertTrue(begin <= batch["image"].unsafe_buffer_pointer() < begin + need)
+
+    def test_rows_that_are_apart_are_copied(self):
+        a = np.zeros(50, np.dtype([("x", "u1", (70, 64)), ("y", "u1", (100,))]))
+        a["x"], a["y"] = np.arange(50)[:, None, None], np.arange(50)[:, None] + 100
+        data.pack_raw("two", a, "x:u8[70,64],y:u8[100]")
+        for batch in libshard.jax.Loader("two", 8):
+            index = np.asarray(batch.index)
+            np.testing.assert_array_equal(np.asarray(batch["x"]), a["x"][index])
+            np.testing.assert_array_equal(np.asarray(batch["y"]), a["y"][index])
+        every = libshard.open("two")[::2]["x"]
+        self.assertNotEqual(every.strides[0], 70 * 64)
+        np.testing.assert_array_equal(np.asarray(libshard.jax._array(every)), a["x"][::2])
+
+    def test_computations_that_go_on_hold_their_batch(self):
+        @jax.jit
+        def slow(image):
+            x = image.reshape(len(image), -1)[:, :1600].astype(jnp.float32) / 255
+            for _ in range(30):
+                x = jnp.sin(x @ jnp.ones((1600, 1600)) / 1600)
+            return image.astype(jnp.int32).sum(), x.sum()
+
+        with libshard.jax.Loader("set", 8, prefetch=1, max_held=1, drop_last=True) as loader:
+            sums = [(batch.index, slow(batch["image"])[0]) for _ in range(3) for batch in loader]
+        self.assertEqual(len(sums), 36)
+        with mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0), libshard.jax.Loader("set", 8, prefetch=1, max_held=1) as hasty:
+            with self.assertRaisesRegex(libshard.ArgumentError, "still held"):
+                kept = [slow(batch["image"]) for batch in hasty]
+                self.assertTrue(kept)
+        for index, total in sums:
+            self.assertEqual(int(total), int(self.want["image"][np.asarray(index)].astype(np.int64).sum()))
+
+    def test_batches_that_are_kept_are_named(self):
+        with mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0.2), libshard.jax.Loader("set", 8, max_held=2) as loader:
+            held = []
+            with self.assertRaisesRegex(libshard.ArgumentError, r"3 batches are still held, of step 0 \(image\)"):
+                for batch in loader:
+                    held.append(batch["image"])
+            for i, image in enumerate(held):
+                np.testing.assert_array_equal(np.asarray(image), self.want["image"][loader.indices(0, 8 * i, 8).tolist()])
+
+    def test_spread_over_devices(self):
+        mesh = jax.make_mesh((2,), ("data",))
+        sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+        with libshard.jax.Loader("set", 8, sharding=sharding, drop_last=True) as loader:
+            for batch in loader:
+                self.check(batch)
+                self.assertEqual(len(batch["image"].devices()), 2)
+                self.assertEqual(len(batch["label"].devices()), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
