@@ -29,12 +29,13 @@ from ._errors import (
 )
 from ._loader import MASKED, PADDED, SUBSTITUTED, Batch, Loader
 from ._pack import pack
+from ._show import Preview
 from ._writer import Writer
 
 __version__, version_details = _version()
 
 __all__ = [
     "MASKED", "PADDED", "SUBSTITUTED", "ArgumentError", "Array", "Batch", "ChannelStats", "ClosedError", "CorruptError", "Dataset",
-    "DeviceError", "Error", "ExistsError", "Field", "Loader", "MismatchError", "NotFoundError", "OutOfMemoryError", "RecordError", "Schema",
-    "Stats", "StorageError", "UnsupportedError", "VerifyReport", "Writer", "open", "pack", "version_details",
+    "DeviceError", "Error", "ExistsError", "Field", "Loader", "MismatchError", "NotFoundError", "OutOfMemoryError", "Preview", "RecordError",
+    "Schema", "Stats", "StorageError", "UnsupportedError", "VerifyReport", "Writer", "open", "pack", "version_details",
 ]

@@ -7,10 +7,12 @@ import math
 import operator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
+from html import escape
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast, overload
 
 from . import _core
 from ._errors import ArgumentError, CorruptError, Error, MismatchError, StorageError, UnsupportedError
+from ._show import Preview, dataset_html, spread_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -216,6 +218,18 @@ class Dataset(_core.Dataset):
             error.report = report
             raise error
         return report
+
+    def show(self, records: SupportsIndex | Sequence[SupportsIndex] = 16) -> Preview:
+        """Some records to look at: so many from all over the dataset, or those with these numbers.
+
+        Pictures in a notebook; ``print(ds.show())`` has a line of text for each.
+        """
+        if isinstance(records, SupportsIndex) and not hasattr(records, "__len__"):  # arrays have both
+            return Preview(self, spread_numbers(len(self), _whole("records", records, 64)))
+        return Preview(self, [range(len(self))[i] for i in cast("Sequence[SupportsIndex]", records)])
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>" if self.closed else dataset_html(self)
 
     def __repr__(self) -> str:
         if self.closed:
