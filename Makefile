@@ -48,6 +48,12 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # Resizing equals Pillow bit for bit, and boxes torchvision, so the compiler may not fuse a multiply with an add there.
 FLAGS_tools/shardpack/resize_taps.c := -ffp-contract=off
 FLAGS_tools/shardpack/boxes.c := -ffp-contract=off
+# What is drawn for a batch, and weights, are the same on every machine, so each operation is rounded; square roots are an instruction.
+FLAGS_libshard/finish/draw.c := -ffp-contract=off -fno-math-errno
+FLAGS_libshard/finish/plan.c := -ffp-contract=off -fno-math-errno
+FLAGS_libshard/finish/taps.c := -ffp-contract=off
+FLAGS_tests/cuda/t_finish_kernel.c := -ffp-contract=off
+FLAGS_tests/cuda/t_finish.c := -ffp-contract=off
 FLAGS_tools/shardpack/resize_portable.c := -O3
 FLAGS_tools/shardpack/resize_avx2.c := -O3
 

@@ -713,6 +713,81 @@ SHARD_API void shard_stats_summary(const struct shard_loader_stats *now, const s
 /* What was wrong with the row that was substituted or masked last, for the log; END if there was none. */
 SHARD_API int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out);
 
+/* ---- finish: from the bytes of images to what a network takes --------------------------------------------- */
+
+/*
+ * Crop or random-resized-crop, flip, normalise, convert and transpose a batch, in one pass: on the CPU, or by a kernel on
+ * the GPU that the batch is on.  Both give the same bits.  docs/FINISH.md defines them: those of Pillow's crop and resize
+ * (bilinear, antialiased) and of torchvision's ToTensor and Normalize.
+ */
+struct shard_finish;
+
+enum shard_finish_crop {
+	SHARD_CROP_CENTER = 0,	/* the middle, as torchvision's CenterCrop */
+	SHARD_CROP_RANDOM = 1,	/* anywhere */
+	SHARD_CROP_RESIZED = 2, /* a part of random area and ratio, resized: as torchvision's RandomResizedCrop */
+};
+
+struct shard_finish_options {
+	size_t size;
+	uint32_t height, width; /* of the output, in pixels; 0: those of the field */
+	uint32_t dtype;		/* SHARD_F16, SHARD_BF16 or SHARD_F32; 0: SHARD_F32 */
+	uint32_t layout;	/* SHARD_CHW or SHARD_HWC; 0: SHARD_CHW */
+	uint32_t crop;		/* enum shard_finish_crop */
+	uint32_t reserved;
+	float mean[4], std[4];	/* of each channel, of samples scaled to 0..1: a sample x becomes (x / 255 - mean) / std; std 0: 1 */
+	double flip;		/* probability, 0 to 1, that a row is mirrored left to right */
+	double area_min, area_max;   /* SHARD_CROP_RESIZED: part of the image's area; 0: 0.08 and 1 */
+	double ratio_min, ratio_max; /* likewise: width by height; 0: 3/4 and 4/3 */
+};
+
+/* What one row of the output is made of. */
+struct shard_finish_row {
+	uint32_t from;		      /* row of the batch */
+	uint32_t flip;		      /* not 0: mirrored left to right */
+	uint32_t x, y, width, height; /* pixels of the image: with SHARD_CROP_RESIZED any part of it, else one of the output's size */
+};
+
+/*
+ * Prepare to finish batches of this loader.  `field` is one of u8 images: [height, width, channels] or [channels, height,
+ * width] as its layout says, or [height, width]; of 1 to 4 channels.  Its rank, world and seed fix what is drawn.  Nothing of
+ * the loader is used behind this call.  A handle belongs to one thread at a time; several of one loader are independent.
+ */
+SHARD_API int shard_finish_open(struct shard_finish **out, const struct shard_loader *l, const char *field,
+				const struct shard_finish_options *opt, struct shard_error *err);
+/* If it has launched anything: waits until the GPU has nothing more to do.  In a forked child it frees memory only. */
+SHARD_API void shard_finish_close(struct shard_finish *f);
+
+/* Bytes of one row of the output: height x width x channels numbers, without gaps; rows follow each other. */
+SHARD_API uint64_t shard_finish_row_bytes(const struct shard_finish *f);
+
+/*
+ * What chance says of this batch: row[i] for each of its rows.  A function of seed, epoch, the row's position in the epoch,
+ * and `view`, which is 0 unless rows are wanted more than once: resumed jobs, and those of another world, draw the same.
+ * For masks or boxes that must follow an image, and to be changed before it is given to the calls below.
+ */
+SHARD_API void shard_finish_draw(const struct shard_finish *f, const struct shard_batch *batch, uint32_t view, struct shard_finish_row *row);
+
+/*
+ * Finish rows of a batch in host memory to `to`, which holds row_count rows, of any alignment.  `rows` NULL: each row of the
+ * batch once, as shard_finish_draw() says for view 0; row_count is then the batch's.
+ */
+SHARD_API int shard_finish_host(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
+				uint64_t row_count, void *to, struct shard_error *err);
+
+/*
+ * The same of a batch from shard_loader_next_device(), on `stream`, which is that call's or one that waits for it: queues
+ * kernels and returns at once.  `to` is device memory of the stream's context, which the caller keeps until they are done;
+ * 16-aligned (as all of cudaMalloc's is), with a width that is a multiple of 8 pixels, is fastest.  The batch goes back by
+ * shard_loader_release_after() on the same stream behind this.
+ *
+ * The first call brings the kernels to the stream's context, where the driver compiles them once per machine, and
+ * waits for that; the others neither wait nor allocate.  All streams belong to the first one's context.  UNSUPPORTED if
+ * there is no driver or GPU, DEVICE if the driver refuses.
+ */
+SHARD_API int shard_finish_launch(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
+				  uint64_t row_count, void *stream, void *to, struct shard_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -86,7 +86,7 @@ core = Extension(
     "libshard._core",
     sources=[],
     include_dirs=[str(SOURCES), str(SOURCES / "include")],
-    extra_compile_args=["-std=c11", "-pthread", "-O2", "-fvisibility=hidden", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64"],
+    extra_compile_args=["-std=c11", "-pthread", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64"],
     extra_link_args=["-pthread", "-ldl", f"-Wl,--version-script={HERE / 'core' / 'exports.map'}"],
     py_limited_api=True,
 )

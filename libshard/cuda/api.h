@@ -39,6 +39,8 @@ enum {
 	CU_DEVICE_CAPABILITY_MAJOR = 75,
 	CU_DEVICE_CAPABILITY_MINOR = 76,
 	CU_MEMORY_HOST = 1,
+	CU_JIT_ERROR_LOG = 5, /* options of cuModuleLoadDataEx: room for the compiler's words, and its bytes */
+	CU_JIT_ERROR_LOG_BYTES = 6,
 	CU_STREAM_SPECIAL_MAX = 2, /* handles NULL, 1 and 2: default streams of the current context */
 };
 
@@ -61,6 +63,7 @@ enum {
 	X(cuCtxGetDevice, 2000, (int *device))                                                  \
 	X(cuCtxPushCurrent, 4000, (struct cu_context *context))                                 \
 	X(cuCtxPopCurrent, 4000, (struct cu_context **context))                                 \
+	X(cuCtxSynchronize, 2000, (void))                                                       \
 	X(cuStreamGetCtx, 9020, (struct cu_stream *stream, struct cu_context **context))        \
 	X(cuStreamCreate, 2000, (struct cu_stream **stream, unsigned int flags))                \
 	X(cuStreamDestroy, 4000, (struct cu_stream *stream))                                    \
@@ -78,7 +81,7 @@ enum {
 	X(cuMemHostRegister, 6050, (void *memory, size_t bytes, unsigned int flags))            \
 	X(cuMemHostUnregister, 4000, (void *memory))                                            \
 	X(cuPointerGetAttribute, 4000, (void *out, int attribute, uint64_t pointer))            \
-	X(cuModuleLoadData, 2000, (struct cu_module **module, const void *image))               \
+	X(cuModuleLoadDataEx, 2010, (struct cu_module **module, const void *image, unsigned int count, int *option, void **value)) \
 	X(cuModuleGetFunction, 2000, (struct cu_function **function, struct cu_module *module, const char *name)) \
 	X(cuModuleUnload, 2000, (struct cu_module *module))                                     \
 	X(cuLaunchKernel, 4000, (struct cu_function *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \

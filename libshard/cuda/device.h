@@ -54,6 +54,19 @@ void cuda_event_drop(const struct cuda_device *d, void *event);
 int cuda_event_record(const struct cuda_device *d, void *event, void *stream, struct shard_error *err);
 int cuda_event_finish(const struct cuda_device *d, void *event, struct shard_error *err); /* waits */
 
+/* Wait until all streams of the context have nothing more to do. */
+int cuda_finish_all(const struct cuda_device *d, struct shard_error *err);
+
+/* ---- kernels ---- */
+
+/* Kernels as PTX, a text, which the driver compiles for the device of the context. */
+int cuda_module_load(const struct cuda_device *d, const char *ptx, void **module, struct shard_error *err);
+void cuda_module_drop(const struct cuda_device *d, void *module); /* NULL is fine */
+int cuda_kernel_find(const struct cuda_device *d, void *module, const char *name, void **kernel, struct shard_error *err);
+/* Queue it, with its one parameter, which is copied: `across` x `down` blocks of `threads`. */
+int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads, uint32_t shared_bytes,
+		const void *parameter, void *stream, struct shard_error *err);
+
 /* ---- memory ---- */
 
 int cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *err);

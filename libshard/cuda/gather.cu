@@ -4,7 +4,7 @@
  *
  * A block copies a part of one row, GATHER_PART bytes of each of its arrays: 16 bytes per thread and turn where all
  * addresses allow it, as they do for images.  Written in what C11 and CUDA have in common, so that tests run it on a CPU.
- * make_gather_ptx.sh makes gather_ptx.c of it.
+ * make_ptx.sh makes gather_ptx.c of it.
  */
 #include "libshard/cuda/gather.h"
 

@@ -47,8 +47,6 @@ void cuda_gather_close(const struct cuda_device *d, struct cuda_gather *g); /* z
 /* Queue it: call->row_count rows, at most GATHER_ROWS.  The call is copied. */
 int cuda_gather_launch(const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call, void *stream,
 		       struct shard_error *err);
-
-extern const char gather_ptx[]; /* gather_ptx.c, which make_gather_ptx.sh writes */
 #endif
 
 #endif

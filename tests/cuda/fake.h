@@ -29,7 +29,8 @@ enum fake_sin {
 };
 
 struct fake_kernel_call {
-	unsigned grid[3], block[3];
+	const char *name;
+	unsigned grid[3], block[3], shared_bytes;
 	const void *const *arguments; /* copies, as many and as long as fake->kernel() said */
 };
 
@@ -55,7 +56,7 @@ struct fake_control {
 	void *(*context)(int device);	    /* a context of the test's own, as cuCtxCreate makes it; not current */
 	void (*drop_context)(void *context);
 	void *(*at)(uint64_t device_memory); /* where its bytes lie, for kernels and for looking; NULL: nothing lives there */
-	/* A kernel of that name: its twin in C, which runs on a thread of the driver; lengths of its parameters. */
+	/* A kernel of that name: its twin in C, which runs on a thread of the driver; lengths of its parameters, 4096 bytes in all. */
 	void (*kernel)(const char *name, void (*twin)(const struct fake_kernel_call *c), unsigned parameter_count, const size_t *bytes);
 };
 

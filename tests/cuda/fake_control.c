@@ -117,6 +117,21 @@ int fake_cuModuleLoadData(void **module, const void *image)
 	return call_leave(OK);
 }
 
+/* What it has to say of a refusal goes where option 5 points, at most option 6 bytes. */
+int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values)
+{
+	int rc = call_enter("cuModuleLoadDataEx");
+
+	if (rc) {
+		for (unsigned i = 0; i + 1 < count; i++)
+			if (options[i] == 5 && options[i + 1] == 6)
+				snprintf(values[i], (size_t)(uintptr_t)values[i + 1], "ptxas application ptx input, line 1; fatal");
+		return rc;
+	}
+	call_leave(OK);
+	return fake_cuModuleLoadData(module, image);
+}
+
 static struct module **module_find(const void *handle)
 {
 	struct module **p = &fake.modules;
@@ -165,7 +180,7 @@ int fake_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsign
 
 	ENTER("cuLaunchKernel");
 	rc = stream_take(stream, &s);
-	if (!rc && (extra || shared_bytes > 232448 || !grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z ||
+	if (!rc && (extra || shared_bytes > 49152 || !grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z ||
 		    (uint64_t)block_x * block_y * block_z > 1024))
 		rc = INVALID_VALUE;
 	if (rc)
@@ -174,8 +189,10 @@ int fake_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsign
 	w->kernel = k;
 	memcpy(w->grid, (unsigned[]){grid_x, grid_y, grid_z}, sizeof(w->grid));
 	memcpy(w->block, (unsigned[]){block_x, block_y, block_z}, sizeof(w->block));
-	for (unsigned i = 0; i < k->count; i++)
-		memcpy(w->argument[i], arguments[i], k->bytes[i]);
+	w->shared_bytes = shared_bytes;
+	w->arguments = aligned_alloc(16, ARGS_BYTES + 16 * ARGS_CAP);
+	for (unsigned i = 0, at = 0; i < k->count; at += argument_room(k, i++))
+		memcpy(w->arguments + at, arguments[i], k->bytes[i]);
 	return call_leave(OK);
 }
 
@@ -316,11 +333,14 @@ static void *control_at(uint64_t device_memory)
 static void control_kernel(const char *name, void (*twin)(const struct fake_kernel_call *c), unsigned parameter_count, const size_t *bytes)
 {
 	struct kernel *k = fake.kernel;
+	size_t total = 0;
 
 	pthread_mutex_lock(&fake.lock);
 	while (k < fake.kernel + KERNELS_CAP - 1 && k->name && strcmp(k->name, name))
 		k++;
-	if (parameter_count > ARGS_CAP)
+	for (unsigned i = 0; i < parameter_count; i++)
+		total += bytes[i];
+	if (parameter_count > ARGS_CAP || total > ARGS_BYTES)
 		abort();
 	*k = (struct kernel){.name = name, .twin = twin, .count = parameter_count};
 	memcpy(k->bytes, bytes, parameter_count * sizeof(*bytes));

@@ -29,6 +29,7 @@ enum {
 #define NAMES_CAP   64
 #define KERNELS_CAP 16
 #define ARGS_CAP    8
+#define ARGS_BYTES  4096 /* of a kernel, as CUDA 12.0 and older have it */
 #define POISON	    0xa5
 
 /* When an event was recorded: shared by the event, and by all that wait for it. */
@@ -44,6 +45,11 @@ struct kernel {
 	size_t bytes[ARGS_CAP];
 };
 
+static inline unsigned argument_room(const struct kernel *k, unsigned i)
+{
+	return (unsigned)(k->bytes[i] + 15) & ~15u;
+}
+
 struct work {
 	enum { COPY, RECORD, WAIT, CALL, KERNEL } kind;
 	struct work *next;
@@ -58,8 +64,8 @@ struct work {
 	void (*call)(void *context);
 	void *context;
 	const struct kernel *kernel;
-	unsigned grid[3], block[3];
-	uint64_t argument[ARGS_CAP][512];
+	unsigned grid[3], block[3], shared_bytes;
+	uint8_t *arguments; /* KERNEL: to be freed; each on a multiple of 16 */
 };
 
 struct context {

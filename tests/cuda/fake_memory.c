@@ -19,13 +19,17 @@ struct block *block_of(uint64_t address, size_t bytes)
 	return NULL;
 }
 
-/* Does a kernel have an address within the block among its arguments? */
+/* Does a kernel have an address within the block among its arguments, or in one of them? */
 static bool is_argument(const struct work *w, const struct block *b)
 {
-	for (unsigned i = 0; w->kind == KERNEL && i < w->kernel->count; i++)
-		for (size_t at = 0; at < w->kernel->bytes[i] / 8; at++)
-			if (w->argument[i][at] - b->address < b->bytes)
+	uint64_t word;
+
+	for (unsigned i = 0, from = 0; w->kind == KERNEL && i < w->kernel->count; from += argument_room(w->kernel, i++))
+		for (unsigned at = 0; at + sizeof(word) <= w->kernel->bytes[i]; at += sizeof(word)) {
+			memcpy(&word, w->arguments + from + at, sizeof(word));
+			if (word - b->address < b->bytes)
 				return true;
+		}
 	return false;
 }
 

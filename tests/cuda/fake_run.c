@@ -98,10 +98,12 @@ static void run(const struct work *w)
 	else if (w->kind == CALL)
 		w->call(w->context);
 	else if (w->kind == KERNEL) {
-		for (unsigned i = 0; i < ARGS_CAP; i++)
-			arguments[i] = w->argument[i];
+		for (unsigned i = 0, at = 0; i < w->kernel->count; at += argument_room(w->kernel, i++))
+			arguments[i] = w->arguments + at;
 		memcpy(c.grid, w->grid, sizeof(c.grid));
 		memcpy(c.block, w->block, sizeof(c.block));
+		c.name = w->kernel->name;
+		c.shared_bytes = w->shared_bytes;
 		c.arguments = arguments;
 		w->kernel->twin(&c);
 	}
@@ -132,6 +134,7 @@ static void work_end(struct stream *s)
 		w->record->done = true;
 	record_let_go(w->record);
 	free(w->staged);
+	free(w->arguments);
 	free(w);
 	fake.pending--;
 	free_stream_if_over(s);

@@ -320,9 +320,9 @@ TEST(calls_for_the_pools_kernel_fail)
 {
 	static const struct {
 		const char *call, *said;
-	} rows[] = {{"cuModuleLoadData", "cuModuleLoadData, for the pool's kernel: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"},
-		    {"cuModuleGetFunction", "cuModuleGetFunction, for the pool's kernel: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"},
-		    {"cuLaunchKernel", "cuLaunchKernel, for the pool's kernel: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"}};
+	} rows[] = {{"cuModuleLoadDataEx", "kernels cannot be compiled for this GPU, by cuModuleLoadDataEx: ptxas application ptx input, line 1; fatal: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"},
+		    {"cuModuleGetFunction", "cuModuleGetFunction of gather_rows: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"},
+		    {"cuLaunchKernel", "cuLaunchKernel of 9 x 1 blocks of 256 threads and 0 bytes: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"}};
 	struct shard_error err;
 	struct shard_batch b;
 

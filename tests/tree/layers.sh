@@ -4,10 +4,10 @@
 #
 # Includes: a layer uses the headers of the layers that LAYERS grants it, and no others; only disk and codec see the
 # format; tools, examples, benchmarks and the Python package see shard.h and their own folders.
-# Calls: base/mem alone allocates, io alone makes file system calls, order, disk and codec are pure, and the library
+# Calls: base/mem alone allocates, io alone makes file system calls, order, finish, disk and codec are pure, and the library
 # never prints, exits, or reads the environment.
 set -eu
-sources=$(find libshard tools examples bench python/core -name '*.[ch]' -size -200k 2>/dev/null || :)
+sources=$(find libshard tools examples bench python/core -name '*.[ch]' -size -200k -o -path 'libshard/*.cu' 2>/dev/null || :)
 
 # Prints what is wrong with the includes of the given files.
 bad_includes() {
@@ -101,11 +101,13 @@ bad_calls() {
 		esac
 		calls "$object" | grep -E " ($NEVER)\$" | sed 's/$/: a library does not do that/'
 	done
-	for layer in order disk codec; do
+	for layer in order finish disk codec; do
 		[ -d "$1/libshard/$layer" ] || continue
-		# Its own layer, and those parts of base that neither allocate nor lock.
+		# Its own layer, pure ones that it is granted, and those parts of base that neither allocate nor lock.
 		{
-			find "$1/libshard/$layer" -name '*.o'
+			for pure in "$layer" $(sed -n "s/^$layer://p" libshard/LAYERS); do
+				[ "$pure" = base ] || [ ! -d "$1/libshard/$pure" ] || find "$1/libshard/$pure" -name '*.o'
+			done
 			find "$1/libshard/base" -name '*.o' ! -name mem.o ! -name 'thread*.o'
 		} | xargs nm --defined-only --extern-only 2>/dev/null | awk 'NF == 3 {print $3}' >"$TMPDIR/granted"
 		find "$1/libshard/$layer" -name '*.o' | sort | while read -r object; do

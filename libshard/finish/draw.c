@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * draw.c - what chance says: which part of an image, and mirrored or not
+ *
+ * A function of seed, epoch, position in the epoch's order, and view, and of nothing else: not of ranks, threads, batch
+ * sizes, or of what was drawn before.  So a job that is resumed, on however many GPUs, goes on with the same augmentation.
+ * docs/FINISH.md, part 3, defines it; numbers of it never change.  Doubles, + - * / and square root, each rounded once:
+ * built with -ffp-contract=off, and with square roots that set no errno.
+ */
+#include "libshard/finish/finish.h"
+#include "libshard/order/random.h"
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+/* Numbers of draws; those of attempts follow each other. */
+enum { DRAW_FLIP, DRAW_AREA, DRAW_RATIO, DRAW_TOP, DRAW_LEFT, DRAWS_OF_ATTEMPT = DRAW_LEFT };
+
+static double unit(uint64_t word) /* of [0, 1) */
+{
+	return (double)(word >> 11) * 0x1p-53;
+}
+
+static uint32_t nearest(double x)
+{
+	return (uint32_t)(x + 0.5);
+}
+
+/* Half of what is left over, a half to even, as Python's round() in torchvision's CenterCrop. */
+static uint32_t middle(uint32_t in, uint32_t out)
+{
+	uint32_t left = in - out;
+
+	return left / 2 + (left % 4 == 3);
+}
+
+/* Of [ratio_min, ratio_max], its logarithm spread evenly: ratio_min x (max / min)^u, where u has 32 bits after the point. */
+static double draw_ratio(const struct finish_plan *p, uint64_t word)
+{
+	double ratio = p->ratio_min;
+
+	for (int i = 0; i < FINISH_RATIO_BITS; i++)
+		if (word >> (63 - i) & 1)
+			ratio *= p->ratio_root[i];
+	return ratio;
+}
+
+static bool draw_part(const struct finish_plan *p, uint64_t key, int attempt, struct shard_finish_row *out)
+{
+	uint64_t first = DRAWS_OF_ATTEMPT * (uint64_t)attempt;
+	double area = (double)p->in_height * p->in_width, ratio = draw_ratio(p, random_draw(key, first + DRAW_RATIO));
+
+	area *= p->area_min + unit(random_draw(key, first + DRAW_AREA)) * (p->area_max - p->area_min);
+	out->width = nearest(__builtin_sqrt(area * ratio));
+	out->height = nearest(__builtin_sqrt(area / ratio));
+	if (!out->width || out->width > p->in_width || !out->height || out->height > p->in_height)
+		return false;
+	out->y = (uint32_t)random_below(random_draw(key, first + DRAW_TOP), p->in_height - out->height + UINT64_C(1));
+	out->x = (uint32_t)random_below(random_draw(key, first + DRAW_LEFT), p->in_width - out->width + UINT64_C(1));
+	return true;
+}
+
+/* No attempt lay within the image: the largest part of its middle whose ratio is allowed. */
+static void take_middle(const struct finish_plan *p, struct shard_finish_row *out)
+{
+	double ratio = (double)p->in_width / p->in_height;
+
+	out->width = p->in_width;
+	out->height = p->in_height;
+	if (ratio < p->ratio_min)
+		out->height = nearest(p->in_width / p->ratio_min);
+	else if (ratio > p->ratio_max)
+		out->width = nearest(p->in_height * p->ratio_max);
+	out->height += !out->height;
+	out->width += !out->width;
+	out->y = (p->in_height - out->height) / 2;
+	out->x = (p->in_width - out->width) / 2;
+}
+
+void finish_draw(const struct finish_plan *p, uint64_t epoch, uint64_t position, uint32_t view, struct shard_finish_row *out)
+{
+	uint64_t key = random_absorb(random_absorb(random_key(p->seed, epoch, RANDOM_FINISH), position), view);
+	int attempt = 0;
+
+	out->flip = unit(random_draw(key, DRAW_FLIP)) < p->flip;
+	out->width = p->width;
+	out->height = p->height;
+	if (p->crop == SHARD_CROP_CENTER) {
+		out->y = middle(p->in_height, p->height);
+		out->x = middle(p->in_width, p->width);
+	} else if (p->crop == SHARD_CROP_RANDOM) {
+		out->y = (uint32_t)random_below(random_draw(key, DRAW_TOP), p->in_height - p->height + UINT64_C(1));
+		out->x = (uint32_t)random_below(random_draw(key, DRAW_LEFT), p->in_width - p->width + UINT64_C(1));
+	} else {
+		while (attempt < FINISH_ATTEMPTS && !draw_part(p, key, attempt, out))
+			attempt++;
+		if (attempt == FINISH_ATTEMPTS)
+			take_middle(p, out);
+	}
+}
+
+uint64_t finish_position(const struct finish_plan *p, const struct shard_batch *batch, uint32_t i)
+{
+	uint64_t world = p->world, behind = (p->rank + world - batch->position % world) % world;
+
+	return batch->position + behind + i * world;
+}

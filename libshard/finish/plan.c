@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.c - what is asked of finishing, held against what a field is
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "libshard/base/error.h"
+#include "libshard/finish/finish.h"
+
+/* ---- the field ---- */
+
+static int take_field(struct finish_plan *p, const struct shard_field *f, struct shard_error *err)
+{
+	uint32_t at = f->layout == SHARD_CHW && f->ndim == 3; /* where the height stands in the shape */
+	struct shown name;
+
+	show(&name, f->name);
+	if (f->dtype != SHARD_U8 || f->kind != SHARD_TENSOR)
+		return error_set(err, SHARD_E_ARGUMENT, "field %s is %s %s; only tensors of u8 are finished", name.text,
+				 shard_kind_name(f->kind), shard_dtype_name(f->dtype));
+	if (f->ndim != 2 && (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW)))
+		return error_set(err, SHARD_E_ARGUMENT, "field %s has %u dimensions and layout %s; an image has 2, or 3 as hwc or chw", name.text,
+				 f->ndim, shard_layout_name(f->layout));
+	p->in_is_planar = at;
+	p->in_height = f->shape[at];
+	p->in_width = f->shape[at + 1];
+	p->channels = f->ndim == 2 ? 1 : f->shape[at ? 0 : 2];
+	p->image_bytes = f->bytes;
+	if (!p->channels || p->channels > FINISH_CHANNELS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "field %s has %u channels; 1 to %u can be finished", name.text, p->channels,
+				 FINISH_CHANNELS_MAX);
+	if (!p->in_height || p->in_height > FINISH_SIDE_MAX || !p->in_width || p->in_width > FINISH_SIDE_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "field %s is %u x %u; sides of 1 to %u can be finished", name.text, p->in_height,
+				 p->in_width, FINISH_SIDE_MAX);
+	return SHARD_OK;
+}
+
+/* ---- the options ---- */
+
+static int take_output(struct finish_plan *p, const struct shard_finish_options *o, struct shard_error *err)
+{
+	p->height = o->height ? o->height : p->in_height;
+	p->width = o->width ? o->width : p->in_width;
+	p->dtype = o->dtype ? o->dtype : SHARD_F32;
+	p->is_planar = o->layout != SHARD_HWC;
+	p->crop = o->crop;
+	if (p->dtype != SHARD_F16 && p->dtype != SHARD_BF16 && p->dtype != SHARD_F32)
+		return error_set(err, SHARD_E_ARGUMENT, "options: dtype is %" PRIu32 "; must be SHARD_F16, SHARD_BF16 or SHARD_F32", p->dtype);
+	if (o->layout && o->layout != SHARD_HWC && o->layout != SHARD_CHW)
+		return error_set(err, SHARD_E_ARGUMENT, "options: layout is %" PRIu32 "; must be SHARD_CHW or SHARD_HWC", o->layout);
+	if (p->crop > SHARD_CROP_RESIZED)
+		return error_set(err, SHARD_E_ARGUMENT, "options: crop is %" PRIu32 "; must be 0 to %d", p->crop, SHARD_CROP_RESIZED);
+	if (p->height > FINISH_SIDE_MAX || p->width > FINISH_SIDE_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: output of %" PRIu32 " x %" PRIu32 "; sides must be at most %u", p->height,
+				 p->width, FINISH_SIDE_MAX);
+	if (p->crop != SHARD_CROP_RESIZED && (p->height > p->in_height || p->width > p->in_width))
+		return error_set(err, SHARD_E_ARGUMENT, "options: output of %" PRIu32 " x %" PRIu32 " cannot be cropped from images of %" PRIu32
+				 " x %" PRIu32 "; ask for less, or for SHARD_CROP_RESIZED", p->height, p->width, p->in_height, p->in_width);
+	p->element_bytes = (uint32_t)shard_dtype_bytes(p->dtype);
+	p->row_bytes = (uint64_t)p->height * p->width * p->channels * p->element_bytes;
+	return SHARD_OK;
+}
+
+static bool is_within(double x, double low, double high) /* nor is it NaN */
+{
+	return x >= low && x <= high;
+}
+
+static int take_chance(struct finish_plan *p, const struct shard_finish_options *o, struct shard_error *err)
+{
+	double root;
+
+	p->flip = o->flip;
+	p->area_min = o->area_min == 0 ? 0.08 : o->area_min;
+	p->area_max = o->area_max == 0 ? 1 : o->area_max;
+	p->ratio_min = o->ratio_min == 0 ? 3.0 / 4 : o->ratio_min;
+	p->ratio_max = o->ratio_max == 0 ? 4.0 / 3 : o->ratio_max;
+	if (!is_within(p->flip, 0, 1))
+		return error_set(err, SHARD_E_ARGUMENT, "options: flip is %g; it is a probability, 0 to 1", p->flip);
+	if (!is_within(p->area_min, 0x1p-30, p->area_max) || !is_within(p->area_max, 0, 1))
+		return error_set(err, SHARD_E_ARGUMENT, "options: area_min is %g and area_max %g; must ascend, above 0 and up to 1", p->area_min,
+				 p->area_max);
+	if (!is_within(p->ratio_min, 0x1p-15, p->ratio_max) || !is_within(p->ratio_max, 0, 0x1p15))
+		return error_set(err, SHARD_E_ARGUMENT, "options: ratio_min is %g and ratio_max %g; must ascend, above 0 and up to 32768",
+				 p->ratio_min, p->ratio_max);
+	root = p->ratio_max / p->ratio_min;
+	for (int i = 0; i < FINISH_RATIO_BITS; i++)
+		p->ratio_root[i] = root = __builtin_sqrt(root);
+	return SHARD_OK;
+}
+
+static int take_numbers(struct finish_plan *p, const struct shard_finish_options *o, struct shard_error *err)
+{
+	uint32_t c;
+
+	for (c = 0; c < p->channels; c++)
+		if (!(o->std[c] >= 0))
+			return error_set(err, SHARD_E_ARGUMENT, "options: std[%" PRIu32 "] is %g; must be above 0", c, (double)o->std[c]);
+	if (!finish_fill_table(p, o->mean, o->std, &c))
+		return error_set(err, SHARD_E_ARGUMENT, "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g: numbers become too large for %s; "
+				 "they are of samples scaled to 0..1", c, (double)o->mean[c], c, (double)o->std[c], shard_dtype_name(p->dtype));
+	return SHARD_OK;
+}
+
+int finish_plan_make(struct finish_plan *p, const struct shard_field *field, const struct shard_finish_options *opt,
+		     struct shard_error *err)
+{
+	int rc;
+
+	memset(p, 0, sizeof(*p));
+	rc = take_field(p, field, err);
+	if (!rc)
+		rc = take_output(p, opt, err);
+	if (!rc)
+		rc = take_chance(p, opt, err);
+	return rc ? rc : take_numbers(p, opt, err);
+}
+
+/* ---- rows ---- */
+
+int finish_rows_check(const struct finish_plan *p, const struct shard_finish_row *row, uint64_t row_count, uint32_t records,
+		      struct shard_error *err)
+{
+	for (uint64_t i = 0; i < row_count; i++, row++) {
+		if (row->from >= records)
+			return error_set(err, SHARD_E_ARGUMENT, "rows: row %" PRIu64 " is from record %" PRIu32 "; the batch has %" PRIu32, i, row->from,
+					 records);
+		if (!row->width || row->width > p->in_width || row->x > p->in_width - row->width || !row->height ||
+		    row->height > p->in_height || row->y > p->in_height - row->height)
+			return error_set(err, SHARD_E_ARGUMENT, "rows: row %" PRIu64 " is %" PRIu32 " x %" PRIu32 " pixels from (%" PRIu32 ", %" PRIu32
+					 ") on; must be a part of %" PRIu32 " x %" PRIu32, i, row->height, row->width, row->y, row->x, p->in_height,
+					 p->in_width);
+		if (p->crop != SHARD_CROP_RESIZED && (row->width != p->width || row->height != p->height))
+			return error_set(err, SHARD_E_ARGUMENT, "rows: row %" PRIu64 " is %" PRIu32 " x %" PRIu32 " pixels and the output %" PRIu32
+					 " x %" PRIu32 "; only SHARD_CROP_RESIZED resizes", i, row->height, row->width, p->height, p->width);
+	}
+	return SHARD_OK;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * finish.c - the public calls that finish batches: what is drawn, rows of the CPU, kernels of the GPU
+ *
+ * What finishing is lies in libshard/finish; how a kernel is queued, in libshard/cuda.  A handle has its module and its
+ * table in the context of the first stream that it was given, and keeps them.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/base/options.h"
+#include "libshard/cuda/ptx.h"
+#include "libshard/finish/finish.h"
+#include "libshard/load/device.h"
+
+#define PAGE_BYTES 4096u
+
+struct shard_finish {
+	struct finish_plan plan;
+	uint32_t field_idx;
+	void *scratch; /* of the twin */
+
+	/* of the GPU: NULL until the first launch */
+	struct cuda_device *cuda;
+	pid_t owner; /* of these */
+	void *module;
+	uint64_t table;
+	void *kernel[2]; /* for an output that is not 16-aligned, and for one that is */
+	struct finish_call call; /* all but addresses and rows */
+	uint32_t shape[2], shared_bytes;
+};
+
+/* ---- life ---- */
+
+static int open_plan(struct shard_finish *f, const struct shard_loader *l, const char *name, const struct shard_finish_options *opt,
+		     struct shard_error *err)
+{
+	const struct shard_schema *schema = &l->ds->m.schema;
+	const struct shard_field *field = shard_schema_find(schema, name);
+	struct shard_finish_options o;
+	struct shown shown;
+	int rc = options_take(&o, sizeof(o), opt, err);
+
+	if (rc)
+		return rc;
+	if (!field)
+		return error_set(err, SHARD_E_ARGUMENT, "the dataset has no field %s", show(&shown, name));
+	rc = finish_plan_make(&f->plan, field, &o, err);
+	f->field_idx = (uint32_t)(field - schema->field);
+	f->plan.seed = l->params.seed;
+	f->plan.rank = l->o.rank;
+	f->plan.world = l->o.world;
+	return rc;
+}
+
+int shard_finish_open(struct shard_finish **out, const struct shard_loader *l, const char *field, const struct shard_finish_options *opt,
+		      struct shard_error *err)
+{
+	struct shard_finish *f = mem_zalloc(sizeof(*f));
+	int rc;
+
+	if (!f)
+		return error_set(err, SHARD_E_MEMORY, "no memory to finish batches");
+	rc = open_plan(f, l, field, opt, err);
+	if (!rc) {
+		f->scratch = mem_aligned(16, (size_t)finish_twin_bytes(&f->plan));
+		if (!f->scratch)
+			rc = error_set(err, SHARD_E_MEMORY, "no memory for images of %" PRIu32 " x %" PRIu32, f->plan.in_height,
+				       f->plan.in_width);
+	}
+	if (rc) {
+		shard_finish_close(f);
+		return rc;
+	}
+	*out = f;
+	return SHARD_OK;
+}
+
+/* Entered. */
+static void drop_device(struct shard_finish *f)
+{
+	cuda_free(f->cuda, f->table);
+	cuda_module_drop(f->cuda, f->module);
+}
+
+void shard_finish_close(struct shard_finish *f)
+{
+	if (!f)
+		return;
+	if (f->cuda && f->owner != getpid())
+		cuda_forget(f->cuda);
+	else if (f->cuda) {
+		if (!cuda_enter(f->cuda, NULL)) {
+			cuda_finish_all(f->cuda, NULL);
+			drop_device(f);
+			cuda_leave(f->cuda, SHARD_OK, NULL);
+		}
+		cuda_close(f->cuda);
+	}
+	mem_free(f->scratch);
+	mem_free(f);
+}
+
+uint64_t shard_finish_row_bytes(const struct shard_finish *f)
+{
+	return f->plan.row_bytes;
+}
+
+/* ---- rows ---- */
+
+static void draw(const struct shard_finish *f, const struct shard_batch *batch, uint32_t i, uint32_t view, struct shard_finish_row *row)
+{
+	row->from = i;
+	finish_draw(&f->plan, batch->epoch, finish_position(&f->plan, batch, i), view, row);
+}
+
+void shard_finish_draw(const struct shard_finish *f, const struct shard_batch *batch, uint32_t view, struct shard_finish_row *row)
+{
+	for (uint32_t i = 0; i < batch->record_count; i++)
+		draw(f, batch, i, view, &row[i]);
+}
+
+/* Is the batch where it should be, and can its rows be made?  *row_count becomes what is to be made. */
+static int check(const struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows, uint64_t *row_count,
+		 bool on_device, struct shard_error *err)
+{
+	if (!(batch->slot & DEVICE_BATCH) == on_device)
+		return error_set(err, SHARD_E_ARGUMENT, on_device ? "this batch is in host memory; finish it with shard_finish_host(), or take it with "
+				 "shard_loader_next_device()" : "this batch is on a GPU; finish it with shard_finish_launch()");
+	if (rows)
+		return finish_rows_check(&f->plan, rows, *row_count, batch->record_count, err);
+	*row_count = batch->record_count;
+	return SHARD_OK;
+}
+
+int shard_finish_host(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows, uint64_t row_count,
+		      void *to, struct shard_error *err)
+{
+	const struct shard_rows *field = &batch->field[f->field_idx];
+	int rc = check(f, batch, rows, &row_count, false, err);
+
+	for (uint64_t i = 0; !rc && i < row_count; i++) {
+		struct shard_finish_row row;
+
+		if (rows)
+			row = rows[i];
+		else
+			draw(f, batch, (uint32_t)i, 0, &row);
+		finish_twin(&f->plan, &row, (const uint8_t *)field->data + row.from * field->stride, (uint8_t *)to + i * f->plan.row_bytes,
+			    f->scratch);
+	}
+	return rc;
+}
+
+/* ---- the GPU ---- */
+
+/* The table to device memory, from a page of its own that is page-locked where that is allowed.  Waits. */
+static int bring_table(struct shard_finish *f, struct shard_error *err)
+{
+	uint64_t bytes = f->plan.channels * 256 * f->plan.element_bytes;
+	uint8_t *page = mem_aligned(PAGE_BYTES, PAGE_BYTES); /* 4 channels of f32 fill it */
+	void *stream = NULL;
+	bool pinned;
+	int rc;
+
+	if (!page)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a table");
+	for (uint32_t i = 0; i < f->plan.channels * 256; i++)
+		memcpy(page + i * f->plan.element_bytes, &f->plan.bits[i / 256][i % 256], f->plan.element_bytes);
+	pinned = !cuda_pin(f->cuda, page, PAGE_BYTES, NULL);
+	rc = cuda_alloc(f->cuda, bytes, &f->table, err);
+	if (!rc)
+		rc = cuda_stream_make(f->cuda, &stream, err);
+	if (!rc)
+		rc = cuda_copy_in(f->cuda, f->table, page, bytes, stream, err);
+	if (!rc)
+		rc = cuda_stream_finish(f->cuda, stream, err);
+	cuda_stream_drop(f->cuda, stream);
+	if (pinned)
+		cuda_unpin(f->cuda, page);
+	mem_free(page);
+	return rc;
+}
+
+static int find_kernels(struct shard_finish *f, struct shard_error *err)
+{
+	char name[FINISH_NAME_BYTES];
+	int rc = cuda_module_load(f->cuda, finish_ptx, &f->module, err);
+
+	for (int aligned = 0; !rc && aligned < 2; aligned++) {
+		finish_shape(&f->plan, aligned, &f->call, name);
+		f->shape[aligned] = f->call.shape;
+		rc = cuda_kernel_find(f->cuda, f->module, name, &f->kernel[aligned], err);
+	}
+	return rc;
+}
+
+static int open_device(struct shard_finish *f, void *stream, struct shard_error *err)
+{
+	int rc = finish_grid(&f->plan, &f->call, &f->shared_bytes, err);
+
+	if (!rc)
+		rc = cuda_open(&f->cuda, stream, err);
+	if (rc)
+		return rc;
+	f->owner = getpid();
+	rc = cuda_enter(f->cuda, err);
+	if (!rc) {
+		rc = find_kernels(f, err);
+		if (!rc)
+			rc = bring_table(f, err);
+		if (rc)
+			drop_device(f);
+		rc = cuda_leave(f->cuda, rc, err);
+	}
+	if (rc) { /* the next call tries again */
+		cuda_close(f->cuda);
+		f->cuda = NULL;
+		f->module = NULL;
+		f->table = 0;
+	}
+	return rc;
+}
+
+static void put_row(struct finish_row *to, const struct shard_finish_row *row)
+{
+	to->from = row->from;
+	to->x = (uint16_t)(row->x | (row->flip ? FINISH_FLIP : 0));
+	to->y = (uint16_t)row->y;
+	to->width = (uint16_t)row->width;
+	to->height = (uint16_t)row->height;
+}
+
+/* As many kernels as parameters have room for rows: one for 256. */
+static int launch(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows, uint64_t row_count,
+		  void *stream, void *to, struct shard_error *err)
+{
+	const struct shard_rows *field = &batch->field[f->field_idx];
+	struct finish_call call = f->call;
+	bool aligned = (uintptr_t)to % 16 == 0;
+	int rc = SHARD_OK;
+
+	call.shape = f->shape[aligned];
+	call.from = (uintptr_t)field->data;
+	call.from_end = call.from + (batch->record_count - UINT64_C(1)) * field->stride + f->plan.image_bytes;
+	call.record_step = field->stride;
+	call.table = f->table;
+	for (uint64_t first = 0, count; !rc && first < row_count; first += count) {
+		count = row_count - first < FINISH_ROWS ? row_count - first : FINISH_ROWS;
+		for (uint64_t i = 0; i < count; i++) {
+			struct shard_finish_row row;
+
+			if (!rows)
+				draw(f, batch, (uint32_t)(first + i), 0, &row);
+			put_row(&call.row[i], rows ? &rows[first + i] : &row);
+		}
+		call.to = (uintptr_t)to + first * f->plan.row_bytes;
+		rc = cuda_launch(f->cuda, f->kernel[aligned], finish_bands(&call), (uint32_t)count, FINISH_THREADS, f->shared_bytes, &call,
+				 stream, err);
+	}
+	return rc;
+}
+
+int shard_finish_launch(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows, uint64_t row_count,
+			void *stream, void *to, struct shard_error *err)
+{
+	int rc = check(f, batch, rows, &row_count, true, err);
+
+	if (!rc && (uintptr_t)to % f->plan.element_bytes)
+		rc = error_set(err, SHARD_E_ARGUMENT, "the output is at %p; its numbers have %" PRIu32 " bytes and must lie on a multiple of that", to,
+			       f->plan.element_bytes);
+	if (!rc)
+		rc = f->cuda ? SHARD_OK : open_device(f, stream, err);
+	if (!rc)
+		rc = cuda_check_stream(f->cuda, stream, err);
+	if (!rc)
+		rc = cuda_enter(f->cuda, err);
+	return rc ? rc : cuda_leave(f->cuda, launch(f, batch, rows, row_count, stream, to, err), err);
+}

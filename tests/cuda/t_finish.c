@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_finish.c - finishing batches on a driver without a GPU: the host's numbers, in the right order, and what is refused
+ *
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
+ * LDFLAGS: -Wl,--wrap=rows_fill
+ * TIMEOUT: 600
+ */
+#include "tests/child.h"
+#include "tests/cuda/finishing.h"
+
+#define TO(f_) ((void *)(uintptr_t)(f_).output[0])
+
+static struct shard_error err;
+
+static struct shard_finish_options imagenet(uint32_t crop, uint32_t dtype, uint32_t layout, uint32_t side)
+{
+	return (struct shard_finish_options){.size = sizeof(struct shard_finish_options), .height = side, .width = side, .dtype = dtype,
+					     .layout = layout, .crop = crop, .flip = 0.5, .mean = {0.485f, 0.456f, 0.406f},
+					     .std = {0.229f, 0.224f, 0.225f}};
+}
+
+/* ---- the same numbers ---- */
+
+TEST(the_gpu_makes_what_the_host_makes)
+{
+	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32};
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (uint32_t i = 0; i < 18; i++) {
+		struct shard_finish_options o = imagenet(i % 3, dtypes[i / 3 % 3], i % 2 ? SHARD_HWC : SHARD_CHW, i < 9 ? 24 : 17);
+		struct shard_loader_options lo = {.batch_records = 9, .tail = SHARD_KEEP, .seed = i};
+		struct finishing f;
+
+		STORY("crop %u, dtype %u, layout %u, side %u", o.crop, o.dtype, o.layout, o.height);
+		finishing_open(&f, lo, &o, 9, (enum stream_kind)(i % STREAM_KINDS), i);
+		fake->seed(i, 500);
+		finishing_steps(&f, 14);
+		fake->settle();
+		CHECK_SOUND_TRAINING();
+		finishing_close(&f);
+		trainer_check_clean();
+	}
+}
+
+/* Small records are an array of the field alone, and lie on no multiple of anything. */
+TEST(small_images_and_outputs_on_odd_addresses)
+{
+	open_photos(11, SHARD_RAW, sizes, COUNT(sizes));
+	for (uint32_t shift = 0; shift < 16; shift += 2) {
+		struct shard_finish_options o = imagenet(shift / 2 % 3, SHARD_F16, SHARD_CHW, 8);
+		struct finishing f;
+
+		STORY("shift %u", shift);
+		finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, shift);
+		for (int i = 0; i < 4; i++)
+			CHECK_EQ(finishing_step(&f, NULL, 0, shift), SHARD_OK);
+		fake->settle();
+		CHECK_SOUND_TRAINING();
+		finishing_close(&f);
+		trainer_check_clean();
+	}
+}
+
+/* Two views of each row, rows in any order and more of them than one kernel takes. */
+TEST(rows_of_the_callers_choice)
+{
+	static struct shard_finish_row rows[700];
+	struct shard_finish_options o = imagenet(SHARD_CROP_RESIZED, SHARD_BF16, SHARD_CHW, 8);
+	struct finishing f;
+	struct prng p = {3};
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 700, BLOCKING, 3);
+	for (unsigned i = 0; i < 700; i++) {
+		rows[i] = (struct shard_finish_row){.from = (uint32_t)prng_below(&p, 9), .flip = i % 3 == 0, .x = i % 20, .y = i % 13,
+						    .width = 1 + i % 20, .height = 1 + i % 27};
+	}
+	fake->seed(3, 300);
+	fake->reset();
+	CHECK_EQ(finishing_step(&f, rows, 700, 0), SHARD_OK);
+	CHECK_EQ(fake->count("cuLaunchKernel"), 4); /* 256 + 256 + 188, and the comparison */
+	CHECK_EQ(finishing_step(&f, rows, 256, 0), SHARD_OK);
+	CHECK_EQ(finishing_step(&f, rows, 1, 0), SHARD_OK);
+	CHECK_EQ(finishing_step(&f, rows, 0, 0), SHARD_OK);
+	CHECK_EQ(fake->count("cuLaunchKernel"), 4 + 2 + 2 + 1);
+	fake->settle();
+	CHECK_SOUND_TRAINING();
+	finishing_close(&f);
+	trainer_check_clean();
+}
+
+/* ---- what is drawn ---- */
+
+static bool same_row(const struct shard_finish_row *a, const struct shard_finish_row *b)
+{
+	return a->flip == b->flip && a->x == b->x && a->y == b->y && a->width == b->width && a->height == b->height;
+}
+
+/* The row at a position is drawn the same by every world, batch size and rank, and behind a seek; another view is another. */
+TEST(draws_belong_to_positions)
+{
+	static struct shard_finish_row wanted_row[128], other[64], row[64];
+	struct shard_finish_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F32, SHARD_CHW, 24);
+	struct shard_loader_options lo = {.size = sizeof(lo), .batch_records = 50, .seed = 5};
+	struct shard_loader *l;
+	struct shard_finish *f;
+	struct shard_batch b;
+	unsigned differ = 0;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	CHECK_OK(shard_loader_open(&l, ds, &lo, &fixture_err));
+	CHECK_OK(shard_finish_open(&f, l, "image", &o, &fixture_err));
+	for (unsigned step = 0; step < 2; step++) {
+		CHECK_OK(shard_loader_next(l, &b, &fixture_err));
+		shard_finish_draw(f, &b, 0, wanted_row + 50 * step);
+		shard_finish_draw(f, &b, 1, other);
+		for (unsigned i = 0; i < 50; i++)
+			differ += !same_row(&wanted_row[50 * step + i], &other[i]);
+		CHECK_EQ(wanted_row[50 * step + 49].from, 49);
+		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+	}
+	CHECK(differ > 95);
+	shard_finish_close(f);
+	shard_loader_close(l);
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		lo = (struct shard_loader_options){.size = sizeof(lo), .batch_records = 7, .seed = 5, .rank = rank, .world = 3};
+		CHECK_OK(shard_loader_open(&l, ds, &lo, &fixture_err));
+		CHECK_OK(shard_finish_open(&f, l, "image", &o, &fixture_err));
+		CHECK_OK(shard_loader_seek(l, 0, 10, &fixture_err));
+		CHECK_OK(shard_loader_next(l, &b, &fixture_err));
+		shard_finish_draw(f, &b, 0, row);
+		for (uint32_t i = 0; i < 7; i++) {
+			uint32_t at = 10 + (rank + 3 - 10 % 3) % 3 + 3 * i;
+
+			STORY("rank %u, position %u", rank, at);
+			CHECK(same_row(&row[i], &wanted_row[at]));
+		}
+		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+		shard_finish_close(f);
+		shard_loader_close(l);
+	}
+}
+
+/* ---- what it costs ---- */
+
+TEST(one_kernel_a_batch_and_nothing_else)
+{
+	struct shard_finish_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
+	struct finishing f;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 1);
+	CHECK_EQ(fake->count("cuModuleLoadDataEx"), 0);
+	finishing_steps(&f, 8);
+	CHECK_EQ(fake->count("cuModuleLoadDataEx"), 1);
+	fake->reset();
+	finishing_steps(&f, 3);
+	CHECK_EQ(fake->count("cuLaunchKernel"), 3 + 3); /* with the comparisons */
+	CHECK_EQ(fake->count("cu*Synchronize"), 0);
+	CHECK_EQ(fake->count("cuMemAlloc") + fake->count("cuModuleLoadDataEx") + fake->count("cuModuleGetFunction") +
+		 fake->count("cuEventCreate") + fake->count("cuStreamCreate") + fake->count("cuMemHostRegister"), 0);
+	fake->settle();
+	CHECK_SOUND_TRAINING();
+	finishing_close(&f);
+	trainer_check_clean();
+}
+
+/* ---- what goes wrong ---- */
+
+/* Each call that the first launch makes is refused once: said, nothing left, and the next launch works. */
+TEST(the_driver_refuses)
+{
+	static const struct {
+		const char *call, *message;
+	} rows[] = {{"cuModuleLoadDataEx", "kernels cannot be compiled for this GPU, by cuModuleLoadDataEx: ptxas application ptx input, line 1; fatal: "
+					   "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
+		    {"cuModuleGetFunction", "cuModuleGetFunction of finish_crop_any_16: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
+		    {"cuMemAlloc", "0.0 MiB of device memory: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
+		    {"cuStreamCreate", "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
+		    {"cuMemcpyHtoDAsync", "copy of 0.0 MiB to the device: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
+		    {"cuStreamSynchronize", "cuStreamSynchronize: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
+		    {"cuLaunchKernel", "cuLaunchKernel of 1 x 9 blocks of 256 threads and 4752 bytes: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
+		    {"cuMemHostRegister", NULL}}; /* then the copy is a slow one */
+	struct shard_finish_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct finishing f;
+		struct shard_batch b;
+
+		STORY("%s", rows[i].call);
+		finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, i);
+		CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &b, &fixture_err));
+		while (f.t.l->device->pins.has_thread && !pins_knows(&f.t.l->device->pins, f.t.l->o.slot_count - 1))
+			usleep(1000); /* the ring's page-locks are not what is meant */
+		fake->fail(rows[i].call, 1, 2);
+		CHECK_EQ(shard_finish_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &err), rows[i].message ? SHARD_E_DEVICE : SHARD_OK);
+		if (rows[i].message) {
+			CHECK_STR(err.message, rows[i].message);
+			CHECK_EQ(err.os_code, 2);
+		}
+		fake->fail(NULL, 0, 0);
+		CHECK_OK(shard_loader_release_after(f.t.l, &b, f.t.stream, &fixture_err));
+		CHECK_OK(shard_loader_next(f.host, &b, &fixture_err));
+		CHECK_OK(shard_loader_release(f.host, &b, &fixture_err));
+		finishing_steps(&f, 3);
+		fake->settle();
+		CHECK_SOUND_TRAINING();
+		finishing_close(&f);
+		CHECK_EQ(fake->sins(FAKE_UNREGISTERED), rows[i].message ? 0 : 1);
+		fake->reset();
+		trainer_check_clean();
+	}
+}
+
+TEST(calls_that_are_wrong_are_told_so)
+{
+	struct shard_finish_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
+	struct shard_finish_row row = {.width = 32, .height = 32};
+	struct shard_batch here, there;
+	void *context, *popped, *stream;
+	struct finishing f;
+	uint8_t out[16];
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 0);
+	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &there, &fixture_err));
+	CHECK_OK(shard_loader_next(f.host, &here, &fixture_err));
+	CHECK_EQ(shard_finish_launch(f.there, &here, NULL, 0, f.t.stream, TO(f), &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "this batch is in host memory; finish it with shard_finish_host(), or take it with shard_loader_next_device()");
+	CHECK_EQ(shard_finish_host(f.here, &there, NULL, 0, out, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "this batch is on a GPU; finish it with shard_finish_launch()");
+	CHECK_EQ(shard_finish_launch(f.there, &there, NULL, 0, f.t.stream, (void *)(uintptr_t)(f.output[0] + 1), &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "its numbers have 2 bytes and must lie on a multiple of that"));
+	row.from = 9;
+	CHECK_EQ(shard_finish_launch(f.there, &there, &row, 1, f.t.stream, TO(f), &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "rows: row 0 is from record 9; the batch has 9");
+	row.from = 0;
+	CHECK_OK(shard_finish_launch(f.there, &there, &row, 1, f.t.stream, TO(f), &fixture_err));
+	context = fake->context(0);
+	CU_OK(cu.cuCtxPushCurrent(context));
+	CU_OK(cu.cuStreamCreate(&stream, 0));
+	CHECK_EQ(shard_finish_launch(f.there, &there, &row, 1, stream, TO(f), &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "is of another context than that of the first call"));
+	CU_OK(cu.cuStreamDestroy(stream));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	finishing_close(&f); /* with a kernel under way, and batches lent */
+	fake->drop_context(context);
+	trainer_check_clean();
+}
+
+static int launch_in_child(struct finishing *f, const struct shard_batch *b)
+{
+	if (shard_finish_launch(f->there, b, NULL, 0, f->t.stream, (void *)(uintptr_t)f->output[0], &err) == SHARD_OK)
+		return 1;
+	shard_finish_close(f->there);
+	shard_finish_close(f->here);
+	return 0;
+}
+
+TEST(a_child_can_only_close)
+{
+	struct shard_finish_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 32);
+	struct shard_batch b;
+	struct finishing f;
+	pid_t pid;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 0);
+	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &b, &fixture_err));
+	CHECK_OK(shard_finish_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &fixture_err));
+	fake->settle();
+	if (child_begin(&pid, 20))
+		_exit(launch_in_child(&f, &b));
+	CHECK_EQ(child_end(pid), 0);
+	CHECK_OK(shard_finish_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &fixture_err));
+	finishing_close(&f);
+	trainer_check_clean();
+}
+
+TEST_MAIN()

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dump_finish.c - finished rows, and what is drawn, to stdout
+ *
+ * Not a test but a test's tool, see tests/twin/finish.py and finish_torch.py.  Jobs, one after the other:
+ *
+ *     finish CHANNELS HEIGHT WIDTH LAYOUT  HEIGHT WIDTH DTYPE LAYOUT CROP  MEANx4 STDx4  X Y WIDTH HEIGHT FLIP
+ *                                          and a line end, and the image: answered by the row's bytes
+ *     draw HEIGHT WIDTH  HEIGHT WIDTH CROP FLIP AREA AREA RATIO RATIO  SEED RANK WORLD  EPOCH POSITION VIEW COUNT
+ *                                          for rows 0.. of the batch at that position, answered by lines `X Y WIDTH HEIGHT FLIP`
+ *
+ * The first numbers are those of the field.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libshard/finish/finish.h"
+
+static struct finish_plan plan;
+static struct shard_error err;
+
+static struct shard_field image(uint32_t channels, uint32_t height, uint32_t width, uint32_t layout)
+{
+	struct shard_field f = {.name = "image", .dtype = SHARD_U8, .layout = layout, .ndim = 3, .shape = {height, width, channels}};
+
+	if (layout == SHARD_CHW)
+		memcpy(f.shape, (uint32_t[]){channels, height, width}, 3 * sizeof(uint32_t));
+	f.bytes = (uint64_t)channels * height * width;
+	return f;
+}
+
+static void fail(const char *why)
+{
+	fprintf(stderr, "dump_finish: %s\n", why);
+	exit(1);
+}
+
+static void make(const struct shard_field *f, const struct shard_finish_options *o)
+{
+	if (finish_plan_make(&plan, f, o, &err))
+		fail(err.message);
+}
+
+static void finish(void)
+{
+	uint32_t channels, height, width, layout;
+	struct shard_finish_options o = {.size = sizeof(o)};
+	struct shard_finish_row row = {0};
+	struct shard_field f;
+	uint8_t *in, *out;
+	void *scratch;
+
+	if (scanf("%u %u %u %u %u %u %u %u %u %f %f %f %f %f %f %f %f %u %u %u %u %u", &channels, &height, &width, &layout, &o.height, &o.width,
+		  &o.dtype, &o.layout, &o.crop, &o.mean[0], &o.mean[1], &o.mean[2], &o.mean[3], &o.std[0], &o.std[1], &o.std[2], &o.std[3],
+		  &row.x, &row.y, &row.width, &row.height, &row.flip) != 22 || getchar() != '\n')
+		fail("a job is not whole");
+	f = image(channels, height, width, layout);
+	make(&f, &o);
+	if (finish_rows_check(&plan, &row, 1, 1, &err))
+		fail(err.message);
+	in = malloc(f.bytes);
+	out = malloc(plan.row_bytes);
+	scratch = aligned_alloc(16, (finish_twin_bytes(&plan) + 15) & ~UINT64_C(15));
+	if (!in || !out || !scratch || fread(in, 1, f.bytes, stdin) != f.bytes)
+		fail("an image is not whole");
+	finish_twin(&plan, &row, in, out, scratch);
+	fwrite(out, 1, plan.row_bytes, stdout);
+	free(in);
+	free(out);
+	free(scratch);
+}
+
+static void draw(void)
+{
+	struct shard_finish_options o = {.size = sizeof(o)};
+	uint32_t height, width, view, count, rank, world;
+	struct shard_batch batch = {0};
+	struct shard_finish_row row;
+	struct shard_field f;
+	uint64_t seed;
+
+	if (scanf("%u %u %u %u %u %lf %lf %lf %lf %lf %" SCNu64 " %u %u %" SCNu64 " %" SCNu64 " %u %u", &height, &width, &o.height, &o.width,
+		  &o.crop, &o.flip, &o.area_min, &o.area_max, &o.ratio_min, &o.ratio_max, &seed, &rank, &world, &batch.epoch, &batch.position,
+		  &view, &count) != 17)
+		fail("a job is not whole");
+	f = image(3, height, width, SHARD_HWC);
+	make(&f, &o);
+	plan.seed = seed;
+	plan.rank = rank;
+	plan.world = world;
+	for (uint32_t i = 0; i < count; i++) {
+		finish_draw(&plan, batch.epoch, finish_position(&plan, &batch, i), view, &row);
+		printf("%u %u %u %u %u\n", row.x, row.y, row.width, row.height, row.flip);
+	}
+}
+
+int main(void)
+{
+	char job[8];
+
+	while (scanf("%7s", job) == 1) {
+		if (!strcmp(job, "finish"))
+			finish();
+		else if (!strcmp(job, "draw"))
+			draw();
+		else
+			fail("no such job");
+	}
+	return fflush(stdout) || ferror(stdout);
+}
