@@ -54,6 +54,7 @@ FLAGS_libshard/finish/plan.c := -ffp-contract=off -fno-math-errno
 FLAGS_libshard/finish/taps.c := -ffp-contract=off
 FLAGS_tests/cuda/t_finish_kernel.c := -ffp-contract=off
 FLAGS_tests/cuda/t_finish.c := -ffp-contract=off
+FLAGS_tests/cuda/t_finish_broken.c := -ffp-contract=off
 FLAGS_tools/shardpack/resize_portable.c := -O3
 FLAGS_tools/shardpack/resize_avx2.c := -O3
 
