@@ -28,6 +28,8 @@ struct shard_finish {
 	pid_t owner; /* of these */
 	void *module;
 	uint64_t table;
+	uint8_t *page; /* what the table is copied from */
+	bool pinned;
 	void *kernel[2]; /* for an output that is not 16-aligned, and for one that is */
 	struct finish_call call; /* all but addresses and rows */
 	uint32_t shape[2], shared_bytes;
@@ -79,25 +81,36 @@ int shard_finish_open(struct shard_finish **out, const struct shard_loader *l, c
 	return SHARD_OK;
 }
 
-/* Entered. */
-static void drop_device(struct shard_finish *f)
+/* Nothing is under way behind this: kernels need all of it, and a copy the page.  Entered, unless inherited. */
+static void drop_device(struct shard_finish *f, bool inherited)
 {
-	cuda_free(f->cuda, f->table);
-	cuda_module_drop(f->cuda, f->module);
+	if (!inherited) {
+		cuda_finish_all(f->cuda, NULL);
+		if (f->pinned)
+			cuda_unpin(f->cuda, f->page);
+		cuda_free(f->cuda, f->table);
+		cuda_module_drop(f->cuda, f->module);
+	}
+	mem_free(f->page);
+	f->page = NULL;
+	f->pinned = false;
+	f->table = 0;
+	f->module = NULL;
 }
 
 void shard_finish_close(struct shard_finish *f)
 {
 	if (!f)
 		return;
-	if (f->cuda && f->owner != getpid())
+	if (f->cuda && f->owner != getpid()) {
+		drop_device(f, true);
 		cuda_forget(f->cuda);
-	else if (f->cuda) {
-		if (!cuda_enter(f->cuda, NULL)) {
-			cuda_finish_all(f->cuda, NULL);
-			drop_device(f);
+	} else if (f->cuda) {
+		int rc = cuda_enter(f->cuda, NULL);
+
+		drop_device(f, false);
+		if (!rc)
 			cuda_leave(f->cuda, SHARD_OK, NULL);
-		}
 		cuda_close(f->cuda);
 	}
 	mem_free(f->scratch);
@@ -161,27 +174,23 @@ int shard_finish_host(struct shard_finish *f, const struct shard_batch *batch, c
 static int bring_table(struct shard_finish *f, struct shard_error *err)
 {
 	uint64_t bytes = f->plan.channels * 256 * f->plan.element_bytes;
-	uint8_t *page = mem_aligned(PAGE_BYTES, PAGE_BYTES); /* 4 channels of f32 fill it */
 	void *stream = NULL;
-	bool pinned;
 	int rc;
 
-	if (!page)
+	f->page = mem_aligned(PAGE_BYTES, PAGE_BYTES); /* 4 channels of f32 fill it */
+	if (!f->page)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a table");
 	for (uint32_t i = 0; i < f->plan.channels * 256; i++)
-		memcpy(page + i * f->plan.element_bytes, &f->plan.bits[i / 256][i % 256], f->plan.element_bytes);
-	pinned = !cuda_pin(f->cuda, page, PAGE_BYTES, NULL);
+		memcpy(f->page + i * f->plan.element_bytes, &f->plan.bits[i / 256][i % 256], f->plan.element_bytes);
+	f->pinned = !cuda_pin(f->cuda, f->page, PAGE_BYTES, NULL);
 	rc = cuda_alloc(f->cuda, bytes, &f->table, err);
 	if (!rc)
 		rc = cuda_stream_make(f->cuda, &stream, err);
 	if (!rc)
-		rc = cuda_copy_in(f->cuda, f->table, page, bytes, stream, err);
+		rc = cuda_copy_in(f->cuda, f->table, f->page, bytes, stream, err);
 	if (!rc)
 		rc = cuda_stream_finish(f->cuda, stream, err);
 	cuda_stream_drop(f->cuda, stream);
-	if (pinned)
-		cuda_unpin(f->cuda, page);
-	mem_free(page);
 	return rc;
 }
 
@@ -213,14 +222,12 @@ static int open_device(struct shard_finish *f, void *stream, struct shard_error 
 		if (!rc)
 			rc = bring_table(f, err);
 		if (rc)
-			drop_device(f);
+			drop_device(f, false);
 		rc = cuda_leave(f->cuda, rc, err);
 	}
-	if (rc) { /* the next call tries again */
+	if (!f->module) { /* the next call tries again */
 		cuda_close(f->cuda);
 		f->cuda = NULL;
-		f->module = NULL;
-		f->table = 0;
 	}
 	return rc;
 }
