@@ -91,7 +91,10 @@ void __wrap_cuda_module_drop(const struct cuda_device *d, void *module)
 
 int __wrap_cuda_stream_finish(const struct cuda_device *d, void *stream, struct shard_error *err)
 {
-	return mistake == TABLE_NOT_WAITED_FOR && launching ? SHARD_OK : __real_cuda_stream_finish(d, stream, err);
+	if (mistake != TABLE_NOT_WAITED_FOR || !launching)
+		return __real_cuda_stream_finish(d, stream, err);
+	fake->seed(f.launched, 0); /* the kernel runs as soon as it may */
+	return SHARD_OK;
 }
 
 int __wrap_cuda_enter(const struct cuda_device *d, struct shard_error *err)
@@ -128,6 +131,10 @@ static void step(const struct shard_finish_row *rows, uint64_t row_count)
 	}
 	if (mistake == NO_WAIT)
 		fake->seed(f.launched, 0);
+	if (mistake == TABLE_NOT_WAITED_FOR) {
+		fake->settle();
+		fake->seed(f.launched, 200000);
+	}
 	if (mistake == WRONG_CONTEXT) { /* whom a program with two GPUs may have current when it calls */
 		other = fake->context(0);
 		CU_OK(cu.cuCtxPushCurrent(other));

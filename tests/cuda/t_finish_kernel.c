@@ -9,6 +9,7 @@
  */
 #include "libshard/cuda/ptx.h"
 #include "libshard/finish/finish.h"
+#include "tests/child.h"
 #include "tests/cuda/emulate.h"
 #include "tests/store/fixture.h"
 
@@ -290,6 +291,42 @@ TEST(mistakes_of_a_launch_are_noticed)
 		CHECK(tried > 0);
 		CHECK(noticed > 0);
 	}
+}
+
+/* A kernel without one of its barriers: some seed shows it, by other numbers or by a crash. */
+static bool is_noticed(const char *kernel, unsigned barrier)
+{
+	int status;
+	pid_t pid;
+
+	if (child_begin(&pid, 60)) {
+		emulated_without = barrier;
+		for (uint64_t seed = 0; seed < 100; seed++) {
+			struct prng p = {seed};
+			struct scene s;
+
+			scene_open(&s, &p);
+			if (!strncmp(s.name, kernel, strlen(kernel)) && !scene_agrees(&s, finish_bands(&s.call)))
+				_exit(1);
+			scene_close(&s);
+		}
+		_exit(0);
+	}
+	status = child_end(pid);
+	return !WIFEXITED(status) || WEXITSTATUS(status);
+}
+
+TEST(a_missing_barrier_is_noticed)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	return; /* they would tell of it at length */
+#endif
+	CHECK(!is_noticed("finish_crop_", 0));
+	CHECK(is_noticed("finish_crop_", 1));
+	CHECK(!is_noticed("finish_crop_", 2)); /* it has one */
+	for (unsigned barrier = 1; barrier <= 3; barrier++)
+		CHECK(is_noticed("finish_resize_", barrier));
+	CHECK(!is_noticed("finish_resize_", 4));
 }
 
 /* ---- what the driver is given ---- */
