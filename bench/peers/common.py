@@ -7,7 +7,7 @@ Fairness, the same for all:
 - the consumer touches every page of every image and nothing else; from that comes a checksum which no order changes;
 - each peer shuffles, as its documentation says that one does, and drops or repeats nothing;
 - 0, 1 and 2 workers (of ours, threads: at least 1), the fastest is kept; settings and the page that says so stand in the row;
-- the first epoch warms up; hot is the faster of the next two; cold is a new process after the files left the page cache;
+- the first epoch warms up; hot is the next two together, what was prepared ahead of them included, as in training; cold is a new process after the files left the page cache;
 - CPU and memory are those of the process and all its children.
 """
 

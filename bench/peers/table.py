@@ -27,7 +27,7 @@ def line(row):
 
 def checksum(row):
     found = set(row.get("checksums", []))
-    return found.pop()[:8] if len(found) == 1 else "differs" if found else ""
+    return found.pop()[-8:] if len(found) == 1 else "differs" if found else ""
 
 
 def check(found):
