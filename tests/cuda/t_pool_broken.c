@@ -63,9 +63,16 @@ int __wrap_cuda_gather_launch(const struct cuda_device *d, const struct cuda_gat
 			      struct shard_error *err)
 {
 	struct gather_call wrong = *call;
+	static uint64_t launches;
+	int rc;
 
 	wrong.row[0] = mistake == WRONG_ROW ? call->row[call->row_count - 1] : call->row[0];
-	return __real_cuda_gather_launch(d, g, &wrong, stream, err);
+	if (mistake == SLAB_TOO_EARLY) /* gathering later than copies, or a slow machine would hide it */
+		fake->seed(launches++, 20000);
+	rc = __real_cuda_gather_launch(d, g, &wrong, stream, err);
+	if (mistake == SLAB_TOO_EARLY)
+		fake->seed(launches++, 0);
+	return rc;
 }
 
 void __wrap_cuda_gather_close(const struct cuda_device *d, struct cuda_gather *g)
