@@ -21,19 +21,20 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PEERS = ["libshard", "memmap", "jpeg", "webdataset", "streaming", "litdata", "grain", "hf", "lmdb", "tfrecord", "ffcv"]
 TORCH = "torch==2.13.0"
-TIMEOUT_S = 600
+TIMEOUT_S = 600  # of a stage
+INSTALL_TIMEOUT_S = 3600
 
 
 class Failed(Exception):
     """A command, and its last words."""
 
 
-def run(command, **kwargs):
+def run(command, timeout_s=TIMEOUT_S, **kwargs):
     shown = " ".join(os.path.basename(c) if "/" in c else c for c in command)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL, **kwargs)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, **kwargs)
     except subprocess.TimeoutExpired:
-        raise Failed(f"`{shown}`: no end after {TIMEOUT_S} s") from None
+        raise Failed(f"`{shown}`: no end after {timeout_s} s") from None
     if done.returncode:
         lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         error = next((line for line in reversed(lines) if "rror" in line), lines[-1] if lines else f"exit status {done.returncode}")
@@ -60,9 +61,9 @@ def make_venv(folder, installs, base=None):
                 f.write(f"{base}/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages\n")
         for packages in installs:
             if packages == "libshard":
-                run([f"{ROOT}/tests/python/clients/_venv.sh", folder, "libshard"], cwd=ROOT)
+                run([f"{ROOT}/tests/python/clients/_venv.sh", folder, "libshard"], INSTALL_TIMEOUT_S, cwd=ROOT)
             else:
-                run([python, "-m", "pip", "-q", "--disable-pip-version-check", "install", *packages])
+                run([python, "-m", "pip", "-q", "--disable-pip-version-check", "install", *packages], INSTALL_TIMEOUT_S)
         open(f"{folder}/done", "w").close()
     return python
 

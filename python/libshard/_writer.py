@@ -216,6 +216,7 @@ class Writer:
 
     @property
     def closed(self) -> bool:
+        """Was it finished, or given up?"""
         return self._state != "open"
 
     def __enter__(self) -> Writer:
