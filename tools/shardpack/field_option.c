@@ -106,15 +106,11 @@ static bool read_word(const struct reading *r, enum field_key key, const char *v
 
 static bool read_dtype(const struct reading *r, enum field_key key, const char *value)
 {
-	const char *name;
-	uint32_t i;
+	uint32_t dtype = text_named(shard_dtype_name, value, strlen(value), SHARD_U8);
 
-	for (i = SHARD_U8; (name = shard_dtype_name(i)) != NULL; i++)
-		if (strcmp(name, value) == 0) {
-			r->o->value[key] = i;
-			return true;
-		}
-	return refuse(r, "dtype=%s: must be u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 or bool", value);
+	r->o->value[key] = dtype;
+	return dtype != TEXT_NO_NAME ||
+	       refuse(r, "dtype=%s: must be u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 or bool", value);
 }
 
 /* "4x4" */

@@ -248,17 +248,12 @@ static int read_inputs(struct parser *p, struct line *l)
 /* A dtype as in a file, '>' before it for the other byte order. */
 static bool dtype_at(const struct line *l, unsigned token, struct plan_slice *s)
 {
-	const char *name;
-	uint32_t i;
+	uint32_t dtype;
 
 	s->swap = l->bytes[token] && l->token[token][0] == '>';
-	for (i = SHARD_U8; (name = shard_dtype_name(i)) != NULL; i++)
-		if (strlen(name) == l->bytes[token] - s->swap &&
-		    memcmp(name, l->token[token] + s->swap, strlen(name)) == 0) {
-			s->dtype = (uint8_t)i;
-			return true;
-		}
-	return false;
+	dtype = text_named(shard_dtype_name, l->token[token] + s->swap, l->bytes[token] - s->swap, SHARD_U8);
+	s->dtype = (uint8_t)dtype;
+	return dtype != TEXT_NO_NAME;
 }
 
 /* Elements of a field with the dtype that they have in the file must lie in it, one input behind the other. */

@@ -10,17 +10,6 @@
 
 #include "tools/shardpack/text.h"
 
-static uint32_t dtype_named(const char *name, size_t bytes)
-{
-	const char *known;
-	uint32_t i;
-
-	for (i = SHARD_U8; (known = shard_dtype_name(i)) != NULL; i++)
-		if (strlen(known) == bytes && memcmp(known, name, bytes) == 0)
-			return i;
-	return 0;
-}
-
 /* "[32,32,3]", all of it; false if it is anything else. */
 static bool parse_axes(const char *text, size_t bytes, struct raw_field *f)
 {
@@ -58,8 +47,8 @@ static bool parse_field(const char *text, size_t bytes, struct raw_field *f)
 	bytes -= f->swap;
 	bracket = memchr(type, '[', bytes);
 	type_bytes = bracket ? (size_t)(bracket - type) : bytes;
-	f->dtype = dtype_named(type, type_bytes);
-	return f->dtype && (!bracket || parse_axes(bracket, bytes - type_bytes, f));
+	f->dtype = text_named(shard_dtype_name, type, type_bytes, SHARD_U8);
+	return f->dtype != TEXT_NO_NAME && (!bracket || parse_axes(bracket, bytes - type_bytes, f));
 }
 
 static uint64_t field_bytes(const struct raw_field *f)

@@ -81,18 +81,6 @@ static bool read_shape(const char *at, size_t bytes, struct shard_field *f)
 	return true;
 }
 
-/* A name as libshard writes it to its number; 0xffffffff if there is none. */
-static uint32_t named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first)
-{
-	const char *name;
-	uint32_t i;
-
-	for (i = first; (name = name_of(i)) != NULL; i++)
-		if (strlen(name) == bytes && memcmp(name, word, bytes) == 0)
-			return i;
-	return UINT32_MAX;
-}
-
 /*
  * What write_field() wrote behind "field "; *source is its ninth word, NULL if there is none.  Whether such a field can be
  * is for shard_schema_lay_out().
@@ -119,11 +107,11 @@ static bool read_field(const char *value, size_t bytes, struct shard_field *f, c
 	if (!n[0] || n[0] >= sizeof(f->name) || memchr(word[0], '\0', n[0]))
 		return false;
 	memcpy(f->name, word[0], n[0]);
-	f->dtype = named(shard_dtype_name, word[1], n[1], SHARD_U8);
-	f->kind = named(shard_kind_name, word[2], n[2], SHARD_TENSOR);
-	f->layout = named(shard_layout_name, word[3], n[3], SHARD_LAYOUT_NONE);
-	f->semantic = named(shard_semantic_name, word[4], n[4], SHARD_SEMANTIC_NONE);
-	if (f->dtype == UINT32_MAX || f->kind == UINT32_MAX || f->layout == UINT32_MAX || f->semantic == UINT32_MAX ||
+	f->dtype = text_named(shard_dtype_name, word[1], n[1], SHARD_U8);
+	f->kind = text_named(shard_kind_name, word[2], n[2], SHARD_TENSOR);
+	f->layout = text_named(shard_layout_name, word[3], n[3], SHARD_LAYOUT_NONE);
+	f->semantic = text_named(shard_semantic_name, word[4], n[4], SHARD_SEMANTIC_NONE);
+	if (f->dtype == TEXT_NO_NAME || f->kind == TEXT_NO_NAME || f->layout == TEXT_NO_NAME || f->semantic == TEXT_NO_NAME ||
 	    !read_shape(word[5], n[5], f) || !text_u64(word[6], n[6], &axes) || axes > 255 ||
 	    !text_u64(word[7], n[7], &length) || length >= SHARD_FIELDS_MAX)
 		return false;

@@ -266,3 +266,14 @@ bool text_is_name(const char *data, size_t bytes, size_t bytes_max)
 	}
 	return true;
 }
+
+uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first)
+{
+	const char *name;
+	uint32_t i;
+
+	for (i = first; (name = name_of(i)) != NULL; i++)
+		if (strlen(name) == bytes && memcmp(name, word, bytes) == 0)
+			return i;
+	return TEXT_NO_NAME;
+}

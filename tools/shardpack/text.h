@@ -47,6 +47,10 @@ bool text_unhex(const char *in, size_t in_bytes, uint8_t *out, size_t bytes);
  */
 bool text_u64(const char *in, size_t in_bytes, uint64_t *out);
 
+/* Of names that libshard gives to the numbers from `first` on, such as shard_dtype_name, the number of this one. */
+#define TEXT_NO_NAME UINT32_MAX
+uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first);
+
 /* A word as a POSIX shell reads it back: quoted only when it must be. */
 void text_shell_word(struct text *t, const char *word);
 
