@@ -112,6 +112,7 @@ struct dataset {
 	struct shard_dataset *ds;
 	PyObject *path;
 	PyObject *name[SHARD_FIELDS_MAX]; /* of fields */
+	uint64_t *first_record, shard_count; /* of each shard, and of the end; NULL before they are needed */
 	bool closed;
 };
 extern PyTypeObject *dataset_type;

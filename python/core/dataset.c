@@ -69,6 +69,7 @@ static void dealloc(PyObject *self)
 	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
 		Py_XDECREF(d->name[f]);
 	Py_XDECREF(d->path);
+	PyMem_Free(d->first_record);
 	release(self);
 	Py_DECREF(type);
 }
@@ -158,7 +159,7 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 		PyErr_SetString(PyExc_TypeError, NO_INDEX);
 		return NULL;
 	}
-	if (PyIndex_Check(key) && !PyObject_HasAttrString(key, "__len__"))
+	if (PyLong_CheckExact(key) || (PyIndex_Check(key) && !PyObject_HasAttrString(key, "__len__")))
 		return take_index(d, key, &idx) ? record_at(d, idx) : NULL;
 	return gather_sequence(d, key);
 }

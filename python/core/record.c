@@ -10,32 +10,51 @@
 
 #include <string.h>
 
+/* To read the manifest's lines for each record would take longer than all the rest. */
+static int learn_shards(struct dataset *d, struct shard_error *err)
+{
+	struct shard_dataset_info info;
+	struct shard_entry e;
+	int rc = SHARD_OK;
+
+	shard_dataset_info(d->ds, &info);
+	d->first_record = PyMem_Calloc(info.shard_count + 1, sizeof(*d->first_record));
+	if (!d->first_record) {
+		PyErr_NoMemory();
+		return SHARD_E_MEMORY;
+	}
+	for (uint64_t i = 0; !rc && i < info.shard_count; i++) {
+		rc = shard_dataset_entry(d->ds, i, &e, err);
+		d->first_record[i] = rc ? 0 : e.first_record;
+	}
+	d->first_record[info.shard_count] = info.record_count;
+	d->shard_count = info.shard_count;
+	if (rc) {
+		PyMem_Free(d->first_record);
+		d->first_record = NULL;
+	}
+	return rc;
+}
+
 /* Where record `idx` is. */
 static int find(struct dataset *d, uint64_t idx, struct shard_reader **reader, uint64_t *within, uint64_t *shard_end,
 		struct shard_error *err)
 {
-	struct shard_dataset_info info;
-	struct shard_entry e;
+	int rc = d->first_record ? SHARD_OK : learn_shards(d, err);
 	uint64_t low = 0, high, mid;
-	int rc;
 
-	shard_dataset_info(d->ds, &info);
-	for (high = info.shard_count; high - low > 1;) {
+	if (rc)
+		return rc;
+	for (high = d->shard_count; high - low > 1;) {
 		mid = low + (high - low) / 2;
-		rc = shard_dataset_entry(d->ds, mid, &e, err);
-		if (rc)
-			return rc;
-		if (e.first_record <= idx)
+		if (d->first_record[mid] <= idx)
 			low = mid;
 		else
 			high = mid;
 	}
-	rc = shard_dataset_entry(d->ds, low, &e, err);
-	if (!rc)
-		rc = shard_dataset_reader(d->ds, low, reader, err);
-	*within = idx - e.first_record;
-	*shard_end = e.first_record + e.record_count;
-	return rc;
+	*within = idx - d->first_record[low];
+	*shard_end = d->first_record[low + 1];
+	return shard_dataset_reader(d->ds, low, reader, err);
 }
 
 /* ---- one record ---- */

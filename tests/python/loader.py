@@ -163,6 +163,33 @@ class GoingOn(Loading):
                     count.update(self.check(batch))
         self.assertEqual(set(count.values()), {1})
 
+    def test_at_step_a_million_nothing_before_it_is_read(self):
+        side, batch, steps = 4, 2, 1_000_000
+        n = batch * (steps + 50)
+        a = np.zeros(n, np.dtype([("image", "u1", (side, side, 3)), ("label", "<i8")]))
+        a["label"] = np.arange(n)
+        data.pack_raw("long", a, f"image:u8[{side},{side},3],label:i64")
+        ds = libshard.open("long")
+        for shuffle in ("global", "windows", False):
+            options = {"shuffle": shuffle, "seed": 6, "prefetch": 4}
+            with libshard.Loader(ds, batch, **options) as loader:
+                loader._core.seek(0, steps * batch)
+                state = loader.state_dict()
+            with libshard.Loader(ds, batch, **options) as loader:
+                loader.load_state_dict(state)
+                wanted = loader.indices(0, steps * batch, 6 * batch).tolist()
+                found = []
+                for b in loader:
+                    found += b["label"].tolist()
+                    if b.step == steps + 5:
+                        break
+                self.assertEqual(found, wanted)
+                stats = loader.stats()
+                self.assertEqual((stats["batch_count"], stats["record_count"]), (6, 12))
+                # What was prepared is what was delivered, and what the ring holds beside.
+                self.assertLessEqual(stats["filled_record_count"], (6 + 4 + 2) * batch)
+                self.assertLessEqual(stats["filled_bytes"], (6 + 4 + 2) * batch * 4096)
+
     def test_states_of_others_are_refused(self):
         data.pack_images("other", 50)
         with libshard.Loader(self.ds, 8, seed=3) as loader, libshard.Loader("other", 8, seed=3) as other:
