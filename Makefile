@@ -93,6 +93,8 @@ endif
 # The package libshard as pip installs it, for its tests.
 PY_OBJ   := $(call objects,python/core/*.c)
 PY       := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/libshard/*.py* python/libshard/py.typed)) $(BUILD)/python/libshard/_core.abi3.so
+# What bench/ compares it with, in the same process.
+PY_LOOP  := $(BUILD)/bench/python/loop.so
 # Virtual environments with libshard as anybody installs it, and with who uses it.
 VENV       := $(BUILD)/venv
 VENV_torch := torch==2.13.0 numpy==2.4.6 mypy==2.4.1
@@ -124,7 +126,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  CC    $<'
 	$(Q)$(CC) $(FLAGS) $(FLAGS_$<) -MMD -MP -c $< -o $@
 -include $(patsubst %.o,%.d,$(OBJ) $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(REPLAY) $(PY_OBJ) \
-	$(call objects,bench/common/*.c tests/cuda/fake_*.c) $(addsuffix .o,$(EXAMPLES) $(BENCHES) $(TESTS) $(HELPERS) $(FUZZERS)))
+	$(call objects,bench/common/*.c bench/python/*.c tests/cuda/fake_*.c) $(addsuffix .o,$(EXAMPLES) $(BENCHES) $(TESTS) $(HELPERS) $(FUZZERS)))
 
 # Objects first, then archives in any order, then libraries: so a linker looks for names.
 link = @mkdir -p $(@D); echo '  LD    $@'; $(if $(V),set -x; )$(CC) -pthread $(CFLAGS) $(LDFLAGS) $(1) -o $@ \
@@ -166,6 +168,8 @@ $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 $(PY_OBJ): private FLAGS += $(shell pkg-config --cflags python3 2>/dev/null)
 $(BUILD)/python/libshard/_core.abi3.so: $(PY_OBJ) $(OBJ) $(BUILD)/objects python/core/exports.map
 	$(call link,-shared -Wl$(comma)--version-script=python/core/exports.map) $(LIBS) -lm
+$(PY_LOOP): $(call objects,bench/python/*.c) $(A)
+	$(call link,-shared) $(LIBS)
 $(BUILD)/python/libshard/%: python/libshard/%
 	@mkdir -p $(@D); cp $< $@
 
@@ -226,7 +230,7 @@ demo: ## from photographs to a trained classifier, with the commands to copy
 	$(again) all
 	$(Q)examples/demo.sh $(BUILD)
 
-bench: all ## one JSON line per measurement; BENCH=pattern for some of them
+bench: all $(PY) $(PY_LOOP) ## one JSON line per measurement; BENCH=pattern for some of them
 	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/run.sh
 # The runtime API is linked statically: what is built here runs wherever a driver is.
 NVCC ?= nvcc

@@ -28,7 +28,7 @@ for python in "${PYTHON:-}" python3 /usr/bin/python3; do
 done
 
 machine=
-for program in open verify resize pack pack_records order loader loader_packed loader_life loader_cold hash; do
+for program in open verify resize pack pack_records order loader loader_packed loader_life loader_cold hash python_package; do
 	"$BUILD/bench/$program" --dir "$dir" --corpus "$corpus" --only "$BENCH" ${RUNS:+--runs "$RUNS"} $machine
 	machine=--no-machine
 done
