@@ -93,7 +93,7 @@ static double run_word(void *context)
 
 int main(int argc, char **argv)
 {
-	static const char *const names[] = {"python/hot/150528", "python/overhead/150528", "python/record/150528"};
+	static const char *const names[] = {"package/hot/150528", "package/overhead/150528", "package/record/150528"};
 	struct bench *b = bench_open(argc, argv);
 	const struct bench_row rows[] = {
 		{.name = names[0],
