@@ -112,6 +112,7 @@ TEST(threads_have_the_digests_that_one_has)
 	free(data);
 }
 
+#if !defined(__SANITIZE_THREAD__) /* which takes threads that a child does not have for threads that it forgot */
 /* A child is forked while threads hash: none of them is there to host it or to be waited for. */
 TEST(a_forked_child_waits_for_nobody)
 {
@@ -137,5 +138,6 @@ TEST(a_forked_child_waits_for_nobody)
 	join(s, 2);
 	free(data);
 }
+#endif
 
 TEST_MAIN()
