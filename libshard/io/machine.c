@@ -29,7 +29,7 @@
 static bool read_text(const char *path, char *text, size_t room)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, room - 1, 0);
 
 	if (fd >= 0)
 		close(fd);
