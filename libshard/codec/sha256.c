@@ -101,7 +101,6 @@ void sha256_init(struct sha256 *s)
 
 	memcpy(s->h, first, sizeof(first));
 	s->blocks = fast ? fast : sha256_blocks_portable;
-	s->pair = sha256_pair_ni();
 	s->data_bytes = 0;
 }
 
@@ -127,32 +126,6 @@ void sha256_update(struct sha256 *s, const void *data, size_t data_bytes)
 	if (block_count)
 		s->blocks(s->h, p, block_count);
 	memcpy(s->block, p + block_count * SHA256_BLOCK_BYTES, data_bytes % SHA256_BLOCK_BYTES);
-}
-
-/* Of `data_bytes`, as many as end a block that was begun. */
-static size_t to_block(const struct sha256 *s, size_t data_bytes)
-{
-	size_t n = -s->data_bytes % SHA256_BLOCK_BYTES;
-
-	return n < data_bytes ? n : data_bytes;
-}
-
-void sha256_update_pair(struct sha256 *s, const void *a, struct sha256 *t, const void *b, size_t data_bytes)
-{
-	size_t m = to_block(s, data_bytes), n = to_block(t, data_bytes), most = m > n ? m : n;
-	size_t block_count = s->pair ? (data_bytes - most) / SHA256_BLOCK_BYTES : 0;
-
-	sha256_update(s, a, m);
-	sha256_update(t, b, n);
-	if (block_count) {
-		s->pair(s->h, (const uint8_t *)a + m, t->h, (const uint8_t *)b + n, block_count);
-		s->data_bytes += block_count * SHA256_BLOCK_BYTES;
-		t->data_bytes += block_count * SHA256_BLOCK_BYTES;
-		m += block_count * SHA256_BLOCK_BYTES;
-		n += block_count * SHA256_BLOCK_BYTES;
-	}
-	sha256_update(s, (const uint8_t *)a + m, data_bytes - m);
-	sha256_update(t, (const uint8_t *)b + n, data_bytes - n);
 }
 
 void sha256_final(struct sha256 *s, uint8_t digest[SHA256_BYTES])

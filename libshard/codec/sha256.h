@@ -19,21 +19,15 @@
 /* Folds whole blocks into the eight words of the state. */
 typedef void sha256_blocks_fn(uint32_t h[8], const uint8_t *data, size_t block_count);
 
-/* The same for two streams at once: those at `a` into g, as many at `b` into h. */
-typedef void sha256_pair_fn(uint32_t g[8], const uint8_t *a, uint32_t h[8], const uint8_t *b, size_t block_count);
-
 struct sha256 {
 	uint32_t h[8];
 	sha256_blocks_fn *blocks;
-	sha256_pair_fn *pair; /* NULL: two streams at once are no faster than one behind the other */
 	uint64_t data_bytes; /* hashed so far; its low 6 bits say how full `block` is */
 	uint8_t block[SHA256_BLOCK_BYTES];
 };
 
 void sha256_init(struct sha256 *s);
 void sha256_update(struct sha256 *s, const void *data, size_t data_bytes);
-/* Two streams grow by as many bytes each, in little more time than one takes where the processor has the instructions. */
-void sha256_update_pair(struct sha256 *s, const void *a, struct sha256 *t, const void *b, size_t data_bytes);
 /* Ends the stream: init comes before the next update. */
 void sha256_final(struct sha256 *s, uint8_t digest[SHA256_BYTES]);
 
@@ -42,10 +36,9 @@ void sha256_to_hex(const uint8_t digest[SHA256_BYTES], char hex[SHA256_HEX_DIGIT
 /* Reads exactly 64 lower-case digits; false, and the digest as it was, at the first byte that is none. */
 bool sha256_from_hex(const char *hex, uint8_t digest[SHA256_BYTES]);
 
-/* The ways, for tests that compare them; those with _ni are NULL where the processor lacks the instructions. */
+/* The two ways, for tests that compare them; sha256_blocks_ni() is NULL where the processor lacks the instructions. */
 sha256_blocks_fn sha256_blocks_portable;
 sha256_blocks_fn *sha256_blocks_ni(void);
-sha256_pair_fn *sha256_pair_ni(void);
 
 /* The constants of the rounds, which both ways read. */
 extern const _Alignas(64) uint32_t sha256_k[64];

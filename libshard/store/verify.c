@@ -16,12 +16,9 @@
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/schema.h"
 #include "libshard/io/file.h"
-#include "libshard/store/shared_hash.h"
 
 #define FETCH_BYTES ((size_t)1 << 20)
-/* New memory has to be cleared for every shard, so not more than speed asks for; the second is for units that need it. */
-#define READ_BACK_BYTES ((size_t)2 << 20)
-#define READ_BACK_BYTES_MAX ((size_t)4 << 20)
+#define READ_BACK_BYTES ((size_t)4 << 20) /* new memory has to be cleared for every shard, so not more than speed asks for */
 #define RAGGED_BYTES ((size_t)16 << 20) /* records that are read at once, if they are smaller */
 
 /* ---- tables and gaps: run under the guard, on the map ---- */
@@ -266,7 +263,6 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 struct all_job {
 	struct shard_reader *r;
 	struct verify_room room[2];
-	size_t room_bytes;
 	struct sha256 *sha; /* NULL: not asked for */
 	uint64_t hashed, end;
 	struct shard_error *err;
@@ -297,7 +293,7 @@ static int hash_held(struct all_job *j, const struct verify_room *room)
 	int rc = j->hashed < room->held_begin ? hash_map(j, room->held_begin) : SHARD_OK;
 
 	if (!rc && j->sha)
-		shared_hash_update(j->sha, room->buffer + (j->hashed - room->held_begin), (size_t)(room->held_end - j->hashed));
+		sha256_update(j->sha, room->buffer + (j->hashed - room->held_begin), (size_t)(room->held_end - j->hashed));
 	j->hashed = room->held_end;
 	return rc;
 }
@@ -306,13 +302,13 @@ static int check_group(struct all_job *j, uint32_t group)
 {
 	struct shard_reader *r = j->r;
 	const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
-	uint64_t units = reader_unit_count(r, group), n = units ? verify_piece(r, group, 0, j->room_bytes) : 0, next_n, bytes = 0;
+	uint64_t units = reader_unit_count(r, group), n = units ? verify_piece(r, group, 0, READ_BACK_BYTES) : 0, next_n, bytes = 0;
 	int rc = units ? hash_map(j, data->offset) : SHARD_OK;
 
 	for (uint64_t u = 0, turn = 0; !rc && u < units; u += n, n = next_n, turn++) {
 		struct verify_room *room = &j->room[turn % 2], *other = &j->room[(turn + 1) % 2];
 
-		next_n = u + n < units ? verify_piece(r, group, u + n, j->room_bytes) : 0;
+		next_n = u + n < units ? verify_piece(r, group, u + n, READ_BACK_BYTES) : 0;
 		if (next_n)
 			verify_ahead(r, other, group, u + n, next_n);
 		rc = verify_units(r, room, group, u, n, &bytes, NULL, NULL, j->err);
@@ -322,17 +318,9 @@ static int check_group(struct all_job *j, uint32_t group)
 	return rc;
 }
 
-static size_t room_bytes(const struct shard_reader *r)
-{
-	for (uint32_t g = 0; g < r->schema->group_count; g++)
-		if (r->group[g].unit_records * r->group[g].stride > READ_BACK_BYTES - 2 * SHARD_PAGE_BYTES)
-			return READ_BACK_BYTES_MAX;
-	return READ_BACK_BYTES;
-}
-
 int verify_all(struct shard_reader *r, const char *path, struct sha256 *sha, struct shard_error *err)
 {
-	struct all_job j = {.r = r, .room_bytes = room_bytes(r), .sha = sha, .err = err};
+	struct all_job j = {.r = r, .sha = sha, .err = err};
 	int rc;
 
 	verify_fetch_tables(r, path);
@@ -340,7 +328,7 @@ int verify_all(struct shard_reader *r, const char *path, struct sha256 *sha, str
 	if (rc)
 		return rc;
 	for (uint32_t i = 0; i < 2; i++) {
-		int room_rc = verify_room_init(&j.room[i], j.room_bytes, rc ? NULL : err);
+		int room_rc = verify_room_init(&j.room[i], READ_BACK_BYTES, rc ? NULL : err);
 
 		rc = rc ? rc : room_rc;
 	}

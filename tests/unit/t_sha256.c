@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_sha256.c - SHA-256: the vectors of FIPS 180-4, the SHA instructions against portable C, two streams at
- * once against one, and all against libcrypto
+ * t_sha256.c - SHA-256: the vectors of FIPS 180-4, the SHA instructions against portable C, and both against libcrypto
  *
  * LDLIBS: -lcrypto
  */
@@ -164,73 +163,6 @@ TEST(sha_instructions_equal_portable_on_any_state)
 		way[0](a, p, block_count);
 		way[1](b, p, block_count);
 		CHECK_MEM(a, b, sizeof(a));
-	}
-}
-
-TEST(two_streams_at_once_equal_one_on_any_state)
-{
-	static uint8_t data[2][64 * 40 + 16];
-	sha256_pair_fn *pair = sha256_pair_ni();
-
-	if (!pair)
-		SKIP("this processor has no SHA instructions");
-	for (int round = 0; round < 2000; round++) {
-		const uint8_t *p = data[0] + random32() % 16, *q = data[1] + random32() % 16;
-		size_t block_count = random32() % 41;
-		uint32_t want[2][8], got[2][8];
-
-		STORY("round %d, %zu blocks", round, block_count);
-		for (size_t i = 0; i < sizeof(data[0]); i++) {
-			data[0][i] = (uint8_t)random32();
-			data[1][i] = (uint8_t)random32();
-		}
-		for (int i = 0; i < 8; i++) {
-			want[0][i] = got[0][i] = random32();
-			want[1][i] = got[1][i] = random32();
-		}
-		sha256_blocks_portable(want[0], p, block_count);
-		sha256_blocks_portable(want[1], q, block_count);
-		pair(got[0], p, got[1], q, block_count);
-		CHECK_MEM(got, want, sizeof(want));
-	}
-}
-
-/* Two streams in step, from wherever each is in a block, with the instructions and without. */
-TEST(any_split_of_two_streams_equals_libcrypto)
-{
-	enum { LIMIT = 20000 };
-	static uint8_t data[2][LIMIT + 200];
-
-	for (size_t i = 0; i < sizeof(data[0]); i++) {
-		data[0][i] = (uint8_t)random32();
-		data[1][i] = (uint8_t)random32();
-	}
-	for (int round = 0; round < 2000; round++) {
-		size_t ahead[2] = {random32() % 200, random32() % 200}, total = random32() % LIMIT, done = 0;
-		uint8_t ours[SHA256_BYTES], theirs[SHA256_BYTES];
-		struct sha256 s[2];
-
-		STORY("round %d, %zu and %zu bytes, then %zu", round, ahead[0], ahead[1], total);
-		for (int i = 0; i < 2; i++) {
-			sha256_init(&s[i]);
-			if (round % 2) {
-				s[i].blocks = sha256_blocks_portable;
-				s[i].pair = NULL;
-			}
-			sha256_update(&s[i], data[i], ahead[i]);
-		}
-		while (done < total) {
-			size_t n = random32() % (random32() % 4 ? 150 : 3000);
-
-			n = n < total - done ? n : total - done;
-			sha256_update_pair(&s[0], data[0] + ahead[0] + done, &s[1], data[1] + ahead[1] + done, n);
-			done += n;
-		}
-		for (int i = 0; i < 2; i++) {
-			sha256_final(&s[i], ours);
-			libcrypto(data[i], ahead[i] + total, theirs);
-			CHECK_MEM(ours, theirs, SHA256_BYTES);
-		}
 	}
 }
 
