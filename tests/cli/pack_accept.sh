@@ -308,9 +308,7 @@ misuse="--accept all: must be none, eoi or warnings"
 misused --accept all
 run 0 "$PACK" plan images src -o plan --crop 8 -q
 for edit in 's/^resize/accept none\n&/' 's/^resize/accept all\n&/' 's/^crop/accept eoi\n&/' 's/^resize/exif apply\naccept eoi\n&/'; do
-	mkdir -p "p$n/.shardpack" && cp plan/.shardpack/source "p$n/.shardpack"
-	sed "$edit" plan/.shardpack/plan | head -n -1 >new
-	{ cat new && echo "end $(sha256sum <new | cut -d ' ' -f 1)"; } >"p$n/.shardpack/plan"
+	replan "$edit" plan "p$n"
 	run 1 "$PACK" build "p$n"
 	grep -q "this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
 	n=$((n + 1))

@@ -220,11 +220,6 @@ rm -rf img mask depth text more changed
 "$PYTHON" "$ROOT/tests/cli/make_fields.py" 24 16 short
 run 0 "$PACK" plan images t.csv -o planned "${SMALL[@]}" "${TABLE[@]}" --columns age:u16 -q
 run 0 "$PACK" plan images wds.tar -o tarred "${SMALL[@]}" --field x:kind=text,max=96,from=txt,optional --field y:kind=bytes,max=8,from=bin -q
-replan() { # replan SED FROM TO: an edited plan with the right digest
-	mkdir -p "$3/.shardpack" && cp "$2/.shardpack/source" "$3/.shardpack"
-	sed "$1" "$2/.shardpack/plan" | head -n -1 >new
-	echo "end $(sha256sum <new | cut -d ' ' -f 1)" | cat new - >"$3/.shardpack/plan"
-}
 for edit in 's/^field seg u8/field seg i8/' 's/^field seg/field image/' 's/\[16,16\] 0 0 kind=mask/[16,15] 0 0 kind=mask/' 's/ kind=mask,from=seg$//' \
 	's/kind=mask,from=seg$/&,fill=0/' 's/kind=mask,from=seg$/&,optional/;s/^\(input 3 .*\) [0-9]*,mask[^ ]*/\1 -x/' 's/kind=mask,from=seg$/from=seg,kind=mask/' \
 	's/^field caption_length u32/field caption_length i32/' '/^field caption_length/d' 's/^field caption_length/field caption_size/' \
@@ -237,7 +232,6 @@ for edit in 's/^field seg u8/field seg i8/' 's/^field seg/field image/' 's/\[16,
 	's/^\(input 3 .* \)[0-9]*,depth[^ ]*$/\1x,depth/' 's/^\(input 3 .*\)$/\1 -/'; do
 	n=$((n + 1))
 	replan "$edit" planned "t$n"
-	cmp -s planned/.shardpack/plan "t$n/.shardpack/plan" && die "this edit changes nothing: $edit"
 	run 1 "$PACK" build "t$n"
 	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
 	[ "$(wc -l <err)" = 1 ] || die "$edit: $(cat err)"
@@ -253,6 +247,6 @@ done
 replan 's/^\(input 3 .* [0-9]*,mask[^ ]* =[0-9a-f]*\) =[0-9a-f]* /\1 =0000c07f000000000000000000000000 /' planned nan
 run 1 "$PACK" build nan
 grep -q 'box 0 is \[nan, 0, 0, 0\] (x1, y1, x2, y2): its numbers must be finite$' err || die "$(cat err)"
-replan 's/^seed 0/seed 0/' planned same
+replan s/x/x/ planned same
 run 0 "$PACK" build same -q && run 0 "$PACK" seal same -q # the edit that changes nothing shows that the others failed for what they changed
 echo "$n refusals and spoilt plans, 21 verdicts on samples"

@@ -178,11 +178,7 @@ for edit in 's/^slice 1 100 110/slice 1 99 111/' 's/^slice 0 0 100/slice 0 0 101
 	's/^\(slice 3 100 110 1 [0-9]*\) [0-9]*/\1 70/' 's,^file 1 [0-9]* raw,&/../x,' 's/^files 2/files 3/' 's/^file 0 [0-9]*/file 0 100/' \
 	's/^field y u16/field y u99/' 's/^inputs 210/inputs 211/' '/^slice 3/d' 's/^slice 0 0 100 0/slice 0 0 100 7/' 's/^slice 1 /slice 9 /'; do
 	n=$((n + 1))
-	mkdir -p "t$n/.shardpack"
-	sed "$edit" planned/.shardpack/plan | head -n -1 >new
-	cmp -s new <(head -n -1 planned/.shardpack/plan) && die "no edit: $edit"
-	{ cat new && echo "end $(sha256sum <new | cut -d ' ' -f 1)"; } >"t$n/.shardpack/plan"
-	cp planned/.shardpack/source "t$n/.shardpack"
+	replan "$edit" planned "t$n"
 	run 1 "$PACK" build "t$n"
 	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
 done

@@ -87,11 +87,6 @@ done
 # ---- a plan that was tampered with ----
 
 run 0 "$PACK" plan images src -o ds4 "${ARGS[@]}" -q
-replan() { # replan SED: an edited plan with the right digest
-	sed "$1" ds4/.shardpack/plan | head -n -1 >new
-	echo "end $(sha256sum <new | cut -d ' ' -f 1)" >>new
-	mkdir -p "$2/.shardpack" && cp new "$2/.shardpack/plan" && cp ds4/.shardpack/source "$2/.shardpack"
-}
 sed 's/^seed 0/seed 1/' ds4/.shardpack/plan >spoilt && cp -r ds4 ds5 && cp spoilt ds5/.shardpack/plan
 run 1 "$PACK" build ds5
 said_only "shardpack: ds5/.shardpack/plan: damaged: its SHA-256 is not the one on its last line"
@@ -107,19 +102,19 @@ for edit in 's,class_00/,../etc/,' 's,class_00/,/etc/,' 's,class_00/,class_00//,
 	's/^resize/limit side=6K\n&/' 's/^resize/limit side=06\n&/' 's/^resize/limit side=0\n&/' 's/^resize/limit \n&/' \
 	's/^resize/limit side=600,\n&/' 's/^crop/limit side=600\n&/' 's/^resize/limit side=600\nlimit scans=5\n&/'; do
 	n=$((n + 1))
-	replan "$edit" "t$n"
+	replan "$edit" ds4 "t$n"
 	run 1 "$PACK" build "t$n"
 	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
 	[ "$(wc -l <err)" = 1 ] || die "$edit: $(cat err)"
 done
-replan 's/^shardpack-plan 1/shardpack-plan 2/' v2
+replan 's/^shardpack-plan 1/shardpack-plan 2/' ds4 v2
 run 4 "$PACK" build v2
-replan 's/^version libjpeg.*/version libjpeg-turbo 0.0.1/' old
+replan 's/^version libjpeg.*/version libjpeg-turbo 0.0.1/' ds4 old
 run 5 "$PACK" build old
 grep -q "made with 'version libjpeg-turbo 0.0.1', but this shardpack has 'version libjpeg" err || die "$(cat err)"
-replan 's/^seed 0/seed 0/' same
+replan s/x/x/ ds4 same
 run 0 "$PACK" build same -q && run 0 "$PACK" seal same -q
-replan 's/^resize/limit side=600,scans=5\n&/' limited
+replan 's/^resize/limit side=600,scans=5\n&/' ds4 limited
 run 0 "$PACK" build limited -q
 same ref same # the edit that changes nothing shows that the others failed for what they changed
 

@@ -216,9 +216,7 @@ run 0 "$PACK" plan images src -o default --resize 40 --crop 33 --shard-records 7
 run 0 "$PACK" plan images src -o one_said --resize 40 --crop 33 --shard-records 7 -q --field image:decode-scale=1
 cmp default/.shardpack/plan one_said/.shardpack/plan
 for edit in 's/^resize/decode-scale 1\n&/' 's/^resize/decode-scale 3\n&/' 's/^crop/decode-scale 2\n&/' 's/^resize.*/decode-scale 2\nresize 0/'; do
-	mkdir -p "p$n/.shardpack" && cp default/.shardpack/source "p$n/.shardpack"
-	sed "$edit" default/.shardpack/plan | head -n -1 >new
-	{ cat new && echo "end $(sha256sum <new | cut -d ' ' -f 1)"; } >"p$n/.shardpack/plan"
+	replan "$edit" default "p$n"
 	run 1 "$PACK" build "p$n"
 	grep -q "this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
 	n=$((n + 1))

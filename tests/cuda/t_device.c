@@ -9,29 +9,15 @@
  */
 #include <errno.h>
 
-#include "libshard/base/mem.h"
 #include "tests/child.h"
+#include "tests/cuda/counted.h"
 #include "tests/cuda/training.h"
 
 static struct shard_error err;
 
 /* ---- wraps ---- */
 
-static atomic_uint allocated;
 static bool no_threads;
-
-#define COUNTED(name_, types_, names_)             \
-	void *__real_##name_ types_;               \
-	void *__wrap_##name_ types_;               \
-	void *__wrap_##name_ types_                \
-	{                                          \
-		atomic_fetch_add(&allocated, 1);   \
-		return __real_##name_ names_;      \
-	}
-COUNTED(mem_alloc, (size_t bytes), (bytes))
-COUNTED(mem_zalloc, (size_t bytes), (bytes))
-COUNTED(mem_array, (size_t count, size_t bytes), (count, bytes))
-COUNTED(mem_aligned, (size_t align, size_t bytes), (align, bytes))
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);

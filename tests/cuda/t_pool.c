@@ -8,9 +8,9 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  */
-#include "libshard/base/mem.h"
 #include "libshard/load/pool.h"
 #include "tests/child.h"
+#include "tests/cuda/counted.h"
 #include "tests/cuda/gather_twin.h"
 #include "tests/cuda/training.h"
 
@@ -18,20 +18,6 @@ static const uint64_t shards[] = {90, 1, 0, 120, 62};
 #define TOTAL 273u
 
 static struct shard_error err;
-
-static atomic_uint allocated;
-#define COUNTED(name_, types_, names_)             \
-	void *__real_##name_ types_;               \
-	void *__wrap_##name_ types_;               \
-	void *__wrap_##name_ types_                \
-	{                                          \
-		atomic_fetch_add(&allocated, 1);   \
-		return __real_##name_ names_;      \
-	}
-COUNTED(mem_alloc, (size_t bytes), (bytes))
-COUNTED(mem_zalloc, (size_t bytes), (bytes))
-COUNTED(mem_array, (size_t count, size_t bytes), (count, bytes))
-COUNTED(mem_aligned, (size_t align, size_t bytes), (align, bytes))
 
 static uint64_t dataset_bytes(void)
 {
