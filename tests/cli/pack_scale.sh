@@ -101,10 +101,11 @@ assert i == len(images), (i, len(images))
 print(dict(sorted(scales.items())))
 PY
 
-same_as_pillow() { # SCALE FIT RESIZE CROP FILTER EXIF
+threads=
+same_as_pillow() { # SCALE FIT RESIZE CROP FILTER EXIF; by $threads threads
 	rm -rf ds
 	run 0 "$PACK" images src -o ds --order source --fit "$2" --resize "$3" $([ "$2" = pad ] || echo --crop "$4") --filter "$5" --exif "$6" \
-		--field "image:decode-scale=$1" --on-error skip --report r.json -q
+		--field "image:decode-scale=$1" --on-error skip --report r.json -q ${threads:+-j "$threads"}
 	"$PYTHON" twin.py ds "$@" >scales || die "not as Pillow: $*"
 	[ "$(json r.json 'd["recipe"]["decode_scale"]')" = "$1" ] || die "the report says nothing of decode-scale"
 	echo "$*: $(cat scales)"
@@ -235,7 +236,8 @@ misused "--field right: decode-scale=2 needs resize N: a crop alone takes the im
 
 # ---- converters that are wrong ----
 
-breaks=0
+# By one thread: which tables a thread finds kept from earlier images then depends on nothing else.
+breaks=0 threads=1
 finds() { # FILE SED WORDS: with FILE edited so, what WORDS ask for is not what Pillow makes
 	break_pack "$1" "$2"
 	if (PACK=$PWD/broken && same_as_pillow $3) >found 2>&1; then
