@@ -7,6 +7,7 @@
 #   RUNS=N         runs of each side; 7 otherwise
 #   TMPDIR=DIR     a folder on a disk, with 3 GB to spare; /var/tmp otherwise
 #   COMMIT=ID      what is measured, where git does not say
+#   PYTHON=PYTHON  one that has PyTorch with CUDA; python3 otherwise, and without one a row says so
 #
 # FOLDER is bench/results otherwise.  Where something fails nothing is kept.
 set -eu
@@ -19,6 +20,10 @@ dir=$(mktemp -d "${TMPDIR:-/var/tmp}/libshard-bench.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+: "${PYTHON:=python3}"
+"$PYTHON" -c 'import torch' 2>/dev/null || PYTHON=
+export PYTHON
 
 "$BUILD/bench/gpu" --dir "$dir" --only "$BENCH" ${RUNS:+--runs "$RUNS"} >"$dir/rows.json"
 command="make bench-gpu${BENCH:+ BENCH='$BENCH'}${RUNS:+ RUNS=$RUNS}"

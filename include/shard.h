@@ -589,7 +589,8 @@ SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batc
 
 /*
  * Wait at most `timeout_ns` until shard_loader_next() need not: until a batch is ready, or it has something else to say.
- * TIMEOUT if that is not so yet; 0 only asks.  For who must look at other things while a disk is slow.
+ * TIMEOUT if that is not so yet; 0 only asks.  For who must look at other things while a disk is slow.  The same of
+ * shard_loader_next_device(), once that was called.
  */
 SHARD_API int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err);
 
@@ -658,8 +659,21 @@ SHARD_API int shard_loader_release_after(struct shard_loader *l, const struct sh
 					 struct shard_error *err);
 
 /*
- * From the first of these two calls on the ring is page-locked, slot by slot and in the background, unless it was lent:
- * then its owner has done so with cudaHostRegister.  If the system refuses, batches come through pageable memory, more
+ * What is queued on `stream` behind this call waits for what was queued on `behind` before it.  The host waits for nothing.
+ * For who uses a batch on several streams: those that did not get it from next wait for the one that did, and the one that
+ * it goes back on waits for them.  ARGUMENT before the first batch on a GPU.
+ */
+SHARD_API int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct shard_error *err);
+
+/*
+ * The number of the GPU that a stream is on, as cudaGetDevice() counts; of NULL that of the calling thread's device, or 0 if
+ * it has chosen none.  Starts the driver, and nothing else.  UNSUPPORTED if there is no driver or no GPU.
+ */
+SHARD_API int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_error *err);
+
+/*
+ * From the first next_device or release_after on the ring is page-locked, slot by slot and in the background, unless it was
+ * lent: then its owner has done so with cudaHostRegister.  If the system refuses, batches come through pageable memory, more
  * slowly; this says why.  END if nothing was refused.
  */
 SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out);

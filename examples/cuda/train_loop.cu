@@ -6,9 +6,11 @@
  *   ./train_loop ds/train [--epochs N] [--seed S] [--batch N]
  *
  * Batches come to the GPU as one large copy each, from memory that this program has page-locked, while the network is at
- * work on those before them.  The host queues work and waits once an epoch.  The network halves a picture of 32 x 32
- * three times (3 x 3 convolutions of 16, 32 and 64 channels) and ends in a softmax; it is trained by gradient descent
- * with momentum.  Its kernels are meant to be read: a real trainer has better ones, and its data comes as this does.
+ * work on those before them.  One kernel of libshard's makes of them what the network takes: a part of each picture, of
+ * random size and mirrored by chance, as 32 x 32 normalised numbers in planes.  The host queues work and waits once an
+ * epoch.  The network halves that three times (3 x 3 convolutions of 16, 32 and 64 channels) and ends in a softmax; it is
+ * trained by gradient descent with momentum.  Its kernels are meant to be read: a real trainer has better ones, and its
+ * data comes as this does.
  *
  * "idle" is the share of the time between the first and the last step of an epoch in which the GPU had nothing to do
  * because the next batch was not there yet.
@@ -23,7 +25,7 @@
 
 #include "shard.h"
 
-#define SIDE	    32 /* of the picture that the network sees */
+#define SIDE	    32 /* of what the network sees of a picture */
 #define LAYERS	    3
 #define CLASSES_MAX 64
 #define FEATURES    64 /* channels of the last layer; their means go into the softmax */
@@ -45,21 +47,6 @@ static const int channels[LAYERS + 1] = {3, 16, 32, FEATURES};
 	long i = (long)blockIdx.x * blockDim.x + threadIdx.x; \
 	if (i >= (count))                                     \
 		return
-
-/* Pictures of u8, height x width x 3, `stride` bytes apart, to SIDE x SIDE by means of tiles; x is [n][3][SIDE][SIDE]. */
-__global__ void shrink(const uint8_t *image, long stride, int height, int width, float *x, int n)
-{
-	EACH(i, (long)n * 3 * SIDE * SIDE);
-	int tile_h = height / SIDE, tile_w = width / SIDE;
-	int column = i % SIDE * tile_w, row = i / SIDE % SIDE * tile_h, c = i / (SIDE * SIDE) % 3;
-	const uint8_t *from = image + i / (3 * SIDE * SIDE) * stride;
-	int sum = 0;
-
-	for (int h = 0; h < tile_h; h++)
-		for (int w = 0; w < tile_w; w++)
-			sum += from[((long)(row + h) * width + column + w) * 3 + c];
-	x[i] = sum / (255.0f * tile_h * tile_w) - 0.5f;
-}
 
 /* 3 x 3 with stride 2, then the greater of it and 0: x [n][in][2s][2s] to y [n][out][s][s].  Biases lie behind w. */
 __global__ void convolve(const float *x, const float *w, float *y, int n, int in, int out, int s)
@@ -247,14 +234,12 @@ static unsigned blocks(long count)
 	return (unsigned)((count + THREADS - 1) / THREADS);
 }
 
-/* One step with n pictures and their labels, which are on the GPU; queued, not waited for. */
-static void queue_step(struct network *net, const struct shard_rows *image, const struct shard_field *shape,
-		       const struct shard_rows *label, int n, float rate, cudaStream_t stream)
+/* One step with the n pictures that are in x[0], and their labels; queued, not waited for. */
+static void queue_step(struct network *net, const struct shard_rows *label, int n, float rate, cudaStream_t stream)
 {
 	int area = (SIDE >> LAYERS) * (SIDE >> LAYERS);
 	struct network::result *r = net->result;
 
-	shrink<<<blocks((long)n * 3 * SIDE * SIDE), THREADS, 0, stream>>>((const uint8_t *)image->data, (long)image->stride, (int)shape->shape[0], (int)shape->shape[1], net->x[0], n);
 	for (int l = 0; l < LAYERS; l++) {
 		int s = SIDE >> (l + 1), in = channels[l], out = channels[l + 1];
 
@@ -281,28 +266,50 @@ static void queue_step(struct network *net, const struct shard_rows *image, cons
 struct data {
 	struct shard_dataset *ds;
 	struct shard_loader *loader;
-	const struct shard_field *image, *label;
-	int image_idx, label_idx, classes;
+	struct shard_finish *finish;
+	int label_idx, classes;
 };
+
+/* What the network takes of a picture: another part of it in each epoch, and the same ones when this program runs again. */
+static void open_finish(struct data *d)
+{
+	struct shard_finish_options o = {};
+	struct shard_error why;
+
+	o.size = sizeof(o);
+	o.height = o.width = SIDE;
+	o.dtype = SHARD_F32;
+	o.layout = SHARD_CHW;
+	o.crop = SHARD_CROP_RESIZED;
+	o.area_min = 0.5;
+	o.flip = 0.5;
+	for (int c = 0; c < 3; c++) {
+		o.mean[c] = 0.45f;
+		o.std[c] = 0.25f;
+	}
+	if (shard_finish_open(&d->finish, d->loader, "image", &o, &why))
+		die("%s", why.message);
+	if (shard_finish_row_bytes(d->finish) != 3 * SIDE * SIDE * sizeof(float))
+		die("needs pictures of 3 channels");
+}
 
 static void open_data(struct data *d, const char *path, struct shard_loader_options *o)
 {
 	struct shard_dataset_info info;
+	const struct shard_field *label;
 	struct shard_error why;
 
 	if (shard_dataset_open(&d->ds, path, NULL, &why) || shard_loader_open(&d->loader, d->ds, o, &why))
 		die("%s", why.message);
-	d->image = shard_field_find(d->ds, "image");
-	d->label = shard_field_find(d->ds, "label");
+	label = shard_field_find(d->ds, "label");
 	shard_dataset_info(d->ds, &info);
-	if (!d->image || d->image->dtype != SHARD_U8 || d->image->layout != SHARD_HWC || d->image->shape[2] != 3 ||
-	    d->image->shape[0] < SIDE || d->image->shape[1] < SIDE || !d->label || d->label->dtype != SHARD_I64)
-		die("%s: needs fields image, u8 hwc with 3 channels and sides of %d and more, and label, i64", path, SIDE);
+	if (!label || label->dtype != SHARD_I64)
+		die("%s: needs a field label, i64", path);
 	if (!info.class_count || info.class_count > CLASSES_MAX)
 		die("%s: needs 1 to %d named classes", path, CLASSES_MAX);
 	d->classes = (int)info.class_count;
-	d->image_idx = (int)(d->image - shard_dataset_schema(d->ds)->field);
-	d->label_idx = (int)(d->label - shard_dataset_schema(d->ds)->field);
+	d->label_idx = (int)(label - shard_dataset_schema(d->ds)->field);
+	open_finish(d);
 }
 
 /* The ring in memory of our own, page-locked: copies from there run beside all else.  Without this libshard does it. */
@@ -377,7 +384,9 @@ static void train_epoch(struct network *net, struct data *d, struct clock *clock
 	CUDA(cudaMemsetAsync(net->result, 0, sizeof(r), stream));
 	while ((rc = shard_loader_next_device(d->loader, stream, &batch, &why)) == SHARD_OK) {
 		CUDA(cudaEventRecord(clock->begin[steps], stream)); /* the batch is there from here on */
-		queue_step(net, &batch.field[d->image_idx], d->image, &batch.field[d->label_idx], (int)batch.record_count, rate, stream);
+		if (shard_finish_launch(d->finish, &batch, NULL, 0, stream, net->x[0], &why))
+			die("%s", why.message);
+		queue_step(net, &batch.field[d->label_idx], (int)batch.record_count, rate, stream);
 		CUDA(cudaEventRecord(clock->end[steps++], stream));
 		seen += batch.record_count;
 		epoch = batch.epoch;
@@ -429,6 +438,7 @@ int main(int argc, char **argv)
 	for (unsigned long e = 0; e < epochs; e++)
 		train_epoch(&net, &train, &clock, 0.03f * (1 - (float)e / (float)epochs), stream);
 	free_clock(&clock);
+	shard_finish_close(train.finish);
 	shard_loader_close(train.loader); /* before its memory goes */
 	CUDA(cudaHostUnregister(memory));
 	munmap(memory, bytes);

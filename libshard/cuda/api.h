@@ -11,6 +11,7 @@
 #ifndef LIBSHARD_CUDA_API_H
 #define LIBSHARD_CUDA_API_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -49,13 +50,7 @@ enum {
 	X(cuInit, 2000, (unsigned int flags))                                                   \
 	X(cuGetErrorName, 6000, (int result, const char **text))                                \
 	X(cuGetErrorString, 6000, (int result, const char **text))                              \
-	X(cuDriverGetVersion, 2020, (int *version))                                             \
-	X(cuDeviceGetCount, 2000, (int *count))                                                 \
 	X(cuDeviceGet, 2000, (int *device, int ordinal))                                        \
-	X(cuDeviceGetName, 2000, (char *name, int bytes, int device))                           \
-	X(cuDeviceTotalMem, 3020, (size_t *bytes, int device))                                  \
-	X(cuDeviceGetPCIBusId, 4010, (char *bus_id, int bytes, int device))                     \
-	X(cuDeviceGetAttribute, 2000, (int *out, int attribute, int device))                    \
 	X(cuDevicePrimaryCtxGetState, 7000, (int device, unsigned int *flags, int *active))     \
 	X(cuDevicePrimaryCtxRetain, 7000, (struct cu_context **context, int device))            \
 	X(cuDevicePrimaryCtxRelease, 11000, (int device))                                       \
@@ -88,11 +83,30 @@ enum {
 				 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, \
 				 struct cu_stream *stream, void **parameters, void **extra))
 
+/* The same of those that only tell what there is, for probe.c: where a driver lacks one, loaders work all the same. */
+#define PROBE_CALLS(X)                                                                          \
+	X(cuDriverGetVersion, 2020, (int *version))                                             \
+	X(cuDeviceGetCount, 2000, (int *count))                                                 \
+	X(cuDeviceGetName, 2000, (char *name, int bytes, int device))                           \
+	X(cuDeviceTotalMem, 3020, (size_t *bytes, int device))                                  \
+	X(cuDeviceGetPCIBusId, 4010, (char *bus_id, int bytes, int device))                     \
+	X(cuDeviceGetAttribute, 2000, (int *out, int attribute, int device))
+
 struct cuda_api {
 #define CUDA_POINTER(name_, version_, parameters_) int (*name_) parameters_;
 	CUDA_CALLS(CUDA_POINTER)
+	PROBE_CALLS(CUDA_POINTER)
 #undef CUDA_POINTER
+	char lacks[256]; /* which of PROBE_CALLS it does not have, and when they came, separated by commas; these pointers are NULL */
 	pid_t pid; /* whose driver it is: it does not survive fork */
+};
+
+/* device.h: a context. */
+struct cuda_device {
+	const struct cuda_api *api;
+	struct cu_context *context;
+	int ordinal;   /* CUdevice of a primary context */
+	bool retained; /* it is one, and we hold it */
 };
 
 /*

@@ -14,15 +14,7 @@
 #include "libshard/cuda/api.h"
 
 #define PIN_MOST_BYTES (UINT64_C(1) << 30) /* some tenth of a second */
-#define LOG_BYTES    2048u
 #define MIB(bytes_) ((double)(bytes_) / (1 << 20))
-
-struct cuda_device {
-	const struct cuda_api *api;
-	struct cu_context *context;
-	int ordinal;   /* CUdevice of a primary context */
-	bool retained; /* it is one, and we hold it */
-};
 
 /* ---- whose context ---- */
 
@@ -230,50 +222,6 @@ int cuda_finish_all(const struct cuda_device *d, struct shard_error *err)
 	int result = d->api->cuCtxSynchronize();
 
 	return result ? cuda_refused(d->api, result, err, "cuCtxSynchronize") : SHARD_OK;
-}
-
-/* ---- kernels ---- */
-
-int cuda_module_load(const struct cuda_device *d, const char *ptx, void **module, struct shard_error *err)
-{
-	char log[LOG_BYTES] = "";
-	int option[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BYTES};
-	void *value[] = {log, (void *)(uintptr_t)(sizeof(log) - 1)};
-	struct cu_module *made;
-	int result = d->api->cuModuleLoadDataEx(&made, ptx, sizeof(option) / sizeof(option[0]), option, value);
-
-	if (result)
-		return cuda_refused(d->api, result, err, log[0] ? "kernels cannot be compiled for this GPU, by cuModuleLoadDataEx: %.512s"
-				    : "cuModuleLoadDataEx%s", log);
-	*module = made;
-	return SHARD_OK;
-}
-
-void cuda_module_drop(const struct cuda_device *d, void *module)
-{
-	if (module)
-		d->api->cuModuleUnload(module);
-}
-
-int cuda_kernel_find(const struct cuda_device *d, void *module, const char *name, void **kernel, struct shard_error *err)
-{
-	struct cu_function *found;
-	int result = d->api->cuModuleGetFunction(&found, module, name);
-
-	if (result)
-		return cuda_refused(d->api, result, err, "cuModuleGetFunction of %s", name);
-	*kernel = found;
-	return SHARD_OK;
-}
-
-int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads, uint32_t shared_bytes,
-		const void *parameter, void *stream, struct shard_error *err)
-{
-	void *parameters[] = {(void *)(uintptr_t)parameter};
-	int result = d->api->cuLaunchKernel(kernel, across, down, 1, threads, 1, 1, shared_bytes, stream, parameters, NULL);
-
-	return result ? cuda_refused(d->api, result, err, "cuLaunchKernel of %u x %u blocks of %u threads and %u bytes", across, down, threads,
-				     shared_bytes) : SHARD_OK;
 }
 
 /* ---- memory ---- */

@@ -59,10 +59,13 @@ int cuda_finish_all(const struct cuda_device *d, struct shard_error *err);
 
 /* ---- kernels ---- */
 
-/* Kernels as PTX, a text, which the driver compiles for the device of the context. */
-int cuda_module_load(const struct cuda_device *d, const char *ptx, void **module, struct shard_error *err);
+/*
+ * Kernels as PTX, a text that is constant, which the driver compiles for the device of the context: once, for all that ask
+ * for the same text there.  None of what was launched of it may be under way when the last of them drops it.
+ */
+int cuda_module_get(const struct cuda_device *d, const char *ptx, void **module, struct shard_error *err);
 void cuda_module_drop(const struct cuda_device *d, void *module); /* NULL is fine */
-int cuda_kernel_find(const struct cuda_device *d, void *module, const char *name, void **kernel, struct shard_error *err);
+int cuda_kernel_find(const struct cuda_device *d, const void *module, const char *name, void **kernel, struct shard_error *err);
 /* Queue it, with its one parameter, which is copied: `across` x `down` blocks of `threads`. */
 int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads, uint32_t shared_bytes,
 		const void *parameter, void *stream, struct shard_error *err);

@@ -34,10 +34,14 @@ static const struct {
 	const char *name;
 	int version;
 	size_t at; /* in struct cuda_api */
+	bool needed;
 } calls[] = {
-#define CUDA_ROW(name_, version_, parameters_) {#name_, version_, offsetof(struct cuda_api, name_)},
-	CUDA_CALLS(CUDA_ROW)
-#undef CUDA_ROW
+#define NEEDED(name_, version_, parameters_) {#name_, version_, offsetof(struct cuda_api, name_), true},
+#define WANTED(name_, version_, parameters_) {#name_, version_, offsetof(struct cuda_api, name_), false},
+	CUDA_CALLS(NEEDED)
+	PROBE_CALLS(WANTED)
+#undef NEEDED
+#undef WANTED
 };
 
 /* Of this process, written once under the `once`. */
@@ -88,21 +92,30 @@ static void find_finder(void *library, struct finder *f)
 	memcpy(&f->old, &old, sizeof(old));
 }
 
+/* One more name at the end of a list, which may be cut: that says enough. */
+static void add_name(char *list, size_t bytes, size_t which)
+{
+	size_t used = strlen(list);
+
+	snprintf(list + used, bytes - used, "%s%s (CUDA %d.%d)", used ? ", " : "", calls[which].name, calls[which].version / 1000,
+		 calls[which].version % 1000 / 10);
+}
+
 static void find_all(const struct finder *f)
 {
 	char missing[TEXT_BYTES] = "";
-	size_t used = 0;
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		void *p;
 
 		if (find(f, calls[i].name, calls[i].version, &p))
 			memcpy((uint8_t *)&driver + calls[i].at, &p, sizeof(p));
-		else if (used < sizeof(missing)) /* a list that is cut says enough */
-			used += (size_t)snprintf(missing + used, sizeof(missing) - used, "%s%s (CUDA %d.%d)", used ? ", " : "", calls[i].name,
-						 calls[i].version / 1000, calls[i].version % 1000 / 10);
+		else if (calls[i].needed)
+			add_name(missing, sizeof(missing), i);
+		else
+			add_name(driver.lacks, sizeof(driver.lacks), i);
 	}
-	if (used)
+	if (missing[0])
 		error_set(&driver_why, SHARD_E_UNSUPPORTED, DRIVER " does not have %s; update NVIDIA's driver; " GO_ON_WITHOUT, missing);
 }
 

@@ -10,7 +10,7 @@
 int cuda_gather_open(const struct cuda_device *d, struct cuda_gather *out, struct shard_error *err)
 {
 	struct cuda_gather g = {.module = NULL};
-	int rc = cuda_module_load(d, gather_ptx, &g.module, err);
+	int rc = cuda_module_get(d, gather_ptx, &g.module, err);
 
 	if (!rc)
 		rc = cuda_kernel_find(d, g.module, "gather_rows", &g.kernel, err);

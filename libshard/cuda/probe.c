@@ -13,13 +13,16 @@ int cuda_probe(struct cuda_driver *out, struct shard_error *err)
 
 	if (rc)
 		return rc;
+	*out = (struct cuda_driver){.lacks = api->lacks};
+	if (api->lacks[0])
+		return SHARD_OK;
 	result = api->cuDriverGetVersion(&version);
 	if (result)
 		return cuda_refused(api, result, err, "cuDriverGetVersion");
 	result = api->cuDeviceGetCount(&count);
 	if (result)
 		return cuda_refused(api, result, err, "cuDeviceGetCount");
-	*out = (struct cuda_driver){(uint32_t)version / 1000, (uint32_t)version % 1000 / 10, (uint32_t)count};
+	*out = (struct cuda_driver){(uint32_t)version / 1000, (uint32_t)version % 1000 / 10, (uint32_t)count, api->lacks};
 	return SHARD_OK;
 }
 
@@ -50,4 +53,37 @@ int cuda_probe_gpu(uint32_t ordinal, struct cuda_gpu *out, struct shard_error *e
 	gpu.capability_minor = (uint32_t)minor;
 	*out = gpu;
 	return SHARD_OK;
+}
+
+static int find_device(const struct cuda_api *api, void *stream, int *device)
+{
+	struct cu_context *context = NULL, *popped;
+	int result = (uintptr_t)stream <= CU_STREAM_SPECIAL_MAX ? api->cuCtxGetCurrent(&context) : api->cuStreamGetCtx(stream, &context);
+	int popping;
+
+	if (!result && !context)
+		return api->cuDeviceGet(device, 0);
+	if (!result)
+		result = api->cuCtxPushCurrent(context);
+	if (result)
+		return result;
+	result = api->cuCtxGetDevice(device);
+	popping = api->cuCtxPopCurrent(&popped);
+	return result ? result : popping;
+}
+
+int cuda_probe_stream(void *stream, uint32_t *ordinal, struct shard_error *err)
+{
+	const struct cuda_api *api;
+	int rc = cuda_api_get(&api, err), device, other, result;
+
+	if (rc)
+		return rc;
+	result = find_device(api, stream, &device);
+	for (*ordinal = 0; !result; ++*ordinal) { /* the driver has no call for the way back */
+		result = api->cuDeviceGet(&other, (int)*ordinal);
+		if (!result && other == device)
+			return SHARD_OK;
+	}
+	return cuda_refused(api, result, err, "the GPU of stream %p", stream);
 }

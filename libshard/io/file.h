@@ -59,13 +59,22 @@ struct file_temp {
 	const char *path; /* the caller's, for messages; must outlive the struct */
 	char temp[256];   /* name in dir */
 	uint64_t bytes;   /* written so far */
-	uint64_t synced;  /* of which writeback was asked for */
+	uint64_t synced;  /* up to there writeback was asked for */
+	bool may_direct;  /* file_temp_direct() was called, and no write was refused for it */
+	bool direct;      /* the next write goes past the page cache */
 };
 #define FILE_TEMP_NONE ((struct file_temp){.dir_fd = -1, .fd = -1})
 
 int file_temp_create(struct file_temp *t, const char *path, struct shard_error *err);
 int file_temp_reserve(struct file_temp *t, uint64_t bytes, struct shard_error *err); /* room on disk, where it can be had */
 int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct shard_error *err);
+
+/*
+ * Writes that allow it, by their alignment and a file system of this machine, go past the page cache from now on: no copy,
+ * nothing of others pushed out of memory, and what is read back comes from the disk.  They wait for the disk.
+ */
+void file_temp_direct(struct file_temp *t);
+#define FILE_DIRECT_ALIGN 4096u /* of memory, offset and length: enough for nearly all devices; the others refuse */
 int file_temp_sync(struct file_temp *t, struct shard_error *err); /* durable; gives back reserved room; never retried */
 
 /*

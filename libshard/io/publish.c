@@ -21,6 +21,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/io/direct.h"
 #include "libshard/io/file.h"
 
 #define NONCE_DIGITS 16
@@ -129,14 +130,52 @@ int file_temp_reserve(struct file_temp *t, uint64_t bytes, struct shard_error *e
 	return SHARD_OK; /* any other answer: this file system does not reserve, so writing will tell */
 }
 
+void file_temp_direct(struct file_temp *t)
+{
+	t->may_direct = !file_is_remote(t->dir); /* a server is faster when it may collect writes */
+}
+
+/* O_DIRECT on or off.  Where it cannot be had the page cache does; where it cannot be left again that is an error. */
+static int set_direct(struct file_temp *t, bool on, struct shard_error *err)
+{
+	int flags;
+
+	if (t->direct == on)
+		return SHARD_OK;
+	flags = fcntl(t->fd, F_GETFL);
+	if (flags < 0 || fcntl(t->fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT)) {
+		t->may_direct = false;
+		return on ? SHARD_OK : fail_os(err, t, "going back to the page cache");
+	}
+	t->direct = on;
+	return SHARD_OK;
+}
+
+static bool is_aligned(const struct file_temp *t, const void *data, size_t bytes)
+{
+	return !(((uintptr_t)data | bytes | t->bytes) & (FILE_DIRECT_ALIGN - 1));
+}
+
 int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct shard_error *err)
 {
-	int rc = file_write_at(t->fd, data, bytes, t->bytes, t->path, err);
+	struct shard_error why = {0};
+	int rc = set_direct(t, t->may_direct && is_aligned(t, data, bytes), &why);
 
-	if (rc)
+	if (!rc)
+		rc = file_write_at(t->fd, data, bytes, t->bytes, t->path, &why);
+	if (rc && t->direct && why.os_code == EINVAL) { /* a device that wants more than a page */
+		t->may_direct = false;
+		rc = set_direct(t, false, &why);
+		if (!rc)
+			rc = file_write_at(t->fd, data, bytes, t->bytes, t->path, &why);
+	}
+	if (rc) {
+		if (err)
+			*err = why;
 		return rc;
+	}
 	t->bytes += bytes;
-	if (t->bytes - t->synced >= SYNC_STEP) {
+	if (!t->direct && t->bytes - t->synced >= SYNC_STEP) {
 		sync_file_range(t->fd, (off_t)t->synced, (off_t)(t->bytes - t->synced), SYNC_FILE_RANGE_WRITE); /* a hint */
 		t->synced = t->bytes;
 	}

@@ -136,8 +136,8 @@ static struct slot *claim(struct shard_loader *l)
 	return s;
 }
 
-/* With lock: what a thread did with a slot. */
-static void finish(struct shard_loader *l, struct slot *s, uint64_t fill_ns, const struct fill_counts *counts)
+/* With lock: what a thread did with a slot.  Returns whom to tell when the lock is free again, or NULL: who wakes up wants it. */
+static pthread_cond_t *finish(struct shard_loader *l, struct slot *s, uint64_t fill_ns, const struct fill_counts *counts)
 {
 	uint32_t idx = (uint32_t)(s - l->slot);
 	uint64_t bytes = s->rc ? 0 : l->layout.record_bytes * s->rows;
@@ -156,14 +156,12 @@ static void finish(struct shard_loader *l, struct slot *s, uint64_t fill_ns, con
 		l->stats.masked_count += counts->masked;
 		l->stats.mapped_bytes += bytes - counts->direct_bytes - counts->pread_bytes;
 	}
-	if (s->stale)
+	if (s->stale) {
 		push_free(l, idx);
-	else
-		s->state = SLOT_READY;
-	if (s->stale)
-		pthread_cond_signal(&l->work);
-	else if (l->queue[l->queue_head] == idx)
-		pthread_cond_broadcast(&l->ready);
+		return &l->work;
+	}
+	s->state = SLOT_READY;
+	return l->queue[l->queue_head] == idx ? &l->ready : NULL;
 }
 
 /* With lock, which it gives up to work.  There is a free slot, or was. */
@@ -172,6 +170,7 @@ static void fill_one(struct shard_loader *l, struct member *m)
 	struct epoch_order *e;
 	struct slot *s;
 	struct fill_counts counts = {0};
+	pthread_cond_t *change;
 	uint64_t begin;
 
 	while (place_ended(l, &l->claim))
@@ -188,7 +187,12 @@ static void fill_one(struct shard_loader *l, struct member *m)
 	begin = clock_now_ns() - begin;
 	pthread_mutex_lock(&l->lock);
 	e->users--;
-	finish(l, s, begin, &counts);
+	change = finish(l, s, begin, &counts);
+	if (!change)
+		return;
+	pthread_mutex_unlock(&l->lock);
+	pthread_cond_broadcast(change);
+	pthread_mutex_lock(&l->lock);
 }
 
 static void *work(void *context)
@@ -361,12 +365,15 @@ uint32_t crew_take(struct shard_loader *l)
 
 void crew_give(struct shard_loader *l, uint32_t slot)
 {
+	bool awaited;
+
 	pthread_mutex_lock(&l->lock);
 	push_free(l, slot);
-	pthread_cond_signal(&l->work);
-	if (l->awaits_slot)
-		pthread_cond_broadcast(&l->ready); /* from now on it is a thread that is waited for; without any, the consumer fills it */
+	awaited = l->awaits_slot;
 	pthread_mutex_unlock(&l->lock);
+	pthread_cond_signal(&l->work); /* without the lock, which is what a thread that wakes up wants first */
+	if (awaited)
+		pthread_cond_broadcast(&l->ready); /* from now on it is a thread that is waited for; without any, the consumer fills it */
 }
 
 /* With lock: what was prepared is not wanted any more. */

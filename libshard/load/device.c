@@ -200,6 +200,13 @@ int device_await(struct shard_loader *l, struct shard_error *err)
 	return rc;
 }
 
+bool device_answers(const struct shard_loader *l)
+{
+	const struct device_side *d = l->device;
+
+	return d && d->slot_count && (d->queue_count || d->failed || d->lent_count == d->slot_count);
+}
+
 static int copy_part(struct device_side *d, const struct slot *from, const struct device_slot *to, uint64_t at, uint64_t bytes,
 		     struct shard_error *err)
 {

@@ -81,6 +81,7 @@ int device_finish(struct shard_loader *l, struct shard_error *err); /* wait for 
 
 /* Wait until crew_take() need not wait for long, with an eye on the driver: if that fails, nobody gives slots back. */
 int device_await(struct shard_loader *l, struct shard_error *err);
+bool device_answers(const struct shard_loader *l); /* next_device need not wait for the crew: what is next was sent, or none can be */
 void device_forget(struct shard_loader *l); /* what was copied ahead is not wanted any more; waits for nothing */
 void device_close(struct shard_loader *l, bool inherited);
 

@@ -146,6 +146,17 @@ static void look_at_pinning(const struct doctor *d)
 	finding_tell(d, &f);
 }
 
+/* It is too old, or cut down, to say what is there, and good for loaders. */
+static void say_silent_driver(const struct doctor *d, const struct cuda_driver *driver)
+{
+	struct finding f = {.name = "GPU driver", .verdict = SHARD_UNKNOWN};
+
+	finding_set(f.found, "has all that loaders call, but does not say what GPUs there are: it lacks %s", driver->lacks);
+	finding_set(f.so, "batches can be delivered on a GPU, if there is one");
+	finding_set(f.advice, "update NVIDIA's driver");
+	finding_tell(d, &f);
+}
+
 void doctor_gpu(const struct doctor *d)
 {
 	struct finding f = {.name = "GPU driver", .verdict = SHARD_GOOD};
@@ -154,6 +165,11 @@ void doctor_gpu(const struct doctor *d)
 
 	if (cuda_probe(&driver, &err)) {
 		say_no_driver(d, &err);
+		return;
+	}
+	if (driver.lacks[0]) {
+		say_silent_driver(d, &driver);
+		look_at_pinning(d);
 		return;
 	}
 	finding_number(&f, "cuda_version", driver.major * 1000 + driver.minor * 10);

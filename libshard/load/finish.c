@@ -197,7 +197,7 @@ static int bring_table(struct shard_finish *f, struct shard_error *err)
 static int find_kernels(struct shard_finish *f, struct shard_error *err)
 {
 	char name[FINISH_NAME_BYTES];
-	int rc = cuda_module_load(f->cuda, finish_ptx, &f->module, err);
+	int rc = cuda_module_get(f->cuda, finish_ptx, &f->module, err);
 
 	for (int aligned = 0; !rc && aligned < 2; aligned++) {
 		finish_shape(&f->plan, aligned, &f->call, name);

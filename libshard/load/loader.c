@@ -187,7 +187,7 @@ int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_
 	/* What next says at once is not waited for. */
 	if (l->pool)
 		return pool_wait(l, timeout_ns, err);
-	if (l->failed || place_ended(l, &l->at) || l->lent_count == l->o.slot_count || crew_await(l, timeout_ns))
+	if (l->failed || place_ended(l, &l->at) || l->lent_count == l->o.slot_count || device_answers(l) || crew_await(l, timeout_ns))
 		return SHARD_OK;
 	return error_set(err, SHARD_E_TIMEOUT, "no batch was ready within %" PRIu64 " ns", timeout_ns);
 }

@@ -333,7 +333,7 @@ static int put_footer(struct shard_writer *w, struct shard_error *err)
 	memcpy(footer.hash, hash.b, sizeof(footer.hash));
 	memcpy(w->pages.root, hash.b, sizeof(w->pages.root));
 	rc = writer_put(w, &footer, sizeof(footer), err);
-	return rc ? rc : writer_flush(w, err);
+	return rc ? rc : writer_end_output(w, err);
 }
 
 /* ---- publish ---- */

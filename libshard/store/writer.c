@@ -16,49 +16,50 @@
 #include "libshard/base/options.h"
 #include "libshard/disk/sections.h"
 
-#define OUT_BYTES (1u << 20)             /* one write call for that much */
-#define DIRECT_BYTES (64u << 10)         /* more than that is not worth copying together: a call costs less */
+#define OUT_BYTES (2u << 20)             /* one write call for that much, past the page cache: a device is at its best with MiBs */
 #define LARGE_SHARD_BYTES (64u << 20)    /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */
 
-static int write_now(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err)
+/* A drain_write, in its thread. */
+static int write_now(void *context, const void *data, size_t bytes, struct shard_error *err)
 {
+	struct shard_writer *w = context;
+
 	if (!w->read_back) /* else it is made of what was read back and found right, off the way of the records to come */
 		sha256_update(&w->sha256, data, bytes);
 	return file_temp_write(&w->temp, data, bytes, err);
 }
 
-int writer_flush(struct shard_writer *w, struct shard_error *err)
+int writer_end_output(struct shard_writer *w, struct shard_error *err)
 {
-	int rc = write_now(w, w->out, w->out_used, err);
+	int rc = drain_put(w->drain, w->out_used, err);
 
+	if (!rc)
+		rc = drain_wait(w->drain, err);
 	w->out_used = 0;
+	drain_close(w->drain);
+	w->drain = NULL;
 	return rc;
 }
 
 int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err)
 {
 	const uint8_t *at = data;
-	int rc;
+	int rc = SHARD_OK;
 
 	w->offset += bytes;
-	if (bytes >= DIRECT_BYTES) {
-		rc = w->out_used ? writer_flush(w, err) : SHARD_OK;
-		return rc ? rc : write_now(w, data, bytes, err);
-	}
-	while (bytes) {
-		size_t n = bytes < OUT_BYTES - w->out_used ? bytes : OUT_BYTES - w->out_used;
+	while (!rc && bytes) {
+		size_t n = min_u64(bytes, OUT_BYTES - w->out_used);
 
-		memcpy(w->out + w->out_used, at, n);
+		memcpy(drain_buffer(w->drain) + w->out_used, at, n);
 		w->out_used += n;
 		at += n;
 		bytes -= n;
 		if (w->out_used == OUT_BYTES) {
-			rc = writer_flush(w, err);
-			if (rc)
-				return rc;
+			rc = drain_put(w->drain, w->out_used, err);
+			w->out_used = 0;
 		}
 	}
-	return SHARD_OK;
+	return rc;
 }
 
 int writer_put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err)
@@ -152,6 +153,7 @@ static int start_file(struct shard_writer *w, struct shard_error *err)
 		if (s->codec == SHARD_RAW)
 			total += bytes;
 	}
+	file_temp_direct(&w->temp);
 	rc = file_temp_reserve(&w->temp, total, err);
 	if (rc)
 		return rc;
@@ -184,8 +186,8 @@ int shard_writer_open(struct shard_writer **out, const char *path, const struct 
 	sha256_init(&w->sha256);
 	w->pages.schema = *schema;
 	w->path = mem_text(path);
-	w->out = mem_alloc(OUT_BYTES);
-	if (!w->path || !w->out) {
+	w->drain = drain_open(write_now, w, OUT_BYTES);
+	if (!w->path || !w->drain) {
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for a writer");
 		goto out;
 	}
@@ -220,6 +222,7 @@ void shard_writer_close(struct shard_writer *w)
 {
 	if (!w)
 		return;
+	drain_close(w->drain); /* it writes to the file */
 	file_temp_discard(&w->temp);
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++) {
 		mem_free(w->group[g].unit);
@@ -237,7 +240,6 @@ void shard_writer_close(struct shard_writer *w)
 	spool_free(&w->kblb);
 	spool_free(&w->miss);
 	mem_free(w->provenance);
-	mem_free(w->out);
 	mem_free(w->path);
 	mem_free(w);
 }

@@ -13,6 +13,7 @@
 #include "libshard/disk/pages.h"
 #include "libshard/disk/schema.h"
 #include "libshard/io/file.h"
+#include "libshard/store/drain.h"
 #include "libshard/store/spool.h"
 #include "shard.h"
 
@@ -41,9 +42,9 @@ struct shard_writer {
 	char *path;
 	struct file_temp temp;
 	struct pages pages;
-	uint8_t *out; /* what was not yet written to the file */
-	size_t out_used;
-	uint64_t offset; /* bytes given to the file so far, `out` included */
+	struct drain *drain; /* writes to the file; its buffer holds what comes next; NULL: all is written */
+	size_t out_used;     /* of that buffer */
+	uint64_t offset; /* bytes given to the file so far, `out_used` included */
 	struct sha256 sha256;
 	struct writer_group group[SHARD_GROUPS_MAX];
 	bool keys, read_back, failed, finished;
@@ -57,7 +58,7 @@ struct shard_writer {
 /* Append to the file; every byte of it comes through here, in order. */
 int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err);
 int writer_put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err);
-int writer_flush(struct shard_writer *w, struct shard_error *err);
+int writer_end_output(struct shard_writer *w, struct shard_error *err); /* all of it now, and nothing after it */
 
 /* May one more record or left-out input come?  I55: both together are what was planned, at most. */
 bool writer_has_room(const struct shard_writer *w);

@@ -1,16 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda/bench.sh - the benchmark that needs a GPU does what it says on a driver without one, and keeps its table
-# shellcheck disable=SC1091
+# shellcheck disable=SC1091,SC2016
 . "$ROOT/tests/cuda/lib.sh"
 
 mkdir -p bench results
 objects=("$BUILD"/bench/common/*.o)
 # shellcheck disable=SC2046 # words
-host_build bench/gpu "$ROOT/bench/gpu.cu" '' -DSHARD_RECORDS=72 "${objects[@]}" $(pkg-config --libs libxxhash)
+host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DFINISH_LAUNCHES=1 -DPOOL_LANES=2 -DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
+	"$(host_twins)" "${objects[@]}" $(pkg-config --libs libxxhash)
 echo "# Runs" >results/README.md
 
-BUILD=$PWD RUNS=1 COMMIT=c0ffee1 "$ROOT/bench/gpu.sh" "$PWD/results" >out 2>err || die "gpu.sh: $(cat out err)"
+# The row beside PyTorch: a Python that has none; later one that has, without a GPU; and one that says how an epoch went.
+printf '#!/bin/sh\nexit 1\n' >python-bare
+printf '#!/bin/sh\n[ "$1" = -c ] || { echo "finds no GPU"; exit 77; }\n' >python-blind
+printf '#!/bin/sh\n[ "$1" = -c ] || { [ "$1 $2 $3" = "bench/gpu_torch.py 256 150528" ] && [ $# = 27 ] && echo "1.25 3"; }\n' >python-torch
+chmod +x python-*
+BUILD=$PWD PYTHON=$PWD/python-bare RUNS=1 COMMIT=c0ffee1 "$ROOT/bench/gpu.sh" "$PWD/results" >out 2>err || die "gpu.sh: $(cat out err)"
 file=$(cd results && echo ./*.json)
 "$PYTHON" - "results/$file" "$ROOT/bench/TARGETS" <<'PY' || die "$(cat err)"
 import json
@@ -21,9 +27,14 @@ assert set(machine) == {"machine"} and gpu["gpu"] == "host" and gpu["driver"] ==
 assert run == {"commit": "c0ffee1", "command": "make bench-gpu RUNS=1"}, run
 names = [row["bench"] for row in rows if "ours" in row]
 stream = ["gpu/stream/150528" + threads for threads in ("", "/1", "/2", "/4", "/6")]
-wanted = [name + part for name in stream for part in ("", "/cpu")] + ["gpu/idle/" + x for x in ("0.5", "1.25", "2", "4")]
-assert names == wanted + ["gpu/beside-compute", "gpu/first-batch"], names
-assert all(row["ours"] > 0 for row in rows if "ours" in row and "idle" not in row["bench"]), rows
+wanted = ["gpu/copy-engine/" + x for x in ("65536", "150528", "1048576", "16777216", "38535168")]
+wanted += [name + part for name in stream for part in ("", "/cpu")] + ["gpu/idle/" + x for x in ("0.5", "1.25", "2", "4")]
+wanted += ["gpu/beside-compute", "gpu/first-batch"] + ["gpu/finish/" + x for x in ("f16", "f16/crop-192", "f32", "f16/resized")]
+wanted += [f"gpu/pool/{x}" for x in ("held", "held/cpu", "held/link", "cache", "cache/cpu", "direct", "direct/cpu")]
+assert names == wanted, names
+assert all(row["ours"] > 0 for row in rows if "ours" in row and "idle" not in row["bench"] and "link" not in row["bench"]), rows
+assert {"bench": "gpu/torch/150528", "skipped": "not here: no Python with PyTorch; PYTHON=/path/to/python names one"} in rows, rows
+assert [row["ours"] for row in rows if row["bench"] == "gpu/pool/held/link"] == [0], rows
 targets = {line.split()[0] for line in open(sys.argv[2]) if line.startswith("gpu/")}
 assert targets == {row["bench"] for row in rows if "at_least" in row or "at_most" in row}, targets
 idle = {row["bench"]: row["ours"] for row in rows if "idle" in row["bench"]}
@@ -40,11 +51,15 @@ cp bench/gpu.bad bench/gpu && chmod +x bench/gpu
 ! BUILD=$PWD "$ROOT/bench/gpu.sh" "$PWD/results" 2>/dev/null || die "a failed run is no failure"
 [ "$(echo results/*.json)" = "results/${file#./}" ] || die "a failed run was kept: $(ls results)"
 mv bench/gpu.good bench/gpu
-BUILD=$PWD RUNS=1 BENCH=gpu/first-batch COMMIT=c0ffee1 "$ROOT/bench/gpu.sh" "$PWD/results" 2>err || die "$(cat err)"
+BUILD=$PWD PYTHON=$PWD/python-torch RUNS=1 BENCH=gpu/torch COMMIT=c0ffee1 "$ROOT/bench/gpu.sh" "$PWD/results" 2>err || die "$(cat err)"
 [ "$(find results -name '*.json' | wc -l)" = 2 ] && [ "$(wc -l <results/README.md)" = 3 ] || die "the second run: $(ls results)"
+grep -q '"candidate": "PyTorch, DataLoader(pin_memory=True)", "bound": 1.25, ' results/*-2.json && grep -q 'PyTorch with 3 workers' err ||
+	die "beside PyTorch: $(cat err results/*-2.json)"
+(cd "$ROOT" && PYTHON=$TMPDIR/python-blind "$TMPDIR/bench/gpu" --dir "$TMPDIR" --runs 1 --only gpu/torch/150528) >out 2>err || die "$(cat err)"
+grep -q '^{"bench": "gpu/torch/150528", "skipped": "not here: finds no GPU"}$' out || die "without a GPU: $(cat out)"
 
 if [ -n "$nvcc" ]; then
-	"$nvcc" -std=c++17 -O3 -arch=sm_75 -Werror all-warnings -I"$ROOT/include" -I"$ROOT" -c "$ROOT/bench/gpu.cu" -o gpu.o
+	"$nvcc" -std=c++17 -O3 -arch=sm_75 -Werror all-warnings -I"$ROOT/include" -I"$ROOT" -c "$ROOT"/bench/gpu*.cu
 	with="and compiled by $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/nvcc \1/p')"
 else
 	with="nvcc is not here, so nothing was compiled for a GPU"

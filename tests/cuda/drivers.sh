@@ -32,14 +32,33 @@ says "$full" "-8 3 cuInit (was the driver in use before this process was forked?
 says "$full" "-8 2 the primary context of device 0: CUDA_ERROR_OUT_OF_MEMORY (out of memory)" fail cuDevicePrimaryCtxRetain 2
 says "$full" "-8 1 cuCtxGetCurrent: CUDA_ERROR_INVALID_VALUE" fail cuCtxGetCurrent 1
 
-# The table asks for each function by itself: whichever is missing is named.
+# The tables ask for each function by itself.  Whichever is missing of those that loaders call is named; without the others
+# a loader works, and the doctor says what it lacks.
+rows() { # TABLE
+	sed -n "/^#define $1(X)/,/[^\\\\]\$/s/^\tX(\(cu[A-Za-z0-9]*\),.*/\1/p" libshard/cuda/api.h
+}
 count=0
-for call in $(sed -n 's/^\tX(\(cu[A-Za-z0-9]*\),.*/\1/p' libshard/cuda/api.h); do
+for call in $(rows CUDA_CALLS); do
 	LD_LIBRARY_PATH=$full "$open" hide "$call" | head -n 1 | grep -q "^-5 0 libcuda.so.1 does not have $call (CUDA" ||
 		{ echo "$call can be missing without being missed" && exit 1; }
 	count=$((count + 1))
 done
 [ $count -gt 20 ] || { echo "found only $count functions in api.h" && exit 1; }
+probes=0
+for call in $(rows PROBE_CALLS); do
+	for driver in "$full" "$old"; do
+		says "$driver" "0 0 " hide "$call"
+		says "$driver" "0 0 " hide "$call" doctor
+		echo "$got" | grep -q "^3 has all that loaders call, but does not say what GPUs there are: it lacks $call (CUDA [0-9.]*)\$" &&
+			echo "$got" | grep -q "^0 works; " || { echo "without $call the doctor says: $got" && exit 1; }
+	done
+	probes=$((probes + 1))
+done
+[ $probes -ge 6 ] || { echo "found only $probes functions that tell of GPUs" && exit 1; }
+says "$old" "0 0 " hide cuDeviceGetName hide cuDriverGetVersion doctor
+echo "$got" | grep -q "^3 .*: it lacks cuDriverGetVersion (CUDA 2.2), cuDeviceGetName (CUDA 2.0)\$" || { echo "$got" && exit 1; }
+says "$old" "0 0 " doctor
+echo "$got" | grep -q "^0 for CUDA 12.9, with all that libshard calls; 2 devices\$" || { echo "$got" && exit 1; }
 
 # Who uses no GPU never opens the driver; and nobody is linked with it.
 for object in "$BUILD"/libshard.so "$open"; do
@@ -47,4 +66,4 @@ for object in "$BUILD"/libshard.so "$open"; do
 		echo "$object needs libcuda" && exit 1
 	fi
 done
-echo "$((count + 11)) drivers"
+echo "$((count + 2 * probes + 13)) drivers"

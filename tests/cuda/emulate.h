@@ -2,30 +2,19 @@
 /*
  * emulate.h - the kernels of libshard/cuda/finish.cu as C, and a GPU of a few threads to run them on
  *
- * The source itself is compiled here, with what CUDA adds to C spelled out.  A block's threads are threads, which wait for
- * each other in __syncthreads(), so a sanitizer sees two that should have waited; blocks come one after the other, in any
- * order.  Shared memory is as long as the launch asked for, and holds rubbish at first.
+ * A block's threads are threads, which wait for each other in __syncthreads(), so a sanitizer sees two that should have
+ * waited; blocks come one after the other, in any order.  Shared memory is as long as the launch asked for, and holds
+ * rubbish at first.
  */
 #ifndef TESTS_CUDA_EMULATE_H
 #define TESTS_CUDA_EMULATE_H
 
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/test.h"
+#include "tests/cuda/cuda_as_c.h"
 
-/* ---- what CUDA adds to C ---- */
-
-struct emulated_dim {
-	uint32_t x, y, z;
-};
-typedef struct {
-	uint32_t x, y, z, w;
-} __attribute__((aligned(16))) uint4;
-
-static _Thread_local struct emulated_dim threadIdx, blockIdx, blockDim;
 static _Thread_local uint4 (*emulated_shared)[];
 static _Thread_local pthread_barrier_t *emulated_barrier;
 
@@ -44,12 +33,6 @@ static inline double __dmul_rn(double a, double b)
 	return a * b;
 }
 
-#define __global__ static
-#define __device__
-#define __forceinline__ inline
-#define __launch_bounds__(threads_)
-#define __grid_constant__
-#define __shared__ _Thread_local
 #define finish_shared (*emulated_shared)
 #define UNROLL
 #define UNROLL4

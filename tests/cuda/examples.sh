@@ -9,9 +9,10 @@ epochs=7
 # ---- for the host ----
 
 build() { # NAME SCRIPT
-	host_build "$1" "$ROOT/examples/cuda/train_loop.cu" "$2"
+	host_build "$1" "$ROOT/examples/cuda/train_loop.cu" "$2" "$twins"
 }
 gcc "${host_flags[@]}" "$ROOT/examples/cuda/h2d_stream.c" "${host_libs[@]}" -o h2d_stream
+twins=$(host_twins)
 build train_loop ''
 
 "$BUILD/bin/shardpack" images "$ROOT/examples/photos/train" -o ds --resize 64 --crop 64 -q
@@ -43,6 +44,9 @@ learns() {
 	build still 's/0\.03f \* \(1 - /0 * (1 - /'
 	read -r a b <<<"$(losses still 2)"
 	! falls "$a" "$b" || die "a network that stands still seems to learn: $(cat still.out)"
+	build blank 's/if \(shard_finish_launch\(.*/if (0)/'
+	read -r a b <<<"$(losses blank $epochs)"
+	! falls "$a" "$b" || die "a network that sees nothing seems to learn: $(cat blank.out)"
 	build others 's/int64_t best = 0, want = label\[i\]/int64_t best = 0, want = label[i] * 0 + i % classes/'
 	read -r a b <<<"$(losses others $epochs)"
 	! falls "$a" "$b" || die "labels that are none seem to be learnt: $(cat others.out)"

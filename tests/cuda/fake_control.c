@@ -132,22 +132,29 @@ int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned count, in
 	return fake_cuModuleLoadData(module, image);
 }
 
-static struct module **module_find(const void *handle)
+/* One that lives, and is of the current context. */
+static int module_take(const void *handle, struct module ***at)
 {
 	struct module **p = &fake.modules;
 
 	while (*p && *p != handle)
 		p = &(*p)->next;
-	if (!*p)
-		sinned(FAKE_BAD_HANDLE);
-	return p;
+	*at = p;
+	if (*p && (*p)->context == current_context())
+		return OK;
+	sinned(*p ? FAKE_WRONG_CONTEXT : FAKE_BAD_HANDLE);
+	return *p ? INVALID_CONTEXT : INVALID_HANDLE;
 }
 
 int fake_cuModuleGetFunction(void **function, void *module, const char *name)
 {
+	struct module **p;
+	int rc;
+
 	ENTER("cuModuleGetFunction");
-	if (!*module_find(module))
-		return call_leave(INVALID_HANDLE);
+	rc = module_take(module, &p);
+	if (rc)
+		return call_leave(rc);
 	for (struct kernel *k = fake.kernel; k < fake.kernel + KERNELS_CAP; k++)
 		if (k->name && !strcmp(k->name, name)) {
 			*function = k;
@@ -159,12 +166,13 @@ int fake_cuModuleGetFunction(void **function, void *module, const char *name)
 int fake_cuModuleUnload(void *module)
 {
 	struct module **p, *m;
+	int rc;
 
 	ENTER("cuModuleUnload");
-	p = module_find(module);
+	rc = module_take(module, &p);
+	if (rc)
+		return call_leave(rc);
 	m = *p;
-	if (!m)
-		return call_leave(INVALID_HANDLE);
 	*p = m->next;
 	free(m);
 	return call_leave(OK);

@@ -24,6 +24,15 @@ struct finishing {
 	unsigned launched;
 };
 
+#define TO(f_) ((void *)(uintptr_t)(f_).output[0])
+
+static inline struct shard_finish_options imagenet(uint32_t crop, uint32_t dtype, uint32_t layout, uint32_t side)
+{
+	return (struct shard_finish_options){.size = sizeof(struct shard_finish_options), .height = side, .width = side, .dtype = dtype,
+					     .layout = layout, .crop = crop, .flip = 0.5, .mean = {0.485f, 0.456f, 0.406f},
+					     .std = {0.229f, 0.224f, 0.225f}};
+}
+
 static struct comparison {
 	uint64_t at, bytes;
 	uint8_t *want;

@@ -5,25 +5,10 @@
 #ifndef TESTS_CUDA_GATHER_TWIN_H
 #define TESTS_CUDA_GATHER_TWIN_H
 
+#include "tests/cuda/cuda_as_c.h"
 #include "tests/cuda/trainer.h"
 
-struct gather_index {
-	unsigned x, y;
-};
-typedef struct {
-	uint32_t x, y, z, w;
-} uint4;
-static _Thread_local struct gather_index threadIdx, blockIdx, blockDim;
-
-#define __device__
-#define __global__ static
-#define __grid_constant__
-#define __launch_bounds__(threads_)
 #include "libshard/cuda/gather.cu"
-#undef __device__
-#undef __global__
-#undef __grid_constant__
-#undef __launch_bounds__
 
 static inline void twin_gather(const struct fake_kernel_call *c)
 {
@@ -34,7 +19,7 @@ static inline void twin_gather(const struct fake_kernel_call *c)
 	call.to = (uintptr_t)fake->at(call.to);
 	if (!call.from || !call.to)
 		return; /* who looks at the batch sees that nothing came */
-	blockDim = (struct gather_index){c->block[0], c->block[1]};
+	blockDim = (struct emulated_dim){c->block[0], c->block[1], 1};
 	for (blockIdx.x = 0; blockIdx.x < c->grid[0]; blockIdx.x++)
 		for (blockIdx.y = 0; blockIdx.y < c->grid[1]; blockIdx.y++)
 			for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)

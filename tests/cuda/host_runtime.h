@@ -23,8 +23,8 @@ typedef struct host_event {
 	void *event;
 	double ms; /* when its turn came */
 } *cudaEvent_t;
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
-enum { cudaSuccess = 0, cudaErrorNotReady = 600, cudaHostRegisterDefault = 0, cudaStreamNonBlocking = 1 };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+enum { cudaSuccess = 0, cudaErrorNotReady = 600, cudaHostRegisterDefault = 0, cudaStreamNonBlocking = 1, cudaDeviceScheduleBlockingSync = 4 };
 
 /* A function of the driver.  The thread's context is the primary one of the first device, as the runtime API has it. */
 static inline void *host_driver(const char *name)
@@ -150,6 +150,8 @@ static inline cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 
 static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
 {
+	if (kind == cudaMemcpyDeviceToDevice)
+		return host_queue(stream, [=] { memcpy(host_at(to), host_at(from), bytes); });
 	if (kind == cudaMemcpyDeviceToHost)
 		return HOST_CALL("cuMemcpyDtoHAsync", (void *, const void *, size_t, void *), to, from, bytes, stream);
 	return HOST_CALL("cuMemcpyHtoDAsync", (void *, const void *, size_t, void *), to, from, bytes, stream);
@@ -184,10 +186,17 @@ static inline cudaError_t cudaEventQuery(cudaEvent_t event)
 	return HOST_CALL("cuEventQuery", (void *), event->event);
 }
 
+static inline cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+	return HOST_CALL("cuEventSynchronize", (void *), event->event);
+}
+
 static inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 {
+	if (cudaEventQuery(begin) || cudaEventQuery(end))
+		return cudaErrorNotReady;
 	*ms = (float)(end->ms - begin->ms);
-	return HOST_CALL("cuEventSynchronize", (void *), end->event);
+	return cudaSuccess;
 }
 
 static inline cudaError_t cudaEventDestroy(cudaEvent_t event)
@@ -206,6 +215,11 @@ struct cudaDeviceProp {
 static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int)
 {
 	*out = {"host", 0, 0, 1, 0, 0, 0};
+	return cudaSuccess;
+}
+
+static inline cudaError_t cudaSetDeviceFlags(unsigned)
+{
 	return cudaSuccess;
 }
 
@@ -229,7 +243,7 @@ static inline long long clock64(void) /* of a clock of 1 GHz */
 struct host_index {
 	unsigned x, y, z;
 };
-static __thread host_index blockIdx, blockDim, threadIdx;
+inline __thread host_index blockIdx, blockDim, threadIdx;
 
 template <class T, class U> static void atomicAdd(T *at, U value)
 {

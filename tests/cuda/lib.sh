@@ -22,13 +22,22 @@ host_flags=(-g -O2 $san -Wall -Wextra -Wno-unused-function -Iinclude -I"$ROOT/in
 # shellcheck disable=SC2207 # words
 host_libs=("$BUILD/libshard.a" -pthread $(pkg-config --libs liblz4) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
 
-# A program of CUDA C as one for the host, with sed's SCRIPT done to it before.
-host_build() { # PROGRAM SOURCE SCRIPT [FLAG OR OBJECT]...
-	local program=$1 source=$2 script=$3
+# libshard's own kernels, for programs whose driver is to run them.
+host_twins() { # prints the object
+	gcc -std=gnu11 -D_GNU_SOURCE -ffp-contract=off "${host_flags[@]}" -c "$ROOT/tests/cuda/twins.c" -o twins.o
+	echo "$PWD/twins.o"
+}
+
+# A program of CUDA C as one for the host, with sed's SCRIPT done to each of its SOURCES before.
+host_build() { # PROGRAM SOURCES SCRIPT [FLAG OR OBJECT]...
+	local program=$1 sources=$2 script=$3 source made=()
 	shift 3
-	sed -E "$script; s/([a-z_]+)<<<(.*), ([^,]*), (0), ([a-z>-]*)>>>\(/HOST_LAUNCH(\1, (\2), \3, \4, \5)(/" "$source" >"$program.cc"
-	! grep -q '<<<' "$program.cc" || die "a launch was not understood: $(grep '<<<' "$program.cc")"
-	g++ -std=c++17 -ffp-contract=off "${host_flags[@]}" "$program.cc" "$@" "${host_libs[@]}" -o "$program"
+	for source in $sources; do
+		made+=("$program.$(basename "$source").cc")
+		sed -E "$script; s/([a-z_]+)<<<(.*), ([^,]*), (0), ([a-z>-]*)>>>\(/HOST_LAUNCH(\1, (\2), \3, \4, \5)(/" "$source" >"${made[-1]}"
+	done
+	! grep '<<<' "${made[@]}" || die "a launch was not understood"
+	g++ -std=c++17 -ffp-contract=off "${host_flags[@]}" "${made[@]}" "$@" "${host_libs[@]}" -o "$program"
 }
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || nvcc=

@@ -37,6 +37,15 @@ static inline int noticed_now(void)
 	       (fake->leaks()[0] ? LEAK : 0);
 }
 
+/* The end of a job: its loader and trainer go, and what was noticed is its answer. */
+static inline int leave_and_tell(struct training *t)
+{
+	close_loader(t->l);
+	fake->settle();
+	trainer_leave(t);
+	return noticed_now();
+}
+
 /* Of one seed; a sanitizer's verdict, or an assertion, is SIN_OTHER. */
 static inline int notice(int (*job)(uint64_t seed), uint64_t seed)
 {

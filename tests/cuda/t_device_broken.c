@@ -170,7 +170,7 @@ TEST(each_mistake_is_noticed_and_a_sound_loader_has_none)
 		    {"another context", WRONG_CONTEXT, SIN_CONTEXT, true},
 		    {"nothing is page-locked", UNREGISTERED, SIN_UNREGISTERED, true},
 		    {"copied before it is page-locked", UNREGISTERED_YET, SIN_UNREGISTERED, true},
-		    {"closed too early", FREED_TOO_EARLY, SIN_FREED, true},
+		    {"closed too early", FREED_TOO_EARLY, SIN_FREED, false},
 		    {"device memory is left", LEAKED_MEMORY, LEAK, true},
 		    {"page-locks are left", LEAKED_PIN, LEAK, true},
 		    {"events are left", LEAKED_EVENT, LEAK, true},

@@ -9,9 +9,9 @@
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  * TIMEOUT: 600
  */
-#include "libshard/base/mem.h"
 #include "tests/child.h"
 #include "tests/cuda/gather_twin.h"
+#include "tests/cuda/runs_out.h"
 #include "tests/cuda/training.h"
 
 #define STEPS 14u
@@ -33,27 +33,6 @@ static void open_job(enum stream_kind kind, uint64_t seed)
 	training_open(&t, o, kind, seed);
 	gather_twin_open();
 }
-
-/* ---- memory that runs out ---- */
-
-static atomic_int allocations_left = -1; /* until one fails; below 0: none does */
-
-static bool runs_out(void)
-{
-	return atomic_fetch_sub(&allocations_left, 1) == 0;
-}
-
-#define MAY_FAIL(name_, types_, names_)                          \
-	void *__real_##name_ types_;                             \
-	void *__wrap_##name_ types_;                             \
-	void *__wrap_##name_ types_                              \
-	{                                                        \
-		return runs_out() ? NULL : __real_##name_ names_; \
-	}
-MAY_FAIL(mem_alloc, (size_t bytes), (bytes))
-MAY_FAIL(mem_zalloc, (size_t bytes), (bytes))
-MAY_FAIL(mem_array, (size_t count, size_t bytes), (count, bytes))
-MAY_FAIL(mem_aligned, (size_t align, size_t bytes), (align, bytes))
 
 /* ---- a job ---- */
 

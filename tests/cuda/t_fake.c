@@ -262,7 +262,7 @@ TEST(what_is_freed_too_early_is_noticed)
 
 TEST(another_context_is_noticed)
 {
-	void *other, *stream, *event, *popped, *found;
+	void *other, *stream, *event, *popped, *found, *module, *function;
 	uint64_t device;
 
 	scene_open();
@@ -271,6 +271,7 @@ TEST(another_context_is_noticed)
 	CU_OK(cu.cuEventCreate(&event, 2));
 	CU_OK(cu.cuMemAlloc(&device, BYTES));
 	CU_OK(cu.cuMemHostRegister(host, BYTES, 1));
+	CU_OK(cu.cuModuleLoadData(&module, "kernels"));
 	CU_OK(cu.cuCtxPushCurrent(other));
 	CU_OK(cu.cuStreamGetCtx(stream, &found));
 	CHECK(found == context);
@@ -278,11 +279,14 @@ TEST(another_context_is_noticed)
 	CHECK_EQ(cu.cuMemcpyHtoDAsync(device, host, BYTES, DEFAULT_STREAM), 201);
 	CHECK_EQ(cu.cuEventRecord(event, DEFAULT_STREAM), 400);
 	CHECK_EQ(cu.cuMemFree(device), 201);
-	CHECK_EQ(fake->sins(FAKE_WRONG_CONTEXT), 4);
+	CHECK_EQ(cu.cuModuleGetFunction(&function, module, "nothing"), 201);
+	CHECK_EQ(cu.cuModuleUnload(module), 201);
+	CHECK_EQ(fake->sins(FAKE_WRONG_CONTEXT), 6);
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	CHECK(popped == other);
 	CU_OK(cu.cuMemHostUnregister(host));
 	CU_OK(cu.cuMemFree(device));
+	CU_OK(cu.cuModuleUnload(module));
 	CU_OK(cu.cuEventDestroy(event));
 	CHECK_EQ(cu.cuEventRecord(event, stream), 400);
 	CU_OK(cu.cuStreamDestroy(stream));

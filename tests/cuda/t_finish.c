@@ -9,16 +9,7 @@
 #include "tests/child.h"
 #include "tests/cuda/finishing.h"
 
-#define TO(f_) ((void *)(uintptr_t)(f_).output[0])
-
 static struct shard_error err;
-
-static struct shard_finish_options imagenet(uint32_t crop, uint32_t dtype, uint32_t layout, uint32_t side)
-{
-	return (struct shard_finish_options){.size = sizeof(struct shard_finish_options), .height = side, .width = side, .dtype = dtype,
-					     .layout = layout, .crop = crop, .flip = 0.5, .mean = {0.485f, 0.456f, 0.406f},
-					     .std = {0.229f, 0.224f, 0.225f}};
-}
 
 /* ---- the same numbers ---- */
 
@@ -166,53 +157,99 @@ TEST(one_kernel_a_batch_and_nothing_else)
 	trainer_check_clean();
 }
 
-/* ---- what goes wrong ---- */
+/* ---- kernels are compiled once ---- */
 
-/* Each call that the first launch makes is refused once: said, nothing left, and the next launch works. */
-TEST(the_driver_refuses)
+static struct finishing shared;
+
+static void *launch_some(void *context)
 {
-	static const struct {
-		const char *call, *message;
-	} rows[] = {{"cuModuleLoadDataEx", "kernels cannot be compiled for this GPU, by cuModuleLoadDataEx: ptxas application ptx input, line 1; fatal: "
-					   "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
-		    {"cuModuleGetFunction", "cuModuleGetFunction of finish_crop_any_16: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
-		    {"cuMemAlloc", "0.0 MiB of device memory: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
-		    {"cuStreamCreate", "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
-		    {"cuMemcpyHtoDAsync", "copy of 0.0 MiB to the device: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
-		    {"cuStreamSynchronize", "cuStreamSynchronize: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
-		    {"cuLaunchKernel", "cuLaunchKernel of 1 x 9 blocks of 256 threads and 4752 bytes: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
-		    {"cuMemHostRegister", NULL}}; /* then the copy is a slow one */
-	struct shard_finish_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
+	struct shard_finish_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
+	const struct shard_batch *b = context;
+	struct shard_error why;
+	struct shard_finish *more;
+
+	if (shard_finish_open(&more, shared.t.l, "image", &o, &why) ||
+	    shard_finish_launch(more, b, NULL, 0, shared.t.stream, TO(shared), &why))
+		return more;
+	shard_finish_close(more);
+	return NULL;
+}
+
+/* Handles of one context, in threads too, share a module, which lives as long as the last of them. */
+TEST(handles_of_one_context_share_their_kernels)
+{
+	struct shard_finish_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
+	struct shard_finish *other;
+	struct shard_batch b;
+	pthread_t thread[4];
+	void *problem;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct finishing f;
-		struct shard_batch b;
-
-		STORY("%s", rows[i].call);
-		finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, i);
-		CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &b, &fixture_err));
-		while (f.t.l->device->pins.has_thread && !pins_knows(&f.t.l->device->pins, f.t.l->o.slot_count - 1))
-			usleep(1000); /* the ring's page-locks are not what is meant */
-		fake->fail(rows[i].call, 1, 2);
-		CHECK_EQ(shard_finish_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &err), rows[i].message ? SHARD_E_DEVICE : SHARD_OK);
-		if (rows[i].message) {
-			CHECK_STR(err.message, rows[i].message);
-			CHECK_EQ(err.os_code, 2);
-		}
-		fake->fail(NULL, 0, 0);
-		CHECK_OK(shard_loader_release_after(f.t.l, &b, f.t.stream, &fixture_err));
-		CHECK_OK(shard_loader_next(f.host, &b, &fixture_err));
-		CHECK_OK(shard_loader_release(f.host, &b, &fixture_err));
-		finishing_steps(&f, 3);
-		fake->settle();
-		CHECK_SOUND_TRAINING();
-		finishing_close(&f);
-		CHECK_EQ(fake->sins(FAKE_UNREGISTERED), rows[i].message ? 0 : 1);
-		fake->reset();
-		trainer_check_clean();
+	finishing_open(&shared, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 1);
+	CHECK_OK(shard_loader_next_device(shared.t.l, shared.t.stream, &b, &fixture_err));
+	for (int i = 0; i < 4; i++)
+		CHECK_EQ(pthread_create(&thread[i], NULL, launch_some, &b), 0);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(thread[i], &problem);
+		CHECK(!problem);
 	}
+	CHECK_EQ(fake->count("cuModuleLoadDataEx"), fake->count("cuModuleUnload")); /* all are gone, and so is what they shared */
+	fake->reset();
+	CHECK_OK(shard_finish_open(&other, shared.t.l, "image", &o, &fixture_err));
+	CHECK_OK(shard_finish_launch(other, &b, NULL, 0, shared.t.stream, TO(shared), &fixture_err));
+	CHECK_OK(shard_finish_launch(shared.there, &b, NULL, 0, shared.t.stream, TO(shared), &fixture_err));
+	CHECK_EQ(fake->count("cuModuleLoadDataEx"), 1);
+	shard_finish_close(other);
+	CHECK_EQ(fake->count("cuModuleUnload"), 0);
+	CHECK_OK(shard_loader_release_after(shared.t.l, &b, shared.t.stream, &fixture_err));
+	CHECK_OK(shard_loader_next(shared.host, &b, &fixture_err));
+	CHECK_OK(shard_loader_release(shared.host, &b, &fixture_err));
+	finishing_steps(&shared, 3); /* with the module that is left */
+	fake->settle();
+	CHECK_SOUND_TRAINING();
+	finishing_close(&shared);
+	CHECK_EQ(fake->count("cuModuleLoadDataEx"), 1);
+	trainer_check_clean();
 }
+
+/* One of another context has its own; the fake driver would tell. */
+TEST(contexts_do_not_share_kernels)
+{
+	struct shard_finish_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
+	void *context, *popped, *stream;
+	struct shard_loader *l;
+	struct shard_finish *other;
+	struct shard_batch b;
+	struct finishing f;
+	uint64_t to;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 1);
+	finishing_steps(&f, 2);
+	context = fake->context(0);
+	CU_OK(cu.cuCtxPushCurrent(context));
+	CU_OK(cu.cuStreamCreate(&stream, 1));
+	CU_OK(cu.cuMemAlloc(&to, 9 * shard_finish_row_bytes(f.here)));
+	l = loader_of(&wanted);
+	CHECK_OK(shard_finish_open(&other, l, "image", &o, &fixture_err));
+	CHECK_OK(shard_loader_next_device(l, stream, &b, &fixture_err));
+	CHECK_OK(shard_finish_launch(other, &b, NULL, 0, stream, (void *)(uintptr_t)to, &fixture_err));
+	CHECK_EQ(fake->count("cuModuleLoadDataEx"), 2);
+	CHECK_OK(shard_loader_release_after(l, &b, stream, &fixture_err));
+	shard_finish_close(other);
+	close_loader(l);
+	CU_OK(cu.cuMemFree(to));
+	CU_OK(cu.cuStreamDestroy(stream));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	finishing_steps(&f, 2);
+	fake->settle();
+	CHECK_SOUND_TRAINING();
+	finishing_close(&f);
+	fake->drop_context(context);
+	trainer_check_clean();
+}
+
+/* ---- what goes wrong ---- */
 
 TEST(calls_that_are_wrong_are_told_so)
 {

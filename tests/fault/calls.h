@@ -27,6 +27,7 @@ enum call {
 	CALL_OPEN, CALL_OPENAT, CALL_CLOSE, CALL_DUP, CALL_PREAD, CALL_PWRITE, CALL_PREADV2, CALL_FSYNC, CALL_FTRUNCATE,
 	CALL_FALLOCATE, CALL_RENAMEAT2, CALL_RENAMEAT, CALL_LINKAT, CALL_UNLINKAT, CALL_FSTAT, CALL_FSTATAT, CALL_FLOCK,
 	CALL_MMAP, CALL_MUNMAP, CALL_GETRANDOM, CALL_OPENDIR, CALL_READDIR, CALL_CLOSEDIR, CALL_SYNC_RANGE, CALL_FADVISE,
+	CALL_FCNTL,
 	CALLS,
 	CALL_ANY, /* for a plan: occurrences of all calls together */
 	CALL_NONE,
@@ -37,6 +38,7 @@ static const char *const calls_wrapped[CALLS] = {
 	"open64", "openat64", "close", "dup", "pread64", "pwrite64", "preadv64v2", "fsync", "ftruncate64",
 	"fallocate64", "renameat2", "renameat", "linkat", "unlinkat", "fstat64", "fstatat64", "flock",
 	"mmap64", "munmap", "getrandom", "opendir", "readdir64", "closedir", "sync_file_range", "posix_fadvise64",
+	"fcntl64",
 };
 
 enum how {
@@ -53,7 +55,8 @@ enum how {
 
 /* What a file system may not have. */
 enum habit { NO_NOREPLACE = 1, NO_LINK = 2, NO_TMPFILE = 4, NO_FLOCK = 8, NO_FALLOCATE = 16, NO_DIRECT = 32, NO_NOWAIT = 64,
-	     NOT_CACHED = 128 /* as far as the system tells */ };
+	     NOT_CACHED = 128 /* as far as the system tells */,
+	     ODD_DIRECT = 256 /* past the page cache only with another alignment than ours */ };
 
 static struct {
 	enum call call;

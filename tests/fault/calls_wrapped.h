@@ -64,6 +64,23 @@ WRAPPED(int, dup, int fd)
 	return how == HOW_FAIL ? calls_fail(plan.code) : calls_end(how, __real_dup(fd));
 }
 
+/* The library asks for the flags of a file, and sets them. */
+WRAPPED(int, fcntl64, int fd, int command, ...)
+{
+	enum how how = calls_meet(CALL_FCNTL);
+	va_list ap;
+	int flags;
+
+	va_start(ap, command);
+	flags = command == F_SETFL ? va_arg(ap, int) : 0;
+	va_end(ap);
+	if (how == HOW_FAIL)
+		return calls_fail(plan.code);
+	if (command == F_SETFL && (flags & O_DIRECT) && calls_lacks(NO_DIRECT))
+		return calls_end(how, calls_fail(EINVAL));
+	return how == HOW_FAKE ? 0 : calls_end(how, __real_fcntl64(fd, command, flags));
+}
+
 /* How many of `bytes` bytes a disturbed read or write gets to see; -1 for an error. */
 static ssize_t calls_part(enum how how, size_t bytes)
 {
@@ -96,6 +113,8 @@ WRAPPED(ssize_t, pwrite64, int fd, const void *data, size_t bytes, off_t offset)
 	calls_wrote(fd);
 	if (n <= 0 || how == HOW_FAKE)
 		return n;
+	if (calls_lacks(ODD_DIRECT) && (__real_fcntl64(fd, F_GETFL) & O_DIRECT))
+		return calls_end(how, calls_fail(EINVAL));
 	n = __real_pwrite64(fd, data, (size_t)n, offset);
 	if (how == HOW_DIE_HALF)
 		raise(SIGKILL);

@@ -11,7 +11,7 @@
  * LDFLAGS: -Wl,--wrap=fsync,--wrap=ftruncate64,--wrap=fallocate64,--wrap=renameat2,--wrap=renameat,--wrap=linkat
  * LDFLAGS: -Wl,--wrap=unlinkat,--wrap=fstat64,--wrap=fstatat64,--wrap=flock,--wrap=mmap64,--wrap=munmap
  * LDFLAGS: -Wl,--wrap=getrandom,--wrap=opendir,--wrap=readdir64,--wrap=closedir,--wrap=sync_file_range
- * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=shard_publish
+ * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=fcntl64,--wrap=shard_publish
  * TIMEOUT: 900
  */
 #include <sys/wait.h>
@@ -174,7 +174,7 @@ TEST(killed_at_every_call)
 		const char *wrong;
 		unsigned long count;
 
-		records = h || sanitized ? 8 : 90; /* 90 records are more than one write of 1 MiB */
+		records = h || sanitized ? 8 : 180; /* 180 records are more than one write of 2 MiB */
 		count = count_calls(habits[h]);
 		wrong = sweep(HOW_DIE_BEFORE, CALL_ANY, count, habits[h], &killed);
 		if (!wrong)

@@ -12,7 +12,7 @@
  * LDFLAGS: -Wl,--wrap=fsync,--wrap=ftruncate64,--wrap=fallocate64,--wrap=renameat2,--wrap=renameat,--wrap=linkat
  * LDFLAGS: -Wl,--wrap=unlinkat,--wrap=fstat64,--wrap=fstatat64,--wrap=flock,--wrap=mmap64,--wrap=munmap
  * LDFLAGS: -Wl,--wrap=getrandom,--wrap=opendir,--wrap=readdir64,--wrap=closedir,--wrap=sync_file_range
- * LDFLAGS: -Wl,--wrap=posix_fadvise64
+ * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=fcntl64
  * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=file_temp_discard,--wrap=file_write_at,--wrap=file_close
  * TIMEOUT: 900
  */
@@ -181,13 +181,13 @@ TEST(every_call_fails_in_every_way)
 {
 	static const unsigned habits[] = {
 		0, NO_NOREPLACE, NO_NOWAIT | NO_DIRECT, NO_NOREPLACE | NO_LINK, NOT_CACHED, NO_DIRECT | NOT_CACHED,
-		NO_TMPFILE | NO_FLOCK | NO_FALLOCATE | NO_DIRECT | NOT_CACHED,
+		NO_TMPFILE | NO_FLOCK | NO_FALLOCATE | NO_DIRECT | NOT_CACHED, ODD_DIRECT,
 	};
 	unsigned long injected = 0;
 
 	prepare(8);
 	for (size_t h = 0; h < sizeof(habits) / sizeof(habits[0]); h += sanitized ? 3 : 1) {
-		prepare(h || sanitized ? 20 : 90); /* 90 records are more than one write of 1 MiB */
+		prepare(h || sanitized ? 20 : 180); /* 180 records are more than one write of 2 MiB */
 		quick = quick || h;
 		for (size_t i = 0; i < STORIES; i++) {
 			struct outcome o;

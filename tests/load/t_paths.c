@@ -6,17 +6,16 @@
  * seccomp filter in an unprivileged child that may lock 64 KiB, O_DIRECT at open and at the read, alignments that do not
  * fit.
  *
- * LDFLAGS: -Wl,--wrap=direct_open,--wrap=engine_get,--wrap=file_seems_cached,--wrap=file_major_faults
+ * LDFLAGS: -Wl,--wrap=direct_open,--wrap=engine_put,--wrap=engine_get,--wrap=file_seems_cached,--wrap=file_major_faults
  */
 #include <errno.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "libshard/io/direct.h"
-#include "libshard/io/engine.h"
 #include "libshard/io/file.h"
 #include "libshard/load/loader.h"
+#include "tests/load/reads.h"
 #include "tests/refuse_uring.h"
 #include "tests/store/fixture.h"
 
@@ -31,41 +30,14 @@ static struct shard_schema schema;
 
 /* ---- what the system says ---- */
 
-static enum { AS_IT_IS, NO_DIRECT, ALIGN_512, ALIGN_4096 } system_says;
-static int fail_read; /* the read that fails with fail_code, counted from 1; 0: none */
-static int fail_code;
 static bool warm = true; /* what file_seems_cached() says */
 static int warm_answers; /* if not 0: so many times, and the truth from then on */
 static bool faults_hidden;
 
-int __real_direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out);
-int __wrap_direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out);
-struct engine_read *__real_engine_get(struct engine *e);
-struct engine_read *__wrap_engine_get(struct engine *e);
 uint64_t __real_file_major_faults(void);
 uint64_t __wrap_file_major_faults(void);
 bool __real_file_seems_cached(int fd, uint64_t bytes);
 bool __wrap_file_seems_cached(int fd, uint64_t bytes);
-
-int __wrap_direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out)
-{
-	int rc = __real_direct_open(path, inode, bytes, want_direct && system_says != NO_DIRECT, out);
-
-	if (!rc && out->direct && system_says == ALIGN_4096)
-		out->offset_align = out->memory_align = 4096;
-	if (!rc && out->direct && system_says == ALIGN_512)
-		out->offset_align = out->memory_align = 512;
-	return rc;
-}
-
-struct engine_read *__wrap_engine_get(struct engine *e)
-{
-	struct engine_read *r = __real_engine_get(e);
-
-	if (r && fail_read && !--fail_read)
-		r->os_code = fail_code;
-	return r;
-}
 
 bool __wrap_file_seems_cached(int fd, uint64_t bytes)
 {

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_job.h - what the rows of bench/gpu share: a dataset in the page cache, a loader, a stream, memory to copy from and to
+ *
+ * What goes wrong ends the program.
+ */
+#ifndef BENCH_GPU_JOB_H
+#define BENCH_GPU_JOB_H
+
+#include <cuda_runtime.h>
+
+#include "bench/common/data.h"
+#include "bench/common/trainer.h"
+
+#define BATCH 256u
+
+#define CUDA(call)                                                                   \
+	do {                                                                         \
+		cudaError_t failed_ = (call);                                        \
+		if (failed_ != cudaSuccess)                                          \
+			bench_die("%s: %s", #call, cudaGetErrorString(failed_));     \
+	} while (0)
+
+struct job {
+	struct trainer trainer;
+	struct data_files files;
+	cudaStream_t stream, other;
+	uint64_t batch_bytes, epoch_bytes;
+	char *locked, *plain, *device; /* a batch each, page-locked, pageable and on the GPU */
+	int blocks;			/* that keep all multiprocessors at work */
+	long long ticks;		/* of a step's kernel; 0: none */
+	double ticks_per_second;
+	cudaEvent_t *begin, *end; /* [steps_most] */
+	uint64_t steps_most;
+};
+
+void job_open(struct bench *b, struct job *j);
+void job_close(struct job *j);
+
+double job_elapsed_seconds(cudaEvent_t begin, cudaEvent_t end); /* waits for the second */
+
+/* Queue an epoch, a step's kernel behind each batch if steps take any time.  Returns their number; they may not be done yet. */
+uint64_t job_queue_epoch(struct job *j);
+double job_run_epoch(struct job *j); /* and wait until all is done; GB/s */
+double job_run_anew(struct job *j);  /* likewise, behind a seek: nothing was prepared for it */
+
+/* An epoch that nobody measures, which locks the ring's pages and ends behind all its work. */
+bool job_open_warm(void *context);
+bool job_close_loader(void *context);
+
+/* Copies as large as a batch, one behind the other, as many as an epoch has; GB/s. */
+double job_copy_batches(struct job *j, const void *from, enum cudaMemcpyKind kind);
+
+/* ---- rows ---- */
+
+void finish_rows(struct bench *b, struct job *j);
+void pool_rows(struct bench *b, struct job *j); /* leaves the page cache empty */
+void torch_row(struct bench *b, struct job *j);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_pool.cu - a pool in the GPU's memory: what it costs to fill, and what is left to do once it holds everything
+ *
+ * A pool with room for a part of the dataset is filled anew in each epoch.  Runs are epochs of one loader, one behind the
+ * other, so that as much is fetched ahead at the end of each as at its beginning.
+ */
+#include "bench/gpu_job.h"
+
+#ifndef POOL_LANES
+#define POOL_LANES	 8
+#define POOL_WINDOW_RUNS 4
+#define POOL_RUN_RECORDS 27 /* 4.1 MB, one read */
+#endif
+
+struct pool_job {
+	struct job *j;
+	uint64_t device_before; /* bytes that disks gave */
+	struct shard_loader_stats stats;
+};
+
+static double run_epoch(void *context)
+{
+	return job_run_epoch(((struct pool_job *)context)->j);
+}
+
+static double run_within(void *context)
+{
+	struct job *j = ((struct pool_job *)context)->j;
+
+	return job_copy_batches(j, j->device + j->batch_bytes, cudaMemcpyDeviceToDevice);
+}
+
+static bool note_device(void *context)
+{
+	((struct pool_job *)context)->device_before = data_device_bytes();
+	return true;
+}
+
+/* What the ring is ahead by may differ from run to run. */
+static bool came_from_device(void *context)
+{
+	struct pool_job *p = (struct pool_job *)context;
+	double bytes = (double)(data_device_bytes() - p->device_before), want = (double)p->j->epoch_bytes;
+
+	return (bytes >= 0.85 * want && bytes <= 1.15 * want) ||
+	       bench_skip("the disk gave %.1f MB for an epoch of %.1f MB", bytes / 1e6, want / 1e6);
+}
+
+static struct bench_row row_of(struct pool_job *p, const char *name)
+{
+	struct bench_row row = {};
+
+	row.name = name;
+	row.unit = "GB/s";
+	row.cpu_unit = "CPU s/GB";
+	row.cpu_work = (double)p->j->epoch_bytes / 1e9;
+	row.context = p;
+	return row;
+}
+
+/* A loader with such a pool, an epoch behind its start.  False if the row is skipped. */
+static bool open_pool(struct bench *b, struct pool_job *p, const char *name, uint64_t pool_bytes, uint32_t path)
+{
+	struct shard_loader_options *o = &p->j->trainer.options;
+
+	o->shuffle = SHARD_SHUFFLE_WINDOWS;
+	o->run_records = POOL_RUN_RECORDS;
+	o->window_runs = POOL_WINDOW_RUNS;
+	o->lane_count = POOL_LANES;
+	o->pool_bytes = pool_bytes;
+	o->path = path;
+	if (job_open_warm(p->j))
+		return true;
+	bench_skipped(b, name, bench_skip_reason());
+	job_close_loader(p->j);
+	return false;
+}
+
+static void close_pool(struct pool_job *p)
+{
+	shard_loader_stats(p->j->trainer.loader, &p->stats);
+	job_close_loader(p->j);
+}
+
+static void held_row(struct bench *b, struct pool_job *p)
+{
+	struct bench_row row = row_of(p, "gpu/pool/held");
+	struct shard_loader_stats before;
+
+	if (!bench_wants(b, row.name) || !open_pool(b, p, row.name, SHARD_POOL_ALL, SHARD_PATH_AUTO))
+		return;
+	/* A batch to copy from, and one to copy to. */
+	CUDA(cudaFree(p->j->device));
+	CUDA(cudaMalloc((void **)&p->j->device, 2 * p->j->batch_bytes));
+	row.side[0] = {"epochs of a dataset that is held", run_epoch, NULL, NULL, 0};
+	row.side[1] = {"cudaMemcpyAsync, device to device", run_within, NULL, NULL, 0};
+	shard_loader_stats(p->j->trainer.loader, &before);
+	bench_run(b, &row);
+	close_pool(p);
+	bench_figure(b, "gpu/pool/held/link", "bytes", (double)(p->stats.device_bytes - before.device_bytes));
+}
+
+void pool_rows(struct bench *b, struct job *j)
+{
+	uint64_t part = j->epoch_bytes / 4 * 3;
+	struct pool_job p = {};
+	struct bench_row cache = row_of((p.j = j, &p), "gpu/pool/cache"), direct = row_of(&p, "gpu/pool/direct");
+
+	held_row(b, &p);
+	cache.side[0] = {"filled from the page cache", run_epoch, NULL, NULL, 0};
+	if (bench_wants(b, cache.name) && open_pool(b, &p, cache.name, part, SHARD_PATH_AUTO)) {
+		bench_run(b, &cache);
+		close_pool(&p);
+	}
+	direct.side[0] = {"filled by O_DIRECT", run_epoch, note_device, came_from_device, 0};
+	trainer_close(&j->trainer);
+	j->trainer.check = SHARD_CHECK_NEVER; /* what is asked is what reading costs */
+	if (!bench_wants(b, direct.name))
+		return;
+	if (!data_evict(&j->files)) {
+		bench_skipped(b, direct.name, bench_skip_reason());
+	} else if (open_pool(b, &p, direct.name, part, SHARD_PATH_DIRECT)) {
+		bench_run(b, &direct);
+		close_pool(&p);
+		bench_note("%.3g of %.3g GB past the page cache, by %s", (double)p.stats.direct_bytes / 1e9, (double)p.stats.filled_bytes / 1e9,
+			   p.stats.has_uring ? "io_uring" : "pread");
+	}
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_as_c.h - what CUDA adds to C, spelled out, so that kernels of libshard/cuda are compiled here as they stand
+ *
+ * Who runs one sets the indexes of its thread; emulate.h does so for blocks of threads that wait for each other.
+ */
+#ifndef TESTS_CUDA_CUDA_AS_C_H
+#define TESTS_CUDA_CUDA_AS_C_H
+
+#include <stdint.h>
+
+struct emulated_dim {
+	uint32_t x, y, z;
+};
+typedef struct {
+	uint32_t x, y, z, w;
+} __attribute__((aligned(16))) uint4;
+
+static _Thread_local struct emulated_dim threadIdx, blockIdx, blockDim;
+
+#define __global__ static
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(threads_)
+#define __grid_constant__
+#define __shared__ _Thread_local
+
+#endif
