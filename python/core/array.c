@@ -24,6 +24,11 @@ static const struct {
 	[SHARD_BOOL] = {"bool", "?", "|b1"},
 };
 
+const char *array_typestr(uint32_t dtype)
+{
+	return dtypes[dtype].code;
+}
+
 PyObject *array_numpy_name(uint32_t dtype)
 {
 	return PyUnicode_FromString(dtypes[dtype].name);
@@ -151,6 +156,24 @@ bool array_is_reachable(const struct array *a)
 	return false;
 }
 
+struct lease *array_lease_on_device(const struct array *a)
+{
+	struct lease *lease = a->field < 0 ? NULL : (struct lease *)a->owner;
+
+	return lease && lease->loader->on_device ? lease : NULL;
+}
+
+bool array_is_readable(const struct array *a)
+{
+	const struct lease *lease = array_lease_on_device(a);
+
+	if (!lease)
+		return array_is_reachable(a);
+	fail_argument("this array is in the memory of GPU %u; give it to a library that works there, which takes it by __dlpack__ or "
+		      "__cuda_array_interface__", lease->loader->gpu);
+	return false;
+}
+
 static void dealloc(PyObject *self)
 {
 	struct array *a = (struct array *)self;
@@ -221,7 +244,7 @@ static PyObject *tolist(PyObject *self, PyObject *unused)
 	struct array *a = (struct array *)self;
 
 	(void)unused;
-	return array_is_reachable(a) ? to_list(a, 0, a->data) : NULL;
+	return array_is_readable(a) ? to_list(a, 0, a->data) : NULL;
 }
 
 static PyObject *item(PyObject *self, PyObject *unused)
@@ -229,7 +252,7 @@ static PyObject *item(PyObject *self, PyObject *unused)
 	struct array *a = (struct array *)self;
 
 	(void)unused;
-	if (!array_is_reachable(a))
+	if (!array_is_readable(a))
 		return NULL;
 	return array_item_count(a) == 1 ? array_scalar(a->dtype, a->data)
 					: fail_argument("item() is for arrays of one element; this has %zd", array_item_count(a));
@@ -260,7 +283,7 @@ static PyObject *sq_item(PyObject *self, Py_ssize_t i)
 {
 	struct array *a = (struct array *)self;
 
-	if (!array_is_reachable(a))
+	if (!(a->axis_count == 1 ? array_is_readable(a) : array_is_reachable(a)))
 		return NULL;
 	if (!a->axis_count || i < 0 || i >= a->shape[0]) {
 		PyErr_Format(PyExc_IndexError, "index %zd; the first axis has %zd", i, a->axis_count ? a->shape[0] : 0);
@@ -305,14 +328,14 @@ static Py_ssize_t length(PyObject *self)
 static PyObject *copy(PyObject *self, PyObject *unused)
 {
 	(void)unused;
-	return array_is_reachable((struct array *)self) ? (PyObject *)array_copy((struct array *)self) : NULL;
+	return array_is_readable((struct array *)self) ? (PyObject *)array_copy((struct array *)self) : NULL;
 }
 
 static PyObject *tobytes(PyObject *self, PyObject *unused)
 {
 	struct array *a = (struct array *)self;
 	Py_ssize_t bytes = array_item_count(a) * (Py_ssize_t)shard_dtype_bytes(a->dtype);
-	PyObject *out = array_is_reachable(a) ? PyBytes_FromStringAndSize(NULL, bytes) : NULL;
+	PyObject *out = array_is_readable(a) ? PyBytes_FromStringAndSize(NULL, bytes) : NULL;
 
 	(void)unused;
 	if (out)
@@ -325,7 +348,8 @@ static PyObject *tobytes(PyObject *self, PyObject *unused)
 static int get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
 	struct array *a = (struct array *)self;
-	const char *why = flags & PyBUF_WRITABLE			      ? "datasets are read-only: copy() it, or ask for a read-only buffer"
+	const char *why = array_lease_on_device(a)			      ? "this array is in the memory of a GPU; use __dlpack__ or __cuda_array_interface__"
+			  : flags & PyBUF_WRITABLE			      ? "datasets are read-only: copy() it, or ask for a read-only buffer"
 			  : !dtypes[a->dtype].format			      ? "the buffer protocol has no bfloat16; use __dlpack__"
 			  : !(flags & PyBUF_STRIDES & ~PyBUF_ND) && !array_is_dense(a) ? "its rows are apart; ask for a buffer with strides, or copy() it"
 									      : NULL;
@@ -361,13 +385,13 @@ static PyObject *tuple_of(const Py_ssize_t *values, int count)
 	return tuple;
 }
 
-static PyObject *get_shape(PyObject *self, void *unused)
+PyObject *array_shape(PyObject *self, void *unused)
 {
 	(void)unused;
 	return tuple_of(((struct array *)self)->shape, ((struct array *)self)->axis_count);
 }
 
-static PyObject *get_strides(PyObject *self, void *unused)
+PyObject *array_strides(PyObject *self, void *unused)
 {
 	(void)unused;
 	return tuple_of(((struct array *)self)->stride, ((struct array *)self)->axis_count);
@@ -388,7 +412,10 @@ static PyObject *get_number(PyObject *self, void *which)
 	case 'a': return PyLong_FromLong(a->axis_count);
 	case 'i': return PyLong_FromSsize_t(bytes);
 	case 'c': return PyLong_FromSsize_t(count);
-	case 'p': return PyLong_FromVoidPtr((void *)(uintptr_t)a->data);
+	case 'p':
+		if (array_lease_on_device(a))
+			device_use_own(array_lease_on_device(a));
+		return PyLong_FromVoidPtr((void *)(uintptr_t)a->data);
 	default: return PyLong_FromSsize_t(count * bytes);
 	}
 }
@@ -399,10 +426,14 @@ static PyObject *get_interface(PyObject *self, void *unused)
 	PyObject *shape, *stride, *out = NULL;
 
 	(void)unused;
+	if (array_lease_on_device(a)) {
+		PyErr_SetString(PyExc_AttributeError, "this array is in the memory of a GPU: it has no __array_interface__");
+		return NULL;
+	}
 	if (!array_is_reachable(a))
 		return NULL;
-	shape = get_shape(self, NULL);
-	stride = get_strides(self, NULL);
+	shape = array_shape(self, NULL);
+	stride = array_strides(self, NULL);
 	if (shape && stride)
 		out = Py_BuildValue("{s:s,s:O,s:O,s:(KO),s:i}", "typestr", dtypes[a->dtype].code, "shape", shape, "strides", stride, "data",
 				    (unsigned long long)(uintptr_t)a->data, Py_True, "version", 3);
@@ -414,12 +445,15 @@ static PyObject *get_interface(PyObject *self, void *unused)
 static PyObject *repr(PyObject *self)
 {
 	struct array *a = (struct array *)self;
-	PyObject *shape = get_shape(self, NULL), *values = NULL, *text = NULL;
-	bool few = array_item_count(a) <= 16;
+	PyObject *shape = array_shape(self, NULL), *values = NULL, *text = NULL;
+	const struct lease *gpu = array_lease_on_device(a);
+	bool few = array_item_count(a) <= 16 && !gpu;
 
 	if (shape && few)
 		values = tolist(self, NULL);
-	if (shape && (values || !few))
+	if (shape && gpu)
+		text = PyUnicode_FromFormat("Array(dtype=%s, shape=%R, device=cuda:%u)", dtypes[a->dtype].name, shape, gpu->loader->gpu);
+	else if (shape && (values || !few))
 		text = few ? PyUnicode_FromFormat("Array(%R, dtype=%s, shape=%R)", values, dtypes[a->dtype].name, shape)
 			   : PyUnicode_FromFormat("Array(dtype=%s, shape=%R)", dtypes[a->dtype].name, shape);
 	Py_XDECREF(values);
@@ -438,12 +472,12 @@ int array_init(PyObject *module)
 		{"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS,
 		 "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
 		 "A DLPack capsule of the same memory, of version 1 if max_version says so."},
-		{"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\nWhere it is: (1, 0), the CPU."},
+		{"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\nWhere it is: (1, 0), the CPU, or (2, n), GPU number n."},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyGetSetDef getters[] = {
-		{"shape", get_shape, NULL, "Lengths of the axes.", NULL},
-		{"strides", get_strides, NULL, "From one element of an axis to the next, in bytes.", NULL},
+		{"shape", array_shape, NULL, "Lengths of the axes.", NULL},
+		{"strides", array_strides, NULL, "From one element of an axis to the next, in bytes.", NULL},
 		{"dtype", get_dtype, NULL, "As NumPy calls it, such as 'uint8'; also 'bfloat16'.", NULL},
 		{"ndim", get_number, NULL, "Number of axes.", "a"},
 		{"itemsize", get_number, NULL, "Bytes of an element.", "i"},
@@ -451,6 +485,7 @@ int array_init(PyObject *module)
 		{"nbytes", get_number, NULL, "Bytes of all elements.", "b"},
 		{"data_ptr", get_number, NULL, "Address of the first element.", "p"},
 		{"__array_interface__", get_interface, NULL, "For numpy.asarray().", NULL},
+		{"__cuda_array_interface__", array_cuda_interface, NULL, "For Numba, CuPy and others, of arrays on a GPU.", NULL},
 		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyType_Slot slots[] = {

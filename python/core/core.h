@@ -12,7 +12,9 @@
  *   dlpack.c   the same views for who speaks DLPack
  *   record.c   records as dicts: one, a slice of neighbours, or any indices
  *   dataset.c  struct shard_dataset
- *   loader.c   struct shard_loader; lease.c a lent batch, that goes back with its last view
+ *   loader.c   struct shard_loader, and its epochs
+ *   device.c   batches on a GPU, and the streams that use them
+ *   batch.c    batches as dicts; lease.c a lent batch, that goes back with its last view
  *   layout.c   struct shard_schema of records that are to be written
  *   source.c   arrays of other libraries, as memory that can be read
  *   value.c    what a Python user has, as bytes of a field
@@ -65,6 +67,7 @@ PyObject *fail_record(unsigned long long record, const char *field, const char *
 struct memory {
 	PyObject_HEAD
 	void *data;
+	size_t bytes; /* with the rounding */
 };
 int memory_init(PyObject *module);
 struct memory *memory_new(size_t bytes); /* not zeroed */
@@ -99,6 +102,11 @@ Py_ssize_t array_item_count(const struct array *a);
 PyObject *array_scalar(uint32_t dtype, const void *at); /* as int, float or bool */
 PyObject *array_numpy_name(uint32_t dtype);		 /* "uint8", "bfloat16", ... */
 bool array_is_reachable(const struct array *a);		 /* else an exception is set: its memory stayed in another process */
+bool array_is_readable(const struct array *a);		 /* the same, also for what is in the memory of a GPU */
+struct lease *array_lease_on_device(const struct array *a); /* NULL: it is in the memory of the CPU */
+PyObject *array_shape(PyObject *self, void *unused);
+PyObject *array_strides(PyObject *self, void *unused);
+const char *array_typestr(uint32_t dtype); /* of __array_interface__ */
 
 /* ---- dlpack.c ---- */
 
@@ -125,6 +133,15 @@ PyObject *record_gather(struct dataset *d, const uint64_t *idx, size_t count);
 
 /* ---- lease.c, loader.c ---- */
 
+#define LEASE_STREAMS_MAX 8
+
+/* A batch that is to go back, behind what is queued on streams of the GPU if it is there. */
+struct late {
+	struct shard_batch batch;
+	void *stream[LEASE_STREAMS_MAX + 1];
+	uint32_t stream_count;
+};
+
 struct loader {
 	PyObject_HEAD
 	struct dataset *dataset;
@@ -133,10 +150,14 @@ struct loader {
 	Py_buffer lent_buffer;
 	struct lease *held;    /* the leases that live, oldest first */
 	uint32_t held_count, max_held;
+	bool on_device;	       /* batches are in the memory of GPU number `gpu`, and come on `stream` */
+	uint32_t gpu;
+	void *stream;
 	bool busy;	       /* a call runs without the interpreter's lock: what dies meanwhile waits in `late` */
-	struct shard_batch *late;
+	struct late *late;
 	uint32_t late_count, slot_count;
 	long owner_pid; /* of the process that took the first batch, as memory and threads are; 0: nobody did */
+	bool placed;   /* the next loop begins where the loader stands: none was left early since */
 	bool closed;
 };
 extern PyTypeObject *loader_type;
@@ -146,7 +167,7 @@ void loader_let_go(struct loader *l); /* no view lives: close the handle */
 struct lease {
 	PyObject_HEAD
 	struct loader *loader;
-	struct shard_batch batch;
+	struct late as; /* the batch, and who uses it */
 	struct lease *older, *newer;
 	uint32_t view_count[SHARD_FIELDS_MAX];
 };
@@ -155,6 +176,24 @@ int lease_init(PyObject *module);
 struct lease *lease_new(struct loader *l, const struct shard_batch *batch); /* takes over the batch, also if it fails */
 void lease_flush(struct loader *l);	    /* give back what died meanwhile */
 PyObject *lease_fail_held(const struct loader *l); /* too many are held: who holds them */
+
+/* ---- device.c ---- */
+
+bool device_open(struct loader *l, PyObject *stream);
+PyObject *device_fail(const struct shard_error *err); /* an exception that says what to do in Python */
+bool device_take_stream(PyObject *number, void **stream); /* else an exception is set */
+unsigned long long device_stream_number(const struct loader *l); /* as DLPack has it: never 0 */
+int device_next(struct loader *l, struct shard_batch *b, struct shard_error *err);
+void device_give_back(struct loader *l, const struct late *late);
+/* The batch will be used on this stream, which then waits for it.  Else an exception is set. */
+bool device_use(struct lease *lease, void *stream);
+void device_use_own(struct lease *lease); /* on the loader's, as far as we know */
+PyObject *array_cuda_interface(PyObject *self, void *unused);
+
+/* ---- batch.c ---- */
+
+int batch_init(PyObject *module);
+PyObject *batch_new(struct loader *l, const struct shard_batch *b); /* takes over the batch, also if it fails */
 
 /* ---- layout.c ---- */
 

@@ -64,6 +64,7 @@ static void drop_capsule(PyObject *capsule)
 static void describe(struct export *e, const struct array *a, struct dl_tensor *t)
 {
 	Py_ssize_t item_bytes = (Py_ssize_t)shard_dtype_bytes(a->dtype);
+	const struct lease *lease = array_lease_on_device(a);
 
 	for (int i = 0; i < a->axis_count; i++) {
 		e->shape[i] = a->shape[i];
@@ -71,7 +72,7 @@ static void describe(struct export *e, const struct array *a, struct dl_tensor *
 	}
 	*t = (struct dl_tensor){
 		.data = (void *)(uintptr_t)a->data,
-		.device = {.type = DL_CPU},
+		.device = lease ? (struct dl_device){DL_CUDA, (int32_t)lease->loader->gpu} : (struct dl_device){DL_CPU, 0},
 		.ndim = a->axis_count,
 		.dtype = {.code = codes[a->dtype], .bits = (uint8_t)(8 * item_bytes), .lanes = 1},
 		.shape = e->shape,
@@ -105,23 +106,43 @@ static PyObject *give(struct array *a, bool versioned, bool copied)
 	return capsule;
 }
 
+/* The numbers are those of the array API: None and 1 are the legacy default stream, -1 is somebody who synchronizes by himself. */
+static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
+{
+	long which = number == Py_None ? 1 : PyLong_AsLong(number);
+	void *stream;
+
+	if (which == -1 && PyErr_Occurred())
+		return false;
+	if (!in_place || !which || which < -1) {
+		PyErr_Format(PyExc_BufferError, in_place ? "stream %ld: a number is -1, 1, or a handle" : "this array is in the memory of GPU %ld: dl_device must "
+			     "be None or that, and copy not True; the library that takes it can copy it", in_place ? which : (long)lease->loader->gpu);
+		return false;
+	}
+	if (which == -1)
+		device_use_own(lease);
+	return which == -1 || (device_take_stream(number, &stream) && device_use(lease, stream));
+}
+
 PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
 	PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
 	struct array *a = (struct array *)self;
-	int major = 0, minor = 0, type = DL_CPU, id = 0, copied;
+	struct lease *lease = array_lease_on_device(a);
+	int home = lease ? DL_CUDA : DL_CPU, home_id = lease ? (int)lease->loader->gpu : 0;
+	int major = 0, minor = 0, type = home, id = home_id, copied;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", names, &stream, &max_version, &device, &copy) ||
 	    (max_version != Py_None && !PyArg_ParseTuple(max_version, "ii", &major, &minor)) ||
 	    (device != Py_None && !PyArg_ParseTuple(device, "ii", &type, &id)) || !array_is_reachable(a))
 		return NULL;
-	if (stream != Py_None || type != DL_CPU || id) {
+	if (!lease && (stream != Py_None || type != home || id)) {
 		PyErr_SetString(PyExc_BufferError, "this array is in the memory of the CPU: stream must be None, dl_device None or (1, 0)");
 		return NULL;
 	}
 	copied = PyObject_IsTrue(copy);
-	if (copied < 0)
+	if (copied < 0 || (lease && !take_on_device(lease, stream, type == home && id == home_id && !copied)))
 		return NULL;
 	a = copied ? array_copy(a) : ref(self);
 	return a ? give(a, major >= 1, copied) : NULL;
@@ -129,7 +150,8 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 
 PyObject *array_dlpack_device(PyObject *self, PyObject *unused)
 {
-	(void)self;
+	const struct lease *lease = array_lease_on_device((struct array *)self);
+
 	(void)unused;
-	return Py_BuildValue("(ii)", DL_CPU, 0);
+	return lease ? Py_BuildValue("(iI)", DL_CUDA, lease->loader->gpu) : Py_BuildValue("(ii)", DL_CPU, 0);
 }

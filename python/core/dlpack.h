@@ -38,7 +38,7 @@ struct dl_managed_versioned {
 	struct dl_tensor tensor;
 };
 
-enum { DL_CPU = 1, DL_CUDA_HOST = 3 };
+enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3 };
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_BOOL = 6 };
 
 #endif /* LIBSHARD_PYTHON_DLPACK_H */

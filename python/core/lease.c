@@ -13,14 +13,16 @@
 
 PyTypeObject *lease_type;
 
-static void give_back(struct loader *l, const struct shard_batch *batch)
+static void give_back(struct loader *l, const struct late *late)
 {
 	struct shard_error err;
 
 	if (l->busy)
-		l->late[l->late_count++] = *batch; /* has a place for every slot */
+		l->late[l->late_count++] = *late; /* has a place for every slot */
+	else if (l->on_device)
+		device_give_back(l, late);
 	else
-		(void)shard_loader_release(l->l, batch, &err); /* fails in a forked child only, which has no ring */
+		(void)shard_loader_release(l->l, &late->batch, &err); /* fails in a forked child only, which has no ring */
 }
 
 void lease_flush(struct loader *l)
@@ -34,11 +36,12 @@ struct lease *lease_new(struct loader *l, const struct shard_batch *batch)
 	struct lease *lease = PyObject_New(struct lease, lease_type);
 
 	if (!lease) {
-		give_back(l, batch);
+		give_back(l, &(struct late){.batch = *batch});
 		return NULL;
 	}
 	lease->loader = ref(l);
-	lease->batch = *batch;
+	lease->as.batch = *batch;
+	lease->as.stream_count = 0;
 	memset(lease->view_count, 0, sizeof(lease->view_count));
 	/* A ring of them, the loader pointing to the oldest. */
 	lease->newer = l->held ? l->held : lease;
@@ -61,7 +64,7 @@ static void dealloc(PyObject *self)
 	if (l->held == lease)
 		l->held = lease->newer == lease ? NULL : lease->newer;
 	l->held_count--;
-	give_back(l, &lease->batch);
+	give_back(l, &lease->as);
 	if (l->closed && !l->held_count)
 		loader_let_go(l);
 	PyObject_Free(self);
@@ -78,7 +81,7 @@ PyObject *lease_fail_held(const struct loader *l)
 
 	who[0] = '\0';
 	for (uint32_t i = 0; i < l->held_count && used < 160; i++, lease = lease->newer) {
-		used += (size_t)snprintf(who + used, sizeof(who) - used, "%sstep %llu (", i ? ", " : "", (unsigned long long)lease->batch.step);
+		used += (size_t)snprintf(who + used, sizeof(who) - used, "%sstep %llu (", i ? ", " : "", (unsigned long long)lease->as.batch.step);
 		for (uint32_t f = 0, n = 0; f < s->field_count && used < 200; f++)
 			if (lease->view_count[f])
 				used += (size_t)snprintf(who + used, sizeof(who) - used, "%s%s", n++ ? ", " : "", s->field[f].name);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define SLICE_NS UINT64_C(100000000)
-#define VIEW_STRIDE_MIN 4096 /* fields of smaller groups are copied out of the slot: 256 labels are 2 KiB */
+#define DEVICE_HELD_MAX 3 /* of a GPU's 4 slots */
 
 PyTypeObject *loader_type;
 
@@ -20,29 +20,38 @@ PyTypeObject *loader_type;
 static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o)
 {
 	static char *names[] = {"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
-				"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes", NULL};
-	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0;
+				"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes",
+				"device", "stream", "pool_bytes", NULL};
+	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0;
 	unsigned int prefetch = 2;
-	PyObject *dataset;
+	PyObject *dataset, *stream = Py_None;
+	int device = 0;
 
+	l->placed = true;
 	l->max_held = 2;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIK", names, dataset_type, &dataset, &seed, &o->batch_records,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOK", names, dataset_type, &dataset, &seed, &o->batch_records,
 					 &o->rank, &o->world, &o->shuffle, &o->tail, &prefetch, &l->max_held, &o->thread_count, &o->window_runs,
-					 &o->lane_count, &run_records, &phase, &o->path, &o->on_corrupt, &stage) ||
+					 &o->lane_count, &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &stream, &pool) ||
 	    !dataset_is_open((struct dataset *)dataset))
 		return false;
 	if (!prefetch || !l->max_held || prefetch > 4096 || l->max_held > 4096) {
 		fail_argument("prefetch %u and max_held %u; both are at least 1 and at most 4096 batches", prefetch, l->max_held);
 		return false;
 	}
+	if (device && l->max_held > DEVICE_HELD_MAX) {
+		fail_argument("max_held %u; at most %u batches can be held on a GPU", l->max_held, DEVICE_HELD_MAX);
+		return false;
+	}
 	l->dataset = ref(dataset);
 	l->slot_count = prefetch + l->max_held;
+	o->device_slot_count = device ? l->max_held + 1 : 0;
+	o->pool_bytes = pool;
 	o->slot_count = l->slot_count;
 	o->seed = seed;
 	o->run_records = run_records;
 	o->phase_unit_records = phase;
 	o->stage_bytes = stage;
-	return true;
+	return !device || device_open(l, stream);
 }
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -143,76 +152,13 @@ static int wait_for_batch(struct loader *l, struct shard_error *err)
 	return rc;
 }
 
-static PyObject *copied(uint32_t dtype, const void *data, size_t count)
+/* The next batch; NULL without an exception at the end of an epoch. */
+static PyObject *next(struct loader *l)
 {
-	Py_ssize_t shape = (Py_ssize_t)count, stride = (Py_ssize_t)shard_dtype_bytes(dtype);
-	struct memory *m = memory_new(count * (size_t)stride);
-	struct array *a;
-
-	if (!m)
-		return NULL;
-	memcpy(m->data, data, count * (size_t)stride);
-	a = array_new((PyObject *)m, -1, m->data, dtype, 1, &shape, &stride);
-	unref(m);
-	return (PyObject *)a;
-}
-
-static PyObject *batch_field(struct lease *lease, const struct shard_schema *s, uint32_t f)
-{
-	const struct shard_batch *b = &lease->batch;
-	const struct shard_rows *rows = &b->field[f];
-	struct array *view = array_of_field((PyObject *)lease, (int)f, &s->field[f], rows->data, (Py_ssize_t)b->record_count,
-					    (Py_ssize_t)rows->stride);
-	struct array *copy;
-
-	if (!view || s->group[s->field[f].group].stride >= VIEW_STRIDE_MIN)
-		return (PyObject *)view;
-	copy = array_copy(view);
-	unref(view);
-	return (PyObject *)copy;
-}
-
-static PyObject *batch_fields(struct loader *l, struct lease *lease)
-{
-	const struct shard_schema *s = shard_dataset_schema(l->dataset->ds);
-	PyObject *dict = PyDict_New(), *value;
-
-	for (uint32_t f = 0; dict && f < s->field_count; f++) {
-		value = batch_field(lease, s, f);
-		if (!value || PyDict_SetItem(dict, l->dataset->name[f], value) < 0)
-			Py_CLEAR(dict);
-		Py_XDECREF(value);
-	}
-	return dict;
-}
-
-/* (fields, index, flags, epoch, step, position) */
-static PyObject *batch_tuple(struct loader *l, const struct shard_batch *b)
-{
-	struct lease *lease = lease_new(l, b);
-	PyObject *dict = lease ? batch_fields(l, lease) : NULL;
-	PyObject *index = dict ? copied(SHARD_I64, b->record, b->record_count) : NULL;
-	PyObject *flags = index ? copied(SHARD_U8, b->row_flags, b->record_count) : NULL;
-	PyObject *tuple = NULL;
-
-	if (flags)
-		tuple = Py_BuildValue("(OOOKKK)", dict, index, flags, b->epoch, b->step, b->position);
-	Py_XDECREF(flags);
-	Py_XDECREF(index);
-	Py_XDECREF(dict);
-	unref(lease);
-	return tuple;
-}
-
-/* The tuple of the next batch; None at the end of an epoch. */
-static PyObject *next(PyObject *self, PyObject *unused)
-{
-	struct loader *l = (struct loader *)self;
 	struct shard_error err;
 	struct shard_batch b;
 	int rc;
 
-	(void)unused;
 	if (!is_usable(l))
 		return NULL;
 	if (l->held_count > l->max_held)
@@ -221,10 +167,66 @@ static PyObject *next(PyObject *self, PyObject *unused)
 		return lease_fail_held(l);
 	rc = wait_for_batch(l, &err);
 	if (!rc)
-		rc = shard_loader_next(l->l, &b, &err);
+		rc = l->on_device ? device_next(l, &b, &err) : shard_loader_next(l->l, &b, &err);
 	if (rc == SHARD_END)
-		return Py_NewRef(Py_None);
-	return rc ? fail(&err) : batch_tuple(l, &b);
+		l->placed = true;
+	else if (rc && l->on_device)
+		device_fail(&err);
+	else if (rc)
+		fail(&err);
+	return rc ? NULL : batch_new(l, &b);
+}
+
+/* ---- epochs ---- */
+
+struct epoch {
+	PyObject_HEAD
+	struct loader *loader; /* NULL: it is over */
+};
+static PyTypeObject *epoch_type;
+
+static PyObject *epoch_next(PyObject *self)
+{
+	struct epoch *e = (struct epoch *)self;
+	PyObject *batch = e->loader ? next(e->loader) : NULL;
+
+	if (!batch && e->loader && !PyErr_Occurred()) {
+		unref(e->loader);
+		e->loader = NULL;
+	}
+	return batch;
+}
+
+static void epoch_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+
+	unref(((struct epoch *)self)->loader);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+/* The epoch where the loader stands; but one that a loop left early is over. */
+static PyObject *iterate(PyObject *self)
+{
+	struct loader *l = (struct loader *)self;
+	uint64_t epoch, position;
+	struct shard_error err;
+	struct epoch *e;
+
+	if (!is_usable(l))
+		return NULL;
+	if (!l->placed) {
+		shard_loader_tell(l->l, &epoch, &position); /* the last batch may have been taken, and its end not */
+		if (shard_loader_seek(l->l, position ? epoch + 1 : epoch, 0, &err))
+			return fail(&err);
+	}
+	e = PyObject_New(struct epoch, epoch_type);
+	if (e) {
+		e->loader = ref(l);
+		l->placed = false;
+	}
+	return (PyObject *)e;
 }
 
 /* ---- places ---- */
@@ -249,7 +251,10 @@ static PyObject *seek(PyObject *self, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "KK", &epoch, &position) || !is_usable(l))
 		return NULL;
-	return shard_loader_seek(l->l, epoch, position, &err) ? fail(&err) : Py_NewRef(Py_None);
+	if (shard_loader_seek(l->l, epoch, position, &err))
+		return fail(&err);
+	l->placed = true;
+	return Py_NewRef(Py_None);
 }
 
 static PyObject *token(PyObject *self, PyObject *unused)
@@ -272,7 +277,10 @@ static PyObject *resume(PyObject *self, PyObject *text)
 
 	if (!token_text || !is_usable(l))
 		return NULL;
-	return shard_loader_resume(l->l, token_text, &err) ? fail(&err) : Py_NewRef(Py_None);
+	if (shard_loader_resume(l->l, token_text, &err))
+		return fail(&err);
+	l->placed = true;
+	return Py_NewRef(Py_None);
 }
 
 static PyObject *step_count(PyObject *self, PyObject *unused)
@@ -289,16 +297,18 @@ static PyObject *order(PyObject *self, PyObject *args)
 	unsigned long long epoch, first, count;
 	struct shard_error err;
 	struct memory *m;
+	Py_ssize_t shape, stride = sizeof(uint64_t);
 	PyObject *out;
 	int rc;
 
 	if (!PyArg_ParseTuple(args, "KKK", &epoch, &first, &count) || !is_usable(l))
 		return NULL;
+	shape = (Py_ssize_t)count;
 	m = memory_new(count > SIZE_MAX / 16 ? SIZE_MAX : (size_t)count * sizeof(uint64_t));
 	if (!m)
 		return NULL;
 	rc = shard_loader_order(l->l, epoch, first, count, m->data, &err);
-	out = rc ? fail(&err) : copied(SHARD_I64, m->data, (size_t)count);
+	out = rc ? fail(&err) : (PyObject *)array_new((PyObject *)m, -1, m->data, SHARD_I64, 1, &shape, &stride);
 	unref(m);
 	return out;
 }
@@ -356,13 +366,14 @@ static PyObject *stats(PyObject *self, PyObject *unused)
 		return NULL;
 	shard_loader_stats(l->l, &s);
 	return Py_BuildValue(
-		"{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,s:K,s:K,s:K}", "batch_count", s.batch_count,
+		"{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "batch_count", s.batch_count,
 		"record_count", s.record_count, "bytes", s.bytes, "filled_record_count", s.filled_record_count, "filled_bytes", s.filled_bytes,
 		"checked_unit_count", s.checked_unit_count, "elapsed_ns", s.elapsed_ns, "next_wait_ns", s.next_wait_ns, "next_wait_count",
 		s.next_wait_count, "fill_ns", s.fill_ns, "fill_cpu_ns", s.fill_cpu_ns, "slot_wait_ns", s.slot_wait_ns, "mapped_bytes",
 		s.mapped_bytes, "direct_bytes", s.direct_bytes, "pread_bytes", s.pread_bytes, "substituted_count", s.substituted_count,
 		"masked_count", s.masked_count, "thread_count", s.thread_count, "has_uring", s.has_uring ? Py_True : Py_False, "stage_bytes",
-		s.stage_bytes, "decoded_chunk_count", s.decoded_chunk_count, "unfinished_chunk_count", s.unfinished_chunk_count);
+		s.stage_bytes, "decoded_chunk_count", s.decoded_chunk_count, "unfinished_chunk_count", s.unfinished_chunk_count,
+		"device_bytes", s.device_bytes, "pageable_bytes", s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "device_wait_ns", s.device_wait_ns);
 }
 
 static PyObject *summary(PyObject *self, PyObject *unused)
@@ -397,6 +408,14 @@ static PyObject *held(PyObject *self, PyObject *unused)
 	return PyLong_FromUnsignedLong(((struct loader *)self)->held_count);
 }
 
+static PyObject *gpu(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+
+	(void)unused;
+	return l->on_device ? PyLong_FromUnsignedLong(l->gpu) : Py_NewRef(Py_None);
+}
+
 static PyObject *get_closed(PyObject *self, void *unused)
 {
 	(void)unused;
@@ -408,7 +427,6 @@ int loader_init(PyObject *module)
 	static PyMethodDef methods[] = {
 		{"close", close_, METH_NOARGS,
 		 "close($self, /)\n--\n\nNo more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
-		{"next", next, METH_NOARGS, "next($self, /)\n--\n\n"},
 		{"tell", tell, METH_NOARGS, "tell($self, /)\n--\n\n"},
 		{"seek", seek, METH_VARARGS, "seek($self, epoch, position, /)\n--\n\n"},
 		{"token", token, METH_NOARGS, "token($self, /)\n--\n\n"},
@@ -425,6 +443,7 @@ int loader_init(PyObject *module)
 		{"last_damage", last_damage, METH_NOARGS,
 		 "last_damage($self, /)\n--\n\nStatus and message of the row that was substituted or masked last; None if none was."},
 		{"held", held, METH_NOARGS, "held($self, /)\n--\n\nHow many batches are alive."},
+		{"gpu", gpu, METH_NOARGS, "gpu($self, /)\n--\n\nNumber of the GPU that batches are on; None: they are in the memory of the CPU."},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyGetSetDef getters[] = {
@@ -432,9 +451,10 @@ int loader_init(PyObject *module)
 		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyType_Slot slots[] = {
-		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getters},
+		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getters}, {Py_tp_iter, iterate},
 		{Py_tp_doc, "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, max_held=2, thread_count=0, "
-			    "window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, path=0, on_corrupt=0, stage_bytes=0)\n--\n\n"},
+			    "window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, path=0, on_corrupt=0, stage_bytes=0, device=False, "
+			    "stream=None, pool_bytes=0)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {
@@ -444,6 +464,18 @@ int loader_init(PyObject *module)
 		.slots = slots,
 	};
 
-	loader_type = add_type(module, "Loader", &spec);
+	static PyType_Slot epoch_slots[] = {
+		{Py_tp_dealloc, epoch_dealloc}, {Py_tp_iter, PyObject_SelfIter}, {Py_tp_iternext, epoch_next},
+		{Py_tp_doc, "Batches up to the end of an epoch."}, {0, NULL},
+	};
+	static PyType_Spec epoch_spec = {
+		.name = "libshard._core._Epoch",
+		.basicsize = sizeof(struct epoch),
+		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+		.slots = epoch_slots,
+	};
+
+	epoch_type = add_type(module, NULL, &epoch_spec);
+	loader_type = epoch_type ? add_type(module, "Loader", &spec) : NULL;
 	return loader_type ? 0 : -1;
 }

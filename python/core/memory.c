@@ -6,7 +6,36 @@
 
 #include <stdlib.h>
 
+#define SPARE_BYTES_MAX ((size_t)1 << 20)
+
 static PyTypeObject *memory_type;
+
+/* The piece that died last, for the next one: batch after batch is as long.  Whoever has the interpreter's lock has this. */
+static void *spare;
+static size_t spare_bytes;
+
+static void *take(size_t bytes)
+{
+	void *data = spare;
+
+	if (bytes != spare_bytes)
+		return aligned_alloc(MEMORY_ALIGN_BYTES, bytes);
+	spare = NULL;
+	spare_bytes = 0;
+	return data;
+}
+
+static void give(void *data, size_t bytes)
+{
+	if (bytes <= SPARE_BYTES_MAX) {
+		void *old = spare;
+
+		spare = data;
+		spare_bytes = bytes;
+		data = old;
+	}
+	free(data);
+}
 
 struct memory *memory_new(size_t bytes)
 {
@@ -17,7 +46,8 @@ struct memory *memory_new(size_t bytes)
 		PyErr_NoMemory();
 		return NULL;
 	}
-	data = aligned_alloc(MEMORY_ALIGN_BYTES, (bytes + MEMORY_ALIGN_BYTES) / MEMORY_ALIGN_BYTES * MEMORY_ALIGN_BYTES);
+	bytes = (bytes + MEMORY_ALIGN_BYTES) / MEMORY_ALIGN_BYTES * MEMORY_ALIGN_BYTES;
+	data = take(bytes);
 	m = data ? PyObject_New(struct memory, memory_type) : NULL;
 	if (!m) {
 		free(data);
@@ -26,6 +56,7 @@ struct memory *memory_new(size_t bytes)
 		return NULL;
 	}
 	m->data = data;
+	m->bytes = bytes;
 	return m;
 }
 
@@ -33,7 +64,7 @@ static void dealloc(PyObject *self)
 {
 	PyTypeObject *type = Py_TYPE(self);
 
-	free(((struct memory *)self)->data);
+	give(((struct memory *)self)->data, ((struct memory *)self)->bytes);
 	PyObject_Free(self);
 	Py_DECREF(type);
 }

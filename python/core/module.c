@@ -35,7 +35,7 @@ PyMODINIT_FUNC PyInit__core(void)
 	PyObject *module = PyModule_Create(&definition);
 
 	if (module && !errors_init() && !memory_init(module) && !array_init(module) && !lease_init(module) && !dataset_init(module) &&
-	    !loader_init(module) && !layout_init(module) && !writer_init(module) && !PyModule_AddFunctions(module, seal_functions))
+	    !batch_init(module) && !loader_init(module) && !layout_init(module) && !writer_init(module) && !PyModule_AddFunctions(module, seal_functions))
 		return module;
 	Py_XDECREF(module);
 	return NULL;

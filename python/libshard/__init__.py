@@ -10,7 +10,7 @@
 Arrays are read-only views that NumPy, PyTorch and JAX take without a copy: ``numpy.asarray(batch["image"])``.
 """
 
-from ._core import Array
+from ._core import Array, Batch
 from ._core import version as _version
 from ._dataset import ChannelStats, Dataset, Field, Schema, Stats, VerifyReport, open
 from ._errors import (
@@ -27,7 +27,7 @@ from ._errors import (
     StorageError,
     UnsupportedError,
 )
-from ._loader import MASKED, PADDED, SUBSTITUTED, Batch, Loader
+from ._loader import MASKED, PADDED, SUBSTITUTED, Loader
 from ._pack import pack
 from ._show import Preview
 from ._writer import Writer

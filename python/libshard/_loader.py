@@ -8,12 +8,13 @@ import os
 from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar
 
 from . import _core
+from ._core import Batch
 from ._dataset import Dataset, _choice, _whole
 from ._dataset import open as _open_dataset
 from ._errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from _typeshed import WriteableBuffer
 
@@ -21,36 +22,14 @@ if TYPE_CHECKING:
     from ._types import Path
 
 T = TypeVar("T")  # what a batch is made of
-_UNKNOWN: Any = None
 
 _SHUFFLES = ("auto", "sequential", "global", "windows")
 _TAILS = ("drop", "pad", "keep")
 _PATHS = ("auto", "map", "direct", "pread")
 _CORRUPT = ("fail", "substitute", "mask")
+_POOL_ALL = 2**64 - 1
 
 PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
-
-
-class Batch(dict[str, T]):
-    """Field name to array, with the records on the first axis; and where they come from.
-
-    ``index`` has the number of each row's record in the dataset; ``flags`` is 0 for ordinary rows, else bits of
-    ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``; ``epoch`` and ``step`` count from 0; ``position`` is where the
-    step begins in the epoch's order, the same on all ranks.
-
-    Frameworks that move batches to a device make another one of the fields alone: ``Batch({...})``; these are then None.
-    """
-
-    __slots__ = ("epoch", "flags", "index", "position", "step")
-
-    def __init__(
-        self, fields: Mapping[str, T], index: T = _UNKNOWN, flags: T = _UNKNOWN, epoch: int = _UNKNOWN, step: int = _UNKNOWN, position: int = _UNKNOWN
-    ) -> None:
-        super().__init__(fields)
-        self.index, self.flags, self.epoch, self.step, self.position = index, flags, epoch, step, position
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("a batch is a part of its loader's memory and cannot be pickled; copy() the arrays that are wanted")
 
 
 class LoaderBase(Generic[T]):
@@ -79,6 +58,8 @@ class LoaderBase(Generic[T]):
         run_records: SupportsIndex = 0,
         phase_unit_records: SupportsIndex = 0,
         stage_bytes: SupportsIndex = 0,
+        stream: SupportsIndex | None = None,
+        pool_bytes: SupportsIndex | str = 0,
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, or the path of one.  ``batch_size``: records per rank.
@@ -102,9 +83,21 @@ class LoaderBase(Generic[T]):
         ``memory``: a writable buffer for the batches, 4096-aligned, of :attr:`ring_bytes` at least, instead of the
         loader's own; for memory that is page-locked already.  ``window_runs``, ``lanes``, ``run_records``,
         ``phase_unit_records``, ``stage_bytes``: see shard.h.
+
+        ``device``: ``"cuda"`` for batches in the memory of the GPU that ``stream`` is on, copied ahead of the trainer;
+        ``"cuda:1"`` also says which one that has to be.  ``stream``: a number, as DLPack has it; by default the legacy
+        default stream of this thread's device, or of the first one.  All fields are then arrays on the GPU, with
+        ``__dlpack__`` and ``__cuda_array_interface__``, ``index`` and ``flags`` in the memory of the CPU.  Work that is
+        queued on that stream, or on the one that ``__dlpack__`` was given, finds its batch there; its memory is used again
+        behind what these streams had queued when the last array died.  ``max_held`` is at most 3.  Without a GPU this
+        raises :class:`DeviceError`.
+
+        ``pool_bytes``: of the GPU's memory, for windows of the dataset, or ``"all"`` of it, from which batches are
+        gathered there; 0: none.
         """
-        if device != "cpu":
-            raise DeviceError(f"device={device!r}: this build of libshard has no GPU path; use device='cpu'", "device error")
+        place, gpu = _device(device)
+        if place == "cpu" and (stream is not None or pool_bytes != 0):
+            raise ArgumentError("stream and pool_bytes are of loaders with device='cuda'", "bad argument")
         self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
         world = _whole("world", _from_torchrun("WORLD_SIZE", world, 1))
         kind = _choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
@@ -115,10 +108,12 @@ class LoaderBase(Generic[T]):
             thread_count=_whole("threads", threads), window_runs=_whole("window_runs", window_runs), lane_count=_whole("lanes", lanes),
             run_records=_whole("run_records", run_records, 64), path=_choice("path", path, _PATHS),
             phase_unit_records=_whole("phase_unit_records", phase_unit_records, 64), stage_bytes=_whole("stage_bytes", stage_bytes, 64),
-            on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT),
+            on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT), device=place == "cuda", stream=None if stream is None else _whole("stream", stream, 64),
+            pool_bytes=_pool(pool_bytes),
         )
         self.batch_size, self.world = operator.index(batch_size), world
-        self._placed = True  # the next loop begins where the loader stands: no loop was left early since
+        if gpu is not None and gpu != self._core.gpu():
+            raise DeviceError(f"device={device!r}, but the stream is on GPU {self._core.gpu()}: make GPU {gpu} this thread's device, or give a stream of its", "device error")
         if memory is not None:
             self._core.lend(memory)
 
@@ -145,26 +140,15 @@ class LoaderBase(Generic[T]):
 
         An epoch that a loop left early is over: the next loop begins the next one.
         """
-        if not self._placed:
-            epoch, position = self._core.tell()
-            self._core.seek(epoch + 1 if position else epoch, 0)  # the last batch may have been taken, and its end not
-        self._placed = False
-        return self._batches()
+        return map(self._make, self._core)
 
-    def _batches(self) -> Iterator[Batch[T]]:
-        # A batch is held by nobody but the caller when the next one is asked for.
-        while (batch := self._next()) is not None:
-            yield batch
-            del batch
-        self._placed = True
-
-    def _next(self) -> Batch[T] | None:
+    def _make(self, batch: Batch[Any]) -> Batch[T]:
+        """Of a batch of arrays, one of what T is."""
         raise NotImplementedError
 
     def set_epoch(self, epoch: int) -> None:
         """The next loop is that of this epoch, from its start."""
         self._core.seek(epoch, 0)
-        self._placed = True
 
     @property
     def epoch(self) -> int:
@@ -199,7 +183,6 @@ class LoaderBase(Generic[T]):
         if not isinstance(state, dict) or state.get("libshard") != 1 or not isinstance(state.get("token"), str):
             raise ArgumentError("this is no state_dict() of a libshard loader", "bad argument")
         self._core.resume(state["token"])
-        self._placed = True
 
     def stats(self) -> dict[str, int | bool]:
         """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads."""
@@ -228,9 +211,23 @@ class Loader(LoaderBase["Array"]):
     One thread at a time.  After ``fork`` the child has to open a loader of its own.
     """
 
-    def _next(self) -> Batch[Array] | None:
-        found = self._core.next()
-        return Batch(*found) if found is not None else None
+    def __iter__(self) -> Iterator[Batch[Array]]:
+        return iter(self._core)
+
+
+def _device(name: str) -> tuple[str, int | None]:
+    kind, _, number = str(name).partition(":")
+    if kind not in ("cpu", "cuda") or (":" in str(name) and not (kind == "cuda" and number.isdecimal())):
+        raise ArgumentError(f"device={name!r}: it is 'cpu', 'cuda' or 'cuda:N'", "bad argument")
+    return kind, int(number) if number else None
+
+
+def _pool(wanted: SupportsIndex | str) -> int:
+    if isinstance(wanted, str):
+        if wanted != "all":
+            raise ArgumentError(f"pool_bytes={wanted!r}: it is a number, or 'all'", "bad argument")
+        return _POOL_ALL
+    return _whole("pool_bytes", wanted, 64)
 
 
 def _from_torchrun(name: str, given: SupportsIndex | None, default: int) -> SupportsIndex:

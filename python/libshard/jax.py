@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
 
 import jax
 
-from ._loader import Batch, LoaderBase
+from ._core import Batch
+from ._errors import ArgumentError
+from ._loader import LoaderBase
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ._core import Array
     from ._dataset import Dataset
     from ._types import LoaderOptions, Path
@@ -55,6 +59,8 @@ class Loader(LoaderBase["jax.Array"]):
 
         All other options are those of :class:`libshard.Loader`.
         """
+        if options.get("device", "cpu") != "cpu":
+            raise ArgumentError("batches of JAX are in the memory of the CPU; sharding= puts them on devices", "bad argument")
         if "WORLD_SIZE" not in os.environ:
             rank = jax.process_index() if rank is None else rank
             world = jax.process_count() if world is None else world
@@ -62,14 +68,23 @@ class Loader(LoaderBase["jax.Array"]):
         self.sharding = sharding
         self._max_held = int(options.get("max_held", 2))
 
-    def _next(self) -> Batch[jax.Array] | None:
-        if self._core.held() > self._max_held:
-            self._wait_for_computations()
-        found = self._core.next()
-        if found is None:
-            return None
-        fields, index, flags, epoch, step, position = found
-        batch = Batch({k: _array(a) for k, a in fields.items()}, _array(index), _array(flags), epoch, step, position)
+    def __iter__(self) -> Iterator[Batch[jax.Array]]:
+        return map(self._make, self._patiently(iter(self._core)))
+
+    def _patiently(self, batches: Iterator[Batch[Array]]) -> Iterator[Batch[Array]]:
+        while True:
+            if self._core.held() > self._max_held:
+                self._wait_for_computations()
+            batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+            del batch
+
+    def _make(self, batch: Batch[Any]) -> Batch[jax.Array]:
+        for name, array in batch.items():
+            batch[name] = _array(array)
+        batch.index, batch.flags = _array(batch.index), _array(batch.flags)
         if self.sharding is not None:
             batch.update(jax.device_put(dict(batch), self.sharding))
         return batch

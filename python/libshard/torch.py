@@ -18,9 +18,11 @@ import torch.distributed
 from torch.utils.data import default_collate
 from torch.utils.dlpack import from_dlpack
 
+from ._core import Batch
 from ._dataset import Dataset
 from ._dataset import open as _open_dataset
-from ._loader import Batch, LoaderBase
+from ._errors import DeviceError
+from ._loader import LoaderBase
 
 if TYPE_CHECKING:
     from ._core import Array
@@ -57,6 +59,10 @@ class Loader(LoaderBase[torch.Tensor]):
         ``rank``, ``world``: by default those of ``torch.distributed`` if it was initialized, else as torchrun sets RANK
         and WORLD_SIZE.
 
+        ``device="cuda"``: tensors on the GPU, ready on the stream that was current when the loader was made, and given back
+        behind the stream that was current when they were made; ``record_stream()`` does nothing for them, so who uses them
+        on a further stream makes one of these wait for it.  ``index`` and ``flags`` stay on the CPU.
+
         All other options are those of :class:`libshard.Loader`.  Of these, ``memory=torch.empty(loader.ring_bytes,
         dtype=torch.uint8, pin_memory=True).numpy()`` has batches in page-locked memory; then keep a batch until what was
         copied with ``non_blocking=True`` has arrived.
@@ -64,16 +70,23 @@ class Loader(LoaderBase[torch.Tensor]):
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             rank = torch.distributed.get_rank() if rank is None else rank
             world = torch.distributed.get_world_size() if world is None else world
-        super().__init__(dataset, batch_size, rank=rank, world=world, **options)
+        device = options.get("device", "cpu")
+        if device.startswith("cuda") and not torch.cuda.is_available():
+            raise DeviceError(f"device={device!r}: torch.cuda.is_available() says no; install a PyTorch with CUDA and NVIDIA's driver, or use device='cpu'", "device error")
+        if device.startswith("cuda") and options.get("stream") is None:
+            with torch.cuda.device(device):
+                options["stream"] = torch.cuda.current_stream().cuda_stream or 1
+                super().__init__(dataset, batch_size, rank=rank, world=world, **options)
+        else:
+            super().__init__(dataset, batch_size, rank=rank, world=world, **options)
         self.channels_last = channels_last
         self._turned = _images(self.dataset) if channels_last else frozenset()
 
-    def _next(self) -> Batch[torch.Tensor] | None:
-        found = self._core.next()
-        if found is None:
-            return None
-        fields, index, flags, epoch, step, position = found
-        return Batch(_tensors(fields, self._turned), _tensor(index), _tensor(flags), epoch, step, position)
+    def _make(self, batch: Batch[Any]) -> Batch[torch.Tensor]:
+        for name, array in batch.items():
+            batch[name] = _tensor(array, name in self._turned)
+        batch.index, batch.flags = _tensor(batch.index), _tensor(batch.flags)
+        return batch
 
 
 class ShardDataset(torch.utils.data.Dataset[Any]):
@@ -141,10 +154,16 @@ def _images(dataset: Dataset) -> frozenset[str]:
     return frozenset(f.name for f in dataset.schema if f.semantic == "image" and f.layout == "hwc" and len(f.shape) == 3)
 
 
-def _tensor(array: Array) -> torch.Tensor:
-    return from_dlpack(array.__dlpack__())
+def _tensor(array: Array, turned: bool = False) -> torch.Tensor:
+    """``turned``: as [N, C, H, W]."""
+    kind, number = array.__dlpack_device__()
+    if kind == 1:
+        tensor = from_dlpack(array.__dlpack__())
+    else:
+        tensor = from_dlpack(array.__dlpack__(stream=torch.cuda.current_stream(number).cuda_stream or 1))
+    return tensor.permute(0, 3, 1, 2) if turned else tensor
 
 
 def _tensors(fields: dict[str, Array], turned: frozenset[str]) -> dict[str, torch.Tensor]:
     """Those in ``turned`` as [N, C, H, W]."""
-    return {k: _tensor(a).permute(0, 3, 1, 2) if k in turned else _tensor(a) for k, a in fields.items()}
+    return {k: _tensor(a, k in turned) for k, a in fields.items()}

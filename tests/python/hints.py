@@ -11,19 +11,26 @@ from libshard import _core
 from libshard._types import LoaderOptions
 
 PACKAGE = pathlib.Path(libshard.__file__).parent
-OURS = {"__new__", "__len__", "__getitem__", "__dlpack__", "__dlpack_device__", "__array_interface__"}
-# What type checkers have to be told, and is no attribute: iteration goes by items, buffers have no method before 3.12.
-TOLD = {"__iter__", "__buffer__"}
+OURS = {"__new__", "__len__", "__getitem__", "__dlpack__", "__dlpack_device__", "__array_interface__", "__cuda_array_interface__"}
+# What type checkers have to be told, and is no attribute: iteration goes by items, buffers have no method before 3.12; and
+# the arguments of a class that is no __new__, which are held against its text.
+TOLD = {"__iter__", "__buffer__", "__init__"}
 
 
 def differences(stub, runtime):
     """What a stub says and the class or module has not, the other way round, and signatures that differ."""
     said = {n.name: n for n in stub.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    members = {n.target.id for n in stub.body if isinstance(n, ast.AnnAssign)}
     found = {k: v for k, v in vars(runtime).items() if not k.startswith("__") or k in OURS}
     found = {k: v for k, v in found.items() if not (inspect.isclass(v) and v.__name__.startswith("_"))}
     where = getattr(runtime, "__name__", "")
-    for name in sorted((set(said) - TOLD) ^ set(found)):
-        yield f"{where}.{name} is in the {'stub' if name in said else 'core'} only"
+    for name in sorted(((set(said) | members) - TOLD) ^ set(found)):
+        yield f"{where}.{name} is in the {'core' if name in found else 'stub'} only"
+    for name in sorted(members & set(found)):
+        if not inspect.ismemberdescriptor(found[name]):
+            yield f"{where}.{name} is a member in the stub only"
+    if "__init__" in said and arguments(said["__init__"].args) != described(runtime):
+        yield f"{where} takes {described(runtime)} in the core, {arguments(said['__init__'].args)} in the stub"
     for name in sorted(set(said) & set(found)):
         if isinstance(said[name], ast.ClassDef):
             yield from differences(said[name], found[name])
@@ -32,12 +39,14 @@ def differences(stub, runtime):
         if is_property != inspect.isgetsetdescriptor(found[name]):
             yield f"{where}.{name} is a property in one of them only"
         elif not is_property and (name == "__new__" or not name.startswith("__") or "dlpack" in name):
-            signature = inspect.signature(runtime if name == "__new__" else found[name])
-            want = [p.name for p in signature.parameters.values() if p.name != "self"], [
-                (p.name, repr(p.default)) for p in signature.parameters.values() if p.default is not p.empty
-            ]  # fmt: skip
+            want = described(runtime if name == "__new__" else found[name])
             if arguments(said[name].args) != want:
                 yield f"{where}.{name} is {want} in the core, {arguments(said[name].args)} in the stub"
+
+
+def described(function):
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+    return [p.name for p in parameters], [(p.name, repr(p.default)) for p in parameters if p.default is not p.empty]
 
 
 def arguments(a):
@@ -63,7 +72,9 @@ class Hints(unittest.TestCase):
         # The comparison sees a method too many, too few, and another argument.
         text = (PACKAGE / "_core.pyi").read_text()
         for bad, count in ((text.replace("def tell(", "def told("), 2), (text.replace("self, epoch: int, position", "self, epoch: int, place"), 1),
-                           (text.replace("prefetch: int = 2", "prefetch: int = 3"), 1), (text.replace("    @property\n    def shape", "    def shape"), 1)):  # fmt: skip
+                           (text.replace("prefetch: int = 2", "prefetch: int = 3"), 1), (text.replace("self, fields: Map", "self, field: Map"), 1),
+                           (text.replace("    position: int\n", ""), 1), (text.replace("    def held(self) -> int: ...", "    held: int"), 1),
+                           (text.replace("    @property\n    def shape", "    def shape"), 1)):  # fmt: skip
             self.assertNotEqual(bad, text)
             self.assertEqual(len(list(differences(ast.parse(bad), _core))), count)
 

@@ -42,6 +42,11 @@ class Loading(unittest.TestCase):
         self.assertTrue(torch.equal(batch["label"], torch.from_numpy(want["label"])[index]))
         return index.tolist()
 
+    def test_without_cuda_it_says_so(self):
+        if not torch.cuda.is_available():
+            with self.assertRaisesRegex(libshard.DeviceError, "torch.cuda.is_available.. says no.*use device='cpu'"):
+                libshard.torch.Loader("set", 7, device="cuda")
+
     def test_an_epoch_is_a_loop(self):
         with libshard.torch.Loader("set", 8, seed=5) as loader, libshard.Loader("set", 8, seed=5) as arrays:
             self.assertEqual((len(loader), loader.batch_size, len(loader.dataset)), (13, 8, N))

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch.c - a batch as Python has it: a dict of arrays, and where they come from
+ *
+ * Made once a step, when what the trainer did meanwhile has all caches: so in few allocations, and without a line of
+ * Python.  Large fields are views of the slot; all that is small is copied out of it, to one piece of memory;
+ * but on a GPU all fields are views.
+ */
+#include "core.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <structmember.h>
+
+#define VIEW_STRIDE_MIN 4096 /* fields of smaller groups are copied out of the slot: 256 labels are 2 KiB */
+
+static PyTypeObject *batch_type;
+
+/* Behind the dict, which is as long as this interpreter makes it. */
+enum { INDEX, FLAGS, EPOCH, STEP, POSITION, PARTS };
+static Py_ssize_t tail_at;
+
+static newfunc dict_new;
+static traverseproc dict_traverse;
+static inquiry dict_clear;
+static destructor dict_dealloc;
+
+static PyObject **tail(PyObject *batch)
+{
+	return (PyObject **)(void *)((char *)batch + tail_at);
+}
+
+/* ---- the type ---- */
+
+static int init(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"fields", "index", "flags", "epoch", "step", "position", NULL};
+	PyObject *fields, *part[PARTS] = {NULL};
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOOO:Batch", names, &fields, &part[INDEX], &part[FLAGS], &part[EPOCH], &part[STEP],
+					 &part[POSITION]) ||
+	    PyDict_Update(self, fields) < 0)
+		return -1;
+	for (int i = 0; i < PARTS; i++) {
+		PyObject *old = tail(self)[i];
+
+		Py_XINCREF(part[i]);
+		tail(self)[i] = part[i];
+		Py_XDECREF(old);
+	}
+	return 0;
+}
+
+static int traverse(PyObject *self, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(self));
+	for (int i = 0; i < PARTS; i++)
+		Py_VISIT(tail(self)[i]);
+	return dict_traverse(self, visit, arg);
+}
+
+static int clear(PyObject *self)
+{
+	for (int i = 0; i < PARTS; i++)
+		Py_CLEAR(tail(self)[i]);
+	return dict_clear(self);
+}
+
+static void dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+
+	PyObject_GC_UnTrack(self);
+	for (int i = 0; i < PARTS; i++)
+		Py_CLEAR(tail(self)[i]);
+	dict_dealloc(self);
+	Py_DECREF(type);
+}
+
+static PyObject *reduce(PyObject *self, PyObject *unused)
+{
+	(void)self;
+	(void)unused;
+	PyErr_SetString(PyExc_TypeError, "a batch is a part of its loader's memory and cannot be pickled; copy() the arrays that are wanted");
+	return NULL;
+}
+
+/* ---- making them ---- */
+
+/* Memory for all that is small, and how much of it is taken. */
+struct pocket {
+	struct memory *memory;
+	size_t used;
+};
+
+static size_t aligned(size_t bytes)
+{
+	return (bytes + MEMORY_ALIGN_BYTES - 1) / MEMORY_ALIGN_BYTES * MEMORY_ALIGN_BYTES;
+}
+
+static bool is_view(const struct loader *l, const struct shard_schema *s, uint32_t f)
+{
+	return l->on_device || s->group[s->field[f].group].stride >= VIEW_STRIDE_MIN;
+}
+
+static bool pocket_open(struct pocket *p, const struct loader *l, const struct shard_batch *b)
+{
+	const struct shard_schema *s = shard_dataset_schema(l->dataset->ds);
+	size_t bytes = aligned(b->record_count * sizeof(*b->record)) + aligned(b->record_count);
+
+	for (uint32_t f = 0; f < s->field_count; f++)
+		if (!is_view(l, s, f))
+			bytes += aligned(b->record_count * (size_t)b->field[f].stride);
+	p->memory = memory_new(bytes);
+	p->used = 0;
+	return p->memory;
+}
+
+static const void *put(struct pocket *p, const void *data, size_t bytes)
+{
+	void *to = (char *)p->memory->data + p->used;
+
+	memcpy(to, data, bytes);
+	p->used += aligned(bytes);
+	return to;
+}
+
+static PyObject *row_array(struct pocket *p, uint32_t dtype, const void *data, uint32_t count)
+{
+	Py_ssize_t shape = count, stride = (Py_ssize_t)shard_dtype_bytes(dtype);
+
+	return (PyObject *)array_new((PyObject *)p->memory, -1, put(p, data, count * (size_t)stride), dtype, 1, &shape, &stride);
+}
+
+static PyObject *field_array(struct pocket *p, struct lease *lease, const struct shard_schema *s, uint32_t f)
+{
+	const struct shard_rows *rows = &lease->as.batch.field[f];
+	uint32_t count = lease->as.batch.record_count;
+
+	if (is_view(lease->loader, s, f))
+		return (PyObject *)array_of_field((PyObject *)lease, (int)f, &s->field[f], rows->data, count, (Py_ssize_t)rows->stride);
+	return (PyObject *)array_of_field((PyObject *)p->memory, -1, &s->field[f], put(p, rows->data, count * (size_t)rows->stride), count,
+					  (Py_ssize_t)rows->stride);
+}
+
+/* False with an exception: `batch` is then incomplete. */
+static bool fill(PyObject *batch, struct pocket *p, struct lease *lease, const struct dataset *d)
+{
+	const struct shard_schema *s = shard_dataset_schema(d->ds);
+	const struct shard_batch *b = &lease->as.batch;
+	PyObject **part = tail(batch), *value;
+	bool good = true;
+
+	for (uint32_t f = 0; good && f < s->field_count; f++) {
+		value = field_array(p, lease, s, f);
+		good = value && !PyDict_SetItem(batch, d->name[f], value);
+		Py_XDECREF(value);
+	}
+	return good && (part[INDEX] = row_array(p, SHARD_I64, b->record, b->record_count)) &&
+	       (part[FLAGS] = row_array(p, SHARD_U8, b->row_flags, b->record_count)) && (part[EPOCH] = PyLong_FromUnsignedLongLong(b->epoch)) &&
+	       (part[STEP] = PyLong_FromUnsignedLongLong(b->step)) && (part[POSITION] = PyLong_FromUnsignedLongLong(b->position));
+}
+
+PyObject *batch_new(struct loader *l, const struct shard_batch *b)
+{
+	struct lease *lease = lease_new(l, b);
+	struct pocket p = {NULL, 0};
+	PyObject *batch = NULL, *nothing = PyTuple_New(0); /* there is one only */
+
+	if (lease && nothing && pocket_open(&p, l, b))
+		batch = dict_new(batch_type, nothing, NULL);
+	if (batch && !fill(batch, &p, lease, l->dataset))
+		Py_CLEAR(batch);
+	unref(p.memory);
+	unref(lease);
+	Py_XDECREF(nothing);
+	return batch;
+}
+
+int batch_init(PyObject *module)
+{
+	static PyMemberDef members[] = {
+		{"index", T_OBJECT, INDEX, 0, "The record of each row: its number in the dataset."},
+		{"flags", T_OBJECT, FLAGS, 0, "Of each row: 0, or bits of PADDED, SUBSTITUTED and MASKED."},
+		{"epoch", T_OBJECT, EPOCH, 0, "Counts from 0."},
+		{"step", T_OBJECT, STEP, 0, "Of the epoch; counts from 0."},
+		{"position", T_OBJECT, POSITION, 0, "Where the step begins in the epoch's order."},
+		{NULL, 0, 0, 0, NULL},
+	};
+	static PyMethodDef methods[] = {
+		{"__reduce__", reduce, METH_NOARGS, NULL},
+		{NULL, NULL, 0, NULL},
+	};
+	static PyType_Slot slots[] = {
+		{Py_tp_init, init}, {Py_tp_traverse, traverse}, {Py_tp_clear, clear}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods},
+		{Py_tp_members, members}, {Py_tp_base, &PyDict_Type},
+		{Py_tp_doc, "Batch(fields, index=None, flags=None, epoch=None, step=None, position=None)\n--\n\n"
+			    "Field name to array, with the records on the first axis; and where they come from.\n\n"
+			    "``index`` has the number of each row's record in the dataset; ``flags`` is 0 for ordinary rows, else bits of\n"
+			    "``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``; ``epoch`` and ``step`` count from 0; ``position`` is where the\n"
+			    "step begins in the epoch's order, the same on all ranks.\n\n"
+			    "Frameworks that move batches to a device make another one of the fields alone: ``Batch({...})``; these are then None."},
+		{0, NULL},
+	};
+	static PyType_Spec spec = {
+		.name = "libshard.Batch",
+		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+		.slots = slots,
+	};
+	PyObject *bytes = PyObject_GetAttrString((PyObject *)&PyDict_Type, "__basicsize__");
+
+	dict_new = (newfunc)PyType_GetSlot(&PyDict_Type, Py_tp_new);
+	dict_traverse = (traverseproc)PyType_GetSlot(&PyDict_Type, Py_tp_traverse);
+	dict_clear = (inquiry)PyType_GetSlot(&PyDict_Type, Py_tp_clear);
+	dict_dealloc = (destructor)PyType_GetSlot(&PyDict_Type, Py_tp_dealloc);
+	tail_at = bytes ? PyLong_AsSsize_t(bytes) : -1;
+	Py_XDECREF(bytes);
+	if (tail_at < 0)
+		return -1;
+	for (int i = 0; i < PARTS; i++)
+		members[i].offset = tail_at + i * (Py_ssize_t)sizeof(PyObject *);
+	spec.basicsize = (int)(tail_at + PARTS * (Py_ssize_t)sizeof(PyObject *));
+	batch_type = add_type(module, "Batch", &spec);
+	return batch_type ? 0 : -1;
+}

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""device="cuda" on the driver without a GPU of tests/cuda: the bytes, the streams, and when memory is used again
+
+Copies run late there, on threads, in no order but that of streams and events.  The test is the consumer: what it queues
+are copies back to the host, which find what is in the batch's memory when they run.
+"""
+
+import ctypes
+import gc
+import os
+import unittest
+
+import data
+import libshard
+
+FAKE = ctypes.CDLL("libcuda.so.1") if os.environ.get("FAKE_DRIVER") else None
+u64, pointer = ctypes.c_uint64, ctypes.c_void_p
+
+
+def made():
+    if not os.path.exists("set"):
+        data.pack_images("set", 66)
+    return "set"
+
+
+class Control(ctypes.Structure):
+    """The first of struct fake_control, tests/cuda/fake.h."""
+
+    _fields_ = [
+        ("seed", ctypes.CFUNCTYPE(None, u64, ctypes.c_uint)), ("hold", ctypes.CFUNCTYPE(None, ctypes.c_int)), ("settle", ctypes.CFUNCTYPE(None)),
+        ("pending", ctypes.CFUNCTYPE(ctypes.c_uint)), ("fail", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint, ctypes.c_int)),
+        ("hide", ctypes.CFUNCTYPE(None, ctypes.c_char_p)), ("break_down", ctypes.CFUNCTYPE(None, ctypes.c_int)),
+        ("count", ctypes.CFUNCTYPE(u64, ctypes.c_char_p)), ("sins", ctypes.CFUNCTYPE(u64, ctypes.c_int)), ("reset", ctypes.CFUNCTYPE(None)),
+        ("leaks", ctypes.CFUNCTYPE(ctypes.c_char_p)), ("context", ctypes.CFUNCTYPE(pointer, ctypes.c_int)),
+        ("drop_context", ctypes.CFUNCTYPE(None, pointer)), ("at", ctypes.CFUNCTYPE(pointer, u64)),
+    ]  # fmt: skip
+
+
+def driver(name, *arguments):
+    call, status = pointer(), ctypes.c_int()
+    assert FAKE.cuGetProcAddress_v2(name.encode(), ctypes.byref(call), 12000, u64(1), ctypes.byref(status)) == 0 and call
+    result = ctypes.CFUNCTYPE(ctypes.c_int)(call.value)(*arguments)
+    assert result == 0, f"{name}: {result}"
+
+
+class Tensor(ctypes.Structure):
+    """DLTensor, of a capsule without a version."""
+
+    _fields_ = [("data", u64), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", u64)]  # fmt: skip
+
+
+ctypes.pythonapi.PyCapsule_GetPointer.restype = pointer
+ctypes.pythonapi.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+class Consumer:
+    """A library that takes arrays by DLPack, and uses them on a stream."""
+
+    def __init__(self):
+        self.context, self.stream = pointer(), pointer()
+        device = ctypes.c_int()
+        driver("cuDeviceGet", ctypes.byref(device), 0)
+        driver("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), device)
+        driver("cuCtxPushCurrent", self.context)
+        driver("cuStreamCreate", ctypes.byref(self.stream), ctypes.c_uint(1))
+
+    def queue_copy(self, array, out, stream):
+        """Returns what holds the array."""
+        capsule = array.__dlpack__(stream=stream)
+        t = ctypes.cast(ctypes.pythonapi.PyCapsule_GetPointer(capsule, b"dltensor"), ctypes.POINTER(Tensor))[0]
+        assert tuple(t.device) == array.__dlpack_device__() == (2, 0)
+        assert tuple(t.shape[: t.ndim]) == array.shape
+        self.queue_rows(t.data, array.shape[0], array.strides[0], out, stream)
+        return capsule
+
+    def queue_rows(self, at, rows, stride, out, stream):
+        for i in range(rows):
+            row = len(out) // rows
+            to = ctypes.c_void_p(ctypes.addressof(out) + i * row)
+            driver("cuMemcpyDtoHAsync", to, u64(at + i * stride), ctypes.c_size_t(row), pointer(0 if stride_is_legacy(stream) else stream))
+
+    def close(self):
+        popped = pointer()
+        CONTROL.settle()
+        driver("cuStreamDestroy", self.stream)
+        driver("cuCtxPopCurrent", ctypes.byref(popped))
+        driver("cuDevicePrimaryCtxRelease", ctypes.c_int(70))
+
+
+def stride_is_legacy(stream):
+    return stream in (None, 1)
+
+
+@unittest.skipUnless(FAKE, "for the fake driver")
+class Device(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        global CONTROL
+        CONTROL = Control.in_dll(FAKE, "fake_control")
+        cls.ds = libshard.open(made())
+
+    def setUp(self):
+        driver("cuInit", ctypes.c_uint(0))
+        CONTROL.seed(1, 500)
+        CONTROL.reset()
+        self.consumer = Consumer()
+        self.addCleanup(self.consumer.close)
+
+    def wanted(self, **options):
+        with libshard.Loader(self.ds, 7, seed=3, **options) as loader:
+            return [{k: v.tobytes() for k, v in b.items()} | {"index": b.index.tolist()} for _ in range(2) for b in loader]
+
+    def take(self, stream_of, keep=False, seed=1, release=None, **options):
+        """All batches of two epochs, as copies that the consumer queues find them."""
+        CONTROL.seed(seed, 800)
+        found = []
+        with libshard.Loader(self.ds, 7, seed=3, device="cuda", **options) as loader:
+            for _ in range(2):
+                for batch in loader:
+                    outs, capsules = {}, []
+                    for name, array in batch.items():
+                        outs[name] = ctypes.create_string_buffer(array.nbytes)
+                        capsules.append(self.consumer.queue_copy(array, outs[name], stream_of(len(found))))
+                    found.append((outs, batch.index.tolist()))
+                    del batch, array, capsules
+            CONTROL.settle()
+            self.assertEqual(loader.stats()["pageable_bytes"], 0)
+        return [{k: o.raw for k, o in outs.items()} | {"index": index} for outs, index in found]
+
+    def test_batches_are_those_of_the_cpu_on_whatever_stream_they_are_used(self):
+        want = self.wanted()
+        mine = self.consumer.stream.value
+        for seed, (option, stream_of) in enumerate(((None, lambda i: None), (None, lambda i: 1), (mine, lambda i: mine), (None, lambda i: mine),
+                                                    (mine, lambda i: 1), (None, lambda i: (mine, 1)[i % 2]))):  # fmt: skip
+            with self.subTest(option=option, seed=seed):
+                self.assertEqual(self.take(stream_of, seed=seed, stream=option), want)
+        self.assertEqual(self.take(lambda i: mine, max_held=1), want)
+        self.assertEqual([CONTROL.sins(i) for i in range(1, 6)], [0] * 5)  # the first are our own copies, to memory that is not page-locked
+
+    def test_a_slot_that_goes_back_too_early_would_be_seen(self):
+        # The copies are queued on a stream that the array was not asked for: what the loader cannot know of.
+        mine, lost = self.consumer.stream.value, 0
+        want = self.wanted()
+        queue_rows = self.consumer.queue_rows
+        self.consumer.queue_rows = lambda at, rows, stride, out, stream: queue_rows(at, rows, stride, out, mine)
+        for seed in range(5):
+            lost += self.take(lambda i: 1, seed=seed) != want
+        self.assertGreater(lost, 0)
+
+    def test_arrays_say_where_they_are_and_cannot_be_read_here(self):
+        with libshard.Loader(self.ds, 7, seed=3, device="cuda") as loader:
+            batch = next(iter(loader))
+            array = next(iter(batch.values()))
+            self.assertEqual(array.__dlpack_device__(), (2, 0))
+            self.assertIn("device=cuda:0", repr(array))
+            interface = array.__cuda_array_interface__
+            self.assertEqual((interface["shape"], interface["strides"], interface["stream"], interface["version"]), (array.shape, array.strides, 1, 3))
+            self.assertEqual(interface["data"], (array.data_ptr, True))
+            self.assertFalse(hasattr(array, "__array_interface__"))
+            for read in (array.tolist, array.tobytes, array.copy, lambda: batch["label"][0], lambda: batch["label"].item()):
+                with self.assertRaisesRegex(libshard.ArgumentError, "in the memory of GPU 0; give it to a library"):
+                    read()
+            with self.assertRaisesRegex(BufferError, "in the memory of a GPU"):
+                memoryview(array)
+            for bad in ({"stream": 0}, {"stream": 2}, {"stream": -2}, {"copy": True}, {"dl_device": (1, 0)}, {"dl_device": (2, 1)}):
+                with self.assertRaises(BufferError):
+                    array.__dlpack__(**bad)
+            part = array[1:3]
+            self.assertEqual(part.__dlpack_device__(), (2, 0))
+            self.assertFalse(hasattr(batch.index, "__cuda_array_interface__"))
+            self.assertEqual(batch.index.__dlpack_device__(), (1, 0))
+            del batch, array, part, interface
+
+    def test_too_many_held_names_them_and_close_leaves_no_trace(self):
+        loader = libshard.Loader(self.ds, 7, seed=3, device="cuda", max_held=1)
+        it = iter(loader)
+        held = [next(it), next(it)]
+        with self.assertRaisesRegex(libshard.ArgumentError, "2 batches are still held"):
+            next(it)
+        loader.close()
+        del held, it, loader
+        gc.collect()
+        self.consumer.close()
+        self._cleanups.clear()
+        self.assertEqual(CONTROL.leaks(), b"")
+
+    def test_bad_options(self):
+        for options, what in (({"device": "gpu"}, "'cpu', 'cuda' or 'cuda:N'"), ({"device": "cuda:"}, "cuda:N"), ({"stream": 5}, "device='cuda'"), ({"device": "cuda", "pool_bytes": "some"}, "a number, or 'all'"),
+                              ({"device": "cuda", "max_held": 4}, "at most 3")):  # fmt: skip
+            with self.assertRaisesRegex(libshard.ArgumentError, what):
+                libshard.Loader(self.ds, 7, **options)
+        with self.assertRaisesRegex(libshard.Error, "pool"):
+            libshard.Loader(self.ds, 7, device="cuda", pool_bytes=1)
+        with self.assertRaisesRegex(libshard.DeviceError, "the stream is on GPU 0: make GPU 1"):
+            libshard.Loader(self.ds, 7, device="cuda:1")
+        libshard.Loader(self.ds, 7, device="cuda:0").close()
+
+
+@unittest.skipIf(FAKE, "for a machine without a driver")
+class NoDevice(unittest.TestCase):
+    def test_it_says_what_to_do(self):
+        ds = libshard.open(made())
+        with self.assertRaisesRegex(libshard.DeviceError, "libcuda.so.1.*without a GPU use device='cpu'"):
+            libshard.Loader(ds, 7, device="cuda")
+
+
+if __name__ == "__main__":
+    unittest.main()
