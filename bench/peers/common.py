@@ -7,7 +7,7 @@ Fairness, the same for all:
 - the consumer touches every page of every image and nothing else; from that comes a checksum which no order changes;
 - each peer shuffles, as its documentation says that one does, and drops or repeats nothing;
 - 0, 1 and 2 workers (of ours, threads: at least 1), the fastest is kept; settings and the page that says so stand in the row;
-- the first epoch warms up; hot is the next two together, what was prepared ahead of them included, as in training; cold is a new process after the files left the page cache;
+- the first epoch warms up; hot is the next two together (one, if an epoch takes over 15 s), what was prepared ahead of them included, as in training; cold is a new process after the files left the page cache;
 - CPU and memory are those of the process and all its children.
 """
 
@@ -27,6 +27,13 @@ def corpus(folder):
     """(pixels [n, 224, 224, 3] in a map, labels [n])."""
     labels = np.load(os.path.join(folder, "labels.npy"))
     return np.memmap(os.path.join(folder, "pixels.bin"), np.uint8, "r", shape=(len(labels), *SHAPE)), labels
+
+
+def write_map(images, labels, out):
+    """What corpus() reads, for peers that have no format."""
+    os.makedirs(out)
+    np.asarray(images).tofile(f"{out}/pixels.bin")
+    np.save(f"{out}/labels.npy", labels)
 
 
 def touch(images, labels):

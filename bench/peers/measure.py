@@ -13,6 +13,8 @@ import time
 
 import common
 
+SLOW_S = 15  # whose first epoch takes longer is measured over one more, not two
+
 
 def pack(peer, corpus, out):
     images, labels = common.corpus(corpus)
@@ -36,6 +38,8 @@ def hot(peer, out, workers):
     reader, open_s = opened(peer, out, workers)
     epochs = []
     for epoch in range(3):
+        if epoch == 2 and epochs[0]["s"] > SLOW_S:
+            break
         cpu = common.cpu_seconds()
         seconds, first, records, checksum = common.run_epoch(reader.epoch(epoch))
         epochs.append({"s": seconds, "first_s": first, "records": records, "checksum": f"{checksum:016x}", "cpu_s": common.cpu_seconds() - cpu})

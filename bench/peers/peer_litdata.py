@@ -5,9 +5,10 @@ import litdata
 from common import BATCH, corpus
 
 NAME = "LitData"
-INSTALL = [["numpy==2.4.6", "litdata==0.2.76"]]
+INSTALL = [["numpy==2.4.6", "pillow==13.0.0", "boto3", "filelock", "lightning-utilities", "obstore", "requests", "tifffile"],
+           ["--no-deps", "litdata==0.2.76"]]  # fmt: skip
 BASE = "torch"
-SETTINGS = "optimize(chunk_bytes='64MB', num_workers=2), StreamingDataset(shuffle=True), StreamingDataLoader(persistent_workers=True)"
+SETTINGS = "optimize(chunk_bytes='64MB', num_workers=2), StreamingDataset(shuffle=True, batch_decode=1: by default it decodes many records to use one), StreamingDataLoader(persistent_workers=True)"
 DOCS = "https://lightning.ai/docs/litdata"
 
 
@@ -29,7 +30,7 @@ def pack(images, labels, out):
 
 class Reader:
     def __init__(self, out, workers):
-        dataset = litdata.StreamingDataset(out, shuffle=True, seed=1)
+        dataset = litdata.StreamingDataset(out, shuffle=True, seed=1, batch_decode=1)
         self.loader = litdata.StreamingDataLoader(dataset, batch_size=BATCH, num_workers=workers, persistent_workers=workers > 0)
 
     def epoch(self, number):

@@ -1,30 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """A map-style dataset over numpy.memmap in torch's DataLoader: what everybody has."""
 
-import os
-
 import numpy as np
 import torch
-from common import BATCH, SHAPE
+from common import BATCH, corpus, write_map
 from torch.utils.data import DataLoader, Dataset
 
 NAME = "torch DataLoader over memmap"
 INSTALL = [["numpy==2.4.6"]]
 BASE = "torch"
-SETTINGS = "shuffle=True, persistent_workers=True, prefetch_factor=2; __getitems__ would be the reader's own code"
+SETTINGS = "shuffle=True, persistent_workers=True, prefetch_factor=2"
 DOCS = "https://docs.pytorch.org/docs/stable/data.html"
 
 
-def pack(images, labels, out):
-    os.makedirs(out)
-    np.asarray(images).tofile(f"{out}/pixels.bin")
-    np.save(f"{out}/labels.npy", labels)
+pack = write_map
 
 
 class Mapped(Dataset):
     def __init__(self, out):
-        self.labels = np.load(f"{out}/labels.npy")
-        self.images = np.memmap(f"{out}/pixels.bin", np.uint8, "r", shape=(len(self.labels), *SHAPE))
+        self.images, self.labels = corpus(out)
 
     def __len__(self):
         return len(self.labels)

@@ -2,14 +2,24 @@
 """MosaicML Streaming: MDS shards on the local disk."""
 
 import os
+import sys
+import types
 
 import torch
+import transformers  # before torchvision's place is taken: it asks whether that one is there
 from common import BATCH
+
+# streaming.vision is never used, but imported, and has a base class from torchvision, whose wheels go with CUDA's PyTorch only.
+for name, word in (("torchvision.datasets", "VisionDataset"), ("torchvision.transforms.functional", "to_tensor")):
+    sys.modules[name] = types.SimpleNamespace(**{word: type(word, (), {})})
 from streaming import MDSWriter, StreamingDataLoader, StreamingDataset
 from streaming.base.util import clean_stale_shared_memory
 
 NAME = "MosaicML Streaming"
-INSTALL = [["mosaicml-streaming==0.13.0", "numpy<2.2"]]
+# Its dependencies are eight clouds' packages and, by torchvision, a newer PyTorch with CUDA: some gigabytes, which a disk's row needs nothing of.
+# These are what it imports.
+INSTALL = [["numpy==2.1.3", "brotli", "catalogue", "filelock", "pillow==13.0.0", "python-snappy", "requests", "tqdm", "transformers<5", "xxhash", "zstd"],
+           ["--no-deps", "mosaicml-streaming==0.13.0"]]  # fmt: skip
 BASE = "torch"
 SETTINGS = "MDS ndarray:uint8, shuffle=True, shuffle_algo by default, StreamingDataLoader(persistent_workers=True)"
 DOCS = "https://docs.mosaicml.com/projects/streaming"

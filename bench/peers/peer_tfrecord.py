@@ -1,41 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFRecord, read without TensorFlow by the package tfrecord, with its shuffle buffer."""
+"""TFRecord in tf.data, on CPUs."""
 
 import glob
 import os
 
 import numpy as np
-import torch
+import tensorflow as tf
 from common import BATCH, SHAPE
-from tfrecord import TFRecordWriter
-from tfrecord.torch.dataset import MultiTFRecordDataset
 
-NAME = "TFRecord (package tfrecord)"
-INSTALL = [["numpy==2.4.6", "tfrecord", "setuptools<81"]]
-BASE = "torch"
-SETTINGS = "files of 256 records, each sampled to its end, shuffle_queue_size=1000; DataLoader"
-DOCS = "https://github.com/vahidk/tfrecord"
+NAME = "TFRecord in tf.data"
+INSTALL = [["tensorflow-cpu==2.21.0"]]
+BASE = ""
+SETTINGS = "files of 256 records, shuffled; interleave(cycle_length=4).shuffle(1000).batch.map(num_parallel_calls=max(workers, 1)).prefetch(2), threads the same"
+DOCS = "https://www.tensorflow.org/guide/data_performance"
+IMAGE_BYTES = int(np.prod(SHAPE))
 
 
 def pack(images, labels, out):
     os.makedirs(out)
     for first in range(0, len(labels), 256):
-        writer = TFRecordWriter(f"{out}/{first // 256:05}.tfrecord")
-        for i in range(first, min(first + 256, len(labels))):
-            writer.write({"image": (images[i].tobytes(), "byte"), "label": (int(labels[i]), "int")})
-        writer.close()
+        with tf.io.TFRecordWriter(f"{out}/{first // 256:05}.tfrecord") as writer:
+            for i in range(first, min(first + 256, len(labels))):
+                writer.write(images[i].tobytes() + labels[i].tobytes())
 
 
-def decode(record):
-    return np.frombuffer(record["image"], np.uint8).reshape(SHAPE), int(record["label"][0])
+def decode(records):
+    rows = tf.io.decode_raw(records, tf.uint8, fixed_length=IMAGE_BYTES + 8)
+    return tf.reshape(rows[:, :IMAGE_BYTES], [-1, *SHAPE]), tf.bitcast(rows[:, IMAGE_BYTES:], tf.int64)
 
 
 class Reader:
     def __init__(self, out, workers):
-        names = [os.path.basename(p)[:-9] for p in sorted(glob.glob(f"{out}/*.tfrecord"))]
-        self.dataset = MultiTFRecordDataset(f"{out}/{{}}.tfrecord", None, dict.fromkeys(names, 1 / len(names)), {"image": "byte", "label": "int"},
-                                            shuffle_queue_size=1000, transform=decode, infinite=False)  # fmt: skip
-        self.loader = torch.utils.data.DataLoader(self.dataset, BATCH, num_workers=workers)
+        files = tf.data.Dataset.from_tensor_slices(sorted(glob.glob(f"{out}/*.tfrecord")))
+        files = files.shuffle(len(files), seed=1)
+        data = files.interleave(tf.data.TFRecordDataset, cycle_length=4, num_parallel_calls=max(workers, 1)).shuffle(1000, seed=1)
+        data = data.batch(BATCH).map(decode, num_parallel_calls=max(workers, 1)).prefetch(2)
+        options = tf.data.Options()
+        options.threading.private_threadpool_size = max(workers, 1)
+        self.out, self.data, self.iterator = out, data.with_options(options), None
 
     def epoch(self, number):
-        return iter(self.loader)
+        self.iterator = self.iterator or iter(self.data)
+        for images, labels in self.iterator:
+            yield images.numpy(), labels.numpy()
+        self.iterator = None
+
+    def state(self):
+        """Its checkpoints hold the shuffle buffer."""
+        return tf.train.Checkpoint(iterator=self.iterator).write(f"{self.out}.checkpoint")
+
+    def restore(self, state):
+        self.iterator = iter(self.data)
+        tf.train.Checkpoint(iterator=self.iterator).read(state)
