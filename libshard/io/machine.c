@@ -100,6 +100,7 @@ void machine_memory(struct machine_memory *out)
 	out->hugetlb_count = number_behind(text, "HugePages_Total:");
 	out->hugetlb_free_count = number_behind(text, "HugePages_Free:");
 	out->hugetlb_page_bytes = kib_behind(text, "Hugepagesize:");
+	out->has_sysfs = !access("/sys/kernel/mm", F_OK);
 	if (!read_text("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text)))
 		return;
 	open = strchr(text, '['); /* always [madvise] never */

@@ -162,6 +162,10 @@ static void look_at_huge_pages(const struct doctor *d, const struct machine_memo
 	if (!strcmp(m->huge_pages, "always") || !strcmp(m->huge_pages, "madvise")) {
 		finding_set(f.found, "transparent ones: %s%s", m->huge_pages, pool);
 		finding_set(f.so, "batches lie in pages of 2 MiB");
+	} else if (!m->huge_pages[0] && !m->has_sysfs) {
+		f.verdict = SHARD_UNKNOWN;
+		finding_set(f.found, "the system does not say whether it has transparent ones%s", pool);
+		finding_set(f.advice, "mount /sys");
 	} else {
 		f.verdict = SHARD_SLOWER;
 		finding_set(f.found, "transparent ones: %s%s", m->huge_pages[0] ? m->huge_pages : "not in this kernel", pool);

@@ -106,6 +106,14 @@ says "missing  GPU driver     none, and no NVIDIA GPU on the PCI bus" \
 	"                        so: no batches on a GPU; on the host all works" \
 	"                        do: nothing, if this machine needs no GPU"
 
+# ---- a chroot without /sys ----
+
+run 0 on_machine bash -euc 'mount -t tmpfs x /sys && exec "$@"' no_sys "$CAT" doctor
+says "unknown  huge pages     the system does not say whether it has transparent" \
+	"                        ones; 512 in the hugetlb pool, which is not used" \
+	"                        do: mount /sys"
+! grep -q NUMA out || die "NUMA without /sys: $(cat out)"
+
 # ---- io_uring switched off for all ----
 
 if [ -e /proc/sys/kernel/io_uring_disabled ]; then
