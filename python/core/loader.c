@@ -11,11 +11,33 @@
 #include <unistd.h>
 
 #define SLICE_NS UINT64_C(100000000)
+#define SLOTS_MAX	1024 /* of a loader */
 #define DEVICE_HELD_MAX 3 /* of a GPU's 4 slots */
 
 PyTypeObject *loader_type;
 
 /* ---- open and close ---- */
+
+/*
+ * A loop still has its batch when it asks for the next one, where C has given it back before.  The slot of that one is extra:
+ * whatever is held when the next is asked for, and when it is there, `prefetch` others are free for the threads.  Batches on
+ * a GPU are held there: their slots of the host are free when they are copied.
+ */
+static bool plan_slots(struct loader *l, struct shard_loader_options *o, unsigned int prefetch, bool device)
+{
+	if (!prefetch || !l->max_held || prefetch >= SLOTS_MAX || l->max_held >= SLOTS_MAX - prefetch) {
+		fail_argument("prefetch %u and max_held %u; both are at least 1, and together at most %d batches", prefetch, l->max_held, SLOTS_MAX - 1);
+		return false;
+	}
+	if (device && l->max_held > DEVICE_HELD_MAX) {
+		fail_argument("max_held %u; at most %u batches can be held on a GPU", l->max_held, DEVICE_HELD_MAX);
+		return false;
+	}
+	l->slot_count = prefetch + l->max_held + (device ? 0 : 1);
+	o->slot_count = l->slot_count;
+	o->device_slot_count = device ? l->max_held + 1 : 0;
+	return true;
+}
 
 static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o)
 {
@@ -34,19 +56,10 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 					 &o->lane_count, &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &stream, &pool) ||
 	    !dataset_is_open((struct dataset *)dataset))
 		return false;
-	if (!prefetch || !l->max_held || prefetch > 4096 || l->max_held > 4096) {
-		fail_argument("prefetch %u and max_held %u; both are at least 1 and at most 4096 batches", prefetch, l->max_held);
+	if (!plan_slots(l, o, prefetch, device))
 		return false;
-	}
-	if (device && l->max_held > DEVICE_HELD_MAX) {
-		fail_argument("max_held %u; at most %u batches can be held on a GPU", l->max_held, DEVICE_HELD_MAX);
-		return false;
-	}
 	l->dataset = ref(dataset);
-	l->slot_count = prefetch + l->max_held;
-	o->device_slot_count = device ? l->max_held + 1 : 0;
 	o->pool_bytes = pool;
-	o->slot_count = l->slot_count;
 	o->seed = seed;
 	o->run_records = run_records;
 	o->phase_unit_records = phase;

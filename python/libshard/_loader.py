@@ -74,7 +74,8 @@ class LoaderBase(Generic[T]):
         start of the epoch, flagged.  ``drop_last`` True and False are ``"drop"`` and ``"keep"``.
 
         ``prefetch``: batches that are prepared ahead.  ``max_held``: batches that may be alive when the next is asked
-        for; 1 is the one of the loop before.  The loader's memory is their sum times the size of a batch.
+        for; 1 is the one of the loop before.  The loader's memory is for the sum of both and the one that is asked for,
+        which is 5 batches by default; so threads always have ``prefetch`` of them to fill, whatever is held.
 
         ``threads``: that fill batches; 0 for one per CPU, at most 4.  ``path``: how records are read, ``"auto"``,
         ``"map"``, ``"direct"`` or ``"pread"``.  ``on_corrupt``: ``"fail"``, or flag the row and ``"substitute"`` another
@@ -89,7 +90,8 @@ class LoaderBase(Generic[T]):
         default stream of this thread's device, or of the first one.  All fields are then arrays on the GPU, with
         ``__dlpack__`` and ``__cuda_array_interface__``, ``index`` and ``flags`` in the memory of the CPU.  Work that is
         queued on that stream, or on the one that ``__dlpack__`` was given, finds its batch there; its memory is used again
-        behind what these streams had queued when the last array died.  ``max_held`` is at most 3.  Without a GPU this
+        behind what these streams had queued when the last array died.  ``max_held`` is at most 3.  On the GPU there is
+        memory for ``max_held`` batches and one, in that of the CPU for ``prefetch`` and ``max_held``.  Without a GPU this
         raises :class:`DeviceError`.
 
         ``pool_bytes``: of the GPU's memory, for windows of the dataset, or ``"all"`` of it, from which batches are

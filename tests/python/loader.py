@@ -53,6 +53,14 @@ class Loading(unittest.TestCase):
         self.assertEqual(batch["label"].tolist(), self.want[index]["label"].tolist())
         return index.tolist()
 
+    def filled(self, loader, wanted):
+        """How many batches of 8 threads have filled, once it is so many and they had the time for more."""
+        end = time.monotonic() + 20
+        while loader.stats()["filled_record_count"] < 8 * wanted and time.monotonic() < end:
+            time.sleep(0.001)
+        time.sleep(0.05)
+        return loader.stats()["filled_record_count"] / 8
+
 
 class Order(Loading):
     def test_each_record_once_an_epoch(self):
@@ -214,7 +222,21 @@ class Memory(Loading):
     def test_slots_are_used_again_when_arrays_die(self):
         with libshard.Loader(self.ds, 8, prefetch=1, max_held=1) as loader:
             seen = {batch["image"].data_ptr for _ in range(5) for batch in loader}
-            self.assertLessEqual(len(seen), 2)
+            self.assertLessEqual(len(seen), 3)
+
+    def test_what_is_held_takes_nothing_from_what_is_prepared_ahead(self):
+        # A loop asks for the next batch with the last one in its hands: threads had one slot less than in C.
+        for prefetch, max_held in ((1, 1), (2, 1), (1, 2), (2, 2), (3, 4)):
+            with libshard.Loader(self.ds, 8, prefetch=prefetch, max_held=max_held) as loader:
+                slots, batches = prefetch + max_held + 1, iter(loader)
+                held = [next(batches) for _ in range(max_held)]
+                self.assertEqual(self.filled(loader, slots), slots)
+                self.assertEqual(loader.ring_bytes, slots * (-(-8 * held[0]["image"].strides[0] // 4096) + 1) * 4096)  # a page of labels
+                held.append(next(batches))
+                with self.assertRaisesRegex(libshard.ArgumentError, "batches are still held"):
+                    next(batches)
+                del held[0]  # goes back to the threads at once
+                self.assertEqual(self.filled(loader, slots + 1), slots + 1)
 
     def test_large_fields_lie_in_the_ring_small_ones_do_not(self):
         with libshard.Loader(self.ds, 8) as probe:
@@ -311,11 +333,13 @@ class BadUse(Loading):
     def test_options(self):
         for options, words in (
             ({"batch_size": 0}, "batch"), ({"batch_size": 104, "drop_last": True}, "too few for one batch"), ({"rank": 2, "world": 2}, "rank"),
-            ({"prefetch": 0}, "prefetch 0"), ({"max_held": 0}, "max_held 0"), ({"max_held": 5000}, "at most 4096"), ({"path": "x"}, "path='x'"),
+            ({"prefetch": 0}, "prefetch 0"), ({"max_held": 0}, "max_held 0"), ({"max_held": 1022, "prefetch": 2}, "together at most 1023"), ({"prefetch": 1 << 31, "max_held": 1 << 31}, "at most 1023"), ({"path": "x"}, "path='x'"),
             ({"shuffle": "x"}, "shuffle='x'"), ({"on_corrupt": "x"}, "on_corrupt='x'"), ({"tail": "keep", "world": 2, "rank": 0}, "KEEP"),
         ):  # fmt: skip
             with self.subTest(options), self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.Loader(self.ds, **{"batch_size": 8, **options})
+        with libshard.Loader(self.ds, 1, prefetch=1, max_held=1022) as loader:  # as many slots as a loader can have
+            self.check(next(iter(loader)))
         for option, value, most in (("batch_size", -1, "4294967295"), ("batch_size", 1 << 33, "4294967295"), ("threads", -1, "4294967295"),
                                     ("prefetch", 1 << 40, "4294967295"), ("seed", -1, "18446744073709551615"), ("rank", 1 << 32, "4294967295"),
                                     ("stage_bytes", 1 << 64, "18446744073709551615")):  # fmt: skip
@@ -432,21 +456,22 @@ class Waiting(Loading):
         self.loader = libshard.Loader(self.ds, 8, path="pread", prefetch=1, max_held=1, threads=1)
         iterator = iter(self.loader)
         held = [next(iterator)]
-        time.sleep(0.2)  # the other slot is full now
+        self.assertEqual(self.filled(self.loader, 3), 3)  # the other slots are full
         got = []
 
-        def take_two():
-            got.append(self.check(next(iterator)))
-            got.append(self.check(next(iterator)))
+        def take_three():
+            for _ in range(3):
+                got.append(self.check(next(iterator)))
 
         open("gate", "w").close()
-        thread = threading.Thread(target=take_two)
+        thread = threading.Thread(target=take_three)
         thread.start()
         time.sleep(0.3)
         held.clear()
         os.unlink("gate")
         thread.join(timeout=60)
-        self.assertEqual(got, [self.loader.indices(0, 8 * i, 8).tolist() for i in (1, 2)])
+        self.assertEqual(got, [self.loader.indices(0, 8 * i, 8).tolist() for i in (1, 2, 3)])
+        self.assertEqual(self.filled(self.loader, 7), 7)  # all three are the threads' again
 
 
 if __name__ == "__main__":

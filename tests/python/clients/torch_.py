@@ -103,7 +103,7 @@ class Loading(unittest.TestCase):
     def test_slots_come_back_when_tensors_die(self):
         with libshard.torch.Loader("set", 8, prefetch=1, max_held=1) as loader:
             seen = {batch["image"].data_ptr() for _ in range(5) for batch in loader}
-            self.assertLessEqual(len(seen), 2)
+            self.assertLessEqual(len(seen), 3)
             derived = None
             for batch in loader:  # a view of a view holds it as well, here for one step
                 image = batch["image"][2:].permute(0, 3, 1, 2)[:, 1]
@@ -124,7 +124,7 @@ class Loading(unittest.TestCase):
             held = []
             for batch in loader:
                 held.append((batch["image"], batch["image"].clone()))
-                if len(held) == 4:
+                if len(held) == 6:
                     break
             self.assertFalse(torch.equal(*held[0]))
 
