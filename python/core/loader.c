@@ -147,8 +147,8 @@ static PyObject *close_(PyObject *self, PyObject *unused)
 /* Wait without the interpreter's lock. */
 static int wait_for_batch(struct loader *l, struct shard_error *err)
 {
-	/* The first call makes ring and threads, which takes a while. */
-	int rc = l->owner_pid ? shard_loader_wait(l->l, 0, err) : SHARD_E_TIMEOUT;
+	/* The first call makes ring and threads, which takes a while.  What is wrong the second one says. */
+	int rc = l->owner_pid && !shard_loader_wait(l->l, 0, NULL) ? SHARD_OK : SHARD_E_TIMEOUT;
 
 	while (rc == SHARD_E_TIMEOUT) {
 		l->busy = true;
