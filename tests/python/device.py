@@ -8,12 +8,15 @@ are copies back to the host, which find what is in the batch's memory when they 
 import ctypes
 import gc
 import os
+import re
 import unittest
 
 import data
 import libshard
 
 FAKE = ctypes.CDLL("libcuda.so.1") if os.environ.get("FAKE_DRIVER") else None
+if FAKE:
+    ctypes.CDLL(os.environ["TWINS"])  # libshard's kernels, as C
 u64, pointer = ctypes.c_uint64, ctypes.c_void_p
 
 
@@ -147,6 +150,34 @@ class Device(unittest.TestCase):
         for seed in range(5):
             lost += self.take(lambda i: 1, seed=seed) != want
         self.assertGreater(lost, 0)
+
+    def pools(self, **options):
+        """The smallest one, and that of the whole dataset, in bytes."""
+        with self.assertRaisesRegex(libshard.ArgumentError, "a pool needs") as caught:
+            libshard.Loader(self.ds, 7, device="cuda", pool_bytes=1, **options)
+        return [int(n) for n in re.search(r"a pool needs (\d+), or (\d+) to hold the whole dataset", str(caught.exception)).groups()]
+
+    def test_batches_of_a_pool_are_those_of_the_cpu(self):
+        mine, broken = self.consumer.stream.value, "BROKEN_TWIN" in os.environ
+        windows = {"shuffle": "windows", "run_records": 2, "window_runs": 1, "lanes": 2}
+        for seed, options in enumerate((windows, windows | {"rank": 1, "world": 2, "tail": "pad"}, {"shuffle": "global"})):
+            want, (least, every) = self.wanted(**options), self.pools(**options)
+            self.assertLess(least, (0.6 if "lanes" in options else 3) * every)  # a global order is one window
+            for pool in (least, "all"):
+                with self.subTest(options=options, pool=pool):
+                    same = self.take(lambda i: (mine, 1)[i % 2], seed=seed, pool_bytes=pool, **options) == want
+                    self.assertEqual(same, not broken)
+        self.assertEqual([CONTROL.sins(i) for i in range(1, 6)], [0] * 5)
+
+    def test_a_pool_of_all_is_filled_once(self):
+        with libshard.Loader(self.ds, 7, seed=3, device="cuda", pool_bytes="all") as loader:
+            copied = []
+            for _ in range(3):
+                for batch in loader:
+                    del batch
+                copied.append(loader.stats()["device_bytes"])
+            self.assertEqual(copied, copied[:1] * 3)
+            self.assertTrue(1 <= copied[0] / (len(self.ds) * (40 * 40 * 3 + 8)) < 1.1, copied)  # records lie 64 bytes further apart
 
     def test_arrays_say_where_they_are_and_cannot_be_read_here(self):
         with libshard.Loader(self.ds, 7, seed=3, device="cuda") as loader:

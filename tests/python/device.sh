@@ -2,7 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/python/device.sh - device="cuda": on a driver without a GPU, and on a machine without a driver
 . "${0%/*}/lib.sh"
-LD_LIBRARY_PATH=$BUILD/tests/cuda/full FAKE_DRIVER=1 python "$ROOT/tests/python/device.py"
+twins() { # LIBRARY FLAG...: the kernels of libshard as C, which the driver then has
+	out=$1
+	shift
+	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -shared -fPIC -ffp-contract=off "$@" -I"$ROOT" -I"$ROOT/include" "$ROOT/tests/cuda/twins.c" \
+		-o "$out" -pthread -ldl -lm
+}
+twins twins.so
+export LD_LIBRARY_PATH=$BUILD/tests/cuda/full FAKE_DRIVER=1
+TWINS=$PWD/twins.so python "$ROOT/tests/python/device.py"
+
+# Pools that take the wrong rows would be seen.
+mkdir -p broken/libshard/cuda
+sed 's/inside = row % call/inside = (row ^ 1) % call/' "$ROOT/libshard/cuda/gather.cu" >broken/libshard/cuda/gather.cu
+twins broken.so -Ibroken
+TWINS=$PWD/broken.so BROKEN_TWIN=1 python "$ROOT/tests/python/device.py" Device.test_batches_of_a_pool_are_those_of_the_cpu
+
+unset FAKE_DRIVER
 mkdir none
 echo "no library" >none/libcuda.so.1 # in front of one that the machine may have
 LD_LIBRARY_PATH=$PWD/none python "$ROOT/tests/python/device.py"
