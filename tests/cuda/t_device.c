@@ -134,7 +134,7 @@ TEST(the_host_does_not_wait_for_copies)
 	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 6, .device_slot_count = 4}, NON_BLOCKING, 1);
 	train(&t, 1, 0);
 	train_give_all(&t);
-	usleep(20000); /* the ring is full */
+	wait_until_full(t.l);
 	fake->reset();
 	fake->hold(1);
 	for (t.lent.count = 0; t.lent.count < 3; t.lent.count++)

@@ -67,8 +67,8 @@ int __wrap_cuda_leave(const struct cuda_device *d, int rc, struct shard_error *e
 
 int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *err)
 {
-	if (mistake == UNREGISTERED_YET)
-		usleep(20000);
+	for (int i = 0; mistake == UNREGISTERED_YET && i < 5000 && !fake->count("cuMemcpyHtoDAsync"); i++)
+		usleep(1000);
 	return mistake == UNREGISTERED ? SHARD_OK : __real_cuda_pin(d, memory, bytes, err);
 }
 

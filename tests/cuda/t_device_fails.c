@@ -138,9 +138,14 @@ TEST(a_close_is_a_close_whatever_fails)
 	pooled = false;
 }
 
+/* As soon as the host waits for a slot. */
 static void *break_down_soon(void *unused)
 {
-	usleep(50000);
+	for (bool waits = false; !waits; usleep(500)) {
+		pthread_mutex_lock(&t.l->lock);
+		waits = t.l->awaits_slot;
+		pthread_mutex_unlock(&t.l->lock);
+	}
 	fake->break_down(700);
 	return unused;
 }

@@ -9,6 +9,7 @@
 #ifndef TESTS_LOAD_BATCHES_H
 #define TESTS_LOAD_BATCHES_H
 
+#include "libshard/load/loader.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS_CAP 300u
@@ -119,6 +120,16 @@ static inline void close_loader(struct shard_loader *l)
 {
 	shard_loader_close(l);
 	living--;
+}
+
+/* Of a loader that was asked for a batch: wait until all slots are filled or lent, so that its threads have nothing to do. */
+static inline void wait_until_full(struct shard_loader *l)
+{
+	for (bool full = false; !full; usleep(500)) {
+		pthread_mutex_lock(&l->lock);
+		full = !l->free_count && !l->busy;
+		pthread_mutex_unlock(&l->lock);
+	}
 }
 
 static inline void wanted_seek(struct wanted *w, uint64_t epoch, uint64_t position)

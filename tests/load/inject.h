@@ -15,7 +15,7 @@
 
 enum broken { SOUND, STALE_SLOT, SKIPS_A_ROW, WRITES_BESIDE };
 
-/* Set while no loader runs. */
+/* Set while no loader runs, but for what says otherwise. */
 static struct {
 	atomic_uint delay_us; /* each filling takes up to so much longer; may be set at any time */
 	bool steady;	      /* exactly so much */
@@ -27,6 +27,7 @@ static struct {
 } inject;
 
 static atomic_uint fills, fills_of[EPOCHS], together, while_lent;
+static atomic_uint behind; /* threads that stand behind the gate */
 static _Atomic uint64_t earliest; /* place that was filled: epoch x 2^32 + position */
 static atomic_int inside[LENT_CAP], lent_out[LENT_CAP];
 static unsigned plain[LENT_CAP]; /* without a lock or atomics, so that a sanitizer sees two threads in one slot */
@@ -52,6 +53,31 @@ static inline void inject_nothing(void)
 		atomic_store(&lent_out[i], 0);
 	}
 	on_lent = NULL;
+}
+
+/* For inject.meanwhile: filling stands still until the test opens the gate, so that no answer depends on how fast anything is. */
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
+static bool gate_is_open;
+
+static inline int behind_gate(struct shard_loader *l)
+{
+	(void)l;
+	atomic_fetch_add(&behind, 1);
+	pthread_mutex_lock(&gate_lock);
+	while (!gate_is_open)
+		pthread_cond_wait(&gate_moved, &gate_lock);
+	pthread_mutex_unlock(&gate_lock);
+	atomic_fetch_sub(&behind, 1);
+	return SHARD_OK;
+}
+
+static inline void set_gate(bool open)
+{
+	pthread_mutex_lock(&gate_lock);
+	gate_is_open = open;
+	pthread_cond_broadcast(&gate_moved);
+	pthread_mutex_unlock(&gate_lock);
 }
 
 static inline void inject_watch(struct shard_loader *l)

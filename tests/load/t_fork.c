@@ -101,7 +101,7 @@ struct scene {
 	size_t bytes;
 };
 
-static unsigned child_seconds = 20; /* then it hangs */
+static unsigned child_seconds = 120; /* then it hangs */
 
 /* How a child ended that ran this. */
 static int in_child(int (*story)(const struct scene *), const struct scene *scene)
@@ -232,7 +232,7 @@ TEST(children_do_not_inherit_the_ring)
 			inject_nothing();
 			atomic_store(&buffers, 0);
 			scene_open(&s, (struct shard_loader_options){.batch_records = 7, .slot_count = 2 + 3 * way, .thread_count = 2, .path = way});
-			usleep(20000); /* all threads have read something, and wait now */
+			wait_until_full(s.l); /* so nobody opens another buffer now */
 			CHECK_EQ(buffer[0].bytes, shard_loader_ring_bytes(s.l));
 			CHECK((const uint8_t *)s.b.group[0].data >= buffer[0].memory &&
 			      (const uint8_t *)s.b.group[0].data < buffer[0].memory + buffer[0].bytes);
@@ -359,7 +359,7 @@ TEST(a_child_opens_its_own_loader_while_the_parents_threads_work)
 	child_seconds = 2;
 	CHECK_EQ(fork_while_busy(FORKS), SIGALRM); /* inherited locked, and nobody is there who could open it */
 	lock_dataset = false;
-	child_seconds = 20;
+	child_seconds = 120;
 #endif
 }
 

@@ -76,7 +76,7 @@ static bool killed_leaves_something(bool leaks)
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		alarm(20);
+		alarm(120);
 		_exit(work_until_killed(leaks));
 	}
 	close(ends[1]);

@@ -12,28 +12,7 @@
 #include "libshard/base/clock.h"
 #include "tests/load/inject.h"
 
-static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
-static bool gate_is_open;
 static struct wanted wanted;
-
-static int behind_gate(struct shard_loader *l)
-{
-	(void)l;
-	pthread_mutex_lock(&gate_lock);
-	while (!gate_is_open)
-		pthread_cond_wait(&gate_moved, &gate_lock);
-	pthread_mutex_unlock(&gate_lock);
-	return SHARD_OK;
-}
-
-static void set_gate(bool open)
-{
-	pthread_mutex_lock(&gate_lock);
-	gate_is_open = open;
-	pthread_cond_broadcast(&gate_moved);
-	pthread_mutex_unlock(&gate_lock);
-}
 
 static struct shard_loader *open_loader(uint32_t threads)
 {
