@@ -122,6 +122,7 @@ def main(argv=None):
         print(f"val accuracy {share:.3f}")
     if args.checkpoint:
         save(args.checkpoint, seen, parts)
+    del replica  # or the process group ends with it, while Python waits: with PyTorch 2.13 now and then for good
     dist.destroy_process_group()
 
 

@@ -119,7 +119,7 @@ class Loading(unittest.TestCase):
 
     def test_memory_that_nobody_holds_would_be_seen(self):
         """Of a loader whose tensors were no part of its batches."""
-        loose = lambda a: torch.frombuffer((ctypes.c_uint8 * a.nbytes).from_address(a.data_ptr), dtype=torch.uint8)  # noqa: E731
+        loose = lambda a, turned=False: torch.frombuffer((ctypes.c_uint8 * a.nbytes).from_address(a.data_ptr), dtype=torch.uint8)  # noqa: E731
         with mock.patch.object(libshard.torch, "_tensor", loose), libshard.torch.Loader("set", 8, prefetch=1, max_held=1) as loader:
             held = []
             for batch in loader:
