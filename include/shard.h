@@ -590,7 +590,7 @@ SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batc
 /*
  * Wait at most `timeout_ns` until shard_loader_next() need not: until a batch is ready, or it has something else to say.
  * TIMEOUT if that is not so yet; 0 only asks.  For who must look at other things while a disk is slow.  The same of
- * shard_loader_next_device(), once that was called.
+ * shard_loader_next_device(), once that or shard_loader_begin_device() was called.
  */
 SHARD_API int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err);
 
@@ -649,6 +649,13 @@ SHARD_API void shard_loader_order_info(const struct shard_loader *l, struct shar
  * this has delivered, shard_loader_next() of this loader fails.  ARGUMENT if all device slots are lent.
  */
 SHARD_API int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_batch *batch, struct shard_error *err);
+
+/*
+ * What the first shard_loader_next_device() does before it waits for a batch: memory of the host and the GPU, threads, reads.
+ * For who waits by shard_loader_wait(), and would wait for the first batch otherwise.  Fails as shard_loader_next_device(); may
+ * be called at any time, and does nothing later.
+ */
+SHARD_API int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard_error *err);
 
 /*
  * Give a batch back when all is done that was queued on `stream` before this call; its pointers are then dead.  Returns at

@@ -83,13 +83,16 @@ static void close_device_slots(const struct shard_loader *l, struct device_side 
 	d->slot_count = 0;
 }
 
-static int open_device_slots(const struct shard_loader *l, struct device_side *d, struct shard_error *err)
+int device_open_slots(struct shard_loader *l, struct shard_error *err)
 {
-	int rc = cuda_stream_make(d->cuda, &d->copy, err);
+	struct device_side *d = l->device;
+	int rc = d->slot_count ? SHARD_OK : cuda_stream_make(d->cuda, &d->copy, err);
 
+	if (rc || d->slot_count)
+		return rc;
 	d->slot = mem_array(l->o.device_slot_count, sizeof(*d->slot));
 	d->queue = mem_array(l->o.device_slot_count, sizeof(*d->queue));
-	if (!rc && (!d->slot || !d->queue))
+	if (!d->slot || !d->queue)
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u slots of the device", l->o.device_slot_count);
 	if (!rc)
 		rc = cuda_alloc(d->cuda, l->layout.slot_bytes * l->o.device_slot_count, &d->memory, err);
@@ -358,7 +361,7 @@ static void lend(struct shard_loader *l, struct device_side *d, struct shard_bat
 
 static int next_device(struct shard_loader *l, struct device_side *d, void *stream, struct shard_error *err)
 {
-	int rc = d->slot_count ? SHARD_OK : open_device_slots(l, d, err);
+	int rc = device_open_slots(l, err);
 
 	if (!rc && d->lent_count == d->slot_count)
 		rc = error_set(err, SHARD_E_ARGUMENT, "all %u slots of the device are lent; release a batch before the next one", d->slot_count);

@@ -76,6 +76,7 @@ struct device_side {
 
 /* The device side, opened if need be, which `stream` belongs to. */
 int device_get(struct shard_loader *l, void *stream, struct shard_error *err);
+int device_open_slots(struct shard_loader *l, struct shard_error *err); /* entered: memory for batches, if there is none yet */
 void device_send_ahead(struct shard_loader *l); /* entered: what is ready, as far as there is room */
 int device_finish(struct shard_loader *l, struct shard_error *err); /* wait for its copies, or kernels */
 

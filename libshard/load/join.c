@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * join.c - streams of a caller that has several: which GPU one is on, and one that waits for another
+ * join.c - calls for bindings: which GPU a stream is on, one that waits for another, and a loader that begins before next
  *
- * For bindings, which learn of a stream only when an array is taken, or has died.
+ * Bindings learn of a stream only when an array is taken, or has died; and wait in slices, so that a user can stop them.
  */
 #include "libshard/base/error.h"
 #include "libshard/cuda/probe.h"
-#include "libshard/load/device.h"
+#include "libshard/load/pool.h"
 
 int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_error *err)
 {
@@ -40,4 +40,26 @@ int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct
 	if (!rc)
 		rc = cuda_enter(l->device->cuda, err);
 	return rc ? rc : cuda_leave(l->device->cuda, join(l->device->cuda, stream, behind, err), err);
+}
+
+/* Entered. */
+static int begin(struct shard_loader *l, struct device_side *d, struct shard_error *err)
+{
+	int rc = device_open_slots(l, err);
+
+	if (rc || !l->pool)
+		return rc;
+	pool_has(l, d); /* settles where the feed begins, before it does */
+	return d->failed ? loader_fail(l, d->failed, &d->why, err) : shard_loader_begin_device(l->pool->feed, d->copy, err);
+}
+
+int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard_error *err)
+{
+	int rc = loader_begin(l, err);
+
+	if (!rc)
+		rc = device_get(l, stream, err);
+	if (!rc)
+		rc = cuda_enter(l->device->cuda, err);
+	return rc ? rc : cuda_leave(l->device->cuda, begin(l, l->device, err), err);
 }

@@ -183,6 +183,7 @@ bool device_open(struct loader *l, PyObject *stream);
 PyObject *device_fail(const struct shard_error *err); /* an exception that says what to do in Python */
 bool device_take_stream(PyObject *number, void **stream); /* else an exception is set */
 unsigned long long device_stream_number(const struct loader *l); /* as DLPack has it: never 0 */
+int device_begin(struct loader *l, struct shard_error *err); /* what comes before the first wait */
 int device_next(struct loader *l, struct shard_batch *b, struct shard_error *err);
 void device_give_back(struct loader *l, const struct late *late);
 /* The batch will be used on this stream, which then waits for it.  Else an exception is set. */

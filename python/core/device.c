@@ -109,6 +109,18 @@ bool device_use(struct lease *lease, void *stream)
 
 /* ---- batches ---- */
 
+int device_begin(struct loader *l, struct shard_error *err)
+{
+	int rc;
+
+	l->busy = true;
+	Py_BEGIN_ALLOW_THREADS
+	rc = shard_loader_begin_device(l->l, l->stream, err);
+	Py_END_ALLOW_THREADS
+	l->busy = false;
+	return rc;
+}
+
 int device_next(struct loader *l, struct shard_batch *b, struct shard_error *err)
 {
 	int rc;

@@ -150,6 +150,8 @@ static int wait_for_batch(struct loader *l, struct shard_error *err)
 	/* The first call makes ring and threads, which takes a while.  What is wrong the second one says. */
 	int rc = l->owner_pid && !shard_loader_wait(l->l, 0, NULL) ? SHARD_OK : SHARD_E_TIMEOUT;
 
+	if (!l->owner_pid && l->on_device && device_begin(l, err))
+		return err->status;
 	while (rc == SHARD_E_TIMEOUT) {
 		l->busy = true;
 		Py_BEGIN_ALLOW_THREADS

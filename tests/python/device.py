@@ -9,6 +9,9 @@ import ctypes
 import gc
 import os
 import re
+import signal
+import threading
+import time
 import unittest
 
 import data
@@ -202,6 +205,33 @@ class Device(unittest.TestCase):
             self.assertFalse(hasattr(batch.index, "__cuda_array_interface__"))
             self.assertEqual(batch.index.__dlpack_device__(), (1, 0))
             del batch, array, part, interface
+
+    def test_ctrl_c_is_heard_while_the_first_batch_is_waited_for(self):
+        class Heard(Exception):
+            pass
+
+        def raise_(number, frame):
+            raise Heard
+
+        self.assertIn("gate.so", os.environ.get("LD_PRELOAD", ""))  # reads stand still while there is a file called gate
+        self.ds[[0, 40]]
+        want = self.wanted()
+        before = signal.signal(signal.SIGALRM, raise_)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        for pool in (0, self.pools()[0], "all"):
+            with self.subTest(pool=pool), libshard.Loader(self.ds, 7, seed=3, device="cuda", path="pread", pool_bytes=pool) as loader:
+                open("gate", "w").close()
+                opens = threading.Timer(20, os.unlink, ["gate"])  # else who is deaf would never end
+                opens.start()
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+                begin = time.monotonic()
+                with self.assertRaises(Heard):
+                    next(iter(loader))
+                self.assertLess(time.monotonic() - begin, 5)
+                opens.cancel()
+                os.unlink("gate")
+                loader.set_epoch(0)
+                self.assertEqual([b.index.tolist() for _ in range(2) for b in loader], [w["index"] for w in want])
 
     def test_too_many_held_names_them_and_close_leaves_no_trace(self):
         loader = libshard.Loader(self.ds, 7, seed=3, device="cuda", max_held=1)

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_begin.c - a loader for a GPU that begins before the first next, so that its first batch can be waited for in slices
+ *
+ * Filling stands still behind a gate until the test opens it.
+ *
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
+ */
+#include "tests/cuda/gather_twin.h"
+#include "tests/cuda/training.h"
+
+#define SLICE_NS UINT64_C(20000000)
+
+static struct shard_error err;
+static atomic_bool gate_is_open;
+
+static int behind_gate(struct shard_loader *l)
+{
+	(void)l;
+	while (!gate_is_open)
+		usleep(1000);
+	return SHARD_OK;
+}
+
+static const struct {
+	const char *story;
+	uint64_t pool_bytes;
+} rows[] = {{"no pool", 0}, {"a pool of some windows", 450000}, {"a pool of all", SHARD_POOL_ALL}};
+
+static void open_row(struct training *t, unsigned which, uint64_t seed)
+{
+	STORY("%s", rows[which].story);
+	training_open(t, (struct shard_loader_options){.batch_records = 6, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 2, .window_runs = 2, .lane_count = 2,
+		      .seed = seed, .pool_bytes = rows[which].pool_bytes}, (enum stream_kind)(seed % STREAM_KINDS), seed);
+	gather_twin_open();
+	gate_is_open = false;
+	inject.meanwhile = behind_gate;
+}
+
+static void finish(struct training *t)
+{
+	train_give_all(t);
+	CHECK_SOUND_TRAINING();
+	training_close(t);
+	trainer_check_clean();
+}
+
+/* All calls of next of two epochs and a bit, with looks at what came. */
+static void run(struct training *t)
+{
+	for (unsigned calls = 2 * (unsigned)shard_loader_step_count(t->l) + 5, some; calls; calls -= some) {
+		some = calls < 16 ? calls : 16;
+		train(t, some, 1);
+		fake->settle();
+	}
+}
+
+TEST(the_first_batch_is_waited_for_in_slices)
+{
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (unsigned i = 0; i < COUNT(rows); i++) {
+		open_row(&t, i, i);
+		CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
+		for (unsigned slice = 0; slice < 3; slice++) {
+			CHECK_EQ(shard_loader_wait(t.l, slice * SLICE_NS, &err), SHARD_E_TIMEOUT);
+			CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err)); /* does nothing more */
+		}
+		gate_is_open = true;
+		CHECK_OK(shard_loader_wait(t.l, UINT64_MAX, &fixture_err));
+		run(&t);
+		CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
+		finish(&t);
+	}
+}
+
+static void go_to(struct training *t, uint64_t epoch, uint64_t step)
+{
+	CHECK_OK(shard_loader_seek(t->l, epoch, step * 6, &fixture_err));
+	wanted_seek(&wanted, epoch, step * 6);
+}
+
+TEST(it_begins_where_the_loader_was_sent_before_and_goes_where_it_is_sent_behind)
+{
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (unsigned i = 0; i < 2 * COUNT(rows); i++) {
+		open_row(&t, i / 2, 7 + i);
+		go_to(&t, 2, 5);
+		CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
+		CHECK_EQ(shard_loader_wait(t.l, SLICE_NS, &err), SHARD_E_TIMEOUT);
+		if (i % 2) /* stopped by its user, who goes on elsewhere */
+			go_to(&t, 1, 3);
+		gate_is_open = true;
+		run(&t);
+		finish(&t);
+	}
+}
+
+TEST(what_cannot_begin_says_why_and_is_tried_again)
+{
+	static const char *const calls[] = {"cuMemAlloc", "cuStreamCreate", "cuEventCreate", "cuCtxPushCurrent"};
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (unsigned i = 0; i < COUNT(rows); i++)
+		for (size_t c = 0; c < COUNT(calls); c++) {
+			open_row(&t, i, 20 + i);
+			gate_is_open = true;
+			fake->fail(calls[c], 1, 2);
+			CHECK_EQ(shard_loader_begin_device(t.l, t.stream, &err), SHARD_E_DEVICE);
+			CHECK(strstr(err.message, "CUDA_ERROR_OUT_OF_MEMORY"));
+			fake->fail(NULL, 0, 0);
+			CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
+			run(&t);
+			finish(&t);
+		}
+}
+
+TEST_MAIN()
