@@ -199,7 +199,7 @@ check-run: all tests
 check-python: ## the Python package with PyTorch, in a virtual environment of its own
 	$(call install_missing,check)
 	$(again) check-python-run
-check-python-run: all $(VENV)/torch/libshard
+check-python-run: all $(BUILD)/tests/twin/dump_finish $(VENV)/torch/libshard
 	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' tests/run.sh $(CLIENTS)
 check-clients: all $(VENV)/jax/libshard ## by hand: the Python package with JAX
 	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' tests/run.sh $(wildcard tests/python/clients/_jax*.sh)

@@ -2,7 +2,7 @@
 /*
  * dump_finish.c - finished rows, and what is drawn, to stdout
  *
- * Not a test but a test's tool, see tests/twin/finish.py and finish_torch.py.  Jobs, one after the other:
+ * Not a test but a test's tool, see tests/twin/finish.py and tests/python/clients/finish_torch.py.  Jobs, one after the other:
  *
  *     finish CHANNELS HEIGHT WIDTH LAYOUT  HEIGHT WIDTH DTYPE LAYOUT CROP  MEANx4 STDx4  X Y WIDTH HEIGHT FLIP
  *                                          and a line end, and the image: answered by the row's bytes

@@ -83,7 +83,8 @@ class Ddp(unittest.TestCase):
 
     def test_killed_and_resumed(self):
         output, status = train(2, "ds/train ds/val --checkpoint ddp.pt", example.dying_print("epoch 1 step 3"))
-        self.assertEqual(status, [-9, -9])
+        self.assertEqual(status[0], -9)
+        self.assertIn(status[1], (-9, 1))  # killed as well, or it has heard that it is alone
         self.check_steps(output, 0, STEPS + 4, exactly=True)
         saved = torch.load("ddp.pt")  # after 10 steps
         for world in (2, 3):

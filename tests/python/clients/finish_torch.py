@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare finished rows with PyTorch's on a CPU; run by finish_torch.sh.
 
-    finish_torch.py PROGRAM              PROGRAM is tests/twin/dump_finish
+    finish_torch.py PROGRAM              PROGRAM is what tests/twin/dump_finish.c makes
 
 Crops, mirrors and numbers to the last bit, done as torchvision's ToTensor and Normalize do them.  A resized image is held
 against interpolate(antialias=True): of floats, which is never rounded on the way, to one step of 255, because each of our
