@@ -107,6 +107,20 @@ class SameAsShardpack(Case):
             self.assertEqual([line for line in ds.manifest().splitlines() if line.split()[0] not in (b"plan", b"shard", b"end")],
                              [line for line in theirs.manifest().splitlines() if line.split()[0] not in (b"plan", b"shard", b"end")])  # fmt: skip
 
+    def test_statistics_of_images_of_any_size(self):
+        # Sums are taken over 12 bytes at a time, and over pieces of 32,768 of them.
+        rng = np.random.default_rng(5)
+        for shape in ((7, 5, 3), (11, 3, 1), (5, 13, 4), (3, 7, 9), (1, 11, 13), (401, 331, 3), (211, 211, 1), (3, 200, 170)):
+            self.setUp()
+            with self.subTest(shape=shape):
+                image = rng.integers(0, 256, (5, *shape), np.uint8)
+                np.save("image.npy", image)
+                data.shardpack("array", "image.npy", "-o", "theirs", "--order", "source", "--shard-records", 3)
+                ds = libshard.pack({"image": image}, None, "ours", shard_records=3)
+                self.check_same()
+                axes = (0, 1, 2) if ds.schema["image"].layout == "hwc" else (0, 2, 3)
+                self.assertEqual([c.sum for c in ds.stats.channels["image"]], image.sum(axes, dtype=np.uint64).tolist())
+
     def test_tokens(self):
         tokens = np.random.default_rng(1).integers(0, 5000, 64 * 500 + 1).astype("<u2")
         tokens.tofile("tokens.bin")

@@ -5,3 +5,31 @@
 . "${0%/*}/lib.sh"
 "$PYTHON" "$ROOT/tests/cli/make_images.py" photos 60 4
 python "$ROOT/tests/python/writer.py"
+
+# ---- writers with one mistake each, which the comparison with shardpack must see ----
+
+# broken NAME FILE SCRIPT TEST WORDS: of a package whose python/core/FILE was changed by sed, the test says these words
+broken() {
+	mkdir -p "$1/libshard"
+	cp "$BUILD"/python/libshard/*.py "$1/libshard"
+	sed "$3" "$ROOT/python/core/$2.c" >"$1/$2.c"
+	rest=
+	for o in "$BUILD"/python/core/*.o; do [ "${o##*/}" = "$2.o" ] || rest="$rest $o"; done
+	san=
+	[ "${VARIANT-}" != asan ] || san=-fsanitize=address,undefined
+	# shellcheck disable=SC2046,SC2086 # words
+	${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -fPIC -shared $san -I"$ROOT" -I"$ROOT/include" -I"$ROOT/python/core" $(pkg-config --cflags python3) \
+		"$1/$2.c" $rest "$BUILD/libshard.a" $(pkg-config --libs liblz4) $(pkg-config --silence-errors --libs liburing) -pthread -ldl -lm \
+		-o "$1/libshard/_core.abi3.so"
+	if PACKAGE=$PWD/$1 python "$ROOT/tests/python/writer.py" "$4" >"$1.out" 2>&1; then
+		echo "$1: nothing was noticed" && exit 1
+	fi
+	grep -q "$5" "$1.out" || { echo "$1: something else was noticed" && cat "$1.out" && exit 1; }
+}
+broken other_rows writer 's/data += (Py_ssize_t)row \*/data += (Py_ssize_t)(row \/ 2 * 2) */' SameAsShardpack.test_raw_of_every_dtype \
+	"AssertionError: .*('00000.shard', (1, 0))"
+broken short_keys writer 's/text, (size_t)key_bytes, &err/text, (size_t)key_bytes - 1, \&err/' SameAsShardpack.test_images_with_keys \
+	"AssertionError: .*('00000.shard', (4, "
+broken other_channels tally 's/sum\[i % LANES\]/sum[(i + 1) % LANES]/' SameAsShardpack.test_statistics_of_images_of_any_size \
+	"AssertionError: .*('00000.shard', (6, "
+echo "what Python writes, and three writers with a mistake"
