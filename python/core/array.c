@@ -2,37 +2,15 @@
 /*
  * array.c - read-only views of fields
  *
- * As little as another library needs to take the bytes without a copy: the buffer protocol, __array_interface__,
- * __dlpack__ (dlpack.c); and what a person needs to look at them without one.
+ * As little as another library needs to take the bytes without a copy (buffer.c, dlpack.c, device.c), and what a person needs
+ * to look at them without one.
  */
 #include "core.h"
 
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 PyTypeObject *array_type;
-
-/* As NumPy calls it; how the buffer protocol does; and NumPy's short code for __array_interface__. */
-static const struct {
-	const char *name, *format, *code;
-} dtypes[] = {
-	[SHARD_U8] = {"uint8", "B", "|u1"},	 [SHARD_I8] = {"int8", "b", "|i1"},	[SHARD_U16] = {"uint16", "H", "<u2"},
-	[SHARD_I16] = {"int16", "h", "<i2"},	 [SHARD_U32] = {"uint32", "I", "<u4"},	[SHARD_I32] = {"int32", "i", "<i4"},
-	[SHARD_U64] = {"uint64", "Q", "<u8"},	 [SHARD_I64] = {"int64", "q", "<i8"},	[SHARD_F16] = {"float16", "e", "<f2"},
-	[SHARD_BF16] = {"bfloat16", NULL, "<V2"}, [SHARD_F32] = {"float32", "f", "<f4"}, [SHARD_F64] = {"float64", "d", "<f8"},
-	[SHARD_BOOL] = {"bool", "?", "|b1"},
-};
-
-const char *array_typestr(uint32_t dtype)
-{
-	return dtypes[dtype].code;
-}
-
-PyObject *array_numpy_name(uint32_t dtype)
-{
-	return PyUnicode_FromString(dtypes[dtype].name);
-}
 
 /* ---- making them ---- */
 
@@ -188,63 +166,12 @@ static void dealloc(PyObject *self)
 
 /* ---- numbers ---- */
 
-static double half_to_double(uint16_t bits)
-{
-	int exponent = bits >> 10 & 31;
-	double mantissa = bits & 1023, value;
-
-	if (exponent == 31)
-		value = mantissa ? (double)NAN : (double)INFINITY;
-	else
-		value = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
-	return bits & 0x8000 ? -value : value;
-}
-
-PyObject *array_scalar(uint32_t dtype, const void *at)
-{
-	uint64_t u = 0;
-	uint32_t word;
-	double d;
-	float f;
-
-	memcpy(&u, at, shard_dtype_bytes(dtype));
-	switch (dtype) {
-	case SHARD_U8: case SHARD_U16: case SHARD_U32: case SHARD_U64: return PyLong_FromUnsignedLongLong(u);
-	case SHARD_I8: return PyLong_FromLongLong((int8_t)u);
-	case SHARD_I16: return PyLong_FromLongLong((int16_t)u);
-	case SHARD_I32: return PyLong_FromLongLong((int32_t)u);
-	case SHARD_I64: return PyLong_FromLongLong((int64_t)u);
-	case SHARD_BOOL: return PyBool_FromLong(u != 0);
-	case SHARD_F16: return PyFloat_FromDouble(half_to_double((uint16_t)u));
-	case SHARD_F64: memcpy(&d, &u, sizeof(d)); return PyFloat_FromDouble(d);
-	default:
-		word = dtype == SHARD_BF16 ? (uint32_t)u << 16 : (uint32_t)u;
-		memcpy(&f, &word, sizeof(f));
-		return PyFloat_FromDouble((double)f);
-	}
-}
-
-static PyObject *to_list(const struct array *a, int axis, const char *at)
-{
-	PyObject *list, *item;
-
-	if (axis == a->axis_count)
-		return array_scalar(a->dtype, at);
-	list = PyList_New(a->shape[axis]);
-	for (Py_ssize_t i = 0; list && i < a->shape[axis]; i++) {
-		item = to_list(a, axis + 1, at + i * a->stride[axis]);
-		if (!item || PyList_SetItem(list, i, item) < 0)
-			Py_CLEAR(list);
-	}
-	return list;
-}
-
 static PyObject *tolist(PyObject *self, PyObject *unused)
 {
 	struct array *a = (struct array *)self;
 
 	(void)unused;
-	return array_is_readable(a) ? to_list(a, 0, a->data) : NULL;
+	return array_is_readable(a) ? array_list(a) : NULL;
 }
 
 static PyObject *item(PyObject *self, PyObject *unused)
@@ -343,35 +270,7 @@ static PyObject *tobytes(PyObject *self, PyObject *unused)
 	return out;
 }
 
-/* ---- for other libraries ---- */
-
-static int get_buffer(PyObject *self, Py_buffer *view, int flags)
-{
-	struct array *a = (struct array *)self;
-	const char *why = array_lease_on_device(a)			      ? "this array is in the memory of a GPU; use __dlpack__ or __cuda_array_interface__"
-			  : flags & PyBUF_WRITABLE			      ? "datasets are read-only: copy() it, or ask for a read-only buffer"
-			  : !dtypes[a->dtype].format			      ? "the buffer protocol has no bfloat16; use __dlpack__"
-			  : !(flags & PyBUF_STRIDES & ~PyBUF_ND) && !array_is_dense(a) ? "its rows are apart; ask for a buffer with strides, or copy() it"
-									      : NULL;
-
-	view->obj = NULL;
-	if (why)
-		PyErr_SetString(PyExc_BufferError, why);
-	if (why || !array_is_reachable(a))
-		return -1;
-	view->buf = (void *)(uintptr_t)a->data;
-	view->obj = Py_NewRef(self);
-	view->itemsize = (Py_ssize_t)shard_dtype_bytes(a->dtype);
-	view->len = array_item_count(a) * view->itemsize;
-	view->readonly = 1;
-	view->ndim = a->axis_count;
-	view->format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)dtypes[a->dtype].format : NULL;
-	view->shape = flags & PyBUF_ND ? a->shape : NULL;
-	view->strides = flags & PyBUF_STRIDES & ~PyBUF_ND ? a->stride : NULL;
-	view->suboffsets = NULL;
-	view->internal = NULL;
-	return 0;
-}
+/* ---- what they are ---- */
 
 static PyObject *tuple_of(const Py_ssize_t *values, int count)
 {
@@ -420,28 +319,6 @@ static PyObject *get_number(PyObject *self, void *which)
 	}
 }
 
-static PyObject *get_interface(PyObject *self, void *unused)
-{
-	struct array *a = (struct array *)self;
-	PyObject *shape, *stride, *out = NULL;
-
-	(void)unused;
-	if (array_lease_on_device(a)) {
-		PyErr_SetString(PyExc_AttributeError, "this array is in the memory of a GPU: it has no __array_interface__");
-		return NULL;
-	}
-	if (!array_is_reachable(a))
-		return NULL;
-	shape = array_shape(self, NULL);
-	stride = array_strides(self, NULL);
-	if (shape && stride)
-		out = Py_BuildValue("{s:s,s:O,s:O,s:(KO),s:i}", "typestr", dtypes[a->dtype].code, "shape", shape, "strides", stride, "data",
-				    (unsigned long long)(uintptr_t)a->data, Py_True, "version", 3);
-	Py_XDECREF(shape);
-	Py_XDECREF(stride);
-	return out;
-}
-
 static PyObject *repr(PyObject *self)
 {
 	struct array *a = (struct array *)self;
@@ -452,10 +329,10 @@ static PyObject *repr(PyObject *self)
 	if (shape && few)
 		values = tolist(self, NULL);
 	if (shape && gpu)
-		text = PyUnicode_FromFormat("Array(dtype=%s, shape=%R, device=cuda:%u)", dtypes[a->dtype].name, shape, gpu->loader->gpu);
+		text = PyUnicode_FromFormat("Array(dtype=%s, shape=%R, device=cuda:%u)", array_name(a->dtype), shape, gpu->loader->gpu);
 	else if (shape && (values || !few))
-		text = few ? PyUnicode_FromFormat("Array(%R, dtype=%s, shape=%R)", values, dtypes[a->dtype].name, shape)
-			   : PyUnicode_FromFormat("Array(dtype=%s, shape=%R)", dtypes[a->dtype].name, shape);
+		text = few ? PyUnicode_FromFormat("Array(%R, dtype=%s, shape=%R)", values, array_name(a->dtype), shape)
+			   : PyUnicode_FromFormat("Array(dtype=%s, shape=%R)", array_name(a->dtype), shape);
 	Py_XDECREF(values);
 	Py_XDECREF(shape);
 	return text;
@@ -484,13 +361,13 @@ int array_init(PyObject *module)
 		{"size", get_number, NULL, "Number of elements.", "c"},
 		{"nbytes", get_number, NULL, "Bytes of all elements.", "b"},
 		{"data_ptr", get_number, NULL, "Address of the first element.", "p"},
-		{"__array_interface__", get_interface, NULL, "For numpy.asarray().", NULL},
+		{"__array_interface__", array_interface, NULL, "For numpy.asarray().", NULL},
 		{"__cuda_array_interface__", array_cuda_interface, NULL, "For Numba, CuPy and others, of arrays on a GPU.", NULL},
 		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyType_Slot slots[] = {
 		{Py_tp_dealloc, dealloc},	   {Py_tp_methods, methods},   {Py_tp_getset, getters},
-		{Py_tp_repr, repr},		   {Py_bf_getbuffer, get_buffer}, {Py_mp_subscript, subscript},
+		{Py_tp_repr, repr},		   {Py_bf_getbuffer, array_buffer}, {Py_mp_subscript, subscript},
 		{Py_mp_length, length},		   {Py_sq_item, sq_item},      {Py_sq_length, length},
 		{Py_tp_doc, "A read-only view of numbers, which NumPy, PyTorch and JAX take without a copy.\n\n"
 			    "numpy.asarray(array), or any function that takes arrays, does it.  The memory stays while a view of it lives."},

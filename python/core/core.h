@@ -8,16 +8,18 @@
  *   module.c   the module, and types
  *   errors.c   shard_error to an exception of libshard._errors
  *   memory.c   aligned memory of our own
- *   array.c    read-only n-dimensional views, with the buffer protocol and __array_interface__
+ *   array.c    read-only n-dimensional views; number.c their elements
+ *   buffer.c   the same views for the buffer protocol and __array_interface__
  *   dlpack.c   the same views for who speaks DLPack
  *   record.c   records as dicts: one, a slice of neighbours, or any indices
  *   dataset.c  struct shard_dataset
- *   loader.c   struct shard_loader, and its epochs
+ *   loader.c   struct shard_loader, and its epochs; ask.c its methods
  *   device.c   batches on a GPU, and the streams that use them
  *   batch.c    batches as dicts; lease.c a lent batch, that goes back with its last view
  *   layout.c   struct shard_schema of records that are to be written
  *   source.c   arrays of other libraries, as memory that can be read
  *   value.c    what a Python user has, as bytes of a field
+ *   columns.c  the same of many records at once
  *   tally.c    statistics of what was written
  *   writer.c   struct shard_writer: one shard; seal.c what makes a dataset of them
  *
@@ -99,17 +101,25 @@ struct array *array_copy(const struct array *a); /* dense, in memory of its own 
 void array_copy_out(const struct array *a, char *to); /* its elements, one behind the other */
 bool array_is_dense(const struct array *a);
 Py_ssize_t array_item_count(const struct array *a);
-PyObject *array_scalar(uint32_t dtype, const void *at); /* as int, float or bool */
-PyObject *array_numpy_name(uint32_t dtype);		 /* "uint8", "bfloat16", ... */
 bool array_is_reachable(const struct array *a);		 /* else an exception is set: its memory stayed in another process */
 bool array_is_readable(const struct array *a);		 /* the same, also for what is in the memory of a GPU */
 struct lease *array_lease_on_device(const struct array *a); /* NULL: it is in the memory of the CPU */
 PyObject *array_shape(PyObject *self, void *unused);
 PyObject *array_strides(PyObject *self, void *unused);
+
+/* ---- number.c ---- */
+
+const char *array_name(uint32_t dtype);	   /* as NumPy has it: "uint8", "bfloat16", ... */
+PyObject *array_numpy_name(uint32_t dtype);
+const char *array_format(uint32_t dtype);  /* of the buffer protocol; NULL: it has none */
 const char *array_typestr(uint32_t dtype); /* of __array_interface__ */
+PyObject *array_scalar(uint32_t dtype, const void *at); /* as int, float or bool */
+PyObject *array_list(const struct array *a);		 /* its elements, as nested lists */
 
-/* ---- dlpack.c ---- */
+/* ---- buffer.c, dlpack.c ---- */
 
+int array_buffer(PyObject *self, Py_buffer *view, int flags);
+PyObject *array_interface(PyObject *self, void *unused);
 PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
 
@@ -131,7 +141,7 @@ PyObject *record_at(struct dataset *d, uint64_t idx);
 PyObject *record_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t count);
 PyObject *record_gather(struct dataset *d, const uint64_t *idx, size_t count);
 
-/* ---- lease.c, loader.c ---- */
+/* ---- lease.c, loader.c, ask.c ---- */
 
 #define LEASE_STREAMS_MAX 8
 
@@ -162,7 +172,10 @@ struct loader {
 };
 extern PyTypeObject *loader_type;
 int loader_init(PyObject *module);
-void loader_let_go(struct loader *l); /* no view lives: close the handle */
+extern PyMethodDef loader_methods[];
+bool loader_is_usable(const struct loader *l); /* may a call be made now?  Else an exception is set */
+void loader_let_go(struct loader *l);	       /* no view lives: close the handle */
+PyObject *loader_close(PyObject *self, PyObject *unused);
 
 struct lease {
 	PyObject_HEAD
@@ -225,6 +238,24 @@ PyObject *source_describe(PyObject *self, PyObject *value); /* for Python: dtype
 
 /* Write a value to its place in the group buffers.  Else RecordError is set. */
 bool value_put(const struct shard_schema *s, uint32_t field, PyObject *value, char *const *group, unsigned long long record);
+
+/* ---- columns.c ---- */
+
+/* Of a mapping, what it has for a field.  Else RecordError is set, which says what there is. */
+PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t field, unsigned long long number);
+
+struct columns {
+	PyObject *value[SHARD_FIELDS_MAX];
+	struct source source[SHARD_FIELDS_MAX];
+	bool is_open[SHARD_FIELDS_MAX], all_fit; /* the columns are arrays of the fields' dtypes and shapes */
+	bool whole[SHARD_GROUPS_MAX];		 /* a record of the group lies in its column as it is to be written */
+	uint32_t lead[SHARD_GROUPS_MAX];	 /* the field that is it */
+};
+/* Of so many records from row `first` on, the first of which is `number`.  Else an exception is set; close it all the same. */
+bool columns_open(struct columns *c, const struct layout *l, PyObject *dict, uint64_t first, uint64_t count, unsigned long long number);
+void columns_close(struct columns *c);
+/* If all_fit: where a row is, in place or put together in `room`, which has that of a record for each group.  Needs no lock. */
+void columns_gather(const struct columns *c, const struct layout *l, uint64_t row, char *const *room, const char **group);
 
 /* ---- tally.c ---- */
 

@@ -119,8 +119,7 @@ static void dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
-/* May a call be made now? */
-static bool is_usable(const struct loader *l)
+bool loader_is_usable(const struct loader *l)
 {
 	if (l->closed)
 		fail_closed("loader");
@@ -129,12 +128,12 @@ static bool is_usable(const struct loader *l)
 	return !l->closed && !l->busy;
 }
 
-static PyObject *close_(PyObject *self, PyObject *unused)
+PyObject *loader_close(PyObject *self, PyObject *unused)
 {
 	struct loader *l = (struct loader *)self;
 
 	(void)unused;
-	if (!l->closed && !is_usable(l))
+	if (!l->closed && !loader_is_usable(l))
 		return NULL;
 	l->closed = true;
 	if (!l->held_count) /* else it goes with the last view */
@@ -174,7 +173,7 @@ static PyObject *next(struct loader *l)
 	struct shard_batch b;
 	int rc;
 
-	if (!is_usable(l))
+	if (!loader_is_usable(l))
 		return NULL;
 	if (l->held_count > l->max_held)
 		PyGC_Collect(); /* what is held may be held by a circle that nobody needs */
@@ -229,7 +228,7 @@ static PyObject *iterate(PyObject *self)
 	struct shard_error err;
 	struct epoch *e;
 
-	if (!is_usable(l))
+	if (!loader_is_usable(l))
 		return NULL;
 	if (!l->placed) {
 		shard_loader_tell(l->l, &epoch, &position); /* the last batch may have been taken, and its end not */
@@ -244,193 +243,6 @@ static PyObject *iterate(PyObject *self)
 	return (PyObject *)e;
 }
 
-/* ---- places ---- */
-
-static PyObject *tell(PyObject *self, PyObject *unused)
-{
-	struct loader *l = (struct loader *)self;
-	uint64_t epoch, position;
-
-	(void)unused;
-	if (!is_usable(l))
-		return NULL;
-	shard_loader_tell(l->l, &epoch, &position);
-	return Py_BuildValue("(KK)", epoch, position);
-}
-
-static PyObject *seek(PyObject *self, PyObject *args)
-{
-	struct loader *l = (struct loader *)self;
-	unsigned long long epoch, position;
-	struct shard_error err;
-
-	if (!PyArg_ParseTuple(args, "KK", &epoch, &position) || !is_usable(l))
-		return NULL;
-	if (shard_loader_seek(l->l, epoch, position, &err))
-		return fail(&err);
-	l->placed = true;
-	return Py_NewRef(Py_None);
-}
-
-static PyObject *token(PyObject *self, PyObject *unused)
-{
-	struct loader *l = (struct loader *)self;
-	char text[SHARD_TOKEN_BYTES];
-
-	(void)unused;
-	if (!is_usable(l))
-		return NULL;
-	shard_loader_token(l->l, text);
-	return PyUnicode_FromString(text);
-}
-
-static PyObject *resume(PyObject *self, PyObject *text)
-{
-	struct loader *l = (struct loader *)self;
-	const char *token_text = PyUnicode_AsUTF8AndSize(text, NULL);
-	struct shard_error err;
-
-	if (!token_text || !is_usable(l))
-		return NULL;
-	if (shard_loader_resume(l->l, token_text, &err))
-		return fail(&err);
-	l->placed = true;
-	return Py_NewRef(Py_None);
-}
-
-static PyObject *step_count(PyObject *self, PyObject *unused)
-{
-	struct loader *l = (struct loader *)self;
-
-	(void)unused;
-	return is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_step_count(l->l)) : NULL;
-}
-
-static PyObject *order(PyObject *self, PyObject *args)
-{
-	struct loader *l = (struct loader *)self;
-	unsigned long long epoch, first, count;
-	struct shard_error err;
-	struct memory *m;
-	Py_ssize_t shape, stride = sizeof(uint64_t);
-	PyObject *out;
-	int rc;
-
-	if (!PyArg_ParseTuple(args, "KKK", &epoch, &first, &count) || !is_usable(l))
-		return NULL;
-	shape = (Py_ssize_t)count;
-	m = memory_new(count > SIZE_MAX / 16 ? SIZE_MAX : (size_t)count * sizeof(uint64_t));
-	if (!m)
-		return NULL;
-	rc = shard_loader_order(l->l, epoch, first, count, m->data, &err);
-	out = rc ? fail(&err) : (PyObject *)array_new((PyObject *)m, -1, m->data, SHARD_I64, 1, &shape, &stride);
-	unref(m);
-	return out;
-}
-
-static PyObject *order_info(PyObject *self, PyObject *unused)
-{
-	struct loader *l = (struct loader *)self;
-	struct shard_order_info i;
-
-	(void)unused;
-	if (!is_usable(l))
-		return NULL;
-	shard_loader_order_info(l->l, &i);
-	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:I,s:I,s:I}", "record_count", i.record_count, "seed", i.seed, "run_records", i.run_records,
-			     "phase_unit_records", i.phase_unit_records, "kind", i.kind, "window_runs", i.window_runs, "lane_count",
-			     i.lane_count);
-}
-
-/* ---- memory and statistics ---- */
-
-static PyObject *ring_bytes(PyObject *self, PyObject *unused)
-{
-	struct loader *l = (struct loader *)self;
-
-	(void)unused;
-	return is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_ring_bytes(l->l)) : NULL;
-}
-
-static PyObject *lend(PyObject *self, PyObject *memory)
-{
-	struct loader *l = (struct loader *)self;
-	struct shard_error err;
-
-	if (!is_usable(l))
-		return NULL;
-	if (l->lent_memory)
-		return fail_argument("memory was lent already");
-	if (PyObject_GetBuffer(memory, &l->lent_buffer, PyBUF_CONTIG) < 0)
-		return NULL;
-	if (shard_loader_lend(l->l, l->lent_buffer.buf, (uint64_t)l->lent_buffer.len, &err)) {
-		PyBuffer_Release(&l->lent_buffer);
-		return fail(&err);
-	}
-	l->lent_memory = Py_NewRef(memory);
-	return Py_NewRef(Py_None);
-}
-
-static PyObject *stats(PyObject *self, PyObject *unused)
-{
-	struct loader *l = (struct loader *)self;
-	struct shard_loader_stats s;
-
-	(void)unused;
-	if (!is_usable(l))
-		return NULL;
-	shard_loader_stats(l->l, &s);
-	return Py_BuildValue(
-		"{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "batch_count", s.batch_count,
-		"record_count", s.record_count, "bytes", s.bytes, "filled_record_count", s.filled_record_count, "filled_bytes", s.filled_bytes,
-		"checked_unit_count", s.checked_unit_count, "elapsed_ns", s.elapsed_ns, "next_wait_ns", s.next_wait_ns, "next_wait_count",
-		s.next_wait_count, "fill_ns", s.fill_ns, "fill_cpu_ns", s.fill_cpu_ns, "slot_wait_ns", s.slot_wait_ns, "mapped_bytes",
-		s.mapped_bytes, "direct_bytes", s.direct_bytes, "pread_bytes", s.pread_bytes, "substituted_count", s.substituted_count,
-		"masked_count", s.masked_count, "thread_count", s.thread_count, "has_uring", s.has_uring ? Py_True : Py_False, "stage_bytes",
-		s.stage_bytes, "decoded_chunk_count", s.decoded_chunk_count, "unfinished_chunk_count", s.unfinished_chunk_count,
-		"device_bytes", s.device_bytes, "pageable_bytes", s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "device_wait_ns", s.device_wait_ns);
-}
-
-static PyObject *summary(PyObject *self, PyObject *unused)
-{
-	struct loader *l = (struct loader *)self;
-	struct shard_loader_stats s;
-	char text[SHARD_SUMMARY_BYTES];
-
-	(void)unused;
-	if (!is_usable(l))
-		return NULL;
-	shard_loader_stats(l->l, &s);
-	shard_stats_summary(&s, NULL, text);
-	return PyUnicode_FromString(text);
-}
-
-/* (status, message) of the row that was substituted or masked last, or None. */
-static PyObject *last_damage(PyObject *self, PyObject *unused)
-{
-	struct loader *l = (struct loader *)self;
-	struct shard_error e;
-
-	(void)unused;
-	if (!is_usable(l))
-		return NULL;
-	return shard_loader_last_damage(l->l, &e) ? Py_NewRef(Py_None) : Py_BuildValue("(ss)", shard_status_name(e.status), e.message);
-}
-
-static PyObject *held(PyObject *self, PyObject *unused)
-{
-	(void)unused;
-	return PyLong_FromUnsignedLong(((struct loader *)self)->held_count);
-}
-
-static PyObject *gpu(PyObject *self, PyObject *unused)
-{
-	struct loader *l = (struct loader *)self;
-
-	(void)unused;
-	return l->on_device ? PyLong_FromUnsignedLong(l->gpu) : Py_NewRef(Py_None);
-}
-
 static PyObject *get_closed(PyObject *self, void *unused)
 {
 	(void)unused;
@@ -439,34 +251,12 @@ static PyObject *get_closed(PyObject *self, void *unused)
 
 int loader_init(PyObject *module)
 {
-	static PyMethodDef methods[] = {
-		{"close", close_, METH_NOARGS,
-		 "close($self, /)\n--\n\nNo more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
-		{"tell", tell, METH_NOARGS, "tell($self, /)\n--\n\n"},
-		{"seek", seek, METH_VARARGS, "seek($self, epoch, position, /)\n--\n\n"},
-		{"token", token, METH_NOARGS, "token($self, /)\n--\n\n"},
-		{"resume", resume, METH_O, "resume($self, token, /)\n--\n\n"},
-		{"step_count", step_count, METH_NOARGS, "step_count($self, /)\n--\n\n"},
-		{"order", order, METH_VARARGS, "order($self, epoch, first, count, /)\n--\n\n"},
-		{"order_info", order_info, METH_NOARGS, "order_info($self, /)\n--\n\n"},
-		{"ring_bytes", ring_bytes, METH_NOARGS, "ring_bytes($self, /)\n--\n\n"},
-		{"lend", lend, METH_O, "lend($self, memory, /)\n--\n\n"},
-		{"stats", stats, METH_NOARGS,
-		 "stats($self, /)\n--\n\nCounters since the loader was opened; times in nanoseconds, sums over threads."},
-		{"summary", summary, METH_NOARGS,
-		 "summary($self, /)\n--\n\nOne line of text for a log: rates, who waited for whom, and which side is the slower one."},
-		{"last_damage", last_damage, METH_NOARGS,
-		 "last_damage($self, /)\n--\n\nStatus and message of the row that was substituted or masked last; None if none was."},
-		{"held", held, METH_NOARGS, "held($self, /)\n--\n\nHow many batches are alive."},
-		{"gpu", gpu, METH_NOARGS, "gpu($self, /)\n--\n\nNumber of the GPU that batches are on; None: they are in the memory of the CPU."},
-		{NULL, NULL, 0, NULL},
-	};
 	static PyGetSetDef getters[] = {
 		{"closed", get_closed, NULL, "Was close() called?", NULL},
 		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyType_Slot slots[] = {
-		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getters}, {Py_tp_iter, iterate},
+		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, loader_methods}, {Py_tp_getset, getters}, {Py_tp_iter, iterate},
 		{Py_tp_doc, "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, max_held=2, thread_count=0, "
 			    "window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, path=0, on_corrupt=0, stage_bytes=0, device=False, "
 			    "stream=None, pool_bytes=0)\n--\n\n"},

@@ -154,26 +154,6 @@ static bool fail_label(const struct shard *s, unsigned long long record, int64_t
 	return false;
 }
 
-static PyObject *item_of(const struct shard *s, PyObject *record, uint32_t f, unsigned long long number)
-{
-	PyObject *value = PyDict_CheckExact(record) ? Py_XNewRef(PyDict_GetItemWithError(record, s->layout->name[f]))
-					       : PyObject_GetItem(record, s->layout->name[f]);
-	PyObject *names, *text;
-	const char *found;
-
-	if (value || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_KeyError)))
-		return value;
-	PyErr_Clear();
-	names = PySequence_List(record);
-	text = names ? PyObject_Str(names) : NULL;
-	found = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-	PyErr_Clear();
-	fail_record(number, s->layout->schema.field[f].name, "there is no such item; there are %.300s", found ? found : "others");
-	Py_XDECREF(text);
-	Py_XDECREF(names);
-	return NULL;
-}
-
 static bool put_fields(struct shard *s, PyObject *record, unsigned long long number)
 {
 	const struct shard_schema *schema = &s->layout->schema;
@@ -185,7 +165,7 @@ static bool put_fields(struct shard *s, PyObject *record, unsigned long long num
 
 		if (schema->field[f].semantic == SHARD_LENGTH)
 			continue; /* it follows from the field that it is of */
-		value = item_of(s, record, f, number);
+		value = layout_item(s->layout, record, f, number);
 		ok = value && value_put(schema, f, value, s->group, number);
 		Py_XDECREF(value);
 		if (!ok)
@@ -234,86 +214,6 @@ static PyObject *append(PyObject *self, PyObject *args)
 
 /* ---- records as columns ---- */
 
-struct columns {
-	PyObject *value[SHARD_FIELDS_MAX];
-	struct source source[SHARD_FIELDS_MAX];
-	bool is_open[SHARD_FIELDS_MAX], all_fit; /* the columns are arrays of the fields' dtypes and shapes */
-	bool whole[SHARD_GROUPS_MAX];		 /* a record of the group lies in its column as it is to be written */
-	uint32_t lead[SHARD_GROUPS_MAX];	 /* the field that is it */
-};
-
-static void columns_close(struct columns *c)
-{
-	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++) {
-		if (c->is_open[f])
-			source_close(&c->source[f]);
-		Py_XDECREF(c->value[f]);
-	}
-}
-
-static bool columns_open(struct columns *c, const struct shard *s, PyObject *dict, uint64_t first, uint64_t count, unsigned long long number)
-{
-	const struct shard_schema *schema = &s->layout->schema;
-	uint32_t fields[SHARD_GROUPS_MAX] = {0};
-	Py_ssize_t n;
-
-	memset(c, 0, sizeof(*c));
-	c->all_fit = true;
-	for (uint32_t f = 0; f < schema->field_count; f++) {
-		const struct shard_field *field = &schema->field[f];
-		int rc = 0;
-
-		fields[field->group]++;
-		c->lead[field->group] = f;
-		if (field->semantic == SHARD_LENGTH)
-			continue;
-		c->value[f] = item_of(s, dict, f, number);
-		n = c->value[f] ? PySequence_Size(c->value[f]) : -1;
-		if (n < 0 || first > (uint64_t)n || count > (uint64_t)n - first) {
-			if (c->value[f] && !PyErr_Occurred())
-				fail_record(number, field->name, "the column has %zd records, others have more", n);
-			return false;
-		}
-		if (field->kind == SHARD_TENSOR)
-			rc = source_open(&c->source[f], c->value[f]);
-		if (rc < 0)
-			return false;
-		c->is_open[f] = rc > 0;
-		c->all_fit = c->all_fit && rc > 0 && source_is(&c->source[f], field, 1) && c->source[f].as.shape[0] == n;
-	}
-	for (uint32_t g = 0; c->all_fit && g < schema->group_count; g++) {
-		struct array row = c->source[c->lead[g]].as;
-
-		for (int i = 1; i < row.axis_count; i++) {
-			row.shape[i - 1] = row.shape[i];
-			row.stride[i - 1] = row.stride[i];
-		}
-		row.axis_count--;
-		c->whole[g] = fields[g] == 1 && array_is_dense(&row);
-	}
-	return true;
-}
-
-/* A record of arrays, in place or put together.  Without the interpreter's lock. */
-static void gather(const struct columns *c, const struct shard *s, uint64_t row, const char **group)
-{
-	const struct shard_schema *schema = &s->layout->schema;
-
-	for (uint32_t g = 0; g < schema->group_count; g++)
-		group[g] = c->whole[g] ? c->source[c->lead[g]].as.data + (Py_ssize_t)row * c->source[c->lead[g]].as.stride[0] : s->group[g];
-	for (uint32_t f = 0; f < schema->field_count; f++) {
-		struct array part = c->source[f].as;
-
-		if (c->whole[schema->field[f].group])
-			continue;
-		part.data += (Py_ssize_t)row * part.stride[0];
-		part.axis_count--;
-		memmove(part.shape, part.shape + 1, (size_t)part.axis_count * sizeof(*part.shape));
-		memmove(part.stride, part.stride + 1, (size_t)part.axis_count * sizeof(*part.stride));
-		array_copy_out(&part, s->group[schema->field[f].group] + schema->field[f].offset);
-	}
-}
-
 /* Neighbouring records of arrays, as many as are written between two looks for ^C; returns how many, or -1. */
 static int64_t write_rows(struct shard *s, const struct columns *c, uint64_t first, uint64_t count, unsigned long long number)
 {
@@ -327,7 +227,7 @@ static int64_t write_rows(struct shard *s, const struct columns *c, uint64_t fir
 
 	Py_BEGIN_ALLOW_THREADS
 	while (!rc && done < count && bytes < PIECE_BYTES) {
-		gather(c, s, first + done, group);
+		columns_gather(c, s->layout, first + done, s->group, group);
 		good = tally_label_good(&s->tally, schema, group, &label);
 		if (!good)
 			break;
@@ -391,7 +291,7 @@ static PyObject *append_rows(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OOKKK", &dict, &keys, &first, &count, &number) || !is_usable(s))
 		return NULL;
 	s->busy = true;
-	ok = columns_open(&c, s, dict, first, count, number);
+	ok = columns_open(&c, s->layout, dict, first, count, number);
 	if (ok && c.all_fit && keys == Py_None) {
 		n = write_rows(s, &c, first, count, number);
 		done = (unsigned long long)n;

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * number.c - what other libraries call dtypes, and elements as Python has numbers
+ */
+#include "core.h"
+
+#include <math.h>
+#include <string.h>
+
+/* As NumPy calls it; how the buffer protocol does; and NumPy's short code for __array_interface__. */
+static const struct {
+	const char *name, *format, *code;
+} dtypes[] = {
+	[SHARD_U8] = {"uint8", "B", "|u1"},	 [SHARD_I8] = {"int8", "b", "|i1"},	[SHARD_U16] = {"uint16", "H", "<u2"},
+	[SHARD_I16] = {"int16", "h", "<i2"},	 [SHARD_U32] = {"uint32", "I", "<u4"},	[SHARD_I32] = {"int32", "i", "<i4"},
+	[SHARD_U64] = {"uint64", "Q", "<u8"},	 [SHARD_I64] = {"int64", "q", "<i8"},	[SHARD_F16] = {"float16", "e", "<f2"},
+	[SHARD_BF16] = {"bfloat16", NULL, "<V2"}, [SHARD_F32] = {"float32", "f", "<f4"}, [SHARD_F64] = {"float64", "d", "<f8"},
+	[SHARD_BOOL] = {"bool", "?", "|b1"},
+};
+
+const char *array_name(uint32_t dtype)
+{
+	return dtypes[dtype].name;
+}
+
+PyObject *array_numpy_name(uint32_t dtype)
+{
+	return PyUnicode_FromString(array_name(dtype));
+}
+
+const char *array_format(uint32_t dtype)
+{
+	return dtypes[dtype].format;
+}
+
+const char *array_typestr(uint32_t dtype)
+{
+	return dtypes[dtype].code;
+}
+
+static double half_to_double(uint16_t bits)
+{
+	int exponent = bits >> 10 & 31;
+	double mantissa = bits & 1023, value;
+
+	if (exponent == 31)
+		value = mantissa ? (double)NAN : (double)INFINITY;
+	else
+		value = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+	return bits & 0x8000 ? -value : value;
+}
+
+PyObject *array_scalar(uint32_t dtype, const void *at)
+{
+	uint64_t u = 0;
+	uint32_t word;
+	double d;
+	float f;
+
+	memcpy(&u, at, shard_dtype_bytes(dtype));
+	switch (dtype) {
+	case SHARD_U8: case SHARD_U16: case SHARD_U32: case SHARD_U64: return PyLong_FromUnsignedLongLong(u);
+	case SHARD_I8: return PyLong_FromLongLong((int8_t)u);
+	case SHARD_I16: return PyLong_FromLongLong((int16_t)u);
+	case SHARD_I32: return PyLong_FromLongLong((int32_t)u);
+	case SHARD_I64: return PyLong_FromLongLong((int64_t)u);
+	case SHARD_BOOL: return PyBool_FromLong(u != 0);
+	case SHARD_F16: return PyFloat_FromDouble(half_to_double((uint16_t)u));
+	case SHARD_F64: memcpy(&d, &u, sizeof(d)); return PyFloat_FromDouble(d);
+	default:
+		word = dtype == SHARD_BF16 ? (uint32_t)u << 16 : (uint32_t)u;
+		memcpy(&f, &word, sizeof(f));
+		return PyFloat_FromDouble((double)f);
+	}
+}
+
+static PyObject *list_of(const struct array *a, int axis, const char *at)
+{
+	PyObject *list, *item;
+
+	if (axis == a->axis_count)
+		return array_scalar(a->dtype, at);
+	list = PyList_New(a->shape[axis]);
+	for (Py_ssize_t i = 0; list && i < a->shape[axis]; i++) {
+		item = list_of(a, axis + 1, at + i * a->stride[axis]);
+		if (!item || PyList_SetItem(list, i, item) < 0)
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
+PyObject *array_list(const struct array *a)
+{
+	return list_of(a, 0, a->data);
+}
