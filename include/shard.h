@@ -536,7 +536,7 @@ struct shard_loader_options {
 	uint64_t stage_bytes;
 
 	uint32_t device_slot_count; /* batches in the memory of a GPU, lent or on their way: 2 to 4; default 3 */
-	uint32_t reserved;
+	uint32_t pool_in_place;	    /* 0 or 1: with pool_bytes, see there */
 
 	/*
 	 * Not 0: a pool of at most so many bytes in the memory of the GPU.  Runs are copied there as they lie, and a kernel puts
@@ -544,15 +544,24 @@ struct shard_loader_options {
 	 * batch spans; the error says how much that is.  A pool with room for all of the dataset, as SHARD_POOL_ALL asks for,
 	 * is filled once, in any order, and from then on nothing is copied.  Such a loader delivers by shard_loader_next_device();
 	 * the slots of its ring hold parts of windows on their way, not batches.
+	 *
+	 * With pool_in_place groups of 4096 bytes and more are not put together: their rows stay where they are in the pool, and
+	 * row_at of struct shard_rows says where; shard_finish_launch() takes them from there, in one pass.  What a batch lies in
+	 * is not filled anew until it was given back, so there must be room for what device_slot_count batches span that follow
+	 * each other.  Who keeps one for longer, or from before a seek, may get ARGUMENT from next until it is given back.
+	 *
+	 * Copies to the GPU are of many runs, reads of a disk of one, and the default of 256 KiB is short for that: where records
+	 * are not in memory, run_records of 1 to 4 MiB cost less.  A pool does not choose longer ones: that is another order.
 	 */
 	uint64_t pool_bytes;
 };
 #define SHARD_POOL_ALL UINT64_MAX
 
-/* Rows are record_count; row i of field f is data + i x stride bytes. */
+/* Rows are record_count; row i of field f is at data + i x stride bytes, or, unless row_at is NULL, at data + row_at[i]. */
 struct shard_rows {
 	const void *data; /* in a slot of the ring; 4096-aligned for groups.  Or an address of the GPU: shard_loader_next_device() */
 	uint64_t stride;
+	const uint64_t *row_at; /* NULL; but with pool_in_place, of groups of 4096 bytes and more: [record_count], of the host */
 };
 
 enum shard_row_flag { SHARD_ROW_PADDED = 1, SHARD_ROW_SUBSTITUTED = 2, SHARD_ROW_MASKED = 4 };
@@ -623,7 +632,8 @@ SHARD_API void shard_loader_token(const struct shard_loader *l, char token[SHARD
 /*
  * Go on where the token was made: with its kind of order, runs, windows and lanes, whatever the defaults are now.
  * Fails with MISMATCH, and stays where it is, if the token is of another dataset, or of another order than the options
- * asked for; with ARGUMENT if it is no whole token.
+ * asked for; with ARGUMENT if it is no whole token, or brings another order while batches
+ * are lent that lie in a pool.
  */
 SHARD_API int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err);
 
@@ -639,7 +649,7 @@ SHARD_API void shard_loader_order_info(const struct shard_loader *l, struct shar
 /*
  * As shard_loader_next(), but rows are in the memory of the GPU that `stream` belongs to: kernels that are queued on
  * `stream` behind this call find the batch there.  The host waits for no copy: batches are copied ahead, on a stream of
- * the loader's own.  Only group[].data and field[].data are the GPU's; record and row_flags are the host's, as ever.
+ * the loader's own.  Only group[].data and field[].data are the GPU's; record, row_flags and row_at are the host's, as ever.
  *
  * `stream` is a cudaStream_t or CUstream.  NULL is the legacy default stream of the calling thread's device, or of the
  * first device if it has chosen none.  All streams given to one loader belong to one context, the first one's: the

@@ -51,7 +51,9 @@ static int open_device_slot(const struct shard_loader *l, struct device_side *d,
 
 	s->as.record = mem_array(l->o.batch_records, sizeof(*s->as.record));
 	s->as.row_flags = mem_array(l->o.batch_records, sizeof(*s->as.row_flags));
-	if (!s->as.record || !s->as.row_flags)
+	if (l->o.pool_in_place)
+		s->row_at = mem_array((size_t)l->ds->m.schema.group_count * l->o.batch_records, sizeof(*s->row_at));
+	if (!s->as.record || !s->as.row_flags || (l->o.pool_in_place && !s->row_at))
 		return error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", l->o.batch_records);
 	s->as.memory = (uint8_t *)(uintptr_t)(d->memory + which * l->layout.slot_bytes);
 	rc = cuda_event_make(d->cuda, &s->ready, err);
@@ -69,6 +71,7 @@ static void close_device_slots(const struct shard_loader *l, struct device_side 
 		}
 		mem_free(s->as.record);
 		mem_free(s->as.row_flags);
+		mem_free(s->row_at);
 	}
 	if (!inherited) {
 		cuda_free(d->cuda, d->memory);
@@ -94,7 +97,7 @@ int device_open_slots(struct shard_loader *l, struct shard_error *err)
 	d->queue = mem_array(l->o.device_slot_count, sizeof(*d->queue));
 	if (!d->slot || !d->queue)
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u slots of the device", l->o.device_slot_count);
-	if (!rc)
+	if (!rc && l->layout.slot_bytes)
 		rc = cuda_alloc(d->cuda, l->layout.slot_bytes * l->o.device_slot_count, &d->memory, err);
 	for (uint32_t i = 0; !rc && i < l->o.device_slot_count; i++)
 		rc = open_device_slot(l, d, i, err);
@@ -183,9 +186,16 @@ int device_get(struct shard_loader *l, void *stream, struct shard_error *err)
 
 int device_finish(struct shard_loader *l, struct shard_error *err)
 {
-	int rc = cuda_enter(l->device->cuda, err);
+	struct device_side *d = l->device;
+	int rc = cuda_enter(d->cuda, err);
 
-	return rc ? rc : cuda_leave(l->device->cuda, cuda_stream_finish(l->device->cuda, l->device->copy, err), err);
+	if (rc)
+		return rc;
+	rc = cuda_stream_finish(d->cuda, d->copy, err);
+	for (uint32_t i = 0; !rc && l->o.pool_in_place && i < d->slot_count; i++)
+		if (d->slot[i].has_done)
+			rc = cuda_event_finish(d->cuda, d->slot[i].done, err);
+	return cuda_leave(d->cuda, rc, err);
 }
 
 /* ---- copying ---- */
@@ -313,6 +323,7 @@ void device_send_ahead(struct shard_loader *l)
 static int send_next(struct shard_loader *l, struct device_side *d, struct shard_error *err)
 {
 	struct shard_error why;
+	bool is_full = false;
 	uint32_t host;
 	int rc;
 
@@ -321,8 +332,12 @@ static int send_next(struct shard_loader *l, struct device_side *d, struct shard
 	if (d->failed)
 		return loader_fail(l, d->failed, &d->why, err);
 	if (l->pool) {
-		rc = pool_await(l, d, &why);
+		rc = pool_await(l, d, &is_full, &why);
 		rc = rc ? rc : pool_send(l, d, find_free(d), &why);
+		if (is_full && err)
+			*err = why;
+		if (is_full) /* until a batch comes back; nothing has failed */
+			return rc;
 	} else {
 		rc = loader_take(l, &host, err);
 		if (rc)
@@ -351,6 +366,8 @@ static void lend(struct shard_loader *l, struct device_side *d, struct shard_bat
 	struct device_slot *s = &d->slot[d->queue[0]];
 
 	ring_describe(l, &s->as, d->queue[0] | DEVICE_BATCH, batch);
+	if (l->o.pool_in_place)
+		pool_describe(l, s, batch);
 	d->queue_count--;
 	memmove(d->queue, d->queue + 1, d->queue_count * sizeof(d->queue[0]));
 	s->queued = false;
@@ -410,6 +427,7 @@ static int release_device(struct shard_loader *l, const struct shard_batch *batc
 	rc = cuda_event_record(d->cuda, s->done, stream, err);
 	if (!rc) {
 		s->has_done = true;
+		s->awaited = false;
 		s->lent = false;
 		d->lent_count--;
 	}

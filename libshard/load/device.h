@@ -51,6 +51,11 @@ struct device_slot {
 	void *ready;	/* event: the copy is done */
 	void *done;	/* event: the trainer is done with it; if it was ever lent: */
 	bool has_done, queued, lent;
+
+	/* with a pool: */
+	bool awaited;		/* the copy stream is behind `done` */
+	uint64_t slab, slab_end; /* in place, while it is queued or lent: where its rows are */
+	uint64_t *row_at;	/* in place: [group][batch_records] of large groups.  Else NULL */
 };
 
 struct give {
@@ -78,7 +83,7 @@ struct device_side {
 int device_get(struct shard_loader *l, void *stream, struct shard_error *err);
 int device_open_slots(struct shard_loader *l, struct shard_error *err); /* entered: memory for batches, if there is none yet */
 void device_send_ahead(struct shard_loader *l); /* entered: what is ready, as far as there is room */
-int device_finish(struct shard_loader *l, struct shard_error *err); /* wait for its copies, or kernels */
+int device_finish(struct shard_loader *l, struct shard_error *err); /* wait for its copies, or kernels, and with a pool for who reads it */
 
 /* Wait until crew_take() need not wait for long, with an eye on the driver: if that fails, nobody gives slots back. */
 int device_await(struct shard_loader *l, struct shard_error *err);

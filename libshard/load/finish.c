@@ -14,9 +14,10 @@
 #include "libshard/base/options.h"
 #include "libshard/cuda/ptx.h"
 #include "libshard/finish/finish.h"
-#include "libshard/load/device.h"
+#include "libshard/load/pool.h"
 
 #define PAGE_BYTES 4096u
+#define GIB	   (1024.0 * 1024 * 1024)
 
 struct shard_finish {
 	struct finish_plan plan;
@@ -37,6 +38,31 @@ struct shard_finish {
 
 /* ---- life ---- */
 
+static uint64_t lowest_bit(uint64_t bits)
+{
+	return bits ? bits & -bits : 1;
+}
+
+/* Kernels count in units from the first record on, in 32 bits. */
+static int check_reach(uint64_t bytes, uint64_t unit, struct shard_error *err)
+{
+	if (bytes / unit <= UINT32_MAX)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_UNSUPPORTED, "images lie %.1f GiB apart in the pool, at multiples of %" PRIu64 " bytes, and kernels reach %.1f GiB: ask "
+			 "for pool_bytes of less, or leave pool_in_place at 0", (double)bytes / GIB, unit, (double)UINT32_MAX * (double)unit / GIB);
+}
+
+static int check_pool(const struct shard_loader *l, const struct shard_field *field, struct shard_error *err)
+{
+	const struct shard_group *g = &l->ds->m.schema.group[field->group];
+	uint64_t slab_bytes;
+
+	if (!l->o.pool_in_place || !group_is_large(g))
+		return SHARD_OK;
+	slab_bytes = l->pool->feed->layout.slot_bytes;
+	return check_reach(l->pool->slab_count * slab_bytes, lowest_bit(g->stride | slab_bytes), err);
+}
+
 static int open_plan(struct shard_finish *f, const struct shard_loader *l, const char *name, const struct shard_finish_options *opt,
 		     struct shard_error *err)
 {
@@ -51,6 +77,8 @@ static int open_plan(struct shard_finish *f, const struct shard_loader *l, const
 	if (!field)
 		return error_set(err, SHARD_E_ARGUMENT, "the dataset has no field %s", show(&shown, name));
 	rc = finish_plan_make(&f->plan, field, &o, err);
+	if (!rc)
+		rc = check_pool(l, field, err);
 	f->field_idx = (uint32_t)(field - schema->field);
 	f->plan.seed = l->params.seed;
 	f->plan.rank = l->o.rank;
@@ -232,9 +260,31 @@ static int open_device(struct shard_finish *f, void *stream, struct shard_error 
 	return rc;
 }
 
-static void put_row(struct finish_row *to, const struct shard_finish_row *row)
+/* Where rows are: at multiples of `unit` from data on, the last of them at `last`. */
+struct rows_at {
+	const uint64_t *row_at; /* NULL: row i is unit i */
+	uint64_t unit, last;
+};
+
+static struct rows_at find_rows(const struct shard_rows *rows, uint32_t count)
 {
-	to->from = row->from;
+	struct rows_at at = {rows->row_at, rows->stride, (count - UINT64_C(1)) * rows->stride};
+	uint64_t bits = 0;
+
+	if (!rows->row_at)
+		return at;
+	at.last = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		bits |= rows->row_at[i];
+		at.last = rows->row_at[i] > at.last ? rows->row_at[i] : at.last;
+	}
+	at.unit = lowest_bit(bits);
+	return at;
+}
+
+static void put_row(struct finish_row *to, const struct rows_at *at, const struct shard_finish_row *row)
+{
+	to->from = at->row_at ? (uint32_t)(at->row_at[row->from] / at->unit) : row->from;
 	to->x = (uint16_t)(row->x | (row->flip ? FINISH_FLIP : 0));
 	to->y = (uint16_t)row->y;
 	to->width = (uint16_t)row->width;
@@ -246,14 +296,15 @@ static int launch(struct shard_finish *f, const struct shard_batch *batch, const
 		  void *stream, void *to, struct shard_error *err)
 {
 	const struct shard_rows *field = &batch->field[f->field_idx];
+	struct rows_at at = find_rows(field, batch->record_count);
 	struct finish_call call = f->call;
 	bool aligned = (uintptr_t)to % 16 == 0;
-	int rc = SHARD_OK;
+	int rc = at.row_at ? check_reach(at.last, at.unit, err) : SHARD_OK;
 
 	call.shape = f->shape[aligned];
 	call.from = (uintptr_t)field->data;
-	call.from_end = call.from + (batch->record_count - UINT64_C(1)) * field->stride + f->plan.image_bytes;
-	call.record_step = field->stride;
+	call.from_end = call.from + at.last + f->plan.image_bytes;
+	call.record_step = at.unit;
 	call.table = f->table;
 	for (uint64_t first = 0, count; !rc && first < row_count; first += count) {
 		count = row_count - first < FINISH_ROWS ? row_count - first : FINISH_ROWS;
@@ -262,7 +313,7 @@ static int launch(struct shard_finish *f, const struct shard_batch *batch, const
 
 			if (!rows)
 				draw(f, batch, (uint32_t)(first + i), 0, &row);
-			put_row(&call.row[i], rows ? &rows[first + i] : &row);
+			put_row(&call.row[i], &at, rows ? &rows[first + i] : &row);
 		}
 		call.to = (uintptr_t)to + first * f->plan.row_bytes;
 		rc = cuda_launch(f->cuda, f->kernel[aligned], finish_bands(&call), (uint32_t)count, FINISH_THREADS, f->shared_bytes, &call,

@@ -43,7 +43,7 @@ int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const
 	}
 	if (!rc)
 		rc = refuse_empty(l, err);
-	if (!rc && !ring_plan(&ds->m.schema, l->o.batch_records, &l->layout))
+	if (!rc && !ring_plan(&ds->m.schema, l->o.batch_records, l->o.pool_in_place, &l->layout))
 		rc = error_set(err, SHARD_E_MEMORY, "a batch of %u records does not fit memory; ask for smaller batches", l->o.batch_records);
 	if (!rc) {
 		l->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;

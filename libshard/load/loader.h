@@ -161,8 +161,8 @@ bool token_read(const char *text, struct token *t); /* false: it is not what tok
 
 bool group_is_large(const struct shard_group *g); /* delivered as it lies; others field by field */
 
-/* Places of the arrays in a slot.  False if a slot would not fit memory. */
-bool ring_plan(const struct shard_schema *s, uint32_t batch_records, struct layout *out);
+/* Places of the arrays in a slot; `in_place`: there are none for large groups.  False if a slot would not fit memory. */
+bool ring_plan(const struct shard_schema *s, uint32_t batch_records, bool in_place, struct layout *out);
 uint64_t ring_bytes(const struct shard_loader *l);
 int ring_open(struct shard_loader *l, struct shard_error *err); /* all slots free */
 void ring_close(struct shard_loader *l, bool inherited);	 /* inherited: by a child, whose ring does not exist */

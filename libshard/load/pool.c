@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.c - see pool.h: which slabs a batch needs, and its rows out of them
+ * pool.c - see pool.h: which slabs a batch needs, when they come, and when they go back
  *
  * Everything is in the order of one stream, the loader's copy stream: slabs are awaited there, batches gathered, slabs given
- * back behind that.  The host waits only for a slab that the crew has not filled yet.
+ * back behind that, and in place behind all that was queued on batches that were given back.  The host waits only for a
+ * slab that the crew has not filled yet.
  */
 #include "libshard/load/pool.h"
 
@@ -37,24 +38,6 @@ static const struct order *order_of(struct shard_loader *l, uint64_t epoch)
 	return &o->order;
 }
 
-/* Rows of the layouts of slabs and batches: the same arrays at other places. */
-static void list_pieces(const struct shard_loader *l, struct gather_call *call)
-{
-	const struct shard_schema *s = &l->ds->m.schema;
-	const struct layout *from = &l->pool->feed->layout, *to = &l->layout;
-
-	call->slab_bytes = from->slot_bytes;
-	call->slab_rows = l->pool->slab_rows;
-	for (uint32_t g = 0; g < s->group_count; g++) {
-		if (group_is_large(&s->group[g])) {
-			call->piece[call->piece_count++] = (struct gather_piece){from->group_at[g], to->group_at[g], (uint32_t)s->group[g].stride, 0};
-			continue;
-		}
-		for (uint32_t i = 0; i < to->field_count[g]; i++)
-			call->piece[call->piece_count++] = (struct gather_piece){from->field[g][i].at, to->field[g][i].at, to->field[g][i].bytes, 0};
-	}
-}
-
 static int open_memory(struct shard_loader *l, struct device_side *d, struct shard_error *err)
 {
 	struct pool *p = l->pool;
@@ -72,11 +55,15 @@ static int open_memory(struct shard_loader *l, struct device_side *d, struct sha
 	if (!rc && !p->gather.module)
 		rc = cuda_gather_open(d->cuda, &p->gather, err);
 	if (!rc) {
-		p->slab = mem_array(p->slab_count, sizeof(*p->slab));
+		mem_free(p->slot);
+		mem_free(p->late);
+		p->slot = mem_array(p->slab_count, sizeof(*p->slot));
+		p->late = mem_array(p->slab_count, sizeof(*p->late));
+		p->slab = p->slot && p->late ? mem_array(p->slab_count, sizeof(*p->slab)) : NULL; /* last: it says that all is there */
 		rc = p->slab ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for %u slabs of the pool", p->slab_count);
 	}
 	if (!rc)
-		list_pieces(l, &p->call);
+		pool_list_pieces(l);
 	return rc;
 }
 
@@ -107,13 +94,7 @@ static void span_of(struct shard_loader *l, const struct order *o, uint64_t *fir
 		*first = 0; /* what pads are the epoch's first */
 }
 
-/* Slabs from the origin to the epoch and slab. */
-static uint64_t slabs_until(const struct pool *p, uint64_t epoch, uint64_t slab)
-{
-	return (epoch - p->origin_epoch) * p->epoch_slabs + slab - p->origin_slab;
-}
-
-/* How many slabs since the origin must be there for the batch of the claim. */
+/* The slabs that must be there for the batch of the claim: those below this number. */
 static uint64_t slabs_needed(struct shard_loader *l)
 {
 	const struct pool *p = l->pool;
@@ -121,7 +102,7 @@ static uint64_t slabs_needed(struct shard_loader *l)
 
 	span_of(l, order_of(l, p->claim.epoch), &first, &end);
 	if (!p->is_held)
-		return slabs_until(p, p->claim.epoch, ceil_div(end, p->slab_rows));
+		return pool_slabs_until(p, p->claim.epoch, ceil_div(end, p->slab_rows));
 	/* In the epoch that they are fetched for, they come in its order. */
 	if (p->claim.epoch == p->origin_epoch && first / p->slab_rows >= p->origin_slab)
 		return ceil_div(end, p->slab_rows) - p->origin_slab;
@@ -130,33 +111,78 @@ static uint64_t slabs_needed(struct shard_loader *l)
 
 /* ---- fetching ---- */
 
-/* What is needed no more goes back to the feed, behind what was gathered from it. */
+/* What is queued on d->copy from here on is behind all that was queued on batches that were given back. */
+static int await_readers(struct device_side *d, struct shard_error *err)
+{
+	int rc = SHARD_OK;
+
+	for (uint32_t i = 0; !rc && i < d->slot_count; i++) {
+		struct device_slot *s = &d->slot[i];
+
+		if (!s->has_done || s->awaited)
+			continue;
+		rc = cuda_stream_wait(d->cuda, d->copy, s->done, err);
+		s->awaited = !rc;
+	}
+	return rc;
+}
+
+static int give_slab(struct shard_loader *l, struct device_side *d, uint32_t slot, struct shard_error *err)
+{
+	int rc = l->o.pool_in_place ? await_readers(d, err) : SHARD_OK;
+
+	return rc ? rc : shard_loader_release_after(l->pool->feed, &l->pool->slab[slot], d->copy, err);
+}
+
+/* What is needed no more goes back to the feed, behind all that reads it; but for what batches lie in that may still be read. */
 static int give_back(struct shard_loader *l, struct device_side *d, struct shard_error *err)
 {
 	struct pool *p = l->pool;
 	int rc = SHARD_OK;
 
-	while (!rc && p->first < p->end && p->first < p->limit) {
-		rc = shard_loader_release_after(p->feed, &p->slab[p->first % p->slab_count], d->copy, err);
-		p->first += !rc;
+	for (uint32_t i = 0; !rc && i < p->late_count;) {
+		if (pool_is_read(d, p->late[i].number)) {
+			i++;
+			continue;
+		}
+		rc = give_slab(l, d, p->late[i].slot, err);
+		if (!rc)
+			p->late[i] = p->late[--p->late_count];
+	}
+	for (; !rc && p->first < p->end && p->first < p->limit; p->first += !rc) {
+		uint32_t slot = p->slot[p->first % p->slab_count];
+
+		if (pool_is_read(d, p->first))
+			p->late[p->late_count++] = (struct pool_slab){p->first, slot};
+		else
+			rc = give_slab(l, d, slot, err);
 	}
 	return rc;
+}
+
+/* Can slabs up to this number be there at once, beside those that cannot go back yet?  Always, where batches are gathered. */
+static bool has_room(const struct pool *p, uint64_t needed)
+{
+	return needed - p->limit + p->late_count <= p->slab_count;
 }
 
 /* The next slab is on its way, and what is behind d->copy finds it there. */
 static int fetch(struct shard_loader *l, struct device_side *d, struct shard_error *err)
 {
 	struct pool *p = l->pool;
-	struct shard_batch *slab = &p->slab[p->end % p->slab_count];
+	struct shard_batch slab;
+	uint32_t slot;
 	int rc;
 
-	assert(p->end - p->first < p->slab_count); /* pool_open() saw to that */
-	rc = shard_loader_next_device(p->feed, d->copy, slab, err);
+	assert(p->end - p->first + p->late_count < p->slab_count); /* pool_open() saw to that, or has_room() */
+	rc = shard_loader_next_device(p->feed, d->copy, &slab, err);
 	if (rc == SHARD_END)
-		rc = shard_loader_next_device(p->feed, d->copy, slab, err);
+		rc = shard_loader_next_device(p->feed, d->copy, &slab, err);
 	if (rc)
 		return rc;
-	p->end++;
+	slot = slab.slot & ~DEVICE_BATCH;
+	p->slab[slot] = slab;
+	p->slot[p->end++ % p->slab_count] = slot;
 	return give_back(l, d, err);
 }
 
@@ -189,7 +215,7 @@ static int start(struct shard_loader *l, struct device_side *d, struct shard_err
 		return p->feed->failed || (p->feed->device && p->feed->device->failed) ? shard_loader_seek(p->feed, first, end, err) : SHARD_OK;
 	}
 	rc = open_memory(l, d, err);
-	p->limit = p->end;
+	p->limit = p->end; /* all that is there; batches that are lent keep theirs */
 	if (!rc)
 		rc = give_back(l, d, err);
 	if (rc)
@@ -198,7 +224,7 @@ static int start(struct shard_loader *l, struct device_side *d, struct shard_err
 	span_of(l, o, &first, &end);
 	p->origin_epoch = p->claim.epoch;
 	p->origin_slab = first / p->slab_rows;
-	p->first = p->end = p->limit = 0;
+	p->origin = p->end;
 	if (p->is_held)
 		find_homes(l, o);
 	p->feed->held_epoch = p->origin_epoch;
@@ -216,90 +242,53 @@ static int get_started(struct shard_loader *l, struct device_side *d, struct sha
 	return rc;
 }
 
-int pool_await(struct shard_loader *l, struct device_side *d, struct shard_error *err)
+static int fail_full(const struct shard_loader *l, const struct device_side *d, struct shard_error *err)
 {
+	const struct pool *p = l->pool;
+
+	return error_set(err, SHARD_E_ARGUMENT, "the pool has no room for the next batch: %u batches are lent, which lie in %u of its %u slabs; give one "
+			 "back, or with pool_bytes of %" PRIu64 " there is always room", d->lent_count, p->late_count, p->slab_count, p->ample_bytes);
+}
+
+int pool_await(struct shard_loader *l, struct device_side *d, bool *is_full, struct shard_error *err)
+{
+	struct pool *p = l->pool;
 	int rc = get_started(l, d, err);
 	uint64_t needed = rc ? 0 : slabs_needed(l);
 
-	while (!rc && l->pool->end < needed)
+	if (!rc)
+		rc = give_back(l, d, err);
+	*is_full = !rc && !has_room(p, needed);
+	if (*is_full)
+		return fail_full(l, d, err);
+	while (!rc && p->end < needed)
+		rc = fetch(l, d, err);
+	return rc;
+}
+
+/* As far as the feed need not be waited for.  *needed: what must be there. */
+static int fetch_ahead(struct shard_loader *l, struct device_side *d, uint64_t *needed, struct shard_error *err)
+{
+	struct pool *p = l->pool;
+	int rc = get_started(l, d, err);
+
+	if (!rc)
+		rc = give_back(l, d, err);
+	*needed = rc ? 0 : slabs_needed(l);
+	while (!rc && p->end < *needed && has_room(p, *needed) && p->feed->device && p->feed->device->queue_count)
 		rc = fetch(l, d, err);
 	return rc;
 }
 
 bool pool_has(struct shard_loader *l, struct device_side *d)
 {
-	struct pool *p = l->pool;
 	uint64_t needed;
 
-	d->failed = get_started(l, d, &d->why);
-	needed = d->failed ? 0 : slabs_needed(l);
-	while (!d->failed && p->end < needed && p->feed->device && p->feed->device->queue_count)
-		d->failed = fetch(l, d, &d->why);
-	return !d->failed && p->end >= needed;
+	d->failed = fetch_ahead(l, d, &needed, &d->why);
+	return !d->failed && l->pool->end >= needed;
 }
 
-/* ---- gathering ---- */
-
-/* In the pool of everything: the row of a record. */
-static uint64_t held_row(const struct pool *p, uint64_t record)
-{
-	uint64_t n = p->share.record_count, r = p->share.run_records, place = (record + n - p->held_phase) % n;
-
-	return place / r < n / r ? p->home[place / r] * r + place % r : place;
-}
-
-/* Where a row of the share is now: slab and row of the pool's memory. */
-static uint32_t find_row(struct pool *p, uint64_t epoch, uint64_t row, const struct shard_batch **slab, uint32_t *inside)
-{
-	uint64_t number = row / p->slab_rows, n;
-
-	n = p->is_held ? (number + p->epoch_slabs - p->origin_slab) % p->epoch_slabs : slabs_until(p, epoch, number);
-	assert(n >= p->first && n < p->end);
-	*slab = &p->slab[n % p->slab_count];
-	*inside = (uint32_t)(row % p->slab_rows);
-	return ((*slab)->slot & ~DEVICE_BATCH) * p->slab_rows + *inside;
-}
-
-/* Where row `i` of the batch is in the pool; what became of it when it was read, too. */
-static uint32_t place_row(struct shard_loader *l, const struct order *o, const struct order_rank *rank, struct slot *s, uint32_t i,
-			  uint64_t *padded_rows)
-{
-	struct pool *p = l->pool;
-	const struct shard_batch *slab;
-	uint32_t inside, at;
-	bool padded;
-	uint64_t position = order_rank_position(rank, s->place.step, i, &padded), row;
-
-	if (p->is_held)
-		row = held_row(p, s->record[i]);
-	else
-		row = padded ? order_share_padding(&p->share, (*padded_rows)++) : order_share_row(&p->share, order_place(o, position));
-	at = find_row(p, s->place.epoch, row, &slab, &inside);
-	s->record[i] = slab->record[inside]; /* another one if it was substituted */
-	s->row_flags[i] |= slab->row_flags[inside];
-	return at;
-}
-
-static int gather(struct shard_loader *l, struct device_side *d, const struct order *o, struct device_slot *to, struct shard_error *err)
-{
-	struct pool *p = l->pool;
-	struct gather_call *call = &p->call;
-	struct order_rank rank = l->rank;
-	uint64_t padded_rows = 0;
-	int rc = SHARD_OK;
-
-	rank.first_position = to->as.place.first_position;
-	call->from = p->feed->device->memory;
-	call->to = (uintptr_t)to->as.memory;
-	for (uint32_t i = 0; !rc && i < to->as.rows; i += call->row_count) {
-		call->first_row = i;
-		call->row_count = to->as.rows - i < GATHER_ROWS ? to->as.rows - i : GATHER_ROWS;
-		for (uint32_t k = 0; k < call->row_count; k++)
-			call->row[k] = place_row(l, o, &rank, &to->as, i + k, &padded_rows);
-		rc = cuda_gather_launch(d->cuda, &p->gather, call, d->copy, err);
-	}
-	return rc;
-}
+/* ---- sending ---- */
 
 /* The claim moves on, and with it what is needed no more. */
 static void move_on(struct shard_loader *l)
@@ -311,27 +300,41 @@ static void move_on(struct shard_loader *l)
 	if (p->is_held)
 		return;
 	if (place_ended(l, &p->claim)) {
-		p->limit = slabs_until(p, p->claim.epoch + 1, 0);
+		p->limit = pool_slabs_until(p, p->claim.epoch + 1, 0);
 		return;
 	}
 	span_of(l, order_of(l, p->claim.epoch), &first, &end);
-	p->limit = slabs_until(p, p->claim.epoch, first / p->slab_rows);
+	p->limit = pool_slabs_until(p, p->claim.epoch, first / p->slab_rows);
+}
+
+/* In place: the slabs that the batch of the claim lies in are its own until it is given back. */
+static void keep_slabs(struct shard_loader *l, const struct order *o, struct device_slot *to)
+{
+	const struct pool *p = l->pool;
+	uint64_t first, end;
+
+	span_of(l, o, &first, &end);
+	to->slab = pool_slabs_until(p, p->claim.epoch, first / p->slab_rows);
+	to->slab_end = pool_slabs_until(p, p->claim.epoch, ceil_div(end, p->slab_rows));
 }
 
 int pool_send(struct shard_loader *l, struct device_side *d, struct device_slot *to, struct shard_error *err)
 {
 	struct pool *p = l->pool;
 	const struct order *o = order_of(l, p->claim.epoch);
-	int rc = to->has_done ? cuda_stream_wait(d->cuda, d->copy, to->done, err) : SHARD_OK;
+	int rc = to->has_done && !to->awaited ? cuda_stream_wait(d->cuda, d->copy, to->done, err) : SHARD_OK;
 
+	to->awaited = !rc;
 	to->as.place = p->claim;
 	rows_order(l, o, &to->as);
 	if (!rc)
-		rc = gather(l, d, o, to, err);
+		rc = pool_gather(l, d, o, to, err);
 	if (!rc)
 		rc = cuda_event_record(d->cuda, to->ready, d->copy, err);
 	if (rc)
 		return rc;
+	if (!p->is_held)
+		keep_slabs(l, o, to);
 	to->queued = true;
 	d->queue[d->queue_count++] = (uint32_t)(to - d->slot);
 	move_on(l);
@@ -353,7 +356,7 @@ static int look(struct shard_loader *l, struct device_side *d, bool *has, struct
 	rc = cuda_enter(d->cuda, err);
 	if (rc)
 		return rc;
-	*has = pool_has(l, d) || d->failed;
+	*has = pool_has(l, d) || d->failed || !has_room(l->pool, slabs_needed(l));
 	return cuda_leave(d->cuda, SHARD_OK, err);
 }
 

@@ -26,8 +26,10 @@ static int plan_slabs(const struct shard_loader *l, const struct order_share *sh
 	want = want < r ? r : want / r * r;
 	want = min_u64(min_u64(want, rows), UINT32_MAX / 2);
 	*slab_rows = (uint32_t)(want ? want : 1);
-	if (!ring_plan(&l->ds->m.schema, *slab_rows, layout))
+	if (!ring_plan(&l->ds->m.schema, *slab_rows, false, layout))
 		return error_set(err, SHARD_E_MEMORY, "a run of %" PRIu64 " records does not fit memory; ask for shorter runs", r);
+	if (l->o.pool_in_place) /* kernels read whole words, and those behind a slab may be being copied */
+		layout->slot_bytes += LOADER_ARRAY_ALIGN;
 	return SHARD_OK;
 }
 
@@ -38,13 +40,35 @@ static uint64_t times(uint64_t a, uint64_t b)
 	return mul_fits(a, b, &product) ? product : UINT64_MAX;
 }
 
-/* Slabs for what a step can need at once, and one that is on its way; no fewer than 3 windows. */
+/* Slabs that so many rows lie in, wherever in a slab they begin. */
+static uint64_t slabs_of(const struct pool *p, uint64_t rows)
+{
+	return ceil_div(rows, p->slab_rows) + 1;
+}
+
+/* Slabs that batches lie in, as many as there are slots of the device, wherever they stand. */
+static uint64_t slabs_apart(const struct shard_loader *l, const struct pool *p)
+{
+	return times(l->o.device_slot_count, slabs_of(p, order_share_span(&p->share, &l->params, l->o.batch_records)));
+}
+
+/* Likewise of batches that follow each other: at the end of one epoch, and at the beginning of the next. */
+static uint64_t slabs_together(const struct shard_loader *l, const struct pool *p)
+{
+	uint64_t batches = l->o.device_slot_count, rows = order_share_span(&p->share, &l->params, batches * l->o.batch_records);
+	uint64_t apart = slabs_apart(l, p), together = slabs_of(p, rows + order_share_span(&p->share, &l->params, 0)) + 2;
+
+	return shard_loader_step_count(l) + 1 >= batches && together < apart ? together : apart; /* or they are of three epochs */
+}
+
+/* Slabs for what a step can need at once, in place for what batches can lie in; no fewer than 3 windows; and one that is on its way. */
 static uint64_t least_slabs(const struct shard_loader *l, const struct pool *p)
 {
 	uint64_t span = order_share_span(&p->share, &l->params, l->o.batch_records);
 	uint64_t windows = WINDOWS * ceil_div(order_largest_band(&l->params), p->share.stride);
+	uint64_t least = slabs_of(p, span > windows ? span : windows), kept = l->o.pool_in_place ? slabs_together(l, p) : 0;
 
-	return ceil_div(span > windows ? span : windows, p->slab_rows) + 2;
+	return (least > kept ? least : kept) + 1;
 }
 
 static int make_feed(const struct shard_loader *l, struct pool *p, const struct layout *layout, struct shard_error *err)
@@ -61,6 +85,7 @@ static int make_feed(const struct shard_loader *l, struct pool *p, const struct 
 	f->o.tail = SHARD_KEEP;
 	f->o.device_slot_count = p->slab_count;
 	f->o.pool_bytes = 0;
+	f->o.pool_in_place = 0;
 	f->asked = f->o;
 	f->params = l->params;
 	f->rank = (struct order_rank){.record_count = order_share_rows(&p->share), .batch_records = p->slab_rows, .world = 1, .last = ORDER_KEEP};
@@ -96,6 +121,7 @@ static int plan(const struct shard_loader *l, struct pool *p, struct layout *lay
 			return rc;
 		slabs = bytes / layout->slot_bytes;
 		least = least_slabs(l, p);
+		p->ample_bytes = min_u64(times(slabs_apart(l, p) + 1, layout->slot_bytes), all);
 		if (slabs < least)
 			return error_set(err, SHARD_E_ARGUMENT, "options: pool_bytes is %" PRIu64 "; with these windows and batches a pool needs %" PRIu64
 					 ", or %" PRIu64 " to hold the whole dataset", bytes, times(least, layout->slot_bytes), all);
@@ -116,6 +142,8 @@ static void destroy(struct pool *p)
 	mem_free(p->order[1].table);
 	mem_free(p->home);
 	mem_free(p->slab);
+	mem_free(p->slot);
+	mem_free(p->late);
 	mem_free(p);
 }
 
@@ -146,6 +174,9 @@ int pool_adopt(struct shard_loader *l, const struct order_params *params, struct
 	struct order_params had = l->params;
 	int rc;
 
+	if (l->o.pool_in_place && l->device && l->device->lent_count)
+		return error_set(err, SHARD_E_ARGUMENT, "%u batches are lent, which lie in the pool, and the token brings another order, which needs another "
+				 "one; give them back first", l->device->lent_count);
 	l->params = *params;
 	l->params.epoch = 0;
 	rc = pool_open(l, err);

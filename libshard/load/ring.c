@@ -21,7 +21,7 @@ bool group_is_large(const struct shard_group *g)
 	return g->stride >= LARGE_STRIDE;
 }
 
-bool ring_plan(const struct shard_schema *s, uint32_t batch_records, struct layout *out)
+bool ring_plan(const struct shard_schema *s, uint32_t batch_records, bool in_place, struct layout *out)
 {
 	uint64_t at = 0, bytes;
 
@@ -43,7 +43,7 @@ bool ring_plan(const struct shard_schema *s, uint32_t batch_records, struct layo
 		}
 		if (!group_is_large(&s->group[g]))
 			continue;
-		if (!mul_fits(batch_records, s->group[g].stride, &bytes) || !add_fits(at, align_up(bytes, LOADER_ARRAY_ALIGN), &at))
+		if (!mul_fits(in_place ? 0 : batch_records, s->group[g].stride, &bytes) || !add_fits(at, align_up(bytes, LOADER_ARRAY_ALIGN), &at))
 			return false;
 		out->record_bytes += s->group[g].stride;
 	}
@@ -136,8 +136,8 @@ void ring_describe(const struct shard_loader *l, const struct slot *s, uint32_t 
 		const struct shard_field *field = &schema->field[f];
 		bool large = group_is_large(&schema->group[field->group]);
 
-		out->field[f] = (struct shard_rows){s->memory + l->layout.field_at[f], large ? field->stride : field->bytes};
-		out->group[field->group] = large ? (struct shard_rows){s->memory + l->layout.group_at[field->group], field->stride}
+		out->field[f] = (struct shard_rows){s->memory + l->layout.field_at[f], large ? field->stride : field->bytes, NULL};
+		out->group[field->group] = large ? (struct shard_rows){s->memory + l->layout.group_at[field->group], field->stride, NULL}
 						 : out->field[f];
 	}
 }

@@ -40,8 +40,9 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 	if (o->device_slot_count < DEVICE_SLOTS_MIN || o->device_slot_count > DEVICE_SLOTS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: device_slot_count is %u; must be %u to %u", o->device_slot_count, DEVICE_SLOTS_MIN,
 				 DEVICE_SLOTS_MAX);
-	if (o->reserved)
-		return error_set(err, SHARD_E_ARGUMENT, "options: reserved is %u; must be 0", o->reserved);
+	if (o->pool_in_place > 1 || (o->pool_in_place && !o->pool_bytes))
+		return error_set(err, SHARD_E_ARGUMENT, "options: pool_in_place is %u, pool_bytes %" PRIu64 "; must be at most 1, and 0 without a pool",
+				 o->pool_in_place, o->pool_bytes);
 	if (o->run_records > ORDER_RECORDS_MAX || o->phase_unit_records > ORDER_RECORDS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: run_records is %" PRIu64 ", phase_unit_records %" PRIu64 "; must be at most %"
 				 PRIu64, o->run_records, o->phase_unit_records, ORDER_RECORDS_MAX);

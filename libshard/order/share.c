@@ -83,13 +83,13 @@ void order_share_band(const struct order_share *s, const struct order *o, uint64
 	*end = own_runs(s, places[1] / s->run_records) * s->run_records;
 }
 
-uint64_t order_share_span(const struct order_share *s, const struct order_params *p, uint32_t batch_records)
+uint64_t order_share_span(const struct order_share *s, const struct order_params *p, uint64_t records)
 {
-	uint64_t band = order_largest_band(p), rest = s->whole_rows - s->lane_rows + s->pad_rows, step = batch_records;
+	uint64_t band = order_largest_band(p), rest = s->whole_rows - s->lane_rows + s->pad_rows;
 
 	if (s->stride == 1)
-		step *= s->world;
+		records *= s->world;
 	else
 		band = ceil_div(band, s->stride);
-	return step + 2 * (band > rest ? band : rest) + s->pad_rows;
+	return records + 2 * (band > rest ? band : rest) + s->pad_rows;
 }

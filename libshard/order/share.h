@@ -36,7 +36,7 @@ uint64_t order_share_padding(const struct order_share *s, uint64_t n);
 /* Rows of the band that a position of ours is in: [first, end). */
 void order_share_band(const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first, uint64_t *end);
 
-/* More rows than a batch, from its first band's first to its last band's last, can ever span. */
-uint64_t order_share_span(const struct order_share *s, const struct order_params *p, uint32_t batch_records);
+/* More rows than so many of ours that follow each other in an epoch, from the first one's band's first to the last one's band's last, can span. */
+uint64_t order_share_span(const struct order_share *s, const struct order_params *p, uint64_t records);
 
 #endif

@@ -84,10 +84,14 @@ static inline void finishing_open(struct finishing *f, struct shard_loader_optio
 				  enum stream_kind kind, uint64_t seed)
 {
 	static const size_t call_bytes[] = {sizeof(struct finish_call)}, compare_bytes[] = {8, 8};
+	struct wanted host;
 
 	memset(f, 0, sizeof(*f));
 	training_open(&f->t, o, kind, seed);
-	f->host = loader_of(&wanted);
+	host = wanted;
+	host.o.pool_bytes = 0;
+	host.o.pool_in_place = 0;
+	f->host = loader_of(&host);
 	for (size_t i = 0; i < EMULATED_KERNELS; i++)
 		fake->kernel(emulated_kernels[i].name, twin_finish, 1, call_bytes);
 	fake->kernel("compare", twin_compare, 2, compare_bytes);

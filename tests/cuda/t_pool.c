@@ -8,53 +8,11 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  */
-#include "libshard/load/pool.h"
 #include "tests/child.h"
 #include "tests/cuda/counted.h"
-#include "tests/cuda/gather_twin.h"
-#include "tests/cuda/training.h"
-
-static const uint64_t shards[] = {90, 1, 0, 120, 62};
-#define TOTAL 273u
+#include "tests/cuda/pooling.h"
 
 static struct shard_error err;
-
-static uint64_t dataset_bytes(void)
-{
-	return TOTAL * (schema.group[0].stride + schema.group[1].stride);
-}
-
-static void open_pool(struct training *t, struct shard_loader_options o, uint64_t seed)
-{
-	training_open(t, o, (enum stream_kind)(seed % STREAM_KINDS), seed);
-	gather_twin_open();
-	fake->seed(seed, (unsigned[]){0, 100, 700}[seed % 3]);
-	t->slow_us = seed % 4 == 3 ? 300 : 0;
-}
-
-/* Nothing makes a host wait for its GPU here, and so many looks can be under way: let it catch up now and then. */
-static void run(struct training *t, unsigned calls, unsigned keep)
-{
-	for (unsigned some; calls; calls -= some) {
-		some = calls < LOOKS / 2 ? calls : LOOKS / 2;
-		train(t, some, keep);
-		fake->settle();
-	}
-}
-
-static void finish(struct training *t)
-{
-	train_give_all(t);
-	CHECK_SOUND_TRAINING();
-	training_close(t);
-	trainer_check_clean();
-}
-
-/* Calls of next in an epoch, its end included. */
-static unsigned calls_of(const struct training *t)
-{
-	return (unsigned)shard_loader_step_count(t->l) + 1;
-}
 
 /* ---- the right bytes ---- */
 
@@ -111,11 +69,7 @@ TEST(windows_batches_and_records_of_all_kinds)
 		}
 		STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, world %u, tail %u", round, o.batch_records,
 		      o.run_records, o.window_runs, o.lane_count, o.world, o.tail);
-		o.pool_bytes = 1; /* too small: how much it needs is said */
-		CHECK_EQ(shard_loader_open(&t.l, ds, &(struct shard_loader_options){.size = sizeof(o), .batch_records = o.batch_records,
-			 .shuffle = o.shuffle, .tail = o.tail, .run_records = o.run_records, .window_runs = o.window_runs,
-			 .lane_count = o.lane_count, .world = o.world, .rank = o.rank, .pool_bytes = 1}, &err), SHARD_E_ARGUMENT);
-		CHECK_EQ(sscanf(strstr(err.message, "a pool needs "), "a pool needs %" SCNu64, &o.pool_bytes), 1);
+		o.pool_bytes = least_pool(o);
 		open_pool(&t, o, round);
 		run(&t, 2 * calls_of(&t) + 3, o.device_slot_count - 1);
 		finish(&t);

@@ -5,14 +5,13 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=cuda_stream_wait,--wrap=cuda_gather_launch,--wrap=cuda_gather_close,--wrap=order_share_band
  * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give,--wrap=order_share_row
+ * LDFLAGS: -Wl,--wrap=pool_is_read,--wrap=pool_describe
  * TIMEOUT: 600
  */
-#include "libshard/load/pool.h"
-#include "tests/cuda/gather_twin.h"
+#include "tests/cuda/pooling.h"
 #include "tests/cuda/mistakes.h"
 
 #define POOL_BYTES 400000 /* hardly more than it must have: slabs are used again soon */
-static const uint64_t shards[] = {90, 1, 0, 120, 62};
 
 enum mistake {
 	NO_MISTAKE,
@@ -26,6 +25,12 @@ enum mistake {
 	WINDOW_TOO_LATE,      /* its first slabs are given back while it lasts */
 	FREED_TOO_EARLY,
 	LEAKED_MODULE,
+
+	/* in place */
+	GIVEN_AT_ONCE,	      /* slabs go back behind what is gathered, whoever still reads them */
+	QUEUED_ONLY,	      /* slabs of batches that are lent go back */
+	WORK_NOT_AWAITED,     /* slabs of batches that were given back go back before the trainer's work on them is done */
+	ROW_BESIDE,	      /* a row is said to be where another one is */
 };
 
 static struct training t;
@@ -41,6 +46,8 @@ WRAPPED(uint64_t, order_share_row, (const struct order_share *s, uint64_t place)
 WRAPPED(int, cuda_stream_finish, (const struct cuda_device *d, void *stream, struct shard_error *err))
 WRAPPED(int, cuda_event_finish, (const struct cuda_device *d, void *event, struct shard_error *err))
 WRAPPED(void, crew_give, (struct shard_loader *l, uint32_t slot))
+WRAPPED(bool, pool_is_read, (const struct device_side *d, uint64_t slab))
+WRAPPED(void, pool_describe, (const struct shard_loader *l, const struct device_slot *s, struct shard_batch *out))
 
 int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err)
 {
@@ -54,7 +61,7 @@ int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *eve
 	else if (stream == side->copy) {
 		whose = SLAB_NOT_AWAITED;
 		for (uint32_t i = 0; i < side->slot_count; i++)
-			whose = side->slot[i].done == event ? BATCH_TOO_EARLY : whose;
+			whose = side->slot[i].done == event ? (t.l->o.pool_in_place ? WORK_NOT_AWAITED : BATCH_TOO_EARLY) : whose;
 	}
 	return mistake && mistake == (int)whose ? SHARD_OK : __real_cuda_stream_wait(d, stream, event, err);
 }
@@ -114,8 +121,28 @@ void __wrap_crew_give(struct shard_loader *l, uint32_t slot)
 		__real_crew_give(l, slot);
 }
 
+bool __wrap_pool_is_read(const struct device_side *d, uint64_t slab)
+{
+	struct device_side only = *d;
+	struct device_slot slot[DEVICE_SLOTS_MAX];
+
+	for (uint32_t i = 0; i < d->slot_count; i++) {
+		slot[i] = d->slot[i];
+		slot[i].lent &= mistake != QUEUED_ONLY;
+	}
+	only.slot = slot;
+	return mistake != GIVEN_AT_ONCE && __real_pool_is_read(&only, slab);
+}
+
+void __wrap_pool_describe(const struct shard_loader *l, const struct device_slot *s, struct shard_batch *out)
+{
+	__real_pool_describe(l, s, out);
+	if (mistake == ROW_BESIDE)
+		s->row_at[0] = s->row_at[out->record_count - 1];
+}
+
 /* In a child: a job, and what was noticed of it. */
-static int run(uint64_t seed)
+static int run_gathered(uint64_t seed)
 {
 	training_open(&t, (struct shard_loader_options){.batch_records = 6, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 2, .window_runs = 2,
 		      .lane_count = 2, .slot_count = 3, .device_slot_count = 2, .thread_count = 2, .pool_bytes = POOL_BYTES},
@@ -130,6 +157,33 @@ static int run(uint64_t seed)
 		closed = true;
 	} else
 		train_give_all(&t);
+	return leave_and_tell(&t);
+}
+
+/*
+ * In place: a batch that is kept for an epoch, then one that goes back at once and is looked at very late.  Those between and
+ * behind them use its slabs, if they may.
+ */
+static int run_in_place(uint64_t seed)
+{
+	struct shard_loader_options o = {.batch_records = 6, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 2, .window_runs = 2, .lane_count = 2,
+					 .slot_count = 3, .thread_count = 2, .pool_in_place = 1};
+	struct shard_batch kept, late;
+
+	o.pool_bytes = least_pool(o);
+	open_pool(&t, o, 4 * seed + 1);
+	train_next(&t, &kept);
+	run(&t, LOOKS - 4, 0);
+	launch_look(&t, &kept, false);
+	t.lent.batch[t.lent.count++] = kept;
+	train_give_all(&t);
+	fake->seed(seed, 0);
+	t.slow_us = 200000;
+	train_next(&t, &late);
+	t.slow_us = 0;
+	t.lent.batch[t.lent.count++] = late;
+	train(&t, LOOKS / 2, 0);
+	train_give_all(&t);
 	return leave_and_tell(&t);
 }
 
@@ -148,7 +202,22 @@ TEST(each_mistake_is_noticed_and_a_sound_pool_has_none)
 		    {"the kernel is left", LEAKED_MODULE, LEAK, true}};
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
-	check_mistakes(rows, COUNT(rows), run);
+	check_mistakes(rows, COUNT(rows), run_gathered);
+}
+
+TEST(each_mistake_in_place_is_noticed_and_a_sound_pool_has_none)
+{
+	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0, true},
+		    {"slabs are given back at once", GIVEN_AT_ONCE, GPU, true},
+		    {"slabs of batches that are lent are given back", QUEUED_ONLY, GPU, true},
+		    {"the trainer's work is not awaited", WORK_NOT_AWAITED, GPU, false},
+		    {"a batch is taken before its slabs are there", SLAB_NOT_AWAITED, GPU, false},
+		    {"a kernel does not wait for its batch", NO_WAIT_FOR_THE_BATCH, GPU, false},
+		    {"a row is where another one is", ROW_BESIDE, GPU, true},
+		    {"half a window is given back too early", WINDOW_TOO_LATE, SIN_OTHER, true}};
+
+	open_large_photos(); /* nothing is gathered, which would be noticed as well */
+	check_mistakes(rows, COUNT(rows), run_in_place);
 }
 
 TEST_MAIN()

@@ -19,7 +19,7 @@ static struct wanted wanted, gpu;
 
 static struct look {
 	struct shard_batch b;
-	uint64_t record[LENT_CAP];
+	uint64_t record[LENT_CAP], row_at[2][LENT_CAP]; /* of each group */
 	uint8_t row_flags[LENT_CAP];
 	bool on_host; /* the batch is in host memory, and its trainer copies from there */
 	unsigned slow_us;
@@ -64,6 +64,14 @@ static inline void launch_look(struct training *t, const struct shard_batch *b, 
 	memcpy(k->row_flags, b->row_flags, b->record_count);
 	k->b.record = k->record;
 	k->b.row_flags = k->row_flags;
+	for (uint32_t f = 0; f < schema.field_count; f++) {
+		uint64_t *row_at = k->row_at[schema.field[f].group];
+
+		if (!b->field[f].row_at)
+			continue;
+		memcpy(row_at, b->field[f].row_at, b->record_count * sizeof(*row_at));
+		k->b.field[f].row_at = row_at;
+	}
 	k->on_host = on_host;
 	k->slow_us = t->slow_us ? (unsigned)prng_below(&t->p, t->slow_us) : 0;
 	CU_OK(cu.cuLaunchKernel(t->function, 1, 1, 1, 1, 1, 1, 0, t->stream, arguments, NULL));
