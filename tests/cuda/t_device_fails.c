@@ -10,15 +10,14 @@
  * TIMEOUT: 600
  */
 #include "tests/child.h"
-#include "tests/cuda/gather_twin.h"
+#include "tests/cuda/pooling.h"
 #include "tests/cuda/runs_out.h"
-#include "tests/cuda/training.h"
 
 #define STEPS 14u
 
 static struct training t;
 static unsigned errors;
-static bool pooled;
+static bool pooled, in_place;
 
 static void open_job(enum stream_kind kind, uint64_t seed)
 {
@@ -28,7 +27,8 @@ static void open_job(enum stream_kind kind, uint64_t seed)
 		o.shuffle = SHARD_SHUFFLE_WINDOWS;
 		o.run_records = 3;
 		o.window_runs = o.lane_count = 1;
-		o.pool_bytes = seed % 2 ? SHARD_POOL_ALL : 600000;
+		o.pool_in_place = in_place;
+		o.pool_bytes = seed % 2 ? SHARD_POOL_ALL : in_place ? least_pool(o) : 600000;
 	}
 	training_open(&t, o, kind, seed);
 	gather_twin_open();
@@ -99,7 +99,7 @@ static bool survives(const char *call, unsigned nth, bool while_closing)
 	fake->fail(NULL, 0, 0);
 	trainer_leave(&t);
 	CHECK_SOUND_TRAINING();
-	CHECK(wanted.epoch * 11 + wanted.step > 5); /* it went on behind the failure */
+	CHECK(wanted.epoch * 11 + wanted.first / 9 + wanted.step > 5); /* it went on behind the failure */
 	if (!while_closing)
 		trainer_check_clean();
 	return came;
@@ -231,17 +231,28 @@ static const struct {
 	     {"cuStreamWaitEvent", true, true},
 	     {"cuLaunchHostFunc", true, true}};
 
-static void fail_allocations(void)
+/* Without a pool, with one, and with one that batches stay in. */
+static const char *open_kind(int kind)
+{
+	pooled = kind > 0;
+	in_place = kind == 2;
+	if (in_place) /* more records, that it holds a part of */
+		open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	else
+		open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	return (const char *[]){"", ", with a pool", ", in a pool"}[kind];
+}
+
+static void fail_allocations(const char *where)
 {
 	bool ran_out = true;
 
-	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (int nth = 0; ran_out; nth++) {
 		struct shard_error err = {.message = ""};
 		struct shard_batch b;
 		int rc;
 
-		STORY("allocation %d%s", nth, pooled ? ", with a pool" : "");
+		STORY("allocation %d%s", nth, where);
 		open_job(NON_BLOCKING, (uint64_t)nth);
 		atomic_store(&allocations_left, nth);
 		rc = shard_loader_next_device(t.l, t.stream, &b, &err);
@@ -263,22 +274,20 @@ static void fail_allocations(void)
 
 TEST(every_allocation_fails_in_turn)
 {
-	for (int pool = 0; pool < 2; pool++) {
-		pooled = pool;
-		fail_allocations();
-	}
+	for (int kind = 0; kind < 3; kind++)
+		fail_allocations(open_kind(kind));
+	open_kind(0);
 }
 
-static void fail_calls(void)
+static void fail_calls(const char *where)
 {
-	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (size_t i = 0; i < COUNT(calls); i++) {
 		unsigned came = 0, told = 0;
 
 		for (unsigned nth = 1; nth <= (calls[i].many ? 40u : 3u); nth++) {
 			bool now;
 
-			STORY("%s, the %uth%s", calls[i].call, nth, pooled ? ", with a pool" : "");
+			STORY("%s, the %uth%s", calls[i].call, nth, where);
 			now = survives(calls[i].call, nth, false);
 			came += now;
 			told += now && errors;
@@ -293,10 +302,9 @@ static void fail_calls(void)
 
 TEST(every_call_fails_in_turn)
 {
-	for (int pool = 0; pool < 2; pool++) {
-		pooled = pool;
-		fail_calls();
-	}
+	for (int kind = 0; kind < 3; kind++)
+		fail_calls(open_kind(kind));
+	open_kind(0);
 }
 
 /* The trainer launches kernels as well, so these are failed one by one, at once. */

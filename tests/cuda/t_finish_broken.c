@@ -12,6 +12,7 @@
  */
 #include "libshard/finish/finish.h"
 #include "tests/child.h"
+#include "tests/cuda/pooling.h"
 #include "tests/cuda/finishing.h"
 
 #define SEEDS 20
@@ -37,7 +38,13 @@ static enum mistake {
 	LEAKED_TABLE,
 	LEAKED_MODULE,
 	WRONG_CONTEXT,
+
+	/* out of a pool, in place */
+	ROWS_OF_THE_BATCH, /* rows are counted from the first one on, as if they were gathered */
+	FIRST_ROW_ONLY,	   /* the first row's place is the origin of all */
+	END_TOO_EARLY,	   /* bytes behind the row that came last are none of the batch's */
 } mistake;
+static bool in_place;
 
 static struct finishing f;
 static bool launching; /* calls come from load/finish.c */
@@ -59,8 +66,16 @@ int __wrap_cuda_launch(const struct cuda_device *d, void *kernel, uint32_t acros
 {
 	struct finish_call call;
 
+	if (!launching) /* a pool gathers by kernels of its own */
+		return __real_cuda_launch(d, kernel, across, down, threads, shared_bytes, parameter, stream, err);
 	memcpy(&call, parameter, sizeof(call));
 	call.record_step -= mistake == WRONG_STRIDE;
+	for (uint32_t i = 0; mistake == ROWS_OF_THE_BATCH && i < down; i++)
+		call.row[i].from = i;
+	if (mistake == FIRST_ROW_ONLY)
+		call.from += call.row[0].from * call.record_step;
+	if (mistake == END_TOO_EARLY)
+		call.from_end = call.from + call.row[down - 1].from * call.record_step + schema.field[PHOTO_IMAGE].bytes;
 	if (mistake == WRONG_OUTPUT)
 		call.to = f.output[f.launched % OUTPUTS];
 	return __real_cuda_launch(d, kernel, across - (mistake == GRID_TAIL), down - (mistake == GRID_ROWS), mistake == OTHER_BLOCK ? 128 : threads,
@@ -154,13 +169,23 @@ static void step(const struct shard_finish_row *rows, uint64_t row_count)
 }
 
 /* In a child: a job, and what was noticed of it. */
-static int run(uint64_t seed)
+static int run_job(uint64_t seed)
 {
 	static struct shard_finish_row rows[300];
 	struct shard_finish_options o = {.size = sizeof(o), .height = 35, .width = 24, .dtype = SHARD_F16, .flip = 0.5,
 					 .crop = seed % 2 ? SHARD_CROP_RESIZED : SHARD_CROP_RANDOM};
+	struct shard_loader_options lo = {.batch_records = 9, .rank = 1, .world = 2};
 
-	finishing_open(&f, (struct shard_loader_options){.batch_records = 9, .rank = 1, .world = 2}, &o, 300, NON_BLOCKING, seed);
+	if (in_place) {
+		lo.shuffle = SHARD_SHUFFLE_WINDOWS;
+		lo.run_records = 3;
+		lo.window_runs = 1;
+		lo.lane_count = 2;
+		lo.pool_in_place = 1;
+		lo.pool_bytes = seed % 4 < 2 ? SHARD_POOL_ALL : least_pool(lo);
+	}
+	finishing_open(&f, lo, &o, 300, NON_BLOCKING, seed);
+	gather_twin_open();
 	for (uint32_t i = 0; i < 300; i++)
 		rows[i] = (struct shard_finish_row){.from = i % 9, .x = i % 16, .y = i % 5, .width = 24, .height = 35};
 	fake->seed(seed, 2000);
@@ -190,19 +215,41 @@ static int notice(uint64_t seed)
 	if (child_begin(&pid, 60)) {
 		if (mistake != NO_MISTAKE && !freopen("/dev/null", "w", stderr)) /* a sanitizer would tell of it at length */
 			_exit(1);
-		_exit(run(seed));
+		_exit(run_job(seed));
 	}
 	status = child_end(pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : SIN;
 }
 
+struct mistake_row {
+	const char *story;
+	enum mistake mistake;
+	int noticed; /* one of these */
+};
+
+static void check_mistakes(const struct mistake_row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int seen = 0;
+
+		STORY("%s", rows[i].story);
+		mistake = rows[i].mistake;
+		for (uint64_t seed = 0; seed < (mistake == NO_MISTAKE ? SOUND_SEEDS : SEEDS) && !(seen & rows[i].noticed); seed++) {
+			seen |= notice(seed);
+			if (mistake == NO_MISTAKE)
+				CHECK_EQ(seen, 0);
+		}
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+		CHECK(!rows[i].noticed || seen); /* it may have spoken first */
+#else
+		CHECK(!rows[i].noticed || (seen & rows[i].noticed));
+#endif
+	}
+}
+
 TEST(each_mistake_is_noticed_and_sound_finishing_has_none)
 {
-	static const struct {
-		const char *story;
-		enum mistake mistake;
-		int noticed; /* one of these */
-	} rows[] = {{"none", NO_MISTAKE, 0},
+	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0},
 		    {"stride", WRONG_STRIDE, GPU},
 		    {"the second kernel's output", WRONG_OUTPUT, GPU},
 		    {"tail of the grid", GRID_TAIL, GPU},
@@ -219,22 +266,23 @@ TEST(each_mistake_is_noticed_and_sound_finishing_has_none)
 		    {"another context", WRONG_CONTEXT, SIN | HOST}};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		int seen = 0;
+	check_mistakes(rows, COUNT(rows));
+}
 
-		STORY("%s", rows[i].story);
-		mistake = rows[i].mistake;
-		for (uint64_t seed = 0; seed < (mistake == NO_MISTAKE ? SOUND_SEEDS : SEEDS) && !(seen & rows[i].noticed); seed++) {
-			seen |= notice(seed);
-			if (mistake == NO_MISTAKE)
-				CHECK_EQ(seen, 0);
-		}
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-		CHECK(!rows[i].noticed || seen); /* it may have spoken first */
-#else
-		CHECK(!rows[i].noticed || (seen & rows[i].noticed));
-#endif
-	}
+TEST(each_mistake_in_place_is_noticed_and_sound_finishing_has_none)
+{
+	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0},
+		    {"the unit", WRONG_STRIDE, GPU},
+		    {"rows of the batch", ROWS_OF_THE_BATCH, GPU},
+		    {"the first row", FIRST_ROW_ONLY, GPU},
+		    {"the end of the last row", END_TOO_EARLY, GPU},
+		    {"another stream", OTHER_STREAM, GPU},
+		    {"a kernel does not wait for its batch", NO_WAIT, GPU}};
+
+	in_place = true;
+	open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	check_mistakes(rows, COUNT(rows));
+	in_place = false;
 }
 
 TEST_MAIN()
