@@ -3,7 +3,8 @@
  * gpu_pool.cu - a pool in the GPU's memory: what it costs to fill, and what is left to do once it holds everything
  *
  * A pool with room for a part of the dataset is filled anew in each epoch.  Runs are epochs of one loader, one behind the
- * other, so that as much is fetched ahead at the end of each as at its beginning.
+ * other, so that as much is fetched ahead at the end of each as at its beginning; but of pools whose batches are finished,
+ * which hold everything, and of which the GPU's memory may have no room for two.
  */
 #include "bench/gpu_job.h"
 
@@ -17,6 +18,8 @@ struct pool_job {
 	struct job *j;
 	uint64_t device_before; /* bytes that disks gave */
 	struct shard_loader_stats stats;
+	struct shard_finish *finish;
+	char *to; /* a batch, finished */
 };
 
 static double run_epoch(void *context)
@@ -59,8 +62,7 @@ static struct bench_row row_of(struct pool_job *p, const char *name)
 	return row;
 }
 
-/* A loader with such a pool, an epoch behind its start.  False if the row is skipped. */
-static bool open_pool(struct bench *b, struct pool_job *p, const char *name, uint64_t pool_bytes, uint32_t path)
+static void ask_for_pool(struct pool_job *p, uint64_t pool_bytes, uint32_t path)
 {
 	struct shard_loader_options *o = &p->j->trainer.options;
 
@@ -70,6 +72,12 @@ static bool open_pool(struct bench *b, struct pool_job *p, const char *name, uin
 	o->lane_count = POOL_LANES;
 	o->pool_bytes = pool_bytes;
 	o->path = path;
+}
+
+/* A loader with such a pool, an epoch behind its start.  False if the row is skipped. */
+static bool open_pool(struct bench *b, struct pool_job *p, const char *name, uint64_t pool_bytes, uint32_t path)
+{
+	ask_for_pool(p, pool_bytes, path);
 	if (job_open_warm(p->j))
 		return true;
 	bench_skipped(b, name, bench_skip_reason());
@@ -101,6 +109,78 @@ static void held_row(struct bench *b, struct pool_job *p)
 	bench_figure(b, "gpu/pool/held/link", "bytes", (double)(p->stats.device_bytes - before.device_bytes));
 }
 
+/* ---- finished out of the pool ---- */
+
+static double run_finish(void *context)
+{
+	struct pool_job *p = (struct pool_job *)context;
+	struct job *j = p->j;
+	struct shard_batch batch;
+	struct shard_error why;
+	double begin = bench_seconds();
+	int rc;
+
+	while ((rc = shard_loader_next_device(j->trainer.loader, j->stream, &batch, &why)) == SHARD_OK)
+		if (shard_finish_launch(p->finish, &batch, NULL, 0, j->stream, p->to, &why) ||
+		    shard_loader_release_after(j->trainer.loader, &batch, j->stream, &why))
+			bench_die("%s", why.message);
+	if (rc < 0)
+		bench_die("%s", why.message);
+	CUDA(cudaStreamSynchronize(j->stream));
+	return (double)j->epoch_bytes / (bench_seconds() - begin) / 1e9;
+}
+
+/* The pool is full, and the kernels are there. */
+static bool open_finish(struct pool_job *p, uint32_t in_place)
+{
+	struct shard_finish_options o = {};
+	struct shard_error why;
+
+	ask_for_pool(p, SHARD_POOL_ALL, SHARD_PATH_AUTO);
+	p->j->trainer.options.pool_in_place = in_place;
+	if (!job_open_warm(p->j))
+		return false;
+	o.size = sizeof(o);
+	o.dtype = SHARD_F16;
+	o.crop = SHARD_CROP_RANDOM;
+	o.flip = 0.5;
+	if (shard_finish_open(&p->finish, p->j->trainer.loader, "image", &o, &why))
+		bench_die("%s", why.message);
+	CUDA(cudaMalloc((void **)&p->to, BATCH * shard_finish_row_bytes(p->finish)));
+	run_finish(p);
+	return true;
+}
+
+static bool open_in_place(void *context)
+{
+	return open_finish((struct pool_job *)context, 1);
+}
+
+static bool open_gathered(void *context)
+{
+	return open_finish((struct pool_job *)context, 0);
+}
+
+static bool close_finish(void *context)
+{
+	struct pool_job *p = (struct pool_job *)context;
+
+	shard_finish_close(p->finish);
+	CUDA(cudaFree(p->to));
+	p->j->trainer.options.pool_in_place = 0;
+	return job_close_loader(p->j);
+}
+
+static void finish_row(struct bench *b, struct pool_job *p)
+{
+	struct bench_row row = row_of(p, "gpu/pool/finish");
+
+	row.cpu_unit = NULL;
+	row.side[0] = {"finished in place", run_finish, open_in_place, close_finish, 0};
+	row.side[1] = {"gathered, then finished", run_finish, open_gathered, close_finish, 0};
+	bench_run(b, &row);
+}
+
 void pool_rows(struct bench *b, struct job *j)
 {
 	uint64_t part = j->epoch_bytes / 4 * 3;
@@ -108,6 +188,7 @@ void pool_rows(struct bench *b, struct job *j)
 	struct bench_row cache = row_of((p.j = j, &p), "gpu/pool/cache"), direct = row_of(&p, "gpu/pool/direct");
 
 	held_row(b, &p);
+	finish_row(b, &p);
 	cache.side[0] = {"filled from the page cache", run_epoch, NULL, NULL, 0};
 	if (bench_wants(b, cache.name) && open_pool(b, &p, cache.name, part, SHARD_PATH_AUTO)) {
 		bench_run(b, &cache);

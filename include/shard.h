@@ -575,7 +575,7 @@ struct shard_batch {
 	uint32_t slot;            /* the loader's own; hand it back unchanged */
 	const uint64_t *record;   /* [record_count] dataset index of each row, of the substitute if it is one */
 	const uint8_t *row_flags; /* [record_count] enum shard_row_flag */
-	struct shard_rows group[SHARD_GROUPS_MAX]; /* strides of 4096 and more: one block.  Smaller: its first field */
+	struct shard_rows group[SHARD_GROUPS_MAX]; /* strides of 4096 and more: one block, but in a pool.  Smaller: its first field */
 	struct shard_rows field[SHARD_FIELDS_MAX]; /* any field; of smaller groups, a dense array */
 };
 
@@ -807,8 +807,8 @@ SHARD_API int shard_finish_host(struct shard_finish *f, const struct shard_batch
 				uint64_t row_count, void *to, struct shard_error *err);
 
 /*
- * The same of a batch from shard_loader_next_device(), on `stream`, which is that call's or one that waits for it: queues
- * kernels and returns at once.  `to` is device memory of the stream's context, which the caller keeps until they are done;
+ * The same of a batch from shard_loader_next_device(), in a pool or not, on `stream`, which is that call's or one that waits
+ * for it: queues kernels and returns at once.  `to` is device memory of the stream's context, which the caller keeps until they are done;
  * 16-aligned (as all of cudaMalloc's is), with a width that is a multiple of 8 pixels, is fastest.  The batch goes back by
  * shard_loader_release_after() on the same stream behind this.
  *

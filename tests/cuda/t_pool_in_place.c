@@ -110,7 +110,7 @@ static void open_kind(unsigned kind)
 	if (kind == 3)
 		open_large_photos();
 	else
-		open_photos((uint32_t[]){40, 37, 8}[kind], kind == 2 ? SHARD_LZ4 : SHARD_RAW, shards, COUNT(shards));
+		open_photos((uint32_t[]){40, 37, 8}[kind], kind ? SHARD_LZ4 : SHARD_RAW, shards, COUNT(shards));
 }
 
 static struct shard_loader_options any_options(struct prng *p, unsigned round)

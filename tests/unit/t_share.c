@@ -92,7 +92,7 @@ TEST(a_share_has_what_its_rank_delivers)
 					       .last = (enum order_last)random_below(2)};
 			bool whole = random_below(4) == 0, padded;
 			struct order_share s;
-			uint64_t rows, first, end, low, unused;
+			uint64_t rows, first, end, low, unused, before[3];
 
 			STORY("round %u, rank %u of %u, batches of %u from %" PRIu64, round, rank, world, batch, start);
 			order_share_init(&s, &p, &k, whole);
@@ -122,6 +122,8 @@ TEST(a_share_has_what_its_rank_delivers)
 				if (!pads && (order_rank_position(&k, step, count - 1, &padded), !padded))
 					order_share_band(&s, &o, order_rank_position(&k, step, count - 1, &padded), &unused, &end);
 				CHECK(end - first <= order_share_span(&s, &p, batch));
+				before[step % 3] = first;
+				CHECK(step < 2 || end - before[(step - 2) % 3] <= order_share_span(&s, &p, UINT64_C(3) * batch));
 			}
 		}
 		if (p.kind == ORDER_TWO_LEVELS && p.lane_count % world == 0)
