@@ -246,7 +246,7 @@ static int fail_full(const struct shard_loader *l, const struct device_side *d, 
 {
 	const struct pool *p = l->pool;
 
-	return error_set(err, SHARD_E_ARGUMENT, "the pool has no room for the next batch: %u batches are lent, which lie in %u of its %u slabs; give one "
+	return error_set(err, SHARD_E_ARGUMENT, "the pool has no room for the next batch: those that are lent, %u, lie in %u of its %u slabs; give one "
 			 "back, or with pool_bytes of %" PRIu64 " there is always room", d->lent_count, p->late_count, p->slab_count, p->ample_bytes);
 }
 

@@ -52,11 +52,12 @@ static uint64_t slabs_apart(const struct shard_loader *l, const struct pool *p)
 	return times(l->o.device_slot_count, slabs_of(p, order_share_span(&p->share, &l->params, l->o.batch_records)));
 }
 
-/* Likewise of batches that follow each other: at the end of one epoch, and at the beginning of the next. */
+/* Likewise of batches that follow each other; some may be of the next epoch, whose first slab is another one. */
 static uint64_t slabs_together(const struct shard_loader *l, const struct pool *p)
 {
-	uint64_t batches = l->o.device_slot_count, rows = order_share_span(&p->share, &l->params, batches * l->o.batch_records);
-	uint64_t apart = slabs_apart(l, p), together = slabs_of(p, rows + order_share_span(&p->share, &l->params, 0)) + 2;
+	uint64_t batches = l->o.device_slot_count, within = slabs_of(p, order_share_span(&p->share, &l->params, batches * l->o.batch_records));
+	uint64_t across = slabs_of(p, order_share_wrap(&p->share, &l->params, (batches + 1) * l->o.batch_records)) + 1;
+	uint64_t apart = slabs_apart(l, p), together = within > across ? within : across;
 
 	return shard_loader_step_count(l) + 1 >= batches && together < apart ? together : apart; /* or they are of three epochs */
 }

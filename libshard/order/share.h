@@ -38,5 +38,7 @@ void order_share_band(const struct order_share *s, const struct order *o, uint64
 
 /* More rows than so many of ours that follow each other in an epoch, from the first one's band's first to the last one's band's last, can span. */
 uint64_t order_share_span(const struct order_share *s, const struct order_params *p, uint64_t records);
+/* Likewise of some at the end of an epoch and some at the beginning of the next, together with those that the last step leaves. */
+uint64_t order_share_wrap(const struct order_share *s, const struct order_params *p, uint64_t records);
 
 #endif
