@@ -365,13 +365,14 @@ TEST(a_token_of_another_order_waits_until_all_batches_are_back)
 		o.pool_bytes = SHARD_POOL_ALL;
 		open_pool(&t, o, seed);
 		keep_all(&t, 7, any);
-		fake->seed(seed, 2000);
 		CHECK_EQ(shard_loader_resume(t.l, token, &err), SHARD_E_ARGUMENT);
 		CHECK(strstr(err.message, "batches are lent, which lie in the pool, and the token brings another order"));
 		keep_all(&t, 3, any); /* nothing has changed */
+		fake->seed(seed, 200000);
 		while (t.lent.count)
 			give(&t, 0);
 		CHECK_OK(shard_loader_resume(t.l, token, &err)); /* waits for what still looks at them */
+		fake->seed(seed, 500);
 		wanted_open(&wanted, same);
 		gpu = wanted;
 		wanted_seek(&wanted, 0, 45);
