@@ -39,11 +39,12 @@ code=0
 [ "$(cat err)" = "shardcat: /dev/full: No space left on device" ] || die "$(cat err)"
 
 # A reader that left early knows: no line, but the code says that not all was read.
-{
-	sleep 0.2
-	code=0
-	"$CAT" list "$ds" 2>err || code=$?
-	echo $code >code
-} | true
-[ "$(cat code)" = 3 ] && [ ! -s err ] || die "early reader: exit code $(cat code), $(cat err)"
+mkfifo pipe
+true <pipe &
+exec 3>pipe
+wait $!
+code=0
+"$CAT" list "$ds" >&3 2>err || code=$?
+exec 3>&-
+[ $code = 3 ] && [ ! -s err ] || die "early reader: exit code $code, $(cat err)"
 echo "$count commands"

@@ -31,7 +31,7 @@ run 1 "$PACK" images latin -o ds "${ARGS[@]}"
 said_only "shardpack: latin: class name 'caf\\351' must be UTF-8 of 1 to 1024 bytes, it has 4"
 
 mkdir -p fifo/a && cp src/a/cat_000.jpg fifo/a && mkfifo fifo/a/pipe.jpg
-run 1 timeout 20 "$PACK" images fifo -o ds "${ARGS[@]}"
+run 1 timeout 250 "$PACK" images fifo -o ds "${ARGS[@]}"
 said "shardpack: warning: fifo/a/pipe.jpg: a FIFO, not a file"
 
 # ---- keys must be UTF-8: bad input, by policy ----
@@ -167,8 +167,8 @@ run 2 "$PACK" images src -o ds "${ARGS[@]}" --report src/a/cat_000.jpg
 said_only "shardpack: --report: lies in the source ($PWD/src); give a place outside of it"
 run 2 "$PACK" images src/a/.. -o ds "${ARGS[@]}" --on-error quarantine --quarantine .
 run 0 "$PACK" images src -o dots..v2 "${ARGS[@]}" -q
-mkfifo pipe && (timeout 20 cat pipe >report.json &)
-run 0 timeout 20 "$PACK" images src -o dots..v3 "${ARGS[@]}" -q --report pipe
+mkfifo pipe && (timeout 250 cat pipe >report.json &)
+run 0 timeout 250 "$PACK" images src -o dots..v3 "${ARGS[@]}" -q --report pipe
 [ -p pipe ] || die "--report replaced a FIFO"
 status=0
 timeout 2 "$PACK" images src -o dots..v4 "${ARGS[@]}" -q --report pipe || status=$? # nobody reads it

@@ -114,7 +114,7 @@ struct module {
 struct fake {
 	pthread_mutex_t lock;
 	pthread_cond_t change; /* with lock: work came, work is done, or how it runs has changed */
-	pid_t pid;	       /* that called cuInit; 0: nobody */
+	_Atomic pid_t pid;     /* that called cuInit; 0: nobody */
 	bool has_threads, held;
 	int broken; /* result of every call; 0: none */
 	uint64_t random, number;

@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# hostile.sh - every file of format/bad and of the fuzz corpus given to shardcat in a box: 256 MiB of memory, 5 s of CPU
+# hostile.sh - every file of format/bad and of the fuzz corpus given to shardcat in a box: 256 MiB of memory, 10 s of CPU
 #
 # Whatever the file says: an exit code of the tool's own, no signal, one line of why, and nothing allocated by a number
 # from the file.  The address sanitizer reserves more than the box has, so under it only the time is limited.
 # TIMEOUT: 900
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
-box=(prlimit --as=268435456 --cpu=5)
-case ${VARIANT-} in asan | tsan) box=(prlimit --cpu=20) ;; esac
+box=(prlimit --as=268435456 --cpu=10)
+case ${VARIANT-} in asan | tsan) box=(prlimit --cpu=60) ;; esac
 
 # in_box FILE LEAST ARGUMENTS...: the exit code is LEAST to 5, and what is refused is told in one line
 in_box() {
 	local file=$1 least=$2 code=0
 	shift 2
-	timeout 60 "${box[@]}" "$CAT" "$@" >out 2>err </dev/null || code=$?
+	timeout 250 "${box[@]}" "$CAT" "$@" >out 2>err </dev/null || code=$?
 	# 2 is for a record that is not there
 	if [ "$code" -lt "$least" ] || [ "$code" -gt 5 ] || { [ "$code" = 2 ] && [ "$1" != get ]; }; then
 		die "$file: shardcat $*: exit code $code: $(tail -n 3 err)"
