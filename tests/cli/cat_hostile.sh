@@ -3,7 +3,8 @@
 # cat_hostile.sh - shardcat on every file of format/bad: the exit code, one line that names the rule, no crash
 #
 # All other verbs must survive these files too: they end with 0 (the rule is not theirs to check) or a code of part 1,
-# never by a signal, and never with a control character in what they print.
+# never by a signal, and never with a control character in what they print.  Under a sanitizer these are tried on one
+# file in four; fault/hostile.sh tries four verbs on all of them.
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 # What makes a file "for a newer reader" instead of damaged; D rules are mismatches.
@@ -30,7 +31,7 @@ others() {
 	for verb in "info -v" "info --json" "list" "get 0" "show --out sheet.png" "order" "prove-order -q" "shuffle-report" "stats"; do
 		code=0
 		# shellcheck disable=SC2086
-		timeout 20 "$CAT" ${verb%% *} "$1" ${verb#"${verb%% *}"} >out 2>err </dev/null || code=$?
+		timeout 120 "$CAT" ${verb%% *} "$1" ${verb#"${verb%% *}"} >out 2>err </dev/null || code=$?
 		[ "$code" -le 5 ] || die "$name: shardcat $verb: exit code $code: $(cat err)"
 		[ "$(wc -l <err)" -le 3 ] || die "$name: shardcat $verb: $(cat err)"
 		[ "$(cat out err | tr -d '\11\12\40-\176\200-\377' | wc -c)" = 0 ] ||
@@ -56,7 +57,7 @@ for path in "$ROOT"/format/bad/*; do
 	grep -q "^shardcat: $target.*: $number: " err || die "$name: $number is not named: $(cat err)"
 	# One flaw is one line, unless it shows in several units: then each is one, and their count the last.
 	[ "$(wc -l <err)" = 1 ] || [ "$(grep -vc ": $number: " err)" = 1 ] || die "$name: $(cat err)"
-	others "$target"
+	[ -n "${VARIANT-}" ] && [ $((bad % 4)) != 0 ] || others "$target"
 	rm -rf "$target"
 	bad=$((bad + 1))
 done

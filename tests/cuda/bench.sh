@@ -62,6 +62,6 @@ if [ -n "$nvcc" ]; then
 	"$nvcc" -std=c++17 -O3 -arch=sm_75 -Werror all-warnings -I"$ROOT/include" -I"$ROOT" -c "$ROOT"/bench/gpu*.cu
 	with="and compiled by $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/nvcc \1/p')"
 else
-	with="nvcc is not here, so nothing was compiled for a GPU"
+	with="nothing was compiled for a GPU: nvcc is not here, or a sanitizer is"
 fi
 echo "every row on the host; $with"

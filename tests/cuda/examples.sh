@@ -60,6 +60,6 @@ if [ -n "$nvcc" ]; then
 	"$nvcc" -O2 -Xcompiler -Wall,-Wextra,-Werror -I"$ROOT/include" -c "$ROOT/examples/cuda/h2d_stream.c" -o h2d_stream.o
 	with="and compiled by $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/nvcc \1/p')"
 else
-	with="nvcc is not here, so nothing was compiled for a GPU"
+	with="nothing was compiled for a GPU: nvcc is not here, or a sanitizer is"
 fi
 echo "loss $first to $last in $epochs epochs on the host; $with"

@@ -41,3 +41,4 @@ host_build() { # PROGRAM SOURCES SCRIPT [FLAG OR OBJECT]...
 }
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || nvcc=
+[ -z "$san" ] || nvcc= # what is compiled for a GPU knows no sanitizer

@@ -42,6 +42,11 @@ for i in range(40):
     print("share", mode, n, rnd.randint(0, n), world, rnd.randint(1, 20), rnd.randrange(world))
 END
 
+least=140
+if [ -n "${VARIANT-}" ]; then # which has to see each kind, and not the arithmetic once more
+	awk 'NR % 4 == 0' "$dir/questions" >"$dir/some" && mv "$dir/some" "$dir/questions"
+	least=35
+fi
 count=0
 while read -r what rest; do
 	# The words of a question are separate arguments.
@@ -58,4 +63,4 @@ while read -r what rest; do
 	count=$((count + 1))
 done <"$dir/questions"
 echo "$count orders and shares are equal"
-[ "$count" -gt 140 ]
+[ "$count" -gt $least ]
