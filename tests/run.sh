@@ -20,9 +20,8 @@ source_of() {
 	case $1 in *.sh) echo "$1" ;; *) echo "tests/$(name_of "$1").c" ;; esac
 }
 
-timeout_of() {
-	seconds=$(sed -n '1,40s,^[ /*#]*TIMEOUT: *\([0-9][0-9]*\).*,\1,p' "$(source_of "$1")" | head -n 1)
-	echo "${seconds:-300}"
+said_of() { # WORD TEST: the number behind it near the test's top, or nothing
+	sed -n "1,40s,^[ /*#]*$1: *\([0-9][0-9]*\).*,\1,p" "$(source_of "$2")" | head -n 1
 }
 
 # Run one test in a subprocess of xargs and print its line at once; the verdict goes to $WORK/results.
@@ -31,7 +30,8 @@ run_one() {
 	name=$(name_of "$test")
 	dir=$WORK/$(echo "$name" | tr / .)
 	log=$dir.log
-	seconds=$(timeout_of "$test")
+	seconds=$(said_of TIMEOUT "$test")
+	seconds=${seconds:-300}
 	mkdir "$dir"
 	case $test in /*) path=$test ;; *) path=./$test ;; esac
 
@@ -105,15 +105,19 @@ ulimit -c 0
 trap 'chmod -R u+rwX "$WORK"; rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 
-# The longest go first: as long as last time, or else as long as they may take.
+# The longest go first, or the last ones would have one CPU while others idle: as long as last time, or in the plain build
+# (of which a sanitizer's is a folder), or as they say near their top (`TAKES: seconds`, who takes more than most), or 1 s.
 times=$BUILD/test-times
 touch "$WORK/results" "$WORK/list" "$WORK/times"
-[ ! -f "$times" ] || cp "$times" "$WORK/times"
+for known in "$times" "${BUILD%/*}/test-times"; do
+	[ -s "$WORK/times" ] || [ ! -f "$known" ] || cp "$known" "$WORK/times"
+done
 for test in "$@"; do
 	name=$(name_of "$test")
 	case $name in *"${T-}"*) ;; *) continue ;; esac
 	known=$(awk -v n="$name" '$2 == n {print $1}' "$WORK/times")
-	echo "${known:-$(timeout_of "$test")} $test" >>"$WORK/list"
+	known=${known:-$(said_of TAKES "$test")}
+	echo "${known:-1} $test" >>"$WORK/list"
 done
 [ -s "$WORK/list" ] || { echo "no test is called like '${T-}'" >&2 && exit 1; }
 

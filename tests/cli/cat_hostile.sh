@@ -5,6 +5,7 @@
 # All other verbs must survive these files too: they end with 0 (the rule is not theirs to check) or a code of part 1,
 # never by a signal, and never with a control character in what they print.  Under a sanitizer these are tried on one
 # file in four; fault/hostile.sh tries four verbs on all of them.
+# TAKES: 20
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 # What makes a file "for a newer reader" instead of damaged; D rules are mismatches.

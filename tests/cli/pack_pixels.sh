@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/cli/pack_pixels.sh - --fit, --exif and --dtype: what Pillow, torchvision and NumPy make of images; refusals
+# TAKES: 15
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow

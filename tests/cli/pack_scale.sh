@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cli/pack_scale.sh - decode-scale: the pixels of Pillow's draft() and resize(box=), of libjpeg's own scales; what it
 # leaves as it is: masks, boxes, limits, other formats; refusals
+# TAKES: 25
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow

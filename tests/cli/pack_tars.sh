@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/cli/pack_tars.sh - images in tar archives: WebDataset, img2dataset, GNU tar's own; every format, and damaged ones
+# TAKES: 25
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 export PYTHONPATH=$ROOT/tests/cli

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda/bench.sh - the benchmark that needs a GPU does what it says on a driver without one, and keeps its table
+# TAKES: 60
 # shellcheck disable=SC1091,SC2016
 . "$ROOT/tests/cuda/lib.sh"
 

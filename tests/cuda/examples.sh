@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda/examples.sh - examples/cuda run on a driver without a GPU, and compile for one wherever nvcc is
+# TAKES: 50
 # shellcheck disable=SC1091
 . "$ROOT/tests/cuda/lib.sh"
 epochs=7

@@ -137,8 +137,9 @@ static int run(uint64_t seed)
 
 	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 3, .device_slot_count = 2, .thread_count = 2},
 		      (enum stream_kind)(seed % 2 ? NON_BLOCKING : BLOCKING), seed);
-	fake->seed(seed, 1000);
-	t.slow_us = 800;
+	/* What comes too early shows where copies are slow, what stays too short where looks are. */
+	fake->seed(seed, mistake == NO_WAIT_FOR_THE_COPY ? 20000 : 1000);
+	t.slow_us = mistake == NO_WAIT_FOR_THE_COPY ? 0 : 800;
 	if (mistake == WRONG_CONTEXT) { /* whom a program with two GPUs may have current when it calls */
 		other = fake->context(0);
 		CU_OK(cu.cuCtxPushCurrent(other));

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/fault/pack_kill.sh - kill -9 at any moment, run again, and the folder is that of an undisturbed run
 # TIMEOUT: 900
+# TAKES: 30
 # shellcheck disable=SC1091
 . "$ROOT/tests/fault/lib.sh"
 

@@ -6,6 +6,7 @@
 # failure is exit code 3 and a sentence, nothing wrong under a final name, no file left behind; the same command once more ends as if nothing
 # had been.
 # TIMEOUT: 900
+# TAKES: 35
 . "${ROOT:-$(dirname "$0")/../..}/tests/fault/lib.sh"
 
 need_strace

@@ -15,6 +15,7 @@
  * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=fcntl64
  * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=file_temp_discard,--wrap=file_write_at,--wrap=file_close
  * TIMEOUT: 900
+ * TAKES: 50
  */
 #include "tests/fault/syscall_stories.h"
 

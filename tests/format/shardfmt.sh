@@ -4,6 +4,7 @@
 # Tests the second implementation of the format, format/shardfmt.py, and the files that it made:
 # its hashes against known values, golden/ and bad/ against the rules, its writer against its reader
 # on generated shards, and its command line. The C reader is tested elsewhere.
+# TAKES: 15
 set -eu
 
 PYTHON=${PYTHON:-python3}

@@ -4,6 +4,7 @@
 #
 # The second half is the control: an accuracy that came from a leak, say of labels into the order of records, would
 # stay high.  Chance is 0.11.
+# TAKES: 20
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 loop=$BUILD/examples/train_loop

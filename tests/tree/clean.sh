@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/tree/clean.sh - a build and a test run write into BUILD and TMPDIR, and nowhere else
 # TIMEOUT: 600
+# TAKES: 40
 #
 # Works on a copy of the sources under a git of its own, so that work in progress does not matter here.
 set -eu

@@ -3,6 +3,7 @@
 # order.sh - the library's order equals format/shardorder.py, and both equal the vectors of format/ORDER.md
 #
 # The Python side was written from ORDER.md alone.  Parameters are random but the same each time; SEED=n tries others.
+# TAKES: 15
 set -eu
 
 if [ -z "${BUILD:-}" ]; then
