@@ -12,15 +12,6 @@
 #define SLICE_NS UINT64_C(20000000)
 
 static struct shard_error err;
-static atomic_bool gate_is_open;
-
-static int behind_gate(struct shard_loader *l)
-{
-	(void)l;
-	while (!gate_is_open)
-		usleep(1000);
-	return SHARD_OK;
-}
 
 static const struct {
 	const char *story;
@@ -33,7 +24,7 @@ static void open_row(struct training *t, unsigned which, uint64_t seed)
 	training_open(t, (struct shard_loader_options){.batch_records = 6, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 2, .window_runs = 2, .lane_count = 2,
 		      .seed = seed, .pool_bytes = rows[which].pool_bytes}, (enum stream_kind)(seed % STREAM_KINDS), seed);
 	gather_twin_open();
-	gate_is_open = false;
+	set_gate(false);
 	inject.meanwhile = behind_gate;
 }
 
@@ -67,7 +58,7 @@ TEST(the_first_batch_is_waited_for_in_slices)
 			CHECK_EQ(shard_loader_wait(t.l, slice * SLICE_NS, &err), SHARD_E_TIMEOUT);
 			CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err)); /* does nothing more */
 		}
-		gate_is_open = true;
+		set_gate(true);
 		CHECK_OK(shard_loader_wait(t.l, UINT64_MAX, &fixture_err));
 		run(&t);
 		CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
@@ -93,7 +84,7 @@ TEST(it_begins_where_the_loader_was_sent_before_and_goes_where_it_is_sent_behind
 		CHECK_EQ(shard_loader_wait(t.l, SLICE_NS, &err), SHARD_E_TIMEOUT);
 		if (i % 2) /* stopped by its user, who goes on elsewhere */
 			go_to(&t, 1, 3);
-		gate_is_open = true;
+		set_gate(true);
 		run(&t);
 		finish(&t);
 	}
@@ -108,7 +99,7 @@ TEST(what_cannot_begin_says_why_and_is_tried_again)
 	for (unsigned i = 0; i < COUNT(rows); i++)
 		for (size_t c = 0; c < COUNT(calls); c++) {
 			open_row(&t, i, 20 + i);
-			gate_is_open = true;
+			set_gate(true);
 			fake->fail(calls[c], 1, 2);
 			CHECK_EQ(shard_loader_begin_device(t.l, t.stream, &err), SHARD_E_DEVICE);
 			CHECK(strstr(err.message, "CUDA_ERROR_OUT_OF_MEMORY"));
