@@ -16,7 +16,7 @@ STEPS = 9  # of 108 photographs in batches of 12, whatever the world
 
 
 def train(world, command, *patches, changes=()):
-    """As torchrun does, but with forks: what rank 0 printed, and how each ended."""
+    """As torchrun does, but with forks, and rank 0 ends by itself, whoever else failed before it: what it printed, and how each ended."""
     main = functools.partial(example.module("ddp", *changes).main, shlex.split(command))
     meet = f"file://{os.path.abspath('meet')}"
     if os.path.exists("meet"):
@@ -32,7 +32,7 @@ def train(world, command, *patches, changes=()):
     while left:
         pid, status = os.wait()
         left.pop(pid).ended(status)
-        if status:
+        if status and pid == next(iter(ranks)):
             for other in left:
                 os.kill(other, 9)
     return next(iter(ranks.values())).output, [p.status for p in ranks.values()]
@@ -84,7 +84,7 @@ class Ddp(unittest.TestCase):
     def test_killed_and_resumed(self):
         output, status = train(2, "ds/train ds/val --checkpoint ddp.pt", example.dying_print("epoch 1 step 3"))
         self.assertEqual(status[0], -9)
-        self.assertIn(status[1], (-9, 1))  # killed as well, or it has heard that it is alone
+        self.assertNotEqual(status[1], 0)  # killed, or told by Gloo before that
         self.check_steps(output, 0, STEPS + 4, exactly=True)
         saved = torch.load("ddp.pt")  # after 10 steps
         for world in (2, 3):
