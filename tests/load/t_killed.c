@@ -15,7 +15,7 @@
 static const uint64_t sizes[] = {40, 1, 0, 62};
 static struct wanted wanted;
 
-/* Does a process have anything in its hands that would outlive it: named memory, or a file below `dir` that is no shard? */
+/* Does a process have anything in its hands that would outlive it: named memory, or a file below `dir`, be it in memory too, that is no shard? */
 static bool holds_something(pid_t pid, const char *dir)
 {
 	char line[4096], name[64];
@@ -27,7 +27,7 @@ static bool holds_something(pid_t pid, const char *dir)
 	CHECK(f);
 	while (fgets(line, sizeof(line), f))
 		if (!strstr(line, "(deleted)")) /* that goes with the process */
-			found = found || strstr(line, "/dev/shm") || strstr(line, "/SYSV") ||
+			found = found || (strstr(line, "/dev/shm") && !strstr(line, dir)) || strstr(line, "/SYSV") ||
 				(strstr(line, dir) && !strstr(line, ".shard") && !strstr(line, "/tests/load/"));
 	fclose(f);
 	return found;
