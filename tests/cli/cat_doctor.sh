@@ -94,7 +94,7 @@ rm -f folder/x
 run 0 powerless "$CAT" doctor folder
 type=$(stat -f -c %T .)
 [ "$type" = tmpfs ] || grep -q '^unknown  disk ' out || die "nothing can be tried there: $(cat out)" # there nothing has to be
-[ "$type" != ext2/ext3 ] || finding disk "unknown  disk           ext4; no shard is in this folder, and no file can be" \
+[ "$(findmnt -n -o FSTYPE -T .)" != ext4 ] || finding disk "unknown  disk           ext4; no shard is in this folder, and no file can be" \
 	"                        made in it: Permission denied" \
 	"                        do: name a dataset, or a file on that disk"
 run 3 "$CAT" doctor nowhere
