@@ -139,7 +139,10 @@ static uint64_t memory_of_a_job(const struct shard_loader_options *o, uint64_t p
 	return after - before > ring ? after - before - ring : 0;
 }
 
-/* The fastest of some tries, until one is fast enough: others use this machine too.  `replay` is the control: it walks from the epoch's beginning. */
+/*
+ * The fastest of some tries, until one is fast enough: others use this machine too.  `replay` is the control: it walks
+ * from the epoch's beginning.
+ */
 static uint64_t resume_ns(struct shard_loader *l, const char *token, bool replay)
 {
 	static uint64_t idx[400000];
