@@ -146,7 +146,7 @@ static struct outcome sweep(const struct story *s, unsigned habits, unsigned lon
 		seen_ever[c] += seen[c];
 		if (s->only != CALL_ANY && s->only != (enum call)c)
 			continue;
-		for (unsigned long n = 1; n <= seen[c]; n += sanitized || c == CALL_PREADV2 ? 1 + seen[c] / (sanitized ? 6 : 16) : 1)
+		for (unsigned long n = 1; n <= seen[c]; n += sanitized || c == CALL_PREADV2 ? 1 + seen[c] / (sanitized ? 4 : 16) : 1)
 			for (unsigned i = 0; !o.wrong && i < faults; i++) {
 				plan = (__typeof__(plan)){(enum call)c, n, f[i].on, f[i].how, f[i].code, habits};
 				STORY("%s, habits 0x%x: %s number %lu%s goes wrong (%d, %s)", s->name, habits, calls_wrapped[c], n,
@@ -178,12 +178,6 @@ static void prepare(uint64_t count)
 	}
 }
 
-#if defined(__SANITIZE_THREAD__)
-#define SANITIZED_STEP 8 /* of habits: the way to write is one, and no other has more threads */
-#else
-#define SANITIZED_STEP 3
-#endif
-
 TEST(every_call_fails_in_every_way)
 {
 	static const unsigned habits[] = {
@@ -193,7 +187,7 @@ TEST(every_call_fails_in_every_way)
 	unsigned long injected = 0;
 
 	prepare(8);
-	for (size_t h = 0; h < sizeof(habits) / sizeof(habits[0]); h += sanitized ? SANITIZED_STEP : 1) {
+	for (size_t h = 0; h < sizeof(habits) / sizeof(habits[0]); h += sanitized ? 3 : 1) {
 		prepare(h || sanitized ? 20 : 180); /* 180 records are more than one write of 2 MiB */
 		quick = quick || h;
 		for (size_t i = 0; i < STORIES; i++) {
