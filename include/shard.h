@@ -632,8 +632,7 @@ SHARD_API void shard_loader_token(const struct shard_loader *l, char token[SHARD
 /*
  * Go on where the token was made: with its kind of order, runs, windows and lanes, whatever the defaults are now.
  * Fails with MISMATCH, and stays where it is, if the token is of another dataset, or of another order than the options
- * asked for; with ARGUMENT if it is no whole token, or brings another order while batches
- * are lent that lie in a pool.
+ * asked for; with ARGUMENT if it is no whole token, or brings another order while batches are lent that lie in a pool.
  */
 SHARD_API int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err);
 
@@ -808,9 +807,9 @@ SHARD_API int shard_finish_host(struct shard_finish *f, const struct shard_batch
 
 /*
  * The same of a batch from shard_loader_next_device(), in a pool or not, on `stream`, which is that call's or one that waits
- * for it: queues kernels and returns at once.  `to` is device memory of the stream's context, which the caller keeps until they are done;
- * 16-aligned (as all of cudaMalloc's is), with a width that is a multiple of 8 pixels, is fastest.  The batch goes back by
- * shard_loader_release_after() on the same stream behind this.
+ * for it: queues kernels and returns at once.  `to` is device memory of the stream's context, which the caller keeps until
+ * they are done; 16-aligned (as all of cudaMalloc's is), with a width that is a multiple of 8 pixels, is fastest.  The batch
+ * goes back by shard_loader_release_after() on the same stream behind this.
  *
  * The first call brings the kernels to the stream's context, where the driver compiles them once per machine, and
  * waits for that; the others neither wait nor allocate.  All streams belong to the first one's context.  UNSUPPORTED if

@@ -115,6 +115,16 @@ struct cuda_device {
  */
 int cuda_api_get(const struct cuda_api **out, struct shard_error *err);
 
+/* One of the streams that have no context of their own, NULL among them. */
+static inline bool cuda_is_special(const void *stream)
+{
+	return (uintptr_t)stream <= CU_STREAM_SPECIAL_MAX;
+}
+
+/* The context of a stream, of a special one that of this thread, or NULL; and the CUdevice of a context.  What the driver says. */
+int cuda_context_of(const struct cuda_api *api, void *stream, struct cu_context **out);
+int cuda_device_of(const struct cuda_api *api, struct cu_context *context, int *device);
+
 /* DEVICE, with the driver's name and text for `result` behind the sentence, and the result as os_code. */
 int cuda_refused(const struct cuda_api *api, int result, struct shard_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

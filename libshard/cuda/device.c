@@ -18,19 +18,30 @@
 
 /* ---- whose context ---- */
 
-static bool is_special(const void *stream)
+int cuda_context_of(const struct cuda_api *api, void *stream, struct cu_context **out)
 {
-	return (uintptr_t)stream <= CU_STREAM_SPECIAL_MAX;
+	return cuda_is_special(stream) ? api->cuCtxGetCurrent(out) : api->cuStreamGetCtx(stream, out);
 }
 
-/* That of a stream; of a default stream that of this thread, or NULL. */
+int cuda_device_of(const struct cuda_api *api, struct cu_context *context, int *device)
+{
+	struct cu_context *popped;
+	int result = api->cuCtxPushCurrent(context), popping;
+
+	if (result)
+		return result;
+	result = api->cuCtxGetDevice(device);
+	popping = api->cuCtxPopCurrent(&popped);
+	return result ? result : popping;
+}
+
 static int find_context(const struct cuda_api *api, void *stream, struct cu_context **out, struct shard_error *err)
 {
-	int result = is_special(stream) ? api->cuCtxGetCurrent(out) : api->cuStreamGetCtx(stream, out);
+	int result = cuda_context_of(api, stream, out);
 
 	if (!result)
 		return SHARD_OK;
-	return is_special(stream) ? cuda_refused(api, result, err, "cuCtxGetCurrent")
+	return cuda_is_special(stream) ? cuda_refused(api, result, err, "cuCtxGetCurrent")
 				  : cuda_refused(api, result, err, "the context of stream %p", stream);
 }
 
@@ -49,15 +60,10 @@ static int retain_first(struct cuda_device *d, struct shard_error *err)
 /* The context is there: if it is its device's primary one, hold it.  Asked first, because to retain one makes it. */
 static int retain_if_primary(struct cuda_device *d, struct shard_error *err)
 {
-	struct cu_context *primary, *popped;
+	struct cu_context *primary;
 	unsigned int flags;
-	int active = 0, result = d->api->cuCtxPushCurrent(d->context), popping;
+	int active = 0, result = cuda_device_of(d->api, d->context, &d->ordinal);
 
-	if (!result) {
-		result = d->api->cuCtxGetDevice(&d->ordinal);
-		popping = d->api->cuCtxPopCurrent(&popped);
-		result = result ? result : popping;
-	}
 	if (!result)
 		result = d->api->cuDevicePrimaryCtxGetState(d->ordinal, &flags, &active);
 	if (!result && active) {
@@ -131,9 +137,9 @@ int cuda_check_stream(const struct cuda_device *d, void *stream, struct shard_er
 	struct cu_context *context = NULL;
 	int rc = find_context(d->api, stream, &context, err);
 
-	if (rc || context == d->context || (!context && is_special(stream)))
+	if (rc || context == d->context || (!context && cuda_is_special(stream)))
 		return rc;
-	return error_set(err, SHARD_E_ARGUMENT, is_special(stream)
+	return error_set(err, SHARD_E_ARGUMENT, cuda_is_special(stream)
 			 ? "stream %p is the default stream of this thread's context, which is another one than that of the first call; make that "
 			   "device current, or use one loader per device"
 			 : "stream %p is of another context than that of the first call; use one loader per device", stream);

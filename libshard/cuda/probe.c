@@ -57,19 +57,12 @@ int cuda_probe_gpu(uint32_t ordinal, struct cuda_gpu *out, struct shard_error *e
 
 static int find_device(const struct cuda_api *api, void *stream, int *device)
 {
-	struct cu_context *context = NULL, *popped;
-	int result = (uintptr_t)stream <= CU_STREAM_SPECIAL_MAX ? api->cuCtxGetCurrent(&context) : api->cuStreamGetCtx(stream, &context);
-	int popping;
+	struct cu_context *context = NULL;
+	int result = cuda_context_of(api, stream, &context);
 
-	if (!result && !context)
-		return api->cuDeviceGet(device, 0);
-	if (!result)
-		result = api->cuCtxPushCurrent(context);
 	if (result)
 		return result;
-	result = api->cuCtxGetDevice(device);
-	popping = api->cuCtxPopCurrent(&popped);
-	return result ? result : popping;
+	return context ? cuda_device_of(api, context, device) : api->cuDeviceGet(device, 0);
 }
 
 int cuda_probe_stream(void *stream, uint32_t *ordinal, struct shard_error *err)

@@ -22,8 +22,10 @@ struct machine_kernel {
 };
 void machine_kernel(struct machine_kernel *out);
 
-/* Bytes of memory, and pages of the hugetlb pool; the word in force for transparent huge pages: always, madvise, never; or ""
- * where the kernel has none, or, without has_sysfs, does not say. */
+/*
+ * Bytes of memory, and pages of the hugetlb pool; the word in force for transparent huge pages: always, madvise, never; or ""
+ * where the kernel has none, or, without has_sysfs, does not say.
+ */
 struct machine_memory {
 	uint64_t total_bytes, available_bytes, hugetlb_count, hugetlb_free_count, hugetlb_page_bytes;
 	char huge_pages[MACHINE_TEXT_BYTES];

@@ -333,11 +333,12 @@ static int send_next(struct shard_loader *l, struct device_side *d, struct shard
 		return loader_fail(l, d->failed, &d->why, err);
 	if (l->pool) {
 		rc = pool_await(l, d, &is_full, &why);
-		rc = rc ? rc : pool_send(l, d, find_free(d), &why);
-		if (is_full && err)
-			*err = why;
-		if (is_full) /* until a batch comes back; nothing has failed */
+		if (is_full) { /* until a batch comes back; nothing has failed */
+			if (err)
+				*err = why;
 			return rc;
+		}
+		rc = rc ? rc : pool_send(l, d, find_free(d), &why);
 	} else {
 		rc = loader_take(l, &host, err);
 		if (rc)

@@ -6,8 +6,7 @@
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
  */
-#include "tests/cuda/gather_twin.h"
-#include "tests/cuda/training.h"
+#include "tests/cuda/pooling.h"
 
 #define SLICE_NS UINT64_C(20000000)
 
@@ -28,22 +27,10 @@ static void open_row(struct training *t, unsigned which, uint64_t seed)
 	inject.meanwhile = behind_gate;
 }
 
-static void finish(struct training *t)
-{
-	train_give_all(t);
-	CHECK_SOUND_TRAINING();
-	training_close(t);
-	trainer_check_clean();
-}
-
 /* All calls of next of two epochs and a bit, with looks at what came. */
-static void run(struct training *t)
+static void run_on(struct training *t)
 {
-	for (unsigned calls = 2 * (unsigned)shard_loader_step_count(t->l) + 5, some; calls; calls -= some) {
-		some = calls < 16 ? calls : 16;
-		train(t, some, 1);
-		fake->settle();
-	}
+	run(t, 2 * (unsigned)shard_loader_step_count(t->l) + 5, 1);
 }
 
 TEST(the_first_batch_is_waited_for_in_slices)
@@ -60,7 +47,7 @@ TEST(the_first_batch_is_waited_for_in_slices)
 		}
 		set_gate(true);
 		CHECK_OK(shard_loader_wait(t.l, UINT64_MAX, &fixture_err));
-		run(&t);
+		run_on(&t);
 		CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
 		finish(&t);
 	}
@@ -85,7 +72,7 @@ TEST(it_begins_where_the_loader_was_sent_before_and_goes_where_it_is_sent_behind
 		if (i % 2) /* stopped by its user, who goes on elsewhere */
 			go_to(&t, 1, 3);
 		set_gate(true);
-		run(&t);
+		run_on(&t);
 		finish(&t);
 	}
 }
@@ -105,7 +92,7 @@ TEST(what_cannot_begin_says_why_and_is_tried_again)
 			CHECK(strstr(err.message, "CUDA_ERROR_OUT_OF_MEMORY"));
 			fake->fail(NULL, 0, 0);
 			CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
-			run(&t);
+			run_on(&t);
 			finish(&t);
 		}
 }

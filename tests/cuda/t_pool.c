@@ -144,8 +144,7 @@ TEST(a_dataset_that_is_held_is_copied_once)
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	for (unsigned round = 0; round < 24; round++) {
-		struct shard_loader_options o = {.batch_records = 11, .shuffle = 1 + round % 3, .seed = round, .tail = round / 3 % 2,
-						 .pool_bytes = SHARD_POOL_ALL, .world = 1 + round % 2, .rank = round % 2};
+		struct shard_loader_options o = all_in_pool(round);
 		struct shard_loader_stats before, after;
 		uint64_t copies;
 

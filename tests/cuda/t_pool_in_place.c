@@ -113,106 +113,19 @@ static void open_kind(unsigned kind)
 		open_photos((uint32_t[]){40, 37, 8}[kind], kind ? SHARD_LZ4 : SHARD_RAW, shards, COUNT(shards));
 }
 
-static struct shard_loader_options any_options(struct prng *p, unsigned round)
+/* One of many rounds, of any shape, in the smallest pool for that; `each` of them have one kind of dataset. */
+static struct shard_loader_options open_round(struct training *t, struct prng *p, unsigned round, unsigned each)
 {
-	struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(p, 8), .shuffle = SHARD_SHUFFLE_WINDOWS, .seed = round,
-					 .tail = round % 3, .on_corrupt = round % 3, .thread_count = 1 + round % 2, .slot_count = 2 + round % 3,
-					 .device_slot_count = 2 + round % 3, .run_records = 1 + prng_below(p, 3),
-					 .window_runs = 1 + (uint32_t)prng_below(p, 3), .lane_count = 1 + (uint32_t)prng_below(p, 4),
-					 .pool_in_place = 1};
+	struct shard_loader_options o = any_in_place(p, round);
 
-	if (o.tail != SHARD_KEEP) {
-		o.world = 1 + (uint32_t)prng_below(p, 3);
-		o.rank = (uint32_t)prng_below(p, o.world);
-	}
+	if (round % each == 0)
+		open_kind(round / each);
+	tell_round(round, &o);
+	o.pool_bytes = least_pool(o);
+	open_pool(t, o, round);
 	return o;
 }
 
-/* ---- how much room there must be ---- */
-
-/* Slabs that the batch of a step lies in, each band of its rows being all of it. */
-static void slabs_of_step(const struct shard_loader *l, const struct order *o, uint64_t first_position, uint64_t step, uint64_t *first, uint64_t *end)
-{
-	const struct order_share *share = &l->pool->share;
-	struct order_rank rank = l->rank;
-
-	rank.first_position = first_position;
-	*first = UINT64_MAX;
-	*end = 0;
-	for (uint32_t i = 0; i < order_rank_rows(&rank, step); i++) {
-		uint64_t low = share->whole_rows, high = order_share_rows(share), position;
-		bool padded;
-
-		position = order_rank_position(&rank, step, i, &padded);
-		if (!padded)
-			order_share_band(share, o, position, &low, &high);
-		*first = low / l->pool->slab_rows < *first ? low / l->pool->slab_rows : *first;
-		high = (high + l->pool->slab_rows - 1) / l->pool->slab_rows;
-		*end = high > *end ? high : *end;
-	}
-}
-
-/* As many batches behind each other as can be lent, from any place on: the most slabs that they lie in together. */
-static uint64_t most_slabs(const struct shard_loader *l, const struct order *o, uint64_t first_position, unsigned steps)
-{
-	struct order_rank rank = l->rank;
-	uint64_t most = 0, epoch = 0, step = 0, first[64], end[64];
-
-	for (unsigned i = 0; i < steps; i++, step++) {
-		uint64_t sum = 0;
-
-		rank.first_position = epoch ? 0 : first_position;
-		while (step >= order_rank_steps(&rank)) {
-			epoch++;
-			step = rank.first_position = 0;
-		}
-		slabs_of_step(l, o, rank.first_position, step, &first[i], &end[i]);
-		first[i] += epoch * l->pool->epoch_slabs;
-		end[i] += epoch * l->pool->epoch_slabs;
-		for (unsigned j = i < l->o.device_slot_count ? 0 : i + 1 - l->o.device_slot_count; j <= i; j++) /* they ascend */
-			sum += j && end[j - 1] > first[j] && j + l->o.device_slot_count > i + 1 ? end[j] - end[j - 1] : end[j] - first[j];
-		most = sum > most ? sum : most;
-	}
-	return most;
-}
-
-TEST(the_smallest_pool_is_hardly_larger_than_what_batches_lie_in)
-{
-	static uint16_t table[ORDER_TABLE_ENTRIES_MAX];
-	struct prng p = {11};
-	unsigned tight = 0;
-
-	open_photos(40, SHARD_RAW, shards, COUNT(shards));
-	for (unsigned round = 0; round < 3000; round++) {
-		struct shard_loader_options o = any_options(&p, round);
-		struct shard_loader *l;
-		struct order order;
-
-		o.size = sizeof(o);
-		o.batch_records = 1 + (uint32_t)prng_below(&p, 30);
-		o.run_records = 1 + prng_below(&p, 6);
-		o.window_runs = 1 + (uint32_t)prng_below(&p, 5);
-		o.lane_count = 1 + (uint32_t)prng_below(&p, 8);
-		STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, rank %u of %u, tail %u, %u slots", round, o.batch_records,
-		      o.run_records, o.window_runs, o.lane_count, o.rank, o.world, o.tail, o.device_slot_count);
-		o.pool_bytes = least_pool(o);
-		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
-		if (!l->pool->is_held) {
-			uint64_t most = 0;
-
-			CHECK_OK(order_init(&order, &l->params, table));
-			for (uint64_t from = 0; from < TOTAL; from += 1 + prng_below(&p, 40)) {
-				uint64_t now = most_slabs(l, &order, from, 40);
-
-				most = now > most ? now : most;
-			}
-			CHECK(most <= l->pool->slab_count);
-			tight += most + 7 >= l->pool->slab_count;
-		}
-		shard_loader_close(l);
-	}
-	CHECK(tight > 100);
-}
 
 /* ---- the right rows, and never a batch that cannot come ---- */
 
@@ -223,14 +136,7 @@ TEST(the_smallest_pool_has_room_for_all_slots_in_their_order)
 	unsigned parts = 0;
 
 	for (unsigned round = 0; round < 48; round++) {
-		struct shard_loader_options o = any_options(&p, round);
-
-		if (round % 12 == 0)
-			open_kind(round / 12);
-		STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, world %u, tail %u, %u slots", round, o.batch_records,
-		      o.run_records, o.window_runs, o.lane_count, o.world, o.tail, o.device_slot_count);
-		o.pool_bytes = least_pool(o);
-		open_pool(&t, o, round);
+		open_round(&t, &p, round, 12);
 		parts += !t.l->pool->is_held;
 		refused = 0;
 		keep_all(&t, 2 * calls_of(&t) + 5, oldest);
@@ -248,15 +154,9 @@ TEST(batches_go_back_in_any_order)
 	struct training t;
 
 	for (unsigned round = 0; round < 24; round++) {
-		struct shard_loader_options o = any_options(&p, round);
+		struct shard_loader_options o = open_round(&t, &p, round, 6);
 		uint64_t ample;
 
-		if (round % 6 == 0)
-			open_kind(round / 6);
-		STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, world %u, tail %u, %u slots", round, o.batch_records,
-		      o.run_records, o.window_runs, o.lane_count, o.world, o.tail, o.device_slot_count);
-		o.pool_bytes = least_pool(o);
-		open_pool(&t, o, round);
 		keep_all(&t, calls_of(&t), which[round % 2]); /* some may have to go back first */
 		ample = t.l->pool->is_held ? o.pool_bytes : t.l->pool->ample_bytes;
 		end(&t);
@@ -463,11 +363,11 @@ TEST(a_dataset_that_is_held_is_copied_once_and_lies_there_once)
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	for (unsigned round = 0; round < 12; round++) {
-		struct shard_loader_options o = {.batch_records = 11, .shuffle = 1 + round % 3, .seed = round, .tail = round / 3 % 2,
-						 .pool_bytes = SHARD_POOL_ALL, .pool_in_place = 1, .world = 1 + round % 2, .rank = round % 2};
+		struct shard_loader_options o = all_in_pool(round);
 		struct shard_loader_stats before, after;
 
 		STORY("round %u", round);
+		o.pool_in_place = 1;
 		open_pool(&t, o, round);
 		CHECK(t.l->pool->is_held);
 		CHECK_EQ(t.l->layout.slot_bytes, 2 * 4096); /* labels and weights */

@@ -8,6 +8,7 @@ python "$ROOT/tests/python/writer.py"
 
 # ---- writers with one mistake each, which the comparison with shardpack must see ----
 
+read -r CC _ <"$BUILD/flags" # the compiler that made the objects
 # broken NAME FILE SCRIPT TEST WORDS: of a package whose python/core/FILE was changed by sed, the test says these words
 broken() {
 	mkdir -p "$1/libshard"
@@ -18,7 +19,7 @@ broken() {
 	san=
 	[ "${VARIANT-}" != asan ] || san=-fsanitize=address,undefined
 	# shellcheck disable=SC2046,SC2086 # words
-	${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -fPIC -shared $san -I"$ROOT" -I"$ROOT/include" -I"$ROOT/python/core" $(pkg-config --cflags python3) \
+	$CC -std=c11 -D_GNU_SOURCE -O1 -fPIC -shared $san -I"$ROOT" -I"$ROOT/include" -I"$ROOT/python/core" $(pkg-config --cflags python3) \
 		"$1/$2.c" $rest "$BUILD/libshard.a" $(pkg-config --libs liblz4) $(pkg-config --silence-errors --libs liburing) -pthread -ldl -lm \
 		-o "$1/libshard/_core.abi3.so"
 	if PACKAGE=$PWD/$1 python "$ROOT/tests/python/writer.py" "$4" >"$1.out" 2>&1; then
