@@ -44,20 +44,17 @@ FLAGS := -std=c11 -pthread -fPIC -fvisibility=hidden -D_GNU_SOURCE -D_FILE_OFFSE
 LIBS  := $(call pkg_libs,$(PKG_LIB)) -ldl
 PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 
-# A file that needs flags of its own is named here: FLAGS_<path> is added after all others.
-# Resizing equals Pillow bit for bit, and boxes torchvision, so the compiler may not fuse a multiply with an add there.
-FLAGS_tools/shardpack/resize_taps.c := -ffp-contract=off
-FLAGS_tools/shardpack/boxes.c := -ffp-contract=off
-# What is drawn for a batch, and weights, are the same on every machine, so each operation is rounded; square roots are an instruction.
-FLAGS_libshard/finish/draw.c := -ffp-contract=off -fno-math-errno
-FLAGS_libshard/finish/plan.c := -ffp-contract=off -fno-math-errno
-FLAGS_libshard/finish/taps.c := -ffp-contract=off
-FLAGS_tests/cuda/t_finish_kernel.c := -ffp-contract=off
-FLAGS_tests/cuda/t_finish.c := -ffp-contract=off
-FLAGS_tests/cuda/t_finish_broken.c := -ffp-contract=off
-FLAGS_tests/cuda/t_finish_fails.c := -ffp-contract=off
-FLAGS_tools/shardpack/resize_portable.c := -O3
-FLAGS_tools/shardpack/resize_avx2.c := -O3
+# A file that needs flags of its own is in one of these lists.  FLAGS_<path> is added after all other flags.
+# Each operation is rounded by itself here, so that results equal those of Pillow, torchvision and every other machine.
+# The compiler may not fuse a multiply with an add.
+UNFUSED   := tools/shardpack/resize_taps.c tools/shardpack/boxes.c \
+             libshard/finish/draw.c libshard/finish/plan.c libshard/finish/taps.c $(wildcard tests/cuda/t_finish*.c)
+NO_ERRNO  := libshard/finish/draw.c libshard/finish/plan.c# a square root is one instruction
+UNROLLED  := tools/shardpack/resize_portable.c tools/shardpack/resize_avx2.c
+add_flags  = $(foreach f,$(1),$(if $(wildcard $f),$(eval FLAGS_$f += $(2)),$(error Makefile: there is no $f to give $(2) to)))
+$(call add_flags,$(UNFUSED),-ffp-contract=off)
+$(call add_flags,$(NO_ERRNO),-fno-math-errno)
+$(call add_flags,$(UNROLLED),-O3)
 
 # ---- what there is ----
 
@@ -86,17 +83,18 @@ FAKES    := $(patsubst tests/cuda/fake_%.map,$(BUILD)/tests/cuda/%/libcuda.so.1,
 scripts   = $(foreach s,$(sort $(wildcard $(1))),$(if $(filter run.sh fresh.sh lib% _%,$(notdir $s)),,$s))
 SCRIPTS  := $(call scripts,tests/*/*.sh)
 CLIENTS  := $(call scripts,tests/python/clients/*.sh)
-# tests/tree looks at the sources and the plain build, which a sanitizer does not change; others at what is no C of ours.
-# The thread sanitizer knows nothing of an interpreter that was built without it, has nothing to find in code of one thread,
-# and need not see again what sources do when a system call fails, which are minutes.
-ifdef VARIANT
-SCRIPTS  := $(filter-out tests/tree/% $(addprefix tests/,cuda/header.sh cuda/ptx.sh format/%.sh python/hints.sh python/peers.sh),$(SCRIPTS))
-ifeq ($(VARIANT),tsan)
-TESTS    := $(filter-out $(addprefix $(BUILD)/tests/,format/% pack/t_decode% pack/t_plan pack/t_resize unit/t_order),$(TESTS))
-SCRIPTS  := $(filter-out tests/python/% tests/twin/% tests/cuda/bench.sh tests/fault/strace_sources.sh \
-            $(filter-out %/cat_verify.sh,$(filter tests/cli/cat_%,$(SCRIPTS))),$(SCRIPTS))
-endif
-endif
+# What a sanitizer's run leaves out.  No sanitizer changes the sources, the plain build, or what is no C of ours.
+OMIT_asan := tree/% format/%.sh cuda/header.sh cuda/ptx.sh python/hints.sh python/peers.sh
+# The thread sanitizer cannot look into an interpreter that was built without it,
+OMIT_tsan := $(OMIT_asan) python/% twin/%
+# it finds nothing in code of one thread (of shardcat, only `verify` has more),
+OMIT_tsan += format/% unit/t_order pack/t_decode% pack/t_plan pack/t_resize \
+             $(patsubst tests/%,%,$(filter-out %/cat_verify.sh,$(filter tests/cli/cat_%,$(SCRIPTS))))
+# and these take minutes, and show it nothing that other tests do not.
+OMIT_tsan += cuda/bench.sh fault/strace_sources.sh
+OMITTED   := $(OMIT_$(VARIANT))
+TESTS     := $(filter-out $(OMITTED:%=$(BUILD)/tests/%),$(TESTS))
+SCRIPTS   := $(filter-out $(OMITTED:%=tests/%),$(SCRIPTS))
 # The package libshard as pip installs it, for its tests.
 PY_OBJ   := $(call objects,python/core/*.c)
 PY       := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/libshard/*.py* python/libshard/py.typed)) $(BUILD)/python/libshard/_core.abi3.so
@@ -120,14 +118,24 @@ all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and 
 
 # ---- compiling and linking ----
 
-# $(call stamp,text) rewrites its target only when the text changes, and so rebuilds only then.
-stamp = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' >$@
+# A stamp is a file BUILD/<name> that holds the text <name>_says.  It is out of date only if it holds another text, so
+# what depends on it is made again when the text changes.  Make reads stamps before it starts; only recipes write them.
+flags_says   := $(CC) $(FLAGS) $(LDFLAGS) $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v))
+objects_says := $(OBJ)
+parts_says   := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(PY_OBJ) \
+                $(call objects,bench/common/*.c bench/python/*.c tests/cuda/fake_*.c))
+same  = $(and $(findstring x$(1)x,x$(2)x),$(findstring x$(2)x,x$(1)x))
+stale = $(if $(call same,$(file <$(BUILD)/$(1)),$($(1)_says)),,FORCE)
+write = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$($(@F)_says))' >$@
+missing := $(shell pkg-config --exists --print-errors $(PKG_ALL) 2>&1)
 
-$(BUILD)/flags: FORCE
+$(BUILD)/flags: $(if $(missing),FORCE,$(call stale,flags))
 	@pkg-config --exists --print-errors $(PKG_ALL) || { echo "a library is missing: 'make deps' installs it" >&2; exit 1; }
-	$(call stamp,$(CC) $(FLAGS) $(LDFLAGS) $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v)))
-$(BUILD)/objects: FORCE
-	$(call stamp,$(OBJ))
+	$(write)
+$(BUILD)/objects: $(call stale,objects)
+	$(write)
+$(BUILD)/parts: $(call stale,parts)
+	$(write)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  CC    $<'
@@ -149,12 +157,12 @@ $(SO): $(OBJ) $(BUILD)/objects libshard/libshard.map
 	$(call link,$(SO_FLAGS)) $(LIBS)
 	$(Q)cd $(@D) && ln -sf $(@F) libshard.so.$(MAJOR) && ln -sf libshard.so.$(MAJOR) libshard.so
 
-$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A)
+$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A) $(BUILD)/parts
 	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
 
 $(EXAMPLES): %: %.o $(A)
 	$(call link) $(PROG_LIBS)
-$(BENCHES): %: %.o $(call objects,bench/common/*.c) $(A)
+$(BENCHES): %: %.o $(call objects,bench/common/*.c) $(A) $(BUILD)/parts
 	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_bench))
 
 # Tests link the objects, so they may call what is internal; tools, examples and benchmarks cannot even by accident.
@@ -164,18 +172,19 @@ $(TESTS) $(HELPERS) $(FUZZERS): %: %.o $(OBJ) $(BUILD)/objects
 	$(call link,$(call said,LDFLAGS) $(FUZZ_LINK)) $(PROG_LIBS) $(call said,LDLIBS)
 $(FUZZERS): $(REPLAY)
 FAKE_FLAGS = -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$<
-$(FAKES): $(BUILD)/tests/cuda/%/libcuda.so.1: tests/cuda/fake_%.map $$(call objects,tests/cuda/fake_*.c)
+$(FAKES): $(BUILD)/tests/cuda/%/libcuda.so.1: tests/cuda/fake_%.map $$(call objects,tests/cuda/fake_*.c) $(BUILD)/parts
 	$(call link,$(FAKE_FLAGS))
-$(PACK): $(filter-out %/main.o,$(call tool_objs,shardpack))
-	$(Q)mkdir -p $(@D); rm -f $@; $(AR) qcs $@ $^
+$(filter $(BUILD)/tests/cuda/%,$(TESTS) $(HELPERS)): | $(FAKES)
+$(PACK): $(filter-out %/main.o,$(call tool_objs,shardpack)) $(BUILD)/parts
+	$(Q)mkdir -p $(@D); rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $(PACK_USER): $(PACK)
 $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 
 # The stable ABI: headers of any CPython from 3.11 on will do.
 $(PY_OBJ): private FLAGS += $(shell pkg-config --cflags python3 2>/dev/null)
-$(BUILD)/python/libshard/_core.abi3.so: $(PY_OBJ) $(OBJ) $(BUILD)/objects python/core/exports.map
+$(BUILD)/python/libshard/_core.abi3.so: $(PY_OBJ) $(OBJ) $(BUILD)/objects $(BUILD)/parts python/core/exports.map
 	$(call link,-shared -Wl$(comma)--version-script=python/core/exports.map) $(LIBS) -lm
-$(PY_LOOP): $(call objects,bench/python/*.c) $(A)
+$(PY_LOOP): $(call objects,bench/python/*.c) $(A) $(BUILD)/parts
 	$(call link,-shared) $(LIBS)
 $(BUILD)/python/libshard/%: python/libshard/%
 	@mkdir -p $(@D); cp $< $@
@@ -194,16 +203,20 @@ tests: $(TESTS) $(HELPERS) $(FUZZERS) $(FAKES) $(PY) ## build the test programs 
 check: ## every test; T=pattern for some of them
 	$(call install_missing,check)
 	$(again) check-run
-check-run: all tests
-	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) tests/run.sh $(TESTS) $(FUZZERS) $(SCRIPTS)
+# A program that T chooses is built with what it needs.  A script may use whatever there is, so for one all is built.
+named     = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(patsubst tests/%,%,$(t:$(BUILD)/%=%))),$t)),$(1))
+CHOSEN   := $(call named,$(TESTS) $(FUZZERS) $(SCRIPTS))
+run_tests = $(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) tests/run.sh
+check-run: $(if $(filter %.sh,$(CHOSEN)),all tests,$(CHOSEN))
+	$(run_tests) $(TESTS) $(FUZZERS) $(SCRIPTS)
 
 check-python: ## the Python package with PyTorch, in a virtual environment of its own
 	$(call install_missing,check)
 	$(again) check-python-run
 check-python-run: all $(BUILD)/tests/twin/dump_finish $(VENV)/torch/libshard
-	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' tests/run.sh $(CLIENTS)
+	$(run_tests) $(CLIENTS)
 check-clients: all $(VENV)/jax/libshard ## by hand: the Python package with JAX
-	+$(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' tests/run.sh $(wildcard tests/python/clients/_jax*.sh)
+	$(run_tests) $(wildcard tests/python/clients/_jax*.sh)
 .PRECIOUS: $(VENV)/%/packages
 $(VENV)/%/packages: tests/python/clients/_venv.sh
 	$(Q)$< $(@D) packages $(VENV_$*)
@@ -241,7 +254,7 @@ bench: all $(PY) $(PY_LOOP) ## one JSON line per measurement; BENCH=pattern for 
 	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/run.sh
 # The runtime API is linked statically: what is built here runs wherever a driver is.
 NVCC ?= nvcc
-$(BUILD)/bench/gpu: $(sort $(wildcard bench/gpu*.cu)) bench/gpu_job.h $(call objects,bench/common/*.c) $(A) $(BUILD)/flags
+$(BUILD)/bench/gpu: $(sort $(wildcard bench/gpu*.cu)) bench/gpu_job.h $(call objects,bench/common/*.c) $(A) $(BUILD)/flags $(BUILD)/parts
 	@mkdir -p $(@D); echo '  NVCC  $@'
 	$(Q)$(NVCC) -std=c++17 -O3 -arch=sm_75 -Iinclude -I. -Xcompiler -pthread -o $@ $(filter %.cu %.o %.a,$^) $(PROG_LIBS) \
 		$(call pkg_libs,$(PKG_bench))
