@@ -206,17 +206,18 @@ check: ## every test; T=pattern for some of them
 # A program that T chooses is built with what it needs.  A script may use whatever there is, so for one all is built.
 named     = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(patsubst tests/%,%,$(t:$(BUILD)/%=%))),$t)),$(1))
 CHOSEN   := $(call named,$(TESTS) $(FUZZERS) $(SCRIPTS))
-run_tests = $(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) tests/run.sh
+# $(call run_tests,FLOOR,TESTS): the line of tests/FLOOR that holds for a whole run, or nothing
+run_tests = $(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) FLOOR=$(1) tests/run.sh $(2)
 check-run: $(if $(filter %.sh,$(CHOSEN)),all tests,$(CHOSEN))
-	$(run_tests) $(TESTS) $(FUZZERS) $(SCRIPTS)
+	$(call run_tests,$(or $(VARIANT),plain),$(TESTS) $(FUZZERS) $(SCRIPTS))
 
 check-python: ## the Python package with PyTorch, in a virtual environment of its own
 	$(call install_missing,check)
 	$(again) check-python-run
 check-python-run: all $(BUILD)/tests/twin/dump_finish $(VENV)/torch/libshard
-	$(run_tests) $(CLIENTS)
+	$(call run_tests,python,$(CLIENTS))
 check-clients: all $(VENV)/jax/libshard ## by hand: the Python package with JAX
-	$(run_tests) $(wildcard tests/python/clients/_jax*.sh)
+	$(call run_tests,,$(wildcard tests/python/clients/_jax*.sh))
 .PRECIOUS: $(VENV)/%/packages
 $(VENV)/%/packages: tests/python/clients/_venv.sh
 	$(Q)$< $(@D) packages $(VENV_$*)

@@ -10,6 +10,8 @@
 # The caller may set BUILD, JOBS, T (run only tests whose name contains it), VARIANT (asan or tsan: a heavy script may
 # then do less, and says so in its last line), PYTHON, and CI=true: a skip is then a failure unless tests/SKIPS
 # names it.  Tests see these, and ROOT; BUILD and ROOT are absolute.
+#
+# FLOOR names a line of tests/FLOOR: a run without T fails if fewer tests ran, or fewer cases in their programs.
 set -eu
 
 name_of() { # the path below tests/, wherever the program was built
@@ -69,7 +71,8 @@ run_one() {
 		text=$(printf '%-5s %6s s  %-32s %s' $verdict "$took" "$name" "$last")
 	fi
 	printf '%s\n' "$text"
-	echo "$verdict $took $name" >>"$WORK/results"
+	case $test in *.sh) cases=0 ;; *) cases=$(sed -n 's/^\([0-9][0-9]*\) tests$/\1/p' "$log" | tail -n 1) ;; esac
+	echo "$verdict $took $name ${cases:-0}" >>"$WORK/results"
 }
 
 if [ "${1-}" = --one ]; then
@@ -98,6 +101,8 @@ LC_ALL=C
 PYTHONDONTWRITEBYTECODE=1 # the tree stays as it is
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/shard-tests.XXXXXX")
 VARIANT=${VARIANT-}
+floor=${FLOOR-}
+unset FLOOR # it is for these tests, not for those that a test runs
 export ROOT BUILD PYTHON VARIANT LAUNCH ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS LC_ALL PYTHONDONTWRITEBYTECODE
 export WORK MAKEFLAGS
 # shellcheck disable=SC3045 # dash and bash both have it
@@ -129,5 +134,22 @@ if [ -z "${T-}" ] && [ -d "$BUILD" ]; then
 fi
 awk '$1 == "FAIL" {print "failed: " $3}' "$WORK/results"
 count() { grep -c "^$1 " "$WORK/results" || :; }
+ran=$(wc -l <"$WORK/results")
+status=0
+[ "$(count FAIL)" = 0 ] && [ "$ran" = "$(wc -l <"$WORK/list")" ] || status=1
+
+if [ -n "$floor" ] && [ -z "${T-}" ] && [ $status = 0 ]; then
+	cases=$(awk '{n += $4} END {print n}' "$WORK/results")
+	read -r _ least_ran least_cases <<-END
+		$(grep "^$floor " tests/FLOOR)
+	END
+	if [ "$ran" -lt "${least_ran:-$((ran + 1))}" ] || [ "$cases" -lt "$least_cases" ]; then
+		echo "$ran tests ran with $cases cases, and tests/FLOOR asks for ${least_ran:-no number} with ${least_cases:-none}."
+		echo "Find the lost one.  If it went on purpose, write there: $floor $ran $cases"
+		status=1
+	elif [ "$ran $cases" != "$least_ran $least_cases" ]; then
+		echo "$ran tests ran with $cases cases.  Write in tests/FLOOR: $floor $ran $cases"
+	fi
+fi
 echo "$(count pass) passed, $(count FAIL) failed, $(count skip) skipped"
-[ "$(count FAIL)" = 0 ] && [ "$(wc -l <"$WORK/results")" = "$(wc -l <"$WORK/list")" ]
+exit $status
