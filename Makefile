@@ -111,8 +111,8 @@ PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BU
 
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all tests check check-run check-python check-python-run check-clients asan tsan fuzz fuzz-run bench bench-gpu bench-peers demo lint \
-        install uninstall deps clean help FORCE
+.PHONY: all tests check check-run check-python check-python-run check-clients check-order check-readers long-run \
+        asan tsan fuzz fuzz-run bench bench-gpu bench-peers demo lint install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -200,7 +200,7 @@ deps: ## install what is missing to build and to test; DEPS=build, ci or fuzz fo
 
 tests: $(TESTS) $(HELPERS) $(FUZZERS) $(FAKES) $(PY) ## build the test programs without running them
 
-check: ## every test; T=pattern for some of them
+check: ## what every change must hold; T=pattern for some of it
 	$(call install_missing,check)
 	$(again) check-run
 # A program that T chooses is built with what it needs.  A script may use whatever there is, so for one all is built.
@@ -210,6 +210,17 @@ CHOSEN   := $(call named,$(TESTS) $(FUZZERS) $(SCRIPTS))
 run_tests = $(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) FLOOR=$(1) tests/run.sh $(2)
 check-run: $(if $(filter %.sh,$(CHOSEN)),all tests,$(CHOSEN))
 	$(call run_tests,$(or $(VARIANT),plain),$(TESTS) $(FUZZERS) $(SCRIPTS))
+
+# Long tests, and tests that draw at random, have targets of their own, named for what they check.
+# .ci/run gives each 4 minutes.  $(call long,TESTS): all that they can do, with a new seed unless SEED says one.
+long = $(again) long-run LONG='$(1)' NAME=$@
+long-run: all tests
+	$(Q)export ALL_N=1 SEED=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
+	echo "seed $$SEED: 'make $(NAME) SEED=$$SEED' draws the same"; $(patsubst @%,%,$(call run_tests,,$(LONG)))
+check-order: ## orders of every length, and drawn ones against Python; SEED=n draws the same again
+	$(call long,$(BUILD)/tests/unit/t_order tests/twin/order.sh)
+check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draws the same again
+	$(call long,tests/twin/readers.sh)
 
 check-python: ## the Python package with PyTorch, in a virtual environment of its own
 	$(call install_missing,check)
@@ -299,4 +310,4 @@ clean: ## remove BUILD
 	rm -rf $(BUILD)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile

@@ -107,7 +107,7 @@ export ROOT BUILD PYTHON VARIANT LAUNCH ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS 
 export WORK MAKEFLAGS
 # shellcheck disable=SC3045 # dash and bash both have it
 ulimit -c 0
-trap 'chmod -R u+rwX "$WORK"; rm -rf "$WORK"' EXIT
+trap 'chmod -R u+rwX "$WORK" 2>/dev/null || :; rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 
 # The longest go first, or the last ones would have one CPU while others idle: as long as last time, or in the plain build
