@@ -121,11 +121,17 @@ all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and 
 # A stamp is a file BUILD/<name> that holds the text <name>_says.  It is out of date only if it holds another text, so
 # what depends on it is made again when the text changes.  Make reads stamps before it starts; only recipes write them.
 flags_says   := $(CC) $(FLAGS) $(LDFLAGS) $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v))
-objects_says := $(OBJ)
-parts_says   := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(PY_OBJ) \
+objects_says := $(OBJ:$(BUILD)/%=%)
+parts        := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(PY_OBJ) \
                 $(call objects,bench/common/*.c bench/python/*.c tests/cuda/fake_*.c))
+parts_says   := $(parts:$(BUILD)/%=%)
 same  = $(and $(findstring x$(1)x,x$(2)x),$(findstring x$(2)x,x$(1)x))
-stale = $(if $(call same,$(file <$(BUILD)/$(1)),$($(1)_says)),,FORCE)
+held  = $(subst $(newline),,$(file <$(BUILD)/$(1)))# make 4.3 takes the last newline away only at times
+stale = $(if $(call same,$(call held,$(1)),$($(1)_says)),,FORCE)
+define newline
+
+
+endef
 write = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$($(@F)_says))' >$@
 missing := $(shell pkg-config --exists --print-errors $(PKG_ALL) 2>&1)
 

@@ -128,7 +128,7 @@ work=$PWD
 break_library() {
 	# shellcheck disable=SC2046,SC2086 # words of flags and names
 	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -O1 -g $san -DBREAK="$1" -Iinclude -I. -o "$work/broken" "$work/broken.c" \
-		"${objects[@]}" $(cat "$BUILD/objects") \
+		"${objects[@]}" $(sed "s,[^ ]* *,$BUILD/&,g" "$BUILD/objects") \
 		-Wl,--wrap=order_fill,--wrap=order_rank_position,--wrap=ring_describe,--wrap=order_rank_steps \
 		$(pkg-config --libs liblz4 libpng) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
 }

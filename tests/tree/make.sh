@@ -114,6 +114,8 @@ good_make -j2 all tests
 up_to_date "after a build"
 flags=$(cat "$out/flags")
 
+run_make -q all tests BUILD=../out || die "make -q says that there is something to do in the same BUILD by another name"
+
 touch tools/shardcat/main.c
 names "a touched source of a tool" tools/shardcat/main.c bin/shardcat
 good_make all tests
