@@ -3,22 +3,23 @@
 #
 #   BUILD=build       where everything that is built goes; nothing is written anywhere else
 #   PREFIX=/usr/local LIBDIR=$(PREFIX)/lib DESTDIR=   where `install` puts things
-#   CC CFLAGS CPPFLAGS LDFLAGS                        as usual; gcc and clang both build without a warning
+#   CC CFLAGS CPPFLAGS LDFLAGS                        as usual; gcc and clang both build
 #   WERROR=0          let warnings pass; they are errors otherwise
 #   URING=0|1         leave io_uring out or demand it; found by itself otherwise
-#   DEPS=skip         install nothing: `check`, `demo`, `asan`, `tsan` and `fuzz` otherwise install what is missing
+#   DEPS=skip         install nothing: else tests, `demo` and `fuzz` install what is missing
 #   T=pattern         run only the tests whose name contains the pattern
 #   BENCH=pattern     the same for benchmarks
 #   V=1               print every command
 #
 # A new .c file needs no line here: folders are read as they are.
 
+has_package   = $(shell pkg-config --exists $(1) && echo 1 || echo 0)
 BUILD        ?= build
 PREFIX       ?= /usr/local
 LIBDIR       ?= $(PREFIX)/lib
 CFLAGS       ?= -O2 -g
 WERROR       ?= 1
-URING        ?= $(if $(wildcard libshard/io/engine_uring.c),$(shell pkg-config --exists liburing && echo 1 || echo 0),0)
+URING        ?= $(if $(wildcard libshard/io/engine_uring.c),$(call has_package,liburing),0)
 JOBS         ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 Q            := $(if $(V),,@)
@@ -39,19 +40,22 @@ pkg_libs       = $(shell pkg-config --libs $(1) 2>/dev/null)
 
 WARN  := -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes \
          $(if $(filter 1,$(WERROR)),-Werror)
-FLAGS := -std=c11 -pthread -fPIC -fvisibility=hidden -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. $(WARN) \
+FLAGS := -std=c11 -pthread -fPIC -fvisibility=hidden \
+         -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. $(WARN) \
          $(shell pkg-config --cflags $(PKG_ALL) 2>/dev/null) $(CPPFLAGS) $(CFLAGS)
 LIBS  := $(call pkg_libs,$(PKG_LIB)) -ldl
 PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 
-# A file that needs flags of its own is in one of these lists.  FLAGS_<path> is added after all other flags.
-# Each operation is rounded by itself here, so that results equal those of Pillow, torchvision and every other machine.
-# The compiler may not fuse a multiply with an add.
+# A file that needs flags of its own is in one of these lists.  FLAGS_<path> is added after all
+# other flags.  Each operation is rounded by itself in UNFUSED files, so that results equal those of
+# Pillow, torchvision and every other machine: the compiler may not fuse a multiply with an add.
 UNFUSED   := tools/shardpack/resize_taps.c tools/shardpack/boxes.c \
-             libshard/finish/draw.c libshard/finish/plan.c libshard/finish/taps.c $(wildcard tests/cuda/t_finish*.c)
+             libshard/finish/draw.c libshard/finish/plan.c libshard/finish/taps.c \
+             $(wildcard tests/cuda/t_finish*.c)
 NO_ERRNO  := libshard/finish/draw.c libshard/finish/plan.c# a square root is one instruction
 UNROLLED  := tools/shardpack/resize_portable.c tools/shardpack/resize_avx2.c
-add_flags  = $(foreach f,$(1),$(if $(wildcard $f),$(eval FLAGS_$f += $(2)),$(error Makefile: there is no $f to give $(2) to)))
+is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
+add_flags  = $(foreach f,$(1),$(call is_there,$f,$(2))$(eval FLAGS_$f += $(2)))
 $(call add_flags,$(UNFUSED),-ffp-contract=off)
 $(call add_flags,$(NO_ERRNO),-fno-math-errno)
 $(call add_flags,$(UNROLLED),-O3)
@@ -77,19 +81,23 @@ TESTS    := $(call programs,tests/*/t_*.c)
 HELPERS  := $(call programs,tests/*/dump_*.c tests/*/prog_*.c)
 FUZZERS  := $(call programs,tests/fuzz/fuzz_*.c)
 REPLAY   ?= $(call objects,tests/fuzz/replay.c)
-# A driver without a GPU, as which tests/cuda has libcuda.so.1: the same objects export what drivers of three ages did.
-FAKES    := $(patsubst tests/cuda/fake_%.map,$(BUILD)/tests/cuda/%/libcuda.so.1,$(wildcard tests/cuda/fake_*.map))
+# A driver without a GPU, which is libcuda.so.1 for tests/cuda.  The same objects export what
+# drivers of three ages did.
+FAKES    := $(patsubst tests/cuda/fake_%.map,$(BUILD)/tests/cuda/%/libcuda.so.1, \
+            $(wildcard tests/cuda/fake_*.map))
 # Scripts are tests unless they are a runner, a library of functions, or meant to be run by hand.
-scripts   = $(foreach s,$(sort $(wildcard $(1))),$(if $(filter run.sh fresh.sh lib% _%,$(notdir $s)),,$s))
+scripts   = $(foreach s,$(sort $(wildcard $(1))), \
+            $(if $(filter run.sh fresh.sh lib% _%,$(notdir $s)),,$s))
 SCRIPTS  := $(call scripts,tests/*/*.sh)
 CLIENTS  := $(call scripts,tests/python/clients/*.sh)
-# What a sanitizer's run leaves out.  No sanitizer changes the sources, the plain build, or what is no C of ours.
+# What a sanitizer's run leaves out.  No sanitizer changes what these look at: the sources, the
+# plain build, and other languages.
 OMIT_asan := tree/% format/%.sh cuda/header.sh cuda/ptx.sh python/hints.sh python/peers.sh
 # The thread sanitizer cannot look into an interpreter that was built without it,
 OMIT_tsan := $(OMIT_asan) python/% twin/%
 # it finds nothing in code of one thread (of shardcat, only `verify` has more),
 OMIT_tsan += format/% unit/t_order pack/t_decode% pack/t_plan pack/t_resize \
-             $(patsubst tests/%,%,$(filter-out %/cat_verify.sh,$(filter tests/cli/cat_%,$(SCRIPTS))))
+             $(patsubst tests/%,%,$(filter-out %/cat_verify.sh,$(wildcard tests/cli/cat_*.sh)))
 # and these take minutes, and show it nothing that other tests do not.
 OMIT_tsan += cuda/bench.sh fault/strace_sources.sh
 OMITTED   := $(OMIT_$(VARIANT))
@@ -97,36 +105,40 @@ TESTS     := $(filter-out $(OMITTED:%=$(BUILD)/tests/%),$(TESTS))
 SCRIPTS   := $(filter-out $(OMITTED:%=tests/%),$(SCRIPTS))
 # The package libshard as pip installs it, for its tests.
 PY_OBJ   := $(call objects,python/core/*.c)
-PY       := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/libshard/*.py* python/libshard/py.typed)) $(BUILD)/python/libshard/_core.abi3.so
+PY       := $(BUILD)/python/libshard/_core.abi3.so $(patsubst python/%,$(BUILD)/python/%, \
+            $(wildcard python/libshard/*.py* python/libshard/py.typed))
 # What bench/ compares it with, in the same process.
 PY_LOOP  := $(BUILD)/bench/python/loop.so
-# Virtual environments with libshard as anybody installs it, and with who uses it.
+# Virtual environments with libshard as anybody installs it, and with the packages that use it.
 VENV       := $(BUILD)/venv
 VENV_torch := torch==2.13.0 numpy==2.4.6 mypy==2.4.1
 VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
 # The converter's parts, for tests/pack and for the bare loop that bench/ compares it with.
 PACK      := $(BUILD)/tools/shardpack.a
-PACK_USER := $(filter $(BUILD)/tests/pack/% $(BUILD)/tests/fuzz/fuzz_pack_% $(BUILD)/bench/bound_pack $(BUILD)/bench/resize,$(TESTS) $(HELPERS) \
-             $(FUZZERS) $(BENCHES))
+PACK_USER := tests/pack/% tests/fuzz/fuzz_pack_% bench/bound_pack bench/resize
+PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $(BENCHES))
 
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all tests check check-run check-python check-python-run check-clients check-order check-readers long-run \
-        asan tsan fuzz fuzz-run bench bench-gpu bench-peers demo lint install uninstall deps clean help FORCE
+.PHONY: all tests check check-run check-python check-python-run check-clients check-order \
+        check-readers long-run asan tsan fuzz fuzz-run lint demo bench bench-gpu bench-peers \
+        install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
 # ---- compiling and linking ----
 
-# A stamp is a file BUILD/<name> that holds the text <name>_says.  It is out of date only if it holds another text, so
-# what depends on it is made again when the text changes.  Make reads stamps before it starts; only recipes write them.
-flags_says   := $(CC) $(FLAGS) $(LDFLAGS) $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v))
+# A stamp is a file BUILD/<name> that holds the text <name>_says.  It is out of date only if it
+# holds another text, so what depends on it is made again when the text changes.  Make reads stamps
+# before it starts; only recipes write them.
+flags_says   := $(CC) $(FLAGS) $(LDFLAGS) \
+                $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v))
 objects_says := $(OBJ:$(BUILD)/%=%)
 parts        := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(PY_OBJ) \
                 $(call objects,bench/common/*.c bench/python/*.c tests/cuda/fake_*.c))
 parts_says   := $(parts:$(BUILD)/%=%)
 same  = $(and $(findstring x$(1)x,x$(2)x),$(findstring x$(2)x,x$(1)x))
-held  = $(subst $(newline),,$(file <$(BUILD)/$(1)))# make 4.3 takes the last newline away only at times
+held  = $(subst $(newline),,$(file <$(BUILD)/$(1)))# make 4.3 does not always take the last one away
 stale = $(if $(call same,$(call held,$(1)),$($(1)_says)),,FORCE)
 define newline
 
@@ -136,7 +148,8 @@ write = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$($(@F)_says))' >$@
 missing := $(shell pkg-config --exists --print-errors $(PKG_ALL) 2>&1)
 
 $(BUILD)/flags: $(if $(missing),FORCE,$(call stale,flags))
-	@pkg-config --exists --print-errors $(PKG_ALL) || { echo "a library is missing: 'make deps' installs it" >&2; exit 1; }
+	@pkg-config --exists --print-errors $(PKG_ALL) || \
+		{ echo "a library is missing: 'make deps' installs it" >&2; exit 1; }
 	$(write)
 $(BUILD)/objects: $(call stale,objects)
 	$(write)
@@ -146,19 +159,22 @@ $(BUILD)/parts: $(call stale,parts)
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D); echo '  CC    $<'
 	$(Q)$(CC) $(FLAGS) $(FLAGS_$<) -MMD -MP -c $< -o $@
--include $(patsubst %.o,%.d,$(OBJ) $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(REPLAY) $(PY_OBJ) \
-	$(call objects,bench/common/*.c bench/python/*.c tests/cuda/fake_*.c) $(addsuffix .o,$(EXAMPLES) $(BENCHES) $(TESTS) $(HELPERS) $(FUZZERS)))
+-include $(patsubst %.o,%.d,$(OBJ) $(parts) $(REPLAY) \
+	$(addsuffix .o,$(EXAMPLES) $(BENCHES) $(TESTS) $(HELPERS) $(FUZZERS)))
 
 # Objects first, then archives in any order, then libraries: so a linker looks for names.
-link = @mkdir -p $(@D); echo '  LD    $@'; $(if $(V),set -x; )$(CC) -pthread $(CFLAGS) $(LDFLAGS) $(1) -o $@ \
+link = @mkdir -p $(@D); echo '  LD    $@'; $(if $(V),set -x; ) \
+	$(CC) -pthread $(CFLAGS) $(LDFLAGS) $(1) -o $@ \
 	$(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 
 # One object whose hidden symbols are made local: the archive exports what the shared library does.
 $(A): $(OBJ) $(BUILD)/objects
 	@echo '  AR    $@'
-	$(Q)rm -f $@; $(LD) -r -o $@.o $(OBJ) && objcopy --localize-hidden $@.o && $(AR) rcs $@ $@.o && rm -f $@.o
+	$(Q)rm -f $@; $(LD) -r -o $@.o $(OBJ) && objcopy --localize-hidden $@.o && \
+		$(AR) rcs $@ $@.o && rm -f $@.o
 
-SO_FLAGS := -shared -Wl,-z,defs -Wl,-soname,libshard.so.$(MAJOR) -Wl,--version-script=libshard/libshard.map
+SO_FLAGS := -shared -Wl,-z,defs -Wl,-soname,libshard.so.$(MAJOR) \
+            -Wl,--version-script=libshard/libshard.map
 $(SO): $(OBJ) $(BUILD)/objects libshard/libshard.map
 	$(call link,$(SO_FLAGS)) $(LIBS)
 	$(Q)cd $(@D) && ln -sf $(@F) libshard.so.$(MAJOR) && ln -sf libshard.so.$(MAJOR) libshard.so
@@ -171,14 +187,15 @@ $(EXAMPLES): %: %.o $(A)
 $(BENCHES): %: %.o $(call objects,bench/common/*.c) $(A) $(BUILD)/parts
 	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_bench))
 
-# Tests link the objects, so they may call what is internal; tools, examples and benchmarks cannot even by accident.
-# A test says what else it needs in its own source, on a line `LDFLAGS: ...` or `LDLIBS: ...` of a comment.
+# Tests link the objects, so they may call what is internal; tools, examples and benchmarks cannot.
+# A test says what else it needs in a comment, on a line `LDFLAGS: ...` or `LDLIBS: ...`.
 said = $$(sed -n 's,\*/.*,,; s,^[ /*]*$(1): *,,p' $(@:$(BUILD)/%=%.c))
 $(TESTS) $(HELPERS) $(FUZZERS): %: %.o $(OBJ) $(BUILD)/objects
 	$(call link,$(call said,LDFLAGS) $(FUZZ_LINK)) $(PROG_LIBS) $(call said,LDLIBS)
 $(FUZZERS): $(REPLAY)
 FAKE_FLAGS = -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$<
-$(FAKES): $(BUILD)/tests/cuda/%/libcuda.so.1: tests/cuda/fake_%.map $$(call objects,tests/cuda/fake_*.c) $(BUILD)/parts
+$(FAKES): $(call objects,tests/cuda/fake_*.c) $(BUILD)/parts
+$(FAKES): $(BUILD)/tests/cuda/%/libcuda.so.1: tests/cuda/fake_%.map
 	$(call link,$(FAKE_FLAGS))
 $(filter $(BUILD)/tests/cuda/%,$(TESTS) $(HELPERS)): | $(FAKES)
 $(PACK): $(filter-out %/main.o,$(call tool_objs,shardpack)) $(BUILD)/parts
@@ -188,7 +205,8 @@ $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 
 # The stable ABI: headers of any CPython from 3.11 on will do.
 $(PY_OBJ): private FLAGS += $(shell pkg-config --cflags python3 2>/dev/null)
-$(BUILD)/python/libshard/_core.abi3.so: $(PY_OBJ) $(OBJ) $(BUILD)/objects $(BUILD)/parts python/core/exports.map
+$(BUILD)/python/libshard/_core.abi3.so: $(PY_OBJ) $(OBJ) $(BUILD)/objects $(BUILD)/parts \
+		python/core/exports.map
 	$(call link,-shared -Wl$(comma)--version-script=python/core/exports.map) $(LIBS) -lm
 $(PY_LOOP): $(call objects,bench/python/*.c) $(A) $(BUILD)/parts
 	$(call link,-shared) $(LIBS)
@@ -198,7 +216,8 @@ $(BUILD)/python/libshard/%: python/libshard/%
 # ---- testing ----
 
 # The packages are looked up again by a new make, because a fresh machine gets them only now.
-again     = +$(Q)$(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(JOBS)) DEPS=skip
+jobs      = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(JOBS))
+again     = +$(Q)$(MAKE) --no-print-directory $(jobs) DEPS=skip
 install_missing = $(Q)$(if $(filter skip,$(DEPS)),:,tools/deps.sh $(1))
 
 deps: ## install what is missing to build and to test; DEPS=build, ci or fuzz for other groups
@@ -209,20 +228,25 @@ tests: $(TESTS) $(HELPERS) $(FUZZERS) $(FAKES) $(PY) ## build the test programs 
 check: ## what every change must hold; T=pattern for some of it
 	$(call install_missing,check)
 	$(again) check-run
-# A program that T chooses is built with what it needs.  A script may use whatever there is, so for one all is built.
-named     = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(patsubst tests/%,%,$(t:$(BUILD)/%=%))),$t)),$(1))
+# A program that T chooses is built with what it needs.  A script may use anything that is built, so
+# all is built for it.
+name_of   = $(patsubst tests/%,%,$(1:$(BUILD)/%=%))
+named     = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(call name_of,$t)),$t)),$(1))
 CHOSEN   := $(call named,$(TESTS) $(FUZZERS) $(SCRIPTS))
 # $(call run_tests,FLOOR,TESTS): the line of tests/FLOOR that holds for a whole run, or nothing
-run_tests = $(Q)BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) FLOOR=$(1) tests/run.sh $(2)
+run_tests = BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) FLOOR=$(1) \
+            tests/run.sh $(2)
 check-run: $(if $(filter %.sh,$(CHOSEN)),all tests,$(CHOSEN))
-	$(call run_tests,$(or $(VARIANT),plain),$(TESTS) $(FUZZERS) $(SCRIPTS))
+	$(Q)$(call run_tests,$(or $(VARIANT),plain),$(TESTS) $(FUZZERS) $(SCRIPTS))
 
 # Long tests, and tests that draw at random, have targets of their own, named for what they check.
-# .ci/run gives each 4 minutes.  $(call long,TESTS): all that they can do, with a new seed unless SEED says one.
+# .ci/run gives each 4 minutes.  $(call long,TESTS) runs all that they can do, with a new seed
+# unless SEED says one.
 long = $(again) long-run LONG='$(1)' NAME=$@
 long-run: all tests
 	$(Q)export ALL_N=1 SEED=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
-	echo "seed $$SEED: 'make $(NAME) SEED=$$SEED' draws the same"; $(patsubst @%,%,$(call run_tests,,$(LONG)))
+	echo "seed $$SEED: 'make $(NAME) SEED=$$SEED' draws the same"; \
+	$(call run_tests,,$(LONG))
 check-order: ## orders of every length, and drawn ones against Python; SEED=n draws the same again
 	$(call long,$(BUILD)/tests/unit/t_order tests/twin/order.sh)
 check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draws the same again
@@ -232,24 +256,27 @@ check-python: ## the Python package with PyTorch, in a virtual environment of it
 	$(call install_missing,check)
 	$(again) check-python-run
 check-python-run: all $(BUILD)/tests/twin/dump_finish $(VENV)/torch/libshard
-	$(call run_tests,python,$(CLIENTS))
+	$(Q)$(call run_tests,python,$(CLIENTS))
 check-clients: all $(VENV)/jax/libshard ## by hand: the Python package with JAX
-	$(call run_tests,,$(wildcard tests/python/clients/_jax*.sh))
+	$(Q)$(call run_tests,,$(wildcard tests/python/clients/_jax*.sh))
 .PRECIOUS: $(VENV)/%/packages
 $(VENV)/%/packages: tests/python/clients/_venv.sh
 	$(Q)$< $(@D) packages $(VENV_$*)
-$(VENV)/%/libshard: $(VENV)/%/packages $(shell find python libshard include format/shard_format.h -type f)
+$(VENV)/%/libshard: $(VENV)/%/packages \
+		$(shell find python libshard include format/shard_format.h -type f)
 	$(Q)tests/python/clients/_venv.sh $(@D) libshard
 
 SANITIZE := -O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=all
-# Instrumented code makes gcc see uninitialized variables and cut texts that are none; the plain build keeps those warnings.
+# Of instrumented code gcc warns without need; the plain build keeps these warnings.
 GCC_SANITIZE := $(SANITIZE) -Wno-maybe-uninitialized -Wno-format-truncation
 asan: ## the tests under the address and undefined-behaviour sanitizers
 	$(call install_missing,check)
-	$(again) check-run VARIANT=asan CC=gcc BUILD=$(BUILD)/asan CFLAGS='$(GCC_SANITIZE) -fsanitize=address,undefined'
+	$(again) check-run VARIANT=asan CC=gcc BUILD=$(BUILD)/asan \
+		CFLAGS='$(GCC_SANITIZE) -fsanitize=address,undefined'
 tsan: ## the tests under the thread sanitizer
 	$(call install_missing,check)
-	$(again) check-run VARIANT=tsan CC=gcc BUILD=$(BUILD)/tsan CFLAGS='$(GCC_SANITIZE) -fsanitize=thread'
+	$(again) check-run VARIANT=tsan CC=gcc BUILD=$(BUILD)/tsan \
+		CFLAGS='$(GCC_SANITIZE) -fsanitize=thread'
 
 fuzz: ## libFuzzer on every target in turn (needs clang); FUZZ_SECONDS=60, T=pattern
 	$(call install_missing,fuzz)
@@ -272,17 +299,19 @@ bench: all $(PY) $(PY_LOOP) ## one JSON line per measurement; BENCH=pattern for 
 	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/run.sh
 # The runtime API is linked statically: what is built here runs wherever a driver is.
 NVCC ?= nvcc
-$(BUILD)/bench/gpu: $(sort $(wildcard bench/gpu*.cu)) bench/gpu_job.h $(call objects,bench/common/*.c) $(A) $(BUILD)/flags $(BUILD)/parts
+$(BUILD)/bench/gpu: $(sort $(wildcard bench/gpu*.cu)) bench/gpu_job.h \
+		$(call objects,bench/common/*.c) $(A) $(BUILD)/flags $(BUILD)/parts
 	@mkdir -p $(@D); echo '  NVCC  $@'
-	$(Q)$(NVCC) -std=c++17 -O3 -arch=sm_75 -Iinclude -I. -Xcompiler -pthread -o $@ $(filter %.cu %.o %.a,$^) $(PROG_LIBS) \
-		$(call pkg_libs,$(PKG_bench))
+	$(Q)$(NVCC) -std=c++17 -O3 -arch=sm_75 -Iinclude -I. -Xcompiler -pthread -o $@ \
+		$(filter %.cu %.o %.a,$^) $(PROG_LIBS) $(call pkg_libs,$(PKG_bench))
 bench-gpu: $(BUILD)/bench/gpu ## the same on a GPU (needs nvcc), kept in bench/results
 	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/gpu.sh
 
-bench-peers: ## other loaders beside the Python package, each in a virtual environment; PEERS='--only lmdb,hf --records 4096'
+bench-peers: ## other loaders beside the Python package; PEERS='--only lmdb,hf --records 4096'
 	$(Q)python3 bench/peers/run.py $(BUILD)/peers $(PEERS)
 
-# Man pages and completions are printed by the tools from the table that also prints --help; the header is its own page.
+# Man pages and completions are printed by the tools, from the table that also prints --help; the
+# header is its own page.
 NAMES := $(notdir $(TOOLS))
 PAGES := $(foreach t,$(NAMES),man/man1/$t.1 bash-completion/completions/$t zsh/site-functions/_$t \
          fish/vendor_completions.d/$t.fish) man/man3/shard.h.3
@@ -295,7 +324,8 @@ $(BUILD)/share/zsh/site-functions/_%: $(BUILD)/bin/% ; $(call page,--print-compl
 $(BUILD)/share/fish/vendor_completions.d/%.fish: $(BUILD)/bin/% ; $(call page,--print-completion fish)
 
 $(BUILD)/libshard.pc: libshard/libshard.pc.in FORCE
-	@sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@REQUIRES@|$(strip $(PKG_LIB))|' $< >$@
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' $< | \
+		sed 's|@REQUIRES@|$(strip $(PKG_LIB))|' >$@
 
 INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(PREFIX)/include/shard.h $(PAGES:%=$(PREFIX)/share/%) \
              $(addprefix $(LIBDIR)/,$(notdir $(A) $(SO)) libshard.so.$(MAJOR) libshard.so pkgconfig/libshard.pc)
@@ -307,7 +337,8 @@ install: all $(PAGES:%=$(BUILD)/share/%) $(BUILD)/libshard.pc ## into DESTDIR an
 	install -m644 $(A) $(SO) $(DESTDIR)$(LIBDIR)
 	cp -P $(BUILD)/libshard.so.$(MAJOR) $(BUILD)/libshard.so $(DESTDIR)$(LIBDIR)
 	install -m644 $(BUILD)/libshard.pc $(DESTDIR)$(LIBDIR)/pkgconfig
-	$(Q)set -e; for p in $(PAGES); do install -m644 $(BUILD)/share/$$p $(DESTDIR)$(PREFIX)/share/$$p; done
+	$(Q)set -e; for p in $(PAGES); do \
+		install -m644 $(BUILD)/share/$$p $(DESTDIR)$(PREFIX)/share/$$p; done
 
 uninstall: ## remove exactly what install wrote
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
