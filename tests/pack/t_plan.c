@@ -4,20 +4,18 @@
  */
 #include "shard.h"
 #include "tests/test.h"
+#include "tools/common/exit_code.h"
 #include "tools/shardpack/plan.h"
-#include "tools/shardpack/source.h"
 
 /* Records of 16 bytes in two files, and a label of one byte beside each. */
 static void make_plan(struct plan *p, uint64_t first_count, uint64_t second_count)
 {
-	struct recipe r = {.order = SHARD_ORDER_SHUFFLE, .seed = 7, .shard_records = 1000, .field_count = 2,
+	struct recipe r = {.source = SOURCE_RAW, .order = SHARD_ORDER_SHUFFLE, .seed = 7, .shard_records = 1000, .field_count = 2,
 			   .field = {{.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {16}},
 				     {.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL}}};
 	uint64_t count[2] = {first_count, second_count}, first = 0;
 	struct classes none = {0};
 
-	while (source_table[r.source]->kind != SOURCE_FIXED)
-		r.source++;
 	memset(p, 0, sizeof(*p));
 	for (uint32_t i = 0; i < 2; i++) {
 		struct plan_slice s = {.first = first, .count = count[i], .offset = 1, .stride = 17, .file = i, .dtype = SHARD_U8};

@@ -89,6 +89,7 @@ struct cli_verb {
 	const struct cli_option *options[CLI_TABLES_MAX];
 	size_t options_bytes;    /* of the struct that the offsets are for */
 	int (*run)(const struct cli_args *args); /* returns an exit code */
+	uint32_t row;            /* for run(), of verbs that are rows of a table of the program's own */
 };
 
 struct cli_program {

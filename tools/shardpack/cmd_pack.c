@@ -32,7 +32,6 @@
 struct packing {
 	const struct pack_options *o;
 	const struct cli_args *args;
-	const struct source *source;
 	struct source_place place;
 	struct job job;
 	struct recipe recipe;
@@ -100,11 +99,6 @@ static int settle_recipe(struct packing *w)
 {
 	const struct pack_options *o = w->o;
 	const struct cli_args *args = w->args;
-	uint32_t i;
-
-	for (i = 0; source_table[i] != w->source; i++)
-		;
-	w->recipe.source = i;
 	w->recipe.codec = o->compress ? SHARD_LZ4 : SHARD_RAW;
 	w->recipe.align = (uint32_t)o->align;
 	w->recipe.order = o->order ? SHARD_ORDER_SOURCE : SHARD_ORDER_SHUFFLE;
@@ -135,9 +129,9 @@ static int settle_source(struct packing *w)
 	struct request r = request_of(w);
 	struct shard_schema schema;
 	struct shard_error err;
-	int code = w->source->settle(&r);
+	int code = source_table[w->recipe.source]->settle(&r);
 
-	if (code == EXIT_DONE && w->source->kind == SOURCE_IMAGES && recipe_schema(&w->recipe, &schema, &err) != SHARD_OK)
+	if (code == EXIT_DONE && w->recipe.source == SOURCE_IMAGES && recipe_schema(&w->recipe, &schema, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s", err.message);
 	return code;
 }
@@ -208,7 +202,7 @@ static int make_plan(struct packing *w)
 {
 	struct request r = request_of(w);
 	struct shard_error err;
-	int code = w->source->scan(&r);
+	int code = source_table[w->recipe.source]->scan(&r);
 
 	if (code != EXIT_DONE)
 		return code;
@@ -371,24 +365,13 @@ static int run_with_places(struct packing *w, bool plan_only)
 	return w->began && code != EXIT_USAGE ? command_finish(&report, w->report_path) : code;
 }
 
-/* The table's row for the last word of the verb. */
-static const struct source *source_of(const struct cli_verb *verb)
-{
-	const char *blank = strchr(verb->name, ' '), *name = blank ? blank + 1 : verb->name;
-	unsigned i = 0;
-
-	while (source_table[i] && strcmp(source_table[i]->pack->name, name) != 0)
-		i++;
-	assert(source_table[i]);
-	return source_table[i];
-}
-
 static int run(const struct cli_args *args, bool plan_only)
 {
-	struct packing w = {.o = args->options, .args = args, .source = source_of(args->verb), .place.root_fd = -1,
+	struct packing w = {.o = args->options, .args = args, .place.root_fd = -1,
 			    .start_ns = command_clock_ns(), .job.source_fd = -1};
 	int code;
 
+	w.recipe.source = args->verb->row;
 	w.job.plan = &w.plan;
 	w.job.account = &w.account;
 	w.job.worker_count = command_threads(w.o->jobs);

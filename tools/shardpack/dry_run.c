@@ -12,6 +12,7 @@
 #include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/free_space.h"
 #include "tools/shardpack/space.h"
 
 #define FIRST_RECORDS 10
@@ -92,7 +93,7 @@ int dry_run(const struct job *job, const struct scan *scan)
 	char source[HUMAN_CHARS], need[HUMAN_CHARS], have[HUMAN_CHARS];
 	struct text provenance = {0};
 	uint64_t i, free_bytes = 0, needed = space_needed(job, NULL), shard_bytes = 0;
-	int code = space_free(job->out_dir, &free_bytes);
+	int code = free_space(job->out_dir, &free_bytes);
 
 	if (!inputs || !input) {
 		code = fail(EXIT_IO, "out of memory");

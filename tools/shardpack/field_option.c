@@ -61,13 +61,13 @@ static const struct key keys[FIELD_KEYS] = {
 	[FIELD_KEY_SHAPE] = {"shape", OF(FIELD_TENSOR), read_shape, NULL, 0, 0},
 	[FIELD_KEY_MAX] = {"max", OF_LISTS, read_shape, NULL, 0, 0},
 	[FIELD_KEY_RESIZE] = {"resize", OF(FIELD_IMAGE), read_number, NULL, 1, TRANSFORM_SIDE_MAX},
-	[FIELD_KEY_FIT] = {"fit", OF(FIELD_IMAGE), read_word, recipe_fit_names, 0, 0},
+	[FIELD_KEY_FIT] = {"fit", OF(FIELD_IMAGE), read_word, transform_fit_names, 0, 0},
 	[FIELD_KEY_CROP] = {"crop", OF(FIELD_IMAGE), read_number, NULL, 1, TRANSFORM_SIDE_MAX},
-	[FIELD_KEY_FILTER] = {"filter", OF(FIELD_IMAGE), read_word, recipe_filter_names, 0, 0},
-	[FIELD_KEY_LAYOUT] = {"layout", OF(FIELD_IMAGE), read_word, recipe_layout_names, 0, 0},
+	[FIELD_KEY_FILTER] = {"filter", OF(FIELD_IMAGE), read_word, transform_filter_names, 0, 0},
+	[FIELD_KEY_LAYOUT] = {"layout", OF(FIELD_IMAGE), read_word, transform_layout_names, 0, 0},
 	[FIELD_KEY_MEAN] = {"mean", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
 	[FIELD_KEY_STD] = {"std", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
-	[FIELD_KEY_SCALE] = {"decode-scale", OF(FIELD_IMAGE), read_word, recipe_scale_names, 0, 0},
+	[FIELD_KEY_SCALE] = {"decode-scale", OF(FIELD_IMAGE), read_word, transform_scale_names, 0, 0},
 };
 
 static bool is_given(const struct field_option *o, enum field_key key)
@@ -269,11 +269,11 @@ void field_option_image(const struct field_option *o, struct image_wish *out)
 /* "0.485/0.456/0.406" */
 static void channels_text(const double *value, char out[FIELD_CHANNELS_BYTES])
 {
-	char number[IMAGE_CHANNELS][RECIPE_NUMBER_CHARS];
+	char number[IMAGE_CHANNELS][TEXT_DOUBLE_CHARS];
 	uint32_t c;
 
 	for (c = 0; c < IMAGE_CHANNELS; c++)
-		recipe_number(number[c], value[c]);
+		text_double(number[c], value[c]);
 	snprintf(out, FIELD_CHANNELS_BYTES, "%s/%s/%s", number[0], number[1], number[2]);
 }
 
@@ -341,10 +341,10 @@ static void write_image(const struct transform_options *t, struct text *out)
 
 	if (t->resize)
 		text_format(out, ",resize=%" PRIu32, t->resize);
-	text_format(out, ",fit=%s,crop=%" PRIu32 ",filter=%s,layout=%s,dtype=%s", recipe_fit_names[t->fit], t->crop,
-		    recipe_filter_names[t->filter], recipe_layout_names[t->layout], recipe_samples_names[t->samples]);
+	text_format(out, ",fit=%s,crop=%" PRIu32 ",filter=%s,layout=%s,dtype=%s", transform_fit_names[t->fit], t->crop,
+		    transform_filter_names[t->filter], transform_layout_names[t->layout], transform_samples_names[t->samples]);
 	if (t->scale != SCALE_1) /* plans are older */
-		text_format(out, ",decode-scale=%s", recipe_scale_names[t->scale]);
+		text_format(out, ",decode-scale=%s", transform_scale_names[t->scale]);
 	if (t->samples == IMAGE_U8)
 		return;
 	channels_text(t->normal.mean, channels);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/shardpack/recipe.h"
+#include "tools/shardpack/text.h"
 
 #define DEFAULT_RESIZE 256 /* with the crop of 224, what the field calls the standard evaluation transform */
 #define DEFAULT_CROP   224
@@ -36,7 +36,7 @@ static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed
 {
 	const struct image_wish *w = s->w;
 	struct transform_options *t = s->t;
-	const char *fit = recipe_fit_names[t->fit], *dashes = w->dashes;
+	const char *fit = transform_fit_names[t->fit], *dashes = w->dashes;
 
 	t->resize = (uint32_t)w->resize;
 	t->crop = (uint32_t)w->crop;
@@ -60,7 +60,7 @@ static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed
 			snprintf(assumed, assumed_bytes, "no crop was given: %scrop %" PRIu32 ", all of the shorter side", dashes, t->crop);
 	}
 	if (t->scale != SCALE_1 && !t->resize)
-		return refuse(s, "decode-scale=%s needs %sresize N: a crop alone takes the image at its own size", recipe_scale_names[t->scale],
+		return refuse(s, "decode-scale=%s needs %sresize N: a crop alone takes the image at its own size", transform_scale_names[t->scale],
 			      dashes);
 	return true;
 }
@@ -74,7 +74,7 @@ static bool settle_channels(const struct settling *s, const char *option, const 
 
 	for (c = 0; text && c < IMAGE_CHANNELS; c++, at += bytes + 1) {
 		bytes = strcspn(at, separators);
-		if (!recipe_read_number(at, bytes, &values[c]) || (at[bytes] == separators[0]) != (c + 1 < IMAGE_CHANNELS))
+		if (!text_parse_double(at, bytes, &values[c]) || (at[bytes] == separators[0]) != (c + 1 < IMAGE_CHANNELS))
 			return refuse(s, "%s%s %s: must be three numbers, for red, green and blue: 0.5%c0.5%c0.5", s->w->dashes, option,
 				      text, separators[0], separators[0]);
 		values[c] += 0.0; /* -0 is 0: one recipe, one text */
@@ -87,7 +87,7 @@ static bool settle_samples(const struct settling *s)
 	static const char *const most[] = {[IMAGE_F16] = "65,504", [IMAGE_BF16] = "3.39e38", [IMAGE_F32] = "3.4e38"};
 	const struct image_wish *w = s->w;
 	struct transform_options *t = s->t;
-	char number[RECIPE_NUMBER_CHARS];
+	char number[TEXT_DOUBLE_CHARS];
 	struct normal_table table;
 	uint32_t channel;
 
@@ -103,12 +103,12 @@ static bool settle_samples(const struct settling *s)
 		return false;
 	if (normal_fill(&table, t->samples, &t->normal, &channel))
 		return true;
-	recipe_number(number, t->normal.std[channel]);
+	text_double(number, t->normal.std[channel]);
 	if (!(t->normal.std[channel] > 0))
 		return refuse(s, "%sstd %s: %s is not above 0, and samples are divided by it", w->dashes, w->std, number);
 	return refuse(s, "%sdtype %s: (x / 255 - mean) / std of channel %" PRIu32 " goes beyond %s, the most that %s holds; "
 		      "mean and std are those of samples from 0 to 1",
-		      w->dashes, recipe_samples_names[t->samples], channel, most[t->samples], recipe_samples_names[t->samples]);
+		      w->dashes, transform_samples_names[t->samples], channel, most[t->samples], transform_samples_names[t->samples]);
 }
 
 bool image_options_settle(const struct image_wish *w, struct transform_options *t, char *assumed, size_t assumed_bytes,

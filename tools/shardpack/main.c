@@ -16,15 +16,21 @@ static void print_version(FILE *out)
 	fprintf(out, "%s, %s, %s\n", decoder_jpeg_version(), decoder_png_version(), decoder_webp_version());
 }
 
+static void add_verb(struct cli_verb *out, const struct cli_verb *verb, uint32_t source)
+{
+	*out = *verb;
+	out->row = source;
+}
+
 /* First what packs, then what plans, then what goes on from a plan. */
 static void list_verbs(struct cli_verb *verbs)
 {
 	unsigned i;
 
-	for (i = 0; source_table[i]; i++)
-		*verbs++ = *source_table[i]->pack;
-	for (i = 0; source_table[i]; i++)
-		*verbs++ = *source_table[i]->plan;
+	for (i = 0; i < SOURCE_COUNT; i++)
+		add_verb(verbs++, source_table[i]->pack, i);
+	for (i = 0; i < SOURCE_COUNT; i++)
+		add_verb(verbs++, source_table[i]->plan, i);
 	*verbs++ = command_build;
 	*verbs++ = command_seal;
 	*verbs = (struct cli_verb){0};
@@ -32,7 +38,7 @@ static void list_verbs(struct cli_verb *verbs)
 
 int main(int argc, char **argv)
 {
-	struct cli_verb verbs[2 * SOURCES_MAX + 3];
+	struct cli_verb verbs[2 * SOURCE_COUNT + 3];
 	const struct cli_program program = {
 		.name = "shardpack",
 		.summary = "pack images, arrays and tokens into verified shards that train fast",

@@ -12,28 +12,14 @@
 #include <string.h>
 
 #include "tools/shardpack/field_option.h"
-#include "tools/shardpack/source.h"
 
-const char *const recipe_filter_names[] = {
-	[RESIZE_BOX] = "box",
-	[RESIZE_BILINEAR] = "bilinear",
-	[RESIZE_BICUBIC] = "bicubic",
-	[RESIZE_LANCZOS] = "lanczos",
-	NULL,
-};
-const char *const recipe_fit_names[] = {
-	[FIT_SHORT] = "short",
-	[FIT_LONG] = "long",
-	[FIT_STRETCH] = "stretch",
-	[FIT_PAD] = "pad",
-	NULL,
-};
-const char *const recipe_scale_names[] = {
-	[SCALE_1] = "1",
-	[SCALE_2] = "2",
-	[SCALE_4] = "4",
-	[SCALE_8] = "8",
-	[SCALE_AUTO] = "auto",
+const char *const recipe_source_names[] = {
+	[SOURCE_IMAGES] = "images",
+	[SOURCE_ARRAY] = "array",
+	[SOURCE_RAW] = "raw",
+	[SOURCE_TOKENS] = "tokens",
+	[SOURCE_CIFAR] = "cifar",
+	[SOURCE_MNIST] = "mnist",
 	NULL,
 };
 const char *const recipe_exif_names[] = {[EXIF_IGNORE] = "ignore", [EXIF_APPLY] = "apply", NULL};
@@ -41,14 +27,6 @@ const char *const recipe_accept_names[] = {
 	[ACCEPT_NONE] = "none",
 	[ACCEPT_EOI] = "eoi",
 	[ACCEPT_WARNINGS] = "warnings",
-	NULL,
-};
-const char *const recipe_layout_names[] = {[IMAGE_HWC] = "hwc", [IMAGE_CHW] = "chw", NULL};
-const char *const recipe_samples_names[] = {
-	[IMAGE_U8] = "u8",
-	[IMAGE_F16] = "f16",
-	[IMAGE_BF16] = "bf16",
-	[IMAGE_F32] = "f32",
 	NULL,
 };
 const char *const recipe_codec_names[] = {[SHARD_RAW] = "none", [SHARD_LZ4] = "lz4", NULL};
@@ -82,24 +60,15 @@ static void write_field(const struct shard_field *f, const struct field_source *
 	text_add(out, "\n", 1);
 }
 
-void recipe_number(char out[RECIPE_NUMBER_CHARS], double value)
-{
-	int digits = 15;
-
-	do {
-		snprintf(out, RECIPE_NUMBER_CHARS, "%.*g", digits, value);
-	} while (digits++ < 17 && strtod(out, NULL) != value);
-}
-
 /* "mean 0.485 0.456 0.406" */
 static void write_channels(const char *key, const double *value, struct text *out)
 {
-	char number[RECIPE_NUMBER_CHARS];
+	char number[TEXT_DOUBLE_CHARS];
 	uint32_t c;
 
 	text_format(out, "%s", key);
 	for (c = 0; c < IMAGE_CHANNELS; c++) {
-		recipe_number(number, value[c]);
+		text_double(number, value[c]);
 		text_format(out, " %s", number);
 	}
 	text_add(out, "\n", 1);
@@ -113,30 +82,30 @@ static void write_transform(const struct recipe *r, struct text *out)
 	if (r->exif != EXIF_IGNORE)
 		text_format(out, "exif %s\n", recipe_exif_names[r->exif]);
 	if (r->transform.scale != SCALE_1)
-		text_format(out, "decode-scale %s\n", recipe_scale_names[r->transform.scale]);
+		text_format(out, "decode-scale %s\n", transform_scale_names[r->transform.scale]);
 	text_format(out, "resize %" PRIu32 "\n", r->transform.resize);
 	if (r->transform.fit != FIT_SHORT)
-		text_format(out, "fit %s\n", recipe_fit_names[r->transform.fit]);
+		text_format(out, "fit %s\n", transform_fit_names[r->transform.fit]);
 	text_format(out, "crop %" PRIu32 "\n", r->transform.crop);
-	text_format(out, "filter %s\n", recipe_filter_names[r->transform.filter]);
-	text_format(out, "layout %s\n", recipe_layout_names[r->transform.layout]);
+	text_format(out, "filter %s\n", transform_filter_names[r->transform.filter]);
+	text_format(out, "layout %s\n", transform_layout_names[r->transform.layout]);
 	if (r->transform.samples == IMAGE_U8)
 		return;
-	text_format(out, "dtype %s\n", recipe_samples_names[r->transform.samples]);
+	text_format(out, "dtype %s\n", transform_samples_names[r->transform.samples]);
 	write_channels("mean", r->transform.normal.mean, out);
 	write_channels("std", r->transform.normal.std, out);
 }
 
 bool recipe_is_images(const struct recipe *r)
 {
-	return source_table[r->source]->kind == SOURCE_IMAGES;
+	return r->source == SOURCE_IMAGES;
 }
 
 void recipe_write(const struct recipe *r, struct text *out)
 {
 	uint32_t i;
 
-	text_format(out, "source %s\n", source_table[r->source]->name);
+	text_format(out, "source %s\n", recipe_source_names[r->source]);
 	if (recipe_is_images(r))
 		write_transform(r, out);
 	for (i = 0; i < r->field_count; i++)

@@ -22,8 +22,11 @@ enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
 /* The orientation that a file's EXIF states: torchvision's ImageFolder ignores it, PIL.ImageOps.exif_transpose applies it. */
 enum recipe_exif { EXIF_IGNORE, EXIF_APPLY };
 
+/* What is packed, by its place in recipe_source_names[].  Images have a line each in the plan; the others are records of files. */
+enum recipe_source { SOURCE_IMAGES, SOURCE_ARRAY, SOURCE_RAW, SOURCE_TOKENS, SOURCE_CIFAR, SOURCE_MNIST, SOURCE_COUNT };
+
 struct recipe {
-	uint32_t source;   /* place in the table of sources */
+	uint32_t source;   /* enum recipe_source */
 	struct transform_options transform; /* of images */
 	uint32_t exif;	   /* enum recipe_exif */
 	uint32_t accept;   /* enum decode_accept: which damage is packed, with a field that tells */
@@ -40,13 +43,9 @@ struct recipe {
 };
 
 /* Names as on the command line and in plans; NULL ends the list.  The place in the list is the value. */
-extern const char *const recipe_filter_names[];
-extern const char *const recipe_fit_names[];    /* enum transform_fit; in a plan only if it is not the first */
-extern const char *const recipe_scale_names[];  /* enum transform_scale; the same */
-extern const char *const recipe_exif_names[];   /* the same */
+extern const char *const recipe_source_names[];
+extern const char *const recipe_exif_names[];   /* in a plan only if it is not the first */
 extern const char *const recipe_accept_names[]; /* enum decode_accept; the same */
-extern const char *const recipe_layout_names[]; /* enum image_layout */
-extern const char *const recipe_samples_names[]; /* enum image_samples; the same */
 extern const char *const recipe_codec_names[];  /* enum shard_codec */
 extern const char *const recipe_order_names[];  /* [0] is never used */
 extern const char *const recipe_on_error_names[];
@@ -54,13 +53,6 @@ extern const char *const recipe_on_error_names[];
 /* The recipe and the versions of the libraries that decide pixels, as lines of a plan. */
 void recipe_write(const struct recipe *r, struct text *out);
 void recipe_write_versions(const struct recipe *r, struct text *out);
-
-/* A number such that reading it gives the same double, in as few digits as that takes. */
-#define RECIPE_NUMBER_CHARS 32
-void recipe_number(char out[RECIPE_NUMBER_CHARS], double value);
-
-/* A finite decimal number.  `in` ends in NUL or a character that no number has. */
-bool recipe_read_number(const char *in, size_t in_bytes, double *out);
 
 /*
  * Read what recipe_write() wrote from the front of `in`.  Returns how many bytes that was;

@@ -11,7 +11,6 @@
 
 #include "tools/shardpack/field_option.h"
 #include "tools/shardpack/recipe.h"
-#include "tools/shardpack/source.h"
 
 struct cursor {
 	const char *at, *end;
@@ -197,20 +196,10 @@ static bool take_optional_word(struct cursor *c, const char *key, const char *co
 	return take_word(c, key, names, 1, out);
 }
 
-bool recipe_read_number(const char *in, size_t in_bytes, double *out)
-{
-	char *end;
-
-	if (!in_bytes || strspn(in, "0123456789.eE+-") < in_bytes) /* no hexadecimal numbers, no words, no blanks */
-		return false;
-	*out = strtod(in, &end);
-	return end == in + in_bytes && isfinite(*out);
-}
-
 /* Numbers in the form that write_channels() gives them, no other. */
 static bool take_channels(struct cursor *c, const char *key, double *value)
 {
-	char number[RECIPE_NUMBER_CHARS];
+	char number[TEXT_DOUBLE_CHARS];
 	struct cursor start = *c;
 	const char *at;
 	size_t left, n;
@@ -220,9 +209,9 @@ static bool take_channels(struct cursor *c, const char *key, double *value)
 		return false;
 	for (i = 0; i < IMAGE_CHANNELS; i++, at += n + 1, left -= n + 1) {
 		n = i + 1 < IMAGE_CHANNELS ? strcspn(at, " \n") : left;
-		if (n > left || (i + 1 < IMAGE_CHANNELS && n == left) || !recipe_read_number(at, n, &value[i]))
+		if (n > left || (i + 1 < IMAGE_CHANNELS && n == left) || !text_parse_double(at, n, &value[i]))
 			break;
-		recipe_number(number, value[i]);
+		text_double(number, value[i]);
 		if (strlen(number) != n || memcmp(number, at, n) != 0)
 			break;
 	}
@@ -238,7 +227,7 @@ static bool take_samples(struct cursor *c, struct transform_options *t)
 	struct normal_table table;
 	uint32_t samples, channel;
 
-	if (!take_optional_word(c, "dtype", recipe_samples_names, &samples))
+	if (!take_optional_word(c, "dtype", transform_samples_names, &samples))
 		return false;
 	t->samples = (enum image_samples)samples;
 	if (t->samples == IMAGE_U8)
@@ -284,12 +273,12 @@ static bool take_transform(struct cursor *c, struct recipe *r)
 
 	if (!take_limits(c, &r->limits) || !take_optional_word(c, "accept", recipe_accept_names, &r->accept) ||
 	    !take_optional_word(c, "exif", recipe_exif_names, &r->exif) ||
-	    !take_optional_word(c, "decode-scale", recipe_scale_names, &scale) ||
+	    !take_optional_word(c, "decode-scale", transform_scale_names, &scale) ||
 	    !take_number(c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) ||
-	    !take_optional_word(c, "fit", recipe_fit_names, &fit) ||
+	    !take_optional_word(c, "fit", transform_fit_names, &fit) ||
 	    !take_number(c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) ||
-	    !take_word(c, "filter", recipe_filter_names, 0, &filter) ||
-	    !take_word(c, "layout", recipe_layout_names, 0, &layout) || (resize && crop > resize) ||
+	    !take_word(c, "filter", transform_filter_names, 0, &filter) ||
+	    !take_word(c, "layout", transform_layout_names, 0, &layout) || (resize && crop > resize) ||
 	    ((fit != FIT_SHORT || scale != SCALE_1) && !resize) || (fit == FIT_PAD && crop != resize))
 		return false;
 	r->transform.resize = (uint32_t)resize;
@@ -301,17 +290,6 @@ static bool take_transform(struct cursor *c, struct recipe *r)
 	return take_samples(c, &r->transform);
 }
 
-static bool take_source(struct cursor *c, struct recipe *r)
-{
-	const char *names[SOURCES_MAX + 1];
-	uint32_t i;
-
-	for (i = 0; source_table[i]; i++)
-		names[i] = source_table[i]->name;
-	names[i] = NULL;
-	return take_word(c, "source", names, 0, &r->source);
-}
-
 size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong)
 {
 	struct cursor c = {in, in + in_bytes};
@@ -319,7 +297,7 @@ size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wr
 	bool ok;
 
 	memset(r, 0, sizeof(*r));
-	ok = take_source(&c, r) && (!recipe_is_images(r) || take_transform(&c, r)) && take_fields(&c, r) &&
+	ok = take_word(&c, "source", recipe_source_names, 0, &r->source) && (!recipe_is_images(r) || take_transform(&c, r)) && take_fields(&c, r) &&
 	     take_word(&c, "compress", recipe_codec_names, 0, &r->codec) && take_number(&c, "align", 0, 4096, &align) &&
 	     take_word(&c, "order", recipe_order_names, 1, &r->order) &&
 	     take_number(&c, "seed", 0, UINT64_MAX, &r->seed) &&

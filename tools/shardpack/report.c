@@ -155,7 +155,7 @@ static void write_channels(struct json_out *j, const char *key, const double *va
 static void write_recipe(struct json_out *j, const struct recipe *r)
 {
 	json_out_object(j, "recipe");
-	json_out_string(j, "source", source_table[r->source]->name);
+	json_out_string(j, "source", recipe_source_names[r->source]);
 	if (recipe_is_images(r)) {
 		json_out_string(j, "accept", recipe_accept_names[r->accept]);
 		json_out_string(j, "exif", recipe_exif_names[r->exif]);
@@ -163,12 +163,12 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 			json_out_u64(j, "resize", r->transform.resize);
 		else
 			json_out_null(j, "resize");
-		json_out_string(j, "decode_scale", recipe_scale_names[r->transform.scale]);
-		json_out_string(j, "fit", recipe_fit_names[r->transform.fit]);
+		json_out_string(j, "decode_scale", transform_scale_names[r->transform.scale]);
+		json_out_string(j, "fit", transform_fit_names[r->transform.fit]);
 		json_out_u64(j, "crop", r->transform.crop);
-		json_out_string(j, "filter", recipe_filter_names[r->transform.filter]);
-		json_out_string(j, "layout", recipe_layout_names[r->transform.layout]);
-		json_out_string(j, "dtype", recipe_samples_names[r->transform.samples]);
+		json_out_string(j, "filter", transform_filter_names[r->transform.filter]);
+		json_out_string(j, "layout", transform_layout_names[r->transform.layout]);
+		json_out_string(j, "dtype", transform_samples_names[r->transform.samples]);
 		if (r->transform.samples != IMAGE_U8) {
 			write_channels(j, "mean", r->transform.normal.mean);
 			write_channels(j, "std", r->transform.normal.std);

@@ -16,10 +16,6 @@
 #include "tools/shardpack/plan.h"
 #include "tools/shardpack/stored.h"
 
-#define SOURCES_MAX 16
-
-enum source_kind { SOURCE_IMAGES, SOURCE_FIXED };
-
 /* What a scan found beside the inputs. */
 struct scan {
 	uint64_t ignored_count; /* files, or members of files, that are no inputs */
@@ -42,8 +38,6 @@ struct request {
 };
 
 struct source {
-	const char *name; /* as in plans */
-	enum source_kind kind;
 	const struct cli_verb *pack, *plan;
 
 	/* Both say why they fail and return the exit code. */
@@ -51,8 +45,8 @@ struct source {
 	int (*scan)(const struct request *r);	/* begin the plan and add all inputs; on failure it is freed all the same */
 };
 
-/* Ends with NULL.  The order is that of --help. */
-extern const struct source *const source_table[SOURCES_MAX + 1];
+/* By enum recipe_source, which is the order of --help. */
+extern const struct source *const source_table[SOURCE_COUNT];
 
 extern const struct source source_images, source_array, source_raw, source_tokens, source_cifar, source_mnist;
 

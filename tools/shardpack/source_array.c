@@ -281,8 +281,6 @@ static const struct cli_verb plan_verb =
 	SOURCE_PLAN_VERB("array", SOURCE_PLAN_AS("array"), "shardpack plan array image.npy label.npy -o ds/train\n");
 
 const struct source source_array = {
-	.name = "array",
-	.kind = SOURCE_FIXED,
 	.pack = &verb,
 	.plan = &plan_verb,
 	.settle = settle,

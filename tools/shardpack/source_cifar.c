@@ -191,8 +191,6 @@ static const struct cli_verb plan_verb =
 	SOURCE_PLAN_VERB("cifar", SOURCE_PLAN_AS("cifar"), "shardpack plan cifar cifar-10-batches-bin -o ds/train\n");
 
 const struct source source_cifar = {
-	.name = "cifar",
-	.kind = SOURCE_FIXED,
 	.pack = &verb,
 	.plan = &plan_verb,
 	.settle = settle,

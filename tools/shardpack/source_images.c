@@ -269,8 +269,6 @@ static const struct cli_verb plan_verb =
 			 "shardpack plan images photos/train -o ds/train --resize 256 --crop 224\n");
 
 const struct source source_images = {
-	.name = "images",
-	.kind = SOURCE_IMAGES,
 	.pack = &verb,
 	.plan = &plan_verb,
 	.settle = field_settle,

@@ -195,8 +195,6 @@ static const struct cli_verb plan_verb =
 	SOURCE_PLAN_VERB("mnist", SOURCE_PLAN_AS("mnist"), "shardpack plan mnist MNIST/raw -o ds/train\n");
 
 const struct source source_mnist = {
-	.name = "mnist",
-	.kind = SOURCE_FIXED,
 	.pack = &verb,
 	.plan = &plan_verb,
 	.settle = settle,

@@ -118,8 +118,6 @@ static const struct cli_verb plan_verb =
 	SOURCE_PLAN_VERB("raw", SOURCE_PLAN_AS("raw"), "shardpack plan raw train.bin -o ds/train --schema 'image:u8[3,32,32],label:u8'\n");
 
 const struct source source_raw = {
-	.name = "raw",
-	.kind = SOURCE_FIXED,
 	.pack = &verb,
 	.plan = &plan_verb,
 	.settle = settle,

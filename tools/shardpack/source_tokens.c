@@ -307,8 +307,6 @@ static const struct cli_verb plan_verb =
 	SOURCE_PLAN_VERB("tokens", SOURCE_PLAN_AS("tokens"), "shardpack plan tokens train.bin -o ds/train --seq-len 1024\n");
 
 const struct source source_tokens = {
-	.name = "tokens",
-	.kind = SOURCE_FIXED,
 	.pack = &verb,
 	.plan = &plan_verb,
 	.settle = settle,

@@ -9,8 +9,13 @@
 
 #include "tools/shardpack/source.h"
 
-const struct source *const source_table[SOURCES_MAX + 1] = {
-	&source_images, &source_array, &source_raw, &source_tokens, &source_cifar, &source_mnist,
+const struct source *const source_table[SOURCE_COUNT] = {
+	[SOURCE_IMAGES] = &source_images,
+	[SOURCE_ARRAY] = &source_array,
+	[SOURCE_RAW] = &source_raw,
+	[SOURCE_TOKENS] = &source_tokens,
+	[SOURCE_CIFAR] = &source_cifar,
+	[SOURCE_MNIST] = &source_mnist,
 };
 
 #define AT(member) .offset = offsetof(struct pack_options, member)

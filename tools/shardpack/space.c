@@ -7,15 +7,11 @@
  */
 #include "tools/shardpack/space.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/statvfs.h>
 
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/files.h"
+#include "tools/shardpack/free_space.h"
 #include "tools/shardpack/tally.h"
 
 #define PAGE_BYTES	    4096
@@ -96,37 +92,11 @@ uint64_t space_needed(const struct job *job, const bool *todo)
 	return sum ? sum + 2 * largest + PAGE_BYTES : 0;
 }
 
-/* A file system without a size of its own, such as a tmpfs without a limit, has no blocks to count. */
-static uint64_t free_of(const struct statvfs *st)
-{
-	return st->f_blocks ? (uint64_t)st->f_bavail * st->f_frsize : UINT64_MAX;
-}
-
-/* The folder itself, or the nearest one above it if there is none yet. */
-static bool ask(const char *dir, struct statvfs *st)
-{
-	char *copy = strdup(dir);
-	bool ok = copy && files_nearest(copy) && statvfs(copy, st) == 0;
-
-	free(copy);
-	return ok;
-}
-
-int space_free(const char *dir, uint64_t *free_bytes)
-{
-	struct statvfs st;
-
-	if (!ask(dir, &st))
-		return fail(EXIT_IO, "%s: cannot tell how much room there is: %s", dir, strerror(errno));
-	*free_bytes = free_of(&st);
-	return EXIT_DONE;
-}
-
 int space_check(const struct job *job, uint64_t needed_bytes)
 {
 	char need[HUMAN_CHARS], have[HUMAN_CHARS];
 	uint64_t free_bytes = 0;
-	int code = needed_bytes ? space_free(job->out_dir, &free_bytes) : EXIT_DONE;
+	int code = needed_bytes ? free_space(job->out_dir, &free_bytes) : EXIT_DONE;
 
 	if (code != EXIT_DONE || needed_bytes <= free_bytes)
 		return code;
@@ -140,16 +110,4 @@ int space_check(const struct job *job, uint64_t needed_bytes)
 	warn("%s: without compression the dataset would need %s and the disk has %s free; it may not fit", job->out_dir,
 	     need, have);
 	return EXIT_DONE;
-}
-
-int space_check_spool(int fd, const char *name, uint64_t needed_bytes, const char *spool_dir)
-{
-	char need[HUMAN_CHARS], have[HUMAN_CHARS];
-	struct statvfs st;
-
-	/* Whoever cannot tell finds out while writing. */
-	if (fstatvfs(fd, &st) != 0 || needed_bytes <= free_of(&st))
-		return EXIT_DONE;
-	return fail(EXIT_IO, "%s: unpacked it has %s (%" PRIu64 " bytes) or more, and the disk of %s has %s free; --spool DIR names another folder",
-		    name, human_bytes(need, needed_bytes), needed_bytes, spool_dir, human_bytes(have, free_of(&st)));
 }

@@ -16,13 +16,7 @@ uint64_t space_of_shard(const struct job *job, uint64_t shard_idx, uint64_t prov
 /* Of all shards for which todo[] is set (NULL: all), with what is needed beside them for a while. */
 uint64_t space_needed(const struct job *job, const bool *todo);
 
-/* Bytes that this user may still write to the file system of `dir`, or of the folder above it if there is none yet. */
-int space_free(const char *dir, uint64_t *free_bytes);
-
 /* EXIT_DONE if that much can be written to the output folder; else one line and EXIT_IO. */
 int space_check(const struct job *job, uint64_t needed_bytes);
-
-/* The same of what the file `name` unpacks to, in the unnamed file `fd` of the folder `spool_dir`. */
-int space_check_spool(int fd, const char *name, uint64_t needed_bytes, const char *spool_dir);
 
 #endif /* SHARDPACK_SPACE_H */

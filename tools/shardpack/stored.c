@@ -19,7 +19,7 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/files.h"
-#include "tools/shardpack/space.h"
+#include "tools/shardpack/free_space.h"
 #include "tools/shardpack/unpack.h"
 
 struct handle {
@@ -167,7 +167,7 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_
 	if (code == EXIT_DONE)
 		code = open_unnamed(s, name, &h->fd);
 	if (code == EXIT_DONE)
-		code = space_check_spool(h->fd, name,
+		code = free_space_check_spool(h->fd, name,
 					 bytes_known ? bytes_known : unpack_least_bytes(how, s->file[of].fd, s->file[of].bytes), s->spool_dir);
 	if (code == EXIT_DONE)
 		code = unpack_run(how, s->file[of].fd, s->file[of].bytes, h->fd, name);

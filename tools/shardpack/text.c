@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +266,25 @@ bool text_is_name(const char *data, size_t bytes, size_t bytes_max)
 		at += step;
 	}
 	return true;
+}
+
+void text_double(char out[TEXT_DOUBLE_CHARS], double value)
+{
+	int digits = 15;
+
+	do {
+		snprintf(out, TEXT_DOUBLE_CHARS, "%.*g", digits, value);
+	} while (digits++ < 17 && strtod(out, NULL) != value);
+}
+
+bool text_parse_double(const char *in, size_t in_bytes, double *out)
+{
+	char *end;
+
+	if (!in_bytes || strspn(in, "0123456789.eE+-") < in_bytes) /* no hexadecimal numbers, no words, no blanks */
+		return false;
+	*out = strtod(in, &end);
+	return end == in + in_bytes && isfinite(*out);
 }
 
 uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first)

@@ -47,6 +47,13 @@ bool text_unhex(const char *in, size_t in_bytes, uint8_t *out, size_t bytes);
  */
 bool text_u64(const char *in, size_t in_bytes, uint64_t *out);
 
+/* A number such that reading it gives the same double, in as few digits as that takes. */
+#define TEXT_DOUBLE_CHARS 32
+void text_double(char out[TEXT_DOUBLE_CHARS], double value);
+
+/* A finite decimal number.  `in` ends in NUL or a character that no number has. */
+bool text_parse_double(const char *in, size_t in_bytes, double *out);
+
 /* Of names that libshard gives to the numbers from `first` on, such as shard_dtype_name, the number of this one. */
 #define TEXT_NO_NAME UINT32_MAX
 uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first);

@@ -10,6 +10,37 @@
 #include <math.h>
 #include <string.h>
 
+const char *const transform_filter_names[] = {
+	[RESIZE_BOX] = "box",
+	[RESIZE_BILINEAR] = "bilinear",
+	[RESIZE_BICUBIC] = "bicubic",
+	[RESIZE_LANCZOS] = "lanczos",
+	NULL,
+};
+const char *const transform_fit_names[] = {
+	[FIT_SHORT] = "short",
+	[FIT_LONG] = "long",
+	[FIT_STRETCH] = "stretch",
+	[FIT_PAD] = "pad",
+	NULL,
+};
+const char *const transform_scale_names[] = {
+	[SCALE_1] = "1",
+	[SCALE_2] = "2",
+	[SCALE_4] = "4",
+	[SCALE_8] = "8",
+	[SCALE_AUTO] = "auto",
+	NULL,
+};
+const char *const transform_layout_names[] = {[IMAGE_HWC] = "hwc", [IMAGE_CHW] = "chw", NULL};
+const char *const transform_samples_names[] = {
+	[IMAGE_U8] = "u8",
+	[IMAGE_F16] = "f16",
+	[IMAGE_BF16] = "bf16",
+	[IMAGE_F32] = "f32",
+	NULL,
+};
+
 struct transform {
 	struct transform_options opt;
 	struct resizer *resizer;

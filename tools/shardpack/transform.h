@@ -32,6 +32,13 @@ enum transform_scale { SCALE_1, SCALE_2, SCALE_4, SCALE_8, SCALE_AUTO };
 
 enum transform_fit { FIT_SHORT, FIT_LONG, FIT_STRETCH, FIT_PAD };
 
+/* Names as on the command line and in plans; NULL ends the list.  The place in the list is the value. */
+extern const char *const transform_filter_names[];
+extern const char *const transform_fit_names[];	    /* in a plan only if it is not the first */
+extern const char *const transform_scale_names[];   /* the same */
+extern const char *const transform_layout_names[];  /* enum image_layout */
+extern const char *const transform_samples_names[]; /* enum image_samples; in a plan only if it is not the first */
+
 struct transform_options {
 	uint32_t resize; /* 0: no resize, crop only; then the fit is FIT_SHORT */
 	uint32_t crop;	 /* required; side of the square, 1 to TRANSFORM_SIDE_MAX */
