@@ -49,11 +49,11 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # A file that needs flags of its own is in one of these lists.  FLAGS_<path> is added after all
 # other flags.  Each operation is rounded by itself in UNFUSED files, so that results equal those of
 # Pillow, torchvision and every other machine: the compiler may not fuse a multiply with an add.
-UNFUSED   := tools/shardpack/resize_taps.c tools/shardpack/boxes.c \
+UNFUSED   := tools/shardpack/image/resize_taps.c tools/shardpack/image/boxes.c \
              libshard/finish/draw.c libshard/finish/plan.c libshard/finish/taps.c \
              $(wildcard tests/cuda/t_finish*.c)
 NO_ERRNO  := libshard/finish/draw.c libshard/finish/plan.c# a square root is one instruction
-UNROLLED  := tools/shardpack/resize_portable.c tools/shardpack/resize_avx2.c
+UNROLLED  := tools/shardpack/image/resize_portable.c tools/shardpack/image/resize_avx2.c
 is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
 add_flags  = $(foreach f,$(1),$(call is_there,$f,$(2))$(eval FLAGS_$f += $(2)))
 $(call add_flags,$(UNFUSED),-ffp-contract=off)
@@ -73,7 +73,7 @@ SO    := $(BUILD)/libshard.so.$(VERSION)
 comma    := ,
 objects   = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 programs  = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard $(1))))
-tool_objs = $(call objects,tools/$(1)/*.c tools/common/*.c)
+tool_objs = $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c common/*.c))
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
 EXAMPLES := $(call programs,examples/*.c)
 BENCHES  := $(call programs,bench/*.c)

@@ -18,7 +18,7 @@
 
 #include <jpeglib.h>
 
-#include "tools/shardpack/resize.h"
+#include "tools/shardpack/image/resize.h"
 
 enum { SHORT_SIDE = 256, CROP = 224, MAX_PATHS = 1 << 20, MAX_FILE = 32 << 20, MAX_PIXELS = 64 << 20 };
 

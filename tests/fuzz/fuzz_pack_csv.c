@@ -6,7 +6,7 @@
  * outside.  What was read, written out with every field in quotes, must read the same again.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/csv.h"
+#include "tools/shardpack/format/csv.h"
 
 struct table {
 	char *text; /* fields, each with its NUL */

@@ -6,10 +6,10 @@
  * must read as the same field again, and no other text may be that plan's.  A value never takes more than its room.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/field_option.h"
-#include "tools/shardpack/field_part.h"
-#include "tools/shardpack/field_value.h"
-#include "tools/shardpack/recipe.h"
+#include "tools/shardpack/plan/field_option.h"
+#include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/field_value.h"
+#include "tools/shardpack/plan/recipe.h"
 
 #define ROOM_MAX ((size_t)1 << 20)
 

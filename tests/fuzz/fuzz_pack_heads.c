@@ -5,9 +5,9 @@
  * What is accepted must be what later code relies on: sizes that do not wrap, types that exist, names that end.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/idx.h"
-#include "tools/shardpack/npy.h"
-#include "tools/shardpack/raw_schema.h"
+#include "tools/shardpack/format/idx.h"
+#include "tools/shardpack/format/npy.h"
+#include "tools/shardpack/plan/raw_schema.h"
 
 static void check_why(const char *why, size_t room)
 {

@@ -8,7 +8,7 @@
 #include "shard.h"
 #include "tests/pack/prng.h"
 #include "tests/test.h"
-#include "tools/shardpack/decode.h"
+#include "tools/shardpack/image/decode.h"
 
 /* A file in memory.  Its buffer is exactly as long as the file, so a sanitizer sees one byte too many. */
 struct file {

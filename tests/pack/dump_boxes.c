@@ -13,8 +13,8 @@
 #include <inttypes.h>
 
 #include "tests/pack/dump.h"
-#include "tools/shardpack/boxes.h"
-#include "tools/shardpack/turn.h"
+#include "tools/shardpack/image/boxes.h"
+#include "tools/shardpack/image/turn.h"
 
 int main(void)
 {

@@ -15,9 +15,9 @@
 
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
-#include "tools/shardpack/decode.h"
-#include "tools/shardpack/exif.h"
-#include "tools/shardpack/mask.h"
+#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/format/exif.h"
+#include "tools/shardpack/image/mask.h"
 
 struct job {
 	struct transform_options opt;

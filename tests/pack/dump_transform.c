@@ -14,8 +14,8 @@
 #include <inttypes.h>
 
 #include "tests/pack/dump.h"
-#include "tools/shardpack/decode.h"
-#include "tools/shardpack/transform.h"
+#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/image/transform.h"
 
 static void run_job(struct decoder *d, const char *path, const struct transform_options *opt)
 {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "tests/test.h"
-#include "tools/shardpack/tar.h"
-#include "tools/shardpack/zip.h"
+#include "tools/shardpack/format/tar.h"
+#include "tools/shardpack/format/zip.h"
 
 /* A file that is zeros but for its front and its end, however large. */
 struct sparse {

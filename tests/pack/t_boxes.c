@@ -4,7 +4,7 @@
  *
  * The same at random, against NumPy and Pillow, is twin/boxes.sh's to do.
  */
-#include "tools/shardpack/boxes.h"
+#include "tools/shardpack/image/boxes.h"
 
 #include <math.h>
 

@@ -5,12 +5,12 @@
  * Each prefix is copied to memory of its own size, where a sanitizer sees what is read behind it.  That orientations do to
  * pixels what Pillow does is cli/pack_pixels.sh's to say.
  */
-#include "tools/shardpack/exif.h"
+#include "tools/shardpack/format/exif.h"
 
 #include "tests/pack/kept.h"
 #include "tests/pack/prng.h"
 #include "tests/test.h"
-#include "tools/shardpack/turn.h"
+#include "tools/shardpack/image/turn.h"
 
 #define TIFF_LE "II*\0\x08\0\0\0\x02\0\0\x01\x03\0\x01\0\0\0\x07\0\0\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0"
 #define TIFF_BE "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x08\0\0"

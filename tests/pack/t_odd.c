@@ -8,7 +8,7 @@
 #include "shard.h"
 #include "tests/pack/prng.h"
 #include "tests/test.h"
-#include "tools/shardpack/decode.h"
+#include "tools/shardpack/image/decode.h"
 
 static struct decode_verdict run_file(struct decoder *d, const char *name, struct image *image)
 {

@@ -5,12 +5,12 @@
  * The sizes and offsets in the tables follow from the rules of torchvision (Resize, CenterCrop).  That the pixels in
  * them are right is t_resize's and twin/pillow.sh's to say.
  */
-#include "tools/shardpack/transform.h"
+#include "tools/shardpack/image/transform.h"
 
 #include "tests/pack/prng.h"
 #include "tests/test.h"
-#include "tools/shardpack/moments.h"
-#include "tools/shardpack/tally.h"
+#include "tools/shardpack/image/moments.h"
+#include "tools/shardpack/build/tally.h"
 
 /* Each pixel says where it was: red its column, green its row, blue 1. */
 static struct image where_am_i(uint32_t width, uint32_t height)

@@ -4,11 +4,11 @@
  */
 #include <stdlib.h>
 
-#include "tools/shardpack/build.h"
+#include "tools/shardpack/build/build.h"
 #include "tools/shardpack/command.h"
-#include "tools/shardpack/files.h"
-#include "tools/shardpack/output.h"
-#include "tools/shardpack/seal.h"
+#include "tools/common/files.h"
+#include "tools/shardpack/build/output.h"
+#include "tools/shardpack/build/seal.h"
 
 struct build_options {
 	const char *out;

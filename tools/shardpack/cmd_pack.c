@@ -13,15 +13,15 @@
 #include <unistd.h>
 
 #include "tools/common/human.h"
-#include "tools/shardpack/build.h"
+#include "tools/shardpack/build/build.h"
 #include "tools/shardpack/command.h"
-#include "tools/shardpack/dry_run.h"
-#include "tools/shardpack/files.h"
-#include "tools/shardpack/output.h"
-#include "tools/shardpack/replace.h"
-#include "tools/shardpack/seal.h"
-#include "tools/shardpack/source.h"
-#include "tools/shardpack/space.h"
+#include "tools/shardpack/report/dry_run.h"
+#include "tools/common/files.h"
+#include "tools/shardpack/build/output.h"
+#include "tools/shardpack/build/replace.h"
+#include "tools/shardpack/build/seal.h"
+#include "tools/shardpack/scan/source.h"
+#include "tools/shardpack/build/space.h"
 
 #define DEFAULT_SHARDS	    8
 #define DEFAULT_SHARD_BYTES_MIN (UINT64_C(64) << 20)

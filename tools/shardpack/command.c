@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "tools/common/special.h"
-#include "tools/shardpack/files.h"
+#include "tools/common/files.h"
 
 unsigned command_threads(uint64_t asked)
 {

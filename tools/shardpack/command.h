@@ -6,8 +6,8 @@
 #define SHARDPACK_COMMAND_H
 
 #include "tools/common/cli.h"
-#include "tools/shardpack/job.h"
-#include "tools/shardpack/report.h"
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/report/report.h"
 
 /* The verbs: main.c's table. */
 extern const struct cli_verb command_build, command_seal; /* and those of the table of sources */

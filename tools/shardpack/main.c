@@ -6,8 +6,8 @@
 
 #include "shard.h"
 #include "tools/shardpack/command.h"
-#include "tools/shardpack/decode.h"
-#include "tools/shardpack/source.h"
+#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/scan/source.h"
 
 static void print_version(FILE *out)
 {

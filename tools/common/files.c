@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files.c - the few things that shardpack does with files beside images and shards
+ */
+#include "tools/common/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+
+int files_path(char *out, const char *dir, const char *name)
+{
+	int bytes = snprintf(out, FILES_PATH_BYTES, "%s/%s", dir, name);
+
+	if (bytes < 0 || bytes >= FILES_PATH_BYTES)
+		return fail(EXIT_USAGE, "%s/%s: a path of %d bytes; the limit is 4095", dir, name, bytes);
+	return EXIT_DONE;
+}
+
+int files_numbered(char *out, const char *dir, const char *prefix, uint64_t number, const char *suffix)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s%05" PRIu64 "%s", prefix, number, suffix);
+	return files_path(out, dir, name);
+}
+
+int files_read(const char *path, struct text *out, bool *found)
+{
+	char chunk[65536];
+	struct stat st;
+	ssize_t n = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = EXIT_DONE;
+
+	*found = fd >= 0;
+	if (fd < 0)
+		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return fail(EXIT_IO, "%s: not a regular file", path);
+	}
+	text_add(out, "", 0);
+	while (!text_failed(out) && ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR)))
+		if (n > 0)
+			text_add(out, chunk, (size_t)n);
+	if (n < 0)
+		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	else if (text_failed(out))
+		code = fail(EXIT_IO, "%s: out of memory after %zu bytes", path, out->bytes);
+	close(fd);
+	return code;
+}
+
+bool files_make_parents(char *path, size_t at)
+{
+	char *slash = path + at;
+	bool ok = true;
+
+	while (ok && (slash = strchr(slash, '/')) != NULL) {
+		*slash = '\0';
+		ok = mkdir(path, 0777) == 0 || errno == EEXIST;
+		*slash++ = '/';
+	}
+	return ok;
+}
+
+size_t files_folder_bytes(const char *path)
+{
+	size_t bytes = strlen(path);
+
+	while (bytes > 1 && path[bytes - 1] == '/')
+		bytes--;
+	while (bytes && path[bytes - 1] != '/')
+		bytes--;
+	while (bytes > 1 && path[bytes - 1] == '/')
+		bytes--;
+	return bytes;
+}
+
+/* Cut the last component off; what is above "a" is ".". */
+static void cut_last(char *path)
+{
+	size_t bytes = files_folder_bytes(path);
+
+	if (bytes)
+		path[bytes] = '\0';
+	else
+		strcpy(path, ".");
+}
+
+bool files_nearest(char *path)
+{
+	struct stat st;
+
+	while (stat(path, &st) != 0) {
+		if (errno != ENOENT || strcmp(path, ".") == 0 || strcmp(path, "/") == 0)
+			return false;
+		cut_last(path);
+	}
+	return true;
+}
+
+char *files_above_resolved(const char *path)
+{
+	size_t bytes = files_folder_bytes(path), name_at = bytes;
+	char *folder = bytes ? strndup(path, bytes) : strdup("."), *above = folder ? realpath(folder, NULL) : NULL, *out = NULL;
+	int length;
+
+	while (path[name_at] == '/')
+		name_at++;
+	length = (int)strlen(path + name_at);
+	while (length > 1 && path[name_at + (size_t)length - 1] == '/')
+		length--;
+	if (above && ((length == 1 && path[name_at] == '.') || (length == 2 && memcmp(path + name_at, "..", 2) == 0)))
+		out = realpath(path, NULL);
+	else if (above && asprintf(&out, "%s/%.*s", strcmp(above, "/") == 0 ? "" : above, length, path + name_at) < 0)
+		out = NULL;
+	free(folder);
+	free(above);
+	return out;
+}
+
+/* Is one of the components ".."? */
+static bool climbs(const char *path)
+{
+	for (const char *dots = path; (dots = strstr(dots, "..")) != NULL; dots++)
+		if ((dots == path || dots[-1] == '/') && (dots[2] == '\0' || dots[2] == '/'))
+			return true;
+	return false;
+}
+
+char *files_absolute(const char *dir)
+{
+	char *near = strdup(dir), *above = NULL, *out = NULL;
+	const char *rest;
+
+	if (!near) {
+		fail(EXIT_IO, "out of memory");
+		return NULL;
+	}
+	if (files_nearest(near))
+		above = realpath(near, NULL);
+	if (!above) {
+		fail(EXIT_IO, "%s: %s", dir, strerror(errno));
+	} else {
+		/* What is left of "a/b" above nothing is ".", which it does not begin with; nor does ".a". */
+		rest = strcmp(near, ".") == 0 && dir[strspn(dir, ".")] != '/' && strcmp(dir, ".") != 0 ? dir : dir + strlen(near);
+		rest += strspn(rest, "/");
+		if (climbs(rest))
+			fail(EXIT_IO, "%s: leads through a folder that does not exist", dir);
+		else if (asprintf(&out, "%s%s%s", strcmp(above, "/") == 0 && *rest ? "" : above, *rest ? "/" : "", rest) < 0)
+			out = NULL;
+	}
+	while (out && strlen(out) > 1 && out[strlen(out) - 1] == '/')
+		out[strlen(out) - 1] = '\0';
+	free(above);
+	free(near);
+	return out;
+}
+
+bool files_is_below(const char *inner, const char *outer)
+{
+	size_t bytes = strlen(outer);
+
+	if (strcmp(outer, "/") == 0)
+		return true;
+	return strncmp(inner, outer, bytes) == 0 && (inner[bytes] == '\0' || inner[bytes] == '/');
+}
+
+bool files_has_bytes(const char *path, const void *data, size_t bytes)
+{
+	const uint8_t *wanted = data;
+	uint8_t chunk[16384];
+	size_t at = 0;
+	ssize_t n = -1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return false;
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+		if ((size_t)n > bytes - at || memcmp(chunk, wanted + at, (size_t)n) != 0)
+			break;
+		at += (size_t)n;
+	}
+	close(fd);
+	return n == 0 && at == bytes;
+}
+
+int files_publish(const char *path, const void *data, size_t bytes, struct shard_error *err)
+{
+	int rc = shard_publish(path, data, bytes, 0, err);
+
+	if (rc != SHARD_E_EXISTS)
+		return rc;
+	return files_has_bytes(path, data, bytes) ? SHARD_OK : shard_publish(path, data, bytes, 1, err);
+}
+
+int files_sha256(const char *path, uint8_t out[32])
+{
+	struct stat st;
+	void *map;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), code = EXIT_DONE;
+
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	} else {
+		/* A shard is never empty, and was verified through a map of its own just before. */
+		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED) {
+			code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+		} else {
+			shard_sha256(map, (size_t)st.st_size, out);
+			munmap(map, (size_t)st.st_size);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return code;
+}
+
+int files_sync_dir(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
+
+	/* EINVAL: a file system that knows no such thing. */
+	if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
+		code = fail(EXIT_IO, "%s: %s", dir, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return code;
+}
+
+int files_remove(const char *path)
+{
+	if (unlink(path) != 0 && errno != ENOENT)
+		return fail(EXIT_IO, "%s: cannot remove it: %s", path, strerror(errno));
+	return EXIT_DONE;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files.h - the few things that shardpack does with files beside images and shards
+ *
+ * Functions that may fail say why and return the exit code, unless they say otherwise.
+ */
+#ifndef SHARDPACK_FILES_H
+#define SHARDPACK_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shard.h"
+#include "tools/common/text.h"
+
+#define FILES_PATH_BYTES 4352 /* the system's limit of 4,096, and a name behind it for the message that it is too long */
+
+/* DIR/NAME, and DIR/PREFIX00005SUFFIX, into `out` of FILES_PATH_BYTES. */
+int files_path(char *out, const char *dir, const char *name);
+int files_numbered(char *out, const char *dir, const char *prefix, uint64_t number, const char *suffix);
+
+/* All of a file; *found is false if there is none.  Starts with an empty text. */
+int files_read(const char *path, struct text *out, bool *found);
+
+/* Bytes of "a/b" in "a/b/c", 0 if there is no slash; trailing slashes belong to the last name. */
+size_t files_folder_bytes(const char *path);
+
+/* Make the folders above the last component; `at` is where to begin in the path.  False with errno. */
+bool files_make_parents(char *path, size_t at);
+
+/* Shorten the path to the nearest thing that exists, itself if it does.  False with errno if that cannot be told. */
+bool files_nearest(char *path);
+
+/* The path from "/", without links above its last name.  NULL with errno; to be freed. */
+char *files_above_resolved(const char *path);
+
+/* The folder's own path, or that of a folder that could be made there.  NULL, and a message, if neither; to be freed. */
+char *files_absolute(const char *dir);
+
+/* Is `inner` the folder `outer` or below it?  Both as from files_absolute(). */
+bool files_is_below(const char *inner, const char *outer);
+
+/*
+ * Write a small file durably and at once.  One that is there with the same bytes stays, so that processes that
+ * write the same do not race; another one is replaced.  Returns SHARD_OK or a status.
+ */
+int files_publish(const char *path, const void *data, size_t bytes, struct shard_error *err);
+
+/* Is there a file with exactly these bytes? */
+bool files_has_bytes(const char *path, const void *data, size_t bytes);
+
+/* SHA-256 of a file. */
+int files_sha256(const char *path, uint8_t out[32]);
+
+/* Make what was done to the names in a folder durable. */
+int files_sync_dir(const char *dir);
+
+/* Remove a file; it is fine if there is none. */
+int files_remove(const char *path);
+
+#endif /* SHARDPACK_FILES_H */

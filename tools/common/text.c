@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text.c - text that grows, and names written so that one token holds them
+ */
+#include "tools/common/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/escape.h"
+
+static const char hex_upper[] = "0123456789ABCDEF";
+static const char hex_lower[] = "0123456789abcdef";
+
+/* Room for `more` bytes and a NUL. */
+static bool reserve(struct text *t, size_t more)
+{
+	size_t want = t->capacity_bytes ? t->capacity_bytes : 4096;
+	char *data;
+
+	if (t->failed || more > SIZE_MAX / 4 || t->bytes > SIZE_MAX / 4) {
+		t->failed = true;
+		return false;
+	}
+	if (t->bytes + more < t->capacity_bytes)
+		return true;
+	while (want <= t->bytes + more)
+		want *= 2;
+	data = realloc(t->data, want);
+	if (!data) {
+		t->failed = true;
+		return false;
+	}
+	t->data = data;
+	t->capacity_bytes = want;
+	return true;
+}
+
+void text_add(struct text *t, const void *data, size_t bytes)
+{
+	if (!reserve(t, bytes))
+		return;
+	if (bytes)
+		memcpy(t->data + t->bytes, data, bytes);
+	t->bytes += bytes;
+	t->data[t->bytes] = '\0';
+}
+
+void text_put_before(struct text *t, const struct text *head)
+{
+	if (head->failed || !reserve(t, head->bytes)) {
+		t->failed = true;
+		return;
+	}
+	memmove(t->data + head->bytes, t->data, t->bytes);
+	memcpy(t->data, head->data, head->bytes);
+	t->bytes += head->bytes;
+	t->data[t->bytes] = '\0';
+}
+
+void text_format(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int length;
+
+	va_start(ap, fmt);
+	length = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (length < 0 || !reserve(t, (size_t)length)) {
+		t->failed = true;
+		return;
+	}
+	va_start(ap, fmt);
+	vsnprintf(t->data + t->bytes, (size_t)length + 1, fmt, ap);
+	va_end(ap);
+	t->bytes += (size_t)length;
+}
+
+void text_hex(struct text *t, const uint8_t *data, size_t bytes)
+{
+	char pair[2];
+	size_t i;
+
+	for (i = 0; i < bytes; i++) {
+		pair[0] = hex_lower[data[i] >> 4];
+		pair[1] = hex_lower[data[i] & 15];
+		text_add(t, pair, 2);
+	}
+}
+
+bool text_failed(const struct text *t)
+{
+	return t->failed;
+}
+
+void text_free(struct text *t)
+{
+	free(t->data);
+	memset(t, 0, sizeof(*t));
+}
+
+/* By hand, since <ctype.h> asks the locale. */
+static bool is_plain(char c, bool slash)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+	       c == '~' || c == '-' || (slash && c == '/');
+}
+
+static int nibble_of(char c, const char *digits)
+{
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+void text_encode(struct text *t, const char *data, size_t bytes, bool slash)
+{
+	size_t i, run = 0;
+	char triple[3] = "%";
+
+	for (i = 0; i < bytes; i++) {
+		if (is_plain(data[i], slash)) {
+			run++;
+			continue;
+		}
+		text_add(t, data + i - run, run);
+		run = 0;
+		triple[1] = hex_upper[(uint8_t)data[i] >> 4];
+		triple[2] = hex_upper[(uint8_t)data[i] & 15];
+		text_add(t, triple, 3);
+	}
+	text_add(t, data + bytes - run, run);
+}
+
+long text_decode(const char *in, size_t in_bytes, bool slash, char *out)
+{
+	size_t i, n = 0;
+	int high, low;
+
+	for (i = 0; i < in_bytes; i++) {
+		if (in[i] != '%') {
+			if (!is_plain(in[i], slash))
+				return -1;
+			out[n++] = in[i];
+			continue;
+		}
+		if (in_bytes - i < 3)
+			return -1;
+		high = nibble_of(in[i + 1], hex_upper);
+		low = nibble_of(in[i + 2], hex_upper);
+		if (high < 0 || low < 0 || is_plain((char)(high * 16 + low), slash) || high + low == 0)
+			return -1;
+		out[n++] = (char)(high * 16 + low);
+		i += 2;
+	}
+	out[n] = '\0';
+	return (long)n;
+}
+
+bool text_unhex(const char *in, size_t in_bytes, uint8_t *out, size_t bytes)
+{
+	size_t i;
+	int high, low;
+
+	if (in_bytes != 2 * bytes)
+		return false;
+	for (i = 0; i < bytes; i++) {
+		high = nibble_of(in[2 * i], hex_lower);
+		low = nibble_of(in[2 * i + 1], hex_lower);
+		if (high < 0 || low < 0)
+			return false;
+		out[i] = (uint8_t)(high * 16 + low);
+	}
+	return true;
+}
+
+bool text_u64(const char *in, size_t in_bytes, uint64_t *out)
+{
+	uint64_t value = 0;
+	size_t i;
+
+	if (!in_bytes || (in_bytes > 1 && in[0] == '0'))
+		return false;
+	for (i = 0; i < in_bytes; i++) {
+		uint64_t digit = (uint64_t)(in[i] - '0');
+
+		if (in[i] < '0' || in[i] > '9' || value > (UINT64_MAX - digit) / 10)
+			return false;
+		value = value * 10 + digit;
+	}
+	*out = value;
+	return true;
+}
+
+void text_shell_word(struct text *t, const char *word)
+{
+	const char *c;
+	bool plain = word[0] != '\0' && word[0] != '~';
+
+	for (c = word; *c; c++)
+		if (!is_plain(*c, true) && *c != ',' && *c != ':' && *c != '=' && *c != '%' && *c != '+' && *c != '@')
+			plain = false;
+	if (plain) {
+		text_add(t, word, strlen(word));
+		return;
+	}
+	text_add(t, "'", 1);
+	for (c = word; *c; c++) {
+		if (*c == '\'')
+			text_add(t, "'\\''", 4);
+		else
+			text_add(t, c, 1);
+	}
+	text_add(t, "'", 1);
+}
+
+bool text_stays_below(const char *path)
+{
+	size_t bytes;
+
+	for (;; path += bytes + 1) {
+		bytes = strcspn(path, "/");
+		if (!bytes || (bytes == 1 && path[0] == '.') || (bytes == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		if (!path[bytes])
+			return true;
+	}
+}
+
+bool text_settle_path(const char *path, size_t bytes, char *out, size_t room)
+{
+	size_t at = 0, used = 0, n;
+
+	if (!bytes || path[0] == '/' || memchr(path, '\0', bytes))
+		return false;
+	for (; at < bytes; at += n + 1) {
+		const char *part = path + at, *slash = memchr(part, '/', bytes - at);
+
+		n = slash ? (size_t)(slash - part) : bytes - at;
+		if (!n || (n == 1 && part[0] == '.'))
+			continue;
+		if ((n == 2 && part[0] == '.' && part[1] == '.') || used + n + 2 > room)
+			return false;
+		if (used)
+			out[used++] = '/';
+		memcpy(out + used, part, n);
+		used += n;
+	}
+	out[used] = '\0';
+	return true;
+}
+
+bool text_is_name(const char *data, size_t bytes, size_t bytes_max)
+{
+	size_t at = 0, step;
+	uint32_t code_point;
+
+	if (!bytes || bytes > bytes_max)
+		return false;
+	while (at < bytes) {
+		step = utf8_sequence(data + at, bytes - at, &code_point);
+		if (!step || !code_point)
+			return false;
+		at += step;
+	}
+	return true;
+}
+
+void text_double(char out[TEXT_DOUBLE_CHARS], double value)
+{
+	int digits = 15;
+
+	do {
+		snprintf(out, TEXT_DOUBLE_CHARS, "%.*g", digits, value);
+	} while (digits++ < 17 && strtod(out, NULL) != value);
+}
+
+bool text_parse_double(const char *in, size_t in_bytes, double *out)
+{
+	char *end;
+
+	if (!in_bytes || strspn(in, "0123456789.eE+-") < in_bytes) /* no hexadecimal numbers, no words, no blanks */
+		return false;
+	*out = strtod(in, &end);
+	return end == in + in_bytes && isfinite(*out);
+}
+
+uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first)
+{
+	const char *name;
+	uint32_t i;
+
+	for (i = first; (name = name_of(i)) != NULL; i++)
+		if (strlen(name) == bytes && memcmp(name, word, bytes) == 0)
+			return i;
+	return TEXT_NO_NAME;
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * build.c - make the shards of a plan that are not there yet
+ *
+ * One thread, this one, takes results in order and fills the writers.  Bad inputs do not
+ * stop it when they only spoil their own shard: the run goes on, so that the user sees all
+ * of them at once.
+ */
+#include "tools/shardpack/build/build.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/message.h"
+#include "tools/common/progress.h"
+#include "tools/common/signals.h"
+#include "tools/shardpack/build/blocks.h"
+#include "tools/common/files.h"
+#include "tools/shardpack/build/finisher.h"
+#include "tools/shardpack/build/pipeline.h"
+#include "tools/shardpack/build/published.h"
+#include "tools/shardpack/build/space.h"
+#include "tools/shardpack/input/warm.h"
+
+struct build {
+	const struct job *job;
+	struct text provenance;
+	bool *todo; /* [shard_count] */
+	struct pipeline_range *ranges;
+	uint64_t *shard_of_range;
+	uint64_t todo_count;
+	struct progress progress;
+	struct finisher finisher;
+	struct fixed *fixed; /* for what is wrong with a record */
+
+	/* The shard that is being filled. */
+	struct shard_writer *writer; /* NULL: it will not be published */
+	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
+	struct text lines; /* for its receipt */
+	struct tally tally;
+	uint32_t label; /* the field that holds the class, or SHARD_FIELDS_MAX */
+	uint64_t *class_records;
+};
+
+/* ---- what is there already ---- */
+
+static int survey(struct build *b)
+{
+	const struct job *job = b->job;
+	uint64_t k, n = 0, part = job->part.count ? job->part.count : 1, there_inputs = 0, there_count = 0;
+	int code = EXIT_DONE;
+
+	job->account->input_count = 0;
+	for (k = job->part.idx; code == EXIT_DONE && k < job->plan->shard_count; k += part) {
+		struct receipt r = {0};
+		bool there;
+
+		code = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &r, &there);
+		if (code != EXIT_DONE) {
+			receipt_free(&r);
+			break;
+		}
+		plan_shard(job->plan, k, &b->ranges[n].first, &b->ranges[n].count);
+		job->account->input_count += b->ranges[n].count;
+		if (there) {
+			there_inputs += b->ranges[n].count;
+			there_count++;
+			code = receipt_account(&r, job->plan, job->account);
+		} else {
+			b->todo[k] = true;
+			b->shard_of_range[n++] = k;
+		}
+		receipt_free(&r);
+	}
+	b->todo_count = n;
+	if (code == EXIT_DONE && there_count)
+		note("%s: %" PRIu64 " of %" PRIu64 " shards are there already%s", job->out_dir, there_count,
+		     n + there_count, n ? "; continuing" : "");
+	progress_start(&b->progress, "packing", plan_names_inputs(job->plan) ? "images" : "records",
+		       job->account->input_count);
+	progress_resume(&b->progress, there_inputs, 0);
+	return code;
+}
+
+/* ---- one shard ---- */
+
+static int library_failure(const struct shard_error *err)
+{
+	return fail(exit_code_of_status(err->status), "%s", err->message);
+}
+
+static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer **out)
+{
+	struct shard_writer_options opt = {
+		.size = sizeof(opt),
+		.planned_records = b->ranges[range_idx].count,
+		.plan_shard = b->shard_of_range[range_idx],
+		.plan_digest = b->job->plan->digest,
+		.provenance = b->provenance.data,
+		.keys = plan_names_inputs(b->job->plan),
+	};
+	char path[FILES_PATH_BYTES];
+	struct shard_error err;
+	int code = files_numbered(path, b->job->out_dir, "", b->shard_of_range[range_idx], ".shard");
+
+	if (code == EXIT_DONE && shard_writer_open(out, path, &b->job->schema, &opt, &err) != SHARD_OK)
+		code = finisher_fail(&b->finisher, &err);
+	return code;
+}
+
+static int begin_shard(struct build *b, uint64_t range_idx)
+{
+	b->lines.bytes = 0;
+	memset(&b->tally, 0, sizeof(b->tally));
+	memset(b->class_records, 0, b->job->plan->class_count * sizeof(*b->class_records));
+	b->writer = b->next_writer;
+	b->next_writer = NULL;
+	return b->writer ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
+}
+
+/* This shard cannot be complete: give its room back at once, and go on looking at its inputs. */
+static void hold_back(struct build *b)
+{
+	shard_writer_close(b->writer);
+	b->writer = NULL;
+}
+
+static int end_shard(struct build *b, uint64_t range_idx)
+{
+	const struct plan *plan = b->job->plan;
+	struct shard_writer *writer = b->writer;
+	struct shard_error err;
+	int code = EXIT_DONE, put;
+
+	if (!writer)
+		return EXIT_DONE;
+	if (b->job->stored && stored_check_unchanged(b->job->stored) != EXIT_DONE)
+		return EXIT_IO;
+	if (tally_write(&b->tally, &b->job->schema, b->class_records, plan->class_count, writer, &err) != SHARD_OK)
+		return library_failure(&err);
+	b->writer = NULL;
+	/* The next one is opened first: file systems let reserving its room wait while they make this one durable. */
+	if (range_idx + 1 < b->todo_count)
+		code = open_writer(b, range_idx + 1, &b->next_writer);
+	put = finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->lines);
+	return code == EXIT_DONE ? put : code;
+}
+
+/* It is damaged and becomes a record all the same, but never silently. */
+static int take_accepted(struct build *b, const struct result *r)
+{
+	account_show_accepted(b->job->account, b->job->source, r->input.path, r->message);
+	receipt_add_accepted(&b->lines, r->ordinal, r->reason, r->message);
+	return account_problem(b->job->account, r->ordinal, r->reason, PROBLEM_ACCEPTED, r->message);
+}
+
+static int take_record(struct build *b, const struct result *r)
+{
+	const void *group[] = {r->record, r->meta};
+	struct shard_error err;
+	uint32_t f;
+
+	if (r->reason && take_accepted(b, r) != EXIT_DONE)
+		return EXIT_IO;
+	if (!b->writer)
+		return EXIT_DONE;
+	if (shard_writer_append(b->writer, group, r->input.path, r->input.path_bytes, &err) != SHARD_OK)
+		return finisher_fail(&b->finisher, &err);
+	for (f = 0; f < b->job->schema.field_count; f++)
+		if (tally_channels(&b->job->schema.field[f]))
+			tally_add_moments(&b->tally, f, &r->moments[f]);
+	b->class_records[r->input.class_idx]++;
+	return EXIT_DONE;
+}
+
+static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_t reason, const char *message)
+{
+	const struct job *job = b->job;
+	uint32_t policy = job->plan->recipe.on_error;
+	struct shard_miss miss = {.ordinal = ordinal,
+				  .reason = reason,
+				  .how = policy == ON_ERROR_QUARANTINE ? SHARD_QUARANTINED : SHARD_SKIPPED};
+	enum problem_how how = policy == ON_ERROR_FAIL ? PROBLEM_BAD : (enum problem_how)miss.how;
+	struct shard_error err;
+	int code = account_problem(job->account, ordinal, reason, how, message);
+
+	if (code != EXIT_DONE)
+		return code;
+	account_show(job->account, job->source, path, message);
+	if (how == PROBLEM_BAD) {
+		hold_back(b);
+	} else if (b->writer) {
+		receipt_add_miss(&b->lines, &miss, message);
+		if (shard_writer_miss(b->writer, &miss, &err) != SHARD_OK)
+			return finisher_fail(&b->finisher, &err);
+	}
+	if (account_exceeds(job->account, job->max_bad))
+		return fail(EXIT_BAD,
+			    "%" PRIu64 " bad inputs are more than --max-bad allows; stopped at input %" PRIu64
+			    " of %" PRIu64,
+			    job->account->bad, ordinal + 1, job->plan->input_count);
+	return EXIT_DONE;
+}
+
+static int take_result(struct build *b, const struct result *r)
+{
+	struct account *a = b->job->account;
+	int code;
+
+	switch (r->outcome) {
+	case OUTCOME_RECORD:
+		return take_record(b, r);
+	case OUTCOME_BAD:
+		return take_bad(b, r->ordinal, r->input.path, r->reason, r->message);
+	case OUTCOME_FAILED:
+		code = account_problem(a, r->ordinal, 0, PROBLEM_UNREADABLE, r->message);
+		account_show(a, b->job->source, r->input.path, r->message);
+		hold_back(b);
+		return code;
+	case OUTCOME_STOP:
+		break;
+	}
+	return fail(EXIT_IO, "%s/%s: %s", b->job->source, r->input.path, r->message);
+}
+
+/* All of a shard, as `take` gets it from `source` and counts it. */
+static int fill_shard(struct build *b, uint64_t range_idx, int (*take)(struct build *b, void *source, uint64_t *done), void *source)
+{
+	uint64_t done = 0;
+	int code = begin_shard(b, range_idx);
+
+	while (code == EXIT_DONE && done < b->ranges[range_idx].count) {
+		code = take(b, source, &done);
+		if (code == EXIT_DONE)
+			code = finisher_check(&b->finisher);
+	}
+	if (code == EXIT_DONE)
+		code = end_shard(b, range_idx);
+	hold_back(b); /* nothing, unless it went wrong */
+	return code;
+}
+
+/* ---- fixed records ---- */
+
+static int take_fixed_bad(struct build *b, const struct fixed_block *block, uint64_t i)
+{
+	struct plan_input *input = malloc(sizeof(*input));
+	char message[320];
+	uint32_t reason = fixed_explain(b->fixed, block, i, message, sizeof(message));
+	int code;
+
+	if (!input)
+		return fail(EXIT_IO, "out of memory for a bad input");
+	plan_input(b->job->plan, block->input_idx[i], input);
+	if (b->job->quarantine && !fixed_keep(b->fixed, block, i, b->job->quarantine, input->path, message, sizeof(message)))
+		code = fail(EXIT_IO, "%s/%s: %s", b->job->source, input->path, message);
+	else
+		code = take_bad(b, block->first + i, input->path, reason, message);
+	free(input);
+	return code;
+}
+
+static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t i)
+{
+	const struct shard_schema *s = &b->job->schema;
+	const void *group[SHARD_GROUPS_MAX];
+	struct shard_error err;
+	uint32_t g;
+	int64_t label;
+
+	if (block->bad[i])
+		return take_fixed_bad(b, block, i);
+	if (!b->writer)
+		return EXIT_DONE;
+	for (g = 0; g < s->group_count; g++)
+		group[g] = block->group[g] + i * s->group[g].record_bytes;
+	if (b->label < SHARD_FIELDS_MAX) {
+		memcpy(&label, (const uint8_t *)group[s->field[b->label].group] + s->field[b->label].offset, sizeof(label));
+		b->class_records[label]++; /* fixed.c saw that it is a class */
+	}
+	return shard_writer_append(b->writer, group, NULL, 0, &err) == SHARD_OK ? EXIT_DONE
+										: finisher_fail(&b->finisher, &err);
+}
+
+/* The next block, whose records belong to one shard. */
+static int take_block(struct build *b, void *blocks, uint64_t *done)
+{
+	struct fixed_block *block;
+	int code = blocks_next(blocks, &block);
+
+	if (code != EXIT_DONE)
+		return code;
+	if (block->outcome != OUTCOME_RECORD)
+		code = fail(EXIT_IO, "%s/%s", b->job->source, block->message);
+	for (uint64_t i = 0; code == EXIT_DONE && i < block->count; i++)
+		code = take_fixed(b, block, i);
+	tally_merge(&b->tally, &block->tally);
+	*done += block->count;
+	blocks_release(blocks);
+	return code;
+}
+
+static int fill_all_fixed(struct build *b)
+{
+	struct blocks_options opt = {
+		.plan = b->job->plan,
+		.schema = &b->job->schema,
+		.stored = b->job->stored,
+		.ranges = b->ranges,
+		.range_count = b->todo_count,
+		.worker_count = b->job->worker_count,
+		.progress = &b->progress,
+	};
+	struct warm *warm = warm_start(opt.plan, opt.stored);
+	struct blocks *p = NULL;
+	uint64_t i;
+	int code = blocks_open(&p, &opt);
+
+	if (code != EXIT_DONE) {
+		warm_stop(warm);
+		return code;
+	}
+	b->fixed = fixed_open(opt.plan, opt.schema, opt.stored);
+	if (!b->fixed)
+		code = fail(EXIT_IO, "out of memory for blocks of records");
+	for (i = 0; code == EXIT_DONE && i < b->todo_count; i++)
+		code = fill_shard(b, i, take_block, p);
+	blocks_close(p);
+	fixed_close(b->fixed);
+	warm_stop(warm);
+	return code;
+}
+
+/* ---- images ---- */
+
+/* The next one. */
+static int take_image(struct build *b, void *pipeline, uint64_t *done)
+{
+	struct result *r;
+	int code = pipeline_next(pipeline, &r);
+
+	if (code != EXIT_DONE)
+		return code;
+	code = take_result(b, r);
+	++*done;
+	pipeline_release(pipeline);
+	return code;
+}
+
+static int fill_all_images(struct build *b)
+{
+	struct pipeline_options opt = {
+		.plan = b->job->plan,
+		.schema = &b->job->schema,
+		.source_fd = b->job->source_fd,
+		.stored = b->job->stored,
+		.quarantine = b->job->quarantine,
+		.ranges = b->ranges,
+		.range_count = b->todo_count,
+		.worker_count = b->job->worker_count,
+		.progress = &b->progress,
+	};
+	struct pipeline *p = NULL;
+	uint64_t i;
+	int code = pipeline_open(&p, &opt);
+
+	for (i = 0; code == EXIT_DONE && i < b->todo_count; i++)
+		code = fill_shard(b, i, take_image, p);
+	pipeline_close(p);
+	return code;
+}
+
+static int fill_all(struct build *b)
+{
+	/* The finisher comes first: where threads are few, workers may be fewer, but without it nothing goes. */
+	int code = finisher_start(&b->finisher, b->job->state_dir, b->job->quarantine != NULL, b->job->account), finished;
+
+	if (code != EXIT_DONE)
+		return code;
+	code = plan_names_inputs(b->job->plan) ? fill_all_images(b) : fill_all_fixed(b);
+	shard_writer_close(b->next_writer); /* NULL, unless it went wrong */
+	finished = finisher_stop(&b->finisher);
+	return code == EXIT_DONE ? finished : code;
+}
+
+static bool allocate(struct build *b)
+{
+	const struct plan *plan = b->job->plan;
+
+	recipe_provenance(&plan->recipe, plan->digest, &b->provenance);
+	b->todo = calloc(plan->shard_count + 1, sizeof(*b->todo));
+	b->ranges = calloc(plan->shard_count + 1, sizeof(*b->ranges));
+	b->shard_of_range = calloc(plan->shard_count + 1, sizeof(*b->shard_of_range));
+	b->class_records = calloc(plan->class_count + 1, sizeof(*b->class_records));
+	return b->todo && b->ranges && b->shard_of_range && b->class_records && !text_failed(&b->provenance);
+}
+
+/* The run itself went well; did the inputs? */
+static int judge(const struct account *a, uint32_t policy)
+{
+	if (a->unreadable)
+		return fail(EXIT_IO, "%" PRIu64 " inputs could not be read; shards with one of them were not published",
+			    a->unreadable);
+	if (a->bad && policy == ON_ERROR_FAIL)
+		return fail(EXIT_BAD, "%" PRIu64 " bad inputs; shards with one of them were not published", a->bad);
+	return EXIT_DONE;
+}
+
+int build_run(const struct job *job)
+{
+	struct build b = {.job = job, .label = job->plan->class_count ? tally_label(&job->schema) : SHARD_FIELDS_MAX};
+	struct shard_error err;
+	int code = EXIT_DONE;
+
+	if (!allocate(&b))
+		code = fail(EXIT_IO, "out of memory for %" PRIu64 " shards", job->plan->shard_count);
+	if (code == EXIT_DONE &&
+	    (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK ||
+	     (shard_remove_temps(job->state_dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT)))
+		code = library_failure(&err);
+	if (code == EXIT_DONE)
+		code = survey(&b);
+	if (code == EXIT_DONE && b.todo_count) {
+		code = space_check(job, space_needed(job, b.todo));
+		if (code == EXIT_DONE)
+			code = fill_all(&b);
+	}
+	if (code == EXIT_DONE && b.todo_count)
+		progress_finish(&b.progress);
+	else
+		progress_abandon(&b.progress);
+	if (code == EXIT_DONE)
+		code = judge(job->account, job->plan->recipe.on_error);
+	text_free(&b.provenance);
+	text_free(&b.lines);
+	free(b.todo);
+	free(b.ranges);
+	free(b.shard_of_range);
+	free(b.class_records);
+	return code;
+}

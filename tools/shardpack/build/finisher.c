@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * finisher.c - completes shards while the next one is being filled
+ */
+#include "tools/shardpack/build/finisher.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "tools/common/message.h"
+
+int finisher_fail(struct finisher *f, const struct shard_error *err)
+{
+	int code;
+
+	pthread_mutex_lock(&f->lock);
+	if (f->code == EXIT_DONE)
+		f->code = fail(exit_code_of_status(err->status), "%s", err->message);
+	else
+		detail("%s", err->message);
+	code = f->code;
+	pthread_mutex_unlock(&f->lock);
+	return code;
+}
+
+/* Publish the shard, then say so in a receipt.  A kill between the two costs a verify, and nothing else. */
+static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct receipt *r)
+{
+	struct shard_written written;
+	struct shard_error err;
+
+	if (shard_writer_finish(writer, &written, &err) != SHARD_OK)
+		return finisher_fail(f, &err);
+	r->file_bytes = written.file_bytes;
+	r->record_count = written.record_count;
+	r->miss_count = written.miss_count;
+	memcpy(r->root, written.root, sizeof(r->root));
+	memcpy(r->sha256, written.sha256, sizeof(r->sha256));
+	if (receipt_write(f->state_dir, shard_idx, r, &err) != SHARD_OK)
+		return finisher_fail(f, &err);
+	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
+	       r->file_bytes, written.already ? " (another process had it)" : "");
+	return EXIT_DONE;
+}
+
+/* With the lock: a shard that no thread has taken; NULL if there is none. */
+static struct finishing *find_work(struct finisher *f)
+{
+	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
+		if (f->place[i].writer && !f->place[i].taken)
+			return &f->place[i];
+	return NULL;
+}
+
+static void *run(void *context)
+{
+	struct finisher *f = context;
+
+	pthread_mutex_lock(&f->lock);
+	for (;;) {
+		struct finishing *p = find_work(f);
+		struct receipt r = {0};
+		int code;
+
+		if (!p && f->stop)
+			break;
+		if (!p) {
+			pthread_cond_wait(&f->changed, &f->lock);
+			continue;
+		}
+		p->taken = true;
+		r.lines = p->lines;
+		memset(&p->lines, 0, sizeof(p->lines));
+		pthread_mutex_unlock(&f->lock);
+
+		/* The writer and its number stay as they are until this thread changes them. */
+		code = finish_one(f, p->writer, p->shard_idx, &r);
+		shard_writer_close(p->writer);
+
+		pthread_mutex_lock(&f->lock);
+		p->writer = NULL;
+		p->taken = false;
+		p->result = r;
+		p->has_result = code == EXIT_DONE;
+		if (code != EXIT_DONE) {
+			receipt_free(&p->result);
+			if (f->code == EXIT_DONE)
+				f->code = code;
+		}
+		pthread_cond_broadcast(&f->changed);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, struct account *account)
+{
+	memset(f, 0, sizeof(*f));
+	f->state_dir = state_dir;
+	f->quarantines = quarantines;
+	f->account = account;
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->changed, NULL);
+	/* Fewer are slower, and no other difference. */
+	while (f->thread_count < FINISHER_SHARDS && pthread_create(&f->thread[f->thread_count], NULL, run, f) == 0)
+		f->thread_count++;
+	if (f->thread_count)
+		return EXIT_DONE;
+	pthread_mutex_destroy(&f->lock);
+	pthread_cond_destroy(&f->changed);
+	return fail(EXIT_IO, "a thread could not be started");
+}
+
+/* With the lock, or when all threads have ended: what was done in a place goes into the account. */
+static void enter_result(struct finisher *f, struct finishing *p)
+{
+	uint64_t misses = p->result.miss_count;
+
+	if (!p->has_result)
+		return;
+	account_published(f->account, p->result.record_count, receipt_accepted_count(&p->result), f->quarantines ? 0 : misses,
+			  f->quarantines ? misses : 0);
+	receipt_free(&p->result);
+	p->has_result = false;
+}
+
+/* With the lock: a place without a shard; NULL if there is none. */
+static struct finishing *find_free(struct finisher *f)
+{
+	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
+		if (!f->place[i].writer) {
+			enter_result(f, &f->place[i]);
+			return &f->place[i];
+		}
+	return NULL;
+}
+
+int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *lines)
+{
+	struct finishing *p;
+	int code;
+
+	pthread_mutex_lock(&f->lock);
+	while ((p = find_free(f)) == NULL)
+		pthread_cond_wait(&f->changed, &f->lock);
+	code = f->code;
+	p->writer = writer;
+	p->shard_idx = shard_idx;
+	p->lines = *lines;
+	memset(lines, 0, sizeof(*lines));
+	pthread_cond_broadcast(&f->changed);
+	pthread_mutex_unlock(&f->lock);
+	return code;
+}
+
+int finisher_check(struct finisher *f)
+{
+	int code;
+
+	pthread_mutex_lock(&f->lock);
+	code = f->code;
+	pthread_mutex_unlock(&f->lock);
+	return code;
+}
+
+int finisher_stop(struct finisher *f)
+{
+	pthread_mutex_lock(&f->lock);
+	f->stop = true;
+	pthread_cond_broadcast(&f->changed);
+	pthread_mutex_unlock(&f->lock);
+	while (f->thread_count)
+		pthread_join(f->thread[--f->thread_count], NULL);
+	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
+		enter_result(f, &f->place[i]);
+	pthread_mutex_destroy(&f->lock);
+	pthread_cond_destroy(&f->changed);
+	return f->code;
+}

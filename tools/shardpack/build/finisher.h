@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * finisher.h - completes shards while the next one is being filled
+ *
+ * Making a shard durable and reading it back takes as long as the disk needs, with little for the processor to do.
+ * Threads do that, one shard each: while one waits until the disk has taken a shard, another reads the one before.
+ */
+#ifndef SHARDPACK_FINISHER_H
+#define SHARDPACK_FINISHER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/build/receipt.h"
+
+#define FINISHER_SHARDS 3 /* completed at a time: at fsync, being read, leaving a receipt; one more is being filled */
+
+struct finishing {
+	struct shard_writer *writer; /* lock: being completed; NULL: this place is free */
+	bool taken;		     /* lock: by a thread */
+	uint64_t shard_idx;	     /* lock */
+	struct text lines;	     /* lock: for the receipt */
+	bool has_result;	     /* lock: `result` waits to be entered into the account */
+	struct receipt result;	     /* lock */
+};
+
+struct finisher {
+	const char *state_dir;    /* const after start */
+	struct account *account;  /* the caller's thread only */
+	bool quarantines;         /* const after start: how inputs are left out */
+	pthread_t thread[FINISHER_SHARDS];
+	unsigned thread_count;    /* started */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;   /* with lock: any of the below */
+	struct finishing place[FINISHER_SHARDS]; /* lock */
+	int code;                 /* lock: the first exit code that was not EXIT_DONE; said already */
+	bool stop;                /* lock */
+};
+
+int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, struct account *account);
+
+/*
+ * Hand over a filled writer and the lines for its receipt; both are then the finisher's.
+ * Waits until a shard before it is complete.  Returns the exit code of those that are.
+ */
+int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *lines);
+
+/*
+ * A shard of any thread cannot be written.  A full disk meets all at once, so only the first is
+ * said.  Returns the exit code.
+ */
+int finisher_fail(struct finisher *f, const struct shard_error *err);
+
+/* EXIT_DONE, or what went wrong so far.  Does not wait. */
+int finisher_check(struct finisher *f);
+
+/* Wait for all and end the threads.  Returns the exit code. */
+int finisher_stop(struct finisher *f);
+
+#endif /* SHARDPACK_FINISHER_H */

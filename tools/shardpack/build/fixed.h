@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fixed.h - records of fixed size from where the plan's slices say they lie
+ *
+ * A block of neighbouring ordinals is filled at a time: read, put in our byte order, integers widened where the field is
+ * wider, ends of ragged fields zeroed and their lengths written.  A label that is no class makes its record bad, which is
+ * a verdict on bytes; anything else that goes wrong is not.
+ */
+#ifndef SHARDPACK_FIXED_H
+#define SHARDPACK_FIXED_H
+
+#include "tools/shardpack/build/convert.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/build/tally.h"
+
+#define FIXED_BLOCK_BYTES   (UINT64_C(1) << 20)
+#define FIXED_BLOCK_RECORDS 4096
+
+struct fixed_block {
+	uint64_t first, count;		   /* ordinals */
+	uint64_t *input_idx;		   /* [count] */
+	uint8_t *group[SHARD_GROUPS_MAX];  /* [count] records of the group's record_bytes */
+	bool *bad;			   /* [count] */
+	uint64_t bad_count;
+	struct tally tally; /* of those that are good */
+	enum outcome outcome; /* RECORD: all were read, and are good or bad.  FAILED or STOP: `message` says why */
+	char message[320];
+};
+
+/* What one thread needs. */
+struct fixed;
+
+/* The schema is that of the plan.  NULL when memory ran out. */
+struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *schema, const struct stored *stored);
+void fixed_close(struct fixed *f);
+
+/* Records that a block should have, and memory for one; false when memory ran out. */
+uint64_t fixed_block_records(const struct shard_schema *schema);
+bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema);
+void fixed_block_close(struct fixed_block *b);
+
+/* Fill ordinals [b->first, b->first + b->count). */
+void fixed_fill(struct fixed *f, struct fixed_block *b);
+
+/* What is wrong with the bad record at place `i` of a block: reason and sentence. */
+uint32_t fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t i, char *message, size_t message_bytes);
+
+/* Copy the fields of that record, one behind the other, into quarantine.  False, and `message` says why, if it cannot be. */
+bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const struct quarantine *q, const char *path,
+		char *message, size_t message_bytes);
+
+#endif /* SHARDPACK_FIXED_H */

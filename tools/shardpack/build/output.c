@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * output.c - the folder that becomes the dataset, and what is in it on the way
+ */
+#include "tools/shardpack/build/output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/common/message.h"
+#include "tools/common/files.h"
+
+#define STATE_DIR   ".shardpack"
+#define MANIFEST    "dataset.manifest"
+#define TEMP_PREFIX ".tmp." /* as shard_publish() and writers make them, for shard_remove_temps() */
+
+/* What a listing of OUT found. */
+struct listing {
+	bool absent, has_manifest, has_state, has_shards;
+	char foreign[256]; /* the first, in byte order, of what is none of ours; empty if there is none */
+};
+
+static bool is_shard_name(const char *name)
+{
+	size_t digits = strspn(name, "0123456789");
+
+	return digits >= 5 && strcmp(name + digits, ".shard") == 0;
+}
+
+static bool is_temp_name(const char *name)
+{
+	return strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0;
+}
+
+static int list(const char *out_dir, struct listing *l)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(out_dir);
+	int code = EXIT_DONE;
+
+	memset(l, 0, sizeof(*l));
+	if (!dir && errno == ENOENT) {
+		l->absent = true;
+		return EXIT_DONE;
+	}
+	if (!dir && errno == ENOTDIR)
+		return fail(EXIT_USAGE, "%s: a file, not a folder; nothing was touched", out_dir);
+	if (!dir)
+		return fail(EXIT_IO, "%s: cannot read this folder: %s", out_dir, strerror(errno));
+	while ((errno = 0, entry = readdir(dir)) != NULL) {
+		const char *name = entry->d_name;
+
+		if (strcmp(name, MANIFEST) == 0)
+			l->has_manifest = true;
+		else if (strcmp(name, STATE_DIR) == 0)
+			l->has_state = true;
+		else if (is_shard_name(name))
+			l->has_shards = true;
+		else if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !is_temp_name(name) &&
+			 (!l->foreign[0] || strcmp(name, l->foreign) < 0))
+			snprintf(l->foreign, sizeof(l->foreign), "%s", name);
+	}
+	if (errno)
+		code = fail(EXIT_IO, "%s: cannot read this folder: %s", out_dir, strerror(errno));
+	closedir(dir);
+	return code;
+}
+
+/* Show the first line in which two plans differ; it is mostly an option, or the size of a file. */
+static void describe_difference(const struct text *there, const struct plan *ours, char why[OUTPUT_WHY_BYTES])
+{
+	const char *a = there->data, *b = ours->text.data;
+	size_t line_a, line_b;
+
+	for (;;) {
+		line_a = strcspn(a, "\n");
+		line_b = strcspn(b, "\n");
+		if (!a[line_a] || !b[line_b] || line_a != line_b || memcmp(a, b, line_a) != 0)
+			break;
+		a += line_a + 1;
+		b += line_b + 1;
+	}
+	snprintf(why, OUTPUT_WHY_BYTES, "an unfinished dataset of another plan, with '%.*s' where this one has '%.*s'",
+		 (int)(line_a < 200 ? line_a : 200), a, (int)(line_b < 200 ? line_b : 200), b);
+}
+
+/* There is .shardpack and no manifest. */
+static int examine_state(const char *out_dir, const struct plan *plan, const struct listing *l,
+			 enum output_state *state, char why[OUTPUT_WHY_BYTES])
+{
+	char path[FILES_PATH_BYTES];
+	struct text there = {0};
+	bool found = false;
+	int code = files_path(path, out_dir, STATE_DIR "/plan");
+
+	if (code == EXIT_DONE)
+		code = files_read(path, &there, &found);
+	if (code != EXIT_DONE) {
+		*state = OUTPUT_FOREIGN;
+	} else if (!found && !l->has_shards) {
+		*state = OUTPUT_NEW; /* stopped before the plan was written */
+	} else if (!found) {
+		*state = OUTPUT_OTHER;
+		snprintf(why, OUTPUT_WHY_BYTES, "shards without a plan");
+	} else if (there.bytes == plan->text.bytes && memcmp(there.data, plan->text.data, there.bytes) == 0) {
+		*state = OUTPUT_STARTED;
+	} else {
+		*state = OUTPUT_OTHER;
+		describe_difference(&there, plan, why);
+	}
+	text_free(&there);
+	return code;
+}
+
+static bool sealed_by(const char *out_dir, const struct plan *plan, char why[OUTPUT_WHY_BYTES])
+{
+	struct shard_dataset *ds;
+	struct shard_dataset_info info;
+	struct shard_error err;
+	bool same;
+
+	if (shard_dataset_open(&ds, out_dir, NULL, &err) != SHARD_OK) {
+		snprintf(why, OUTPUT_WHY_BYTES, "a manifest that cannot be used (%s)", err.message);
+		return false;
+	}
+	shard_dataset_info(ds, &info);
+	same = info.has_plan_digest && memcmp(info.plan_digest, plan->digest, 32) == 0;
+	snprintf(why, OUTPUT_WHY_BYTES, "a dataset of another plan, with %" PRIu64 " records", info.record_count);
+	shard_dataset_close(ds);
+	return same;
+}
+
+int output_examine(const char *out_dir, const struct plan *plan, enum output_state *state, char why[OUTPUT_WHY_BYTES])
+{
+	struct listing l;
+	int code = list(out_dir, &l);
+
+	why[0] = '\0';
+	if (code != EXIT_DONE)
+		return code;
+	if (l.foreign[0]) {
+		*state = OUTPUT_FOREIGN;
+		snprintf(why, OUTPUT_WHY_BYTES, "'%s', which is no part of a dataset", l.foreign);
+	} else if (l.has_manifest) {
+		*state = sealed_by(out_dir, plan, why) ? OUTPUT_SEALED : OUTPUT_OTHER;
+	} else if (l.has_state) {
+		return examine_state(out_dir, plan, &l, state, why);
+	} else if (l.has_shards) {
+		*state = OUTPUT_OTHER;
+		snprintf(why, OUTPUT_WHY_BYTES, "shards without a plan or manifest");
+	} else {
+		*state = OUTPUT_NEW;
+	}
+	return EXIT_DONE;
+}
+
+bool output_is_sealed(const char *out_dir, const struct plan *plan)
+{
+	char path[FILES_PATH_BYTES], why[OUTPUT_WHY_BYTES];
+	struct stat st;
+
+	return snprintf(path, sizeof(path), "%s/" MANIFEST, out_dir) < (int)sizeof(path) && stat(path, &st) == 0 &&
+	       sealed_by(out_dir, plan, why);
+}
+
+int output_set_dir(struct job *job, const char *out_dir)
+{
+	job->out_dir = out_dir;
+	return files_path(job->state_dir, out_dir, STATE_DIR);
+}
+
+/*
+ * Put a small file into .shardpack, which is made if it is not there: another process may be removing it.  One that is
+ * there is replaced, or stays and *exists says so.
+ */
+static int publish(const struct job *job, const char *name, const void *data, size_t bytes, bool *exists)
+{
+	char path[FILES_PATH_BYTES];
+	struct shard_error err = {0};
+	int code = files_path(path, job->state_dir, name), tries;
+
+	if (exists)
+		*exists = false;
+	for (tries = 0; code == EXIT_DONE && tries < 8; tries++) {
+		if (mkdir(job->state_dir, 0777) != 0 && errno != EEXIST)
+			return fail(EXIT_IO, "%s: cannot make this folder: %s", job->state_dir, strerror(errno));
+		if ((exists ? shard_publish(path, data, bytes, 0, &err) : files_publish(path, data, bytes, &err)) ==
+		    SHARD_OK)
+			return EXIT_DONE;
+		if (exists && err.status == SHARD_E_EXISTS) {
+			*exists = true;
+			return EXIT_DONE;
+		}
+		if (err.os_code != ENOENT)
+			break;
+	}
+	return code == EXIT_DONE ? fail(exit_code_of_status(err.status), "%s", err.message) : code;
+}
+
+int output_begin(const struct job *job, const char *source)
+{
+	enum output_state state = OUTPUT_STARTED;
+	char why[OUTPUT_WHY_BYTES];
+	bool exists;
+	char path[FILES_PATH_BYTES];
+	int code;
+
+	code = files_path(path, job->out_dir, ""); /* with the slash behind it, OUT is one of its parents */
+	if (code != EXIT_DONE)
+		return code;
+	if (!files_make_parents(path, 1))
+		return fail(EXIT_IO, "%s: cannot make this folder: %s", job->out_dir, strerror(errno));
+	code = publish(job, "plan", job->plan->text.data, job->plan->text.bytes, &exists);
+	if (code == EXIT_DONE && exists) {
+		/* Continuing; or another process was faster, and then it must have the same plan. */
+		code = output_examine(job->out_dir, job->plan, &state, why);
+		if (code == EXIT_DONE && state != OUTPUT_STARTED && state != OUTPUT_SEALED)
+			code = fail(EXIT_USAGE, "%s: holds %s; nothing was touched", job->out_dir, why);
+	}
+	if (code == EXIT_DONE)
+		code = publish(job, "source", source, strlen(source), NULL);
+	if (code == EXIT_DONE && job->quarantine)
+		code = publish(job, "quarantine", job->quarantine->dir, strlen(job->quarantine->dir), NULL);
+	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
+}
+
+static int load_place(const struct job *job, const char *name, char **out)
+{
+	char path[FILES_PATH_BYTES];
+	struct text text = {0};
+	bool found = false;
+	int code = files_path(path, job->state_dir, name);
+
+	*out = NULL;
+	if (code == EXIT_DONE)
+		code = files_read(path, &text, &found);
+	if (code == EXIT_DONE && found)
+		*out = text.data;
+	else
+		text_free(&text);
+	return code;
+}
+
+/* There is no plan: because there is a dataset, or none was made. */
+static int load_none(const struct job *job, bool *sealed)
+{
+	char manifest[FILES_PATH_BYTES];
+	struct shard_dataset *ds;
+	struct shard_error err;
+	struct stat st;
+	int code = files_path(manifest, job->out_dir, MANIFEST);
+
+	if (code != EXIT_DONE)
+		return code;
+	if (stat(manifest, &st) != 0)
+		return fail(EXIT_USAGE, "%s: there is no plan in it; `shardpack plan SOURCE SRC -o DIR` makes one",
+			    job->out_dir);
+	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s", err.message);
+	shard_dataset_close(ds);
+	*sealed = true;
+	return EXIT_DONE;
+}
+
+int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed)
+{
+	char path[FILES_PATH_BYTES];
+	struct text text = {0};
+	bool found = false;
+	int code = files_path(path, job->state_dir, "plan");
+
+	memset(plan, 0, sizeof(*plan));
+	*source = *quarantine = NULL;
+	*sealed = false;
+	if (code == EXIT_DONE)
+		code = files_read(path, &text, &found);
+	if (code == EXIT_DONE && !found)
+		return load_none(job, sealed);
+	if (code == EXIT_DONE)
+		code = plan_parse(plan, &text, path);
+	text_free(&text);
+	if (code == EXIT_DONE)
+		code = plan_check_versions(plan, path);
+	if (code == EXIT_DONE)
+		code = load_place(job, "source", source);
+	return code == EXIT_DONE ? load_place(job, "quarantine", quarantine) : code;
+}
+
+/* Remove what `is_ours` says from a folder.  Another process may be at the same. */
+static int remove_names(const char *dir, bool (*is_ours)(const char *name), bool *gone)
+{
+	char path[FILES_PATH_BYTES];
+	struct dirent *entry;
+	DIR *d = opendir(dir);
+	int code = EXIT_DONE;
+
+	*gone = !d && errno == ENOENT;
+	if (!d)
+		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", dir, strerror(errno));
+	while (code == EXIT_DONE && (errno = 0, entry = readdir(d)) != NULL)
+		if (is_ours(entry->d_name)) {
+			code = files_path(path, dir, entry->d_name);
+			if (code == EXIT_DONE)
+				code = files_remove(path);
+		}
+	closedir(d);
+	return code;
+}
+
+/* The same, and then the folder. */
+static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *gone)
+{
+	struct shard_error err;
+	int code = remove_names(dir, is_ours, gone);
+
+	if (code != EXIT_DONE || *gone)
+		return code;
+	if (shard_remove_temps(dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT)
+		return fail(exit_code_of_status(err.status), "%s", err.message);
+	*gone = rmdir(dir) == 0 || errno == ENOENT;
+	if (!*gone && errno != ENOTEMPTY && errno != EEXIST)
+		return fail(EXIT_IO, "%s: cannot remove this folder: %s", dir, strerror(errno));
+	return EXIT_DONE;
+}
+
+static bool is_state_name(const char *name)
+{
+	return strcmp(name, "plan") == 0 || strcmp(name, "source") == 0 || strcmp(name, "quarantine") == 0 ||
+	       strncmp(name, "receipt-", 8) == 0;
+}
+
+static bool is_output_name(const char *name)
+{
+	return strcmp(name, MANIFEST) == 0 || is_shard_name(name);
+}
+
+int output_clear_state(const struct job *job)
+{
+	bool gone;
+	int code = remove_all(job->state_dir, is_state_name, &gone);
+
+	if (code == EXIT_DONE && !gone)
+		warn("%s: not empty, so it stays; another process uses it and will remove it, or something foreign lies in it",
+		     job->state_dir);
+	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
+}
+
+void output_give_up(const struct job *job, bool made, bool all_empty)
+{
+	struct listing l;
+	bool gone;
+
+	if (list(job->out_dir, &l) != EXIT_DONE || l.absent || l.foreign[0] || l.has_manifest)
+		return;
+	if (l.has_shards && (!all_empty || remove_names(job->out_dir, is_shard_name, &gone) != EXIT_DONE))
+		return;
+	if (output_clear_state(job) == EXIT_DONE && made && rmdir(job->out_dir) != 0)
+		detail("%s: stays: %s", job->out_dir, strerror(errno));
+}
+
+int output_remove(const char *dir)
+{
+	char path[FILES_PATH_BYTES];
+	struct listing l;
+	bool gone = false;
+	int code = list(dir, &l);
+
+	if (code != EXIT_DONE || l.absent)
+		return code;
+	if (l.foreign[0])
+		return fail(EXIT_USAGE, "%s: holds '%s', which is no part of a dataset; remove this folder yourself",
+			    dir, l.foreign);
+	/* The manifest goes first, so that a kill leaves no dataset with shards missing. */
+	code = files_path(path, dir, MANIFEST);
+	if (code == EXIT_DONE)
+		code = files_remove(path);
+	if (code == EXIT_DONE)
+		code = files_path(path, dir, STATE_DIR);
+	if (code == EXIT_DONE)
+		code = remove_all(path, is_state_name, &gone);
+	if (code == EXIT_DONE)
+		code = remove_all(dir, is_output_name, &gone);
+	if (code == EXIT_DONE && !gone)
+		code = fail(EXIT_IO, "%s: still in use by another process", dir);
+	return code;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * output.h - the folder that becomes the dataset, and what is in it on the way
+ *
+ *   OUT/00000.shard ...       published shards
+ *   OUT/dataset.manifest      written last: with it the dataset is sealed
+ *   OUT/.shardpack/plan       what OUT is to become; gone once it is sealed, like all of .shardpack
+ *   OUT/.shardpack/source     where the inputs are, and
+ *   OUT/.shardpack/quarantine where bad ones go: for `shardpack build`, part of no plan
+ *   OUT/.shardpack/receipt-00000 ...
+ *
+ * What is in OUT decides what to do, never what a process remembers.
+ */
+#ifndef SHARDPACK_OUTPUT_H
+#define SHARDPACK_OUTPUT_H
+
+#include "tools/shardpack/build/job.h"
+
+enum output_state {
+	OUTPUT_NEW,     /* absent, empty, or given up before there was a plan */
+	OUTPUT_STARTED, /* this plan, not sealed */
+	OUTPUT_SEALED,  /* this plan, done */
+	OUTPUT_OTHER,   /* a dataset, sealed or not, but of another plan */
+	OUTPUT_FOREIGN, /* something that shardpack did not make */
+};
+
+#define OUTPUT_WHY_BYTES 1536
+
+/* Look, and touch nothing.  For OTHER and FOREIGN `why` says what is there.  Returns the exit code. */
+int output_examine(const char *out_dir, const struct plan *plan, enum output_state *state, char why[OUTPUT_WHY_BYTES]);
+
+/* Set job->out_dir and what follows from it. */
+int output_set_dir(struct job *job, const char *out_dir);
+
+/*
+ * Make OUT and put the plan into it, durably, and `source`, an absolute path, beside it.  Fails if another process puts
+ * in another plan first.
+ */
+int output_begin(const struct job *job, const char *source);
+
+/*
+ * Read the plan that is in OUT, and the places beside it; NULL where there are none, else to be freed.  *sealed if OUT
+ * is a dataset that has no plan any more: then nothing was read.
+ */
+int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed);
+
+/* OUT is sealed: remove .shardpack. */
+int output_clear_state(const struct job *job);
+
+/*
+ * Take back what output_begin() did, as far as OUT holds nothing else; OUT itself too if `made`, and its shards if
+ * `all_empty`: each is known to have no records.  A failure is no loss.
+ */
+void output_give_up(const struct job *job, bool made, bool all_empty);
+
+/* Does OUT hold the sealed dataset of this plan, whoever made it? */
+bool output_is_sealed(const char *out_dir, const struct plan *plan);
+
+/* Remove a folder that holds nothing but what shardpack made.  FOREIGN content stays and is an error. */
+int output_remove(const char *dir);
+
+#endif /* SHARDPACK_OUTPUT_H */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * published.c - is a shard of the plan there already?
+ *
+ * A name appears only when its shard is complete and verified, so what is there and says
+ * that it belongs to this plan needs no second look, as long as there is a receipt.
+ */
+#include "tools/shardpack/build/published.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/common/message.h"
+#include "tools/shardpack/build/accepted.h"
+#include "tools/shardpack/build/convert.h"
+#include "tools/common/files.h"
+
+static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
+{
+	uint64_t first, count;
+
+	plan_shard(job->plan, shard_idx, &first, &count);
+	return memcmp(info->plan_digest, job->plan->digest, 32) == 0 && info->plan_shard == shard_idx &&
+	       info->planned_records == count && info->record_count + info->miss_count == count;
+}
+
+static bool fits(const struct receipt *r, const struct shard_info *info)
+{
+	return r->file_bytes == info->file_bytes && r->record_count == info->record_count &&
+	       r->miss_count == info->miss_count && memcmp(r->root, info->root, sizeof(r->root)) == 0;
+}
+
+/* Lines for a receipt on their way. */
+struct listing {
+	struct converter *c; /* NULL: then the reason's name has to do */
+	struct result *result;
+	struct text *lines;
+};
+
+/* The sentence that came with a verdict is not in the shard; the same bytes give it again. */
+static const char *explain(struct listing *l, uint64_t ordinal, uint32_t reason, enum outcome outcome)
+{
+	if (l->c) {
+		l->result->ordinal = ordinal;
+		converter_run(l->c, l->result);
+		if (l->result->outcome == outcome && l->result->reason == reason)
+			return l->result->message;
+	}
+	return shard_miss_reason_name(reason);
+}
+
+static int list_accepted(void *context, uint64_t ordinal, uint32_t reason)
+{
+	struct listing *l = context;
+
+	receipt_add_accepted(l->lines, ordinal, reason, explain(l, ordinal, reason, OUTCOME_RECORD));
+	return EXIT_DONE;
+}
+
+static int list_misses(const struct job *job, const char *path, struct shard_reader *reader, struct listing *l)
+{
+	struct shard_info info;
+	struct shard_miss miss;
+	struct shard_error err;
+	uint64_t i;
+
+	shard_reader_info(reader, &info);
+	for (i = 0; i < info.miss_count; i++) {
+		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
+			return fail(exit_code_of_status(err.status), "%s", err.message);
+		if (!account_miss_fits(&miss, job->plan->input_count))
+			return fail(EXIT_MISMATCH, "%s: leaves out input %" PRIu64 " of %" PRIu64 " in the plan, for reason %u (how %u)",
+				    path, miss.ordinal, job->plan->input_count, miss.reason, miss.how);
+		receipt_add_miss(l->lines, &miss, explain(l, miss.ordinal, miss.reason, OUTCOME_BAD));
+	}
+	return EXIT_DONE;
+}
+
+static int list_problems(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader, struct text *lines)
+{
+	struct listing l = {.lines = lines};
+	int code;
+
+	if (!plan_names_inputs(job->plan)) /* the reason says it all */
+		return list_misses(job, path, reader, &l);
+	l.result = calloc(1, sizeof(*l.result));
+	if (!l.result)
+		return fail(EXIT_IO, "%s: out of memory", path);
+	l.result->record = malloc(converter_record_bytes(&job->schema));
+	if (l.result->record && job->source_fd >= 0)
+		l.c = converter_open(job->plan, job->source_fd, job->stored, job->quarantine, NULL);
+	code = list_misses(job, path, reader, &l);
+	if (code == EXIT_DONE)
+		code = accepted_find(job, shard_idx, reader, list_accepted, &l);
+	converter_close(l.c);
+	free(l.result->record);
+	free(l.result);
+	return code;
+}
+
+/* Read all of the shard, and write the receipt that its builder did not come to. */
+static int make_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
+			const struct shard_info *info, struct receipt *r)
+{
+	struct shard_verify_options opt = {.size = sizeof(opt), .thread_count = job->worker_count};
+	struct shard_verify_report report;
+	struct shard_error err;
+	int code;
+
+	detail("%s: there, but without its receipt; verifying it", path);
+	if (shard_reader_verify(reader, &opt, &report, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
+			    err.message);
+	r->file_bytes = info->file_bytes;
+	r->record_count = info->record_count;
+	r->miss_count = info->miss_count;
+	memcpy(r->root, info->root, sizeof(r->root));
+	code = files_sha256(path, r->sha256);
+	if (code == EXIT_DONE)
+		code = list_problems(job, shard_idx, path, reader, &r->lines);
+	if (code == EXIT_DONE && receipt_write(job->state_dir, shard_idx, r, &err) != SHARD_OK)
+		code = fail(exit_code_of_status(err.status), "%s", err.message);
+	return code;
+}
+
+int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there)
+{
+	char path[FILES_PATH_BYTES];
+	struct shard_reader *reader = NULL;
+	struct shard_info info;
+	struct shard_error err;
+	struct stat st;
+	bool has_receipt;
+	int code = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
+
+	*there = false;
+	if (code != EXIT_DONE)
+		return code;
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	if (shard_reader_open(&reader, path, NULL, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
+			    err.message);
+	shard_reader_info(reader, &info);
+	if (!is_ours(job, shard_idx, &info)) {
+		code = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
+	} else {
+		code = receipt_read(job->state_dir, shard_idx, r, &has_receipt);
+		if (code == EXIT_DONE && (!has_receipt || !fits(r, &info))) {
+			receipt_free(r);
+			code = make_receipt(job, shard_idx, path, reader, &info, r);
+		}
+		*there = code == EXIT_DONE;
+	}
+	shard_reader_close(reader);
+	return code;
+}

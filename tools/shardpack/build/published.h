@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * published.h - is a shard of the plan there already?
+ */
+#ifndef SHARDPACK_PUBLISHED_H
+#define SHARDPACK_PUBLISHED_H
+
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/build/receipt.h"
+
+/*
+ * Look for the published shard.  *there with the receipt filled in, if it is the plan's.  A
+ * receipt that is missing or does not fit is made again, which means reading all of the
+ * shard.  Anything else under that name is an error, and is not touched.  Returns the exit code.
+ */
+int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there);
+
+#endif /* SHARDPACK_PUBLISHED_H */

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * receipt.c - what is known of a published shard, so that nobody has to read it again
+ */
+#include "tools/shardpack/build/receipt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/message.h"
+#include "tools/common/files.h"
+
+#define ACCEPTED "accepted "
+
+void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message)
+{
+	text_format(lines, "miss %" PRIu64 " %" PRIu32 " %" PRIu32 " ", miss->ordinal, miss->reason, miss->how);
+	text_encode(lines, message, strlen(message), true);
+	text_add(lines, "\n", 1);
+}
+
+void receipt_add_accepted(struct text *lines, uint64_t ordinal, uint32_t reason, const char *message)
+{
+	text_format(lines, ACCEPTED "%" PRIu64 " %" PRIu32 " ", ordinal, reason);
+	text_encode(lines, message, strlen(message), true);
+	text_add(lines, "\n", 1);
+}
+
+uint64_t receipt_accepted_count(const struct receipt *r)
+{
+	const char *line = r->lines.data, *end = line + r->lines.bytes;
+	uint64_t count = 0;
+
+	for (; line < end; line += strcspn(line, "\n") + 1)
+		count += strncmp(line, ACCEPTED, strlen(ACCEPTED)) == 0;
+	return count;
+}
+
+static void write_text(uint64_t shard_idx, const struct receipt *r, struct text *out)
+{
+	uint8_t digest[32] = {0};
+
+	text_format(out, "receipt 1\nshard %" PRIu64 " bytes %" PRIu64 " records %" PRIu64 " misses %" PRIu64 " root ",
+		    shard_idx, r->file_bytes, r->record_count, r->miss_count);
+	text_hex(out, r->root, sizeof(r->root));
+	text_add(out, " sha256 ", 8);
+	text_hex(out, r->sha256, sizeof(r->sha256));
+	text_add(out, "\n", 1);
+	if (r->lines.bytes)
+		text_add(out, r->lines.data, r->lines.bytes);
+	if (!text_failed(out))
+		shard_sha256(out->data, out->bytes, digest);
+	text_add(out, "end ", 4);
+	text_hex(out, digest, sizeof(digest));
+	text_add(out, "\n", 1);
+}
+
+int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receipt *r, struct shard_error *err)
+{
+	char path[FILES_PATH_BYTES];
+	struct text text = {0};
+	int rc;
+
+	if (files_numbered(path, state_dir, "receipt-", shard_idx, "") != EXIT_DONE) {
+		*err = (struct shard_error){.status = SHARD_E_ARGUMENT, .message = "the path of a receipt is too long"};
+		return err->status;
+	}
+	write_text(shard_idx, r, &text);
+	if (text_failed(&text) || text_failed(&r->lines)) {
+		*err = (struct shard_error){.status = SHARD_E_MEMORY, .message = "out of memory for a receipt"};
+		rc = err->status;
+	} else {
+		rc = files_publish(path, text.data, text.bytes, err);
+	}
+	text_free(&text);
+	if (rc == SHARD_OK || err->os_code != ENOENT)
+		return rc;
+	detail("%s: not written: %s", path, err->message);
+	return SHARD_OK;
+}
+
+/* Check the last line and cut it off. */
+static bool end_is_right(struct text *text)
+{
+	static const size_t end_bytes = 4 + 64 + 1;
+	uint8_t said[32], is[32];
+	const char *end;
+
+	if (text->bytes <= end_bytes)
+		return false;
+	end = text->data + text->bytes - end_bytes;
+	if (memcmp(end, "end ", 4) != 0 || !text_unhex(end + 4, 64, said, 32) || end[68] != '\n')
+		return false;
+	text->bytes -= end_bytes;
+	text->data[text->bytes] = '\0';
+	shard_sha256(text->data, text->bytes, is);
+	return memcmp(said, is, 32) == 0;
+}
+
+/* The digest was right, so these are the bytes that receipt_write() once wrote, if of the right version. */
+static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
+{
+	uint64_t said_idx;
+	int at = 0;
+	const char *line;
+
+	if (!end_is_right(text) || strncmp(text->data, "receipt 1\n", 10) != 0)
+		return false;
+	line = text->data + 10;
+	if (sscanf(line, "shard %" SCNu64 " bytes %" SCNu64 " records %" SCNu64 " misses %" SCNu64 " root %n",
+		   &said_idx, &r->file_bytes, &r->record_count, &r->miss_count, &at) != 4 ||
+	    !at || said_idx != shard_idx || strlen(line) < (size_t)at + 32 + 8 + 64 + 1)
+		return false;
+	line += at;
+	if (!text_unhex(line, 32, r->root, 16) || memcmp(line + 32, " sha256 ", 8) != 0 ||
+	    !text_unhex(line + 40, 64, r->sha256, 32) || line[104] != '\n')
+		return false;
+	line += 105;
+	text_add(&r->lines, line, strlen(line));
+	return !text_failed(&r->lines);
+}
+
+int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, bool *found)
+{
+	char path[FILES_PATH_BYTES];
+	struct text text = {0};
+	int code = files_numbered(path, state_dir, "receipt-", shard_idx, "");
+
+	*found = false;
+	if (code == EXIT_DONE)
+		code = files_read(path, &text, found);
+	if (code == EXIT_DONE && *found && !read_text(&text, shard_idx, r)) {
+		detail("%s: damaged; made again from the shard", path);
+		receipt_free(r);
+		*found = false;
+	}
+	text_free(&text);
+	return code;
+}
+
+/* What one line says; *message is encoded.  False if none of these lines is like that. */
+static bool read_line(const char *line, struct shard_miss *out, bool *accepted, const char **message)
+{
+	int at = 0;
+
+	*out = (struct shard_miss){.how = SHARD_SKIPPED}; /* which an accepted one would pass for */
+	*accepted = strncmp(line, ACCEPTED, strlen(ACCEPTED)) == 0;
+	if (*accepted)
+		sscanf(line, ACCEPTED "%" SCNu64 " %" SCNu32 " %n", &out->ordinal, &out->reason, &at);
+	else
+		sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &out->ordinal, &out->reason, &out->how, &at);
+	*message = line + at;
+	return at != 0;
+}
+
+int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a)
+{
+	const char *line = r->lines.data, *end = line + r->lines.bytes;
+	uint64_t count[2] = {0, 0}, accepted_count = 0; /* skipped, quarantined */
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE && line < end) {
+		const char *lf = memchr(line, '\n', (size_t)(end - line)), *at;
+		struct shard_miss miss;
+		bool accepted;
+		char *message;
+
+		if (!lf || !read_line(line, &miss, &accepted, &at) || !account_miss_fits(&miss, plan->input_count))
+			break;
+		message = malloc((size_t)(lf - line) + 1);
+		if (!message)
+			return fail(EXIT_IO, "out of memory for a list of bad inputs");
+		if (text_decode(at, (size_t)(lf - at), true, message) < 0)
+			message[0] = '\0';
+		code = account_problem(a, miss.ordinal, miss.reason, accepted ? PROBLEM_ACCEPTED : (enum problem_how)miss.how, message);
+		free(message);
+		if (accepted)
+			accepted_count++;
+		else
+			count[miss.how == SHARD_QUARANTINED]++;
+		line = lf + 1;
+	}
+	if (code == EXIT_DONE && (count[0] + count[1] != r->miss_count || line < end))
+		return fail(EXIT_BAD, "a receipt lists %" PRIu64 " inputs of the plan as left out but counts %" PRIu64
+			    "; remove it, and build makes it again from the shard",
+			    count[0] + count[1], r->miss_count);
+	account_published(a, r->record_count, accepted_count, count[0], count[1]);
+	return code;
+}
+
+void receipt_free(struct receipt *r)
+{
+	text_free(&r->lines);
+	memset(r, 0, sizeof(*r));
+}

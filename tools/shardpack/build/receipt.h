@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * receipt.h - what is known of a published shard, so that nobody has to read it again
+ *
+ *   receipt 1
+ *   shard 5 bytes 8200192 records 54 misses 1 root 3d1c... sha256 9a41...
+ *   miss 301 5 1 the%20file%20ends%20early     ordinal, reason, how, message
+ *   accepted 317 4 pixels%20are%20made%20up    ordinal, reason, message; a record all the same
+ *   end 6b0f...                                SHA-256 of all before
+ *
+ * A receipt is a shortcut, never the truth: it counts only while the shard's footer says
+ * the same, and a lost or damaged one is made again from the shard.
+ */
+#ifndef SHARDPACK_RECEIPT_H
+#define SHARDPACK_RECEIPT_H
+
+#include "shard.h"
+#include "tools/shardpack/build/account.h"
+#include "tools/common/text.h"
+
+struct receipt { /* start it zeroed */
+	uint64_t file_bytes, record_count, miss_count;
+	uint8_t root[16], sha256[32];
+	struct text lines; /* of misses, and of what was accepted */
+};
+
+/* Add a line to `lines`. */
+void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message);
+void receipt_add_accepted(struct text *lines, uint64_t ordinal, uint32_t reason, const char *message);
+
+/* How many lines of the second kind there are. */
+uint64_t receipt_accepted_count(const struct receipt *r);
+
+/*
+ * Write the receipt of a shard into the state folder.  Returns SHARD_OK or a status.  It is fine if the
+ * folder is gone: then another process of the same plan has sealed the dataset.
+ */
+int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receipt *r, struct shard_error *err);
+
+/* Returns the exit code; *found is false if there is none, or none that is sound. */
+int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, bool *found);
+
+/* Enter the shard, its misses and what it accepted.  Returns the exit code. */
+int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a);
+
+void receipt_free(struct receipt *r);
+
+#endif /* SHARDPACK_RECEIPT_H */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replace.c - a dataset built beside another one, and put in its place at once
+ */
+#include "tools/shardpack/build/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/common/files.h"
+#include "tools/shardpack/build/output.h"
+
+char *replace_work_dir(const char *out_absolute)
+{
+	const char *slash = strrchr(out_absolute, '/');
+	char *out;
+
+	if (asprintf(&out, "%.*s/.%s.new", (int)(slash - out_absolute), out_absolute, slash + 1) < 0) {
+		fail(EXIT_IO, "out of memory");
+		return NULL;
+	}
+	return out;
+}
+
+int replace_prepare(const char *work_dir, const struct plan *plan)
+{
+	enum output_state state;
+	char why[OUTPUT_WHY_BYTES];
+	int code = output_examine(work_dir, plan, &state, why);
+
+	if (code != EXIT_DONE)
+		return code;
+	if (state == OUTPUT_FOREIGN)
+		return fail(EXIT_USAGE, "%s: holds %s; --replace builds there, so remove it yourself", work_dir, why);
+	if (state == OUTPUT_OTHER) {
+		detail("%s: holds %s; removed", work_dir, why);
+		return output_remove(work_dir);
+	}
+	return EXIT_DONE;
+}
+
+/* Two renames instead of one exchange. */
+static int swap_in_steps(const char *out, const char *work_dir)
+{
+	char aside[FILES_PATH_BYTES];
+	int code = EXIT_DONE;
+
+	if (snprintf(aside, sizeof(aside), "%s.old", work_dir) >= (int)sizeof(aside))
+		return fail(EXIT_USAGE, "%s.old: this path is too long", work_dir);
+	if (rename(out, aside) != 0)
+		return fail(EXIT_IO, "%s: cannot be moved aside: %s", out, strerror(errno));
+	if (rename(work_dir, out) != 0) {
+		code = fail(EXIT_IO, "%s: cannot be moved to %s: %s", work_dir, out, strerror(errno));
+		if (rename(aside, out) != 0)
+			code = fail(EXIT_IO, "%s: what was %s is there now, and cannot be moved back: %s", aside, out,
+				    strerror(errno));
+		return code;
+	}
+	if (rename(aside, work_dir) != 0)
+		return fail(EXIT_IO, "%s: this is the old dataset, and cannot be moved: %s", aside, strerror(errno));
+	return EXIT_DONE;
+}
+
+int replace_swap(const char *out_absolute, const char *work_dir)
+{
+	char parent[FILES_PATH_BYTES];
+	int code = EXIT_DONE;
+
+	if (renameat2(AT_FDCWD, work_dir, AT_FDCWD, out_absolute, RENAME_EXCHANGE) != 0) {
+		if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+			return fail(EXIT_IO, "%s: cannot be put in the place of %s: %s", work_dir, out_absolute,
+				    strerror(errno));
+		code = swap_in_steps(out_absolute, work_dir);
+	}
+	if (code == EXIT_DONE)
+		code = files_path(parent, work_dir, "..");
+	/* The new name is durable before anything of the old dataset goes. */
+	if (code == EXIT_DONE)
+		code = files_sync_dir(parent);
+	return code == EXIT_DONE ? output_remove(work_dir) : code;
+}

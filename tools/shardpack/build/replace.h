@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replace.h - a dataset built beside another one, and put in its place at once
+ */
+#ifndef SHARDPACK_REPLACE_H
+#define SHARDPACK_REPLACE_H
+
+#include "tools/shardpack/plan/plan.h"
+
+/* Where the new one is built: `.NAME.new` beside OUT, absolute and to be freed.  NULL, and a message, without memory. */
+char *replace_work_dir(const char *out_absolute);
+
+/*
+ * Get the place ready: what an earlier, other --replace left there unfinished is removed, what this plan
+ * left there stays.  Returns the exit code.
+ */
+int replace_prepare(const char *work_dir, const struct plan *plan);
+
+/*
+ * Exchange the two names and remove the old dataset, which is then at `work_dir`.  A reader
+ * sees the old one or the new one.  Where the file system cannot exchange names, there is
+ * a moment without OUT, and after a kill in it the old one lies at `.NAME.new.old`.
+ */
+int replace_swap(const char *out_absolute, const char *work_dir);
+
+#endif /* SHARDPACK_REPLACE_H */

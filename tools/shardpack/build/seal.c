@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seal.c - shards become a dataset
+ *
+ * The order of steps is what makes a kill harmless: everything that is made from .shardpack
+ * is written before the manifest, and .shardpack goes after it.
+ */
+#include "tools/shardpack/build/seal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/message.h"
+#include "tools/common/signals.h"
+#include "tools/shardpack/build/accepted.h"
+#include "tools/shardpack/build/output.h"
+#include "tools/shardpack/build/published.h"
+
+#define MISSING_SHOWN_MAX 20
+
+/* Every class name, decoded, in one block; [class_count] pointers into it. */
+static char **class_names(const struct plan *plan)
+{
+	char **names = calloc(plan->class_count + 1, sizeof(*names));
+	char name[SHARD_KEY_BYTES_MAX + 1];
+	uint64_t i;
+
+	for (i = 0; names && i < plan->class_count; i++) {
+		plan_class_name(plan, i, name);
+		names[i] = strdup(name);
+		if (!names[i]) {
+			while (i)
+				free(names[--i]);
+			free(names);
+			return NULL;
+		}
+	}
+	return names;
+}
+
+static void free_names(char **names, uint64_t count)
+{
+	uint64_t i;
+
+	for (i = 0; names && i < count; i++)
+		free(names[i]);
+	free(names);
+}
+
+static int library_failure(const struct shard_error *err)
+{
+	return fail(exit_code_of_status(err->status), "%s", err->message);
+}
+
+/* Add all shards; those that are missing are listed, once all were looked at. */
+static int add_shards(const struct job *job, struct shard_seal *seal)
+{
+	struct text missing = {0};
+	struct shard_error err;
+	uint64_t k, missing_count = 0;
+	int code = EXIT_DONE;
+
+	for (k = 0; code == EXIT_DONE && k < job->plan->shard_count; k++) {
+		struct receipt r = {0};
+		char file[64];
+		bool there = false;
+
+		code = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &r, &there);
+		snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
+		if (code == EXIT_DONE && !there) {
+			if (missing_count++ < MISSING_SHOWN_MAX)
+				text_format(&missing, "%s%05" PRIu64, missing.bytes ? " " : "", k);
+		} else if (code == EXIT_DONE) {
+			code = receipt_account(&r, job->plan, job->account);
+			if (code == EXIT_DONE && !missing_count &&
+			    shard_seal_add(seal, file, r.sha256, &err) != SHARD_OK)
+				code = library_failure(&err);
+		}
+		receipt_free(&r);
+	}
+	if (code == EXIT_DONE && missing_count)
+		code = fail(EXIT_MISMATCH,
+			    "%s: %" PRIu64 " of %" PRIu64 " shards are not there yet: %s%s; "
+			    "`shardpack build` makes them",
+			    job->out_dir, missing_count, job->plan->shard_count, missing.data ? missing.data : "",
+			    missing_count > MISSING_SHOWN_MAX ? " ..." : "");
+	text_free(&missing);
+	return code;
+}
+
+static int check_account(const struct job *job)
+{
+	const struct account *a = job->account;
+
+	if (a->written + a->skipped + a->quarantined == a->input_count &&
+	    a->skipped + a->quarantined == a->problems.count && a->accepted == a->accepted_inputs.count)
+		return EXIT_DONE;
+	return fail(EXIT_MISMATCH,
+		    "%s: %" PRIu64 " inputs, but %" PRIu64 " written + %" PRIu64 " skipped + %" PRIu64
+		    " quarantined; no manifest was written",
+		    job->out_dir, a->input_count, a->written, a->skipped, a->quarantined);
+}
+
+/* A dataset without records is no use to anyone, and exit 0 would hide that all inputs were bad. */
+static int refuse_empty(const struct job *job)
+{
+	const struct account *a = job->account;
+	struct plan_input *input;
+	int code;
+
+	if (a->written || !a->problems.count)
+		return EXIT_DONE;
+	input = malloc(sizeof(*input));
+	if (!input)
+		return fail(EXIT_IO, "out of memory for a bad input");
+	plan_input(job->plan, plan_input_at(job->plan, a->problems.item[0].ordinal), input);
+	code = fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so there is no dataset; the first is %s%s%s: %s", job->out_dir,
+		    a->problems.count, job->source, job->source[0] ? "/" : "", input->path, a->problems.item[0].message);
+	free(input);
+	return code;
+}
+
+/* The manifest.  Another process may have been faster with the same one. */
+static int finish(const struct job *job, struct shard_seal *seal)
+{
+	struct shard_error err;
+
+	if (shard_seal_finish(seal, &err) == SHARD_OK)
+		return EXIT_DONE;
+	if (err.status == SHARD_E_EXISTS && output_is_sealed(job->out_dir, job->plan)) {
+		detail("%s: another process sealed it", job->out_dir);
+		return EXIT_DONE;
+	}
+	return library_failure(&err);
+}
+
+static int add_and_finish(const struct job *job, struct shard_seal *seal)
+{
+	int code = add_shards(job, seal);
+
+	if (code == EXIT_DONE)
+		code = check_account(job);
+	account_sort(job->account);
+	if (code == EXIT_DONE && job->quarantine)
+		code = quarantine_list(job->quarantine, job->plan, job->account);
+	if (code == EXIT_DONE)
+		code = refuse_empty(job);
+	return code == EXIT_DONE ? finish(job, seal) : code;
+}
+
+int seal_run(const struct job *job)
+{
+	const struct plan *plan = job->plan;
+	char **names = class_names(plan);
+	struct shard_seal_options opt = {
+		.size = sizeof(opt),
+		.plan_digest = plan->digest,
+		.class_names = (const char *const *)names,
+		.class_count = plan->class_count,
+		.seed = plan->recipe.seed,
+		.order = plan->recipe.order,
+	};
+	struct shard_seal *seal = NULL;
+	struct shard_error err;
+	int code;
+
+	job->account->input_count = plan->input_count;
+	if (!names)
+		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", plan->class_count);
+	if (shard_seal_open(&seal, job->out_dir, &opt, &err) != SHARD_OK)
+		code = library_failure(&err);
+	else
+		code = add_and_finish(job, seal);
+	shard_seal_close(seal);
+	free_names(names, plan->class_count);
+	return code == EXIT_DONE ? output_clear_state(job) : code;
+}
+
+static int recount_accepted(void *account, uint64_t ordinal, uint32_t reason)
+{
+	return account_problem(account, ordinal, reason, PROBLEM_ACCEPTED, shard_miss_reason_name(reason));
+}
+
+static int recount_shard(const struct job *job, uint64_t shard_idx, struct shard_reader *reader)
+{
+	struct shard_info info;
+	struct shard_miss miss;
+	struct shard_error err;
+	uint64_t i, quarantined = 0, accepted = job->account->accepted_inputs.count;
+	int code = EXIT_DONE;
+
+	shard_reader_info(reader, &info);
+	for (i = 0; code == EXIT_DONE && i < info.miss_count; i++) {
+		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
+			return library_failure(&err);
+		if (!account_miss_fits(&miss, job->plan->input_count))
+			return fail(EXIT_BAD, "%s: a shard of it leaves out input %" PRIu64 " for reason %u (how %u), which the "
+				    "plan of %" PRIu64 " inputs cannot have done; `shardcat verify` tells more",
+				    job->out_dir, miss.ordinal, miss.reason, miss.how, job->plan->input_count);
+		quarantined += miss.how == SHARD_QUARANTINED;
+		code = account_problem(job->account, miss.ordinal, miss.reason, (enum problem_how)miss.how,
+				       shard_miss_reason_name(miss.reason));
+	}
+	if (code == EXIT_DONE)
+		code = accepted_find(job, shard_idx, reader, recount_accepted, job->account);
+	account_published(job->account, info.record_count, job->account->accepted_inputs.count - accepted,
+			  info.miss_count - quarantined, quarantined);
+	return code;
+}
+
+int seal_recount(const struct job *job)
+{
+	struct shard_dataset *ds = NULL;
+	struct shard_dataset_info info;
+	struct shard_reader *reader;
+	struct shard_error err;
+	uint64_t k;
+	int code = EXIT_DONE;
+
+	job->account->input_count = job->plan->input_count;
+	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
+		return library_failure(&err);
+	shard_dataset_info(ds, &info);
+	for (k = 0; code == EXIT_DONE && k < info.shard_count; k++)
+		code = shard_dataset_reader(ds, k, &reader, &err) == SHARD_OK ? recount_shard(job, k, reader)
+									      : library_failure(&err);
+	shard_dataset_close(ds);
+	account_sort(job->account);
+	return code == EXIT_DONE ? check_account(job) : code;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seal.h - shards become a dataset
+ */
+#ifndef SHARDPACK_SEAL_H
+#define SHARDPACK_SEAL_H
+
+#include "tools/shardpack/build/job.h"
+
+/*
+ * Compare every shard with its receipt, write the manifest and remove .shardpack.  The
+ * account is made anew from what is on disk and covers the whole plan: it adds up, or there
+ * is no manifest.  Returns the exit code: EXIT_MISMATCH if shards are missing.
+ */
+int seal_run(const struct job *job);
+
+/* The account of a dataset that is sealed already, from its shards. */
+int seal_recount(const struct job *job);
+
+#endif /* SHARDPACK_SEAL_H */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode_private.h - what decode.c and the format decoders share
+ */
+#ifndef SHARDPACK_DECODE_PRIVATE_H
+#define SHARDPACK_DECODE_PRIVATE_H
+
+#include "shard.h"
+#include "tools/shardpack/image/decode.h"
+
+struct decoder {
+	struct decode_options limit;	/* no zeros; const after open */
+	struct scratch pixels;		/* the image, or some rows of it, always the last one */
+	struct scratch line;		/* one row in the file's own channels */
+	uint32_t channels;		/* IMAGE_CHANNELS, or 1 for a mask */
+	uint32_t pixel_bytes;		/* in `pixels`: channels, or 2 for a mask of 16 bits until its values are known to fit */
+	const struct image_sink *sink;	/* NULL: the image is wanted as a whole, in `pixels` */
+	bool sink_begun;		/* its rows are given by the format's decoder; else decode.c does it at the end */
+};
+
+/* decode_jpeg.c, decode_png.c and so on: bytes that begin with their magic */
+enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			    struct decode_verdict *v);
+enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			   struct decode_verdict *v);
+enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			    struct decode_verdict *v);
+enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			   struct decode_verdict *v);
+enum decode_status ppm_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			   struct decode_verdict *v);
+
+/* decode.c */
+
+enum decode_status decode_no_memory(struct decode_verdict *v);
+
+/* Verdicts on what should be a mask.  `format` is its name. */
+enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count);
+enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x, uint32_t y);
+
+/* Hold the size against the limits. */
+enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v);
+
+/* The same, and make room for the pixels of *out. */
+enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
+				struct decode_verdict *v);
+
+/* Before what is not allocated by decode_begin(). */
+void decode_claim(struct decoder *d, uint64_t bytes);
+
+/* Where row y starts; decode_begin was called. */
+uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y);
+
+/*
+ * Rows of one sample per pixel are read into the last third of their place and spread
+ * from there, forward: pixel i is written to [3i, 3i + 3) and read from 2 * width + i,
+ * which a write reaches only in the last pixel, after its read.  (Those of a mask stay as they are.)
+ */
+static inline uint8_t *decode_narrow_row(uint8_t *row, uint32_t width)
+{
+	return row + 2 * (size_t)width;
+}
+
+/*
+ * Samples of 16 bits, the high byte first, to bytes.  The first one above 255 gets its column into *bad_x and its value is
+ * returned; else 0.  `to` may be `row`, or lie before it.
+ */
+uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_t *bad_x);
+
+void decode_spread_gray(uint8_t *row, uint32_t width);
+
+#endif /* SHARDPACK_DECODE_PRIVATE_H */

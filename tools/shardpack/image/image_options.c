@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image_options.c - sizes and samples of an image, as asked for, and what follows from that
+ */
+#include "tools/shardpack/image/image_options.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/common/text.h"
+
+#define DEFAULT_RESIZE 256 /* with the crop of 224, what the field calls the standard evaluation transform */
+#define DEFAULT_CROP   224
+
+struct settling {
+	const struct image_wish *w;
+	struct transform_options *t;
+	char *why;
+	size_t why_bytes;
+};
+
+__attribute__((format(printf, 2, 3))) static bool refuse(const struct settling *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s->why, s->why_bytes, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+/* The sizes that were not given, and whether those that were can be. */
+static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed_bytes)
+{
+	const struct image_wish *w = s->w;
+	struct transform_options *t = s->t;
+	const char *fit = transform_fit_names[t->fit], *dashes = w->dashes;
+
+	t->resize = (uint32_t)w->resize;
+	t->crop = (uint32_t)w->crop;
+	if (w->resize && w->crop > w->resize)
+		return refuse(s, "%scrop %" PRIu64 " is larger than %sresize %" PRIu64, dashes, w->crop, dashes, w->resize);
+	if (t->fit != FIT_SHORT && !w->resize && w->crop)
+		return refuse(s, "%sfit %s needs %sresize N", dashes, fit, dashes);
+	if (t->fit == FIT_PAD && w->crop && w->crop != w->resize)
+		return refuse(s,
+			      "%scrop %" PRIu64 ": %sfit pad makes all of the square of %sresize %" PRIu64
+			      ", and nothing is cropped; leave %scrop out",
+			      dashes, w->crop, dashes, dashes, w->resize, dashes);
+	if (!w->resize && !w->crop) {
+		t->resize = t->fit == FIT_SHORT ? DEFAULT_RESIZE : DEFAULT_CROP;
+		t->crop = DEFAULT_CROP;
+		snprintf(assumed, assumed_bytes, "no size was given: %sresize %" PRIu32 " %scrop %" PRIu32, dashes, t->resize, dashes,
+			 t->crop);
+	} else if (!w->crop) {
+		t->crop = t->resize;
+		if (t->fit == FIT_SHORT)
+			snprintf(assumed, assumed_bytes, "no crop was given: %scrop %" PRIu32 ", all of the shorter side", dashes, t->crop);
+	}
+	if (t->scale != SCALE_1 && !t->resize)
+		return refuse(s, "decode-scale=%s needs %sresize N: a crop alone takes the image at its own size", transform_scale_names[t->scale],
+			      dashes);
+	return true;
+}
+
+/* "0.485,0.456,0.406"; `values` stay if the option was not given. */
+static bool settle_channels(const struct settling *s, const char *option, const char *text, double *values)
+{
+	const char separators[] = {s->w->separator, '\0'}, *at = text;
+	size_t bytes;
+	uint32_t c;
+
+	for (c = 0; text && c < IMAGE_CHANNELS; c++, at += bytes + 1) {
+		bytes = strcspn(at, separators);
+		if (!text_parse_double(at, bytes, &values[c]) || (at[bytes] == separators[0]) != (c + 1 < IMAGE_CHANNELS))
+			return refuse(s, "%s%s %s: must be three numbers, for red, green and blue: 0.5%c0.5%c0.5", s->w->dashes, option,
+				      text, separators[0], separators[0]);
+		values[c] += 0.0; /* -0 is 0: one recipe, one text */
+	}
+	return true;
+}
+
+static bool settle_samples(const struct settling *s)
+{
+	static const char *const most[] = {[IMAGE_F16] = "65,504", [IMAGE_BF16] = "3.39e38", [IMAGE_F32] = "3.4e38"};
+	const struct image_wish *w = s->w;
+	struct transform_options *t = s->t;
+	char number[TEXT_DOUBLE_CHARS];
+	struct normal_table table;
+	uint32_t channel;
+
+	t->samples = w->samples;
+	if (t->samples == IMAGE_U8 && (w->mean || w->std))
+		return refuse(s, "%s%s belongs to %sdtype f16, bf16 or f32; u8 samples stay as they are", w->dashes,
+			      w->mean ? "mean" : "std", w->dashes);
+	t->normal = (struct normal){{0, 0, 0}, {0, 0, 0}};
+	if (t->samples == IMAGE_U8)
+		return true;
+	t->normal = (struct normal){{0, 0, 0}, {1, 1, 1}};
+	if (!settle_channels(s, "mean", w->mean, t->normal.mean) || !settle_channels(s, "std", w->std, t->normal.std))
+		return false;
+	if (normal_fill(&table, t->samples, &t->normal, &channel))
+		return true;
+	text_double(number, t->normal.std[channel]);
+	if (!(t->normal.std[channel] > 0))
+		return refuse(s, "%sstd %s: %s is not above 0, and samples are divided by it", w->dashes, w->std, number);
+	return refuse(s, "%sdtype %s: (x / 255 - mean) / std of channel %" PRIu32 " goes beyond %s, the most that %s holds; "
+		      "mean and std are those of samples from 0 to 1",
+		      w->dashes, transform_samples_names[t->samples], channel, most[t->samples], transform_samples_names[t->samples]);
+}
+
+bool image_options_settle(const struct image_wish *w, struct transform_options *t, char *assumed, size_t assumed_bytes,
+			  char *why, size_t why_bytes)
+{
+	struct settling s = {w, t, why, why_bytes};
+
+	assumed[0] = '\0';
+	t->fit = w->fit;
+	t->filter = w->filter;
+	t->scale = w->scale;
+	t->layout = w->layout;
+	return settle_sizes(&s, assumed, assumed_bytes) && settle_samples(&s);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limits.h - how large an input may be before it is refused: what --limit says, and what a plan says of it
+ *
+ * Limits decide verdicts, so they belong to the recipe.  Pure.
+ */
+#ifndef SHARDPACK_LIMITS_H
+#define SHARDPACK_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/common/text.h"
+
+enum limit {
+	LIMIT_PIXELS,  /* of an image */
+	LIMIT_SIDE,    /* of an image, in pixels */
+	LIMIT_SCANS,   /* of a JPEG */
+	LIMIT_MEMORY,  /* bytes inside libjpeg, beside the image */
+	LIMIT_MEMBERS, /* of a sample in an archive */
+	LIMITS,
+};
+
+struct limits {
+	uint64_t most[LIMITS]; /* 0: the default, which is never written as a number */
+};
+
+/* What holds, the default included. */
+uint64_t limits_most(const struct limits *l, enum limit which);
+
+/* "pixels=200M,scans=500".  False, and `why` says why not, if it is none of that form. */
+bool limits_parse(const char *text, struct limits *out, char *why, size_t why_bytes);
+
+/* The line of a plan, "limit pixels=209715200,scans=500", with those that are not the default; nothing if all are. */
+void limits_write(const struct limits *l, struct text *out);
+
+#endif /* SHARDPACK_LIMITS_H */

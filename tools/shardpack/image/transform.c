@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * transform.c - sizes, offsets, and one call of the resampler
+ *
+ * Resize and crop are one step: the resampler computes the window that survives and
+ * nothing else, and writes it into the record.
+ */
+#include "tools/shardpack/image/transform.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const transform_filter_names[] = {
+	[RESIZE_BOX] = "box",
+	[RESIZE_BILINEAR] = "bilinear",
+	[RESIZE_BICUBIC] = "bicubic",
+	[RESIZE_LANCZOS] = "lanczos",
+	NULL,
+};
+const char *const transform_fit_names[] = {
+	[FIT_SHORT] = "short",
+	[FIT_LONG] = "long",
+	[FIT_STRETCH] = "stretch",
+	[FIT_PAD] = "pad",
+	NULL,
+};
+const char *const transform_scale_names[] = {
+	[SCALE_1] = "1",
+	[SCALE_2] = "2",
+	[SCALE_4] = "4",
+	[SCALE_8] = "8",
+	[SCALE_AUTO] = "auto",
+	NULL,
+};
+const char *const transform_layout_names[] = {[IMAGE_HWC] = "hwc", [IMAGE_CHW] = "chw", NULL};
+const char *const transform_samples_names[] = {
+	[IMAGE_U8] = "u8",
+	[IMAGE_F16] = "f16",
+	[IMAGE_BF16] = "bf16",
+	[IMAGE_F32] = "f32",
+	NULL,
+};
+
+struct transform {
+	struct transform_options opt;
+	struct resizer *resizer;
+	struct image_sink sink;
+	uint32_t source_width, source_height;
+	uint8_t *record; /* being written */
+	uint8_t *u8;	 /* its 8-bit samples: `record`, unless it has others */
+	struct scratch normalised_from;
+	struct normal_table normal;
+};
+
+static size_t sample_count(const struct transform_options *opt)
+{
+	return (size_t)opt->crop * opt->crop * IMAGE_CHANNELS;
+}
+
+size_t transform_record_bytes(const struct transform_options *opt)
+{
+	return sample_count(opt) * normal_sample_bytes(opt->samples);
+}
+
+/* n * part / whole, a side of an image: at least 1. */
+static uint32_t scaled(uint64_t n, uint64_t part, uint64_t whole)
+{
+	uint64_t side = n * part / whole;
+
+	return side ? (uint32_t)side : 1;
+}
+
+/* The same to the nearest, with the two roundings of Python's `part / whole * n`. */
+static uint32_t scaled_nearest(uint32_t n, uint32_t part, uint32_t whole)
+{
+	double side = nearbyint((double)part / whole * n);
+
+	return side >= 1 ? (uint32_t)side : 1;
+}
+
+/* The size after the resize.  Fits: 65,500 * 65,500 < 2^32. */
+static void resized_size(const struct transform_options *opt, uint32_t w, uint32_t h, uint32_t *width, uint32_t *height)
+{
+	uint32_t n = opt->resize;
+
+	*width = n ? n : w;
+	*height = n ? n : h;
+	if (!n || w == h)
+		return;
+	switch (opt->fit) {
+	case FIT_SHORT:
+		*(w < h ? height : width) = w < h ? scaled(n, h, w) : scaled(n, w, h);
+		break;
+	case FIT_LONG:
+		*(w < h ? width : height) = w < h ? scaled(n, w, h) : scaled(n, h, w);
+		break;
+	case FIT_STRETCH:
+		break;
+	case FIT_PAD:
+		*(w < h ? width : height) = w < h ? scaled_nearest(n, w, h) : scaled_nearest(n, h, w);
+		break;
+	}
+}
+
+static uint32_t half_to_even(uint32_t n)
+{
+	uint32_t half = n / 2;
+
+	return half + (n % 2 ? half % 2 : 0);
+}
+
+static struct transform_span center(const struct transform_options *opt, uint32_t size)
+{
+	uint32_t crop = opt->crop;
+
+	if (size > crop)
+		return (struct transform_span){half_to_even(size - crop), 0, crop};
+	return (struct transform_span){0, opt->fit == FIT_PAD ? half_to_even(crop - size) : (crop - size) / 2, size};
+}
+
+struct transform_geometry transform_geometry(const struct transform_options *opt, uint32_t width, uint32_t height)
+{
+	struct transform_geometry g;
+
+	resized_size(opt, width, height, &g.width, &g.height);
+	g.across = center(opt, g.width);
+	g.down = center(opt, g.height);
+	return g;
+}
+
+/* struct image_sink's scaling: the largest that leaves enough, or the one that was asked for. */
+static bool scaling(void *context, uint32_t width, uint32_t height, struct image_scaling *out)
+{
+	const struct transform *t = context;
+	struct transform_geometry g = transform_geometry(&t->opt, width, height);
+	uint32_t scale = t->opt.scale == SCALE_AUTO ? 1u << SCALE_8 : 1u << t->opt.scale;
+
+	while (t->opt.scale == SCALE_AUTO && scale > 1 && (width / scale < g.width || height / scale < g.height))
+		scale /= 2;
+	*out = (struct image_scaling){scale, g.width, g.height};
+	return scale == 1 || (width / scale >= g.width && height / scale >= g.height);
+}
+
+/* struct image_sink's begin: where the record is, is known. */
+static bool begin(void *context, const struct image_size *size, struct image_window *wanted)
+{
+	struct transform *t = context;
+	uint32_t crop = t->opt.crop;
+	bool planes = t->opt.layout == IMAGE_CHW;
+	size_t pixel_bytes = planes ? 1 : IMAGE_CHANNELS, row_bytes = crop * pixel_bytes;
+	struct transform_geometry g = transform_geometry(&t->opt, size->width, size->height);
+	struct resize_job job = {.in_width = image_columns(size), .in_height = image_rows(size),
+				 .width = g.width, .height = g.height, .filter = t->opt.filter};
+
+	job.across = (struct resize_box){.length = (double)size->width / size->scale};
+	job.down = (struct resize_box){.length = (double)size->height / size->scale};
+	job.across.from = size->cut_left ? job.in_width - job.across.length : 0;
+	job.down.from = size->cut_top ? job.in_height - job.down.length : 0;
+	t->source_width = size->width;
+	t->source_height = size->height;
+	t->u8 = t->record;
+	if (t->opt.samples != IMAGE_U8) {
+		if (!scratch_reserve(&t->normalised_from, sample_count(&t->opt)))
+			return false;
+		t->u8 = t->normalised_from.data;
+	}
+	job.window = (struct image_window){g.across.from, g.down.from, g.across.count, g.down.count};
+	job.target.pixels = t->u8 + g.down.to * row_bytes + g.across.to * pixel_bytes;
+	job.target.row_bytes = row_bytes;
+	job.target.plane_bytes = planes ? (size_t)crop * crop : 0;
+	if (g.across.count < crop || g.down.count < crop)
+		memset(t->u8, 0, sample_count(&t->opt));
+	return resizer_begin(t->resizer, &job, wanted);
+}
+
+static void rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
+{
+	struct transform *t = context;
+
+	resizer_rows(t->resizer, pixels, stride_bytes, row_count);
+}
+
+struct transform *transform_open(const struct transform_options *opt)
+{
+	struct transform *t = calloc(1, sizeof(*t));
+	uint32_t channel;
+
+	if (!t)
+		return NULL;
+	t->opt = *opt;
+	t->sink = (struct image_sink){begin, rows, t, scaling};
+	if (opt->samples != IMAGE_U8)
+		normal_fill(&t->normal, opt->samples, &opt->normal, &channel);
+	t->resizer = resizer_open();
+	if (!t->resizer) {
+		transform_close(t);
+		return NULL;
+	}
+	return t;
+}
+
+void transform_close(struct transform *t)
+{
+	if (!t)
+		return;
+	resizer_close(t->resizer);
+	scratch_free(&t->normalised_from);
+	free(t);
+}
+
+const struct image_sink *transform_sink(struct transform *t, uint8_t *dst)
+{
+	t->record = dst;
+	return &t->sink;
+}
+
+void transform_source_size(const struct transform *t, uint32_t *width, uint32_t *height)
+{
+	*width = t->source_width;
+	*height = t->source_height;
+}
+
+void transform_finish(struct transform *t)
+{
+	if (t->opt.samples != IMAGE_U8)
+		normal_apply(&t->normal, t->u8, (size_t)t->opt.crop * t->opt.crop, t->opt.layout, t->record);
+}
+
+bool transform_run(struct transform *t, const struct image *src, uint8_t *dst)
+{
+	struct image_size size = {.width = src->width, .height = src->height, .scale = 1};
+
+	if (!image_give(transform_sink(t, dst), &size, src->pixels, IMAGE_CHANNELS))
+		return false;
+	transform_finish(t);
+	return true;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * free_space.c - how much may still be written to a file system, and whether what a file unpacks to fits
+ */
+#include "tools/shardpack/input/free_space.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/human.h"
+#include "tools/common/message.h"
+#include "tools/common/files.h"
+
+/* A file system without a size of its own, such as a tmpfs without a limit, has no blocks to count. */
+static uint64_t free_of(const struct statvfs *st)
+{
+	return st->f_blocks ? (uint64_t)st->f_bavail * st->f_frsize : UINT64_MAX;
+}
+
+/* The folder itself, or the nearest one above it if there is none yet. */
+static bool ask(const char *dir, struct statvfs *st)
+{
+	char *copy = strdup(dir);
+	bool ok = copy && files_nearest(copy) && statvfs(copy, st) == 0;
+
+	free(copy);
+	return ok;
+}
+
+int free_space(const char *dir, uint64_t *free_bytes)
+{
+	struct statvfs st;
+
+	if (!ask(dir, &st))
+		return fail(EXIT_IO, "%s: cannot tell how much room there is: %s", dir, strerror(errno));
+	*free_bytes = free_of(&st);
+	return EXIT_DONE;
+}
+
+int free_space_check_spool(int fd, const char *name, uint64_t needed_bytes, const char *spool_dir)
+{
+	char need[HUMAN_CHARS], have[HUMAN_CHARS];
+	struct statvfs st;
+
+	/* Where the system cannot tell, writing fails when the disk is full. */
+	if (fstatvfs(fd, &st) != 0 || needed_bytes <= free_of(&st))
+		return EXIT_DONE;
+	return fail(EXIT_IO, "%s: unpacked it has %s (%" PRIu64 " bytes) or more, and the disk of %s has %s free; --spool DIR names another folder",
+		    name, human_bytes(need, needed_bytes), needed_bytes, spool_dir, human_bytes(have, free_of(&st)));
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place.c - where the inputs are: one folder, and paths below it
+ */
+#include "tools/shardpack/input/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/common/files.h"
+#include "tools/shardpack/plan/plan.h"
+
+static int out_of_memory(void)
+{
+	return fail(EXIT_IO, "out of memory for a list of inputs");
+}
+
+/* The path is kept as it is; settle_paths() makes it relative.  `line` is of a list, else 0. */
+static int add_item(struct source_place *p, const char *path, uint64_t line)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return line ? fail(EXIT_IO, "standard input, line %" PRIu64 ": %s: %s", line, path, strerror(errno))
+			    : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	if (p->item_count == p->item_capacity) {
+		uint64_t capacity = p->item_capacity ? 2 * p->item_capacity : 64;
+		struct source_item *grown = realloc(p->item, capacity * sizeof(*grown));
+
+		if (!grown)
+			return out_of_memory();
+		p->item = grown;
+		p->item_capacity = capacity;
+	}
+	p->item[p->item_count].is_dir = S_ISDIR(st.st_mode);
+	p->item[p->item_count].path = strdup(path);
+	if (!p->item[p->item_count].path)
+		return out_of_memory();
+	p->item_count++;
+	return EXIT_DONE;
+}
+
+/* A file, a folder, or a pattern.  What is there by that very name is no pattern. */
+static int add_named(struct source_place *p, const char *named)
+{
+	struct stat st;
+	glob_t found;
+	size_t i;
+	int code = EXIT_DONE, rc;
+
+	if (!named[0])
+		return fail(EXIT_USAGE, "'': the name of an input must not be empty");
+	if (!strpbrk(named, "*?[") || lstat(named, &st) == 0)
+		return add_item(p, named, 0);
+	rc = glob(named, GLOB_ERR, NULL, &found);
+	if (rc == GLOB_NOMATCH)
+		return fail(EXIT_IO, "%s: nothing matches this pattern", named);
+	if (rc != 0)
+		return fail(EXIT_IO, "%s: cannot look for what matches: %s", named,
+			    rc == GLOB_NOSPACE ? "out of memory" : strerror(errno));
+	/* glob() sorts as the locale does, and that is "C" in this program. */
+	for (i = 0; code == EXIT_DONE && i < found.gl_pathc; i++)
+		code = add_item(p, found.gl_pathv[i], 0);
+	globfree(&found);
+	return code;
+}
+
+static int add_list(struct source_place *p)
+{
+	char *line = NULL;
+	size_t capacity = 0;
+	uint64_t number = 0;
+	ssize_t bytes;
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE && (bytes = getline(&line, &capacity, stdin)) >= 0) {
+		number++;
+		if (bytes && line[bytes - 1] == '\n')
+			line[--bytes] = '\0';
+		if (!bytes || strlen(line) != (size_t)bytes)
+			code = fail(EXIT_BAD, "standard input, line %" PRIu64 ": %s; it must have one path a line", number,
+				    bytes ? "has a NUL byte" : "is empty");
+		else
+			code = add_item(p, line, number);
+	}
+	if (code == EXIT_DONE && ferror(stdin))
+		code = fail(EXIT_IO, "standard input: %s", strerror(errno));
+	if (code == EXIT_DONE && !number)
+		code = fail(EXIT_BAD, "standard input: empty; '-' stands for a list of inputs, one path a line");
+	free(line);
+	return code;
+}
+
+/* All lie in one folder as they are typed?  Then its name, and the items keep what follows it. */
+static bool share_folder(struct source_place *p)
+{
+	size_t bytes = files_folder_bytes(p->item[0].path);
+	uint64_t i;
+
+	for (i = 0; i < p->item_count; i++) {
+		const char *path = p->item[i].path;
+
+		if (files_folder_bytes(path) != bytes || strncmp(path, p->item[0].path, bytes) != 0 || path[strlen(path) - 1] == '/' ||
+		    strcmp(path, ".") == 0 || strcmp(path, "..") == 0)
+			return false;
+	}
+	p->root = bytes ? strndup(p->item[0].path, bytes) : strdup(".");
+	if (!p->root)
+		return false;
+	for (i = 0; i < p->item_count; i++) {
+		char *path = p->item[i].path;
+		size_t at = bytes;
+
+		while (path[at] == '/')
+			at++;
+		memmove(path, path + at, strlen(path + at) + 1);
+	}
+	return true;
+}
+
+/* Keep the bytes of `root` that are folders above `path` as well. */
+static void shorten_to_common(char *root, const char *path)
+{
+	size_t at = 0, common = 0;
+
+	for (;; at++) {
+		if ((root[at] == '/' || !root[at]) && (path[at] == '/' || !path[at]))
+			common = at;
+		if (!root[at] || root[at] != path[at])
+			break;
+	}
+	root[common ? common : 1] = '\0';
+}
+
+/* Every item from "/", then relative to the root: that of --root, or the lowest folder above all. */
+static int settle_far_paths(struct source_place *p, const char *root)
+{
+	uint64_t i;
+	size_t bytes;
+
+	if (root && !(p->root = strdup(root)))
+		return out_of_memory();
+	p->root_absolute = root ? realpath(root, NULL) : NULL;
+	if (root && !p->root_absolute)
+		return fail(EXIT_IO, "--root %s: %s", root, strerror(errno));
+	for (i = 0; i < p->item_count; i++) {
+		char *path = files_above_resolved(p->item[i].path);
+
+		if (!path)
+			return fail(EXIT_IO, "%s: %s", p->item[i].path, strerror(errno));
+		if (!root && !p->root_absolute) {
+			p->root_absolute = strndup(path, p->item[i].is_dir ? strlen(path) : files_folder_bytes(path));
+			if (!p->root_absolute)
+				return out_of_memory();
+		} else if (!root) {
+			shorten_to_common(p->root_absolute, path);
+		}
+		if (root && !files_is_below(path, p->root_absolute)) {
+			fail(EXIT_USAGE, "%s: lies outside of --root %s", p->item[i].path, root);
+			free(path);
+			return EXIT_USAGE;
+		}
+		free(p->item[i].path);
+		p->item[i].path = path;
+	}
+	bytes = strlen(p->root_absolute);
+	for (i = 0; i < p->item_count; i++) {
+		char *path = p->item[i].path, *rest = path + (bytes > 1 ? bytes : 0);
+
+		rest += strspn(rest, "/");
+		memmove(path, rest, strlen(rest) + 1);
+	}
+	if (!p->root)
+		p->root = strdup(p->root_absolute);
+	return p->root ? EXIT_DONE : out_of_memory();
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	return strcmp((*(const struct source_item *const *)a)->path, (*(const struct source_item *const *)b)->path);
+}
+
+static int refuse_twice(const struct source_place *p)
+{
+	const struct source_item **sorted = calloc(p->item_count + 1, sizeof(*sorted));
+	int code = EXIT_DONE;
+	uint64_t i;
+
+	if (!sorted)
+		return out_of_memory();
+	for (i = 0; i < p->item_count; i++)
+		sorted[i] = &p->item[i];
+	qsort(sorted, p->item_count, sizeof(*sorted), compare_items);
+	for (i = 1; code == EXIT_DONE && i < p->item_count; i++)
+		if (strcmp(sorted[i - 1]->path, sorted[i]->path) == 0)
+			code = fail(EXIT_USAGE, "%s/%s: given twice", p->root, sorted[i]->path);
+	for (i = 0; code == EXIT_DONE && i < p->item_count; i++)
+		if (strlen(p->item[i].path) >= PLAN_PATH_BYTES_MAX)
+			code = fail(EXIT_USAGE, "%s/%s: a path of %zu bytes; the limit is %d", p->root, p->item[i].path,
+				    strlen(p->item[i].path), PLAN_PATH_BYTES_MAX - 1);
+	free(sorted);
+	return code;
+}
+
+int place_open_root(struct source_place *p, const char *root)
+{
+	p->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (p->root_fd < 0)
+		return fail(EXIT_IO, "%s: %s: the source must be a folder", root, strerror(errno));
+	if (!p->root)
+		p->root = strdup(root);
+	if (!p->root_absolute)
+		p->root_absolute = files_absolute(root);
+	return p->root && p->root_absolute ? EXIT_DONE : EXIT_IO;
+}
+
+int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root)
+{
+	int code = EXIT_DONE;
+	size_t i;
+
+	for (i = 0; code == EXIT_DONE && i < named_count; i++)
+		code = strcmp(named[i], "-") == 0 ? add_list(p) : add_named(p, named[i]);
+	if (code != EXIT_DONE)
+		return code;
+	if (!root && p->item_count == 1 && p->item[0].is_dir) {
+		p->root = p->item[0].path;
+		p->item[0].path = strdup("");
+		if (!p->item[0].path)
+			return out_of_memory();
+	} else if (root || !share_folder(p)) {
+		code = settle_far_paths(p, root);
+	}
+	if (code == EXIT_DONE)
+		code = refuse_twice(p);
+	return code == EXIT_DONE ? place_open_root(p, p->root) : code;
+}
+
+void place_close(struct source_place *p)
+{
+	uint64_t i;
+
+	if (p->root_fd >= 0)
+		close(p->root_fd);
+	for (i = 0; i < p->item_count; i++)
+		free(p->item[i].path);
+	free(p->item);
+	free(p->root);
+	free(p->root_absolute);
+	*p = (struct source_place){.root_fd = -1};
+}

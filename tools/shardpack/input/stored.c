@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stored.c - files that hold many inputs, read by offset
+ */
+#include "tools/shardpack/input/stored.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/human.h"
+#include "tools/common/message.h"
+#include "tools/common/files.h"
+#include "tools/shardpack/input/free_space.h"
+#include "tools/shardpack/input/unpack.h"
+
+struct handle {
+	int fd;
+	bool made; /* an unnamed file of our own */
+	uint64_t bytes;
+	struct timespec changed; /* when it was opened */
+	char *path;
+};
+
+struct stored {
+	const struct source_place *place;
+	char *spool_dir;
+	struct handle *file;
+	uint32_t count, capacity;
+};
+
+static int out_of_memory(void)
+{
+	return fail(EXIT_IO, "out of memory for the files of the source");
+}
+
+/* One descriptor for each file is kept, so take as many as the system gives. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit); /* if it is refused, opening says so when it matters */
+	}
+}
+
+int stored_open(struct stored **out, const struct source_place *place, const char *spool_dir)
+{
+	struct stored *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return out_of_memory();
+	s->place = place;
+	s->spool_dir = strdup(spool_dir);
+	if (!s->spool_dir) {
+		stored_close(s);
+		return out_of_memory();
+	}
+	*out = s;
+	return EXIT_DONE;
+}
+
+void stored_close(struct stored *s)
+{
+	if (!s)
+		return;
+	while (s->count) {
+		struct handle *h = &s->file[--s->count];
+
+		if (h->fd >= 0)
+			close(h->fd); /* nothing that anyone will read was written */
+		free(h->path);
+	}
+	free(s->file);
+	free(s->spool_dir);
+	free(s);
+}
+
+/* Room for the next file; its handle is in *out and counted once it is open. */
+static int next_handle(struct stored *s, const char *path, struct handle **out)
+{
+	if (!s->count)
+		raise_limit();
+	if (s->count == s->capacity) {
+		uint32_t capacity = s->capacity ? 2 * s->capacity : 64;
+		struct handle *grown = realloc(s->file, capacity * sizeof(*grown));
+
+		if (!grown)
+			return out_of_memory();
+		s->file = grown;
+		s->capacity = capacity;
+	}
+	*out = &s->file[s->count];
+	**out = (struct handle){.fd = -1, .path = strdup(path)};
+	if (!(*out)->path)
+		return out_of_memory();
+	s->count++;
+	return EXIT_DONE;
+}
+
+static int open_file(struct stored *s, const char *path)
+{
+	const char *root = s->place->root;
+	struct handle *h;
+	struct stat st;
+	int code = next_handle(s, path, &h);
+
+	if (code != EXIT_DONE)
+		return code;
+	/* Looked at before it is opened: opening a FIFO waits, and opening a device may do something. */
+	if (fstatat(s->place->root_fd, path, &st, 0) != 0)
+		return fail(EXIT_IO, "%s/%s: %s", root, path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return fail(EXIT_BAD, "%s/%s: not a regular file; copy it to one, so that it can be read by offset", root, path);
+	h->fd = openat(s->place->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (h->fd < 0 || fstat(h->fd, &st) != 0)
+		return fail(EXIT_IO, "%s/%s: %s%s", root, path, strerror(errno),
+			    errno == EMFILE ? "; allow more of them with ulimit -n" : "");
+	h->bytes = (uint64_t)st.st_size;
+	h->changed = st.st_mtim;
+	return EXIT_DONE;
+}
+
+/*
+ * An unnamed file in the spool folder, or the nearest one above that exists.  Where there are no such files, it has for a
+ * moment a name that any packer removes.
+ */
+static int open_unnamed(const struct stored *s, const char *of, int *out)
+{
+	char *dir = strdup(s->spool_dir), *name = NULL;
+
+	if (!dir)
+		return out_of_memory();
+	if (!files_nearest(dir)) {
+		free(dir);
+		return fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
+	}
+	*out = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (*out < 0 && (errno == EOPNOTSUPP || errno == EISDIR) && asprintf(&name, "%s/.tmp.spool.XXXXXX", dir) >= 0) {
+		*out = mkostemp(name, O_CLOEXEC);
+		if (*out >= 0)
+			unlink(name);
+		free(name);
+	}
+	if (*out < 0)
+		fail(EXIT_IO, "%s: cannot make a file in %s to unpack it to: %s; --spool DIR names another folder", of, dir, strerror(errno));
+	free(dir);
+	return *out < 0 ? EXIT_IO : EXIT_DONE;
+}
+
+static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_t bytes_known)
+{
+	char bytes[HUMAN_CHARS], *name = stored_name(s, of);
+	struct handle *h;
+	struct stat st;
+	int code = name ? next_handle(s, s->file[of].path, &h) : out_of_memory();
+
+	if (code == EXIT_DONE)
+		code = open_unnamed(s, name, &h->fd);
+	if (code == EXIT_DONE)
+		code = free_space_check_spool(h->fd, name,
+					 bytes_known ? bytes_known : unpack_least_bytes(how, s->file[of].fd, s->file[of].bytes), s->spool_dir);
+	if (code == EXIT_DONE)
+		code = unpack_run(how, s->file[of].fd, s->file[of].bytes, h->fd, name);
+	if (code == EXIT_DONE && fstat(h->fd, &st) != 0)
+		code = fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
+	if (code == EXIT_DONE) {
+		h->made = true;
+		h->bytes = (uint64_t)st.st_size;
+		note("%s: unpacked once, %s on disk until this command ends", name, human_bytes(bytes, h->bytes));
+	}
+	free(name);
+	return code;
+}
+
+int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file)
+{
+	int code = open_file(s, path);
+
+	*file = s->count - 1;
+	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, path, PLAN_NO_FILE, NULL) : code;
+}
+
+int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file)
+{
+	int code = open_unpacked(s, of, how, bytes);
+
+	*file = s->count - 1;
+	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, s->file[of].path, of, how) : code;
+}
+
+int stored_attach(struct stored *s, const struct plan *p)
+{
+	int code = EXIT_DONE;
+	uint64_t i;
+
+	for (i = 0; code == EXIT_DONE && i < p->file_count; i++) {
+		const struct plan_file *f = &p->file[i];
+
+		code = f->how ? open_unpacked(s, f->of, f->how, f->bytes) : open_file(s, f->path);
+		if (code == EXIT_DONE && s->file[i].bytes != f->bytes)
+			code = fail(EXIT_IO, "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
+				    s->place->root, f->path, f->bytes, s->file[i].bytes);
+	}
+	return code;
+}
+
+uint64_t stored_bytes(const struct stored *s, uint32_t file)
+{
+	return s->file[file].bytes;
+}
+
+bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes, char *message,
+		 size_t message_bytes)
+{
+	const struct handle *h = &s->file[file];
+	uint8_t *at = out;
+	ssize_t n;
+
+	while (bytes) {
+		n = pread(h->fd, at, bytes, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			snprintf(message, message_bytes, "%s at offset %" PRIu64,
+				 n < 0 ? strerror(errno) : "became shorter: there is nothing", offset);
+			return false;
+		}
+		at += n;
+		offset += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset)
+{
+	char byte;
+	struct iovec to = {&byte, 1};
+
+	return preadv2(s->file[file].fd, &to, 1, (off_t)offset, RWF_NOWAIT) >= 0 || errno != EAGAIN;
+}
+
+void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
+{
+	posix_fadvise(s->file[file].fd, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
+}
+
+void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
+{
+	readahead(s->file[file].fd, (off_t)offset, (size_t)bytes);
+}
+
+int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
+{
+	char message[160];
+
+	if (stored_read(s, file, offset, out, bytes, message, sizeof(message)))
+		return EXIT_DONE;
+	return fail(EXIT_IO, "%s/%s: %s", s->place->root, s->file[file].path, message);
+}
+
+char *stored_name(const struct stored *s, uint32_t file)
+{
+	char *out;
+
+	return asprintf(&out, "%s/%s", s->place->root, s->file[file].path) < 0 ? NULL : out;
+}
+
+int stored_check_unchanged(const struct stored *s)
+{
+	struct stat st;
+	uint32_t i;
+
+	for (i = 0; i < s->count; i++) {
+		const struct handle *h = &s->file[i];
+
+		if (h->made)
+			continue;
+		if (fstat(h->fd, &st) != 0)
+			return fail(EXIT_IO, "%s/%s: %s", s->place->root, h->path, strerror(errno));
+		if ((uint64_t)st.st_size != h->bytes || st.st_mtim.tv_sec != h->changed.tv_sec ||
+		    st.st_mtim.tv_nsec != h->changed.tv_nsec)
+			return fail(EXIT_IO, "%s/%s: changed while it was read; run the same command again once it is at rest",
+				    s->place->root, h->path);
+	}
+	return EXIT_DONE;
+}

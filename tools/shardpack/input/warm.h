@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * warm.h - the files of a plan read ahead in order, while their records are read in another
+ *
+ * Records in shuffled order come from everywhere in a file, which disks hate.  If all files fit in half of the memory
+ * that is free, one thread asks the system for them from front to back; else records are asked for as they come, see
+ * fixed.c.  It is a help and never a must: nothing that fails here fails the pack.
+ */
+#ifndef SHARDPACK_WARM_H
+#define SHARDPACK_WARM_H
+
+#include "tools/shardpack/input/stored.h"
+
+struct warm;
+
+/* NULL if it is of no use, or cannot be. */
+struct warm *warm_start(const struct plan *plan, const struct stored *stored);
+void warm_stop(struct warm *w);
+
+#endif /* SHARDPACK_WARM_H */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * classes.c - the names of the classes, and which number each has
+ */
+#include "tools/shardpack/plan/classes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "shard.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/common/text.h"
+
+int classes_add(struct classes *c, const char *name, size_t name_bytes, const char *where)
+{
+	if (!text_is_name(name, name_bytes, CLASS_NAME_BYTES_MAX))
+		return fail(EXIT_BAD, "%s: class name '%.*s' must be UTF-8 of 1 to %d bytes, it has %zu", where,
+			    (int)(name_bytes < 200 ? name_bytes : 200), name, CLASS_NAME_BYTES_MAX, name_bytes);
+	if (c->count == CLASSES_MAX)
+		return fail(EXIT_BAD, "%s: more than %" PRIu32 " classes, which is the limit", where, CLASSES_MAX);
+	if (c->count == c->capacity) {
+		uint64_t capacity = c->capacity ? 2 * c->capacity : 64;
+		char **grown = realloc(c->name, capacity * sizeof(*grown));
+
+		if (!grown)
+			return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", capacity);
+		c->name = grown;
+		c->capacity = capacity;
+	}
+	c->name[c->count] = strndup(name, name_bytes);
+	if (!c->name[c->count])
+		return fail(EXIT_IO, "out of memory for the names of classes");
+	c->count++;
+	return EXIT_DONE;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void classes_sort(struct classes *c)
+{
+	if (c->count)
+		qsort(c->name, c->count, sizeof(*c->name), compare_names);
+}
+
+static int compare_indirect(const void *a, const void *b, void *context)
+{
+	const struct classes *c = context;
+
+	return strcmp(c->name[*(const uint32_t *)a], c->name[*(const uint32_t *)b]);
+}
+
+int classes_index(struct classes *c, const char *where)
+{
+	uint32_t i;
+
+	c->by_name = malloc((c->count + 1) * sizeof(*c->by_name));
+	if (!c->by_name)
+		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", c->count);
+	for (i = 0; i < c->count; i++)
+		c->by_name[i] = i;
+	qsort_r(c->by_name, c->count, sizeof(*c->by_name), compare_indirect, c);
+	for (i = 1; i < c->count; i++)
+		if (strcmp(c->name[c->by_name[i - 1]], c->name[c->by_name[i]]) == 0)
+			return fail(EXIT_BAD, "%s: class '%s' is there twice, as numbers %" PRIu32 " and %" PRIu32 " from 0", where,
+				    c->name[c->by_name[i]], c->by_name[i - 1] < c->by_name[i] ? c->by_name[i - 1] : c->by_name[i],
+				    c->by_name[i - 1] < c->by_name[i] ? c->by_name[i] : c->by_name[i - 1]);
+	return EXIT_DONE;
+}
+
+int64_t classes_find(const struct classes *c, const char *name)
+{
+	uint64_t low = 0, high = c->count;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		int order = strcmp(name, c->name[c->by_name[middle]]);
+
+		if (order == 0)
+			return c->by_name[middle];
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return -1;
+}
+
+static int add_from_dataset(struct classes *c, const char *path)
+{
+	struct shard_dataset *ds;
+	struct shard_error err;
+	const char *name;
+	uint64_t i;
+	int code = EXIT_DONE;
+
+	if (shard_dataset_open(&ds, path, NULL, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "--classes: %s", err.message);
+	for (i = 0; code == EXIT_DONE && (name = shard_dataset_class_name(ds, i)) != NULL; i++)
+		code = classes_add(c, name, strlen(name), path);
+	shard_dataset_close(ds);
+	if (code == EXIT_DONE && !c->count)
+		code = fail(EXIT_BAD, "--classes %s: this dataset names no classes", path);
+	return code;
+}
+
+static int add_from_file(struct classes *c, const char *path)
+{
+	FILE *in = fopen(path, "re");
+	char *line = NULL, where[4200];
+	size_t capacity = 0;
+	uint64_t number = 0;
+	ssize_t bytes;
+	int code = EXIT_DONE;
+
+	if (!in)
+		return fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
+	while (code == EXIT_DONE && (bytes = getline(&line, &capacity, in)) >= 0) {
+		const char *name = line;
+
+		number++;
+		snprintf(where, sizeof(where), "--classes %s, line %" PRIu64, path, number);
+		/* What editors elsewhere add to a line and to a file is not part of a name. */
+		if (bytes && name[bytes - 1] == '\n')
+			bytes--;
+		if (bytes && name[bytes - 1] == '\r')
+			bytes--;
+		if (number == 1 && bytes >= 3 && memcmp(name, "\xEF\xBB\xBF", 3) == 0) {
+			name += 3;
+			bytes -= 3;
+		}
+		code = classes_add(c, name, (size_t)bytes, where);
+	}
+	if (code == EXIT_DONE && ferror(in))
+		code = fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
+	if (code == EXIT_DONE && !c->count)
+		code = fail(EXIT_BAD, "--classes %s: the file is empty; it must have one class name per line", path);
+	free(line);
+	fclose(in);
+	return code;
+}
+
+int classes_from_list(struct classes *c, const char *path)
+{
+	struct stat st;
+	int code;
+
+	if (stat(path, &st) != 0)
+		return fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
+	code = S_ISDIR(st.st_mode) ? add_from_dataset(c, path) : add_from_file(c, path);
+	return code == EXIT_DONE ? classes_index(c, path) : code;
+}
+
+void classes_free(struct classes *c)
+{
+	uint64_t i;
+
+	for (i = 0; i < c->count; i++)
+		free(c->name[i]);
+	free(c->name);
+	free(c->by_name);
+	memset(c, 0, sizeof(*c));
+}

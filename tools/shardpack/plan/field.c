@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field.c - fields of a record of images beside image and label: what they are, and where they come from
+ */
+#include "tools/shardpack/plan/field.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/shardpack/image/boxes.h"
+
+const char *const field_kind_names[] = {
+	[FIELD_COLUMN] = "",
+	[FIELD_LENGTH] = "",
+	[FIELD_TENSOR] = "tensor",
+	[FIELD_RAGGED] = "ragged",
+	[FIELD_TEXT] = "text",
+	[FIELD_BYTES] = "bytes",
+	[FIELD_BOXES] = "boxes",
+	[FIELD_IMAGE] = "image",
+	[FIELD_MASK] = "mask",
+	NULL,
+};
+const char *const field_boxes_names[] = {[BOXES_XYXY] = "xyxy", [BOXES_XYWH] = "xywh", NULL};
+
+bool field_has_part(uint32_t kind)
+{
+	return kind > FIELD_LENGTH;
+}
+
+bool field_is_picture(uint32_t kind)
+{
+	return kind == FIELD_IMAGE || kind == FIELD_MASK;
+}
+
+void field_set_image(struct shard_field *f, const struct transform_options *t)
+{
+	static const uint32_t dtypes[] = {
+		[IMAGE_U8] = SHARD_U8, [IMAGE_F16] = SHARD_F16, [IMAGE_BF16] = SHARD_BF16, [IMAGE_F32] = SHARD_F32};
+	bool hwc = t->layout == IMAGE_HWC;
+
+	f->dtype = dtypes[t->samples];
+	f->layout = hwc ? SHARD_HWC : SHARD_CHW;
+	f->semantic = SHARD_IMAGE;
+	f->ndim = 3;
+	f->shape[0] = hwc ? t->crop : IMAGE_CHANNELS;
+	f->shape[1] = t->crop;
+	f->shape[2] = hwc ? IMAGE_CHANNELS : t->crop;
+}
+
+void field_set(struct shard_field *f, const struct field_source *s, const struct transform_options *image)
+{
+	switch (s->kind) {
+	case FIELD_RAGGED:
+		f->kind = SHARD_RAGGED;
+		f->ragged_axes = 1;
+		break;
+	case FIELD_TEXT:
+	case FIELD_BYTES:
+		f->dtype = SHARD_U8;
+		f->kind = SHARD_STRING;
+		f->semantic = s->kind == FIELD_TEXT ? SHARD_TEXT : SHARD_SEMANTIC_NONE;
+		f->ragged_axes = 1;
+		break;
+	case FIELD_BOXES:
+		f->dtype = SHARD_F32;
+		f->kind = SHARD_RAGGED;
+		f->semantic = SHARD_BOXES;
+		f->ragged_axes = 1;
+		f->ndim = 2;
+		f->shape[1] = 4;
+		break;
+	case FIELD_IMAGE:
+		field_set_image(f, &s->transform);
+		break;
+	case FIELD_MASK:
+		f->dtype = SHARD_U8;
+		f->semantic = SHARD_MASK;
+		f->ndim = 2;
+		f->shape[0] = f->shape[1] = image->crop;
+		break;
+	default:
+		break;
+	}
+}
+
+bool field_set_length(struct shard_field *length, const struct shard_field *f)
+{
+	if (f->kind == SHARD_TENSOR)
+		return false;
+	*length = (struct shard_field){.dtype = SHARD_U32, .semantic = SHARD_LENGTH, .ndim = 1, .shape = {1}};
+	snprintf(length->name, sizeof(length->name), "%.*s" FIELD_LENGTH_SUFFIX, (int)(sizeof(length->name) - sizeof(FIELD_LENGTH_SUFFIX)),
+		 f->name);
+	return true;
+}
+
+const char *field_json_key(const struct field_source *s)
+{
+	return strncmp(s->from, "json:", 5) == 0 ? s->from + 5 : NULL;
+}

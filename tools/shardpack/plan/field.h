@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field.h - fields of a record of images beside image and label: what they are, and where they come from
+ *
+ * The shape of such a field follows from its kind and its options.  Pure.
+ */
+#ifndef SHARDPACK_FIELD_H
+#define SHARDPACK_FIELD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shard.h"
+#include "tools/shardpack/image/transform.h"
+
+#define FIELD_FROM_BYTES_MAX 255
+#define FIELD_LENGTH_SUFFIX  "_length"
+
+enum field_kind {
+	FIELD_COLUMN, /* one number of --columns; extra.h */
+	FIELD_LENGTH, /* of the field before it; has no source */
+	FIELD_TENSOR, /* numbers of one shape; no axis: a single one */
+	FIELD_RAGGED, /* numbers, of which axis 0 varies */
+	FIELD_TEXT,   /* UTF-8 */
+	FIELD_BYTES,  /* any */
+	FIELD_BOXES,  /* of the image; they move with it */
+	FIELD_IMAGE,  /* another RGB image, with a transform of its own */
+	FIELD_MASK,   /* numbers of classes for each pixel; moves with the image */
+};
+
+/* Names as on the command line and in plans; NULL ends the list.  The first two have none there. */
+extern const char *const field_kind_names[];
+
+extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
+
+struct field_source {
+	uint32_t kind;	 /* enum field_kind */
+	bool optional;	 /* a sample may have none */
+	uint8_t fill;	 /* of a mask: where there is no image, and no mask */
+	uint32_t boxes;	 /* enum boxes_format: how they are written */
+	char from[FIELD_FROM_BYTES_MAX + 1];	/* column; suffix of a member, or json:KEY; DIR/{}.EXT */
+	struct transform_options transform;	/* of an image */
+};
+
+/* Has it a token of its own in each input's line of a plan? */
+bool field_has_part(uint32_t kind);
+
+/* Is its source a file or member, never a value? */
+bool field_is_picture(uint32_t kind);
+
+/* What of a field follows from a transform: dtype, layout, semantic, shape.  The name stays. */
+void field_set_image(struct shard_field *f, const struct transform_options *t);
+
+/*
+ * The same from the kind.  Of numbers, text and bytes the dtype and shape are there already; `image` is the transform of
+ * the field `image`.
+ */
+void field_set(struct shard_field *f, const struct field_source *s, const struct transform_options *image);
+
+/* The field of its lengths, if it has some, which are those of axis 0. */
+bool field_set_length(struct shard_field *length, const struct shard_field *f);
+
+/* NULL in `from`, or what stands behind "json:". */
+const char *field_json_key(const struct field_source *s);
+
+#endif /* SHARDPACK_FIELD_H */

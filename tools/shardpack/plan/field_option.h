@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field_option.h - what a user says of a field: --field NAME[:OPTION,...], and what a plan says of it
+ *
+ * Both are read by the same function, so that a plan can say whatever a user can.  Pure.
+ */
+#ifndef SHARDPACK_FIELD_OPTION_H
+#define SHARDPACK_FIELD_OPTION_H
+
+#include "tools/shardpack/plan/field.h"
+#include "tools/shardpack/image/image_options.h"
+#include "tools/common/text.h"
+
+enum field_key {
+	FIELD_KEY_KIND, FIELD_KEY_FROM, FIELD_KEY_OPTIONAL, FIELD_KEY_FILL, FIELD_KEY_FORMAT, FIELD_KEY_DTYPE, FIELD_KEY_SHAPE,
+	FIELD_KEY_MAX, FIELD_KEY_RESIZE, FIELD_KEY_FIT, FIELD_KEY_CROP, FIELD_KEY_FILTER, FIELD_KEY_LAYOUT, FIELD_KEY_MEAN,
+	FIELD_KEY_STD, FIELD_KEY_SCALE, FIELD_KEYS,
+};
+
+#define FIELD_CHANNELS_BYTES 128 /* of a text of three numbers */
+
+struct field_option {
+	char name[SHARD_NAME_BYTES];
+	uint32_t given; /* bit i: enum field_key */
+	uint64_t value[FIELD_KEYS]; /* of those that are numbers, or names of a list */
+	uint64_t shape[SHARD_DIMS_MAX];
+	uint32_t ndim; /* of shape, or of max */
+	char from[FIELD_FROM_BYTES_MAX + 1], mean[FIELD_CHANNELS_BYTES], std[FIELD_CHANNELS_BYTES];
+};
+
+/*
+ * False, and `why` says why not, if the text is none of that form, or an option is one of another kind.  `encoded`: it is
+ * a plan's, in which from= is percent-encoded.
+ */
+bool field_option_parse(const char *text, bool encoded, struct field_option *out, char *why, size_t why_bytes);
+
+/* What was asked of an image: the places of `out` that were, the others stay.  It borrows the texts. */
+void field_option_image(const struct field_option *o, struct image_wish *out);
+
+/*
+ * The field and its source; `image` is the transform of the field `image`, of which other images inherit what is not
+ * said.  False, and `why`, if there can be none.
+ */
+bool field_option_settle(const struct field_option *o, const struct transform_options *image, struct shard_field *f,
+			 struct field_source *s, char *why, size_t why_bytes);
+
+/* The options of a field, all of them, in their one order: what a plan says. */
+void field_option_write(const struct shard_field *f, const struct field_source *s, struct text *out);
+
+#endif /* SHARDPACK_FIELD_OPTION_H */

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field_value.c - the value of a field, from the form that its source has it in, to the bytes of a record
+ */
+#include "tools/shardpack/plan/field_value.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "tools/common/escape.h"
+#include "tools/shardpack/image/boxes.h"
+#include "tools/shardpack/format/npy.h"
+#include "tools/shardpack/plan/recipe.h"
+
+struct taking {
+	const struct shard_field *f;
+	uint32_t kind; /* enum field_kind */
+	uint8_t *out;
+	size_t out_bytes;
+	struct field_verdict *v;
+};
+
+/* One number as it is written.  Integers of 64 bits with and without sign fit. */
+struct number {
+	enum { WHOLE, REAL, TRUTH } kind;
+	__int128 whole; /* also of a truth */
+	double real;
+};
+
+__attribute__((format(printf, 3, 4))) static bool bad(struct taking *t, int reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(t->v->message, sizeof(t->v->message), fmt, ap);
+	va_end(ap);
+	t->v->reason = reason;
+	return false;
+}
+
+size_t field_value_room(const struct shard_field *f)
+{
+	return (size_t)(recipe_field_items(f) * shard_dtype_bytes(f->dtype));
+}
+
+/* ---- numbers ---- */
+
+/* The range of an integer type. */
+static void range_of(uint32_t dtype, __int128 *least, __int128 *most)
+{
+	unsigned bits = 8 * (unsigned)shard_dtype_bytes(dtype);
+	bool is_signed = dtype == SHARD_I8 || dtype == SHARD_I16 || dtype == SHARD_I32 || dtype == SHARD_I64;
+
+	*most = ((__int128)1 << (is_signed ? bits - 1 : bits)) - 1;
+	*least = is_signed ? -*most - 1 : 0;
+}
+
+/* False if the type does not hold it. */
+static bool put_number(uint32_t dtype, const struct number *n, uint8_t *out)
+{
+	double real = n->kind == REAL ? n->real : (double)n->whole;
+	__int128 least, most;
+	uint64_t bits;
+	float narrow;
+
+	if (n->kind == TRUTH && dtype != SHARD_BOOL)
+		return false;
+	if (dtype == SHARD_F32) {
+		if (isfinite(real) && fabs(real) >= 0x1.ffffffp127) /* rounds to more than the greatest */
+			return false;
+		narrow = (float)real;
+		memcpy(out, &narrow, sizeof(narrow));
+		return true;
+	}
+	if (dtype == SHARD_F64) {
+		memcpy(out, &real, sizeof(real));
+		return true;
+	}
+	range_of(dtype, &least, &most);
+	if (dtype == SHARD_BOOL)
+		most = 1;
+	if (n->kind == REAL || n->whole < least || n->whole > most)
+		return false;
+	bits = (uint64_t)n->whole;
+	memcpy(out, &bits, shard_dtype_bytes(dtype)); /* little-endian, as the format */
+	return true;
+}
+
+static bool refuse_number(struct taking *t, const struct number *n, uint64_t idx)
+{
+	char text[48];
+
+	if (n->kind == REAL)
+		snprintf(text, sizeof(text), "%.17g", n->real);
+	else if (n->kind == TRUTH)
+		snprintf(text, sizeof(text), "%s", n->whole ? "true" : "false");
+	else if (n->whole < 0)
+		snprintf(text, sizeof(text), "%" PRId64, (int64_t)n->whole);
+	else
+		snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)n->whole);
+	return bad(t, SHARD_MISS_UNSUPPORTED, "number %" PRIu64 ", %s, is no %s; choose a dtype that holds it", idx, text, shard_dtype_name(t->f->dtype));
+}
+
+/* Is an axis of `size` elements one of the field?  Axis 0 of a ragged one may be shorter. */
+static bool check_axis(struct taking *t, uint32_t axis, uint64_t size)
+{
+	uint64_t want = t->f->shape[axis];
+
+	if (!axis && t->f->kind == SHARD_RAGGED)
+		return size <= want || bad(t, SHARD_MISS_LIMIT, "%" PRIu64 " of them; the limit is max=%" PRIu64 ", raise it", size, want);
+	return size == want ||
+	       bad(t, SHARD_MISS_UNSUPPORTED, "axis %" PRIu32 " has %" PRIu64 " elements; the field has %" PRIu64, axis, size, want);
+}
+
+/* ---- JSON ---- */
+
+static bool take_json_number(struct taking *t, const json_t *value)
+{
+	size_t item = shard_dtype_bytes(t->f->dtype);
+	struct number n = {.kind = WHOLE};
+
+	if (json_is_boolean(value))
+		n = (struct number){.kind = TRUTH, .whole = json_is_true(value)};
+	else if (json_is_integer(value))
+		n.whole = json_integer_value(value);
+	else if (json_is_real(value))
+		n = (struct number){.kind = REAL, .real = json_real_value(value)};
+	else
+		return bad(t, SHARD_MISS_UNSUPPORTED, "element %zu is no number", t->out_bytes / item);
+	if (!put_number(t->f->dtype, &n, t->out + t->out_bytes))
+		return refuse_number(t, &n, t->out_bytes / item);
+	t->out_bytes += item;
+	return true;
+}
+
+static bool take_json(struct taking *t, const json_t *value, uint32_t axis)
+{
+	size_t i;
+
+	if (axis == t->f->ndim)
+		return take_json_number(t, value);
+	if (!json_is_array(value))
+		return bad(t, SHARD_MISS_UNSUPPORTED, "axis %" PRIu32 " is no array; the field has %" PRIu32 " axes", axis, t->f->ndim);
+	if (!check_axis(t, axis, json_array_size(value)))
+		return false;
+	for (i = 0; i < json_array_size(value); i++)
+		if (!take_json(t, json_array_get(value, i), axis + 1))
+			return false;
+	return true;
+}
+
+static bool bad_json(struct taking *t, const json_error_t *error)
+{
+	return bad(t, SHARD_MISS_DECODE, "no JSON, at byte %d: %s", error->position, error->text);
+}
+
+/* ---- NumPy ---- */
+
+/* The number at `from`, whose bytes are in the order of this machine. */
+static struct number load_number(uint32_t dtype, const uint8_t *from)
+{
+	struct number n = {.kind = WHOLE};
+	__int128 least, most;
+	uint64_t bits = 0;
+	float narrow;
+
+	memcpy(&bits, from, shard_dtype_bytes(dtype));
+	n.whole = bits;
+	switch (dtype) {
+	case SHARD_F32:
+		memcpy(&narrow, from, sizeof(narrow));
+		return (struct number){.kind = REAL, .real = narrow};
+	case SHARD_F64:
+		n.kind = REAL;
+		memcpy(&n.real, from, sizeof(n.real));
+		return n;
+	case SHARD_BOOL:
+		n.kind = TRUTH;
+		return n;
+	default:
+		range_of(dtype, &least, &most);
+		if (n.whole > most)
+			n.whole -= 2 * (most + 1);
+		return n;
+	}
+}
+
+/* Where element `idx`, counted with the last axis fastest, is in an array whose first one is. */
+static uint64_t fortran_place(const struct npy *head, uint64_t idx)
+{
+	uint64_t place = 0, step = 1, place_of[NPY_DIMS_MAX];
+	uint32_t axis;
+
+	for (axis = head->ndim; axis--; idx /= head->shape[axis])
+		place_of[axis] = idx % head->shape[axis];
+	for (axis = 0; axis < head->ndim; step *= head->shape[axis++])
+		place += place_of[axis] * step;
+	return place;
+}
+
+static bool take_npy_data(struct taking *t, const struct npy *head, const uint8_t *data)
+{
+	size_t item = shard_dtype_bytes(head->dtype), own = shard_dtype_bytes(t->f->dtype), k;
+	uint64_t count = head->data_bytes / item, i;
+	uint8_t native[8];
+	struct number n;
+
+	for (i = 0; i < count; i++, t->out_bytes += own) {
+		const uint8_t *from = data + item * (head->fortran ? fortran_place(head, i) : i);
+
+		for (k = 0; k < item; k++)
+			native[k] = from[head->swap ? item - 1 - k : k];
+		n = load_number(head->dtype, native);
+		if (!put_number(t->f->dtype, &n, t->out + t->out_bytes))
+			return refuse_number(t, &n, i);
+	}
+	return true;
+}
+
+static bool take_npy(struct taking *t, const uint8_t *data, size_t bytes)
+{
+	struct npy head;
+	char why[160];
+	uint32_t axis;
+
+	if (!npy_parse(data, bytes, &head, why, sizeof(why)))
+		return bad(t, SHARD_MISS_DECODE, "an array of NumPy: %s", why);
+	if (head.data_bytes != bytes - head.data_offset)
+		return bad(t, head.data_bytes > bytes - head.data_offset ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
+			   "an array of NumPy: its shape asks for %" PRIu64 " bytes, and %" PRIu64 " follow its head", head.data_bytes,
+			   (uint64_t)bytes - head.data_offset);
+	if (head.dtype == SHARD_F16)
+		return bad(t, SHARD_MISS_UNSUPPORTED, "an array of NumPy: dtype f2; save it as f4");
+	if (head.ndim != t->f->ndim)
+		return bad(t, SHARD_MISS_UNSUPPORTED, "an array of NumPy with %" PRIu32 " axes; the field has %" PRIu32, head.ndim, t->f->ndim);
+	for (axis = 0; axis < head.ndim; axis++)
+		if (!check_axis(t, axis, head.shape[axis]))
+			return false;
+	return take_npy_data(t, &head, data + head.data_offset);
+}
+
+/* ---- text and bytes ---- */
+
+static bool take_text(struct taking *t, const char *data, size_t bytes)
+{
+	uint32_t code_point;
+	size_t at = 0, step;
+
+	if (bytes > t->f->shape[0])
+		return bad(t, SHARD_MISS_LIMIT, "%zu bytes; the limit is max=%" PRIu32 ", raise it or shorten the value", bytes,
+			   t->f->shape[0]);
+	while (t->kind == FIELD_TEXT && at < bytes) {
+		step = utf8_sequence(data + at, bytes - at, &code_point);
+		if (!step)
+			return bad(t, SHARD_MISS_DECODE, "not UTF-8 at byte %zu; kind=bytes takes any", at);
+		at += step;
+	}
+	if (bytes)
+		memcpy(t->out, data, bytes);
+	t->out_bytes = bytes;
+	return true;
+}
+
+/* ---- all of them ---- */
+
+/* The numbers of boxes are there: are they boxes? */
+static bool settle_boxes(struct taking *t, const struct field_source *s)
+{
+	float *boxes = (float *)(void *)t->out; /* where a record has them, or malloc() gave room */
+	struct decode_verdict v;
+
+	if (boxes_read((enum boxes_format)s->boxes, boxes, t->out_bytes / (4 * sizeof(*boxes)), boxes, &v) == DECODE_OK)
+		return true;
+	return bad(t, v.reason, "%s", v.message);
+}
+
+static bool is_text(const struct field_source *s)
+{
+	return s->kind == FIELD_TEXT || s->kind == FIELD_BYTES;
+}
+
+bool field_value(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes, uint8_t *out,
+		 size_t *out_bytes, struct field_verdict *v)
+{
+	struct taking t = {.f = f, .kind = s->kind, .out = out, .v = v};
+	json_error_t error;
+	json_t *value;
+	bool ok;
+
+	if (is_text(s)) {
+		ok = take_text(&t, data, bytes);
+	} else if (bytes >= NPY_MAGIC_BYTES && memcmp(data, NPY_MAGIC, NPY_MAGIC_BYTES) == 0) {
+		ok = take_npy(&t, data, bytes);
+	} else {
+		value = json_loadb(data, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+		ok = value ? take_json(&t, value, 0) : bad_json(&t, &error);
+		json_decref(value);
+	}
+	ok = ok && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
+	*out_bytes = t.out_bytes;
+	return ok;
+}
+
+bool field_value_of_key(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes, uint8_t *out,
+			size_t *out_bytes, bool *there, struct field_verdict *v)
+{
+	struct taking t = {.f = f, .kind = s->kind, .out = out, .v = v};
+	const char *key = field_json_key(s);
+	json_error_t error;
+	json_t *object = json_loadb(data, bytes, JSON_REJECT_DUPLICATES, &error), *value = json_object_get(object, key);
+	bool ok;
+
+	*there = !object || (value && !json_is_null(value));
+	if (!object)
+		ok = bad_json(&t, &error);
+	else if (!*there)
+		ok = bad(&t, SHARD_MISS_EMPTY, "no key %s; add it, or say optional", key);
+	else if (is_text(s) && !json_is_string(value))
+		ok = bad(&t, SHARD_MISS_UNSUPPORTED, "the value of %s is no text", key);
+	else if (is_text(s))
+		ok = take_text(&t, json_string_value(value), json_string_length(value));
+	else
+		ok = take_json(&t, value, 0) && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
+	json_decref(object);
+	*out_bytes = t.out_bytes;
+	return ok;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.h - what will be packed, in which order, into which shards: decided before any work
+ *
+ * A plan is canonical text.  Its SHA-256 names the dataset-to-be: shards carry it, and any
+ * process that holds the same plan makes the same shards, in any order.
+ *
+ *   shardpack-plan 1
+ *   source images ... shard-records 5000         the recipe, recipe.h
+ *   version libjpeg-turbo 2.1.5 ...              what decides pixels beside the recipe
+ *   file 0 81920 00000.tar                       files that hold many inputs: number, bytes, path in the source
+ *   unpack 1 81920 0 gzip                        one that is made of another: number, bytes, of which, how; stored.h
+ *   files 2                                      (no such lines if there are none)
+ *   class 0 astronaut                            percent-encoded
+ *   classes 1
+ *   input 0 0 24117 astronaut/astronaut_000.jpg  number, class, bytes, path in the source
+ *   input 1 0 24117 00000.tar/b.jpg 1 512        ... and, if it is a part of a file, file and offset;
+ *   input 2 0 24117 c.jpg =0000803f              ... and, if there are extra columns, their bytes; extra.h
+ *   input 2 0 24117 c.jpg 812,c.png =68656c      ... and, if there are more fields, a token for each; field_part.h
+ *   inputs 3
+ *   shard 0 0 1                                  number, first ordinal, how many
+ *   shards 1
+ *   end 66e2...                                  SHA-256 of all before: the plan's digest
+ *
+ * Inputs that are fixed records have no lines of their own, but their fields have slices:
+ *
+ *   slice 0 0 10000 0 1 3073 30720001 u8         field, first input, how many; file, offset, stride, bytes; dtype there
+ *   slices 1
+ *
+ * Input first + i has its field at offset + i x stride, of the field's size and no further than offset + bytes; what
+ * is missing then is the end of a ragged field.  A dtype behind '>' has its bytes in the other order.
+ *
+ * Inputs stand in source order.  Their place in pack order is their ordinal; the order is
+ * the identity or shard_shuffle(seed, inputs).  The text is also the memory that the plan
+ * lives in: beside it there are 16 bytes per input, 8 per class and 48 per slice.
+ */
+#ifndef SHARDPACK_PLAN_H
+#define SHARDPACK_PLAN_H
+
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/extra.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/common/text.h"
+
+#define PLAN_INPUTS_MAX (UINT64_C(1) << 40) /* as records of a shard; far more than fit in memory */
+#define PLAN_PATH_BYTES_MAX 4096	    /* the system's own limit, with the NUL */
+
+#define PLAN_NO_FILE UINT32_MAX
+#define PLAN_FILES_MAX (UINT32_C(1) << 24)
+#define PLAN_ORDER_MAX (UINT64_C(1) << 24) /* more fixed records than that are shuffled by arithmetic, not in memory */
+
+/* A file that holds inputs. */
+struct plan_file {
+	uint64_t bytes;
+	uint32_t of; /* the file that it is made of, a smaller number; PLAN_NO_FILE: it lies in the source */
+	char *path;  /* in the source; of what is made, that of the other one */
+	char *how;   /* NULL if it lies there */
+};
+
+struct plan_slice {
+	uint64_t first, count; /* inputs */
+	uint64_t offset, stride, bytes;
+	uint32_t file;
+	uint16_t field;
+	uint8_t dtype; /* in the file: that of the field, or a narrower integer */
+	uint8_t swap;  /* 1: the other byte order */
+};
+
+struct plan {
+	struct recipe recipe;
+	struct text text;
+	uint8_t digest[32];
+	uint64_t class_count, input_count, shard_count;
+	uint64_t source_bytes;		 /* of all inputs */
+	size_t versions_at, versions_bytes; /* the version lines in the text */
+	uint64_t *class_at;		 /* where in the text the name begins */
+	struct plan_file *file;
+	uint64_t file_count, file_capacity;
+	struct plan_slice *slice;	 /* by field, then ascending */
+	uint64_t slice_count, slice_capacity;
+	uint64_t field_slice[SHARD_FIELDS_MAX + 1]; /* where the slices of a field begin */
+	uint64_t *input_at;		 /* where in the text the line begins; NULL of fixed records */
+	uint64_t input_capacity;
+	uint64_t *order;		 /* [ordinal] the input that stands there; NULL: the same number */
+};
+
+/* An input as the plan names it. */
+struct plan_input {
+	uint32_t class_idx;
+	uint64_t source_bytes;
+	uint32_t file; /* PLAN_NO_FILE: `path` is that of a file of its own */
+	uint64_t offset;
+	uint8_t extra[EXTRA_BYTES_MAX];
+	const char *parts; /* in the plan's text: the tokens of the fields that have one, with blanks between, to the end of the line */
+	size_t path_bytes;
+	char path[PLAN_PATH_BYTES_MAX];
+};
+
+/*
+ * All functions that may fail say why and return the exit code.  Make a plan: begin, add
+ * every input in source order, finish.  recipe.shard_records may be settled until finish.
+ */
+int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes);
+int plan_add_input(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes);
+
+/*
+ * The same of a part of a file, or of PLAN_NO_FILE.  `fields` has the tokens of further fields, each with a blank before
+ * it: that of extra columns, if there are some, and those of field_part.h.
+ */
+int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes,
+		  uint32_t file, uint64_t offset, const char *fields);
+
+/* Files and slices may be added before plan_begin(), which keeps them; `path` and `how` are copied. */
+int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how);
+int plan_add_slice(struct plan *p, const struct plan_slice *slice);
+int plan_finish(struct plan *p);
+
+/*
+ * Take over `text`, which says it is a plan; `name` is for messages.  Everything is checked:
+ * numbers, classes, and that paths stay below the source.
+ */
+int plan_parse(struct plan *p, struct text *text, const char *name);
+
+/* EXIT_DONE if the libraries that decide pixels are those of the plan, else EXIT_MISMATCH and a line. */
+int plan_check_versions(const struct plan *p, const char *name);
+
+/* The last step of finish and parse: who stands where in pack order. */
+int plan_settle_order(struct plan *p);
+
+/* Its slices are in order: find where those of each field begin, and what all files have. */
+void plan_settle_slices(struct plan *p);
+
+void plan_free(struct plan *p);
+
+/* The input with the number `input_idx` in source order; the number that stands at an ordinal. */
+void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out);
+uint64_t plan_input_at(const struct plan *p, uint64_t ordinal);
+
+/* The numbers that stand at ordinals [first, first + count).  Returns the exit code. */
+int plan_inputs_at(const struct plan *p, uint64_t first, uint64_t count, uint64_t *input_idx);
+
+/* The slice that has this input's field. */
+const struct plan_slice *plan_find_slice(const struct plan *p, uint32_t field, uint64_t input_idx);
+
+/* Do inputs have a key and a class in the plan? */
+bool plan_names_inputs(const struct plan *p);
+
+/* Ordinals [*first, *first + *count) make up the shard. */
+void plan_shard(const struct plan *p, uint64_t shard_idx, uint64_t *first, uint64_t *count);
+
+/* Class name, decoded, into `out` of SHARD_KEY_BYTES_MAX + 1. */
+void plan_class_name(const struct plan *p, uint64_t class_idx, char *out);
+
+#endif /* SHARDPACK_PLAN_H */

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recipe.c - everything that, with the source, decides the bytes of a dataset
+ *
+ * The text is canonical: one recipe has one form, and only that form is read back, by recipe_read.c.
+ */
+#include "tools/shardpack/plan/recipe.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/shardpack/plan/field_option.h"
+
+const char *const recipe_source_names[] = {
+	[SOURCE_IMAGES] = "images",
+	[SOURCE_ARRAY] = "array",
+	[SOURCE_RAW] = "raw",
+	[SOURCE_TOKENS] = "tokens",
+	[SOURCE_CIFAR] = "cifar",
+	[SOURCE_MNIST] = "mnist",
+	NULL,
+};
+const char *const recipe_exif_names[] = {[EXIF_IGNORE] = "ignore", [EXIF_APPLY] = "apply", NULL};
+const char *const recipe_accept_names[] = {
+	[ACCEPT_NONE] = "none",
+	[ACCEPT_EOI] = "eoi",
+	[ACCEPT_WARNINGS] = "warnings",
+	NULL,
+};
+const char *const recipe_codec_names[] = {[SHARD_RAW] = "none", [SHARD_LZ4] = "lz4", NULL};
+const char *const recipe_order_names[] = {
+	[SHARD_ORDER_UNKNOWN] = "-",
+	[SHARD_ORDER_SOURCE] = "source",
+	[SHARD_ORDER_SHUFFLE] = "shuffle",
+	NULL,
+};
+const char *const recipe_on_error_names[] = {
+	[ON_ERROR_FAIL] = "fail",
+	[ON_ERROR_SKIP] = "skip",
+	[ON_ERROR_QUARANTINE] = "quarantine",
+	NULL,
+};
+
+static void write_field(const struct shard_field *f, const struct field_source *from, struct text *out)
+{
+	uint32_t i;
+
+	text_format(out, "field %s %s %s %s %s ", f->name, shard_dtype_name(f->dtype), shard_kind_name(f->kind),
+		    shard_layout_name(f->layout), shard_semantic_name(f->semantic));
+	text_add(out, "[", 1);
+	for (i = 0; i < f->ndim; i++)
+		text_format(out, "%s%" PRIu32, i ? "," : "", f->shape[i]);
+	text_format(out, "] %" PRIu32 " %" PRIu32, f->ragged_axes, f->length_field);
+	if (field_has_part(from->kind)) {
+		text_add(out, " ", 1);
+		field_option_write(f, from, out);
+	}
+	text_add(out, "\n", 1);
+}
+
+/* "mean 0.485 0.456 0.406" */
+static void write_channels(const char *key, const double *value, struct text *out)
+{
+	char number[TEXT_DOUBLE_CHARS];
+	uint32_t c;
+
+	text_format(out, "%s", key);
+	for (c = 0; c < IMAGE_CHANNELS; c++) {
+		text_double(number, value[c]);
+		text_format(out, " %s", number);
+	}
+	text_add(out, "\n", 1);
+}
+
+static void write_transform(const struct recipe *r, struct text *out)
+{
+	limits_write(&r->limits, out);
+	if (r->accept != ACCEPT_NONE) /* defaults are not named: plans are older than these options */
+		text_format(out, "accept %s\n", recipe_accept_names[r->accept]);
+	if (r->exif != EXIF_IGNORE)
+		text_format(out, "exif %s\n", recipe_exif_names[r->exif]);
+	if (r->transform.scale != SCALE_1)
+		text_format(out, "decode-scale %s\n", transform_scale_names[r->transform.scale]);
+	text_format(out, "resize %" PRIu32 "\n", r->transform.resize);
+	if (r->transform.fit != FIT_SHORT)
+		text_format(out, "fit %s\n", transform_fit_names[r->transform.fit]);
+	text_format(out, "crop %" PRIu32 "\n", r->transform.crop);
+	text_format(out, "filter %s\n", transform_filter_names[r->transform.filter]);
+	text_format(out, "layout %s\n", transform_layout_names[r->transform.layout]);
+	if (r->transform.samples == IMAGE_U8)
+		return;
+	text_format(out, "dtype %s\n", transform_samples_names[r->transform.samples]);
+	write_channels("mean", r->transform.normal.mean, out);
+	write_channels("std", r->transform.normal.std, out);
+}
+
+bool recipe_is_images(const struct recipe *r)
+{
+	return r->source == SOURCE_IMAGES;
+}
+
+void recipe_write(const struct recipe *r, struct text *out)
+{
+	uint32_t i;
+
+	text_format(out, "source %s\n", recipe_source_names[r->source]);
+	if (recipe_is_images(r))
+		write_transform(r, out);
+	for (i = 0; i < r->field_count; i++)
+		write_field(&r->field[i], &r->from[i], out);
+	text_format(out, "compress %s\n", recipe_codec_names[r->codec]);
+	text_format(out, "align %" PRIu32 "\n", r->align);
+	text_format(out, "order %s\n", recipe_order_names[r->order]);
+	text_format(out, "seed %" PRIu64 "\n", r->seed);
+	text_format(out, "on-error %s\n", recipe_on_error_names[r->on_error]);
+	text_format(out, "shard-records %" PRIu64 "\n", r->shard_records);
+}
+
+/* " lz4 1.9.4" out of "libshard 0.1.0, xxhash 0.8.1, lz4 1.9.4": the words of one library. */
+static void write_linked_version(struct text *out, const char *name)
+{
+	const char *details = shard_version_details(), *at = strstr(details, name);
+	size_t bytes = at ? strcspn(at, ",;)\n") : 0;
+
+	if (!at) { /* better too much than nothing: then any change makes another plan */
+		at = details;
+		bytes = strcspn(details, "\n");
+	}
+	text_add(out, "version ", 8);
+	text_add(out, at, bytes);
+	text_add(out, "\n", 1);
+}
+
+void recipe_write_versions(const struct recipe *r, struct text *out)
+{
+	text_format(out, "version libshard %s\n", shard_version());
+	if (recipe_is_images(r)) {
+		text_format(out, "version %s\n", decoder_jpeg_version());
+		text_format(out, "version %s\n", decoder_png_version());
+		text_format(out, "version %s\n", decoder_webp_version());
+	}
+	if (r->codec == SHARD_LZ4)
+		write_linked_version(out, "lz4");
+}
+
+uint64_t recipe_field_items(const struct shard_field *f)
+{
+	uint64_t items = 1;
+	uint32_t i;
+
+	for (i = 0; i < f->ndim; i++) {
+		if (f->shape[i] && items > UINT64_MAX / 16 / f->shape[i])
+			return UINT64_MAX / 16;
+		items *= f->shape[i];
+	}
+	return items;
+}
+
+static bool is_small(const struct shard_field *f)
+{
+	return recipe_field_items(f) * shard_dtype_bytes(f->dtype) <= RECIPE_SMALL_BYTES;
+}
+
+static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
+{
+	bool some_small = false, some_large = false;
+	uint32_t i;
+
+	memset(out, 0, sizeof(*out));
+	out->field_count = r->field_count;
+	for (i = 0; i < r->field_count; i++) {
+		out->field[i] = r->field[i];
+		out->field[i].group = is_small(&r->field[i]);
+		*(out->field[i].group ? &some_small : &some_large) = true;
+	}
+	for (i = 0; i < r->field_count && !some_large; i++)
+		out->field[i].group = 0;
+	out->group_count = some_small && some_large ? 2 : 1;
+	out->group[0].codec = r->codec;
+	return shard_schema_lay_out(out, r->align, err);
+}
+
+uint32_t recipe_named_max(const struct recipe *r)
+{
+	return RECIPE_NAMED_MAX - (r->accept != ACCEPT_NONE);
+}
+
+const struct shard_field *recipe_damage(const struct recipe *r, const struct shard_schema *s)
+{
+	return recipe_is_images(r) && r->accept != ACCEPT_NONE ? &s->field[s->field_count - 1] : NULL;
+}
+
+static int images_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
+{
+	struct shard_field *image, *label;
+	uint32_t i;
+
+	memset(out, 0, sizeof(*out));
+	out->group_count = 2;
+	out->field_count = RECIPE_FIRST;
+	out->group[0].codec = r->codec;
+	out->group[1].codec = SHARD_RAW;
+
+	image = &out->field[RECIPE_IMAGE];
+	strcpy(image->name, "image");
+	field_set_image(image, &r->transform);
+
+	label = &out->field[RECIPE_LABEL];
+	strcpy(label->name, "label");
+	label->dtype = SHARD_I64;
+	label->semantic = SHARD_LABEL;
+	label->group = 1;
+	for (i = 0; i < r->field_count; i++) {
+		struct shard_field *f = &out->field[out->field_count++];
+
+		*f = r->field[i];
+		f->group = is_small(f);
+		if (f->kind != SHARD_TENSOR)
+			f->length_field += RECIPE_FIRST;
+	}
+	if (r->accept != ACCEPT_NONE) {
+		struct shard_field *damage = &out->field[out->field_count++];
+
+		strcpy(damage->name, RECIPE_DAMAGE);
+		damage->dtype = SHARD_U8;
+		damage->group = 1;
+	}
+	return shard_schema_lay_out(out, r->align, err);
+}
+
+int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
+{
+	return recipe_is_images(r) ? images_schema(r, out, err) : fixed_schema(r, out, err);
+}
+
+void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out)
+{
+	text_format(out, "made by shardpack\n");
+	recipe_write(r, out);
+	recipe_write_versions(r, out);
+	text_add(out, "plan ", 5);
+	text_hex(out, plan_digest, 32);
+	text_add(out, "\n", 1);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recipe.h - everything that, with the source, decides the bytes of a dataset
+ *
+ * What does not change a byte is not in it: threads, parts, paths, how many bad inputs are put up with.
+ */
+#ifndef SHARDPACK_RECIPE_H
+#define SHARDPACK_RECIPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shard.h"
+#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/plan/field.h"
+#include "tools/shardpack/image/limits.h"
+#include "tools/common/text.h"
+
+/* What becomes of an input whose bytes are no good.  It decides which records exist, so it belongs to the recipe. */
+enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
+
+/* The orientation that a file's EXIF states: torchvision's ImageFolder ignores it, PIL.ImageOps.exif_transpose applies it. */
+enum recipe_exif { EXIF_IGNORE, EXIF_APPLY };
+
+/* What is packed, by its place in recipe_source_names[].  Images have a line each in the plan; the others are records of files. */
+enum recipe_source { SOURCE_IMAGES, SOURCE_ARRAY, SOURCE_RAW, SOURCE_TOKENS, SOURCE_CIFAR, SOURCE_MNIST, SOURCE_COUNT };
+
+struct recipe {
+	uint32_t source;   /* enum recipe_source */
+	struct transform_options transform; /* of images */
+	uint32_t exif;	   /* enum recipe_exif */
+	uint32_t accept;   /* enum decode_accept: which damage is packed, with a field that tells */
+	struct limits limits; /* of images; in a plan only those that are not the default */
+	struct shard_field field[SHARD_FIELDS_MAX]; /* upper parts: of fixed records all, of images those behind the label */
+	struct field_source from[SHARD_FIELDS_MAX]; /* of images: where these come from */
+	uint32_t field_count;
+	uint32_t codec;    /* of the first group: enum shard_codec */
+	uint32_t align;    /* as of shard_schema_lay_out() */
+	uint32_t order;    /* enum shard_pack_order */
+	uint32_t on_error; /* enum on_error */
+	uint64_t seed;
+	uint64_t shard_records; /* of every shard but the last; never 0 in a plan */
+};
+
+/* Names as on the command line and in plans; NULL ends the list.  The place in the list is the value. */
+extern const char *const recipe_source_names[];
+extern const char *const recipe_exif_names[];   /* in a plan only if it is not the first */
+extern const char *const recipe_accept_names[]; /* enum decode_accept; the same */
+extern const char *const recipe_codec_names[];  /* enum shard_codec */
+extern const char *const recipe_order_names[];  /* [0] is never used */
+extern const char *const recipe_on_error_names[];
+
+/* The recipe and the versions of the libraries that decide pixels, as lines of a plan. */
+void recipe_write(const struct recipe *r, struct text *out);
+void recipe_write_versions(const struct recipe *r, struct text *out);
+
+/*
+ * Read what recipe_write() wrote from the front of `in`.  Returns how many bytes that was;
+ * 0, with the offset of the line that is wrong in *wrong, if it is not a recipe.
+ */
+size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong);
+
+/* Do its inputs have a line each in the plan, and are decoded?  Else they are records of files, counted. */
+bool recipe_is_images(const struct recipe *r);
+
+/*
+ * Of images, fields 0 `image`, in group 0, and 1 `label`, in group 1, and then those of the recipe; if damage is accepted
+ * the last one is `damage`, a u8 in group 1: 0, or what was accepted, an enum shard_miss_reason.  Of fixed records, as the
+ * fields say.  What has 16 bytes or less stands in group 1, if there is something larger for group 0.  ARGUMENT if
+ * such records cannot be.
+ */
+#define RECIPE_IMAGE 0
+#define RECIPE_LABEL 1
+#define RECIPE_FIRST 2 /* of those that the recipe names */
+#define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - RECIPE_FIRST)
+#define RECIPE_DAMAGE "damage"
+#define RECIPE_SMALL_BYTES 16
+uint32_t recipe_named_max(const struct recipe *r); /* RECIPE_NAMED_MAX, or one less if there is a field of damage */
+uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
+int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
+
+/* The field `damage` of the recipe's schema; NULL if there is none. */
+const struct shard_field *recipe_damage(const struct recipe *r, const struct shard_schema *s);
+
+/* What every shard carries about its making: recipe, versions, plan digest. */
+void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out);
+
+#endif /* SHARDPACK_RECIPE_H */

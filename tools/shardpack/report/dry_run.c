@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dry_run.c - the plan, shown instead of done
+ */
+#include "tools/shardpack/report/dry_run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/escape.h"
+#include "tools/common/human.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/input/free_space.h"
+#include "tools/shardpack/build/space.h"
+
+#define FIRST_RECORDS 10
+
+static void print_recipe(const struct recipe *r)
+{
+	struct text lines = {0};
+
+	recipe_write(r, &lines);
+	recipe_write_versions(r, &lines);
+	if (!text_failed(&lines)) {
+		/* In a plan no resize is 0. */
+		const char *at = r->transform.resize || !recipe_is_images(r) ? NULL : strstr(lines.data, "resize 0\n");
+		size_t before = at ? (size_t)(at - lines.data) : lines.bytes;
+
+		fwrite(lines.data, 1, before, stdout);
+		if (at)
+			printf("resize none\n%.*s", (int)(lines.bytes - before - strlen("resize 0\n")),
+			       at + strlen("resize 0\n"));
+	}
+	text_free(&lines);
+}
+
+/* Names are the user's, so they are escaped. */
+static void print_classes(const struct plan *plan, const uint64_t *inputs)
+{
+	char name[SHARD_KEY_BYTES_MAX + 1];
+	uint64_t i;
+
+	for (i = 0; i < plan->class_count; i++) {
+		plan_class_name(plan, i, name);
+		printf("class %" PRIu64 " ", i);
+		escape_write(stdout, name, strlen(name), ESCAPE_EXACT);
+		if (plan_names_inputs(plan))
+			printf(" %" PRIu64 " images", inputs[i]);
+		putchar('\n');
+	}
+}
+
+static void print_first(const struct plan *plan, struct plan_input *input)
+{
+	uint64_t ordinal;
+
+	for (ordinal = 0; ordinal < plan->input_count && ordinal < FIRST_RECORDS; ordinal++) {
+		plan_input(plan, plan_input_at(plan, ordinal), input);
+		printf("record %" PRIu64 " ", ordinal);
+		if (plan_names_inputs(plan))
+			printf("class %" PRIu32 " ", input->class_idx);
+		escape_write(stdout, input->path, input->path_bytes, ESCAPE_EXACT);
+		putchar('\n');
+	}
+}
+
+/* "record 3072 bytes image, 16 bytes label": the stride of each group, and its fields. */
+static void print_record(const struct shard_schema *s)
+{
+	uint32_t g, f;
+
+	printf("record");
+	for (g = 0; g < s->group_count; g++) {
+		const char *before = " bytes ";
+
+		printf("%s%" PRIu64, g ? ", " : " ", s->group[g].stride);
+		for (f = 0; f < s->field_count; f++)
+			if (s->field[f].group == g) {
+				printf("%s%s", before, s->field[f].name);
+				before = " and ";
+			}
+	}
+	putchar('\n');
+}
+
+int dry_run(const struct job *job, const struct scan *scan)
+{
+	const struct plan *plan = job->plan;
+	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs));
+	struct plan_input *input = malloc(sizeof(*input));
+	char source[HUMAN_CHARS], need[HUMAN_CHARS], have[HUMAN_CHARS];
+	struct text provenance = {0};
+	uint64_t i, free_bytes = 0, needed = space_needed(job, NULL), shard_bytes = 0;
+	int code = free_space(job->out_dir, &free_bytes);
+
+	if (!inputs || !input) {
+		code = fail(EXIT_IO, "out of memory");
+	} else if (code == EXIT_DONE) {
+		for (i = 0; plan_names_inputs(plan) && i < plan->input_count; i++) {
+			plan_input(plan, i, input);
+			inputs[input->class_idx]++;
+		}
+		recipe_provenance(&plan->recipe, plan->digest, &provenance);
+		for (i = 0; i < plan->shard_count; i++)
+			shard_bytes += space_of_shard(job, i, provenance.bytes);
+		print_recipe(&plan->recipe);
+		print_classes(plan, inputs);
+		printf("inputs %" PRIu64 ", %s (%" PRIu64 " bytes); %" PRIu64 " other files are ignored\n",
+		       plan->input_count, human_bytes(source, plan->source_bytes), plan->source_bytes,
+		       scan->ignored_count);
+		print_record(&job->schema);
+		printf("shards %" PRIu64 " of up to %" PRIu64 " records, %s%" PRIu64 " bytes in all\n",
+		       plan->shard_count, plan->recipe.shard_records, plan->recipe.codec == SHARD_RAW ? "" : "at most ",
+		       shard_bytes);
+		printf("disk %s needed, %s free at %s%s\n", human_bytes(need, needed), human_bytes(have, free_bytes),
+		       job->out_dir, needed > free_bytes ? ": NOT ENOUGH" : "");
+		print_first(plan, input);
+	}
+	text_free(&provenance);
+	free(inputs);
+	free(input);
+	return code;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dry_run.h - the plan, shown instead of done
+ */
+#ifndef SHARDPACK_DRY_RUN_H
+#define SHARDPACK_DRY_RUN_H
+
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/scan/source.h"
+
+/* Print to stdout what would be packed, how much room it takes, and the first records.  Returns the exit code. */
+int dry_run(const struct job *job, const struct scan *scan);
+
+#endif /* SHARDPACK_DRY_RUN_H */

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.c - how it went, for a person and for a program
+ */
+#include "tools/shardpack/report/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/human.h"
+#include "tools/common/json_out.h"
+#include "tools/common/message.h"
+#include "tools/common/special.h"
+#include "tools/common/files.h"
+#include "tools/shardpack/report/report_html.h"
+#include "tools/shardpack/build/tally.h"
+
+struct statistics {
+	uint32_t channels;
+	double mean[TALLY_CHANNELS_MAX], deviation[TALLY_CHANNELS_MAX];
+};
+
+/* Mean and standard deviation of each channel of its first image, of samples scaled to 0..1.  False if the dataset has none. */
+static bool get_statistics(const struct shard_dataset *ds, struct statistics *out)
+{
+	struct shard_moments m;
+	struct shard_error err;
+	uint32_t field = 0, i;
+	const struct shard_schema *schema = shard_dataset_schema(ds);
+
+	while (field < schema->field_count && !tally_channels(&schema->field[field]))
+		field++;
+	out->channels = field < schema->field_count ? tally_channels(&schema->field[field]) : 0;
+	for (i = 0; i < out->channels; i++) {
+		long double mean, square;
+
+		if (shard_dataset_moments(ds, field, i, &m, &err) != SHARD_OK || !m.count)
+			return false;
+		/* The sums are exact; this is the only rounding. */
+		mean = (long double)m.sum / m.count;
+		square = ((long double)m.sum_squares_high * 18446744073709551616.0L + m.sum_squares_low) / m.count;
+		out->mean[i] = (double)(mean / 255);
+		out->deviation[i] = square > mean * mean ? (double)(sqrtl(square - mean * mean) / 255) : 0;
+	}
+	return out->channels > 0;
+}
+
+static void tell_dataset(const struct report *r, struct shard_dataset *ds)
+{
+	char records[HUMAN_CHARS], shards[HUMAN_CHARS], bytes[HUMAN_CHARS], time[HUMAN_CHARS];
+	struct shard_dataset_info info;
+	struct statistics s;
+
+	shard_dataset_info(ds, &info);
+	note("%s: %s records in %s shard%s, %s, in %s", r->job->out_dir, human_count(records, info.record_count),
+	     human_count(shards, info.shard_count), info.shard_count == 1 ? "" : "s",
+	     human_bytes(bytes, info.data_bytes), human_duration(time, r->elapsed_ns));
+	if (get_statistics(ds, &s) && s.channels == IMAGE_CHANNELS)
+		note("mean %.4f %.4f %.4f, standard deviation %.4f %.4f %.4f (red, green, blue, scaled to 0..1)",
+		     s.mean[0], s.mean[1], s.mean[2], s.deviation[0], s.deviation[1], s.deviation[2]);
+	else if (get_statistics(ds, &s) && s.channels == 1)
+		note("mean %.4f, standard deviation %.4f (scaled to 0..1)", s.mean[0], s.deviation[0]);
+}
+
+void report_ignored(const struct scan *scan)
+{
+	if (scan->ignored_count)
+		note("%" PRIu64 " other file%s in the source: ignored", scan->ignored_count,
+		     scan->ignored_count == 1 ? "" : "s");
+}
+
+/* Is there something to look at? */
+static bool has_image(const struct shard_schema *s)
+{
+	uint32_t f = 0;
+
+	while (f < s->field_count && s->field[f].semantic != SHARD_IMAGE)
+		f++;
+	return f < s->field_count;
+}
+
+void report_tell(const struct report *r)
+{
+	const struct account *a = r->job->account;
+	struct shard_dataset *ds = NULL;
+	struct shard_error err;
+	struct text words = {0};
+	uint64_t not_done = account_not_done(a);
+	char last[40] = "", accepted[60] = "";
+
+	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) == SHARD_OK)
+		tell_dataset(r, ds);
+	else if (r->sealed)
+		warn("%s", err.message);
+	shard_dataset_close(ds);
+	if (r->sealed) {
+		text_shell_word(&words, r->job->out_dir);
+		if (!text_failed(&words))
+			note("next: shardcat %s %s", has_image(&r->job->schema) ? "show" : "info", words.data);
+		text_free(&words);
+	}
+	if (r->scan)
+		report_ignored(r->scan);
+	if (not_done)
+		snprintf(last, sizeof(last), " + %" PRIu64 " not done", not_done);
+	if (a->accepted) {
+		snprintf(accepted, sizeof(accepted), " (%" PRIu64 " accepted with warnings)", a->accepted);
+		warn("%" PRIu64 " of %" PRIu64 " records are of damaged images, accepted with warnings; their field " RECIPE_DAMAGE
+		     " is not 0", a->accepted, a->written);
+	}
+	note("%" PRIu64 " inputs = %" PRIu64 " written%s + %" PRIu64 " skipped + %" PRIu64 " quarantined + %" PRIu64
+	     " failed%s",
+	     a->input_count, a->written, accepted, a->skipped, a->quarantined, account_failed(a) - not_done, last);
+}
+
+/* ---- JSON ---- */
+
+static void write_fields(struct json_out *j, const struct recipe *r)
+{
+	uint32_t i, d;
+
+	json_out_array(j, "fields");
+	for (i = 0; i < r->field_count; i++) {
+		const struct shard_field *f = &r->field[i];
+
+		json_out_object_line(j, NULL);
+		json_out_string(j, "name", f->name);
+		json_out_string(j, "dtype", shard_dtype_name(f->dtype));
+		json_out_string(j, "kind", shard_kind_name(f->kind));
+		json_out_string(j, "layout", shard_layout_name(f->layout));
+		json_out_string(j, "semantic", shard_semantic_name(f->semantic));
+		json_out_array_line(j, "shape");
+		for (d = 0; d < f->ndim; d++)
+			json_out_u64(j, NULL, f->shape[d]);
+		json_out_end(j);
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
+static void write_channels(struct json_out *j, const char *key, const double *value)
+{
+	uint32_t c;
+
+	json_out_array_line(j, key);
+	for (c = 0; c < IMAGE_CHANNELS; c++)
+		json_out_double(j, NULL, value[c]);
+	json_out_end(j);
+}
+
+static void write_recipe(struct json_out *j, const struct recipe *r)
+{
+	json_out_object(j, "recipe");
+	json_out_string(j, "source", recipe_source_names[r->source]);
+	if (recipe_is_images(r)) {
+		json_out_string(j, "accept", recipe_accept_names[r->accept]);
+		json_out_string(j, "exif", recipe_exif_names[r->exif]);
+		if (r->transform.resize)
+			json_out_u64(j, "resize", r->transform.resize);
+		else
+			json_out_null(j, "resize");
+		json_out_string(j, "decode_scale", transform_scale_names[r->transform.scale]);
+		json_out_string(j, "fit", transform_fit_names[r->transform.fit]);
+		json_out_u64(j, "crop", r->transform.crop);
+		json_out_string(j, "filter", transform_filter_names[r->transform.filter]);
+		json_out_string(j, "layout", transform_layout_names[r->transform.layout]);
+		json_out_string(j, "dtype", transform_samples_names[r->transform.samples]);
+		if (r->transform.samples != IMAGE_U8) {
+			write_channels(j, "mean", r->transform.normal.mean);
+			write_channels(j, "std", r->transform.normal.std);
+		}
+	}
+	if (r->field_count)
+		write_fields(j, r);
+	json_out_string(j, "compress", recipe_codec_names[r->codec]);
+	json_out_u64(j, "align", r->align);
+	json_out_string(j, "order", recipe_order_names[r->order]);
+	json_out_u64(j, "seed", r->seed);
+	json_out_string(j, "on_error", recipe_on_error_names[r->on_error]);
+	json_out_u64(j, "shard_records", r->shard_records);
+	json_out_end(j);
+}
+
+/* Lines as strings, each without the first `skip` bytes. */
+static void write_lines(struct json_out *j, const char *key, const char *lines, size_t bytes, size_t skip)
+{
+	const char *end = lines + bytes;
+
+	json_out_array(j, key);
+	while (lines < end) {
+		size_t line = strcspn(lines, "\n");
+
+		json_out_string_bytes(j, NULL, lines + skip, line - skip);
+		lines += line + 1;
+	}
+	json_out_end(j);
+}
+
+static void write_classes(struct json_out *j, const struct plan *plan, const struct shard_dataset *ds,
+			  const uint64_t *inputs)
+{
+	uint32_t label = ds ? tally_label(shard_dataset_schema(ds)) : SHARD_FIELDS_MAX;
+	char name[SHARD_KEY_BYTES_MAX + 1];
+	struct shard_error err;
+	uint64_t i, records;
+
+	json_out_array(j, "classes");
+	for (i = 0; i < plan->class_count; i++) {
+		plan_class_name(plan, i, name);
+		json_out_object_line(j, NULL);
+		json_out_string(j, "name", name);
+		if (plan_names_inputs(plan))
+			json_out_u64(j, "inputs", inputs[i]);
+		else
+			json_out_null(j, "inputs");
+		if (label < SHARD_FIELDS_MAX && shard_dataset_class_records(ds, label, i, &records, &err) == SHARD_OK)
+			json_out_u64(j, "records", records);
+		else
+			json_out_null(j, "records");
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
+static void write_account(struct json_out *j, const struct account *a)
+{
+	uint64_t failed = account_failed(a), bad = 0, i;
+
+	for (i = 0; i < a->problems.count; i++)
+		bad += a->problems.item[i].how == PROBLEM_BAD;
+	json_out_u64(j, "inputs", a->input_count);
+	json_out_u64(j, "written", a->written);
+	json_out_u64(j, "accepted_with_warnings", a->accepted);
+	json_out_u64(j, "skipped", a->skipped);
+	json_out_u64(j, "quarantined", a->quarantined);
+	json_out_u64(j, "failed", failed);
+	json_out_object_line(j, "failed_because");
+	json_out_u64(j, "bad", bad);
+	json_out_u64(j, "unreadable", a->unreadable);
+	json_out_u64(j, "not_published", account_not_done(a));
+	json_out_end(j);
+}
+
+static void write_problems(struct json_out *j, const char *key, const struct plan *plan, const struct problem_list *list,
+			   struct plan_input *input)
+{
+	static const char *const how[] = {[PROBLEM_SKIPPED] = "skipped",
+					  [PROBLEM_QUARANTINED] = "quarantined",
+					  [PROBLEM_BAD] = "failed",
+					  [PROBLEM_UNREADABLE] = "failed",
+					  [PROBLEM_ACCEPTED] = "accepted"};
+	char class_name[SHARD_KEY_BYTES_MAX + 1];
+	uint64_t i;
+
+	json_out_array(j, key);
+	for (i = 0; i < list->count; i++) {
+		const struct problem *p = &list->item[i];
+
+		plan_input(plan, plan_input_at(plan, p->ordinal), input);
+		json_out_object_line(j, NULL);
+		json_out_string(j, "input", input->path);
+		if (plan_names_inputs(plan)) {
+			plan_class_name(plan, input->class_idx, class_name);
+			json_out_string(j, "class", class_name);
+		} else {
+			json_out_null(j, "class");
+		}
+		json_out_u64(j, "ordinal", p->ordinal);
+		json_out_string(j, "reason",
+				p->how == PROBLEM_UNREADABLE ? "unreadable" : shard_miss_reason_name(p->reason));
+		json_out_string(j, "message", p->message);
+		json_out_string(j, "how", how[p->how]);
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
+static void write_statistics(struct json_out *j, const struct shard_dataset *ds)
+{
+	struct statistics s;
+	unsigned i, which;
+
+	for (which = 0; which < 2; which++) {
+		if (!ds || !get_statistics(ds, &s)) {
+			json_out_null(j, which ? "std" : "mean");
+			continue;
+		}
+		json_out_array_line(j, which ? "std" : "mean");
+		for (i = 0; i < s.channels; i++)
+			json_out_double(j, NULL, which ? s.deviation[i] : s.mean[i]);
+		json_out_end(j);
+	}
+}
+
+static void write_document(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs,
+			   struct plan_input *input)
+{
+	const struct plan *plan = r->job->plan;
+	struct text digest = {0};
+	struct json_out j;
+
+	text_hex(&digest, plan->digest, sizeof(plan->digest));
+	json_out_start(&j, out);
+	json_out_object(&j, NULL);
+	json_out_string(&j, "outcome",
+			r->exit_code == EXIT_INTERRUPTED ? "interrupted"
+			: r->exit_code != EXIT_DONE	 ? "failed"
+			: r->sealed			 ? "sealed"
+							 : "built");
+	json_out_u64(&j, "exit_code", (uint64_t)r->exit_code);
+	json_out_string(&j, "plan", digest.data ? digest.data : "");
+	write_recipe(&j, &plan->recipe);
+	write_lines(&j, "versions", plan->text.data + plan->versions_at, plan->versions_bytes, strlen("version "));
+	write_account(&j, r->job->account);
+	if (r->scan)
+		json_out_u64(&j, "ignored_files", r->scan->ignored_count);
+	else
+		json_out_null(&j, "ignored_files");
+	write_classes(&j, plan, ds, inputs);
+	write_problems(&j, "bad_inputs", plan, &r->job->account->problems, input);
+	write_problems(&j, "accepted_inputs", plan, &r->job->account->accepted_inputs, input);
+	write_statistics(&j, ds);
+	json_out_double(&j, "seconds", (double)r->elapsed_ns / 1e9);
+	write_lines(&j, "warnings", r->scan ? r->scan->warnings.data : NULL, r->scan ? r->scan->warnings.bytes : 0, 0);
+	json_out_end(&j);
+	json_out_finish(&j); /* a memory stream: its one failure shows when it is closed */
+	text_free(&digest);
+}
+
+int report_write(const struct report *r, const char *path)
+{
+	const struct plan *plan = r->job->plan;
+	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs)), i;
+	struct plan_input *input = malloc(sizeof(*input));
+	struct shard_dataset *ds = NULL;
+	struct shard_error err;
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	bool ok = inputs && input && out;
+	int code = EXIT_DONE, written = EXIT_DONE;
+
+	for (i = 0; ok && plan_names_inputs(plan) && i < plan->input_count; i++) {
+		plan_input(plan, i, input);
+		inputs[input->class_idx]++;
+	}
+	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
+		code = fail(exit_code_of_status(err.status), "%s", err.message);
+	if (ok && report_is_html(path) && code == EXIT_DONE)
+		code = report_html(r, out, ds, inputs, input);
+	else if (ok && report_is_html(path))
+		report_html(r, out, NULL, inputs, input);
+	else if (ok)
+		write_document(r, out, ds, inputs, input);
+	if (out && fclose(out) != 0)
+		ok = false;
+	if (!ok)
+		written = fail(EXIT_IO, "--report %s: out of memory", path);
+	else if (special_is(path))
+		written = special_write(path, text, bytes);
+	else if (files_publish(path, text, bytes, &err) != SHARD_OK)
+		written = fail(exit_code_of_status(err.status), "--report %s", err.message);
+	if (code == EXIT_DONE) /* the first failure counts */
+		code = written;
+	shard_dataset_close(ds);
+	free(text);
+	free(inputs);
+	free(input);
+	return code;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_html.h - the report as one page for people
+ *
+ * The page is whole: no script, nothing from elsewhere, a few hundred KB at most.  Names are escaped as they are for
+ * terminals, and then for HTML.
+ */
+#ifndef SHARDPACK_REPORT_HTML_H
+#define SHARDPACK_REPORT_HTML_H
+
+#include "tools/shardpack/report/report.h"
+
+/* Does the name of the report ask for it? */
+bool report_is_html(const char *path);
+
+/*
+ * `ds` is NULL if there is no sealed dataset; inputs[] are those of each class; `input` is room.  Returns the exit code,
+ * for what is read of the dataset; a failure to write stays in the stream.
+ */
+int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, const uint64_t *inputs,
+		struct plan_input *input);
+
+#endif /* SHARDPACK_REPORT_HTML_H */

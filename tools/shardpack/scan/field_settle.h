@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field_settle.h - from the options of `shardpack images` to the transform of its images and the fields of its records
+ */
+#ifndef SHARDPACK_FIELD_SETTLE_H
+#define SHARDPACK_FIELD_SETTLE_H
+
+#include "tools/shardpack/scan/source.h"
+
+/* Complete the recipe.  Says why it fails and returns the exit code. */
+int field_settle(const struct request *r);
+
+#endif /* SHARDPACK_FIELD_SETTLE_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * items.h - images with labels, as found, before it is known which classes there are
+ *
+ * Whoever finds images (in archives, lists, flat folders) adds them here in source order, each with its label as text.
+ * When all are there, the labels become classes: numbers if all of them are, else their names in byte order, or as
+ * --classes says.  Names of folders are never numbers, so that a folder and a tar of it give the same classes.
+ */
+#ifndef SHARDPACK_ITEMS_H
+#define SHARDPACK_ITEMS_H
+
+#include "tools/shardpack/scan/source.h"
+
+struct item {
+	uint64_t path_at, label_at; /* in text, NUL-terminated */
+	uint64_t fields_at;	    /* in text, NUL-terminated: tokens of further fields, as in a plan */
+	uint64_t bytes, offset;
+	uint32_t file; /* PLAN_NO_FILE: its own */
+	bool by_folder; /* the label is the name of a folder */
+};
+
+struct items { /* start it zeroed */
+	struct text text;
+	struct item *item;
+	uint64_t count, capacity;
+	uint64_t last_label_at; /* so that a label that repeats is kept once */
+	bool by_folder;		/* labels of what is added next are names of folders */
+	uint64_t by_folder_count;
+	const struct request *request;
+};
+
+/*
+ * Add an image: `path` below the root, of its own file or of part of a file; `fields` has the tokens of further fields,
+ * nothing if there are none.  Returns the exit code.
+ */
+int items_add(struct items *it, const char *path, const char *label, uint64_t bytes, uint32_t file, uint64_t offset,
+	      const struct text *fields);
+
+/* Classes from labels, and the plan begun with all of them.  A path that is there twice is an error. */
+int items_plan(struct items *it);
+
+void items_free(struct items *it);
+
+/* Does a file of this name hold an image, by its extension? */
+bool items_is_image(const char *name);
+
+#endif /* SHARDPACK_ITEMS_H */

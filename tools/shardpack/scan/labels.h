@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * labels.h - which label an image has, when no class folder says so
+ */
+#ifndef SHARDPACK_LABELS_H
+#define SHARDPACK_LABELS_H
+
+#include <regex.h>
+
+#include "tools/shardpack/scan/source.h"
+
+struct labels { /* start it zeroed */
+	bool has_regex, has_list;
+	regex_t regex;
+	const char *regex_text;
+	const char *list_name;
+	struct text text;
+	struct labels_entry {
+		uint64_t path_at, label_at; /* in text */
+		uint64_t line;
+		bool used;
+	} *entry; /* by path */
+	uint64_t count, capacity;
+};
+
+/* As --label-regex or --labels say.  Returns the exit code. */
+int labels_open(struct labels *l, const struct request *r);
+void labels_close(struct labels *l);
+
+/* Is there either? */
+bool labels_given(const struct labels *l);
+
+/*
+ * The label of an image, into `out` of CLASS_NAME_BYTES_MAX + 1.  `path` is what the user sees below SRC: of --labels the
+ * path in the list, of --label-regex what it is matched with.  `folder` (or NULL) is the label without these options;
+ * `where` names the image in messages.
+ */
+int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out);
+
+/* Every line of --labels was for an image? */
+int labels_check_used(const struct labels *l);
+
+#endif /* SHARDPACK_LABELS_H */

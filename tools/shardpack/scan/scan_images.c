@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scan_images.c - a folder of classes to a plan
+ *
+ * One class at a time is in memory in full, because it has to be sorted; the plan takes it
+ * over in its own form.  Each folder is opened once, so however deep the tree, one
+ * descriptor is in use.
+ */
+#include "tools/shardpack/scan/scan_images.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/common/escape.h"
+#include "tools/common/message.h"
+#include "tools/common/progress.h"
+#include "tools/common/signals.h"
+#include "tools/shardpack/scan/items.h"
+#include "tools/shardpack/scan/scan_fields.h"
+
+struct folder {
+	uint64_t path_at; /* in names */
+	uint64_t parent;  /* its number; its own for the class's folder */
+	dev_t dev;
+	ino_t ino;
+};
+
+struct file {
+	uint64_t name_at; /* in names */
+	uint64_t folder;  /* number; after sorting, rank */
+	uint64_t bytes;
+};
+
+/* What is below one class. */
+struct walk {
+	const struct request *request;
+	const char *source;
+	int source_fd;
+	struct text names; /* NUL-terminated, one behind the other */
+	struct folder *folder;
+	uint64_t folder_count, folder_capacity;
+	struct file *file;
+	uint64_t file_count, file_capacity;
+	struct scan *scan;
+	struct progress *progress;
+};
+
+static int out_of_memory(const struct walk *w)
+{
+	return fail(EXIT_IO, "%s: out of memory for a list of %" PRIu64 " files", w->source, w->file_count);
+}
+
+/* Keep a string and say where; at failure `names` remembers it. */
+static uint64_t keep(struct walk *w, const char *name)
+{
+	uint64_t at = w->names.bytes;
+
+	text_add(&w->names, name, strlen(name) + 1);
+	return at;
+}
+
+static void *grown(void *array, uint64_t *capacity, uint64_t count, size_t item_bytes)
+{
+	uint64_t want = *capacity ? 2 * *capacity : 256;
+	void *larger;
+
+	if (count < *capacity)
+		return array;
+	larger = realloc(array, want * item_bytes);
+	if (larger)
+		*capacity = want;
+	return larger;
+}
+
+/* A folder that is to be read.  One that is its own ancestor would never end. */
+static int add_folder(struct walk *w, const char *path, uint64_t parent, const struct stat *st)
+{
+	struct folder *larger;
+	uint64_t up = parent;
+
+	while (w->folder_count) {
+		if (w->folder[up].dev == st->st_dev && w->folder[up].ino == st->st_ino)
+			return fail(EXIT_BAD, "%s/%s: this link leads back to %s/%s; the folder would never end",
+				    w->source, path, w->source, w->names.data + w->folder[up].path_at);
+		if (w->folder[up].parent == up)
+			break;
+		up = w->folder[up].parent;
+	}
+	larger = grown(w->folder, &w->folder_capacity, w->folder_count, sizeof(*larger));
+	if (!larger)
+		return out_of_memory(w);
+	w->folder = larger;
+	w->folder[w->folder_count] = (struct folder){keep(w, path), parent, st->st_dev, st->st_ino};
+	w->folder_count++;
+	return text_failed(&w->names) ? out_of_memory(w) : EXIT_DONE;
+}
+
+static int add_file(struct walk *w, const char *name, uint64_t folder, const struct stat *st)
+{
+	struct file *larger = grown(w->file, &w->file_capacity, w->file_count, sizeof(*larger));
+
+	if (!larger)
+		return out_of_memory(w);
+	w->file = larger;
+	/* What is not a regular file has no size that means anything; reading it will say what it is. */
+	w->file[w->file_count] = (struct file){keep(w, name), folder, S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0};
+	w->file_count++;
+	progress_add(w->progress, 1, 0, 0);
+	if (w->file_count % 256 == 0)
+		progress_tick(w->progress);
+	return text_failed(&w->names) ? out_of_memory(w) : EXIT_DONE;
+}
+
+/* An entry of a folder of the class. */
+static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry)
+{
+	const char *parent = w->names.data + w->folder[folder].path_at;
+	char path[PLAN_PATH_BYTES_MAX];
+	bool image = items_is_image(entry->d_name) && !scan_is_of_field(w->request->recipe, entry->d_name);
+	struct stat st;
+	size_t bytes = strlen(parent) + 1 + strlen(entry->d_name);
+
+	if (entry->d_type == DT_REG && !image) {
+		w->scan->ignored_count++;
+		return EXIT_DONE;
+	}
+	if (bytes >= sizeof(path))
+		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", w->source, parent,
+			    entry->d_name, bytes, sizeof(path) - 1);
+	strcpy(stpcpy(stpcpy(path, parent), "/"), entry->d_name);
+	if (fstatat(w->source_fd, path, &st, 0) != 0) {
+		if (!image && errno == ENOENT) { /* a link that leads nowhere, and nobody wants it */
+			w->scan->ignored_count++;
+			return EXIT_DONE;
+		}
+		return fail(EXIT_IO, "%s/%s: %s%s", w->source, path, strerror(errno),
+			    errno == ENOENT ? " (a link that leads nowhere?)" : "");
+	}
+	if (S_ISDIR(st.st_mode))
+		return add_folder(w, path, folder, &st);
+	if (image)
+		return add_file(w, entry->d_name, folder, &st);
+	w->scan->ignored_count++;
+	return EXIT_DONE;
+}
+
+/* Call `each` for the entries of `path` in the source, in no order. */
+static int for_each_entry(struct walk *w, const char *path, uint64_t folder,
+			  int (*each)(struct walk *w, uint64_t folder, const struct dirent *entry))
+{
+	int fd = openat(w->source_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (!dir) {
+		code = fail(EXIT_IO, "%s/%s: cannot read this folder: %s", w->source, path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return code;
+	}
+	while (code == EXIT_DONE) {
+		errno = 0;
+		entry = readdir(dir);
+		if (!entry && errno)
+			code = fail(EXIT_IO, "%s/%s: cannot read this folder: %s", w->source, path, strerror(errno));
+		if (!entry)
+			break;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		code = interrupted() ? EXIT_INTERRUPTED : each(w, folder, entry);
+	}
+	closedir(dir);
+	return code;
+}
+
+static int compare_folders(const void *a, const void *b, void *context)
+{
+	const struct walk *w = context;
+
+	return strcmp(w->names.data + w->folder[*(const uint64_t *)a].path_at,
+		      w->names.data + w->folder[*(const uint64_t *)b].path_at);
+}
+
+static int compare_files(const void *a, const void *b, void *context)
+{
+	const struct walk *w = context;
+	const struct file *x = a, *y = b;
+
+	if (x->folder != y->folder)
+		return x->folder < y->folder ? -1 : 1;
+	return strcmp(w->names.data + x->name_at, w->names.data + y->name_at);
+}
+
+/* Folders by path, files by folder and name, into the plan. */
+static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
+{
+	uint64_t *by_path = calloc(w->folder_count + 1, 2 * sizeof(*by_path)), *rank, i;
+	struct text fields = {0};
+	char path[PLAN_PATH_BYTES_MAX];
+	int code = EXIT_DONE;
+
+	if (!by_path)
+		return out_of_memory(w);
+	rank = by_path + w->folder_count;
+	for (i = 0; i < w->folder_count; i++)
+		by_path[i] = i;
+	qsort_r(by_path, w->folder_count, sizeof(*by_path), compare_folders, w);
+	for (i = 0; i < w->folder_count; i++)
+		rank[by_path[i]] = i;
+	for (i = 0; i < w->file_count; i++)
+		w->file[i].folder = rank[w->file[i].folder];
+	qsort_r(w->file, w->file_count, sizeof(*w->file), compare_files, w);
+
+	for (i = 0; code == EXIT_DONE && i < w->file_count; i++) {
+		const struct file *f = &w->file[i];
+		char *end = stpcpy(path, w->names.data + w->folder[by_path[f->folder]].path_at);
+
+		end = stpcpy(stpcpy(end, "/"), w->names.data + f->name_at); /* add_entry() saw that it fits */
+		code = scan_fields_beside(w->request, path, &fields);
+		if (code == EXIT_DONE)
+			code = plan_add_part(plan, class_idx, f->bytes, path, (size_t)(end - path), PLAN_NO_FILE, 0,
+					     fields.bytes ? fields.data : "");
+	}
+	text_free(&fields);
+	free(by_path);
+	return code;
+}
+
+static int scan_class(struct walk *w, const char *name, uint64_t class_idx, struct plan *plan)
+{
+	uint64_t i, ignored_before = w->scan->ignored_count;
+	struct stat st;
+	int code;
+
+	w->names.bytes = 0;
+	w->folder_count = 0;
+	w->file_count = 0;
+	if (fstatat(w->source_fd, name, &st, 0) != 0)
+		return fail(EXIT_IO, "%s/%s: %s", w->source, name, strerror(errno));
+	code = add_folder(w, name, 0, &st);
+	for (i = 0; code == EXIT_DONE && i < w->folder_count; i++) {
+		char path[PLAN_PATH_BYTES_MAX]; /* names may move while the folder is read */
+
+		strcpy(path, w->names.data + w->folder[i].path_at);
+		code = for_each_entry(w, path, i, add_entry);
+	}
+	if (code == EXIT_DONE && !w->file_count)
+		code = fail(EXIT_BAD,
+			    "%s/%s: a class without images (%" PRIu64 " other files); remove the folder or fill it",
+			    w->source, name, w->scan->ignored_count - ignored_before);
+	return code == EXIT_DONE ? add_sorted(w, plan, class_idx) : code;
+}
+
+/* An entry of the source itself: a folder is a class, whose name goes to names. */
+static int add_top(struct walk *w, uint64_t unused, const struct dirent *entry)
+{
+	struct stat st;
+
+	(void)unused;
+	if (fstatat(w->source_fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
+		keep(w, entry->d_name);
+	} else {
+		w->scan->ignored_count++;
+		if (items_is_image(entry->d_name) &&
+		    (!w->scan->stray_count++ || strcmp(entry->d_name, w->scan->stray) < 0))
+			snprintf(w->scan->stray, sizeof(w->scan->stray), "%s", entry->d_name);
+	}
+	return text_failed(&w->names) ? out_of_memory(w) : EXIT_DONE;
+}
+
+/* The classes that have a folder, sorted. */
+static int find_folders(struct walk *w, struct classes *folders)
+{
+	const char *name, *end;
+	int code = for_each_entry(w, ".", 0, add_top);
+
+	end = w->names.data + w->names.bytes;
+	for (name = w->names.data; code == EXIT_DONE && name < end; name += strlen(name) + 1)
+		code = classes_add(folders, name, strlen(name), w->source);
+	if (code == EXIT_DONE && !folders->count)
+		code = fail(EXIT_BAD,
+			    "%s: no folders in it; each class must be a folder of images, unless --label-regex or --labels say the labels (%" PRIu64
+			    " files found)",
+			    w->source, w->scan->ignored_count);
+	classes_sort(folders);
+	return code;
+}
+
+/* torchvision ignores them as well, but whoever put them there may not know. */
+static void warn_of_strays(struct scan *scan, const char *source)
+{
+	char source_text[1024], stray_text[1024];
+
+	if (!scan->stray_count)
+		return;
+	escape_text(source_text, sizeof(source_text), source, strlen(source), ESCAPE_TALK);
+	escape_text(stray_text, sizeof(stray_text), scan->stray, strlen(scan->stray), ESCAPE_TALK);
+	scan_warn(scan, "%" PRIu64 " image%s directly in %s, outside any class folder: ignored (the first is '%s')",
+		  scan->stray_count, scan->stray_count == 1 ? " lies" : "s lie", source_text, stray_text);
+}
+
+int scan_images(const struct request *r)
+{
+	const char *source = r->place->root, *class_list = r->o->classes;
+	struct progress progress;
+	struct walk w = {.request = r, .source = source, .source_fd = r->place->root_fd, .scan = r->scan, .progress = &progress};
+	struct classes folders = {0}, listed = {0};
+	const struct classes *classes = class_list ? &listed : &folders;
+	int code = class_list ? classes_from_list(&listed, class_list) : EXIT_DONE;
+	uint64_t i;
+
+	progress_start(&progress, "listing", "files", 0);
+	if (code == EXIT_DONE)
+		code = find_folders(&w, &folders);
+	if (code == EXIT_DONE && !class_list)
+		code = classes_index(&folders, source);
+	if (code == EXIT_DONE)
+		warn_of_strays(r->scan, source);
+	if (code == EXIT_DONE && !class_list)
+		scan_warn_of_numbers(r->scan, &folders);
+	for (i = 0; code == EXIT_DONE && i < folders.count; i++)
+		if (classes_find(classes, folders.name[i]) < 0)
+			code = fail(EXIT_BAD, "%s/%s: no class of that name among the %" PRIu64 " of --classes %s",
+				    source, folders.name[i], classes->count, class_list);
+	if (code == EXIT_DONE)
+		code = plan_begin(r->plan, r->recipe, classes);
+	for (i = 0; code == EXIT_DONE && i < folders.count; i++)
+		code = scan_class(&w, folders.name[i], (uint64_t)classes_find(classes, folders.name[i]), r->plan);
+
+	progress_abandon(&progress);
+	classes_free(&folders);
+	classes_free(&listed);
+	text_free(&w.names);
+	free(w.folder);
+	free(w.file);
+	return code;
+}

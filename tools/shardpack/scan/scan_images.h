@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scan_images.h - a folder of classes to a plan
+ *
+ * As torchvision's ImageFolder sees it: each folder in SRC is a class, all image files below
+ * it are its samples; classes in byte order, folders of a class by path, files by name.
+ * Links are followed.  An extension selects a file; what it holds is for the decoder.
+ */
+#ifndef SHARDPACK_SCAN_IMAGES_H
+#define SHARDPACK_SCAN_IMAGES_H
+
+#include "tools/shardpack/scan/source.h"
+
+/*
+ * List the root, with classes as --classes says.  The plan is begun and has all its inputs, but is not finished.  Returns
+ * the exit code; on failure the plan is to be freed all the same.
+ */
+int scan_images(const struct request *r);
+
+#endif /* SHARDPACK_SCAN_IMAGES_H */
