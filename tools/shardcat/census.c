@@ -14,8 +14,8 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/number.h"
-#include "tools/shardcat/tensor.h"
+#include "tools/shardcat/dataset/number.h"
+#include "tools/shardcat/dataset/tensor.h"
 
 #define READ_BYTES	 (UINT64_C(4) << 20) /* about so much is asked for at a time */
 #define READ_RECORDS_MAX 4096

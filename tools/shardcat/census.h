@@ -5,9 +5,9 @@
 #ifndef TOOLS_SHARDCAT_CENSUS_H
 #define TOOLS_SHARDCAT_CENSUS_H
 
-#include "tools/shardcat/repeats.h"
+#include "tools/shardcat/prove/repeats.h"
 #include "tools/shardcat/sums.h"
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 #define CENSUS_CHANNELS_MAX 16
 

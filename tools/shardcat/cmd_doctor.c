@@ -12,7 +12,7 @@
 #include "tools/common/json_out.h"
 #include "tools/common/wrap.h"
 #include "tools/shardcat/shardcat.h"
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 #define VERDICTS	4
 #define VERDICT_COLUMNS 9

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tools/common/escape.h"
-#include "tools/shardcat/number.h"
+#include "tools/shardcat/dataset/number.h"
 #include "tools/shardcat/output.h"
 #include "tools/shardcat/picture.h"
 #include "tools/shardcat/shardcat.h"

@@ -11,7 +11,7 @@
 
 #include "tools/common/escape.h"
 #include "tools/common/human.h"
-#include "tools/shardcat/describe.h"
+#include "tools/shardcat/dataset/describe.h"
 #include "tools/shardcat/shardcat.h"
 
 #define CLASSES_SHOWN 20 /* in text, without -v */

@@ -12,9 +12,9 @@
 #include "tools/common/escape.h"
 #include "tools/common/json_out.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/number.h"
+#include "tools/shardcat/dataset/number.h"
 #include "tools/shardcat/shardcat.h"
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 #define BLOCK_BYTES   (1 << 20) /* of labels read at a time */
 #define BLOCK_RECORDS 4096

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "tools/shardcat/describe.h"
+#include "tools/shardcat/dataset/describe.h"
 #include "tools/shardcat/shardcat.h"
 
 struct manifest_options {

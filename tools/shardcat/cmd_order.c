@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "tools/common/signals.h"
-#include "tools/shardcat/order_options.h"
+#include "tools/shardcat/prove/order_options.h"
 #include "tools/shardcat/shardcat.h"
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 #define ROWS_AT_A_TIME 16384
 

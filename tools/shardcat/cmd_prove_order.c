@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "tools/common/signals.h"
-#include "tools/shardcat/proof.h"
+#include "tools/shardcat/prove/proof.h"
 #include "tools/shardcat/shardcat.h"
 
 #define WORLDS_MAX    16

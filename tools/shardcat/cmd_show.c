@@ -15,7 +15,7 @@
 #include "tools/common/signals.h"
 #include "tools/shardcat/canvas.h"
 #include "tools/shardcat/font.h"
-#include "tools/shardcat/number.h"
+#include "tools/shardcat/dataset/number.h"
 #include "tools/shardcat/output.h"
 #include "tools/shardcat/picture.h"
 #include "tools/shardcat/shardcat.h"

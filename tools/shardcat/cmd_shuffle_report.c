@@ -14,11 +14,11 @@
 #include "tools/common/human.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/mixing.h"
-#include "tools/shardcat/number.h"
-#include "tools/shardcat/order_options.h"
+#include "tools/shardcat/prove/mixing.h"
+#include "tools/shardcat/dataset/number.h"
+#include "tools/shardcat/prove/order_options.h"
 #include "tools/shardcat/shardcat.h"
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 #define BATCH_DEFAULT	 256
 #define LABEL_BYTES	 (UINT64_C(4) << 20) /* read at a time */

@@ -9,7 +9,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/shardcat.h"
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 #define MIB (UINT64_C(1) << 20)
 

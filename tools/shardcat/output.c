@@ -13,7 +13,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/special.h"
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 static int write_stdout(const void *data, size_t bytes)
 {

@@ -11,7 +11,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardcat/number.h"
+#include "tools/shardcat/dataset/number.h"
 
 static bool is_float(uint32_t dtype)
 {

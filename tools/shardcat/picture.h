@@ -8,7 +8,7 @@
 #ifndef TOOLS_SHARDCAT_PICTURE_H
 #define TOOLS_SHARDCAT_PICTURE_H
 
-#include "tools/shardcat/tensor.h"
+#include "tools/shardcat/dataset/tensor.h"
 
 struct picture_scale {
 	bool known; /* mean and std are written: value * std + mean is 0 to 1 */

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "tools/shardcat/number.h"
+#include "tools/shardcat/dataset/number.h"
 
 #define BYTES_AT_A_TIME 32768 /* the squares of so many bytes fit 32 bits */
 

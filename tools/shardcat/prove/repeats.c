@@ -6,7 +6,7 @@
  * unnamed file as they come, and it is read once for each part of the range of hashes.  Parts are made small enough that
  * chance does not overfill one; if one is overfull all the same, its copies are merged first.
  */
-#include "tools/shardcat/repeats.h"
+#include "tools/shardcat/prove/repeats.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -15,7 +15,7 @@
 
 #include "shard.h"
 #include "tools/common/png_out.h"
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 struct tensor {
 	const struct shard_field *field;

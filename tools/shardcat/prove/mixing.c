@@ -5,7 +5,7 @@
  * Each batch gives one value per measure.  The standard error of their mean is taken twice, from single batches and from
  * the means of long stretches of batches, and the larger one counts: batches of one window resemble each other.
  */
-#include "tools/shardcat/mixing.h"
+#include "tools/shardcat/prove/mixing.h"
 
 #include <math.h>
 #include <stdlib.h>

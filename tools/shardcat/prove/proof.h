@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/shardcat/fingerprints.h"
-#include "tools/shardcat/order_options.h"
+#include "tools/shardcat/prove/fingerprints.h"
+#include "tools/shardcat/prove/order_options.h"
 
 #define PROOF_RANKS_MAX 1024
 #define PROOF_SLOTS	4 /* of each loader */

@@ -2,7 +2,7 @@
 /*
  * target.c - what a verb looks at: a dataset, or one shard on its own
  */
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "tools/shardcat/fingerprints.h"
+#include "tools/shardcat/prove/fingerprints.h"
 
 #define REPEATS_LISTED 100
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "tools/common/progress.h"
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 struct fingerprint {
 	uint8_t bytes[16];

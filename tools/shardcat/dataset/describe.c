@@ -2,7 +2,7 @@
 /*
  * describe.c - schema and statistics, as text and as JSON
  */
-#include "tools/shardcat/describe.h"
+#include "tools/shardcat/dataset/describe.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
-#include "tools/shardcat/tensor.h"
+#include "tools/shardcat/dataset/tensor.h"
 
 #define TWO_TO_64 18446744073709551616.0
 

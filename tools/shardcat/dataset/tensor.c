@@ -2,7 +2,7 @@
 /*
  * tensor.c - the value of one field of one record
  */
-#include "tools/shardcat/tensor.h"
+#include "tools/shardcat/dataset/tensor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardcat/number.h"
+#include "tools/shardcat/dataset/number.h"
 
 #define ELEMENTS_SHOWN	   16
 #define STRING_SHOWN_BYTES 2000

@@ -2,7 +2,7 @@
 /*
  * number.c - one element of any dtype as a number
  */
-#include "tools/shardcat/number.h"
+#include "tools/shardcat/dataset/number.h"
 
 #include <inttypes.h>
 #include <math.h>

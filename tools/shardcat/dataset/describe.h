@@ -12,7 +12,7 @@
 
 #include "shard.h"
 #include "tools/common/json_out.h"
-#include "tools/shardcat/target.h"
+#include "tools/shardcat/dataset/target.h"
 
 /* "3f9a…": 2 x bytes digits. */
 #define HEX_CHARS 65
