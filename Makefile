@@ -50,9 +50,9 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # other flags.  Each operation is rounded by itself in UNFUSED files, so that results equal those of
 # Pillow, torchvision and every other machine: the compiler may not fuse a multiply with an add.
 UNFUSED   := tools/shardpack/image/resize_taps.c tools/shardpack/image/boxes.c \
-             libshard/finish/draw.c libshard/finish/plan.c libshard/finish/taps.c \
+             libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
              $(wildcard tests/cuda/t_finish*.c)
-NO_ERRNO  := libshard/finish/draw.c libshard/finish/plan.c# a square root is one instruction
+NO_ERRNO  := libshard/transform/draw.c libshard/transform/transform_plan.c# a square root is one instruction
 UNROLLED  := tools/shardpack/image/resize_portable.c tools/shardpack/image/resize_avx2.c
 is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
 add_flags  = $(foreach f,$(1),$(call is_there,$f,$(2))$(eval FLAGS_$f += $(2)))
@@ -64,7 +64,7 @@ $(call add_flags,$(UNROLLED),-O3)
 
 # An optional part is a file or its stub with the same functions, never an #ifdef.
 either = $(wildcard libshard/$(1)$(if $(filter 1,$(2)),,_stub).c)
-SRC   := $(filter-out libshard/io/engine_uring%,$(sort $(wildcard libshard/*/*.c))) \
+SRC   := $(filter-out libshard/io/engine_uring%,$(sort $(wildcard libshard/*/*.c libshard/*/*/*.c))) \
          $(call either,io/engine_uring,$(URING))
 OBJ   := $(SRC:%.c=$(BUILD)/%.o)
 A     := $(BUILD)/libshard.a

@@ -2,7 +2,7 @@
 /*
  * finish.cu - kernels that make of images in a GPU's memory what a network takes: gather, crop or resize, flip, look up, lay out
  *
- * finish_twin() of libshard/finish/twin.c is the definition; libshard/finish/grid.c says how a call is spread.  A block makes a
+ * finish_twin() of libshard/transform/transform_twin.c is the definition; libshard/transform/grid.c says how a call is spread.  A block makes a
  * band of lines of one row: (1) it brings the samples of the band to shared memory, as they lie or resized, (2) each thread
  * takes some from there, looks up what they become, and stores 16 bytes.  Samples are bytes and what they become is in a
  * table, so results are exact; only weights are computed with fractions, in doubles whose products are never fused
@@ -11,7 +11,7 @@
  * Written in what C11 and CUDA have in common: tests/cuda/t_finish_kernel.c compiles it as C and runs it thread by thread.
  * libshard/cuda/make_ptx.sh makes finish_ptx.c of it.
  */
-#include "libshard/finish/call.h"
+#include "libshard/transform/call.h"
 
 #ifdef __CUDACC__
 #define UNROLL	_Pragma("unroll")

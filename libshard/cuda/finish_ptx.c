@@ -3,8 +3,8 @@
  * finish_ptx.c - written by libshard/cuda/make_ptx.sh; do not edit
  *
  * compiler: nvcc 13.0.88
- * sources:  libshard/cuda/finish.cu libshard/finish/call.h
- * SHA-256:  04bf78971eeba367aeee9c56ea67b88ef68769e26dd91f86ca4b44ea7dd8a2c8
+ * sources:  libshard/cuda/finish.cu libshard/transform/call.h
+ * SHA-256:  c37c1526948017300f3839290aa46f64b79f22216e20bf3ee50478e6eca88f1a
  */
 #include "libshard/cuda/ptx.h"
 

@@ -17,7 +17,7 @@ ptxas=$(dirname "$(command -v "$nvcc")")/ptxas
 [ $# != 0 ] || { "$0" finish && exec "$0" gather; }
 name=$1
 case $name in
-finish) sources="libshard/cuda/finish.cu libshard/finish/call.h" ;;
+finish) sources="libshard/cuda/finish.cu libshard/transform/call.h" ;;
 gather) sources="libshard/cuda/gather.cu libshard/cuda/gather.h" ;;
 *) echo "make_ptx.sh: there are no kernels '$name'" >&2 && exit 2 ;;
 esac

@@ -2,7 +2,7 @@
 /*
  * finish.c - the public calls that finish batches: what is drawn, rows of the CPU, kernels of the GPU
  *
- * What finishing is lies in libshard/finish; how a kernel is queued, in libshard/cuda.  A handle has its module and its
+ * What finishing is lies in libshard/transform; how a kernel is queued, in libshard/cuda.  A handle has its module and its
  * table in the context of the first stream that it was given, and keeps them.
  */
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/cuda/ptx.h"
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 #include "libshard/load/pool.h"
 
 #define PAGE_BYTES 4096u

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "libshard/order/order.h"
-#include "libshard/store/dataset.h"
+#include "libshard/store/read/dataset.h"
 #include "shard.h"
 
 #define LOADER_SLOTS_MAX   1024u

@@ -10,7 +10,7 @@
  * LDFLAGS: -Wl,--wrap=cuda_module_drop,--wrap=cuda_stream_finish,--wrap=cuda_enter,--wrap=cuda_leave,--wrap=finish_position
  * TIMEOUT: 600
  */
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 #include "tests/child.h"
 #include "tests/cuda/pooling.h"
 #include "tests/cuda/finishing.h"

@@ -8,7 +8,7 @@
  * TIMEOUT: 600
  */
 #include "libshard/cuda/ptx.h"
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 #include "tests/child.h"
 #include "tests/cuda/emulate.h"
 #include "tests/store/fixture.h"

@@ -264,7 +264,7 @@ TEST(no_call_is_missed)
 	unsigned names = 0;
 	FILE *f;
 
-	snprintf(command, sizeof(command), "nm '%s'/libshard/*/*.o | awk '$2 ~ /[TRDB]/ {own[$3] = 1} END {for (n in own) print n}' | sort "
+	snprintf(command, sizeof(command), "find '%s'/libshard -name '*.o' | xargs nm | awk '$2 ~ /[TRDB]/ {own[$3] = 1} END {for (n in own) print n}' | sort "
 		 ">'%s/own'; nm -u '%s'/libshard/io/*.o | awk 'NF == 2 {print $2}' | sort -u | comm -23 - '%s/own'", build, story_tmp(), build,
 		 story_tmp());
 	f = popen(command, "r");

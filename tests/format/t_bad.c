@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #include "libshard/base/error.h"
-#include "libshard/store/dataset.h"
+#include "libshard/store/read/dataset.h"
 #include "shard.h"
 #include "tests/test.h"
 

@@ -22,7 +22,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/io/file.h"
-#include "libshard/store/dataset.h"
+#include "libshard/store/read/dataset.h"
 #include "shard.h"
 #include "tests/test.h"
 

@@ -13,7 +13,7 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/disk/manifest.h"
-#include "libshard/store/dataset.h"
+#include "libshard/store/read/dataset.h"
 #include "tests/fuzz/fuzz.h"
 
 #define END_BYTES (4 + 64 + 1 + 32 + 1)

@@ -10,7 +10,7 @@
  * For tests/twin/readers.sh, which compares the two implementations.
  */
 #include "libshard/codec/checksum.h"
-#include "libshard/store/dataset.h"
+#include "libshard/store/read/dataset.h"
 #include "tests/store/cases.h"
 
 /* ---- JSON as Python prints it: keys sorted, one space more for each level, nothing but ASCII ---- */

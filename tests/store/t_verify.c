@@ -6,7 +6,7 @@
  */
 #include "libshard/base/error.h"
 #include "libshard/io/file.h"
-#include "libshard/store/verify.h"
+#include "libshard/store/read/verify.h"
 #include "tests/store/fixture.h"
 
 /* ---- what the verifier asks of others ---- */

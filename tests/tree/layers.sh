@@ -4,7 +4,7 @@
 #
 # Includes: a layer uses the headers of the layers that LAYERS grants it, and no others; only disk and codec see the
 # format; tools, examples, benchmarks and the Python package see shard.h and their own folders.
-# Calls: base/mem alone allocates, io alone makes file system calls, order, finish, disk and codec are pure, and the library
+# Calls: base/mem alone allocates, io alone makes file system calls, order, transform, disk and codec are pure, and the library
 # never prints, exits, or reads the environment.
 set -eu
 sources=$(find libshard tools examples bench python/core -name '*.[ch]' -size -200k -o -path 'libshard/*.cu' 2>/dev/null || :)
@@ -101,7 +101,7 @@ bad_calls() {
 		esac
 		calls "$object" | grep -E " ($NEVER)\$" | sed 's/$/: a library does not do that/'
 	done
-	for layer in order finish disk codec; do
+	for layer in order transform disk codec; do
 		[ -d "$1/libshard/$layer" ] || continue
 		# Its own layer, pure ones that it is granted, and those parts of base that neither allocate nor lock.
 		{

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 
 static struct finish_plan plan;
 static struct shard_error err;

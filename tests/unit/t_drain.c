@@ -4,7 +4,7 @@
  *
  * LDFLAGS: -Wl,--wrap=pthread_create
  */
-#include "libshard/store/drain.h"
+#include "libshard/store/write/drain.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 #include "tests/test.h"
 
 #define COUNT(array_) (sizeof(array_) / sizeof(array_[0]))

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libshard/base/error.h"
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 
 /* ---- the field ---- */
 

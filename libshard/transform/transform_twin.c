@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 
 #define HALF (1 << (FINISH_FRACTION_BITS - 1))
 

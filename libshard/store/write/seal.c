@@ -17,7 +17,7 @@
 #include "libshard/codec/sha256.h"
 #include "libshard/disk/schema.h"
 #include "libshard/io/file.h"
-#include "libshard/store/dataset.h"
+#include "libshard/store/read/dataset.h"
 
 struct text {
 	char *bytes;

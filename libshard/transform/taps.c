@@ -4,7 +4,7 @@
  *
  * The order of operations is part of the definition, and each is rounded: built with -ffp-contract=off.
  */
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF

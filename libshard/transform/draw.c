@@ -7,7 +7,7 @@
  * docs/FINISH.md, part 3, defines it; numbers of it never change.  Doubles, + - * / and square root, each rounded once:
  * built with -ffp-contract=off, and with square roots that set no errno.
  */
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 #include "libshard/order/random.h"
 
 #ifdef __clang__

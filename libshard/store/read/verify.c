@@ -5,7 +5,7 @@
  * Nothing here may fault on a map whose pages are not there: the kernel would read some MiB around each, then find
  * itself reading in order and go on with it, and every sample of the cache would tell of its own work.
  */
-#include "libshard/store/verify.h"
+#include "libshard/store/read/verify.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "libshard/finish/call.h"
+#include "libshard/transform/call.h"
 #include "shard.h"
 
 #define FINISH_ATTEMPTS	  10 /* at a part of the image that lies within it, before the middle of the image is taken */

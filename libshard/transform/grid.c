@@ -12,7 +12,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 
 /* Most GPUs give the blocks of a multiprocessor 64 KiB or more together, and 1024 threads or more: 4 blocks of FINISH_THREADS. */
 #define CROP_WANTED_BYTES   16384u

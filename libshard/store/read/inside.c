@@ -10,7 +10,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/disk/schema.h"
-#include "libshard/store/reader.h"
+#include "libshard/store/read/reader.h"
 
 const struct shard_schema *shard_reader_schema(const struct shard_reader *r)
 {

@@ -2,7 +2,7 @@
 /*
  * spool.c - see spool.h
  */
-#include "libshard/store/spool.h"
+#include "libshard/store/write/spool.h"
 
 #include <string.h>
 

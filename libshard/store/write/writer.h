@@ -13,8 +13,8 @@
 #include "libshard/disk/pages.h"
 #include "libshard/disk/schema.h"
 #include "libshard/io/file.h"
-#include "libshard/store/drain.h"
-#include "libshard/store/spool.h"
+#include "libshard/store/write/drain.h"
+#include "libshard/store/write/spool.h"
 #include "shard.h"
 
 struct writer_group {

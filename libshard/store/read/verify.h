@@ -6,7 +6,7 @@
 #define LIBSHARD_STORE_VERIFY_H
 
 #include "libshard/codec/sha256.h"
-#include "libshard/store/reader.h"
+#include "libshard/store/read/reader.h"
 
 /* Told of one problem; the text dies with the call. */
 typedef void verify_on_problem(void *context, const struct shard_error *problem);

@@ -19,8 +19,8 @@
 #include "libshard/base/thread.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/io/file.h"
-#include "libshard/store/dataset.h"
-#include "libshard/store/verify.h"
+#include "libshard/store/read/dataset.h"
+#include "libshard/store/read/verify.h"
 
 #define PROBLEMS_QUEUED 32u
 

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "libshard/disk/manifest.h"
-#include "libshard/store/reader.h"
+#include "libshard/store/read/reader.h"
 #include "shard.h"
 
 #define DATASET_MANIFEST "dataset.manifest"

@@ -4,7 +4,7 @@
  *
  * Opening reads the manifest and nothing else, in one pass that checks its text and remembers where things are.  A shard is opened when a record of it is first wanted, and compared with the manifest then.
  */
-#include "libshard/store/dataset.h"
+#include "libshard/store/read/dataset.h"
 
 #include <inttypes.h>
 #include <string.h>

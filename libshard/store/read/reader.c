@@ -5,7 +5,7 @@
  * Opening reads two pages and maps the rest.  A record is checked with its unit, when first used; the table that holds
  * the unit's hash is checked before that, once.
  */
-#include "libshard/store/reader.h"
+#include "libshard/store/read/reader.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -13,8 +13,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/disk/sections.h"
-#include "libshard/store/verify.h"
-#include "libshard/store/writer.h"
+#include "libshard/store/read/verify.h"
+#include "libshard/store/write/writer.h"
 
 #define STAT_CHANNELS_MAX 4096u
 

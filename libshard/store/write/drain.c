@@ -2,7 +2,7 @@
 /*
  * drain.c - two buffers and one thread
  */
-#include "libshard/store/drain.h"
+#include "libshard/store/write/drain.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  * Units of a shard that lies in the page cache are hashed where they are mapped; those of others are read past it, in
  * pieces of 16 MiB, which is several times faster than faulting them in and does not push a trainer's data out of memory.
  */
-#include "libshard/store/verify.h"
+#include "libshard/store/read/verify.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "libshard/disk/schema.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/file.h"
-#include "libshard/store/fill.h"
+#include "libshard/store/read/fill.h"
 
 #define FAULTS_MAX    16 /* pages of one piece that may come from the disk before the shard counts as not in memory */
 

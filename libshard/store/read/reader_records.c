@@ -5,7 +5,7 @@
  * Raw records are checked and copied where they are mapped; chunks are decoded, straight to their place where all of
  * one is wanted.
  */
-#include "libshard/store/reader.h"
+#include "libshard/store/read/reader.h"
 
 #include <inttypes.h>
 #include <string.h>

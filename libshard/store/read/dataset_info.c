@@ -12,7 +12,7 @@
 #include "libshard/codec/sha256.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/io/file.h"
-#include "libshard/store/dataset.h"
+#include "libshard/store/read/dataset.h"
 
 uint64_t shard_dataset_record_count(const struct shard_dataset *ds)
 {

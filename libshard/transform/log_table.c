@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "libshard/finish/finish.h"
+#include "libshard/transform/transform.h"
 
 static uint32_t bits_of(float value)
 {

@@ -2,7 +2,7 @@
 /*
  * fill.c - one thread, one job at a time
  */
-#include "libshard/store/fill.h"
+#include "libshard/store/read/fill.h"
 
 #include <pthread.h>
 #include <stdbool.h>
