@@ -104,7 +104,7 @@ OMITTED   := $(OMIT_$(VARIANT))
 TESTS     := $(filter-out $(OMITTED:%=$(BUILD)/tests/%),$(TESTS))
 SCRIPTS   := $(filter-out $(OMITTED:%=tests/%),$(SCRIPTS))
 # The package libshard as pip installs it, for its tests.
-PY_OBJ   := $(call objects,python/core/*.c)
+PY_OBJ   := $(call objects,python/core/*.c python/core/*/*.c)
 PY       := $(BUILD)/python/libshard/_core.abi3.so $(patsubst python/%,$(BUILD)/python/%, \
             $(wildcard python/libshard/*.py* python/libshard/py.typed))
 # What bench/ compares it with, in the same process.

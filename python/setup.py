@@ -48,7 +48,7 @@ class BuildExtension(build_ext):
     def build_extensions(self):
         extension = self.extensions[0]
         # Not listed before: setuptools allows no file outside of its folder, and may not take them for its own.
-        extension.sources = [str(p) for folder in (HERE / "core", SOURCES / "libshard") for p in sorted(folder.rglob("*.c"))]
+        extension.sources = [str(p) for folder in (SOURCES / "python" / "core", SOURCES / "libshard") for p in sorted(folder.rglob("*.c"))]
         missing = []
         for header, call, library, package, required in NEEDED:
             word = self.links(header, call, library)
@@ -67,7 +67,7 @@ class BuildExtension(build_ext):
 class Sdist(sdist):
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)
-        for part in ("libshard", "include", "format/shard_format.h", "LICENSE"):
+        for part in ("python/core", "libshard", "include", "format/shard_format.h", "LICENSE"):
             source, target = SOURCES / part, Path(base_dir, "csrc", part)
             if source.is_dir():
                 shutil.copytree(source, target, dirs_exist_ok=True)
@@ -87,7 +87,7 @@ core = Extension(
     sources=[],
     include_dirs=[str(SOURCES), str(SOURCES / "include")],
     extra_compile_args=["-std=c11", "-pthread", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64"],
-    extra_link_args=["-pthread", "-ldl", f"-Wl,--version-script={HERE / 'core' / 'exports.map'}"],
+    extra_link_args=["-pthread", "-ldl", f"-Wl,--version-script={SOURCES / 'python' / 'core' / 'exports.map'}"],
     py_limited_api=True,
 )
 

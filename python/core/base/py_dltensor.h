@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlpack.h - what DLPack's capsules hold
+ * py_dltensor.h - what DLPack's capsules hold
  *
  * Structures and constants are those of DLPack 1.0 (dmlc.github.io/dlpack, C API) and of the older form without a version,
  * which cannot say that memory is read-only: who asks for that one has to know.
  */
-#ifndef LIBSHARD_PYTHON_DLPACK_H
-#define LIBSHARD_PYTHON_DLPACK_H
+#ifndef SHARD_BASE_PY_DLTENSOR_H
+#define SHARD_BASE_PY_DLTENSOR_H
 
 #include <stdint.h>
 
@@ -41,4 +41,4 @@ struct dl_managed_versioned {
 enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3 };
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_BOOL = 6 };
 
-#endif /* LIBSHARD_PYTHON_DLPACK_H */
+#endif

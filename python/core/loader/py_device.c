@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.c - batches in the memory of a GPU: which streams use one, and when it goes back
+ * py_device.c - batches in the memory of a GPU: which streams use one, and when it goes back
  *
  * A batch comes on the loader's stream.  Who takes an array says on which stream it will be used (DLPack), or gets the
  * loader's stream (__cuda_array_interface__, data_ptr): other streams are made to wait for that one, and noted.  When the
  * last array dies, the batch goes back behind all that was queued on these streams until then.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <string.h>
 

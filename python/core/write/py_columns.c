@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * columns.c - records as a user has them: a mapping of values, or of columns, each with a row for every record
+ * py_columns.c - records as a user has them: a mapping of values, or of columns, each with a row for every record
  *
  * Columns that are arrays of the fields' dtypes and shapes need no interpreter once they are open; where a group has one field and
  * its rows are dense, they are not even copied.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <string.h>
 

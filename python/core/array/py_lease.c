@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lease.c - a lent batch, that goes back to its loader with the last view of it
+ * py_lease.c - a lent batch, that goes back to its loader with the last view of it
  *
  * Nobody calls release in Python.  A batch's large fields are views that hold the lease; when the last of them dies, in
  * whatever thread, its slot is free.  A loader belongs to one thread at a time: what dies while another one is inside of
  * it waits in a list.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <stdio.h>
 #include <string.h>

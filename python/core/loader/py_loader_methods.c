@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask.c - a loader's methods: where it stands and where it is to go, its order, its memory, and what it did
+ * py_loader_methods.c - a loader's methods: where it stands and where it is to go, its order, its memory, and what it did
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 /* ---- places ---- */
 

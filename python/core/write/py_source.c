@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source.c - arrays of other libraries, as memory that can be read
+ * py_source.c - arrays of other libraries, as memory that can be read
  *
  * By the buffer protocol (NumPy, bytes, JAX), __array_interface__ (Pillow, bfloat16 of NumPy) or DLPack (PyTorch), in this
  * order.  Nothing is copied, and nothing of what they say is trusted to fit: the caller compares dtype and shape.
  */
-#include "core.h"
-#include "dlpack.h"
+#include "python/core/base/py_core.h"
+#include "python/core/base/py_dltensor.h"
 
 #include <stdio.h>
 #include <string.h>

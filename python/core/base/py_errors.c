@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * errors.c - shard_error to an exception
+ * py_errors.c - shard_error to an exception
  *
  * The classes are written in Python, libshard/_errors.py, where their documentation is; here they are only found.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <errno.h>
 #include <stdarg.h>

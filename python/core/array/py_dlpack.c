@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlpack.c - views for who speaks DLPack
+ * py_dlpack.c - views for who speaks DLPack
  */
-#include "core.h"
-#include "dlpack.h"
+#include "python/core/base/py_core.h"
+#include "python/core/base/py_dltensor.h"
 
 #include <string.h>
 

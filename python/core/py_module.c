@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * module.c - libshard._core: the C library for the Python code on top of it
+ * py_module.c - libshard._core: the C library for the Python code on top of it
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec)
 {

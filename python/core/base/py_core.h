@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * core.h - what the files of the extension module libshard._core share
+ * py_core.h - what the files of the extension module libshard._core share
  *
  * CPython's stable ABI of 3.11 only, so that one build serves every later version.  The types here are plain: they own
  * handles and memory, and say what is wrong.  What a Python user would rather have is written in Python, on top.
  *
- *   module.c   the module, and types
- *   errors.c   shard_error to an exception of libshard._errors
- *   memory.c   aligned memory of our own
- *   array.c    read-only n-dimensional views; number.c their elements
- *   buffer.c   the same views for the buffer protocol and __array_interface__
- *   dlpack.c   the same views for who speaks DLPack
- *   record.c   records as dicts: one, a slice of neighbours, or any indices
- *   dataset.c  struct shard_dataset
- *   loader.c   struct shard_loader, and its epochs; ask.c its methods
- *   device.c   batches on a GPU, and the streams that use them
- *   batch.c    batches as dicts; lease.c a lent batch, that goes back with its last view
- *   layout.c   struct shard_schema of records that are to be written
- *   source.c   arrays of other libraries, as memory that can be read
- *   value.c    what a Python user has, as bytes of a field
- *   columns.c  the same of many records at once
- *   tally.c    statistics of what was written
- *   writer.c   struct shard_writer: one shard; seal.c what makes a dataset of them
+ *   py_module.c   the module, and types
+ *   py_errors.c   shard_error to an exception of libshard._errors
+ *   py_memory.c   aligned memory of our own
+ *   py_array.c    read-only n-dimensional views; py_number.c their elements
+ *   py_buffer.c   the same views for the buffer protocol and __array_interface__
+ *   py_dlpack.c   the same views for who speaks DLPack
+ *   py_record.c   records as dicts: one, a slice of neighbours, or any indices
+ *   py_dataset.c  struct shard_dataset
+ *   py_loader.c   struct shard_loader, and its epochs; py_loader_methods.c its methods
+ *   py_device.c   batches on a GPU, and the streams that use them
+ *   py_batch.c    batches as dicts; py_lease.c a lent batch, that goes back with its last view
+ *   py_layout.c   struct shard_schema of records that are to be written
+ *   py_source.c   arrays of other libraries, as memory that can be read
+ *   py_value.c    what a Python user has, as bytes of a field
+ *   py_columns.c  the same of many records at once
+ *   py_tally.c    statistics of what was written
+ *   py_writer.c   struct shard_writer: one shard; py_seal.c what makes a dataset of them
  *
  * Lifetimes: a view holds its owner (memory, lease or dataset), a lease its loader, a loader its dataset.  So close()
  * only marks; the handle goes when nothing points into it any more.
  */
-#ifndef LIBSHARD_PYTHON_CORE_H
-#define LIBSHARD_PYTHON_CORE_H
+#ifndef SHARD_BASE_PY_CORE_H
+#define SHARD_BASE_PY_CORE_H
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
@@ -49,11 +49,11 @@ static inline void unref(void *object) /* or NULL */
 	Py_XDECREF((PyObject *)object);
 }
 
-/* ---- module.c ---- */
+/* ---- py_module.c ---- */
 
 PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec); /* with no name it is ours alone */
 
-/* ---- errors.c: all return NULL or -1 with an exception set ---- */
+/* ---- py_errors.c: all return NULL or -1 with an exception set ---- */
 
 int errors_init(void);
 PyObject *fail(const struct shard_error *err);
@@ -62,7 +62,7 @@ PyObject *fail_argument(const char *fmt, ...) __attribute__((format(printf, 1, 2
 /* RecordError of a record, and of a field of it unless `field` is NULL. */
 PyObject *fail_record(unsigned long long record, const char *field, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* ---- memory.c ---- */
+/* ---- py_memory.c ---- */
 
 #define MEMORY_ALIGN_BYTES 64 /* what arrays of other libraries have; JAX copies what has less */
 
@@ -74,7 +74,7 @@ struct memory {
 int memory_init(PyObject *module);
 struct memory *memory_new(size_t bytes); /* not zeroed */
 
-/* ---- array.c ---- */
+/* ---- py_array.c ---- */
 
 #define AXES_MAX (SHARD_DIMS_MAX + 1)
 
@@ -107,7 +107,7 @@ struct lease *array_lease_on_device(const struct array *a); /* NULL: it is in th
 PyObject *array_shape(PyObject *self, void *unused);
 PyObject *array_strides(PyObject *self, void *unused);
 
-/* ---- number.c ---- */
+/* ---- py_number.c ---- */
 
 const char *array_name(uint32_t dtype);	   /* as NumPy has it: "uint8", "bfloat16", ... */
 PyObject *array_numpy_name(uint32_t dtype);
@@ -116,14 +116,14 @@ const char *array_typestr(uint32_t dtype); /* of __array_interface__ */
 PyObject *array_scalar(uint32_t dtype, const void *at); /* as int, float or bool */
 PyObject *array_list(const struct array *a);		 /* its elements, as nested lists */
 
-/* ---- buffer.c, dlpack.c ---- */
+/* ---- py_buffer.c, py_dlpack.c ---- */
 
 int array_buffer(PyObject *self, Py_buffer *view, int flags);
 PyObject *array_interface(PyObject *self, void *unused);
 PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
 
-/* ---- dataset.c, record.c ---- */
+/* ---- py_dataset.c, py_record.c ---- */
 
 struct dataset {
 	PyObject_HEAD
@@ -141,7 +141,7 @@ PyObject *record_at(struct dataset *d, uint64_t idx);
 PyObject *record_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t count);
 PyObject *record_gather(struct dataset *d, const uint64_t *idx, size_t count);
 
-/* ---- lease.c, loader.c, ask.c ---- */
+/* ---- py_lease.c, py_loader.c, py_loader_methods.c ---- */
 
 #define LEASE_STREAMS_MAX 8
 
@@ -190,7 +190,7 @@ struct lease *lease_new(struct loader *l, const struct shard_batch *batch); /* t
 void lease_flush(struct loader *l);	    /* give back what died meanwhile */
 PyObject *lease_fail_held(const struct loader *l); /* too many are held: who holds them */
 
-/* ---- device.c ---- */
+/* ---- py_device.c ---- */
 
 bool device_open(struct loader *l, PyObject *stream);
 PyObject *device_fail(const struct shard_error *err); /* an exception that says what to do in Python */
@@ -204,12 +204,12 @@ bool device_use(struct lease *lease, void *stream);
 void device_use_own(struct lease *lease); /* on the loader's, as far as we know */
 PyObject *array_cuda_interface(PyObject *self, void *unused);
 
-/* ---- batch.c ---- */
+/* ---- py_batch.c ---- */
 
 int batch_init(PyObject *module);
 PyObject *batch_new(struct loader *l, const struct shard_batch *b); /* takes over the batch, also if it fails */
 
-/* ---- layout.c ---- */
+/* ---- py_layout.c ---- */
 
 struct layout {
 	PyObject_HEAD
@@ -220,7 +220,7 @@ extern PyTypeObject *layout_type;
 int layout_init(PyObject *module);
 PyObject *schema_fields(const struct shard_schema *s); /* a list of dicts */
 
-/* ---- source.c ---- */
+/* ---- py_source.c ---- */
 
 /* Memory of another library, read-only: the part of a struct array that says what and where. */
 struct source {
@@ -234,12 +234,12 @@ void source_close(struct source *s);
 bool source_is(const struct source *s, const struct shard_field *f, int axis); /* has dtype, and shape behind the first axes */
 PyObject *source_describe(PyObject *self, PyObject *value); /* for Python: dtype and shape */
 
-/* ---- value.c ---- */
+/* ---- py_value.c ---- */
 
 /* Write a value to its place in the group buffers.  Else RecordError is set. */
 bool value_put(const struct shard_schema *s, uint32_t field, PyObject *value, char *const *group, unsigned long long record);
 
-/* ---- columns.c ---- */
+/* ---- py_columns.c ---- */
 
 /* Of a mapping, what it has for a field.  Else RecordError is set, which says what there is. */
 PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t field, unsigned long long number);
@@ -257,7 +257,7 @@ void columns_close(struct columns *c);
 /* If all_fit: where a row is, in place or put together in `room`, which has that of a record for each group.  Needs no lock. */
 void columns_gather(const struct columns *c, const struct layout *l, uint64_t row, char *const *room, const char **group);
 
-/* ---- tally.c ---- */
+/* ---- py_tally.c ---- */
 
 #define TALLY_CHANNELS_MAX 4
 
@@ -273,9 +273,9 @@ bool tally_label_good(const struct tally *t, const struct shard_schema *s, const
 void tally_add(struct tally *t, const struct shard_schema *s, const char *const *group);
 int tally_write(const struct tally *t, const struct shard_schema *s, struct shard_writer *w, struct shard_error *err);
 
-/* ---- writer.c, seal.c ---- */
+/* ---- py_writer.c, py_seal.c ---- */
 
 int writer_init(PyObject *module);
 extern PyMethodDef seal_functions[];
 
-#endif /* LIBSHARD_PYTHON_CORE_H */
+#endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layout.c - struct shard_schema: described to Python, and made of what Python describes
+ * py_layout.c - struct shard_schema: described to Python, and made of what Python describes
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <string.h>
 

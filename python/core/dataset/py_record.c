@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record.c - records as dicts of values
+ * py_record.c - records as dicts of values
  *
  * One record: numbers for scalars, text for strings, the part of ragged fields that is there, and views of all others.
  * Several: a view or copy of each field with the records on its first axis, padded as they are stored.  Views are of the
  * shard's map, where the records are neighbours in one shard and not compressed; all other values are copies.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <string.h>
 

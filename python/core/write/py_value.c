@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * value.c - what a Python user has, as bytes of a field
+ * py_value.c - what a Python user has, as bytes of a field
  *
  * Arrays must have the field's dtype and shape: nothing is converted that could be lost.  Numbers of Python, alone or in
  * lists, are checked one by one: integers must fit, numbers of floating point are rounded once, to nearest, half to even.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <math.h>
 #include <stdio.h>

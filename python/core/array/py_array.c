@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * array.c - read-only views of fields
+ * py_array.c - read-only views of fields
  *
- * As little as another library needs to take the bytes without a copy (buffer.c, dlpack.c, device.c), and what a person needs
+ * As little as another library needs to take the bytes without a copy (py_buffer.c, py_dlpack.c, py_device.c), and what a person needs
  * to look at them without one.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.c - struct shard_loader as a Python object
+ * py_loader.c - struct shard_loader as a Python object
  *
  * The interpreter's lock is released while a batch is waited for, a tenth of a second at a time, so that ^C is heard.  A
  * batch that is ready is taken without.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dataset.c - struct shard_dataset as a Python object
+ * py_dataset.c - struct shard_dataset as a Python object
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <string.h>
 

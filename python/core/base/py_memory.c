@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memory.c - aligned memory, alive as long as a view of it
+ * py_memory.c - aligned memory, alive as long as a view of it
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buffer.c - views for who speaks the buffer protocol or __array_interface__
+ * py_buffer.c - views for who speaks the buffer protocol or __array_interface__
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 int array_buffer(PyObject *self, Py_buffer *view, int flags)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tally.c - statistics of what was written: sums over the channels of images, records of each class
+ * py_tally.c - statistics of what was written: sums over the channels of images, records of each class
  *
  * The same that shardpack counts, so that a dataset says the same of itself whoever packed it.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <string.h>
 

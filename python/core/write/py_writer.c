@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.c - struct shard_writer as a Python object: one shard
+ * py_writer.c - struct shard_writer as a Python object: one shard
  *
  * Values are put into place with the interpreter's lock; hashing, compressing and writing go without it.  A record that is
  * refused was not begun: the writer goes on with the next.  libshard.Writer makes a dataset of several of these.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <string.h>
 #include <unistd.h>

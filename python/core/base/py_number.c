@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * number.c - what other libraries call dtypes, and elements as Python has numbers
+ * py_number.c - what other libraries call dtypes, and elements as Python has numbers
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <math.h>
 #include <string.h>

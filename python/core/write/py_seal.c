@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seal.c - what makes a dataset of shards, and the folder that becomes it
+ * py_seal.c - what makes a dataset of shards, and the folder that becomes it
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch.c - a batch as Python has it: a dict of arrays, and where they come from
+ * py_batch.c - a batch as Python has it: a dict of arrays, and where they come from
  *
  * Made once a step, when what the trainer did meanwhile has all caches: so in few allocations, and without a line of
  * Python.  Large fields are views of the slot; all that is small is copied out of it, to one piece of memory;
  * but on a GPU all fields are views.
  */
-#include "core.h"
+#include "python/core/base/py_core.h"
 
 #include <stddef.h>
 #include <string.h>
