@@ -136,6 +136,15 @@ struct shard_schema {
  */
 SHARD_API int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, struct shard_error *err);
 
+/*
+ * Choose the group of each field whose group is SHARD_GROUP_BY_SIZE, and set group_count.  Fields of
+ * at most 16 bytes, such as labels, go to group 1, others to group 0: then a reader of the small ones
+ * does not read the large ones.  If no field were in group 0, all go there.  Call this before
+ * shard_schema_lay_out().
+ */
+#define SHARD_GROUP_BY_SIZE UINT32_MAX
+SHARD_API void shard_schema_group(struct shard_schema *schema);
+
 /* The field of that name, or NULL. */
 SHARD_API const struct shard_field *shard_schema_find(const struct shard_schema *schema, const char *name);
 
@@ -230,6 +239,89 @@ SHARD_API int shard_writer_add_class(struct shard_writer *w, uint32_t field, uin
  */
 SHARD_API int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err);
 SHARD_API void shard_writer_close(struct shard_writer *w);
+
+/* ---- what packers do alike ------------------------------------------------------------- */
+
+/*
+ * Say what a field is by its name, for sources that cannot say it.  `label`, a scalar of an
+ * integer type, becomes an i64 with semantic SHARD_LABEL.  `image`, of three axes of which the
+ * last or the first has 1, 3 or 4 channels, gets semantic SHARD_IMAGE and its layout.  Other
+ * fields stay as they are.  Looks at name, dtype and shape.
+ */
+SHARD_API void shard_field_infer(struct shard_field *field);
+
+/*
+ * How many records go into each shard but the last.  The size of a shard is `records`, or as many
+ * as `bytes` hold, or, if both are 0, an eighth of the `total` records of the dataset, but 64 MiB
+ * to 1 GiB.  If `total` is SHARD_COUNT_UNKNOWN, that is 256 MiB.  The schema is laid out.  Fails
+ * with ARGUMENT if a shard would have more than 8 TiB.
+ */
+#define SHARD_COUNT_UNKNOWN UINT64_MAX
+SHARD_API int shard_schema_shard_records(const struct shard_schema *schema, uint64_t records, uint64_t bytes,
+					 uint64_t total, uint64_t *out, struct shard_error *err);
+
+/*
+ * The field that holds a record's class: the first i64 scalar with semantic SHARD_LABEL.  NULL if
+ * there is none.
+ */
+SHARD_API const struct shard_field *shard_schema_label(const struct shard_schema *schema);
+
+/*
+ * The label of a record: group[g] points to the record's bytes in group g.  Returns 1 if it is a
+ * class, that is, a number from 0 to class_count - 1, and 0 if not.  *value is what the record
+ * has, in either case.
+ */
+SHARD_API int shard_label_read(const struct shard_field *label, const void *const *group, uint64_t class_count,
+			       int64_t *value);
+
+/*
+ * Statistics of the records of a shard: exact sums over each channel of its images, and the number
+ * of records of each class.  All are integers, so any order and any split of the records gives the
+ * same ones.
+ *
+ *	shard_tally_open(&tally, schema, class_count, &err);
+ *	shard_writer_append(writer, group, key, key_bytes, &err);	for each record
+ *	shard_tally_add(tally, group);
+ *	shard_tally_write(tally, writer, &err);				before shard_writer_finish()
+ *
+ * A tally belongs to one thread at a time.  Where several threads make records, each has a tally
+ * without classes, to which it adds its records.  The thread that has the writer merges these into
+ * the shard's tally, and adds the classes.
+ */
+struct shard_tally;
+
+/* The schema is laid out, and not used after this call.  A class_count of 0 counts no classes. */
+SHARD_API int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema, uint64_t class_count,
+			       struct shard_error *err);
+SHARD_API void shard_tally_close(struct shard_tally *t);
+SHARD_API void shard_tally_clear(struct shard_tally *t); /* all back to zero */
+
+/*
+ * Count a record, or only its class.  group[g] points to the record_bytes of group g.  A label
+ * that is no class is not counted, and shard_writer_finish() then refuses the shard: look at
+ * labels before records are appended.
+ */
+SHARD_API void shard_tally_add(struct shard_tally *t, const void *const *group);
+SHARD_API void shard_tally_add_class(struct shard_tally *t, const void *const *group);
+
+/*
+ * Add what `other` has counted.  Both are of the same schema, and of as many classes unless
+ * `other` has none.
+ */
+SHARD_API void shard_tally_merge(struct shard_tally *t, const struct shard_tally *other);
+
+/* Hand all of it to the writer. */
+SHARD_API int shard_tally_write(const struct shard_tally *t, struct shard_writer *w, struct shard_error *err);
+
+/*
+ * Channels of a field that a tally sums, 0 if there are none.  Such a field is a u8 tensor of
+ * three axes with semantic SHARD_IMAGE and layout SHARD_HWC or SHARD_CHW.
+ */
+#define SHARD_TALLY_CHANNELS_MAX 4
+SHARD_API uint32_t shard_field_channels(const struct shard_field *field);
+
+/* Add bytes to exact sums: sums[c] gets the bytes c, c + channels, c + 2 * channels and so on. */
+SHARD_API void shard_sum_bytes(const void *data, uint64_t bytes, uint32_t channels, struct shard_moments *sums);
 
 /* ---- seal: shards become a dataset ------------------------------------------------------- */
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * byte_sums.h - exact sums over bytes, a channel at a time or interleaved; the public call is shard_sum_bytes()
+ */
+#ifndef SHARD_CODEC_BYTE_SUMS_H
+#define SHARD_CODEC_BYTE_SUMS_H
+
+#include "shard.h"
+
+/* The twin of shard_sum_bytes() that any machine can run: the same sums. */
+void byte_sums_portable(const void *data, uint64_t bytes, uint32_t channels, struct shard_moments *sums);
+
+/* Add the second to the first. */
+static inline void byte_sums_merge(struct shard_moments *to, const struct shard_moments *add)
+{
+	to->count += add->count;
+	to->sum += add->sum;
+	to->sum_squares_high += add->sum_squares_high + (to->sum_squares_low + add->sum_squares_low < add->sum_squares_low);
+	to->sum_squares_low += add->sum_squares_low;
+}
+
+#endif

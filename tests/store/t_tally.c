@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_tally.c - statistics of records, as a shard has them in the end: those of a plain sum, however they were counted
+ */
+#include "tests/store/fixture.h"
+
+#define RECORDS 37u
+#define CLASSES 5u
+#define WORKERS 3u
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+enum { MIXED, LABEL, PLANES, MASK, WIDE };
+
+static struct shard_schema schema;
+static uint8_t record[RECORDS][2][1024]; /* of groups 0 and 1 */
+static const void *group[RECORDS][2];
+
+static void begin(void)
+{
+	struct prng p = {5};
+
+	schema = (struct shard_schema){
+		.group_count = 2,
+		.field_count = 5,
+		.field = {{.name = "mixed", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_IMAGE, .ndim = 3, .shape = {5, 7, 3}},
+			  {.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1},
+			  {.name = "planes", .dtype = SHARD_U8, .layout = SHARD_CHW, .semantic = SHARD_IMAGE, .group = 1, .ndim = 3, .shape = {4, 3, 11}},
+			  {.name = "mask", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_MASK, .ndim = 3, .shape = {5, 7, 1}},
+			  {.name = "wide", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_IMAGE, .ndim = 3, .shape = {2, 2, 5}}},
+	};
+	CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
+	for (uint32_t i = 0; i < RECORDS; i++)
+		for (uint32_t g = 0; g < 2; g++) {
+			memset(record[i][g], 0, sizeof(record[i][g]));
+			for (uint32_t f = 0; f < schema.field_count; f++)
+				if (schema.field[f].group == g)
+					prng_fill(&p, record[i][g] + schema.field[f].offset, (size_t)schema.field[f].bytes);
+			group[i][g] = record[i][g];
+		}
+	for (uint32_t i = 0; i < RECORDS; i++) {
+		int64_t label = i * i % 4; /* class 4 has none */
+
+		memcpy(record[i][1] + schema.field[LABEL].offset, &label, sizeof(label));
+	}
+}
+
+static struct shard_tally *tally_of(uint64_t class_count)
+{
+	struct shard_tally *t = NULL;
+
+	CHECK_OK(shard_tally_open(&t, &schema, class_count, &fixture_err));
+	return t;
+}
+
+/* A shard of the records [first, end), with these statistics; what finishing it returns. */
+static int write_shard(const char *path, const struct shard_tally *t, uint32_t first, uint32_t end, struct shard_error *err)
+{
+	struct shard_writer_options o = {.size = sizeof(o), .planned_records = RECORDS, .skip_read_back = 1};
+	struct shard_writer *w = NULL;
+	int rc;
+
+	CHECK_OK(shard_writer_open(&w, path, &schema, &o, &fixture_err));
+	for (uint32_t i = first; i < end; i++)
+		CHECK_OK(shard_writer_append(w, group[i], NULL, 0, &fixture_err));
+	rc = shard_tally_write(t, w, err);
+	if (!rc)
+		rc = shard_writer_finish(w, NULL, err);
+	shard_writer_close(w);
+	return rc;
+}
+
+static struct shard_moments plain_sum(uint32_t field, uint32_t channel, uint32_t channels, uint32_t first, uint32_t end)
+{
+	const struct shard_field *f = &schema.field[field];
+	struct shard_moments m = {0, 0, 0, 0};
+
+	for (uint32_t i = first; i < end; i++)
+		for (uint64_t k = 0; k < f->bytes; k++) {
+			uint64_t v = record[i][f->group][f->offset + k];
+
+			if ((f->layout == SHARD_HWC ? k % channels : k / (f->bytes / channels)) != channel)
+				continue;
+			m.count++;
+			m.sum += v;
+			m.sum_squares_low += v * v;
+		}
+	return m;
+}
+
+static void check_statistics(const char *path, bool classes, uint32_t first, uint32_t end)
+{
+	static const uint32_t channels[] = {[MIXED] = 3, [LABEL] = 0, [PLANES] = 4, [MASK] = 0, [WIDE] = 0};
+	struct shard_reader *r = NULL;
+	struct shard_moments got, want;
+	uint64_t records, n;
+
+	CHECK_OK(shard_reader_open(&r, path, NULL, &fixture_err));
+	for (uint32_t f = 0; f < schema.field_count; f++) {
+		for (uint32_t c = 0; c < channels[f]; c++) {
+			want = plain_sum(f, c, channels[f], first, end);
+			CHECK_OK(shard_reader_moments(r, f, c, &got, &fixture_err));
+			CHECK_MEM(&got, &want, sizeof(got));
+		}
+		CHECK_EQ(shard_reader_moments(r, f, channels[f], &got, &fixture_err), SHARD_END);
+	}
+	for (uint64_t c = 0; classes && c < CLASSES; c++) {
+		n = 0;
+		for (uint32_t i = first; i < end; i++)
+			n += i * i % 4 == c;
+		CHECK_OK(shard_reader_class_records(r, LABEL, c, &records, &fixture_err));
+		CHECK_EQ(records, n);
+	}
+	CHECK_EQ(shard_reader_class_records(r, LABEL, classes ? CLASSES : 0, &records, &fixture_err), SHARD_END);
+	shard_reader_close(r);
+	unlink(path);
+}
+
+TEST(records_are_counted_one_by_one)
+{
+	struct shard_tally *t;
+	struct path p;
+
+	begin();
+	t = tally_of(CLASSES);
+	tmp(&p, "t_tally.%d.shard", (int)getpid());
+	for (uint32_t i = 0; i < RECORDS; i++)
+		shard_tally_add(t, group[i]);
+	CHECK_OK(write_shard(p.text, t, 0, RECORDS, &fixture_err));
+	check_statistics(p.text, true, 0, RECORDS);
+	shard_tally_close(t);
+}
+
+/* As packers with threads do: those sum images, and one counts classes. */
+TEST(parts_are_merged)
+{
+	struct shard_tally *whole, *part[WORKERS];
+	struct path p;
+
+	begin();
+	whole = tally_of(CLASSES);
+	tmp(&p, "t_tally.%d.shard", (int)getpid());
+	for (uint32_t w = 0; w < WORKERS; w++)
+		part[w] = tally_of(0);
+	for (uint32_t i = 0; i < RECORDS; i++) {
+		shard_tally_add(part[i % WORKERS], group[i]);
+		shard_tally_add_class(whole, group[i]);
+	}
+	for (uint32_t w = 0; w < WORKERS; w++)
+		shard_tally_merge(whole, part[w]);
+	CHECK_OK(write_shard(p.text, whole, 0, RECORDS, &fixture_err));
+	check_statistics(p.text, true, 0, RECORDS);
+	for (uint32_t w = 0; w < WORKERS; w++)
+		shard_tally_close(part[w]);
+	shard_tally_close(whole);
+}
+
+TEST(parts_with_classes_are_merged)
+{
+	struct shard_tally *whole, *part;
+	struct path p;
+
+	begin();
+	whole = tally_of(CLASSES);
+	part = tally_of(CLASSES);
+	tmp(&p, "t_tally.%d.shard", (int)getpid());
+	for (uint32_t i = 0; i < RECORDS; i++)
+		shard_tally_add(i < 9 ? part : whole, group[i]);
+	shard_tally_merge(whole, part);
+	CHECK_OK(write_shard(p.text, whole, 0, RECORDS, &fixture_err));
+	check_statistics(p.text, true, 0, RECORDS);
+	shard_tally_close(part);
+	shard_tally_close(whole);
+}
+
+TEST(a_tally_serves_one_shard_after_the_other)
+{
+	static const uint32_t end[] = {0, 7, 8, RECORDS};
+	struct shard_tally *t;
+	struct path p;
+
+	begin();
+	t = tally_of(CLASSES);
+	tmp(&p, "t_tally.%d.shard", (int)getpid());
+	for (size_t k = 1; k < COUNT(end); k++) {
+		shard_tally_clear(t);
+		for (uint32_t i = end[k - 1]; i < end[k]; i++)
+			shard_tally_add(t, group[i]);
+		CHECK_OK(write_shard(p.text, t, end[k - 1], end[k], &fixture_err));
+		check_statistics(p.text, true, end[k - 1], end[k]);
+	}
+	shard_tally_close(t);
+}
+
+TEST(without_classes_none_are_counted)
+{
+	struct shard_tally *t;
+	struct path p;
+
+	begin();
+	tmp(&p, "t_tally.%d.shard", (int)getpid());
+	for (int i = 0; i < 2; i++) {
+		STORY(i ? "classes, but no label" : "a label, but no classes");
+		schema.field[LABEL].semantic = i ? SHARD_SEMANTIC_NONE : SHARD_LABEL;
+		t = tally_of(i ? CLASSES : 0);
+		for (uint32_t r = 0; r < RECORDS; r++) {
+			shard_tally_add(t, group[r]);
+			shard_tally_add_class(t, group[r]);
+		}
+		CHECK_OK(write_shard(p.text, t, 0, RECORDS, &fixture_err));
+		check_statistics(p.text, false, 0, RECORDS);
+		shard_tally_close(t);
+	}
+}
+
+/* It is in no class, so there are fewer labels than records. */
+TEST(a_label_that_is_no_class_spoils_its_shard)
+{
+	static const int64_t labels[] = {-1, CLASSES, INT64_MIN, INT64_MAX};
+	struct path p;
+
+	begin();
+	tmp(&p, "t_tally.%d.shard", (int)getpid());
+	for (size_t i = 0; i < COUNT(labels); i++) {
+		struct shard_tally *t = tally_of(CLASSES);
+		struct shard_error err = {0};
+
+		STORY("label %" PRId64, labels[i]);
+		memcpy(record[3][1] + schema.field[LABEL].offset, &labels[i], sizeof(labels[i]));
+		for (uint32_t r = 0; r < RECORDS; r++)
+			shard_tally_add(t, group[r]);
+		CHECK_EQ(write_shard(p.text, t, 0, RECORDS, &err), SHARD_E_ARGUMENT);
+		CHECK_STR(err.message, "class counts of field 1 add up to 36; there are 37 records");
+		shard_tally_close(t);
+	}
+}
+
+TEST(too_many_classes_are_refused)
+{
+	struct shard_tally *t = NULL;
+	struct shard_error err = {0};
+
+	begin();
+	CHECK_OK(shard_tally_open(&t, &schema, 1u << 24, &fixture_err));
+	shard_tally_close(t);
+	t = NULL;
+	CHECK_EQ(shard_tally_open(&t, &schema, (1u << 24) + 1, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "16777217 classes; at most 16777216");
+	CHECK(!t);
+	shard_tally_close(t);
+}
+
+TEST_MAIN()
