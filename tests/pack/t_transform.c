@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_transform.c - sizes, crop offsets, padding and layouts of a record; and the moments of records
+ * t_transform.c - sizes, crop offsets, padding and layouts of a record
  *
  * The sizes and offsets in the tables follow from the rules of torchvision (Resize, CenterCrop).  That the pixels in
  * them are right is t_resize's and twin/pillow.sh's to say.
@@ -9,8 +9,6 @@
 
 #include "tests/pack/prng.h"
 #include "tests/test.h"
-#include "tools/shardpack/image/moments.h"
-#include "tools/shardpack/build/tally.h"
 
 /* Each pixel says where it was: red its column, green its row, blue 1. */
 static struct image where_am_i(uint32_t width, uint32_t height)
@@ -186,45 +184,6 @@ TEST(chw_is_hwc_in_planes)
 	free(hwc);
 	free(chw);
 	free((void *)src.pixels);
-}
-
-TEST(moments_equal_a_plain_sum)
-{
-	static const size_t counts[] = {1, 2, 15, 16, 17, 31, 48, 49, 100, 1000, 224 * 224, 3200000};
-
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		for (int layout = IMAGE_HWC; layout <= IMAGE_CHW; layout++) {
-			size_t n = counts[i];
-			struct moments got = {{0}, {0}, {0}}, want = {{0}, {0}, {0}};
-			static struct tally tally;
-			uint8_t *record = malloc(3 * n);
-
-			CHECK(record);
-			if (n > 1000000) /* white, and long enough to overflow a 32-bit lane */
-				memset(record, 255, 3 * n);
-			else
-				prng_fill(i * 2, record, 3 * n);
-			for (size_t b = 0; b < 3 * n; b++) {
-				size_t c = layout == IMAGE_HWC ? b % 3 : b / n;
-
-				want.count[c]++;
-				want.sum[c] += record[b];
-				want.sum_squares[c] += (uint64_t)record[b] * record[b];
-			}
-			moments_add_portable(&got, record, n, (enum image_layout)layout);
-			STORY("%zu pixels, layout %d", n, layout);
-			CHECK_MEM(&got, &want, sizeof(got));
-			memset(&got, 0, sizeof(got));
-			moments_add(&got, record, n, (enum image_layout)layout);
-			CHECK_MEM(&got, &want, sizeof(got));
-			memset(&tally, 0, sizeof(tally));
-			tally_add_moments(&tally, 0, &got);
-			tally_add_moments(&tally, 0, &want);
-			CHECK_EQ(tally.channel[0][2].sum_squares, 2 * want.sum_squares[2]);
-			CHECK_EQ(tally.channel[0][0].count, 2 * n);
-			CHECK_EQ(tally.channel[0][1].sum, 2 * want.sum[1]);
-			free(record);
-		}
 }
 
 TEST_MAIN()

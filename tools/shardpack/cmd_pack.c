@@ -5,7 +5,6 @@
  * The order of steps: whatever can be found wrong with the command, the source or the room on
  * disk is found before OUT is touched.
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,12 +21,6 @@
 #include "tools/shardpack/build/seal.h"
 #include "tools/shardpack/scan/source.h"
 #include "tools/shardpack/build/space.h"
-
-#define DEFAULT_SHARDS	    8
-#define DEFAULT_SHARD_BYTES_MIN (UINT64_C(64) << 20)
-#define DEFAULT_SHARD_BYTES_MAX (UINT64_C(1) << 30)
-#define SHARD_BYTES_MAX	    (UINT64_C(1) << 43) /* half of what format/SHARD.md allows: the rest is for the tables */
-#define SHARD_RECORDS_MAX   (UINT64_C(1) << 40)
 
 struct packing {
 	const struct pack_options *o;
@@ -49,50 +42,14 @@ struct packing {
 	bool made_out; /* the folder was not there before */
 };
 
-static uint64_t record_stride(const struct packing *w)
-{
-	uint64_t stride = 0;
-	uint32_t g;
-
-	for (g = 0; g < w->job.schema.group_count; g++)
-		stride += w->job.schema.group[g].stride;
-
-	assert(stride); /* shard_schema_lay_out() saw to it */
-	return stride;
-}
-
-/*
- * An eighth of the dataset, within limits: then the last shard, whose way to the disk and back overlaps with nothing, is
- * a small part of the whole, and what a killed run has to make again is small too.
- */
-static uint64_t default_shard_records(const struct packing *w)
-{
-	uint64_t stride = record_stride(w), records = (w->plan.input_count + DEFAULT_SHARDS - 1) / DEFAULT_SHARDS;
-
-	if (records < DEFAULT_SHARD_BYTES_MIN / stride)
-		records = DEFAULT_SHARD_BYTES_MIN / stride;
-	if (records > DEFAULT_SHARD_BYTES_MAX / stride)
-		records = DEFAULT_SHARD_BYTES_MAX / stride;
-	return records ? records : 1;
-}
-
 /* How many records go into a shard; needs the schema, and the number of inputs. */
 static int settle_shard_size(struct packing *w)
 {
-	uint64_t stride = record_stride(w);
-	uint64_t records = w->o->shard_records ? w->o->shard_records : w->o->shard_bytes / stride;
+	struct shard_error err;
+	int rc = shard_schema_shard_records(&w->job.schema, w->o->shard_records, w->o->shard_bytes, w->plan.input_count,
+					    &w->plan.recipe.shard_records, &err);
 
-	if (w->o->shard_bytes && w->o->shard_records)
-		return cli_misuse(w->args, "--shard-records and --shard-bytes exclude each other");
-	if (records > SHARD_BYTES_MAX / stride || records > SHARD_RECORDS_MAX)
-		return fail(EXIT_USAGE,
-			    "shards of %" PRIu64 " records of %" PRIu64 " bytes; the limit is %" PRIu64
-			    " bytes, so %" PRIu64 " records",
-			    records, stride, SHARD_BYTES_MAX, SHARD_BYTES_MAX / stride);
-	if (w->o->shard_bytes && !records)
-		records = 1;
-	w->plan.recipe.shard_records = records ? records : default_shard_records(w);
-	return EXIT_DONE;
+	return rc == SHARD_OK ? EXIT_DONE : fail(exit_code_of_status(rc), "%s", err.message);
 }
 
 static int settle_recipe(struct packing *w)

@@ -39,9 +39,7 @@ struct build {
 	struct shard_writer *writer; /* NULL: it will not be published */
 	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
 	struct text lines; /* for its receipt */
-	struct tally tally;
-	uint32_t label; /* the field that holds the class, or SHARD_FIELDS_MAX */
-	uint64_t *class_records;
+	struct shard_tally *tally;
 };
 
 /* ---- what is there already ---- */
@@ -113,8 +111,7 @@ static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer 
 static int begin_shard(struct build *b, uint64_t range_idx)
 {
 	b->lines.bytes = 0;
-	memset(&b->tally, 0, sizeof(b->tally));
-	memset(b->class_records, 0, b->job->plan->class_count * sizeof(*b->class_records));
+	shard_tally_clear(b->tally);
 	b->writer = b->next_writer;
 	b->next_writer = NULL;
 	return b->writer ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
@@ -129,7 +126,6 @@ static void hold_back(struct build *b)
 
 static int end_shard(struct build *b, uint64_t range_idx)
 {
-	const struct plan *plan = b->job->plan;
 	struct shard_writer *writer = b->writer;
 	struct shard_error err;
 	int code = EXIT_DONE, put;
@@ -138,7 +134,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 		return EXIT_DONE;
 	if (b->job->stored && stored_check_unchanged(b->job->stored) != EXIT_DONE)
 		return EXIT_IO;
-	if (tally_write(&b->tally, &b->job->schema, b->class_records, plan->class_count, writer, &err) != SHARD_OK)
+	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
 		return library_failure(&err);
 	b->writer = NULL;
 	/* The next one is opened first: file systems let reserving its room wait while they make this one durable. */
@@ -160,7 +156,6 @@ static int take_record(struct build *b, const struct result *r)
 {
 	const void *group[] = {r->record, r->meta};
 	struct shard_error err;
-	uint32_t f;
 
 	if (r->reason && take_accepted(b, r) != EXIT_DONE)
 		return EXIT_IO;
@@ -168,10 +163,8 @@ static int take_record(struct build *b, const struct result *r)
 		return EXIT_DONE;
 	if (shard_writer_append(b->writer, group, r->input.path, r->input.path_bytes, &err) != SHARD_OK)
 		return finisher_fail(&b->finisher, &err);
-	for (f = 0; f < b->job->schema.field_count; f++)
-		if (tally_channels(&b->job->schema.field[f]))
-			tally_add_moments(&b->tally, f, &r->moments[f]);
-	b->class_records[r->input.class_idx]++;
+	shard_tally_merge(b->tally, r->tally);
+	shard_tally_add_class(b->tally, group);
 	return EXIT_DONE;
 }
 
@@ -264,22 +257,15 @@ static int take_fixed_bad(struct build *b, const struct fixed_block *block, uint
 
 static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t i)
 {
-	const struct shard_schema *s = &b->job->schema;
 	const void *group[SHARD_GROUPS_MAX];
 	struct shard_error err;
-	uint32_t g;
-	int64_t label;
 
 	if (block->bad[i])
 		return take_fixed_bad(b, block, i);
 	if (!b->writer)
 		return EXIT_DONE;
-	for (g = 0; g < s->group_count; g++)
-		group[g] = block->group[g] + i * s->group[g].record_bytes;
-	if (b->label < SHARD_FIELDS_MAX) {
-		memcpy(&label, (const uint8_t *)group[s->field[b->label].group] + s->field[b->label].offset, sizeof(label));
-		b->class_records[label]++; /* fixed.c saw that it is a class */
-	}
+	fixed_record(block, &b->job->schema, i, group);
+	shard_tally_add_class(b->tally, group);
 	return shard_writer_append(b->writer, group, NULL, 0, &err) == SHARD_OK ? EXIT_DONE
 										: finisher_fail(&b->finisher, &err);
 }
@@ -296,7 +282,7 @@ static int take_block(struct build *b, void *blocks, uint64_t *done)
 		code = fail(EXIT_IO, "%s/%s", b->job->source, block->message);
 	for (uint64_t i = 0; code == EXIT_DONE && i < block->count; i++)
 		code = take_fixed(b, block, i);
-	tally_merge(&b->tally, &block->tally);
+	shard_tally_merge(b->tally, block->tally);
 	*done += block->count;
 	blocks_release(blocks);
 	return code;
@@ -393,8 +379,8 @@ static bool allocate(struct build *b)
 	b->todo = calloc(plan->shard_count + 1, sizeof(*b->todo));
 	b->ranges = calloc(plan->shard_count + 1, sizeof(*b->ranges));
 	b->shard_of_range = calloc(plan->shard_count + 1, sizeof(*b->shard_of_range));
-	b->class_records = calloc(plan->class_count + 1, sizeof(*b->class_records));
-	return b->todo && b->ranges && b->shard_of_range && b->class_records && !text_failed(&b->provenance);
+	return b->todo && b->ranges && b->shard_of_range && !text_failed(&b->provenance) &&
+	       shard_tally_open(&b->tally, &b->job->schema, plan->class_count, NULL) == SHARD_OK;
 }
 
 /* The run itself went well; did the inputs? */
@@ -410,7 +396,7 @@ static int judge(const struct account *a, uint32_t policy)
 
 int build_run(const struct job *job)
 {
-	struct build b = {.job = job, .label = job->plan->class_count ? tally_label(&job->schema) : SHARD_FIELDS_MAX};
+	struct build b = {.job = job};
 	struct shard_error err;
 	int code = EXIT_DONE;
 
@@ -438,6 +424,6 @@ int build_run(const struct job *job)
 	free(b.todo);
 	free(b.ranges);
 	free(b.shard_of_range);
-	free(b.class_records);
+	shard_tally_close(b.tally);
 	return code;
 }

@@ -11,7 +11,6 @@
 #include "tools/shardpack/build/convert_private.h"
 #include "tools/shardpack/format/exif.h"
 #include "tools/shardpack/build/quarantine.h"
-#include "tools/shardpack/build/tally.h"
 
 /* Where the small group of a record of images begins, behind the large one. */
 static size_t meta_offset(const struct shard_schema *s)
@@ -187,21 +186,6 @@ bool convert_image(struct converter *c, struct result *r, struct transform *t, c
 	return convert_status(r, decode(c, t, from->data, bytes, orientation, dst, &verdict), &verdict);
 }
 
-static void add_moments(const struct converter *c, struct result *r)
-{
-	uint32_t i;
-
-	for (i = 0; i < c->schema.field_count; i++) {
-		const struct shard_field *f = &c->schema.field[i];
-
-		if (!tally_channels(f))
-			continue;
-		memset(&r->moments[i], 0, sizeof(r->moments[i]));
-		moments_add(&r->moments[i], (f->group ? r->meta : r->record) + f->offset, (size_t)f->bytes / IMAGE_CHANNELS,
-			    f->layout == SHARD_HWC ? IMAGE_HWC : IMAGE_CHW);
-	}
-}
-
 /* Say in the record which damage was accepted. */
 static void put_damage(const struct converter *c, const struct result *r)
 {
@@ -224,7 +208,6 @@ static void convert(struct converter *c, struct result *r)
 	if (!convert_image(c, r, c->transform, &c->file, r->input.source_bytes, c->orientation, r->record) || !convert_fields(c, r))
 		return;
 	put_damage(c, r);
-	add_moments(c, r);
 	r->outcome = OUTCOME_RECORD;
 }
 

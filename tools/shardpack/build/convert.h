@@ -9,11 +9,10 @@
 #ifndef SHARDPACK_CONVERT_H
 #define SHARDPACK_CONVERT_H
 
-#include "tools/shardpack/image/moments.h"
 #include "tools/shardpack/plan/plan.h"
 
 enum outcome {
-	OUTCOME_RECORD, /* `record` and `moments` hold it */
+	OUTCOME_RECORD, /* `record` and `meta` hold it */
 	OUTCOME_BAD,    /* `reason` and `message`: the bytes are no good */
 	OUTCOME_FAILED, /* `message`: the input could not be read */
 	OUTCOME_STOP,   /* `message`: no memory, or no quarantine; going on makes no sense */
@@ -30,7 +29,7 @@ struct result {
 	char message[320]; /* why; empty if there is nothing to say */
 	uint8_t *record; /* group 0: the caller's memory, of converter_record_bytes() */
 	uint8_t *meta;	 /* group 1, behind it */
-	struct moments moments[SHARD_FIELDS_MAX]; /* of fields that have some: tally.h */
+	struct shard_tally *tally; /* pipeline.h: of this record alone, without its class */
 };
 
 /* All groups of a record of images. */

@@ -32,7 +32,8 @@ struct fixed {
 	struct stream stream[SHARD_FIELDS_MAX];
 	uint32_t stream_count;
 	struct scratch raw;
-	uint32_t label; /* field, or SHARD_FIELDS_MAX if every label is right */
+	const struct shard_field *label; /* NULL: every label is right */
+	uint32_t label_field;		 /* its number */
 	const struct plan_slice *at[SHARD_FIELDS_MAX]; /* the slice of each field that was used last */
 };
 
@@ -123,9 +124,9 @@ static bool has_wide_labels(const struct fixed *f)
 	const struct plan *p = f->plan;
 	uint64_t i;
 
-	if (f->label == SHARD_FIELDS_MAX)
+	if (!f->label)
 		return false;
-	for (i = p->field_slice[f->label]; i < p->field_slice[f->label + 1]; i++)
+	for (i = p->field_slice[f->label_field]; i < p->field_slice[f->label_field + 1]; i++)
 		if (p->slice[i].dtype == SHARD_U64)
 			return true;
 	return false;
@@ -140,9 +141,10 @@ struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *sch
 	f->plan = plan;
 	f->schema = schema;
 	f->stored = stored;
-	f->label = tally_label(schema);
+	f->label = shard_schema_label(schema);
+	f->label_field = f->label ? (uint32_t)(f->label - schema->field) : 0;
 	if (!plan->class_count && !has_wide_labels(f))
-		f->label = SHARD_FIELDS_MAX;
+		f->label = NULL;
 	find_streams(f);
 	return f;
 }
@@ -178,7 +180,7 @@ bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema)
 	memset(b, 0, sizeof(*b));
 	b->input_idx = calloc(records, sizeof(*b->input_idx));
 	b->bad = calloc(records, sizeof(*b->bad));
-	ok = b->input_idx && b->bad;
+	ok = b->input_idx && b->bad && shard_tally_open(&b->tally, schema, 0, NULL) == SHARD_OK;
 	for (g = 0; g < schema->group_count; g++) {
 		/* Whole cache lines: into others some processors copy a page of a file at less than half the speed. */
 		size_t bytes = (size_t)(records * schema->group[g].record_bytes + SCRATCH_ALIGN_BYTES - 1) & ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
@@ -197,6 +199,7 @@ void fixed_block_close(struct fixed_block *b)
 
 	free(b->input_idx);
 	free(b->bad);
+	shard_tally_close(b->tally);
 	for (g = 0; g < SHARD_GROUPS_MAX; g++)
 		free(b->group[g]);
 	memset(b, 0, sizeof(*b));
@@ -348,38 +351,30 @@ static void expect_stream(struct fixed *f, const struct fixed_block *b, const st
 	}
 }
 
-static int64_t label_of(const struct fixed *f, const struct fixed_block *b, uint64_t i)
+void fixed_record(const struct fixed_block *b, const struct shard_schema *schema, uint64_t i, const void *group[SHARD_GROUPS_MAX])
 {
-	const struct shard_field *field = &f->schema->field[f->label];
-	int64_t label;
-
-	memcpy(&label, b->group[field->group] + i * f->schema->group[field->group].record_bytes + field->offset, sizeof(label));
-	return label;
+	for (uint32_t g = 0; g < schema->group_count; g++)
+		group[g] = b->group[g] + i * schema->group[g].record_bytes;
 }
 
-static bool is_bad_label(struct fixed *f, const struct fixed_block *b, uint64_t i)
+static bool has_good_label(struct fixed *f, const void *const *group, uint64_t input_idx)
 {
-	int64_t label = label_of(f, b, i);
+	int64_t label;
+	bool is_class = shard_label_read(f->label, group, f->plan->class_count, &label);
 
-	if (f->plan->class_count)
-		return (uint64_t)label >= f->plan->class_count;
-	return label < 0 && slice_of(f, f->label, b->input_idx[i])->dtype == SHARD_U64;
+	return f->plan->class_count ? is_class : label >= 0 || slice_of(f, f->label_field, input_idx)->dtype != SHARD_U64;
 }
 
 static void judge(struct fixed *f, struct fixed_block *b)
 {
-	const uint8_t *group[SHARD_GROUPS_MAX];
-	uint64_t i;
-	uint32_t g;
+	const void *group[SHARD_GROUPS_MAX];
 
-	for (i = 0; i < b->count; i++) {
-		b->bad[i] = f->label < SHARD_FIELDS_MAX && is_bad_label(f, b, i);
+	for (uint64_t i = 0; i < b->count; i++) {
+		fixed_record(b, f->schema, i, group);
+		b->bad[i] = f->label && !has_good_label(f, group, b->input_idx[i]);
 		b->bad_count += b->bad[i];
-		if (b->bad[i])
-			continue;
-		for (g = 0; g < f->schema->group_count; g++)
-			group[g] = b->group[g] + i * f->schema->group[g].record_bytes;
-		tally_add(&b->tally, f->schema, group);
+		if (!b->bad[i])
+			shard_tally_add(b->tally, group);
 	}
 }
 
@@ -391,7 +386,7 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 	b->bad_count = 0;
 	b->message[0] = '\0';
 	b->outcome = OUTCOME_RECORD;
-	memset(&b->tally, 0, sizeof(b->tally));
+	shard_tally_clear(b->tally);
 	if (plan_inputs_at(f->plan, b->first, b->count, b->input_idx) != EXIT_DONE) {
 		snprintf(b->message, sizeof(b->message), "the order of its records could not be computed");
 		b->outcome = OUTCOME_STOP;
@@ -410,15 +405,19 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 
 uint32_t fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t i, char *message, size_t message_bytes)
 {
-	const struct plan_slice *s = plan_find_slice(f->plan, f->label, b->input_idx[i]);
+	const struct plan_slice *s = plan_find_slice(f->plan, f->label_field, b->input_idx[i]);
+	uint64_t offset = s->offset + (b->input_idx[i] - s->first) * s->stride;
+	const void *group[SHARD_GROUPS_MAX];
+	int64_t label;
 
+	fixed_record(b, f->schema, i, group);
+	shard_label_read(f->label, group, f->plan->class_count, &label);
 	if (!f->plan->class_count)
-		snprintf(message, message_bytes, "label %" PRIu64 " at offset %" PRIu64 " of %s; the limit is %" PRId64, (uint64_t)label_of(f, b, i),
-			 s->offset + (b->input_idx[i] - s->first) * s->stride, f->plan->file[s->file].path, INT64_MAX);
+		snprintf(message, message_bytes, "label %" PRIu64 " at offset %" PRIu64 " of %s; the limit is %" PRId64, (uint64_t)label, offset,
+			 f->plan->file[s->file].path, INT64_MAX);
 	else
-		snprintf(message, message_bytes, "label %" PRId64 " at offset %" PRIu64 " of %s; there are %" PRIu64 " classes, from 0",
-			 label_of(f, b, i), s->offset + (b->input_idx[i] - s->first) * s->stride, f->plan->file[s->file].path,
-			 f->plan->class_count);
+		snprintf(message, message_bytes, "label %" PRId64 " at offset %" PRIu64 " of %s; there are %" PRIu64 " classes, from 0", label,
+			 offset, f->plan->file[s->file].path, f->plan->class_count);
 	return SHARD_MISS_DAMAGED;
 }
 

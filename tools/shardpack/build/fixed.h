@@ -11,7 +11,6 @@
 
 #include "tools/shardpack/build/convert.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/build/tally.h"
 
 #define FIXED_BLOCK_BYTES   (UINT64_C(1) << 20)
 #define FIXED_BLOCK_RECORDS 4096
@@ -22,7 +21,7 @@ struct fixed_block {
 	uint8_t *group[SHARD_GROUPS_MAX];  /* [count] records of the group's record_bytes */
 	bool *bad;			   /* [count] */
 	uint64_t bad_count;
-	struct tally tally; /* of those that are good */
+	struct shard_tally *tally; /* of those that are good, without their classes */
 	enum outcome outcome; /* RECORD: all were read, and are good or bad.  FAILED or STOP: `message` says why */
 	char message[320];
 };
@@ -41,6 +40,9 @@ void fixed_block_close(struct fixed_block *b);
 
 /* Fill ordinals [b->first, b->first + b->count). */
 void fixed_fill(struct fixed *f, struct fixed_block *b);
+
+/* Where the record at place `i` of a block is. */
+void fixed_record(const struct fixed_block *b, const struct shard_schema *schema, uint64_t i, const void *group[SHARD_GROUPS_MAX]);
 
 /* What is wrong with the bad record at place `i` of a block: reason and sentence. */
 uint32_t fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t i, char *message, size_t message_bytes);

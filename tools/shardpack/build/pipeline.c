@@ -69,7 +69,14 @@ static void work(void *context, void *own, uint64_t slot)
 	struct pipeline *p = context;
 	struct result *r = &p->slots[slot];
 
+	const void *group[] = {r->record, NULL};
+
 	converter_run(own, r);
+	if (r->outcome == OUTCOME_RECORD) {
+		group[1] = r->meta;
+		shard_tally_clear(r->tally);
+		shard_tally_add(r->tally, group);
+	}
 	progress_add(p->opt.progress, 1, r->input.source_bytes, r->outcome != OUTCOME_RECORD);
 }
 
@@ -89,15 +96,16 @@ static uint64_t slot_count(const struct pipeline *p, uint64_t ticket_count)
 static bool allocate(struct pipeline *p)
 {
 	size_t record_bytes = converter_record_bytes(p->opt.schema);
-	uint64_t i;
 
 	p->slots = calloc(p->slot_count, sizeof(*p->slots));
 	p->records = calloc(p->slot_count, sizeof(*p->records));
-	for (i = 0; p->records && i < p->slot_count; i++) {
+	for (uint64_t i = 0; p->slots && p->records && i < p->slot_count; i++) {
 		p->records[i] = malloc(record_bytes);
 		if (!p->records[i])
 			return false;
 		p->record_count++;
+		if (shard_tally_open(&p->slots[i].tally, p->opt.schema, 0, NULL) != SHARD_OK)
+			return false;
 	}
 	return p->slots && p->records;
 }
@@ -147,6 +155,8 @@ void pipeline_close(struct pipeline *p)
 	workers_close(p->workers);
 	while (p->record_count)
 		free(p->records[--p->record_count]);
+	for (uint64_t i = 0; p->slots && i < p->slot_count; i++)
+		shard_tally_close(p->slots[i].tally);
 	free(p->records);
 	free(p->slots);
 	budget_destroy(&p->budget);

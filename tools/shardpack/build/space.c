@@ -12,7 +12,6 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/free_space.h"
-#include "tools/shardpack/build/tally.h"
 
 #define PAGE_BYTES	    4096
 #define LARGE_SECTIONS_FROM (UINT64_C(64) << 20) /* from there on sections start at 64 KiB */
@@ -38,6 +37,17 @@ static uint64_t key_bytes(const struct plan *plan, uint64_t first, uint64_t coun
 	return sum;
 }
 
+/* Statistics: a block for each image, and one for the classes. */
+static uint64_t statistics_bytes(const struct shard_schema *s, uint64_t class_count)
+{
+	uint64_t bytes = class_count && shard_schema_label(s) ? 16 + 8 * class_count : 0;
+
+	for (uint32_t f = 0; f < s->field_count; f++)
+		if (shard_field_channels(&s->field[f]))
+			bytes += 16 + 24 * (uint64_t)shard_field_channels(&s->field[f]);
+	return bytes;
+}
+
 uint64_t space_of_shard(const struct job *job, uint64_t shard_idx, uint64_t provenance_bytes)
 {
 	const struct shard_schema *s = &job->schema;
@@ -58,8 +68,8 @@ uint64_t space_of_shard(const struct job *job, uint64_t shard_idx, uint64_t prov
 		section[n++] = 8 * (count + 1);			   /* KOFF */
 		section[n++] = key_bytes(job->plan, first, count); /* KBLB */
 	}
-	if (tally_bytes(s, job->plan->class_count)) /* STAT */
-		section[n++] = tally_bytes(s, job->plan->class_count);
+	if (statistics_bytes(s, job->plan->class_count)) /* STAT */
+		section[n++] = statistics_bytes(s, job->plan->class_count);
 	section[n++] = provenance_bytes; /* PROV */
 
 	align = count * stride_sum >= LARGE_SECTIONS_FROM ? LARGE_SECTION_ALIGN : PAGE_BYTES;

@@ -158,26 +158,15 @@ uint64_t recipe_field_items(const struct shard_field *f)
 	return items;
 }
 
-static bool is_small(const struct shard_field *f)
-{
-	return recipe_field_items(f) * shard_dtype_bytes(f->dtype) <= RECIPE_SMALL_BYTES;
-}
-
 static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
 {
-	bool some_small = false, some_large = false;
-	uint32_t i;
-
 	memset(out, 0, sizeof(*out));
 	out->field_count = r->field_count;
-	for (i = 0; i < r->field_count; i++) {
+	for (uint32_t i = 0; i < r->field_count; i++) {
 		out->field[i] = r->field[i];
-		out->field[i].group = is_small(&r->field[i]);
-		*(out->field[i].group ? &some_small : &some_large) = true;
+		out->field[i].group = SHARD_GROUP_BY_SIZE;
 	}
-	for (i = 0; i < r->field_count && !some_large; i++)
-		out->field[i].group = 0;
-	out->group_count = some_small && some_large ? 2 : 1;
+	shard_schema_group(out);
 	out->group[0].codec = r->codec;
 	return shard_schema_lay_out(out, r->align, err);
 }
@@ -198,7 +187,6 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 	uint32_t i;
 
 	memset(out, 0, sizeof(*out));
-	out->group_count = 2;
 	out->field_count = RECIPE_FIRST;
 	out->group[0].codec = r->codec;
 	out->group[1].codec = SHARD_RAW;
@@ -216,7 +204,7 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 		struct shard_field *f = &out->field[out->field_count++];
 
 		*f = r->field[i];
-		f->group = is_small(f);
+		f->group = SHARD_GROUP_BY_SIZE;
 		if (f->kind != SHARD_TENSOR)
 			f->length_field += RECIPE_FIRST;
 	}
@@ -227,6 +215,7 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 		damage->dtype = SHARD_U8;
 		damage->group = 1;
 	}
+	shard_schema_group(out);
 	return shard_schema_lay_out(out, r->align, err);
 }
 

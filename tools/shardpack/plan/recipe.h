@@ -66,15 +66,14 @@ bool recipe_is_images(const struct recipe *r);
 /*
  * Of images, fields 0 `image`, in group 0, and 1 `label`, in group 1, and then those of the recipe; if damage is accepted
  * the last one is `damage`, a u8 in group 1: 0, or what was accepted, an enum shard_miss_reason.  Of fixed records, as the
- * fields say.  What has 16 bytes or less stands in group 1, if there is something larger for group 0.  ARGUMENT if
- * such records cannot be.
+ * fields say.  The fields that the recipe names are grouped by shard_schema_group().  ARGUMENT if such records cannot
+ * be.
  */
 #define RECIPE_IMAGE 0
 #define RECIPE_LABEL 1
 #define RECIPE_FIRST 2 /* of those that the recipe names */
 #define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - RECIPE_FIRST)
 #define RECIPE_DAMAGE "damage"
-#define RECIPE_SMALL_BYTES 16
 uint32_t recipe_named_max(const struct recipe *r); /* RECIPE_NAMED_MAX, or one less if there is a field of damage */
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);

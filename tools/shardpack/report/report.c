@@ -17,11 +17,10 @@
 #include "tools/common/special.h"
 #include "tools/common/files.h"
 #include "tools/shardpack/report/report_html.h"
-#include "tools/shardpack/build/tally.h"
 
 struct statistics {
 	uint32_t channels;
-	double mean[TALLY_CHANNELS_MAX], deviation[TALLY_CHANNELS_MAX];
+	double mean[SHARD_TALLY_CHANNELS_MAX], deviation[SHARD_TALLY_CHANNELS_MAX];
 };
 
 /* Mean and standard deviation of each channel of its first image, of samples scaled to 0..1.  False if the dataset has none. */
@@ -32,9 +31,9 @@ static bool get_statistics(const struct shard_dataset *ds, struct statistics *ou
 	uint32_t field = 0, i;
 	const struct shard_schema *schema = shard_dataset_schema(ds);
 
-	while (field < schema->field_count && !tally_channels(&schema->field[field]))
+	while (field < schema->field_count && !shard_field_channels(&schema->field[field]))
 		field++;
-	out->channels = field < schema->field_count ? tally_channels(&schema->field[field]) : 0;
+	out->channels = field < schema->field_count ? shard_field_channels(&schema->field[field]) : 0;
 	for (i = 0; i < out->channels; i++) {
 		long double mean, square;
 
@@ -203,7 +202,8 @@ static void write_lines(struct json_out *j, const char *key, const char *lines, 
 static void write_classes(struct json_out *j, const struct plan *plan, const struct shard_dataset *ds,
 			  const uint64_t *inputs)
 {
-	uint32_t label = ds ? tally_label(shard_dataset_schema(ds)) : SHARD_FIELDS_MAX;
+	const struct shard_schema *schema = ds ? shard_dataset_schema(ds) : NULL;
+	const struct shard_field *label = schema ? shard_schema_label(schema) : NULL;
 	char name[SHARD_KEY_BYTES_MAX + 1];
 	struct shard_error err;
 	uint64_t i, records;
@@ -217,7 +217,7 @@ static void write_classes(struct json_out *j, const struct plan *plan, const str
 			json_out_u64(j, "inputs", inputs[i]);
 		else
 			json_out_null(j, "inputs");
-		if (label < SHARD_FIELDS_MAX && shard_dataset_class_records(ds, label, i, &records, &err) == SHARD_OK)
+		if (label && shard_dataset_class_records(ds, (uint32_t)(label - schema->field), i, &records, &err) == SHARD_OK)
 			json_out_u64(j, "records", records);
 		else
 			json_out_null(j, "records");

@@ -7,7 +7,6 @@
 
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/scan/source.h"
-#include "tools/shardpack/build/tally.h"
 
 struct report {
 	const struct job *job;   /* its account is sorted */

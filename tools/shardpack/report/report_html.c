@@ -219,7 +219,7 @@ static void shrink(const struct png_image *in, uint32_t step, uint8_t *to, const
 
 static struct png_image picture_of(const struct shard_field *f, const uint8_t *pixels)
 {
-	uint32_t planes = f->layout == SHARD_CHW, channels = tally_channels(f);
+	uint32_t planes = f->layout == SHARD_CHW, channels = shard_field_channels(f);
 	struct png_image in = {.pixels = pixels, .height = f->shape[planes], .width = f->shape[planes + 1],
 			       .channel_count = channels};
 
@@ -297,13 +297,12 @@ static int find_records(struct gallery *g)
 static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t class_count)
 {
 	const struct shard_schema *s = shard_dataset_schema(ds);
-	uint32_t label = tally_label(s);
 
 	*g = (struct gallery){.ds = ds, .left_bytes = PICTURE_BYTES};
 	for (uint32_t i = 0; i < s->field_count && !g->image; i++)
-		if (tally_channels(&s->field[i]) == 1 || tally_channels(&s->field[i]) == 3)
+		if (shard_field_channels(&s->field[i]) == 1 || shard_field_channels(&s->field[i]) == 3)
 			g->image = &s->field[i];
-	g->label = label < SHARD_FIELDS_MAX ? &s->field[label] : NULL;
+	g->label = shard_schema_label(s);
 	if (!g->image || !g->label || !class_count)
 		return EXIT_DONE;
 	g->a_class = PICTURES / class_count < 1 ? 1 : PICTURES / class_count;

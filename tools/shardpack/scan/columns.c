@@ -15,23 +15,6 @@
 #define NAME_FIRST "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 #define NAME_LATER "0123456789.-"
 
-static bool is_channels(uint32_t n)
-{
-	return n == 1 || n == 3 || n == 4;
-}
-
-/* What the field is, by its name; files have no way to say it. */
-static void settle_meaning(struct shard_field *f)
-{
-	if (strcmp(f->name, "label") == 0 && !f->ndim && f->dtype >= SHARD_U8 && f->dtype <= SHARD_I64) {
-		f->dtype = SHARD_I64;
-		f->semantic = SHARD_LABEL;
-	} else if (strcmp(f->name, "image") == 0 && f->ndim == 3 && (is_channels(f->shape[2]) || is_channels(f->shape[0]))) {
-		f->layout = is_channels(f->shape[2]) ? SHARD_HWC : SHARD_CHW;
-		f->semantic = SHARD_IMAGE;
-	}
-}
-
 static bool same_shape(const struct shard_field *a, const struct shard_field *b)
 {
 	return a->dtype == b->dtype && a->ndim == b->ndim && memcmp(a->shape, b->shape, sizeof(a->shape)) == 0;
@@ -68,7 +51,7 @@ int columns_field(struct recipe *r, const char *where, const char *name, uint32_
 			return fail(EXIT_UNSUPPORTED, "%s: an axis of %" PRIu64 "; the limit is %" PRIu32, where, shape[i], UINT32_MAX);
 		f.shape[i] = (uint32_t)shape[i];
 	}
-	settle_meaning(&f);
+	shard_field_infer(&f); /* files have no way to say it */
 	for (i = 0; i < r->field_count && strcmp(r->field[i].name, name) != 0; i++)
 		;
 	*field = i;
