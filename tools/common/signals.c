@@ -13,8 +13,9 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "tools/common/monotonic.h"
 
 /*
  * timeout(1) and some shells signal the process and then its group, so one request can
@@ -28,12 +29,10 @@ static _Atomic int64_t first_signal_ns; /* 0: none came */
 
 static void on_signal(int number)
 {
-	struct timespec now;
-	int64_t now_ns, first_ns = 0;
+	int64_t now_ns = (int64_t)monotonic_ns() + 1; /* never the 0 that means none */
+	int64_t first_ns = 0;
 
 	(void)number;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1; /* never the 0 that means none */
 	if (!atomic_compare_exchange_strong(&first_signal_ns, &first_ns, now_ns) && now_ns - first_ns > SAME_REQUEST_NS)
 		_exit(EXIT_INTERRUPTED);
 }

@@ -8,10 +8,10 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/common/monotonic.h"
 #include "tools/common/signals.h"
 
 struct workers {
@@ -97,7 +97,6 @@ unsigned workers_needed(unsigned worker_count, uint64_t ticket_count)
 int workers_open(struct workers **out, const struct workers_options *opt)
 {
 	struct workers *w = calloc(1, sizeof(*w));
-	pthread_condattr_t attributes;
 	bool ok;
 
 	if (!w)
@@ -106,10 +105,7 @@ int workers_open(struct workers **out, const struct workers_options *opt)
 	w->opt.worker_count = workers_needed(opt->worker_count, opt->ticket_count);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->room, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->ready, &attributes);
-	pthread_condattr_destroy(&attributes);
+	pthread_cond_init(&w->ready, NULL);
 
 	w->done = calloc(w->opt.slot_count, sizeof(*w->done));
 	w->threads = calloc(w->opt.worker_count, sizeof(*w->threads));
@@ -143,14 +139,11 @@ int workers_next(struct workers *w, uint64_t *slot)
 	while (!known) {
 		if (interrupted())
 			return EXIT_INTERRUPTED;
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += (long)PROGRESS_TICK_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
+		until = monotonic_after(PROGRESS_TICK_NS);
 		pthread_mutex_lock(&w->lock);
 		known = w->head == w->opt.ticket_count;
 		if (!known && !is_ready(w))
-			pthread_cond_timedwait(&w->ready, &w->lock, &until);
+			pthread_cond_clockwait(&w->ready, &w->lock, CLOCK_MONOTONIC, &until);
 		if (!known && is_ready(w)) {
 			*slot = w->head % w->opt.slot_count;
 			known = true;

@@ -13,13 +13,13 @@ int finisher_fail(struct finisher *f, const struct shard_error *err)
 {
 	int code;
 
-	pthread_mutex_lock(&f->lock);
+	background_lock(&f->threads);
 	if (f->code == EXIT_DONE)
 		f->code = fail(exit_code_of_status(err->status), "%s", err->message);
 	else
 		detail("%s", err->message);
 	code = f->code;
-	pthread_mutex_unlock(&f->lock);
+	background_unlock(&f->threads);
 	return code;
 }
 
@@ -52,45 +52,36 @@ static struct finishing *find_work(struct finisher *f)
 	return NULL;
 }
 
-static void *run(void *context)
+static bool complete_next(void *context)
 {
 	struct finisher *f = context;
+	struct finishing *p = find_work(f);
+	struct receipt r = {0};
+	int code;
 
-	pthread_mutex_lock(&f->lock);
-	for (;;) {
-		struct finishing *p = find_work(f);
-		struct receipt r = {0};
-		int code;
+	if (!p)
+		return false;
+	p->taken = true;
+	r.lines = p->lines;
+	memset(&p->lines, 0, sizeof(p->lines));
+	background_unlock(&f->threads);
 
-		if (!p && f->stop)
-			break;
-		if (!p) {
-			pthread_cond_wait(&f->changed, &f->lock);
-			continue;
-		}
-		p->taken = true;
-		r.lines = p->lines;
-		memset(&p->lines, 0, sizeof(p->lines));
-		pthread_mutex_unlock(&f->lock);
+	/* The writer and its number stay as they are until this thread changes them. */
+	code = finish_one(f, p->writer, p->shard_idx, &r);
+	shard_writer_close(p->writer);
 
-		/* The writer and its number stay as they are until this thread changes them. */
-		code = finish_one(f, p->writer, p->shard_idx, &r);
-		shard_writer_close(p->writer);
-
-		pthread_mutex_lock(&f->lock);
-		p->writer = NULL;
-		p->taken = false;
-		p->result = r;
-		p->has_result = code == EXIT_DONE;
-		if (code != EXIT_DONE) {
-			receipt_free(&p->result);
-			if (f->code == EXIT_DONE)
-				f->code = code;
-		}
-		pthread_cond_broadcast(&f->changed);
+	background_lock(&f->threads);
+	p->writer = NULL;
+	p->taken = false;
+	p->result = r;
+	p->has_result = code == EXIT_DONE;
+	if (code != EXIT_DONE) {
+		receipt_free(&p->result);
+		if (f->code == EXIT_DONE)
+			f->code = code;
 	}
-	pthread_mutex_unlock(&f->lock);
-	return NULL;
+	background_tell(&f->threads);
+	return true;
 }
 
 int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, struct account *account)
@@ -99,16 +90,8 @@ int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, 
 	f->state_dir = state_dir;
 	f->quarantines = quarantines;
 	f->account = account;
-	pthread_mutex_init(&f->lock, NULL);
-	pthread_cond_init(&f->changed, NULL);
-	/* Fewer are slower, and no other difference. */
-	while (f->thread_count < FINISHER_SHARDS && pthread_create(&f->thread[f->thread_count], NULL, run, f) == 0)
-		f->thread_count++;
-	if (f->thread_count)
-		return EXIT_DONE;
-	pthread_mutex_destroy(&f->lock);
-	pthread_cond_destroy(&f->changed);
-	return fail(EXIT_IO, "a thread could not be started");
+	return background_start(&f->threads, FINISHER_SHARDS, complete_next, f) ? EXIT_DONE
+										: fail(EXIT_IO, "a thread could not be started");
 }
 
 /* With the lock, or when all threads have ended: what was done in a place goes into the account. */
@@ -140,16 +123,16 @@ int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard
 	struct finishing *p;
 	int code;
 
-	pthread_mutex_lock(&f->lock);
+	background_lock(&f->threads);
 	while ((p = find_free(f)) == NULL)
-		pthread_cond_wait(&f->changed, &f->lock);
+		background_wait(&f->threads);
 	code = f->code;
 	p->writer = writer;
 	p->shard_idx = shard_idx;
 	p->lines = *lines;
 	memset(lines, 0, sizeof(*lines));
-	pthread_cond_broadcast(&f->changed);
-	pthread_mutex_unlock(&f->lock);
+	background_ask(&f->threads);
+	background_unlock(&f->threads);
 	return code;
 }
 
@@ -157,23 +140,29 @@ int finisher_check(struct finisher *f)
 {
 	int code;
 
-	pthread_mutex_lock(&f->lock);
+	background_lock(&f->threads);
 	code = f->code;
-	pthread_mutex_unlock(&f->lock);
+	background_unlock(&f->threads);
 	return code;
+}
+
+/* With the lock. */
+static bool is_busy(const struct finisher *f)
+{
+	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
+		if (f->place[i].writer)
+			return true;
+	return false;
 }
 
 int finisher_stop(struct finisher *f)
 {
-	pthread_mutex_lock(&f->lock);
-	f->stop = true;
-	pthread_cond_broadcast(&f->changed);
-	pthread_mutex_unlock(&f->lock);
-	while (f->thread_count)
-		pthread_join(f->thread[--f->thread_count], NULL);
+	background_lock(&f->threads);
+	while (is_busy(f))
+		background_wait(&f->threads);
+	background_unlock(&f->threads);
+	background_stop(&f->threads);
 	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
 		enter_result(f, &f->place[i]);
-	pthread_mutex_destroy(&f->lock);
-	pthread_cond_destroy(&f->changed);
 	return f->code;
 }

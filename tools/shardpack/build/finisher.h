@@ -8,9 +8,9 @@
 #ifndef SHARDPACK_FINISHER_H
 #define SHARDPACK_FINISHER_H
 
-#include <pthread.h>
 #include <stdbool.h>
 
+#include "tools/common/background.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/receipt.h"
 
@@ -29,13 +29,9 @@ struct finisher {
 	const char *state_dir;    /* const after start */
 	struct account *account;  /* the caller's thread only */
 	bool quarantines;         /* const after start: how inputs are left out */
-	pthread_t thread[FINISHER_SHARDS];
-	unsigned thread_count;    /* started */
-	pthread_mutex_t lock;
-	pthread_cond_t changed;   /* with lock: any of the below */
+	struct background threads; /* asked: a shard was handed over; told: a shard is complete */
 	struct finishing place[FINISHER_SHARDS]; /* lock */
 	int code;                 /* lock: the first exit code that was not EXIT_DONE; said already */
-	bool stop;                /* lock */
 };
 
 int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, struct account *account);

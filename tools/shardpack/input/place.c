@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/message.h"
 #include "tools/common/files.h"
+#include "tools/common/grow.h"
+#include "tools/common/message.h"
 #include "tools/shardpack/plan/plan.h"
 
 static int out_of_memory(void)
@@ -32,15 +33,8 @@ static int add_item(struct source_place *p, const char *path, uint64_t line)
 	if (stat(path, &st) != 0)
 		return line ? fail(EXIT_IO, "standard input, line %" PRIu64 ": %s: %s", line, path, strerror(errno))
 			    : fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	if (p->item_count == p->item_capacity) {
-		uint64_t capacity = p->item_capacity ? 2 * p->item_capacity : 64;
-		struct source_item *grown = realloc(p->item, capacity * sizeof(*grown));
-
-		if (!grown)
-			return out_of_memory();
-		p->item = grown;
-		p->item_capacity = capacity;
-	}
+	if (!grow(&p->item, &p->item_capacity, p->item_count + 1, sizeof(*p->item)))
+		return out_of_memory();
 	p->item[p->item_count].is_dir = S_ISDIR(st.st_mode);
 	p->item[p->item_count].path = strdup(path);
 	if (!p->item[p->item_count].path)

@@ -16,9 +16,10 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/grow.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/common/files.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/input/unpack.h"
 
@@ -34,7 +35,8 @@ struct stored {
 	const struct source_place *place;
 	char *spool_dir;
 	struct handle *file;
-	uint32_t count, capacity;
+	uint32_t count;
+	uint64_t capacity;
 };
 
 static int out_of_memory(void)
@@ -90,15 +92,8 @@ static int next_handle(struct stored *s, const char *path, struct handle **out)
 {
 	if (!s->count)
 		raise_limit();
-	if (s->count == s->capacity) {
-		uint32_t capacity = s->capacity ? 2 * s->capacity : 64;
-		struct handle *grown = realloc(s->file, capacity * sizeof(*grown));
-
-		if (!grown)
-			return out_of_memory();
-		s->file = grown;
-		s->capacity = capacity;
-	}
+	if (!grow(&s->file, &s->capacity, s->count + UINT64_C(1), sizeof(*s->file)))
+		return out_of_memory();
 	*out = &s->file[s->count];
 	**out = (struct handle){.fd = -1, .path = strdup(path)};
 	if (!(*out)->path)

@@ -5,12 +5,11 @@
 #include "tools/shardpack/input/warm.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/background.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 
@@ -19,8 +18,8 @@
 struct warm {
 	const struct plan *plan;
 	const struct stored *stored;
-	pthread_t thread;
-	atomic_bool stop;
+	uint64_t file, at; /* the thread's: what comes next */
+	struct background thread;
 };
 
 /* What the system could give without swapping; 0 if it does not say. */
@@ -38,15 +37,19 @@ static uint64_t available_bytes(void)
 	return kib * 1024;
 }
 
-static void *run(void *context)
+static bool touch_next(void *context)
 {
 	struct warm *w = context;
-	uint64_t i, at;
 
-	for (i = 0; i < w->plan->file_count; i++)
-		for (at = 0; at < w->plan->file[i].bytes && !w->stop; at += STEP_BYTES)
-			stored_touch(w->stored, (uint32_t)i, at, STEP_BYTES);
-	return NULL;
+	for (; w->file < w->plan->file_count && w->at >= w->plan->file[w->file].bytes; w->at = 0)
+		w->file++;
+	if (w->file == w->plan->file_count)
+		return false;
+	background_unlock(&w->thread); /* the stop that comes meanwhile is seen after the step */
+	stored_touch(w->stored, (uint32_t)w->file, w->at, STEP_BYTES);
+	background_lock(&w->thread);
+	w->at += STEP_BYTES;
+	return true;
 }
 
 struct warm *warm_start(const struct plan *plan, const struct stored *stored)
@@ -63,7 +66,7 @@ struct warm *warm_start(const struct plan *plan, const struct stored *stored)
 		return NULL;
 	w->plan = plan;
 	w->stored = stored;
-	if (pthread_create(&w->thread, NULL, run, w) == 0)
+	if (background_start(&w->thread, 1, touch_next, w))
 		return w;
 	free(w);
 	return NULL;
@@ -73,7 +76,6 @@ void warm_stop(struct warm *w)
 {
 	if (!w)
 		return;
-	w->stop = true;
-	pthread_join(w->thread, NULL);
+	background_stop(&w->thread);
 	free(w);
 }
