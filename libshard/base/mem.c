@@ -27,13 +27,34 @@ void *mem_array(size_t count, size_t item_bytes)
 	return mem_zalloc(bytes);
 }
 
-void *mem_grow(void *old, size_t count, size_t item_bytes)
+void *mem_resize(void *old, size_t count, size_t item_bytes)
 {
 	size_t bytes;
 
 	if (__builtin_mul_overflow(count ? count : 1, item_bytes, &bytes))
 		return NULL;
 	return realloc(old, bytes);
+}
+
+bool mem_grow(void *array, size_t *room, uint64_t need, size_t item_bytes)
+{
+	size_t want = *room ? *room : 64;
+	char *items;
+
+	if (need <= *room)
+		return true;
+	if (need > SIZE_MAX / 2)
+		return false;
+	while (want < need)
+		want *= 2;
+	memcpy(&items, array, sizeof(items)); /* whatever type it points to */
+	items = mem_resize(items, want, item_bytes);
+	if (!items)
+		return false;
+	memset(items + *room * item_bytes, 0, (want - *room) * item_bytes);
+	memcpy(array, &items, sizeof(items));
+	*room = want;
+	return true;
 }
 
 void *mem_aligned(size_t align, size_t bytes)

@@ -8,15 +8,18 @@
 #include <signal.h>
 #include <stddef.h>
 
-uint32_t thread_cpu_count(void)
+uint32_t thread_cpus_allowed(void)
 {
 	cpu_set_t set;
-	int count;
 
-	if (sched_getaffinity(0, sizeof(set), &set)) /* more CPUs than cpu_set_t can hold */
-		return THREADS_MAX;
-	count = CPU_COUNT(&set);
-	return count < 1 ? 1 : (uint32_t)count > THREADS_MAX ? THREADS_MAX : (uint32_t)count;
+	return sched_getaffinity(0, sizeof(set), &set) ? 0 : (uint32_t)CPU_COUNT(&set);
+}
+
+uint32_t thread_cpu_count(void)
+{
+	uint32_t count = thread_cpus_allowed();
+
+	return count && count < THREADS_MAX ? count : THREADS_MAX;
 }
 
 struct job {

@@ -10,7 +10,10 @@
 
 #define THREADS_MAX 64u
 
-/* CPUs that this process may run on, 1 to THREADS_MAX. */
+/* CPUs that this process may run on; 0 if they are more than the system's call can name. */
+uint32_t thread_cpus_allowed(void);
+
+/* How many threads to use by default: one for each of these CPUs, 1 to THREADS_MAX. */
 uint32_t thread_cpu_count(void);
 
 /*

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/thread.h"
 #include "libshard/io/direct.h"
 
 #define FILE_BYTES 8192 /* of a file of the kernel's; what we look for stands in its front */
@@ -142,10 +142,10 @@ static void cpu_features(char *out, size_t room)
 void machine_cpus(struct machine_cpus *out)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	cpu_set_t set;
+	uint32_t allowed = thread_cpus_allowed();
 
 	*out = (struct machine_cpus){.count = online > 0 ? (uint64_t)online : 1};
-	out->allowed_count = sched_getaffinity(0, sizeof(set), &set) ? out->count : (uint64_t)CPU_COUNT(&set);
+	out->allowed_count = allowed ? allowed : out->count;
 	out->node_count = numbered_in("/sys/devices/system/node", "node");
 	cpu_features(out->features, sizeof(out->features));
 }

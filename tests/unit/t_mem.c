@@ -32,7 +32,7 @@ TEST(products_that_wrap_are_refused)
 
 		STORY("%s", rows[i].story);
 		CHECK(!mem_array(rows[i].count, rows[i].item));
-		CHECK(!mem_grow(old, rows[i].count, rows[i].item));
+		CHECK(!mem_resize(old, rows[i].count, rows[i].item));
 		CHECK_STR(old, "kept"); /* a refused growth leaves the old block to its owner */
 		mem_free(old);
 	}
@@ -47,7 +47,7 @@ TEST(memory_is_as_it_was_asked_for)
 	for (int i = 0; i < 1000; i++)
 		CHECK(!zero[i] && !array[i]);
 	memcpy(grown, "abc", 3);
-	grown = mem_grow(grown, 70, 1000);
+	grown = mem_resize(grown, 70, 1000);
 	CHECK_MEM(grown, "abc", 3);
 	memset(grown, 1, 70000);
 	mem_free(zero);
@@ -60,6 +60,29 @@ TEST(memory_is_as_it_was_asked_for)
 		memset(p, 1, (bytes + 4095) / 4096 * 4096); /* rounded up: the rest of the last page is ours */
 		mem_free(p);
 	}
+}
+
+TEST(an_array_grows_with_its_items)
+{
+	uint32_t *items = NULL, *before;
+	size_t room = 0, moves = 0;
+
+	for (uint32_t i = 0; i < 100000; i++) {
+		before = items;
+		CHECK(mem_grow(&items, &room, i + 1, sizeof(*items)));
+		CHECK(room > i);
+		CHECK_EQ(items[room - 1], 0);
+		moves += items != before;
+		items[i] = i;
+	}
+	CHECK(moves <= 12); /* 64 * 2^11 is more than 100,000 */
+	for (uint32_t i = 0; i < 100000; i++)
+		CHECK_EQ(items[i], i);
+	before = items;
+	CHECK(!mem_grow(&items, &room, (uint64_t)1 << 62, sizeof(*items)));
+	CHECK(!mem_grow(&items, &room, UINT64_MAX, 1));
+	CHECK(items == before && room >= 100000);
+	mem_free(items);
 }
 
 TEST(paths_are_joined)

@@ -30,33 +30,19 @@ struct filler {
 	bool no_memory; /* set once; then nothing is stored any more */
 };
 
-/* Room for item `idx`; what is new is zero. */
-static bool room_for(struct filler *f, void **array, size_t *room, uint64_t idx, size_t item_bytes)
+/* Room for item `idx`. */
+static bool room_for(struct filler *f, void *array, size_t *room, uint64_t idx, size_t item_bytes)
 {
-	size_t want = *room;
-	uint8_t *grown;
-
-	while (want <= idx)
-		want = want ? 2 * want : 64;
-	if (want == *room)
-		return !f->no_memory;
-	grown = f->no_memory ? NULL : mem_grow(*array, want, item_bytes);
-	if (!grown) {
-		f->no_memory = true;
-		return false;
-	}
-	memset(grown + *room * item_bytes, 0, (want - *room) * item_bytes);
-	*array = grown;
-	*room = want;
-	return true;
+	f->no_memory = f->no_memory || !mem_grow(array, room, idx + 1, item_bytes);
+	return !f->no_memory;
 }
 
 static void fill_class(void *context, uint64_t idx, const char *name, size_t bytes)
 {
 	struct filler *f = context;
 
-	if (!room_for(f, (void **)&f->ds->class_at, &f->class_room, idx, sizeof(*f->ds->class_at)) ||
-	    !room_for(f, (void **)&f->ds->class_names, &f->name_room, f->name_bytes + bytes, 1))
+	if (!room_for(f, &f->ds->class_at, &f->class_room, idx, sizeof(*f->ds->class_at)) ||
+	    !room_for(f, &f->ds->class_names, &f->name_room, f->name_bytes + bytes, 1))
 		return;
 	f->ds->class_at[idx] = f->name_bytes;
 	f->name_bytes += manifest_decode_name(f->ds->class_names + f->name_bytes, name, bytes) + 1;
@@ -66,7 +52,7 @@ static void fill_moments(void *context, uint32_t field, uint32_t channel, const 
 {
 	struct filler *f = context;
 
-	if (!room_for(f, (void **)&f->ds->moments[field], &f->stat_room[0][field], channel, sizeof(*m)))
+	if (!room_for(f, &f->ds->moments[field], &f->stat_room[0][field], channel, sizeof(*m)))
 		return;
 	f->ds->moments[field][channel] = *m;
 	f->ds->stat_count[SHARD_STAT_MOMENTS - 1][field] = channel + 1;
@@ -76,7 +62,7 @@ static void fill_class_records(void *context, uint32_t field, uint64_t class_idx
 {
 	struct filler *f = context;
 
-	if (!room_for(f, (void **)&f->ds->class_records[field], &f->stat_room[1][field], class_idx, sizeof(records)))
+	if (!room_for(f, &f->ds->class_records[field], &f->stat_room[1][field], class_idx, sizeof(records)))
 		return;
 	f->ds->class_records[field][class_idx] = records;
 	f->ds->stat_count[SHARD_STAT_CLASSES - 1][field] = class_idx + 1;
@@ -88,8 +74,8 @@ static void fill_shard(void *context, uint64_t idx, const struct manifest_shard 
 	size_t room = f->shard_room;
 
 	/* first_record is one longer, so both grow when the longer one must */
-	if (!room_for(f, (void **)&f->ds->first_record, &f->shard_room, idx + 1, sizeof(*f->ds->first_record)) ||
-	    !room_for(f, (void **)&f->ds->line, &room, idx + 1, sizeof(*f->ds->line)))
+	if (!room_for(f, &f->ds->first_record, &f->shard_room, idx + 1, sizeof(*f->ds->first_record)) ||
+	    !room_for(f, &f->ds->line, &room, idx + 1, sizeof(*f->ds->line)))
 		return;
 	f->ds->line[idx] = s->file;
 	f->ds->first_record[idx] = f->records;

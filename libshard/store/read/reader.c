@@ -127,13 +127,13 @@ void shard_reader_close(struct shard_reader *r)
 void reader_share_schema(struct shard_reader **r, const struct shard_schema *schema)
 {
 	size_t bytes = offsetof(struct pages, section) + (*r)->pages->section_count * sizeof((*r)->pages->section[0]);
-	struct pages *pages = mem_grow((*r)->pages, 1, bytes);
+	struct pages *pages = mem_resize((*r)->pages, 1, bytes);
 	struct shard_reader *shorter;
 
 	if (pages) /* where it cannot be made shorter it stays as long as it is */
 		(*r)->pages = pages;
 	(*r)->schema = schema;
-	shorter = mem_grow(*r, 1, sizeof(**r) + schema->group_count * sizeof((*r)->group[0]));
+	shorter = mem_resize(*r, 1, sizeof(**r) + schema->group_count * sizeof((*r)->group[0]));
 	if (shorter)
 		*r = shorter;
 }

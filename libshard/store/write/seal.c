@@ -27,7 +27,8 @@ struct text {
 struct sums {
 	struct shard_moments *moments; /* per channel */
 	uint64_t *records;             /* per class */
-	uint64_t channel_count, class_count, class_room;
+	uint64_t channel_count, class_count;
+	size_t class_room;
 	bool moments_lost, records_lost; /* a shard has none, or a sum does not fit: the manifest states none either */
 };
 
@@ -44,15 +45,8 @@ struct shard_seal {
 
 static int text_add(struct text *t, const char *bytes, size_t count, struct shard_error *err)
 {
-	if (t->room - t->used < count) {
-		size_t room = 2 * (t->room + count) + SHARD_MANIFEST_LINE_BYTES_MAX;
-		char *grown = mem_grow(t->bytes, room, 1);
-
-		if (!grown)
-			return error_set(err, SHARD_E_MEMORY, "no memory for a manifest of %zu bytes", room);
-		t->bytes = grown;
-		t->room = room;
-	}
+	if (!mem_grow(&t->bytes, &t->room, t->used + count, 1))
+		return error_set(err, SHARD_E_MEMORY, "no memory for a manifest of %zu bytes", t->used + count);
 	memcpy(t->bytes + t->used, bytes, count);
 	t->used += count;
 	return SHARD_OK;
@@ -196,16 +190,8 @@ static int sum_classes(struct shard_seal *s, struct shard_reader *r, uint32_t fi
 		rc = shard_reader_class_records(r, field, c, &records, err);
 		if (rc)
 			break;
-		if (c >= sums->class_room) {
-			uint64_t room = sums->class_room ? 2 * sums->class_room : 64;
-			uint64_t *grown = mem_grow(sums->records, (size_t)room, sizeof(*grown));
-
-			if (!grown)
-				return error_set(err, SHARD_E_MEMORY, "no memory for class counts");
-			memset(grown + sums->class_room, 0, (size_t)(room - sums->class_room) * sizeof(*grown));
-			sums->records = grown;
-			sums->class_room = room;
-		}
+		if (!mem_grow(&sums->records, &sums->class_room, c + 1, sizeof(*sums->records)))
+			return error_set(err, SHARD_E_MEMORY, "no memory for class counts");
 		sums->class_count = c < sums->class_count ? sums->class_count : c + 1;
 		sums->records_lost = !add_fits(sums->records[c], records, &sums->records[c]);
 	}

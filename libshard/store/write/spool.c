@@ -10,25 +10,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/io/file.h"
 
-#define ROOM_FIRST 4096u
 #define ROOM_MAX (4u << 20) /* a dozen spools at most: some 50 MiB, whatever the dataset */
-
-static int grow(struct spool *s, size_t want, struct shard_error *err)
-{
-	size_t room = s->room ? s->room : ROOM_FIRST;
-	uint8_t *buffer;
-
-	while (room < want)
-		room *= 2;
-	if (room == s->room)
-		return SHARD_OK;
-	buffer = mem_grow(s->buffer, room, 1);
-	if (!buffer)
-		return error_set(err, SHARD_E_MEMORY, "no memory for a table of the shard (%zu bytes)", room);
-	s->buffer = buffer;
-	s->room = room;
-	return SHARD_OK;
-}
 
 static int spill(struct spool *s, const char *beside, struct shard_error *err)
 {
@@ -51,9 +33,8 @@ int spool_add(struct spool *s, const void *data, size_t bytes, const char *besid
 	while (bytes) {
 		size_t n = bytes < ROOM_MAX - s->used ? bytes : ROOM_MAX - s->used;
 
-		rc = grow(s, s->used + n, err);
-		if (rc)
-			return rc;
+		if (!mem_grow(&s->buffer, &s->room, s->used + n, 1))
+			return error_set(err, SHARD_E_MEMORY, "no memory for a table of the shard (%zu bytes)", s->used + n);
 		memcpy(s->buffer + s->used, at, n);
 		s->used += n;
 		at += n;
