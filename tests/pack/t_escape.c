@@ -8,6 +8,7 @@
  */
 #include "tests/test.h"
 #include "tools/common/escape.h"
+#include "tools/common/utf8.h"
 
 TEST(what_comes_out)
 {

@@ -18,9 +18,7 @@
 #ifndef TOOLS_COMMON_ESCAPE_H
 #define TOOLS_COMMON_ESCAPE_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 enum escape_mode {
@@ -37,12 +35,5 @@ size_t escape_text(char *out, size_t out_bytes, const char *text, size_t text_by
 
 /* The same to a stream.  A write error stays in the stream: see ferror(). */
 void escape_write(FILE *out, const char *text, size_t text_bytes, enum escape_mode mode);
-
-/*
- * Length of the valid UTF-8 sequence that `text` begins with (1 to 4) and its code point,
- * or 0 if the first byte begins none: overlong forms, surrogates and values past U+10FFFF
- * are not valid.  `text_bytes` is at least 1.
- */
-size_t utf8_sequence(const char *text, size_t text_bytes, uint32_t *code_point);
 
 #endif

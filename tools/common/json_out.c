@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/common/escape.h"
+#include "tools/common/utf8.h"
 
 static void put_bytes(struct json_out *j, const char *text, size_t text_bytes)
 {

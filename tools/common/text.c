@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "tools/common/escape.h"
+#include "tools/common/utf8.h"
 
 static const char hex_upper[] = "0123456789ABCDEF";
 static const char hex_lower[] = "0123456789abcdef";
@@ -265,18 +265,7 @@ bool text_ends_in(const char *name, const char *const *ends)
 
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max)
 {
-	size_t at = 0, step;
-	uint32_t code_point;
-
-	if (!bytes || bytes > bytes_max)
-		return false;
-	while (at < bytes) {
-		step = utf8_sequence(data + at, bytes - at, &code_point);
-		if (!step || !code_point)
-			return false;
-		at += step;
-	}
-	return true;
+	return bytes && bytes <= bytes_max && !memchr(data, '\0', bytes) && utf8_invalid_at(data, bytes) == bytes;
 }
 
 void text_double(char out[TEXT_DOUBLE_CHARS], double value)

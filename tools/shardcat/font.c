@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "tools/common/escape.h"
+#include "tools/common/utf8.h"
 
 #define ROWS  9
 #define SCALE 2

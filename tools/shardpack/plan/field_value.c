@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "tools/common/escape.h"
+#include "tools/common/utf8.h"
 #include "tools/shardpack/image/boxes.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/plan/recipe.h"
@@ -248,18 +248,14 @@ static bool take_npy(struct taking *t, const uint8_t *data, size_t bytes)
 
 static bool take_text(struct taking *t, const char *data, size_t bytes)
 {
-	uint32_t code_point;
-	size_t at = 0, step;
+	size_t at;
 
 	if (bytes > t->f->shape[0])
 		return bad(t, SHARD_MISS_LIMIT, "%zu bytes; the limit is max=%" PRIu32 ", raise it or shorten the value", bytes,
 			   t->f->shape[0]);
-	while (t->kind == FIELD_TEXT && at < bytes) {
-		step = utf8_sequence(data + at, bytes - at, &code_point);
-		if (!step)
-			return bad(t, SHARD_MISS_DECODE, "not UTF-8 at byte %zu; kind=bytes takes any", at);
-		at += step;
-	}
+	at = t->kind == FIELD_TEXT ? utf8_invalid_at(data, bytes) : bytes;
+	if (at < bytes)
+		return bad(t, SHARD_MISS_DECODE, "not UTF-8 at byte %zu; kind=bytes takes any", at);
 	if (bytes)
 		memcpy(t->out, data, bytes);
 	t->out_bytes = bytes;

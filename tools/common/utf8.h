@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * utf8.h - is it UTF-8, and which characters are they?
+ *
+ * Overlong forms, surrogates and values past U+10FFFF are not valid.
+ */
+#ifndef SHARD_COMMON_UTF8_H
+#define SHARD_COMMON_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Length of the character that `text` begins with, 1 to 4 bytes, and its code point; 0 if the first
+ * byte begins none.  `text_bytes` is at least 1.
+ */
+size_t utf8_sequence(const char *text, size_t text_bytes, uint32_t *code_point);
+
+/* Position of the first byte that begins no character, or `text_bytes`.  A NUL is a character. */
+size_t utf8_invalid_at(const char *text, size_t text_bytes);
+
+#endif
