@@ -3,7 +3,7 @@
  * manifest_lines.c - M6 to M14 of format/SHARD.md for the lines behind the head: group, field, class, stat, shard
  *
  * Pure.  A function for each kind: it takes the line apart, and only when all words have their form looks at what they say.  What
- * the lines say together, the schema (M9) and the number of shards (M13), is manifest.c's to judge.
+ * the lines say together, the schema (M9) and the number of shards (M13), is for manifest_parse.c to judge.
  */
 #include "libshard/disk/manifest_lines.h"
 
@@ -12,6 +12,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/disk/invariant.h"
+#include "libshard/disk/manifest_text.h"
 #include "libshard/disk/names.h"
 #include "libshard/disk/schema.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_lines.h - what manifest.c, which knows the order of the lines, asks of manifest_lines.c, which knows each kind
+ * manifest_lines.h - the lines of a manifest behind its head, one function for each kind
  *
- * Private to these two.
+ * For manifest_parse.c, which knows the order of the lines.
  */
 #ifndef LIBSHARD_DISK_MANIFEST_LINES_H
 #define LIBSHARD_DISK_MANIFEST_LINES_H

@@ -2,14 +2,15 @@
 /*
  * manifest_text.c - numbers to the lines of a manifest, and the names in it
  *
- * Pure.  The reverse of manifest.c.
+ * Pure.  The reverse of manifest_parse.c.
  */
+#include "libshard/disk/manifest_text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/disk/manifest.h"
 
 static bool plain(char c)
 {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pages.h - header and footer page <-> struct pages
+ * pages.h - what the header and the footer page of a shard say, as the host knows it
  *
- * Pure.  After pages_decode() said SHARD_OK, every offset and length in the struct lies within the file and every
+ * Pure.  After pages_decode() returned SHARD_OK, every offset and length in the struct lies within the file and every
  * count within its limit: later code does sums on them freely.
  */
 #ifndef LIBSHARD_DISK_PAGES_H
 #define LIBSHARD_DISK_PAGES_H
-
-#include <stdbool.h>
 
 #include "format/shard_format.h"
 #include "shard.h"
@@ -28,30 +26,13 @@ struct pages {
 	uint8_t plan_digest[32];
 	uint8_t header_hash[16], root[16];
 	struct section section[SHARD_SECTIONS_MAX];
-	struct shard_schema schema; /* last: who has many shards of one schema keeps it once */
+	struct shard_schema schema; /* last: a dataset keeps one schema for all its shards, and cuts this off */
 };
-
-/* I1: may a shard have this size? */
-int pages_check_size(uint64_t file_bytes, struct shard_error *err);
-
-/*
- * I2 to I42 but for I11.  `header_hash` and `footer_hash` are H128 of all but the last 16 bytes of each page, as the caller
- * computed them: this layer knows no hash function.
- */
-int pages_decode(struct pages *out, const struct disk_header *header, const uint8_t header_hash[16],
-		 const struct disk_footer *footer, const uint8_t footer_hash[16], uint64_t file_bytes, struct shard_error *err);
-
-/* I11, for verify. */
-int pages_check_compat(const struct pages *p, struct shard_error *err);
 
 /* The section of that type and group, or NULL. */
 const struct section *pages_find(const struct pages *p, uint32_t type, uint32_t group);
 
 /* Where the next section starts behind one that ends at `end`. */
 uint64_t pages_section_start(uint32_t section_align_log2, uint64_t end);
-
-/* Pages from the struct; the hash fields are left zero for the caller, who puts the header's hash into the struct in between. */
-void pages_encode_header(struct disk_header *out, const struct pages *p);
-void pages_encode_footer(struct disk_footer *out, const struct pages *p);
 
 #endif

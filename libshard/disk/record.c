@@ -2,44 +2,17 @@
 /*
  * record.c - the bytes of a record: where fields are not, and where ragged fields end
  *
- * Pure.  The rules I49, I57 and I58 of format/SHARD.md, and the shape arithmetic that statistics need.
+ * Pure.  The rules I49, I57 and I58 of format/SHARD.md.
  */
+#include "libshard/disk/record.h"
+
 #include <inttypes.h>
 
-#include "format/shard_format.h"
 #include "libshard/base/bytes.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/schema.h"
 
-uint64_t schema_elements(const struct shard_field *f)
-{
-	size_t item = shard_dtype_bytes(f->dtype);
-
-	return item ? f->bytes / item : 0;
-}
-
-uint64_t schema_strides(const struct shard_schema *s)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t g = 0; g < s->group_count; g++)
-		bytes += s->group[g].stride;
-	return bytes;
-}
-
-uint64_t schema_channels(const struct shard_field *f)
-{
-	if (f->layout == SHARD_HWC && f->ndim)
-		return f->shape[f->ndim - 1];
-	return f->layout == SHARD_CHW && f->ndim ? f->shape[0] : 1;
-}
-
-bool schema_is_integer_scalar(const struct shard_field *f)
-{
-	return f->kind == SHARD_TENSOR && f->ndim == 0 && f->dtype >= SHARD_U8 && f->dtype <= SHARD_I64;
-}
-
-void schema_holes(const struct shard_schema *s, uint32_t group, struct schema_holes *out)
+void record_holes(const struct shard_schema *s, uint32_t group, struct record_holes *out)
 {
 	uint64_t at = 0;
 
@@ -65,7 +38,7 @@ void schema_holes(const struct shard_schema *s, uint32_t group, struct schema_ho
 	}
 }
 
-int schema_check_holes(const struct schema_holes *holes, const void *data, uint64_t stride, uint64_t first, uint64_t count,
+int record_check_holes(const struct record_holes *holes, const void *data, uint64_t stride, uint64_t first, uint64_t count,
 		       struct shard_error *err)
 {
 	const uint8_t *record = data;
@@ -81,7 +54,7 @@ int schema_check_holes(const struct schema_holes *holes, const void *data, uint6
 	return SHARD_OK;
 }
 
-int schema_check_ragged(const struct shard_field *f, const uint8_t *field_data, const uint8_t *lengths, uint64_t record,
+int record_check_ragged(const struct shard_field *f, const uint8_t *field_data, const uint8_t *lengths, uint64_t record,
 			struct shard_error *err)
 {
 	uint32_t limit[SHARD_DIMS_MAX], at[SHARD_DIMS_MAX] = {0};

@@ -247,3 +247,33 @@ bool schema_equal(const struct shard_schema *a, const struct shard_schema *b)
 	}
 	return true;
 }
+
+/* ---- shapes ---- */
+
+uint64_t schema_elements(const struct shard_field *f)
+{
+	size_t item = shard_dtype_bytes(f->dtype);
+
+	return item ? f->bytes / item : 0;
+}
+
+uint64_t schema_strides(const struct shard_schema *s)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t g = 0; g < s->group_count; g++)
+		bytes += s->group[g].stride;
+	return bytes;
+}
+
+uint64_t schema_channels(const struct shard_field *f)
+{
+	if (f->layout == SHARD_HWC && f->ndim)
+		return f->shape[f->ndim - 1];
+	return f->layout == SHARD_CHW && f->ndim ? f->shape[0] : 1;
+}
+
+bool schema_is_integer_scalar(const struct shard_field *f)
+{
+	return f->kind == SHARD_TENSOR && f->ndim == 0 && f->dtype >= SHARD_U8 && f->dtype <= SHARD_I64;
+}

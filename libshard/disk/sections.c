@@ -12,19 +12,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/disk/invariant.h"
 
-const struct section *pages_find(const struct pages *p, uint32_t type, uint32_t group)
-{
-	for (uint32_t i = 0; i < p->section_count; i++)
-		if (p->section[i].type == type && p->section[i].group == group)
-			return &p->section[i];
-	return NULL;
-}
-
-uint64_t pages_section_start(uint32_t section_align_log2, uint64_t end)
-{
-	return align_up(end, UINT64_C(1) << section_align_log2);
-}
-
 static bool per_group(uint32_t type)
 {
 	return type >= SHARD_SECTION_DATA && type <= SHARD_SECTION_CIDX;

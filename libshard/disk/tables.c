@@ -10,7 +10,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/schema.h"
-#include "libshard/disk/sections.h"
+#include "libshard/disk/tables.h"
 
 int chunk_decode(const struct pages *p, const struct shard_schema *schema, uint32_t group, uint64_t idx, const struct disk_chunk *entry,
 		 const struct disk_chunk *previous, struct chunk *out, struct shard_error *err)

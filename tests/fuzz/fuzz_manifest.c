@@ -13,6 +13,7 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/disk/manifest.h"
+#include "libshard/disk/manifest_text.h"
 #include "libshard/store/read/dataset.h"
 #include "tests/fuzz/fuzz.h"
 

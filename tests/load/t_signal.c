@@ -9,7 +9,6 @@
  */
 #include <signal.h>
 
-#include "libshard/disk/sections.h"
 #include "tests/child.h"
 #include "tests/load/batches.h"
 

@@ -2,7 +2,7 @@
 /*
  * t_verify.c - every problem is found, however many threads look, whatever way the bytes are read
  *
- * LDFLAGS: -Wl,--wrap=verify_units,--wrap=file_seems_cached,--wrap=file_open_direct,--wrap=file_read_at,--wrap=schema_check_ragged,--wrap=reader_decode_chunk
+ * LDFLAGS: -Wl,--wrap=verify_units,--wrap=file_seems_cached,--wrap=file_open_direct,--wrap=file_read_at,--wrap=record_check_ragged,--wrap=reader_decode_chunk
  */
 #include "libshard/base/error.h"
 #include "libshard/io/file.h"
@@ -456,17 +456,17 @@ TEST(a_damaged_unit_of_a_ragged_shard_is_told_once)
 static atomic_uint checked[1000], decoded;
 static bool refuse[1000];
 
-int __real_schema_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
+int __real_record_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
 			       struct shard_error *err);
-int __wrap_schema_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
+int __wrap_record_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
 			       struct shard_error *err);
-int __wrap_schema_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
+int __wrap_record_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
 			       struct shard_error *err)
 {
 	checked[record]++;
 	if (refuse[record])
 		return error_set(err, SHARD_E_CORRUPT, "I58: record %u", (unsigned)record);
-	return __real_schema_check_ragged(f, data, lengths, record, err);
+	return __real_record_check_ragged(f, data, lengths, record, err);
 }
 
 int __real_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,

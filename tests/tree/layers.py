@@ -22,7 +22,7 @@ DOORS = [
 ]
 
 # Rooms whose files still go in circles; to be emptied.
-KNOTS = {"bench/common", "libshard/disk", "libshard/load", "libshard/order", "tools/common", "tools/shardpack/build",
+KNOTS = {"bench/common", "libshard/load", "libshard/order", "tools/common", "tools/shardpack/build",
          "tools/shardpack/image", "tools/shardpack/plan", "tools/shardpack/report"}
 
 
@@ -94,7 +94,7 @@ def check_include(path, to, granted, complain):
     if PUBLIC.fullmatch(to):
         return
     if to == FORMAT:
-        if room(path) not in ("libshard/disk", "libshard/codec"):
+        if room(path) not in ("libshard/codec"):
             complain(f"{path}: includes {to}: only disk and codec see the format")
     elif room(path) not in granted:
         complain(f"{path}: libshard/LAYERS has no line for {room(path)}")

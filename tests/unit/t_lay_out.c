@@ -2,6 +2,7 @@
 /*
  * t_lay_out.c - strides, units, chunks and places as format/SHARD.md 2.9 advises
  */
+#include "libshard/disk/record.h"
 #include "libshard/disk/schema.h"
 #include "tests/test.h"
 
@@ -132,28 +133,28 @@ TEST(holes_are_what_no_field_covers)
 			  {.name = "full", .dtype = SHARD_U8, .ndim = 1, .shape = {16}, .group = 1, .bytes = 16},
 			  {.name = "b", .dtype = SHARD_U16, .offset = 4, .bytes = 2}},
 	};
-	struct schema_holes h;
+	struct record_holes h;
 	static const uint32_t want[][2] = {{0, 2}, {6, 24}, {38, 10}};
 
 	CHECK_EQ(schema_check(&s, NULL), SHARD_OK);
-	schema_holes(&s, 0, &h);
+	record_holes(&s, 0, &h);
 	CHECK_EQ(h.count, 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		CHECK_EQ(h.hole[i].offset, want[i][0]);
 		CHECK_EQ(h.hole[i].bytes, want[i][1]);
 	}
-	schema_holes(&s, 1, &h);
+	record_holes(&s, 1, &h);
 	CHECK_EQ(h.count, 0);
 }
 
 TEST(twenty_four_fields_leave_twenty_five_holes)
 {
 	struct shard_schema s = {.group_count = 1, .field_count = 24, .group = {{.record_bytes = 49, .stride = 64}}};
-	struct schema_holes h;
+	struct record_holes h;
 
 	for (uint32_t i = 0; i < 24; i++)
 		s.field[i] = (struct shard_field){.dtype = SHARD_U8, .offset = 47 - 2 * i, .bytes = 1};
-	schema_holes(&s, 0, &h);
+	record_holes(&s, 0, &h);
 	CHECK_EQ(h.count, 25);
 	for (uint32_t i = 0; i < 25; i++) {
 		CHECK_EQ(h.hole[i].offset, 2 * i);

@@ -4,6 +4,8 @@
  */
 #include "libshard/base/bytes.h"
 #include "libshard/disk/manifest.h"
+#include "libshard/disk/manifest_parse.h"
+#include "libshard/disk/manifest_text.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -8,7 +8,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/disk/pages.h"
-#include "libshard/disk/sections.h"
+#include "libshard/disk/pages_decode.h"
+#include "libshard/disk/pages_encode.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -3,14 +3,14 @@
  * t_record.c - bytes that no field covers, and elements past the lengths of ragged fields
  */
 #include "libshard/base/bytes.h"
-#include "libshard/disk/schema.h"
+#include "libshard/disk/record.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 TEST(every_byte_of_a_hole_is_looked_at)
 {
-	const struct schema_holes holes = {3, {{0, 1}, {5, 3}, {60, 40}}};
+	const struct record_holes holes = {3, {{0, 1}, {5, 3}, {60, 40}}};
 	uint8_t data[4 * 100];
 
 	for (uint32_t record = 0; record < 4; record++)
@@ -22,10 +22,10 @@ TEST(every_byte_of_a_hole_is_looked_at)
 			STORY("byte %u of record %u", at, record);
 			memset(data, 0, sizeof(data));
 			data[record * 100 + at] = 0x40;
-			CHECK_EQ(schema_check_holes(&holes, data, 100, 1000, 4, &err), hole ? SHARD_E_CORRUPT : SHARD_OK);
+			CHECK_EQ(record_check_holes(&holes, data, 100, 1000, 4, &err), hole ? SHARD_E_CORRUPT : SHARD_OK);
 			snprintf(want, sizeof(want), "I49: record %u: byte %u, ", 1000 + record, at);
 			CHECK(!hole || !strncmp(err.message, want, strlen(want)));
-			CHECK_EQ(schema_check_holes(&holes, data, 100, 1000, record, &err), SHARD_OK); /* not behind the count */
+			CHECK_EQ(record_check_holes(&holes, data, 100, 1000, record, &err), SHARD_OK); /* not behind the count */
 		}
 }
 
@@ -83,7 +83,7 @@ TEST(every_element_past_a_length_is_looked_at)
 				data[at] = 1;
 			if (rows[i].first_bad < 0)
 				want = at == f->bytes || may_be_set(f, rows[i].lengths, at / item) ? SHARD_OK : SHARD_E_CORRUPT;
-			CHECK_EQ(schema_check_ragged(f, data, lengths, 77, &err), want);
+			CHECK_EQ(record_check_ragged(f, data, lengths, 77, &err), want);
 			CHECK(!want || !strncmp(err.message, rows[i].first_bad < 0 ? "I58: record 77" : "I57: record 77", 14));
 		}
 	}

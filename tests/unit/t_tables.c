@@ -3,7 +3,7 @@
  * t_tables.c - chunk index, keys, statistics, left-out inputs and provenance: I45 and I51 to I56 by hand
  */
 #include "libshard/base/bytes.h"
-#include "libshard/disk/sections.h"
+#include "libshard/disk/tables.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -15,6 +15,8 @@
 #include "libshard/base/options.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/disk/invariant.h"
+#include "libshard/disk/manifest_parse.h"
+#include "libshard/disk/manifest_text.h"
 #include "libshard/disk/schema.h"
 #include "libshard/disk/tokens.h"
 #include "libshard/io/file.h"

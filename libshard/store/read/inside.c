@@ -9,7 +9,8 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/disk/schema.h"
+#include "libshard/disk/pages.h"
+#include "libshard/disk/tables.h"
 #include "libshard/store/read/reader.h"
 
 const struct shard_schema *shard_reader_schema(const struct shard_reader *r)

@@ -17,7 +17,8 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/codec.h"
 #include "libshard/disk/invariant.h"
-#include "libshard/disk/schema.h"
+#include "libshard/disk/pages_decode.h"
+#include "libshard/disk/tables.h"
 #include "libshard/io/file.h"
 #include "libshard/io/guard.h"
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "libshard/disk/pages.h"
-#include "libshard/disk/sections.h"
+#include "libshard/disk/tables.h"
 #include "shard.h"
 
 struct reader_group { /* const after open */

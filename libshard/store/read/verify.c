@@ -14,7 +14,10 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/disk/invariant.h"
+#include "libshard/disk/pages_decode.h"
+#include "libshard/disk/record.h"
 #include "libshard/disk/schema.h"
+#include "libshard/disk/tables.h"
 #include "libshard/io/file.h"
 
 #define FETCH_BYTES ((size_t)1 << 20)
@@ -196,7 +199,7 @@ static int check_ragged_record(struct ragged_job *j, uint64_t idx, uint64_t at)
 
 		if (field->kind == SHARD_TENSOR)
 			continue;
-		rc = schema_check_ragged(field, j->record[field->group] + at * field->stride + field->offset,
+		rc = record_check_ragged(field, j->record[field->group] + at * field->stride + field->offset,
 					 j->record[length->group] + at * length->stride + length->offset, idx, j->err);
 	}
 	return rc ? tell_ragged(j, rc) : SHARD_OK;

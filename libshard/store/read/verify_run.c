@@ -18,6 +18,7 @@
 #include "libshard/base/options.h"
 #include "libshard/base/thread.h"
 #include "libshard/codec/sha256.h"
+#include "libshard/disk/pages.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/verify.h"

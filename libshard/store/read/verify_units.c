@@ -15,7 +15,8 @@
 #include "libshard/base/mem.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/disk/invariant.h"
-#include "libshard/disk/schema.h"
+#include "libshard/disk/pages.h"
+#include "libshard/disk/record.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/fill.h"
@@ -80,7 +81,7 @@ uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t uni
 struct units_job {
 	struct shard_reader *r;
 	struct verify_room *room;
-	struct schema_holes holes;
+	struct record_holes holes;
 	uint32_t group;
 	uint64_t unit, count;
 	const uint8_t *bytes; /* where file offset `from` lies */
@@ -139,7 +140,7 @@ static int check_one(struct units_job *j, uint64_t unit)
 	if (!rc)
 		rc = reader_check_unit(r, j->group, unit, decoded, j->err);
 	if (!rc)
-		rc = schema_check_holes(&j->holes, decoded, g->stride, first, records, j->err);
+		rc = record_check_holes(&j->holes, decoded, g->stride, first, records, j->err);
 	return rc;
 }
 
@@ -253,7 +254,7 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 
 	if (rc)
 		return rc;
-	schema_holes(r->schema, group, &j.holes);
+	record_holes(r->schema, group, &j.holes);
 	j.begin = &begin;
 	j.end = &end;
 	rc = reader_guarded(r, range_work, &j, err);

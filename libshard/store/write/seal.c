@@ -15,6 +15,7 @@
 #include "libshard/base/options.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/sha256.h"
+#include "libshard/disk/manifest_text.h"
 #include "libshard/disk/schema.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"

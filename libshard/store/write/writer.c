@@ -14,7 +14,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/disk/sections.h"
+#include "libshard/disk/pages_encode.h"
+#include "libshard/disk/schema.h"
 
 #define OUT_BYTES (2u << 20)             /* one write call for that much, past the page cache: a device is at its best with MiBs */
 #define LARGE_SHARD_BYTES (64u << 20)    /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */
@@ -118,7 +119,7 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 		struct writer_group *g = &w->group[i];
 		uint64_t unit_bytes = s->stride * s->unit_records;
 
-		schema_holes(&w->pages.schema, i, &g->holes);
+		record_holes(&w->pages.schema, i, &g->holes);
 		if (unit_bytes > SIZE_MAX / 2)
 			return error_set(err, SHARD_E_ARGUMENT, "group %u: a unit of %" PRIu64 " bytes is too large", i, unit_bytes);
 		g->unit = mem_zalloc((size_t)unit_bytes);

@@ -11,7 +11,7 @@
 #include "libshard/codec/codec.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/disk/pages.h"
-#include "libshard/disk/schema.h"
+#include "libshard/disk/record.h"
 #include "libshard/io/file.h"
 #include "libshard/store/write/drain.h"
 #include "libshard/store/write/spool.h"
@@ -21,7 +21,7 @@ struct writer_group {
 	uint8_t *unit;      /* records of the unit or chunk being filled, padded with zeros */
 	uint8_t *packed;    /* compressed groups: the chunk's stored bytes */
 	void *scratch;      /* the codec's */
-	struct schema_holes holes;
+	struct record_holes holes;
 	uint64_t filled;    /* records in `unit` */
 	uint64_t stored;    /* bytes of DATA so far */
 	struct spool data;  /* DATA of every group but the first, which streams */

@@ -12,7 +12,9 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/disk/sections.h"
+#include "libshard/disk/pages.h"
+#include "libshard/disk/pages_encode.h"
+#include "libshard/disk/schema.h"
 #include "libshard/store/read/verify.h"
 #include "libshard/store/write/writer.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * encode.c - struct pages to header and footer page
+ * pages_encode.c - struct pages to header and footer page
  *
- * Pure.  The reverse of pages.c.  Every byte that has no meaning is zero, so the same struct gives the same page.
+ * Pure.  The reverse of pages_decode.c.  Every byte that has no meaning is zero, so the same struct gives the same page.
  */
+#include "libshard/disk/pages_encode.h"
+
 #include "libshard/base/bytes.h"
-#include "libshard/disk/pages.h"
 
 static void encode_field(struct disk_field *d, const struct shard_field *f)
 {
