@@ -94,7 +94,7 @@ def check_include(path, to, granted, complain):
     if PUBLIC.fullmatch(to):
         return
     if to == FORMAT:
-        if room(path) not in ("libshard/codec"):
+        if room(path) not in ("libshard/disk", "libshard/codec"):
             complain(f"{path}: includes {to}: only disk and codec see the format")
     elif room(path) not in granted:
         complain(f"{path}: libshard/LAYERS has no line for {room(path)}")
