@@ -3,13 +3,11 @@
  * checksum.h - the hashes of the format: XXH3-64 and XXH3-128, seed 0, default secret
  *
  * They find accidents.  They do not resist an attacker: that is what SHA-256 in the manifest is for.
- * No function here allocates, locks or fails, except that text may not be a hash.  Pointers may be NULL if the count
- * of bytes is 0, and have any alignment.
+ * No function here allocates, locks or fails.  Pointers may be NULL if the count of bytes is 0, and have any alignment.
  */
 #ifndef CODEC_CHECKSUM_H
 #define CODEC_CHECKSUM_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,14 +34,5 @@ void checksum128_init(struct checksum_stream *s);
 void checksum128_update(struct checksum_stream *s, const void *data, size_t data_bytes);
 /* The hash of all bytes so far; more may follow. */
 struct hash128 checksum128_final(const struct checksum_stream *s);
-
-bool hash128_equal(const struct hash128 *a, const struct hash128 *b);
-
-#define HASH128_HEX_DIGITS 32
-
-/* Lower-case, the high half first, as xxh128sum prints it; ends with a NUL. */
-void hash128_to_hex(const struct hash128 *h, char hex[HASH128_HEX_DIGITS + 1]);
-/* Reads exactly 32 lower-case digits; false, and *h as it was, at the first byte that is none. */
-bool hash128_from_hex(const char *hex, struct hash128 *h);
 
 #endif

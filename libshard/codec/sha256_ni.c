@@ -8,7 +8,7 @@
  * The instructions keep the eight words in two registers, named from the highest lane down: ABEF and CDGH.  Each
  * sha256rnds2 does two rounds with W + K from the low half of its third operand, so four rounds take two of them.
  */
-#include "libshard/codec/sha256.h"
+#include "libshard/codec/sha256_ni.h"
 
 #if !defined(__x86_64__)
 
