@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "libshard/order/permutation.h"
+#include "libshard/order/feistel.h"
 
 bool feistel_has_avx2(void);
 

@@ -7,15 +7,12 @@
  */
 #include "libshard/order/order.h"
 
+#include "libshard/base/bytes.h"
+#include "libshard/order/feistel_many.h"
 #include "libshard/order/random.h"
 #include "shard.h"
 
 #define CHUNK 64 /* positions that order_fill works on at once */
-
-static uint64_t ceil_div(uint64_t x, uint64_t y)
-{
-	return x / y + (x % y != 0);
-}
 
 /* Into which runs, lanes and windows the records fall: ORDER.md, part 5. */
 static void lay_out(struct order *o)
