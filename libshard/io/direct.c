@@ -13,7 +13,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "libshard/io/file.h"
 
 #define PATH_BYTES    4096
 #define ALIGN_UNKNOWN 4096u /* before Linux 6.1 nobody tells */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "libshard/base/mem.h"
+#include "libshard/io/engine_uring.h"
 
 struct engine {
 	struct uring *uring; /* NULL: pread, when a read is asked for */

@@ -5,12 +5,14 @@
  * Reads are handed over in batches: a system call for each would cost more than the reads do.  No buffers are registered,
  * so RLIMIT_MEMLOCK does not matter; what huge pages save there is most of what registering would.
  */
+#include "libshard/io/engine_uring.h"
+
 #include <errno.h>
 #include <liburing.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "libshard/base/mem.h"
-#include "libshard/io/engine.h"
 
 #define BATCH 8u /* reads that are handed over, or waited for, at once: to fall asleep and wake up costs as much as a read */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file.h - files: opened, read whole, mapped, and published so that nobody ever sees half of one
+ * file.h - files: opened, read, mapped, written
  *
  * With guard.h the only caller of file system calls.  Every call says in its error what was asked of which file.
  */
@@ -12,8 +12,6 @@
 #include <stdint.h>
 
 #include "shard.h"
-
-#define FILE_TEMP_PREFIX ".tmp."
 
 /* Open a regular file for reading, following links; never waits for a FIFO.  `bytes` and `inode` (may be NULL) are its. */
 int file_open(const char *path, int *fd, uint64_t *bytes, uint64_t *inode, struct shard_error *err);
@@ -49,46 +47,6 @@ bool file_seems_cached(int fd, uint64_t bytes);
 uint64_t file_major_faults(void);
 void file_drop_cache(int fd);
 
-/* ---- publishing ---- */
-
-/* A file that has no final name yet: locked by its owner, in the folder where it is to appear. */
-struct file_temp {
-	int dir_fd, fd;
-	char *dir;        /* "." if the path had none */
-	const char *name; /* of the final file, within the caller's path */
-	const char *path; /* the caller's, for messages; must outlive the struct */
-	char temp[256];   /* name in dir */
-	uint64_t bytes;   /* written so far */
-	uint64_t synced;  /* up to there writeback was asked for */
-	bool may_direct;  /* file_temp_direct() was called, and no write was refused for it */
-	bool direct;      /* the next write goes past the page cache */
-};
-#define FILE_TEMP_NONE ((struct file_temp){.dir_fd = -1, .fd = -1})
-
-int file_temp_create(struct file_temp *t, const char *path, struct shard_error *err);
-int file_temp_reserve(struct file_temp *t, uint64_t bytes, struct shard_error *err); /* room on disk, where it can be had */
-int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct shard_error *err);
-
-/*
- * Writes that allow it, by their alignment and a file system of this machine, go past the page cache from now on: no copy,
- * nothing of others pushed out of memory, and what is read back comes from the disk.  They wait for the disk.
- */
-void file_temp_direct(struct file_temp *t);
-#define FILE_DIRECT_ALIGN 4096u /* of memory, offset and length: enough for nearly all devices; the others refuse */
-int file_temp_sync(struct file_temp *t, struct shard_error *err); /* durable; gives back reserved room; never retried */
-
-/*
- * Give it its name, at once and durably.  EXISTS if the name is taken and `replace` is not set: the temporary file is
- * then still there.  After OK or any other error only file_temp_discard() may follow.
- */
-int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err);
-void file_temp_discard(struct file_temp *t); /* removes it if it was not published, frees the rest */
-
-/* Remove what file_temp_create() made in `dir` and nobody holds any more. */
-int file_remove_temps(const char *dir, uint64_t *count, struct shard_error *err);
-
-/* A file without a name, for a while. */
-int file_unnamed(const char *beside, int *fd, struct shard_error *err);
 int file_write_at(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
 
 /* Call on_name for each regular file of a folder whose name ends in `suffix`. */

@@ -2,6 +2,8 @@
 /*
  * machine_disk.c - what kind of file system a path is on, and what reads past the page cache must be aligned to there
  */
+#include "libshard/io/machine_disk.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +17,6 @@
 #include "libshard/base/mem.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
-#include "libshard/io/machine.h"
 
 #define TRY_BYTES  8192u
 #define LINE_BYTES 8192

@@ -7,6 +7,8 @@
  * without replacing; look whether the name now leads to our inode, because a network file system may lose the reply;
  * fsync the folder.
  */
+#include "libshard/io/publish.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/disk/schema.h"
 #include "libshard/io/file.h"
-#include "libshard/io/machine.h"
+#include "libshard/io/machine_disk.h"
 #include "libshard/load/doctor.h"
 #include "libshard/load/path.h"
 

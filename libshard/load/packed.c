@@ -12,6 +12,7 @@
 #include "libshard/codec/copy.h"
 #include "libshard/load/block.h"
 #include "libshard/load/stage.h"
+#include "libshard/store/read/reader_chunks.h"
 
 /* Rows that are neighbours in one chunk. */
 struct part {

@@ -12,6 +12,7 @@
 #include "libshard/disk/schema.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
+#include "libshard/store/read/reader_chunks.h"
 
 #define FITS_PERCENT	   60u	 /* of the memory that is available: the trainer needs some too */
 #define DIRECT_BYTES	   (UINT64_C(16) << 10) /* shorter records are read in runs, through the page cache */

@@ -9,6 +9,7 @@
 
 #include "libshard/base/error.h"
 #include "libshard/io/file.h"
+#include "libshard/io/publish.h"
 #include "libshard/store/write/spool.h"
 #include "tests/fault/calls_wrapped.h"
 #include "tests/fault/story.h"

@@ -21,9 +21,9 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/disk/invariant.h"
-#include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
 #include "shard.h"
+#include "libshard/store/read/dataset_verify.h"
 #include "tests/test.h"
 
 #define PROCESSES 2u

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "libshard/io/file.h"
 #include "tests/child.h"
 #include "tests/store/fixture.h"
 

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 
 #include "libshard/io/direct.h"
-#include "libshard/io/file.h"
+#include "libshard/io/publish.h"
 #include "tests/store/fixture.h"
 
 /* What the system says to O_DIRECT, and to a write with it: 0, or an errno. */

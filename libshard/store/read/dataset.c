@@ -331,3 +331,23 @@ int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view 
 
 	return rc ? rc : shard_reader_key(r, inside, out, err);
 }
+
+void dataset_id(const struct shard_dataset *ds, char id[65])
+{
+	hex_from_bytes(id, ds->end.sha256, sizeof(ds->end.sha256));
+}
+
+uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes)
+{
+	*units = *bytes = 0;
+	for (uint64_t i = 0; i < ds->m.shard_count; i++) {
+		uint64_t records = ds->first_record[i + 1] - ds->first_record[i];
+		struct shard_entry e;
+
+		for (uint32_t g = 0; g < ds->m.schema.group_count; g++)
+			*units += ceil_div(records, ds->m.schema.group[g].unit_records);
+		if (!shard_dataset_entry(ds, i, &e, NULL))
+			*bytes += e.file_bytes;
+	}
+	return ds->m.shard_count;
+}

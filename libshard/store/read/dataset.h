@@ -38,11 +38,7 @@ uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx);
 /* Which dataset it is: the manifest's SHA-256, in hex, as shard_dataset_info() says it besides what needs all its lines. */
 void dataset_id(const struct shard_dataset *ds, char id[65]);
 
-/* For the verifier: units and bytes in all shards, by arithmetic; the number of shards is returned. */
+/* Units and bytes in all shards, by arithmetic; the number of shards is returned. */
 uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes);
-/* M15 to M17 and D7. */
-int dataset_verify_manifest(const struct shard_dataset *ds, struct shard_error *err);
-/* D6 */
-int dataset_check_sha256(const char *path, const uint8_t got[32], const uint8_t want[32], struct shard_error *err);
 
 #endif

@@ -4,6 +4,8 @@
  *
  * Each table's hash is checked before its first use, and what it says is checked again where it is used.
  */
+#include "libshard/store/read/inside.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +13,6 @@
 #include "libshard/base/error.h"
 #include "libshard/disk/pages.h"
 #include "libshard/disk/tables.h"
-#include "libshard/store/read/reader.h"
 
 const struct shard_schema *shard_reader_schema(const struct shard_reader *r)
 {

@@ -229,6 +229,21 @@ int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_err
 	return rc;
 }
 
+_Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group)
+{
+	struct reader_group *g = &r->group[group];
+	_Atomic uint64_t *bits = atomic_load_explicit(&g->seen, memory_order_acquire), *none = NULL;
+
+	if (bits)
+		return bits;
+	bits = mem_array((size_t)ceil_div(reader_unit_count(r, group), 64), sizeof(*bits));
+	if (bits && !atomic_compare_exchange_strong(&g->seen, &none, bits)) {
+		mem_free((void *)bits);
+		bits = none; /* another thread was first */
+	}
+	return bits;
+}
+
 int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got, struct shard_error *err)
 {
 	const struct reader_group *g = &r->group[group];

@@ -58,22 +58,11 @@ uint64_t reader_unit_bytes(const struct shard_reader *r, uint32_t group, uint64_
 int reader_check_section(struct shard_reader *r, const struct section *s, struct shard_error *err);
 const uint8_t *reader_section_bytes(const struct shard_reader *r, const struct section *s);
 
-/* I43, I53 and I54 of the statistics, if there are any. */
-int reader_check_stat(struct shard_reader *r, struct shard_error *err);
-
 /* I43 of the tables that a group's records need. */
 int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_error *err);
 
 /* Which units of a group were checked: bit u % 64 of word u / 64.  NULL if there is no memory. */
 _Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group);
-
-/*
- * Chunk `idx` of a compressed group, all of it, whose tables were checked if anything is.  With `check` what is stored
- * and what came out of it are hashed.
- */
-int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err);
-/* Have so many chunks fetched, 1 or more. */
-void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count);
 
 /* I44 for a unit whose hash is `got`, and for decoded bytes. */
 int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got, struct shard_error *err);

@@ -14,21 +14,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/io/file.h"
-
-_Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group)
-{
-	struct reader_group *g = &r->group[group];
-	_Atomic uint64_t *bits = atomic_load_explicit(&g->seen, memory_order_acquire), *none = NULL;
-
-	if (bits)
-		return bits;
-	bits = mem_array((size_t)ceil_div(reader_unit_count(r, group), 64), sizeof(*bits));
-	if (bits && !atomic_compare_exchange_strong(&g->seen, &none, bits)) {
-		mem_free((void *)bits);
-		bits = none; /* another thread was first */
-	}
-	return bits;
-}
+#include "libshard/store/read/reader_chunks.h"
 
 struct copy_job {
 	struct shard_reader *r;
@@ -116,60 +102,6 @@ static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint
 		rc = job.rc;
 	}
 	return rc;
-}
-
-struct chunk_job {
-	struct shard_reader *r;
-	uint32_t group;
-	uint64_t idx;
-	bool check;
-	struct chunk c;
-	uint8_t *dst;
-	struct shard_error *err;
-	int rc;
-};
-
-static void chunk_work(void *context)
-{
-	struct chunk_job *j = context;
-
-	j->rc = reader_chunk(j->r, j->group, j->idx, &j->c, j->err);
-}
-
-static void decode_work(void *context)
-{
-	struct chunk_job *j = context;
-
-	j->rc = reader_decode_chunk(j->r, j->group, j->idx, &j->c, j->r->map + j->c.offset, j->check, j->dst, j->err);
-	if (!j->rc && j->check)
-		j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
-}
-
-static int run_chunk_job(struct chunk_job *job, void (*work)(void *context), struct shard_error *err)
-{
-	int rc = reader_guarded(job->r, work, job, err);
-
-	if (rc || !job->rc)
-		return rc;
-	error_prefix(err, job->r->path);
-	return job->rc;
-}
-
-int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err)
-{
-	struct chunk_job job = {.r = r, .group = group, .idx = idx, .check = check, .dst = dst, .err = err};
-	int rc = run_chunk_job(&job, chunk_work, err);
-
-	return rc ? rc : run_chunk_job(&job, decode_work, err);
-}
-
-void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count)
-{
-	struct chunk_job first = {.r = r, .group = group, .idx = idx}, last = {.r = r, .group = group, .idx = idx + count - 1};
-
-	/* What is wrong with them is said when they are decoded. */
-	if (!run_chunk_job(&first, chunk_work, NULL) && !run_chunk_job(&last, chunk_work, NULL) && last.c.offset >= first.c.offset)
-		file_will_need(r->map + first.c.offset, (size_t)(last.c.offset + last.c.padded_bytes - first.c.offset));
 }
 
 /* One chunk after the other: straight to its place if all of it is wanted, else through memory beside. */

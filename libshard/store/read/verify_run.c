@@ -21,6 +21,7 @@
 #include "libshard/disk/pages.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
+#include "libshard/store/read/dataset_verify.h"
 #include "libshard/store/read/verify.h"
 
 #define PROBLEMS_QUEUED 32u

@@ -5,7 +5,7 @@
  * Units of a shard that lies in the page cache are hashed where they are mapped; those of others are read past it, in
  * pieces of 16 MiB, which is several times faster than faulting them in and does not push a trainer's data out of memory.
  */
-#include "libshard/store/read/verify.h"
+#include "libshard/store/read/verify_units.h"
 
 #include <inttypes.h>
 #include <string.h>

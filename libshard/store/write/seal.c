@@ -19,6 +19,7 @@
 #include "libshard/disk/schema.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
+#include "libshard/store/read/inside.h"
 
 struct text {
 	char *bytes;

@@ -9,6 +9,7 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/io/file.h"
+#include "libshard/io/publish.h"
 #include "shard.h"
 
 /* As for a shard: the kernel said that it has the bytes; only reading them back tells. */

@@ -12,7 +12,7 @@
 #include "libshard/codec/sha256.h"
 #include "libshard/disk/pages.h"
 #include "libshard/disk/record.h"
-#include "libshard/io/file.h"
+#include "libshard/io/publish.h"
 #include "libshard/store/write/drain.h"
 #include "libshard/store/write/spool.h"
 #include "shard.h"

@@ -15,6 +15,7 @@
 #include "libshard/disk/pages.h"
 #include "libshard/disk/pages_encode.h"
 #include "libshard/disk/schema.h"
+#include "libshard/io/file.h"
 #include "libshard/store/read/verify.h"
 #include "libshard/store/write/writer.h"
 

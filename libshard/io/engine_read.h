@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine_read.h - a read that an engine is given, and gives back
+ */
+#ifndef SHARD_IO_ENGINE_READ_H
+#define SHARD_IO_ENGINE_READ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct engine_read {
+	int fd;		 /* open until the read comes back, or at least until it was started */
+	uint64_t offset;
+	size_t bytes;
+	void *dst;
+	int os_code;	 /* of one that came back: errno, 0 if all bytes are there, ENODATA if the file ended before */
+};
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader_chunks.c - whole chunks of a shard, read and decoded
+ */
+#include "libshard/store/read/reader_chunks.h"
+
+#include "libshard/base/error.h"
+#include "libshard/io/file.h"
+
+struct chunk_job {
+	struct shard_reader *r;
+	uint32_t group;
+	uint64_t idx;
+	bool check;
+	struct chunk c;
+	uint8_t *dst;
+	struct shard_error *err;
+	int rc;
+};
+
+static void chunk_work(void *context)
+{
+	struct chunk_job *j = context;
+
+	j->rc = reader_chunk(j->r, j->group, j->idx, &j->c, j->err);
+}
+
+static void decode_work(void *context)
+{
+	struct chunk_job *j = context;
+
+	j->rc = reader_decode_chunk(j->r, j->group, j->idx, &j->c, j->r->map + j->c.offset, j->check, j->dst, j->err);
+	if (!j->rc && j->check)
+		j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
+}
+
+static int run_chunk_job(struct chunk_job *job, void (*work)(void *context), struct shard_error *err)
+{
+	int rc = reader_guarded(job->r, work, job, err);
+
+	if (rc || !job->rc)
+		return rc;
+	error_prefix(err, job->r->path);
+	return job->rc;
+}
+
+int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err)
+{
+	struct chunk_job job = {.r = r, .group = group, .idx = idx, .check = check, .dst = dst, .err = err};
+	int rc = run_chunk_job(&job, chunk_work, err);
+
+	return rc ? rc : run_chunk_job(&job, decode_work, err);
+}
+
+void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count)
+{
+	struct chunk_job first = {.r = r, .group = group, .idx = idx}, last = {.r = r, .group = group, .idx = idx + count - 1};
+
+	/* What is wrong with them is said when they are decoded. */
+	if (!run_chunk_job(&first, chunk_work, NULL) && !run_chunk_job(&last, chunk_work, NULL) && last.c.offset >= first.c.offset)
+		file_will_need(r->map + first.c.offset, (size_t)(last.c.offset + last.c.padded_bytes - first.c.offset));
+}
