@@ -11,8 +11,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "tests/pack/cli_check.h"
 #include "tests/test.h"
-#include "tools/common/cli.h"
 #include "tools/common/signals.h"
 
 struct sample_options {

@@ -10,7 +10,7 @@
 
 #include "tools/common/escape.h"
 #include "tools/common/json_out.h"
-#include "tools/common/wrap.h"
+#include "tools/cli/wrap.h"
 #include "tools/shardcat/shardcat.h"
 #include "tools/shardcat/dataset/target.h"
 

@@ -5,7 +5,7 @@
 #ifndef TOOLS_SHARDCAT_SHARDCAT_H
 #define TOOLS_SHARDCAT_SHARDCAT_H
 
-#include "tools/common/cli.h"
+#include "tools/cli/cli.h"
 
 extern const struct cli_verb verb_info;		  /* cmd_info.c */
 extern const struct cli_verb verb_list;		  /* cmd_list.c */

@@ -5,7 +5,7 @@
 #ifndef SHARDPACK_COMMAND_H
 #define SHARDPACK_COMMAND_H
 
-#include "tools/common/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/report/report.h"
 

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "shard.h"
-#include "tools/common/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/shardpack/plan/plan.h"
 
 enum problem_how {

@@ -5,7 +5,7 @@
 #ifndef SHARDPACK_JOB_H
 #define SHARDPACK_JOB_H
 
-#include "tools/common/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/build/quarantine.h"

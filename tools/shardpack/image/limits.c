@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/cli.h"
+#include "tools/cli/cli_nearest.h"
+#include "tools/cli/cli_value.h"
 #include "tools/shardpack/image/decode.h"
 
 #define MEMBERS_DEFAULT 1000

@@ -7,7 +7,7 @@
 #ifndef SHARDPACK_PACK_OPTIONS_H
 #define SHARDPACK_PACK_OPTIONS_H
 
-#include "tools/common/cli.h"
+#include "tools/cli/cli.h"
 
 struct pack_options {
 	struct cli_strings sources;

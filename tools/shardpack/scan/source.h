@@ -11,7 +11,7 @@
 #ifndef SHARDPACK_SOURCE_H
 #define SHARDPACK_SOURCE_H
 
-#include "tools/common/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/input/stored.h"

@@ -2,7 +2,7 @@
 /*
  * wrap.c - see wrap.h
  */
-#include "tools/common/wrap.h"
+#include "tools/cli/wrap.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -6,9 +6,9 @@
  * fewest edits away, where swapping two neighbours is one edit, and only if those are few
  * for the length of the word: a wrong guess is worse than none.
  */
-#include <string.h>
+#include "tools/cli/cli_nearest.h"
 
-#include "tools/common/cli_private.h"
+#include <string.h>
 
 #define WORD_MAX 40 /* longer words are not guessed at */
 

@@ -5,9 +5,9 @@
  * One `complete` line per verb and per option, each under a condition on the words before
  * the cursor: exactly those of a verb's first word, or beginning with a verb's words.
  */
-#include <string.h>
+#include "tools/cli/cli_fish.h"
 
-#include "tools/common/cli_private.h"
+#include <string.h>
 
 static void quoted(FILE *out, const char *text)
 {
@@ -23,17 +23,13 @@ static void quoted(FILE *out, const char *text)
 /* What completes a value of this kind. */
 static void value_words(FILE *out, const struct cli_option *option)
 {
-	const char *choice;
-	size_t length;
-
 	if (option->kind == CLI_FILE) {
 		fputs(" -r -F", out);
 	} else if (option->kind == CLI_DIR) {
 		fputs(" -x -a '(__fish_complete_directories)'", out);
 	} else if (option->kind == CLI_CHOICE) {
 		fputs(" -x -a '", out);
-		for (unsigned i = 0; (length = cli_choice(option->choices, i, &choice)); i++)
-			fprintf(out, "%s%.*s", i ? " " : "", (int)length, choice);
+		cli_write_choices(out, option->choices);
 		fputc('\'', out);
 	} else {
 		fputs(" -x", out);

@@ -5,9 +5,9 @@
  * A file for a folder in $fpath, by the name _PROGRAM.  The verb is found here and taken
  * off; zsh's own _arguments does the rest from one specification per option.
  */
-#include <string.h>
+#include "tools/cli/cli_zsh.h"
 
-#include "tools/common/cli_private.h"
+#include <string.h>
 
 /* Inside single quotes; with `special`, characters that _arguments would take as its own are escaped too. */
 static void quoted(FILE *out, const char *text, const char *special)
@@ -25,9 +25,6 @@ static void quoted(FILE *out, const char *text, const char *special)
 /* ":DIR:_files -/": what a value is called and what completes it */
 static void value_spec(FILE *out, const struct cli_option *option, const char *called)
 {
-	const char *choice;
-	size_t length;
-
 	fputc(':', out);
 	quoted(out, called, ":[]");
 	fputc(':', out);
@@ -37,8 +34,7 @@ static void value_spec(FILE *out, const struct cli_option *option, const char *c
 		fputs("_files -/", out);
 	} else if (option->kind == CLI_CHOICE) {
 		fputc('(', out);
-		for (unsigned i = 0; (length = cli_choice(option->choices, i, &choice)); i++)
-			fprintf(out, "%s%.*s", i ? " " : "", (int)length, choice);
+		cli_write_choices(out, option->choices);
 		fputc(')', out);
 	} else {
 		fputc(' ', out); /* a number or free text: its name is shown, nothing is offered */

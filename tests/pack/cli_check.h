@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_check.c - are a tool's tables in order?
+ * cli_check.h - are a tool's tables in order: names unique, defaults valid, each --help within a screen?
  *
- * Mistakes in a table are the programmer's, so nothing of this runs for a user: the tests of
- * each tool call cli_check() once.  It also renders every --help and holds it to a screen.
+ * Mistakes in a table are the programmer's, so the tools do not look for them.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/cli_private.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/cli_help.h"
+#include "tools/cli/cli_value.h"
 
 #define HELP_LINES_MAX	 42
 #define HELP_COLUMNS_MAX 80
@@ -169,7 +170,8 @@ static const char *check_verb(const struct cli_program *program, const struct cl
 	return check_screen(program, verb);
 }
 
-bool cli_check(const struct cli_program *program, char *why, size_t why_bytes)
+/* If not, `why` says what is wrong. */
+static bool cli_check(const struct cli_program *program, char *why, size_t why_bytes)
 {
 	const char *wrong = NULL, *name = "";
 

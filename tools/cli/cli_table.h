@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli.h - a tool's command line as tables
+ * cli_table.h - a tool's command line as tables
  *
  * A program is a table of verbs, a verb is tables of options and a function.  From the same
  * tables come parsing, --help, the man page (--print-man) and shell completion
@@ -17,20 +17,18 @@
  *
  * Each value is parsed straight into a zeroed struct of the verb's own, which its function
  * finds in args->options.  What the user typed is checked here: an unknown verb or option
- * suggests the nearest, an option given twice is refused unless it is one for many values, a bad value is named with its
- * limit; all of that exits with EXIT_USAGE.  -h, -q and -v belong to every verb.
+ * suggests the nearest, an option given twice is refused unless it is one for many values, a
+ * bad value is named with its limit; all of that exits with EXIT_USAGE.  -h, -q and -v belong to every verb.
  */
-#ifndef TOOLS_COMMON_CLI_H
-#define TOOLS_COMMON_CLI_H
+#ifndef SHARD_CLI_CLI_TABLE_H
+#define SHARD_CLI_CLI_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tools/common/exit_code.h"
-#include "tools/common/message.h"
-
+#define CLI_OPTIONS_MAX 64 /* of a verb, positionals included: one bit each in cli_args.given */
 #define CLI_TABLES_MAX 4
 
 /* How a value is written, and the type of the struct's member that takes it. */
@@ -88,7 +86,7 @@ struct cli_verb {
 	const struct cli_option *positionals; /* NULL: none.  Optional ones come last */
 	const struct cli_option *options[CLI_TABLES_MAX];
 	size_t options_bytes;    /* of the struct that the offsets are for */
-	int (*run)(const struct cli_args *args); /* returns an exit code */
+	int (*run)(const struct cli_args *args); /* returns an exit code; see cli_args.h */
 	uint32_t row;            /* for run(), of verbs that are rows of a table of the program's own */
 };
 
@@ -102,32 +100,39 @@ struct cli_program {
 	void (*print_version)(FILE *out); /* first line: "shardpack 0.1.0" */
 };
 
-struct cli_args {
-	const struct cli_program *program;
-	const struct cli_verb *verb;
-	const void *options; /* the verb's struct, filled in */
-	uint64_t given;      /* for cli_given() */
+/* A verb's options one after the other: its own, then -q, -v and -h. */
+struct cli_flat {
+	const struct cli_option *option[CLI_OPTIONS_MAX];
+	unsigned count;
+	unsigned own_count; /* those before the common ones */
 };
 
-/* All of a tool's main(): messages, signals, parsing, the verb, and stdout's last error. */
-int cli_main(const struct cli_program *program, int argc, char **argv);
+void cli_flatten(const struct cli_verb *verb, struct cli_flat *flat);
 
-/* True if the user typed the option or positional called `name`. */
-bool cli_given(const struct cli_args *args, const char *name);
+/* What the common options set. */
+struct cli_common {
+	bool quiet, verbose, help;
+};
 
-/* For what only the verb can see, as that two options exclude each other: prints, and returns EXIT_USAGE. */
-int cli_misuse(const struct cli_args *args, const char *fmt, ...) MESSAGE_PRINTF(2, 3);
+/* Length of the choice number `idx`, which starts at *choice; 0 past the last. */
+size_t cli_choice(const char *choices, unsigned idx, const char **choice);
 
-/* A size as CLI_SIZE has it, `min` to `max`, for options that hold several.  False if the text is none. */
-bool cli_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+/* The choices with blanks between, for shells that complete them. */
+void cli_write_choices(FILE *out, const char *choices);
 
-/* Index of the candidate that was probably meant, or -1. */
-int cli_nearest(const char *typed, const char *const *candidates, size_t candidate_count);
+/* "bilinear, bicubic, lanczos or box" */
+void cli_choices_text(const char *choices, const char *last_word, char *out, size_t out_bytes);
 
-/*
- * Are the tables themselves in order: names unique, defaults valid, each --help within a
- * screen?  If not, `why` says what is wrong.  For tests.
- */
-bool cli_check(const struct cli_program *program, char *why, size_t why_bytes);
+/* What stands for the value in help: "DIR", or "hwc|chw"; NULL for flags. */
+const char *cli_arg_name(const struct cli_option *option);
+
+/* "SRC", "[SRC]", "SRC..." */
+void cli_positional_text(const struct cli_option *positional, char *out, size_t out_bytes);
+
+/* "shardpack images SRC --out DIR [options]" */
+void cli_usage_text(const struct cli_program *program, const struct cli_verb *verb, char *out, size_t out_bytes);
+
+/* True for the first verb in the table that begins with its first word. */
+bool cli_first_of_its_word(const struct cli_program *program, const struct cli_verb *verb);
 
 #endif

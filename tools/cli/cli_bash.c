@@ -4,17 +4,14 @@
  *
  * The script is one function: it finds the verb it stands in, then collects either `words`
  * or a kind of `files` to offer.  bash splits words at "=", so that --filter=x is three of
- * them.  Names and choices need no quoting: cli_check() allows nothing in them that would.
+ * them.  Names and choices need no quoting: a test of the tables allows nothing in them that would.
  */
-#include <string.h>
+#include "tools/cli/cli_bash.h"
 
-#include "tools/common/cli_private.h"
+#include <string.h>
 
 static void value_case(FILE *out, const struct cli_verb *verb, const struct cli_option *option)
 {
-	const char *choice;
-	size_t length;
-
 	fprintf(out, "\t\"%s --%s\"", verb->name, option->name);
 	if (option->short_name)
 		fprintf(out, " | \"%s -%c\"", verb->name, option->short_name);
@@ -25,8 +22,7 @@ static void value_case(FILE *out, const struct cli_verb *verb, const struct cli_
 		fputs("files=-d", out);
 	} else if (option->kind == CLI_CHOICE) {
 		fputs("words=\"", out);
-		for (unsigned i = 0; (length = cli_choice(option->choices, i, &choice)); i++)
-			fprintf(out, "%s%.*s", i ? " " : "", (int)length, choice);
+		cli_write_choices(out, option->choices);
 		fputc('"', out);
 	} else {
 		fputs("return", out); /* a number or free text: nothing to offer */
@@ -57,16 +53,6 @@ static void verb_case(FILE *out, const struct cli_verb *verb)
 	for (unsigned i = 0; i < flat.count; i++)
 		fprintf(out, "%s--%s", i ? " " : "", flat.option[i]->name);
 	fprintf(out, "\" files=%s ;;\n", positional_files(verb));
-}
-
-bool cli_first_of_its_word(const struct cli_program *program, const struct cli_verb *verb)
-{
-	size_t length = strcspn(verb->name, " ");
-
-	for (const struct cli_verb *other = program->verbs; other != verb; other++)
-		if (strcspn(other->name, " ") == length && strncmp(other->name, verb->name, length) == 0)
-			return false;
-	return true;
 }
 
 /* Cases for the first words of verbs that have two: what may follow them. */

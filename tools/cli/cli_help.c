@@ -3,41 +3,16 @@
  * cli_help.c - what --help prints
  *
  * Two columns in 80, wrapped at blanks, and the examples last, where the eye ends up.
- * cli_check() holds each verb's help to one screen.
+ * A test holds each verb's help to one screen.
  */
+#include "tools/cli/cli_help.h"
+
 #include <string.h>
 
-#include "tools/common/cli_private.h"
-#include "tools/common/wrap.h"
+#include "tools/cli/wrap.h"
 
 #define LEFT_COLUMNS_MAX 27
 #define TEXT_BYTES	 512
-
-void cli_positional_text(const struct cli_option *positional, char *out, size_t out_bytes)
-{
-	snprintf(out, out_bytes, "%s%s%s%s", positional->required ? "" : "[", positional->name,
-		 positional->many ? "..." : "", positional->required ? "" : "]");
-}
-
-void cli_usage_text(const struct cli_program *program, const struct cli_verb *verb, char *out, size_t out_bytes)
-{
-	const struct cli_option *positional = verb->positionals;
-	struct cli_flat flat;
-	char part[128];
-	size_t used = (size_t)snprintf(out, out_bytes, "%s %s", program->name, verb->name);
-
-	for (; positional && positional->name && used < out_bytes; positional++) {
-		cli_positional_text(positional, part, sizeof(part));
-		used += (size_t)snprintf(out + used, out_bytes - used, " %s", part);
-	}
-	cli_flatten(verb, &flat);
-	for (unsigned i = 0; i < flat.own_count && used < out_bytes; i++)
-		if (flat.option[i]->required)
-			used += (size_t)snprintf(out + used, out_bytes - used, " --%s %s", flat.option[i]->name,
-						 cli_arg_name(flat.option[i]));
-	if (used < out_bytes)
-		snprintf(out + used, out_bytes - used, " [options]");
-}
 
 /* "  -o, --out DIR", or "  SRC" for a positional */
 static void left_text(const struct cli_option *option, bool is_positional, char *out, size_t out_bytes)

@@ -6,11 +6,14 @@
  * that the same source gives the same bytes.  Options of a table that verbs share are
  * explained once, where they come first, and named after that.
  */
+#include "tools/cli/cli_man.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/cli_private.h"
+#include "tools/cli/cli_value.h"
+#include "tools/common/exit_code.h"
 
 #define TEXT_BYTES 512
 

@@ -6,11 +6,13 @@
  * the option and quotes the text.  Numbers are decimal digits only: no sign, no blanks, no
  * 0x, nothing that strtoull would forgive.
  */
+#include "tools/cli/cli_value.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "tools/common/cli_private.h"
+#include "tools/cli/cli_nearest.h"
 
 #define WHY_BYTES 160
 
@@ -146,32 +148,6 @@ bool cli_size(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 	return set_size(&option, text, out, why, sizeof(why));
 }
 
-size_t cli_choice(const char *choices, unsigned idx, const char **choice)
-{
-	while (idx--) {
-		choices = strchr(choices, '|');
-		if (!choices)
-			return 0;
-		choices++;
-	}
-	*choice = choices;
-	return strcspn(choices, "|");
-}
-
-void cli_choices_text(const char *choices, const char *last_word, char *out, size_t out_bytes)
-{
-	const char *choice, *unused;
-	size_t length, used = 0;
-
-	out[0] = 0;
-	for (unsigned i = 0; (length = cli_choice(choices, i, &choice)) && used < out_bytes; i++) {
-		bool is_last = !cli_choice(choices, i + 1, &unused);
-
-		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s%s%.*s", i && !is_last ? ", " : "",
-					 i && is_last ? " " : "", i && is_last ? last_word : "", (int)length, choice);
-	}
-}
-
 static bool set_choice(const struct cli_option *option, const char *text, int *out, char *why, size_t why_bytes)
 {
 	const char *candidates[CLI_OPTIONS_MAX], *choice;
@@ -253,15 +229,6 @@ static bool set_part(const char *text, struct cli_part *out, char *why, size_t w
 	return false;
 }
 
-const char *cli_arg_name(const struct cli_option *option)
-{
-	if (option->kind == CLI_FLAG)
-		return NULL;
-	if (option->arg_name)
-		return option->arg_name;
-	return option->kind == CLI_CHOICE ? option->choices : "VALUE";
-}
-
 bool cli_value_set(const struct cli_option *option, const char *text, void *options, char *why, size_t why_bytes)
 {
 	char *member = (char *)options + option->offset;
@@ -272,7 +239,7 @@ bool cli_value_set(const struct cli_option *option, const char *text, void *opti
 	}
 	switch (option->kind) {
 	case CLI_FLAG:
-		break; /* never has a value: see cli.c */
+		break; /* never has a value: see cli_parse.c */
 	case CLI_STRING:
 	case CLI_FILE:
 	case CLI_DIR:

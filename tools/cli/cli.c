@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli.c - from argv to a verb's function
+ *
+ * Finds the verb, has its words taken apart, and runs it.  Its function runs only on a command line
+ * that is right as a whole.
+ */
+#include "tools/cli/cli.h"
+
+#include <string.h>
+
+#include "tools/cli/cli_bash.h"
+#include "tools/cli/cli_fish.h"
+#include "tools/cli/cli_help.h"
+#include "tools/cli/cli_man.h"
+#include "tools/cli/cli_nearest.h"
+#include "tools/cli/cli_parse.h"
+#include "tools/cli/cli_zsh.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/signals.h"
+
+/* Does a verb's name stand at argv[1], or at argv[1] and argv[2]?  Returns how many words, or 0. */
+static int verb_words(const char *name, char **argv)
+{
+	size_t first = strcspn(name, " ");
+
+	if (strncmp(argv[1], name, first) != 0 || argv[1][first])
+		return 0;
+	if (!name[first])
+		return 1;
+	return argv[2] && strcmp(argv[2], name + first + 1) == 0 ? 2 : 0;
+}
+
+static int unknown_verb(const struct cli_args *args, char **argv)
+{
+	const char *candidates[CLI_OPTIONS_MAX];
+	size_t count = 0, length = strlen(argv[1]);
+	bool is_first_word = false;
+	char typed[128];
+	int nearest;
+
+	for (const struct cli_verb *verb = args->program->verbs; verb->name && count < CLI_OPTIONS_MAX; verb++) {
+		candidates[count++] = verb->name;
+		is_first_word |= strncmp(verb->name, argv[1], length) == 0 && verb->name[length] == ' ';
+	}
+	if (is_first_word && argv[2] && argv[2][0] != '-')
+		snprintf(typed, sizeof(typed), "%s %s", argv[1], argv[2]);
+	else
+		snprintf(typed, sizeof(typed), "%s", argv[1]);
+	nearest = cli_nearest(typed, candidates, count);
+	if (nearest < 0)
+		return cli_misuse(args, "unknown verb '%s'", typed);
+	return cli_misuse(args, "unknown verb '%s'; did you mean '%s'?", typed, candidates[nearest]);
+}
+
+static int print_completion(const struct cli_args *args, const char *shell)
+{
+	if (shell && strcmp(shell, "bash") == 0)
+		cli_complete_bash(stdout, args->program);
+	else if (shell && strcmp(shell, "zsh") == 0)
+		cli_complete_zsh(stdout, args->program);
+	else if (shell && strcmp(shell, "fish") == 0)
+		cli_complete_fish(stdout, args->program);
+	else
+		return cli_misuse(args, "--print-completion %s: must be bash, zsh or fish", shell ? shell : "''");
+	return EXIT_DONE;
+}
+
+/* What may stand in a verb's place. */
+static int program_option(const struct cli_args *args, char **argv)
+{
+	static const char *const candidates[] = {"--help", "--version"};
+	const char *word = argv[1];
+	int nearest;
+
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+		cli_help_program(stdout, args->program);
+	else if (strcmp(word, "--version") == 0)
+		args->program->print_version(stdout);
+	else if (strcmp(word, "--print-man") == 0)
+		cli_man(stdout, args->program);
+	else if (strncmp(word, "--print-completion", 18) == 0 && (!word[18] || word[18] == '='))
+		return print_completion(args, word[18] ? word + 19 : argv[2]);
+	else if ((nearest = cli_nearest(word, candidates, 2)) >= 0)
+		return cli_misuse(args, "unknown option '%s'; did you mean '%s'?", word, candidates[nearest]);
+	else
+		return cli_misuse(args, "'%s' stands where a verb is expected; options follow the verb", word);
+	return EXIT_DONE;
+}
+
+/* The first verb of two words that begins with argv[1], if argv[2] asks for help; else NULL. */
+static const struct cli_verb *verb_to_explain(const struct cli_program *program, char **argv)
+{
+	size_t length = strlen(argv[1]);
+
+	if (!argv[2] || (strcmp(argv[2], "--help") != 0 && strcmp(argv[2], "-h") != 0))
+		return NULL;
+	for (const struct cli_verb *verb = program->verbs; verb->name; verb++)
+		if (strncmp(verb->name, argv[1], length) == 0 && verb->name[length] == ' ')
+			return verb;
+	return NULL;
+}
+
+static int run_verb(const struct cli_args *args, int argc, char **argv)
+{
+	struct cli_parse p = {.args = *args};
+	int rc = cli_parse(&p, argc, argv);
+
+	if (!rc && p.common.help) {
+		cli_help_verb(stdout, args->program, args->verb);
+	} else if (!rc) {
+		message_level(p.common.quiet ? MESSAGE_QUIET : p.common.verbose ? MESSAGE_VERBOSE : MESSAGE_NORMAL);
+		rc = args->verb->run(&p.args);
+	}
+	cli_parse_free(&p);
+	return rc;
+}
+
+static int dispatch(const struct cli_program *program, int argc, char **argv)
+{
+	struct cli_args args = {.program = program};
+	int words = 0;
+
+	if (argc < 2)
+		return cli_misuse(&args, "a verb is missing");
+	if (argv[1][0] == '-')
+		return program_option(&args, argv);
+	for (const struct cli_verb *verb = program->verbs; verb->name; verb++) {
+		int these = verb_words(verb->name, argv);
+
+		if (these > words) {
+			words = these;
+			args.verb = verb;
+		}
+	}
+	if (!args.verb) {
+		args.verb = verb_to_explain(program, argv);
+		words = 1;
+	}
+	if (!args.verb)
+		return unknown_verb(&args, argv);
+	return run_verb(&args, argc, argv + 1 + words);
+}
+
+int cli_main(const struct cli_program *program, int argc, char **argv)
+{
+	int exit_code, stdout_code;
+
+	reserve_standard_descriptors();
+	message_start(program->name, MESSAGE_NORMAL);
+	signals_start();
+	exit_code = dispatch(program, argc, argv);
+	stdout_code = finish_stdout();
+	return exit_code ? exit_code : stdout_code;
+}
