@@ -6,7 +6,7 @@
 
 #include "shard.h"
 #include "tools/shardpack/command.h"
-#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/image/decode_versions.h"
 #include "tools/shardpack/scan/source.h"
 
 static void print_version(FILE *out)

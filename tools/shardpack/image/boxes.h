@@ -14,7 +14,7 @@
 #ifndef SHARDPACK_BOXES_H
 #define SHARDPACK_BOXES_H
 
-#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/image/decode_verdict.h"
 #include "tools/shardpack/image/transform.h"
 
 enum boxes_format {

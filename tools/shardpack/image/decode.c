@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode.c - which decoder, and what all of them need
+ * decode.c - which decoder
  *
  * Looks at the first bytes, never at a name.  Formats that people do have in their folders
  * but that are not read here are known well enough to be called by their names.
  */
 #include "tools/shardpack/image/decode.h"
 
-#include <inttypes.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/shardpack/image/decode_private.h"
+#include "tools/shardpack/image/decode_bmp.h"
+#include "tools/shardpack/image/decode_jpeg.h"
+#include "tools/shardpack/image/decode_png.h"
+#include "tools/shardpack/image/decode_ppm.h"
+#include "tools/shardpack/image/decode_webp.h"
 
 /*
  * The most that libjpeg holds for any image within the pixel limit is a progressive CMYK
@@ -25,112 +27,6 @@ static const struct decode_options defaults = {
 	.max_scans = DECODE_SCANS_DEFAULT,
 	.max_memory_bytes = DECODE_MEMORY_DEFAULT_BYTES,
 };
-
-enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *format, ...)
-{
-	va_list args;
-
-	v->reason = reason;
-	va_start(args, format);
-	vsnprintf(v->message, sizeof(v->message), format, args);
-	va_end(args);
-	return DECODE_BAD_INPUT;
-}
-
-enum decode_status decode_no_memory(struct decode_verdict *v)
-{
-	v->reason = 0;
-	snprintf(v->message, sizeof(v->message), "out of memory while decoding");
-	return DECODE_NO_MEMORY;
-}
-
-enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count)
-{
-	return decode_bad(v, SHARD_MISS_UNSUPPORTED, "%s has %d channels: a mask has one, save it as gray or with a palette",
-			  format, channel_count);
-}
-
-enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x, uint32_t y)
-{
-	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-			  "%s has the value %" PRIu32 " at column %" PRIu32 " of row %" PRIu32 ": a mask holds 0 to 255",
-			  format, value, x, y);
-}
-
-enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v)
-{
-	const struct decode_options *limit = &d->limit;
-	char what_to_do[64] = "";
-
-	if (limit->max_side < DECODE_SIDE_MAX && width <= DECODE_SIDE_MAX && height <= DECODE_SIDE_MAX)
-		snprintf(what_to_do, sizeof(what_to_do), "; --limit side=%" PRIu64 " takes it", width > height ? width : height);
-	if (width > limit->max_side || height > limit->max_side)
-		return decode_bad(v, SHARD_MISS_LIMIT,
-				  "is %" PRIu64 " x %" PRIu64 " pixels: a side is longer than the limit of %" PRIu32 "%s",
-				  width, height, limit->max_side, what_to_do);
-	if (width * height > limit->max_pixels)
-		return decode_bad(v, SHARD_MISS_LIMIT,
-				  "is %" PRIu64 " x %" PRIu64 " = %" PRIu64 " pixels: more than the limit of %" PRIu64
-				  "; --limit pixels=%" PRIu64 " takes it",
-				  width, height, width * height, limit->max_pixels, width * height);
-	return DECODE_OK;
-}
-
-void decode_claim(struct decoder *d, uint64_t bytes)
-{
-	if (d->limit.claim)
-		d->limit.claim(d->limit.context, bytes);
-}
-
-enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
-				struct decode_verdict *v)
-{
-	enum decode_status rc = decode_check_size(d, width, height, v);
-
-	if (rc)
-		return rc;
-	decode_claim(d, width * height * d->pixel_bytes);
-	if (!scratch_reserve(&d->pixels, (size_t)(width * height * d->pixel_bytes)))
-		return decode_no_memory(v);
-	out->pixels = d->pixels.data;
-	out->width = (uint32_t)width;
-	out->height = (uint32_t)height;
-	return DECODE_OK;
-}
-
-uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y)
-{
-	return d->pixels.data + (size_t)y * out->width * d->pixel_bytes;
-}
-
-void decode_spread_gray(uint8_t *row, uint32_t width)
-{
-	const uint8_t *gray = decode_narrow_row(row, width);
-
-	for (uint32_t i = 0; i < width; i++, row += IMAGE_CHANNELS) {
-		uint8_t g = gray[i];
-
-		row[0] = g;
-		row[1] = g;
-		row[2] = g;
-	}
-}
-
-uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_t *bad_x)
-{
-	uint32_t bad = 0;
-
-	for (uint32_t i = 0; i < width; i++) {
-		uint32_t value = (uint32_t)row[2 * (size_t)i] << 8 | row[2 * (size_t)i + 1];
-
-		if (value > 255 && !bad) {
-			bad = value;
-			*bad_x = i;
-		}
-		to[i] = (uint8_t)value;
-	}
-	return bad;
-}
 
 struct decoder *decoder_open(const struct decode_options *opt)
 {

@@ -13,47 +13,9 @@
 #ifndef SHARDPACK_DECODE_H
 #define SHARDPACK_DECODE_H
 
+#include "tools/shardpack/image/decode_options.h"
+#include "tools/shardpack/image/decode_verdict.h"
 #include "tools/shardpack/image/image.h"
-
-#define DECODE_PIXELS_DEFAULT	    89478485 /* where Pillow warns of a bomb */
-#define DECODE_SIDE_MAX		    65500    /* the most that libjpeg reads; the default */
-#define DECODE_SCANS_DEFAULT	    100	     /* real progressive files have about 10 */
-#define DECODE_MEMORY_DEFAULT_BYTES (UINT64_C(768) << 20)
-
-/* Which damage of JPEGs is accepted; the pixels are those that libjpeg-turbo gives. */
-enum decode_accept {
-	ACCEPT_NONE,
-	ACCEPT_EOI,	 /* nothing is missing but the end-of-image marker: all pixels are those of the whole file */
-	ACCEPT_WARNINGS, /* whatever libjpeg warns of and goes on; it makes up what it cannot know */
-};
-
-/* Limits; zero means the default. */
-struct decode_options {
-	enum decode_accept accept;
-	uint64_t max_pixels;
-	uint32_t max_side;
-	uint32_t max_scans;
-	uint64_t max_memory_bytes; /* inside a decoder, beside the image */
-
-	/* Called before memory of the order of a whole image is used for it, with its size; may wait.  NULL: nobody cares. */
-	void (*claim)(void *context, uint64_t bytes);
-	void *context;
-};
-
-enum decode_status {
-	DECODE_OK = 0,
-	DECODE_BAD_INPUT = 1, /* the verdict says why; the next run may be good */
-	DECODE_NO_MEMORY = 2, /* says nothing about the input */
-};
-
-struct decode_verdict {
-	/*
-	 * enum shard_miss_reason for DECODE_BAD_INPUT, else 0; with DECODE_OK also of what was accepted: TRUNCATED if
-	 * only the end-of-image marker is missing, DAMAGED if pixels are made up.
-	 */
-	int reason;
-	char message[240]; /* one line, without the file's name; empty without a reason */
-};
 
 /* One per thread. */
 struct decoder;
@@ -83,13 +45,4 @@ enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t siz
 enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size, struct image *out,
 			       struct decode_verdict *v);
 
-/* For a verdict of one's own: fill *v; returns DECODE_BAD_INPUT.  The reason is an enum shard_miss_reason. */
-enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-/* Names and versions of the libraries behind it, for --version and for provenance. */
-const char *decoder_jpeg_version(void);
-const char *decoder_png_version(void);
-const char *decoder_webp_version(void);
-
-#endif /* SHARDPACK_DECODE_H */
+#endif

@@ -14,6 +14,8 @@
  * library reports errors by a callback that must not return, so it jumps.  Everything
  * that lives across the jump is in struct jpeg, none of it in locals.
  */
+#include "tools/shardpack/image/decode_jpeg.h"
+
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -22,8 +24,6 @@
 #include <jpeglib.h>
 
 #include <jerror.h>
-
-#include "tools/shardpack/image/decode_private.h"
 
 struct jpeg {
 	struct jpeg_decompress_struct cinfo;
@@ -397,16 +397,4 @@ enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size
 	decompress_guarded(&j, bytes, size);
 	jpeg_destroy_decompress(&j.cinfo);
 	return j.status;
-}
-
-#define TEXT(x)	   #x
-#define TEXT_OF(x) TEXT(x)
-
-const char *decoder_jpeg_version(void)
-{
-#ifdef LIBJPEG_TURBO_VERSION
-	return "libjpeg-turbo " TEXT_OF(LIBJPEG_TURBO_VERSION);
-#else
-	return "libjpeg " TEXT_OF(JPEG_LIB_VERSION);
-#endif
 }

@@ -10,13 +10,14 @@
  * Errors arrive by a callback that must not return, so it jumps.  Everything that lives
  * across the jump is in struct png, none of it in locals.
  */
+#include "tools/shardpack/image/decode_png.h"
+
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <png.h>
 
-#include "tools/shardpack/image/decode_private.h"
 #include "tools/shardpack/format/png_chunk.h"
 
 struct png {
@@ -304,9 +305,4 @@ enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size,
 	read_guarded(&p);
 	png_destroy_read_struct(&p.png, &p.info, NULL);
 	return p.status;
-}
-
-const char *decoder_png_version(void)
-{
-	return "libpng " PNG_LIBPNG_VER_STRING;
 }

@@ -5,11 +5,11 @@
  * Of a PGM that is a mask samples of 16 bits are read as well, if they are not to be scaled and none is above 255.
  * A sample is scaled by the largest that the file names, rounded as in Pillow: to the nearest, a half to the even one.
  */
+#include "tools/shardpack/image/decode_ppm.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-#include "tools/shardpack/image/decode_private.h"
 
 struct cursor {
 	const uint8_t *at, *end;

@@ -4,6 +4,8 @@
  *
  * Alpha is dropped, as everywhere.  libwebp decodes what it is given; that a file is as long as it says is seen to here.
  */
+#include "tools/shardpack/image/decode_webp.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +13,6 @@
 #include <webp/decode.h>
 
 #include "tools/common/load.h"
-#include "tools/shardpack/image/decode_private.h"
 
 static enum decode_status refuse(VP8StatusCode code, struct decode_verdict *v)
 {
@@ -58,13 +59,4 @@ enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size
 	config.output.u.RGBA.size = (size_t)out->width * out->height * IMAGE_CHANNELS;
 	code = WebPDecode(bytes, (size_t)said, &config);
 	return code == VP8_STATUS_OK ? DECODE_OK : refuse(code, v);
-}
-
-const char *decoder_webp_version(void)
-{
-	static char text[32]; /* the same whoever writes it */
-	int version = WebPGetDecoderVersion();
-
-	snprintf(text, sizeof(text), "libwebp %d.%d.%d", version >> 16, version >> 8 & 255, version & 255);
-	return text;
 }

@@ -14,7 +14,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "tools/shardpack/image/resize_passes.h"
+#include "tools/shardpack/image/resize_avx2.h"
+#include "tools/shardpack/image/resize_portable.h"
 
 /*
  * Tables kept per thread.  Photos come in a few dozen sizes; two tables each.  A table

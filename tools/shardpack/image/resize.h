@@ -16,24 +16,13 @@
 #include <stdint.h>
 
 #include "tools/shardpack/image/image.h"
-
-enum resize_filter {
-	RESIZE_BOX,
-	RESIZE_BILINEAR,
-	RESIZE_BICUBIC,
-	RESIZE_LANCZOS,
-};
+#include "tools/shardpack/image/resize_filter.h"
 
 /* Where pixels go. */
 struct resize_target {
 	uint8_t *pixels;
 	size_t row_bytes;   /* from one row to the next */
 	size_t plane_bytes; /* from one channel's plane to the next; 0: a pixel's channels side by side */
-};
-
-/* Along one axis: the part of the source that is resized, in source pixels.  Length 0: all of it. */
-struct resize_box {
-	double from, length; /* exact as floats, as Pillow has its box */
 };
 
 struct resize_job {

@@ -12,9 +12,12 @@
  * which does not depend on the image and is added beforehand.  Both words of the pair are bytes of p at a place, so
  * one shuffle makes them.  Down, a pair is two rows' samples, and low and high parts are summed apart.
  */
+#include "tools/shardpack/image/resize_avx2.h"
+
 #include <string.h>
 
-#include "tools/shardpack/image/resize_passes.h"
+#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/image/resize_portable.h"
 
 #if !defined(__x86_64__)
 

@@ -9,6 +9,8 @@
 #ifndef SHARDPACK_RESIZE_PASSES_H
 #define SHARDPACK_RESIZE_PASSES_H
 
+#include <stddef.h>
+
 #include "tools/shardpack/image/resize_taps.h"
 
 /* The weights of one axis, packed as the pass over it wants them. */
@@ -46,9 +48,4 @@ struct resize_passes {
 	void (*split)(const uint8_t *src, size_t pixel_count, uint8_t *dst, size_t plane_bytes);
 };
 
-extern const struct resize_passes resize_passes_portable;
-
-/* NULL where the processor has no AVX2. */
-const struct resize_passes *resize_passes_avx2(void);
-
-#endif /* SHARDPACK_RESIZE_PASSES_H */
+#endif

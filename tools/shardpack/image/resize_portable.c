@@ -4,9 +4,9 @@
  *
  * Written so that compilers find what vectors there are, and the twin that other ways are compared with.
  */
-#include <string.h>
+#include "tools/shardpack/image/resize_portable.h"
 
-#include "tools/shardpack/image/resize_passes.h"
+#include "tools/shardpack/image/image.h"
 
 #define HALF (1 << (TAPS_FRACTION_BITS - 1))
 

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "tools/shardpack/image/resize.h"
+#include "tools/shardpack/image/resize_filter.h"
 
 /* 8 bits hold the sample, 2 the overshoot of a filter with negative lobes: 22 remain of 32. */
 #define TAPS_FRACTION_BITS 22

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/shardpack/image/decode_versions.h"
 #include "tools/shardpack/plan/field_option.h"
 
 const char *const recipe_source_names[] = {

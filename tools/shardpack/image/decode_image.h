@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode_private.h - what decode.c and the format decoders share
+ * decode_image.h - what the decoders of all formats share: limits, room for the pixels, rows
  */
-#ifndef SHARDPACK_DECODE_PRIVATE_H
-#define SHARDPACK_DECODE_PRIVATE_H
+#ifndef SHARD_IMAGE_DECODE_IMAGE_H
+#define SHARD_IMAGE_DECODE_IMAGE_H
 
-#include "shard.h"
-#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/image/decode_options.h"
+#include "tools/shardpack/image/decode_verdict.h"
+#include "tools/shardpack/image/image.h"
 
 struct decoder {
 	struct decode_options limit;	/* no zeros; const after open */
@@ -17,26 +18,6 @@ struct decoder {
 	const struct image_sink *sink;	/* NULL: the image is wanted as a whole, in `pixels` */
 	bool sink_begun;		/* its rows are given by the format's decoder; else decode.c does it at the end */
 };
-
-/* decode_jpeg.c, decode_png.c and so on: bytes that begin with their magic */
-enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			    struct decode_verdict *v);
-enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			   struct decode_verdict *v);
-enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			    struct decode_verdict *v);
-enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			   struct decode_verdict *v);
-enum decode_status ppm_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			   struct decode_verdict *v);
-
-/* decode.c */
-
-enum decode_status decode_no_memory(struct decode_verdict *v);
-
-/* Verdicts on what should be a mask.  `format` is its name. */
-enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count);
-enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x, uint32_t y);
 
 /* Hold the size against the limits. */
 enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v);
@@ -69,4 +50,4 @@ uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_
 
 void decode_spread_gray(uint8_t *row, uint32_t width);
 
-#endif /* SHARDPACK_DECODE_PRIVATE_H */
+#endif

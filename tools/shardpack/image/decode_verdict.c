@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode_verdict.c - what is wrong with an image, in a sentence
+ */
+#include "tools/shardpack/image/decode_verdict.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *format, ...)
+{
+	va_list args;
+
+	v->reason = reason;
+	va_start(args, format);
+	vsnprintf(v->message, sizeof(v->message), format, args);
+	va_end(args);
+	return DECODE_BAD_INPUT;
+}
+
+enum decode_status decode_no_memory(struct decode_verdict *v)
+{
+	v->reason = 0;
+	snprintf(v->message, sizeof(v->message), "out of memory while decoding");
+	return DECODE_NO_MEMORY;
+}
+
+enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count)
+{
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED, "%s has %d channels: a mask has one, save it as gray or with a palette",
+			  format, channel_count);
+}
+
+enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x, uint32_t y)
+{
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+			  "%s has the value %" PRIu32 " at column %" PRIu32 " of row %" PRIu32 ": a mask holds 0 to 255",
+			  format, value, x, y);
+}

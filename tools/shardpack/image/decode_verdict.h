@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode_verdict.h - what is wrong with an image, in a sentence
+ */
+#ifndef SHARD_IMAGE_DECODE_VERDICT_H
+#define SHARD_IMAGE_DECODE_VERDICT_H
+
+#include <stdint.h>
+
+#include "shard.h" /* enum shard_miss_reason */
+
+enum decode_status {
+	DECODE_OK = 0,
+	DECODE_BAD_INPUT = 1, /* the verdict says why; the next run may be good */
+	DECODE_NO_MEMORY = 2, /* says nothing about the input */
+};
+
+struct decode_verdict {
+	/*
+	 * enum shard_miss_reason for DECODE_BAD_INPUT, else 0; with DECODE_OK also of what was accepted: TRUNCATED if
+	 * only the end-of-image marker is missing, DAMAGED if pixels are made up.
+	 */
+	int reason;
+	char message[240]; /* one line, without the file's name; empty without a reason */
+};
+
+/* Fill *v; returns DECODE_BAD_INPUT.  The reason is an enum shard_miss_reason. */
+enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+enum decode_status decode_no_memory(struct decode_verdict *v);
+
+/* Verdicts on what should be a mask.  `format` is its name. */
+enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count);
+enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x, uint32_t y);
+
+#endif
