@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <jpeglib.h>
 
+#include "bench/common/service.h"
 #include "tools/shardpack/image/resize.h"
 
 enum { SHORT_SIDE = 256, CROP = 224, MAX_PATHS = 1 << 20, MAX_FILE = 32 << 20, MAX_PIXELS = 64 << 20 };
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	static char line[4096];
 	pthread_t thread[64];
 	int count = argc == 2 ? atoi(argv[1]) : 0;
-	struct timespec begin, end;
+	double begin;
 
 	if (count < 1 || count > 64)
 		die("usage: bound_pack THREADS <LIST (1 to 64 threads)");
@@ -105,14 +105,12 @@ int main(int argc, char **argv)
 		if (!(paths[path_count++] = strdup(line)))
 			die("out of memory");
 	}
-	clock_gettime(CLOCK_MONOTONIC, &begin);
+	begin = bench_seconds();
 	for (int i = 0; i < count; i++)
 		if (pthread_create(&thread[i], NULL, worker, records[i]))
 			die("cannot start a thread");
 	for (int i = 0; i < count; i++)
 		pthread_join(thread[i], NULL);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	printf("%.1f\n", (double)path_count /
-				 ((double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9));
+	printf("%.1f\n", (double)path_count / (bench_seconds() - begin));
 	return 0;
 }

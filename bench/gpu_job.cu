@@ -2,6 +2,7 @@
 /*
  * gpu_job.cu - see gpu_job.h: an epoch as a trainer calls it, and bare copies
  */
+#include "bench/common/cold.h"
 #include "bench/gpu_job.h"
 
 #include <stdio.h>

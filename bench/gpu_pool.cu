@@ -6,6 +6,7 @@
  * other, so that as much is fetched ahead at the end of each as at its beginning; but of pools whose batches are finished,
  * which hold everything, and of which the GPU's memory may have no room for two.
  */
+#include "bench/common/cold.h"
 #include "bench/gpu_job.h"
 
 #ifndef POOL_LANES

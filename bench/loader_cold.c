@@ -14,7 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench/common/bound.h"
+#include "bench/common/bound_pieces.h"
+#include "bench/common/bound_uring.h"
+#include "bench/common/cold.h"
 #include "bench/common/trainer.h"
 
 #define PIECE_MOST  (UINT64_C(1) << 20)

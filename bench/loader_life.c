@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/common/cold.h"
 #include "bench/common/data.h"
+#include "bench/common/sparse.h"
 #include "bench/common/trainer.h"
 
 #define PHOTOS	      ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW})

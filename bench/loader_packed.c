@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/common/bound.h"
+#include "bench/common/bound_chunks.h"
+#include "bench/common/bound_copy.h"
+#include "bench/common/cold.h"
 #include "bench/common/trainer.h"
 
 #define THREADS_MOST  2u

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bench/common/bound.h"
+#include "bench/common/bound_open.h"
+#include "bench/common/sparse.h"
 
 #define SHARD_COUNT   10000u
 #define SHARD_RECORDS 10000u

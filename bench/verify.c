@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/common/bound.h"
+#include "bench/common/bound_hash.h"
+#include "bench/common/bound_read.h"
+#include "bench/common/cold.h"
 
 #define SHARD_COUNT   8
 #define SHARD_RECORDS 1750 /* 2.1 GB in all: many times any cache, and in memory nearly everywhere */

@@ -4,9 +4,7 @@
  */
 #include "bench/common/bench.h"
 
-#include <errno.h>
 #include <fnmatch.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,47 +18,6 @@ struct bench {
 	char build[4096];
 	unsigned run_count;
 };
-
-static char skip_reason[512];
-
-void bench_die(const char *format, ...)
-{
-	va_list args;
-
-	fflush(stdout);
-	fputs("bench: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(1);
-}
-
-bool bench_skip(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(skip_reason, sizeof(skip_reason), format, args);
-	va_end(args);
-	return false;
-}
-
-const char *bench_skip_reason(void)
-{
-	return skip_reason;
-}
-
-void bench_note(const char *format, ...)
-{
-	va_list args;
-
-	fputs("    ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
 
 /* ---- the command line ---- */
 
@@ -231,7 +188,7 @@ double bench_run(struct bench *b, const struct bench_row *row)
 			unsigned s = (run + i) % sides; /* nobody always comes first */
 
 			if (!run_side(row, &row->side[s], &values[s][kept], &cpu[s][kept])) {
-				print_skipped(row->name, skip_reason);
+				print_skipped(row->name, bench_skip_reason());
 				return 0;
 			}
 		}

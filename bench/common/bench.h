@@ -12,35 +12,18 @@
 #define BENCH_COMMON_BENCH_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "bench/common/row.h"
+#include "bench/common/say.h"
+#include "bench/common/service.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define BENCH_SIDES_MAX 8
-#define BENCH_RUNS_MAX	99
+#define BENCH_RUNS_MAX 99
 
 struct bench;
-
-struct bench_side {
-	const char *label;
-	double (*run)(void *context); /* does the work once, and returns its figure in the row's unit */
-	bool (*prepare)(void *context); /* may be NULL; not timed.  False: the row is skipped, bench_skip() said why */
-	bool (*after)(void *context);	/* likewise */
-	unsigned kind; /* of bounds: the best of each kind counts, and of these the slowest is the bound */
-};
-
-struct bench_row {
-	const char *name, *unit;
-	bool less_is_better;	/* unit is a time */
-	unsigned warm_up_count; /* runs before those that count */
-	const char *cpu_unit;	/* not NULL: also report the CPU seconds of each side, over cpu_work, in this unit */
-	double cpu_work;
-	void *context;
-	struct bench_side side[BENCH_SIDES_MAX]; /* up to the first without a label */
-};
 
 /*
  * Take the command line: --runs N, --only PATTERN, --dir DIR, --corpus DIR, --targets FILE, --no-machine.  Never NULL:
@@ -64,28 +47,6 @@ void bench_figure(struct bench *b, const char *name, const char *unit, double va
 
 /* Say why a wanted row cannot run. */
 void bench_skipped(struct bench *b, const char *name, const char *reason);
-
-/* For prepare, run and after: why the row cannot go on.  Returns false. */
-__attribute__((format(printf, 1, 2))) bool bench_skip(const char *format, ...);
-const char *bench_skip_reason(void); /* the last one */
-
-/* Print a line for people beneath the row. */
-__attribute__((format(printf, 1, 2))) void bench_note(const char *format, ...);
-
-/* Something is wrong that is no measurement: say so and exit with 1. */
-__attribute__((format(printf, 1, 2), noreturn)) void bench_die(const char *format, ...);
-
-/* ---- small services ---- */
-
-double bench_seconds(void); /* monotonic */
-double bench_cpu_seconds(void); /* of this process and the children it has waited for */
-void *bench_memory(size_t bytes); /* aligned to 2 MiB, huge pages asked for, touched; ends the program if there is none */
-size_t bench_llc_bytes(void);	  /* the largest cache; 32 MiB if the machine does not say */
-void bench_remove(char *path);	  /* a file, or a folder with all in it; it is fine if there is none */
-void bench_random_fill(void *out, size_t bytes, uint64_t seed); /* a multiple of 8 */
-
-/* Run `work` in that many threads, this one included, until all have ended. */
-void bench_threads(unsigned count, void (*work)(void *context), void *context);
 
 #ifdef __cplusplus
 }

@@ -2,11 +2,14 @@
 /*
  * bound_chunks.c - the bare loop over compressed records: decode each chunk of a window once, then copy records out of them
  */
-#include "bench/common/bound.h"
+#include "bench/common/bound_chunks.h"
 
 #include <lz4.h>
 #include <stdatomic.h>
 #include <string.h>
+
+#include "bench/common/say.h"
+#include "bench/common/service.h"
 
 struct job {
 	const struct bound_chunks *c;

@@ -2,7 +2,7 @@
 /*
  * bound_copy.c - the bare copy loops: libc, AVX2, AVX2 past the cache; records of whole cache lines
  */
-#include "bench/common/bound.h"
+#include "bench/common/bound_copy.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -21,6 +21,8 @@ static void copy_libc(uint8_t *dst, const uint8_t *const *record, size_t count, 
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+#include "bench/common/service.h"
 #define AVX2 __attribute__((target("avx2")))
 
 AVX2 static void copy_avx2(uint8_t *dst, const uint8_t *const *record, size_t count, size_t bytes)

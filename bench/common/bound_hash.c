@@ -2,7 +2,7 @@
 /*
  * bound_hash.c - the bare XXH3-64 loop: each image where it is mapped, by as many threads as verify has
  */
-#include "bench/common/bound.h"
+#include "bench/common/bound_hash.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

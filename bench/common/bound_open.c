@@ -2,7 +2,7 @@
 /*
  * bound_open.c - the bare way to a record: open, read the two pages, read the record, close; and to a manifest
  */
-#include "bench/common/bound.h"
+#include "bench/common/bound_open.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,6 +12,9 @@
 #else
 #include <xxhash.h>
 #endif
+
+#include "bench/common/say.h"
+#include "bench/common/service.h"
 
 #define PAGE_BYTES 4096
 

@@ -2,7 +2,7 @@
 /*
  * bound_pieces.c - the bare O_DIRECT loop over pieces of files: each thread reads one after the other
  */
-#include "bench/common/bound.h"
+#include "bench/common/bound_pieces.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

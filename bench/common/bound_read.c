@@ -2,7 +2,7 @@
 /*
  * bound_read.c - the bare O_DIRECT loop: all bytes of all files, one block at a time for each thread
  */
-#include "bench/common/bound.h"
+#include "bench/common/bound_read.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 /*
  * bound_uring.c - the bare io_uring loop over pieces of files, by system calls alone: a queue that is kept full
  */
-#include "bench/common/bound.h"
+#include "bench/common/bound_uring.h"
 
 #include <linux/io_uring.h>
 #include <stdatomic.h>

@@ -5,6 +5,8 @@
  * Residency is asked of mincore(), which tells the truth to the owner of a file.  Cold is cold for this system: what a
  * host beneath a virtual machine keeps is out of sight.
  */
+#include "bench/common/cold.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,8 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "bench/common/data.h"
 
 #define PAGE_BYTES    4096u
 #define RESIDENT_MOST 0.01

@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/common/say.h"
+#include "bench/common/service.h"
+
 /* ---- the machine ---- */
 
 static void read_cpu_name(char *out, size_t bytes)

@@ -5,7 +5,7 @@
 #ifndef BENCH_COMMON_PRINT_H
 #define BENCH_COMMON_PRINT_H
 
-#include "bench/common/bench.h"
+#include "bench/common/row.h"
 
 /* The runs of one side. */
 struct figure {

@@ -2,6 +2,8 @@
 /*
  * service.c - clocks, memory and threads of the benchmarks
  */
+#include "bench/common/service.h"
+
 #include <fts.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,21 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "bench/common/bench.h"
+#include "bench/common/say.h"
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define THREADS_MAX	64
-
-double bench_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static double usage_seconds(int who)
 {

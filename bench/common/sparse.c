@@ -5,6 +5,8 @@
  * One shard is written in full, and removed at the end.  Each shard of the dataset gets that one's pages and tables; the
  * records in between are zeros that lie nowhere, and their hashes are right.
  */
+#include "bench/common/sparse.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,8 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "bench/common/data.h"
 
 /* What each shard has of the one written in full. */
 struct skeleton {

@@ -6,8 +6,8 @@
  */
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "bench/common/service.h"
 #include "shard.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -20,14 +20,6 @@ PUBLIC void loop_close(void *loader);
 
 static struct shard_batch held; /* what loop_step took last: one loader at a time does that */
 static int has_held;
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static double complain(const struct shard_error *err)
 {
@@ -61,7 +53,7 @@ void *loop_loader(void *dataset, uint32_t batch_records, uint32_t slot_count)
 /* Seconds of a whole epoch. */
 double loop_epoch(void *loader)
 {
-	double begin = now();
+	double begin = bench_seconds();
 	struct shard_batch batch;
 	struct shard_error err;
 	int rc;
@@ -69,13 +61,13 @@ double loop_epoch(void *loader)
 	while ((rc = shard_loader_next(loader, &batch, &err)) == SHARD_OK)
 		if (shard_loader_release(loader, &batch, &err))
 			return complain(&err);
-	return rc == SHARD_END ? now() - begin : complain(&err);
+	return rc == SHARD_END ? bench_seconds() - begin : complain(&err);
 }
 
 /* Seconds to give a batch back and take the next, over the end of an epoch too. */
 double loop_step(void *loader)
 {
-	double begin = now();
+	double begin = bench_seconds();
 	struct shard_error err;
 	int rc;
 
@@ -85,7 +77,7 @@ double loop_step(void *loader)
 	if (rc == SHARD_END)
 		rc = shard_loader_next(loader, &held, &err);
 	has_held = rc == SHARD_OK;
-	return rc ? complain(&err) : now() - begin;
+	return rc ? complain(&err) : bench_seconds() - begin;
 }
 
 void loop_close(void *loader)

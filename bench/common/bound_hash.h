@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bound_hash.h - the bare XXH3-64 loop
+ */
+#ifndef BENCH_COMMON_BOUND_HASH_H
+#define BENCH_COMMON_BOUND_HASH_H
+
+#include "bench/common/data.h"
+
+/* Hash every image where it is mapped.  GB/s. */
+double bound_hash(const struct data_files *files, const uint8_t *const *map, unsigned thread_count);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * row.h - what a benchmark measures
+ *
+ * A row has up to eight sides.  The first is ours, the others are bounds: plain loops that do the same work and nothing
+ * else.
+ */
+#ifndef BENCH_COMMON_ROW_H
+#define BENCH_COMMON_ROW_H
+
+#include <stdbool.h>
+
+#define BENCH_SIDES_MAX 8
+
+struct bench_side {
+	const char *label;
+	double (*run)(void *context); /* does the work once, and returns its figure in the row's unit */
+	bool (*prepare)(void *context); /* may be NULL; not timed.  False: the row is skipped, bench_skip() said why */
+	bool (*after)(void *context);	/* likewise */
+	unsigned kind; /* of bounds: the best of each kind counts, and of these the slowest is the bound */
+};
+
+struct bench_row {
+	const char *name, *unit;
+	bool less_is_better;	/* unit is a time */
+	unsigned warm_up_count; /* runs before those that count */
+	const char *cpu_unit;	/* not NULL: also report the CPU seconds of each side, over cpu_work, in this unit */
+	double cpu_work;
+	void *context;
+	struct bench_side side[BENCH_SIDES_MAX]; /* up to the first without a label */
+};
+
+#endif
