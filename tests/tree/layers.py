@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The includes of the whole tree, held to libshard/LAYERS.  Prints what is wrong, a line each.
 
-A room is a folder.  Inside a room a file and its header are one unit; what a unit includes, it stands on.
+    layers.py                  the includes
+    layers.py calls BUILD TOP  the calls between the objects below BUILD whose sources are below TOP
+
+A room is a folder.  Inside a room a file and its header are one unit; what a unit includes, it stands on.  Neither
+includes nor calls may go in a circle inside a room.
 """
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,6 +29,9 @@ DOORS = [
 # Rooms whose files still go in circles; to be emptied.
 KNOTS = {"libshard/load", "tools/shardpack/build",
          "tools/shardpack/plan", "tools/shardpack/report"}
+
+# Rooms whose objects still call each other in circles; to be emptied.
+CALL_KNOTS = {"libshard/load", "tools/shardpack/build", "tools/shardpack/scan", "python/core"}
 
 
 def room(path):
@@ -130,6 +138,31 @@ def check(files, layers):
     return wrong
 
 
+def nm(option, objects):
+    """(object, symbol) for each symbol; of the defined ones those that other objects can call."""
+    lines = subprocess.run(["nm", "-A", "--extern-only", option, *objects], capture_output=True, text=True, check=True).stdout
+    return [(line.split(":", 1)[0], line.split()[-1]) for line in lines.splitlines()]
+
+
+def check_calls(build, top):
+    """What is wrong with the calls between objects of one room."""
+    unit_of = {}
+    for path in sorted(Path(build).rglob("*.o")):
+        source = path.relative_to(build).with_suffix("")
+        if str(source).startswith(HOUSE) and (Path(top) / source).with_suffix(".c").exists():
+            unit_of[str(path)] = str(source)
+    defined = {}
+    for path, symbol in nm("--defined-only", unit_of):
+        defined[room(unit_of[path]), symbol] = unit_of[path]
+    calls = {}
+    for path, symbol in nm("--undefined-only", unit_of):
+        to = defined.get((room(unit_of[path]), symbol))
+        if to:
+            calls.setdefault(unit_of[path], set()).add(to)
+    return [f"{room(circle[0])}: objects that call each other in a circle: {', '.join(u.rpartition('/')[2] for u in circle)}"
+            for circle in circles(calls) if room(circle[0]) not in CALL_KNOTS]
+
+
 # ---- the rules notice offenders: each tree breaks one rule once ----
 
 LAYERS = "libshard/base:\nlibshard/disk: libshard/base\nlibshard/io: libshard/base\nlibshard/load: libshard/disk libshard/io\ntools/a:\n"
@@ -172,6 +205,9 @@ def test_rules():
 
 
 def main():
+    if sys.argv[1:2] == ["calls"]:
+        print("\n".join(check_calls(*sys.argv[2:])), end="")
+        return 0
     test_rules()
     names = [str(p) for top in HOUSE for p in Path(top).rglob("*") if p.suffix in (".c", ".h", ".cu")]
     files = {name: Path(name).read_text(encoding="utf-8") for name in names}
