@@ -120,7 +120,7 @@ san=
 case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
 read -r CC _ <"$BUILD/flags" # the compiler that made the objects
 objects=()
-for source in $(cd "$ROOT" && find tools/shardcat tools/common -name '*.c'); do
+for source in $(cd "$ROOT" && find tools/shardcat tools/cli tools/common -name '*.c'); do
 	objects+=("$BUILD/$source")
 done
 objects=("${objects[@]/%.c/.o}")

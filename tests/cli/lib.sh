@@ -124,12 +124,12 @@ need_pillow() {
 # break_pack FILE SED: ./broken is shardpack with that file of it edited so, for tests of tests; "s/x/x/" changes nothing
 break_pack() {
 	local file objects=() source san=
-	file=$(cd "$ROOT" && find tools/shardpack tools/common -name "$1")
+	file=$(cd "$ROOT" && find tools/shardpack tools/cli tools/common -name "$1")
 	case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
 	read -r CC _ <"$BUILD/flags" # the compiler that made the objects
 	sed "$2" "$ROOT/$file" >broken.c
 	[ "$2" = s/x/x/ ] || ! cmp -s broken.c "$ROOT/$file" || die "this edits nothing: $2"
-	for source in $(cd "$ROOT" && find tools/shardpack tools/common -name '*.c'); do
+	for source in $(cd "$ROOT" && find tools/shardpack tools/cli tools/common -name '*.c'); do
 		[ "$source" = "$file" ] || objects+=("$BUILD/$source")
 	done
 	# shellcheck disable=SC2046,SC2086 # words of flags

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/cli/wrap.h"
 #include "tools/common/escape.h"
 #include "tools/common/json_out.h"
-#include "tools/cli/wrap.h"
-#include "tools/shardcat/shardcat.h"
 #include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/shardcat.h"
 
 #define VERDICTS	4
 #define VERDICT_COLUMNS 9
@@ -132,13 +132,7 @@ static const struct cli_option positionals[] = {
 	{0},
 };
 
-static const struct cli_option options[] = {
-	{.name = "json",
-	 .kind = CLI_FLAG,
-	 .offset = offsetof(struct doctor_options, json),
-	 .help = "print one JSON document"},
-	{0},
-};
+static const struct cli_option options[] = {AS_JSON(struct doctor_options, "print one JSON document"), {0}};
 
 const struct cli_verb verb_doctor = {
 	.name = "doctor",

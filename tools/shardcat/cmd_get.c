@@ -4,13 +4,12 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/escape.h"
 #include "tools/shardcat/dataset/number.h"
-#include "tools/shardcat/output.h"
-#include "tools/shardcat/picture.h"
+#include "tools/shardcat/draw/picture.h"
+#include "tools/shardcat/out_file.h"
 #include "tools/shardcat/shardcat.h"
 
 struct get_options {
@@ -132,26 +131,18 @@ static void put_npy(const struct tensor *tensor, FILE *file)
 
 static int get_file(const struct get_options *o, struct target *t, struct tensor *tensor)
 {
-	char *data = NULL;
-	size_t bytes = 0;
-	FILE *file;
-	int rc = EXIT_DONE;
+	struct out_file file;
+	int rc = out_file_open(&file);
 
-	if (o->raw)
-		return output_binary(o->out, tensor->data, tensor->element_count * tensor->element_bytes);
-	file = open_memstream(&data, &bytes);
-	if (!file)
-		return fail(EXIT_IO, "out of memory for the file");
+	if (rc)
+		return rc;
 	if (o->png)
-		rc = put_png(t, tensor, file);
+		rc = put_png(t, tensor, file.stream);
+	else if (o->npy)
+		put_npy(tensor, file.stream);
 	else
-		put_npy(tensor, file);
-	if (fclose(file) && !rc)
-		rc = fail(EXIT_IO, "out of memory for the file");
-	if (!rc)
-		rc = output_binary(o->out, data, bytes);
-	free(data);
-	return rc;
+		fwrite(tensor->data, tensor->element_bytes, tensor->element_count, file.stream);
+	return out_file_close(&file, o->out, rc);
 }
 
 static int run(const struct cli_args *args)
@@ -186,11 +177,7 @@ static int run(const struct cli_args *args)
 }
 
 static const struct cli_option positionals[] = {
-	{.name = "DIR|SHARD",
-	 .kind = CLI_FILE,
-	 .required = true,
-	 .offset = offsetof(struct get_options, path),
-	 .help = "dataset folder, or one shard file"},
+	DIR_OR_SHARD(struct get_options),
 	{.name = "INDEX",
 	 .kind = CLI_U64,
 	 .required = true,

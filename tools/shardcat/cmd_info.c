@@ -236,22 +236,9 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
-static const struct cli_option positionals[] = {
-	{.name = "DIR|SHARD",
-	 .kind = CLI_FILE,
-	 .required = true,
-	 .offset = offsetof(struct info_options, path),
-	 .help = "dataset folder, or one shard file"},
-	{0},
-};
+static const struct cli_option positionals[] = {DIR_OR_SHARD(struct info_options), {0}};
 
-static const struct cli_option options[] = {
-	{.name = "json",
-	 .kind = CLI_FLAG,
-	 .offset = offsetof(struct info_options, json),
-	 .help = "print one JSON document"},
-	{0},
-};
+static const struct cli_option options[] = {AS_JSON(struct info_options, "print one JSON document"), {0}};
 
 const struct cli_verb verb_info = {
 	.name = "info",

@@ -13,8 +13,8 @@
 #include "tools/common/json_out.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/number.h"
-#include "tools/shardcat/shardcat.h"
 #include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/shardcat.h"
 
 #define BLOCK_BYTES   (1 << 20) /* of labels read at a time */
 #define BLOCK_RECORDS 4096
@@ -154,14 +154,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
-static const struct cli_option positionals[] = {
-	{.name = "DIR|SHARD",
-	 .kind = CLI_FILE,
-	 .required = true,
-	 .offset = offsetof(struct list_options, path),
-	 .help = "dataset folder, or one shard file"},
-	{0},
-};
+static const struct cli_option positionals[] = {DIR_OR_SHARD(struct list_options), {0}};
 
 static const struct cli_option options[] = {
 	{.name = "first",
@@ -176,10 +169,7 @@ static const struct cli_option options[] = {
 	 .offset = offsetof(struct list_options, count),
 	 .default_note = "all",
 	 .help = "list this many records at most"},
-	{.name = "json",
-	 .kind = CLI_FLAG,
-	 .offset = offsetof(struct list_options, json),
-	 .help = "print one JSON document: {\"records\": [{\"index\", \"key\", \"label\"}, ...]}"},
+	AS_JSON(struct list_options, "print one JSON document: {\"records\": [{\"index\", \"key\", \"label\"}, ...]}"),
 	{0},
 };
 

@@ -123,20 +123,10 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
-static const struct cli_option positionals[] = {
-	{.name = "DIR",
-	 .kind = CLI_DIR,
-	 .required = true,
-	 .offset = offsetof(struct manifest_options, path),
-	 .help = "dataset folder"},
-	{0},
-};
+static const struct cli_option positionals[] = {ONLY_DIR(struct manifest_options), {0}};
 
 static const struct cli_option options[] = {
-	{.name = "json",
-	 .kind = CLI_FLAG,
-	 .offset = offsetof(struct manifest_options, json),
-	 .help = "print it as one JSON document"},
+	AS_JSON(struct manifest_options, "print it as one JSON document"),
 	{.name = "sha256sums",
 	 .kind = CLI_FLAG,
 	 .offset = offsetof(struct manifest_options, sums),

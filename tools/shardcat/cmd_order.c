@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "tools/common/signals.h"
+#include "tools/shardcat/dataset/target.h"
 #include "tools/shardcat/prove/order_options.h"
 #include "tools/shardcat/shardcat.h"
-#include "tools/shardcat/dataset/target.h"
 
 #define ROWS_AT_A_TIME 16384
 
@@ -183,14 +183,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
-static const struct cli_option positionals[] = {
-	{.name = "DIR",
-	 .kind = CLI_DIR,
-	 .required = true,
-	 .offset = offsetof(struct print_options, path),
-	 .help = "dataset folder"},
-	{0},
-};
+static const struct cli_option positionals[] = {ONLY_DIR(struct print_options), {0}};
 
 static const struct cli_option options[] = {
 	{.name = "epoch",

@@ -267,14 +267,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
-static const struct cli_option positionals[] = {
-	{.name = "DIR",
-	 .kind = CLI_DIR,
-	 .required = true,
-	 .offset = offsetof(struct prove_options, path),
-	 .help = "dataset folder"},
-	{0},
-};
+static const struct cli_option positionals[] = {ONLY_DIR(struct prove_options), {0}};
 
 static const struct cli_option options[] = {
 	{.name = "worlds",

@@ -13,11 +13,11 @@
 #include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/canvas.h"
-#include "tools/shardcat/font.h"
 #include "tools/shardcat/dataset/number.h"
-#include "tools/shardcat/output.h"
-#include "tools/shardcat/picture.h"
+#include "tools/shardcat/draw/canvas.h"
+#include "tools/shardcat/draw/font.h"
+#include "tools/shardcat/draw/picture.h"
+#include "tools/shardcat/out_file.h"
 #include "tools/shardcat/shardcat.h"
 
 #define COUNT_MAX     2000
@@ -285,23 +285,18 @@ static int write_sheet(const struct sheet *s, const char *path)
 		.pixel_bytes = 3,
 		.channel_bytes = 1,
 	};
-	char *data = NULL, error[256];
-	size_t bytes = 0;
-	FILE *file = open_memstream(&data, &bytes);
-	int rc = EXIT_DONE;
+	struct out_file file;
+	char error[256];
+	int rc = out_file_open(&file);
 
-	if (!file)
-		return fail(EXIT_IO, "out of memory for the picture");
-	if (png_write(file, &image, error, sizeof(error)))
+	if (rc)
+		return rc;
+	if (png_write(file.stream, &image, error, sizeof(error)))
 		rc = fail(EXIT_IO, "%s", error);
-	if (fclose(file) && !rc)
-		rc = fail(EXIT_IO, "out of memory for the picture");
-	if (!rc)
-		rc = output_binary(path, data, bytes);
+	rc = out_file_close(&file, path, rc);
 	if (!rc && strcmp(path, "-") != 0)
 		note("%s: %" PRIu64 " records, %" PRIu32 " x %" PRIu32 " pixels", path, s->record_count,
 		     s->canvas.width, s->canvas.height);
-	free(data);
 	return rc;
 }
 
@@ -350,14 +345,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
-static const struct cli_option positionals[] = {
-	{.name = "DIR|SHARD",
-	 .kind = CLI_FILE,
-	 .required = true,
-	 .offset = offsetof(struct show_options, path),
-	 .help = "dataset folder, or one shard file"},
-	{0},
-};
+static const struct cli_option positionals[] = {DIR_OR_SHARD(struct show_options), {0}};
 
 static const struct cli_option options[] = {
 	{.name = "out",

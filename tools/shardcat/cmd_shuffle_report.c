@@ -14,11 +14,11 @@
 #include "tools/common/human.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/prove/mixing.h"
 #include "tools/shardcat/dataset/number.h"
+#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/prove/mixing.h"
 #include "tools/shardcat/prove/order_options.h"
 #include "tools/shardcat/shardcat.h"
-#include "tools/shardcat/dataset/target.h"
 
 #define BATCH_DEFAULT	 256
 #define LABEL_BYTES	 (UINT64_C(4) << 20) /* read at a time */
@@ -391,14 +391,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
-static const struct cli_option positionals[] = {
-	{.name = "DIR",
-	 .kind = CLI_DIR,
-	 .required = true,
-	 .offset = offsetof(struct report_options, path),
-	 .help = "dataset folder"},
-	{0},
-};
+static const struct cli_option positionals[] = {ONLY_DIR(struct report_options), {0}};
 
 static const struct cli_option options[] = {
 	{.name = "batch",

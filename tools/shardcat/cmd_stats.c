@@ -13,7 +13,7 @@
 #include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
-#include "tools/shardcat/census.h"
+#include "tools/shardcat/count/census.h"
 #include "tools/shardcat/shardcat.h"
 
 #define BAR_CHARS 40
@@ -380,14 +380,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
-static const struct cli_option positionals[] = {
-	{.name = "DIR|SHARD",
-	 .kind = CLI_FILE,
-	 .required = true,
-	 .offset = offsetof(struct stats_options, path),
-	 .help = "dataset folder, or one shard file"},
-	{0},
-};
+static const struct cli_option positionals[] = {DIR_OR_SHARD(struct stats_options), {0}};
 
 static const struct cli_option options[] = {
 	{.name = "recorded",
@@ -411,7 +404,7 @@ static const struct cli_option options[] = {
 	 .offset = offsetof(struct stats_options, memory_bytes),
 	 .default_value = "256M",
 	 .help = "for finding copies; more records go through a file"},
-	{.name = "json", .kind = CLI_FLAG, .offset = offsetof(struct stats_options, json), .help = "print one JSON document"},
+	AS_JSON(struct stats_options, "print one JSON document"),
 	{0},
 };
 

@@ -8,8 +8,8 @@
 #include "tools/common/human.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/shardcat.h"
 #include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/shardcat.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -114,14 +114,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
-static const struct cli_option positionals[] = {
-	{.name = "DIR|SHARD",
-	 .kind = CLI_FILE,
-	 .required = true,
-	 .offset = offsetof(struct verify_options, path),
-	 .help = "dataset folder, or one shard file"},
-	{0},
-};
+static const struct cli_option positionals[] = {DIR_OR_SHARD(struct verify_options), {0}};
 
 static const struct cli_option options[] = {
 	{.name = "sample",

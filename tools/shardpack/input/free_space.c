@@ -11,9 +11,9 @@
 #include <sys/statvfs.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/common/files.h"
 
 /* A file system without a size of its own, such as a tmpfs without a limit, has no blocks to count. */
 static uint64_t free_of(const struct statvfs *st)

@@ -8,11 +8,15 @@
 #ifndef TOOLS_SHARDCAT_REPEATS_H
 #define TOOLS_SHARDCAT_REPEATS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/shardcat/prove/fingerprints.h"
-
 #define REPEATS_LISTED 100
+
+/* The XXH3-128 of a content. */
+struct content_hash {
+	uint8_t bytes[16];
+};
 
 struct repeat {
 	uint64_t first, count; /* the first record with this content, and how many have it */
@@ -30,7 +34,7 @@ struct repeats {
 
 /* Start *r zeroed.  Each returns an exit code, having said why; close in any case. */
 int repeats_open(struct repeats *r, uint64_t record_count, uint64_t memory_bytes);
-int repeats_add(struct repeats *r, const struct fingerprint *content, uint64_t record, int64_t label);
+int repeats_add(struct repeats *r, const struct content_hash *content, uint64_t record, int64_t label);
 int repeats_count(struct repeats *r);
 void repeats_close(struct repeats *r);
 

@@ -2,7 +2,7 @@
 /*
  * sums.c - sums over the values of one channel, exact for integers
  */
-#include "tools/shardcat/sums.h"
+#include "tools/shardcat/count/sums.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 /*
  * picture.c - images of floating point, made visible
  */
-#include "tools/shardcat/picture.h"
+#include "tools/shardcat/draw/picture.h"
 
 #include <math.h>
 #include <stdio.h>

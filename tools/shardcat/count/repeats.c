@@ -6,7 +6,7 @@
  * unnamed file as they come, and it is read once for each part of the range of hashes.  Parts are made small enough that
  * chance does not overfill one; if one is overfull all the same, its copies are merged first.
  */
-#include "tools/shardcat/prove/repeats.h"
+#include "tools/shardcat/count/repeats.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,14 +19,14 @@
 #include "tools/common/signals.h"
 
 struct entry {
-	struct fingerprint content;
+	struct content_hash content;
 	uint64_t first, count;
 	int64_t label;
 	bool labels_differ;
 };
 
 struct written {
-	struct fingerprint content;
+	struct content_hash content;
 	uint64_t record;
 	int64_t label;
 };
@@ -99,7 +99,7 @@ static int put(struct repeats_store *s, const struct written *w)
 	return EXIT_DONE;
 }
 
-int repeats_add(struct repeats *r, const struct fingerprint *content, uint64_t record, int64_t label)
+int repeats_add(struct repeats *r, const struct content_hash *content, uint64_t record, int64_t label)
 {
 	const struct written w = {.content = *content, .record = record, .label = label};
 

@@ -4,13 +4,14 @@
  *
  * Records are read in their order, some MiB at a time; what is kept does not grow with them, see repeats.h.
  */
-#include "tools/shardcat/census.h"
+#include "tools/shardcat/count/census.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
@@ -107,7 +108,7 @@ void census_close(struct census *c)
 
 struct reading {
 	struct census_field *field; /* [SHARD_FIELDS_MAX] what the records say */
-	uint64_t *class_records, class_count, other_labels;
+	uint64_t *class_records, class_capacity, class_count, other_labels;
 	void *group[SHARD_GROUPS_MAX];
 	uint64_t at_a_time;
 };
@@ -143,17 +144,13 @@ static int add_field(struct census *c, struct reading *r, uint32_t field, const 
 /* Labels of a dataset without recorded classes make the table grow. */
 static int add_label(struct census *c, struct reading *r, int64_t label)
 {
-	uint64_t old = r->class_count, more;
-	uint64_t *grown;
+	uint64_t old = r->class_count;
 
 	if (!c->class_count && label >= 0 && (uint64_t)label >= old && (uint64_t)label < CLASSES_MAX) {
-		more = (uint64_t)label + 1;
-		grown = realloc(r->class_records, (size_t)more * sizeof(*grown));
-		if (!grown)
-			return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", more);
-		memset(grown + old, 0, (size_t)(more - old) * sizeof(*grown));
-		r->class_records = grown;
-		r->class_count = more;
+		r->class_count = (uint64_t)label + 1;
+		if (!grow(&r->class_records, &r->class_capacity, r->class_count, sizeof(*r->class_records)))
+			return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", r->class_count);
+		memset(r->class_records + old, 0, (size_t)(r->class_count - old) * sizeof(*r->class_records));
 	}
 	if (label >= 0 && (uint64_t)label < r->class_count)
 		r->class_records[label]++;
@@ -165,7 +162,7 @@ static int add_label(struct census *c, struct reading *r, int64_t label)
 static int add_record(struct census *c, struct reading *r, uint64_t idx, const struct record *record)
 {
 	const struct shard_schema *schema = c->target->schema;
-	struct fingerprint of[SHARD_FIELDS_MAX], content;
+	struct content_hash of[SHARD_FIELDS_MAX], content;
 	uint32_t count = 0;
 	int64_t label = 0;
 	int rc = EXIT_DONE;
@@ -215,7 +212,8 @@ static int reading_open(struct reading *r, const struct census *c)
 		bytes += schema->group[g].stride;
 	r->at_a_time = READ_BYTES / bytes < READ_RECORDS_MAX ? READ_BYTES / bytes + 1 : READ_RECORDS_MAX;
 	r->class_count = c->class_count;
-	r->class_records = calloc((size_t)r->class_count + 1, sizeof(*r->class_records));
+	r->class_capacity = r->class_count + 1;
+	r->class_records = calloc((size_t)r->class_capacity, sizeof(*r->class_records));
 	r->field = calloc(SHARD_FIELDS_MAX, sizeof(*r->field));
 	enough = r->class_records && r->field;
 	for (uint32_t g = 0; g < schema->group_count; g++) {

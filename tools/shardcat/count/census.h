@@ -5,8 +5,8 @@
 #ifndef TOOLS_SHARDCAT_CENSUS_H
 #define TOOLS_SHARDCAT_CENSUS_H
 
-#include "tools/shardcat/prove/repeats.h"
-#include "tools/shardcat/sums.h"
+#include "tools/shardcat/count/repeats.h"
+#include "tools/shardcat/count/sums.h"
 #include "tools/shardcat/dataset/target.h"
 
 #define CENSUS_CHANNELS_MAX 16

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * output.c - bytes to a file that is complete or absent, or to stdout
+ * out_file.c - a file that is complete or absent, or stdout
  */
-#include "tools/shardcat/output.h"
+#include "tools/shardcat/out_file.h"
 
-#include <stdio.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ static int write_stdout(const void *data, size_t bytes)
 	return EXIT_DONE;
 }
 
-int output_binary(const char *path, const void *data, size_t bytes)
+static int write_file(const char *path, const void *data, size_t bytes)
 {
 	struct shard_error err;
 	struct stat st;
@@ -38,4 +39,23 @@ int output_binary(const char *path, const void *data, size_t bytes)
 		return special_write(path, data, bytes);
 	rc = shard_publish(path, data, bytes, 1, &err);
 	return rc ? fail_with(rc, &err) : EXIT_DONE;
+}
+
+int out_file_open(struct out_file *f)
+{
+	*f = (struct out_file){.data = NULL};
+	f->stream = open_memstream(&f->data, &f->bytes);
+	return f->stream ? EXIT_DONE : fail(EXIT_IO, "out of memory for the file");
+}
+
+int out_file_close(struct out_file *f, const char *path, int rc)
+{
+	bool failed = ferror(f->stream);
+
+	if ((fclose(f->stream) || failed) && !rc)
+		rc = fail(EXIT_IO, "out of memory for the file");
+	if (!rc)
+		rc = write_file(path, f->data, f->bytes);
+	free(f->data);
+	return rc;
 }

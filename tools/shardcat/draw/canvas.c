@@ -2,12 +2,12 @@
 /*
  * canvas.c - an RGB picture to draw text and thumbnails on
  */
-#include "tools/shardcat/canvas.h"
+#include "tools/shardcat/draw/canvas.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardcat/font.h"
+#include "tools/shardcat/draw/font.h"
 
 bool canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background)
 {
