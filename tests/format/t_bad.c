@@ -15,8 +15,8 @@
 
 #include "libshard/base/error.h"
 #include "libshard/store/read/dataset.h"
-#include "shard.h"
 #include "libshard/store/read/dataset_verify.h"
+#include "shard.h"
 #include "tests/test.h"
 
 static char skipped[8]; /* the check that is taken out; empty for none */

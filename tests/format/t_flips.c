@@ -22,8 +22,8 @@
 #include "libshard/base/mem.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/store/read/dataset.h"
-#include "shard.h"
 #include "libshard/store/read/dataset_verify.h"
+#include "shard.h"
 #include "tests/test.h"
 
 #define PROCESSES 2u

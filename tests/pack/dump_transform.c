@@ -15,7 +15,7 @@
 
 #include "tests/pack/dump.h"
 #include "tools/shardpack/image/decode.h"
-#include "tools/shardpack/image/transform.h"
+#include "tools/shardpack/image/transform_image.h"
 
 static void run_job(struct decoder *d, const char *path, const struct transform_options *opt)
 {

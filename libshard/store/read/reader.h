@@ -12,8 +12,9 @@
 #include <stdbool.h>
 
 #include "libshard/disk/pages.h"
-#include "libshard/disk/tables.h"
 #include "shard.h"
+
+struct chunk; /* disk/tables.h */
 
 struct reader_group { /* const after open */
 	uint64_t stride;

@@ -5,6 +5,7 @@
 #include "libshard/store/read/reader_chunks.h"
 
 #include "libshard/base/error.h"
+#include "libshard/disk/tables.h"
 #include "libshard/io/file.h"
 
 struct chunk_job {

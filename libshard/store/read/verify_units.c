@@ -17,6 +17,7 @@
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/pages.h"
 #include "libshard/disk/record.h"
+#include "libshard/disk/tables.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/fill.h"

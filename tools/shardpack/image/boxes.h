@@ -15,7 +15,7 @@
 #define SHARDPACK_BOXES_H
 
 #include "tools/shardpack/image/decode_verdict.h"
-#include "tools/shardpack/image/transform.h"
+#include "tools/shardpack/image/transform_image.h"
 
 enum boxes_format {
 	BOXES_XYXY, /* left, top, right, bottom */

@@ -7,7 +7,7 @@
 #ifndef SHARDPACK_IMAGE_OPTIONS_H
 #define SHARDPACK_IMAGE_OPTIONS_H
 
-#include "tools/shardpack/image/transform.h"
+#include "tools/shardpack/image/transform_image.h"
 
 struct image_wish {
 	uint64_t resize, crop; /* 0: not said */

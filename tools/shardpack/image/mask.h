@@ -2,7 +2,7 @@
 /*
  * mask.h - a mask as it is decoded to the bytes of a record, in step with its image
  *
- * The pixels that the image's resize, crop and padding (transform.h) leave are chosen, not computed: Pillow's
+ * The pixels that the image's resize, crop and padding (transform_image.h) leave are chosen, not computed: Pillow's
  * Image.resize(size, NEAREST) and the crop, bit for bit, so that no value appears that the file does not have.  That is
  * what torch calls "nearest-exact": its plain "nearest" takes the pixel's corner instead of its middle.  Padding is `fill`.
  *
@@ -11,7 +11,7 @@
 #ifndef SHARDPACK_MASK_H
 #define SHARDPACK_MASK_H
 
-#include "tools/shardpack/image/transform.h"
+#include "tools/shardpack/image/transform_image.h"
 
 /* What one thread reuses from mask to mask. */
 struct mask;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "shard.h"
-#include "tools/shardpack/image/transform.h"
+#include "tools/shardpack/image/transform_image.h"
 
 #define FIELD_FROM_BYTES_MAX 255
 #define FIELD_LENGTH_SUFFIX  "_length"

@@ -5,7 +5,7 @@
  * A source is two verbs, `shardpack NAME` and `shardpack plan NAME`, and two functions.  settle() looks at the command
  * alone; scan() looks at the inputs and fills the plan.  What follows is the same for all of them, by kind:
  *
- *   images  each input has a line in the plan, is read whole, decoded and transformed; decode.h, transform.h
+ *   images  each input has a line in the plan, is read whole, decoded and transformed; decode.h, transform_image.h
  *   fixed   inputs are records of files, counted; their bytes are copied or widened as the plan's slices say; fixed.h
  */
 #ifndef SHARDPACK_SOURCE_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transform.c - sizes, offsets, and one call of the resampler
+ * transform_image.c - sizes, offsets, and one call of the resampler
  *
  * Resize and crop are one step: the resampler computes the window that survives and
  * nothing else, and writes it into the record.
  */
-#include "tools/shardpack/image/transform.h"
+#include "tools/shardpack/image/transform_image.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seal.c - shards become a dataset: the manifest, written last
+ * dataset_seal.c - shards become a dataset: the manifest, written last
  *
  * Takes from each shard what its footer says, adds up the statistics, and publishes one canonical text.
  */

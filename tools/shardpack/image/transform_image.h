@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transform.h - a decoded image to the bytes of a record
+ * transform_image.h - a decoded image to the bytes of a record
  *
  * What torchvision or Pillow does, on PIL images, bit for bit.  N is the resize, w x h the image:
  *
