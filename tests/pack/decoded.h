@@ -6,6 +6,7 @@
 #define TESTS_PACK_DECODED_H
 
 #include "shard.h"
+#include "tests/pack/kept.h"
 #include "tests/pack/prng.h"
 #include "tests/test.h"
 #include "tools/shardpack/image/decode.h"
@@ -45,17 +46,32 @@ struct decoded {
 	uint64_t hash;
 };
 
+/* All of an image; its pixels are to be freed. */
+static inline enum decode_status decode_whole(struct decoder *d, const void *bytes, size_t size, struct image *out,
+					      struct decode_verdict *v)
+{
+	struct kept k = {.want = KEPT_WHOLE, .channels = IMAGE_CHANNELS};
+	const struct image_sink sink = kept_sink(&k);
+	enum decode_status status = decoder_stream(d, bytes, size, &sink, v);
+
+	*out = (struct image){k.pixels, k.width, k.height};
+	if (status == DECODE_OK)
+		CHECK_EQ(k.row_count, k.height);
+	return status;
+}
+
 static inline struct decoded decode(struct decoder *d, struct file f)
 {
 	struct decoded r = {0};
-	struct image image = {0};
+	struct image image;
 
-	r.status = decoder_run(d, f.bytes, f.size, &image, &r.verdict);
+	r.status = decode_whole(d, f.bytes, f.size, &image, &r.verdict);
 	if (r.status == DECODE_OK) {
 		r.width = image.width;
 		r.height = image.height;
 		r.hash = prng_hash(image.pixels, 3 * (size_t)image.width * image.height);
 	}
+	free((void *)(uintptr_t)image.pixels);
 	return r;
 }
 

@@ -14,30 +14,43 @@
 #include <inttypes.h>
 
 #include "tests/pack/dump.h"
+#include "tests/pack/kept.h"
 #include "tools/shardpack/image/decode.h"
 #include "tools/shardpack/image/transform_image.h"
+
+static void print_answer(enum decode_status status, const struct decode_verdict *v, uint32_t width, uint32_t height,
+			 const uint8_t *samples)
+{
+	if (status != DECODE_OK) {
+		printf("bad %d %s\n", v->reason, v->message);
+		return;
+	}
+	printf("ok %" PRIu32 " %" PRIu32 "\n", width, height);
+	fwrite(samples, IMAGE_CHANNELS, (size_t)width * height, stdout);
+}
 
 static void run_job(struct decoder *d, const char *path, const struct transform_options *opt)
 {
 	struct decode_verdict v;
-	struct image image;
+	enum decode_status status;
 	size_t size;
 	uint8_t *bytes = read_file(path, &size);
 
-	if (decoder_run(d, bytes, size, &image, &v) != DECODE_OK) {
-		printf("bad %d %s\n", v.reason, v.message);
-	} else if (!opt->crop) {
-		printf("ok %" PRIu32 " %" PRIu32 "\n", image.width, image.height);
-		fwrite(image.pixels, IMAGE_CHANNELS, (size_t)image.width * image.height, stdout);
-	} else {
-		size_t record_bytes = transform_record_bytes(opt);
-		struct transform *t = must(transform_open(opt), "out of memory");
-		uint8_t *record = must(malloc(record_bytes), "out of memory");
+	if (!opt->crop) {
+		struct kept k = {.want = KEPT_WHOLE, .channels = IMAGE_CHANNELS};
+		const struct image_sink sink = kept_sink(&k);
 
-		if (!transform_run(t, &image, record))
-			must(NULL, "out of memory");
-		printf("ok %" PRIu32 " %" PRIu32 "\n", opt->crop, opt->crop);
-		fwrite(record, 1, record_bytes, stdout);
+		status = decoder_stream(d, bytes, size, &sink, &v);
+		print_answer(status, &v, k.width, k.height, k.pixels);
+		free(k.pixels);
+	} else {
+		struct transform *t = must(transform_open(opt), "out of memory");
+		uint8_t *record = must(malloc((size_t)opt->crop * opt->crop * IMAGE_CHANNELS), "out of memory");
+
+		status = decoder_stream(d, bytes, size, transform_sink(t, record), &v);
+		if (status == DECODE_OK)
+			transform_finish(t);
+		print_answer(status, &v, opt->crop, opt->crop, record);
 		free(record);
 		transform_close(t);
 	}

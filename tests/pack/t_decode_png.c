@@ -51,11 +51,12 @@ TEST(every_kind_gives_its_samples)
 		struct image image;
 
 		STORY("%s, %ux%u, interlaced %d", k.name, size[0], size[1], interlaced);
-		CHECK_EQ(decoder_run(d, f.bytes, f.size, &image, &v), DECODE_OK);
+		CHECK_EQ(decode_whole(d, f.bytes, f.size, &image, &v), DECODE_OK);
 		CHECK_EQ(image.width, size[0]);
 		CHECK_EQ(image.height, size[1]);
 		for (uint64_t n = 0; n < size[0] * size[1] * 3; n++)
 			CHECK_EQ(image.pixels[n], sample_at(k, n / 3, (int)(n % 3)));
+		free((void *)(uintptr_t)image.pixels);
 		free(f.bytes);
 	}
 	decoder_close(d);

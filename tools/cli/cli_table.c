@@ -68,7 +68,8 @@ const char *cli_arg_name(const struct cli_option *option)
 	return option->kind == CLI_CHOICE ? option->choices : "VALUE";
 }
 
-void cli_positional_text(const struct cli_option *positional, char *out, size_t out_bytes)
+/* "SRC", "[SRC]", "SRC..." */
+static void positional_text(const struct cli_option *positional, char *out, size_t out_bytes)
 {
 	snprintf(out, out_bytes, "%s%s%s%s", positional->required ? "" : "[", positional->name,
 		 positional->many ? "..." : "", positional->required ? "" : "]");
@@ -82,7 +83,7 @@ void cli_usage_text(const struct cli_program *program, const struct cli_verb *ve
 	size_t used = (size_t)snprintf(out, out_bytes, "%s %s", program->name, verb->name);
 
 	for (; positional && positional->name && used < out_bytes; positional++) {
-		cli_positional_text(positional, part, sizeof(part));
+		positional_text(positional, part, sizeof(part));
 		used += (size_t)snprintf(out + used, out_bytes - used, " %s", part);
 	}
 	cli_flatten(verb, &flat);

@@ -126,9 +126,6 @@ void cli_choices_text(const char *choices, const char *last_word, char *out, siz
 /* What stands for the value in help: "DIR", or "hwc|chw"; NULL for flags. */
 const char *cli_arg_name(const struct cli_option *option);
 
-/* "SRC", "[SRC]", "SRC..." */
-void cli_positional_text(const struct cli_option *positional, char *out, size_t out_bytes);
-
 /* "shardpack images SRC --out DIR [options]" */
 void cli_usage_text(const struct cli_program *program, const struct cli_verb *verb, char *out, size_t out_bytes);
 

@@ -36,12 +36,13 @@ const char *root_text(char out[HEX_CHARS], const uint8_t root[16])
 	return hex_text(out, swapped, sizeof(swapped));
 }
 
-double moments_mean(const struct shard_moments *m)
+/* Mean and standard deviation (of the whole population) in units of the values, 0 to 255. */
+static double moments_mean(const struct shard_moments *m)
 {
 	return m->count ? (double)m->sum / (double)m->count : 0;
 }
 
-double moments_std(const struct shard_moments *m)
+static double moments_std(const struct shard_moments *m)
 {
 	double mean = moments_mean(m), squares = (double)m->sum_squares_high * TWO_TO_64 + (double)m->sum_squares_low;
 	double variance = m->count ? squares / (double)m->count - mean * mean : 0;

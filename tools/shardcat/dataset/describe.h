@@ -21,10 +21,6 @@ const char *hex_text(char out[HEX_CHARS], const uint8_t *data, size_t bytes);
 /* A digest as `root` is written: the high half first, as xxh128sum prints it. */
 const char *root_text(char out[HEX_CHARS], const uint8_t root[16]);
 
-/* Mean and standard deviation (of the whole population) in units of the values, 0 to 255. */
-double moments_mean(const struct shard_moments *m);
-double moments_std(const struct shard_moments *m);
-
 /* "groups": [...], "fields": [...] */
 void describe_schema_json(struct json_out *j, const struct shard_schema *schema);
 

@@ -147,13 +147,6 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 			  channels == 1 ? "a mask (PNG, BMP, PGM)" : "an image (JPEG, PNG, WebP, BMP, PPM)");
 }
 
-enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size, struct image *out,
-			       struct decode_verdict *v)
-{
-	d->sink = NULL;
-	return run(d, bytes, size, IMAGE_CHANNELS, out, v);
-}
-
 static enum decode_status stream(struct decoder *d, const void *bytes, size_t size, uint32_t channels,
 				 const struct image_sink *sink, struct decode_verdict *v)
 {

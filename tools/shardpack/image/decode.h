@@ -25,8 +25,7 @@ struct decoder *decoder_open(const struct decode_options *opt);
 void decoder_close(struct decoder *d);
 
 /*
- * The wanted part of an image, row by row.  The verdict is on the whole file, and the same as decoder_run() gives: what
- * is not wanted is read as well.
+ * The wanted part of an image, row by row.  The verdict is on the whole file: what is not wanted is read as well.
  */
 enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				  struct decode_verdict *v);
@@ -40,9 +39,5 @@ enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t s
  */
 enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				struct decode_verdict *v);
-
-/* All of an image.  The pixels of *out are the decoder's, until its next run or close. */
-enum decode_status decoder_run(struct decoder *d, const void *bytes, size_t size, struct image *out,
-			       struct decode_verdict *v);
 
 #endif

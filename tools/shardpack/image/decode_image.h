@@ -15,7 +15,7 @@ struct decoder {
 	struct scratch line;		/* one row in the file's own channels */
 	uint32_t channels;		/* IMAGE_CHANNELS, or 1 for a mask */
 	uint32_t pixel_bytes;		/* in `pixels`: channels, or 2 for a mask of 16 bits until its values are known to fit */
-	const struct image_sink *sink;	/* NULL: the image is wanted as a whole, in `pixels` */
+	const struct image_sink *sink;	/* takes the rows */
 	bool sink_begun;		/* its rows are given by the format's decoder; else decode.c does it at the end */
 };
 

@@ -31,7 +31,6 @@ struct jpeg {
 	struct jpeg_progress_mgr progress;
 	jmp_buf failed;
 	struct decoder *d;
-	struct image *out;
 	struct decode_verdict *v;
 	enum decode_status status; /* what the jump means */
 	bool in_scan;		   /* the header was read; what comes now are pixels */
@@ -179,7 +178,7 @@ static void choose_scale(struct jpeg *j)
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
 	struct image_scaling s = {.scale = 1};
 
-	if (sink && sink->scaling && !sink->scaling(sink->context, cinfo->image_width, cinfo->image_height, &s))
+	if (sink->scaling && !sink->scaling(sink->context, cinfo->image_width, cinfo->image_height, &s))
 		fail(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED,
 				   "is %u x %u pixels: decode-scale=%u leaves %.7g x %.7g, less than the %u x %u that it is resized to; "
 				   "decode-scale=auto takes it",
@@ -214,15 +213,6 @@ static uint32_t read_some(struct jpeg *j, uint8_t *to, uint32_t left)
 			spread_cmyk(j->d->line.data, to + i * stride_bytes, width);
 	}
 	return count;
-}
-
-static void read_rows(struct jpeg *j)
-{
-	struct jpeg_decompress_struct *cinfo = &j->cinfo;
-	uint32_t y;
-
-	while ((y = cinfo->output_scanline) < cinfo->output_height)
-		read_some(j, decode_row(j->d, j->out, y), cinfo->output_height - y);
 }
 
 /*
@@ -353,8 +343,7 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	jpeg_mem_src(cinfo, bytes, size);
 	jpeg_read_header(cinfo, TRUE);
 	j->in_scan = true;
-	rc = j->d->sink ? decode_check_size(j->d, cinfo->image_width, cinfo->image_height, j->v)
-			: decode_begin(j->d, cinfo->image_width, cinfo->image_height, j->out, j->v);
+	rc = decode_check_size(j->d, cinfo->image_width, cinfo->image_height, j->v);
 	if (rc)
 		fail(j, rc);
 	choose_colours(j);
@@ -362,10 +351,7 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	if (jpeg_has_multiple_scans(cinfo))
 		decode_claim(j->d, coefficient_bytes(cinfo));
 	jpeg_start_decompress(cinfo);
-	if (j->d->sink)
-		stream_rows(j);
-	else
-		read_rows(j);
+	stream_rows(j);
 	j->all_rows = true;
 	while (!jpeg_input_complete(cinfo)) /* of a single scan: here, while coef_bits and the components can still be seen */
 		jpeg_consume_input(cinfo);
@@ -384,8 +370,9 @@ static void decompress_guarded(struct jpeg *j, const uint8_t *bytes, size_t size
 enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			    struct decode_verdict *v)
 {
-	struct jpeg j = {.d = d, .out = out, .v = v, .status = DECODE_OK};
+	struct jpeg j = {.d = d, .v = v, .status = DECODE_OK};
 
+	(void)out; /* rows go to the sink as they are made */
 	if (d->channels == 1)
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "JPEG is lossy and keeps no values: save the mask as PNG");
 	j.cinfo.err = jpeg_std_error(&j.errors);

@@ -250,7 +250,7 @@ static void read_pixels(struct png *p)
 {
 	uint32_t width = png_get_image_width(p->png, p->info), height = png_get_image_height(p->png, p->info);
 	int passes = png_set_interlace_handling(p->png);
-	bool stream = p->d->sink && passes == 1;
+	bool stream = passes == 1;
 
 	png_read_update_info(p->png, p->info);
 	p->narrow = p->d->channels == IMAGE_CHANNELS && png_get_channels(p->png, p->info) == 1;
@@ -275,7 +275,7 @@ static void read_image(struct png *p)
 	height = png_get_image_height(p->png, p->info);
 	if (mask)
 		choose_values(p);
-	if (p->d->sink && png_get_interlace_type(p->png, p->info) == PNG_INTERLACE_NONE) {
+	if (png_get_interlace_type(p->png, p->info) == PNG_INTERLACE_NONE) {
 		rc = decode_check_size(p->d, width, height, p->v);
 		if (!rc && !scratch_reserve(&p->d->pixels, STRIP_ROWS * p->d->pixel_bytes * (size_t)width))
 			rc = decode_no_memory(p->v);

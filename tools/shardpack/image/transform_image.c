@@ -57,11 +57,6 @@ static size_t sample_count(const struct transform_options *opt)
 	return (size_t)opt->crop * opt->crop * IMAGE_CHANNELS;
 }
 
-size_t transform_record_bytes(const struct transform_options *opt)
-{
-	return sample_count(opt) * normal_sample_bytes(opt->samples);
-}
-
 /* n * part / whole, a side of an image: at least 1. */
 static uint32_t scaled(uint64_t n, uint64_t part, uint64_t whole)
 {
@@ -224,14 +219,4 @@ void transform_finish(struct transform *t)
 {
 	if (t->opt.samples != IMAGE_U8)
 		normal_apply(&t->normal, t->u8, (size_t)t->opt.crop * t->opt.crop, t->opt.layout, t->record);
-}
-
-bool transform_run(struct transform *t, const struct image *src, uint8_t *dst)
-{
-	struct image_size size = {.width = src->width, .height = src->height, .scale = 1};
-
-	if (!image_give(transform_sink(t, dst), &size, src->pixels, IMAGE_CHANNELS))
-		return false;
-	transform_finish(t);
-	return true;
 }

@@ -70,10 +70,7 @@ struct transform;
 struct transform *transform_open(const struct transform_options *opt);
 void transform_close(struct transform *t);
 
-/* crop * crop * 3 samples: what transform_run writes. */
-size_t transform_record_bytes(const struct transform_options *opt);
-
-/* Takes an image as it is decoded, and makes it one record at `dst`.  One image at a time. */
+/* Takes an image as it is decoded, and makes it one record of crop * crop * 3 samples at `dst`.  One image at a time. */
 const struct image_sink *transform_sink(struct transform *t, uint8_t *dst);
 
 /* The width and height of the image that it was given last, before the resize and any scaling. */
@@ -81,8 +78,5 @@ void transform_source_size(const struct transform *t, uint32_t *width, uint32_t 
 
 /* The last step, when all rows were given: samples that are not u8 are only now written. */
 void transform_finish(struct transform *t);
-
-/* The same of an image in memory.  False when memory ran out, the one thing that can fail. */
-bool transform_run(struct transform *t, const struct image *src, uint8_t *dst);
 
 #endif /* SHARDPACK_TRANSFORM_H */
