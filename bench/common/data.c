@@ -60,7 +60,22 @@ static void fill_phrases(uint8_t *out, size_t bytes, uint64_t seed)
 	}
 }
 
-static void write_shard(const char *path, const struct data_shape *shape, uint64_t seed, struct shard_written *written)
+struct content {
+	const struct data_shape *shape;
+	uint64_t seed;
+};
+
+static void fill_record(void *context, uint64_t i, uint8_t *record)
+{
+	const struct content *c = context;
+
+	if (c->shape->codec == SHARD_RAW)
+		bench_random_fill(record, c->shape->record_bytes, c->seed + i);
+	else
+		fill_phrases(record, c->shape->record_bytes, c->seed + i);
+}
+
+void data_write_shard(const char *path, const struct data_shape *shape, data_fill *fill, void *context, struct shard_written *written)
 {
 	struct shard_writer_options o = {.size = sizeof(o), .planned_records = shape->shard_records, .skip_read_back = 1};
 	uint8_t *record = malloc(shape->record_bytes);
@@ -77,10 +92,7 @@ static void write_shard(const char *path, const struct data_shape *shape, uint64
 		int64_t label = (int64_t)(i % 1000);
 		const void *group[] = {record, &label}; /* plain records have no second group */
 
-		if (shape->codec == SHARD_RAW)
-			bench_random_fill(record, shape->record_bytes, seed + i);
-		else
-			fill_phrases(record, shape->record_bytes, seed + i);
+		fill(context, i, record);
 		rc = shard_writer_append(w, group, NULL, 0, &err);
 	}
 	if (!rc)
@@ -114,7 +126,7 @@ char *data_make(const struct bench *b, const struct data_shape *shape)
 
 		snprintf(file, sizeof(file), "%05llu.shard", (unsigned long long)i);
 		path = join(dir, file);
-		write_shard(path, shape, 1 + i * shape->shard_records, &written);
+		data_write_shard(path, shape, fill_record, &(struct content){shape, 1 + i * shape->shard_records}, &written);
 		rc = shard_seal_add(seal, file, written.sha256, &err);
 		free(path);
 	}

@@ -25,6 +25,10 @@ struct data_shape {
 };
 void data_schema(uint64_t record_bytes, uint32_t codec, struct shard_schema *schema);
 
+/* Write one shard of that shape; fill() puts record i together. */
+typedef void data_fill(void *context, uint64_t i, uint8_t *record);
+void data_write_shard(const char *path, const struct data_shape *shape, data_fill *fill, void *context, struct shard_written *written);
+
 /* Make it of random bytes, or phrases if they are compressed, unless it is there already.  Returns the folder's path, to be freed. */
 char *data_make(const struct bench *b, const struct data_shape *shape);
 

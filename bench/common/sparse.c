@@ -33,34 +33,14 @@ static bool is_filled(const struct skeleton *s, uint64_t record)
 	return false;
 }
 
-static void write_whole(const struct skeleton *s, const struct data_shape *shape, const char *path, struct shard_written *written)
+static void fill_record(void *context, uint64_t i, uint8_t *record)
 {
-	struct shard_writer_options o = {.size = sizeof(o), .planned_records = shape->shard_records, .skip_read_back = 1};
-	uint8_t *zeros = calloc(1, shape->record_bytes);
-	struct shard_schema schema;
-	struct shard_writer *w;
-	struct shard_error err;
-	int rc;
+	const struct skeleton *s = context;
 
-	if (!zeros)
-		bench_die("out of memory");
-	data_schema(shape->record_bytes, shape->codec, &schema);
-	rc = shard_writer_open(&w, path, &schema, &o, &err);
-	for (uint64_t i = 0; !rc && i < shape->shard_records; i++) {
-		bool random = is_filled(s, i);
-		int64_t label = (int64_t)(i % 1000);
-		const void *group[] = {random ? s->record : zeros, &label};
-
-		if (random)
-			bench_random_fill(s->record, shape->record_bytes, i + 1);
-		rc = shard_writer_append(w, group, NULL, 0, &err);
-	}
-	if (!rc)
-		rc = shard_writer_finish(w, written, &err);
-	if (rc)
-		bench_die("%s", err.message);
-	shard_writer_close(w);
-	free(zeros);
+	if (is_filled(s, i))
+		bench_random_fill(record, s->record_bytes, i + 1);
+	else
+		memset(record, 0, s->record_bytes);
 }
 
 static void read_or_die(int fd, void *out, size_t bytes, uint64_t offset)
@@ -127,7 +107,7 @@ static void make(const char *dir, struct skeleton *s, const struct data_shape *s
 	if (mkdir(dir, 0777))
 		bench_die("%s: cannot be made: %s", dir, strerror(errno));
 	snprintf(template, sizeof(template), "%s/template", dir);
-	write_whole(s, shape, template, &written);
+	data_write_shard(template, shape, fill_record, s, &written);
 	take_skeleton(s, template);
 	rc = shard_seal_open(&seal, dir, &o, &err);
 	for (uint64_t i = 0; !rc && i < shape->shard_count; i++) {
