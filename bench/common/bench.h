@@ -3,7 +3,7 @@
  * bench.h - measure our way and the plain ways side by side, and print how they compare
  *
  * A row has up to eight sides.  The first is ours, the others are bounds: plain loops that do the same work and nothing
- * else.  Every run measures each side once, in turn, so that what disturbs the machine disturbs all of them.  A side's
+ * else.  Every run measures each side once, in turn, so that a disturbance of the machine disturbs all of them.  A side's
  * figure is the median of its runs.
  *
  * Standard output gets one line of JSON per measurement, standard error a table for people.  bench/README.md explains both.
@@ -27,10 +27,10 @@ struct bench;
 
 /*
  * Take the command line: --runs N, --only PATTERN, --dir DIR, --corpus DIR, --targets FILE, --no-machine.  Never NULL:
- * what is wrong ends the program with 2.
+ * a wrong one ends the program with 2.
  */
 struct bench *bench_open(int argc, char **argv);
-int bench_close(struct bench *b); /* what main returns */
+int bench_close(struct bench *b); /* returns main's exit code */
 
 /* Is this row asked for?  The pattern of --only is a part of its name, or a wildcard that matches all of it. */
 bool bench_wants(const struct bench *b, const char *name);

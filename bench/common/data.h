@@ -32,7 +32,7 @@ void data_write_shard(const char *path, const struct data_shape *shape, data_fil
 /* Make it of random bytes, or phrases if they are compressed, unless it is there already.  Returns the folder's path, to be freed. */
 char *data_make(const struct bench *b, const struct data_shape *shape);
 
-/* Remove what was made, and free the path. */
+/* Remove the dataset, and free the path. */
 void data_remove(char *dir);
 
 /* The files of a dataset, and the records of its first group in each. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print.h - what the harness prints: JSON on standard output, a table on standard error
+ * print.h - the output of the harness: JSON on standard output, a table on standard error
  */
 #ifndef BENCH_COMMON_PRINT_H
 #define BENCH_COMMON_PRINT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * row.h - what a benchmark measures
+ * row.h - one measurement of a benchmark
  *
  * A row has up to eight sides.  The first is ours, the others are bounds: plain loops that do the same work and nothing
  * else.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * say.c - what a benchmark says besides its rows
+ * say.c - a benchmark's words besides its rows
  */
 #include "bench/common/say.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * say.h - what a benchmark says besides its rows
+ * say.h - a benchmark's words besides its rows
  */
 #ifndef BENCH_COMMON_SAY_H
 #define BENCH_COMMON_SAY_H

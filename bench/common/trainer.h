@@ -2,7 +2,7 @@
 /*
  * trainer.h - a job that takes batches as fast as they come, and does nothing with them
  *
- * What goes wrong ends the program.
+ * An error ends the program.
  */
 #ifndef BENCH_COMMON_TRAINER_H
 #define BENCH_COMMON_TRAINER_H

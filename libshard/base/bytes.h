@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bytes.h - numbers from bytes, sums that cannot wrap, text that is what it claims
+ * bytes.h - numbers from bytes, sums that cannot wrap, checked text
  *
  * Pure.  Values that come from a file are uint64_t and meet their limit before they meet an operator.
  */
@@ -88,7 +88,7 @@ size_t utf8_length(const uint8_t *p, size_t left);
 /* Position of the first byte that is not UTF-8 text without NUL, or `bytes`. */
 size_t utf8_bad(const void *p, size_t bytes);
 
-/* Sixteen bytes to compute with at once; comparing two gives 0xff for yes.  The compiler makes of it what the machine has. */
+/* Sixteen bytes to compute with at once; comparing two gives 0xff for yes.  The compiler maps it to the machine's vectors. */
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
 /* Lower-case hex of `bytes` bytes and a NUL; and back: false unless the 2 * bytes at `text` are all such digits. */

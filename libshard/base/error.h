@@ -2,8 +2,8 @@
 /*
  * error.h - a code for programs and a sentence for people
  *
- * Whoever notices a failure writes the sentence; whoever knows the file puts its name before it, with
- * error_prefix(), on the way up.  Everything put into a message is made safe for a terminal here.
+ * The function that notices a failure writes the sentence.  A caller that knows the file puts its name before it, with
+ * error_prefix().  Everything put into a message is made safe for a terminal here.
  */
 #ifndef LIBSHARD_BASE_ERROR_H
 #define LIBSHARD_BASE_ERROR_H

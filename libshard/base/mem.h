@@ -23,7 +23,7 @@ void mem_free(void *p);
 
 /*
  * Make room for `need` items of `item_bytes` each.  `array` is the address of the pointer to them, NULL while *room is 0.
- * The room at least doubles, and what is new of it is zero.  Returns false, with nothing changed, if there is no memory.
+ * The room at least doubles, and its new part is zero.  Returns false, with nothing changed, if there is no memory.
  */
 bool mem_grow(void *array, size_t *room, uint64_t need, size_t item_bytes);
 

@@ -2,7 +2,7 @@
 /*
  * checksum.h - the hashes of the format: XXH3-64 and XXH3-128, seed 0, default secret
  *
- * They find accidents.  They do not resist an attacker: that is what SHA-256 in the manifest is for.
+ * They find accidents.  They do not resist an attacker: the SHA-256 in the manifest does.
  * No function here allocates, locks or fails.  Pointers may be NULL if the count of bytes is 0, and have any alignment.
  */
 #ifndef CODEC_CHECKSUM_H

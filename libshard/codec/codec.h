@@ -4,7 +4,7 @@
  *
  * A codec turns one chunk of records into fewer bytes and back.  Codecs are pure: bytes to bytes, scratch given by the
  * caller, nothing allocated, the same output for the same input whatever the thread or the buffers.
- * Chunk sizes, hashes and what is stored where belong to the callers.
+ * Chunk sizes, hashes and places in the file belong to the callers.
  */
 #ifndef CODEC_CODEC_H
 #define CODEC_CODEC_H

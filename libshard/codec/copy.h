@@ -20,7 +20,7 @@ void copy_stream(void *dst, const void *src, size_t bytes);
 /* The same, and the XXH3-64 of the bytes, which are read from memory once. */
 uint64_t copy_stream_hashed(void *dst, const void *src, size_t bytes);
 
-/* Once, before another thread is told of what this one copied. */
+/* Once, before another thread is told of this thread's copies. */
 void copy_fence(void);
 
 /* The twin that any machine can run, for tests: the same bytes at the same places. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sha256_blocks.h - the compression function of SHA-256: the portable one, and what both have in common
+ * sha256_blocks.h - the compression function of SHA-256 in portable C, and its constants
  */
 #ifndef SHARD_CODEC_SHA256_BLOCKS_H
 #define SHARD_CODEC_SHA256_BLOCKS_H
@@ -16,7 +16,7 @@ typedef void sha256_blocks_fn(uint32_t h[8], const uint8_t *data, size_t block_c
 /* The constants of the rounds. */
 extern const _Alignas(64) uint32_t sha256_k[64];
 
-/* What any machine can run, and the slow twin of sha256_ni.h. */
+/* For every machine, and the slow twin of sha256_ni.h. */
 sha256_blocks_fn sha256_blocks_portable;
 
 #endif

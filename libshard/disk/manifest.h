@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest.h - what a dataset.manifest says (format/SHARD.md part 3), as the host knows it
+ * manifest.h - the contents of a dataset.manifest (format/SHARD.md part 3), as host structs
  */
 #ifndef LIBSHARD_DISK_MANIFEST_H
 #define LIBSHARD_DISK_MANIFEST_H
@@ -11,8 +11,8 @@
 #include "shard.h"
 
 struct manifest_end {
-	size_t end_at;  /* of the word "end": what the SHA-256 covers */
-	size_t hash_at; /* of the XXH3's first digit: what the XXH3 covers */
+	size_t end_at;  /* of the word "end": the SHA-256 covers the text before it */
+	size_t hash_at; /* of the XXH3's first digit: the XXH3 covers the text before it */
 	uint8_t sha256[32];
 	uint8_t hash[16]; /* as H128 is stored, low half first */
 };

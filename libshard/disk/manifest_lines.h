@@ -26,7 +26,7 @@ struct parse {
 	uint64_t stat_next, stat_sum;
 };
 
-/* Take one line apart and store what it says in p->m or hand it to the sink.  `t` has the whole line, which keeps M5. */
+/* Take one line apart, and store its contents in p->m or hand them to the sink.  `t` has the whole line, which keeps M5. */
 int line_group(struct parse *p, struct tokens *t);
 int line_field(struct parse *p, struct tokens *t);
 int line_class(struct parse *p, struct tokens *t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_parse.h - from the text of a manifest to what it says
+ * manifest_parse.h - from the text of a manifest to its contents
  *
  * Pure: nothing is allocated here.  The contents of the lines go to a sink as they are read, in order.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_text.h - from what a manifest says to its lines, and the names in it
+ * manifest_text.h - from the contents of a manifest to its lines, and the names in it
  */
 #ifndef SHARD_DISK_MANIFEST_TEXT_H
 #define SHARD_DISK_MANIFEST_TEXT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pages.c - what the header and the footer page of a shard say, as the host knows it
+ * pages.c - the contents of a shard's header and footer page, as a host struct
  */
 #include "libshard/disk/pages.h"
 

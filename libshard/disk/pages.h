@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pages.h - what the header and the footer page of a shard say, as the host knows it
+ * pages.h - the contents of a shard's header and footer page, as a host struct
  *
  * Pure.  After pages_decode() returned SHARD_OK, every offset and length in the struct lies within the file and every
  * count within its limit: later code does sums on them freely.

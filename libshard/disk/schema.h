@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schema.h - what a record looks like: the rules, and sums over its fields
+ * schema.h - the layout of a record: its rules, and sums over its fields
  */
 #ifndef LIBSHARD_DISK_SCHEMA_H
 #define LIBSHARD_DISK_SCHEMA_H
@@ -15,7 +15,7 @@ int schema_check(const struct shard_schema *s, struct shard_error *err);
 /* Do records of both look the same, byte for byte? */
 bool schema_equal(const struct shard_schema *a, const struct shard_schema *b);
 
-/* Bytes of a record in all groups, with what is between records. */
+/* Bytes of a record in all groups, padding between records included. */
 uint64_t schema_strides(const struct shard_schema *s);
 
 /* Channels of a u8 tensor for statistics (format/SHARD.md 2.6), and its elements. */

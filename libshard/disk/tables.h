@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tables.h - what the tables of a shard may say: chunks, keys, statistics, misses, provenance
+ * tables.h - the rules of a shard's tables: chunks, keys, statistics, misses, provenance
  */
 #ifndef SHARD_DISK_TABLES_H
 #define SHARD_DISK_TABLES_H

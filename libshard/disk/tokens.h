@@ -16,7 +16,7 @@
 enum token_fault { TOKEN_OK, TOKEN_FORM /* M6 */, TOKEN_NUMBER /* M7 */ };
 
 struct tokens {
-	const char *at, *end; /* what is left of the line, without its LF */
+	const char *at, *end; /* the rest of the line, without its LF */
 	enum token_fault fault;
 	const char *wanted; /* for the message: the word or number that was not there */
 };

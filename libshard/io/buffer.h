@@ -16,8 +16,8 @@
 void *buffer_open(size_t bytes);
 
 /*
- * Children of this process shall not have it: what a device writes to while a process forks would end up in the copy of
- * one of the two.  `bytes` are those of buffer_open(); such a buffer goes back through buffer_close(), in this process.
+ * Children of this process shall not have it: a device that writes to it while the process forks would write into the
+ * copy of one of the two.  `bytes` are those of buffer_open(); such a buffer goes back through buffer_close(), in this process.
  */
 void buffer_keep(void *buffer, size_t bytes);
 void buffer_close(void *buffer, size_t bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * direct.h - a file opened for reads past the page cache, and what such reads must be aligned to
+ * direct.h - a file opened for reads past the page cache, and the alignment that such reads need
  */
 #ifndef LIBSHARD_IO_DIRECT_H
 #define LIBSHARD_IO_DIRECT_H
@@ -25,7 +25,7 @@ void direct_close(struct direct_file *f);
 /* Is the folder or file on a file system of another machine, where a map answers a lost connection with SIGBUS? */
 bool file_is_remote(const char *path);
 
-/* Memory that new page cache could have: what is available, within the limits of this process's control group. */
+/* Memory that new page cache could have: available bytes, within the limits of this process's control group. */
 uint64_t memory_available_bytes(void);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * file.h - files: opened, read, mapped, written
  *
- * With guard.h the only caller of file system calls.  Every call says in its error what was asked of which file.
+ * With guard.h the only caller of file system calls.  Every error names the request and the file.
  */
 #ifndef LIBSHARD_IO_FILE_H
 #define LIBSHARD_IO_FILE_H
@@ -24,8 +24,9 @@ int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *p
 int file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, struct shard_error *err);
 
 /*
- * A shared read-only map that lives until unmapped.  The kernel does not read around what is touched: on a machine set up for
- * streaming that can be 8 MiB for one record.  So say what is needed before touching what may not be in memory.
+ * A shared read-only map that lives until unmapped.  The kernel does not read ahead around a touched page: on a machine
+ * set up for streaming that can be 8 MiB for one record.  So call file_will_need() before touching pages that may not be
+ * in memory.
  */
 int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err);
 void file_will_need(const void *begin, size_t bytes); /* starts reading that part of a map; costs a microsecond if it is there */
@@ -39,7 +40,7 @@ bool file_is_cached(int fd, uint64_t offset, uint64_t bytes);
 /*
  * Does all of it lie there?  One part of 16 may be missing: reading it is cheaper than giving up the others.  A sample
  * of a file of somebody else's that is missing may be read by the very look at it, and a fast disk is sometimes done
- * before the answer; so who believes it watches file_major_faults().
+ * before the answer; so callers that rely on it watch file_major_faults().
  */
 bool file_seems_cached(int fd, uint64_t bytes);
 

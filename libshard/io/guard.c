@@ -64,7 +64,7 @@ bool guard_run(const void *begin, size_t bytes, void (*work)(void *context), voi
 	uintptr_t first = (uintptr_t)begin & ~(uintptr_t)4095; /* a fault may be told by its page */
 
 	if (sigsetjmp(armed.back, 0)) {
-		sigset_t bus; /* whoever stands between us and the kernel may not have kept SA_NODEFER; a sanitizer does not */
+		sigset_t bus; /* a layer between us and the kernel may not have kept SA_NODEFER; a sanitizer does not */
 
 		sigemptyset(&bus);
 		sigaddset(&bus, SIGBUS);

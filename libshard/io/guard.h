@@ -3,7 +3,7 @@
  * guard.h - a map that was cut short or cannot be read is an error, not the end of the process
  *
  * The kernel answers a load from such a page with SIGBUS.  A guarded call arms the range that it will read, for this
- * thread; the handler jumps back if the fault lies in it, and hands every other SIGBUS to whoever was there before.
+ * thread; the handler jumps back if the fault lies in it, and hands every other SIGBUS to the handler that was there before.
  */
 #ifndef LIBSHARD_IO_GUARD_H
 #define LIBSHARD_IO_GUARD_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine.h - what the kernel says about the machine that we run on, for shard_doctor()
+ * machine.h - facts about this machine, from the kernel, for shard_doctor()
  *
  * Asked each time, and believed as it is told: nothing of it decides what a loader does.  What a kernel or a container
  * does not tell is UINT64_MAX, or an empty text.
@@ -62,7 +62,7 @@ struct machine_link {
 /* Of the device with that bus id, "0000:65:00.0", in upper or lower case. */
 void machine_link(const char *bus_id, struct machine_link *out);
 
-/* What that many lanes carry at most one way, in 10^9 bytes a second, after coding and before packets. */
+/* The most that so many lanes carry one way, in 10^9 bytes a second, after coding and before packets. */
 double machine_link_gb_per_s(double gt_per_s, uint64_t width);
 
 #endif

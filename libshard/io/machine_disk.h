@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine_disk.h - what the kernel says about the disk behind a path
+ * machine_disk.h - facts about the disk behind a path, from the kernel
  */
 #ifndef SHARD_IO_MACHINE_DISK_H
 #define SHARD_IO_MACHINE_DISK_H

@@ -33,7 +33,7 @@ int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct 
 
 /*
  * Writes that allow it, by their alignment and a file system of this machine, go past the page cache from now on: no copy,
- * nothing of others pushed out of memory, and what is read back comes from the disk.  They wait for the disk.
+ * nothing of others pushed out of memory, and reading back comes from the disk.  They wait for the disk.
  */
 void file_temp_direct(struct file_temp *t);
 #define FILE_DIRECT_ALIGN 4096u /* of memory, offset and length: enough for nearly all devices; the others refuse */
@@ -46,7 +46,7 @@ int file_temp_sync(struct file_temp *t, struct shard_error *err); /* durable; gi
 int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err);
 void file_temp_discard(struct file_temp *t); /* removes it if it was not published, frees the rest */
 
-/* Remove what file_temp_create() made in `dir` and nobody holds any more. */
+/* Remove the files that file_temp_create() made in `dir` and that no process holds any more. */
 int file_remove_temps(const char *dir, uint64_t *count, struct shard_error *err);
 
 /* A file without a name, for a while. */

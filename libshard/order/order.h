@@ -90,7 +90,7 @@ uint64_t order_largest_band(const struct order_params *p); /* positions of the l
 
 /* ---- ranks: ORDER.md, part 7 -------------------------------------------------------- */
 
-enum order_last { /* what becomes of the positions that do not fill a step of all ranks */
+enum order_last { /* the fate of positions that do not fill a step of all ranks */
 		  ORDER_DROP = 0,
 		  ORDER_PAD = 1,
 		  ORDER_KEEP = 2, /* world 1 only */

@@ -14,7 +14,7 @@
 #define RANDOM_M1 0xbf58476d1ce4e5b9u
 #define RANDOM_M2 0x94d049bb133111ebu
 
-/* Streams keep what is drawn for different purposes apart.  1 to 15 are ORDER.md's; augmentation and others follow. */
+/* Streams keep the draws for different purposes apart.  1 to 15 are ORDER.md's; augmentation and others follow. */
 enum random_stream {
 	RANDOM_RECORDS = 1,
 	RANDOM_PHASE = 2,

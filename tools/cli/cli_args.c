@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_args.c - what a verb's function is given, and asks
+ * cli_args.c - the arguments of a verb's function, and questions to them
  */
 #include "tools/cli/cli_args.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_args.h - what a verb's function is given, and asks
+ * cli_args.h - the arguments of a verb's function, and questions to them
  */
 #ifndef SHARD_CLI_CLI_ARGS_H
 #define SHARD_CLI_CLI_ARGS_H
@@ -19,8 +19,8 @@ struct cli_args {
 bool cli_given(const struct cli_args *args, const char *name);
 
 /*
- * For what only the verb can see, as that two options exclude each other: prints, and returns EXIT_USAGE.  args->verb may
- * be NULL.
+ * For mistakes that only the verb can see, such as two options that exclude each other: prints, and returns EXIT_USAGE.
+ * args->verb may be NULL.
  */
 int cli_misuse(const struct cli_args *args, const char *fmt, ...) MESSAGE_PRINTF(2, 3);
 

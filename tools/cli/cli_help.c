@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_help.c - what --help prints
+ * cli_help.c - the text of --help
  *
  * Two columns in 80, wrapped at blanks, and the examples last, where the eye ends up.
  * A test holds each verb's help to one screen.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_help.h - what --help prints
+ * cli_help.h - the text of --help
  */
 #ifndef SHARD_CLI_CLI_HELP_H
 #define SHARD_CLI_CLI_HELP_H

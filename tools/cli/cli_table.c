@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_table.c - what parsing, help, manual and completions ask of a command line's tables
+ * cli_table.c - questions of parsing, help, manual and completions to a command line's tables
  */
 #include "tools/cli/cli_table.h"
 

@@ -16,7 +16,7 @@
  *           {0}};
  *
  * Each value is parsed straight into a zeroed struct of the verb's own, which its function
- * finds in args->options.  What the user typed is checked here: an unknown verb or option
+ * finds in args->options.  The user's words are checked here: an unknown verb or option
  * suggests the nearest, an option given twice is refused unless it is one for many values, a
  * bad value is named with its limit; all of that exits with EXIT_USAGE.  -h, -q and -v belong to every verb.
  */
@@ -109,7 +109,7 @@ struct cli_flat {
 
 void cli_flatten(const struct cli_verb *verb, struct cli_flat *flat);
 
-/* What the common options set. */
+/* The values of the common options. */
 struct cli_common {
 	bool quiet, verbose, help;
 };
@@ -123,7 +123,7 @@ void cli_write_choices(FILE *out, const char *choices);
 /* "bilinear, bicubic, lanczos or box" */
 void cli_choices_text(const char *choices, const char *last_word, char *out, size_t out_bytes);
 
-/* What stands for the value in help: "DIR", or "hwc|chw"; NULL for flags. */
+/* The placeholder of the value in help: "DIR", or "hwc|chw"; NULL for flags. */
 const char *cli_arg_name(const struct cli_option *option);
 
 /* "shardpack images SRC --out DIR [options]" */

@@ -7,7 +7,7 @@
 
 #include "tools/cli/cli_table.h"
 
-/* Parse `text` into the member of `options`.  On failure false, and `why` says what it must be. */
+/* Parse `text` into the member of `options`.  On failure false, and `why` says which form it must have. */
 bool cli_value_set(const struct cli_option *option, const char *text, void *options, char *why, size_t why_bytes);
 
 /* "1 to 65500", "1 or more"; empty if the kind has no range or any value will do. */

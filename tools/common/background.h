@@ -2,7 +2,7 @@
 /*
  * background.h - threads that work in the background, with one lock and two signals between them and their owner
  *
- * The owner says under the lock what there is to do, and then background_ask().  A thread calls step() under the lock
+ * The owner describes the work under the lock, and calls background_ask().  A thread calls step() under the lock
  * as long as it finds something; step() may give the lock up while it works, and says background_tell() when the owner
  * may want to look again.  Which members of its struct the lock protects is the owner's to say.
  */

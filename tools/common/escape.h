@@ -3,8 +3,8 @@
  * escape.h - names and keys from elsewhere, made safe for a terminal
  *
  * A file name or a record key may hold anything but a NUL byte: newlines that forge a log
- * line, ESC sequences that drive the terminal, bidirectional controls that reorder what is
- * read.  Written by these functions it is one line of valid UTF-8 that shows all of it:
+ * line, ESC sequences that drive the terminal, bidirectional controls that reorder the
+ * text.  Written by these functions it is one line of valid UTF-8 that shows all of it:
  *
  *   \a \b \t \n \v \f \r     the controls that C has names for
  *   \ooo                     other ASCII controls, and each byte that is not valid UTF-8
@@ -27,9 +27,9 @@ enum escape_mode {
 };
 
 /*
- * Write `text` escaped to `out`, always with a NUL, and never more than `out_bytes`.  What
- * does not fit is left out in whole characters and whole escapes.  Returns the length that
- * all of it has, without the NUL: it did not fit if that is `out_bytes` or more.
+ * Write `text` escaped to `out`, always with a NUL, and never more than `out_bytes`.  Whole
+ * characters and whole escapes that do not fit are left out.  Returns the length of all of it,
+ * without the NUL: it did not fit if that is `out_bytes` or more.
  */
 size_t escape_text(char *out, size_t out_bytes, const char *text, size_t text_bytes, enum escape_mode mode);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exit_code.c - what a tool's exit code means, and the end of its stdout
+ * exit_code.c - the meaning of a tool's exit code, and the end of its stdout
  */
 #include "tools/common/exit_code.h"
 

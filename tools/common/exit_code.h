@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exit_code.h - what a tool's exit code means, and the end of its stdout
+ * exit_code.h - the meaning of a tool's exit code, and the end of its stdout
  */
 #ifndef TOOLS_COMMON_EXIT_CODE_H
 #define TOOLS_COMMON_EXIT_CODE_H

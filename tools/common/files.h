@@ -52,7 +52,7 @@ bool files_has_bytes(const char *path, const void *data, size_t bytes);
 /* SHA-256 of a file. */
 int files_sha256(const char *path, uint8_t out[32]);
 
-/* Make what was done to the names in a folder durable. */
+/* Make the changes of names in a folder durable. */
 int files_sync_dir(const char *dir);
 
 /* Remove a file; it is fine if there is none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * message.c - what a tool says to its user
+ * message.c - messages of a tool to its user
  *
  * A line is put together first and written by one fwrite, under stderr's own lock, so that
  * threads do not mix.  Errors of writing to stderr are the only ones that nobody is told:

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * message.h - what a tool says to its user: one line each, on stderr
+ * message.h - messages of a tool to its user: one line each, on stderr
  *
  *   detail("read %s", path)                          shown with -v
  *   note("wrote 16 shards")                          not shown with -q
  *   warn("%s: 3 files ignored", path)                always shown
  *   return fail(EXIT_USAGE, "--crop 300: larger than --resize 256");
  *
- * A process has one stderr, so what is known about it is kept here once: message_start()
+ * A process has one stderr, so its state is kept here once: message_start()
  * and message_level() belong to main, before threads exist.  The other calls may come from
  * any thread; lines never mix.  Text is passed through escape.h as talk, so a hostile file
  * name or error text may be printed as it is and still makes one harmless line.

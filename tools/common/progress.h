@@ -26,7 +26,7 @@ struct progress_mark {
 
 struct progress {
 	const char *label;    /* const: "packing" */
-	const char *unit;     /* const: "images"; NULL: bytes are what is counted */
+	const char *unit;     /* const: "images"; NULL: bytes are counted */
 	uint64_t total_count; /* const: 0 if unknown */
 
 	_Atomic uint64_t count, bytes, bad; /* any thread, through progress_add() */
@@ -41,7 +41,7 @@ struct progress {
 /* `label` and `unit` are kept, not copied.  Without a unit the total is of bytes, and progress_add() gets them twice. */
 void progress_start(struct progress *p, const char *label, const char *unit, uint64_t total_count);
 
-/* Right after the start: what an earlier run had done already. */
+/* Right after the start: the share that an earlier run had done already. */
 void progress_resume(struct progress *p, uint64_t count, uint64_t bytes);
 
 /* Any thread.  A bad one is counted in `count` too. */
@@ -54,7 +54,7 @@ void progress_tick(struct progress *p);
 void progress_finish(struct progress *p);
 void progress_abandon(struct progress *p);
 
-/* What a line shows, apart from where it comes from.  Rates at or below 0 are not known. */
+/* The contents of a line.  Rates at or below 0 are not known. */
 struct progress_state {
 	const char *label, *unit;
 	uint64_t count, total_count, bytes, bad;

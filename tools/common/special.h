@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * special.h - output to what is no regular file: /dev/null, a pipe, a FIFO
+ * special.h - output to files that are not regular: /dev/null, a pipe, a FIFO
  *
  * There is nothing to rename there, and replacing it by a file would be a disaster.
  */

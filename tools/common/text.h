@@ -34,7 +34,7 @@ void text_encode(struct text *t, const char *data, size_t bytes, bool slash);
 
 /*
  * The reverse.  `out` has room for in_bytes + 1; a NUL is added.  Returns the length, or -1
- * if `in` is not what text_encode() writes, or hides a NUL byte.
+ * if `in` is not in text_encode()'s form, or hides a NUL byte.
  */
 long text_decode(const char *in, size_t in_bytes, bool slash, char *out);
 
@@ -73,7 +73,7 @@ bool text_settle_path(const char *path, size_t bytes, char *out, size_t room);
 /* Does the name end in one of these, whatever the case of its letters?  The list ends in NULL. */
 bool text_ends_in(const char *name, const char *const *ends);
 
-/* Valid UTF-8 of 1 to `bytes_max` bytes without NUL: what a key or class name must be. */
+/* Valid UTF-8 of 1 to `bytes_max` bytes without NUL, as a key or class name must be. */
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max);
 
 #endif /* SHARDPACK_TEXT_H */

@@ -4,7 +4,7 @@
  *
  * Pieces are tickets.  Threads take them in order and finish them in any; they come out in order, so the number of
  * threads never changes a byte.  Ticket t lives in slot t % slot_count until it is released: when the taker is slow,
- * threads wait, and memory does not grow.  What a slot holds is the caller's affair.
+ * threads wait, and memory does not grow.  The contents of a slot are the caller's affair.
  */
 #ifndef SHARDPACK_WORKERS_H
 #define SHARDPACK_WORKERS_H
@@ -20,7 +20,7 @@ struct workers_options {
 	struct progress *progress; /* ticked while waiting */
 	void *context;		   /* first argument of these: */
 
-	void *(*begin)(void *context); /* what one thread needs; NULL when memory ran out */
+	void *(*begin)(void *context); /* one thread's own data; NULL when memory ran out */
 	void (*end)(void *own);	       /* in that thread; NULL is nothing */
 	void (*assign)(void *context, uint64_t slot); /* one at a time: the next ticket, in order, has this slot */
 	void (*work)(void *context, void *own, uint64_t slot);

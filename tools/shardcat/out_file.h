@@ -2,7 +2,7 @@
 /*
  * out_file.h - a file that is complete or absent, or stdout
  *
- * What goes into it is small, and is put together in memory.  Functions return an exit code, having said why.
+ * Its contents are small, and are put together in memory.  Functions return an exit code, having said why.
  */
 #ifndef SHARD_SHARDCAT_OUT_FILE_H
 #define SHARD_SHARDCAT_OUT_FILE_H

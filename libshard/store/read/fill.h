@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fill.h - a thread that reads part of a file into a buffer while another uses what is there already
+ * fill.h - a thread that reads part of a file into a buffer while another uses the bytes that are there already
  *
  * Reading past the page cache leaves the CPU idle, and hashing leaves the disk idle: one after the other they take the
  * sum of both times, side by side the longer one.
@@ -13,7 +13,7 @@
 
 #include "shard.h"
 
-#define FILL_STEP_BYTES ((size_t)4 << 20) /* what becomes usable at a time */
+#define FILL_STEP_BYTES ((size_t)4 << 20) /* become usable at a time */
 
 struct fill_job {
 	int fd, direct_fd; /* direct_fd may be -1; whatever it refuses is read through fd */

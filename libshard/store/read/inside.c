@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inside.c - what a shard holds besides records: keys, statistics, inputs left out, provenance
+ * inside.c - the contents of a shard besides records: keys, statistics, inputs left out, provenance
  *
  * Each table's hash is checked before its first use, and what it says is checked again where it is used.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inside.h - what a shard holds besides records, for those that look at all of it
+ * inside.h - the contents of a shard besides records, for callers that look at all of it
  */
 #ifndef SHARD_READ_INSIDE_H
 #define SHARD_READ_INSIDE_H

@@ -2,7 +2,7 @@
 /*
  * reader.h - one mapped shard, as store/ and load/ see it
  *
- * What threads share never changes after open, but for `seen`, which only gains bits: two threads may check the same
+ * The members that threads share never change after open, but for `seen`, which only gains bits: two threads may check the same
  * unit twice, none uses one that nobody checked.
  */
 #ifndef LIBSHARD_STORE_READER_H

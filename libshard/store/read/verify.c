@@ -107,7 +107,7 @@ static void tables_work(void *context)
 	job->rc = rc;
 }
 
-/* Read [begin, end) into the page cache, through `buffer`.  A failure is left to who uses the map. */
+/* Read [begin, end) into the page cache, through `buffer`.  A failure is noticed by the users of the map. */
 static void fetch(int fd, uint8_t *buffer, uint64_t begin, uint64_t end, const char *path)
 {
 	for (int rc = SHARD_OK; !rc && begin < end; begin += FETCH_BYTES)

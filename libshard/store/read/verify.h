@@ -17,7 +17,7 @@ void verify_fetch_tables(const struct shard_reader *r, const char *path);
 
 /*
  * I57, I58 of records [first, first + count): ragged fields, whose lengths may lie in another group.  on_problem as above.
- * A piece is what one thread does at once.
+ * A piece is the work of one thread at once.
  */
 bool verify_has_ragged(const struct shard_schema *s);
 uint64_t verify_ragged_piece(const struct shard_reader *r, uint64_t first);

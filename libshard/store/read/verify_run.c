@@ -2,7 +2,7 @@
 /*
  * verify_run.c - verify a shard or a dataset with threads, progress and a list of what is wrong
  *
- * Threads claim pieces of some MiB under one lock, shard after shard; whoever claims a shard's first piece opens it and
+ * Threads claim pieces of some MiB under one lock, shard after shard; the one that claims a shard's first piece opens it and
  * checks its tables.  Callbacks run in the caller's thread, which otherwise sleeps.
  */
 #include <errno.h>

@@ -10,7 +10,7 @@
 /* Told of one problem; the text dies with the call. */
 typedef void verify_on_problem(void *context, const struct shard_error *problem);
 
-/* What one thread needs to check units: a buffer to read into and one to decode into. */
+/* One thread's buffers for checking units: one to read into and one to decode into. */
 struct verify_room {
 	int fd, direct_fd; /* of the shard being checked; direct_fd may be -1 */
 	bool cached;       /* the shard lies in the page cache */
@@ -33,12 +33,12 @@ uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t uni
 
 /*
  * I44, I46, I47, I49 of units [unit, unit + count) of a group: read past the page cache if they are not in it.  `bytes`
- * grows by what was checked.  With on_problem, damage of a unit is told there and the others are still checked.
+ * grows by the bytes that were checked.  With on_problem, damage of a unit is told there and the others are still checked.
  */
 int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
 		 verify_on_problem *on_problem, void *context, struct shard_error *err);
 
-/* Begin to read what verify_units() will be called for next, in the same room.  A matter of speed alone. */
+/* Begin to read the units that the next verify_units() in the same room will check.  A matter of speed alone. */
 void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count);
 
 #endif

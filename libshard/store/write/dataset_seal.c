@@ -36,7 +36,7 @@ struct sums {
 
 struct shard_seal {
 	char *dir;
-	struct shard_seal_options o; /* its pointers are the caller's, who may take them away after open */
+	struct shard_seal_options o; /* its pointers are the caller's, and may be gone after open */
 	uint8_t plan_digest[32];
 	bool has_plan_digest;
 	struct text classes, shards;

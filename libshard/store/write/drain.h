@@ -21,7 +21,7 @@ struct drain;
 
 /* NULL if there is no memory.  Without a thread to be had, drain_put() writes by itself. */
 struct drain *drain_open(drain_write *write, void *context, size_t buffer_bytes);
-void drain_close(struct drain *d); /* what was not written yet may be left out; NULL is fine */
+void drain_close(struct drain *d); /* bytes that are not written yet may be left out; NULL is fine */
 
 /* The buffer to fill, page-aligned; another one after each drain_put(). */
 uint8_t *drain_buffer(struct drain *d);

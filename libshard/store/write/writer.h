@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.h - what the writer's two files share: writer.c takes records, finish.c makes the file complete
+ * writer.h - the writer's struct: writer.c takes records, writer_finish.c completes the file
  */
 #ifndef LIBSHARD_STORE_WRITER_H
 #define LIBSHARD_STORE_WRITER_H
@@ -42,7 +42,7 @@ struct shard_writer {
 	char *path;
 	struct file_temp temp;
 	struct pages pages;
-	struct drain *drain; /* writes to the file; its buffer holds what comes next; NULL: all is written */
+	struct drain *drain; /* writes to the file; its buffer holds the next bytes; NULL: all is written */
 	size_t out_used;     /* of that buffer */
 	uint64_t offset; /* bytes given to the file so far, `out_used` included */
 	struct sha256 sha256;
@@ -60,7 +60,7 @@ int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct sh
 int writer_put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err);
 int writer_end_output(struct shard_writer *w, struct shard_error *err); /* all of it now, and nothing after it */
 
-/* May one more record or left-out input come?  I55: both together are what was planned, at most. */
+/* May one more record or left-out input come?  I55: both together are at most the planned count. */
 bool writer_has_room(const struct shard_writer *w);
 
 /* The unit or chunk of a group is as full as it gets. */

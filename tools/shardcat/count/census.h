@@ -19,7 +19,7 @@ struct census_field {
 
 struct census { /* start it zeroed; large, so on the heap */
 	struct target *target;
-	bool has_read; /* the records were read, not only what is recorded */
+	bool has_read; /* the records were read, not only the recorded sums */
 	struct census_field field[SHARD_FIELDS_MAX];
 
 	const struct shard_field *label;	   /* NULL: records have none */
@@ -31,7 +31,7 @@ struct census { /* start it zeroed; large, so on the heap */
 	struct repeats repeats;
 };
 
-/* What is recorded, without reading any record.  Returns an exit code, having said why; close in any case. */
+/* The recorded sums, without reading any record.  Returns an exit code, having said why; close in any case. */
 int census_open(struct census *c, struct target *t);
 
 /* Read all records.  Recorded sums that are not those of the records are EXIT_BAD. */

@@ -2,7 +2,7 @@
 /*
  * describe.h - schema and statistics, as text and as JSON
  *
- * What `info` and `manifest --json` have in common, so that both call a thing by one name.
+ * Common to `info` and `manifest --json`, so that both call a thing by one name.
  */
 #ifndef TOOLS_SHARDCAT_DESCRIBE_H
 #define TOOLS_SHARDCAT_DESCRIBE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target.c - what a verb looks at: a dataset, or one shard on its own
+ * target.c - the target of a verb: a dataset, or one shard on its own
  */
 #include "tools/shardcat/dataset/target.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target.h - what a verb looks at: a dataset, or one shard on its own
+ * target.h - the target of a verb: a dataset, or one shard on its own
  *
  * Both are records with an index, so that most verbs need not know which it is.  Maps are
  * guarded: a file that shrinks or cannot be read is an error, never a SIGBUS.  Functions

@@ -3,7 +3,7 @@
  * tensor.h - the value of one field of one record
  *
  * A ragged field is stored at its greatest shape; here it has its true one, and its elements
- * stand next to each other.  What a tensor can become (text, .npy, PNG) is here too, each in
+ * stand next to each other.  Its forms as text, .npy and PNG are here too, each in
  * memory: a record is small.
  */
 #ifndef TOOLS_SHARDCAT_TENSOR_H
@@ -31,7 +31,7 @@ int tensor_take(const struct target *t, const struct record *record, const struc
 		struct tensor *out);
 void tensor_free(struct tensor *tensor);
 
-/* One line for people, without a line end: all elements if they are few, else what range they span. */
+/* One line for people, without a line end: all elements if they are few, else their range. */
 void tensor_print(const struct tensor *tensor, FILE *out);
 
 /* "[224,224,3]"; nothing for a scalar. */
@@ -44,7 +44,7 @@ size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES]);
 
 /*
  * Describe the tensor as an image that png_write() takes: u8, hwc or chw with 1 or 3 channels, or a plane
- * without layout.  Samples of floating point must become u8 before that: picture.h.  EXIT_DONE, or prints what it is instead.
+ * without layout.  Samples of floating point must become u8 before that: picture.h.  EXIT_DONE, or prints why it is no image.
  */
 int tensor_image(const struct tensor *tensor, struct png_image *out);
 

@@ -2,7 +2,7 @@
 /*
  * canvas.h - an RGB picture to draw text and thumbnails on
  *
- * What lies outside of the canvas is not drawn.
+ * Dots outside of the canvas are not drawn.
  */
 #ifndef TOOLS_SHARDCAT_CANVAS_H
 #define TOOLS_SHARDCAT_CANVAS_H

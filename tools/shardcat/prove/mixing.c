@@ -257,7 +257,7 @@ struct mixing_result mixing_result(const struct mixing *m, enum measure what)
 	return r;
 }
 
-/* ---- what a windowed order must lead to ---- */
+/* ---- predictions for a windowed order ---- */
 
 double mixing_run_correlation(const struct mixing_data *d, uint64_t run_records)
 {

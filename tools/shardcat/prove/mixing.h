@@ -23,7 +23,7 @@ enum measure {
 	MEASURES,
 };
 
-/* What the dataset is; borrowed until mixing_close(). */
+/* The dataset; borrowed until mixing_close(). */
 struct mixing_data {
 	uint64_t record_count;
 	const uint32_t *class_of; /* [record_count], or NULL: no classes */
@@ -49,7 +49,7 @@ void mixing_close(struct mixing *m);
 void mixing_batch(struct mixing *m, uint64_t epoch, const uint64_t *record);
 struct mixing_result mixing_result(const struct mixing *m, enum measure what);
 
-/* ---- what a windowed order must lead to ---- */
+/* ---- predictions for a windowed order ---- */
 
 /*
  * Are records that lie near each other of one class?  The correlation of the classes of two records in `run` neighbours:
@@ -58,7 +58,7 @@ struct mixing_result mixing_result(const struct mixing *m, enum measure what);
 double mixing_run_correlation(const struct mixing_data *d, uint64_t run_records);
 
 /*
- * What MIX_VARIANCE must be on average with windows, by arithmetic alone: from how often two records of a batch come from
+ * The average of MIX_VARIANCE with windows, by arithmetic alone: from how often two records of a batch come from
  * one run, and the correlation of those.  With L = 1, it is 1 + (B - 1)(r - 1) / (W - 1) in a large dataset of pure runs.
  */
 double mixing_predict_variance(const struct mixing_data *d, const struct shard_order_info *order,

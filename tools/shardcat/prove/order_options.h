@@ -22,7 +22,7 @@ extern const struct cli_option order_option_table[];
 /* The loader's options, with the order filled in; the rest is zero, which means default. */
 struct shard_loader_options order_loader_options(const struct order_options *o);
 
-/* EXIT_DONE, or what is wrong with them has been said: runs, windows and lanes belong to windows only. */
+/* EXIT_DONE, or the mistake has been printed: runs, windows and lanes belong to windows only. */
 int order_options_check(const struct cli_args *args, const struct order_options *o);
 
 /* "windows of 40 runs of 128 records, 64 lanes, phase unit 1, seed 7" */

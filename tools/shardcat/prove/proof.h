@@ -27,8 +27,8 @@ struct tally {
 };
 
 struct proof {
-	struct shard_loader_options loader; /* what all have in common */
-	struct target t;		    /* what fingerprints are taken of */
+	struct shard_loader_options loader; /* common to all */
+	struct target t;		    /* whose fingerprints are taken */
 	struct shard_dataset *dataset;	    /* the loaders' own handle, so that they read and check by themselves */
 	struct fingerprints prints;
 	struct progress progress;

@@ -15,7 +15,7 @@
 #define CSV_FIELDS_MAX 256
 
 struct csv {
-	char *at, *end; /* what is left; *end must be writable */
+	char *at, *end; /* the rest; *end must be writable */
 	bool tabs;	/* TSV: a tab separates, nothing quotes */
 	uint64_t line;	/* of the next row, from 1 */
 };

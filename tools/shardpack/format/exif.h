@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 1 to 8; 1 also if the file says nothing, something else, or what cannot be read.  Never a reason to refuse it. */
+/* 1 to 8; 1 also if the file says nothing, something else, or cannot be read.  Never a reason to refuse it. */
 uint32_t exif_orientation(const uint8_t *bytes, size_t size);
 
 #endif /* SHARDPACK_EXIF_H */

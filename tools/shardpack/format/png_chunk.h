@@ -2,7 +2,7 @@
 /*
  * png_chunk.h - a walk over the chunks of a PNG file
  *
- * Believes no length.  Sums are not checked, and what it ends at may be damage: that is for the decoder to say.
+ * Believes no length.  Sums are not checked, and the walk may end at damage: the decoder decides that.
  */
 #ifndef SHARDPACK_PNG_CHUNK_H
 #define SHARDPACK_PNG_CHUNK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tar.c - what is in a tar archive, and where
+ * tar.c - the members of a tar archive, and their places
  */
 #include "tools/shardpack/format/tar.h"
 

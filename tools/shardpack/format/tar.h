@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tar.h - what is in a tar archive, and where
+ * tar.h - the members of a tar archive, and their places
  *
  * Reads v7, ustar, GNU (long names, sizes in base 256) and pax (path, size).  Strict: a wrong checksum, a size that leads
  * out of the archive, a name that leads out of a folder, an end that is missing and anything behind it are errors, with
@@ -31,7 +31,7 @@ struct tar { /* set the first four, zero the rest */
 	uint64_t bytes; /* of the archive */
 	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes); /* exactly so many, all within `bytes` */
 	void *context;
-	char *why; /* TAR_WHY_BYTES: what is wrong; empty if reading failed */
+	char *why; /* TAR_WHY_BYTES: the fault; empty if reading failed */
 
 	uint64_t at;
 	bool has_name, has_bytes; /* from a header that describes the next one */

@@ -17,9 +17,9 @@
 #define TOKEN_FILE_HEAD_BYTES 1024
 
 struct token_file {
-	uint32_t dtype;	     /* enum shard_dtype; 0: there is no head, so who packs must say it */
+	uint32_t dtype;	     /* enum shard_dtype; 0: there is no head, so the user must name it */
 	uint64_t data_offset;
-	uint64_t token_count; /* what the head says; 0 without one */
+	uint64_t token_count; /* from the head; 0 without one */
 };
 
 /* `size` is all of the file, or TOKEN_FILE_HEAD_BYTES.  False, and `why` says why not. */

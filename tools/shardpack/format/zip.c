@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zip.c - what is in a ZIP archive, and where
+ * zip.c - the members of a ZIP archive, and their places
  */
 #include "tools/shardpack/format/zip.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zip.h - what is in a ZIP archive, and where
+ * zip.h - the members of a ZIP archive, and their places
  *
  * By its central directory, ZIP64 too; each member's own header must say the same.  Strict, as tar.h, and as there the
  * caller gives a function that reads.
@@ -29,10 +29,10 @@ struct zip { /* set the first four, zero the rest */
 	uint64_t bytes; /* of the archive */
 	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes); /* exactly so many, all within `bytes` */
 	void *context;
-	char *why; /* ZIP_WHY_BYTES: what is wrong; empty if reading failed */
+	char *why; /* ZIP_WHY_BYTES: the fault; empty if reading failed */
 
 	bool begun;
-	uint64_t at, end; /* of the central directory: the next entry, and what follows */
+	uint64_t at, end; /* of the central directory: the next entry, and its end */
 	uint64_t left;	  /* entries */
 	uint64_t begin;	  /* of the central directory */
 };

@@ -5,7 +5,7 @@
  * What torchvision's v2 Resize and CenterCrop do to tv_tensors.BoundingBoxes of float32 in XYXY, all in float32
  * (torchvision/transforms/v2/functional/_geometry.py: resize_bounding_boxes, crop_bounding_boxes; _meta.py:
  * convert_bounding_box_format, clamp_bounding_boxes): each coordinate times the ratio new / old, which is divided in double
- * and then rounded; minus the crop's offset; clamped to [0, crop].  No box is removed, so that what is told of each stays in
+ * and then rounded; minus the crop's offset; clamped to [0, crop].  No box is removed, so that other fields stay in
  * step; one that the crop leaves nothing of has no area.
  *
  * Otherwise than there: boxes in XYWH become XYXY first, and where the resized image is smaller than the crop they move by

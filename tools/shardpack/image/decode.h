@@ -25,7 +25,7 @@ struct decoder *decoder_open(const struct decode_options *opt);
 void decoder_close(struct decoder *d);
 
 /*
- * The wanted part of an image, row by row.  The verdict is on the whole file: what is not wanted is read as well.
+ * The wanted part of an image, row by row.  The verdict is on the whole file: unwanted parts are read as well.
  */
 enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				  struct decode_verdict *v);
@@ -35,7 +35,7 @@ enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t s
  * asarray(Image.open(...)) with Pillow: the indices of a palette, whatever it looks like and wherever it ends; the
  * samples of gray, of 1 bit 0 and 1, of 2 and 4 bits, and of a PGM that ends below 255, scaled to 255; those of 16 bits
  * where none of them is above 255 (a PGM must say 65535, or Pillow scales it).  Read are PNG, BMP and PGM.  More channels,
- * an animation, and what is not lossless are bad input.
+ * animations and lossy files are bad input.
  */
 enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				struct decode_verdict *v);

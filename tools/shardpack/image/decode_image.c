@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode_image.c - what the decoders of all formats share: limits, room for the pixels, rows
+ * decode_image.c - the common part of all formats' decoders: limits, room for the pixels, rows
  */
 #include "tools/shardpack/image/decode_image.h"
 

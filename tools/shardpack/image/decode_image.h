@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode_image.h - what the decoders of all formats share: limits, room for the pixels, rows
+ * decode_image.h - the common part of all formats' decoders: limits, room for the pixels, rows
  */
 #ifndef SHARD_IMAGE_DECODE_IMAGE_H
 #define SHARD_IMAGE_DECODE_IMAGE_H
@@ -26,7 +26,7 @@ enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t
 enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
 				struct decode_verdict *v);
 
-/* Before what is not allocated by decode_begin(). */
+/* Before memory that decode_begin() does not allocate. */
 void decode_claim(struct decoder *d, uint64_t bytes);
 
 /* Where row y starts; decode_begin was called. */

@@ -171,7 +171,7 @@ static void choose_colours(struct jpeg *j)
 	}
 }
 
-/* At which scale, if whoever takes the pixels wants them smaller. */
+/* At which scale, if the sink wants the pixels smaller. */
 static void choose_scale(struct jpeg *j)
 {
 	const struct image_sink *sink = j->d->sink;

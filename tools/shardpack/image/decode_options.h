@@ -16,7 +16,7 @@
 enum decode_accept {
 	ACCEPT_NONE,
 	ACCEPT_EOI,	 /* nothing is missing but the end-of-image marker: all pixels are those of the whole file */
-	ACCEPT_WARNINGS, /* whatever libjpeg warns of and goes on; it makes up what it cannot know */
+	ACCEPT_WARNINGS, /* any damage that libjpeg warns of and goes on from; it makes up the pixels that it cannot know */
 };
 
 /* Limits; zero means the default. */

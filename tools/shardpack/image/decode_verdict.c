@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode_verdict.c - what is wrong with an image, in a sentence
+ * decode_verdict.c - the fault of an image, in a sentence
  */
 #include "tools/shardpack/image/decode_verdict.h"
 

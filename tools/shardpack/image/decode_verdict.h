@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode_verdict.h - what is wrong with an image, in a sentence
+ * decode_verdict.h - the fault of an image, in a sentence
  */
 #ifndef SHARD_IMAGE_DECODE_VERDICT_H
 #define SHARD_IMAGE_DECODE_VERDICT_H
@@ -17,7 +17,7 @@ enum decode_status {
 
 struct decode_verdict {
 	/*
-	 * enum shard_miss_reason for DECODE_BAD_INPUT, else 0; with DECODE_OK also of what was accepted: TRUNCATED if
+	 * enum shard_miss_reason for DECODE_BAD_INPUT, else 0; with DECODE_OK also for accepted damage: TRUNCATED if
 	 * only the end-of-image marker is missing, DAMAGED if pixels are made up.
 	 */
 	int reason;
@@ -30,7 +30,7 @@ enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *
 
 enum decode_status decode_no_memory(struct decode_verdict *v);
 
-/* Verdicts on what should be a mask.  `format` is its name. */
+/* Verdicts on a file that should be a mask.  `format` is its name. */
 enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count);
 enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x, uint32_t y);
 

@@ -29,7 +29,7 @@ const char *decoder_png_version(void)
 
 const char *decoder_webp_version(void)
 {
-	static char text[32]; /* the same whoever writes it */
+	static char text[32]; /* every thread writes the same */
 	int version = WebPGetDecoderVersion();
 
 	snprintf(text, sizeof(text), "libwebp %d.%d.%d", version >> 16, version >> 8 & 255, version & 255);

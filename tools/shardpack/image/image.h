@@ -23,7 +23,7 @@ enum image_layout {
 };
 
 struct image {
-	const uint8_t *pixels; /* height * width * 3; borrowed, see who made it */
+	const uint8_t *pixels; /* height * width * 3; borrowed */
 	uint32_t width, height;
 };
 
@@ -55,17 +55,17 @@ static inline uint32_t image_rows(const struct image_size *s)
 /* How a JPEG is to be decoded. */
 struct image_scaling {
 	uint32_t scale;
-	uint32_t width, height; /* what it will be resized to */
+	uint32_t width, height; /* after the resize */
 };
 
 /*
- * Who takes the pixels of an image while it is decoded.  begin() is called once, when the size is known and within the
+ * The taker of an image's pixels while it is decoded.  begin() is called once, when the size is known and within the
  * limits, and says which of its columns and rows are wanted; false means that memory ran out.  rows() gets the rows of that
  * part from the top, from its first column on, a few at a time.  They may turn out to be worthless: damage further down in
  * the file is found later.
  *
  * scaling() is asked before, if it is there, by a decoder that can; false if the scale that is asked for would leave less
- * than what is wanted.  The others decode the whole image, at scale 1.
+ * than the wanted size.  The others decode the whole image, at scale 1.
  */
 struct image_sink {
 	bool (*begin)(void *context, const struct image_size *size, struct image_window *wanted);
@@ -99,7 +99,7 @@ struct scratch {
 #define SCRATCH_ALIGN_BYTES 64 /* a cache line */
 #define SCRATCH_SLACK_BYTES 64 /* readable past the request: wide loads may overrun a row */
 
-/* Make room for `bytes`; what was there is lost.  False when memory ran out. */
+/* Make room for `bytes`; the old contents are lost.  False when memory ran out. */
 static inline bool scratch_reserve(struct scratch *s, size_t bytes)
 {
 	size_t want;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_options.h - sizes and samples of an image, as asked for, and what follows from that
+ * image_options.h - sizes and samples of an image, from the user's options
  *
  * The same for --resize and the others, and for --field NAME:resize=....  Pure.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * limits.c - how large an input may be before it is refused: what --limit says, and what a plan says of it
+ * limits.c - how large an input may be before it is refused: --limit, and its line in a plan
  *
- * Whether an input is within them is for those who read it: decode.c and its formats, and scan_samples.c.
+ * The readers hold inputs against them: decode.c and its formats, and scan_samples.c.
  */
 #include "tools/shardpack/image/limits.h"
 

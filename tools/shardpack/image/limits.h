@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * limits.h - how large an input may be before it is refused: what --limit says, and what a plan says of it
+ * limits.h - how large an input may be before it is refused: --limit, and its line in a plan
  *
  * Limits decide verdicts, so they belong to the recipe.  Pure.
  */
@@ -26,7 +26,7 @@ struct limits {
 	uint64_t most[LIMITS]; /* 0: the default, which is never written as a number */
 };
 
-/* What holds, the default included. */
+/* The limit in force: the user's, or the default. */
 uint64_t limits_most(const struct limits *l, enum limit which);
 
 /* "pixels=200M,scans=500".  False, and `why` says why not, if it is none of that form. */

@@ -13,7 +13,7 @@
 
 #include "tools/shardpack/image/transform_image.h"
 
-/* What one thread reuses from mask to mask. */
+/* One thread's memory from mask to mask. */
 struct mask;
 
 /* Of the options, the size, crop and fit count.  NULL when memory ran out. */

@@ -7,8 +7,8 @@
  * rows are always first, as in all versions before.)  Asking for a window of the result
  * gives the same bytes as resizing the whole and cropping, for the price of the window.
  *
- * Source rows may come a few at a time, from the top: what lies between them and the window is kept only as long as
- * it is needed, so an image need never be in memory as a whole.
+ * Source rows may come a few at a time, from the top: the rows between the passes are kept only as long as they
+ * are needed, so an image need never be in memory as a whole.
  */
 #ifndef SHARDPACK_RESIZE_H
 #define SHARDPACK_RESIZE_H
@@ -34,7 +34,7 @@ struct resize_job {
 	struct resize_box across, down;
 };
 
-/* What one thread reuses from image to image: filter weights and the rows between passes. */
+/* One thread's memory from image to image: filter weights and the rows between passes. */
 struct resizer;
 
 /* The fastest way that the processor offers.  NULL when memory ran out. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize_taps.h - what a resampling filter weighs, for one axis
+ * resize_taps.h - the weights of a resampling filter, for one axis
  *
  * Output sample i of an axis is the sum of in[first + t] * weight[t], t < count, in fixed
  * point with TAPS_FRACTION_BITS bits.  resize.c applies these; nothing else needs them.

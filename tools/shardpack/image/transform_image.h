@@ -63,7 +63,7 @@ struct transform_geometry {
 
 struct transform_geometry transform_geometry(const struct transform_options *opt, uint32_t width, uint32_t height);
 
-/* What one thread reuses from image to image. */
+/* One thread's memory from image to image. */
 struct transform;
 
 /* NULL when memory ran out. */

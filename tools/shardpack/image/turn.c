@@ -57,7 +57,7 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 	return true;
 }
 
-/* Whoever wants it upright decides, and knows it upright. */
+/* The sink behind decides, and knows the upright image. */
 static bool scaling(void *context, uint32_t width, uint32_t height, struct image_scaling *out)
 {
 	const struct turn *t = context;

@@ -3,7 +3,7 @@
  * turn.h - an image set upright, as PIL.ImageOps.exif_transpose does
  *
  * Takes an image while it is decoded and holds it whole, for the first row of the result may need the last one of the file;
- * then gives it to who wants it upright.
+ * then gives it to a sink that wants it upright.
  */
 #ifndef SHARDPACK_TURN_H
 #define SHARDPACK_TURN_H

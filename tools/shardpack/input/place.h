@@ -31,7 +31,7 @@ struct source_place { /* start it zeroed, with root_fd -1 */
  */
 int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root);
 
-/* Only the folder, for who has a plan already. */
+/* Only the folder, for callers that have a plan already. */
 int place_open_root(struct source_place *p, const char *root);
 
 void place_close(struct source_place *p);

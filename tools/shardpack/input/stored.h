@@ -31,19 +31,19 @@ void stored_close(struct stored *s);
 int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file);
 int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file);
 
-/* All files of a plan that was read; what is not as it was is EXIT_IO. */
+/* All files of a plan that was read; a file that has changed is EXIT_IO. */
 int stored_attach(struct stored *s, const struct plan *p);
 
 uint64_t stored_bytes(const struct stored *s, uint32_t file);
 
 /*
- * Exactly these bytes.  Any thread.  False, and a sentence, if they cannot be read; whoever has the plan knows that they
+ * Exactly these bytes.  Any thread.  False, and a sentence, if they cannot be read; the plan says that they
  * lie within the file.
  */
 bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes, char *message,
 		 size_t message_bytes);
 
-/* Is what stands there in memory already?  True also if the system does not say. */
+/* Are these bytes in memory already?  True also if the system does not say. */
 bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset);
 
 /* Have these bytes, or those of them that the file has, brought to memory; expect does not wait, touch does. */

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* The least that `how` will write, by what the file says itself; 0 if it says nothing. */
+/* The least that `how` will write, by the file's own head; 0 if that says nothing. */
 uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes);
 
 /*
