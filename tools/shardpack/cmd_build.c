@@ -8,7 +8,7 @@
 #include "tools/shardpack/command.h"
 #include "tools/common/files.h"
 #include "tools/shardpack/build/output.h"
-#include "tools/shardpack/build/seal.h"
+#include "tools/shardpack/build/seal_dataset.h"
 
 struct build_options {
 	const char *out;

@@ -18,7 +18,7 @@
 #include "tools/common/files.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/replace.h"
-#include "tools/shardpack/build/seal.h"
+#include "tools/shardpack/build/seal_dataset.h"
 #include "tools/shardpack/scan/source.h"
 #include "tools/shardpack/build/space.h"
 

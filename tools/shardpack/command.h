@@ -7,7 +7,7 @@
 
 #include "tools/cli/cli.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/report/report.h"
+#include "tools/shardpack/report/report_json.h"
 
 /* The verbs: main.c's table. */
 extern const struct cli_verb command_build, command_seal; /* and those of the table of sources */

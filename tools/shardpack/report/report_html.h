@@ -8,7 +8,7 @@
 #ifndef SHARDPACK_REPORT_HTML_H
 #define SHARDPACK_REPORT_HTML_H
 
-#include "tools/shardpack/report/report.h"
+#include "tools/shardpack/report/report_json.h"
 
 /* Does the name of the report ask for it? */
 bool report_is_html(const char *path);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tools/common/message.h"
-#include "tools/shardpack/scan/table.h"
+#include "tools/shardpack/scan/path_table.h"
 
 static int open_regex(struct labels *l, const struct request *r)
 {

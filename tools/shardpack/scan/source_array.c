@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "tools/common/signals.h"
-#include "tools/shardpack/scan/columns.h"
+#include "tools/shardpack/scan/fixed_fields.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/format/zip.h"

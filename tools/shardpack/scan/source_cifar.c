@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/shardpack/scan/columns.h"
+#include "tools/shardpack/scan/fixed_fields.h"
 #include "tools/shardpack/input/stored.h"
 
 #define PIXEL_BYTES 3072

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "tools/common/message.h"
-#include "tools/shardpack/scan/field_settle.h"
-#include "tools/shardpack/scan/scan_images.h"
-#include "tools/shardpack/scan/scan_lists.h"
-#include "tools/shardpack/scan/scan_tar.h"
+#include "tools/shardpack/scan/image_recipe.h"
+#include "tools/shardpack/scan/class_folders.h"
+#include "tools/shardpack/scan/image_files.h"
+#include "tools/shardpack/scan/image_archive.h"
 #include "tools/shardpack/scan/source.h"
-#include "tools/shardpack/scan/table.h"
+#include "tools/shardpack/scan/path_table.h"
 
 /* What lies directly in the folder: archives, and folders beside them? */
 static int look_into(const struct request *r, struct text *archives, bool *has_folders)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/shardpack/scan/columns.h"
+#include "tools/shardpack/scan/fixed_fields.h"
 #include "tools/shardpack/format/idx.h"
 #include "tools/shardpack/input/stored.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardpack/scan/columns.h"
+#include "tools/shardpack/scan/fixed_fields.h"
 #include "tools/shardpack/plan/raw_schema.h"
 #include "tools/shardpack/input/stored.h"
 

@@ -14,7 +14,7 @@
 #include "tools/common/human.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/scan/columns.h"
+#include "tools/shardpack/scan/fixed_fields.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/token_file.h"
 

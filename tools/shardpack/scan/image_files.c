@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_lists.c - images that are files of their own but in no folder of classes
+ * image_files.c - images that are files of their own but in no folder of classes
  */
-#include "tools/shardpack/scan/scan_lists.h"
+#include "tools/shardpack/scan/image_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/common/files.h"
-#include "tools/shardpack/scan/scan_fields.h"
-#include "tools/shardpack/scan/table.h"
+#include "tools/shardpack/scan/image_table.h"
+#include "tools/shardpack/scan/path_table.h"
 
 /* ---- folders ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_tar.h - the images in a tar archive, as WebDataset, img2dataset or tar itself made it, and in a ZIP likewise
+ * image_archive.h - the images in a tar archive, as WebDataset, img2dataset or tar itself made it, and in a ZIP likewise
  *
  * WebDataset's way, if there are members that end in .cls, or --label-key asks for .json: members whose names agree up to
  * the first dot of the last component are one sample, wherever they lie; it has one image and its label.  Else each image
@@ -9,7 +9,7 @@
 #ifndef SHARDPACK_SCAN_TAR_H
 #define SHARDPACK_SCAN_TAR_H
 
-#include "tools/shardpack/scan/items.h"
+#include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/labels.h"
 
 /* Add the images of the archive at `path` below the root.  Returns the exit code. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert_fields.c - what a record has beside its image
+ * record_fields.c - what a record has beside its image
  *
  * Values stand in the plan and were checked when it was made; what is in files and members is judged here, so that a
  * field that is no good makes its sample bad input, like an image that is none.

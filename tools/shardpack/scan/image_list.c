@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * items.c - images with labels, as found, before it is known which classes there are
+ * image_list.c - images with labels, as found, before it is known which classes there are
  */
-#include "tools/shardpack/scan/items.h"
+#include "tools/shardpack/scan/image_list.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include "tools/common/message.h"
-#include "tools/shardpack/scan/columns.h"
+#include "tools/shardpack/scan/fixed_fields.h"
 
 static int out_of_memory(const struct items *it)
 {

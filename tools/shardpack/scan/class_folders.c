@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_images.c - a folder of classes to a plan
+ * class_folders.c - a folder of classes to a plan
  *
  * One class at a time is in memory in full, because it has to be sorted; the plan takes it
  * over in its own form.  Each folder is opened once, so however deep the tree, one
  * descriptor is in use.
  */
-#include "tools/shardpack/scan/scan_images.h"
+#include "tools/shardpack/scan/class_folders.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,8 +21,8 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/scan/items.h"
-#include "tools/shardpack/scan/scan_fields.h"
+#include "tools/shardpack/scan/image_list.h"
+#include "tools/shardpack/scan/image_table.h"
 
 struct folder {
 	uint64_t path_at; /* in names */

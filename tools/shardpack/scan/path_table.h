@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.h - a list of files with labels: CSV, TSV or JSON lines, by the extension of its name
+ * path_table.h - a list of files with labels: CSV, TSV or JSON lines, by the extension of its name
  *
  * The first line of a CSV or TSV names the columns.  Files stand in `path`, `file_name` or `image`, whichever comes first
  * in this sentence; labels in `label`, or where --label-key says.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.c - how it went, for a person and for a program
+ * report_json.c - how it went, for a person and for a program
  */
-#include "tools/shardpack/report/report.h"
+#include "tools/shardpack/report/report_json.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_fields.h - the fields of an input beside image and label, found: tokens for its line in the plan
+ * image_table.h - the fields of an input beside image and label, found: tokens for its line in the plan
  *
  * In tables a field is a column: a path for images and masks, else the value itself, which the plan then holds.  Of images
  * that are files, it is a file whose path follows from that of the image.  (In archives it is a member of the sample:
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "tools/shardpack/scan/source.h"
-#include "tools/shardpack/scan/table.h"
+#include "tools/shardpack/scan/path_table.h"
 
 /* A table below the root, and what paths in it are relative to. */
 struct scan_table {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_tar.c - the images in a tar archive, or a ZIP
+ * image_archive.c - the images in a tar archive, or a ZIP
  */
-#include "tools/shardpack/scan/scan_tar.h"
+#include "tools/shardpack/scan/image_archive.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/scan/columns.h"
-#include "tools/shardpack/scan/scan_tar_private.h"
+#include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/image_archive_private.h"
 #include "tools/shardpack/format/zip.h"
 
 int archive_out_of_memory(const struct archive *a)

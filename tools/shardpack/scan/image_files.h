@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_lists.h - images that are files of their own but in no folder of classes: flat folders, tables, single files
+ * image_files.h - images that are files of their own but in no folder of classes: flat folders, tables, single files
  */
 #ifndef SHARDPACK_SCAN_LISTS_H
 #define SHARDPACK_SCAN_LISTS_H
 
-#include "tools/shardpack/scan/items.h"
+#include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/labels.h"
 
 /*

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipeline.c - inputs converted by many threads, results taken in order by one
+ * image_workers.c - inputs converted by many threads, results taken in order by one
  *
  * A ticket of workers.h is an ordinal.  Records have memory of their own: the one released last is used next, while the
  * CPU's cache still holds it.
  */
-#include "tools/shardpack/build/pipeline.h"
+#include "tools/shardpack/build/image_workers.h"
 
 #include <stdlib.h>
 

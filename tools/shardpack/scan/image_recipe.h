@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field_settle.h - from the options of `shardpack images` to the transform of its images and the fields of its records
+ * image_recipe.h - from the options of `shardpack images` to the transform of its images and the fields of its records
  */
 #ifndef SHARDPACK_FIELD_SETTLE_H
 #define SHARDPACK_FIELD_SETTLE_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blocks.c - blocks of fixed records filled by threads, taken in order by one
+ * record_workers.c - blocks of fixed records filled by threads, taken in order by one
  *
  * A ticket of workers.h is a block; no block goes over the end of a range.
  */
-#include "tools/shardpack/build/blocks.h"
+#include "tools/shardpack/build/record_workers.h"
 
 #include <stdlib.h>
 

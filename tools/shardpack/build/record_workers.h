@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blocks.h - blocks of fixed records filled by threads, taken in order by one
+ * record_workers.h - blocks of fixed records filled by threads, taken in order by one
  *
  * What pipeline.h is for images.  Blocks wait in a ring of a few megabytes; its size and the number of threads change no
  * byte.  A block never spans two ranges.
@@ -10,7 +10,7 @@
 
 #include "tools/common/progress.h"
 #include "tools/shardpack/build/fixed.h"
-#include "tools/shardpack/build/pipeline.h"
+#include "tools/shardpack/build/image_workers.h"
 
 struct blocks_options {
 	const struct plan *plan;

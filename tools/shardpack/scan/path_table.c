@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.c - a list of files with labels: CSV, TSV or JSON lines
+ * path_table.c - a list of files with labels: CSV, TSV or JSON lines
  */
-#include "tools/shardpack/scan/table.h"
+#include "tools/shardpack/scan/path_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>

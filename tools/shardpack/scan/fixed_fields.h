@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * columns.h - fields of fixed records, and where in files they lie, entered into recipe and plan
+ * fixed_fields.h - fields of fixed records, and where in files they lie, entered into recipe and plan
  *
  * Two names mean something, wherever the fields come from.  `label`, an integer for each record, is the class: it becomes
  * i64.  `image`, of three axes of which the last or the first has 1, 3 or 4, is one, interleaved or in planes.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field_settle.c - from the options of `shardpack images` to the transform of its images and the fields of its records
+ * image_recipe.c - from the options of `shardpack images` to the transform of its images and the fields of its records
  *
  * --resize and the others are short for --field image:resize=..., and --columns for fields of one number.
  */
-#include "tools/shardpack/scan/field_settle.h"
+#include "tools/shardpack/scan/image_recipe.h"
 
 #include <stdlib.h>
 #include <string.h>

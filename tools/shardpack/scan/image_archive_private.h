@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_tar_private.h - what scan_tar.c and scan_samples.c share: an archive, and what was listed of it
+ * image_archive_private.h - what scan_tar.c and scan_samples.c share: an archive, and what was listed of it
  */
 #ifndef SHARDPACK_SCAN_TAR_PRIVATE_H
 #define SHARDPACK_SCAN_TAR_PRIVATE_H
 
-#include "tools/shardpack/scan/items.h"
+#include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/labels.h"
 #include "tools/shardpack/format/tar.h"
 

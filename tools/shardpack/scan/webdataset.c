@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_samples.c - samples of several members of an archive, as WebDataset has them
+ * webdataset.c - samples of several members of an archive, as WebDataset has them
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "tools/common/message.h"
 #include "tools/shardpack/plan/field_part.h"
-#include "tools/shardpack/scan/scan_tar_private.h"
+#include "tools/shardpack/scan/image_archive_private.h"
 
 #define LABEL_BYTES_MAX (UINT64_C(1) << 20) /* of a member that holds one */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipeline.h - inputs converted by many threads, results taken in order by one
+ * image_workers.h - inputs converted by many threads, results taken in order by one
  *
  * Workers take ordinals in order and finish them in any; the results come out in order, so
  * the number of workers never changes a byte.  Results wait in a bounded ring of slots:

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seal.c - shards become a dataset
+ * seal_dataset.c - shards become a dataset
  *
  * The order of steps is what makes a kill harmless: everything that is made from .shardpack
  * is written before the manifest, and .shardpack goes after it.
  */
-#include "tools/shardpack/build/seal.h"
+#include "tools/shardpack/build/seal_dataset.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seal.h - shards become a dataset
+ * seal_dataset.h - shards become a dataset
  */
 #ifndef SHARDPACK_SEAL_H
 #define SHARDPACK_SEAL_H

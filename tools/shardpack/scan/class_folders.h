@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_images.h - a folder of classes to a plan
+ * class_folders.h - a folder of classes to a plan
  *
  * As torchvision's ImageFolder sees it: each folder in SRC is a class, all image files below
  * it are its samples; classes in byte order, folders of a class by path, files by name.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * items.h - images with labels, as found, before it is known which classes there are
+ * image_list.h - images with labels, as found, before it is known which classes there are
  *
  * Whoever finds images (in archives, lists, flat folders) adds them here in source order, each with its label as text.
  * When all are there, the labels become classes: numbers if all of them are, else their names in byte order, or as

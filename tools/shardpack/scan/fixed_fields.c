@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * columns.c - fields of fixed records, and where in files they lie, entered into recipe and plan
+ * fixed_fields.c - fields of fixed records, and where in files they lie, entered into recipe and plan
  */
-#include "tools/shardpack/scan/columns.h"
+#include "tools/shardpack/scan/fixed_fields.h"
 
 #include <inttypes.h>
 #include <stdio.h>

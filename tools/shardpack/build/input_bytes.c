@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert_read.c - the bytes of an input, exactly those that were planned
+ * input_bytes.c - the bytes of an input, exactly those that were planned
  */
 #include <errno.h>
 #include <fcntl.h>

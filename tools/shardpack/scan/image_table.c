@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_fields.c - the fields of an input beside image and label, found
+ * image_table.c - the fields of an input beside image and label, found
  */
-#include "tools/shardpack/scan/scan_fields.h"
+#include "tools/shardpack/scan/image_table.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - how it went, for a person and for a program
+ * report_json.h - how it went, for a person and for a program
  */
 #ifndef SHARDPACK_REPORT_H
 #define SHARDPACK_REPORT_H
