@@ -21,6 +21,7 @@
 #include "tools/shardpack/build/seal_dataset.h"
 #include "tools/shardpack/scan/source.h"
 #include "tools/shardpack/build/space.h"
+#include "tools/shardpack/plan/plan_write.h"
 
 struct packing {
 	const struct pack_options *o;

@@ -147,7 +147,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 /* It is damaged and becomes a record all the same, but never silently. */
 static int take_accepted(struct build *b, const struct result *r)
 {
-	account_show_accepted(b->job->account, b->job->source, r->input.path, r->message);
+	account_show_accepted(b->job->account, b->job->source, r->path, r->message);
 	receipt_add_accepted(&b->lines, r->ordinal, r->reason, r->message);
 	return account_problem(b->job->account, r->ordinal, r->reason, PROBLEM_ACCEPTED, r->message);
 }
@@ -161,7 +161,7 @@ static int take_record(struct build *b, const struct result *r)
 		return EXIT_IO;
 	if (!b->writer)
 		return EXIT_DONE;
-	if (shard_writer_append(b->writer, group, r->input.path, r->input.path_bytes, &err) != SHARD_OK)
+	if (shard_writer_append(b->writer, group, r->path, r->path_bytes, &err) != SHARD_OK)
 		return finisher_fail(&b->finisher, &err);
 	shard_tally_merge(b->tally, r->tally);
 	shard_tally_add_class(b->tally, group);
@@ -206,16 +206,16 @@ static int take_result(struct build *b, const struct result *r)
 	case OUTCOME_RECORD:
 		return take_record(b, r);
 	case OUTCOME_BAD:
-		return take_bad(b, r->ordinal, r->input.path, r->reason, r->message);
+		return take_bad(b, r->ordinal, r->path, r->reason, r->message);
 	case OUTCOME_FAILED:
 		code = account_problem(a, r->ordinal, 0, PROBLEM_UNREADABLE, r->message);
-		account_show(a, b->job->source, r->input.path, r->message);
+		account_show(a, b->job->source, r->path, r->message);
 		hold_back(b);
 		return code;
 	case OUTCOME_STOP:
 		break;
 	}
-	return fail(EXIT_IO, "%s/%s: %s", b->job->source, r->input.path, r->message);
+	return fail(EXIT_IO, "%s/%s: %s", b->job->source, r->path, r->message);
 }
 
 /* All of a shard, as `take` gets it from `source` and counts it. */
@@ -239,20 +239,15 @@ static int fill_shard(struct build *b, uint64_t range_idx, int (*take)(struct bu
 
 static int take_fixed_bad(struct build *b, const struct fixed_block *block, uint64_t i)
 {
-	struct plan_input *input = malloc(sizeof(*input));
-	char message[320];
+	struct plan_input input;
+	char path[PLAN_PATH_BYTES_MAX], message[320];
 	uint32_t reason = fixed_explain(b->fixed, block, i, message, sizeof(message));
-	int code;
 
-	if (!input)
-		return fail(EXIT_IO, "out of memory for a bad input");
-	plan_input(b->job->plan, block->input_idx[i], input);
-	if (b->job->quarantine && !fixed_keep(b->fixed, block, i, b->job->quarantine, input->path, message, sizeof(message)))
-		code = fail(EXIT_IO, "%s/%s: %s", b->job->source, input->path, message);
-	else
-		code = take_bad(b, block->first + i, input->path, reason, message);
-	free(input);
-	return code;
+	plan_input(b->job->plan, block->input_idx[i], &input);
+	plan_input_path(b->job->plan, &input, path);
+	if (b->job->quarantine && !fixed_keep(b->fixed, block, i, b->job->quarantine, path, message, sizeof(message)))
+		return fail(EXIT_IO, "%s/%s: %s", b->job->source, path, message);
+	return take_bad(b, block->first + i, path, reason, message);
 }
 
 static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t i)

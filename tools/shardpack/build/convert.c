@@ -198,10 +198,10 @@ static void put_damage(const struct converter *c, const struct result *r)
 /* The input's bytes are at hand: make the record. */
 static void convert(struct converter *c, struct result *r)
 {
-	if (!text_is_name(r->input.path, r->input.path_bytes, SHARD_KEY_BYTES_MAX)) {
+	if (!text_is_name(r->path, r->path_bytes, SHARD_KEY_BYTES_MAX)) {
 		convert_set(r, OUTCOME_BAD, SHARD_MISS_KEY,
 			    "the path becomes the record's key, so it must be UTF-8 of at most %d bytes; it has %zu",
-			    SHARD_KEY_BYTES_MAX, r->input.path_bytes);
+			    SHARD_KEY_BYTES_MAX, r->path_bytes);
 		return;
 	}
 	c->orientation = convert_orientation(c, c->file.data, r->input.source_bytes);
@@ -214,7 +214,7 @@ static void convert(struct converter *c, struct result *r)
 /* A bad input, with all that belongs to it. */
 static void keep(struct converter *c, struct result *r)
 {
-	if (!quarantine_keep(c->quarantine, r->input.path, c->file.data, r->input.source_bytes, r->message, sizeof(r->message)))
+	if (!quarantine_keep(c->quarantine, r->path, c->file.data, r->input.source_bytes, r->message, sizeof(r->message)))
 		r->outcome = OUTCOME_STOP;
 	else
 		convert_keep_fields(c, r);
@@ -230,7 +230,8 @@ void converter_run(struct converter *c, struct result *r)
 	r->meta = r->record + meta_offset(&c->schema);
 	r->input_idx = plan_input_at(c->plan, r->ordinal);
 	plan_input(c->plan, r->input_idx, &r->input);
-	in = (struct input_bytes){r->input.path, r->input.file, r->input.offset, r->input.source_bytes};
+	r->path_bytes = plan_input_path(c->plan, &r->input, r->path);
+	in = (struct input_bytes){r->path, r->input.file, r->input.offset, r->input.source_bytes};
 	have_bytes = convert_read(c, r, &in, &c->file);
 	if (have_bytes)
 		convert(c, r);

@@ -24,6 +24,8 @@ enum outcome {
 struct result {
 	uint64_t ordinal, input_idx;
 	struct plan_input input;
+	char path[PLAN_PATH_BYTES_MAX]; /* of the input; the record's key */
+	size_t path_bytes;
 	enum outcome outcome;
 	uint32_t reason; /* enum shard_miss_reason, of OUTCOME_BAD; of a record 0, or which damage was accepted */
 	char message[320]; /* why; empty if there is nothing to say */

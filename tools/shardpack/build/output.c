@@ -15,6 +15,7 @@
 
 #include "tools/common/message.h"
 #include "tools/common/files.h"
+#include "tools/shardpack/plan/plan_read.h"
 
 #define STATE_DIR   ".shardpack"
 #define MANIFEST    "dataset.manifest"

@@ -59,22 +59,24 @@ bool quarantine_keep(const struct quarantine *q, const char *path, const void *b
 	return ok;
 }
 
-static void write_line(FILE *out, const struct plan *plan, const struct problem *problem, struct plan_input *input)
+static void write_line(FILE *out, const struct plan *plan, const struct problem *problem)
 {
-	char class_name[SHARD_KEY_BYTES_MAX + 1];
+	char class_name[SHARD_KEY_BYTES_MAX + 1], path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
 	struct json_out j;
 
-	plan_input(plan, plan_input_at(plan, problem->ordinal), input);
+	plan_input(plan, plan_input_at(plan, problem->ordinal), &input);
+	plan_input_path(plan, &input, path);
 	json_out_start(&j, out);
 	json_out_object_line(&j, NULL);
-	json_out_string(&j, "input", input->path);
+	json_out_string(&j, "input", path);
 	if (plan_names_inputs(plan)) {
-		plan_class_name(plan, input->class_idx, class_name);
+		plan_class_name(plan, input.class_idx, class_name);
 		json_out_string(&j, "class", class_name);
 	} else {
 		json_out_null(&j, "class");
 	}
-	json_out_u64(&j, "bytes", input->source_bytes);
+	json_out_u64(&j, "bytes", input.source_bytes);
 	json_out_u64(&j, "ordinal", problem->ordinal);
 	json_out_string(&j, "reason", shard_miss_reason_name(problem->reason));
 	json_out_string(&j, "message", problem->message);
@@ -94,18 +96,17 @@ static int tidy(const char *path, const struct stat *st, int type, struct FTW *w
 
 int quarantine_list(const struct quarantine *q, const struct plan *plan, const struct account *account)
 {
-	struct plan_input *input = malloc(sizeof(*input));
 	char *text = NULL, *path = NULL;
 	size_t bytes = 0;
 	FILE *out = open_memstream(&text, &bytes);
 	struct shard_error err;
 	int code = EXIT_DONE;
 	uint64_t i;
-	bool ok = input && out;
+	bool ok = out != NULL;
 
 	for (i = 0; ok && i < account->problems.count; i++)
 		if (account->problems.item[i].how == PROBLEM_QUARANTINED)
-			write_line(out, plan, &account->problems.item[i], input);
+			write_line(out, plan, &account->problems.item[i]);
 	if (out && fclose(out) != 0)
 		ok = false;
 	if (!ok || asprintf(&path, "%s/quarantine.jsonl", q->dir) < 0) {
@@ -118,6 +119,5 @@ int quarantine_list(const struct quarantine *q, const struct plan *plan, const s
 		nftw(q->dir, tidy, 16, FTW_PHYS);
 	free(path);
 	free(text);
-	free(input);
 	return code;
 }

@@ -193,9 +193,9 @@ bool convert_fields(struct converter *c, struct result *r)
 /* The name of a member beside that of the sample's image: all up to the first dot of its last component, and the suffix. */
 static const char *member_path(struct converter *c, const struct result *r, const struct field_source *s)
 {
-	const char *slash = strrchr(r->input.path, '/'), *base = slash ? slash + 1 : r->input.path;
+	const char *slash = strrchr(r->path, '/'), *base = slash ? slash + 1 : r->path;
 
-	snprintf(c->path, sizeof(c->path), "%.*s.%s", (int)(base - r->input.path + (ptrdiff_t)strcspn(base, ".")), r->input.path,
+	snprintf(c->path, sizeof(c->path), "%.*s.%s", (int)(base - r->path + (ptrdiff_t)strcspn(base, ".")), r->path,
 		 field_json_key(s) ? "json" : s->from);
 	return c->path;
 }

@@ -107,19 +107,15 @@ static int check_account(const struct job *job)
 static int refuse_empty(const struct job *job)
 {
 	const struct account *a = job->account;
-	struct plan_input *input;
-	int code;
+	struct plan_input input;
+	char path[PLAN_PATH_BYTES_MAX];
 
 	if (a->written || !a->problems.count)
 		return EXIT_DONE;
-	input = malloc(sizeof(*input));
-	if (!input)
-		return fail(EXIT_IO, "out of memory for a bad input");
-	plan_input(job->plan, plan_input_at(job->plan, a->problems.item[0].ordinal), input);
-	code = fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so there is no dataset; the first is %s%s%s: %s", job->out_dir,
-		    a->problems.count, job->source, job->source[0] ? "/" : "", input->path, a->problems.item[0].message);
-	free(input);
-	return code;
+	plan_input(job->plan, plan_input_at(job->plan, a->problems.item[0].ordinal), &input);
+	plan_input_path(job->plan, &input, path);
+	return fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so there is no dataset; the first is %s%s%s: %s", job->out_dir,
+		    a->problems.count, job->source, job->source[0] ? "/" : "", path, a->problems.item[0].message);
 }
 
 /* The manifest.  Another process may have been faster with the same one. */

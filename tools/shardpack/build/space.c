@@ -25,6 +25,7 @@ static uint64_t align_up(uint64_t value, uint64_t align)
 /* Bytes of all keys of a shard. */
 static uint64_t key_bytes(const struct plan *plan, uint64_t first, uint64_t count)
 {
+	char path[PLAN_PATH_BYTES_MAX];
 	struct plan_input input;
 	uint64_t sum = 0, i;
 
@@ -32,7 +33,7 @@ static uint64_t key_bytes(const struct plan *plan, uint64_t first, uint64_t coun
 		return 0;
 	for (i = 0; i < count; i++) {
 		plan_input(plan, plan_input_at(plan, first + i), &input);
-		sum += input.path_bytes;
+		sum += plan_input_path(plan, &input, path);
 	}
 	return sum;
 }

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/shardpack/plan/recipe.h"
-
 #define NAME_FIRST "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 #define NAME_LATER "0123456789.-"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.c - what will be packed: made line by line, and read from where it lies
+ * plan.c - what will be packed, read from where it lies
  *
- * Lines of a finished plan were written here or checked by plan_read.c, so what reads them
- * again trusts them.
+ * The lines were written by plan_write.c or checked by plan_read.c, so this file trusts them.
  */
 #include "tools/shardpack/plan/plan.h"
 
@@ -14,59 +13,12 @@
 #include <string.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
 
 static int out_of_memory(const struct plan *p)
 {
 	return fail(EXIT_IO, "out of memory for a plan of %" PRIu64 " inputs", p->input_count);
-}
-
-int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes)
-{
-	uint64_t i;
-
-	p->recipe = *recipe;
-	p->class_count = classes->count;
-	p->class_at = calloc(classes->count + 1, sizeof(*p->class_at));
-	if (!p->class_at)
-		return out_of_memory(p);
-	for (i = 0; i < classes->count; i++) {
-		text_format(&p->text, "class %" PRIu64 " ", i);
-		p->class_at[i] = p->text.bytes;
-		text_encode(&p->text, classes->name[i], strlen(classes->name[i]), false);
-		text_add(&p->text, "\n", 1);
-	}
-	text_format(&p->text, "classes %" PRIu64 "\n", classes->count);
-	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
-}
-
-int plan_add_input(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes)
-{
-	return plan_add_part(p, class_idx, source_bytes, path, path_bytes, PLAN_NO_FILE, 0, "");
-}
-
-int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes,
-		  uint32_t file, uint64_t offset, const char *fields)
-{
-	if (p->input_count == p->input_capacity) {
-		uint64_t capacity = p->input_capacity ? 2 * p->input_capacity : 1024;
-		uint64_t *grown = realloc(p->input_at, capacity * sizeof(*grown));
-
-		if (!grown)
-			return out_of_memory(p);
-		p->input_at = grown;
-		p->input_capacity = capacity;
-	}
-	p->input_at[p->input_count] = p->text.bytes;
-	text_format(&p->text, "input %" PRIu64 " %" PRIu64 " %" PRIu64 " ", p->input_count, class_idx, source_bytes);
-	text_encode(&p->text, path, path_bytes, true);
-	if (file != PLAN_NO_FILE)
-		text_format(&p->text, " %" PRIu32 " %" PRIu64, file, offset);
-	text_add(&p->text, fields, strlen(fields));
-	text_add(&p->text, "\n", 1);
-	p->input_count++;
-	p->source_bytes += source_bytes;
-	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
 }
 
 int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how)
@@ -75,15 +27,8 @@ int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of,
 
 	if (p->file_count == PLAN_FILES_MAX)
 		return fail(EXIT_BAD, "more than %" PRIu32 " files, which is the limit", PLAN_FILES_MAX);
-	if (p->file_count == p->file_capacity) {
-		uint64_t capacity = p->file_capacity ? 2 * p->file_capacity : 64;
-		struct plan_file *grown = realloc(p->file, capacity * sizeof(*grown));
-
-		if (!grown)
-			return out_of_memory(p);
-		p->file = grown;
-		p->file_capacity = capacity;
-	}
+	if (!grow(&p->file, &p->file_capacity, p->file_count + 1, sizeof(*p->file)))
+		return out_of_memory(p);
 	f = &p->file[p->file_count++];
 	*f = (struct plan_file){.bytes = bytes, .of = of, .path = strdup(path), .how = how ? strdup(how) : NULL};
 	return f->path && (!how || f->how) ? EXIT_DONE : out_of_memory(p);
@@ -91,15 +36,8 @@ int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of,
 
 int plan_add_slice(struct plan *p, const struct plan_slice *slice)
 {
-	if (p->slice_count == p->slice_capacity) {
-		uint64_t capacity = p->slice_capacity ? 2 * p->slice_capacity : 64;
-		struct plan_slice *grown = realloc(p->slice, capacity * sizeof(*grown));
-
-		if (!grown)
-			return out_of_memory(p);
-		p->slice = grown;
-		p->slice_capacity = capacity;
-	}
+	if (!grow(&p->slice, &p->slice_capacity, p->slice_count + 1, sizeof(*p->slice)))
+		return out_of_memory(p);
 	p->slice[p->slice_count++] = *slice;
 	return EXIT_DONE;
 }
@@ -119,34 +57,6 @@ int plan_settle_order(struct plan *p)
 	return EXIT_DONE;
 }
 
-static void write_files(const struct plan *p, struct text *out)
-{
-	uint64_t i;
-
-	for (i = 0; i < p->file_count; i++) {
-		const struct plan_file *f = &p->file[i];
-
-		if (f->how) {
-			text_format(out, "unpack %" PRIu64 " %" PRIu64 " %" PRIu32 " %s\n", i, f->bytes, f->of, f->how);
-			continue;
-		}
-		text_format(out, "file %" PRIu64 " %" PRIu64 " ", i, f->bytes);
-		text_encode(out, f->path, strlen(f->path), true);
-		text_add(out, "\n", 1);
-	}
-	if (p->file_count)
-		text_format(out, "files %" PRIu64 "\n", p->file_count);
-}
-
-static int compare_slices(const void *a, const void *b)
-{
-	const struct plan_slice *x = a, *y = b;
-
-	if (x->field != y->field)
-		return x->field < y->field ? -1 : 1;
-	return x->first < y->first ? -1 : x->first > y->first;
-}
-
 void plan_settle_slices(struct plan *p)
 {
 	uint64_t i;
@@ -160,67 +70,6 @@ void plan_settle_slices(struct plan *p)
 			p->field_slice[field++] = i;
 	while (field <= p->recipe.field_count)
 		p->field_slice[field++] = p->slice_count;
-}
-
-static void write_slices(struct plan *p)
-{
-	uint64_t i;
-
-	qsort(p->slice, p->slice_count, sizeof(*p->slice), compare_slices);
-	plan_settle_slices(p);
-	for (i = 0; i < p->slice_count; i++) {
-		const struct plan_slice *s = &p->slice[i];
-
-		text_format(&p->text,
-			    "slice %" PRIu16 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s%s\n",
-			    s->field, s->first, s->count, s->file, s->offset, s->stride, s->bytes, s->swap ? ">" : "",
-			    shard_dtype_name(s->dtype));
-	}
-	text_format(&p->text, "slices %" PRIu64 "\n", p->slice_count);
-}
-
-/* What stands before the classes is written last: the shard size may depend on how many inputs there are. */
-static void put_head(struct plan *p)
-{
-	struct text head = {0};
-	uint64_t i;
-
-	text_format(&head, "shardpack-plan 1\n");
-	recipe_write(&p->recipe, &head);
-	p->versions_at = head.bytes;
-	recipe_write_versions(&p->recipe, &head);
-	p->versions_bytes = head.bytes - p->versions_at;
-	write_files(p, &head);
-	text_put_before(&p->text, &head);
-	for (i = 0; i < p->class_count; i++)
-		p->class_at[i] += head.bytes;
-	for (i = 0; p->input_at && i < p->input_count; i++)
-		p->input_at[i] += head.bytes;
-	text_free(&head);
-}
-
-int plan_finish(struct plan *p)
-{
-	uint64_t k, first, count;
-
-	assert(p->recipe.shard_records > 0);
-	put_head(p);
-	p->shard_count = (p->input_count + p->recipe.shard_records - 1) / p->recipe.shard_records;
-	if (!plan_names_inputs(p))
-		write_slices(p);
-	text_format(&p->text, "inputs %" PRIu64 "\n", p->input_count);
-	for (k = 0; k < p->shard_count; k++) {
-		plan_shard(p, k, &first, &count);
-		text_format(&p->text, "shard %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", k, first, count);
-	}
-	text_format(&p->text, "shards %" PRIu64 "\n", p->shard_count);
-	if (text_failed(&p->text))
-		return out_of_memory(p);
-	shard_sha256(p->text.data, p->text.bytes, p->digest);
-	text_add(&p->text, "end ", 4);
-	text_hex(&p->text, p->digest, sizeof(p->digest));
-	text_add(&p->text, "\n", 1);
-	return text_failed(&p->text) ? out_of_memory(p) : plan_settle_order(p);
 }
 
 int plan_check_versions(const struct plan *p, const char *name)
@@ -298,43 +147,35 @@ static bool is_number_next(const char *at)
 	return digits && (at[1 + digits] == ' ' || at[1 + digits] == '\n');
 }
 
-/* What stands for a line that fixed records have not: the file of the first field, and which record of it. */
+/* Of fixed records, which have no line: the place of the first field. */
 static void describe_record(const struct plan *p, uint64_t input_idx, struct plan_input *out)
 {
 	const struct plan_slice *s = plan_find_slice(p, p->slice[0].field, input_idx);
-	int bytes;
 
-	out->class_idx = 0;
-	out->file = s->file;
-	out->offset = s->offset + (input_idx - s->first) * s->stride;
-	out->source_bytes = p->source_bytes / p->input_count;
-	bytes = snprintf(out->path, sizeof(out->path), "%s#%" PRIu64, p->file[s->file].path, input_idx - s->first);
-	out->path_bytes = bytes < (int)sizeof(out->path) ? (size_t)bytes : sizeof(out->path) - 1;
+	*out = (struct plan_input){.input_idx = input_idx,
+				   .file = s->file,
+				   .offset = s->offset + (input_idx - s->first) * s->stride,
+				   .source_bytes = p->source_bytes / p->input_count};
 }
 
 void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out)
 {
-	size_t encoded, extra = extra_bytes(&p->recipe);
+	size_t extra = extra_bytes(&p->recipe);
 	const char *at;
-	uint64_t number;
-	long bytes;
 
 	if (!plan_names_inputs(p)) {
 		describe_record(p, input_idx, out);
 		return;
 	}
 	at = p->text.data + p->input_at[input_idx] + strlen("input ");
-	number = take_number(&at);
-	assert(number == input_idx);
+	out->input_idx = take_number(&at);
+	assert(out->input_idx == input_idx);
 	out->class_idx = (uint32_t)take_number(&at);
 	out->source_bytes = take_number(&at);
-	encoded = strcspn(at, " \n");
-	bytes = text_decode(at, encoded, true, out->path);
-	assert(bytes > 0 && number == input_idx);
-	out->path_bytes = (size_t)bytes;
+	out->encoded_path = at;
 	out->file = PLAN_NO_FILE;
 	out->offset = 0;
-	at += encoded;
+	at += strcspn(at, " \n");
 	if (is_number_next(at)) {
 		at++;
 		out->file = (uint32_t)take_number(&at);
@@ -347,6 +188,18 @@ void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out
 		at += 2 + 2 * extra;
 	}
 	out->parts = at + (at[0] == ' ');
+}
+
+size_t plan_input_path(const struct plan *p, const struct plan_input *in, char out[PLAN_PATH_BYTES_MAX])
+{
+	const struct plan_slice *s;
+	int bytes;
+
+	if (in->encoded_path)
+		return (size_t)text_decode(in->encoded_path, strcspn(in->encoded_path, " \n"), true, out);
+	s = plan_find_slice(p, p->slice[0].field, in->input_idx);
+	bytes = snprintf(out, PLAN_PATH_BYTES_MAX, "%s#%" PRIu64, p->file[s->file].path, in->input_idx - s->first);
+	return bytes < PLAN_PATH_BYTES_MAX ? (size_t)bytes : PLAN_PATH_BYTES_MAX - 1;
 }
 
 const struct plan_slice *plan_find_slice(const struct plan *p, uint32_t field, uint64_t input_idx)

@@ -86,45 +86,26 @@ struct plan {
 
 /* An input as the plan names it. */
 struct plan_input {
+	uint64_t input_idx;
 	uint32_t class_idx;
-	uint64_t source_bytes;
-	uint32_t file; /* PLAN_NO_FILE: `path` is that of a file of its own */
-	uint64_t offset;
+	uint32_t file; /* PLAN_NO_FILE: it is a file of its own */
+	uint64_t offset, source_bytes;
 	uint8_t extra[EXTRA_BYTES_MAX];
-	const char *parts; /* in the plan's text: the tokens of the fields that have one, with blanks between, to the end of the line */
-	size_t path_bytes;
-	char path[PLAN_PATH_BYTES_MAX];
+	/* In the plan's text; fixed records have neither. */
+	const char *encoded_path;
+	const char *parts; /* the tokens of the fields that have one, with blanks between, to the end of the line */
 };
 
-/*
- * All functions that may fail say why and return the exit code.  Make a plan: begin, add
- * every input in source order, finish.  recipe.shard_records may be settled until finish.
- */
-int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes);
-int plan_add_input(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes);
+/* All functions that may fail say why and return the exit code. */
 
-/*
- * The same of a part of a file, or of PLAN_NO_FILE.  `fields` has the tokens of further fields, each with a blank before
- * it: that of extra columns, if there are some, and those of field_part.h.
- */
-int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, size_t path_bytes,
-		  uint32_t file, uint64_t offset, const char *fields);
-
-/* Files and slices may be added before plan_begin(), which keeps them; `path` and `how` are copied. */
+/* Add a file, or a slice of one.  `path` and `how` are copied. */
 int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how);
 int plan_add_slice(struct plan *p, const struct plan_slice *slice);
-int plan_finish(struct plan *p);
-
-/*
- * Take over `text`, which says it is a plan; `name` is for messages.  Everything is checked:
- * numbers, classes, and that paths stay below the source.
- */
-int plan_parse(struct plan *p, struct text *text, const char *name);
 
 /* EXIT_DONE if the libraries that decide pixels are those of the plan, else EXIT_MISMATCH and a line. */
 int plan_check_versions(const struct plan *p, const char *name);
 
-/* The last step of finish and parse: who stands where in pack order. */
+/* The last step of making and of reading a plan: the order in which its inputs are packed. */
 int plan_settle_order(struct plan *p);
 
 /* Its slices are in order: find where those of each field begin, and what all files have. */
@@ -132,8 +113,16 @@ void plan_settle_slices(struct plan *p);
 
 void plan_free(struct plan *p);
 
-/* The input with the number `input_idx` in source order; the number that stands at an ordinal. */
+/* The input with the number `input_idx` in source order. */
 void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out);
+
+/*
+ * Its path in the source, decoded; of a fixed record the path of its file and its number there, as
+ * "train.bin#17".  Returns the length.
+ */
+size_t plan_input_path(const struct plan *p, const struct plan_input *in, char out[PLAN_PATH_BYTES_MAX]);
+
+/* The number of the input that stands at an ordinal. */
 uint64_t plan_input_at(const struct plan *p, uint64_t ordinal);
 
 /* The numbers that stand at ordinals [first, first + count).  Returns the exit code. */

@@ -6,23 +6,21 @@
  * can write a plan.  So every number is compared with its limit, and no path may leave the
  * source folder.
  */
+#include "tools/shardpack/plan/plan_read.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/plan/plan_parts.h"
+#include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/plan_line.h"
 
-#define TOKENS_MAX (8 + SHARD_FIELDS_MAX)
-#define BYTES_MAX  PLAN_BYTES_MAX
-
-/* The line being read, in tokens. */
-struct line {
-	const char *token[TOKENS_MAX];
-	size_t bytes[TOKENS_MAX];
-	unsigned token_count; /* TOKENS_MAX + 1 stands for more */
-};
+#define BYTES_MAX	   (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */
+#define ENCODED_PATH_BYTES (3 * (size_t)PLAN_PATH_BYTES_MAX)
 
 struct parser {
 	struct plan *plan;
@@ -38,79 +36,49 @@ static int broken(const struct parser *p, const char *what)
 }
 
 /* False at the end. */
-static bool next_line(struct parser *p, struct line *l)
+static bool next_line(struct parser *p, struct plan_line *l)
 {
-	const char *lf = p->at < p->end ? memchr(p->at, '\n', (size_t)(p->end - p->at)) : NULL;
+	bool there = plan_line_next(l, &p->at, p->end);
 
-	l->token_count = 0;
-	if (!lf)
-		return false;
-	p->number++;
-	while (p->at <= lf && l->token_count <= TOKENS_MAX) {
-		size_t bytes = strcspn(p->at, " \n");
-
-		if (l->token_count < TOKENS_MAX) {
-			l->token[l->token_count] = p->at;
-			l->bytes[l->token_count] = bytes;
-		}
-		l->token_count++;
-		p->at += bytes + 1;
-	}
-	p->at = lf + 1;
-	return true;
+	p->number += there;
+	return there;
 }
 
-static bool is_word(const struct line *l, unsigned token, const char *word)
+/* A path below the source, decoded into `out` of ENCODED_PATH_BYTES; false if it is none. */
+static bool decode_path(const char *text, size_t bytes, char *out)
 {
-	return l->token_count > token && l->bytes[token] == strlen(word) &&
-	       memcmp(l->token[token], word, l->bytes[token]) == 0;
+	return bytes < ENCODED_PATH_BYTES && text_decode(text, bytes, true, out) > 0 && strlen(out) < PLAN_PATH_BYTES_MAX &&
+	       text_stays_below(out);
 }
 
-static bool number_at(const struct line *l, unsigned token, uint64_t max, uint64_t *out)
+static bool path_at(const struct plan_line *l, unsigned token, char *out)
 {
-	return l->token_count > token && text_u64(l->token[token], l->bytes[token], out) && *out <= max;
+	return l->token_count > token && decode_path(l->token[token], l->bytes[token], out);
 }
 
-/* Room for one more of what is numbered from 0; `count` is how many there are. */
-static bool grow(uint64_t **array, uint64_t *capacity, uint64_t count)
+static bool file_has(const struct plan *p, uint64_t file, uint64_t offset, uint64_t bytes)
 {
-	uint64_t want = *capacity ? 2 * *capacity : 1024;
-	uint64_t *grown;
-
-	if (count < *capacity)
-		return true;
-	grown = realloc(*array, want * sizeof(*grown));
-	if (!grown)
-		return false;
-	*array = grown;
-	*capacity = want;
-	return true;
+	return file < p->file_count && offset <= p->file[file].bytes && bytes <= p->file[file].bytes - offset;
 }
 
-static int read_versions(struct parser *p, struct line *l)
+static int read_versions(struct parser *p, struct plan_line *l)
 {
 	struct plan *plan = p->plan;
 
 	plan->versions_at = (size_t)(p->at - plan->text.data);
-	while (next_line(p, l) && is_word(l, 0, "version"))
+	while (next_line(p, l) && plan_line_is(l, 0, "version"))
 		plan->versions_bytes = (size_t)(p->at - plan->text.data) - plan->versions_at;
 	return plan->versions_bytes ? EXIT_DONE : broken(p, "no version");
 }
 
-/* A path of the source, decoded into `out` of PLAN_ENCODED_PATH_BYTES. */
-static bool path_at(const struct line *l, unsigned token, char *out)
-{
-	return l->token_count > token && plan_path_decode(l->token[token], l->bytes[token], out);
-}
-
 /* `how` is judged by who follows it; here it is one word of plain letters. */
-static int read_unpack(struct parser *p, const struct line *l)
+static int read_unpack(struct parser *p, const struct plan_line *l)
 {
 	struct plan *plan = p->plan;
 	uint64_t bytes, of;
 	char how[256];
 
-	if (l->token_count != 5 || !number_at(l, 2, BYTES_MAX, &bytes) || !number_at(l, 3, PLAN_FILES_MAX, &of) ||
+	if (l->token_count != 5 || !plan_line_number(l, 2, BYTES_MAX, &bytes) || !plan_line_number(l, 3, PLAN_FILES_MAX, &of) ||
 	    of >= plan->file_count || l->bytes[4] >= sizeof(how) ||
 	    strspn(l->token[4], "abcdefghijklmnopqrstuvwxyz0123456789,-") < l->bytes[4])
 		return broken(p, "not what is made of a file");
@@ -120,28 +88,28 @@ static int read_unpack(struct parser *p, const struct line *l)
 }
 
 /* Begins with the line that is in `l`, leaves the one behind `files`. */
-static int read_files(struct parser *p, struct line *l)
+static int read_files(struct parser *p, struct plan_line *l)
 {
 	struct plan *plan = p->plan;
-	char path[PLAN_ENCODED_PATH_BYTES];
+	char path[ENCODED_PATH_BYTES];
 	uint64_t idx, bytes;
 	int code = EXIT_DONE;
 
-	if (!is_word(l, 0, "file") && plan_names_inputs(plan))
+	if (!plan_line_is(l, 0, "file") && plan_names_inputs(plan))
 		return EXIT_DONE;
-	for (; code == EXIT_DONE && (is_word(l, 0, "file") || is_word(l, 0, "unpack")); next_line(p, l)) {
-		if (!number_at(l, 1, PLAN_FILES_MAX, &idx) || idx != plan->file_count)
+	for (; code == EXIT_DONE && (plan_line_is(l, 0, "file") || plan_line_is(l, 0, "unpack")); next_line(p, l)) {
+		if (!plan_line_number(l, 1, PLAN_FILES_MAX, &idx) || idx != plan->file_count)
 			return broken(p, "files are not numbered from 0");
-		if (is_word(l, 0, "unpack"))
+		if (plan_line_is(l, 0, "unpack"))
 			code = read_unpack(p, l);
-		else if (l->token_count != 4 || !number_at(l, 2, BYTES_MAX, &bytes) || !path_at(l, 3, path))
+		else if (l->token_count != 4 || !plan_line_number(l, 2, BYTES_MAX, &bytes) || !path_at(l, 3, path))
 			return broken(p, "not a file below the source");
 		else
 			code = plan_add_file(plan, bytes, path, PLAN_NO_FILE, NULL);
 	}
 	if (code != EXIT_DONE)
 		return code;
-	if (!is_word(l, 0, "files") || l->token_count != 2 || !number_at(l, 1, PLAN_FILES_MAX, &idx) || !idx ||
+	if (!plan_line_is(l, 0, "files") || l->token_count != 2 || !plan_line_number(l, 1, PLAN_FILES_MAX, &idx) || !idx ||
 	    idx != plan->file_count)
 		return broken(p, "the number of files is missing or wrong");
 	next_line(p, l);
@@ -149,38 +117,71 @@ static int read_files(struct parser *p, struct line *l)
 }
 
 /* Begins with the line that is in `l`, leaves the one behind `classes`. */
-static int read_classes(struct parser *p, struct line *l)
+static int read_classes(struct parser *p, struct plan_line *l)
 {
 	struct plan *plan = p->plan;
 	char name[3 * CLASS_NAME_BYTES_MAX + 1];
 	uint64_t capacity = 0, idx;
 	long bytes;
 
-	for (; is_word(l, 0, "class"); next_line(p, l)) {
-		if (l->token_count != 3 || !number_at(l, 1, CLASSES_MAX - 1, &idx) || idx != plan->class_count)
+	for (; plan_line_is(l, 0, "class"); next_line(p, l)) {
+		if (l->token_count != 3 || !plan_line_number(l, 1, CLASSES_MAX - 1, &idx) || idx != plan->class_count)
 			return broken(p, "classes are not numbered from 0");
 		bytes = l->bytes[2] < sizeof(name) ? text_decode(l->token[2], l->bytes[2], false, name) : -1;
 		if (bytes < 0 || !text_is_name(name, (size_t)bytes, CLASS_NAME_BYTES_MAX))
 			return broken(p, "not a class name");
-		if (!grow(&plan->class_at, &capacity, plan->class_count))
+		if (!grow(&plan->class_at, &capacity, plan->class_count + 1, sizeof(*plan->class_at)))
 			return fail(EXIT_IO, "%s: out of memory for its classes", p->name);
 		plan->class_at[plan->class_count++] = (uint64_t)(l->token[2] - plan->text.data);
 	}
-	if (!is_word(l, 0, "classes") || l->token_count != 2 || !number_at(l, 1, CLASSES_MAX, &idx) ||
+	if (!plan_line_is(l, 0, "classes") || l->token_count != 2 || !plan_line_number(l, 1, CLASSES_MAX, &idx) ||
 	    idx != plan->class_count)
 		return broken(p, "the number of classes is missing or wrong");
 	return EXIT_DONE;
 }
 
+/* A value has its bytes in hex, and as many as such a field may have. */
+static bool value_fits(const struct shard_field *f, const struct field_part *part)
+{
+	uint64_t item = shard_dtype_bytes(f->dtype), row = item * recipe_field_items(f);
+
+	if (strspn(part->text, "0123456789abcdef") < part->text_bytes || part->bytes > row)
+		return false;
+	if (f->kind == SHARD_TENSOR)
+		return part->bytes == row;
+	return part->bytes % (row / f->shape[0]) == 0;
+}
+
+/* NULL, or what is wrong with the token of a field; `path` is room for what is decoded. */
+static const char *judge_part(const struct plan *p, uint32_t field, const char *token, size_t bytes, char *path)
+{
+	const struct field_source *s = &p->recipe.from[field];
+	struct field_part part;
+
+	if (!field_part_read(token, bytes, &part) || part.bytes > BYTES_MAX)
+		return "not a field of an input";
+	switch (part.kind) {
+	case FIELD_PART_NONE:
+		return s->optional ? NULL : "a field that is not optional is missing";
+	case FIELD_PART_VALUE:
+		return !field_is_picture(s->kind) && value_fits(&p->recipe.field[field], &part) ? NULL : "not a value of its field";
+	case FIELD_PART_FILE:
+		return decode_path(part.text, part.text_bytes, path) ? NULL : "the path of a field does not stay below the source";
+	case FIELD_PART_MEMBER:
+		return file_has(p, part.file, part.offset, part.bytes) ? NULL : "a field is not a part of a file";
+	}
+	return NULL;
+}
+
 /* NULL, or what is wrong with the tokens of fields, of which the first is number `token`. */
-static const char *judge_parts(const struct plan *plan, const struct line *l, unsigned token, char *path)
+static const char *judge_parts(const struct plan *plan, const struct plan_line *l, unsigned token, char *path)
 {
 	const char *wrong = NULL;
 	uint32_t i;
 
 	for (i = 0; !wrong && i < plan->recipe.field_count; i++)
 		if (field_has_part(plan->recipe.from[i].kind)) {
-			wrong = plan_judge_part(plan, i, l->token[token], l->bytes[token], path);
+			wrong = judge_part(plan, i, l->token[token], l->bytes[token], path);
 			token++;
 		}
 	return wrong;
@@ -197,19 +198,19 @@ static unsigned part_count(const struct recipe *r)
 }
 
 /* NULL, or what is wrong with a line "input ...". */
-static const char *judge_input(const struct plan *plan, const struct line *l, unsigned parts, char *path, uint64_t *bytes)
+static const char *judge_input(const struct plan *plan, const struct plan_line *l, unsigned parts, char *path, uint64_t *bytes)
 {
 	size_t extra = extra_bytes(&plan->recipe);
 	unsigned count = l->token_count - (extra > 0) - parts;
 	uint64_t idx, class_idx, file, offset;
 	uint8_t bytes_of_extra[EXTRA_BYTES_MAX];
 
-	if (l->token_count > TOKENS_MAX || (count != 5 && count != 7) || !number_at(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
+	if (l->token_count > PLAN_LINE_TOKENS_MAX || (count != 5 && count != 7) || !plan_line_number(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
 	    idx != plan->input_count)
 		return "inputs are not numbered from 0";
-	if (!number_at(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count)
+	if (!plan_line_number(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count)
 		return "there is no such class";
-	if (!number_at(l, 3, BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
+	if (!plan_line_number(l, 3, BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
 		return "not a size";
 	if (!path_at(l, 4, path))
 		return "not a path below the source";
@@ -217,23 +218,23 @@ static const char *judge_input(const struct plan *plan, const struct line *l, un
 		      !text_unhex(l->token[count] + 1, l->bytes[count] - 1, bytes_of_extra, extra)))
 		return "not the bytes of extra columns";
 	if (count == 7 &&
-	    (!number_at(l, 5, PLAN_FILES_MAX, &file) || !number_at(l, 6, BYTES_MAX, &offset) || !plan_has_bytes(plan, file, offset, *bytes)))
+	    (!plan_line_number(l, 5, PLAN_FILES_MAX, &file) || !plan_line_number(l, 6, BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
 		return "not a part of a file";
 	return judge_parts(plan, l, count + (extra > 0), path);
 }
 
-static int read_inputs(struct parser *p, struct line *l)
+static int read_inputs(struct parser *p, struct plan_line *l)
 {
 	struct plan *plan = p->plan;
-	char *path = malloc(PLAN_ENCODED_PATH_BYTES);
+	char *path = malloc(ENCODED_PATH_BYTES);
 	const char *wrong = NULL;
 	unsigned parts = part_count(&plan->recipe);
 	bool fits = path != NULL;
 	uint64_t bytes = 0;
 
-	while (fits && !wrong && next_line(p, l) && is_word(l, 0, "input")) {
+	while (fits && !wrong && next_line(p, l) && plan_line_is(l, 0, "input")) {
 		wrong = judge_input(plan, l, parts, path, &bytes);
-		fits = wrong || grow(&plan->input_at, &plan->input_capacity, plan->input_count);
+		fits = wrong || grow(&plan->input_at, &plan->input_capacity, plan->input_count + 1, sizeof(*plan->input_at));
 		if (wrong || !fits)
 			break;
 		plan->input_at[plan->input_count++] = (uint64_t)(l->token[0] - plan->text.data);
@@ -246,7 +247,7 @@ static int read_inputs(struct parser *p, struct line *l)
 }
 
 /* A dtype as in a file, '>' before it for the other byte order. */
-static bool dtype_at(const struct line *l, unsigned token, struct plan_slice *s)
+static bool dtype_at(const struct plan_line *l, unsigned token, struct plan_slice *s)
 {
 	uint32_t dtype;
 
@@ -277,14 +278,14 @@ static bool slice_fits(const struct plan *plan, const struct plan_slice *s)
 	return s->bytes - last == recipe_field_items(f) * item;
 }
 
-static const char *judge_slice(const struct plan *plan, const struct line *l, struct plan_slice *s)
+static const char *judge_slice(const struct plan *plan, const struct plan_line *l, struct plan_slice *s)
 {
 	uint64_t field, file;
 
-	if (l->token_count != 9 || !number_at(l, 1, SHARD_FIELDS_MAX, &field) || field >= plan->recipe.field_count ||
-	    !number_at(l, 2, PLAN_INPUTS_MAX, &s->first) || !number_at(l, 3, PLAN_INPUTS_MAX, &s->count) ||
-	    !number_at(l, 4, PLAN_FILES_MAX, &file) || file >= plan->file_count || !number_at(l, 5, BYTES_MAX, &s->offset) ||
-	    !number_at(l, 6, BYTES_MAX, &s->stride) || !number_at(l, 7, BYTES_MAX, &s->bytes) || !dtype_at(l, 8, s))
+	if (l->token_count != 9 || !plan_line_number(l, 1, SHARD_FIELDS_MAX, &field) || field >= plan->recipe.field_count ||
+	    !plan_line_number(l, 2, PLAN_INPUTS_MAX, &s->first) || !plan_line_number(l, 3, PLAN_INPUTS_MAX, &s->count) ||
+	    !plan_line_number(l, 4, PLAN_FILES_MAX, &file) || file >= plan->file_count || !plan_line_number(l, 5, BYTES_MAX, &s->offset) ||
+	    !plan_line_number(l, 6, BYTES_MAX, &s->stride) || !plan_line_number(l, 7, BYTES_MAX, &s->bytes) || !dtype_at(l, 8, s))
 		return "not a slice of a file";
 	s->field = (uint16_t)field;
 	s->file = (uint32_t)file;
@@ -319,7 +320,7 @@ static bool slices_tile(struct plan *plan)
 	return plan->input_count > 0;
 }
 
-static int read_slices(struct parser *p, struct line *l)
+static int read_slices(struct parser *p, struct plan_line *l)
 {
 	struct plan *plan = p->plan;
 	struct plan_slice s = {0};
@@ -327,7 +328,7 @@ static int read_slices(struct parser *p, struct line *l)
 	uint64_t count;
 	int code = EXIT_DONE;
 
-	while (code == EXIT_DONE && next_line(p, l) && is_word(l, 0, "slice")) {
+	while (code == EXIT_DONE && next_line(p, l) && plan_line_is(l, 0, "slice")) {
 		wrong = judge_slice(plan, l, &s);
 		if (!wrong && plan->slice_count && s.field < plan->slice[plan->slice_count - 1].field)
 			wrong = "slices are not in the order of fields";
@@ -337,41 +338,41 @@ static int read_slices(struct parser *p, struct line *l)
 	}
 	if (code != EXIT_DONE)
 		return code;
-	if (!is_word(l, 0, "slices") || l->token_count != 2 || !number_at(l, 1, UINT64_MAX, &count) ||
+	if (!plan_line_is(l, 0, "slices") || l->token_count != 2 || !plan_line_number(l, 1, UINT64_MAX, &count) ||
 	    count != plan->slice_count || !slices_tile(plan))
 		return broken(p, "the slices do not give each field of each input once");
 	next_line(p, l);
 	return EXIT_DONE;
 }
 
-static int read_input_count(struct parser *p, struct line *l)
+static int read_input_count(struct parser *p, struct plan_line *l)
 {
 	uint64_t count;
 
-	if (!is_word(l, 0, "inputs") || l->token_count != 2 || !number_at(l, 1, PLAN_INPUTS_MAX, &count) ||
+	if (!plan_line_is(l, 0, "inputs") || l->token_count != 2 || !plan_line_number(l, 1, PLAN_INPUTS_MAX, &count) ||
 	    count != p->plan->input_count)
 		return broken(p, "the number of inputs is missing or wrong");
 	return EXIT_DONE;
 }
 
 /* Where shards begin follows from the recipe; the lines must say the same. */
-static int read_shards(struct parser *p, struct line *l)
+static int read_shards(struct parser *p, struct plan_line *l)
 {
 	struct plan *plan = p->plan;
 	uint64_t idx = 0, first, count, said[3];
 
 	plan->shard_count = (plan->input_count + plan->recipe.shard_records - 1) / plan->recipe.shard_records;
-	while (next_line(p, l) && is_word(l, 0, "shard")) {
+	while (next_line(p, l) && plan_line_is(l, 0, "shard")) {
 		if (idx == plan->shard_count)
 			return broken(p, "more shards than inputs ask for");
 		plan_shard(plan, idx, &first, &count);
-		if (l->token_count != 4 || !number_at(l, 1, UINT64_MAX, &said[0]) ||
-		    !number_at(l, 2, UINT64_MAX, &said[1]) || !number_at(l, 3, UINT64_MAX, &said[2]) ||
+		if (l->token_count != 4 || !plan_line_number(l, 1, UINT64_MAX, &said[0]) ||
+		    !plan_line_number(l, 2, UINT64_MAX, &said[1]) || !plan_line_number(l, 3, UINT64_MAX, &said[2]) ||
 		    said[0] != idx || said[1] != first || said[2] != count)
 			return broken(p, "not the shard that the recipe asks for");
 		idx++;
 	}
-	if (!is_word(l, 0, "shards") || l->token_count != 2 || !number_at(l, 1, UINT64_MAX, &said[0]) ||
+	if (!plan_line_is(l, 0, "shards") || l->token_count != 2 || !plan_line_number(l, 1, UINT64_MAX, &said[0]) ||
 	    said[0] != idx || idx != plan->shard_count)
 		return broken(p, "the number of shards is missing or wrong");
 	return next_line(p, l) ? broken(p, "a line behind the shards") : EXIT_DONE;
@@ -398,7 +399,7 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 	struct parser p = {.plan = plan, .name = name};
 	size_t recipe_bytes, wrong;
 	const char *at;
-	struct line l;
+	struct plan_line l;
 	int code;
 
 	memset(plan, 0, sizeof(*plan));
@@ -408,9 +409,9 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 	if (code != EXIT_DONE)
 		return code;
 	p.at = plan->text.data;
-	if (!next_line(&p, &l) || l.token_count != 2 || !is_word(&l, 0, "shardpack-plan"))
+	if (!next_line(&p, &l) || l.token_count != 2 || !plan_line_is(&l, 0, "shardpack-plan"))
 		return broken(&p, "not the first line of a plan");
-	if (!is_word(&l, 1, "1"))
+	if (!plan_line_is(&l, 1, "1"))
 		return fail(EXIT_UNSUPPORTED, "%s: plan version %.*s; this shardpack reads version 1", name,
 			    (int)l.bytes[1], l.token[1]);
 	recipe_bytes = recipe_read(&plan->recipe, p.at, (size_t)(p.end - p.at), &wrong);

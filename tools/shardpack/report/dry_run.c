@@ -52,16 +52,18 @@ static void print_classes(const struct plan *plan, const uint64_t *inputs)
 	}
 }
 
-static void print_first(const struct plan *plan, struct plan_input *input)
+static void print_first(const struct plan *plan)
 {
+	char path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
 	uint64_t ordinal;
 
 	for (ordinal = 0; ordinal < plan->input_count && ordinal < FIRST_RECORDS; ordinal++) {
-		plan_input(plan, plan_input_at(plan, ordinal), input);
+		plan_input(plan, plan_input_at(plan, ordinal), &input);
 		printf("record %" PRIu64 " ", ordinal);
 		if (plan_names_inputs(plan))
-			printf("class %" PRIu32 " ", input->class_idx);
-		escape_write(stdout, input->path, input->path_bytes, ESCAPE_EXACT);
+			printf("class %" PRIu32 " ", input.class_idx);
+		escape_write(stdout, path, plan_input_path(plan, &input, path), ESCAPE_EXACT);
 		putchar('\n');
 	}
 }
@@ -89,18 +91,18 @@ int dry_run(const struct job *job, const struct scan *scan)
 {
 	const struct plan *plan = job->plan;
 	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs));
-	struct plan_input *input = malloc(sizeof(*input));
+	struct plan_input input;
 	char source[HUMAN_CHARS], need[HUMAN_CHARS], have[HUMAN_CHARS];
 	struct text provenance = {0};
 	uint64_t i, free_bytes = 0, needed = space_needed(job, NULL), shard_bytes = 0;
 	int code = free_space(job->out_dir, &free_bytes);
 
-	if (!inputs || !input) {
+	if (!inputs) {
 		code = fail(EXIT_IO, "out of memory");
 	} else if (code == EXIT_DONE) {
 		for (i = 0; plan_names_inputs(plan) && i < plan->input_count; i++) {
-			plan_input(plan, i, input);
-			inputs[input->class_idx]++;
+			plan_input(plan, i, &input);
+			inputs[input.class_idx]++;
 		}
 		recipe_provenance(&plan->recipe, plan->digest, &provenance);
 		for (i = 0; i < plan->shard_count; i++)
@@ -116,10 +118,9 @@ int dry_run(const struct job *job, const struct scan *scan)
 		       shard_bytes);
 		printf("disk %s needed, %s free at %s%s\n", human_bytes(need, needed), human_bytes(have, free_bytes),
 		       job->out_dir, needed > free_bytes ? ": NOT ENOUGH" : "");
-		print_first(plan, input);
+		print_first(plan);
 	}
 	text_free(&provenance);
 	free(inputs);
-	free(input);
 	return code;
 }

@@ -150,10 +150,11 @@ static void put_left_out(FILE *out, uint64_t count)
 			human_count(text, count));
 }
 
-static void put_problems(const struct plan *plan, const struct problem_list *list, const char *title, const char *id, FILE *out,
-			 struct plan_input *input)
+static void put_problems(const struct plan *plan, const struct problem_list *list, const char *title, const char *id, FILE *out)
 {
 	uint64_t shown = list->count < BAD_LISTED ? list->count : BAD_LISTED;
+	char path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
 
 	if (!shown)
 		return;
@@ -161,9 +162,9 @@ static void put_problems(const struct plan *plan, const struct problem_list *lis
 	for (uint64_t i = 0; i < shown; i++) {
 		const struct problem *p = &list->item[i];
 
-		plan_input(plan, plan_input_at(plan, p->ordinal), input);
+		plan_input(plan, plan_input_at(plan, p->ordinal), &input);
 		fputs("<tr><td>", out);
-		put_text(out, input->path, input->path_bytes);
+		put_text(out, path, plan_input_path(plan, &input, path));
 		fputs("</td><td>", out);
 		put(out, p->how == PROBLEM_UNREADABLE ? "unreadable" : shard_miss_reason_name(p->reason));
 		fputs("</td><td>", out);
@@ -378,8 +379,7 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 	return code;
 }
 
-int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, const uint64_t *inputs,
-		struct plan_input *input)
+int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, const uint64_t *inputs)
 {
 	struct gallery gallery = {0};
 	int code = ds ? gallery_open(&gallery, ds, r->job->plan->class_count) : EXIT_DONE;
@@ -389,8 +389,8 @@ int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, con
 	put_reasons(r->job->account, out);
 	if (code == EXIT_DONE)
 		code = put_classes(r, out, inputs, &gallery);
-	put_problems(r->job->plan, &r->job->account->problems, "Bad inputs", "bad", out, input);
-	put_problems(r->job->plan, &r->job->account->accepted_inputs, "Accepted with warnings", "accepted", out, input);
+	put_problems(r->job->plan, &r->job->account->problems, "Bad inputs", "bad", out);
+	put_problems(r->job->plan, &r->job->account->accepted_inputs, "Accepted with warnings", "accepted", out);
 	fputs("</body>\n</html>\n", out);
 	free(gallery.bytes);
 	return code;

@@ -14,10 +14,9 @@
 bool report_is_html(const char *path);
 
 /*
- * `ds` is NULL if there is no sealed dataset; inputs[] are those of each class; `input` is room.  Returns the exit code,
- * for what is read of the dataset; a failure to write stays in the stream.
+ * `ds` is NULL if there is no sealed dataset; inputs[] are those of each class.  Returns the exit code, for what is read of
+ * the dataset; a failure to write stays in the stream.
  */
-int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, const uint64_t *inputs,
-		struct plan_input *input);
+int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, const uint64_t *inputs);
 
 #endif /* SHARDPACK_REPORT_HTML_H */

@@ -245,26 +245,27 @@ static void write_account(struct json_out *j, const struct account *a)
 	json_out_end(j);
 }
 
-static void write_problems(struct json_out *j, const char *key, const struct plan *plan, const struct problem_list *list,
-			   struct plan_input *input)
+static void write_problems(struct json_out *j, const char *key, const struct plan *plan, const struct problem_list *list)
 {
 	static const char *const how[] = {[PROBLEM_SKIPPED] = "skipped",
 					  [PROBLEM_QUARANTINED] = "quarantined",
 					  [PROBLEM_BAD] = "failed",
 					  [PROBLEM_UNREADABLE] = "failed",
 					  [PROBLEM_ACCEPTED] = "accepted"};
-	char class_name[SHARD_KEY_BYTES_MAX + 1];
+	char class_name[SHARD_KEY_BYTES_MAX + 1], path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
 	uint64_t i;
 
 	json_out_array(j, key);
 	for (i = 0; i < list->count; i++) {
 		const struct problem *p = &list->item[i];
 
-		plan_input(plan, plan_input_at(plan, p->ordinal), input);
+		plan_input(plan, plan_input_at(plan, p->ordinal), &input);
+		plan_input_path(plan, &input, path);
 		json_out_object_line(j, NULL);
-		json_out_string(j, "input", input->path);
+		json_out_string(j, "input", path);
 		if (plan_names_inputs(plan)) {
-			plan_class_name(plan, input->class_idx, class_name);
+			plan_class_name(plan, input.class_idx, class_name);
 			json_out_string(j, "class", class_name);
 		} else {
 			json_out_null(j, "class");
@@ -296,8 +297,7 @@ static void write_statistics(struct json_out *j, const struct shard_dataset *ds)
 	}
 }
 
-static void write_document(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs,
-			   struct plan_input *input)
+static void write_document(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs)
 {
 	const struct plan *plan = r->job->plan;
 	struct text digest = {0};
@@ -321,8 +321,8 @@ static void write_document(const struct report *r, FILE *out, const struct shard
 	else
 		json_out_null(&j, "ignored_files");
 	write_classes(&j, plan, ds, inputs);
-	write_problems(&j, "bad_inputs", plan, &r->job->account->problems, input);
-	write_problems(&j, "accepted_inputs", plan, &r->job->account->accepted_inputs, input);
+	write_problems(&j, "bad_inputs", plan, &r->job->account->problems);
+	write_problems(&j, "accepted_inputs", plan, &r->job->account->accepted_inputs);
 	write_statistics(&j, ds);
 	json_out_double(&j, "seconds", (double)r->elapsed_ns / 1e9);
 	write_lines(&j, "warnings", r->scan ? r->scan->warnings.data : NULL, r->scan ? r->scan->warnings.bytes : 0, 0);
@@ -335,27 +335,27 @@ int report_write(const struct report *r, const char *path)
 {
 	const struct plan *plan = r->job->plan;
 	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs)), i;
-	struct plan_input *input = malloc(sizeof(*input));
+	struct plan_input input;
 	struct shard_dataset *ds = NULL;
 	struct shard_error err;
 	char *text = NULL;
 	size_t bytes = 0;
 	FILE *out = open_memstream(&text, &bytes);
-	bool ok = inputs && input && out;
+	bool ok = inputs && out;
 	int code = EXIT_DONE, written = EXIT_DONE;
 
 	for (i = 0; ok && plan_names_inputs(plan) && i < plan->input_count; i++) {
-		plan_input(plan, i, input);
-		inputs[input->class_idx]++;
+		plan_input(plan, i, &input);
+		inputs[input.class_idx]++;
 	}
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s", err.message);
 	if (ok && report_is_html(path) && code == EXIT_DONE)
-		code = report_html(r, out, ds, inputs, input);
+		code = report_html(r, out, ds, inputs);
 	else if (ok && report_is_html(path))
-		report_html(r, out, NULL, inputs, input);
+		report_html(r, out, NULL, inputs);
 	else if (ok)
-		write_document(r, out, ds, inputs, input);
+		write_document(r, out, ds, inputs);
 	if (out && fclose(out) != 0)
 		ok = false;
 	if (!ok)
@@ -369,6 +369,5 @@ int report_write(const struct report *r, const char *path)
 	shard_dataset_close(ds);
 	free(text);
 	free(inputs);
-	free(input);
 	return code;
 }

@@ -23,6 +23,7 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/image_table.h"
+#include "tools/shardpack/plan/plan_write.h"
 
 struct folder {
 	uint64_t path_at; /* in names */
@@ -221,10 +222,10 @@ static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 		const struct file *f = &w->file[i];
 		char *end = stpcpy(path, w->names.data + w->folder[by_path[f->folder]].path_at);
 
-		end = stpcpy(stpcpy(end, "/"), w->names.data + f->name_at); /* add_entry() saw that it fits */
+		stpcpy(stpcpy(end, "/"), w->names.data + f->name_at); /* add_entry() saw that it fits */
 		code = scan_fields_beside(w->request, path, &fields);
 		if (code == EXIT_DONE)
-			code = plan_add_part(plan, class_idx, f->bytes, path, (size_t)(end - path), PLAN_NO_FILE, 0,
+			code = plan_add_part(plan, class_idx, f->bytes, path, PLAN_NO_FILE, 0,
 					     fields.bytes ? fields.data : "");
 	}
 	text_free(&fields);

@@ -11,6 +11,7 @@
 
 #include "tools/common/message.h"
 #include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/plan_write.h"
 
 #define NAME_FIRST "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 #define NAME_LATER "0123456789.-"

@@ -11,6 +11,7 @@
 
 #include "tools/common/message.h"
 #include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/plan/plan_write.h"
 
 static int out_of_memory(const struct items *it)
 {
@@ -282,8 +283,7 @@ int items_plan(struct items *it)
 		int64_t class_idx = class_of(it, i, &classes, by_number);
 
 		code = class_idx < 0 ? EXIT_BAD
-				     : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(it, i), strlen(path_of(it, i)), x->file,
-						     x->offset, it->text.data + x->fields_at);
+				     : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(it, i), x->file, x->offset, it->text.data + x->fields_at);
 	}
 	classes_free(&classes);
 	return code;

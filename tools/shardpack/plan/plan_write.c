@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_write.c - a plan, made line by line
+ */
+#include "tools/shardpack/plan/plan_write.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
+
+static int out_of_memory(const struct plan *p)
+{
+	return fail(EXIT_IO, "out of memory for a plan of %" PRIu64 " inputs", p->input_count);
+}
+
+int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes)
+{
+	uint64_t i;
+
+	p->recipe = *recipe;
+	p->class_count = classes->count;
+	p->class_at = calloc(classes->count + 1, sizeof(*p->class_at));
+	if (!p->class_at)
+		return out_of_memory(p);
+	for (i = 0; i < classes->count; i++) {
+		text_format(&p->text, "class %" PRIu64 " ", i);
+		p->class_at[i] = p->text.bytes;
+		text_encode(&p->text, classes->name[i], strlen(classes->name[i]), false);
+		text_add(&p->text, "\n", 1);
+	}
+	text_format(&p->text, "classes %" PRIu64 "\n", classes->count);
+	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
+}
+
+int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, uint32_t file,
+		  uint64_t offset, const char *fields)
+{
+	if (!grow(&p->input_at, &p->input_capacity, p->input_count + 1, sizeof(*p->input_at)))
+		return out_of_memory(p);
+	p->input_at[p->input_count] = p->text.bytes;
+	text_format(&p->text, "input %" PRIu64 " %" PRIu64 " %" PRIu64 " ", p->input_count, class_idx, source_bytes);
+	text_encode(&p->text, path, strlen(path), true);
+	if (file != PLAN_NO_FILE)
+		text_format(&p->text, " %" PRIu32 " %" PRIu64, file, offset);
+	text_add(&p->text, fields, strlen(fields));
+	text_add(&p->text, "\n", 1);
+	p->input_count++;
+	p->source_bytes += source_bytes;
+	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
+}
+
+static void write_files(const struct plan *p, struct text *out)
+{
+	uint64_t i;
+
+	for (i = 0; i < p->file_count; i++) {
+		const struct plan_file *f = &p->file[i];
+
+		if (f->how) {
+			text_format(out, "unpack %" PRIu64 " %" PRIu64 " %" PRIu32 " %s\n", i, f->bytes, f->of, f->how);
+			continue;
+		}
+		text_format(out, "file %" PRIu64 " %" PRIu64 " ", i, f->bytes);
+		text_encode(out, f->path, strlen(f->path), true);
+		text_add(out, "\n", 1);
+	}
+	if (p->file_count)
+		text_format(out, "files %" PRIu64 "\n", p->file_count);
+}
+
+static int compare_slices(const void *a, const void *b)
+{
+	const struct plan_slice *x = a, *y = b;
+
+	if (x->field != y->field)
+		return x->field < y->field ? -1 : 1;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static void write_slices(struct plan *p)
+{
+	uint64_t i;
+
+	qsort(p->slice, p->slice_count, sizeof(*p->slice), compare_slices);
+	plan_settle_slices(p);
+	for (i = 0; i < p->slice_count; i++) {
+		const struct plan_slice *s = &p->slice[i];
+
+		text_format(&p->text,
+			    "slice %" PRIu16 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s%s\n",
+			    s->field, s->first, s->count, s->file, s->offset, s->stride, s->bytes, s->swap ? ">" : "",
+			    shard_dtype_name(s->dtype));
+	}
+	text_format(&p->text, "slices %" PRIu64 "\n", p->slice_count);
+}
+
+/* What stands before the classes is written last: the shard size may depend on how many inputs there are. */
+static void put_head(struct plan *p)
+{
+	struct text head = {0};
+	uint64_t i;
+
+	text_format(&head, "shardpack-plan 1\n");
+	recipe_write(&p->recipe, &head);
+	p->versions_at = head.bytes;
+	recipe_write_versions(&p->recipe, &head);
+	p->versions_bytes = head.bytes - p->versions_at;
+	write_files(p, &head);
+	text_put_before(&p->text, &head);
+	for (i = 0; i < p->class_count; i++)
+		p->class_at[i] += head.bytes;
+	for (i = 0; p->input_at && i < p->input_count; i++)
+		p->input_at[i] += head.bytes;
+	text_free(&head);
+}
+
+int plan_finish(struct plan *p)
+{
+	uint64_t k, first, count;
+
+	assert(p->recipe.shard_records > 0);
+	put_head(p);
+	p->shard_count = (p->input_count + p->recipe.shard_records - 1) / p->recipe.shard_records;
+	if (!plan_names_inputs(p))
+		write_slices(p);
+	text_format(&p->text, "inputs %" PRIu64 "\n", p->input_count);
+	for (k = 0; k < p->shard_count; k++) {
+		plan_shard(p, k, &first, &count);
+		text_format(&p->text, "shard %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", k, first, count);
+	}
+	text_format(&p->text, "shards %" PRIu64 "\n", p->shard_count);
+	if (text_failed(&p->text))
+		return out_of_memory(p);
+	shard_sha256(p->text.data, p->text.bytes, p->digest);
+	text_add(&p->text, "end ", 4);
+	text_hex(&p->text, p->digest, sizeof(p->digest));
+	text_add(&p->text, "\n", 1);
+	return text_failed(&p->text) ? out_of_memory(p) : plan_settle_order(p);
+}
