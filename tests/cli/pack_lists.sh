@@ -135,7 +135,7 @@ printed "field far i64 tensor none none [] 0 0"
 run 0 "$PACK" plan images extra.csv -o unspoilt "${ARGS[@]}" --label-key n --columns $COLUMNS_ASKED -q
 replan 's/^\(input 3 .*\)..$/\1/' unspoilt spoilt
 run 1 "$PACK" build spoilt
-grep -q "^shardpack: spoilt/.shardpack/plan: line [0-9]*: not the bytes of extra columns; this is not a plan that shardpack wrote$" err || die "$(cat err)"
+grep -q "^shardpack: spoilt/.shardpack/plan: line [0-9]*: not the numbers of --columns; this is not a plan that shardpack wrote$" err || die "$(cat err)"
 
 # ---- flat folders, single files, lists of them ----
 
@@ -234,7 +234,27 @@ done
 table t.csv "path,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called age, which --columns names" t.csv --columns age:f32
 table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"age\": \"7\"}\n" && refused 1 "./t.jsonl: line 1: no number called age, which --columns names" t.jsonl --columns age:f32
 refused 2 "src: --columns is for tables: .csv, .tsv or .jsonl" src --columns age:f32
-for bad in age image:u8 age:f16 'age:f32[2]' age:f32,age:u8; do run 2 "$PACK" images extra.csv -o no --columns "$bad"; done
+while read -r bad line; do
+	run 2 "$PACK" images extra.csv -o no "${ARGS[@]}" --columns "$bad"
+	said "shardpack: --columns $line"
+	n=$((n + 1))
+done <<'END'
+age age: must be NAME:TYPE,..., such as age:f32,site:u16
+age:f32, age:f32,: must be NAME:TYPE,..., such as age:f32,site:u16
+image:u8 image:u8: the field image is the input itself, of kind=image
+label:u8 label:u8: label is what --label-key, --labels, --label-regex or the source's folders say; it is no --field
+age:f16 age: dtype=f16: numbers of a field are u8 to i64, f32, f64 or bool
+age:f32[2] age:f32[2]: dtype=f32[2]: must be u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 or bool
+age:f32,age:u8 age: there is a field age already
+END
+# --columns is short for --field, but for what a plan says of it.
+run 0 "$PACK" images extra.csv -o short "${ARGS[@]}" --label-key n --columns site:u16,small:i8 -q
+run 0 "$PACK" images extra.csv -o long "${ARGS[@]}" --label-key n --field site:kind=tensor,dtype=u16 --field small:kind=tensor,dtype=i8 -q
+"$PYTHON" -c 'import records
+a, b = records.read("short"), records.read("long")
+assert list(a) == list(b) == ["image", "label", "site", "small"]
+for name in a:
+    records.same(a[name], b[name], name)'
 refused 2 "t.csv: lies outside of --root src" t.csv --root src
 table some "class_00\nclass_01\n"
 table t.csv "path,label\n$I,class_00\n$J,class_07\n" && refused 1 "./$J: label 'class_07' is none of the 2 of --classes some" t.csv --classes some

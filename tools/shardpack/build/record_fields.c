@@ -24,6 +24,14 @@ struct target {
 	uint8_t *at;
 };
 
+/* The first token behind that of --columns. */
+static const char *first_part(const struct converter *c, const struct result *r)
+{
+	size_t column_bytes = recipe_column_bytes(&c->plan->recipe);
+
+	return r->input.parts + (column_bytes ? strlen("= ") + 2 * column_bytes : 0);
+}
+
 /* The token of each field in turn. */
 static const char *next_part(const char *at, struct field_part *part)
 {
@@ -163,8 +171,7 @@ bool convert_fields(struct converter *c, struct result *r)
 {
 	const struct recipe *recipe = &c->plan->recipe;
 	const struct shard_schema *s = &c->schema;
-	const uint8_t *column = r->input.extra;
-	const char *parts = r->input.parts;
+	const char *column = r->input.parts + 1, *parts = first_part(c, r);
 	int64_t label = r->input.class_idx;
 	struct field_part part;
 	uint32_t i;
@@ -177,11 +184,11 @@ bool convert_fields(struct converter *c, struct result *r)
 		const struct shard_field *f = &s->field[RECIPE_FIRST + i];
 		struct target t = {c, r, i, &recipe->from[i], f, (f->group ? r->meta : r->record) + f->offset};
 
-		if (t.source->kind == FIELD_COLUMN) {
-			memcpy(t.at, column, f->bytes);
-			column += f->bytes;
+		if (t.source->column) {
+			text_unhex(column, 2 * (size_t)f->bytes, t.at, (size_t)f->bytes);
+			column += 2 * f->bytes;
 		}
-		if (!field_has_part(t.source->kind))
+		if (!field_has_part(t.source))
 			continue;
 		parts = next_part(parts, &part);
 		if (!convert_field(&t, &part))
@@ -203,7 +210,7 @@ static const char *member_path(struct converter *c, const struct result *r, cons
 bool convert_keep_fields(struct converter *c, struct result *r)
 {
 	const struct recipe *recipe = &c->plan->recipe;
-	const char *parts = r->input.parts;
+	const char *parts = first_part(c, r);
 	struct result reading = {.message = ""};
 	struct field_part part;
 	struct input_bytes in;
@@ -211,7 +218,7 @@ bool convert_keep_fields(struct converter *c, struct result *r)
 	uint32_t i;
 
 	for (i = 0; ok && i < recipe->field_count; i++) {
-		if (!field_has_part(recipe->from[i].kind))
+		if (!field_has_part(&recipe->from[i]))
 			continue;
 		parts = next_part(parts, &part);
 		if (!part_bytes(c, &part, &in))

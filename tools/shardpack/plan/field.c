@@ -10,7 +10,6 @@
 #include "tools/shardpack/image/boxes.h"
 
 const char *const field_kind_names[] = {
-	[FIELD_COLUMN] = "",
 	[FIELD_LENGTH] = "",
 	[FIELD_TENSOR] = "tensor",
 	[FIELD_RAGGED] = "ragged",
@@ -23,9 +22,9 @@ const char *const field_kind_names[] = {
 };
 const char *const field_boxes_names[] = {[BOXES_XYXY] = "xyxy", [BOXES_XYWH] = "xywh", NULL};
 
-bool field_has_part(uint32_t kind)
+bool field_has_part(const struct field_source *s)
 {
-	return kind > FIELD_LENGTH;
+	return s->kind != FIELD_LENGTH && !s->column;
 }
 
 bool field_is_picture(uint32_t kind)

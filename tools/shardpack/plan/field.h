@@ -17,7 +17,6 @@
 #define FIELD_LENGTH_SUFFIX  "_length"
 
 enum field_kind {
-	FIELD_COLUMN, /* one number of --columns; extra.h */
 	FIELD_LENGTH, /* of the field before it; has no source */
 	FIELD_TENSOR, /* numbers of one shape; no axis: a single one */
 	FIELD_RAGGED, /* numbers, of which axis 0 varies */
@@ -28,7 +27,7 @@ enum field_kind {
 	FIELD_MASK,   /* numbers of classes for each pixel; moves with the image */
 };
 
-/* Names as on the command line and in plans; NULL ends the list.  The first two have none there. */
+/* Names as on the command line and in plans; NULL ends the list.  The first one has none there. */
 extern const char *const field_kind_names[];
 
 extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
@@ -36,6 +35,7 @@ extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
 struct field_source {
 	uint32_t kind;	 /* enum field_kind */
 	bool optional;	 /* a sample may have none */
+	bool column;	 /* a single number of --columns: a plan says nothing of its source, and has all of them in one token */
 	uint8_t fill;	 /* of a mask: where there is no image, and no mask */
 	uint32_t boxes;	 /* enum boxes_format: how they are written */
 	char from[FIELD_FROM_BYTES_MAX + 1];	/* column; suffix of a member, or json:KEY; DIR/{}.EXT */
@@ -43,7 +43,7 @@ struct field_source {
 };
 
 /* Has it a token of its own in each input's line of a plan? */
-bool field_has_part(uint32_t kind);
+bool field_has_part(const struct field_source *s);
 
 /* Is its source a file or member, never a value? */
 bool field_is_picture(uint32_t kind);

@@ -4,10 +4,12 @@
  */
 #include "tools/shardpack/plan/field_value.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -325,4 +327,66 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 	json_decref(object);
 	*out_bytes = t.out_bytes;
 	return ok;
+}
+
+/* ---- the numbers of --columns ---- */
+
+static bool signed_cell(const char *text, size_t bytes, uint8_t out[8])
+{
+	long long value, most = bytes == 8 ? INT64_MAX : (INT64_C(1) << (8 * bytes - 1)) - 1;
+	char *end;
+
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	memcpy(out, &value, 8);
+	return !errno && end != text && !*end && value <= most && value >= -most - 1;
+}
+
+static bool unsigned_cell(const char *text, size_t bytes, uint8_t out[8])
+{
+	unsigned long long value, most = bytes == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * bytes)) - 1;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	memcpy(out, &value, 8);
+	return !errno && end != text && !*end && value <= most && text[0] != '-';
+}
+
+static bool float_cell(const char *text, uint32_t dtype, uint8_t out[8])
+{
+	char *end;
+	double d;
+	float f;
+
+	errno = 0;
+	if (dtype == SHARD_F32) {
+		f = strtof(text, &end);
+		d = f;
+		memcpy(out, &f, sizeof(f));
+	} else {
+		d = strtod(text, &end);
+		memcpy(out, &d, sizeof(d));
+	}
+	return end != text && !*end && !(errno == ERANGE && isinf(d)); /* "inf" is one, 1e999 is none */
+}
+
+bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8])
+{
+	size_t bytes = shard_dtype_bytes(f->dtype);
+
+	memset(out, 0, 8);
+	if (strchr(" \t\n\v\f\r+", text[0])) /* what strto...() would pass over; and nothing at all */
+		return false;
+	switch (f->dtype) {
+	case SHARD_U8: case SHARD_U16: case SHARD_U32: case SHARD_U64:
+		return unsigned_cell(text, bytes, out);
+	case SHARD_I8: case SHARD_I16: case SHARD_I32: case SHARD_I64:
+		return signed_cell(text, bytes, out);
+	case SHARD_BOOL:
+		out[0] = !strcmp(text, "1") || !strcmp(text, "true");
+		return out[0] || !strcmp(text, "0") || !strcmp(text, "false");
+	default:
+		return float_cell(text, f->dtype, out);
+	}
 }

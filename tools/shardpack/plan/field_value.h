@@ -35,4 +35,10 @@ bool field_value(const struct shard_field *f, const struct field_source *s, cons
 bool field_value_of_key(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes, uint8_t *out,
 			size_t *out_bytes, bool *there, struct field_verdict *v);
 
+/*
+ * A number of --columns as it is written, as the bytes of its field: whole numbers within the range of an integer, all that
+ * strtod() reads for a float, 0, 1, true or false for a bool.  False if it is none.
+ */
+bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8]);
+
 #endif /* SHARDPACK_FIELD_VALUE_H */

@@ -160,7 +160,6 @@ static void describe_record(const struct plan *p, uint64_t input_idx, struct pla
 
 void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out)
 {
-	size_t extra = extra_bytes(&p->recipe);
 	const char *at;
 
 	if (!plan_names_inputs(p)) {
@@ -181,11 +180,6 @@ void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out
 		out->file = (uint32_t)take_number(&at);
 		out->offset = take_number(&at); /* and past the blank or LF behind it */
 		at--;
-	}
-	if (extra) {
-		if (!text_unhex(at + 2, strcspn(at + 2, " \n"), out->extra, extra))
-			assert(!"plan_read.c saw to it");
-		at += 2 + 2 * extra;
 	}
 	out->parts = at + (at[0] == ' ');
 }

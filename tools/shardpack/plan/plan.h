@@ -15,7 +15,7 @@
  *   classes 1
  *   input 0 0 24117 astronaut/astronaut_000.jpg  number, class, bytes, path in the source
  *   input 1 0 24117 00000.tar/b.jpg 1 512        ... and, if it is a part of a file, file and offset;
- *   input 2 0 24117 c.jpg =0000803f              ... and, if there are extra columns, their bytes; extra.h
+ *   input 2 0 24117 c.jpg =0000803f              ... and, if there are --columns, the bytes of all their numbers;
  *   input 2 0 24117 c.jpg 812,c.png =68656c      ... and, if there are more fields, a token for each; field_part.h
  *   inputs 3
  *   shard 0 0 1                                  number, first ordinal, how many
@@ -38,7 +38,6 @@
 #define SHARDPACK_PLAN_H
 
 #include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/extra.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/common/text.h"
 
@@ -90,10 +89,9 @@ struct plan_input {
 	uint32_t class_idx;
 	uint32_t file; /* PLAN_NO_FILE: it is a file of its own */
 	uint64_t offset, source_bytes;
-	uint8_t extra[EXTRA_BYTES_MAX];
 	/* In the plan's text; fixed records have neither. */
 	const char *encoded_path;
-	const char *parts; /* the tokens of the fields that have one, with blanks between, to the end of the line */
+	const char *parts; /* the tokens of its fields, with blanks between, to the end of the line; field_part.h */
 };
 
 /* All functions that may fail say why and return the exit code. */

@@ -140,12 +140,17 @@ static int read_classes(struct parser *p, struct plan_line *l)
 	return EXIT_DONE;
 }
 
+static bool is_hex(const struct field_part *value)
+{
+	return strspn(value->text, "0123456789abcdef") >= value->text_bytes;
+}
+
 /* A value has its bytes in hex, and as many as such a field may have. */
 static bool value_fits(const struct shard_field *f, const struct field_part *part)
 {
 	uint64_t item = shard_dtype_bytes(f->dtype), row = item * recipe_field_items(f);
 
-	if (strspn(part->text, "0123456789abcdef") < part->text_bytes || part->bytes > row)
+	if (!is_hex(part) || part->bytes > row)
 		return false;
 	if (f->kind == SHARD_TENSOR)
 		return part->bytes == row;
@@ -180,7 +185,7 @@ static const char *judge_parts(const struct plan *plan, const struct plan_line *
 	uint32_t i;
 
 	for (i = 0; !wrong && i < plan->recipe.field_count; i++)
-		if (field_has_part(plan->recipe.from[i].kind)) {
+		if (field_has_part(&plan->recipe.from[i])) {
 			wrong = judge_part(plan, i, l->token[token], l->bytes[token], path);
 			token++;
 		}
@@ -193,17 +198,17 @@ static unsigned part_count(const struct recipe *r)
 	uint32_t i;
 
 	for (i = 0; i < r->field_count; i++)
-		count += field_has_part(r->from[i].kind);
+		count += field_has_part(&r->from[i]);
 	return count;
 }
 
 /* NULL, or what is wrong with a line "input ...". */
 static const char *judge_input(const struct plan *plan, const struct plan_line *l, unsigned parts, char *path, uint64_t *bytes)
 {
-	size_t extra = extra_bytes(&plan->recipe);
-	unsigned count = l->token_count - (extra > 0) - parts;
+	size_t column_bytes = recipe_column_bytes(&plan->recipe);
+	unsigned count = l->token_count - (column_bytes > 0) - parts;
 	uint64_t idx, class_idx, file, offset;
-	uint8_t bytes_of_extra[EXTRA_BYTES_MAX];
+	struct field_part columns;
 
 	if (l->token_count > PLAN_LINE_TOKENS_MAX || (count != 5 && count != 7) || !plan_line_number(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
 	    idx != plan->input_count)
@@ -214,13 +219,13 @@ static const char *judge_input(const struct plan *plan, const struct plan_line *
 		return "not a size";
 	if (!path_at(l, 4, path))
 		return "not a path below the source";
-	if (extra && (l->token[count][0] != '=' ||
-		      !text_unhex(l->token[count] + 1, l->bytes[count] - 1, bytes_of_extra, extra)))
-		return "not the bytes of extra columns";
+	if (column_bytes && (!field_part_read(l->token[count], l->bytes[count], &columns) || columns.kind != FIELD_PART_VALUE ||
+			     columns.bytes != column_bytes || !is_hex(&columns)))
+		return "not the numbers of --columns";
 	if (count == 7 &&
 	    (!plan_line_number(l, 5, PLAN_FILES_MAX, &file) || !plan_line_number(l, 6, BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
 		return "not a part of a file";
-	return judge_parts(plan, l, count + (extra > 0), path);
+	return judge_parts(plan, l, count + (column_bytes > 0), path);
 }
 
 static int read_inputs(struct parser *p, struct plan_line *l)

@@ -18,8 +18,7 @@ int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes
 
 /*
  * An input that is a file of its own (PLAN_NO_FILE), or a part of a file.  `fields` has the tokens
- * of further fields, each with a blank before it: that of extra columns, if there are some, and
- * those of field_part.h.
+ * of further fields, each with a blank before it; field_part.h.
  */
 int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, uint32_t file,
 		  uint64_t offset, const char *fields);

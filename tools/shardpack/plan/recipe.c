@@ -54,7 +54,7 @@ static void write_field(const struct shard_field *f, const struct field_source *
 	for (i = 0; i < f->ndim; i++)
 		text_format(out, "%s%" PRIu32, i ? "," : "", f->shape[i]);
 	text_format(out, "] %" PRIu32 " %" PRIu32, f->ragged_axes, f->length_field);
-	if (field_has_part(from->kind)) {
+	if (field_has_part(from)) {
 		text_add(out, " ", 1);
 		field_option_write(f, from, out);
 	}
@@ -157,6 +157,15 @@ uint64_t recipe_field_items(const struct shard_field *f)
 		items *= f->shape[i];
 	}
 	return items;
+}
+
+size_t recipe_column_bytes(const struct recipe *r)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < r->field_count; i++)
+		bytes += r->from[i].column ? shard_dtype_bytes(r->field[i].dtype) : 0;
+	return bytes;
 }
 
 static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)

@@ -76,6 +76,7 @@ bool recipe_is_images(const struct recipe *r);
 #define RECIPE_DAMAGE "damage"
 uint32_t recipe_named_max(const struct recipe *r); /* RECIPE_NAMED_MAX, or one less if there is a field of damage */
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
+size_t recipe_column_bytes(const struct recipe *r); /* of the numbers of --columns of one input */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
 
 /* The field `damage` of the recipe's schema; NULL if there is none. */

@@ -150,8 +150,11 @@ static bool settle_source(struct recipe *r, uint32_t i, const char *word, size_t
 		r->from[i].kind = FIELD_LENGTH;
 		return !word && memcmp(&length, &said, sizeof(said)) == 0;
 	}
-	if (!word)
+	if (!word) {
+		r->from[i] = (struct field_source){.kind = FIELD_TENSOR, .column = true};
+		strcpy(r->from[i].from, said.name);
 		return !said.ndim && !said.kind && !said.semantic && !said.layout && !said.ragged_axes && !said.length_field;
+	}
 	if (!read_source(r, word, bytes, f, &r->from[i]))
 		return false;
 	f->length_field = f->kind == SHARD_TENSOR ? 0 : i + 1;

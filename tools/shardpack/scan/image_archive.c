@@ -236,7 +236,7 @@ static bool has_fields(const struct recipe *r)
 {
 	uint32_t i;
 
-	for (i = 0; i < r->field_count && !field_has_part(r->from[i].kind); i++)
+	for (i = 0; i < r->field_count && !field_has_part(&r->from[i]); i++)
 		;
 	return i < r->field_count;
 }

@@ -6,11 +6,11 @@
  */
 #include "tools/shardpack/scan/image_recipe.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/message.h"
-#include "tools/shardpack/plan/extra.h"
 #include "tools/shardpack/plan/field_option.h"
 
 /* ---- the image ---- */
@@ -95,8 +95,8 @@ static int settle_image(const struct request *r, struct field_option *o)
 
 /* ---- the others ---- */
 
-/* A field, and that of its lengths. */
-static int enter(const struct request *r, const struct field_option *o)
+/* A field, and that of its lengths; `option` is "--field", or "--columns" for its numbers. */
+static int enter(const struct request *r, const char *option, const struct field_option *o)
 {
 	struct recipe *recipe = r->recipe;
 	struct shard_field f, length;
@@ -106,13 +106,13 @@ static int enter(const struct request *r, const struct field_option *o)
 	uint32_t i;
 
 	if (!field_option_settle(o, &recipe->transform, &f, &s, why, sizeof(why)))
-		return cli_misuse(r->args, "--field %s: %s", o->name, why);
+		return cli_misuse(r->args, "%s %s: %s", option, o->name, why);
 	ragged = field_set_length(&length, &f);
 	for (i = 0; i < recipe->field_count; i++)
 		if (strcmp(recipe->field[i].name, f.name) == 0 || (ragged && strcmp(recipe->field[i].name, length.name) == 0))
-			return cli_misuse(r->args, "--field %s: there is a field %s already", o->name, recipe->field[i].name);
+			return cli_misuse(r->args, "%s %s: there is a field %s already", option, o->name, recipe->field[i].name);
 	if (recipe->field_count + 1 + ragged > RECIPE_NAMED_MAX)
-		return cli_misuse(r->args, "--field %s: more than %d fields beside image and label, those of lengths counted", o->name,
+		return cli_misuse(r->args, "%s %s: more than %d fields beside image and label, those of lengths counted", option, o->name,
 				  RECIPE_NAMED_MAX);
 	if (ragged && strlen(f.name) + strlen(FIELD_LENGTH_SUFFIX) >= sizeof(f.name))
 		return cli_misuse(r->args, "--field %s: the field of its lengths is called %s" FIELD_LENGTH_SUFFIX
@@ -127,6 +127,32 @@ static int enter(const struct request *r, const struct field_option *o)
 		recipe->field_count++;
 	}
 	return EXIT_DONE;
+}
+
+/* "age:f32,site:u16", short for --field age:kind=tensor,dtype=f32 and so on; a plan says it shorter as well. */
+static int enter_columns(const struct request *r)
+{
+	const char *at = r->o->columns;
+	struct field_option o;
+	char text[256], why[320];
+	bool more = true;
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE && more) {
+		int bytes = (int)strcspn(at, ","), name_bytes = (int)strcspn(at, ",:");
+
+		if (at[name_bytes] != ':' || snprintf(text, sizeof(text), "%.*s:kind=tensor,dtype=%.*s", name_bytes, at, bytes - name_bytes - 1,
+						      at + name_bytes + 1) >= (int)sizeof(text))
+			return cli_misuse(r->args, "--columns %s: must be NAME:TYPE,..., such as age:f32,site:u16", r->o->columns);
+		if (!field_option_parse(text, false, &o, why, sizeof(why)))
+			return cli_misuse(r->args, "--columns %.*s: %s", bytes, at, why);
+		code = enter(r, "--columns", &o);
+		more = at[bytes] == ',';
+		at += bytes + more;
+	}
+	for (uint32_t i = 0; i < r->recipe->field_count; i++)
+		r->recipe->from[i].column = true;
+	return code;
 }
 
 /* --accept adds a field of its own. */
@@ -164,11 +190,11 @@ static int settle_all(const struct request *r, struct field_option *o)
 			image = &o[i];
 	}
 	code = settle_image(r, image);
-	if (code == EXIT_DONE && r->o->columns && !extra_settle(r->recipe, r->o->columns, why, sizeof(why)))
-		code = cli_misuse(r->args, "--columns: %s", why);
+	if (code == EXIT_DONE && r->o->columns)
+		code = enter_columns(r);
 	for (i = 0; code == EXIT_DONE && i < fields->count; i++)
 		if (&o[i] != image)
-			code = enter(r, &o[i]);
+			code = enter(r, "--field", &o[i]);
 	return code == EXIT_DONE ? make_room_for_damage(r) : code;
 }
 

@@ -84,7 +84,7 @@ int scan_listed_path(const struct scan_table *t, uint64_t line, const char *list
 	return EXIT_DONE;
 }
 
-/* The values of extra columns, one behind the other, in one token. */
+/* The numbers of --columns, one behind the other, in one token. */
 static int add_columns(const struct scan_table *t, const struct table_row *row, struct text *out)
 {
 	const struct recipe *r = t->request->recipe;
@@ -94,9 +94,9 @@ static int add_columns(const struct scan_table *t, const struct table_row *row, 
 	for (i = 0; i < r->field_count; i++) {
 		const struct shard_field *f = &r->field[i];
 
-		if (r->from[i].kind != FIELD_COLUMN)
+		if (!r->from[i].column)
 			continue;
-		if (!extra_value(f, row->value[i], value))
+		if (!field_value_of_column(f, row->value[i], value))
 			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' in column %s is no %s", t->request->place->root, t->path, row->line,
 				    row->value[i], f->name, shard_dtype_name(f->dtype));
 		if (!out->bytes)
@@ -157,7 +157,7 @@ int scan_fields_of_row(const struct scan_table *t, const struct table_row *row, 
 	out->bytes = 0;
 	code = add_columns(t, row, out);
 	for (i = 0; code == EXIT_DONE && i < r->field_count; i++)
-		if (field_has_part(r->from[i].kind))
+		if (field_has_part(&r->from[i]))
 			code = add_cell(t, row, i, out);
 	return code == EXIT_DONE && text_failed(out) ? out_of_memory() : code;
 }
@@ -203,7 +203,7 @@ int scan_fields_beside(const struct request *r, const char *below, struct text *
 
 	out->bytes = 0;
 	for (i = 0; code == EXIT_DONE && i < r->recipe->field_count; i++)
-		if (field_has_part(r->recipe->from[i].kind))
+		if (field_has_part(&r->recipe->from[i]))
 			code = add_file(r, below, i, out);
 	return code == EXIT_DONE && text_failed(out) ? out_of_memory() : code;
 }
@@ -216,7 +216,7 @@ bool scan_is_of_field(const struct recipe *r, const char *name)
 	for (i = 0; i < r->field_count; i++) {
 		const char *from = r->from[i].from;
 
-		end = field_has_part(r->from[i].kind) && strncmp(from, "{}", 2) == 0 ? strlen(from + 2) : 0;
+		end = field_has_part(&r->from[i]) && strncmp(from, "{}", 2) == 0 ? strlen(from + 2) : 0;
 		if (end && bytes > end && strcmp(name + bytes - end, from + 2) == 0)
 			return true;
 	}

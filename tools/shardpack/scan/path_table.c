@@ -119,8 +119,7 @@ static int settle_columns(const struct reading *r, const struct csv_row *head, i
 		extra[i] = s->kind == FIELD_LENGTH ? *path : find_column(head, s->from);
 		if (extra[i] < 0)
 			return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s, which %s%s names", r->name, head->line, s->from,
-				    s->kind == FIELD_COLUMN ? "--columns" : "--field ",
-				    s->kind == FIELD_COLUMN ? "" : r->columns->field[i].name);
+				    s->column ? "--columns" : "--field ", s->column ? "" : r->columns->field[i].name);
 		if (refuse_twin(r, head, extra[i]) != EXIT_DONE)
 			return EXIT_BAD;
 	}
@@ -175,15 +174,15 @@ static const char *label_text(const json_t *value, char out[24])
  * The value of a field, as text that reads back as the same; *own is what must be freed.  Numbers of columns are numbers
  * or truths, text and paths are text, and of other fields whatever stands there is dumped.  *out is NULL if nothing does.
  */
-static bool value_text(const json_t *value, uint32_t kind, const char **out, char **own)
+static bool value_text(const json_t *value, const struct field_source *s, const char **out, char **own)
 {
-	bool is_text = kind == FIELD_TEXT || kind == FIELD_BYTES || field_is_picture(kind);
+	bool is_text = s->kind == FIELD_TEXT || s->kind == FIELD_BYTES || field_is_picture(s->kind);
 
 	*out = NULL;
 	*own = NULL;
-	if (kind == FIELD_LENGTH || (kind != FIELD_COLUMN && (!value || json_is_null(value))))
+	if (s->kind == FIELD_LENGTH || (!s->column && (!value || json_is_null(value))))
 		return true;
-	if (kind == FIELD_COLUMN && !json_is_number(value) && !json_is_boolean(value))
+	if (s->column && !json_is_number(value) && !json_is_boolean(value))
 		return false;
 	if (is_text && !json_is_string(value))
 		return false;
@@ -213,9 +212,9 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	for (i = 0; code == EXIT_DONE && i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
 
-		if (value_text(json_object_get(object, s->from), s->kind, &row.value[i], &own[i]))
+		if (value_text(json_object_get(object, s->from), s, &row.value[i], &own[i]))
 			continue;
-		code = s->kind == FIELD_COLUMN
+		code = s->column
 			       ? fail(EXIT_BAD, "%s: line %" PRIu64 ": no number called %s, which --columns names", r->name, line, s->from)
 			       : fail(EXIT_BAD, "%s: line %" PRIu64 ": no text called %s, which --field %s names", r->name, line, s->from,
 				      r->columns->field[i].name);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/shardpack/plan/extra.h"
+#include "tools/shardpack/plan/recipe.h"
 
 struct table_row {
 	const char *path, *label; /* label: NULL if none was asked for */

@@ -152,7 +152,7 @@ static bool is_of_field(const struct archive *a, const struct entry *e)
 	uint32_t i;
 
 	for (i = 0; i < r->field_count; i++)
-		if (field_has_part(r->from[i].kind) && archive_is_suffix(a, e, field_suffix(&r->from[i])))
+		if (field_has_part(&r->from[i]) && archive_is_suffix(a, e, field_suffix(&r->from[i])))
 			return true;
 	return false;
 }
@@ -214,7 +214,7 @@ static int find_fields(const struct archive *a, const struct sample *s, struct t
 	for (i = 0; i < r->field_count; i++) {
 		const char *suffix = field_suffix(&r->from[i]);
 
-		if (!field_has_part(r->from[i].kind))
+		if (!field_has_part(&r->from[i]))
 			continue;
 		for (k = 0; k < s->member_count && !archive_is_suffix(a, &s->member[k], suffix); k++)
 			;
