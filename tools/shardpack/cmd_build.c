@@ -2,6 +2,8 @@
 /*
  * cmd_build.c - `shardpack build` and `shardpack seal`: what `shardpack plan` began
  */
+#include "tools/shardpack/cmd_build.h"
+
 #include <stdlib.h>
 
 #include "tools/shardpack/build/build.h"
@@ -167,7 +169,7 @@ static int seal(const struct cli_args *args)
 	return code;
 }
 
-const struct cli_verb command_build = {
+const struct cli_verb cmd_build = {
 	.name = "build",
 	.summary = "Make the shards of a plan, or a part of them",
 	.description = "Makes the shards that are not there yet. Processes need not know of each other: shard s belongs to part "
@@ -179,7 +181,7 @@ const struct cli_verb command_build = {
 	.run = build,
 };
 
-const struct cli_verb command_seal = {
+const struct cli_verb cmd_seal = {
 	.name = "seal",
 	.summary = "Complete a dataset whose shards are all made",
 	.description = "Compares every shard with its receipt, writes dataset.manifest, which makes DIR a dataset, and removes "

@@ -5,6 +5,8 @@
  * The order of steps: whatever can be found wrong with the command, the source or the room on
  * disk is found before OUT is touched.
  */
+#include "tools/shardpack/cmd_pack.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,11 @@
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/replace.h"
 #include "tools/shardpack/build/seal_dataset.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/scan/source.h"
+#include "tools/shardpack/scan/sources.h"
 #include "tools/shardpack/build/space.h"
 #include "tools/shardpack/plan/plan_write.h"
 
@@ -87,7 +93,8 @@ static int settle_source(struct packing *w)
 	struct request r = request_of(w);
 	struct shard_schema schema;
 	struct shard_error err;
-	int code = source_table[w->recipe.source]->settle(&r);
+	int (*settle)(const struct request *r) = source_table[w->recipe.source]->settle;
+	int code = settle ? settle(&r) : EXIT_DONE;
 
 	if (code == EXIT_DONE && w->recipe.source == SOURCE_IMAGES && recipe_schema(&w->recipe, &schema, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s", err.message);
@@ -352,12 +359,12 @@ static int run(const struct cli_args *args, bool plan_only)
 	return code;
 }
 
-int source_run(const struct cli_args *args)
+int cmd_pack(const struct cli_args *args)
 {
 	return run(args, false);
 }
 
-int source_plan_run(const struct cli_args *args)
+int cmd_plan(const struct cli_args *args)
 {
 	return run(args, true);
 }

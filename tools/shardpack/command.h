@@ -9,9 +9,6 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/report/report_json.h"
 
-/* The verbs: main.c's table. */
-extern const struct cli_verb command_build, command_seal; /* and those of the table of sources */
-
 /* Threads to use: what was asked for, or the CPUs that this process may use. */
 unsigned command_threads(uint64_t asked);
 

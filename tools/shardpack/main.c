@@ -5,9 +5,13 @@
 #include <stdio.h>
 
 #include "shard.h"
-#include "tools/shardpack/command.h"
+#include "tools/cli/cli.h"
+#include "tools/shardpack/cmd_build.h"
+#include "tools/shardpack/cmd_pack.h"
 #include "tools/shardpack/image/decode_versions.h"
+#include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/source.h"
+#include "tools/shardpack/scan/sources.h"
 
 static void print_version(FILE *out)
 {
@@ -16,24 +20,25 @@ static void print_version(FILE *out)
 	fprintf(out, "%s, %s, %s\n", decoder_jpeg_version(), decoder_png_version(), decoder_webp_version());
 }
 
-static void add_verb(struct cli_verb *out, const struct cli_verb *verb, uint32_t source)
-{
-	*out = *verb;
-	out->row = source;
-}
-
 /* First what packs, then what plans, then what goes on from a plan. */
 static void list_verbs(struct cli_verb *verbs)
 {
-	unsigned i;
+	for (uint32_t i = 0; i < SOURCE_COUNT; i++) {
+		const struct source *s = source_table[i];
 
-	for (i = 0; i < SOURCE_COUNT; i++)
-		add_verb(verbs++, source_table[i]->pack, i);
-	for (i = 0; i < SOURCE_COUNT; i++)
-		add_verb(verbs++, source_table[i]->plan, i);
-	*verbs++ = command_build;
-	*verbs++ = command_seal;
-	*verbs = (struct cli_verb){0};
+		verbs[i] = (struct cli_verb){
+			.name = s->name, .summary = s->summary, .description = s->description, .examples = s->examples,
+			.positionals = s->positionals, .options = {pack_output_options, s->options, pack_run_options, pack_input_options},
+			.options_bytes = sizeof(struct pack_options), .run = cmd_pack, .row = i};
+		verbs[SOURCE_COUNT + i] = (struct cli_verb){
+			.name = s->plan_name, .summary = "Write the plan only, for builds in parts", .description = s->plan_description,
+			.examples = s->plan_examples, .positionals = s->positionals,
+			.options = {pack_output_options, s->options, pack_input_options},
+			.options_bytes = sizeof(struct pack_options), .run = cmd_plan, .row = i};
+	}
+	verbs[2 * SOURCE_COUNT] = cmd_build;
+	verbs[2 * SOURCE_COUNT + 1] = cmd_seal;
+	verbs[2 * SOURCE_COUNT + 2] = (struct cli_verb){0};
 }
 
 int main(int argc, char **argv)

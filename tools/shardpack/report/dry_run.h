@@ -6,7 +6,7 @@
 #define SHARDPACK_DRY_RUN_H
 
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/scan/source.h"
+#include "tools/shardpack/scan/scan.h"
 
 /* Print to stdout what would be packed, how much room it takes, and the first records.  Returns the exit code. */
 int dry_run(const struct job *job, const struct scan *scan);

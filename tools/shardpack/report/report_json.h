@@ -6,7 +6,7 @@
 #define SHARDPACK_REPORT_H
 
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/scan/source.h"
+#include "tools/shardpack/scan/scan.h"
 
 struct report {
 	const struct job *job;   /* its account is sorted */

@@ -18,12 +18,19 @@
 #include <unistd.h>
 
 #include "tools/common/escape.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/plan_write.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/image_table.h"
-#include "tools/shardpack/plan/plan_write.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 
 struct folder {
 	uint64_t path_at; /* in names */

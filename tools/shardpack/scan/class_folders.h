@@ -9,7 +9,7 @@
 #ifndef SHARDPACK_SCAN_IMAGES_H
 #define SHARDPACK_SCAN_IMAGES_H
 
-#include "tools/shardpack/scan/source.h"
+struct request;
 
 /*
  * List the root, with classes as --classes says.  The plan is begun and has all its inputs, but is not finished.  Returns

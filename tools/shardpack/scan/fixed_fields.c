@@ -9,9 +9,17 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 
 #define NAME_FIRST "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 #define NAME_LATER "0123456789.-"
@@ -104,7 +112,7 @@ int columns_finish(const struct request *r, const struct classes *classes)
 				    r->place->root, r->recipe->field[lead].name, count[lead], r->recipe->field[f].name, count[f]);
 	}
 	if (lead == SHARD_FIELDS_MAX || !count[lead])
-		return scan_refuse_barren(r, "records", "");
+		return scan_refuse_barren(r->scan, r->place->root, "records", "");
 	scan_warn_of_barren(r->scan, "record");
 	if (count[lead] >= PLAN_INPUTS_MAX)
 		return fail(EXIT_BAD, "%s: %" PRIu64 " records; the limit is %" PRIu64, r->place->root, count[lead],

@@ -8,8 +8,13 @@
 #ifndef SHARDPACK_COLUMNS_H
 #define SHARDPACK_COLUMNS_H
 
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/scan/source.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct classes;
+struct plan;
+struct recipe;
+struct request;
 
 /* A field over the records of one file. */
 struct column {

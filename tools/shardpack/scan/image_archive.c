@@ -10,12 +10,20 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
+#include "tools/shardpack/format/zip.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/fixed_fields.h"
 #include "tools/shardpack/scan/image_archive_private.h"
-#include "tools/shardpack/format/zip.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 
 int archive_out_of_memory(const struct archive *a)
 {

@@ -13,12 +13,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/common/files.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/image_table.h"
+#include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/path_table.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 
 /* ---- folders ---- */
 

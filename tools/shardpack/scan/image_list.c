@@ -9,9 +9,15 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan_write.h"
+#include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 
 static int out_of_memory(const struct items *it)
 {
@@ -270,7 +276,7 @@ int items_plan(struct items *it)
 	struct classes classes = {0};
 	bool by_number = false;
 	uint64_t i;
-	int code = it->count ? refuse_twice(it) : scan_refuse_barren(r, "images", "");
+	int code = it->count ? refuse_twice(it) : scan_refuse_barren(r->scan, r->place->root, "images", "");
 
 	if (code == EXIT_DONE) {
 		scan_warn_of_barren(r->scan, "image");

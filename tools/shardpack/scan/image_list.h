@@ -9,7 +9,12 @@
 #ifndef SHARDPACK_ITEMS_H
 #define SHARDPACK_ITEMS_H
 
-#include "tools/shardpack/scan/source.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/common/text.h"
+
+struct request;
 
 struct item {
 	uint64_t path_at, label_at; /* in text, NUL-terminated */

@@ -10,8 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/plan/field_option.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
 
 /* ---- the image ---- */
 

@@ -5,7 +5,7 @@
 #ifndef SHARDPACK_FIELD_SETTLE_H
 #define SHARDPACK_FIELD_SETTLE_H
 
-#include "tools/shardpack/scan/source.h"
+struct request;
 
 /* Complete the recipe.  Says why it fails and returns the exit code. */
 int field_settle(const struct request *r);

@@ -11,10 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/field_value.h"
-#include "tools/common/files.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/request.h"
 
 static int out_of_memory(void)
 {

@@ -11,7 +11,6 @@
 
 #include <sys/stat.h>
 
-#include "tools/shardpack/scan/source.h"
 #include "tools/shardpack/scan/path_table.h"
 
 /* A table below the root, and what paths in it are relative to. */

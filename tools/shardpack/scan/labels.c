@@ -9,8 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/path_table.h"
+#include "tools/shardpack/scan/request.h"
 
 static int open_regex(struct labels *l, const struct request *r)
 {

@@ -6,8 +6,12 @@
 #define SHARDPACK_LABELS_H
 
 #include <regex.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "tools/shardpack/scan/source.h"
+#include "tools/common/text.h"
+
+struct request;
 
 struct labels { /* start it zeroed */
 	bool has_regex, has_list;

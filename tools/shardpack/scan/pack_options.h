@@ -49,4 +49,9 @@ struct pack_options {
 	bool dry_run;
 };
 
+/* The options of every source, in tables. */
+extern const struct cli_option pack_output_options[]; /* --out, and what else decides bytes */
+extern const struct cli_option pack_run_options[];    /* what does not */
+extern const struct cli_option pack_input_options[];  /* where things are, and --dry-run */
+
 #endif /* SHARDPACK_PACK_OPTIONS_H */

@@ -13,9 +13,10 @@
 #include <jansson.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/format/csv.h"
-#include "tools/common/files.h"
+#include "tools/shardpack/plan/recipe.h"
 
 struct reading {
 	const char *name, *label_key;

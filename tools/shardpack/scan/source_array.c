@@ -10,19 +10,24 @@
 
 #include <zlib.h>
 
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/scan/fixed_fields.h"
 #include "tools/shardpack/format/npy.h"
-#include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/format/zip.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/scan/source.h"
 
 #define RECORD_BYTES_MAX (UINT64_C(1) << 30) /* format/SHARD.md; seen to here, before gigabytes are transposed */
-
-static int settle(const struct request *r)
-{
-	(void)r;
-	return EXIT_DONE;
-}
 
 /* Bytes of a file that are an array: all of it, or a member of a .npz that is stored. */
 struct part {
@@ -250,7 +255,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
-static const struct cli_option positional[] = {
+static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "x.npy is the field `x`; .npz; or a list on '-'"},
 	{0}};
@@ -260,8 +265,8 @@ static const struct cli_option options[] = {
 	 .help = "of the field `label`"},
 	{0}};
 
-static const struct cli_verb verb = {
-	.name = "array",
+const struct source source_array = {
+	SOURCE_NAMED("array"),
 	.summary = "Pack NumPy arrays: .npy, .npz",
 	.description = "The first axis of an array counts the records, so all of them must be as long; what is left of the shape is "
 		       "that of the field, which is called as the file, or the member of a .npz, up to its first dot. Arrays of one name (a/x.npy b/x.npy) "
@@ -271,18 +276,9 @@ static const struct cli_verb verb = {
 		       "An integer array `label` of one axis is the class and becomes i64; with --classes each must be one. An "
 		       "array `image` with 1, 3 or 4 channels is images, and gets its mean and deviation.",
 	.examples = "shardpack array image.npy label.npy -o ds/train\n",
-	.positionals = positional,
-	.options = {source_output_options, options, source_run_options, source_input_options},
-	.options_bytes = sizeof(struct pack_options),
-	.run = source_run,
-};
-
-static const struct cli_verb plan_verb =
-	SOURCE_PLAN_VERB("array", SOURCE_PLAN_AS("array"), "shardpack plan array image.npy label.npy -o ds/train\n");
-
-const struct source source_array = {
-	.pack = &verb,
-	.plan = &plan_verb,
-	.settle = settle,
+	.plan_description = SOURCE_PLAN_AS("array"),
+	.plan_examples = "shardpack plan array image.npy label.npy -o ds/train\n",
+	.positionals = positionals,
+	.options = options,
 	.scan = scan,
 };

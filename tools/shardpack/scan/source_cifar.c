@@ -12,8 +12,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/source.h"
 
 #define PIXEL_BYTES 3072
 
@@ -27,12 +35,6 @@ static const struct cifar {
 	 1, {10, 10}, {"batches.meta.txt", "batches.meta.txt"}},
 	{{{"train.bin"}, {"test.bin"}}, 2, {100, 20}, {"fine_label_names.txt", "coarse_label_names.txt"}},
 };
-
-static int settle(const struct request *r)
-{
-	(void)r;
-	return EXIT_DONE;
-}
 
 static bool is_there(const struct request *r, const char *name)
 {
@@ -162,7 +164,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
-static const struct cli_option positional[] = {
+static const struct cli_option positionals[] = {
 	{.name = "SRC", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "folder of the binary version, or some of its files"},
 	{0}};
@@ -174,25 +176,16 @@ static const struct cli_option options[] = {
 	 .help = "of CIFAR-100: 100 classes, or 20"},
 	{0}};
 
-static const struct cli_verb verb = {
-	.name = "cifar",
+const struct source source_cifar = {
+	SOURCE_NAMED("cifar"),
 	.summary = "Pack CIFAR-10 or CIFAR-100 (binary version)",
 	.description = "A folder as it comes out of cifar-10-binary.tar.gz or cifar-100-binary.tar.gz, or files of it. Images are "
 		       "u8 [3,32,32], in planes as the files have them; classes are named as the text files beside them say.",
 	.examples = "shardpack cifar cifar-10-batches-bin -o ds/train\n"
 		    "shardpack cifar cifar-10-batches-bin -o ds/test --split test\n",
-	.positionals = positional,
-	.options = {source_output_options, options, source_run_options, source_input_options},
-	.options_bytes = sizeof(struct pack_options),
-	.run = source_run,
-};
-
-static const struct cli_verb plan_verb =
-	SOURCE_PLAN_VERB("cifar", SOURCE_PLAN_AS("cifar"), "shardpack plan cifar cifar-10-batches-bin -o ds/train\n");
-
-const struct source source_cifar = {
-	.pack = &verb,
-	.plan = &plan_verb,
-	.settle = settle,
+	.plan_description = SOURCE_PLAN_AS("cifar"),
+	.plan_examples = "shardpack plan cifar cifar-10-batches-bin -o ds/train\n",
+	.positionals = positionals,
+	.options = options,
 	.scan = scan,
 };

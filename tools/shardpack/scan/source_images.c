@@ -11,13 +11,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/scan/image_recipe.h"
+#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/scan/class_folders.h"
-#include "tools/shardpack/scan/image_files.h"
 #include "tools/shardpack/scan/image_archive.h"
-#include "tools/shardpack/scan/source.h"
+#include "tools/shardpack/scan/image_files.h"
+#include "tools/shardpack/scan/image_recipe.h"
+#include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/path_table.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/source.h"
 
 /* What lies directly in the folder: archives, and folders beside them? */
 static int look_into(const struct request *r, struct text *archives, bool *has_folders)
@@ -124,7 +129,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
-static const struct cli_option positional[] = {
+static const struct cli_option positionals[] = {
 	{.name = "SRC", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "folder, tars, CSV/TSV/JSONL, or a list on '-'"},
 	{0}};
@@ -160,8 +165,8 @@ static const struct cli_option options[] = {
 	 .help = "column, or key of JSON"},
 	{0}};
 
-static const struct cli_verb verb = {
-	.name = "images",
+const struct source source_images = {
+	SOURCE_NAMED("images"),
 	.summary = "Pack images: folders, tars (WebDataset), tables",
 	.description = "SRC is one of these, or several, or a quoted pattern, or '-' for a list on standard input:\n"
 		       "\n"
@@ -255,22 +260,12 @@ static const struct cli_verb verb = {
 		       "what is in the sources is not read again. After files were changed in place, with their sizes kept, "
 		       "pack into another DIR.",
 	.examples = "shardpack images photos/train -o ds/train --resize 256 --crop 224\n",
-	.positionals = positional,
-	.options = {source_output_options, options, source_run_options, source_input_options},
-	.options_bytes = sizeof(struct pack_options),
-	.run = source_run,
-};
-
-static const struct cli_verb plan_verb =
-	SOURCE_PLAN_VERB("images",
-			 "Lists the source and writes DIR/.shardpack/plan, which fixes every byte of the dataset. Any number of "
-			 "`shardpack build DIR --part k/n`, on any machines that see SRC and DIR, then make its shards, and "
-			 "`shardpack seal DIR` completes it.",
-			 "shardpack plan images photos/train -o ds/train --resize 256 --crop 224\n");
-
-const struct source source_images = {
-	.pack = &verb,
-	.plan = &plan_verb,
+	.plan_description = "Lists the source and writes DIR/.shardpack/plan, which fixes every byte of the dataset. Any number of "
+			    "`shardpack build DIR --part k/n`, on any machines that see SRC and DIR, then make its shards, and "
+			    "`shardpack seal DIR` completes it.",
+	.plan_examples = "shardpack plan images photos/train -o ds/train --resize 256 --crop 224\n",
+	.positionals = positionals,
+	.options = options,
 	.settle = field_settle,
 	.scan = scan,
 };

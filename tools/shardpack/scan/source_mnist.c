@@ -11,15 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/shardpack/format/idx.h"
+#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-
-static int settle(const struct request *r)
-{
-	(void)r;
-	return EXIT_DONE;
-}
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/source.h"
 
 /* The largest label decides how many classes there are. */
 static int largest_label(const struct request *r, const struct column *c, uint64_t *out)
@@ -165,7 +167,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
-static const struct cli_option positional[] = {
+static const struct cli_option positionals[] = {
 	{.name = "SRC", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "folder of IDX files, or some: images and labels"},
 	{0}};
@@ -177,26 +179,17 @@ static const struct cli_option options[] = {
 	 .help = "names of the classes, one a line"},
 	{0}};
 
-static const struct cli_verb verb = {
-	.name = "mnist",
+const struct source source_mnist = {
+	SOURCE_NAMED("mnist"),
 	.summary = "Pack MNIST and other IDX files, .gz or not",
 	.description = "A folder that holds train-images-idx3-ubyte and train-labels-idx1-ubyte (t10k-... with --split test), each as "
 		       "it is or as .gz, or the files themselves. Files of one axis are labels, others images; several of a kind "
 		       "follow each other. Images are u8 [28,28,1]. There are ten classes, or as many as the largest label says.",
 	.examples = "shardpack mnist MNIST/raw -o ds/train\n"
 		    "shardpack mnist MNIST/raw -o ds/test --split test\n",
-	.positionals = positional,
-	.options = {source_output_options, options, source_run_options, source_input_options},
-	.options_bytes = sizeof(struct pack_options),
-	.run = source_run,
-};
-
-static const struct cli_verb plan_verb =
-	SOURCE_PLAN_VERB("mnist", SOURCE_PLAN_AS("mnist"), "shardpack plan mnist MNIST/raw -o ds/train\n");
-
-const struct source source_mnist = {
-	.pack = &verb,
-	.plan = &plan_verb,
-	.settle = settle,
+	.plan_description = SOURCE_PLAN_AS("mnist"),
+	.plan_examples = "shardpack plan mnist MNIST/raw -o ds/train\n",
+	.positionals = positionals,
+	.options = options,
 	.scan = scan,
 };

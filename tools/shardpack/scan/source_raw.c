@@ -6,9 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardpack/scan/fixed_fields.h"
-#include "tools/shardpack/plan/raw_schema.h"
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/raw_schema.h"
+#include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/scan/source.h"
 
 static int settle(const struct request *r)
 {
@@ -84,7 +93,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
-static const struct cli_option positional[] = {
+static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources), .help = "files of records, or a list on '-'"},
 	{0}};
 
@@ -97,8 +106,8 @@ static const struct cli_option options[] = {
 	 .help = "of the field `label`"},
 	{0}};
 
-static const struct cli_verb verb = {
-	.name = "raw",
+const struct source source_raw = {
+	SOURCE_NAMED("raw"),
 	.summary = "Pack files of records of one size, with --schema",
 	.description = "Each FILE is nothing but records, one behind the other, after the bytes to skip; .gz and .zst are unpacked first. "
 		       "--schema says what a record is: fields in the order of the bytes, each NAME:TYPE or NAME:TYPE[N,...]. "
@@ -108,18 +117,10 @@ static const struct cli_verb verb = {
 		       "An integer field `label` is the class and becomes i64; with --classes each must be one. A field `image` "
 		       "with 1, 3 or 4 channels is an image, and gets its mean and deviation.",
 	.examples = "shardpack raw train.bin -o ds/train --schema 'image:u8[3,32,32],label:u8'\n",
-	.positionals = positional,
-	.options = {source_output_options, options, source_run_options, source_input_options},
-	.options_bytes = sizeof(struct pack_options),
-	.run = source_run,
-};
-
-static const struct cli_verb plan_verb =
-	SOURCE_PLAN_VERB("raw", SOURCE_PLAN_AS("raw"), "shardpack plan raw train.bin -o ds/train --schema 'image:u8[3,32,32],label:u8'\n");
-
-const struct source source_raw = {
-	.pack = &verb,
-	.plan = &plan_verb,
+	.plan_description = SOURCE_PLAN_AS("raw"),
+	.plan_examples = "shardpack plan raw train.bin -o ds/train --schema 'image:u8[3,32,32],label:u8'\n",
+	.positionals = positionals,
+	.options = options,
 	.settle = settle,
 	.scan = scan,
 };

@@ -11,12 +11,24 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/scan/fixed_fields.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/token_file.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/scan/source.h"
 
 #define PIECE_BYTES 65536
 
@@ -239,7 +251,7 @@ static int refuse_short(const struct stream *s)
 	char what[64];
 
 	snprintf(what, sizeof(what), "window of %" PRIu64 " tokens", s->window);
-	return scan_refuse_barren(s->r, what, "; give a smaller --seq-len");
+	return scan_refuse_barren(s->r->scan, s->r->place->root, what, "; give a smaller --seq-len");
 }
 
 static int scan(const struct request *r)
@@ -268,7 +280,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
-static const struct cli_option positional[] = {
+static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "nanoGPT or llm.c .bin, .npy; or a list on '-'"},
 	{0}};
@@ -284,8 +296,8 @@ static const struct cli_option options[] = {
 	 .help = "of .bin files without a head"},
 	{0}};
 
-static const struct cli_verb verb = {
-	.name = "tokens",
+const struct source source_tokens = {
+	SOURCE_NAMED("tokens"),
 	.summary = "Pack streams of tokens, cut to --seq-len",
 	.description = "Each FILE is a stream: of llm.c with its head, a .npy of one axis, or bare integers as nanoGPT writes them. "
 		       "Records are windows of N + 1 tokens, so that a model sees N and predicts N; a window's last token is the "
@@ -297,18 +309,10 @@ static const struct cli_verb verb = {
 		       "nothing to predict and are left out. The plan has a line for each document.",
 	.examples = "shardpack tokens train.bin -o ds/train --seq-len 1024\n"
 		    "shardpack tokens fineweb_*.bin -o ds --seq-len 2048 --documents 50256\n",
-	.positionals = positional,
-	.options = {source_output_options, options, source_run_options, source_input_options},
-	.options_bytes = sizeof(struct pack_options),
-	.run = source_run,
-};
-
-static const struct cli_verb plan_verb =
-	SOURCE_PLAN_VERB("tokens", SOURCE_PLAN_AS("tokens"), "shardpack plan tokens train.bin -o ds/train --seq-len 1024\n");
-
-const struct source source_tokens = {
-	.pack = &verb,
-	.plan = &plan_verb,
+	.plan_description = SOURCE_PLAN_AS("tokens"),
+	.plan_examples = "shardpack plan tokens train.bin -o ds/train --seq-len 1024\n",
+	.positionals = positionals,
+	.options = options,
 	.settle = settle,
 	.scan = scan,
 };

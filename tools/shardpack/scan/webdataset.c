@@ -10,9 +10,16 @@
 
 #include <jansson.h>
 
+#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/image_archive_private.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 
 #define LABEL_BYTES_MAX (UINT64_C(1) << 20) /* of a member that holds one */
 

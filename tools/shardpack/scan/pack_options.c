@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack_options.c - the options that all verbs which pack have in common
+ */
+#include "tools/shardpack/scan/pack_options.h"
+
+#define AT(member) .offset = offsetof(struct pack_options, member)
+
+const struct cli_option pack_output_options[] = {
+	{.name = "out", .short_name = 'o', .kind = CLI_DIR, .required = true, AT(out), .arg_name = "DIR",
+	 .help = "folder of the dataset; made if it is not there"},
+	{.name = "order", .kind = CLI_CHOICE, AT(order), .arg_name = "ORDER", .choices = "shuffle|source",
+	 .default_value = "shuffle", .help = "of the records"},
+	{.name = "seed", .kind = CLI_U64, AT(seed), .arg_name = "N", .default_value = "0", .help = "of the shuffle"},
+	{.name = "shard-records", .kind = CLI_U64, AT(shard_records), .arg_name = "N", .min = 1,
+	 .default_note = "by --shard-bytes", .help = "records per shard"},
+	{.name = "shard-bytes", .kind = CLI_SIZE, AT(shard_bytes), .arg_name = "SIZE", .min = 1,
+	 .default_note = "an eighth, 64 MiB to 1 GiB", .help = "the same by size"},
+	{.name = "compress", .kind = CLI_CHOICE, AT(compress), .choices = "none|lz4", .default_value = "none",
+	 .help = "photographs hardly shrink"},
+	{.name = "align", .kind = CLI_U64, AT(align), .arg_name = "4096", .min = 4096, .max = 4096,
+	 .default_note = "by size", .help = "records on pages, for O_DIRECT"},
+	{.name = "on-error", .kind = CLI_CHOICE, AT(on_error), .arg_name = "HOW", .choices = "fail|skip|quarantine",
+	 .default_value = "fail", .help = "bad inputs"},
+	{.name = "quarantine", .kind = CLI_DIR, AT(quarantine), .arg_name = "DIR", .help = "copy bad inputs there"},
+	{0}};
+
+const struct cli_option pack_run_options[] = {
+	{.name = "jobs", .short_name = 'j', .kind = CLI_U64, AT(jobs), .arg_name = "N", .min = 1, .max = 1024,
+	 .default_note = "one per CPU", .help = "threads that convert"},
+	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
+	 .help = "stop when more inputs are bad"},
+	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE", .help = "write what happened as JSON, or as .html"},
+	{.name = "replace", .kind = CLI_FLAG, AT(replace), .help = "take the place of another dataset in DIR"},
+	{0}};
+
+const struct cli_option pack_input_options[] = {
+	{.name = "root", .kind = CLI_DIR, AT(root), .arg_name = "DIR", .default_note = "by SRC",
+	 .help = "folder that paths are relative to"},
+	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside --out",
+	 .help = "where compressed files are unpacked"},
+	{.name = "dry-run", .kind = CLI_FLAG, AT(dry_run), .help = "print the plan and write nothing"},
+	{0}};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scan.h - what a scan found beside the inputs: files that are none, and warnings
+ */
+#ifndef SHARD_SCAN_SCAN_H
+#define SHARD_SCAN_SCAN_H
+
+#include <stdint.h>
+
+#include "tools/common/text.h"
+
+struct classes;
+
+struct scan { /* start it zeroed */
+	uint64_t ignored_count; /* files, or members of files, that are no inputs */
+	uint64_t stray_count;	/* those of them that would be images, but lie in no class's folder */
+	char stray[256];	/* the first of these in byte order */
+	uint64_t barren_count;	/* files of records that have none, archives without images */
+	char barren[1024];	/* the first of these */
+	struct text warnings;	/* one line each, as already printed */
+};
+
+void scan_free(struct scan *scan);
+
+/* Print a line and keep it for the report; without the newline. */
+void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Count a file without records, or an archive without images.  When all are listed, say so: a warning, or a refusal if
+ * there is nothing else; it returns the exit code.
+ */
+void scan_barren(struct scan *scan, const char *where);
+void scan_warn_of_barren(struct scan *scan, const char *what);
+int scan_refuse_barren(const struct scan *scan, const char *root, const char *what, const char *remedy);
+
+/* Say so if folders, which are classes in byte order, have numbers for names that count otherwise. */
+void scan_warn_of_numbers(struct scan *scan, const struct classes *folders);
+
+#endif
