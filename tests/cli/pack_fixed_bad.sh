@@ -153,7 +153,7 @@ refused 3 "*.nothing: nothing matches this pattern" array '*.nothing'
 refused 2 "./nine.npy: given twice" array nine.npy nine.npy
 mkdir arrays && cp nine.npy arrays
 refused 2 "arrays: a folder; name its files" array arrays
-refused 2 "./arrays: a folder; name its files, or one folder alone" array nine.npy arrays
+refused 2 "./arrays: a folder; name its files" array nine.npy arrays
 
 read -r data_b head_b <zip
 run 0 "$PACK" array good.npz -o ok5 -q

@@ -13,7 +13,7 @@ run 3 "$PACK" images nowhere -o ds "${ARGS[@]}"
 said_only "shardpack: nowhere: No such file or directory"
 mkdir -p flat && cp src/a/*.jpg flat
 run 1 "$PACK" images flat -o ds "${ARGS[@]}"
-said_only "shardpack: flat: no folders in it; each class must be a folder of images, unless --label-regex or --labels say the labels (5 files found)"
+said_only "shardpack: flat: no class folders in it (5 files found). Make one folder per class, or give the labels with --labels FILE or --label-regex RE"
 mkdir -p src/empty && touch src/empty/notes.txt
 run 1 "$PACK" images src -o ds "${ARGS[@]}"
 said_only "shardpack: src/empty: a class without images (1 other files); remove the folder or fill it"

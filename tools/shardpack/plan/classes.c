@@ -13,6 +13,7 @@
 
 #include "shard.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 
@@ -23,20 +24,25 @@ int classes_add(struct classes *c, const char *name, size_t name_bytes, const ch
 			    (int)(name_bytes < 200 ? name_bytes : 200), name, CLASS_NAME_BYTES_MAX, name_bytes);
 	if (c->count == CLASSES_MAX)
 		return fail(EXIT_BAD, "%s: more than %" PRIu32 " classes, which is the limit", where, CLASSES_MAX);
-	if (c->count == c->capacity) {
-		uint64_t capacity = c->capacity ? 2 * c->capacity : 64;
-		char **grown = realloc(c->name, capacity * sizeof(*grown));
-
-		if (!grown)
-			return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", capacity);
-		c->name = grown;
-		c->capacity = capacity;
-	}
+	if (!grow(&c->name, &c->capacity, c->count + 1, sizeof(*c->name)))
+		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", c->count);
 	c->name[c->count] = strndup(name, name_bytes);
 	if (!c->name[c->count])
 		return fail(EXIT_IO, "out of memory for the names of classes");
 	c->count++;
 	return EXIT_DONE;
+}
+
+int classes_add_numbers(struct classes *c, uint64_t count)
+{
+	char name[24];
+	int code = EXIT_DONE;
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < count; i++) {
+		snprintf(name, sizeof(name), "%" PRIu64, i);
+		code = classes_add(c, name, strlen(name), "classes");
+	}
+	return code;
 }
 
 static int compare_names(const void *a, const void *b)

@@ -27,6 +27,9 @@ struct classes { /* start it zeroed */
  */
 int classes_add(struct classes *c, const char *name, size_t name_bytes, const char *where);
 
+/* Add the names "0" to "count - 1". */
+int classes_add_numbers(struct classes *c, uint64_t count);
+
 /* Byte order of the names becomes the order of the numbers. */
 void classes_sort(struct classes *c);
 

@@ -22,6 +22,14 @@ const char *const field_kind_names[] = {
 };
 const char *const field_boxes_names[] = {[BOXES_XYXY] = "xyxy", [BOXES_XYWH] = "xywh", NULL};
 
+bool field_is_name(const char *name, size_t bytes)
+{
+	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+
+	return bytes && bytes < SHARD_NAME_BYTES && strchr(first, name[0]) &&
+	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789.-") >= bytes;
+}
+
 bool field_has_part(const struct field_source *s)
 {
 	return s->kind != FIELD_LENGTH && !s->column;

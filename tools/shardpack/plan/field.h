@@ -8,6 +8,7 @@
 #define SHARDPACK_FIELD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shard.h"
@@ -41,6 +42,9 @@ struct field_source {
 	char from[FIELD_FROM_BYTES_MAX + 1];	/* column; suffix of a member, or json:KEY; DIR/{}.EXT */
 	struct transform_options transform;	/* of an image */
 };
+
+/* Can a field be called so? */
+bool field_is_name(const char *name, size_t bytes);
 
 /* Has it a token of its own in each input's line of a plan? */
 bool field_has_part(const struct field_source *s);

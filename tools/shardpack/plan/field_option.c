@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_FIRST "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
-#define NAME_LATER "0123456789.-"
+#include "tools/common/text.h"
+#include "tools/shardpack/plan/field.h"
 
 #define OPTION_BYTES (3 * FIELD_FROM_BYTES_MAX + 32)
 
@@ -192,7 +192,7 @@ static bool check_kind(const struct reading *r)
 /* The name: all before the colon. */
 static bool read_name(const struct reading *r, const char *text, size_t bytes)
 {
-	if (!bytes || bytes >= sizeof(r->o->name) || strspn(text, NAME_FIRST NAME_LATER) < bytes || !strchr(NAME_FIRST, text[0]))
+	if (!field_is_name(text, bytes))
 		return refuse(r, "'%.*s' cannot be the name of a field: 1 to %zu letters, digits, _ . - of which the first is a letter or _",
 			      (int)(bytes < 100 ? bytes : 100), text, sizeof(r->o->name) - 1);
 	memcpy(r->o->name, text, bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * class_folders.c - a folder of classes to a plan
+ * class_folders.c - a folder whose folders are classes, to a plan
  *
  * One class at a time is in memory in full, because it has to be sorted; the plan takes it
  * over in its own form.  Each folder is opened once, so however deep the tree, one
@@ -19,15 +19,17 @@
 
 #include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/image_table.h"
+#include "tools/shardpack/scan/field_files.h"
+#include "tools/shardpack/scan/file_name.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -73,23 +75,9 @@ static uint64_t keep(struct walk *w, const char *name)
 	return at;
 }
 
-static void *grown(void *array, uint64_t *capacity, uint64_t count, size_t item_bytes)
-{
-	uint64_t want = *capacity ? 2 * *capacity : 256;
-	void *larger;
-
-	if (count < *capacity)
-		return array;
-	larger = realloc(array, want * item_bytes);
-	if (larger)
-		*capacity = want;
-	return larger;
-}
-
 /* A folder that is to be read.  One that is its own ancestor would never end. */
 static int add_folder(struct walk *w, const char *path, uint64_t parent, const struct stat *st)
 {
-	struct folder *larger;
 	uint64_t up = parent;
 
 	while (w->folder_count) {
@@ -100,10 +88,8 @@ static int add_folder(struct walk *w, const char *path, uint64_t parent, const s
 			break;
 		up = w->folder[up].parent;
 	}
-	larger = grown(w->folder, &w->folder_capacity, w->folder_count, sizeof(*larger));
-	if (!larger)
+	if (!grow(&w->folder, &w->folder_capacity, w->folder_count + 1, sizeof(*w->folder)))
 		return out_of_memory(w);
-	w->folder = larger;
 	w->folder[w->folder_count] = (struct folder){keep(w, path), parent, st->st_dev, st->st_ino};
 	w->folder_count++;
 	return text_failed(&w->names) ? out_of_memory(w) : EXIT_DONE;
@@ -111,11 +97,8 @@ static int add_folder(struct walk *w, const char *path, uint64_t parent, const s
 
 static int add_file(struct walk *w, const char *name, uint64_t folder, const struct stat *st)
 {
-	struct file *larger = grown(w->file, &w->file_capacity, w->file_count, sizeof(*larger));
-
-	if (!larger)
+	if (!grow(&w->file, &w->file_capacity, w->file_count + 1, sizeof(*w->file)))
 		return out_of_memory(w);
-	w->file = larger;
 	/* What is not a regular file has no size that means anything; reading it will say what it is. */
 	w->file[w->file_count] = (struct file){keep(w, name), folder, S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0};
 	w->file_count++;
@@ -130,7 +113,7 @@ static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry
 {
 	const char *parent = w->names.data + w->folder[folder].path_at;
 	char path[PLAN_PATH_BYTES_MAX];
-	bool image = items_is_image(entry->d_name) && !scan_is_of_field(w->request->recipe, entry->d_name);
+	bool image = file_name_is_image(entry->d_name) && !field_files_has(w->request->recipe, entry->d_name);
 	struct stat st;
 	size_t bytes = strlen(parent) + 1 + strlen(entry->d_name);
 
@@ -230,7 +213,7 @@ static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 		char *end = stpcpy(path, w->names.data + w->folder[by_path[f->folder]].path_at);
 
 		stpcpy(stpcpy(end, "/"), w->names.data + f->name_at); /* add_entry() saw that it fits */
-		code = scan_fields_beside(w->request, path, &fields);
+		code = field_files_find(w->request, path, &fields);
 		if (code == EXIT_DONE)
 			code = plan_add_part(plan, class_idx, f->bytes, path, PLAN_NO_FILE, 0,
 					     fields.bytes ? fields.data : "");
@@ -275,7 +258,7 @@ static int add_top(struct walk *w, uint64_t unused, const struct dirent *entry)
 		keep(w, entry->d_name);
 	} else {
 		w->scan->ignored_count++;
-		if (items_is_image(entry->d_name) &&
+		if (file_name_is_image(entry->d_name) &&
 		    (!w->scan->stray_count++ || strcmp(entry->d_name, w->scan->stray) < 0))
 			snprintf(w->scan->stray, sizeof(w->scan->stray), "%s", entry->d_name);
 	}
@@ -293,8 +276,8 @@ static int find_folders(struct walk *w, struct classes *folders)
 		code = classes_add(folders, name, strlen(name), w->source);
 	if (code == EXIT_DONE && !folders->count)
 		code = fail(EXIT_BAD,
-			    "%s: no folders in it; each class must be a folder of images, unless --label-regex or --labels say the labels (%" PRIu64
-			    " files found)",
+			    "%s: no class folders in it (%" PRIu64 " files found). Make one folder per class, or give the labels with "
+			    "--labels FILE or --label-regex RE",
 			    w->source, w->scan->ignored_count);
 	classes_sort(folders);
 	return code;
@@ -313,7 +296,7 @@ static void warn_of_strays(struct scan *scan, const char *source)
 		  scan->stray_count, scan->stray_count == 1 ? " lies" : "s lie", source_text, stray_text);
 }
 
-int scan_images(const struct request *r)
+int class_folders_scan(const struct request *r)
 {
 	const char *source = r->place->root, *class_list = r->o->classes;
 	struct progress progress;

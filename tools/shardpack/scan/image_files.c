@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_files.c - images that are files of their own but in no folder of classes
+ * image_files.c - images that are files: all below a folder, whatever the folders in it mean, or single ones
  */
 #include "tools/shardpack/scan/image_files.h"
 
@@ -18,12 +18,15 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/image_table.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/path_table.h"
+#include "tools/shardpack/scan/field_files.h"
+#include "tools/shardpack/scan/file_name.h"
+#include "tools/shardpack/scan/image_list.h"
+#include "tools/shardpack/scan/input_file.h"
+#include "tools/shardpack/scan/labels.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
@@ -35,22 +38,22 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 }
 
 /* An image with its fields: `path` from the root, `below` from what was named. */
-static int add_file(struct items *it, const char *path, const char *below, const char *label, const struct stat *st)
+static int add_file(struct image_list *images, const char *path, const char *below, const char *label, const struct stat *st)
 {
 	struct text fields = {0};
-	int code = scan_fields_beside(it->request, below, &fields);
+	int code = field_files_find(images->request, below, &fields);
 
 	if (code == EXIT_DONE)
-		code = items_add(it, path, label, scan_size(st), PLAN_NO_FILE, 0, &fields);
+		code = image_list_add(images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0, &fields);
 	text_free(&fields);
 	return code;
 }
 
 /* An image at `below`, which is relative to the folder that was named. */
-static int add_below(struct items *it, struct labels *labels, const char *folder, const char *below, const struct stat *st)
+static int add_below(struct image_list *images, struct labels *labels, const char *folder, const char *below, const struct stat *st)
 {
 	char path[PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1], first[PLAN_PATH_BYTES_MAX], where[2 * FILES_PATH_BYTES];
-	const char *slash = strchr(below, '/'), *root = it->request->place->root;
+	const char *slash = strchr(below, '/'), *root = images->request->place->root;
 	int bytes = snprintf(path, sizeof(path), "%s%s%s", folder, folder[0] ? "/" : "", below), code;
 
 	if (bytes < 0 || bytes >= (int)sizeof(path))
@@ -59,10 +62,10 @@ static int add_below(struct items *it, struct labels *labels, const char *folder
 	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
 	snprintf(where, sizeof(where), "%s/%s", root, path);
 	code = labels_find(labels, where, below, slash ? first : NULL, label);
-	return code == EXIT_DONE ? add_file(it, path, below, label, st) : code;
+	return code == EXIT_DONE ? add_file(images, path, below, label, st) : code;
 }
 
-static int take_entry(struct items *it, struct labels *labels, const char *folder, const FTSENT *e, size_t top_bytes)
+static int take_entry(struct image_list *images, struct labels *labels, const char *folder, const FTSENT *e, size_t top_bytes)
 {
 	const char *below = e->fts_path + top_bytes;
 
@@ -75,37 +78,37 @@ static int take_entry(struct items *it, struct labels *labels, const char *folde
 		return fail(EXIT_BAD, "%s: this link leads back to %.*s; it would never end", e->fts_path,
 			    (int)e->fts_cycle->fts_pathlen, e->fts_path); /* one path is kept for all */
 	case FTS_DNR: case FTS_ERR: case FTS_NS: case FTS_SLNONE:
-		if (e->fts_info == FTS_SLNONE && !items_is_image(e->fts_name))
+		if (e->fts_info == FTS_SLNONE && !file_name_is_image(e->fts_name))
 			break;
 		return fail(EXIT_IO, "%s: %s", e->fts_path, e->fts_info == FTS_SLNONE ? "a link that leads nowhere" : strerror(e->fts_errno));
 	default:
-		if (items_is_image(e->fts_name) && !scan_is_of_field(it->request->recipe, e->fts_name))
-			return add_below(it, labels, folder, below, e->fts_statp);
+		if (file_name_is_image(e->fts_name) && !field_files_has(images->request->recipe, e->fts_name))
+			return add_below(images, labels, folder, below, e->fts_statp);
 	}
-	it->request->scan->ignored_count++;
+	images->request->scan->ignored_count++;
 	return EXIT_DONE;
 }
 
-int scan_folder(struct items *it, struct labels *labels, const char *path)
+int image_files_add_folder(struct image_list *images, struct labels *labels, const char *path)
 {
 	char top[FILES_PATH_BYTES], *const tops[] = {top, NULL};
-	uint64_t before = it->count;
+	uint64_t before = images->count;
 	struct progress progress;
 	FTSENT *e;
 	FTS *tree;
-	int code = files_path(top, it->request->place->root_absolute, path);
+	int code = files_path(top, images->request->place->root_absolute, path);
 
 	if (code != EXIT_DONE)
 		return code;
 	while (strlen(top) > 1 && top[strlen(top) - 1] == '/')
 		top[strlen(top) - 1] = '\0';
-	it->by_folder = !labels_given(labels);
+	images->by_folder = !labels_given(labels);
 	tree = fts_open(tops, FTS_LOGICAL | FTS_NOCHDIR, by_name);
 	if (!tree)
 		return fail(EXIT_IO, "%s: %s", top, strerror(errno));
 	progress_start(&progress, "listing", "files", 0);
 	while (code == EXIT_DONE && (errno = 0, e = fts_read(tree)) != NULL) {
-		code = interrupted() ? EXIT_INTERRUPTED : take_entry(it, labels, path, e, strlen(top));
+		code = interrupted() ? EXIT_INTERRUPTED : take_entry(images, labels, path, e, strlen(top));
 		progress_add(&progress, 1, 0, 0);
 		progress_tick(&progress);
 	}
@@ -113,80 +116,30 @@ int scan_folder(struct items *it, struct labels *labels, const char *path)
 		code = fail(EXIT_IO, "%s: %s", top, strerror(errno));
 	progress_abandon(&progress);
 	fts_close(tree);
-	if (code == EXIT_DONE && it->count == before)
-		code = fail(EXIT_BAD, "%s%s%s: no images in it, by the extensions of names", it->request->place->root, path[0] ? "/" : "", path);
-	return code;
-}
-
-/* ---- tables ---- */
-
-struct table_scan {
-	struct items *it;
-	struct labels *labels;
-	struct scan_table table;
-	struct text fields; /* of the row */
-};
-
-static int take_row(void *context, const struct table_row *row)
-{
-	struct table_scan *s = context;
-	char path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1], where[3 * FILES_PATH_BYTES];
-	struct stat st;
-	int code = scan_listed_path(&s->table, row->line, row->path, path, &st);
-
-	if (code == EXIT_DONE && row->label && !text_is_name(row->label, strlen(row->label), CLASS_NAME_BYTES_MAX))
-		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": label '%.200s' must be UTF-8 of 1 to %d bytes, it has %zu",
-			    s->it->request->place->root, s->table.path, row->line, row->label, CLASS_NAME_BYTES_MAX, strlen(row->label));
-	if (code == EXIT_DONE && !row->label) {
-		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", s->it->request->place->root, s->table.path, row->line, row->path);
-		code = labels_find(s->labels, where, row->path, NULL, label);
-	}
-	if (code == EXIT_DONE)
-		code = scan_fields_of_row(&s->table, row, &s->fields);
-	return code == EXIT_DONE ? items_add(s->it, path, row->label ? row->label : label, scan_size(&st), PLAN_NO_FILE, 0, &s->fields)
-				 : code;
-}
-
-int scan_table(struct items *it, struct labels *labels, const char *path)
-{
-	const struct request *r = it->request;
-	const char *slash = strrchr(path, '/'), *key = r->o->label_key ? r->o->label_key : "label";
-	struct table_scan s = {.it = it, .labels = labels,
-			       .table = {r, path, r->o->root || !slash ? 0 : (size_t)(slash + 1 - path)}};
-	char file[FILES_PATH_BYTES], *name = NULL;
-	int code = files_path(file, r->place->root_absolute, path);
-
-	if (code == EXIT_DONE && asprintf(&name, "%s/%s", r->place->root, path) < 0) {
-		name = NULL;
-		code = fail(EXIT_IO, "out of memory");
-	}
-	it->by_folder = false;
-	if (code == EXIT_DONE)
-		code = table_read(file, name, labels_given(labels) ? NULL : key, r->recipe, take_row, &s);
-	text_free(&s.fields);
-	free(name);
+	if (code == EXIT_DONE && images->count == before)
+		code = fail(EXIT_BAD, "%s%s%s: no images in it, by the extensions of names", images->request->place->root, path[0] ? "/" : "", path);
 	return code;
 }
 
 /* ---- single files ---- */
 
-int scan_image(struct items *it, struct labels *labels, const char *path)
+int image_files_add(struct image_list *images, struct labels *labels, const char *path)
 {
 	char label[CLASS_NAME_BYTES_MAX + 1], folder[PLAN_PATH_BYTES_MAX] = "", where[2 * FILES_PATH_BYTES];
 	const char *slash = strrchr(path, '/'), *start = slash ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
 	struct stat st;
 	int code;
 
-	if (fstatat(it->request->place->root_fd, path, &st, 0) != 0)
-		return fail(EXIT_IO, "%s/%s: %s", it->request->place->root, path, strerror(errno));
+	if (fstatat(images->request->place->root_fd, path, &st, 0) != 0)
+		return fail(EXIT_IO, "%s/%s: %s", images->request->place->root, path, strerror(errno));
 	if (!slash && !labels_given(labels))
 		return fail(EXIT_BAD, "%s/%s: its class would be the folder that holds it, which lies outside of %s; --root names one above, or "
-			    "--label-regex or --labels say which label it has", it->request->place->root, path, it->request->place->root);
+			    "--label-regex or --labels say which label it has", images->request->place->root, path, images->request->place->root);
 	start = start ? start + 1 : path;
-	it->by_folder = !labels_given(labels);
+	images->by_folder = !labels_given(labels);
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - start), start);
-	snprintf(where, sizeof(where), "%s/%s", it->request->place->root, path);
+	snprintf(where, sizeof(where), "%s/%s", images->request->place->root, path);
 	code = labels_find(labels, where, path, slash ? folder : NULL, label);
-	return code == EXIT_DONE ? add_file(it, path, path, label, &st) : code;
+	return code == EXIT_DONE ? add_file(images, path, path, label, &st) : code;
 }

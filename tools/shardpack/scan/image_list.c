@@ -10,78 +10,57 @@
 #include <strings.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan_write.h"
-#include "tools/shardpack/scan/fixed_fields.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
-static int out_of_memory(const struct items *it)
+static int out_of_memory(const struct image_list *images)
 {
-	return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " images", it->count);
+	return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " images", images->count);
 }
 
-bool items_is_image(const char *name)
+int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
+		   uint64_t offset, const struct text *fields)
 {
-	static const char *const extensions[] = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
-						 ".pgm", ".tif",  ".tiff", ".webp"};
-	size_t bytes = strlen(name), i;
+	struct image_item *i;
 
-	for (i = 0; i < sizeof(extensions) / sizeof(*extensions); i++) {
-		size_t n = strlen(extensions[i]);
-
-		if (bytes >= n && strcasecmp(name + bytes - n, extensions[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-int items_add(struct items *it, const char *path, const char *label, uint64_t bytes, uint32_t file, uint64_t offset,
-	      const struct text *fields)
-{
-	struct item *i;
-
-	if (it->count == it->capacity) {
-		uint64_t capacity = it->capacity ? 2 * it->capacity : 1024;
-		struct item *grown = realloc(it->item, capacity * sizeof(*grown));
-
-		if (!grown)
-			return out_of_memory(it);
-		it->item = grown;
-		it->capacity = capacity;
-	}
-	i = &it->item[it->count];
-	*i = (struct item){.path_at = it->text.bytes, .bytes = bytes, .file = file, .offset = offset, .by_folder = it->by_folder};
-	text_add(&it->text, path, strlen(path) + 1);
-	if (text_failed(&it->text))
-		return out_of_memory(it);
-	if (it->count && strcmp(it->text.data + it->last_label_at, label) == 0) {
-		i->label_at = it->last_label_at;
+	if (!grow(&images->item, &images->capacity, images->count + 1, sizeof(*images->item)))
+		return out_of_memory(images);
+	i = &images->item[images->count];
+	*i = (struct image_item){.path_at = images->text.bytes, .bytes = bytes, .file = file, .offset = offset, .by_folder = images->by_folder};
+	text_add(&images->text, path, strlen(path) + 1);
+	if (text_failed(&images->text))
+		return out_of_memory(images);
+	if (images->count && strcmp(images->text.data + images->last_label_at, label) == 0) {
+		i->label_at = images->last_label_at;
 	} else {
-		i->label_at = it->last_label_at = it->text.bytes;
-		text_add(&it->text, label, strlen(label) + 1);
+		i->label_at = images->last_label_at = images->text.bytes;
+		text_add(&images->text, label, strlen(label) + 1);
 	}
 	i->fields_at = i->path_at + strlen(path); /* an empty text */
 	if (fields->bytes) {
-		i->fields_at = it->text.bytes;
-		text_add(&it->text, fields->data, fields->bytes + 1);
+		i->fields_at = images->text.bytes;
+		text_add(&images->text, fields->data, fields->bytes + 1);
 	}
-	it->count++;
-	it->by_folder_count += it->by_folder;
-	return text_failed(&it->text) ? out_of_memory(it) : EXIT_DONE;
+	images->count++;
+	images->by_folder_count += images->by_folder;
+	return text_failed(&images->text) ? out_of_memory(images) : EXIT_DONE;
 }
 
-static const char *path_of(const struct items *it, uint64_t i)
+static const char *path_of(const struct image_list *images, uint64_t i)
 {
-	return it->text.data + it->item[i].path_at;
+	return images->text.data + images->item[i].path_at;
 }
 
-static const char *label_of(const struct items *it, uint64_t i)
+static const char *label_of(const struct image_list *images, uint64_t i)
 {
-	return it->text.data + it->item[i].label_at;
+	return images->text.data + images->item[i].label_at;
 }
 
 static int compare_paths(const void *a, const void *b, void *context)
@@ -94,48 +73,48 @@ static int compare_labels(const void *a, const void *b, void *context)
 	return strcmp(label_of(context, *(const uint64_t *)a), label_of(context, *(const uint64_t *)b));
 }
 
-static uint64_t *sorted(struct items *it, int (*compare)(const void *a, const void *b, void *context))
+static uint64_t *sorted(struct image_list *images, int (*compare)(const void *a, const void *b, void *context))
 {
-	uint64_t *order = calloc(it->count + 1, sizeof(*order)), i;
+	uint64_t *order = calloc(images->count + 1, sizeof(*order)), i;
 
-	for (i = 0; order && i < it->count; i++)
+	for (i = 0; order && i < images->count; i++)
 		order[i] = i;
 	if (order)
-		qsort_r(order, it->count, sizeof(*order), compare, it);
+		qsort_r(order, images->count, sizeof(*order), compare, images);
 	return order;
 }
 
-static int refuse_twice(struct items *it)
+static int refuse_twice(struct image_list *images)
 {
-	uint64_t *order = sorted(it, compare_paths), i;
-	int code = order ? EXIT_DONE : out_of_memory(it);
+	uint64_t *order = sorted(images, compare_paths), i;
+	int code = order ? EXIT_DONE : out_of_memory(images);
 
-	for (i = 1; code == EXIT_DONE && i < it->count; i++)
-		if (strcmp(path_of(it, order[i - 1]), path_of(it, order[i])) == 0)
-			code = fail(EXIT_BAD, "%s/%s: there twice; each image must be, once", it->request->place->root,
-				    path_of(it, order[i]));
+	for (i = 1; code == EXIT_DONE && i < images->count; i++)
+		if (strcmp(path_of(images, order[i - 1]), path_of(images, order[i])) == 0)
+			code = fail(EXIT_BAD, "%s/%s: there twice; each image must be, once", images->request->place->root,
+				    path_of(images, order[i]));
 	free(order);
 	return code;
 }
 
 /* The first item whose label is that number. */
-static const char *path_of_number(const struct items *it, uint64_t number)
+static const char *path_of_number(const struct image_list *images, uint64_t number)
 {
 	uint64_t i, value = 0;
 
-	for (i = 0; i + 1 < it->count; i++)
-		if (text_u64(label_of(it, i), strlen(label_of(it, i)), &value) && value == number)
+	for (i = 0; i + 1 < images->count; i++)
+		if (text_u64(label_of(images, i), strlen(label_of(images, i)), &value) && value == number)
 			break;
-	return path_of(it, i);
+	return path_of(images, i);
 }
 
 /* All labels are numbers, without leading zeros, that can be classes?  *largest is the largest. */
-static bool are_numbers(const struct items *it, uint64_t *largest)
+static bool are_numbers(const struct image_list *images, uint64_t *largest)
 {
 	uint64_t i, value;
 
-	for (i = 0, *largest = 0; i < it->count; i++) {
-		if (!text_u64(label_of(it, i), strlen(label_of(it, i)), &value) || value >= CLASSES_MAX)
+	for (i = 0, *largest = 0; i < images->count; i++) {
+		if (!text_u64(label_of(images, i), strlen(label_of(images, i)), &value) || value >= CLASSES_MAX)
 			return false;
 		*largest = value > *largest ? value : *largest;
 	}
@@ -159,146 +138,146 @@ static bool reads_as_number(const char *label)
  * Numbers of which one cannot be a class would all become names, and "10" sorts before "2": each label another class
  * than it says.  Digits of one width ("00" to "42") sort as they count.
  */
-static int refuse_odd_numbers(const struct items *it)
+static int refuse_odd_numbers(const struct image_list *images)
 {
-	size_t width = strlen(label_of(it, 0));
+	size_t width = strlen(label_of(images, 0));
 	bool same_width = true;
-	uint64_t odd = it->count, i, value;
+	uint64_t odd = images->count, i, value;
 
-	for (i = 0; i < it->count; i++) {
-		const char *label = label_of(it, i);
+	for (i = 0; i < images->count; i++) {
+		const char *label = label_of(images, i);
 
 		if (!reads_as_number(label))
 			return EXIT_DONE;
 		same_width = same_width && strlen(label) == width && strspn(label, "0123456789") == width;
-		if (odd == it->count && (!text_u64(label, strlen(label), &value) || value >= CLASSES_MAX))
+		if (odd == images->count && (!text_u64(label, strlen(label), &value) || value >= CLASSES_MAX))
 			odd = i;
 	}
 	if (same_width)
 		return EXIT_DONE;
 	return fail(EXIT_BAD, "%s/%s: label '%s' is a number but none of a class, which is 0 to %" PRIu32
-		    " without sign, blanks or zeros before it; correct it, or name the classes with --classes", it->request->place->root,
-		    path_of(it, odd), label_of(it, odd), CLASSES_MAX - 1);
+		    " without sign, blanks or zeros before it; correct it, or name the classes with --classes", images->request->place->root,
+		    path_of(images, odd), label_of(images, odd), CLASSES_MAX - 1);
 }
 
 /* Number 10 of a list and folder "10", which is a name: two classes or one? */
-static int refuse_mixture(const struct items *it)
+static int refuse_mixture(const struct image_list *images)
 {
-	uint64_t i, folder = it->count, list = it->count;
+	uint64_t i, folder = images->count, list = images->count;
 
-	for (i = it->count; i-- > 0;)
-		*(it->item[i].by_folder ? &folder : &list) = i;
+	for (i = images->count; i-- > 0;)
+		*(images->item[i].by_folder ? &folder : &list) = i;
 	return fail(EXIT_BAD, "%s: folder '%s' is a class by its name, '%s' one by its number %s; --classes FILE names the classes",
-		    it->request->place->root, label_of(it, folder), path_of(it, list), label_of(it, list));
+		    images->request->place->root, label_of(images, folder), path_of(images, list), label_of(images, list));
 }
 
 /* All numbers up to the largest are classes; a hole may be meant, or one label be wrong. */
-static void warn_of_holes(const struct items *it, uint64_t largest)
+static void warn_of_holes(const struct image_list *images, uint64_t largest)
 {
 	uint8_t *has = calloc(1, (size_t)largest + 1);
 	uint64_t i, value = 0, empty = 0, first = 0;
 
-	for (i = 0; has && i < it->count; i++)
-		has[text_u64(label_of(it, i), strlen(label_of(it, i)), &value) ? value : 0] = 1;
+	for (i = 0; has && i < images->count; i++)
+		has[text_u64(label_of(images, i), strlen(label_of(images, i)), &value) ? value : 0] = 1;
 	for (i = 0; has && i <= largest; i++)
 		if (!has[i] && !empty++)
 			first = i;
 	free(has);
 	if (empty)
-		scan_warn(it->request->scan, "%" PRIu64 " of %" PRIu64 " classes have no image: labels are numbers, the largest is %" PRIu64
-			  " (%s), and none is %" PRIu64, empty, largest + 1, largest, path_of_number(it, largest), first);
+		scan_warn(images->request->scan, "%" PRIu64 " of %" PRIu64 " classes have no image: labels are numbers, the largest is %" PRIu64
+			  " (%s), and none is %" PRIu64, empty, largest + 1, largest, path_of_number(images, largest), first);
 }
 
 /* Each label once, in byte order. */
-static int collect_names(struct items *it, struct classes *out)
+static int collect_names(struct image_list *images, struct classes *out)
 {
-	uint64_t *order = sorted(it, compare_labels), i;
-	int code = order ? EXIT_DONE : out_of_memory(it);
+	uint64_t *order = sorted(images, compare_labels), i;
+	int code = order ? EXIT_DONE : out_of_memory(images);
 
-	for (i = 0; code == EXIT_DONE && i < it->count; i++)
-		if (!i || strcmp(label_of(it, order[i - 1]), label_of(it, order[i])) != 0)
-			code = classes_add(out, label_of(it, order[i]), strlen(label_of(it, order[i])), path_of(it, order[i]));
+	for (i = 0; code == EXIT_DONE && i < images->count; i++)
+		if (!i || strcmp(label_of(images, order[i - 1]), label_of(images, order[i])) != 0)
+			code = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])), path_of(images, order[i]));
 	free(order);
 	return code;
 }
 
-static int settle_classes(struct items *it, struct classes *out, bool *by_number)
+static int settle_classes(struct image_list *images, struct classes *out, bool *by_number)
 {
-	const char *list = it->request->o->classes;
+	const char *list = images->request->o->classes;
 	uint64_t largest;
 	int code;
 
-	*by_number = are_numbers(it, &largest) && it->by_folder_count < it->count;
-	if (*by_number && it->by_folder_count && !list)
-		return refuse_mixture(it);
+	*by_number = are_numbers(images, &largest) && images->by_folder_count < images->count;
+	if (*by_number && images->by_folder_count && !list)
+		return refuse_mixture(images);
 	if (list) {
 		code = classes_from_list(out, list);
 		/* Numbers that are names in the list are names; so are those of folders. */
-		if (code == EXIT_DONE && *by_number && (it->by_folder_count || classes_find(out, label_of(it, 0)) >= 0))
+		if (code == EXIT_DONE && *by_number && (images->by_folder_count || classes_find(out, label_of(images, 0)) >= 0))
 			*by_number = false;
 		if (code == EXIT_DONE && *by_number && largest >= out->count)
-			code = fail(EXIT_BAD, "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 ", numbered from 0", it->request->place->root,
-				    path_of_number(it, largest), largest, list, out->count);
+			code = fail(EXIT_BAD, "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 ", numbered from 0", images->request->place->root,
+				    path_of_number(images, largest), largest, list, out->count);
 		return code;
 	}
 	if (*by_number) {
-		warn_of_holes(it, largest);
-		return columns_numbered(out, largest + 1);
+		warn_of_holes(images, largest);
+		return classes_add_numbers(out, largest + 1);
 	}
-	code = it->by_folder_count < it->count ? refuse_odd_numbers(it) : EXIT_DONE;
+	code = images->by_folder_count < images->count ? refuse_odd_numbers(images) : EXIT_DONE;
 	if (code == EXIT_DONE)
-		code = collect_names(it, out);
-	if (code == EXIT_DONE && it->by_folder_count)
-		scan_warn_of_numbers(it->request->scan, out);
-	return code == EXIT_DONE ? classes_index(out, it->request->place->root) : code;
+		code = collect_names(images, out);
+	if (code == EXIT_DONE && images->by_folder_count)
+		scan_warn_of_numbers(images->request->scan, out);
+	return code == EXIT_DONE ? classes_index(out, images->request->place->root) : code;
 }
 
 /* The class of an item, or -1 and a message. */
-static int64_t class_of(const struct items *it, uint64_t i, const struct classes *classes, bool by_number)
+static int64_t class_of(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number)
 {
 	int64_t class_idx;
 	uint64_t value = 0;
 
 	if (by_number) {
-		text_u64(label_of(it, i), strlen(label_of(it, i)), &value);
+		text_u64(label_of(images, i), strlen(label_of(images, i)), &value);
 		return (int64_t)value;
 	}
-	class_idx = classes_find(classes, label_of(it, i));
+	class_idx = classes_find(classes, label_of(images, i));
 	if (class_idx < 0)
-		fail(EXIT_BAD, "%s/%s: label '%s' is none of the %" PRIu64 " of --classes %s", it->request->place->root, path_of(it, i),
-		     label_of(it, i), classes->count, it->request->o->classes);
+		fail(EXIT_BAD, "%s/%s: label '%s' is none of the %" PRIu64 " of --classes %s", images->request->place->root, path_of(images, i),
+		     label_of(images, i), classes->count, images->request->o->classes);
 	return class_idx;
 }
 
-int items_plan(struct items *it)
+int image_list_plan(struct image_list *images)
 {
-	const struct request *r = it->request;
+	const struct request *r = images->request;
 	struct classes classes = {0};
 	bool by_number = false;
 	uint64_t i;
-	int code = it->count ? refuse_twice(it) : scan_refuse_barren(r->scan, r->place->root, "images", "");
+	int code = images->count ? refuse_twice(images) : scan_refuse_barren(r->scan, r->place->root, "images", "");
 
 	if (code == EXIT_DONE) {
 		scan_warn_of_barren(r->scan, "image");
-		code = settle_classes(it, &classes, &by_number);
+		code = settle_classes(images, &classes, &by_number);
 	}
 	if (code == EXIT_DONE)
 		code = plan_begin(r->plan, r->recipe, &classes);
-	for (i = 0; code == EXIT_DONE && i < it->count; i++) {
-		const struct item *x = &it->item[i];
-		int64_t class_idx = class_of(it, i, &classes, by_number);
+	for (i = 0; code == EXIT_DONE && i < images->count; i++) {
+		const struct image_item *x = &images->item[i];
+		int64_t class_idx = class_of(images, i, &classes, by_number);
 
 		code = class_idx < 0 ? EXIT_BAD
-				     : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(it, i), x->file, x->offset, it->text.data + x->fields_at);
+				     : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(images, i), x->file, x->offset, images->text.data + x->fields_at);
 	}
 	classes_free(&classes);
 	return code;
 }
 
-void items_free(struct items *it)
+void image_list_free(struct image_list *images)
 {
-	text_free(&it->text);
-	free(it->item);
-	it->item = NULL;
-	it->count = it->capacity = 0;
+	text_free(&images->text);
+	free(images->item);
+	images->item = NULL;
+	images->count = images->capacity = 0;
 }

@@ -2,12 +2,13 @@
 /*
  * image_list.h - images with labels, as found, before it is known which classes there are
  *
- * Whoever finds images (in archives, lists, flat folders) adds them here in source order, each with its label as text.
- * When all are there, the labels become classes: numbers if all of them are, else their names in byte order, or as
- * --classes says.  Names of folders are never numbers, so that a folder and a tar of it give the same classes.
+ * Images found in archives, tables and flat folders are added here in source order, each with its label as text.  When all
+ * are there, the labels become classes, and each image a line of the plan.  Classes are numbers if all labels are, else
+ * their names in byte order, or as --classes says.  Names of folders are never numbers, so that a folder and a tar of it
+ * give the same classes.
  */
-#ifndef SHARDPACK_ITEMS_H
-#define SHARDPACK_ITEMS_H
+#ifndef SHARD_SCAN_IMAGE_LIST_H
+#define SHARD_SCAN_IMAGE_LIST_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +17,7 @@
 
 struct request;
 
-struct item {
+struct image_item {
 	uint64_t path_at, label_at; /* in text, NUL-terminated */
 	uint64_t fields_at;	    /* in text, NUL-terminated: tokens of further fields, as in a plan */
 	uint64_t bytes, offset;
@@ -24,9 +25,9 @@ struct item {
 	bool by_folder; /* the label is the name of a folder */
 };
 
-struct items { /* start it zeroed */
+struct image_list { /* start it zeroed */
 	struct text text;
-	struct item *item;
+	struct image_item *item;
 	uint64_t count, capacity;
 	uint64_t last_label_at; /* so that a label that repeats is kept once */
 	bool by_folder;		/* labels of what is added next are names of folders */
@@ -38,15 +39,12 @@ struct items { /* start it zeroed */
  * Add an image: `path` below the root, of its own file or of part of a file; `fields` has the tokens of further fields,
  * nothing if there are none.  Returns the exit code.
  */
-int items_add(struct items *it, const char *path, const char *label, uint64_t bytes, uint32_t file, uint64_t offset,
-	      const struct text *fields);
+int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
+		   uint64_t offset, const struct text *fields);
 
-/* Classes from labels, and the plan begun with all of them.  A path that is there twice is an error. */
-int items_plan(struct items *it);
+/* Classes from labels, and the plan begun, with a line for each image.  A path that is there twice is an error. */
+int image_list_plan(struct image_list *images);
 
-void items_free(struct items *it);
+void image_list_free(struct image_list *images);
 
-/* Does a file of this name hold an image, by its extension? */
-bool items_is_image(const char *name);
-
-#endif /* SHARDPACK_ITEMS_H */
+#endif

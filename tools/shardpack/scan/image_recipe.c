@@ -13,6 +13,8 @@
 #include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/image/limits.h"
+#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/field_option.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/pack_options.h"
@@ -203,7 +205,7 @@ static int settle_all(const struct request *r, struct field_option *o)
 	return code == EXIT_DONE ? make_room_for_damage(r) : code;
 }
 
-int field_settle(const struct request *r)
+int image_recipe_settle(const struct request *r)
 {
 	struct field_option *o = calloc(r->o->fields.count + 1, sizeof(*o));
 	int code = o ? settle_all(r, o) : fail(EXIT_IO, "out of memory for fields");

@@ -2,12 +2,12 @@
 /*
  * image_recipe.h - from the options of `shardpack images` to the transform of its images and the fields of its records
  */
-#ifndef SHARDPACK_FIELD_SETTLE_H
-#define SHARDPACK_FIELD_SETTLE_H
+#ifndef SHARD_SCAN_IMAGE_RECIPE_H
+#define SHARD_SCAN_IMAGE_RECIPE_H
 
 struct request;
 
 /* Complete the recipe.  Says why it fails and returns the exit code. */
-int field_settle(const struct request *r);
+int image_recipe_settle(const struct request *r);
 
-#endif /* SHARDPACK_FIELD_SETTLE_H */
+#endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_table.c - the fields of an input beside image and label, found
+ * image_table.c - the images that a table names, with their fields
+ *
+ * A field is a column: a path for images and masks, else the value itself, which the plan then holds.
  */
 #include "tools/shardpack/scan/image_table.h"
 
@@ -10,28 +12,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/field_value.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/image_list.h"
+#include "tools/shardpack/scan/input_file.h"
+#include "tools/shardpack/scan/labels.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/path_table.h"
 #include "tools/shardpack/scan/request.h"
+
+struct image_table {
+	struct image_list *images;
+	struct labels *labels;
+	const char *path;    /* of the table, below the root */
+	size_t folder_bytes; /* of that path, with the slash: what paths in it are relative to; 0: the root */
+	struct text fields;  /* of the row */
+};
 
 static int out_of_memory(void)
 {
 	return fail(EXIT_IO, "out of memory for the fields of an input");
 }
-
-uint64_t scan_size(const struct stat *st)
-{
-	return S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-}
-
-/* ---- tables ---- */
 
 /* "a/./b//../c" to "a/c".  False if it leads above the root. */
 static bool tidy(const char *path, char *out)
@@ -69,9 +81,10 @@ static void below_root(const struct source_place *place, const char *path, char 
 	free(resolved);
 }
 
-int scan_listed_path(const struct scan_table *t, uint64_t line, const char *listed, char *out, struct stat *st)
+/* A path in a row, to one below the root, into `out` of 2 x PLAN_PATH_BYTES_MAX; it must be there. */
+static int find_listed(const struct image_table *t, uint64_t line, const char *listed, char *out, struct stat *st)
 {
-	const struct source_place *place = t->request->place;
+	const struct source_place *place = t->images->request->place;
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 
 	if (strlen(listed) >= PLAN_PATH_BYTES_MAX)
@@ -90,9 +103,9 @@ int scan_listed_path(const struct scan_table *t, uint64_t line, const char *list
 }
 
 /* The numbers of --columns, one behind the other, in one token. */
-static int add_columns(const struct scan_table *t, const struct table_row *row, struct text *out)
+static int add_columns(const struct image_table *t, const struct path_row *row, struct text *out)
 {
-	const struct recipe *r = t->request->recipe;
+	const struct recipe *r = t->images->request->recipe;
 	uint8_t value[8];
 	uint32_t i;
 
@@ -102,7 +115,7 @@ static int add_columns(const struct scan_table *t, const struct table_row *row, 
 		if (!r->from[i].column)
 			continue;
 		if (!field_value_of_column(f, row->value[i], value))
-			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' in column %s is no %s", t->request->place->root, t->path, row->line,
+			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' in column %s is no %s", t->images->request->place->root, t->path, row->line,
 				    row->value[i], f->name, shard_dtype_name(f->dtype));
 		if (!out->bytes)
 			text_add(out, " =", 2);
@@ -111,9 +124,9 @@ static int add_columns(const struct scan_table *t, const struct table_row *row, 
 	return EXIT_DONE;
 }
 
-static int add_value(const struct scan_table *t, const struct table_row *row, uint32_t i, struct text *out)
+static int add_value(const struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
 {
-	const struct recipe *r = t->request->recipe;
+	const struct recipe *r = t->images->request->recipe;
 	uint8_t *value = malloc(field_value_room(&r->field[i]));
 	struct field_verdict v;
 	size_t bytes = 0;
@@ -124,38 +137,40 @@ static int add_value(const struct scan_table *t, const struct table_row *row, ui
 	if (field_value(&r->field[i], &r->from[i], row->value[i], strlen(row->value[i]), value, &bytes, &v))
 		field_part_add_value(out, value, bytes);
 	else
-		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": column %s, field %s: %s", t->request->place->root, t->path, row->line,
+		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": column %s, field %s: %s", t->images->request->place->root, t->path, row->line,
 			    r->from[i].from, r->field[i].name, v.message);
 	free(value);
 	return code;
 }
 
 /* An empty cell is an empty text, and nothing of any other kind. */
-static int add_cell(const struct scan_table *t, const struct table_row *row, uint32_t i, struct text *out)
+static int add_cell(const struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
 {
-	const struct field_source *s = &t->request->recipe->from[i];
+	const struct field_source *s = &t->images->request->recipe->from[i];
 	char path[2 * PLAN_PATH_BYTES_MAX];
 	struct stat st = {0};
 	int code;
 
 	if (!row->value[i] || (!row->value[i][0] && s->kind != FIELD_TEXT && s->kind != FIELD_BYTES)) {
 		if (!s->optional)
-			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": nothing in column %s, which field %s comes from", t->request->place->root,
-				    t->path, row->line, s->from, t->request->recipe->field[i].name);
+			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": nothing in column %s, which field %s comes from", t->images->request->place->root,
+				    t->path, row->line, s->from, t->images->request->recipe->field[i].name);
 		field_part_add_none(out);
 		return EXIT_DONE;
 	}
 	if (!field_is_picture(s->kind))
 		return add_value(t, row, i, out);
-	code = scan_listed_path(t, row->line, row->value[i], path, &st);
+	code = find_listed(t, row->line, row->value[i], path, &st);
 	if (code == EXIT_DONE)
-		field_part_add_file(out, scan_size(&st), path);
+		field_part_add_file(out, input_file_bytes(&st), path);
 	return code;
 }
 
-int scan_fields_of_row(const struct scan_table *t, const struct table_row *row, struct text *out)
+/* The tokens of a row, each with a blank before it. */
+static int find_fields(struct image_table *t, const struct path_row *row)
 {
-	const struct recipe *r = t->request->recipe;
+	const struct recipe *r = t->images->request->recipe;
+	struct text *out = &t->fields;
 	uint32_t i;
 	int code;
 
@@ -167,63 +182,43 @@ int scan_fields_of_row(const struct scan_table *t, const struct table_row *row, 
 	return code == EXIT_DONE && text_failed(out) ? out_of_memory() : code;
 }
 
-/* ---- files ---- */
-
-/* `from`, in which {} becomes `below` without its extension; false if that is too long. */
-static bool fill_in(const char *from, const char *below, char out[PLAN_PATH_BYTES_MAX])
+static int take_row(void *context, const struct path_row *row)
 {
-	const char *hole = strstr(from, "{}"), *slash = strrchr(below, '/'), *dot = strrchr(slash ? slash : below, '.');
-	int stem = dot && dot > (slash ? slash + 1 : below) ? (int)(dot - below) : (int)strlen(below);
-	int bytes = snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s%.*s%s", (int)(hole - from), from, stem, below, hole + 2);
+	struct image_table *t = context;
+	char path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1], where[3 * FILES_PATH_BYTES];
+	struct stat st;
+	int code = find_listed(t, row->line, row->path, path, &st);
 
-	return bytes < PLAN_PATH_BYTES_MAX;
-}
-
-static int add_file(const struct request *r, const char *below, uint32_t i, struct text *out)
-{
-	const struct field_source *s = &r->recipe->from[i];
-	const char *name = r->recipe->field[i].name;
-	char path[PLAN_PATH_BYTES_MAX];
-	struct stat st = {0};
-
-	if (!strstr(s->from, "{}"))
-		return fail(EXIT_USAGE, "--field %s: of images that are files, from= is a path below %s with {} in it, the image's path "
-			    "without extension, such as from=%s/{}.png", name, r->place->root, name);
-	if (!fill_in(s->from, below, path) || !text_stays_below(path))
-		return fail(EXIT_BAD, "%s/%s: --field %s: from=%s leads to no path below %s", r->place->root, below, name, s->from,
-			    r->place->root);
-	if (fstatat(r->place->root_fd, path, &st, 0) == 0)
-		field_part_add_file(out, scan_size(&st), path);
-	else if (errno == ENOENT && s->optional)
-		field_part_add_none(out);
-	else
-		return fail(EXIT_IO, "%s/%s: field %s of '%s': %s", r->place->root, path, name, below, strerror(errno));
-	return EXIT_DONE;
-}
-
-int scan_fields_beside(const struct request *r, const char *below, struct text *out)
-{
-	uint32_t i;
-	int code = EXIT_DONE;
-
-	out->bytes = 0;
-	for (i = 0; code == EXIT_DONE && i < r->recipe->field_count; i++)
-		if (field_has_part(&r->recipe->from[i]))
-			code = add_file(r, below, i, out);
-	return code == EXIT_DONE && text_failed(out) ? out_of_memory() : code;
-}
-
-bool scan_is_of_field(const struct recipe *r, const char *name)
-{
-	size_t bytes = strlen(name), end;
-	uint32_t i;
-
-	for (i = 0; i < r->field_count; i++) {
-		const char *from = r->from[i].from;
-
-		end = field_has_part(&r->from[i]) && strncmp(from, "{}", 2) == 0 ? strlen(from + 2) : 0;
-		if (end && bytes > end && strcmp(name + bytes - end, from + 2) == 0)
-			return true;
+	if (code == EXIT_DONE && row->label && !text_is_name(row->label, strlen(row->label), CLASS_NAME_BYTES_MAX))
+		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": label '%.200s' must be UTF-8 of 1 to %d bytes, it has %zu",
+			    t->images->request->place->root, t->path, row->line, row->label, CLASS_NAME_BYTES_MAX, strlen(row->label));
+	if (code == EXIT_DONE && !row->label) {
+		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->images->request->place->root, t->path, row->line, row->path);
+		code = labels_find(t->labels, where, row->path, NULL, label);
 	}
-	return false;
+	if (code == EXIT_DONE)
+		code = find_fields(t, row);
+	return code == EXIT_DONE ? image_list_add(t->images, path, row->label ? row->label : label, input_file_bytes(&st), PLAN_NO_FILE, 0, &t->fields)
+				 : code;
+}
+
+int image_table_add(struct image_list *images, struct labels *labels, const char *path)
+{
+	const struct request *r = images->request;
+	const char *slash = strrchr(path, '/'), *key = r->o->label_key ? r->o->label_key : "label";
+	struct image_table t = {.images = images, .labels = labels, .path = path,
+				.folder_bytes = r->o->root || !slash ? 0 : (size_t)(slash + 1 - path)};
+	char file[FILES_PATH_BYTES], *name = NULL;
+	int code = files_path(file, r->place->root_absolute, path);
+
+	if (code == EXIT_DONE && asprintf(&name, "%s/%s", r->place->root, path) < 0) {
+		name = NULL;
+		code = fail(EXIT_IO, "out of memory");
+	}
+	images->by_folder = false;
+	if (code == EXIT_DONE)
+		code = path_table_read(file, name, labels_given(labels) ? NULL : key, r->recipe, take_row, &t);
+	text_free(&t.fields);
+	free(name);
+	return code;
 }

@@ -11,7 +11,9 @@
 
 #include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/path_table.h"
@@ -33,19 +35,12 @@ static int open_regex(struct labels *l, const struct request *r)
 	return EXIT_DONE;
 }
 
-static int add_entry(void *context, const struct table_row *row)
+static int add_entry(void *context, const struct path_row *row)
 {
 	struct labels *l = context;
 
-	if (l->count == l->capacity) {
-		uint64_t capacity = l->capacity ? 2 * l->capacity : 1024;
-		struct labels_entry *grown = realloc(l->entry, capacity * sizeof(*grown));
-
-		if (!grown)
-			return fail(EXIT_IO, "out of memory for a list of labels");
-		l->entry = grown;
-		l->capacity = capacity;
-	}
+	if (!grow(&l->entry, &l->capacity, l->count + 1, sizeof(*l->entry)))
+		return fail(EXIT_IO, "out of memory for a list of labels");
 	l->entry[l->count].path_at = l->text.bytes;
 	text_add(&l->text, row->path, strlen(row->path) + 1);
 	l->entry[l->count].label_at = l->text.bytes;
@@ -69,11 +64,11 @@ static int open_list(struct labels *l, const struct request *r)
 	uint64_t i;
 	int code;
 
-	if (!table_is_one(r->o->label_list))
+	if (!path_table_is_one(r->o->label_list))
 		return cli_misuse(r->args, "--labels %s: the name must end with .csv, .tsv or .jsonl", r->o->label_list);
 	l->has_list = true;
 	l->list_name = r->o->label_list;
-	code = table_read(r->o->label_list, r->o->label_list, key, NULL, add_entry, l);
+	code = path_table_read(r->o->label_list, r->o->label_list, key, NULL, add_entry, l);
 	if (code != EXIT_DONE)
 		return code;
 	qsort_r(l->entry, l->count, sizeof(*l->entry), compare_entries, l);

@@ -2,8 +2,8 @@
 /*
  * labels.h - which label an image has, when no class folder says so
  */
-#ifndef SHARDPACK_LABELS_H
-#define SHARDPACK_LABELS_H
+#ifndef SHARD_SCAN_LABELS_H
+#define SHARD_SCAN_LABELS_H
 
 #include <regex.h>
 #include <stdbool.h>
@@ -44,4 +44,4 @@ int labels_find(struct labels *l, const char *where, const char *path, const cha
 /* Every line of --labels was for an image? */
 int labels_check_used(const struct labels *l);
 
-#endif /* SHARDPACK_LABELS_H */
+#endif

@@ -15,13 +15,16 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/format/csv.h"
+#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/file_name.h"
 
 struct reading {
 	const char *name, *label_key;
 	const struct recipe *columns; /* never NULL */
-	int (*each)(void *context, const struct table_row *row);
+	int (*each)(void *context, const struct path_row *row);
 	void *context;
 	uint64_t row_count;
 };
@@ -30,25 +33,18 @@ static const char *const path_keys[] = {"path", "file_name", "image"};
 #define PATH_KEYS 3
 #define COLUMNS_SHOWN_BYTES 200
 
-static bool has_extension(const char *name, const char *extension)
-{
-	size_t bytes = strlen(name), n = strlen(extension);
-
-	return bytes > n && strcasecmp(name + bytes - n, extension) == 0;
-}
-
 static bool is_json(const char *name)
 {
-	return has_extension(name, ".jsonl") || has_extension(name, ".ndjson");
+	return file_name_has_extension(name, ".jsonl") || file_name_has_extension(name, ".ndjson");
 }
 
-bool table_is_one(const char *name)
+bool path_table_is_one(const char *name)
 {
-	return is_json(name) || has_extension(name, ".csv") || has_extension(name, ".tsv");
+	return is_json(name) || file_name_has_extension(name, ".csv") || file_name_has_extension(name, ".tsv");
 }
 
 /* Path and label of `row` may be empty. */
-static int row_done(struct reading *r, const struct table_row *row)
+static int row_done(struct reading *r, const struct path_row *row)
 {
 	if (!row->path[0])
 		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no path", r->name, row->line);
@@ -130,7 +126,7 @@ static int settle_columns(const struct reading *r, const struct csv_row *head, i
 static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
 {
 	struct csv_row head, row;
-	struct table_row out;
+	struct path_row out;
 	enum csv_status status;
 	struct csv c;
 	char why[200];
@@ -147,7 +143,7 @@ static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
 			if (row.count != head.count)
 				return fail(EXIT_BAD, "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32 "%s", r->name, row.line, row.count,
 					    head.count, tabs ? "" : " (what has a comma in it must be quoted)");
-			out = (struct table_row){.path = row.field[path], .label = label < 0 ? NULL : row.field[label], .line = row.line};
+			out = (struct path_row){.path = row.field[path], .label = label < 0 ? NULL : row.field[label], .line = row.line};
 			for (i = 0; i < r->columns->field_count; i++)
 				out.value[i] = row.field[extra[i]];
 			code = row_done(r, &out);
@@ -198,7 +194,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	const json_t *path = NULL, *label = r->label_key ? json_object_get(object, r->label_key) : NULL;
 	const char *text = NULL;
 	char number[24], *own[RECIPE_NAMED_MAX] = {NULL};
-	struct table_row row;
+	struct path_row row;
 	size_t i;
 	int code = EXIT_DONE;
 
@@ -209,7 +205,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	if (r->label_key && !(text = label_text(label, number)))
 		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no text or whole number called %s; --label-key names the one with labels", r->name,
 			    line, r->label_key);
-	row = (struct table_row){.path = json_string_value(path), .label = text, .line = line};
+	row = (struct path_row){.path = json_string_value(path), .label = text, .line = line};
 	for (i = 0; code == EXIT_DONE && i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
 
@@ -261,8 +257,8 @@ static bool is_utf16(const uint8_t *text)
 	return (text[0] == 0xff && text[1] == 0xfe) || (text[0] == 0xfe && text[1] == 0xff) || !text[0] != !text[1];
 }
 
-int table_read(const char *file, const char *name, const char *label_key, const struct recipe *columns,
-	       int (*each)(void *context, const struct table_row *row), void *context)
+int path_table_read(const char *file, const char *name, const char *label_key, const struct recipe *columns,
+		    int (*each)(void *context, const struct path_row *row), void *context)
 {
 	static const struct recipe none = {0};
 	struct reading r = {.name = name, .label_key = label_key, .columns = columns ? columns : &none, .each = each, .context = context};
@@ -276,7 +272,7 @@ int table_read(const char *file, const char *name, const char *label_key, const 
 		code = fail(EXIT_BAD, "%s: UTF-16, as spreadsheets may save it; save it as UTF-8", name);
 	else if (code == EXIT_DONE && text.bytes)
 		code = is_json(name) ? read_json(&r, text.data, text.bytes)
-				     : read_csv(&r, text.data, text.bytes, has_extension(name, ".tsv"));
+				     : read_csv(&r, text.data, text.bytes, file_name_has_extension(name, ".tsv"));
 	text_free(&text);
 	if (code == EXIT_DONE && !r.row_count)
 		code = fail(EXIT_BAD, "%s: no rows in it", name);

@@ -5,28 +5,28 @@
  * The first line of a CSV or TSV names the columns.  Files stand in `path`, `file_name` or `image`, whichever comes first
  * in this sentence; labels in `label`, or where --label-key says.
  */
-#ifndef SHARDPACK_TABLE_H
-#define SHARDPACK_TABLE_H
+#ifndef SHARD_SCAN_PATH_TABLE_H
+#define SHARD_SCAN_PATH_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "tools/shardpack/plan/recipe.h"
 
-struct table_row {
+struct path_row {
 	const char *path, *label; /* label: NULL if none was asked for */
 	const char *value[RECIPE_NAMED_MAX]; /* of the recipe's fields that have a column, as text; in JSON NULL if there is none */
 	uint64_t line;
 };
 
 /* Has the name such an extension? */
-bool table_is_one(const char *name);
+bool path_table_is_one(const char *name);
 
 /*
  * Call `each` for every row, until it returns another code than EXIT_DONE.  `label_key` NULL means that labels are not
  * looked for, `columns` NULL that nothing else is.  Says what is wrong, with `name` and the line, and returns the exit code.
  */
-int table_read(const char *file, const char *name, const char *label_key, const struct recipe *columns,
-	       int (*each)(void *context, const struct table_row *row), void *context);
+int path_table_read(const char *file, const char *name, const char *label_key, const struct recipe *columns,
+		    int (*each)(void *context, const struct path_row *row), void *context);
 
-#endif /* SHARDPACK_TABLE_H */
+#endif

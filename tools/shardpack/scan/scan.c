@@ -11,6 +11,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/plan/classes.h"
 
 void scan_warn(struct scan *scan, const char *fmt, ...)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source.h - what can be packed: a row for each source, in source_NAME.c; sources.h is the table of them
+ * source.h - what can be packed: a row for each source, in source_NAME.c
  *
- * A source is two verbs, `shardpack NAME` and `shardpack plan NAME`, and two functions.  settle() looks at the command
- * alone; scan() looks at the inputs and fills the plan.  There are two kinds, in files that stand on each other in this
- * order:
+ * A source is two verbs, `shardpack NAME` and `shardpack plan NAME`, and two functions.  settle()
+ * looks at the command alone; scan() looks at the inputs and fills the plan.  There are two kinds:
  *
- *   images  each input has a line in the plan, is read whole, decoded and transformed.  source_images.c finds folders of
- *           classes (class_folders.c), or other folders, tables, archives and WebDatasets (image_files.c, image_table.c,
- *           image_archive.c, webdataset.c); what these find goes to image_list.c, which makes the plan's lines.
- *   fixed   inputs are records of files, counted; the plan has slices of files for each field.  fixed_source.c goes
- *           through the files, fixed_fields.c makes the slices.
+ *   images  each input has a line in the plan, is read whole, decoded and transformed.
+ *           source_images.c looks what was named.  class_folders.c plans a folder of classes, one class
+ *           at a time.  What lies elsewhere is found by image_files.c, image_table.c, image_archive.c
+ *           and webdataset.c; image_list.c collects it and makes the plan's lines.
+ *   fixed   inputs are records of files, counted; the plan has slices of files for each field.
+ *           fixed_source.c goes through the files, fixed_fields.c makes the slices.
  */
 #ifndef SHARD_SCAN_SOURCE_H
 #define SHARD_SCAN_SOURCE_H

@@ -16,12 +16,12 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/zip.h"
-#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/file_name.h"
 #include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/fixed_source.h"
+#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -75,7 +75,7 @@ static int add_array(const struct request *r, const struct part *p)
 	uint64_t have = p->bytes < NPY_HEAD_BYTES_MAX ? p->bytes : NPY_HEAD_BYTES_MAX;
 	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
 	struct npy a;
-	struct column c;
+	struct fixed_column c;
 	char why[256];
 	uint32_t field, file = p->file;
 	int code = head ? stored_get(r->stored, p->file, p->offset, head, (size_t)have) : fail(EXIT_IO, "out of memory");
@@ -87,15 +87,15 @@ static int add_array(const struct request *r, const struct part *p)
 		code = check_size(&a, p);
 	if (code != EXIT_DONE)
 		return code;
-	c = (struct column){.dtype = a.dtype, .swap = a.swap, .offset = p->offset + a.data_offset,
+	c = (struct fixed_column){.dtype = a.dtype, .swap = a.swap, .offset = p->offset + a.data_offset,
 			    .stride = a.data_bytes / a.shape[0], .count = a.shape[0]};
-	code = columns_field(r->recipe, p->where, p->name, a.dtype, a.shape + 1, a.ndim - 1, &field);
+	code = fixed_fields_enter(r->recipe, p->where, p->name, a.dtype, a.shape + 1, a.ndim - 1, &field);
 	if (code == EXIT_DONE && a.fortran && a.ndim > 1) {
 		code = transpose(r, &a, p, &file);
 		c.offset = 0;
 	}
 	c.file = file;
-	return code == EXIT_DONE ? columns_add(r->plan, r->recipe, field, &c) : code;
+	return code == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, field, &c) : code;
 }
 
 /* "train/x.npy" to "x", "x.left.npy.gz" to "x.left".  Whole, so that two long names remain two. */
@@ -211,13 +211,13 @@ static int add_archive(const struct request *r, uint32_t file, const char *where
 
 /* ---- files ---- */
 
-static int add_file(const struct request *r, const char *path)
+static int add_file(const struct request *r, void *context, const char *path)
 {
-	size_t bytes = strlen(path);
 	char name[PLAN_PATH_BYTES_MAX], *where;
 	struct part p = {.name = name};
-	int code = columns_open(r, path, &p.file);
+	int code = input_file_open(r, path, &p.file);
 
+	(void)context;
 	if (code != EXIT_DONE)
 		return code;
 	field_name(path, name);
@@ -226,7 +226,7 @@ static int add_file(const struct request *r, const char *path)
 	p.bytes = stored_bytes(r->stored, p.file);
 	if (!where)
 		code = fail(EXIT_IO, "out of memory");
-	else if (bytes > 4 && strcasecmp(path + bytes - 4, ".npz") == 0)
+	else if (file_name_has_extension(path, ".npz"))
 		code = add_archive(r, p.file, where);
 	else
 		code = add_array(r, &p);
@@ -236,21 +236,9 @@ static int add_file(const struct request *r, const char *path)
 
 static int scan(const struct request *r)
 {
-	struct classes classes = {0};
-	bool is_folder = false;
-	uint64_t i;
-	int code = columns_paths(r, &is_folder);
+	static const struct fixed_source steps = {.add_file = add_file};
 
-	if (code == EXIT_DONE && is_folder)
-		code = fail(EXIT_USAGE, "%s: a folder; name its files", r->place->root);
-	if (code == EXIT_DONE)
-		code = columns_classes(r, &classes);
-	for (i = 0; code == EXIT_DONE && i < r->place->item_count; i++)
-		code = add_file(r, r->place->item[i].path);
-	if (code == EXIT_DONE)
-		code = columns_finish(r, &classes);
-	classes_free(&classes);
-	return code;
+	return fixed_source_scan(r, &steps, NULL);
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)

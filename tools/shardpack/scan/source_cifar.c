@@ -19,6 +19,8 @@
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/fixed_source.h"
+#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/source.h"
@@ -54,7 +56,7 @@ static int read_names(const struct request *r, const struct cifar *kind, struct 
 
 	fd = openat(r->place->root_fd, kind->names[which], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return errno == ENOENT ? columns_numbered(out, kind->class_count[which])
+		return errno == ENOENT ? classes_add_numbers(out, kind->class_count[which])
 				       : fail(EXIT_IO, "%s/%s: %s", r->place->root, kind->names[which], strerror(errno));
 	in = fdopen(fd, "r");
 	if (!in)
@@ -77,13 +79,15 @@ static int read_names(const struct request *r, const struct cifar *kind, struct 
 	return code;
 }
 
-static int add_file(const struct request *r, const struct cifar *kind, const char *path)
+/* The context of these steps is where the kind stands. */
+static int add_file(const struct request *r, void *context, const char *path)
 {
+	const struct cifar *kind = *(const struct cifar **)context;
 	static const uint64_t shape[] = {3, 32, 32};
 	uint64_t bytes, record_bytes = kind->label_bytes + PIXEL_BYTES;
 	uint32_t file, image, label;
-	struct column c;
-	int code = columns_open(r, path, &file);
+	struct fixed_column c;
+	int code = input_file_open(r, path, &file);
 
 	if (code != EXIT_DONE)
 		return code;
@@ -94,25 +98,26 @@ static int add_file(const struct request *r, const struct cifar *kind, const cha
 			    " bytes more; the file is cut short, or not of CIFAR-%s",
 			    r->place->root, path, bytes, bytes / record_bytes, record_bytes, bytes % record_bytes,
 			    kind->label_bytes == 1 ? "10" : "100");
-	code = columns_field(r->recipe, path, "image", SHARD_U8, shape, 3, &image);
+	code = fixed_fields_enter(r->recipe, path, "image", SHARD_U8, shape, 3, &image);
 	if (code == EXIT_DONE)
-		code = columns_field(r->recipe, path, "label", SHARD_U8, NULL, 0, &label);
-	c = (struct column){.file = file, .dtype = SHARD_U8, .stride = record_bytes, .count = bytes / record_bytes,
+		code = fixed_fields_enter(r->recipe, path, "label", SHARD_U8, NULL, 0, &label);
+	c = (struct fixed_column){.file = file, .dtype = SHARD_U8, .stride = record_bytes, .count = bytes / record_bytes,
 			    .offset = kind->label_bytes};
 	if (code == EXIT_DONE)
-		code = columns_add(r->plan, r->recipe, image, &c);
+		code = fixed_fields_add(r->plan, r->recipe, image, &c);
 	c.offset = kind->label_bytes == 2 && !r->o->coarse;
-	return code == EXIT_DONE ? columns_add(r->plan, r->recipe, label, &c) : code;
+	return code == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, label, &c) : code;
 }
 
 /* Every file of the folder that belongs to the half that was asked for. */
-static int add_folder(const struct request *r, const struct cifar *kind)
+static int add_folder(const struct request *r, void *context)
 {
+	const struct cifar *kind = *(const struct cifar **)context;
 	const char *const *name = kind->file[r->o->split];
 	int code = EXIT_DONE;
 
 	for (; code == EXIT_DONE && *name; name++)
-		code = add_file(r, kind, *name);
+		code = add_file(r, context, *name);
 	return code;
 }
 
@@ -131,35 +136,30 @@ static const struct cifar *kind_of_file(const char *path)
 	return strstr(base, "batch") ? &kinds[0] : strncmp(base, "train", 5) == 0 || strncmp(base, "test", 4) == 0 ? &kinds[1] : NULL;
 }
 
-static int scan(const struct request *r)
+static int begin(const struct request *r, void *context, struct classes *out)
 {
-	const struct cifar *kind;
-	struct classes classes = {0};
-	bool is_folder = false;
-	uint64_t i;
-	int code = columns_paths(r, &is_folder);
+	bool is_folder = fixed_source_is_folder(r);
+	const struct cifar *kind = is_folder ? kind_of_folder(r) : kind_of_file(r->place->item[0].path);
 
-	if (code != EXIT_DONE)
-		return code;
-	kind = is_folder ? kind_of_folder(r) : kind_of_file(r->place->item[0].path);
 	if (!kind)
 		return is_folder ? fail(EXIT_BAD, "%s: neither %s nor %s is in it; SRC is the folder of the binary version of CIFAR",
 					r->place->root, kinds[0].file[r->o->split][0], kinds[1].file[r->o->split][0])
 				 : fail(EXIT_BAD, "%s/%s: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, train.bin, test.bin)",
 					r->place->root, r->place->item[0].path);
-	for (i = 1; i < r->place->item_count; i++)
+	for (uint64_t i = 1; i < r->place->item_count; i++)
 		if (kind_of_file(r->place->item[i].path) != kind)
 			return fail(EXIT_BAD, "%s/%s: not of the same dataset as %s, by its name", r->place->root,
 				    r->place->item[i].path, r->place->item[0].path);
-	code = read_names(r, kind, &classes);
-	if (code == EXIT_DONE && is_folder)
-		code = add_folder(r, kind);
-	for (i = 0; code == EXIT_DONE && !is_folder && i < r->place->item_count; i++)
-		code = add_file(r, kind, r->place->item[i].path);
-	if (code == EXIT_DONE)
-		code = columns_finish(r, &classes);
-	classes_free(&classes);
-	return code;
+	*(const struct cifar **)context = kind;
+	return read_names(r, kind, out);
+}
+
+static int scan(const struct request *r)
+{
+	static const struct fixed_source steps = {.begin = begin, .add_folder = add_folder, .add_file = add_file};
+	const struct cifar *kind = NULL;
+
+	return fixed_source_scan(r, &steps, &kind);
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * source_images.c - `shardpack images`: pictures, one record each
+ *
+ * Which kind of source was named, and so which of the files that find images has it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,15 +16,23 @@
 #include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/scan/class_folders.h"
+#include "tools/shardpack/scan/file_name.h"
 #include "tools/shardpack/scan/image_archive.h"
 #include "tools/shardpack/scan/image_files.h"
+#include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/image_recipe.h"
+#include "tools/shardpack/scan/image_table.h"
+#include "tools/shardpack/scan/labels.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/path_table.h"
 #include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/scan/source.h"
+#include "tools/shardpack/scan/webdataset.h"
 
 /* What lies directly in the folder: archives, and folders beside them? */
 static int look_into(const struct request *r, struct text *archives, bool *has_folders)
@@ -42,7 +52,7 @@ static int look_into(const struct request *r, struct text *archives, bool *has_f
 	while ((errno = 0, entry = readdir(dir)) != NULL) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		if (scan_tar_is_name(entry->d_name))
+		if (file_name_is_archive(entry->d_name))
 			text_add(archives, entry->d_name, strlen(entry->d_name) + 1);
 		else if (fstatat(r->place->root_fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode))
 			*has_folders = true;
@@ -58,50 +68,82 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static bool has_fields(const struct recipe *r)
+{
+	for (uint32_t i = 0; i < r->field_count; i++)
+		if (field_has_part(&r->from[i]))
+			return true;
+	return false;
+}
+
+/*
+ * WebDataset's way, if there are members that end in .cls, or --label-key asks for .json: samples of several members.  So
+ * are those with fields of their own.  Else each image is a sample.
+ */
+static int scan_archive(struct image_list *images, struct labels *labels, const char *path)
+{
+	const struct request *r = images->request;
+	struct image_archive a;
+	uint64_t before = images->count;
+	int code = image_archive_open(&a, r, path);
+
+	if (code == EXIT_DONE) {
+		bool by_name = labels_given(labels) || !(r->o->label_key || webdataset_has_labels(&a));
+
+		images->by_folder = by_name && !labels_given(labels);
+		code = by_name && !has_fields(r->recipe) ? image_archive_add_all(&a, labels, images)
+							 : webdataset_add(&a, by_name, labels, images);
+	}
+	if (code == EXIT_DONE && images->count == before)
+		scan_barren(r->scan, a.where);
+	image_archive_close(&a);
+	return code;
+}
+
 /* A folder of nothing but archives, as img2dataset leaves it: each, in byte order. */
-static int scan_archives(struct items *it, struct labels *labels, const struct text *archives)
+static int scan_archives(struct image_list *images, struct labels *labels, const struct text *archives)
 {
 	const char *at = archives->data, *end = at + archives->bytes;
 	const char **name = calloc(archives->bytes + 1, sizeof(*name));
-	size_t count = 0, i;
+	size_t count = 0;
 	int code = name ? EXIT_DONE : fail(EXIT_IO, "out of memory for a list of archives");
 
 	for (; name && at < end; at += strlen(at) + 1)
 		name[count++] = at;
 	if (name)
 		qsort(name, count, sizeof(*name), compare_names);
-	for (i = 0; code == EXIT_DONE && i < count; i++)
-		code = scan_tar(it, labels, name[i]);
+	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
+		code = scan_archive(images, labels, name[i]);
 	free(name);
 	return code;
 }
 
-static int scan_item(struct items *it, struct labels *labels, const struct source_item *item)
+static int scan_item(struct image_list *images, struct labels *labels, const struct source_item *item)
 {
-	if (it->request->o->columns && (item->is_dir || !table_is_one(item->path)))
-		return fail(EXIT_USAGE, "%s/%s: --columns is for tables: .csv, .tsv or .jsonl", it->request->place->root, item->path);
+	if (images->request->o->columns && (item->is_dir || !path_table_is_one(item->path)))
+		return fail(EXIT_USAGE, "%s/%s: --columns is for tables: .csv, .tsv or .jsonl", images->request->place->root, item->path);
 	if (item->is_dir)
-		return scan_folder(it, labels, item->path);
-	if (table_is_one(item->path))
-		return scan_table(it, labels, item->path);
-	if (items_is_image(item->path))
-		return scan_image(it, labels, item->path);
-	return scan_tar(it, labels, item->path);
+		return image_files_add_folder(images, labels, item->path);
+	if (path_table_is_one(item->path))
+		return image_table_add(images, labels, item->path);
+	if (file_name_is_image(item->path))
+		return image_files_add(images, labels, item->path);
+	return scan_archive(images, labels, item->path);
 }
 
+/* All that was named, or the archives in the folder that was. */
 static int scan_items(const struct request *r, struct labels *labels, const struct text *archives)
 {
-	struct items it = {.request = r};
-	uint64_t i;
-	int code = archives->bytes ? scan_archives(&it, labels, archives) : EXIT_DONE;
+	struct image_list images = {.request = r};
+	int code = archives->bytes ? scan_archives(&images, labels, archives) : EXIT_DONE;
 
-	for (i = 0; code == EXIT_DONE && !archives->bytes && i < r->place->item_count; i++)
-		code = scan_item(&it, labels, &r->place->item[i]);
+	for (uint64_t i = 0; code == EXIT_DONE && !archives->bytes && i < r->place->item_count; i++)
+		code = scan_item(&images, labels, &r->place->item[i]);
 	if (code == EXIT_DONE)
 		code = labels_check_used(labels);
 	if (code == EXIT_DONE)
-		code = items_plan(&it);
-	items_free(&it);
+		code = image_list_plan(&images);
+	image_list_free(&images);
 	return code;
 }
 
@@ -119,7 +161,7 @@ static int scan(const struct request *r)
 	if (has_folders)
 		archives.bytes = 0; /* they lie beside classes, and are ignored like all that is no image */
 	if (code == EXIT_DONE && one_folder && !archives.bytes && !labels_given(&labels))
-		code = scan_images(r);
+		code = class_folders_scan(r);
 	else if (code == EXIT_DONE)
 		code = scan_items(r, &labels, &archives);
 	text_free(&archives);
@@ -266,6 +308,6 @@ const struct source source_images = {
 	.plan_examples = "shardpack plan images photos/train -o ds/train --resize 256 --crop 224\n",
 	.positionals = positionals,
 	.options = options,
-	.settle = field_settle,
+	.settle = image_recipe_settle,
 	.scan = scan,
 };

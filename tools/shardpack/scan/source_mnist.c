@@ -19,12 +19,14 @@
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/fixed_source.h"
+#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/source.h"
 
 /* The largest label decides how many classes there are. */
-static int largest_label(const struct request *r, const struct column *c, uint64_t *out)
+static int largest_label(const struct request *r, const struct fixed_column *c, uint64_t *out)
 {
 	uint8_t piece[65536];
 	uint64_t at, i, n;
@@ -41,7 +43,7 @@ static int largest_label(const struct request *r, const struct column *c, uint64
 
 static int add_parsed(const struct request *r, const char *where, const struct idx *x, uint32_t file, uint64_t *largest)
 {
-	struct column c = {.file = file, .dtype = x->dtype, .swap = true, .offset = x->data_offset, .count = x->shape[0],
+	struct fixed_column c = {.file = file, .dtype = x->dtype, .swap = true, .offset = x->data_offset, .count = x->shape[0],
 			   .stride = x->shape[0] ? x->data_bytes / x->shape[0] : 0};
 	uint64_t shape[IDX_DIMS_MAX] = {0};
 	uint32_t field, ndim = x->ndim - 1;
@@ -55,18 +57,19 @@ static int add_parsed(const struct request *r, const char *where, const struct i
 	if (x->ndim == 1)
 		code = largest_label(r, &c, largest);
 	if (code == EXIT_DONE)
-		code = columns_field(r->recipe, where, x->ndim == 1 ? "label" : "image", x->dtype, shape, ndim, &field);
-	return code == EXIT_DONE ? columns_add(r->plan, r->recipe, field, &c) : code;
+		code = fixed_fields_enter(r->recipe, where, x->ndim == 1 ? "label" : "image", x->dtype, shape, ndim, &field);
+	return code == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, field, &c) : code;
 }
 
-static int add_file(const struct request *r, const char *path, uint64_t *largest)
+/* The context of these steps is the largest label so far. */
+static int add_file(const struct request *r, void *largest, const char *path)
 {
 	uint8_t head[IDX_HEAD_BYTES_MAX];
 	uint64_t bytes, have;
 	char why[200], *where;
 	struct idx x;
 	uint32_t file;
-	int code = columns_open(r, path, &file);
+	int code = input_file_open(r, path, &file);
 
 	if (code != EXIT_DONE)
 		return code;
@@ -132,7 +135,7 @@ static int find_file(const struct request *r, const char *half, const char *what
 	return code;
 }
 
-static int add_folder(const struct request *r, uint64_t *largest)
+static int add_folder(const struct request *r, void *largest)
 {
 	static const char *const halves[] = {"train", "t10k"};
 	const char *half = halves[r->o->split];
@@ -142,27 +145,23 @@ static int add_folder(const struct request *r, uint64_t *largest)
 	if (code == EXIT_DONE)
 		code = find_file(r, half, "labels", labels);
 	if (code == EXIT_DONE)
-		code = add_file(r, images, largest);
-	return code == EXIT_DONE ? add_file(r, labels, largest) : code;
+		code = add_file(r, largest, images);
+	return code == EXIT_DONE ? add_file(r, largest, labels) : code;
+}
+
+static int end(const struct request *r, void *context, struct classes *out)
+{
+	const uint64_t *largest = context;
+
+	return r->o->classes ? EXIT_DONE : classes_add_numbers(out, *largest + 1);
 }
 
 static int scan(const struct request *r)
 {
-	struct classes classes = {0};
-	uint64_t largest = 9, i;
-	bool is_folder = false;
-	int code = columns_paths(r, &is_folder);
+	static const struct fixed_source steps = {.add_folder = add_folder, .add_file = add_file, .end = end};
+	uint64_t largest = 9;
 
-	if (code == EXIT_DONE && is_folder)
-		code = add_folder(r, &largest);
-	for (i = 0; code == EXIT_DONE && !is_folder && i < r->place->item_count; i++)
-		code = add_file(r, r->place->item[i].path, &largest);
-	if (code == EXIT_DONE)
-		code = r->o->classes ? columns_classes(r, &classes) : columns_numbered(&classes, largest + 1);
-	if (code == EXIT_DONE)
-		code = columns_finish(r, &classes);
-	classes_free(&classes);
-	return code;
+	return fixed_source_scan(r, &steps, &largest);
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)

@@ -9,11 +9,11 @@
 #include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/raw_schema.h"
 #include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/fixed_source.h"
+#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -30,12 +30,13 @@ static int settle(const struct request *r)
 }
 
 /* Every record of one file. */
-static int add_file(const struct request *r, const struct raw_schema *schema, const char *path)
+static int add_file(const struct request *r, void *context, const char *path)
 {
+	const struct raw_schema *schema = context;
 	uint64_t skip = r->o->skip_bytes, bytes, left;
 	uint32_t file, field, i;
 	char *name;
-	int code = columns_open(r, path, &file);
+	int code = input_file_open(r, path, &file);
 
 	if (code != EXIT_DONE)
 		return code;
@@ -54,14 +55,14 @@ static int add_file(const struct request *r, const struct raw_schema *schema, co
 			    schema->record_bytes, left, bytes - left);
 	for (i = 0; code == EXIT_DONE && i < schema->field_count; i++) {
 		const struct raw_field *f = &schema->field[i];
-		struct column c = {.file = file, .dtype = f->dtype, .swap = f->swap, .offset = skip + f->offset,
+		struct fixed_column c = {.file = file, .dtype = f->dtype, .swap = f->swap, .offset = skip + f->offset,
 				   .stride = schema->record_bytes, .count = (bytes - skip) / schema->record_bytes};
 
 		if (strcmp(f->name, "-") == 0)
 			continue;
-		code = columns_field(r->recipe, "--schema", f->name, f->dtype, f->shape, f->ndim, &field);
+		code = fixed_fields_enter(r->recipe, "--schema", f->name, f->dtype, f->shape, f->ndim, &field);
 		if (code == EXIT_DONE)
-			code = columns_add(r->plan, r->recipe, field, &c);
+			code = fixed_fields_add(r->plan, r->recipe, field, &c);
 	}
 	if (code == EXIT_DONE && bytes == skip)
 		scan_barren(r->scan, name);
@@ -71,24 +72,12 @@ static int add_file(const struct request *r, const struct raw_schema *schema, co
 
 static int scan(const struct request *r)
 {
+	static const struct fixed_source steps = {.add_file = add_file};
 	struct raw_schema schema;
-	struct classes classes = {0};
 	char why[256];
-	bool is_folder = false;
-	uint64_t i;
-	int code = columns_paths(r, &is_folder);
 
-	if (code == EXIT_DONE && is_folder)
-		code = fail(EXIT_USAGE, "%s: a folder; name its files", r->place->root);
-	if (code == EXIT_DONE)
-		code = columns_classes(r, &classes);
 	raw_schema_parse(r->o->schema, &schema, why, sizeof(why)); /* settle() saw that it is one */
-	for (i = 0; code == EXIT_DONE && i < r->place->item_count; i++)
-		code = add_file(r, &schema, r->place->item[i].path);
-	if (code == EXIT_DONE)
-		code = columns_finish(r, &classes);
-	classes_free(&classes);
-	return code;
+	return fixed_source_scan(r, &steps, &schema);
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)

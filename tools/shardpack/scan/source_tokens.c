@@ -21,10 +21,11 @@
 #include "tools/shardpack/format/token_file.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/fixed_fields.h"
+#include "tools/shardpack/scan/fixed_source.h"
+#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -39,6 +40,7 @@ struct stream {
 	uint64_t record_count;
 	uint32_t field;
 	bool has_field;
+	struct progress progress;
 };
 
 /* Tokens of one file. */
@@ -164,7 +166,7 @@ static uint64_t load_token(const uint8_t *b, uint64_t item, bool swap)
 }
 
 /* Cut behind each token that ends a document; that token belongs to the document. */
-static int add_documents(struct stream *s, const struct part *p, struct progress *progress)
+static int add_documents(struct stream *s, const struct part *p)
 {
 	uint64_t item = shard_dtype_bytes(p->dtype), at = 0, begin = 0, i, n;
 	uint8_t *piece = malloc(PIECE_BYTES);
@@ -179,8 +181,8 @@ static int add_documents(struct stream *s, const struct part *p, struct progress
 				code = add_windows(s, p, begin, at + i + 1 - begin, true);
 				begin = at + i + 1;
 			}
-		progress_add(progress, n, n * item, 0);
-		progress_tick(progress);
+		progress_add(&s->progress, n, n * item, 0);
+		progress_tick(&s->progress);
 	}
 	if (code == EXIT_DONE && begin < p->count)
 		code = add_windows(s, p, begin, p->count - begin, true);
@@ -194,7 +196,7 @@ static int settle_field(struct stream *s, const struct part *p)
 	struct recipe *recipe = s->r->recipe;
 	bool ragged = cli_given(s->r->args, "documents");
 	uint64_t item = shard_dtype_bytes(p->dtype);
-	int code = columns_field(recipe, p->where, "tokens", p->dtype, &s->window, 1, &s->field);
+	int code = fixed_fields_enter(recipe, p->where, "tokens", p->dtype, &s->window, 1, &s->field);
 
 	if (code == EXIT_DONE && ragged && item < 8 && s->r->o->end_of_text >> (8 * item))
 		code = fail(EXIT_USAGE, "%s: --documents %" PRIu64 " is no token of %s, so no document would end", p->where,
@@ -214,14 +216,14 @@ static int settle_field(struct stream *s, const struct part *p)
 	return EXIT_DONE;
 }
 
-static int add_file(struct stream *s, const char *path, struct progress *progress)
+static int add_file(const struct request *r, void *context, const char *path)
 {
-	const struct request *r = s->r;
+	struct stream *s = context;
 	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
 	struct part p = {0};
 	uint64_t have, before;
 	char *where = NULL;
-	int code = columns_open(r, path, &p.file);
+	int code = input_file_open(r, path, &p.file);
 
 	if (code == EXIT_DONE && (!head || !(where = stored_name(r->stored, p.file))))
 		code = fail(EXIT_IO, "out of memory");
@@ -238,7 +240,7 @@ static int add_file(struct stream *s, const char *path, struct progress *progres
 		code = settle_field(s, &p);
 	before = s->record_count;
 	if (code == EXIT_DONE)
-		code = cli_given(r->args, "documents") ? add_documents(s, &p, progress) : add_windows(s, &p, 0, p.count, false);
+		code = cli_given(r->args, "documents") ? add_documents(s, &p) : add_windows(s, &p, 0, p.count, false);
 	if (code == EXIT_DONE && s->record_count == before)
 		scan_barren(r->scan, where);
 	free(head);
@@ -246,36 +248,34 @@ static int add_file(struct stream *s, const char *path, struct progress *progres
 	return code;
 }
 
-static int refuse_short(const struct stream *s)
+/* What is in no window. */
+static int end(const struct request *r, void *context, struct classes *out)
 {
-	char what[64];
+	struct stream *s = context;
+	char what[64], count[HUMAN_CHARS];
 
-	snprintf(what, sizeof(what), "window of %" PRIu64 " tokens", s->window);
-	return scan_refuse_barren(s->r->scan, s->r->place->root, what, "; give a smaller --seq-len");
+	(void)out;
+	progress_abandon(&s->progress);
+	if (!s->record_count) {
+		snprintf(what, sizeof(what), "window of %" PRIu64 " tokens", s->window);
+		return scan_refuse_barren(r->scan, r->place->root, what, "; give a smaller --seq-len");
+	}
+	if (s->left_out)
+		scan_warn(r->scan, "%s tokens are in no record: they do not fill a window%s", human_count(count, s->left_out),
+			  cli_given(r->args, "documents") ? " or are a document of one token" : " at the end of their file");
+	return EXIT_DONE;
 }
 
 static int scan(const struct request *r)
 {
+	static const struct fixed_source steps = {.add_file = add_file, .end = end};
 	struct stream s = {.r = r, .window = r->o->sequence + 1, .step = r->o->sequence - r->o->overlap};
-	struct progress progress;
-	struct classes none = {0};
-	char count[HUMAN_CHARS];
-	bool is_folder = false;
-	uint64_t i;
-	int code = columns_paths(r, &is_folder);
+	int code;
 
-	if (code == EXIT_DONE && is_folder)
-		code = fail(EXIT_USAGE, "%s: a folder; name its files", r->place->root);
-	progress_start(&progress, "looking for documents", "tokens", 0);
-	for (i = 0; code == EXIT_DONE && i < r->place->item_count; i++)
-		code = add_file(&s, r->place->item[i].path, &progress);
-	progress_abandon(&progress);
-	if (code == EXIT_DONE && !s.record_count)
-		return refuse_short(&s);
-	if (code == EXIT_DONE && s.left_out)
-		scan_warn(r->scan, "%s tokens are in no record: they do not fill a window%s", human_count(count, s.left_out),
-			  cli_given(r->args, "documents") ? " or are a document of one token" : " at the end of their file");
-	return code == EXIT_DONE ? columns_finish(r, &none) : code;
+	progress_start(&s.progress, "looking for documents", "tokens", 0);
+	code = fixed_source_scan(r, &steps, &s);
+	progress_abandon(&s.progress);
+	return code;
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)

@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/scan/sources.h"
 
+#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/source.h"
 
 const struct source *const source_table[SOURCE_COUNT] = {

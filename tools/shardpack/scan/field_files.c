@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field_files.c - the fields of an image that is a file: files beside it, found
+ */
+#include "tools/shardpack/scan/field_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/field.h"
+#include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/input_file.h"
+#include "tools/shardpack/scan/request.h"
+
+/* `from`, in which {} becomes `below` without its extension; false if that is too long. */
+static bool fill_in(const char *from, const char *below, char out[PLAN_PATH_BYTES_MAX])
+{
+	const char *hole = strstr(from, "{}"), *slash = strrchr(below, '/'), *dot = strrchr(slash ? slash : below, '.');
+	int stem = dot && dot > (slash ? slash + 1 : below) ? (int)(dot - below) : (int)strlen(below);
+	int bytes = snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s%.*s%s", (int)(hole - from), from, stem, below, hole + 2);
+
+	return bytes < PLAN_PATH_BYTES_MAX;
+}
+
+static int add_file(const struct request *r, const char *below, uint32_t i, struct text *out)
+{
+	const struct field_source *s = &r->recipe->from[i];
+	const char *name = r->recipe->field[i].name;
+	char path[PLAN_PATH_BYTES_MAX];
+	struct stat st = {0};
+
+	if (!strstr(s->from, "{}"))
+		return fail(EXIT_USAGE, "--field %s: of images that are files, from= is a path below %s with {} in it, the image's path "
+			    "without extension, such as from=%s/{}.png", name, r->place->root, name);
+	if (!fill_in(s->from, below, path) || !text_stays_below(path))
+		return fail(EXIT_BAD, "%s/%s: --field %s: from=%s leads to no path below %s", r->place->root, below, name, s->from,
+			    r->place->root);
+	if (fstatat(r->place->root_fd, path, &st, 0) == 0)
+		field_part_add_file(out, input_file_bytes(&st), path);
+	else if (errno == ENOENT && s->optional)
+		field_part_add_none(out);
+	else
+		return fail(EXIT_IO, "%s/%s: field %s of '%s': %s", r->place->root, path, name, below, strerror(errno));
+	return EXIT_DONE;
+}
+
+int field_files_find(const struct request *r, const char *below, struct text *out)
+{
+	uint32_t i;
+	int code = EXIT_DONE;
+
+	out->bytes = 0;
+	for (i = 0; code == EXIT_DONE && i < r->recipe->field_count; i++)
+		if (field_has_part(&r->recipe->from[i]))
+			code = add_file(r, below, i, out);
+	return code == EXIT_DONE && text_failed(out) ? fail(EXIT_IO, "out of memory for the fields of an input") : code;
+}
+
+bool field_files_has(const struct recipe *r, const char *name)
+{
+	size_t bytes = strlen(name), end;
+	uint32_t i;
+
+	for (i = 0; i < r->field_count; i++) {
+		const char *from = r->from[i].from;
+
+		end = field_has_part(&r->from[i]) && strncmp(from, "{}", 2) == 0 ? strlen(from + 2) : 0;
+		if (end && bytes > end && strcmp(name + bytes - end, from + 2) == 0)
+			return true;
+	}
+	return false;
+}
