@@ -6,11 +6,21 @@
 
 #include <stdlib.h>
 
-#include "tools/shardpack/build/build.h"
-#include "tools/shardpack/command.h"
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/build/build.h"
+#include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
+#include "tools/shardpack/build/quarantine.h"
 #include "tools/shardpack/build/seal_dataset.h"
+#include "tools/shardpack/command.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
 
 struct build_options {
 	const char *out;

@@ -13,21 +13,31 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/common/human.h"
-#include "tools/shardpack/build/build.h"
-#include "tools/shardpack/command.h"
-#include "tools/shardpack/report/dry_run.h"
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/build/build.h"
+#include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
+#include "tools/shardpack/build/quarantine.h"
 #include "tools/shardpack/build/replace.h"
 #include "tools/shardpack/build/seal_dataset.h"
+#include "tools/shardpack/build/space.h"
+#include "tools/shardpack/command.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/plan_write.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/report/dry_run.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/scan/source.h"
 #include "tools/shardpack/scan/sources.h"
-#include "tools/shardpack/build/space.h"
-#include "tools/shardpack/plan/plan_write.h"
 
 struct packing {
 	const struct pack_options *o;

@@ -12,8 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/common/special.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/common/special.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
 
 unsigned command_threads(uint64_t asked)
 {

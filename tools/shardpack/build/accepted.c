@@ -9,7 +9,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
 
 #define RECORDS_AT_ONCE 4096
 

@@ -2,12 +2,15 @@
 /*
  * accepted.h - the records of a shard that are of damaged inputs, as their field `damage` says
  *
- * For who has no receipt any more.  The sentence that came with the verdict is not in the shard.
+ * Used when the receipt is lost.  The shard keeps the number of the reason, not the sentence.
  */
 #ifndef SHARDPACK_ACCEPTED_H
 #define SHARDPACK_ACCEPTED_H
 
-#include "tools/shardpack/build/job.h"
+#include <stdint.h>
+
+struct job;
+struct shard_reader;
 
 /* Call `each` for every one of them, in order, until it does not return EXIT_DONE.  Returns the exit code. */
 int accepted_find(const struct job *job, uint64_t shard_idx, struct shard_reader *reader,

@@ -12,11 +12,12 @@
 #ifndef SHARDPACK_ACCOUNT_H
 #define SHARDPACK_ACCOUNT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shard.h"
-#include "tools/cli/cli.h"
-#include "tools/shardpack/plan/plan.h"
+
+struct cli_amount;
 
 enum problem_how {
 	PROBLEM_SKIPPED = SHARD_SKIPPED,

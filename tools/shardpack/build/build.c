@@ -13,33 +13,60 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/build/record_workers.h"
-#include "tools/common/files.h"
+#include "tools/common/text.h"
+#include "tools/common/workers.h"
+#include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/finisher.h"
+#include "tools/shardpack/build/fixed.h"
 #include "tools/shardpack/build/image_workers.h"
+#include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/published.h"
+#include "tools/shardpack/build/range.h"
+#include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/build/record_workers.h"
+#include "tools/shardpack/build/result.h"
 #include "tools/shardpack/build/space.h"
+#include "tools/shardpack/build/verdict.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/input/warm.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
 
 struct build {
 	const struct job *job;
 	struct text provenance;
 	bool *todo; /* [shard_count] */
-	struct pipeline_range *ranges;
+	struct range *ranges;
 	uint64_t *shard_of_range;
 	uint64_t todo_count;
 	struct progress progress;
 	struct finisher finisher;
+	struct workers *workers;
+
+	/* Of the kind of inputs that it is. */
+	struct image_workers *images;
+	struct record_workers *records;
 	struct fixed *fixed; /* for what is wrong with a record */
+	struct warm *warm;
 
 	/* The shard that is being filled. */
 	struct shard_writer *writer; /* NULL: it will not be published */
 	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
 	struct text lines; /* for its receipt */
 	struct shard_tally *tally;
+};
+
+/* What is different between images and fixed records. */
+struct kind {
+	int (*open)(struct build *b, struct workers_options *w); /* all that the workers need; close it all the same */
+	int (*take)(struct build *b, uint64_t slot, uint64_t *done); /* what is in a slot; *done counts its inputs */
+	void (*close)(struct build *b);
 };
 
 /* ---- what is there already ---- */
@@ -147,9 +174,9 @@ static int end_shard(struct build *b, uint64_t range_idx)
 /* It is damaged and becomes a record all the same, but never silently. */
 static int take_accepted(struct build *b, const struct result *r)
 {
-	account_show_accepted(b->job->account, b->job->source, r->path, r->message);
-	receipt_add_accepted(&b->lines, r->ordinal, r->reason, r->message);
-	return account_problem(b->job->account, r->ordinal, r->reason, PROBLEM_ACCEPTED, r->message);
+	account_show_accepted(b->job->account, b->job->source, r->path, r->verdict.message);
+	receipt_add_accepted(&b->lines, r->ordinal, r->verdict.reason, r->verdict.message);
+	return account_problem(b->job->account, r->ordinal, r->verdict.reason, PROBLEM_ACCEPTED, r->verdict.message);
 }
 
 static int take_record(struct build *b, const struct result *r)
@@ -157,7 +184,7 @@ static int take_record(struct build *b, const struct result *r)
 	const void *group[] = {r->record, r->meta};
 	struct shard_error err;
 
-	if (r->reason && take_accepted(b, r) != EXIT_DONE)
+	if (r->verdict.reason && take_accepted(b, r) != EXIT_DONE)
 		return EXIT_IO;
 	if (!b->writer)
 		return EXIT_DONE;
@@ -202,30 +229,34 @@ static int take_result(struct build *b, const struct result *r)
 	struct account *a = b->job->account;
 	int code;
 
-	switch (r->outcome) {
+	switch (r->verdict.outcome) {
 	case OUTCOME_RECORD:
 		return take_record(b, r);
 	case OUTCOME_BAD:
-		return take_bad(b, r->ordinal, r->path, r->reason, r->message);
+		return take_bad(b, r->ordinal, r->path, r->verdict.reason, r->verdict.message);
 	case OUTCOME_FAILED:
-		code = account_problem(a, r->ordinal, 0, PROBLEM_UNREADABLE, r->message);
-		account_show(a, b->job->source, r->path, r->message);
+		code = account_problem(a, r->ordinal, 0, PROBLEM_UNREADABLE, r->verdict.message);
+		account_show(a, b->job->source, r->path, r->verdict.message);
 		hold_back(b);
 		return code;
 	case OUTCOME_STOP:
 		break;
 	}
-	return fail(EXIT_IO, "%s/%s: %s", b->job->source, r->path, r->message);
+	return fail(EXIT_IO, "%s/%s: %s", b->job->source, r->path, r->verdict.message);
 }
 
-/* All of a shard, as `take` gets it from `source` and counts it. */
-static int fill_shard(struct build *b, uint64_t range_idx, int (*take)(struct build *b, void *source, uint64_t *done), void *source)
+/* All of a shard, out of the workers' slots. */
+static int fill_shard(struct build *b, const struct kind *kind, uint64_t range_idx)
 {
-	uint64_t done = 0;
+	uint64_t done = 0, slot;
 	int code = begin_shard(b, range_idx);
 
 	while (code == EXIT_DONE && done < b->ranges[range_idx].count) {
-		code = take(b, source, &done);
+		code = workers_next(b->workers, &slot);
+		if (code != EXIT_DONE)
+			break;
+		code = kind->take(b, slot, &done);
+		workers_release(b->workers);
 		if (code == EXIT_DONE)
 			code = finisher_check(&b->finisher);
 	}
@@ -239,15 +270,17 @@ static int fill_shard(struct build *b, uint64_t range_idx, int (*take)(struct bu
 
 static int take_fixed_bad(struct build *b, const struct fixed_block *block, uint64_t i)
 {
+	const struct job *job = b->job;
 	struct plan_input input;
-	char path[PLAN_PATH_BYTES_MAX], message[320];
-	uint32_t reason = fixed_explain(b->fixed, block, i, message, sizeof(message));
+	struct verdict v;
+	char path[PLAN_PATH_BYTES_MAX];
 
-	plan_input(b->job->plan, block->input_idx[i], &input);
-	plan_input_path(b->job->plan, &input, path);
-	if (b->job->quarantine && !fixed_keep(b->fixed, block, i, b->job->quarantine, path, message, sizeof(message)))
-		return fail(EXIT_IO, "%s/%s: %s", b->job->source, path, message);
-	return take_bad(b, block->first + i, path, reason, message);
+	fixed_explain(b->fixed, block, i, &v);
+	plan_input(job->plan, block->input_idx[i], &input);
+	plan_input_path(job->plan, &input, path);
+	if (job->quarantine && !fixed_keep(b->fixed, block, i, job->quarantine, path, &v))
+		return fail(EXIT_IO, "%s/%s: %s", job->source, path, v.message);
+	return take_bad(b, block->place.first + i, path, v.reason, v.message);
 }
 
 static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t i)
@@ -265,91 +298,74 @@ static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t
 										: finisher_fail(&b->finisher, &err);
 }
 
-/* The next block, whose records belong to one shard. */
-static int take_block(struct build *b, void *blocks, uint64_t *done)
+/* The records of a block belong to one shard. */
+static int take_block(struct build *b, uint64_t slot, uint64_t *done)
 {
-	struct fixed_block *block;
-	int code = blocks_next(blocks, &block);
+	struct fixed_block *block = record_workers_block(b->records, slot);
+	int code = EXIT_DONE;
 
-	if (code != EXIT_DONE)
-		return code;
-	if (block->outcome != OUTCOME_RECORD)
-		code = fail(EXIT_IO, "%s/%s", b->job->source, block->message);
-	for (uint64_t i = 0; code == EXIT_DONE && i < block->count; i++)
+	if (block->verdict.outcome != OUTCOME_RECORD)
+		code = fail(EXIT_IO, "%s/%s", b->job->source, block->verdict.message);
+	for (uint64_t i = 0; code == EXIT_DONE && i < block->place.count; i++)
 		code = take_fixed(b, block, i);
 	shard_tally_merge(b->tally, block->tally);
-	*done += block->count;
-	blocks_release(blocks);
+	*done += block->place.count;
 	return code;
 }
 
-static int fill_all_fixed(struct build *b)
+static int open_records(struct build *b, struct workers_options *w)
 {
-	struct blocks_options opt = {
-		.plan = b->job->plan,
-		.schema = &b->job->schema,
-		.stored = b->job->stored,
-		.ranges = b->ranges,
-		.range_count = b->todo_count,
-		.worker_count = b->job->worker_count,
-		.progress = &b->progress,
-	};
-	struct warm *warm = warm_start(opt.plan, opt.stored);
-	struct blocks *p = NULL;
-	uint64_t i;
-	int code = blocks_open(&p, &opt);
+	const struct job *job = b->job;
 
-	if (code != EXIT_DONE) {
-		warm_stop(warm);
-		return code;
-	}
-	b->fixed = fixed_open(opt.plan, opt.schema, opt.stored);
+	b->warm = warm_start(job->plan, job->stored);
+	b->fixed = fixed_open(job->plan, &job->schema, job->stored);
 	if (!b->fixed)
-		code = fail(EXIT_IO, "out of memory for blocks of records");
-	for (i = 0; code == EXIT_DONE && i < b->todo_count; i++)
-		code = fill_shard(b, i, take_block, p);
-	blocks_close(p);
+		return fail(EXIT_IO, "out of memory for blocks of records");
+	return record_workers_open(&b->records, job, b->ranges, b->todo_count, w);
+}
+
+static void close_records(struct build *b)
+{
+	record_workers_close(b->records);
 	fixed_close(b->fixed);
-	warm_stop(warm);
-	return code;
+	warm_stop(b->warm);
 }
 
 /* ---- images ---- */
 
-/* The next one. */
-static int take_image(struct build *b, void *pipeline, uint64_t *done)
+static int take_image(struct build *b, uint64_t slot, uint64_t *done)
 {
-	struct result *r;
-	int code = pipeline_next(pipeline, &r);
-
-	if (code != EXIT_DONE)
-		return code;
-	code = take_result(b, r);
 	++*done;
-	pipeline_release(pipeline);
-	return code;
+	return take_result(b, image_workers_result(b->images, slot));
 }
 
-static int fill_all_images(struct build *b)
+static int open_images(struct build *b, struct workers_options *w)
 {
-	struct pipeline_options opt = {
-		.plan = b->job->plan,
-		.schema = &b->job->schema,
-		.source_fd = b->job->source_fd,
-		.stored = b->job->stored,
-		.quarantine = b->job->quarantine,
-		.ranges = b->ranges,
-		.range_count = b->todo_count,
-		.worker_count = b->job->worker_count,
-		.progress = &b->progress,
-	};
-	struct pipeline *p = NULL;
-	uint64_t i;
-	int code = pipeline_open(&p, &opt);
+	return image_workers_open(&b->images, b->job, b->ranges, b->todo_count, w);
+}
 
-	for (i = 0; code == EXIT_DONE && i < b->todo_count; i++)
-		code = fill_shard(b, i, take_image, p);
-	pipeline_close(p);
+static void close_images(struct build *b)
+{
+	image_workers_close(b->images);
+}
+
+/* ---- all of them ---- */
+
+static const struct kind of_images = {open_images, take_image, close_images};
+static const struct kind of_records = {open_records, take_block, close_records};
+
+static int fill_shards(struct build *b)
+{
+	const struct kind *kind = plan_names_inputs(b->job->plan) ? &of_images : &of_records;
+	struct workers_options w = {.worker_count = b->job->worker_count, .progress = &b->progress};
+	int code = kind->open(b, &w);
+
+	if (code == EXIT_DONE)
+		code = workers_open(&b->workers, &w);
+	for (uint64_t i = 0; code == EXIT_DONE && i < b->todo_count; i++)
+		code = fill_shard(b, kind, i);
+	workers_close(b->workers);
+	kind->close(b);
 	return code;
 }
 
@@ -360,7 +376,7 @@ static int fill_all(struct build *b)
 
 	if (code != EXIT_DONE)
 		return code;
-	code = plan_names_inputs(b->job->plan) ? fill_all_images(b) : fill_all_fixed(b);
+	code = fill_shards(b);
 	shard_writer_close(b->next_writer); /* NULL, unless it went wrong */
 	finished = finisher_stop(&b->finisher);
 	return code == EXIT_DONE ? finished : code;

@@ -5,7 +5,7 @@
 #ifndef SHARDPACK_BUILD_H
 #define SHARDPACK_BUILD_H
 
-#include "tools/shardpack/build/job.h"
+struct job;
 
 /*
  * Build this part of the plan.  What became of every input is in job->account afterwards,

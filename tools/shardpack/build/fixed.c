@@ -12,7 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/exit_code.h"
 #include "tools/shardpack/build/quarantine.h"
+#include "tools/shardpack/build/verdict.h"
+#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/plan.h"
 
 #define RAW_BYTES (UINT64_C(1) << 18) /* of one read, unless a single record is larger */
 
@@ -278,16 +284,14 @@ static uint64_t run_of(const struct fixed_block *b, uint64_t i, const struct pla
 		most = (RAW_BYTES - span) / s->stride + 1;
 	else if (!s->stride || span >= RAW_BYTES)
 		most = 1;
-	while (n < most && i + n < b->count && b->input_idx[i + n] == b->input_idx[i] + n)
+	while (n < most && i + n < b->place.count && b->input_idx[i + n] == b->input_idx[i] + n)
 		n++;
 	return n;
 }
 
 static bool fail_block(struct fixed *f, struct fixed_block *b, uint32_t file, const char *why)
 {
-	snprintf(b->message, sizeof(b->message), "%s: %s", f->plan->file[file].path, why);
-	b->outcome = OUTCOME_FAILED;
-	return false;
+	return verdict_set(&b->verdict, OUTCOME_FAILED, 0, "%s: %s", f->plan->file[file].path, why);
 }
 
 /* Records [i, i + n) of the block, from the stream that they lie side by side in. */
@@ -307,12 +311,9 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 	    (n == 1 || (lead->stride == record_bytes && st->span == record_bytes)))
 		return stored_read(f->stored, lead->file, lead->offset + skip, place, (size_t)bytes, why, sizeof(why)) ||
 		       fail_block(f, b, lead->file, why);
-	if (!scratch_reserve(&f->raw, (size_t)bytes)) {
-		snprintf(b->message, sizeof(b->message), "out of memory for %" PRIu64 " bytes of %s", bytes,
-			 f->plan->file[lead->file].path);
-		b->outcome = OUTCOME_STOP;
-		return false;
-	}
+	if (!scratch_reserve(&f->raw, (size_t)bytes))
+		return verdict_set(&b->verdict, OUTCOME_STOP, 0, "out of memory for %" PRIu64 " bytes of %s", bytes,
+				   f->plan->file[lead->file].path);
 	if (!stored_read(f->stored, lead->file, lead->offset + skip, f->raw.data, (size_t)bytes, why, sizeof(why)))
 		return fail_block(f, b, lead->file, why);
 	for (k = 0; k < n; k++) {
@@ -335,7 +336,7 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
  */
 static void expect_stream(struct fixed *f, const struct fixed_block *b, const struct stream *st)
 {
-	uint64_t look[] = {0, b->count / 2, b->count - 1}, i, n;
+	uint64_t look[] = {0, b->place.count / 2, b->place.count - 1}, i, n;
 	bool near = true;
 
 	for (i = 0; i < 3; i++) {
@@ -343,7 +344,7 @@ static void expect_stream(struct fixed *f, const struct fixed_block *b, const st
 
 		near = near && stored_is_near(f->stored, s->file, s->offset + (b->input_idx[look[i]] - s->first) * s->stride);
 	}
-	for (i = 0; !near && i < b->count; i += n) {
+	for (i = 0; !near && i < b->place.count; i += n) {
 		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[i]);
 
 		n = run_of(b, i, s, st->span);
@@ -369,7 +370,7 @@ static void judge(struct fixed *f, struct fixed_block *b)
 {
 	const void *group[SHARD_GROUPS_MAX];
 
-	for (uint64_t i = 0; i < b->count; i++) {
+	for (uint64_t i = 0; i < b->place.count; i++) {
 		fixed_record(b, f->schema, i, group);
 		b->bad[i] = f->label && !has_good_label(f, group, b->input_idx[i]);
 		b->bad_count += b->bad[i];
@@ -384,18 +385,16 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 	uint64_t i, n;
 
 	b->bad_count = 0;
-	b->message[0] = '\0';
-	b->outcome = OUTCOME_RECORD;
+	verdict_set(&b->verdict, OUTCOME_RECORD, 0, "%s", "");
 	shard_tally_clear(b->tally);
-	if (plan_inputs_at(f->plan, b->first, b->count, b->input_idx) != EXIT_DONE) {
-		snprintf(b->message, sizeof(b->message), "the order of its records could not be computed");
-		b->outcome = OUTCOME_STOP;
+	if (plan_inputs_at(f->plan, b->place.first, b->place.count, b->input_idx) != EXIT_DONE) {
+		verdict_set(&b->verdict, OUTCOME_STOP, 0, "the order of its records could not be computed");
 		return;
 	}
 	for (s = 0; s < f->stream_count; s++)
 		expect_stream(f, b, &f->stream[s]);
 	for (s = 0; s < f->stream_count; s++)
-		for (i = 0; i < b->count; i += n) {
+		for (i = 0; i < b->place.count; i += n) {
 			n = run_of(b, i, slice_of(f, f->stream[s].lead, b->input_idx[i]), f->stream[s].span);
 			if (!read_run(f, b, &f->stream[s], i, n))
 				return;
@@ -403,7 +402,7 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 	judge(f, b);
 }
 
-uint32_t fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t i, char *message, size_t message_bytes)
+void fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t i, struct verdict *out)
 {
 	const struct plan_slice *s = plan_find_slice(f->plan, f->label_field, b->input_idx[i]);
 	uint64_t offset = s->offset + (b->input_idx[i] - s->first) * s->stride;
@@ -413,16 +412,15 @@ uint32_t fixed_explain(const struct fixed *f, const struct fixed_block *b, uint6
 	fixed_record(b, f->schema, i, group);
 	shard_label_read(f->label, group, f->plan->class_count, &label);
 	if (!f->plan->class_count)
-		snprintf(message, message_bytes, "label %" PRIu64 " at offset %" PRIu64 " of %s; the limit is %" PRId64, (uint64_t)label, offset,
+		verdict_set(out, OUTCOME_BAD, SHARD_MISS_DAMAGED, "label %" PRIu64 " at offset %" PRIu64 " of %s; the limit is %" PRId64, (uint64_t)label, offset,
 			 f->plan->file[s->file].path, INT64_MAX);
 	else
-		snprintf(message, message_bytes, "label %" PRId64 " at offset %" PRIu64 " of %s; there are %" PRIu64 " classes, from 0", label,
+		verdict_set(out, OUTCOME_BAD, SHARD_MISS_DAMAGED, "label %" PRId64 " at offset %" PRIu64 " of %s; there are %" PRIu64 " classes, from 0", label,
 			 offset, f->plan->file[s->file].path, f->plan->class_count);
-	return SHARD_MISS_DAMAGED;
 }
 
 bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const struct quarantine *q, const char *path,
-		char *message, size_t message_bytes)
+		struct verdict *v)
 {
 	const struct shard_schema *s = f->schema;
 	uint8_t *bytes;
@@ -433,17 +431,15 @@ bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, 
 	for (k = 0; k < s->field_count; k++)
 		n += s->field[k].bytes;
 	bytes = malloc(n);
-	if (!bytes) {
-		snprintf(message, message_bytes, "out of memory for its copy in quarantine");
-		return false;
-	}
+	if (!bytes)
+		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for its copy in quarantine");
 	for (k = 0, n = 0; k < s->field_count; k++) {
 		const struct shard_field *field = &s->field[k];
 
 		memcpy(bytes + n, b->group[field->group] + i * s->group[field->group].record_bytes + field->offset, field->bytes);
 		n += field->bytes;
 	}
-	kept = quarantine_keep(q, path, bytes, n, message, message_bytes);
+	kept = quarantine_keep(q, path, bytes, n, v->message, sizeof(v->message));
 	free(bytes);
 	return kept;
 }

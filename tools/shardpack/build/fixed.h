@@ -6,24 +6,28 @@
  * wider, ends of ragged fields zeroed and their lengths written.  A label that is no class makes its record bad, which is
  * a verdict on bytes; anything else that goes wrong is not.
  */
-#ifndef SHARDPACK_FIXED_H
-#define SHARDPACK_FIXED_H
+#ifndef SHARD_BUILD_FIXED_H
+#define SHARD_BUILD_FIXED_H
 
-#include "tools/shardpack/build/convert.h"
-#include "tools/shardpack/input/stored.h"
+#include "shard.h"
+#include "tools/shardpack/build/range.h"
+#include "tools/shardpack/build/verdict.h"
+
+struct plan;
+struct quarantine;
+struct stored;
 
 #define FIXED_BLOCK_BYTES   (UINT64_C(1) << 20)
 #define FIXED_BLOCK_RECORDS 4096
 
 struct fixed_block {
-	uint64_t first, count;		   /* ordinals */
-	uint64_t *input_idx;		   /* [count] */
-	uint8_t *group[SHARD_GROUPS_MAX];  /* [count] records of the group's record_bytes */
-	bool *bad;			   /* [count] */
+	struct range place;
+	uint64_t *input_idx;		   /* [place.count] */
+	uint8_t *group[SHARD_GROUPS_MAX];  /* [place.count] records of the group's record_bytes */
+	bool *bad;			   /* [place.count] */
 	uint64_t bad_count;
 	struct shard_tally *tally; /* of those that are good, without their classes */
-	enum outcome outcome; /* RECORD: all were read, and are good or bad.  FAILED or STOP: `message` says why */
-	char message[320];
+	struct verdict verdict; /* RECORD: all were read, and are good or bad; else FAILED or STOP */
 };
 
 /* What one thread needs. */
@@ -38,17 +42,17 @@ uint64_t fixed_block_records(const struct shard_schema *schema);
 bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema);
 void fixed_block_close(struct fixed_block *b);
 
-/* Fill ordinals [b->first, b->first + b->count). */
+/* Fill it with the records of b->place. */
 void fixed_fill(struct fixed *f, struct fixed_block *b);
 
 /* Where the record at place `i` of a block is. */
 void fixed_record(const struct fixed_block *b, const struct shard_schema *schema, uint64_t i, const void *group[SHARD_GROUPS_MAX]);
 
-/* What is wrong with the bad record at place `i` of a block: reason and sentence. */
-uint32_t fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t i, char *message, size_t message_bytes);
+/* What is wrong with the bad record at place `i` of a block. */
+void fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t i, struct verdict *out);
 
-/* Copy the fields of that record, one behind the other, into quarantine.  False, and `message` says why, if it cannot be. */
+/* Copy the fields of that record, one behind the other, into quarantine.  False, and the verdict says why, if it cannot be. */
 bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const struct quarantine *q, const char *path,
-		char *message, size_t message_bytes);
+		struct verdict *v);
 
-#endif /* SHARDPACK_FIXED_H */
+#endif

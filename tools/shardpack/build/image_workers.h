@@ -1,46 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_workers.h - inputs converted by many threads, results taken in order by one
+ * image_workers.h - how workers convert images: what they need, and the slots that hold their results
  *
- * Workers take ordinals in order and finish them in any; the results come out in order, so
- * the number of workers never changes a byte.  Results wait in a bounded ring of slots:
- * when the taker is slow, workers wait, and memory does not grow.
+ * A ticket of workers.h is an ordinal.
  */
-#ifndef SHARDPACK_PIPELINE_H
-#define SHARDPACK_PIPELINE_H
+#ifndef SHARD_BUILD_IMAGE_WORKERS_H
+#define SHARD_BUILD_IMAGE_WORKERS_H
 
-#include "tools/common/progress.h"
-#include "tools/shardpack/build/convert.h"
+#include <stdint.h>
 
-struct pipeline_range {
-	uint64_t first, count; /* ordinals */
-};
+struct job;
+struct range;
+struct workers_options;
 
-struct pipeline_options {
-	const struct plan *plan;
-	const struct shard_schema *schema; /* of its recipe */
-	int source_fd;
-	const struct stored *stored;	     /* or NULL */
-	const struct quarantine *quarantine; /* or NULL */
-	const struct pipeline_range *ranges; /* ascending; const while the pipeline is open */
-	uint64_t range_count;
-	unsigned worker_count;
-	struct progress *progress; /* ticked while waiting; images are added by the workers */
-};
-
-struct pipeline;
-
-/* Start the workers.  Returns the exit code. */
-int pipeline_open(struct pipeline **out, const struct pipeline_options *opt);
+struct image_workers;
 
 /*
- * The next result in order, borrowed until pipeline_release(); NULL behind the last.
- * Returns the exit code: EXIT_INTERRUPTED if the user asked to stop.
+ * Room for the images of these ranges, and all of `w` but its progress and the number of threads, which are there.  The
+ * ranges stay as they are while it is open.  Returns the exit code.
  */
-int pipeline_next(struct pipeline *p, struct result **out);
-void pipeline_release(struct pipeline *p);
+int image_workers_open(struct image_workers **out, const struct job *job, const struct range *ranges, uint64_t range_count,
+		       struct workers_options *w);
 
-/* Stop the workers, wherever they are, and free all. */
-void pipeline_close(struct pipeline *p);
+struct result *image_workers_result(struct image_workers *p, uint64_t slot);
 
-#endif /* SHARDPACK_PIPELINE_H */
+/* When the workers have ended. */
+void image_workers_close(struct image_workers *p);
+
+#endif

@@ -5,11 +5,13 @@
 #ifndef SHARDPACK_JOB_H
 #define SHARDPACK_JOB_H
 
+#include "shard.h"
 #include "tools/cli/cli.h"
-#include "tools/shardpack/build/account.h"
-#include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/build/quarantine.h"
-#include "tools/shardpack/input/stored.h"
+
+struct account;
+struct plan;
+struct quarantine;
+struct stored;
 
 struct job { /* all const while it runs, but for what `account` points to */
 	const struct plan *plan;

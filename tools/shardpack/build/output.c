@@ -13,8 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/common/message.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/build/quarantine.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_read.h"
 
 #define STATE_DIR   ".shardpack"

@@ -14,7 +14,10 @@
 #ifndef SHARDPACK_OUTPUT_H
 #define SHARDPACK_OUTPUT_H
 
-#include "tools/shardpack/build/job.h"
+#include <stdbool.h>
+
+struct job;
+struct plan;
 
 enum output_state {
 	OUTPUT_NEW,     /* absent, empty, or given up before there was a plan */

@@ -13,10 +13,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/accepted.h"
+#include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/convert.h"
-#include "tools/common/files.h"
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/build/result.h"
+#include "tools/shardpack/build/verdict.h"
+#include "tools/shardpack/plan/plan.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {
@@ -46,8 +53,8 @@ static const char *explain(struct listing *l, uint64_t ordinal, uint32_t reason,
 	if (l->c) {
 		l->result->ordinal = ordinal;
 		converter_run(l->c, l->result);
-		if (l->result->outcome == outcome && l->result->reason == reason)
-			return l->result->message;
+		if (l->result->verdict.outcome == outcome && l->result->verdict.reason == reason)
+			return l->result->verdict.message;
 	}
 	return shard_miss_reason_name(reason);
 }

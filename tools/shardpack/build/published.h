@@ -5,8 +5,11 @@
 #ifndef SHARDPACK_PUBLISHED_H
 #define SHARDPACK_PUBLISHED_H
 
-#include "tools/shardpack/build/job.h"
-#include "tools/shardpack/build/receipt.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct job;
+struct receipt;
 
 /*
  * Look for the published shard.  *there with the receipt filled in, if it is the plan's.  A

@@ -11,9 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/json_out.h"
 #include "tools/common/message.h"
-#include "tools/common/files.h"
+#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/plan/plan.h"
 
 int quarantine_open(struct quarantine *q, const char *dir)
 {

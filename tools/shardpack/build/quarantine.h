@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tools/shardpack/build/account.h"
-#include "tools/shardpack/plan/plan.h"
+struct account;
+struct plan;
 
 struct quarantine {
 	char *dir; /* absolute */

@@ -10,8 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/message.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/plan/plan.h"
 
 #define ACCEPTED "accepted "
 

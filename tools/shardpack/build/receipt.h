@@ -15,8 +15,10 @@
 #define SHARDPACK_RECEIPT_H
 
 #include "shard.h"
-#include "tools/shardpack/build/account.h"
 #include "tools/common/text.h"
+
+struct account;
+struct plan;
 
 struct receipt { /* start it zeroed */
 	uint64_t file_bytes, record_count, miss_count;

@@ -1,22 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_fields.c - what a record has beside its image
- *
- * Values stand in the plan and were checked when it was made; what is in files and members is judged here, so that a
- * field that is no good makes its sample bad input, like an image that is none.
+ * record_fields.c - what a record of images has beside its image
  */
+#include "tools/shardpack/build/record_fields.h"
+
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardpack/image/boxes.h"
-#include "tools/shardpack/build/convert_private.h"
-#include "tools/shardpack/plan/field_value.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/build/budget.h"
+#include "tools/shardpack/build/input_bytes.h"
+#include "tools/shardpack/build/pictures.h"
 #include "tools/shardpack/build/quarantine.h"
+#include "tools/shardpack/build/result.h"
+#include "tools/shardpack/build/verdict.h"
+#include "tools/shardpack/image/boxes.h"
+#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/image/mask.h"
+#include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/image/turn.h"
+#include "tools/shardpack/plan/field.h"
+#include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/field_value.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
+
+struct record_fields {
+	const struct plan *plan; /* const after open, and so are the next three */
+	const struct shard_schema *schema;
+	int source_fd;
+	const struct stored *stored;
+	struct pictures *pictures;
+	struct transform *transform[SHARD_FIELDS_MAX]; /* of further images, by their numbers in the recipe */
+	struct mask *mask[SHARD_FIELDS_MAX];	       /* of masks, likewise */
+	struct scratch part;			       /* the bytes of a field */
+	char path[3 * PLAN_PATH_BYTES_MAX];	       /* of the file that they are */
+};
 
 /* A field of the record being made. */
 struct target {
-	struct converter *c;
+	struct record_fields *all;
+	const struct record_image *image;
 	struct result *r;
 	uint32_t i; /* its number in the recipe */
 	const struct field_source *source;
@@ -24,10 +50,56 @@ struct target {
 	uint8_t *at;
 };
 
-/* The first token behind that of --columns. */
-static const char *first_part(const struct converter *c, const struct result *r)
+struct record_fields *record_fields_open(const struct plan *plan, const struct shard_schema *schema, int source_fd,
+					 const struct stored *stored, struct pictures *pictures)
 {
-	size_t column_bytes = recipe_column_bytes(&c->plan->recipe);
+	struct record_fields *f = calloc(1, sizeof(*f));
+	bool ok = true;
+
+	if (!f)
+		return NULL;
+	f->plan = plan;
+	f->schema = schema;
+	f->source_fd = source_fd;
+	f->stored = stored;
+	f->pictures = pictures;
+	for (uint32_t i = 0; ok && i < plan->recipe.field_count; i++) {
+		const struct field_source *s = &plan->recipe.from[i];
+
+		if (s->kind == FIELD_IMAGE)
+			ok = (f->transform[i] = transform_open(&s->transform)) != NULL;
+		else if (s->kind == FIELD_MASK)
+			ok = (f->mask[i] = mask_open(&plan->recipe.transform, s->fill)) != NULL;
+	}
+	if (!ok) {
+		record_fields_close(f);
+		return NULL;
+	}
+	return f;
+}
+
+void record_fields_close(struct record_fields *f)
+{
+	if (!f)
+		return;
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
+		transform_close(f->transform[i]);
+		mask_close(f->mask[i]);
+	}
+	scratch_free(&f->part);
+	free(f);
+}
+
+void record_fields_shrink(struct record_fields *f)
+{
+	if (f->part.capacity_bytes > BUDGET_SMALL_BYTES)
+		scratch_free(&f->part);
+}
+
+/* The first token behind that of --columns. */
+static const char *first_part(const struct record_fields *f, const struct result *r)
+{
+	size_t column_bytes = recipe_column_bytes(&f->plan->recipe);
 
 	return r->input.parts + (column_bytes ? strlen("= ") + 2 * column_bytes : 0);
 }
@@ -41,13 +113,13 @@ static const char *next_part(const char *at, struct field_part *part)
 	return at + bytes + (at[bytes] == ' ');
 }
 
-/* Which bytes are meant; those of a file have their path in c->path.  False if the part is none. */
-static bool part_bytes(struct converter *c, const struct field_part *part, struct input_bytes *out)
+/* Which bytes are meant; those of a file have their path in f->path.  False if the part is none. */
+static bool part_bytes(struct record_fields *f, const struct field_part *part, struct input_bytes *out)
 {
 	*out = (struct input_bytes){.file = PLAN_NO_FILE, .offset = part->offset, .bytes = part->bytes};
 	if (part->kind == FIELD_PART_FILE) {
-		text_decode(part->text, part->text_bytes, true, c->path);
-		out->path = c->path;
+		text_decode(part->text, part->text_bytes, true, f->path);
+		out->path = f->path;
 	} else if (part->kind == FIELD_PART_MEMBER) {
 		out->file = (uint32_t)part->file;
 	}
@@ -57,31 +129,31 @@ static bool part_bytes(struct converter *c, const struct field_part *part, struc
 /* Say whose fault it is: "field mask, masks/a.png: ...", "field mask, 24 bytes at offset 1536: ...". */
 static bool blame(const struct target *t, const struct input_bytes *in)
 {
-	char why[sizeof(t->r->message)], where[140];
+	struct verdict *v = &t->r->verdict;
+	char why[sizeof(v->message)], where[140];
 
 	if (in->path)
 		snprintf(where, sizeof(where), "%.100s", in->path);
 	else
 		snprintf(where, sizeof(where), "%" PRIu64 " bytes at offset %" PRIu64 " of %.60s", in->bytes, in->offset,
-			 t->c->plan->file[in->file].path);
-	memcpy(why, t->r->message, sizeof(why));
-	convert_set(t->r, t->r->outcome, t->r->reason, "field %s, %s: %s", t->f->name, where, why);
-	return false;
+			 t->all->plan->file[in->file].path);
+	memcpy(why, v->message, sizeof(why));
+	return verdict_set(v, v->outcome, v->reason, "field %s, %s: %s", t->f->name, where, why);
 }
 
 /* The value is there, `bytes` of it: say how long it is, if it is ragged. */
 static void put_length(const struct target *t, size_t bytes)
 {
-	const struct shard_field *length = &t->c->schema.field[t->f->length_field];
+	const struct shard_field *length = &t->all->schema->field[t->f->length_field];
 	uint32_t count = (uint32_t)(bytes / (t->f->bytes / t->f->shape[0]));
 
 	memcpy((length->group ? t->r->meta : t->r->record) + length->offset, &count, sizeof(count));
 }
 
 /* Numbers, text and bytes, from a file or member. */
-static bool convert_value(const struct target *t, const struct input_bytes *in, size_t *bytes)
+static bool put_value(const struct target *t, const struct input_bytes *in, size_t *bytes)
 {
-	const uint8_t *data = t->c->part.data;
+	const uint8_t *data = t->all->part.data;
 	struct field_verdict v;
 	bool there = true, ok;
 
@@ -90,27 +162,22 @@ static bool convert_value(const struct target *t, const struct input_bytes *in, 
 		     : field_value(t->f, t->source, data, in->bytes, t->at, bytes, &v);
 	if (ok || (!there && t->source->optional))
 		return true;
-	convert_set(t->r, OUTCOME_BAD, (uint32_t)v.reason, "%s", v.message);
-	return false;
+	return verdict_set(&t->r->verdict, OUTCOME_BAD, (uint32_t)v.reason, "%s", v.message);
 }
 
-static bool convert_mask(const struct target *t, const struct input_bytes *in)
+static bool put_mask(const struct target *t, const struct input_bytes *in)
 {
-	struct converter *c = t->c;
-	struct mask *mask = c->mask[t->i];
-	uint32_t orientation = convert_orientation(c, c->part.data, in->bytes), width, height, image_width, image_height;
-	struct decode_verdict v;
-	enum decode_status status = decoder_mask(c->decoder, c->part.data, in->bytes, mask_sink(mask, orientation, t->at), &v);
+	struct mask *mask = t->all->mask[t->i];
+	uint32_t width, height;
 
-	if (!convert_status(t->r, status, &v))
+	if (!pictures_mask(t->all->pictures, mask, t->all->part.data, in->bytes, t->at, &t->r->verdict))
 		return false;
 	mask_source_size(mask, &width, &height);
-	transform_source_size(c->transform, &image_width, &image_height);
-	if (width == image_width && height == image_height)
+	if (width == t->image->width && height == t->image->height)
 		return true;
-	convert_set(t->r, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED, "a mask of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32 " x %" PRIu32
-		    "; they must be of one size", width, height, image_width, image_height);
-	return false;
+	return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+			   "a mask of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32 " x %" PRIu32 "; they must be of one size", width,
+			   height, t->image->width, t->image->height);
 }
 
 /* Boxes of the source image, XYXY, become those of the record. */
@@ -118,43 +185,53 @@ static bool move_boxes(const struct target *t, size_t bytes)
 {
 	float *boxes = (float *)(void *)t->at; /* aligned: the format sees to it */
 	uint64_t count = bytes / (4 * sizeof(*boxes));
-	uint32_t width, height;
-	struct turn_axes axes = turn_axes(t->c->orientation);
+	const struct record_image *image = t->image;
+	bool lies = turn_axes(image->orientation).lies;
 	struct decode_verdict v = {0};
 
-	if (!convert_status(t->r, boxes_read(BOXES_XYXY, boxes, count, boxes, &v), &v)) /* a plan's have not been looked at */
+	/* A plan's have not been looked at. */
+	if (!verdict_of_decoder(&t->r->verdict, boxes_read(BOXES_XYXY, boxes, count, boxes, &v), &v))
 		return false;
-	transform_source_size(t->c->transform, &width, &height);
-	boxes_turn(t->c->orientation, axes.lies ? height : width, axes.lies ? width : height, boxes, count);
-	boxes_move(&t->c->plan->recipe.transform, width, height, boxes, count);
+	boxes_turn(image->orientation, lies ? image->height : image->width, lies ? image->width : image->height, boxes, count);
+	boxes_move(&t->all->plan->recipe.transform, image->width, image->height, boxes, count);
 	return true;
 }
 
-/* From a file or member, whose bytes are in c->part.  `bytes` is what a value has. */
-static bool convert_part(const struct target *t, const struct input_bytes *in, size_t *bytes)
+/* From a file or member, whose bytes are in `part`.  `bytes` is what a value has. */
+static bool put_part(const struct target *t, const struct input_bytes *in, size_t *bytes)
 {
+	struct pictures *p = t->all->pictures;
+	const uint8_t *data = t->all->part.data;
+
 	switch (t->source->kind) {
 	case FIELD_IMAGE:
-		return convert_image(t->c, t->r, t->c->of_field[t->i], &t->c->part, in->bytes,
-				     convert_orientation(t->c, t->c->part.data, in->bytes), t->at);
+		return pictures_image(p, t->all->transform[t->i], data, in->bytes, pictures_orientation(p, data, in->bytes), t->at,
+				      &t->r->verdict);
 	case FIELD_MASK:
-		return convert_mask(t, in);
+		return put_mask(t, in);
 	default:
-		return convert_value(t, in, bytes);
+		return put_value(t, in, bytes);
 	}
 }
 
-static bool convert_field(const struct target *t, const struct field_part *part)
+static bool read_part(struct record_fields *f, const struct input_bytes *in, struct verdict *v)
+{
+	pictures_claim_file(f->pictures, in->bytes);
+	return input_bytes_read(in, f->source_fd, f->stored, &f->part, v);
+}
+
+static bool put_field(const struct target *t, const struct field_part *part)
 {
 	struct input_bytes in;
-	uint32_t reason = t->r->reason;
+	uint32_t reason = t->r->verdict.reason;
 	size_t bytes = 0;
 
-	if (part_bytes(t->c, part, &in)) {
-		convert_next_picture(t->c);
-		if (!convert_read(t->c, t->r, &in, &t->c->part) || !convert_part(t, &in, &bytes))
+	if (part_bytes(t->all, part, &in)) {
+		if (!t->image->is_held)
+			pictures_give_back(t->all->pictures);
+		if (!read_part(t->all, &in, &t->r->verdict) || !put_part(t, &in, &bytes))
 			return blame(t, &in);
-		if (t->r->reason != reason) /* its damage was accepted */
+		if (t->r->verdict.reason != reason) /* its damage was accepted */
 			blame(t, &in);
 	} else if (part->kind == FIELD_PART_VALUE) {
 		bytes = part->bytes;
@@ -167,11 +244,11 @@ static bool convert_field(const struct target *t, const struct field_part *part)
 	return t->source->kind != FIELD_BOXES || move_boxes(t, bytes);
 }
 
-bool convert_fields(struct converter *c, struct result *r)
+bool record_fields_put(struct record_fields *all, const struct record_image *image, struct result *r)
 {
-	const struct recipe *recipe = &c->plan->recipe;
-	const struct shard_schema *s = &c->schema;
-	const char *column = r->input.parts + 1, *parts = first_part(c, r);
+	const struct recipe *recipe = &all->plan->recipe;
+	const struct shard_schema *s = all->schema;
+	const char *column = r->input.parts + 1, *parts = first_part(all, r);
 	int64_t label = r->input.class_idx;
 	struct field_part part;
 	uint32_t i;
@@ -182,7 +259,7 @@ bool convert_fields(struct converter *c, struct result *r)
 	memcpy(r->meta + s->field[RECIPE_LABEL].offset, &label, sizeof(label));
 	for (i = 0; i < recipe->field_count; i++) {
 		const struct shard_field *f = &s->field[RECIPE_FIRST + i];
-		struct target t = {c, r, i, &recipe->from[i], f, (f->group ? r->meta : r->record) + f->offset};
+		struct target t = {all, image, r, i, &recipe->from[i], f, (f->group ? r->meta : r->record) + f->offset};
 
 		if (t.source->column) {
 			text_unhex(column, 2 * (size_t)f->bytes, t.at, (size_t)f->bytes);
@@ -191,48 +268,46 @@ bool convert_fields(struct converter *c, struct result *r)
 		if (!field_has_part(t.source))
 			continue;
 		parts = next_part(parts, &part);
-		if (!convert_field(&t, &part))
+		if (!put_field(&t, &part))
 			return false;
 	}
 	return true;
 }
 
 /* The name of a member beside that of the sample's image: all up to the first dot of its last component, and the suffix. */
-static const char *member_path(struct converter *c, const struct result *r, const struct field_source *s)
+static const char *member_path(struct record_fields *f, const struct result *r, const struct field_source *s)
 {
 	const char *slash = strrchr(r->path, '/'), *base = slash ? slash + 1 : r->path;
 
-	snprintf(c->path, sizeof(c->path), "%.*s.%s", (int)(base - r->path + (ptrdiff_t)strcspn(base, ".")), r->path,
+	snprintf(f->path, sizeof(f->path), "%.*s.%s", (int)(base - r->path + (ptrdiff_t)strcspn(base, ".")), r->path,
 		 field_json_key(s) ? "json" : s->from);
-	return c->path;
+	return f->path;
 }
 
-bool convert_keep_fields(struct converter *c, struct result *r)
+bool record_fields_keep(struct record_fields *f, const struct quarantine *q, struct result *r)
 {
-	const struct recipe *recipe = &c->plan->recipe;
-	const char *parts = first_part(c, r);
-	struct result reading = {.message = ""};
+	const struct recipe *recipe = &f->plan->recipe;
+	const char *parts = first_part(f, r);
+	struct verdict *v = &r->verdict, reading = {.message = ""};
 	struct field_part part;
 	struct input_bytes in;
-	bool ok = true;
-	uint32_t i;
 
-	for (i = 0; ok && i < recipe->field_count; i++) {
+	for (uint32_t i = 0; i < recipe->field_count; i++) {
 		if (!field_has_part(&recipe->from[i]))
 			continue;
 		parts = next_part(parts, &part);
-		if (!part_bytes(c, &part, &in))
+		if (!part_bytes(f, &part, &in))
 			continue;
-		if (!convert_read(c, &reading, &in, &c->part)) {
+		if (!read_part(f, &in, &reading)) {
 			if (reading.outcome == OUTCOME_BAD) /* a FIFO, or too large: there are no bytes to keep */
 				continue;
-			convert_set(r, reading.outcome, 0, "field %s: %s", recipe->field[i].name, reading.message);
-			ok = false;
-		} else if (!quarantine_keep(c->quarantine, in.path ? in.path : member_path(c, r, &recipe->from[i]), c->part.data, in.bytes,
-					    r->message, sizeof(r->message))) {
-			r->outcome = OUTCOME_STOP;
-			ok = false;
+			return verdict_set(v, reading.outcome, 0, "field %s: %s", recipe->field[i].name, reading.message);
+		}
+		if (!quarantine_keep(q, in.path ? in.path : member_path(f, r, &recipe->from[i]), f->part.data, in.bytes, v->message,
+				     sizeof(v->message))) {
+			v->outcome = OUTCOME_STOP;
+			return false;
 		}
 	}
-	return ok;
+	return true;
 }

@@ -1,37 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_workers.h - blocks of fixed records filled by threads, taken in order by one
+ * record_workers.h - how workers fill blocks of fixed records: what they need, and the slots that hold the blocks
  *
- * What pipeline.h is for images.  Blocks wait in a ring of a few megabytes; its size and the number of threads change no
- * byte.  A block never spans two ranges.
+ * What image_workers.h is for images.  A ticket of workers.h is a block, which never spans two ranges.
  */
-#ifndef SHARDPACK_BLOCKS_H
-#define SHARDPACK_BLOCKS_H
+#ifndef SHARD_BUILD_RECORD_WORKERS_H
+#define SHARD_BUILD_RECORD_WORKERS_H
 
-#include "tools/common/progress.h"
-#include "tools/shardpack/build/fixed.h"
-#include "tools/shardpack/build/image_workers.h"
+#include <stdint.h>
 
-struct blocks_options {
-	const struct plan *plan;
-	const struct shard_schema *schema;
-	const struct stored *stored;
-	const struct pipeline_range *ranges; /* ascending, none empty; const while it is open */
-	uint64_t range_count;
-	unsigned worker_count;
-	struct progress *progress; /* ticked while waiting; records are added by the workers */
-};
+struct job;
+struct range;
+struct workers_options;
 
-struct blocks;
+struct record_workers;
 
-/* Start the workers.  Returns the exit code. */
-int blocks_open(struct blocks **out, const struct blocks_options *opt);
+int record_workers_open(struct record_workers **out, const struct job *job, const struct range *ranges, uint64_t range_count,
+			struct workers_options *w);
 
-/* The next block in order, borrowed until blocks_release(); NULL behind the last.  EXIT_INTERRUPTED if the user asked to stop. */
-int blocks_next(struct blocks *p, struct fixed_block **out);
-void blocks_release(struct blocks *p);
+struct fixed_block *record_workers_block(struct record_workers *p, uint64_t slot);
 
-/* Stop the workers, wherever they are, and free all. */
-void blocks_close(struct blocks *p);
+void record_workers_close(struct record_workers *p);
 
-#endif /* SHARDPACK_BLOCKS_H */
+#endif

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/message.h"
 #include "tools/common/files.h"
+#include "tools/common/message.h"
 #include "tools/shardpack/build/output.h"
 
 char *replace_work_dir(const char *out_absolute)

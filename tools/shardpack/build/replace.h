@@ -5,7 +5,7 @@
 #ifndef SHARDPACK_REPLACE_H
 #define SHARDPACK_REPLACE_H
 
-#include "tools/shardpack/plan/plan.h"
+struct plan;
 
 /* Where the new one is built: `.NAME.new` beside OUT, absolute and to be freed.  NULL, and a message, without memory. */
 char *replace_work_dir(const char *out_absolute);

@@ -12,11 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/build/accepted.h"
+#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/published.h"
+#include "tools/shardpack/build/quarantine.h"
+#include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/plan/plan.h"
 
 #define MISSING_SHOWN_MAX 20
 

@@ -5,7 +5,7 @@
 #ifndef SHARDPACK_SEAL_H
 #define SHARDPACK_SEAL_H
 
-#include "tools/shardpack/build/job.h"
+struct job;
 
 /*
  * Compare every shard with its receipt, write the manifest and remove .shardpack.  The

@@ -8,7 +8,10 @@
 #ifndef SHARDPACK_SPACE_H
 #define SHARDPACK_SPACE_H
 
-#include "tools/shardpack/build/job.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct job;
 
 /* Bytes of the shard's file. */
 uint64_t space_of_shard(const struct job *job, uint64_t shard_idx, uint64_t provenance_bytes);

@@ -13,9 +13,14 @@
 #include <string.h>
 
 #include "tools/common/escape.h"
+#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/png_out.h"
+#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/scan/image_list.h"
 
 #define BAD_LISTED	 500
 #define CLASSES_LISTED	 200

@@ -11,12 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
 #include "tools/common/message.h"
 #include "tools/common/special.h"
-#include "tools/common/files.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/report/report_html.h"
+#include "tools/shardpack/scan/image_list.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 
 struct statistics {
 	uint32_t channels;
