@@ -5,6 +5,7 @@
 #include "shard.h"
 #include "tests/test.h"
 #include "tools/common/exit_code.h"
+#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_read.h"
 #include "tools/shardpack/plan/plan_write.h"

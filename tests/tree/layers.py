@@ -27,11 +27,10 @@ DOORS = [
 ]
 
 # Rooms whose files still go in circles; to be emptied.
-KNOTS = {"libshard/load", "tools/shardpack/build",
-         "tools/shardpack/plan", "tools/shardpack/report"}
+KNOTS = {"libshard/load"}
 
 # Rooms whose objects still call each other in circles; to be emptied.
-CALL_KNOTS = {"libshard/load", "tools/shardpack/build", "tools/shardpack/scan", "python/core"}
+CALL_KNOTS = {"libshard/load", "python/core"}
 
 
 def room(path):

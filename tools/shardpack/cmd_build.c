@@ -7,9 +7,11 @@
 #include <stdlib.h>
 
 #include "tools/cli/cli.h"
+#include "tools/common/cpus.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/monotonic.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/build.h"
 #include "tools/shardpack/build/job.h"
@@ -21,6 +23,7 @@
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/report/report.h"
 
 struct build_options {
 	const char *out;
@@ -103,7 +106,7 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	s->job.plan = &s->plan;
 	s->job.account = &s->account;
 	s->job.source_fd = -1;
-	s->job.worker_count = command_threads(o->jobs);
+	s->job.worker_count = o->jobs ? (unsigned)o->jobs : cpus_allowed();
 	if (code == EXIT_DONE)
 		code = output_set_dir(&s->job, o->out);
 	if (code == EXIT_DONE)
@@ -147,14 +150,14 @@ static int build(const struct cli_args *args)
 	const struct build_options *o = args->options;
 	struct started s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
-	uint64_t start_ns = command_clock_ns();
+	uint64_t start_ns = monotonic_ns();
 	int code = start(&s, o, true);
 
 	if (code == EXIT_DONE && !s.sealed) {
 		s.job.part = o->part;
 		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;
 		report.exit_code = build_run(&s.job);
-		report.elapsed_ns = command_clock_ns() - start_ns;
+		report.elapsed_ns = monotonic_ns() - start_ns;
 		code = command_finish(&report, s.report_path);
 	}
 	end(&s);
@@ -166,13 +169,13 @@ static int seal(const struct cli_args *args)
 	const struct build_options *o = args->options;
 	struct started s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
-	uint64_t start_ns = command_clock_ns();
+	uint64_t start_ns = monotonic_ns();
 	int code = start(&s, o, false);
 
 	if (code == EXIT_DONE && !s.sealed) {
 		report.exit_code = seal_run(&s.job);
 		report.sealed = report.exit_code == EXIT_DONE;
-		report.elapsed_ns = command_clock_ns() - start_ns;
+		report.elapsed_ns = monotonic_ns() - start_ns;
 		code = command_finish(&report, s.report_path);
 	}
 	end(&s);

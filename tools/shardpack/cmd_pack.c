@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include "tools/cli/cli.h"
+#include "tools/common/cpus.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/monotonic.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/build.h"
@@ -33,6 +35,8 @@
 #include "tools/shardpack/plan/plan_write.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/report/dry_run.h"
+#include "tools/shardpack/report/report.h"
+#include "tools/shardpack/report/report_text.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -335,7 +339,7 @@ static int run_with_places(struct packing *w, bool plan_only)
 	w->account.input_count = w->plan.input_count; /* also when a failure came before they were counted */
 	report.exit_code = code;
 	report.sealed = w->sealed;
-	report.elapsed_ns = command_clock_ns() - w->start_ns;
+	report.elapsed_ns = monotonic_ns() - w->start_ns;
 	/* A refusal is one line. */
 	return w->began && code != EXIT_USAGE ? command_finish(&report, w->report_path) : code;
 }
@@ -343,13 +347,13 @@ static int run_with_places(struct packing *w, bool plan_only)
 static int run(const struct cli_args *args, bool plan_only)
 {
 	struct packing w = {.o = args->options, .args = args, .place.root_fd = -1,
-			    .start_ns = command_clock_ns(), .job.source_fd = -1};
+			    .start_ns = monotonic_ns(), .job.source_fd = -1};
 	int code;
 
 	w.recipe.source = args->verb->row;
 	w.job.plan = &w.plan;
 	w.job.account = &w.account;
-	w.job.worker_count = command_threads(w.o->jobs);
+	w.job.worker_count = w.o->jobs ? (unsigned)w.o->jobs : cpus_allowed();
 	code = settle_recipe(&w);
 	if (code == EXIT_DONE)
 		code = settle_source(&w);

@@ -5,11 +5,9 @@
 #include "tools/shardpack/command.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
@@ -21,25 +19,9 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/recipe.h"
-
-unsigned command_threads(uint64_t asked)
-{
-	cpu_set_t set;
-
-	if (asked)
-		return (unsigned)asked;
-	if (sched_getaffinity(0, sizeof(set), &set) != 0 || CPU_COUNT(&set) < 1)
-		return 1;
-	return (unsigned)CPU_COUNT(&set);
-}
-
-uint64_t command_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
+#include "tools/shardpack/report/report.h"
+#include "tools/shardpack/report/report_file.h"
+#include "tools/shardpack/report/report_text.h"
 
 int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir)
 {
@@ -105,7 +87,7 @@ int command_finish(const struct report *r, const char *report_path)
 
 	account_sort(r->job->account);
 	if (report_path) {
-		written = report_write(r, report_path);
+		written = report_file_write(r, report_path);
 		if (code == EXIT_DONE)
 			code = written;
 	}

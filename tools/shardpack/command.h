@@ -5,14 +5,7 @@
 #ifndef SHARDPACK_COMMAND_H
 #define SHARDPACK_COMMAND_H
 
-#include "tools/cli/cli.h"
-#include "tools/shardpack/build/job.h"
-#include "tools/shardpack/report/report_json.h"
-
-/* Threads to use: what was asked for, or the CPUs that this process may use. */
-unsigned command_threads(uint64_t asked);
-
-uint64_t command_clock_ns(void);
+struct report;
 
 /* Fails with EXIT_USAGE if `path` (of `option`) lies in `dir`, or is it.  Both absolute. */
 int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir);

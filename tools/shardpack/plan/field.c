@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/shardpack/image/boxes.h"
+#include "tools/shardpack/image/image.h"
 
 const char *const field_kind_names[] = {
 	[FIELD_LENGTH] = "",

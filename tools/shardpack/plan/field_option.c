@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "tools/common/text.h"
+#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/field.h"
 
 #define OPTION_BYTES (3 * FIELD_FROM_BYTES_MAX + 32)

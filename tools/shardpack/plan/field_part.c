@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tools/common/text.h"
+
 void field_part_add_none(struct text *out)
 {
 	text_add(out, " -", 2);

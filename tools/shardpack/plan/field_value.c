@@ -15,8 +15,9 @@
 #include <jansson.h>
 
 #include "tools/common/utf8.h"
-#include "tools/shardpack/image/boxes.h"
 #include "tools/shardpack/format/npy.h"
+#include "tools/shardpack/image/boxes.h"
+#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/recipe.h"
 
 struct taking {

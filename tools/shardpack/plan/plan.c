@@ -13,8 +13,11 @@
 #include <string.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/plan/recipe.h"
 
 static int out_of_memory(const struct plan *p)
 {
@@ -182,6 +185,17 @@ void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out
 		at--;
 	}
 	out->parts = at + (at[0] == ' ');
+}
+
+void plan_count_classes(const struct plan *p, uint64_t *count)
+{
+	struct plan_input input;
+
+	memset(count, 0, p->class_count * sizeof(*count));
+	for (uint64_t i = 0; i < p->input_count; i++) {
+		plan_input(p, i, &input);
+		count[input.class_idx]++;
+	}
 }
 
 size_t plan_input_path(const struct plan *p, const struct plan_input *in, char out[PLAN_PATH_BYTES_MAX])

@@ -37,7 +37,6 @@
 #ifndef SHARDPACK_PLAN_H
 #define SHARDPACK_PLAN_H
 
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/common/text.h"
 
@@ -119,6 +118,9 @@ void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out
  * "train.bin#17".  Returns the length.
  */
 size_t plan_input_path(const struct plan *p, const struct plan_input *in, char out[PLAN_PATH_BYTES_MAX]);
+
+/* How many inputs each class has: count[class_count], of a plan that names its inputs. */
+void plan_count_classes(const struct plan *p, uint64_t *count);
 
 /* The number of the input that stands at an ordinal. */
 uint64_t plan_input_at(const struct plan *p, uint64_t ordinal);

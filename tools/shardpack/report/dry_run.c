@@ -97,21 +97,18 @@ int dry_run(const struct job *job, const struct scan *scan)
 {
 	const struct plan *plan = job->plan;
 	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs));
-	struct plan_input input;
 	char source[HUMAN_CHARS], need[HUMAN_CHARS], have[HUMAN_CHARS];
 	struct text provenance = {0};
-	uint64_t i, free_bytes = 0, needed = space_needed(job, NULL), shard_bytes = 0;
+	uint64_t free_bytes = 0, needed = space_needed(job, NULL), shard_bytes = 0;
 	int code = free_space(job->out_dir, &free_bytes);
 
 	if (!inputs) {
 		code = fail(EXIT_IO, "out of memory");
 	} else if (code == EXIT_DONE) {
-		for (i = 0; plan_names_inputs(plan) && i < plan->input_count; i++) {
-			plan_input(plan, i, &input);
-			inputs[input.class_idx]++;
-		}
+		if (plan_names_inputs(plan))
+			plan_count_classes(plan, inputs);
 		recipe_provenance(&plan->recipe, plan->digest, &provenance);
-		for (i = 0; i < plan->shard_count; i++)
+		for (uint64_t i = 0; i < plan->shard_count; i++)
 			shard_bytes += space_of_shard(job, i, provenance.bytes);
 		print_recipe(&plan->recipe);
 		print_classes(plan, inputs);

@@ -5,8 +5,8 @@
 #ifndef SHARDPACK_DRY_RUN_H
 #define SHARDPACK_DRY_RUN_H
 
-#include "tools/shardpack/build/job.h"
-#include "tools/shardpack/scan/scan.h"
+struct job;
+struct scan;
 
 /* Print to stdout what would be packed, how much room it takes, and the first records.  Returns the exit code. */
 int dry_run(const struct job *job, const struct scan *scan);

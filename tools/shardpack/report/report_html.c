@@ -20,6 +20,7 @@
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/image_list.h"
 
 #define BAD_LISTED	 500
@@ -30,13 +31,6 @@
 #define PICTURE_BYTES	 (256 << 10) /* of all of them, as they stand in the page */
 #define LABELS_READ	 16384	     /* records in which the first of each class are looked for */
 #define REASONS		 (SHARD_MISS_KEY + 1)
-
-bool report_is_html(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	return dot && (strcmp(dot, ".html") == 0 || strcmp(dot, ".htm") == 0);
-}
 
 /* Text from elsewhere. */
 static void put_text(FILE *out, const char *text, size_t bytes)

@@ -8,10 +8,11 @@
 #ifndef SHARDPACK_REPORT_HTML_H
 #define SHARDPACK_REPORT_HTML_H
 
-#include "tools/shardpack/report/report_json.h"
+#include <stdint.h>
+#include <stdio.h>
 
-/* Does the name of the report ask for it? */
-bool report_is_html(const char *path);
+struct report;
+struct shard_dataset;
 
 /*
  * `ds` is NULL if there is no sealed dataset; inputs[] are those of each class.  Returns the exit code, for what is read of

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_json.c - how it went, for a person and for a program
+ * report_json.c - the report as JSON, with all that is known
  */
 #include "tools/shardpack/report/report_json.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
-#include "tools/common/human.h"
 #include "tools/common/json_out.h"
-#include "tools/common/message.h"
-#include "tools/common/special.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/job.h"
@@ -24,110 +15,11 @@
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/recipe.h"
-#include "tools/shardpack/report/report_html.h"
+#include "tools/shardpack/report/report.h"
+#include "tools/shardpack/report/report_statistics.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-
-struct statistics {
-	uint32_t channels;
-	double mean[SHARD_TALLY_CHANNELS_MAX], deviation[SHARD_TALLY_CHANNELS_MAX];
-};
-
-/* Mean and standard deviation of each channel of its first image, of samples scaled to 0..1.  False if the dataset has none. */
-static bool get_statistics(const struct shard_dataset *ds, struct statistics *out)
-{
-	struct shard_moments m;
-	struct shard_error err;
-	uint32_t field = 0, i;
-	const struct shard_schema *schema = shard_dataset_schema(ds);
-
-	while (field < schema->field_count && !shard_field_channels(&schema->field[field]))
-		field++;
-	out->channels = field < schema->field_count ? shard_field_channels(&schema->field[field]) : 0;
-	for (i = 0; i < out->channels; i++) {
-		long double mean, square;
-
-		if (shard_dataset_moments(ds, field, i, &m, &err) != SHARD_OK || !m.count)
-			return false;
-		/* The sums are exact; this is the only rounding. */
-		mean = (long double)m.sum / m.count;
-		square = ((long double)m.sum_squares_high * 18446744073709551616.0L + m.sum_squares_low) / m.count;
-		out->mean[i] = (double)(mean / 255);
-		out->deviation[i] = square > mean * mean ? (double)(sqrtl(square - mean * mean) / 255) : 0;
-	}
-	return out->channels > 0;
-}
-
-static void tell_dataset(const struct report *r, struct shard_dataset *ds)
-{
-	char records[HUMAN_CHARS], shards[HUMAN_CHARS], bytes[HUMAN_CHARS], time[HUMAN_CHARS];
-	struct shard_dataset_info info;
-	struct statistics s;
-
-	shard_dataset_info(ds, &info);
-	note("%s: %s records in %s shard%s, %s, in %s", r->job->out_dir, human_count(records, info.record_count),
-	     human_count(shards, info.shard_count), info.shard_count == 1 ? "" : "s",
-	     human_bytes(bytes, info.data_bytes), human_duration(time, r->elapsed_ns));
-	if (get_statistics(ds, &s) && s.channels == IMAGE_CHANNELS)
-		note("mean %.4f %.4f %.4f, standard deviation %.4f %.4f %.4f (red, green, blue, scaled to 0..1)",
-		     s.mean[0], s.mean[1], s.mean[2], s.deviation[0], s.deviation[1], s.deviation[2]);
-	else if (get_statistics(ds, &s) && s.channels == 1)
-		note("mean %.4f, standard deviation %.4f (scaled to 0..1)", s.mean[0], s.deviation[0]);
-}
-
-void report_ignored(const struct scan *scan)
-{
-	if (scan->ignored_count)
-		note("%" PRIu64 " other file%s in the source: ignored", scan->ignored_count,
-		     scan->ignored_count == 1 ? "" : "s");
-}
-
-/* Is there something to look at? */
-static bool has_image(const struct shard_schema *s)
-{
-	uint32_t f = 0;
-
-	while (f < s->field_count && s->field[f].semantic != SHARD_IMAGE)
-		f++;
-	return f < s->field_count;
-}
-
-void report_tell(const struct report *r)
-{
-	const struct account *a = r->job->account;
-	struct shard_dataset *ds = NULL;
-	struct shard_error err;
-	struct text words = {0};
-	uint64_t not_done = account_not_done(a);
-	char last[40] = "", accepted[60] = "";
-
-	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) == SHARD_OK)
-		tell_dataset(r, ds);
-	else if (r->sealed)
-		warn("%s", err.message);
-	shard_dataset_close(ds);
-	if (r->sealed) {
-		text_shell_word(&words, r->job->out_dir);
-		if (!text_failed(&words))
-			note("next: shardcat %s %s", has_image(&r->job->schema) ? "show" : "info", words.data);
-		text_free(&words);
-	}
-	if (r->scan)
-		report_ignored(r->scan);
-	if (not_done)
-		snprintf(last, sizeof(last), " + %" PRIu64 " not done", not_done);
-	if (a->accepted) {
-		snprintf(accepted, sizeof(accepted), " (%" PRIu64 " accepted with warnings)", a->accepted);
-		warn("%" PRIu64 " of %" PRIu64 " records are of damaged images, accepted with warnings; their field " RECIPE_DAMAGE
-		     " is not 0", a->accepted, a->written);
-	}
-	note("%" PRIu64 " inputs = %" PRIu64 " written%s + %" PRIu64 " skipped + %" PRIu64 " quarantined + %" PRIu64
-	     " failed%s",
-	     a->input_count, a->written, accepted, a->skipped, a->quarantined, account_failed(a) - not_done, last);
-}
-
-/* ---- JSON ---- */
 
 static void write_fields(struct json_out *j, const struct recipe *r)
 {
@@ -293,11 +185,11 @@ static void write_problems(struct json_out *j, const char *key, const struct pla
 
 static void write_statistics(struct json_out *j, const struct shard_dataset *ds)
 {
-	struct statistics s;
+	struct report_statistics s;
 	unsigned i, which;
 
 	for (which = 0; which < 2; which++) {
-		if (!ds || !get_statistics(ds, &s)) {
+		if (!ds || !report_statistics(ds, &s)) {
 			json_out_null(j, which ? "std" : "mean");
 			continue;
 		}
@@ -308,7 +200,7 @@ static void write_statistics(struct json_out *j, const struct shard_dataset *ds)
 	}
 }
 
-static void write_document(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs)
+void report_json(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs)
 {
 	const struct plan *plan = r->job->plan;
 	struct text digest = {0};
@@ -340,45 +232,4 @@ static void write_document(const struct report *r, FILE *out, const struct shard
 	json_out_end(&j);
 	json_out_finish(&j); /* a memory stream: its one failure shows when it is closed */
 	text_free(&digest);
-}
-
-int report_write(const struct report *r, const char *path)
-{
-	const struct plan *plan = r->job->plan;
-	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs)), i;
-	struct plan_input input;
-	struct shard_dataset *ds = NULL;
-	struct shard_error err;
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
-	bool ok = inputs && out;
-	int code = EXIT_DONE, written = EXIT_DONE;
-
-	for (i = 0; ok && plan_names_inputs(plan) && i < plan->input_count; i++) {
-		plan_input(plan, i, &input);
-		inputs[input.class_idx]++;
-	}
-	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
-		code = fail(exit_code_of_status(err.status), "%s", err.message);
-	if (ok && report_is_html(path) && code == EXIT_DONE)
-		code = report_html(r, out, ds, inputs);
-	else if (ok && report_is_html(path))
-		report_html(r, out, NULL, inputs);
-	else if (ok)
-		write_document(r, out, ds, inputs);
-	if (out && fclose(out) != 0)
-		ok = false;
-	if (!ok)
-		written = fail(EXIT_IO, "--report %s: out of memory", path);
-	else if (special_is(path))
-		written = special_write(path, text, bytes);
-	else if (files_publish(path, text, bytes, &err) != SHARD_OK)
-		written = fail(exit_code_of_status(err.status), "--report %s", err.message);
-	if (code == EXIT_DONE) /* the first failure counts */
-		code = written;
-	shard_dataset_close(ds);
-	free(text);
-	free(inputs);
-	return code;
 }

@@ -13,6 +13,7 @@
 #include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/image/image.h"
 #include "tools/shardpack/image/limits.h"
 #include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/field_option.h"

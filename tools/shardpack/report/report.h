@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h - a run that ended: what reports tell of
+ */
+#ifndef SHARD_REPORT_REPORT_H
+#define SHARD_REPORT_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct job;
+struct scan;
+
+struct report {
+	const struct job *job;	 /* its account is sorted */
+	const struct scan *scan; /* NULL if this process did not list the source */
+	int exit_code;
+	bool sealed; /* OUT is the dataset */
+	uint64_t elapsed_ns;
+};
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_file.c - the report that --report asks for
+ */
+#include "tools/shardpack/report/report_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shard.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/common/special.h"
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/report/report.h"
+#include "tools/shardpack/report/report_html.h"
+#include "tools/shardpack/report/report_json.h"
+
+static bool is_html(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot && (!strcmp(dot, ".html") || !strcmp(dot, ".htm"));
+}
+
+int report_file_write(const struct report *r, const char *path)
+{
+	const struct plan *plan = r->job->plan;
+	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs));
+	struct shard_dataset *ds = NULL;
+	struct shard_error err;
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	bool ok = inputs && out;
+	int code = EXIT_DONE, written = EXIT_DONE;
+
+	if (ok && plan_names_inputs(plan))
+		plan_count_classes(plan, inputs);
+	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
+		code = fail(exit_code_of_status(err.status), "%s", err.message);
+	if (ok && is_html(path) && code == EXIT_DONE)
+		code = report_html(r, out, ds, inputs);
+	else if (ok && is_html(path))
+		report_html(r, out, NULL, inputs);
+	else if (ok)
+		report_json(r, out, ds, inputs);
+	if (out && fclose(out) != 0)
+		ok = false;
+	if (!ok)
+		written = fail(EXIT_IO, "--report %s: out of memory", path);
+	else if (special_is(path))
+		written = special_write(path, text, bytes);
+	else if (files_publish(path, text, bytes, &err) != SHARD_OK)
+		written = fail(exit_code_of_status(err.status), "--report %s", err.message);
+	if (code == EXIT_DONE) /* the first failure counts */
+		code = written;
+	shard_dataset_close(ds);
+	free(text);
+	free(inputs);
+	return code;
+}

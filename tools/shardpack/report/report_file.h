@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_file.h - the report that --report asks for
+ */
+#ifndef SHARD_REPORT_REPORT_FILE_H
+#define SHARD_REPORT_REPORT_FILE_H
+
+struct report;
+
+/* As JSON, or as a page if the name ends in .html, durably; replaces the file.  Says why it fails and returns the exit code. */
+int report_file_write(const struct report *r, const char *path);
+
+#endif

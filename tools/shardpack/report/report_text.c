@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_text.c - how it went, in a few lines on stderr
+ */
+#include "tools/shardpack/report/report_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "shard.h"
+#include "tools/common/human.h"
+#include "tools/common/message.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/report/report.h"
+#include "tools/shardpack/report/report_statistics.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
+
+static void tell_dataset(const struct report *r, struct shard_dataset *ds)
+{
+	char records[HUMAN_CHARS], shards[HUMAN_CHARS], bytes[HUMAN_CHARS], time[HUMAN_CHARS];
+	struct shard_dataset_info info;
+	struct report_statistics s;
+
+	shard_dataset_info(ds, &info);
+	note("%s: %s records in %s shard%s, %s, in %s", r->job->out_dir, human_count(records, info.record_count),
+	     human_count(shards, info.shard_count), info.shard_count == 1 ? "" : "s",
+	     human_bytes(bytes, info.data_bytes), human_duration(time, r->elapsed_ns));
+	if (report_statistics(ds, &s) && s.channels == IMAGE_CHANNELS)
+		note("mean %.4f %.4f %.4f, standard deviation %.4f %.4f %.4f (red, green, blue, scaled to 0..1)",
+		     s.mean[0], s.mean[1], s.mean[2], s.deviation[0], s.deviation[1], s.deviation[2]);
+	else if (report_statistics(ds, &s) && s.channels == 1)
+		note("mean %.4f, standard deviation %.4f (scaled to 0..1)", s.mean[0], s.deviation[0]);
+}
+
+void report_ignored(const struct scan *scan)
+{
+	if (scan->ignored_count)
+		note("%" PRIu64 " other file%s in the source: ignored", scan->ignored_count,
+		     scan->ignored_count == 1 ? "" : "s");
+}
+
+/* Is there something to look at? */
+static bool has_image(const struct shard_schema *s)
+{
+	uint32_t f = 0;
+
+	while (f < s->field_count && s->field[f].semantic != SHARD_IMAGE)
+		f++;
+	return f < s->field_count;
+}
+
+void report_tell(const struct report *r)
+{
+	const struct account *a = r->job->account;
+	struct shard_dataset *ds = NULL;
+	struct shard_error err;
+	struct text words = {0};
+	uint64_t not_done = account_not_done(a);
+	char last[40] = "", accepted[60] = "";
+
+	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) == SHARD_OK)
+		tell_dataset(r, ds);
+	else if (r->sealed)
+		warn("%s", err.message);
+	shard_dataset_close(ds);
+	if (r->sealed) {
+		text_shell_word(&words, r->job->out_dir);
+		if (!text_failed(&words))
+			note("next: shardcat %s %s", has_image(&r->job->schema) ? "show" : "info", words.data);
+		text_free(&words);
+	}
+	if (r->scan)
+		report_ignored(r->scan);
+	if (not_done)
+		snprintf(last, sizeof(last), " + %" PRIu64 " not done", not_done);
+	if (a->accepted) {
+		snprintf(accepted, sizeof(accepted), " (%" PRIu64 " accepted with warnings)", a->accepted);
+		warn("%" PRIu64 " of %" PRIu64 " records are of damaged images, accepted with warnings; their field " RECIPE_DAMAGE
+		     " is not 0", a->accepted, a->written);
+	}
+	note("%" PRIu64 " inputs = %" PRIu64 " written%s + %" PRIu64 " skipped + %" PRIu64 " quarantined + %" PRIu64
+	     " failed%s",
+	     a->input_count, a->written, accepted, a->skipped, a->quarantined, account_failed(a) - not_done, last);
+}
