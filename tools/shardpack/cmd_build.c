@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "tools/cli/cli.h"
 #include "tools/common/cpus.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
@@ -22,7 +21,6 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/report/report.h"
 
 struct build_options {

@@ -13,13 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli/cli.h"
 #include "tools/common/cpus.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/monotonic.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/build.h"
 #include "tools/shardpack/build/job.h"
@@ -33,7 +31,6 @@
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
-#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/report/dry_run.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_text.h"

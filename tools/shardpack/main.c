@@ -4,8 +4,6 @@
  */
 #include <stdio.h>
 
-#include "shard.h"
-#include "tools/cli/cli.h"
 #include "tools/shardpack/cmd_build.h"
 #include "tools/shardpack/cmd_pack.h"
 #include "tools/shardpack/image/decode_versions.h"

@@ -13,7 +13,6 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 
 #define RECORDS_AT_ONCE 4096
 

@@ -10,6 +10,7 @@
 
 #include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
 
 bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count)
@@ -23,15 +24,8 @@ int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum p
 	struct problem_list *l = how == PROBLEM_ACCEPTED ? &a->accepted_inputs : &a->problems;
 	struct problem *p;
 
-	if (l->count == l->capacity) {
-		uint64_t capacity = l->capacity ? 2 * l->capacity : 64;
-		struct problem *grown = realloc(l->item, capacity * sizeof(*grown));
-
-		if (!grown)
-			return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", capacity);
-		l->item = grown;
-		l->capacity = capacity;
-	}
+	if (!grow(&l->item, &l->capacity, l->count + 1, sizeof(*l->item)))
+		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", l->count);
 	p = &l->item[l->count];
 	*p = (struct problem){.ordinal = ordinal, .reason = reason, .how = how, .message = strdup(message)};
 	if (!p->message)

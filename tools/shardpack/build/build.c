@@ -11,14 +11,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/common/text.h"
 #include "tools/common/workers.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/finisher.h"
@@ -26,17 +24,13 @@
 #include "tools/shardpack/build/image_workers.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/published.h"
-#include "tools/shardpack/build/range.h"
 #include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/build/record_workers.h"
 #include "tools/shardpack/build/result.h"
 #include "tools/shardpack/build/space.h"
-#include "tools/shardpack/build/verdict.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/input/warm.h"
-#include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 
 struct build {
 	const struct job *job;

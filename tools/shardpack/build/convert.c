@@ -6,18 +6,14 @@
 
 #include <stdlib.h>
 
-#include "tools/common/text.h"
 #include "tools/shardpack/build/budget.h"
 #include "tools/shardpack/build/input_bytes.h"
 #include "tools/shardpack/build/pictures.h"
 #include "tools/shardpack/build/quarantine.h"
 #include "tools/shardpack/build/record_fields.h"
 #include "tools/shardpack/build/result.h"
-#include "tools/shardpack/build/verdict.h"
 #include "tools/shardpack/image/image.h"
 #include "tools/shardpack/image/transform_image.h"
-#include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 
 struct converter {
 	const struct plan *plan; /* const after open, and so are the next four */

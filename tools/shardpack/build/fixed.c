@@ -8,13 +8,11 @@
 #include "tools/shardpack/build/fixed.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/build/quarantine.h"
-#include "tools/shardpack/build/verdict.h"
 #include "tools/shardpack/image/image.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"

@@ -17,7 +17,6 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/range.h"
 #include "tools/shardpack/build/result.h"
-#include "tools/shardpack/build/verdict.h"
 
 /*
  * Slots: one for each worker and one that the taker looks at.  More, as far as they are small, so that a slow image does

@@ -8,7 +8,6 @@
 #include "tools/shardpack/build/verdict.h"
 #include "tools/shardpack/format/exif.h"
 #include "tools/shardpack/image/decode.h"
-#include "tools/shardpack/image/limits.h"
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/recipe.h"

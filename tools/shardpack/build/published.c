@@ -22,8 +22,6 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/build/result.h"
-#include "tools/shardpack/build/verdict.h"
-#include "tools/shardpack/plan/plan.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {

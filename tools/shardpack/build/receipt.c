@@ -13,7 +13,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/plan/plan.h"
 

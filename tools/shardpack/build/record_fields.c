@@ -9,23 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/text.h"
 #include "tools/shardpack/build/budget.h"
 #include "tools/shardpack/build/input_bytes.h"
 #include "tools/shardpack/build/pictures.h"
 #include "tools/shardpack/build/quarantine.h"
 #include "tools/shardpack/build/result.h"
-#include "tools/shardpack/build/verdict.h"
 #include "tools/shardpack/image/boxes.h"
 #include "tools/shardpack/image/image.h"
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/image/turn.h"
-#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/field_value.h"
-#include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 
 struct record_fields {
 	const struct plan *plan; /* const after open, and so are the next three */

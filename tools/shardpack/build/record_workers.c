@@ -12,7 +12,6 @@
 #include "tools/common/workers.h"
 #include "tools/shardpack/build/fixed.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/build/range.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/plan.h"
 

@@ -7,9 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"

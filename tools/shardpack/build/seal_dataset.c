@@ -15,7 +15,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/build/accepted.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/job.h"

@@ -12,11 +12,9 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 
 #define PAGE_BYTES	    4096
 #define LARGE_SECTIONS_FROM (UINT64_C(64) << 20) /* from there on sections start at 64 KiB */

@@ -8,7 +8,6 @@
 #ifndef SHARDPACK_CLASSES_H
 #define SHARDPACK_CLASSES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -12,7 +12,6 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/image/image.h"
 #include "tools/shardpack/image/transform_image.h"
-#include "tools/shardpack/plan/field.h"
 
 #define OPTION_BYTES (3 * FIELD_FROM_BYTES_MAX + 32)
 

@@ -17,7 +17,6 @@
 #include "tools/common/utf8.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/image/boxes.h"
-#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/recipe.h"
 
 struct taking {

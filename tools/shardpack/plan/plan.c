@@ -16,8 +16,6 @@
 #include "tools/common/files.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
-#include "tools/shardpack/plan/recipe.h"
 
 static int out_of_memory(const struct plan *p)
 {

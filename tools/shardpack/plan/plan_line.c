@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "tools/common/text.h"
 #include "tools/shardpack/plan/plan.h"
 
 bool plan_line_next(struct plan_line *l, const char **at, const char *end)

@@ -7,16 +7,12 @@
 #include "tools/shardpack/plan/recipe.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/text.h"
+#include "tools/shardpack/image/decode_options.h"
 #include "tools/shardpack/image/decode_versions.h"
 #include "tools/shardpack/image/image.h"
-#include "tools/shardpack/image/limits.h"
 #include "tools/shardpack/image/transform_image.h"
-#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/field_option.h"
 
 const char *const recipe_source_names[] = {

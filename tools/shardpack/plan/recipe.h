@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "shard.h"
-#include "tools/shardpack/image/decode.h"
 #include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/image/limits.h"
 #include "tools/common/text.h"

@@ -4,16 +4,10 @@
  *
  * Takes what recipe_write() writes and nothing else: another form of the same recipe would be another plan.
  */
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/text.h"
 #include "tools/shardpack/image/image.h"
-#include "tools/shardpack/image/limits.h"
 #include "tools/shardpack/image/transform_image.h"
-#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/field_option.h"
 #include "tools/shardpack/plan/recipe.h"
 

@@ -13,12 +13,10 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/space.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/scan.h"
 
 #define FIRST_RECORDS 10

@@ -4,10 +4,10 @@
  */
 #include "tools/shardpack/report/report_file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"

@@ -4,17 +4,16 @@
  */
 #include "tools/shardpack/report/report_json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/json_out.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/image/image.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_statistics.h"
 #include "tools/shardpack/scan/image_list.h"

@@ -7,10 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "shard.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/image/image.h"

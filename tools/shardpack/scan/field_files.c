@@ -12,12 +12,9 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/request.h"
 

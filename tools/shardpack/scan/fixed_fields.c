@@ -7,13 +7,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 
 static bool same_shape(const struct shard_field *a, const struct shard_field *b)
 {

@@ -14,7 +14,6 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/format/tar.h"
 #include "tools/shardpack/format/zip.h"
 #include "tools/shardpack/input/stored.h"

@@ -10,12 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/image/decode.h"
 #include "tools/shardpack/image/image.h"
-#include "tools/shardpack/image/limits.h"
-#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/field_option.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/pack_options.h"

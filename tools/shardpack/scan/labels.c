@@ -5,11 +5,9 @@
 #include "tools/shardpack/scan/labels.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"

@@ -4,8 +4,6 @@
  */
 #include "tools/shardpack/scan/pack_options.h"
 
-#include "tools/cli/cli.h"
-
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
 const struct cli_option pack_output_options[] = {

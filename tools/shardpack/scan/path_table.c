@@ -8,16 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <jansson.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/format/csv.h"
-#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/file_name.h"
 

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/format/idx.h"

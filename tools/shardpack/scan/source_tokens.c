@@ -7,11 +7,11 @@
  * share more.  No window spans two files, or with --documents two documents.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
@@ -22,7 +22,6 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/fixed_fields.h"
 #include "tools/shardpack/scan/fixed_source.h"
 #include "tools/shardpack/scan/input_file.h"

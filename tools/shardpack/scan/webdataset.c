@@ -17,11 +17,8 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
-#include "tools/shardpack/image/limits.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/file_name.h"
