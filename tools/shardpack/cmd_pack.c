@@ -23,7 +23,7 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/quarantine.h"
-#include "tools/shardpack/build/replace.h"
+#include "tools/shardpack/build/replacement.h"
 #include "tools/shardpack/build/seal_dataset.h"
 #include "tools/shardpack/build/space.h"
 #include "tools/shardpack/command.h"

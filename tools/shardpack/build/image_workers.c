@@ -13,7 +13,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
 #include "tools/shardpack/build/budget.h"
-#include "tools/shardpack/build/convert.h"
+#include "tools/shardpack/build/converter.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/range.h"
 #include "tools/shardpack/build/result.h"

@@ -4,7 +4,7 @@
  *
  * Records in shuffled order come from everywhere in a file, which disks hate.  If all files fit in half of the memory
  * that is free, one thread asks the system for them from front to back; else records are asked for as they come, see
- * fixed.c.  It is a help and never a must: nothing that fails here fails the pack.
+ * fixed_records.c.  It is a help and never a must: nothing that fails here fails the pack.
  */
 #ifndef SHARDPACK_WARM_H
 #define SHARDPACK_WARM_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert.h - one input of the plan to one record, or to the reason why not
+ * converter.h - one input of the plan to one record, or to the reason why not
  */
 #ifndef SHARD_BUILD_CONVERT_H
 #define SHARD_BUILD_CONVERT_H

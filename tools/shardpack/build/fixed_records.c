@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fixed.c - records of fixed size from where the plan's slices say they lie
+ * fixed_records.c - records of fixed size from where the plan's slices say they lie
  *
  * Fields whose slices lie side by side in the same records of a file are read together, as a stream: of CIFAR one read
  * brings label and image, of a shuffled order one read per record, of neighbouring records one for all of them.
  */
-#include "tools/shardpack/build/fixed.h"
+#include "tools/shardpack/build/fixed_records.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

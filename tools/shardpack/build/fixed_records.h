@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fixed.h - records of fixed size from where the plan's slices say they lie
+ * fixed_records.h - records of fixed size from where the plan's slices say they lie
  *
  * A block of neighbouring ordinals is filled at a time: read, put in our byte order, integers widened where the field is
  * wider, ends of ragged fields zeroed and their lengths written.  A label that is no class makes its record bad, which is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replace.h - a dataset built beside another one, and put in its place at once
+ * replacement.h - a dataset built beside another one, and put in its place at once
  */
 #ifndef SHARDPACK_REPLACE_H
 #define SHARDPACK_REPLACE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accepted.h - the records of a shard that are of damaged inputs, as their field `damage` says
+ * accepted_records.h - the records of a shard that are of damaged inputs, as their field `damage` says
  *
  * Used when the receipt is lost.  The shard keeps the number of the reason, not the sentence.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * published.c - is a shard of the plan there already?
+ * published_shard.c - is a shard of the plan there already?
  *
  * A name appears only when its shard is complete and verified, so what is there and says
  * that it belongs to this plan needs no second look, as long as there is a receipt.
  */
-#include "tools/shardpack/build/published.h"
+#include "tools/shardpack/build/published_shard.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,9 +16,9 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/build/accepted.h"
+#include "tools/shardpack/build/accepted_records.h"
 #include "tools/shardpack/build/account.h"
-#include "tools/shardpack/build/convert.h"
+#include "tools/shardpack/build/converter.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/build/result.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accepted.c - the records of a shard that are of damaged inputs, as their field `damage` says
+ * accepted_records.c - the records of a shard that are of damaged inputs, as their field `damage` says
  *
  * A shard's records are the inputs of its part of the plan, in order, without those that it lists as left out.
  */
-#include "tools/shardpack/build/accepted.h"
+#include "tools/shardpack/build/accepted_records.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replace.c - a dataset built beside another one, and put in its place at once
+ * replacement.c - a dataset built beside another one, and put in its place at once
  */
-#include "tools/shardpack/build/replace.h"
+#include "tools/shardpack/build/replacement.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert.c - one input of the plan to one record, or to the reason why not
+ * converter.c - one input of the plan to one record, or to the reason why not
  */
-#include "tools/shardpack/build/convert.h"
+#include "tools/shardpack/build/converter.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * published.h - is a shard of the plan there already?
+ * published_shard.h - is a shard of the plan there already?
  */
 #ifndef SHARDPACK_PUBLISHED_H
 #define SHARDPACK_PUBLISHED_H
