@@ -53,12 +53,6 @@ extern const char *const recipe_on_error_names[];
 void recipe_write(const struct recipe *r, struct text *out);
 void recipe_write_versions(const struct recipe *r, struct text *out);
 
-/*
- * Read what recipe_write() wrote from the front of `in`.  Returns how many bytes that was;
- * 0, with the offset of the line that is wrong in *wrong, if it is not a recipe.
- */
-size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong);
-
 /* Do its inputs have a line each in the plan, and are decoded?  Else they are records of files, counted. */
 bool recipe_is_images(const struct recipe *r);
 

@@ -4,6 +4,8 @@
  *
  * Takes what recipe_write() writes and nothing else: another form of the same recipe would be another plan.
  */
+#include "tools/shardpack/plan/recipe_read.h"
+
 #include <string.h>
 
 #include "tools/shardpack/image/image.h"
