@@ -28,7 +28,7 @@ static uint32_t channel_axis(const struct shard_field *f)
 	uint32_t axis = f->layout == SHARD_HWC ? 2 : 0;
 
 	if (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW) || (f->ragged_axes >> axis & 1) ||
-	    f->shape[axis] > CENSUS_CHANNELS_MAX)
+	    f->shape[axis] > SUMS_CHANNELS_MAX)
 		return f->ndim;
 	return axis;
 }
@@ -130,13 +130,8 @@ static int add_field(struct census *c, struct reading *r, uint32_t field, const 
 		data = tensor.data;
 	}
 	count = tensor.element_count / to->channels;
-	for (uint32_t i = 0; i < to->channels && count && !rc; i++) {
-		bool mixed = channel_axis(f) == 2; /* a channel's values are so many apart */
-		uint64_t first = mixed ? i : i * count;
-
-		sums_add(&to->sums[i], f->dtype, data + first * shard_dtype_bytes(f->dtype), count,
-			 mixed ? to->channels : 1);
-	}
+	if (!rc && count)
+		sums_add(to->sums, to->channels, f->dtype, data, count, channel_axis(f) == 2);
 	tensor_free(&tensor);
 	return rc;
 }

@@ -9,12 +9,11 @@
 #include "tools/shardcat/count/sums.h"
 #include "tools/shardcat/dataset/target.h"
 
-#define CENSUS_CHANNELS_MAX 16
 
 struct census_field {
 	uint32_t channels; /* 0: this field has no statistics */
 	bool recorded;	   /* the dataset has its sums */
-	struct sums sums[CENSUS_CHANNELS_MAX];
+	struct sums sums[SUMS_CHANNELS_MAX];
 };
 
 struct census { /* start it zeroed; large, so on the heap */

@@ -8,8 +8,6 @@
 
 #include "tools/shardcat/dataset/number.h"
 
-#define BYTES_AT_A_TIME 32768 /* the squares of so many bytes fit 32 bits */
-
 static bool is_float(uint32_t dtype)
 {
 	return dtype == SHARD_F16 || dtype == SHARD_BF16 || dtype == SHARD_F32 || dtype == SHARD_F64;
@@ -30,28 +28,24 @@ static void merge_integers(struct sums *s, const struct sums *part)
 			__builtin_add_overflow(s->squares, part->squares, &s->squares);
 }
 
-static void add_bytes(struct sums *part, const uint8_t *data, uint64_t count, uint64_t step)
+void sums_of_moments(struct sums *s, const struct shard_moments *m)
+{
+	*s = (struct sums){.count = m->count, .sum = m->sum,
+			   .squares = (wide_unsigned)m->sum_squares_high << 64 | m->sum_squares_low};
+}
+
+/* The sums are there; the limits are not. */
+static void add_bytes(struct sums *part, const struct shard_moments *m, const uint8_t *data, uint64_t count, uint64_t step)
 {
 	uint8_t min = 255, max = 0;
 
-	for (uint64_t left = count; left;) {
-		uint64_t now = left < BYTES_AT_A_TIME ? left : BYTES_AT_A_TIME;
-		uint32_t sum = 0, squares = 0;
+	for (uint64_t i = 0; i < count; i++) {
+		uint8_t value = data[i * step];
 
-		for (uint64_t i = 0; i < now; i++) {
-			uint8_t value = data[i * step];
-
-			sum += value;
-			squares += (uint32_t)value * value;
-			min = value < min ? value : min;
-			max = value > max ? value : max;
-		}
-		part->sum += sum;
-		part->squares += squares;
-		data += now * step;
-		left -= now;
+		min = value < min ? value : min;
+		max = value > max ? value : max;
 	}
-	part->count = count;
+	sums_of_moments(part, m);
 	part->min = min;
 	part->max = max;
 }
@@ -117,30 +111,44 @@ static void merge_floats(struct sums *s, const struct sums *part)
 	s->count = both;
 }
 
-void sums_add(struct sums *s, uint32_t dtype, const uint8_t *data, uint64_t count, uint64_t step)
+/* One channel of one record. */
+static void add_part(struct sums *s, const struct sums *part)
 {
-	struct sums part = {.is_float = is_float(dtype)};
-	double std;
+	double std = sums_std(part);
 
-	s->is_float = part.is_float;
-	if (!count)
-		return;
-	if (part.is_float)
-		add_floats(&part, dtype, data, count, step);
-	else if (dtype == SHARD_U8)
-		add_bytes(&part, data, count, step);
+	if (part->is_float)
+		merge_floats(s, part);
 	else
-		add_integers(&part, dtype, data, count, step);
-	if (part.is_float)
-		merge_floats(s, &part);
-	else
-		merge_integers(s, &part);
-	std = sums_std(&part);
+		merge_integers(s, part);
 	if (!isfinite(std))
 		return;
 	s->record_count++;
-	s->record_means += (long double)sums_mean(&part);
+	s->record_means += (long double)sums_mean(part);
 	s->record_stds += (long double)std;
+}
+
+void sums_add(struct sums *s, uint32_t channels, uint32_t dtype, const uint8_t *data, uint64_t count, bool interleaved)
+{
+	uint64_t step = interleaved ? channels : 1, apart = interleaved ? 1 : count;
+	struct shard_moments m[SUMS_CHANNELS_MAX] = {{0}};
+
+	if (dtype == SHARD_U8 && interleaved)
+		shard_sum_bytes(data, count * channels, channels, m);
+	for (uint32_t c = 0; c < channels; c++) {
+		const uint8_t *first = data + c * apart * shard_dtype_bytes(dtype);
+		struct sums part = {.is_float = is_float(dtype)};
+
+		s[c].is_float = part.is_float;
+		if (dtype == SHARD_U8 && !interleaved)
+			shard_sum_bytes(first, count, 1, &m[c]);
+		if (part.is_float)
+			add_floats(&part, dtype, first, count, step);
+		else if (dtype == SHARD_U8)
+			add_bytes(&part, &m[c], first, count, step);
+		else
+			add_integers(&part, dtype, first, count, step);
+		add_part(&s[c], &part);
+	}
 }
 
 double sums_mean(const struct sums *s)
@@ -166,12 +174,6 @@ double sums_std(const struct sums *s)
 	mean = (long double)s->sum / s->count;
 	variance = (long double)s->squares / s->count - mean * mean;
 	return variance > 0 ? (double)sqrtl(variance) : 0;
-}
-
-void sums_of_moments(struct sums *s, const struct shard_moments *m)
-{
-	*s = (struct sums){.count = m->count, .sum = m->sum,
-			   .squares = (wide_unsigned)m->sum_squares_high << 64 | m->sum_squares_low};
 }
 
 static void put_digits(char *out, wide_unsigned value)

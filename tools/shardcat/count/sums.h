@@ -34,8 +34,9 @@ struct sums { /* start it zeroed */
 	long double record_means, record_stds;
 };
 
-/* Add one record's values: `count` of them, of which the first is at `data` and each next one `step` elements on. */
-void sums_add(struct sums *s, uint32_t dtype, const uint8_t *data, uint64_t count, uint64_t step);
+/* Add one record: `count` values, at least one, of each channel.  They are interleaved, or a channel lies behind the other. */
+#define SUMS_CHANNELS_MAX 16
+void sums_add(struct sums *s, uint32_t channels, uint32_t dtype, const uint8_t *data, uint64_t count, bool interleaved);
 
 /* Of the whole population; NaN if there is none, or if the squares overflowed. */
 double sums_mean(const struct sums *s);
