@@ -26,6 +26,7 @@ PyMODINIT_FUNC PyInit__core(void)
 	static PyMethodDef functions[] = {
 		{"version", version, METH_NOARGS, "version()\n--\n\nVersion of the C library, and of the libraries in it."},
 		{"describe", source_describe, METH_O, "describe(value, /)\n--\n\ndtype and shape of an array of any library; None if it is none."},
+		{"meaning", layout_meaning, METH_VARARGS, "meaning(name, dtype, shape, /)\n--\n\ndtype, layout and semantic of a field of that name."},
 		{NULL, NULL, 0, NULL},
 	};
 	static struct PyModuleDef definition = {

@@ -18,8 +18,6 @@ _KINDS = ("tensor", "ragged", "string")
 _LAYOUTS = ("none", "hwc", "chw", "yuv420", "tokens")
 _SEMANTICS = ("none", "image", "label", "length", "tokens", "mask", "boxes", "text")
 _INTEGERS = _DTYPES[:8]
-_BYTES = dict(zip(_DTYPES, (1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1)))
-_SMALL_BYTES = 16  # fields of no more than that share a group, as in shardpack
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,46}\Z")
 _TYPE = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\[(<=)?([0-9, ]*)\])?\Z")
@@ -43,14 +41,13 @@ def dtype_name(dtype: Any) -> str | None:
 
 
 def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor") -> Field:
-    """A field whose meaning follows from its name, as in shardpack: ``label``, ``image``, ``tokens``."""
+    """A field whose meaning follows from its name: ``label`` and ``image`` as in shardpack, and ``tokens``."""
     layout = semantic = "none"
-    if kind == "tensor" and name == "label" and not shape and dtype in _INTEGERS:
-        dtype, semantic = "int64", "label"
-    elif kind == "tensor" and name == "image" and len(shape) == 3 and (shape[2] in (1, 3, 4) or shape[0] in (1, 3, 4)):
-        layout, semantic = "hwc" if shape[2] in (1, 3, 4) else "chw", "image"
-    elif name == "tokens" and len(shape) == 1 and dtype in _INTEGERS:
+    if name == "tokens" and len(shape) == 1 and dtype in _INTEGERS:
         layout = semantic = "tokens"
+    elif kind == "tensor" and name in ("label", "image"):
+        number, *place = _core.meaning(name, 1 + _DTYPES.index(dtype), shape)
+        dtype, layout, semantic = _DTYPES[number - 1], _LAYOUTS[place[0]], _SEMANTICS[place[1]]
     return Field(name, dtype, tuple(shape), kind, layout, semantic)
 
 
@@ -188,13 +185,6 @@ def _with_lengths(fields: list[Field]) -> list[Field]:
     return out
 
 
-def _is_small(field: Field) -> bool:
-    count = 1
-    for n in field.shape:
-        count *= n
-    return count * _BYTES[field.dtype] <= _SMALL_BYTES
-
-
 def _entries(fields: list[Field]) -> list[tuple[str, int, tuple[int, ...], int, int, int, int, int, int]]:
     fields = _with_lengths(fields)
     names = {f.name for f in fields}
@@ -209,11 +199,9 @@ def _entries(fields: list[Field]) -> list[tuple[str, int, tuple[int, ...], int, 
         if not isinstance(f.shape, tuple) or not all(isinstance(n, int) for n in f.shape) or (f.kind != "tensor" and not f.shape):
             fail(f"field {f.name!r}: shape {f.shape!r}; it is a tuple of numbers{', one at least' if f.kind != 'tensor' else ''}")
     chosen = all(f.group >= 0 for f in fields)
-    large = [f for f in fields if not _is_small(f)]
     entries = []
     for i, f in enumerate(fields):
         varies = f.kind != "tensor"
-        group = f.group if chosen else int(bool(large) and _is_small(f))
         entries.append((f.name, 1 + _DTYPES.index(f.dtype), f.shape, _KINDS.index(f.kind), _LAYOUTS.index(f.layout),
-                        _SEMANTICS.index(f.semantic), group, int(varies), i + 1 if varies else 0))  # fmt: skip
+                        _SEMANTICS.index(f.semantic), f.group if chosen else -1, int(varies), i + 1 if varies else 0))  # fmt: skip
     return entries

@@ -19,9 +19,7 @@ from ._schema import Layout, SchemaLike, fail, infer, parse
 
 _MANIFEST = "dataset.manifest"
 _OURS = re.compile(r"[0-9]{5,}\.shard\Z|dataset\.manifest\Z|\.tmp\..*")
-_MIB = 1 << 20
 _FINISHERS = 3  # shards that are made durable and read back while the next is filled
-_SHARD_BYTES_MAX = 1 << 43
 
 
 class Writer:
@@ -276,11 +274,9 @@ class Writer:
         layout = Layout(fields, self._compress, self._align)
         if self._classes and not layout.label:
             fail("classes were given, but no field is a label: a number called 'label', or a Field with semantic='label'")
-        exact, size = self._size
-        records = exact or (size and max(size // layout.stride, 1)) or _default_records(layout.stride, self._planned)
-        if records * layout.stride > _SHARD_BYTES_MAX or records >= 1 << 40:
-            fail(f"shards of {records} records of {layout.stride} bytes; the limit is {_SHARD_BYTES_MAX} bytes")
-        self._layout, self._per_shard = layout, records
+        records, size = self._size
+        self._per_shard = layout.core.shard_records(records or 0, size or 0, self._planned)
+        self._layout = layout
 
     def _label(self, value: Any, name: str, record: int) -> Any:
         if not isinstance(value, str):
@@ -375,13 +371,6 @@ def _provenance(text: str) -> str:
         fail(f"provenance: {text!r} is no str")
     versions = _core.version()
     return f"made by libshard.Writer\nversion libshard {versions[0]}\n" + (text.rstrip("\n") + "\n" if text else "")
-
-
-def _default_records(stride: int, records: int | None) -> int:
-    """As shardpack: an eighth of the dataset, 64 MiB to 1 GiB.  Of a dataset of unknown length, 256 MiB."""
-    wanted = 256 * _MIB // stride if records is None else -(-records // 8)
-    wanted = max(wanted, 64 * _MIB // stride)
-    return max(min(wanted, 1024 * _MIB // stride), 1)
 
 
 def _shard_name(number: int) -> str:

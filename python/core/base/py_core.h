@@ -20,7 +20,6 @@
  *   py_source.c   arrays of other libraries, as memory that can be read
  *   py_value.c    what a Python user has, as bytes of a field
  *   py_columns.c  the same of many records at once
- *   py_tally.c    statistics of what was written
  *   py_writer.c   struct shard_writer: one shard; py_seal.c what makes a dataset of them
  *
  * Lifetimes: a view holds its owner (memory, lease or dataset), a lease its loader, a loader its dataset.  So close()
@@ -219,6 +218,7 @@ struct layout {
 extern PyTypeObject *layout_type;
 int layout_init(PyObject *module);
 PyObject *schema_fields(const struct shard_schema *s); /* a list of dicts */
+PyObject *layout_meaning(PyObject *self, PyObject *args); /* for Python: what a field is by its name */
 
 /* ---- py_source.c ---- */
 
@@ -256,22 +256,6 @@ bool columns_open(struct columns *c, const struct layout *l, PyObject *dict, uin
 void columns_close(struct columns *c);
 /* If all_fit: where a row is, in place or put together in `room`, which has that of a record for each group.  Needs no lock. */
 void columns_gather(const struct columns *c, const struct layout *l, uint64_t row, char *const *room, const char **group);
-
-/* ---- py_tally.c ---- */
-
-#define TALLY_CHANNELS_MAX 4
-
-struct tally {
-	struct shard_moments channel[SHARD_FIELDS_MAX][TALLY_CHANNELS_MAX];
-	uint64_t *class_records;
-	uint64_t class_count;
-	uint32_t label; /* field, or SHARD_FIELDS_MAX */
-};
-uint32_t tally_channels(const struct shard_field *f);
-uint32_t tally_label(const struct shard_schema *s); /* field that holds the class, or SHARD_FIELDS_MAX */
-bool tally_label_good(const struct tally *t, const struct shard_schema *s, const char *const *group, int64_t *label);
-void tally_add(struct tally *t, const struct shard_schema *s, const char *const *group);
-int tally_write(const struct tally *t, const struct shard_schema *s, struct shard_writer *w, struct shard_error *err);
 
 /* ---- py_writer.c, py_seal.c ---- */
 

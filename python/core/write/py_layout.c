@@ -35,17 +35,10 @@ PyObject *schema_fields(const struct shard_schema *s)
 
 /* ---- layouts ---- */
 
-/* (name, dtype, shape, kind, layout, semantic, group, ragged_axes, length_field) */
-static bool take_field(PyObject *tuple, struct shard_field *f)
+static bool take_name_and_shape(struct shard_field *f, const char *name, PyObject *shape)
 {
-	Py_ssize_t axes;
-	PyObject *shape;
-	const char *name;
+	Py_ssize_t axes = PyTuple_Size(shape);
 
-	if (!PyArg_ParseTuple(tuple, "sIO!IIIIII", &name, &f->dtype, &PyTuple_Type, &shape, &f->kind, &f->layout, &f->semantic, &f->group,
-			      &f->ragged_axes, &f->length_field))
-		return false;
-	axes = PyTuple_Size(shape);
 	if (strlen(name) >= sizeof(f->name) || axes > SHARD_DIMS_MAX) {
 		fail_argument("field '%.80s': its name has at most %zu bytes, its shape at most %d axes", name, sizeof(f->name) - 1, SHARD_DIMS_MAX);
 		return false;
@@ -63,6 +56,31 @@ static bool take_field(PyObject *tuple, struct shard_field *f)
 		f->shape[i] = (uint32_t)n;
 	}
 	return true;
+}
+
+/* (name, dtype, shape, kind, layout, semantic, group, ragged_axes, length_field); a group of -1 is chosen by size */
+static bool take_field(PyObject *tuple, struct shard_field *f)
+{
+	PyObject *shape;
+	const char *name;
+
+	return PyArg_ParseTuple(tuple, "sIO!IIIIII", &name, &f->dtype, &PyTuple_Type, &shape, &f->kind, &f->layout, &f->semantic, &f->group,
+				&f->ragged_axes, &f->length_field) &&
+	       take_name_and_shape(f, name, shape);
+}
+
+/* meaning(name, dtype, shape): (dtype, layout, semantic) */
+PyObject *layout_meaning(PyObject *self, PyObject *args)
+{
+	struct shard_field f = {.name = ""};
+	PyObject *shape;
+	const char *name;
+
+	(void)self;
+	if (!PyArg_ParseTuple(args, "sIO!", &name, &f.dtype, &PyTuple_Type, &shape) || !take_name_and_shape(&f, name, shape))
+		return NULL;
+	shard_field_infer(&f);
+	return Py_BuildValue("(III)", f.dtype, f.layout, f.semantic);
 }
 
 static bool take_fields(struct layout *l, PyObject *list)
@@ -83,8 +101,8 @@ static bool take_fields(struct layout *l, PyObject *list)
 		if (!l->name[i])
 			return false;
 		s->field_count++;
-		s->group_count = f->group < s->group_count ? s->group_count : f->group + 1;
 	}
+	shard_schema_group(s);
 	return true;
 }
 
@@ -104,7 +122,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		unref(l);
 		return NULL;
 	}
-	l->schema.group[0].codec = codec; /* as shardpack: what is small is not worth it */
+	l->schema.group[0].codec = codec; /* what is small is not worth it */
 	if (!shard_schema_lay_out(&l->schema, align, &err))
 		return (PyObject *)l;
 	fail(&err);
@@ -130,6 +148,24 @@ static PyObject *fields(PyObject *self, PyObject *unused)
 	return schema_fields(&((struct layout *)self)->schema);
 }
 
+/* shard_records(records, bytes, total): a number that is not given is 0, a total that is not known None */
+static PyObject *shard_records(PyObject *self, PyObject *args)
+{
+	unsigned long long records, bytes;
+	PyObject *total;
+	struct shard_error err;
+	uint64_t count, out;
+
+	if (!PyArg_ParseTuple(args, "KKO", &records, &bytes, &total))
+		return NULL;
+	count = total == Py_None ? SHARD_COUNT_UNKNOWN : PyLong_AsUnsignedLongLong(total);
+	if (PyErr_Occurred())
+		return NULL;
+	if (shard_schema_shard_records(&((struct layout *)self)->schema, records, bytes, count, &out, &err))
+		return fail(&err);
+	return PyLong_FromUnsignedLongLong(out);
+}
+
 static PyObject *get_stride(PyObject *self, void *unused)
 {
 	const struct shard_schema *s = &((struct layout *)self)->schema;
@@ -145,6 +181,8 @@ int layout_init(PyObject *module)
 {
 	static PyMethodDef methods[] = {
 		{"fields", fields, METH_NOARGS, "fields($self, /)\n--\n\nEach field as a dict, with its place."},
+		{"shard_records", shard_records, METH_VARARGS,
+		 "shard_records($self, records, bytes, total, /)\n--\n\nRecords of a shard: as many as are said, or as bytes hold, or by default."},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyGetSetDef getters[] = {

@@ -19,7 +19,9 @@ struct shard {
 	struct layout *layout;
 	struct shard_writer *w;
 	char *group[SHARD_GROUPS_MAX]; /* a record that is being put together */
-	struct tally tally;
+	struct shard_tally *tally;
+	const struct shard_field *label; /* of the layout; NULL: labels are numbers like others */
+	uint64_t class_count;
 	long owner_pid;
 	bool busy;
 };
@@ -37,18 +39,22 @@ static bool is_usable(const struct shard *s)
 	return false;
 }
 
-static bool allocate(struct shard *s)
+static bool allocate(struct shard *s, struct shard_error *err)
 {
 	const struct shard_schema *schema = &s->layout->schema;
 
 	for (uint32_t g = 0; g < schema->group_count; g++) {
 		s->group[g] = PyMem_Calloc(1, (size_t)schema->group[g].record_bytes + 1);
-		if (!s->group[g])
+		if (!s->group[g]) {
+			PyErr_NoMemory();
 			return false;
+		}
 	}
-	s->tally.label = tally_label(schema);
-	s->tally.class_records = PyMem_Calloc((size_t)s->tally.class_count + 1, sizeof(*s->tally.class_records));
-	return s->tally.class_records;
+	s->label = s->class_count ? shard_schema_label(schema) : NULL;
+	if (!shard_tally_open(&s->tally, schema, s->class_count, err))
+		return true;
+	fail(err);
+	return false;
 }
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -70,12 +76,12 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	if (s) {
 		s->layout = ref(layout);
 		s->owner_pid = (long)getpid();
-		s->tally.class_count = class_count;
+		s->class_count = class_count;
 	}
-	if (!s || !allocate(s)) {
+	if (!s || !allocate(s, &err)) {
 		Py_DECREF(path);
 		unref(s);
-		return PyErr_NoMemory();
+		return NULL;
 	}
 	o.planned_records = planned;
 	o.plan_shard = number;
@@ -114,7 +120,7 @@ static void dealloc(PyObject *self)
 	let_go(s);
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
 		PyMem_Free(s->group[g]);
-	PyMem_Free(s->tally.class_records);
+	shard_tally_close(s->tally);
 	unref(s->layout);
 	release(self);
 	Py_DECREF(type);
@@ -147,10 +153,14 @@ static bool take_key(PyObject *key, const char **text, Py_ssize_t *bytes, unsign
 	return false;
 }
 
+static bool is_good_label(const struct shard *s, const char *const *group, int64_t *label)
+{
+	return !s->label || shard_label_read(s->label, (const void *const *)group, s->class_count, label);
+}
+
 static bool fail_label(const struct shard *s, unsigned long long record, int64_t label)
 {
-	fail_record(record, s->layout->schema.field[s->tally.label].name, "label %lld; there are %llu classes, from 0", (long long)label,
-		    (unsigned long long)s->tally.class_count);
+	fail_record(record, s->label->name, "label %lld; there are %llu classes, from 0", (long long)label, (unsigned long long)s->class_count);
 	return false;
 }
 
@@ -171,7 +181,7 @@ static bool put_fields(struct shard *s, PyObject *record, unsigned long long num
 		if (!ok)
 			return false;
 	}
-	return tally_label_good(&s->tally, schema, (const char *const *)s->group, &label) || fail_label(s, number, label);
+	return is_good_label(s, (const char *const *)s->group, &label) || fail_label(s, number, label);
 }
 
 /* One record that was put together.  Without the interpreter's lock. */
@@ -180,7 +190,7 @@ static int write_one(struct shard *s, const char *const *group, const char *key,
 	int rc = shard_writer_append(s->w, (const void *const *)group, key, key_bytes, err);
 
 	if (!rc)
-		tally_add(&s->tally, &s->layout->schema, group);
+		shard_tally_add(s->tally, (const void *const *)group);
 	return rc;
 }
 
@@ -228,7 +238,7 @@ static int64_t write_rows(struct shard *s, const struct columns *c, uint64_t fir
 	Py_BEGIN_ALLOW_THREADS
 	while (!rc && done < count && bytes < PIECE_BYTES) {
 		columns_gather(c, s->layout, first + done, s->group, group);
-		good = tally_label_good(&s->tally, schema, group, &label);
+		good = is_good_label(s, group, &label);
 		if (!good)
 			break;
 		rc = write_one(s, group, NULL, 0, &err);
@@ -263,7 +273,7 @@ static bool write_items(struct shard *s, const struct columns *c, PyObject *keys
 		ok = item && value_put(schema, f, item, s->group, number);
 		Py_XDECREF(item);
 	}
-	if (ok && !tally_label_good(&s->tally, schema, (const char *const *)s->group, &label))
+	if (ok && !is_good_label(s, (const char *const *)s->group, &label))
 		ok = fail_label(s, number, label);
 	if (ok && take_key(key, &text, &key_bytes, number)) {
 		Py_BEGIN_ALLOW_THREADS
@@ -323,7 +333,7 @@ static PyObject *finish(PyObject *self, PyObject *unused)
 		return NULL;
 	s->busy = true;
 	Py_BEGIN_ALLOW_THREADS
-	rc = tally_write(&s->tally, &s->layout->schema, s->w, &err);
+	rc = shard_tally_write(s->tally, s->w, &err);
 	if (!rc)
 		rc = shard_writer_finish(s->w, &r, &err);
 	Py_END_ALLOW_THREADS
