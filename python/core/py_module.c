@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * py_module.c - libshard._core: the C library for the Python code on top of it
+ *
+ * The rooms below: base/ has errors, memory and numbers; array/ has arrays and the batches that they keep lent; dataset/,
+ * loader/ and write/ have what their names say.
  */
-#include "python/core/base/py_core.h"
-
-PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec)
-{
-	PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
-
-	if (type && name && PyModule_AddObjectRef(module, name, type) < 0)
-		Py_CLEAR(type);
-	return (PyTypeObject *)type;
-}
+#include "python/core/array/py_array_type.h"
+#include "python/core/array/py_lease.h"
+#include "python/core/base/py_errors.h"
+#include "python/core/base/py_memory.h"
+#include "python/core/dataset/py_dataset_type.h"
+#include "python/core/loader/py_batch.h"
+#include "python/core/loader/py_loader_type.h"
+#include "python/core/write/py_layout.h"
+#include "python/core/write/py_seal.h"
+#include "python/core/write/py_source.h"
+#include "python/core/write/py_writer.h"
 
 static PyObject *version(PyObject *self, PyObject *unused)
 {
@@ -23,6 +27,8 @@ static PyObject *version(PyObject *self, PyObject *unused)
 PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void)
 {
+	static int (*const inits[])(PyObject *module) = {memory_init, array_init, lease_init, dataset_init,
+							 batch_init,  loader_init, layout_init, writer_init};
 	static PyMethodDef functions[] = {
 		{"version", version, METH_NOARGS, "version()\n--\n\nVersion of the C library, and of the libraries in it."},
 		{"describe", source_describe, METH_O, "describe(value, /)\n--\n\ndtype and shape of an array of any library; None if it is none."},
@@ -34,10 +40,11 @@ PyMODINIT_FUNC PyInit__core(void)
 		.m_methods = functions,
 	};
 	PyObject *module = PyModule_Create(&definition);
+	bool good = module && !errors_init() && !PyModule_AddFunctions(module, seal_functions);
 
-	if (module && !errors_init() && !memory_init(module) && !array_init(module) && !lease_init(module) && !dataset_init(module) &&
-	    !batch_init(module) && !loader_init(module) && !layout_init(module) && !writer_init(module) && !PyModule_AddFunctions(module, seal_functions))
-		return module;
-	Py_XDECREF(module);
-	return NULL;
+	for (size_t i = 0; good && i < sizeof(inits) / sizeof(inits[0]); i++)
+		good = !inits[i](module);
+	if (!good)
+		Py_CLEAR(module);
+	return module;
 }

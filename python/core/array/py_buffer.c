@@ -1,55 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_buffer.c - views for who speaks the buffer protocol or __array_interface__
+ * py_buffer.c - arrays for libraries that speak the buffer protocol, __array_interface__ or __cuda_array_interface__
  */
-#include "python/core/base/py_core.h"
+#include "python/core/array/py_buffer.h"
+
+#include "python/core/array/py_array.h"
+#include "python/core/array/py_stream.h"
+#include "python/core/base/py_number.h"
 
 int array_buffer(PyObject *self, Py_buffer *view, int flags)
 {
 	struct array *a = (struct array *)self;
-	const char *why = array_lease_on_device(a)			      ? "this array is in the memory of a GPU; use __dlpack__ or __cuda_array_interface__"
-			  : flags & PyBUF_WRITABLE			      ? "datasets are read-only: copy() it, or ask for a read-only buffer"
-			  : !array_format(a->dtype)			      ? "the buffer protocol has no bfloat16; use __dlpack__"
-			  : !(flags & PyBUF_STRIDES & ~PyBUF_ND) && !array_is_dense(a) ? "its rows are apart; ask for a buffer with strides, or copy() it"
-									      : NULL;
+	bool strided = flags & PyBUF_STRIDES & ~PyBUF_ND;
+	const char *why = NULL;
 
+	if (array_lease_on_device(a))
+		why = "this array is in the memory of a GPU; use __dlpack__ or __cuda_array_interface__";
+	else if (flags & PyBUF_WRITABLE)
+		why = "datasets are read-only: copy() it, or ask for a read-only buffer";
+	else if (!number_format(a->v.dtype))
+		why = "the buffer protocol has no bfloat16; use __dlpack__";
+	else if (!strided && !view_is_dense(&a->v))
+		why = "its rows are apart; ask for a buffer with strides, or copy() it";
 	view->obj = NULL;
 	if (why)
 		PyErr_SetString(PyExc_BufferError, why);
 	if (why || !array_is_reachable(a))
 		return -1;
-	view->buf = (void *)(uintptr_t)a->data;
+	view->buf = (void *)(uintptr_t)a->v.data;
 	view->obj = Py_NewRef(self);
-	view->itemsize = (Py_ssize_t)shard_dtype_bytes(a->dtype);
-	view->len = array_item_count(a) * view->itemsize;
+	view->itemsize = view_item_bytes(&a->v);
+	view->len = view_item_count(&a->v) * view->itemsize;
 	view->readonly = 1;
-	view->ndim = a->axis_count;
-	view->format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)array_format(a->dtype) : NULL;
-	view->shape = flags & PyBUF_ND ? a->shape : NULL;
-	view->strides = flags & PyBUF_STRIDES & ~PyBUF_ND ? a->stride : NULL;
+	view->ndim = a->v.axis_count;
+	view->format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)number_format(a->v.dtype) : NULL;
+	view->shape = flags & PyBUF_ND ? a->v.shape : NULL;
+	view->strides = strided ? a->v.stride : NULL;
 	view->suboffsets = NULL;
 	view->internal = NULL;
 	return 0;
 }
 
+/* What both interfaces have in common; the data is read-only. */
+static PyObject *describe(const struct view *v)
+{
+	return Py_BuildValue("{s:s,s:N,s:N,s:(KO),s:i}", "typestr", number_typestr(v->dtype), "shape", view_shape(v), "strides", view_strides(v),
+			     "data", (unsigned long long)(uintptr_t)v->data, Py_True, "version", 3);
+}
+
 PyObject *array_interface(PyObject *self, void *unused)
 {
 	struct array *a = (struct array *)self;
-	PyObject *shape, *stride, *out = NULL;
 
 	(void)unused;
 	if (array_lease_on_device(a)) {
 		PyErr_SetString(PyExc_AttributeError, "this array is in the memory of a GPU: it has no __array_interface__");
 		return NULL;
 	}
+	return array_is_reachable(a) ? describe(&a->v) : NULL;
+}
+
+PyObject *array_cuda_interface(PyObject *self, void *unused)
+{
+	struct array *a = (struct array *)self;
+	struct lease *lease = array_lease_on_device(a);
+	PyObject *dict, *stream;
+
+	(void)unused;
+	if (!lease) {
+		PyErr_SetString(PyExc_AttributeError, "this array is in the memory of the CPU: it has no __cuda_array_interface__");
+		return NULL;
+	}
 	if (!array_is_reachable(a))
 		return NULL;
-	shape = array_shape(self, NULL);
-	stride = array_strides(self, NULL);
-	if (shape && stride)
-		out = Py_BuildValue("{s:s,s:O,s:O,s:(KO),s:i}", "typestr", array_typestr(a->dtype), "shape", shape, "strides", stride, "data",
-				    (unsigned long long)(uintptr_t)a->data, Py_True, "version", 3);
-	Py_XDECREF(shape);
-	Py_XDECREF(stride);
-	return out;
+	lease_use_own(lease);
+	dict = describe(&a->v);
+	stream = dict ? PyLong_FromUnsignedLongLong(stream_number(lease->lender->stream)) : NULL;
+	if (dict && (!stream || PyDict_SetItemString(dict, "stream", stream) < 0))
+		Py_CLEAR(dict);
+	Py_XDECREF(stream);
+	return dict;
 }

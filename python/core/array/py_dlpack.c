@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_dlpack.c - views for who speaks DLPack
+ * py_dlpack.c - arrays for libraries that speak DLPack
  */
-#include "python/core/base/py_core.h"
-#include "python/core/base/py_dltensor.h"
+#include "python/core/array/py_dlpack.h"
 
 #include <string.h>
+
+#include "python/core/array/py_array.h"
+#include "python/core/array/py_stream.h"
+#include "python/core/base/py_dltensor.h"
 
 enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 };
 
@@ -22,10 +25,10 @@ struct export {
 		struct dl_managed_versioned new;
 	} as;
 	PyObject *array;
-	int64_t shape[AXES_MAX], strides[AXES_MAX];
+	int64_t shape[VIEW_AXES_MAX], strides[VIEW_AXES_MAX];
 };
 
-/* Any thread of the other library may drop it, also when the interpreter is gone: then there is nobody to tell. */
+/* Any thread of the other library may drop the tensor, also when the interpreter is gone and nothing is left to free. */
 static void drop(struct export *e)
 {
 	PyGILState_STATE state;
@@ -50,7 +53,7 @@ static void drop_new(struct dl_managed_versioned *m)
 
 static const char *const capsule_names[] = {"dltensor", "dltensor_versioned"};
 
-/* Nobody took the tensor out of the capsule, or else it has another name now. */
+/* If a library took the tensor out of the capsule, the capsule has another name now, and the library drops the tensor. */
 static void drop_capsule(PyObject *capsule)
 {
 	for (int i = 0; i < 2; i++)
@@ -63,18 +66,18 @@ static void drop_capsule(PyObject *capsule)
 
 static void describe(struct export *e, const struct array *a, struct dl_tensor *t)
 {
-	Py_ssize_t item_bytes = (Py_ssize_t)shard_dtype_bytes(a->dtype);
+	Py_ssize_t item_bytes = view_item_bytes(&a->v);
 	const struct lease *lease = array_lease_on_device(a);
 
-	for (int i = 0; i < a->axis_count; i++) {
-		e->shape[i] = a->shape[i];
-		e->strides[i] = a->stride[i] / item_bytes; /* strides of groups are multiples of 16 */
+	for (int i = 0; i < a->v.axis_count; i++) {
+		e->shape[i] = a->v.shape[i];
+		e->strides[i] = a->v.stride[i] / item_bytes; /* strides of groups are multiples of 16 */
 	}
 	*t = (struct dl_tensor){
-		.data = (void *)(uintptr_t)a->data,
-		.device = lease ? (struct dl_device){DL_CUDA, (int32_t)lease->loader->gpu} : (struct dl_device){DL_CPU, 0},
-		.ndim = a->axis_count,
-		.dtype = {.code = codes[a->dtype], .bits = (uint8_t)(8 * item_bytes), .lanes = 1},
+		.data = (void *)(uintptr_t)a->v.data,
+		.device = lease ? (struct dl_device){DL_CUDA, (int32_t)lease->lender->gpu} : (struct dl_device){DL_CPU, 0},
+		.ndim = a->v.axis_count,
+		.dtype = {.code = codes[a->v.dtype], .bits = (uint8_t)(8 * item_bytes), .lanes = 1},
 		.shape = e->shape,
 		.strides = e->strides,
 	};
@@ -106,7 +109,7 @@ static PyObject *give(struct array *a, bool versioned, bool copied)
 	return capsule;
 }
 
-/* The numbers are those of the array API: None and 1 are the legacy default stream, -1 is somebody who synchronizes by himself. */
+/* The numbers are those of the array API: None and 1 are the legacy default stream; -1 is a library that synchronizes by itself. */
 static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
 {
 	long which = number == Py_None ? 1 : PyLong_AsLong(number);
@@ -116,12 +119,12 @@ static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
 		return false;
 	if (!in_place || !which || which < -1) {
 		PyErr_Format(PyExc_BufferError, in_place ? "stream %ld: a number is -1, 1, or a handle" : "this array is in the memory of GPU %ld: dl_device must "
-			     "be None or that, and copy not True; the library that takes it can copy it", in_place ? which : (long)lease->loader->gpu);
+			     "be None or that, and copy not True; the library that takes it can copy it", in_place ? which : (long)lease->lender->gpu);
 		return false;
 	}
 	if (which == -1)
-		device_use_own(lease);
-	return which == -1 || (device_take_stream(number, &stream) && device_use(lease, stream));
+		lease_use_own(lease);
+	return which == -1 || (stream_take(number, &stream) && lease_use(lease, stream));
 }
 
 PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -130,7 +133,7 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 	PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
 	struct array *a = (struct array *)self;
 	struct lease *lease = array_lease_on_device(a);
-	int home = lease ? DL_CUDA : DL_CPU, home_id = lease ? (int)lease->loader->gpu : 0;
+	int home = lease ? DL_CUDA : DL_CPU, home_id = lease ? (int)lease->lender->gpu : 0;
 	int major = 0, minor = 0, type = home, id = home_id, copied;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", names, &stream, &max_version, &device, &copy) ||
@@ -153,5 +156,5 @@ PyObject *array_dlpack_device(PyObject *self, PyObject *unused)
 	const struct lease *lease = array_lease_on_device((struct array *)self);
 
 	(void)unused;
-	return lease ? Py_BuildValue("(iI)", DL_CUDA, lease->loader->gpu) : Py_BuildValue("(ii)", DL_CPU, 0);
+	return lease ? Py_BuildValue("(iI)", DL_CUDA, lease->lender->gpu) : Py_BuildValue("(ii)", DL_CPU, 0);
 }

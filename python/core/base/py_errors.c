@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_errors.c - shard_error to an exception
+ * py_errors.c - errors of the library, and of this module, as exceptions of libshard._errors
  *
- * The classes are written in Python, libshard/_errors.py, where their documentation is; here they are only found.
+ * The classes are written in Python, in libshard/_errors.py, where their documentation is.  They are only found here.
  */
-#include "python/core/base/py_core.h"
+#include "python/core/base/py_errors.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -54,6 +54,21 @@ PyObject *fail(const struct shard_error *err)
 {
 	/* A callback that raised, or a signal's handler that did, knows better why this ended. */
 	return PyErr_Occurred() ? NULL : raise(class_of(err), err->message, shard_status_name(err->status), err->os_code);
+}
+
+PyObject *fail_device(const struct shard_error *err)
+{
+	if (PyErr_Occurred() || err->status != SHARD_E_UNSUPPORTED)
+		return fail(err);
+	return raise("DeviceError", err->message, shard_status_name(SHARD_E_DEVICE), err->os_code);
+}
+
+PyObject *fail_no_device(const struct shard_error *err)
+{
+	char message[sizeof(err->message) + 64];
+
+	snprintf(message, sizeof(message), "%s; without a GPU use device='cpu'", err->message);
+	return raise("DeviceError", message, shard_status_name(SHARD_E_DEVICE), err->os_code);
 }
 
 PyObject *fail_closed(const char *what)

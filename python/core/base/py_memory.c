@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_memory.c - aligned memory, alive as long as a view of it
+ * py_memory.c - aligned memory that lives as long as an array in it
  */
-#include "python/core/base/py_core.h"
+#include "python/core/base/py_memory.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 static PyTypeObject *memory_type;
 
-/* The piece that died last, for the next one: batch after batch is as long.  Whoever has the interpreter's lock has this. */
+/* The piece that died last.  It serves the next batch, which is as long.  The interpreter's lock protects it. */
 static void *spare;
 static size_t spare_bytes;
 
@@ -73,7 +73,7 @@ int memory_init(PyObject *module)
 {
 	static PyType_Slot slots[] = {
 		{Py_tp_dealloc, dealloc},
-		{Py_tp_doc, "Bytes that views share."},
+		{Py_tp_doc, "Bytes that arrays share."},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

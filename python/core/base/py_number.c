@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_number.c - what other libraries call dtypes, and elements as Python has numbers
+ * py_number.c - what other libraries call dtypes, and elements as numbers of Python
  */
-#include "python/core/base/py_core.h"
+#include "python/core/base/py_number.h"
 
 #include <math.h>
 #include <string.h>
 
-/* As NumPy calls it; how the buffer protocol does; and NumPy's short code for __array_interface__. */
+/* NumPy's name, the buffer protocol's format, and NumPy's short code for __array_interface__. */
 static const struct {
 	const char *name, *format, *code;
 } dtypes[] = {
@@ -18,22 +18,17 @@ static const struct {
 	[SHARD_BOOL] = {"bool", "?", "|b1"},
 };
 
-const char *array_name(uint32_t dtype)
+const char *number_name(uint32_t dtype)
 {
 	return dtypes[dtype].name;
 }
 
-PyObject *array_numpy_name(uint32_t dtype)
-{
-	return PyUnicode_FromString(array_name(dtype));
-}
-
-const char *array_format(uint32_t dtype)
+const char *number_format(uint32_t dtype)
 {
 	return dtypes[dtype].format;
 }
 
-const char *array_typestr(uint32_t dtype)
+const char *number_typestr(uint32_t dtype)
 {
 	return dtypes[dtype].code;
 }
@@ -50,7 +45,7 @@ static double half_to_double(uint16_t bits)
 	return bits & 0x8000 ? -value : value;
 }
 
-PyObject *array_scalar(uint32_t dtype, const void *at)
+PyObject *number_scalar(uint32_t dtype, const void *at)
 {
 	uint64_t u = 0;
 	uint32_t word;
@@ -72,24 +67,4 @@ PyObject *array_scalar(uint32_t dtype, const void *at)
 		memcpy(&f, &word, sizeof(f));
 		return PyFloat_FromDouble((double)f);
 	}
-}
-
-static PyObject *list_of(const struct array *a, int axis, const char *at)
-{
-	PyObject *list, *item;
-
-	if (axis == a->axis_count)
-		return array_scalar(a->dtype, at);
-	list = PyList_New(a->shape[axis]);
-	for (Py_ssize_t i = 0; list && i < a->shape[axis]; i++) {
-		item = list_of(a, axis + 1, at + i * a->stride[axis]);
-		if (!item || PyList_SetItem(list, i, item) < 0)
-			Py_CLEAR(list);
-	}
-	return list;
-}
-
-PyObject *array_list(const struct array *a)
-{
-	return list_of(a, 0, a->data);
 }

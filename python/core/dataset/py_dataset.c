@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_dataset.c - struct shard_dataset as a Python object
+ * py_dataset.c - an open dataset: its handle, the names of its fields, and the places of its records
  */
-#include "python/core/base/py_core.h"
+#include "python/core/dataset/py_dataset.h"
 
-#include <string.h>
-
-PyTypeObject *dataset_type;
+#include "python/core/base/py_errors.h"
 
 bool dataset_is_open(const struct dataset *d)
 {
@@ -16,380 +14,48 @@ bool dataset_is_open(const struct dataset *d)
 	return false;
 }
 
-static int take_names(struct dataset *d)
+/* Reading the manifest's lines for each record would take longer than everything else. */
+static int learn_shards(struct dataset *d, struct shard_error *err)
 {
-	const struct shard_schema *s = shard_dataset_schema(d->ds);
+	struct shard_dataset_info info;
+	struct shard_entry e;
+	int rc = SHARD_OK;
 
-	for (uint32_t f = 0; f < s->field_count; f++) {
-		d->name[f] = PyUnicode_InternFromString(s->field[f].name);
-		if (!d->name[f])
-			return -1;
+	shard_dataset_info(d->ds, &info);
+	d->first_record = PyMem_Calloc(info.shard_count + 1, sizeof(*d->first_record));
+	if (!d->first_record) {
+		PyErr_NoMemory();
+		return SHARD_E_MEMORY;
 	}
-	return 0;
-}
-
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-	static char *names[] = {"path", "check", "guard", NULL};
-	struct shard_dataset_options o = {.size = sizeof(o)};
-	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
-	PyObject *path = NULL;
-	struct shard_error err;
-	struct dataset *d;
-	int guard = 1, rc;
-
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|Ip", names, PyUnicode_FSConverter, &path, &o.check, &guard))
-		return NULL;
-	o.guard = (uint32_t)guard;
-	d = (struct dataset *)alloc(type, 0);
-	if (!d) {
-		Py_DECREF(path);
-		return NULL;
+	for (uint64_t i = 0; !rc && i < info.shard_count; i++) {
+		rc = shard_dataset_entry(d->ds, i, &e, err);
+		d->first_record[i] = rc ? 0 : e.first_record;
 	}
-	d->path = path;
-	Py_BEGIN_ALLOW_THREADS
-	rc = shard_dataset_open(&d->ds, PyBytes_AsString(path), &o, &err);
-	Py_END_ALLOW_THREADS
-	if (rc || take_names(d) < 0) {
-		if (rc)
-			fail(&err);
-		unref(d);
-		d = NULL;
+	d->first_record[info.shard_count] = info.record_count;
+	d->shard_count = info.shard_count;
+	if (rc) {
+		PyMem_Free(d->first_record);
+		d->first_record = NULL;
 	}
-	return (PyObject *)d;
+	return rc;
 }
 
-static void dealloc(PyObject *self)
+int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, uint64_t *within, uint64_t *shard_end,
+		 struct shard_error *err)
 {
-	struct dataset *d = (struct dataset *)self;
-	PyTypeObject *type = Py_TYPE(self);
-	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
+	int rc = d->first_record ? SHARD_OK : learn_shards(d, err);
+	uint64_t low = 0, high, mid;
 
-	shard_dataset_close(d->ds);
-	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
-		Py_XDECREF(d->name[f]);
-	Py_XDECREF(d->path);
-	PyMem_Free(d->first_record);
-	release(self);
-	Py_DECREF(type);
-}
-
-static PyObject *close_(PyObject *self, PyObject *unused)
-{
-	(void)unused;
-	((struct dataset *)self)->closed = true;
-	return Py_NewRef(Py_None);
-}
-
-/* ---- records ---- */
-
-static Py_ssize_t length(PyObject *self)
-{
-	struct dataset *d = (struct dataset *)self;
-
-	return dataset_is_open(d) ? (Py_ssize_t)shard_dataset_record_count(d->ds) : -1;
-}
-
-/* A number as an index, with those below 0 counted from the end. */
-static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
-{
-	uint64_t n = shard_dataset_record_count(d->ds);
-	Py_ssize_t i = PyNumber_AsSsize_t(number, PyExc_IndexError);
-
-	if (i == -1 && PyErr_Occurred())
-		return false;
-	if (i >= 0 ? (uint64_t)i >= n : (uint64_t)-i > n) {
-		PyErr_Format(PyExc_IndexError, "record %zd; the dataset has %llu", i, (unsigned long long)n);
-		return false;
+	if (rc)
+		return rc;
+	for (high = d->shard_count; high - low > 1;) {
+		mid = low + (high - low) / 2;
+		if (d->first_record[mid] <= idx)
+			low = mid;
+		else
+			high = mid;
 	}
-	*idx = i >= 0 ? (uint64_t)i : n - (uint64_t)-i;
-	return true;
-}
-
-#define NO_INDEX "a dataset is indexed by a number, a slice, or a sequence of numbers; ds[0]['image'] is a field of a record"
-
-static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
-{
-	Py_ssize_t count = PySequence_Size(indices), i;
-	PyObject *number, *dict = NULL;
-	uint64_t *idx;
-
-	if (count < 0) {
-		PyErr_Clear();
-		PyErr_SetString(PyExc_TypeError, NO_INDEX);
-		return NULL;
-	}
-	idx = PyMem_Malloc(((size_t)count + 1) * sizeof(*idx));
-	if (!idx)
-		return PyErr_NoMemory();
-	for (i = 0; i < count; i++) {
-		bool ok;
-
-		number = PySequence_GetItem(indices, i);
-		if (number && PyBool_Check(number)) { /* a mask would be read as zeros and ones */
-			PyErr_SetString(PyExc_TypeError, "a mask of bools is no index; numpy.flatnonzero(mask) gives indices");
-			Py_CLEAR(number);
-		}
-		ok = number && take_index(d, number, &idx[i]);
-		Py_XDECREF(number);
-		if (!ok)
-			break;
-	}
-	if (i == count)
-		dict = record_gather(d, idx, (size_t)count);
-	PyMem_Free(idx);
-	return dict;
-}
-
-static PyObject *subscript(PyObject *self, PyObject *key)
-{
-	struct dataset *d = (struct dataset *)self;
-	Py_ssize_t first, stop, step, count;
-	uint64_t idx;
-
-	if (!dataset_is_open(d))
-		return NULL;
-	if (PySlice_Check(key)) {
-		if (PySlice_Unpack(key, &first, &stop, &step) < 0)
-			return NULL;
-		count = PySlice_AdjustIndices((Py_ssize_t)shard_dataset_record_count(d->ds), &first, &stop, step);
-		return record_slice(d, (uint64_t)first, step, (uint64_t)count);
-	}
-	if (PyBool_Check(key) || PyUnicode_Check(key) || PyBytes_Check(key)) { /* would be a number, or a sequence */
-		PyErr_SetString(PyExc_TypeError, NO_INDEX);
-		return NULL;
-	}
-	if (PyLong_CheckExact(key) || (PyIndex_Check(key) && !PyObject_HasAttrString(key, "__len__")))
-		return take_index(d, key, &idx) ? record_at(d, idx) : NULL;
-	return gather_sequence(d, key);
-}
-
-/* ---- what it is ---- */
-
-static PyObject *key(PyObject *self, PyObject *number)
-{
-	struct dataset *d = (struct dataset *)self;
-	struct shard_error err;
-	struct shard_view view;
-	uint64_t idx;
-	int rc;
-
-	if (!dataset_is_open(d) || !take_index(d, number, &idx))
-		return NULL;
-	rc = shard_dataset_key(d->ds, idx, &view, &err);
-	return rc ? fail(&err) : PyUnicode_DecodeUTF8(view.data ? view.data : "", (Py_ssize_t)view.bytes, "strict");
-}
-
-static PyObject *hex(const uint8_t *bytes, size_t count)
-{
-	static const char digits[] = "0123456789abcdef";
-	char text[129];
-
-	for (size_t i = 0; i < count; i++) {
-		text[2 * i] = digits[bytes[i] >> 4];
-		text[2 * i + 1] = digits[bytes[i] & 15];
-	}
-	return PyUnicode_FromStringAndSize(text, (Py_ssize_t)(2 * count));
-}
-
-static PyObject *info(PyObject *self, PyObject *unused)
-{
-	struct dataset *d = (struct dataset *)self;
-	struct shard_dataset_info i;
-
-	(void)unused;
-	if (!dataset_is_open(d))
-		return NULL;
-	shard_dataset_info(d->ds, &i);
-	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:I,s:s,s:N}", "record_count", i.record_count, "shard_count", i.shard_count, "class_count",
-			     i.class_count, "data_bytes", i.data_bytes, "seed", i.seed, "order", i.order, "id", i.id, "plan_digest",
-			     i.has_plan_digest ? hex(i.plan_digest, 32) : Py_NewRef(Py_None));
-}
-
-static PyObject *fields(PyObject *self, PyObject *unused)
-{
-	struct dataset *d = (struct dataset *)self;
-
-	(void)unused;
-	return dataset_is_open(d) ? schema_fields(shard_dataset_schema(d->ds)) : NULL;
-}
-
-static PyObject *class_name(PyObject *self, PyObject *number)
-{
-	struct dataset *d = (struct dataset *)self;
-	size_t idx = PyLong_AsSize_t(number);
-	const char *name;
-
-	if ((idx == (size_t)-1 && PyErr_Occurred()) || !dataset_is_open(d))
-		return NULL;
-	name = shard_dataset_class_name(d->ds, idx);
-	return name ? PyUnicode_FromString(name) : PyErr_Format(PyExc_IndexError, "class %zu; the dataset has fewer", idx);
-}
-
-/* (count, sum, sum of squares) of a channel, or None. */
-static PyObject *moments(PyObject *self, PyObject *args)
-{
-	struct dataset *d = (struct dataset *)self;
-	struct shard_moments m;
-	struct shard_error err;
-	unsigned int field, channel;
-	int rc;
-
-	if (!PyArg_ParseTuple(args, "II", &field, &channel) || !dataset_is_open(d))
-		return NULL;
-	rc = shard_dataset_moments(d->ds, field, channel, &m, &err);
-	if (rc < 0)
-		return fail(&err);
-	return rc ? Py_NewRef(Py_None) : Py_BuildValue("(KKKK)", m.count, m.sum, m.sum_squares_low, m.sum_squares_high);
-}
-
-static PyObject *class_records(PyObject *self, PyObject *args)
-{
-	struct dataset *d = (struct dataset *)self;
-	unsigned long long class_idx;
-	struct shard_error err;
-	unsigned int field;
-	uint64_t count;
-	int rc;
-
-	if (!PyArg_ParseTuple(args, "IK", &field, &class_idx) || !dataset_is_open(d))
-		return NULL;
-	rc = shard_dataset_class_records(d->ds, field, class_idx, &count, &err);
-	if (rc < 0)
-		return fail(&err);
-	return rc ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(count);
-}
-
-static PyObject *manifest(PyObject *self, PyObject *unused)
-{
-	struct dataset *d = (struct dataset *)self;
-	struct shard_view view;
-
-	(void)unused;
-	if (!dataset_is_open(d))
-		return NULL;
-	shard_dataset_manifest(d->ds, &view);
-	return PyBytes_FromStringAndSize(view.data, (Py_ssize_t)view.bytes);
-}
-
-/* ---- verify ---- */
-
-struct watch {
-	PyThreadState *outside; /* while C works */
-	PyObject *progress;	/* or None */
-	PyObject *problems;	/* list of messages */
-};
-
-static int on_progress(void *context, uint64_t done, uint64_t total)
-{
-	struct watch *w = context;
-	PyObject *answer = NULL;
-	int stop;
-
-	PyEval_RestoreThread(w->outside);
-	stop = PyErr_CheckSignals() < 0;
-	if (!stop && w->progress != Py_None) {
-		answer = PyObject_CallFunction(w->progress, "KK", done, total);
-		stop = !answer;
-		Py_XDECREF(answer);
-	}
-	w->outside = PyEval_SaveThread();
-	return stop;
-}
-
-static void on_problem(void *context, const struct shard_error *problem)
-{
-	struct watch *w = context;
-	PyObject *line;
-
-	PyEval_RestoreThread(w->outside);
-	line = Py_BuildValue("(ss)", shard_status_name(problem->status), problem->message);
-	if (!line || PyList_Append(w->problems, line) < 0)
-		PyErr_Clear(); /* they are counted in any case */
-	Py_XDECREF(line);
-	w->outside = PyEval_SaveThread();
-}
-
-static PyObject *verify(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	static char *names[] = {"sample_units", "threads", "sha256", "progress", NULL};
-	struct shard_verify_options o = {.size = sizeof(o), .progress = on_progress, .problem = on_problem};
-	struct watch w = {.progress = Py_None};
-	struct dataset *d = (struct dataset *)self;
-	struct shard_verify_report r = {0};
-	unsigned long long sample = 0;
-	struct shard_error err;
-	int sha256 = 0, rc;
-
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KIpO", names, &sample, &o.thread_count, &sha256, &w.progress) || !dataset_is_open(d))
-		return NULL;
-	o.sample_units = sample;
-	o.sha256 = (uint32_t)sha256;
-	o.context = &w;
-	w.problems = PyList_New(0);
-	if (!w.problems)
-		return NULL;
-	w.outside = PyEval_SaveThread();
-	rc = shard_dataset_verify(d->ds, &o, &r, &err);
-	PyEval_RestoreThread(w.outside);
-	if (rc && (PyErr_Occurred() || !r.problem_count)) {
-		Py_DECREF(w.problems);
-		return fail(&err);
-	}
-	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:N}", "shard_count", r.shard_count, "record_count", r.record_count, "unit_count",
-			     r.unit_count, "bytes", r.bytes, "problem_count", r.problem_count, "elapsed_ns", r.elapsed_ns, "problems", w.problems);
-}
-
-static PyObject *get_path(PyObject *self, void *unused)
-{
-	PyObject *path = ((struct dataset *)self)->path;
-
-	(void)unused;
-	return PyUnicode_DecodeFSDefaultAndSize(PyBytes_AsString(path), PyBytes_Size(path));
-}
-
-static PyObject *get_closed(PyObject *self, void *unused)
-{
-	(void)unused;
-	return PyBool_FromLong(((struct dataset *)self)->closed);
-}
-
-int dataset_init(PyObject *module)
-{
-	static PyMethodDef methods[] = {
-		{"close", close_, METH_NOARGS,
-		 "close($self, /)\n--\n\nNo more calls.  Views stay valid; the files are let go with the last of them."},
-		{"key", key, METH_O,
-		 "key($self, number, /)\n--\n\n"
-		 "The key of a record, such as the path of the file that it was made of; '' if there are none."},
-		{"_info", info, METH_NOARGS, "_info($self, /)\n--\n\n"},
-		{"_fields", fields, METH_NOARGS, "_fields($self, /)\n--\n\n"},
-		{"_class_name", class_name, METH_O, "_class_name($self, number, /)\n--\n\n"},
-		{"_moments", moments, METH_VARARGS, "_moments($self, field, channel, /)\n--\n\n"},
-		{"_class_records", class_records, METH_VARARGS, "_class_records($self, field, number, /)\n--\n\n"},
-		{"manifest", manifest, METH_NOARGS, "manifest($self, /)\n--\n\nThe bytes of dataset.manifest."},
-		{"_verify", (PyCFunction)(void (*)(void))verify, METH_VARARGS | METH_KEYWORDS,
-		 "_verify($self, /, sample_units=0, threads=0, sha256=False, progress=None)\n--\n\n"},
-		{NULL, NULL, 0, NULL},
-	};
-	static PyGetSetDef getters[] = {
-		{"path", get_path, NULL, "The folder, as it was named.", NULL},
-		{"closed", get_closed, NULL, "Was close() called?", NULL},
-		{NULL, NULL, NULL, NULL, NULL},
-	};
-	static PyType_Slot slots[] = {
-		{Py_tp_new, new},	  {Py_tp_dealloc, dealloc},   {Py_tp_methods, methods}, {Py_tp_getset, getters},
-		{Py_mp_subscript, subscript}, {Py_mp_length, length}, {Py_sq_length, length},
-		{Py_tp_doc, "Dataset(path, check=0, guard=True)\n--\n\n"},
-		{0, NULL},
-	};
-	static PyType_Spec spec = {
-		.name = "libshard._core.Dataset",
-		.basicsize = sizeof(struct dataset),
-		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-		.slots = slots,
-	};
-
-	dataset_type = add_type(module, "Dataset", &spec);
-	return dataset_type ? 0 : -1;
+	*within = idx - d->first_record[low];
+	*shard_end = d->first_record[low + 1];
+	return shard_dataset_reader(d->ds, low, reader, err);
 }

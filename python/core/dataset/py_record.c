@@ -6,56 +6,14 @@
  * Several: a view or copy of each field with the records on its first axis, padded as they are stored.  Views are of the
  * shard's map, where the records are neighbours in one shard and not compressed; all other values are copies.
  */
-#include "python/core/base/py_core.h"
+#include "python/core/dataset/py_record.h"
 
 #include <string.h>
 
-/* To read the manifest's lines for each record would take longer than all the rest. */
-static int learn_shards(struct dataset *d, struct shard_error *err)
-{
-	struct shard_dataset_info info;
-	struct shard_entry e;
-	int rc = SHARD_OK;
-
-	shard_dataset_info(d->ds, &info);
-	d->first_record = PyMem_Calloc(info.shard_count + 1, sizeof(*d->first_record));
-	if (!d->first_record) {
-		PyErr_NoMemory();
-		return SHARD_E_MEMORY;
-	}
-	for (uint64_t i = 0; !rc && i < info.shard_count; i++) {
-		rc = shard_dataset_entry(d->ds, i, &e, err);
-		d->first_record[i] = rc ? 0 : e.first_record;
-	}
-	d->first_record[info.shard_count] = info.record_count;
-	d->shard_count = info.shard_count;
-	if (rc) {
-		PyMem_Free(d->first_record);
-		d->first_record = NULL;
-	}
-	return rc;
-}
-
-/* Where record `idx` is. */
-static int find(struct dataset *d, uint64_t idx, struct shard_reader **reader, uint64_t *within, uint64_t *shard_end,
-		struct shard_error *err)
-{
-	int rc = d->first_record ? SHARD_OK : learn_shards(d, err);
-	uint64_t low = 0, high, mid;
-
-	if (rc)
-		return rc;
-	for (high = d->shard_count; high - low > 1;) {
-		mid = low + (high - low) / 2;
-		if (d->first_record[mid] <= idx)
-			low = mid;
-		else
-			high = mid;
-	}
-	*within = idx - d->first_record[low];
-	*shard_end = d->first_record[low + 1];
-	return shard_dataset_reader(d->ds, low, reader, err);
-}
+#include "python/core/array/py_array.h"
+#include "python/core/base/py_errors.h"
+#include "python/core/base/py_memory.h"
+#include "python/core/base/py_number.h"
 
 /* ---- one record ---- */
 
@@ -74,11 +32,11 @@ static PyObject *ragged_value(PyObject *owner, const struct shard_schema *s, con
 		if (f->ragged_axes >> i & 1) {
 			memcpy(&n, at, sizeof(n));
 			at += sizeof(n);
-			a->shape[i] = n < f->shape[i] ? n : f->shape[i]; /* records are checked, but not for this */
+			a->v.shape[i] = n < f->shape[i] ? n : f->shape[i]; /* records are checked, but not for this */
 		}
 	if (f->kind != SHARD_STRING)
 		return (PyObject *)a;
-	value = f->semantic == SHARD_TEXT ? PyUnicode_DecodeUTF8(data, a->shape[0], "strict") : PyBytes_FromStringAndSize(data, a->shape[0]);
+	value = f->semantic == SHARD_TEXT ? PyUnicode_DecodeUTF8(data, a->v.shape[0], "strict") : PyBytes_FromStringAndSize(data, a->v.shape[0]);
 	unref(a);
 	return value;
 }
@@ -89,7 +47,7 @@ static PyObject *value_of(PyObject *owner, const struct shard_schema *s, const s
 
 	if (f->kind != SHARD_TENSOR)
 		return ragged_value(owner, s, f, group);
-	return f->ndim ? (PyObject *)array_of_field(owner, -1, f, data, -1, 0) : array_scalar(f->dtype, data);
+	return f->ndim ? (PyObject *)array_of_field(owner, -1, f, data, -1, 0) : number_scalar(f->dtype, data);
 }
 
 static PyObject *record_dict(struct dataset *d, PyObject *const *owner, const char *const *group)
@@ -118,7 +76,7 @@ PyObject *record_at(struct dataset *d, uint64_t idx)
 	struct shard_view view;
 	uint64_t within, end;
 	uint32_t g;
-	int rc = find(d, idx, &reader, &within, &end, &err);
+	int rc = dataset_find(d, idx, &reader, &within, &end, &err);
 
 	for (g = 0; !rc && g < s->group_count; g++) {
 		if (s->group[g].codec == SHARD_RAW) {
@@ -256,7 +214,7 @@ PyObject *record_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t
 	for (uint32_t g = 0; g < s->group_count; g++)
 		raw = raw && s->group[g].codec == SHARD_RAW;
 	if (raw) {
-		if (find(d, first, &reader, &within, &end, &err))
+		if (dataset_find(d, first, &reader, &within, &end, &err))
 			return fail(&err);
 		if (last < end && within + last >= first) /* in the same shard, in either direction */
 			return view_slice(d, reader, within, step, count);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_batch.c - a batch as Python has it: a dict of arrays, and where they come from
+ * py_batch.c - a batch as Python has it: a dict of arrays, and where the records come from
  *
- * Made once a step, when what the trainer did meanwhile has all caches: so in few allocations, and without a line of
- * Python.  Large fields are views of the slot; all that is small is copied out of it, to one piece of memory;
- * but on a GPU all fields are views.
+ * Batches are made once a step, when the trainer's work has filled all caches.  So one is made with few allocations and
+ * without a line of Python.  Large fields are arrays in the slot; small ones are copied out of it, to one piece of memory.
+ * On a GPU all fields are arrays in the slot.
  */
-#include "python/core/base/py_core.h"
+#include "python/core/loader/py_batch.h"
 
 #include <stddef.h>
 #include <string.h>
 #include <structmember.h>
+
+#include "python/core/array/py_array.h"
+#include "python/core/base/py_memory.h"
 
 #define VIEW_STRIDE_MIN 4096 /* fields of smaller groups are copied out of the slot: 256 labels are 2 KiB */
 
@@ -87,7 +90,7 @@ static PyObject *reduce(PyObject *self, PyObject *unused)
 
 /* ---- making them ---- */
 
-/* Memory for all that is small, and how much of it is taken. */
+/* Memory for the small fields, and how much of it is taken. */
 struct pocket {
 	struct memory *memory;
 	size_t used;
@@ -100,7 +103,7 @@ static size_t aligned(size_t bytes)
 
 static bool is_view(const struct loader *l, const struct shard_schema *s, uint32_t f)
 {
-	return l->on_device || s->group[s->field[f].group].stride >= VIEW_STRIDE_MIN;
+	return l->lender.on_device || s->group[s->field[f].group].stride >= VIEW_STRIDE_MIN;
 }
 
 static bool pocket_open(struct pocket *p, const struct loader *l, const struct shard_batch *b)
@@ -127,33 +130,34 @@ static const void *put(struct pocket *p, const void *data, size_t bytes)
 
 static PyObject *row_array(struct pocket *p, uint32_t dtype, const void *data, uint32_t count)
 {
-	Py_ssize_t shape = count, stride = (Py_ssize_t)shard_dtype_bytes(dtype);
+	const void *numbers = put(p, data, count * shard_dtype_bytes(dtype));
 
-	return (PyObject *)array_new((PyObject *)p->memory, -1, put(p, data, count * (size_t)stride), dtype, 1, &shape, &stride);
+	return (PyObject *)array_of_numbers((PyObject *)p->memory, numbers, dtype, count);
 }
 
-static PyObject *field_array(struct pocket *p, struct lease *lease, const struct shard_schema *s, uint32_t f)
+static PyObject *field_array(struct pocket *p, const struct loader *l, struct lease *lease, uint32_t f)
 {
+	const struct shard_schema *s = shard_dataset_schema(l->dataset->ds);
 	const struct shard_rows *rows = &lease->as.batch.field[f];
 	uint32_t count = lease->as.batch.record_count;
 
-	if (is_view(lease->loader, s, f))
+	if (is_view(l, s, f))
 		return (PyObject *)array_of_field((PyObject *)lease, (int)f, &s->field[f], rows->data, count, (Py_ssize_t)rows->stride);
 	return (PyObject *)array_of_field((PyObject *)p->memory, -1, &s->field[f], put(p, rows->data, count * (size_t)rows->stride), count,
 					  (Py_ssize_t)rows->stride);
 }
 
 /* False with an exception: `batch` is then incomplete. */
-static bool fill(PyObject *batch, struct pocket *p, struct lease *lease, const struct dataset *d)
+static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, struct lease *lease)
 {
-	const struct shard_schema *s = shard_dataset_schema(d->ds);
+	const struct shard_schema *s = shard_dataset_schema(l->dataset->ds);
 	const struct shard_batch *b = &lease->as.batch;
 	PyObject **part = tail(batch), *value;
 	bool good = true;
 
 	for (uint32_t f = 0; good && f < s->field_count; f++) {
-		value = field_array(p, lease, s, f);
-		good = value && !PyDict_SetItem(batch, d->name[f], value);
+		value = field_array(p, l, lease, f);
+		good = value && !PyDict_SetItem(batch, l->dataset->name[f], value);
 		Py_XDECREF(value);
 	}
 	return good && (part[INDEX] = row_array(p, SHARD_I64, b->record, b->record_count)) &&
@@ -163,13 +167,13 @@ static bool fill(PyObject *batch, struct pocket *p, struct lease *lease, const s
 
 PyObject *batch_new(struct loader *l, const struct shard_batch *b)
 {
-	struct lease *lease = lease_new(l, b);
+	struct lease *lease = lease_new(&l->lender, b);
 	struct pocket p = {NULL, 0};
 	PyObject *batch = NULL, *nothing = PyTuple_New(0); /* there is one only */
 
 	if (lease && nothing && pocket_open(&p, l, b))
 		batch = dict_new(batch_type, nothing, NULL);
-	if (batch && !fill(batch, &p, lease, l->dataset))
+	if (batch && !fill(batch, &p, l, lease))
 		Py_CLEAR(batch);
 	unref(p.memory);
 	unref(lease);

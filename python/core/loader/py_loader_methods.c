@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_loader_methods.c - a loader's methods: where it stands and where it is to go, its order, its memory, and what it did
+ * py_loader_methods.c - methods of a loader: its place and its order, its memory, and its counters
  */
-#include "python/core/base/py_core.h"
+#include "python/core/loader/py_loader_methods.h"
+
+#include "python/core/array/py_array.h"
+#include "python/core/base/py_errors.h"
+#include "python/core/loader/py_loader.h"
 
 /* ---- places ---- */
 
 static PyObject *tell(PyObject *self, PyObject *unused)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 	uint64_t epoch, position;
 
 	(void)unused;
-	if (!loader_is_usable(l))
+	if (!lender_is_usable(l))
 		return NULL;
 	shard_loader_tell(l->l, &epoch, &position);
 	return Py_BuildValue("(KK)", epoch, position);
@@ -20,25 +24,25 @@ static PyObject *tell(PyObject *self, PyObject *unused)
 
 static PyObject *seek(PyObject *self, PyObject *args)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 	unsigned long long epoch, position;
 	struct shard_error err;
 
-	if (!PyArg_ParseTuple(args, "KK", &epoch, &position) || !loader_is_usable(l))
+	if (!PyArg_ParseTuple(args, "KK", &epoch, &position) || !lender_is_usable(l))
 		return NULL;
 	if (shard_loader_seek(l->l, epoch, position, &err))
 		return fail(&err);
-	l->placed = true;
+	((struct loader *)self)->placed = true;
 	return Py_NewRef(Py_None);
 }
 
 static PyObject *token(PyObject *self, PyObject *unused)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 	char text[SHARD_TOKEN_BYTES];
 
 	(void)unused;
-	if (!loader_is_usable(l))
+	if (!lender_is_usable(l))
 		return NULL;
 	shard_loader_token(l->l, text);
 	return PyUnicode_FromString(text);
@@ -46,55 +50,50 @@ static PyObject *token(PyObject *self, PyObject *unused)
 
 static PyObject *resume(PyObject *self, PyObject *text)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 	const char *token_text = PyUnicode_AsUTF8AndSize(text, NULL);
 	struct shard_error err;
 
-	if (!token_text || !loader_is_usable(l))
+	if (!token_text || !lender_is_usable(l))
 		return NULL;
 	if (shard_loader_resume(l->l, token_text, &err))
 		return fail(&err);
-	l->placed = true;
+	((struct loader *)self)->placed = true;
 	return Py_NewRef(Py_None);
 }
 
 static PyObject *step_count(PyObject *self, PyObject *unused)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 
 	(void)unused;
-	return loader_is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_step_count(l->l)) : NULL;
+	return lender_is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_step_count(l->l)) : NULL;
 }
 
 static PyObject *order(PyObject *self, PyObject *args)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 	unsigned long long epoch, first, count;
 	struct shard_error err;
-	struct memory *m;
-	Py_ssize_t shape, stride = sizeof(uint64_t);
-	PyObject *out;
-	int rc;
+	struct array *a;
+	void *idx;
 
-	if (!PyArg_ParseTuple(args, "KKK", &epoch, &first, &count) || !loader_is_usable(l))
+	if (!PyArg_ParseTuple(args, "KKK", &epoch, &first, &count) || !lender_is_usable(l))
 		return NULL;
-	shape = (Py_ssize_t)count;
-	m = memory_new(count > SIZE_MAX / 16 ? SIZE_MAX : (size_t)count * sizeof(uint64_t));
-	if (!m)
-		return NULL;
-	rc = shard_loader_order(l->l, epoch, first, count, m->data, &err);
-	out = rc ? fail(&err) : (PyObject *)array_new((PyObject *)m, -1, m->data, SHARD_I64, 1, &shape, &stride);
-	unref(m);
-	return out;
+	a = array_alloc(SHARD_I64, count, &idx);
+	if (!a || !shard_loader_order(l->l, epoch, first, count, idx, &err))
+		return (PyObject *)a;
+	unref(a);
+	return fail(&err);
 }
 
 static PyObject *order_info(PyObject *self, PyObject *unused)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 	struct shard_order_info i;
 
 	(void)unused;
-	if (!loader_is_usable(l))
+	if (!lender_is_usable(l))
 		return NULL;
 	shard_loader_order_info(l->l, &i);
 	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:I,s:I,s:I}", "record_count", i.record_count, "seed", i.seed, "run_records", i.run_records,
@@ -106,18 +105,18 @@ static PyObject *order_info(PyObject *self, PyObject *unused)
 
 static PyObject *ring_bytes(PyObject *self, PyObject *unused)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 
 	(void)unused;
-	return loader_is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_ring_bytes(l->l)) : NULL;
+	return lender_is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_ring_bytes(l->l)) : NULL;
 }
 
 static PyObject *lend(PyObject *self, PyObject *memory)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 	struct shard_error err;
 
-	if (!loader_is_usable(l))
+	if (!lender_is_usable(l))
 		return NULL;
 	if (l->lent_memory)
 		return fail_argument("memory was lent already");
@@ -133,11 +132,11 @@ static PyObject *lend(PyObject *self, PyObject *memory)
 
 static PyObject *stats(PyObject *self, PyObject *unused)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 	struct shard_loader_stats s;
 
 	(void)unused;
-	if (!loader_is_usable(l))
+	if (!lender_is_usable(l))
 		return NULL;
 	shard_loader_stats(l->l, &s);
 	return Py_BuildValue(
@@ -153,12 +152,12 @@ static PyObject *stats(PyObject *self, PyObject *unused)
 
 static PyObject *summary(PyObject *self, PyObject *unused)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 	struct shard_loader_stats s;
 	char text[SHARD_SUMMARY_BYTES];
 
 	(void)unused;
-	if (!loader_is_usable(l))
+	if (!lender_is_usable(l))
 		return NULL;
 	shard_loader_stats(l->l, &s);
 	shard_stats_summary(&s, NULL, text);
@@ -168,11 +167,11 @@ static PyObject *summary(PyObject *self, PyObject *unused)
 /* (status, message) of the row that was substituted or masked last, or None. */
 static PyObject *last_damage(PyObject *self, PyObject *unused)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 	struct shard_error e;
 
 	(void)unused;
-	if (!loader_is_usable(l))
+	if (!lender_is_usable(l))
 		return NULL;
 	return shard_loader_last_damage(l->l, &e) ? Py_NewRef(Py_None) : Py_BuildValue("(ss)", shard_status_name(e.status), e.message);
 }
@@ -180,19 +179,34 @@ static PyObject *last_damage(PyObject *self, PyObject *unused)
 static PyObject *held(PyObject *self, PyObject *unused)
 {
 	(void)unused;
-	return PyLong_FromUnsignedLong(((struct loader *)self)->held_count);
+	return PyLong_FromUnsignedLong(((struct lender *)self)->held_count);
 }
 
 static PyObject *gpu(PyObject *self, PyObject *unused)
 {
-	struct loader *l = (struct loader *)self;
+	struct lender *l = (struct lender *)self;
 
 	(void)unused;
 	return l->on_device ? PyLong_FromUnsignedLong(l->gpu) : Py_NewRef(Py_None);
 }
 
+/* ---- the end ---- */
+
+static PyObject *close_(PyObject *self, PyObject *unused)
+{
+	struct lender *l = (struct lender *)self;
+
+	(void)unused;
+	if (!l->closed && !lender_is_usable(l))
+		return NULL;
+	l->closed = true;
+	if (!l->held_count) /* else the handle goes with the last array */
+		lender_let_go(l);
+	return Py_NewRef(Py_None);
+}
+
 PyMethodDef loader_methods[] = {
-	{"close", loader_close, METH_NOARGS,
+	{"close", close_, METH_NOARGS,
 	 "close($self, /)\n--\n\nNo more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
 	{"tell", tell, METH_NOARGS, "tell($self, /)\n--\n\n"},
 	{"seek", seek, METH_VARARGS, "seek($self, epoch, position, /)\n--\n\n"},

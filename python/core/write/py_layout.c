@@ -1,39 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_layout.c - struct shard_schema: described to Python, and made of what Python describes
+ * py_layout.c - the schema of records that are to be written, made of what Python describes
  */
-#include "python/core/base/py_core.h"
+#include "python/core/write/py_layout.h"
 
 #include <string.h>
 
+#include "python/core/base/py_errors.h"
+#include "python/core/base/py_schema.h"
+
 PyTypeObject *layout_type;
-
-static PyObject *field_dict(const struct shard_field *f)
-{
-	PyObject *shape = PyTuple_New(f->ndim), *name = array_numpy_name(f->dtype);
-
-	for (uint32_t i = 0; shape && i < f->ndim; i++)
-		PyTuple_SetItem(shape, (Py_ssize_t)i, PyLong_FromUnsignedLong(f->shape[i]));
-	return Py_BuildValue("{s:s,s:N,s:N,s:s,s:s,s:s,s:I,s:I,s:K,s:K,s:K,s:I}", "name", f->name, "dtype", name, "shape", shape, "kind",
-			     shard_kind_name(f->kind), "layout", shard_layout_name(f->layout), "semantic", shard_semantic_name(f->semantic),
-			     "group", f->group, "ragged_axes", f->ragged_axes, "offset", f->offset, "bytes", f->bytes, "stride", f->stride,
-			     "length_field", f->length_field);
-}
-
-PyObject *schema_fields(const struct shard_schema *s)
-{
-	PyObject *list = PyList_New(0), *dict;
-
-	for (uint32_t f = 0; list && f < s->field_count; f++) {
-		dict = field_dict(&s->field[f]);
-		if (!dict || PyList_Append(list, dict) < 0)
-			Py_CLEAR(list);
-		Py_XDECREF(dict);
-	}
-	return list;
-}
-
-/* ---- layouts ---- */
 
 static bool take_name_and_shape(struct shard_field *f, const char *name, PyObject *shape)
 {
@@ -140,6 +116,26 @@ static void dealloc(PyObject *self)
 		Py_XDECREF(l->name[f]);
 	release(self);
 	Py_DECREF(type);
+}
+
+PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsigned long long number)
+{
+	PyObject *value = PyDict_CheckExact(record) ? Py_XNewRef(PyDict_GetItemWithError(record, l->name[f]))
+					       : PyObject_GetItem(record, l->name[f]);
+	PyObject *names, *text;
+	const char *found;
+
+	if (value || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_KeyError)))
+		return value;
+	PyErr_Clear();
+	names = PySequence_List(record);
+	text = names ? PyObject_Str(names) : NULL;
+	found = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+	PyErr_Clear();
+	fail_record(number, l->schema.field[f].name, "there is no such item; there are %.300s", found ? found : "others");
+	Py_XDECREF(text);
+	Py_XDECREF(names);
+	return NULL;
 }
 
 static PyObject *fields(PyObject *self, PyObject *unused)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_seal.c - what makes a dataset of shards, and the folder that becomes it
+ * py_seal.c - shards become a dataset, and the folder gets its name
  */
-#include "python/core/base/py_core.h"
+#include "python/core/write/py_seal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "python/core/array/py_array.h"
+#include "python/core/base/py_errors.h"
 
 /* Borrowed pointers into a list of str; NULL with an exception set if it holds anything else. */
 static const char **take_texts(PyObject *list)
@@ -102,27 +105,22 @@ static PyObject *remove_temps(PyObject *self, PyObject *args)
 	return rc ? fail(&err) : PyLong_FromUnsignedLongLong(count);
 }
 
-/* shuffle(seed, n, first, count): what stands at these places */
+/* shuffle(seed, n, first, count): the numbers at these places */
 static PyObject *shuffle(PyObject *self, PyObject *args)
 {
-	Py_ssize_t shape, stride = sizeof(uint64_t);
 	unsigned long long seed, n, first, count;
 	struct shard_error err;
-	struct memory *m;
-	PyObject *out;
-	int rc;
+	struct array *a;
+	void *idx;
 
 	(void)self;
 	if (!PyArg_ParseTuple(args, "KKKK", &seed, &n, &first, &count))
 		return NULL;
-	m = memory_new(count > SIZE_MAX / 16 ? SIZE_MAX : (size_t)count * sizeof(uint64_t));
-	if (!m)
-		return NULL;
-	shape = (Py_ssize_t)count;
-	rc = shard_shuffle(seed, n, first, count, m->data, &err);
-	out = rc ? fail(&err) : (PyObject *)array_new((PyObject *)m, -1, m->data, SHARD_I64, 1, &shape, &stride);
-	unref(m);
-	return out;
+	a = array_alloc(SHARD_I64, count, &idx);
+	if (!a || !shard_shuffle(seed, n, first, count, idx, &err))
+		return (PyObject *)a;
+	unref(a);
+	return fail(&err);
 }
 
 /* Two folders take each other's name, at once.  False where the file system cannot do that. */

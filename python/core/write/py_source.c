@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * py_source.c - arrays of other libraries, as memory that can be read
- *
- * By the buffer protocol (NumPy, bytes, JAX), __array_interface__ (Pillow, bfloat16 of NumPy) or DLPack (PyTorch), in this
- * order.  Nothing is copied, and nothing of what they say is trusted to fit: the caller compares dtype and shape.
  */
-#include "python/core/base/py_core.h"
-#include "python/core/base/py_dltensor.h"
+#include "python/core/write/py_source.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "python/core/base/py_dltensor.h"
+#include "python/core/base/py_number.h"
 
 static uint32_t dtype_of(char kind, Py_ssize_t bytes)
 {
@@ -46,15 +45,7 @@ static int refuse_dtype(struct source *s, const char *name)
 static int set_axes(struct source *s, int count)
 {
 	s->as.axis_count = count;
-	return count <= AXES_MAX ? 0 : refuse(s, "an array of more axes than a field has");
-}
-
-static void set_dense_strides(struct source *s)
-{
-	Py_ssize_t bytes = (Py_ssize_t)shard_dtype_bytes(s->as.dtype);
-
-	for (int i = s->as.axis_count; i-- > 0; bytes *= s->as.shape[i])
-		s->as.stride[i] = bytes;
+	return count <= VIEW_AXES_MAX ? 0 : refuse(s, "an array of more axes than a field has");
 }
 
 /* ---- the buffer protocol ---- */
@@ -92,7 +83,7 @@ static int open_buffer(struct source *s, PyObject *value)
 		s->as.stride[i] = b->strides ? b->strides[i] : 0;
 	}
 	if (!b->strides) /* NumPy's datetime64 has none, though they were asked for */
-		set_dense_strides(s);
+		view_set_dense_strides(&s->as, 0);
 	return 1;
 }
 
@@ -148,8 +139,8 @@ static int read_interface(struct source *s, PyObject *dict)
 		return -1;
 	owned = s->buffer.obj != NULL;
 	if (dense)
-		set_dense_strides(s);
-	if (owned && (!dense || array_item_count(&s->as) * (Py_ssize_t)shard_dtype_bytes(s->as.dtype) > s->buffer.len))
+		view_set_dense_strides(&s->as, 0);
+	if (owned && (!dense || view_item_count(&s->as) * view_item_bytes(&s->as) > s->buffer.len))
 		return refuse(s, "an array whose __array_interface__ has fewer bytes than it says");
 	return 1;
 }
@@ -188,7 +179,7 @@ static int read_tensor(struct source *s, const struct dl_tensor *t)
 		s->as.stride[i] = t->strides ? t->strides[i] * bytes : 0;
 	}
 	if (!t->strides)
-		set_dense_strides(s);
+		view_set_dense_strides(&s->as, 0);
 	s->as.data = (const char *)t->data + t->byte_offset;
 	return 1;
 }
@@ -233,7 +224,7 @@ int source_open(struct source *s, PyObject *value)
 	s->as.dtype = 0;
 	s->why[0] = '\0';
 	if (PyUnicode_Check(value) || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) || PyTuple_Check(value) || value == Py_None)
-		return 0; /* the most frequent ones that are none of these */
+		return 0; /* the most frequent objects that are no arrays */
 	rc = open_buffer(s, value);
 	if (!rc)
 		rc = open_interface(s, value);
@@ -265,24 +256,18 @@ bool source_is(const struct source *s, const struct shard_field *f, int axis)
 	return true;
 }
 
-/* describe(object): (dtype, shape) of an array, (what is wrong with it, ()), or None if it is no array. */
+/* describe(object): (dtype, shape) of an array, (what is wrong with it, ()), or None if it is no array */
 PyObject *source_describe(PyObject *self, PyObject *value)
 {
 	struct source s;
-	PyObject *shape, *name, *out = NULL;
+	PyObject *shape, *out;
 	int rc = source_open(&s, value);
 
 	(void)self;
 	if (rc <= 0)
 		return rc ? NULL : Py_NewRef(Py_None);
-	shape = PyTuple_New(s.as.dtype ? s.as.axis_count : 0);
-	name = s.as.dtype ? array_numpy_name(s.as.dtype) : PyUnicode_FromString(s.why);
-	for (Py_ssize_t i = 0; shape && i < PyTuple_Size(shape); i++)
-		PyTuple_SetItem(shape, i, PyLong_FromSsize_t(s.as.shape[i]));
-	if (shape && name)
-		out = PyTuple_Pack(2, name, shape);
-	Py_XDECREF(name);
-	Py_XDECREF(shape);
+	shape = s.as.dtype ? view_shape(&s.as) : PyTuple_New(0);
+	out = shape ? Py_BuildValue("(sN)", s.as.dtype ? number_name(s.as.dtype) : s.why, shape) : NULL;
 	source_close(&s);
 	return out;
 }

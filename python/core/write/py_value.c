@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_value.c - what a Python user has, as bytes of a field
- *
- * Arrays must have the field's dtype and shape: nothing is converted that could be lost.  Numbers of Python, alone or in
- * lists, are checked one by one: integers must fit, numbers of floating point are rounded once, to nearest, half to even.
+ * py_value.c - a value of Python, as bytes of a field
  */
-#include "python/core/base/py_core.h"
+#include "python/core/write/py_value.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "python/core/base/py_errors.h"
+#include "python/core/base/py_number.h"
+#include "python/core/write/py_source.h"
 
 struct target {
 	const struct shard_field *f;
@@ -26,15 +27,12 @@ static bool refuse(const struct target *t, const char *what)
 /* "uint8[32,32,3]" */
 static void describe(char *out, size_t room, uint32_t dtype, const Py_ssize_t *shape, int axes, bool ragged)
 {
-	PyObject *name = array_numpy_name(dtype);
-	const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-	size_t used = (size_t)snprintf(out, room, "%s[", text ? text : "?");
+	size_t used = (size_t)snprintf(out, room, "%s[", number_name(dtype));
 
 	for (int i = 0; i < axes && used < room; i++)
 		used += (size_t)snprintf(out + used, room - used, "%s%s%zd", i ? "," : "", ragged && !i ? "<=" : "", shape[i]);
 	if (used < room)
 		snprintf(out + used, room - used, "]");
-	Py_XDECREF(name);
 }
 
 static void describe_field(char *out, size_t room, const struct shard_field *f)
@@ -46,7 +44,7 @@ static void describe_field(char *out, size_t room, const struct shard_field *f)
 	describe(out, room, f->dtype, shape, (int)f->ndim, f->kind != SHARD_TENSOR);
 }
 
-/* What a library said of its own array, as words on the record.  ^C and our own errors stay what they are. */
+/* A library's error about its own array becomes one about the record.  ^C and our own errors stay as they are. */
 static bool refuse_as_said(const struct target *t)
 {
 	PyObject *type, *value, *trace, *text;
@@ -163,7 +161,7 @@ static bool store(const struct target *t, const struct number *n, char *to)
 /* One element of an array. */
 static struct number number_at(uint32_t dtype, const char *at)
 {
-	PyObject *scalar = array_scalar(dtype, at);
+	PyObject *scalar = number_scalar(dtype, at);
 	struct number n = {WHOLE, 0, 0};
 	long long low;
 	int overflow;
@@ -242,7 +240,7 @@ static bool put_array(const struct target *t, const struct source *s, int axis, 
 	for (int i = 0; i < s->as.axis_count; i++)
 		if (s->as.shape[i] != t->shape[axis + i])
 			return refuse_array(t, s, axis);
-	array_copy_out(&s->as, to);
+	view_copy_out(&s->as, to);
 	return true;
 }
 
@@ -298,7 +296,7 @@ static bool put(const struct target *t, PyObject *value, int axis, char *to)
 	return ok;
 }
 
-/* ---- strings and what varies ---- */
+/* ---- strings, and fields whose length varies ---- */
 
 static bool refuse_length(const struct target *t, Py_ssize_t n, const char *what)
 {

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_writer.c - struct shard_writer as a Python object: one shard
+ * py_writer.c - the type libshard._core.ShardWriter: one shard
  *
  * Values are put into place with the interpreter's lock; hashing, compressing and writing go without it.  A record that is
- * refused was not begun: the writer goes on with the next.  libshard.Writer makes a dataset of several of these.
+ * refused was not begun, and the writer goes on with the next.  libshard.Writer makes a dataset of several shards.
  */
-#include "python/core/base/py_core.h"
+#include "python/core/write/py_writer.h"
 
 #include <string.h>
 #include <unistd.h>
+
+#include "python/core/base/py_errors.h"
+#include "python/core/write/py_columns.h"
+#include "python/core/write/py_value.h"
 
 #define PIECE_BYTES (4u << 20) /* written between two looks for ^C */
 
@@ -208,7 +212,7 @@ static PyObject *append(PyObject *self, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "OOK", &record, &key, &number) || !is_usable(s))
 		return NULL;
-	s->busy = true; /* also while values are asked for what they are, which may be anybody's code */
+	s->busy = true; /* also while values are read, which may run code of other libraries */
 	ok = put_fields(s, record, number) && take_key(key, &text, &key_bytes, number);
 	if (ok) {
 		Py_BEGIN_ALLOW_THREADS

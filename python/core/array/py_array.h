@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * py_array.h - read-only arrays: a view, and the object that keeps its memory alive
+ */
+#ifndef SHARD_ARRAY_PY_ARRAY_H
+#define SHARD_ARRAY_PY_ARRAY_H
+
+#include "python/core/array/py_lease.h"
+#include "python/core/base/py_view.h"
+
+struct array {
+	PyObject_HEAD
+	PyObject *owner; /* of the bytes */
+	int field;	 /* the field of a batch, if the owner is a lease; else -1 */
+	struct view v;
+};
+extern PyTypeObject *array_type; /* set by array_init() of py_array_type.h */
+
+/* The array takes a reference to its owner.  NULL with an exception set if there is no memory. */
+struct array *array_new(PyObject *owner, int field, const struct view *v);
+
+/* A field of neighbouring rows, [count, ...shape], or that of one record if `count` is -1. */
+struct array *array_of_field(PyObject *owner, int field, const struct shard_field *f, const void *data, Py_ssize_t count,
+			     Py_ssize_t row_stride);
+struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype, Py_ssize_t count); /* of one axis, dense */
+
+/* In memory of its own: a copy, which is dense, and numbers that the caller will write to *data. */
+struct array *array_copy(const struct array *a);
+struct array *array_alloc(uint32_t dtype, uint64_t count, void **data);
+
+struct lease *array_lease_on_device(const struct array *a); /* NULL: the array is in the memory of the CPU */
+
+/* Can this process follow the array's pointer?  And can the CPU?  Else an exception is set. */
+bool array_is_reachable(const struct array *a);
+bool array_is_readable(const struct array *a);
+
+#endif

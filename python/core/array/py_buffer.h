@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * py_buffer.h - arrays for libraries that speak the buffer protocol, __array_interface__ or __cuda_array_interface__
+ */
+#ifndef SHARD_ARRAY_PY_BUFFER_H
+#define SHARD_ARRAY_PY_BUFFER_H
+
+#include "python/core/base/py_object.h"
+
+int array_buffer(PyObject *self, Py_buffer *view, int flags);
+PyObject *array_interface(PyObject *self, void *unused);
+PyObject *array_cuda_interface(PyObject *self, void *unused);
+
+#endif

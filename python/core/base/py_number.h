@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * py_number.h - what other libraries call dtypes, and elements as numbers of Python
+ */
+#ifndef SHARD_BASE_PY_NUMBER_H
+#define SHARD_BASE_PY_NUMBER_H
+
+#include "python/core/base/py_object.h"
+
+const char *number_name(uint32_t dtype);    /* as NumPy has it: "uint8", "bfloat16", ... */
+const char *number_format(uint32_t dtype);  /* of the buffer protocol; NULL for bfloat16, which it does not have */
+const char *number_typestr(uint32_t dtype); /* of __array_interface__ */
+PyObject *number_scalar(uint32_t dtype, const void *at); /* an int, float or bool */
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * py_dataset.h - an open dataset: its handle, the names of its fields, and the places of its records
+ */
+#ifndef SHARD_DATASET_PY_DATASET_H
+#define SHARD_DATASET_PY_DATASET_H
+
+#include "python/core/base/py_object.h"
+
+struct dataset {
+	PyObject_HEAD
+	struct shard_dataset *ds;
+	PyObject *path;
+	PyObject *name[SHARD_FIELDS_MAX];    /* of fields */
+	uint64_t *first_record, shard_count; /* of each shard, and of the end; NULL before they are needed */
+	bool closed;
+};
+
+bool dataset_is_open(const struct dataset *d); /* else ClosedError is set */
+
+/* The shard of a record, its number in that, and the number of the record behind the shard's last. */
+int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, uint64_t *within, uint64_t *shard_end,
+		 struct shard_error *err);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * py_loader.h - an open loader: a lender, its dataset, and the next batch of it
+ */
+#ifndef SHARD_LOADER_PY_LOADER_H
+#define SHARD_LOADER_PY_LOADER_H
+
+#include "python/core/array/py_lender.h"
+#include "python/core/dataset/py_dataset.h"
+
+struct loader {
+	struct lender lender;
+	struct dataset *dataset;
+	uint32_t max_held;
+	bool placed; /* the next loop begins where the loader stands; false while a loop runs, and after one that was left early */
+};
+
+/* Batches will be on the GPU of this stream.  Else an exception is set, which says what to do in Python. */
+bool loader_choose_device(struct loader *l, PyObject *stream);
+
+/*
+ * Wait for the next batch and take it.  SHARD_END at the end of an epoch; for any other status but SHARD_OK an exception
+ * is set.
+ */
+int loader_next_batch(struct loader *l, struct shard_batch *b);
+
+#endif

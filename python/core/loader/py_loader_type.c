@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * py_loader_type.c - the type libshard._core.Loader, and its epochs
+ */
+#include "python/core/loader/py_loader_type.h"
+
+#include "python/core/base/py_errors.h"
+#include "python/core/dataset/py_dataset_type.h"
+#include "python/core/loader/py_batch.h"
+#include "python/core/loader/py_loader_methods.h"
+
+#define SLOTS_MAX	1024 /* of a loader */
+#define DEVICE_HELD_MAX 3    /* of a GPU's 4 slots */
+
+/* ---- open and close ---- */
+
+/*
+ * A loop in Python still holds its batch when it asks for the next one; a loop in C has given it back by then.  So there is
+ * one slot more: while `max_held` batches are held and the next one is taken, threads have `prefetch` slots to fill.  Batches
+ * on a GPU are held there, and their slots on the host are free as soon as they are copied.
+ */
+static bool plan_slots(const struct loader *l, struct shard_loader_options *o, unsigned int prefetch, bool device)
+{
+	if (!prefetch || !l->max_held || prefetch >= SLOTS_MAX || l->max_held >= SLOTS_MAX - prefetch) {
+		fail_argument("prefetch %u and max_held %u; both are at least 1, and together at most %d batches", prefetch, l->max_held, SLOTS_MAX - 1);
+		return false;
+	}
+	if (device && l->max_held > DEVICE_HELD_MAX) {
+		fail_argument("max_held %u; at most %u batches can be held on a GPU", l->max_held, DEVICE_HELD_MAX);
+		return false;
+	}
+	o->slot_count = prefetch + l->max_held + (device ? 0 : 1);
+	o->device_slot_count = device ? l->max_held + 1 : 0;
+	return true;
+}
+
+static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o)
+{
+	static char *names[] = {"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
+				"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes",
+				"device", "stream", "pool_bytes", NULL};
+	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0;
+	unsigned int prefetch = 2;
+	PyObject *dataset, *stream = Py_None;
+	int device = 0;
+
+	l->placed = true;
+	l->max_held = 2;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOK", names, dataset_type, &dataset, &seed, &o->batch_records,
+					 &o->rank, &o->world, &o->shuffle, &o->tail, &prefetch, &l->max_held, &o->thread_count, &o->window_runs,
+					 &o->lane_count, &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &stream, &pool) ||
+	    !dataset_is_open((struct dataset *)dataset))
+		return false;
+	if (!plan_slots(l, o, prefetch, device))
+		return false;
+	l->dataset = ref(dataset);
+	o->pool_bytes = pool;
+	o->seed = seed;
+	o->run_records = run_records;
+	o->phase_unit_records = phase;
+	o->stage_bytes = stage;
+	return !device || loader_choose_device(l, stream);
+}
+
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	struct shard_loader_options o = {.size = sizeof(o)};
+	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
+	struct loader *l = (struct loader *)alloc(type, 0);
+	struct shard_error err;
+	int rc;
+
+	if (!l || !take_options(l, args, kwargs, &o)) {
+		unref(l);
+		return NULL;
+	}
+	l->lender.late = PyMem_Malloc(o.slot_count * sizeof(*l->lender.late));
+	if (!l->lender.late) {
+		unref(l);
+		return PyErr_NoMemory();
+	}
+	rc = shard_loader_open(&l->lender.l, l->dataset->ds, &o, &err);
+	if (rc) {
+		fail(&err);
+		unref(l);
+		l = NULL;
+	}
+	return (PyObject *)l;
+}
+
+static void dealloc(PyObject *self)
+{
+	struct loader *l = (struct loader *)self;
+	PyTypeObject *type = Py_TYPE(self);
+	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
+
+	lender_let_go(&l->lender);
+	PyMem_Free(l->lender.late);
+	unref(l->dataset);
+	release(self);
+	Py_DECREF(type);
+}
+
+/* ---- epochs ---- */
+
+/* The next batch; NULL without an exception at the end of an epoch. */
+static PyObject *next(struct loader *l)
+{
+	struct shard_batch b;
+	int rc = lender_is_usable(&l->lender) ? loader_next_batch(l, &b) : SHARD_E_ARGUMENT;
+
+	if (rc == SHARD_END)
+		l->placed = true;
+	return rc ? NULL : batch_new(l, &b);
+}
+
+struct epoch {
+	PyObject_HEAD
+	struct loader *loader; /* NULL: it is over */
+};
+static PyTypeObject *epoch_type;
+
+static PyObject *epoch_next(PyObject *self)
+{
+	struct epoch *e = (struct epoch *)self;
+	PyObject *batch = e->loader ? next(e->loader) : NULL;
+
+	if (!batch && e->loader && !PyErr_Occurred()) {
+		unref(e->loader);
+		e->loader = NULL;
+	}
+	return batch;
+}
+
+static void epoch_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+
+	unref(((struct epoch *)self)->loader);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+/* The epoch where the loader stands.  If a loop left one early, that one is over. */
+static PyObject *iterate(PyObject *self)
+{
+	struct loader *l = (struct loader *)self;
+	uint64_t epoch, position;
+	struct shard_error err;
+	struct epoch *e;
+
+	if (!lender_is_usable(&l->lender))
+		return NULL;
+	if (!l->placed) {
+		shard_loader_tell(l->lender.l, &epoch, &position); /* 0 if the last batch was taken, but not the end behind it */
+		if (shard_loader_seek(l->lender.l, position ? epoch + 1 : epoch, 0, &err))
+			return fail(&err);
+	}
+	e = PyObject_New(struct epoch, epoch_type);
+	if (e) {
+		e->loader = ref(l);
+		l->placed = false;
+	}
+	return (PyObject *)e;
+}
+
+static PyObject *get_closed(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyBool_FromLong(((struct lender *)self)->closed);
+}
+
+int loader_init(PyObject *module)
+{
+	static PyGetSetDef getters[] = {
+		{"closed", get_closed, NULL, "Was close() called?", NULL},
+		{NULL, NULL, NULL, NULL, NULL},
+	};
+	static PyType_Slot slots[] = {
+		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, loader_methods}, {Py_tp_getset, getters}, {Py_tp_iter, iterate},
+		{Py_tp_doc, "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, max_held=2, thread_count=0, "
+			    "window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, path=0, on_corrupt=0, stage_bytes=0, device=False, "
+			    "stream=None, pool_bytes=0)\n--\n\n"},
+		{0, NULL},
+	};
+	static PyType_Spec spec = {
+		.name = "libshard._core.Loader",
+		.basicsize = sizeof(struct loader),
+		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+		.slots = slots,
+	};
+	static PyType_Slot epoch_slots[] = {
+		{Py_tp_dealloc, epoch_dealloc}, {Py_tp_iter, PyObject_SelfIter}, {Py_tp_iternext, epoch_next},
+		{Py_tp_doc, "Batches up to the end of an epoch."}, {0, NULL},
+	};
+	static PyType_Spec epoch_spec = {
+		.name = "libshard._core._Epoch",
+		.basicsize = sizeof(struct epoch),
+		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+		.slots = epoch_slots,
+	};
+
+	PyTypeObject *type;
+
+	epoch_type = add_type(module, NULL, &epoch_spec);
+	type = epoch_type ? add_type(module, "Loader", &spec) : NULL;
+	unref(type);
+	return type ? 0 : -1;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * py_layout.h - the schema of records that are to be written, made of what Python describes
+ */
+#ifndef SHARD_WRITE_PY_LAYOUT_H
+#define SHARD_WRITE_PY_LAYOUT_H
+
+#include "python/core/base/py_object.h"
+
+struct layout {
+	PyObject_HEAD
+	struct shard_schema schema;
+	PyObject *name[SHARD_FIELDS_MAX];
+};
+extern PyTypeObject *layout_type;
+int layout_init(PyObject *module);
+PyObject *layout_meaning(PyObject *self, PyObject *args); /* of the module: what a field is by its name */
+
+/* The item of a mapping for a field.  Else RecordError is set, which names the items that there are. */
+PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t field, unsigned long long number);
+
+#endif
