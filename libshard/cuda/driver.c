@@ -18,7 +18,7 @@
 #include "libshard/cuda/api.h"
 
 #define DRIVER	     "libcuda.so.1" /* libcuda.so, without the number, is on machines of developers only */
-#define GO_ON_WITHOUT "without a GPU use shard_loader_next()"
+#define GO_ON_WITHOUT "batches in host memory need no GPU"
 #define TEXT_BYTES   768
 
 typedef int (*find_11030)(const char *name, void **out, int version, uint64_t flags);

@@ -15,7 +15,7 @@ says() { # WHERE WANTED [ARGUMENT]...: both lines that are printed
 }
 
 full=$BUILD/tests/cuda/full old=$BUILD/tests/cuda/old bare=$BUILD/tests/cuda/bare
-without="without a GPU use shard_loader_next()"
+without="batches in host memory need no GPU"
 update="update NVIDIA's driver; $without"
 says "$full" "0 0 "
 says "$old" "0 0 "
