@@ -12,7 +12,8 @@ Arrays are read-only views that NumPy, PyTorch and JAX take without a copy: ``nu
 
 from ._core import Array, Batch
 from ._core import version as _version
-from ._dataset import ChannelStats, Dataset, Field, Schema, Stats, VerifyReport, open
+from ._dataset import Dataset, open
+from ._description import ChannelStats, Field, Schema, Stats, VerifyReport
 from ._errors import (
     ArgumentError,
     ClosedError,

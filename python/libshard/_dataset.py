@@ -3,114 +3,22 @@
 
 from __future__ import annotations
 
-import math
 import operator
-from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast, overload
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast
 
 from . import _core
+from ._description import ChannelStats, Field, Schema, Stats, Value, VerifyReport
 from ._errors import ArgumentError, CorruptError, Error, MismatchError, StorageError, UnsupportedError
 from ._show import Preview, dataset_html, spread_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ._types import Path, Value
+    from ._types import Path
 
 _CHECKS = ("first", "always", "never")
-
-
-@dataclass(frozen=True)
-class Field:
-    """A named tensor in every record."""
-
-    name: str
-    dtype: str  #: as NumPy calls it, or ``"bfloat16"``
-    shape: tuple[int, ...]  #: of one record; of a ragged field or string, the greatest
-    kind: str = "tensor"  #: ``"tensor"``, ``"ragged"`` (the first axis varies) or ``"string"``
-    layout: str = "none"  #: ``"hwc"``, ``"chw"``, ... or ``"none"``
-    semantic: str = "none"  #: ``"image"``, ``"label"``, ``"length"``, ``"tokens"``, ``"mask"``, ``"boxes"``, ``"text"`` or ``"none"``
-    group: int = -1  #: fields of a group lie together in a record; for a writer, -1 is a choice by size
-    bytes: int = 0  #: of one record; a writer computes it
-
-    def __str__(self) -> str:
-        axes = "[" + ",".join(map(str, self.shape)) + "]" if self.shape else ""
-        return f"{self.name}: {self.dtype}{axes}" + ("" if self.kind == "tensor" else f" {self.kind}")
-
-
-class Schema(tuple[Field, ...]):
-    """The fields of a record, in order; also by name: ``ds.schema["image"].shape``."""
-
-    @overload
-    def __getitem__(self, which: SupportsIndex | str, /) -> Field: ...
-
-    @overload
-    def __getitem__(self, which: slice, /) -> tuple[Field, ...]: ...
-
-    def __getitem__(self, which: Any, /) -> Any:
-        if not isinstance(which, str):
-            return super().__getitem__(which)
-        for field in self:
-            if field.name == which:
-                return field
-        raise KeyError(f"no field {which!r}; there are {', '.join(f.name for f in self)}")
-
-    @property
-    def names(self) -> list[str]:
-        """Of all fields, in order."""
-        return [field.name for field in self]
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self))
-
-
-@dataclass(frozen=True)
-class ChannelStats:
-    """Of one channel over the whole dataset, from exact integer sums."""
-
-    count: int  #: samples
-    sum: int
-    sum_squares: int
-
-    @property
-    def mean(self) -> float:
-        """On the scale of the data, 0 to 255 for pixels."""
-        return self.sum / self.count if self.count else math.nan
-
-    @property
-    def std(self) -> float:
-        """Pooled over all samples, not the mean of per-image values."""
-        if not self.count:
-            return math.nan
-        return math.sqrt(self.count * self.sum_squares - self.sum * self.sum) / self.count
-
-
-@dataclass(frozen=True)
-class Stats:
-    """What the packer counted while it wrote."""
-
-    channels: dict[str, list[ChannelStats]]  #: field name to one :class:`ChannelStats` for each channel
-    class_counts: dict[str, int]  #: class name to records
-
-
-@dataclass(frozen=True)
-class VerifyReport:
-    """What :meth:`Dataset.verify` looked at, and found."""
-
-    shard_count: int
-    record_count: int
-    unit_count: int  #: hashes that were compared
-    bytes: int
-    problem_count: int
-    elapsed_ns: int
-    problems: list[tuple[str, str]]  #: (status, message) of each
-
-    @property
-    def ok(self) -> bool:
-        """Was nothing wrong?"""
-        return self.problem_count == 0
 
 
 class Dataset(_core.Dataset):

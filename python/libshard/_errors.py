@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._dataset import VerifyReport
+    from ._description import VerifyReport
 
 
 class Error(Exception):

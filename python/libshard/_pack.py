@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _core
-from ._dataset import Dataset, Field, _whole
+from ._dataset import Dataset, _whole
+from ._description import Field
 from ._errors import ArgumentError, RecordError
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
 from ._writer import Writer

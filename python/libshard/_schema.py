@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn, TypeAlias
 
 from . import _core
-from ._dataset import Field, Schema
+from ._description import Field, Schema
 from ._errors import ArgumentError, RecordError
 
 # In the order of the enumerations of shard.h.

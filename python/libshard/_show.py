@@ -8,7 +8,7 @@ import math
 import struct
 import zlib
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ._core import Array
 from ._errors import Error
@@ -16,10 +16,41 @@ from ._errors import Error
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ._dataset import Dataset, Field
+    from ._description import Field, Schema, Stats
 
 _SIDE = 128  # pixels; larger pictures are halved until they fit
 _CLASSES = 20  # that are listed
+
+
+class Shown(Protocol):
+    """The parts of a dataset that are shown."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def classes(self) -> list[str]: ...
+
+    @property
+    def stats(self) -> Stats: ...
+
+    @property
+    def shard_count(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def key(self, number: int, /) -> str: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int, /) -> dict[str, Any]: ...
 
 
 class Picture(NamedTuple):
@@ -94,7 +125,7 @@ def png(p: Picture) -> bytes:
 class Preview:
     """Some records of a dataset: pictures in a notebook, lines in a terminal.  ``ds.show()`` makes one."""
 
-    def __init__(self, dataset: Dataset, numbers: Sequence[int]) -> None:
+    def __init__(self, dataset: Shown, numbers: Sequence[int]) -> None:
         self.dataset, self.numbers = dataset, list(numbers)
 
     def __repr__(self) -> str:
@@ -159,7 +190,7 @@ def _image_tag(picture: Picture, name: str) -> str:
     return f'<img alt="{escape(name)}" src="data:image/png;base64,{data}" style="height:112px;margin-right:2px;image-rendering:{smooth}">'
 
 
-def _value_text(dataset: Dataset, field: Field, value: Any) -> str:
+def _value_text(dataset: Shown, field: Field, value: Any) -> str:
     if isinstance(value, Array):
         return repr(value.tolist()) if value.size <= 8 else f"{value.dtype}[{','.join(map(str, value.shape))}]"
     if field.semantic == "label" and isinstance(value, int) and 0 <= value < len(dataset.classes):
@@ -187,7 +218,7 @@ def size_text(count: int) -> str:
     return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
-def dataset_html(dataset: Dataset) -> str:
+def dataset_html(dataset: Shown) -> str:
     ds = dataset
     rows = "".join(
         f"<tr><td>{escape(f.name)}</td><td>{f.dtype}</td><td>[{', '.join(map(str, f.shape))}]</td>"
@@ -200,11 +231,11 @@ def dataset_html(dataset: Dataset) -> str:
         f' <span style="opacity:.6">id {ds.id[:16]}</span></div>'
         f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start;margin:6px 0">'
         f"<table><tr><th>field</th><th>dtype</th><th>shape</th><th></th></tr>{rows}</table>{_classes_html(ds)}</div>"
-        f"{ds.show(8)._repr_html_()}</div>"
+        f"{Preview(ds, spread_numbers(len(ds), 8))._repr_html_()}</div>"
     )
 
 
-def _classes_html(ds: Dataset) -> str:
+def _classes_html(ds: Shown) -> str:
     counts = ds.stats.class_counts
     if not counts:
         return ""

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, TypedDict,
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-    from ._core import Array
-
 Path: TypeAlias = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
-
-#: A field of one record.
-Value: TypeAlias = Union["Array", int, float, bool, str, bytes]
 
 
 class Indices(Protocol):

@@ -12,8 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from . import _core
-from ._dataset import Dataset, Field, Schema, _whole
+from ._dataset import Dataset, _whole
 from ._dataset import open as _open_dataset
+from ._description import Field, Schema
 from ._errors import ClosedError, ExistsError, RecordError
 from ._schema import Layout, SchemaLike, fail, infer, parse
 
@@ -352,7 +353,7 @@ class Writer:
 
 def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> bytes:
     """In a thread, which knows nothing of the writer: or it would keep it alive."""
-    _, _, sha256, already = shard.finish()
+    sha256, already = shard.finish()
     if not already:
         published.append(path)
     return sha256

@@ -324,7 +324,7 @@ static PyObject *append_rows(PyObject *self, PyObject *args)
 
 /* ---- the end ---- */
 
-/* (file_bytes, record_count, sha256, already) */
+/* finish(): (sha256, already) */
 static PyObject *finish(PyObject *self, PyObject *unused)
 {
 	struct shard *s = (struct shard *)self;
@@ -345,7 +345,7 @@ static PyObject *finish(PyObject *self, PyObject *unused)
 	if (rc)
 		return fail(&err);
 	let_go(s);
-	return Py_BuildValue("(KKy#i)", r.file_bytes, r.record_count, r.sha256, (Py_ssize_t)sizeof(r.sha256), (int)r.already);
+	return Py_BuildValue("(y#O)", r.sha256, (Py_ssize_t)sizeof(r.sha256), r.already ? Py_True : Py_False);
 }
 
 int writer_init(PyObject *module)
