@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * byte_sums.c - exact sums over bytes, a channel at a time or interleaved
+ * byte_sums.c - exact sums over bytes of one or more interleaved channels
  *
- * Pure.  Sums of a piece fit 32 bits and are then added to those of 64 or 128.  Where the processor has AVX2, one loop
- * serves 1 to 4 channels, which are what images have; any other case is a loop in lanes that compilers turn into vectors.
+ * Pure.  Sums of a piece fit 32 bits and are then added to those of 64 or 128.  Where the processor
+ * has AVX2, one loop serves 1 to 4 channels, which are what images have; any other case is a loop
+ * in lanes that compilers turn into vectors.
  */
 #include "libshard/codec/byte_sums.h"
 
@@ -13,7 +14,7 @@
 #include <immintrin.h>
 #endif
 
-/* Lane i only ever meets channel i % channels, if the number of channels divides that of the lanes. */
+/* Lane i only meets channel i % channels, if the number of channels divides that of the lanes. */
 #define LANES 48
 #define LANE_ROUNDS_MAX 66051 /* 255 * 255 * 66,051 < 2^32 */
 
@@ -80,8 +81,9 @@ void byte_sums_portable(const void *data, uint64_t bytes, uint32_t channels, str
 #define AVX2_ROUNDS_MAX (UINT32_MAX / (2 * 255 * 255))
 
 /*
- * How 16 bytes from one place, or the first 12 if there are three channels, come to stand in four groups of four bytes: those
- * of group g belong to channel g % channels.  -1 makes a zero, which adds nothing.
+ * How 16 bytes from one place, or the first 12 if there are three channels, come to stand in four
+ * groups of four bytes: those of group g belong to channel g % channels.  -1 makes a zero, which
+ * adds nothing.
  */
 static const int8_t groups_of[AVX2_CHANNELS_MAX][16] = {
 	{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
@@ -99,16 +101,17 @@ __attribute__((target("avx2"))) static uint64_t lane_pairs(__m256i v, uint32_t f
 	return (uint64_t)lane[from] + lane[from + 1] + lane[from + 4] + lane[from + 5];
 }
 
-/* Two times `step` bytes in each of `rounds` rounds.  The last round reads 16 - step bytes behind them. */
-__attribute__((target("avx2"))) static void add_rounds(const uint8_t *p, uint64_t rounds, uint32_t step, uint32_t channels,
-							struct shard_moments *sums)
+/* Each round adds two times `step` bytes.  The last one reads 16 - step bytes behind them. */
+__attribute__((target("avx2"))) static void add_rounds(const uint8_t *p, uint64_t rounds, uint32_t step,
+						       uint32_t channels, struct shard_moments *sums)
 {
 	const __m256i zero = _mm256_setzero_si256(), one = _mm256_set1_epi16(1);
 	const __m256i pick = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)groups_of[channels - 1]));
 	__m256i sum[2] = {zero, zero}, squares[2] = {zero, zero}; /* of groups 0 and 1, and of 2 and 3 */
 
 	for (uint64_t i = 0; i < rounds; i++, p += 2 * step) {
-		__m256i v = _mm256_setr_m128i(_mm_loadu_si128((const void *)p), _mm_loadu_si128((const void *)(p + step)));
+		__m256i v =
+			_mm256_setr_m128i(_mm_loadu_si128((const void *)p), _mm_loadu_si128((const void *)(p + step)));
 		__m256i low, high;
 
 		v = _mm256_shuffle_epi8(v, pick);
@@ -120,7 +123,8 @@ __attribute__((target("avx2"))) static void add_rounds(const uint8_t *p, uint64_
 		squares[1] = _mm256_add_epi32(squares[1], _mm256_madd_epi16(high, high));
 	}
 	for (uint32_t g = 0; g < 4; g++)
-		add(&sums[g % channels], 4 * g < step ? 8 * rounds : 0, lane_pairs(sum[g / 2], g % 2 * 2), lane_pairs(squares[g / 2], g % 2 * 2));
+		add(&sums[g % channels], 4 * g < step ? 8 * rounds : 0, lane_pairs(sum[g / 2], g % 2 * 2),
+		    lane_pairs(squares[g / 2], g % 2 * 2));
 }
 
 /* All rounds that read no byte behind the end; returns how many bytes they are. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * byte_sums.h - exact sums over bytes, a channel at a time or interleaved; the public call is shard_sum_bytes()
+ * byte_sums.h - exact sums over bytes of one or more interleaved channels
  */
 #ifndef SHARD_CODEC_BYTE_SUMS_H
 #define SHARD_CODEC_BYTE_SUMS_H
@@ -15,7 +15,8 @@ static inline void byte_sums_merge(struct shard_moments *to, const struct shard_
 {
 	to->count += add->count;
 	to->sum += add->sum;
-	to->sum_squares_high += add->sum_squares_high + (to->sum_squares_low + add->sum_squares_low < add->sum_squares_low);
+	to->sum_squares_high +=
+		add->sum_squares_high + (to->sum_squares_low + add->sum_squares_low < add->sum_squares_low);
 	to->sum_squares_low += add->sum_squares_low;
 }
 

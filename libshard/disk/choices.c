@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * choices.c - what packers choose where their user does not: groups, the meaning of a name, the size of shards
+ * choices.c - what packers choose by themselves: groups, meanings of names, sizes of shards
  *
- * Pure.  Two packers that are given the same records choose the same, so their datasets have the same bytes.
+ * Pure.  Two packers that are given the same records choose the same, so their datasets have the
+ * same bytes.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -68,7 +69,8 @@ void shard_field_infer(struct shard_field *f)
 	if (!strcmp(f->name, "label") && !f->ndim && is_integer(f->dtype)) {
 		f->dtype = SHARD_I64;
 		f->semantic = SHARD_LABEL;
-	} else if (!strcmp(f->name, "image") && f->ndim == 3 && (are_channels(f->shape[2]) || are_channels(f->shape[0]))) {
+	} else if (!strcmp(f->name, "image") && f->ndim == 3 &&
+		   (are_channels(f->shape[2]) || are_channels(f->shape[0]))) {
 		f->layout = are_channels(f->shape[2]) ? SHARD_HWC : SHARD_CHW;
 		f->semantic = SHARD_IMAGE;
 	}
@@ -105,8 +107,9 @@ int shard_label_read(const struct shard_field *label, const void *const *group, 
 /* ---- shards ---- */
 
 /*
- * An eighth of the dataset, within limits: then the last shard, whose way to the disk and back overlaps with nothing, is
- * a small part of the whole, and what a killed run has to make again is small too.
+ * An eighth of the dataset, within limits: then the last shard, whose way to the disk and back
+ * overlaps with nothing, is a small part of the whole, and what a killed run has to make again is
+ * small too.
  */
 static uint64_t default_records(uint64_t stride, uint64_t total)
 {
@@ -118,20 +121,23 @@ static uint64_t default_records(uint64_t stride, uint64_t total)
 	return records ? records : 1;
 }
 
-int shard_schema_shard_records(const struct shard_schema *schema, uint64_t records, uint64_t bytes, uint64_t total, uint64_t *out,
-			       struct shard_error *err)
+int shard_schema_shard_records(const struct shard_schema *schema, uint64_t records, uint64_t bytes, uint64_t total,
+			       uint64_t *out, struct shard_error *err)
 {
 	uint64_t stride = schema_strides(schema);
 
 	if (!stride)
 		return error_set(err, SHARD_E_ARGUMENT, "the schema is not laid out, so its records have no size");
 	if (records && bytes)
-		return error_set(err, SHARD_E_ARGUMENT, "the size of a shard is given in records and in bytes; give one of them");
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the size of a shard is given in records and in bytes; give one of them");
 	if (bytes)
 		records = bytes < stride ? 1 : bytes / stride;
 	if (records > SHARD_BYTES_LIMIT / stride)
-		return error_set(err, SHARD_E_ARGUMENT, "shards of %" PRIu64 " records of %" PRIu64 " bytes; the limit is %" PRIu64 " bytes, so %"
-				 PRIu64 " records", records, stride, SHARD_BYTES_LIMIT, SHARD_BYTES_LIMIT / stride);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "shards of %" PRIu64 " records of %" PRIu64 " bytes; the limit is %" PRIu64
+				 " bytes, so %" PRIu64 " records",
+				 records, stride, SHARD_BYTES_LIMIT, SHARD_BYTES_LIMIT / stride);
 	*out = records ? records : default_records(stride, total);
 	return SHARD_OK;
 }

@@ -2,8 +2,8 @@
 /*
  * py_module.c - libshard._core: the C library for the Python code on top of it
  *
- * The rooms below: base/ has errors, memory and numbers; array/ has arrays and the batches that they keep lent; dataset/,
- * loader/ and write/ have what their names say.
+ * The rooms below: base/ has errors, memory and numbers; array/ has arrays and the batches that
+ * they keep lent; dataset/, loader/ and write/ have what their names say.
  */
 #include "python/core/array/py_array_type.h"
 #include "python/core/array/py_lease.h"
@@ -30,14 +30,17 @@ PyMODINIT_FUNC PyInit__core(void)
 	static int (*const inits[])(PyObject *module) = {memory_init, array_init, lease_init, dataset_init,
 							 batch_init,  loader_init, layout_init, writer_init};
 	static PyMethodDef functions[] = {
-		{"version", version, METH_NOARGS, "version()\n--\n\nVersion of the C library, and of the libraries in it."},
-		{"describe", source_describe, METH_O, "describe(value, /)\n--\n\ndtype and shape of an array of any library; None if it is none."},
-		{"meaning", layout_meaning, METH_VARARGS, "meaning(name, dtype, shape, /)\n--\n\ndtype, layout and semantic of a field of that name."},
+		{"version", version, METH_NOARGS,
+		 "version()\n--\n\nVersion of the C library, and of the libraries in it."},
+		{"describe", source_describe, METH_O,
+		 "describe(value, /)\n--\n\ndtype and shape of an array of any library; None if it is none."},
+		{"meaning", layout_meaning, METH_VARARGS,
+		 "meaning(name, dtype, shape, /)\n--\n\ndtype, layout and semantic of a field of that name."},
 		{NULL, NULL, 0, NULL},
 	};
 	static struct PyModuleDef definition = {
-		PyModuleDef_HEAD_INIT, .m_name = "libshard._core", .m_doc = "The C library; use the package libshard.", .m_size = -1,
-		.m_methods = functions,
+		PyModuleDef_HEAD_INIT, .m_name = "libshard._core", .m_doc = "The C library; use the package libshard.",
+		.m_size = -1,	       .m_methods = functions,
 	};
 	PyObject *module = PyModule_Create(&definition);
 	bool good = module && !errors_init() && !PyModule_AddFunctions(module, seal_functions);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_tally.c - statistics of records, as a shard has them in the end: those of a plain sum, however they were counted
+ * t_tally.c - statistics in a shard are those of a plain sum, however they were counted
  */
 #include "tests/store/fixture.h"
 
@@ -22,11 +22,32 @@ static void begin(void)
 	schema = (struct shard_schema){
 		.group_count = 2,
 		.field_count = 5,
-		.field = {{.name = "mixed", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_IMAGE, .ndim = 3, .shape = {5, 7, 3}},
+		.field = {{.name = "mixed",
+			   .dtype = SHARD_U8,
+			   .layout = SHARD_HWC,
+			   .semantic = SHARD_IMAGE,
+			   .ndim = 3,
+			   .shape = {5, 7, 3}},
 			  {.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1},
-			  {.name = "planes", .dtype = SHARD_U8, .layout = SHARD_CHW, .semantic = SHARD_IMAGE, .group = 1, .ndim = 3, .shape = {4, 3, 11}},
-			  {.name = "mask", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_MASK, .ndim = 3, .shape = {5, 7, 1}},
-			  {.name = "wide", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_IMAGE, .ndim = 3, .shape = {2, 2, 5}}},
+			  {.name = "planes",
+			   .dtype = SHARD_U8,
+			   .layout = SHARD_CHW,
+			   .semantic = SHARD_IMAGE,
+			   .group = 1,
+			   .ndim = 3,
+			   .shape = {4, 3, 11}},
+			  {.name = "mask",
+			   .dtype = SHARD_U8,
+			   .layout = SHARD_HWC,
+			   .semantic = SHARD_MASK,
+			   .ndim = 3,
+			   .shape = {5, 7, 1}},
+			  {.name = "wide",
+			   .dtype = SHARD_U8,
+			   .layout = SHARD_HWC,
+			   .semantic = SHARD_IMAGE,
+			   .ndim = 3,
+			   .shape = {2, 2, 5}}},
 	};
 	CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
 	for (uint32_t i = 0; i < RECORDS; i++)
@@ -34,7 +55,8 @@ static void begin(void)
 			memset(record[i][g], 0, sizeof(record[i][g]));
 			for (uint32_t f = 0; f < schema.field_count; f++)
 				if (schema.field[f].group == g)
-					prng_fill(&p, record[i][g] + schema.field[f].offset, (size_t)schema.field[f].bytes);
+					prng_fill(&p, record[i][g] + schema.field[f].offset,
+						  (size_t)schema.field[f].bytes);
 			group[i][g] = record[i][g];
 		}
 	for (uint32_t i = 0; i < RECORDS; i++) {
@@ -53,7 +75,8 @@ static struct shard_tally *tally_of(uint64_t class_count)
 }
 
 /* A shard of the records [first, end), with these statistics; what finishing it returns. */
-static int write_shard(const char *path, const struct shard_tally *t, uint32_t first, uint32_t end, struct shard_error *err)
+static int write_shard(const char *path, const struct shard_tally *t, uint32_t first, uint32_t end,
+		       struct shard_error *err)
 {
 	struct shard_writer_options o = {.size = sizeof(o), .planned_records = RECORDS, .skip_read_back = 1};
 	struct shard_writer *w = NULL;

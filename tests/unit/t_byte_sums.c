@@ -45,7 +45,10 @@ static uint8_t *random_bytes(size_t bytes)
 	return data;
 }
 
-/* Each length has memory of its own, not one byte more, for the sanitizer; and is looked at from an odd address. */
+/*
+ * Each length has memory of its own, not one byte more, for the sanitizer; and is looked at from an
+ * odd address.
+ */
 TEST(every_short_length)
 {
 	for (uint32_t channels = 1; channels <= CHANNELS; channels++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_choices.c - what packers choose alike: groups, the meaning of a name, the label, the size of shards
+ * t_choices.c - what packers choose alike: groups, meanings of names, labels, sizes of shards
  */
 #include "shard.h"
 #include "tests/test.h"
@@ -39,7 +39,8 @@ TEST(groups_by_size)
 
 		STORY("%s", rows[i].story);
 		for (; s.field_count < 4 && rows[i].field[s.field_count].bytes; s.field_count++)
-			s.field[s.field_count] = u8_field(rows[i].field[s.field_count].bytes, rows[i].field[s.field_count].given);
+			s.field[s.field_count] =
+				u8_field(rows[i].field[s.field_count].bytes, rows[i].field[s.field_count].given);
 		shard_schema_group(&s);
 		CHECK_EQ(s.group_count, rows[i].group_count);
 		for (uint32_t f = 0; f < s.field_count; f++)
@@ -64,8 +65,10 @@ TEST(groups_of_what_cannot_be)
 
 TEST(groups_are_laid_out)
 {
-	struct shard_schema s = {.field_count = 2, .field = {{.name = "image", .dtype = SHARD_U8, .ndim = 3, .shape = {8, 8, 3}, .group = BY_SIZE},
-							     {.name = "label", .dtype = SHARD_I64, .group = BY_SIZE}}};
+	struct shard_schema s = {
+		.field_count = 2,
+		.field = {{.name = "image", .dtype = SHARD_U8, .ndim = 3, .shape = {8, 8, 3}, .group = BY_SIZE},
+			  {.name = "label", .dtype = SHARD_I64, .group = BY_SIZE}}};
 
 	shard_schema_group(&s);
 	CHECK_EQ(shard_schema_lay_out(&s, 0, NULL), SHARD_OK);
@@ -86,7 +89,10 @@ TEST(a_name_has_a_meaning)
 		{{.name = "label", .dtype = SHARD_I32, .ndim = 1, .shape = {1}}, SHARD_I32, 0, 0},
 		{{.name = "labels", .dtype = SHARD_I64}, SHARD_I64, 0, 0},
 		{{.name = "image", .dtype = SHARD_U8, .ndim = 3, .shape = {5, 7, 3}}, SHARD_U8, SHARD_HWC, SHARD_IMAGE},
-		{{.name = "image", .dtype = SHARD_F32, .ndim = 3, .shape = {4, 7, 9}}, SHARD_F32, SHARD_CHW, SHARD_IMAGE},
+		{{.name = "image", .dtype = SHARD_F32, .ndim = 3, .shape = {4, 7, 9}},
+		 SHARD_F32,
+		 SHARD_CHW,
+		 SHARD_IMAGE},
 		{{.name = "image", .dtype = SHARD_U8, .ndim = 3, .shape = {3, 7, 1}}, SHARD_U8, SHARD_HWC, SHARD_IMAGE},
 		{{.name = "image", .dtype = SHARD_U8, .ndim = 3, .shape = {5, 7, 2}}, SHARD_U8, 0, 0},
 		{{.name = "image", .dtype = SHARD_U8, .ndim = 2, .shape = {5, 3}}, SHARD_U8, 0, 0},
@@ -113,11 +119,23 @@ TEST(channels_that_are_summed)
 		{{.dtype = SHARD_U8, .semantic = SHARD_IMAGE, .layout = SHARD_HWC, .ndim = 3, .shape = {5, 7, 3}}, 3},
 		{{.dtype = SHARD_U8, .semantic = SHARD_IMAGE, .layout = SHARD_CHW, .ndim = 3, .shape = {4, 7, 9}}, 4},
 		{{.dtype = SHARD_U8, .semantic = SHARD_IMAGE, .layout = SHARD_HWC, .ndim = 3, .shape = {5, 7, 5}}, 0},
-		{{.dtype = SHARD_U8, .semantic = SHARD_IMAGE, .layout = SHARD_LAYOUT_NONE, .ndim = 3, .shape = {5, 7, 3}}, 0},
-		{{.dtype = SHARD_U8, .semantic = SHARD_IMAGE, .layout = SHARD_HWC, .ndim = 4, .shape = {5, 7, 3, 3}}, 0},
+		{{.dtype = SHARD_U8,
+		  .semantic = SHARD_IMAGE,
+		  .layout = SHARD_LAYOUT_NONE,
+		  .ndim = 3,
+		  .shape = {5, 7, 3}},
+		 0},
+		{{.dtype = SHARD_U8, .semantic = SHARD_IMAGE, .layout = SHARD_HWC, .ndim = 4, .shape = {5, 7, 3, 3}},
+		 0},
 		{{.dtype = SHARD_U8, .semantic = SHARD_MASK, .layout = SHARD_HWC, .ndim = 3, .shape = {5, 7, 1}}, 0},
 		{{.dtype = SHARD_F32, .semantic = SHARD_IMAGE, .layout = SHARD_HWC, .ndim = 3, .shape = {5, 7, 3}}, 0},
-		{{.dtype = SHARD_U8, .kind = SHARD_RAGGED, .semantic = SHARD_IMAGE, .layout = SHARD_HWC, .ndim = 3, .shape = {5, 7, 3}}, 0},
+		{{.dtype = SHARD_U8,
+		  .kind = SHARD_RAGGED,
+		  .semantic = SHARD_IMAGE,
+		  .layout = SHARD_HWC,
+		  .ndim = 3,
+		  .shape = {5, 7, 3}},
+		 0},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -128,12 +146,13 @@ TEST(channels_that_are_summed)
 
 TEST(the_label_of_a_schema)
 {
-	struct shard_schema s = {.field_count = 5,
-				 .field = {{.name = "a", .dtype = SHARD_I64},
-					   {.name = "b", .dtype = SHARD_I32, .semantic = SHARD_LABEL},
-					   {.name = "c", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .ndim = 1, .shape = {1}},
-					   {.name = "d", .dtype = SHARD_I64, .semantic = SHARD_LABEL},
-					   {.name = "e", .dtype = SHARD_I64, .semantic = SHARD_LABEL}}};
+	struct shard_schema s = {
+		.field_count = 5,
+		.field = {{.name = "a", .dtype = SHARD_I64},
+			  {.name = "b", .dtype = SHARD_I32, .semantic = SHARD_LABEL},
+			  {.name = "c", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .ndim = 1, .shape = {1}},
+			  {.name = "d", .dtype = SHARD_I64, .semantic = SHARD_LABEL},
+			  {.name = "e", .dtype = SHARD_I64, .semantic = SHARD_LABEL}}};
 
 	CHECK(shard_schema_label(&s) == &s.field[3]);
 	s.field_count = 3;
@@ -146,7 +165,14 @@ TEST(the_label_of_a_record)
 		int64_t label;
 		uint64_t class_count;
 		int is_class;
-	} rows[] = {{0, 1, 1}, {1, 1, 0}, {9, 10, 1}, {10, 10, 0}, {-1, 10, 0}, {INT64_MIN, UINT64_MAX, 0}, {INT64_MAX, UINT64_MAX, 1}, {0, 0, 0}};
+	} rows[] = {{0, 1, 1},
+		    {1, 1, 0},
+		    {9, 10, 1},
+		    {10, 10, 0},
+		    {-1, 10, 0},
+		    {INT64_MIN, UINT64_MAX, 0},
+		    {INT64_MAX, UINT64_MAX, 1},
+		    {0, 0, 0}};
 	const struct shard_field f = {.dtype = SHARD_I64, .group = 1, .offset = 3};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -191,7 +217,8 @@ TEST(records_of_a_shard)
 		uint64_t out = 0;
 
 		STORY("%s", rows[i].story);
-		CHECK_EQ(shard_schema_shard_records(&s, rows[i].records, rows[i].bytes, rows[i].total, &out, NULL), SHARD_OK);
+		CHECK_EQ(shard_schema_shard_records(&s, rows[i].records, rows[i].bytes, rows[i].total, &out, NULL),
+			 SHARD_OK);
 		CHECK_EQ(out, rows[i].want);
 	}
 }
@@ -202,9 +229,14 @@ TEST(shards_that_cannot_be)
 		uint64_t stride, records, bytes;
 		const char *says;
 	} rows[] = {
-		{4096, (UINT64_C(1) << 31) + 1, 0, "shards of 2147483649 records of 4096 bytes; the limit is 8796093022208 bytes, so 2147483648 records"},
-		{4096, UINT64_MAX, 0, "shards of 18446744073709551615 records of 4096 bytes; the limit is 8796093022208 bytes, so 2147483648 records"},
-		{4096, 0, UINT64_MAX, "shards of 4503599627370495 records of 4096 bytes; the limit is 8796093022208 bytes, so 2147483648 records"},
+		{4096, (UINT64_C(1) << 31) + 1, 0,
+		 "shards of 2147483649 records of 4096 bytes; the limit is 8796093022208 bytes, so 2147483648 records"},
+		{4096, UINT64_MAX, 0,
+		 "shards of 18446744073709551615 records of 4096 bytes; the limit is 8796093022208 bytes, so "
+		 "2147483648 records"},
+		{4096, 0, UINT64_MAX,
+		 "shards of 4503599627370495 records of 4096 bytes; the limit is 8796093022208 bytes, so "
+		 "2147483648 records"},
 		{4096, 1, 1, "the size of a shard is given in records and in bytes; give one of them"},
 		{0, 1, 0, "the schema is not laid out, so its records have no size"},
 	};
@@ -217,7 +249,8 @@ TEST(shards_that_cannot_be)
 		if (!rows[i].stride)
 			memset(&s, 0, sizeof(s));
 		STORY("%s", rows[i].says);
-		CHECK_EQ(shard_schema_shard_records(&s, rows[i].records, rows[i].bytes, 1, &out, &err), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_schema_shard_records(&s, rows[i].records, rows[i].bytes, 1, &out, &err),
+			 SHARD_E_ARGUMENT);
 		CHECK_STR(err.message, rows[i].says);
 		CHECK_EQ(err.status, SHARD_E_ARGUMENT);
 		CHECK_EQ(out, 77);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tally.c - statistics of the records of a shard: sums over the channels of images, records of each class
+ * tally.c - statistics of the records of a shard: sums over images, records of each class
  *
  * What a tally has to look at in a record is found once, when it is opened.
  */
@@ -30,14 +30,16 @@ struct shard_tally {
 	struct tally_image image[];
 };
 
-int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema, uint64_t class_count, struct shard_error *err)
+int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema, uint64_t class_count,
+		     struct shard_error *err)
 {
 	const struct shard_field *label = class_count ? shard_schema_label(schema) : NULL;
 	uint32_t images = 0;
 	struct shard_tally *t;
 
 	if (class_count > SHARD_CLASSES_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " classes; at most %" PRIu64, class_count, SHARD_CLASSES_MAX);
+		return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " classes; at most %" PRIu64, class_count,
+				 SHARD_CLASSES_MAX);
 	for (uint32_t i = 0; i < schema->field_count; i++)
 		images += shard_field_channels(&schema->field[i]) > 0;
 	t = mem_zalloc(sizeof(*t) + images * sizeof(t->image[0]));
@@ -50,15 +52,20 @@ int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema
 		t->class_records = mem_array(class_count, sizeof(*t->class_records));
 		if (!t->class_records) {
 			shard_tally_close(t);
-			return error_set(err, SHARD_E_MEMORY, "no memory for the counts of %" PRIu64 " classes", class_count);
+			return error_set(err, SHARD_E_MEMORY, "no memory for the counts of %" PRIu64 " classes",
+					 class_count);
 		}
 	}
 	for (uint32_t i = 0; i < schema->field_count; i++) {
 		const struct shard_field *f = &schema->field[i];
 
 		if (shard_field_channels(f))
-			t->image[t->image_count++] = (struct tally_image){.field = i, .group = f->group, .channels = shard_field_channels(f),
-									  .planes = f->layout == SHARD_CHW, .offset = f->offset, .bytes = f->bytes};
+			t->image[t->image_count++] = (struct tally_image){.field = i,
+									  .group = f->group,
+									  .channels = shard_field_channels(f),
+									  .planes = f->layout == SHARD_CHW,
+									  .offset = f->offset,
+									  .bytes = f->bytes};
 	}
 	*out = t;
 	return SHARD_OK;
@@ -121,6 +128,7 @@ int shard_tally_write(const struct shard_tally *t, struct shard_writer *w, struc
 		for (uint32_t c = 0; !rc && c < t->image[i].channels; c++)
 			rc = shard_writer_add_moments(w, t->image[i].field, c, &t->image[i].channel[c], err);
 	for (uint64_t i = 0; !rc && i < t->class_count; i++)
-		rc = shard_writer_add_class(w, t->label_field, (uint32_t)i, (uint32_t)t->class_count, t->class_records[i], err);
+		rc = shard_writer_add_class(w, t->label_field, (uint32_t)i, (uint32_t)t->class_count,
+					    t->class_records[i], err);
 	return rc;
 }

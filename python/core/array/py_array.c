@@ -25,8 +25,8 @@ struct array *array_new(PyObject *owner, int field, const struct view *v)
 	return a;
 }
 
-struct array *array_of_field(PyObject *owner, int field, const struct shard_field *f, const void *data, Py_ssize_t count,
-			     Py_ssize_t row_stride)
+struct array *array_of_field(PyObject *owner, int field, const struct shard_field *f, const void *data,
+			     Py_ssize_t count, Py_ssize_t row_stride)
 {
 	struct view v = {.data = data, .dtype = f->dtype, .axis_count = (int)f->ndim + (count >= 0)};
 	int rows = count >= 0;
@@ -101,7 +101,8 @@ bool array_is_readable(const struct array *a)
 
 	if (!lease)
 		return array_is_reachable(a);
-	fail_argument("this array is in the memory of GPU %u; give it to a library that works there, which takes it by __dlpack__ or "
-		      "__cuda_array_interface__", lease->lender->gpu);
+	fail_argument("this array is in the memory of GPU %u; give it to a library that works there, "
+		      "which takes it by __dlpack__ or __cuda_array_interface__",
+		      lease->lender->gpu);
 	return false;
 }

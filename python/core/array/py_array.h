@@ -20,9 +20,11 @@ extern PyTypeObject *array_type; /* set by array_init() of py_array_type.h */
 struct array *array_new(PyObject *owner, int field, const struct view *v);
 
 /* A field of neighbouring rows, [count, ...shape], or that of one record if `count` is -1. */
-struct array *array_of_field(PyObject *owner, int field, const struct shard_field *f, const void *data, Py_ssize_t count,
-			     Py_ssize_t row_stride);
-struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype, Py_ssize_t count); /* of one axis, dense */
+struct array *array_of_field(PyObject *owner, int field, const struct shard_field *f, const void *data,
+			     Py_ssize_t count, Py_ssize_t row_stride);
+
+/* Numbers that lie one behind the other. */
+struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype, Py_ssize_t count);
 
 /* In memory of its own: a copy, which is dense, and numbers that the caller will write to *data. */
 struct array *array_copy(const struct array *a);

@@ -2,7 +2,8 @@
 /*
  * py_array_type.c - the type libshard.Array
  *
- * It has what another library needs to take the bytes without a copy, and what a person needs to look at them.
+ * It has what another library needs to take the bytes without a copy, and what a person needs to
+ * look at them.
  */
 #include "python/core/array/py_array_type.h"
 
@@ -41,8 +42,9 @@ static PyObject *item(PyObject *self, PyObject *unused)
 	(void)unused;
 	if (!array_is_readable(a))
 		return NULL;
-	return view_item_count(&a->v) == 1 ? number_scalar(a->v.dtype, a->v.data)
-					   : fail_argument("item() is for arrays of one element; this has %zd", view_item_count(&a->v));
+	return view_item_count(&a->v) == 1
+		       ? number_scalar(a->v.dtype, a->v.data)
+		       : fail_argument("item() is for arrays of one element; this has %zd", view_item_count(&a->v));
 }
 
 /* ---- parts ---- */
@@ -71,7 +73,8 @@ static PyObject *sq_item(PyObject *self, Py_ssize_t i)
 	if (!(a->v.axis_count == 1 ? array_is_readable(a) : array_is_reachable(a)))
 		return NULL;
 	if (!a->v.axis_count || i < 0 || i >= a->v.shape[0]) {
-		PyErr_Format(PyExc_IndexError, "index %zd; the first axis has %zd", i, a->v.axis_count ? a->v.shape[0] : 0);
+		PyErr_Format(PyExc_IndexError, "index %zd; the first axis has %zd", i,
+			     a->v.axis_count ? a->v.shape[0] : 0);
 		return NULL;
 	}
 	return element(a, i);
@@ -91,7 +94,8 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 		return part(a, first, step, i);
 	}
 	if (!PyIndex_Check(key) || PyBool_Check(key)) { /* to NumPy a bool is a mask */
-		PyErr_SetString(PyExc_TypeError, "an index of the first axis, or a slice of it; numpy.asarray(array) takes all others");
+		PyErr_SetString(PyExc_TypeError,
+				"an index of the first axis, or a slice of it; numpy.asarray(array) takes all others");
 		return NULL;
 	}
 	i = PyNumber_AsSsize_t(key, PyExc_IndexError);
@@ -176,7 +180,8 @@ static PyObject *repr(PyObject *self)
 	if (shape && few)
 		values = tolist(self, NULL);
 	if (shape && gpu)
-		text = PyUnicode_FromFormat("Array(dtype=%s, shape=%R, device=cuda:%u)", dtype, shape, gpu->lender->gpu);
+		text = PyUnicode_FromFormat("Array(dtype=%s, shape=%R, device=cuda:%u)", dtype, shape,
+					    gpu->lender->gpu);
 	else if (shape && (values || !few))
 		text = few ? PyUnicode_FromFormat("Array(%R, dtype=%s, shape=%R)", values, dtype, shape)
 			   : PyUnicode_FromFormat("Array(dtype=%s, shape=%R)", dtype, shape);
@@ -196,7 +201,8 @@ int array_init(PyObject *module)
 		{"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS,
 		 "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
 		 "A DLPack capsule of the same memory, of version 1 if max_version says so."},
-		{"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\nWhere it is: (1, 0), the CPU, or (2, n), GPU number n."},
+		{"__dlpack_device__", array_dlpack_device, METH_NOARGS,
+		 "__dlpack_device__($self, /)\n--\n\nWhere it is: (1, 0), the CPU, or (2, n), GPU number n."},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyGetSetDef getters[] = {
@@ -209,15 +215,24 @@ int array_init(PyObject *module)
 		{"nbytes", get_number, NULL, "Bytes of all elements.", "b"},
 		{"data_ptr", get_number, NULL, "Address of the first element.", "p"},
 		{"__array_interface__", array_interface, NULL, "For numpy.asarray().", NULL},
-		{"__cuda_array_interface__", array_cuda_interface, NULL, "For Numba, CuPy and others, of arrays on a GPU.", NULL},
+		{"__cuda_array_interface__", array_cuda_interface, NULL,
+		 "For Numba, CuPy and others, of arrays on a GPU.", NULL},
 		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyType_Slot slots[] = {
-		{Py_tp_dealloc, dealloc},	   {Py_tp_methods, methods},   {Py_tp_getset, getters},
-		{Py_tp_repr, repr},		   {Py_bf_getbuffer, array_buffer}, {Py_mp_subscript, subscript},
-		{Py_mp_length, length},		   {Py_sq_item, sq_item},      {Py_sq_length, length},
-		{Py_tp_doc, "A read-only view of numbers, which NumPy, PyTorch and JAX take without a copy.\n\n"
-			    "numpy.asarray(array), or any function that takes arrays, does it.  The memory stays while a view of it lives."},
+		{Py_tp_dealloc, dealloc},
+		{Py_tp_methods, methods},
+		{Py_tp_getset, getters},
+		{Py_tp_repr, repr},
+		{Py_bf_getbuffer, array_buffer},
+		{Py_mp_subscript, subscript},
+		{Py_mp_length, length},
+		{Py_sq_item, sq_item},
+		{Py_sq_length, length},
+		{Py_tp_doc,
+		 "A read-only view of numbers, which NumPy, PyTorch and JAX take without a copy.\n\n"
+		 "numpy.asarray(array), or any function that takes arrays, does it.  The memory stays while a view of "
+		 "it lives."},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

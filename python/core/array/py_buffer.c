@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_buffer.c - arrays for libraries that speak the buffer protocol, __array_interface__ or __cuda_array_interface__
+ * py_buffer.c - arrays by the buffer protocol, __array_interface__, __cuda_array_interface__
  */
 #include "python/core/array/py_buffer.h"
 
@@ -44,8 +44,9 @@ int array_buffer(PyObject *self, Py_buffer *view, int flags)
 /* What both interfaces have in common; the data is read-only. */
 static PyObject *describe(const struct view *v)
 {
-	return Py_BuildValue("{s:s,s:N,s:N,s:(KO),s:i}", "typestr", number_typestr(v->dtype), "shape", view_shape(v), "strides", view_strides(v),
-			     "data", (unsigned long long)(uintptr_t)v->data, Py_True, "version", 3);
+	return Py_BuildValue("{s:s,s:N,s:N,s:(KO),s:i}", "typestr", number_typestr(v->dtype), "shape", view_shape(v),
+			     "strides", view_strides(v), "data", (unsigned long long)(uintptr_t)v->data, Py_True,
+			     "version", 3);
 }
 
 PyObject *array_interface(PyObject *self, void *unused)
@@ -54,7 +55,8 @@ PyObject *array_interface(PyObject *self, void *unused)
 
 	(void)unused;
 	if (array_lease_on_device(a)) {
-		PyErr_SetString(PyExc_AttributeError, "this array is in the memory of a GPU: it has no __array_interface__");
+		PyErr_SetString(PyExc_AttributeError,
+				"this array is in the memory of a GPU: it has no __array_interface__");
 		return NULL;
 	}
 	return array_is_reachable(a) ? describe(&a->v) : NULL;
@@ -68,7 +70,8 @@ PyObject *array_cuda_interface(PyObject *self, void *unused)
 
 	(void)unused;
 	if (!lease) {
-		PyErr_SetString(PyExc_AttributeError, "this array is in the memory of the CPU: it has no __cuda_array_interface__");
+		PyErr_SetString(PyExc_AttributeError,
+				"this array is in the memory of the CPU: it has no __cuda_array_interface__");
 		return NULL;
 	}
 	if (!array_is_reachable(a))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_buffer.h - arrays for libraries that speak the buffer protocol, __array_interface__ or __cuda_array_interface__
+ * py_buffer.h - arrays by the buffer protocol, __array_interface__, __cuda_array_interface__
  */
 #ifndef SHARD_ARRAY_PY_BUFFER_H
 #define SHARD_ARRAY_PY_BUFFER_H

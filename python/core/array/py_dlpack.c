@@ -13,9 +13,10 @@
 enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 };
 
 static const uint8_t codes[] = {
-	[SHARD_U8] = DL_UINT,  [SHARD_I8] = DL_INT,	[SHARD_U16] = DL_UINT,	 [SHARD_I16] = DL_INT,	[SHARD_U32] = DL_UINT,
-	[SHARD_I32] = DL_INT,  [SHARD_U64] = DL_UINT,	[SHARD_I64] = DL_INT,	 [SHARD_F16] = DL_FLOAT, [SHARD_BF16] = DL_BFLOAT,
-	[SHARD_F32] = DL_FLOAT, [SHARD_F64] = DL_FLOAT, [SHARD_BOOL] = DL_BOOL,
+	[SHARD_U8] = DL_UINT,	[SHARD_I8] = DL_INT,	  [SHARD_U16] = DL_UINT,  [SHARD_I16] = DL_INT,
+	[SHARD_U32] = DL_UINT,	[SHARD_I32] = DL_INT,	  [SHARD_U64] = DL_UINT,  [SHARD_I64] = DL_INT,
+	[SHARD_F16] = DL_FLOAT, [SHARD_BF16] = DL_BFLOAT, [SHARD_F32] = DL_FLOAT, [SHARD_F64] = DL_FLOAT,
+	[SHARD_BOOL] = DL_BOOL,
 };
 
 /* A tensor that was given away, in one of the two forms. */
@@ -28,7 +29,10 @@ struct export {
 	int64_t shape[VIEW_AXES_MAX], strides[VIEW_AXES_MAX];
 };
 
-/* Any thread of the other library may drop the tensor, also when the interpreter is gone and nothing is left to free. */
+/*
+ * Any thread of the other library may drop the tensor, also when the interpreter is gone and
+ * nothing is left to free.
+ */
 static void drop(struct export *e)
 {
 	PyGILState_STATE state;
@@ -53,14 +57,18 @@ static void drop_new(struct dl_managed_versioned *m)
 
 static const char *const capsule_names[] = {"dltensor", "dltensor_versioned"};
 
-/* If a library took the tensor out of the capsule, the capsule has another name now, and the library drops the tensor. */
+/*
+ * If a library took the tensor out of the capsule, the capsule has another name now, and the
+ * library drops the tensor.
+ */
 static void drop_capsule(PyObject *capsule)
 {
 	for (int i = 0; i < 2; i++)
 		if (PyCapsule_IsValid(capsule, capsule_names[i])) {
 			void *managed = PyCapsule_GetPointer(capsule, capsule_names[i]);
 
-			drop(i ? ((struct dl_managed_versioned *)managed)->context : ((struct dl_managed *)managed)->context);
+			drop(i ? ((struct dl_managed_versioned *)managed)->context
+			       : ((struct dl_managed *)managed)->context);
 		}
 }
 
@@ -75,7 +83,8 @@ static void describe(struct export *e, const struct array *a, struct dl_tensor *
 	}
 	*t = (struct dl_tensor){
 		.data = (void *)(uintptr_t)a->v.data,
-		.device = lease ? (struct dl_device){DL_CUDA, (int32_t)lease->lender->gpu} : (struct dl_device){DL_CPU, 0},
+		.device = lease ? (struct dl_device){DL_CUDA, (int32_t)lease->lender->gpu}
+				: (struct dl_device){DL_CPU, 0},
 		.ndim = a->v.axis_count,
 		.dtype = {.code = codes[a->v.dtype], .bits = (uint8_t)(8 * item_bytes), .lanes = 1},
 		.shape = e->shape,
@@ -109,7 +118,10 @@ static PyObject *give(struct array *a, bool versioned, bool copied)
 	return capsule;
 }
 
-/* The numbers are those of the array API: None and 1 are the legacy default stream; -1 is a library that synchronizes by itself. */
+/*
+ * The numbers are those of the array API: None and 1 are the legacy default stream; -1 is a library
+ * that synchronizes by itself.
+ */
 static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
 {
 	long which = number == Py_None ? 1 : PyLong_AsLong(number);
@@ -118,8 +130,11 @@ static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
 	if (which == -1 && PyErr_Occurred())
 		return false;
 	if (!in_place || !which || which < -1) {
-		PyErr_Format(PyExc_BufferError, in_place ? "stream %ld: a number is -1, 1, or a handle" : "this array is in the memory of GPU %ld: dl_device must "
-			     "be None or that, and copy not True; the library that takes it can copy it", in_place ? which : (long)lease->lender->gpu);
+		PyErr_Format(PyExc_BufferError,
+			     in_place ? "stream %ld: a number is -1, 1, or a handle"
+				      : "this array is in the memory of GPU %ld: dl_device must "
+					"be None or that, and copy not True; the library that takes it can copy it",
+			     in_place ? which : (long)lease->lender->gpu);
 		return false;
 	}
 	if (which == -1)
@@ -141,7 +156,9 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 	    (device != Py_None && !PyArg_ParseTuple(device, "ii", &type, &id)) || !array_is_reachable(a))
 		return NULL;
 	if (!lease && (stream != Py_None || type != home || id)) {
-		PyErr_SetString(PyExc_BufferError, "this array is in the memory of the CPU: stream must be None, dl_device None or (1, 0)");
+		PyErr_SetString(
+			PyExc_BufferError,
+			"this array is in the memory of the CPU: stream must be None, dl_device None or (1, 0)");
 		return NULL;
 	}
 	copied = PyObject_IsTrue(copy);

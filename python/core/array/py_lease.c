@@ -57,13 +57,16 @@ bool lease_use(struct lease *lease, void *stream)
 	struct shard_error err;
 
 	if (lease->as.stream_count >= LENDER_STREAMS_MAX) {
-		PyErr_Format(PyExc_BufferError, "this batch was taken on %d streams already; make one of these wait for your own", LENDER_STREAMS_MAX);
+		PyErr_Format(PyExc_BufferError,
+			     "this batch was taken on %d streams already; make one of these wait for your own",
+			     LENDER_STREAMS_MAX);
 		return false;
 	}
 	if (!note(lease, stream) || stream == l->stream)
 		return true;
 	if (l->busy || !l->l) { /* the driver takes any thread, but the handle has one owner at a time */
-		fail_argument("another thread waits in this loader; take its arrays on other streams before, or behind that");
+		fail_argument(
+			"another thread waits in this loader; take its arrays on other streams before, or behind that");
 		return false;
 	}
 	if (!shard_loader_join(l->l, stream, l->stream, &err))

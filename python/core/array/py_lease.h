@@ -2,12 +2,13 @@
 /*
  * py_lease.h - a lent batch, which goes back to its loader with the last array in it
  *
- * Nobody calls release in Python.  The large fields of a batch are arrays that hold the lease; when the last of them dies,
- * in whatever thread, the slot is free.
+ * Nobody calls release in Python.  The large fields of a batch are arrays that hold the lease; when
+ * the last of them dies, in whatever thread, the slot is free.
  *
- * A batch on a GPU comes on the loader's stream.  A library that takes an array says on which stream it will use it
- * (DLPack), or gets the loader's stream (__cuda_array_interface__, data_ptr).  Other streams are made to wait for the
- * loader's, and are noted: the batch goes back behind all work that these streams have queued by then.
+ * A batch on a GPU comes on the loader's stream.  A library that takes an array says on which
+ * stream it will use it (DLPack), or gets the loader's stream (__cuda_array_interface__, data_ptr).
+ * Other streams are made to wait for the loader's, and are noted: the batch goes back behind all
+ * work that these streams have queued by then.
  */
 #ifndef SHARD_ARRAY_PY_LEASE_H
 #define SHARD_ARRAY_PY_LEASE_H
@@ -25,7 +26,10 @@ struct lease {
 int lease_init(PyObject *module);
 struct lease *lease_new(struct lender *l, const struct shard_batch *batch); /* takes over the batch, also if it fails */
 
-/* The batch will be used on this stream, or on the loader's own.  The first sets an exception if that cannot be. */
+/*
+ * The batch will be used on this stream, or on the loader's own.  The first sets an exception if
+ * that cannot be.
+ */
 bool lease_use(struct lease *lease, void *stream);
 void lease_use_own(struct lease *lease);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_lender.c - a loader as the arrays of its batches know it: a handle, and the batches that it has lent
+ * py_lender.c - the part of a loader that the arrays of its batches need
  */
 #include "python/core/array/py_lender.h"
 
@@ -23,7 +23,10 @@ static void give_back_on_device(struct lender *l, const struct late *late)
 
 	for (uint32_t i = 1; !rc && i < late->stream_count; i++)
 		rc = shard_loader_join(l->l, behind, late->stream[i], &err);
-	/* If the driver fails, the next batch reports it.  A batch of which nothing is known is never used again. */
+	/*
+	 * If the driver fails, the next batch reports it.  A batch of which nothing is known is
+	 * never used again.
+	 */
 	if (!rc)
 		(void)shard_loader_release_after(l->l, &late->batch, behind, &err);
 }
@@ -37,7 +40,7 @@ void lender_give_back(struct lender *l, const struct late *late)
 	else if (l->on_device)
 		give_back_on_device(l, late);
 	else
-		(void)shard_loader_release(l->l, &late->batch, &err); /* fails only in a forked child, which has no ring */
+		(void)shard_loader_release(l->l, &late->batch, &err); /* fails only in a forked child */
 }
 
 void lender_flush(struct lender *l)

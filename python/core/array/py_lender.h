@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_lender.h - a loader as the arrays of its batches know it: a handle, and the batches that it has lent
+ * py_lender.h - the part of a loader that the arrays of its batches need
  *
- * A loader belongs to one thread at a time, but arrays die in any thread.  A batch whose last array dies while another
- * thread is inside the loader waits in a list, and goes back when that thread leaves.
+ * A loader belongs to one thread at a time, but arrays die in any thread.  A batch whose last array
+ * dies while another thread is inside the loader waits in a list, and goes back when that thread
+ * leaves.
  */
 #ifndef SHARD_ARRAY_PY_LENDER_H
 #define SHARD_ARRAY_PY_LENDER_H
@@ -12,7 +13,10 @@
 
 #define LENDER_STREAMS_MAX 8
 
-/* A batch that is to go back.  If it is on a GPU, it goes back behind the work that is queued on these streams. */
+/*
+ * A batch that is to go back.  If it is on a GPU, it goes back behind the work that is queued on
+ * these streams.
+ */
 struct late {
 	struct shard_batch batch;
 	void *stream[LENDER_STREAMS_MAX + 1];

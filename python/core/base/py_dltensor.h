@@ -2,8 +2,9 @@
 /*
  * py_dltensor.h - what DLPack's capsules hold
  *
- * Structures and constants are those of DLPack 1.0 (dmlc.github.io/dlpack, C API), and of the older form without a version.
- * The older form cannot say that memory is read-only: a library that asks for it has to know.
+ * Structures and constants are those of DLPack 1.0 (dmlc.github.io/dlpack, C API), and of the older
+ * form without a version. The older form cannot say that memory is read-only: a library that asks
+ * for it has to know.
  */
 #ifndef SHARD_BASE_PY_DLTENSOR_H
 #define SHARD_BASE_PY_DLTENSOR_H

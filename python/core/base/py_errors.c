@@ -2,7 +2,8 @@
 /*
  * py_errors.c - errors of the library, and of this module, as exceptions of libshard._errors
  *
- * The classes are written in Python, in libshard/_errors.py, where their documentation is.  They are only found here.
+ * The classes are written in Python, in libshard/_errors.py, where their documentation is.  They
+ * are only found here.
  */
 #include "python/core/base/py_errors.h"
 
@@ -52,8 +53,9 @@ static PyObject *raise(const char *class_name, const char *message, const char *
 
 PyObject *fail(const struct shard_error *err)
 {
-	/* A callback that raised, or a signal's handler that did, knows better why this ended. */
-	return PyErr_Occurred() ? NULL : raise(class_of(err), err->message, shard_status_name(err->status), err->os_code);
+	/* An exception of a callback or a signal handler says better why the call ended. */
+	return PyErr_Occurred() ? NULL
+				: raise(class_of(err), err->message, shard_status_name(err->status), err->os_code);
 }
 
 PyObject *fail_device(const struct shard_error *err)
@@ -102,7 +104,7 @@ PyObject *fail_record(unsigned long long record, const char *field, const char *
 	vsnprintf(message + used, sizeof(message) - (size_t)used, fmt, ap);
 	va_end(ap);
 	raise("RecordError", message, shard_status_name(SHARD_E_ARGUMENT), 0);
-	PyErr_Fetch(&type, &value, &trace); /* it was raised as an object, so that is what this gives */
+	PyErr_Fetch(&type, &value, &trace); /* raise() set an instance, so `value` is one */
 	number = PyLong_FromUnsignedLongLong(record);
 	name = field ? PyUnicode_FromString(field) : Py_NewRef(Py_None);
 	if (number && name && value) {

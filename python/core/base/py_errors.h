@@ -15,8 +15,9 @@ int errors_init(void);
 PyObject *fail(const struct shard_error *err);
 
 /*
- * The same for calls that need a GPU.  Where the library says UNSUPPORTED, a Python user gets a DeviceError too.  The
- * second is for a machine without a driver or GPU, and adds what to do in Python.
+ * The same for calls that need a GPU.  Where the library says UNSUPPORTED, a Python user gets a
+ * DeviceError too.  The second is for a machine without a driver or GPU, and adds what to do in
+ * Python.
  */
 PyObject *fail_device(const struct shard_error *err);
 PyObject *fail_no_device(const struct shard_error *err);
@@ -25,6 +26,7 @@ PyObject *fail_closed(const char *what);
 PyObject *fail_argument(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* RecordError of a record, and of a field of it unless `field` is NULL. */
-PyObject *fail_record(unsigned long long record, const char *field, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+PyObject *fail_record(unsigned long long record, const char *field, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

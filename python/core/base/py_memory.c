@@ -10,7 +10,10 @@
 
 static PyTypeObject *memory_type;
 
-/* The piece that died last.  It serves the next batch, which is as long.  The interpreter's lock protects it. */
+/*
+ * The piece that died last.  It serves the next batch, which is as long.  The interpreter's lock
+ * protects it.
+ */
 static void *spare;
 static size_t spare_bytes;
 

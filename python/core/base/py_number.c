@@ -11,10 +11,12 @@
 static const struct {
 	const char *name, *format, *code;
 } dtypes[] = {
-	[SHARD_U8] = {"uint8", "B", "|u1"},	 [SHARD_I8] = {"int8", "b", "|i1"},	[SHARD_U16] = {"uint16", "H", "<u2"},
-	[SHARD_I16] = {"int16", "h", "<i2"},	 [SHARD_U32] = {"uint32", "I", "<u4"},	[SHARD_I32] = {"int32", "i", "<i4"},
-	[SHARD_U64] = {"uint64", "Q", "<u8"},	 [SHARD_I64] = {"int64", "q", "<i8"},	[SHARD_F16] = {"float16", "e", "<f2"},
-	[SHARD_BF16] = {"bfloat16", NULL, "<V2"}, [SHARD_F32] = {"float32", "f", "<f4"}, [SHARD_F64] = {"float64", "d", "<f8"},
+	[SHARD_U8] = {"uint8", "B", "|u1"},    [SHARD_I8] = {"int8", "b", "|i1"},
+	[SHARD_U16] = {"uint16", "H", "<u2"},  [SHARD_I16] = {"int16", "h", "<i2"},
+	[SHARD_U32] = {"uint32", "I", "<u4"},  [SHARD_I32] = {"int32", "i", "<i4"},
+	[SHARD_U64] = {"uint64", "Q", "<u8"},  [SHARD_I64] = {"int64", "q", "<i8"},
+	[SHARD_F16] = {"float16", "e", "<f2"}, [SHARD_BF16] = {"bfloat16", NULL, "<V2"},
+	[SHARD_F32] = {"float32", "f", "<f4"}, [SHARD_F64] = {"float64", "d", "<f8"},
 	[SHARD_BOOL] = {"bool", "?", "|b1"},
 };
 

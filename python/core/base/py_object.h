@@ -2,11 +2,13 @@
 /*
  * py_object.h - CPython's stable ABI, and references to objects that have a struct of our own
  *
- * The ABI is that of 3.11, so that one build serves every later version.  The types of this module are plain: they own
- * handles and memory, and report errors.  What a Python user sees is written in Python on top of them, in libshard/.
+ * The ABI is that of 3.11, so that one build serves every later version.  The types of this module
+ * are plain: they own handles and memory, and report errors.  What a Python user sees is written in
+ * Python on top of them, in libshard/.
  *
- * Lifetimes: an array holds its owner, which is memory, a lease or a dataset.  A lease holds its loader, and a loader its
- * dataset.  So close() only marks an object as closed; its handle goes when nothing points into its memory any more.
+ * Lifetimes: an array holds its owner, which is memory, a lease or a dataset.  A lease holds its
+ * loader, and a loader its dataset.  So close() only marks an object as closed; its handle goes
+ * when nothing points into its memory any more.
  */
 #ifndef SHARD_BASE_PY_OBJECT_H
 #define SHARD_BASE_PY_OBJECT_H
@@ -31,7 +33,10 @@ static inline void unref(void *object) /* or NULL */
 	Py_XDECREF((PyObject *)object);
 }
 
-/* Make a type, and enter it in the module under this name.  If `name` is NULL, only this module knows the type. */
+/*
+ * Make a type, and enter it in the module under this name.  If `name` is NULL, only this module
+ * knows the type.
+ */
 PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec);
 
 #endif

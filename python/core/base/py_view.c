@@ -67,7 +67,8 @@ static int find_dense_axes(const struct view *v, Py_ssize_t *bytes)
 	return axis;
 }
 
-static char *copy_axis(const struct view *v, int axis, int dense_axis, Py_ssize_t dense_bytes, const char *from, char *to)
+static char *copy_axis(const struct view *v, int axis, int dense_axis, Py_ssize_t dense_bytes, const char *from,
+		       char *to)
 {
 	if (axis == dense_axis) {
 		memcpy(to, from, (size_t)dense_bytes);

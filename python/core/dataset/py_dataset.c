@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_dataset.c - an open dataset: its handle, the names of its fields, and the places of its records
+ * py_dataset.c - an open dataset: its handle, names of fields, and places of records
  */
 #include "python/core/dataset/py_dataset.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_dataset.h - an open dataset: its handle, the names of its fields, and the places of its records
+ * py_dataset.h - an open dataset: its handle, names of fields, and places of records
  */
 #ifndef SHARD_DATASET_PY_DATASET_H
 #define SHARD_DATASET_PY_DATASET_H
@@ -18,7 +18,9 @@ struct dataset {
 
 bool dataset_is_open(const struct dataset *d); /* else ClosedError is set */
 
-/* The shard of a record, its number in that, and the number of the record behind the shard's last. */
+/*
+ * The shard of a record, its number in that, and the number of the record behind the shard's last.
+ */
 int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, uint64_t *within, uint64_t *shard_end,
 		 struct shard_error *err);
 

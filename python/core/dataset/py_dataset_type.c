@@ -84,7 +84,7 @@ static Py_ssize_t length(PyObject *self)
 	return dataset_is_open(d) ? (Py_ssize_t)shard_dataset_record_count(d->ds) : -1;
 }
 
-/* A number as an index, with those below 0 counted from the end. */
+/* Read a number as an index.  Numbers below 0 count from the end. */
 static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 {
 	uint64_t n = shard_dataset_record_count(d->ds);
@@ -100,7 +100,8 @@ static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 	return true;
 }
 
-#define NO_INDEX "a dataset is indexed by a number, a slice, or a sequence of numbers; ds[0]['image'] is a field of a record"
+#define NO_INDEX \
+	"a dataset is indexed by a number, a slice, or a sequence of numbers; ds[0]['image'] is a field of a record"
 
 static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 {
@@ -121,7 +122,8 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 
 		number = PySequence_GetItem(indices, i);
 		if (number && PyBool_Check(number)) { /* a mask would be read as zeros and ones */
-			PyErr_SetString(PyExc_TypeError, "a mask of bools is no index; numpy.flatnonzero(mask) gives indices");
+			PyErr_SetString(PyExc_TypeError,
+					"a mask of bools is no index; numpy.flatnonzero(mask) gives indices");
 			Py_CLEAR(number);
 		}
 		ok = number && take_index(d, number, &idx[i]);
@@ -149,7 +151,8 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 		count = PySlice_AdjustIndices((Py_ssize_t)shard_dataset_record_count(d->ds), &first, &stop, step);
 		return record_slice(d, (uint64_t)first, step, (uint64_t)count);
 	}
-	if (PyBool_Check(key) || PyUnicode_Check(key) || PyBytes_Check(key)) { /* would be a number, or a sequence */
+	/* These would pass for a number or a sequence. */
+	if (PyBool_Check(key) || PyUnicode_Check(key) || PyBytes_Check(key)) {
 		PyErr_SetString(PyExc_TypeError, NO_INDEX);
 		return NULL;
 	}
@@ -195,8 +198,9 @@ static PyObject *info(PyObject *self, PyObject *unused)
 	if (!dataset_is_open(d))
 		return NULL;
 	shard_dataset_info(d->ds, &i);
-	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:I,s:s,s:N}", "record_count", i.record_count, "shard_count", i.shard_count, "class_count",
-			     i.class_count, "data_bytes", i.data_bytes, "seed", i.seed, "order", i.order, "id", i.id, "plan_digest",
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:I,s:s,s:N}", "record_count", i.record_count, "shard_count",
+			     i.shard_count, "class_count", i.class_count, "data_bytes", i.data_bytes, "seed", i.seed,
+			     "order", i.order, "id", i.id, "plan_digest",
 			     i.has_plan_digest ? hex(i.plan_digest, 32) : Py_NewRef(Py_None));
 }
 
@@ -217,7 +221,8 @@ static PyObject *class_name(PyObject *self, PyObject *number)
 	if ((idx == (size_t)-1 && PyErr_Occurred()) || !dataset_is_open(d))
 		return NULL;
 	name = shard_dataset_class_name(d->ds, idx);
-	return name ? PyUnicode_FromString(name) : PyErr_Format(PyExc_IndexError, "class %zu; the dataset has fewer", idx);
+	return name ? PyUnicode_FromString(name)
+		    : PyErr_Format(PyExc_IndexError, "class %zu; the dataset has fewer", idx);
 }
 
 /* (count, sum, sum of squares) of a channel, or None. */
@@ -299,7 +304,7 @@ static void on_problem(void *context, const struct shard_error *problem)
 	PyEval_RestoreThread(w->outside);
 	line = Py_BuildValue("(ss)", shard_status_name(problem->status), problem->message);
 	if (!line || PyList_Append(w->problems, line) < 0)
-		PyErr_Clear(); /* they are counted in any case */
+		PyErr_Clear(); /* the report counts it in any case */
 	Py_XDECREF(line);
 	w->outside = PyEval_SaveThread();
 }
@@ -315,7 +320,9 @@ static PyObject *verify(PyObject *self, PyObject *args, PyObject *kwargs)
 	struct shard_error err;
 	int sha256 = 0, rc;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KIpO", names, &sample, &o.thread_count, &sha256, &w.progress) || !dataset_is_open(d))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KIpO", names, &sample, &o.thread_count, &sha256,
+					 &w.progress) ||
+	    !dataset_is_open(d))
 		return NULL;
 	o.sample_units = sample;
 	o.sha256 = (uint32_t)sha256;
@@ -330,8 +337,9 @@ static PyObject *verify(PyObject *self, PyObject *args, PyObject *kwargs)
 		Py_DECREF(w.problems);
 		return fail(&err);
 	}
-	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:N}", "shard_count", r.shard_count, "record_count", r.record_count, "unit_count",
-			     r.unit_count, "bytes", r.bytes, "problem_count", r.problem_count, "elapsed_ns", r.elapsed_ns, "problems", w.problems);
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:N}", "shard_count", r.shard_count, "record_count",
+			     r.record_count, "unit_count", r.unit_count, "bytes", r.bytes, "problem_count",
+			     r.problem_count, "elapsed_ns", r.elapsed_ns, "problems", w.problems);
 }
 
 static PyObject *get_path(PyObject *self, void *unused)
@@ -352,7 +360,8 @@ int dataset_init(PyObject *module)
 {
 	static PyMethodDef methods[] = {
 		{"close", close_, METH_NOARGS,
-		 "close($self, /)\n--\n\nNo more calls.  Views stay valid; the files are let go with the last of them."},
+		 "close($self, /)\n--\n\n"
+		 "No more calls.  Views stay valid; the files are let go with the last of them."},
 		{"key", key, METH_O,
 		 "key($self, number, /)\n--\n\n"
 		 "The key of a record, such as the path of the file that it was made of; '' if there are none."},

@@ -2,9 +2,10 @@
 /*
  * py_record.c - records as dicts of values
  *
- * One record: numbers for scalars, text for strings, the part of ragged fields that is there, and views of all others.
- * Several: a view or copy of each field with the records on its first axis, padded as they are stored.  Views are of the
- * shard's map, where the records are neighbours in one shard and not compressed; all other values are copies.
+ * One record has numbers for scalars, text for strings, the used part of ragged fields, and arrays
+ * for all others.  Several records have an array for each field, with the records on its first axis
+ * and padding as it is stored.  If the records are neighbours in one shard and not compressed,
+ * arrays lie in the shard's map; else they are copies.
  */
 #include "python/core/dataset/py_record.h"
 
@@ -17,8 +18,9 @@
 
 /* ---- one record ---- */
 
-/* Of a string or ragged field: the elements that are there, [lengths...] of `shape`. */
-static PyObject *ragged_value(PyObject *owner, const struct shard_schema *s, const struct shard_field *f, const char *const *group)
+/* The used part of a string or ragged field: [lengths...] of its shape. */
+static PyObject *ragged_value(PyObject *owner, const struct shard_schema *s, const struct shard_field *f,
+			      const char *const *group)
 {
 	const struct shard_field *lengths = &s->field[f->length_field];
 	const char *data = group[f->group] + f->offset, *at = group[lengths->group] + lengths->offset;
@@ -32,16 +34,18 @@ static PyObject *ragged_value(PyObject *owner, const struct shard_schema *s, con
 		if (f->ragged_axes >> i & 1) {
 			memcpy(&n, at, sizeof(n));
 			at += sizeof(n);
-			a->v.shape[i] = n < f->shape[i] ? n : f->shape[i]; /* records are checked, but not for this */
+			a->v.shape[i] = n < f->shape[i] ? n : f->shape[i]; /* the hash was checked, but not this rule */
 		}
 	if (f->kind != SHARD_STRING)
 		return (PyObject *)a;
-	value = f->semantic == SHARD_TEXT ? PyUnicode_DecodeUTF8(data, a->v.shape[0], "strict") : PyBytes_FromStringAndSize(data, a->v.shape[0]);
+	value = f->semantic == SHARD_TEXT ? PyUnicode_DecodeUTF8(data, a->v.shape[0], "strict")
+					  : PyBytes_FromStringAndSize(data, a->v.shape[0]);
 	unref(a);
 	return value;
 }
 
-static PyObject *value_of(PyObject *owner, const struct shard_schema *s, const struct shard_field *f, const char *const *group)
+static PyObject *value_of(PyObject *owner, const struct shard_schema *s, const struct shard_field *f,
+			  const char *const *group)
 {
 	const char *data = group[f->group] + f->offset;
 
@@ -102,8 +106,9 @@ PyObject *record_at(struct dataset *d, uint64_t idx)
 
 /* ---- several ---- */
 
-/* `data` and `stride` of every group, rows one stride apart. */
-static PyObject *rows_dict(struct dataset *d, PyObject *const *owner, const char *const *data, const Py_ssize_t *stride, size_t count)
+/* Records that lie one `stride` apart from `data` on, in each group. */
+static PyObject *rows_dict(struct dataset *d, PyObject *const *owner, const char *const *data, const Py_ssize_t *stride,
+			   size_t count)
 {
 	const struct shard_schema *s = shard_dataset_schema(d->ds);
 	PyObject *dict = PyDict_New(), *value;
@@ -111,7 +116,8 @@ static PyObject *rows_dict(struct dataset *d, PyObject *const *owner, const char
 	for (uint32_t f = 0; dict && f < s->field_count; f++) {
 		uint32_t g = s->field[f].group;
 
-		value = (PyObject *)array_of_field(owner[g], -1, &s->field[f], data[g] + s->field[f].offset, (Py_ssize_t)count, stride[g]);
+		value = (PyObject *)array_of_field(owner[g], -1, &s->field[f], data[g] + s->field[f].offset,
+						   (Py_ssize_t)count, stride[g]);
 		if (!value || PyDict_SetItem(dict, d->name[f], value) < 0)
 			Py_CLEAR(dict);
 		Py_XDECREF(value);
@@ -157,9 +163,10 @@ PyObject *record_gather(struct dataset *d, const uint64_t *idx, size_t count)
 	int rc = SHARD_OK;
 
 	for (g = 0; g < s->group_count; g++) {
+		bool fits = count <= SIZE_MAX / 2 / s->group[g].stride;
+
 		stride[g] = (Py_ssize_t)s->group[g].stride;
-		owner[g] = count > SIZE_MAX / 2 / s->group[g].stride ? (PyObject *)memory_new(SIZE_MAX) /* which fails */
-								   : (PyObject *)memory_new(count * s->group[g].stride);
+		owner[g] = (PyObject *)memory_new(fits ? count * s->group[g].stride : SIZE_MAX); /* SIZE_MAX fails */
 		if (!owner[g])
 			break;
 		dst[g] = ((struct memory *)owner[g])->data;
@@ -174,8 +181,9 @@ PyObject *record_gather(struct dataset *d, const uint64_t *idx, size_t count)
 	return dict;
 }
 
-/* Views of neighbours in one shard, every one of them checked. */
-static PyObject *view_slice(struct dataset *d, struct shard_reader *reader, uint64_t within, int64_t step, uint64_t count)
+/* Arrays in the map of one shard, over neighbours that are all checked. */
+static PyObject *view_slice(struct dataset *d, struct shard_reader *reader, uint64_t within, int64_t step,
+			    uint64_t count)
 {
 	const struct shard_schema *s = shard_dataset_schema(d->ds);
 	PyObject *owner[SHARD_GROUPS_MAX];
@@ -209,7 +217,7 @@ PyObject *record_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t
 	bool raw = count > 0;
 
 	if (count < 2)
-		step = 1; /* no step is taken, and it may be any number */
+		step = 1; /* a step that is not taken may be any number */
 	last = (uint64_t)((int64_t)first + step * (int64_t)(count ? count - 1 : 0));
 	for (uint32_t g = 0; g < s->group_count; g++)
 		raw = raw && s->group[g].codec == SHARD_RAW;

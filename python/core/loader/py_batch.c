@@ -2,9 +2,9 @@
 /*
  * py_batch.c - a batch as Python has it: a dict of arrays, and where the records come from
  *
- * Batches are made once a step, when the trainer's work has filled all caches.  So one is made with few allocations and
- * without a line of Python.  Large fields are arrays in the slot; small ones are copied out of it, to one piece of memory.
- * On a GPU all fields are arrays in the slot.
+ * Batches are made once a step, when the trainer's work has filled all caches.  So one is made with
+ * few allocations and without a line of Python.  Large fields are arrays in the slot; small ones
+ * are copied out of it, to one piece of memory. On a GPU all fields are arrays in the slot.
  */
 #include "python/core/loader/py_batch.h"
 
@@ -19,7 +19,7 @@
 
 static PyTypeObject *batch_type;
 
-/* Behind the dict, which is as long as this interpreter makes it. */
+/* They stand behind the dict, whose size depends on the interpreter. */
 enum { INDEX, FLAGS, EPOCH, STEP, POSITION, PARTS };
 static Py_ssize_t tail_at;
 
@@ -40,8 +40,8 @@ static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 	static char *names[] = {"fields", "index", "flags", "epoch", "step", "position", NULL};
 	PyObject *fields, *part[PARTS] = {NULL};
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOOO:Batch", names, &fields, &part[INDEX], &part[FLAGS], &part[EPOCH], &part[STEP],
-					 &part[POSITION]) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOOO:Batch", names, &fields, &part[INDEX], &part[FLAGS],
+					 &part[EPOCH], &part[STEP], &part[POSITION]) ||
 	    PyDict_Update(self, fields) < 0)
 		return -1;
 	for (int i = 0; i < PARTS; i++) {
@@ -84,7 +84,9 @@ static PyObject *reduce(PyObject *self, PyObject *unused)
 {
 	(void)self;
 	(void)unused;
-	PyErr_SetString(PyExc_TypeError, "a batch is a part of its loader's memory and cannot be pickled; copy() the arrays that are wanted");
+	PyErr_SetString(
+		PyExc_TypeError,
+		"a batch is a part of its loader's memory and cannot be pickled; copy() the arrays that are wanted");
 	return NULL;
 }
 
@@ -142,12 +144,14 @@ static PyObject *field_array(struct pocket *p, const struct loader *l, struct le
 	uint32_t count = lease->as.batch.record_count;
 
 	if (is_view(l, s, f))
-		return (PyObject *)array_of_field((PyObject *)lease, (int)f, &s->field[f], rows->data, count, (Py_ssize_t)rows->stride);
-	return (PyObject *)array_of_field((PyObject *)p->memory, -1, &s->field[f], put(p, rows->data, count * (size_t)rows->stride), count,
+		return (PyObject *)array_of_field((PyObject *)lease, (int)f, &s->field[f], rows->data, count,
+						  (Py_ssize_t)rows->stride);
+	return (PyObject *)array_of_field((PyObject *)p->memory, -1, &s->field[f],
+					  put(p, rows->data, count * (size_t)rows->stride), count,
 					  (Py_ssize_t)rows->stride);
 }
 
-/* False with an exception: `batch` is then incomplete. */
+/* If this returns False, an exception is set and `batch` is incomplete. */
 static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, struct lease *lease)
 {
 	const struct shard_schema *s = shard_dataset_schema(l->dataset->ds);
@@ -161,15 +165,17 @@ static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, stru
 		Py_XDECREF(value);
 	}
 	return good && (part[INDEX] = row_array(p, SHARD_I64, b->record, b->record_count)) &&
-	       (part[FLAGS] = row_array(p, SHARD_U8, b->row_flags, b->record_count)) && (part[EPOCH] = PyLong_FromUnsignedLongLong(b->epoch)) &&
-	       (part[STEP] = PyLong_FromUnsignedLongLong(b->step)) && (part[POSITION] = PyLong_FromUnsignedLongLong(b->position));
+	       (part[FLAGS] = row_array(p, SHARD_U8, b->row_flags, b->record_count)) &&
+	       (part[EPOCH] = PyLong_FromUnsignedLongLong(b->epoch)) &&
+	       (part[STEP] = PyLong_FromUnsignedLongLong(b->step)) &&
+	       (part[POSITION] = PyLong_FromUnsignedLongLong(b->position));
 }
 
 PyObject *batch_new(struct loader *l, const struct shard_batch *b)
 {
 	struct lease *lease = lease_new(&l->lender, b);
 	struct pocket p = {NULL, 0};
-	PyObject *batch = NULL, *nothing = PyTuple_New(0); /* there is one only */
+	PyObject *batch = NULL, *nothing = PyTuple_New(0); /* the interpreter has only one empty tuple */
 
 	if (lease && nothing && pocket_open(&p, l, b))
 		batch = dict_new(batch_type, nothing, NULL);
@@ -196,14 +202,21 @@ int batch_init(PyObject *module)
 		{NULL, NULL, 0, NULL},
 	};
 	static PyType_Slot slots[] = {
-		{Py_tp_init, init}, {Py_tp_traverse, traverse}, {Py_tp_clear, clear}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods},
-		{Py_tp_members, members}, {Py_tp_base, &PyDict_Type},
-		{Py_tp_doc, "Batch(fields, index=None, flags=None, epoch=None, step=None, position=None)\n--\n\n"
-			    "Field name to array, with the records on the first axis; and where they come from.\n\n"
-			    "``index`` has the number of each row's record in the dataset; ``flags`` is 0 for ordinary rows, else bits of\n"
-			    "``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``; ``epoch`` and ``step`` count from 0; ``position`` is where the\n"
-			    "step begins in the epoch's order, the same on all ranks.\n\n"
-			    "Frameworks that move batches to a device make another one of the fields alone: ``Batch({...})``; these are then None."},
+		{Py_tp_init, init},
+		{Py_tp_traverse, traverse},
+		{Py_tp_clear, clear},
+		{Py_tp_dealloc, dealloc},
+		{Py_tp_methods, methods},
+		{Py_tp_members, members},
+		{Py_tp_base, &PyDict_Type},
+		{Py_tp_doc,
+		 "Batch(fields, index=None, flags=None, epoch=None, step=None, position=None)\n--\n\n"
+		 "Field name to array, with the records on the first axis; and where they come from.\n\n"
+		 "``index`` has the number of each row's record in the dataset; ``flags`` is 0 for ordinary rows,\n"
+		 "else bits of ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``; ``epoch`` and ``step`` count from 0;\n"
+		 "``position`` is where the step begins in the epoch's order, the same on all ranks.\n\n"
+		 "Frameworks that move batches to a device make another one of the fields alone: ``Batch({...})``;\n"
+		 "these are then None."},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

@@ -2,8 +2,8 @@
 /*
  * py_loader.c - an open loader: a lender, its dataset, and the next batch of it
  *
- * The interpreter's lock is released while a batch is waited for, a tenth of a second at a time, so that ^C is heard.  A
- * batch that is ready is taken without releasing it.
+ * The interpreter's lock is released while a batch is waited for, a tenth of a second at a time, so
+ * that ^C is heard.  A batch that is ready is taken without releasing it.
  */
 #include "python/core/loader/py_loader.h"
 
@@ -47,11 +47,13 @@ static void fail_held(const struct loader *l)
 					 (unsigned long long)lease->as.batch.step);
 		for (uint32_t f = 0, n = 0; f < s->field_count && used < 200; f++)
 			if (lease->view_count[f])
-				used += (size_t)snprintf(holders + used, sizeof(holders) - used, "%s%s", n++ ? ", " : "", s->field[f].name);
+				used += (size_t)snprintf(holders + used, sizeof(holders) - used, "%s%s",
+							 n++ ? ", " : "", s->field[f].name);
 		used += (size_t)snprintf(holders + used, sizeof(holders) - used, ")");
 	}
-	fail_argument("%u batches are still held, of %s; max_held is %u. Drop them, copy() what is to stay, or open the loader with "
-		      "a greater max_held", l->lender.held_count, holders, l->max_held);
+	fail_argument("%u batches are still held, of %s; max_held is %u. Drop them, copy() what is to stay, "
+		      "or open the loader with a greater max_held",
+		      l->lender.held_count, holders, l->max_held);
 }
 
 /* What comes before the first wait on a GPU: memory, threads, reads. */
@@ -69,7 +71,10 @@ static int begin_device(struct lender *l, struct shard_error *err)
 
 static int wait_for_batch(struct lender *l, struct shard_error *err)
 {
-	/* The first call makes ring and threads, which takes a while.  If something is wrong, the second call reports it. */
+	/*
+	 * The first call makes ring and threads, which takes a while.  If something is wrong, the
+	 * second call reports it.
+	 */
 	int rc = l->owner_pid && !shard_loader_wait(l->l, 0, NULL) ? SHARD_OK : SHARD_E_TIMEOUT;
 
 	if (!l->owner_pid && l->on_device && begin_device(l, err))

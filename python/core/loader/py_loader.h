@@ -12,15 +12,18 @@ struct loader {
 	struct lender lender;
 	struct dataset *dataset;
 	uint32_t max_held;
-	bool placed; /* the next loop begins where the loader stands; false while a loop runs, and after one that was left early */
+	bool placed; /* the next loop begins where the loader stands; false if the last one was left early */
 };
 
-/* Batches will be on the GPU of this stream.  Else an exception is set, which says what to do in Python. */
+/*
+ * Batches will be on the GPU of this stream.  Else an exception is set, which says what to do in
+ * Python.
+ */
 bool loader_choose_device(struct loader *l, PyObject *stream);
 
 /*
- * Wait for the next batch and take it.  SHARD_END at the end of an epoch; for any other status but SHARD_OK an exception
- * is set.
+ * Wait for the next batch and take it.  SHARD_END at the end of an epoch; for any other status but
+ * SHARD_OK an exception is set.
  */
 int loader_next_batch(struct loader *l, struct shard_batch *b);
 

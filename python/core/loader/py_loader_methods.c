@@ -96,9 +96,9 @@ static PyObject *order_info(PyObject *self, PyObject *unused)
 	if (!lender_is_usable(l))
 		return NULL;
 	shard_loader_order_info(l->l, &i);
-	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:I,s:I,s:I}", "record_count", i.record_count, "seed", i.seed, "run_records", i.run_records,
-			     "phase_unit_records", i.phase_unit_records, "kind", i.kind, "window_runs", i.window_runs, "lane_count",
-			     i.lane_count);
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:I,s:I,s:I}", "record_count", i.record_count, "seed", i.seed,
+			     "run_records", i.run_records, "phase_unit_records", i.phase_unit_records, "kind", i.kind,
+			     "window_runs", i.window_runs, "lane_count", i.lane_count);
 }
 
 /* ---- memory and statistics ---- */
@@ -140,14 +140,18 @@ static PyObject *stats(PyObject *self, PyObject *unused)
 		return NULL;
 	shard_loader_stats(l->l, &s);
 	return Py_BuildValue(
-		"{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "batch_count", s.batch_count,
-		"record_count", s.record_count, "bytes", s.bytes, "filled_record_count", s.filled_record_count, "filled_bytes", s.filled_bytes,
-		"checked_unit_count", s.checked_unit_count, "elapsed_ns", s.elapsed_ns, "next_wait_ns", s.next_wait_ns, "next_wait_count",
-		s.next_wait_count, "fill_ns", s.fill_ns, "fill_cpu_ns", s.fill_cpu_ns, "slot_wait_ns", s.slot_wait_ns, "mapped_bytes",
-		s.mapped_bytes, "direct_bytes", s.direct_bytes, "pread_bytes", s.pread_bytes, "substituted_count", s.substituted_count,
-		"masked_count", s.masked_count, "thread_count", s.thread_count, "has_uring", s.has_uring ? Py_True : Py_False, "stage_bytes",
-		s.stage_bytes, "decoded_chunk_count", s.decoded_chunk_count, "unfinished_chunk_count", s.unfinished_chunk_count,
-		"device_bytes", s.device_bytes, "pageable_bytes", s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "device_wait_ns", s.device_wait_ns);
+		"{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,"
+		"s:K,s:K,s:K,s:K,s:K,s:K,s:K}",
+		"batch_count", s.batch_count, "record_count", s.record_count, "bytes", s.bytes, "filled_record_count",
+		s.filled_record_count, "filled_bytes", s.filled_bytes, "checked_unit_count", s.checked_unit_count,
+		"elapsed_ns", s.elapsed_ns, "next_wait_ns", s.next_wait_ns, "next_wait_count", s.next_wait_count,
+		"fill_ns", s.fill_ns, "fill_cpu_ns", s.fill_cpu_ns, "slot_wait_ns", s.slot_wait_ns, "mapped_bytes",
+		s.mapped_bytes, "direct_bytes", s.direct_bytes, "pread_bytes", s.pread_bytes, "substituted_count",
+		s.substituted_count, "masked_count", s.masked_count, "thread_count", s.thread_count, "has_uring",
+		s.has_uring ? Py_True : Py_False, "stage_bytes", s.stage_bytes, "decoded_chunk_count",
+		s.decoded_chunk_count, "unfinished_chunk_count", s.unfinished_chunk_count, "device_bytes",
+		s.device_bytes, "pageable_bytes", s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "device_wait_ns",
+		s.device_wait_ns);
 }
 
 static PyObject *summary(PyObject *self, PyObject *unused)
@@ -173,7 +177,8 @@ static PyObject *last_damage(PyObject *self, PyObject *unused)
 	(void)unused;
 	if (!lender_is_usable(l))
 		return NULL;
-	return shard_loader_last_damage(l->l, &e) ? Py_NewRef(Py_None) : Py_BuildValue("(ss)", shard_status_name(e.status), e.message);
+	return shard_loader_last_damage(l->l, &e) ? Py_NewRef(Py_None)
+						  : Py_BuildValue("(ss)", shard_status_name(e.status), e.message);
 }
 
 static PyObject *held(PyObject *self, PyObject *unused)
@@ -207,7 +212,8 @@ static PyObject *close_(PyObject *self, PyObject *unused)
 
 PyMethodDef loader_methods[] = {
 	{"close", close_, METH_NOARGS,
-	 "close($self, /)\n--\n\nNo more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
+	 "close($self, /)\n--\n\n"
+	 "No more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
 	{"tell", tell, METH_NOARGS, "tell($self, /)\n--\n\n"},
 	{"seek", seek, METH_VARARGS, "seek($self, epoch, position, /)\n--\n\n"},
 	{"token", token, METH_NOARGS, "token($self, /)\n--\n\n"},
@@ -220,10 +226,13 @@ PyMethodDef loader_methods[] = {
 	{"stats", stats, METH_NOARGS,
 	 "stats($self, /)\n--\n\nCounters since the loader was opened; times in nanoseconds, sums over threads."},
 	{"summary", summary, METH_NOARGS,
-	 "summary($self, /)\n--\n\nOne line of text for a log: rates, who waited for whom, and which side is the slower one."},
+	 "summary($self, /)\n--\n\n"
+	 "One line of text for a log: rates, who waited for whom, and which side is the slower one."},
 	{"last_damage", last_damage, METH_NOARGS,
-	 "last_damage($self, /)\n--\n\nStatus and message of the row that was substituted or masked last; None if none was."},
+	 "last_damage($self, /)\n--\n\n"
+	 "Status and message of the row that was substituted or masked last; None if none was."},
 	{"held", held, METH_NOARGS, "held($self, /)\n--\n\nHow many batches are alive."},
-	{"gpu", gpu, METH_NOARGS, "gpu($self, /)\n--\n\nNumber of the GPU that batches are on; None: they are in the memory of the CPU."},
+	{"gpu", gpu, METH_NOARGS,
+	 "gpu($self, /)\n--\n\nNumber of the GPU that batches are on; None: they are in the memory of the CPU."},
 	{NULL, NULL, 0, NULL},
 };

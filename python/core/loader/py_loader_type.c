@@ -15,14 +15,16 @@
 /* ---- open and close ---- */
 
 /*
- * A loop in Python still holds its batch when it asks for the next one; a loop in C has given it back by then.  So there is
- * one slot more: while `max_held` batches are held and the next one is taken, threads have `prefetch` slots to fill.  Batches
- * on a GPU are held there, and their slots on the host are free as soon as they are copied.
+ * A loop in Python still holds its batch when it asks for the next one; a loop in C has given it
+ * back by then.  So there is one slot more: while `max_held` batches are held and the next one is
+ * taken, threads have `prefetch` slots to fill.  Batches on a GPU are held there, and their slots
+ * on the host are free as soon as they are copied.
  */
 static bool plan_slots(const struct loader *l, struct shard_loader_options *o, unsigned int prefetch, bool device)
 {
 	if (!prefetch || !l->max_held || prefetch >= SLOTS_MAX || l->max_held >= SLOTS_MAX - prefetch) {
-		fail_argument("prefetch %u and max_held %u; both are at least 1, and together at most %d batches", prefetch, l->max_held, SLOTS_MAX - 1);
+		fail_argument("prefetch %u and max_held %u; both are at least 1, and together at most %d batches",
+			      prefetch, l->max_held, SLOTS_MAX - 1);
 		return false;
 	}
 	if (device && l->max_held > DEVICE_HELD_MAX) {
@@ -36,9 +38,27 @@ static bool plan_slots(const struct loader *l, struct shard_loader_options *o, u
 
 static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o)
 {
-	static char *names[] = {"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
-				"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes",
-				"device", "stream", "pool_bytes", NULL};
+	static char *names[] = {"dataset",
+				"seed",
+				"batch_records",
+				"rank",
+				"world",
+				"shuffle",
+				"tail",
+				"prefetch",
+				"max_held",
+				"thread_count",
+				"window_runs",
+				"lane_count",
+				"run_records",
+				"phase_unit_records",
+				"path",
+				"on_corrupt",
+				"stage_bytes",
+				"device",
+				"stream",
+				"pool_bytes",
+				NULL};
 	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0;
 	unsigned int prefetch = 2;
 	PyObject *dataset, *stream = Py_None;
@@ -46,9 +66,10 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 
 	l->placed = true;
 	l->max_held = 2;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOK", names, dataset_type, &dataset, &seed, &o->batch_records,
-					 &o->rank, &o->world, &o->shuffle, &o->tail, &prefetch, &l->max_held, &o->thread_count, &o->window_runs,
-					 &o->lane_count, &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &stream, &pool) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOK", names, dataset_type, &dataset, &seed,
+					 &o->batch_records, &o->rank, &o->world, &o->shuffle, &o->tail, &prefetch,
+					 &l->max_held, &o->thread_count, &o->window_runs, &o->lane_count, &run_records,
+					 &phase, &o->path, &o->on_corrupt, &stage, &device, &stream, &pool) ||
 	    !dataset_is_open((struct dataset *)dataset))
 		return false;
 	if (!plan_slots(l, o, prefetch, device))
@@ -152,7 +173,7 @@ static PyObject *iterate(PyObject *self)
 	if (!lender_is_usable(&l->lender))
 		return NULL;
 	if (!l->placed) {
-		shard_loader_tell(l->lender.l, &epoch, &position); /* 0 if the last batch was taken, but not the end behind it */
+		shard_loader_tell(l->lender.l, &epoch, &position); /* position 0: the next epoch begins here already */
 		if (shard_loader_seek(l->lender.l, position ? epoch + 1 : epoch, 0, &err))
 			return fail(&err);
 	}
@@ -177,10 +198,15 @@ int loader_init(PyObject *module)
 		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyType_Slot slots[] = {
-		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, loader_methods}, {Py_tp_getset, getters}, {Py_tp_iter, iterate},
-		{Py_tp_doc, "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, max_held=2, thread_count=0, "
-			    "window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, path=0, on_corrupt=0, stage_bytes=0, device=False, "
-			    "stream=None, pool_bytes=0)\n--\n\n"},
+		{Py_tp_new, new},
+		{Py_tp_dealloc, dealloc},
+		{Py_tp_methods, loader_methods},
+		{Py_tp_getset, getters},
+		{Py_tp_iter, iterate},
+		{Py_tp_doc,
+		 "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, "
+		 "max_held=2, thread_count=0, window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, "
+		 "path=0, on_corrupt=0, stage_bytes=0, device=False, stream=None, pool_bytes=0)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

@@ -17,7 +17,8 @@ void columns_close(struct columns *c)
 	}
 }
 
-bool columns_open(struct columns *c, const struct layout *l, PyObject *dict, uint64_t first, uint64_t count, unsigned long long number)
+bool columns_open(struct columns *c, const struct layout *l, PyObject *dict, uint64_t first, uint64_t count,
+		  unsigned long long number)
 {
 	const struct shard_schema *schema = &l->schema;
 	uint32_t fields[SHARD_GROUPS_MAX] = {0};
@@ -45,7 +46,8 @@ bool columns_open(struct columns *c, const struct layout *l, PyObject *dict, uin
 		if (rc < 0)
 			return false;
 		c->is_open[f] = rc > 0;
-		c->all_fit = c->all_fit && rc > 0 && source_is(&c->source[f], field, 1) && c->source[f].as.shape[0] == n;
+		c->all_fit =
+			c->all_fit && rc > 0 && source_is(&c->source[f], field, 1) && c->source[f].as.shape[0] == n;
 	}
 	for (uint32_t g = 0; c->all_fit && g < schema->group_count; g++) {
 		struct view row = view_row(&c->source[c->lead[g]].as, 0);
@@ -55,7 +57,8 @@ bool columns_open(struct columns *c, const struct layout *l, PyObject *dict, uin
 	return true;
 }
 
-void columns_gather(const struct columns *c, const struct layout *l, uint64_t row, char *const *room, const char **group)
+void columns_gather(const struct columns *c, const struct layout *l, uint64_t row, char *const *room,
+		    const char **group)
 {
 	const struct shard_schema *schema = &l->schema;
 

@@ -16,7 +16,8 @@ static bool take_name_and_shape(struct shard_field *f, const char *name, PyObjec
 	Py_ssize_t axes = PyTuple_Size(shape);
 
 	if (strlen(name) >= sizeof(f->name) || axes > SHARD_DIMS_MAX) {
-		fail_argument("field '%.80s': its name has at most %zu bytes, its shape at most %d axes", name, sizeof(f->name) - 1, SHARD_DIMS_MAX);
+		fail_argument("field '%.80s': its name has at most %zu bytes, its shape at most %d axes", name,
+			      sizeof(f->name) - 1, SHARD_DIMS_MAX);
 		return false;
 	}
 	strcpy(f->name, name);
@@ -26,7 +27,8 @@ static bool take_name_and_shape(struct shard_field *f, const char *name, PyObjec
 
 		if (PyErr_Occurred() || n > UINT32_MAX || !n) {
 			PyErr_Clear();
-			fail_argument("field '%s': axis %zd of its shape is a number from 1 to %lu", name, i, (unsigned long)UINT32_MAX);
+			fail_argument("field '%s': axis %zd of its shape is a number from 1 to %lu", name, i,
+				      (unsigned long)UINT32_MAX);
 			return false;
 		}
 		f->shape[i] = (uint32_t)n;
@@ -34,14 +36,17 @@ static bool take_name_and_shape(struct shard_field *f, const char *name, PyObjec
 	return true;
 }
 
-/* (name, dtype, shape, kind, layout, semantic, group, ragged_axes, length_field); a group of -1 is chosen by size */
+/*
+ * (name, dtype, shape, kind, layout, semantic, group, ragged_axes, length_field); if group is -1,
+ * it is chosen by size
+ */
 static bool take_field(PyObject *tuple, struct shard_field *f)
 {
 	PyObject *shape;
 	const char *name;
 
-	return PyArg_ParseTuple(tuple, "sIO!IIIIII", &name, &f->dtype, &PyTuple_Type, &shape, &f->kind, &f->layout, &f->semantic, &f->group,
-				&f->ragged_axes, &f->length_field) &&
+	return PyArg_ParseTuple(tuple, "sIO!IIIIII", &name, &f->dtype, &PyTuple_Type, &shape, &f->kind, &f->layout,
+				&f->semantic, &f->group, &f->ragged_axes, &f->length_field) &&
 	       take_name_and_shape(f, name, shape);
 }
 
@@ -53,7 +58,8 @@ PyObject *layout_meaning(PyObject *self, PyObject *args)
 	const char *name;
 
 	(void)self;
-	if (!PyArg_ParseTuple(args, "sIO!", &name, &f.dtype, &PyTuple_Type, &shape) || !take_name_and_shape(&f, name, shape))
+	if (!PyArg_ParseTuple(args, "sIO!", &name, &f.dtype, &PyTuple_Type, &shape) ||
+	    !take_name_and_shape(&f, name, shape))
 		return NULL;
 	shard_field_infer(&f);
 	return Py_BuildValue("(III)", f.dtype, f.layout, f.semantic);
@@ -98,7 +104,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		unref(l);
 		return NULL;
 	}
-	l->schema.group[0].codec = codec; /* what is small is not worth it */
+	l->schema.group[0].codec = codec; /* small fields, in group 1, would hardly shrink */
 	if (!shard_schema_lay_out(&l->schema, align, &err))
 		return (PyObject *)l;
 	fail(&err);
@@ -132,7 +138,8 @@ PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsi
 	text = names ? PyObject_Str(names) : NULL;
 	found = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
 	PyErr_Clear();
-	fail_record(number, l->schema.field[f].name, "there is no such item; there are %.300s", found ? found : "others");
+	fail_record(number, l->schema.field[f].name, "there is no such item; there are %.300s",
+		    found ? found : "others");
 	Py_XDECREF(text);
 	Py_XDECREF(names);
 	return NULL;
@@ -144,7 +151,9 @@ static PyObject *fields(PyObject *self, PyObject *unused)
 	return schema_fields(&((struct layout *)self)->schema);
 }
 
-/* shard_records(records, bytes, total): a number that is not given is 0, a total that is not known None */
+/*
+ * shard_records(records, bytes, total): a size that is not given is 0, and an unknown total is None
+ */
 static PyObject *shard_records(PyObject *self, PyObject *args)
 {
 	unsigned long long records, bytes;
@@ -178,7 +187,8 @@ int layout_init(PyObject *module)
 	static PyMethodDef methods[] = {
 		{"fields", fields, METH_NOARGS, "fields($self, /)\n--\n\nEach field as a dict, with its place."},
 		{"shard_records", shard_records, METH_VARARGS,
-		 "shard_records($self, records, bytes, total, /)\n--\n\nRecords of a shard: as many as are said, or as bytes hold, or by default."},
+		 "shard_records($self, records, bytes, total, /)\n--\n\n"
+		 "Records of a shard: as given, or as many as bytes hold, or by default an eighth of the total."},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyGetSetDef getters[] = {

@@ -16,7 +16,10 @@ extern PyTypeObject *layout_type;
 int layout_init(PyObject *module);
 PyObject *layout_meaning(PyObject *self, PyObject *args); /* of the module: what a field is by its name */
 
-/* The item of a mapping for a field.  Else RecordError is set, which names the items that there are. */
+/*
+ * The item of a mapping for a field.  Else RecordError is set, which names the items that there
+ * are.
+ */
 PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t field, unsigned long long number);
 
 #endif

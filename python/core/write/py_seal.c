@@ -66,7 +66,8 @@ static PyObject *seal(PyObject *self, PyObject *args)
 	int rc;
 
 	(void)self;
-	if (!PyArg_ParseTuple(args, "O&O!O!IK", PyUnicode_FSConverter, &dir, &PyList_Type, &shards, &PyList_Type, &classes, &o.order, &seed))
+	if (!PyArg_ParseTuple(args, "O&O!O!IK", PyUnicode_FSConverter, &dir, &PyList_Type, &shards, &PyList_Type,
+			      &classes, &o.order, &seed))
 		return NULL;
 	names = take_texts(classes);
 	if (!names) {
@@ -123,7 +124,7 @@ static PyObject *shuffle(PyObject *self, PyObject *args)
 	return fail(&err);
 }
 
-/* Two folders take each other's name, at once.  False where the file system cannot do that. */
+/* Swap the names of two folders at once.  Returns False if the file system cannot. */
 static PyObject *exchange(PyObject *self, PyObject *args)
 {
 	PyObject *a = NULL, *b = NULL, *out;
@@ -147,9 +148,14 @@ static PyObject *exchange(PyObject *self, PyObject *args)
 }
 
 PyMethodDef seal_functions[] = {
-	{"seal", seal, METH_VARARGS, "seal(dir, shards, classes, order, seed, /)\n--\n\nWrite the manifest of shards, which makes them a dataset."},
-	{"remove_temps", remove_temps, METH_VARARGS, "remove_temps(dir, /)\n--\n\nRemove temporary files that no living writer holds."},
-	{"shuffle", shuffle, METH_VARARGS, "shuffle(seed, n, first, count, /)\n--\n\nPlaces [first, first + count) of a shuffle of n, as shardpack has it."},
-	{"exchange", exchange, METH_VARARGS, "exchange(a, b, /)\n--\n\nSwap two folders; False if the file system cannot."},
+	{"seal", seal, METH_VARARGS,
+	 "seal(dir, shards, classes, order, seed, /)\n--\n\nWrite the manifest of shards, which makes them a dataset."},
+	{"remove_temps", remove_temps, METH_VARARGS,
+	 "remove_temps(dir, /)\n--\n\nRemove temporary files that no living writer holds."},
+	{"shuffle", shuffle, METH_VARARGS,
+	 "shuffle(seed, n, first, count, /)\n--\n\n"
+	 "Places [first, first + count) of a shuffle of n, as shardpack has it."},
+	{"exchange", exchange, METH_VARARGS,
+	 "exchange(a, b, /)\n--\n\nSwap two folders; False if the file system cannot."},
 	{NULL, NULL, 0, NULL},
 };

@@ -58,7 +58,8 @@ static int open_buffer(struct source *s, PyObject *value)
 
 	if (!PyObject_CheckBuffer(value))
 		return 0;
-	if (PyObject_GetBuffer(value, &s->buffer, PyBUF_FULL_RO) < 0) { /* such as bfloat16: there are other ways */
+	/* NumPy refuses bfloat16; another protocol may work. */
+	if (PyObject_GetBuffer(value, &s->buffer, PyBUF_FULL_RO) < 0) {
 		s->buffer.obj = NULL;
 		PyErr_Clear();
 		return 0;
@@ -66,8 +67,12 @@ static int open_buffer(struct source *s, PyObject *value)
 	format = b->format ? b->format : "B";
 	if (*format == '<' || *format == '=' || *format == '@' || *format == '|')
 		format++;
-	kind = !*format || format[1] ? 0 : strchr("BHILQN", *format) ? 'u' : strchr("bhilqn", *format) ? 'i' : strchr("efd", *format) ? 'f'
-									     : *format == '?' ? 'b' : 0;
+	kind = !*format || format[1]	   ? 0
+	       : strchr("BHILQN", *format) ? 'u'
+	       : strchr("bhilqn", *format) ? 'i'
+	       : strchr("efd", *format)	   ? 'f'
+	       : *format == '?'		   ? 'b'
+					   : 0;
 	s->as.dtype = dtype_of(kind, b->itemsize);
 	s->as.data = b->buf;
 	if (!s->as.dtype)
@@ -82,14 +87,14 @@ static int open_buffer(struct source *s, PyObject *value)
 		s->as.shape[i] = b->shape[i];
 		s->as.stride[i] = b->strides ? b->strides[i] : 0;
 	}
-	if (!b->strides) /* NumPy's datetime64 has none, though they were asked for */
+	if (!b->strides) /* NumPy gives none for datetime64, though we asked for them */
 		view_set_dense_strides(&s->as, 0);
 	return 1;
 }
 
 /* ---- __array_interface__ ---- */
 
-/* A tuple of numbers; -1 with an exception set if it is none. */
+/* Read a tuple of numbers.  Returns -1 with an exception set if it holds anything else. */
 static int take_numbers(PyObject *tuple, Py_ssize_t *out, int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -125,7 +130,8 @@ static int read_interface(struct source *s, PyObject *dict)
 	const char *name = type && PyUnicode_Check(type) ? PyUnicode_AsUTF8AndSize(type, NULL) : NULL;
 	bool dense = !stride || stride == Py_None, owned;
 
-	if (!name || strlen(name) < 3 || !shape || !PyTuple_Check(shape) || !data || (!dense && !PyTuple_Check(stride))) {
+	if (!name || strlen(name) < 3 || !shape || !PyTuple_Check(shape) || !data ||
+	    (!dense && !PyTuple_Check(stride))) {
 		PyErr_Clear();
 		return refuse(s, "an array whose __array_interface__ cannot be read");
 	}
@@ -134,8 +140,8 @@ static int read_interface(struct source *s, PyObject *dict)
 		return refuse_dtype(s, name);
 	if (set_axes(s, (int)PyTuple_Size(shape)))
 		return 1;
-	if (take_numbers(shape, s->as.shape, s->as.axis_count) < 0 || (!dense && take_numbers(stride, s->as.stride, s->as.axis_count) < 0) ||
-	    take_data(s, data) < 0)
+	if (take_numbers(shape, s->as.shape, s->as.axis_count) < 0 ||
+	    (!dense && take_numbers(stride, s->as.stride, s->as.axis_count) < 0) || take_data(s, data) < 0)
 		return -1;
 	owned = s->buffer.obj != NULL;
 	if (dense)
@@ -153,7 +159,7 @@ static int open_interface(struct source *s, PyObject *value)
 		PyErr_Clear();
 		return 0;
 	}
-	s->holder = dict; /* of some libraries, it holds the memory */
+	s->holder = dict; /* with some libraries, the dict holds the memory */
 	return PyDict_Check(dict) ? read_interface(s, dict) : 0;
 }
 
@@ -161,7 +167,8 @@ static int open_interface(struct source *s, PyObject *value)
 
 static int read_tensor(struct source *s, const struct dl_tensor *t)
 {
-	static const char kinds[] = {[DL_INT] = 'i', [DL_UINT] = 'u', [DL_FLOAT] = 'f', [DL_BFLOAT] = 'V', [DL_BOOL] = 'b'};
+	static const char kinds[] = {
+		[DL_INT] = 'i', [DL_UINT] = 'u', [DL_FLOAT] = 'f', [DL_BFLOAT] = 'V', [DL_BOOL] = 'b'};
 	Py_ssize_t bytes = t->dtype.bits / 8;
 	char kind = t->dtype.code < sizeof(kinds) ? kinds[t->dtype.code] : 0, what[64];
 
@@ -205,7 +212,7 @@ static int open_dlpack(struct source *s, PyObject *value)
 		Py_DECREF(method);
 		return refuse(s, "a tensor in the memory of a device; .cpu() brings it to the host");
 	}
-	/* The capsule is not taken apart: as long as it lives, so does the memory. */
+	/* The tensor stays in the capsule, whose life is that of the memory. */
 	s->holder = PyObject_CallFunction(method, NULL);
 	Py_DECREF(method);
 	if (!s->holder)
@@ -223,7 +230,8 @@ int source_open(struct source *s, PyObject *value)
 	s->buffer.obj = s->holder = NULL;
 	s->as.dtype = 0;
 	s->why[0] = '\0';
-	if (PyUnicode_Check(value) || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) || PyTuple_Check(value) || value == Py_None)
+	if (PyUnicode_Check(value) || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) ||
+	    PyTuple_Check(value) || value == Py_None)
 		return 0; /* the most frequent objects that are no arrays */
 	rc = open_buffer(s, value);
 	if (!rc)
@@ -256,7 +264,10 @@ bool source_is(const struct source *s, const struct shard_field *f, int axis)
 	return true;
 }
 
-/* describe(object): (dtype, shape) of an array, (what is wrong with it, ()), or None if it is no array */
+/*
+ * describe(object): (dtype, shape) of an array, (what is wrong with it, ()), or None if it is no
+ * array
+ */
 PyObject *source_describe(PyObject *self, PyObject *value)
 {
 	struct source s;

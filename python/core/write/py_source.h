@@ -2,8 +2,9 @@
 /*
  * py_source.h - arrays of other libraries, as memory that can be read
  *
- * They are read by the buffer protocol (NumPy, bytes, JAX), __array_interface__ (Pillow, bfloat16 of NumPy) or DLPack
- * (PyTorch), in this order.  Nothing is copied.  Their dtype and shape are not trusted to fit: the caller compares them.
+ * They are read by the buffer protocol (NumPy, bytes, JAX), __array_interface__ (Pillow, bfloat16
+ * of NumPy) or DLPack (PyTorch), in this order.  Nothing is copied.  Their dtype and shape are not
+ * trusted to fit: the caller compares them.
  */
 #ifndef SHARD_WRITE_PY_SOURCE_H
 #define SHARD_WRITE_PY_SOURCE_H

@@ -30,7 +30,8 @@ static void describe(char *out, size_t room, uint32_t dtype, const Py_ssize_t *s
 	size_t used = (size_t)snprintf(out, room, "%s[", number_name(dtype));
 
 	for (int i = 0; i < axes && used < room; i++)
-		used += (size_t)snprintf(out + used, room - used, "%s%s%zd", i ? "," : "", ragged && !i ? "<=" : "", shape[i]);
+		used += (size_t)snprintf(out + used, room - used, "%s%s%zd", i ? "," : "", ragged && !i ? "<=" : "",
+					 shape[i]);
 	if (used < room)
 		snprintf(out + used, room - used, "]");
 }
@@ -44,14 +45,17 @@ static void describe_field(char *out, size_t room, const struct shard_field *f)
 	describe(out, room, f->dtype, shape, (int)f->ndim, f->kind != SHARD_TENSOR);
 }
 
-/* A library's error about its own array becomes one about the record.  ^C and our own errors stay as they are. */
+/*
+ * A library's error about its own array becomes one about the record.  ^C and our own errors stay
+ * as they are.
+ */
 static bool refuse_as_said(const struct target *t)
 {
 	PyObject *type, *value, *trace, *text;
 	const char *said;
 
-	if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError) &&
-	    !PyErr_ExceptionMatches(PyExc_RuntimeError))
+	if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+	    !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_RuntimeError))
 		return false;
 	PyErr_Fetch(&type, &value, &trace);
 	text = value ? PyObject_Str(value) : NULL;
@@ -73,7 +77,7 @@ struct number {
 	double real;
 };
 
-/* A double as it is nearest in a type of `digits` binary digits, the smallest step being 2^lowest. */
+/* Round a double to `digits` binary digits.  The smallest step is 2^lowest. */
 static double rounded(double value, int digits, int lowest)
 {
 	int exponent;
@@ -138,7 +142,10 @@ static bool store(const struct target *t, const struct number *n, char *to)
 	bool fits;
 
 	if (is_real(dtype)) {
-		store_real(n->kind == REAL ? n->real : n->kind == NEGATIVE ? (double)(int64_t)n->whole : (double)n->whole, dtype, to);
+		store_real(n->kind == REAL	 ? n->real
+			   : n->kind == NEGATIVE ? (double)(int64_t)n->whole
+						 : (double)n->whole,
+			   dtype, to);
 		return true;
 	}
 	describe_field(field, sizeof(field), t->f);
@@ -146,12 +153,14 @@ static bool store(const struct target *t, const struct number *n, char *to)
 		snprintf(what, sizeof(what), "%g is no whole number, and the field is %s", n->real, field);
 		return refuse(t, what);
 	}
-	fits = n->kind == NEGATIVE ? is_signed(dtype) && (int64_t)n->whole >> bits == -1 : bits == 64 || !(n->whole >> bits);
+	fits = n->kind == NEGATIVE ? is_signed(dtype) && (int64_t)n->whole >> bits == -1
+				   : bits == 64 || !(n->whole >> bits);
 	if (!fits) {
 		if (n->kind == NEGATIVE)
 			snprintf(what, sizeof(what), "%lld does not fit, the field is %s", (long long)n->whole, field);
 		else
-			snprintf(what, sizeof(what), "%llu does not fit, the field is %s", (unsigned long long)n->whole, field);
+			snprintf(what, sizeof(what), "%llu does not fit, the field is %s", (unsigned long long)n->whole,
+				 field);
 		return refuse(t, what);
 	}
 	memcpy(to, &n->whole, shard_dtype_bytes(dtype));
@@ -205,8 +214,11 @@ static bool put_number(const struct target *t, PyObject *value, char *to)
 	type = (PyObject *)Py_TYPE(value);
 	name = PyObject_GetAttrString(type, "__name__");
 	text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-	ok = fail_record(t->record, t->f->name, "%s%s is no number, array or list of numbers", value == Py_None ? "" : "a value of type ",
-			 value == Py_None ? "None" : text ? text : "?") != NULL;
+	ok = fail_record(t->record, t->f->name, "%s%s is no number, array or list of numbers",
+			 value == Py_None ? "" : "a value of type ",
+			 value == Py_None ? "None"
+			 : text		  ? text
+					  : "?") != NULL;
 	Py_XDECREF(name);
 	return ok;
 }
@@ -221,11 +233,12 @@ static bool refuse_array(const struct target *t, const struct source *s, int axi
 		return refuse(t, s->why);
 	describe(have, sizeof(have), s->as.dtype, s->as.shape, s->as.axis_count, false);
 	describe_field(want, sizeof(want), t->f);
-	fail_record(t->record, t->f->name, "an array of %s, but %sthe field is %s", have, axis ? "it is a part of a list, and " : "", want);
+	fail_record(t->record, t->f->name, "an array of %s, but %sthe field is %s", have,
+		    axis ? "it is a part of a list, and " : "", want);
 	return false;
 }
 
-/* An array that stands for the axes from `axis` on. */
+/* Write an array to the place of the axes from `axis` on. */
 static bool put_array(const struct target *t, const struct source *s, int axis, char *to)
 {
 	const struct shard_field *f = t->f;
@@ -255,15 +268,17 @@ static bool put_list(const struct target *t, PyObject *list, int axis, char *to)
 	if (axis == (int)t->f->ndim || count != t->shape[axis]) {
 		describe_field(field, sizeof(field), t->f);
 		if (axis == (int)t->f->ndim)
-			fail_record(t->record, t->f->name, "a list of %zd where a number is wanted; the field is %s", count, field);
+			fail_record(t->record, t->f->name, "a list of %zd where a number is wanted; the field is %s",
+				    count, field);
 		else
-			fail_record(t->record, t->f->name, "a list of %zd on axis %d; the field is %s", count, axis, field);
+			fail_record(t->record, t->f->name, "a list of %zd on axis %d; the field is %s", count, axis,
+				    field);
 		return false;
 	}
 	for (uint32_t i = (uint32_t)axis + 1; i < t->f->ndim; i++)
 		bytes *= t->f->shape[i];
 	for (Py_ssize_t i = 0; ok && i < count; i++) {
-		PyObject *item = PySequence_GetItem(list, i); /* a list may shrink while its items are looked at */
+		PyObject *item = PySequence_GetItem(list, i); /* a list may shrink while we read its items */
 
 		ok = item && put(t, item, axis + 1, to + i * bytes);
 		Py_XDECREF(item);
@@ -300,7 +315,8 @@ static bool put(const struct target *t, PyObject *value, int axis, char *to)
 
 static bool refuse_length(const struct target *t, Py_ssize_t n, const char *what)
 {
-	fail_record(t->record, t->f->name, "%zd %s; the field has room for %lu. Leave it out, cut it, or say more in the schema", n, what,
+	fail_record(t->record, t->f->name,
+		    "%zd %s; the field has room for %lu. Leave it out, cut it, or say more in the schema", n, what,
 		    (unsigned long)t->f->shape[0]);
 	return false;
 }
@@ -336,7 +352,7 @@ static bool put_string(const struct target *t, PyObject *value, char *to, uint32
 	return ok;
 }
 
-/* Of a list or array; -1 with an exception set if it has no length. */
+/* The length of a list or array.  Returns -1 with an exception set if it has none. */
 static Py_ssize_t length_of(const struct target *t, PyObject *value)
 {
 	Py_ssize_t n = PySequence_Size(value);
@@ -348,7 +364,8 @@ static Py_ssize_t length_of(const struct target *t, PyObject *value)
 	return n;
 }
 
-bool value_put(const struct shard_schema *s, uint32_t field, PyObject *value, char *const *group, unsigned long long record)
+bool value_put(const struct shard_schema *s, uint32_t field, PyObject *value, char *const *group,
+	       unsigned long long record)
 {
 	const struct shard_field *f = &s->field[field];
 	struct target t = {.f = f, .record = record};

@@ -2,8 +2,9 @@
 /*
  * py_writer.c - the type libshard._core.ShardWriter: one shard
  *
- * Values are put into place with the interpreter's lock; hashing, compressing and writing go without it.  A record that is
- * refused was not begun, and the writer goes on with the next.  libshard.Writer makes a dataset of several shards.
+ * Values are put into place with the interpreter's lock; hashing, compressing and writing go
+ * without it.  A record that is refused was not begun, and the writer goes on with the next.
+ * libshard.Writer makes a dataset of several shards.
  */
 #include "python/core/write/py_writer.h"
 
@@ -33,7 +34,9 @@ struct shard {
 static bool is_usable(const struct shard *s)
 {
 	if (s->owner_pid != (long)getpid())
-		fail_argument("this writer belongs to process %ld; a forked child opens one of its own, in another folder", s->owner_pid);
+		fail_argument(
+			"this writer belongs to process %ld; a forked child opens one of its own, in another folder",
+			s->owner_pid);
 	else if (!s->w)
 		fail_closed("writer");
 	else if (s->busy)
@@ -63,7 +66,8 @@ static bool allocate(struct shard *s, struct shard_error *err)
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"layout", "path", "planned_records", "plan_shard", "provenance", "keys", "class_count", NULL};
+	static char *names[] = {"layout",     "path", "planned_records", "plan_shard",
+				"provenance", "keys", "class_count",	 NULL};
 	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
 	struct shard_writer_options o = {.size = sizeof(o)};
 	unsigned long long planned, number, class_count;
@@ -73,8 +77,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	int keys, rc = 0;
 	struct shard *s;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&KKzpK", names, layout_type, &layout, PyUnicode_FSConverter, &path, &planned, &number,
-					 &provenance, &keys, &class_count))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&KKzpK", names, layout_type, &layout, PyUnicode_FSConverter,
+					 &path, &planned, &number, &provenance, &keys, &class_count))
 		return NULL;
 	s = (struct shard *)alloc(type, 0);
 	if (s) {
@@ -153,7 +157,8 @@ static bool take_key(PyObject *key, const char **text, Py_ssize_t *bytes, unsign
 	if (*text && *bytes <= SHARD_KEY_BYTES_MAX && !memchr(*text, 0, (size_t)*bytes))
 		return true;
 	PyErr_Clear();
-	fail_record(record, NULL, "its key must be a str of at most %d bytes of UTF-8, without NUL", SHARD_KEY_BYTES_MAX);
+	fail_record(record, NULL, "its key must be a str of at most %d bytes of UTF-8, without NUL",
+		    SHARD_KEY_BYTES_MAX);
 	return false;
 }
 
@@ -164,7 +169,8 @@ static bool is_good_label(const struct shard *s, const char *const *group, int64
 
 static bool fail_label(const struct shard *s, unsigned long long record, int64_t label)
 {
-	fail_record(record, s->label->name, "label %lld; there are %llu classes, from 0", (long long)label, (unsigned long long)s->class_count);
+	fail_record(record, s->label->name, "label %lld; there are %llu classes, from 0", (long long)label,
+		    (unsigned long long)s->class_count);
 	return false;
 }
 
@@ -178,7 +184,7 @@ static bool put_fields(struct shard *s, PyObject *record, unsigned long long num
 		bool ok;
 
 		if (schema->field[f].semantic == SHARD_LENGTH)
-			continue; /* it follows from the field that it is of */
+			continue; /* a length is written with the field that it belongs to */
 		value = layout_item(s->layout, record, f, number);
 		ok = value && value_put(schema, f, value, s->group, number);
 		Py_XDECREF(value);
@@ -188,8 +194,9 @@ static bool put_fields(struct shard *s, PyObject *record, unsigned long long num
 	return is_good_label(s, (const char *const *)s->group, &label) || fail_label(s, number, label);
 }
 
-/* One record that was put together.  Without the interpreter's lock. */
-static int write_one(struct shard *s, const char *const *group, const char *key, size_t key_bytes, struct shard_error *err)
+/* Write one record that is complete.  Runs without the interpreter's lock. */
+static int write_one(struct shard *s, const char *const *group, const char *key, size_t key_bytes,
+		     struct shard_error *err)
 {
 	int rc = shard_writer_append(s->w, (const void *const *)group, key, key_bytes, err);
 
@@ -228,8 +235,11 @@ static PyObject *append(PyObject *self, PyObject *args)
 
 /* ---- records as columns ---- */
 
-/* Neighbouring records of arrays, as many as are written between two looks for ^C; returns how many, or -1. */
-static int64_t write_rows(struct shard *s, const struct columns *c, uint64_t first, uint64_t count, unsigned long long number)
+/*
+ * Write neighbouring records of arrays, until it is time to look for ^C.  Returns how many, or -1.
+ */
+static int64_t write_rows(struct shard *s, const struct columns *c, uint64_t first, uint64_t count,
+			  unsigned long long number)
 {
 	const struct shard_schema *schema = &s->layout->schema;
 	const char *group[SHARD_GROUPS_MAX];
@@ -258,8 +268,9 @@ static int64_t write_rows(struct shard *s, const struct columns *c, uint64_t fir
 	return rc || !good ? -1 : (int64_t)done;
 }
 
-/* One record, value by value. */
-static bool write_items(struct shard *s, const struct columns *c, PyObject *keys, uint64_t row, unsigned long long number)
+/* Write one record, value by value. */
+static bool write_items(struct shard *s, const struct columns *c, PyObject *keys, uint64_t row,
+			unsigned long long number)
 {
 	const struct shard_schema *schema = &s->layout->schema;
 	PyObject *key = keys == Py_None ? Py_NewRef(Py_None) : PySequence_GetItem(keys, (Py_ssize_t)row), *item;
@@ -352,14 +363,18 @@ int writer_init(PyObject *module)
 {
 	static PyMethodDef methods[] = {
 		{"append", append, METH_VARARGS, "append($self, record, key, number, /)\n--\n\n"},
-		{"append_rows", append_rows, METH_VARARGS, "append_rows($self, columns, keys, first, count, number, /)\n--\n\n"},
+		{"append_rows", append_rows, METH_VARARGS,
+		 "append_rows($self, columns, keys, first, count, number, /)\n--\n\n"},
 		{"finish", finish, METH_NOARGS, "finish($self, /)\n--\n\nComplete, make durable, read back, publish."},
 		{"close", close_, METH_NOARGS, "close($self, /)\n--\n\nDrop what is not finished."},
 		{NULL, NULL, 0, NULL},
 	};
 	static PyType_Slot slots[] = {
-		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods},
-		{Py_tp_doc, "ShardWriter(layout, path, planned_records, plan_shard, provenance, keys, class_count)\n--\n\n"},
+		{Py_tp_new, new},
+		{Py_tp_dealloc, dealloc},
+		{Py_tp_methods, methods},
+		{Py_tp_doc,
+		 "ShardWriter(layout, path, planned_records, plan_shard, provenance, keys, class_count)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

@@ -35,7 +35,8 @@ void sums_of_moments(struct sums *s, const struct shard_moments *m)
 }
 
 /* The sums are there; the limits are not. */
-static void add_bytes(struct sums *part, const struct shard_moments *m, const uint8_t *data, uint64_t count, uint64_t step)
+static void add_bytes(struct sums *part, const struct shard_moments *m, const uint8_t *data, uint64_t count,
+		      uint64_t step)
 {
 	uint8_t min = 255, max = 0;
 
@@ -62,7 +63,8 @@ static void add_integers(struct sums *part, uint32_t dtype, const uint8_t *data,
 		part->sum += value;
 		part->min = !i || value < part->min ? value : part->min;
 		part->max = !i || value > part->max ? value : part->max;
-		part->overflowed = part->overflowed || __builtin_add_overflow(part->squares, size * size, &part->squares);
+		part->overflowed =
+			part->overflowed || __builtin_add_overflow(part->squares, size * size, &part->squares);
 	}
 	part->count = count;
 }

@@ -2,9 +2,10 @@
 /*
  * sums.h - sums over the values of one channel, exact for integers
  *
- * Integers are added as integers of 128 bits, so that the order does not matter and nothing is rounded; where they do not
- * suffice (sums of squares of large 64-bit values) it is said, never wrapped.  Floating point is summed in two passes per
- * record.  NaN and infinities are counted and left out.  Pure.
+ * Integers are added as integers of 128 bits, so that the order does not matter and nothing is
+ * rounded; where they do not suffice (sums of squares of large 64-bit values) it is said, never
+ * wrapped.  Floating point is summed in two passes per record.  NaN and infinities are counted and
+ * left out.  Pure.
  */
 #ifndef TOOLS_SHARDCAT_SUMS_H
 #define TOOLS_SHARDCAT_SUMS_H
@@ -34,7 +35,10 @@ struct sums { /* start it zeroed */
 	long double record_means, record_stds;
 };
 
-/* Add one record: `count` values, at least one, of each channel.  They are interleaved, or a channel lies behind the other. */
+/*
+ * Add one record: `count` values, at least one, of each channel.  They are interleaved, or a
+ * channel lies behind the other.
+ */
 #define SUMS_CHANNELS_MAX 16
 void sums_add(struct sums *s, uint32_t channels, uint32_t dtype, const uint8_t *data, uint64_t count, bool interleaved);
 
