@@ -2,14 +2,15 @@
 /*
  * bench.h - measure our way and the plain ways side by side, and print how they compare
  *
- * A row has up to eight sides.  The first is ours, the others are bounds: plain loops that do the same work and nothing
- * else.  Every run measures each side once, in turn, so that a disturbance of the machine disturbs all of them.  A side's
- * figure is the median of its runs.
+ * A row has up to eight sides.  The first is ours, the others are bounds: plain loops that do the
+ * same work and nothing else.  Every run measures each side once, in turn, so that a disturbance of
+ * the machine disturbs all of them.  A side's figure is the median of its runs.
  *
- * Standard output gets one line of JSON per measurement, standard error a table for people.  bench/README.md explains both.
+ * Standard output gets one line of JSON per measurement, standard error a table for people.
+ * bench/README.md explains both.
  */
-#ifndef BENCH_COMMON_BENCH_H
-#define BENCH_COMMON_BENCH_H
+#ifndef SHARD_COMMON_BENCH_H
+#define SHARD_COMMON_BENCH_H
 
 #include <stdbool.h>
 
@@ -26,13 +27,16 @@ extern "C" {
 struct bench;
 
 /*
- * Take the command line: --runs N, --only PATTERN, --dir DIR, --corpus DIR, --targets FILE, --no-machine.  Never NULL:
- * a wrong one ends the program with 2.
+ * Take the command line: --runs N, --only PATTERN, --dir DIR, --corpus DIR, --targets FILE,
+ * --no-machine.  Never NULL: a wrong one ends the program with 2.
  */
 struct bench *bench_open(int argc, char **argv);
 int bench_close(struct bench *b); /* returns main's exit code */
 
-/* Is this row asked for?  The pattern of --only is a part of its name, or a wildcard that matches all of it. */
+/*
+ * Is this row asked for?  The pattern of --only is a part of its name, or a wildcard that matches
+ * all of it.
+ */
 bool bench_wants(const struct bench *b, const char *name);
 
 const char *bench_dir(const struct bench *b);	 /* a folder on a disk, for files of any size */

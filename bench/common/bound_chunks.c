@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bound_chunks.c - the bare loop over compressed records: decode each chunk of a window once, then copy records out of them
+ * bound_chunks.c - the bare loop over compressed records: decode each chunk of a window once, then
+ * copy records out of them
  */
 #include "bench/common/bound_chunks.h"
 

@@ -2,14 +2,14 @@
 /*
  * bound_chunks.h - the bare loop over compressed records
  */
-#ifndef BENCH_COMMON_BOUND_CHUNKS_H
-#define BENCH_COMMON_BOUND_CHUNKS_H
+#ifndef SHARD_COMMON_BOUND_CHUNKS_H
+#define SHARD_COMMON_BOUND_CHUNKS_H
 
 #include "bench/common/bound_copy.h"
 
 /*
- * Window by window: decode its chunks, in this order, each to its place in memory for a window; then copy its records from
- * there as above.  GB/s of the records.
+ * Window by window: decode its chunks, in this order, each to its place in memory for a window;
+ * then copy its records from there as above.  GB/s of the records.
  */
 struct bound_chunk {
 	const uint8_t *stored;

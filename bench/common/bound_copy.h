@@ -2,16 +2,17 @@
 /*
  * bound_copy.h - the bare copy loops
  */
-#ifndef BENCH_COMMON_BOUND_COPY_H
-#define BENCH_COMMON_BOUND_COPY_H
+#ifndef SHARD_COMMON_BOUND_COPY_H
+#define SHARD_COMMON_BOUND_COPY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /*
- * Copy records of a multiple of 64 bytes, in that order, one behind the other into a ring that starts over at its end.
- * Threads take a batch at a time.  GB/s.  Not every machine can do it in every way.
+ * Copy records of a multiple of 64 bytes, in that order, one behind the other into a ring that
+ * starts over at its end.  Threads take a batch at a time.  GB/s.  Not every machine can do it in
+ * every way.
  */
 enum bound_copy_how { BOUND_COPY_LIBC, BOUND_COPY_AVX2, BOUND_COPY_STREAM /* AVX2, non-temporal stores */ };
 struct bound_copy {

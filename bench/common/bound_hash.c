@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bound_hash.c - the bare XXH3-64 loop: each image where it is mapped, by as many threads as verify has
+ * bound_hash.c - the bare XXH3-64 loop: each image where it is mapped, by as many threads as verify
+ * has
  */
 #include "bench/common/bound_hash.h"
 

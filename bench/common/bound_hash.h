@@ -2,8 +2,8 @@
 /*
  * bound_hash.h - the bare XXH3-64 loop
  */
-#ifndef BENCH_COMMON_BOUND_HASH_H
-#define BENCH_COMMON_BOUND_HASH_H
+#ifndef SHARD_COMMON_BOUND_HASH_H
+#define SHARD_COMMON_BOUND_HASH_H
 
 #include "bench/common/data.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bound_open.c - the bare way to a record: open, read the two pages, read the record, close; and to a manifest
+ * bound_open.c - the bare way to a record: open, read the two pages, read the record, close; and to
+ * a manifest
  */
 #include "bench/common/bound_open.h"
 

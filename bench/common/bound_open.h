@@ -2,14 +2,16 @@
 /*
  * bound_open.h - the bare opening of shards
  */
-#ifndef BENCH_COMMON_BOUND_OPEN_H
-#define BENCH_COMMON_BOUND_OPEN_H
+#ifndef SHARD_COMMON_BOUND_OPEN_H
+#define SHARD_COMMON_BOUND_OPEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Open these files, read both pages and `bytes` at `offset` of each, and close them.  Milliseconds. */
+/*
+ * Open these files, read both pages and `bytes` at `offset` of each, and close them.  Milliseconds.
+ */
 struct bound_open {
 	const char *path;
 	uint64_t file_bytes, offset;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bound_pieces.c - the bare O_DIRECT loop over pieces of files: each thread reads one after the other
+ * bound_pieces.c - the bare O_DIRECT loop over pieces of files: each thread reads one after the
+ * other
  */
 #include "bench/common/bound_pieces.h"
 

@@ -2,14 +2,14 @@
 /*
  * bound_pieces.h - the bare loops over pieces of files
  */
-#ifndef BENCH_COMMON_BOUND_PIECES_H
-#define BENCH_COMMON_BOUND_PIECES_H
+#ifndef SHARD_COMMON_BOUND_PIECES_H
+#define SHARD_COMMON_BOUND_PIECES_H
 
 #include "bench/common/data.h"
 
 /*
- * Read pieces of files past the page cache, in that order, into a ring of places for one each.  Offsets and sizes must
- * suit direct reads.  GB/s of work_bytes.
+ * Read pieces of files past the page cache, in that order, into a ring of places for one each.
+ * Offsets and sizes must suit direct reads.  GB/s of work_bytes.
  */
 struct bound_piece {
 	uint64_t offset;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bound_read.c - the bare O_DIRECT loop: all bytes of all files, one block at a time for each thread
+ * bound_read.c - the bare O_DIRECT loop: all bytes of all files, one block at a time for each
+ * thread
  */
 #include "bench/common/bound_read.h"
 

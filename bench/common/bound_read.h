@@ -2,8 +2,8 @@
 /*
  * bound_read.h - the bare loop of reads past the page cache
  */
-#ifndef BENCH_COMMON_BOUND_READ_H
-#define BENCH_COMMON_BOUND_READ_H
+#ifndef SHARD_COMMON_BOUND_READ_H
+#define SHARD_COMMON_BOUND_READ_H
 
 #include "bench/common/data.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bound_uring.c - the bare io_uring loop over pieces of files, by system calls alone: a queue that is kept full
+ * bound_uring.c - the bare io_uring loop over pieces of files, by system calls alone: a queue that
+ * is kept full
  */
 #include "bench/common/bound_uring.h"
 

@@ -2,8 +2,8 @@
 /*
  * bound_uring.h - the bare io_uring loop over pieces of files
  */
-#ifndef BENCH_COMMON_BOUND_URING_H
-#define BENCH_COMMON_BOUND_URING_H
+#ifndef SHARD_COMMON_BOUND_URING_H
+#define SHARD_COMMON_BOUND_URING_H
 
 #include "bench/common/bound_pieces.h"
 

@@ -2,8 +2,8 @@
 /*
  * cold.c - what lies in the page cache, and what comes from the device
  *
- * Residency is asked of mincore(), which tells the truth to the owner of a file.  Cold is cold for this system: what a
- * host beneath a virtual machine keeps is out of sight.
+ * Residency is asked of mincore(), which tells the truth to the owner of a file.  Cold is cold for
+ * this system: what a host beneath a virtual machine keeps is out of sight.
  */
 #include "bench/common/cold.h"
 

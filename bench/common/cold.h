@@ -2,8 +2,8 @@
 /*
  * cold.h - datasets mapped, out of the page cache, and in it
  */
-#ifndef BENCH_COMMON_COLD_H
-#define BENCH_COMMON_COLD_H
+#ifndef SHARD_COMMON_COLD_H
+#define SHARD_COMMON_COLD_H
 
 #include "bench/common/data.h"
 
@@ -22,8 +22,9 @@ bool data_evict(const struct data_files *files);
 bool data_make_cold(const struct data_files *files, uint64_t *device_before);
 
 /*
- * Evict, then read all of it as a first epoch does: in order, buffered.  So the pages are of the size that the system
- * makes when it reads; those of a file just written are smaller, and slow to map.  False if it does not stay in memory.
+ * Evict, then read all of it as a first epoch does: in order, buffered.  So the pages are of the
+ * size that the system makes when it reads; those of a file just written are smaller, and slow to
+ * map.  False if it does not stay in memory.
  */
 bool data_warm(const struct data_files *files);
 double data_residency(const struct data_files *files); /* 0 to 1; for files that we own */

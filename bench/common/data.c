@@ -39,7 +39,10 @@ void data_schema(uint64_t record_bytes, uint32_t codec, struct shard_schema *sch
 			  (unsigned long long)schema->group[0].stride);
 }
 
-/* Pieces of 8 to 15 bytes out of 4 KiB that are the same everywhere, and as many random bytes to a third of them. */
+/*
+ * Pieces of 8 to 15 bytes out of 4 KiB that are the same everywhere, and as many random bytes to a
+ * third of them.
+ */
 static void fill_phrases(uint8_t *out, size_t bytes, uint64_t seed)
 {
 	static uint8_t phrase[4096 + 16];

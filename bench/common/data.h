@@ -2,8 +2,8 @@
 /*
  * data.h - datasets to measure on: random bytes in shards, and where they lie
  */
-#ifndef BENCH_COMMON_DATA_H
-#define BENCH_COMMON_DATA_H
+#ifndef SHARD_COMMON_DATA_H
+#define SHARD_COMMON_DATA_H
 
 #include "bench/common/bench.h"
 #include "shard.h"
@@ -15,8 +15,9 @@ extern "C" {
 #define DATA_IMAGE_BYTES UINT64_C(150528) /* u8 [224,224,3], also the stride */
 
 /*
- * Records of DATA_IMAGE_BYTES are photos: an image in group 0 and a label in group 1.  Others are one field of as many
- * bytes, a multiple of 64, which is also their stride.  LZ4 makes some two fifths of compressed ones.
+ * Records of DATA_IMAGE_BYTES are photos: an image in group 0 and a label in group 1.  Others are
+ * one field of as many bytes, a multiple of 64, which is also their stride.  LZ4 makes some two
+ * fifths of compressed ones.
  */
 struct data_shape {
 	const char *name; /* of its folder in bench_dir() */
@@ -29,7 +30,10 @@ void data_schema(uint64_t record_bytes, uint32_t codec, struct shard_schema *sch
 typedef void data_fill(void *context, uint64_t i, uint8_t *record);
 void data_write_shard(const char *path, const struct data_shape *shape, data_fill *fill, void *context, struct shard_written *written);
 
-/* Make it of random bytes, or phrases if they are compressed, unless it is there already.  Returns the folder's path, to be freed. */
+/*
+ * Make it of random bytes, or phrases if they are compressed, unless it is there already.  Returns
+ * the folder's path, to be freed.
+ */
 char *data_make(const struct bench *b, const struct data_shape *shape);
 
 /* Remove the dataset, and free the path. */

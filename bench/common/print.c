@@ -2,8 +2,8 @@
 /*
  * print.c - rows as JSON and as a table, and the targets that they are compared with
  *
- * A target is a line of bench/TARGETS: `ROW at_least RATIO`, of a row without a bound `ROW at_least FIGURE`, or
- * `ROW at_most FIGURE`.
+ * A target is a line of bench/TARGETS: `ROW at_least RATIO`, of a row without a bound `ROW at_least
+ * FIGURE`, or `ROW at_most FIGURE`.
  */
 #include "bench/common/print.h"
 
@@ -78,10 +78,10 @@ static struct target find_target(const char *path, const char *name)
 	while (!t.found && fgets(line, sizeof(line), f)) {
 		double value;
 
-		if (line[0] == '#' || sscanf(line, "%127s %31s %lf", row, how, &value) != 3 || strcmp(row, name) != 0)
+		if (line[0] == '#' || sscanf(line, "%127s %31s %lf", row, how, &value) != 3 || strcmp(row, name))
 			continue;
 		t = (struct target){true, !strcmp(how, "at_most"), value};
-		if (!t.at_most && strcmp(how, "at_least") != 0)
+		if (!t.at_most && strcmp(how, "at_least"))
 			bench_die("%s: %s: `%s` is neither at_least nor at_most", path, name, how);
 	}
 	fclose(f);

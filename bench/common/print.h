@@ -2,8 +2,8 @@
 /*
  * print.h - the output of the harness: JSON on standard output, a table on standard error
  */
-#ifndef BENCH_COMMON_PRINT_H
-#define BENCH_COMMON_PRINT_H
+#ifndef SHARD_COMMON_PRINT_H
+#define SHARD_COMMON_PRINT_H
 
 #include "bench/common/row.h"
 

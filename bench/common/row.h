@@ -2,11 +2,11 @@
 /*
  * row.h - one measurement of a benchmark
  *
- * A row has up to eight sides.  The first is ours, the others are bounds: plain loops that do the same work and nothing
- * else.
+ * A row has up to eight sides.  The first is ours, the others are bounds: plain loops that do the
+ * same work and nothing else.
  */
-#ifndef BENCH_COMMON_ROW_H
-#define BENCH_COMMON_ROW_H
+#ifndef SHARD_COMMON_ROW_H
+#define SHARD_COMMON_ROW_H
 
 #include <stdbool.h>
 

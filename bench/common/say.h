@@ -2,8 +2,8 @@
 /*
  * say.h - a benchmark's words besides its rows
  */
-#ifndef BENCH_COMMON_SAY_H
-#define BENCH_COMMON_SAY_H
+#ifndef SHARD_COMMON_SAY_H
+#define SHARD_COMMON_SAY_H
 
 #include <stdbool.h>
 

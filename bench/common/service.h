@@ -2,8 +2,8 @@
 /*
  * service.h - clocks, memory and threads of the benchmarks
  */
-#ifndef BENCH_COMMON_SERVICE_H
-#define BENCH_COMMON_SERVICE_H
+#ifndef SHARD_COMMON_SERVICE_H
+#define SHARD_COMMON_SERVICE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * sparse.c - datasets that are larger than any disk: shards whose records are a hole
  *
- * One shard is written in full, and removed at the end.  Each shard of the dataset gets that one's pages and tables; the
- * records in between are zeros that lie nowhere, and their hashes are right.
+ * One shard is written in full, and removed at the end.  Each shard of the dataset gets that one's
+ * pages and tables; the records in between are zeros that lie nowhere, and their hashes are right.
  */
 #include "bench/common/sparse.h"
 

@@ -4,8 +4,8 @@
  *
  * An error ends the program.
  */
-#ifndef BENCH_COMMON_TRAINER_H
-#define BENCH_COMMON_TRAINER_H
+#ifndef SHARD_COMMON_TRAINER_H
+#define SHARD_COMMON_TRAINER_H
 
 #include "bench/common/bench.h"
 #include "shard.h"
@@ -32,8 +32,8 @@ void trainer_close_loader(struct trainer *t);
 void trainer_close(struct trainer *t); /* both; a trainer that is not open stays so */
 
 /*
- * Take batches until the epoch ends, or `most` were taken.  Returns the number of records.  If not NULL, `idx` gets
- * their indices.
+ * Take batches until the epoch ends, or `most` were taken.  Returns the number of records.  If not
+ * NULL, `idx` gets their indices.
  */
 uint64_t trainer_take(struct trainer *t, uint64_t most, uint64_t *idx);
 

@@ -74,7 +74,10 @@ void hex_from_bytes(char *text, const uint8_t *p, size_t bytes)
 	*text = 0;
 }
 
-/* The value of a lower-case digit with the bit DIGIT, 0 for anything else; a table, because manifests are mostly digits. */
+/*
+ * The value of a lower-case digit with the bit DIGIT, 0 for anything else; a table, because
+ * manifests are mostly digits.
+ */
 #define DIGIT 0x10
 static const uint8_t hex_value[256] = {
 	['0'] = DIGIT | 0,  ['1'] = DIGIT | 1,	['2'] = DIGIT | 2,  ['3'] = DIGIT | 3,	['4'] = DIGIT | 4,  ['5'] = DIGIT | 5,

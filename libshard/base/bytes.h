@@ -2,10 +2,11 @@
 /*
  * bytes.h - numbers from bytes, sums that cannot wrap, checked text
  *
- * Pure.  Values that come from a file are uint64_t and meet their limit before they meet an operator.
+ * Pure.  Values that come from a file are uint64_t and meet their limit before they meet an
+ * operator.
  */
-#ifndef LIBSHARD_BASE_BYTES_H
-#define LIBSHARD_BASE_BYTES_H
+#ifndef SHARD_BASE_BYTES_H
+#define SHARD_BASE_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,10 +89,16 @@ size_t utf8_length(const uint8_t *p, size_t left);
 /* Position of the first byte that is not UTF-8 text without NUL, or `bytes`. */
 size_t utf8_bad(const void *p, size_t bytes);
 
-/* Sixteen bytes to compute with at once; comparing two gives 0xff for yes.  The compiler maps it to the machine's vectors. */
+/*
+ * Sixteen bytes to compute with at once; comparing two gives 0xff for yes.  The compiler maps it to
+ * the machine's vectors.
+ */
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
-/* Lower-case hex of `bytes` bytes and a NUL; and back: false unless the 2 * bytes at `text` are all such digits. */
+/*
+ * Lower-case hex of `bytes` bytes and a NUL; and back: false unless the 2 * bytes at `text` are all
+ * such digits.
+ */
 void hex_from_bytes(char *text, const uint8_t *p, size_t bytes);
 bool hex_to_bytes(uint8_t *p, const char *text, size_t bytes);
 

@@ -2,8 +2,8 @@
 /*
  * clock.h - time that only goes forward, for measuring
  */
-#ifndef LIBSHARD_BASE_CLOCK_H
-#define LIBSHARD_BASE_CLOCK_H
+#ifndef SHARD_BASE_CLOCK_H
+#define SHARD_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

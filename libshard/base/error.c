@@ -2,8 +2,8 @@
 /*
  * error.c - messages: written once, cut safely, fit for a terminal
  *
- * Allocates nothing and cannot fail.  A message that does not fit loses its middle, so that the file at its
- * front and the limit at its end are still there.
+ * Allocates nothing and cannot fail.  A message that does not fit loses its middle, so that the
+ * file at its front and the limit at its end are still there.
  */
 #include "libshard/base/error.h"
 
@@ -40,7 +40,10 @@ static bool within_character(char c)
 	return ((uint8_t)c & 0xc0) == 0x80;
 }
 
-/* Copy `text` to `out`, cutting its middle, between characters, if it has `room` bytes or more; the NUL counts. */
+/*
+ * Copy `text` to `out`, cutting its middle, between characters, if it has `room` bytes or more; the
+ * NUL counts.
+ */
 static void copy_cut(char *out, size_t room, const char *text, size_t bytes)
 {
 	if (bytes < room) {

@@ -2,11 +2,12 @@
 /*
  * error.h - a code for programs and a sentence for people
  *
- * The function that notices a failure writes the sentence.  A caller that knows the file puts its name before it, with
- * error_prefix().  Everything put into a message is made safe for a terminal here.
+ * The function that notices a failure writes the sentence.  A caller that knows the file puts its
+ * name before it, with error_prefix().  Everything put into a message is made safe for a terminal
+ * here.
  */
-#ifndef LIBSHARD_BASE_ERROR_H
-#define LIBSHARD_BASE_ERROR_H
+#ifndef SHARD_BASE_ERROR_H
+#define SHARD_BASE_ERROR_H
 
 #include "shard.h"
 
@@ -21,7 +22,10 @@ int error_os(struct shard_error *err, int os_code, const char *fmt, ...) __attri
 /* Put `name` and ": " before the message that is there. */
 void error_prefix(struct shard_error *err, const char *name);
 
-/* A path or key as it may be shown: control bytes and bad UTF-8 escaped, the middle cut out if it is long. */
+/*
+ * A path or key as it may be shown: control bytes and bad UTF-8 escaped, the middle cut out if it
+ * is long.
+ */
 struct shown {
 	char text[ERROR_NAME_BYTES];
 };

@@ -3,10 +3,11 @@
  * mem.h - the only way to the heap
  *
  * Every other file asks here, so that a test can make any one allocation fail, and sizes that were
- * multiplied are multiplied with a check.  All return NULL when there is no memory; the caller says so.
+ * multiplied are multiplied with a check.  All return NULL when there is no memory; the caller says
+ * so.
  */
-#ifndef LIBSHARD_BASE_MEM_H
-#define LIBSHARD_BASE_MEM_H
+#ifndef SHARD_BASE_MEM_H
+#define SHARD_BASE_MEM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,8 +23,9 @@ char *mem_join(const char *folder, const char *name);              /* "folder/na
 void mem_free(void *p);
 
 /*
- * Make room for `need` items of `item_bytes` each.  `array` is the address of the pointer to them, NULL while *room is 0.
- * The room at least doubles, and its new part is zero.  Returns false, with nothing changed, if there is no memory.
+ * Make room for `need` items of `item_bytes` each.  `array` is the address of the pointer to them,
+ * NULL while *room is 0.  The room at least doubles, and its new part is zero.  Returns false, with
+ * nothing changed, if there is no memory.
  */
 bool mem_grow(void *array, size_t *room, uint64_t need, size_t item_bytes);
 

@@ -2,8 +2,8 @@
 /*
  * task.h - a thread that works beside its owner, with one lock and two signals between them
  *
- * The owner describes the work under the lock, and calls task_ask().  The thread calls step()
- * under the lock as long as it finds something; step() may give the lock up while it works, and says
+ * The owner describes the work under the lock, and calls task_ask().  The thread calls step() under
+ * the lock as long as it finds something; step() may give the lock up while it works, and says
  * task_tell() when the owner may want to look again.  Which members of its struct the lock protects
  * is the owner's to say.
  */

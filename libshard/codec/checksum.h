@@ -2,11 +2,12 @@
 /*
  * checksum.h - the hashes of the format: XXH3-64 and XXH3-128, seed 0, default secret
  *
- * They find accidents.  They do not resist an attacker: the SHA-256 in the manifest does.
- * No function here allocates, locks or fails.  Pointers may be NULL if the count of bytes is 0, and have any alignment.
+ * They find accidents.  They do not resist an attacker: the SHA-256 in the manifest does.  No
+ * function here allocates, locks or fails.  Pointers may be NULL if the count of bytes is 0, and
+ * have any alignment.
  */
-#ifndef CODEC_CHECKSUM_H
-#define CODEC_CHECKSUM_H
+#ifndef SHARD_CODEC_CHECKSUM_H
+#define SHARD_CODEC_CHECKSUM_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +21,8 @@ uint64_t checksum64(const void *data, size_t data_bytes);
 struct hash128 checksum128(const void *data, size_t data_bytes);
 
 /*
- * Hashes of bytes that come in pieces.  The state belongs to XXH3, which needs 576 bytes of it in 0.8.
+ * Hashes of bytes that come in pieces.  The state belongs to XXH3, which needs 576 bytes of it in
+ * 0.8.
  */
 struct checksum_stream {
 	_Alignas(64) uint8_t state[1024];

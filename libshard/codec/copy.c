@@ -2,8 +2,8 @@
 /*
  * copy.c - see copy.h
  *
- * Every x86-64 has 16-byte stores that pass the caches; where there is AVX2 its 32-byte ones are a few per cent faster.
- * Elsewhere plain copies of 64 bytes, in order.
+ * Every x86-64 has 16-byte stores that pass the caches; where there is AVX2 its 32-byte ones are a
+ * few per cent faster.  Elsewhere plain copies of 64 bytes, in order.
  */
 #include "libshard/codec/copy.h"
 

@@ -2,18 +2,19 @@
 /*
  * copy.h - copies of records to where a GPU will fetch them: forward, and past the caches
  *
- * libc's memcpy may run backwards, which meets pages that are not in memory in the worst order, and it leaves the copy in
- * the caches, at the price of reading each line of the target first: 1.7 times slower once the ring exceeds the cache.
+ * libc's memcpy may run backwards, which meets pages that are not in memory in the worst order, and
+ * it leaves the copy in the caches, at the price of reading each line of the target first: 1.7
+ * times slower once the ring exceeds the cache.
  */
-#ifndef LIBSHARD_CODEC_COPY_H
-#define LIBSHARD_CODEC_COPY_H
+#ifndef SHARD_CODEC_COPY_H
+#define SHARD_CODEC_COPY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 /*
- * Copy `bytes` from src to dst, which do not overlap, line after line from the front to the back.  Other threads see all
- * of it only after copy_fence() and whatever tells them.
+ * Copy `bytes` from src to dst, which do not overlap, line after line from the front to the back.
+ * Other threads see all of it only after copy_fence() and whatever tells them.
  */
 void copy_stream(void *dst, const void *src, size_t bytes);
 

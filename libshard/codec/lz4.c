@@ -2,8 +2,9 @@
 /*
  * lz4.c - the LZ4 block codec; the one place that knows liblz4
  *
- * The state of the compressor lies in the caller's scratch (LZ4_compress_default would put 16 KiB on the stack or the
- * heap).  Only LZ4_decompress_safe decodes: LZ4_decompress_fast does not know where its input ends.
+ * The state of the compressor lies in the caller's scratch (LZ4_compress_default would put 16 KiB
+ * on the stack or the heap).  Only LZ4_decompress_safe decodes: LZ4_decompress_fast does not know
+ * where its input ends.
  */
 #include "libshard/codec/codec.h"
 
@@ -36,7 +37,10 @@ static int lz4_encode(const void *src, size_t src_bytes, void *dst, size_t dst_c
 
 	if (!src_bytes || src_bytes > CODEC_DECODED_BYTES_MAX || dst_capacity < lz4_bound(src_bytes))
 		return SHARD_E_ARGUMENT;
-	/* Told exactly the bound and never less, liblz4 cannot fail and does not shape its output to the space. */
+	/*
+	 * Told exactly the bound and never less, liblz4 cannot fail and does not shape its output
+	 * to the space.
+	 */
 	n = LZ4_compress_fast_extState(scratch, src, dst, (int)src_bytes, (int)lz4_bound(src_bytes), ACCELERATION);
 	if (n <= 0 || (size_t)n >= src_bytes)
 		return CODEC_STORE_RAW;

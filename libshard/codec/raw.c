@@ -2,7 +2,8 @@
 /*
  * raw.c - the codec that stores bytes as they are
  *
- * Readers of raw groups map or read the records directly; this row is for code that handles every codec alike.
+ * Readers of raw groups map or read the records directly; this row is for code that handles every
+ * codec alike.
  */
 #include "libshard/codec/codec.h"
 

@@ -2,11 +2,12 @@
 /*
  * sha256.h - SHA-256 (FIPS 180-4), which gives files and datasets their identity
  *
- * Streaming, without allocation.  The SHA instructions of x86 are used where the processor has them; both ways give the
- * same bytes.  Up to 2^61 - 1 bytes may be hashed, which is the limit of the standard.
+ * Streaming, without allocation.  The SHA instructions of x86 are used where the processor has
+ * them; both ways give the same bytes.  Up to 2^61 - 1 bytes may be hashed, which is the limit of
+ * the standard.
  */
-#ifndef CODEC_SHA256_H
-#define CODEC_SHA256_H
+#ifndef SHARD_CODEC_SHA256_H
+#define SHARD_CODEC_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sha256_blocks.c - the compression function of SHA-256 in portable C, and the constants of its rounds
+ * sha256_blocks.c - the compression function of SHA-256 in portable C, and the constants of its
+ * rounds
  *
  * Names and numbers follow FIPS 180-4, parts 4 and 6.
  */
 #include "libshard/codec/sha256_blocks.h"
 
-/* FIPS 180-4, 4.2.2: the first 32 bits of the fractions of the cube roots of the first 64 primes. */
+/*
+ * FIPS 180-4, 4.2.2: the first 32 bits of the fractions of the cube roots of the first 64 primes.
+ */
 const _Alignas(64) uint32_t sha256_k[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
 	0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -28,7 +31,10 @@ static uint32_t load_be32(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* One round (6.2.2).  It writes d and h only: the callers rename the eight words instead of moving them. */
+/*
+ * One round (6.2.2).  It writes d and h only: the callers rename the eight words instead of moving
+ * them.
+ */
 static inline void round1(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f, uint32_t g,
 			  uint32_t *h, uint32_t k_plus_w)
 {

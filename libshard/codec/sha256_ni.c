@@ -2,11 +2,12 @@
 /*
  * sha256_ni.c - the SHA-256 compression function with the SHA instructions of x86
  *
- * Compiled by function attribute, so the rest of the library asks nothing of the processor; chosen at run time from
- * CPUID.  Elsewhere this file only says that it has nothing to offer.
+ * Compiled by function attribute, so the rest of the library asks nothing of the processor; chosen
+ * at run time from CPUID.  Elsewhere this file only says that it has nothing to offer.
  *
- * The instructions keep the eight words in two registers, named from the highest lane down: ABEF and CDGH.  Each
- * sha256rnds2 does two rounds with W + K from the low half of its third operand, so four rounds take two of them.
+ * The instructions keep the eight words in two registers, named from the highest lane down: ABEF
+ * and CDGH.  Each sha256rnds2 does two rounds with W + K from the low half of its third operand, so
+ * four rounds take two of them.
  */
 #include "libshard/codec/sha256_ni.h"
 
@@ -31,7 +32,9 @@ NI_INLINE void rounds4(__m128i *abef, __m128i *cdgh, __m128i w, int group)
 {
 	__m128i wk = _mm_add_epi32(w, _mm_load_si128((const __m128i *)(sha256_k + 4 * group)));
 
-	/* Two rounds turn the old ABEF into the new CDGH, so the registers change places each time. */
+	/*
+	 * Two rounds turn the old ABEF into the new CDGH, so the registers change places each time.
+	 */
 	*cdgh = _mm_sha256rnds2_epu32(*cdgh, *abef, wk);
 	*abef = _mm_sha256rnds2_epu32(*abef, *cdgh, _mm_shuffle_epi32(wk, 0x0e));
 }
@@ -90,7 +93,10 @@ static int cpu_has_sha(void)
 
 sha256_blocks_fn *sha256_blocks_ni(void)
 {
-	/* CPUID costs microseconds in a virtual machine.  Any thread may find the answer first: it is the same one. */
+	/*
+	 * CPUID costs microseconds in a virtual machine.  Any thread may find the answer first: it
+	 * is the same one.
+	 */
 	static _Atomic int known; /* 0 not asked yet, 1 no, 2 yes */
 	int k = atomic_load_explicit(&known, memory_order_relaxed);
 

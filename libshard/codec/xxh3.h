@@ -2,11 +2,12 @@
 /*
  * xxh3.h - XXH3 compiled for each kind of processor, of which checksum.c picks one at run time
  *
- * libxxhash has such a choice of its own, but not in every archive of it, and not on every machine.  Its header has the
- * whole algorithm; compiled here, libshard depends on the header alone, and can be linked into one file.
+ * libxxhash has such a choice of its own, but not in every archive of it, and not on every machine.
+ * Its header has the whole algorithm; compiled here, libshard depends on the header alone, and can
+ * be linked into one file.
  */
-#ifndef CODEC_XXH3_H
-#define CODEC_XXH3_H
+#ifndef SHARD_CODEC_XXH3_H
+#define SHARD_CODEC_XXH3_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,8 +29,11 @@ struct xxh3 {
 	void (*digest128)(const void *state, uint64_t half[2]);
 };
 
-/* The slow twin, which every processor runs; the others are NULL where the processor is of another family. */
+/*
+ * The slow twin, which every processor runs; the others are NULL where the processor is of another
+ * family.
+ */
 extern const struct xxh3 xxh3_plain;
 extern const struct xxh3 *const xxh3_avx2, *const xxh3_avx512;
 
-#endif /* CODEC_XXH3_H */
+#endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xxh3_code.h - the functions of struct xxh3, for whatever processor the file that includes this is compiled for
+ * xxh3_code.h - the functions of struct xxh3, for whatever processor the file that includes this is
+ * compiled for
  *
- * That file defines XXH_VECTOR, unless the compiler's default is wanted, and nothing of this is visible outside of it.
+ * That file defines XXH_VECTOR, unless the compiler's default is wanted, and nothing of this is
+ * visible outside of it.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>

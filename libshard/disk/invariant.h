@@ -2,12 +2,12 @@
 /*
  * invariant.h - how a broken rule of format/SHARD.md is reported
  *
- * Every check of bytes from a file is a MUST() with the number of its rule, and all of them come through
- * invariant_broken().  A test that replaces this one function (ld --wrap) can so take out any single check and
- * prove that the file which breaks it is otherwise good.
+ * Every check of bytes from a file is a MUST() with the number of its rule, and all of them come
+ * through invariant_broken().  A test that replaces this one function (ld --wrap) can so take out
+ * any single check and prove that the file which breaks it is otherwise good.
  */
-#ifndef LIBSHARD_DISK_INVARIANT_H
-#define LIBSHARD_DISK_INVARIANT_H
+#ifndef SHARD_DISK_INVARIANT_H
+#define SHARD_DISK_INVARIANT_H
 
 #include "shard.h"
 

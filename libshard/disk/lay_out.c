@@ -2,8 +2,9 @@
 /*
  * lay_out.c - from what a user wants to store to where its bytes go
  *
- * Pure.  The choices of format/SHARD.md 2.9.  Fields keep the order in which they were given; each starts at a
- * multiple of its element, and of 16 if it is 16 bytes or more, so that vector loads may be aligned.
+ * Pure.  The choices of format/SHARD.md 2.9.  Fields keep the order in which they were given; each
+ * starts at a multiple of its element, and of 16 if it is 16 bytes or more, so that vector loads
+ * may be aligned.
  */
 #include <inttypes.h>
 

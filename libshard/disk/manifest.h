@@ -2,8 +2,8 @@
 /*
  * manifest.h - the contents of a dataset.manifest (format/SHARD.md part 3), as host structs
  */
-#ifndef LIBSHARD_DISK_MANIFEST_H
-#define LIBSHARD_DISK_MANIFEST_H
+#ifndef SHARD_DISK_MANIFEST_H
+#define SHARD_DISK_MANIFEST_H
 
 #include <stdbool.h>
 
@@ -33,7 +33,10 @@ struct manifest_shard {
 	uint8_t root[16], sha256[32];
 };
 
-/* Any function may be NULL.  Called in the order of the lines; names are percent-encoded as they stand. */
+/*
+ * Any function may be NULL.  Called in the order of the lines; names are percent-encoded as they
+ * stand.
+ */
 struct manifest_sink {
 	void *context;
 	void (*on_class)(void *context, uint64_t idx, const char *name, size_t bytes);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_lines.c - M6 to M14 of format/SHARD.md for the lines behind the head: group, field, class, stat, shard
+ * manifest_lines.c - M6 to M14 of format/SHARD.md for the lines behind the head: group, field,
+ * class, stat, shard
  *
- * Pure.  A function for each kind: it takes the line apart, and only when all words have their form looks at what they say.  What
- * the lines say together, the schema (M9) and the number of shards (M13), is for manifest_parse.c to judge.
+ * Pure.  A function for each kind: it takes the line apart, and only when all words have their form
+ * looks at what they say.  What the lines say together, the schema (M9) and the number of shards
+ * (M13), is for manifest_parse.c to judge.
  */
 #include "libshard/disk/manifest_lines.h"
 
@@ -76,7 +78,10 @@ int line_group(struct parse *p, struct tokens *t)
 	return SHARD_OK;
 }
 
-/* "224,224,3" into shape and ndim; "-" is a scalar.  Nine sizes make ndim 9, which the schema's rule refuses. */
+/*
+ * "224,224,3" into shape and ndim; "-" is a scalar.  Nine sizes make ndim 9, which the schema's
+ * rule refuses.
+ */
 static void take_shape(struct tokens *t, struct shard_field *f)
 {
 	struct word w = tokens_take(t, "shape");
@@ -102,7 +107,10 @@ static void take_shape(struct tokens *t, struct shard_field *f)
 	}
 }
 
-/* "axes 0,2 length 5", or "-" for both.  For one of them alone no length field is right: I32 refuses it. */
+/*
+ * "axes 0,2 length 5", or "-" for both.  For one of them alone no length field is right: I32
+ * refuses it.
+ */
 static void take_ragged(struct tokens *t, struct shard_field *f)
 {
 	struct word w, n;
@@ -219,7 +227,9 @@ int line_stats_done(struct parse *p)
 	return SHARD_OK;
 }
 
-/* Enter the line (kind, field, item), which must continue the block or start a later one at item 0. */
+/*
+ * Enter the line (kind, field, item), which must continue the block or start a later one at item 0.
+ */
 static int stat_place(struct parse *p, uint32_t kind, uint64_t field, uint64_t item)
 {
 	const struct shard_schema *s = &p->m->schema;

@@ -4,8 +4,8 @@
  *
  * For manifest_parse.c, which knows the order of the lines.
  */
-#ifndef LIBSHARD_DISK_MANIFEST_LINES_H
-#define LIBSHARD_DISK_MANIFEST_LINES_H
+#ifndef SHARD_DISK_MANIFEST_LINES_H
+#define SHARD_DISK_MANIFEST_LINES_H
 
 #include "libshard/disk/manifest.h"
 #include "libshard/disk/tokens.h"
@@ -26,7 +26,10 @@ struct parse {
 	uint64_t stat_next, stat_sum;
 };
 
-/* Take one line apart, and store its contents in p->m or hand them to the sink.  `t` has the whole line, which keeps M5. */
+/*
+ * Take one line apart, and store its contents in p->m or hand them to the sink.  `t` has the whole
+ * line, which keeps M5.
+ */
 int line_group(struct parse *p, struct tokens *t);
 int line_field(struct parse *p, struct tokens *t);
 int line_class(struct parse *p, struct tokens *t);

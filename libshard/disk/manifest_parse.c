@@ -2,8 +2,8 @@
 /*
  * manifest_parse.c - M1 to M14 of format/SHARD.md: text to numbers
  *
- * Pure.  One pass over the lines with a small state.  Here are the form of the file, its first five lines and the order of the
- * others; manifest_lines.c takes those apart.
+ * Pure.  One pass over the lines with a small state.  Here are the form of the file, its first five
+ * lines and the order of the others; manifest_lines.c takes those apart.
  */
 #include "libshard/disk/manifest_parse.h"
 

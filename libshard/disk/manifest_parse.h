@@ -2,7 +2,8 @@
 /*
  * manifest_parse.h - from the text of a manifest to its contents
  *
- * Pure: nothing is allocated here.  The contents of the lines go to a sink as they are read, in order.
+ * Pure: nothing is allocated here.  The contents of the lines go to a sink as they are read, in
+ * order.
  */
 #ifndef SHARD_DISK_MANIFEST_PARSE_H
 #define SHARD_DISK_MANIFEST_PARSE_H

@@ -2,8 +2,8 @@
 /*
  * names.h - from a name back to its number; the other direction is public, in shard.h
  */
-#ifndef LIBSHARD_DISK_NAMES_H
-#define LIBSHARD_DISK_NAMES_H
+#ifndef SHARD_DISK_NAMES_H
+#define SHARD_DISK_NAMES_H
 
 #include "shard.h"
 

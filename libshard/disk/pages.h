@@ -2,11 +2,11 @@
 /*
  * pages.h - the contents of a shard's header and footer page, as a host struct
  *
- * Pure.  After pages_decode() returned SHARD_OK, every offset and length in the struct lies within the file and every
- * count within its limit: later code does sums on them freely.
+ * Pure.  After pages_decode() returned SHARD_OK, every offset and length in the struct lies within
+ * the file and every count within its limit: later code does sums on them freely.
  */
-#ifndef LIBSHARD_DISK_PAGES_H
-#define LIBSHARD_DISK_PAGES_H
+#ifndef SHARD_DISK_PAGES_H
+#define SHARD_DISK_PAGES_H
 
 #include "format/shard_format.h"
 #include "shard.h"

@@ -2,8 +2,9 @@
 /*
  * pages_decode.c - I1 to I17 of format/SHARD.md, and the way from page to struct
  *
- * Pure.  The order of the checks is that of their numbers: damage is found (I1 to I5) before anything that the page
- * says is believed, so that a flipped version bit is "corrupt" and not "unsupported".
+ * Pure.  The order of the checks is that of their numbers: damage is found (I1 to I5) before
+ * anything that the page says is believed, so that a flipped version bit is "corrupt" and not
+ * "unsupported".
  */
 #include "libshard/disk/pages_decode.h"
 

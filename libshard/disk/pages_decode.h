@@ -11,8 +11,8 @@
 int pages_check_size(uint64_t file_bytes, struct shard_error *err);
 
 /*
- * I2 to I42 but for I11.  `header_hash` and `footer_hash` are H128 of all but the last 16 bytes of each page, as the caller
- * computed them: this layer knows no hash function.
+ * I2 to I42 but for I11.  `header_hash` and `footer_hash` are H128 of all but the last 16 bytes of
+ * each page, as the caller computed them: this layer knows no hash function.
  */
 int pages_decode(struct pages *out, const struct disk_header *header, const uint8_t header_hash[16],
 		 const struct disk_footer *footer, const uint8_t footer_hash[16], uint64_t file_bytes, struct shard_error *err);

@@ -2,7 +2,8 @@
 /*
  * pages_encode.c - struct pages to header and footer page
  *
- * Pure.  The reverse of pages_decode.c.  Every byte that has no meaning is zero, so the same struct gives the same page.
+ * Pure.  The reverse of pages_decode.c.  Every byte that has no meaning is zero, so the same struct
+ * gives the same page.
  */
 #include "libshard/disk/pages_encode.h"
 

@@ -7,7 +7,10 @@
 
 #include "libshard/disk/pages.h"
 
-/* The hash fields are left zero: the caller computes them, and puts the header's into the struct before the footer. */
+/*
+ * The hash fields are left zero: the caller computes them, and puts the header's into the struct
+ * before the footer.
+ */
 void pages_encode_header(struct disk_header *out, const struct pages *p);
 void pages_encode_footer(struct disk_footer *out, const struct pages *p);
 

@@ -2,8 +2,8 @@
 /*
  * schema.c - the rules of groups and fields, I18 to I33 of format/SHARD.md
  *
- * Pure.  The same code judges a header page, the schema lines of a manifest and what a writer's user asks for, so a
- * shard that we write is one that we read.
+ * Pure.  The same code judges a header page, the schema lines of a manifest and what a writer's
+ * user asks for, so a shard that we write is one that we read.
  */
 #include "libshard/disk/schema.h"
 

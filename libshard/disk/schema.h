@@ -2,8 +2,8 @@
 /*
  * schema.h - the layout of a record: its rules, and sums over its fields
  */
-#ifndef LIBSHARD_DISK_SCHEMA_H
-#define LIBSHARD_DISK_SCHEMA_H
+#ifndef SHARD_DISK_SCHEMA_H
+#define SHARD_DISK_SCHEMA_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
 /*
  * sections.c - I34 to I42 of format/SHARD.md: the section table
  *
- * Pure.  Sums cannot wrap: offsets and lengths are held below the file size (2^44) before they are added, and counts
- * below 2^40 with strides of 2^30 are multiplied with a check.
+ * Pure.  Sums cannot wrap: offsets and lengths are held below the file size (2^44) before they are
+ * added, and counts below 2^40 with strides of 2^30 are multiplied with a check.
  */
 #include "libshard/disk/sections.h"
 

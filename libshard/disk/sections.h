@@ -2,8 +2,8 @@
 /*
  * sections.h - which sections a shard must have, and where they lie
  */
-#ifndef LIBSHARD_DISK_SECTIONS_H
-#define LIBSHARD_DISK_SECTIONS_H
+#ifndef SHARD_DISK_SECTIONS_H
+#define SHARD_DISK_SECTIONS_H
 
 #include "libshard/disk/pages.h"
 

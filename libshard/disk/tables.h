@@ -15,15 +15,20 @@ struct chunk {
 	uint32_t is_lz4;
 };
 /*
- * Chunk `idx` of group `group`; `schema` is the shard's, which `p` need not hold.  `entry` is its row of CIDX;
- * `previous` the row before it, NULL for the first.  The last chunk must end where DATA ends.
+ * Chunk `idx` of group `group`; `schema` is the shard's, which `p` need not hold.  `entry` is its
+ * row of CIDX; `previous` the row before it, NULL for the first.  The last chunk must end where
+ * DATA ends.
  */
 int chunk_decode(const struct pages *p, const struct shard_schema *schema, uint32_t group, uint64_t idx, const struct disk_chunk *entry,
 		 const struct disk_chunk *previous, struct chunk *out, struct shard_error *err);
 
-/* I51 for the whole table: `koff` has record_count + 1 items, `kblb_bytes` is the length of KBLB. */
+/*
+ * I51 for the whole table: `koff` has record_count + 1 items, `kblb_bytes` is the length of KBLB.
+ */
 int keys_check_offsets(const uint8_t *koff, uint64_t record_count, uint64_t kblb_bytes, struct shard_error *err);
-/* One key, re-checked because nothing may be read out of bounds even if nobody verified the table. */
+/*
+ * One key, re-checked because nothing may be read out of bounds even if nobody verified the table.
+ */
 int key_find(const uint8_t *koff, uint64_t idx, uint64_t kblb_bytes, uint64_t *offset, uint32_t *bytes, struct shard_error *err);
 /* I52. */
 int keys_check_text(const uint8_t *koff, const uint8_t *kblb, uint64_t kblb_bytes, uint64_t record_count, struct shard_error *err);

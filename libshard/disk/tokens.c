@@ -2,8 +2,8 @@
 /*
  * tokens.c - see tokens.h
  *
- * Pure.  Opening a large dataset waits until millions of bytes have passed through here, so what asks every byte the same question
- * asks many at once.
+ * Pure.  Opening a large dataset waits until millions of bytes have passed through here, so what
+ * asks every byte the same question asks many at once.
  */
 #include "libshard/disk/tokens.h"
 
@@ -38,7 +38,10 @@ bool tokens_line_good(const char *line, size_t bytes)
 	return !wrong && !(any[0] | any[1]);
 }
 
-/* Eight bytes at once: the top bit of each that is not in a word.  No sum reaches into the next byte. */
+/*
+ * Eight bytes at once: the top bit of each that is not in a word.  No sum reaches into the next
+ * byte.
+ */
 static uint64_t not_in_word(uint64_t x)
 {
 	const uint64_t each = UINT64_C(0x0101010101010101), top = 0x80 * each;

@@ -2,11 +2,12 @@
 /*
  * tokens.h - a line of a manifest, taken apart word by word
  *
- * For manifests, and for datasets, which take a shard's line apart again when the shard is wanted.  A scan remembers its first
- * failure, M6 before M7, so a caller takes all words of a line and looks once at the end.
+ * For manifests, and for datasets, which take a shard's line apart again when the shard is wanted.
+ * A scan remembers its first failure, M6 before M7, so a caller takes all words of a line and looks
+ * once at the end.
  */
-#ifndef LIBSHARD_DISK_TOKENS_H
-#define LIBSHARD_DISK_TOKENS_H
+#ifndef SHARD_DISK_TOKENS_H
+#define SHARD_DISK_TOKENS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,16 +38,25 @@ void tokens_hex(struct tokens *t, const char *wanted, uint8_t *out, size_t bytes
 void tokens_hash(struct tokens *t, const char *wanted, uint8_t hash[16]); /* 32 digits, to H128 as it is stored */
 void tokens_done(struct tokens *t); /* nothing may be left */
 
-/* H128 from the order in which its digits are written, high half first, to the order in which it is stored; or back. */
+/*
+ * H128 from the order in which its digits are written, high half first, to the order in which it is
+ * stored; or back.
+ */
 void hash_turn(uint8_t out[16], const uint8_t in[16]);
 
-/* Words end where something else than 0x21 to 0x7f is; M5 allows a space there, and this is no second judge of it. */
+/*
+ * Words end where something else than 0x21 to 0x7f is; M5 allows a space there, and this is no
+ * second judge of it.
+ */
 static inline bool tokens_in_word(char c)
 {
 	return (int8_t)c > ' ';
 }
 
-/* Exactly this word.  Here, so that the compiler knows its length; all but the usual case is left to the other function. */
+/*
+ * Exactly this word.  Here, so that the compiler knows its length; all but the usual case is left
+ * to the other function.
+ */
 void tokens_literal_other(struct tokens *t, const char *literal);
 static inline void tokens_literal(struct tokens *t, const char *literal)
 {

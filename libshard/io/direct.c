@@ -71,7 +71,10 @@ void direct_close(struct direct_file *f)
 
 bool file_is_remote(const char *path)
 {
-	/* Of those that <linux/magic.h> does not have: Lustre, GPFS, CIFS, SMB2, FUSE (as s3fs and sshfs use it), BeeGFS. */
+	/*
+	 * Of those that <linux/magic.h> does not have: Lustre, GPFS, CIFS, SMB2, FUSE (as s3fs and
+	 * sshfs use it), BeeGFS.
+	 */
 	static const uint32_t remote[] = {NFS_SUPER_MAGIC, AFS_SUPER_MAGIC, CODA_SUPER_MAGIC, V9FS_MAGIC, 0x00c36400 /* Ceph */, 0x0bd00bd0,
 					  0x47504653, 0xff534d42, 0xfe534d42, 0x65735546, 0x19830326};
 	struct statfs st;

@@ -2,8 +2,8 @@
 /*
  * direct.h - a file opened for reads past the page cache, and the alignment that such reads need
  */
-#ifndef LIBSHARD_IO_DIRECT_H
-#define LIBSHARD_IO_DIRECT_H
+#ifndef SHARD_IO_DIRECT_H
+#define SHARD_IO_DIRECT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,16 +16,22 @@ struct direct_file {
 };
 
 /*
- * Open `path`, which must be the file with that inode and length.  With `want_direct` past the page cache, if the file
- * system has that.  Fails as open does, and with ESTALE if it is another file.
+ * Open `path`, which must be the file with that inode and length.  With `want_direct` past the page
+ * cache, if the file system has that.  Fails as open does, and with ESTALE if it is another file.
  */
 int direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out);
 void direct_close(struct direct_file *f);
 
-/* Is the folder or file on a file system of another machine, where a map answers a lost connection with SIGBUS? */
+/*
+ * Is the folder or file on a file system of another machine, where a map answers a lost connection
+ * with SIGBUS?
+ */
 bool file_is_remote(const char *path);
 
-/* Memory that new page cache could have: available bytes, within the limits of this process's control group. */
+/*
+ * Memory that new page cache could have: available bytes, within the limits of this process's
+ * control group.
+ */
 uint64_t memory_available_bytes(void);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * engine.c - reads by io_uring or by pread, with the same results
  *
- * What io_uring gives back short or interrupted is completed by pread, so that an error is an error of the file and not
- * of the way to it.
+ * What io_uring gives back short or interrupted is completed by pread, so that an error is an error
+ * of the file and not of the way to it.
  */
 #include "libshard/io/engine.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.h - many reads under way at once: io_uring where the system has and allows it, else one after the other
+ * engine.h - many reads under way at once: io_uring where the system has and allows it, else one
+ * after the other
  *
- * An engine belongs to one thread.  The reads that it is given belong to the caller, and must stay where they are until
- * they come back.
+ * An engine belongs to one thread.  The reads that it is given belong to the caller, and must stay
+ * where they are until they come back.
  */
-#ifndef LIBSHARD_IO_ENGINE_H
-#define LIBSHARD_IO_ENGINE_H
+#ifndef SHARD_IO_ENGINE_H
+#define SHARD_IO_ENGINE_H
 
 #include <stdbool.h>
 

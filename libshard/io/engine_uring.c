@@ -2,8 +2,9 @@
 /*
  * engine_uring.c - io_uring, through liburing
  *
- * Reads are handed over in batches: a system call for each would cost more than the reads do.  No buffers are registered,
- * so RLIMIT_MEMLOCK does not matter; what huge pages save there is most of what registering would.
+ * Reads are handed over in batches: a system call for each would cost more than the reads do.  No
+ * buffers are registered, so RLIMIT_MEMLOCK does not matter; what huge pages save there is most of
+ * what registering would.
  */
 #include "libshard/io/engine_uring.h"
 
@@ -25,8 +26,8 @@ struct uring {
 };
 
 /*
- * What this thread does is not interrupted.  Where the system can (Linux 6.1), it is not even woken before as many reads are
- * done as it waits for; the ring then belongs to the thread that opens it.
+ * What this thread does is not interrupted.  Where the system can (Linux 6.1), it is not even woken
+ * before as many reads are done as it waits for; the ring then belongs to the thread that opens it.
  */
 static int open_ring(struct io_uring *ring, uint32_t depth)
 {

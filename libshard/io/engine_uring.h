@@ -2,7 +2,8 @@
 /*
  * engine_uring.h - an engine's way through io_uring; a build without it has a stub
  *
- * As engine.h.  uring_open() returns NULL where io_uring is not to be had, and then nothing else is called.
+ * As engine.h.  uring_open() returns NULL where io_uring is not to be had, and then nothing else is
+ * called.
  */
 #ifndef SHARD_IO_ENGINE_URING_H
 #define SHARD_IO_ENGINE_URING_H

@@ -158,7 +158,10 @@ bool file_is_cached(int fd, uint64_t offset, uint64_t bytes)
 	return true;
 }
 
-/* Parts of which a page is certainly missing.  For files of others the kernel says that all is there, so 0 says little. */
+/*
+ * Parts of which a page is certainly missing.  For files of others the kernel says that all is
+ * there, so 0 says little.
+ */
 static uint64_t parts_missing(int fd, uint64_t bytes)
 {
 	uint64_t part = bytes / CACHE_PARTS, page = 4096, missing = 0;

@@ -4,8 +4,8 @@
  *
  * With guard.h the only caller of file system calls.  Every error names the request and the file.
  */
-#ifndef LIBSHARD_IO_FILE_H
-#define LIBSHARD_IO_FILE_H
+#ifndef SHARD_IO_FILE_H
+#define SHARD_IO_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,10 @@
 
 #include "shard.h"
 
-/* Open a regular file for reading, following links; never waits for a FIFO.  `bytes` and `inode` (may be NULL) are its. */
+/*
+ * Open a regular file for reading, following links; never waits for a FIFO.  `bytes` and `inode`
+ * (may be NULL) are its.
+ */
 int file_open(const char *path, int *fd, uint64_t *bytes, uint64_t *inode, struct shard_error *err);
 void file_close(int fd); /* -1 is fine */
 
@@ -24,9 +27,9 @@ int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *p
 int file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, struct shard_error *err);
 
 /*
- * A shared read-only map that lives until unmapped.  The kernel does not read ahead around a touched page: on a machine
- * set up for streaming that can be 8 MiB for one record.  So call file_will_need() before touching pages that may not be
- * in memory.
+ * A shared read-only map that lives until unmapped.  The kernel does not read ahead around a
+ * touched page: on a machine set up for streaming that can be 8 MiB for one record.  So call
+ * file_will_need() before touching pages that may not be in memory.
  */
 int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err);
 void file_will_need(const void *begin, size_t bytes); /* starts reading that part of a map; costs a microsecond if it is there */
@@ -38,13 +41,16 @@ int file_open_direct(const char *path);
 bool file_is_cached(int fd, uint64_t offset, uint64_t bytes);
 
 /*
- * Does all of it lie there?  One part of 16 may be missing: reading it is cheaper than giving up the others.  A sample
- * of a file of somebody else's that is missing may be read by the very look at it, and a fast disk is sometimes done
- * before the answer; so callers that rely on it watch file_major_faults().
+ * Does all of it lie there?  One part of 16 may be missing: reading it is cheaper than giving up
+ * the others.  A sample of a file of somebody else's that is missing may be read by the very look
+ * at it, and a fast disk is sometimes done before the answer; so callers that rely on it watch
+ * file_major_faults().
  */
 bool file_seems_cached(int fd, uint64_t bytes);
 
-/* How often this thread has waited for the disk because a page that it touched was not in memory. */
+/*
+ * How often this thread has waited for the disk because a page that it touched was not in memory.
+ */
 uint64_t file_major_faults(void);
 void file_drop_cache(int fd);
 

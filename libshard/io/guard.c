@@ -2,8 +2,8 @@
 /*
  * guard.c - see guard.h
  *
- * SA_NODEFER leaves SIGBUS unblocked in the handler, so that jumping out needs no system call to restore the mask, and
- * arming costs one sigsetjmp without one.
+ * SA_NODEFER leaves SIGBUS unblocked in the handler, so that jumping out needs no system call to
+ * restore the mask, and arming costs one sigsetjmp without one.
  */
 #include "libshard/io/guard.h"
 

@@ -2,11 +2,12 @@
 /*
  * guard.h - a map that was cut short or cannot be read is an error, not the end of the process
  *
- * The kernel answers a load from such a page with SIGBUS.  A guarded call arms the range that it will read, for this
- * thread; the handler jumps back if the fault lies in it, and hands every other SIGBUS to the handler that was there before.
+ * The kernel answers a load from such a page with SIGBUS.  A guarded call arms the range that it
+ * will read, for this thread; the handler jumps back if the fault lies in it, and hands every other
+ * SIGBUS to the handler that was there before.
  */
-#ifndef LIBSHARD_IO_GUARD_H
-#define LIBSHARD_IO_GUARD_H
+#ifndef SHARD_IO_GUARD_H
+#define SHARD_IO_GUARD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +16,9 @@
 bool guard_install(void);
 
 /*
- * Run work(context), which reads [begin, begin + bytes) and may neither take locks nor allocate.  False if it was cut
- * off by a fault in that range.  guard_install() came before.  Calls do not nest.
+ * Run work(context), which reads [begin, begin + bytes) and may neither take locks nor allocate.
+ * False if it was cut off by a fault in that range.  guard_install() came before.  Calls do not
+ * nest.
  */
 bool guard_run(const void *begin, size_t bytes, void (*work)(void *context), void *context);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine.c - see machine.h: files of the kernel that hold a word or a number, and system calls that are tried
+ * machine.c - see machine.h: files of the kernel that hold a word or a number, and system calls
+ * that are tried
  */
 #include "libshard/io/machine.h"
 

@@ -2,11 +2,11 @@
 /*
  * machine.h - facts about this machine, from the kernel, for shard_doctor()
  *
- * Asked each time, and believed as it is told: nothing of it decides what a loader does.  What a kernel or a container
- * does not tell is UINT64_MAX, or an empty text.
+ * Asked each time, and believed as it is told: nothing of it decides what a loader does.  What a
+ * kernel or a container does not tell is UINT64_MAX, or an empty text.
  */
-#ifndef LIBSHARD_IO_MACHINE_H
-#define LIBSHARD_IO_MACHINE_H
+#ifndef SHARD_IO_MACHINE_H
+#define SHARD_IO_MACHINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,8 +23,8 @@ struct machine_kernel {
 void machine_kernel(struct machine_kernel *out);
 
 /*
- * Bytes of memory, and pages of the hugetlb pool; the word in force for transparent huge pages: always, madvise, never; or ""
- * where the kernel has none, or, without has_sysfs, does not say.
+ * Bytes of memory, and pages of the hugetlb pool; the word in force for transparent huge pages:
+ * always, madvise, never; or "" where the kernel has none, or, without has_sysfs, does not say.
  */
 struct machine_memory {
 	uint64_t total_bytes, available_bytes, hugetlb_count, hugetlb_free_count, hugetlb_page_bytes;
@@ -42,7 +42,10 @@ struct machine_cpus {
 };
 void machine_cpus(struct machine_cpus *out);
 
-/* io_uring_setup(), tried: 0 or the errno; the sysctl kernel.io_uring_disabled; is this process under a seccomp filter? */
+/*
+ * io_uring_setup(), tried: 0 or the errno; the sysctl kernel.io_uring_disabled; is this process
+ * under a seccomp filter?
+ */
 struct machine_uring {
 	int os_code;
 	uint64_t disabled;
@@ -62,7 +65,10 @@ struct machine_link {
 /* Of the device with that bus id, "0000:65:00.0", in upper or lower case. */
 void machine_link(const char *bus_id, struct machine_link *out);
 
-/* The most that so many lanes carry one way, in 10^9 bytes a second, after coding and before packets. */
+/*
+ * The most that so many lanes carry one way, in 10^9 bytes a second, after coding and before
+ * packets.
+ */
 double machine_link_gb_per_s(double gt_per_s, uint64_t width);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine_disk.c - what kind of file system a path is on, and what reads past the page cache must be aligned to there
+ * machine_disk.c - what kind of file system a path is on, and what reads past the page cache must
+ * be aligned to there
  */
 #include "libshard/io/machine_disk.h"
 

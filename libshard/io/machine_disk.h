@@ -18,8 +18,8 @@ struct machine_disk {
 };
 
 /*
- * The disk behind a file, or behind a folder: asked through a shard in it, else through a file without a name that is
- * made for the purpose.  IO if there is no such path.
+ * The disk behind a file, or behind a folder: asked through a shard in it, else through a file
+ * without a name that is made for the purpose.  IO if there is no such path.
  */
 int machine_disk(const char *path, struct machine_disk *out, struct shard_error *err);
 

@@ -2,10 +2,10 @@
 /*
  * publish.c - write, sync, rename: a name is either absent or complete
  *
- * The protocol: a temporary file in the same folder, locked while its owner lives; write; fsync, which is never
- * retried, because after a failed one the kernel may have dropped the bytes and call the next one a success; rename
- * without replacing; look whether the name now leads to our inode, because a network file system may lose the reply;
- * fsync the folder.
+ * The protocol: a temporary file in the same folder, locked while its owner lives; write; fsync,
+ * which is never retried, because after a failed one the kernel may have dropped the bytes and call
+ * the next one a success; rename without replacing; look whether the name now leads to our inode,
+ * because a network file system may lose the reply; fsync the folder.
  */
 #include "libshard/io/publish.h"
 
@@ -59,7 +59,10 @@ static int split(struct file_temp *t, const char *path, struct shard_error *err)
 	return SHARD_OK;
 }
 
-/* One try: a new name, locked.  EEXIST also if somebody took it for left behind before we had the lock. */
+/*
+ * One try: a new name, locked.  EEXIST also if somebody took it for left behind before we had the
+ * lock.
+ */
 static int create_once(struct file_temp *t)
 {
 	uint8_t nonce[NONCE_DIGITS / 2];
@@ -137,7 +140,10 @@ void file_temp_direct(struct file_temp *t)
 	t->may_direct = !file_is_remote(t->dir); /* a server is faster when it may collect writes */
 }
 
-/* O_DIRECT on or off.  Where it cannot be had the page cache does; where it cannot be left again that is an error. */
+/*
+ * O_DIRECT on or off.  Where it cannot be had the page cache does; where it cannot be left again
+ * that is an error.
+ */
 static int set_direct(struct file_temp *t, bool on, struct shard_error *err)
 {
 	int flags;
@@ -210,7 +216,9 @@ static bool name_is_ours(const struct file_temp *t)
 	       ours.st_dev == named.st_dev;
 }
 
-/* It was renamed, but the name leads elsewhere: did another process replace it in the same moment? */
+/*
+ * It was renamed, but the name leads elsewhere: did another process replace it in the same moment?
+ */
 static bool was_replaced(const struct file_temp *t)
 {
 	struct stat st;
@@ -218,7 +226,10 @@ static bool was_replaced(const struct file_temp *t)
 	return fstatat(t->dir_fd, t->temp, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
 }
 
-/* errno of giving it its name, 0 if that worked.  `linked`: its temporary name may still be there as well. */
+/*
+ * errno of giving it its name, 0 if that worked.  `linked`: its temporary name may still be there
+ * as well.
+ */
 static int rename_temp(const struct file_temp *t, bool replace, bool *linked)
 {
 	struct stat st;
@@ -235,7 +246,10 @@ static int rename_temp(const struct file_temp *t, bool replace, bool *linked)
 		return 0;
 	if (errno == EEXIST)
 		return EEXIST;
-	/* Nor hard links: the gap between look and rename is harmless, since equal plans write equal bytes. */
+	/*
+	 * Nor hard links: the gap between look and rename is harmless, since equal plans write
+	 * equal bytes.
+	 */
 	if (!fstatat(t->dir_fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
 		return EEXIST;
 	if (errno != ENOENT)

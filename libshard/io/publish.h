@@ -32,16 +32,18 @@ int file_temp_reserve(struct file_temp *t, uint64_t bytes, struct shard_error *e
 int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct shard_error *err);
 
 /*
- * Writes that allow it, by their alignment and a file system of this machine, go past the page cache from now on: no copy,
- * nothing of others pushed out of memory, and reading back comes from the disk.  They wait for the disk.
+ * Writes that allow it, by their alignment and a file system of this machine, go past the page
+ * cache from now on: no copy, nothing of others pushed out of memory, and reading back comes from
+ * the disk.  They wait for the disk.
  */
 void file_temp_direct(struct file_temp *t);
 #define FILE_DIRECT_ALIGN 4096u /* of memory, offset and length: enough for nearly all devices; the others refuse */
 int file_temp_sync(struct file_temp *t, struct shard_error *err); /* durable; gives back reserved room; never retried */
 
 /*
- * Give it its name, at once and durably.  EXISTS if the name is taken and `replace` is not set: the temporary file is
- * then still there.  After OK or any other error only file_temp_discard() may follow.
+ * Give it its name, at once and durably.  EXISTS if the name is taken and `replace` is not set: the
+ * temporary file is then still there.  After OK or any other error only file_temp_discard() may
+ * follow.
  */
 int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err);
 void file_temp_discard(struct file_temp *t); /* removes it if it was not published, frees the rest */

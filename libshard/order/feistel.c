@@ -27,8 +27,9 @@ void feistel_init(struct feistel *f, uint64_t n, uint64_t key)
 }
 
 /*
- * (x + what the round draws) mod n; both terms are below n, which is at most 2^31.  Written with a mask, as clang 14
- * makes a branch of `x >= n ? x - n : x` in the loop of feistel_rounds, and that is wrong half of the time (3 x slower).
+ * (x + what the round draws) mod n; both terms are below n, which is at most 2^31.  Written with a
+ * mask, as clang 14 makes a branch of `x >= n ? x - n : x` in the loop of feistel_rounds, and that
+ * is wrong half of the time (3 x slower).
  */
 static inline uint64_t round_add(uint64_t x, uint64_t other, uint64_t key, uint64_t n)
 {
@@ -50,7 +51,10 @@ static inline uint64_t feistel_pass(const struct feistel *f, uint64_t tweak, uin
 
 uint64_t feistel_at(const struct feistel *f, uint64_t tweak, uint64_t x)
 {
-	/* Ends: a pass is a bijection, so the walk from below n comes back below n.  Few walks have a second pass. */
+	/*
+	 * Ends: a pass is a bijection, so the walk from below n comes back below n.  Few walks have
+	 * a second pass.
+	 */
 	do
 		x = feistel_pass(f, tweak, x);
 	while (x >= f->n);

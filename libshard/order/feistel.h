@@ -23,7 +23,10 @@ struct feistel {
 void feistel_init(struct feistel *f, uint64_t n, uint64_t key);
 /* x is below n.  Each tweak makes another permutation. */
 uint64_t feistel_at(const struct feistel *f, uint64_t tweak, uint64_t x);
-/* The rounds, on numbers hi[i] * b + lo[i], in place: for every machine, and the slow twin of feistel_avx2.h. */
+/*
+ * The rounds, on numbers hi[i] * b + lo[i], in place: for every machine, and the slow twin of
+ * feistel_avx2.h.
+ */
 void feistel_rounds(const struct feistel *f, const uint64_t *tweak, uint64_t *hi, uint64_t *lo, size_t count);
 
 #endif

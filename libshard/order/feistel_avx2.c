@@ -2,8 +2,9 @@
 /*
  * feistel_avx2.c - the rounds of feistel.c for four numbers at once
  *
- * Numbers are below 2^31, keys and tweaks of 64 bits.  There is no 64-bit multiplication in AVX2: products are put
- * together from those of halves.  The same results as the loop in feistel.c, in a third of its time.
+ * Numbers are below 2^31, keys and tweaks of 64 bits.  There is no 64-bit multiplication in AVX2:
+ * products are put together from those of halves.  The same results as the loop in feistel.c, in a
+ * third of its time.
  */
 #include "libshard/order/feistel_avx2.h"
 
@@ -33,7 +34,9 @@ AVX2 __m256i all(uint64_t x)
 	return _mm256_set1_epi64x((long long)x);
 }
 
-/* round_add() of feistel.c; n is below 2^32, so the high half of scramble * n needs two products. */
+/*
+ * round_add() of feistel.c; n is below 2^32, so the high half of scramble * n needs two products.
+ */
 AVX2 __m256i add_drawn(const struct constants *c, __m256i x, __m256i other, __m256i key, __m256i n)
 {
 	__m256i z = times(_mm256_xor_si256(other, key), c->m1_lo, c->m1_hi), low, drawn, d;

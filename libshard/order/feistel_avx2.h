@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feistel_avx2.h - the rounds of a Feistel network for four numbers at once, where the processor can
+ * feistel_avx2.h - the rounds of a Feistel network for four numbers at once, where the processor
+ * can
  */
-#ifndef ORDER_FEISTEL_AVX2_H
-#define ORDER_FEISTEL_AVX2_H
+#ifndef SHARD_ORDER_FEISTEL_AVX2_H
+#define SHARD_ORDER_FEISTEL_AVX2_H
 
 #include <stdbool.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * order.c - the orders of an epoch and the shares of ranks, as format/ORDER.md parts 4 to 7 define them
+ * order.c - the orders of an epoch and the shares of ranks, as format/ORDER.md parts 4 to 7 define
+ * them
  *
- * No sum or product here passes 2^63: every one is bounded by the count of records, which is at most 2^62, or by that
- * and one step of all ranks.
+ * No sum or product here passes 2^63: every one is bounded by the count of records, which is at
+ * most 2^62, or by that and one step of all ranks.
  */
 #include "libshard/order/order.h"
 
@@ -132,7 +133,10 @@ static inline uint64_t tweak_of(const struct order *o, const struct tick *k)
 	return random_draw(o->tweak_key, k->window * o->params.lane_count + k->lane);
 }
 
-/* After the network, the walk along the table of the largest window; x is below n, and so is the result. */
+/*
+ * After the network, the walk along the table of the largest window; x is below n, and so is the
+ * result.
+ */
 static inline uint64_t window_walk(const struct order *o, uint64_t x, uint64_t n)
 {
 	if (o->window_table)
@@ -217,7 +221,10 @@ uint64_t order_largest_band(const struct order_params *p)
 	return lanes > rest ? lanes : rest;
 }
 
-/* tick_of(first + i * stride) for all i, which lie in windows of one size: a division only where a window ends. */
+/*
+ * tick_of(first + i * stride) for all i, which lie in windows of one size: a division only where a
+ * window ends.
+ */
 static void ticks_of(const struct order *o, uint64_t first, uint64_t stride, struct tick *k, size_t count)
 {
 	uint64_t lanes = o->params.lane_count, lane_step = stride % lanes, tick_step = stride / lanes;

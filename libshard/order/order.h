@@ -2,11 +2,12 @@
 /*
  * order.h - which record stands at which position of an epoch, and which positions a rank takes
  *
- * format/ORDER.md defines every number that comes out of here; format/shardorder.py computes the same ones.
- * Pure arithmetic.  A struct order is constant after order_init: any thread may ask it anything.
+ * format/ORDER.md defines every number that comes out of here; format/shardorder.py computes the
+ * same ones.  Pure arithmetic.  A struct order is constant after order_init: any thread may ask it
+ * anything.
  */
-#ifndef ORDER_ORDER_H
-#define ORDER_ORDER_H
+#ifndef SHARD_ORDER_ORDER_H
+#define SHARD_ORDER_ORDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,8 +64,9 @@ bool order_params_allowed(const struct order_params *p);
 size_t order_table_entries(const struct order_params *p);
 
 /*
- * SHARD_OK, or SHARD_E_ARGUMENT when a parameter is outside the ranges above.  `table` is lent until the order is no
- * longer used.  Costs at most a table of 65,536 entries for each of three: under a millisecond and a half.
+ * SHARD_OK, or SHARD_E_ARGUMENT when a parameter is outside the ranges above.  `table` is lent
+ * until the order is no longer used.  Costs at most a table of 65,536 entries for each of three:
+ * under a millisecond and a half.
  */
 int order_init(struct order *o, const struct order_params *p, uint16_t *table);
 
@@ -75,15 +77,17 @@ uint64_t order_at(const struct order *o, uint64_t position);
 void order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
 
 /*
- * The same in two steps.  A place is one in the row of permuted runs, run after run: neighbours there are neighbours in the
- * dataset, but where a run ends.  Of orders without runs it is the position.
+ * The same in two steps.  A place is one in the row of permuted runs, run after run: neighbours
+ * there are neighbours in the dataset, but where a run ends.  Of orders without runs it is the
+ * position.
  */
 uint64_t order_place(const struct order *o, uint64_t position);
 uint64_t order_at_place(const struct order *o, uint64_t place);
 
 /*
- * The windows of all lanes that are under way at a position, or the rest: the positions [first, end), in which stand the
- * records of the places [first, end) and no others.  Of orders without windows, the position alone.
+ * The windows of all lanes that are under way at a position, or the rest: the positions [first,
+ * end), in which stand the records of the places [first, end) and no others.  Of orders without
+ * windows, the position alone.
  */
 void order_band(const struct order *o, uint64_t position, uint64_t *first, uint64_t *end);
 uint64_t order_largest_band(const struct order_params *p); /* positions of the largest one */
@@ -104,7 +108,10 @@ struct order_rank {
 	enum order_last last;
 };
 
-/* SHARD_OK, or SHARD_E_ARGUMENT when a field is outside its range or world * batch_records above the limit. */
+/*
+ * SHARD_OK, or SHARD_E_ARGUMENT when a field is outside its range or world * batch_records above
+ * the limit.
+ */
 int order_rank_check(const struct order_rank *k);
 /* Steps until the end of the epoch, the same for every rank. */
 uint64_t order_rank_steps(const struct order_rank *k);

@@ -2,11 +2,11 @@
 /*
  * permutation.h - keyed permutations of [0, n): format/ORDER.md, part 3
  *
- * A table where n is small enough, a Feistel network where it is not.  Prepared once, constant afterwards: any thread
- * may ask.  Memory for tables belongs to the caller.
+ * A table where n is small enough, a Feistel network where it is not.  Prepared once, constant
+ * afterwards: any thread may ask.  Memory for tables belongs to the caller.
  */
-#ifndef ORDER_PERMUTATION_H
-#define ORDER_PERMUTATION_H
+#ifndef SHARD_ORDER_PERMUTATION_H
+#define SHARD_ORDER_PERMUTATION_H
 
 #include "libshard/order/feistel.h"
 

@@ -2,11 +2,11 @@
 /*
  * random.h - random words that are computed, not drawn in sequence: format/ORDER.md, part 2
  *
- * The constants and mix() are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).  Changing anything here
- * changes every order.
+ * The constants and mix() are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).  Changing
+ * anything here changes every order.
  */
-#ifndef ORDER_RANDOM_H
-#define ORDER_RANDOM_H
+#ifndef SHARD_ORDER_RANDOM_H
+#define SHARD_ORDER_RANDOM_H
 
 #include <stdint.h>
 
@@ -14,7 +14,10 @@
 #define RANDOM_M1 0xbf58476d1ce4e5b9u
 #define RANDOM_M2 0x94d049bb133111ebu
 
-/* Streams keep the draws for different purposes apart.  1 to 15 are ORDER.md's; augmentation and others follow. */
+/*
+ * Streams keep the draws for different purposes apart.  1 to 15 are ORDER.md's; augmentation and
+ * others follow.
+ */
 enum random_stream {
 	RANDOM_RECORDS = 1,
 	RANDOM_PHASE = 2,

@@ -24,11 +24,11 @@ static int verb_words(const char *name, char **argv)
 {
 	size_t first = strcspn(name, " ");
 
-	if (strncmp(argv[1], name, first) != 0 || argv[1][first])
+	if (strncmp(argv[1], name, first) || argv[1][first])
 		return 0;
 	if (!name[first])
 		return 1;
-	return argv[2] && strcmp(argv[2], name + first + 1) == 0 ? 2 : 0;
+	return argv[2] && !strcmp(argv[2], name + first + 1) ? 2 : 0;
 }
 
 static int unknown_verb(const struct cli_args *args, char **argv)
@@ -41,7 +41,7 @@ static int unknown_verb(const struct cli_args *args, char **argv)
 
 	for (const struct cli_verb *verb = args->program->verbs; verb->name && count < CLI_OPTIONS_MAX; verb++) {
 		candidates[count++] = verb->name;
-		is_first_word |= strncmp(verb->name, argv[1], length) == 0 && verb->name[length] == ' ';
+		is_first_word |= !strncmp(verb->name, argv[1], length) && verb->name[length] == ' ';
 	}
 	if (is_first_word && argv[2] && argv[2][0] != '-')
 		snprintf(typed, sizeof(typed), "%s %s", argv[1], argv[2]);
@@ -55,11 +55,11 @@ static int unknown_verb(const struct cli_args *args, char **argv)
 
 static int print_completion(const struct cli_args *args, const char *shell)
 {
-	if (shell && strcmp(shell, "bash") == 0)
+	if (shell && !strcmp(shell, "bash"))
 		cli_complete_bash(stdout, args->program);
-	else if (shell && strcmp(shell, "zsh") == 0)
+	else if (shell && !strcmp(shell, "zsh"))
 		cli_complete_zsh(stdout, args->program);
-	else if (shell && strcmp(shell, "fish") == 0)
+	else if (shell && !strcmp(shell, "fish"))
 		cli_complete_fish(stdout, args->program);
 	else
 		return cli_misuse(args, "--print-completion %s: must be bash, zsh or fish", shell ? shell : "''");
@@ -73,13 +73,13 @@ static int program_option(const struct cli_args *args, char **argv)
 	const char *word = argv[1];
 	int nearest;
 
-	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
 		cli_help_program(stdout, args->program);
-	else if (strcmp(word, "--version") == 0)
+	else if (!strcmp(word, "--version"))
 		args->program->print_version(stdout);
-	else if (strcmp(word, "--print-man") == 0)
+	else if (!strcmp(word, "--print-man"))
 		cli_man(stdout, args->program);
-	else if (strncmp(word, "--print-completion", 18) == 0 && (!word[18] || word[18] == '='))
+	else if (!strncmp(word, "--print-completion", 18) && (!word[18] || word[18] == '='))
 		return print_completion(args, word[18] ? word + 19 : argv[2]);
 	else if ((nearest = cli_nearest(word, candidates, 2)) >= 0)
 		return cli_misuse(args, "unknown option '%s'; did you mean '%s'?", word, candidates[nearest]);
@@ -93,10 +93,10 @@ static const struct cli_verb *verb_to_explain(const struct cli_program *program,
 {
 	size_t length = strlen(argv[1]);
 
-	if (!argv[2] || (strcmp(argv[2], "--help") != 0 && strcmp(argv[2], "-h") != 0))
+	if (!argv[2] || (strcmp(argv[2], "--help") && strcmp(argv[2], "-h")))
 		return NULL;
 	for (const struct cli_verb *verb = program->verbs; verb->name; verb++)
-		if (strncmp(verb->name, argv[1], length) == 0 && verb->name[length] == ' ')
+		if (!strncmp(verb->name, argv[1], length) && verb->name[length] == ' ')
 			return verb;
 	return NULL;
 }

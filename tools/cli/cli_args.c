@@ -31,10 +31,10 @@ bool cli_given(const struct cli_args *args, const char *name)
 
 	cli_flatten(args->verb, &flat);
 	for (unsigned i = 0; i < flat.count; i++)
-		if (strcmp(flat.option[i]->name, name) == 0)
+		if (!strcmp(flat.option[i]->name, name))
 			return args->given >> i & 1;
 	for (unsigned i = flat.count; positional && positional->name; i++, positional++)
-		if (strcmp(positional->name, name) == 0)
+		if (!strcmp(positional->name, name))
 			return args->given >> i & 1;
 	assert(!"the name is in the verb's tables");
 	return false;

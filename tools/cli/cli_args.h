@@ -19,8 +19,8 @@ struct cli_args {
 bool cli_given(const struct cli_args *args, const char *name);
 
 /*
- * For mistakes that only the verb can see, such as two options that exclude each other: prints, and returns EXIT_USAGE.
- * args->verb may be NULL.
+ * For mistakes that only the verb can see, such as two options that exclude each other: prints, and
+ * returns EXIT_USAGE.  args->verb may be NULL.
  */
 int cli_misuse(const struct cli_args *args, const char *fmt, ...) MESSAGE_PRINTF(2, 3);
 

@@ -65,7 +65,7 @@ static void second_words(FILE *out, const struct cli_program *program)
 			continue;
 		fprintf(out, "\t\t\"%.*s\") words=\"", (int)length, verb->name);
 		for (const struct cli_verb *other = verb; other->name; other++)
-			if (strncmp(other->name, verb->name, length + 1) == 0)
+			if (!strncmp(other->name, verb->name, length + 1))
 				fprintf(out, "%s%s", other == verb ? "" : " ", other->name + length + 1);
 		fputs("\" ;;\n", out);
 	}

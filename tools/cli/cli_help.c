@@ -61,7 +61,10 @@ static void print_positional(FILE *out, const struct cli_option *positional, siz
 	print_row(out, positional, true, right, left_columns);
 }
 
-/* Option number `i` and those that share its line: "-q, --quiet  warnings only; -v, --verbose: more".  Returns the next one. */
+/*
+ * Option number `i` and those that share its line: "-q, --quiet warnings only; -v, --verbose:
+ * more".  Returns the next one.
+ */
 static unsigned print_option(FILE *out, const struct cli_flat *flat, unsigned i, size_t left_columns)
 {
 	const struct cli_option *first = flat->option[i];
@@ -135,7 +138,7 @@ static bool same_family(const struct cli_verb *a, const struct cli_verb *b)
 {
 	size_t bytes = strcspn(a->name, " ");
 
-	return a->name[bytes] && b->name && strncmp(a->name, b->name, bytes + 1) == 0 && strcmp(a->summary, b->summary) == 0;
+	return a->name[bytes] && b->name && !strncmp(a->name, b->name, bytes + 1) && !strcmp(a->summary, b->summary);
 }
 
 /* How a verb is listed, and in *next the one to list behind it. */

@@ -69,7 +69,10 @@ static void roff_font(FILE *out, char font, const char *text)
 	fputs("\\fR", out);
 }
 
-/* Paragraphs with an empty line between.  A sentence's end stays inside the line: roff would space it its own way. */
+/*
+ * Paragraphs with an empty line between.  A sentence's end stays inside the line: roff would space
+ * it its own way.
+ */
 static void paragraphs(FILE *out, const char *text)
 {
 	while (*text) {

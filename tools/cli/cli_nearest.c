@@ -47,7 +47,7 @@ int cli_nearest(const char *typed, const char *const *candidates, size_t candida
 	if (length < 2 || length > WORD_MAX)
 		return -1;
 	for (size_t i = 0; i < candidate_count; i++)
-		if (strncmp(candidates[i], typed, length) == 0)
+		if (!strncmp(candidates[i], typed, length))
 			return (int)i;
 	for (size_t i = 0; i < candidate_count; i++) {
 		unsigned edits;

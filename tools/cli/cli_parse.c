@@ -43,7 +43,10 @@ static void free_lists(const struct cli_parse *p)
 	}
 }
 
-/* Set one option.  `typed` is how the user wrote it: "--out", "-o".  `value` is NULL if there is none. */
+/*
+ * Set one option.  `typed` is how the user wrote it: "--out", "-o".  `value` is NULL if there is
+ * none.
+ */
 static int set_option(struct cli_parse *p, unsigned idx, const char *typed, const char *value)
 {
 	const struct cli_option *option = p->flat.option[idx];
@@ -67,7 +70,10 @@ static int set_option(struct cli_parse *p, unsigned idx, const char *typed, cons
 	return EXIT_DONE;
 }
 
-/* The argument after an option that needs a value; another option in its place was hardly meant as one. */
+/*
+ * The argument after an option that needs a value; another option in its place was hardly meant as
+ * one.
+ */
 static int set_from_next(struct cli_parse *p, unsigned idx, const char *typed, char ***argv)
 {
 	const char *next = (*argv)[1];
@@ -102,7 +108,7 @@ static int take_long(struct cli_parse *p, char ***argv)
 
 	snprintf(typed, sizeof(typed), "%.*s", (int)(length < sizeof(typed) ? length : sizeof(typed) - 1), word);
 	for (unsigned i = 0; i < p->flat.count; i++) {
-		if (strcmp(p->flat.option[i]->name, typed + 2) != 0)
+		if (strcmp(p->flat.option[i]->name, typed + 2))
 			continue;
 		if (word[length])
 			return set_option(p, i, typed, word + length + 1);
@@ -143,7 +149,7 @@ static int take_words(struct cli_parse *p, char **argv)
 	for (; *argv && !rc && !p->common.help; argv++) {
 		if (options_end || (*argv)[0] != '-' || !(*argv)[1])
 			p->words[p->word_count++] = *argv;
-		else if (strcmp(*argv, "--") == 0)
+		else if (!strcmp(*argv, "--"))
 			options_end = true;
 		else if ((*argv)[1] == '-')
 			rc = take_long(p, &argv);
@@ -200,7 +206,10 @@ static void set_defaults(struct cli_parse *p)
 	(void)all_set;
 }
 
-/* Fill in all of `p` from the words after the verb.  EXIT_DONE with p->common.help: show that and stop. */
+/*
+ * Fill in all of `p` from the words after the verb.  EXIT_DONE with p->common.help: show that and
+ * stop.
+ */
 static int parse_words(struct cli_parse *p, char **argv)
 {
 	int rc;

@@ -100,7 +100,7 @@ bool cli_first_of_its_word(const struct cli_program *program, const struct cli_v
 	size_t length = strcspn(verb->name, " ");
 
 	for (const struct cli_verb *other = program->verbs; other != verb; other++)
-		if (strcspn(other->name, " ") == length && strncmp(other->name, verb->name, length) == 0)
+		if (strcspn(other->name, " ") == length && !strncmp(other->name, verb->name, length))
 			return false;
 	return true;
 }

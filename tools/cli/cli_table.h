@@ -15,10 +15,10 @@
  *            .choices = "bilinear|bicubic|lanczos|box", .default_value = "bilinear", .help = "resampling"},
  *           {0}};
  *
- * Each value is parsed straight into a zeroed struct of the verb's own, which its function
- * finds in args->options.  The user's words are checked here: an unknown verb or option
- * suggests the nearest, an option given twice is refused unless it is one for many values, a
- * bad value is named with its limit; all of that exits with EXIT_USAGE.  -h, -q and -v belong to every verb.
+ * Each value is parsed straight into a zeroed struct of the verb's own, which its function finds in
+ * args->options.  The user's words are checked here: an unknown verb or option suggests the
+ * nearest, an option given twice is refused unless it is one for many values, a bad value is named
+ * with its limit; all of that exits with EXIT_USAGE.  -h, -q and -v belong to every verb.
  */
 #ifndef SHARD_CLI_CLI_TABLE_H
 #define SHARD_CLI_CLI_TABLE_H

@@ -104,10 +104,10 @@ static int suffix_shift(const char *suffix)
 	static const char units[] = "KMGT";
 	const char *unit;
 
-	if (!*suffix || strcmp(suffix, "B") == 0)
+	if (!*suffix || !strcmp(suffix, "B"))
 		return 0;
 	unit = strchr(units, *suffix >= 'a' ? *suffix - 'a' + 'A' : *suffix);
-	if (!unit || (suffix[1] && strcmp(suffix + 1, "iB") != 0))
+	if (!unit || (suffix[1] && strcmp(suffix + 1, "iB")))
 		return -1;
 	return 10 * (int)(unit - units + 1);
 }
@@ -127,7 +127,7 @@ static bool set_size(const struct cli_option *option, const char *text, uint64_t
 		return true;
 	}
 	cli_range_text(option, range, sizeof(range));
-	if (taken && shift < 0 && strchr("KMGTkmgt", rest[0]) && strcmp(rest + 1, "B") == 0)
+	if (taken && shift < 0 && strchr("KMGTkmgt", rest[0]) && !strcmp(rest + 1, "B"))
 		snprintf(why, why_bytes, "%s may mean two things; write %c or %ciB, which is a power of 1024", rest,
 			 rest[0], rest[0]);
 	else if (shift < 0 && taken)
@@ -159,7 +159,7 @@ static bool set_choice(const struct cli_option *option, const char *text, int *o
 	for (; count < CLI_OPTIONS_MAX && (length = cli_choice(option->choices, count, &choice)); count++) {
 		snprintf(copies[count], sizeof(copies[count]), "%.*s", (int)length, choice);
 		candidates[count] = copies[count];
-		if (strcmp(copies[count], text) == 0) {
+		if (!strcmp(copies[count], text)) {
 			*out = (int)count;
 			return true;
 		}
@@ -173,7 +173,10 @@ static bool set_choice(const struct cli_option *option, const char *text, int *o
 	return false;
 }
 
-/* "2%", "0.5%", "0.0001%": at most four digits after the point, which parts per million hold exactly. */
+/*
+ * "2%", "0.5%", "0.0001%": at most four digits after the point, which parts per million hold
+ * exactly.
+ */
 static bool take_percent(const char *text, uint32_t *parts_per_million)
 {
 	uint64_t whole, parts = 0;
@@ -189,7 +192,7 @@ static bool take_percent(const char *text, uint32_t *parts_per_million)
 			parts += (uint64_t)(*text - '0') * weight;
 	}
 	parts += whole * 10000;
-	if (strcmp(text, "%") != 0 || parts > 1000000)
+	if (strcmp(text, "%") || parts > 1000000)
 		return false;
 	*parts_per_million = (uint32_t)parts;
 	return true;

@@ -9,7 +9,10 @@
 
 #include <string.h>
 
-/* Inside single quotes; with `special`, characters that _arguments would take as its own are escaped too. */
+/*
+ * Inside single quotes; with `special`, characters that _arguments would take as its own are
+ * escaped too.
+ */
 static void quoted(FILE *out, const char *text, const char *special)
 {
 	for (; *text; text++) {
@@ -80,7 +83,10 @@ static void verb_case(FILE *out, const struct cli_verb *verb)
 	fputs("\n\t\t;;\n", out);
 }
 
-/* 'images:Pack folders of images' for each verb whose name begins with `first`, which is left out of it. */
+/*
+ * 'images:Pack folders of images' for each verb whose name begins with `first`, which is left out
+ * of it.
+ */
 static void describe(FILE *out, const struct cli_program *program, const char *indent, const char *first,
 		     size_t first_length)
 {
@@ -88,7 +94,7 @@ static void describe(FILE *out, const struct cli_program *program, const char *i
 	for (const struct cli_verb *verb = program->verbs; verb->name; verb++) {
 		size_t length;
 
-		if (strncmp(verb->name, first, first_length) != 0 ||
+		if (strncmp(verb->name, first, first_length) ||
 		    (!first_length && !cli_first_of_its_word(program, verb)))
 			continue;
 		length = strcspn(verb->name + first_length, " ");

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * background.h - threads that work in the background, with one lock and two signals between them and their owner
+ * background.h - threads that work in the background, with one lock and two signals between them
+ * and their owner
  *
- * The owner describes the work under the lock, and calls background_ask().  A thread calls step() under the lock
- * as long as it finds something; step() may give the lock up while it works, and says background_tell() when the owner
- * may want to look again.  Which members of its struct the lock protects is the owner's to say.
+ * The owner describes the work under the lock, and calls background_ask().  A thread calls step()
+ * under the lock as long as it finds something; step() may give the lock up while it works, and
+ * says background_tell() when the owner may want to look again.  Which members of its struct the
+ * lock protects is the owner's to say.
  */
 #ifndef SHARD_COMMON_BACKGROUND_H
 #define SHARD_COMMON_BACKGROUND_H
@@ -25,7 +27,10 @@ struct background {
 	bool stop;		     /* lock: set once */
 };
 
-/* Start up to `count` threads; fewer only cost time.  False if none could be started: then there is nothing to stop. */
+/*
+ * Start up to `count` threads; fewer only cost time.  False if none could be started: then there is
+ * nothing to stop.
+ */
 bool background_start(struct background *b, unsigned count, bool (*step)(void *context), void *context);
 
 void background_lock(struct background *b);

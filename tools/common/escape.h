@@ -15,8 +15,8 @@
  * very bytes; use it for data.  ESCAPE_TALK leaves backslashes alone, so that text which
  * was escaped once is not escaped again; use it for messages.
  */
-#ifndef TOOLS_COMMON_ESCAPE_H
-#define TOOLS_COMMON_ESCAPE_H
+#ifndef SHARD_COMMON_ESCAPE_H
+#define SHARD_COMMON_ESCAPE_H
 
 #include <stddef.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 /*
  * exit_code.h - the meaning of a tool's exit code, and the end of its stdout
  */
-#ifndef TOOLS_COMMON_EXIT_CODE_H
-#define TOOLS_COMMON_EXIT_CODE_H
+#ifndef SHARD_COMMON_EXIT_CODE_H
+#define SHARD_COMMON_EXIT_CODE_H
 
 enum exit_code {
 	EXIT_DONE = 0,

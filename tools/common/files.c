@@ -102,7 +102,7 @@ bool files_nearest(char *path)
 	struct stat st;
 
 	while (stat(path, &st) != 0) {
-		if (errno != ENOENT || strcmp(path, ".") == 0 || strcmp(path, "/") == 0)
+		if (errno != ENOENT || !strcmp(path, ".") || !strcmp(path, "/"))
 			return false;
 		cut_last(path);
 	}
@@ -120,9 +120,9 @@ char *files_above_resolved(const char *path)
 	length = (int)strlen(path + name_at);
 	while (length > 1 && path[name_at + (size_t)length - 1] == '/')
 		length--;
-	if (above && ((length == 1 && path[name_at] == '.') || (length == 2 && memcmp(path + name_at, "..", 2) == 0)))
+	if (above && ((length == 1 && path[name_at] == '.') || (length == 2 && !memcmp(path + name_at, "..", 2))))
 		out = realpath(path, NULL);
-	else if (above && asprintf(&out, "%s/%.*s", strcmp(above, "/") == 0 ? "" : above, length, path + name_at) < 0)
+	else if (above && asprintf(&out, "%s/%.*s", !strcmp(above, "/") ? "" : above, length, path + name_at) < 0)
 		out = NULL;
 	free(folder);
 	free(above);
@@ -152,12 +152,15 @@ char *files_absolute(const char *dir)
 	if (!above) {
 		fail(EXIT_IO, "%s: %s", dir, strerror(errno));
 	} else {
-		/* What is left of "a/b" above nothing is ".", which it does not begin with; nor does ".a". */
-		rest = strcmp(near, ".") == 0 && dir[strspn(dir, ".")] != '/' && strcmp(dir, ".") != 0 ? dir : dir + strlen(near);
+		/*
+		 * What is left of "a/b" above nothing is ".", which it does not begin with; nor
+		 * does ".a".
+		 */
+		rest = !strcmp(near, ".") && dir[strspn(dir, ".")] != '/' && strcmp(dir, ".") ? dir : dir + strlen(near);
 		rest += strspn(rest, "/");
 		if (climbs(rest))
 			fail(EXIT_IO, "%s: leads through a folder that does not exist", dir);
-		else if (asprintf(&out, "%s%s%s", strcmp(above, "/") == 0 && *rest ? "" : above, *rest ? "/" : "", rest) < 0)
+		else if (asprintf(&out, "%s%s%s", !strcmp(above, "/") && *rest ? "" : above, *rest ? "/" : "", rest) < 0)
 			out = NULL;
 	}
 	while (out && strlen(out) > 1 && out[strlen(out) - 1] == '/')
@@ -171,9 +174,9 @@ bool files_is_below(const char *inner, const char *outer)
 {
 	size_t bytes = strlen(outer);
 
-	if (strcmp(outer, "/") == 0)
+	if (!strcmp(outer, "/"))
 		return true;
-	return strncmp(inner, outer, bytes) == 0 && (inner[bytes] == '\0' || inner[bytes] == '/');
+	return !strncmp(inner, outer, bytes) && (inner[bytes] == '\0' || inner[bytes] == '/');
 }
 
 bool files_has_bytes(const char *path, const void *data, size_t bytes)
@@ -187,7 +190,7 @@ bool files_has_bytes(const char *path, const void *data, size_t bytes)
 	if (fd < 0)
 		return false;
 	while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
-		if ((size_t)n > bytes - at || memcmp(chunk, wanted + at, (size_t)n) != 0)
+		if ((size_t)n > bytes - at || memcmp(chunk, wanted + at, (size_t)n))
 			break;
 		at += (size_t)n;
 	}

@@ -4,8 +4,8 @@
  *
  * Functions that may fail say why and return the exit code, unless they say otherwise.
  */
-#ifndef SHARDPACK_FILES_H
-#define SHARDPACK_FILES_H
+#ifndef SHARD_COMMON_FILES_H
+#define SHARD_COMMON_FILES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,24 +25,33 @@ int files_read(const char *path, struct text *out, bool *found);
 /* Bytes of "a/b" in "a/b/c", 0 if there is no slash; trailing slashes belong to the last name. */
 size_t files_folder_bytes(const char *path);
 
-/* Make the folders above the last component; `at` is where to begin in the path.  False with errno. */
+/*
+ * Make the folders above the last component; `at` is where to begin in the path.  False with errno.
+ */
 bool files_make_parents(char *path, size_t at);
 
-/* Shorten the path to the nearest thing that exists, itself if it does.  False with errno if that cannot be told. */
+/*
+ * Shorten the path to the nearest thing that exists, itself if it does.  False with errno if that
+ * cannot be told.
+ */
 bool files_nearest(char *path);
 
 /* The path from "/", without links above its last name.  NULL with errno; to be freed. */
 char *files_above_resolved(const char *path);
 
-/* The folder's own path, or that of a folder that could be made there.  NULL, and a message, if neither; to be freed. */
+/*
+ * The folder's own path, or that of a folder that could be made there.  NULL, and a message, if
+ * neither; to be freed.
+ */
 char *files_absolute(const char *dir);
 
 /* Is `inner` the folder `outer` or below it?  Both as from files_absolute(). */
 bool files_is_below(const char *inner, const char *outer);
 
 /*
- * Write a small file durably and at once.  One that is there with the same bytes stays, so that processes that
- * write the same do not race; another one is replaced.  Returns SHARD_OK or a status.
+ * Write a small file durably and at once.  One that is there with the same bytes stays, so that
+ * processes that write the same do not race; another one is replaced.  Returns SHARD_OK or a
+ * status.
  */
 int files_publish(const char *path, const void *data, size_t bytes, struct shard_error *err);
 
@@ -58,4 +67,4 @@ int files_sync_dir(const char *dir);
 /* Remove a file; it is fine if there is none. */
 int files_remove(const char *path);
 
-#endif /* SHARDPACK_FILES_H */
+#endif

@@ -5,8 +5,8 @@
  * Each call writes into the caller's buffer of HUMAN_CHARS and returns it, so that it can
  * stand among the arguments of a printf.  No locale is consulted.
  */
-#ifndef TOOLS_COMMON_HUMAN_H
-#define TOOLS_COMMON_HUMAN_H
+#ifndef SHARD_COMMON_HUMAN_H
+#define SHARD_COMMON_HUMAN_H
 
 #include <stdint.h>
 

@@ -19,8 +19,8 @@
  * that is in it.  Nothing is allocated, so a document may have any length.  Errors of
  * writing are kept and are json_out_finish()'s answer.
  */
-#ifndef TOOLS_COMMON_JSON_OUT_H
-#define TOOLS_COMMON_JSON_OUT_H
+#ifndef SHARD_COMMON_JSON_OUT_H
+#define SHARD_COMMON_JSON_OUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,7 +58,10 @@ void json_out_double(struct json_out *j, const char *key, double value); /* exac
 void json_out_bool(struct json_out *j, const char *key, bool value);
 void json_out_null(struct json_out *j, const char *key);
 
-/* End the last line and flush.  0, or the errno of the first write that failed; the stream stays open. */
+/*
+ * End the last line and flush.  0, or the errno of the first write that failed; the stream stays
+ * open.
+ */
 int json_out_finish(struct json_out *j);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * load.h - numbers from little-endian bytes, wherever they lie
  */
-#ifndef TOOLS_COMMON_LOAD_H
-#define TOOLS_COMMON_LOAD_H
+#ifndef SHARD_COMMON_LOAD_H
+#define SHARD_COMMON_LOAD_H
 
 #include <stdint.h>
 
@@ -22,4 +22,4 @@ static inline uint64_t load64(const uint8_t *b)
 	return load32(b) | (uint64_t)load32(b + 4) << 32;
 }
 
-#endif /* TOOLS_COMMON_LOAD_H */
+#endif

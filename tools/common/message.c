@@ -39,7 +39,7 @@ void message_start(const char *program, enum message_level level)
 
 	talk.program = program;
 	talk.level = level;
-	talk.terminal = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0;
+	talk.terminal = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb");
 	talk.colour = talk.terminal && !(no_color && no_color[0]);
 	talk.status_shown = false;
 }

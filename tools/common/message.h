@@ -12,8 +12,8 @@
  * any thread; lines never mix.  Text is passed through escape.h as talk, so a hostile file
  * name or error text may be printed as it is and still makes one harmless line.
  */
-#ifndef TOOLS_COMMON_MESSAGE_H
-#define TOOLS_COMMON_MESSAGE_H
+#ifndef SHARD_COMMON_MESSAGE_H
+#define SHARD_COMMON_MESSAGE_H
 
 #include <stdbool.h>
 

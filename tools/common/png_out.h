@@ -2,8 +2,8 @@
 /*
  * png_out.h - write pixels as a PNG file
  */
-#ifndef TOOLS_COMMON_PNG_OUT_H
-#define TOOLS_COMMON_PNG_OUT_H
+#ifndef SHARD_COMMON_PNG_OUT_H
+#define SHARD_COMMON_PNG_OUT_H
 
 #include <stddef.h>
 #include <stdint.h>

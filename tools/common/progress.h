@@ -9,8 +9,8 @@
  * there is nothing.  Workers add from any thread; one thread, the one that waits for them,
  * calls the rest.
  */
-#ifndef TOOLS_COMMON_PROGRESS_H
-#define TOOLS_COMMON_PROGRESS_H
+#ifndef SHARD_COMMON_PROGRESS_H
+#define SHARD_COMMON_PROGRESS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -38,7 +38,10 @@ struct progress {
 	uint64_t mark_count;			    /* ever made; the newest is mark_count - 1 */
 };
 
-/* `label` and `unit` are kept, not copied.  Without a unit the total is of bytes, and progress_add() gets them twice. */
+/*
+ * `label` and `unit` are kept, not copied.  Without a unit the total is of bytes, and
+ * progress_add() gets them twice.
+ */
 void progress_start(struct progress *p, const char *label, const char *unit, uint64_t total_count);
 
 /* Right after the start: the share that an earlier run had done already. */

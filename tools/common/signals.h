@@ -7,14 +7,17 @@
  * once with that code.  SIGPIPE and SIGXFSZ are ignored: the write that met them fails
  * with EPIPE or EFBIG and is reported like any other.
  */
-#ifndef TOOLS_COMMON_SIGNALS_H
-#define TOOLS_COMMON_SIGNALS_H
+#ifndef SHARD_COMMON_SIGNALS_H
+#define SHARD_COMMON_SIGNALS_H
 
 #include <stdbool.h>
 
 #include "tools/common/exit_code.h"
 
-/* Called once by main, before threads.  A SIGINT that was ignored from outside (`nohup`, `&` in a script) stays so. */
+/*
+ * Called once by main, before threads.  A SIGINT that was ignored from outside (`nohup`, `&` in a
+ * script) stays so.
+ */
 void signals_start(void);
 
 /* True once SIGINT or SIGTERM came.  Any thread may ask; it costs a load. */

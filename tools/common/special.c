@@ -22,7 +22,10 @@ bool special_is(const char *path)
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
-/* An open that waits for a FIFO's reader cannot be interrupted, because signals restart it; so ask again and again. */
+/*
+ * An open that waits for a FIFO's reader cannot be interrupted, because signals restart it; so ask
+ * again and again.
+ */
 static int open_patiently(const char *path)
 {
 	const struct timespec pause = {.tv_nsec = 20000000};

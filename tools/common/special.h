@@ -4,8 +4,8 @@
  *
  * There is nothing to rename there, and replacing it by a file would be a disaster.
  */
-#ifndef TOOLS_COMMON_SPECIAL_H
-#define TOOLS_COMMON_SPECIAL_H
+#ifndef SHARD_COMMON_SPECIAL_H
+#define SHARD_COMMON_SPECIAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,10 @@
 /* Is there something under this name that is neither a regular file nor a folder? */
 bool special_is(const char *path);
 
-/* Write into it.  Waits for a FIFO's reader, until interrupted.  Returns the exit code; messages begin with the path. */
+/*
+ * Write into it.  Waits for a FIFO's reader, until interrupted.  Returns the exit code; messages
+ * begin with the path.
+ */
 int special_write(const char *path, const void *data, size_t bytes);
 
 #endif

@@ -82,9 +82,8 @@ void text_format(struct text *t, const char *fmt, ...)
 void text_hex(struct text *t, const uint8_t *data, size_t bytes)
 {
 	char pair[2];
-	size_t i;
 
-	for (i = 0; i < bytes; i++) {
+	for (size_t i = 0; i < bytes; i++) {
 		pair[0] = hex_lower[data[i] >> 4];
 		pair[1] = hex_lower[data[i] & 15];
 		text_add(t, pair, 2);
@@ -118,10 +117,10 @@ static int nibble_of(char c, const char *digits)
 
 void text_encode(struct text *t, const char *data, size_t bytes, bool slash)
 {
-	size_t i, run = 0;
+	size_t run = 0;
 	char triple[3] = "%";
 
-	for (i = 0; i < bytes; i++) {
+	for (size_t i = 0; i < bytes; i++) {
 		if (is_plain(data[i], slash)) {
 			run++;
 			continue;
@@ -137,10 +136,10 @@ void text_encode(struct text *t, const char *data, size_t bytes, bool slash)
 
 long text_decode(const char *in, size_t in_bytes, bool slash, char *out)
 {
-	size_t i, n = 0;
+	size_t n = 0;
 	int high, low;
 
-	for (i = 0; i < in_bytes; i++) {
+	for (size_t i = 0; i < in_bytes; i++) {
 		if (in[i] != '%') {
 			if (!is_plain(in[i], slash))
 				return -1;
@@ -162,12 +161,11 @@ long text_decode(const char *in, size_t in_bytes, bool slash, char *out)
 
 bool text_unhex(const char *in, size_t in_bytes, uint8_t *out, size_t bytes)
 {
-	size_t i;
 	int high, low;
 
 	if (in_bytes != 2 * bytes)
 		return false;
-	for (i = 0; i < bytes; i++) {
+	for (size_t i = 0; i < bytes; i++) {
 		high = nibble_of(in[2 * i], hex_lower);
 		low = nibble_of(in[2 * i + 1], hex_lower);
 		if (high < 0 || low < 0)
@@ -180,11 +178,10 @@ bool text_unhex(const char *in, size_t in_bytes, uint8_t *out, size_t bytes)
 bool text_u64(const char *in, size_t in_bytes, uint64_t *out)
 {
 	uint64_t value = 0;
-	size_t i;
 
 	if (!in_bytes || (in_bytes > 1 && in[0] == '0'))
 		return false;
-	for (i = 0; i < in_bytes; i++) {
+	for (size_t i = 0; i < in_bytes; i++) {
 		uint64_t digit = (uint64_t)(in[i] - '0');
 
 		if (in[i] < '0' || in[i] > '9' || value > (UINT64_MAX - digit) / 10)
@@ -197,10 +194,9 @@ bool text_u64(const char *in, size_t in_bytes, uint64_t *out)
 
 void text_shell_word(struct text *t, const char *word)
 {
-	const char *c;
 	bool plain = word[0] != '\0' && word[0] != '~';
 
-	for (c = word; *c; c++)
+	for (const char *c = word; *c; c++)
 		if (!is_plain(*c, true) && *c != ',' && *c != ':' && *c != '=' && *c != '%' && *c != '+' && *c != '@')
 			plain = false;
 	if (plain) {
@@ -208,7 +204,7 @@ void text_shell_word(struct text *t, const char *word)
 		return;
 	}
 	text_add(t, "'", 1);
-	for (c = word; *c; c++) {
+	for (const char *c = word; *c; c++) {
 		if (*c == '\'')
 			text_add(t, "'\\''", 4);
 		else
@@ -290,10 +286,9 @@ bool text_parse_double(const char *in, size_t in_bytes, double *out)
 uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first)
 {
 	const char *name;
-	uint32_t i;
 
-	for (i = first; (name = name_of(i)) != NULL; i++)
-		if (strlen(name) == bytes && memcmp(name, word, bytes) == 0)
+	for (uint32_t i = first; (name = name_of(i)) != NULL; i++)
+		if (strlen(name) == bytes && !memcmp(name, word, bytes))
 			return i;
 	return TEXT_NO_NAME;
 }

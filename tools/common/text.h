@@ -5,8 +5,8 @@
  * A failed allocation is remembered and later calls do nothing, so that a writer of many
  * lines asks text_failed() once, at its end.
  */
-#ifndef SHARDPACK_TEXT_H
-#define SHARDPACK_TEXT_H
+#ifndef SHARD_COMMON_TEXT_H
+#define SHARD_COMMON_TEXT_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -54,7 +54,10 @@ void text_double(char out[TEXT_DOUBLE_CHARS], double value);
 /* A finite decimal number.  `in` ends in NUL or a character that no number has. */
 bool text_parse_double(const char *in, size_t in_bytes, double *out);
 
-/* Of names that libshard gives to the numbers from `first` on, such as shard_dtype_name, the number of this one. */
+/*
+ * Of names that libshard gives to the numbers from `first` on, such as shard_dtype_name, the number
+ * of this one.
+ */
 #define TEXT_NO_NAME UINT32_MAX
 uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first);
 
@@ -65,8 +68,9 @@ void text_shell_word(struct text *t, const char *word);
 bool text_stays_below(const char *path);
 
 /*
- * The same path without its components that are empty or ".", into `out` of `room` bytes with a NUL; "" for "./".  False
- * if it is empty, begins with "/", leads up, has a NUL byte, or finds no room.
+ * The same path without its components that are empty or ".", into `out` of `room` bytes with a
+ * NUL; "" for "./".  False if it is empty, begins with "/", leads up, has a NUL byte, or finds no
+ * room.
  */
 bool text_settle_path(const char *path, size_t bytes, char *out, size_t room);
 
@@ -76,4 +80,4 @@ bool text_ends_in(const char *name, const char *const *ends);
 /* Valid UTF-8 of 1 to `bytes_max` bytes without NUL, as a key or class name must be. */
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max);
 
-#endif /* SHARDPACK_TEXT_H */
+#endif

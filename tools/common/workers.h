@@ -2,12 +2,13 @@
 /*
  * workers.h - pieces of work done by threads, taken in order by one
  *
- * Pieces are tickets.  Threads take them in order and finish them in any; they come out in order, so the number of
- * threads never changes a byte.  Ticket t lives in slot t % slot_count until it is released: when the taker is slow,
- * threads wait, and memory does not grow.  The contents of a slot are the caller's affair.
+ * Pieces are tickets.  Threads take them in order and finish them in any; they come out in order,
+ * so the number of threads never changes a byte.  Ticket t lives in slot t % slot_count until it is
+ * released: when the taker is slow, threads wait, and memory does not grow.  The contents of a slot
+ * are the caller's affair.
  */
-#ifndef SHARDPACK_WORKERS_H
-#define SHARDPACK_WORKERS_H
+#ifndef SHARD_COMMON_WORKERS_H
+#define SHARD_COMMON_WORKERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,8 +39,8 @@ int workers_open(struct workers **out, const struct workers_options *opt);
 #define WORKERS_NO_SLOT UINT64_MAX
 
 /*
- * The slot of the next ticket in order, borrowed until workers_release(); WORKERS_NO_SLOT behind the last.  Returns the
- * exit code: EXIT_INTERRUPTED if the user asked to stop.
+ * The slot of the next ticket in order, borrowed until workers_release(); WORKERS_NO_SLOT behind
+ * the last.  Returns the exit code: EXIT_INTERRUPTED if the user asked to stop.
  */
 int workers_next(struct workers *w, uint64_t *slot);
 void workers_release(struct workers *w);
@@ -47,4 +48,4 @@ void workers_release(struct workers *w);
 /* Stop them, wherever they are.  NULL is nothing. */
 void workers_close(struct workers *w);
 
-#endif /* SHARDPACK_WORKERS_H */
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_doctor.c - shardcat doctor: what this machine has for a loader to use, and what could be better
+ * cmd_doctor.c - shardcat doctor: what this machine has for a loader to use, and what could be
+ * better
  *
  * The library looks and finds the words (shard_doctor); this sets them on a screen.
  */

@@ -18,7 +18,10 @@ struct get_options {
 	bool raw, npy, png;
 };
 
-/* The field the user named, or for a file the only one that it can mean.  NULL for text: all of them. */
+/*
+ * The field the user named, or for a file the only one that it can mean.  NULL for text: all of
+ * them.
+ */
 static int choose_field(const struct cli_args *args, const struct target *t, const struct shard_field **out)
 {
 	const struct get_options *o = args->options;

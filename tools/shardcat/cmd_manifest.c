@@ -34,7 +34,10 @@ static int each_shard(const struct target *t, void (*each)(const struct shard_en
 	return EXIT_DONE;
 }
 
-/* File names need no escape: M12 leaves nothing in them that sha256sum or a terminal would take amiss. */
+/*
+ * File names need no escape: M12 leaves nothing in them that sha256sum or a terminal would take
+ * amiss.
+ */
 static void print_sum(const struct shard_entry *entry, struct json_out *j)
 {
 	char hex[HEX_CHARS];

@@ -2,8 +2,9 @@
 /*
  * cmd_order.c - shardcat order: which records a rank gets in an epoch, in which order
  *
- * The numbers are the loader's own, asked for without reading a record.  What is still to come from a token on is an
- * epoch entered in its middle: which positions a rank takes then is part 7 of format/ORDER.md.
+ * The numbers are the loader's own, asked for without reading a record.  What is still to come from
+ * a token on is an epoch entered in its middle: which positions a rank takes then is part 7 of
+ * format/ORDER.md.
  */
 #include <inttypes.h>
 #include <stdio.h>

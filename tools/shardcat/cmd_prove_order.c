@@ -2,8 +2,9 @@
 /*
  * cmd_prove_order.c - shardcat prove-order: is every record delivered exactly once?
  *
- * Real loaders of all ranks deliver real batches, and every row is identified by its bytes.  Nothing that the loader
- * says about a row is believed: record[] is compared with the bytes as well.
+ * Real loaders of all ranks deliver real batches, and every row is identified by its bytes.
+ * Nothing that the loader says about a row is believed: record[] is compared with the bytes as
+ * well.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -79,8 +80,9 @@ static uint32_t plan_legs(const struct plan *n, uint64_t epoch, struct leg legs[
 }
 
 /*
- * Steps of a leg: to about its share of the epoch, at least one, and at most so many that there is a further one to
- * go on with, for this job and for the last.  A token of an epoch without a further step is one of the next epoch.
+ * Steps of a leg: to about its share of the epoch, at least one, and at most so many that there is
+ * a further one to go on with, for this job and for the last.  A token of an epoch without a
+ * further step is one of the next epoch.
  */
 static uint64_t leg_steps(const struct proof *p, const struct tally *y, const struct leg *leg, const struct leg *last,
 			  uint64_t target)
@@ -196,7 +198,10 @@ static int take_worlds(const struct cli_args *args, struct plan *n)
 	}
 }
 
-/* So that the largest world makes a few steps in a small dataset, and the loaders of large records fit memory. */
+/*
+ * So that the largest world makes a few steps in a small dataset, and the loaders of large records
+ * fit memory.
+ */
 static uint32_t default_batch(const struct proof *p, const struct plan *n)
 {
 	uint64_t world = 1, record_bytes = 1, batch = BATCH_DEFAULT;

@@ -93,7 +93,7 @@ static int find_class(const struct cli_args *args, const struct sheet *s, int64_
 	if (!s->label)
 		return cli_misuse(args, "--class %s: %s has no labels", o->class_name, s->target.path);
 	for (uint64_t i = 0; (name = target_class_name(&s->target, i)); i++) {
-		if (strcmp(name, o->class_name) == 0) {
+		if (!strcmp(name, o->class_name)) {
 			*value = (int64_t)i;
 			return EXIT_DONE;
 		}
@@ -294,7 +294,7 @@ static int write_sheet(const struct sheet *s, const char *path)
 	if (png_write(file.stream, &image, error, sizeof(error)))
 		rc = fail(EXIT_IO, "%s", error);
 	rc = out_file_close(&file, path, rc);
-	if (!rc && strcmp(path, "-") != 0)
+	if (!rc && strcmp(path, "-"))
 		note("%s: %" PRIu64 " records, %" PRIu32 " x %" PRIu32 " pixels", path, s->record_count,
 		     s->canvas.width, s->canvas.height);
 	return rc;

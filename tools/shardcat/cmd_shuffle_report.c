@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_shuffle_report.c - shardcat shuffle-report: are batches mixed as well as a uniform shuffle would mix them?
+ * cmd_shuffle_report.c - shardcat shuffle-report: are batches mixed as well as a uniform shuffle
+ * would mix them?
  *
- * Asks a loader for its order and reads the labels, nothing else.  The statistics are mixing.c's; here they become a
- * table, a verdict, and advice.
+ * Asks a loader for its order and reads the labels, nothing else.  The statistics are mixing.c's;
+ * here they become a table, a verdict, and advice.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -251,7 +252,10 @@ static void print_table(const struct study *s, const struct mixing *m, double ru
 	}
 }
 
-/* The least window that keeps the variance within the limit; 0 if there is none but the whole dataset. */
+/*
+ * The least window that keeps the variance within the limit; 0 if there is none but the whole
+ * dataset.
+ */
 static uint64_t enough_window_runs(const struct study *s, double run_correlation)
 {
 	struct shard_order_info order = s->order;

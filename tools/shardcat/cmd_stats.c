@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_stats.c - shardcat stats: means and deviations, least and greatest values, classes, and copies
+ * cmd_stats.c - shardcat stats: means and deviations, least and greatest values, classes, and
+ * copies
  *
  * census.c counts; here the counts become a report.
  */

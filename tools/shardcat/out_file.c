@@ -31,7 +31,7 @@ static int write_file(const char *path, const void *data, size_t bytes)
 	struct stat st;
 	int rc;
 
-	if (!path || strcmp(path, "-") == 0)
+	if (!path || !strcmp(path, "-"))
 		return write_stdout(data, bytes);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return fail(EXIT_IO, "%s: is a folder; --out names a file", path);

@@ -2,12 +2,15 @@
 /*
  * shardcat.h - the verbs of shardcat, one file each
  */
-#ifndef TOOLS_SHARDCAT_SHARDCAT_H
-#define TOOLS_SHARDCAT_SHARDCAT_H
+#ifndef SHARD_SHARDCAT_SHARDCAT_H
+#define SHARD_SHARDCAT_SHARDCAT_H
 
 #include "tools/cli/cli.h"
 
-/* Rows that the tables of several verbs have; `type` is the verb's struct, with members `path` and `json`. */
+/*
+ * Rows that the tables of several verbs have; `type` is the verb's struct, with members `path` and
+ * `json`.
+ */
 #define DIR_OR_SHARD(type)                                                        \
 	{.name = "DIR|SHARD", .kind = CLI_FILE, .required = true, .offset = offsetof(type, path), \
 	 .help = "dataset folder, or one shard file"}

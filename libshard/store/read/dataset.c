@@ -2,7 +2,9 @@
 /*
  * dataset.c - a manifest and its shards as one index space
  *
- * Opening reads the manifest and nothing else, in one pass that checks its text and remembers where things are.  A shard is opened when a record of it is first wanted, and compared with the manifest then.
+ * Opening reads the manifest and nothing else, in one pass that checks its text and remembers where
+ * things are.  A shard is opened when a record of it is first wanted, and compared with the
+ * manifest then.
  */
 #include "libshard/store/read/dataset.h"
 
@@ -23,7 +25,10 @@
 
 /* ---- open ---- */
 
-/* Fills the tables as the lines are read; they grow by doubling, since no number in the file is trusted to size them. */
+/*
+ * Fills the tables as the lines are read; they grow by doubling, since no number in the file is
+ * trusted to size them.
+ */
 struct filler {
 	struct shard_dataset *ds;
 	uint64_t records;

@@ -2,8 +2,8 @@
 /*
  * dataset.h - a dataset as load/ and the verifier see it
  */
-#ifndef LIBSHARD_STORE_DATASET_H
-#define LIBSHARD_STORE_DATASET_H
+#ifndef SHARD_READ_DATASET_H
+#define SHARD_READ_DATASET_H
 
 #include <stdatomic.h>
 
@@ -35,7 +35,10 @@ struct shard_dataset { /* const after open, but for the readers, which appear */
 /* Which shard holds record `idx`, which must be below record_count. */
 uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx);
 
-/* Which dataset it is: the manifest's SHA-256, in hex, as shard_dataset_info() says it besides what needs all its lines. */
+/*
+ * Which dataset it is: the manifest's SHA-256, in hex, as shard_dataset_info() says it besides what
+ * needs all its lines.
+ */
 void dataset_id(const struct shard_dataset *ds, char id[65]);
 
 /* Units and bytes in all shards, by arithmetic; the number of shards is returned. */

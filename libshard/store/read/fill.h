@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fill.h - a thread that reads part of a file into a buffer while another uses the bytes that are there already
+ * fill.h - a thread that reads part of a file into a buffer while another uses the bytes that are
+ * there already
  *
- * Reading past the page cache leaves the CPU idle, and hashing leaves the disk idle: one after the other they take the
- * sum of both times, side by side the longer one.
+ * Reading past the page cache leaves the CPU idle, and hashing leaves the disk idle: one after the
+ * other they take the sum of both times, side by side the longer one.
  */
-#ifndef LIBSHARD_STORE_FILL_H
-#define LIBSHARD_STORE_FILL_H
+#ifndef SHARD_READ_FILL_H
+#define SHARD_READ_FILL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +29,10 @@ int fill_now(const struct fill_job *job, struct shard_error *err);
 
 struct fill;
 
-/* NULL if there is no memory or no thread: do without, with fill_now().  Belongs to one thread at a time. */
+/*
+ * NULL if there is no memory or no thread: do without, with fill_now().  Belongs to one thread at a
+ * time.
+ */
 struct fill *fill_open(void);
 void fill_close(struct fill *f);
 

@@ -2,7 +2,8 @@
 /*
  * inside.c - the contents of a shard besides records: keys, statistics, inputs left out, provenance
  *
- * Each table's hash is checked before its first use, and what it says is checked again where it is used.
+ * Each table's hash is checked before its first use, and what it says is checked again where it is
+ * used.
  */
 #include "libshard/store/read/inside.h"
 

@@ -2,8 +2,8 @@
 /*
  * reader.c - open a shard, and check its tables, units and chunks
  *
- * Opening reads two pages and maps the rest.  A record is checked with its unit, when first used; the table that holds
- * the unit's hash is checked before that, once.
+ * Opening reads two pages and maps the rest.  A record is checked with its unit, when first used;
+ * the table that holds the unit's hash is checked before that, once.
  */
 #include "libshard/store/read/reader.h"
 

@@ -2,11 +2,11 @@
 /*
  * reader.h - one mapped shard, as store/ and load/ see it
  *
- * The members that threads share never change after open, but for `seen`, which only gains bits: two threads may check the same
- * unit twice, none uses one that nobody checked.
+ * The members that threads share never change after open, but for `seen`, which only gains bits:
+ * two threads may check the same unit twice, none uses one that nobody checked.
  */
-#ifndef LIBSHARD_STORE_READER_H
-#define LIBSHARD_STORE_READER_H
+#ifndef SHARD_READ_READER_H
+#define SHARD_READ_READER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -39,17 +39,23 @@ struct shard_reader {
 	struct reader_group group[];        /* [schema->group_count] */
 };
 
-/* Open the file that is `path` now, known to others as `shown_path`.  The writer reads back its temporary file so. */
+/*
+ * Open the file that is `path` now, known to others as `shown_path`.  The writer reads back its
+ * temporary file so.
+ */
 int reader_open_as(struct shard_reader **out, const char *path, const char *shown_path,
 		   const struct shard_reader_options *opt, struct shard_error *err);
 
 /*
- * Use `schema`, which is equal to the shard's own and outlives the reader, and give the memory of that back.  Before
- * anybody else knows the reader, which may move.
+ * Use `schema`, which is equal to the shard's own and outlives the reader, and give the memory of
+ * that back.  Before anybody else knows the reader, which may move.
  */
 void reader_share_schema(struct shard_reader **r, const struct shard_schema *schema);
 
-/* Run work(context), which reads the map; with guard, a fault there is IO. It may not lock or allocate. */
+/*
+ * Run work(context), which reads the map; with guard, a fault there is IO. It may not lock or
+ * allocate.
+ */
 int reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context, struct shard_error *err);
 
 uint64_t reader_unit_count(const struct shard_reader *r, uint32_t group);

@@ -8,8 +8,8 @@
 #include "libshard/store/read/reader.h"
 
 /*
- * Chunk `idx` of a compressed group, all of it, whose tables were checked if anything is.  With `check` the
- * stored and the decoded bytes are hashed.
+ * Chunk `idx` of a compressed group, all of it, whose tables were checked if anything is.  With
+ * `check` the stored and the decoded bytes are hashed.
  */
 int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err);
 /* Have so many chunks fetched, 1 or more. */

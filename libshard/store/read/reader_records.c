@@ -2,8 +2,8 @@
 /*
  * reader_records.c - copy records out of a shard, or show them in place
  *
- * Raw records are checked and copied where they are mapped; chunks are decoded, straight to their place where all of
- * one is wanted.
+ * Raw records are checked and copied where they are mapped; chunks are decoded, straight to their
+ * place where all of one is wanted.
  */
 #include "libshard/store/read/reader.h"
 
@@ -104,7 +104,10 @@ static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint
 	return rc;
 }
 
-/* One chunk after the other: straight to its place if all of it is wanted, else through memory beside. */
+/*
+ * One chunk after the other: straight to its place if all of it is wanted, else through memory
+ * beside.
+ */
 static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, uint8_t *dst, struct shard_error *err)
 {
 	const struct reader_group *g = &r->group[group];

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.c - every rule of format/SHARD.md that needs more than the two pages and is not a unit's own
+ * verify.c - every rule of format/SHARD.md that needs more than the two pages and is not a unit's
+ * own
  *
- * Nothing here may fault on a map whose pages are not there: the kernel would read some MiB around each, then find
- * itself reading in order and go on with it, and every sample of the cache would tell of its own work.
+ * Nothing here may fault on a map whose pages are not there: the kernel would read some MiB around
+ * each, then find itself reading in order and go on with it, and every sample of the cache would
+ * tell of its own work.
  */
 #include "libshard/store/read/verify.h"
 
@@ -107,7 +109,10 @@ static void tables_work(void *context)
 	job->rc = rc;
 }
 
-/* Read [begin, end) into the page cache, through `buffer`.  A failure is noticed by the users of the map. */
+/*
+ * Read [begin, end) into the page cache, through `buffer`.  A failure is noticed by the users of
+ * the map.
+ */
 static void fetch(int fd, uint8_t *buffer, uint64_t begin, uint64_t end, const char *path)
 {
 	for (int rc = SHARD_OK; !rc && begin < end; begin += FETCH_BYTES)
@@ -205,7 +210,10 @@ static int check_ragged_record(struct ragged_job *j, uint64_t idx, uint64_t at)
 	return rc ? tell_ragged(j, rc) : SHARD_OK;
 }
 
-/* Records [first, first + count), which fit.  Those of damaged units are passed over: verify_units() tells of them. */
+/*
+ * Records [first, first + count), which fit.  Those of damaged units are passed over:
+ * verify_units() tells of them.
+ */
 static int check_ragged_records(struct ragged_job *j, uint64_t first, uint64_t count)
 {
 	int rc = SHARD_OK;
@@ -262,7 +270,10 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 
 /* ---- all of it ---- */
 
-/* Two rooms, for the units that are checked and those that are read meanwhile, and how far the file is hashed. */
+/*
+ * Two rooms, for the units that are checked and those that are read meanwhile, and how far the file
+ * is hashed.
+ */
 struct all_job {
 	struct shard_reader *r;
 	struct verify_room room[2];
@@ -278,7 +289,10 @@ static void hash_work(void *context)
 	sha256_update(j->sha, j->r->map + j->hashed, (size_t)(j->end - j->hashed));
 }
 
-/* Tables, gaps, and units that were checked in the map: no second reading of the file, which might say something else. */
+/*
+ * Tables, gaps, and units that were checked in the map: no second reading of the file, which might
+ * say something else.
+ */
 static int hash_map(struct all_job *j, uint64_t end)
 {
 	int rc = SHARD_OK;

@@ -2,8 +2,8 @@
 /*
  * verify.h - the checks of one shard that read more than its pages
  */
-#ifndef LIBSHARD_STORE_VERIFY_H
-#define LIBSHARD_STORE_VERIFY_H
+#ifndef SHARD_READ_VERIFY_H
+#define SHARD_READ_VERIFY_H
 
 #include "libshard/codec/sha256.h"
 #include "libshard/store/read/reader.h"
@@ -12,12 +12,15 @@
 /* I11, I43, I48, I51 to I56, and I45 of every chunk: all tables and gaps, no record. */
 int verify_tables(struct shard_reader *r, struct shard_error *err);
 
-/* Have the tables and gaps in the page cache before verify_tables() looks at them: a matter of speed alone. */
+/*
+ * Have the tables and gaps in the page cache before verify_tables() looks at them: a matter of
+ * speed alone.
+ */
 void verify_fetch_tables(const struct shard_reader *r, const char *path);
 
 /*
- * I57, I58 of records [first, first + count): ragged fields, whose lengths may lie in another group.  on_problem as above.
- * A piece is the work of one thread at once.
+ * I57, I58 of records [first, first + count): ragged fields, whose lengths may lie in another
+ * group.  on_problem as above.  A piece is the work of one thread at once.
  */
 bool verify_has_ragged(const struct shard_schema *s);
 uint64_t verify_ragged_piece(const struct shard_reader *r, uint64_t first);
@@ -25,8 +28,8 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 		  struct shard_error *err);
 
 /*
- * The whole shard with one thread, as the writer does before it publishes.  `sha` gets every byte of the file in order, of
- * those that were checked the same copy; NULL: not asked for.
+ * The whole shard with one thread, as the writer does before it publishes.  `sha` gets every byte
+ * of the file in order, of those that were checked the same copy; NULL: not asked for.
  */
 int verify_all(struct shard_reader *r, const char *path, struct sha256 *sha, struct shard_error *err);
 

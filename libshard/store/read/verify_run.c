@@ -2,8 +2,9 @@
 /*
  * verify_run.c - verify a shard or a dataset with threads, progress and a list of what is wrong
  *
- * Threads claim pieces of some MiB under one lock, shard after shard; the one that claims a shard's first piece opens it and
- * checks its tables.  Callbacks run in the caller's thread, which otherwise sleeps.
+ * Threads claim pieces of some MiB under one lock, shard after shard; the one that claims a shard's
+ * first piece opens it and checks its tables.  Callbacks run in the caller's thread, which
+ * otherwise sleeps.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -104,26 +105,7 @@ struct piece {
 	uint64_t passes;      /* bytes that are behind us with it */
 };
 
-/* How much of a group's DATA lies before `unit`, as if all units were equally long: ends exactly at its length. */
-static uint64_t bytes_before(const struct shard_reader *r, uint32_t group, uint64_t unit)
-{
-	const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
-	uint64_t units = reader_unit_count(r, group);
-
-	return data && units ? (uint64_t)((unsigned __int128)data->bytes * unit / units) : 0;
-}
-
-/* Bytes of the shard that are not DATA. */
-static uint64_t table_bytes(const struct shard_reader *r)
-{
-	uint64_t bytes = r->file_bytes;
-
-	for (uint32_t g = 0; g < r->schema->group_count; g++)
-		bytes -= bytes_before(r, g, reader_unit_count(r, g));
-	return bytes;
-}
-
-/* What the manifest says. */
+/* Of the whole file, by the manifest. */
 static uint64_t shard_bytes(const struct run *run, uint64_t shard)
 {
 	struct shard_entry entry = {.file_bytes = run->single ? run->single->file_bytes : 0};
@@ -143,7 +125,10 @@ static uint64_t skipped_units(const struct run *run, uint64_t shard)
 	return units;
 }
 
-/* With lock.  Open the shard at the cursor and check its tables; if that fails the cursor has moved on to the next. */
+/*
+ * With lock.  Open the shard at the cursor and check its tables; if that fails the cursor has moved
+ * on to the next.
+ */
 static bool open_shard(struct run *run)
 {
 	struct cursor *at = &run->at;
@@ -169,7 +154,7 @@ static bool open_shard(struct run *run)
 		return false;
 	}
 	at->ragged = verify_has_ragged(at->r->schema) && !run->o.sample_units ? 0 : at->r->pages->record_count;
-	run->bytes_passed += table_bytes(at->r);
+	run->bytes_passed += verify_table_bytes(at->r);
 	run->report.shard_count++;
 	run->report.record_count += at->r->pages->record_count;
 	return true;
@@ -184,7 +169,10 @@ static uint64_t shard_units(const struct shard_reader *r)
 	return units;
 }
 
-/* With lock.  Is the unit at the cursor one of the sample?  Unit u of U is, if a multiple of U/N falls into it. */
+/*
+ * With lock.  Is the unit at the cursor one of the sample?  Unit u of U is, if a multiple of U/N
+ * falls into it.
+ */
 static bool in_sample(const struct run *run, uint64_t unit_in_shard)
 {
 	unsigned __int128 n = run->o.sample_units, u = run->units_before + unit_in_shard;
@@ -203,7 +191,7 @@ static bool claim_units(struct run *run, struct piece *out)
 	for (; at->group < at->r->schema->group_count; before += reader_unit_count(at->r, at->group), at->group++, at->unit = 0)
 		while (at->unit < reader_unit_count(at->r, at->group)) {
 			uint64_t unit = at->unit, count = run->o.sample_units ? 1 : verify_piece(at->r, at->group, unit, VERIFY_BUFFER_BYTES);
-			uint64_t passes = bytes_before(at->r, at->group, unit + count) - bytes_before(at->r, at->group, unit);
+			uint64_t passes = verify_bytes_before(at->r, at->group, unit + count) - verify_bytes_before(at->r, at->group, unit);
 
 			at->unit += count;
 			if (!in_sample(run, before + unit)) {
@@ -338,7 +326,9 @@ static void tell_progress(struct run *run)
 	}
 }
 
-/* The caller's thread: hands problems and progress to the callbacks until all threads have ended. */
+/*
+ * The caller's thread: hands problems and progress to the callbacks until all threads have ended.
+ */
 static void watch(void *context, uint32_t running)
 {
 	struct run *run = context;

@@ -2,8 +2,9 @@
 /*
  * verify_units.c - the rules of units: their hashes, their chunks, their padding
  *
- * Units of a shard that lies in the page cache are hashed where they are mapped; those of others are read past it, in
- * pieces of 16 MiB, which is several times faster than faulting them in and does not push a trainer's data out of memory.
+ * Units of a shard that lies in the page cache are hashed where they are mapped; those of others
+ * are read past it, in pieces of 16 MiB, which is several times faster than faulting them in and
+ * does not push a trainer's data out of memory.
  */
 #include "libshard/store/read/verify_units.h"
 
@@ -69,6 +70,23 @@ int verify_room_enter(struct verify_room *room, const struct shard_reader *r, co
 		room->decoded_bytes = (size_t)decoded;
 	}
 	return SHARD_OK;
+}
+
+uint64_t verify_bytes_before(const struct shard_reader *r, uint32_t group, uint64_t unit)
+{
+	const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
+	uint64_t units = reader_unit_count(r, group);
+
+	return data && units ? (uint64_t)((unsigned __int128)data->bytes * unit / units) : 0;
+}
+
+uint64_t verify_table_bytes(const struct shard_reader *r)
+{
+	uint64_t bytes = r->file_bytes;
+
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
+		bytes -= verify_bytes_before(r, g, reader_unit_count(r, g));
+	return bytes;
 }
 
 uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit, size_t buffer_bytes)

@@ -28,17 +28,33 @@ int verify_room_init(struct verify_room *room, size_t buffer_bytes, struct shard
 void verify_room_free(struct verify_room *room);
 int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path, struct shard_error *err);
 
-/* How many units from `unit` on make one piece of work: as many as fit a room's buffer, at least one. */
+/*
+ * How much of a group's DATA lies before `unit`, as if all units were equally long: ends exactly at
+ * its length.
+ */
+uint64_t verify_bytes_before(const struct shard_reader *r, uint32_t group, uint64_t unit);
+
+/* Bytes of the shard that are not DATA. */
+uint64_t verify_table_bytes(const struct shard_reader *r);
+
+/*
+ * How many units from `unit` on make one piece of work: as many as fit a room's buffer, at least
+ * one.
+ */
 uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit, size_t buffer_bytes);
 
 /*
- * I44, I46, I47, I49 of units [unit, unit + count) of a group: read past the page cache if they are not in it.  `bytes`
- * grows by the bytes that were checked.  With on_problem, damage of a unit is told there and the others are still checked.
+ * I44, I46, I47, I49 of units [unit, unit + count) of a group: read past the page cache if they are
+ * not in it.  `bytes` grows by the bytes that were checked.  With on_problem, damage of a unit is
+ * told there and the others are still checked.
  */
 int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
 		 verify_on_problem *on_problem, void *context, struct shard_error *err);
 
-/* Begin to read the units that the next verify_units() in the same room will check.  A matter of speed alone. */
+/*
+ * Begin to read the units that the next verify_units() in the same room will check.  A matter of
+ * speed alone.
+ */
 void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * dataset_seal.c - shards become a dataset: the manifest, written last
  *
- * Takes from each shard what its footer says, adds up the statistics, and publishes one canonical text.
+ * Takes from each shard what its footer says, adds up the statistics, and publishes one canonical
+ * text.
  */
 #include <inttypes.h>
 #include <stdio.h>

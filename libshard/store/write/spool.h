@@ -2,11 +2,11 @@
 /*
  * spool.h - bytes that go into the file later, in bounded memory
  *
- * A shard is written front to back, but its small groups and tables grow while the large group streams out.  They wait
- * here: in memory up to a limit, then in a file without a name.
+ * A shard is written front to back, but its small groups and tables grow while the large group
+ * streams out.  They wait here: in memory up to a limit, then in a file without a name.
  */
-#ifndef LIBSHARD_STORE_SPOOL_H
-#define LIBSHARD_STORE_SPOOL_H
+#ifndef SHARD_WRITE_SPOOL_H
+#define SHARD_WRITE_SPOOL_H
 
 #include <stddef.h>
 #include <stdint.h>

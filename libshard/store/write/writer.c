@@ -2,8 +2,9 @@
 /*
  * writer.c - records to units, units to the file
  *
- * The first group streams to the file; the others, and all tables, are spooled until finish.c lays them behind it.  Each
- * byte is hashed (XXH3) before it is handed to the kernel, so what a reader compares with is what the caller gave.
+ * The first group streams to the file; the others, and all tables, are spooled until finish.c lays
+ * them behind it.  Each byte is hashed (XXH3) before it is handed to the kernel, so what a reader
+ * compares with is what the caller gave.
  */
 #include "libshard/store/write/writer.h"
 

@@ -2,8 +2,8 @@
 /*
  * writer.h - the writer's struct: writer.c takes records, writer_finish.c completes the file
  */
-#ifndef LIBSHARD_STORE_WRITER_H
-#define LIBSHARD_STORE_WRITER_H
+#ifndef SHARD_WRITE_WRITER_H
+#define SHARD_WRITE_WRITER_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
 /*
  * finish.c - from the last record to a published file
  *
- * Lays the spooled groups and tables behind the first group, each at its aligned place, then the footer.  What follows
- * is the protocol: durable, read back and verified from the disk, named.
+ * Lays the spooled groups and tables behind the first group, each at its aligned place, then the
+ * footer.  What follows is the protocol: durable, read back and verified from the disk, named.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -362,7 +362,10 @@ static int read_back(struct shard_writer *w, struct shard_error *err)
 	return rc;
 }
 
-/* The name is taken: by the identical shard, or by something else?  Not being able to tell is another error than EXISTS. */
+/*
+ * The name is taken: by the identical shard, or by something else?  Not being able to tell is
+ * another error than EXISTS.
+ */
 static int compare_existing(struct shard_writer *w, struct shard_error *err)
 {
 	struct shard_error local, *why = err ? err : &local;

@@ -2,7 +2,8 @@
 /*
  * census.c - sums of every field, records of every class, and copies, of a whole dataset or shard
  *
- * Records are read in their order, some MiB at a time; what is kept does not grow with them, see repeats.h.
+ * Records are read in their order, some MiB at a time; what is kept does not grow with them, see
+ * repeats.h.
  */
 #include "tools/shardcat/count/census.h"
 

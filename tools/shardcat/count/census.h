@@ -2,8 +2,8 @@
 /*
  * census.h - sums of every field, records of every class, and copies, of a whole dataset or shard
  */
-#ifndef TOOLS_SHARDCAT_CENSUS_H
-#define TOOLS_SHARDCAT_CENSUS_H
+#ifndef SHARD_COUNT_CENSUS_H
+#define SHARD_COUNT_CENSUS_H
 
 #include "tools/shardcat/count/repeats.h"
 #include "tools/shardcat/count/sums.h"
@@ -30,7 +30,10 @@ struct census { /* start it zeroed; large, so on the heap */
 	struct repeats repeats;
 };
 
-/* The recorded sums, without reading any record.  Returns an exit code, having said why; close in any case. */
+/*
+ * The recorded sums, without reading any record.  Returns an exit code, having said why; close in
+ * any case.
+ */
 int census_open(struct census *c, struct target *t);
 
 /* Read all records.  Recorded sums that are not those of the records are EXIT_BAD. */

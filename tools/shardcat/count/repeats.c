@@ -2,9 +2,10 @@
 /*
  * repeats.c - which records have the same content?
  *
- * Entries are sorted by content, and equal ones become one.  If there are too many for the memory they are written to an
- * unnamed file as they come, and it is read once for each part of the range of hashes.  Parts are made small enough that
- * chance does not overfill one; if one is overfull all the same, its copies are merged first.
+ * Entries are sorted by content, and equal ones become one.  If there are too many for the memory
+ * they are written to an unnamed file as they come, and it is read once for each part of the range
+ * of hashes.  Parts are made small enough that chance does not overfill one; if one is overfull all
+ * the same, its copies are merged first.
  */
 #include "tools/shardcat/count/repeats.h"
 

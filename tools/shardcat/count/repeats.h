@@ -2,11 +2,11 @@
 /*
  * repeats.h - which records have the same content? Exactly, in bounded memory
  *
- * Content is told by its XXH3-128.  What does not fit in the given memory goes through an unnamed file: 32 bytes for each
- * record, read as often as the memory needs parts.
+ * Content is told by its XXH3-128.  What does not fit in the given memory goes through an unnamed
+ * file: 32 bytes for each record, read as often as the memory needs parts.
  */
-#ifndef TOOLS_SHARDCAT_REPEATS_H
-#define TOOLS_SHARDCAT_REPEATS_H
+#ifndef SHARD_COUNT_REPEATS_H
+#define SHARD_COUNT_REPEATS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * wrapped.  Floating point is summed in two passes per record.  NaN and infinities are counted and
  * left out.  Pure.
  */
-#ifndef TOOLS_SHARDCAT_SUMS_H
-#define TOOLS_SHARDCAT_SUMS_H
+#ifndef SHARD_COUNT_SUMS_H
+#define SHARD_COUNT_SUMS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  *
  * Common to `info` and `manifest --json`, so that both call a thing by one name.
  */
-#ifndef TOOLS_SHARDCAT_DESCRIBE_H
-#define TOOLS_SHARDCAT_DESCRIBE_H
+#ifndef SHARD_DATASET_DESCRIBE_H
+#define SHARD_DATASET_DESCRIBE_H
 
 #include <stdint.h>
 #include <stdio.h>
@@ -30,7 +30,10 @@ int describe_moments_json(struct json_out *j, struct target *t);
 /* Two tables, each line indented by two. */
 void describe_schema(FILE *out, const struct shard_schema *schema);
 
-/* A line per field with moments: mean and std of its channels, scaled to 0..1.  Returns an exit code. */
+/*
+ * A line per field with moments: mean and std of its channels, scaled to 0..1.  Returns an exit
+ * code.
+ */
 int describe_moments(FILE *out, struct target *t);
 
 #endif

@@ -4,8 +4,8 @@
  *
  * `data` may have any alignment.  Pure.
  */
-#ifndef TOOLS_SHARDCAT_NUMBER_H
-#define TOOLS_SHARDCAT_NUMBER_H
+#ifndef SHARD_DATASET_NUMBER_H
+#define SHARD_DATASET_NUMBER_H
 
 #include <stdint.h>
 

@@ -6,8 +6,8 @@
  * guarded: a file that shrinks or cannot be read is an error, never a SIGBUS.  Functions
  * that return an exit code have printed why if it is not EXIT_DONE.
  */
-#ifndef TOOLS_SHARDCAT_TARGET_H
-#define TOOLS_SHARDCAT_TARGET_H
+#ifndef SHARD_DATASET_TARGET_H
+#define SHARD_DATASET_TARGET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -49,7 +49,9 @@ static int take_lengths(const struct target *t, const struct record *record, str
 	return EXIT_DONE;
 }
 
-/* Copy the box `tensor->shape` out of the field's full shape; returns where the next element goes. */
+/*
+ * Copy the box `tensor->shape` out of the field's full shape; returns where the next element goes.
+ */
 static uint8_t *gather(const struct tensor *tensor, uint32_t axis, const uint8_t *from, uint64_t from_bytes,
 		       uint8_t *to)
 {

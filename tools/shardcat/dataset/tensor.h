@@ -6,8 +6,8 @@
  * stand next to each other.  Its forms as text, .npy and PNG are here too, each in
  * memory: a record is small.
  */
-#ifndef TOOLS_SHARDCAT_TENSOR_H
-#define TOOLS_SHARDCAT_TENSOR_H
+#ifndef SHARD_DATASET_TENSOR_H
+#define SHARD_DATASET_TENSOR_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +26,9 @@ struct tensor {
 	uint8_t *data; /* element_count x element_bytes, row-major */
 };
 
-/* Take a field out of a record.  Prints and returns an exit code on failure; free it in any case. */
+/*
+ * Take a field out of a record.  Prints and returns an exit code on failure; free it in any case.
+ */
 int tensor_take(const struct target *t, const struct record *record, const struct shard_field *field,
 		struct tensor *out);
 void tensor_free(struct tensor *tensor);
@@ -38,13 +40,16 @@ void tensor_print(const struct tensor *tensor, FILE *out);
 #define SHAPE_CHARS 96
 const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t ndim);
 
-/* The header of a .npy file, version 1.0, for this tensor.  Returns its length, a multiple of 64. */
+/*
+ * The header of a .npy file, version 1.0, for this tensor.  Returns its length, a multiple of 64.
+ */
 #define NPY_HEADER_BYTES 256
 size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES]);
 
 /*
- * Describe the tensor as an image that png_write() takes: u8, hwc or chw with 1 or 3 channels, or a plane
- * without layout.  Samples of floating point must become u8 before that: picture.h.  EXIT_DONE, or prints why it is no image.
+ * Describe the tensor as an image that png_write() takes: u8, hwc or chw with 1 or 3 channels, or a
+ * plane without layout.  Samples of floating point must become u8 before that: picture.h.
+ * EXIT_DONE, or prints why it is no image.
  */
 int tensor_image(const struct tensor *tensor, struct png_image *out);
 

@@ -75,7 +75,10 @@ void canvas_text(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, const
 	}
 }
 
-/* The mean of the source pixels that pixel (x, y) of a width x height picture covers: one, if it is enlarged. */
+/*
+ * The mean of the source pixels that pixel (x, y) of a width x height picture covers: one, if it is
+ * enlarged.
+ */
 static struct colour mean_colour(const struct png_image *image, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
 {
 	uint64_t x0 = (uint64_t)x * image->width / width, x1 = ((uint64_t)x + 1) * image->width / width;

@@ -4,8 +4,8 @@
  *
  * Dots outside of the canvas are not drawn.
  */
-#ifndef TOOLS_SHARDCAT_CANVAS_H
-#define TOOLS_SHARDCAT_CANVAS_H
+#ifndef SHARD_DRAW_CANVAS_H
+#define SHARD_DRAW_CANVAS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,7 +32,9 @@ void canvas_fill(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, uint3
 void canvas_text(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, const char *text, size_t text_bytes,
 		 struct colour colour, bool bold);
 
-/* Draw an image centred in a square: large ones shrunk by averaging, small ones as whole multiples. */
+/*
+ * Draw an image centred in a square: large ones shrunk by averaging, small ones as whole multiples.
+ */
 void canvas_thumbnail(struct canvas *c, uint32_t x, uint32_t y, uint32_t side, const struct png_image *image);
 
 #endif

@@ -163,9 +163,9 @@ static bool is_set(const struct glyph *g, int x, int y)
 }
 
 /*
- * Is pixel (x, y) of the doubled glyph set?  It is as its dot, unless both dot neighbours on its side
- * agree with each other and differ from the opposite ones: then it takes their colour, which turns
- * the stairs of a diagonal into a slope.
+ * Is pixel (x, y) of the doubled glyph set?  It is as its dot, unless both dot neighbours on its
+ * side agree with each other and differ from the opposite ones: then it takes their colour, which
+ * turns the stairs of a diagonal into a slope.
  */
 static bool is_pixel_set(const struct glyph *g, int x, int y)
 {

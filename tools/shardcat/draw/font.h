@@ -5,8 +5,8 @@
  * Printable ASCII; everything else is drawn as '?', one per character of UTF-8.  Glyphs are
  * up to 5 x 9 dots and are drawn at twice that size with smoothed corners.  Pure.
  */
-#ifndef TOOLS_SHARDCAT_FONT_H
-#define TOOLS_SHARDCAT_FONT_H
+#ifndef SHARD_DRAW_FONT_H
+#define SHARD_DRAW_FONT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,8 @@ unsigned font_width(const char *text, size_t text_bytes);
 size_t font_fit(const char *text, size_t text_bytes, unsigned width);
 
 /*
- * Call `dot` for each pixel of the text, with x from 0 to font_width() - 1 and y from 0 to FONT_HEIGHT - 1.
+ * Call `dot` for each pixel of the text, with x from 0 to font_width() - 1 and y from 0 to
+ * FONT_HEIGHT - 1.
  */
 void font_draw(const char *text, size_t text_bytes, void (*dot)(void *context, unsigned x, unsigned y), void *context);
 

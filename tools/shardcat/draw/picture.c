@@ -19,8 +19,9 @@ static bool is_float(uint32_t dtype)
 }
 
 /*
- * The three numbers behind `key`, which begins with what separates them from what is before; provenance is a text of the
- * packer's.  They are "\nmean 0.5 0.5 0.5" of the field image, ",mean=0.5/0.5/0.5" in the line of another.
+ * The three numbers behind `key`, which begins with what separates them from what is before;
+ * provenance is a text of the packer's.  They are "\nmean 0.5 0.5 0.5" of the field image,
+ * ",mean=0.5/0.5/0.5" in the line of another.
  */
 static bool find_numbers(const char *text, const char *key, char separator, double out[3])
 {
@@ -43,7 +44,7 @@ static bool find_scale(char *text, const struct shard_field *field, struct pictu
 {
 	char key[SHARD_NAME_BYTES + 16], *line;
 
-	if (strcmp(field->name, "image") == 0)
+	if (!strcmp(field->name, "image"))
 		return find_numbers(text, "\nmean ", ' ', out->mean) && find_numbers(text, "\nstd ", ' ', out->std);
 	snprintf(key, sizeof(key), "\nfield %s ", field->name);
 	line = strstr(text, key);
@@ -71,7 +72,7 @@ int picture_scale(struct target *t, const struct shard_field *field, struct pict
 	rc = shard_reader_provenance(reader, &text, &err);
 	if (rc)
 		return fail_with(rc, &err);
-	if (text.bytes < sizeof(made_by) - 1 || memcmp(text.data, made_by, sizeof(made_by) - 1) != 0)
+	if (text.bytes < sizeof(made_by) - 1 || memcmp(text.data, made_by, sizeof(made_by) - 1))
 		return EXIT_DONE;
 	copy = strndup(text.data, text.bytes);
 	if (!copy)

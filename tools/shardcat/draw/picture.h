@@ -2,11 +2,12 @@
 /*
  * picture.h - images of floating point, made visible
  *
- * shardpack images --dtype writes into each shard how it made numbers of 8-bit samples; undone, that gives the samples
- * back.  Where nothing is written, each image is scaled by itself: its least number becomes black, its greatest white.
+ * shardpack images --dtype writes into each shard how it made numbers of 8-bit samples; undone,
+ * that gives the samples back.  Where nothing is written, each image is scaled by itself: its least
+ * number becomes black, its greatest white.
  */
-#ifndef TOOLS_SHARDCAT_PICTURE_H
-#define TOOLS_SHARDCAT_PICTURE_H
+#ifndef SHARD_DRAW_PICTURE_H
+#define SHARD_DRAW_PICTURE_H
 
 #include "tools/shardcat/dataset/tensor.h"
 
@@ -18,7 +19,10 @@ struct picture_scale {
 /* Of an image field; for others it says nothing.  Prints and returns an exit code on failure. */
 int picture_scale(struct target *t, const struct shard_field *field, struct picture_scale *out);
 
-/* The same as tensor_image() for u8; of f16, bf16 and f32 it makes u8 samples first, which become the tensor's. */
+/*
+ * The same as tensor_image() for u8; of f16, bf16 and f32 it makes u8 samples first, which become
+ * the tensor's.
+ */
 int picture_image(const struct picture_scale *scale, struct tensor *tensor, struct png_image *out);
 
 #endif

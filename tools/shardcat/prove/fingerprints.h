@@ -2,11 +2,11 @@
 /*
  * fingerprints.h - whose bytes are these?  And who was delivered already?
  *
- * XXH3-128 of each record of a dataset: 16 bytes per record, and a bit.  Records with the same bytes cannot be told
- * apart and need not be: k equal records must be delivered k times.
+ * XXH3-128 of each record of a dataset: 16 bytes per record, and a bit.  Records with the same
+ * bytes cannot be told apart and need not be: k equal records must be delivered k times.
  */
-#ifndef TOOLS_SHARDCAT_FINGERPRINTS_H
-#define TOOLS_SHARDCAT_FINGERPRINTS_H
+#ifndef SHARD_PROVE_FINGERPRINTS_H
+#define SHARD_PROVE_FINGERPRINTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,8 +37,9 @@ void fingerprints_forget(struct fingerprints *f);
 bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record);
 
 /*
- * The record that a row with these bytes is: `named` if it has them and was not delivered yet, else another one with these
- * bytes that was not, else one that was; `count` if no record has these bytes.  False if there is no memory.
+ * The record that a row with these bytes is: `named` if it has them and was not delivered yet, else
+ * another one with these bytes that was not, else one that was; `count` if no record has these
+ * bytes.  False if there is no memory.
  */
 bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named, uint64_t *record);
 void fingerprints_deliver(struct fingerprints *f, uint64_t record);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mixing.c - how well batches are mixed, measured against batches drawn at random without replacement
+ * mixing.c - how well batches are mixed, measured against batches drawn at random without
+ * replacement
  *
- * Each batch gives one value per measure.  The standard error of their mean is taken twice, from single batches and from
- * the means of long stretches of batches, and the larger one counts: batches of one window resemble each other.
+ * Each batch gives one value per measure.  The standard error of their mean is taken twice, from
+ * single batches and from the means of long stretches of batches, and the larger one counts:
+ * batches of one window resemble each other.
  */
 #include "tools/shardcat/prove/mixing.h"
 
@@ -45,8 +47,8 @@ static double chance_of(uint64_t size, uint64_t n, uint64_t batch_records)
 }
 
 /*
- * Pairs of a batch that shared one in the epoch before, if both are random: B (B - 1) / 2 pairs, each of which shared one
- * of N div B batches with probability B (B - 1) / (N (N - 1)).
+ * Pairs of a batch that shared one in the epoch before, if both are random: B (B - 1) / 2 pairs,
+ * each of which shared one of N div B batches with probability B (B - 1) / (N (N - 1)).
  */
 static double pairs_by_chance(const struct mixing_data *d)
 {
@@ -305,7 +307,10 @@ static struct lanes lanes_of(uint64_t n, const struct shard_order_info *order)
 	return s;
 }
 
-/* Ordered pairs that come from one run, of `count` records of a window of `of` records in whole runs. */
+/*
+ * Ordered pairs that come from one run, of `count` records of a window of `of` records in whole
+ * runs.
+ */
 static double pairs_of_runs(double count, double of, uint64_t r)
 {
 	return of > 1 ? count * (count - 1) * (double)(r - 1) / (of - 1) : 0;
@@ -328,7 +333,9 @@ static double pairs_of_lane(const struct lanes *s, uint64_t from, uint64_t to)
 	return pairs;
 }
 
-/* The same for a batch: lanes below both remainders, between them, and above both have other ticks. */
+/*
+ * The same for a batch: lanes below both remainders, between them, and above both have other ticks.
+ */
 static double pairs_of_batch(const struct lanes *s, uint64_t from, uint64_t to)
 {
 	uint64_t in_lanes = to < s->end ? to : s->end;
@@ -360,7 +367,10 @@ double mixing_predict_variance(const struct mixing_data *d, const struct shard_o
 	for (uint64_t i = 0; i < batches; i++)
 		share += pairs_of_batch(&s, i * d->batch_records, (i + 1) * d->batch_records);
 	share /= (double)batches * b * (b - 1);
-	/* A record's correlations with all others sum up to -1; of those, so many are of its run, on average. */
+	/*
+	 * A record's correlations with all others sum up to -1; of those, so many are of its run,
+	 * on average.
+	 */
 	of_run = (r - 1) * (double)runs * r / n;
 	other = (-1 - of_run * run_correlation) / (n - 1 - of_run);
 	return (1 + (b - 1) * (share * run_correlation + (1 - share) * other)) * (n - 1) / (n - b);

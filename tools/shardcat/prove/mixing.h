@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mixing.h - how well batches are mixed, measured against batches drawn at random without replacement
+ * mixing.h - how well batches are mixed, measured against batches drawn at random without
+ * replacement
  *
- * Fed with the order of one or more epochs, batch by batch.  Ideals are exact expectations, not simulations.  Pure but
- * for memory: no file, no terminal.
+ * Fed with the order of one or more epochs, batch by batch.  Ideals are exact expectations, not
+ * simulations.  Pure but for memory: no file, no terminal.
  */
-#ifndef TOOLS_SHARDCAT_MIXING_H
-#define TOOLS_SHARDCAT_MIXING_H
+#ifndef SHARD_PROVE_MIXING_H
+#define SHARD_PROVE_MIXING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,14 +53,15 @@ struct mixing_result mixing_result(const struct mixing *m, enum measure what);
 /* ---- predictions for a windowed order ---- */
 
 /*
- * Are records that lie near each other of one class?  The correlation of the classes of two records in `run` neighbours:
- * 0 if the records are stored in random order, 1 if runs have one class each.
+ * Are records that lie near each other of one class?  The correlation of the classes of two records
+ * in `run` neighbours: 0 if the records are stored in random order, 1 if runs have one class each.
  */
 double mixing_run_correlation(const struct mixing_data *d, uint64_t run_records);
 
 /*
- * The average of MIX_VARIANCE with windows, by arithmetic alone: from how often two records of a batch come from
- * one run, and the correlation of those.  With L = 1, it is 1 + (B - 1)(r - 1) / (W - 1) in a large dataset of pure runs.
+ * The average of MIX_VARIANCE with windows, by arithmetic alone: from how often two records of a
+ * batch come from one run, and the correlation of those.  With L = 1, it is 1 + (B - 1)(r - 1) / (W
+ * - 1) in a large dataset of pure runs.
  */
 double mixing_predict_variance(const struct mixing_data *d, const struct shard_order_info *order,
 			       double run_correlation);

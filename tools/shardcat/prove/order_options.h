@@ -2,10 +2,11 @@
 /*
  * order_options.h - which order of an epoch: the options that verbs about it share
  *
- * A verb's struct begins with a struct order_options, since offsets of a table that verbs share are from the start.
+ * A verb's struct begins with a struct order_options, since offsets of a table that verbs share are
+ * from the start.
  */
-#ifndef TOOLS_SHARDCAT_ORDER_OPTIONS_H
-#define TOOLS_SHARDCAT_ORDER_OPTIONS_H
+#ifndef SHARD_PROVE_ORDER_OPTIONS_H
+#define SHARD_PROVE_ORDER_OPTIONS_H
 
 #include <stdint.h>
 

@@ -75,7 +75,7 @@ void job_token(const struct job *j, struct tally *y, char token[SHARD_TOKEN_BYTE
 	shard_loader_token(j->loader[0], token);
 	for (uint32_t q = 1; q < j->world; q++) {
 		shard_loader_token(j->loader[q], other);
-		if (strcmp(token, other) != 0)
+		if (strcmp(token, other))
 			proof_find(y, OUT_OF_STEP, "rank %" PRIu32 " has another token than rank 0", q);
 	}
 }
@@ -93,7 +93,7 @@ static int judge_row(struct proof *p, struct tally *y, const struct shard_batch 
 	print = fingerprint_of(p->t.schema, rows);
 	if (batch->row_flags[row] & SHARD_ROW_PADDED) {
 		y->padded++; /* a repetition: it has to be what it says, and does not count */
-		if (named >= p->prints.count || memcmp(&p->prints.of[named], &print, sizeof(print)) != 0)
+		if (named >= p->prints.count || memcmp(&p->prints.of[named], &print, sizeof(print)))
 			proof_find(y, MISNAMED,
 				   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32
 				   ": a padded row names record %" PRIu64 ", which has other bytes",
@@ -194,7 +194,10 @@ void epoch_begin(struct proof *p, struct tally *y, uint64_t epoch)
 	fingerprints_forget(&p->prints);
 }
 
-/* With SHARD_DROP, what stands behind the last whole step is not delivered: it counts as if it were. */
+/*
+ * With SHARD_DROP, what stands behind the last whole step is not delivered: it counts as if it
+ * were.
+ */
 static int excuse_the_rest(struct proof *p, struct tally *y)
 {
 	struct shard_loader_options options = p->loader;

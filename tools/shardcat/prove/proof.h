@@ -2,11 +2,11 @@
 /*
  * proof.h - an epoch as real loaders deliver it, with every row identified by its bytes
  *
- * What prove-order consists of: jobs of loaders, one per rank, that make steps together, and a tally of what they
- * delivered.  Findings are printed as they are made, the first few of each kind.
+ * What prove-order consists of: jobs of loaders, one per rank, that make steps together, and a
+ * tally of what they delivered.  Findings are printed as they are made, the first few of each kind.
  */
-#ifndef TOOLS_SHARDCAT_PROOF_H
-#define TOOLS_SHARDCAT_PROOF_H
+#ifndef SHARD_PROVE_PROOF_H
+#define SHARD_PROVE_PROOF_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,7 +53,10 @@ void job_token(const struct job *j, struct tally *y, char token[SHARD_TOKEN_BYTE
 /* One step of all ranks.  *ended: it was the end of the epoch instead. */
 int job_step(struct proof *p, struct tally *y, struct job *j, bool *ended);
 
-/* An epoch from its start to its end, in which the steps of any number of jobs lie.  `last` is the one that ended it. */
+/*
+ * An epoch from its start to its end, in which the steps of any number of jobs lie.  `last` is the
+ * one that ended it.
+ */
 void epoch_begin(struct proof *p, struct tally *y, uint64_t epoch);
 int epoch_end(struct proof *p, struct tally *y, const struct job *last);
 

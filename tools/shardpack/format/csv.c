@@ -11,7 +11,7 @@
 void csv_start(struct csv *c, char *text, size_t bytes, bool tabs)
 {
 	*c = (struct csv){.at = text, .end = text + bytes, .tabs = tabs, .line = 1};
-	if (bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
+	if (bytes >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3))
 		c->at += 3;
 }
 
@@ -23,7 +23,10 @@ static size_t line_end(const struct csv *c, const char *at)
 	return c->end - at >= 2 && at[0] == '\r' && at[1] == '\n' ? 2 : 0;
 }
 
-/* NULL, or what is wrong.  *next is behind the field; what it points to is a separator, a line's end, or the end. */
+/*
+ * NULL, or what is wrong.  *next is behind the field; what it points to is a separator, a line's
+ * end, or the end.
+ */
 static const char *take_quoted(struct csv *c, char **next)
 {
 	char *from = c->at + 1, *to = c->at;

@@ -2,11 +2,12 @@
 /*
  * csv.h - rows of a table in text: CSV as RFC 4180 has it, or TSV
  *
- * Strict: a quote that is not closed, or that stands within a field, and a NUL byte are errors, with their lines.  Lines
- * end with LF or CRLF; empty ones are passed over.  Pure; fields are decoded where they lie.
+ * Strict: a quote that is not closed, or that stands within a field, and a NUL byte are errors,
+ * with their lines.  Lines end with LF or CRLF; empty ones are passed over.  Pure; fields are
+ * decoded where they lie.
  */
-#ifndef SHARDPACK_CSV_H
-#define SHARDPACK_CSV_H
+#ifndef SHARD_FORMAT_CSV_H
+#define SHARD_FORMAT_CSV_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,9 +29,12 @@ struct csv_row {
 
 enum csv_status { CSV_ROW, CSV_END, CSV_BAD };
 
-/* Start with a text of `bytes` bytes and one more that may be written; a byte order mark is passed over. */
+/*
+ * Start with a text of `bytes` bytes and one more that may be written; a byte order mark is passed
+ * over.
+ */
 void csv_start(struct csv *c, char *text, size_t bytes, bool tabs);
 
 enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t why_bytes);
 
-#endif /* SHARDPACK_CSV_H */
+#endif

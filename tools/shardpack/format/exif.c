@@ -2,8 +2,8 @@
 /*
  * exif.c - which way up an image file says it is
  *
- * Walks the file's segments as far as its bytes go and believes no length.  Whether the rest of the file is any good is
- * the decoder's to say.
+ * Walks the file's segments as far as its bytes go and believes no length.  Whether the rest of the
+ * file is any good is the decoder's to say.
  */
 #include "tools/shardpack/format/exif.h"
 
@@ -23,15 +23,14 @@ struct bytes {
 
 static bool starts_with(struct bytes b, const char *what, size_t bytes)
 {
-	return b.count >= bytes && memcmp(b.at, what, bytes) == 0;
+	return b.count >= bytes && !memcmp(b.at, what, bytes);
 }
 
 static uint32_t load(const uint8_t *at, unsigned bytes, bool big)
 {
 	uint32_t value = 0;
-	unsigned i;
 
-	for (i = 0; i < bytes; i++)
+	for (unsigned i = 0; i < bytes; i++)
 		value |= (uint32_t)at[i] << 8 * (big ? bytes - 1 - i : i);
 	return value;
 }
@@ -44,7 +43,10 @@ static struct bytes part(struct bytes b, uint64_t offset, uint64_t count)
 	return (struct bytes){b.at + offset, (size_t)count};
 }
 
-/* The first value of an entry of 12 bytes; false if it has none, or not of a type for an orientation. */
+/*
+ * The first value of an entry of 12 bytes; false if it has none, or not of a type for an
+ * orientation.
+ */
 static bool entry_value(struct bytes tiff, const uint8_t *entry, bool big, uint32_t *value)
 {
 	uint32_t type = load(entry + 2, 2, big), count = load(entry + 4, 4, big);
@@ -63,7 +65,7 @@ static bool entry_value(struct bytes tiff, const uint8_t *entry, bool big, uint3
 /* The first directory of a TIFF structure.  Of two entries the last one counts, as in Pillow. */
 static uint32_t tiff_orientation(struct bytes tiff)
 {
-	uint32_t orientation = 1, offset, count, i;
+	uint32_t orientation = 1, offset, count;
 	bool big;
 
 	if (starts_with(tiff, "Exif\0\0", 6))
@@ -76,7 +78,7 @@ static uint32_t tiff_orientation(struct bytes tiff)
 	if (!part(tiff, offset, 2).at)
 		return 1;
 	count = load(tiff.at + offset, 2, big);
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *entry = part(tiff, (uint64_t)offset + 2 + 12 * (uint64_t)i, 12).at;
 
 		if (!entry)
@@ -105,7 +107,7 @@ static struct bytes find_in_jpeg(struct bytes file)
 		length = load(file.at + at + 2, 2, true);
 		if (length < 2 || length > file.count - at - 2)
 			break;
-		if (marker == 0xe1 && length >= 2 + 6 && memcmp(file.at + at + 4, "Exif\0", 5) == 0)
+		if (marker == 0xe1 && length >= 2 + 6 && !memcmp(file.at + at + 4, "Exif\0", 5))
 			return part(file, at + 4, length - 2);
 		at += 2 + (size_t)length;
 	}
@@ -136,7 +138,7 @@ static struct bytes find_in_webp(struct bytes file)
 		uint64_t length = load(file.at + at + 4, 4, false);
 		struct bytes chunk = part(file, at + 8, length);
 
-		if (!chunk.at || memcmp(file.at + at, "EXIF", 4) == 0)
+		if (!chunk.at || !memcmp(file.at + at, "EXIF", 4))
 			return chunk;
 		if (length % 2 && !part(file, at + 8 + length, 1).at)
 			break;
@@ -153,7 +155,7 @@ uint32_t exif_orientation(const uint8_t *bytes, size_t size)
 		return tiff_orientation(find_in_jpeg(file));
 	if (starts_with(file, "\x89PNG\r\n\x1a\n", 8))
 		return tiff_orientation(find_in_png(file));
-	if (size >= 12 && starts_with(file, "RIFF", 4) && memcmp(bytes + 8, "WEBP", 4) == 0)
+	if (size >= 12 && starts_with(file, "RIFF", 4) && !memcmp(bytes + 8, "WEBP", 4))
 		return tiff_orientation(find_in_webp(file));
 	return 1;
 }

@@ -25,8 +25,6 @@ static uint32_t dtype_of(uint8_t type)
 
 bool idx_parse(const uint8_t *bytes, size_t size, struct idx *out, char *why, size_t why_bytes)
 {
-	uint32_t i;
-
 	memset(out, 0, sizeof(*out));
 	if (size < 4 || bytes[0] || bytes[1]) {
 		snprintf(why, why_bytes, "not an IDX file: it must begin with two zero bytes, a type and a number of axes");
@@ -45,7 +43,7 @@ bool idx_parse(const uint8_t *bytes, size_t size, struct idx *out, char *why, si
 		return false;
 	}
 	out->data_bytes = shard_dtype_bytes(out->dtype);
-	for (i = 0; i < out->ndim; i++) {
+	for (uint32_t i = 0; i < out->ndim; i++) {
 		const uint8_t *b = bytes + 4 + 4 * (size_t)i;
 
 		out->shape[i] = (uint64_t)b[0] << 24 | (uint64_t)b[1] << 16 | (uint64_t)b[2] << 8 | b[3];

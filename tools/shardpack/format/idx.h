@@ -2,10 +2,11 @@
 /*
  * idx.h - the head of an IDX file, as MNIST is distributed in
  *
- * Two zeros, the type, the number of axes, and each axis as a big-endian u32.  Pure: bytes in, numbers out.
+ * Two zeros, the type, the number of axes, and each axis as a big-endian u32.  Pure: bytes in,
+ * numbers out.
  */
-#ifndef SHARDPACK_IDX_H
-#define SHARDPACK_IDX_H
+#ifndef SHARD_FORMAT_IDX_H
+#define SHARD_FORMAT_IDX_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,4 +25,4 @@ struct idx {
 /* `size` is all of the file, or IDX_HEAD_BYTES_MAX.  False, and `why` says why not. */
 bool idx_parse(const uint8_t *bytes, size_t size, struct idx *out, char *why, size_t why_bytes);
 
-#endif /* SHARDPACK_IDX_H */
+#endif

@@ -2,8 +2,8 @@
 /*
  * npy.c - the head of a NumPy array file
  *
- * The head is the text of a Python dict with three keys, in any order.  Only what NumPy itself writes of Python is
- * understood: strings without escapes, True and False, a tuple of integers.
+ * The head is the text of a Python dict with three keys, in any order.  Only what NumPy itself
+ * writes of Python is understood: strings without escapes, True and False, a tuple of integers.
  */
 #include "tools/shardpack/format/npy.h"
 
@@ -73,7 +73,7 @@ static bool take_string(struct cursor *c, char *out, size_t out_bytes)
 static bool take_word(struct cursor *c, const char *word)
 {
 	skip_blanks(c);
-	if ((size_t)(c->end - c->at) < strlen(word) || memcmp(c->at, word, strlen(word)) != 0)
+	if ((size_t)(c->end - c->at) < strlen(word) || memcmp(c->at, word, strlen(word)))
 		return false;
 	c->at += strlen(word);
 	return true;
@@ -106,7 +106,6 @@ static bool take_descr(struct cursor *c, struct npy *out)
 		     {"i4", SHARD_I32}, {"u8", SHARD_U64}, {"i8", SHARD_I64}, {"f2", SHARD_F16}, {"f4", SHARD_F32},
 		     {"f8", SHARD_F64}, {"b1", SHARD_BOOL}};
 	char descr[32];
-	size_t i;
 
 	skip_blanks(c);
 	if (c->at < c->end && *c->at == '[')
@@ -115,8 +114,8 @@ static bool take_descr(struct cursor *c, struct npy *out)
 		return wrong(c, "the dtype is not a string of a few characters");
 	out->swap = descr[0] == '>';
 	if (descr[0] && strchr("<>|=", descr[0]))
-		for (i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-			if (strcmp(descr + 1, types[i].type) == 0) {
+		for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+			if (!strcmp(descr + 1, types[i].type)) {
 				out->dtype = types[i].dtype;
 				return true;
 			}
@@ -162,7 +161,7 @@ static bool take_dict(struct cursor *c, struct npy *out)
 	while (!take(c, '}')) {
 		if (!take_string(c, key, sizeof(key)) || !take(c, ':'))
 			return wrong(c, "a key of the head is missing");
-		for (i = 0; i < 3 && strcmp(key, keys[i].name) != 0; i++)
+		for (i = 0; i < 3 && strcmp(key, keys[i].name); i++)
 			;
 		if (i == 3 || seen[i])
 			return wrong(c, "key '%s' is %s", key, i < 3 ? "there twice" : "none of descr, fortran_order, shape");
@@ -178,18 +177,16 @@ static bool take_dict(struct cursor *c, struct npy *out)
 	skip_blanks(c);
 	if (c->at != c->end)
 		return wrong(c, "something follows the dict");
-	for (i = 0; i < 3; i++)
-		if (!seen[i])
-			return wrong(c, "the head has no key '%s'", keys[i].name);
+	for (size_t k = 0; k < 3; k++)
+		if (!seen[k])
+			return wrong(c, "the head has no key '%s'", keys[k].name);
 	return true;
 }
 
 static bool settle_bytes(struct cursor *c, struct npy *out)
 {
-	uint32_t i;
-
 	out->data_bytes = shard_dtype_bytes(out->dtype);
-	for (i = 0; i < out->ndim; i++) {
+	for (uint32_t i = 0; i < out->ndim; i++) {
 		if (out->shape[i] && out->data_bytes > DATA_BYTES_MAX / out->shape[i])
 			return wrong(c, "the shape asks for more than 2^60 bytes");
 		out->data_bytes *= out->shape[i];
@@ -201,10 +198,9 @@ bool npy_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, si
 {
 	struct cursor c = {bytes, bytes, bytes + size, why, why_bytes};
 	uint64_t head_bytes, prefix = 10;
-	unsigned i;
 
 	memset(out, 0, sizeof(*out));
-	if (size < 10 || memcmp(bytes, NPY_MAGIC, NPY_MAGIC_BYTES) != 0)
+	if (size < 10 || memcmp(bytes, NPY_MAGIC, NPY_MAGIC_BYTES))
 		return wrong(&c, "not an array file of NumPy (%zu bytes)", size);
 	c.at += NPY_MAGIC_BYTES;
 	if (bytes[6] < 1 || bytes[6] > 3)
@@ -212,7 +208,7 @@ bool npy_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, si
 	head_bytes = (uint64_t)bytes[8] | (uint64_t)bytes[9] << 8;
 	if (bytes[6] > 1) {
 		prefix = 12;
-		for (i = 2; i < 4 && size >= 12; i++)
+		for (unsigned i = 2; i < 4 && size >= 12; i++)
 			head_bytes |= (uint64_t)bytes[8 + i] << (8 * i);
 	}
 	c.at = bytes + 8;

@@ -4,8 +4,8 @@
  *
  * Versions 1 to 3.  Pure: bytes in, numbers out.
  */
-#ifndef SHARDPACK_NPY_H
-#define SHARDPACK_NPY_H
+#ifndef SHARD_FORMAT_NPY_H
+#define SHARD_FORMAT_NPY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,10 @@ struct npy {
 	uint64_t data_offset, data_bytes; /* no sum or product of them passes 2^62 */
 };
 
-/* Read the front of a file; `size` is all of it, or NPY_HEAD_BYTES_MAX.  False, and `why` says why not. */
+/*
+ * Read the front of a file; `size` is all of it, or NPY_HEAD_BYTES_MAX.  False, and `why` says why
+ * not.
+ */
 bool npy_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, size_t why_bytes);
 
-#endif /* SHARDPACK_NPY_H */
+#endif

@@ -2,10 +2,11 @@
 /*
  * png_chunk.h - a walk over the chunks of a PNG file
  *
- * Believes no length.  Sums are not checked, and the walk may end at damage: the decoder decides that.
+ * Believes no length.  Sums are not checked, and the walk may end at damage: the decoder decides
+ * that.
  */
-#ifndef SHARDPACK_PNG_CHUNK_H
-#define SHARDPACK_PNG_CHUNK_H
+#ifndef SHARD_FORMAT_PNG_CHUNK_H
+#define SHARD_FORMAT_PNG_CHUNK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +22,10 @@ struct png_chunk {
 	size_t bytes;
 };
 
-/* The chunk at *at, which goes on to the next one.  False at the end of the file, or where no whole chunk is left. */
+/*
+ * The chunk at *at, which goes on to the next one.  False at the end of the file, or where no whole
+ * chunk is left.
+ */
 static inline bool png_chunk_next(const uint8_t *file, size_t size, size_t *at, struct png_chunk *out)
 {
 	const uint8_t *head = file + *at;
@@ -39,7 +43,7 @@ static inline bool png_chunk_next(const uint8_t *file, size_t size, size_t *at, 
 
 static inline bool png_chunk_is(const struct png_chunk *chunk, const char *name)
 {
-	return memcmp(chunk->name, name, 4) == 0;
+	return !memcmp(chunk->name, name, 4);
 }
 
-#endif /* SHARDPACK_PNG_CHUNK_H */
+#endif

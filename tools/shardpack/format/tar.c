@@ -33,7 +33,10 @@ __attribute__((format(printf, 2, 3))) static enum tar_status bad(struct tar *t, 
 	return TAR_BAD;
 }
 
-/* Octal digits, with blanks around; or big-endian behind a set bit, which GNU writes when digits do not suffice. */
+/*
+ * Octal digits, with blanks around; or big-endian behind a set bit, which GNU writes when digits do
+ * not suffice.
+ */
 static bool read_number(const uint8_t *field, size_t bytes, uint64_t *out)
 {
 	size_t i = 0;
@@ -62,10 +65,10 @@ static bool read_number(const uint8_t *field, size_t bytes, uint64_t *out)
 static bool checksum_is_right(const uint8_t *block)
 {
 	uint64_t said;
-	uint32_t sum = 0, i;
+	uint32_t sum = 0;
 	int32_t signed_sum = 0;
 
-	for (i = 0; i < TAR_BLOCK_BYTES; i++) {
+	for (uint32_t i = 0; i < TAR_BLOCK_BYTES; i++) {
 		uint8_t b = i >= CHECKSUM && i < CHECKSUM + CHECKSUM_BYTES ? ' ' : block[i];
 
 		sum += b;
@@ -125,7 +128,7 @@ static bool header_name(const uint8_t *block, struct tar_member *out)
 	char name[PREFIX_BYTES + 1 + NAME_BYTES + 1];
 	size_t bytes = 0, n;
 
-	if (memcmp(block + MAGIC, "ustar\0", 6) == 0 && block[PREFIX]) { /* GNU's "ustar " has other things there */
+	if (!memcmp(block + MAGIC, "ustar\0", 6) && block[PREFIX]) { /* GNU's "ustar " has other things there */
 		bytes = strnlen((const char *)block + PREFIX, PREFIX_BYTES);
 		memcpy(name, block + PREFIX, bytes);
 		name[bytes++] = '/';
@@ -161,15 +164,13 @@ static bool next_record(const char **at, const char *end, const char **key, size
 
 static bool is_key(const char *key, size_t bytes, const char *name)
 {
-	return strlen(name) == bytes && memcmp(key, name, bytes) == 0;
+	return strlen(name) == bytes && !memcmp(key, name, bytes);
 }
 
 static bool decimal(const char *text, size_t bytes, uint64_t *out)
 {
-	size_t i;
-
 	*out = 0;
-	for (i = 0; i < bytes; i++) {
+	for (size_t i = 0; i < bytes; i++) {
 		if (text[i] < '0' || text[i] > '9' || *out >> 59)
 			return false;
 		*out = *out * 10 + (uint64_t)(text[i] - '0');
@@ -177,7 +178,10 @@ static bool decimal(const char *text, size_t bytes, uint64_t *out)
 	return bytes > 0;
 }
 
-/* What a pax header says of the next member; one for all members (global) may say only what does not matter here. */
+/*
+ * What a pax header says of the next member; one for all members (global) may say only what does
+ * not matter here.
+ */
 static enum tar_status take_pax(struct tar *t, uint64_t header_at, uint64_t offset, uint64_t bytes, bool global)
 {
 	static const char sparse[] = "GNU.sparse.";
@@ -192,7 +196,7 @@ static enum tar_status take_pax(struct tar *t, uint64_t header_at, uint64_t offs
 	while (at < end) {
 		if (!next_record(&at, end, &key, &key_bytes, &value, &value_bytes))
 			return bad(t, "a damaged pax header at offset %" PRIu64, header_at);
-		if (key_bytes >= strlen(sparse) && memcmp(key, sparse, strlen(sparse)) == 0)
+		if (key_bytes >= strlen(sparse) && !memcmp(key, sparse, strlen(sparse)))
 			return bad(t, "a sparse file at offset %" PRIu64 "; pack the archive without --sparse", header_at);
 		if (is_key(key, key_bytes, "path") && !global) {
 			if (!value_bytes || value_bytes > TAR_NAME_BYTES_MAX || memchr(value, '\0', value_bytes))

@@ -2,12 +2,13 @@
 /*
  * tar.h - the members of a tar archive, and their places
  *
- * Reads v7, ustar, GNU (long names, sizes in base 256) and pax (path, size).  Strict: a wrong checksum, a size that leads
- * out of the archive, a name that leads out of a folder, an end that is missing and anything behind it are errors, with
- * their offsets.  No I/O: the caller gives a function that reads.
+ * Reads v7, ustar, GNU (long names, sizes in base 256) and pax (path, size).  Strict: a wrong
+ * checksum, a size that leads out of the archive, a name that leads out of a folder, an end that is
+ * missing and anything behind it are errors, with their offsets.  No I/O: the caller gives a
+ * function that reads.
  */
-#ifndef SHARDPACK_TAR_H
-#define SHARDPACK_TAR_H
+#ifndef SHARD_FORMAT_TAR_H
+#define SHARD_FORMAT_TAR_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,4 +45,4 @@ enum tar_status { TAR_MEMBER, TAR_END, TAR_BAD };
 /* The next member.  After BAD there is none. */
 enum tar_status tar_next(struct tar *t, struct tar_member *out);
 
-#endif /* SHARDPACK_TAR_H */
+#endif

@@ -2,8 +2,9 @@
 /*
  * token_file.c - the head of a file of tokens
  *
- * A file without a head could begin with the magic of one by chance: as u16 that would be two certain tokens, then 1 and
- * 0, which no text of a real vocabulary begins with.  So magic and version together decide.
+ * A file without a head could begin with the magic of one by chance: as u16 that would be two
+ * certain tokens, then 1 and 0, which no text of a real vocabulary begins with.  So magic and
+ * version together decide.
  */
 #include "tools/shardpack/format/token_file.h"
 

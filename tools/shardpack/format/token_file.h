@@ -7,8 +7,8 @@
  *
  * Pure: bytes in, numbers out.
  */
-#ifndef SHARDPACK_TOKEN_FILE_H
-#define SHARDPACK_TOKEN_FILE_H
+#ifndef SHARD_FORMAT_TOKEN_FILE_H
+#define SHARD_FORMAT_TOKEN_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,4 +25,4 @@ struct token_file {
 /* `size` is all of the file, or TOKEN_FILE_HEAD_BYTES.  False, and `why` says why not. */
 bool token_file_parse(const uint8_t *bytes, size_t size, struct token_file *out, char *why, size_t why_bytes);
 
-#endif /* SHARDPACK_TOKEN_FILE_H */
+#endif

@@ -39,17 +39,17 @@ static bool read_at(struct zip *z, uint64_t offset, void *out, size_t bytes)
 static enum zip_status find_end(struct zip *z, uint64_t *at, uint8_t end[END_BYTES])
 {
 	uint8_t piece[4096];
-	uint64_t low = z->bytes > END_BYTES + COMMENT_MAX ? z->bytes - END_BYTES - COMMENT_MAX : 0, from;
+	uint64_t low = z->bytes > END_BYTES + COMMENT_MAX ? z->bytes - END_BYTES - COMMENT_MAX : 0;
 
-	for (from = z->bytes; z->bytes >= END_BYTES && from > low;) {
+	for (uint64_t from = z->bytes; z->bytes >= END_BYTES && from > low;) {
 		/* Pieces overlap by what a record may span. */
-		uint64_t to = from + END_BYTES - 1 < z->bytes ? from + END_BYTES - 1 : z->bytes, start, i;
+		uint64_t to = from + END_BYTES - 1 < z->bytes ? from + END_BYTES - 1 : z->bytes, start;
 
 		start = to - low > sizeof(piece) ? to - sizeof(piece) : low;
 		if (!read_at(z, start, piece, (size_t)(to - start)))
 			return ZIP_BAD;
-		for (i = to - start < END_BYTES ? 0 : to - start - END_BYTES + 1; i-- > 0;)
-			if (memcmp(piece + i, "PK\5\6", 4) == 0 && start + i + END_BYTES + load16(piece + i + 20) == z->bytes) {
+		for (uint64_t i = to - start < END_BYTES ? 0 : to - start - END_BYTES + 1; i-- > 0;)
+			if (!memcmp(piece + i, "PK\5\6", 4) && start + i + END_BYTES + load16(piece + i + 20) == z->bytes) {
 				*at = start + i;
 				memcpy(end, piece + i, END_BYTES);
 				return ZIP_MEMBER;
@@ -59,7 +59,10 @@ static enum zip_status find_end(struct zip *z, uint64_t *at, uint8_t end[END_BYT
 	return bad(z, "no end record of a ZIP archive; it is cut short, or none");
 }
 
-/* Entries, size and start of the directory from the record of ZIP64, if a locator stands before the other one. */
+/*
+ * Entries, size and start of the directory from the record of ZIP64, if a locator stands before the
+ * other one.
+ */
 static enum zip_status read_end64(struct zip *z, uint64_t end_at, uint64_t *count, uint64_t *size, uint64_t *begin)
 {
 	uint8_t locator[LOCATOR_BYTES], record[END64_BYTES];
@@ -68,11 +71,11 @@ static enum zip_status read_end64(struct zip *z, uint64_t end_at, uint64_t *coun
 	if (end_at < LOCATOR_BYTES || !read_at(z, end_at - LOCATOR_BYTES, locator, sizeof(locator)))
 		return end_at < LOCATOR_BYTES ? bad(z, "the end record asks for ZIP64, but there is no room for it") : ZIP_BAD;
 	at = load64(locator + 8);
-	if (memcmp(locator, "PK\6\7", 4) != 0 || at > end_at - LOCATOR_BYTES || end_at - LOCATOR_BYTES - at < END64_BYTES)
+	if (memcmp(locator, "PK\6\7", 4) || at > end_at - LOCATOR_BYTES || end_at - LOCATOR_BYTES - at < END64_BYTES)
 		return bad(z, "the locator of ZIP64 before offset %" PRIu64 " is damaged", end_at);
 	if (!read_at(z, at, record, sizeof(record)))
 		return ZIP_BAD;
-	if (memcmp(record, "PK\6\6", 4) != 0)
+	if (memcmp(record, "PK\6\6", 4))
 		return bad(z, "the end record of ZIP64 at offset %" PRIu64 " is damaged", at);
 	*count = load64(record + 32);
 	*size = load64(record + 40);
@@ -109,13 +112,14 @@ static enum zip_status begin(struct zip *z)
 	return ZIP_MEMBER;
 }
 
-/* Numbers that do not fit 32 bits stand in an extra field, in this order, those that fit left out. */
+/*
+ * Numbers that do not fit 32 bits stand in an extra field, in this order, those that fit left out.
+ */
 static bool take_wide(const uint8_t *value, size_t bytes, struct zip_member *m, uint64_t *local)
 {
 	uint64_t *const wide[] = {&m->bytes, &m->packed_bytes, local};
-	size_t i;
 
-	for (i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 3; i++) {
 		if (*wide[i] != 0xffffffff)
 			continue;
 		if (bytes < 8)
@@ -151,7 +155,7 @@ static enum zip_status settle_data(struct zip *z, uint64_t local, struct zip_mem
 	if (!read_at(z, local, head, sizeof(head)))
 		return ZIP_BAD;
 	extra_bytes = load16(head + 28);
-	if (memcmp(head, "PK\3\4", 4) != 0 || load16(head + 26) != m->name_bytes || load16(head + 8) != m->method)
+	if (memcmp(head, "PK\3\4", 4) || load16(head + 26) != m->name_bytes || load16(head + 8) != m->method)
 		return bad(z, "'%s': the header at offset %" PRIu64 " is of something else", m->name, local);
 	m->offset = local + LOCAL_BYTES + m->name_bytes + extra_bytes;
 	if (m->offset > z->begin || m->packed_bytes > z->begin - m->offset)
@@ -159,7 +163,7 @@ static enum zip_status settle_data(struct zip *z, uint64_t local, struct zip_mem
 			   m->offset);
 	if (!read_at(z, local + LOCAL_BYTES, name, m->name_bytes))
 		return ZIP_BAD;
-	if (memcmp(name, m->name, m->name_bytes) != 0)
+	if (memcmp(name, m->name, m->name_bytes))
 		return bad(z, "'%s': the header at offset %" PRIu64 " has another name", m->name, local);
 	return ZIP_MEMBER;
 }
@@ -180,7 +184,7 @@ enum zip_status zip_next(struct zip *z, struct zip_member *out)
 		return ZIP_BAD;
 	out->name_bytes = load16(entry + 28);
 	rest = out->name_bytes + (uint64_t)load16(entry + 30) + load16(entry + 32);
-	if (memcmp(entry, "PK\1\2", 4) != 0 || z->end - z->at - ENTRY_BYTES < rest)
+	if (memcmp(entry, "PK\1\2", 4) || z->end - z->at - ENTRY_BYTES < rest)
 		return bad(z, "the directory is damaged at offset %" PRIu64, z->at);
 	if (!out->name_bytes || out->name_bytes > ZIP_NAME_BYTES_MAX)
 		return bad(z, "a name of %zu bytes at offset %" PRIu64 "; the limit is %d", out->name_bytes, z->at, ZIP_NAME_BYTES_MAX);

@@ -2,11 +2,11 @@
 /*
  * zip.h - the members of a ZIP archive, and their places
  *
- * By its central directory, ZIP64 too; each member's own header must say the same.  Strict, as tar.h, and as there the
- * caller gives a function that reads.
+ * By its central directory, ZIP64 too; each member's own header must say the same.  Strict, as
+ * tar.h, and as there the caller gives a function that reads.
  */
-#ifndef SHARDPACK_ZIP_H
-#define SHARDPACK_ZIP_H
+#ifndef SHARD_FORMAT_ZIP_H
+#define SHARD_FORMAT_ZIP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,4 +42,4 @@ enum zip_status { ZIP_MEMBER, ZIP_END, ZIP_BAD };
 /* The next member, in the order of the directory.  After BAD there is none. */
 enum zip_status zip_next(struct zip *z, struct zip_member *out);
 
-#endif /* SHARDPACK_ZIP_H */
+#endif

@@ -2,8 +2,8 @@
 /*
  * boxes.c - boxes of an image to boxes of its record
  *
- * Float32 throughout, one rounding for each operation.  Built with -ffp-contract=off: a multiply and an add that a compiler
- * makes one would round once.
+ * Float32 throughout, one rounding for each operation.  Built with -ffp-contract=off: a multiply
+ * and an add that a compiler makes one would round once.
  */
 #include "tools/shardpack/image/boxes.h"
 

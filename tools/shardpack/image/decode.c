@@ -140,7 +140,7 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s: %s is not supported, convert it to %s",
 				  first_bytes(bytes, m->length, hex), m->name, instead);
 	}
-	if (size >= 4 && memcmp(bytes, "\0\5\26\7", 4) == 0)
+	if (size >= 4 && !memcmp(bytes, "\0\5\26\7", 4))
 		return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "is AppleDouble: what macOS keeps beside a file, not an image; remove all such files: find SRC -name '._*' -delete");
 	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not %s",
 			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex),

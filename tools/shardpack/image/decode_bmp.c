@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode_bmp.c - Windows bitmaps without compression: 1, 4 and 8 bits with a palette, 16, 24 and 32 bits
+ * decode_bmp.c - Windows bitmaps without compression: 1, 4 and 8 bits with a palette, 16, 24 and 32
+ * bits
  *
- * Of a mask the indices of its palette are wanted, and it may be of any length: it is not looked into.
- * Colours of 5 or 6 bits become 8 as in Pillow: value * 255 / most, rounded down.
+ * Of a mask the indices of its palette are wanted, and it may be of any length: it is not looked
+ * into.  Colours of 5 or 6 bits become 8 as in Pillow: value * 255 / most, rounded down.
  */
 #include "tools/shardpack/image/decode_bmp.h"
 
@@ -57,7 +58,10 @@ static enum decode_status read_head(struct bmp *b, struct decode_verdict *v)
 	return DECODE_OK;
 }
 
-/* Which bits are which colour: the usual ones, or those that stand behind the head of 40 bytes, or in a longer one. */
+/*
+ * Which bits are which colour: the usual ones, or those that stand behind the head of 40 bytes, or
+ * in a longer one.
+ */
 static enum decode_status read_masks(struct bmp *b, struct decode_verdict *v)
 {
 	static const uint32_t usual16[] = {0x7c00, 0x03e0, 0x001f}, usual32[] = {0xff0000, 0xff00, 0xff}, green6[] = {0xf800, 0x07e0, 0x001f};
@@ -69,7 +73,7 @@ static enum decode_status read_masks(struct bmp *b, struct decode_verdict *v)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "BMP data ends early: within its head");
 	for (int i = 0; i < 3; i++)
 		b->mask[i] = load32(b->bytes + FILE_HEAD_BYTES + 40 + 4 * i);
-	if (b->bits == 16 && (memcmp(b->mask, usual16, sizeof(usual16)) == 0 || memcmp(b->mask, green6, sizeof(green6)) == 0))
+	if (b->bits == 16 && (!memcmp(b->mask, usual16, sizeof(usual16)) || !memcmp(b->mask, green6, sizeof(green6))))
 		return DECODE_OK;
 	for (int i = 0; i < 3 && b->bits == 32; i++)
 		if (b->mask[i] != 0xff && b->mask[i] != 0xff00 && b->mask[i] != 0xff0000 && b->mask[i] != 0xff000000)

@@ -33,9 +33,9 @@ void decode_claim(struct decoder *d, uint64_t bytes);
 uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y);
 
 /*
- * Rows of one sample per pixel are read into the last third of their place and spread
- * from there, forward: pixel i is written to [3i, 3i + 3) and read from 2 * width + i,
- * which a write reaches only in the last pixel, after its read.  (Those of a mask stay as they are.)
+ * Rows of one sample per pixel are read into the last third of their place and spread from there,
+ * forward: pixel i is written to [3i, 3i + 3) and read from 2 * width + i, which a write reaches
+ * only in the last pixel, after its read.  (Those of a mask stay as they are.)
  */
 static inline uint8_t *decode_narrow_row(uint8_t *row, uint32_t width)
 {
@@ -43,8 +43,8 @@ static inline uint8_t *decode_narrow_row(uint8_t *row, uint32_t width)
 }
 
 /*
- * Samples of 16 bits, the high byte first, to bytes.  The first one above 255 gets its column into *bad_x and its value is
- * returned; else 0.  `to` may be `row`, or lie before it.
+ * Samples of 16 bits, the high byte first, to bytes.  The first one above 255 gets its column into
+ * *bad_x and its value is returned; else 0.  `to` may be `row`, or lie before it.
  */
 uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_t *bad_x);
 

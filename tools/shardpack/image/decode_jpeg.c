@@ -10,9 +10,9 @@
  * before, and a file that lacks its own would silently decode with those: its pixels would
  * depend on what the thread happened to do earlier.  Creating one costs a microsecond.
  *
- * A warning is a verdict, unless it was to be accepted: then it is noted, and what it means is told at the end.  The
- * library reports errors by a callback that must not return, so it jumps.  Everything
- * that lives across the jump is in struct jpeg, none of it in locals.
+ * A warning is a verdict, unless it was to be accepted: then it is noted, and what it means is told
+ * at the end.  The library reports errors by a callback that must not return, so it jumps.
+ * Everything that lives across the jump is in struct jpeg, none of it in locals.
  */
 #include "tools/shardpack/image/decode_jpeg.h"
 
@@ -216,9 +216,10 @@ static uint32_t read_some(struct jpeg *j, uint8_t *to, uint32_t left)
 }
 
 /*
- * Does the library decode a part of this image to the same pixels?  It does for what nearly all files are.  Left out
- * are those that are in its memory as a whole anyway (there is little to win, and it smooths the blocks of unfinished
- * ones with their neighbours), rare samplings, and what is decoded at a scale.
+ * Does the library decode a part of this image to the same pixels?  It does for what nearly all
+ * files are.  Left out are those that are in its memory as a whole anyway (there is little to win,
+ * and it smooths the blocks of unfinished ones with their neighbours), rare samplings, and what is
+ * decoded at a scale.
  */
 static bool has_exact_parts(struct jpeg *j)
 {
@@ -245,8 +246,8 @@ static uint32_t crop_columns(struct jpeg *j, const struct image_window *part)
 }
 
 /*
- * Rows that nobody wants: decoded only as far as it takes to see damage.  The image's last row is read all the same: asked
- * to skip to the end, the library would leave the rest of the file unread.
+ * Rows that nobody wants: decoded only as far as it takes to see damage.  The image's last row is
+ * read all the same: asked to skip to the end, the library would leave the rest of the file unread.
  */
 static void skip_rows(struct jpeg *j, uint32_t count, bool exact_parts)
 {
@@ -265,7 +266,7 @@ static void stream_rows(struct jpeg *j)
 	struct image_size size = {.width = cinfo->image_width, .height = cinfo->image_height, .scale = cinfo->scale_denom};
 	bool exact_parts = has_exact_parts(j);
 	struct image_window part;
-	uint32_t first = 0, given, now, count;
+	uint32_t first = 0, count;
 	size_t stride_bytes;
 
 	j->d->sink_begun = true;
@@ -277,9 +278,9 @@ static void stream_rows(struct jpeg *j)
 	if (!scratch_reserve(&j->d->pixels, STRIP_ROWS * stride_bytes))
 		fail(j, decode_no_memory(j->v));
 	skip_rows(j, part.y, exact_parts);
-	for (given = 0; given < part.height; given += count) {
+	for (uint32_t given = 0; given < part.height; given += count) {
 		count = part.height - given < STRIP_ROWS ? part.height - given : STRIP_ROWS;
-		for (now = 0; now < count;)
+		for (uint32_t now = 0; now < count;)
 			now += read_some(j, j->d->pixels.data + now * stride_bytes, count - now);
 		sink->rows(sink->context, j->d->pixels.data + IMAGE_CHANNELS * (size_t)(part.x - first), stride_bytes,
 			   count);
@@ -301,9 +302,9 @@ static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *cinfo)
 }
 
 /*
- * The file ended, and no scan that it has is cut: the library would have warned.  But are these all scans?  The precision
- * of each coefficient of a progressive file must have come down to the last bit, and of others each component must have
- * had its scan.  NULL, or what is missing.
+ * The file ended, and no scan that it has is cut: the library would have warned.  But are these all
+ * scans?  The precision of each coefficient of a progressive file must have come down to the last
+ * bit, and of others each component must have had its scan.  NULL, or what is missing.
  */
 static const char *missing(const struct jpeg_decompress_struct *cinfo)
 {

@@ -27,7 +27,10 @@ struct decode_options {
 	uint32_t max_scans;
 	uint64_t max_memory_bytes; /* inside a decoder, beside the image */
 
-	/* Called before memory of the order of a whole image is used for it, with its size; may wait.  NULL: nobody cares. */
+	/*
+	 * Called before memory of the order of a whole image is used for it, with its size; may
+	 * wait.  NULL: nobody cares.
+	 */
 	void (*claim)(void *context, uint64_t bytes);
 	void *context;
 };

@@ -99,7 +99,9 @@ static void open_stream(struct png *p)
 	png_set_read_fn(p->png, p, on_read);
 	png_set_user_limits(p->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* ours is the message */
 	png_set_chunk_malloc_max(p->png, 0); /* it also refuses what is skipped; nothing that is kept is large */
-	/* Leave metadata unread, tRNS with it; then every error is about pixels, so let it be one. */
+	/*
+	 * Leave metadata unread, tRNS with it; then every error is about pixels, so let it be one.
+	 */
 	png_set_keep_unknown_chunks(p->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 	png_set_keep_unknown_chunks(p->png, PNG_HANDLE_CHUNK_NEVER, (png_const_bytep) "tRNS", 1);
 	png_set_benign_errors(p->png, 0);
@@ -125,7 +127,10 @@ static void choose_transforms(struct png *p)
 		png_set_strip_alpha(p->png);
 }
 
-/* Of the chunk that says so nothing but its being there counts, where it may be: in front of the pixels. */
+/*
+ * Of the chunk that says so nothing but its being there counts, where it may be: in front of the
+ * pixels.
+ */
 static bool is_animated(const struct png *p)
 {
 	size_t at = PNG_MAGIC_BYTES;

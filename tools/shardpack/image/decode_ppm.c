@@ -2,8 +2,9 @@
 /*
  * decode_ppm.c - PGM and PPM in their binary forms, P5 and P6
  *
- * Of a PGM that is a mask samples of 16 bits are read as well, if they are not to be scaled and none is above 255.
- * A sample is scaled by the largest that the file names, rounded as in Pillow: to the nearest, a half to the even one.
+ * Of a PGM that is a mask samples of 16 bits are read as well, if they are not to be scaled and
+ * none is above 255.  A sample is scaled by the largest that the file names, rounded as in Pillow:
+ * to the nearest, a half to the even one.
  */
 #include "tools/shardpack/image/decode_ppm.h"
 

@@ -17,8 +17,9 @@ enum decode_status {
 
 struct decode_verdict {
 	/*
-	 * enum shard_miss_reason for DECODE_BAD_INPUT, else 0; with DECODE_OK also for accepted damage: TRUNCATED if
-	 * only the end-of-image marker is missing, DAMAGED if pixels are made up.
+	 * enum shard_miss_reason for DECODE_BAD_INPUT, else 0; with DECODE_OK also for accepted
+	 * damage: TRUNCATED if only the end-of-image marker is missing, DAMAGED if pixels are made
+	 * up.
 	 */
 	int reason;
 	char message[240]; /* one line, without the file's name; empty without a reason */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode_versions.h - names and versions of the libraries that decode, for --version and for provenance
+ * decode_versions.h - names and versions of the libraries that decode, for --version and for
+ * provenance
  */
 #ifndef SHARD_IMAGE_DECODE_VERSIONS_H
 #define SHARD_IMAGE_DECODE_VERSIONS_H

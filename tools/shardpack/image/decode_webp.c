@@ -2,7 +2,8 @@
 /*
  * decode_webp.c - WebP, lossy and lossless
  *
- * Alpha is dropped, as everywhere.  libwebp decodes what it is given; that a file is as long as it says is seen to here.
+ * Alpha is dropped, as everywhere.  libwebp decodes what it is given; that a file is as long as it
+ * says is seen to here.
  */
 #include "tools/shardpack/image/decode_webp.h"
 
@@ -47,7 +48,10 @@ enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size
 	rc = decode_check_size(d, (uint64_t)config.input.width, (uint64_t)config.input.height, v);
 	if (rc != DECODE_OK)
 		return rc;
-	/* At once, for the first claim is what counts: the image, and what libwebp holds of a lossless one. */
+	/*
+	 * At once, for the first claim is what counts: the image, and what libwebp holds of a
+	 * lossless one.
+	 */
 	decode_claim(d, (IMAGE_CHANNELS + 4) * (uint64_t)config.input.width * (uint64_t)config.input.height);
 	rc = decode_begin(d, (uint64_t)config.input.width, (uint64_t)config.input.height, out, v);
 	if (rc != DECODE_OK)

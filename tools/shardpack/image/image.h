@@ -6,8 +6,8 @@
  * arrives in another form becomes this in the decoder.  Masks alone are otherwise: they
  * have one sample for each pixel.
  */
-#ifndef SHARDPACK_IMAGE_H
-#define SHARDPACK_IMAGE_H
+#ifndef SHARD_IMAGE_IMAGE_H
+#define SHARD_IMAGE_IMAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,8 +33,9 @@ struct image_window {
 };
 
 /*
- * An image on its way.  It may have been decoded at 1/scale: then its columns and rows are fewer, width / scale rounded up,
- * and the last of them are partly beyond its edge; or the first ones, if it was turned since.
+ * An image on its way.  It may have been decoded at 1/scale: then its columns and rows are fewer,
+ * width / scale rounded up, and the last of them are partly beyond its edge; or the first ones, if
+ * it was turned since.
  */
 struct image_size {
 	uint32_t width, height; /* as the file has them */
@@ -59,13 +60,13 @@ struct image_scaling {
 };
 
 /*
- * The taker of an image's pixels while it is decoded.  begin() is called once, when the size is known and within the
- * limits, and says which of its columns and rows are wanted; false means that memory ran out.  rows() gets the rows of that
- * part from the top, from its first column on, a few at a time.  They may turn out to be worthless: damage further down in
- * the file is found later.
+ * The taker of an image's pixels while it is decoded.  begin() is called once, when the size is
+ * known and within the limits, and says which of its columns and rows are wanted; false means that
+ * memory ran out.  rows() gets the rows of that part from the top, from its first column on, a few
+ * at a time.  They may turn out to be worthless: damage further down in the file is found later.
  *
- * scaling() is asked before, if it is there, by a decoder that can; false if the scale that is asked for would leave less
- * than the wanted size.  The others decode the whole image, at scale 1.
+ * scaling() is asked before, if it is there, by a decoder that can; false if the scale that is
+ * asked for would leave less than the wanted size.  The others decode the whole image, at scale 1.
  */
 struct image_sink {
 	bool (*begin)(void *context, const struct image_size *size, struct image_window *wanted);
@@ -122,4 +123,4 @@ static inline void scratch_free(struct scratch *s)
 	s->capacity_bytes = 0;
 }
 
-#endif /* SHARDPACK_IMAGE_H */
+#endif

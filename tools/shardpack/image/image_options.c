@@ -70,9 +70,8 @@ static bool settle_channels(const struct settling *s, const char *option, const 
 {
 	const char separators[] = {s->w->separator, '\0'}, *at = text;
 	size_t bytes;
-	uint32_t c;
 
-	for (c = 0; text && c < IMAGE_CHANNELS; c++, at += bytes + 1) {
+	for (uint32_t c = 0; text && c < IMAGE_CHANNELS; c++, at += bytes + 1) {
 		bytes = strcspn(at, separators);
 		if (!text_parse_double(at, bytes, &values[c]) || (at[bytes] == separators[0]) != (c + 1 < IMAGE_CHANNELS))
 			return refuse(s, "%s%s %s: must be three numbers, for red, green and blue: 0.5%c0.5%c0.5", s->w->dashes, option,

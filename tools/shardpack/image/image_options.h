@@ -4,8 +4,8 @@
  *
  * The same for --resize and the others, and for --field NAME:resize=....  Pure.
  */
-#ifndef SHARDPACK_IMAGE_OPTIONS_H
-#define SHARDPACK_IMAGE_OPTIONS_H
+#ifndef SHARD_IMAGE_IMAGE_OPTIONS_H
+#define SHARD_IMAGE_IMAGE_OPTIONS_H
 
 #include "tools/shardpack/image/transform_image.h"
 
@@ -22,10 +22,10 @@ struct image_wish {
 };
 
 /*
- * False, and `why` says why not, if there can be no such image.  Sizes that were not said are told in `assumed`, which is
- * empty otherwise.
+ * False, and `why` says why not, if there can be no such image.  Sizes that were not said are told
+ * in `assumed`, which is empty otherwise.
  */
 bool image_options_settle(const struct image_wish *w, struct transform_options *t, char *assumed, size_t assumed_bytes,
 			  char *why, size_t why_bytes);
 
-#endif /* SHARDPACK_IMAGE_OPTIONS_H */
+#endif

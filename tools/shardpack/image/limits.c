@@ -38,9 +38,9 @@ uint64_t limits_most(const struct limits *l, enum limit which)
 static bool refuse_name(const char *word, char *why, size_t why_bytes)
 {
 	const char *names[LIMITS];
-	int nearest, i;
+	int nearest;
 
-	for (i = 0; i < LIMITS; i++)
+	for (int i = 0; i < LIMITS; i++)
 		names[i] = kinds[i].name;
 	nearest = cli_nearest(word, names, LIMITS);
 	snprintf(why, why_bytes, "'%s' is no limit: there are pixels, side, scans, memory and members%s%s%s", word,
@@ -61,7 +61,7 @@ static bool parse_one(const char *text, size_t bytes, struct limits *out, uint32
 		return false;
 	}
 	*value++ = '\0';
-	for (i = 0; i < LIMITS && strcmp(kinds[i].name, word) != 0; i++)
+	for (i = 0; i < LIMITS && strcmp(kinds[i].name, word); i++)
 		;
 	if (i == LIMITS)
 		return refuse_name(word, why, why_bytes);
@@ -99,9 +99,8 @@ bool limits_parse(const char *text, struct limits *out, char *why, size_t why_by
 void limits_write(const struct limits *l, struct text *out)
 {
 	const char *before = "limit ";
-	int i;
 
-	for (i = 0; i < LIMITS; i++)
+	for (int i = 0; i < LIMITS; i++)
 		if (l->most[i]) {
 			text_format(out, "%s%s=%" PRIu64, before, kinds[i].name, l->most[i]);
 			before = ",";

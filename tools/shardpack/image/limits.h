@@ -4,8 +4,8 @@
  *
  * Limits decide verdicts, so they belong to the recipe.  Pure.
  */
-#ifndef SHARDPACK_LIMITS_H
-#define SHARDPACK_LIMITS_H
+#ifndef SHARD_IMAGE_LIMITS_H
+#define SHARD_IMAGE_LIMITS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,7 +32,10 @@ uint64_t limits_most(const struct limits *l, enum limit which);
 /* "pixels=200M,scans=500".  False, and `why` says why not, if it is none of that form. */
 bool limits_parse(const char *text, struct limits *out, char *why, size_t why_bytes);
 
-/* The line of a plan, "limit pixels=209715200,scans=500", with those that are not the default; nothing if all are. */
+/*
+ * The line of a plan, "limit pixels=209715200,scans=500", with those that are not the default;
+ * nothing if all are.
+ */
 void limits_write(const struct limits *l, struct text *out);
 
-#endif /* SHARDPACK_LIMITS_H */
+#endif

@@ -2,9 +2,9 @@
 /*
  * mask.c - which pixel of the file each pixel of the record is
  *
- * Columns and rows are chosen apart, once for a mask: one table each, in the order in which the file has them.  So the rows
- * are used as they come, and a mask that is to be turned needs no memory of its own: its tables run along the other axis
- * of the record, or backwards.
+ * Columns and rows are chosen apart, once for a mask: one table each, in the order in which the
+ * file has them.  So the rows are used as they come, and a mask that is to be turned needs no
+ * memory of its own: its tables run along the other axis of the record, or backwards.
  */
 #include "tools/shardpack/image/mask.h"
 
@@ -35,26 +35,26 @@ static const uint32_t *table_of(const struct axis *a)
 }
 
 /*
- * `size` pixels resized to `resized`, of which `span` is kept.  Pillow adds the scale up from pixel to pixel, and so does
- * this, from the first one on: a product would be rounded otherwise.  Returns where the wanted part of the file begins;
- * *count is how long it is.
+ * `size` pixels resized to `resized`, of which `span` is kept.  Pillow adds the scale up from pixel
+ * to pixel, and so does this, from the first one on: a product would be rounded otherwise.  Returns
+ * where the wanted part of the file begins; *count is how long it is.
  */
 static uint32_t choose(struct axis *a, uint32_t size, uint32_t resized, const struct transform_span *span, bool back,
 		       uint32_t *count)
 {
-	uint32_t *table = (uint32_t *)(void *)a->table.data, last = span->count - 1, begin, i;
+	uint32_t *table = (uint32_t *)(void *)a->table.data, last = span->count - 1, begin;
 	double scale = (double)size / resized, at = scale * 0.5;
 
-	for (i = 0; i < span->from; i++)
+	for (uint32_t i = 0; i < span->from; i++)
 		at += scale;
-	for (i = 0; i <= last; i++, at += scale) {
+	for (uint32_t i = 0; i <= last; i++, at += scale) {
 		uint32_t idx = at < size ? (uint32_t)at : size - 1;
 
 		table[back ? last - i : i] = back ? size - 1 - idx : idx;
 	}
 	begin = table[0];
 	*count = table[last] - begin + 1;
-	for (i = 0; i <= last; i++)
+	for (uint32_t i = 0; i <= last; i++)
 		table[i] -= begin;
 	a->count = span->count;
 	return begin;

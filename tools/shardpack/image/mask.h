@@ -2,14 +2,16 @@
 /*
  * mask.h - a mask as it is decoded to the bytes of a record, in step with its image
  *
- * The pixels that the image's resize, crop and padding (transform_image.h) leave are chosen, not computed: Pillow's
- * Image.resize(size, NEAREST) and the crop, bit for bit, so that no value appears that the file does not have.  That is
- * what torch calls "nearest-exact": its plain "nearest" takes the pixel's corner instead of its middle.  Padding is `fill`.
+ * The pixels that the image's resize, crop and padding (transform_image.h) leave are chosen, not
+ * computed: Pillow's Image.resize(size, NEAREST) and the crop, bit for bit, so that no value
+ * appears that the file does not have.  That is what torch calls "nearest-exact": its plain
+ * "nearest" takes the pixel's corner instead of its middle.  Padding is `fill`.
  *
- * The orientation is that of the mask's own file.  Whether a mask is as large as its image is for the caller to see.
+ * The orientation is that of the mask's own file.  Whether a mask is as large as its image is for
+ * the caller to see.
  */
-#ifndef SHARDPACK_MASK_H
-#define SHARDPACK_MASK_H
+#ifndef SHARD_IMAGE_MASK_H
+#define SHARD_IMAGE_MASK_H
 
 #include "tools/shardpack/image/transform_image.h"
 
@@ -24,12 +26,12 @@ void mask_close(struct mask *m);
 size_t mask_record_bytes(const struct transform_options *opt);
 
 /*
- * Takes a mask from decoder_mask() and makes it one record at `dst`, which is complete when that returns well.  One mask
- * at a time.  `orientation`: 1 to 8, see exif.h.
+ * Takes a mask from decoder_mask() and makes it one record at `dst`, which is complete when that
+ * returns well.  One mask at a time.  `orientation`: 1 to 8, see exif.h.
  */
 const struct image_sink *mask_sink(struct mask *m, uint32_t orientation, uint8_t *dst);
 
 /* The width and height, set upright, of the mask that it was given last. */
 void mask_source_size(const struct mask *m, uint32_t *width, uint32_t *height);
 
-#endif /* SHARDPACK_MASK_H */
+#endif

@@ -24,8 +24,9 @@ static uint32_t infinity_bits(const struct float_form *form)
 }
 
 /*
- * The nearest number of that form, a half to even; subnormal ones are kept.  Scaling by a power of two is exact, so there
- * is one rounding.  A fraction that is rounded up to the next power of two carries into the exponent, as it must.
+ * The nearest number of that form, a half to even; subnormal ones are kept.  Scaling by a power of
+ * two is exact, so there is one rounding.  A fraction that is rounded up to the next power of two
+ * carries into the exponent, as it must.
  */
 static uint32_t round_to(double value, const struct float_form *form)
 {
@@ -47,14 +48,14 @@ static uint32_t round_to(double value, const struct float_form *form)
 bool normal_fill(struct normal_table *t, enum image_samples samples, const struct normal *n, uint32_t *channel)
 {
 	const struct float_form *form = &forms[samples];
-	uint32_t c, x, sign = UINT32_C(1) << (form->exponent_bits + form->fraction_bits);
+	uint32_t sign = UINT32_C(1) << (form->exponent_bits + form->fraction_bits);
 
 	t->samples = samples;
-	for (c = 0; c < IMAGE_CHANNELS; c++) {
+	for (uint32_t c = 0; c < IMAGE_CHANNELS; c++) {
 		*channel = c;
 		if (!(n->std[c] > 0))
 			return false;
-		for (x = 0; x < 256; x++) {
+		for (uint32_t x = 0; x < 256; x++) {
 			double value = x / 255.0;
 
 			value -= n->mean[c];
@@ -71,16 +72,15 @@ static void apply(const struct normal_table *t, const uint8_t *src, size_t count
 		  uint8_t *dst)
 {
 	uint32_t c = channel;
-	size_t i;
 
 	if (t->samples == IMAGE_F32) {
-		for (i = 0; i < count; i++) {
+		for (size_t i = 0; i < count; i++) {
 			memcpy(dst + 4 * i, &t->bits[c][src[i]], 4);
 			c = step ? (c + 1) % IMAGE_CHANNELS : channel;
 		}
 		return;
 	}
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		uint16_t bits = (uint16_t)t->bits[c][src[i]];
 
 		memcpy(dst + 2 * i, &bits, 2);
@@ -92,10 +92,9 @@ void normal_apply(const struct normal_table *t, const uint8_t *src, size_t pixel
 		  uint8_t *dst)
 {
 	size_t plane_bytes = pixel_count * normal_sample_bytes(t->samples);
-	uint32_t c;
 
 	if (layout == IMAGE_HWC)
 		apply(t, src, pixel_count * IMAGE_CHANNELS, 0, 1, dst);
-	for (c = 0; layout == IMAGE_CHW && c < IMAGE_CHANNELS; c++)
+	for (uint32_t c = 0; layout == IMAGE_CHW && c < IMAGE_CHANNELS; c++)
 		apply(t, src + c * pixel_count, pixel_count, c, 0, dst + c * plane_bytes);
 }

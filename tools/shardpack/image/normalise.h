@@ -2,13 +2,14 @@
 /*
  * normalise.h - 8-bit samples to normalised numbers, through a table
  *
- * A sample x of a channel becomes (x / 255 - mean) / std, computed in double precision (IEEE 754, each of the three
- * operations rounded) and then rounded once to the type of the record, to nearest, a half to even: what NumPy's
- * ((x / 255.0 - mean) / std).astype(type) gives.  There are 3 x 256 of them, so none is ever computed for a pixel.
- * (torchvision's ToTensor and Normalize round each operation to f32, and may differ in the last bit.)
+ * A sample x of a channel becomes (x / 255 - mean) / std, computed in double precision (IEEE 754,
+ * each of the three operations rounded) and then rounded once to the type of the record, to
+ * nearest, a half to even: what NumPy's ((x / 255.0 - mean) / std).astype(type) gives.  There are 3
+ * x 256 of them, so none is ever computed for a pixel.  (torchvision's ToTensor and Normalize round
+ * each operation to f32, and may differ in the last bit.)
  */
-#ifndef SHARDPACK_NORMALISE_H
-#define SHARDPACK_NORMALISE_H
+#ifndef SHARD_IMAGE_NORMALISE_H
+#define SHARD_IMAGE_NORMALISE_H
 
 #include "tools/shardpack/image/image.h"
 
@@ -25,11 +26,17 @@ struct normal_table {
 
 uint32_t normal_sample_bytes(enum image_samples samples);
 
-/* False if a std is not above 0, or a number is too large for the type: then the channel is in *channel. */
+/*
+ * False if a std is not above 0, or a number is too large for the type: then the channel is in
+ * *channel.
+ */
 bool normal_fill(struct normal_table *t, enum image_samples samples, const struct normal *n, uint32_t *channel);
 
-/* `pixel_count` pixels of 8-bit samples to the same in the type of the table; `dst` has any alignment. */
+/*
+ * `pixel_count` pixels of 8-bit samples to the same in the type of the table; `dst` has any
+ * alignment.
+ */
 void normal_apply(const struct normal_table *t, const uint8_t *src, size_t pixel_count, enum image_layout layout,
 		  uint8_t *dst);
 
-#endif /* SHARDPACK_NORMALISE_H */
+#endif

@@ -6,8 +6,9 @@
  * bits, and a pass whose size does not change is skipped: both are part of the reference's
  * result, not a shortcut.  Weights come from resize_taps.c, sums from resize_passes.h.
  *
- * The two passes take turns: eight rows across, then each row of the result whose last source row is there.  So the
- * rows between them stay in the nearest cache, and are few whatever the height of the image.
+ * The two passes take turns: eight rows across, then each row of the result whose last source row
+ * is there.  So the rows between them stay in the nearest cache, and are few whatever the height of
+ * the image.
  */
 #include "tools/shardpack/image/resize.h"
 
@@ -166,7 +167,9 @@ static void table_span(const struct resize_table *t, uint32_t *first, uint32_t *
 	*count = last->first + last->count - *first;
 }
 
-/* Rows that lie between the passes at once: so many that moving the last ones to the front is rare. */
+/*
+ * Rows that lie between the passes at once: so many that moving the last ones to the front is rare.
+ */
 static uint32_t rows_wanted(const struct resize_table *down)
 {
 	uint32_t most = 1;

@@ -7,11 +7,11 @@
  * rows are always first, as in all versions before.)  Asking for a window of the result
  * gives the same bytes as resizing the whole and cropping, for the price of the window.
  *
- * Source rows may come a few at a time, from the top: the rows between the passes are kept only as long as they
- * are needed, so an image need never be in memory as a whole.
+ * Source rows may come a few at a time, from the top: the rows between the passes are kept only as
+ * long as they are needed, so an image need never be in memory as a whole.
  */
-#ifndef SHARDPACK_RESIZE_H
-#define SHARDPACK_RESIZE_H
+#ifndef SHARD_IMAGE_RESIZE_H
+#define SHARD_IMAGE_RESIZE_H
 
 #include <stdint.h>
 
@@ -44,14 +44,14 @@ struct resizer *resizer_open_portable(void);
 void resizer_close(struct resizer *r);
 
 /*
- * Begin an image, and say which part of the source it is made of.  False when memory ran out, the one thing that can
- * fail.
+ * Begin an image, and say which part of the source it is made of.  False when memory ran out, the
+ * one thing that can fail.
  */
 bool resizer_begin(struct resizer *r, const struct resize_job *job, struct image_window *needed);
 
 /*
- * The next rows of the part that resizer_begin() said, from its first column on.  Once all were given, the target is
- * complete.  Reads not a byte outside of that part.
+ * The next rows of the part that resizer_begin() said, from its first column on.  Once all were
+ * given, the target is complete.  Reads not a byte outside of that part.
  */
 void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count);
 
@@ -59,4 +59,4 @@ void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes,
 bool resizer_run(struct resizer *r, const struct image *src, uint32_t width, uint32_t height, enum resize_filter filter,
 		 const struct image_window *window, const struct resize_target *target);
 
-#endif /* SHARDPACK_RESIZE_H */
+#endif

@@ -2,15 +2,18 @@
 /*
  * resize_avx2.c - the inner loops of the resampler with 256-bit vectors
  *
- * Compiled by function attribute, chosen at run time.  Elsewhere this file only says that it has nothing to offer.
+ * Compiled by function attribute, chosen at run time.  Elsewhere this file only says that it has
+ * nothing to offer.
  *
- * The instruction that pays is the one that multiplies pairs of 16-bit words and adds the two products.  A weight k has
- * up to 24 bits, sign included, so it is taken apart: k = low + 256 * high, where low is 0 to 255 and high fits a word,
- * since no weight of any filter reaches 2 (the greatest, Lanczos at the edge of two samples, is below 1.3).
+ * The instruction that pays is the one that multiplies pairs of 16-bit words and adds the two
+ * products.  A weight k has up to 24 bits, sign included, so it is taken apart: k = low + 256 *
+ * high, where low is 0 to 255 and high fits a word, since no weight of any filter reaches 2 (the
+ * greatest, Lanczos at the edge of two samples, is below 1.3).
  *
- * Across, one sample p meets one weight: the pair (p, 256 * (p - 128)) times (low, high) is p * k less 2^15 * high,
- * which does not depend on the image and is added beforehand.  Both words of the pair are bytes of p at a place, so
- * one shuffle makes them.  Down, a pair is two rows' samples, and low and high parts are summed apart.
+ * Across, one sample p meets one weight: the pair (p, 256 * (p - 128)) times (low, high) is p * k
+ * less 2^15 * high, which does not depend on the image and is added beforehand.  Both words of the
+ * pair are bytes of p at a place, so one shuffle makes them.  Down, a pair is two rows' samples,
+ * and low and high parts are summed apart.
  */
 #include "tools/shardpack/image/resize_avx2.h"
 
@@ -58,8 +61,8 @@ static inline int32_t high_part(int32_t k)
 /* ---- across: eight rows at a time, one in each 32-bit lane ---- */
 
 /*
- * All samples get as many weights as the one with most, so that loops run the same length: the others are filled with
- * zeros behind, or before where the image ends.  The weights lie close.
+ * All samples get as many weights as the one with most, so that loops run the same length: the
+ * others are filled with zeros behind, or before where the image ends.  The weights lie close.
  */
 static void pack_across(struct resize_table *t)
 {
@@ -87,7 +90,10 @@ static void pack_across(struct resize_table *t)
 	t->per_sample = taps;
 }
 
-/* One group of pixels never needs more columns than this; a block has as many groups as have room in it. */
+/*
+ * One group of pixels never needs more columns than this; a block has as many groups as have room
+ * in it.
+ */
 static size_t block_columns(const struct resize_table *t)
 {
 	uint32_t most = 128;
@@ -118,7 +124,9 @@ AVX2_INLINE void transpose_dwords(__m256i v[4])
 	v[3] = _mm256_unpackhi_epi64(b, d);
 }
 
-/* STEP_BYTES of each row to as many vectors; lane r of a vector is the word pair of row r's sample. */
+/*
+ * STEP_BYTES of each row to as many vectors; lane r of a vector is the word pair of row r's sample.
+ */
 AVX2_INLINE void widen_step(const uint8_t *const row[ROWS], size_t at, __m256i *wide)
 {
 	const __m256i flip = _mm256_set1_epi32((int32_t)0x80000000);
@@ -171,7 +179,10 @@ AVX2_INLINE void weigh(const __m256i *in, const int32_t *w, uint32_t taps, int32
 	out[2] = _mm256_srai_epi32(b, TAPS_FRACTION_BITS);
 }
 
-/* Twelve vectors of eight rows' samples to twelve bytes in each of eight rows, and four more that mean nothing. */
+/*
+ * Twelve vectors of eight rows' samples to twelve bytes in each of eight rows, and four more that
+ * mean nothing.
+ */
 AVX2_INLINE void store_pixels(const __m256i sample[12], uint8_t *const row[ROWS], size_t at)
 {
 	const __m256i bytes_to_rows =
@@ -192,7 +203,10 @@ AVX2_INLINE void store_pixels(const __m256i sample[12], uint8_t *const row[ROWS]
 	}
 }
 
-/* Pixels [from, end) of the output; `wide` begins with column `base`.  `taps` is a constant where it is inlined so. */
+/*
+ * Pixels [from, end) of the output; `wide` begins with column `base`.  `taps` is a constant where
+ * it is inlined so.
+ */
 AVX2_INLINE void weigh_block(const struct resize_table *t, uint32_t from, uint32_t end, uint32_t taps,
 			     const __m256i *wide, uint32_t base, uint8_t *const dst[ROWS])
 {
@@ -254,7 +268,10 @@ AVX2 static void horizontal(const struct resize_table *t, const uint8_t *src, si
 
 /* ---- down: 32 samples of a row at a time ---- */
 
-/* Weights in pairs: a word pair of low parts, then one of high parts.  An odd one has a zero beside it. */
+/*
+ * Weights in pairs: a word pair of low parts, then one of high parts.  An odd one has a zero beside
+ * it.
+ */
 static void pack_down(struct resize_table *t)
 {
 	for (uint32_t i = 0; i < t->axis.count; i++) {

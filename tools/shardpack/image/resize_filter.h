@@ -12,7 +12,9 @@ enum resize_filter {
 	RESIZE_LANCZOS,
 };
 
-/* Along one axis: the part of the source that is resized, in source pixels.  Length 0: all of it. */
+/*
+ * Along one axis: the part of the source that is resized, in source pixels.  Length 0: all of it.
+ */
 struct resize_box {
 	double from, length; /* exact as floats, as Pillow has its box */
 };

@@ -2,12 +2,13 @@
 /*
  * resize_passes.h - the inner loops of the resampler, in the ways that a processor may offer
  *
- * resize.c decides what is summed, these do it.  Every way gives the same bytes: the sums are 32-bit integers modulo
- * 2^32, so neither the order of addition nor how a weight is taken apart can be seen in them.  Reads stay within the
- * rows that the caller gives, writes within theirs and RESIZE_ROW_SLACK_BYTES behind.
+ * resize.c decides what is summed, these do it.  Every way gives the same bytes: the sums are
+ * 32-bit integers modulo 2^32, so neither the order of addition nor how a weight is taken apart can
+ * be seen in them.  Reads stay within the rows that the caller gives, writes within theirs and
+ * RESIZE_ROW_SLACK_BYTES behind.
  */
-#ifndef SHARDPACK_RESIZE_PASSES_H
-#define SHARDPACK_RESIZE_PASSES_H
+#ifndef SHARD_IMAGE_RESIZE_PASSES_H
+#define SHARD_IMAGE_RESIZE_PASSES_H
 
 #include <stddef.h>
 
@@ -22,14 +23,19 @@ struct resize_table {
 	uint32_t per_sample;	  /* even */
 };
 
-/* Rows between the passes begin on a multiple of this, and have at least RESIZE_ROW_SLACK_BYTES behind them. */
+/*
+ * Rows between the passes begin on a multiple of this, and have at least RESIZE_ROW_SLACK_BYTES
+ * behind them.
+ */
 #define RESIZE_ROW_ALIGN_BYTES 32
 #define RESIZE_ROW_SLACK_BYTES 16
 
 #define RESIZE_ROWS_AT_ONCE 8
 
 struct resize_passes {
-	/* Make a table of plain weights into one of this way's.  Ranges may grow, inside the image. */
+	/*
+	 * Make a table of plain weights into one of this way's.  Ranges may grow, inside the image.
+	 */
 	void (*pack_across)(struct resize_table *t);
 	void (*pack_down)(struct resize_table *t);
 
@@ -40,7 +46,10 @@ struct resize_passes {
 	void (*horizontal)(const struct resize_table *across, const uint8_t *src, size_t src_stride_bytes,
 			   uint32_t row_count, void *work, uint8_t *dst, size_t dst_stride_bytes);
 
-	/* Row y of the table; src is its range's first row, of rows between the passes.  Writes no slack. */
+	/*
+	 * Row y of the table; src is its range's first row, of rows between the passes.  Writes no
+	 * slack.
+	 */
 	void (*vertical)(const struct resize_table *down, uint32_t y, const uint8_t *src, size_t src_stride_bytes,
 			 uint8_t *dst, size_t sample_count);
 

@@ -2,7 +2,8 @@
 /*
  * resize_portable.c - the inner loops of the resampler in C, for every processor
  *
- * Written so that compilers find what vectors there are, and the twin that other ways are compared with.
+ * Written so that compilers find what vectors there are, and the twin that other ways are compared
+ * with.
  */
 #include "tools/shardpack/image/resize_portable.h"
 
@@ -28,7 +29,9 @@ static size_t work_bytes(const struct resize_table *across)
 	return IMAGE_CHANNELS * columns(across) * sizeof(uint64_t);
 }
 
-/* A sum in fixed point to a sample; >> of a negative number is arithmetic in every compiler we use. */
+/*
+ * A sum in fixed point to a sample; >> of a negative number is arithmetic in every compiler we use.
+ */
 static inline uint8_t to_sample(int32_t sum)
 {
 	sum >>= TAPS_FRACTION_BITS;

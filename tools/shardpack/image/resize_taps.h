@@ -5,8 +5,8 @@
  * Output sample i of an axis is the sum of in[first + t] * weight[t], t < count, in fixed
  * point with TAPS_FRACTION_BITS bits.  resize.c applies these; nothing else needs them.
  */
-#ifndef SHARDPACK_RESIZE_TAPS_H
-#define SHARDPACK_RESIZE_TAPS_H
+#ifndef SHARD_IMAGE_RESIZE_TAPS_H
+#define SHARD_IMAGE_RESIZE_TAPS_H
 
 #include <stdint.h>
 
@@ -15,7 +15,10 @@
 /* 8 bits hold the sample, 2 the overshoot of a filter with negative lobes: 22 remain of 32. */
 #define TAPS_FRACTION_BITS 22
 
-/* One axis: `in` samples, or the part of them that the box has, become `out`; only [first, first + count) are wanted. */
+/*
+ * One axis: `in` samples, or the part of them that the box has, become `out`; only [first, first +
+ * count) are wanted.
+ */
 struct taps_axis {
 	uint32_t in, out;
 	uint32_t first, count;
@@ -31,10 +34,11 @@ struct taps_range {
 uint32_t taps_per_sample(const struct taps_axis *axis);
 
 /*
- * Fill range[axis->count] and weight[axis->count * per_sample], which is taps_per_sample() or more; weights that are not
- * used are 0.  `work` is taps_per_sample() doubles that hold nothing before or after.
+ * Fill range[axis->count] and weight[axis->count * per_sample], which is taps_per_sample() or more;
+ * weights that are not used are 0.  `work` is taps_per_sample() doubles that hold nothing before or
+ * after.
  */
 void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *weight, uint32_t per_sample,
 	       double *work);
 
-#endif /* SHARDPACK_RESIZE_TAPS_H */
+#endif

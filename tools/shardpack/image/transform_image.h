@@ -10,13 +10,14 @@
  *   FIT_PAD      PIL.ImageOps.pad(image, (N, N)): the long side becomes N, the short one N * short / long to the nearest,
  *                a half to even
  *
- * A side that would become 0, which is an error there, becomes 1.  The crop is crop x crop, its offsets rounded half to
- * even; where the image is smaller it is padded with zeros, the odd one right and below.  FIT_PAD has no crop of its own,
- * crop is N; what it pads before the image is half of it, rounded half to even.  A crop size is always given, since it is
- * what makes all records the same shape.
+ * A side that would become 0, which is an error there, becomes 1.  The crop is crop x crop, its
+ * offsets rounded half to even; where the image is smaller it is padded with zeros, the odd one
+ * right and below.  FIT_PAD has no crop of its own, crop is N; what it pads before the image is
+ * half of it, rounded half to even.  A crop size is always given, since it is what makes all
+ * records the same shape.
  */
-#ifndef SHARDPACK_TRANSFORM_H
-#define SHARDPACK_TRANSFORM_H
+#ifndef SHARD_IMAGE_TRANSFORM_IMAGE_H
+#define SHARD_IMAGE_TRANSFORM_IMAGE_H
 
 #include "tools/shardpack/image/normalise.h"
 #include "tools/shardpack/image/resize.h"
@@ -24,15 +25,19 @@
 #define TRANSFORM_SIDE_MAX 65500 /* the most that libjpeg reads; its square fits 32 bits */
 
 /*
- * A JPEG may be decoded at 1/2, 1/4 or 1/8, which is faster and not the same pixels: as Pillow's Image.draft() does it, and
- * then resize() with the box that draft() returns.  AUTO is the scale that draft() chooses for the size after the resize: the
- * smallest image that is at least as large, width and height.
+ * A JPEG may be decoded at 1/2, 1/4 or 1/8, which is faster and not the same pixels: as Pillow's
+ * Image.draft() does it, and then resize() with the box that draft() returns.  AUTO is the scale
+ * that draft() chooses for the size after the resize: the smallest image that is at least as large,
+ * width and height.
  */
 enum transform_scale { SCALE_1, SCALE_2, SCALE_4, SCALE_8, SCALE_AUTO };
 
 enum transform_fit { FIT_SHORT, FIT_LONG, FIT_STRETCH, FIT_PAD };
 
-/* Names as on the command line and in plans; NULL ends the list.  The place in the list is the value. */
+/*
+ * Names as on the command line and in plans; NULL ends the list.  The place in the list is the
+ * value.
+ */
 extern const char *const transform_filter_names[];
 extern const char *const transform_fit_names[];	    /* in a plan only if it is not the first */
 extern const char *const transform_scale_names[];   /* the same */
@@ -70,7 +75,10 @@ struct transform;
 struct transform *transform_open(const struct transform_options *opt);
 void transform_close(struct transform *t);
 
-/* Takes an image as it is decoded, and makes it one record of crop * crop * 3 samples at `dst`.  One image at a time. */
+/*
+ * Takes an image as it is decoded, and makes it one record of crop * crop * 3 samples at `dst`.
+ * One image at a time.
+ */
 const struct image_sink *transform_sink(struct transform *t, uint8_t *dst);
 
 /* The width and height of the image that it was given last, before the resize and any scaling. */
@@ -79,4 +87,4 @@ void transform_source_size(const struct transform *t, uint32_t *width, uint32_t 
 /* The last step, when all rows were given: samples that are not u8 are only now written. */
 void transform_finish(struct transform *t);
 
-#endif /* SHARDPACK_TRANSFORM_H */
+#endif

@@ -2,7 +2,8 @@
 /*
  * turn.c - an image set upright
  *
- * Every orientation is a walk over the result: from a corner, one step for each pixel of a row and another for each row.
+ * Every orientation is a walk over the result: from a corner, one step for each pixel of a row and
+ * another for each row.
  */
 #include "tools/shardpack/image/turn.h"
 
@@ -15,7 +16,10 @@ struct turn_axes turn_axes(uint32_t orientation)
 	};
 }
 
-/* Where the first pixel goes, and how far from there the one beside it and the one below it are, in pixels. */
+/*
+ * Where the first pixel goes, and how far from there the one beside it and the one below it are, in
+ * pixels.
+ */
 struct walk {
 	ptrdiff_t first, beside, below;
 };
@@ -79,13 +83,12 @@ static void rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint
 	struct turn *t = context;
 	bool lies = turn_axes(t->orientation).lies;
 	struct walk w = walk_of(t->orientation, t->in_columns, lies ? image_columns(&t->size) : image_rows(&t->size));
-	uint32_t x;
 
 	for (; row_count; row_count--, pixels += stride_bytes, t->row++) {
 		const uint8_t *from = pixels;
 		ptrdiff_t to = (w.first + (ptrdiff_t)t->row * w.below) * IMAGE_CHANNELS;
 
-		for (x = 0; x < t->in_columns; x++, from += IMAGE_CHANNELS, to += w.beside * IMAGE_CHANNELS) {
+		for (uint32_t x = 0; x < t->in_columns; x++, from += IMAGE_CHANNELS, to += w.beside * IMAGE_CHANNELS) {
 			t->pixels.data[to] = from[0];
 			t->pixels.data[to + 1] = from[1];
 			t->pixels.data[to + 2] = from[2];

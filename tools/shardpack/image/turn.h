@@ -2,17 +2,18 @@
 /*
  * turn.h - an image set upright, as PIL.ImageOps.exif_transpose does
  *
- * Takes an image while it is decoded and holds it whole, for the first row of the result may need the last one of the file;
- * then gives it to a sink that wants it upright.
+ * Takes an image while it is decoded and holds it whole, for the first row of the result may need
+ * the last one of the file; then gives it to a sink that wants it upright.
  */
-#ifndef SHARDPACK_TURN_H
-#define SHARDPACK_TURN_H
+#ifndef SHARD_IMAGE_TURN_H
+#define SHARD_IMAGE_TURN_H
 
 #include "tools/shardpack/image/image.h"
 
 /*
- * What an orientation, 1 to 8, says of the file.  One that lies has the columns of the upright image for its rows: its
- * width is that one's height.  Those that run back begin at the right, or below.
+ * What an orientation, 1 to 8, says of the file.  One that lies has the columns of the upright
+ * image for its rows: its width is that one's height.  Those that run back begin at the right, or
+ * below.
  */
 struct turn_axes {
 	bool lies, columns_back, rows_back; /* the file's */
@@ -22,7 +23,10 @@ struct turn_axes turn_axes(uint32_t orientation);
 
 /* Start it zeroed. */
 struct turn {
-	/* Called before memory of the order of a whole image is used for it, with its size; may wait.  Set both. */
+	/*
+	 * Called before memory of the order of a whole image is used for it, with its size; may
+	 * wait.  Set both.
+	 */
 	void (*claim)(void *context, uint64_t bytes);
 	void *context;
 
@@ -41,4 +45,4 @@ bool turn_finish(struct turn *t);
 
 void turn_free(struct turn *t);
 
-#endif /* SHARDPACK_TURN_H */
+#endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * free_space.c - how much may still be written to a file system, and whether what a file unpacks to fits
+ * free_space.c - how much may still be written to a file system, and whether what a file unpacks to
+ * fits
  */
 #include "tools/shardpack/input/free_space.h"
 
@@ -15,7 +16,9 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 
-/* A file system without a size of its own, such as a tmpfs without a limit, has no blocks to count. */
+/*
+ * A file system without a size of its own, such as a tmpfs without a limit, has no blocks to count.
+ */
 static uint64_t free_of(const struct statvfs *st)
 {
 	return st->f_blocks ? (uint64_t)st->f_bavail * st->f_frsize : UINT64_MAX;

@@ -48,7 +48,6 @@ static int add_named(struct source_place *p, const char *named)
 {
 	struct stat st;
 	glob_t found;
-	size_t i;
 	int code = EXIT_DONE, rc;
 
 	if (!named[0])
@@ -62,7 +61,7 @@ static int add_named(struct source_place *p, const char *named)
 		return fail(EXIT_IO, "%s: cannot look for what matches: %s", named,
 			    rc == GLOB_NOSPACE ? "out of memory" : strerror(errno));
 	/* glob() sorts as the locale does, and that is "C" in this program. */
-	for (i = 0; code == EXIT_DONE && i < found.gl_pathc; i++)
+	for (size_t i = 0; code == EXIT_DONE && i < found.gl_pathc; i++)
 		code = add_item(p, found.gl_pathv[i], 0);
 	globfree(&found);
 	return code;
@@ -98,19 +97,18 @@ static int add_list(struct source_place *p)
 static bool share_folder(struct source_place *p)
 {
 	size_t bytes = files_folder_bytes(p->item[0].path);
-	uint64_t i;
 
-	for (i = 0; i < p->item_count; i++) {
+	for (uint64_t i = 0; i < p->item_count; i++) {
 		const char *path = p->item[i].path;
 
-		if (files_folder_bytes(path) != bytes || strncmp(path, p->item[0].path, bytes) != 0 || path[strlen(path) - 1] == '/' ||
-		    strcmp(path, ".") == 0 || strcmp(path, "..") == 0)
+		if (files_folder_bytes(path) != bytes || strncmp(path, p->item[0].path, bytes) || path[strlen(path) - 1] == '/' ||
+		    !strcmp(path, ".") || !strcmp(path, ".."))
 			return false;
 	}
 	p->root = bytes ? strndup(p->item[0].path, bytes) : strdup(".");
 	if (!p->root)
 		return false;
-	for (i = 0; i < p->item_count; i++) {
+	for (uint64_t i = 0; i < p->item_count; i++) {
 		char *path = p->item[i].path;
 		size_t at = bytes;
 
@@ -135,10 +133,11 @@ static void shorten_to_common(char *root, const char *path)
 	root[common ? common : 1] = '\0';
 }
 
-/* Every item from "/", then relative to the root: that of --root, or the lowest folder above all. */
+/*
+ * Every item from "/", then relative to the root: that of --root, or the lowest folder above all.
+ */
 static int settle_far_paths(struct source_place *p, const char *root)
 {
-	uint64_t i;
 	size_t bytes;
 
 	if (root && !(p->root = strdup(root)))
@@ -146,7 +145,7 @@ static int settle_far_paths(struct source_place *p, const char *root)
 	p->root_absolute = root ? realpath(root, NULL) : NULL;
 	if (root && !p->root_absolute)
 		return fail(EXIT_IO, "--root %s: %s", root, strerror(errno));
-	for (i = 0; i < p->item_count; i++) {
+	for (uint64_t i = 0; i < p->item_count; i++) {
 		char *path = files_above_resolved(p->item[i].path);
 
 		if (!path)
@@ -167,7 +166,7 @@ static int settle_far_paths(struct source_place *p, const char *root)
 		p->item[i].path = path;
 	}
 	bytes = strlen(p->root_absolute);
-	for (i = 0; i < p->item_count; i++) {
+	for (uint64_t i = 0; i < p->item_count; i++) {
 		char *path = p->item[i].path, *rest = path + (bytes > 1 ? bytes : 0);
 
 		rest += strspn(rest, "/");
@@ -187,17 +186,16 @@ static int refuse_twice(const struct source_place *p)
 {
 	const struct source_item **sorted = calloc(p->item_count + 1, sizeof(*sorted));
 	int code = EXIT_DONE;
-	uint64_t i;
 
 	if (!sorted)
 		return out_of_memory();
-	for (i = 0; i < p->item_count; i++)
+	for (uint64_t i = 0; i < p->item_count; i++)
 		sorted[i] = &p->item[i];
 	qsort(sorted, p->item_count, sizeof(*sorted), compare_items);
-	for (i = 1; code == EXIT_DONE && i < p->item_count; i++)
-		if (strcmp(sorted[i - 1]->path, sorted[i]->path) == 0)
+	for (uint64_t i = 1; code == EXIT_DONE && i < p->item_count; i++)
+		if (!strcmp(sorted[i - 1]->path, sorted[i]->path))
 			code = fail(EXIT_USAGE, "%s/%s: given twice", p->root, sorted[i]->path);
-	for (i = 0; code == EXIT_DONE && i < p->item_count; i++)
+	for (uint64_t i = 0; code == EXIT_DONE && i < p->item_count; i++)
 		if (strlen(p->item[i].path) >= PLAN_PATH_BYTES_MAX)
 			code = fail(EXIT_USAGE, "%s/%s: a path of %zu bytes; the limit is %d", p->root, p->item[i].path,
 				    strlen(p->item[i].path), PLAN_PATH_BYTES_MAX - 1);
@@ -220,10 +218,9 @@ int place_open_root(struct source_place *p, const char *root)
 int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root)
 {
 	int code = EXIT_DONE;
-	size_t i;
 
-	for (i = 0; code == EXIT_DONE && i < named_count; i++)
-		code = strcmp(named[i], "-") == 0 ? add_list(p) : add_named(p, named[i]);
+	for (size_t i = 0; code == EXIT_DONE && i < named_count; i++)
+		code = !strcmp(named[i], "-") ? add_list(p) : add_named(p, named[i]);
 	if (code != EXIT_DONE)
 		return code;
 	if (!root && p->item_count == 1 && p->item[0].is_dir) {
@@ -241,11 +238,9 @@ int place_open(struct source_place *p, const char *const *named, size_t named_co
 
 void place_close(struct source_place *p)
 {
-	uint64_t i;
-
 	if (p->root_fd >= 0)
 		close(p->root_fd);
-	for (i = 0; i < p->item_count; i++)
+	for (uint64_t i = 0; i < p->item_count; i++)
 		free(p->item[i].path);
 	free(p->item);
 	free(p->root);

@@ -2,11 +2,11 @@
 /*
  * place.h - where the inputs are: one folder, and paths below it
  *
- * A plan names inputs relative to this folder, so that it means the same on any machine.  The folder is SRC if that is
- * one; else the one that holds all that was named, or what --root says.
+ * A plan names inputs relative to this folder, so that it means the same on any machine.  The
+ * folder is SRC if that is one; else the one that holds all that was named, or what --root says.
  */
-#ifndef SHARDPACK_PLACE_H
-#define SHARDPACK_PLACE_H
+#ifndef SHARD_INPUT_PLACE_H
+#define SHARD_INPUT_PLACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,8 +26,8 @@ struct source_place { /* start it zeroed, with root_fd -1 */
 };
 
 /*
- * Take what was named: files, folders, patterns that match some, and "-" for a list of these on standard input, one a
- * line.  `root` is NULL or what --root says.  Returns the exit code.
+ * Take what was named: files, folders, patterns that match some, and "-" for a list of these on
+ * standard input, one a line.  `root` is NULL or what --root says.  Returns the exit code.
  */
 int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root);
 
@@ -36,4 +36,4 @@ int place_open_root(struct source_place *p, const char *root);
 
 void place_close(struct source_place *p);
 
-#endif /* SHARDPACK_PLACE_H */
+#endif

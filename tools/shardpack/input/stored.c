@@ -111,7 +111,10 @@ static int open_file(struct stored *s, const char *path)
 
 	if (code != EXIT_DONE)
 		return code;
-	/* Looked at before it is opened: opening a FIFO waits, and opening a device may do something. */
+	/*
+	 * Looked at before it is opened: opening a FIFO waits, and opening a device may do
+	 * something.
+	 */
 	if (fstatat(s->place->root_fd, path, &st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: %s", root, path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
@@ -126,8 +129,8 @@ static int open_file(struct stored *s, const char *path)
 }
 
 /*
- * An unnamed file in the spool folder, or the nearest one above that exists.  Where there are no such files, it has for a
- * moment a name that any packer removes.
+ * An unnamed file in the spool folder, or the nearest one above that exists.  Where there are no
+ * such files, it has for a moment a name that any packer removes.
  */
 static int open_unnamed(const struct stored *s, const char *of, int *out)
 {
@@ -196,9 +199,8 @@ int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how
 int stored_attach(struct stored *s, const struct plan *p)
 {
 	int code = EXIT_DONE;
-	uint64_t i;
 
-	for (i = 0; code == EXIT_DONE && i < p->file_count; i++) {
+	for (uint64_t i = 0; code == EXIT_DONE && i < p->file_count; i++) {
 		const struct plan_file *f = &p->file[i];
 
 		code = f->how ? open_unpacked(s, f->of, f->how, f->bytes) : open_file(s, f->path);
@@ -274,9 +276,8 @@ char *stored_name(const struct stored *s, uint32_t file)
 int stored_check_unchanged(const struct stored *s)
 {
 	struct stat st;
-	uint32_t i;
 
-	for (i = 0; i < s->count; i++) {
+	for (uint32_t i = 0; i < s->count; i++) {
 		const struct handle *h = &s->file[i];
 
 		if (h->made)

@@ -2,8 +2,9 @@
 /*
  * stored.h - files that hold many inputs, read by offset
  *
- * Handles to the files of a plan, by the plan's numbers.  A file that can only be read from its front, as a gzip is, is
- * unpacked once per process into an unnamed file, which is then as good as any other.  How is a word of the plan:
+ * Handles to the files of a plan, by the plan's numbers.  A file that can only be read from its
+ * front, as a gzip is, is unpacked once per process into an unnamed file, which is then as good as
+ * any other.  How is a word of the plan:
  *
  *   gzip                                  all of it, whatever number of members
  *   zstd                                  the same of Zstandard frames
@@ -11,22 +12,26 @@
  *   zip                                   all of its members, one behind the other in the order of its directory
  *   fortran,OFFSET,ITEM,COUNT,DIMS...     an array whose first index changes fastest, to one whose last does
  */
-#ifndef SHARDPACK_STORED_H
-#define SHARDPACK_STORED_H
+#ifndef SHARD_INPUT_STORED_H
+#define SHARD_INPUT_STORED_H
 
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct stored;
 
-/* `place` must outlive it; unnamed files are made in the folder `spool_dir`, or the nearest one above it that exists. */
+/*
+ * `place` must outlive it; unnamed files are made in the folder `spool_dir`, or the nearest one
+ * above it that exists.
+ */
 int stored_open(struct stored **out, const struct source_place *place, const char *spool_dir);
 void stored_close(struct stored *s);
 
 /*
- * Add a file below the root to the plan, or what is made of one that is there.  Must be called in the order of the
- * plan's numbers.  Says why it fails and returns the exit code: EXIT_BAD if bytes are no good, EXIT_IO if they could not
- * be read.  `bytes` is what will be unpacked, 0 if that is not known; it is compared with the room on disk.
+ * Add a file below the root to the plan, or what is made of one that is there.  Must be called in
+ * the order of the plan's numbers.  Says why it fails and returns the exit code: EXIT_BAD if bytes
+ * are no good, EXIT_IO if they could not be read.  `bytes` is what will be unpacked, 0 if that is
+ * not known; it is compared with the room on disk.
  */
 int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file);
 int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file);
@@ -37,8 +42,8 @@ int stored_attach(struct stored *s, const struct plan *p);
 uint64_t stored_bytes(const struct stored *s, uint32_t file);
 
 /*
- * Exactly these bytes.  Any thread.  False, and a sentence, if they cannot be read; the plan says that they
- * lie within the file.
+ * Exactly these bytes.  Any thread.  False, and a sentence, if they cannot be read; the plan says
+ * that they lie within the file.
  */
 bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes, char *message,
 		 size_t message_bytes);
@@ -46,7 +51,10 @@ bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *o
 /* Are these bytes in memory already?  True also if the system does not say. */
 bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset);
 
-/* Have these bytes, or those of them that the file has, brought to memory; expect does not wait, touch does. */
+/*
+ * Have these bytes, or those of them that the file has, brought to memory; expect does not wait,
+ * touch does.
+ */
 void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes);
 void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes);
 
@@ -56,7 +64,9 @@ int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out
 /* "root/path" of a file, for messages; to be freed, NULL if memory ran out. */
 char *stored_name(const struct stored *s, uint32_t file);
 
-/* Is every file as it was when it was opened?  Prints which one is not, and returns the exit code. */
+/*
+ * Is every file as it was when it was opened?  Prints which one is not, and returns the exit code.
+ */
 int stored_check_unchanged(const struct stored *s);
 
-#endif /* SHARDPACK_STORED_H */
+#endif

@@ -2,8 +2,8 @@
 /*
  * unpack.c - a file that cannot be read by offset to one that can
  *
- * Strict: a checksum that is wrong, an end that comes early and bytes behind the end are damage, since what came before
- * may then be anything.
+ * Strict: a checksum that is wrong, an end that comes early and bytes behind the end are damage,
+ * since what came before may then be anything.
  */
 #include "tools/shardpack/input/unpack.h"
 
@@ -168,10 +168,10 @@ static bool read_zip(void *context, uint64_t offset, void *out, size_t bytes)
 
 static int copy_member(struct work *w, const struct zip_member *m, uint32_t *crc)
 {
-	uint64_t at, n;
+	uint64_t n;
 	int code = EXIT_DONE;
 
-	for (at = 0; code == EXIT_DONE && at < m->bytes; at += n) {
+	for (uint64_t at = 0; code == EXIT_DONE && at < m->bytes; at += n) {
 		n = m->bytes - at < PIECE_BYTES ? m->bytes - at : PIECE_BYTES;
 		code = read_at(w, w->in, (size_t)n, m->offset + at);
 		if (code != EXIT_DONE)
@@ -284,14 +284,13 @@ static uint64_t place_of(const struct fortran *f, uint64_t k)
 /* Records [first, first + n): each of their items lies beside the same one of the next record. */
 static int transpose_block(struct work *w, const struct fortran *f, uint64_t first, uint64_t n)
 {
-	uint64_t k, i;
 	int code = EXIT_DONE;
 
-	for (k = 0; code == EXIT_DONE && k < f->inner; k++) {
+	for (uint64_t k = 0; code == EXIT_DONE && k < f->inner; k++) {
 		uint64_t at = f->offset + (place_of(f, k) * f->count + first) * f->item_bytes;
 
 		code = read_at(w, f->column, (size_t)(n * f->item_bytes), at);
-		for (i = 0; i < n; i++)
+		for (uint64_t i = 0; i < n; i++)
 			memcpy(f->block + (i * f->inner + k) * f->item_bytes, f->column + i * f->item_bytes, f->item_bytes);
 	}
 	progress_add(&w->progress, n * f->inner * f->item_bytes, n * f->inner * f->item_bytes, 0);
@@ -302,7 +301,7 @@ static int transpose_block(struct work *w, const struct fortran *f, uint64_t fir
 static int unpack_fortran(struct work *w, const uint64_t *arg, unsigned arg_count)
 {
 	struct fortran f = {.offset = arg[0], .item_bytes = arg[1], .count = arg[2], .inner = 1};
-	uint64_t first, left;
+	uint64_t left;
 	int code = EXIT_DONE;
 
 	for (; f.dim_count + 3 < arg_count; f.dim_count++) {
@@ -325,7 +324,7 @@ static int unpack_fortran(struct work *w, const uint64_t *arg, unsigned arg_coun
 	if (!f.column || !f.block)
 		code = fail(EXIT_IO, "%s: out of memory for %" PRIu64 " bytes of an array in Fortran's order", w->name,
 			    f.block_records * f.inner * f.item_bytes);
-	for (first = 0; code == EXIT_DONE && first < f.count; first += f.block_records)
+	for (uint64_t first = 0; code == EXIT_DONE && first < f.count; first += f.block_records)
 		code = transpose_block(w, &f, first, f.count - first < f.block_records ? f.count - first : f.block_records);
 	free(f.column);
 	free(f.block);
@@ -356,9 +355,9 @@ uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes)
 {
 	uint64_t says = 0, packed = in_bytes - in_bytes / 64; /* what cannot be packed grows by less */
 
-	if (strcmp(how, "gzip") == 0)
+	if (!strcmp(how, "gzip"))
 		says = gzip_says(in_fd, in_bytes);
-	else if (strcmp(how, "zstd") == 0)
+	else if (!strcmp(how, "zstd"))
 		says = zstd_says(in_fd);
 	else
 		return 0;
@@ -397,19 +396,19 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 		return fail(EXIT_BAD, "%s: to be unpacked by '%s', which is no way to", name, how);
 	w.in = malloc(PIECE_BYTES);
 	w.out = malloc(PIECE_BYTES);
-	is_member = word == 7 && memcmp(how, "deflate", 7) == 0 && count == 4;
+	is_member = word == 7 && !memcmp(how, "deflate", 7) && count == 4;
 	progress_start(&w.progress, "unpacking", NULL, is_member ? arg[1] : in_bytes);
 	if (!w.in || !w.out)
 		code = fail(EXIT_IO, "%s: out of memory to unpack it", name);
-	else if (strcmp(how, "gzip") == 0)
+	else if (!strcmp(how, "gzip"))
 		code = unpack_deflate(&w, 31, 0, in_bytes, &crc);
-	else if (strcmp(how, "zip") == 0)
+	else if (!strcmp(how, "zip"))
 		code = unpack_zip(&w);
-	else if (strcmp(how, "zstd") == 0)
+	else if (!strcmp(how, "zstd"))
 		code = unpack_zstd(&w);
 	else if (is_member)
 		code = unpack_member(&w, arg);
-	else if (word == 7 && memcmp(how, "fortran", 7) == 0 && count >= 3)
+	else if (word == 7 && !memcmp(how, "fortran", 7) && count >= 3)
 		code = unpack_fortran(&w, arg, count);
 	else
 		code = fail(EXIT_UNSUPPORTED, "%s: to be unpacked by '%s', which this shardpack cannot", name, how);

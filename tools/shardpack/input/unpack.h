@@ -2,8 +2,8 @@
 /*
  * unpack.h - a file that cannot be read by offset to one that can
  */
-#ifndef SHARDPACK_UNPACK_H
-#define SHARDPACK_UNPACK_H
+#ifndef SHARD_INPUT_UNPACK_H
+#define SHARD_INPUT_UNPACK_H
 
 #include <stdint.h>
 
@@ -11,9 +11,10 @@
 uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes);
 
 /*
- * Write to `out_fd`, an empty file, what `how` makes of the `in_bytes` of `in_fd`; the words are those of stored.h.  Every
- * checksum on the way is compared.  `name` is for messages.  Returns the exit code: EXIT_BAD if the input is damaged.
+ * Write to `out_fd`, an empty file, what `how` makes of the `in_bytes` of `in_fd`; the words are
+ * those of stored.h.  Every checksum on the way is compared.  `name` is for messages.  Returns the
+ * exit code: EXIT_BAD if the input is damaged.
  */
 int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const char *name);
 
-#endif /* SHARDPACK_UNPACK_H */
+#endif

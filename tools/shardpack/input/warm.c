@@ -55,9 +55,9 @@ static bool touch_next(void *context)
 struct warm *warm_start(const struct plan *plan, const struct stored *stored)
 {
 	struct warm *w;
-	uint64_t sum = 0, i;
+	uint64_t sum = 0;
 
-	for (i = 0; i < plan->file_count; i++)
+	for (uint64_t i = 0; i < plan->file_count; i++)
 		sum += plan->file[i].bytes;
 	if (plan->recipe.order != SHARD_ORDER_SHUFFLE || sum > available_bytes() / 2)
 		return NULL;

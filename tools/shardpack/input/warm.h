@@ -2,12 +2,13 @@
 /*
  * warm.h - the files of a plan read ahead in order, while their records are read in another
  *
- * Records in shuffled order come from everywhere in a file, which disks hate.  If all files fit in half of the memory
- * that is free, one thread asks the system for them from front to back; else records are asked for as they come, see
- * fixed_records.c.  It is a help and never a must: nothing that fails here fails the pack.
+ * Records in shuffled order come from everywhere in a file, which disks hate.  If all files fit in
+ * half of the memory that is free, one thread asks the system for them from front to back; else
+ * records are asked for as they come, see fixed_records.c.  It is a help and never a must: nothing that
+ * fails here fails the pack.
  */
-#ifndef SHARDPACK_WARM_H
-#define SHARDPACK_WARM_H
+#ifndef SHARD_INPUT_WARM_H
+#define SHARD_INPUT_WARM_H
 
 #include "tools/shardpack/input/stored.h"
 
@@ -17,4 +18,4 @@ struct warm;
 struct warm *warm_start(const struct plan *plan, const struct stored *stored);
 void warm_stop(struct warm *w);
 
-#endif /* SHARDPACK_WARM_H */
+#endif
