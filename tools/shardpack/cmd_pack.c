@@ -116,10 +116,9 @@ static int settle_source(struct packing *w)
 static int keep_from_sources(const struct packing *w, const char *option, const char *path)
 {
 	char folder[FILES_PATH_BYTES];
-	uint64_t i;
 	int code = EXIT_DONE;
 
-	for (i = 0; code == EXIT_DONE && i < w->place.item_count; i++) {
+	for (uint64_t i = 0; code == EXIT_DONE && i < w->place.item_count; i++) {
 		const struct source_item *item = &w->place.item[i];
 		bool whole = !item->path[0];
 
@@ -128,9 +127,9 @@ static int keep_from_sources(const struct packing *w, const char *option, const 
 			return code;
 		if (item->is_dir)
 			code = command_keep_apart(option, path, "the source", whole ? w->place.root_absolute : folder);
-		if (code == EXIT_DONE && strcmp(option, "--report") != 0)
+		if (code == EXIT_DONE && strcmp(option, "--report"))
 			code = command_keep_apart("the source", whole ? w->place.root_absolute : folder, option, path);
-		else if (code == EXIT_DONE && !item->is_dir && strcmp(folder, path) == 0)
+		else if (code == EXIT_DONE && !item->is_dir && !strcmp(folder, path))
 			code = fail(EXIT_USAGE, "%s: is the source (%s); give a place outside of it", option, folder);
 	}
 	return code;

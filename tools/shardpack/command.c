@@ -50,11 +50,9 @@ static bool this_command(struct text *out)
 {
 	struct text words = {0};
 	bool found = false;
-	size_t at;
-
 	/* The kernel keeps what main() was given; there is no other way to it from here. */
 	if (files_read("/proc/self/cmdline", &words, &found) == EXIT_DONE && found)
-		for (at = 0; at < words.bytes; at += strlen(words.data + at) + 1) {
+		for (size_t at = 0; at < words.bytes; at += strlen(words.data + at) + 1) {
 			if (at)
 				text_add(out, " ", 1);
 			text_shell_word(out, words.data + at);

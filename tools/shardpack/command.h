@@ -2,8 +2,8 @@
 /*
  * command.h - what the verbs of shardpack have in common
  */
-#ifndef SHARDPACK_COMMAND_H
-#define SHARDPACK_COMMAND_H
+#ifndef SHARD_SHARDPACK_COMMAND_H
+#define SHARD_SHARDPACK_COMMAND_H
 
 struct report;
 
@@ -19,4 +19,4 @@ int command_check_report(const char *path);
  */
 int command_finish(const struct report *r, const char *report_path);
 
-#endif /* SHARDPACK_COMMAND_H */
+#endif

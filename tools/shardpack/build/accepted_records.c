@@ -60,7 +60,7 @@ int accepted_find(const struct job *job, uint64_t shard_idx, struct shard_reader
 {
 	const struct shard_field *field = recipe_damage(&job->plan->recipe, &job->schema);
 	struct search s = {.reader = reader, .field = field, .each = each, .context = context};
-	uint64_t record, planned, n, i;
+	uint64_t planned, n;
 	struct shard_info info;
 	struct shard_error err;
 	uint8_t *bytes;
@@ -74,11 +74,11 @@ int accepted_find(const struct job *job, uint64_t shard_idx, struct shard_reader
 	shard_reader_info(reader, &info);
 	plan_shard(job->plan, shard_idx, &s.ordinal, &planned);
 	s.miss_count = info.miss_count;
-	for (record = 0; code == EXIT_DONE && record < info.record_count; record += n) {
+	for (uint64_t record = 0; code == EXIT_DONE && record < info.record_count; record += n) {
 		n = info.record_count - record < RECORDS_AT_ONCE ? info.record_count - record : RECORDS_AT_ONCE;
 		if (shard_reader_read(reader, field->group, record, n, bytes, &err) != SHARD_OK)
 			code = library_failure(&err);
-		for (i = 0; code == EXIT_DONE && i < n; i++)
+		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++)
 			code = take_record(&s, bytes[i * field->stride + field->offset]);
 	}
 	free(bytes);

@@ -4,8 +4,8 @@
  *
  * Used when the receipt is lost.  The shard keeps the number of the reason, not the sentence.
  */
-#ifndef SHARDPACK_ACCEPTED_H
-#define SHARDPACK_ACCEPTED_H
+#ifndef SHARD_BUILD_ACCEPTED_RECORDS_H
+#define SHARD_BUILD_ACCEPTED_RECORDS_H
 
 #include <stdint.h>
 
@@ -16,4 +16,4 @@ struct shard_reader;
 int accepted_find(const struct job *job, uint64_t shard_idx, struct shard_reader *reader,
 		  int (*each)(void *context, uint64_t ordinal, uint32_t reason), void *context);
 
-#endif /* SHARDPACK_ACCEPTED_H */
+#endif

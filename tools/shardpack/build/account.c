@@ -104,18 +104,16 @@ uint64_t account_failed(const struct account *a)
 
 uint64_t account_not_done(const struct account *a)
 {
-	uint64_t failed = account_failed(a), wrong = a->unreadable, i;
+	uint64_t failed = account_failed(a), wrong = a->unreadable;
 
-	for (i = 0; i < a->problems.count; i++)
+	for (uint64_t i = 0; i < a->problems.count; i++)
 		wrong += a->problems.item[i].how == PROBLEM_BAD;
 	return failed > wrong ? failed - wrong : 0;
 }
 
 static void free_list(struct problem_list *l)
 {
-	uint64_t i;
-
-	for (i = 0; i < l->count; i++)
+	for (uint64_t i = 0; i < l->count; i++)
 		free(l->item[i].message);
 	free(l->item);
 }

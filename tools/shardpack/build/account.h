@@ -9,8 +9,8 @@
  *
  * Of the written ones some may be accepted: damaged, but in a way that was to be put up with.
  */
-#ifndef SHARDPACK_ACCOUNT_H
-#define SHARDPACK_ACCOUNT_H
+#ifndef SHARD_BUILD_ACCOUNT_H
+#define SHARD_BUILD_ACCOUNT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,4 +81,4 @@ uint64_t account_not_done(const struct account *a);
 
 void account_free(struct account *a);
 
-#endif /* SHARDPACK_ACCOUNT_H */
+#endif

@@ -8,8 +8,8 @@
  *
  * An image takes once at most, before it holds anything that another could wait for; so nobody waits in a circle.
  */
-#ifndef SHARDPACK_BUDGET_H
-#define SHARDPACK_BUDGET_H
+#ifndef SHARD_BUILD_BUDGET_H
+#define SHARD_BUILD_BUDGET_H
 
 #include <pthread.h>
 #include <stdint.h>
@@ -30,4 +30,4 @@ void budget_destroy(struct budget *b);
 void budget_take(struct budget *b, uint64_t bytes);
 void budget_give(struct budget *b, uint64_t bytes);
 
-#endif /* SHARDPACK_BUDGET_H */
+#endif

@@ -68,11 +68,11 @@ struct kind {
 static int survey(struct build *b)
 {
 	const struct job *job = b->job;
-	uint64_t k, n = 0, part = job->part.count ? job->part.count : 1, there_inputs = 0, there_count = 0;
+	uint64_t n = 0, part = job->part.count ? job->part.count : 1, there_inputs = 0, there_count = 0;
 	int code = EXIT_DONE;
 
 	job->account->input_count = 0;
-	for (k = job->part.idx; code == EXIT_DONE && k < job->plan->shard_count; k += part) {
+	for (uint64_t k = job->part.idx; code == EXIT_DONE && k < job->plan->shard_count; k += part) {
 		struct receipt r = {0};
 		bool there;
 

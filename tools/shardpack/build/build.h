@@ -2,8 +2,8 @@
 /*
  * build.h - make the shards of a plan that are not there yet
  */
-#ifndef SHARDPACK_BUILD_H
-#define SHARDPACK_BUILD_H
+#ifndef SHARD_BUILD_BUILD_H
+#define SHARD_BUILD_BUILD_H
 
 struct job;
 
@@ -14,4 +14,4 @@ struct job;
  */
 int build_run(const struct job *job);
 
-#endif /* SHARDPACK_BUILD_H */
+#endif

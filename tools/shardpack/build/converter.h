@@ -2,8 +2,8 @@
 /*
  * converter.h - one input of the plan to one record, or to the reason why not
  */
-#ifndef SHARD_BUILD_CONVERT_H
-#define SHARD_BUILD_CONVERT_H
+#ifndef SHARD_BUILD_CONVERTER_H
+#define SHARD_BUILD_CONVERTER_H
 
 #include <stddef.h>
 

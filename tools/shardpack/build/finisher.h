@@ -5,8 +5,8 @@
  * Making a shard durable and reading it back takes as long as the disk needs, with little for the processor to do.
  * Threads do that, one shard each: while one waits until the disk has taken a shard, another reads the one before.
  */
-#ifndef SHARDPACK_FINISHER_H
-#define SHARDPACK_FINISHER_H
+#ifndef SHARD_BUILD_FINISHER_H
+#define SHARD_BUILD_FINISHER_H
 
 #include <stdbool.h>
 
@@ -54,4 +54,4 @@ int finisher_check(struct finisher *f);
 /* Wait for all and end the threads.  Returns the exit code. */
 int finisher_stop(struct finisher *f);
 
-#endif /* SHARDPACK_FINISHER_H */
+#endif

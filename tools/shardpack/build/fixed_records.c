@@ -55,11 +55,11 @@ static uint64_t stored_field_bytes(const struct fixed *f, uint32_t field, const 
 /* Is `field` wherever `lead` is, at the same distance and in the same records? */
 static bool lies_beside(const struct plan *p, uint32_t lead, uint32_t field)
 {
-	uint64_t a = p->field_slice[lead], b = p->field_slice[field], n = p->field_slice[lead + 1] - a, i;
+	uint64_t a = p->field_slice[lead], b = p->field_slice[field], n = p->field_slice[lead + 1] - a;
 
 	if (p->field_slice[field + 1] - b != n)
 		return false;
-	for (i = 0; i < n; i++) {
+	for (uint64_t i = 0; i < n; i++) {
 		const struct plan_slice *x = &p->slice[a + i], *y = &p->slice[b + i];
 
 		if (x->first != y->first || x->file != y->file || x->stride != y->stride ||
@@ -73,13 +73,11 @@ static bool lies_beside(const struct plan *p, uint32_t lead, uint32_t field)
 static void settle_stream(struct fixed *f, struct stream *s)
 {
 	const struct plan *p = f->plan;
-	uint32_t i;
-
 	s->lead = s->field[0];
-	for (i = 1; i < s->field_count; i++)
+	for (uint32_t i = 1; i < s->field_count; i++)
 		if (p->slice[p->field_slice[s->field[i]]].offset < p->slice[p->field_slice[s->lead]].offset)
 			s->lead = s->field[i];
-	for (i = 0; i < s->field_count; i++) {
+	for (uint32_t i = 0; i < s->field_count; i++) {
 		const struct plan_slice *slice = &p->slice[p->field_slice[s->field[i]]];
 		uint64_t end;
 
@@ -93,9 +91,9 @@ static void settle_stream(struct fixed *f, struct stream *s)
 static void find_streams(struct fixed *f)
 {
 	const struct plan *p = f->plan;
-	uint32_t field, i;
+	uint32_t i;
 
-	for (field = 0; field < p->recipe.field_count; field++) {
+	for (uint32_t field = 0; field < p->recipe.field_count; field++) {
 		const struct plan_slice *slice = &p->slice[p->field_slice[field]];
 
 		if (p->field_slice[field] == p->field_slice[field + 1])
@@ -118,19 +116,17 @@ static void find_streams(struct fixed *f)
 			f->stream_count++;
 		}
 	}
-	for (i = 0; i < f->stream_count; i++)
-		settle_stream(f, &f->stream[i]);
+	for (uint32_t k = 0; k < f->stream_count; k++)
+		settle_stream(f, &f->stream[k]);
 }
 
 /* May a label be too large for i64, which it becomes? */
 static bool has_wide_labels(const struct fixed *f)
 {
 	const struct plan *p = f->plan;
-	uint64_t i;
-
 	if (!f->label)
 		return false;
-	for (i = p->field_slice[f->label_field]; i < p->field_slice[f->label_field + 1]; i++)
+	for (uint64_t i = p->field_slice[f->label_field]; i < p->field_slice[f->label_field + 1]; i++)
 		if (p->slice[i].dtype == SHARD_U64)
 			return true;
 	return false;
@@ -164,9 +160,7 @@ void fixed_close(struct fixed *f)
 uint64_t fixed_block_records(const struct shard_schema *schema)
 {
 	uint64_t bytes = 0, records;
-	uint32_t g;
-
-	for (g = 0; g < schema->group_count; g++)
+	for (uint32_t g = 0; g < schema->group_count; g++)
 		bytes += schema->group[g].record_bytes;
 	records = bytes ? FIXED_BLOCK_BYTES / bytes : FIXED_BLOCK_RECORDS;
 	if (records > FIXED_BLOCK_RECORDS)
@@ -178,14 +172,13 @@ uint64_t fixed_block_records(const struct shard_schema *schema)
 bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema)
 {
 	uint64_t records = fixed_block_records(schema);
-	uint32_t g;
 	bool ok;
 
 	memset(b, 0, sizeof(*b));
 	b->input_idx = calloc(records, sizeof(*b->input_idx));
 	b->bad = calloc(records, sizeof(*b->bad));
 	ok = b->input_idx && b->bad && shard_tally_open(&b->tally, schema, 0, NULL) == SHARD_OK;
-	for (g = 0; g < schema->group_count; g++) {
+	for (uint32_t g = 0; g < schema->group_count; g++) {
 		/* Whole cache lines: into others some processors copy a page of a file at less than half the speed. */
 		size_t bytes = (size_t)(records * schema->group[g].record_bytes + SCRATCH_ALIGN_BYTES - 1) & ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
 
@@ -199,12 +192,10 @@ bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema)
 
 void fixed_block_close(struct fixed_block *b)
 {
-	uint32_t g;
-
 	free(b->input_idx);
 	free(b->bad);
 	shard_tally_close(b->tally);
-	for (g = 0; g < SHARD_GROUPS_MAX; g++)
+	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
 		free(b->group[g]);
 	memset(b, 0, sizeof(*b));
 }
@@ -213,21 +204,19 @@ void fixed_block_close(struct fixed_block *b)
 
 static void copy_swapped(uint8_t *out, const uint8_t *in, size_t bytes, size_t item)
 {
-	size_t i, k;
-
-	for (i = 0; i < bytes; i += item)
-		for (k = 0; k < item; k++)
+	for (size_t i = 0; i < bytes; i += item)
+		for (size_t k = 0; k < item; k++)
 			out[i + k] = in[i + item - 1 - k];
 }
 
 /* An integer of a file as i64.  A u64 that does not fit is negative, and so no class. */
 static int64_t load_integer(const uint8_t *in, uint32_t dtype, bool swap)
 {
-	size_t item = shard_dtype_bytes(dtype), k;
+	size_t item = shard_dtype_bytes(dtype);
 	bool is_signed = dtype == SHARD_I8 || dtype == SHARD_I16 || dtype == SHARD_I32 || dtype == SHARD_I64;
 	uint64_t value = 0;
 
-	for (k = 0; k < item; k++)
+	for (size_t k = 0; k < item; k++)
 		value |= (uint64_t)in[swap ? item - 1 - k : k] << (8 * k);
 	if (is_signed && item < 8 && value >> (8 * item - 1))
 		value |= ~UINT64_C(0) << (8 * item);
@@ -239,11 +228,11 @@ static void convert(const struct fixed *f, uint32_t field, const struct plan_sli
 		    uint8_t *const *group)
 {
 	const struct shard_field *to = &f->schema->field[field];
-	size_t item = shard_dtype_bytes(s->dtype), i;
+	size_t item = shard_dtype_bytes(s->dtype);
 	uint8_t *out = group[to->group] + to->offset;
 
 	if (s->dtype != to->dtype) {
-		for (i = 0; i < have / item; i++) {
+		for (size_t i = 0; i < have / item; i++) {
 			int64_t value = load_integer(in + i * item, s->dtype, s->swap);
 
 			memcpy(out + 8 * i, &value, 8);
@@ -296,13 +285,11 @@ static bool fail_block(struct fixed *f, struct fixed_block *b, uint32_t file, co
 static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream *st, uint64_t i, uint64_t n)
 {
 	const struct plan_slice *lead = slice_of(f, st->lead, b->input_idx[i]);
-	uint64_t skip = (b->input_idx[i] - lead->first) * lead->stride, bytes = (n - 1) * lead->stride + st->span, k;
+	uint64_t skip = (b->input_idx[i] - lead->first) * lead->stride, bytes = (n - 1) * lead->stride + st->span;
 	const struct shard_field *to = &f->schema->field[st->lead];
 	uint64_t record_bytes = f->schema->group[to->group].record_bytes;
 	uint8_t *group[SHARD_GROUPS_MAX], *place = b->group[to->group] + i * record_bytes + to->offset;
 	char why[160];
-	uint32_t j, g;
-
 	if (to->kind == SHARD_RAGGED && bytes > lead->bytes - skip)
 		bytes = lead->bytes - skip;
 	if (st->direct && lead->dtype == to->dtype && (!lead->swap || shard_dtype_bytes(to->dtype) == 1) &&
@@ -314,10 +301,10 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 				   f->plan->file[lead->file].path);
 	if (!stored_read(f->stored, lead->file, lead->offset + skip, f->raw.data, (size_t)bytes, why, sizeof(why)))
 		return fail_block(f, b, lead->file, why);
-	for (k = 0; k < n; k++) {
-		for (g = 0; g < f->schema->group_count; g++)
+	for (uint64_t k = 0; k < n; k++) {
+		for (uint32_t g = 0; g < f->schema->group_count; g++)
 			group[g] = b->group[g] + (i + k) * f->schema->group[g].record_bytes;
-		for (j = 0; j < st->field_count; j++) {
+		for (uint32_t j = 0; j < st->field_count; j++) {
 			uint32_t field = st->field[j];
 			const struct plan_slice *s = slice_of(f, field, b->input_idx[i]);
 			uint64_t at = k * lead->stride + st->start[j], have = stored_field_bytes(f, field, s);
@@ -334,15 +321,15 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
  */
 static void expect_stream(struct fixed *f, const struct fixed_block *b, const struct stream *st)
 {
-	uint64_t look[] = {0, b->place.count / 2, b->place.count - 1}, i, n;
+	uint64_t look[] = {0, b->place.count / 2, b->place.count - 1}, n;
 	bool near = true;
 
-	for (i = 0; i < 3; i++) {
+	for (uint64_t i = 0; i < 3; i++) {
 		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[look[i]]);
 
 		near = near && stored_is_near(f->stored, s->file, s->offset + (b->input_idx[look[i]] - s->first) * s->stride);
 	}
-	for (i = 0; !near && i < b->place.count; i += n) {
+	for (uint64_t i = 0; !near && i < b->place.count; i += n) {
 		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[i]);
 
 		n = run_of(b, i, s, st->span);
@@ -379,8 +366,7 @@ static void judge(struct fixed *f, struct fixed_block *b)
 
 void fixed_fill(struct fixed *f, struct fixed_block *b)
 {
-	uint32_t s;
-	uint64_t i, n;
+	uint64_t n;
 
 	b->bad_count = 0;
 	verdict_set(&b->verdict, OUTCOME_RECORD, 0, "%s", "");
@@ -389,10 +375,10 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 		verdict_set(&b->verdict, OUTCOME_STOP, 0, "the order of its records could not be computed");
 		return;
 	}
-	for (s = 0; s < f->stream_count; s++)
+	for (uint32_t s = 0; s < f->stream_count; s++)
 		expect_stream(f, b, &f->stream[s]);
-	for (s = 0; s < f->stream_count; s++)
-		for (i = 0; i < b->place.count; i += n) {
+	for (uint32_t s = 0; s < f->stream_count; s++)
+		for (uint64_t i = 0; i < b->place.count; i += n) {
 			n = run_of(b, i, slice_of(f, f->stream[s].lead, b->input_idx[i]), f->stream[s].span);
 			if (!read_run(f, b, &f->stream[s], i, n))
 				return;
@@ -423,15 +409,15 @@ bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, 
 	const struct shard_schema *s = f->schema;
 	uint8_t *bytes;
 	size_t n = 0;
-	uint32_t k;
 	bool kept;
 
-	for (k = 0; k < s->field_count; k++)
+	for (uint32_t k = 0; k < s->field_count; k++)
 		n += s->field[k].bytes;
 	bytes = malloc(n);
 	if (!bytes)
 		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for its copy in quarantine");
-	for (k = 0, n = 0; k < s->field_count; k++) {
+	n = 0;
+	for (uint32_t k = 0; k < s->field_count; k++) {
 		const struct shard_field *field = &s->field[k];
 
 		memcpy(bytes + n, b->group[field->group] + i * s->group[field->group].record_bytes + field->offset, field->bytes);

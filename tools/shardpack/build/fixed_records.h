@@ -6,8 +6,8 @@
  * wider, ends of ragged fields zeroed and their lengths written.  A label that is no class makes its record bad, which is
  * a verdict on bytes; anything else that goes wrong is not.
  */
-#ifndef SHARD_BUILD_FIXED_H
-#define SHARD_BUILD_FIXED_H
+#ifndef SHARD_BUILD_FIXED_RECORDS_H
+#define SHARD_BUILD_FIXED_RECORDS_H
 
 #include "shard.h"
 #include "tools/shardpack/build/range.h"

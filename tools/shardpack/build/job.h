@@ -2,8 +2,8 @@
 /*
  * job.h - what the parts of a pack share: the plan, and where things are
  */
-#ifndef SHARDPACK_JOB_H
-#define SHARDPACK_JOB_H
+#ifndef SHARD_BUILD_JOB_H
+#define SHARD_BUILD_JOB_H
 
 #include "shard.h"
 #include "tools/cli/cli.h"
@@ -28,4 +28,4 @@ struct job { /* all const while it runs, but for what `account` points to */
 	struct account *account;
 };
 
-#endif /* SHARDPACK_JOB_H */
+#endif

@@ -34,12 +34,12 @@ static bool is_shard_name(const char *name)
 {
 	size_t digits = strspn(name, "0123456789");
 
-	return digits >= 5 && strcmp(name + digits, ".shard") == 0;
+	return digits >= 5 && !strcmp(name + digits, ".shard");
 }
 
 static bool is_temp_name(const char *name)
 {
-	return strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0;
+	return !strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX));
 }
 
 static int list(const char *out_dir, struct listing *l)
@@ -60,13 +60,13 @@ static int list(const char *out_dir, struct listing *l)
 	while ((errno = 0, entry = readdir(dir)) != NULL) {
 		const char *name = entry->d_name;
 
-		if (strcmp(name, MANIFEST) == 0)
+		if (!strcmp(name, MANIFEST))
 			l->has_manifest = true;
-		else if (strcmp(name, STATE_DIR) == 0)
+		else if (!strcmp(name, STATE_DIR))
 			l->has_state = true;
 		else if (is_shard_name(name))
 			l->has_shards = true;
-		else if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !is_temp_name(name) &&
+		else if (strcmp(name, ".") && strcmp(name, "..") && !is_temp_name(name) &&
 			 (!l->foreign[0] || strcmp(name, l->foreign) < 0))
 			snprintf(l->foreign, sizeof(l->foreign), "%s", name);
 	}
@@ -85,7 +85,7 @@ static void describe_difference(const struct text *there, const struct plan *our
 	for (;;) {
 		line_a = strcspn(a, "\n");
 		line_b = strcspn(b, "\n");
-		if (!a[line_a] || !b[line_b] || line_a != line_b || memcmp(a, b, line_a) != 0)
+		if (!a[line_a] || !b[line_b] || line_a != line_b || memcmp(a, b, line_a))
 			break;
 		a += line_a + 1;
 		b += line_b + 1;
@@ -112,7 +112,7 @@ static int examine_state(const char *out_dir, const struct plan *plan, const str
 	} else if (!found) {
 		*state = OUTPUT_OTHER;
 		snprintf(why, OUTPUT_WHY_BYTES, "shards without a plan");
-	} else if (there.bytes == plan->text.bytes && memcmp(there.data, plan->text.data, there.bytes) == 0) {
+	} else if (there.bytes == plan->text.bytes && !memcmp(there.data, plan->text.data, there.bytes)) {
 		*state = OUTPUT_STARTED;
 	} else {
 		*state = OUTPUT_OTHER;
@@ -134,7 +134,7 @@ static bool sealed_by(const char *out_dir, const struct plan *plan, char why[OUT
 		return false;
 	}
 	shard_dataset_info(ds, &info);
-	same = info.has_plan_digest && memcmp(info.plan_digest, plan->digest, 32) == 0;
+	same = info.has_plan_digest && !memcmp(info.plan_digest, plan->digest, 32);
 	snprintf(why, OUTPUT_WHY_BYTES, "a dataset of another plan, with %" PRIu64 " records", info.record_count);
 	shard_dataset_close(ds);
 	return same;
@@ -187,11 +187,11 @@ static int publish(const struct job *job, const char *name, const void *data, si
 {
 	char path[FILES_PATH_BYTES];
 	struct shard_error err = {0};
-	int code = files_path(path, job->state_dir, name), tries;
+	int code = files_path(path, job->state_dir, name);
 
 	if (exists)
 		*exists = false;
-	for (tries = 0; code == EXIT_DONE && tries < 8; tries++) {
+	for (int tries = 0; code == EXIT_DONE && tries < 8; tries++) {
 		if (mkdir(job->state_dir, 0777) != 0 && errno != EEXIST)
 			return fail(EXIT_IO, "%s: cannot make this folder: %s", job->state_dir, strerror(errno));
 		if ((exists ? shard_publish(path, data, bytes, 0, &err) : files_publish(path, data, bytes, &err)) ==
@@ -335,13 +335,13 @@ static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *
 
 static bool is_state_name(const char *name)
 {
-	return strcmp(name, "plan") == 0 || strcmp(name, "source") == 0 || strcmp(name, "quarantine") == 0 ||
-	       strncmp(name, "receipt-", 8) == 0;
+	return !strcmp(name, "plan") || !strcmp(name, "source") || !strcmp(name, "quarantine") ||
+	       !strncmp(name, "receipt-", 8);
 }
 
 static bool is_output_name(const char *name)
 {
-	return strcmp(name, MANIFEST) == 0 || is_shard_name(name);
+	return !strcmp(name, MANIFEST) || is_shard_name(name);
 }
 
 int output_clear_state(const struct job *job)

@@ -11,8 +11,8 @@
  *
  * What is in OUT decides what to do, never what a process remembers.
  */
-#ifndef SHARDPACK_OUTPUT_H
-#define SHARDPACK_OUTPUT_H
+#ifndef SHARD_BUILD_OUTPUT_H
+#define SHARD_BUILD_OUTPUT_H
 
 #include <stdbool.h>
 
@@ -62,4 +62,4 @@ bool output_is_sealed(const char *out_dir, const struct plan *plan);
 /* Remove a folder that holds nothing but what shardpack made.  FOREIGN content stays and is an error. */
 int output_remove(const char *dir);
 
-#endif /* SHARDPACK_OUTPUT_H */
+#endif

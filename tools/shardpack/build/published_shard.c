@@ -28,14 +28,14 @@ static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shar
 	uint64_t first, count;
 
 	plan_shard(job->plan, shard_idx, &first, &count);
-	return memcmp(info->plan_digest, job->plan->digest, 32) == 0 && info->plan_shard == shard_idx &&
+	return !memcmp(info->plan_digest, job->plan->digest, 32) && info->plan_shard == shard_idx &&
 	       info->planned_records == count && info->record_count + info->miss_count == count;
 }
 
 static bool fits(const struct receipt *r, const struct shard_info *info)
 {
 	return r->file_bytes == info->file_bytes && r->record_count == info->record_count &&
-	       r->miss_count == info->miss_count && memcmp(r->root, info->root, sizeof(r->root)) == 0;
+	       r->miss_count == info->miss_count && !memcmp(r->root, info->root, sizeof(r->root));
 }
 
 /* Lines for a receipt on their way. */
@@ -70,10 +70,8 @@ static int list_misses(const struct job *job, const char *path, struct shard_rea
 	struct shard_info info;
 	struct shard_miss miss;
 	struct shard_error err;
-	uint64_t i;
-
 	shard_reader_info(reader, &info);
-	for (i = 0; i < info.miss_count; i++) {
+	for (uint64_t i = 0; i < info.miss_count; i++) {
 		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
 			return fail(exit_code_of_status(err.status), "%s", err.message);
 		if (!account_miss_fits(&miss, job->plan->input_count))

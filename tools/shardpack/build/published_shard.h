@@ -2,8 +2,8 @@
 /*
  * published_shard.h - is a shard of the plan there already?
  */
-#ifndef SHARDPACK_PUBLISHED_H
-#define SHARDPACK_PUBLISHED_H
+#ifndef SHARD_BUILD_PUBLISHED_SHARD_H
+#define SHARD_BUILD_PUBLISHED_SHARD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,4 +18,4 @@ struct receipt;
  */
 int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there);
 
-#endif /* SHARDPACK_PUBLISHED_H */
+#endif

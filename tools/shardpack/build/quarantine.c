@@ -104,10 +104,9 @@ int quarantine_list(const struct quarantine *q, const struct plan *plan, const s
 	FILE *out = open_memstream(&text, &bytes);
 	struct shard_error err;
 	int code = EXIT_DONE;
-	uint64_t i;
 	bool ok = out != NULL;
 
-	for (i = 0; ok && i < account->problems.count; i++)
+	for (uint64_t i = 0; ok && i < account->problems.count; i++)
 		if (account->problems.item[i].how == PROBLEM_QUARANTINED)
 			write_line(out, plan, &account->problems.item[i]);
 	if (out && fclose(out) != 0)

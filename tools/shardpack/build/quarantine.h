@@ -5,8 +5,8 @@
  * A folder that mirrors the source: bad files under their own relative paths, and
  * quarantine.jsonl, which says of each what is wrong with it.
  */
-#ifndef SHARDPACK_QUARANTINE_H
-#define SHARDPACK_QUARANTINE_H
+#ifndef SHARD_BUILD_QUARANTINE_H
+#define SHARD_BUILD_QUARANTINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,4 +32,4 @@ bool quarantine_keep(const struct quarantine *q, const char *path, const void *b
 /* Write quarantine.jsonl, in ordinal order.  Returns the exit code. */
 int quarantine_list(const struct quarantine *q, const struct plan *plan, const struct account *account);
 
-#endif /* SHARDPACK_QUARANTINE_H */
+#endif

@@ -38,7 +38,7 @@ uint64_t receipt_accepted_count(const struct receipt *r)
 	uint64_t count = 0;
 
 	for (; line < end; line += strcspn(line, "\n") + 1)
-		count += strncmp(line, ACCEPTED, strlen(ACCEPTED)) == 0;
+		count += !strncmp(line, ACCEPTED, strlen(ACCEPTED));
 	return count;
 }
 
@@ -95,12 +95,12 @@ static bool end_is_right(struct text *text)
 	if (text->bytes <= end_bytes)
 		return false;
 	end = text->data + text->bytes - end_bytes;
-	if (memcmp(end, "end ", 4) != 0 || !text_unhex(end + 4, 64, said, 32) || end[68] != '\n')
+	if (memcmp(end, "end ", 4) || !text_unhex(end + 4, 64, said, 32) || end[68] != '\n')
 		return false;
 	text->bytes -= end_bytes;
 	text->data[text->bytes] = '\0';
 	shard_sha256(text->data, text->bytes, is);
-	return memcmp(said, is, 32) == 0;
+	return !memcmp(said, is, 32);
 }
 
 /* The digest was right, so these are the bytes that receipt_write() once wrote, if of the right version. */
@@ -110,7 +110,7 @@ static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 	int at = 0;
 	const char *line;
 
-	if (!end_is_right(text) || strncmp(text->data, "receipt 1\n", 10) != 0)
+	if (!end_is_right(text) || strncmp(text->data, "receipt 1\n", 10))
 		return false;
 	line = text->data + 10;
 	if (sscanf(line, "shard %" SCNu64 " bytes %" SCNu64 " records %" SCNu64 " misses %" SCNu64 " root %n",
@@ -118,7 +118,7 @@ static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 	    !at || said_idx != shard_idx || strlen(line) < (size_t)at + 32 + 8 + 64 + 1)
 		return false;
 	line += at;
-	if (!text_unhex(line, 32, r->root, 16) || memcmp(line + 32, " sha256 ", 8) != 0 ||
+	if (!text_unhex(line, 32, r->root, 16) || memcmp(line + 32, " sha256 ", 8) ||
 	    !text_unhex(line + 40, 64, r->sha256, 32) || line[104] != '\n')
 		return false;
 	line += 105;
@@ -150,7 +150,7 @@ static bool read_line(const char *line, struct shard_miss *out, bool *accepted, 
 	int at = 0;
 
 	*out = (struct shard_miss){.how = SHARD_SKIPPED}; /* which an accepted one would pass for */
-	*accepted = strncmp(line, ACCEPTED, strlen(ACCEPTED)) == 0;
+	*accepted = !strncmp(line, ACCEPTED, strlen(ACCEPTED));
 	if (*accepted)
 		sscanf(line, ACCEPTED "%" SCNu64 " %" SCNu32 " %n", &out->ordinal, &out->reason, &at);
 	else

@@ -11,8 +11,8 @@
  * A receipt is a shortcut, never the truth: it counts only while the shard's footer says
  * the same, and a lost or damaged one is made again from the shard.
  */
-#ifndef SHARDPACK_RECEIPT_H
-#define SHARDPACK_RECEIPT_H
+#ifndef SHARD_BUILD_RECEIPT_H
+#define SHARD_BUILD_RECEIPT_H
 
 #include "shard.h"
 #include "tools/common/text.h"
@@ -47,4 +47,4 @@ int receipt_account(const struct receipt *r, const struct plan *plan, struct acc
 
 void receipt_free(struct receipt *r);
 
-#endif /* SHARDPACK_RECEIPT_H */
+#endif

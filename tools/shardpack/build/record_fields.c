@@ -246,13 +246,11 @@ bool record_fields_put(struct record_fields *all, const struct record_image *ima
 	const char *column = r->input.parts + 1, *parts = first_part(all, r);
 	int64_t label = r->input.class_idx;
 	struct field_part part;
-	uint32_t i;
-
 	/* Where fields are not, and behind the end of what is ragged, there are zeros. */
 	memset(r->record + s->field[RECIPE_IMAGE].bytes, 0, (size_t)(s->group[0].record_bytes - s->field[RECIPE_IMAGE].bytes));
 	memset(r->meta, 0, (size_t)s->group[1].record_bytes);
 	memcpy(r->meta + s->field[RECIPE_LABEL].offset, &label, sizeof(label));
-	for (i = 0; i < recipe->field_count; i++) {
+	for (uint32_t i = 0; i < recipe->field_count; i++) {
 		const struct shard_field *f = &s->field[RECIPE_FIRST + i];
 		struct target t = {all, image, r, i, &recipe->from[i], f, (f->group ? r->meta : r->record) + f->offset};
 

@@ -2,8 +2,8 @@
 /*
  * replacement.h - a dataset built beside another one, and put in its place at once
  */
-#ifndef SHARDPACK_REPLACE_H
-#define SHARDPACK_REPLACE_H
+#ifndef SHARD_BUILD_REPLACEMENT_H
+#define SHARD_BUILD_REPLACEMENT_H
 
 struct plan;
 
@@ -23,4 +23,4 @@ int replace_prepare(const char *work_dir, const struct plan *plan);
  */
 int replace_swap(const char *out_absolute, const char *work_dir);
 
-#endif /* SHARDPACK_REPLACE_H */
+#endif

@@ -31,9 +31,7 @@ static char **class_names(const struct plan *plan)
 {
 	char **names = calloc(plan->class_count + 1, sizeof(*names));
 	char name[SHARD_KEY_BYTES_MAX + 1];
-	uint64_t i;
-
-	for (i = 0; names && i < plan->class_count; i++) {
+	for (uint64_t i = 0; names && i < plan->class_count; i++) {
 		plan_class_name(plan, i, name);
 		names[i] = strdup(name);
 		if (!names[i]) {
@@ -48,9 +46,7 @@ static char **class_names(const struct plan *plan)
 
 static void free_names(char **names, uint64_t count)
 {
-	uint64_t i;
-
-	for (i = 0; names && i < count; i++)
+	for (uint64_t i = 0; names && i < count; i++)
 		free(names[i]);
 	free(names);
 }
@@ -65,10 +61,10 @@ static int add_shards(const struct job *job, struct shard_seal *seal)
 {
 	struct text missing = {0};
 	struct shard_error err;
-	uint64_t k, missing_count = 0;
+	uint64_t missing_count = 0;
 	int code = EXIT_DONE;
 
-	for (k = 0; code == EXIT_DONE && k < job->plan->shard_count; k++) {
+	for (uint64_t k = 0; code == EXIT_DONE && k < job->plan->shard_count; k++) {
 		struct receipt r = {0};
 		char file[64];
 		bool there = false;
@@ -190,11 +186,11 @@ static int recount_shard(const struct job *job, uint64_t shard_idx, struct shard
 	struct shard_info info;
 	struct shard_miss miss;
 	struct shard_error err;
-	uint64_t i, quarantined = 0, accepted = job->account->accepted_inputs.count;
+	uint64_t quarantined = 0, accepted = job->account->accepted_inputs.count;
 	int code = EXIT_DONE;
 
 	shard_reader_info(reader, &info);
-	for (i = 0; code == EXIT_DONE && i < info.miss_count; i++) {
+	for (uint64_t i = 0; code == EXIT_DONE && i < info.miss_count; i++) {
 		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
 			return library_failure(&err);
 		if (!account_miss_fits(&miss, job->plan->input_count))
@@ -218,14 +214,13 @@ int seal_recount(const struct job *job)
 	struct shard_dataset_info info;
 	struct shard_reader *reader;
 	struct shard_error err;
-	uint64_t k;
 	int code = EXIT_DONE;
 
 	job->account->input_count = job->plan->input_count;
 	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
 		return library_failure(&err);
 	shard_dataset_info(ds, &info);
-	for (k = 0; code == EXIT_DONE && k < info.shard_count; k++)
+	for (uint64_t k = 0; code == EXIT_DONE && k < info.shard_count; k++)
 		code = shard_dataset_reader(ds, k, &reader, &err) == SHARD_OK ? recount_shard(job, k, reader)
 									      : library_failure(&err);
 	shard_dataset_close(ds);

@@ -2,8 +2,8 @@
 /*
  * seal_dataset.h - shards become a dataset
  */
-#ifndef SHARDPACK_SEAL_H
-#define SHARDPACK_SEAL_H
+#ifndef SHARD_BUILD_SEAL_DATASET_H
+#define SHARD_BUILD_SEAL_DATASET_H
 
 struct job;
 
@@ -17,4 +17,4 @@ int seal_run(const struct job *job);
 /* The account of a dataset that is sealed already, from its shards. */
 int seal_recount(const struct job *job);
 
-#endif /* SHARDPACK_SEAL_H */
+#endif

@@ -30,11 +30,11 @@ static uint64_t key_bytes(const struct plan *plan, uint64_t first, uint64_t coun
 {
 	char path[PLAN_PATH_BYTES_MAX];
 	struct plan_input input;
-	uint64_t sum = 0, i;
+	uint64_t sum = 0;
 
 	if (!plan_names_inputs(plan))
 		return 0;
-	for (i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		plan_input(plan, plan_input_at(plan, first + i), &input);
 		sum += plan_input_path(plan, &input, path);
 	}
@@ -55,17 +55,17 @@ static uint64_t statistics_bytes(const struct shard_schema *s, uint64_t class_co
 uint64_t space_of_shard(const struct job *job, uint64_t shard_idx, uint64_t provenance_bytes)
 {
 	const struct shard_schema *s = &job->schema;
-	uint64_t first, count, stride_sum = 0, align, at, g;
-	uint64_t section[3 * SHARD_GROUPS_MAX + 4], n = 0, i;
+	uint64_t first, count, stride_sum = 0, align, at;
+	uint64_t section[3 * SHARD_GROUPS_MAX + 4], n = 0;
 
 	plan_shard(job->plan, shard_idx, &first, &count);
-	for (g = 0; g < s->group_count; g++) {
+	for (uint64_t g = 0; g < s->group_count; g++) {
 		stride_sum += s->group[g].stride;
 		section[n++] = count * s->group[g].stride; /* DATA */
 	}
-	for (g = 0; g < s->group_count; g++) /* HASH */
+	for (uint64_t g = 0; g < s->group_count; g++) /* HASH */
 		section[n++] = 8 * ((count + s->group[g].unit_records - 1) / s->group[g].unit_records);
-	for (g = 0; g < s->group_count; g++) /* CIDX */
+	for (uint64_t g = 0; g < s->group_count; g++) /* CIDX */
 		if (s->group[g].codec != SHARD_RAW)
 			section[n++] = 32 * ((count + s->group[g].chunk_records - 1) / s->group[g].chunk_records);
 	if (plan_names_inputs(job->plan)) {
@@ -78,7 +78,7 @@ uint64_t space_of_shard(const struct job *job, uint64_t shard_idx, uint64_t prov
 
 	align = count * stride_sum >= LARGE_SECTIONS_FROM ? LARGE_SECTION_ALIGN : PAGE_BYTES;
 	at = PAGE_BYTES;
-	for (i = 0; i < n; i++)
+	for (uint64_t i = 0; i < n; i++)
 		at = align_up(at, align) + section[i];
 	return align_up(at, PAGE_BYTES) + PAGE_BYTES;
 }
@@ -86,11 +86,11 @@ uint64_t space_of_shard(const struct job *job, uint64_t shard_idx, uint64_t prov
 uint64_t space_needed(const struct job *job, const bool *todo)
 {
 	struct text provenance = {0};
-	uint64_t sum = 0, largest = 0, k, part = job->part.count ? job->part.count : 1;
+	uint64_t sum = 0, largest = 0, part = job->part.count ? job->part.count : 1;
 
 	recipe_provenance(&job->plan->recipe, job->plan->digest, &provenance);
-	for (k = job->part.idx; k < job->plan->shard_count; k += part) {
-		uint64_t first, count, small, g;
+	for (uint64_t k = job->part.idx; k < job->plan->shard_count; k += part) {
+		uint64_t first, count, small;
 
 		if (todo && !todo[k])
 			continue;
@@ -98,7 +98,7 @@ uint64_t space_needed(const struct job *job, const bool *todo)
 		sum += space_of_shard(job, k, provenance.bytes) + PAGE_BYTES; /* and its receipt */
 		/* The writer keeps labels, hashes and keys aside until the images are written. */
 		small = count * 16 + key_bytes(job->plan, first, count);
-		for (g = 1; g < job->schema.group_count; g++)
+		for (uint64_t g = 1; g < job->schema.group_count; g++)
 			small += count * job->schema.group[g].stride;
 		largest = small > largest ? small : largest;
 	}

@@ -5,8 +5,8 @@
  * Records have a fixed size, so this is arithmetic: exact to the byte for raw groups when no
  * input is left out, and the most it can be for compressed ones.
  */
-#ifndef SHARDPACK_SPACE_H
-#define SHARDPACK_SPACE_H
+#ifndef SHARD_BUILD_SPACE_H
+#define SHARD_BUILD_SPACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,4 +22,4 @@ uint64_t space_needed(const struct job *job, const bool *todo);
 /* EXIT_DONE if that much can be written to the output folder; else one line and EXIT_IO. */
 int space_check(const struct job *job, uint64_t needed_bytes);
 
-#endif /* SHARDPACK_SPACE_H */
+#endif

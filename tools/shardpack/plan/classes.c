@@ -65,16 +65,14 @@ static int compare_indirect(const void *a, const void *b, void *context)
 
 int classes_index(struct classes *c, const char *where)
 {
-	uint32_t i;
-
 	c->by_name = malloc((c->count + 1) * sizeof(*c->by_name));
 	if (!c->by_name)
 		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", c->count);
-	for (i = 0; i < c->count; i++)
+	for (uint32_t i = 0; i < c->count; i++)
 		c->by_name[i] = i;
 	qsort_r(c->by_name, c->count, sizeof(*c->by_name), compare_indirect, c);
-	for (i = 1; i < c->count; i++)
-		if (strcmp(c->name[c->by_name[i - 1]], c->name[c->by_name[i]]) == 0)
+	for (uint32_t i = 1; i < c->count; i++)
+		if (!strcmp(c->name[c->by_name[i - 1]], c->name[c->by_name[i]]))
 			return fail(EXIT_BAD, "%s: class '%s' is there twice, as numbers %" PRIu32 " and %" PRIu32 " from 0", where,
 				    c->name[c->by_name[i]], c->by_name[i - 1] < c->by_name[i] ? c->by_name[i - 1] : c->by_name[i],
 				    c->by_name[i - 1] < c->by_name[i] ? c->by_name[i] : c->by_name[i - 1]);
@@ -104,12 +102,11 @@ static int add_from_dataset(struct classes *c, const char *path)
 	struct shard_dataset *ds;
 	struct shard_error err;
 	const char *name;
-	uint64_t i;
 	int code = EXIT_DONE;
 
 	if (shard_dataset_open(&ds, path, NULL, &err) != SHARD_OK)
 		return fail(exit_code_of_status(err.status), "--classes: %s", err.message);
-	for (i = 0; code == EXIT_DONE && (name = shard_dataset_class_name(ds, i)) != NULL; i++)
+	for (uint64_t i = 0; code == EXIT_DONE && (name = shard_dataset_class_name(ds, i)) != NULL; i++)
 		code = classes_add(c, name, strlen(name), path);
 	shard_dataset_close(ds);
 	if (code == EXIT_DONE && !c->count)
@@ -138,7 +135,7 @@ static int add_from_file(struct classes *c, const char *path)
 			bytes--;
 		if (bytes && name[bytes - 1] == '\r')
 			bytes--;
-		if (number == 1 && bytes >= 3 && memcmp(name, "\xEF\xBB\xBF", 3) == 0) {
+		if (number == 1 && bytes >= 3 && !memcmp(name, "\xEF\xBB\xBF", 3)) {
 			name += 3;
 			bytes -= 3;
 		}
@@ -166,9 +163,7 @@ int classes_from_list(struct classes *c, const char *path)
 
 void classes_free(struct classes *c)
 {
-	uint64_t i;
-
-	for (i = 0; i < c->count; i++)
+	for (uint64_t i = 0; i < c->count; i++)
 		free(c->name[i]);
 	free(c->name);
 	free(c->by_name);

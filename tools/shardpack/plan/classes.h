@@ -5,8 +5,8 @@
  * The number is the place in the list: folders in byte order, or the order of a list that
  * the user gives so that two datasets agree.
  */
-#ifndef SHARDPACK_CLASSES_H
-#define SHARDPACK_CLASSES_H
+#ifndef SHARD_PLAN_CLASSES_H
+#define SHARD_PLAN_CLASSES_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,4 +43,4 @@ int classes_from_list(struct classes *c, const char *path);
 
 void classes_free(struct classes *c);
 
-#endif /* SHARDPACK_CLASSES_H */
+#endif

@@ -104,5 +104,5 @@ bool field_set_length(struct shard_field *length, const struct shard_field *f)
 
 const char *field_json_key(const struct field_source *s)
 {
-	return strncmp(s->from, "json:", 5) == 0 ? s->from + 5 : NULL;
+	return !strncmp(s->from, "json:", 5) ? s->from + 5 : NULL;
 }

@@ -4,8 +4,8 @@
  *
  * The shape of such a field follows from its kind and its options.  Pure.
  */
-#ifndef SHARDPACK_FIELD_H
-#define SHARDPACK_FIELD_H
+#ifndef SHARD_PLAN_FIELD_H
+#define SHARD_PLAN_FIELD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,4 +67,4 @@ bool field_set_length(struct shard_field *length, const struct shard_field *f);
 /* NULL in `from`, or what stands behind "json:". */
 const char *field_json_key(const struct field_source *s);
 
-#endif /* SHARDPACK_FIELD_H */
+#endif

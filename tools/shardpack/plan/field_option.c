@@ -90,10 +90,8 @@ static bool read_word(const struct reading *r, enum field_key key, const char *v
 	const char *const *names = keys[key].names;
 	char list[160] = "";
 	size_t used = 0;
-	uint64_t i;
-
-	for (i = 0; names[i]; i++) {
-		if (names[i][0] && strcmp(names[i], value) == 0) {
+	for (uint64_t i = 0; names[i]; i++) {
+		if (names[i][0] && !strcmp(names[i], value)) {
 			r->o->value[key] = i;
 			return true;
 		}
@@ -157,7 +155,7 @@ static bool read_option(const struct reading *r, const char *text)
 	size_t bytes = equals ? (size_t)(equals - text) : strlen(text);
 	uint32_t i;
 
-	for (i = 0; i < FIELD_KEYS && (strlen(keys[i].name) != bytes || memcmp(keys[i].name, text, bytes) != 0); i++)
+	for (i = 0; i < FIELD_KEYS && (strlen(keys[i].name) != bytes || memcmp(keys[i].name, text, bytes)); i++)
 		;
 	if (i == FIELD_KEYS)
 		return refuse(r, "'%s': no such option; there are kind, from, optional, fill, format, dtype, shape, max, resize, fit, crop, "
@@ -176,9 +174,7 @@ static bool check_kind(const struct reading *r)
 {
 	uint64_t kind = r->o->value[FIELD_KEY_KIND];
 	bool lists = OF_LISTS >> kind & 1;
-	uint32_t i;
-
-	for (i = 0; i < FIELD_KEYS; i++)
+	for (uint32_t i = 0; i < FIELD_KEYS; i++)
 		if (is_given(r->o, i) && !(keys[i].kinds >> kind & 1))
 			return refuse(r, "%s does not belong to kind=%s", keys[i].name, field_kind_names[kind]);
 	if (lists && !is_given(r->o, FIELD_KEY_MAX))
@@ -197,7 +193,7 @@ static bool read_name(const struct reading *r, const char *text, size_t bytes)
 		return refuse(r, "'%.*s' cannot be the name of a field: 1 to %zu letters, digits, _ . - of which the first is a letter or _",
 			      (int)(bytes < 100 ? bytes : 100), text, sizeof(r->o->name) - 1);
 	memcpy(r->o->name, text, bytes);
-	if (strcmp(r->o->name, "label") == 0)
+	if (!strcmp(r->o->name, "label"))
 		return refuse(r, "label is what --label-key, --labels, --label-regex or the source's folders say; it is no --field");
 	return true;
 }
@@ -222,13 +218,13 @@ bool field_option_parse(const char *text, bool encoded, struct field_option *out
 			return false;
 		at += bytes;
 	}
-	if (!is_given(out, FIELD_KEY_KIND) && strcmp(out->name, "image") != 0)
+	if (!is_given(out, FIELD_KEY_KIND) && strcmp(out->name, "image"))
 		return refuse(&r, "needs kind=tensor, ragged, text, bytes, boxes, image or mask");
 	if (!is_given(out, FIELD_KEY_KIND))
 		out->value[FIELD_KEY_KIND] = FIELD_IMAGE;
-	if (strcmp(out->name, "image") == 0 && out->value[FIELD_KEY_KIND] != FIELD_IMAGE)
+	if (!strcmp(out->name, "image") && out->value[FIELD_KEY_KIND] != FIELD_IMAGE)
 		return refuse(&r, "the field image is the input itself, of kind=image");
-	if (strcmp(out->name, "image") == 0 && is_given(out, FIELD_KEY_FROM))
+	if (!strcmp(out->name, "image") && is_given(out, FIELD_KEY_FROM))
 		return refuse(&r, "the field image is the input itself; from belongs to other fields");
 	return check_kind(&r);
 }
@@ -269,9 +265,7 @@ void field_option_image(const struct field_option *o, struct image_wish *out)
 static void channels_text(const double *value, char out[FIELD_CHANNELS_BYTES])
 {
 	char number[IMAGE_CHANNELS][TEXT_DOUBLE_CHARS];
-	uint32_t c;
-
-	for (c = 0; c < IMAGE_CHANNELS; c++)
+	for (uint32_t c = 0; c < IMAGE_CHANNELS; c++)
 		text_double(number[c], value[c]);
 	snprintf(out, FIELD_CHANNELS_BYTES, "%s/%s/%s", number[0], number[1], number[2]);
 }
@@ -300,8 +294,6 @@ static bool settle_image(const struct field_option *o, const struct transform_op
 bool field_option_settle(const struct field_option *o, const struct transform_options *image, struct shard_field *f,
 			 struct field_source *s, char *why, size_t why_bytes)
 {
-	uint32_t i;
-
 	*f = (struct shard_field){.dtype = (uint32_t)o->value[FIELD_KEY_DTYPE], .ndim = o->ndim};
 	*s = (struct field_source){.kind = (uint32_t)o->value[FIELD_KEY_KIND],
 				   .optional = is_given(o, FIELD_KEY_OPTIONAL),
@@ -309,7 +301,7 @@ bool field_option_settle(const struct field_option *o, const struct transform_op
 				   .boxes = (uint32_t)o->value[FIELD_KEY_FORMAT]};
 	strcpy(f->name, o->name);
 	strcpy(s->from, o->from[0] ? o->from : o->name);
-	for (i = 0; i < o->ndim; i++)
+	for (uint32_t i = 0; i < o->ndim; i++)
 		f->shape[i] = (uint32_t)o->shape[i];
 	if (s->kind == FIELD_IMAGE) {
 		f->dtype = 0;
@@ -355,7 +347,7 @@ static void write_image(const struct transform_options *t, struct text *out)
 void field_option_write(const struct shard_field *f, const struct field_source *s, struct text *out)
 {
 	const char *key = s->kind == FIELD_TENSOR ? "shape" : "max";
-	uint32_t ndim = s->kind == FIELD_BOXES ? 1 : field_is_picture(s->kind) ? 0 : f->ndim, i;
+	uint32_t ndim = s->kind == FIELD_BOXES ? 1 : field_is_picture(s->kind) ? 0 : f->ndim;
 
 	text_format(out, "kind=%s,from=", field_kind_names[s->kind]);
 	text_encode(out, s->from, strlen(s->from), true);
@@ -369,7 +361,7 @@ void field_option_write(const struct shard_field *f, const struct field_source *
 		text_format(out, ",dtype=%s", shard_dtype_name(f->dtype));
 	if (ndim)
 		text_format(out, ",%s", key);
-	for (i = 0; i < ndim; i++)
+	for (uint32_t i = 0; i < ndim; i++)
 		text_format(out, "%c%" PRIu32, i ? 'x' : '=', f->shape[i]);
 	if (s->kind == FIELD_IMAGE)
 		write_image(&s->transform, out);

@@ -4,8 +4,8 @@
  *
  * Both are read by the same function, so that a plan can say whatever a user can.  Pure.
  */
-#ifndef SHARDPACK_FIELD_OPTION_H
-#define SHARDPACK_FIELD_OPTION_H
+#ifndef SHARD_PLAN_FIELD_OPTION_H
+#define SHARD_PLAN_FIELD_OPTION_H
 
 #include "tools/shardpack/plan/field.h"
 #include "tools/shardpack/image/image_options.h"
@@ -47,4 +47,4 @@ bool field_option_settle(const struct field_option *o, const struct transform_op
 /* The options of a field, all of them, in their one order: what a plan says. */
 void field_option_write(const struct shard_field *f, const struct field_source *s, struct text *out);
 
-#endif /* SHARDPACK_FIELD_OPTION_H */
+#endif

@@ -11,8 +11,8 @@
  *
  * Pure.
  */
-#ifndef SHARDPACK_FIELD_PART_H
-#define SHARDPACK_FIELD_PART_H
+#ifndef SHARD_PLAN_FIELD_PART_H
+#define SHARD_PLAN_FIELD_PART_H
 
 #include "tools/common/text.h"
 
@@ -34,4 +34,4 @@ void field_part_add_member(struct text *out, uint64_t offset, uint64_t bytes, ui
 /* Read a token of `bytes` bytes.  False if it is none; what it says is not checked further. */
 bool field_part_read(const char *token, size_t bytes, struct field_part *out);
 
-#endif /* SHARDPACK_FIELD_PART_H */
+#endif

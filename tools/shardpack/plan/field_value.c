@@ -142,15 +142,13 @@ static bool take_json_number(struct taking *t, const json_t *value)
 
 static bool take_json(struct taking *t, const json_t *value, uint32_t axis)
 {
-	size_t i;
-
 	if (axis == t->f->ndim)
 		return take_json_number(t, value);
 	if (!json_is_array(value))
 		return bad(t, SHARD_MISS_UNSUPPORTED, "axis %" PRIu32 " is no array; the field has %" PRIu32 " axes", axis, t->f->ndim);
 	if (!check_axis(t, axis, json_array_size(value)))
 		return false;
-	for (i = 0; i < json_array_size(value); i++)
+	for (size_t i = 0; i < json_array_size(value); i++)
 		if (!take_json(t, json_array_get(value, i), axis + 1))
 			return false;
 	return true;
@@ -196,26 +194,24 @@ static struct number load_number(uint32_t dtype, const uint8_t *from)
 static uint64_t fortran_place(const struct npy *head, uint64_t idx)
 {
 	uint64_t place = 0, step = 1, place_of[NPY_DIMS_MAX];
-	uint32_t axis;
-
-	for (axis = head->ndim; axis--; idx /= head->shape[axis])
+	for (uint32_t axis = head->ndim; axis--; idx /= head->shape[axis])
 		place_of[axis] = idx % head->shape[axis];
-	for (axis = 0; axis < head->ndim; step *= head->shape[axis++])
+	for (uint32_t axis = 0; axis < head->ndim; step *= head->shape[axis++])
 		place += place_of[axis] * step;
 	return place;
 }
 
 static bool take_npy_data(struct taking *t, const struct npy *head, const uint8_t *data)
 {
-	size_t item = shard_dtype_bytes(head->dtype), own = shard_dtype_bytes(t->f->dtype), k;
-	uint64_t count = head->data_bytes / item, i;
+	size_t item = shard_dtype_bytes(head->dtype), own = shard_dtype_bytes(t->f->dtype);
+	uint64_t count = head->data_bytes / item;
 	uint8_t native[8];
 	struct number n;
 
-	for (i = 0; i < count; i++, t->out_bytes += own) {
+	for (uint64_t i = 0; i < count; i++, t->out_bytes += own) {
 		const uint8_t *from = data + item * (head->fortran ? fortran_place(head, i) : i);
 
-		for (k = 0; k < item; k++)
+		for (size_t k = 0; k < item; k++)
 			native[k] = from[head->swap ? item - 1 - k : k];
 		n = load_number(head->dtype, native);
 		if (!put_number(t->f->dtype, &n, t->out + t->out_bytes))
@@ -228,8 +224,6 @@ static bool take_npy(struct taking *t, const uint8_t *data, size_t bytes)
 {
 	struct npy head;
 	char why[160];
-	uint32_t axis;
-
 	if (!npy_parse(data, bytes, &head, why, sizeof(why)))
 		return bad(t, SHARD_MISS_DECODE, "an array of NumPy: %s", why);
 	if (head.data_bytes != bytes - head.data_offset)
@@ -240,7 +234,7 @@ static bool take_npy(struct taking *t, const uint8_t *data, size_t bytes)
 		return bad(t, SHARD_MISS_UNSUPPORTED, "an array of NumPy: dtype f2; save it as f4");
 	if (head.ndim != t->f->ndim)
 		return bad(t, SHARD_MISS_UNSUPPORTED, "an array of NumPy with %" PRIu32 " axes; the field has %" PRIu32, head.ndim, t->f->ndim);
-	for (axis = 0; axis < head.ndim; axis++)
+	for (uint32_t axis = 0; axis < head.ndim; axis++)
 		if (!check_axis(t, axis, head.shape[axis]))
 			return false;
 	return take_npy_data(t, &head, data + head.data_offset);
@@ -292,7 +286,7 @@ bool field_value(const struct shard_field *f, const struct field_source *s, cons
 
 	if (is_text(s)) {
 		ok = take_text(&t, data, bytes);
-	} else if (bytes >= NPY_MAGIC_BYTES && memcmp(data, NPY_MAGIC, NPY_MAGIC_BYTES) == 0) {
+	} else if (bytes >= NPY_MAGIC_BYTES && !memcmp(data, NPY_MAGIC, NPY_MAGIC_BYTES)) {
 		ok = take_npy(&t, data, bytes);
 	} else {
 		value = json_loadb(data, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);

@@ -6,8 +6,8 @@
  * its magic.  A whole number may become any type that holds it, a float one of floating point, rounded to nearest.  Boxes
  * become XYXY, still in the pixels of their image.
  */
-#ifndef SHARDPACK_FIELD_VALUE_H
-#define SHARDPACK_FIELD_VALUE_H
+#ifndef SHARD_PLAN_FIELD_VALUE_H
+#define SHARD_PLAN_FIELD_VALUE_H
 
 #include <stddef.h>
 
@@ -41,4 +41,4 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
  */
 bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8]);
 
-#endif /* SHARDPACK_FIELD_VALUE_H */
+#endif

@@ -60,13 +60,12 @@ int plan_settle_order(struct plan *p)
 
 void plan_settle_slices(struct plan *p)
 {
-	uint64_t i;
 	uint32_t field = 0;
 
-	for (i = 0, p->source_bytes = 0; i < p->file_count; i++)
+	p->source_bytes = 0;
+	for (uint64_t i = 0; i < p->file_count; i++)
 		p->source_bytes += p->file[i].how ? 0 : p->file[i].bytes;
-
-	for (i = 0; i < p->slice_count; i++)
+	for (uint64_t i = 0; i < p->slice_count; i++)
 		while (field <= p->slice[i].field)
 			p->field_slice[field++] = i;
 	while (field <= p->recipe.field_count)
@@ -91,7 +90,7 @@ int plan_check_versions(const struct plan *p, const char *name)
 	while (there_bytes && here_bytes) {
 		size_t line = (size_t)((const char *)memchr(there, '\n', there_bytes) + 1 - there);
 
-		if (line > here_bytes || memcmp(there, here, line) != 0)
+		if (line > here_bytes || memcmp(there, here, line))
 			break;
 		there += line;
 		here += line;
@@ -109,10 +108,8 @@ int plan_check_versions(const struct plan *p, const char *name)
 
 void plan_free(struct plan *p)
 {
-	uint64_t i;
-
 	text_free(&p->text);
-	for (i = 0; i < p->file_count; i++) {
+	for (uint64_t i = 0; i < p->file_count; i++) {
 		free(p->file[i].path);
 		free(p->file[i].how);
 	}
@@ -227,8 +224,6 @@ const struct plan_slice *plan_find_slice(const struct plan *p, uint32_t field, u
 int plan_inputs_at(const struct plan *p, uint64_t first, uint64_t count, uint64_t *input_idx)
 {
 	struct shard_error err;
-	uint64_t i;
-
 	assert(first <= p->input_count && count <= p->input_count - first);
 	if (p->order)
 		memcpy(input_idx, p->order + first, count * sizeof(*input_idx));
@@ -237,7 +232,7 @@ int plan_inputs_at(const struct plan *p, uint64_t first, uint64_t count, uint64_
 			       ? EXIT_DONE
 			       : fail(exit_code_of_status(err.status), "%s", err.message);
 	else
-		for (i = 0; i < count; i++)
+		for (uint64_t i = 0; i < count; i++)
 			input_idx[i] = first + i;
 	return EXIT_DONE;
 }

@@ -34,8 +34,8 @@
  * the identity or shard_shuffle(seed, inputs).  The text is also the memory that the plan
  * lives in: beside it there are 16 bytes per input, 8 per class and 48 per slice.
  */
-#ifndef SHARDPACK_PLAN_H
-#define SHARDPACK_PLAN_H
+#ifndef SHARD_PLAN_PLAN_H
+#define SHARD_PLAN_PLAN_H
 
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/common/text.h"
@@ -140,4 +140,4 @@ void plan_shard(const struct plan *p, uint64_t shard_idx, uint64_t *first, uint6
 /* Class name, decoded, into `out` of SHARD_KEY_BYTES_MAX + 1. */
 void plan_class_name(const struct plan *p, uint64_t class_idx, char *out);
 
-#endif /* SHARDPACK_PLAN_H */
+#endif

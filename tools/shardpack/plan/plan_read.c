@@ -185,9 +185,7 @@ static const char *judge_part(const struct plan *p, uint32_t field, const char *
 static const char *judge_parts(const struct plan *plan, const struct plan_line *l, unsigned token, char *path)
 {
 	const char *wrong = NULL;
-	uint32_t i;
-
-	for (i = 0; !wrong && i < plan->recipe.field_count; i++)
+	for (uint32_t i = 0; !wrong && i < plan->recipe.field_count; i++)
 		if (field_has_part(&plan->recipe.from[i])) {
 			wrong = judge_part(plan, i, l->token[token], l->bytes[token], path);
 			token++;
@@ -198,9 +196,7 @@ static const char *judge_parts(const struct plan *plan, const struct plan_line *
 static unsigned part_count(const struct recipe *r)
 {
 	unsigned count = 0;
-	uint32_t i;
-
-	for (i = 0; i < r->field_count; i++)
+	for (uint32_t i = 0; i < r->field_count; i++)
 		count += field_has_part(&r->from[i]);
 	return count;
 }
@@ -304,11 +300,8 @@ static const char *judge_slice(const struct plan *plan, const struct plan_line *
 static bool slices_tile(struct plan *plan)
 {
 	const struct recipe *r = &plan->recipe;
-	uint32_t f;
-	uint64_t i;
-
 	plan_settle_slices(plan);
-	for (f = 0; f < r->field_count; f++) {
+	for (uint32_t f = 0; f < r->field_count; f++) {
 		uint64_t at = 0;
 
 		if (r->field[f].semantic == SHARD_LENGTH) {
@@ -316,7 +309,7 @@ static bool slices_tile(struct plan *plan)
 				return false;
 			continue;
 		}
-		for (i = plan->field_slice[f]; i < plan->field_slice[f + 1]; i++) {
+		for (uint64_t i = plan->field_slice[f]; i < plan->field_slice[f + 1]; i++) {
 			if (plan->slice[i].first != at)
 				return false;
 			at += plan->slice[i].count;
@@ -392,12 +385,12 @@ static int check_end(struct parser *p, const struct text *text)
 	static const size_t end_bytes = 4 + 64 + 1;
 	uint8_t said[32];
 
-	if (text->bytes < end_bytes || memcmp(text->data + text->bytes - end_bytes, "end ", 4) != 0 ||
+	if (text->bytes < end_bytes || memcmp(text->data + text->bytes - end_bytes, "end ", 4) ||
 	    text->data[text->bytes - 1] != '\n' || !text_unhex(text->data + text->bytes - 65, 64, said, 32))
 		return fail(EXIT_BAD, "%s: %zu bytes without the last line of a plan", p->name, text->bytes);
 	p->end = text->data + text->bytes - end_bytes;
 	shard_sha256(text->data, (size_t)(p->end - text->data), p->plan->digest);
-	if (memcmp(said, p->plan->digest, 32) != 0)
+	if (memcmp(said, p->plan->digest, 32))
 		return fail(EXIT_BAD, "%s: damaged: its SHA-256 is not the one on its last line", p->name);
 	return EXIT_DONE;
 }

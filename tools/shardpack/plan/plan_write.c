@@ -22,14 +22,12 @@ static int out_of_memory(const struct plan *p)
 
 int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes)
 {
-	uint64_t i;
-
 	p->recipe = *recipe;
 	p->class_count = classes->count;
 	p->class_at = calloc(classes->count + 1, sizeof(*p->class_at));
 	if (!p->class_at)
 		return out_of_memory(p);
-	for (i = 0; i < classes->count; i++) {
+	for (uint64_t i = 0; i < classes->count; i++) {
 		text_format(&p->text, "class %" PRIu64 " ", i);
 		p->class_at[i] = p->text.bytes;
 		text_encode(&p->text, classes->name[i], strlen(classes->name[i]), false);
@@ -58,9 +56,7 @@ int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, con
 
 static void write_files(const struct plan *p, struct text *out)
 {
-	uint64_t i;
-
-	for (i = 0; i < p->file_count; i++) {
+	for (uint64_t i = 0; i < p->file_count; i++) {
 		const struct plan_file *f = &p->file[i];
 
 		if (f->how) {
@@ -86,11 +82,9 @@ static int compare_slices(const void *a, const void *b)
 
 static void write_slices(struct plan *p)
 {
-	uint64_t i;
-
 	qsort(p->slice, p->slice_count, sizeof(*p->slice), compare_slices);
 	plan_settle_slices(p);
-	for (i = 0; i < p->slice_count; i++) {
+	for (uint64_t i = 0; i < p->slice_count; i++) {
 		const struct plan_slice *s = &p->slice[i];
 
 		text_format(&p->text,
@@ -105,8 +99,6 @@ static void write_slices(struct plan *p)
 static void put_head(struct plan *p)
 {
 	struct text head = {0};
-	uint64_t i;
-
 	text_format(&head, "shardpack-plan 1\n");
 	recipe_write(&p->recipe, &head);
 	p->versions_at = head.bytes;
@@ -114,16 +106,16 @@ static void put_head(struct plan *p)
 	p->versions_bytes = head.bytes - p->versions_at;
 	write_files(p, &head);
 	text_put_before(&p->text, &head);
-	for (i = 0; i < p->class_count; i++)
+	for (uint64_t i = 0; i < p->class_count; i++)
 		p->class_at[i] += head.bytes;
-	for (i = 0; p->input_at && i < p->input_count; i++)
+	for (uint64_t i = 0; p->input_at && i < p->input_count; i++)
 		p->input_at[i] += head.bytes;
 	text_free(&head);
 }
 
 int plan_finish(struct plan *p)
 {
-	uint64_t k, first, count;
+	uint64_t first, count;
 
 	assert(p->recipe.shard_records > 0);
 	put_head(p);
@@ -131,7 +123,7 @@ int plan_finish(struct plan *p)
 	if (!plan_names_inputs(p))
 		write_slices(p);
 	text_format(&p->text, "inputs %" PRIu64 "\n", p->input_count);
-	for (k = 0; k < p->shard_count; k++) {
+	for (uint64_t k = 0; k < p->shard_count; k++) {
 		plan_shard(p, k, &first, &count);
 		text_format(&p->text, "shard %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", k, first, count);
 	}

@@ -54,9 +54,7 @@ static bool parse_field(const char *text, size_t bytes, struct raw_field *f)
 static uint64_t field_bytes(const struct raw_field *f)
 {
 	uint64_t bytes = shard_dtype_bytes(f->dtype);
-	uint32_t i;
-
-	for (i = 0; i < f->ndim; i++) {
+	for (uint32_t i = 0; i < f->ndim; i++) {
 		if (f->shape[i] > RAW_RECORD_BYTES_MAX / bytes)
 			return RAW_RECORD_BYTES_MAX + 1;
 		bytes *= f->shape[i];
@@ -72,8 +70,6 @@ bool raw_schema_parse(const char *text, struct raw_schema *out, char *why, size_
 	for (;;) {
 		struct raw_field *f = &out->field[out->field_count];
 		size_t bytes = 0;
-		uint32_t i;
-
 		while (at[bytes] && at[bytes] != ',') {
 			bytes += strcspn(at + bytes, ",[");
 			if (at[bytes] == '[')
@@ -84,8 +80,8 @@ bool raw_schema_parse(const char *text, struct raw_schema *out, char *why, size_
 				 (int)(bytes < 100 ? bytes : 100), at);
 			return false;
 		}
-		for (i = 0; i < out->field_count; i++)
-			if (strcmp(f->name, "-") != 0 && strcmp(f->name, out->field[i].name) == 0) {
+		for (uint32_t i = 0; i < out->field_count; i++)
+			if (strcmp(f->name, "-") && !strcmp(f->name, out->field[i].name)) {
 				snprintf(why, why_bytes, "field '%s' is there twice", f->name);
 				return false;
 			}

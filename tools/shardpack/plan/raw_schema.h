@@ -5,8 +5,8 @@
  * Fields in the order of the bytes: name, dtype, and in brackets the axes, if there are any.  '>' before a dtype says
  * that the file has its bytes in big-endian order; the name '-' passes over bytes.  Pure.
  */
-#ifndef SHARDPACK_RAW_SCHEMA_H
-#define SHARDPACK_RAW_SCHEMA_H
+#ifndef SHARD_PLAN_RAW_SCHEMA_H
+#define SHARD_PLAN_RAW_SCHEMA_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,4 +32,4 @@ struct raw_schema {
 
 bool raw_schema_parse(const char *text, struct raw_schema *out, char *why, size_t why_bytes);
 
-#endif /* SHARDPACK_RAW_SCHEMA_H */
+#endif

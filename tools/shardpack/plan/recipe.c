@@ -47,12 +47,10 @@ const char *const recipe_on_error_names[] = {
 
 static void write_field(const struct shard_field *f, const struct field_source *from, struct text *out)
 {
-	uint32_t i;
-
 	text_format(out, "field %s %s %s %s %s ", f->name, shard_dtype_name(f->dtype), shard_kind_name(f->kind),
 		    shard_layout_name(f->layout), shard_semantic_name(f->semantic));
 	text_add(out, "[", 1);
-	for (i = 0; i < f->ndim; i++)
+	for (uint32_t i = 0; i < f->ndim; i++)
 		text_format(out, "%s%" PRIu32, i ? "," : "", f->shape[i]);
 	text_format(out, "] %" PRIu32 " %" PRIu32, f->ragged_axes, f->length_field);
 	if (field_has_part(from)) {
@@ -66,10 +64,8 @@ static void write_field(const struct shard_field *f, const struct field_source *
 static void write_channels(const char *key, const double *value, struct text *out)
 {
 	char number[TEXT_DOUBLE_CHARS];
-	uint32_t c;
-
 	text_format(out, "%s", key);
-	for (c = 0; c < IMAGE_CHANNELS; c++) {
+	for (uint32_t c = 0; c < IMAGE_CHANNELS; c++) {
 		text_double(number, value[c]);
 		text_format(out, " %s", number);
 	}
@@ -105,12 +101,10 @@ bool recipe_is_images(const struct recipe *r)
 
 void recipe_write(const struct recipe *r, struct text *out)
 {
-	uint32_t i;
-
 	text_format(out, "source %s\n", recipe_source_names[r->source]);
 	if (recipe_is_images(r))
 		write_transform(r, out);
-	for (i = 0; i < r->field_count; i++)
+	for (uint32_t i = 0; i < r->field_count; i++)
 		write_field(&r->field[i], &r->from[i], out);
 	text_format(out, "compress %s\n", recipe_codec_names[r->codec]);
 	text_format(out, "align %" PRIu32 "\n", r->align);
@@ -150,9 +144,7 @@ void recipe_write_versions(const struct recipe *r, struct text *out)
 uint64_t recipe_field_items(const struct shard_field *f)
 {
 	uint64_t items = 1;
-	uint32_t i;
-
-	for (i = 0; i < f->ndim; i++) {
+	for (uint32_t i = 0; i < f->ndim; i++) {
 		if (f->shape[i] && items > UINT64_MAX / 16 / f->shape[i])
 			return UINT64_MAX / 16;
 		items *= f->shape[i];
@@ -195,8 +187,6 @@ const struct shard_field *recipe_damage(const struct recipe *r, const struct sha
 static int images_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
 {
 	struct shard_field *image, *label;
-	uint32_t i;
-
 	memset(out, 0, sizeof(*out));
 	out->field_count = RECIPE_FIRST;
 	out->group[0].codec = r->codec;
@@ -211,7 +201,7 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 	label->dtype = SHARD_I64;
 	label->semantic = SHARD_LABEL;
 	label->group = 1;
-	for (i = 0; i < r->field_count; i++) {
+	for (uint32_t i = 0; i < r->field_count; i++) {
 		struct shard_field *f = &out->field[out->field_count++];
 
 		*f = r->field[i];

@@ -4,8 +4,8 @@
  *
  * What does not change a byte is not in it: threads, parts, paths, how many bad inputs are put up with.
  */
-#ifndef SHARDPACK_RECIPE_H
-#define SHARDPACK_RECIPE_H
+#ifndef SHARD_PLAN_RECIPE_H
+#define SHARD_PLAN_RECIPE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -78,4 +78,4 @@ const struct shard_field *recipe_damage(const struct recipe *r, const struct sha
 /* What every shard carries about its making: recipe, versions, plan digest. */
 void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out);
 
-#endif /* SHARDPACK_RECIPE_H */
+#endif

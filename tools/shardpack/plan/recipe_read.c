@@ -23,7 +23,7 @@ static bool take_line(struct cursor *c, const char *key, const char **value, siz
 	const char *lf = memchr(c->at, '\n', (size_t)(c->end - c->at));
 	size_t key_bytes = strlen(key);
 
-	if (!lf || (size_t)(lf - c->at) <= key_bytes || memcmp(c->at, key, key_bytes) != 0 || c->at[key_bytes] != ' ')
+	if (!lf || (size_t)(lf - c->at) <= key_bytes || memcmp(c->at, key, key_bytes) || c->at[key_bytes] != ' ')
 		return false;
 	*value = c->at + key_bytes + 1;
 	*bytes = (size_t)(lf - *value);
@@ -48,11 +48,9 @@ static bool take_word(struct cursor *c, const char *key, const char *const *name
 	struct cursor start = *c;
 	const char *value;
 	size_t bytes;
-	uint32_t i;
-
 	if (take_line(c, key, &value, &bytes))
-		for (i = first; names[i]; i++)
-			if (strlen(names[i]) == bytes && memcmp(names[i], value, bytes) == 0) {
+		for (uint32_t i = first; names[i]; i++)
+			if (strlen(names[i]) == bytes && !memcmp(names[i], value, bytes)) {
 				*out = i;
 				return true;
 			}
@@ -90,10 +88,8 @@ static bool read_field(const char *value, size_t bytes, struct shard_field *f, c
 	const char *word[8], *end = value + bytes;
 	size_t n[8];
 	uint64_t axes = 0, length = 0;
-	unsigned i;
-
 	memset(f, 0, sizeof(*f));
-	for (i = 0; i < 8; i++) {
+	for (unsigned i = 0; i < 8; i++) {
 		const char *blank = value < end ? memchr(value, ' ', (size_t)(end - value)) : NULL;
 
 		word[i] = value;
@@ -131,10 +127,10 @@ static bool read_source(const struct recipe *r, const char *word, size_t bytes, 
 	text_format(&typed, "%s:", f->name);
 	text_add(&typed, word, bytes);
 	ok = !text_failed(&typed) && strlen(typed.data) == typed.bytes && field_option_parse(typed.data, true, &o, why, sizeof(why)) &&
-	     strcmp(o.name, "image") != 0 && field_option_settle(&o, &r->transform, f, s, why, sizeof(why));
+	     strcmp(o.name, "image") && field_option_settle(&o, &r->transform, f, s, why, sizeof(why));
 	if (ok) {
 		field_option_write(f, s, &again);
-		ok = !text_failed(&again) && again.bytes == bytes && memcmp(again.data, word, bytes) == 0;
+		ok = !text_failed(&again) && again.bytes == bytes && !memcmp(again.data, word, bytes);
 	}
 	text_free(&typed);
 	text_free(&again);
@@ -149,7 +145,7 @@ static bool settle_source(struct recipe *r, uint32_t i, const char *word, size_t
 
 	if (i && field_set_length(&length, &r->field[i - 1])) {
 		r->from[i].kind = FIELD_LENGTH;
-		return !word && memcmp(&length, &said, sizeof(said)) == 0;
+		return !word && !memcmp(&length, &said, sizeof(said));
 	}
 	if (!word) {
 		r->from[i] = (struct field_source){.kind = FIELD_TENSOR, .column = true};
@@ -159,7 +155,7 @@ static bool settle_source(struct recipe *r, uint32_t i, const char *word, size_t
 	if (!read_source(r, word, bytes, f, &r->from[i]))
 		return false;
 	f->length_field = f->kind == SHARD_TENSOR ? 0 : i + 1;
-	return memcmp(f, &said, sizeof(said)) == 0;
+	return !memcmp(f, &said, sizeof(said));
 }
 
 static bool take_fields(struct cursor *c, struct recipe *r)
@@ -216,7 +212,7 @@ static bool take_channels(struct cursor *c, const char *key, double *value)
 		if (n > left || (i + 1 < IMAGE_CHANNELS && n == left) || !text_parse_double(at, n, &value[i]))
 			break;
 		text_double(number, value[i]);
-		if (strlen(number) != n || memcmp(number, at, n) != 0)
+		if (strlen(number) != n || memcmp(number, at, n))
 			break;
 	}
 	if (i == IMAGE_CHANNELS)
@@ -261,7 +257,7 @@ static bool take_limits(struct cursor *c, struct limits *l)
 	if (ok) {
 		limits_write(l, &again);
 		bytes = (size_t)(c->at - start.at);
-		ok = !text_failed(&again) && again.bytes == bytes && memcmp(again.data, start.at, bytes) == 0;
+		ok = !text_failed(&again) && again.bytes == bytes && !memcmp(again.data, start.at, bytes);
 	}
 	if (!ok)
 		*c = start;

@@ -44,9 +44,7 @@ static void print_recipe(const struct recipe *r)
 static void print_classes(const struct plan *plan, const uint64_t *inputs)
 {
 	char name[SHARD_KEY_BYTES_MAX + 1];
-	uint64_t i;
-
-	for (i = 0; i < plan->class_count; i++) {
+	for (uint64_t i = 0; i < plan->class_count; i++) {
 		plan_class_name(plan, i, name);
 		printf("class %" PRIu64 " ", i);
 		escape_write(stdout, name, strlen(name), ESCAPE_EXACT);
@@ -60,9 +58,7 @@ static void print_first(const struct plan *plan)
 {
 	char path[PLAN_PATH_BYTES_MAX];
 	struct plan_input input;
-	uint64_t ordinal;
-
-	for (ordinal = 0; ordinal < plan->input_count && ordinal < FIRST_RECORDS; ordinal++) {
+	for (uint64_t ordinal = 0; ordinal < plan->input_count && ordinal < FIRST_RECORDS; ordinal++) {
 		plan_input(plan, plan_input_at(plan, ordinal), &input);
 		printf("record %" PRIu64 " ", ordinal);
 		if (plan_names_inputs(plan))
@@ -75,14 +71,12 @@ static void print_first(const struct plan *plan)
 /* "record 3072 bytes image, 16 bytes label": the stride of each group, and its fields. */
 static void print_record(const struct shard_schema *s)
 {
-	uint32_t g, f;
-
 	printf("record");
-	for (g = 0; g < s->group_count; g++) {
+	for (uint32_t g = 0; g < s->group_count; g++) {
 		const char *before = " bytes ";
 
 		printf("%s%" PRIu64, g ? ", " : " ", s->group[g].stride);
-		for (f = 0; f < s->field_count; f++)
+		for (uint32_t f = 0; f < s->field_count; f++)
 			if (s->field[f].group == g) {
 				printf("%s%s", before, s->field[f].name);
 				before = " and ";

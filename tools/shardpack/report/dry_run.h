@@ -2,8 +2,8 @@
 /*
  * dry_run.h - the plan, shown instead of done
  */
-#ifndef SHARDPACK_DRY_RUN_H
-#define SHARDPACK_DRY_RUN_H
+#ifndef SHARD_REPORT_DRY_RUN_H
+#define SHARD_REPORT_DRY_RUN_H
 
 struct job;
 struct scan;
@@ -11,4 +11,4 @@ struct scan;
 /* Print to stdout what would be packed, how much room it takes, and the first records.  Returns the exit code. */
 int dry_run(const struct job *job, const struct scan *scan);
 
-#endif /* SHARDPACK_DRY_RUN_H */
+#endif

@@ -5,8 +5,8 @@
  * The page is whole: no script, nothing from elsewhere, a few hundred KB at most.  Names are escaped as they are for
  * terminals, and then for HTML.
  */
-#ifndef SHARDPACK_REPORT_HTML_H
-#define SHARDPACK_REPORT_HTML_H
+#ifndef SHARD_REPORT_REPORT_HTML_H
+#define SHARD_REPORT_REPORT_HTML_H
 
 #include <stdint.h>
 #include <stdio.h>
@@ -20,4 +20,4 @@ struct shard_dataset;
  */
 int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, const uint64_t *inputs);
 
-#endif /* SHARDPACK_REPORT_HTML_H */
+#endif

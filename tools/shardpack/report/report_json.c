@@ -22,10 +22,8 @@
 
 static void write_fields(struct json_out *j, const struct recipe *r)
 {
-	uint32_t i, d;
-
 	json_out_array(j, "fields");
-	for (i = 0; i < r->field_count; i++) {
+	for (uint32_t i = 0; i < r->field_count; i++) {
 		const struct shard_field *f = &r->field[i];
 
 		json_out_object_line(j, NULL);
@@ -35,7 +33,7 @@ static void write_fields(struct json_out *j, const struct recipe *r)
 		json_out_string(j, "layout", shard_layout_name(f->layout));
 		json_out_string(j, "semantic", shard_semantic_name(f->semantic));
 		json_out_array_line(j, "shape");
-		for (d = 0; d < f->ndim; d++)
+		for (uint32_t d = 0; d < f->ndim; d++)
 			json_out_u64(j, NULL, f->shape[d]);
 		json_out_end(j);
 		json_out_end(j);
@@ -45,10 +43,8 @@ static void write_fields(struct json_out *j, const struct recipe *r)
 
 static void write_channels(struct json_out *j, const char *key, const double *value)
 {
-	uint32_t c;
-
 	json_out_array_line(j, key);
-	for (c = 0; c < IMAGE_CHANNELS; c++)
+	for (uint32_t c = 0; c < IMAGE_CHANNELS; c++)
 		json_out_double(j, NULL, value[c]);
 	json_out_end(j);
 }
@@ -108,10 +104,10 @@ static void write_classes(struct json_out *j, const struct plan *plan, const str
 	const struct shard_field *label = schema ? shard_schema_label(schema) : NULL;
 	char name[SHARD_KEY_BYTES_MAX + 1];
 	struct shard_error err;
-	uint64_t i, records;
+	uint64_t records;
 
 	json_out_array(j, "classes");
-	for (i = 0; i < plan->class_count; i++) {
+	for (uint64_t i = 0; i < plan->class_count; i++) {
 		plan_class_name(plan, i, name);
 		json_out_object_line(j, NULL);
 		json_out_string(j, "name", name);
@@ -130,9 +126,9 @@ static void write_classes(struct json_out *j, const struct plan *plan, const str
 
 static void write_account(struct json_out *j, const struct account *a)
 {
-	uint64_t failed = account_failed(a), bad = 0, i;
+	uint64_t failed = account_failed(a), bad = 0;
 
-	for (i = 0; i < a->problems.count; i++)
+	for (uint64_t i = 0; i < a->problems.count; i++)
 		bad += a->problems.item[i].how == PROBLEM_BAD;
 	json_out_u64(j, "inputs", a->input_count);
 	json_out_u64(j, "written", a->written);
@@ -156,10 +152,8 @@ static void write_problems(struct json_out *j, const char *key, const struct pla
 					  [PROBLEM_ACCEPTED] = "accepted"};
 	char class_name[SHARD_KEY_BYTES_MAX + 1], path[PLAN_PATH_BYTES_MAX];
 	struct plan_input input;
-	uint64_t i;
-
 	json_out_array(j, key);
-	for (i = 0; i < list->count; i++) {
+	for (uint64_t i = 0; i < list->count; i++) {
 		const struct problem *p = &list->item[i];
 
 		plan_input(plan, plan_input_at(plan, p->ordinal), &input);
@@ -185,15 +179,13 @@ static void write_problems(struct json_out *j, const char *key, const struct pla
 static void write_statistics(struct json_out *j, const struct shard_dataset *ds)
 {
 	struct report_statistics s;
-	unsigned i, which;
-
-	for (which = 0; which < 2; which++) {
+	for (unsigned which = 0; which < 2; which++) {
 		if (!ds || !report_statistics(ds, &s)) {
 			json_out_null(j, which ? "std" : "mean");
 			continue;
 		}
 		json_out_array_line(j, which ? "std" : "mean");
-		for (i = 0; i < s.channels; i++)
+		for (unsigned i = 0; i < s.channels; i++)
 			json_out_double(j, NULL, which ? s.deviation[i] : s.mean[i]);
 		json_out_end(j);
 	}

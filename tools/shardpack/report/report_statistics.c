@@ -10,13 +10,13 @@ bool report_statistics(const struct shard_dataset *ds, struct report_statistics 
 {
 	struct shard_moments m;
 	struct shard_error err;
-	uint32_t field = 0, i;
+	uint32_t field = 0;
 	const struct shard_schema *schema = shard_dataset_schema(ds);
 
 	while (field < schema->field_count && !shard_field_channels(&schema->field[field]))
 		field++;
 	out->channels = field < schema->field_count ? shard_field_channels(&schema->field[field]) : 0;
-	for (i = 0; i < out->channels; i++) {
+	for (uint32_t i = 0; i < out->channels; i++) {
 		long double mean, square;
 
 		if (shard_dataset_moments(ds, field, i, &m, &err) != SHARD_OK || !m.count)

@@ -162,7 +162,7 @@ static int for_each_entry(struct walk *w, const char *path, uint64_t folder,
 			code = fail(EXIT_IO, "%s/%s: cannot read this folder: %s", w->source, path, strerror(errno));
 		if (!entry)
 			break;
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		code = interrupted() ? EXIT_INTERRUPTED : each(w, folder, entry);
 	}
@@ -191,7 +191,7 @@ static int compare_files(const void *a, const void *b, void *context)
 /* Folders by path, files by folder and name, into the plan. */
 static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 {
-	uint64_t *by_path = calloc(w->folder_count + 1, 2 * sizeof(*by_path)), *rank, i;
+	uint64_t *by_path = calloc(w->folder_count + 1, 2 * sizeof(*by_path)), *rank;
 	struct text fields = {0};
 	char path[PLAN_PATH_BYTES_MAX];
 	int code = EXIT_DONE;
@@ -199,16 +199,16 @@ static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 	if (!by_path)
 		return out_of_memory(w);
 	rank = by_path + w->folder_count;
-	for (i = 0; i < w->folder_count; i++)
+	for (uint64_t i = 0; i < w->folder_count; i++)
 		by_path[i] = i;
 	qsort_r(by_path, w->folder_count, sizeof(*by_path), compare_folders, w);
-	for (i = 0; i < w->folder_count; i++)
+	for (uint64_t i = 0; i < w->folder_count; i++)
 		rank[by_path[i]] = i;
-	for (i = 0; i < w->file_count; i++)
+	for (uint64_t i = 0; i < w->file_count; i++)
 		w->file[i].folder = rank[w->file[i].folder];
 	qsort_r(w->file, w->file_count, sizeof(*w->file), compare_files, w);
 
-	for (i = 0; code == EXIT_DONE && i < w->file_count; i++) {
+	for (uint64_t i = 0; code == EXIT_DONE && i < w->file_count; i++) {
 		const struct file *f = &w->file[i];
 		char *end = stpcpy(path, w->names.data + w->folder[by_path[f->folder]].path_at);
 
@@ -225,7 +225,7 @@ static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 
 static int scan_class(struct walk *w, const char *name, uint64_t class_idx, struct plan *plan)
 {
-	uint64_t i, ignored_before = w->scan->ignored_count;
+	uint64_t ignored_before = w->scan->ignored_count;
 	struct stat st;
 	int code;
 
@@ -235,7 +235,7 @@ static int scan_class(struct walk *w, const char *name, uint64_t class_idx, stru
 	if (fstatat(w->source_fd, name, &st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: %s", w->source, name, strerror(errno));
 	code = add_folder(w, name, 0, &st);
-	for (i = 0; code == EXIT_DONE && i < w->folder_count; i++) {
+	for (uint64_t i = 0; code == EXIT_DONE && i < w->folder_count; i++) {
 		char path[PLAN_PATH_BYTES_MAX]; /* names may move while the folder is read */
 
 		strcpy(path, w->names.data + w->folder[i].path_at);
@@ -304,8 +304,6 @@ int class_folders_scan(const struct request *r)
 	struct classes folders = {0}, listed = {0};
 	const struct classes *classes = class_list ? &listed : &folders;
 	int code = class_list ? classes_from_list(&listed, class_list) : EXIT_DONE;
-	uint64_t i;
-
 	progress_start(&progress, "listing", "files", 0);
 	if (code == EXIT_DONE)
 		code = find_folders(&w, &folders);
@@ -315,13 +313,13 @@ int class_folders_scan(const struct request *r)
 		warn_of_strays(r->scan, source);
 	if (code == EXIT_DONE && !class_list)
 		scan_warn_of_numbers(r->scan, &folders);
-	for (i = 0; code == EXIT_DONE && i < folders.count; i++)
+	for (uint64_t i = 0; code == EXIT_DONE && i < folders.count; i++)
 		if (classes_find(classes, folders.name[i]) < 0)
 			code = fail(EXIT_BAD, "%s/%s: no class of that name among the %" PRIu64 " of --classes %s",
 				    source, folders.name[i], classes->count, class_list);
 	if (code == EXIT_DONE)
 		code = plan_begin(r->plan, r->recipe, classes);
-	for (i = 0; code == EXIT_DONE && i < folders.count; i++)
+	for (uint64_t i = 0; code == EXIT_DONE && i < folders.count; i++)
 		code = scan_class(&w, folders.name[i], (uint64_t)classes_find(classes, folders.name[i]), r->plan);
 
 	progress_abandon(&progress);

@@ -52,11 +52,10 @@ static int add_file(const struct request *r, const char *below, uint32_t i, stru
 
 int field_files_find(const struct request *r, const char *below, struct text *out)
 {
-	uint32_t i;
 	int code = EXIT_DONE;
 
 	out->bytes = 0;
-	for (i = 0; code == EXIT_DONE && i < r->recipe->field_count; i++)
+	for (uint32_t i = 0; code == EXIT_DONE && i < r->recipe->field_count; i++)
 		if (field_has_part(&r->recipe->from[i]))
 			code = add_file(r, below, i, out);
 	return code == EXIT_DONE && text_failed(out) ? fail(EXIT_IO, "out of memory for the fields of an input") : code;
@@ -65,13 +64,11 @@ int field_files_find(const struct request *r, const char *below, struct text *ou
 bool field_files_has(const struct recipe *r, const char *name)
 {
 	size_t bytes = strlen(name), end;
-	uint32_t i;
-
-	for (i = 0; i < r->field_count; i++) {
+	for (uint32_t i = 0; i < r->field_count; i++) {
 		const char *from = r->from[i].from;
 
-		end = field_has_part(&r->from[i]) && strncmp(from, "{}", 2) == 0 ? strlen(from + 2) : 0;
-		if (end && bytes > end && strcmp(name + bytes - end, from + 2) == 0)
+		end = field_has_part(&r->from[i]) && !strncmp(from, "{}", 2) ? strlen(from + 2) : 0;
+		if (end && bytes > end && !strcmp(name + bytes - end, from + 2))
 			return true;
 	}
 	return false;

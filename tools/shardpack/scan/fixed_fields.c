@@ -14,16 +14,14 @@
 
 static bool same_shape(const struct shard_field *a, const struct shard_field *b)
 {
-	return a->dtype == b->dtype && a->ndim == b->ndim && memcmp(a->shape, b->shape, sizeof(a->shape)) == 0;
+	return a->dtype == b->dtype && a->ndim == b->ndim && !memcmp(a->shape, b->shape, sizeof(a->shape));
 }
 
 /* "u8 [28,28]" */
 static void describe(const struct shard_field *f, char *out, size_t bytes)
 {
 	size_t at = (size_t)snprintf(out, bytes, "%s [", shard_dtype_name(f->dtype));
-	uint32_t i;
-
-	for (i = 0; i < f->ndim && at < bytes; i++)
+	for (uint32_t i = 0; i < f->ndim && at < bytes; i++)
 		at += (size_t)snprintf(out + at, bytes - at, "%s%" PRIu32, i ? "," : "", f->shape[i]);
 	if (at < bytes)
 		snprintf(out + at, bytes - at, "]");
@@ -42,13 +40,13 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 	if (ndim > SHARD_DIMS_MAX)
 		return fail(EXIT_UNSUPPORTED, "%s: records of %" PRIu32 " axes; the limit is %d", where, ndim, SHARD_DIMS_MAX);
 	strcpy(f.name, name);
-	for (i = 0; i < ndim; i++) {
-		if (shape[i] > UINT32_MAX)
-			return fail(EXIT_UNSUPPORTED, "%s: an axis of %" PRIu64 "; the limit is %" PRIu32, where, shape[i], UINT32_MAX);
-		f.shape[i] = (uint32_t)shape[i];
+	for (uint32_t k = 0; k < ndim; k++) {
+		if (shape[k] > UINT32_MAX)
+			return fail(EXIT_UNSUPPORTED, "%s: an axis of %" PRIu64 "; the limit is %" PRIu32, where, shape[k], UINT32_MAX);
+		f.shape[k] = (uint32_t)shape[k];
 	}
 	shard_field_infer(&f); /* files have no way to say it */
-	for (i = 0; i < r->field_count && strcmp(r->field[i].name, name) != 0; i++)
+	for (i = 0; i < r->field_count && strcmp(r->field[i].name, name); i++)
 		;
 	*field = i;
 	if (i == SHARD_FIELDS_MAX)
@@ -69,12 +67,10 @@ int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, con
 	struct plan_slice s = {.field = (uint16_t)field, .count = c->count, .file = c->file, .offset = c->offset,
 			       .stride = c->stride, .dtype = (uint8_t)c->dtype,
 			       .swap = c->swap && shard_dtype_bytes(c->dtype) > 1};
-	uint64_t i;
-
 	if (!c->count)
 		return EXIT_DONE;
 	s.bytes = (c->count - 1) * c->stride + recipe_field_items(&r->field[field]) * shard_dtype_bytes(c->dtype);
-	for (i = 0; i < p->slice_count; i++)
+	for (uint64_t i = 0; i < p->slice_count; i++)
 		if (p->slice[i].field == field)
 			s.first = p->slice[i].first + p->slice[i].count;
 	return plan_add_slice(p, &s);

@@ -43,14 +43,14 @@ static bool is_meta(const char *name)
 {
 	size_t bytes = strcspn(name, "/");
 
-	return name[bytes] && bytes >= 4 && memcmp(name, "__", 2) == 0 && memcmp(name + bytes - 2, "__", 2) == 0;
+	return name[bytes] && bytes >= 4 && !memcmp(name, "__", 2) && !memcmp(name + bytes - 2, "__", 2);
 }
 
 static int add_member(struct image_archive *a, const char *name, uint64_t offset, uint64_t bytes)
 {
 	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strchr(base, '.');
 
-	if (strncmp(name, "__MACOSX/", 9) == 0) { /* macOS adds it to archives; nothing in it is of the user */
+	if (!strncmp(name, "__MACOSX/", 9)) { /* macOS adds it to archives; nothing in it is of the user */
 		a->request->scan->ignored_count++;
 		return EXIT_DONE;
 	}
@@ -177,9 +177,9 @@ static bool is_apple_double(const struct image_archive *a, const struct archive_
 	const char *slash = strrchr(image_archive_name(a, e), '/'), *base = slash ? slash + 1 : image_archive_name(a, e);
 	char magic[4], message[160];
 
-	return strncmp(base, "._", 2) == 0 && e->bytes >= sizeof(magic) &&
+	return !strncmp(base, "._", 2) && e->bytes >= sizeof(magic) &&
 	       stored_read(a->request->stored, a->file, e->offset, magic, sizeof(magic), message, sizeof(message)) &&
-	       memcmp(magic, "\0\5\26\7", sizeof(magic)) == 0;
+	       !memcmp(magic, "\0\5\26\7", sizeof(magic));
 }
 
 int image_archive_add_all(const struct image_archive *a, struct labels *labels, struct image_list *images)

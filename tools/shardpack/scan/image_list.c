@@ -36,7 +36,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 	text_add(&images->text, path, strlen(path) + 1);
 	if (text_failed(&images->text))
 		return out_of_memory(images);
-	if (images->count && strcmp(images->text.data + images->last_label_at, label) == 0) {
+	if (images->count && !strcmp(images->text.data + images->last_label_at, label)) {
 		i->label_at = images->last_label_at;
 	} else {
 		i->label_at = images->last_label_at = images->text.bytes;
@@ -74,9 +74,9 @@ static int compare_labels(const void *a, const void *b, void *context)
 
 static uint64_t *sorted(struct image_list *images, int (*compare)(const void *a, const void *b, void *context))
 {
-	uint64_t *order = calloc(images->count + 1, sizeof(*order)), i;
+	uint64_t *order = calloc(images->count + 1, sizeof(*order));
 
-	for (i = 0; order && i < images->count; i++)
+	for (uint64_t i = 0; order && i < images->count; i++)
 		order[i] = i;
 	if (order)
 		qsort_r(order, images->count, sizeof(*order), compare, images);
@@ -85,11 +85,11 @@ static uint64_t *sorted(struct image_list *images, int (*compare)(const void *a,
 
 static int refuse_twice(struct image_list *images)
 {
-	uint64_t *order = sorted(images, compare_paths), i;
+	uint64_t *order = sorted(images, compare_paths);
 	int code = order ? EXIT_DONE : out_of_memory(images);
 
-	for (i = 1; code == EXIT_DONE && i < images->count; i++)
-		if (strcmp(path_of(images, order[i - 1]), path_of(images, order[i])) == 0)
+	for (uint64_t i = 1; code == EXIT_DONE && i < images->count; i++)
+		if (!strcmp(path_of(images, order[i - 1]), path_of(images, order[i])))
 			code = fail(EXIT_BAD, "%s/%s: there twice; each image must be, once", images->request->place->root,
 				    path_of(images, order[i]));
 	free(order);
@@ -141,9 +141,9 @@ static int refuse_odd_numbers(const struct image_list *images)
 {
 	size_t width = strlen(label_of(images, 0));
 	bool same_width = true;
-	uint64_t odd = images->count, i, value;
+	uint64_t odd = images->count, value;
 
-	for (i = 0; i < images->count; i++) {
+	for (uint64_t i = 0; i < images->count; i++) {
 		const char *label = label_of(images, i);
 
 		if (!reads_as_number(label))
@@ -162,9 +162,9 @@ static int refuse_odd_numbers(const struct image_list *images)
 /* Number 10 of a list and folder "10", which is a name: two classes or one? */
 static int refuse_mixture(const struct image_list *images)
 {
-	uint64_t i, folder = images->count, list = images->count;
+	uint64_t folder = images->count, list = images->count;
 
-	for (i = images->count; i-- > 0;)
+	for (uint64_t i = images->count; i-- > 0;)
 		*(images->item[i].by_folder ? &folder : &list) = i;
 	return fail(EXIT_BAD, "%s: folder '%s' is a class by its name, '%s' one by its number %s; --classes FILE names the classes",
 		    images->request->place->root, label_of(images, folder), path_of(images, list), label_of(images, list));
@@ -174,11 +174,11 @@ static int refuse_mixture(const struct image_list *images)
 static void warn_of_holes(const struct image_list *images, uint64_t largest)
 {
 	uint8_t *has = calloc(1, (size_t)largest + 1);
-	uint64_t i, value = 0, empty = 0, first = 0;
+	uint64_t value = 0, empty = 0, first = 0;
 
-	for (i = 0; has && i < images->count; i++)
+	for (uint64_t i = 0; has && i < images->count; i++)
 		has[text_u64(label_of(images, i), strlen(label_of(images, i)), &value) ? value : 0] = 1;
-	for (i = 0; has && i <= largest; i++)
+	for (uint64_t i = 0; has && i <= largest; i++)
 		if (!has[i] && !empty++)
 			first = i;
 	free(has);
@@ -190,11 +190,11 @@ static void warn_of_holes(const struct image_list *images, uint64_t largest)
 /* Each label once, in byte order. */
 static int collect_names(struct image_list *images, struct classes *out)
 {
-	uint64_t *order = sorted(images, compare_labels), i;
+	uint64_t *order = sorted(images, compare_labels);
 	int code = order ? EXIT_DONE : out_of_memory(images);
 
-	for (i = 0; code == EXIT_DONE && i < images->count; i++)
-		if (!i || strcmp(label_of(images, order[i - 1]), label_of(images, order[i])) != 0)
+	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i++)
+		if (!i || strcmp(label_of(images, order[i - 1]), label_of(images, order[i])))
 			code = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])), path_of(images, order[i]));
 	free(order);
 	return code;
@@ -253,7 +253,6 @@ int image_list_plan(struct image_list *images)
 	const struct request *r = images->request;
 	struct classes classes = {0};
 	bool by_number = false;
-	uint64_t i;
 	int code = images->count ? refuse_twice(images) : scan_refuse_barren(r->scan, r->place->root, "images", "");
 
 	if (code == EXIT_DONE) {
@@ -262,7 +261,7 @@ int image_list_plan(struct image_list *images)
 	}
 	if (code == EXIT_DONE)
 		code = plan_begin(r->plan, r->recipe, &classes);
-	for (i = 0; code == EXIT_DONE && i < images->count; i++) {
+	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i++) {
 		const struct image_item *x = &images->item[i];
 		int64_t class_idx = class_of(images, i, &classes, by_number);
 

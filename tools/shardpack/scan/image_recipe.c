@@ -39,7 +39,7 @@ static void wish_of_options(const struct pack_options *o, struct image_wish *out
 
 static bool texts_differ(const char *a, const char *b)
 {
-	return a && b && strcmp(a, b) != 0;
+	return a && b && strcmp(a, b);
 }
 
 /* What both say must be the same. */
@@ -55,9 +55,7 @@ static int refuse_differences(const struct request *r, const struct field_option
 		{"layout", FIELD_KEY_LAYOUT, a->layout != b->layout},	 {"dtype", FIELD_KEY_DTYPE, a->samples != b->samples},
 		{"mean", FIELD_KEY_MEAN, texts_differ(a->mean, b->mean)}, {"std", FIELD_KEY_STD, texts_differ(a->std, b->std)},
 	};
-	size_t i;
-
-	for (i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
 		if (said[i].differs && o->given >> said[i].key & 1 && cli_given(r->args, said[i].name))
 			return cli_misuse(r->args, "--%s and --field image:%s= say two things; give one", said[i].name, said[i].name);
 	return EXIT_DONE;
@@ -115,7 +113,7 @@ static int enter(const struct request *r, const char *option, const struct field
 		return cli_misuse(r->args, "%s %s: %s", option, o->name, why);
 	ragged = field_set_length(&length, &f);
 	for (i = 0; i < recipe->field_count; i++)
-		if (strcmp(recipe->field[i].name, f.name) == 0 || (ragged && strcmp(recipe->field[i].name, length.name) == 0))
+		if (!strcmp(recipe->field[i].name, f.name) || (ragged && !strcmp(recipe->field[i].name, length.name)))
 			return cli_misuse(r->args, "%s %s: there is a field %s already", option, o->name, recipe->field[i].name);
 	if (recipe->field_count + 1 + ragged > RECIPE_NAMED_MAX)
 		return cli_misuse(r->args, "%s %s: more than %d fields beside image and label, those of lengths counted", option, o->name,
@@ -165,12 +163,10 @@ static int enter_columns(const struct request *r)
 static int make_room_for_damage(const struct request *r)
 {
 	const struct recipe *recipe = r->recipe;
-	uint32_t i;
-
 	if (recipe->accept == ACCEPT_NONE)
 		return EXIT_DONE;
-	for (i = 0; i < recipe->field_count; i++)
-		if (strcmp(recipe->field[i].name, RECIPE_DAMAGE) == 0)
+	for (uint32_t i = 0; i < recipe->field_count; i++)
+		if (!strcmp(recipe->field[i].name, RECIPE_DAMAGE))
 			return cli_misuse(r->args, "--accept %s adds a field " RECIPE_DAMAGE ", and there is one of that name; call yours otherwise",
 					  recipe_accept_names[recipe->accept]);
 	if (recipe->field_count > recipe_named_max(recipe))
@@ -184,21 +180,20 @@ static int settle_all(const struct request *r, struct field_option *o)
 	const struct cli_strings *fields = &r->o->fields;
 	struct field_option *image = NULL;
 	char why[320];
-	size_t i;
 	int code;
 
-	for (i = 0; i < fields->count; i++) {
+	for (size_t i = 0; i < fields->count; i++) {
 		if (!field_option_parse(fields->items[i], false, &o[i], why, sizeof(why)))
 			return cli_misuse(r->args, "--field %s: %s", fields->items[i], why);
-		if (strcmp(o[i].name, "image") == 0 && image)
+		if (!strcmp(o[i].name, "image") && image)
 			return cli_misuse(r->args, "--field image is given twice");
-		if (strcmp(o[i].name, "image") == 0)
+		if (!strcmp(o[i].name, "image"))
 			image = &o[i];
 	}
 	code = settle_image(r, image);
 	if (code == EXIT_DONE && r->o->columns)
 		code = enter_columns(r);
-	for (i = 0; code == EXIT_DONE && i < fields->count; i++)
+	for (size_t i = 0; code == EXIT_DONE && i < fields->count; i++)
 		if (&o[i] != image)
 			code = enter(r, "--field", &o[i]);
 	return code == EXIT_DONE ? make_room_for_damage(r) : code;

@@ -104,9 +104,7 @@ static int add_columns(const struct image_table *t, const struct path_row *row, 
 {
 	const struct recipe *r = t->images->request->recipe;
 	uint8_t value[8];
-	uint32_t i;
-
-	for (i = 0; i < r->field_count; i++) {
+	for (uint32_t i = 0; i < r->field_count; i++) {
 		const struct shard_field *f = &r->field[i];
 
 		if (!r->from[i].column)
@@ -168,12 +166,11 @@ static int find_fields(struct image_table *t, const struct path_row *row)
 {
 	const struct recipe *r = t->images->request->recipe;
 	struct text *out = &t->fields;
-	uint32_t i;
 	int code;
 
 	out->bytes = 0;
 	code = add_columns(t, row, out);
-	for (i = 0; code == EXIT_DONE && i < r->field_count; i++)
+	for (uint32_t i = 0; code == EXIT_DONE && i < r->field_count; i++)
 		if (field_has_part(&r->from[i]))
 			code = add_cell(t, row, i, out);
 	return code == EXIT_DONE && text_failed(out) ? out_of_memory() : code;

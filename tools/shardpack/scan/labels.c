@@ -59,7 +59,6 @@ static int compare_entries(const void *a, const void *b, void *context)
 static int open_list(struct labels *l, const struct request *r)
 {
 	const char *key = r->o->label_key ? r->o->label_key : "label";
-	uint64_t i;
 	int code;
 
 	if (!path_table_is_one(r->o->label_list))
@@ -70,8 +69,8 @@ static int open_list(struct labels *l, const struct request *r)
 	if (code != EXIT_DONE)
 		return code;
 	qsort_r(l->entry, l->count, sizeof(*l->entry), compare_entries, l);
-	for (i = 1; i < l->count; i++)
-		if (strcmp(l->text.data + l->entry[i - 1].path_at, l->text.data + l->entry[i].path_at) == 0)
+	for (uint64_t i = 1; i < l->count; i++)
+		if (!strcmp(l->text.data + l->entry[i - 1].path_at, l->text.data + l->entry[i].path_at))
 			return fail(EXIT_BAD, "%s: lines %" PRIu64 " and %" PRIu64 ": '%s' is there twice", l->list_name, l->entry[i - 1].line,
 				    l->entry[i].line, l->text.data + l->entry[i].path_at);
 	return EXIT_DONE;
@@ -154,9 +153,9 @@ int labels_find(struct labels *l, const char *where, const char *path, const cha
 
 int labels_check_used(const struct labels *l)
 {
-	uint64_t unused = 0, first = 0, i;
+	uint64_t unused = 0, first = 0;
 
-	for (i = 0; i < l->count; i++)
+	for (uint64_t i = 0; i < l->count; i++)
 		if (!l->entry[i].used && (!unused++ || l->entry[i].line < l->entry[first].line))
 			first = i;
 	if (!unused)

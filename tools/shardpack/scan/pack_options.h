@@ -4,8 +4,8 @@
  *
  * One struct for all sources: each verb's tables fill in what that source has.
  */
-#ifndef SHARDPACK_PACK_OPTIONS_H
-#define SHARDPACK_PACK_OPTIONS_H
+#ifndef SHARD_SCAN_PACK_OPTIONS_H
+#define SHARD_SCAN_PACK_OPTIONS_H
 
 #include "tools/cli/cli.h"
 
@@ -54,4 +54,4 @@ extern const struct cli_option pack_output_options[]; /* --out, and what else de
 extern const struct cli_option pack_run_options[];    /* what does not */
 extern const struct cli_option pack_input_options[];  /* where things are, and --dry-run */
 
-#endif /* SHARDPACK_PACK_OPTIONS_H */
+#endif

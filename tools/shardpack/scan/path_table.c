@@ -55,10 +55,8 @@ static int row_done(struct reading *r, const struct path_row *row)
 
 static int find_column(const struct csv_row *head, const char *name)
 {
-	uint32_t i;
-
-	for (i = 0; i < head->count; i++)
-		if (strcmp(head->field[i], name) == 0)
+	for (uint32_t i = 0; i < head->count; i++)
+		if (!strcmp(head->field[i], name))
 			return (int)i;
 	return -1;
 }
@@ -66,10 +64,8 @@ static int find_column(const struct csv_row *head, const char *name)
 /* Which of two columns of one name is meant cannot be known. */
 static int refuse_twin(const struct reading *r, const struct csv_row *head, int column)
 {
-	uint32_t i;
-
-	for (i = (uint32_t)column + 1; i < head->count; i++)
-		if (strcmp(head->field[i], head->field[column]) == 0)
+	for (uint32_t i = (uint32_t)column + 1; i < head->count; i++)
+		if (!strcmp(head->field[i], head->field[column]))
 			return fail(EXIT_BAD, "%s: line %" PRIu64 ": columns %d and %" PRIu32 " are both called %s; rename one", r->name, head->line,
 				    column + 1, i + 1, head->field[column]);
 	return EXIT_DONE;
@@ -79,9 +75,7 @@ static int refuse_twin(const struct reading *r, const struct csv_row *head, int 
 static const char *list_columns(const struct csv_row *head, char out[COLUMNS_SHOWN_BYTES])
 {
 	size_t at = 0;
-	uint32_t i;
-
-	for (i = 0; i < head->count && at < COLUMNS_SHOWN_BYTES; i++)
+	for (uint32_t i = 0; i < head->count && at < COLUMNS_SHOWN_BYTES; i++)
 		at += (size_t)snprintf(out + at, COLUMNS_SHOWN_BYTES - at, "%s'%s'", i ? " " : "", head->field[i]);
 	if (at >= COLUMNS_SHOWN_BYTES)
 		memcpy(out + COLUMNS_SHOWN_BYTES - 4, "...", 4);
@@ -92,10 +86,8 @@ static const char *list_columns(const struct csv_row *head, char out[COLUMNS_SHO
 static int settle_columns(const struct reading *r, const struct csv_row *head, int *path, int *label, int *extra)
 {
 	char there[COLUMNS_SHOWN_BYTES];
-	size_t i;
-
 	*path = *label = -1;
-	for (i = 0; i < PATH_KEYS && *path < 0; i++)
+	for (size_t i = 0; i < PATH_KEYS && *path < 0; i++)
 		*path = find_column(head, path_keys[i]);
 	if (*path < 0)
 		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called path, file_name or image; the first line must name the columns, and has %s",
@@ -107,7 +99,7 @@ static int settle_columns(const struct reading *r, const struct csv_row *head, i
 			    head->line, r->label_key, list_columns(head, there));
 	if (refuse_twin(r, head, *path) != EXIT_DONE || (*label >= 0 && refuse_twin(r, head, *label) != EXIT_DONE))
 		return EXIT_BAD;
-	for (i = 0; i < r->columns->field_count; i++) {
+	for (size_t i = 0; i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
 
 		extra[i] = s->kind == FIELD_LENGTH ? *path : find_column(head, s->from);
@@ -128,8 +120,6 @@ static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
 	struct csv c;
 	char why[200];
 	int path, label, extra[RECIPE_NAMED_MAX], code;
-	uint32_t i;
-
 	csv_start(&c, text, bytes, tabs);
 	status = csv_next(&c, &head, why, sizeof(why));
 	if (status == CSV_ROW) {
@@ -141,7 +131,7 @@ static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
 				return fail(EXIT_BAD, "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32 "%s", r->name, row.line, row.count,
 					    head.count, tabs ? "" : " (what has a comma in it must be quoted)");
 			out = (struct path_row){.path = row.field[path], .label = label < 0 ? NULL : row.field[label], .line = row.line};
-			for (i = 0; i < r->columns->field_count; i++)
+			for (uint32_t i = 0; i < r->columns->field_count; i++)
 				out.value[i] = row.field[extra[i]];
 			code = row_done(r, &out);
 			if (code != EXIT_DONE)
@@ -192,10 +182,9 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	const char *text = NULL;
 	char number[24], *own[RECIPE_NAMED_MAX] = {NULL};
 	struct path_row row;
-	size_t i;
 	int code = EXIT_DONE;
 
-	for (i = 0; i < PATH_KEYS && !path; i++)
+	for (size_t i = 0; i < PATH_KEYS && !path; i++)
 		path = json_object_get(object, path_keys[i]);
 	if (!json_is_string(path))
 		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no text called path, file_name or image", r->name, line);
@@ -203,7 +192,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no text or whole number called %s; --label-key names the one with labels", r->name,
 			    line, r->label_key);
 	row = (struct path_row){.path = json_string_value(path), .label = text, .line = line};
-	for (i = 0; code == EXIT_DONE && i < r->columns->field_count; i++) {
+	for (size_t i = 0; code == EXIT_DONE && i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
 
 		if (value_text(json_object_get(object, s->from), s, &row.value[i], &own[i]))
@@ -215,14 +204,14 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	}
 	if (code == EXIT_DONE)
 		code = row_done(r, &row);
-	for (i = 0; i < r->columns->field_count; i++)
+	for (size_t i = 0; i < r->columns->field_count; i++)
 		free(own[i]);
 	return code;
 }
 
 static int read_json(struct reading *r, char *text, size_t bytes)
 {
-	char *at = text + (bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0), *end = text + bytes;
+	char *at = text + (bytes >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0), *end = text + bytes;
 	uint64_t line = 0;
 	int code = EXIT_DONE;
 

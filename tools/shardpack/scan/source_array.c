@@ -39,9 +39,7 @@ static int transpose(const struct request *r, const struct npy *a, const struct 
 {
 	char how[256];
 	size_t at = (size_t)snprintf(how, sizeof(how), "fortran,%" PRIu64 ",%zu", p->offset + a->data_offset, shard_dtype_bytes(a->dtype));
-	uint32_t i;
-
-	for (i = 0; i < a->ndim && at < sizeof(how); i++)
+	for (uint32_t i = 0; i < a->ndim && at < sizeof(how); i++)
 		at += (size_t)snprintf(how + at, sizeof(how) - at, ",%" PRIu64, a->shape[i]);
 	return stored_unpack(r->stored, r->plan, p->file, how, a->data_bytes, file);
 }
@@ -124,11 +122,11 @@ static bool read_stored(void *context, uint64_t offset, void *out, size_t bytes)
 static int check_crc(const struct archive *a, const struct zip_member *m)
 {
 	uint8_t piece[65536];
-	uint64_t at, n;
+	uint64_t n;
 	uint32_t crc = 0;
 	int code = EXIT_DONE;
 
-	for (at = 0; code == EXIT_DONE && at < m->bytes; at += n) {
+	for (uint64_t at = 0; code == EXIT_DONE && at < m->bytes; at += n) {
 		n = m->bytes - at < sizeof(piece) ? m->bytes - at : sizeof(piece);
 		code = interrupted() ? EXIT_INTERRUPTED : stored_get(a->r->stored, a->file, m->offset + at, piece, (size_t)n);
 		if (code == EXIT_DONE)
@@ -145,10 +143,8 @@ static int refuse_second(const struct archive *a, const struct zip_member *m, co
 {
 	const struct recipe *r = a->r->recipe;
 	const struct plan *p = a->r->plan;
-	uint64_t i;
-
-	for (i = 0; i < p->slice_count; i++)
-		if (p->slice[i].file >= a->file && strcmp(r->field[p->slice[i].field].name, name) == 0)
+	for (uint64_t i = 0; i < p->slice_count; i++)
+		if (p->slice[i].file >= a->file && !strcmp(r->field[p->slice[i].field].name, name))
 			return fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is a second array for field '%s'; save each under a name of its own",
 				    a->where, m->name, m->offset, name);
 	return EXIT_DONE;
@@ -160,7 +156,7 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 	struct part p = {.file = a->file, .offset = m->offset, .bytes = m->bytes, .name = name};
 	int code = EXIT_DONE;
 
-	if (m->name_bytes < 4 || strcmp(m->name + m->name_bytes - 4, ".npy") != 0)
+	if (m->name_bytes < 4 || strcmp(m->name + m->name_bytes - 4, ".npy"))
 		return fail(EXIT_BAD, "%s: '%s' is no array; save what is to be packed with numpy.savez", a->where, m->name);
 	field_name(m->name, name);
 	code = refuse_second(a, m, name);

@@ -132,7 +132,7 @@ static const struct cifar *kind_of_file(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 
-	return strstr(base, "batch") ? &kinds[0] : strncmp(base, "train", 5) == 0 || strncmp(base, "test", 4) == 0 ? &kinds[1] : NULL;
+	return strstr(base, "batch") ? &kinds[0] : !strncmp(base, "train", 5) || !strncmp(base, "test", 4) ? &kinds[1] : NULL;
 }
 
 static int begin(const struct request *r, void *context, struct classes *out)

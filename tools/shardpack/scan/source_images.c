@@ -48,7 +48,7 @@ static int look_into(const struct request *r, struct text *archives, bool *has_f
 		return code;
 	}
 	while ((errno = 0, entry = readdir(dir)) != NULL) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		if (file_name_is_archive(entry->d_name))
 			text_add(archives, entry->d_name, strlen(entry->d_name) + 1);

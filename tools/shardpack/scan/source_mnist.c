@@ -28,13 +28,13 @@
 static int largest_label(const struct request *r, const struct fixed_column *c, uint64_t *out)
 {
 	uint8_t piece[65536];
-	uint64_t at, i, n;
+	uint64_t n;
 	int code = EXIT_DONE;
 
-	for (at = 0; code == EXIT_DONE && at < c->count; at += n) {
+	for (uint64_t at = 0; code == EXIT_DONE && at < c->count; at += n) {
 		n = c->count - at < sizeof(piece) ? c->count - at : sizeof(piece);
 		code = stored_get(r->stored, c->file, c->offset + at, piece, (size_t)n);
-		for (i = 0; code == EXIT_DONE && i < n; i++)
+		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++)
 			*out = piece[i] > *out ? piece[i] : *out;
 	}
 	return code;
@@ -99,7 +99,7 @@ static bool is_wanted(const char *name, const char *half, const char *what)
 	size_t bytes = strlen(name);
 
 	return at && kind && at < kind && (at == name || at[-1] == '-') && (kind[strlen(what)] == '-' || kind[strlen(what)] == '.') &&
-	       strstr(kind, "idx") && bytes > 5 && (strcmp(name + bytes - 5, "ubyte") == 0 || strcmp(name + bytes - 3, ".gz") == 0);
+	       strstr(kind, "idx") && bytes > 5 && (!strcmp(name + bytes - 5, "ubyte") || !strcmp(name + bytes - 3, ".gz"));
 }
 
 /* The file of the folder; the unpacked one if both are there.  Two of a kind would have to be chosen from by name. */
@@ -121,9 +121,9 @@ static int find_file(const struct request *r, const char *half, const char *what
 
 		if (!is_wanted(entry->d_name, half, what))
 			continue;
-		if (!old || (old == new + 3 && strncmp(out, entry->d_name, new) == 0))
+		if (!old || (old == new + 3 && !strncmp(out, entry->d_name, new)))
 			snprintf(out, 256, "%s", entry->d_name);
-		else if (!(new == old + 3 && strncmp(out, entry->d_name, old) == 0))
+		else if (!(new == old + 3 && !strncmp(out, entry->d_name, old)))
 			code = fail(EXIT_BAD, "%s: both %s and %s; name the files to pack", r->place->root, out, entry->d_name);
 	}
 	if (code == EXIT_DONE && errno)

@@ -33,7 +33,7 @@ static int add_file(const struct request *r, void *context, const char *path)
 {
 	const struct raw_schema *schema = context;
 	uint64_t skip = r->o->skip_bytes, bytes, left;
-	uint32_t file, field, i;
+	uint32_t file, field;
 	char *name;
 	int code = input_file_open(r, path, &file);
 
@@ -52,12 +52,12 @@ static int add_file(const struct request *r, void *context, const char *path)
 			    " bytes more, at offset %" PRIu64 "; check --schema and --skip-bytes",
 			    name, bytes - skip, skip ? " behind those that are skipped" : "", (bytes - skip) / schema->record_bytes,
 			    schema->record_bytes, left, bytes - left);
-	for (i = 0; code == EXIT_DONE && i < schema->field_count; i++) {
+	for (uint32_t i = 0; code == EXIT_DONE && i < schema->field_count; i++) {
 		const struct raw_field *f = &schema->field[i];
 		struct fixed_column c = {.file = file, .dtype = f->dtype, .swap = f->swap, .offset = skip + f->offset,
 				   .stride = schema->record_bytes, .count = (bytes - skip) / schema->record_bytes};
 
-		if (strcmp(f->name, "-") == 0)
+		if (!strcmp(f->name, "-"))
 			continue;
 		code = fixed_fields_enter(r->recipe, "--schema", f->name, f->dtype, f->shape, f->ndim, &field);
 		if (code == EXIT_DONE)

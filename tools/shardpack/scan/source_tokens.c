@@ -88,16 +88,16 @@ static const char *other_kind(const char *name)
 					      {".txt", "text"}, {".json", "text"}, {".jsonl", "text"}, {".csv", "text"},
 					      {".parquet", "a table"}, {".arrow", "a table"}, {".pt", "pickled"}, {".pkl", "pickled"},
 					      {".jpg", "an image"}, {".png", "an image"}};
-	size_t bytes = strlen(name), i;
+	size_t bytes = strlen(name);
 
-	if (bytes > 3 && strcasecmp(name + bytes - 3, ".gz") == 0)
+	if (bytes > 3 && !strcasecmp(name + bytes - 3, ".gz"))
 		bytes -= 3;
-	else if (bytes > 4 && strcasecmp(name + bytes - 4, ".zst") == 0)
+	else if (bytes > 4 && !strcasecmp(name + bytes - 4, ".zst"))
 		bytes -= 4;
-	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		size_t n = strlen(ends[i][0]);
 
-		if (bytes > n && strncasecmp(name + bytes - n, ends[i][0], n) == 0)
+		if (bytes > n && !strncasecmp(name + bytes - n, ends[i][0], n))
 			return ends[i][1];
 	}
 	return NULL;
@@ -157,9 +157,9 @@ static int add_windows(struct stream *s, const struct part *p, uint64_t first, u
 
 static uint64_t load_token(const uint8_t *b, uint64_t item, bool swap)
 {
-	uint64_t value = 0, k;
+	uint64_t value = 0;
 
-	for (k = 0; k < item; k++)
+	for (uint64_t k = 0; k < item; k++)
 		value |= (uint64_t)b[swap ? item - 1 - k : k] << (8 * k);
 	return value;
 }
@@ -167,7 +167,7 @@ static uint64_t load_token(const uint8_t *b, uint64_t item, bool swap)
 /* Cut behind each token that ends a document; that token belongs to the document. */
 static int add_documents(struct stream *s, const struct part *p)
 {
-	uint64_t item = shard_dtype_bytes(p->dtype), at = 0, begin = 0, i, n;
+	uint64_t item = shard_dtype_bytes(p->dtype), at = 0, begin = 0, n;
 	uint8_t *piece = malloc(PIECE_BYTES);
 	int code = piece ? EXIT_DONE : fail(EXIT_IO, "out of memory");
 
@@ -175,7 +175,7 @@ static int add_documents(struct stream *s, const struct part *p)
 		n = p->count - at < PIECE_BYTES / item ? p->count - at : PIECE_BYTES / item;
 		code = interrupted() ? EXIT_INTERRUPTED
 				     : stored_get(s->r->stored, p->file, p->offset + at * item, piece, (size_t)(n * item));
-		for (i = 0; code == EXIT_DONE && i < n; i++)
+		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++)
 			if (load_token(piece + i * item, item, p->swap) == s->r->o->end_of_text) {
 				code = add_windows(s, p, begin, at + i + 1 - begin, true);
 				begin = at + i + 1;
@@ -231,7 +231,7 @@ static int add_file(const struct request *r, void *context, const char *path)
 	have = have < NPY_HEAD_BYTES_MAX ? have : NPY_HEAD_BYTES_MAX;
 	if (code == EXIT_DONE)
 		code = stored_get(r->stored, p.file, 0, head, (size_t)have);
-	if (code == EXIT_DONE && have >= NPY_MAGIC_BYTES && memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES) == 0)
+	if (code == EXIT_DONE && have >= NPY_MAGIC_BYTES && !memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES))
 		code = open_npy(r, head, (size_t)have, &p);
 	else if (code == EXIT_DONE)
 		code = open_bin(r, head, (size_t)have, &p);

@@ -62,7 +62,7 @@ static int compare_keys(const void *x, const void *y, void *context)
 
 static bool same_key(const struct image_archive *a, const struct archive_member *x, const struct archive_member *y)
 {
-	return x->key_bytes == y->key_bytes && memcmp(image_archive_name(a, x), image_archive_name(a, y), x->key_bytes) == 0;
+	return x->key_bytes == y->key_bytes && !memcmp(image_archive_name(a, x), image_archive_name(a, y), x->key_bytes);
 }
 
 /* All of a member as text; NULL, and *code, if it cannot be. */
@@ -164,9 +164,7 @@ static const char *field_suffix(const struct field_source *s)
 static bool is_of_field(const struct image_archive *a, const struct archive_member *m)
 {
 	const struct recipe *r = a->request->recipe;
-	uint32_t i;
-
-	for (i = 0; i < r->field_count; i++)
+	for (uint32_t i = 0; i < r->field_count; i++)
 		if (field_has_part(&r->from[i]) && is_suffix(a, m, field_suffix(&r->from[i])))
 			return true;
 	return false;
@@ -180,10 +178,8 @@ static bool is_image(const struct image_archive *a, const struct archive_member 
 
 static int refuse_twin(const struct image_archive *a, const struct archive_member *m, uint64_t i)
 {
-	uint64_t k;
-
-	for (k = 0; k < i; k++)
-		if (strcasecmp(suffix_of(a, &m[k]), suffix_of(a, &m[i])) == 0)
+	for (uint64_t k = 0; k < i; k++)
+		if (!strcasecmp(suffix_of(a, &m[k]), suffix_of(a, &m[i])))
 			return fail(EXIT_BAD, "%s: '%s' is there twice, at offsets %" PRIu64 " and %" PRIu64, a->where, image_archive_name(a, &m[i]),
 				    m[k].offset, m[i].offset);
 	return EXIT_DONE;
@@ -192,13 +188,13 @@ static int refuse_twin(const struct image_archive *a, const struct archive_membe
 /* The members [0, n) at `e` have one key.  `label_suffix` NULL: the label is none of them. */
 static int settle_sample(struct image_archive *a, const struct archive_member *m, uint64_t n, const char *label_suffix, struct sample *out)
 {
-	uint64_t i, most = limits_most(&a->request->recipe->limits, LIMIT_MEMBERS);
+	uint64_t most = limits_most(&a->request->recipe->limits, LIMIT_MEMBERS);
 
 	*out = (struct sample){.first = m[0].number, .member = m, .member_count = n};
 	if (n > most)
 		return fail(EXIT_BAD, "%s: sample '%.*s' at offset %" PRIu64 " has %" PRIu64 " members; the limit is %" PRIu64 " (a key ends at the first dot of a name; --limit members=N allows more)",
 			    a->where, (int)m->key_bytes, image_archive_name(a, m), m->offset, n, most);
-	for (i = 0; i < n; i++) {
+	for (uint64_t i = 0; i < n; i++) {
 		bool of_field = is_of_field(a, &m[i]), of_label = label_suffix && is_suffix(a, &m[i], label_suffix);
 		const struct archive_member **place = of_label ? &out->label : is_image(a, &m[i], !label_suffix) ? &out->image : NULL;
 
@@ -223,10 +219,8 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 {
 	const struct recipe *r = a->request->recipe;
 	uint64_t k;
-	uint32_t i;
-
 	out->bytes = 0;
-	for (i = 0; i < r->field_count; i++) {
+	for (uint32_t i = 0; i < r->field_count; i++) {
 		const char *suffix = field_suffix(&r->from[i]);
 
 		if (!field_has_part(&r->from[i]))
@@ -276,12 +270,12 @@ int webdataset_add(struct image_archive *a, bool by_name, struct labels *labels,
 	struct sample *sample = calloc(a->count + 1, sizeof(*sample));
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	struct text fields = {0};
-	uint64_t i, n, sample_count = 0;
+	uint64_t n, sample_count = 0;
 	int code = sample ? EXIT_DONE : image_archive_out_of_memory(a);
 
 	if (code == EXIT_DONE)
 		qsort_r(a->member, a->count, sizeof(*a->member), compare_keys, a);
-	for (i = 0; code == EXIT_DONE && i < a->count; i += n) {
+	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i += n) {
 		n = members_from(a, i);
 		if (a->member[i].key_bytes && (!by_name || has_image(a, &a->member[i], n)))
 			code = settle_sample(a, &a->member[i], n, label_suffix, &sample[sample_count++]);
@@ -290,7 +284,7 @@ int webdataset_add(struct image_archive *a, bool by_name, struct labels *labels,
 	}
 	if (code == EXIT_DONE)
 		qsort(sample, sample_count, sizeof(*sample), compare_samples);
-	for (i = 0; code == EXIT_DONE && i < sample_count; i++) {
+	for (uint64_t i = 0; code == EXIT_DONE && i < sample_count; i++) {
 		code = find_label(a, &sample[i], labels, label);
 		if (code == EXIT_DONE)
 			code = find_fields(a, &sample[i], &fields);
