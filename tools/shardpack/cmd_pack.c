@@ -112,7 +112,9 @@ static int settle_source(struct packing *w)
 	return code;
 }
 
-/* Folders that are read must not be written to, and the other way round.  A file's folder is nobody's. */
+/*
+ * Folders that are read must not be written to, and the reverse.  The folder of a single file may.
+ */
 static int keep_from_sources(const struct packing *w, const char *option, const char *path)
 {
 	char folder[FILES_PATH_BYTES];
@@ -135,7 +137,7 @@ static int keep_from_sources(const struct packing *w, const char *option, const 
 	return code;
 }
 
-/* Source, output, quarantine and report must not lie in each other, or one run would become the next one's input. */
+/* Source, output, quarantine and report lie apart, or a run would become the input of the next. */
 static int settle_places(struct packing *w)
 {
 	const struct pack_options *o = w->o;
@@ -232,7 +234,7 @@ static int build_and_seal(struct packing *w)
 
 	if (code != EXIT_DONE)
 		return code;
-	/* What counts is what is on disk, whoever wrote it. */
+	/* Count what is on disk, of this process and of others. */
 	whole.shown = w->account.shown;
 	whole.accepted_shown = w->account.accepted_shown;
 	account_free(&w->account);
@@ -273,7 +275,7 @@ static int carry_out(struct packing *w, bool plan_only)
 		return code;
 	w->began = true;
 	code = build_and_seal(w);
-	/* Bad input, and no record was published: nothing is worth keeping, and nothing shall be in the way of another plan. */
+	/* No record was published: keep nothing that would be in the way of another plan. */
 	all_empty = w->account.skipped + w->account.quarantined == w->plan.input_count;
 	if (code == EXIT_BAD && !w->account.written && (state == OUTPUT_NEW || all_empty))
 		output_give_up(&w->job, w->made_out, all_empty);

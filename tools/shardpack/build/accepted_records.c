@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accepted_records.c - the records of a shard that are of damaged inputs, as their field `damage` says
+ * accepted_records.c - the records of a shard that were made of damaged inputs
  *
- * A shard's records are the inputs of its part of the plan, in order, without those that it lists as left out.
+ * The field `damage` says which they are.  The records of a shard are the inputs of its part of the
+ * plan, in order, without those that the shard lists as left out.
  */
 #include "tools/shardpack/build/accepted_records.h"
 

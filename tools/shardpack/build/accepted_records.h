@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accepted_records.h - the records of a shard that are of damaged inputs, as their field `damage` says
+ * accepted_records.h - the records of a shard that were made of damaged inputs
  *
  * Used when the receipt is lost.  The shard keeps the number of the reason, not the sentence.
  */
@@ -12,7 +12,7 @@
 struct job;
 struct shard_reader;
 
-/* Call `each` for every one of them, in order, until it does not return EXIT_DONE.  Returns the exit code. */
+/* Call `each` for all of them in order, until it fails.  Returns the exit code. */
 int accepted_find(const struct job *job, uint64_t shard_idx, struct shard_reader *reader,
 		  int (*each)(void *context, uint64_t ordinal, uint32_t reason), void *context);
 

@@ -55,10 +55,10 @@ struct account { /* start it zeroed */
 /* Remember a problem; the message is copied.  Returns the exit code. */
 int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message);
 
-/* Can this miss be one of a plan of so many inputs?  It comes from a file that somebody may have changed. */
+/* Can this miss be one of a plan of so many inputs?  It is read from a file, which may lie. */
 bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count);
 
-/* A shard has its final name: its inputs are done.  Of its records, `accepted` are of damaged inputs. */
+/* A shard has its final name: its inputs are done.  `accepted` of its records are damaged. */
 void account_published(struct account *a, uint64_t records, uint64_t accepted, uint64_t skipped, uint64_t quarantined);
 
 /* Print a problem, if not too many were: then one line says so. */
@@ -70,12 +70,12 @@ void account_sort(struct account *a);
 /* More bad inputs than `max` allows?  Percents are of the inputs.  No limit if max is NULL. */
 bool account_exceeds(const struct account *a, const struct cli_amount *max);
 
-/* All inputs that are not written, skipped or quarantined; 0 also if those are more than there are inputs. */
+/* Inputs that are not written, skipped or quarantined; 0 also if those are more than all. */
 uint64_t account_failed(const struct account *a);
 
 /*
- * Those of account_failed() with which nothing is wrong, as far as is known: their shard was not published, or the run
- * did not come to them.
+ * Those of account_failed() with which nothing is wrong, as far as is known: their shard was not
+ * published, or the run did not come to them.
  */
 uint64_t account_not_done(const struct account *a);
 

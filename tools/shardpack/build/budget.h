@@ -2,11 +2,13 @@
 /*
  * budget.h - memory for large images, shared by all workers
  *
- * Small images need no leave.  A large one takes its bytes from the budget before it is decoded, waiting until others
- * have given theirs back, and one that is larger than the whole budget waits until it is alone.  So memory is bounded
- * by the number of workers times what is small, plus the budget or the largest image.
+ * Small images need no leave.  A large one takes its bytes from the budget before it is decoded,
+ * waiting until others have given theirs back, and one that is larger than the whole budget waits
+ * until it is alone.  So memory is bounded by the number of workers times what is small, plus the
+ * budget or the largest image.
  *
- * An image takes once at most, before it holds anything that another could wait for; so nobody waits in a circle.
+ * An image takes once at most, before it holds anything that another could wait for; so nobody
+ * waits in a circle.
  */
 #ifndef SHARD_BUILD_BUDGET_H
 #define SHARD_BUILD_BUDGET_H

@@ -158,7 +158,10 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
 		return library_failure(&err);
 	b->writer = NULL;
-	/* The next one is opened first: file systems let reserving its room wait while they make this one durable. */
+	/*
+	 * Open the next one first: to reserve its room would have to wait for the fsync of this
+	 * one.
+	 */
 	if (range_idx + 1 < b->todo_count)
 		code = open_writer(b, range_idx + 1, &b->next_writer);
 	put = finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->lines);
@@ -365,7 +368,7 @@ static int fill_shards(struct build *b)
 
 static int fill_all(struct build *b)
 {
-	/* The finisher comes first: where threads are few, workers may be fewer, but without it nothing goes. */
+	/* The finisher comes first: with few threads workers can be fewer, but not the finisher. */
 	int code = finisher_start(&b->finisher, b->job->state_dir, b->job->quarantine != NULL, b->job->account), finished;
 
 	if (code != EXIT_DONE)

@@ -46,7 +46,7 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 
 	if (!c)
 		return NULL;
-	recipe_schema(&plan->recipe, &c->schema, &err); /* whoever has a plan saw that there is one */
+	recipe_schema(&plan->recipe, &c->schema, &err); /* it has one, or there was no plan */
 	c->plan = plan;
 	c->source_fd = source_fd;
 	c->stored = stored;

@@ -21,15 +21,15 @@ size_t converter_record_bytes(const struct shard_schema *s);
 struct converter;
 
 /*
- * `stored` may be NULL if the plan has no files.  Inputs that are bad are copied to the quarantine, unless that is NULL.
- * These and the plan must outlive the converter, and so must the budget, which all converters share; one that is alone
- * needs none.  NULL when memory ran out.
+ * `stored` may be NULL if the plan has no files.  Inputs that are bad are copied to the quarantine,
+ * unless that is NULL.  These and the plan must outlive the converter, and so must the budget,
+ * which all converters share; one that is alone needs none.  NULL when memory ran out.
  */
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
 				 const struct quarantine *quarantine, struct budget *budget);
 void converter_close(struct converter *c);
 
-/* Read, decode and transform the input at r->ordinal, and its fields, into r; r->record must be set. */
+/* Make the record of the input at r->ordinal, with its fields, in r.  r->record must be set. */
 void converter_run(struct converter *c, struct result *r);
 
 #endif

@@ -27,7 +27,10 @@ int finisher_fail(struct finisher *f, const struct shard_error *err)
 	return code;
 }
 
-/* Publish the shard, then say so in a receipt.  A kill between the two costs a verify, and nothing else. */
+/*
+ * Publish the shard, then say so in a receipt.  A kill between the two costs a verify, and nothing
+ * else.
+ */
 static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct receipt *r)
 {
 	struct shard_written written;

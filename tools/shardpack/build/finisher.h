@@ -2,8 +2,9 @@
 /*
  * finisher.h - completes shards while the next one is being filled
  *
- * Making a shard durable and reading it back takes as long as the disk needs, with little for the processor to do.
- * Threads do that, one shard each: while one waits until the disk has taken a shard, another reads the one before.
+ * Making a shard durable and reading it back takes as long as the disk needs, with little for the
+ * processor to do.  Threads do that, one shard each: while one waits until the disk has taken a
+ * shard, another reads the one before.
  */
 #ifndef SHARD_BUILD_FINISHER_H
 #define SHARD_BUILD_FINISHER_H

@@ -2,8 +2,9 @@
 /*
  * fixed_records.c - records of fixed size from where the plan's slices say they lie
  *
- * Fields whose slices lie side by side in the same records of a file are read together, as a stream: of CIFAR one read
- * brings label and image, of a shuffled order one read per record, of neighbouring records one for all of them.
+ * Fields whose slices lie side by side in the same records of a file are read together, as a
+ * stream: of CIFAR one read brings label and image, of a shuffled order one read per record, of
+ * neighbouring records one for all of them.
  */
 #include "tools/shardpack/build/fixed_records.h"
 
@@ -102,7 +103,10 @@ static void find_streams(struct fixed *f)
 			struct stream *s = &f->stream[i];
 			uint64_t a = p->slice[p->field_slice[s->field[0]]].offset, stride = slice->stride;
 
-			/* Within one record of the file, or reading them together would read more than their bytes. */
+			/*
+			 * Within one record of the file: else reading both reads more than their
+			 * bytes.
+			 */
 			if (f->schema->field[field].kind == SHARD_TENSOR && f->schema->field[s->field[0]].kind == SHARD_TENSOR &&
 			    (slice->offset > a ? slice->offset - a : a - slice->offset) < stride &&
 			    lies_beside(p, s->field[0], field)) {
@@ -179,7 +183,9 @@ bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema)
 	b->bad = calloc(records, sizeof(*b->bad));
 	ok = b->input_idx && b->bad && shard_tally_open(&b->tally, schema, 0, NULL) == SHARD_OK;
 	for (uint32_t g = 0; g < schema->group_count; g++) {
-		/* Whole cache lines: into others some processors copy a page of a file at less than half the speed. */
+		/*
+		 * Whole cache lines: some processors copy a page of a file twice as fast into them.
+		 */
 		size_t bytes = (size_t)(records * schema->group[g].record_bytes + SCRATCH_ALIGN_BYTES - 1) & ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
 
 		b->group[g] = aligned_alloc(SCRATCH_ALIGN_BYTES, bytes);
@@ -316,8 +322,9 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 }
 
 /*
- * Records from all over a file that is not in memory: ask for all of them at once, so that the disk has many to choose
- * from.  Three looks tell whether that is so; where all is near, asking would cost more than reading.
+ * Records from all over a file that is not in memory: ask for all of them at once, so that the disk
+ * has many to choose from.  Three looks tell whether that is so; where all is near, asking would
+ * cost more than reading.
  */
 static void expect_stream(struct fixed *f, const struct fixed_block *b, const struct stream *st)
 {

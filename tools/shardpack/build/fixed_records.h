@@ -2,9 +2,10 @@
 /*
  * fixed_records.h - records of fixed size from where the plan's slices say they lie
  *
- * A block of neighbouring ordinals is filled at a time: read, put in our byte order, integers widened where the field is
- * wider, ends of ragged fields zeroed and their lengths written.  A label that is no class makes its record bad, which is
- * a verdict on bytes; anything else that goes wrong is not.
+ * A block of neighbouring ordinals is filled at a time: read, put in our byte order, integers
+ * widened where the field is wider, ends of ragged fields zeroed and their lengths written.  A
+ * label that is no class makes its record bad, which is a verdict on bytes; anything else that goes
+ * wrong is not.
  */
 #ifndef SHARD_BUILD_FIXED_RECORDS_H
 #define SHARD_BUILD_FIXED_RECORDS_H
@@ -51,7 +52,9 @@ void fixed_record(const struct fixed_block *b, const struct shard_schema *schema
 /* What is wrong with the bad record at place `i` of a block. */
 void fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t i, struct verdict *out);
 
-/* Copy the fields of that record, one behind the other, into quarantine.  False, and the verdict says why, if it cannot be. */
+/*
+ * Copy the fields of that record, one behind the other, to quarantine.  False if `v` says why not.
+ */
 bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const struct quarantine *q, const char *path,
 		struct verdict *v);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_workers.c - how workers convert images: what they need, and the slots that hold their results
+ * image_workers.c - what workers need to convert images, and slots for their results
  *
- * Records have memory of their own: the one released last is used next, while the CPU's cache still holds it.
+ * Records have memory of their own: the one released last is used next, while the CPU's cache still
+ * holds it.
  */
 #include "tools/shardpack/build/image_workers.h"
 
@@ -19,8 +20,9 @@
 #include "tools/shardpack/build/result.h"
 
 /*
- * Slots: one for each worker and one that the taker looks at.  More, as far as they are small, so that a slow image does
- * not stop the rest, and workers go on while the taker waits for the disk: 32 MiB are 0.1 to 0.3 s of writing.
+ * Slots: one for each worker and one that the taker looks at.  More, as far as they are small, so
+ * that a slow image does not stop the rest, and workers go on while the taker waits for the disk:
+ * 32 MiB are 0.1 to 0.3 s of writing.
  */
 #define SLOTS_MAX 1024
 #define SLOTS_BYTES (UINT64_C(32) << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_workers.h - how workers convert images: what they need, and the slots that hold their results
+ * image_workers.h - what workers need to convert images, and slots for their results
  *
  * A ticket of workers.h is an ordinal.
  */
@@ -16,8 +16,8 @@ struct workers_options;
 struct image_workers;
 
 /*
- * Room for the images of these ranges, and all of `w` but its progress and the number of threads, which are there.  The
- * ranges stay as they are while it is open.  Returns the exit code.
+ * Room for the images of these ranges, and all of `w` but its progress and the number of threads,
+ * which are there.  The ranges stay as they are while it is open.  Returns the exit code.
  */
 int image_workers_open(struct image_workers **out, const struct job *job, const struct range *ranges, uint64_t range_count,
 		       struct workers_options *w);

@@ -25,7 +25,9 @@ static const char *kind_of(mode_t mode)
 				: "a folder";
 }
 
-/* Exactly `bytes` from the file and then its end; false with errno, or 0 if it has another length. */
+/*
+ * Exactly `bytes`, and then the end of the file.  False with errno, which is 0 at another length.
+ */
 static bool read_whole(int fd, uint8_t *out, size_t bytes)
 {
 	size_t at = 0;
@@ -73,7 +75,7 @@ static bool read_file(const struct input_bytes *in, int source_fd, struct scratc
 	bool ok;
 	int fd;
 
-	/* Looked at before it is opened: opening a FIFO waits, and opening a device may do something. */
+	/* First look, then open: to open a FIFO waits, and to open a device may do something. */
 	if (fstatat(source_fd, in->path, &st, 0) != 0)
 		return verdict_set(v, OUTCOME_FAILED, 0, "%s", strerror(errno));
 	if (!S_ISREG(st.st_mode))

@@ -22,7 +22,10 @@ struct input_bytes {
 	uint64_t offset, bytes;
 };
 
-/* All of them into `to`.  `stored` may be NULL if they are a file of their own.  False if the verdict says why not. */
+/*
+ * Read all of them into `to`.  Of a file of its own, `stored` may be NULL.  False if `v` says why
+ * not.
+ */
 bool input_bytes_read(const struct input_bytes *in, int source_fd, const struct stored *stored, struct scratch *to,
 		      struct verdict *v);
 

@@ -180,8 +180,8 @@ int output_set_dir(struct job *job, const char *out_dir)
 }
 
 /*
- * Put a small file into .shardpack, which is made if it is not there: another process may be removing it.  One that is
- * there is replaced, or stays and *exists says so.
+ * Put a small file into .shardpack, which is made if it is not there: another process may be
+ * removing it.  One that is there is replaced, or stays and *exists says so.
  */
 static int publish(const struct job *job, const char *name, const void *data, size_t bytes, bool *exists)
 {
@@ -222,7 +222,10 @@ int output_begin(const struct job *job, const char *source)
 		return fail(EXIT_IO, "%s: cannot make this folder: %s", job->out_dir, strerror(errno));
 	code = publish(job, "plan", job->plan->text.data, job->plan->text.bytes, &exists);
 	if (code == EXIT_DONE && exists) {
-		/* Continuing; or another process was faster, and then it must have the same plan. */
+		/*
+		 * This run continues, or another process was faster; then it must have the same
+		 * plan.
+		 */
 		code = output_examine(job->out_dir, job->plan, &state, why);
 		if (code == EXIT_DONE && state != OUTPUT_STARTED && state != OUTPUT_SEALED)
 			code = fail(EXIT_USAGE, "%s: holds %s; nothing was touched", job->out_dir, why);

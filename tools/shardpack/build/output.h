@@ -29,21 +29,21 @@ enum output_state {
 
 #define OUTPUT_WHY_BYTES 1536
 
-/* Look, and touch nothing.  For OTHER and FOREIGN `why` says what is there.  Returns the exit code. */
+/* Look, and touch nothing.  `why` names what is OTHER or FOREIGN.  Returns the exit code. */
 int output_examine(const char *out_dir, const struct plan *plan, enum output_state *state, char why[OUTPUT_WHY_BYTES]);
 
 /* Set job->out_dir and what follows from it. */
 int output_set_dir(struct job *job, const char *out_dir);
 
 /*
- * Make OUT and put the plan into it, durably, and `source`, an absolute path, beside it.  Fails if another process puts
- * in another plan first.
+ * Make OUT and put the plan into it, durably, and `source`, an absolute path, beside it.  Fails if
+ * another process puts in another plan first.
  */
 int output_begin(const struct job *job, const char *source);
 
 /*
- * Read the plan that is in OUT, and the places beside it; NULL where there are none, else to be freed.  *sealed if OUT
- * is a dataset that has no plan any more: then nothing was read.
+ * Read the plan that is in OUT, and the places beside it; NULL where there are none, else to be
+ * freed.  *sealed if OUT is a dataset that has no plan any more: then nothing was read.
  */
 int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed);
 
@@ -51,15 +51,15 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
 int output_clear_state(const struct job *job);
 
 /*
- * Take back what output_begin() did, as far as OUT holds nothing else; OUT itself too if `made`, and its shards if
- * `all_empty`: each is known to have no records.  A failure is no loss.
+ * Take back what output_begin() did, as far as OUT holds nothing else; OUT itself too if `made`,
+ * and its shards if `all_empty`: each is known to have no records.  A failure is no loss.
  */
 void output_give_up(const struct job *job, bool made, bool all_empty);
 
-/* Does OUT hold the sealed dataset of this plan, whoever made it? */
+/* Does OUT hold the sealed dataset of this plan, of this process or of another one? */
 bool output_is_sealed(const char *out_dir, const struct plan *plan);
 
-/* Remove a folder that holds nothing but what shardpack made.  FOREIGN content stays and is an error. */
+/* Remove a folder that shardpack made.  With FOREIGN content it stays, which is an error. */
 int output_remove(const char *dir);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pictures.c - pictures from bytes to records, one at a time, within a share of the memory for large ones
+ * pictures.c - pictures from bytes to records, within a share of the memory for large ones
  */
 #include "tools/shardpack/build/pictures.h"
 
@@ -30,8 +30,9 @@ void pictures_claim_file(struct pictures *p, uint64_t bytes)
 }
 
 /*
- * What the decoder asks for itself, which it does before the size of the image is known to others: at least 2 bytes for
- * each of its pixels, and the turned image has 3.  The first claim must do for both.
+ * What the decoder asks for itself, which it does before the size of the image is known to others:
+ * at least 2 bytes for each of its pixels, and the turned image has 3.  The first claim must do for
+ * both.
  */
 static void claim_decoder(void *context, uint64_t bytes)
 {

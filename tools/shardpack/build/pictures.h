@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pictures.h - pictures from bytes to records, one at a time, within a share of the memory for large ones
+ * pictures.h - pictures from bytes to records, within a share of the memory for large ones
  *
  * One thread has these: a decoder, what turns an image upright, and what it has taken of the budget
  * that all threads share.
@@ -25,7 +25,7 @@ struct pictures { /* stays where it is while it is open */
 	uint64_t claimed_bytes; /* of the budget, for the picture at hand */
 };
 
-/* The budget may be NULL: a thread that is alone needs none.  False when memory ran out; close it all the same. */
+/* A thread that is alone needs no budget: NULL.  False without memory; close it all the same. */
 bool pictures_open(struct pictures *p, const struct recipe *r, struct budget *budget);
 void pictures_close(struct pictures *p);
 
@@ -35,13 +35,13 @@ void pictures_close(struct pictures *p);
  */
 void pictures_claim_file(struct pictures *p, uint64_t bytes);
 
-/* The picture at hand is done with: give back what it took, so that the next one may take what it needs. */
+/* The picture at hand is done: give back what it took, for the next one to take. */
 void pictures_give_back(struct pictures *p);
 
 /* The orientation that the recipe asks for: what the file states, or 1. */
 uint32_t pictures_orientation(const struct pictures *p, const uint8_t *data, uint64_t bytes);
 
-/* An RGB image with this orientation, from these bytes to `dst`.  False if the verdict says why not. */
+/* An RGB image with this orientation, from these bytes to `dst`.  False if `v` says why not. */
 bool pictures_image(struct pictures *p, struct transform *t, const uint8_t *data, uint64_t bytes, uint32_t orientation,
 		    uint8_t *dst, struct verdict *v);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * receipt.c - what is known of a published shard, so that nobody has to read it again
+ * receipt.c - what is known of a published shard, so that it need not be read again
  */
 #include "tools/shardpack/build/receipt.h"
 
@@ -103,7 +103,7 @@ static bool end_is_right(struct text *text)
 	return !memcmp(said, is, 32);
 }
 
-/* The digest was right, so these are the bytes that receipt_write() once wrote, if of the right version. */
+/* The digest was right: receipt_write() wrote these bytes, in this version or another one. */
 static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 {
 	uint64_t said_idx;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * receipt.h - what is known of a published shard, so that nobody has to read it again
+ * receipt.h - what is known of a published shard, so that it need not be read again
  *
  *   receipt 1
  *   shard 5 bytes 8200192 records 54 misses 1 root 3d1c... sha256 9a41...
@@ -34,8 +34,8 @@ void receipt_add_accepted(struct text *lines, uint64_t ordinal, uint32_t reason,
 uint64_t receipt_accepted_count(const struct receipt *r);
 
 /*
- * Write the receipt of a shard into the state folder.  Returns SHARD_OK or a status.  It is fine if the
- * folder is gone: then another process of the same plan has sealed the dataset.
+ * Write the receipt of a shard into the state folder.  Returns SHARD_OK or a status.  It is fine if
+ * the folder is gone: then another process of the same plan has sealed the dataset.
  */
 int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receipt *r, struct shard_error *err);
 

@@ -121,7 +121,7 @@ static bool part_bytes(struct record_fields *f, const struct field_part *part, s
 	return part->kind == FIELD_PART_FILE || part->kind == FIELD_PART_MEMBER;
 }
 
-/* Say whose fault it is: "field mask, masks/a.png: ...", "field mask, 24 bytes at offset 1536: ...". */
+/* Name the field and its bytes: "field mask, masks/a.png: ...". */
 static bool blame(const struct target *t, const struct input_bytes *in)
 {
 	struct verdict *v = &t->r->verdict;
@@ -267,7 +267,7 @@ bool record_fields_put(struct record_fields *all, const struct record_image *ima
 	return true;
 }
 
-/* The name of a member beside that of the sample's image: all up to the first dot of its last component, and the suffix. */
+/* The name of a member beside the image of its sample: the key of both, and the suffix. */
 static const char *member_path(struct record_fields *f, const struct result *r, const struct field_source *s)
 {
 	const char *slash = strrchr(r->path, '/'), *base = slash ? slash + 1 : r->path;

@@ -29,7 +29,7 @@ struct record_image {
 /* What one thread needs. */
 struct record_fields;
 
-/* All of these must outlive it; `stored` may be NULL if the plan has no files.  NULL when memory ran out. */
+/* These must outlive it; `stored` is NULL if the plan has no files.  NULL when memory ran out. */
 struct record_fields *record_fields_open(const struct plan *plan, const struct shard_schema *schema, int source_fd,
 					 const struct stored *stored, struct pictures *pictures);
 void record_fields_close(struct record_fields *f);
@@ -37,7 +37,7 @@ void record_fields_close(struct record_fields *f);
 /* All but the image into the record.  False if the verdict of the result says why not. */
 bool record_fields_put(struct record_fields *f, const struct record_image *image, struct result *r);
 
-/* Keep what the fields of a bad input are made of.  False if the verdict of the result says why not. */
+/* Keep the files and members of a bad input.  False if the verdict of the result says why not. */
 bool record_fields_keep(struct record_fields *f, const struct quarantine *q, struct result *r);
 
 /* What is kept from input to input is small. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_workers.c - how workers fill blocks of fixed records: what they need, and the slots that hold the blocks
+ * record_workers.c - what workers need to fill blocks of fixed records, and slots for these
  */
 #include "tools/shardpack/build/record_workers.h"
 

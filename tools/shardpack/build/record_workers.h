@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_workers.h - how workers fill blocks of fixed records: what they need, and the slots that hold the blocks
+ * record_workers.h - what workers need to fill blocks of fixed records, and slots for these
  *
- * What image_workers.h is for images.  A ticket of workers.h is a block, which never spans two ranges.
+ * What image_workers.h is for images.  A ticket of workers.h is a block, which never spans two
+ * ranges.
  */
 #ifndef SHARD_BUILD_RECORD_WORKERS_H
 #define SHARD_BUILD_RECORD_WORKERS_H

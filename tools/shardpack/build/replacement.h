@@ -7,12 +7,15 @@
 
 struct plan;
 
-/* Where the new one is built: `.NAME.new` beside OUT, absolute and to be freed.  NULL, and a message, without memory. */
+/*
+ * Where the new one is built: `.NAME.new` beside OUT.  To be freed; NULL, and a message, without
+ * memory.
+ */
 char *replace_work_dir(const char *out_absolute);
 
 /*
- * Get the place ready: what an earlier, other --replace left there unfinished is removed, what this plan
- * left there stays.  Returns the exit code.
+ * Get the place ready: what an earlier, other --replace left there unfinished is removed, what this
+ * plan left there stays.  Returns the exit code.
  */
 int replace_prepare(const char *work_dir, const struct plan *plan);
 

@@ -16,7 +16,7 @@ struct job;
 /* Bytes of the shard's file. */
 uint64_t space_of_shard(const struct job *job, uint64_t shard_idx, uint64_t provenance_bytes);
 
-/* Of all shards for which todo[] is set (NULL: all), with what is needed beside them for a while. */
+/* Of all shards with todo[] set (NULL: all), and of what lies beside them for a while. */
 uint64_t space_needed(const struct job *job, const bool *todo);
 
 /* EXIT_DONE if that much can be written to the output folder; else one line and EXIT_IO. */

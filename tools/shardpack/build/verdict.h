@@ -31,7 +31,7 @@ struct verdict {
 bool verdict_set(struct verdict *v, enum outcome outcome, uint32_t reason, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Take over what a decoder says.  True if that was OK, damage accepted or not; the first accepted damage stays. */
+/* Take over a decoder's verdict.  True if it was OK.  Of accepted damage the first one stays. */
 bool verdict_of_decoder(struct verdict *v, enum decode_status status, const struct decode_verdict *said);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field.c - fields of a record of images beside image and label: what they are, and where they come from
+ * field.c - fields of a record of images beside image and label, and their sources
  */
 #include "tools/shardpack/plan/field.h"
 

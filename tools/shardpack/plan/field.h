@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field.h - fields of a record of images beside image and label: what they are, and where they come from
+ * field.h - fields of a record of images beside image and label, and their sources
  *
  * The shape of such a field follows from its kind and its options.  Pure.
  */
@@ -36,7 +36,11 @@ extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
 struct field_source {
 	uint32_t kind;	 /* enum field_kind */
 	bool optional;	 /* a sample may have none */
-	bool column;	 /* a single number of --columns: a plan says nothing of its source, and has all of them in one token */
+	/*
+	 * a single number of --columns: a plan says nothing of its source, and has all of them in
+	 * one token
+	 */
+	bool column;
 	uint8_t fill;	 /* of a mask: where there is no image, and no mask */
 	uint32_t boxes;	 /* enum boxes_format: how they are written */
 	char from[FIELD_FROM_BYTES_MAX + 1];	/* column; suffix of a member, or json:KEY; DIR/{}.EXT */
@@ -56,8 +60,8 @@ bool field_is_picture(uint32_t kind);
 void field_set_image(struct shard_field *f, const struct transform_options *t);
 
 /*
- * The same from the kind.  Of numbers, text and bytes the dtype and shape are there already; `image` is the transform of
- * the field `image`.
+ * The same from the kind.  Of numbers, text and bytes the dtype and shape are there already;
+ * `image` is the transform of the field `image`.
  */
 void field_set(struct shard_field *f, const struct field_source *s, const struct transform_options *image);
 

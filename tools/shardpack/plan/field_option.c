@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field_option.c - what a user says of a field, and what a plan says of it
+ * field_option.c - a field as a user asks for it, and as a plan names it
  */
 #include "tools/shardpack/plan/field_option.h"
 
@@ -277,7 +277,8 @@ static bool settle_image(const struct field_option *o, const struct transform_op
 	struct image_wish w = {.fit = image->fit, .filter = image->filter, .layout = image->layout, .samples = image->samples,
 			       .scale = image->scale, .separator = '/', .dashes = ""};
 
-	if (!is_given(o, FIELD_KEY_RESIZE) && !is_given(o, FIELD_KEY_CROP)) { /* one size follows from the other, so both or none */
+	/* one size follows from the other, so both or none */
+	if (!is_given(o, FIELD_KEY_RESIZE) && !is_given(o, FIELD_KEY_CROP)) {
 		w.resize = image->resize;
 		w.crop = image->crop;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field_option.h - what a user says of a field: --field NAME[:OPTION,...], and what a plan says of it
+ * field_option.h - a field as a user asks for it, and as a plan names it
  *
  * Both are read by the same function, so that a plan can say whatever a user can.  Pure.
  */
@@ -29,17 +29,17 @@ struct field_option {
 };
 
 /*
- * False, and `why` says why not, if the text is none of that form, or an option is one of another kind.  `encoded`: it is
- * a plan's, in which from= is percent-encoded.
+ * False, and `why` says why not, if the text is none of that form, or an option is one of another
+ * kind.  `encoded`: it is a plan's, in which from= is percent-encoded.
  */
 bool field_option_parse(const char *text, bool encoded, struct field_option *out, char *why, size_t why_bytes);
 
-/* What was asked of an image: the places of `out` that were, the others stay.  It borrows the texts. */
+/* What was asked of an image; other members of `out` stay as they are.  It borrows the texts. */
 void field_option_image(const struct field_option *o, struct image_wish *out);
 
 /*
- * The field and its source; `image` is the transform of the field `image`, of which other images inherit what is not
- * said.  False, and `why`, if there can be none.
+ * The field and its source; `image` is the transform of the field `image`, of which other images
+ * inherit what is not said.  False, and `why`, if there can be none.
  */
 bool field_option_settle(const struct field_option *o, const struct transform_options *image, struct shard_field *f,
 			 struct field_source *s, char *why, size_t why_bytes);

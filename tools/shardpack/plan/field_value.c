@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field_value.c - the value of a field, from the form that its source has it in, to the bytes of a record
+ * field_value.c - the value of a field: from the form in its source to the bytes of a record
  */
 #include "tools/shardpack/plan/field_value.h"
 

@@ -6,29 +6,30 @@
  * process that holds the same plan makes the same shards, in any order.
  *
  *   shardpack-plan 1
- *   source images ... shard-records 5000         the recipe, recipe.h
- *   version libjpeg-turbo 2.1.5 ...              what decides pixels beside the recipe
- *   file 0 81920 00000.tar                       files that hold many inputs: number, bytes, path in the source
- *   unpack 1 81920 0 gzip                        one that is made of another: number, bytes, of which, how; stored.h
- *   files 2                                      (no such lines if there are none)
- *   class 0 astronaut                            percent-encoded
+ *   source images ... shard-records 5000      the recipe, recipe.h
+ *   version libjpeg-turbo 2.1.5 ...           what decides pixels beside the recipe
+ *   file 0 81920 00000.tar                    files that hold many inputs: number, bytes, path
+ *   unpack 1 81920 0 gzip                     one made of another: number, bytes, of which, how; stored.h
+ *   files 2                                   (no such lines if there are none)
+ *   class 0 astronaut                         percent-encoded
  *   classes 1
- *   input 0 0 24117 astronaut/astronaut_000.jpg  number, class, bytes, path in the source
- *   input 1 0 24117 00000.tar/b.jpg 1 512        ... and, if it is a part of a file, file and offset;
- *   input 2 0 24117 c.jpg =0000803f              ... and, if there are --columns, the bytes of all their numbers;
- *   input 2 0 24117 c.jpg 812,c.png =68656c      ... and, if there are more fields, a token for each; field_part.h
+ *   input 0 0 24117 astronaut/001.jpg         number, class, bytes, path in the source
+ *   input 1 0 24117 00000.tar/b.jpg 1 512     ... and of a part of a file, file and offset;
+ *   input 2 0 24117 c.jpg =0000803f           ... and of --columns, the bytes of all their numbers;
+ *   input 2 0 24117 c.jpg 812,c.png =68656c   ... and of more fields, a token for each; field_part.h
  *   inputs 3
- *   shard 0 0 1                                  number, first ordinal, how many
+ *   shard 0 0 1                               number, first ordinal, how many
  *   shards 1
- *   end 66e2...                                  SHA-256 of all before: the plan's digest
+ *   end 66e2...                               SHA-256 of all before: the plan's digest
  *
  * Inputs that are fixed records have no lines of their own, but their fields have slices:
  *
- *   slice 0 0 10000 0 1 3073 30720001 u8         field, first input, how many; file, offset, stride, bytes; dtype there
- *   slices 1
+ *   slice 0 0 10000 0 1 3073 30720001 u8      field, first input, how many; file, offset, stride,
+ *   slices 1                                  bytes; dtype there
  *
- * Input first + i has its field at offset + i x stride, of the field's size and no further than offset + bytes; what
- * is missing then is the end of a ragged field.  A dtype behind '>' has its bytes in the other order.
+ * Input first + i has its field at offset + i x stride, of the field's size and no further than
+ * offset + bytes; what is missing then is the end of a ragged field.  A dtype behind '>' has its
+ * bytes in the other order.
  *
  * Inputs stand in source order.  Their place in pack order is their ordinal; the order is
  * the identity or shard_shuffle(seed, inputs).  The text is also the memory that the plan
@@ -99,7 +100,7 @@ struct plan_input {
 int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how);
 int plan_add_slice(struct plan *p, const struct plan_slice *slice);
 
-/* EXIT_DONE if the libraries that decide pixels are those of the plan, else EXIT_MISMATCH and a line. */
+/* EXIT_DONE if the libraries that decide pixels are those of the plan; else EXIT_MISMATCH. */
 int plan_check_versions(const struct plan *p, const char *name);
 
 /* The last step of making and of reading a plan: the order in which its inputs are packed. */

@@ -22,7 +22,7 @@ struct plan_line {
 	unsigned token_count; /* PLAN_LINE_TOKENS_MAX + 1 stands for more */
 };
 
-/* The line at *at, which then stands behind it.  False, and no tokens, if no LF lies before `end`. */
+/* The line at *at, which moves behind it.  False, and no tokens, if no LF lies before `end`. */
 bool plan_line_next(struct plan_line *l, const char **at, const char *end);
 
 /* Is the token this word? */

@@ -2,7 +2,7 @@
 /*
  * plan_read.c - a plan from its text, believing nothing
  *
- * The digest on the last line shows damage, not intent: whoever can write into the folder
+ * The digest on the last line shows damage, not intent: a process that can write into the folder
  * can write a plan.  So every number is compared with its limit, and no path may leave the
  * source folder.
  */
@@ -74,7 +74,7 @@ static int read_versions(struct parser *p, struct plan_line *l)
 	return plan->versions_bytes ? EXIT_DONE : broken(p, "no version");
 }
 
-/* `how` is judged by who follows it; here it is one word of plain letters. */
+/* unpack.c judges `how`; here it is one word of plain letters. */
 static int read_unpack(struct parser *p, const struct plan_line *l)
 {
 	struct plan *plan = p->plan;
@@ -261,7 +261,7 @@ static bool dtype_at(const struct plan_line *l, unsigned token, struct plan_slic
 	return dtype != TEXT_NO_NAME;
 }
 
-/* Elements of a field with the dtype that they have in the file must lie in it, one input behind the other. */
+/* All inputs of a slice must lie in it, with the dtype that they have in the file. */
 static bool slice_fits(const struct plan *plan, const struct plan_slice *s)
 {
 	const struct shard_field *f = &plan->recipe.field[s->field];

@@ -95,7 +95,7 @@ static void write_slices(struct plan *p)
 	text_format(&p->text, "slices %" PRIu64 "\n", p->slice_count);
 }
 
-/* What stands before the classes is written last: the shard size may depend on how many inputs there are. */
+/* The head is written last: the shard size may depend on the number of inputs. */
 static void put_head(struct plan *p)
 {
 	struct text head = {0};

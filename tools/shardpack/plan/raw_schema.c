@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * raw_schema.c - what a user says of records in a file
+ * raw_schema.c - the records of a file, as a user describes them
  */
 #include "tools/shardpack/plan/raw_schema.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * raw_schema.h - what a user says of records in a file: "image:u8[32,32,3],label:>i32,-:u8[4]"
+ * raw_schema.h - the records of a file, as a user describes them
  *
- * Fields in the order of the bytes: name, dtype, and in brackets the axes, if there are any.  '>' before a dtype says
- * that the file has its bytes in big-endian order; the name '-' passes over bytes.  Pure.
+ * Fields in the order of the bytes: name, dtype, and in brackets the axes, if there are any.  '>'
+ * before a dtype says that the file has its bytes in big-endian order; the name '-' passes over
+ * bytes.  Pure.
  */
 #ifndef SHARD_PLAN_RAW_SCHEMA_H
 #define SHARD_PLAN_RAW_SCHEMA_H

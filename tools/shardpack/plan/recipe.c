@@ -2,7 +2,8 @@
 /*
  * recipe.c - everything that, with the source, decides the bytes of a dataset
  *
- * The text is canonical: one recipe has one form, and only that form is read back, by recipe_read.c.
+ * The text is canonical: one recipe has one form, and only that form is read back, by
+ * recipe_read.c.
  */
 #include "tools/shardpack/plan/recipe.h"
 

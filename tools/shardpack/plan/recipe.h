@@ -2,7 +2,8 @@
 /*
  * recipe.h - everything that, with the source, decides the bytes of a dataset
  *
- * What does not change a byte is not in it: threads, parts, paths, how many bad inputs are put up with.
+ * What does not change a byte is not in it: threads, parts, paths, how many bad inputs are put up
+ * with.
  */
 #ifndef SHARD_PLAN_RECIPE_H
 #define SHARD_PLAN_RECIPE_H
@@ -15,13 +16,13 @@
 #include "tools/shardpack/image/limits.h"
 #include "tools/common/text.h"
 
-/* What becomes of an input whose bytes are no good.  It decides which records exist, so it belongs to the recipe. */
+/* What becomes of an input whose bytes are no good.  It decides which records exist. */
 enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
 
-/* The orientation that a file's EXIF states: torchvision's ImageFolder ignores it, PIL.ImageOps.exif_transpose applies it. */
+/* The orientation in EXIF: ImageFolder ignores it, PIL.ImageOps.exif_transpose() applies it. */
 enum recipe_exif { EXIF_IGNORE, EXIF_APPLY };
 
-/* What is packed, by its place in recipe_source_names[].  Images have a line each in the plan; the others are records of files. */
+/* What is packed.  Images have a line each in the plan; the others are records of files. */
 enum recipe_source { SOURCE_IMAGES, SOURCE_ARRAY, SOURCE_RAW, SOURCE_TOKENS, SOURCE_CIFAR, SOURCE_MNIST, SOURCE_COUNT };
 
 struct recipe {
@@ -30,7 +31,8 @@ struct recipe {
 	uint32_t exif;	   /* enum recipe_exif */
 	uint32_t accept;   /* enum decode_accept: which damage is packed, with a field that tells */
 	struct limits limits; /* of images; in a plan only those that are not the default */
-	struct shard_field field[SHARD_FIELDS_MAX]; /* upper parts: of fixed records all, of images those behind the label */
+	/* upper parts: of fixed records all, of images those behind the label */
+	struct shard_field field[SHARD_FIELDS_MAX];
 	struct field_source from[SHARD_FIELDS_MAX]; /* of images: where these come from */
 	uint32_t field_count;
 	uint32_t codec;    /* of the first group: enum shard_codec */
@@ -41,7 +43,7 @@ struct recipe {
 	uint64_t shard_records; /* of every shard but the last; never 0 in a plan */
 };
 
-/* Names as on the command line and in plans; NULL ends the list.  The place in the list is the value. */
+/* Names as on the command line and in plans; NULL ends the list.  The place is the value. */
 extern const char *const recipe_source_names[];
 extern const char *const recipe_exif_names[];   /* in a plan only if it is not the first */
 extern const char *const recipe_accept_names[]; /* enum decode_accept; the same */
@@ -53,14 +55,14 @@ extern const char *const recipe_on_error_names[];
 void recipe_write(const struct recipe *r, struct text *out);
 void recipe_write_versions(const struct recipe *r, struct text *out);
 
-/* Do its inputs have a line each in the plan, and are decoded?  Else they are records of files, counted. */
+/* Are its inputs images, with a line each in the plan?  Else they are records of files. */
 bool recipe_is_images(const struct recipe *r);
 
 /*
- * Of images, fields 0 `image`, in group 0, and 1 `label`, in group 1, and then those of the recipe; if damage is accepted
- * the last one is `damage`, a u8 in group 1: 0, or what was accepted, an enum shard_miss_reason.  Of fixed records, as the
- * fields say.  The fields that the recipe names are grouped by shard_schema_group().  ARGUMENT if such records cannot
- * be.
+ * Of images, fields 0 `image`, in group 0, and 1 `label`, in group 1, and then those of the recipe;
+ * if damage is accepted the last one is `damage`, a u8 in group 1: 0, or what was accepted, an enum
+ * shard_miss_reason.  Of fixed records, as the fields say.  The fields that the recipe names are
+ * grouped by shard_schema_group().  ARGUMENT if such records cannot be.
  */
 #define RECIPE_IMAGE 0
 #define RECIPE_LABEL 1

@@ -2,7 +2,8 @@
 /*
  * recipe_read.c - the text of a recipe, read back
  *
- * Takes what recipe_write() writes and nothing else: another form of the same recipe would be another plan.
+ * Takes what recipe_write() writes and nothing else: another form of the same recipe would be
+ * another plan.
  */
 #include "tools/shardpack/plan/recipe_read.h"
 
@@ -17,7 +18,7 @@ struct cursor {
 	const char *at, *end;
 };
 
-/* The value of the line "KEY VALUE"; false, with the cursor still on that line, if it is another one. */
+/* The value of the line "KEY VALUE".  False, and the cursor stays, if it is another line. */
 static bool take_line(struct cursor *c, const char *key, const char **value, size_t *bytes)
 {
 	const char *lf = memchr(c->at, '\n', (size_t)(c->end - c->at));
@@ -80,8 +81,8 @@ static bool read_shape(const char *at, size_t bytes, struct shard_field *f)
 }
 
 /*
- * What write_field() wrote behind "field "; *source is its ninth word, NULL if there is none.  Whether such a field can be
- * is for shard_schema_lay_out().
+ * What write_field() wrote behind "field "; *source is its ninth word, NULL if there is none.
+ * Whether such a field can be is for shard_schema_lay_out().
  */
 static bool read_field(const char *value, size_t bytes, struct shard_field *f, const char **source, size_t *source_bytes)
 {
@@ -182,7 +183,7 @@ static bool take_fields(struct cursor *c, struct recipe *r)
 	       !field_set_length(&length, &r->field[r->field_count - 1]);
 }
 
-/* A line that is there only if the value is not the first name of the list; false if it is there and wrong. */
+/* A line that names any value but the first of the list.  False if it is there and wrong. */
 static bool take_optional_word(struct cursor *c, const char *key, const char *const *names, uint32_t *out)
 {
 	struct cursor start = *c;
@@ -240,7 +241,7 @@ static bool take_samples(struct cursor *c, struct transform_options *t)
 	return false;
 }
 
-/* A line that is there only if a limit is not the default; in the form that limits_write() gives it, no other. */
+/* A line that is there if a limit is not the default; only as limits_write() writes it. */
 static bool take_limits(struct cursor *c, struct limits *l)
 {
 	struct cursor start = *c;

@@ -8,7 +8,7 @@
 struct job;
 struct scan;
 
-/* Print to stdout what would be packed, how much room it takes, and the first records.  Returns the exit code. */
+/* Print the recipe, the classes, the room on disk and the first records.  Returns the exit code. */
 int dry_run(const struct job *job, const struct scan *scan);
 
 #endif

@@ -7,7 +7,10 @@
 
 struct report;
 
-/* As JSON, or as a page if the name ends in .html, durably; replaces the file.  Says why it fails and returns the exit code. */
+/*
+ * Write it as JSON, or as a page if the name ends in .html; durably, in place of a file that is
+ * there.  Says why it fails and returns the exit code.
+ */
 int report_file_write(const struct report *r, const char *path);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * report_html.c - the report as one page for people
  *
- * Outcome, reasons, classes, pictures of the first records of each class, bad inputs.  What there may be any number of is
- * cut, and how much was left out is said; the JSON report has all of it.
+ * Outcome, reasons, classes, pictures of the first records of each class, bad inputs.  What there
+ * may be any number of is cut, and how much was left out is said; the JSON report has all of it.
  */
 #include "tools/shardpack/report/report_html.h"
 

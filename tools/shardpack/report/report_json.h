@@ -11,7 +11,10 @@
 struct report;
 struct shard_dataset;
 
-/* `ds` is NULL if there is no sealed dataset; inputs[] are those of each class.  A failure to write stays in the stream. */
+/*
+ * `ds` is NULL if there is no sealed dataset; inputs[] are those of each class.  A failure to write
+ * stays in the stream.
+ */
 void report_json(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs);
 
 #endif

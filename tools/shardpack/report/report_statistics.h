@@ -15,7 +15,7 @@ struct report_statistics {
 	double mean[SHARD_TALLY_CHANNELS_MAX], deviation[SHARD_TALLY_CHANNELS_MAX];
 };
 
-/* Mean and standard deviation of each of its channels, of samples scaled to 0..1.  False if the dataset has none. */
+/* Mean and standard deviation of each channel, scaled to 0..1.  False if the dataset has none. */
 bool report_statistics(const struct shard_dataset *ds, struct report_statistics *out);
 
 #endif

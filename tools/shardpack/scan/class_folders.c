@@ -24,12 +24,14 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
 #include "tools/shardpack/scan/field_files.h"
 #include "tools/shardpack/scan/file_name.h"
+#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -99,8 +101,7 @@ static int add_file(struct walk *w, const char *name, uint64_t folder, const str
 {
 	if (!grow(&w->file, &w->file_capacity, w->file_count + 1, sizeof(*w->file)))
 		return out_of_memory(w);
-	/* What is not a regular file has no size that means anything; reading it will say what it is. */
-	w->file[w->file_count] = (struct file){keep(w, name), folder, S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0};
+	w->file[w->file_count] = (struct file){keep(w, name), folder, input_file_bytes(st)};
 	w->file_count++;
 	progress_add(w->progress, 1, 0, 0);
 	if (w->file_count % 256 == 0)
@@ -126,7 +127,7 @@ static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry
 			    entry->d_name, bytes, sizeof(path) - 1);
 	strcpy(stpcpy(stpcpy(path, parent), "/"), entry->d_name);
 	if (fstatat(w->source_fd, path, &st, 0) != 0) {
-		if (!image && errno == ENOENT) { /* a link that leads nowhere, and nobody wants it */
+		if (!image && errno == ENOENT) { /* a link that leads nowhere, and is no image */
 			w->scan->ignored_count++;
 			return EXIT_DONE;
 		}
@@ -283,7 +284,7 @@ static int find_folders(struct walk *w, struct classes *folders)
 	return code;
 }
 
-/* torchvision ignores them as well, but whoever put them there may not know. */
+/* torchvision ignores them as well, but the user may not know that. */
 static void warn_of_strays(struct scan *scan, const char *source)
 {
 	char source_text[1024], stray_text[1024];

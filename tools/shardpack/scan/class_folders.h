@@ -12,8 +12,8 @@
 struct request;
 
 /*
- * List the root, with classes as --classes says.  The plan is begun and has all its inputs, but is not finished.  Returns
- * the exit code; on failure the plan is to be freed all the same.
+ * List the root, with classes as --classes says.  The plan is begun and has all its inputs, but is
+ * not finished.  Returns the exit code; on failure the plan is to be freed all the same.
  */
 int class_folders_scan(const struct request *r);
 

@@ -14,12 +14,12 @@ struct request;
 struct text;
 
 /*
- * The tokens of the fields of the image at `below`, under the folder that was named, each with a blank before it; they
- * replace what `out` has.  Says why it fails and returns the exit code.
+ * The tokens of the fields of the image at `below`, under the folder that was named, each with a
+ * blank before it; they replace what `out` has.  Says why it fails and returns the exit code.
  */
 int field_files_find(const struct request *r, const char *below, struct text *out);
 
-/* Is a file of this name that of a field beside its image, from={}_mask.png?  Then it is no input. */
+/* Does a file of this name hold a field, as of from={}_mask.png?  Then it is no input. */
 bool field_files_has(const struct recipe *r, const char *name);
 
 #endif

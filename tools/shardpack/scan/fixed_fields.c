@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fixed_fields.c - fields of fixed records, and where in files they lie, entered into recipe and plan
+ * fixed_fields.c - fields of fixed records, and the slices of files that hold them
  */
 #include "tools/shardpack/scan/fixed_fields.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fixed_fields.h - fields of fixed records, and where in files they lie, entered into recipe and plan
+ * fixed_fields.h - fields of fixed records, and the slices of files that hold them
  *
- * Two names mean something, wherever the fields come from.  `label`, an integer for each record, is the class: it becomes
- * i64.  `image`, of three axes of which the last or the first has 1, 3 or 4, is one, interleaved or in planes.
+ * Two names mean something, wherever the fields come from.  `label`, an integer for each record, is
+ * the class: it becomes i64.  `image`, of three axes of which the last or the first has 1, 3 or 4,
+ * is one, interleaved or in planes.
  */
 #ifndef SHARD_SCAN_FIXED_FIELDS_H
 #define SHARD_SCAN_FIXED_FIELDS_H
@@ -23,8 +24,8 @@ struct fixed_column {
 };
 
 /*
- * The number of the field of that name, which is made if it is not there; if it is, it must be of the same dtype and
- * shape.  `where` is for the message.  Returns the exit code.
+ * The number of the field of that name, which is made if it is not there; if it is, it must be of
+ * the same dtype and shape.  `where` is for the message.  Returns the exit code.
  */
 int fixed_fields_enter(struct recipe *r, const char *where, const char *name, uint32_t dtype, const uint64_t *shape, uint32_t ndim,
 		       uint32_t *field);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fixed_source.c - the way through a source of fixed records: each file in turn, then the plan of all of them
+ * fixed_source.c - the way through a source of fixed records, one file after the other
  */
 #include "tools/shardpack/scan/fixed_source.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fixed_source.h - the way through a source of fixed records: each file in turn, then the plan of all of them
+ * fixed_source.h - the way through a source of fixed records, one file after the other
  */
 #ifndef SHARD_SCAN_FIXED_SOURCE_H
 #define SHARD_SCAN_FIXED_SOURCE_H
@@ -10,15 +10,20 @@
 struct classes;
 struct request;
 
-/* The steps that a source has of its own, in their order; each says why it fails and returns the exit code. */
+/* The steps of a source, in their order.  Each says why it fails and returns the exit code. */
 struct fixed_source {
-	int (*begin)(const struct request *r, void *context, struct classes *out); /* NULL: classes are what --classes says */
-	int (*add_folder)(const struct request *r, void *context);		   /* of SRC alone; NULL: a folder is refused */
+	/* NULL: classes are what --classes says */
+	int (*begin)(const struct request *r, void *context, struct classes *out);
+	/* of SRC alone; NULL: a folder is refused */
+	int (*add_folder)(const struct request *r, void *context);
 	int (*add_file)(const struct request *r, void *context, const char *path);
 	int (*end)(const struct request *r, void *context, struct classes *out); /* NULL: nothing */
 };
 
-/* Begin the plan, and count its inputs.  A field with fewer records than another is an error; files without any are told of. */
+/*
+ * Take the steps, begin the plan and count its inputs.  All fields must have the same number of
+ * records; a warning counts the files without any.
+ */
 int fixed_source_scan(const struct request *r, const struct fixed_source *steps, void *context);
 
 /* Is SRC one folder? */

@@ -2,8 +2,8 @@
 /*
  * image_archive.h - the members of a tar archive or a ZIP, and the images among them
  *
- * Here each image is a sample: its class is its folder in the archive, or what --label-regex and --labels say of its name.
- * webdataset.h makes samples of several members.
+ * Here each image is a sample: its class is its folder in the archive, or what --label-regex and
+ * --labels say of its name. webdataset.h makes samples of several members.
  */
 #ifndef SHARD_SCAN_IMAGE_ARCHIVE_H
 #define SHARD_SCAN_IMAGE_ARCHIVE_H
@@ -19,7 +19,11 @@ struct request;
 /* A regular file of the archive. */
 struct archive_member {
 	uint64_t name_at;   /* in names */
-	uint32_t key_bytes; /* of the name, up to the first dot of its last component; 0: there is none, or WebDataset passes over it */
+	/*
+	 * of the name, up to the first dot of its last component; 0: there is none, or WebDataset
+	 * passes over it
+	 */
+	uint32_t key_bytes;
 	uint32_t number;    /* in the order of the archive */
 	uint64_t offset, bytes;
 };
@@ -34,14 +38,14 @@ struct image_archive {
 	uint64_t count, capacity;
 };
 
-/* List the archive at `path` below the root.  Says why it fails and returns the exit code; close it all the same. */
+/* List the archive at `path` below the root.  Returns the exit code; close it all the same. */
 int image_archive_open(struct image_archive *a, const struct request *r, const char *path);
 void image_archive_close(struct image_archive *a);
 
 int image_archive_out_of_memory(const struct image_archive *a);
 const char *image_archive_name(const struct image_archive *a, const struct archive_member *m);
 
-/* The label of an image by its name, or the folder that holds it, into `out` of CLASS_NAME_BYTES_MAX + 1. */
+/* The label of an image by its name or folder, into `out` of CLASS_NAME_BYTES_MAX + 1. */
 int image_archive_label(const struct image_archive *a, const struct archive_member *image, struct labels *labels, char *out);
 
 /* Add an image to a list.  `fields`: as of image_list_add(). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_files.c - images that are files: all below a folder, whatever the folders in it mean, or single ones
+ * image_files.c - images that are files: all below a folder, or single ones
  */
 #include "tools/shardpack/scan/image_files.h"
 

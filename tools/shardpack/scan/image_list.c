@@ -120,7 +120,7 @@ static bool are_numbers(const struct image_list *images, uint64_t *largest)
 	return true;
 }
 
-/* " -1", "07" or "3.0": a number to whoever wrote it. */
+/* " -1", "07" or "3.0": meant as a number. */
 static bool reads_as_number(const char *label)
 {
 	size_t digits;
@@ -134,8 +134,8 @@ static bool reads_as_number(const char *label)
 }
 
 /*
- * Numbers of which one cannot be a class would all become names, and "10" sorts before "2": each label another class
- * than it says.  Digits of one width ("00" to "42") sort as they count.
+ * Numbers of which one cannot be a class would all become names, and "10" sorts before "2": each
+ * label another class than it says.  Digits of one width ("00" to "42") sort as they count.
  */
 static int refuse_odd_numbers(const struct image_list *images)
 {

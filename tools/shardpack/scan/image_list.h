@@ -2,10 +2,10 @@
 /*
  * image_list.h - images with labels, as found, before it is known which classes there are
  *
- * Images found in archives, tables and flat folders are added here in source order, each with its label as text.  When all
- * are there, the labels become classes, and each image a line of the plan.  Classes are numbers if all labels are, else
- * their names in byte order, or as --classes says.  Names of folders are never numbers, so that a folder and a tar of it
- * give the same classes.
+ * Images found in archives, tables and flat folders are added here in source order, each with its
+ * label as text.  When all are there, the labels become classes, and each image a line of the plan.
+ * Classes are numbers if all labels are, else their names in byte order, or as --classes says.
+ * Names of folders are never numbers, so that a folder and a tar of it give the same classes.
  */
 #ifndef SHARD_SCAN_IMAGE_LIST_H
 #define SHARD_SCAN_IMAGE_LIST_H
@@ -36,13 +36,13 @@ struct image_list { /* start it zeroed */
 };
 
 /*
- * Add an image: `path` below the root, of its own file or of part of a file; `fields` has the tokens of further fields,
- * nothing if there are none.  Returns the exit code.
+ * Add an image: `path` below the root, of its own file or of part of a file; `fields` has the
+ * tokens of further fields, nothing if there are none.  Returns the exit code.
  */
 int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
 		   uint64_t offset, const struct text *fields);
 
-/* Classes from labels, and the plan begun, with a line for each image.  A path that is there twice is an error. */
+/* Make classes of the labels and lines of the images.  A path that is there twice is an error. */
 int image_list_plan(struct image_list *images);
 
 void image_list_free(struct image_list *images);

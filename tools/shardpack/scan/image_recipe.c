@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_recipe.c - from the options of `shardpack images` to the transform of its images and the fields of its records
+ * image_recipe.c - from the options of `shardpack images` to its recipe
  *
- * --resize and the others are short for --field image:resize=..., and --columns for fields of one number.
+ * --resize and the others are short for --field image:resize=..., and --columns for fields of one
+ * number.
  */
 #include "tools/shardpack/scan/image_recipe.h"
 
@@ -133,7 +134,7 @@ static int enter(const struct request *r, const char *option, const struct field
 	return EXIT_DONE;
 }
 
-/* "age:f32,site:u16", short for --field age:kind=tensor,dtype=f32 and so on; a plan says it shorter as well. */
+/* "age:f32,site:u16": each is short for --field age:kind=tensor,dtype=f32, also in a plan. */
 static int enter_columns(const struct request *r)
 {
 	const char *at = r->o->columns;

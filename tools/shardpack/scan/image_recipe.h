@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_recipe.h - from the options of `shardpack images` to the transform of its images and the fields of its records
+ * image_recipe.h - from the options of `shardpack images` to its recipe
  */
 #ifndef SHARD_SCAN_IMAGE_RECIPE_H
 #define SHARD_SCAN_IMAGE_RECIPE_H

@@ -2,7 +2,8 @@
 /*
  * image_table.c - the images that a table names, with their fields
  *
- * A field is a column: a path for images and masks, else the value itself, which the plan then holds.
+ * A field is a column: a path for images and masks, else the value itself, which the plan then
+ * holds.
  */
 #include "tools/shardpack/scan/image_table.h"
 
@@ -68,7 +69,7 @@ static bool tidy(const char *path, char *out)
 	return used > 0;
 }
 
-/* What follows the root in an absolute path, also where it reaches the root by a link; "" if it lies elsewhere. */
+/* An absolute path from the root on, also if it gets there by a link; "" if it lies elsewhere. */
 static void below_root(const struct source_place *place, const char *path, char *out, size_t room)
 {
 	size_t root_bytes = strlen(place->root_absolute);
@@ -78,7 +79,7 @@ static void below_root(const struct source_place *place, const char *path, char 
 	free(resolved);
 }
 
-/* A path in a row, to one below the root, into `out` of 2 x PLAN_PATH_BYTES_MAX; it must be there. */
+/* From a path in a row to one below the root, into `out` of 2 x PLAN_PATH_BYTES_MAX. */
 static int find_listed(const struct image_table *t, uint64_t line, const char *listed, char *out, struct stat *st)
 {
 	const struct source_place *place = t->images->request->place;

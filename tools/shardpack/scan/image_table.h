@@ -8,7 +8,7 @@
 struct image_list;
 struct labels;
 
-/* Add the files that the table at `path` names, relative to its own folder or to --root.  Returns the exit code. */
+/* Add the files that a table names, relative to its folder or to --root.  Returns the exit code. */
 int image_table_add(struct image_list *images, struct labels *labels, const char *path);
 
 #endif

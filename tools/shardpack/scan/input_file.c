@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * input_file.c - a file of the source: opened by offset for what holds many inputs, or only looked at
+ * input_file.c - a file of the source: opened by offset, or only looked at
  */
 #include "tools/shardpack/scan/input_file.h"
 

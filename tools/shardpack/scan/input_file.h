@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * input_file.h - a file of the source: opened by offset for what holds many inputs, or only looked at
+ * input_file.h - a file of the source: opened by offset, or only looked at
  */
 #ifndef SHARD_SCAN_INPUT_FILE_H
 #define SHARD_SCAN_INPUT_FILE_H
@@ -11,12 +11,15 @@ struct request;
 struct stat;
 
 /*
- * Add a file to the plan; one whose name ends with .gz, .tgz or .zst is unpacked.  *file is what can be read by offset.
- * Says why it fails and returns the exit code.
+ * Add a file to the plan; one whose name ends with .gz, .tgz or .zst is unpacked.  *file is what
+ * can be read by offset.  Says why it fails and returns the exit code.
  */
 int input_file_open(const struct request *r, const char *path, uint32_t *file);
 
-/* What a plan has as the size of an input.  Only a regular file has one that means anything; reading others says what they are. */
+/*
+ * The size that a plan gives an input.  It is 0 of what is no regular file; reading says what it
+ * is.
+ */
 uint64_t input_file_bytes(const struct stat *st);
 
 #endif

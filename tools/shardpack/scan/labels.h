@@ -35,9 +35,9 @@ void labels_close(struct labels *l);
 bool labels_given(const struct labels *l);
 
 /*
- * The label of an image, into `out` of CLASS_NAME_BYTES_MAX + 1.  `path` is what the user sees below SRC: of --labels the
- * path in the list, of --label-regex what it is matched with.  `folder` (or NULL) is the label without these options;
- * `where` names the image in messages.
+ * The label of an image, into `out` of CLASS_NAME_BYTES_MAX + 1.  `path` is what the user sees
+ * below SRC: of --labels the path in the list, of --label-regex what it is matched with.  `folder`
+ * (or NULL) is the label without these options; `where` names the image in messages.
  */
 int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out);
 

@@ -155,8 +155,9 @@ static const char *label_text(const json_t *value, char out[24])
 }
 
 /*
- * The value of a field, as text that reads back as the same; *own is what must be freed.  Numbers of columns are numbers
- * or truths, text and paths are text, and of other fields whatever stands there is dumped.  *out is NULL if nothing does.
+ * The value of a field, as text that reads back as the same; *own is what must be freed.  Numbers
+ * of columns are numbers or truths, text and paths are text, and of other fields whatever stands
+ * there is dumped.  *out is NULL if nothing does.
  */
 static bool value_text(const json_t *value, const struct field_source *s, const char **out, char **own)
 {

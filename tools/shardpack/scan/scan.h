@@ -26,14 +26,16 @@ void scan_free(struct scan *scan);
 void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Count a file without records, or an archive without images.  When all are listed, say so: a warning, or a refusal if
- * there is nothing else; it returns the exit code.
+ * Count a file without records, or an archive without images.  When all are listed, say so: a
+ * warning, or a refusal if there is nothing else; it returns the exit code.
  */
 void scan_barren(struct scan *scan, const char *where);
 void scan_warn_of_barren(struct scan *scan, const char *what);
 int scan_refuse_barren(const struct scan *scan, const char *root, const char *what, const char *remedy);
 
-/* Say so if folders, which are classes in byte order, have numbers for names that count otherwise. */
+/*
+ * Warn if the names of folders are numbers that byte order, and so their classes, puts otherwise.
+ */
 void scan_warn_of_numbers(struct scan *scan, const struct classes *folders);
 
 #endif

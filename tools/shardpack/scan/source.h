@@ -6,9 +6,9 @@
  * looks at the command alone; scan() looks at the inputs and fills the plan.  There are two kinds:
  *
  *   images  each input has a line in the plan, is read whole, decoded and transformed.
- *           source_images.c looks what was named.  class_folders.c plans a folder of classes, one class
- *           at a time.  What lies elsewhere is found by image_files.c, image_table.c, image_archive.c
- *           and webdataset.c; image_list.c collects it and makes the plan's lines.
+ *           source_images.c looks at what was named.  class_folders.c plans a folder of classes,
+ *           one class at a time.  What lies elsewhere is found by image_files.c, image_table.c,
+ *           image_archive.c and webdataset.c; image_list.c collects it and makes the plan's lines.
  *   fixed   inputs are records of files, counted; the plan has slices of files for each field.
  *           fixed_source.c goes through the files, fixed_fields.c makes the slices.
  */
@@ -26,7 +26,8 @@ struct source {
 
 	/* Both say why they fail and return the exit code. */
 	int (*settle)(const struct request *r); /* complete the recipe as far as options decide it; NULL: they do not */
-	int (*scan)(const struct request *r);	/* begin the plan and add all inputs; on failure it is freed all the same */
+	/* begin the plan and add all inputs; on failure it is freed all the same */
+	int (*scan)(const struct request *r);
 };
 
 #define SOURCE_NAMED(NAME) .name = NAME, .plan_name = "plan " NAME

@@ -138,7 +138,10 @@ static int check_crc(const struct archive *a, const struct zip_member *m)
 	return code;
 }
 
-/* Files of one field are joined, but an archive has each array once; two would double the records. */
+/*
+ * Files of one field are joined, but an archive has each array once: two would be twice the
+ * records.
+ */
 static int refuse_second(const struct archive *a, const struct zip_member *m, const char *name)
 {
 	const struct recipe *r = a->r->recipe;

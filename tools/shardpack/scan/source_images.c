@@ -75,8 +75,8 @@ static bool has_fields(const struct recipe *r)
 }
 
 /*
- * WebDataset's way, if there are members that end in .cls, or --label-key asks for .json: samples of several members.  So
- * are those with fields of their own.  Else each image is a sample.
+ * WebDataset's way, if there are members that end in .cls, or --label-key asks for .json: samples
+ * of several members.  So are those with fields of their own.  Else each image is a sample.
  */
 static int scan_archive(struct image_list *images, struct labels *labels, const char *path)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source_mnist.c - `shardpack mnist`: IDX files of MNIST and its kin (Fashion-MNIST, EMNIST, KMNIST), gzip or not
+ * source_mnist.c - `shardpack mnist`: IDX files of MNIST, Fashion-MNIST, EMNIST and others
  */
 #include <dirent.h>
 #include <errno.h>
@@ -102,7 +102,9 @@ static bool is_wanted(const char *name, const char *half, const char *what)
 	       strstr(kind, "idx") && bytes > 5 && (!strcmp(name + bytes - 5, "ubyte") || !strcmp(name + bytes - 3, ".gz"));
 }
 
-/* The file of the folder; the unpacked one if both are there.  Two of a kind would have to be chosen from by name. */
+/*
+ * The file of the folder, the unpacked one if both are there.  Of two of a kind the user chooses.
+ */
 static int find_file(const struct request *r, const char *half, const char *what, char out[256])
 {
 	DIR *dir;

@@ -2,9 +2,10 @@
 /*
  * source_tokens.c - `shardpack tokens`: streams of tokens, cut into windows
  *
- * A record has sequence + 1 tokens: the first `sequence` are what a model sees, the last `sequence` what it is to
- * predict.  So neighbours share one token, and every token but a file's first is predicted once; --overlap makes them
- * share more.  No window spans two files, or with --documents two documents.
+ * A record has sequence + 1 tokens: the first `sequence` are what a model sees, the last `sequence`
+ * what it is to predict.  So neighbours share one token, and every token but a file's first is
+ * predicted once; --overlap makes them share more.  No window spans two files, or with --documents
+ * two documents.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,7 +82,7 @@ static int open_npy(const struct request *r, const uint8_t *head, size_t have, s
 	return EXIT_DONE;
 }
 
-/* Any bytes can be tokens, so what by its name is something else would be packed as if it were some. */
+/* Any bytes can be tokens, so a file that is something else is told by its name alone. */
 static const char *other_kind(const char *name)
 {
 	static const char *const ends[][2] = {{".npz", "an archive"}, {".zip", "an archive"}, {".tar", "an archive"}, {".tgz", "an archive"},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * webdataset.c - the samples of an archive as WebDataset and img2dataset have them: members of one key
+ * webdataset.c - the samples of an archive as WebDataset has them: members of one key
  *
- * Members are sorted by key, so that those of a sample lie side by side; the samples then go to the list of images in the
- * order of the archive.
+ * Members are sorted by key, so that those of a sample lie side by side; the samples then go to the
+ * list of images in the order of the archive.
  */
 #include "tools/shardpack/scan/webdataset.h"
 
@@ -170,7 +170,7 @@ static bool is_of_field(const struct image_archive *a, const struct archive_memb
 	return false;
 }
 
-/* Without labels of its own a sample is an image, and then every image is one, whatever else its suffix says. */
+/* By its suffix; or by its whole name if the label is no member: then every image is a sample. */
 static bool is_image(const struct image_archive *a, const struct archive_member *m, bool by_name)
 {
 	return !is_of_field(a, m) && (file_name_is_image_suffix(suffix_of(a, m)) || (by_name && file_name_is_image(image_archive_name(a, m))));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * webdataset.h - the samples of an archive as WebDataset and img2dataset have them: members of one key
+ * webdataset.h - the samples of an archive as WebDataset has them: members of one key
  *
- * Members whose names agree up to the first dot of the last component are one sample, wherever they lie.  It has one image
- * and its label: a member .cls, or a key of .json that --label-key names.  Other members may be fields.
+ * Members whose names agree up to the first dot of the last component are one sample, wherever they
+ * lie.  It has one image and its label: a member .cls, or a key of .json that --label-key names.
+ * Other members may be fields.
  */
 #ifndef SHARD_SCAN_WEBDATASET_H
 #define SHARD_SCAN_WEBDATASET_H
@@ -18,9 +19,9 @@ struct labels;
 bool webdataset_has_labels(const struct image_archive *a);
 
 /*
- * Add the samples to a list, in the order of the archive.  Without `by_name` the label of a sample is one of its members;
- * else it is that of its image as image_archive_label() says, and a key without an image is no sample.  Says why it fails
- * and returns the exit code.
+ * Add the samples to a list, in the order of the archive.  Without `by_name` the label of a sample
+ * is one of its members; else it is that of its image as image_archive_label() says, and a key
+ * without an image is no sample.  Says why it fails and returns the exit code.
  */
 int webdataset_add(struct image_archive *a, bool by_name, struct labels *labels, struct image_list *images);
 
