@@ -5,7 +5,7 @@
  * Facts come from io/machine.h and cuda/probe.h.  Here they become sentences: what was found, what follows for a loader,
  * what to do.  Nothing is changed, and nothing here decides what a loader does.
  */
-#include "libshard/load/doctor.h"
+#include "libshard/doctor/doctor.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 /*
  * doctor.h - findings of shard_doctor(): how they are said
  */
-#ifndef LIBSHARD_LOAD_DOCTOR_H
-#define LIBSHARD_LOAD_DOCTOR_H
+#ifndef SHARD_DOCTOR_DOCTOR_H
+#define SHARD_DOCTOR_DOCTOR_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -15,7 +15,7 @@
 #include "libshard/cuda/probe.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/machine.h"
-#include "libshard/load/doctor.h"
+#include "libshard/doctor/doctor.h"
 
 #define TRY_PIN_BYTES (UINT64_C(64) << 20)
 #define PAGE_BYTES    4096u

@@ -11,7 +11,7 @@
 #include "libshard/disk/schema.h"
 #include "libshard/io/file.h"
 #include "libshard/io/machine_disk.h"
-#include "libshard/load/doctor.h"
+#include "libshard/doctor/doctor.h"
 #include "libshard/load/path.h"
 
 #define LOOK_SHARDS 64u /* of a dataset: whether these lie in memory says enough of the others */
