@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor_disk.c - what shard_doctor() finds behind a path: the file system, and the dataset if it is one
+ * doctor_disk.c - see doctor_disk.h
  */
+#include "libshard/doctor/doctor_disk.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/disk/schema.h"
+#include "libshard/doctor/finding.h"
 #include "libshard/io/file.h"
 #include "libshard/io/machine_disk.h"
-#include "libshard/doctor/doctor.h"
 #include "libshard/load/path.h"
+#include "libshard/store/read/dataset.h"
 
-#define LOOK_SHARDS 64u /* of a dataset: whether these lie in memory says enough of the others */
+#define LOOK_SHARDS 64u /* looked at; they stand for the others of a dataset */
 
 /* ---- the file system ---- */
 
@@ -23,14 +25,19 @@ static void say_alignment(struct finding *f, const struct machine_disk *disk)
 	char asked[128];
 
 	if (disk->is_told)
-		snprintf(asked, sizeof(asked), "aligned to %u bytes, memory to %u", disk->offset_align, disk->memory_align);
+		snprintf(asked, sizeof(asked), "aligned to %u bytes, memory to %u", disk->offset_align,
+			 disk->memory_align);
 	else
-		snprintf(asked, sizeof(asked), "taken with %u bytes when tried; the kernel does not tell what they need", disk->offset_align);
+		snprintf(asked, sizeof(asked),
+			 "taken with %u bytes when tried; the kernel does not tell what they need",
+			 disk->offset_align);
 	finding_set(f->found, "%s; direct reads: %s", disk->type, asked);
 	if (disk->is_told && disk->offset_align <= 512)
-		finding_set(f->so, "records of 16 KiB and more can be read past the page cache, into the batch where they are packed so aligned");
+		finding_set(f->so, "records of 16 KiB and more can be read past the page cache, into the batch where "
+			    "they are packed so aligned");
 	else
-		finding_set(f->so, "records can be read past the page cache; only those aligned to 4096 bytes into the batch, others with a copy");
+		finding_set(f->so, "records can be read past the page cache; only those aligned to 4096 bytes into the "
+			    "batch, others with a copy");
 }
 
 static void say_refused(struct finding *f, const struct machine_disk *disk)
@@ -50,11 +57,11 @@ static void say_refused(struct finding *f, const struct machine_disk *disk)
 	finding_set(f->advice, "for datasets larger than memory, ext4 or XFS on a local disk");
 }
 
-static int look_at_disk(const struct doctor *d, struct shard_error *err)
+static int look_at_disk(const struct shard_doctor_options *o, struct shard_error *err)
 {
 	struct finding f = {.name = "disk", .verdict = SHARD_GOOD};
 	struct machine_disk disk;
-	int rc = machine_disk(d->o.path, &disk, err);
+	int rc = machine_disk(o->path, &disk, err);
 
 	if (rc)
 		return rc;
@@ -81,16 +88,20 @@ static int look_at_disk(const struct doctor *d, struct shard_error *err)
 	if (!strcmp(disk.type, "tmpfs") || !strcmp(disk.type, "ramfs")) {
 		f.verdict = SHARD_GOOD;
 		finding_set(f.found, "%s", disk.type);
-		finding_set(f.so, "files there lie in memory: no disk is read, and the memory is not to be had for anything else");
+		finding_set(f.so, "files there lie in memory: no disk is read, and the memory is not to be had for "
+			    "anything else");
 		finding_set(f.advice, "%s", "");
 	}
-	finding_tell(d, &f);
+	finding_tell(o, &f);
 	return SHARD_OK;
 }
 
 /* ---- the dataset ---- */
 
-/* How many of its first shards lie in the page cache; those that cannot be opened do not. */
+/*
+ * How many of the first `looked` shards lie in the page cache.  A shard that cannot be opened
+ * counts as not there.
+ */
 static uint64_t shards_in_memory(const struct shard_dataset *ds, const char *dir, uint64_t looked)
 {
 	struct shard_entry e;
@@ -114,7 +125,7 @@ static uint64_t shards_in_memory(const struct shard_dataset *ds, const char *dir
 	return count;
 }
 
-static void say_dataset(const struct doctor *d, const struct shard_dataset *ds)
+static void say_dataset(const struct shard_doctor_options *o, const struct shard_dataset *ds)
 {
 	struct finding f = {.name = "dataset", .verdict = SHARD_GOOD};
 	struct shard_dataset_info info;
@@ -123,49 +134,52 @@ static void say_dataset(const struct doctor *d, const struct shard_dataset *ds)
 
 	shard_dataset_info(ds, &info);
 	looked = info.shard_count < LOOK_SHARDS ? info.shard_count : LOOK_SHARDS;
-	there = shards_in_memory(ds, d->o.path, looked);
+	there = shards_in_memory(ds, o->path, looked);
 	finding_number(&f, "record_count", info.record_count);
 	finding_number(&f, "shard_count", info.shard_count);
 	finding_number(&f, "data_bytes", info.data_bytes);
 	finding_number(&f, "shards_looked_at", looked);
 	finding_number(&f, "shards_in_memory", there);
 	finding_number(&f, "fits_in_memory", info.data_bytes <= path_fits_bytes());
-	finding_set(f.found, "%s in %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " looked at lie%s in memory", size_text(size, info.data_bytes),
-		    info.shard_count, info.shard_count == 1 ? "" : "s", there, looked, there == 1 ? "s" : "");
+	finding_set(f.found, "%s in %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " looked at lie%s in memory",
+		    size_text(size, info.data_bytes), info.shard_count, info.shard_count == 1 ? "" : "s", there, looked,
+		    there == 1 ? "s" : "");
 	if (there == looked) {
 		finding_set(f.so, "batches are copied from memory: no disk is read");
 	} else if (info.data_bytes <= path_fits_bytes()) {
-		finding_set(f.so, "it fits: the first epoch reads it through the page cache, later ones find it in memory");
+		finding_set(f.so, "it fits: the first epoch reads it through the page cache, later ones find it in "
+			    "memory");
 	} else {
 		f.verdict = SHARD_SLOWER;
 		finding_set(f.so, "it is larger than the %s that may lie in memory: each epoch reads it from the disk",
 			    size_text(fits, path_fits_bytes()));
-		finding_set(f.advice, "nothing, if the disk keeps up (shard_stats_summary() says whether it does); else more memory");
+		finding_set(f.advice, "nothing, if the disk keeps up (shard_stats_summary() says whether it does); "
+			    "else more memory");
 	}
-	finding_tell(d, &f);
+	finding_tell(o, &f);
 }
 
-int doctor_disk(const struct doctor *d, struct shard_error *err)
+int doctor_disk(const struct shard_doctor_options *o, struct shard_error *err)
 {
 	struct shard_dataset *ds;
 	char *manifest;
 	uint64_t bytes, inode;
-	int rc = look_at_disk(d, err), fd, no_manifest;
+	int rc = look_at_disk(o, err), fd, no_manifest;
 
 	if (rc)
 		return rc;
-	manifest = mem_join(d->o.path, DATASET_MANIFEST);
+	manifest = mem_join(o->path, DATASET_MANIFEST);
 	if (!manifest)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a name");
-	no_manifest = file_open(manifest, &fd, &bytes, &inode, NULL); /* a folder or a file: its disk is all there is to see */
+	no_manifest = file_open(manifest, &fd, &bytes, &inode, NULL);
 	mem_free(manifest);
 	if (no_manifest)
-		return SHARD_OK;
+		return SHARD_OK; /* no dataset: its disk is all there is to see */
 	file_close(fd);
-	rc = shard_dataset_open(&ds, d->o.path, NULL, err);
+	rc = shard_dataset_open(&ds, o->path, NULL, err);
 	if (rc)
 		return rc;
-	say_dataset(d, ds);
+	say_dataset(o, ds);
 	shard_dataset_close(ds);
 	return SHARD_OK;
 }
