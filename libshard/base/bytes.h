@@ -64,6 +64,21 @@ static inline bool mul_fits(uint64_t a, uint64_t b, uint64_t *product)
 	return !__builtin_mul_overflow(a, b, product);
 }
 
+/* Sums and products that do not fit are UINT64_MAX. */
+static inline uint64_t add_capped(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return add_fits(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+static inline uint64_t mul_capped(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return mul_fits(a, b, &product) ? product : UINT64_MAX;
+}
+
 /* Round up; `align` is a power of two and x at most 2^63. */
 static inline uint64_t align_up(uint64_t x, uint64_t align)
 {

@@ -11,7 +11,7 @@
 
 uint64_t shard_loader_step_count(const struct shard_loader *l)
 {
-	return order_rank_steps(&l->rank);
+	return order_rank_steps(&l->steps.rank);
 }
 
 /* A rank's rows in an epoch. */
@@ -19,26 +19,26 @@ static uint64_t row_count(const struct shard_loader *l)
 {
 	uint64_t steps = shard_loader_step_count(l);
 
-	return steps ? (steps - 1) * l->o.batch_records + order_rank_rows(&l->rank, steps - 1) : 0;
+	return steps ? (steps - 1) * l->o.batch_records + order_rank_rows(&l->steps.rank, steps - 1) : 0;
 }
 
 /* Row i of an epoch stands at position i x world + rank; what is padded begins anew at 0. */
 static void fill(const struct shard_loader *l, const struct order *order, uint64_t first, uint64_t count, uint64_t *idx)
 {
-	uint64_t records = l->rank.record_count, world = l->rank.world, own = 0;
+	uint64_t records = l->steps.rank.record_count, world = l->steps.rank.world, own = 0;
 
-	if (l->rank.rank < records)
-		own = (records - l->rank.rank + world - 1) / world; /* rows that are not padded */
+	if (l->steps.rank.rank < records)
+		own = (records - l->steps.rank.rank + world - 1) / world; /* rows that are not padded */
 	own = first < own ? min_u64(count, own - first) : 0;
-	order_fill(order, first * world + l->rank.rank, world, idx, (size_t)own);
+	order_fill(order, first * world + l->steps.rank.rank, world, idx, (size_t)own);
 	for (uint64_t i = own; i < count; i++)
-		idx[i] = order_at(order, ((first + i) * world + l->rank.rank) % records);
+		idx[i] = order_at(order, ((first + i) * world + l->steps.rank.rank) % records);
 }
 
 int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count, uint64_t *idx,
 		       struct shard_error *err)
 {
-	struct order_params params = settle_params(l, epoch);
+	struct order_params params = steps_params(&l->steps, epoch);
 	uint64_t rows = row_count(l);
 	struct order *order;
 	uint16_t *table;

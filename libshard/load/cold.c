@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cold.c - one thread's reads past the map: straight to the slot where alignment allows it, else through a stage
+ * cold.c - see cold.h: straight to the slot where alignment allows it, else through a buffer
  *
- * A direct read must begin and end at multiples of what the file system says.  Records that do so land where they belong;
- * others are read with what surrounds them, and copied once.  Neighbours in the file that are neighbours in the slot, as
- * those of an order in windows on its way to a GPU, are one read: some third of the CPU time that they cost one by one.
+ * A direct read must begin and end at multiples of what the file system says.  Records that do so land
+ * where they belong; others are read with what surrounds them, and copied once.  Neighbours in the file
+ * that are neighbours in the slot, as in the runs of a pool, are one read.  That takes a third of the
+ * CPU time of separate reads.
  */
+#include "libshard/load/cold.h"
+
 #include <errno.h>
 #include <inttypes.h>
 
@@ -16,13 +19,13 @@
 #include "libshard/io/direct.h"
 #include "libshard/io/engine.h"
 #include "libshard/io/file.h"
-#include "libshard/load/path.h"
+#include "libshard/store/read/reader.h"
 
-#define DEPTH	    64u /* reads under way; past 32 disks gain little, and a step should not end with a few stragglers */
-#define TOGETHER_BYTES ((uint64_t)4 << 20) /* neighbours that are one read; a slot of 16 MiB still has some under way at a time */
-#define STAGE_BYTES ((uint64_t)16 << 20)
-#define FILES	    (2 * DEPTH) /* kept open, each thread for itself: half of them are not in use at any time */
-#define WAYS	    8u		/* places where a shard's file is looked for */
+#define DEPTH	       64u /* reads under way: more gain little, and a step should not end with stragglers */
+#define TOGETHER_BYTES ((uint64_t)4 << 20) /* of neighbours that are one read: a slot has several under way */
+#define BOUNCE_BYTES   ((uint64_t)16 << 20)
+#define FILES	       (2 * DEPTH) /* that a thread keeps open; half of them are not in use at any time */
+#define WAYS	       8u	   /* places where a shard's file is looked for */
 
 struct cold_file {
 	uint64_t shard; /* + 1; 0: none */
@@ -32,36 +35,36 @@ struct cold_file {
 };
 
 struct cold_read {
-	struct engine_read io; /* first: what comes back is this */
-	struct row row;	 /* the first of: */
+	struct engine_read io; /* first, since the engine returns its address */
+	struct row row;	       /* the first row */
 	uint32_t rows;
-	uint8_t *stage;	 /* where it is read to instead, or NULL */
-	uint32_t skip;	 /* bytes of the stage before the record */
+	uint8_t *bounce; /* where the bytes are read to, to be copied from there; NULL: straight to the slot */
+	uint32_t skip;	 /* bytes before the record there */
 	struct cold_file *from;
 };
 
-struct cold {
+struct cold { /* one thread's */
 	struct engine *engine;
 	struct cold_read read[DEPTH];
 	uint32_t idle[DEPTH], idle_count, depth;
-	struct cold_read *growing; /* not started, as the next row may belong to it; or NULL */
-	uint8_t *stage;
-	uint64_t stage_bytes; /* of one read */
+	struct cold_read *growing; /* not started yet, as the next row may belong to it; or NULL */
+	uint8_t *bounce;	   /* [depth] of bounce_bytes; NULL: none was needed yet */
+	uint64_t bounce_bytes;
 	struct cold_file file[FILES];
 };
 
-static struct cold *cold_open(const struct shard_loader *l, struct shard_error *err)
+static struct cold *cold_open(const struct shard_schema *schema, struct shard_error *err)
 {
 	struct cold *c = mem_zalloc(sizeof(*c));
 	uint64_t longest = 0;
 
 	if (!c)
 		goto fail;
-	for (uint32_t g = 0; g < l->ds->m.schema.group_count; g++)
-		if (l->ds->m.schema.group[g].stride > longest)
-			longest = l->ds->m.schema.group[g].stride;
-	c->stage_bytes = align_up(longest, LOADER_ARRAY_ALIGN) + 2 * LOADER_ARRAY_ALIGN;
-	c->depth = (uint32_t)min_u64(DEPTH, STAGE_BYTES / c->stage_bytes);
+	for (uint32_t g = 0; g < schema->group_count; g++)
+		if (schema->group[g].stride > longest)
+			longest = schema->group[g].stride;
+	c->bounce_bytes = align_up(longest, LAYOUT_ALIGN) + 2 * LAYOUT_ALIGN;
+	c->depth = (uint32_t)min_u64(DEPTH, BOUNCE_BYTES / c->bounce_bytes);
 	if (c->depth < 4)
 		c->depth = 4;
 	c->engine = engine_open(c->depth);
@@ -78,14 +81,14 @@ fail:
 	return NULL;
 }
 
-bool cold_has_uring(const struct member *m)
+bool cold_has_uring(const struct scratch *scratch)
 {
-	return m->cold && engine_is_uring(m->cold->engine);
+	return scratch->cold && engine_is_uring(scratch->cold->engine);
 }
 
-void cold_close(struct member *m, bool inherited)
+void cold_close(struct scratch *scratch, bool inherited)
 {
-	struct cold *c = m->cold;
+	struct cold *c = scratch->cold;
 
 	if (!c)
 		return;
@@ -93,12 +96,14 @@ void cold_close(struct member *m, bool inherited)
 	for (uint32_t i = 0; i < FILES; i++)
 		direct_close(&c->file[i].file);
 	if (!inherited)
-		buffer_close(c->stage, (size_t)(c->stage_bytes * c->depth));
+		buffer_close(c->bounce, (size_t)(c->bounce_bytes * c->depth));
 	mem_free(c);
-	m->cold = NULL;
+	scratch->cold = NULL;
 }
 
-/* A place for the shard's file: where it is open already, or one that nobody uses. */
+/* ---- files ---- */
+
+/* The entry where the shard's file is open already, or one that no read uses. */
 static struct cold_file *find_file(struct cold *c, uint64_t shard, bool direct)
 {
 	struct cold_file *f, *unused = NULL;
@@ -124,7 +129,7 @@ static void forget_files(struct cold *c)
 		}
 }
 
-/* Open a row's file once more; where too many are open, make do with fewer. */
+/* Open a row's file once more.  Where too many files are open, close those that no read uses. */
 static int open_again(struct cold *c, const struct row *row, bool direct, struct direct_file *out, struct shard_error *err)
 {
 	const struct shard_reader *r = row->r;
@@ -140,8 +145,9 @@ static int open_again(struct cold *c, const struct row *row, bool direct, struct
 	return os_code ? error_os(err, os_code, "%s: cannot be opened again", show(&s, r->path)) : SHARD_OK;
 }
 
-/* The shard's file, open the way that is wanted, or an ordinary one. */
-static int get_file(struct cold *c, const struct row *row, bool direct, struct cold_file **out, struct shard_error *err)
+/* The shard's file, open the way that is wanted, or as an ordinary file where there is no such way. */
+static int get_file(struct cold *c, const struct row *row, bool direct, struct cold_file **out,
+		    struct shard_error *err)
 {
 	struct cold_file *f = find_file(c, row->shard, direct);
 	int rc;
@@ -161,13 +167,16 @@ static int get_file(struct cold *c, const struct row *row, bool direct, struct c
 
 /* ---- what came back ---- */
 
-/* A direct read that the file system refuses is made again in the ordinary way; from then on the shard's others too. */
+/*
+ * A direct read that the file system refuses is made again in the ordinary way.  So are the shard's
+ * other reads from then on.
+ */
 static int read_again(struct cold *c, struct cold_read *r, uint64_t epoch, struct shard_error *err)
 {
 	struct direct_file file;
 	int rc = open_again(c, &r->row, false, &file, err);
 
-	path_refuse_direct(r->row.l, r->row.shard, epoch);
+	paths_refuse_direct(&r->row.supply->paths, r->row.shard, epoch);
 	if (rc)
 		return rc;
 	rc = file_read_at(file.fd, r->io.dst, r->io.bytes, r->io.offset, r->row.r->path, err);
@@ -182,7 +191,7 @@ static int land_rows(const struct cold_read *r, uint64_t *checked, struct shard_
 	int rc = SHARD_OK;
 
 	for (uint32_t i = 0; !rc && i < r->rows; i++) {
-		rc = rows_land(&row, r->stage ? r->stage + r->skip : row.dst, checked, err);
+		rc = row_land(&row, r->bounce ? r->bounce + r->skip : row.dst, checked, err);
 		row.inside++;
 		row.row++;
 		row.dst = row.dst ? row.dst + stride : NULL;
@@ -204,11 +213,12 @@ static int land(struct cold *c, struct cold_read *r, uint64_t epoch, uint64_t *c
 		rc = error_set(err, SHARD_E_IO, "%s: ends before %" PRIu64 " (was it cut while in use?)", show(&s, r->row.r->path),
 			       r->io.offset + r->io.bytes);
 	else if (r->io.os_code)
-		rc = error_os(err, r->io.os_code, "%s: reading %zu bytes at %" PRIu64, show(&s, r->row.r->path), r->io.bytes, r->io.offset);
+		rc = error_os(err, r->io.os_code, "%s: reading %zu bytes at %" PRIu64, show(&s, r->row.r->path),
+			      r->io.bytes, r->io.offset);
 	return rc ? rc : land_rows(r, checked, err);
 }
 
-/* There is room: it has its place among `depth` reads. */
+/* The engine has room: what grows is one of `depth` reads already. */
 static void start(struct cold *c)
 {
 	if (c->growing)
@@ -216,15 +226,17 @@ static void start(struct cold *c)
 	c->growing = NULL;
 }
 
-int cold_finish(struct member *m, uint64_t epoch, uint64_t *checked, struct shard_error *err)
+int cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err)
 {
+	struct cold *c = scratch->cold;
 	struct engine_read *io;
 	int rc = SHARD_OK;
 
-	if (m->cold)
-		start(m->cold);
-	while (m->cold && (io = engine_get(m->cold->engine)) != NULL) { /* all of them: their memory is in use until then */
-		int got = land(m->cold, (struct cold_read *)io, epoch, checked, rc ? NULL : err);
+	if (!c)
+		return SHARD_OK;
+	start(c);
+	while ((io = engine_get(c->engine)) != NULL) { /* all of them: their memory is in use until then */
+		int got = land(c, (struct cold_read *)io, epoch, checked, rc ? NULL : err);
 
 		rc = rc ? rc : got;
 	}
@@ -233,7 +245,20 @@ int cold_finish(struct member *m, uint64_t epoch, uint64_t *checked, struct shar
 
 /* ---- what is started ---- */
 
-/* Where the record lies in the file, rounded out to what the file needs; straight to dst if nothing had to be rounded. */
+/* Open the buffer that reads bounce off, if it is not open.  False: no memory. */
+static bool open_bounce(struct cold *c)
+{
+	size_t bytes = (size_t)(c->bounce_bytes * c->depth);
+
+	if (c->bounce)
+		return true;
+	c->bounce = buffer_open(bytes);
+	if (c->bounce)
+		buffer_keep(c->bounce, bytes);
+	return c->bounce;
+}
+
+/* Aim at the record, rounded out to what the file needs; straight at dst if nothing had to be rounded. */
 static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *file)
 {
 	const struct row *row = &r->row;
@@ -243,33 +268,29 @@ static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *f
 	uint64_t to = min_u64(ceil_div(end, file->offset_align) * file->offset_align, row->r->file_bytes);
 
 	r->rows = 1;
-	r->stage = NULL;
+	r->bounce = NULL;
 	r->skip = 0;
 	r->io = (struct engine_read){.fd = file->fd, .offset = begin, .bytes = (size_t)g->stride, .dst = row->dst};
 	if (from == begin && to == end && !((uintptr_t)row->dst % file->memory_align))
 		return true;
-	if (!c->stage) {
-		c->stage = buffer_open((size_t)(c->stage_bytes * c->depth));
-		if (c->stage)
-			buffer_keep(c->stage, (size_t)(c->stage_bytes * c->depth));
-	}
-	if (!c->stage || file->offset_align > LOADER_ARRAY_ALIGN)
+	if (!open_bounce(c) || file->offset_align > LAYOUT_ALIGN)
 		return false;
-	r->stage = c->stage + c->stage_bytes * (uint64_t)(r - c->read);
+	r->bounce = c->bounce + c->bounce_bytes * (uint64_t)(r - c->read);
 	r->skip = (uint32_t)(begin - from);
 	r->io.offset = from;
 	r->io.bytes = (size_t)(to - from);
-	r->io.dst = r->stage;
+	r->io.dst = r->bounce;
 	return true;
 }
 
-/* Is it the neighbour of what grows, in the file and in the slot?  Then it is a part of it. */
+/* Make the row part of the read that grows, if it is the neighbour in the file and in the slot. */
 static bool grow(struct cold_read *r, const struct row *row, bool direct)
 {
 	uint64_t stride = row->r->group[row->group].stride;
 
-	if (!r || r->stage || !row->dst || r->row.shard != row->shard || r->row.group != row->group || r->from->wanted_direct != direct ||
-	    row->inside != r->row.inside + r->rows || row->dst != r->row.dst + r->rows * stride || r->io.bytes + stride > TOGETHER_BYTES ||
+	if (!r || r->bounce || !row->dst || r->row.shard != row->shard || r->row.group != row->group ||
+	    r->from->wanted_direct != direct || row->inside != r->row.inside + r->rows ||
+	    row->dst != r->row.dst + r->rows * stride || r->io.bytes + stride > TOGETHER_BYTES ||
 	    stride % r->from->file.offset_align)
 		return false;
 	r->rows++;
@@ -277,27 +298,13 @@ static bool grow(struct cold_read *r, const struct row *row, bool direct)
 	return true;
 }
 
-int cold_put(struct member *m, const struct row *row, bool direct, uint64_t epoch, uint64_t *checked, struct shard_error *err)
+/* Put a read of this row alone. */
+static int put_new(struct cold *c, const struct row *row, bool direct, struct shard_error *err)
 {
 	struct cold_file *file;
 	struct cold_read *r;
-	struct cold *c;
-	int rc;
+	int rc = get_file(c, row, direct, &file, err);
 
-	if (!m->cold)
-		m->cold = cold_open(row->l, err);
-	c = m->cold;
-	if (!c)
-		return SHARD_E_MEMORY;
-	if (grow(c->growing, row, direct))
-		return SHARD_OK;
-	start(c);
-	if (engine_is_full(c->engine)) {
-		rc = land(c, (struct cold_read *)engine_get(c->engine), epoch, checked, err);
-		if (rc)
-			return rc;
-	}
-	rc = get_file(c, row, direct, &file, err);
 	if (rc)
 		return rc;
 	r = &c->read[c->idle[--c->idle_count]];
@@ -305,9 +312,28 @@ int cold_put(struct member *m, const struct row *row, bool direct, uint64_t epoc
 	r->from = file;
 	if (!aim(c, r, &file->file)) {
 		c->idle[c->idle_count++] = (uint32_t)(r - c->read);
-		return error_set(err, SHARD_E_MEMORY, "no memory to read %" PRIu64 " bytes that are not aligned", row->r->group[row->group].stride);
+		return error_set(err, SHARD_E_MEMORY, "no memory to read %" PRIu64 " bytes that are not aligned",
+				 row->r->group[row->group].stride);
 	}
 	file->users++;
 	c->growing = r;
 	return SHARD_OK;
+}
+
+int cold_put(struct scratch *scratch, const struct row *row, bool direct, uint64_t epoch, uint64_t *checked,
+	     struct shard_error *err)
+{
+	struct cold *c = scratch->cold;
+	int rc = SHARD_OK;
+
+	if (!c)
+		c = scratch->cold = cold_open(row->supply->layout->schema, err);
+	if (!c)
+		return SHARD_E_MEMORY;
+	if (grow(c->growing, row, direct))
+		return SHARD_OK;
+	start(c);
+	if (engine_is_full(c->engine))
+		rc = land(c, (struct cold_read *)engine_get(c->engine), epoch, checked, err);
+	return rc ? rc : put_new(c, row, direct, err);
 }

@@ -1,411 +1,408 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crew.c - threads that fill slots ahead of the consumer
- *
- * A thread claims the next step and a free slot under the lock, fills the slot without it, and says so.  Claims are queued
- * in the order of steps, so batches come in order whatever the timing.  A seek makes what is queued stale and moves the
- * place of the next claim; nobody waits for it.  The order of an epoch is made by the first thread that needs it.
+ * crew.c - see crew.h
  */
+#include "libshard/load/crew.h"
+
 #include <errno.h>
-#include <inttypes.h>
 #include <time.h>
 
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
-#include "libshard/load/path.h"
-#include "libshard/load/stage.h"
+#include "libshard/load/cold.h"
+#include "libshard/load/packed.h"
+#include "libshard/load/repair.h"
+#include "libshard/load/rows.h"
 
-bool place_ended(const struct shard_loader *l, const struct place *p)
-{
-	struct order_rank rank = l->rank;
-
-	rank.first_position = p->first_position;
-	return p->step >= order_rank_steps(&rank);
-}
-
-/* ---- orders ---- */
-
-/* Enough for one that each thread uses or makes, one for the epoch before, and one more. */
-static uint32_t order_count(const struct shard_loader *l)
-{
-	return l->o.thread_count + 2;
-}
-
-/* With lock: that of the epoch, or one that nobody uses. */
-static struct epoch_order *find_order(struct shard_loader *l, uint64_t epoch)
-{
-	struct epoch_order *unused = NULL;
-
-	for (uint32_t i = 0; i < order_count(l); i++) {
-		struct epoch_order *e = &l->epoch_order[i];
-
-		if (e->state != ORDER_NONE && e->epoch == epoch)
-			return e;
-		if (e->state != ORDER_MAKING && !e->users && (!unused || e->state == ORDER_NONE))
-			unused = e;
-	}
-	return unused; /* there is one: each other thread uses or makes at most one */
-}
+/* ---- filling ---- */
 
 /* With lock. */
-static void stop_being_busy(struct shard_loader *l)
+static void stop_being_busy(struct crew *c)
 {
-	if (!--l->busy && l->resting)
-		pthread_cond_broadcast(&l->ready);
+	if (!--c->busy && c->resting)
+		pthread_cond_broadcast(&c->ready);
 }
 
-/* With lock, which it may give up meanwhile.  NULL: look again, the world has changed. */
-static struct epoch_order *get_order(struct shard_loader *l, uint64_t epoch)
+/* With lock, which it may give up meanwhile.  NULL: look again, since things have changed. */
+static struct epoch_order *get_order(struct crew *c, uint64_t epoch)
 {
-	struct epoch_order *e = find_order(l, epoch);
+	struct epoch_order *e = epoch_orders_find(&c->orders, epoch);
 	struct order_params params;
 
 	if (e->state == ORDER_MADE && e->epoch == epoch)
 		return e;
 	if (e->state == ORDER_MAKING) {
-		pthread_cond_wait(&l->work, &l->lock);
+		pthread_cond_wait(&c->work, &c->lock);
 		return NULL;
 	}
 	e->state = ORDER_MAKING;
 	e->epoch = epoch;
-	params = settle_params(l, epoch);
-	l->busy++;
-	pthread_mutex_unlock(&l->lock);
+	params = steps_params(c->steps, epoch);
+	c->busy++;
+	pthread_mutex_unlock(&c->lock);
 	order_init(&e->order, &params, e->table); /* the parameters were checked with the options, or the token */
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&c->lock);
 	e->state = ORDER_MADE;
-	stop_being_busy(l);
-	pthread_cond_broadcast(&l->work);
+	stop_being_busy(c);
+	pthread_cond_broadcast(&c->work);
 	return NULL;
 }
 
-static void free_orders(const struct shard_loader *l, struct epoch_order *orders)
+/* With lock. */
+static void push_free(struct crew *c, uint32_t slot)
 {
-	for (uint32_t i = 0; orders && i < order_count(l); i++)
-		mem_free(orders[i].table);
-	mem_free(orders);
+	c->claim[slot].state = CLAIM_FREE;
+	c->free[c->free_count++] = slot;
 }
 
-struct epoch_order *crew_make_orders(const struct shard_loader *l, const struct order_params *params, struct shard_error *err)
+/* With lock.  The next place gets a slot; returns which. */
+static uint32_t claim(struct crew *c)
 {
-	struct epoch_order *orders = mem_array(order_count(l), sizeof(*orders));
-	size_t entries = order_table_entries(params);
+	uint32_t slot = c->free[--c->free_count];
 
-	for (uint32_t i = 0; orders && i < order_count(l); i++) {
-		orders[i].table = mem_array(entries, sizeof(uint16_t));
-		if (!orders[i].table) {
-			free_orders(l, orders);
-			orders = NULL;
-		}
+	c->queue[(c->queue_head + c->queue_count++) % c->ring->slot_count] = slot;
+	c->claim[slot].state = CLAIM_FILLING;
+	c->claim[slot].stale = false;
+	c->ring->slot[slot].place = c->next;
+	c->next.step++;
+	c->busy++;
+	return slot;
+}
+
+/* With lock. */
+static void count(struct shard_loader_stats *s, const struct fill_counts *counts, uint64_t rows, uint64_t bytes)
+{
+	s->filled_record_count += rows;
+	s->filled_bytes += bytes;
+	s->direct_bytes += counts->direct_bytes;
+	s->pread_bytes += counts->pread_bytes;
+	s->has_uring |= counts->uring;
+	s->substituted_count += counts->substituted;
+	s->masked_count += counts->masked;
+	s->mapped_bytes += bytes - counts->direct_bytes - counts->pread_bytes;
+}
+
+/*
+ * With lock: the slot was filled.  Returns the condition to signal after unlocking, or NULL.  Signalled
+ * with the lock held, the thread that wakes up would wait for the lock at once.
+ */
+static pthread_cond_t *finish(struct crew *c, uint32_t slot, uint64_t fill_ns, const struct fill_counts *counts)
+{
+	struct claim *claim = &c->claim[slot];
+	uint64_t rows = c->ring->slot[slot].rows;
+
+	stop_being_busy(c);
+	c->stats.fill_ns += fill_ns;
+	c->stats.checked_unit_count += counts->checked_units;
+	c->stats.decoded_chunk_count += counts->decoded_chunks;
+	if (!claim->rc)
+		count(&c->stats, counts, rows, rows * c->supply->layout->record_bytes);
+	if (claim->stale) {
+		push_free(c, slot);
+		return &c->work;
 	}
-	if (!orders)
-		error_set(err, SHARD_E_MEMORY, "no memory for the order of %u epochs", order_count(l));
-	return orders;
+	claim->state = CLAIM_READY;
+	return c->queue[c->queue_head] == slot ? &c->ready : NULL;
 }
 
-void crew_use_orders(struct shard_loader *l, struct epoch_order *orders, const struct order_params *params)
+/* Without the lock: the slot is this thread's. */
+static void fill(struct crew *c, struct member *m, uint32_t slot, const struct order *order, struct fill_counts *counts)
 {
-	free_orders(l, l->epoch_order);
-	l->epoch_order = orders;
-	l->params = *params;
-	l->params.epoch = 0;
-}
+	struct slot *s = &c->ring->slot[slot];
+	struct claim *claim = &c->claim[slot];
 
-/* ---- filling ---- */
-
-static void push_free(struct shard_loader *l, uint32_t slot)
-{
-	l->slot[slot].state = SLOT_FREE;
-	l->free[l->free_count++] = slot;
-}
-
-/* With lock.  The next step gets the slot; the place of the claim moves on, over the end of the epoch. */
-static struct slot *claim(struct shard_loader *l)
-{
-	uint32_t idx = l->free[--l->free_count];
-	struct slot *s = &l->slot[idx];
-
-	l->queue[(l->queue_head + l->queue_count++) % l->o.slot_count] = idx;
-	s->state = SLOT_FILLING;
-	s->stale = false;
-	s->place = l->claim;
-	l->claim.step++;
-	l->busy++;
-	return s;
-}
-
-/* With lock: what a thread did with a slot.  Returns whom to tell when the lock is free again, or NULL: who wakes up wants it. */
-static pthread_cond_t *finish(struct shard_loader *l, struct slot *s, uint64_t fill_ns, const struct fill_counts *counts)
-{
-	uint32_t idx = (uint32_t)(s - l->slot);
-	uint64_t bytes = s->rc ? 0 : l->layout.record_bytes * s->rows;
-
-	stop_being_busy(l);
-	l->stats.fill_ns += fill_ns;
-	l->stats.checked_unit_count += counts->checked_units;
-	l->stats.decoded_chunk_count += counts->decoded_chunks;
-	if (!s->rc) {
-		l->stats.filled_record_count += s->rows;
-		l->stats.filled_bytes += bytes;
-		l->stats.direct_bytes += counts->direct_bytes;
-		l->stats.pread_bytes += counts->pread_bytes;
-		l->stats.has_uring |= counts->uring;
-		l->stats.substituted_count += counts->substituted;
-		l->stats.masked_count += counts->masked;
-		l->stats.mapped_bytes += bytes - counts->direct_bytes - counts->pread_bytes;
-	}
-	if (s->stale) {
-		push_free(l, idx);
-		return &l->work;
-	}
-	s->state = SLOT_READY;
-	return l->queue[l->queue_head] == idx ? &l->ready : NULL;
+	s->rows = steps_fill(c->steps, order, &s->place, s->record, s->row_flags);
+	claim->rc = rows_fill(c->supply, &m->scratch, s, counts, &claim->why);
+	if (!claim->rc)
+		claim->rc = repair_rows(c->supply, &m->scratch, s, counts, &claim->why);
 }
 
 /* With lock, which it gives up to work.  There is a free slot, or was. */
-static void fill_one(struct shard_loader *l, struct member *m)
+static void fill_one(struct crew *c, struct member *m)
 {
-	struct epoch_order *e;
-	struct slot *s;
 	struct fill_counts counts = {0};
+	struct epoch_order *e;
 	pthread_cond_t *change;
 	uint64_t begin;
+	uint32_t slot;
 
-	while (place_ended(l, &l->claim))
-		l->claim = (struct place){.epoch = l->claim.epoch + 1};
-	e = get_order(l, l->claim.epoch);
-	if (!e || l->stop || l->resting || !l->free_count)
+	c->next = steps_next(c->steps, c->next);
+	e = get_order(c, c->next.epoch);
+	if (!e || c->stop || c->resting || !c->free_count)
 		return;
-	s = claim(l);
+	slot = claim(c);
 	e->users++;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&c->lock);
 	begin = clock_now_ns();
-	rows_order(l, &e->order, s);
-	s->rc = rows_fill(l, m, s, &counts, &s->why);
+	fill(c, m, slot, &e->order, &counts);
 	begin = clock_now_ns() - begin;
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&c->lock);
 	e->users--;
-	change = finish(l, s, begin, &counts);
+	change = finish(c, slot, begin, &counts);
 	if (!change)
 		return;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&c->lock);
 	pthread_cond_broadcast(change);
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&c->lock);
 }
 
 static void *work(void *context)
 {
 	struct member *m = context;
-	struct shard_loader *l = m->loader;
+	struct crew *c = m->crew;
 	uint64_t begin;
 
-	pthread_mutex_lock(&l->lock);
-	while (!l->stop) {
-		if (l->free_count && !l->resting) {
-			fill_one(l, m);
+	pthread_mutex_lock(&c->lock);
+	while (!c->stop) {
+		if (c->free_count && !c->resting) {
+			fill_one(c, m);
 			continue;
 		}
 		begin = clock_now_ns();
-		pthread_cond_wait(&l->work, &l->lock);
-		l->stats.slot_wait_ns += clock_now_ns() - begin;
+		pthread_cond_wait(&c->work, &c->lock);
+		c->stats.slot_wait_ns += clock_now_ns() - begin;
 	}
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
 
 /* ---- life ---- */
 
-static void start_threads(struct shard_loader *l)
+/* Where some threads cannot start, the others do the work; where none can, crew_take() does. */
+static void start_threads(struct crew *c)
 {
-	while (l->member_count < l->o.thread_count &&
-	       !thread_start(&l->member[l->member_count].thread, work, &l->member[l->member_count]))
-		l->member_count++; /* where some cannot start, the others do; where none can, crew_take() works itself */
+	while (c->member_count < c->thread_count &&
+	       !thread_start(&c->member[c->member_count].thread, work, &c->member[c->member_count]))
+		c->member_count++;
 }
 
-int crew_open(struct shard_loader *l, struct shard_error *err)
+/* False: no memory. */
+static bool open_members(struct crew *c)
 {
-	uint64_t chunk = rows_chunk_bytes(l);
-	int rc = SHARD_OK;
+	size_t chunk_bytes = (size_t)packed_chunk_bytes(c->supply->layout->schema) + 1;
 
-	l->epoch_order = crew_make_orders(l, &l->params, err);
-	if (!l->epoch_order)
-		rc = SHARD_E_MEMORY;
-	else if (!path_open(l))
-		rc = error_set(err, SHARD_E_MEMORY, "no memory for the paths of %" PRIu64 " shards", l->ds->m.shard_count);
-	else
-		rc = stage_open_all(l, err);
+	c->member = mem_array(c->thread_count, sizeof(*c->member));
+	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {
+		c->member[i].crew = c;
+		c->member[i].scratch.chunk = mem_alloc(chunk_bytes);
+		if (!c->member[i].scratch.chunk)
+			return false;
+	}
+	return c->member;
+}
+
+/* False: no memory. */
+static bool open_queue(struct crew *c)
+{
+	uint32_t slots = c->ring->slot_count;
+
+	c->claim = mem_array(slots, sizeof(*c->claim));
+	c->queue = mem_array(slots, sizeof(*c->queue));
+	c->free = mem_array(slots, sizeof(*c->free));
+	if (!c->claim || !c->queue || !c->free)
+		return false;
+	for (uint32_t i = 0; i < slots; i++)
+		c->free[i] = slots - 1 - i; /* the first is taken first */
+	c->free_count = slots;
+	return true;
+}
+
+static void free_all(struct crew *c, bool inherited)
+{
+	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {
+		cold_close(&c->member[i].scratch, inherited);
+		mem_free(c->member[i].scratch.chunk);
+	}
+	mem_free(c->member);
+	mem_free(c->claim);
+	mem_free(c->queue);
+	mem_free(c->free);
+	epoch_orders_close(&c->orders);
+	c->member = NULL;
+}
+
+int crew_open(struct crew *c, struct supply *supply, struct ring *ring, const struct steps *steps,
+	      uint32_t thread_count, struct place from, struct shard_error *err)
+{
+	int rc;
+
+	*c = (struct crew){.supply = supply, .ring = ring, .steps = steps, .thread_count = thread_count, .next = from};
+	rc = epoch_orders_open(&c->orders, thread_count, &steps->params, err);
+	if (!rc && (!open_members(c) || !open_queue(c)))
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u threads", thread_count);
 	if (rc) {
-		crew_close(l, true);
+		free_all(c, false);
 		return rc;
 	}
-	l->member = mem_array(l->o.thread_count, sizeof(*l->member));
-	for (uint32_t i = 0; l->member && i < l->o.thread_count; i++) {
-		l->member[i].loader = l;
-		l->member[i].chunk = mem_alloc((size_t)chunk + 1);
-		if (!l->member[i].chunk)
-			break;
-		if (i + 1 < l->o.thread_count)
-			continue;
-		pthread_mutex_init(&l->lock, NULL);
-		pthread_cond_init(&l->work, NULL);
-		pthread_cond_init(&l->ready, NULL);
-		l->claim = l->at;
-		start_threads(l);
-		return SHARD_OK;
-	}
-	stage_close_all(l, false);
-	crew_close(l, true); /* nothing was started */
-	return error_set(err, SHARD_E_MEMORY, "no memory for %u threads", l->o.thread_count);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->work, NULL);
+	pthread_cond_init(&c->ready, NULL);
+	start_threads(c);
+	return SHARD_OK;
 }
 
-void crew_close(struct shard_loader *l, bool inherited)
+void crew_close(struct crew *c, bool inherited)
 {
-	if (l->member && !inherited) {
-		pthread_mutex_lock(&l->lock);
-		l->stop = true;
-		pthread_cond_broadcast(&l->work);
-		pthread_mutex_unlock(&l->lock);
-		for (uint32_t i = 0; i < l->member_count; i++)
-			pthread_join(l->member[i].thread, NULL);
-		pthread_cond_destroy(&l->ready);
-		pthread_cond_destroy(&l->work);
-		pthread_mutex_destroy(&l->lock);
+	if (!inherited) {
+		pthread_mutex_lock(&c->lock);
+		c->stop = true;
+		pthread_cond_broadcast(&c->work);
+		pthread_mutex_unlock(&c->lock);
+		for (uint32_t i = 0; i < c->member_count; i++)
+			pthread_join(c->member[i].thread, NULL);
+		pthread_cond_destroy(&c->ready);
+		pthread_cond_destroy(&c->work);
+		pthread_mutex_destroy(&c->lock);
 	}
-	for (uint32_t i = 0; l->member && i < l->o.thread_count; i++) {
-		cold_close(&l->member[i], inherited);
-		mem_free(l->member[i].chunk);
-	}
-	mem_free(l->member);
-	l->member = NULL;
-	free_orders(l, l->epoch_order);
-	l->epoch_order = NULL;
-	path_close(l);
-	stage_close_all(l, inherited);
+	free_all(c, inherited);
 }
 
 /* ---- the consumer's side ---- */
 
 /* With lock. */
-static bool head_is_ready(const struct shard_loader *l)
+static bool head_is_ready(const struct crew *c)
 {
-	return l->queue_count && l->slot[l->queue[l->queue_head]].state == SLOT_READY;
+	return c->queue_count && c->claim[c->queue[c->queue_head]].state == CLAIM_READY;
 }
 
-/* With lock: does nothing stand between the consumer and its batch but a slot that the GPU's driver still has? */
-static bool lacks_slot(const struct shard_loader *l)
+/* With lock: does the consumer wait for nothing but a slot, which the GPU's driver has, or the caller? */
+static bool lacks_slot(const struct crew *c)
 {
-	return !l->queue_count && !l->free_count && !l->busy;
+	return !c->queue_count && !c->free_count && !c->busy;
 }
 
 /* With lock: wait for `ready`, and account for it. */
-static int await_once(struct shard_loader *l, const struct timespec *until)
+static int await_once(struct crew *c, const struct timespec *until)
 {
 	uint64_t begin = clock_now_ns();
 	int rc;
 
-	l->awaits_slot = lacks_slot(l);
-	rc = until ? pthread_cond_clockwait(&l->ready, &l->lock, CLOCK_MONOTONIC, until) : pthread_cond_wait(&l->ready, &l->lock);
-	*(l->awaits_slot ? &l->stats.device_wait_ns : &l->stats.next_wait_ns) += clock_now_ns() - begin;
-	l->awaits_slot = false;
+	c->awaits_slot = lacks_slot(c);
+	rc = until ? pthread_cond_clockwait(&c->ready, &c->lock, CLOCK_MONOTONIC, until)
+		   : pthread_cond_wait(&c->ready, &c->lock);
+	*(c->awaits_slot ? &c->stats.device_wait_ns : &c->stats.next_wait_ns) += clock_now_ns() - begin;
+	c->awaits_slot = false;
 	return rc;
 }
 
-/* With lock: until it is ready, or may be filled by this thread, or the time has come; NULL: never. */
-static void await(struct shard_loader *l, const struct timespec *until)
+/* With lock: until the head is ready, or may be filled by this thread, or the time has come; NULL: never. */
+static void await(struct crew *c, const struct timespec *until)
 {
 	int rc = 0;
 
-	while (!head_is_ready(l) && (l->member_count || !l->free_count) && rc != ETIMEDOUT) {
-		l->waited |= !lacks_slot(l);
-		rc = await_once(l, until);
+	while (!head_is_ready(c) && (c->member_count || !c->free_count) && rc != ETIMEDOUT) {
+		c->waited |= !lacks_slot(c);
+		rc = await_once(c, until);
 	}
 }
 
-bool crew_has_sound(struct shard_loader *l, uint32_t *slot)
+bool crew_has_sound(struct crew *c, uint32_t *slot)
 {
 	bool has;
 
-	pthread_mutex_lock(&l->lock);
-	*slot = l->queue[l->queue_head];
-	has = head_is_ready(l) && !l->slot[*slot].rc;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&c->lock);
+	*slot = c->queue[c->queue_head];
+	has = head_is_ready(c) && !c->claim[*slot].rc;
+	pthread_mutex_unlock(&c->lock);
 	return has;
 }
 
-bool crew_await(struct shard_loader *l, uint64_t most_ns)
+bool crew_await(struct crew *c, uint64_t most_ns)
 {
 	struct timespec until = clock_after_ns(most_ns);
 	bool has;
 
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&c->lock);
 	if (most_ns) /* a timer that is over already costs 15 us */
-		await(l, &until);
-	has = head_is_ready(l) || (!l->member_count && l->free_count);
-	pthread_mutex_unlock(&l->lock);
+		await(c, &until);
+	has = head_is_ready(c) || (!c->member_count && c->free_count);
+	pthread_mutex_unlock(&c->lock);
 	return has;
 }
 
-uint32_t crew_take(struct shard_loader *l)
+uint32_t crew_take(struct crew *c)
 {
-	uint32_t idx;
+	uint32_t slot;
 
-	pthread_mutex_lock(&l->lock);
-	for (await(l, NULL); !head_is_ready(l); await(l, NULL))
-		fill_one(l, &l->member[0]);
-	idx = l->queue[l->queue_head];
-	l->queue_head = (l->queue_head + 1) % l->o.slot_count;
-	l->queue_count--;
-	l->slot[idx].state = SLOT_LENT;
-	l->stats.next_wait_count += l->waited;
-	l->waited = false;
-	pthread_mutex_unlock(&l->lock);
-	return idx;
+	pthread_mutex_lock(&c->lock);
+	for (await(c, NULL); !head_is_ready(c); await(c, NULL))
+		fill_one(c, &c->member[0]);
+	slot = c->queue[c->queue_head];
+	c->queue_head = (c->queue_head + 1) % c->ring->slot_count;
+	c->queue_count--;
+	c->claim[slot].state = CLAIM_TAKEN;
+	c->stats.next_wait_count += c->waited;
+	c->waited = false;
+	pthread_mutex_unlock(&c->lock);
+	return slot;
 }
 
-void crew_give(struct shard_loader *l, uint32_t slot)
+void crew_give(struct crew *c, uint32_t slot)
 {
 	bool awaited;
 
-	pthread_mutex_lock(&l->lock);
-	push_free(l, slot);
-	awaited = l->awaits_slot;
-	pthread_mutex_unlock(&l->lock);
-	pthread_cond_signal(&l->work); /* without the lock, which is what a thread that wakes up wants first */
-	if (awaited)
-		pthread_cond_broadcast(&l->ready); /* from now on it is a thread that is waited for; without any, the consumer fills it */
+	pthread_mutex_lock(&c->lock);
+	push_free(c, slot);
+	awaited = c->awaits_slot;
+	pthread_mutex_unlock(&c->lock);
+	pthread_cond_signal(&c->work); /* without the lock, which the thread that wakes up takes first */
+	if (awaited) /* it waits for a thread now; without any, it fills the slot */
+		pthread_cond_broadcast(&c->ready);
 }
 
 /* With lock: what was prepared is not wanted any more. */
-static void forget(struct shard_loader *l)
+static void forget(struct crew *c)
 {
-	for (; l->queue_count; l->queue_count--, l->queue_head = (l->queue_head + 1) % l->o.slot_count) {
-		struct slot *s = &l->slot[l->queue[l->queue_head]];
+	for (; c->queue_count; c->queue_count--, c->queue_head = (c->queue_head + 1) % c->ring->slot_count) {
+		uint32_t slot = c->queue[c->queue_head];
 
-		if (s->state == SLOT_READY)
-			push_free(l, l->queue[l->queue_head]);
+		if (c->claim[slot].state == CLAIM_READY)
+			push_free(c, slot);
 		else
-			s->stale = true;
+			c->claim[slot].stale = true;
 	}
 }
 
-void crew_move(struct shard_loader *l, struct place to)
+void crew_move(struct crew *c, struct place to)
 {
-	pthread_mutex_lock(&l->lock);
-	forget(l);
-	l->claim = to;
-	l->resting = false;
-	pthread_cond_broadcast(&l->work);
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&c->lock);
+	forget(c);
+	c->next = to;
+	c->resting = false;
+	pthread_cond_broadcast(&c->work);
+	pthread_mutex_unlock(&c->lock);
 }
 
-void crew_rest(struct shard_loader *l)
+void crew_rest(struct crew *c)
 {
-	pthread_mutex_lock(&l->lock);
-	forget(l);
-	l->resting = true;
-	while (l->busy)
-		pthread_cond_wait(&l->ready, &l->lock);
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&c->lock);
+	forget(c);
+	c->resting = true;
+	while (c->busy)
+		pthread_cond_wait(&c->ready, &c->lock);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void crew_use_orders(struct crew *c, struct epoch_orders *orders)
+{
+	epoch_orders_close(&c->orders);
+	c->orders = *orders;
+}
+
+/* ---- statistics ---- */
+
+void crew_stats(struct crew *c, struct shard_loader_stats *out)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	pthread_mutex_lock(&c->lock);
+	*out = c->stats;
+	pthread_mutex_unlock(&c->lock);
+	out->thread_count = c->member_count;
+	for (uint32_t i = 0; i < c->member_count; i++)
+		if (!pthread_getcpuclockid(c->member[i].thread, &clock) && !clock_gettime(clock, &t))
+			out->fill_cpu_ns += (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

@@ -15,6 +15,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/load/pool.h"
+#include "libshard/store/read/dataset.h"
 
 #define WATCH_NS UINT64_C(1000000000) /* how often a host that waits asks whether the driver still works */
 
@@ -25,7 +26,7 @@ static void give_back(void *context)
 {
 	const struct give *g = context;
 
-	crew_give(g->l, g->slot);
+	feed_give(g->l->feed, g->slot);
 }
 
 static int open_host_side(struct shard_loader *l, struct device_side *d, struct shard_error *err)
@@ -205,7 +206,7 @@ int device_await(struct shard_loader *l, struct shard_error *err)
 	struct device_side *d = l->device;
 	int rc = SHARD_OK;
 
-	while (!rc && !crew_await(l, WATCH_NS)) {
+	while (!rc && !feed_await(l->feed, WATCH_NS)) {
 		rc = cuda_enter(d->cuda, err);
 		if (!rc)
 			rc = cuda_leave(d->cuda, cuda_stream_check(d->cuda, d->back, err), err);
@@ -236,13 +237,13 @@ static int copy_part(struct device_side *d, const struct slot *from, const struc
 
 static int copy_groups(struct shard_loader *l, struct device_side *d, uint32_t host, const struct device_slot *to, struct shard_error *err)
 {
-	const struct slot *from = &l->slot[host];
+	const struct slot *from = &l->feed->ring.slot[host];
 	bool pinned = pins_has(&d->pins, host);
 	uint64_t at, bytes;
 	int rc = SHARD_OK;
 
 	for (uint32_t g = 0; !rc && g < l->ds->m.schema.group_count; g++) {
-		bytes = ring_group(l, g, from->rows, &at);
+		bytes = layout_group(&l->layout, g, from->rows, &at);
 		if (bytes)
 			rc = copy_part(d, from, to, at, bytes, err);
 		if (!rc)
@@ -264,7 +265,7 @@ static int give_behind(struct device_side *d, void *event, uint32_t host, struct
 /* Queue the copy of a slot that was taken from the crew; it goes back there in any case. */
 static int send(struct shard_loader *l, struct device_side *d, uint32_t host, struct device_slot *to, struct shard_error *err)
 {
-	const struct slot *from = &l->slot[host];
+	const struct slot *from = &l->feed->ring.slot[host];
 	int rc = to->has_done ? cuda_stream_wait(d->cuda, d->copy, to->done, err) : SHARD_OK;
 
 	memcpy(to->as.record, from->record, from->rows * sizeof(*from->record)); /* now: soon the slot is another's */
@@ -279,7 +280,7 @@ static int send(struct shard_loader *l, struct device_side *d, uint32_t host, st
 		rc = give_behind(d, to->ready, host, err);
 	if (rc) {
 		cuda_stream_finish(d->cuda, d->copy, NULL); /* else the crew would write where a copy still reads */
-		crew_give(l, host);
+		feed_give(l->feed, host);
 		return rc;
 	}
 	to->queued = true;
@@ -309,13 +310,16 @@ static void send_ahead(struct shard_loader *l, struct device_side *d)
 
 	while (l->pool && !d->failed && pool_has(l, d) && (to = find_free(d)))
 		d->failed = pool_send(l, d, to, &d->why);
-	while (!l->pool && !d->failed && crew_has_sound(l, &host) && pins_knows(&d->pins, host) && (to = find_free(d)))
-		d->failed = send(l, d, crew_take(l), to, &d->why);
+	while (!l->pool && !d->failed && feed_has_sound(l->feed, &host) && pins_knows(&d->pins, host) && (to = find_free(d))) {
+		d->failed = feed_next(l->feed, &host, &d->why);
+		if (!d->failed)
+			d->failed = send(l, d, host, to, &d->why);
+	}
 }
 
 void device_send_ahead(struct shard_loader *l)
 {
-	if (!l->failed && l->device && l->device->slot_count)
+	if (!l->cursor.failed && l->device && l->device->slot_count)
 		send_ahead(l, l->device);
 }
 
@@ -330,7 +334,7 @@ static int send_next(struct shard_loader *l, struct device_side *d, struct shard
 	if (d->queue_count)
 		return SHARD_OK;
 	if (d->failed)
-		return loader_fail(l, d->failed, &d->why, err);
+		return cursor_fail(&l->cursor, d->failed, &d->why, err);
 	if (l->pool) {
 		rc = pool_await(l, d, &is_full, &why);
 		if (is_full) { /* until a batch comes back; nothing has failed */
@@ -345,7 +349,7 @@ static int send_next(struct shard_loader *l, struct device_side *d, struct shard
 			return rc;
 		rc = send(l, d, host, find_free(d), &why);
 	}
-	return rc ? loader_fail(l, rc, &why, err) : SHARD_OK;
+	return rc ? cursor_fail(&l->cursor, rc, &why, err) : SHARD_OK;
 }
 
 void device_forget(struct shard_loader *l)
@@ -366,7 +370,8 @@ static void lend(struct shard_loader *l, struct device_side *d, struct shard_bat
 {
 	struct device_slot *s = &d->slot[d->queue[0]];
 
-	ring_describe(l, &s->as, d->queue[0] | DEVICE_BATCH, batch);
+	slot_describe(&s->as, &l->layout, &l->steps, d->queue[0] | DEVICE_BATCH, batch);
+	s->as.lent = true;
 	if (l->o.pool_in_place)
 		pool_describe(l, s, batch);
 	d->queue_count--;
@@ -417,7 +422,7 @@ static int release_device(struct shard_loader *l, const struct shard_batch *batc
 	struct device_slot *s = d && which < d->slot_count ? &d->slot[which] : NULL;
 	int rc;
 
-	if (!s || !s->lent || !loader_is_of(l, &s->as, batch))
+	if (!s || !s->lent || !slot_is_lent_as(&s->as, &l->steps, batch))
 		return error_set(err, SHARD_E_ARGUMENT, "slot %u of the device is not lent: was this batch released before, or is it another loader's?",
 				 which);
 	rc = cuda_check_stream(d->cuda, stream, err);
@@ -449,21 +454,20 @@ static int release_host(struct shard_loader *l, uint32_t slot, void *stream, str
 	rc = cuda_event_record(d->cuda, d->host_done[slot], stream, err);
 	if (!rc)
 		rc = give_behind(d, d->host_done[slot], slot, err);
-	if (!rc) {
-		l->slot[slot].lent = false;
-		l->lent_count--;
-	}
+	if (!rc)
+		feed_end_loan(l->feed, slot);
 	return cuda_leave(d->cuda, rc, err);
 }
 
 int shard_loader_release_after(struct shard_loader *l, const struct shard_batch *batch, void *stream, struct shard_error *err)
 {
-	int rc = loader_check_owner(l, err);
+	int rc = cursor_check_owner(&l->cursor, err);
 
 	if (rc)
 		return rc;
 	if (batch->slot & DEVICE_BATCH)
 		return release_device(l, batch, stream, err);
-	rc = loader_check_lent(l, batch, err);
+	rc = l->feed ? feed_check_lent(l->feed, batch, err) : error_set(err, SHARD_E_ARGUMENT, "slot %u is not lent: was this batch released before, or is it another loader's?",
+			 batch->slot);
 	return rc ? rc : release_host(l, batch->slot, stream, err);
 }

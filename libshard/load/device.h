@@ -12,6 +12,7 @@
 #include "libshard/cuda/device.h"
 #include "libshard/load/loader.h"
 
+#define DEVICE_SLOTS_DEFAULT 3u
 #define DEVICE_SLOTS_MIN 2u
 #define DEVICE_SLOTS_MAX 4u
 #define DEVICE_BATCH	 0x80000000u /* in shard_batch.slot, with the number of a device slot */

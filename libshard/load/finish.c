@@ -15,6 +15,7 @@
 #include "libshard/cuda/ptx.h"
 #include "libshard/transform/transform.h"
 #include "libshard/load/pool.h"
+#include "libshard/store/read/dataset.h"
 
 #define PAGE_BYTES 4096u
 #define GIB	   (1024.0 * 1024 * 1024)
@@ -57,7 +58,7 @@ static int check_pool(const struct shard_loader *l, const struct shard_field *fi
 	const struct shard_group *g = &l->ds->m.schema.group[field->group];
 	uint64_t slab_bytes;
 
-	if (!l->o.pool_in_place || !group_is_large(g))
+	if (!l->o.pool_in_place || !layout_is_large(g))
 		return SHARD_OK;
 	slab_bytes = l->pool->feed->layout.slot_bytes;
 	return check_reach(l->pool->slab_count * slab_bytes, lowest_bit(g->stride | slab_bytes), err);
@@ -80,7 +81,7 @@ static int open_plan(struct shard_finish *f, const struct shard_loader *l, const
 	if (!rc)
 		rc = check_pool(l, field, err);
 	f->field_idx = (uint32_t)(field - schema->field);
-	f->plan.seed = l->params.seed;
+	f->plan.seed = l->steps.params.seed;
 	f->plan.rank = l->o.rank;
 	f->plan.world = l->o.world;
 	return rc;

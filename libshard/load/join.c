@@ -29,7 +29,7 @@ static int join(const struct cuda_device *d, void *stream, void *behind, struct 
 
 int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct shard_error *err)
 {
-	int rc = loader_check_owner(l, err);
+	int rc = cursor_check_owner(&l->cursor, err);
 
 	if (!rc && !l->device)
 		rc = error_set(err, SHARD_E_ARGUMENT, "this loader has delivered nothing to a GPU yet, so it does not know whose streams these are");
@@ -50,7 +50,7 @@ static int begin(struct shard_loader *l, struct device_side *d, struct shard_err
 	if (rc || !l->pool)
 		return rc;
 	pool_has(l, d); /* settles where the feed begins, before it does */
-	return d->failed ? loader_fail(l, d->failed, &d->why, err) : shard_loader_begin_device(l->pool->feed, d->copy, err);
+	return d->failed ? cursor_fail(&l->cursor, d->failed, &d->why, err) : shard_loader_begin_device(l->pool->feed, d->copy, err);
 }
 
 int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard_error *err)

@@ -6,7 +6,6 @@
  */
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
@@ -14,7 +13,9 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/load/pool.h"
-#include "libshard/load/stage.h"
+#include "libshard/load/settle.h"
+#include "libshard/load/token.h"
+#include "libshard/store/read/dataset.h"
 
 /* ---- open and close ---- */
 
@@ -30,6 +31,26 @@ static int refuse_empty(const struct shard_loader *l, struct shard_error *err)
 		       : error_set(err, SHARD_E_ARGUMENT, "the dataset has no records, so there is nothing to load");
 }
 
+static int check_device_options(struct shard_loader_options *o, struct shard_error *err)
+{
+	o->device_slot_count = o->device_slot_count ? o->device_slot_count : DEVICE_SLOTS_DEFAULT;
+	if (o->device_slot_count < DEVICE_SLOTS_MIN || o->device_slot_count > DEVICE_SLOTS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: device_slot_count is %u; must be %u to %u", o->device_slot_count, DEVICE_SLOTS_MIN,
+				 DEVICE_SLOTS_MAX);
+	if (o->pool_in_place > 1 || (o->pool_in_place && !o->pool_bytes))
+		return error_set(err, SHARD_E_ARGUMENT, "options: pool_in_place is %u, pool_bytes %" PRIu64 "; must be at most 1, and 0 without a pool",
+				 o->pool_in_place, o->pool_bytes);
+	return SHARD_OK;
+}
+
+int loader_open_feed(struct shard_loader *l, struct shard_error *err)
+{
+	const struct feed_options o = {.slot_count = l->o.slot_count, .thread_count = l->o.thread_count, .path = l->o.path,
+				       .on_corrupt = l->o.on_corrupt, .stage_bytes = l->o.stage_bytes};
+
+	return feed_open(&l->feed, l->ds, &o, &l->layout, &l->steps, err);
+}
+
 int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const struct shard_loader_options *opt,
 		      struct shard_error *err)
 {
@@ -39,16 +60,16 @@ int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const
 	if (!rc) {
 		l->ds = ds;
 		l->asked = l->o;
-		rc = settle_options(l, err);
+		rc = check_device_options(&l->o, err);
 	}
 	if (!rc)
+		rc = settle_options(&l->o, ds, &l->steps, err);
+	if (!rc)
 		rc = refuse_empty(l, err);
-	if (!rc && !ring_plan(&ds->m.schema, l->o.batch_records, l->o.pool_in_place, &l->layout))
+	if (!rc && !layout_plan(&l->layout, &ds->m.schema, l->o.batch_records, l->o.pool_in_place))
 		rc = error_set(err, SHARD_E_MEMORY, "a batch of %u records does not fit memory; ask for smaller batches", l->o.batch_records);
-	if (!rc) {
-		l->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
-		rc = l->o.pool_bytes ? pool_open(l, err) : SHARD_OK;
-	}
+	if (!rc)
+		rc = l->o.pool_bytes ? pool_open(l, err) : loader_open_feed(l, err);
 	if (rc) {
 		mem_free(l);
 		return rc;
@@ -57,59 +78,32 @@ int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const
 	return SHARD_OK;
 }
 
-bool loader_is_inherited(const struct shard_loader *l)
-{
-	return l->owner && l->owner != getpid();
-}
-
-int loader_check_owner(const struct shard_loader *l, struct shard_error *err)
-{
-	if (!loader_is_inherited(l))
-		return SHARD_OK;
-	return error_set(err, SHARD_E_ARGUMENT, "this loader belongs to process %ld; open another one after fork", (long)l->owner);
-}
-
 void shard_loader_close(struct shard_loader *l)
 {
 	if (!l)
 		return;
-	device_close(l, loader_is_inherited(l)); /* first: copies read the ring, and give slots to the crew; and kernels the pool */
+	device_close(l, cursor_is_inherited(&l->cursor)); /* first: copies read the ring, and give slots to the crew; and kernels the pool */
 	pool_close(l);
-	crew_close(l, loader_is_inherited(l));
-	ring_close(l, loader_is_inherited(l));
+	feed_close(l->feed);
 	mem_free(l);
 }
 
 static int start(struct shard_loader *l, struct shard_error *err)
 {
-	int rc = l->pool ? SHARD_OK : ring_open(l, err);
+	int rc = l->pool ? SHARD_OK : feed_start(l->feed, err);
 
 	if (rc)
 		return rc; /* the next call tries again */
-	rc = l->pool ? SHARD_OK : crew_open(l, err);
-	if (rc) {
-		ring_close(l, false);
-		return rc;
-	}
 	l->start_ns = clock_now_ns();
-	l->owner = getpid();
+	l->cursor.owner = getpid();
 	return SHARD_OK;
 }
 
 /* ---- batches ---- */
 
-int loader_fail(struct shard_loader *l, int rc, const struct shard_error *why, struct shard_error *err)
-{
-	l->failed = rc;
-	l->why = *why;
-	if (err)
-		*err = *why;
-	return rc;
-}
-
 void loader_count(struct shard_loader *l, const struct shard_batch *batch)
 {
-	l->at.step++;
+	l->cursor.at.step++;
 	l->stats.batch_count++;
 	l->stats.record_count += batch->record_count;
 	l->stats.bytes += batch->record_count * l->layout.record_bytes;
@@ -117,9 +111,9 @@ void loader_count(struct shard_loader *l, const struct shard_batch *batch)
 
 bool loader_ends_epoch(struct shard_loader *l)
 {
-	if (!place_ended(l, &l->at))
+	if (!steps_ended(&l->steps, &l->cursor.at))
 		return false;
-	l->at = (struct place){.epoch = l->at.epoch + 1};
+	l->cursor.at = (struct place){.epoch = l->cursor.at.epoch + 1};
 	return true;
 }
 
@@ -127,14 +121,7 @@ int loader_take(struct shard_loader *l, uint32_t *slot, struct shard_error *err)
 {
 	int rc = l->device ? device_await(l, err) : SHARD_OK; /* slots may be with the driver, behind the trainer's work */
 
-	if (rc)
-		return rc;
-	*slot = crew_take(l);
-	if (l->slot[*slot].rc) {
-		rc = loader_fail(l, l->slot[*slot].rc, &l->slot[*slot].why, err);
-		crew_give(l, *slot);
-	}
-	return rc;
+	return rc ? rc : feed_next(l->feed, slot, err);
 }
 
 static int next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err)
@@ -144,25 +131,23 @@ static int next(struct shard_loader *l, struct shard_batch *batch, struct shard_
 
 	if (loader_ends_epoch(l))
 		return SHARD_END;
-	if (l->lent_count == l->o.slot_count)
+	if (l->feed->lent_count == l->o.slot_count)
 		return error_set(err, SHARD_E_ARGUMENT, "all %u slots are lent; release a batch before the next one", l->o.slot_count);
 	rc = loader_take(l, &slot, err);
 	if (rc)
 		return rc;
-	ring_describe(l, &l->slot[slot], slot, batch);
-	l->slot[slot].lent = true;
-	l->lent_count++;
+	feed_lend(l->feed, slot, batch);
 	loader_count(l, batch);
 	return SHARD_OK;
 }
 
 int loader_begin(struct shard_loader *l, struct shard_error *err)
 {
-	int rc = l->owner ? loader_check_owner(l, err) : start(l, err);
+	int rc = l->cursor.owner ? cursor_check_owner(&l->cursor, err) : start(l, err);
 
-	if (!rc && l->failed && err)
-		*err = l->why;
-	return rc ? rc : l->failed;
+	if (!rc)
+		rc = cursor_error(&l->cursor, err);
+	return rc || !l->feed ? rc : cursor_error(&l->feed->cursor, err);
 }
 
 int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err)
@@ -180,49 +165,32 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 
 int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
 {
-	int rc = l->owner ? loader_check_owner(l, err) : start(l, err);
+	int rc = l->cursor.owner ? cursor_check_owner(&l->cursor, err) : start(l, err);
 
 	if (rc)
 		return rc;
 	/* What next says at once is not waited for. */
 	if (l->pool)
 		return pool_wait(l, timeout_ns, err);
-	if (l->failed || place_ended(l, &l->at) || l->lent_count == l->o.slot_count || device_answers(l) || crew_await(l, timeout_ns))
+	if (l->cursor.failed || steps_ended(&l->steps, &l->cursor.at) || l->feed->lent_count == l->o.slot_count || device_answers(l) ||
+	    feed_await(l->feed, timeout_ns))
 		return SHARD_OK;
 	return error_set(err, SHARD_E_TIMEOUT, "no batch was ready within %" PRIu64 " ns", timeout_ns);
 }
 
-bool loader_is_of(const struct shard_loader *l, const struct slot *s, const struct shard_batch *batch)
-{
-	struct shard_batch now;
-
-	if (s->record != batch->record)
-		return false;
-	ring_describe(l, s, batch->slot, &now);
-	return now.epoch == batch->epoch && now.position == batch->position;
-}
-
-int loader_check_lent(const struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)
-{
-	if (l->slot && batch->slot < l->o.slot_count && l->slot[batch->slot].lent && loader_is_of(l, &l->slot[batch->slot], batch))
-		return SHARD_OK;
-	return error_set(err, SHARD_E_ARGUMENT, "slot %u is not lent: was this batch released before, or is it another loader's?",
-			 batch->slot);
-}
-
 int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)
 {
-	int rc = loader_check_owner(l, err);
+	int rc = cursor_check_owner(&l->cursor, err);
 
 	if (!rc && batch->slot & DEVICE_BATCH)
 		rc = error_set(err, SHARD_E_ARGUMENT, "a batch on a GPU is given back with shard_loader_release_after(), for the GPU may not be done with it");
 	if (!rc)
-		rc = loader_check_lent(l, batch, err);
+		rc = l->feed ? feed_check_lent(l->feed, batch, err) : error_set(err, SHARD_E_ARGUMENT, "slot %u is not lent: was this batch released before, or is it another loader's?",
+			 batch->slot);
 	if (rc)
 		return rc;
-	l->slot[batch->slot].lent = false;
-	l->lent_count--;
-	crew_give(l, batch->slot);
+	feed_end_loan(l->feed, batch->slot);
+	feed_give(l->feed, batch->slot);
 	return SHARD_OK;
 }
 
@@ -230,36 +198,35 @@ int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch
 
 void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position)
 {
-	bool ended = place_ended(l, &l->at);
+	struct place at = steps_next(&l->steps, l->cursor.at);
 
-	*epoch = l->at.epoch + ended;
-	*position = ended ? 0 : l->at.first_position + l->at.step * l->o.world * l->o.batch_records;
+	*epoch = at.epoch;
+	*position = steps_position(&l->steps, &at);
 }
 
 static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err)
 {
-	if (position > l->rank.record_count)
-		return error_set(err, SHARD_E_ARGUMENT, "position %" PRIu64 "; an epoch has %" PRIu64, position, l->rank.record_count);
-	l->at = (struct place){.epoch = epoch, .first_position = position};
-	l->failed = SHARD_OK;
+	if (position > l->steps.rank.record_count)
+		return error_set(err, SHARD_E_ARGUMENT, "position %" PRIu64 "; an epoch has %" PRIu64, position, l->steps.rank.record_count);
+	cursor_move(&l->cursor, (struct place){.epoch = epoch, .first_position = position});
 	device_forget(l);
 	if (l->pool)
-		pool_move(l, l->at);
-	else if (l->owner)
-		crew_move(l, l->at);
+		pool_move(l, l->cursor.at);
+	else
+		feed_move(l->feed, l->cursor.at);
 	return SHARD_OK;
 }
 
 int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err)
 {
-	int rc = loader_check_owner(l, err);
+	int rc = cursor_check_owner(&l->cursor, err);
 
 	return rc ? rc : move(l, epoch, position, err);
 }
 
 void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES])
 {
-	struct token t = {.params = l->params};
+	struct token t = {.params = l->steps.params};
 
 	dataset_id(l->ds, t.dataset_id);
 	shard_loader_tell(l, &t.params.epoch, &t.position);
@@ -269,7 +236,7 @@ void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYT
 /* Is the order of the token the one that the options ask for, as far as they do? */
 static int check_token(const struct shard_loader *l, const struct token *t, struct shard_error *err)
 {
-	const struct order_params *have = &l->params, *want = &t->params;
+	const struct order_params *have = &l->steps.params, *want = &t->params;
 	const struct shard_loader_options *o = &l->asked;
 	char id[65];
 
@@ -296,26 +263,22 @@ static bool same_order(const struct order_params *a, const struct order_params *
 /* The token's order in place of ours. */
 static int adopt(struct shard_loader *l, const struct token *t, struct shard_error *err)
 {
-	struct epoch_order *orders = NULL;
+	int rc;
 
-	if (same_order(&l->params, &t->params))
+	if (same_order(&l->steps.params, &t->params))
 		return SHARD_OK;
 	if (l->pool)
 		return pool_adopt(l, &t->params, err);
-	if (l->owner) {
-		orders = crew_make_orders(l, &t->params, err);
-		if (!orders)
-			return SHARD_E_MEMORY;
-		crew_rest(l);
-	}
-	crew_use_orders(l, orders, &t->params);
-	return SHARD_OK;
+	rc = feed_adopt(l->feed, &t->params, err);
+	if (!rc)
+		l->steps.params = l->feed->steps.params;
+	return rc;
 }
 
 int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err)
 {
 	struct token t;
-	int rc = loader_check_owner(l, err);
+	int rc = cursor_check_owner(&l->cursor, err);
 
 	if (rc)
 		return rc;
@@ -331,7 +294,7 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 
 void shard_loader_order_info(const struct shard_loader *l, struct shard_order_info *out)
 {
-	const struct order_params *p = &l->params;
+	const struct order_params *p = &l->steps.params;
 
 	*out = (struct shard_order_info){
 		.record_count = p->record_count,
@@ -350,20 +313,14 @@ void shard_loader_order_info(const struct shard_loader *l, struct shard_order_in
 
 uint64_t shard_loader_ring_bytes(const struct shard_loader *l)
 {
-	return ring_bytes(l->pool ? l->pool->feed : l);
+	return ring_bytes(&(l->pool ? l->pool->feed : l)->feed->ring);
 }
 
 int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t bytes, struct shard_error *err)
 {
 	if (l->pool)
 		return shard_loader_lend(l->pool->feed, memory, bytes, err);
-	if (l->owner)
-		return error_set(err, SHARD_E_ARGUMENT, "the ring exists already; lend memory before the first next");
-	if (!memory || (uintptr_t)memory % LOADER_ARRAY_ALIGN || bytes < ring_bytes(l))
-		return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " bytes at %p; the ring needs %" PRIu64 ", at a multiple of %u", bytes, memory,
-				 ring_bytes(l), LOADER_ARRAY_ALIGN);
-	l->lent_ring = memory;
-	return SHARD_OK;
+	return feed_use_memory(l->feed, memory, bytes, err);
 }
 
 int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out)
@@ -372,24 +329,13 @@ int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out)
 
 	if (l->pool)
 		return shard_loader_last_damage(l->pool->feed, out);
-	if (!l->owner || loader_is_inherited(l))
-		return rc;
-	pthread_mutex_lock(&l->lock);
-	if (l->damage.status) {
-		*out = l->damage;
-		rc = SHARD_OK;
-	}
-	pthread_mutex_unlock(&l->lock);
-	return rc;
+	return feed_last_damage(l->feed, out) ? SHARD_OK : rc;
 }
 
 void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)
 {
-	struct timespec t;
-	clockid_t clock;
-
 	memset(out, 0, sizeof(*out));
-	if (!l->owner || loader_is_inherited(l))
+	if (!l->cursor.owner || cursor_is_inherited(&l->cursor))
 		return;
 	if (l->pool) {
 		shard_loader_stats(l->pool->feed, out); /* who prepares batches; but what was lent by next is ours: */
@@ -398,15 +344,12 @@ void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)
 		out->bytes = l->stats.bytes;
 		return;
 	}
-	pthread_mutex_lock(&l->lock);
-	*out = l->stats;
-	pthread_mutex_unlock(&l->lock);
+	feed_stats(l->feed, out);
+	out->batch_count = l->stats.batch_count;
+	out->record_count = l->stats.record_count;
+	out->bytes = l->stats.bytes;
+	out->device_bytes = l->stats.device_bytes;
+	out->pageable_bytes = l->stats.pageable_bytes;
 	out->pinned_bytes = pins_bytes(l);
-	out->thread_count = l->member_count;
-	out->stage_bytes = l->stage_bytes;
-	out->unfinished_chunk_count = stage_unfinished(l);
 	out->elapsed_ns = clock_now_ns() - l->start_ns;
-	for (uint32_t i = 0; i < l->member_count; i++)
-		if (!pthread_getcpuclockid(l->member[i].thread, &clock) && !clock_gettime(clock, &t))
-			out->fill_cpu_ns += (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

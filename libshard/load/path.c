@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * path.c - by which way the records of a shard come: its map, past the page cache, or pread
- *
- * Decided when a thread first needs the shard in an epoch, by any thread: all would decide the same.  A shard that lies in
- * memory stays mapped until a step has to wait for its pages; then all are looked at again.
+ * path.c - see path.h
  */
 #include "libshard/load/path.h"
 
@@ -12,117 +9,132 @@
 #include "libshard/disk/schema.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
+#include "libshard/load/layout.h"
+#include "libshard/store/read/dataset.h"
 #include "libshard/store/read/reader_chunks.h"
 
-#define FITS_PERCENT	   60u	 /* of the memory that is available: the trainer needs some too */
-#define DIRECT_BYTES	   (UINT64_C(16) << 10) /* shorter records are read in runs, through the page cache */
-#define BESIDE_BYTES	   (UINT64_C(64) << 20)
-#define FAULTS_ALLOWED	   16u /* of a step, and one for 8 rows */
+#define FITS_PERCENT   60u /* of the memory that is available: the trainer needs some too */
+#define DIRECT_BYTES   (UINT64_C(16) << 10) /* shorter records are read in runs, through the page cache */
+#define BESIDE_BYTES   (UINT64_C(64) << 20)
+#define FAULTS_ALLOWED 16u /* of a step, and one more for each 8 rows */
 
-/* An entry is the kind and, above it, when it was decided; 0 is never. */
-static uint32_t stamp_of(const struct shard_loader *l, enum path_kind kind, uint64_t epoch)
+/* ---- what is decided ---- */
+
+struct path_times paths_times(const struct paths *p, uint64_t epoch)
 {
-	uint32_t turn = atomic_load_explicit(&l->path_turn, memory_order_relaxed);
+	uint32_t turn = atomic_load_explicit(&p->turn, memory_order_relaxed), now = turn + (uint32_t)epoch;
 
-	if (kind != PATH_HOT)
-		turn += (uint32_t)epoch;
-	return (turn & 0xfffff) << 4 | 8 | (uint32_t)kind;
+	/* Bit 0 is set, so that no time is 0. */
+	return (struct path_times){(turn & 0xfffff) << 1 | 1, (now & 0xfffff) << 1 | 1, ((now + 1) & 0xfffff) << 1 | 1};
 }
 
-static bool is_direct_group(const struct shard_loader *l, uint32_t group)
+/* What was prepared for the path is there for whoever finds the entry. */
+static void enter(struct paths *p, uint64_t shard, struct path_choice path, uint64_t epoch)
 {
-	const struct shard_group *g = &l->ds->m.schema.group[group];
+	struct path_times times = paths_times(p, epoch);
+	uint32_t entry = (path.hot ? times.hot : times.now) << 3 | (path.hot ? 4u : 0) | (uint32_t)path.kind;
 
-	return g->codec == SHARD_RAW && group_is_large(g) && g->unit_records == 1;
+	atomic_store_explicit(&p->entry[shard], entry, memory_order_release);
+}
+
+static bool is_direct_group(const struct shard_group *g)
+{
+	return g->codec == SHARD_RAW && layout_is_large(g) && g->unit_records == 1;
 }
 
 /* A small group beside a large one, such as labels: fetched as a whole with the shard's first record. */
-static bool is_beside(const struct shard_loader *l, const struct shard_reader *r, uint32_t group)
+static bool is_beside(const struct paths *p, const struct shard_reader *r, uint32_t group)
 {
-	return l->has_direct_group && !is_direct_group(l, group) && !r->group[group].compressed && r->group[group].data &&
-	       r->pages->record_count * r->group[group].stride <= BESIDE_BYTES;
+	return p->has_direct_group && !is_direct_group(&p->schema->group[group]) && !r->group[group].compressed &&
+	       r->group[group].data && r->pages->record_count * r->group[group].stride <= BESIDE_BYTES;
 }
 
-static void fetch_beside(const struct shard_loader *l, const struct shard_reader *r)
+static void fetch_beside(const struct paths *p, const struct shard_reader *r)
 {
 	for (uint32_t g = 0; g < r->schema->group_count; g++)
-		if (is_beside(l, r, g))
+		if (is_beside(p, r, g))
 			file_will_need(r->group[g].data, (size_t)(r->pages->record_count * r->group[g].stride));
 }
 
-static enum path_kind choose(const struct shard_loader *l, const struct shard_reader *r)
+static struct path_choice choose(const struct paths *p, const struct shard_reader *r)
 {
 	uint64_t bytes, inode;
 	bool cached;
 	int fd;
 
-	if (l->o.path == SHARD_PATH_DIRECT)
-		return PATH_DIRECT;
-	if (l->o.path == SHARD_PATH_PREAD || l->is_remote)
-		return PATH_PREAD;
+	if (p->asked == SHARD_PATH_DIRECT)
+		return (struct path_choice){PATH_DIRECT, false};
+	if (p->asked == SHARD_PATH_PREAD || p->is_remote)
+		return (struct path_choice){PATH_PREAD, false};
 	if (file_open(r->path, &fd, &bytes, &inode, NULL))
-		return PATH_WARM; /* removed since: the map still has it */
+		return (struct path_choice){PATH_MAP, false}; /* removed since it was mapped: the map still has it */
 	cached = file_seems_cached(fd, bytes);
 	file_close(fd);
-	if (cached)
-		return PATH_HOT;
-	if (l->o.path == SHARD_PATH_MAP || !l->wants_direct)
-		return PATH_WARM;
-	return l->fits ? PATH_PREAD : PATH_DIRECT; /* what fits shall be in memory from the next epoch on */
+	if (cached || p->asked == SHARD_PATH_MAP || !p->wants_direct)
+		return (struct path_choice){PATH_MAP, cached};
+	/* What fits shall be in memory from the next epoch on. */
+	return (struct path_choice){p->fits ? PATH_PREAD : PATH_DIRECT, false};
 }
 
-void path_stamps(const struct shard_loader *l, uint64_t epoch, uint32_t stamp[PATH_KINDS])
+struct path_choice paths_decide(struct paths *p, uint64_t shard, const struct shard_reader *r, uint64_t epoch)
 {
-	for (uint32_t k = 0; k < PATH_KINDS; k++)
-		stamp[k] = stamp_of(l, (enum path_kind)k, epoch);
+	struct path_choice path = choose(p, r);
+
+	if (!path.hot)
+		fetch_beside(p, r);
+	enter(p, shard, path, epoch);
+	return path;
 }
 
-enum path_kind path_decide(struct shard_loader *l, uint64_t shard, const struct shard_reader *r, uint64_t epoch)
+void paths_doubt(struct paths *p, uint64_t faults, uint32_t hot_rows)
 {
-	enum path_kind kind = choose(l, r);
-
-	if (kind != PATH_HOT)
-		fetch_beside(l, r);
-	atomic_store_explicit(&l->path[shard], stamp_of(l, kind, epoch), memory_order_release); /* what settle() prepared goes with it */
-	return kind;
+	if (hot_rows && faults > FAULTS_ALLOWED + hot_rows / 8) /* rows of other shards may well have faulted */
+		atomic_fetch_add_explicit(&p->turn, 1, memory_order_relaxed);
 }
 
-void path_demote(struct shard_loader *l, uint64_t faults, uint32_t hot_rows)
+void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch)
 {
-	if (hot_rows && faults > FAULTS_ALLOWED + hot_rows / 8) /* the others were expected to fault */
-		atomic_fetch_add_explicit(&l->path_turn, 1, memory_order_relaxed);
+	enter(p, shard, (struct path_choice){PATH_PREAD, false}, epoch);
 }
 
-void path_refuse_direct(struct shard_loader *l, uint64_t shard, uint64_t epoch)
-{
-	atomic_store_explicit(&l->path[shard], stamp_of(l, PATH_PREAD, epoch), memory_order_release);
-}
+/* ---- runs of a map ---- */
 
-/* A run at a time, so that the disk gets requests worth its while: who comes first has the kernel fetch all of it. */
-void path_fetch_run(struct shard_loader *l, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside, uint64_t epoch)
+/* Of each group, the epoch in which each run was asked for: 8 bytes for 256 KiB.  NULL: no memory. */
+static _Atomic uint8_t *get_fetched(struct paths *p, uint64_t shard, uint64_t runs)
 {
-	uint64_t unit = r->group[group].unit_records, run = inside / l->fetch_records, runs = r->pages->record_count / l->fetch_records + 1;
-	uint64_t first = run * l->fetch_records, count = min_u64(l->fetch_records, r->pages->record_count - first);
-	uint8_t now = (uint8_t)(epoch % 255 + 1);
-	_Atomic uint8_t *asked = atomic_load_explicit(&l->fetched[shard], memory_order_acquire), *none = NULL;
+	_Atomic uint8_t *fetched = atomic_load_explicit(&p->fetched[shard], memory_order_acquire), *none = NULL;
 
-	if (is_beside(l, r, group))
-		return;
-	if (!asked) {
-		asked = mem_array((size_t)(runs * SHARD_GROUPS_MAX), sizeof(*asked)); /* 8 bytes for 256 KiB */
-		if (asked && !atomic_compare_exchange_strong(&l->fetched[shard], &none, asked)) {
-			mem_free((void *)asked);
-			asked = none;
-		}
+	if (fetched)
+		return fetched;
+	fetched = mem_array((size_t)(runs * SHARD_GROUPS_MAX), sizeof(*fetched));
+	if (fetched && !atomic_compare_exchange_strong(&p->fetched[shard], &none, fetched)) {
+		mem_free((void *)fetched);
+		fetched = none;
 	}
-	if (!asked) /* without the memory it is slower, and no other difference */
+	return fetched;
+}
+
+void paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+		     uint64_t epoch)
+{
+	uint64_t records = r->pages->record_count, unit = r->group[group].unit_records;
+	uint64_t run = inside / p->fetch_records, runs = records / p->fetch_records + 1;
+	uint64_t first = run * p->fetch_records, count = min_u64(p->fetch_records, records - first);
+	uint8_t now = (uint8_t)(epoch % 255 + 1);
+	_Atomic uint8_t *fetched;
+
+	if (is_beside(p, r, group))
 		return;
-	if (atomic_exchange_explicit(&asked[group * runs + run], now, memory_order_relaxed) == now)
+	fetched = get_fetched(p, shard, runs);
+	if (!fetched) /* the kernel then reads page by page, which only costs speed */
+		return;
+	if (atomic_exchange_explicit(&fetched[group * runs + run], now, memory_order_relaxed) == now)
 		return;
 	if (r->group[group].compressed)
 		reader_fetch_chunks(r, group, first / unit, (first + count - 1) / unit - first / unit + 1);
 	else
-		file_will_need(r->group[group].data + first * r->group[group].stride, (size_t)(count * r->group[group].stride));
+		file_will_need(r->group[group].data + first * r->group[group].stride,
+			       (size_t)(count * r->group[group].stride));
 }
 
 /* ---- life ---- */
@@ -132,32 +144,32 @@ uint64_t path_fits_bytes(void)
 	return memory_available_bytes() / 100 * FITS_PERCENT;
 }
 
-bool path_open(struct shard_loader *l)
+bool paths_open(struct paths *p, struct shard_dataset *ds, uint32_t asked)
 {
-	const struct shard_schema *s = &l->ds->m.schema;
+	const struct shard_schema *s = &ds->m.schema;
 	struct shard_dataset_info info;
 	uint64_t record_bytes = schema_strides(s);
 
-	shard_dataset_info(l->ds, &info);
-	l->is_remote = l->o.path == SHARD_PATH_AUTO && file_is_remote(l->ds->dir);
-	l->fits = info.data_bytes <= path_fits_bytes();
-	l->wants_direct = l->has_direct_group = false;
+	shard_dataset_info(ds, &info);
+	*p = (struct paths){.schema = s, .shard_count = ds->m.shard_count, .asked = asked};
+	p->is_remote = asked == SHARD_PATH_AUTO && file_is_remote(ds->dir);
+	p->fits = info.data_bytes <= path_fits_bytes();
 	for (uint32_t g = 0; g < s->group_count; g++) {
-		l->wants_direct |= is_direct_group(l, g) && s->group[g].stride >= DIRECT_BYTES;
-		l->has_direct_group |= is_direct_group(l, g);
+		p->wants_direct |= is_direct_group(&s->group[g]) && s->group[g].stride >= DIRECT_BYTES;
+		p->has_direct_group |= is_direct_group(&s->group[g]);
 	}
-	l->fetch_records = record_bytes < LOADER_RUN_BYTES ? LOADER_RUN_BYTES / record_bytes : 1;
-	l->path = mem_array((size_t)l->ds->m.shard_count, sizeof(*l->path));
-	l->fetched = mem_array((size_t)l->ds->m.shard_count, sizeof(*l->fetched));
-	return l->path && l->fetched;
+	p->fetch_records = record_bytes < PATH_RUN_BYTES ? PATH_RUN_BYTES / record_bytes : 1;
+	p->entry = mem_array((size_t)p->shard_count, sizeof(*p->entry));
+	p->fetched = mem_array((size_t)p->shard_count, sizeof(*p->fetched));
+	return p->entry && p->fetched;
 }
 
-void path_close(struct shard_loader *l)
+void paths_close(struct paths *p)
 {
-	for (uint64_t i = 0; l->fetched && i < l->ds->m.shard_count; i++)
-		mem_free((void *)atomic_load(&l->fetched[i]));
-	mem_free((void *)l->fetched);
-	mem_free((void *)l->path);
-	l->fetched = NULL;
-	l->path = NULL;
+	for (uint64_t i = 0; p->fetched && i < p->shard_count; i++)
+		mem_free((void *)atomic_load(&p->fetched[i]));
+	mem_free((void *)p->fetched);
+	mem_free((void *)p->entry);
+	p->fetched = NULL;
+	p->entry = NULL;
 }

@@ -1,64 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * path.h - by which way the records of a shard come, and reads past its map
+ * path.h - by which way the records of a shard come: from its map, past the page cache, or by pread
+ *
+ * A thread that first needs a shard in an epoch decides.  Any thread may, as all would decide the
+ * same.  A mapped shard is hot if it lies in memory.  It stays hot until a step has to wait for its
+ * pages; then all hot shards are looked at again.  Of mapped shards that are not hot, whole runs are
+ * asked for before the first of their records is used.
  */
-#ifndef LIBSHARD_LOAD_PATH_H
-#define LIBSHARD_LOAD_PATH_H
+#ifndef SHARD_LOAD_PATH_H
+#define SHARD_LOAD_PATH_H
 
-#include "libshard/load/loader.h"
+#include <stdatomic.h>
+#include <stdbool.h>
 
-enum path_kind {
-	PATH_HOT = 0,  /* mapped, and in memory */
-	PATH_WARM = 1, /* mapped; whole runs are asked for before the first of their records is used */
-	PATH_DIRECT = 2,
-	PATH_PREAD = 3,
+#include "shard.h"
+
+#define PATH_RUN_BYTES (UINT64_C(256) << 10) /* neighbours that are worth one request to the disk */
+
+enum path_kind { PATH_MAP = 0, PATH_DIRECT = 1, PATH_PREAD = 2 };
+
+struct path_choice {
+	enum path_kind kind;
+	bool hot; /* PATH_MAP: it lies in memory */
 };
 
-bool path_open(struct shard_loader *l); /* false: no memory */
-void path_close(struct shard_loader *l);
+struct paths {
+	const struct shard_schema *schema;
+	uint64_t shard_count;
+	uint32_t asked;	 /* enum shard_path; const, as all but: */
+	bool is_remote, fits, wants_direct, has_direct_group;
+	uint64_t fetch_records; /* of a run that is asked for */
+	_Atomic uint32_t turn;	/* goes up when hot shards are doubted */
+	_Atomic uint32_t *entry; /* [shard_count] a decision, and when it was made; 0: never */
+	/* [shard_count] of each group, the epoch in which a run was asked for last; NULL: none was yet */
+	_Atomic(_Atomic uint8_t *) *fetched;
+};
 
-/* Datasets of at most so many bytes are read through the page cache, to lie in memory from then on. */
+/* False: no memory.  paths_close() is due either way. */
+bool paths_open(struct paths *p, struct shard_dataset *ds, uint32_t asked);
+void paths_close(struct paths *p);
+
+/* A dataset of at most so many bytes is read through the page cache, to lie in memory from then on. */
 uint64_t path_fits_bytes(void);
 
-#define PATH_KINDS 4u
-
-/* What l->path[shard] is, for each kind, if that was decided and still holds in this epoch. */
-void path_stamps(const struct shard_loader *l, uint64_t epoch, uint32_t stamp[PATH_KINDS]);
-
-/* Decide: once per shard and epoch, or for as long as it stays in memory. */
-enum path_kind path_decide(struct shard_loader *l, uint64_t shard, const struct shard_reader *r, uint64_t epoch);
-
-/* A step with so many rows of shards in memory waited for pages: was it right to believe that they are there? */
-void path_demote(struct shard_loader *l, uint64_t faults, uint32_t hot_rows);
-
-/* The file system takes no direct reads of this shard after all. */
-void path_refuse_direct(struct shard_loader *l, uint64_t shard, uint64_t epoch);
-
-/* PATH_WARM: have the run around a record fetched, once per epoch. */
-void path_fetch_run(struct shard_loader *l, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside, uint64_t epoch);
-
-/* ---- cold.c: one thread's reads past the map ---- */
-
-/* A record on its way to a row of a slot. */
-struct row {
-	struct shard_loader *l;
-	struct shard_reader *r;
-	uint64_t shard, inside, row;
-	uint32_t group;
-	uint8_t *flags;	     /* of the row; NULL: damage is an error */
-	uint8_t *slot, *dst; /* dst: where its bytes belong, of a large group; NULL: they are spread over the slot's arrays */
+/*
+ * When decisions were made that hold in an epoch.  Those for the next epoch hold as well, since
+ * another thread may be in it already.
+ */
+struct path_times {
+	uint32_t hot, now, next;
 };
+struct path_times paths_times(const struct paths *p, uint64_t epoch);
 
-/* Start the row, after waiting for others where too many are under way.  SHARD_OK, or how one of them failed. */
-int cold_put(struct member *m, const struct row *row, bool direct, uint64_t epoch, uint64_t *checked, struct shard_error *err);
+/* What was decided for a shard.  False: nothing, or it does not hold any more. */
+static inline bool paths_find(const struct paths *p, const struct path_times *times, uint64_t shard, struct path_choice *out)
+{
+	uint32_t entry = atomic_load_explicit(&p->entry[shard], memory_order_acquire), time = entry >> 3;
 
-/* Wait for all of them.  Has to be called also after a failure, before the slot is anybody else's. */
-int cold_finish(struct member *m, uint64_t epoch, uint64_t *checked, struct shard_error *err);
+	out->kind = (enum path_kind)(entry & 3);
+	out->hot = entry & 4;
+	return out->hot ? time == times->hot : time == times->now || time == times->next;
+}
 
-bool cold_has_uring(const struct member *m);
-void cold_close(struct member *m, bool inherited); /* inherited: by a child, whose stage does not exist */
+struct path_choice paths_decide(struct paths *p, uint64_t shard, const struct shard_reader *r, uint64_t epoch);
 
-/* rows.c: the bytes lie at src, which may be dst: copy them there, hashed if need be. */
-int rows_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err);
+/* A step with so many rows of hot shards had so many page faults: doubt them if those are too many. */
+void paths_doubt(struct paths *p, uint64_t faults, uint32_t hot_rows);
+
+/* The file system turned out to take no direct reads of this shard. */
+void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch);
+
+/* PATH_MAP, not hot: have the run around a record fetched, once in an epoch. */
+void paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+		     uint64_t epoch);
 
 #endif

@@ -79,13 +79,13 @@ static uint64_t chunk_bytes(const struct pins *p, uint64_t at)
 static void unpin_slot(struct pins *p, uint32_t slot, uint64_t bytes)
 {
 	for (uint64_t at = 0; at < bytes; at += p->chunk_bytes)
-		cuda_unpin(p->cuda, p->l->slot[slot].memory + at);
+		cuda_unpin(p->cuda, p->l->feed->ring.slot[slot].memory + at);
 }
 
 static int pin_slot(struct pins *p, uint32_t slot, struct shard_error *err)
 {
 	for (uint64_t at = 0; at < p->l->layout.slot_bytes; at += chunk_bytes(p, at)) {
-		int rc = cuda_pin(p->cuda, p->l->slot[slot].memory + at, chunk_bytes(p, at), err);
+		int rc = cuda_pin(p->cuda, p->l->feed->ring.slot[slot].memory + at, chunk_bytes(p, at), err);
 
 		if (rc) {
 			unpin_slot(p, slot, at);
@@ -120,12 +120,12 @@ static int look_at_lent(struct pins *p, struct shard_error *err)
 	uint64_t bytes = p->l->layout.slot_bytes;
 
 	for (uint32_t i = 0; i < p->l->o.slot_count; i++) {
-		const uint8_t *at = p->l->slot[i].memory;
+		const uint8_t *at = p->l->feed->ring.slot[i].memory;
 		bool pinned = cuda_is_pinned(p->cuda, at);
 
 		if (pinned != cuda_is_pinned(p->cuda, at + bytes - 1))
 			return error_set(err, SHARD_E_ARGUMENT, "only a part of slot %u of %u of the ring, in memory that was lent, is page-locked; call "
-					 "cudaHostRegister() once, for all %" PRIu64 " bytes of it", i, p->l->o.slot_count, ring_bytes(p->l));
+					 "cudaHostRegister() once, for all %" PRIu64 " bytes of it", i, p->l->o.slot_count, ring_bytes(&p->l->feed->ring));
 		if (!pinned)
 			explain_lent(p, i);
 		set_state(p, i, pinned ? PINNED : NOT_PINNED);
@@ -137,14 +137,14 @@ int pins_open(struct pins *p, struct shard_loader *l, const struct cuda_device *
 {
 	p->l = l;
 	p->cuda = cuda;
-	p->chunk_bytes = l->lent_ring ? UINT64_MAX : cuda_pin_most_bytes(); /* its owner has page-locked it as one */
+	p->chunk_bytes = l->feed->ring.lent ? UINT64_MAX : cuda_pin_most_bytes(); /* its owner has page-locked it as one */
 	p->state = mem_array(l->o.slot_count, sizeof(*p->state));
 	if (!p->state)
 		return error_set(err, SHARD_E_MEMORY, "no memory for the page-locks of %u slots", l->o.slot_count);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->change, NULL);
 	p->has_lock = true;
-	if (l->lent_ring)
+	if (l->feed->ring.lent)
 		return look_at_lent(p, err);
 	if (!thread_start(&p->thread, pin_all, p))
 		p->has_thread = true;
@@ -202,7 +202,7 @@ void pins_close(struct pins *p, bool inherited)
 {
 	if (p->has_thread && !inherited)
 		pthread_join(p->thread, NULL);
-	for (uint32_t i = 0; p->has_lock && !inherited && !p->l->lent_ring && i < p->l->o.slot_count; i++)
+	for (uint32_t i = 0; p->has_lock && !inherited && !p->l->feed->ring.lent && i < p->l->o.slot_count; i++)
 		if (p->state[i] == PINNED)
 			unpin_slot(p, i, p->l->layout.slot_bytes);
 	if (p->has_lock && !inherited) {
@@ -220,7 +220,7 @@ int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out)
 
 	if (l->pool)
 		return shard_loader_pin_problem(l->pool->feed, out);
-	if (!l->device || loader_is_inherited(l))
+	if (!l->device || cursor_is_inherited(&l->cursor))
 		return rc;
 	pthread_mutex_lock(&l->device->pins.lock);
 	if (l->device->pins.why.status) {

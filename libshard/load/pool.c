@@ -29,7 +29,7 @@ static int make_order(struct pool_order *o, const struct order_params *params, s
 static const struct order *order_of(struct shard_loader *l, uint64_t epoch)
 {
 	struct pool_order *o = &l->pool->order[epoch % 2];
-	struct order_params params = settle_params(l, epoch);
+	struct order_params params = steps_params(&l->steps, epoch);
 
 	if (!o->made || o->epoch != epoch)
 		order_init(&o->order, &params, o->table); /* the parameters were checked with the options, or the token */
@@ -45,9 +45,9 @@ static int open_memory(struct shard_loader *l, struct device_side *d, struct sha
 
 	if (p->slab)
 		return SHARD_OK;
-	rc = make_order(&p->order[0], &l->params, err);
+	rc = make_order(&p->order[0], &l->steps.params, err);
 	if (!rc)
-		rc = make_order(&p->order[1], &l->params, err);
+		rc = make_order(&p->order[1], &l->steps.params, err);
 	if (!rc && p->is_held && !p->home) {
 		p->home = mem_array((size_t)ceil_div(p->share.record_count, p->share.run_records), sizeof(*p->home));
 		rc = p->home ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the places of runs");
@@ -73,7 +73,7 @@ static int open_memory(struct shard_loader *l, struct device_side *d, struct sha
 static void span_of(struct shard_loader *l, const struct order *o, uint64_t *first, uint64_t *end)
 {
 	const struct pool *p = l->pool;
-	struct order_rank rank = l->rank;
+	struct order_rank rank = l->steps.rank;
 	uint64_t position, unused;
 	uint32_t rows;
 	bool padded;
@@ -208,11 +208,11 @@ static int start(struct shard_loader *l, struct device_side *d, struct shard_err
 	uint64_t first, end;
 	int rc;
 
-	while (place_ended(l, &p->claim))
+	while (steps_ended(&l->steps, &p->claim))
 		p->claim = (struct place){.epoch = p->claim.epoch + 1};
-	if (p->is_held && p->feed->owner) { /* it is there, or on its way, unless an error has stopped it */
+	if (p->is_held && p->feed->cursor.owner) { /* it is there, or on its way, unless an error has stopped it */
 		shard_loader_tell(p->feed, &first, &end);
-		return p->feed->failed || (p->feed->device && p->feed->device->failed) ? shard_loader_seek(p->feed, first, end, err) : SHARD_OK;
+		return p->feed->cursor.failed || p->feed->feed->cursor.failed || (p->feed->device && p->feed->device->failed) ? shard_loader_seek(p->feed, first, end, err) : SHARD_OK;
 	}
 	rc = open_memory(l, d, err);
 	p->limit = p->end; /* all that is there; batches that are lent keep theirs */
@@ -227,7 +227,7 @@ static int start(struct shard_loader *l, struct device_side *d, struct shard_err
 	p->origin = p->end;
 	if (p->is_held)
 		find_homes(l, o);
-	p->feed->held_epoch = p->origin_epoch;
+	p->feed->steps.held_epoch = p->feed->feed->steps.held_epoch = p->origin_epoch;
 	return shard_loader_seek(p->feed, p->origin_epoch, p->origin_slab * p->slab_rows, err);
 }
 
@@ -237,7 +237,7 @@ static int get_started(struct shard_loader *l, struct device_side *d, struct sha
 	int rc = p->is_started ? SHARD_OK : start(l, d, err);
 
 	p->is_started = !rc;
-	while (place_ended(l, &p->claim))
+	while (steps_ended(&l->steps, &p->claim))
 		p->claim = (struct place){.epoch = p->claim.epoch + 1};
 	return rc;
 }
@@ -299,7 +299,7 @@ static void move_on(struct shard_loader *l)
 	p->claim.step++;
 	if (p->is_held)
 		return;
-	if (place_ended(l, &p->claim)) {
+	if (steps_ended(&l->steps, &p->claim)) {
 		p->limit = pool_slabs_until(p, p->claim.epoch + 1, 0);
 		return;
 	}
@@ -326,7 +326,7 @@ int pool_send(struct shard_loader *l, struct device_side *d, struct device_slot 
 
 	to->awaited = !rc;
 	to->as.place = p->claim;
-	rows_order(l, o, &to->as);
+	to->as.rows = steps_fill(&l->steps, o, &to->as.place, to->as.record, to->as.row_flags);
 	if (!rc)
 		rc = pool_gather(l, d, o, to, err);
 	if (!rc)
@@ -351,7 +351,7 @@ static int look(struct shard_loader *l, struct device_side *d, bool *has, struct
 	int rc;
 
 	*has = true;
-	if (!l->pool->feed->device || l->failed || place_ended(l, &l->at) || !d || !d->slot_count || d->queue_count || d->failed || d->lent_count == d->slot_count)
+	if (!l->pool->feed->device || l->cursor.failed || steps_ended(&l->steps, &l->cursor.at) || !d || !d->slot_count || d->queue_count || d->failed || d->lent_count == d->slot_count)
 		return SHARD_OK;
 	rc = cuda_enter(d->cuda, err);
 	if (rc)
@@ -371,7 +371,7 @@ int pool_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *e
 		rc = shard_loader_wait(l->pool->feed, timeout_ns - gone, err);
 		if (rc)
 			return rc;
-		if (crew_has_sound(l->pool->feed, &host))
+		if (feed_has_sound(l->pool->feed->feed, &host))
 			pins_has(&l->pool->feed->device->pins, host); /* else nothing is sent yet */
 		rc = cuda_enter(l->device->cuda, err);
 		if (rc)

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "libshard/load/pool.h"
+#include "libshard/store/read/dataset.h"
 
 /* Rows of the layouts of slabs and batches: the same arrays at other places.  In place a batch has none of large groups. */
 void pool_list_pieces(struct shard_loader *l)
@@ -17,7 +18,7 @@ void pool_list_pieces(struct shard_loader *l)
 	call->slab_rows = l->pool->slab_rows;
 	call->piece_count = 0;
 	for (uint32_t g = 0; g < s->group_count; g++) {
-		if (group_is_large(&s->group[g])) {
+		if (layout_is_large(&s->group[g])) {
 			if (!l->o.pool_in_place)
 				call->piece[call->piece_count++] =
 					(struct gather_piece){from->group_at[g], to->group_at[g], (uint32_t)s->group[g].stride, 0};
@@ -92,7 +93,7 @@ int pool_gather(struct shard_loader *l, struct device_side *d, const struct orde
 {
 	struct pool *p = l->pool;
 	struct gather_call *call = &p->call;
-	struct order_rank rank = l->rank;
+	struct order_rank rank = l->steps.rank;
 	uint64_t padded_rows = 0;
 	int rc = SHARD_OK;
 
@@ -120,7 +121,7 @@ void pool_describe(const struct shard_loader *l, const struct device_slot *s, st
 		uint32_t g = schema->field[f].group;
 		const uint64_t *row_at = s->row_at + g * l->o.batch_records;
 
-		if (!group_is_large(&schema->group[g]))
+		if (!layout_is_large(&schema->group[g]))
 			continue;
 		out->group[g] = (struct shard_rows){memory + feed->layout.group_at[g], schema->group[g].stride, row_at};
 		out->field[f] = (struct shard_rows){memory + feed->layout.field_at[f], schema->group[g].stride, row_at};

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settle.c - options to an order and a share of it
- *
- * What decides the order is settled from the options and the dataset's schema alone, never from batch size, threads,
- * memory or world: two jobs that differ in those see the same order.
+ * settle.c - see settle.h
  */
+#include "libshard/load/settle.h"
+
 #include <inttypes.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/thread.h"
 #include "libshard/disk/schema.h"
-#include "libshard/load/device.h"
+#include "libshard/load/layout.h"
+#include "libshard/load/path.h"
+#include "libshard/store/read/dataset.h"
 
 #define SLOTS_DEFAULT	 4u
-#define DEVICE_SLOTS_DEFAULT 3u /* one with the trainer, one there already, one on its way */
-#define THREADS_DEFAULT	 4u /* at most: one copies some 14 GB/s, and compressed groups want a few */
+#define THREADS_DEFAULT	 4u /* at most: one thread copies some 14 GB/s, but decoding wants several */
+#define THREADS_MOST	 256u
 #define GLOBAL_BYTES	 (UINT64_C(128) << 10) /* from here on a record alone is worth a request to the disk */
 #define WINDOW_RUNS	 40u /* with 64 lanes and runs of 256 KiB: 0.67 GB, ten times a batch of 256 runs */
 #define LANES		 64u
@@ -23,37 +24,39 @@
 static int check(const struct shard_loader_options *o, struct shard_error *err)
 {
 	if (o->shuffle > SHARD_SHUFFLE_WINDOWS || o->tail > SHARD_KEEP)
-		return error_set(err, SHARD_E_ARGUMENT, "options: shuffle is %u, tail %u; must be at most 3 and 2", o->shuffle, o->tail);
+		return error_set(err, SHARD_E_ARGUMENT, "options: shuffle is %u, tail %u; must be at most 3 and 2",
+				 o->shuffle, o->tail);
 	if (!o->batch_records)
 		return error_set(err, SHARD_E_ARGUMENT, "options: batch_records is 0; must be 1 or more");
 	if (o->rank >= o->world)
-		return error_set(err, SHARD_E_ARGUMENT, "options: rank %u of world %u; must be below it", o->rank, o->world);
+		return error_set(err, SHARD_E_ARGUMENT, "options: rank %u of world %u; must be below it", o->rank,
+				 o->world);
 	if (o->tail == SHARD_KEEP && o->world != 1)
-		return error_set(err, SHARD_E_ARGUMENT, "options: SHARD_KEEP is for world 1, not %u: ranks would make different steps; use "
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: SHARD_KEEP is for world 1, not %u: ranks would make different steps; use "
 				 "SHARD_DROP or SHARD_PAD", o->world);
-	if (o->slot_count < 2 || o->slot_count > LOADER_SLOTS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "options: slot_count is %u; must be 2 to %u", o->slot_count, LOADER_SLOTS_MAX);
-	if (o->thread_count > LOADER_THREADS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "options: thread_count is %u; must be at most %u", o->thread_count, LOADER_THREADS_MAX);
+	if (o->slot_count < 2 || o->slot_count > LAYOUT_SLOTS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: slot_count is %u; must be 2 to %u", o->slot_count,
+				 LAYOUT_SLOTS_MAX);
+	if (o->thread_count > THREADS_MOST)
+		return error_set(err, SHARD_E_ARGUMENT, "options: thread_count is %u; must be at most %u", o->thread_count,
+				 THREADS_MOST);
 	if (o->path > SHARD_PATH_PREAD || o->on_corrupt > SHARD_CORRUPT_MASK)
-		return error_set(err, SHARD_E_ARGUMENT, "options: path is %u, on_corrupt %u; must be at most 3 and 2", o->path, o->on_corrupt);
-	if (o->device_slot_count < DEVICE_SLOTS_MIN || o->device_slot_count > DEVICE_SLOTS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "options: device_slot_count is %u; must be %u to %u", o->device_slot_count, DEVICE_SLOTS_MIN,
-				 DEVICE_SLOTS_MAX);
-	if (o->pool_in_place > 1 || (o->pool_in_place && !o->pool_bytes))
-		return error_set(err, SHARD_E_ARGUMENT, "options: pool_in_place is %u, pool_bytes %" PRIu64 "; must be at most 1, and 0 without a pool",
-				 o->pool_in_place, o->pool_bytes);
+		return error_set(err, SHARD_E_ARGUMENT, "options: path is %u, on_corrupt %u; must be at most 3 and 2",
+				 o->path, o->on_corrupt);
 	if (o->run_records > ORDER_RECORDS_MAX || o->phase_unit_records > ORDER_RECORDS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "options: run_records is %" PRIu64 ", phase_unit_records %" PRIu64 "; must be at most %"
-				 PRIu64, o->run_records, o->phase_unit_records, ORDER_RECORDS_MAX);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: run_records is %" PRIu64 ", phase_unit_records %" PRIu64 "; must be at most %" PRIu64,
+				 o->run_records, o->phase_unit_records, ORDER_RECORDS_MAX);
 	if (o->shuffle != SHARD_SHUFFLE_WINDOWS && o->shuffle != SHARD_SHUFFLE_BY_SIZE &&
 	    (o->run_records || o->phase_unit_records || o->window_runs || o->lane_count))
-		return error_set(err, SHARD_E_ARGUMENT, "options: runs, windows and lanes belong to SHARD_SHUFFLE_WINDOWS; shuffle is %u",
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: runs, windows and lanes belong to SHARD_SHUFFLE_WINDOWS; shuffle is %u",
 				 o->shuffle);
 	return SHARD_OK;
 }
 
-/* The group with the longest records, which decides what is worth reading together. */
+/* The group with the longest records.  It decides what is worth reading together. */
 static const struct shard_group *main_group(const struct shard_schema *s, bool *compressed)
 {
 	const struct shard_group *main = &s->group[0];
@@ -67,14 +70,16 @@ static const struct shard_group *main_group(const struct shard_schema *s, bool *
 	return main;
 }
 
-/* Runs are whole units, the same ones in every epoch: then no unit or chunk is read for a part of it only. */
+/* Runs are whole units, the same ones in every epoch.  So no unit or chunk is read for only a part of it. */
 static void settle_windows(struct shard_loader_options *o, const struct shard_schema *s)
 {
 	bool compressed;
 	const struct shard_group *main = main_group(s, &compressed);
-	uint64_t record_bytes = schema_strides(s), unit = main->codec == SHARD_RAW ? main->unit_records : main->chunk_records;
+	uint64_t record_bytes = schema_strides(s);
+	uint64_t unit = main->codec == SHARD_RAW ? main->unit_records : main->chunk_records;
 
-	if (o->shuffle == SHARD_SHUFFLE_BY_SIZE && !o->run_records && !o->phase_unit_records && !o->window_runs && !o->lane_count)
+	if (o->shuffle == SHARD_SHUFFLE_BY_SIZE && !o->run_records && !o->phase_unit_records && !o->window_runs &&
+	    !o->lane_count)
 		o->shuffle = record_bytes >= GLOBAL_BYTES && !compressed ? SHARD_SHUFFLE_GLOBAL : SHARD_SHUFFLE_WINDOWS;
 	else if (o->shuffle == SHARD_SHUFFLE_BY_SIZE)
 		o->shuffle = SHARD_SHUFFLE_WINDOWS;
@@ -82,33 +87,26 @@ static void settle_windows(struct shard_loader_options *o, const struct shard_sc
 		return;
 	o->phase_unit_records = o->phase_unit_records ? o->phase_unit_records : unit;
 	if (!o->run_records)
-		o->run_records = ceil_div(ceil_div(LOADER_RUN_BYTES, record_bytes), unit) * unit;
+		o->run_records = ceil_div(ceil_div(PATH_RUN_BYTES, record_bytes), unit) * unit;
 	o->window_runs = o->window_runs ? o->window_runs : WINDOW_RUNS;
 	o->lane_count = o->lane_count ? o->lane_count : LANES;
 }
 
 static enum order_kind kind_of(uint32_t shuffle)
 {
-	return shuffle == SHARD_SEQUENTIAL ? ORDER_SEQUENTIAL : shuffle == SHARD_SHUFFLE_GLOBAL ? ORDER_ONE_LEVEL : ORDER_TWO_LEVELS;
+	if (shuffle == SHARD_SEQUENTIAL)
+		return ORDER_SEQUENTIAL;
+	return shuffle == SHARD_SHUFFLE_GLOBAL ? ORDER_ONE_LEVEL : ORDER_TWO_LEVELS;
 }
 
-struct order_params settle_params(const struct shard_loader *l, uint64_t epoch)
+int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
+		   struct shard_error *err)
 {
-	struct order_params p = l->params;
-
-	p.epoch = l->is_held ? l->held_epoch : epoch;
-	return p;
-}
-
-int settle_options(struct shard_loader *l, struct shard_error *err)
-{
-	struct shard_loader_options *o = &l->o;
 	uint32_t cpus;
 	int rc;
 
 	o->world = o->world ? o->world : 1;
 	o->slot_count = o->slot_count ? o->slot_count : SLOTS_DEFAULT;
-	o->device_slot_count = o->device_slot_count ? o->device_slot_count : DEVICE_SLOTS_DEFAULT;
 	if (!o->thread_count) {
 		cpus = thread_cpu_count();
 		o->thread_count = cpus < THREADS_DEFAULT ? cpus : THREADS_DEFAULT;
@@ -116,25 +114,27 @@ int settle_options(struct shard_loader *l, struct shard_error *err)
 	rc = check(o, err);
 	if (rc)
 		return rc;
-	settle_windows(o, &l->ds->m.schema);
-	l->params = (struct order_params){
+	settle_windows(o, &ds->m.schema);
+	*out = (struct steps){.share = NULL};
+	out->params = (struct order_params){
 		.kind = kind_of(o->shuffle),
-		.record_count = l->ds->m.record_count,
+		.record_count = ds->m.record_count,
 		.seed = o->seed,
 		.run_records = o->run_records,
 		.phase_unit_records = o->phase_unit_records,
 		.window_runs = o->window_runs,
 		.lane_count = o->lane_count,
 	};
-	l->rank = (struct order_rank){
-		.record_count = l->ds->m.record_count,
+	out->rank = (struct order_rank){
+		.record_count = ds->m.record_count,
 		.batch_records = o->batch_records,
 		.rank = o->rank,
 		.world = o->world,
 		.last = o->tail == SHARD_PAD ? ORDER_PAD : o->tail == SHARD_KEEP ? ORDER_KEEP : ORDER_DROP,
 	};
-	if (order_rank_check(&l->rank))
-		return error_set(err, SHARD_E_ARGUMENT, "options: %u records for each of %u ranks are more than %" PRIu64 " in a step",
+	if (order_rank_check(&out->rank))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: %u records for each of %u ranks are more than %" PRIu64 " in a step",
 				 o->batch_records, o->world, ORDER_STEP_RECORDS_MAX);
 	return SHARD_OK;
 }

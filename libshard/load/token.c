@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * token.c - a place in an order as one line of text
- *
- *   shuffle-v1 two_levels N 1000000 r 128 w 40 L 64 u 1 seed 7 epoch 3 position 65536 dataset 66e2… subset all check 0123456789abcdef
- *
- * The words are those of format/ORDER.md.  `check` is the XXH3-64 of all before it, so that a token that lost a digit is
- * no token.  There is one way to write a place, and reading accepts no other.
+ * token.c - see token.h
  */
+#include "libshard/load/token.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "libshard/codec/checksum.h"
-#include "libshard/load/loader.h"
 
 static const char *const kind_names[] = {
 	[ORDER_SEQUENTIAL] = "sequential", [ORDER_ONE_LEVEL] = "one_level", [ORDER_TWO_LEVELS] = "two_levels"};
@@ -30,7 +26,7 @@ void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES])
 	snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " check %016" PRIx64, checksum64(text, (size_t)used));
 }
 
-/* The number behind " word ", or false.  What it accepts beyond decimal digits does not survive token_read(). */
+/* The number behind " word ".  A number that is too large wraps, and token_read() then notices. */
 static bool take(const char **at, const char *word, uint64_t *out)
 {
 	size_t bytes = strlen(word);
@@ -77,6 +73,7 @@ bool token_read(const char *text, struct token *t)
 	p->window_runs = (uint32_t)windows;
 	p->lane_count = (uint32_t)lanes;
 	memcpy(t->dataset_id, at + 9, 64);
-	token_write(t, again); /* the rest, leading zeros, numbers that are too large: all of that comes out differently */
+	/* Leading zeros, numbers that are too large, anything behind: all of that comes out differently. */
+	token_write(t, again);
 	return !strcmp(text, again);
 }

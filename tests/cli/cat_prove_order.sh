@@ -57,14 +57,16 @@ grep -q "I44" err || die "damage is not named: $(cat err)"
 # The tool's objects and the library's, with something of the library in between that is not as it should be.
 cat >broken.c <<'C'
 #include <string.h>
-#include "libshard/load/loader.h"
+#include "libshard/load/slot.h"
 
 void __real_order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
 void __wrap_order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
 uint64_t __real_order_rank_position(const struct order_rank *k, uint64_t step, uint32_t row, bool *padded);
 uint64_t __wrap_order_rank_position(const struct order_rank *k, uint64_t step, uint32_t row, bool *padded);
-void __real_ring_describe(const struct shard_loader *l, const struct slot *s, uint32_t slot, struct shard_batch *out);
-void __wrap_ring_describe(const struct shard_loader *l, const struct slot *s, uint32_t slot, struct shard_batch *out);
+void __real_slot_describe(const struct slot *s, const struct layout *layout, const struct steps *steps, uint32_t number,
+			  struct shard_batch *out);
+void __wrap_slot_describe(const struct slot *s, const struct layout *layout, const struct steps *steps, uint32_t number,
+			  struct shard_batch *out);
 uint64_t __real_order_rank_steps(const struct order_rank *k);
 uint64_t __wrap_order_rank_steps(const struct order_rank *k);
 
@@ -84,11 +86,12 @@ uint64_t __wrap_order_rank_position(const struct order_rank *k, uint64_t step, u
 	return BREAK == 2 && k->first_position && !*padded ? position - 1 : position;
 }
 
-void __wrap_ring_describe(const struct shard_loader *l, const struct slot *s, uint32_t slot, struct shard_batch *out)
+void __wrap_slot_describe(const struct slot *s, const struct layout *layout, const struct steps *steps, uint32_t number,
+			  struct shard_batch *out)
 {
 	uint64_t *record;
 
-	__real_ring_describe(l, s, slot, out);
+	__real_slot_describe(s, layout, steps, number, out);
 	if (BREAK == 3) /* padding is not flagged */
 		memset((void *)(uintptr_t)out->row_flags, 0, out->record_count);
 	record = (uint64_t *)(uintptr_t)out->record;
@@ -99,9 +102,9 @@ void __wrap_ring_describe(const struct shard_loader *l, const struct slot *s, ui
 		record[1] = first;
 	}
 	if (BREAK == 5 && out->record_count > 1 && out->step == 1) /* the numbers are right, the bytes of a row are not */
-		for (uint32_t f = 0; f < l->ds->m.schema.field_count; f++)
+		for (uint32_t f = 0; f < layout->schema->field_count; f++)
 			memcpy((char *)(uintptr_t)out->field[f].data + out->field[f].stride, out->field[f].data,
-			       l->ds->m.schema.field[f].bytes);
+			       layout->schema->field[f].bytes);
 	if (BREAK == 6 && out->step == 1) /* one byte of a batch is wrong */
 		*(char *)(uintptr_t)out->field[0].data ^= 1;
 	if (BREAK == 7 && out->step == 1) /* a row that was delivered says that it was not */
@@ -129,7 +132,7 @@ break_library() {
 	# shellcheck disable=SC2046,SC2086 # words of flags and names
 	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -O1 -g $san -DBREAK="$1" -Iinclude -I. -o "$work/broken" "$work/broken.c" \
 		"${objects[@]}" $(sed "s,[^ ]* *,$BUILD/&,g" "$BUILD/objects") \
-		-Wl,--wrap=order_fill,--wrap=order_rank_position,--wrap=ring_describe,--wrap=order_rank_steps \
+		-Wl,--wrap=order_fill,--wrap=order_rank_position,--wrap=slot_describe,--wrap=order_rank_steps \
 		$(pkg-config --libs liblz4 libpng) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
 }
 

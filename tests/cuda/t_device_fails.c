@@ -142,9 +142,9 @@ TEST(a_close_is_a_close_whatever_fails)
 static void *break_down_soon(void *unused)
 {
 	for (bool waits = false; !waits; usleep(500)) {
-		pthread_mutex_lock(&t.l->lock);
-		waits = t.l->awaits_slot;
-		pthread_mutex_unlock(&t.l->lock);
+		pthread_mutex_lock(&t.l->feed->crew.lock);
+		waits = t.l->feed->crew.awaits_slot;
+		pthread_mutex_unlock(&t.l->feed->crew.lock);
 	}
 	fake->break_down(700);
 	return unused;

@@ -10,7 +10,7 @@
 static void slabs_of_step(const struct shard_loader *l, const struct order *o, uint64_t first_position, uint64_t step, uint64_t *first, uint64_t *end)
 {
 	const struct order_share *share = &l->pool->share;
-	struct order_rank rank = l->rank;
+	struct order_rank rank = l->steps.rank;
 
 	rank.first_position = first_position;
 	*first = UINT64_MAX;
@@ -31,7 +31,7 @@ static void slabs_of_step(const struct shard_loader *l, const struct order *o, u
 /* As many batches behind each other as can be lent, from any place on: the most slabs that they lie in together. */
 static uint64_t most_slabs(const struct shard_loader *l, const struct order *o, uint64_t first_position, unsigned steps)
 {
-	struct order_rank rank = l->rank;
+	struct order_rank rank = l->steps.rank;
 	uint64_t most = 0, epoch = 0, step = 0, first[64], end[64];
 
 	for (unsigned i = 0; i < steps; i++, step++) {
@@ -75,7 +75,7 @@ TEST(the_smallest_pool_is_hardly_larger_than_what_batches_lie_in)
 		if (!l->pool->is_held) {
 			uint64_t most = 0;
 
-			CHECK_OK(order_init(&order, &l->params, table));
+			CHECK_OK(order_init(&order, &l->steps.params, table));
 			for (uint64_t from = 0; from < TOTAL; from += 1 + prng_below(&p, 40)) {
 				uint64_t now = most_slabs(l, &order, from, 40);
 

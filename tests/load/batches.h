@@ -127,9 +127,11 @@ static inline void close_loader(struct shard_loader *l)
 static inline void wait_until_full(struct shard_loader *l)
 {
 	for (bool full = false; !full; usleep(500)) {
-		pthread_mutex_lock(&l->lock);
-		full = !l->free_count && !l->busy;
-		pthread_mutex_unlock(&l->lock);
+		struct crew *c = &l->feed->crew;
+
+		pthread_mutex_lock(&c->lock);
+		full = !c->free_count && !c->busy;
+		pthread_mutex_unlock(&c->lock);
 	}
 }
 

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "libshard/base/error.h"
-#include "libshard/load/loader.h"
+#include "libshard/load/rows.h"
 #include "tests/load/batches.h"
 
 enum broken { SOUND, STALE_SLOT, SKIPS_A_ROW, WRITES_BESIDE };
@@ -23,7 +23,7 @@ static struct {
 	uint64_t fail_epoch, fail_step;
 	enum broken broken;   /* in step 3 of any epoch */
 	struct shard_loader *watched;
-	int (*meanwhile)(struct shard_loader *l); /* called in the middle of filling */
+	int (*meanwhile)(struct feed *f); /* called in the middle of filling */
 } inject;
 
 static atomic_uint fills, fills_of[EPOCHS], together, while_lent;
@@ -60,9 +60,9 @@ static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
 static bool gate_is_open;
 
-static inline int behind_gate(struct shard_loader *l)
+static inline int behind_gate(struct feed *f)
 {
-	(void)l;
+	(void)f;
 	atomic_fetch_add(&behind, 1);
 	pthread_mutex_lock(&gate_lock);
 	while (!gate_is_open)
@@ -86,12 +86,20 @@ static inline void inject_watch(struct shard_loader *l)
 	on_lent = count_lent;
 }
 
-int __real_rows_fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err);
-int __wrap_rows_fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err);
+int __real_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		     struct shard_error *err);
+int __wrap_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		     struct shard_error *err);
 
-static inline void note_place(const struct shard_loader *l, const struct slot *s)
+/* The feed that a supply is part of. */
+static inline struct feed *feed_of(struct supply *supply)
 {
-	uint64_t position = s->place.first_position + s->place.step * l->o.batch_records * l->o.world;
+	return (struct feed *)((uint8_t *)supply - offsetof(struct feed, supply));
+}
+
+static inline void note_place(const struct feed *f, const struct slot *s)
+{
+	uint64_t position = steps_position(&f->steps, &s->place);
 	uint64_t place = s->place.epoch << 32 | position, before = atomic_load(&earliest);
 
 	while (place < before && !atomic_compare_exchange_weak(&earliest, &before, place))
@@ -101,9 +109,14 @@ static inline void note_place(const struct shard_loader *l, const struct slot *s
 		atomic_fetch_add(&fills_of[s->place.epoch], 1);
 }
 
-static inline void enter(const struct shard_loader *l, uint32_t slot)
+static inline bool is_watched(const struct feed *f)
 {
-	if (l != inject.watched)
+	return inject.watched && inject.watched->feed == f;
+}
+
+static inline void enter(const struct feed *f, uint32_t slot)
+{
+	if (!is_watched(f))
 		return;
 	if (atomic_fetch_add(&inside[slot], 1))
 		atomic_fetch_add(&together, 1);
@@ -112,9 +125,11 @@ static inline void enter(const struct shard_loader *l, uint32_t slot)
 	plain[slot]++;
 }
 
-static inline int fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err)
+static inline int fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		       struct shard_error *err)
 {
-	uint64_t step = s->place.first_position / ((uint64_t)l->o.batch_records * l->o.world) + s->place.step;
+	const struct feed *f = feed_of(supply);
+	uint64_t step = s->place.first_position / steps_records(&f->steps) + s->place.step;
 	bool now = step == 3;
 	uint8_t *memory = s->memory;
 	int rc;
@@ -126,8 +141,8 @@ static inline int fill(struct shard_loader *l, struct member *member, struct slo
 	if (now && inject.broken == STALE_SLOT)
 		return SHARD_OK;
 	if (now && inject.broken == WRITES_BESIDE) /* into a neighbour, as if two threads had one slot */
-		s->memory = l->slot[(uint32_t)(s - l->slot + 1) % l->o.slot_count].memory;
-	rc = __real_rows_fill(l, member, s, counts, err);
+		s->memory = f->ring.slot[(uint32_t)(s - f->ring.slot + 1) % f->ring.slot_count].memory;
+	rc = __real_rows_fill(supply, scratch, s, counts, err);
 	if (s->memory != memory)
 		s->memory = memory;
 	if (now && inject.broken == SKIPS_A_ROW)
@@ -135,21 +150,23 @@ static inline int fill(struct shard_loader *l, struct member *member, struct slo
 	return rc;
 }
 
-int __wrap_rows_fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err)
+int __wrap_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		     struct shard_error *err)
 {
+	struct feed *f = feed_of(supply);
 	struct prng p = {atomic_load(&fills)};
 	unsigned delay_us = atomic_load(&inject.delay_us);
-	uint32_t slot = (uint32_t)(s - l->slot);
+	uint32_t slot = (uint32_t)(s - f->ring.slot);
 	int rc;
 
-	enter(l, slot);
-	note_place(l, s);
+	enter(f, slot);
+	note_place(f, s);
 	if (delay_us)
 		usleep(inject.steady ? delay_us : (unsigned)prng_below(&p, delay_us));
 	if (inject.meanwhile)
-		inject.meanwhile(member->loader);
-	rc = fill(l, member, s, counts, err);
-	if (l == inject.watched)
+		inject.meanwhile(f);
+	rc = fill(supply, scratch, s, counts, err);
+	if (is_watched(f))
 		atomic_fetch_sub(&inside[slot], 1);
 	return rc;
 }

@@ -5,7 +5,7 @@
  *
  * Large datasets are one small shard under many names.  Each promise has a control that breaks it and must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=crew_close,--wrap=path_close
+ * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=crew_close,--wrap=paths_close
  * TIMEOUT: 900
  */
 #include <malloc.h>
@@ -273,22 +273,22 @@ TEST(data_sorted_by_class_is_mixed_by_default)
 
 static enum { SOUND_EXIT, LEAKS, HANGS } leaving;
 
-void __real_crew_close(struct shard_loader *l, bool inherited);
-void __wrap_crew_close(struct shard_loader *l, bool inherited);
-void __real_path_close(struct shard_loader *l);
-void __wrap_path_close(struct shard_loader *l);
+void __real_crew_close(struct crew *c, bool inherited);
+void __wrap_crew_close(struct crew *c, bool inherited);
+void __real_paths_close(struct paths *p);
+void __wrap_paths_close(struct paths *p);
 
-void __wrap_crew_close(struct shard_loader *l, bool inherited)
+void __wrap_crew_close(struct crew *c, bool inherited)
 {
-	for (uint32_t i = 0; leaving == HANGS && l->member && i < l->member_count; i++)
-		pthread_join(l->member[i].thread, NULL); /* nobody told them to stop */
-	__real_crew_close(l, inherited);
+	for (uint32_t i = 0; leaving == HANGS && i < c->member_count; i++)
+		pthread_join(c->member[i].thread, NULL); /* nobody told them to stop */
+	__real_crew_close(c, inherited);
 }
 
-void __wrap_path_close(struct shard_loader *l)
+void __wrap_paths_close(struct paths *p)
 {
 	if (leaving != LEAKS)
-		__real_path_close(l);
+		__real_paths_close(p);
 }
 
 static struct wanted wanted;

@@ -14,34 +14,34 @@
 
 static const uint64_t sizes[] = {40, 1, 0, 62};
 
-/* ---- broken twins of what loader.c asks of crew.c, and threads that do not start ---- */
+/* ---- broken twins of what feed.c asks of crew.c, and threads that do not start ---- */
 
 static bool take_swapped, give_another;
 static uint32_t kept; /* slot + 1 that a swapped take owes */
 
-uint32_t __real_crew_take(struct shard_loader *l);
-uint32_t __wrap_crew_take(struct shard_loader *l);
-void __real_crew_give(struct shard_loader *l, uint32_t slot);
-void __wrap_crew_give(struct shard_loader *l, uint32_t slot);
+uint32_t __real_crew_take(struct crew *c);
+uint32_t __wrap_crew_take(struct crew *c);
+void __real_crew_give(struct crew *c, uint32_t slot);
+void __wrap_crew_give(struct crew *c, uint32_t slot);
 
 /* Two at a time, the second one first. */
-uint32_t __wrap_crew_take(struct shard_loader *l)
+uint32_t __wrap_crew_take(struct crew *c)
 {
 	uint32_t slot = kept - 1;
 
 	if (!take_swapped)
-		return __real_crew_take(l);
+		return __real_crew_take(c);
 	if (kept) {
 		kept = 0;
 		return slot;
 	}
-	kept = __real_crew_take(l) + 1;
-	return __real_crew_take(l);
+	kept = __real_crew_take(c) + 1;
+	return __real_crew_take(c);
 }
 
-void __wrap_crew_give(struct shard_loader *l, uint32_t slot)
+void __wrap_crew_give(struct crew *c, uint32_t slot)
 {
-	__real_crew_give(l, give_another ? (slot + 1) % l->o.slot_count : slot);
+	__real_crew_give(c, give_another ? (slot + 1) % c->ring->slot_count : slot);
 }
 
 static unsigned starts, starts_fail_at; /* 0: never; else from that one on */

@@ -6,17 +6,20 @@
  *
  * LDFLAGS: -Wl,--wrap=repair_rows
  */
-#include "libshard/load/loader.h"
+#include "libshard/load/repair.h"
 #include "tests/store/fixture.h"
 
 static bool repairs = true;
 
-int __real_repair_rows(struct shard_loader *l, struct member *m, struct slot *s, struct fill_counts *counts, struct shard_error *err);
-int __wrap_repair_rows(struct shard_loader *l, struct member *m, struct slot *s, struct fill_counts *counts, struct shard_error *err);
+int __real_repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		       struct shard_error *err);
+int __wrap_repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		       struct shard_error *err);
 
-int __wrap_repair_rows(struct shard_loader *l, struct member *m, struct slot *s, struct fill_counts *counts, struct shard_error *err)
+int __wrap_repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		       struct shard_error *err)
 {
-	return repairs ? __real_repair_rows(l, m, s, counts, err) : SHARD_OK;
+	return repairs ? __real_repair_rows(supply, scratch, s, counts, err) : SHARD_OK;
 }
 
 #define RECORDS 130u

@@ -17,6 +17,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/io/buffer.h"
 #include "tests/child.h"
+#include "libshard/store/read/dataset.h"
 #include "tests/load/inject.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -265,7 +266,7 @@ static int child_reads_what_was_a_ring(bool broken)
 
 	inject_nothing();
 	scene_open(&s, (struct shard_loader_options){.batch_records = 7, .slot_count = 4, .thread_count = 1});
-	was = (uintptr_t)s.l->ring;
+	was = (uintptr_t)s.l->feed->ring.memory;
 	s.bytes = shard_loader_ring_bytes(s.l);
 	never_inherit_again = broken;
 	close_loader(s.l);

@@ -25,12 +25,12 @@ static atomic_bool counting;
 static atomic_uint allocated;
 static _Thread_local bool within; /* a sanitizer's aligned_alloc may come back through malloc */
 
-uint64_t __real_ring_bytes(const struct shard_loader *l);
-uint64_t __wrap_ring_bytes(const struct shard_loader *l);
+uint64_t __real_ring_bytes(const struct ring *r);
+uint64_t __wrap_ring_bytes(const struct ring *r);
 
-uint64_t __wrap_ring_bytes(const struct shard_loader *l)
+uint64_t __wrap_ring_bytes(const struct ring *r)
 {
-	return __real_ring_bytes(l) - (says_too_little ? PAGE : 0);
+	return __real_ring_bytes(r) - (says_too_little ? PAGE : 0);
 }
 
 #define COUNTED(name_, types_, names_)             \
@@ -246,9 +246,9 @@ TEST(what_a_new_shard_costs)
 	CHECK_EQ(first - again, 3 * (6 + 2)); /* the empty shard is never opened */
 }
 
-static int fill_with_memory(struct shard_loader *l)
+static int fill_with_memory(struct feed *f)
 {
-	mem_free(mem_alloc(l->o.batch_records)); /* what a careless filler would do */
+	mem_free(mem_alloc(f->steps.rank.batch_records)); /* what a careless filler would do */
 	return 0;
 }
 

@@ -19,49 +19,47 @@ static struct wanted wanted;
 static enum { MOVES, STAYS, FREES_TOO_EARLY, WAITS, DOES_NOT_REST } seeking;
 static atomic_bool no_memory;
 
-void __real_crew_move(struct shard_loader *l, struct place to);
-void __wrap_crew_move(struct shard_loader *l, struct place to);
-void __real_crew_rest(struct shard_loader *l);
-void __wrap_crew_rest(struct shard_loader *l);
-void __real_crew_use_orders(struct shard_loader *l, struct epoch_order *orders, const struct order_params *params);
-void __wrap_crew_use_orders(struct shard_loader *l, struct epoch_order *orders, const struct order_params *params);
+void __real_crew_move(struct crew *c, struct place to);
+void __wrap_crew_move(struct crew *c, struct place to);
+void __real_crew_rest(struct crew *c);
+void __wrap_crew_rest(struct crew *c);
+void __real_crew_use_orders(struct crew *c, struct epoch_orders *orders);
+void __wrap_crew_use_orders(struct crew *c, struct epoch_orders *orders);
 void *__real_mem_array(size_t count, size_t item_bytes);
 void *__wrap_mem_array(size_t count, size_t item_bytes);
 
-void __wrap_crew_move(struct shard_loader *l, struct place to)
+void __wrap_crew_move(struct crew *c, struct place to)
 {
 	if (seeking == STAYS)
 		return;
 	if (seeking == FREES_TOO_EARLY) {
-		pthread_mutex_lock(&l->lock);
-		for (uint32_t i = 0; i < l->o.slot_count; i++)
-			if (l->slot[i].state == SLOT_FILLING)
-				l->slot[i].state = SLOT_READY; /* as if it did not matter who is in it */
-		pthread_mutex_unlock(&l->lock);
+		pthread_mutex_lock(&c->lock);
+		for (uint32_t i = 0; i < c->ring->slot_count; i++)
+			if (c->claim[i].state == CLAIM_FILLING)
+				c->claim[i].state = CLAIM_READY; /* as if no thread were in it */
+		pthread_mutex_unlock(&c->lock);
 	}
 	if (seeking == WAITS)
-		__real_crew_rest(l);
-	__real_crew_move(l, to);
+		__real_crew_rest(c);
+	__real_crew_move(c, to);
 }
 
 /* Without waiting for those who still fill slots in the old order. */
-void __wrap_crew_rest(struct shard_loader *l)
+void __wrap_crew_rest(struct crew *c)
 {
 	if (seeking != DOES_NOT_REST)
-		__real_crew_rest(l);
+		__real_crew_rest(c);
 }
 
 /* Only resume comes here; the tables of the old order are about to be freed. */
-void __wrap_crew_use_orders(struct shard_loader *l, struct epoch_order *orders, const struct order_params *params)
+void __wrap_crew_use_orders(struct crew *c, struct epoch_orders *orders)
 {
-	if (l->owner) {
-		pthread_mutex_lock(&l->lock);
-		if (l->busy)
-			complain(&wanted, "a token takes the order away from threads that use it");
-		pthread_mutex_unlock(&l->lock);
-		__real_crew_rest(l); /* the control shall not crash */
-	}
-	__real_crew_use_orders(l, orders, params);
+	pthread_mutex_lock(&c->lock);
+	if (c->busy)
+		complain(&wanted, "a token takes the order away from threads that use it");
+	pthread_mutex_unlock(&c->lock);
+	__real_crew_rest(c); /* the control shall not crash */
+	__real_crew_use_orders(c, orders);
 }
 
 void *__wrap_mem_array(size_t count, size_t item_bytes)
@@ -191,12 +189,12 @@ TEST(broken_seeks_are_noticed)
 /* Once somebody waits for the threads. */
 static void *open_gate(void *context)
 {
-	struct shard_loader *l = context;
+	struct crew *c = context;
 
 	for (bool awaited = false; !awaited; usleep(500)) {
-		pthread_mutex_lock(&l->lock);
-		awaited = l->resting;
-		pthread_mutex_unlock(&l->lock);
+		pthread_mutex_lock(&c->lock);
+		awaited = c->resting;
+		pthread_mutex_unlock(&c->lock);
 	}
 	set_gate(true);
 	return NULL;
@@ -221,7 +219,7 @@ static void seek_while_busy(bool wait)
 	while (atomic_load(&behind) < 3)
 		usleep(500);
 	if (wait)
-		CHECK_EQ(pthread_create(&thread, NULL, open_gate, l), 0);
+		CHECK_EQ(pthread_create(&thread, NULL, open_gate, &l->feed->crew), 0);
 	for (uint64_t i = 0; i < 100; i++)
 		CHECK_OK(shard_loader_seek(l, i % 3, i, &fixture_err));
 	check_rows(&wanted, &b); /* lent before, and still what it was */

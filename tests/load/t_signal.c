@@ -9,6 +9,7 @@
  */
 #include <signal.h>
 
+#include "format/shard_format.h"
 #include "tests/child.h"
 #include "tests/load/batches.h"
 

@@ -11,6 +11,7 @@
 #include <locale.h>
 
 #include "libshard/base/error.h"
+#include "libshard/load/rows.h"
 #include "tests/load/batches.h"
 #include "tests/load/virtual_time.h"
 
@@ -242,13 +243,16 @@ TEST(the_documents_show_such_lines_and_explain_each_ending)
 
 static uint64_t fill_ns, fill_cpu_ns, last_ns; /* of the row below that is at work */
 
-int __real_rows_fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err);
-int __wrap_rows_fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err);
+int __real_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		     struct shard_error *err);
+int __wrap_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		     struct shard_error *err);
 
-int __wrap_rows_fill(struct shard_loader *l, struct member *member, struct slot *s, struct fill_counts *counts, struct shard_error *err)
+int __wrap_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		     struct shard_error *err)
 {
 	virtual_work(fill_ns + (s->place.step == 9 ? last_ns : 0), fill_cpu_ns);
-	return __real_rows_fill(l, member, s, counts, err);
+	return __real_rows_fill(supply, scratch, s, counts, err);
 }
 
 /* A trainer that takes step_ns for each of so many batches. */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ring.h - the memory that batches are delivered in: slots of one size, one behind the other
+ */
+#ifndef SHARD_LOAD_RING_H
+#define SHARD_LOAD_RING_H
+
+#include "libshard/load/slot.h"
+
+struct ring { /* const after ring_open(), but for what is in the slots */
+	uint8_t *memory;
+	void *lent; /* the caller's memory, used in place of our own; or NULL */
+	uint64_t slot_bytes;
+	uint32_t slot_count;
+	struct slot *slot; /* [slot_count]; NULL: the ring is not open */
+};
+
+uint64_t ring_bytes(const struct ring *r);
+/* slot_bytes, slot_count and lent are there already. */
+int ring_open(struct ring *r, uint32_t batch_records, struct shard_error *err);
+/* `inherited`: by a child process, which has the slots but not the memory. */
+void ring_close(struct ring *r, bool inherited);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * row.h - a record of a raw group on its way to a row of a slot
+ */
+#ifndef SHARD_LOAD_ROW_H
+#define SHARD_LOAD_ROW_H
+
+#include "libshard/load/supply.h"
+
+struct row {
+	struct supply *supply;
+	struct shard_reader *r;
+	uint64_t shard, inside, row;
+	uint32_t group;
+	uint8_t *flags; /* of the row; NULL: damage is an error */
+	uint8_t *slot;
+	uint8_t *dst; /* of a large group: where the bytes belong; NULL: they are spread over the slot's arrays */
+};
+
+/* The bytes lie at src, which may be dst: copy them to their place, hashed if need be. */
+int row_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unit_check.h - is a unit that is about to be delivered to be hashed?
+ *
+ * With SHARD_CHECK_FIRST a unit is hashed when the dataset's handle first delivers of it.  It may come
+ * to several threads at once: rows of it stand in neighbouring steps, or a record at the end of one
+ * epoch and the start of the next.  One of them hashes it, for some microseconds; the others wait.
+ */
+#ifndef SHARD_LOAD_UNIT_CHECK_H
+#define SHARD_LOAD_UNIT_CHECK_H
+
+#include "libshard/load/supply.h"
+#include "libshard/store/read/reader.h"
+
+struct unit_check {
+	bool hash;		/* the caller is to hash it */
+	_Atomic uint64_t *seen; /* SHARD_CHECK_FIRST: the word that has its bit */
+	uint64_t bit;
+	atomic_bool *stripe; /* held by this thread, or NULL */
+};
+
+/* Waits while another thread hashes a unit of the same stripe. */
+atomic_bool *unit_check_enter(struct supply *s, const struct shard_reader *r, uint64_t unit);
+
+static inline struct unit_check unit_check_begin(struct supply *s, const struct shard_reader *r, uint32_t group,
+						 uint64_t unit)
+{
+	struct unit_check c = {.hash = r->check == SHARD_CHECK_ALWAYS, .bit = UINT64_C(1) << (unit & 63)};
+
+	if (r->check == SHARD_CHECK_FIRST) {
+		/* The table is there since the shard's first record was located. */
+		c.seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire) + unit / 64;
+		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
+	}
+	if (c.hash && c.seen) {
+		c.stripe = unit_check_enter(s, r, unit);
+		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
+	}
+	return c;
+}
+
+/*
+ * The unit is sound, or not; *checked counts it if it was hashed.  Another loader of the dataset may
+ * have hashed it at the same moment; it is counted once.
+ */
+static inline void unit_check_end(const struct unit_check *c, bool sound, uint64_t *checked)
+{
+	if (sound && c->hash)
+		*checked += !c->seen ||
+			    !(atomic_fetch_or_explicit(c->seen, c->bit, memory_order_release) & c->bit);
+	if (c->stripe)
+		atomic_store_explicit(c->stripe, false, memory_order_release);
+}
+
+#endif
