@@ -230,6 +230,20 @@ int cuda_finish_all(const struct cuda_device *d, struct shard_error *err)
 	return result ? cuda_refused(d->api, result, err, "cuCtxSynchronize") : SHARD_OK;
 }
 
+int cuda_stream_join(const struct cuda_device *d, void *stream, void *behind, struct shard_error *err)
+{
+	void *event = NULL;
+	int rc = cuda_event_make(d, &event, err);
+
+	if (rc)
+		return rc;
+	rc = cuda_event_record(d, event, behind, err);
+	if (!rc)
+		rc = cuda_stream_wait(d, stream, event, err);
+	cuda_event_drop(d, event); /* what waits for it still does */
+	return rc;
+}
+
 /* ---- memory ---- */
 
 int cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *err)

@@ -42,6 +42,8 @@ int cuda_stream_make(const struct cuda_device *d, void **stream, struct shard_er
 void cuda_stream_drop(const struct cuda_device *d, void *stream);
 /* What is queued on `stream` from now on waits for what the event was recorded behind last. */
 int cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err);
+/* What is queued on `stream` from now on waits for what was queued on `behind` before. */
+int cuda_stream_join(const struct cuda_device *d, void *stream, void *behind, struct shard_error *err);
 /* A thread of the driver will call `call`, which may not call the driver, behind what is queued; if that fails, never. */
 int cuda_stream_call(const struct cuda_device *d, void *stream, void (*call)(void *context), void *context, struct shard_error *err);
 /* Has something failed that was queued?  Waits for nothing. */

@@ -52,6 +52,7 @@ int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err);
 bool feed_has_sound(struct feed *f, uint32_t *slot);
 /* Wait at most so long until feed_next() need not.  False: it still would. */
 bool feed_await(struct feed *f, uint64_t most_ns);
+int feed_wait(struct feed *f, uint64_t most_ns, struct shard_error *err); /* the same: TIMEOUT */
 void feed_give(struct feed *f, uint32_t slot); /* the slot is free again; any thread may say so */
 
 /* ---- places ---- */

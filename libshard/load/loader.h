@@ -1,29 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.h - a loader's parts
+ * loader.h - the face: what stands behind the public calls of a loader
+ *
+ * Without a GPU batches are the slots of a feed.  On a GPU they are the slots of an outlet, which a
+ * device side fills from the feed, or a pool from a feed of its own.  Ends of epochs, seek and resume are
+ * the face's: what is below goes on for ever.
+ *
+ * All of it belongs to the consumer, the thread that calls next.
  */
 #ifndef SHARD_LOAD_LOADER_H
 #define SHARD_LOAD_LOADER_H
 
 #include "libshard/load/feed.h"
+#include "libshard/load/pool.h"
 
 struct shard_loader {
-	struct shard_dataset *ds;
-	struct shard_loader_options asked, o; /* const after open: as given, and with defaults filled in */
+	struct shard_dataset *ds;		 /* const after open, as: */
+	struct shard_loader_options asked, o; /* as given, and with defaults filled in */
+	struct layout layout;			 /* of batches */
+	struct feed *feed;			 /* NULL: the pool has a feed */
+	struct pool *pool; /* NULL: no pool was asked for; another one after a token of another order */
+
 	struct steps steps;
-	struct layout layout;
-	struct cursor cursor;
-	struct feed *feed; /* const after open; NULL: with a pool */
-	struct device_side *device; /* device.h; NULL: no GPU was asked for */
-	struct pool *pool; /* pool.h; const after open; NULL: no pool was asked for */
+	struct cursor cursor; /* the batch that next delivers */
 	uint64_t start_ns;
-	struct shard_loader_stats stats; /* what the consumer counts */
+	uint64_t batch_count, record_count, bytes; /* that next has delivered */
+
+	/* Once a GPU was asked for. */
+	struct cuda_device *cuda; /* NULL: it was not yet */
+	struct outlet outlet;	  /* not open: only host batches were asked for */
+	struct device_side *side; /* fills the outlet; NULL: with a pool */
 };
 
-int loader_open_feed(struct shard_loader *l, struct shard_error *err);
-int loader_begin(struct shard_loader *l, struct shard_error *err); /* what each next begins with: start, or why not to go on */
-bool loader_ends_epoch(struct shard_loader *l); /* then the next call begins the next one */
-int loader_take(struct shard_loader *l, uint32_t *slot, struct shard_error *err); /* the host slot that is next, once it is filled */
-void loader_count(struct shard_loader *l, const struct shard_batch *batch); /* it is the caller's; the next one is behind it */
+/* What fills slots of the host, and copies them to a GPU; the latter NULL if nothing does yet. */
+struct feed *loader_feed(const struct shard_loader *l);
+struct device_side *loader_side(const struct shard_loader *l);
+
+/* Start, if it has not started.  ARGUMENT in another process than the first time. */
+int loader_start(struct shard_loader *l, struct shard_error *err);
+/* What a call of next begins with: the same, or the error that it stopped with. */
+int loader_begin(struct shard_loader *l, struct shard_error *err);
+bool loader_ends_epoch(struct shard_loader *l); /* if so, the next call begins the next epoch */
+void loader_count(struct shard_loader *l, const struct shard_batch *batch); /* it is the caller's now */
+
+/* The GPU that `stream` is on, opened if need be.  ARGUMENT if it is another one than before. */
+int loader_open_device(struct shard_loader *l, void *stream, struct shard_error *err);
 
 #endif

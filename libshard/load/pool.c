@@ -1,35 +1,150 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.c - see pool.h: which slabs a batch needs, when they come, and when they go back
- *
- * Everything is in the order of one stream, the loader's copy stream: slabs are awaited there, batches gathered, slabs given
- * back behind that, and in place behind all that was queued on batches that were given back.  The host waits only for a
- * slab that the crew has not filled yet.
+ * pool.c - see pool.h: which slabs a batch needs, and when it can be put together
  */
 #include "libshard/load/pool.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/load/feed.h"
 
-/* ---- memory that comes with the first batch ---- */
+/* ---- life ---- */
 
-static int make_order(struct pool_order *o, const struct order_params *params, struct shard_error *err)
+static int open_order(struct pool_order *o, const struct order_params *params, struct shard_error *err)
 {
-	if (!o->table)
-		o->table = mem_array(order_table_entries(params), sizeof(*o->table));
+	o->table = mem_array(order_table_entries(params), sizeof(*o->table));
 	return o->table ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the order of an epoch");
 }
 
-static const struct order *order_of(struct shard_loader *l, uint64_t epoch)
+/* The feed of runs: its steps are slabs. */
+static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
 {
-	struct pool_order *o = &l->pool->order[epoch % 2];
-	struct order_params params = steps_params(&l->steps, epoch);
+	const struct shard_loader_options *o = &p->o;
+	const struct feed_options f = {.slot_count = o->slot_count, .thread_count = o->thread_count, .path = o->path,
+				       .on_corrupt = o->on_corrupt, .stage_bytes = o->stage_bytes};
+	const struct order_share *share = &p->plan.share;
+	struct steps steps = {.params = p->steps.params, .share = share, .is_held = p->plan.is_held};
+
+	steps.rank = (struct order_rank){.record_count = order_share_rows(share), .batch_records = p->plan.slab_rows,
+					 .world = 1, .last = ORDER_KEEP};
+	return feed_open(out, p->ds, &f, &p->plan.slab, &steps, err);
+}
+
+static int open_parts(struct pool *p, struct shard_error *err)
+{
+	const struct shard_loader_options *o = &p->o;
+	struct feed *feed = NULL;
+	int rc = pool_plan(&p->plan, o, p->layout, &p->steps, err);
+
+	if (!rc)
+		rc = open_feed(p, &feed, err);
+	if (!rc)
+		rc = slabs_open(&p->slabs, &p->plan, feed, p->batches, o->pool_in_place, err);
+	if (!rc)
+		rc = pool_gather_open(&p->gather, &p->plan, p->layout, &p->slabs, o->batch_records,
+				      o->device_slot_count, err);
+	for (int i = 0; !rc && i < 2; i++)
+		rc = open_order(&p->order[i], &p->steps.params, err);
+	return rc;
+}
+
+int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_loader_options *o,
+	      const struct layout *layout, const struct steps *steps, struct outlet *batches, struct shard_error *err)
+{
+	struct pool *p = mem_zalloc(sizeof(*p));
+	int rc;
+
+	if (!p)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a pool");
+	p->ds = ds;
+	p->o = *o;
+	p->layout = layout;
+	p->steps = *steps;
+	p->batches = batches;
+	rc = open_parts(p, err);
+	if (rc) {
+		pool_close(p, false);
+		return rc;
+	}
+	*out = p;
+	return SHARD_OK;
+}
+
+void pool_close(struct pool *p, bool inherited)
+{
+	const struct cuda_device *cuda;
+	int rc = SHARD_OK;
+
+	if (!p)
+		return;
+	cuda = p->batches->cuda; /* NULL: nothing was begun there */
+	if (cuda && !inherited)
+		rc = cuda_enter(cuda, NULL);
+	pool_gather_close(&p->gather, inherited);
+	slabs_close(&p->slabs, inherited);
+	if (cuda && !inherited && !rc)
+		cuda_leave(cuda, SHARD_OK, NULL);
+	mem_free(p->order[0].table);
+	mem_free(p->order[1].table);
+	mem_free(p);
+}
+
+/* Wait until no kernel gathers from slabs and, in place, no trainer reads them. */
+static int finish_batches(struct pool *p, struct shard_error *err)
+{
+	int rc;
+
+	if (!p->batches->slot_count)
+		return SHARD_OK;
+	rc = cuda_enter(p->batches->cuda, err);
+	return rc ? rc : cuda_leave(p->batches->cuda, outlet_finish(p->batches, p->o.pool_in_place, err), err);
+}
+
+int pool_adopt(struct pool **p, const struct order_params *params, struct shard_error *err)
+{
+	struct pool *before = *p, *after = NULL;
+	const struct ring *ring = &before->slabs.feed->ring;
+	struct steps steps = before->steps;
+	int rc;
+
+	if (before->o.pool_in_place && before->batches->lent_count)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "%u batches are lent, which lie in the pool, and the token brings another order, which needs "
+				 "another one; give them back first", before->batches->lent_count);
+	steps.params = *params;
+	steps.params.epoch = 0;
+	rc = pool_open(&after, before->ds, &before->o, before->layout, &steps, before->batches, err);
+	if (!rc && ring->lent)
+		rc = feed_use_memory(after->slabs.feed, ring->lent, ring_bytes(ring), err);
+	if (!rc)
+		rc = finish_batches(before, err);
+	if (rc) {
+		pool_close(after, false);
+		return rc;
+	}
+	after->gather.kernel = before->gather.kernel;
+	before->gather.kernel.module = NULL; /* the other's now */
+	pool_close(before, false);
+	*p = after;
+	return SHARD_OK;
+}
+
+void pool_move(struct pool *p, struct place to)
+{
+	p->claim = to;
+	p->is_started = false;
+}
+
+/* ---- what a batch needs ---- */
+
+static const struct order *order_of(struct pool *p, uint64_t epoch)
+{
+	struct pool_order *o = &p->order[epoch % 2];
+	struct order_params params = steps_params(&p->steps, epoch);
 
 	if (!o->made || o->epoch != epoch)
 		order_init(&o->order, &params, o->table); /* the parameters were checked with the options, or the token */
@@ -38,361 +153,239 @@ static const struct order *order_of(struct shard_loader *l, uint64_t epoch)
 	return &o->order;
 }
 
-static int open_memory(struct shard_loader *l, struct device_side *d, struct shard_error *err)
-{
-	struct pool *p = l->pool;
-	int rc;
-
-	if (p->slab)
-		return SHARD_OK;
-	rc = make_order(&p->order[0], &l->steps.params, err);
-	if (!rc)
-		rc = make_order(&p->order[1], &l->steps.params, err);
-	if (!rc && p->is_held && !p->home) {
-		p->home = mem_array((size_t)ceil_div(p->share.record_count, p->share.run_records), sizeof(*p->home));
-		rc = p->home ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the places of runs");
-	}
-	if (!rc && !p->gather.module)
-		rc = cuda_gather_open(d->cuda, &p->gather, err);
-	if (!rc) {
-		mem_free(p->slot);
-		mem_free(p->late);
-		p->slot = mem_array(p->slab_count, sizeof(*p->slot));
-		p->late = mem_array(p->slab_count, sizeof(*p->late));
-		p->slab = p->slot && p->late ? mem_array(p->slab_count, sizeof(*p->slab)) : NULL; /* last: it says that all is there */
-		rc = p->slab ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for %u slabs of the pool", p->slab_count);
-	}
-	if (!rc)
-		pool_list_pieces(l);
-	return rc;
-}
-
-/* ---- what a batch needs ---- */
-
 /* Rows of the bands that the batch of the claim is in: [first, end). */
-static void span_of(struct shard_loader *l, const struct order *o, uint64_t *first, uint64_t *end)
+static void span_of(struct pool *p, uint64_t *first, uint64_t *end)
 {
-	const struct pool *p = l->pool;
-	struct order_rank rank = l->steps.rank;
+	const struct order *o = order_of(p, p->claim.epoch);
+	const struct order_share *share = &p->plan.share;
+	struct order_rank rank = steps_rank(&p->steps, &p->claim);
+	uint32_t rows = order_rank_rows(&rank, p->claim.step);
 	uint64_t position, unused;
-	uint32_t rows;
 	bool padded;
 
-	rank.first_position = p->claim.first_position;
-	rows = order_rank_rows(&rank, p->claim.step);
 	position = order_rank_position(&rank, p->claim.step, 0, &padded);
 	if (padded)
-		*first = p->share.whole_rows;
+		*first = share->whole_rows;
 	else
-		order_share_band(&p->share, o, position, first, &unused);
+		order_share_band(share, o, position, first, &unused);
 	position = order_rank_position(&rank, p->claim.step, rows - 1, &padded);
 	if (padded)
-		*end = order_share_rows(&p->share);
+		*end = order_share_rows(share);
 	else
-		order_share_band(&p->share, o, position, &unused, end);
-	if (padded && p->is_held)
+		order_share_band(share, o, position, &unused, end);
+	if (padded && p->plan.is_held)
 		*first = 0; /* what pads are the epoch's first */
 }
 
-/* The slabs that must be there for the batch of the claim: those below this number. */
-static uint64_t slabs_needed(struct shard_loader *l)
+/* The slabs that the batch of the claim lies in: numbers [first, end).  Not for a pool of everything. */
+static void slabs_of_claim(struct pool *p, uint64_t *first, uint64_t *end)
 {
-	const struct pool *p = l->pool;
+	uint64_t first_row, end_row;
+
+	span_of(p, &first_row, &end_row);
+	*first = slabs_number(&p->slabs, p->claim.epoch, pool_plan_slab(&p->plan, first_row));
+	*end = slabs_number(&p->slabs, p->claim.epoch, pool_plan_slab_end(&p->plan, end_row));
+}
+
+/* The slabs that must be there for the batch of the claim: those below this number. */
+static uint64_t slabs_needed(struct pool *p)
+{
+	const struct slabs *s = &p->slabs;
 	uint64_t first, end;
 
-	span_of(l, order_of(l, p->claim.epoch), &first, &end);
-	if (!p->is_held)
-		return pool_slabs_until(p, p->claim.epoch, ceil_div(end, p->slab_rows));
+	if (!p->plan.is_held) {
+		slabs_of_claim(p, &first, &end);
+		return end;
+	}
 	/* In the epoch that they are fetched for, they come in its order. */
-	if (p->claim.epoch == p->origin_epoch && first / p->slab_rows >= p->origin_slab)
-		return ceil_div(end, p->slab_rows) - p->origin_slab;
-	return p->epoch_slabs;
+	span_of(p, &first, &end);
+	if (p->claim.epoch == s->origin_epoch && pool_plan_slab(&p->plan, first) >= s->origin_slab)
+		return pool_plan_slab_end(&p->plan, end) - s->origin_slab;
+	return p->plan.epoch_slabs;
 }
 
 /* ---- fetching ---- */
 
-/* What is queued on d->copy from here on is behind all that was queued on batches that were given back. */
-static int await_readers(struct device_side *d, struct shard_error *err)
+/* Fetch from the slab on where the claim's first band begins. */
+static int start(struct pool *p, struct shard_error *err)
 {
-	int rc = SHARD_OK;
-
-	for (uint32_t i = 0; !rc && i < d->slot_count; i++) {
-		struct device_slot *s = &d->slot[i];
-
-		if (!s->has_done || s->awaited)
-			continue;
-		rc = cuda_stream_wait(d->cuda, d->copy, s->done, err);
-		s->awaited = !rc;
-	}
-	return rc;
-}
-
-static int give_slab(struct shard_loader *l, struct device_side *d, uint32_t slot, struct shard_error *err)
-{
-	int rc = l->o.pool_in_place ? await_readers(d, err) : SHARD_OK;
-
-	return rc ? rc : shard_loader_release_after(l->pool->feed, &l->pool->slab[slot], d->copy, err);
-}
-
-/* What is needed no more goes back to the feed, behind all that reads it; but for what batches lie in that may still be read. */
-static int give_back(struct shard_loader *l, struct device_side *d, struct shard_error *err)
-{
-	struct pool *p = l->pool;
-	int rc = SHARD_OK;
-
-	for (uint32_t i = 0; !rc && i < p->late_count;) {
-		if (pool_is_read(d, p->late[i].number)) {
-			i++;
-			continue;
-		}
-		rc = give_slab(l, d, p->late[i].slot, err);
-		if (!rc)
-			p->late[i] = p->late[--p->late_count];
-	}
-	for (; !rc && p->first < p->end && p->first < p->limit; p->first += !rc) {
-		uint32_t slot = p->slot[p->first % p->slab_count];
-
-		if (pool_is_read(d, p->first))
-			p->late[p->late_count++] = (struct pool_slab){p->first, slot};
-		else
-			rc = give_slab(l, d, slot, err);
-	}
-	return rc;
-}
-
-/* Can slabs up to this number be there at once, beside those that cannot go back yet?  Always, where batches are gathered. */
-static bool has_room(const struct pool *p, uint64_t needed)
-{
-	return needed - p->limit + p->late_count <= p->slab_count;
-}
-
-/* The next slab is on its way, and what is behind d->copy finds it there. */
-static int fetch(struct shard_loader *l, struct device_side *d, struct shard_error *err)
-{
-	struct pool *p = l->pool;
-	struct shard_batch slab;
-	uint32_t slot;
-	int rc;
-
-	assert(p->end - p->first + p->late_count < p->slab_count); /* pool_open() saw to that, or has_room() */
-	rc = shard_loader_next_device(p->feed, d->copy, &slab, err);
-	if (rc == SHARD_END)
-		rc = shard_loader_next_device(p->feed, d->copy, &slab, err);
-	if (rc)
-		return rc;
-	slot = slab.slot & ~DEVICE_BATCH;
-	p->slab[slot] = slab;
-	p->slot[p->end++ % p->slab_count] = slot;
-	return give_back(l, d, err);
-}
-
-/* A pool that holds everything: where the runs are, in the order of the epoch that they are fetched for. */
-static void find_homes(struct shard_loader *l, const struct order *o)
-{
-	struct pool *p = l->pool;
-	uint64_t r = p->share.run_records, runs = p->share.record_count / r;
-
-	for (uint64_t i = 0; i < runs; i++) {
-		uint64_t record = order_at_place(o, i * r), n = p->share.record_count;
-
-		p->home[(record + n - o->phase) % n / r] = (uint32_t)i;
-	}
-	p->held_phase = o->phase;
-}
-
-/* Begin to fetch with the slab where the claim's first band begins. */
-static int start(struct shard_loader *l, struct device_side *d, struct shard_error *err)
-{
-	struct pool *p = l->pool;
-	const struct order *o;
 	uint64_t first, end;
 	int rc;
 
-	while (steps_ended(&l->steps, &p->claim))
-		p->claim = (struct place){.epoch = p->claim.epoch + 1};
-	if (p->is_held && p->feed->cursor.owner) { /* it is there, or on its way, unless an error has stopped it */
-		shard_loader_tell(p->feed, &first, &end);
-		return p->feed->cursor.failed || p->feed->feed->cursor.failed || (p->feed->device && p->feed->device->failed) ? shard_loader_seek(p->feed, first, end, err) : SHARD_OK;
+	p->claim = steps_next(&p->steps, p->claim);
+	if (p->plan.is_held && p->slabs.feed->cursor.owner) {
+		slabs_retry(&p->slabs); /* all of it is there, or on its way, unless an error has stopped it */
+		return SHARD_OK;
 	}
-	rc = open_memory(l, d, err);
-	p->limit = p->end; /* all that is there; batches that are lent keep theirs */
-	if (!rc)
-		rc = give_back(l, d, err);
+	rc = pool_gather_begin(&p->gather, err);
 	if (rc)
 		return rc;
-	o = order_of(l, p->claim.epoch);
-	span_of(l, o, &first, &end);
-	p->origin_epoch = p->claim.epoch;
-	p->origin_slab = first / p->slab_rows;
-	p->origin = p->end;
-	if (p->is_held)
-		find_homes(l, o);
-	p->feed->steps.held_epoch = p->feed->feed->steps.held_epoch = p->origin_epoch;
-	return shard_loader_seek(p->feed, p->origin_epoch, p->origin_slab * p->slab_rows, err);
+	span_of(p, &first, &end);
+	rc = slabs_start(&p->slabs, p->claim.epoch, pool_plan_slab(&p->plan, first), err);
+	if (!rc && p->plan.is_held)
+		pool_gather_find_homes(&p->gather, order_of(p, p->claim.epoch));
+	return rc;
 }
 
-static int get_started(struct shard_loader *l, struct device_side *d, struct shard_error *err)
+/* Fetching is under way for the claim.  *needed: slabs below this number must be there. */
+static int prepare(struct pool *p, uint64_t *needed, struct shard_error *err)
 {
-	struct pool *p = l->pool;
-	int rc = p->is_started ? SHARD_OK : start(l, d, err);
+	int rc = p->is_started ? SHARD_OK : start(p, err);
 
 	p->is_started = !rc;
-	while (steps_ended(&l->steps, &p->claim))
-		p->claim = (struct place){.epoch = p->claim.epoch + 1};
+	if (rc)
+		return rc;
+	p->claim = steps_next(&p->steps, p->claim);
+	rc = slabs_give_back(&p->slabs, err);
+	*needed = rc ? 0 : slabs_needed(p);
 	return rc;
 }
 
-static int fail_full(const struct shard_loader *l, const struct device_side *d, struct shard_error *err)
-{
-	const struct pool *p = l->pool;
-
-	return error_set(err, SHARD_E_ARGUMENT, "the pool has no room for the next batch: those that are lent, %u, lie in %u of its %u slabs; give one "
-			 "back, or with pool_bytes of %" PRIu64 " there is always room", d->lent_count, p->late_count, p->slab_count, p->ample_bytes);
-}
-
-int pool_await(struct shard_loader *l, struct device_side *d, bool *is_full, struct shard_error *err)
-{
-	struct pool *p = l->pool;
-	int rc = get_started(l, d, err);
-	uint64_t needed = rc ? 0 : slabs_needed(l);
-
-	if (!rc)
-		rc = give_back(l, d, err);
-	*is_full = !rc && !has_room(p, needed);
-	if (*is_full)
-		return fail_full(l, d, err);
-	while (!rc && p->end < needed)
-		rc = fetch(l, d, err);
-	return rc;
-}
-
-/* As far as the feed need not be waited for.  *needed: what must be there. */
-static int fetch_ahead(struct shard_loader *l, struct device_side *d, uint64_t *needed, struct shard_error *err)
-{
-	struct pool *p = l->pool;
-	int rc = get_started(l, d, err);
-
-	if (!rc)
-		rc = give_back(l, d, err);
-	*needed = rc ? 0 : slabs_needed(l);
-	while (!rc && p->end < *needed && has_room(p, *needed) && p->feed->device && p->feed->device->queue_count)
-		rc = fetch(l, d, err);
-	return rc;
-}
-
-bool pool_has(struct shard_loader *l, struct device_side *d)
+int pool_begin(struct pool *p, struct shard_error *err)
 {
 	uint64_t needed;
+	int rc = prepare(p, &needed, err); /* settles where the feed starts */
 
-	d->failed = fetch_ahead(l, d, &needed, &d->why);
-	return !d->failed && l->pool->end >= needed;
+	return rc ? rc : slabs_begin(&p->slabs, err);
 }
 
-/* ---- sending ---- */
-
-/* The claim moves on, and with it what is needed no more. */
-static void move_on(struct shard_loader *l)
+static int fail_full(const struct pool *p, struct shard_error *err)
 {
-	struct pool *p = l->pool;
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "the pool has no room for the next batch: those that are lent, %u, lie in %u of its %u slabs; give "
+			 "one back, or with pool_bytes of %" PRIu64 " there is always room",
+			 p->batches->lent_count, p->slabs.late_count, p->plan.slab_count, p->plan.ample_bytes);
+}
+
+/* Fetch what the claim needs, as far as the feed need not be waited for.  *has: it is there. */
+static int fetch_ahead(struct pool *p, bool *has, bool *is_full, struct shard_error *err)
+{
+	uint64_t needed;
+	int rc = prepare(p, &needed, err);
+
+	*is_full = !rc && !slabs_fit(&p->slabs, needed);
+	while (!rc && !*is_full && p->slabs.end < needed && slabs_has_next(&p->slabs))
+		rc = slabs_fetch(&p->slabs, err);
+	*has = !rc && p->slabs.end >= needed;
+	return rc;
+}
+
+/* ---- putting together ---- */
+
+/* The claim moves on, and with it the slabs that no batch needs any more. */
+static void move_on(struct pool *p)
+{
 	uint64_t first, end;
 
 	p->claim.step++;
-	if (p->is_held)
+	if (p->plan.is_held)
 		return;
-	if (steps_ended(&l->steps, &p->claim)) {
-		p->limit = pool_slabs_until(p, p->claim.epoch + 1, 0);
-		return;
-	}
-	span_of(l, order_of(l, p->claim.epoch), &first, &end);
-	p->limit = pool_slabs_until(p, p->claim.epoch, first / p->slab_rows);
+	if (steps_ended(&p->steps, &p->claim))
+		first = slabs_number(&p->slabs, p->claim.epoch + 1, 0);
+	else
+		slabs_of_claim(p, &first, &end);
+	p->slabs.limit = first;
 }
 
-/* In place: the slabs that the batch of the claim lies in are its own until it is given back. */
-static void keep_slabs(struct shard_loader *l, const struct order *o, struct device_slot *to)
+/* The slabs that the claim needs are there: put its batch together. */
+static int send(struct pool *p, struct shard_error *err)
 {
-	const struct pool *p = l->pool;
-	uint64_t first, end;
+	struct outlet *o = p->batches;
+	struct outlet_slot *to = outlet_find_free(o);
+	const struct order *order = order_of(p, p->claim.epoch);
+	uint32_t which = (uint32_t)(to - o->slot);
+	int rc = outlet_begin(o, to, err);
 
-	span_of(l, o, &first, &end);
-	to->slab = pool_slabs_until(p, p->claim.epoch, first / p->slab_rows);
-	to->slab_end = pool_slabs_until(p, p->claim.epoch, ceil_div(end, p->slab_rows));
-}
-
-int pool_send(struct shard_loader *l, struct device_side *d, struct device_slot *to, struct shard_error *err)
-{
-	struct pool *p = l->pool;
-	const struct order *o = order_of(l, p->claim.epoch);
-	int rc = to->has_done && !to->awaited ? cuda_stream_wait(d->cuda, d->copy, to->done, err) : SHARD_OK;
-
-	to->awaited = !rc;
 	to->as.place = p->claim;
-	to->as.rows = steps_fill(&l->steps, o, &to->as.place, to->as.record, to->as.row_flags);
+	to->as.rows = steps_fill(&p->steps, order, &p->claim, to->as.record, to->as.row_flags);
 	if (!rc)
-		rc = pool_gather(l, d, o, to, err);
+		rc = pool_gather_launch(&p->gather, &p->steps, order, to, err);
 	if (!rc)
-		rc = cuda_event_record(d->cuda, to->ready, d->copy, err);
+		rc = outlet_end(o, to, err);
 	if (rc)
 		return rc;
-	if (!p->is_held)
-		keep_slabs(l, o, to);
-	to->queued = true;
-	d->queue[d->queue_count++] = (uint32_t)(to - d->slot);
-	move_on(l);
-	d->failed = give_back(l, d, &d->why); /* not this batch's error, but of those behind it */
-	device_send_ahead(p->feed);
+	if (p->o.pool_in_place && !p->plan.is_held)
+		slabs_of_claim(p, &p->slabs.kept.of[which].first, &p->slabs.kept.of[which].end);
+	outlet_push(o, to);
+	move_on(p);
+	slabs_give_back(&p->slabs, NULL); /* an error is not this batch's; it comes again with the next one */
+	device_side_send_ahead(p->slabs.side);
 	return SHARD_OK;
 }
 
-/* ---- waiting, moving, closing ---- */
-
-/* Is a batch there, or what it is made of, or something that next says at once? */
-static int look(struct shard_loader *l, struct device_side *d, bool *has, struct shard_error *err)
+int pool_next(struct pool *p, bool *is_full, struct shard_error *err)
 {
+	uint64_t needed;
 	int rc;
 
-	*has = true;
-	if (!l->pool->feed->device || l->cursor.failed || steps_ended(&l->steps, &l->cursor.at) || !d || !d->slot_count || d->queue_count || d->failed || d->lent_count == d->slot_count)
+	*is_full = false;
+	if (p->batches->queue_count)
 		return SHARD_OK;
-	rc = cuda_enter(d->cuda, err);
-	if (rc)
-		return rc;
-	*has = pool_has(l, d) || d->failed || !has_room(l->pool, slabs_needed(l));
-	return cuda_leave(d->cuda, SHARD_OK, err);
+	rc = prepare(p, &needed, err);
+	*is_full = !rc && !slabs_fit(&p->slabs, needed);
+	if (*is_full)
+		return fail_full(p, err);
+	while (!rc && p->slabs.end < needed)
+		rc = slabs_fetch(&p->slabs, err);
+	return rc ? rc : send(p, err);
 }
 
-int pool_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
+void pool_send_ahead(struct pool *p)
+{
+	const struct outlet *o = p->batches;
+	bool has, is_full;
+
+	/* Slabs are fetched also where no slot is free. */
+	while (!fetch_ahead(p, &has, &is_full, NULL) && has && o->queue_count + o->lent_count < o->slot_count)
+		if (send(p, NULL))
+			return;
+}
+
+/* ---- waiting ---- */
+
+/* Is there what the batch is made of, or something that pool_next() says at once? */
+static int look(struct pool *p, bool *answers, struct shard_error *err)
+{
+	const struct cuda_device *cuda = p->batches->cuda;
+	bool has, is_full;
+	int rc = cuda_enter(cuda, err);
+
+	if (rc)
+		return rc;
+	*answers = fetch_ahead(p, &has, &is_full, NULL) || has || is_full;
+	return cuda_leave(cuda, SHARD_OK, err);
+}
+
+/* The feed has something: send it on its way to the pool. */
+static int send_slabs(struct pool *p, struct shard_error *err)
+{
+	const struct cuda_device *cuda = p->batches->cuda;
+	struct device_side *side = p->slabs.side;
+	uint32_t host;
+	int rc;
+
+	if (feed_has_sound(p->slabs.feed, &host))
+		pins_has(&side->pins, host); /* until that is known, nothing is sent */
+	rc = cuda_enter(cuda, err);
+	if (rc)
+		return rc;
+	device_side_send_ahead(side);
+	return cuda_leave(cuda, SHARD_OK, err);
+}
+
+int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err)
 {
 	uint64_t begin = clock_now_ns(), gone = 0;
-	uint32_t host;
-	bool has;
-	int rc = look(l, l->device, &has, err);
+	bool answers = !p->slabs.side; /* nothing was begun: there is nothing to wait for */
+	int rc = answers ? SHARD_OK : look(p, &answers, err);
 
-	while (!rc && !has) {
-		rc = shard_loader_wait(l->pool->feed, timeout_ns - gone, err);
-		if (rc)
-			return rc;
-		if (feed_has_sound(l->pool->feed->feed, &host))
-			pins_has(&l->pool->feed->device->pins, host); /* else nothing is sent yet */
-		rc = cuda_enter(l->device->cuda, err);
-		if (rc)
-			return rc;
-		device_send_ahead(l->pool->feed);
-		rc = cuda_leave(l->device->cuda, SHARD_OK, err);
+	while (!rc && !answers) {
+		rc = outlet_answers(&p->slabs.outlet) ? SHARD_OK : feed_wait(p->slabs.feed, timeout_ns - gone, err);
 		if (!rc)
-			rc = look(l, l->device, &has, err);
+			rc = send_slabs(p, err);
+		if (!rc)
+			rc = look(p, &answers, err);
 		gone = min_u64(clock_now_ns() - begin, timeout_ns);
 	}
 	return rc;
-}
-
-void pool_move(struct shard_loader *l, struct place to)
-{
-	l->pool->claim = to;
-	l->pool->is_started = false;
-}
-
-void pool_close_device(struct shard_loader *l, bool inherited)
-{
-	if (l->pool && !inherited)
-		cuda_gather_close(l->device->cuda, &l->pool->gather);
 }

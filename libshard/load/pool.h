@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.h - a part of the dataset in the memory of a GPU, or all of it, where batches are put together
+ * pool.h - a part of the dataset in the memory of a GPU, or all of it, from which batches are put
+ * together
  *
- * The pool's memory is slabs: rows of order/share.h, as a batch of so many would lie.  A loader of its own, the feed, fills
- * them, run after run; they are its device slots, lent for as long as a window that they are part of lasts.  Each batch is
- * gathered from them by a kernel, in the order that the loader without a pool has; or, in place, only its small groups are,
- * and slabs stay lent until the batches that lie in them were given back.  A pool that holds all of the dataset is never
- * given back, and once it is full nothing crosses the link.
+ * A feed of runs fills the pool, slab after slab.  A slab stays for as long as a window that it is part
+ * of lasts.  A kernel gathers each batch from slabs, in the order that a loader without a pool has.  In
+ * place, only small groups are gathered, and slabs also stay until the batches that lie in them were
+ * given back.  A pool that holds all of the dataset is never given back; once it is full, nothing
+ * crosses the link any more.
+ *
+ * A pool belongs to the consumer.
  */
-#ifndef LIBSHARD_LOAD_POOL_H
-#define LIBSHARD_LOAD_POOL_H
+#ifndef SHARD_LOAD_POOL_H
+#define SHARD_LOAD_POOL_H
 
-#include "libshard/cuda/gather.h"
-#include "libshard/load/device.h"
-#include "libshard/order/share.h"
+#include "libshard/load/pool_gather.h"
 
-/* The order of one epoch, made when it is first asked. */
+/* The order of one epoch, made when it is first needed. */
 struct pool_order {
 	struct order order;
 	uint16_t *table;
@@ -23,61 +24,44 @@ struct pool_order {
 	bool made;
 };
 
-/* A slab that is lent, and which one it is. */
-struct pool_slab {
-	uint64_t number;
-	uint32_t slot; /* of the feed's */
-};
-
 struct pool {
-	struct shard_loader *feed;
-	struct order_share share;
-	uint32_t slab_rows, slab_count;
-	uint64_t epoch_slabs; /* in an epoch, or in all: the last one may have fewer rows */
-	bool is_held;	      /* slab_count is that */
-	uint64_t ample_bytes; /* in place: room for as many batches as can be lent, wherever they stand */
+	struct shard_dataset *ds;      /* const after open, as: */
+	struct shard_loader_options o; /* settled */
+	const struct layout *layout;   /* of batches */
+	struct pool_plan plan;
+	struct steps steps;	/* of batches */
+	struct outlet *batches; /* where they are put together; opened later */
 
-	/* of the consumer; slabs are numbered as they come, since the first one ever */
+	struct slabs slabs;
+	struct pool_gather gather;
 	struct place claim; /* what is put together next */
-	bool is_started;    /* fetching is under way, from: */
-	uint64_t origin_epoch, origin_slab, origin; /* slab of that epoch, which is number `origin` */
-	uint64_t first, end, limit;   /* [first, end) are lent; no batch to come needs those below limit */
-	struct shard_batch *slab;     /* [slab_count] as lent, by the feed's slot */
-	uint32_t *slot;		      /* [slab_count] of slab n, at n % slab_count */
-	struct pool_slab *late;	      /* [slab_count] below first, and lent: batches that were not given back lie in them */
-	uint32_t late_count;
-	struct pool_order order[2];   /* of epochs, even and odd */
-	uint32_t *home;		      /* is_held: [runs] where the n-th run from held_phase on is in the row of them */
-	uint64_t held_phase;
-	struct cuda_gather gather;
-	struct gather_call call;
+	bool is_started;    /* fetching is under way for the claim */
+	struct pool_order order[2]; /* of epochs, even and odd */
 };
 
-/* With the options that are settled: how large slabs are, how many, and the feed.  ARGUMENT if it is too small. */
-int pool_open(struct shard_loader *l, struct shard_error *err);
-void pool_close(struct shard_loader *l);
-/* Another order; waits for what is gathered.  The loader then moves. */
-int pool_adopt(struct shard_loader *l, const struct order_params *params, struct shard_error *err);
-void pool_move(struct shard_loader *l, struct place to);
+/* Reads metadata only.  ARGUMENT if o->pool_bytes is too small. */
+int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_loader_options *o,
+	      const struct layout *layout, const struct steps *steps, struct outlet *batches, struct shard_error *err);
+/* What gathers batches is finished.  By a child, `inherited`, it frees memory only. */
+void pool_close(struct pool *p, bool inherited);
 
-int pool_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err); /* shard_loader_wait() */
+/* Put batches together from `to` on. */
+void pool_move(struct pool *p, struct place to);
+/* A pool for another order in place of *p; waits for what is gathered.  pool_move() has to follow. */
+int pool_adopt(struct pool **p, const struct order_params *params, struct shard_error *err);
 
-/* ---- for device.c, which has entered ---- */
+/* ---- batches; calls are entered but for pool_wait() ---- */
 
-/* The rows of the claim are on their way.  *is_full: they cannot be before a batch is given back; the error says so. */
-int pool_await(struct shard_loader *l, struct device_side *d, bool *is_full, struct shard_error *err);
-bool pool_has(struct shard_loader *l, struct device_side *d); /* that without a wait; what goes wrong is in d->failed */
-int pool_send(struct shard_loader *l, struct device_side *d, struct device_slot *to, struct shard_error *err);
-void pool_describe(const struct shard_loader *l, const struct device_slot *s, struct shard_batch *out); /* in place: where large groups are */
-void pool_close_device(struct shard_loader *l, bool inherited);
-
-/* ---- pool_rows.c: the rows of a batch, out of slabs ---- */
-
-void pool_list_pieces(struct shard_loader *l); /* what the kernel is told of all batches */
-uint64_t pool_slabs_until(const struct pool *p, uint64_t epoch, uint64_t slab); /* its number */
-/* Queue the kernel, for a slot whose place and records are known; what became of records when they were read comes in, too. */
-int pool_gather(struct shard_loader *l, struct device_side *d, const struct order *o, struct device_slot *to, struct shard_error *err);
-/* In place: does a batch lie in a slab that is queued, or lent? */
-bool pool_is_read(const struct device_side *d, uint64_t slab);
+/* What the first pool_next() does before it waits: memory of the host and the GPU, threads, reads. */
+int pool_begin(struct pool *p, struct shard_error *err);
+/*
+ * The batch at the head of the outlet's queue is on its way.  *is_full: it cannot be, before a batch is
+ * given back; the error says so.
+ */
+int pool_next(struct pool *p, bool *is_full, struct shard_error *err);
+/* Put together what can be without a wait.  What fails is tried again when its turn comes. */
+void pool_send_ahead(struct pool *p);
+/* Wait until pool_next() need not; TIMEOUT.  The outlet has room, and nothing in its queue. */
+int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err);
 
 #endif

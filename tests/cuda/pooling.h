@@ -5,7 +5,6 @@
 #ifndef TESTS_CUDA_POOLING_H
 #define TESTS_CUDA_POOLING_H
 
-#include "libshard/load/pool.h"
 #include "tests/cuda/gather_twin.h"
 #include "tests/cuda/training.h"
 

@@ -139,7 +139,7 @@ TEST(the_host_does_not_wait_for_copies)
 	fake->hold(1);
 	for (t.lent.count = 0; t.lent.count < 3; t.lent.count++)
 		CHECK_EQ(train_next(&t, &t.lent.batch[t.lent.count]), SHARD_OK);
-	CHECK_EQ(t.lent.count + t.l->device->queue_count, 4);
+	CHECK_EQ(t.lent.count + t.l->outlet.queue_count, 4);
 	CHECK_EQ(fake->count("cu*Synchronize"), 0);
 	CHECK_EQ(gpu.complaint[0], 0);
 	fake->hold(0);

@@ -49,8 +49,12 @@ WRAPPED(int, cuda_event_finish, (const struct cuda_device *d, void *event, struc
 
 int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err)
 {
-	const struct device_side *side = t.l->device;
-	enum mistake whose = stream == side->copy ? DEVICE_SLOT_TOO_EARLY : stream == side->back ? HOST_SLOT_TOO_EARLY : NO_WAIT_FOR_THE_COPY;
+	enum mistake whose = NO_WAIT_FOR_THE_COPY;
+
+	if (stream == t.l->outlet.stream)
+		whose = DEVICE_SLOT_TOO_EARLY;
+	else if (stream == t.l->side->back)
+		whose = HOST_SLOT_TOO_EARLY;
 
 	return mistake == (int)whose ? SHARD_OK : __real_cuda_stream_wait(d, stream, event, err);
 }
@@ -121,11 +125,11 @@ int __wrap_cuda_event_finish(const struct cuda_device *d, void *event, struct sh
 
 /* A slot that comes back when the loader is gone: nobody's, as its memory is freed. */
 static bool closed;
-WRAPPED(void, crew_give, (struct shard_loader *l, uint32_t slot))
-void __wrap_crew_give(struct shard_loader *l, uint32_t slot)
+WRAPPED(void, crew_give, (struct crew *c, uint32_t slot))
+void __wrap_crew_give(struct crew *c, uint32_t slot)
 {
 	if (!closed)
-		__real_crew_give(l, slot);
+		__real_crew_give(c, slot);
 }
 
 /* ---- who notices ---- */

@@ -94,7 +94,7 @@ int __wrap_cuda_finish_all(const struct cuda_device *d, struct shard_error *err)
 
 void __wrap_cuda_free(const struct cuda_device *d, uint64_t memory)
 {
-	if (mistake != LEAKED_TABLE || d == f.t.l->device->cuda)
+	if (mistake != LEAKED_TABLE || d == f.t.l->cuda)
 		__real_cuda_free(d, memory);
 }
 

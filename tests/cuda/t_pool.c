@@ -34,8 +34,8 @@ TEST(a_tenth_of_the_dataset_delivers_all_of_it)
 				continue;
 			STORY("world %u, tail %u", world, tail);
 			open_pool(&t, o, round);
-			CHECK(!t.l->pool->is_held && t.l->pool->slab_count * t.l->pool->feed->layout.slot_bytes <= dataset_bytes() / 10);
-			CHECK_EQ(t.l->pool->share.stride, 2 % world ? 1 : world);
+			CHECK(!t.l->pool->plan.is_held && t.l->pool->plan.slab_count * t.l->pool->plan.slab.slot_bytes <= dataset_bytes() / 10);
+			CHECK_EQ(t.l->pool->plan.share.stride, 2 % world ? 1 : world);
 			run(&t, 2 * calls_of(&t) + 7, 1);
 			train_give_all(&t);
 			shard_loader_stats(t.l, &s);
@@ -155,7 +155,7 @@ TEST(a_dataset_that_is_held_is_copied_once)
 		}
 		STORY("round %u", round);
 		open_pool(&t, o, round);
-		CHECK(t.l->pool->is_held);
+		CHECK(t.l->pool->plan.is_held);
 		if (round >= 12) { /* a job that goes on */
 			wanted_seek(&wanted, 1, 55);
 			CHECK_OK(shard_loader_seek(t.l, 1, 55, &err));
@@ -210,7 +210,7 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 		launches = fake->count("cuLaunchKernel") - launches; /* one to gather, one of the trainer that looks */
 		CHECK(launches >= 2 * (calls_of(&t) - 4) && launches <= 2 * (calls_of(&t) + 4));
 		copies = fake->count("cuMemcpyHtoDAsync") - copies; /* one a group and slab, but for what was and is ahead */
-		CHECK(seed % 2 ? !copies : copies <= 2 * (t.l->pool->epoch_slabs + t.l->pool->slab_count));
+		CHECK(seed % 2 ? !copies : copies <= 2 * (t.l->pool->plan.epoch_slabs + t.l->pool->plan.slab_count));
 		finish(&t);
 	}
 }
@@ -265,7 +265,7 @@ TEST(seek_resume_and_other_worlds)
 		}
 		wanted_seek(&wanted, epoch, position);
 		run(&t, 12, 1);
-		CHECK_EQ(t.l->pool->share.run_records, 3);
+		CHECK_EQ(t.l->pool->plan.share.run_records, 3);
 		CHECK_OK(shard_loader_resume(t.l, token, &err));
 		wanted_seek(&wanted, epoch, position);
 		run(&t, 5, 1);

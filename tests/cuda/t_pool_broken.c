@@ -5,7 +5,7 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=cuda_stream_wait,--wrap=cuda_gather_launch,--wrap=cuda_gather_close,--wrap=order_share_band
  * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give,--wrap=order_share_row
- * LDFLAGS: -Wl,--wrap=pool_is_read,--wrap=pool_describe
+ * LDFLAGS: -Wl,--wrap=kept_has,--wrap=pool_gather_describe
  * TIMEOUT: 600
  */
 #include "tests/cuda/pooling.h"
@@ -45,23 +45,25 @@ WRAPPED(void, order_share_band, (const struct order_share *s, const struct order
 WRAPPED(uint64_t, order_share_row, (const struct order_share *s, uint64_t place))
 WRAPPED(int, cuda_stream_finish, (const struct cuda_device *d, void *stream, struct shard_error *err))
 WRAPPED(int, cuda_event_finish, (const struct cuda_device *d, void *event, struct shard_error *err))
-WRAPPED(void, crew_give, (struct shard_loader *l, uint32_t slot))
-WRAPPED(bool, pool_is_read, (const struct device_side *d, uint64_t slab))
-WRAPPED(void, pool_describe, (const struct shard_loader *l, const struct device_slot *s, struct shard_batch *out))
+WRAPPED(void, crew_give, (struct crew *c, uint32_t slot))
+WRAPPED(bool, kept_has, (const struct kept *k, uint64_t number))
+WRAPPED(void, pool_gather_describe, (const struct pool_gather *g, uint32_t which, struct shard_batch *out))
 
 int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err)
 {
-	const struct device_side *side = t.l->device, *feed = t.l->pool->feed->device;
+	const struct outlet *batches = &t.l->outlet;
+	const struct slabs *slabs = &t.l->pool->slabs;
 	enum mistake whose = NO_WAIT_FOR_THE_BATCH;
 
-	if (feed && stream == feed->copy)
+	if (stream == slabs->outlet.stream)
 		whose = SLAB_TOO_EARLY;
-	else if (feed && stream == feed->back)
+	else if (slabs->side && stream == slabs->side->back)
 		whose = NO_MISTAKE;
-	else if (stream == side->copy) {
+	else if (stream == batches->stream) {
 		whose = SLAB_NOT_AWAITED;
-		for (uint32_t i = 0; i < side->slot_count; i++)
-			whose = side->slot[i].done == event ? (t.l->o.pool_in_place ? WORK_NOT_AWAITED : BATCH_TOO_EARLY) : whose;
+		for (uint32_t i = 0; i < batches->slot_count; i++)
+			if (batches->slot[i].done == event)
+				whose = slabs->in_place ? WORK_NOT_AWAITED : BATCH_TOO_EARLY;
 	}
 	return mistake && mistake == (int)whose ? SHARD_OK : __real_cuda_stream_wait(d, stream, event, err);
 }
@@ -115,30 +117,35 @@ int __wrap_cuda_event_finish(const struct cuda_device *d, void *event, struct sh
 }
 
 /* A slot that comes back when the loader is gone: nobody's, as its memory is freed. */
-void __wrap_crew_give(struct shard_loader *l, uint32_t slot)
+void __wrap_crew_give(struct crew *c, uint32_t slot)
 {
 	if (!closed)
-		__real_crew_give(l, slot);
+		__real_crew_give(c, slot);
 }
 
-bool __wrap_pool_is_read(const struct device_side *d, uint64_t slab)
+bool __wrap_kept_has(const struct kept *k, uint64_t number)
 {
-	struct device_side only = *d;
-	struct device_slot slot[DEVICE_SLOTS_MAX];
+	struct outlet_slot slot[DEVICE_SLOTS_MAX];
+	struct kept only = *k;
+	struct outlet batches;
 
-	for (uint32_t i = 0; i < d->slot_count; i++) {
-		slot[i] = d->slot[i];
-		slot[i].lent &= mistake != QUEUED_ONLY;
+	if (!k->batches)
+		return __real_kept_has(k, number);
+	batches = *k->batches;
+	for (uint32_t i = 0; i < batches.slot_count; i++) {
+		slot[i] = batches.slot[i];
+		slot[i].as.lent &= mistake != QUEUED_ONLY;
 	}
-	only.slot = slot;
-	return mistake != GIVEN_AT_ONCE && __real_pool_is_read(&only, slab);
+	batches.slot = slot;
+	only.batches = &batches;
+	return mistake != GIVEN_AT_ONCE && __real_kept_has(&only, number);
 }
 
-void __wrap_pool_describe(const struct shard_loader *l, const struct device_slot *s, struct shard_batch *out)
+void __wrap_pool_gather_describe(const struct pool_gather *g, uint32_t which, struct shard_batch *out)
 {
-	__real_pool_describe(l, s, out);
-	if (mistake == ROW_BESIDE)
-		s->row_at[0] = s->row_at[out->record_count - 1];
+	__real_pool_gather_describe(g, which, out);
+	if (mistake == ROW_BESIDE) /* of the first group */
+		*(uint64_t *)(uintptr_t)out->group[0].row_at = out->group[0].row_at[out->record_count - 1];
 }
 
 /* In a child: a job, and what was noticed of it. */

@@ -214,15 +214,15 @@ TEST(images_that_lie_too_far_apart_are_refused)
 
 	open_odd_photos();
 	open_finishing(&f, windows, &o, 7, 0);
-	slabs = f.t.l->pool->slab_count;
-	f.t.l->pool->slab_count = (uint32_t)((UINT64_C(1) << 32) / f.t.l->pool->feed->layout.slot_bytes); /* one more is too much for units of a byte */
+	slabs = f.t.l->pool->plan.slab_count;
+	f.t.l->pool->plan.slab_count = (uint32_t)((UINT64_C(1) << 32) / f.t.l->pool->plan.slab.slot_bytes); /* one more is too much for units of a byte */
 	CHECK_OK(shard_finish_open(&more, f.t.l, "image", &o, &err));
 	shard_finish_close(more);
-	f.t.l->pool->slab_count++;
+	f.t.l->pool->plan.slab_count++;
 	CHECK_EQ(shard_finish_open(&more, f.t.l, "image", &o, &err), SHARD_E_UNSUPPORTED);
 	CHECK_STR(err.message, "images lie 4.0 GiB apart in the pool, at multiples of 1 bytes, and kernels reach 4.0 GiB: ask for pool_bytes of less, or "
 			       "leave pool_in_place at 0");
-	f.t.l->pool->slab_count = slabs;
+	f.t.l->pool->plan.slab_count = slabs;
 	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &b, &err));
 	mine = *b.field[PHOTO_IMAGE].row_at;
 	far[1] = 1 + (UINT64_C(1) << 32);

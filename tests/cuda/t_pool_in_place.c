@@ -137,7 +137,7 @@ TEST(the_smallest_pool_has_room_for_all_slots_in_their_order)
 
 	for (unsigned round = 0; round < 48; round++) {
 		open_round(&t, &p, round, 12);
-		parts += !t.l->pool->is_held;
+		parts += !t.l->pool->plan.is_held;
 		refused = 0;
 		keep_all(&t, 2 * calls_of(&t) + 5, oldest);
 		CHECK_EQ(refused, 0);
@@ -158,7 +158,7 @@ TEST(batches_go_back_in_any_order)
 		uint64_t ample;
 
 		keep_all(&t, calls_of(&t), which[round % 2]); /* some may have to go back first */
-		ample = t.l->pool->is_held ? o.pool_bytes : t.l->pool->ample_bytes;
+		ample = t.l->pool->plan.is_held ? o.pool_bytes : t.l->pool->plan.ample_bytes;
 		end(&t);
 		o.pool_bytes = ample > o.pool_bytes ? ample : o.pool_bytes;
 		open_pool(&t, o, round);
@@ -182,7 +182,7 @@ TEST(one_batch_is_kept_and_the_others_go_on)
 		o.device_slot_count = 3;
 		o.pool_bytes = least_pool(o);
 		open_pool(&t, o, seed);
-		o.pool_bytes = t.l->pool->ample_bytes;
+		o.pool_bytes = t.l->pool->plan.ample_bytes;
 		CHECK(o.pool_bytes < dataset_bytes());
 		training_close(&t);
 		open_pool(&t, o, seed);
@@ -219,7 +219,7 @@ TEST(seeks_with_batches_lent)
 		o.pool_bytes = seed % 6 == 5 ? SHARD_POOL_ALL : least_pool(o);
 		if (seed % 6 == 4) {
 			open_pool(&t, o, seed);
-			o.pool_bytes = t.l->pool->ample_bytes;
+			o.pool_bytes = t.l->pool->plan.ample_bytes;
 			training_close(&t);
 		}
 		open_pool(&t, o, seed);
@@ -345,11 +345,11 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 			CHECK_EQ(fake->count(waiting[i]), before[i]);
 		}
 		steps = calls_of(&t) - 1;
-		slabs = seed % 2 ? 0 : t.l->pool->epoch_slabs + t.l->pool->slab_count;
+		slabs = seed % 2 ? 0 : t.l->pool->plan.epoch_slabs + t.l->pool->plan.slab_count;
 		launches = fake->count("cuLaunchKernel") - launches; /* the trainer's two, and one where there are small groups */
 		CHECK(launches >= (seed < 4 ? 3 : 2) * (steps - 4) && launches <= (seed < 4 ? 3 : 2) * (steps + 4));
 		copies = fake->count("cuMemcpyHtoDAsync") - copies; /* one a group and slab, but for what was and is ahead */
-		CHECK(copies <= 2 * slabs && (seed % 2 || copies >= t.l->pool->epoch_slabs));
+		CHECK(copies <= 2 * slabs && (seed % 2 || copies >= t.l->pool->plan.epoch_slabs));
 		waits = fake->count("cuStreamWaitEvent") - waits; /* for a batch, and when it came back; for a slab three times */
 		CHECK(waits <= 2 * (steps + 4) + 3 * slabs);
 		end(&t);
@@ -369,7 +369,7 @@ TEST(a_dataset_that_is_held_is_copied_once_and_lies_there_once)
 		STORY("round %u", round);
 		o.pool_in_place = 1;
 		open_pool(&t, o, round);
-		CHECK(t.l->pool->is_held);
+		CHECK(t.l->pool->plan.is_held);
 		CHECK_EQ(t.l->layout.slot_bytes, 2 * 4096); /* labels and weights */
 		keep_all(&t, 2 * calls_of(&t), any);
 		shard_loader_stats(t.l, &before);

@@ -9,7 +9,7 @@
 /* Slabs that the batch of a step lies in, each band of its rows being all of it. */
 static void slabs_of_step(const struct shard_loader *l, const struct order *o, uint64_t first_position, uint64_t step, uint64_t *first, uint64_t *end)
 {
-	const struct order_share *share = &l->pool->share;
+	const struct order_share *share = &l->pool->plan.share;
 	struct order_rank rank = l->steps.rank;
 
 	rank.first_position = first_position;
@@ -22,8 +22,8 @@ static void slabs_of_step(const struct shard_loader *l, const struct order *o, u
 		position = order_rank_position(&rank, step, i, &padded);
 		if (!padded)
 			order_share_band(share, o, position, &low, &high);
-		*first = low / l->pool->slab_rows < *first ? low / l->pool->slab_rows : *first;
-		high = (high + l->pool->slab_rows - 1) / l->pool->slab_rows;
+		*first = low / l->pool->plan.slab_rows < *first ? low / l->pool->plan.slab_rows : *first;
+		high = (high + l->pool->plan.slab_rows - 1) / l->pool->plan.slab_rows;
 		*end = high > *end ? high : *end;
 	}
 }
@@ -43,8 +43,8 @@ static uint64_t most_slabs(const struct shard_loader *l, const struct order *o, 
 			step = rank.first_position = 0;
 		}
 		slabs_of_step(l, o, rank.first_position, step, &first[i], &end[i]);
-		first[i] += epoch * l->pool->epoch_slabs;
-		end[i] += epoch * l->pool->epoch_slabs;
+		first[i] += epoch * l->pool->plan.epoch_slabs;
+		end[i] += epoch * l->pool->plan.epoch_slabs;
 		for (unsigned j = i < l->o.device_slot_count ? 0 : i + 1 - l->o.device_slot_count; j <= i; j++) /* they ascend */
 			sum += j && end[j - 1] > first[j] && j + l->o.device_slot_count > i + 1 ? end[j] - end[j - 1] : end[j] - first[j];
 		most = sum > most ? sum : most;
@@ -72,7 +72,7 @@ TEST(the_smallest_pool_is_hardly_larger_than_what_batches_lie_in)
 		tell_round(round, &o);
 		o.pool_bytes = least_pool(o);
 		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
-		if (!l->pool->is_held) {
+		if (!l->pool->plan.is_held) {
 			uint64_t most = 0;
 
 			CHECK_OK(order_init(&order, &l->steps.params, table));
@@ -81,8 +81,8 @@ TEST(the_smallest_pool_is_hardly_larger_than_what_batches_lie_in)
 
 				most = now > most ? now : most;
 			}
-			CHECK(most <= l->pool->slab_count);
-			tight += most + 7 >= l->pool->slab_count;
+			CHECK(most <= l->pool->plan.slab_count);
+			tight += most + 7 >= l->pool->plan.slab_count;
 		}
 		shard_loader_close(l);
 	}

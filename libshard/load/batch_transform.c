@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish.c - the public calls that finish batches: what is drawn, rows of the CPU, kernels of the GPU
- *
- * What finishing is lies in libshard/transform; how a kernel is queued, in libshard/cuda.  A handle has its module and its
- * table in the context of the first stream that it was given, and keeps them.
+ * batch_transform.c - see batch_transform.h, and the public calls that transform batches
  */
+#include "libshard/load/batch_transform.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,9 +12,8 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/cuda/ptx.h"
+#include "libshard/load/outlet.h"
 #include "libshard/transform/transform.h"
-#include "libshard/load/pool.h"
-#include "libshard/store/read/dataset.h"
 
 #define PAGE_BYTES 4096u
 #define GIB	   (1024.0 * 1024 * 1024)
@@ -23,16 +21,16 @@
 struct shard_finish {
 	struct finish_plan plan;
 	uint32_t field_idx;
-	void *scratch; /* of the twin */
+	void *scratch; /* of the CPU's code */
 
-	/* of the GPU: NULL until the first launch */
-	struct cuda_device *cuda;
-	pid_t owner; /* of these */
+	/* Of the GPU. */
+	struct cuda_device *cuda; /* NULL: nothing was launched yet */
+	pid_t owner;		  /* the process that launched first */
 	void *module;
-	uint64_t table;
-	uint8_t *page; /* what the table is copied from */
-	bool pinned;
-	void *kernel[2]; /* for an output that is not 16-aligned, and for one that is */
+	uint64_t table;		 /* an address of the device */
+	uint8_t *page;		 /* that the table is copied from */
+	bool page_locked;
+	void *kernel[2];	 /* for an output that is not 16-aligned, and for one that is */
 	struct finish_call call; /* all but addresses and rows */
 	uint32_t shape[2], shared_bytes;
 };
@@ -44,30 +42,22 @@ static uint64_t lowest_bit(uint64_t bits)
 	return bits ? bits & -bits : 1;
 }
 
-/* Kernels count in units from the first record on, in 32 bits. */
-static int check_reach(uint64_t bytes, uint64_t unit, struct shard_error *err)
+int batch_transform_check_reach(uint64_t bytes, uint64_t places, struct shard_error *err)
 {
+	uint64_t unit = lowest_bit(places);
+
 	if (bytes / unit <= UINT32_MAX)
 		return SHARD_OK;
-	return error_set(err, SHARD_E_UNSUPPORTED, "images lie %.1f GiB apart in the pool, at multiples of %" PRIu64 " bytes, and kernels reach %.1f GiB: ask "
-			 "for pool_bytes of less, or leave pool_in_place at 0", (double)bytes / GIB, unit, (double)UINT32_MAX * (double)unit / GIB);
+	return error_set(err, SHARD_E_UNSUPPORTED,
+			 "images lie %.1f GiB apart in the pool, at multiples of %" PRIu64 " bytes, and kernels reach "
+			 "%.1f GiB: ask for pool_bytes of less, or leave pool_in_place at 0",
+			 (double)bytes / GIB, unit, (double)UINT32_MAX * (double)unit / GIB);
 }
 
-static int check_pool(const struct shard_loader *l, const struct shard_field *field, struct shard_error *err)
-{
-	const struct shard_group *g = &l->ds->m.schema.group[field->group];
-	uint64_t slab_bytes;
-
-	if (!l->o.pool_in_place || !layout_is_large(g))
-		return SHARD_OK;
-	slab_bytes = l->pool->feed->layout.slot_bytes;
-	return check_reach(l->pool->slab_count * slab_bytes, lowest_bit(g->stride | slab_bytes), err);
-}
-
-static int open_plan(struct shard_finish *f, const struct shard_loader *l, const char *name, const struct shard_finish_options *opt,
+static int open_plan(struct shard_finish *f, const struct shard_schema *schema, const char *name,
+		     const struct shard_finish_options *opt, const struct batch_draws *draws,
 		     struct shard_error *err)
 {
-	const struct shard_schema *schema = &l->ds->m.schema;
 	const struct shard_field *field = shard_schema_find(schema, name);
 	struct shard_finish_options o;
 	struct shown shown;
@@ -78,29 +68,27 @@ static int open_plan(struct shard_finish *f, const struct shard_loader *l, const
 	if (!field)
 		return error_set(err, SHARD_E_ARGUMENT, "the dataset has no field %s", show(&shown, name));
 	rc = finish_plan_make(&f->plan, field, &o, err);
-	if (!rc)
-		rc = check_pool(l, field, err);
 	f->field_idx = (uint32_t)(field - schema->field);
-	f->plan.seed = l->steps.params.seed;
-	f->plan.rank = l->o.rank;
-	f->plan.world = l->o.world;
+	f->plan.seed = draws->seed;
+	f->plan.rank = draws->rank;
+	f->plan.world = draws->world;
 	return rc;
 }
 
-int shard_finish_open(struct shard_finish **out, const struct shard_loader *l, const char *field, const struct shard_finish_options *opt,
-		      struct shard_error *err)
+int batch_transform_open(struct shard_finish **out, const struct shard_schema *schema, const char *field,
+		   const struct shard_finish_options *opt, const struct batch_draws *draws, struct shard_error *err)
 {
 	struct shard_finish *f = mem_zalloc(sizeof(*f));
 	int rc;
 
 	if (!f)
 		return error_set(err, SHARD_E_MEMORY, "no memory to finish batches");
-	rc = open_plan(f, l, field, opt, err);
+	rc = open_plan(f, schema, field, opt, draws, err);
 	if (!rc) {
 		f->scratch = mem_aligned(16, (size_t)finish_twin_bytes(&f->plan));
 		if (!f->scratch)
-			rc = error_set(err, SHARD_E_MEMORY, "no memory for images of %" PRIu32 " x %" PRIu32, f->plan.in_height,
-				       f->plan.in_width);
+			rc = error_set(err, SHARD_E_MEMORY, "no memory for images of %" PRIu32 " x %" PRIu32,
+				       f->plan.in_height, f->plan.in_width);
 	}
 	if (rc) {
 		shard_finish_close(f);
@@ -110,19 +98,22 @@ int shard_finish_open(struct shard_finish **out, const struct shard_loader *l, c
 	return SHARD_OK;
 }
 
-/* Nothing is under way behind this: kernels need all of it, and a copy the page.  Entered, unless inherited. */
+/*
+ * Waits until nothing is under way: kernels need all of it, and a copy needs the page.  Entered, unless
+ * inherited by a child.
+ */
 static void drop_device(struct shard_finish *f, bool inherited)
 {
 	if (!inherited) {
 		cuda_finish_all(f->cuda, NULL);
-		if (f->pinned)
+		if (f->page_locked)
 			cuda_unpin(f->cuda, f->page);
 		cuda_free(f->cuda, f->table);
 		cuda_module_drop(f->cuda, f->module);
 	}
 	mem_free(f->page);
 	f->page = NULL;
-	f->pinned = false;
+	f->page_locked = false;
 	f->table = 0;
 	f->module = NULL;
 }
@@ -153,33 +144,37 @@ uint64_t shard_finish_row_bytes(const struct shard_finish *f)
 
 /* ---- rows ---- */
 
-static void draw(const struct shard_finish *f, const struct shard_batch *batch, uint32_t i, uint32_t view, struct shard_finish_row *row)
+static void draw(const struct shard_finish *f, const struct shard_batch *batch, uint32_t i, uint32_t view,
+		 struct shard_finish_row *row)
 {
 	row->from = i;
 	finish_draw(&f->plan, batch->epoch, finish_position(&f->plan, batch, i), view, row);
 }
 
-void shard_finish_draw(const struct shard_finish *f, const struct shard_batch *batch, uint32_t view, struct shard_finish_row *row)
+void shard_finish_draw(const struct shard_finish *f, const struct shard_batch *batch, uint32_t view,
+		       struct shard_finish_row *row)
 {
 	for (uint32_t i = 0; i < batch->record_count; i++)
 		draw(f, batch, i, view, &row[i]);
 }
 
-/* Is the batch where it should be, and can its rows be made?  *row_count becomes what is to be made. */
-static int check(const struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows, uint64_t *row_count,
-		 bool on_device, struct shard_error *err)
+/* Is the batch where it should be, and can its rows be made?  *row_count becomes the rows to make. */
+static int check(const struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
+		 uint64_t *row_count, bool on_device, struct shard_error *err)
 {
 	if (!(batch->slot & DEVICE_BATCH) == on_device)
-		return error_set(err, SHARD_E_ARGUMENT, on_device ? "this batch is in host memory; finish it with shard_finish_host(), or take it with "
-				 "shard_loader_next_device()" : "this batch is on a GPU; finish it with shard_finish_launch()");
+		return error_set(err, SHARD_E_ARGUMENT,
+				 on_device ? "this batch is in host memory; finish it with shard_finish_host(), or take it "
+					     "with shard_loader_next_device()"
+					   : "this batch is on a GPU; finish it with shard_finish_launch()");
 	if (rows)
 		return finish_rows_check(&f->plan, rows, *row_count, batch->record_count, err);
 	*row_count = batch->record_count;
 	return SHARD_OK;
 }
 
-int shard_finish_host(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows, uint64_t row_count,
-		      void *to, struct shard_error *err)
+int shard_finish_host(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
+		      uint64_t row_count, void *to, struct shard_error *err)
 {
 	const struct shard_rows *field = &batch->field[f->field_idx];
 	int rc = check(f, batch, rows, &row_count, false, err);
@@ -191,15 +186,18 @@ int shard_finish_host(struct shard_finish *f, const struct shard_batch *batch, c
 			row = rows[i];
 		else
 			draw(f, batch, (uint32_t)i, 0, &row);
-		finish_twin(&f->plan, &row, (const uint8_t *)field->data + row.from * field->stride, (uint8_t *)to + i * f->plan.row_bytes,
-			    f->scratch);
+		finish_twin(&f->plan, &row, (const uint8_t *)field->data + row.from * field->stride,
+			    (uint8_t *)to + i * f->plan.row_bytes, f->scratch);
 	}
 	return rc;
 }
 
 /* ---- the GPU ---- */
 
-/* The table to device memory, from a page of its own that is page-locked where that is allowed.  Waits. */
+/*
+ * Bring the table to device memory, from a page of its own, which is page-locked where that is allowed.
+ * Waits.
+ */
 static int bring_table(struct shard_finish *f, struct shard_error *err)
 {
 	uint64_t bytes = f->plan.channels * 256 * f->plan.element_bytes;
@@ -211,7 +209,7 @@ static int bring_table(struct shard_finish *f, struct shard_error *err)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a table");
 	for (uint32_t i = 0; i < f->plan.channels * 256; i++)
 		memcpy(f->page + i * f->plan.element_bytes, &f->plan.bits[i / 256][i % 256], f->plan.element_bytes);
-	f->pinned = !cuda_pin(f->cuda, f->page, PAGE_BYTES, NULL);
+	f->page_locked = !cuda_pin(f->cuda, f->page, PAGE_BYTES, NULL);
 	rc = cuda_alloc(f->cuda, bytes, &f->table, err);
 	if (!rc)
 		rc = cuda_stream_make(f->cuda, &stream, err);
@@ -261,10 +259,11 @@ static int open_device(struct shard_finish *f, void *stream, struct shard_error 
 	return rc;
 }
 
-/* Where rows are: at multiples of `unit` from data on, the last of them at `last`. */
+/* Where the rows of a batch are. */
 struct rows_at {
-	const uint64_t *row_at; /* NULL: row i is unit i */
-	uint64_t unit, last;
+	const uint64_t *row_at; /* bytes from the first on; NULL: row i is at unit i */
+	uint64_t unit;		/* all are at multiples of it */
+	uint64_t last;		/* the place of the last */
 };
 
 static struct rows_at find_rows(const struct shard_rows *rows, uint32_t count)
@@ -292,15 +291,15 @@ static void put_row(struct finish_row *to, const struct rows_at *at, const struc
 	to->height = (uint16_t)row->height;
 }
 
-/* As many kernels as parameters have room for rows: one for 256. */
-static int launch(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows, uint64_t row_count,
-		  void *stream, void *to, struct shard_error *err)
+/* One kernel for each 256 rows, as many as its parameter has room for. */
+static int launch(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
+		  uint64_t row_count, void *stream, void *to, struct shard_error *err)
 {
 	const struct shard_rows *field = &batch->field[f->field_idx];
 	struct rows_at at = find_rows(field, batch->record_count);
 	struct finish_call call = f->call;
 	bool aligned = (uintptr_t)to % 16 == 0;
-	int rc = at.row_at ? check_reach(at.last, at.unit, err) : SHARD_OK;
+	int rc = at.row_at ? batch_transform_check_reach(at.last, at.unit, err) : SHARD_OK;
 
 	call.shape = f->shape[aligned];
 	call.from = (uintptr_t)field->data;
@@ -317,20 +316,21 @@ static int launch(struct shard_finish *f, const struct shard_batch *batch, const
 			put_row(&call.row[i], &at, rows ? &rows[first + i] : &row);
 		}
 		call.to = (uintptr_t)to + first * f->plan.row_bytes;
-		rc = cuda_launch(f->cuda, f->kernel[aligned], finish_bands(&call), (uint32_t)count, FINISH_THREADS, f->shared_bytes, &call,
-				 stream, err);
+		rc = cuda_launch(f->cuda, f->kernel[aligned], finish_bands(&call), (uint32_t)count, FINISH_THREADS,
+				 f->shared_bytes, &call, stream, err);
 	}
 	return rc;
 }
 
-int shard_finish_launch(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows, uint64_t row_count,
-			void *stream, void *to, struct shard_error *err)
+int shard_finish_launch(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
+			uint64_t row_count, void *stream, void *to, struct shard_error *err)
 {
 	int rc = check(f, batch, rows, &row_count, true, err);
 
 	if (!rc && (uintptr_t)to % f->plan.element_bytes)
-		rc = error_set(err, SHARD_E_ARGUMENT, "the output is at %p; its numbers have %" PRIu32 " bytes and must lie on a multiple of that", to,
-			       f->plan.element_bytes);
+		rc = error_set(err, SHARD_E_ARGUMENT,
+			       "the output is at %p; its numbers have %" PRIu32 " bytes and must lie on a multiple of that",
+			       to, f->plan.element_bytes);
 	if (!rc)
 		rc = f->cuda ? SHARD_OK : open_device(f, stream, err);
 	if (!rc)

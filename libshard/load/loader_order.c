@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask.c - the order as a list of indices, for whoever wants to see it without reading a record
+ * loader_order.c - the order of a loader, asked without reading a record
  */
 #include <inttypes.h>
 
@@ -22,13 +22,13 @@ static uint64_t row_count(const struct shard_loader *l)
 	return steps ? (steps - 1) * l->o.batch_records + order_rank_rows(&l->steps.rank, steps - 1) : 0;
 }
 
-/* Row i of an epoch stands at position i x world + rank; what is padded begins anew at 0. */
+/* Row i of an epoch stands at position i x world + rank.  Rows that pad begin anew at position 0. */
 static void fill(const struct shard_loader *l, const struct order *order, uint64_t first, uint64_t count, uint64_t *idx)
 {
 	uint64_t records = l->steps.rank.record_count, world = l->steps.rank.world, own = 0;
 
 	if (l->steps.rank.rank < records)
-		own = (records - l->steps.rank.rank + world - 1) / world; /* rows that are not padded */
+		own = (records - l->steps.rank.rank + world - 1) / world; /* rows that do not pad */
 	own = first < own ? min_u64(count, own - first) : 0;
 	order_fill(order, first * world + l->steps.rank.rank, world, idx, (size_t)own);
 	for (uint64_t i = own; i < count; i++)
@@ -45,8 +45,9 @@ int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t fi
 	int rc = SHARD_OK;
 
 	if (first > rows || count > rows - first)
-		return error_set(err, SHARD_E_ARGUMENT, "rows %" PRIu64 " to %" PRIu64 "; this rank has %" PRIu64 " in an epoch", first,
-				 first + count - 1, rows);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "rows %" PRIu64 " to %" PRIu64 "; this rank has %" PRIu64 " in an epoch",
+				 first, first + count - 1, rows);
 	table = mem_array(order_table_entries(&params), sizeof(*table));
 	order = mem_alloc(sizeof(*order));
 	if (!table || !order)
@@ -58,4 +59,21 @@ int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t fi
 	mem_free(order);
 	mem_free(table);
 	return rc;
+}
+
+void shard_loader_order_info(const struct shard_loader *l, struct shard_order_info *out)
+{
+	const struct order_params *p = &l->steps.params;
+
+	*out = (struct shard_order_info){
+		.record_count = p->record_count,
+		.seed = p->seed,
+		.run_records = p->run_records,
+		.phase_unit_records = p->phase_unit_records,
+		.kind = p->kind == ORDER_SEQUENTIAL  ? SHARD_SEQUENTIAL
+			: p->kind == ORDER_ONE_LEVEL ? SHARD_SHUFFLE_GLOBAL
+						     : SHARD_SHUFFLE_WINDOWS,
+		.window_runs = p->window_runs,
+		.lane_count = p->lane_count,
+	};
 }

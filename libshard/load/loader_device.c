@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader_device.c - batches on a GPU, and streams
+ */
+#include "libshard/base/error.h"
+#include "libshard/cuda/probe.h"
+#include "libshard/load/loader.h"
+
+/* ---- next; entered ---- */
+
+/* Memory for batches, if there is none yet. */
+static int open_outlet(struct shard_loader *l, struct shard_error *err)
+{
+	if (l->outlet.slot_count)
+		return SHARD_OK;
+	return outlet_open(&l->outlet, l->cuda, l->o.device_slot_count, l->layout.slot_bytes, l->o.batch_records, err);
+}
+
+/* The next batch is on its way.  Errors last, but that a pool is full. */
+static int send_next(struct shard_loader *l, struct shard_error *err)
+{
+	struct shard_error why = {.status = SHARD_OK};
+	bool is_full = false;
+	int rc = l->pool ? pool_next(l->pool, &is_full, &why) : device_side_next(l->side, &why);
+
+	if (rc && is_full && err)
+		*err = why;
+	return rc && !is_full ? cursor_fail(&l->cursor, rc, &why, err) : rc;
+}
+
+static int next_device(struct shard_loader *l, void *stream, struct shard_error *err)
+{
+	int rc = open_outlet(l, err);
+
+	if (!rc && l->outlet.lent_count == l->outlet.slot_count)
+		rc = error_set(err, SHARD_E_ARGUMENT,
+			       "all %u slots of the device are lent; release a batch before the next one",
+			       l->outlet.slot_count);
+	if (!rc)
+		rc = send_next(l, err);
+	if (!rc)
+		rc = outlet_await(&l->outlet, stream, err);
+	if (rc)
+		return rc;
+	if (l->pool)
+		pool_send_ahead(l->pool);
+	else
+		device_side_send_ahead(l->side);
+	return SHARD_OK;
+}
+
+static void lend(struct shard_loader *l, struct shard_batch *batch)
+{
+	uint32_t which = outlet_lend(&l->outlet);
+
+	slot_describe(&l->outlet.slot[which].as, &l->layout, &l->steps, which | DEVICE_BATCH, batch);
+	if (l->pool)
+		pool_gather_describe(&l->pool->gather, which, batch);
+	loader_count(l, batch);
+}
+
+int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_batch *batch, struct shard_error *err)
+{
+	int rc = loader_begin(l, err);
+
+	if (!rc)
+		rc = loader_open_device(l, stream, err);
+	if (rc)
+		return rc;
+	if (loader_ends_epoch(l))
+		return SHARD_END;
+	rc = cuda_enter(l->cuda, err);
+	if (!rc)
+		rc = cuda_leave(l->cuda, next_device(l, stream, err), err);
+	if (!rc)
+		lend(l, batch);
+	return rc;
+}
+
+/* ---- begin ---- */
+
+static int begin(struct shard_loader *l, struct shard_error *err)
+{
+	int rc = open_outlet(l, err);
+
+	return rc || !l->pool ? rc : pool_begin(l->pool, err);
+}
+
+int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard_error *err)
+{
+	int rc = loader_begin(l, err);
+
+	if (!rc)
+		rc = loader_open_device(l, stream, err);
+	if (!rc)
+		rc = cuda_enter(l->cuda, err);
+	return rc ? rc : cuda_leave(l->cuda, begin(l, err), err);
+}
+
+/* ---- release ---- */
+
+static int release_device(struct shard_loader *l, const struct shard_batch *batch, void *stream, struct shard_error *err)
+{
+	uint32_t which = batch->slot & ~DEVICE_BATCH;
+	int rc;
+
+	if (which >= l->outlet.slot_count || !slot_is_lent_as(&l->outlet.slot[which].as, &l->steps, batch))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "slot %u of the device is not lent: was this batch released before, or is it another "
+				 "loader's?", which);
+	rc = cuda_check_stream(l->cuda, stream, err);
+	if (!rc)
+		rc = cuda_enter(l->cuda, err);
+	return rc ? rc : cuda_leave(l->cuda, outlet_take_back(&l->outlet, which, stream, err), err);
+}
+
+static int release_host(struct shard_loader *l, const struct shard_batch *batch, void *stream, struct shard_error *err)
+{
+	int rc = feed_check_lent(loader_feed(l), batch, err);
+
+	if (!rc)
+		rc = loader_open_device(l, stream, err);
+	if (!rc)
+		rc = cuda_enter(l->cuda, err);
+	if (rc)
+		return rc;
+	rc = device_side_give_after(l->side, batch->slot, stream, err);
+	if (!rc)
+		feed_end_loan(l->feed, batch->slot);
+	return cuda_leave(l->cuda, rc, err);
+}
+
+int shard_loader_release_after(struct shard_loader *l, const struct shard_batch *batch, void *stream,
+			       struct shard_error *err)
+{
+	int rc = cursor_check_owner(&l->cursor, err);
+
+	if (rc)
+		return rc;
+	return batch->slot & DEVICE_BATCH ? release_device(l, batch, stream, err) : release_host(l, batch, stream, err);
+}
+
+/* ---- streams, page-locks ---- */
+
+int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_error *err)
+{
+	return cuda_probe_stream(stream, ordinal, err);
+}
+
+int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct shard_error *err)
+{
+	int rc = cursor_check_owner(&l->cursor, err);
+
+	if (!rc && !l->cuda)
+		rc = error_set(err, SHARD_E_ARGUMENT,
+			       "this loader has delivered nothing to a GPU yet, so it does not know whose streams these are");
+	if (!rc)
+		rc = cuda_check_stream(l->cuda, stream, err);
+	if (!rc)
+		rc = cuda_check_stream(l->cuda, behind, err);
+	if (!rc)
+		rc = cuda_enter(l->cuda, err);
+	return rc ? rc : cuda_leave(l->cuda, cuda_stream_join(l->cuda, stream, behind, err), err);
+}
+
+int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out)
+{
+	struct device_side *side = loader_side(l);
+
+	if (!side || cursor_is_inherited(&l->cursor))
+		return SHARD_END;
+	return pins_problem(&side->pins, out) ? SHARD_OK : SHARD_END;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader_host.c - batches in host memory: next, wait, release, and memory that is lent for them
+ */
+#include "libshard/base/error.h"
+#include "libshard/load/loader.h"
+
+/* Does this loader deliver in host memory, and has it a slot for one more batch? */
+static int check_host(const struct shard_loader *l, struct shard_error *err)
+{
+	if (l->pool)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "this loader has a pool on a GPU and delivers there, by shard_loader_next_device(); open "
+				 "another one for batches in host memory");
+	if (l->outlet.slot_count)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "this loader delivers to a GPU since shard_loader_next_device() was called; open another one "
+				 "for batches in host memory");
+	return SHARD_OK;
+}
+
+int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err)
+{
+	uint32_t slot;
+	int rc = loader_begin(l, err);
+
+	if (!rc)
+		rc = check_host(l, err);
+	if (rc)
+		return rc;
+	if (loader_ends_epoch(l))
+		return SHARD_END;
+	if (l->feed->lent_count == l->o.slot_count)
+		return error_set(err, SHARD_E_ARGUMENT, "all %u slots are lent; release a batch before the next one",
+				 l->o.slot_count);
+	if (l->side) /* slots may be with the driver, behind the trainer's work */
+		rc = device_side_await(l->side, err);
+	if (!rc)
+		rc = feed_next(l->feed, &slot, err);
+	if (rc)
+		return rc;
+	feed_lend(l->feed, slot, batch);
+	loader_count(l, batch);
+	return SHARD_OK;
+}
+
+int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
+{
+	int rc = loader_start(l, err);
+
+	if (rc)
+		return rc;
+	/* What next says at once is not waited for. */
+	if (l->cursor.failed || steps_ended(&l->steps, &l->cursor.at) || outlet_answers(&l->outlet))
+		return SHARD_OK;
+	if (l->pool)
+		return l->outlet.slot_count ? pool_wait(l->pool, timeout_ns, err) : SHARD_OK;
+	return l->feed->lent_count == l->o.slot_count ? SHARD_OK : feed_wait(l->feed, timeout_ns, err);
+}
+
+int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)
+{
+	struct feed *feed = loader_feed(l);
+	int rc = cursor_check_owner(&l->cursor, err);
+
+	if (!rc && batch->slot & DEVICE_BATCH)
+		rc = error_set(err, SHARD_E_ARGUMENT,
+			       "a batch on a GPU is given back with shard_loader_release_after(), for the GPU may not be done "
+			       "with it");
+	if (!rc)
+		rc = feed_check_lent(feed, batch, err);
+	if (rc)
+		return rc;
+	feed_end_loan(feed, batch->slot);
+	feed_give(feed, batch->slot);
+	return SHARD_OK;
+}
+
+/* ---- memory ---- */
+
+uint64_t shard_loader_ring_bytes(const struct shard_loader *l)
+{
+	return ring_bytes(&loader_feed(l)->ring);
+}
+
+int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t bytes, struct shard_error *err)
+{
+	return feed_use_memory(loader_feed(l), memory, bytes, err);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader_place.c - where a loader is, and going on somewhere else: tell, seek, tokens
+ */
+#include <inttypes.h>
+
+#include "libshard/base/error.h"
+#include "libshard/load/loader.h"
+#include "libshard/load/token.h"
+#include "libshard/store/read/dataset.h"
+
+void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position)
+{
+	struct place at = steps_next(&l->steps, l->cursor.at);
+
+	*epoch = at.epoch;
+	*position = steps_position(&l->steps, &at);
+}
+
+static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err)
+{
+	const struct place to = {.epoch = epoch, .first_position = position};
+
+	if (position > l->steps.rank.record_count)
+		return error_set(err, SHARD_E_ARGUMENT, "position %" PRIu64 "; an epoch has %" PRIu64, position,
+				 l->steps.rank.record_count);
+	cursor_move(&l->cursor, to);
+	outlet_forget(&l->outlet);
+	if (l->pool)
+		pool_move(l->pool, to);
+	else
+		feed_move(l->feed, to);
+	return SHARD_OK;
+}
+
+int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err)
+{
+	int rc = cursor_check_owner(&l->cursor, err);
+
+	return rc ? rc : move(l, epoch, position, err);
+}
+
+/* ---- tokens ---- */
+
+void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES])
+{
+	struct token t = {.params = l->steps.params};
+
+	dataset_id(l->ds, t.dataset_id);
+	shard_loader_tell(l, &t.params.epoch, &t.position);
+	token_write(&t, token);
+}
+
+/* Is the token of this dataset, and of an order that the options allow? */
+static int check_token(const struct shard_loader *l, const struct token *t, struct shard_error *err)
+{
+	const struct order_params *have = &l->steps.params, *want = &t->params;
+	const struct shard_loader_options *o = &l->asked;
+	char id[65];
+
+	dataset_id(l->ds, id);
+	if (strcmp(t->dataset_id, id))
+		return error_set(err, SHARD_E_MISMATCH, "the token is of dataset %.16s..., this is %.16s...",
+				 t->dataset_id, id);
+	if (want->record_count != have->record_count || want->seed != have->seed)
+		return error_set(err, SHARD_E_MISMATCH,
+				 "the token is of %" PRIu64 " records and seed %" PRIu64 "; the loader has %" PRIu64
+				 " and %" PRIu64, want->record_count, want->seed, have->record_count, have->seed);
+	if ((o->shuffle != SHARD_SHUFFLE_BY_SIZE && want->kind != have->kind) ||
+	    (o->run_records && o->run_records != want->run_records) ||
+	    (o->phase_unit_records && o->phase_unit_records != want->phase_unit_records) ||
+	    (o->window_runs && o->window_runs != want->window_runs) || (o->lane_count && o->lane_count != want->lane_count))
+		return error_set(err, SHARD_E_MISMATCH,
+				 "the token is of another order than the options ask for: leave shuffle, runs, windows and "
+				 "lanes at 0, and the token decides");
+	return SHARD_OK;
+}
+
+static bool same_order(const struct order_params *a, const struct order_params *b)
+{
+	return a->kind == b->kind && a->run_records == b->run_records && a->phase_unit_records == b->phase_unit_records &&
+	       a->window_runs == b->window_runs && a->lane_count == b->lane_count;
+}
+
+/* Take the token's order in place of ours. */
+static int adopt(struct shard_loader *l, const struct token *t, struct shard_error *err)
+{
+	int rc;
+
+	if (same_order(&l->steps.params, &t->params))
+		return SHARD_OK;
+	rc = l->pool ? pool_adopt(&l->pool, &t->params, err) : feed_adopt(l->feed, &t->params, err);
+	if (!rc)
+		l->steps.params = loader_feed(l)->steps.params;
+	return rc;
+}
+
+int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err)
+{
+	struct token t;
+	int rc = cursor_check_owner(&l->cursor, err);
+
+	if (rc)
+		return rc;
+	if (!token_read(token, &t))
+		return error_set(err, SHARD_E_ARGUMENT, "not a token of shuffle-v1, or not a whole one");
+	rc = check_token(l, &t, err);
+	if (!rc && (!order_params_allowed(&t.params) || t.position > t.params.record_count))
+		rc = error_set(err, SHARD_E_ARGUMENT, "the token names an order that cannot be");
+	if (!rc)
+		rc = adopt(l, &t, err);
+	return rc ? rc : move(l, t.params.epoch, t.position, err);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pins.c - see pins.h
+ */
+#include "libshard/load/pins.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/clock.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/base/thread.h"
+#include "libshard/io/direct.h"
+
+#define PATIENCE_S 2u /* for a slot: drivers have been seen to take for ever */
+#define MIB(bytes_) ((double)(bytes_) / (1 << 20))
+
+static void set_state(struct pins *p, uint32_t slot, enum pin_state state)
+{
+	pthread_mutex_lock(&p->lock);
+	p->state[slot] = state;
+	p->bytes += state == PIN_LOCKED ? p->ring->slot_bytes : 0;
+	pthread_cond_broadcast(&p->change);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- refusal ---- */
+
+static void show_memlock(char *text, size_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		snprintf(text, bytes, "unlimited");
+	else
+		snprintf(text, bytes, "%" PRIu64 " KiB", (uint64_t)limit.rlim_cur >> 10);
+}
+
+static void explain(struct pins *p, uint32_t slot, const struct shard_error *why)
+{
+	char memlock[32];
+
+	show_memlock(memlock, sizeof(memlock));
+	pthread_mutex_lock(&p->lock);
+	error_set(&p->why, why->status,
+		  "slot %u of %u of the ring cannot be page-locked (%s); it and those behind it reach the GPU through "
+		  "pageable memory, which is slower.  Locked memory is limited to %s (ulimit -l), and this control group has "
+		  "%.0f MiB left: raise them, or ask for fewer slots or smaller batches than %.1f MiB",
+		  slot, p->ring->slot_count, why->message, memlock, MIB(memory_available_bytes()),
+		  MIB(p->ring->slot_bytes));
+	p->why.os_code = why->os_code;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void explain_lent(struct pins *p, uint32_t slot)
+{
+	pthread_mutex_lock(&p->lock);
+	if (!p->why.status)
+		error_set(&p->why, SHARD_E_ARGUMENT,
+			  "slot %u of %u of the ring, in memory that was lent, is not page-locked and reaches the GPU through "
+			  "pageable memory, which is slower; call cudaHostRegister() for all of it before the first batch",
+			  slot, p->ring->slot_count);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- page-locking ---- */
+
+/* Bytes of the chunk of a slot that begins at `at`. */
+static uint64_t chunk_bytes(const struct pins *p, uint64_t at)
+{
+	return min_u64(p->ring->slot_bytes - at, p->chunk_bytes);
+}
+
+static void unlock_slot(struct pins *p, uint32_t slot, uint64_t bytes)
+{
+	for (uint64_t at = 0; at < bytes; at += p->chunk_bytes)
+		cuda_unpin(p->cuda, p->ring->slot[slot].memory + at);
+}
+
+static int lock_slot(struct pins *p, uint32_t slot, struct shard_error *err)
+{
+	for (uint64_t at = 0; at < p->ring->slot_bytes; at += chunk_bytes(p, at)) {
+		int rc = cuda_pin(p->cuda, p->ring->slot[slot].memory + at, chunk_bytes(p, at), err);
+
+		if (rc) {
+			unlock_slot(p, slot, at);
+			return rc;
+		}
+	}
+	return SHARD_OK;
+}
+
+static void *lock_all(void *context)
+{
+	struct pins *p = context;
+	struct shard_error why = {.status = SHARD_OK};
+	int rc = cuda_enter(p->cuda, &why), left = rc;
+
+	for (uint32_t i = 0; i < p->ring->slot_count; i++) {
+		bool first = !rc || i == 0;
+
+		rc = rc ? rc : lock_slot(p, i, &why);
+		if (rc && first)
+			explain(p, i, &why);
+		/* Behind the first refusal none is tried: the system has no memory to spare. */
+		set_state(p, i, rc ? PIN_UNLOCKED : PIN_LOCKED);
+	}
+	if (!left)
+		cuda_leave(p->cuda, SHARD_OK, NULL); /* an error would end with the thread */
+	return NULL;
+}
+
+/*
+ * The driver copies from within one page-lock, or from memory without any.  It would refuse each copy of
+ * a slot of which a part is page-locked.
+ */
+static int look_at_lent(struct pins *p, struct shard_error *err)
+{
+	uint64_t bytes = p->ring->slot_bytes;
+
+	for (uint32_t i = 0; i < p->ring->slot_count; i++) {
+		const uint8_t *at = p->ring->slot[i].memory;
+		bool locked = cuda_is_pinned(p->cuda, at);
+
+		if (locked != cuda_is_pinned(p->cuda, at + bytes - 1))
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "only a part of slot %u of %u of the ring, in memory that was lent, is page-locked; "
+					 "call cudaHostRegister() once, for all %" PRIu64 " bytes of it",
+					 i, p->ring->slot_count, ring_bytes(p->ring));
+		if (!locked)
+			explain_lent(p, i);
+		set_state(p, i, locked ? PIN_LOCKED : PIN_UNLOCKED);
+	}
+	return SHARD_OK;
+}
+
+int pins_open(struct pins *p, const struct ring *ring, const struct cuda_device *cuda, struct shard_error *err)
+{
+	p->ring = ring;
+	p->cuda = cuda;
+	p->chunk_bytes = ring->lent ? UINT64_MAX : cuda_pin_most_bytes(); /* the owner has locked it as one */
+	p->state = mem_array(ring->slot_count, sizeof(*p->state));
+	if (!p->state)
+		return error_set(err, SHARD_E_MEMORY, "no memory for the page-locks of %u slots", ring->slot_count);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->change, NULL);
+	p->has_lock = true;
+	if (ring->lent)
+		return look_at_lent(p, err);
+	if (!thread_start(&p->thread, lock_all, p))
+		p->has_thread = true;
+	else
+		lock_all(p); /* the first batch comes later, and nothing else differs */
+	return SHARD_OK;
+}
+
+bool pins_knows(struct pins *p, uint32_t slot)
+{
+	bool knows;
+
+	pthread_mutex_lock(&p->lock);
+	knows = p->state[slot] != PIN_PENDING || p->late;
+	pthread_mutex_unlock(&p->lock);
+	return knows;
+}
+
+/* With the lock. */
+static void explain_late(struct pins *p, uint32_t slot)
+{
+	p->late = true;
+	if (!p->why.status)
+		error_set(&p->why, SHARD_E_DEVICE,
+			  "slot %u of %u of the ring is still being page-locked after %u s; what is not yet page-locked "
+			  "reaches the GPU through pageable memory, which is slower; look into the kernel's log",
+			  slot, p->ring->slot_count, PATIENCE_S);
+}
+
+bool pins_has(struct pins *p, uint32_t slot)
+{
+	struct timespec until = clock_after_ns(PATIENCE_S * UINT64_C(1000000000));
+	bool locked;
+
+	pthread_mutex_lock(&p->lock);
+	while (p->state[slot] == PIN_PENDING && !p->late)
+		if (pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT &&
+		    p->state[slot] == PIN_PENDING)
+			explain_late(p, slot);
+	locked = p->state[slot] == PIN_LOCKED;
+	pthread_mutex_unlock(&p->lock);
+	return locked;
+}
+
+uint64_t pins_bytes(struct pins *p)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&p->lock);
+	bytes = p->bytes;
+	pthread_mutex_unlock(&p->lock);
+	return bytes;
+}
+
+bool pins_problem(struct pins *p, struct shard_error *out)
+{
+	bool has;
+
+	pthread_mutex_lock(&p->lock);
+	has = p->why.status != SHARD_OK;
+	if (has)
+		*out = p->why;
+	pthread_mutex_unlock(&p->lock);
+	return has;
+}
+
+void pins_close(struct pins *p, bool inherited)
+{
+	if (p->has_thread && !inherited)
+		pthread_join(p->thread, NULL);
+	for (uint32_t i = 0; p->has_lock && !inherited && !p->ring->lent && i < p->ring->slot_count; i++)
+		if (p->state[i] == PIN_LOCKED)
+			unlock_slot(p, i, p->ring->slot_bytes);
+	if (p->has_lock && !inherited) {
+		pthread_cond_destroy(&p->change);
+		pthread_mutex_destroy(&p->lock);
+	}
+	mem_free(p->state);
+	p->state = NULL;
+	p->has_lock = p->has_thread = false;
+}

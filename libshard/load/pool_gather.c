@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool_gather.c - see pool_gather.h
+ */
+#include "libshard/load/pool_gather.h"
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+
+/* ---- life ---- */
+
+static void add_piece(struct gather_call *call, uint64_t from, uint64_t to, uint64_t bytes)
+{
+	call->piece[call->piece_count++] = (struct gather_piece){from, to, (uint32_t)bytes, 0};
+}
+
+/* Arrays that the kernel copies: the same ones in slabs and batches, at other places. */
+static void list_pieces(struct gather_call *call, const struct layout *from, const struct layout *to, bool in_place)
+{
+	const struct shard_schema *s = from->schema;
+
+	call->piece_count = 0;
+	for (uint32_t g = 0; g < s->group_count; g++) {
+		bool large = layout_is_large(&s->group[g]);
+
+		if (large && !in_place)
+			add_piece(call, from->group_at[g], to->group_at[g], s->group[g].stride);
+		for (uint32_t i = 0; !large && i < to->field_count[g]; i++)
+			add_piece(call, from->field[g][i].at, to->field[g][i].at, to->field[g][i].bytes);
+	}
+}
+
+int pool_gather_open(struct pool_gather *g, const struct pool_plan *plan, const struct layout *batch,
+		     const struct slabs *slabs, uint32_t batch_records, uint32_t batch_count, struct shard_error *err)
+{
+	const struct order_share *share = &plan->share;
+
+	g->plan = plan;
+	g->batch = batch;
+	g->slabs = slabs;
+	g->batch_records = batch_records;
+	g->call.slab_bytes = plan->slab.slot_bytes;
+	g->call.slab_rows = plan->slab_rows;
+	list_pieces(&g->call, &plan->slab, batch, slabs->in_place);
+	if (slabs->in_place) {
+		g->row_at = mem_array((size_t)batch_count * batch->schema->group_count * batch_records,
+				      sizeof(*g->row_at));
+		if (!g->row_at)
+			return error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", batch_records);
+	}
+	if (plan->is_held) {
+		g->home = mem_array((size_t)ceil_div(share->record_count, share->run_records), sizeof(*g->home));
+		if (!g->home)
+			return error_set(err, SHARD_E_MEMORY, "no memory for the places of runs");
+	}
+	return SHARD_OK;
+}
+
+int pool_gather_begin(struct pool_gather *g, struct shard_error *err)
+{
+	return g->kernel.module ? SHARD_OK : cuda_gather_open(g->slabs->batches->cuda, &g->kernel, err);
+}
+
+void pool_gather_close(struct pool_gather *g, bool inherited)
+{
+	if (g->kernel.module && !inherited)
+		cuda_gather_close(g->slabs->batches->cuda, &g->kernel);
+	mem_free(g->row_at);
+	mem_free(g->home);
+}
+
+/* ---- where a row is ---- */
+
+void pool_gather_find_homes(struct pool_gather *g, const struct order *o)
+{
+	uint64_t n = g->plan->share.record_count, r = g->plan->share.run_records;
+
+	for (uint64_t i = 0; i < n / r; i++)
+		g->home[(order_at_place(o, i * r) + n - o->phase) % n / r] = (uint32_t)i;
+	g->home_phase = o->phase;
+}
+
+/* A pool of everything: the row of a record. */
+static uint64_t held_row(const struct pool_gather *g, uint64_t record)
+{
+	uint64_t n = g->plan->share.record_count, r = g->plan->share.run_records;
+	uint64_t place = (record + n - g->home_phase) % n;
+
+	return place / r < n / r ? g->home[place / r] * r + place % r : place;
+}
+
+/* In place: where rows of a slot are, of one group. */
+static uint64_t *row_at(const struct pool_gather *g, uint32_t which, uint32_t group)
+{
+	return g->row_at + ((uint64_t)which * g->batch->schema->group_count + group) * g->batch_records;
+}
+
+/* Row `i` of the batch lies here in the pool.  Returns where, as the kernel counts. */
+static uint32_t place_row(struct pool_gather *g, struct outlet_slot *to, uint32_t i, uint64_t row)
+{
+	const struct shard_schema *schema = g->batch->schema;
+	const struct slabs *slabs = g->slabs;
+	const struct slot *slab;
+	uint32_t inside, which = slabs_find(slabs, to->as.place.epoch, row, &inside);
+
+	slab = &slabs->outlet.slot[which].as;
+	to->as.record[i] = slab->record[inside]; /* another one if it was substituted */
+	to->as.row_flags[i] |= slab->row_flags[inside];
+	for (uint32_t group = 0; g->row_at && group < schema->group_count; group++)
+		row_at(g, (uint32_t)(to - slabs->batches->slot), group)[i] =
+			which * g->plan->slab.slot_bytes + inside * schema->group[group].stride;
+	return which * g->plan->slab_rows + inside;
+}
+
+/* ---- a batch ---- */
+
+int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o, struct outlet_slot *to,
+		       struct shard_error *err)
+{
+	const struct order_share *share = &g->plan->share;
+	const struct outlet *batches = g->slabs->batches;
+	struct order_rank rank = steps_rank(steps, &to->as.place);
+	struct gather_call *call = &g->call;
+	uint64_t position, row, padded_rows = 0;
+	int rc = SHARD_OK;
+	bool padded;
+
+	call->from = g->slabs->outlet.memory;
+	call->to = (uintptr_t)to->as.memory;
+	for (uint32_t i = 0; !rc && i < to->as.rows; i += call->row_count) {
+		call->first_row = i;
+		call->row_count = to->as.rows - i < GATHER_ROWS ? to->as.rows - i : GATHER_ROWS;
+		for (uint32_t k = 0; k < call->row_count; k++) {
+			position = order_rank_position(&rank, to->as.place.step, i + k, &padded);
+			if (g->home)
+				row = held_row(g, to->as.record[i + k]);
+			else
+				row = padded ? order_share_padding(share, padded_rows++)
+					     : order_share_row(share, order_place(o, position));
+			call->row[k] = place_row(g, to, i + k, row);
+		}
+		if (call->piece_count)
+			rc = cuda_gather_launch(batches->cuda, &g->kernel, call, batches->stream, err);
+	}
+	return rc;
+}
+
+void pool_gather_describe(const struct pool_gather *g, uint32_t which, struct shard_batch *out)
+{
+	const struct layout *slab = &g->plan->slab;
+	const struct shard_schema *schema = slab->schema;
+	const uint8_t *memory = (const uint8_t *)(uintptr_t)g->slabs->outlet.memory;
+
+	for (uint32_t f = 0; g->row_at && f < schema->field_count; f++) {
+		uint32_t group = schema->field[f].group;
+		uint64_t stride = schema->group[group].stride;
+		const uint64_t *at = row_at(g, which, group);
+
+		if (!layout_is_large(&schema->group[group]))
+			continue;
+		out->group[group] = (struct shard_rows){memory + slab->group_at[group], stride, at};
+		out->field[f] = (struct shard_rows){memory + slab->field_at[f], stride, at};
+	}
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool_plan.c - see pool_plan.h
+ */
+#include "libshard/load/pool_plan.h"
+
+#include <inttypes.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+
+#define SLAB_BYTES  (UINT64_C(16) << 20) /* copied at once: far more than a copy costs to start */
+#define SLAB_PARTS  8u	/* of a window at least, so that its memory is free again soon */
+#define WINDOWS	    3u
+#define STRIDE_MOST (UINT64_C(1) << 30) /* GATHER_PART times as many blocks as a kernel can have across */
+
+/* What a pool is planned for. */
+struct want {
+	const struct shard_loader_options *o;
+	const struct layout *batch;
+	const struct steps *steps;
+};
+
+/* ---- slabs ---- */
+
+/* Slab length: a whole number of runs, or one run where that alone exceeds the target size. */
+static int plan_slabs(struct pool_plan *p, const struct want *w, bool whole, struct shard_error *err)
+{
+	const struct order_params *params = &w->steps->params;
+	uint64_t rows, band, want, r;
+
+	order_share_init(&p->share, params, &w->steps->rank, whole);
+	rows = order_share_rows(&p->share);
+	r = p->share.run_records;
+	band = params->kind == ORDER_TWO_LEVELS ? order_largest_band(params) / p->share.stride : rows;
+	want = min_u64(SLAB_BYTES / (w->batch->record_bytes ? w->batch->record_bytes : 1), band / SLAB_PARTS);
+	want = want < r ? r : want / r * r;
+	want = min_u64(min_u64(want, rows), UINT32_MAX / 2);
+	p->slab_rows = (uint32_t)(want ? want : 1);
+	p->epoch_slabs = ceil_div(rows, p->slab_rows);
+	if (!layout_plan(&p->slab, w->batch->schema, p->slab_rows, false))
+		return error_set(err, SHARD_E_MEMORY,
+				 "a run of %" PRIu64 " records does not fit memory; ask for shorter runs", r);
+	if (w->o->pool_in_place) /* kernels read whole words, and those behind a slab may be being copied */
+		p->slab.slot_bytes += LAYOUT_ALIGN;
+	return SHARD_OK;
+}
+
+/* Slabs that so many rows lie in, wherever in a slab they begin. */
+static uint64_t slabs_of(const struct pool_plan *p, uint64_t rows)
+{
+	return ceil_div(rows, p->slab_rows) + 1;
+}
+
+/* Rows that so many records of an epoch span, which follow each other. */
+static uint64_t span(const struct pool_plan *p, const struct want *w, uint64_t records)
+{
+	return order_share_span(&p->share, &w->steps->params, records);
+}
+
+/* Slabs that all batches lie in that can be lent, wherever each stands. */
+static uint64_t slabs_apart(const struct pool_plan *p, const struct want *w)
+{
+	return mul_capped(w->o->device_slot_count, slabs_of(p, span(p, w, w->o->batch_records)));
+}
+
+/* The same of batches that follow each other.  Some may be of the next epoch, whose first slab is another one. */
+static uint64_t slabs_together(const struct pool_plan *p, const struct want *w)
+{
+	uint64_t batches = w->o->device_slot_count, batch = w->o->batch_records;
+	uint64_t within = slabs_of(p, span(p, w, batches * batch));
+	uint64_t across = slabs_of(p, order_share_wrap(&p->share, &w->steps->params, (batches + 1) * batch)) + 1;
+	uint64_t apart = slabs_apart(p, w), together = within > across ? within : across;
+
+	if (order_rank_steps(&w->steps->rank) + 1 < batches)
+		return apart; /* they may be of three epochs */
+	return min_u64(together, apart);
+}
+
+/*
+ * Slabs for what a step can need at once, and for what batches in place can lie in, but no fewer than for
+ * 3 windows; and one that is on its way.
+ */
+static uint64_t least_slabs(const struct pool_plan *p, const struct want *w)
+{
+	uint64_t windows = WINDOWS * ceil_div(order_largest_band(&w->steps->params), p->share.stride);
+	uint64_t step = span(p, w, w->o->batch_records), least = slabs_of(p, step > windows ? step : windows);
+	uint64_t kept = w->o->pool_in_place ? slabs_together(p, w) : 0;
+
+	return (least > kept ? least : kept) + 1;
+}
+
+/* ---- the pool ---- */
+
+/* As many slabs as the bytes are enough for.  `all`: bytes of a pool that holds everything. */
+static int plan_part(struct pool_plan *p, const struct want *w, uint64_t all, uint64_t *slabs, struct shard_error *err)
+{
+	uint64_t bytes = w->o->pool_bytes, least;
+	int rc = plan_slabs(p, w, false, err);
+
+	if (rc)
+		return rc;
+	*slabs = bytes / p->slab.slot_bytes;
+	least = least_slabs(p, w);
+	p->ample_bytes = min_u64(mul_capped(slabs_apart(p, w) + 1, p->slab.slot_bytes), all);
+	if (*slabs >= least)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "options: pool_bytes is %" PRIu64 "; with these windows and batches a pool needs %" PRIu64
+			 ", or %" PRIu64 " to hold the whole dataset",
+			 bytes, mul_capped(least, p->slab.slot_bytes), all);
+}
+
+int pool_plan(struct pool_plan *out, const struct shard_loader_options *o, const struct layout *batch,
+	      const struct steps *steps, struct shard_error *err)
+{
+	const struct want w = {o, batch, steps};
+	const struct shard_schema *schema = batch->schema;
+	uint64_t all, slabs;
+	int rc;
+
+	for (uint32_t g = 0; g < schema->group_count; g++)
+		if (schema->group[g].stride >= STRIDE_MOST)
+			return error_set(err, SHARD_E_UNSUPPORTED,
+					 "records of %" PRIu64 " bytes; a pool is for records of less than %" PRIu64,
+					 schema->group[g].stride, STRIDE_MOST);
+	rc = plan_slabs(out, &w, true, err);
+	if (rc)
+		return rc;
+	slabs = out->epoch_slabs;
+	all = mul_capped(slabs, out->slab.slot_bytes);
+	out->is_held = o->pool_bytes >= all;
+	if (!out->is_held)
+		rc = plan_part(out, &w, all, &slabs, err);
+	if (rc)
+		return rc;
+	if (out->is_held && mul_capped(slabs, out->slab_rows) > UINT32_MAX)
+		return error_set(err, SHARD_E_UNSUPPORTED, "a pool has room for %u records; the dataset has %" PRIu64,
+				 UINT32_MAX, steps->rank.record_count);
+	out->slab_count = (uint32_t)min_u64(slabs, UINT32_MAX / out->slab_rows);
+	return SHARD_OK;
+}

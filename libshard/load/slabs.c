@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slabs.c - see slabs.h
+ */
+#include "libshard/load/slabs.h"
+
+#include <assert.h>
+
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/load/feed.h"
+
+/* ---- life ---- */
+
+int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct outlet *batches, bool in_place,
+	       struct shard_error *err)
+{
+	s->plan = plan;
+	s->feed = feed;
+	s->batches = batches;
+	s->in_place = in_place;
+	s->kept.batches = in_place ? batches : NULL;
+	s->slot = mem_array(plan->slab_count, sizeof(*s->slot));
+	s->late = mem_array(plan->slab_count, sizeof(*s->late));
+	if (!s->slot || !s->late)
+		return error_set(err, SHARD_E_MEMORY, "no memory for %u slabs of the pool", plan->slab_count);
+	return SHARD_OK;
+}
+
+void slabs_close(struct slabs *s, bool inherited)
+{
+	if (!inherited)
+		outlet_finish(&s->outlet, true, NULL);
+	device_side_close(s->side, inherited);
+	outlet_close(&s->outlet, inherited);
+	feed_close(s->feed);
+	mem_free(s->slot);
+	mem_free(s->late);
+}
+
+int slabs_begin(struct slabs *s, struct shard_error *err)
+{
+	const struct cuda_device *cuda = s->batches->cuda;
+	int rc = s->feed->cursor.owner ? SHARD_OK : feed_start(s->feed, err);
+
+	if (!rc && !s->side)
+		rc = device_side_open(&s->side, s->feed, &s->outlet, cuda, err);
+	if (!rc && !s->outlet.slot_count)
+		rc = outlet_open(&s->outlet, cuda, s->plan->slab_count, s->plan->slab.slot_bytes, s->plan->slab_rows,
+				 err);
+	return rc;
+}
+
+/* ---- where a row is ---- */
+
+uint64_t slabs_number(const struct slabs *s, uint64_t epoch, uint64_t slab)
+{
+	return s->origin + (epoch - s->origin_epoch) * s->plan->epoch_slabs + slab - s->origin_slab;
+}
+
+uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_t *inside)
+{
+	const struct pool_plan *p = s->plan;
+	uint64_t slab = pool_plan_slab(p, row), number;
+
+	if (p->is_held) /* the row of slabs goes round once */
+		number = (slab + p->epoch_slabs - s->origin_slab) % p->epoch_slabs;
+	else
+		number = slabs_number(s, epoch, slab);
+	assert(number >= s->first && number < s->end);
+	*inside = (uint32_t)(row % p->slab_rows);
+	return s->slot[number % p->slab_count];
+}
+
+bool slabs_fit(const struct slabs *s, uint64_t needed)
+{
+	return needed - s->limit + s->late_count <= s->plan->slab_count;
+}
+
+/* ---- back and forth ---- */
+
+static int give(struct slabs *s, uint32_t slot, struct shard_error *err)
+{
+	int rc = s->in_place ? outlet_await_borrowers(s->batches, err) : SHARD_OK;
+
+	return rc ? rc : outlet_take_back(&s->outlet, slot, s->batches->stream, err);
+}
+
+int slabs_give_back(struct slabs *s, struct shard_error *err)
+{
+	int rc = SHARD_OK;
+
+	for (uint32_t i = 0; !rc && i < s->late_count;) {
+		if (kept_has(&s->kept, s->late[i].number)) {
+			i++;
+			continue;
+		}
+		rc = give(s, s->late[i].slot, err);
+		if (!rc)
+			s->late[i] = s->late[--s->late_count];
+	}
+	for (; !rc && s->first < s->end && s->first < s->limit; s->first += !rc) {
+		uint32_t slot = s->slot[s->first % s->plan->slab_count];
+
+		if (kept_has(&s->kept, s->first))
+			s->late[s->late_count++] = (struct slab){s->first, slot};
+		else
+			rc = give(s, slot, err);
+	}
+	return rc;
+}
+
+int slabs_start(struct slabs *s, uint64_t epoch, uint64_t slab, struct shard_error *err)
+{
+	int rc;
+
+	s->limit = s->end; /* of all that is there; batches that are lent keep theirs */
+	rc = slabs_give_back(s, err);
+	if (rc)
+		return rc;
+	s->origin_epoch = epoch;
+	s->origin_slab = slab;
+	s->origin = s->end;
+	outlet_forget(&s->outlet);
+	if (s->plan->is_held)
+		s->feed->steps.held_epoch = epoch; /* no thread fills yet: all of it is fetched once */
+	feed_move(s->feed, (struct place){.epoch = epoch, .first_position = slab * s->plan->slab_rows});
+	return SHARD_OK;
+}
+
+void slabs_retry(struct slabs *s)
+{
+	uint64_t slab = s->end - s->origin + s->origin_slab, all = s->plan->epoch_slabs;
+
+	if (!s->feed->cursor.failed)
+		return;
+	outlet_forget(&s->outlet);
+	feed_move(s->feed, (struct place){.epoch = s->origin_epoch + slab / all,
+					  .first_position = slab % all * s->plan->slab_rows});
+}
+
+bool slabs_has_next(const struct slabs *s)
+{
+	return s->outlet.queue_count;
+}
+
+int slabs_fetch(struct slabs *s, struct shard_error *err)
+{
+	int rc = slabs_begin(s, err);
+
+	assert(s->end - s->first + s->late_count < s->plan->slab_count); /* the plan saw to that, or slabs_fit() */
+	if (!rc)
+		rc = device_side_next(s->side, err);
+	if (!rc)
+		rc = outlet_await(&s->outlet, s->batches->stream, err);
+	if (rc)
+		return rc;
+	device_side_send_ahead(s->side);
+	s->slot[s->end++ % s->plan->slab_count] = outlet_lend(&s->outlet);
+	return slabs_give_back(s, err);
+}
