@@ -8,7 +8,7 @@
 #ifndef TESTS_CUDA_TRAINING_H
 #define TESTS_CUDA_TRAINING_H
 
-#include "libshard/load/loader.h"
+#include "libshard/loader/loader.h"
 #include "tests/cuda/trainer.h"
 #include "tests/load/inject.h"
 

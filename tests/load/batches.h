@@ -9,7 +9,7 @@
 #ifndef TESTS_LOAD_BATCHES_H
 #define TESTS_LOAD_BATCHES_H
 
-#include "libshard/load/loader.h"
+#include "libshard/loader/loader.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS_CAP 300u

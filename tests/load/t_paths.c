@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #include "libshard/io/file.h"
-#include "libshard/load/loader.h"
+#include "libshard/loader/loader.h"
 #include "tests/load/reads.h"
 #include "tests/refuse_uring.h"
 #include "tests/store/fixture.h"

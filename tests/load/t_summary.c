@@ -150,7 +150,7 @@ TEST(no_locale_changes_them)
 	setlocale(LC_ALL, "de_DE.UTF-8");
 	check_lines();
 	setlocale(LC_ALL, "C");
-	source = file_bytes("libshard/load/summary.c", &bytes);
+	source = file_bytes("libshard/loader/summary.c", &bytes);
 	source[bytes] = 0;
 	for (size_t i = 0; i < COUNT(would); i++) {
 		STORY("%s", would[i]);

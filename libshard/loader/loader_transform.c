@@ -2,8 +2,8 @@
 /*
  * loader_transform.c - a transform of the batches of a loader
  */
-#include "libshard/load/batch_transform.h"
-#include "libshard/load/loader.h"
+#include "libshard/gpu/batch_transform.h"
+#include "libshard/loader/loader.h"
 
 /* In place, images lie in slabs, wherever in the pool. */
 static int check_pool(const struct shard_loader *l, const char *field, struct shard_error *err)

@@ -5,7 +5,7 @@
  * Opening prepares arithmetic only.  Memory and threads come with the first next, and nothing is allocated
  * after it.
  */
-#include "libshard/load/loader.h"
+#include "libshard/loader/loader.h"
 
 #include <inttypes.h>
 #include <unistd.h>

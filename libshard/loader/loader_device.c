@@ -4,7 +4,7 @@
  */
 #include "libshard/base/error.h"
 #include "libshard/cuda/probe.h"
-#include "libshard/load/loader.h"
+#include "libshard/loader/loader.h"
 
 /* ---- next; entered ---- */
 

@@ -11,11 +11,11 @@
  * A device side belongs to the consumer.  Calls stand between cuda_enter() and cuda_leave(), but for
  * those that say otherwise.
  */
-#ifndef SHARD_LOAD_DEVICE_SIDE_H
-#define SHARD_LOAD_DEVICE_SIDE_H
+#ifndef SHARD_GPU_DEVICE_SIDE_H
+#define SHARD_GPU_DEVICE_SIDE_H
 
-#include "libshard/load/outlet.h"
-#include "libshard/load/pins.h"
+#include "libshard/gpu/outlet.h"
+#include "libshard/gpu/pins.h"
 
 struct feed;
 

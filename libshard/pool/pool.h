@@ -11,10 +11,10 @@
  *
  * A pool belongs to the consumer.
  */
-#ifndef SHARD_LOAD_POOL_H
-#define SHARD_LOAD_POOL_H
+#ifndef SHARD_POOL_POOL_H
+#define SHARD_POOL_POOL_H
 
-#include "libshard/load/pool_gather.h"
+#include "libshard/pool/pool_gather.h"
 
 /* The order of one epoch, made when it is first needed. */
 struct pool_order {

@@ -7,8 +7,8 @@
  * slot only.  Where the system refuses, all still works, through memory that the driver copies once
  * more.
  */
-#ifndef SHARD_LOAD_PINS_H
-#define SHARD_LOAD_PINS_H
+#ifndef SHARD_GPU_PINS_H
+#define SHARD_GPU_PINS_H
 
 #include <pthread.h>
 

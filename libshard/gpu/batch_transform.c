@@ -2,7 +2,7 @@
 /*
  * batch_transform.c - see batch_transform.h, and the public calls that transform batches
  */
-#include "libshard/load/batch_transform.h"
+#include "libshard/gpu/batch_transform.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/cuda/ptx.h"
-#include "libshard/load/outlet.h"
+#include "libshard/gpu/outlet.h"
 #include "libshard/transform/transform.h"
 
 #define PAGE_BYTES 4096u

@@ -10,8 +10,8 @@
  * An outlet belongs to the consumer.  Calls that take an error stand between cuda_enter() and
  * cuda_leave().
  */
-#ifndef SHARD_LOAD_OUTLET_H
-#define SHARD_LOAD_OUTLET_H
+#ifndef SHARD_GPU_OUTLET_H
+#define SHARD_GPU_OUTLET_H
 
 #include "libshard/cuda/device.h"
 #include "libshard/load/slot.h"

@@ -8,11 +8,11 @@
  *
  * All of it belongs to the consumer, the thread that calls next.
  */
-#ifndef SHARD_LOAD_LOADER_H
-#define SHARD_LOAD_LOADER_H
+#ifndef SHARD_LOADER_LOADER_H
+#define SHARD_LOADER_LOADER_H
 
 #include "libshard/load/feed.h"
-#include "libshard/load/pool.h"
+#include "libshard/pool/pool.h"
 
 struct shard_loader {
 	struct shard_dataset *ds;		 /* const after open, as: */

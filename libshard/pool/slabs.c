@@ -2,7 +2,7 @@
 /*
  * slabs.c - see slabs.h
  */
-#include "libshard/load/slabs.h"
+#include "libshard/pool/slabs.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
 /*
  * outlet.c - see outlet.h
  */
-#include "libshard/load/outlet.h"
+#include "libshard/gpu/outlet.h"
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"

@@ -10,12 +10,12 @@
  * together there, and slabs are given back behind that.  The host waits only for a slab that the feed has
  * not filled yet.
  */
-#ifndef SHARD_LOAD_SLABS_H
-#define SHARD_LOAD_SLABS_H
+#ifndef SHARD_POOL_SLABS_H
+#define SHARD_POOL_SLABS_H
 
-#include "libshard/load/device_side.h"
-#include "libshard/load/kept.h"
-#include "libshard/load/pool_plan.h"
+#include "libshard/gpu/device_side.h"
+#include "libshard/pool/kept.h"
+#include "libshard/pool/pool_plan.h"
 
 /* A slab that is lent, and which one it is. */
 struct slab {

@@ -2,7 +2,7 @@
 /*
  * pool_gather.c - see pool_gather.h
  */
-#include "libshard/load/pool_gather.h"
+#include "libshard/pool/pool_gather.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"

@@ -2,10 +2,10 @@
 /*
  * kept.h - the slabs that batches in place lie in, and that therefore cannot go back yet
  */
-#ifndef SHARD_LOAD_KEPT_H
-#define SHARD_LOAD_KEPT_H
+#ifndef SHARD_POOL_KEPT_H
+#define SHARD_POOL_KEPT_H
 
-#include "libshard/load/outlet.h"
+#include "libshard/gpu/outlet.h"
 
 struct kept {
 	const struct outlet *batches; /* NULL: no batch lies in a slab */

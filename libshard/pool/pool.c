@@ -2,7 +2,7 @@
 /*
  * pool.c - see pool.h: which slabs a batch needs, and when it can be put together
  */
-#include "libshard/load/pool.h"
+#include "libshard/pool/pool.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
 /*
  * device_side.c - see device_side.h
  */
-#include "libshard/load/device_side.h"
+#include "libshard/gpu/device_side.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"

@@ -5,8 +5,8 @@
  * What a transform is lies in libshard/transform.  A handle has its kernels and its table in the context
  * of the first stream that it was given, and keeps them.
  */
-#ifndef SHARD_LOAD_BATCH_TRANSFORM_H
-#define SHARD_LOAD_BATCH_TRANSFORM_H
+#ifndef SHARD_GPU_BATCH_TRANSFORM_H
+#define SHARD_GPU_BATCH_TRANSFORM_H
 
 #include "shard.h"
 

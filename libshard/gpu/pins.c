@@ -2,7 +2,7 @@
 /*
  * pins.c - see pins.h
  */
-#include "libshard/load/pins.h"
+#include "libshard/gpu/pins.h"
 
 #include <errno.h>
 #include <inttypes.h>

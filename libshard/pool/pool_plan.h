@@ -6,8 +6,8 @@
  * batch of so many rows would be.  The order is settled without a plan: a pool of another size, or none,
  * delivers the same.
  */
-#ifndef SHARD_LOAD_POOL_PLAN_H
-#define SHARD_LOAD_POOL_PLAN_H
+#ifndef SHARD_POOL_POOL_PLAN_H
+#define SHARD_POOL_POOL_PLAN_H
 
 #include "libshard/load/layout.h"
 #include "libshard/load/steps.h"

@@ -7,7 +7,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/load/loader.h"
+#include "libshard/loader/loader.h"
 
 uint64_t shard_loader_step_count(const struct shard_loader *l)
 {

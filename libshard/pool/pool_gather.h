@@ -5,11 +5,11 @@
  * In place, rows of large groups stay in the pool, and the batch says where; only small groups are
  * gathered.
  */
-#ifndef SHARD_LOAD_POOL_GATHER_H
-#define SHARD_LOAD_POOL_GATHER_H
+#ifndef SHARD_POOL_POOL_GATHER_H
+#define SHARD_POOL_POOL_GATHER_H
 
 #include "libshard/cuda/gather.h"
-#include "libshard/load/slabs.h"
+#include "libshard/pool/slabs.h"
 
 struct pool_gather {
 	const struct pool_plan *plan; /* const after open, as: */

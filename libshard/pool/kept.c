@@ -2,7 +2,7 @@
 /*
  * kept.c - see kept.h
  */
-#include "libshard/load/kept.h"
+#include "libshard/pool/kept.h"
 
 bool kept_has(const struct kept *k, uint64_t number)
 {

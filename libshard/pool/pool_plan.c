@@ -2,7 +2,7 @@
 /*
  * pool_plan.c - see pool_plan.h
  */
-#include "libshard/load/pool_plan.h"
+#include "libshard/pool/pool_plan.h"
 
 #include <inttypes.h>
 
