@@ -15,6 +15,7 @@
 #include "libshard/load/packed.h"
 #include "libshard/load/repair.h"
 #include "libshard/load/rows.h"
+#include "libshard/load/steps.h"
 
 /* ---- filling ---- */
 

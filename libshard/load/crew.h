@@ -16,6 +16,8 @@
 #include "libshard/load/ring.h"
 #include "libshard/load/supply.h"
 
+struct steps;
+
 enum claim_state { CLAIM_FREE, CLAIM_FILLING, CLAIM_READY, CLAIM_TAKEN };
 
 /* What the crew knows of a slot. */

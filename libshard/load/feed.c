@@ -202,5 +202,5 @@ void feed_stats(struct feed *f, struct shard_loader_stats *out)
 
 bool feed_last_damage(struct feed *f, struct shard_error *out)
 {
-	return f->cursor.owner && !cursor_is_inherited(&f->cursor) && damage_last(&f->supply.damage, out);
+	return f->cursor.owner && !cursor_is_inherited(&f->cursor) && supply_last_damage(&f->supply, out);
 }

@@ -12,6 +12,7 @@
 #define SHARD_LOAD_FEED_H
 
 #include "libshard/load/crew.h"
+#include "libshard/load/steps.h"
 
 struct feed_options { /* in the words of struct shard_loader_options, with defaults filled in */
 	uint32_t slot_count, thread_count, path, on_corrupt;

@@ -97,7 +97,7 @@ static void land(const struct block *b, uint32_t group, const struct part *p, co
 static int set_aside(struct block *b, const struct part *p)
 {
 	for (uint32_t i = 0; i < p->count; i++)
-		damage_set_aside(&b->supply->damage, &b->slot->row_flags[b->first + p->row + i], b->err);
+		supply_set_aside(b->supply, &b->slot->row_flags[b->first + p->row + i], b->err);
 	return SHARD_OK;
 }
 

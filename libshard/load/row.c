@@ -71,5 +71,5 @@ int row_land(const struct row *row, const uint8_t *src, uint64_t *checked, struc
 	int rc = run_land(&j);
 
 	unit_check_end(&check, !rc, checked);
-	return rc == SHARD_E_CORRUPT && row->flags ? damage_set_aside(&row->supply->damage, row->flags, err) : rc;
+	return rc == SHARD_E_CORRUPT && row->flags ? supply_set_aside(row->supply, row->flags, err) : rc;
 }

@@ -5,6 +5,7 @@
 #include "libshard/load/slot.h"
 
 #include "libshard/base/mem.h"
+#include "libshard/load/steps.h"
 
 bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records)
 {

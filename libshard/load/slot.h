@@ -8,8 +8,10 @@
 #ifndef SHARD_LOAD_SLOT_H
 #define SHARD_LOAD_SLOT_H
 
+#include "libshard/load/cursor.h"
 #include "libshard/load/layout.h"
-#include "libshard/load/steps.h"
+
+struct steps;
 
 struct slot {
 	uint8_t *memory; /* const: part of a ring; or, for a GPU, an address of the device */

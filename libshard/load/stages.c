@@ -10,6 +10,7 @@
 #include "libshard/base/error.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/direct.h"
+#include "libshard/load/steps.h"
 #include "libshard/store/read/dataset.h"
 
 #define BLOCK_ALIGN  64u

@@ -10,7 +10,9 @@
 #define SHARD_LOAD_STAGES_H
 
 #include "libshard/load/stage.h"
-#include "libshard/load/steps.h"
+#include "shard.h"
+
+struct steps;
 
 struct stages {
 	struct stage *of[SHARD_GROUPS_MAX]; /* NULL: the group needs none */

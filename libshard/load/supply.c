@@ -18,7 +18,8 @@ int supply_open(struct supply *s, struct shard_dataset *ds, const struct layout 
 	s->layout = layout;
 	s->on_corrupt = o->on_corrupt;
 	s->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
-	damage_open(&s->damage);
+	s->damage.status = SHARD_OK;
+	pthread_mutex_init(&s->lock, NULL);
 	if (paths_open(&s->paths, ds, o->path))
 		rc = stages_open(&s->stages, ds, steps, o->rows_ahead, o->stage_bytes, err);
 	else
@@ -33,5 +34,28 @@ void supply_close(struct supply *s, bool inherited)
 	stages_close(&s->stages, inherited);
 	paths_close(&s->paths);
 	if (!inherited)
-		damage_close(&s->damage);
+		pthread_mutex_destroy(&s->lock);
+}
+
+int supply_set_aside(struct supply *s, uint8_t *row_flags, const struct shard_error *problem)
+{
+	*row_flags |= ROW_DAMAGED;
+	if (!problem)
+		return SHARD_OK;
+	pthread_mutex_lock(&s->lock);
+	s->damage = *problem;
+	pthread_mutex_unlock(&s->lock);
+	return SHARD_OK;
+}
+
+bool supply_last_damage(struct supply *s, struct shard_error *out)
+{
+	bool has;
+
+	pthread_mutex_lock(&s->lock);
+	has = s->damage.status != SHARD_OK;
+	if (has)
+		*out = s->damage;
+	pthread_mutex_unlock(&s->lock);
+	return has;
 }

@@ -9,6 +9,8 @@
 #ifndef SHARD_LOAD_UNIT_CHECK_H
 #define SHARD_LOAD_UNIT_CHECK_H
 
+#include <sched.h>
+
 #include "libshard/load/supply.h"
 #include "libshard/store/read/reader.h"
 
@@ -20,7 +22,14 @@ struct unit_check {
 };
 
 /* Waits while another thread hashes a unit of the same stripe. */
-atomic_bool *unit_check_enter(struct supply *s, const struct shard_reader *r, uint64_t unit);
+static inline atomic_bool *unit_check_enter(struct supply *s, const struct shard_reader *r, uint64_t unit)
+{
+	atomic_bool *stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SUPPLY_STRIPES];
+
+	while (atomic_exchange_explicit(stripe, true, memory_order_acquire))
+		sched_yield();
+	return stripe;
+}
 
 static inline struct unit_check unit_check_begin(struct supply *s, const struct shard_reader *r, uint32_t group,
 						 uint64_t unit)

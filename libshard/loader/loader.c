@@ -14,7 +14,9 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/gpu/device_side.h"
 #include "libshard/load/settle.h"
+#include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
 
 #define DEVICE_SLOTS_DEFAULT 3u /* one is with the trainer, one is there already, one is on its way */

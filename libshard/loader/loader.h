@@ -11,8 +11,11 @@
 #ifndef SHARD_LOADER_LOADER_H
 #define SHARD_LOADER_LOADER_H
 
+#include "libshard/gpu/outlet.h"
 #include "libshard/load/feed.h"
-#include "libshard/pool/pool.h"
+
+struct device_side;
+struct pool;
 
 struct shard_loader {
 	struct shard_dataset *ds;		 /* const after open, as: */

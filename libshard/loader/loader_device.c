@@ -4,7 +4,9 @@
  */
 #include "libshard/base/error.h"
 #include "libshard/cuda/probe.h"
+#include "libshard/gpu/device_side.h"
 #include "libshard/loader/loader.h"
+#include "libshard/pool/pool.h"
 
 /* ---- next; entered ---- */
 

@@ -3,7 +3,9 @@
  * loader_host.c - batches in host memory: next, wait, release, and memory that is lent for them
  */
 #include "libshard/base/error.h"
+#include "libshard/gpu/device_side.h"
 #include "libshard/loader/loader.h"
+#include "libshard/pool/pool.h"
 
 /* Does this loader deliver in host memory, and has it a slot for one more batch? */
 static int check_host(const struct shard_loader *l, struct shard_error *err)

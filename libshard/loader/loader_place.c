@@ -5,8 +5,9 @@
 #include <inttypes.h>
 
 #include "libshard/base/error.h"
-#include "libshard/loader/loader.h"
 #include "libshard/load/token.h"
+#include "libshard/loader/loader.h"
+#include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
 
 void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position)

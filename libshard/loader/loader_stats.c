@@ -3,6 +3,7 @@
  * loader_stats.c - what a loader did, each part for itself
  */
 #include "libshard/base/clock.h"
+#include "libshard/gpu/device_side.h"
 #include "libshard/loader/loader.h"
 
 void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)

@@ -4,6 +4,7 @@
  */
 #include "libshard/gpu/batch_transform.h"
 #include "libshard/loader/loader.h"
+#include "libshard/pool/pool.h"
 
 /* In place, images lie in slabs, wherever in the pool. */
 static int check_pool(const struct shard_loader *l, const char *field, struct shard_error *err)

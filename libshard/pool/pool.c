@@ -10,6 +10,7 @@
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/gpu/device_side.h"
 #include "libshard/load/feed.h"
 
 /* ---- life ---- */

@@ -15,6 +15,7 @@
 #define SHARD_POOL_POOL_H
 
 #include "libshard/pool/pool_gather.h"
+#include "libshard/pool/slabs.h"
 
 /* The order of one epoch, made when it is first needed. */
 struct pool_order {

@@ -7,6 +7,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/pool/slabs.h"
 
 /* ---- life ---- */
 

@@ -8,8 +8,16 @@
 #ifndef SHARD_POOL_POOL_GATHER_H
 #define SHARD_POOL_POOL_GATHER_H
 
+#include <stdbool.h>
+
 #include "libshard/cuda/gather.h"
-#include "libshard/pool/slabs.h"
+
+struct layout;
+struct order;
+struct outlet_slot;
+struct pool_plan;
+struct slabs;
+struct steps;
 
 struct pool_gather {
 	const struct pool_plan *plan; /* const after open, as: */

@@ -8,6 +8,7 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/gpu/device_side.h"
 #include "libshard/load/feed.h"
 
 /* ---- life ---- */

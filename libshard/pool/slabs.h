@@ -13,9 +13,11 @@
 #ifndef SHARD_POOL_SLABS_H
 #define SHARD_POOL_SLABS_H
 
-#include "libshard/gpu/device_side.h"
 #include "libshard/pool/kept.h"
 #include "libshard/pool/pool_plan.h"
+
+struct device_side;
+struct feed;
 
 /* A slab that is lent, and which one it is. */
 struct slab {

@@ -8,7 +8,9 @@
 #ifndef TESTS_CUDA_TRAINING_H
 #define TESTS_CUDA_TRAINING_H
 
+#include "libshard/gpu/device_side.h"
 #include "libshard/loader/loader.h"
+#include "libshard/pool/pool.h"
 #include "tests/cuda/trainer.h"
 #include "tests/load/inject.h"
 
