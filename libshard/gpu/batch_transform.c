@@ -21,17 +21,17 @@
 struct shard_finish {
 	struct finish_plan plan;
 	uint32_t field_idx;
-	void *scratch; /* of the CPU's code */
+	void *scratch; /* for rows on the CPU */
 
-	/* Of the GPU. */
+	/* For the GPU. */
 	struct cuda_device *cuda; /* NULL: nothing was launched yet */
-	pid_t owner;		  /* the process that launched first */
+	pid_t owner;		  /* the process that launched a kernel first */
 	void *module;
 	uint64_t table;		 /* an address of the device */
-	uint8_t *page;		 /* that the table is copied from */
+	uint8_t *page;		 /* the table is copied from here */
 	bool page_locked;
-	void *kernel[2];	 /* for an output that is not 16-aligned, and for one that is */
-	struct finish_call call; /* all but addresses and rows */
+	void *kernel[2];	 /* [is the output 16-aligned?] */
+	struct finish_call call; /* without addresses and rows */
 	uint32_t shape[2], shared_bytes;
 };
 
@@ -99,8 +99,8 @@ int batch_transform_open(struct shard_finish **out, const struct shard_schema *s
 }
 
 /*
- * Waits until nothing is under way: kernels need all of it, and a copy needs the page.  Entered, unless
- * inherited by a child.
+ * Free what lies on the GPU, after waiting for kernels.  The context is entered.  A forked child,
+ * with `inherited`, only frees memory.
  */
 static void drop_device(struct shard_finish *f, bool inherited)
 {
@@ -158,14 +158,17 @@ void shard_finish_draw(const struct shard_finish *f, const struct shard_batch *b
 		draw(f, batch, i, view, &row[i]);
 }
 
-/* Is the batch where it should be, and can its rows be made?  *row_count becomes the rows to make. */
+/*
+ * Check that the batch is in the right memory, and that the rows exist in it.  Without rows,
+ * *row_count becomes that of the batch.
+ */
 static int check(const struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
 		 uint64_t *row_count, bool on_device, struct shard_error *err)
 {
 	if (!(batch->slot & DEVICE_BATCH) == on_device)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 on_device ? "this batch is in host memory; finish it with shard_finish_host(), or take it "
-					     "with shard_loader_next_device()"
+				 on_device ? "this batch is in host memory; finish it with shard_finish_host(), or "
+					     "take it with shard_loader_next_device()"
 					   : "this batch is on a GPU; finish it with shard_finish_launch()");
 	if (rows)
 		return finish_rows_check(&f->plan, rows, *row_count, batch->record_count, err);
@@ -195,8 +198,8 @@ int shard_finish_host(struct shard_finish *f, const struct shard_batch *batch, c
 /* ---- the GPU ---- */
 
 /*
- * Bring the table to device memory, from a page of its own, which is page-locked where that is allowed.
- * Waits.
+ * Copy the table to the GPU, and wait for that.  It comes from a page of its own, which is
+ * page-locked if that is allowed.
  */
 static int bring_table(struct shard_finish *f, struct shard_error *err)
 {
@@ -252,18 +255,18 @@ static int open_device(struct shard_finish *f, void *stream, struct shard_error 
 			drop_device(f, false);
 		rc = cuda_leave(f->cuda, rc, err);
 	}
-	if (!f->module) { /* the next call tries again */
+	if (!f->module) {
 		cuda_close(f->cuda);
 		f->cuda = NULL;
 	}
 	return rc;
 }
 
-/* Where the rows of a batch are. */
+/* Where the images of a batch are. */
 struct rows_at {
-	const uint64_t *row_at; /* bytes from the first on; NULL: row i is at unit i */
-	uint64_t unit;		/* all are at multiples of it */
-	uint64_t last;		/* the place of the last */
+	const uint64_t *row_at; /* the place of each row in bytes; NULL: row i is at i * unit */
+	uint64_t unit;		/* all places are multiples of it */
+	uint64_t last;		/* the largest place */
 };
 
 static struct rows_at find_rows(const struct shard_rows *rows, uint32_t count)
@@ -291,7 +294,7 @@ static void put_row(struct finish_row *to, const struct rows_at *at, const struc
 	to->height = (uint16_t)row->height;
 }
 
-/* One kernel for each 256 rows, as many as its parameter has room for. */
+/* Launch a kernel for each 256 rows, because its parameter has room for so many. */
 static int launch(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
 		  uint64_t row_count, void *stream, void *to, struct shard_error *err)
 {
@@ -329,8 +332,8 @@ int shard_finish_launch(struct shard_finish *f, const struct shard_batch *batch,
 
 	if (!rc && (uintptr_t)to % f->plan.element_bytes)
 		rc = error_set(err, SHARD_E_ARGUMENT,
-			       "the output is at %p; its numbers have %" PRIu32 " bytes and must lie on a multiple of that",
-			       to, f->plan.element_bytes);
+			       "the output is at %p; its numbers have %" PRIu32
+			       " bytes and must lie on a multiple of that", to, f->plan.element_bytes);
 	if (!rc)
 		rc = f->cuda ? SHARD_OK : open_device(f, stream, err);
 	if (!rc)

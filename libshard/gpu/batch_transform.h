@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_transform.h - images of batches transformed, by the CPU or by a kernel on the GPU
+ * batch_transform.h - transforms the images of batches, on the CPU or by a kernel on the GPU
  *
- * What a transform is lies in libshard/transform.  A handle has its kernels and its table in the context
- * of the first stream that it was given, and keeps them.
+ * libshard/transform defines what a transform does.  A handle brings its kernels and its table to
+ * the context of the first stream that it gets, and keeps them there.
  */
 #ifndef SHARD_GPU_BATCH_TRANSFORM_H
 #define SHARD_GPU_BATCH_TRANSFORM_H
 
 #include "shard.h"
 
-/* Whose batches: this fixes what is drawn for a row. */
+/* What is drawn for a row depends on these of the loader. */
 struct batch_draws {
 	uint64_t seed;
 	uint32_t rank, world;
@@ -20,8 +20,8 @@ int batch_transform_open(struct shard_finish **out, const struct shard_schema *s
 		   const struct shard_finish_options *opt, const struct batch_draws *draws, struct shard_error *err);
 
 /*
- * Kernels count places of images in units, in 32 bits.  UNSUPPORTED if images may lie so many bytes apart,
- * at multiples of the lowest bit in `places`.
+ * Can kernels reach images that lie so many bytes apart?  They count in units, with 32 bits.  The
+ * unit is the lowest bit that is set in `places`.  Fails with UNSUPPORTED.
  */
 int batch_transform_check_reach(uint64_t bytes, uint64_t places, struct shard_error *err);
 

@@ -9,11 +9,11 @@
 #include "libshard/base/mem.h"
 #include "libshard/load/feed.h"
 
-#define WATCH_NS UINT64_C(1000000000) /* how often a host that waits asks whether the driver still works */
+#define WATCH_NS UINT64_C(1000000000) /* while waiting, how often to check the driver */
 
 /* ---- life ---- */
 
-/* Called by a thread of the driver. */
+/* A thread of the driver calls this. */
 static void give_back(void *context)
 {
 	const struct give *g = context;
@@ -76,9 +76,9 @@ void device_side_close(struct device_side *d, bool inherited)
 
 /* ---- copies ---- */
 
-/* One copy, unless the slot was page-locked in several chunks. */
-static int copy_part(struct device_side *d, const struct slot *from, const struct slot *to, uint64_t at, uint64_t bytes,
-		     struct shard_error *err)
+/* Queue one copy, or several if the slot was page-locked in several chunks. */
+static int copy_part(struct device_side *d, const struct slot *from, const struct slot *to, uint64_t at,
+		     uint64_t bytes, struct shard_error *err)
 {
 	uint64_t chunk = d->pins.chunk_bytes;
 	int rc = SHARD_OK;
@@ -110,7 +110,7 @@ static int copy_groups(struct device_side *d, uint32_t host, const struct slot *
 	return rc;
 }
 
-/* The host slot is the feed's again when `event` has come. */
+/* Give a host slot back to the feed behind an event. */
 static int give_behind(struct device_side *d, void *event, uint32_t host, struct shard_error *err)
 {
 	int rc = cuda_stream_wait(d->cuda, d->back, event, err);
@@ -118,7 +118,7 @@ static int give_behind(struct device_side *d, void *event, uint32_t host, struct
 	return rc ? rc : cuda_stream_call(d->cuda, d->back, give_back, &d->give[host], err);
 }
 
-/* What describes the rows is copied now, for soon the host slot belongs to a thread of the crew. */
+/* Copy what describes the rows now, because the host slot will soon belong to the crew. */
 static void take_rows(struct slot *to, const struct slot *from)
 {
 	memcpy(to->record, from->record, from->rows * sizeof(*from->record));
@@ -127,7 +127,7 @@ static void take_rows(struct slot *to, const struct slot *from)
 	to->rows = from->rows;
 }
 
-/* Queue the copy of a slot that the feed gave.  In any case the slot goes back to the feed. */
+/* Queue the copy of a host slot.  The slot goes back to the feed in any case. */
 static int send(struct device_side *d, uint32_t host, struct outlet_slot *to, struct shard_error *err)
 {
 	struct outlet *o = d->outlet;
@@ -143,7 +143,7 @@ static int send(struct device_side *d, uint32_t host, struct outlet_slot *to, st
 	if (!rc)
 		rc = give_behind(d, to->ready, host, &why);
 	if (rc) {
-		cuda_stream_finish(d->cuda, o->stream, NULL); /* else the crew would write where a copy still reads */
+		cuda_stream_finish(d->cuda, o->stream, NULL); /* a copy may still read the slot */
 		feed_give(d->feed, host);
 		return cursor_fail(&d->feed->cursor, rc, &why, err);
 	}

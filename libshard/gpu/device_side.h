@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_side.h - copies the slots of a feed to an outlet, ahead of the consumer
+ * device_side.h - a device side copies the slots of a feed to an outlet, ahead of the consumer
  *
- * A batch is copied by one copy for each group, on the outlet's stream.  As many are queued as there are
- * slots of the outlet to be had and slots of the feed ready, so the batches behind the one that is lent
- * are on their way while the trainer works.  The host does not wait for copies: a second stream of ours
- * waits for each, and a thread of the driver then gives the host slot back to the feed.  The host waits
- * where the feed has no batch ready, and where all its slots are still being copied.
+ * It queues one copy for each group of a batch, on the stream of the outlet.  It does so for as
+ * many batches as the feed has ready and the outlet has room for.  So the next batches are on their
+ * way while the trainer works on the one that it has.
  *
- * A device side belongs to the consumer.  Calls stand between cuda_enter() and cuda_leave(), but for
- * those that say otherwise.
+ * The host does not wait for copies.  A second stream waits for each copy, and then a thread of the
+ * driver gives the host slot back to the feed.  The host only waits while the feed has no batch
+ * ready, or while all slots of the feed are being copied.
+ *
+ * Only the consumer calls these functions.  It has entered the context, except where a function
+ * says that this is not needed.
  */
 #ifndef SHARD_GPU_DEVICE_SIDE_H
 #define SHARD_GPU_DEVICE_SIDE_H
@@ -19,44 +21,53 @@
 
 struct feed;
 
-/* A host slot, for the thread of the driver that gives it back. */
+/* A host slot that a thread of the driver gives back. */
 struct give {
 	struct feed *feed;
 	uint32_t slot;
 };
 
 struct device_side {
-	struct feed *feed;	/* const after open, as: */
-	struct outlet *outlet;	/* where it copies to; may be opened later */
+	struct feed *feed; /* const after open, as: */
+	struct outlet *outlet;
 	const struct cuda_device *cuda;
-	void *back;		/* stream: giving host slots back */
-	struct give *give;	/* [slot_count] of the feed */
-	void **host_done;	/* [slot_count] events: the trainer is done with a host slot */
+	void *back;	   /* the stream that gives host slots back */
+	struct give *give; /* [slot_count of the feed] */
+	void **host_done;  /* [slot_count of the feed] events: the trainer is done with a slot */
 	struct pins pins;
 	uint64_t copied_bytes, pageable_bytes;
 };
 
-/* The feed has started. */
+/* The feed has started.  The outlet may be opened later. */
 int device_side_open(struct device_side **out, struct feed *feed, struct outlet *outlet, const struct cuda_device *cuda,
 		     struct shard_error *err);
-/* Nothing is on its way to the outlet any more.  In a child, `inherited` and not entered, it frees memory only. */
+/*
+ * Copies have finished.  A forked child calls this too, with `inherited`, without entering the
+ * context.  Then it only frees memory.
+ */
 void device_side_close(struct device_side *d, bool inherited);
 
-/* The batch at the head of the outlet's queue is on its way.  An error repeats until the feed is moved. */
+/*
+ * Make sure that the outlet has a batch in its queue.  Waits for the feed if needed.  An error
+ * repeats until feed_move().
+ */
 int device_side_next(struct device_side *d, struct shard_error *err);
-/* So is what the feed has ready, as far as the outlet has room.  An error is told when its turn comes. */
+/*
+ * Queue the copies of all batches that are ready, as far as the outlet has room.  If that fails,
+ * device_side_next() reports the error behind the batches that are in the queue.
+ */
 void device_side_send_ahead(struct device_side *d);
 
 /*
- * Wait until feed_next() need not wait for long.  DEVICE if the driver has failed, for then no slot comes
- * back.  Need not be entered.
+ * Wait until feed_next() need not wait.  Fails with DEVICE if the driver has failed, because then
+ * it gives no slot back.  The context need not be entered.
  */
 int device_side_await(struct device_side *d, struct shard_error *err);
 
-/* Give a host slot back to the feed behind what is queued on `stream`. */
+/* Give a host slot back to the feed behind the work that is queued on `stream`. */
 int device_side_give_after(struct device_side *d, uint32_t host, void *stream, struct shard_error *err);
 
-/* Sets what it counts.  Need not be entered. */
+/* Set what a device side counts.  The context need not be entered. */
 void device_side_stats(struct device_side *d, struct shard_loader_stats *out);
 
 #endif

@@ -46,7 +46,7 @@ int outlet_open(struct outlet *o, const struct cuda_device *cuda, uint32_t slot_
 void outlet_close(struct outlet *o, bool inherited)
 {
 	if (!o->cuda)
-		return; /* it is not open */
+		return;
 	for (uint32_t i = 0; o->slot && i < o->slot_count; i++) {
 		if (!inherited) {
 			cuda_event_drop(o->cuda, o->slot[i].ready);
@@ -123,7 +123,7 @@ int outlet_await_borrowers(struct outlet *o, struct shard_error *err)
 
 void outlet_forget(struct outlet *o)
 {
-	/* A slot may still be being filled.  What fills it next is behind that, on the same stream. */
+	/* A slot may still be being filled.  It is filled again behind that, on the same stream. */
 	for (uint32_t i = 0; i < o->queue_count; i++)
 		o->slot[o->queue[i]].queued = false;
 	o->queue_count = 0;

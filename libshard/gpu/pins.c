@@ -16,7 +16,7 @@
 #include "libshard/base/thread.h"
 #include "libshard/io/direct.h"
 
-#define PATIENCE_S 2u /* for a slot: drivers have been seen to take for ever */
+#define PATIENCE_S 2u /* for one slot; some drivers have never come back */
 #define MIB(bytes_) ((double)(bytes_) / (1 << 20))
 
 static void set_state(struct pins *p, uint32_t slot, enum pin_state state)
@@ -48,8 +48,8 @@ static void explain(struct pins *p, uint32_t slot, const struct shard_error *why
 	pthread_mutex_lock(&p->lock);
 	error_set(&p->why, why->status,
 		  "slot %u of %u of the ring cannot be page-locked (%s); it and those behind it reach the GPU through "
-		  "pageable memory, which is slower.  Locked memory is limited to %s (ulimit -l), and this control group has "
-		  "%.0f MiB left: raise them, or ask for fewer slots or smaller batches than %.1f MiB",
+		  "pageable memory, which is slower.  Locked memory is limited to %s (ulimit -l), and this control "
+		  "group has %.0f MiB left: raise them, or ask for fewer slots or smaller batches than %.1f MiB",
 		  slot, p->ring->slot_count, why->message, memlock, MIB(memory_available_bytes()),
 		  MIB(p->ring->slot_bytes));
 	p->why.os_code = why->os_code;
@@ -61,15 +61,16 @@ static void explain_lent(struct pins *p, uint32_t slot)
 	pthread_mutex_lock(&p->lock);
 	if (!p->why.status)
 		error_set(&p->why, SHARD_E_ARGUMENT,
-			  "slot %u of %u of the ring, in memory that was lent, is not page-locked and reaches the GPU through "
-			  "pageable memory, which is slower; call cudaHostRegister() for all of it before the first batch",
+			  "slot %u of %u of the ring, in memory that was lent, is not page-locked and reaches the GPU "
+			  "through pageable memory, which is slower; call cudaHostRegister() for all of it before the "
+			  "first batch",
 			  slot, p->ring->slot_count);
 	pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- page-locking ---- */
 
-/* Bytes of the chunk of a slot that begins at `at`. */
+/* Returns the bytes of the chunk of a slot that begins at `at`. */
 static uint64_t chunk_bytes(const struct pins *p, uint64_t at)
 {
 	return min_u64(p->ring->slot_bytes - at, p->chunk_bytes);
@@ -106,17 +107,17 @@ static void *lock_all(void *context)
 		rc = rc ? rc : lock_slot(p, i, &why);
 		if (rc && first)
 			explain(p, i, &why);
-		/* Behind the first refusal none is tried: the system has no memory to spare. */
+		/* After a refusal no other slot is tried: the system has no memory to spare. */
 		set_state(p, i, rc ? PIN_UNLOCKED : PIN_LOCKED);
 	}
 	if (!left)
-		cuda_leave(p->cuda, SHARD_OK, NULL); /* an error would end with the thread */
+		cuda_leave(p->cuda, SHARD_OK, NULL); /* an error does not matter: the thread ends */
 	return NULL;
 }
 
 /*
- * The driver copies from within one page-lock, or from memory without any.  It would refuse each copy of
- * a slot of which a part is page-locked.
+ * See which slots the owner of the memory has page-locked.  The driver refuses to copy a slot of
+ * which only a part is page-locked.
  */
 static int look_at_lent(struct pins *p, struct shard_error *err)
 {
@@ -128,8 +129,8 @@ static int look_at_lent(struct pins *p, struct shard_error *err)
 
 		if (locked != cuda_is_pinned(p->cuda, at + bytes - 1))
 			return error_set(err, SHARD_E_ARGUMENT,
-					 "only a part of slot %u of %u of the ring, in memory that was lent, is page-locked; "
-					 "call cudaHostRegister() once, for all %" PRIu64 " bytes of it",
+					 "only a part of slot %u of %u of the ring, in memory that was lent, is "
+					 "page-locked; call cudaHostRegister() once, for all %" PRIu64 " bytes of it",
 					 i, p->ring->slot_count, ring_bytes(p->ring));
 		if (!locked)
 			explain_lent(p, i);
@@ -142,7 +143,7 @@ int pins_open(struct pins *p, const struct ring *ring, const struct cuda_device 
 {
 	p->ring = ring;
 	p->cuda = cuda;
-	p->chunk_bytes = ring->lent ? UINT64_MAX : cuda_pin_most_bytes(); /* the owner has locked it as one */
+	p->chunk_bytes = ring->lent ? UINT64_MAX : cuda_pin_most_bytes(); /* lent: one chunk */
 	p->state = mem_array(ring->slot_count, sizeof(*p->state));
 	if (!p->state)
 		return error_set(err, SHARD_E_MEMORY, "no memory for the page-locks of %u slots", ring->slot_count);
@@ -154,7 +155,7 @@ int pins_open(struct pins *p, const struct ring *ring, const struct cuda_device 
 	if (!thread_start(&p->thread, lock_all, p))
 		p->has_thread = true;
 	else
-		lock_all(p); /* the first batch comes later, and nothing else differs */
+		lock_all(p); /* without a thread only the first batch comes later */
 	return SHARD_OK;
 }
 
@@ -168,14 +169,15 @@ bool pins_knows(struct pins *p, uint32_t slot)
 	return knows;
 }
 
-/* With the lock. */
+/* With lock. */
 static void explain_late(struct pins *p, uint32_t slot)
 {
 	p->late = true;
 	if (!p->why.status)
 		error_set(&p->why, SHARD_E_DEVICE,
-			  "slot %u of %u of the ring is still being page-locked after %u s; what is not yet page-locked "
-			  "reaches the GPU through pageable memory, which is slower; look into the kernel's log",
+			  "slot %u of %u of the ring is still being page-locked after %u s; what is not yet "
+			  "page-locked reaches the GPU through pageable memory, which is slower; look into the "
+			  "kernel's log",
 			  slot, p->ring->slot_count, PATIENCE_S);
 }
 

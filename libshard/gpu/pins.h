@@ -2,10 +2,9 @@
 /*
  * pins.h - page-locks on a ring, so that a GPU reads it by itself
  *
- * Each slot is page-locked by itself, in chunks if it is very large, and a copy never crosses the end
- * of a chunk.  A thread does it while the crew fills the first slots already; a batch waits for its own
- * slot only.  Where the system refuses, all still works, through memory that the driver copies once
- * more.
+ * A thread page-locks slot after slot, while the crew fills the first ones.  A batch waits only for
+ * its own slot.  A very large slot is page-locked in chunks, and no copy may cross the end of a
+ * chunk.  If the system refuses, the driver copies the batch once more, which is slower.
  */
 #ifndef SHARD_GPU_PINS_H
 #define SHARD_GPU_PINS_H
@@ -20,29 +19,31 @@ enum pin_state { PIN_PENDING, PIN_LOCKED, PIN_UNLOCKED };
 struct pins {
 	const struct ring *ring; /* const after open, as: */
 	const struct cuda_device *cuda;
-	uint64_t chunk_bytes; /* of a slot, page-locked at once */
+	uint64_t chunk_bytes; /* of a slot that are page-locked at once */
 	pthread_t thread;
 	bool has_thread, has_lock;
 
 	pthread_mutex_t lock;
-	pthread_cond_t change;	/* with lock: the state of a slot */
+	pthread_cond_t change;	/* with lock: the state of a slot has changed */
 	enum pin_state *state;	/* [slot_count] lock */
 	uint64_t bytes;		/* lock: that are page-locked, by us or by their owner */
-	bool late;		/* lock: the system takes too long, and no batch waits for it any more */
-	struct shard_error why; /* lock: why a slot is not page-locked, the first of them; status 0: none */
+	bool late;		/* lock: the system takes too long, so no batch waits any more */
+	struct shard_error why; /* lock: why the first slot was refused; status 0: none was */
 };
 
 /*
- * Page-lock the slots of our own ring, one after the other, by a thread.  Of a ring in memory that was
- * lent, see whether its owner has done so.  A refusal is no error; `why` tells it.  Entered.
+ * Start to page-lock the ring.  If its memory was lent, see what its owner has page-locked.  A
+ * refusal is not an error; pins_problem() tells about it.  The context is entered.
  */
 int pins_open(struct pins *p, const struct ring *ring, const struct cuda_device *cuda, struct shard_error *err);
-/* Nothing copies from the ring any more.  Entered, unless inherited by a child. */
+/* Copies have finished.  The context is entered, except in a forked child, with `inherited`. */
 void pins_close(struct pins *p, bool inherited);
 
-bool pins_knows(struct pins *p, uint32_t slot); /* is the slot's state known? */
-bool pins_has(struct pins *p, uint32_t slot);	/* is it page-locked?  Waits until that is known, within reason */
-uint64_t pins_bytes(struct pins *p);		/* page-locked so far */
+/* Is it known whether this slot is page-locked? */
+bool pins_knows(struct pins *p, uint32_t slot);
+/* Is this slot page-locked?  Waits some seconds at most until that is known. */
+bool pins_has(struct pins *p, uint32_t slot);
+uint64_t pins_bytes(struct pins *p); /* that are page-locked so far */
 bool pins_problem(struct pins *p, struct shard_error *out); /* false: nothing was refused */
 
 #endif

@@ -2,10 +2,12 @@
 /*
  * cold.c - see cold.h: straight to the slot where alignment allows it, else through a buffer
  *
- * A direct read must begin and end at multiples of what the file system says.  Records that do so land
- * where they belong; others are read with what surrounds them, and copied once.  Neighbours in the file
- * that are neighbours in the slot, as in the runs of a pool, are one read.  That takes a third of the
- * CPU time of separate reads.
+ * A direct read must begin and end at multiples of an alignment, which the file system tells.  An
+ * aligned record is read straight to its place.  Another one is read into a buffer, together with
+ * the bytes around it, and copied from there.
+ *
+ * Neighbours in the file that are neighbours in the slot become one read, as in the runs of a pool.
+ * That takes a third of the CPU time of separate reads.
  */
 #include "libshard/load/cold.h"
 
@@ -21,34 +23,34 @@
 #include "libshard/io/file.h"
 #include "libshard/store/read/reader.h"
 
-#define DEPTH	       64u /* reads under way: more gain little, and a step should not end with stragglers */
-#define TOGETHER_BYTES ((uint64_t)4 << 20) /* of neighbours that are one read: a slot has several under way */
+#define DEPTH	       64u		   /* reads under way; more than 32 gain little on a disk */
+#define TOGETHER_BYTES ((uint64_t)4 << 20) /* of neighbours in one read; a slot has several */
 #define BOUNCE_BYTES   ((uint64_t)16 << 20)
-#define FILES	       (2 * DEPTH) /* that a thread keeps open; half of them are not in use at any time */
-#define WAYS	       8u	   /* places where a shard's file is looked for */
+#define FILES	       (2 * DEPTH) /* that a thread keeps open; reads use at most half of them */
+#define WAYS	       8u	   /* entries that are searched for a file */
 
 struct cold_file {
-	uint64_t shard; /* + 1; 0: none */
+	uint64_t shard; /* + 1; 0: the entry is empty */
 	bool wanted_direct;
 	uint32_t users; /* reads under way */
 	struct direct_file file;
 };
 
 struct cold_read {
-	struct engine_read io; /* first, since the engine returns its address */
+	struct engine_read io; /* the first member, because the engine returns its address */
 	struct row row;	       /* the first row */
 	uint32_t rows;
-	uint8_t *bounce; /* where the bytes are read to, to be copied from there; NULL: straight to the slot */
-	uint32_t skip;	 /* bytes before the record there */
+	uint8_t *bounce; /* the buffer that is read to; NULL: it is read straight to the slot */
+	uint32_t skip;	 /* bytes in the buffer before the record */
 	struct cold_file *from;
 };
 
-struct cold { /* one thread's */
+struct cold {
 	struct engine *engine;
 	struct cold_read read[DEPTH];
 	uint32_t idle[DEPTH], idle_count, depth;
-	struct cold_read *growing; /* not started yet, as the next row may belong to it; or NULL */
-	uint8_t *bounce;	   /* [depth] of bounce_bytes; NULL: none was needed yet */
+	struct cold_read *growing; /* waits for the next row, which may belong to it; or NULL */
+	uint8_t *bounce;	   /* [depth] buffers of bounce_bytes; NULL: none was needed yet */
 	uint64_t bounce_bytes;
 	struct cold_file file[FILES];
 };
@@ -103,7 +105,7 @@ void cold_close(struct scratch *scratch, bool inherited)
 
 /* ---- files ---- */
 
-/* The entry where the shard's file is open already, or one that no read uses. */
+/* Returns the entry where the file of a shard is open, or one that no read uses. */
 static struct cold_file *find_file(struct cold *c, uint64_t shard, bool direct)
 {
 	struct cold_file *f, *unused = NULL;
@@ -129,8 +131,9 @@ static void forget_files(struct cold *c)
 		}
 }
 
-/* Open a row's file once more.  Where too many files are open, close those that no read uses. */
-static int open_again(struct cold *c, const struct row *row, bool direct, struct direct_file *out, struct shard_error *err)
+/* Open the file of a row.  If too many files are open, close those that no read uses. */
+static int open_again(struct cold *c, const struct row *row, bool direct, struct direct_file *out,
+		      struct shard_error *err)
 {
 	const struct shard_reader *r = row->r;
 	int os_code = direct_open(r->path, r->inode, r->file_bytes, direct, out);
@@ -145,7 +148,7 @@ static int open_again(struct cold *c, const struct row *row, bool direct, struct
 	return os_code ? error_os(err, os_code, "%s: cannot be opened again", show(&s, r->path)) : SHARD_OK;
 }
 
-/* The shard's file, open the way that is wanted, or as an ordinary file where there is no such way. */
+/* Open the file for direct reads if these are wanted, and if the file system has them. */
 static int get_file(struct cold *c, const struct row *row, bool direct, struct cold_file **out,
 		    struct shard_error *err)
 {
@@ -168,8 +171,8 @@ static int get_file(struct cold *c, const struct row *row, bool direct, struct c
 /* ---- what came back ---- */
 
 /*
- * A direct read that the file system refuses is made again in the ordinary way.  So are the shard's
- * other reads from then on.
+ * The file system has refused a direct read.  Read in the ordinary way, now and from now on in this
+ * shard.
  */
 static int read_again(struct cold *c, struct cold_read *r, uint64_t epoch, struct shard_error *err)
 {
@@ -210,15 +213,15 @@ static int land(struct cold *c, struct cold_read *r, uint64_t epoch, uint64_t *c
 	if (r->io.os_code == EINVAL && r->from->file.direct)
 		rc = read_again(c, r, epoch, err);
 	else if (r->io.os_code == ENODATA)
-		rc = error_set(err, SHARD_E_IO, "%s: ends before %" PRIu64 " (was it cut while in use?)", show(&s, r->row.r->path),
-			       r->io.offset + r->io.bytes);
+		rc = error_set(err, SHARD_E_IO, "%s: ends before %" PRIu64 " (was it cut while in use?)",
+			       show(&s, r->row.r->path), r->io.offset + r->io.bytes);
 	else if (r->io.os_code)
 		rc = error_os(err, r->io.os_code, "%s: reading %zu bytes at %" PRIu64, show(&s, r->row.r->path),
 			      r->io.bytes, r->io.offset);
 	return rc ? rc : land_rows(r, checked, err);
 }
 
-/* The engine has room: what grows is one of `depth` reads already. */
+/* Start the read that grows.  The engine has room, because this read counts among its `depth`. */
 static void start(struct cold *c)
 {
 	if (c->growing)
@@ -235,7 +238,7 @@ int cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, stru
 	if (!c)
 		return SHARD_OK;
 	start(c);
-	while ((io = engine_get(c->engine)) != NULL) { /* all of them: their memory is in use until then */
+	while ((io = engine_get(c->engine)) != NULL) { /* all of them: they write to the slot */
 		int got = land(c, (struct cold_read *)io, epoch, checked, rc ? NULL : err);
 
 		rc = rc ? rc : got;
@@ -245,7 +248,7 @@ int cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, stru
 
 /* ---- what is started ---- */
 
-/* Open the buffer that reads bounce off, if it is not open.  False: no memory. */
+/* Allocate the buffers, if this has not happened yet.  Returns false if there is no memory. */
 static bool open_bounce(struct cold *c)
 {
 	size_t bytes = (size_t)(c->bounce_bytes * c->depth);
@@ -258,7 +261,7 @@ static bool open_bounce(struct cold *c)
 	return c->bounce;
 }
 
-/* Aim at the record, rounded out to what the file needs; straight at dst if nothing had to be rounded. */
+/* Fill in the read of a record.  If it is not aligned, round it out, and read to a buffer. */
 static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *file)
 {
 	const struct row *row = &r->row;
@@ -283,7 +286,7 @@ static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *f
 	return true;
 }
 
-/* Make the row part of the read that grows, if it is the neighbour in the file and in the slot. */
+/* If the row is the next one in the file and in the slot, add it to the read that grows. */
 static bool grow(struct cold_read *r, const struct row *row, bool direct)
 {
 	uint64_t stride = row->r->group[row->group].stride;
@@ -298,7 +301,7 @@ static bool grow(struct cold_read *r, const struct row *row, bool direct)
 	return true;
 }
 
-/* Put a read of this row alone. */
+/* Begin a new read with this row. */
 static int put_new(struct cold *c, const struct row *row, bool direct, struct shard_error *err)
 {
 	struct cold_file *file;

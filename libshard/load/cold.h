@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cold.h - one thread's reads past the map, many under way at once
+ * cold.h - reads past the map: those of one thread, of which many are under way at once
  */
 #ifndef SHARD_LOAD_COLD_H
 #define SHARD_LOAD_COLD_H
@@ -8,16 +8,16 @@
 #include "libshard/load/row.h"
 
 /*
- * Start the read of a row, after waiting for others where too many are under way.  Fails with the
- * error of any of them.
+ * Start to read a row.  If too many reads are under way, wait for one of them first.  The error may
+ * be that of an earlier read.
  */
 int cold_put(struct scratch *scratch, const struct row *row, bool direct, uint64_t epoch, uint64_t *checked,
 	     struct shard_error *err);
 
-/* Wait for all of them.  To be called also after a failure, before the slot is anybody else's. */
+/* Wait for all reads.  Call this after a failure too, before the slot gets another owner. */
 int cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err);
 
 bool cold_has_uring(const struct scratch *scratch);
-void cold_close(struct scratch *scratch, bool inherited); /* inherited: by a child process, which has no memory to read to */
+void cold_close(struct scratch *scratch, bool inherited); /* the caller is a forked child */
 
 #endif

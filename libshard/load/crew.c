@@ -26,7 +26,7 @@ static void stop_being_busy(struct crew *c)
 		pthread_cond_broadcast(&c->ready);
 }
 
-/* With lock, which it may give up meanwhile.  NULL: look again, since things have changed. */
+/* With lock, which is given up meanwhile.  Returns NULL if the caller has to look again. */
 static struct epoch_order *get_order(struct crew *c, uint64_t epoch)
 {
 	struct epoch_order *e = epoch_orders_find(&c->orders, epoch);
@@ -43,7 +43,7 @@ static struct epoch_order *get_order(struct crew *c, uint64_t epoch)
 	params = steps_params(c->steps, epoch);
 	c->busy++;
 	pthread_mutex_unlock(&c->lock);
-	order_init(&e->order, &params, e->table); /* the parameters were checked with the options, or the token */
+	order_init(&e->order, &params, e->table); /* cannot fail: the parameters were checked */
 	pthread_mutex_lock(&c->lock);
 	e->state = ORDER_MADE;
 	stop_being_busy(c);
@@ -58,7 +58,7 @@ static void push_free(struct crew *c, uint32_t slot)
 	c->free[c->free_count++] = slot;
 }
 
-/* With lock.  The next place gets a slot; returns which. */
+/* With lock.  Give a free slot to the next place, and return it. */
 static uint32_t claim(struct crew *c)
 {
 	uint32_t slot = c->free[--c->free_count];
@@ -86,8 +86,8 @@ static void count(struct shard_loader_stats *s, const struct fill_counts *counts
 }
 
 /*
- * With lock: the slot was filled.  Returns the condition to signal after unlocking, or NULL.  Signalled
- * with the lock held, the thread that wakes up would wait for the lock at once.
+ * With lock.  The slot was filled.  Returns the condition to signal after unlocking, or NULL.
+ * (Signal without the lock, because the thread that wakes up takes the lock first.)
  */
 static pthread_cond_t *finish(struct crew *c, uint32_t slot, uint64_t fill_ns, const struct fill_counts *counts)
 {
@@ -108,7 +108,7 @@ static pthread_cond_t *finish(struct crew *c, uint32_t slot, uint64_t fill_ns, c
 	return c->queue[c->queue_head] == slot ? &c->ready : NULL;
 }
 
-/* Without the lock: the slot is this thread's. */
+/* Without the lock.  The slot belongs to this thread. */
 static void fill(struct crew *c, struct member *m, uint32_t slot, const struct order *order, struct fill_counts *counts)
 {
 	struct slot *s = &c->ring->slot[slot];
@@ -120,7 +120,7 @@ static void fill(struct crew *c, struct member *m, uint32_t slot, const struct o
 		claim->rc = repair_rows(c->supply, &m->scratch, s, counts, &claim->why);
 }
 
-/* With lock, which it gives up to work.  There is a free slot, or was. */
+/* With lock, which is given up while it works.  Fill a free slot, if there still is one. */
 static void fill_one(struct crew *c, struct member *m)
 {
 	struct fill_counts counts = {0};
@@ -171,7 +171,7 @@ static void *work(void *context)
 
 /* ---- life ---- */
 
-/* Where some threads cannot start, the others do the work; where none can, crew_take() does. */
+/* If some threads cannot start, the others do the work.  If no thread can, crew_take() does. */
 static void start_threads(struct crew *c)
 {
 	while (c->member_count < c->thread_count &&
@@ -179,7 +179,7 @@ static void start_threads(struct crew *c)
 		c->member_count++;
 }
 
-/* False: no memory. */
+/* Returns false if there is no memory. */
 static bool open_members(struct crew *c)
 {
 	size_t chunk_bytes = (size_t)packed_chunk_bytes(c->supply->layout->schema) + 1;
@@ -194,7 +194,7 @@ static bool open_members(struct crew *c)
 	return c->member;
 }
 
-/* False: no memory. */
+/* Returns false if there is no memory. */
 static bool open_queue(struct crew *c)
 {
 	uint32_t slots = c->ring->slot_count;
@@ -205,7 +205,7 @@ static bool open_queue(struct crew *c)
 	if (!c->claim || !c->queue || !c->free)
 		return false;
 	for (uint32_t i = 0; i < slots; i++)
-		c->free[i] = slots - 1 - i; /* the first is taken first */
+		c->free[i] = slots - 1 - i; /* so slot 0 is claimed first */
 	c->free_count = slots;
 	return true;
 }
@@ -268,13 +268,13 @@ static bool head_is_ready(const struct crew *c)
 	return c->queue_count && c->claim[c->queue[c->queue_head]].state == CLAIM_READY;
 }
 
-/* With lock: does the consumer wait for nothing but a slot, which the GPU's driver has, or the caller? */
+/* With lock.  Do the GPU and the caller have all slots, so that no thread can fill one? */
 static bool lacks_slot(const struct crew *c)
 {
 	return !c->queue_count && !c->free_count && !c->busy;
 }
 
-/* With lock: wait for `ready`, and account for it. */
+/* With lock.  Wait for `ready`, and count the time. */
 static int await_once(struct crew *c, const struct timespec *until)
 {
 	uint64_t begin = clock_now_ns();
@@ -288,7 +288,10 @@ static int await_once(struct crew *c, const struct timespec *until)
 	return rc;
 }
 
-/* With lock: until the head is ready, or may be filled by this thread, or the time has come; NULL: never. */
+/*
+ * With lock.  Wait until the first slot of the queue is ready, or this thread may fill it, or the
+ * time is over.  `until` may be NULL.
+ */
 static void await(struct crew *c, const struct timespec *until)
 {
 	int rc = 0;
@@ -316,7 +319,7 @@ bool crew_await(struct crew *c, uint64_t most_ns)
 	bool has;
 
 	pthread_mutex_lock(&c->lock);
-	if (most_ns) /* a timer that is over already costs 15 us */
+	if (most_ns) /* a timer costs 15 us, even if its time is over */
 		await(c, &until);
 	has = head_is_ready(c) || (!c->member_count && c->free_count);
 	pthread_mutex_unlock(&c->lock);
@@ -348,12 +351,12 @@ void crew_give(struct crew *c, uint32_t slot)
 	push_free(c, slot);
 	awaited = c->awaits_slot;
 	pthread_mutex_unlock(&c->lock);
-	pthread_cond_signal(&c->work); /* without the lock, which the thread that wakes up takes first */
-	if (awaited) /* it waits for a thread now; without any, it fills the slot */
+	pthread_cond_signal(&c->work);
+	if (awaited) /* now the consumer waits for a thread, or fills the slot itself */
 		pthread_cond_broadcast(&c->ready);
 }
 
-/* With lock: what was prepared is not wanted any more. */
+/* With lock.  Drop what was prepared. */
 static void forget(struct crew *c)
 {
 	for (; c->queue_count; c->queue_count--, c->queue_head = (c->queue_head + 1) % c->ring->slot_count) {

@@ -13,7 +13,7 @@ int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struc
 	size_t entries = order_table_entries(params);
 	bool has = true;
 
-	/* One that each thread uses or makes, one for the epoch before, and one more. */
+	/* Each thread uses or makes one.  One is for the epoch before, and one is spare. */
 	o->count = thread_count + 2;
 	o->order = mem_array(o->count, sizeof(*o->order));
 	for (uint32_t i = 0; o->order && has && i < o->count; i++) {
@@ -46,5 +46,5 @@ struct epoch_order *epoch_orders_find(const struct epoch_orders *o, uint64_t epo
 		if (e->state != ORDER_MAKING && !e->users && (!unused || e->state == ORDER_NONE))
 			unused = e;
 	}
-	return unused; /* there is one: each other thread uses or makes at most one */
+	return unused; /* not NULL: each of the other threads uses or makes at most one */
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * epoch_orders.h - the orders of the epochs that threads are in, each made once and shared
+ * epoch_orders.h - the orders of the epochs that threads are in
  *
- * All of it is under the lock of the crew that it belongs to, but for the contents of an order, which
- * its maker writes without the lock and which are constant after that.
+ * One thread makes the order of an epoch, and all threads share it.  The fields belong to the lock
+ * of the crew, except for the contents of an order.  Its maker writes those without the lock, and
+ * they are constant after that.
  */
 #ifndef SHARD_LOAD_EPOCH_ORDERS_H
 #define SHARD_LOAD_EPOCH_ORDERS_H
@@ -24,12 +25,12 @@ struct epoch_orders {
 	uint32_t count;
 };
 
-/* For so many threads, of orders with these parameters; NULL `order` and MEMORY if there is none. */
+/* Allocate orders with these parameters for so many threads. */
 int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct order_params *params,
 		      struct shard_error *err);
 void epoch_orders_close(struct epoch_orders *o);
 
-/* That of the epoch, or one that can be made for it. */
+/* Returns the order of the epoch, or one that no thread uses. */
 struct epoch_order *epoch_orders_find(const struct epoch_orders *o, uint64_t epoch);
 
 #endif

@@ -12,7 +12,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/load/block.h"
 
-#define STEPS_AHEAD 4u /* of each thread: one that falls further behind the others decodes some chunks again */
+#define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
 
 /* ---- life ---- */
 
@@ -54,13 +54,13 @@ int feed_use_memory(struct feed *f, void *memory, uint64_t bytes, struct shard_e
 		return error_set(err, SHARD_E_ARGUMENT, "the ring exists already; lend memory before the first next");
 	if (!memory || (uintptr_t)memory % LAYOUT_ALIGN || bytes < ring_bytes(&f->ring))
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "%" PRIu64 " bytes at %p; the ring needs %" PRIu64 ", at a multiple of %u", bytes, memory,
-				 ring_bytes(&f->ring), LAYOUT_ALIGN);
+				 "%" PRIu64 " bytes at %p; the ring needs %" PRIu64 ", at a multiple of %u", bytes,
+				 memory, ring_bytes(&f->ring), LAYOUT_ALIGN);
 	f->ring.lent = memory;
 	return SHARD_OK;
 }
 
-/* Rows that threads may be at while one of them is still at the end of a window. */
+/* While one thread is still at the end of a window, the others may be so many rows ahead. */
 static uint64_t rows_ahead(const struct feed *f)
 {
 	uint64_t threads = f->o.thread_count, steps = min_u64(f->o.slot_count, STEPS_AHEAD * threads);
@@ -81,7 +81,7 @@ int feed_start(struct feed *f, struct shard_error *err)
 	int rc = ring_open(&f->ring, f->steps.rank.batch_records, err);
 
 	if (rc)
-		return rc; /* the next call tries again */
+		return rc;
 	rc = open_supply(f, err);
 	if (!rc) {
 		rc = crew_open(&f->crew, &f->supply, &f->ring, &f->steps, f->o.thread_count, f->cursor.at, err);
@@ -179,7 +179,8 @@ int feed_check_lent(const struct feed *f, const struct shard_batch *batch, struc
 	    slot_is_lent_as(&f->ring.slot[batch->slot], &f->steps, batch))
 		return SHARD_OK;
 	return error_set(err, SHARD_E_ARGUMENT,
-			 "slot %u is not lent: was this batch released before, or is it another loader's?", batch->slot);
+			 "slot %u is not lent: was this batch released before, or is it another loader's?",
+			 batch->slot);
 }
 
 void feed_end_loan(struct feed *f, uint32_t slot)

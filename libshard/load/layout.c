@@ -6,7 +6,7 @@
 
 #include "libshard/base/bytes.h"
 
-/* The fields of a group; arrays of a small one are put at *at. */
+/* Plan the fields of a group.  The arrays of a small group begin at *at, which moves on. */
 static void plan_fields(struct layout *out, uint32_t group, uint32_t batch_records, uint64_t *at)
 {
 	const struct shard_schema *s = out->schema;

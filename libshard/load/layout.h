@@ -2,8 +2,8 @@
 /*
  * layout.h - where the arrays of a batch lie in its memory
  *
- * A batch holds one block for each large group and, of small groups, one dense array for each field.
- * Each array begins on a page of its own.
+ * A batch holds one block for each large group.  Of small groups it holds one dense array for each
+ * field.  Each array begins on a page of its own.
  */
 #ifndef SHARD_LOAD_LAYOUT_H
 #define SHARD_LOAD_LAYOUT_H
@@ -14,36 +14,37 @@
 #include "shard.h"
 
 #define LAYOUT_ALIGN	 4096u
-#define LAYOUT_LARGE	 4096u /* bytes of a record, from which on its group is large */
-#define LAYOUT_SLOTS_MAX 1024u /* as many batches still fit a size_t */
+#define LAYOUT_LARGE	 4096u /* a group is large if its records have so many bytes */
+#define LAYOUT_SLOTS_MAX 1024u /* the size of so many batches fits a size_t */
 #define UNIT_ODD	 UINT32_MAX
 
 struct layout { /* const once it is planned */
 	const struct shard_schema *schema;
 	uint64_t group_at[SHARD_GROUPS_MAX], field_at[SHARD_FIELDS_MAX];
 	uint64_t slot_bytes;
-	uint64_t record_bytes; /* of one row, in all arrays */
+	uint64_t record_bytes; /* of one row in all arrays */
 	uint32_t field_count[SHARD_GROUPS_MAX];
 	struct spread_field {
-		uint64_t at;	/* where its array begins */
-		uint32_t bytes; /* of one record */
-		uint32_t offset; /* of the field, in the record */
-	} field[SHARD_GROUPS_MAX][SHARD_FIELDS_MAX]; /* of each group, in their order */
+		uint64_t at;	 /* where the array of the field begins */
+		uint32_t bytes;	 /* of the field in one record */
+		uint32_t offset; /* of the field in the record */
+	} field[SHARD_GROUPS_MAX][SHARD_FIELDS_MAX]; /* the fields of each group */
 	uint32_t unit_shift[SHARD_GROUPS_MAX];	     /* log2 of unit_records, or UNIT_ODD */
 };
 
-/* A large group is delivered as it lies; the others field by field. */
+/* A large group is delivered as it lies in the shard, a small one field by field. */
 static inline bool layout_is_large(const struct shard_group *g)
 {
 	return g->stride >= LAYOUT_LARGE;
 }
 
-/* With `in_place` large groups have no array.  False if a batch would not fit memory. */
+/* With `in_place` large groups have no array.  Returns false if a batch would not fit memory. */
 bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t batch_records, bool in_place);
 
-/* Bytes of a group that so many rows take, from *at on. */
+/* Returns the bytes that so many rows of a group take, from *at on. */
 uint64_t layout_group(const struct layout *l, uint32_t group, uint32_t rows, uint64_t *at);
 
+/* Returns the unit of a record, which is number `inside` of its shard. */
 static inline uint64_t layout_unit_of(const struct layout *l, uint32_t group, uint64_t inside)
 {
 	uint32_t shift = l->unit_shift[group];
@@ -51,7 +52,7 @@ static inline uint64_t layout_unit_of(const struct layout *l, uint32_t group, ui
 	return shift == UNIT_ODD ? inside / l->schema->group[group].unit_records : inside >> shift;
 }
 
-/* The compiler makes moves of lengths that it knows, and calls of the others. */
+/* The compiler turns lengths that it knows into moves, and the others into calls. */
 __attribute__((always_inline)) static inline void layout_copy_field(uint8_t *dst, const uint8_t *src, uint32_t bytes)
 {
 	switch (bytes) {

@@ -2,13 +2,12 @@
 /*
  * packed.c - see packed.h
  *
- * A chunk whose records are consecutive rows is decoded where they belong.  Others are decoded into a
- * block of the stage, where all that need them find them, or, if no block can be had, into memory of
- * this thread's own.
+ * If the records of a chunk are consecutive rows, it is decoded straight to their place.  Any other
+ * chunk is decoded into a block of the stage, where all threads find it.  If no block is free, it
+ * is decoded into memory of this thread.
  *
- * What is stored and what came out of it are hashed with the chunk's first decoding
- * (SHARD_CHECK_FIRST: by this handle of the dataset), or with each.  Records that are taken from the
- * stage later were hashed when it was filled.
+ * A chunk is hashed when it is decoded, before and after.  With SHARD_CHECK_FIRST that is done only
+ * the first time.  Records that are taken from the stage later need no hashing.
  */
 #include "libshard/load/packed.h"
 
@@ -17,13 +16,13 @@
 #include "libshard/load/unit_check.h"
 #include "libshard/store/read/reader_chunks.h"
 
-/* Rows of a block that are neighbours in one chunk. */
+/* Rows of a block whose records are neighbours in one chunk. */
 struct part {
 	uint32_t row, count; /* of the block */
 	uint32_t chunk_records, skip;
-	uint64_t chunk;	/* its number in the shard */
-	uint64_t key;	/* its name in the stage */
-	uint32_t held;	/* block of the stage */
+	uint64_t chunk; /* the number in the shard */
+	uint64_t key;	/* the key in the stage */
+	uint32_t held;	/* the block of the stage */
 };
 
 struct parts {
@@ -64,7 +63,7 @@ static struct part part_at(const struct block *b, uint32_t group, uint32_t row)
 static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t *dst)
 {
 	struct shard_reader *r = b->at[p->row].r;
-	/* A chunk that is not decoded into the stage may be decoded by several threads at once. */
+	/* Chunks beside the stage are checked as well: several threads may decode the same one. */
 	struct unit_check check = unit_check_begin(b->supply, r, group, p->chunk);
 	int rc = reader_read_chunk(r, group, p->chunk, check.hash, dst, b->err);
 
@@ -73,7 +72,7 @@ static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t
 	return rc;
 }
 
-/* Where the rows of a large group belong. */
+/* Returns the place of rows of a large group. */
 static uint8_t *place_of(const struct block *b, uint32_t group, const struct part *p)
 {
 	return b->slot->memory + b->layout->group_at[group] +
@@ -93,7 +92,7 @@ static void land(const struct block *b, uint32_t group, const struct part *p, co
 		layout_spread(b->layout, group, src + i * g->stride, b->first + p->row + i, b->slot->memory);
 }
 
-/* The chunk of these rows is damaged. */
+/* Set the rows of a damaged chunk aside. */
 static int set_aside(struct block *b, const struct part *p)
 {
 	for (uint32_t i = 0; i < p->count; i++)
@@ -122,8 +121,8 @@ static void land_held(struct block *b, uint32_t group, struct parts *held)
 }
 
 /*
- * Rows of one chunk: they are copied to their places, or held until the others of the block are there,
- * or left because another thread is filling the chunk.
+ * Take rows from a chunk.  They are copied to their places at once, or added to `held`, if the
+ * chunk is there, or added to `left`, if another thread is filling it.
  */
 static int take(struct block *b, uint32_t group, struct part *p, struct parts *held, struct parts *left)
 {
@@ -133,7 +132,7 @@ static int take(struct block *b, uint32_t group, struct part *p, struct parts *h
 	uint8_t *dst = b->scratch->chunk;
 	int rc;
 
-	if (answer == STAGE_FULL && held->count) { /* perhaps with what this thread holds */
+	if (answer == STAGE_FULL && held->count) { /* perhaps because of what this thread holds */
 		land_held(b, group, held);
 		answer = stage_get(s, p->key, &p->held);
 	}
@@ -158,7 +157,7 @@ static int take(struct block *b, uint32_t group, struct part *p, struct parts *h
 	return set_aside_if_damaged(b, p, rc);
 }
 
-/* Rows of chunks that other threads were filling. */
+/* Take the rows of chunks that other threads were filling. */
 static int take_left(struct block *b, uint32_t group, const struct parts *left, struct parts *held)
 {
 	int rc = SHARD_OK;
@@ -176,7 +175,7 @@ static int take_left(struct block *b, uint32_t group, const struct parts *left, 
 	return rc;
 }
 
-/* Have all that may lie on the disk fetched before the first chunk is waited for. */
+/* Fetch all that may lie on the disk, before waiting for the first chunk. */
 static void fetch_runs(struct block *b, uint32_t group)
 {
 	for (uint32_t i = 0; i < b->count; i++)

@@ -13,10 +13,10 @@
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/reader_chunks.h"
 
-#define FITS_PERCENT   60u /* of the memory that is available: the trainer needs some too */
-#define DIRECT_BYTES   (UINT64_C(16) << 10) /* shorter records are read in runs, through the page cache */
+#define FITS_PERCENT   60u /* of the available memory; the trainer needs some too */
+#define DIRECT_BYTES   (UINT64_C(16) << 10) /* of a record; shorter ones are read in runs */
 #define BESIDE_BYTES   (UINT64_C(64) << 20)
-#define FAULTS_ALLOWED 16u /* of a step, and one more for each 8 rows */
+#define FAULTS_ALLOWED 16u /* in a step, and one more for each 8 rows */
 
 /* ---- what is decided ---- */
 
@@ -24,11 +24,12 @@ struct path_times paths_times(const struct paths *p, uint64_t epoch)
 {
 	uint32_t turn = atomic_load_explicit(&p->turn, memory_order_relaxed), now = turn + (uint32_t)epoch;
 
-	/* Bit 0 is set, so that no time is 0. */
-	return (struct path_times){(turn & 0xfffff) << 1 | 1, (now & 0xfffff) << 1 | 1, ((now + 1) & 0xfffff) << 1 | 1};
+	/* Bit 0 is set, so a time is never 0. */
+	return (struct path_times){(turn & 0xfffff) << 1 | 1, (now & 0xfffff) << 1 | 1,
+				   ((now + 1) & 0xfffff) << 1 | 1};
 }
 
-/* What was prepared for the path is there for whoever finds the entry. */
+/* A thread that finds the entry also finds what was prepared for the path. */
 static void enter(struct paths *p, uint64_t shard, struct path_choice path, uint64_t epoch)
 {
 	struct path_times times = paths_times(p, epoch);
@@ -42,7 +43,7 @@ static bool is_direct_group(const struct shard_group *g)
 	return g->codec == SHARD_RAW && layout_is_large(g) && g->unit_records == 1;
 }
 
-/* A small group beside a large one, such as labels: fetched as a whole with the shard's first record. */
+/* Is this a small group beside a large one, such as labels?  It is fetched as a whole. */
 static bool is_beside(const struct paths *p, const struct shard_reader *r, uint32_t group)
 {
 	return p->has_direct_group && !is_direct_group(&p->schema->group[group]) && !r->group[group].compressed &&
@@ -67,12 +68,12 @@ static struct path_choice choose(const struct paths *p, const struct shard_reade
 	if (p->asked == SHARD_PATH_PREAD || p->is_remote)
 		return (struct path_choice){PATH_PREAD, false};
 	if (file_open(r->path, &fd, &bytes, &inode, NULL))
-		return (struct path_choice){PATH_MAP, false}; /* removed since it was mapped: the map still has it */
+		return (struct path_choice){PATH_MAP, false}; /* removed; the map still has it */
 	cached = file_seems_cached(fd, bytes);
 	file_close(fd);
 	if (cached || p->asked == SHARD_PATH_MAP || !p->wants_direct)
 		return (struct path_choice){PATH_MAP, cached};
-	/* What fits shall be in memory from the next epoch on. */
+	/* A dataset that fits shall lie in memory from the next epoch on. */
 	return (struct path_choice){p->fits ? PATH_PREAD : PATH_DIRECT, false};
 }
 
@@ -88,7 +89,7 @@ struct path_choice paths_decide(struct paths *p, uint64_t shard, const struct sh
 
 void paths_doubt(struct paths *p, uint64_t faults, uint32_t hot_rows)
 {
-	if (hot_rows && faults > FAULTS_ALLOWED + hot_rows / 8) /* rows of other shards may well have faulted */
+	if (hot_rows && faults > FAULTS_ALLOWED + hot_rows / 8) /* rows of other shards may fault */
 		atomic_fetch_add_explicit(&p->turn, 1, memory_order_relaxed);
 }
 
@@ -99,7 +100,10 @@ void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch)
 
 /* ---- runs of a map ---- */
 
-/* Of each group, the epoch in which each run was asked for: 8 bytes for 256 KiB.  NULL: no memory. */
+/*
+ * Returns the epochs in which the runs of a shard were fetched, 8 bytes for 256 KiB, or NULL if
+ * there is no memory.
+ */
 static _Atomic uint8_t *get_fetched(struct paths *p, uint64_t shard, uint64_t runs)
 {
 	_Atomic uint8_t *fetched = atomic_load_explicit(&p->fetched[shard], memory_order_acquire), *none = NULL;
@@ -126,7 +130,7 @@ void paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, ui
 	if (is_beside(p, r, group))
 		return;
 	fetched = get_fetched(p, shard, runs);
-	if (!fetched) /* the kernel then reads page by page, which only costs speed */
+	if (!fetched) /* the kernel then reads page by page, which is only slower */
 		return;
 	if (atomic_exchange_explicit(&fetched[group * runs + run], now, memory_order_relaxed) == now)
 		return;

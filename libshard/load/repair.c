@@ -2,8 +2,8 @@
 /*
  * repair.c - see repair.h
  *
- * Which substitute a record has depends on the dataset's bytes alone: the first good one of those that
- * follow it.
+ * The substitute of a record is the first good record behind it.  So it depends on the bytes of the
+ * dataset alone.
  */
 #include "libshard/load/repair.h"
 
@@ -13,7 +13,7 @@
 #include "libshard/load/rows.h"
 #include "libshard/store/read/dataset.h"
 
-#define TRIES 1024u /* a longer stretch of damage is more than a few bad sectors */
+#define TRIES 1024u /* more damaged records in a row are not a few bad sectors */
 
 static void mask(const struct layout *layout, struct slot *s, uint32_t row)
 {
@@ -47,7 +47,8 @@ static int substitute(struct supply *supply, struct scratch *scratch, struct slo
 	}
 	if (rc == SHARD_E_CORRUPT)
 		return error_set(err, rc,
-				 "%s: record %" PRIu64 " and the %" PRIu64 " behind it are damaged; no substitute was found",
+				 "%s: record %" PRIu64 " and the %" PRIu64
+				 " behind it are damaged; no substitute was found",
 				 show(&shown, supply->ds->dir), damaged, tries);
 	return rc;
 }

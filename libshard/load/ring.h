@@ -7,18 +7,18 @@
 
 #include "libshard/load/slot.h"
 
-struct ring { /* const after ring_open(), but for what is in the slots */
+struct ring { /* const after ring_open(), except for the contents of slots */
 	uint8_t *memory;
-	void *lent; /* the caller's memory, used in place of our own; or NULL */
+	void *lent; /* memory of the caller, which is used instead of our own; or NULL */
 	uint64_t slot_bytes;
 	uint32_t slot_count;
 	struct slot *slot; /* [slot_count]; NULL: the ring is not open */
 };
 
 uint64_t ring_bytes(const struct ring *r);
-/* slot_bytes, slot_count and lent are there already. */
+/* Fill in slot_bytes, slot_count and lent before. */
 int ring_open(struct ring *r, uint32_t batch_records, struct shard_error *err);
-/* `inherited`: by a child process, which has the slots but not the memory. */
+/* `inherited`: the caller is a forked child, which does not have the memory of the ring. */
 void ring_close(struct ring *r, bool inherited);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * row.c - see row.h
  *
- * A unit is hashed when it is first delivered; if a record is a unit, while it is copied.
+ * If a record is a unit by itself, it is hashed while it is copied.
  */
 #include "libshard/load/row.h"
 
@@ -13,13 +13,13 @@
 
 struct land_job {
 	const struct row *row;
-	const uint8_t *src; /* on the map, in other memory, or at its place already */
+	const uint8_t *src; /* on the map, in a buffer, or at its place already */
 	bool hash;
 	int rc;
 	struct shard_error *err;
 };
 
-/* May run under the guard, so it neither locks nor allocates. */
+/* This may run under the guard, so it neither locks nor allocates. */
 static void land(void *context)
 {
 	struct land_job *j = context;
@@ -34,7 +34,7 @@ static void land(void *context)
 		j->rc = reader_check_hash(row->r, row->group, unit, got, j->err);
 		return;
 	}
-	if (j->hash) /* only records of a map have neighbours */
+	if (j->hash) /* the unit has other records, so it lies on the map */
 		j->rc = reader_check_unit(row->r, row->group, unit, g->data + unit * g->unit_records * g->stride,
 					  j->err);
 	if (j->rc || j->src == row->dst)
@@ -45,7 +45,7 @@ static void land(void *context)
 		layout_spread(layout, row->group, j->src, row->row, row->slot);
 }
 
-/* The guard is needed even if the bytes lie elsewhere: their hash is on the map. */
+/* The guard is needed even if the record lies elsewhere, because its hash lies on the map. */
 static int run_land(struct land_job *j)
 {
 	const struct shard_reader *r = j->row->r;

@@ -14,10 +14,13 @@ struct row {
 	uint32_t group;
 	uint8_t *flags; /* of the row; NULL: damage is an error */
 	uint8_t *slot;
-	uint8_t *dst; /* of a large group: where the bytes belong; NULL: they are spread over the slot's arrays */
+	uint8_t *dst; /* where the record belongs; NULL: its fields belong to arrays of the slot */
 };
 
-/* The bytes lie at src, which may be dst: copy them to their place, hashed if need be. */
+/*
+ * Copy the record from src to its place, and hash its unit if that is due.  src may be dst: then
+ * the record is there already.
+ */
 int row_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * rows.c - see rows.h
  *
- * Rows go in blocks: find all of a block, have what is needed soon fetched, then copy group by group.
+ * A block of rows at a time: locate their records, fetch what is needed soon, then copy group by
+ * group.
  */
 #include "libshard/load/rows.h"
 
@@ -14,8 +15,8 @@
 #include "libshard/load/row.h"
 #include "libshard/store/read/dataset.h"
 
-#define TOGETHER    16u	 /* large rows whose first bytes are prefetched at once: one wait for all their pages */
-#define SHORT_BYTES 256u /* rows up to here are prefetched a block at a time: each is a wait for memory */
+#define TOGETHER    16u	 /* large rows that are prefetched at once: one wait for all their pages */
+#define SHORT_BYTES 256u /* of a record; rows of shorter ones are prefetched a block at a time */
 
 /* ---- where records are ---- */
 
@@ -30,8 +31,8 @@ static uint64_t shard_of(const struct supply *s, uint64_t idx)
 }
 
 /*
- * A shard's first record, in an epoch or at all: open the shard, check the tables that units are
- * checked with, choose its path.
+ * Prepare a shard for its first record, ever or in this epoch: open it, check the tables that units
+ * are checked with, and choose its path.
  */
 static int prepare(struct block *b, struct located *at)
 {
@@ -46,7 +47,7 @@ static int prepare(struct block *b, struct located *at)
 	}
 	if (!rc)
 		at->path = paths_decide(&b->supply->paths, at->shard, at->r, b->slot->place.epoch);
-	/* Anew: after a doubt, each row of the step would be decided again. */
+	/* Paths may have been doubted.  With old times, each further row would decide again. */
 	b->times = paths_times(&b->supply->paths, b->slot->place.epoch);
 	return rc;
 }
@@ -73,7 +74,9 @@ static int locate(struct block *b)
 
 /* ---- rows of a raw group ---- */
 
-/* By which way a row of this group comes.  Only large records that are units by themselves are read. */
+/*
+ * Returns the path of one group.  Other paths than the map are for large records of one unit each.
+ */
 static enum path_kind kind_of(const struct block *b, uint32_t group, const struct located *at)
 {
 	if (at->path.kind == PATH_MAP)
@@ -102,8 +105,8 @@ static int fill_row(struct block *b, uint32_t group, uint32_t i)
 }
 
 /*
- * The short way for records of a few bytes, where each instruction counts: of a hot shard, a unit that
- * was checked.  It does what fill_row() would do.  False: it does not apply.
+ * A shortcut for records of a few bytes, where each instruction counts.  It does what fill_row()
+ * does, if the shard is hot and the unit was checked before.  Returns false if it does not apply.
  */
 __attribute__((always_inline)) static inline bool fill_short(const struct block *b, uint32_t group, uint32_t i)
 {
@@ -115,7 +118,7 @@ __attribute__((always_inline)) static inline bool fill_short(const struct block 
 	if (!at->path.hot || at->r->guard || at->r->check == SHARD_CHECK_ALWAYS)
 		return false;
 	if (at->r->check == SHARD_CHECK_FIRST) {
-		/* Loaded by itself, because gcc makes of g->seen[i] a plain load. */
+		/* Two loads, because gcc would turn g->seen[i] into a plain one. */
 		seen = atomic_load_explicit(&g->seen, memory_order_acquire);
 		unit = layout_unit_of(b->layout, group, at->inside);
 		if (!(atomic_load_explicit(&seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
@@ -126,8 +129,8 @@ __attribute__((always_inline)) static inline bool fill_short(const struct block 
 }
 
 /*
- * Prefetch the first bytes of the next rows.  Records lie on pages of their own, whose addresses are not
- * in the processor's tables: asked for together, they are looked up at the same time.
+ * Prefetch the first bytes of the next rows.  Each record lies on another page, which the processor
+ * has to look up.  It looks up the pages at the same time if they are needed together.
  */
 __attribute__((always_inline)) static inline void fetch_some(const struct block *b, uint32_t group, uint32_t first,
 							     uint32_t count)
@@ -161,7 +164,7 @@ static int fill_raw(struct block *b, uint32_t group)
 
 /* ---- a step ---- */
 
-/* The rows of a block.  Some may still be on their way. */
+/* Fill the rows of a block.  Reads of some rows may still be under way. */
 static int fill_block(struct block *b)
 {
 	const struct shard_schema *schema = b->layout->schema;
@@ -175,7 +178,7 @@ static int fill_block(struct block *b)
 int rows_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
 		  struct fill_counts *counts, struct shard_error *err)
 {
-	struct fill_counts once_more = {0}; /* the row's bytes are counted already */
+	struct fill_counts once_more = {0}; /* the bytes of the row were counted before */
 	struct block b = {.supply = supply, .layout = supply->layout, .scratch = scratch, .slot = s,
 			  .counts = &once_more, .err = err, .first = row, .count = 1, .strict = true,
 			  .times = paths_times(&supply->paths, s->place.epoch)};

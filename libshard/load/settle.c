@@ -15,10 +15,10 @@
 #include "libshard/store/read/dataset.h"
 
 #define SLOTS_DEFAULT	 4u
-#define THREADS_DEFAULT	 4u /* at most: one thread copies some 14 GB/s, but decoding wants several */
+#define THREADS_DEFAULT	 4u /* at most; one thread copies some 14 GB/s, but decoding needs more */
 #define THREADS_MOST	 256u
-#define GLOBAL_BYTES	 (UINT64_C(128) << 10) /* from here on a record alone is worth a request to the disk */
-#define WINDOW_RUNS	 40u /* with 64 lanes and runs of 256 KiB: 0.67 GB, ten times a batch of 256 runs */
+#define GLOBAL_BYTES	 (UINT64_C(128) << 10) /* one such record is worth a request to a disk */
+#define WINDOW_RUNS	 40u /* in 64 lanes and runs of 256 KiB: 0.67 GB, ten batches of 256 runs */
 #define LANES		 64u
 
 static int check(const struct shard_loader_options *o, struct shard_error *err)
@@ -39,14 +39,15 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 		return error_set(err, SHARD_E_ARGUMENT, "options: slot_count is %u; must be 2 to %u", o->slot_count,
 				 LAYOUT_SLOTS_MAX);
 	if (o->thread_count > THREADS_MOST)
-		return error_set(err, SHARD_E_ARGUMENT, "options: thread_count is %u; must be at most %u", o->thread_count,
-				 THREADS_MOST);
+		return error_set(err, SHARD_E_ARGUMENT, "options: thread_count is %u; must be at most %u",
+				 o->thread_count, THREADS_MOST);
 	if (o->path > SHARD_PATH_PREAD || o->on_corrupt > SHARD_CORRUPT_MASK)
 		return error_set(err, SHARD_E_ARGUMENT, "options: path is %u, on_corrupt %u; must be at most 3 and 2",
 				 o->path, o->on_corrupt);
 	if (o->run_records > ORDER_RECORDS_MAX || o->phase_unit_records > ORDER_RECORDS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: run_records is %" PRIu64 ", phase_unit_records %" PRIu64 "; must be at most %" PRIu64,
+				 "options: run_records is %" PRIu64 ", phase_unit_records %" PRIu64
+				 "; must be at most %" PRIu64,
 				 o->run_records, o->phase_unit_records, ORDER_RECORDS_MAX);
 	if (o->shuffle != SHARD_SHUFFLE_WINDOWS && o->shuffle != SHARD_SHUFFLE_BY_SIZE &&
 	    (o->run_records || o->phase_unit_records || o->window_runs || o->lane_count))
@@ -70,7 +71,7 @@ static const struct shard_group *main_group(const struct shard_schema *s, bool *
 	return main;
 }
 
-/* Runs are whole units, the same ones in every epoch.  So no unit or chunk is read for only a part of it. */
+/* Runs are made of whole units, the same ones in every epoch, so that no chunk is read in parts. */
 static void settle_windows(struct shard_loader_options *o, const struct shard_schema *s)
 {
 	bool compressed;

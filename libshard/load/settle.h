@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settle.h - a loader's options: defaults filled in, checked, and turned into steps
+ * settle.h - settles the options of a loader: fills in defaults, checks them, makes steps of them
  *
- * What decides the order is settled from the options and the dataset's schema alone, never from batch
- * size, threads, memory or world: two jobs that differ in those see the same order.
+ * The order depends on the options and the schema of the dataset alone.  It does not depend on
+ * batch size, threads, memory or world: jobs that differ in those have the same order.
  */
 #ifndef SHARD_LOAD_SETTLE_H
 #define SHARD_LOAD_SETTLE_H
 
 #include "libshard/load/steps.h"
 
-/* ARGUMENT for options that do not fit together. */
+/* Fails with ARGUMENT if options do not fit together. */
 int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
 		   struct shard_error *err);
 

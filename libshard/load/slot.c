@@ -34,7 +34,8 @@ void slot_describe(const struct slot *s, const struct layout *layout, const stru
 	out->slot = number;
 	out->record = s->record;
 	out->row_flags = s->row_flags;
-	for (uint32_t f = schema->field_count; f-- > 0;) { /* backwards: a small group shows its first field */
+	/* Backwards, so that a small group ends up with its first field. */
+	for (uint32_t f = schema->field_count; f-- > 0;) {
 		const struct shard_field *field = &schema->field[f];
 		bool large = layout_is_large(&schema->group[field->group]);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage.c - see stage.h: blocks that are used one after the other, and a table that finds them
+ * stage.c - see stage.h: blocks, which are used in turn, and a hash table that finds them
  *
- * Finding a block and holding it takes no lock: one atomic addition to the block's state says whether
- * it was there to be held.  Changes of the table are made under the lock, once for each chunk that is
- * decoded.  A thread that looks meanwhile may miss an entry, and then looks again under the lock.
+ * To find a block and hold it takes no lock.  One atomic addition to its state both holds it and
+ * tells whether that was possible.  The table changes under the lock, once for each decoded chunk.
+ * A thread that searches it meanwhile may miss an entry, and then searches again under the lock.
  */
 #include "libshard/load/stage.h"
 
@@ -17,17 +17,17 @@
 #define BLOCK_NONE UINT32_MAX
 
 /*
- * A block's state: how many threads hold it, whether it can be held, and above that how many records
- * were taken from it.
+ * The state of a block: the number of threads that hold it, READY if it can be held, and above that
+ * the number of records that were taken.
  */
 #define HELD	   UINT64_C(1)
 #define HELD_MASK  (READY - 1)
 #define READY	   (UINT64_C(1) << 31)
 #define TAKEN	   (UINT64_C(1) << 32)
-#define TRIES_MOST 1024u /* blocks that are looked at before the stage counts as full */
+#define TRIES_MOST 1024u /* blocks to look at before the stage counts as full */
 
 struct stage_block {
-	_Atomic uint64_t key; /* KEY_NONE: the block is empty; a key, but not READY: it is being filled */
+	_Atomic uint64_t key; /* KEY_NONE: empty; with a key, but not READY, it is being filled */
 	_Atomic uint64_t state;
 	uint32_t records;	     /* lock */
 };
@@ -38,10 +38,10 @@ struct stage {
 	uint32_t block_count, table_mask, table_shift;
 	bool counts_unfinished;
 	struct stage_block *block;
-	/* [table_mask + 1] block + 1, at the first free place behind its key's; 0: free; changes: lock */
+	/* [table_mask + 1] a block + 1, or 0.  Linear probing; changed with the lock. */
 	_Atomic uint32_t *table;
 	pthread_mutex_t lock;
-	pthread_cond_t filled; /* with lock: a block was filled, or could not be */
+	pthread_cond_t filled; /* with lock: a block was filled, or filling it has failed */
 	uint32_t next;	       /* lock: the block that was filled longest ago */
 	uint32_t waiting;      /* lock: threads in stage_wait() */
 	uint64_t unfinished;   /* lock */
@@ -59,7 +59,7 @@ static inline uint32_t home_of(const struct stage *s, uint64_t key)
 	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> s->table_shift);
 }
 
-/* The place of the key's block in the table.  Without the lock it may be missed.  False: it has none. */
+/* Find the block of a key and its place in the table.  Without the lock this may miss it. */
 static inline bool find(const struct stage *s, uint64_t key, uint32_t *place, uint32_t *block)
 {
 	*place = home_of(s, key);
@@ -73,7 +73,7 @@ static inline bool find(const struct stage *s, uint64_t key, uint32_t *place, ui
 	return false;
 }
 
-/* With lock.  The block is not in the table yet. */
+/* With lock.  Add a block to the table. */
 static void put_in(struct stage *s, uint64_t key, uint32_t block)
 {
 	uint32_t place = home_of(s, key);
@@ -84,7 +84,7 @@ static void put_in(struct stage *s, uint64_t key, uint32_t block)
 	atomic_store_explicit(&s->table[place], block + 1, memory_order_relaxed);
 }
 
-/* With lock.  Entries behind the hole move up, or they would not be found. */
+/* With lock.  Remove a block.  Entries behind the hole move up, so that searches find them. */
 static void take_out(struct stage *s, uint32_t block)
 {
 	uint64_t key = atomic_load_explicit(&s->block[block].key, memory_order_relaxed);
@@ -98,7 +98,7 @@ static void take_out(struct stage *s, uint32_t block)
 			break;
 		key = atomic_load_explicit(&s->block[other - 1].key, memory_order_relaxed);
 		if (((at - home_of(s, key)) & s->table_mask) < ((at - hole) & s->table_mask))
-			continue; /* it is found without passing the hole */
+			continue; /* a search for it does not pass the hole */
 		atomic_store_explicit(&s->table[hole], other, memory_order_relaxed);
 		hole = at;
 	}
@@ -108,7 +108,7 @@ static void take_out(struct stage *s, uint32_t block)
 
 /* ---- blocks ---- */
 
-/* The key of a block that is held cannot change.  Its contents were written before it was READY. */
+/* Hold a block.  Then its key cannot change, and its contents were written before. */
 static inline bool hold(struct stage_block *b, uint64_t key)
 {
 	uint64_t was = atomic_fetch_add_explicit(&b->state, HELD, memory_order_acquire);
@@ -119,7 +119,7 @@ static inline bool hold(struct stage_block *b, uint64_t key)
 	return false;
 }
 
-/* With lock.  An empty block, or the one that was filled longest ago and that no thread holds or fills. */
+/* With lock.  Returns an empty block, or empties the oldest one that no thread holds or fills. */
 static uint32_t make_room(struct stage *s)
 {
 	for (uint32_t tries = 0; tries < s->block_count && tries < TRIES_MOST; tries++) {
@@ -131,7 +131,8 @@ static uint32_t make_room(struct stage *s)
 		if (atomic_load_explicit(&b->key, memory_order_relaxed) == KEY_NONE)
 			return i;
 		if (!(state & READY) || state & HELD_MASK ||
-		    !atomic_compare_exchange_strong_explicit(&b->state, &state, 0, memory_order_acquire, memory_order_relaxed))
+		    !atomic_compare_exchange_strong_explicit(&b->state, &state, 0, memory_order_acquire,
+							     memory_order_relaxed))
 			continue;
 		s->unfinished += s->counts_unfinished && state / TAKEN % b->records;
 		take_out(s, i);
@@ -192,7 +193,8 @@ void stage_wait(struct stage *s, uint64_t key)
 
 	pthread_mutex_lock(&s->lock);
 	s->waiting++;
-	while (find(s, key, &place, &block) && !(atomic_load_explicit(&s->block[block].state, memory_order_relaxed) & READY))
+	while (find(s, key, &place, &block) &&
+	       !(atomic_load_explicit(&s->block[block].state, memory_order_relaxed) & READY))
 		pthread_cond_wait(&s->filled, &s->lock);
 	s->waiting--;
 	pthread_mutex_unlock(&s->lock);

@@ -15,11 +15,11 @@
 
 #define BLOCK_ALIGN  64u
 #define BLOCKS_MAX   (UINT64_C(1) << 30)
-#define MEMORY_SHARE 4u /* of what is available: the trainer and the page cache want the rest */
+#define MEMORY_SHARE 4u /* of the available memory; the trainer and the page cache need the rest */
 
-/* How many blocks a group's stage has. */
+/* The size of the stage of a group. */
 struct stage_size {
-	uint64_t block_bytes, block_count; /* no blocks: the group needs no stage */
+	uint64_t block_bytes, block_count; /* 0 blocks: the group needs no stage */
 	bool whole_chunks;		   /* this rank takes all records of a chunk */
 };
 
@@ -36,7 +36,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 	return a;
 }
 
-/* Chunks of all shards.  *whole: no shard ends with a shorter one. */
+/* Count the chunks of all shards.  *whole: no shard ends with a shorter chunk. */
 static uint64_t count_chunks(const struct shard_dataset *ds, uint64_t unit, bool *whole)
 {
 	const uint64_t *first = ds->first_record;
@@ -52,7 +52,7 @@ static uint64_t count_chunks(const struct shard_dataset *ds, uint64_t unit, bool
 	return chunks;
 }
 
-/* Of an order in windows: what a rank needs together whose threads may be so many rows ahead. */
+/* Chunks that a rank needs at the same time, in an order in windows. */
 static uint64_t window_chunks(const struct steps *steps, uint64_t unit, bool whole, uint64_t rows)
 {
 	const struct order_params *p = &steps->params;
@@ -63,7 +63,7 @@ static uint64_t window_chunks(const struct steps *steps, uint64_t unit, bool who
 	uint64_t run_chunks, window, rest, window_rows, margin;
 
 	whole &= p->run_records % unit == 0 && p->phase_unit_records % unit == 0;
-	run_chunks = ceil_div(p->run_records, unit) + !whole; /* a run may begin and end within a chunk */
+	run_chunks = ceil_div(p->run_records, unit) + !whole; /* a run may begin within a chunk */
 	window = mul_capped(mul_capped(own_lanes, window_runs), run_chunks);
 	rest = add_capped(mul_capped(runs % lanes, run_chunks), p->record_count % p->run_records / unit + 2);
 	window_rows = mul_capped(mul_capped(lanes, window_runs), p->run_records) / world;
@@ -84,16 +84,16 @@ static uint64_t wanted_chunks(const struct shard_dataset *ds, const struct steps
 	return min_u64(wanted, chunks);
 }
 
-/* Is every record of a chunk this rank's? */
+/* Does this rank take all records of a chunk? */
 static bool has_whole_chunks(const struct steps *steps)
 {
 	return steps->rank.world == 1 ||
 	       (steps->params.kind == ORDER_TWO_LEVELS && steps->params.lane_count % steps->rank.world == 0);
 }
 
-/* Of each group.  Returns the bytes of all blocks. */
-static uint64_t plan(const struct shard_dataset *ds, const struct steps *steps, uint64_t rows_ahead, uint64_t most_bytes,
-		     struct stage_size size[SHARD_GROUPS_MAX])
+/* Plan the stage of each group.  Returns the bytes of all blocks. */
+static uint64_t plan(const struct shard_dataset *ds, const struct steps *steps, uint64_t rows_ahead,
+		     uint64_t most_bytes, struct stage_size size[SHARD_GROUPS_MAX])
 {
 	const struct shard_schema *s = &ds->m.schema;
 	uint64_t wanted = 0, bytes = 0;
@@ -101,8 +101,9 @@ static uint64_t plan(const struct shard_dataset *ds, const struct steps *steps, 
 	for (uint32_t g = 0; g < s->group_count; g++) {
 		const struct shard_group *group = &s->group[g];
 
-		size[g] = (struct stage_size){.block_bytes = align_up(group->stride * group->unit_records, BLOCK_ALIGN)};
-		if (group->codec == SHARD_RAW || group->unit_records == 1) /* a chunk of one record is needed once */
+		size[g].block_bytes = align_up(group->stride * group->unit_records, BLOCK_ALIGN);
+		size[g].block_count = 0;
+		if (group->codec == SHARD_RAW || group->unit_records == 1) /* needed only once */
 			continue;
 		size[g].block_count = min_u64(wanted_chunks(ds, steps, rows_ahead, group->unit_records), BLOCKS_MAX);
 		size[g].whole_chunks = has_whole_chunks(steps);
@@ -111,7 +112,7 @@ static uint64_t plan(const struct shard_dataset *ds, const struct steps *steps, 
 	if (wanted && !most_bytes)
 		most_bytes = memory_available_bytes() / MEMORY_SHARE;
 	for (uint32_t g = 0; g < s->group_count; g++) {
-		if (wanted > most_bytes) /* each group gets its part */
+		if (wanted > most_bytes) /* each group gets its share */
 			size[g].block_count =
 				(uint64_t)((double)size[g].block_count * ((double)most_bytes / (double)wanted));
 		bytes += size[g].block_count * size[g].block_bytes;
@@ -130,7 +131,7 @@ int stages_open(struct stages *s, const struct shard_dataset *ds, const struct s
 	*s = (struct stages){.bytes = plan(ds, steps, rows_ahead, most_bytes, size)};
 	if (!s->bytes)
 		return SHARD_OK;
-	s->memory = buffer_open((size_t)s->bytes); /* the system gives the pages as they are used */
+	s->memory = buffer_open((size_t)s->bytes); /* takes no pages before they are used */
 	if (s->memory)
 		buffer_keep(s->memory, (size_t)s->bytes);
 	for (uint32_t g = 0; s->memory && g < ds->m.schema.group_count; g++) {
@@ -147,8 +148,8 @@ int stages_open(struct stages *s, const struct shard_dataset *ds, const struct s
 	at = s->bytes;
 	stages_close(s, false);
 	return error_set(err, SHARD_E_MEMORY,
-			 "no memory for a stage of %" PRIu64 " bytes for decoded chunks; set stage_bytes to less, which is "
-			 "slower", at);
+			 "no memory for a stage of %" PRIu64 " bytes for decoded chunks; set stage_bytes to less, "
+			 "which is slower", at);
 }
 
 void stages_close(struct stages *s, bool inherited)

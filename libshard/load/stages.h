@@ -2,9 +2,9 @@
 /*
  * stages.h - the stages of a feed: one for each group whose chunks are worth keeping
  *
- * A feed keeps as many decoded chunks as its order needs for each to be decoded once: those of a window
- * of this rank, and those that other threads may have begun of the next one while one thread is still
- * in it.  That is speed only: the order is settled without it.
+ * A feed keeps as many decoded chunks as its order needs to decode each of them once.  Those are
+ * the chunks of a window of this rank, and chunks of the next window that other threads need while
+ * one thread is still in this one.  This decides about speed only, never about the order.
  */
 #ifndef SHARD_LOAD_STAGES_H
 #define SHARD_LOAD_STAGES_H
@@ -21,12 +21,12 @@ struct stages {
 };
 
 /*
- * `rows_ahead`: rows that threads may be at while one of them is still at the end of a window.
- * `most_bytes`: of all blocks; 0: a part of the memory that is available.
+ * While one thread is still at the end of a window, the others may be `rows_ahead` rows ahead.  All
+ * blocks have at most `most_bytes`; 0 stands for a part of the available memory.
  */
 int stages_open(struct stages *s, const struct shard_dataset *ds, const struct steps *steps, uint64_t rows_ahead,
 		uint64_t most_bytes, struct shard_error *err);
-void stages_close(struct stages *s, bool inherited); /* inherited: by a child process, which has no blocks */
-uint64_t stages_unfinished(struct stages *s); /* struct shard_loader_stats: unfinished_chunk_count */
+void stages_close(struct stages *s, bool inherited); /* inherited: the caller is a forked child */
+uint64_t stages_unfinished(struct stages *s);	      /* unfinished_chunk_count of the statistics */
 
 #endif

@@ -60,7 +60,7 @@ uint32_t steps_fill(const struct steps *s, const struct order *order, const stru
 		order_share_fill(s->share, order, steps_position(s, p), record, rows);
 		return rows;
 	}
-	/* Padding, if there is any, stands at the end, and its positions begin anew at 0. */
+	/* Rows that pad, if there are any, stand at the end.  Their positions begin anew at 0. */
 	while (first_padded && (order_rank_position(&rank, p->step, first_padded - 1, &padded), padded))
 		first_padded--;
 	memset(row_flags, 0, first_padded);

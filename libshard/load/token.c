@@ -17,16 +17,16 @@ void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES])
 {
 	const struct order_params *p = &t->params;
 	int used = snprintf(text, SHARD_TOKEN_BYTES,
-			    "shuffle-v1 %s N %" PRIu64 " r %" PRIu64 " w %" PRIu32 " L %" PRIu32 " u %" PRIu64 " seed %" PRIu64
-			    " epoch %" PRIu64 " position %" PRIu64 " dataset %s subset all",
+			    "shuffle-v1 %s N %" PRIu64 " r %" PRIu64 " w %" PRIu32 " L %" PRIu32 " u %" PRIu64
+			    " seed %" PRIu64 " epoch %" PRIu64 " position %" PRIu64 " dataset %s subset all",
 			    kind_names[p->kind], p->record_count, p->run_records, p->window_runs, p->lane_count,
 			    p->phase_unit_records, p->seed, p->epoch, t->position, t->dataset_id);
 
-	/* 12 words, 10 numbers of at most 20 digits and the id: 400 bytes at most */
+	/* 12 words, 10 numbers of at most 20 digits, and the id: 400 bytes at most. */
 	snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " check %016" PRIx64, checksum64(text, (size_t)used));
 }
 
-/* The number behind " word ".  A number that is too large wraps, and token_read() then notices. */
+/* Take the number behind " word ".  If it is too large it wraps, which token_read() notices. */
 static bool take(const char **at, const char *word, uint64_t *out)
 {
 	size_t bytes = strlen(word);
@@ -67,13 +67,17 @@ bool token_read(const char *text, struct token *t)
 	at += 11;
 	if (!take_kind(&at, &p->kind) || !take(&at, " N ", &p->record_count) || !take(&at, " r ", &p->run_records) ||
 	    !take(&at, " w ", &windows) || !take(&at, " L ", &lanes) || !take(&at, " u ", &p->phase_unit_records) ||
-	    !take(&at, " seed ", &p->seed) || !take(&at, " epoch ", &p->epoch) || !take(&at, " position ", &t->position) ||
+	    !take(&at, " seed ", &p->seed) || !take(&at, " epoch ", &p->epoch) ||
+	    !take(&at, " position ", &t->position) ||
 	    strncmp(at, " dataset ", 9) || strnlen(at + 9, 64) < 64)
 		return false;
 	p->window_runs = (uint32_t)windows;
 	p->lane_count = (uint32_t)lanes;
 	memcpy(t->dataset_id, at + 9, 64);
-	/* Leading zeros, numbers that are too large, anything behind: all of that comes out differently. */
+	/*
+	 * Leading zeros, numbers that are too large, words behind: all of that is written
+	 * differently.
+	 */
 	token_write(t, again);
 	return !strcmp(text, again);
 }

@@ -2,11 +2,11 @@
 /*
  * token.h - a place in an order as one line of text
  *
- *   shuffle-v1 two_levels N 1000000 r 128 w 40 L 64 u 1 seed 7 epoch 3 position 65536 dataset 66e2...
- *   subset all check 0123456789abcdef
+ *   shuffle-v1 two_levels N 1000000 r 128 w 40 L 64 u 1 seed 7 epoch 3 position 65536
+ *   dataset 66e2... subset all check 0123456789abcdef
  *
- * The words are those of format/ORDER.md.  `check` is the XXH3-64 of all before it, so a token that lost
- * a digit is refused.  There is one way to write a place, and reading accepts no other.
+ * The words are those of format/ORDER.md.  `check` is the XXH3-64 of the text before it, so a token
+ * that lost a digit is refused.  There is only one way to write a place.
  */
 #ifndef SHARD_LOAD_TOKEN_H
 #define SHARD_LOAD_TOKEN_H
@@ -23,6 +23,6 @@ struct token {
 };
 
 void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES]);
-bool token_read(const char *text, struct token *t); /* false: token_write() does not write this */
+bool token_read(const char *text, struct token *t); /* false: token_write() has not written this */
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unit_check.h - is a unit that is about to be delivered to be hashed?
+ * unit_check.h - whether a unit has to be hashed before a record of it is delivered
  *
- * With SHARD_CHECK_FIRST a unit is hashed when the dataset's handle first delivers of it.  It may come
- * to several threads at once: rows of it stand in neighbouring steps, or a record at the end of one
- * epoch and the start of the next.  One of them hashes it, for some microseconds; the others wait.
+ * With SHARD_CHECK_FIRST a unit is hashed when the dataset first delivers a record of it.  Several
+ * threads may need the same unit at once: its records stand in neighbouring steps, or at the end of
+ * one epoch and the start of the next.  Then one thread hashes it, which takes some microseconds,
+ * and the others wait.
  */
 #ifndef SHARD_LOAD_UNIT_CHECK_H
 #define SHARD_LOAD_UNIT_CHECK_H
@@ -15,13 +16,13 @@
 #include "libshard/store/read/reader.h"
 
 struct unit_check {
-	bool hash;		/* the caller is to hash it */
-	_Atomic uint64_t *seen; /* SHARD_CHECK_FIRST: the word that has its bit */
+	bool hash;		/* the caller has to hash the unit */
+	_Atomic uint64_t *seen; /* SHARD_CHECK_FIRST: the word with the bit of the unit */
 	uint64_t bit;
 	atomic_bool *stripe; /* held by this thread, or NULL */
 };
 
-/* Waits while another thread hashes a unit of the same stripe. */
+/* Wait while another thread hashes a unit of the same stripe.  Returns the stripe. */
 static inline atomic_bool *unit_check_enter(struct supply *s, const struct shard_reader *r, uint64_t unit)
 {
 	atomic_bool *stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SUPPLY_STRIPES];
@@ -37,7 +38,7 @@ static inline struct unit_check unit_check_begin(struct supply *s, const struct 
 	struct unit_check c = {.hash = r->check == SHARD_CHECK_ALWAYS, .bit = UINT64_C(1) << (unit & 63)};
 
 	if (r->check == SHARD_CHECK_FIRST) {
-		/* The table is there since the shard's first record was located. */
+		/* The table exists since the first record of the shard was located. */
 		c.seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire) + unit / 64;
 		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
 	}
@@ -49,8 +50,8 @@ static inline struct unit_check unit_check_begin(struct supply *s, const struct 
 }
 
 /*
- * The unit is sound, or not; *checked counts it if it was hashed.  Another loader of the dataset may
- * have hashed it at the same moment; it is counted once.
+ * Tell whether the unit is sound.  If it was hashed, *checked counts it.  Another loader of the
+ * same dataset may have hashed it at the same moment; then only one of them counts it.
  */
 static inline void unit_check_end(const struct unit_check *c, bool sound, uint64_t *checked)
 {

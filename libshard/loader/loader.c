@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.c - see loader.h: the life of a loader, from open to close
+ * loader.c - the life of a loader, from open to close; see loader.h
  *
- * Opening prepares arithmetic only.  Memory and threads come with the first next, and nothing is allocated
- * after it.
+ * shard_loader_open() prepares arithmetic only.  The first next allocates memory and starts
+ * threads.  After that nothing is allocated.
  */
 #include "libshard/loader/loader.h"
 
@@ -19,7 +19,7 @@
 #include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
 
-#define DEVICE_SLOTS_DEFAULT 3u /* one is with the trainer, one is there already, one is on its way */
+#define DEVICE_SLOTS_DEFAULT 3u /* the trainer has one, one is there, and one is on its way */
 
 /* ---- open ---- */
 
@@ -31,12 +31,12 @@ static int settle_device(struct shard_loader_options *o, struct shard_error *err
 				 o->device_slot_count, DEVICE_SLOTS_MIN, DEVICE_SLOTS_MAX);
 	if (o->pool_in_place > 1 || (o->pool_in_place && !o->pool_bytes))
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: pool_in_place is %u, pool_bytes %" PRIu64 "; must be at most 1, and 0 without a pool",
-				 o->pool_in_place, o->pool_bytes);
+				 "options: pool_in_place is %u, pool_bytes %" PRIu64
+				 "; must be at most 1, and 0 without a pool", o->pool_in_place, o->pool_bytes);
 	return SHARD_OK;
 }
 
-/* An epoch without a step would train on nothing, and nobody would notice. */
+/* Refuse epochs without a step: training on nothing would not be noticed. */
 static int refuse_empty(const struct shard_loader *l, struct shard_error *err)
 {
 	uint64_t records = l->steps.rank.record_count;
@@ -46,8 +46,8 @@ static int refuse_empty(const struct shard_loader *l, struct shard_error *err)
 	if (!records)
 		return error_set(err, SHARD_E_ARGUMENT, "the dataset has no records, so there is nothing to load");
 	return error_set(err, SHARD_E_ARGUMENT,
-			 "the dataset has %" PRIu64 " records, too few for one batch of %u on each of %u ranks; use smaller "
-			 "batches, SHARD_PAD, or SHARD_KEEP", records, l->o.batch_records, l->o.world);
+			 "the dataset has %" PRIu64 " records, too few for one batch of %u on each of %u ranks; use "
+			 "smaller batches, SHARD_PAD, or SHARD_KEEP", records, l->o.batch_records, l->o.world);
 }
 
 static int open_feed(struct shard_loader *l, struct shard_error *err)
@@ -59,7 +59,6 @@ static int open_feed(struct shard_loader *l, struct shard_error *err)
 	return feed_open(&l->feed, l->ds, &o, &l->layout, &l->steps, err);
 }
 
-/* l->o is as it was given. */
 static int open_parts(struct shard_loader *l, struct shard_error *err)
 {
 	const struct shard_schema *schema = &l->ds->m.schema;
@@ -122,9 +121,9 @@ int loader_start(struct shard_loader *l, struct shard_error *err)
 
 	if (l->cursor.owner)
 		return cursor_check_owner(&l->cursor, err);
-	rc = l->feed ? feed_start(l->feed, err) : SHARD_OK; /* a pool starts its feed when it has a GPU */
+	rc = l->feed ? feed_start(l->feed, err) : SHARD_OK; /* a pool starts its feed by itself */
 	if (rc)
-		return rc; /* the next call tries again */
+		return rc;
 	l->start_ns = clock_now_ns();
 	l->cursor.owner = getpid();
 	return SHARD_OK;
@@ -155,7 +154,7 @@ void loader_count(struct shard_loader *l, const struct shard_batch *batch)
 
 /* ---- the GPU ---- */
 
-/* First, as copies read the ring, and kernels the pool. */
+/* Copies read the ring of the feed, so this comes before feed_close(). */
 static void close_device(struct shard_loader *l, bool inherited)
 {
 	int rc = SHARD_E_DEVICE;

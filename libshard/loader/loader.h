@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.h - the face: what stands behind the public calls of a loader
+ * loader.h - the loader is a face on a feed, a device side and a pool
  *
- * Without a GPU batches are the slots of a feed.  On a GPU they are the slots of an outlet, which a
- * device side fills from the feed, or a pool from a feed of its own.  Ends of epochs, seek and resume are
- * the face's: what is below goes on for ever.
+ * In host memory a batch is a slot of the feed.  On a GPU it is a slot of an outlet.  Either a
+ * device side fills the outlet from the feed, or a pool does, which has a feed of its own.  The
+ * parts below know no ends of epochs.  These, seek and resume are the work of the face.
  *
- * All of it belongs to the consumer, the thread that calls next.
+ * Everything here belongs to the consumer, the thread that calls next.
  */
 #ifndef SHARD_LOADER_LOADER_H
 #define SHARD_LOADER_LOADER_H
@@ -21,32 +21,34 @@ struct shard_loader {
 	struct shard_dataset *ds;		 /* const after open, as: */
 	struct shard_loader_options asked, o; /* as given, and with defaults filled in */
 	struct layout layout;			 /* of batches */
-	struct feed *feed;			 /* NULL: the pool has a feed */
-	struct pool *pool; /* NULL: no pool was asked for; another one after a token of another order */
+	struct feed *feed;			 /* NULL: there is a pool */
+	struct pool *pool; /* NULL: there is a feed; a token of another order replaces it */
 
 	struct steps steps;
-	struct cursor cursor; /* the batch that next delivers */
+	struct cursor cursor;
 	uint64_t start_ns;
-	uint64_t batch_count, record_count, bytes; /* that next has delivered */
+	uint64_t batch_count, record_count, bytes; /* that were delivered */
 
-	/* Once a GPU was asked for. */
-	struct cuda_device *cuda; /* NULL: it was not yet */
-	struct outlet outlet;	  /* not open: only host batches were asked for */
-	struct device_side *side; /* fills the outlet; NULL: with a pool */
+	struct cuda_device *cuda; /* NULL: no call has named a stream yet */
+	struct outlet outlet;	  /* open if batches are delivered on the GPU */
+	struct device_side *side; /* fills the outlet from the feed; or NULL */
 };
 
-/* What fills slots of the host, and copies them to a GPU; the latter NULL if nothing does yet. */
+/* The feed, which may be that of the pool. */
 struct feed *loader_feed(const struct shard_loader *l);
+/* The device side, which may be that of the pool; or NULL. */
 struct device_side *loader_side(const struct shard_loader *l);
 
-/* Start, if it has not started.  ARGUMENT in another process than the first time. */
+/* Start, unless that was done.  Fails with ARGUMENT in a forked child. */
 int loader_start(struct shard_loader *l, struct shard_error *err);
-/* What a call of next begins with: the same, or the error that it stopped with. */
+/* Start, or return the error that the loader stopped with. */
 int loader_begin(struct shard_loader *l, struct shard_error *err);
-bool loader_ends_epoch(struct shard_loader *l); /* if so, the next call begins the next epoch */
-void loader_count(struct shard_loader *l, const struct shard_batch *batch); /* it is the caller's now */
+/* Is the epoch over?  If so, move on to the next one. */
+bool loader_ends_epoch(struct shard_loader *l);
+/* A batch was delivered: count it, and move on. */
+void loader_count(struct shard_loader *l, const struct shard_batch *batch);
 
-/* The GPU that `stream` is on, opened if need be.  ARGUMENT if it is another one than before. */
+/* Open the GPU of this stream, unless that was done.  Fails with ARGUMENT if it is another GPU. */
 int loader_open_device(struct shard_loader *l, void *stream, struct shard_error *err);
 
 #endif

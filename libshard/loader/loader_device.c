@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_device.c - batches on a GPU, and streams
+ * loader_device.c - batches on a GPU: next, release, and the streams of the caller
  */
 #include "libshard/base/error.h"
 #include "libshard/cuda/probe.h"
@@ -8,9 +8,9 @@
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 
-/* ---- next; entered ---- */
+/* ---- next ---- */
 
-/* Memory for batches, if there is none yet. */
+/* Allocate memory for batches, unless that was done. */
 static int open_outlet(struct shard_loader *l, struct shard_error *err)
 {
 	if (l->outlet.slot_count)
@@ -18,7 +18,7 @@ static int open_outlet(struct shard_loader *l, struct shard_error *err)
 	return outlet_open(&l->outlet, l->cuda, l->o.device_slot_count, l->layout.slot_bytes, l->o.batch_records, err);
 }
 
-/* The next batch is on its way.  Errors last, but that a pool is full. */
+/* Make sure that a batch is in the queue.  Errors repeat, except for that of a full pool. */
 static int send_next(struct shard_loader *l, struct shard_error *err)
 {
 	struct shard_error why = {.status = SHARD_OK};
@@ -101,7 +101,8 @@ int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard
 
 /* ---- release ---- */
 
-static int release_device(struct shard_loader *l, const struct shard_batch *batch, void *stream, struct shard_error *err)
+static int release_device(struct shard_loader *l, const struct shard_batch *batch, void *stream,
+			  struct shard_error *err)
 {
 	uint32_t which = batch->slot & ~DEVICE_BATCH;
 	int rc;
@@ -155,7 +156,8 @@ int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct
 
 	if (!rc && !l->cuda)
 		rc = error_set(err, SHARD_E_ARGUMENT,
-			       "this loader has delivered nothing to a GPU yet, so it does not know whose streams these are");
+			       "this loader has delivered nothing to a GPU yet, so it does not know whose streams "
+			       "these are");
 	if (!rc)
 		rc = cuda_check_stream(l->cuda, stream, err);
 	if (!rc)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_host.c - batches in host memory: next, wait, release, and memory that is lent for them
+ * loader_host.c - batches in host memory: next, release, and the memory of the ring; wait
  */
 #include "libshard/base/error.h"
 #include "libshard/gpu/device_side.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 
-/* Does this loader deliver in host memory, and has it a slot for one more batch? */
+/* Does this loader deliver batches in host memory? */
 static int check_host(const struct shard_loader *l, struct shard_error *err)
 {
 	if (l->pool)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "this loader has a pool on a GPU and delivers there, by shard_loader_next_device(); open "
-				 "another one for batches in host memory");
+				 "this loader has a pool on a GPU and delivers there, by shard_loader_next_device(); "
+				 "open another one for batches in host memory");
 	if (l->outlet.slot_count)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "this loader delivers to a GPU since shard_loader_next_device() was called; open another one "
-				 "for batches in host memory");
+				 "this loader delivers to a GPU since shard_loader_next_device() was called; open "
+				 "another one for batches in host memory");
 	return SHARD_OK;
 }
 
@@ -35,7 +35,7 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 	if (l->feed->lent_count == l->o.slot_count)
 		return error_set(err, SHARD_E_ARGUMENT, "all %u slots are lent; release a batch before the next one",
 				 l->o.slot_count);
-	if (l->side) /* slots may be with the driver, behind the trainer's work */
+	if (l->side) /* the driver may have slots, which it gives back behind work on a stream */
 		rc = device_side_await(l->side, err);
 	if (!rc)
 		rc = feed_next(l->feed, &slot, err);
@@ -52,7 +52,7 @@ int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_
 
 	if (rc)
 		return rc;
-	/* What next says at once is not waited for. */
+	/* Where next would return at once, there is nothing to wait for. */
 	if (l->cursor.failed || steps_ended(&l->steps, &l->cursor.at) || outlet_answers(&l->outlet))
 		return SHARD_OK;
 	if (l->pool)
@@ -67,8 +67,8 @@ int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch
 
 	if (!rc && batch->slot & DEVICE_BATCH)
 		rc = error_set(err, SHARD_E_ARGUMENT,
-			       "a batch on a GPU is given back with shard_loader_release_after(), for the GPU may not be done "
-			       "with it");
+			       "a batch on a GPU is given back with shard_loader_release_after(), for the GPU may not "
+			       "be done with it");
 	if (!rc)
 		rc = feed_check_lent(feed, batch, err);
 	if (rc)

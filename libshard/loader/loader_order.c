@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_order.c - the order of a loader, asked without reading a record
+ * loader_order.c - tells the order of a loader, without reading a record
  */
 #include <inttypes.h>
 
@@ -14,7 +14,7 @@ uint64_t shard_loader_step_count(const struct shard_loader *l)
 	return order_rank_steps(&l->steps.rank);
 }
 
-/* A rank's rows in an epoch. */
+/* Rows of this rank in an epoch. */
 static uint64_t row_count(const struct shard_loader *l)
 {
 	uint64_t steps = shard_loader_step_count(l);
@@ -22,7 +22,7 @@ static uint64_t row_count(const struct shard_loader *l)
 	return steps ? (steps - 1) * l->o.batch_records + order_rank_rows(&l->steps.rank, steps - 1) : 0;
 }
 
-/* Row i of an epoch stands at position i x world + rank.  Rows that pad begin anew at position 0. */
+/* Row i of this rank stands at position i x world + rank.  Rows that pad begin anew at 0. */
 static void fill(const struct shard_loader *l, const struct order *order, uint64_t first, uint64_t count, uint64_t *idx)
 {
 	uint64_t records = l->steps.rank.record_count, world = l->steps.rank.world, own = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_place.c - where a loader is, and going on somewhere else: tell, seek, tokens
+ * loader_place.c - tells the place of a loader, and moves it: seek and tokens
  */
 #include <inttypes.h>
 
@@ -52,7 +52,7 @@ void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYT
 	token_write(&t, token);
 }
 
-/* Is the token of this dataset, and of an order that the options allow? */
+/* Check that the token is of this dataset, and of an order that the options allow. */
 static int check_token(const struct shard_loader *l, const struct token *t, struct shard_error *err)
 {
 	const struct order_params *have = &l->steps.params, *want = &t->params;
@@ -70,20 +70,21 @@ static int check_token(const struct shard_loader *l, const struct token *t, stru
 	if ((o->shuffle != SHARD_SHUFFLE_BY_SIZE && want->kind != have->kind) ||
 	    (o->run_records && o->run_records != want->run_records) ||
 	    (o->phase_unit_records && o->phase_unit_records != want->phase_unit_records) ||
-	    (o->window_runs && o->window_runs != want->window_runs) || (o->lane_count && o->lane_count != want->lane_count))
+	    (o->window_runs && o->window_runs != want->window_runs) ||
+	    (o->lane_count && o->lane_count != want->lane_count))
 		return error_set(err, SHARD_E_MISMATCH,
-				 "the token is of another order than the options ask for: leave shuffle, runs, windows and "
-				 "lanes at 0, and the token decides");
+				 "the token is of another order than the options ask for: leave shuffle, runs, windows "
+				 "and lanes at 0, and the token decides");
 	return SHARD_OK;
 }
 
 static bool same_order(const struct order_params *a, const struct order_params *b)
 {
-	return a->kind == b->kind && a->run_records == b->run_records && a->phase_unit_records == b->phase_unit_records &&
-	       a->window_runs == b->window_runs && a->lane_count == b->lane_count;
+	return a->kind == b->kind && a->run_records == b->run_records && a->window_runs == b->window_runs &&
+	       a->phase_unit_records == b->phase_unit_records && a->lane_count == b->lane_count;
 }
 
-/* Take the token's order in place of ours. */
+/* Use the order of the token instead of ours. */
 static int adopt(struct shard_loader *l, const struct token *t, struct shard_error *err)
 {
 	int rc;

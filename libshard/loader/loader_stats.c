@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_stats.c - what a loader did, each part for itself
+ * loader_stats.c - what a loader did: each part fills in what it counts
  */
 #include "libshard/base/clock.h"
 #include "libshard/gpu/device_side.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_transform.c - a transform of the batches of a loader
+ * loader_transform.c - opens a transform for the batches of a loader
  */
 #include "libshard/gpu/batch_transform.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 
-/* In place, images lie in slabs, wherever in the pool. */
+/* In place, an image may lie anywhere in the pool. */
 static int check_pool(const struct shard_loader *l, const char *field, struct shard_error *err)
 {
 	const struct shard_schema *schema = l->layout.schema;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary.c - a loader's counters as one line for a log: how fast it was, who waited for whom, and why
+ * summary.c - the counters of a loader as one line for a log: how fast it was, which side waited
+ * for the other, and why
  *
- * Arithmetic and text only.  Numbers are written by hand with integers, so that no locale changes a point or a comma.
- * What the last words of a line mean is in README.md, "Why is my GPU idle?"; t_summary holds the two together.
+ * This is arithmetic and text only.  Numbers are written with integers, so that no locale changes a
+ * point or a comma.  README.md, "Why is my GPU idle?", explains the last words of a line; t_summary
+ * compares the two.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,7 +17,7 @@
 /* ---- text ---- */
 
 struct line {
-	char *text; /* SHARD_SUMMARY_BYTES, always terminated */
+	char *text; /* SHARD_SUMMARY_BYTES, always with a NUL */
 	size_t used;
 };
 
@@ -32,7 +34,7 @@ __attribute__((format(printf, 2, 3))) static void put(struct line *line, const c
 		line->used += (size_t)bytes < room ? (size_t)bytes : room - 1;
 }
 
-/* 82300 as 82,300. */
+/* Write 82300 as 82,300. */
 static void put_count(struct line *line, uint64_t n)
 {
 	uint64_t unit = 1;
@@ -44,7 +46,10 @@ static void put_count(struct line *line, uint64_t n)
 		put(line, ",%03" PRIu64, n / unit % 1000);
 }
 
-/* part of whole: one digit behind the point below 10 %.  What threads count when they finish may exceed the time since. */
+/*
+ * Write a part of a whole, with one digit behind the point below 10 %.  The part may be larger: a
+ * thread counts its time when it finishes, even if it began before the whole.
+ */
 static void put_percent(struct line *line, uint64_t part, uint64_t whole)
 {
 	uint64_t tenths = part >= whole ? 1000 : (uint64_t)(((unsigned __int128)part * 1000 + whole / 2) / whole);
@@ -55,7 +60,7 @@ static void put_percent(struct line *line, uint64_t part, uint64_t whole)
 		put(line, "%" PRIu64 " %%", (tenths + 5) / 10);
 }
 
-/* amount / ns as so many a second, three digits of it: 7.25, 72.5, 725, 7,250. */
+/* Write amount / ns per second, with three digits: 7.25, 72.5, 725, 7,250. */
 static void put_rate(struct line *line, uint64_t amount, unsigned __int128 ns)
 {
 	unsigned __int128 exact = (unsigned __int128)amount * 1000000000000u / ns;
@@ -85,13 +90,14 @@ static void put_bytes_rate(struct line *line, uint64_t bytes, uint64_t ns)
 
 /* ---- what happened between two looks ---- */
 
-/* Counters only grow.  Those of another loader would not, and must not become huge numbers. */
+/* Counters only grow.  Those of two different loaders do not, and must not become huge numbers. */
 static uint64_t since(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
 }
 
-static struct shard_loader_stats difference(const struct shard_loader_stats *now, const struct shard_loader_stats *before)
+static struct shard_loader_stats difference(const struct shard_loader_stats *now,
+					    const struct shard_loader_stats *before)
 {
 	struct shard_loader_stats d = *now;
 
@@ -121,7 +127,7 @@ static struct shard_loader_stats difference(const struct shard_loader_stats *now
 	return d;
 }
 
-/* Time that all threads had together. */
+/* The time that all threads had together. */
 static uint64_t thread_ns(const struct shard_loader_stats *d)
 {
 	return d->elapsed_ns * d->thread_count;
@@ -134,7 +140,7 @@ static const char *verdict(const struct shard_loader_stats *d, bool is_first)
 	if (!d->thread_count)
 		return "no thread could be started, next fills slots itself";
 	if (is_first && slots_ran_out && d->next_wait_count <= 1)
-		waited = false; /* for the very first batch, which nobody could have prepared */
+		waited = false; /* only for the very first batch, which no thread could prepare */
 	if (!waited)
 		return "the trainer is the slower side";
 	if (slots_ran_out)
@@ -177,7 +183,7 @@ static void put_chunks(struct line *line, const struct shard_loader_stats *d)
 	put_count(line, d->decoded_chunk_count);
 	put(line, d->decoded_chunk_count == 1 ? " chunk" : " chunks");
 	if (d->unfinished_chunk_count < d->decoded_chunk_count / 10)
-		return; /* those of a run that two shards share, or of what a seek has left */
+		return; /* a few are normal: of runs that two shards share, or behind a seek */
 	put(line, " (");
 	put_count(line, d->unfinished_chunk_count);
 	put(line, " made room too soon, stage_bytes is too small)");

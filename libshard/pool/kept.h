@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kept.h - the slabs that batches in place lie in, and that therefore cannot go back yet
+ * kept.h - the slabs that cannot go back yet, because batches in place lie in them
  */
 #ifndef SHARD_POOL_KEPT_H
 #define SHARD_POOL_KEPT_H
@@ -10,11 +10,11 @@
 struct kept {
 	const struct outlet *batches; /* NULL: no batch lies in a slab */
 	struct {
-		uint64_t first, end; /* numbers of slabs: [first, end), while the batch is queued or lent */
-	} of[DEVICE_SLOTS_MAX];	     /* of each slot of `batches` */
+		uint64_t first, end; /* numbers of slabs: [first, end) */
+	} of[DEVICE_SLOTS_MAX];	     /* of each batch, while it is queued or lent */
 };
 
-/* Does a batch that is queued or lent lie in this slab? */
+/* Does a batch lie in this slab that is queued or lent? */
 bool kept_has(const struct kept *k, uint64_t number);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.c - see pool.h: which slabs a batch needs, and when it can be put together
+ * pool.c - see pool.h
  */
 #include "libshard/pool/pool.h"
 
@@ -21,7 +21,7 @@ static int open_order(struct pool_order *o, const struct order_params *params, s
 	return o->table ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the order of an epoch");
 }
 
-/* The feed of runs: its steps are slabs. */
+/* Open the feed of runs.  Its steps are slabs. */
 static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
 {
 	const struct shard_loader_options *o = &p->o;
@@ -82,7 +82,7 @@ void pool_close(struct pool *p, bool inherited)
 
 	if (!p)
 		return;
-	cuda = p->batches->cuda; /* NULL: nothing was begun there */
+	cuda = p->batches->cuda; /* NULL: the pool has nothing on a GPU */
 	if (cuda && !inherited)
 		rc = cuda_enter(cuda, NULL);
 	pool_gather_close(&p->gather, inherited);
@@ -94,7 +94,7 @@ void pool_close(struct pool *p, bool inherited)
 	mem_free(p);
 }
 
-/* Wait until no kernel gathers from slabs and, in place, no trainer reads them. */
+/* Wait for kernels that read slabs and, in place, for trainers. */
 static int finish_batches(struct pool *p, struct shard_error *err)
 {
 	int rc;
@@ -114,8 +114,8 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 
 	if (before->o.pool_in_place && before->batches->lent_count)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "%u batches are lent, which lie in the pool, and the token brings another order, which needs "
-				 "another one; give them back first", before->batches->lent_count);
+				 "%u batches are lent, which lie in the pool, and the token brings another order, "
+				 "which needs another one; give them back first", before->batches->lent_count);
 	steps.params = *params;
 	steps.params.epoch = 0;
 	rc = pool_open(&after, before->ds, &before->o, before->layout, &steps, before->batches, err);
@@ -128,7 +128,7 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 		return rc;
 	}
 	after->gather.kernel = before->gather.kernel;
-	before->gather.kernel.module = NULL; /* the other's now */
+	before->gather.kernel.module = NULL; /* it belongs to the new pool now */
 	pool_close(before, false);
 	*p = after;
 	return SHARD_OK;
@@ -148,13 +148,13 @@ static const struct order *order_of(struct pool *p, uint64_t epoch)
 	struct order_params params = steps_params(&p->steps, epoch);
 
 	if (!o->made || o->epoch != epoch)
-		order_init(&o->order, &params, o->table); /* the parameters were checked with the options, or the token */
+		order_init(&o->order, &params, o->table); /* cannot fail: they were checked */
 	o->made = true;
 	o->epoch = epoch;
 	return &o->order;
 }
 
-/* Rows of the bands that the batch of the claim is in: [first, end). */
+/* The rows [first, end) of the share: all bands that the batch of the claim has a record of. */
 static void span_of(struct pool *p, uint64_t *first, uint64_t *end)
 {
 	const struct order *o = order_of(p, p->claim.epoch);
@@ -175,10 +175,10 @@ static void span_of(struct pool *p, uint64_t *first, uint64_t *end)
 	else
 		order_share_band(share, o, position, &unused, end);
 	if (padded && p->plan.is_held)
-		*first = 0; /* what pads are the epoch's first */
+		*first = 0; /* the records that pad are the first of the epoch */
 }
 
-/* The slabs that the batch of the claim lies in: numbers [first, end).  Not for a pool of everything. */
+/* The slabs of these rows, by number.  A pool that holds everything numbers them otherwise. */
 static void slabs_of_claim(struct pool *p, uint64_t *first, uint64_t *end)
 {
 	uint64_t first_row, end_row;
@@ -188,7 +188,7 @@ static void slabs_of_claim(struct pool *p, uint64_t *first, uint64_t *end)
 	*end = slabs_number(&p->slabs, p->claim.epoch, pool_plan_slab_end(&p->plan, end_row));
 }
 
-/* The slabs that must be there for the batch of the claim: those below this number. */
+/* The batch of the claim needs slabs below this number. */
 static uint64_t slabs_needed(struct pool *p)
 {
 	const struct slabs *s = &p->slabs;
@@ -198,7 +198,7 @@ static uint64_t slabs_needed(struct pool *p)
 		slabs_of_claim(p, &first, &end);
 		return end;
 	}
-	/* In the epoch that they are fetched for, they come in its order. */
+	/* The first epoch gets its slabs in its own order. */
 	span_of(p, &first, &end);
 	if (p->claim.epoch == s->origin_epoch && pool_plan_slab(&p->plan, first) >= s->origin_slab)
 		return pool_plan_slab_end(&p->plan, end) - s->origin_slab;
@@ -207,7 +207,7 @@ static uint64_t slabs_needed(struct pool *p)
 
 /* ---- fetching ---- */
 
-/* Fetch from the slab on where the claim's first band begins. */
+/* Begin to fetch slabs, from the first one that the claim needs. */
 static int start(struct pool *p, struct shard_error *err)
 {
 	uint64_t first, end;
@@ -215,7 +215,7 @@ static int start(struct pool *p, struct shard_error *err)
 
 	p->claim = steps_next(&p->steps, p->claim);
 	if (p->plan.is_held && p->slabs.feed->cursor.owner) {
-		slabs_retry(&p->slabs); /* all of it is there, or on its way, unless an error has stopped it */
+		slabs_retry(&p->slabs); /* the rest is there, or on its way */
 		return SHARD_OK;
 	}
 	rc = pool_gather_begin(&p->gather, err);
@@ -228,7 +228,7 @@ static int start(struct pool *p, struct shard_error *err)
 	return rc;
 }
 
-/* Fetching is under way for the claim.  *needed: slabs below this number must be there. */
+/* Prepare for the claim: begin to fetch, give slabs back, and tell how many it needs. */
 static int prepare(struct pool *p, uint64_t *needed, struct shard_error *err)
 {
 	int rc = p->is_started ? SHARD_OK : start(p, err);
@@ -245,7 +245,7 @@ static int prepare(struct pool *p, uint64_t *needed, struct shard_error *err)
 int pool_begin(struct pool *p, struct shard_error *err)
 {
 	uint64_t needed;
-	int rc = prepare(p, &needed, err); /* settles where the feed starts */
+	int rc = prepare(p, &needed, err); /* this settles where the feed starts */
 
 	return rc ? rc : slabs_begin(&p->slabs, err);
 }
@@ -253,12 +253,12 @@ int pool_begin(struct pool *p, struct shard_error *err)
 static int fail_full(const struct pool *p, struct shard_error *err)
 {
 	return error_set(err, SHARD_E_ARGUMENT,
-			 "the pool has no room for the next batch: those that are lent, %u, lie in %u of its %u slabs; give "
-			 "one back, or with pool_bytes of %" PRIu64 " there is always room",
+			 "the pool has no room for the next batch: those that are lent, %u, lie in %u of its %u slabs; "
+			 "give one back, or with pool_bytes of %" PRIu64 " there is always room",
 			 p->batches->lent_count, p->slabs.late_count, p->plan.slab_count, p->plan.ample_bytes);
 }
 
-/* Fetch what the claim needs, as far as the feed need not be waited for.  *has: it is there. */
+/* Fetch what the claim needs, without waiting for the feed.  *has: all of it is there. */
 static int fetch_ahead(struct pool *p, bool *has, bool *is_full, struct shard_error *err)
 {
 	uint64_t needed;
@@ -273,7 +273,7 @@ static int fetch_ahead(struct pool *p, bool *has, bool *is_full, struct shard_er
 
 /* ---- putting together ---- */
 
-/* The claim moves on, and with it the slabs that no batch needs any more. */
+/* Move the claim to the next step, and drop the slabs that no later step needs. */
 static void move_on(struct pool *p)
 {
 	uint64_t first, end;
@@ -288,7 +288,7 @@ static void move_on(struct pool *p)
 	p->slabs.limit = first;
 }
 
-/* The slabs that the claim needs are there: put its batch together. */
+/* Put the batch of the claim together.  Its slabs are there. */
 static int send(struct pool *p, struct shard_error *err)
 {
 	struct outlet *o = p->batches;
@@ -309,7 +309,7 @@ static int send(struct pool *p, struct shard_error *err)
 		slabs_of_claim(p, &p->slabs.kept.of[which].first, &p->slabs.kept.of[which].end);
 	outlet_push(o, to);
 	move_on(p);
-	slabs_give_back(&p->slabs, NULL); /* an error is not this batch's; it comes again with the next one */
+	slabs_give_back(&p->slabs, NULL); /* if this fails, it is tried again for the next batch */
 	device_side_send_ahead(p->slabs.side);
 	return SHARD_OK;
 }
@@ -336,7 +336,7 @@ void pool_send_ahead(struct pool *p)
 	const struct outlet *o = p->batches;
 	bool has, is_full;
 
-	/* Slabs are fetched also where no slot is free. */
+	/* Fetch slabs even if no batch can be put together now. */
 	while (!fetch_ahead(p, &has, &is_full, NULL) && has && o->queue_count + o->lent_count < o->slot_count)
 		if (send(p, NULL))
 			return;
@@ -344,7 +344,7 @@ void pool_send_ahead(struct pool *p)
 
 /* ---- waiting ---- */
 
-/* Is there what the batch is made of, or something that pool_next() says at once? */
+/* Would pool_next() return at once? */
 static int look(struct pool *p, bool *answers, struct shard_error *err)
 {
 	const struct cuda_device *cuda = p->batches->cuda;
@@ -357,7 +357,7 @@ static int look(struct pool *p, bool *answers, struct shard_error *err)
 	return cuda_leave(cuda, SHARD_OK, err);
 }
 
-/* The feed has something: send it on its way to the pool. */
+/* Send the slabs that the feed has ready to the pool. */
 static int send_slabs(struct pool *p, struct shard_error *err)
 {
 	const struct cuda_device *cuda = p->batches->cuda;
@@ -366,7 +366,7 @@ static int send_slabs(struct pool *p, struct shard_error *err)
 	int rc;
 
 	if (feed_has_sound(p->slabs.feed, &host))
-		pins_has(&side->pins, host); /* until that is known, nothing is sent */
+		pins_has(&side->pins, host); /* waits: before this is known, nothing is sent */
 	rc = cuda_enter(cuda, err);
 	if (rc)
 		return rc;
@@ -377,7 +377,7 @@ static int send_slabs(struct pool *p, struct shard_error *err)
 int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err)
 {
 	uint64_t begin = clock_now_ns(), gone = 0;
-	bool answers = !p->slabs.side; /* nothing was begun: there is nothing to wait for */
+	bool answers = !p->slabs.side; /* the feed has not started, so pool_next() has to do that */
 	int rc = answers ? SHARD_OK : look(p, &answers, err);
 
 	while (!rc && !answers) {

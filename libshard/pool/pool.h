@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.h - a part of the dataset in the memory of a GPU, or all of it, from which batches are put
- * together
+ * pool.h - a pool holds a part of the dataset, or all of it, in the memory of a GPU
  *
- * A feed of runs fills the pool, slab after slab.  A slab stays for as long as a window that it is part
- * of lasts.  A kernel gathers each batch from slabs, in the order that a loader without a pool has.  In
- * place, only small groups are gathered, and slabs also stay until the batches that lie in them were
- * given back.  A pool that holds all of the dataset is never given back; once it is full, nothing
- * crosses the link any more.
+ * A feed of runs fills the pool, slab after slab.  A kernel gathers each batch from slabs, in the
+ * order that a loader without a pool has.  A slab stays until no window needs it any more.
  *
- * A pool belongs to the consumer.
+ * In place, only small groups are gathered.  Then a slab also stays until the batches that lie in
+ * it were given back.  A pool that holds the whole dataset keeps all slabs: once it is full,
+ * nothing is copied to the GPU any more.
+ *
+ * Only the consumer calls these functions.
  */
 #ifndef SHARD_POOL_POOL_H
 #define SHARD_POOL_POOL_H
@@ -27,11 +27,11 @@ struct pool_order {
 
 struct pool {
 	struct shard_dataset *ds;      /* const after open, as: */
-	struct shard_loader_options o; /* settled */
+	struct shard_loader_options o; /* with defaults filled in */
 	const struct layout *layout;   /* of batches */
 	struct pool_plan plan;
 	struct steps steps;	/* of batches */
-	struct outlet *batches; /* where they are put together; opened later */
+	struct outlet *batches; /* batches are put together there; it may be opened later */
 
 	struct slabs slabs;
 	struct pool_gather gather;
@@ -40,29 +40,35 @@ struct pool {
 	struct pool_order order[2]; /* of epochs, even and odd */
 };
 
-/* Reads metadata only.  ARGUMENT if o->pool_bytes is too small. */
+/* Prepare arithmetic only.  Fails with ARGUMENT if o->pool_bytes is too small. */
 int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_loader_options *o,
 	      const struct layout *layout, const struct steps *steps, struct outlet *batches, struct shard_error *err);
-/* What gathers batches is finished.  By a child, `inherited`, it frees memory only. */
+/* Kernels have finished.  A forked child, with `inherited`, only frees memory. */
 void pool_close(struct pool *p, bool inherited);
 
-/* Put batches together from `to` on. */
+/* Go on at `to`.  Does not wait. */
 void pool_move(struct pool *p, struct place to);
-/* A pool for another order in place of *p; waits for what is gathered.  pool_move() has to follow. */
+/*
+ * Replace *p by a pool for another order.  Waits for kernels.  Call pool_move() next.  After an
+ * error *p is as before.
+ */
 int pool_adopt(struct pool **p, const struct order_params *params, struct shard_error *err);
 
-/* ---- batches; calls are entered but for pool_wait() ---- */
+/* ---- batches; the context is entered, except for pool_wait() ---- */
 
-/* What the first pool_next() does before it waits: memory of the host and the GPU, threads, reads. */
+/* Allocate memory and start the feed, as the first pool_next() does before it waits. */
 int pool_begin(struct pool *p, struct shard_error *err);
 /*
- * The batch at the head of the outlet's queue is on its way.  *is_full: it cannot be, before a batch is
- * given back; the error says so.
+ * Make sure that the outlet has a batch in its queue.  Waits for the feed if needed.  With *is_full
+ * it fails because the pool has no room until a batch is given back.
  */
 int pool_next(struct pool *p, bool *is_full, struct shard_error *err);
-/* Put together what can be without a wait.  What fails is tried again when its turn comes. */
+/*
+ * Put together further batches, as far as this is possible without waiting.  If that fails,
+ * pool_next() tries again.
+ */
 void pool_send_ahead(struct pool *p);
-/* Wait until pool_next() need not; TIMEOUT.  The outlet has room, and nothing in its queue. */
+/* Wait until pool_next() need not wait.  The queue of the outlet is empty.  Fails with TIMEOUT. */
 int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err);
 
 #endif

@@ -16,7 +16,9 @@ static void add_piece(struct gather_call *call, uint64_t from, uint64_t to, uint
 	call->piece[call->piece_count++] = (struct gather_piece){from, to, (uint32_t)bytes, 0};
 }
 
-/* Arrays that the kernel copies: the same ones in slabs and batches, at other places. */
+/*
+ * List the arrays that the kernel copies.  Slabs and batches have the same ones, at other places.
+ */
 static void list_pieces(struct gather_call *call, const struct layout *from, const struct layout *to, bool in_place)
 {
 	const struct shard_schema *s = from->schema;
@@ -82,7 +84,7 @@ void pool_gather_find_homes(struct pool_gather *g, const struct order *o)
 	g->home_phase = o->phase;
 }
 
-/* A pool of everything: the row of a record. */
+/* Returns the row of a record in a pool that holds everything. */
 static uint64_t held_row(const struct pool_gather *g, uint64_t record)
 {
 	uint64_t n = g->plan->share.record_count, r = g->plan->share.run_records;
@@ -91,13 +93,16 @@ static uint64_t held_row(const struct pool_gather *g, uint64_t record)
 	return place / r < n / r ? g->home[place / r] * r + place % r : place;
 }
 
-/* In place: where rows of a slot are, of one group. */
+/* Returns the places of rows in the pool, for one batch and one group. */
 static uint64_t *row_at(const struct pool_gather *g, uint32_t which, uint32_t group)
 {
 	return g->row_at + ((uint64_t)which * g->batch->schema->group_count + group) * g->batch_records;
 }
 
-/* Row `i` of the batch lies here in the pool.  Returns where, as the kernel counts. */
+/*
+ * Find row `i` of a batch in the pool, by its row in the share.  Returns where, as the kernel
+ * counts.
+ */
 static uint32_t place_row(struct pool_gather *g, struct outlet_slot *to, uint32_t i, uint64_t row)
 {
 	const struct shard_schema *schema = g->batch->schema;
@@ -106,7 +111,7 @@ static uint32_t place_row(struct pool_gather *g, struct outlet_slot *to, uint32_
 	uint32_t inside, which = slabs_find(slabs, to->as.place.epoch, row, &inside);
 
 	slab = &slabs->outlet.slot[which].as;
-	to->as.record[i] = slab->record[inside]; /* another one if it was substituted */
+	to->as.record[i] = slab->record[inside]; /* it may be a substitute */
 	to->as.row_flags[i] |= slab->row_flags[inside];
 	for (uint32_t group = 0; g->row_at && group < schema->group_count; group++)
 		row_at(g, (uint32_t)(to - slabs->batches->slot), group)[i] =

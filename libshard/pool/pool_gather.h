@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool_gather.h - the rows of a batch: gathered out of slabs by a kernel, or left there
+ * pool_gather.h - a kernel gathers the rows of a batch from slabs, or they stay there
  *
- * In place, rows of large groups stay in the pool, and the batch says where; only small groups are
- * gathered.
+ * In place, rows of large groups stay in the pool, and the batch tells where they are.  Only small
+ * groups are gathered.
  */
 #ifndef SHARD_POOL_POOL_GATHER_H
 #define SHARD_POOL_POOL_GATHER_H
@@ -24,33 +24,33 @@ struct pool_gather {
 	const struct layout *batch;
 	const struct slabs *slabs;
 	uint32_t batch_records;
-	uint64_t *row_at; /* in place: [slot of the outlet][group][batch_records], bytes into the pool; else NULL */
-	/* A pool of everything: where the n-th run from home_phase on is in the row of runs.  Else NULL. */
+	uint64_t *row_at; /* [batch][group][row] places of rows in the pool; NULL: not in place */
+	/* [run] the place of a run, counted from home_phase on; NULL: the pool holds a part only */
 	uint32_t *home;
 	uint64_t home_phase;
-	struct cuda_gather kernel; /* `module` NULL: it is not loaded yet */
+	struct cuda_gather kernel; /* its module is NULL until it is loaded */
 	struct gather_call call;
 };
 
-/* Arithmetic and memory.  pool_gather_close() is due either way. */
+/* Call pool_gather_close() even if this fails. */
 int pool_gather_open(struct pool_gather *g, const struct pool_plan *plan, const struct layout *batch,
 		     const struct slabs *slabs, uint32_t batch_records, uint32_t batch_count, struct shard_error *err);
-/* Entered, unless inherited by a child: the kernel is not under way. */
+/* The kernel has finished.  The context is entered, except in a forked child, with `inherited`. */
 void pool_gather_close(struct pool_gather *g, bool inherited);
 
-/* Load the kernel, if it is not loaded.  Entered. */
+/* Load the kernel, unless that was done.  The context is entered. */
 int pool_gather_begin(struct pool_gather *g, struct shard_error *err);
-/* A pool of everything: where its runs are, if they are fetched in this order. */
+/* Note where runs will be in a pool that holds everything, if they are fetched in this order. */
 void pool_gather_find_homes(struct pool_gather *g, const struct order *o);
 
 /*
- * Queue the kernel for a slot whose place and records are known.  Its records and flags become those of
- * the slabs, where damaged records were repaired.  Entered.
+ * Queue the kernel for a slot whose place and records are filled in.  If damaged records were
+ * repaired in a slab, the slot takes over their records and flags.  The context is entered.
  */
 int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o, struct outlet_slot *to,
 		       struct shard_error *err);
 
-/* In place: say where the large groups of a batch are. */
+/* In place: tell where the large groups of a batch are.  Otherwise this does nothing. */
 void pool_gather_describe(const struct pool_gather *g, uint32_t which, struct shard_batch *out);
 
 #endif

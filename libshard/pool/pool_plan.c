@@ -9,12 +9,12 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 
-#define SLAB_BYTES  (UINT64_C(16) << 20) /* copied at once: far more than a copy costs to start */
-#define SLAB_PARTS  8u	/* of a window at least, so that its memory is free again soon */
+#define SLAB_BYTES  (UINT64_C(16) << 20) /* of one copy: starting it costs far less than this */
+#define SLAB_PARTS  8u /* of a window, at least, so that memory is free again soon */
 #define WINDOWS	    3u
-#define STRIDE_MOST (UINT64_C(1) << 30) /* GATHER_PART times as many blocks as a kernel can have across */
+#define STRIDE_MOST (UINT64_C(1) << 30) /* of a record: the blocks of a kernel reach so far */
 
-/* What a pool is planned for. */
+/* What the pool is planned for. */
 struct want {
 	const struct shard_loader_options *o;
 	const struct layout *batch;
@@ -23,7 +23,7 @@ struct want {
 
 /* ---- slabs ---- */
 
-/* Slab length: a whole number of runs, or one run where that alone exceeds the target size. */
+/* Slab length: a whole number of runs, or one run if that alone exceeds the target size. */
 static int plan_slabs(struct pool_plan *p, const struct want *w, bool whole, struct shard_error *err)
 {
 	const struct order_params *params = &w->steps->params;
@@ -41,30 +41,30 @@ static int plan_slabs(struct pool_plan *p, const struct want *w, bool whole, str
 	if (!layout_plan(&p->slab, w->batch->schema, p->slab_rows, false))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a run of %" PRIu64 " records does not fit memory; ask for shorter runs", r);
-	if (w->o->pool_in_place) /* kernels read whole words, and those behind a slab may be being copied */
+	if (w->o->pool_in_place) /* kernels read whole words, perhaps behind the last row */
 		p->slab.slot_bytes += LAYOUT_ALIGN;
 	return SHARD_OK;
 }
 
-/* Slabs that so many rows lie in, wherever in a slab they begin. */
+/* Slabs of so many rows, wherever in a slab these begin. */
 static uint64_t slabs_of(const struct pool_plan *p, uint64_t rows)
 {
 	return ceil_div(rows, p->slab_rows) + 1;
 }
 
-/* Rows that so many records of an epoch span, which follow each other. */
+/* Rows that consecutive records of an epoch span, if there are so many. */
 static uint64_t span(const struct pool_plan *p, const struct want *w, uint64_t records)
 {
 	return order_share_span(&p->share, &w->steps->params, records);
 }
 
-/* Slabs that all batches lie in that can be lent, wherever each stands. */
+/* Slabs of all batches that can be lent, wherever in the epochs these stand. */
 static uint64_t slabs_apart(const struct pool_plan *p, const struct want *w)
 {
 	return mul_capped(w->o->device_slot_count, slabs_of(p, span(p, w, w->o->batch_records)));
 }
 
-/* The same of batches that follow each other.  Some may be of the next epoch, whose first slab is another one. */
+/* The same for consecutive batches.  Some may stand in the next epoch, which begins a new slab. */
 static uint64_t slabs_together(const struct pool_plan *p, const struct want *w)
 {
 	uint64_t batches = w->o->device_slot_count, batch = w->o->batch_records;
@@ -73,13 +73,13 @@ static uint64_t slabs_together(const struct pool_plan *p, const struct want *w)
 	uint64_t apart = slabs_apart(p, w), together = within > across ? within : across;
 
 	if (order_rank_steps(&w->steps->rank) + 1 < batches)
-		return apart; /* they may be of three epochs */
+		return apart; /* they may stand in three epochs */
 	return min_u64(together, apart);
 }
 
 /*
- * Slabs for what a step can need at once, and for what batches in place can lie in, but no fewer than for
- * 3 windows; and one that is on its way.
+ * The least number of slabs: for what one step needs, for 3 windows, and in place for all batches
+ * that can be lent.  One more is on its way.
  */
 static uint64_t least_slabs(const struct pool_plan *p, const struct want *w)
 {
@@ -92,7 +92,7 @@ static uint64_t least_slabs(const struct pool_plan *p, const struct want *w)
 
 /* ---- the pool ---- */
 
-/* As many slabs as the bytes are enough for.  `all`: bytes of a pool that holds everything. */
+/* Plan as many slabs as fit.  `all` is the size of a pool that holds everything. */
 static int plan_part(struct pool_plan *p, const struct want *w, uint64_t all, uint64_t *slabs, struct shard_error *err)
 {
 	uint64_t bytes = w->o->pool_bytes, least;

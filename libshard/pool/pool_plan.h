@@ -2,9 +2,9 @@
 /*
  * pool_plan.h - how large a pool must be, and what it is made of
  *
- * A pool's memory is slabs.  A slab has rows of a share of the dataset (order/share.h), laid out as a
- * batch of so many rows would be.  The order is settled without a plan: a pool of another size, or none,
- * delivers the same.
+ * The memory of a pool is made of slabs.  A slab holds rows of a share of the dataset, see
+ * order/share.h, laid out like a batch.  The plan does not change the order: a pool of any size, or
+ * none, delivers the same batches.
  */
 #ifndef SHARD_POOL_POOL_PLAN_H
 #define SHARD_POOL_POOL_PLAN_H
@@ -13,30 +13,30 @@
 #include "libshard/load/steps.h"
 #include "libshard/order/share.h"
 
-struct pool_plan { /* const once it is made */
+struct pool_plan {
 	struct order_share share;
-	struct layout slab;   /* of a slab */
+	struct layout slab;
 	uint32_t slab_rows;
 	uint32_t slab_count;  /* of the pool */
 	uint64_t epoch_slabs; /* of an epoch; the last one may have fewer rows */
-	bool is_held;	      /* the pool holds the whole dataset, as epoch_slabs slabs */
-	uint64_t ample_bytes; /* in place: with so much there is always room for another batch */
+	bool is_held;	      /* the pool holds the whole dataset, in epoch_slabs slabs */
+	uint64_t ample_bytes; /* in place: with pool_bytes of so much it is never full */
 };
 
 /*
- * For batches of `steps`, laid out as `batch` says, of which o->device_slot_count can be lent.  ARGUMENT
- * if o->pool_bytes is too small, with the number of bytes that are needed.
+ * Plan a pool for batches of these steps and this layout.  Fails with ARGUMENT if o->pool_bytes is
+ * too small, and tells how many bytes are needed.
  */
 int pool_plan(struct pool_plan *out, const struct shard_loader_options *o, const struct layout *batch,
 	      const struct steps *steps, struct shard_error *err);
 
-/* The slab where a row of the share is, counted from the epoch's first one. */
+/* The slab of a row, counted from the first slab of the epoch. */
 static inline uint64_t pool_plan_slab(const struct pool_plan *p, uint64_t row)
 {
 	return row / p->slab_rows;
 }
 
-/* The first slab that has no row below this one. */
+/* The end of the slabs that hold the rows below this one. */
 static inline uint64_t pool_plan_slab_end(const struct pool_plan *p, uint64_t row)
 {
 	return row / p->slab_rows + (row % p->slab_rows != 0);

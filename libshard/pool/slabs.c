@@ -64,7 +64,7 @@ uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_
 	const struct pool_plan *p = s->plan;
 	uint64_t slab = pool_plan_slab(p, row), number;
 
-	if (p->is_held) /* the row of slabs goes round once */
+	if (p->is_held) /* slabs come once, from origin_slab on, round the end of the epoch */
 		number = (slab + p->epoch_slabs - s->origin_slab) % p->epoch_slabs;
 	else
 		number = slabs_number(s, epoch, slab);
@@ -115,7 +115,7 @@ int slabs_start(struct slabs *s, uint64_t epoch, uint64_t slab, struct shard_err
 {
 	int rc;
 
-	s->limit = s->end; /* of all that is there; batches that are lent keep theirs */
+	s->limit = s->end; /* all slabs go back; those of lent batches follow later */
 	rc = slabs_give_back(s, err);
 	if (rc)
 		return rc;
@@ -124,7 +124,7 @@ int slabs_start(struct slabs *s, uint64_t epoch, uint64_t slab, struct shard_err
 	s->origin = s->end;
 	outlet_forget(&s->outlet);
 	if (s->plan->is_held)
-		s->feed->steps.held_epoch = epoch; /* no thread fills yet: all of it is fetched once */
+		s->feed->steps.held_epoch = epoch; /* the feed has not started yet */
 	feed_move(s->feed, (struct place){.epoch = epoch, .first_position = slab * s->plan->slab_rows});
 	return SHARD_OK;
 }
@@ -149,7 +149,7 @@ int slabs_fetch(struct slabs *s, struct shard_error *err)
 {
 	int rc = slabs_begin(s, err);
 
-	assert(s->end - s->first + s->late_count < s->plan->slab_count); /* the plan saw to that, or slabs_fit() */
+	assert(s->end - s->first + s->late_count < s->plan->slab_count); /* see slabs_fit() */
 	if (!rc)
 		rc = device_side_next(s->side, err);
 	if (!rc)

@@ -2,8 +2,8 @@
 /*
  * shuffle.c - shard_shuffle(): a shuffled list of indices, for packers
  *
- * The order is the one-level order of format/ORDER.md, of an epoch that no loader has.  order/ is pure,
- * so the memory for its table is allocated here.
+ * The order is the one-level order of format/ORDER.md, of an epoch that no loader has.  order/ is
+ * pure, so the memory for its table is allocated here.
  */
 #include <inttypes.h>
 
@@ -20,7 +20,8 @@ int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uin
 	int rc = SHARD_OK;
 
 	if (n > ORDER_RECORDS_MAX || first > n || count > n - first)
-		return error_set(err, SHARD_E_ARGUMENT, "places %" PRIu64 " to %" PRIu64 " of %" PRIu64, first, first + count - 1, n);
+		return error_set(err, SHARD_E_ARGUMENT, "places %" PRIu64 " to %" PRIu64 " of %" PRIu64, first,
+				 first + count - 1, n);
 	order = mem_alloc(sizeof(*order));
 	table = mem_array(order_table_entries(&params), sizeof(*table));
 	if (!order || !table || order_init(order, &params, table))
