@@ -26,12 +26,6 @@ DOORS = [
     (r"dlfcn\.h", r"libshard/cuda/", "libshard/cuda alone loads a library at run time: the GPU driver"),
 ]
 
-# Rooms whose files still go in circles; to be emptied.
-KNOTS = {"libshard/load"}
-
-# Rooms whose objects still call each other in circles; to be emptied.
-CALL_KNOTS = {"libshard/load", "python/core"}
-
 
 def room(path):
     return path.rpartition("/")[0]
@@ -131,8 +125,6 @@ def check(files, layers):
             if room(to) == room(path) and unit(to) != unit(path):
                 stands_on.setdefault(unit(path), set()).add(unit(to))
     for circle in circles(stands_on):
-        if room(circle[0]) in KNOTS:
-            continue
         wrong.append(f"{room(circle[0])}: files in a circle: {', '.join(u.rpartition('/')[2] for u in circle)}")
     return wrong
 
@@ -159,7 +151,7 @@ def check_calls(build, top):
         if to:
             calls.setdefault(unit_of[path], set()).add(to)
     return [f"{room(circle[0])}: objects that call each other in a circle: {', '.join(u.rpartition('/')[2] for u in circle)}"
-            for circle in circles(calls) if room(circle[0]) not in CALL_KNOTS]
+            for circle in circles(calls)]
 
 
 # ---- the rules notice offenders: each tree breaks one rule once ----
