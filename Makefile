@@ -40,7 +40,7 @@ pkg_libs       = $(shell pkg-config --libs $(1) 2>/dev/null)
 
 WARN  := -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes \
          $(if $(filter 1,$(WERROR)),-Werror)
-FLAGS := -std=c11 -pthread -fPIC -fvisibility=hidden \
+FLAGS := -std=c11 -pthread -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
          -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. $(WARN) \
          $(shell pkg-config --cflags $(PKG_ALL) 2>/dev/null) $(CPPFLAGS) $(CFLAGS)
 LIBS  := $(call pkg_libs,$(PKG_LIB)) -ldl
@@ -167,11 +167,14 @@ link = @mkdir -p $(@D); echo '  LD    $@'; $(if $(V),set -x; ) \
 	$(CC) -pthread $(CFLAGS) $(LDFLAGS) $(1) -o $@ \
 	$(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 
-# One object whose hidden symbols are made local: the archive exports what the shared library does.
+# The archive holds the library's objects, so that a program links only those that it uses.  Between
+# objects of an archive hidden names stay visible: a prefix keeps them apart from a program's own.
+HIDDEN = awk '/GLOBAL/ && $$6 == "HIDDEN" && $$7 != "UND" {print $$8, "shard__" $$8}'
 $(A): $(OBJ) $(BUILD)/objects
 	@echo '  AR    $@'
-	$(Q)rm -f $@; $(LD) -r -o $@.o $(OBJ) && objcopy --localize-hidden $@.o && \
-		$(AR) rcs $@ $@.o && rm -f $@.o
+	$(Q)rm -rf $@ $@.d && mkdir $@.d && readelf -sW $(OBJ) | $(HIDDEN) >$@.d/names
+	$(Q)set -e; for o in $(OBJ); do objcopy --redefine-syms=$@.d/names $$o $@.d/$${o##*/}; done
+	$(Q)$(AR) rcs $@ $@.d/*.o && rm -rf $@.d
 
 SO_FLAGS := -shared -Wl,-z,defs -Wl,-soname,libshard.so.$(MAJOR) \
             -Wl,--version-script=libshard/libshard.map
