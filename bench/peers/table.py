@@ -4,6 +4,7 @@
 import html
 import json
 import sys
+import textwrap
 
 
 def megabytes(value):
@@ -17,17 +18,17 @@ COLUMNS = [
     ("size MB", "bytes", megabytes, False,
      "records begin at multiples that disks and DMA want, and each has a hash; JPEGs are compressed, and decoded again in each epoch"),
     ("open ms", "open_s", lambda v: f"{v * 1e3:,.1f}", False,
-     "libshard reads and checks its manifest and the head of each shard; who only maps a file, or leaves all to the first batch, has less to do here"),
+     "libshard reads and checks its manifest and the head of each shard; mapping a file, or leaving all to the first batch, is less work here"),
     ("first batch s", "first_s", "{:.2f}", False,
-     "libshard's threads fill several slots at once and hash each record of the first epoch; who fills one batch in the caller's thread has it earlier"),
+     "libshard's threads fill several slots at once and hash each record of the first epoch; one batch in the caller's thread is there earlier"),
     ("images/s hot", "hot_per_s", "{:,.0f}", True, "both copy at the speed of memory"),
     ("images/s cold", "cold_per_s", "{:,.0f}", True,
-     "libshard reads each record where it lies, in an exactly shuffled order; who reads files from end to end through a shuffle buffer leaves more to the disk's readahead"),
+     "libshard reads each record where it lies, in an exactly shuffled order; reading files from end to end through a shuffle buffer helps the disk's readahead"),
     ("CPU s/GB", "cpu_s_per_GB", "{:.2f}", False, "both copy once; the rest is the interpreter"),
     ("memory MB", "peak_bytes", megabytes, False,
      "files that are mapped count here while they are in memory, and a whole epoch maps them all; the next column leaves them out"),
     ("without files MB", "peak_anonymous_bytes", megabytes, False,
-     "libshard's ring holds several batches, filled ahead; who has none, or does not import torch, holds less"),
+     "libshard's ring holds several batches, filled ahead; a loader without one, or without torch, holds less"),
     ("resume s", "resume_s", "{:.2f}", False,
      "both begin with one batch; libshard fills its ring's other slots meanwhile, and hashes what this process reads for the first time"),
 ]  # fmt: skip
@@ -74,20 +75,26 @@ def table(found):
         yield line(row)
 
 
+def wrapped(text):
+    """Prose of a document, whose lines have 100 columns."""
+    return textwrap.wrap(text, 100, subsequent_indent="  " if text.startswith(("- ", "  ")) else "", break_long_words=False, break_on_hyphens=False)
+
+
 def markdown(found):
     yield "<!-- SPDX-License-Identifier: Apache-2.0 -->"
-    yield head(found)
+    yield from wrapped(head(found))
     yield ""
     yield from table(found)
     yield ""
-    yield "`*`: no state to resume from; it begins again and drops what was seen. Memory is the share of all pages that the processes hold, files that they map included."
+    yield from wrapped("`*` marks loaders without a state to resume from: they begin again and drop what was seen. Memory is the share of all pages that the "
+                       "processes hold, files that they map included.")  # fmt: skip
     yield ""
     behind = list(not_ahead(found))
     if behind:
         yield "Where libshard is not ahead:"
         yield ""
         for title, names, reason in behind:
-            yield f"- {title}: {names}. Reason: {reason}."
+            yield from wrapped(f"- {title}: {names}. Reason: {reason}.")
         yield ""
     yield "Settings and versions:"
     yield ""
@@ -95,7 +102,7 @@ def markdown(found):
         versions = ", ".join(f"{k} {v}" for k, v in sorted(row.get("versions", {}).items()))
         slow = "One hot epoch only, as it is slow. " if len(row.get("epochs", [])) == 2 else ""
         rates = ", ".join(f"{w}: {t['hot_per_s']:,.0f}" if "error" not in t else f"{w}: {t['error']}" for w, t in row.get("tried", {}).items())
-        yield f"- {row['name']}: {row['settings']} ([documentation]({row['docs']})). {slow}{versions}." + (f" Images/s by workers: {rates}." if rates else "")
+        yield from wrapped(f"- {row['name']}: {row['settings']} ([documentation]({row['docs']})). {slow}{versions}." + (f" Images/s by workers: {rates}." if rates else ""))
         if "error" in row:
             yield f"  Error: {row['error']}"
 
