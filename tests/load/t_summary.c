@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_summary.c - a loader's counters in one line: which side waits, in words that the README explains
+ * t_summary.c - a loader's counters in one line: which side waits, in words that docs/TRAINING.md explains
  *
  * Lines are compared letter by letter, also in a locale that writes 0,3 and 4.000.  A real loader
  * gives such lines too, with a clock that is made up, so that no answer depends on the machine.
@@ -23,7 +23,7 @@ static const struct {
 	struct shard_loader_stats now, before;
 	const char *says;
 } rows[] = {
-	{"the line of README.md and shard.h",
+	{"the line of docs/TRAINING.md and shard.h",
 	 {.batch_count = 5000, .record_count = 1023000, .bytes = 154000 * (GIGA / 1000), .elapsed_ns = 15 * SECOND, .next_wait_ns = SECOND * 39 / 1000,
 	  .next_wait_count = 14, .fill_ns = 17 * SECOND, .fill_cpu_ns = 1640 * (SECOND / 100), .slot_wait_ns = 2360 * (SECOND / 100), .thread_count = 4,
 	  .filled_bytes = 150 * GIGA, .mapped_bytes = 150 * GIGA, .checked_unit_count = 70},
@@ -225,15 +225,15 @@ static const char *unexplained(const char *document)
 
 TEST(the_documents_show_such_lines_and_explain_each_ending)
 {
-	char *readme = words_of("README.md"), *header = words_of("include/shard.h"), *hit;
+	char *page = words_of("docs/TRAINING.md"), *header = words_of("include/shard.h"), *hit;
 
-	CHECK(strstr(readme, rows[0].says));
+	CHECK(strstr(page, rows[0].says));
 	CHECK(strstr(header, rows[0].says));
-	CHECK_STR(unexplained(readme), NULL);
-	hit = strstr(readme, "| `the loader is the slower side, its threads compute");
+	CHECK_STR(unexplained(page), NULL);
+	hit = strstr(page, "| `the loader is the slower side, its threads compute");
 	hit[5] ^= 1; /* the control: an ending that was changed in one place only */
-	CHECK_STR(unexplained(readme), "threads copy all the time");
-	free(readme);
+	CHECK_STR(unexplained(page), "threads copy all the time");
+	free(page);
 	free(header);
 }
 
