@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tests/docs/pages.sh - every sh, c and python block of the documents runs
+#
+# Blocks that need PyTorch or pip are named here, and run by `make check-python`.
+# TIMEOUT: 600
+# TAKES: 60
+set -eu
+[ -z "${VARIANT-}" ] || { echo "documents are run by the plain build" && exit 77; }
+. "$ROOT/tests/docs/lib.sh"
+use_python "$PYTHON"
+PYTHONPATH=$BUILD/python
+export PYTHONPATH
+run_pages ""

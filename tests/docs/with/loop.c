@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loop.c - around an epoch of the dataset ds/train, in a trainer that has step() and die() */
+#include <shard.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static uint64_t seen;
+
+static void die(const char *why)
+{
+	fprintf(stderr, "%s\n", why);
+	exit(1);
+}
+
+static void step(const void *images, const void *labels, uint32_t count)
+{
+	seen += images && labels ? count : 0;
+}
+
+int main(void)
+{
+#include "block.c"
+	shard_loader_close(loader);
+	shard_dataset_close(ds);
+	return seen == 96 ? 0 : 2; /* of 108, in batches of 32 */
+}
