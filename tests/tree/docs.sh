@@ -1,22 +1,30 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/docs.sh - what the documents name exists: paths of the tree, make targets, programs in build/
+# tests/tree/docs.sh - paths, targets and programs that documents name exist; no line is too long
+#
+# Documents and comments have 100 columns, code has 120.
 set -eu
 . tests/tree/lib.sh
+
+# yes: lines of code and comments are held to their limits as well.  The code is not formatted yet.
+CODE=no
 
 # Prints each thing that the given documents name and that is not there.
 dangling() {
 	for doc in "$@"; do
-		# Paths: anything that begins with one of our folders.  `*` matches as in a shell; `a.[ch]` does too.
+		# Paths begin with one of our folders.  `*` and `a.[ch]` match as in a shell.
 		grep -oE '(^|[^A-Za-z0-9_./<-])(libshard|tools|format|include|tests|examples|bench|docs|python|\.ci)/[A-Za-z0-9_./*-]*(\[ch\])?' "$doc" |
 			sed -E 's,^[^A-Za-z.]*,,; s,[.]+$,,' | sort -u | while read -r path; do
 			# shellcheck disable=SC2086 # the path may be a pattern
 			ls -d $path >/dev/null 2>&1 || echo "$doc: $path does not exist"
 		done
 		# Targets: `make x` in backticks, or on a line of its own in a block of commands.
-		# shellcheck disable=SC2016 # that is a backtick of Markdown
-		grep -oE '(`|^[ \t]*(\$ )?)make [a-z][^`#]*' "$doc" | sed -E 's,.*make ,,; s,&&.*,,; s,[;|].*,,' | tr ' ' '\n' |
-			grep -E '^[a-z]+$' | sort -u | while read -r target; do
+		# shellcheck disable=SC2016 # those are backticks of Markdown
+		{
+			tr '\n' ' ' <"$doc" | grep -oE '`make +[a-z][^`]*`'
+			awk '/^```/ {on = $0 == "```sh"} on && /^ *make [a-z]/' "$doc"
+		} | sed -E 's,#.*,,; s,^[` ]*make ,,; s,&&.*,,; s,[;|].*,,; s,`,,g' | tr ' ' '\n' |
+			grep -E '^[a-z][a-z-]*$' | sort -u | while read -r target; do
 			grep -q "^$target:" Makefile || echo "$doc: Makefile has no target $target"
 		done
 		# Programs.
@@ -31,14 +39,61 @@ dangling() {
 	done
 }
 
+too_long() { # FILE...
+	"${PYTHON:-python3}" tests/tree/lines.py "$@" || :
+}
+
 docs=$(tree_files | grep -E '(\.md|^NEWS)$')
+lines=$docs
+if [ $CODE = yes ]; then # but for kernels that a compiler wrote
+	lines="$docs $(tree_files | grep -E '(\.(c|h|cu|py|sh)|^Makefile|^\.ci/run)$' | grep -v '_ptx\.c$')"
+fi
 # shellcheck disable=SC2086 # our file names hold no blanks
-bad=$(dangling $docs)
+bad=$(dangling $docs && too_long $lines)
 [ -z "$bad" ] || { echo "$bad" && exit 1; }
 
-cat >"$TMPDIR/planted.md" <<-'PLANTED'
-	See `libshard/base/gone.c` and tests/unit/t_*.c, then run `make everything` and build/bin/shardgone.
+# ---- each mistake is noticed, and what looks like one is not ----
+
+seen() { # FUNCTION COUNT FILE: it tells so many mistakes
+	[ "$("$1" "$TMPDIR/$3" | grep -c .)" = "$2" ] || { echo "of $2 planted in $3, the check sees:" && "$1" "$TMPDIR/$3" && exit 1; }
+}
+long=$(printf '%080d' 0)
+cat >"$TMPDIR/planted.md" <<-PLANTED
+	See \`libshard/base/gone.c\` and tests/unit/t_*.c, then run \`make everything\` and build/bin/shardgone.
+	All ranks
+	make the same steps, as \`make check T=x\` shows.
+	\`\`\`sh
+	make nothing # and more
+	\`\`\`
+	$long is a line of 101 columns, which is one
+	$long is a line of 100 columns, and so no
+	| $long is as long as it wants to be, in a table |
+	https://$long is as long as it wants to be, too
 PLANTED
-[ "$(dangling "$TMPDIR/planted.md" | wc -l)" = 3 ] ||
-	{ echo "planted 3 names, the check sees:" && dangling "$TMPDIR/planted.md" && exit 1; }
-echo "$(echo "$docs" | wc -l) documents"
+seen dangling 4 planted.md
+seen too_long 2 planted.md # the first line is one, too
+cat >"$TMPDIR/planted.c" <<-PLANTED
+	/* $long a comment of 100 cols */
+	/* $long a comment of 101 cols. */
+	/*
+	 * $long further lines of one
+	 */
+	int code; /* $long which has 120 columns, */
+	int code; /* $long which has 121 columns, x */
+		// $long behind a tab, which is 8
+PLANTED
+seen too_long 4 planted.c
+cat >"$TMPDIR/planted.py" <<-PLANTED
+	"""A docstring
+
+	$long in a docstring, as wide
+	"""
+	text = """
+	$long in a string that is none
+	"""  # $long
+	# $long as a comment, and more
+PLANTED
+seen too_long 2 planted.py
+printf 'echo %s within the limit\n# %s beyond the limit, by a bit\n' "$long" "$long" >"$TMPDIR/planted.sh"
+seen too_long 1 planted.sh
+echo "$(echo "$docs" | wc -l) documents, $(echo "$lines" | tr ' ' '\n' | grep -c .) files with lines"
