@@ -57,43 +57,49 @@ bad=$(dangling $docs && too_long $lines)
 seen() { # FUNCTION COUNT FILE: it tells so many mistakes
 	[ "$("$1" "$TMPDIR/$3" | grep -c .)" = "$2" ] || { echo "of $2 planted in $3, the check sees:" && "$1" "$TMPDIR/$3" && exit 1; }
 }
-long=$(printf '%080d' 0)
-cat >"$TMPDIR/planted.md" <<-PLANTED
-	See \`libshard/base/gone.c\` and tests/unit/t_*.c, then run \`make everything\` and build/bin/shardgone.
-	All ranks
-	make the same steps, as \`make check T=x\` shows.
-	\`\`\`sh
-	make nothing # and more
-	\`\`\`
-	$long is a line of 101 columns, which is one
-	$long is a line of 100 columns, and so no
-	| $long is as long as it wants to be, in a table |
-	https://$long is as long as it wants to be, too
-PLANTED
+wide() { # COLUMNS BEGIN [END]: a line of so many columns
+	end=${3-}
+	printf '%s%0*d%s\n' "$2" $(($1 - ${#2} - ${#end})) 0 "$end"
+}
+{
+	echo "See \`libshard/base/gone.c\` and tests/unit/t_*.c, run \`make everything\` and build/bin/shardgone."
+	echo 'All ranks'
+	echo "make the same steps, as \`make check T=x\` shows."
+	echo '```sh'
+	echo 'make nothing # and more'
+	echo '```'
+	wide 100 'this may be so wide '
+	wide 101 'this may not be so wide '
+	wide 300 '| a table may be wider ' ' |'
+	wide 300 'https://an.address/may/be/wider/'
+} >"$TMPDIR/planted.md"
 seen dangling 4 planted.md
-seen too_long 2 planted.md # the first line is one, too
-cat >"$TMPDIR/planted.c" <<-PLANTED
-	/* $long a comment of 100 cols */
-	/* $long a comment of 101 cols. */
-	/*
-	 * $long further lines of one
-	 */
-	int code; /* $long which has 120 columns, */
-	int code; /* $long which has 121 columns, x */
-		// $long behind a tab, which is 8
-PLANTED
+seen too_long 1 planted.md
+{
+	wide 100 '/* a comment ' ' */'
+	wide 101 '/* one that is too wide ' ' */'
+	echo '/*'
+	wide 101 ' * a further line of one '
+	echo ' */'
+	wide 120 'int code; /* and what is behind it ' ' */'
+	wide 121 'int code; /* too wide ' ' */'
+	wide 94 '	// behind a tab, which takes 8 columns '
+} >"$TMPDIR/planted.c"
 seen too_long 4 planted.c
-cat >"$TMPDIR/planted.py" <<-PLANTED
-	"""A docstring
-
-	$long in a docstring, as wide
-	"""
-	text = """
-	$long in a string that is none
-	"""  # $long
-	# $long as a comment, and more
-PLANTED
+{
+	echo '"""A docstring'
+	wide 101 ''
+	echo '"""'
+	echo 'text = """'
+	wide 120 'a string is none '
+	echo '"""'
+	wide 101 '# a comment '
+	wide 120 'x = 1  # behind code '
+} >"$TMPDIR/planted.py"
 seen too_long 2 planted.py
-printf 'echo %s within the limit\n# %s beyond the limit, by a bit\n' "$long" "$long" >"$TMPDIR/planted.sh"
+{
+	wide 120 'echo '
+	wide 101 '# a comment '
+} >"$TMPDIR/planted.sh"
 seen too_long 1 planted.sh
 echo "$(echo "$docs" | wc -l) documents, $(echo "$lines" | tr ' ' '\n' | grep -c .) files with lines"
