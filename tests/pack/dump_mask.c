@@ -16,7 +16,7 @@
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
 #include "tools/shardpack/format/exif.h"
-#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/decode/decode.h"
 #include "tools/shardpack/image/mask.h"
 
 struct job {

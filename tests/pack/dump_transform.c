@@ -15,7 +15,7 @@
 
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
-#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/decode/decode.h"
 #include "tools/shardpack/image/transform_image.h"
 
 static void print_answer(enum decode_status status, const struct decode_verdict *v, uint32_t width, uint32_t height,

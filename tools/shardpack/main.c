@@ -6,7 +6,7 @@
 
 #include "tools/shardpack/cmd_build.h"
 #include "tools/shardpack/cmd_pack.h"
-#include "tools/shardpack/image/decode_versions.h"
+#include "tools/shardpack/decode/decode_versions.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/source.h"

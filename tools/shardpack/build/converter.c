@@ -12,7 +12,7 @@
 #include "tools/shardpack/build/quarantine.h"
 #include "tools/shardpack/build/record_fields.h"
 #include "tools/shardpack/build/result.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 
 struct converter {

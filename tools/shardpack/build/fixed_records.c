@@ -14,7 +14,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/build/quarantine.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"

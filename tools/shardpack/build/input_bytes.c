@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tools/shardpack/build/verdict.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 

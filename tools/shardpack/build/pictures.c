@@ -7,7 +7,7 @@
 #include "tools/shardpack/build/budget.h"
 #include "tools/shardpack/build/verdict.h"
 #include "tools/shardpack/format/exif.h"
-#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/decode/decode.h"
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/recipe.h"

@@ -15,7 +15,7 @@
 #include "tools/shardpack/build/quarantine.h"
 #include "tools/shardpack/build/result.h"
 #include "tools/shardpack/image/boxes.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/image/turn.h"

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/decode/decode.h"
 
 enum outcome {
 	OUTCOME_RECORD, /* there is a record */

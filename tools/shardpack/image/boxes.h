@@ -16,7 +16,7 @@
 #ifndef SHARD_IMAGE_BOXES_H
 #define SHARD_IMAGE_BOXES_H
 
-#include "tools/shardpack/image/decode_verdict.h"
+#include "tools/shardpack/decode/decode_verdict.h"
 #include "tools/shardpack/image/transform_image.h"
 
 enum boxes_format {

@@ -13,7 +13,7 @@
 
 #include "tools/cli/cli_nearest.h"
 #include "tools/cli/cli_value.h"
-#include "tools/shardpack/image/decode_options.h"
+#include "tools/shardpack/decode/decode_options.h"
 
 #define MEMBERS_DEFAULT 1000
 #define MEMBERS_MAX	65536 /* each is compared with all others of its sample */

@@ -11,7 +11,7 @@
 #ifndef SHARD_IMAGE_NORMALISE_H
 #define SHARD_IMAGE_NORMALISE_H
 
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 
 enum image_samples { IMAGE_U8, IMAGE_F16, IMAGE_BF16, IMAGE_F32 };
 

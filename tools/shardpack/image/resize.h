@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/resize_filter.h"
 
 /* Where pixels go. */

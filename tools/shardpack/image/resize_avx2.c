@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/resize_portable.h"
 
 #if !defined(__x86_64__)

@@ -7,7 +7,7 @@
  */
 #include "tools/shardpack/image/resize_portable.h"
 
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 
 #define HALF (1 << (TAPS_FRACTION_BITS - 1))
 

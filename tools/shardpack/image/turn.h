@@ -8,7 +8,7 @@
 #ifndef SHARD_IMAGE_TURN_H
 #define SHARD_IMAGE_TURN_H
 
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 
 /*
  * What an orientation, 1 to 8, says of the file.  One that lies has the columns of the upright

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tools/shardpack/image/boxes.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 
 const char *const field_kind_names[] = {
 	[FIELD_LENGTH] = "",

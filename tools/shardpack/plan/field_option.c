@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tools/common/text.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 
 #define OPTION_BYTES (3 * FIELD_FROM_BYTES_MAX + 32)

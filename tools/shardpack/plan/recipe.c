@@ -10,9 +10,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "tools/shardpack/image/decode_options.h"
-#include "tools/shardpack/image/decode_versions.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/decode_options.h"
+#include "tools/shardpack/decode/decode_versions.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/field_option.h"
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/field_option.h"
 #include "tools/shardpack/plan/recipe.h"

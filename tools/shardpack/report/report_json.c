@@ -11,7 +11,7 @@
 #include "tools/common/json_out.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"

@@ -11,7 +11,7 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/build/account.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_statistics.h"

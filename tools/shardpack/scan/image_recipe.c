@@ -13,8 +13,8 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/image/decode.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/decode.h"
+#include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/plan/field_option.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/pack_options.h"

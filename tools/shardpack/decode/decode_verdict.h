@@ -2,8 +2,8 @@
 /*
  * decode_verdict.h - the fault of an image, in a sentence
  */
-#ifndef SHARD_IMAGE_DECODE_VERDICT_H
-#define SHARD_IMAGE_DECODE_VERDICT_H
+#ifndef SHARD_DECODE_DECODE_VERDICT_H
+#define SHARD_DECODE_DECODE_VERDICT_H
 
 #include <stdint.h>
 

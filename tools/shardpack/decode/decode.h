@@ -12,12 +12,12 @@
  * verdict is a function of the bytes and the options alone: not of the images before, the thread,
  * or the memory that was free.
  */
-#ifndef SHARD_IMAGE_DECODE_H
-#define SHARD_IMAGE_DECODE_H
+#ifndef SHARD_DECODE_DECODE_H
+#define SHARD_DECODE_DECODE_H
 
-#include "tools/shardpack/image/decode_options.h"
-#include "tools/shardpack/image/decode_verdict.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/decode_options.h"
+#include "tools/shardpack/decode/decode_verdict.h"
+#include "tools/shardpack/decode/image.h"
 
 /* One per thread. */
 struct decoder;

@@ -2,10 +2,10 @@
 /*
  * decode_webp.h - WebP to RGB or the values of a mask
  */
-#ifndef SHARD_IMAGE_DECODE_WEBP_H
-#define SHARD_IMAGE_DECODE_WEBP_H
+#ifndef SHARD_DECODE_DECODE_WEBP_H
+#define SHARD_DECODE_DECODE_WEBP_H
 
-#include "tools/shardpack/image/decode_image.h"
+#include "tools/shardpack/decode/decode_image.h"
 
 /* `bytes` begin with the format's magic. */
 enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,

@@ -6,8 +6,8 @@
  * arrives in another form becomes this in the decoder.  Masks alone are otherwise: they
  * have one sample for each pixel.
  */
-#ifndef SHARD_IMAGE_IMAGE_H
-#define SHARD_IMAGE_IMAGE_H
+#ifndef SHARD_DECODE_IMAGE_H
+#define SHARD_DECODE_IMAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

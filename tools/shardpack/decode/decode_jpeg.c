@@ -14,7 +14,7 @@
  * at the end.  The library reports errors by a callback that must not return, so it jumps.
  * Everything that lives across the jump is in struct jpeg, none of it in locals.
  */
-#include "tools/shardpack/image/decode_jpeg.h"
+#include "tools/shardpack/decode/decode_jpeg.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 /*
  * decode_options.h - how large an image may be, and which damage is accepted
  */
-#ifndef SHARD_IMAGE_DECODE_OPTIONS_H
-#define SHARD_IMAGE_DECODE_OPTIONS_H
+#ifndef SHARD_DECODE_DECODE_OPTIONS_H
+#define SHARD_DECODE_DECODE_OPTIONS_H
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 /*
  * decode_image.c - the common part of all formats' decoders: limits, room for the pixels, rows
  */
-#include "tools/shardpack/image/decode_image.h"
+#include "tools/shardpack/decode/decode_image.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
  * Errors arrive by a callback that must not return, so it jumps.  Everything that lives
  * across the jump is in struct png, none of it in locals.
  */
-#include "tools/shardpack/image/decode_png.h"
+#include "tools/shardpack/decode/decode_png.h"
 
 #include <setjmp.h>
 #include <stdio.h>

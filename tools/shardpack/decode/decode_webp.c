@@ -5,7 +5,7 @@
  * Alpha is dropped, as everywhere.  libwebp decodes what it is given; that a file is as long as it
  * says is seen to here.
  */
-#include "tools/shardpack/image/decode_webp.h"
+#include "tools/shardpack/decode/decode_webp.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * decode_verdict.c - the fault of an image, in a sentence
  */
-#include "tools/shardpack/image/decode_verdict.h"
+#include "tools/shardpack/decode/decode_verdict.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

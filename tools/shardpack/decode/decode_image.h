@@ -2,12 +2,12 @@
 /*
  * decode_image.h - the common part of all formats' decoders: limits, room for the pixels, rows
  */
-#ifndef SHARD_IMAGE_DECODE_IMAGE_H
-#define SHARD_IMAGE_DECODE_IMAGE_H
+#ifndef SHARD_DECODE_DECODE_IMAGE_H
+#define SHARD_DECODE_DECODE_IMAGE_H
 
-#include "tools/shardpack/image/decode_options.h"
-#include "tools/shardpack/image/decode_verdict.h"
-#include "tools/shardpack/image/image.h"
+#include "tools/shardpack/decode/decode_options.h"
+#include "tools/shardpack/decode/decode_verdict.h"
+#include "tools/shardpack/decode/image.h"
 
 struct decoder {
 	struct decode_options limit;	/* no zeros; const after open */

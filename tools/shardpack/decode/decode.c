@@ -5,17 +5,17 @@
  * Looks at the first bytes, never at a name.  Formats that people do have in their folders
  * but that are not read here are known well enough to be called by their names.
  */
-#include "tools/shardpack/image/decode.h"
+#include "tools/shardpack/decode/decode.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/shardpack/image/decode_bmp.h"
-#include "tools/shardpack/image/decode_jpeg.h"
-#include "tools/shardpack/image/decode_png.h"
-#include "tools/shardpack/image/decode_ppm.h"
-#include "tools/shardpack/image/decode_webp.h"
+#include "tools/shardpack/decode/decode_bmp.h"
+#include "tools/shardpack/decode/decode_jpeg.h"
+#include "tools/shardpack/decode/decode_png.h"
+#include "tools/shardpack/decode/decode_ppm.h"
+#include "tools/shardpack/decode/decode_webp.h"
 
 /*
  * The most that libjpeg holds for any image within the pixel limit is a progressive CMYK

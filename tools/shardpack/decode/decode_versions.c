@@ -2,7 +2,7 @@
 /*
  * decode_versions.c - names and versions of the libraries that decode
  */
-#include "tools/shardpack/image/decode_versions.h"
+#include "tools/shardpack/decode/decode_versions.h"
 
 #include <stdio.h>
 
