@@ -18,11 +18,11 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/monotonic.h"
-#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/build.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
-#include "tools/shardpack/build/quarantine.h"
+#include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/build/replacement.h"
 #include "tools/shardpack/build/seal_dataset.h"
 #include "tools/shardpack/build/space.h"
@@ -37,8 +37,8 @@
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/scan/source.h"
-#include "tools/shardpack/scan/sources.h"
+#include "tools/shardpack/sources/source.h"
+#include "tools/shardpack/sources/sources.h"
 
 struct packing {
 	const struct pack_options *o;

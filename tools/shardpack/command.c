@@ -14,7 +14,7 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/special.h"
-#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"

@@ -9,8 +9,8 @@
 #include "tools/shardpack/decode/decode_versions.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/source.h"
-#include "tools/shardpack/scan/sources.h"
+#include "tools/shardpack/sources/source.h"
+#include "tools/shardpack/sources/sources.h"
 
 static void print_version(FILE *out)
 {

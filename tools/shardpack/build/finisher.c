@@ -10,7 +10,7 @@
 #include "tools/common/background.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/receipt.h"
 
 int finisher_fail(struct finisher *f, const struct shard_error *err)

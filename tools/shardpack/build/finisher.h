@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "tools/common/background.h"
-#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/receipt.h"
 
 #define FINISHER_SHARDS 3 /* completed at a time: at fsync, being read, leaving a receipt; one more is being filled */

@@ -13,11 +13,11 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/build/budget.h"
-#include "tools/shardpack/build/converter.h"
+#include "tools/shardpack/convert/budget.h"
+#include "tools/shardpack/convert/converter.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/build/range.h"
-#include "tools/shardpack/build/result.h"
+#include "tools/shardpack/convert/range.h"
+#include "tools/shardpack/convert/result.h"
 
 /*
  * Slots: one for each worker and one that the taker looks at.  More, as far as they are small, so

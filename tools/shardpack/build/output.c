@@ -16,7 +16,7 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/build/quarantine.h"
+#include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_read.h"
 

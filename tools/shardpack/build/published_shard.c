@@ -17,11 +17,11 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/accepted_records.h"
-#include "tools/shardpack/build/account.h"
-#include "tools/shardpack/build/converter.h"
+#include "tools/shardpack/convert/account.h"
+#include "tools/shardpack/convert/converter.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/receipt.h"
-#include "tools/shardpack/build/result.h"
+#include "tools/shardpack/convert/result.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {

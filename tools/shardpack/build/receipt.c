@@ -13,7 +13,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define ACCEPTED "accepted "

@@ -10,7 +10,7 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/build/fixed_records.h"
+#include "tools/shardpack/convert/fixed_records.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/plan.h"

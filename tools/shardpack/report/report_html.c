@@ -17,7 +17,7 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/png_out.h"
-#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"

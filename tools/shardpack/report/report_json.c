@@ -9,7 +9,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/json_out.h"
-#include "tools/shardpack/build/account.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * account.c - what became of every input
+ */
+#include "tools/shardpack/convert/account.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/cli.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
+#include "tools/common/message.h"
+
+bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count)
+{
+	return miss->ordinal < input_count && miss->reason >= 1 && miss->reason <= UINT16_MAX &&
+	       (miss->how == SHARD_SKIPPED || miss->how == SHARD_QUARANTINED);
+}
+
+int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message)
+{
+	struct problem_list *l = how == PROBLEM_ACCEPTED ? &a->accepted_inputs : &a->problems;
+	struct problem *p;
+
+	if (!grow(&l->item, &l->capacity, l->count + 1, sizeof(*l->item)))
+		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", l->count);
+	p = &l->item[l->count];
+	*p = (struct problem){.ordinal = ordinal, .reason = reason, .how = how, .message = strdup(message)};
+	if (!p->message)
+		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", l->count);
+	l->count++;
+	if (how == PROBLEM_UNREADABLE)
+		a->unreadable++;
+	else if (how != PROBLEM_ACCEPTED)
+		a->bad++;
+	return EXIT_DONE;
+}
+
+void account_published(struct account *a, uint64_t records, uint64_t accepted, uint64_t skipped, uint64_t quarantined)
+{
+	a->written += records;
+	a->accepted += accepted;
+	a->skipped += skipped;
+	a->quarantined += quarantined;
+}
+
+/* One line of many; behind the last that is printed, one says so. */
+static void show(uint64_t *shown, const char *source, const char *path, const char *before, const char *message, const char *which)
+{
+	++*shown;
+	if (*shown <= PROBLEMS_SHOWN_MAX)
+		warn("%s/%s: %s%s", source, path, before, message);
+	else if (*shown == PROBLEMS_SHOWN_MAX + 1)
+		warn("more than %d such %s; the others are counted, and listed by --report FILE", PROBLEMS_SHOWN_MAX, which);
+}
+
+void account_show(struct account *a, const char *source, const char *path, const char *message)
+{
+	show(&a->shown, source, path, "", message, "inputs");
+}
+
+void account_show_accepted(struct account *a, const char *source, const char *path, const char *message)
+{
+	show(&a->accepted_shown, source, path, "accepted: ", message, "inputs that are accepted");
+}
+
+static int compare_ordinals(const void *a, const void *b)
+{
+	const struct problem *x = a, *y = b;
+
+	return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
+}
+
+static void sort(struct problem_list *l)
+{
+	if (l->count)
+		qsort(l->item, l->count, sizeof(*l->item), compare_ordinals);
+}
+
+void account_sort(struct account *a)
+{
+	sort(&a->problems);
+	sort(&a->accepted_inputs);
+}
+
+bool account_exceeds(const struct account *a, const struct cli_amount *max)
+{
+	if (!max)
+		return false;
+	if (!max->is_percent)
+		return a->bad > max->count;
+	/* The product of a count below 2^40 and parts of a million stays below 2^64. */
+	return a->bad * UINT64_C(1000000) > a->input_count * max->parts_per_million;
+}
+
+uint64_t account_failed(const struct account *a)
+{
+	uint64_t done = a->written + a->skipped + a->quarantined;
+
+	return done <= a->input_count ? a->input_count - done : 0;
+}
+
+uint64_t account_not_done(const struct account *a)
+{
+	uint64_t failed = account_failed(a), wrong = a->unreadable;
+
+	for (uint64_t i = 0; i < a->problems.count; i++)
+		wrong += a->problems.item[i].how == PROBLEM_BAD;
+	return failed > wrong ? failed - wrong : 0;
+}
+
+static void free_list(struct problem_list *l)
+{
+	for (uint64_t i = 0; i < l->count; i++)
+		free(l->item[i].message);
+	free(l->item);
+}
+
+void account_free(struct account *a)
+{
+	free_list(&a->problems);
+	free_list(&a->accepted_inputs);
+	memset(a, 0, sizeof(*a));
+}

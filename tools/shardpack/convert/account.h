@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * account.h - what became of every input
+ *
+ * Each input ends as exactly one of: written, skipped, quarantined, failed.  Failed is all
+ * that is in no published shard: inputs that are bad when the policy is to fail, inputs
+ * that could not be read, good ones whose shard was held back because of those, and ones
+ * that the run never came to.  The line for people counts the last two as not done.
+ *
+ * Of the written ones some may be accepted: damaged, but in a way that was to be put up with.
+ */
+#ifndef SHARD_CONVERT_ACCOUNT_H
+#define SHARD_CONVERT_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shard.h"
+
+struct cli_amount;
+
+enum problem_how {
+	PROBLEM_SKIPPED = SHARD_SKIPPED,
+	PROBLEM_QUARANTINED = SHARD_QUARANTINED,
+	PROBLEM_BAD,       /* the policy is to fail */
+	PROBLEM_UNREADABLE, /* whatever the policy */
+	PROBLEM_ACCEPTED,   /* it became a record */
+};
+
+struct problem {
+	uint64_t ordinal;
+	uint32_t reason; /* enum shard_miss_reason; 0 if unreadable */
+	enum problem_how how;
+	char *message;
+};
+
+struct problem_list {
+	struct problem *item; /* ascending by ordinal after account_sort() */
+	uint64_t count, capacity;
+};
+
+struct account { /* start it zeroed */
+	uint64_t input_count;                   /* of the plan, or of the part that is built */
+	uint64_t written, skipped, quarantined; /* in published shards: the rest is failed */
+	uint64_t bad;                           /* verdicts on bytes, whatever came of them */
+	uint64_t unreadable;
+	uint64_t accepted;                      /* of the written ones */
+	struct problem_list problems;           /* inputs that are no records */
+	struct problem_list accepted_inputs;    /* also those of shards that were not published */
+	uint64_t shown, accepted_shown;         /* lines printed so far */
+};
+
+#define PROBLEMS_SHOWN_MAX 20
+
+/* Remember a problem; the message is copied.  Returns the exit code. */
+int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message);
+
+/* Can this miss be one of a plan of so many inputs?  It is read from a file, which may lie. */
+bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count);
+
+/* A shard has its final name: its inputs are done.  `accepted` of its records are damaged. */
+void account_published(struct account *a, uint64_t records, uint64_t accepted, uint64_t skipped, uint64_t quarantined);
+
+/* Print a problem, if not too many were: then one line says so. */
+void account_show(struct account *a, const char *source, const char *path, const char *message);
+void account_show_accepted(struct account *a, const char *source, const char *path, const char *message);
+
+void account_sort(struct account *a);
+
+/* More bad inputs than `max` allows?  Percents are of the inputs.  No limit if max is NULL. */
+bool account_exceeds(const struct account *a, const struct cli_amount *max);
+
+/* Inputs that are not written, skipped or quarantined; 0 also if those are more than all. */
+uint64_t account_failed(const struct account *a);
+
+/*
+ * Those of account_failed() with which nothing is wrong, as far as is known: their shard was not
+ * published, or the run did not come to them.
+ */
+uint64_t account_not_done(const struct account *a);
+
+void account_free(struct account *a);
+
+#endif

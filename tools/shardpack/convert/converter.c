@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * converter.c - one input of the plan to one record, or to the reason why not
+ */
+#include "tools/shardpack/convert/converter.h"
+
+#include <stdlib.h>
+
+#include "tools/shardpack/convert/budget.h"
+#include "tools/shardpack/convert/input_bytes.h"
+#include "tools/shardpack/convert/pictures.h"
+#include "tools/shardpack/convert/quarantine.h"
+#include "tools/shardpack/convert/record_fields.h"
+#include "tools/shardpack/convert/result.h"
+#include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/image/transform_image.h"
+
+struct converter {
+	const struct plan *plan; /* const after open, and so are the next four */
+	struct shard_schema schema;
+	int source_fd;
+	const struct stored *stored;
+	const struct quarantine *quarantine;
+	struct pictures pictures;
+	struct transform *transform;
+	struct record_fields *fields;
+	struct scratch file; /* the bytes of the input */
+};
+
+/* Where the small group of a record of images begins, behind the large one. */
+static size_t meta_offset(const struct shard_schema *s)
+{
+	return ((size_t)s->group[0].record_bytes + SCRATCH_ALIGN_BYTES - 1) & ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
+}
+
+size_t converter_record_bytes(const struct shard_schema *s)
+{
+	return meta_offset(s) + (size_t)s->group[1].record_bytes;
+}
+
+struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
+				 const struct quarantine *quarantine, struct budget *budget)
+{
+	struct converter *c = calloc(1, sizeof(*c));
+	struct shard_error err;
+
+	if (!c)
+		return NULL;
+	recipe_schema(&plan->recipe, &c->schema, &err); /* it has one, or there was no plan */
+	c->plan = plan;
+	c->source_fd = source_fd;
+	c->stored = stored;
+	c->quarantine = quarantine;
+	if (pictures_open(&c->pictures, &plan->recipe, budget)) {
+		c->transform = transform_open(&plan->recipe.transform);
+		c->fields = record_fields_open(plan, &c->schema, source_fd, stored, &c->pictures);
+	}
+	if (c->transform && c->fields)
+		return c;
+	converter_close(c);
+	return NULL;
+}
+
+void converter_close(struct converter *c)
+{
+	if (!c)
+		return;
+	pictures_close(&c->pictures);
+	transform_close(c->transform);
+	record_fields_close(c->fields);
+	scratch_free(&c->file);
+	free(c);
+}
+
+/* Say in the record which damage was accepted. */
+static void put_damage(const struct converter *c, const struct result *r)
+{
+	const struct shard_field *f = recipe_damage(&c->plan->recipe, &c->schema);
+
+	if (f)
+		r->meta[f->offset] = (uint8_t)r->verdict.reason;
+}
+
+/* The input's bytes are at hand: make the record. */
+static void convert(struct converter *c, struct result *r)
+{
+	const uint8_t *data = c->file.data;
+	uint64_t bytes = r->input.source_bytes;
+	struct record_image image = {.orientation = pictures_orientation(&c->pictures, data, bytes),
+				     .is_held = c->file.capacity_bytes > BUDGET_SMALL_BYTES};
+
+	if (!text_is_name(r->path, r->path_bytes, SHARD_KEY_BYTES_MAX)) {
+		verdict_set(&r->verdict, OUTCOME_BAD, SHARD_MISS_KEY,
+			    "the path becomes the record's key, so it must be UTF-8 of at most %d bytes; it has %zu", SHARD_KEY_BYTES_MAX,
+			    r->path_bytes);
+		return;
+	}
+	if (!pictures_image(&c->pictures, c->transform, data, bytes, image.orientation, r->record, &r->verdict))
+		return;
+	transform_source_size(c->transform, &image.width, &image.height);
+	if (!record_fields_put(c->fields, &image, r))
+		return;
+	put_damage(c, r);
+	r->verdict.outcome = OUTCOME_RECORD;
+}
+
+/* A bad input, with all that belongs to it. */
+static void keep(struct converter *c, struct result *r)
+{
+	struct verdict *v = &r->verdict;
+
+	if (quarantine_keep(c->quarantine, r->path, c->file.data, r->input.source_bytes, v->message, sizeof(v->message)))
+		record_fields_keep(c->fields, c->quarantine, r);
+	else
+		v->outcome = OUTCOME_STOP;
+}
+
+/* What is kept from input to input is small. */
+static void shrink(struct converter *c)
+{
+	if (c->file.capacity_bytes > BUDGET_SMALL_BYTES)
+		scratch_free(&c->file);
+	record_fields_shrink(c->fields);
+	pictures_give_back(&c->pictures);
+}
+
+void converter_run(struct converter *c, struct result *r)
+{
+	struct input_bytes in;
+	bool have_bytes;
+
+	r->verdict.message[0] = '\0';
+	r->verdict.reason = 0;
+	r->meta = r->record + meta_offset(&c->schema);
+	plan_input(c->plan, plan_input_at(c->plan, r->ordinal), &r->input);
+	r->path_bytes = plan_input_path(c->plan, &r->input, r->path);
+	in = (struct input_bytes){r->path, r->input.file, r->input.offset, r->input.source_bytes};
+	pictures_claim_file(&c->pictures, in.bytes);
+	have_bytes = input_bytes_read(&in, c->source_fd, c->stored, &c->file, &r->verdict);
+	if (have_bytes)
+		convert(c, r);
+	if (r->verdict.outcome == OUTCOME_BAD && have_bytes && c->quarantine)
+		keep(c, r);
+	shrink(c);
+}

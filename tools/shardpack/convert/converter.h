@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * converter.h - one input of the plan to one record, or to the reason why not
+ */
+#ifndef SHARD_CONVERT_CONVERTER_H
+#define SHARD_CONVERT_CONVERTER_H
+
+#include <stddef.h>
+
+struct budget;
+struct plan;
+struct quarantine;
+struct result;
+struct shard_schema;
+struct stored;
+
+/* All groups of a record of images. */
+size_t converter_record_bytes(const struct shard_schema *s);
+
+/* What one thread needs. */
+struct converter;
+
+/*
+ * `stored` may be NULL if the plan has no files.  Inputs that are bad are copied to the quarantine,
+ * unless that is NULL.  These and the plan must outlive the converter, and so must the budget,
+ * which all converters share; one that is alone needs none.  NULL when memory ran out.
+ */
+struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
+				 const struct quarantine *quarantine, struct budget *budget);
+void converter_close(struct converter *c);
+
+/* Make the record of the input at r->ordinal, with its fields, in r.  r->record must be set. */
+void converter_run(struct converter *c, struct result *r);
+
+#endif

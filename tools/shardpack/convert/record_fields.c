@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record_fields.c - what a record of images has beside its image
+ */
+#include "tools/shardpack/convert/record_fields.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/shardpack/convert/budget.h"
+#include "tools/shardpack/convert/input_bytes.h"
+#include "tools/shardpack/convert/pictures.h"
+#include "tools/shardpack/convert/quarantine.h"
+#include "tools/shardpack/convert/result.h"
+#include "tools/shardpack/image/boxes.h"
+#include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/image/mask.h"
+#include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/image/turn.h"
+#include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/field_value.h"
+
+struct record_fields {
+	const struct plan *plan; /* const after open, and so are the next three */
+	const struct shard_schema *schema;
+	int source_fd;
+	const struct stored *stored;
+	struct pictures *pictures;
+	struct transform *transform[SHARD_FIELDS_MAX]; /* of further images, by their numbers in the recipe */
+	struct mask *mask[SHARD_FIELDS_MAX];	       /* of masks, likewise */
+	struct scratch part;			       /* the bytes of a field */
+	char path[3 * PLAN_PATH_BYTES_MAX];	       /* of the file that they are */
+};
+
+/* A field of the record being made. */
+struct target {
+	struct record_fields *all;
+	const struct record_image *image;
+	struct result *r;
+	uint32_t i; /* its number in the recipe */
+	const struct field_source *source;
+	const struct shard_field *f; /* as laid out */
+	uint8_t *at;
+};
+
+struct record_fields *record_fields_open(const struct plan *plan, const struct shard_schema *schema, int source_fd,
+					 const struct stored *stored, struct pictures *pictures)
+{
+	struct record_fields *f = calloc(1, sizeof(*f));
+	bool ok = true;
+
+	if (!f)
+		return NULL;
+	f->plan = plan;
+	f->schema = schema;
+	f->source_fd = source_fd;
+	f->stored = stored;
+	f->pictures = pictures;
+	for (uint32_t i = 0; ok && i < plan->recipe.field_count; i++) {
+		const struct field_source *s = &plan->recipe.from[i];
+
+		if (s->kind == FIELD_IMAGE)
+			ok = (f->transform[i] = transform_open(&s->transform)) != NULL;
+		else if (s->kind == FIELD_MASK)
+			ok = (f->mask[i] = mask_open(&plan->recipe.transform, s->fill)) != NULL;
+	}
+	if (!ok) {
+		record_fields_close(f);
+		return NULL;
+	}
+	return f;
+}
+
+void record_fields_close(struct record_fields *f)
+{
+	if (!f)
+		return;
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
+		transform_close(f->transform[i]);
+		mask_close(f->mask[i]);
+	}
+	scratch_free(&f->part);
+	free(f);
+}
+
+void record_fields_shrink(struct record_fields *f)
+{
+	if (f->part.capacity_bytes > BUDGET_SMALL_BYTES)
+		scratch_free(&f->part);
+}
+
+/* The first token behind that of --columns. */
+static const char *first_part(const struct record_fields *f, const struct result *r)
+{
+	size_t column_bytes = recipe_column_bytes(&f->plan->recipe);
+
+	return r->input.parts + (column_bytes ? strlen("= ") + 2 * column_bytes : 0);
+}
+
+/* The token of each field in turn. */
+static const char *next_part(const char *at, struct field_part *part)
+{
+	size_t bytes = strcspn(at, " \n");
+
+	field_part_read(at, bytes, part); /* plan_read.c saw to it */
+	return at + bytes + (at[bytes] == ' ');
+}
+
+/* Which bytes are meant; those of a file have their path in f->path.  False if the part is none. */
+static bool part_bytes(struct record_fields *f, const struct field_part *part, struct input_bytes *out)
+{
+	*out = (struct input_bytes){.file = PLAN_NO_FILE, .offset = part->offset, .bytes = part->bytes};
+	if (part->kind == FIELD_PART_FILE) {
+		text_decode(part->text, part->text_bytes, true, f->path);
+		out->path = f->path;
+	} else if (part->kind == FIELD_PART_MEMBER) {
+		out->file = (uint32_t)part->file;
+	}
+	return part->kind == FIELD_PART_FILE || part->kind == FIELD_PART_MEMBER;
+}
+
+/* Name the field and its bytes: "field mask, masks/a.png: ...". */
+static bool blame(const struct target *t, const struct input_bytes *in)
+{
+	struct verdict *v = &t->r->verdict;
+	char why[sizeof(v->message)], where[140];
+
+	if (in->path)
+		snprintf(where, sizeof(where), "%.100s", in->path);
+	else
+		snprintf(where, sizeof(where), "%" PRIu64 " bytes at offset %" PRIu64 " of %.60s", in->bytes, in->offset,
+			 t->all->plan->file[in->file].path);
+	memcpy(why, v->message, sizeof(why));
+	return verdict_set(v, v->outcome, v->reason, "field %s, %s: %s", t->f->name, where, why);
+}
+
+/* The value is there, `bytes` of it: say how long it is, if it is ragged. */
+static void put_length(const struct target *t, size_t bytes)
+{
+	const struct shard_field *length = &t->all->schema->field[t->f->length_field];
+	uint32_t count = (uint32_t)(bytes / (t->f->bytes / t->f->shape[0]));
+
+	memcpy((length->group ? t->r->meta : t->r->record) + length->offset, &count, sizeof(count));
+}
+
+/* Numbers, text and bytes, from a file or member. */
+static bool put_value(const struct target *t, const struct input_bytes *in, size_t *bytes)
+{
+	const uint8_t *data = t->all->part.data;
+	struct field_verdict v;
+	bool there = true, ok;
+
+	ok = field_json_key(t->source) && in->file != PLAN_NO_FILE
+		     ? field_value_of_key(t->f, t->source, data, in->bytes, t->at, bytes, &there, &v)
+		     : field_value(t->f, t->source, data, in->bytes, t->at, bytes, &v);
+	if (ok || (!there && t->source->optional))
+		return true;
+	return verdict_set(&t->r->verdict, OUTCOME_BAD, (uint32_t)v.reason, "%s", v.message);
+}
+
+static bool put_mask(const struct target *t, const struct input_bytes *in)
+{
+	struct mask *mask = t->all->mask[t->i];
+	uint32_t width, height;
+
+	if (!pictures_mask(t->all->pictures, mask, t->all->part.data, in->bytes, t->at, &t->r->verdict))
+		return false;
+	mask_source_size(mask, &width, &height);
+	if (width == t->image->width && height == t->image->height)
+		return true;
+	return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+			   "a mask of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32 " x %" PRIu32 "; they must be of one size", width,
+			   height, t->image->width, t->image->height);
+}
+
+/* Boxes of the source image, XYXY, become those of the record. */
+static bool move_boxes(const struct target *t, size_t bytes)
+{
+	float *boxes = (float *)(void *)t->at; /* aligned: the format sees to it */
+	uint64_t count = bytes / (4 * sizeof(*boxes));
+	const struct record_image *image = t->image;
+	bool lies = turn_axes(image->orientation).lies;
+	struct decode_verdict v = {0};
+
+	/* A plan's have not been looked at. */
+	if (!verdict_of_decoder(&t->r->verdict, boxes_read(BOXES_XYXY, boxes, count, boxes, &v), &v))
+		return false;
+	boxes_turn(image->orientation, lies ? image->height : image->width, lies ? image->width : image->height, boxes, count);
+	boxes_move(&t->all->plan->recipe.transform, image->width, image->height, boxes, count);
+	return true;
+}
+
+/* From a file or member, whose bytes are in `part`.  `bytes` is what a value has. */
+static bool put_part(const struct target *t, const struct input_bytes *in, size_t *bytes)
+{
+	struct pictures *p = t->all->pictures;
+	const uint8_t *data = t->all->part.data;
+
+	switch (t->source->kind) {
+	case FIELD_IMAGE:
+		return pictures_image(p, t->all->transform[t->i], data, in->bytes, pictures_orientation(p, data, in->bytes), t->at,
+				      &t->r->verdict);
+	case FIELD_MASK:
+		return put_mask(t, in);
+	default:
+		return put_value(t, in, bytes);
+	}
+}
+
+static bool read_part(struct record_fields *f, const struct input_bytes *in, struct verdict *v)
+{
+	pictures_claim_file(f->pictures, in->bytes);
+	return input_bytes_read(in, f->source_fd, f->stored, &f->part, v);
+}
+
+static bool put_field(const struct target *t, const struct field_part *part)
+{
+	struct input_bytes in;
+	uint32_t reason = t->r->verdict.reason;
+	size_t bytes = 0;
+
+	if (part_bytes(t->all, part, &in)) {
+		if (!t->image->is_held)
+			pictures_give_back(t->all->pictures);
+		if (!read_part(t->all, &in, &t->r->verdict) || !put_part(t, &in, &bytes))
+			return blame(t, &in);
+		if (t->r->verdict.reason != reason) /* its damage was accepted */
+			blame(t, &in);
+	} else if (part->kind == FIELD_PART_VALUE) {
+		bytes = part->bytes;
+		text_unhex(part->text, part->text_bytes, t->at, bytes);
+	} else if (t->source->kind == FIELD_MASK) {
+		memset(t->at, t->source->fill, (size_t)t->f->bytes);
+	}
+	if (t->f->kind != SHARD_TENSOR)
+		put_length(t, bytes);
+	return t->source->kind != FIELD_BOXES || move_boxes(t, bytes);
+}
+
+bool record_fields_put(struct record_fields *all, const struct record_image *image, struct result *r)
+{
+	const struct recipe *recipe = &all->plan->recipe;
+	const struct shard_schema *s = all->schema;
+	const char *column = r->input.parts + 1, *parts = first_part(all, r);
+	int64_t label = r->input.class_idx;
+	struct field_part part;
+	/* Where fields are not, and behind the end of what is ragged, there are zeros. */
+	memset(r->record + s->field[RECIPE_IMAGE].bytes, 0, (size_t)(s->group[0].record_bytes - s->field[RECIPE_IMAGE].bytes));
+	memset(r->meta, 0, (size_t)s->group[1].record_bytes);
+	memcpy(r->meta + s->field[RECIPE_LABEL].offset, &label, sizeof(label));
+	for (uint32_t i = 0; i < recipe->field_count; i++) {
+		const struct shard_field *f = &s->field[RECIPE_FIRST + i];
+		struct target t = {all, image, r, i, &recipe->from[i], f, (f->group ? r->meta : r->record) + f->offset};
+
+		if (t.source->column) {
+			text_unhex(column, 2 * (size_t)f->bytes, t.at, (size_t)f->bytes);
+			column += 2 * f->bytes;
+		}
+		if (!field_has_part(t.source))
+			continue;
+		parts = next_part(parts, &part);
+		if (!put_field(&t, &part))
+			return false;
+	}
+	return true;
+}
+
+/* The name of a member beside the image of its sample: the key of both, and the suffix. */
+static const char *member_path(struct record_fields *f, const struct result *r, const struct field_source *s)
+{
+	const char *slash = strrchr(r->path, '/'), *base = slash ? slash + 1 : r->path;
+
+	snprintf(f->path, sizeof(f->path), "%.*s.%s", (int)(base - r->path + (ptrdiff_t)strcspn(base, ".")), r->path,
+		 field_json_key(s) ? "json" : s->from);
+	return f->path;
+}
+
+bool record_fields_keep(struct record_fields *f, const struct quarantine *q, struct result *r)
+{
+	const struct recipe *recipe = &f->plan->recipe;
+	const char *parts = first_part(f, r);
+	struct verdict *v = &r->verdict, reading = {.message = ""};
+	struct field_part part;
+	struct input_bytes in;
+
+	for (uint32_t i = 0; i < recipe->field_count; i++) {
+		if (!field_has_part(&recipe->from[i]))
+			continue;
+		parts = next_part(parts, &part);
+		if (!part_bytes(f, &part, &in))
+			continue;
+		if (!read_part(f, &in, &reading)) {
+			if (reading.outcome == OUTCOME_BAD) /* a FIFO, or too large: there are no bytes to keep */
+				continue;
+			return verdict_set(v, reading.outcome, 0, "field %s: %s", recipe->field[i].name, reading.message);
+		}
+		if (!quarantine_keep(q, in.path ? in.path : member_path(f, r, &recipe->from[i]), f->part.data, in.bytes, v->message,
+				     sizeof(v->message))) {
+			v->outcome = OUTCOME_STOP;
+			return false;
+		}
+	}
+	return true;
+}

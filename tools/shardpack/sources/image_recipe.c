@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image_recipe.c - from the options of `shardpack images` to its recipe
+ *
+ * --resize and the others are short for --field image:resize=..., and --columns for fields of one
+ * number.
+ */
+#include "tools/shardpack/sources/image_recipe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/decode/decode.h"
+#include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/plan/field_option.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+
+/* ---- the image ---- */
+
+static void wish_of_options(const struct pack_options *o, struct image_wish *out)
+{
+	static const enum resize_filter filters[] = {RESIZE_BILINEAR, RESIZE_BICUBIC, RESIZE_LANCZOS, RESIZE_BOX};
+
+	*out = (struct image_wish){.resize = o->resize,
+				   .crop = o->crop,
+				   .fit = (enum transform_fit)o->fit,
+				   .filter = filters[o->filter],
+				   .layout = o->layout ? IMAGE_CHW : IMAGE_HWC,
+				   .samples = (enum image_samples)o->dtype,
+				   .mean = o->mean,
+				   .std = o->std,
+				   .separator = ',',
+				   .dashes = "--"};
+}
+
+static bool texts_differ(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b);
+}
+
+/* What both say must be the same. */
+static int refuse_differences(const struct request *r, const struct field_option *o, const struct image_wish *a, const struct image_wish *b)
+{
+	const struct {
+		const char *name;
+		enum field_key key;
+		bool differs;
+	} said[] = {
+		{"resize", FIELD_KEY_RESIZE, a->resize != b->resize},	 {"fit", FIELD_KEY_FIT, a->fit != b->fit},
+		{"crop", FIELD_KEY_CROP, a->crop != b->crop},		 {"filter", FIELD_KEY_FILTER, a->filter != b->filter},
+		{"layout", FIELD_KEY_LAYOUT, a->layout != b->layout},	 {"dtype", FIELD_KEY_DTYPE, a->samples != b->samples},
+		{"mean", FIELD_KEY_MEAN, texts_differ(a->mean, b->mean)}, {"std", FIELD_KEY_STD, texts_differ(a->std, b->std)},
+	};
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+		if (said[i].differs && o->given >> said[i].key & 1 && cli_given(r->args, said[i].name))
+			return cli_misuse(r->args, "--%s and --field image:%s= say two things; give one", said[i].name, said[i].name);
+	return EXIT_DONE;
+}
+
+/* As the option has them: with commas. */
+static void use_commas(char *text)
+{
+	for (; *text; text++)
+		if (*text == '/')
+			*text = ',';
+}
+
+/* `o` is NULL if there is no --field image. */
+static int settle_image(const struct request *r, struct field_option *o)
+{
+	struct image_wish wish, merged;
+	char assumed[200], why[320];
+	int code = EXIT_DONE;
+
+	r->recipe->exif = (uint32_t)r->o->exif;
+	r->recipe->accept = (uint32_t)r->o->accept;
+	if (r->o->limit && !limits_parse(r->o->limit, &r->recipe->limits, why, sizeof(why)))
+		return cli_misuse(r->args, "--limit %s: %s", r->o->limit, why);
+	wish_of_options(r->o, &wish);
+	merged = wish;
+	if (o) {
+		use_commas(o->mean);
+		use_commas(o->std);
+		field_option_image(o, &merged);
+		code = refuse_differences(r, o, &wish, &merged);
+	}
+	if (code == EXIT_DONE && merged.samples > IMAGE_F32)
+		return cli_misuse(r->args, "--field image: dtype: an image has u8, f16, bf16 or f32");
+	if (code == EXIT_DONE && !image_options_settle(&merged, &r->recipe->transform, assumed, sizeof(assumed), why, sizeof(why)))
+		return cli_misuse(r->args, "%s", why);
+	if (code == EXIT_DONE && assumed[0])
+		note("%s", assumed);
+	return code;
+}
+
+/* ---- the others ---- */
+
+/* A field, and that of its lengths; `option` is "--field", or "--columns" for its numbers. */
+static int enter(const struct request *r, const char *option, const struct field_option *o)
+{
+	struct recipe *recipe = r->recipe;
+	struct shard_field f, length;
+	struct field_source s;
+	bool ragged;
+	char why[320];
+	uint32_t i;
+
+	if (!field_option_settle(o, &recipe->transform, &f, &s, why, sizeof(why)))
+		return cli_misuse(r->args, "%s %s: %s", option, o->name, why);
+	ragged = field_set_length(&length, &f);
+	for (i = 0; i < recipe->field_count; i++)
+		if (!strcmp(recipe->field[i].name, f.name) || (ragged && !strcmp(recipe->field[i].name, length.name)))
+			return cli_misuse(r->args, "%s %s: there is a field %s already", option, o->name, recipe->field[i].name);
+	if (recipe->field_count + 1 + ragged > RECIPE_NAMED_MAX)
+		return cli_misuse(r->args, "%s %s: more than %d fields beside image and label, those of lengths counted", option, o->name,
+				  RECIPE_NAMED_MAX);
+	if (ragged && strlen(f.name) + strlen(FIELD_LENGTH_SUFFIX) >= sizeof(f.name))
+		return cli_misuse(r->args, "--field %s: the field of its lengths is called %s" FIELD_LENGTH_SUFFIX
+				  ", and that is too long; shorten it", o->name, o->name);
+	i = recipe->field_count++;
+	recipe->field[i] = f;
+	recipe->from[i] = s;
+	if (ragged) {
+		recipe->field[i].length_field = i + 1;
+		recipe->field[i + 1] = length;
+		recipe->from[i + 1] = (struct field_source){.kind = FIELD_LENGTH};
+		recipe->field_count++;
+	}
+	return EXIT_DONE;
+}
+
+/* "age:f32,site:u16": each is short for --field age:kind=tensor,dtype=f32, also in a plan. */
+static int enter_columns(const struct request *r)
+{
+	const char *at = r->o->columns;
+	struct field_option o;
+	char text[256], why[320];
+	bool more = true;
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE && more) {
+		int bytes = (int)strcspn(at, ","), name_bytes = (int)strcspn(at, ",:");
+
+		if (at[name_bytes] != ':' || snprintf(text, sizeof(text), "%.*s:kind=tensor,dtype=%.*s", name_bytes, at, bytes - name_bytes - 1,
+						      at + name_bytes + 1) >= (int)sizeof(text))
+			return cli_misuse(r->args, "--columns %s: must be NAME:TYPE,..., such as age:f32,site:u16", r->o->columns);
+		if (!field_option_parse(text, false, &o, why, sizeof(why)))
+			return cli_misuse(r->args, "--columns %.*s: %s", bytes, at, why);
+		code = enter(r, "--columns", &o);
+		more = at[bytes] == ',';
+		at += bytes + more;
+	}
+	for (uint32_t i = 0; i < r->recipe->field_count; i++)
+		r->recipe->from[i].column = true;
+	return code;
+}
+
+/* --accept adds a field of its own. */
+static int make_room_for_damage(const struct request *r)
+{
+	const struct recipe *recipe = r->recipe;
+	if (recipe->accept == ACCEPT_NONE)
+		return EXIT_DONE;
+	for (uint32_t i = 0; i < recipe->field_count; i++)
+		if (!strcmp(recipe->field[i].name, RECIPE_DAMAGE))
+			return cli_misuse(r->args, "--accept %s adds a field " RECIPE_DAMAGE ", and there is one of that name; call yours otherwise",
+					  recipe_accept_names[recipe->accept]);
+	if (recipe->field_count > recipe_named_max(recipe))
+		return cli_misuse(r->args, "--accept %s adds a field " RECIPE_DAMAGE ", and then there are more than %d beside image and label, "
+				  "those of lengths counted", recipe_accept_names[recipe->accept], RECIPE_NAMED_MAX);
+	return EXIT_DONE;
+}
+
+static int settle_all(const struct request *r, struct field_option *o)
+{
+	const struct cli_strings *fields = &r->o->fields;
+	struct field_option *image = NULL;
+	char why[320];
+	int code;
+
+	for (size_t i = 0; i < fields->count; i++) {
+		if (!field_option_parse(fields->items[i], false, &o[i], why, sizeof(why)))
+			return cli_misuse(r->args, "--field %s: %s", fields->items[i], why);
+		if (!strcmp(o[i].name, "image") && image)
+			return cli_misuse(r->args, "--field image is given twice");
+		if (!strcmp(o[i].name, "image"))
+			image = &o[i];
+	}
+	code = settle_image(r, image);
+	if (code == EXIT_DONE && r->o->columns)
+		code = enter_columns(r);
+	for (size_t i = 0; code == EXIT_DONE && i < fields->count; i++)
+		if (&o[i] != image)
+			code = enter(r, "--field", &o[i]);
+	return code == EXIT_DONE ? make_room_for_damage(r) : code;
+}
+
+int image_recipe_settle(const struct request *r)
+{
+	struct field_option *o = calloc(r->o->fields.count + 1, sizeof(*o));
+	int code = o ? settle_all(r, o) : fail(EXIT_IO, "out of memory for fields");
+
+	free(o);
+	return code;
+}

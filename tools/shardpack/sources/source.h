@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source.h - what can be packed: a row for each source, in source_NAME.c
+ *
+ * A source is two verbs, `shardpack NAME` and `shardpack plan NAME`, and two functions.  settle()
+ * looks at the command alone; scan() looks at the inputs and fills the plan.  There are two kinds:
+ *
+ *   images  each input has a line in the plan, is read whole, decoded and transformed.
+ *           source_images.c looks at what was named.  class_folders.c plans a folder of classes,
+ *           one class at a time.  What lies elsewhere is found by image_files.c, image_table.c,
+ *           image_archive.c and webdataset.c; image_list.c collects it and makes the plan's lines.
+ *   fixed   inputs are records of files, counted; the plan has slices of files for each field.
+ *           fixed_source.c goes through the files, fixed_fields.c makes the slices.
+ */
+#ifndef SHARD_SOURCES_SOURCE_H
+#define SHARD_SOURCES_SOURCE_H
+
+struct cli_option;
+struct request;
+
+struct source {
+	const char *name, *plan_name; /* of the verbs */
+	const char *summary, *description, *examples;
+	const char *plan_description, *plan_examples;
+	const struct cli_option *positionals, *options; /* beside those of pack_options.h */
+
+	/* Both say why they fail and return the exit code. */
+	int (*settle)(const struct request *r); /* complete the recipe as far as options decide it; NULL: they do not */
+	/* begin the plan and add all inputs; on failure it is freed all the same */
+	int (*scan)(const struct request *r);
+};
+
+#define SOURCE_NAMED(NAME) .name = NAME, .plan_name = "plan " NAME
+
+/* What there is to say of most of the verbs that plan. */
+#define SOURCE_PLAN_AS(NAME) "As `shardpack " NAME "`, but stops before the first shard; see `shardpack plan images`."
+
+extern const struct source source_images, source_array, source_raw, source_tokens, source_cifar, source_mnist;
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source_array.c - `shardpack array`: arrays of NumPy, whose first axis counts the records
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/common/signals.h"
+#include "tools/shardpack/format/npy.h"
+#include "tools/shardpack/format/zip.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/scan/file_name.h"
+#include "tools/shardpack/sources/fixed_fields.h"
+#include "tools/shardpack/sources/fixed_source.h"
+#include "tools/shardpack/scan/input_file.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/sources/source.h"
+
+#define RECORD_BYTES_MAX (UINT64_C(1) << 30) /* format/SHARD.md; seen to here, before gigabytes are transposed */
+
+/* Bytes of a file that are an array: all of it, or a member of a .npz that is stored. */
+struct part {
+	uint32_t file;
+	uint64_t offset, bytes;
+	const char *name, *where; /* of the field; for messages */
+};
+
+/* "fortran,128,4,1000,3,32,32": what unpack.c makes of it is in C's order. */
+static int transpose(const struct request *r, const struct npy *a, const struct part *p, uint32_t *file)
+{
+	char how[256];
+	size_t at = (size_t)snprintf(how, sizeof(how), "fortran,%" PRIu64 ",%zu", p->offset + a->data_offset, shard_dtype_bytes(a->dtype));
+	for (uint32_t i = 0; i < a->ndim && at < sizeof(how); i++)
+		at += (size_t)snprintf(how + at, sizeof(how) - at, ",%" PRIu64, a->shape[i]);
+	return stored_unpack(r->stored, r->plan, p->file, how, a->data_bytes, file);
+}
+
+static int check_size(const struct npy *a, const struct part *p)
+{
+	uint32_t zero;
+
+	if (!a->ndim)
+		return fail(EXIT_BAD, "%s: a single value; the first axis of an array counts the records", p->where);
+	if (a->ndim > SHARD_DIMS_MAX + 1)
+		return fail(EXIT_UNSUPPORTED, "%s: %" PRIu32 " axes; the limit is %d", p->where, a->ndim, SHARD_DIMS_MAX + 1);
+	if (p->bytes != a->data_offset + a->data_bytes)
+		return fail(EXIT_BAD, "%s: has %" PRIu64 " bytes, but its head asks for %" PRIu64 " and %" PRIu64 " of data; it is %s",
+			    p->where, p->bytes, a->data_offset, a->data_bytes,
+			    p->bytes < a->data_offset + a->data_bytes ? "cut short" : "longer than it should be");
+	for (zero = 0; zero < a->ndim && a->shape[zero]; zero++)
+		;
+	if (zero < a->ndim)
+		return fail(EXIT_BAD, "%s: an array without elements (axis %" PRIu32 " is 0); leave it out", p->where, zero);
+	if (a->data_bytes / a->shape[0] > RECORD_BYTES_MAX)
+		return fail(EXIT_UNSUPPORTED, "%s: records of %" PRIu64 " bytes; the limit is %" PRIu64 " (the first axis counts the records)",
+			    p->where, a->data_bytes / a->shape[0], RECORD_BYTES_MAX);
+	return EXIT_DONE;
+}
+
+static int add_array(const struct request *r, const struct part *p)
+{
+	uint64_t have = p->bytes < NPY_HEAD_BYTES_MAX ? p->bytes : NPY_HEAD_BYTES_MAX;
+	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
+	struct npy a;
+	struct fixed_column c;
+	char why[256];
+	uint32_t field, file = p->file;
+	int code = head ? stored_get(r->stored, p->file, p->offset, head, (size_t)have) : fail(EXIT_IO, "out of memory");
+
+	if (code == EXIT_DONE && !npy_parse(head, (size_t)have, &a, why, sizeof(why)))
+		code = fail(EXIT_BAD, "%s: %s", p->where, why);
+	free(head);
+	if (code == EXIT_DONE)
+		code = check_size(&a, p);
+	if (code != EXIT_DONE)
+		return code;
+	c = (struct fixed_column){.dtype = a.dtype, .swap = a.swap, .offset = p->offset + a.data_offset,
+			    .stride = a.data_bytes / a.shape[0], .count = a.shape[0]};
+	code = fixed_fields_enter(r->recipe, p->where, p->name, a.dtype, a.shape + 1, a.ndim - 1, &field);
+	if (code == EXIT_DONE && a.fortran && a.ndim > 1) {
+		code = transpose(r, &a, p, &file);
+		c.offset = 0;
+	}
+	c.file = file;
+	return code == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, field, &c) : code;
+}
+
+/* "train/x.npy" to "x", "x.left.npy.gz" to "x.left".  Whole, so that two long names remain two. */
+static void field_name(const char *path, char out[PLAN_PATH_BYTES_MAX])
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *end = strstr(base, ".npy");
+	size_t bytes = end ? (size_t)(end - base) : strcspn(base, ".");
+
+	snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s", (int)bytes, base);
+}
+
+/* ---- .npz: a ZIP of arrays ---- */
+
+struct archive {
+	const struct request *r;
+	uint32_t file;
+	const char *where;
+};
+
+static bool read_stored(void *context, uint64_t offset, void *out, size_t bytes)
+{
+	const struct archive *a = context;
+
+	return stored_get(a->r->stored, a->file, offset, out, bytes) == EXIT_DONE;
+}
+
+/* A member that is stored is read where it lies, so its checksum is compared now. */
+static int check_crc(const struct archive *a, const struct zip_member *m)
+{
+	uint8_t piece[65536];
+	uint64_t n;
+	uint32_t crc = 0;
+	int code = EXIT_DONE;
+
+	for (uint64_t at = 0; code == EXIT_DONE && at < m->bytes; at += n) {
+		n = m->bytes - at < sizeof(piece) ? m->bytes - at : sizeof(piece);
+		code = interrupted() ? EXIT_INTERRUPTED : stored_get(a->r->stored, a->file, m->offset + at, piece, (size_t)n);
+		if (code == EXIT_DONE)
+			crc = (uint32_t)crc32(crc, piece, (uInt)n);
+	}
+	if (code == EXIT_DONE && crc != m->crc)
+		code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is damaged: its CRC-32 is %08" PRIx32 " where the directory says %08" PRIx32,
+			    a->where, m->name, m->offset, crc, m->crc);
+	return code;
+}
+
+/*
+ * Files of one field are joined, but an archive has each array once: two would be twice the
+ * records.
+ */
+static int refuse_second(const struct archive *a, const struct zip_member *m, const char *name)
+{
+	const struct recipe *r = a->r->recipe;
+	const struct plan *p = a->r->plan;
+	for (uint64_t i = 0; i < p->slice_count; i++)
+		if (p->slice[i].file >= a->file && !strcmp(r->field[p->slice[i].field].name, name))
+			return fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is a second array for field '%s'; save each under a name of its own",
+				    a->where, m->name, m->offset, name);
+	return EXIT_DONE;
+}
+
+static int add_member(const struct archive *a, const struct zip_member *m)
+{
+	char name[PLAN_PATH_BYTES_MAX], how[128], *where = NULL;
+	struct part p = {.file = a->file, .offset = m->offset, .bytes = m->bytes, .name = name};
+	int code = EXIT_DONE;
+
+	if (m->name_bytes < 4 || strcmp(m->name + m->name_bytes - 4, ".npy"))
+		return fail(EXIT_BAD, "%s: '%s' is no array; save what is to be packed with numpy.savez", a->where, m->name);
+	field_name(m->name, name);
+	code = refuse_second(a, m, name);
+	if (code == EXIT_DONE && m->method == ZIP_STORED) {
+		code = check_crc(a, m);
+	} else if (code == EXIT_DONE) {
+		snprintf(how, sizeof(how), "deflate,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu64, m->offset, m->packed_bytes, m->crc, m->bytes);
+		code = stored_unpack(a->r->stored, a->r->plan, a->file, how, m->bytes, &p.file);
+		p.offset = 0;
+		if (code == EXIT_DONE && stored_bytes(a->r->stored, p.file) != m->bytes)
+			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes unpacked where the directory says %" PRIu64, a->where, m->name,
+				    stored_bytes(a->r->stored, p.file), m->bytes);
+	}
+	if (code == EXIT_DONE && asprintf(&where, "%s/%s", a->where, m->name) < 0) {
+		where = NULL;
+		code = fail(EXIT_IO, "out of memory");
+	}
+	p.where = where;
+	if (code == EXIT_DONE)
+		code = add_array(a->r, &p);
+	free(where);
+	return code;
+}
+
+static int add_archive(const struct request *r, uint32_t file, const char *where)
+{
+	struct archive a = {.r = r, .file = file, .where = where};
+	char why[ZIP_WHY_BYTES] = "";
+	struct zip z = {.bytes = stored_bytes(r->stored, file), .read = read_stored, .context = &a, .why = why};
+	struct zip_member *m = malloc(sizeof(*m));
+	enum zip_status status = ZIP_END;
+	uint64_t count = 0;
+	int code = m ? EXIT_DONE : fail(EXIT_IO, "out of memory");
+
+	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
+		code = add_member(&a, m);
+		count++;
+	}
+	free(m);
+	if (code == EXIT_DONE && status == ZIP_END && !count)
+		scan_barren(r->scan, where);
+	if (code == EXIT_DONE && status == ZIP_BAD)
+		code = why[0] ? fail(EXIT_BAD, "%s: %s", where, why) : EXIT_IO;
+	return code;
+}
+
+/* ---- files ---- */
+
+static int add_file(const struct request *r, void *context, const char *path)
+{
+	char name[PLAN_PATH_BYTES_MAX], *where;
+	struct part p = {.name = name};
+	int code = input_file_open(r, path, &p.file);
+
+	(void)context;
+	if (code != EXIT_DONE)
+		return code;
+	field_name(path, name);
+	where = stored_name(r->stored, p.file);
+	p.where = where;
+	p.bytes = stored_bytes(r->stored, p.file);
+	if (!where)
+		code = fail(EXIT_IO, "out of memory");
+	else if (file_name_has_extension(path, ".npz"))
+		code = add_archive(r, p.file, where);
+	else
+		code = add_array(r, &p);
+	free(where);
+	return code;
+}
+
+static int scan(const struct request *r)
+{
+	static const struct fixed_source steps = {.add_file = add_file};
+
+	return fixed_source_scan(r, &steps, NULL);
+}
+
+#define AT(member) .offset = offsetof(struct pack_options, member)
+
+static const struct cli_option positionals[] = {
+	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
+	 .help = "x.npy is the field `x`; .npz; or a list on '-'"},
+	{0}};
+
+static const struct cli_option options[] = {
+	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
+	 .help = "of the field `label`"},
+	{0}};
+
+const struct source source_array = {
+	SOURCE_NAMED("array"),
+	.summary = "Pack NumPy arrays: .npy, .npz",
+	.description = "The first axis of an array counts the records, so all of them must be as long; what is left of the shape is "
+		       "that of the field, which is called as the file, or the member of a .npz, up to its first dot. Arrays of one name (a/x.npy b/x.npy) "
+		       "follow each other. Big-endian arrays are swapped, those in Fortran's order transposed, .gz and .zst "
+		       "unpacked first. Python objects and structures are refused.\n"
+		       "\n"
+		       "An integer array `label` of one axis is the class and becomes i64; with --classes each must be one. An "
+		       "array `image` with 1, 3 or 4 channels is images, and gets its mean and deviation.",
+	.examples = "shardpack array image.npy label.npy -o ds/train\n",
+	.plan_description = SOURCE_PLAN_AS("array"),
+	.plan_examples = "shardpack plan array image.npy label.npy -o ds/train\n",
+	.positionals = positionals,
+	.options = options,
+	.scan = scan,
+};

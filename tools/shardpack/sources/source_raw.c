@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source_raw.c - `shardpack raw`: files that are records of one size, one behind the other
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/raw_schema.h"
+#include "tools/shardpack/sources/fixed_fields.h"
+#include "tools/shardpack/sources/fixed_source.h"
+#include "tools/shardpack/scan/input_file.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/sources/source.h"
+
+static int settle(const struct request *r)
+{
+	struct raw_schema schema;
+	char why[256];
+
+	if (!raw_schema_parse(r->o->schema, &schema, why, sizeof(why)))
+		return cli_misuse(r->args, "--schema: %s", why);
+	return EXIT_DONE;
+}
+
+/* Every record of one file. */
+static int add_file(const struct request *r, void *context, const char *path)
+{
+	const struct raw_schema *schema = context;
+	uint64_t skip = r->o->skip_bytes, bytes, left;
+	uint32_t file, field;
+	char *name;
+	int code = input_file_open(r, path, &file);
+
+	if (code != EXIT_DONE)
+		return code;
+	name = stored_name(r->stored, file);
+	if (!name)
+		return fail(EXIT_IO, "out of memory");
+	bytes = stored_bytes(r->stored, file);
+	left = bytes > skip ? (bytes - skip) % schema->record_bytes : 0;
+	if (bytes < skip)
+		code = fail(EXIT_BAD, "%s: %" PRIu64 " bytes are less than --skip-bytes %" PRIu64, name, bytes, skip);
+	else if (left)
+		code = fail(EXIT_BAD,
+			    "%s: %" PRIu64 " bytes%s are %" PRIu64 " records of %" PRIu64 " bytes and %" PRIu64
+			    " bytes more, at offset %" PRIu64 "; check --schema and --skip-bytes",
+			    name, bytes - skip, skip ? " behind those that are skipped" : "", (bytes - skip) / schema->record_bytes,
+			    schema->record_bytes, left, bytes - left);
+	for (uint32_t i = 0; code == EXIT_DONE && i < schema->field_count; i++) {
+		const struct raw_field *f = &schema->field[i];
+		struct fixed_column c = {.file = file, .dtype = f->dtype, .swap = f->swap, .offset = skip + f->offset,
+				   .stride = schema->record_bytes, .count = (bytes - skip) / schema->record_bytes};
+
+		if (!strcmp(f->name, "-"))
+			continue;
+		code = fixed_fields_enter(r->recipe, "--schema", f->name, f->dtype, f->shape, f->ndim, &field);
+		if (code == EXIT_DONE)
+			code = fixed_fields_add(r->plan, r->recipe, field, &c);
+	}
+	if (code == EXIT_DONE && bytes == skip)
+		scan_barren(r->scan, name);
+	free(name);
+	return code;
+}
+
+static int scan(const struct request *r)
+{
+	static const struct fixed_source steps = {.add_file = add_file};
+	struct raw_schema schema;
+	char why[256];
+
+	raw_schema_parse(r->o->schema, &schema, why, sizeof(why)); /* settle() saw that it is one */
+	return fixed_source_scan(r, &steps, &schema);
+}
+
+#define AT(member) .offset = offsetof(struct pack_options, member)
+
+static const struct cli_option positionals[] = {
+	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources), .help = "files of records, or a list on '-'"},
+	{0}};
+
+static const struct cli_option options[] = {
+	{.name = "schema", .kind = CLI_STRING, .required = true, AT(schema), .arg_name = "FIELDS",
+	 .help = "as in the file: image:u8[32,32,3],label:>i32,-:u8[4]"},
+	{.name = "skip-bytes", .kind = CLI_SIZE, AT(skip_bytes), .arg_name = "SIZE", .default_note = "0",
+	 .help = "at the front of each file"},
+	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
+	 .help = "of the field `label`"},
+	{0}};
+
+const struct source source_raw = {
+	SOURCE_NAMED("raw"),
+	.summary = "Pack files of records of one size, with --schema",
+	.description = "Each FILE is nothing but records, one behind the other, after the bytes to skip; .gz and .zst are unpacked first. "
+		       "--schema says what a record is: fields in the order of the bytes, each NAME:TYPE or NAME:TYPE[N,...]. "
+		       "Types are u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64 and bool, little-endian, or big-endian behind "
+		       "a '>'. The name '-' passes over bytes.\n"
+		       "\n"
+		       "An integer field `label` is the class and becomes i64; with --classes each must be one. A field `image` "
+		       "with 1, 3 or 4 channels is an image, and gets its mean and deviation.",
+	.examples = "shardpack raw train.bin -o ds/train --schema 'image:u8[3,32,32],label:u8'\n",
+	.plan_description = SOURCE_PLAN_AS("raw"),
+	.plan_examples = "shardpack plan raw train.bin -o ds/train --schema 'image:u8[3,32,32],label:u8'\n",
+	.positionals = positionals,
+	.options = options,
+	.settle = settle,
+	.scan = scan,
+};

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source_tokens.c - `shardpack tokens`: streams of tokens, cut into windows
+ *
+ * A record has sequence + 1 tokens: the first `sequence` are what a model sees, the last `sequence`
+ * what it is to predict.  So neighbours share one token, and every token but a file's first is
+ * predicted once; --overlap makes them share more.  No window spans two files, or with --documents
+ * two documents.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/human.h"
+#include "tools/common/message.h"
+#include "tools/common/progress.h"
+#include "tools/common/signals.h"
+#include "tools/shardpack/format/npy.h"
+#include "tools/shardpack/format/token_file.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/sources/fixed_fields.h"
+#include "tools/shardpack/sources/fixed_source.h"
+#include "tools/shardpack/scan/input_file.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/sources/source.h"
+
+#define PIECE_BYTES 65536
+
+struct stream {
+	const struct request *r;
+	uint64_t window, step;	/* tokens */
+	uint64_t left_out;	/* tokens that no window has */
+	uint64_t record_count;
+	uint32_t field;
+	bool has_field;
+	struct progress progress;
+};
+
+/* Tokens of one file. */
+struct part {
+	uint32_t file, dtype;
+	bool swap;
+	uint64_t offset, count;
+	const char *where;
+};
+
+static int settle(const struct request *r)
+{
+	if (r->o->overlap >= r->o->sequence)
+		return cli_misuse(r->args, "--overlap %" PRIu64 " must be less than --seq-len %" PRIu64, r->o->overlap,
+				  r->o->sequence);
+	return EXIT_DONE;
+}
+
+/* ---- what a file is ---- */
+
+static int open_npy(const struct request *r, const uint8_t *head, size_t have, struct part *p)
+{
+	struct npy a;
+	char why[256];
+
+	if (!npy_parse(head, have, &a, why, sizeof(why)))
+		return fail(EXIT_BAD, "%s: %s", p->where, why);
+	if (a.ndim != 1)
+		return fail(EXIT_BAD, "%s: %" PRIu32 " axes; tokens are an array of one", p->where, a.ndim);
+	if (a.dtype < SHARD_U8 || a.dtype > SHARD_I64)
+		return fail(EXIT_BAD, "%s: tokens of type %s; they must be integers", p->where, shard_dtype_name(a.dtype));
+	if (a.data_offset + a.data_bytes != stored_bytes(r->stored, p->file))
+		return fail(EXIT_BAD, "%s: has %" PRIu64 " bytes, but its head asks for %" PRIu64 " and %" PRIu64 " of data", p->where,
+			    stored_bytes(r->stored, p->file), a.data_offset, a.data_bytes);
+	p->dtype = a.dtype;
+	p->swap = a.swap;
+	p->offset = a.data_offset;
+	p->count = a.shape[0];
+	return EXIT_DONE;
+}
+
+/* Any bytes can be tokens, so a file that is something else is told by its name alone. */
+static const char *other_kind(const char *name)
+{
+	static const char *const ends[][2] = {{".npz", "an archive"}, {".zip", "an archive"}, {".tar", "an archive"}, {".tgz", "an archive"},
+					      {".txt", "text"}, {".json", "text"}, {".jsonl", "text"}, {".csv", "text"},
+					      {".parquet", "a table"}, {".arrow", "a table"}, {".pt", "pickled"}, {".pkl", "pickled"},
+					      {".jpg", "an image"}, {".png", "an image"}};
+	size_t bytes = strlen(name);
+
+	if (bytes > 3 && !strcasecmp(name + bytes - 3, ".gz"))
+		bytes -= 3;
+	else if (bytes > 4 && !strcasecmp(name + bytes - 4, ".zst"))
+		bytes -= 4;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		size_t n = strlen(ends[i][0]);
+
+		if (bytes > n && !strncasecmp(name + bytes - n, ends[i][0], n))
+			return ends[i][1];
+	}
+	return NULL;
+}
+
+static int open_bin(const struct request *r, const uint8_t *head, size_t have, struct part *p)
+{
+	static const uint32_t dtypes[] = {SHARD_U16, SHARD_U32};
+	const char *kind = other_kind(p->where);
+	struct token_file t;
+	char why[256];
+	uint64_t bytes = stored_bytes(r->stored, p->file), item;
+
+	if (kind)
+		return fail(EXIT_BAD, "%s: %s by its name, not a stream of tokens, which is a .bin or .npy of their numbers; give that, or rename it", p->where,
+			    kind);
+	if (!token_file_parse(head, have < TOKEN_FILE_HEAD_BYTES ? have : TOKEN_FILE_HEAD_BYTES, &t, why, sizeof(why)))
+		return fail(EXIT_BAD, "%s: %s", p->where, why);
+	p->dtype = t.dtype ? t.dtype : dtypes[r->o->token_dtype];
+	p->offset = t.data_offset;
+	item = shard_dtype_bytes(p->dtype);
+	p->count = (bytes - t.data_offset) / item;
+	if (t.dtype && bytes != t.data_offset + t.token_count * item)
+		return fail(EXIT_BAD,
+			    "%s: has %" PRIu64 " bytes, but its head of %d asks for %" PRIu64 " tokens of %" PRIu64 "; it is %s", p->where,
+			    bytes, TOKEN_FILE_HEAD_BYTES, t.token_count, item,
+			    bytes < t.data_offset + t.token_count * item ? "cut short" : "longer than it should be");
+	if (bytes % item)
+		return fail(EXIT_BAD, "%s: %" PRIu64 " bytes are no whole number of %s; check --dtype", p->where, bytes,
+			    shard_dtype_name(p->dtype));
+	return EXIT_DONE;
+}
+
+/* ---- windows ---- */
+
+static int add_windows(struct stream *s, const struct part *p, uint64_t first, uint64_t tokens, bool keep_short)
+{
+	const struct request *r = s->r;
+	uint64_t item = shard_dtype_bytes(p->dtype), whole = tokens >= s->window ? (tokens - s->window) / s->step + 1 : 0;
+	uint64_t used = whole ? (whole - 1) * s->step + s->window : 0, end = used;
+	struct plan_slice slice = {.field = (uint16_t)s->field, .first = s->record_count, .count = whole, .file = p->file,
+				   .offset = p->offset + first * item, .stride = s->step * item, .dtype = (uint8_t)p->dtype,
+				   .swap = p->swap && item > 1};
+
+	/* What is left of a document is one more window, if it has something to predict. */
+	if (keep_short && tokens > used && tokens - whole * s->step >= 2) {
+		slice.count++;
+		end = tokens;
+	}
+	s->left_out += tokens - end;
+	if (!slice.count)
+		return EXIT_DONE;
+	slice.bytes = end * item;
+	s->record_count += slice.count;
+	return plan_add_slice(r->plan, &slice);
+}
+
+static uint64_t load_token(const uint8_t *b, uint64_t item, bool swap)
+{
+	uint64_t value = 0;
+
+	for (uint64_t k = 0; k < item; k++)
+		value |= (uint64_t)b[swap ? item - 1 - k : k] << (8 * k);
+	return value;
+}
+
+/* Cut behind each token that ends a document; that token belongs to the document. */
+static int add_documents(struct stream *s, const struct part *p)
+{
+	uint64_t item = shard_dtype_bytes(p->dtype), at = 0, begin = 0, n;
+	uint8_t *piece = malloc(PIECE_BYTES);
+	int code = piece ? EXIT_DONE : fail(EXIT_IO, "out of memory");
+
+	for (; code == EXIT_DONE && at < p->count; at += n) {
+		n = p->count - at < PIECE_BYTES / item ? p->count - at : PIECE_BYTES / item;
+		code = interrupted() ? EXIT_INTERRUPTED
+				     : stored_get(s->r->stored, p->file, p->offset + at * item, piece, (size_t)(n * item));
+		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++)
+			if (load_token(piece + i * item, item, p->swap) == s->r->o->end_of_text) {
+				code = add_windows(s, p, begin, at + i + 1 - begin, true);
+				begin = at + i + 1;
+			}
+		progress_add(&s->progress, n, n * item, 0);
+		progress_tick(&s->progress);
+	}
+	if (code == EXIT_DONE && begin < p->count)
+		code = add_windows(s, p, begin, p->count - begin, true);
+	free(piece);
+	return code;
+}
+
+/* The field is that of the first file; others must have the same type. */
+static int settle_field(struct stream *s, const struct part *p)
+{
+	struct recipe *recipe = s->r->recipe;
+	bool ragged = cli_given(s->r->args, "documents");
+	uint64_t item = shard_dtype_bytes(p->dtype);
+	int code = fixed_fields_enter(recipe, p->where, "tokens", p->dtype, &s->window, 1, &s->field);
+
+	if (code == EXIT_DONE && ragged && item < 8 && s->r->o->end_of_text >> (8 * item))
+		code = fail(EXIT_USAGE, "%s: --documents %" PRIu64 " is no token of %s, so no document would end", p->where,
+			    s->r->o->end_of_text, shard_dtype_name(p->dtype));
+	if (code != EXIT_DONE || s->has_field)
+		return code;
+	s->has_field = true;
+	recipe->field[s->field].semantic = SHARD_TOKENS;
+	recipe->field[s->field].layout = SHARD_LAYOUT_TOKENS;
+	if (!ragged)
+		return EXIT_DONE;
+	recipe->field[s->field].kind = SHARD_RAGGED;
+	recipe->field[s->field].ragged_axes = 1;
+	recipe->field[s->field].length_field = s->field + 1;
+	recipe->field[recipe->field_count++] =
+		(struct shard_field){.name = "length", .dtype = SHARD_U32, .semantic = SHARD_LENGTH, .ndim = 1, .shape = {1}};
+	return EXIT_DONE;
+}
+
+static int add_file(const struct request *r, void *context, const char *path)
+{
+	struct stream *s = context;
+	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
+	struct part p = {0};
+	uint64_t have, before;
+	char *where = NULL;
+	int code = input_file_open(r, path, &p.file);
+
+	if (code == EXIT_DONE && (!head || !(where = stored_name(r->stored, p.file))))
+		code = fail(EXIT_IO, "out of memory");
+	p.where = where;
+	have = code == EXIT_DONE ? stored_bytes(r->stored, p.file) : 0;
+	have = have < NPY_HEAD_BYTES_MAX ? have : NPY_HEAD_BYTES_MAX;
+	if (code == EXIT_DONE)
+		code = stored_get(r->stored, p.file, 0, head, (size_t)have);
+	if (code == EXIT_DONE && have >= NPY_MAGIC_BYTES && !memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES))
+		code = open_npy(r, head, (size_t)have, &p);
+	else if (code == EXIT_DONE)
+		code = open_bin(r, head, (size_t)have, &p);
+	if (code == EXIT_DONE)
+		code = settle_field(s, &p);
+	before = s->record_count;
+	if (code == EXIT_DONE)
+		code = cli_given(r->args, "documents") ? add_documents(s, &p) : add_windows(s, &p, 0, p.count, false);
+	if (code == EXIT_DONE && s->record_count == before)
+		scan_barren(r->scan, where);
+	free(head);
+	free(where);
+	return code;
+}
+
+/* What is in no window. */
+static int end(const struct request *r, void *context, struct classes *out)
+{
+	struct stream *s = context;
+	char what[64], count[HUMAN_CHARS];
+
+	(void)out;
+	progress_abandon(&s->progress);
+	if (!s->record_count) {
+		snprintf(what, sizeof(what), "window of %" PRIu64 " tokens", s->window);
+		return scan_refuse_barren(r->scan, r->place->root, what, "; give a smaller --seq-len");
+	}
+	if (s->left_out)
+		scan_warn(r->scan, "%s tokens are in no record: they do not fill a window%s", human_count(count, s->left_out),
+			  cli_given(r->args, "documents") ? " or are a document of one token" : " at the end of their file");
+	return EXIT_DONE;
+}
+
+static int scan(const struct request *r)
+{
+	static const struct fixed_source steps = {.add_file = add_file, .end = end};
+	struct stream s = {.r = r, .window = r->o->sequence + 1, .step = r->o->sequence - r->o->overlap};
+	int code;
+
+	progress_start(&s.progress, "looking for documents", "tokens", 0);
+	code = fixed_source_scan(r, &steps, &s);
+	progress_abandon(&s.progress);
+	return code;
+}
+
+#define AT(member) .offset = offsetof(struct pack_options, member)
+
+static const struct cli_option positionals[] = {
+	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
+	 .help = "nanoGPT or llm.c .bin, .npy; or a list on '-'"},
+	{0}};
+
+static const struct cli_option options[] = {
+	{.name = "seq-len", .kind = CLI_U64, .required = true, AT(sequence), .arg_name = "N", .min = 1, .max = UINT64_C(1) << 30,
+	 .help = "tokens that a model sees; a record has one more"},
+	{.name = "overlap", .kind = CLI_U64, AT(overlap), .arg_name = "N", .default_value = "0",
+	 .help = "tokens that neighbours share, beside that one"},
+	{.name = "documents", .kind = CLI_U64, AT(end_of_text), .arg_name = "ID", .max = UINT64_C(1) << 62,
+	 .help = "no record spans documents, which end with token ID"},
+	{.name = "dtype", .kind = CLI_CHOICE, AT(token_dtype), .choices = "u16|u32", .default_value = "u16",
+	 .help = "of .bin files without a head"},
+	{0}};
+
+const struct source source_tokens = {
+	SOURCE_NAMED("tokens"),
+	.summary = "Pack streams of tokens, cut to --seq-len",
+	.description = "Each FILE is a stream: of llm.c with its head, a .npy of one axis, or bare integers as nanoGPT writes them. "
+		       "Records are windows of N + 1 tokens, so that a model sees N and predicts N; a window's last token is the "
+		       "next one's first, or with --overlap its last tokens are. No window spans files. Tokens that do not fill a "
+		       "window at the end of a file are left out, and counted.\n"
+		       "\n"
+		       "With --documents ID a window begins with each document, and ends with it: `tokens` is then a ragged field, "
+		       "zero behind the end, and `length` says how many tokens are in it. Windows of less than two tokens have "
+		       "nothing to predict and are left out. The plan has a line for each document.",
+	.examples = "shardpack tokens train.bin -o ds/train --seq-len 1024\n"
+		    "shardpack tokens fineweb_*.bin -o ds --seq-len 2048 --documents 50256\n",
+	.plan_description = SOURCE_PLAN_AS("tokens"),
+	.plan_examples = "shardpack plan tokens train.bin -o ds/train --seq-len 1024\n",
+	.positionals = positionals,
+	.options = options,
+	.settle = settle,
+	.scan = scan,
+};
