@@ -88,7 +88,8 @@ FAKES    := $(patsubst tests/cuda/fake_%.map,$(BUILD)/tests/cuda/%/libcuda.so.1,
 # Scripts are tests unless they are a runner, a library of functions, or meant to be run by hand.
 scripts   = $(foreach s,$(sort $(wildcard $(1))), \
             $(if $(filter run.sh fresh.sh lib% _%,$(notdir $s)),,$s))
-SCRIPTS  := $(call scripts,tests/*/*.sh)
+DOCS     := $(call scripts,tests/docs/*.sh)
+SCRIPTS  := $(filter-out $(DOCS),$(call scripts,tests/*/*.sh))
 CLIENTS  := $(call scripts,tests/python/clients/*.sh)
 # What a sanitizer's run leaves out.  No sanitizer changes what these look at: the sources, the
 # plain build, and other languages.
@@ -121,7 +122,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-order \
-        check-readers long-run asan tsan fuzz fuzz-run lint demo bench bench-gpu bench-peers \
+        check-readers check-docs long-run asan tsan fuzz fuzz-run lint demo bench bench-gpu bench-peers \
         install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
@@ -254,6 +255,9 @@ check-order: ## orders of every length, and drawn ones against Python; SEED=n dr
 	$(call long,$(BUILD)/tests/unit/t_order tests/twin/order.sh)
 check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draws the same again
 	$(call long,tests/twin/readers.sh)
+
+check-docs: ## every block of sh, c and python in the documents
+	$(call long,$(DOCS))
 
 check-python: ## the Python package with PyTorch, in a virtual environment of its own
 	$(call install_missing,check)
