@@ -2,14 +2,17 @@
 /*
  * api.h - the entry points of NVIDIA's driver that we use, declared by ourselves
  *
- * No toolkit is needed to build: this is all that we know of CUDA.  Signatures, numbers of errors and flags are those of
- * cuda.h and cudaTypedefs.h of the CUDA Toolkits 12.9 and 13.0 (PFN_<name>_v<version>); tests/cuda/header.sh compares
- * them where it finds any.  A version stands beside each name because the driver keeps old forms: it gives the newest
- * that is not newer than what is asked for, so we ask for the one that we declare.  Only files of this folder include
- * this.
+ * This is all that we know of CUDA, so no toolkit is needed to build.  Signatures, numbers of
+ * errors and flags are those of cuda.h and cudaTypedefs.h of the CUDA Toolkits 12.9 and 13.0
+ * (PFN_<name>_v<version>).  tests/cuda/header.sh compares them with any toolkit that it finds.
+ *
+ * The driver keeps old versions of its functions.  Asked for a version, it gives the newest one
+ * that is not newer than that.  So each name has the version beside it that we declare.
+ *
+ * Only files of this folder include this.
  */
-#ifndef LIBSHARD_CUDA_API_H
-#define LIBSHARD_CUDA_API_H
+#ifndef SHARD_CUDA_API_H
+#define SHARD_CUDA_API_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,8 +34,8 @@ enum {
 	CU_NO_DEVICE = 100,
 	CU_NOT_READY = 600,
 
-	CU_FIND_LEGACY_STREAM = 1, /* cuGetProcAddress: NULL is the legacy default stream, as libraries must assume */
-	CU_FIND_SUCCESS = 0,	   /* its last output */
+	CU_FIND_LEGACY_STREAM = 1, /* of cuGetProcAddress: NULL is the legacy default stream */
+	CU_FIND_SUCCESS = 0,	   /* the last output of cuGetProcAddress */
 	CU_STREAM_NON_BLOCKING = 1,
 	CU_EVENT_DISABLE_TIMING = 2,
 	CU_REGISTER_PORTABLE = 1,
@@ -40,9 +43,9 @@ enum {
 	CU_DEVICE_CAPABILITY_MAJOR = 75,
 	CU_DEVICE_CAPABILITY_MINOR = 76,
 	CU_MEMORY_HOST = 1,
-	CU_JIT_ERROR_LOG = 5, /* options of cuModuleLoadDataEx: room for the compiler's words, and its bytes */
+	CU_JIT_ERROR_LOG = 5, /* options of cuModuleLoadDataEx: memory for errors of the compiler */
 	CU_JIT_ERROR_LOG_BYTES = 6,
-	CU_STREAM_SPECIAL_MAX = 2, /* handles NULL, 1 and 2: default streams of the current context */
+	CU_STREAM_SPECIAL_MAX = 2, /* NULL, 1 and 2 are default streams of the current context */
 };
 
 /* Name, version, parameters; each returns a CUresult, which is an int in C. */
@@ -76,14 +79,16 @@ enum {
 	X(cuMemHostRegister, 6050, (void *memory, size_t bytes, unsigned int flags))            \
 	X(cuMemHostUnregister, 4000, (void *memory))                                            \
 	X(cuPointerGetAttribute, 4000, (void *out, int attribute, uint64_t pointer))            \
-	X(cuModuleLoadDataEx, 2010, (struct cu_module **module, const void *image, unsigned int count, int *option, void **value)) \
+	X(cuModuleLoadDataEx, 2010, (struct cu_module **module, const void *image, unsigned int count, \
+				     int *option, void **value))                                \
 	X(cuModuleGetFunction, 2000, (struct cu_function **function, struct cu_module *module, const char *name)) \
 	X(cuModuleUnload, 2000, (struct cu_module *module))                                     \
-	X(cuLaunchKernel, 4000, (struct cu_function *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, \
-				 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, \
-				 struct cu_stream *stream, void **parameters, void **extra))
+	X(cuLaunchKernel, 4000, (struct cu_function *function, unsigned int grid_x, unsigned int grid_y, \
+				 unsigned int grid_z, unsigned int block_x, unsigned int block_y, \
+				 unsigned int block_z, unsigned int shared_bytes, struct cu_stream *stream, \
+				 void **parameters, void **extra))
 
-/* The same of those that only tell what there is, for probe.c: where a driver lacks one, loaders work all the same. */
+/* The same of calls for probe.c, which tell what there is.  A loader works without them. */
 #define PROBE_CALLS(X)                                                                          \
 	X(cuDriverGetVersion, 2020, (int *version))                                             \
 	X(cuDeviceGetCount, 2000, (int *count))                                                 \
@@ -97,36 +102,22 @@ struct cuda_api {
 	CUDA_CALLS(CUDA_POINTER)
 	PROBE_CALLS(CUDA_POINTER)
 #undef CUDA_POINTER
-	char lacks[256]; /* which of PROBE_CALLS it does not have, and when they came, separated by commas; these pointers are NULL */
-	pid_t pid; /* whose driver it is: it does not survive fork */
+	char lacks[256]; /* a list of PROBE_CALLS that are NULL, as the driver is too old */
+	pid_t pid;	 /* the process that has loaded it: it does not survive fork */
 };
 
-/* device.h: a context. */
+/* A context; see device.h. */
 struct cuda_device {
 	const struct cuda_api *api;
 	struct cu_context *context;
-	int ordinal;   /* CUdevice of a primary context */
-	bool retained; /* it is one, and we hold it */
+	int ordinal;   /* the CUdevice of a primary context */
+	bool retained; /* it is a primary context, and we hold it */
 };
 
-/*
- * The driver, loaded and started by the first call in this process; what that call found stays.  UNSUPPORTED where there
- * is no driver, no device, or too old a driver; ARGUMENT in a child of the process that started it.
- */
-int cuda_api_get(const struct cuda_api **out, struct shard_error *err);
-
-/* One of the streams that have no context of their own, NULL among them. */
+/* Is this a stream that has no context of its own, such as NULL? */
 static inline bool cuda_is_special(const void *stream)
 {
 	return (uintptr_t)stream <= CU_STREAM_SPECIAL_MAX;
 }
-
-/* The context of a stream, of a special one that of this thread, or NULL; and the CUdevice of a context.  What the driver says. */
-int cuda_context_of(const struct cuda_api *api, void *stream, struct cu_context **out);
-int cuda_device_of(const struct cuda_api *api, struct cu_context *context, int *device);
-
-/* DEVICE, with the driver's name and text for `result` behind the sentence, and the result as os_code. */
-int cuda_refused(const struct cuda_api *api, int result, struct shard_error *err, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.c - see device.h: whose context it is, and the driver's calls with their errors told
+ * device.c - see device.h
  *
- * No context is ever made here, reset or given flags: it belongs to the trainer.
+ * A context belongs to the trainer.  So this file never makes, resets or configures one.
  */
 #include "libshard/cuda/device.h"
 
@@ -11,29 +11,12 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/cuda/api.h"
+#include "libshard/cuda/driver.h"
 
-#define PIN_MOST_BYTES (UINT64_C(1) << 30) /* some tenth of a second */
+#define PIN_MOST_BYTES (UINT64_C(1) << 30) /* page-locking this takes a tenth of a second */
 #define MIB(bytes_) ((double)(bytes_) / (1 << 20))
 
 /* ---- whose context ---- */
-
-int cuda_context_of(const struct cuda_api *api, void *stream, struct cu_context **out)
-{
-	return cuda_is_special(stream) ? api->cuCtxGetCurrent(out) : api->cuStreamGetCtx(stream, out);
-}
-
-int cuda_device_of(const struct cuda_api *api, struct cu_context *context, int *device)
-{
-	struct cu_context *popped;
-	int result = api->cuCtxPushCurrent(context), popping;
-
-	if (result)
-		return result;
-	result = api->cuCtxGetDevice(device);
-	popping = api->cuCtxPopCurrent(&popped);
-	return result ? result : popping;
-}
 
 static int find_context(const struct cuda_api *api, void *stream, struct cu_context **out, struct shard_error *err)
 {
@@ -57,7 +40,10 @@ static int retain_first(struct cuda_device *d, struct shard_error *err)
 	return SHARD_OK;
 }
 
-/* The context is there: if it is its device's primary one, hold it.  Asked first, because to retain one makes it. */
+/*
+ * If the context is the primary one of its device, hold it.  Ask before, because retaining would
+ * make a primary context where there is none.
+ */
 static int retain_if_primary(struct cuda_device *d, struct shard_error *err)
 {
 	struct cu_context *primary;
@@ -115,7 +101,8 @@ int cuda_enter(const struct cuda_device *d, struct shard_error *err)
 	int result;
 
 	if (d->api->pid != getpid())
-		return error_set(err, SHARD_E_ARGUMENT, "the GPU belongs to process %ld; its children cannot use it", (long)d->api->pid);
+		return error_set(err, SHARD_E_ARGUMENT, "the GPU belongs to process %ld; its children cannot use it",
+				 (long)d->api->pid);
 	result = d->api->cuCtxPushCurrent(d->context);
 	return result ? cuda_refused(d->api, result, err, "cuCtxPushCurrent") : SHARD_OK;
 }
@@ -140,9 +127,10 @@ int cuda_check_stream(const struct cuda_device *d, void *stream, struct shard_er
 	if (rc || context == d->context || (!context && cuda_is_special(stream)))
 		return rc;
 	return error_set(err, SHARD_E_ARGUMENT, cuda_is_special(stream)
-			 ? "stream %p is the default stream of this thread's context, which is another one than that of the first call; make that "
-			   "device current, or use one loader per device"
-			 : "stream %p is of another context than that of the first call; use one loader per device", stream);
+			 ? "stream %p is the default stream of this thread's context, which is another one than that "
+			   "of the first call; make that device current, or use one loader per device"
+			 : "stream %p is of another context than that of the first call; use one loader per device",
+			 stream);
 }
 
 /* ---- streams and events ---- */
@@ -171,7 +159,8 @@ int cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, str
 	return result ? cuda_refused(d->api, result, err, "cuStreamWaitEvent, stream %p", stream) : SHARD_OK;
 }
 
-int cuda_stream_call(const struct cuda_device *d, void *stream, void (*call)(void *context), void *context, struct shard_error *err)
+int cuda_stream_call(const struct cuda_device *d, void *stream, void (*call)(void *context), void *context,
+		     struct shard_error *err)
 {
 	int result = d->api->cuLaunchHostFunc(stream, call, context);
 
@@ -182,7 +171,9 @@ int cuda_stream_check(const struct cuda_device *d, void *stream, struct shard_er
 {
 	int result = d->api->cuStreamQuery(stream);
 
-	return result && result != CU_NOT_READY ? cuda_refused(d->api, result, err, "work that was queued before has failed") : SHARD_OK;
+	if (!result || result == CU_NOT_READY)
+		return SHARD_OK;
+	return cuda_refused(d->api, result, err, "work that was queued before has failed");
 }
 
 int cuda_stream_finish(const struct cuda_device *d, void *stream, struct shard_error *err)
@@ -240,7 +231,7 @@ int cuda_stream_join(const struct cuda_device *d, void *stream, void *behind, st
 	rc = cuda_event_record(d, event, behind, err);
 	if (!rc)
 		rc = cuda_stream_wait(d, stream, event, err);
-	cuda_event_drop(d, event); /* what waits for it still does */
+	cuda_event_drop(d, event); /* the stream still waits for it */
 	return rc;
 }
 
@@ -283,7 +274,8 @@ bool cuda_is_pinned(const struct cuda_device *d, const void *at)
 	return !d->api->cuPointerGetAttribute(&kind, CU_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)at) && kind == CU_MEMORY_HOST;
 }
 
-int cuda_copy_in(const struct cuda_device *d, uint64_t to, const void *from, uint64_t bytes, void *stream, struct shard_error *err)
+int cuda_copy_in(const struct cuda_device *d, uint64_t to, const void *from, uint64_t bytes, void *stream,
+		 struct shard_error *err)
 {
 	int result = d->api->cuMemcpyHtoDAsync(to, from, (size_t)bytes, stream);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * driver.c - finding NVIDIA's driver at run time, and what it says when it refuses
+ * driver.c - see driver.h
  *
- * One binary serves machines with and without a GPU: libcuda.so.1 is opened by name when it is first needed, and each
- * entry point is asked for in the version that api.h declares.  The library is never closed again: it has threads of its
- * own.  What contexts and streams are for is device.c's affair.
+ * One binary serves machines with and without a GPU.  libcuda.so.1 is opened by its name when it is
+ * first needed, and each entry point is asked for in the version that api.h declares.  The library
+ * is never closed again, because it has threads of its own.
  */
+#include "libshard/cuda/driver.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -15,16 +17,15 @@
 #include <unistd.h>
 
 #include "libshard/base/error.h"
-#include "libshard/cuda/api.h"
 
-#define DRIVER	     "libcuda.so.1" /* libcuda.so, without the number, is on machines of developers only */
+#define DRIVER	     "libcuda.so.1" /* only developers have libcuda.so */
 #define GO_ON_WITHOUT "batches in host memory need no GPU"
 #define TEXT_BYTES   768
 
 typedef int (*find_11030)(const char *name, void **out, int version, uint64_t flags);
 typedef int (*find_12000)(const char *name, void **out, int version, uint64_t flags, int *status);
 
-/* How the driver hands out its entry points: one of the two. */
+/* The function that finds entry points: a driver has one of the two. */
 struct finder {
 	find_11030 old;
 	find_12000 now;
@@ -44,10 +45,10 @@ static const struct {
 #undef WANTED
 };
 
-/* Of this process, written once under the `once`. */
+/* Of this process.  They are written once, under `once`. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct cuda_api driver;
-static struct shard_error driver_why; /* status 0: it is there */
+static struct shard_error driver_why; /* status 0: the driver is there */
 
 /* ---- what it says ---- */
 
@@ -83,7 +84,7 @@ static bool find(const struct finder *f, const char *name, int version, void **o
 	return !result && status == CU_FIND_SUCCESS && *out;
 }
 
-/* The function of that name; a copy, because C has no conversion from a pointer to one to a function. */
+/* Pointers are copied, because C cannot convert a data pointer to a function pointer. */
 static void find_finder(void *library, struct finder *f)
 {
 	void *now = dlsym(library, "cuGetProcAddress_v2"), *old = dlsym(library, "cuGetProcAddress");
@@ -92,13 +93,13 @@ static void find_finder(void *library, struct finder *f)
 	memcpy(&f->old, &old, sizeof(old));
 }
 
-/* One more name at the end of a list, which may be cut: that says enough. */
+/* Add a name to a list.  A list that is too long is cut. */
 static void add_name(char *list, size_t bytes, size_t which)
 {
 	size_t used = strlen(list);
 
-	snprintf(list + used, bytes - used, "%s%s (CUDA %d.%d)", used ? ", " : "", calls[which].name, calls[which].version / 1000,
-		 calls[which].version % 1000 / 10);
+	snprintf(list + used, bytes - used, "%s%s (CUDA %d.%d)", used ? ", " : "", calls[which].name,
+		 calls[which].version / 1000, calls[which].version % 1000 / 10);
 }
 
 static void find_all(const struct finder *f)
@@ -116,7 +117,8 @@ static void find_all(const struct finder *f)
 			add_name(driver.lacks, sizeof(driver.lacks), i);
 	}
 	if (missing[0])
-		error_set(&driver_why, SHARD_E_UNSUPPORTED, DRIVER " does not have %s; update NVIDIA's driver; " GO_ON_WITHOUT, missing);
+		error_set(&driver_why, SHARD_E_UNSUPPORTED,
+			  DRIVER " does not have %s; update NVIDIA's driver; " GO_ON_WITHOUT, missing);
 }
 
 static void start(void)
@@ -125,8 +127,11 @@ static void start(void)
 
 	if (!result)
 		return;
-	cuda_refused(&driver, result, &driver_why, result == CU_NOT_INITIALIZED
-		     ? "cuInit (was the driver in use before this process was forked? it must be started behind that)" : "cuInit");
+	cuda_refused(&driver, result, &driver_why,
+		     result == CU_NOT_INITIALIZED
+			     ? "cuInit (was the driver in use before this process was forked? it must be started "
+			       "behind that)"
+			     : "cuInit");
 	if (result == CU_NO_DEVICE || result == CU_STUB_LIBRARY)
 		driver_why.status = SHARD_E_UNSUPPORTED;
 }
@@ -140,13 +145,15 @@ static void load(void)
 	driver.pid = getpid();
 	if (!library) {
 		why = dlerror();
-		error_set(&driver_why, SHARD_E_UNSUPPORTED, "no GPU driver: %s; install NVIDIA's driver, or, in a container, pass its libraries in; "
+		error_set(&driver_why, SHARD_E_UNSUPPORTED,
+			  "no GPU driver: %s; install NVIDIA's driver, or, in a container, pass its libraries in; "
 			  GO_ON_WITHOUT, why ? why : DRIVER " cannot be opened");
 		return;
 	}
 	find_finder(library, &f);
 	if (!f.now && !f.old) {
-		error_set(&driver_why, SHARD_E_UNSUPPORTED, DRIVER " has no cuGetProcAddress: it is older than CUDA 11.3; update NVIDIA's driver; "
+		error_set(&driver_why, SHARD_E_UNSUPPORTED,
+			  DRIVER " has no cuGetProcAddress: it is older than CUDA 11.3; update NVIDIA's driver; "
 			  GO_ON_WITHOUT);
 		return;
 	}
@@ -164,8 +171,28 @@ int cuda_api_get(const struct cuda_api **out, struct shard_error *err)
 		return driver_why.status;
 	}
 	if (driver.pid != getpid())
-		return error_set(err, SHARD_E_ARGUMENT, "the GPU driver was started by process %ld and does not work in its children; fork before the "
-				 "first use of the GPU, or start a new program", (long)driver.pid);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the GPU driver was started by process %ld and does not work in its children; fork "
+				 "before the first use of the GPU, or start a new program", (long)driver.pid);
 	*out = &driver;
 	return SHARD_OK;
+}
+
+/* ---- contexts ---- */
+
+int cuda_context_of(const struct cuda_api *api, void *stream, struct cu_context **out)
+{
+	return cuda_is_special(stream) ? api->cuCtxGetCurrent(out) : api->cuStreamGetCtx(stream, out);
+}
+
+int cuda_device_of(const struct cuda_api *api, struct cu_context *context, int *device)
+{
+	struct cu_context *popped;
+	int result = api->cuCtxPushCurrent(context), popping;
+
+	if (result)
+		return result;
+	result = api->cuCtxGetDevice(device);
+	popping = api->cuCtxPopCurrent(&popped);
+	return result ? result : popping;
 }

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish.cu - kernels that make of images in a GPU's memory what a network takes: gather, crop or resize, flip, look up, lay out
+ * finish.cu - kernels that transform images: gather, crop or resize, flip, look up, lay out
  *
- * finish_twin() of libshard/transform/transform_twin.c is the definition; libshard/transform/grid.c says how a call is spread.  A block makes a
- * band of lines of one row: (1) it brings the samples of the band to shared memory, as they lie or resized, (2) each thread
- * takes some from there, looks up what they become, and stores 16 bytes.  Samples are bytes and what they become is in a
- * table, so results are exact; only weights are computed with fractions, in doubles whose products are never fused
- * with a sum (__dmul_rn, and nvcc -fmad=false): the same bits on every device, and on a CPU.
+ * finish_twin() of libshard/transform/transform_twin.c is the definition.
+ * libshard/transform/grid.c tells how a call is spread over blocks.  A block makes a band of lines
+ * of one row, in two steps:
  *
- * Written in what C11 and CUDA have in common: tests/cuda/t_finish_kernel.c compiles it as C and runs it thread by thread.
- * libshard/cuda/make_ptx.sh makes finish_ptx.c of it.
+ *   (1) It brings the samples of the band to shared memory, as they lie or resized.
+ *   (2) Each thread takes some of them, looks up their numbers, and stores 16 bytes.
+ *
+ * A sample is a byte, and a table has the number that it becomes, so numbers are exact.  Only
+ * weights are computed with fractions.  They are doubles, and a product is never fused with a sum
+ * (__dmul_rn, and nvcc -fmad=false).  So every device, and a CPU, gets the same bits.
+ *
+ * The code is both C11 and CUDA: tests/cuda/t_finish_kernel.c compiles it as C, and runs it thread
+ * by thread.  libshard/cuda/make_ptx.sh makes finish_ptx.c from it.
  */
 #include "libshard/transform/call.h"
 
 #ifdef __CUDACC__
 #define UNROLL	_Pragma("unroll")
 #define UNROLL4 _Pragma("unroll 4")
-#define COMPACT _Pragma("unroll 1") /* of loops that are short or slow anyway: less for the driver to compile */
+#define COMPACT _Pragma("unroll 1") /* for short or slow loops: the driver compiles less */
 extern "C" {
 #endif
 
-/* All of a block's: the table first, then what struct finish_call says. */
+/* The shared memory of a block: first the table, then the parts that struct finish_call places. */
 extern __shared__ uint4 finish_shared[];
 
 #define SHARED(type_, at_) ((type_ *)((uint8_t *)finish_shared + (at_)))
@@ -28,21 +33,23 @@ extern __shared__ uint4 finish_shared[];
 
 /* ---- where samples are ---- */
 
-FORCED uint64_t address_of(const struct finish_call *call, const struct finish_row *row, uint32_t line, uint32_t channel)
+FORCED uint64_t address_of(const struct finish_call *call, const struct finish_row *row, uint32_t line,
+			   uint32_t channel)
 {
 	return call->from + row->from * call->record_step + (uint64_t)(row->y + line) * call->line_step +
 	       (uint64_t)(row->x & FINISH_SIDE_MAX) * call->pixel_step + (uint64_t)channel * call->channel_step;
 }
 
-/* Of a span that begins within a word: how far. */
-FORCED uint32_t shift_of(const struct finish_call *call, const struct finish_row *row, uint32_t line, uint32_t channel)
+/* How far within a word a span begins. */
+FORCED uint32_t shift_of(const struct finish_call *call, const struct finish_row *row, uint32_t line,
+			 uint32_t channel)
 {
 	return (uint32_t)address_of(call, row, line, channel) & 3;
 }
 
 /* ---- (1) crop: the spans of a band as they lie, whole words ---- */
 
-/* The word at `at`, but for bytes that are none of the batch's. */
+/* Load the word at `at`, without bytes that do not belong to the batch. */
 FORCED uint32_t load_within(const struct finish_call *call, uint64_t at)
 {
 	uint32_t word = 0;
@@ -54,14 +61,15 @@ FORCED uint32_t load_within(const struct finish_call *call, uint64_t at)
 	return word;
 }
 
-/* A warp for each span.  It begins within its first word, and the last words may be behind it. */
+/* A warp brings a span.  That begins within its first word, and its last words may be behind it. */
 FORCED void bring_spans(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines)
 {
 	uint32_t lanes = blockDim.x < 32 ? blockDim.x : 32, lane = threadIdx.x % lanes, words = call->pitch / 4;
 
 	COMPACT
 	for (uint32_t span = threadIdx.x / lanes; span < lines * call->span_count; span += blockDim.x / lanes) {
-		uint64_t from = address_of(call, row, first + span / call->span_count, span % call->span_count) & ~(uint64_t)3;
+		uint64_t from = address_of(call, row, first + span / call->span_count, span % call->span_count) &
+				~(uint64_t)3;
 		uint32_t *to = SHARED(uint32_t, call->at_tile) + span * words;
 
 		if (from >= call->from && from + call->pitch <= call->from_end) {
@@ -76,7 +84,10 @@ FORCED void bring_spans(const struct finish_call *call, const struct finish_row 
 	}
 }
 
-/* ---- (1) resize: bilinear with antialiasing, across and then down, each rounded to bytes, as Pillow does ---- */
+/*
+ * ---- (1) resize: bilinear with antialiasing, across and then down, each rounded to bytes, as
+ * Pillow does ----
+ */
 
 FORCED double triangle(double x)
 {
@@ -84,10 +95,11 @@ FORCED double triangle(double x)
 	return x < 1 ? 1 - x : 0;
 }
 
-/* Taps of output pixel `at`, where `in` samples become `out`; weights stand `step` apart. */
+/* The taps of output pixel `at`, where `in` samples become `out`.  Weights stand `step` apart. */
 FORCED struct finish_taps fill_taps(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t step)
 {
-	double scale = (double)in / out, reach = scale < 1 ? 1 : scale, each = 1 / reach, center = __dmul_rn(at + 0.5, scale);
+	double scale = (double)in / out, reach = scale < 1 ? 1 : scale, each = 1 / reach;
+	double center = __dmul_rn(at + 0.5, scale);
 	double low = center - reach + 0.5, high = center + reach + 0.5, sum = 0;
 	struct finish_taps taps;
 
@@ -113,17 +125,19 @@ FORCED uint8_t clip(int32_t sum)
 
 FORCED void fill_all_taps(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines)
 {
-	struct finish_taps *across = SHARED(struct finish_taps, call->at_across), *down = SHARED(struct finish_taps, call->at_down);
+	struct finish_taps *across = SHARED(struct finish_taps, call->at_across);
+	struct finish_taps *down = SHARED(struct finish_taps, call->at_down);
 
 	COMPACT
 	for (uint32_t x = threadIdx.x; x < call->width; x += blockDim.x)
 		across[x] = fill_taps(row->width, call->width, x, (int32_t *)(across + call->width) + x, call->width);
 	COMPACT
 	for (uint32_t i = threadIdx.x; i < lines; i += blockDim.x)
-		down[i] = fill_taps(row->height, call->height, first + i, (int32_t *)(down + call->band_lines) + i, call->band_lines);
+		down[i] = fill_taps(row->height, call->height, first + i, (int32_t *)(down + call->band_lines) + i,
+				    call->band_lines);
 }
 
-/* The lines of the image that the band needs. */
+/* Resize the lines of the image that the band needs. */
 FORCED void resize_across(const struct finish_call *call, const struct finish_row *row, uint32_t lines)
 {
 	const struct finish_taps *across = SHARED(const struct finish_taps, call->at_across);
@@ -137,12 +151,14 @@ FORCED void resize_across(const struct finish_call *call, const struct finish_ro
 
 		COMPACT
 		for (uint32_t c = 0; c < call->channels; c++) {
-			uint64_t from = address_of(call, row, low + line, c) + (uint64_t)across[x].first * call->pixel_step;
+			uint64_t from =
+				address_of(call, row, low + line, c) + (uint64_t)across[x].first * call->pixel_step;
 			int32_t sum = 1 << (FINISH_FRACTION_BITS - 1);
 
 			COMPACT
 			for (uint32_t t = 0; t < across[x].count; t++)
-				sum += *(const uint8_t *)(uintptr_t)(from + t * call->pixel_step) * weight[t * call->width];
+				sum += *(const uint8_t *)(uintptr_t)(from + t * call->pixel_step) *
+				       weight[t * call->width];
 			to[c] = clip(sum);
 		}
 	}
@@ -155,7 +171,8 @@ FORCED void resize_down(const struct finish_call *call, uint32_t lines)
 
 	for (uint32_t i = threadIdx.x; i < lines * bytes; i += blockDim.x) {
 		uint32_t line = i / bytes, at = i % bytes;
-		const uint8_t *from = SHARED(const uint8_t, call->at_lines) + (down[line].first - low) * call->pitch + at;
+		const uint8_t *from =
+			SHARED(const uint8_t, call->at_lines) + (down[line].first - low) * call->pitch + at;
 		const int32_t *weight = (const int32_t *)(down + call->band_lines) + line;
 		int32_t sum = 1 << (FINISH_FRACTION_BITS - 1);
 
@@ -177,20 +194,25 @@ FORCED void bring_table(const struct finish_call *call, uint32_t bytes)
 
 FORCED uint32_t look_up(uint32_t channel, uint32_t sample, uint32_t bytes)
 {
-	return bytes == 4 ? SHARED(const uint32_t, 0)[channel * 256 + sample] : SHARED(const uint16_t, 0)[channel * 256 + sample];
+	return bytes == 4 ? SHARED(const uint32_t, 0)[channel * 256 + sample]
+			  : SHARED(const uint16_t, 0)[channel * 256 + sample];
 }
 
-/* Anything: one number per thread and turn. */
-FORCED void put_any(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines, int resized, uint32_t bytes)
+/* Store any output.  A thread stores one number at a time. */
+FORCED void put_any(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines,
+		    int resized, uint32_t bytes)
 {
 	uint32_t plane = lines * call->width, spans = resized ? 1 : call->span_count;
 	uint64_t image = (uint64_t)blockIdx.y * call->channels * call->height * call->width;
 
 	COMPACT
 	for (uint32_t i = threadIdx.x; i < plane * call->channels; i += blockDim.x) {
-		uint32_t c = call->is_planar ? i / plane : i % call->channels, pixel = call->is_planar ? i % plane : i / call->channels;
-		uint32_t line = pixel / call->width, x = pixel % call->width, from = row->x & FINISH_FLIP ? call->width - 1 - x : x;
-		uint32_t span = spans == 1 ? line : line * spans + c, at = spans == 1 ? from * call->channels + c : from;
+		uint32_t c = call->is_planar ? i / plane : i % call->channels;
+		uint32_t pixel = call->is_planar ? i % plane : i / call->channels;
+		uint32_t line = pixel / call->width, x = pixel % call->width;
+		uint32_t from = row->x & FINISH_FLIP ? call->width - 1 - x : x;
+		uint32_t span = spans == 1 ? line : line * spans + c;
+		uint32_t at = spans == 1 ? from * call->channels + c : from;
 		uint64_t to = call->is_planar ? ((uint64_t)c * call->height + first + line) * call->width + x
 					      : ((uint64_t)(first + line) * call->width + x) * call->channels + c;
 		uint32_t bits;
@@ -205,7 +227,7 @@ FORCED void put_any(const struct finish_call *call, const struct finish_row *row
 	}
 }
 
-/* Sixteen bytes of numbers. */
+/* Store sixteen bytes of numbers. */
 FORCED void put_16(uint64_t to, const uint32_t *number, uint32_t bytes)
 {
 	uint4 out;
@@ -224,10 +246,13 @@ FORCED void put_16(uint64_t to, const uint32_t *number, uint32_t bytes)
 	*(uint4 *)(uintptr_t)to = out;
 }
 
-/* Three channels, interleaved in the tile; 16 bytes of each channel per thread and turn.  All but the addresses are constants here. */
+/*
+ * Store pixels of three channels, which the tile holds interleaved.  A thread stores 16 bytes of
+ * each channel at a time.  All arguments but the addresses are constants.
+ */
 FORCED void put_pixels(uint32_t at, uint64_t to, uint64_t plane_bytes, int flip, int planar, uint32_t bytes)
 {
-	const uint32_t count = 16 / bytes; /* of pixels; 3 x count samples, in as many words and one more where they begin within one */
+	const uint32_t count = 16 / bytes; /* of pixels: 3 x count samples */
 	const uint32_t *word = SHARED(const uint32_t, at & ~3u);
 	uint32_t sample[6], number[24], shift = at % 4 * 8;
 
@@ -246,20 +271,23 @@ FORCED void put_pixels(uint32_t at, uint64_t to, uint64_t plane_bytes, int flip,
 		put_16(planar ? to + i * plane_bytes : to + 16 * i, number + i * count, bytes);
 }
 
-FORCED void put_fast(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines, int resized, int planar,
-		     uint32_t bytes)
+FORCED void put_fast(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines,
+		     int resized, int planar, uint32_t bytes)
 {
 	const uint32_t count = 16 / bytes;
-	uint32_t groups = call->width / count, shift = resized ? 0 : shift_of(call, row, first, 0), flip = row->x & FINISH_FLIP;
+	uint32_t groups = call->width / count, shift = resized ? 0 : shift_of(call, row, first, 0);
+	uint32_t flip = row->x & FINISH_FLIP;
 	uint64_t plane_bytes = (uint64_t)call->height * call->width * bytes;
-	uint64_t to = call->to + blockIdx.y * 3 * plane_bytes + (uint64_t)first * call->width * bytes * (planar ? 1 : 3);
+	uint64_t to =
+		call->to + blockIdx.y * 3 * plane_bytes + (uint64_t)first * call->width * bytes * (planar ? 1 : 3);
 
 	for (uint32_t i = threadIdx.x; i < lines * groups; i += blockDim.x) {
 		uint32_t line = i / groups, group = i % groups;
 		uint32_t at = call->at_tile + line * call->pitch + (resized ? 0 : (shift + line * call->line_step) & 3);
 
 		if (flip)
-			put_pixels(at + 3 * count * (groups - 1 - group), to + i * (planar ? 16 : 48), plane_bytes, 1, planar, bytes);
+			put_pixels(at + 3 * count * (groups - 1 - group), to + i * (planar ? 16 : 48), plane_bytes, 1,
+				   planar, bytes);
 		else
 			put_pixels(at + 3 * count * group, to + i * (planar ? 16 : 48), plane_bytes, 0, planar, bytes);
 	}
@@ -269,8 +297,8 @@ FORCED void put_fast(const struct finish_call *call, const struct finish_row *ro
 
 enum { ANY = FINISH_ANY, CHW = FINISH_CHW, HWC = FINISH_HWC };
 
-FORCED void put(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines, int resized, uint32_t shape,
-		uint32_t bytes)
+FORCED void put(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines,
+		int resized, uint32_t shape, uint32_t bytes)
 {
 	if (shape == ANY)
 		put_any(call, row, first, lines, resized, bytes);

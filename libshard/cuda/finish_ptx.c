@@ -4,7 +4,7 @@
  *
  * compiler: nvcc 13.0.88
  * sources:  libshard/cuda/finish.cu libshard/transform/call.h
- * SHA-256:  c37c1526948017300f3839290aa46f64b79f22216e20bf3ee50478e6eca88f1a
+ * SHA-256:  d9a9126899504e9df989b2424e0403a38957b40c834e6206326d1281a32c5c9c
  */
 #include "libshard/cuda/ptx.h"
 

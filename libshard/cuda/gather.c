@@ -4,7 +4,7 @@
  */
 #include "libshard/cuda/gather.h"
 
-#include "libshard/cuda/device.h"
+#include "libshard/cuda/module.h"
 #include "libshard/cuda/ptx.h"
 
 int cuda_gather_open(const struct cuda_device *d, struct cuda_gather *out, struct shard_error *err)
@@ -27,12 +27,13 @@ void cuda_gather_close(const struct cuda_device *d, struct cuda_gather *g)
 	*g = (struct cuda_gather){.module = NULL};
 }
 
-int cuda_gather_launch(const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call, void *stream,
-		       struct shard_error *err)
+int cuda_gather_launch(const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call,
+		       void *stream, struct shard_error *err)
 {
 	uint32_t longest = 1;
 
 	for (uint32_t i = 0; i < call->piece_count; i++)
 		longest = call->piece[i].bytes > longest ? call->piece[i].bytes : longest;
-	return cuda_launch(d, g->kernel, call->row_count, (longest + GATHER_PART - 1) / GATHER_PART, GATHER_THREADS, 0, call, stream, err);
+	return cuda_launch(d, g->kernel, call->row_count, (longest + GATHER_PART - 1) / GATHER_PART, GATHER_THREADS, 0,
+			   call, stream, err);
 }

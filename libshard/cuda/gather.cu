@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gather.cu - the kernel of gather.h: rows of a pool to the arrays of a batch
+ * gather.cu - the kernel of gather.h: it copies rows of a pool to the arrays of a batch
  *
- * A block copies a part of one row, GATHER_PART bytes of each of its arrays: 16 bytes per thread and turn where all
- * addresses allow it, as they do for images.  Written in what C11 and CUDA have in common, so that tests run it on a CPU.
- * make_ptx.sh makes gather_ptx.c of it.
+ * A block copies a part of one row, GATHER_PART bytes of each of its arrays.  Each thread copies 16
+ * bytes at a time if all addresses allow it, as they do for images.  The code is both C11 and CUDA,
+ * so tests run it on a CPU.  make_ptx.sh makes gather_ptx.c from it.
  */
 #include "libshard/cuda/gather.h"
 
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* Of `bytes`, as many at a time as both ends, and the length, are multiples of. */
+/* Copy as many bytes at a time as both addresses and the length are multiples of. */
 static __device__ void gather_copy(uint64_t to, uint64_t from, uint32_t bytes)
 {
 	uint64_t all = to | from | bytes;
@@ -40,7 +40,8 @@ __global__ void __launch_bounds__(GATHER_THREADS) gather_rows(const __grid_const
 		uint64_t to = call.to + p->to_at + (uint64_t)(call.first_row + blockIdx.x) * p->bytes;
 
 		if (begin < p->bytes)
-			gather_copy(to + begin, from + begin, p->bytes - begin < GATHER_PART ? p->bytes - begin : GATHER_PART);
+			gather_copy(to + begin, from + begin,
+				    p->bytes - begin < GATHER_PART ? p->bytes - begin : GATHER_PART);
 	}
 }
 

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gather.h - a batch out of rows that lie anywhere in a pool of slabs in device memory, by one kernel
+ * gather.h - a kernel that gathers a batch from rows that lie anywhere in a pool of slabs
  *
- * A slab and a batch hold the same arrays, each row after row; only where arrays begin differs.  Everything that the
- * kernel needs stands in its parameter, so that nothing crosses the link but the call.
+ * Slabs and batches have the same arrays, which begin at different places.  The parameter of the
+ * kernel has all that it needs, so only the call crosses the link to the GPU.
  */
-#ifndef LIBSHARD_CUDA_GATHER_H
-#define LIBSHARD_CUDA_GATHER_H
+#ifndef SHARD_CUDA_GATHER_H
+#define SHARD_CUDA_GATHER_H
 
 #include <stdint.h>
 
-#define GATHER_PIECES  32u  /* as many arrays as a batch can have: 8 groups and 24 fields */
-#define GATHER_ROWS    820u /* parameters have 4096 bytes in all */
+#define GATHER_PIECES  32u  /* arrays that a batch can have: 8 groups and 24 fields */
+#define GATHER_ROWS    820u /* of one call: its parameter has 4096 bytes */
 #define GATHER_THREADS 256u
-#define GATHER_PART    (16u << 10) /* bytes that a block copies of each array of its row */
+#define GATHER_PART    (16u << 10) /* bytes that a block copies from each array of its row */
 
 struct gather_piece {
-	uint64_t from_at, to_at; /* of the array, in a slab and in the batch */
+	uint64_t from_at, to_at; /* where the array begins in a slab, and in the batch */
 	uint32_t bytes;		 /* of a row */
 	uint32_t reserved;
 };
 
 struct gather_call {
-	uint64_t from, to; /* the pool, the batch: device memory */
+	uint64_t from, to; /* addresses of the pool and of the batch */
 	uint64_t slab_bytes;
 	uint32_t slab_rows, piece_count;
 	uint32_t first_row, row_count; /* of the batch */
@@ -37,16 +37,16 @@ _Static_assert(sizeof(struct gather_call) <= 4096, "a kernel's parameters");
 
 struct cuda_device;
 
-/* The kernel, compiled by the driver for the device of the context. */
+/* The kernel, in one context.  It is entered for all of these calls. */
 struct cuda_gather {
 	void *module, *kernel;
 };
 int cuda_gather_open(const struct cuda_device *d, struct cuda_gather *out, struct shard_error *err);
-void cuda_gather_close(const struct cuda_device *d, struct cuda_gather *g); /* zeroed is fine */
+void cuda_gather_close(const struct cuda_device *d, struct cuda_gather *g); /* it may be zeroed */
 
-/* Queue it: call->row_count rows, at most GATHER_ROWS.  The call is copied. */
-int cuda_gather_launch(const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call, void *stream,
-		       struct shard_error *err);
+/* Queue the kernel for call->row_count rows, at most GATHER_ROWS.  The call is copied. */
+int cuda_gather_launch(const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call,
+		       void *stream, struct shard_error *err);
 #endif
 
 #endif

@@ -4,7 +4,7 @@
  *
  * compiler: nvcc 13.0.88
  * sources:  libshard/cuda/gather.cu libshard/cuda/gather.h
- * SHA-256:  243b7cd6c3b738024d1c99664e935f97e19cb4e7896a960fca6f622f37972420
+ * SHA-256:  801157a802c31eb560fe239e84cd5e0a807246d03a77505db0c814750fcd71cb
  */
 #include "libshard/cuda/ptx.h"
 

@@ -1,13 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# libshard/cuda/make_ptx.sh [NAME [FILE]] - compile NAME.cu, finish or gather, and write NAME_ptx.c, or FILE; without a name, both
+# libshard/cuda/make_ptx.sh [NAME [FILE]] - compile NAME.cu to NAME_ptx.c, or to FILE
 #
-# For whoever changes kernels, or the headers with their parameters: needs nvcc (NVCC), and ptxas to prove that what comes out
-# assembles.  The PTX is for compute capability 7.5, so that every GPU from Turing on can run it.  The file says of which
-# compiler and of which source it is; the same two give the same file.
+# NAME is finish or gather; without it both are compiled.  Run this after a change of the kernels or of
+# the headers with their parameters.  It needs nvcc (NVCC), and ptxas to prove that the PTX assembles.
 #
-# nvcc stamps the newest PTX version that it knows, which older drivers refuse.  Nothing here needs more than 6.3, the first
-# one that has compute capability 7.5, but for a hint about which bytes of a load are used; it is taken out.
+# The PTX is for compute capability 7.5, so every GPU from Turing on can run it.  The file names its
+# compiler and its source; the same compiler and source make the same file.
+#
+# nvcc stamps the newest PTX version that it knows, which older drivers refuse.  These kernels need only
+# 6.3, the first version with compute capability 7.5, except for a hint about the bytes of a load that
+# are used.  The script takes that out.
 set -eu
 cd "$(dirname "$0")/../.."
 nvcc=${NVCC:-nvcc}

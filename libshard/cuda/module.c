@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * module.c - see device.h: kernels, compiled once for each context, however many use them there
+ * module.c - see module.h
  *
- * The driver takes some tenth of a second to compile a module, and keeps it in the GPU's memory.  What is loaded stands in a
- * list of this process, with its users; the last one unloads it.  A context stays as long as anybody of them has it open.
- * Children of this process never come here: what they inherit they forget.
+ * The driver takes a tenth of a second to compile a module, and keeps it in the memory of the GPU.
+ * A list of this process has the modules that are loaded, and the number of users of each.  The
+ * last user unloads it.  A user keeps the context open.  Forked children never come here.
  */
+#include "libshard/cuda/module.h"
+
 #include <pthread.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/cuda/api.h"
-#include "libshard/cuda/device.h"
+#include "libshard/cuda/driver.h"
 
 #define LOG_BYTES 2048u
 
 struct loaded {
 	struct loaded *next;
 	const struct cu_context *context;
-	const char *ptx; /* by its address: texts are constants of this library */
+	const char *ptx; /* the text is a constant, so its address tells which one it is */
 	struct cu_module *module;
 	uint32_t users;
 };
@@ -35,11 +36,12 @@ static int load(const struct cuda_device *d, const char *ptx, struct cu_module *
 
 	if (!result)
 		return SHARD_OK;
-	return cuda_refused(d->api, result, err, log[0] ? "kernels cannot be compiled for this GPU, by cuModuleLoadDataEx: %.512s"
-			    : "cuModuleLoadDataEx%s", log);
+	return cuda_refused(d->api, result, err,
+			    log[0] ? "kernels cannot be compiled for this GPU, by cuModuleLoadDataEx: %.512s"
+				   : "cuModuleLoadDataEx%s", log);
 }
 
-/* With lock: who comes second waits until it is compiled. */
+/* With lock, so a second user waits until the module is compiled. */
 static int get(const struct cuda_device *d, const char *ptx, struct loaded **out, struct shard_error *err)
 {
 	struct loaded *m = all;
@@ -96,7 +98,8 @@ void cuda_module_drop(const struct cuda_device *d, void *module)
 	pthread_mutex_unlock(&lock);
 }
 
-int cuda_kernel_find(const struct cuda_device *d, const void *module, const char *name, void **kernel, struct shard_error *err)
+int cuda_kernel_find(const struct cuda_device *d, const void *module, const char *name, void **kernel,
+		     struct shard_error *err)
 {
 	struct cu_function *found;
 	int result = d->api->cuModuleGetFunction(&found, ((const struct loaded *)module)->module, name);
@@ -107,12 +110,15 @@ int cuda_kernel_find(const struct cuda_device *d, const void *module, const char
 	return SHARD_OK;
 }
 
-int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads, uint32_t shared_bytes,
-		const void *parameter, void *stream, struct shard_error *err)
+int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads,
+		uint32_t shared_bytes, const void *parameter, void *stream, struct shard_error *err)
 {
 	void *parameters[] = {(void *)(uintptr_t)parameter};
-	int result = d->api->cuLaunchKernel(kernel, across, down, 1, threads, 1, 1, shared_bytes, stream, parameters, NULL);
+	int result = d->api->cuLaunchKernel(kernel, across, down, 1, threads, 1, 1, shared_bytes, stream, parameters,
+					    NULL);
 
-	return result ? cuda_refused(d->api, result, err, "cuLaunchKernel of %u x %u blocks of %u threads and %u bytes", across, down, threads,
-				     shared_bytes) : SHARD_OK;
+	if (!result)
+		return SHARD_OK;
+	return cuda_refused(d->api, result, err, "cuLaunchKernel of %u x %u blocks of %u threads and %u bytes", across,
+			    down, threads, shared_bytes);
 }

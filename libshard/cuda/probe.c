@@ -4,7 +4,7 @@
  */
 #include "libshard/cuda/probe.h"
 
-#include "libshard/cuda/api.h"
+#include "libshard/cuda/driver.h"
 
 int cuda_probe(struct cuda_driver *out, struct shard_error *err)
 {
@@ -22,7 +22,8 @@ int cuda_probe(struct cuda_driver *out, struct shard_error *err)
 	result = api->cuDeviceGetCount(&count);
 	if (result)
 		return cuda_refused(api, result, err, "cuDeviceGetCount");
-	*out = (struct cuda_driver){(uint32_t)version / 1000, (uint32_t)version % 1000 / 10, (uint32_t)count, api->lacks};
+	*out = (struct cuda_driver){(uint32_t)version / 1000, (uint32_t)version % 1000 / 10, (uint32_t)count,
+				    api->lacks};
 	return SHARD_OK;
 }
 
@@ -73,7 +74,7 @@ int cuda_probe_stream(void *stream, uint32_t *ordinal, struct shard_error *err)
 	if (rc)
 		return rc;
 	result = find_device(api, stream, &device);
-	for (*ordinal = 0; !result; ++*ordinal) { /* the driver has no call for the way back */
+	for (*ordinal = 0; !result; ++*ordinal) { /* the driver has no call for this direction */
 		result = api->cuDeviceGet(&other, (int)*ordinal);
 		if (!result && other == device)
 			return SHARD_OK;

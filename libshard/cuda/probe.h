@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe.h - which GPUs there are, for shard_doctor(); no context is made by looking
+ * probe.h - tells which GPUs there are, without making a context
  */
-#ifndef LIBSHARD_CUDA_PROBE_H
-#define LIBSHARD_CUDA_PROBE_H
+#ifndef SHARD_CUDA_PROBE_H
+#define SHARD_CUDA_PROBE_H
 
 #include <stdint.h>
 
 #include "shard.h"
 
 struct cuda_driver {
-	uint32_t major, minor; /* the newest CUDA that it has */
+	uint32_t major, minor; /* the newest version of CUDA that it supports */
 	uint32_t device_count;
-	const char *lacks; /* "": nothing */
+	const char *lacks; /* calls that are missing; "": none */
 };
 
 struct cuda_gpu {
@@ -23,16 +23,16 @@ struct cuda_gpu {
 };
 
 /*
- * The driver, loaded and started: what keeps it from that is the error, as for cuda_open().  If it lacks a call that tells
- * of GPUs, `lacks` names it, and nothing else is known; loaders need none of these.
+ * Load and start the driver.  Fails as cuda_open() does.  If the driver lacks a call that is needed
+ * here, `lacks` names it, and the rest is not known.  A loader does not need these calls.
  */
 int cuda_probe(struct cuda_driver *out, struct shard_error *err);
-/* One of device_count. */
+/* `ordinal` is below device_count. */
 int cuda_probe_gpu(uint32_t ordinal, struct cuda_gpu *out, struct shard_error *err);
 
 /*
- * The GPU that a stream is on; of a default stream that of this thread's context, or the first if it has none.  Makes
- * no context.
+ * The GPU of a stream.  That of a default stream is the GPU of this thread's context, or else the
+ * first one.
  */
 int cuda_probe_stream(void *stream, uint32_t *ordinal, struct shard_error *err);
 

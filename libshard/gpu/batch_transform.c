@@ -11,6 +11,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/cuda/device.h"
+#include "libshard/cuda/module.h"
 #include "libshard/cuda/ptx.h"
 #include "libshard/gpu/outlet.h"
 #include "libshard/transform/transform.h"
