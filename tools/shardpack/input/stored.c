@@ -22,6 +22,7 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/input/unpack.h"
+#include "tools/shardpack/plan/plan.h"
 
 struct handle {
 	int fd;

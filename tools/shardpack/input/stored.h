@@ -16,7 +16,8 @@
 #define SHARD_INPUT_STORED_H
 
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/plan/plan.h"
+
+struct plan;
 
 struct stored;
 

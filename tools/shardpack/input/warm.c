@@ -12,6 +12,8 @@
 #include "tools/common/background.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/plan.h"
 
 #define STEP_BYTES (UINT64_C(4) << 20)
 

@@ -10,8 +10,8 @@
 #ifndef SHARD_INPUT_WARM_H
 #define SHARD_INPUT_WARM_H
 
-#include "tools/shardpack/input/stored.h"
-
+struct plan;
+struct stored;
 struct warm;
 
 /* NULL if it is of no use, or cannot be. */
