@@ -7,9 +7,9 @@
 #ifndef SHARD_PLAN_FIELD_OPTION_H
 #define SHARD_PLAN_FIELD_OPTION_H
 
-#include "tools/shardpack/plan/field.h"
-#include "tools/shardpack/image/image_options.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/image/image_options.h"
+#include "tools/shardpack/plan/field.h"
 
 enum field_key {
 	FIELD_KEY_KIND, FIELD_KEY_FROM, FIELD_KEY_OPTIONAL, FIELD_KEY_FILL, FIELD_KEY_FORMAT, FIELD_KEY_DTYPE, FIELD_KEY_SHAPE,

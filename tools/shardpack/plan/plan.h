@@ -38,8 +38,8 @@
 #ifndef SHARD_PLAN_PLAN_H
 #define SHARD_PLAN_PLAN_H
 
-#include "tools/shardpack/plan/recipe.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/plan/recipe.h"
 
 #define PLAN_INPUTS_MAX (UINT64_C(1) << 40) /* as records of a shard; far more than fit in memory */
 #define PLAN_PATH_BYTES_MAX 4096	    /* the system's own limit, with the NUL */

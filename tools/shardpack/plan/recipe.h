@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "shard.h"
-#include "tools/shardpack/plan/field.h"
-#include "tools/shardpack/image/limits.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/image/limits.h"
+#include "tools/shardpack/plan/field.h"
 
 /* What becomes of an input whose bytes are no good.  It decides which records exist. */
 enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };

@@ -31,6 +31,7 @@
 #include "tools/shardpack/scan/request.h"
 
 struct image_table {
+	const struct request *request;
 	struct image_list *images;
 	struct labels *labels;
 	const char *path;    /* of the table, below the root */
@@ -82,7 +83,7 @@ static void below_root(const struct source_place *place, const char *path, char 
 /* From a path in a row to one below the root, into `out` of 2 x PLAN_PATH_BYTES_MAX. */
 static int find_listed(const struct image_table *t, uint64_t line, const char *listed, char *out, struct stat *st)
 {
-	const struct source_place *place = t->images->request->place;
+	const struct source_place *place = t->request->place;
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 
 	if (strlen(listed) >= PLAN_PATH_BYTES_MAX)
@@ -103,7 +104,7 @@ static int find_listed(const struct image_table *t, uint64_t line, const char *l
 /* The numbers of --columns, one behind the other, in one token. */
 static int add_columns(const struct image_table *t, const struct path_row *row, struct text *out)
 {
-	const struct recipe *r = t->images->request->recipe;
+	const struct recipe *r = t->request->recipe;
 	uint8_t value[8];
 	for (uint32_t i = 0; i < r->field_count; i++) {
 		const struct shard_field *f = &r->field[i];
@@ -111,7 +112,7 @@ static int add_columns(const struct image_table *t, const struct path_row *row, 
 		if (!r->from[i].column)
 			continue;
 		if (!field_value_of_column(f, row->value[i], value))
-			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' in column %s is no %s", t->images->request->place->root, t->path, row->line,
+			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' in column %s is no %s", t->request->place->root, t->path, row->line,
 				    row->value[i], f->name, shard_dtype_name(f->dtype));
 		if (!out->bytes)
 			text_add(out, " =", 2);
@@ -122,7 +123,7 @@ static int add_columns(const struct image_table *t, const struct path_row *row, 
 
 static int add_value(const struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
 {
-	const struct recipe *r = t->images->request->recipe;
+	const struct recipe *r = t->request->recipe;
 	uint8_t *value = malloc(field_value_room(&r->field[i]));
 	struct field_verdict v;
 	size_t bytes = 0;
@@ -133,7 +134,7 @@ static int add_value(const struct image_table *t, const struct path_row *row, ui
 	if (field_value(&r->field[i], &r->from[i], row->value[i], strlen(row->value[i]), value, &bytes, &v))
 		field_part_add_value(out, value, bytes);
 	else
-		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": column %s, field %s: %s", t->images->request->place->root, t->path, row->line,
+		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": column %s, field %s: %s", t->request->place->root, t->path, row->line,
 			    r->from[i].from, r->field[i].name, v.message);
 	free(value);
 	return code;
@@ -142,15 +143,15 @@ static int add_value(const struct image_table *t, const struct path_row *row, ui
 /* An empty cell is an empty text, and nothing of any other kind. */
 static int add_cell(const struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
 {
-	const struct field_source *s = &t->images->request->recipe->from[i];
+	const struct field_source *s = &t->request->recipe->from[i];
 	char path[2 * PLAN_PATH_BYTES_MAX];
 	struct stat st = {0};
 	int code;
 
 	if (!row->value[i] || (!row->value[i][0] && s->kind != FIELD_TEXT && s->kind != FIELD_BYTES)) {
 		if (!s->optional)
-			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": nothing in column %s, which field %s comes from", t->images->request->place->root,
-				    t->path, row->line, s->from, t->images->request->recipe->field[i].name);
+			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": nothing in column %s, which field %s comes from", t->request->place->root,
+				    t->path, row->line, s->from, t->request->recipe->field[i].name);
 		field_part_add_none(out);
 		return EXIT_DONE;
 	}
@@ -165,7 +166,7 @@ static int add_cell(const struct image_table *t, const struct path_row *row, uin
 /* The tokens of a row, each with a blank before it. */
 static int find_fields(struct image_table *t, const struct path_row *row)
 {
-	const struct recipe *r = t->images->request->recipe;
+	const struct recipe *r = t->request->recipe;
 	struct text *out = &t->fields;
 	int code;
 
@@ -186,9 +187,9 @@ static int take_row(void *context, const struct path_row *row)
 
 	if (code == EXIT_DONE && row->label && !text_is_name(row->label, strlen(row->label), CLASS_NAME_BYTES_MAX))
 		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": label '%.200s' must be UTF-8 of 1 to %d bytes, it has %zu",
-			    t->images->request->place->root, t->path, row->line, row->label, CLASS_NAME_BYTES_MAX, strlen(row->label));
+			    t->request->place->root, t->path, row->line, row->label, CLASS_NAME_BYTES_MAX, strlen(row->label));
 	if (code == EXIT_DONE && !row->label) {
-		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->images->request->place->root, t->path, row->line, row->path);
+		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->place->root, t->path, row->line, row->path);
 		code = labels_find(t->labels, where, row->path, NULL, label);
 	}
 	if (code == EXIT_DONE)
@@ -201,7 +202,7 @@ int image_table_add(struct image_list *images, struct labels *labels, const char
 {
 	const struct request *r = images->request;
 	const char *slash = strrchr(path, '/'), *key = r->o->label_key ? r->o->label_key : "label";
-	struct image_table t = {.images = images, .labels = labels, .path = path,
+	struct image_table t = {.request = r, .images = images, .labels = labels, .path = path,
 				.folder_bytes = r->o->root || !slash ? 0 : (size_t)(slash + 1 - path)};
 	char file[FILES_PATH_BYTES], *name = NULL;
 	int code = files_path(file, r->place->root_absolute, path);
