@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/place.h"
