@@ -51,7 +51,7 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # Pillow, torchvision and every other machine: the compiler may not fuse a multiply with an add.
 UNFUSED   := tools/shardpack/image/resize_taps.c tools/shardpack/image/boxes.c \
              libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
-             $(wildcard tests/cuda/t_finish*.c)
+             $(wildcard tests/cuda/t_transform*.c)
 NO_ERRNO  := libshard/transform/draw.c libshard/transform/transform_plan.c# a square root is one instruction
 UNROLLED  := tools/shardpack/image/resize_portable.c tools/shardpack/image/resize_avx2.c
 is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
@@ -262,7 +262,7 @@ check-docs: ## every block of sh, c and python in the documents
 check-python: ## the Python package with PyTorch, in a virtual environment of its own
 	$(call install_missing,check)
 	$(again) check-python-run
-check-python-run: all $(BUILD)/tests/twin/dump_finish $(VENV)/torch/libshard
+check-python-run: all $(BUILD)/tests/twin/dump_transform $(VENV)/torch/libshard
 	$(Q)$(call run_tests,python,$(CLIENTS))
 check-clients: all $(VENV)/jax/libshard ## by hand: the Python package with JAX
 	$(Q)$(call run_tests,,$(wildcard tests/python/clients/_jax*.sh))
@@ -319,13 +319,14 @@ bench-peers: ## other loaders beside the Python package; PEERS='--only lmdb,hf -
 
 # Man pages and completions are printed by the tools, from the table that also prints --help; the
 # header is its own page.
-NAMES := $(notdir $(TOOLS))
+NAMES   := $(notdir $(TOOLS))
+HEADERS := $(notdir $(wildcard include/*.h))
 PAGES := $(foreach t,$(NAMES),man/man1/$t.1 bash-completion/completions/$t zsh/site-functions/_$t \
-         fish/vendor_completions.d/$t.fish) man/man3/shard.h.3
+         fish/vendor_completions.d/$t.fish) $(HEADERS:%=man/man3/%.3)
 page   = @mkdir -p $(@D); $< $(1) >$@
 $(BUILD)/share/man/man1/%.1: $(BUILD)/bin/% ; $(call page,--print-man)
-$(BUILD)/share/man/man3/shard.h.3: include/shard.h docs/header_man.awk
-	@mkdir -p $(@D); awk -v version=$(VERSION) -f docs/header_man.awk include/shard.h >$@
+$(BUILD)/share/man/man3/%.3: include/% docs/header_man.awk
+	@mkdir -p $(@D); awk -v version=$(VERSION) -f docs/header_man.awk $< >$@
 $(BUILD)/share/bash-completion/completions/%: $(BUILD)/bin/% ; $(call page,--print-completion bash)
 $(BUILD)/share/zsh/site-functions/_%: $(BUILD)/bin/% ; $(call page,--print-completion zsh)
 $(BUILD)/share/fish/vendor_completions.d/%.fish: $(BUILD)/bin/% ; $(call page,--print-completion fish)
@@ -334,13 +335,13 @@ $(BUILD)/libshard.pc: libshard/libshard.pc.in FORCE
 	@sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' $< | \
 		sed 's|@REQUIRES@|$(strip $(PKG_LIB))|' >$@
 
-INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(PREFIX)/include/shard.h $(PAGES:%=$(PREFIX)/share/%) \
+INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(HEADERS:%=$(PREFIX)/include/%) $(PAGES:%=$(PREFIX)/share/%) \
              $(addprefix $(LIBDIR)/,$(notdir $(A) $(SO)) libshard.so.$(MAJOR) libshard.so pkgconfig/libshard.pc)
 
 install: all $(PAGES:%=$(BUILD)/share/%) $(BUILD)/libshard.pc ## into DESTDIR and PREFIX
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
 	install -m755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
-	install -m644 include/shard.h $(DESTDIR)$(PREFIX)/include
+	install -m644 $(HEADERS:%=include/%) $(DESTDIR)$(PREFIX)/include
 	install -m644 $(A) $(SO) $(DESTDIR)$(LIBDIR)
 	cp -P $(BUILD)/libshard.so.$(MAJOR) $(BUILD)/libshard.so $(DESTDIR)$(LIBDIR)
 	install -m644 $(BUILD)/libshard.pc $(DESTDIR)$(LIBDIR)/pkgconfig

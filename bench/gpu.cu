@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "bench/gpu_job.h"
+#include "shard_gpu.h"
 
 #define FIRST_GIB 1
 
@@ -276,7 +277,7 @@ int main(int argc, char **argv)
 	idle_rows(b, &job);
 	beside_row(b, &job);
 	first_row(b, &job);
-	finish_rows(b, &job);
+	transform_rows(b, &job);
 	pool_rows(b, &job);
 	job_close(&job);
 	return bench_close(b);

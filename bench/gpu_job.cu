@@ -4,6 +4,7 @@
  */
 #include "bench/common/cold.h"
 #include "bench/gpu_job.h"
+#include "shard_gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -53,7 +53,7 @@ double job_copy_batches(struct job *j, const void *from, enum cudaMemcpyKind kin
 
 /* ---- rows ---- */
 
-void finish_rows(struct bench *b, struct job *j);
+void transform_rows(struct bench *b, struct job *j);
 void pool_rows(struct bench *b, struct job *j); /* leaves the page cache empty */
 void torch_row(struct bench *b, struct job *j);
 

@@ -3,11 +3,12 @@
  * gpu_pool.cu - a pool in the GPU's memory: what it costs to fill, and what is left to do once it holds everything
  *
  * A pool with room for a part of the dataset is filled anew in each epoch.  Runs are epochs of one loader, one behind the
- * other, so that as much is fetched ahead at the end of each as at its beginning; but of pools whose batches are finished,
+ * other, so that as much is fetched ahead at the end of each as at its beginning; but of pools whose batches are transformed,
  * which hold everything, and of which the GPU's memory may have no room for two.
  */
 #include "bench/common/cold.h"
 #include "bench/gpu_job.h"
+#include "shard_gpu.h"
 
 #ifndef POOL_LANES
 #define POOL_LANES	 8
@@ -19,8 +20,8 @@ struct pool_job {
 	struct job *j;
 	uint64_t device_before; /* bytes that disks gave */
 	struct shard_loader_stats stats;
-	struct shard_finish *finish;
-	char *to; /* a batch, finished */
+	struct shard_transform *transform;
+	char *to; /* a batch, transformed */
 };
 
 static double run_epoch(void *context)
@@ -110,9 +111,9 @@ static void held_row(struct bench *b, struct pool_job *p)
 	bench_figure(b, "gpu/pool/held/link", "bytes", (double)(p->stats.device_bytes - before.device_bytes));
 }
 
-/* ---- finished out of the pool ---- */
+/* ---- transformed out of the pool ---- */
 
-static double run_finish(void *context)
+static double run_transform(void *context)
 {
 	struct pool_job *p = (struct pool_job *)context;
 	struct job *j = p->j;
@@ -122,7 +123,7 @@ static double run_finish(void *context)
 	int rc;
 
 	while ((rc = shard_loader_next_device(j->trainer.loader, j->stream, &batch, &why)) == SHARD_OK)
-		if (shard_finish_launch(p->finish, &batch, NULL, 0, j->stream, p->to, &why) ||
+		if (shard_transform_launch(p->transform, &batch, NULL, 0, j->stream, p->to, &why) ||
 		    shard_loader_release_after(j->trainer.loader, &batch, j->stream, &why))
 			bench_die("%s", why.message);
 	if (rc < 0)
@@ -132,9 +133,9 @@ static double run_finish(void *context)
 }
 
 /* The pool is full, and the kernels are there. */
-static bool open_finish(struct pool_job *p, uint32_t in_place)
+static bool open_transform(struct pool_job *p, uint32_t in_place)
 {
-	struct shard_finish_options o = {};
+	struct shard_transform_options o = {};
 	struct shard_error why;
 
 	ask_for_pool(p, SHARD_POOL_ALL, SHARD_PATH_AUTO);
@@ -145,40 +146,40 @@ static bool open_finish(struct pool_job *p, uint32_t in_place)
 	o.dtype = SHARD_F16;
 	o.crop = SHARD_CROP_RANDOM;
 	o.flip = 0.5;
-	if (shard_finish_open(&p->finish, p->j->trainer.loader, "image", &o, &why))
+	if (shard_transform_open(&p->transform, p->j->trainer.loader, "image", &o, &why))
 		bench_die("%s", why.message);
-	CUDA(cudaMalloc((void **)&p->to, BATCH * shard_finish_row_bytes(p->finish)));
-	run_finish(p);
+	CUDA(cudaMalloc((void **)&p->to, BATCH * shard_transform_row_bytes(p->transform)));
+	run_transform(p);
 	return true;
 }
 
 static bool open_in_place(void *context)
 {
-	return open_finish((struct pool_job *)context, 1);
+	return open_transform((struct pool_job *)context, 1);
 }
 
 static bool open_gathered(void *context)
 {
-	return open_finish((struct pool_job *)context, 0);
+	return open_transform((struct pool_job *)context, 0);
 }
 
-static bool close_finish(void *context)
+static bool close_transform(void *context)
 {
 	struct pool_job *p = (struct pool_job *)context;
 
-	shard_finish_close(p->finish);
+	shard_transform_close(p->transform);
 	CUDA(cudaFree(p->to));
 	p->j->trainer.options.pool_in_place = 0;
 	return job_close_loader(p->j);
 }
 
-static void finish_row(struct bench *b, struct pool_job *p)
+static void transform_row(struct bench *b, struct pool_job *p)
 {
-	struct bench_row row = row_of(p, "gpu/pool/finish");
+	struct bench_row row = row_of(p, "gpu/pool/transform");
 
 	row.cpu_unit = NULL;
-	row.side[0] = {"finished in place", run_finish, open_in_place, close_finish, 0};
-	row.side[1] = {"gathered, then finished", run_finish, open_gathered, close_finish, 0};
+	row.side[0] = {"transformed in place", run_transform, open_in_place, close_transform, 0};
+	row.side[1] = {"gathered, then transformed", run_transform, open_gathered, close_transform, 0};
 	bench_run(b, &row);
 }
 
@@ -189,7 +190,7 @@ void pool_rows(struct bench *b, struct job *j)
 	struct bench_row cache = row_of((p.j = j, &p), "gpu/pool/cache"), direct = row_of(&p, "gpu/pool/direct");
 
 	held_row(b, &p);
-	finish_row(b, &p);
+	transform_row(b, &p);
 	cache.side[0] = {"filled from the page cache", run_epoch, NULL, NULL, 0};
 	if (bench_wants(b, cache.name) && open_pool(b, &p, cache.name, part, SHARD_PATH_AUTO)) {
 		bench_run(b, &cache);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "bench/gpu_job.h"
+#include "shard_gpu.h"
 
 struct torch_job {
 	struct job *j;

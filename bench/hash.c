@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "bench/common/data.h"
+#include "shard_pack.h"
 
 #if defined(__x86_64__)
 #include <xxh_x86dispatch.h>

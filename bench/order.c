@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench/common/data.h"
+#include "shard_pack.h"
 
 #define IMAGENET    UINT64_C(1281167)
 #define LARGE	    UINT64_C(100000000)

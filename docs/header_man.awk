@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# header_man.awk - include/shard.h as a man page: comments become text, declarations stay code
+# header_man.awk - a public header as a man page: comments become text, declarations stay code
 #
 # awk -v version=0.1.0 -f docs/header_man.awk include/shard.h >shard.h.3
 function safe(line) {
@@ -30,12 +30,19 @@ function text(line) {
 	else
 		print safe(line)
 }
-BEGIN {
-	printf ".TH SHARD.H 3 \"\" \"libshard %s\" \"Library Functions\"\n", version
-	print ".SH NAME\nshard.h \\- write, read and verify packed datasets, and feed them to a training loop"
-	print ".SH SYNOPSIS\n.nf\n#include <shard.h>\n.PP\ncc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs libshard)\n.fi\n.SH DESCRIPTION"
+# The line "NAME - what it is for", which is the first of a header's first comment.
+!name && /^ \* shard[a-z_]*\.h - / {
+	name = $2
+	sub(/^ \* [^ ]+ - /, "")
+	printf ".TH %s 3 \"\" \"libshard %s\" \"Library Functions\"\n", toupper(name), version
+	print ".SH NAME\n" name " \\- " safe($0)
+	print ".SH SYNOPSIS\n.nf\n#include <" name ">\n.PP"
+	print "cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs libshard)\n.fi\n.SH DESCRIPTION"
+	in_comment = 1
+	next
 }
-/SPDX/ || /^#(ifn?def|endif|include)/ || /^#define SHARD_(H|API)/ || /^extern "C"/ { next }
+!name { next }
+/^#(ifn?def|endif|include)/ || /^#define SHARD_((PACK_|GPU_)?H|API)/ || /^extern "C"/ { next }
 /^\/\* ---- .* ---/ {
 	end_code()
 	gsub(/^\/\* -+ | -+ \*\/$/, "")
@@ -55,5 +62,5 @@ in_comment { sub(/^ \* ?/, ""); text($0); next }
 }
 END {
 	end_code()
-	print ".SH SEE ALSO\n.BR shardpack (1),\n.BR shardcat (1)"
+	print ".SH SEE ALSO\n.BR shard.h (3),\n.BR shard_gpu.h (3),\n.BR shard_pack.h (3),\n.BR shardpack (1),\n.BR shardcat (1)"
 }

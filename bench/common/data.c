@@ -3,6 +3,7 @@
  * data.c - make datasets of random bytes through the public writer, and say where their records lie
  */
 #include "bench/common/data.h"
+#include "shard_pack.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 
 #include "bench/common/bench.h"
 #include "shard.h"
+#include "shard_pack.h"
 
 #ifdef __cplusplus
 extern "C" {

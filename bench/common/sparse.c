@@ -6,6 +6,7 @@
  * pages and tables; the records in between are zeros that lie nowhere, and their hashes are right.
  */
 #include "bench/common/sparse.h"
+#include "shard_pack.h"
 
 #include <errno.h>
 #include <fcntl.h>

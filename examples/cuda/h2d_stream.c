@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "shard.h"
+#include "shard_gpu.h"
 
 int main(int argc, char **argv)
 {

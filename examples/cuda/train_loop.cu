@@ -24,6 +24,7 @@
 #include <sys/mman.h>
 
 #include "shard.h"
+#include "shard_gpu.h"
 
 #define SIDE	    32 /* of what the network sees of a picture */
 #define LAYERS	    3
@@ -266,14 +267,14 @@ static void queue_step(struct network *net, const struct shard_rows *label, int 
 struct data {
 	struct shard_dataset *ds;
 	struct shard_loader *loader;
-	struct shard_finish *finish;
+	struct shard_transform *transform;
 	int label_idx, classes;
 };
 
 /* What the network takes of a picture: another part of it in each epoch, and the same ones when this program runs again. */
-static void open_finish(struct data *d)
+static void open_transform(struct data *d)
 {
-	struct shard_finish_options o = {};
+	struct shard_transform_options o = {};
 	struct shard_error why;
 
 	o.size = sizeof(o);
@@ -287,9 +288,9 @@ static void open_finish(struct data *d)
 		o.mean[c] = 0.45f;
 		o.std[c] = 0.25f;
 	}
-	if (shard_finish_open(&d->finish, d->loader, "image", &o, &why))
+	if (shard_transform_open(&d->transform, d->loader, "image", &o, &why))
 		die("%s", why.message);
-	if (shard_finish_row_bytes(d->finish) != 3 * SIDE * SIDE * sizeof(float))
+	if (shard_transform_row_bytes(d->transform) != 3 * SIDE * SIDE * sizeof(float))
 		die("needs pictures of 3 channels");
 }
 
@@ -309,7 +310,7 @@ static void open_data(struct data *d, const char *path, struct shard_loader_opti
 		die("%s: needs 1 to %d named classes", path, CLASSES_MAX);
 	d->classes = (int)info.class_count;
 	d->label_idx = (int)(label - shard_dataset_schema(d->ds)->field);
-	open_finish(d);
+	open_transform(d);
 }
 
 /* The ring in memory of our own, page-locked: copies from there run beside all else.  Without this libshard does it. */
@@ -384,7 +385,7 @@ static void train_epoch(struct network *net, struct data *d, struct clock *clock
 	CUDA(cudaMemsetAsync(net->result, 0, sizeof(r), stream));
 	while ((rc = shard_loader_next_device(d->loader, stream, &batch, &why)) == SHARD_OK) {
 		CUDA(cudaEventRecord(clock->begin[steps], stream)); /* the batch is there from here on */
-		if (shard_finish_launch(d->finish, &batch, NULL, 0, stream, net->x[0], &why))
+		if (shard_transform_launch(d->transform, &batch, NULL, 0, stream, net->x[0], &why))
 			die("%s", why.message);
 		queue_step(net, &batch.field[d->label_idx], (int)batch.record_count, rate, stream);
 		CUDA(cudaEventRecord(clock->end[steps++], stream));
@@ -438,7 +439,7 @@ int main(int argc, char **argv)
 	for (unsigned long e = 0; e < epochs; e++)
 		train_epoch(&net, &train, &clock, 0.03f * (1 - (float)e / (float)epochs), stream);
 	free_clock(&clock);
-	shard_finish_close(train.finish);
+	shard_transform_close(train.transform);
 	shard_loader_close(train.loader); /* before its memory goes */
 	CUDA(cudaHostUnregister(memory));
 	munmap(memory, bytes);

@@ -7,6 +7,7 @@
  * in lanes that compilers turn into vectors.
  */
 #include "libshard/codec/byte_sums.h"
+#include "shard_pack.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #define SHARD_CODEC_BYTE_SUMS_H
 
 #include "shard.h"
+#include "shard_pack.h"
 
 /* The twin of shard_sum_bytes() that any machine can run: the same sums. */
 void byte_sums_portable(const void *data, uint64_t bytes, uint32_t channels, struct shard_moments *sums);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # libshard/cuda/make_ptx.sh [NAME [FILE]] - compile NAME.cu to NAME_ptx.c, or to FILE
 #
-# NAME is finish or gather; without it both are compiled.  Run this after a change of the kernels or of
+# NAME is transform or gather; without it both are compiled.  Run this after a change of the kernels or of
 # the headers with their parameters.  It needs nvcc (NVCC), and ptxas to prove that the PTX assembles.
 #
 # The PTX is for compute capability 7.5, so every GPU from Turing on can run it.  The file names its
@@ -17,10 +17,10 @@ nvcc=${NVCC:-nvcc}
 ptxas=$(dirname "$(command -v "$nvcc")")/ptxas
 [ -x "$ptxas" ] || ptxas=ptxas
 
-[ $# != 0 ] || { "$0" finish && exec "$0" gather; }
+[ $# != 0 ] || { "$0" transform && exec "$0" gather; }
 name=$1
 case $name in
-finish) sources="libshard/cuda/finish.cu libshard/transform/call.h" ;;
+transform) sources="libshard/cuda/transform.cu libshard/transform/call.h" ;;
 gather) sources="libshard/cuda/gather.cu libshard/cuda/gather.h" ;;
 *) echo "make_ptx.sh: there are no kernels '$name'" >&2 && exit 2 ;;
 esac

@@ -8,6 +8,6 @@
 #ifndef SHARD_CUDA_PTX_H
 #define SHARD_CUDA_PTX_H
 
-extern const char finish_ptx[], gather_ptx[];
+extern const char transform_ptx[], gather_ptx[];
 
 #endif

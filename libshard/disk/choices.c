@@ -11,6 +11,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/disk/schema.h"
+#include "shard_pack.h"
 
 #define SMALL_BYTES 16
 #define MIB (UINT64_C(1) << 20)

@@ -12,6 +12,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/disk/schema.h"
+#include "shard_pack.h"
 
 #define UNIT_BYTES 4096u         /* a leaf hash over less would cost more than 0.2 % of space */
 #define CHUNK_BYTES 65536u       /* LZ4 looks back this far */

@@ -9,6 +9,7 @@
 
 #include "format/shard_format.h"
 #include "shard.h"
+#include "shard_pack.h"
 
 struct manifest_end {
 	size_t end_at;  /* of the word "end": the SHA-256 covers the text before it */

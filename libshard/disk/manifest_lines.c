@@ -17,6 +17,7 @@
 #include "libshard/disk/manifest_text.h"
 #include "libshard/disk/names.h"
 #include "libshard/disk/schema.h"
+#include "shard_pack.h"
 
 int line_done(struct parse *p, struct tokens *t)
 {

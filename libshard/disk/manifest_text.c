@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
+#include "shard_pack.h"
 
 static bool plain(char c)
 {

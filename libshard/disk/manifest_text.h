@@ -6,6 +6,7 @@
 #define SHARD_DISK_MANIFEST_TEXT_H
 
 #include "libshard/disk/manifest.h"
+#include "shard_pack.h"
 
 /* M12: one or two components that cannot leave the folder. */
 bool manifest_name_good(const char *name, size_t bytes);

@@ -5,6 +5,7 @@
  * A row's place is its number on disk, for ever.
  */
 #include "libshard/disk/names.h"
+#include "shard_pack.h"
 
 #include <string.h>
 

@@ -11,6 +11,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/disk/invariant.h"
+#include "shard_pack.h"
 
 static bool per_group(uint32_t type)
 {

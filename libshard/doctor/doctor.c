@@ -11,6 +11,7 @@
 #include "libshard/doctor/doctor_disk.h"
 #include "libshard/doctor/doctor_gpu.h"
 #include "libshard/doctor/doctor_machine.h"
+#include "shard_gpu.h"
 
 int shard_doctor(const struct shard_doctor_options *opt, struct shard_error *err)
 {

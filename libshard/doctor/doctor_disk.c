@@ -15,6 +15,8 @@
 #include "libshard/io/machine_disk.h"
 #include "libshard/load/path.h"
 #include "libshard/store/read/dataset.h"
+#include "shard_gpu.h"
+#include "shard_pack.h"
 
 #define LOOK_SHARDS 64u /* looked at; they stand for the others of a dataset */
 

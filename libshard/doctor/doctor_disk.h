@@ -6,6 +6,7 @@
 #define SHARD_DOCTOR_DOCTOR_DISK_H
 
 #include "shard.h"
+#include "shard_gpu.h"
 
 int doctor_disk(const struct shard_doctor_options *o, struct shard_error *err);
 

@@ -16,6 +16,7 @@
 #include "libshard/doctor/finding.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/machine.h"
+#include "shard_gpu.h"
 
 #define TRY_BYTES (UINT64_C(64) << 20)
 #define PAGE_BYTES    4096u

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "shard.h"
+#include "shard_gpu.h"
 
 void doctor_gpu(const struct shard_doctor_options *o, uint64_t node_count);
 

@@ -7,6 +7,7 @@
 
 #include "libshard/io/machine.h"
 #include "shard.h"
+#include "shard_gpu.h"
 
 void doctor_machine(const struct shard_doctor_options *o, const struct machine_cpus *cpus);
 

@@ -3,6 +3,7 @@
  * finding.c - see finding.h
  */
 #include "libshard/doctor/finding.h"
+#include "shard_gpu.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

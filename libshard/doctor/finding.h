@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "shard.h"
+#include "shard_gpu.h"
 
 #define FINDING_TEXT_BYTES (sizeof(((struct shard_error *)0)->message) + 512)
 #define FINDING_FACTS	   8u

@@ -16,12 +16,13 @@
 #include "libshard/cuda/ptx.h"
 #include "libshard/gpu/outlet.h"
 #include "libshard/transform/transform.h"
+#include "shard_gpu.h"
 
 #define PAGE_BYTES 4096u
 #define GIB	   (1024.0 * 1024 * 1024)
 
-struct shard_finish {
-	struct finish_plan plan;
+struct shard_transform {
+	struct transform_plan plan;
 	uint32_t field_idx;
 	void *scratch; /* for rows on the CPU */
 
@@ -33,7 +34,7 @@ struct shard_finish {
 	uint8_t *page;		 /* the table is copied from here */
 	bool page_locked;
 	void *kernel[2];	 /* [is the output 16-aligned?] */
-	struct finish_call call; /* without addresses and rows */
+	struct transform_call call; /* without addresses and rows */
 	uint32_t shape[2], shared_bytes;
 };
 
@@ -56,12 +57,12 @@ int batch_transform_check_reach(uint64_t bytes, uint64_t places, struct shard_er
 			 (double)bytes / GIB, unit, (double)UINT32_MAX * (double)unit / GIB);
 }
 
-static int open_plan(struct shard_finish *f, const struct shard_schema *schema, const char *name,
-		     const struct shard_finish_options *opt, const struct batch_draws *draws,
+static int open_plan(struct shard_transform *f, const struct shard_schema *schema, const char *name,
+		     const struct shard_transform_options *opt, const struct batch_draws *draws,
 		     struct shard_error *err)
 {
 	const struct shard_field *field = shard_schema_find(schema, name);
-	struct shard_finish_options o;
+	struct shard_transform_options o;
 	struct shown shown;
 	int rc = options_take(&o, sizeof(o), opt, err);
 
@@ -69,7 +70,7 @@ static int open_plan(struct shard_finish *f, const struct shard_schema *schema, 
 		return rc;
 	if (!field)
 		return error_set(err, SHARD_E_ARGUMENT, "the dataset has no field %s", show(&shown, name));
-	rc = finish_plan_make(&f->plan, field, &o, err);
+	rc = transform_plan_make(&f->plan, field, &o, err);
 	f->field_idx = (uint32_t)(field - schema->field);
 	f->plan.seed = draws->seed;
 	f->plan.rank = draws->rank;
@@ -77,23 +78,23 @@ static int open_plan(struct shard_finish *f, const struct shard_schema *schema, 
 	return rc;
 }
 
-int batch_transform_open(struct shard_finish **out, const struct shard_schema *schema, const char *field,
-		   const struct shard_finish_options *opt, const struct batch_draws *draws, struct shard_error *err)
+int batch_transform_open(struct shard_transform **out, const struct shard_schema *schema, const char *field,
+		   const struct shard_transform_options *opt, const struct batch_draws *draws, struct shard_error *err)
 {
-	struct shard_finish *f = mem_zalloc(sizeof(*f));
+	struct shard_transform *f = mem_zalloc(sizeof(*f));
 	int rc;
 
 	if (!f)
-		return error_set(err, SHARD_E_MEMORY, "no memory to finish batches");
+		return error_set(err, SHARD_E_MEMORY, "no memory to transform batches");
 	rc = open_plan(f, schema, field, opt, draws, err);
 	if (!rc) {
-		f->scratch = mem_aligned(16, (size_t)finish_twin_bytes(&f->plan));
+		f->scratch = mem_aligned(16, (size_t)transform_twin_bytes(&f->plan));
 		if (!f->scratch)
 			rc = error_set(err, SHARD_E_MEMORY, "no memory for images of %" PRIu32 " x %" PRIu32,
 				       f->plan.in_height, f->plan.in_width);
 	}
 	if (rc) {
-		shard_finish_close(f);
+		shard_transform_close(f);
 		return rc;
 	}
 	*out = f;
@@ -104,7 +105,7 @@ int batch_transform_open(struct shard_finish **out, const struct shard_schema *s
  * Free what lies on the GPU, after waiting for kernels.  The context is entered.  A forked child,
  * with `inherited`, only frees memory.
  */
-static void drop_device(struct shard_finish *f, bool inherited)
+static void drop_device(struct shard_transform *f, bool inherited)
 {
 	if (!inherited) {
 		cuda_finish_all(f->cuda, NULL);
@@ -120,7 +121,7 @@ static void drop_device(struct shard_finish *f, bool inherited)
 	f->module = NULL;
 }
 
-void shard_finish_close(struct shard_finish *f)
+void shard_transform_close(struct shard_transform *f)
 {
 	if (!f)
 		return;
@@ -139,22 +140,22 @@ void shard_finish_close(struct shard_finish *f)
 	mem_free(f);
 }
 
-uint64_t shard_finish_row_bytes(const struct shard_finish *f)
+uint64_t shard_transform_row_bytes(const struct shard_transform *f)
 {
 	return f->plan.row_bytes;
 }
 
 /* ---- rows ---- */
 
-static void draw(const struct shard_finish *f, const struct shard_batch *batch, uint32_t i, uint32_t view,
-		 struct shard_finish_row *row)
+static void draw(const struct shard_transform *f, const struct shard_batch *batch, uint32_t i, uint32_t view,
+		 struct shard_transform_row *row)
 {
 	row->from = i;
-	finish_draw(&f->plan, batch->epoch, finish_position(&f->plan, batch, i), view, row);
+	transform_draw(&f->plan, batch->epoch, transform_position(&f->plan, batch, i), view, row);
 }
 
-void shard_finish_draw(const struct shard_finish *f, const struct shard_batch *batch, uint32_t view,
-		       struct shard_finish_row *row)
+void shard_transform_draw(const struct shard_transform *f, const struct shard_batch *batch, uint32_t view,
+		       struct shard_transform_row *row)
 {
 	for (uint32_t i = 0; i < batch->record_count; i++)
 		draw(f, batch, i, view, &row[i]);
@@ -164,34 +165,34 @@ void shard_finish_draw(const struct shard_finish *f, const struct shard_batch *b
  * Check that the batch is in the right memory, and that the rows exist in it.  Without rows,
  * *row_count becomes that of the batch.
  */
-static int check(const struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
+static int check(const struct shard_transform *f, const struct shard_batch *batch, const struct shard_transform_row *rows,
 		 uint64_t *row_count, bool on_device, struct shard_error *err)
 {
 	if (!(batch->slot & DEVICE_BATCH) == on_device)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 on_device ? "this batch is in host memory; finish it with shard_finish_host(), or "
+				 on_device ? "this batch is in host memory; transform it with shard_transform_host(), or "
 					     "take it with shard_loader_next_device()"
-					   : "this batch is on a GPU; finish it with shard_finish_launch()");
+					   : "this batch is on a GPU; transform it with shard_transform_launch()");
 	if (rows)
-		return finish_rows_check(&f->plan, rows, *row_count, batch->record_count, err);
+		return transform_rows_check(&f->plan, rows, *row_count, batch->record_count, err);
 	*row_count = batch->record_count;
 	return SHARD_OK;
 }
 
-int shard_finish_host(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
+int shard_transform_host(struct shard_transform *f, const struct shard_batch *batch, const struct shard_transform_row *rows,
 		      uint64_t row_count, void *to, struct shard_error *err)
 {
 	const struct shard_rows *field = &batch->field[f->field_idx];
 	int rc = check(f, batch, rows, &row_count, false, err);
 
 	for (uint64_t i = 0; !rc && i < row_count; i++) {
-		struct shard_finish_row row;
+		struct shard_transform_row row;
 
 		if (rows)
 			row = rows[i];
 		else
 			draw(f, batch, (uint32_t)i, 0, &row);
-		finish_twin(&f->plan, &row, (const uint8_t *)field->data + row.from * field->stride,
+		transform_twin(&f->plan, &row, (const uint8_t *)field->data + row.from * field->stride,
 			    (uint8_t *)to + i * f->plan.row_bytes, f->scratch);
 	}
 	return rc;
@@ -203,7 +204,7 @@ int shard_finish_host(struct shard_finish *f, const struct shard_batch *batch, c
  * Copy the table to the GPU, and wait for that.  It comes from a page of its own, which is
  * page-locked if that is allowed.
  */
-static int bring_table(struct shard_finish *f, struct shard_error *err)
+static int bring_table(struct shard_transform *f, struct shard_error *err)
 {
 	uint64_t bytes = f->plan.channels * 256 * f->plan.element_bytes;
 	void *stream = NULL;
@@ -226,22 +227,22 @@ static int bring_table(struct shard_finish *f, struct shard_error *err)
 	return rc;
 }
 
-static int find_kernels(struct shard_finish *f, struct shard_error *err)
+static int find_kernels(struct shard_transform *f, struct shard_error *err)
 {
-	char name[FINISH_NAME_BYTES];
-	int rc = cuda_module_get(f->cuda, finish_ptx, &f->module, err);
+	char name[TRANSFORM_NAME_BYTES];
+	int rc = cuda_module_get(f->cuda, transform_ptx, &f->module, err);
 
 	for (int aligned = 0; !rc && aligned < 2; aligned++) {
-		finish_shape(&f->plan, aligned, &f->call, name);
+		transform_shape(&f->plan, aligned, &f->call, name);
 		f->shape[aligned] = f->call.shape;
 		rc = cuda_kernel_find(f->cuda, f->module, name, &f->kernel[aligned], err);
 	}
 	return rc;
 }
 
-static int open_device(struct shard_finish *f, void *stream, struct shard_error *err)
+static int open_device(struct shard_transform *f, void *stream, struct shard_error *err)
 {
-	int rc = finish_grid(&f->plan, &f->call, &f->shared_bytes, err);
+	int rc = transform_grid(&f->plan, &f->call, &f->shared_bytes, err);
 
 	if (!rc)
 		rc = cuda_open(&f->cuda, stream, err);
@@ -287,22 +288,22 @@ static struct rows_at find_rows(const struct shard_rows *rows, uint32_t count)
 	return at;
 }
 
-static void put_row(struct finish_row *to, const struct rows_at *at, const struct shard_finish_row *row)
+static void put_row(struct transform_row *to, const struct rows_at *at, const struct shard_transform_row *row)
 {
 	to->from = at->row_at ? (uint32_t)(at->row_at[row->from] / at->unit) : row->from;
-	to->x = (uint16_t)(row->x | (row->flip ? FINISH_FLIP : 0));
+	to->x = (uint16_t)(row->x | (row->flip ? TRANSFORM_FLIP : 0));
 	to->y = (uint16_t)row->y;
 	to->width = (uint16_t)row->width;
 	to->height = (uint16_t)row->height;
 }
 
 /* Launch a kernel for each 256 rows, because its parameter has room for so many. */
-static int launch(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
+static int launch(struct shard_transform *f, const struct shard_batch *batch, const struct shard_transform_row *rows,
 		  uint64_t row_count, void *stream, void *to, struct shard_error *err)
 {
 	const struct shard_rows *field = &batch->field[f->field_idx];
 	struct rows_at at = find_rows(field, batch->record_count);
-	struct finish_call call = f->call;
+	struct transform_call call = f->call;
 	bool aligned = (uintptr_t)to % 16 == 0;
 	int rc = at.row_at ? batch_transform_check_reach(at.last, at.unit, err) : SHARD_OK;
 
@@ -312,22 +313,22 @@ static int launch(struct shard_finish *f, const struct shard_batch *batch, const
 	call.record_step = at.unit;
 	call.table = f->table;
 	for (uint64_t first = 0, count; !rc && first < row_count; first += count) {
-		count = row_count - first < FINISH_ROWS ? row_count - first : FINISH_ROWS;
+		count = row_count - first < TRANSFORM_ROWS ? row_count - first : TRANSFORM_ROWS;
 		for (uint64_t i = 0; i < count; i++) {
-			struct shard_finish_row row;
+			struct shard_transform_row row;
 
 			if (!rows)
 				draw(f, batch, (uint32_t)(first + i), 0, &row);
 			put_row(&call.row[i], &at, rows ? &rows[first + i] : &row);
 		}
 		call.to = (uintptr_t)to + first * f->plan.row_bytes;
-		rc = cuda_launch(f->cuda, f->kernel[aligned], finish_bands(&call), (uint32_t)count, FINISH_THREADS,
+		rc = cuda_launch(f->cuda, f->kernel[aligned], transform_bands(&call), (uint32_t)count, TRANSFORM_THREADS,
 				 f->shared_bytes, &call, stream, err);
 	}
 	return rc;
 }
 
-int shard_finish_launch(struct shard_finish *f, const struct shard_batch *batch, const struct shard_finish_row *rows,
+int shard_transform_launch(struct shard_transform *f, const struct shard_batch *batch, const struct shard_transform_row *rows,
 			uint64_t row_count, void *stream, void *to, struct shard_error *err)
 {
 	int rc = check(f, batch, rows, &row_count, true, err);

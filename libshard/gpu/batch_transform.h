@@ -9,6 +9,7 @@
 #define SHARD_GPU_BATCH_TRANSFORM_H
 
 #include "shard.h"
+#include "shard_gpu.h"
 
 /* What is drawn for a row depends on these of the loader. */
 struct batch_draws {
@@ -16,8 +17,8 @@ struct batch_draws {
 	uint32_t rank, world;
 };
 
-int batch_transform_open(struct shard_finish **out, const struct shard_schema *schema, const char *field,
-		   const struct shard_finish_options *opt, const struct batch_draws *draws, struct shard_error *err);
+int batch_transform_open(struct shard_transform **out, const struct shard_schema *schema, const char *field,
+		   const struct shard_transform_options *opt, const struct batch_draws *draws, struct shard_error *err);
 
 /*
  * Can kernels reach images that lie so many bytes apart?  They count in units, with 32 bits.  The

@@ -7,6 +7,7 @@
 
 #include "libshard/load/slot.h"
 #include "libshard/load/supply.h"
+#include "shard_pack.h"
 
 #define BLOCK_ROWS 64u
 

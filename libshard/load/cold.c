@@ -22,6 +22,7 @@
 #include "libshard/io/engine.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/reader.h"
+#include "shard_pack.h"
 
 #define DEPTH	       64u		   /* reads under way; more than 32 gain little on a disk */
 #define TOGETHER_BYTES ((uint64_t)4 << 20) /* of neighbours in one read; a slot has several */

@@ -15,6 +15,7 @@
 #include "libshard/codec/copy.h"
 #include "libshard/load/unit_check.h"
 #include "libshard/store/read/reader_chunks.h"
+#include "shard_pack.h"
 
 /* Rows of a block whose records are neighbours in one chunk. */
 struct part {

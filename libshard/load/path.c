@@ -12,6 +12,7 @@
 #include "libshard/load/layout.h"
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/reader_chunks.h"
+#include "shard_pack.h"
 
 #define FITS_PERCENT   60u /* of the available memory; the trainer needs some too */
 #define DIRECT_BYTES   (UINT64_C(16) << 10) /* of a record; shorter ones are read in runs */

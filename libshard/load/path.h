@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include "shard.h"
+#include "shard_pack.h"
 
 #define PATH_RUN_BYTES (UINT64_C(256) << 10) /* of neighbours: worth one request to a disk */
 

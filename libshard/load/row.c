@@ -10,6 +10,7 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/copy.h"
 #include "libshard/load/unit_check.h"
+#include "shard_pack.h"
 
 struct land_job {
 	const struct row *row;

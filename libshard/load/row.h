@@ -6,6 +6,7 @@
 #define SHARD_LOAD_ROW_H
 
 #include "libshard/load/supply.h"
+#include "shard_pack.h"
 
 struct row {
 	struct supply *supply;

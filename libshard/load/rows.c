@@ -14,6 +14,7 @@
 #include "libshard/load/packed.h"
 #include "libshard/load/row.h"
 #include "libshard/store/read/dataset.h"
+#include "shard_pack.h"
 
 #define TOGETHER    16u	 /* large rows that are prefetched at once: one wait for all their pages */
 #define SHORT_BYTES 256u /* of a record; rows of shorter ones are prefetched a block at a time */

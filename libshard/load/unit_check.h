@@ -14,6 +14,7 @@
 
 #include "libshard/load/supply.h"
 #include "libshard/store/read/reader.h"
+#include "shard_pack.h"
 
 struct unit_check {
 	bool hash;		/* the caller has to hash the unit */

@@ -7,6 +7,7 @@
 #include "libshard/gpu/device_side.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
+#include "shard_gpu.h"
 
 /* ---- next ---- */
 

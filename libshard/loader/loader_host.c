@@ -6,6 +6,7 @@
 #include "libshard/gpu/device_side.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
+#include "shard_gpu.h"
 
 /* Does this loader deliver batches in host memory? */
 static int check_host(const struct shard_loader *l, struct shard_error *err)

@@ -5,6 +5,7 @@
 #include "libshard/gpu/batch_transform.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
+#include "shard_gpu.h"
 
 /* In place, an image may lie anywhere in the pool. */
 static int check_pool(const struct shard_loader *l, const char *field, struct shard_error *err)
@@ -19,18 +20,18 @@ static int check_pool(const struct shard_loader *l, const char *field, struct sh
 	return batch_transform_check_reach(l->pool->plan.slab_count * slab_bytes, group->stride | slab_bytes, err);
 }
 
-int shard_finish_open(struct shard_finish **out, const struct shard_loader *l, const char *field,
-		      const struct shard_finish_options *opt, struct shard_error *err)
+int shard_transform_open(struct shard_transform **out, const struct shard_loader *l, const char *field,
+		      const struct shard_transform_options *opt, struct shard_error *err)
 {
 	const struct batch_draws draws = {l->steps.params.seed, l->o.rank, l->o.world};
-	struct shard_finish *f;
+	struct shard_transform *f;
 	int rc = batch_transform_open(&f, l->layout.schema, field, opt, &draws, err);
 
 	if (rc)
 		return rc;
 	rc = check_pool(l, field, err);
 	if (rc)
-		shard_finish_close(f);
+		shard_transform_close(f);
 	else
 		*out = f;
 	return rc;

@@ -26,7 +26,7 @@ enum random_stream {
 	RANDOM_TWEAKS = 5,
 	RANDOM_TABLE = 6,
 	RANDOM_REST = 7,
-	RANDOM_FINISH = 16, /* docs/FINISH.md */
+	RANDOM_FINISH = 16, /* docs/TRANSFORM.md */
 };
 
 static inline uint64_t random_mix(uint64_t z)

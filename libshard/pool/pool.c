@@ -95,7 +95,7 @@ void pool_close(struct pool *p, bool inherited)
 }
 
 /* Wait for kernels that read slabs and, in place, for trainers. */
-static int finish_batches(struct pool *p, struct shard_error *err)
+static int transform_batches(struct pool *p, struct shard_error *err)
 {
 	int rc;
 
@@ -122,7 +122,7 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 	if (!rc && ring->lent)
 		rc = feed_use_memory(after->slabs.feed, ring->lent, ring_bytes(ring), err);
 	if (!rc)
-		rc = finish_batches(before, err);
+		rc = transform_batches(before, err);
 	if (rc) {
 		pool_close(after, false);
 		return rc;

@@ -4,11 +4,12 @@
  *
  * A function of seed, epoch, position in the epoch's order, and view, and of nothing else: not of ranks, threads, batch
  * sizes, or of what was drawn before.  So a job that is resumed, on however many GPUs, goes on with the same augmentation.
- * docs/FINISH.md, part 3, defines it; numbers of it never change.  Doubles, + - * / and square root, each rounded once:
+ * docs/TRANSFORM.md, part 3, defines it; numbers of it never change.  Doubles, + - * / and square root, each rounded once:
  * built with -ffp-contract=off, and with square roots that set no errno.
  */
 #include "libshard/transform/transform.h"
 #include "libshard/order/random.h"
+#include "shard_gpu.h"
 
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
@@ -36,17 +37,17 @@ static uint32_t middle(uint32_t in, uint32_t out)
 }
 
 /* Of [ratio_min, ratio_max], its logarithm spread evenly: ratio_min x (max / min)^u, where u has 32 bits after the point. */
-static double draw_ratio(const struct finish_plan *p, uint64_t word)
+static double draw_ratio(const struct transform_plan *p, uint64_t word)
 {
 	double ratio = p->ratio_min;
 
-	for (int i = 0; i < FINISH_RATIO_BITS; i++)
+	for (int i = 0; i < TRANSFORM_RATIO_BITS; i++)
 		if (word >> (63 - i) & 1)
 			ratio *= p->ratio_root[i];
 	return ratio;
 }
 
-static bool draw_part(const struct finish_plan *p, uint64_t key, int attempt, struct shard_finish_row *out)
+static bool draw_part(const struct transform_plan *p, uint64_t key, int attempt, struct shard_transform_row *out)
 {
 	uint64_t first = DRAWS_OF_ATTEMPT * (uint64_t)attempt;
 	double area = (double)p->in_height * p->in_width, ratio = draw_ratio(p, random_draw(key, first + DRAW_RATIO));
@@ -62,7 +63,7 @@ static bool draw_part(const struct finish_plan *p, uint64_t key, int attempt, st
 }
 
 /* No attempt lay within the image: the largest part of its middle whose ratio is allowed. */
-static void take_middle(const struct finish_plan *p, struct shard_finish_row *out)
+static void take_middle(const struct transform_plan *p, struct shard_transform_row *out)
 {
 	double ratio = (double)p->in_width / p->in_height;
 
@@ -78,7 +79,7 @@ static void take_middle(const struct finish_plan *p, struct shard_finish_row *ou
 	out->x = (p->in_width - out->width) / 2;
 }
 
-void finish_draw(const struct finish_plan *p, uint64_t epoch, uint64_t position, uint32_t view, struct shard_finish_row *out)
+void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t position, uint32_t view, struct shard_transform_row *out)
 {
 	uint64_t key = random_absorb(random_absorb(random_key(p->seed, epoch, RANDOM_FINISH), position), view);
 	int attempt = 0;
@@ -93,14 +94,14 @@ void finish_draw(const struct finish_plan *p, uint64_t epoch, uint64_t position,
 		out->y = (uint32_t)random_below(random_draw(key, DRAW_TOP), p->in_height - p->height + UINT64_C(1));
 		out->x = (uint32_t)random_below(random_draw(key, DRAW_LEFT), p->in_width - p->width + UINT64_C(1));
 	} else {
-		while (attempt < FINISH_ATTEMPTS && !draw_part(p, key, attempt, out))
+		while (attempt < TRANSFORM_ATTEMPTS && !draw_part(p, key, attempt, out))
 			attempt++;
-		if (attempt == FINISH_ATTEMPTS)
+		if (attempt == TRANSFORM_ATTEMPTS)
 			take_middle(p, out);
 	}
 }
 
-uint64_t finish_position(const struct finish_plan *p, const struct shard_batch *batch, uint32_t i)
+uint64_t transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i)
 {
 	uint64_t world = p->world, behind = (p->rank + world - batch->position % world) % world;
 

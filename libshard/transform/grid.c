@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * grid.c - how finishing is spread over the blocks of a GPU, and over a block's shared memory
+ * grid.c - how transforming is spread over the blocks of a GPU, and over a block's shared memory
  *
  * A block makes a band of neighbouring lines of one row of the output.  More lines per block share the table and, when
  * resizing, the lines of the image that neighbouring ones need; fewer let more blocks run at a time.
@@ -13,8 +13,9 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/transform/transform.h"
+#include "shard_gpu.h"
 
-/* Most GPUs give the blocks of a multiprocessor 64 KiB or more together, and 1024 threads or more: 4 blocks of FINISH_THREADS. */
+/* Most GPUs give the blocks of a multiprocessor 64 KiB or more together, and 1024 threads or more: 4 blocks of TRANSFORM_THREADS. */
 #define CROP_WANTED_BYTES   16384u
 #define RESIZE_WANTED_BYTES 32768u /* half as many blocks, as short bands would resize the lines that they share again and again */
 #define BAND_MOST	    32u
@@ -28,7 +29,7 @@ static uint32_t room(uint32_t *at, uint64_t bytes)
 }
 
 /* Lines of the image that a band needs when all of it is shrunk: centres lie in / out apart, and reach so far. */
-static uint64_t lines_needed(const struct finish_plan *p, uint32_t band)
+static uint64_t lines_needed(const struct transform_plan *p, uint32_t band)
 {
 	uint64_t apart = ((uint64_t)(band - 1) * p->in_height + p->height - 1) / p->height;
 	uint64_t reach = (p->in_height + p->height - UINT64_C(1)) / p->height;
@@ -37,7 +38,7 @@ static uint64_t lines_needed(const struct finish_plan *p, uint32_t band)
 }
 
 /* Where things are for bands of so many lines; what they take. */
-static uint32_t lay_out(const struct finish_plan *p, struct finish_call *c, uint32_t band)
+static uint32_t lay_out(const struct transform_plan *p, struct transform_call *c, uint32_t band)
 {
 	uint32_t at = align_up((uint64_t)p->channels * 256 * p->element_bytes, 16);
 
@@ -48,21 +49,21 @@ static uint32_t lay_out(const struct finish_plan *p, struct finish_call *c, uint
 		return at;
 	}
 	c->pitch = (uint32_t)align_up((uint64_t)p->width * p->channels, 4);
-	c->across_taps = finish_taps_most(p->in_width, p->width);
-	c->down_taps = finish_taps_most(p->in_height, p->height);
-	c->at_across = room(&at, p->width * (sizeof(struct finish_taps) + (uint64_t)c->across_taps * sizeof(int32_t)));
-	c->at_down = room(&at, band * (sizeof(struct finish_taps) + (uint64_t)c->down_taps * sizeof(int32_t)));
+	c->across_taps = transform_taps_most(p->in_width, p->width);
+	c->down_taps = transform_taps_most(p->in_height, p->height);
+	c->at_across = room(&at, p->width * (sizeof(struct transform_taps) + (uint64_t)c->across_taps * sizeof(int32_t)));
+	c->at_down = room(&at, band * (sizeof(struct transform_taps) + (uint64_t)c->down_taps * sizeof(int32_t)));
 	c->at_lines = room(&at, lines_needed(p, band) * c->pitch);
 	c->at_tile = room(&at, (uint64_t)band * c->pitch + 4);
 	return at;
 }
 
-int finish_grid(const struct finish_plan *p, struct finish_call *c, uint32_t *shared_bytes, struct shard_error *err)
+int transform_grid(const struct transform_plan *p, struct transform_call *c, uint32_t *shared_bytes, struct shard_error *err)
 {
 	uint32_t wanted = p->crop == SHARD_CROP_RESIZED ? RESIZE_WANTED_BYTES : CROP_WANTED_BYTES;
 	uint32_t band = p->height < BAND_MOST ? p->height : BAND_MOST, bands;
 
-	memset(c, 0, offsetof(struct finish_call, row));
+	memset(c, 0, offsetof(struct transform_call, row));
 	c->line_step = p->in_width * (p->in_is_planar ? 1 : p->channels);
 	c->pixel_step = p->in_is_planar ? 1 : p->channels;
 	c->channel_step = p->in_is_planar ? p->in_width * p->in_height : 1;
@@ -77,27 +78,27 @@ int finish_grid(const struct finish_plan *p, struct finish_call *c, uint32_t *sh
 	bands = (p->height + band - 1) / band;
 	band = (p->height + bands - 1) / bands; /* evenly, as far as it goes */
 	*shared_bytes = lay_out(p, c, band);
-	if (*shared_bytes > FINISH_SHARED_BYTES)
+	if (*shared_bytes > TRANSFORM_SHARED_BYTES)
 		return error_set(err, SHARD_E_ARGUMENT, "output of %" PRIu32 " x %" PRIu32 " from images of %" PRIu32 " x %" PRIu32
 				 ": a line needs %" PRIu32 " bytes of a GPU's shared memory, of which there are %u; pack the images smaller",
-				 p->height, p->width, p->in_height, p->in_width, *shared_bytes, FINISH_SHARED_BYTES);
+				 p->height, p->width, p->in_height, p->in_width, *shared_bytes, TRANSFORM_SHARED_BYTES);
 	return SHARD_OK;
 }
 
-uint32_t finish_bands(const struct finish_call *c)
+uint32_t transform_bands(const struct transform_call *c)
 {
 	return (c->height + c->band_lines - 1) / c->band_lines;
 }
 
-void finish_shape(const struct finish_plan *p, bool aligned, struct finish_call *c, char name[FINISH_NAME_BYTES])
+void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *c, char name[TRANSFORM_NAME_BYTES])
 {
-	static const char *const shapes[] = {[FINISH_ANY] = "any", [FINISH_CHW] = "chw", [FINISH_HWC] = "hwc"};
+	static const char *const shapes[] = {[TRANSFORM_ANY] = "any", [TRANSFORM_CHW] = "chw", [TRANSFORM_HWC] = "hwc"};
 	uint32_t together = 16 / p->element_bytes; /* pixels whose numbers one thread stores side by side */
 	bool fast = aligned && p->channels == 3 && p->width % together == 0 && (p->crop == SHARD_CROP_RESIZED || !p->in_is_planar);
 
-	c->shape = !fast ? FINISH_ANY : p->is_planar ? FINISH_CHW : FINISH_HWC;
+	c->shape = !fast ? TRANSFORM_ANY : p->is_planar ? TRANSFORM_CHW : TRANSFORM_HWC;
 	if (p->crop == SHARD_CROP_RESIZED)
-		snprintf(name, FINISH_NAME_BYTES, "finish_resize_%u", 8 * p->element_bytes);
+		snprintf(name, TRANSFORM_NAME_BYTES, "transform_resize_%u", 8 * p->element_bytes);
 	else
-		snprintf(name, FINISH_NAME_BYTES, "finish_crop_%s_%u", shapes[c->shape], 8 * p->element_bytes);
+		snprintf(name, TRANSFORM_NAME_BYTES, "transform_crop_%s_%u", shapes[c->shape], 8 * p->element_bytes);
 }

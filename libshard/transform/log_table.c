@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.c - what each 8-bit sample of a channel becomes
+ * log_table.c - what each 8-bit sample of a channel becomes
  *
  * There are 256 of them, so no pixel is ever computed, and the CPU and the GPU cannot differ.  The numbers are those of
  * torchvision's ToTensor and Normalize on a CPU, ((x / 255) - mean) / std with each operation rounded to f32, then
@@ -41,7 +41,7 @@ static uint32_t round_to_f16(uint32_t bits)
 	return sign | round_off((magnitude & 0x7fffff) | 0x800000, 13 + (127 - 14) - exponent); /* one of the subnormal */
 }
 
-uint32_t finish_round(float value, uint32_t dtype)
+uint32_t transform_round(float value, uint32_t dtype)
 {
 	uint32_t bits = bits_of(value);
 
@@ -59,7 +59,7 @@ static bool is_finite(uint32_t bits, uint32_t dtype)
 	return (bits & infinity) != infinity;
 }
 
-bool finish_fill_table(struct finish_plan *p, const float *mean, const float *std, uint32_t *channel)
+bool transform_fill_table(struct transform_plan *p, const float *mean, const float *std, uint32_t *channel)
 {
 	for (uint32_t c = 0; c < p->channels; c++) {
 		float by = std[c] == 0 ? 1 : std[c]; /* zero is what options have that were not set */
@@ -69,7 +69,7 @@ bool finish_fill_table(struct finish_plan *p, const float *mean, const float *st
 			float value = (float)x / 255;
 
 			value -= mean[c];
-			p->bits[c][x] = finish_round(value / by, p->dtype);
+			p->bits[c][x] = transform_round(value / by, p->dtype);
 			if (!is_finite(p->bits[c][x], p->dtype))
 				return false;
 		}

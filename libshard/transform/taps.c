@@ -21,7 +21,7 @@ static double reach_of(double scale)
 	return scale < 1 ? 1 : scale;
 }
 
-uint32_t finish_taps_most(uint32_t in, uint32_t out)
+uint32_t transform_taps_most(uint32_t in, uint32_t out)
 {
 	uint32_t reach = (in + out - 1) / out; /* rounded up; 1 where the output is larger */
 	uint32_t taps = 2 * reach + 1;
@@ -35,7 +35,7 @@ static double triangle(double x)
 	return x < 1 ? 1 - x : 0;
 }
 
-struct finish_taps finish_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t most)
+struct transform_taps transform_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t most)
 {
 	double scale = scale_of(in, out), reach = reach_of(scale), step = 1 / reach;
 	double center = (at + 0.5) * scale, low = center - reach + 0.5, high = center + reach + 0.5, sum = 0;
@@ -46,7 +46,7 @@ struct finish_taps finish_taps_fill(uint32_t in, uint32_t out, uint32_t at, int3
 	for (uint32_t t = 0; t < most; t++) {
 		double w = t < end - first ? triangle((t + (double)first - center + 0.5) * step) / sum : 0;
 
-		weight[t] = (int32_t)(w * (1 << FINISH_FRACTION_BITS) + 0.5);
+		weight[t] = (int32_t)(w * (1 << TRANSFORM_FRACTION_BITS) + 0.5);
 	}
-	return (struct finish_taps){(uint16_t)first, (uint16_t)(end - first)};
+	return (struct transform_taps){(uint16_t)first, (uint16_t)(end - first)};
 }

@@ -1,81 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish.h - from the bytes of an image to the numbers that a network takes: docs/FINISH.md
+ * transform.h - from the bytes of an image to the numbers that a network takes: docs/TRANSFORM.md
  *
  * Crop or random-resized-crop, flip, normalise, convert, transpose.  Pure: no I/O, no allocation, no lock; nothing of
- * libm but the square root, which IEEE 754 rounds exactly.  finish_twin() is the definition in C; the kernels of
- * libshard/cuda/finish.cu give the same bits.
+ * libm but the square root, which IEEE 754 rounds exactly.  transform_twin() is the definition in C; the kernels of
+ * libshard/cuda/transform.cu give the same bits.
  */
-#ifndef LIBSHARD_FINISH_FINISH_H
-#define LIBSHARD_FINISH_FINISH_H
+#ifndef LIBSHARD_TRANSFORM_TRANSFORM_H
+#define LIBSHARD_TRANSFORM_TRANSFORM_H
 
 #include <stdbool.h>
 
 #include "libshard/transform/call.h"
 #include "shard.h"
+#include "shard_gpu.h"
 
-#define FINISH_ATTEMPTS	  10 /* at a part of the image that lies within it, before the middle of the image is taken */
-#define FINISH_RATIO_BITS 32
-#define FINISH_NAME_BYTES 32
+#define TRANSFORM_ATTEMPTS	  10 /* at a part of the image that lies within it, before the middle of the image is taken */
+#define TRANSFORM_RATIO_BITS 32
+#define TRANSFORM_NAME_BYTES 32
 
-struct finish_plan {
+struct transform_plan {
 	uint32_t in_height, in_width, channels;
 	bool in_is_planar;
 	uint32_t height, width;
 	bool is_planar;
 	uint32_t dtype, element_bytes;
-	uint32_t crop;	      /* enum shard_finish_crop */
+	uint32_t crop;	      /* enum shard_transform_crop */
 	uint64_t row_bytes;   /* of the output */
 	uint64_t image_bytes; /* of the field */
 	double flip, area_min, area_max, ratio_min, ratio_max;
-	double ratio_root[FINISH_RATIO_BITS]; /* (ratio_max / ratio_min) ^ (1/2, 1/4, 1/8, ...) */
+	double ratio_root[TRANSFORM_RATIO_BITS]; /* (ratio_max / ratio_min) ^ (1/2, 1/4, 1/8, ...) */
 	uint64_t seed;
 	uint32_t rank, world;
-	uint32_t bits[FINISH_CHANNELS_MAX][256]; /* of dtype, in the low bytes */
+	uint32_t bits[TRANSFORM_CHANNELS_MAX][256]; /* of dtype, in the low bytes */
 };
 
 /* ---- plan.c: what is asked for, checked ---- */
 
 /* ARGUMENT, naming the field or the option, the limit, and what to do.  seed, rank and world are the caller's to set. */
-int finish_plan_make(struct finish_plan *p, const struct shard_field *field, const struct shard_finish_options *opt,
+int transform_plan_make(struct transform_plan *p, const struct shard_field *field, const struct shard_transform_options *opt,
 		     struct shard_error *err);
 /* Explicit rows, of a batch of `records`. */
-int finish_rows_check(const struct finish_plan *p, const struct shard_finish_row *row, uint64_t row_count, uint32_t records,
+int transform_rows_check(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t row_count, uint32_t records,
 		      struct shard_error *err);
 
 /* ---- table.c ---- */
 
 /* Bits of the number of that type that is nearest to `value`, a half to even. */
-uint32_t finish_round(float value, uint32_t dtype);
+uint32_t transform_round(float value, uint32_t dtype);
 /* What each sample becomes; false if a number is not finite in that type: then the channel is in *channel. */
-bool finish_fill_table(struct finish_plan *p, const float *mean, const float *std, uint32_t *channel);
+bool transform_fill_table(struct transform_plan *p, const float *mean, const float *std, uint32_t *channel);
 
 /* ---- draw.c ---- */
 
 /* What chance says of the row of a batch that stands at `position` of its epoch. */
-void finish_draw(const struct finish_plan *p, uint64_t epoch, uint64_t position, uint32_t view, struct shard_finish_row *out);
+void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t position, uint32_t view, struct shard_transform_row *out);
 /* The position of row `i` of this rank's batch: format/ORDER.md, part 7. */
-uint64_t finish_position(const struct finish_plan *p, const struct shard_batch *batch, uint32_t i);
+uint64_t transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i);
 
 /* ---- taps.c ---- */
 
 /* The most taps that a pixel has when up to `in` samples become `out`. */
-uint32_t finish_taps_most(uint32_t in, uint32_t out);
+uint32_t transform_taps_most(uint32_t in, uint32_t out);
 /* Those of pixel `at`: weight[0 .. count), and zeros up to `most`. */
-struct finish_taps finish_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t most);
+struct transform_taps transform_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t most);
 
 /* ---- twin.c ---- */
 
-uint64_t finish_twin_bytes(const struct finish_plan *p); /* of scratch */
+uint64_t transform_twin_bytes(const struct transform_plan *p); /* of scratch */
 /* One row: an image to p->row_bytes at `out`, of any alignment.  `scratch` is 16-aligned. */
-void finish_twin(const struct finish_plan *p, const struct shard_finish_row *row, const uint8_t *image, void *out, void *scratch);
+void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image, void *out, void *scratch);
 
 /* ---- grid.c: how a call is spread over blocks ---- */
 
 /* All of the call but addresses and rows; bytes of shared memory.  ARGUMENT if a line does not fit into them. */
-int finish_grid(const struct finish_plan *p, struct finish_call *call, uint32_t *shared_bytes, struct shard_error *err);
-uint32_t finish_bands(const struct finish_call *call); /* blocks in x */
+int transform_grid(const struct transform_plan *p, struct transform_call *call, uint32_t *shared_bytes, struct shard_error *err);
+uint32_t transform_bands(const struct transform_call *call); /* blocks in x */
 /* How it stores, and the kernel for it; `aligned`: the output is 16-aligned. */
-void finish_shape(const struct finish_plan *p, bool aligned, struct finish_call *call, char name[FINISH_NAME_BYTES]);
+void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *call, char name[TRANSFORM_NAME_BYTES]);
 
 #endif

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.c - what is asked of finishing, held against what a field is
+ * transform_plan.c - what is asked of transforming, held against what a field is
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "libshard/base/error.h"
 #include "libshard/transform/transform.h"
+#include "shard_gpu.h"
 
 /* ---- the field ---- */
 
-static int take_field(struct finish_plan *p, const struct shard_field *f, struct shard_error *err)
+static int take_field(struct transform_plan *p, const struct shard_field *f, struct shard_error *err)
 {
 	uint32_t at = f->layout == SHARD_CHW && f->ndim == 3; /* where the height stands in the shape */
 	struct shown name;
 
 	show(&name, f->name);
 	if (f->dtype != SHARD_U8 || f->kind != SHARD_TENSOR)
-		return error_set(err, SHARD_E_ARGUMENT, "field %s is %s %s; only tensors of u8 are finished", name.text,
+		return error_set(err, SHARD_E_ARGUMENT, "field %s is %s %s; only tensors of u8 are transformed", name.text,
 				 shard_kind_name(f->kind), shard_dtype_name(f->dtype));
 	if (f->ndim != 2 && (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW)))
 		return error_set(err, SHARD_E_ARGUMENT, "field %s has %u dimensions and layout %s; an image has 2, or 3 as hwc or chw", name.text,
@@ -27,18 +28,18 @@ static int take_field(struct finish_plan *p, const struct shard_field *f, struct
 	p->in_width = f->shape[at + 1];
 	p->channels = f->ndim == 2 ? 1 : f->shape[at ? 0 : 2];
 	p->image_bytes = f->bytes;
-	if (!p->channels || p->channels > FINISH_CHANNELS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "field %s has %u channels; 1 to %u can be finished", name.text, p->channels,
-				 FINISH_CHANNELS_MAX);
-	if (!p->in_height || p->in_height > FINISH_SIDE_MAX || !p->in_width || p->in_width > FINISH_SIDE_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "field %s is %u x %u; sides of 1 to %u can be finished", name.text, p->in_height,
-				 p->in_width, FINISH_SIDE_MAX);
+	if (!p->channels || p->channels > TRANSFORM_CHANNELS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "field %s has %u channels; 1 to %u can be transformed", name.text, p->channels,
+				 TRANSFORM_CHANNELS_MAX);
+	if (!p->in_height || p->in_height > TRANSFORM_SIDE_MAX || !p->in_width || p->in_width > TRANSFORM_SIDE_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "field %s is %u x %u; sides of 1 to %u can be transformed", name.text, p->in_height,
+				 p->in_width, TRANSFORM_SIDE_MAX);
 	return SHARD_OK;
 }
 
 /* ---- the options ---- */
 
-static int take_output(struct finish_plan *p, const struct shard_finish_options *o, struct shard_error *err)
+static int take_output(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
 {
 	p->height = o->height ? o->height : p->in_height;
 	p->width = o->width ? o->width : p->in_width;
@@ -51,9 +52,9 @@ static int take_output(struct finish_plan *p, const struct shard_finish_options 
 		return error_set(err, SHARD_E_ARGUMENT, "options: layout is %" PRIu32 "; must be SHARD_CHW or SHARD_HWC", o->layout);
 	if (p->crop > SHARD_CROP_RESIZED)
 		return error_set(err, SHARD_E_ARGUMENT, "options: crop is %" PRIu32 "; must be 0 to %d", p->crop, SHARD_CROP_RESIZED);
-	if (p->height > FINISH_SIDE_MAX || p->width > FINISH_SIDE_MAX)
+	if (p->height > TRANSFORM_SIDE_MAX || p->width > TRANSFORM_SIDE_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: output of %" PRIu32 " x %" PRIu32 "; sides must be at most %u", p->height,
-				 p->width, FINISH_SIDE_MAX);
+				 p->width, TRANSFORM_SIDE_MAX);
 	if (p->crop != SHARD_CROP_RESIZED && (p->height > p->in_height || p->width > p->in_width))
 		return error_set(err, SHARD_E_ARGUMENT, "options: output of %" PRIu32 " x %" PRIu32 " cannot be cropped from images of %" PRIu32
 				 " x %" PRIu32 "; ask for less, or for SHARD_CROP_RESIZED", p->height, p->width, p->in_height, p->in_width);
@@ -67,7 +68,7 @@ static bool is_within(double x, double low, double high) /* nor is it NaN */
 	return x >= low && x <= high;
 }
 
-static int take_chance(struct finish_plan *p, const struct shard_finish_options *o, struct shard_error *err)
+static int take_chance(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
 {
 	double root;
 
@@ -85,25 +86,25 @@ static int take_chance(struct finish_plan *p, const struct shard_finish_options 
 		return error_set(err, SHARD_E_ARGUMENT, "options: ratio_min is %g and ratio_max %g; must ascend, above 0 and up to 32768",
 				 p->ratio_min, p->ratio_max);
 	root = p->ratio_max / p->ratio_min;
-	for (int i = 0; i < FINISH_RATIO_BITS; i++)
+	for (int i = 0; i < TRANSFORM_RATIO_BITS; i++)
 		p->ratio_root[i] = root = __builtin_sqrt(root);
 	return SHARD_OK;
 }
 
-static int take_numbers(struct finish_plan *p, const struct shard_finish_options *o, struct shard_error *err)
+static int take_numbers(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
 {
 	uint32_t c;
 
 	for (c = 0; c < p->channels; c++)
 		if (!(o->std[c] >= 0))
 			return error_set(err, SHARD_E_ARGUMENT, "options: std[%" PRIu32 "] is %g; must be above 0", c, (double)o->std[c]);
-	if (!finish_fill_table(p, o->mean, o->std, &c))
+	if (!transform_fill_table(p, o->mean, o->std, &c))
 		return error_set(err, SHARD_E_ARGUMENT, "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g: numbers become too large for %s; "
 				 "they are of samples scaled to 0..1", c, (double)o->mean[c], c, (double)o->std[c], shard_dtype_name(p->dtype));
 	return SHARD_OK;
 }
 
-int finish_plan_make(struct finish_plan *p, const struct shard_field *field, const struct shard_finish_options *opt,
+int transform_plan_make(struct transform_plan *p, const struct shard_field *field, const struct shard_transform_options *opt,
 		     struct shard_error *err)
 {
 	int rc;
@@ -119,7 +120,7 @@ int finish_plan_make(struct finish_plan *p, const struct shard_field *field, con
 
 /* ---- rows ---- */
 
-int finish_rows_check(const struct finish_plan *p, const struct shard_finish_row *row, uint64_t row_count, uint32_t records,
+int transform_rows_check(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t row_count, uint32_t records,
 		      struct shard_error *err)
 {
 	for (uint64_t i = 0; i < row_count; i++, row++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * twin.c - finishing one row on the CPU: the definition of what the kernels do
+ * transform_twin.c - transforming one row on the CPU: the definition of what the kernels do
  *
  * A line of the output is made as interleaved samples, cropped or resized, then mirrored, looked up and laid out.
  * Resizing goes as Pillow does it: across first, each pass with weights of 22 bits in integers, rounded to 8 bits.
@@ -9,12 +9,13 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/transform/transform.h"
+#include "shard_gpu.h"
 
-#define HALF (1 << (FINISH_FRACTION_BITS - 1))
+#define HALF (1 << (TRANSFORM_FRACTION_BITS - 1))
 
 /* Parts of the scratch. */
 struct scratch {
-	struct finish_taps *across; /* [width] */
+	struct transform_taps *across; /* [width] */
 	int32_t *weights;	    /* [width][across_most] */
 	int32_t *down;		    /* [down_most] */
 	uint8_t *lines;		    /* [in_height][width x channels] resized across; of a crop, one line */
@@ -23,13 +24,13 @@ struct scratch {
 };
 
 /* Lays the parts out from `base` on, which may be NULL to ask how long they are. */
-static uint64_t lay_out(const struct finish_plan *p, uint8_t *base, struct scratch *s)
+static uint64_t lay_out(const struct transform_plan *p, uint8_t *base, struct scratch *s)
 {
 	uint64_t line_bytes = (uint64_t)p->width * p->channels, at = 0;
 
-	s->across_most = finish_taps_most(p->in_width, p->width);
-	s->down_most = finish_taps_most(p->in_height, p->height);
-	s->across = (struct finish_taps *)(base + at);
+	s->across_most = transform_taps_most(p->in_width, p->width);
+	s->down_most = transform_taps_most(p->in_height, p->height);
+	s->across = (struct transform_taps *)(base + at);
 	at += align_up(p->width * sizeof(*s->across), 16);
 	s->weights = (int32_t *)(base + at);
 	at += align_up((uint64_t)p->width * s->across_most * sizeof(*s->weights), 16);
@@ -41,7 +42,7 @@ static uint64_t lay_out(const struct finish_plan *p, uint8_t *base, struct scrat
 	return at + (p->crop == SHARD_CROP_RESIZED ? p->in_height * line_bytes : 0);
 }
 
-uint64_t finish_twin_bytes(const struct finish_plan *p)
+uint64_t transform_twin_bytes(const struct transform_plan *p)
 {
 	static uint8_t nowhere[1]; /* no arithmetic on NULL */
 	struct scratch s;
@@ -51,30 +52,30 @@ uint64_t finish_twin_bytes(const struct finish_plan *p)
 
 static uint8_t clip(int32_t sum)
 {
-	sum >>= FINISH_FRACTION_BITS;
+	sum >>= TRANSFORM_FRACTION_BITS;
 	return sum < 0 ? 0 : sum > 255 ? 255 : (uint8_t)sum;
 }
 
 /* Where sample (y, x, c) of the image is. */
-static const uint8_t *sample(const struct finish_plan *p, const uint8_t *image, uint32_t y, uint32_t x, uint32_t c)
+static const uint8_t *sample(const struct transform_plan *p, const uint8_t *image, uint32_t y, uint32_t x, uint32_t c)
 {
 	if (p->in_is_planar)
 		return image + ((size_t)c * p->in_height + y) * p->in_width + x;
 	return image + ((size_t)y * p->in_width + x) * p->channels + c;
 }
 
-static uint32_t pixel_step(const struct finish_plan *p)
+static uint32_t pixel_step(const struct transform_plan *p)
 {
 	return p->in_is_planar ? 1 : p->channels;
 }
 
-static void resize_across(const struct finish_plan *p, const struct shard_finish_row *row, const uint8_t *image, const struct scratch *s)
+static void resize_across(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image, const struct scratch *s)
 {
 	uint32_t step = pixel_step(p);
 	uint8_t *to = s->lines;
 
 	for (uint32_t x = 0; x < p->width; x++)
-		s->across[x] = finish_taps_fill(row->width, p->width, x, s->weights + (size_t)x * s->across_most, s->across_most);
+		s->across[x] = transform_taps_fill(row->width, p->width, x, s->weights + (size_t)x * s->across_most, s->across_most);
 	for (uint32_t y = 0; y < row->height; y++)
 		for (uint32_t x = 0; x < p->width; x++)
 			for (uint32_t c = 0; c < p->channels; c++) {
@@ -88,9 +89,9 @@ static void resize_across(const struct finish_plan *p, const struct shard_finish
 			}
 }
 
-static void resize_down(const struct finish_plan *p, const struct shard_finish_row *row, uint32_t y, const struct scratch *s)
+static void resize_down(const struct transform_plan *p, const struct shard_transform_row *row, uint32_t y, const struct scratch *s)
 {
-	struct finish_taps taps = finish_taps_fill(row->height, p->height, y, s->down, s->down_most);
+	struct transform_taps taps = transform_taps_fill(row->height, p->height, y, s->down, s->down_most);
 	size_t line_bytes = (size_t)p->width * p->channels;
 
 	for (size_t i = 0; i < line_bytes; i++) {
@@ -103,7 +104,7 @@ static void resize_down(const struct finish_plan *p, const struct shard_finish_r
 	}
 }
 
-static void crop(const struct finish_plan *p, const struct shard_finish_row *row, const uint8_t *image, uint32_t y, uint8_t *line)
+static void crop(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image, uint32_t y, uint8_t *line)
 {
 	if (!p->in_is_planar) {
 		memcpy(line, sample(p, image, row->y + y, row->x, 0), (size_t)p->width * p->channels);
@@ -115,7 +116,7 @@ static void crop(const struct finish_plan *p, const struct shard_finish_row *row
 }
 
 /* A line of samples, mirrored if need be, to its places in the output. */
-static void put_line(const struct finish_plan *p, const uint8_t *line, bool flip, uint32_t y, uint8_t *out)
+static void put_line(const struct transform_plan *p, const uint8_t *line, bool flip, uint32_t y, uint8_t *out)
 {
 	size_t plane = (size_t)p->height * p->width, at = (size_t)y * p->width;
 
@@ -134,7 +135,7 @@ static void put_line(const struct finish_plan *p, const uint8_t *line, bool flip
 	}
 }
 
-void finish_twin(const struct finish_plan *p, const struct shard_finish_row *row, const uint8_t *image, void *out, void *scratch)
+void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image, void *out, void *scratch)
 {
 	struct scratch s;
 

@@ -8,7 +8,7 @@
 mkdir -p bench results
 objects=("$BUILD"/bench/common/*.o)
 # shellcheck disable=SC2046 # words
-host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DFINISH_LAUNCHES=1 -DPOOL_LANES=2 -DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
+host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DTRANSFORM_LAUNCHES=1 -DPOOL_LANES=2 -DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
 	"$(host_twins)" "${objects[@]}" $(pkg-config --libs libxxhash)
 echo "# Runs" >results/README.md
 
@@ -30,8 +30,8 @@ names = [row["bench"] for row in rows if "ours" in row]
 stream = ["gpu/stream/150528" + threads for threads in ("", "/1", "/2", "/4", "/6")]
 wanted = ["gpu/copy-engine/" + x for x in ("65536", "150528", "1048576", "16777216", "38535168")]
 wanted += [name + part for name in stream for part in ("", "/cpu")] + ["gpu/idle/" + x for x in ("0.5", "1.25", "2", "4")]
-wanted += ["gpu/beside-compute", "gpu/first-batch"] + ["gpu/finish/" + x for x in ("f16", "f16/crop-192", "f32", "f16/resized")]
-wanted += [f"gpu/pool/{x}" for x in ("held", "held/cpu", "held/link", "finish", "cache", "cache/cpu", "direct", "direct/cpu")]
+wanted += ["gpu/beside-compute", "gpu/first-batch"] + ["gpu/transform/" + x for x in ("f16", "f16/crop-192", "f32", "f16/resized")]
+wanted += [f"gpu/pool/{x}" for x in ("held", "held/cpu", "held/link", "transform", "cache", "cache/cpu", "direct", "direct/cpu")]
 assert names == wanted, names
 assert all(row["ours"] > 0 for row in rows if "ours" in row and "idle" not in row["bench"] and "link" not in row["bench"]), rows
 assert {"bench": "gpu/torch/150528", "skipped": "not here: no Python with PyTorch; PYTHON=/path/to/python names one"} in rows, rows

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulate.h - the kernels of libshard/cuda/finish.cu as C, and a GPU of a few threads to run them on
+ * emulate.h - the kernels of libshard/cuda/transform.cu as C, and a GPU of a few threads to run them on
  *
  * A block's threads are threads, which wait for each other in __syncthreads(), so a sanitizer sees two that should have
  * waited; blocks come one after the other, in any order.  Shared memory is as long as the launch asked for, and holds
@@ -33,30 +33,30 @@ static inline double __dmul_rn(double a, double b)
 	return a * b;
 }
 
-#define finish_shared (*emulated_shared)
+#define transform_shared (*emulated_shared)
 #define UNROLL
 #define UNROLL4
 #define COMPACT
-#include "libshard/cuda/finish.cu"
-#undef finish_shared
+#include "libshard/cuda/transform.cu"
+#undef transform_shared
 
 /* ---- a GPU ---- */
 
-typedef void (*emulated_kernel)(const struct finish_call call);
+typedef void (*emulated_kernel)(const struct transform_call call);
 
 static const struct {
 	const char *name;
 	emulated_kernel run;
 } emulated_kernels[] = {
 #define EMULATED(name_) {#name_, name_},
-	EMULATED(finish_crop_any_16) EMULATED(finish_crop_any_32) EMULATED(finish_crop_chw_16) EMULATED(finish_crop_chw_32)
-	EMULATED(finish_crop_hwc_16) EMULATED(finish_crop_hwc_32) EMULATED(finish_resize_16) EMULATED(finish_resize_32)
+	EMULATED(transform_crop_any_16) EMULATED(transform_crop_any_32) EMULATED(transform_crop_chw_16) EMULATED(transform_crop_chw_32)
+	EMULATED(transform_crop_hwc_16) EMULATED(transform_crop_hwc_32) EMULATED(transform_resize_16) EMULATED(transform_resize_32)
 };
 #define EMULATED_KERNELS (sizeof(emulated_kernels) / sizeof(emulated_kernels[0]))
 
 struct emulated_launch {
 	emulated_kernel run;
-	const struct finish_call *call;
+	const struct transform_call *call;
 	uint32_t across, down, threads, shared_bytes;
 	uint8_t *shared;
 	pthread_barrier_t barrier;
@@ -91,7 +91,7 @@ static inline void *emulate_thread(void *context)
 }
 
 /* A launch, with `threads` threads a block whatever was asked for; kernels do not depend on it. */
-static inline void emulate(const char *name, const struct finish_call *call, uint32_t across, uint32_t down, uint32_t shared_bytes,
+static inline void emulate(const char *name, const struct transform_call *call, uint32_t across, uint32_t down, uint32_t shared_bytes,
 			   uint32_t threads)
 {
 	struct emulated_launch l = {.call = call, .across = across, .down = down, .threads = threads, .shared_bytes = shared_bytes};
@@ -100,7 +100,7 @@ static inline void emulate(const char *name, const struct finish_call *call, uin
 	for (size_t i = 0; i < EMULATED_KERNELS; i++)
 		if (!strcmp(emulated_kernels[i].name, name))
 			l.run = emulated_kernels[i].run;
-	if (!l.run || threads > 64 || shared_bytes > FINISH_SHARED_BYTES)
+	if (!l.run || threads > 64 || shared_bytes > TRANSFORM_SHARED_BYTES)
 		abort();
 	l.shared = aligned_alloc(16, shared_bytes);
 	pthread_barrier_init(&l.barrier, NULL, threads);

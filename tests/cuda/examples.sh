@@ -45,7 +45,7 @@ learns() {
 	build still 's/0\.03f \* \(1 - /0 * (1 - /'
 	read -r a b <<<"$(losses still 2)"
 	! falls "$a" "$b" || die "a network that stands still seems to learn: $(cat still.out)"
-	build blank 's/if \(shard_finish_launch\(.*/if (0)/'
+	build blank 's/if \(shard_transform_launch\(.*/if (0)/'
 	read -r a b <<<"$(losses blank $epochs)"
 	! falls "$a" "$b" || die "a network that sees nothing seems to learn: $(cat blank.out)"
 	build others 's/int64_t best = 0, want = label\[i\]/int64_t best = 0, want = label[i] * 0 + i % classes/'

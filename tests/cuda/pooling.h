@@ -5,6 +5,8 @@
 #ifndef TESTS_CUDA_POOLING_H
 #define TESTS_CUDA_POOLING_H
 
+#include "shard_gpu.h"
+#include "shard_pack.h"
 #include "tests/cuda/gather_twin.h"
 #include "tests/cuda/training.h"
 

@@ -46,7 +46,7 @@ for arch in $("$ptxas" --help | grep -oE "'sm_[0-9]+'" | tr -d "'" | sort -u); d
 	count=$((count + 1))
 done
 [ $count -ge 3 ] || { echo "ptxas knows only $count GPUs" && exit 1; }
-sed 's/div\.rn\.f64/div.rm.f99/' "$TMPDIR/finish.ptx" >"$TMPDIR/broken.ptx"
+sed 's/div\.rn\.f64/div.rm.f99/' "$TMPDIR/transform.ptx" >"$TMPDIR/broken.ptx"
 ! "$ptxas" -arch=sm_75 -o "$TMPDIR/cubin" "$TMPDIR/broken.ptx" 2>/dev/null || { echo "ptxas takes anything" && exit 1; }
 
 nvcc=$(find_tool nvcc)

@@ -6,6 +6,7 @@
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
  */
+#include "shard_gpu.h"
 #include "tests/cuda/pooling.h"
 
 #define SLICE_NS UINT64_C(20000000)

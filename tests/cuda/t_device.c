@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 
+#include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/training.h"

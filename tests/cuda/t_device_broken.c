@@ -11,6 +11,7 @@
  * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give
  * TIMEOUT: 600
  */
+#include "shard_gpu.h"
 #include "tests/cuda/mistakes.h"
 
 enum mistake {

@@ -9,6 +9,7 @@
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  * TIMEOUT: 600
  */
+#include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/pooling.h"
 #include "tests/cuda/runs_out.h"

@@ -7,6 +7,7 @@
  */
 #include <sys/mman.h>
 
+#include "shard_gpu.h"
 #include "tests/cuda/training.h"
 
 static struct shard_error err;

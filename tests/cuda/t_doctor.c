@@ -7,6 +7,7 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  */
 #include "libshard/io/machine.h"
+#include "shard_gpu.h"
 #include "tests/cuda/trainer.h"
 
 static struct shard_error err;

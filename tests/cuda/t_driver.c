@@ -270,7 +270,7 @@ static int do_check(struct things *t)
 {
 	return cuda_stream_check(t->d, t->stream, &err);
 }
-static int do_finish(struct things *t)
+static int do_transform(struct things *t)
 {
 	return cuda_stream_finish(t->d, t->stream, &err);
 }
@@ -316,7 +316,7 @@ TEST(what_the_driver_refuses_is_told_with_its_name)
 		    {do_wait, "cuStreamWaitEvent", "cuStreamWaitEvent, stream 0x"},
 		    {do_call, "cuLaunchHostFunc", "cuLaunchHostFunc: "},
 		    {do_check, "cuStreamQuery", "work that was queued before has failed: "},
-		    {do_finish, "cuStreamSynchronize", "cuStreamSynchronize: "},
+		    {do_transform, "cuStreamSynchronize", "cuStreamSynchronize: "},
 		    {do_record, "cuEventRecord", "cuEventRecord, stream 0x"},
 		    {do_event_finish, "cuEventSynchronize", "cuEventSynchronize: "},
 		    {do_alloc, "cuMemAlloc", "1.5 MiB of device memory: "},

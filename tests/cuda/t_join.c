@@ -4,6 +4,7 @@
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
  */
+#include "shard_gpu.h"
 #include "tests/cuda/mistakes.h"
 
 static struct shard_error err;

@@ -8,6 +8,7 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  */
+#include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/pooling.h"

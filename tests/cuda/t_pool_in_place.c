@@ -3,12 +3,13 @@
  * t_pool_in_place.c - batches whose large groups stay in the pool: the right rows for as long as they are lent, and no longer
  *
  * A batch is looked at by the GPU when it comes and once more when it goes back, as late as its trainer may.  That these
- * tests would see a pool that is wrong, t_pool_broken shows; what finishing makes of such batches is t_pool_finish's.
+ * tests would see a pool that is wrong, t_pool_broken shows; what transforming makes of such batches is t_pool_transform's.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  * TIMEOUT: 600
  */
+#include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/pooling.h"

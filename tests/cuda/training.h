@@ -11,6 +11,7 @@
 #include "libshard/gpu/device_side.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
+#include "shard_gpu.h"
 #include "tests/cuda/trainer.h"
 #include "tests/load/inject.h"
 

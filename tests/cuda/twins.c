@@ -3,7 +3,7 @@
  * twins.c - libshard's kernels for a program that knows nothing of the fake driver: linked to it, they are there
  *
  * As C, by one thread a block: results do not depend on how many there are, and the tests of the kernels themselves
- * (t_finish_kernel, t_pool) run more.  Memory that is not there ends the program.
+ * (t_transform_kernel, t_pool) run more.  Memory that is not there ends the program.
  */
 #include "tests/cuda/emulate.h"
 #include "tests/cuda/gather_twin.h"
@@ -19,9 +19,9 @@ static uint64_t at(uint64_t device)
 	return (uintptr_t)memory;
 }
 
-static void finish(const struct fake_kernel_call *c)
+static void transform(const struct fake_kernel_call *c)
 {
-	struct finish_call call;
+	struct transform_call call;
 	uint64_t bytes;
 
 	memcpy(&call, c->arguments[0], sizeof(call));
@@ -43,12 +43,12 @@ static void gather(const struct fake_kernel_call *c)
 
 __attribute__((constructor)) static void register_twins(void)
 {
-	static const size_t finish_bytes[] = {sizeof(struct finish_call)}, gather_bytes[] = {sizeof(struct gather_call)};
+	static const size_t transform_bytes[] = {sizeof(struct transform_call)}, gather_bytes[] = {sizeof(struct gather_call)};
 
 	fake = fake_find();
 	if (!fake)
 		abort();
 	for (size_t i = 0; i < EMULATED_KERNELS; i++)
-		fake->kernel(emulated_kernels[i].name, finish, 1, finish_bytes);
+		fake->kernel(emulated_kernels[i].name, transform, 1, transform_bytes);
 	fake->kernel("gather_rows", gather, 1, gather_bytes);
 }

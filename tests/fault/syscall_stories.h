@@ -11,6 +11,7 @@
 #include "libshard/io/file.h"
 #include "libshard/io/publish.h"
 #include "libshard/store/write/spool.h"
+#include "shard_pack.h"
 #include "tests/fault/calls_wrapped.h"
 #include "tests/fault/story.h"
 

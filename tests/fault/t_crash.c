@@ -16,6 +16,7 @@
  */
 #include <sys/wait.h>
 
+#include "shard_pack.h"
 #include "tests/fault/calls_wrapped.h"
 #include "tests/fault/story.h"
 

@@ -17,6 +17,7 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "shard_pack.h"
 #include "tests/fault/story.h"
 
 /* ---- the allocator that refuses ---- */

@@ -6,6 +6,7 @@
  * that the threads must wait with a problem in hand, in the middle of opening a shard.
  */
 #include "shard.h"
+#include "shard_pack.h"
 #include "tests/fault/story.h"
 
 #define SHARDS 150u

@@ -17,6 +17,7 @@
  * TIMEOUT: 900
  * TAKES: 50
  */
+#include "shard_pack.h"
 #include "tests/fault/syscall_stories.h"
 
 /* ---- telling and judging ---- */

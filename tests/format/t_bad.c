@@ -17,6 +17,7 @@
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/dataset_verify.h"
 #include "shard.h"
+#include "shard_pack.h"
 #include "tests/test.h"
 
 static char skipped[8]; /* the check that is taken out; empty for none */

@@ -24,6 +24,7 @@
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/dataset_verify.h"
 #include "shard.h"
+#include "shard_pack.h"
 #include "tests/test.h"
 
 #define PROCESSES 2u

@@ -16,6 +16,7 @@
 #include "libshard/disk/manifest_text.h"
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/dataset_verify.h"
+#include "shard_pack.h"
 #include "tests/fuzz/fuzz.h"
 
 #define END_BYTES (4 + 64 + 1 + 32 + 1)

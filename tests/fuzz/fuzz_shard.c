@@ -20,6 +20,7 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/codec.h"
 #include "shard.h"
+#include "shard_pack.h"
 #include "tests/fuzz/fuzz.h"
 
 #define READ_BYTES_MAX ((size_t)4 << 20) /* of one call; a stride may be 1 GiB */

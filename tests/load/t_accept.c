@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "libshard/load/path.h"
+#include "shard_pack.h"
 #include "tests/load/inject.h"
 
 #if defined(__SANITIZE_THREAD__)

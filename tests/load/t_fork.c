@@ -16,6 +16,7 @@
 
 #include "libshard/base/mem.h"
 #include "libshard/io/buffer.h"
+#include "shard_pack.h"
 #include "tests/child.h"
 #include "libshard/store/read/dataset.h"
 #include "tests/load/inject.h"

@@ -6,6 +6,7 @@
  */
 #include <sys/wait.h>
 
+#include "shard_pack.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS 103u

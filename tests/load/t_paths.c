@@ -15,6 +15,7 @@
 
 #include "libshard/io/file.h"
 #include "libshard/loader/loader.h"
+#include "shard_pack.h"
 #include "tests/load/reads.h"
 #include "tests/refuse_uring.h"
 #include "tests/store/fixture.h"

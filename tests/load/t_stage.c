@@ -13,6 +13,7 @@
 
 #include "libshard/load/rows.h"
 #include "libshard/store/read/dataset.h"
+#include "shard_pack.h"
 #include "tests/load/batches.h"
 
 #define SHARDS 3u

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "shard.h"
+#include "shard_pack.h"
 #include "tests/test.h"
 
 TEST(both_formats_are_read)

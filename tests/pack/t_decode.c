@@ -4,6 +4,7 @@
  *
  * That good pixels are the right pixels is for twin/pillow.sh and t_odd to say.
  */
+#include "shard_pack.h"
 #include "tests/pack/decoded.h"
 
 #include <jpeglib.h>

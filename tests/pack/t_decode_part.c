@@ -5,6 +5,7 @@
  * The JPEG decoder is asked to leave out what is not wanted, and interpolates colours across the cut; so every kind of
  * coding and sampling is tried, windows at every edge, and damage in what is left out.
  */
+#include "shard_pack.h"
 #include "tests/pack/decoded.h"
 #include "tests/pack/kept.h"
 

@@ -8,6 +8,7 @@
 #ifndef TESTS_STORE_CASES_H
 #define TESTS_STORE_CASES_H
 
+#include "shard_pack.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS_MAX 700u

@@ -12,6 +12,7 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/dataset_verify.h"
+#include "shard_pack.h"
 #include "tests/store/cases.h"
 
 /* ---- JSON as Python prints it: keys sorted, one space more for each level, nothing but ASCII ---- */

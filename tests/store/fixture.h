@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "shard.h"
+#include "shard_pack.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

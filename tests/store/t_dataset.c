@@ -2,6 +2,7 @@
 /*
  * t_dataset.c - shards as one index space, what the manifest says of them, and shards that are not what it says
  */
+#include "shard_pack.h"
 #include "tests/store/fixture.h"
 
 static const uint64_t sizes[] = {7, 1, 0, 12, 30}; /* boundaries at 7, 8, 8, 20; one shard is empty */

@@ -9,6 +9,7 @@
  * LDFLAGS: -Wl,--wrap=file_seems_cached,--wrap=file_major_faults,--wrap=file_read_at
  */
 #include "libshard/io/file.h"
+#include "shard_pack.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS 400u /* of 147 KiB: four pieces of work */

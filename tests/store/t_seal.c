@@ -2,6 +2,7 @@
 /*
  * t_seal.c - shards become a dataset: sums, names, what is refused, and that the result always opens and verifies
  */
+#include "shard_pack.h"
 #include "tests/store/fixture.h"
 
 static struct path folder;

@@ -2,6 +2,7 @@
 /*
  * t_tally.c - statistics in a shard are those of a plain sum, however they were counted
  */
+#include "shard_pack.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS 37u

@@ -7,6 +7,7 @@
 #include "libshard/base/error.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/verify.h"
+#include "shard_pack.h"
 #include "tests/store/fixture.h"
 
 /* ---- what the verifier asks of others ---- */

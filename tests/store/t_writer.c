@@ -7,6 +7,7 @@
  *
  * TIMEOUT: 600
  */
+#include "shard_pack.h"
 #include "tests/store/cases.h"
 
 #define CASES 300u

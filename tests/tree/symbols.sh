@@ -1,17 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/symbols.sh - four lists of our public symbols are one: SHARD_API in the header, the symbol map, what the
+# tests/tree/symbols.sh - four lists of our public symbols are one: SHARD_API in the headers, the symbol map, what the
 # shared library exports, what the archive exports besides internal names with their prefix
 #
-# tests/tree/symbols.sh --write adds what the header declares to the node of this minor release in the map; nodes of
+# tests/tree/symbols.sh --write adds what the headers declare to the node of this minor release in the map; nodes of
 # earlier releases stay as they are, for they are the history of the ABI.
+# shellcheck disable=SC2086 # headers are words
 set -eu
 cd "$(dirname "$0")/../.."
-header=include/shard.h
+headers="include/shard.h include/shard_gpu.h include/shard_pack.h"
 map=libshard/libshard.map
 
 declared() { # comments and preprocessor lines out, then the name before each declaration's first bracket
-	sed 's,//.*,,; /^[ \t]*#/d' "$1" | tr '\n' ' ' | sed -E 's,/\*[^*]*\*+([^/*][^*]*\*+)*/, ,g' |
+	cat "$@" | sed 's,//.*,,; /^[ \t]*#/d' | tr '\n' ' ' | sed -E 's,/\*[^*]*\*+([^/*][^*]*\*+)*/, ,g' |
 		grep -o 'SHARD_API[^;({]*(' | sed -E 's/.*[^A-Za-z0-9_]([A-Za-z0-9_]+) *\($/\1/' | sort
 }
 mapped() {
@@ -19,7 +20,7 @@ mapped() {
 }
 
 if [ "${1-}" = --write ]; then
-	version() { awk -v n="SHARD_VERSION_$1" '$2 == n {print $3}' $header; }
+	version() { awk -v n="SHARD_VERSION_$1" '$2 == n {print $3}' $headers; }
 	node=SHARD_$(version MAJOR).$(version MINOR)
 	new=$(mktemp)
 	old=$(mktemp)
@@ -32,7 +33,7 @@ if [ "${1-}" = --write ]; then
 		cat "$old"
 		echo "$node {"
 		echo "global:"
-		declared $header | grep -vxF -f "$new" | sed 's/.*/\t&;/'
+		declared $headers | grep -vxF -f "$new" | sed 's/.*/\t&;/'
 		[ -n "$parent" ] || printf 'local:\n\t*;\n'
 		echo "}${parent:+ $parent};"
 	} >"$new.map"
@@ -41,14 +42,14 @@ if [ "${1-}" = --write ]; then
 fi
 
 so=$(readlink -f "$BUILD/libshard.so")
-declared $header >"$TMPDIR/header"
+declared $headers >"$TMPDIR/header"
 mapped $map >"$TMPDIR/map"
 nm -D --defined-only "$so" | awk '$2 != "A" {sub(/@.*/, "", $3); print $3}' | sort >"$TMPDIR/so"
 nm --defined-only --extern-only "$BUILD/libshard.a" | awk 'NF == 3 && $3 !~ /^shard__/ {print $3}' | sort >"$TMPDIR/a"
 
 status=0
 for other in map so a; do
-	diff -u --label "$header" --label "$other" "$TMPDIR/header" "$TMPDIR/$other" || status=1
+	diff -u --label include --label "$other" "$TMPDIR/header" "$TMPDIR/$other" || status=1
 done
 grep -v '^shard_' "$TMPDIR/header" && echo "public names start with shard_" && status=1
 [ "$(objdump -p "$so" | awk '$1 == "SONAME" {print $2}')" = "$(basename "$(readlink "$BUILD/libshard.so")")" ] ||

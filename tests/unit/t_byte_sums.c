@@ -4,6 +4,7 @@
  */
 #include "libshard/codec/byte_sums.h"
 
+#include "shard_pack.h"
 #include "tests/test.h"
 
 #define CHANNELS 16

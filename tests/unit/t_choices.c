@@ -3,6 +3,7 @@
  * t_choices.c - what packers choose alike: groups, meanings of names, labels, sizes of shards
  */
 #include "shard.h"
+#include "shard_pack.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -4,6 +4,7 @@
  */
 #include "libshard/disk/record.h"
 #include "libshard/disk/schema.h"
+#include "shard_pack.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -6,6 +6,7 @@
 #include "libshard/disk/manifest.h"
 #include "libshard/disk/manifest_parse.h"
 #include "libshard/disk/manifest_text.h"
+#include "shard_pack.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

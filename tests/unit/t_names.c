@@ -4,6 +4,7 @@
  */
 #include "libshard/disk/names.h"
 
+#include "shard_pack.h"
 #include "tests/test.h"
 
 static const char *const dtypes[] = {NULL,  "u8",  "i8",  "u16",  "i16", "u32", "i32", "u64",

@@ -15,6 +15,7 @@
 
 #include "libshard/io/file.h"
 #include "libshard/io/publish.h"
+#include "shard_pack.h"
 #include "tests/store/fixture.h"
 
 /* What the system answers, instead of doing it: an errno; SWALLOW says yes and does nothing; LOST does it and says

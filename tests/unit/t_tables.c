@@ -4,6 +4,7 @@
  */
 #include "libshard/base/bytes.h"
 #include "libshard/disk/tables.h"
+#include "shard_pack.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shard_gpu.h"
 #include "tools/cli/wrap.h"
 #include "tools/common/escape.h"
 #include "tools/common/json_out.h"

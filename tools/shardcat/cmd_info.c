@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/shardcat/dataset/describe.h"

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "shard_pack.h"
 #include "tools/shardcat/dataset/describe.h"
 #include "tools/shardcat/shardcat.h"
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shard_pack.h"
 #include "tools/common/cpus.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"

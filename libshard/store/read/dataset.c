@@ -22,6 +22,7 @@
 #include "libshard/disk/schema.h"
 #include "libshard/disk/tokens.h"
 #include "libshard/io/file.h"
+#include "shard_pack.h"
 
 /* ---- open ---- */
 

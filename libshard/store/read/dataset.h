@@ -10,6 +10,7 @@
 #include "libshard/disk/manifest.h"
 #include "libshard/store/read/reader.h"
 #include "shard.h"
+#include "shard_pack.h"
 
 #define DATASET_MANIFEST "dataset.manifest"
 #define DATASET_MANIFEST_BYTES_MAX (UINT64_C(1) << 36)

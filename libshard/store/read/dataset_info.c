@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libshard/store/read/dataset.h"
+#include "shard_pack.h"
 
 uint64_t shard_dataset_record_count(const struct shard_dataset *ds)
 {

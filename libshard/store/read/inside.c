@@ -14,6 +14,7 @@
 #include "libshard/base/error.h"
 #include "libshard/disk/pages.h"
 #include "libshard/disk/tables.h"
+#include "shard_pack.h"
 
 const struct shard_schema *shard_reader_schema(const struct shard_reader *r)
 {

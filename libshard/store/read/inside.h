@@ -6,6 +6,7 @@
 #define SHARD_READ_INSIDE_H
 
 #include "libshard/store/read/reader.h"
+#include "shard_pack.h"
 
 /* I43, I53 and I54 of the statistics, if there are any. */
 int reader_check_stat(struct shard_reader *r, struct shard_error *err);

@@ -21,6 +21,7 @@
 #include "libshard/disk/tables.h"
 #include "libshard/io/file.h"
 #include "libshard/io/guard.h"
+#include "shard_pack.h"
 
 static int read_pages(struct shard_reader *r, int fd, struct shard_error *err)
 {

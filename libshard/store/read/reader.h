@@ -13,6 +13,7 @@
 
 #include "libshard/disk/pages.h"
 #include "shard.h"
+#include "shard_pack.h"
 
 struct chunk; /* disk/tables.h */
 

@@ -7,6 +7,7 @@
 #include "libshard/base/error.h"
 #include "libshard/disk/tables.h"
 #include "libshard/io/file.h"
+#include "shard_pack.h"
 
 struct chunk_job {
 	struct shard_reader *r;

@@ -6,6 +6,7 @@
 #define SHARD_READ_READER_CHUNKS_H
 
 #include "libshard/store/read/reader.h"
+#include "shard_pack.h"
 
 /*
  * Chunk `idx` of a compressed group, all of it, whose tables were checked if anything is.  With

@@ -15,6 +15,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/reader_chunks.h"
+#include "shard_pack.h"
 
 struct copy_job {
 	struct shard_reader *r;

@@ -21,6 +21,7 @@
 #include "libshard/disk/schema.h"
 #include "libshard/disk/tables.h"
 #include "libshard/io/file.h"
+#include "shard_pack.h"
 
 #define FETCH_BYTES ((size_t)1 << 20)
 #define READ_BACK_BYTES ((size_t)4 << 20) /* new memory has to be cleared for every shard, so not more than speed asks for */

@@ -8,6 +8,7 @@
 #include "libshard/codec/sha256.h"
 #include "libshard/store/read/reader.h"
 #include "libshard/store/read/verify_units.h"
+#include "shard_pack.h"
 
 /* I11, I43, I48, I51 to I56, and I45 of every chunk: all tables and gaps, no record. */
 int verify_tables(struct shard_reader *r, struct shard_error *err);

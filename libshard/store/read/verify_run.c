@@ -24,6 +24,7 @@
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/dataset_verify.h"
 #include "libshard/store/read/verify.h"
+#include "shard_pack.h"
 
 #define PROBLEMS_QUEUED 32u
 

@@ -6,6 +6,7 @@
 #define SHARD_READ_VERIFY_UNITS_H
 
 #include "libshard/store/read/reader.h"
+#include "shard_pack.h"
 
 /* Told of one problem; the text dies with the call. */
 typedef void verify_on_problem(void *context, const struct shard_error *problem);

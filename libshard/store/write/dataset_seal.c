@@ -21,6 +21,7 @@
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/inside.h"
+#include "shard_pack.h"
 
 struct text {
 	char *bytes;

@@ -11,6 +11,7 @@
 #include "libshard/io/file.h"
 #include "libshard/io/publish.h"
 #include "shard.h"
+#include "shard_pack.h"
 
 /* As for a shard: the kernel said that it has the bytes; only reading them back tells. */
 static int read_back(struct file_temp *t, const uint8_t *data, size_t bytes, struct shard_error *err)

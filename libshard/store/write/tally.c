@@ -12,6 +12,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/codec/byte_sums.h"
 #include "libshard/disk/pages.h"
+#include "shard_pack.h"
 
 struct tally_image {
 	uint32_t field, group, channels;

@@ -17,6 +17,7 @@
 #include "libshard/base/options.h"
 #include "libshard/disk/pages_encode.h"
 #include "libshard/disk/schema.h"
+#include "shard_pack.h"
 
 #define OUT_BYTES (2u << 20)             /* one write call for that much, past the page cache: a device is at its best with MiBs */
 #define LARGE_SHARD_BYTES (64u << 20)    /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */

@@ -16,6 +16,7 @@
 #include "libshard/store/write/drain.h"
 #include "libshard/store/write/spool.h"
 #include "shard.h"
+#include "shard_pack.h"
 
 struct writer_group {
 	uint8_t *unit;      /* records of the unit or chunk being filled, padded with zeros */

@@ -18,6 +18,7 @@
 #include "libshard/io/file.h"
 #include "libshard/store/read/verify.h"
 #include "libshard/store/write/writer.h"
+#include "shard_pack.h"
 
 #define STAT_CHANNELS_MAX 4096u
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "python/core/base/py_errors.h"
+#include "shard_gpu.h"
 
 static PyTypeObject *lease_type;
 

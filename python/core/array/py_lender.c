@@ -5,6 +5,7 @@
 #include "python/core/array/py_lender.h"
 
 #include "python/core/base/py_errors.h"
+#include "shard_gpu.h"
 
 bool lender_is_usable(const struct lender *l)
 {

@@ -5,6 +5,7 @@
 #include "python/core/dataset/py_dataset.h"
 
 #include "python/core/base/py_errors.h"
+#include "shard_pack.h"
 
 bool dataset_is_open(const struct dataset *d)
 {

@@ -6,6 +6,7 @@
 #define SHARD_DATASET_PY_DATASET_H
 
 #include "python/core/base/py_object.h"
+#include "shard_pack.h"
 
 struct dataset {
 	PyObject_HEAD

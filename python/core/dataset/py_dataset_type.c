@@ -7,6 +7,7 @@
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_schema.h"
 #include "python/core/dataset/py_record.h"
+#include "shard_pack.h"
 
 PyTypeObject *dataset_type;
 

@@ -15,6 +15,7 @@
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_memory.h"
 #include "python/core/base/py_number.h"
+#include "shard_pack.h"
 
 /* ---- one record ---- */
 

@@ -13,6 +13,7 @@
 #include "python/core/array/py_lease.h"
 #include "python/core/array/py_stream.h"
 #include "python/core/base/py_errors.h"
+#include "shard_gpu.h"
 
 #define SLICE_NS UINT64_C(100000000)
 

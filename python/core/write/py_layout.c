@@ -8,6 +8,7 @@
 
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_schema.h"
+#include "shard_pack.h"
 
 PyTypeObject *layout_type;
 

@@ -11,6 +11,7 @@
 
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_errors.h"
+#include "shard_pack.h"
 
 /* Borrowed pointers into a list of str; NULL with an exception set if it holds anything else. */
 static const char **take_texts(PyObject *list)

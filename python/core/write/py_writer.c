@@ -14,6 +14,7 @@
 #include "python/core/base/py_errors.h"
 #include "python/core/write/py_columns.h"
 #include "python/core/write/py_value.h"
+#include "shard_pack.h"
 
 #define PIECE_BYTES (4u << 20) /* written between two looks for ^C */
 

@@ -9,6 +9,7 @@
 int main(void)
 {
 #include "block.c"
+#include "shard_gpu.h"
 	struct shard_dataset *ds = open_dataset();
 	struct shard_loader *loader;
 	struct shard_batch batch;

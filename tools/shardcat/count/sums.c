@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "shard_pack.h"
 #include "tools/shardcat/dataset/number.h"
 
 static bool is_float(uint32_t dtype)

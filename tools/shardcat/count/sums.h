@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "shard.h"
+#include "shard_pack.h"
 
 typedef __int128 wide;
 typedef unsigned __int128 wide_unsigned;

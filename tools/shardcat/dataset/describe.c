@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/shardcat/dataset/tensor.h"

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "shard.h"
+#include "shard_pack.h"
 
 struct target {
 	const char *path;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/background.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "shard_pack.h"
 #include "tools/common/background.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/receipt.h"

@@ -15,6 +15,7 @@
 #define SHARD_BUILD_RECEIPT_H
 
 #include "shard.h"
+#include "shard_pack.h"
 #include "tools/common/text.h"
 
 struct account;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/cli/cli.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "shard.h"
+#include "shard_pack.h"
 
 struct cli_amount;
 

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "shard_pack.h"
 #include "tools/shardpack/convert/budget.h"
 #include "tools/shardpack/convert/input_bytes.h"
 #include "tools/shardpack/convert/pictures.h"

@@ -11,6 +11,7 @@
 #define SHARD_CONVERT_FIXED_RECORDS_H
 
 #include "shard.h"
+#include "shard_pack.h"
 #include "tools/shardpack/convert/range.h"
 #include "tools/shardpack/convert/verdict.h"
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shard_pack.h"
 #include "tools/shardpack/convert/verdict.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/input/stored.h"

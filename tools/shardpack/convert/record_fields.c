@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/shardpack/convert/budget.h"
 #include "tools/shardpack/convert/input_bytes.h"
 #include "tools/shardpack/convert/pictures.h"

@@ -5,6 +5,7 @@
 #ifndef SHARD_CONVERT_RESULT_H
 #define SHARD_CONVERT_RESULT_H
 
+#include "shard_pack.h"
 #include "tools/shardpack/convert/verdict.h"
 #include "tools/shardpack/plan/plan.h"
 

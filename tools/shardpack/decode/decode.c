@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_bmp.h"
 #include "tools/shardpack/decode/decode_jpeg.h"
 #include "tools/shardpack/decode/decode_png.h"

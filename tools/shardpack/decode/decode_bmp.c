@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/load.h"
 
 #define FILE_HEAD_BYTES 14

@@ -2,6 +2,7 @@
 /*
  * decode_image.c - the common part of all formats' decoders: limits, room for the pixels, rows
  */
+#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_image.h"
 
 #include <inttypes.h>

@@ -14,6 +14,7 @@
  * at the end.  The library reports errors by a callback that must not return, so it jumps.
  * Everything that lives across the jump is in struct jpeg, none of it in locals.
  */
+#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_jpeg.h"
 
 #include <inttypes.h>

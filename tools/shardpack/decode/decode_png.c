@@ -18,6 +18,7 @@
 
 #include <png.h>
 
+#include "shard_pack.h"
 #include "tools/shardpack/format/png_chunk.h"
 
 struct png {

@@ -6,6 +6,7 @@
  * none is above 255.  A sample is scaled by the largest that the file names, rounded as in Pillow:
  * to the nearest, a half to the even one.
  */
+#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_ppm.h"
 
 #include <inttypes.h>

@@ -2,6 +2,7 @@
 /*
  * decode_verdict.c - the fault of an image, in a sentence
  */
+#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_verdict.h"
 
 #include <inttypes.h>

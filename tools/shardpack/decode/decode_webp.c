@@ -13,6 +13,7 @@
 
 #include <webp/decode.h>
 
+#include "shard_pack.h"
 #include "tools/common/load.h"
 
 static enum decode_status refuse(VP8StatusCode code, struct decode_verdict *v)

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "shard.h"
+#include "shard_pack.h"
 #include "tools/shardpack/image/turn.h"
 
 #define NUMBERS 4 /* of a box */

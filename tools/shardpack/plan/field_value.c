@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "shard_pack.h"
 #include "tools/common/utf8.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/image/boxes.h"

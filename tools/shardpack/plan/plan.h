@@ -38,6 +38,7 @@
 #ifndef SHARD_PLAN_PLAN_H
 #define SHARD_PLAN_PLAN_H
 
+#include "shard_pack.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/plan/recipe.h"
 

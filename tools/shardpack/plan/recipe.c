@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_options.h"
 #include "tools/shardpack/decode/decode_versions.h"
 #include "tools/shardpack/decode/image.h"

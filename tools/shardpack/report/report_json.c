@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/json_out.h"
 #include "tools/shardpack/convert/account.h"

@@ -2,6 +2,7 @@
 /*
  * report_statistics.c - the statistics of a dataset's first image
  */
+#include "shard_pack.h"
 #include "tools/shardpack/report/report_statistics.h"
 
 #include <math.h>

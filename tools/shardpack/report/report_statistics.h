@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "shard.h"
+#include "shard_pack.h"
 
 struct report_statistics {
 	uint32_t channels;

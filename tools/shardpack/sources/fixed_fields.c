@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/plan/plan.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish.cu - kernels that transform images: gather, crop or resize, flip, look up, lay out
+ * transform.cu - kernels that transform images: gather, crop or resize, flip, look up, lay out
  *
- * finish_twin() of libshard/transform/transform_twin.c is the definition.
+ * transform_twin() of libshard/transform/transform_twin.c is the definition.
  * libshard/transform/grid.c tells how a call is spread over blocks.  A block makes a band of lines
  * of one row, in two steps:
  *
@@ -13,8 +13,8 @@
  * weights are computed with fractions.  They are doubles, and a product is never fused with a sum
  * (__dmul_rn, and nvcc -fmad=false).  So every device, and a CPU, gets the same bits.
  *
- * The code is both C11 and CUDA: tests/cuda/t_finish_kernel.c compiles it as C, and runs it thread
- * by thread.  libshard/cuda/make_ptx.sh makes finish_ptx.c from it.
+ * The code is both C11 and CUDA: tests/cuda/t_transform_kernel.c compiles it as C, and runs it thread
+ * by thread.  libshard/cuda/make_ptx.sh makes transform_ptx.c from it.
  */
 #include "libshard/transform/call.h"
 
@@ -25,23 +25,23 @@
 extern "C" {
 #endif
 
-/* The shared memory of a block: first the table, then the parts that struct finish_call places. */
-extern __shared__ uint4 finish_shared[];
+/* The shared memory of a block: first the table, then the parts that struct transform_call places. */
+extern __shared__ uint4 transform_shared[];
 
-#define SHARED(type_, at_) ((type_ *)((uint8_t *)finish_shared + (at_)))
+#define SHARED(type_, at_) ((type_ *)((uint8_t *)transform_shared + (at_)))
 #define FORCED static __device__ __forceinline__
 
 /* ---- where samples are ---- */
 
-FORCED uint64_t address_of(const struct finish_call *call, const struct finish_row *row, uint32_t line,
+FORCED uint64_t address_of(const struct transform_call *call, const struct transform_row *row, uint32_t line,
 			   uint32_t channel)
 {
 	return call->from + row->from * call->record_step + (uint64_t)(row->y + line) * call->line_step +
-	       (uint64_t)(row->x & FINISH_SIDE_MAX) * call->pixel_step + (uint64_t)channel * call->channel_step;
+	       (uint64_t)(row->x & TRANSFORM_SIDE_MAX) * call->pixel_step + (uint64_t)channel * call->channel_step;
 }
 
 /* How far within a word a span begins. */
-FORCED uint32_t shift_of(const struct finish_call *call, const struct finish_row *row, uint32_t line,
+FORCED uint32_t shift_of(const struct transform_call *call, const struct transform_row *row, uint32_t line,
 			 uint32_t channel)
 {
 	return (uint32_t)address_of(call, row, line, channel) & 3;
@@ -50,7 +50,7 @@ FORCED uint32_t shift_of(const struct finish_call *call, const struct finish_row
 /* ---- (1) crop: the spans of a band as they lie, whole words ---- */
 
 /* Load the word at `at`, without bytes that do not belong to the batch. */
-FORCED uint32_t load_within(const struct finish_call *call, uint64_t at)
+FORCED uint32_t load_within(const struct transform_call *call, uint64_t at)
 {
 	uint32_t word = 0;
 
@@ -62,7 +62,7 @@ FORCED uint32_t load_within(const struct finish_call *call, uint64_t at)
 }
 
 /* A warp brings a span.  That begins within its first word, and its last words may be behind it. */
-FORCED void bring_spans(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines)
+FORCED void bring_spans(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines)
 {
 	uint32_t lanes = blockDim.x < 32 ? blockDim.x : 32, lane = threadIdx.x % lanes, words = call->pitch / 4;
 
@@ -96,12 +96,12 @@ FORCED double triangle(double x)
 }
 
 /* The taps of output pixel `at`, where `in` samples become `out`.  Weights stand `step` apart. */
-FORCED struct finish_taps fill_taps(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t step)
+FORCED struct transform_taps fill_taps(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t step)
 {
 	double scale = (double)in / out, reach = scale < 1 ? 1 : scale, each = 1 / reach;
 	double center = __dmul_rn(at + 0.5, scale);
 	double low = center - reach + 0.5, high = center + reach + 0.5, sum = 0;
-	struct finish_taps taps;
+	struct transform_taps taps;
 
 	taps.first = (uint16_t)(low > 0 ? (uint32_t)low : 0);
 	taps.count = (uint16_t)((high < in ? (uint32_t)high : in) - taps.first);
@@ -112,21 +112,21 @@ FORCED struct finish_taps fill_taps(uint32_t in, uint32_t out, uint32_t at, int3
 	for (uint32_t t = 0; t < taps.count; t++) {
 		double w = triangle(__dmul_rn(t + (double)taps.first - center + 0.5, each)) / sum;
 
-		weight[t * step] = (int32_t)(__dmul_rn(w, 1 << FINISH_FRACTION_BITS) + 0.5);
+		weight[t * step] = (int32_t)(__dmul_rn(w, 1 << TRANSFORM_FRACTION_BITS) + 0.5);
 	}
 	return taps;
 }
 
 FORCED uint8_t clip(int32_t sum)
 {
-	sum >>= FINISH_FRACTION_BITS;
+	sum >>= TRANSFORM_FRACTION_BITS;
 	return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
-FORCED void fill_all_taps(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines)
+FORCED void fill_all_taps(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines)
 {
-	struct finish_taps *across = SHARED(struct finish_taps, call->at_across);
-	struct finish_taps *down = SHARED(struct finish_taps, call->at_down);
+	struct transform_taps *across = SHARED(struct transform_taps, call->at_across);
+	struct transform_taps *down = SHARED(struct transform_taps, call->at_down);
 
 	COMPACT
 	for (uint32_t x = threadIdx.x; x < call->width; x += blockDim.x)
@@ -138,10 +138,10 @@ FORCED void fill_all_taps(const struct finish_call *call, const struct finish_ro
 }
 
 /* Resize the lines of the image that the band needs. */
-FORCED void resize_across(const struct finish_call *call, const struct finish_row *row, uint32_t lines)
+FORCED void resize_across(const struct transform_call *call, const struct transform_row *row, uint32_t lines)
 {
-	const struct finish_taps *across = SHARED(const struct finish_taps, call->at_across);
-	const struct finish_taps *down = SHARED(const struct finish_taps, call->at_down);
+	const struct transform_taps *across = SHARED(const struct transform_taps, call->at_across);
+	const struct transform_taps *down = SHARED(const struct transform_taps, call->at_down);
 	uint32_t low = down[0].first, count = down[lines - 1].first + down[lines - 1].count - low;
 
 	for (uint32_t i = threadIdx.x; i < count * call->width; i += blockDim.x) {
@@ -153,7 +153,7 @@ FORCED void resize_across(const struct finish_call *call, const struct finish_ro
 		for (uint32_t c = 0; c < call->channels; c++) {
 			uint64_t from =
 				address_of(call, row, low + line, c) + (uint64_t)across[x].first * call->pixel_step;
-			int32_t sum = 1 << (FINISH_FRACTION_BITS - 1);
+			int32_t sum = 1 << (TRANSFORM_FRACTION_BITS - 1);
 
 			COMPACT
 			for (uint32_t t = 0; t < across[x].count; t++)
@@ -164,9 +164,9 @@ FORCED void resize_across(const struct finish_call *call, const struct finish_ro
 	}
 }
 
-FORCED void resize_down(const struct finish_call *call, uint32_t lines)
+FORCED void resize_down(const struct transform_call *call, uint32_t lines)
 {
-	const struct finish_taps *down = SHARED(const struct finish_taps, call->at_down);
+	const struct transform_taps *down = SHARED(const struct transform_taps, call->at_down);
 	uint32_t low = down[0].first, bytes = call->width * call->channels;
 
 	for (uint32_t i = threadIdx.x; i < lines * bytes; i += blockDim.x) {
@@ -174,7 +174,7 @@ FORCED void resize_down(const struct finish_call *call, uint32_t lines)
 		const uint8_t *from =
 			SHARED(const uint8_t, call->at_lines) + (down[line].first - low) * call->pitch + at;
 		const int32_t *weight = (const int32_t *)(down + call->band_lines) + line;
-		int32_t sum = 1 << (FINISH_FRACTION_BITS - 1);
+		int32_t sum = 1 << (TRANSFORM_FRACTION_BITS - 1);
 
 		COMPACT
 		for (uint32_t t = 0; t < down[line].count; t++)
@@ -185,7 +185,7 @@ FORCED void resize_down(const struct finish_call *call, uint32_t lines)
 
 /* ---- (2) samples to numbers, and out ---- */
 
-FORCED void bring_table(const struct finish_call *call, uint32_t bytes)
+FORCED void bring_table(const struct transform_call *call, uint32_t bytes)
 {
 	COMPACT
 	for (uint32_t i = threadIdx.x; i < call->channels * 256 * bytes / 4; i += blockDim.x)
@@ -199,7 +199,7 @@ FORCED uint32_t look_up(uint32_t channel, uint32_t sample, uint32_t bytes)
 }
 
 /* Store any output.  A thread stores one number at a time. */
-FORCED void put_any(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines,
+FORCED void put_any(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines,
 		    int resized, uint32_t bytes)
 {
 	uint32_t plane = lines * call->width, spans = resized ? 1 : call->span_count;
@@ -210,7 +210,7 @@ FORCED void put_any(const struct finish_call *call, const struct finish_row *row
 		uint32_t c = call->is_planar ? i / plane : i % call->channels;
 		uint32_t pixel = call->is_planar ? i % plane : i / call->channels;
 		uint32_t line = pixel / call->width, x = pixel % call->width;
-		uint32_t from = row->x & FINISH_FLIP ? call->width - 1 - x : x;
+		uint32_t from = row->x & TRANSFORM_FLIP ? call->width - 1 - x : x;
 		uint32_t span = spans == 1 ? line : line * spans + c;
 		uint32_t at = spans == 1 ? from * call->channels + c : from;
 		uint64_t to = call->is_planar ? ((uint64_t)c * call->height + first + line) * call->width + x
@@ -271,12 +271,12 @@ FORCED void put_pixels(uint32_t at, uint64_t to, uint64_t plane_bytes, int flip,
 		put_16(planar ? to + i * plane_bytes : to + 16 * i, number + i * count, bytes);
 }
 
-FORCED void put_fast(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines,
+FORCED void put_fast(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines,
 		     int resized, int planar, uint32_t bytes)
 {
 	const uint32_t count = 16 / bytes;
 	uint32_t groups = call->width / count, shift = resized ? 0 : shift_of(call, row, first, 0);
-	uint32_t flip = row->x & FINISH_FLIP;
+	uint32_t flip = row->x & TRANSFORM_FLIP;
 	uint64_t plane_bytes = (uint64_t)call->height * call->width * bytes;
 	uint64_t to =
 		call->to + blockIdx.y * 3 * plane_bytes + (uint64_t)first * call->width * bytes * (planar ? 1 : 3);
@@ -295,9 +295,9 @@ FORCED void put_fast(const struct finish_call *call, const struct finish_row *ro
 
 /* ---- kernels ---- */
 
-enum { ANY = FINISH_ANY, CHW = FINISH_CHW, HWC = FINISH_HWC };
+enum { ANY = TRANSFORM_ANY, CHW = TRANSFORM_CHW, HWC = TRANSFORM_HWC };
 
-FORCED void put(const struct finish_call *call, const struct finish_row *row, uint32_t first, uint32_t lines,
+FORCED void put(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines,
 		int resized, uint32_t shape, uint32_t bytes)
 {
 	if (shape == ANY)
@@ -308,14 +308,14 @@ FORCED void put(const struct finish_call *call, const struct finish_row *row, ui
 		put_fast(call, row, first, lines, resized, 0, bytes);
 }
 
-FORCED uint32_t lines_of(const struct finish_call *call, uint32_t first)
+FORCED uint32_t lines_of(const struct transform_call *call, uint32_t first)
 {
 	return call->height - first < call->band_lines ? call->height - first : call->band_lines;
 }
 
-FORCED void finish_crop(const struct finish_call *call, uint32_t shape, uint32_t bytes)
+FORCED void transform_crop(const struct transform_call *call, uint32_t shape, uint32_t bytes)
 {
-	const struct finish_row row = call->row[blockIdx.y];
+	const struct transform_row row = call->row[blockIdx.y];
 	uint32_t first = blockIdx.x * call->band_lines, lines = lines_of(call, first);
 
 	bring_table(call, bytes);
@@ -324,9 +324,9 @@ FORCED void finish_crop(const struct finish_call *call, uint32_t shape, uint32_t
 	put(call, &row, first, lines, 0, shape, bytes);
 }
 
-FORCED void finish_resize(const struct finish_call *call, uint32_t bytes)
+FORCED void transform_resize(const struct transform_call *call, uint32_t bytes)
 {
-	const struct finish_row row = call->row[blockIdx.y];
+	const struct transform_row row = call->row[blockIdx.y];
 	uint32_t first = blockIdx.x * call->band_lines, lines = lines_of(call, first);
 
 	bring_table(call, bytes);
@@ -340,20 +340,20 @@ FORCED void finish_resize(const struct finish_call *call, uint32_t bytes)
 }
 
 #define KERNEL(name_, body_)                                                                                 \
-	__global__ void __launch_bounds__(FINISH_THREADS) name_(const __grid_constant__ struct finish_call call); \
-	__global__ void __launch_bounds__(FINISH_THREADS) name_(const __grid_constant__ struct finish_call call)  \
+	__global__ void __launch_bounds__(TRANSFORM_THREADS) name_(const __grid_constant__ struct transform_call call); \
+	__global__ void __launch_bounds__(TRANSFORM_THREADS) name_(const __grid_constant__ struct transform_call call)  \
 	{                                                                                                    \
 		body_;                                                                                       \
 	}
 
-KERNEL(finish_crop_any_16, finish_crop(&call, ANY, 2))
-KERNEL(finish_crop_any_32, finish_crop(&call, ANY, 4))
-KERNEL(finish_crop_chw_16, finish_crop(&call, CHW, 2))
-KERNEL(finish_crop_chw_32, finish_crop(&call, CHW, 4))
-KERNEL(finish_crop_hwc_16, finish_crop(&call, HWC, 2))
-KERNEL(finish_crop_hwc_32, finish_crop(&call, HWC, 4))
-KERNEL(finish_resize_16, finish_resize(&call, 2))
-KERNEL(finish_resize_32, finish_resize(&call, 4))
+KERNEL(transform_crop_any_16, transform_crop(&call, ANY, 2))
+KERNEL(transform_crop_any_32, transform_crop(&call, ANY, 4))
+KERNEL(transform_crop_chw_16, transform_crop(&call, CHW, 2))
+KERNEL(transform_crop_chw_32, transform_crop(&call, CHW, 4))
+KERNEL(transform_crop_hwc_16, transform_crop(&call, HWC, 2))
+KERNEL(transform_crop_hwc_32, transform_crop(&call, HWC, 4))
+KERNEL(transform_resize_16, transform_resize(&call, 2))
+KERNEL(transform_resize_32, transform_resize(&call, 4))
 
 #ifdef __CUDACC__
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_finish.c - what finishing refuses, and how numbers are rounded; what it makes of images is tests/twin/finish.py's affair
+ * t_transform.c - what transforming refuses, and how numbers are rounded; what it makes of images is tests/twin/transform.py's affair
  */
 #include <math.h>
 
 #include "libshard/transform/transform.h"
+#include "shard_gpu.h"
 #include "tests/test.h"
 
 #define COUNT(array_) (sizeof(array_) / sizeof(array_[0]))
 
 static const struct shard_field photo = {.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .ndim = 3, .shape = {256, 300, 3},
 					 .bytes = 256 * 300 * 3};
-static struct finish_plan plan;
+static struct transform_plan plan;
 static struct shard_error err;
 
 /* ---- fields ---- */
@@ -22,22 +23,22 @@ TEST(fields_that_are_no_images)
 		struct shard_field field;
 		const char *message;
 	} rows[] = {
-		{{.name = "label", .dtype = SHARD_I64}, "field label is tensor i64; only tensors of u8 are finished"},
+		{{.name = "label", .dtype = SHARD_I64}, "field label is tensor i64; only tensors of u8 are transformed"},
 		{{.name = "text", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}},
-		 "field text is string u8; only tensors of u8 are finished"},
+		 "field text is string u8; only tensors of u8 are transformed"},
 		{{.name = "tokens", .dtype = SHARD_U8, .ndim = 1, .shape = {9}},
 		 "field tokens has 1 dimensions and layout none; an image has 2, or 3 as hwc or chw"},
 		{{.name = "cube", .dtype = SHARD_U8, .ndim = 3, .shape = {9, 9, 9}},
 		 "field cube has 3 dimensions and layout none; an image has 2, or 3 as hwc or chw"},
 		{{.name = "bands", .dtype = SHARD_U8, .layout = SHARD_CHW, .ndim = 3, .shape = {5, 9, 9}},
-		 "field bands has 5 channels; 1 to 4 can be finished"},
+		 "field bands has 5 channels; 1 to 4 can be transformed"},
 		{{.name = "long", .dtype = SHARD_U8, .ndim = 2, .shape = {9, 32768}},
-		 "field long is 9 x 32768; sides of 1 to 32767 can be finished"},
+		 "field long is 9 x 32768; sides of 1 to 32767 can be transformed"},
 	};
-	struct shard_finish_options o = {.size = sizeof(o)};
+	struct shard_transform_options o = {.size = sizeof(o)};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		CHECK_EQ(finish_plan_make(&plan, &rows[i].field, &o, &err), SHARD_E_ARGUMENT);
+		CHECK_EQ(transform_plan_make(&plan, &rows[i].field, &o, &err), SHARD_E_ARGUMENT);
 		CHECK_STR(err.message, rows[i].message);
 	}
 }
@@ -51,11 +52,11 @@ TEST(shapes_of_fields)
 		    {{.name = "a", .dtype = SHARD_U8, .layout = SHARD_CHW, .ndim = 3, .shape = {1, 5, 6}}, 1, 5, 6},
 		    {{.name = "a", .dtype = SHARD_U8, .layout = SHARD_HWC, .ndim = 2, .shape = {5, 6}}, 1, 5, 6},
 		    {{.name = "a", .dtype = SHARD_U8, .layout = SHARD_CHW, .ndim = 2, .shape = {5, 6}}, 1, 5, 6}};
-	struct shard_finish_options o = {.size = sizeof(o)};
+	struct shard_transform_options o = {.size = sizeof(o)};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		STORY("row %zu", i);
-		CHECK_EQ(finish_plan_make(&plan, &rows[i].field, &o, &err), SHARD_OK);
+		CHECK_EQ(transform_plan_make(&plan, &rows[i].field, &o, &err), SHARD_OK);
 		CHECK(plan.channels == rows[i].channels && plan.in_height == rows[i].height && plan.in_width == rows[i].width);
 		CHECK(plan.height == 5 && plan.width == 6 && plan.dtype == SHARD_F32 && plan.is_planar);
 		CHECK_EQ(plan.row_bytes, 5 * 6 * rows[i].channels * 4);
@@ -67,7 +68,7 @@ TEST(shapes_of_fields)
 TEST(options_that_do_not_fit)
 {
 	static const struct {
-		struct shard_finish_options o;
+		struct shard_transform_options o;
 		const char *message;
 	} rows[] = {
 		{{.dtype = SHARD_F64}, "options: dtype is 12; must be SHARD_F16, SHARD_BF16 or SHARD_F32"},
@@ -92,7 +93,7 @@ TEST(options_that_do_not_fit)
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		STORY("row %zu", i);
-		CHECK_EQ(finish_plan_make(&plan, &photo, &rows[i].o, &err), SHARD_E_ARGUMENT);
+		CHECK_EQ(transform_plan_make(&plan, &photo, &rows[i].o, &err), SHARD_E_ARGUMENT);
 		CHECK_STR(err.message, rows[i].message);
 	}
 }
@@ -101,7 +102,7 @@ TEST(rows_that_do_not_fit)
 {
 	static const struct {
 		uint32_t crop;
-		struct shard_finish_row row;
+		struct shard_transform_row row;
 		const char *message;
 	} rows[] = {
 		{SHARD_CROP_CENTER, {.from = 3, .width = 20, .height = 10}, "rows: row 1 is from record 3; the batch has 3"},
@@ -116,12 +117,12 @@ TEST(rows_that_do_not_fit)
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct shard_finish_options o = {.crop = rows[i].crop, .height = 10, .width = 20};
-		struct shard_finish_row two[2] = {{.width = 20, .height = 10}, rows[i].row};
+		struct shard_transform_options o = {.crop = rows[i].crop, .height = 10, .width = 20};
+		struct shard_transform_row two[2] = {{.width = 20, .height = 10}, rows[i].row};
 
 		STORY("row %zu", i);
-		CHECK_EQ(finish_plan_make(&plan, &photo, &o, &err), SHARD_OK);
-		CHECK_EQ(finish_rows_check(&plan, two, 2, 3, &err), rows[i].message ? SHARD_E_ARGUMENT : SHARD_OK);
+		CHECK_EQ(transform_plan_make(&plan, &photo, &o, &err), SHARD_OK);
+		CHECK_EQ(transform_rows_check(&plan, two, 2, 3, &err), rows[i].message ? SHARD_E_ARGUMENT : SHARD_OK);
 		if (rows[i].message)
 			CHECK_STR(err.message, rows[i].message);
 	}
@@ -132,31 +133,31 @@ TEST(rows_that_do_not_fit)
 TEST(lines_that_do_not_fit_shared_memory)
 {
 	struct shard_field field = photo;
-	struct shard_finish_options o = {.crop = SHARD_CROP_RESIZED, .height = 224, .width = 224, .dtype = SHARD_F16};
-	struct finish_call call;
+	struct shard_transform_options o = {.crop = SHARD_CROP_RESIZED, .height = 224, .width = 224, .dtype = SHARD_F16};
+	struct transform_call call;
 	uint32_t shared_bytes, most = 0;
 
 	for (uint32_t side = 224; side <= 4096; side += 32) {
 		int rc;
 
 		field.shape[0] = field.shape[1] = side;
-		CHECK_EQ(finish_plan_make(&plan, &field, &o, &err), SHARD_OK);
-		rc = finish_grid(&plan, &call, &shared_bytes, &err);
+		CHECK_EQ(transform_plan_make(&plan, &field, &o, &err), SHARD_OK);
+		rc = transform_grid(&plan, &call, &shared_bytes, &err);
 		if (!rc)
 			most = side;
-		CHECK(!rc == (shared_bytes <= FINISH_SHARED_BYTES));
+		CHECK(!rc == (shared_bytes <= TRANSFORM_SHARED_BYTES));
 	}
-	CHECK(most >= 9 * 224); /* docs/FINISH.md */
+	CHECK(most >= 9 * 224); /* docs/TRANSFORM.md */
 	CHECK_STR(err.message, "output of 224 x 224 from images of 4096 x 4096: a line needs 64432 bytes of a GPU's shared memory, of which there are "
 			       "49152; pack the images smaller");
-	o = (struct shard_finish_options){.dtype = SHARD_F32};
+	o = (struct shard_transform_options){.dtype = SHARD_F32};
 	field.shape[0] = field.shape[1] = 14000;
-	CHECK_EQ(finish_plan_make(&plan, &field, &o, &err), SHARD_OK);
-	CHECK_EQ(finish_grid(&plan, &call, &shared_bytes, &err), SHARD_OK);
+	CHECK_EQ(transform_plan_make(&plan, &field, &o, &err), SHARD_OK);
+	CHECK_EQ(transform_grid(&plan, &call, &shared_bytes, &err), SHARD_OK);
 	CHECK_EQ(call.band_lines, 1);
 	field.shape[1] = 16000;
-	CHECK_EQ(finish_plan_make(&plan, &field, &o, &err), SHARD_OK);
-	CHECK_EQ(finish_grid(&plan, &call, &shared_bytes, &err), SHARD_E_ARGUMENT);
+	CHECK_EQ(transform_plan_make(&plan, &field, &o, &err), SHARD_OK);
+	CHECK_EQ(transform_grid(&plan, &call, &shared_bytes, &err), SHARD_E_ARGUMENT);
 }
 
 /* ---- numbers ---- */
@@ -179,8 +180,8 @@ TEST(rounding)
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		STORY("%a", (double)rows[i].value);
-		CHECK_EQ(finish_round(rows[i].value, SHARD_F16), rows[i].f16);
-		CHECK_EQ(finish_round(rows[i].value, SHARD_BF16), rows[i].bf16);
+		CHECK_EQ(transform_round(rows[i].value, SHARD_F16), rows[i].f16);
+		CHECK_EQ(transform_round(rows[i].value, SHARD_BF16), rows[i].bf16);
 	}
 }
 
@@ -193,11 +194,11 @@ TEST(rounding_of_all_numbers_of_16_bits)
 		float half = (float)((value + next) / 2);
 
 		STORY("f16 0x%04x", bits);
-		CHECK_EQ(finish_round((float)value, SHARD_F16), bits);
-		CHECK_EQ(finish_round(-(float)value, SHARD_F16), bits | 0x8000);
-		CHECK_EQ(finish_round(half, SHARD_F16), bits + bits % 2);
-		CHECK_EQ(finish_round(nextafterf(half, 0), SHARD_F16), bits);
-		CHECK_EQ(finish_round(nextafterf(half, 1e6f), SHARD_F16), bits + 1);
+		CHECK_EQ(transform_round((float)value, SHARD_F16), bits);
+		CHECK_EQ(transform_round(-(float)value, SHARD_F16), bits | 0x8000);
+		CHECK_EQ(transform_round(half, SHARD_F16), bits + bits % 2);
+		CHECK_EQ(transform_round(nextafterf(half, 0), SHARD_F16), bits);
+		CHECK_EQ(transform_round(nextafterf(half, 1e6f), SHARD_F16), bits + 1);
 	}
 }
 

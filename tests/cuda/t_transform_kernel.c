@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_finish_kernel.c - the kernels' source, run thread by thread, and the twin in C: the same bits
+ * t_transform_kernel.c - the kernels' source, run thread by thread, and the twin in C: the same bits
  *
  * What no compiler for a GPU has touched: that ptxas takes what nvcc made of it is tests/cuda/ptx.sh's affair.  Addresses are
  * the host's here, in allocations of their exact length, so a sanitizer sees every byte that is read too much.
@@ -9,6 +9,7 @@
  */
 #include "libshard/cuda/ptx.h"
 #include "libshard/transform/transform.h"
+#include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/emulate.h"
 #include "tests/store/fixture.h"
@@ -23,13 +24,13 @@
 
 /* What one comparison needs. */
 struct scene {
-	struct finish_plan plan;
-	struct finish_call call;
+	struct transform_plan plan;
+	struct transform_call call;
 	uint32_t shared_bytes, threads, misaligned;
-	char name[FINISH_NAME_BYTES];
+	char name[TRANSFORM_NAME_BYTES];
 	uint8_t *memory, *images; /* what was allocated; the first image in it */
 	uint64_t stride;
-	struct shard_finish_row row[ROWS];
+	struct shard_transform_row row[ROWS];
 	uint32_t row_count;
 	uint8_t *table, *got, *want;
 	void *scratch;
@@ -39,12 +40,12 @@ static struct shard_error err;
 
 /* ---- making one ---- */
 
-static struct shard_finish_options random_options(struct prng *p, struct shard_field *field)
+static struct shard_transform_options random_options(struct prng *p, struct shard_field *field)
 {
 	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32};
 	uint32_t height = 1 + (uint32_t)prng_below(p, 70), width = 1 + (uint32_t)prng_below(p, 70), channels = 1 + (uint32_t)prng_below(p, 4);
 	bool planar = prng_below(p, 3) == 0, likely = prng_below(p, 2); /* what the fast kernels are for */
-	struct shard_finish_options o = {.crop = SHARD_CROP_RANDOM + (uint32_t)prng_below(p, 2), .dtype = dtypes[prng_below(p, 3)],
+	struct shard_transform_options o = {.crop = SHARD_CROP_RANDOM + (uint32_t)prng_below(p, 2), .dtype = dtypes[prng_below(p, 3)],
 					 .layout = prng_below(p, 2) ? SHARD_CHW : SHARD_HWC, .flip = 0.5};
 
 	if (likely) {
@@ -76,13 +77,13 @@ static struct shard_finish_options random_options(struct prng *p, struct shard_f
 static void scene_open(struct scene *s, struct prng *p)
 {
 	struct shard_field field;
-	struct shard_finish_options o = random_options(p, &field);
+	struct shard_transform_options o = random_options(p, &field);
 	size_t before = prng_below(p, 20), bytes;
 
 	memset(s, 0, sizeof(*s));
-	CHECK_OK(finish_plan_make(&s->plan, &field, &o, &err));
+	CHECK_OK(transform_plan_make(&s->plan, &field, &o, &err));
 	s->plan.seed = prng_next(p);
-	CHECK_OK(finish_grid(&s->plan, &s->call, &s->shared_bytes, &err));
+	CHECK_OK(transform_grid(&s->plan, &s->call, &s->shared_bytes, &err));
 	s->stride = field.bytes + prng_below(p, 40);
 	bytes = before + (RECORDS - 1) * s->stride + field.bytes;
 	s->memory = malloc(bytes);
@@ -90,7 +91,7 @@ static void scene_open(struct scene *s, struct prng *p)
 	prng_fill(p, s->memory, bytes);
 	s->row_count = 1 + (uint32_t)prng_below(p, ROWS);
 	for (uint32_t i = 0; i < s->row_count; i++) {
-		finish_draw(&s->plan, 7, prng_next(p), 0, &s->row[i]);
+		transform_draw(&s->plan, 7, prng_next(p), 0, &s->row[i]);
 		s->row[i].from = (uint32_t)prng_below(p, RECORDS);
 	}
 	s->misaligned = prng_below(p, 4) ? 0 : s->plan.element_bytes;
@@ -99,16 +100,16 @@ static void scene_open(struct scene *s, struct prng *p)
 		memcpy(s->table + i * s->plan.element_bytes, &s->plan.bits[i / 256][i % 256], s->plan.element_bytes);
 	s->got = malloc(s->row_count * s->plan.row_bytes + 64);
 	s->want = malloc(s->row_count * s->plan.row_bytes + 64);
-	s->scratch = aligned_alloc(16, (finish_twin_bytes(&s->plan) + 15) & ~UINT64_C(15));
+	s->scratch = aligned_alloc(16, (transform_twin_bytes(&s->plan) + 15) & ~UINT64_C(15));
 	s->threads = prng_below(p, 8) ? 1 + (uint32_t)prng_below(p, 5) : 64;
-	finish_shape(&s->plan, !s->misaligned, &s->call, s->name);
+	transform_shape(&s->plan, !s->misaligned, &s->call, s->name);
 	s->call.from = (uintptr_t)s->images;
 	s->call.from_end = (uintptr_t)s->memory + bytes;
 	s->call.record_step = s->stride;
 	s->call.table = (uintptr_t)s->table;
 	s->call.to = (uintptr_t)s->got + s->misaligned;
 	for (uint32_t i = 0; i < s->row_count; i++)
-		s->call.row[i] = (struct finish_row){s->row[i].from, (uint16_t)(s->row[i].x | (s->row[i].flip ? FINISH_FLIP : 0)),
+		s->call.row[i] = (struct transform_row){s->row[i].from, (uint16_t)(s->row[i].x | (s->row[i].flip ? TRANSFORM_FLIP : 0)),
 						     (uint16_t)s->row[i].y, (uint16_t)s->row[i].width, (uint16_t)s->row[i].height};
 }
 
@@ -129,7 +130,7 @@ static bool scene_agrees(struct scene *s, uint32_t bands)
 	memset(s->got, 0xa5, bytes);
 	memset(s->want, 0xa5, bytes);
 	for (uint32_t i = 0; i < s->row_count; i++)
-		finish_twin(&s->plan, &s->row[i], s->images + s->row[i].from * s->stride, s->want + s->misaligned + i * s->plan.row_bytes,
+		transform_twin(&s->plan, &s->row[i], s->images + s->row[i].from * s->stride, s->want + s->misaligned + i * s->plan.row_bytes,
 			    s->scratch);
 	emulate(s->name, &s->call, bands, s->row_count, s->shared_bytes, s->threads);
 	return !memcmp(s->got, s->want, bytes);
@@ -148,7 +149,7 @@ TEST(kernels_and_twin_give_the_same_bits)
 		scene_open(&s, &p);
 		STORY("seed %" PRIu64 ": %s, %u x %u x %u to %u x %u, %u threads", seed, s.name, s.plan.in_height, s.plan.in_width,
 		      s.plan.channels, s.plan.height, s.plan.width, s.threads);
-		CHECK(scene_agrees(&s, finish_bands(&s.call)));
+		CHECK(scene_agrees(&s, transform_bands(&s.call)));
 		for (size_t i = 0; i < EMULATED_KERNELS; i++)
 			ran[i] += !strcmp(emulated_kernels[i].name, s.name);
 		scene_close(&s);
@@ -164,7 +165,7 @@ TEST(images_of_the_usual_size)
 {
 	for (uint32_t crop = SHARD_CROP_CENTER; crop <= SHARD_CROP_RESIZED; crop++) {
 		struct shard_field field = {.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .ndim = 3, .shape = {256, 256, 3}, .bytes = 196608};
-		struct shard_finish_options o = {.height = 224, .width = 224, .crop = crop, .dtype = SHARD_F16, .flip = 0.5};
+		struct shard_transform_options o = {.height = 224, .width = 224, .crop = crop, .dtype = SHARD_F16, .flip = 0.5};
 		struct prng p = {crop};
 		struct scene s;
 
@@ -173,10 +174,10 @@ TEST(images_of_the_usual_size)
 			scene_close(&s);
 		} while (s.misaligned);
 		STORY("crop %u", crop);
-		CHECK_OK(finish_plan_make(&s.plan, &field, &o, &err));
-		CHECK_OK(finish_grid(&s.plan, &s.call, &s.shared_bytes, &err));
-		finish_shape(&s.plan, true, &s.call, s.name);
-		CHECK_STR(s.name, crop == SHARD_CROP_RESIZED ? "finish_resize_16" : "finish_crop_chw_16");
+		CHECK_OK(transform_plan_make(&s.plan, &field, &o, &err));
+		CHECK_OK(transform_grid(&s.plan, &s.call, &s.shared_bytes, &err));
+		transform_shape(&s.plan, true, &s.call, s.name);
+		CHECK_STR(s.name, crop == SHARD_CROP_RESIZED ? "transform_resize_16" : "transform_crop_chw_16");
 		s.row_count = 2;
 		s.stride = field.bytes;
 		s.memory = s.images = malloc(RECORDS * field.bytes);
@@ -186,11 +187,11 @@ TEST(images_of_the_usual_size)
 			memcpy(s.table + 2 * i, &s.plan.bits[i / 256][i % 256], 2);
 		s.got = malloc(2 * s.plan.row_bytes + 64);
 		s.want = malloc(2 * s.plan.row_bytes + 64);
-		s.scratch = aligned_alloc(16, (finish_twin_bytes(&s.plan) + 15) & ~UINT64_C(15));
+		s.scratch = aligned_alloc(16, (transform_twin_bytes(&s.plan) + 15) & ~UINT64_C(15));
 		for (uint32_t i = 0; i < 2; i++) {
-			finish_draw(&s.plan, 0, i, 0, &s.row[i]);
+			transform_draw(&s.plan, 0, i, 0, &s.row[i]);
 			s.row[i].from = RECORDS - 1 - i;
-			s.call.row[i] = (struct finish_row){s.row[i].from, (uint16_t)(s.row[i].x | (s.row[i].flip ? FINISH_FLIP : 0)),
+			s.call.row[i] = (struct transform_row){s.row[i].from, (uint16_t)(s.row[i].x | (s.row[i].flip ? TRANSFORM_FLIP : 0)),
 							    (uint16_t)s.row[i].y, (uint16_t)s.row[i].width, (uint16_t)s.row[i].height};
 		}
 		s.call.from = (uintptr_t)s.images;
@@ -199,7 +200,7 @@ TEST(images_of_the_usual_size)
 		s.call.table = (uintptr_t)s.table;
 		s.call.to = (uintptr_t)s.got;
 		s.threads = 4;
-		CHECK(scene_agrees(&s, finish_bands(&s.call)));
+		CHECK(scene_agrees(&s, transform_bands(&s.call)));
 		scene_close(&s);
 	}
 }
@@ -229,7 +230,7 @@ static void wrong_table(struct scene *s)
 
 static void wrong_flip(struct scene *s)
 {
-	s->call.row[0].x ^= FINISH_FLIP;
+	s->call.row[0].x ^= TRANSFORM_FLIP;
 }
 
 static void wrong_row(struct scene *s)
@@ -240,8 +241,8 @@ static void wrong_row(struct scene *s)
 static void wrong_layout(struct scene *s)
 {
 	s->call.is_planar = !s->call.is_planar;
-	if (s->call.shape != FINISH_ANY)
-		s->call.shape = FINISH_CHW + FINISH_HWC - s->call.shape;
+	if (s->call.shape != TRANSFORM_ANY)
+		s->call.shape = TRANSFORM_CHW + TRANSFORM_HWC - s->call.shape;
 }
 
 static void wrong_tile(struct scene *s)
@@ -275,10 +276,10 @@ TEST(mistakes_of_a_launch_are_noticed)
 			uint32_t bands;
 
 			scene_open(&s, &p);
-			bands = finish_bands(&s.call);
+			bands = transform_bands(&s.call);
 			/* Small images hide mistakes, and none may make a kernel read past the end here. */
 			if (s.plan.height < 20 || s.plan.width < 8 || bands < 2 || s.row[0].from == RECORDS - 1 || s.row_count > 1 ||
-			    (s.call.shape == FINISH_ANY && !strncmp(s.name, "finish_crop_", 12))) {
+			    (s.call.shape == TRANSFORM_ANY && !strncmp(s.name, "transform_crop_", 12))) {
 				scene_close(&s);
 				continue;
 			}
@@ -306,7 +307,7 @@ static bool is_noticed(const char *kernel, unsigned barrier)
 			struct scene s;
 
 			scene_open(&s, &p);
-			if (!strncmp(s.name, kernel, strlen(kernel)) && !scene_agrees(&s, finish_bands(&s.call)))
+			if (!strncmp(s.name, kernel, strlen(kernel)) && !scene_agrees(&s, transform_bands(&s.call)))
 				_exit(1);
 			scene_close(&s);
 		}
@@ -321,12 +322,12 @@ TEST(a_missing_barrier_is_noticed)
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 	return; /* they would tell of it at length */
 #endif
-	CHECK(!is_noticed("finish_crop_", 0));
-	CHECK(is_noticed("finish_crop_", 1));
-	CHECK(!is_noticed("finish_crop_", 2)); /* it has one */
+	CHECK(!is_noticed("transform_crop_", 0));
+	CHECK(is_noticed("transform_crop_", 1));
+	CHECK(!is_noticed("transform_crop_", 2)); /* it has one */
 	for (unsigned barrier = 1; barrier <= 3; barrier++)
-		CHECK(is_noticed("finish_resize_", barrier));
-	CHECK(!is_noticed("finish_resize_", 4));
+		CHECK(is_noticed("transform_resize_", barrier));
+	CHECK(!is_noticed("transform_resize_", 4));
 }
 
 /* ---- what the driver is given ---- */
@@ -338,11 +339,11 @@ TEST(the_driver_is_given_kernels_of_this_parameter)
 
 		STORY("%s", emulated_kernels[i].name);
 		snprintf(text, sizeof(text), ".visible .entry %s(\n.param .align 8 .b8 %s_param_0[%zu]\n)", emulated_kernels[i].name,
-			 emulated_kernels[i].name, sizeof(struct finish_call));
-		CHECK(strstr(finish_ptx, text));
+			 emulated_kernels[i].name, sizeof(struct transform_call));
+		CHECK(strstr(transform_ptx, text));
 	}
-	CHECK(sizeof(struct finish_call) <= 4096);
-	CHECK(strstr(finish_ptx, ".version 6.3\n.target sm_75\n"));
+	CHECK(sizeof(struct transform_call) <= 4096);
+	CHECK(strstr(transform_ptx, ".version 6.3\n.target sm_75\n"));
 }
 
 /* A band never needs more lines, nor a pixel more taps, than there is room for. */
@@ -352,21 +353,21 @@ TEST(shared_memory_is_enough_for_any_part)
 		struct prng p = {seed};
 		uint32_t in = 1 + (uint32_t)prng_below(&p, 300), out = 1 + (uint32_t)prng_below(&p, 200), part = 1 + (uint32_t)prng_below(&p, in);
 		struct shard_field field = {.name = "image", .dtype = SHARD_U8, .ndim = 2, .shape = {in, 8}, .bytes = 8 * in};
-		struct shard_finish_options o = {.height = out, .crop = SHARD_CROP_RESIZED};
+		struct shard_transform_options o = {.height = out, .crop = SHARD_CROP_RESIZED};
 		int32_t weight[1024];
-		struct finish_plan plan;
-		struct finish_call c;
+		struct transform_plan plan;
+		struct transform_call c;
 		uint32_t shared_bytes, room;
 
 		STORY("seed %" PRIu64 ": %u of %u to %u", seed, part, in, out);
-		CHECK_OK(finish_plan_make(&plan, &field, &o, &err));
-		CHECK_OK(finish_grid(&plan, &c, &shared_bytes, &err));
-		CHECK(shared_bytes <= FINISH_SHARED_BYTES);
+		CHECK_OK(transform_plan_make(&plan, &field, &o, &err));
+		CHECK_OK(transform_grid(&plan, &c, &shared_bytes, &err));
+		CHECK(shared_bytes <= TRANSFORM_SHARED_BYTES);
 		room = (c.at_tile - c.at_lines) / c.pitch;
 		for (uint32_t first = 0; first < out; first += c.band_lines) {
 			uint32_t last = first + c.band_lines < out ? first + c.band_lines - 1 : out - 1;
-			struct finish_taps low = finish_taps_fill(part, out, first, weight, c.down_taps);
-			struct finish_taps high = finish_taps_fill(part, out, last, weight, c.down_taps);
+			struct transform_taps low = transform_taps_fill(part, out, first, weight, c.down_taps);
+			struct transform_taps high = transform_taps_fill(part, out, last, weight, c.down_taps);
 
 			CHECK(low.count <= c.down_taps && high.count <= c.down_taps);
 			CHECK(high.first + high.count - low.first <= (int)room);

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_finish_fails.c - every call of the driver that finishing makes fails in turn, and memory runs out
+ * t_transform_fails.c - every call of the driver that transforming makes fails in turn, and memory runs out
  *
- * With shard_finish_open() and its first launch, and with later ones: each is an error that names the call, or none at all
+ * With shard_transform_open() and its first launch, and with later ones: each is an error that names the call, or none at all
  * where there is another way; nothing stays behind, and the next launch works.  Closing is a close whatever fails.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  * TIMEOUT: 600
  */
+#include "shard_gpu.h"
 #include "tests/child.h"
-#include "tests/cuda/finishing.h"
+#include "tests/cuda/transforming.h"
 #include "tests/cuda/runs_out.h"
 
 #define REFUSED ": CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
 
-static struct finishing f;
+static struct transforming f;
 static struct shard_batch batch; /* lent */
 static struct shard_error err;
 
 /* A handle that has launched nothing, and a batch on the GPU whose loader makes no calls meanwhile. */
 static void open_scene(enum stream_kind kind)
 {
-	struct shard_finish_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
+	struct shard_transform_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
 
-	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, kind, 1);
+	transforming_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, kind, 1);
 	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &batch, &fixture_err));
 	while (f.t.l->side->pins.has_thread && !pins_knows(&f.t.l->side->pins, f.t.l->o.slot_count - 1))
 		usleep(1000);
@@ -34,7 +35,7 @@ static void open_scene(enum stream_kind kind)
 
 static int launch(void)
 {
-	return shard_finish_launch(f.there, &batch, NULL, 0, f.t.stream, TO(f), &err);
+	return shard_transform_launch(f.there, &batch, NULL, 0, f.t.stream, TO(f), &err);
 }
 
 /* It goes on as if nothing had been, with the host's numbers. */
@@ -45,10 +46,10 @@ static void close_scene(bool pinned)
 	CHECK_OK(shard_loader_release_after(f.t.l, &batch, f.t.stream, &fixture_err));
 	CHECK_OK(shard_loader_next(f.host, &b, &fixture_err));
 	CHECK_OK(shard_loader_release(f.host, &b, &fixture_err));
-	finishing_steps(&f, 3);
+	transforming_steps(&f, 3);
 	fake->settle();
 	CHECK_SOUND_TRAINING();
-	finishing_close(&f);
+	transforming_close(&f);
 	CHECK_EQ(fake->sins(FAKE_UNREGISTERED), !pinned);
 	fake->reset();
 	trainer_check_clean();
@@ -74,9 +75,9 @@ static int close_failing(const char *call)
 		before = fake->count(call);
 		fake->fail(call, 1, 700);
 	}
-	shard_finish_close(f.there);
+	shard_transform_close(f.there);
 	CHECK(fake->count(call) > before);
-	shard_finish_close(f.here);
+	shard_transform_close(f.here);
 	close_loader(f.host); /* whose threads a sanitizer would miss */
 	close_loader(f.t.l);
 	return 0;
@@ -110,7 +111,7 @@ static const struct {
 	{"cuCtxPushCurrent", 3, 1, NULL}, /* to ask whose it is, to open, to launch: see below */
 	{"cuCtxPopCurrent", 3, 1, NULL},
 	{"cuModuleLoadDataEx", 1, 0, "kernels cannot be compiled for this GPU, by cuModuleLoadDataEx: ptxas application ptx input, line 1; fatal"},
-	{"cuModuleGetFunction", 2, 0, "cuModuleGetFunction of finish_crop_"},
+	{"cuModuleGetFunction", 2, 0, "cuModuleGetFunction of transform_crop_"},
 	{"cuMemHostRegister", 1, 0, NULL}, /* then the copy is a slow one */
 	{"cuMemAlloc", 1, 0, "0.0 MiB of device memory"},
 	{"cuStreamCreate", 1, 0, "cuStreamCreate"},
@@ -213,26 +214,26 @@ TEST(the_default_stream_has_no_context)
 
 TEST(every_allocation_fails_in_turn)
 {
-	struct shard_finish_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 32);
+	struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 32);
 	bool ran_out = true;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (int nth = 0; ran_out; nth++) {
-		struct shard_finish *finish = NULL;
+		struct shard_transform *transform = NULL;
 		int rc;
 
 		STORY("allocation %d", nth);
 		open_scene(NON_BLOCKING);
 		atomic_store(&allocations_left, nth);
-		rc = shard_finish_open(&finish, f.t.l, "image", &o, &err);
+		rc = shard_transform_open(&transform, f.t.l, "image", &o, &err);
 		if (!rc)
-			rc = shard_finish_launch(finish, &batch, NULL, 0, f.t.stream, TO(f), &err);
+			rc = shard_transform_launch(transform, &batch, NULL, 0, f.t.stream, TO(f), &err);
 		ran_out = atomic_exchange(&allocations_left, -1) < 0;
 		CHECK_EQ(rc, ran_out ? SHARD_E_MEMORY : SHARD_OK);
 		CHECK(!rc || !strncmp(err.message, "no memory ", 10));
-		if (finish && rc)
-			CHECK_OK(shard_finish_launch(finish, &batch, NULL, 0, f.t.stream, TO(f), &fixture_err));
-		shard_finish_close(finish);
+		if (transform && rc)
+			CHECK_OK(shard_transform_launch(transform, &batch, NULL, 0, f.t.stream, TO(f), &fixture_err));
+		shard_transform_close(transform);
 		close_scene(true);
 		CHECK(ran_out || nth >= 4); /* handle, scratch, device, kernels, page */
 	}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare finished rows with PyTorch's on a CPU; run by finish_torch.sh.
+"""Compare transformed rows with PyTorch's on a CPU; run by transform_torch.sh.
 
-    finish_torch.py PROGRAM              PROGRAM is what tests/twin/dump_finish.c makes
+    transform_torch.py PROGRAM              PROGRAM is what tests/twin/dump_transform.c makes
 
 Crops, mirrors and numbers to the last bit, done as torchvision's ToTensor and Normalize do them.  A resized image is held
 against interpolate(antialias=True): of floats, which is never rounded on the way, to one step of 255, because each of our
@@ -41,7 +41,7 @@ def main():
     for resized, image, out, box, y, x, flip, mean, std, dtype in todo:
         if resized:  # plain samples, to compare them
             mean, std = torch.zeros(len(mean)), torch.full((len(std),), 1 / 255)
-        text += (f"finish {' '.join(map(str, image.shape))} {CHW} {out[0]} {out[1]} {dtype} {CHW} {2 * resized} {four(mean)} {four(std)} "
+        text += (f"transform {' '.join(map(str, image.shape))} {CHW} {out[0]} {out[1]} {dtype} {CHW} {2 * resized} {four(mean)} {four(std)} "
                  f"{x} {y} {box[1]} {box[0]} {int(flip)}\n").encode() + bytes(image.flatten().tolist())
     got, at, furthest = subprocess.run([sys.argv[1]], input=text, stdout=subprocess.PIPE, check=True).stdout, 0, 0.0
     for resized, image, out, box, y, x, flip, mean, std, dtype in todo:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dump_finish.c - finished rows, and what is drawn, to stdout
+ * dump_transform.c - transformed rows, and what is drawn, to stdout
  *
- * Not a test but a test's tool, see tests/twin/finish.py and tests/python/clients/finish_torch.py.  Jobs, one after the other:
+ * Not a test but a test's tool, see tests/twin/transform.py and tests/python/clients/transform_torch.py.  Jobs, one after the other:
  *
- *     finish CHANNELS HEIGHT WIDTH LAYOUT  HEIGHT WIDTH DTYPE LAYOUT CROP  MEANx4 STDx4  X Y WIDTH HEIGHT FLIP
+ *     transform CHANNELS HEIGHT WIDTH LAYOUT  HEIGHT WIDTH DTYPE LAYOUT CROP  MEANx4 STDx4  X Y WIDTH HEIGHT FLIP
  *                                          and a line end, and the image: answered by the row's bytes
  *     draw HEIGHT WIDTH  HEIGHT WIDTH CROP FLIP AREA AREA RATIO RATIO  SEED RANK WORLD  EPOCH POSITION VIEW COUNT
  *                                          for rows 0.. of the batch at that position, answered by lines `X Y WIDTH HEIGHT FLIP`
@@ -17,8 +17,9 @@
 #include <string.h>
 
 #include "libshard/transform/transform.h"
+#include "shard_gpu.h"
 
-static struct finish_plan plan;
+static struct transform_plan plan;
 static struct shard_error err;
 
 static struct shard_field image(uint32_t channels, uint32_t height, uint32_t width, uint32_t layout)
@@ -33,21 +34,21 @@ static struct shard_field image(uint32_t channels, uint32_t height, uint32_t wid
 
 static void fail(const char *why)
 {
-	fprintf(stderr, "dump_finish: %s\n", why);
+	fprintf(stderr, "dump_transform: %s\n", why);
 	exit(1);
 }
 
-static void make(const struct shard_field *f, const struct shard_finish_options *o)
+static void make(const struct shard_field *f, const struct shard_transform_options *o)
 {
-	if (finish_plan_make(&plan, f, o, &err))
+	if (transform_plan_make(&plan, f, o, &err))
 		fail(err.message);
 }
 
-static void finish(void)
+static void transform(void)
 {
 	uint32_t channels, height, width, layout;
-	struct shard_finish_options o = {.size = sizeof(o)};
-	struct shard_finish_row row = {0};
+	struct shard_transform_options o = {.size = sizeof(o)};
+	struct shard_transform_row row = {0};
 	struct shard_field f;
 	uint8_t *in, *out;
 	void *scratch;
@@ -58,14 +59,14 @@ static void finish(void)
 		fail("a job is not whole");
 	f = image(channels, height, width, layout);
 	make(&f, &o);
-	if (finish_rows_check(&plan, &row, 1, 1, &err))
+	if (transform_rows_check(&plan, &row, 1, 1, &err))
 		fail(err.message);
 	in = malloc(f.bytes);
 	out = malloc(plan.row_bytes);
-	scratch = aligned_alloc(16, (finish_twin_bytes(&plan) + 15) & ~UINT64_C(15));
+	scratch = aligned_alloc(16, (transform_twin_bytes(&plan) + 15) & ~UINT64_C(15));
 	if (!in || !out || !scratch || fread(in, 1, f.bytes, stdin) != f.bytes)
 		fail("an image is not whole");
-	finish_twin(&plan, &row, in, out, scratch);
+	transform_twin(&plan, &row, in, out, scratch);
 	fwrite(out, 1, plan.row_bytes, stdout);
 	free(in);
 	free(out);
@@ -74,10 +75,10 @@ static void finish(void)
 
 static void draw(void)
 {
-	struct shard_finish_options o = {.size = sizeof(o)};
+	struct shard_transform_options o = {.size = sizeof(o)};
 	uint32_t height, width, view, count, rank, world;
 	struct shard_batch batch = {0};
-	struct shard_finish_row row;
+	struct shard_transform_row row;
 	struct shard_field f;
 	uint64_t seed;
 
@@ -91,18 +92,18 @@ static void draw(void)
 	plan.rank = rank;
 	plan.world = world;
 	for (uint32_t i = 0; i < count; i++) {
-		finish_draw(&plan, batch.epoch, finish_position(&plan, &batch, i), view, &row);
+		transform_draw(&plan, batch.epoch, transform_position(&plan, &batch, i), view, &row);
 		printf("%u %u %u %u %u\n", row.x, row.y, row.width, row.height, row.flip);
 	}
 }
 
 int main(void)
 {
-	char job[8];
+	char job[16];
 
-	while (scanf("%7s", job) == 1) {
-		if (!strcmp(job, "finish"))
-			finish();
+	while (scanf("%15s", job) == 1) {
+		if (!strcmp(job, "transform"))
+			transform();
 		else if (!strcmp(job, "draw"))
 			draw();
 		else

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_pool_finish.c - batches finished where they lie in the pool: the numbers of shard_finish_host(), bit for bit
+ * t_pool_transform.c - batches transformed where they lie in the pool: the numbers of shard_transform_host(), bit for bit
  *
  * The host's batches come from a loader in host memory, with the same windows.  That these tests would see a kernel that
- * is told of the wrong place, t_finish_broken shows.
+ * is told of the wrong place, t_transform_broken shows.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill
  * TIMEOUT: 600
  */
+#include "shard_gpu.h"
 #include "tests/cuda/pooling.h"
-#include "tests/cuda/finishing.h"
+#include "tests/cuda/transforming.h"
 
 static struct shard_error err;
 
 static const struct shard_loader_options windows = {.batch_records = 7, .tail = SHARD_KEEP, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3,
 						    .window_runs = 1, .lane_count = 3, .pool_in_place = 1};
 
-static void open_finishing(struct finishing *f, struct shard_loader_options o, const struct shard_finish_options *finish, uint32_t rows, unsigned seed)
+static void open_transforming(struct transforming *f, struct shard_loader_options o, const struct shard_transform_options *transform, uint32_t rows, unsigned seed)
 {
 	if (!o.pool_bytes)
 		o.pool_bytes = seed % 3 == 2 ? SHARD_POOL_ALL : least_pool(o);
-	finishing_open(f, o, finish, rows, (enum stream_kind)(seed % STREAM_KINDS), seed);
+	transforming_open(f, o, transform, rows, (enum stream_kind)(seed % STREAM_KINDS), seed);
 	gather_twin_open();
 	fake->seed(seed, (unsigned[]){300, 0, 1000}[seed % 3]);
 }
 
-static void close_finishing(struct finishing *f)
+static void close_transforming(struct transforming *f)
 {
 	fake->settle();
 	CHECK_SOUND_TRAINING();
-	finishing_close(f);
+	transforming_close(f);
 	trainer_check_clean();
 }
 
@@ -60,17 +61,17 @@ TEST(the_gpu_makes_of_the_pool_what_the_host_makes_of_batches)
 	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32};
 
 	for (unsigned i = 0; i < 27; i++) {
-		struct shard_finish_options o = imagenet(i % 3, dtypes[i / 3 % 3], i % 2 ? SHARD_HWC : SHARD_CHW, (uint32_t[]){24, 17, 40}[i / 2 % 3]);
+		struct shard_transform_options o = imagenet(i % 3, dtypes[i / 3 % 3], i % 2 ? SHARD_HWC : SHARD_CHW, (uint32_t[]){24, 17, 40}[i / 2 % 3]);
 		struct shard_loader_options lo = windows;
-		struct finishing f;
+		struct transforming f;
 
 		if (i % 9 == 0)
 			open_kind(i / 9);
 		STORY("kind %u, crop %u, dtype %u, layout %u, side %u", i / 9, o.crop, o.dtype, o.layout, o.height);
 		lo.seed = i;
-		open_finishing(&f, lo, &o, 7, i);
-		finishing_steps(&f, 85); /* two epochs and a bit */
-		close_finishing(&f);
+		open_transforming(&f, lo, &o, 7, i);
+		transforming_steps(&f, 85); /* two epochs and a bit */
+		close_transforming(&f);
 	}
 }
 
@@ -83,9 +84,9 @@ TEST(ranks_padding_and_damaged_records)
 	damage_record(&folder, 0, 0, 3 * schema.group[0].stride + 70);
 	damage_record(&folder, 3, 0, 7 * schema.group[0].stride);
 	for (unsigned i = 0; i < 12; i++) {
-		struct shard_finish_options o = imagenet(i % 3, SHARD_F16, SHARD_CHW, 24);
+		struct shard_transform_options o = imagenet(i % 3, SHARD_F16, SHARD_CHW, 24);
 		struct shard_loader_options lo = windows;
-		struct finishing f;
+		struct transforming f;
 
 		STORY("round %u", i);
 		reopen(&first);
@@ -94,7 +95,7 @@ TEST(ranks_padding_and_damaged_records)
 		lo.world = 1 + i % 3;
 		lo.rank = i % lo.world;
 		lo.on_corrupt = i % 2 ? SHARD_CORRUPT_MASK : SHARD_CORRUPT_SUBSTITUTE;
-		open_finishing(&f, lo, &o, 7, i / 2);
+		open_transforming(&f, lo, &o, 7, i / 2);
 		for (unsigned step = 0; step < 45 && !wanted.complaint[0]; step++) {
 			struct shard_batch there, here;
 			uint64_t to = f.output[f.launched % OUTPUTS];
@@ -103,8 +104,8 @@ TEST(ranks_padding_and_damaged_records)
 			CHECK_EQ(shard_loader_next_device(f.t.l, f.t.stream, &there, &err), rc);
 			if (rc)
 				continue;
-			CHECK_OK(shard_finish_launch(f.there, &there, NULL, 0, f.t.stream, (void *)(uintptr_t)to, &err));
-			finishing_compare(&f, &here, NULL, 0, to);
+			CHECK_OK(shard_transform_launch(f.there, &there, NULL, 0, f.t.stream, (void *)(uintptr_t)to, &err));
+			transforming_compare(&f, &here, NULL, 0, to);
 			fake->settle();
 			CHECK(there.epoch == here.epoch && there.position == here.position && there.record_count == here.record_count);
 			CHECK_MEM(there.record, here.record, here.record_count * sizeof(*here.record));
@@ -118,50 +119,50 @@ TEST(ranks_padding_and_damaged_records)
 			CHECK_OK(shard_loader_release_after(f.t.l, &there, f.t.stream, &err));
 			CHECK_OK(shard_loader_release(f.host, &here, &err));
 		}
-		close_finishing(&f);
+		close_transforming(&f);
 	}
 }
 
 /* Views of any rows, more of them than one kernel takes; batches that are kept meanwhile. */
 TEST(rows_of_the_callers_choice)
 {
-	static struct shard_finish_row rows[700];
-	struct shard_finish_options o = imagenet(SHARD_CROP_RESIZED, SHARD_BF16, SHARD_CHW, 8);
+	static struct shard_transform_row rows[700];
+	struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_BF16, SHARD_CHW, 8);
 	struct prng p = {3};
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	for (unsigned i = 0; i < 700; i++) {
-		rows[i] = (struct shard_finish_row){.from = (uint32_t)prng_below(&p, 7), .flip = i % 3 == 0, .x = i % 20, .y = i % 13,
+		rows[i] = (struct shard_transform_row){.from = (uint32_t)prng_below(&p, 7), .flip = i % 3 == 0, .x = i % 20, .y = i % 13,
 						    .width = 1 + i % 20, .height = 1 + i % 27};
 	}
 	for (unsigned seed = 0; seed < 3; seed++) {
-		struct finishing f;
+		struct transforming f;
 
 		STORY("seed %u", seed);
-		open_finishing(&f, windows, &o, 700, seed);
+		open_transforming(&f, windows, &o, 700, seed);
 		for (unsigned i = 0; i < 12; i++) {
 			if (i % (OUTPUTS / 4) == 0)
 				fake->settle();
-			CHECK_EQ(finishing_step(&f, rows, i % 2 ? 700 : 1, 0), SHARD_OK);
+			CHECK_EQ(transforming_step(&f, rows, i % 2 ? 700 : 1, 0), SHARD_OK);
 		}
-		close_finishing(&f);
+		close_transforming(&f);
 	}
 }
 
 /* The second kernel's rows are the batch's last. */
 TEST(a_batch_of_more_rows_than_a_kernel_takes)
 {
-	struct shard_finish_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 8);
-	struct finishing f;
+	struct shard_transform_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 8);
+	struct transforming f;
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
-	open_finishing(&f, (struct shard_loader_options){.batch_records = TOTAL, .tail = SHARD_KEEP, .shuffle = SHARD_SHUFFLE_GLOBAL, .pool_in_place = 1,
+	open_transforming(&f, (struct shard_loader_options){.batch_records = TOTAL, .tail = SHARD_KEEP, .shuffle = SHARD_SHUFFLE_GLOBAL, .pool_in_place = 1,
 		       .pool_bytes = SHARD_POOL_ALL}, &o, TOTAL, 1);
 	for (unsigned i = 0; i < 5; i++) {
 		fake->settle();
-		finishing_step(&f, NULL, 0, 0);
+		transforming_step(&f, NULL, 0, 0);
 	}
-	close_finishing(&f);
+	close_transforming(&f);
 }
 
 /* ---- resumed ---- */
@@ -172,32 +173,32 @@ TEST(a_job_that_goes_on_sees_what_it_would_have_seen)
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	for (unsigned seed = 0; seed < 6; seed++) {
-		struct shard_finish_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 24);
+		struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 24);
 		struct shard_loader_options lo = windows;
-		struct finishing f;
+		struct transforming f;
 
 		STORY("seed %u", seed);
-		open_finishing(&f, lo, &o, 7, seed);
-		finishing_steps(&f, 17);
+		open_transforming(&f, lo, &o, 7, seed);
+		transforming_steps(&f, 17);
 		fake->settle();
 		shard_loader_token(f.t.l, token);
 		CHECK_OK(shard_loader_seek(f.t.l, 3, 11, &err));
 		CHECK_OK(shard_loader_seek(f.host, 3, 11, &err));
-		finishing_steps(&f, 6);
+		transforming_steps(&f, 6);
 		fake->settle();
 		CHECK_OK(shard_loader_resume(f.t.l, token, &err));
 		CHECK_OK(shard_loader_resume(f.host, token, &err));
-		finishing_steps(&f, 7);
-		close_finishing(&f);
+		transforming_steps(&f, 7);
+		close_transforming(&f);
 		lo.shuffle = lo.run_records = lo.window_runs = lo.lane_count = 0; /* as the token says */
 		lo.pool_bytes = SHARD_POOL_ALL;
-		open_finishing(&f, lo, &o, 7, seed);
-		finishing_steps(&f, seed % 2 ? 3 : 0);
+		open_transforming(&f, lo, &o, 7, seed);
+		transforming_steps(&f, seed % 2 ? 3 : 0);
 		fake->settle();
 		CHECK_OK(shard_loader_resume(f.t.l, token, &err));
 		CHECK_OK(shard_loader_resume(f.host, token, &err));
-		finishing_steps(&f, 30);
-		close_finishing(&f);
+		transforming_steps(&f, 30);
+		close_transforming(&f);
 	}
 }
 
@@ -205,21 +206,21 @@ TEST(a_job_that_goes_on_sees_what_it_would_have_seen)
 
 TEST(images_that_lie_too_far_apart_are_refused)
 {
-	struct shard_finish_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
-	struct shard_finish *more;
+	struct shard_transform_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
+	struct shard_transform *more;
 	struct shard_batch b;
-	struct finishing f;
+	struct transforming f;
 	uint64_t far[7] = {0}, mine;
 	uint32_t slabs;
 
 	open_odd_photos();
-	open_finishing(&f, windows, &o, 7, 0);
+	open_transforming(&f, windows, &o, 7, 0);
 	slabs = f.t.l->pool->plan.slab_count;
 	f.t.l->pool->plan.slab_count = (uint32_t)((UINT64_C(1) << 32) / f.t.l->pool->plan.slab.slot_bytes); /* one more is too much for units of a byte */
-	CHECK_OK(shard_finish_open(&more, f.t.l, "image", &o, &err));
-	shard_finish_close(more);
+	CHECK_OK(shard_transform_open(&more, f.t.l, "image", &o, &err));
+	shard_transform_close(more);
 	f.t.l->pool->plan.slab_count++;
-	CHECK_EQ(shard_finish_open(&more, f.t.l, "image", &o, &err), SHARD_E_UNSUPPORTED);
+	CHECK_EQ(shard_transform_open(&more, f.t.l, "image", &o, &err), SHARD_E_UNSUPPORTED);
 	CHECK_STR(err.message, "images lie 4.0 GiB apart in the pool, at multiples of 1 bytes, and kernels reach 4.0 GiB: ask for pool_bytes of less, or "
 			       "leave pool_in_place at 0");
 	f.t.l->pool->plan.slab_count = slabs;
@@ -227,13 +228,13 @@ TEST(images_that_lie_too_far_apart_are_refused)
 	mine = *b.field[PHOTO_IMAGE].row_at;
 	far[1] = 1 + (UINT64_C(1) << 32);
 	b.field[PHOTO_IMAGE].row_at = far;
-	CHECK_EQ(shard_finish_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &err), SHARD_E_UNSUPPORTED);
+	CHECK_EQ(shard_transform_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &err), SHARD_E_UNSUPPORTED);
 	far[1] = 0;
 	for (uint32_t i = 0; i < 7; i++)
 		far[i] = mine;
-	CHECK_OK(shard_finish_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &err)); /* all the same one, which may be the first of all */
+	CHECK_OK(shard_transform_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &err)); /* all the same one, which may be the first of all */
 	CHECK_OK(shard_loader_release_after(f.t.l, &b, f.t.stream, &err));
-	close_finishing(&f);
+	close_transforming(&f);
 }
 
 TEST_MAIN()

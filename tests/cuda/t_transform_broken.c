@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_finish_broken.c - finishing with one mistake each, and whether the fake driver or the comparison notices it
+ * t_transform_broken.c - transforming with one mistake each, and whether the fake driver or the comparison notices it
  *
- * The mistakes stand between load/finish.c and cuda/device.c.  Each runs in a child, whose driver is its own; so does the
- * sound one, which must be found without fault.  What a kernel itself may get wrong is t_finish_kernel.c's affair.
+ * The mistakes stand between gpu/batch_transform.c and cuda/device.c.  Each runs in a child, whose driver is its own; so does the
+ * sound one, which must be found without fault.  What a kernel itself may get wrong is t_transform_kernel.c's affair.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=cuda_launch,--wrap=cuda_stream_wait,--wrap=cuda_finish_all,--wrap=cuda_free
- * LDFLAGS: -Wl,--wrap=cuda_module_drop,--wrap=cuda_stream_finish,--wrap=cuda_enter,--wrap=cuda_leave,--wrap=finish_position
+ * LDFLAGS: -Wl,--wrap=cuda_module_drop,--wrap=cuda_stream_finish,--wrap=cuda_enter,--wrap=cuda_leave,--wrap=transform_position
  * TIMEOUT: 600
  */
 #include "libshard/transform/transform.h"
+#include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/pooling.h"
-#include "tests/cuda/finishing.h"
+#include "tests/cuda/transforming.h"
 
 #define SEEDS 20
 #if defined(__SANITIZE_THREAD__)
@@ -46,8 +47,8 @@ static enum mistake {
 } mistake;
 static bool in_place;
 
-static struct finishing f;
-static bool launching; /* calls come from load/finish.c */
+static struct transforming f;
+static bool launching; /* calls come from gpu/batch_transform.c */
 
 #define WRAPPED(type_, name_, types_) type_ __real_##name_ types_; type_ __wrap_##name_ types_;
 WRAPPED(int, cuda_launch, (const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads, uint32_t shared_bytes,
@@ -59,12 +60,12 @@ WRAPPED(void, cuda_module_drop, (const struct cuda_device *d, void *module))
 WRAPPED(int, cuda_stream_finish, (const struct cuda_device *d, void *stream, struct shard_error *err))
 WRAPPED(int, cuda_enter, (const struct cuda_device *d, struct shard_error *err))
 WRAPPED(int, cuda_leave, (const struct cuda_device *d, int rc, struct shard_error *err))
-WRAPPED(uint64_t, finish_position, (const struct finish_plan *p, const struct shard_batch *batch, uint32_t i))
+WRAPPED(uint64_t, transform_position, (const struct transform_plan *p, const struct shard_batch *batch, uint32_t i))
 
 int __wrap_cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads, uint32_t shared_bytes,
 		       const void *parameter, void *stream, struct shard_error *err)
 {
-	struct finish_call call;
+	struct transform_call call;
 
 	if (!launching) /* a pool gathers by kernels of its own */
 		return __real_cuda_launch(d, kernel, across, down, threads, shared_bytes, parameter, stream, err);
@@ -122,16 +123,16 @@ int __wrap_cuda_leave(const struct cuda_device *d, int rc, struct shard_error *e
 	return mistake == WRONG_CONTEXT && launching ? rc : __real_cuda_leave(d, rc, err);
 }
 
-uint64_t __wrap_finish_position(const struct finish_plan *p, const struct shard_batch *batch, uint32_t i)
+uint64_t __wrap_transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i)
 {
-	return mistake == OTHER_POSITION && launching ? batch->position + i : __real_finish_position(p, batch, i);
+	return mistake == OTHER_POSITION && launching ? batch->position + i : __real_transform_position(p, batch, i);
 }
 
 /* ---- who notices ---- */
 
 enum noticed { HOST = 1, GPU = 2, SIN = 4, LEAK = 8 };
 
-static void step(const struct shard_finish_row *rows, uint64_t row_count)
+static void step(const struct shard_transform_row *rows, uint64_t row_count)
 {
 	uint64_t to = f.output[f.launched % OUTPUTS];
 	struct shard_error err = {.message = ""};
@@ -155,7 +156,7 @@ static void step(const struct shard_finish_row *rows, uint64_t row_count)
 		CU_OK(cu.cuCtxPushCurrent(other));
 	}
 	launching = true;
-	if (shard_finish_launch(f.there, &there, rows, row_count, f.t.stream, (void *)(uintptr_t)to, &err))
+	if (shard_transform_launch(f.there, &there, rows, row_count, f.t.stream, (void *)(uintptr_t)to, &err))
 		complain(&wanted, "launch: %s", err.message);
 	launching = false;
 	if (other) {
@@ -163,7 +164,7 @@ static void step(const struct shard_finish_row *rows, uint64_t row_count)
 		fake->settle();
 		fake->drop_context(other);
 	}
-	finishing_compare(&f, &here, rows, row_count, to);
+	transforming_compare(&f, &here, rows, row_count, to);
 	if (shard_loader_release_after(f.t.l, &there, f.t.stream, &err) || shard_loader_release(f.host, &here, &err))
 		complain(&wanted, "release: %s", err.message);
 }
@@ -171,8 +172,8 @@ static void step(const struct shard_finish_row *rows, uint64_t row_count)
 /* In a child: a job, and what was noticed of it. */
 static int run_job(uint64_t seed)
 {
-	static struct shard_finish_row rows[300];
-	struct shard_finish_options o = {.size = sizeof(o), .height = 35, .width = 24, .dtype = SHARD_F16, .flip = 0.5,
+	static struct shard_transform_row rows[300];
+	struct shard_transform_options o = {.size = sizeof(o), .height = 35, .width = 24, .dtype = SHARD_F16, .flip = 0.5,
 					 .crop = seed % 2 ? SHARD_CROP_RESIZED : SHARD_CROP_RANDOM};
 	struct shard_loader_options lo = {.batch_records = 9, .rank = 1, .world = 2};
 
@@ -184,10 +185,10 @@ static int run_job(uint64_t seed)
 		lo.pool_in_place = 1;
 		lo.pool_bytes = seed % 4 < 2 ? SHARD_POOL_ALL : least_pool(lo);
 	}
-	finishing_open(&f, lo, &o, 300, NON_BLOCKING, seed);
+	transforming_open(&f, lo, &o, 300, NON_BLOCKING, seed);
 	gather_twin_open();
 	for (uint32_t i = 0; i < 300; i++)
-		rows[i] = (struct shard_finish_row){.from = i % 9, .x = i % 16, .y = i % 5, .width = 24, .height = 35};
+		rows[i] = (struct shard_transform_row){.from = i % 9, .x = i % 16, .y = i % 5, .width = 24, .height = 35};
 	fake->seed(seed, 2000);
 	for (int i = 0; i < 3; i++)
 		step(NULL, 0);
@@ -195,9 +196,9 @@ static int run_job(uint64_t seed)
 	if (mistake == FREED_TOO_EARLY)
 		fake->seed(seed, 200000);
 	step(NULL, 0);
-	shard_finish_close(f.there);
+	shard_transform_close(f.there);
 	fake->settle();
-	shard_finish_close(f.here);
+	shard_transform_close(f.here);
 	close_loader(f.host);
 	close_loader(f.t.l);
 	for (unsigned i = 0; i < OUTPUTS; i++)

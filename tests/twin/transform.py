@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare finished rows with Pillow's and NumPy's, and what is drawn with docs/FINISH.md; run by finish.sh.
+"""Compare transformed rows with Pillow's and NumPy's, and what is drawn with docs/TRANSFORM.md; run by transform.sh.
 
-    finish.py PROGRAM                    PROGRAM is tests/twin/dump_finish
+    transform.py PROGRAM                    PROGRAM is tests/twin/dump_transform
 
 Crop, resize and mirror are Pillow's.  Numbers are float32 throughout, as torchvision's ToTensor and Normalize; rounded to f16
-by NumPy, to bf16 here.  Draws were written from docs/FINISH.md alone.
+by NumPy, to bf16 here.  Draws were written from docs/TRANSFORM.md alone.
 """
 import math
 import random
@@ -48,7 +48,7 @@ def pillow(pixels, out, box, flip, crop):
     return np.stack(planes, axis=2)
 
 
-def finish_jobs(count):
+def transform_jobs(count):
     rng = random.Random(5)
     noise = np.random.default_rng(5)
     for i in range(count):
@@ -66,13 +66,13 @@ def finish_jobs(count):
         yield pixels, rng.choice([HWC, CHW]), out, rng.choice([F16, BF16, F32]), rng.choice([HWC, CHW]), crop, mean, std, box, rng.random() < 0.5
 
 
-def check_finish(program, count):
-    jobs = list(finish_jobs(count))
+def check_transform(program, count):
+    jobs = list(transform_jobs(count))
     text = b""
     for pixels, layout, out, dtype, to, crop, mean, std, box, flip in jobs:
         height, width, channels = pixels.shape
         words = [channels, height, width, layout, *out, dtype, to, crop, *map(repr, mean), *map(repr, std), *box, int(flip)]
-        text += f"finish {' '.join(map(str, words))}\n".encode() + (pixels if layout == HWC else pixels.transpose(2, 0, 1)).tobytes()
+        text += f"transform {' '.join(map(str, words))}\n".encode() + (pixels if layout == HWC else pixels.transpose(2, 0, 1)).tobytes()
     got = subprocess.run([program], input=text, stdout=subprocess.PIPE, check=True).stdout
     at = 0
     for job in jobs:
@@ -85,7 +85,7 @@ def check_finish(program, count):
     assert at == len(got)
 
 
-# ---- what is drawn: docs/FINISH.md, part 3 ----
+# ---- what is drawn: docs/TRANSFORM.md, part 3 ----
 
 
 def mix(z):
@@ -187,10 +187,10 @@ def check_spread(program):
 
 
 def main():
-    check_finish(sys.argv[1], 600)
+    check_transform(sys.argv[1], 600)
     check_draws(sys.argv[1], 1500)
     check_spread(sys.argv[1])
-    print("600 rows as Pillow's and NumPy's, 7500 draws as docs/FINISH.md has them")
+    print("600 rows as Pillow's and NumPy's, 7500 draws as docs/TRANSFORM.md has them")
 
 
 main()

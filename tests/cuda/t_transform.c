@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_finish.c - finishing batches on a driver without a GPU: the host's numbers, in the right order, and what is refused
+ * t_transform.c - transforming batches on a driver without a GPU: the host's numbers, in the right order, and what is refused
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill
  * TIMEOUT: 600
  */
+#include "shard_gpu.h"
 #include "tests/child.h"
-#include "tests/cuda/finishing.h"
+#include "tests/cuda/transforming.h"
 
 static struct shard_error err;
 
@@ -19,17 +20,17 @@ TEST(the_gpu_makes_what_the_host_makes)
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (uint32_t i = 0; i < 18; i++) {
-		struct shard_finish_options o = imagenet(i % 3, dtypes[i / 3 % 3], i % 2 ? SHARD_HWC : SHARD_CHW, i < 9 ? 24 : 17);
+		struct shard_transform_options o = imagenet(i % 3, dtypes[i / 3 % 3], i % 2 ? SHARD_HWC : SHARD_CHW, i < 9 ? 24 : 17);
 		struct shard_loader_options lo = {.batch_records = 9, .tail = SHARD_KEEP, .seed = i};
-		struct finishing f;
+		struct transforming f;
 
 		STORY("crop %u, dtype %u, layout %u, side %u", o.crop, o.dtype, o.layout, o.height);
-		finishing_open(&f, lo, &o, 9, (enum stream_kind)(i % STREAM_KINDS), i);
+		transforming_open(&f, lo, &o, 9, (enum stream_kind)(i % STREAM_KINDS), i);
 		fake->seed(i, 500);
-		finishing_steps(&f, 14);
+		transforming_steps(&f, 14);
 		fake->settle();
 		CHECK_SOUND_TRAINING();
-		finishing_close(&f);
+		transforming_close(&f);
 		trainer_check_clean();
 	}
 }
@@ -39,16 +40,16 @@ TEST(small_images_and_outputs_on_odd_addresses)
 {
 	open_photos(11, SHARD_RAW, sizes, COUNT(sizes));
 	for (uint32_t shift = 0; shift < 16; shift += 2) {
-		struct shard_finish_options o = imagenet(shift / 2 % 3, SHARD_F16, SHARD_CHW, 8);
-		struct finishing f;
+		struct shard_transform_options o = imagenet(shift / 2 % 3, SHARD_F16, SHARD_CHW, 8);
+		struct transforming f;
 
 		STORY("shift %u", shift);
-		finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, shift);
+		transforming_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, shift);
 		for (int i = 0; i < 4; i++)
-			CHECK_EQ(finishing_step(&f, NULL, 0, shift), SHARD_OK);
+			CHECK_EQ(transforming_step(&f, NULL, 0, shift), SHARD_OK);
 		fake->settle();
 		CHECK_SOUND_TRAINING();
-		finishing_close(&f);
+		transforming_close(&f);
 		trainer_check_clean();
 	}
 }
@@ -56,34 +57,34 @@ TEST(small_images_and_outputs_on_odd_addresses)
 /* Two views of each row, rows in any order and more of them than one kernel takes. */
 TEST(rows_of_the_callers_choice)
 {
-	static struct shard_finish_row rows[700];
-	struct shard_finish_options o = imagenet(SHARD_CROP_RESIZED, SHARD_BF16, SHARD_CHW, 8);
-	struct finishing f;
+	static struct shard_transform_row rows[700];
+	struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_BF16, SHARD_CHW, 8);
+	struct transforming f;
 	struct prng p = {3};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 700, BLOCKING, 3);
+	transforming_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 700, BLOCKING, 3);
 	for (unsigned i = 0; i < 700; i++) {
-		rows[i] = (struct shard_finish_row){.from = (uint32_t)prng_below(&p, 9), .flip = i % 3 == 0, .x = i % 20, .y = i % 13,
+		rows[i] = (struct shard_transform_row){.from = (uint32_t)prng_below(&p, 9), .flip = i % 3 == 0, .x = i % 20, .y = i % 13,
 						    .width = 1 + i % 20, .height = 1 + i % 27};
 	}
 	fake->seed(3, 300);
 	fake->reset();
-	CHECK_EQ(finishing_step(&f, rows, 700, 0), SHARD_OK);
+	CHECK_EQ(transforming_step(&f, rows, 700, 0), SHARD_OK);
 	CHECK_EQ(fake->count("cuLaunchKernel"), 4); /* 256 + 256 + 188, and the comparison */
-	CHECK_EQ(finishing_step(&f, rows, 256, 0), SHARD_OK);
-	CHECK_EQ(finishing_step(&f, rows, 1, 0), SHARD_OK);
-	CHECK_EQ(finishing_step(&f, rows, 0, 0), SHARD_OK);
+	CHECK_EQ(transforming_step(&f, rows, 256, 0), SHARD_OK);
+	CHECK_EQ(transforming_step(&f, rows, 1, 0), SHARD_OK);
+	CHECK_EQ(transforming_step(&f, rows, 0, 0), SHARD_OK);
 	CHECK_EQ(fake->count("cuLaunchKernel"), 4 + 2 + 2 + 1);
 	fake->settle();
 	CHECK_SOUND_TRAINING();
-	finishing_close(&f);
+	transforming_close(&f);
 	trainer_check_clean();
 }
 
 /* ---- what is drawn ---- */
 
-static bool same_row(const struct shard_finish_row *a, const struct shard_finish_row *b)
+static bool same_row(const struct shard_transform_row *a, const struct shard_transform_row *b)
 {
 	return a->flip == b->flip && a->x == b->x && a->y == b->y && a->width == b->width && a->height == b->height;
 }
@@ -91,36 +92,36 @@ static bool same_row(const struct shard_finish_row *a, const struct shard_finish
 /* The row at a position is drawn the same by every world, batch size and rank, and behind a seek; another view is another. */
 TEST(draws_belong_to_positions)
 {
-	static struct shard_finish_row wanted_row[128], other[64], row[64];
-	struct shard_finish_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F32, SHARD_CHW, 24);
+	static struct shard_transform_row wanted_row[128], other[64], row[64];
+	struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F32, SHARD_CHW, 24);
 	struct shard_loader_options lo = {.size = sizeof(lo), .batch_records = 50, .seed = 5};
 	struct shard_loader *l;
-	struct shard_finish *f;
+	struct shard_transform *f;
 	struct shard_batch b;
 	unsigned differ = 0;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	CHECK_OK(shard_loader_open(&l, ds, &lo, &fixture_err));
-	CHECK_OK(shard_finish_open(&f, l, "image", &o, &fixture_err));
+	CHECK_OK(shard_transform_open(&f, l, "image", &o, &fixture_err));
 	for (unsigned step = 0; step < 2; step++) {
 		CHECK_OK(shard_loader_next(l, &b, &fixture_err));
-		shard_finish_draw(f, &b, 0, wanted_row + 50 * step);
-		shard_finish_draw(f, &b, 1, other);
+		shard_transform_draw(f, &b, 0, wanted_row + 50 * step);
+		shard_transform_draw(f, &b, 1, other);
 		for (unsigned i = 0; i < 50; i++)
 			differ += !same_row(&wanted_row[50 * step + i], &other[i]);
 		CHECK_EQ(wanted_row[50 * step + 49].from, 49);
 		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
 	}
 	CHECK(differ > 95);
-	shard_finish_close(f);
+	shard_transform_close(f);
 	shard_loader_close(l);
 	for (uint32_t rank = 0; rank < 3; rank++) {
 		lo = (struct shard_loader_options){.size = sizeof(lo), .batch_records = 7, .seed = 5, .rank = rank, .world = 3};
 		CHECK_OK(shard_loader_open(&l, ds, &lo, &fixture_err));
-		CHECK_OK(shard_finish_open(&f, l, "image", &o, &fixture_err));
+		CHECK_OK(shard_transform_open(&f, l, "image", &o, &fixture_err));
 		CHECK_OK(shard_loader_seek(l, 0, 10, &fixture_err));
 		CHECK_OK(shard_loader_next(l, &b, &fixture_err));
-		shard_finish_draw(f, &b, 0, row);
+		shard_transform_draw(f, &b, 0, row);
 		for (uint32_t i = 0; i < 7; i++) {
 			uint32_t at = 10 + (rank + 3 - 10 % 3) % 3 + 3 * i;
 
@@ -128,7 +129,7 @@ TEST(draws_belong_to_positions)
 			CHECK(same_row(&row[i], &wanted_row[at]));
 		}
 		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
-		shard_finish_close(f);
+		shard_transform_close(f);
 		shard_loader_close(l);
 	}
 }
@@ -137,55 +138,55 @@ TEST(draws_belong_to_positions)
 
 TEST(one_kernel_a_batch_and_nothing_else)
 {
-	struct shard_finish_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
-	struct finishing f;
+	struct shard_transform_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
+	struct transforming f;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 1);
+	transforming_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 1);
 	CHECK_EQ(fake->count("cuModuleLoadDataEx"), 0);
-	finishing_steps(&f, 8);
+	transforming_steps(&f, 8);
 	CHECK_EQ(fake->count("cuModuleLoadDataEx"), 1);
 	fake->reset();
-	finishing_steps(&f, 3);
+	transforming_steps(&f, 3);
 	CHECK_EQ(fake->count("cuLaunchKernel"), 3 + 3); /* with the comparisons */
 	CHECK_EQ(fake->count("cu*Synchronize"), 0);
 	CHECK_EQ(fake->count("cuMemAlloc") + fake->count("cuModuleLoadDataEx") + fake->count("cuModuleGetFunction") +
 		 fake->count("cuEventCreate") + fake->count("cuStreamCreate") + fake->count("cuMemHostRegister"), 0);
 	fake->settle();
 	CHECK_SOUND_TRAINING();
-	finishing_close(&f);
+	transforming_close(&f);
 	trainer_check_clean();
 }
 
 /* ---- kernels are compiled once ---- */
 
-static struct finishing shared;
+static struct transforming shared;
 
 static void *launch_some(void *context)
 {
-	struct shard_finish_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
+	struct shard_transform_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
 	const struct shard_batch *b = context;
 	struct shard_error why;
-	struct shard_finish *more;
+	struct shard_transform *more;
 
-	if (shard_finish_open(&more, shared.t.l, "image", &o, &why) ||
-	    shard_finish_launch(more, b, NULL, 0, shared.t.stream, TO(shared), &why))
+	if (shard_transform_open(&more, shared.t.l, "image", &o, &why) ||
+	    shard_transform_launch(more, b, NULL, 0, shared.t.stream, TO(shared), &why))
 		return more;
-	shard_finish_close(more);
+	shard_transform_close(more);
 	return NULL;
 }
 
 /* Handles of one context, in threads too, share a module, which lives as long as the last of them. */
 TEST(handles_of_one_context_share_their_kernels)
 {
-	struct shard_finish_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
-	struct shard_finish *other;
+	struct shard_transform_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
+	struct shard_transform *other;
 	struct shard_batch b;
 	pthread_t thread[4];
 	void *problem;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	finishing_open(&shared, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 1);
+	transforming_open(&shared, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 1);
 	CHECK_OK(shard_loader_next_device(shared.t.l, shared.t.stream, &b, &fixture_err));
 	for (int i = 0; i < 4; i++)
 		CHECK_EQ(pthread_create(&thread[i], NULL, launch_some, &b), 0);
@@ -195,19 +196,19 @@ TEST(handles_of_one_context_share_their_kernels)
 	}
 	CHECK_EQ(fake->count("cuModuleLoadDataEx"), fake->count("cuModuleUnload")); /* all are gone, and so is what they shared */
 	fake->reset();
-	CHECK_OK(shard_finish_open(&other, shared.t.l, "image", &o, &fixture_err));
-	CHECK_OK(shard_finish_launch(other, &b, NULL, 0, shared.t.stream, TO(shared), &fixture_err));
-	CHECK_OK(shard_finish_launch(shared.there, &b, NULL, 0, shared.t.stream, TO(shared), &fixture_err));
+	CHECK_OK(shard_transform_open(&other, shared.t.l, "image", &o, &fixture_err));
+	CHECK_OK(shard_transform_launch(other, &b, NULL, 0, shared.t.stream, TO(shared), &fixture_err));
+	CHECK_OK(shard_transform_launch(shared.there, &b, NULL, 0, shared.t.stream, TO(shared), &fixture_err));
 	CHECK_EQ(fake->count("cuModuleLoadDataEx"), 1);
-	shard_finish_close(other);
+	shard_transform_close(other);
 	CHECK_EQ(fake->count("cuModuleUnload"), 0);
 	CHECK_OK(shard_loader_release_after(shared.t.l, &b, shared.t.stream, &fixture_err));
 	CHECK_OK(shard_loader_next(shared.host, &b, &fixture_err));
 	CHECK_OK(shard_loader_release(shared.host, &b, &fixture_err));
-	finishing_steps(&shared, 3); /* with the module that is left */
+	transforming_steps(&shared, 3); /* with the module that is left */
 	fake->settle();
 	CHECK_SOUND_TRAINING();
-	finishing_close(&shared);
+	transforming_close(&shared);
 	CHECK_EQ(fake->count("cuModuleLoadDataEx"), 1);
 	trainer_check_clean();
 }
@@ -215,36 +216,36 @@ TEST(handles_of_one_context_share_their_kernels)
 /* One of another context has its own; the fake driver would tell. */
 TEST(contexts_do_not_share_kernels)
 {
-	struct shard_finish_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
+	struct shard_transform_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
 	void *context, *popped, *stream;
 	struct shard_loader *l;
-	struct shard_finish *other;
+	struct shard_transform *other;
 	struct shard_batch b;
-	struct finishing f;
+	struct transforming f;
 	uint64_t to;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 1);
-	finishing_steps(&f, 2);
+	transforming_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 1);
+	transforming_steps(&f, 2);
 	context = fake->context(0);
 	CU_OK(cu.cuCtxPushCurrent(context));
 	CU_OK(cu.cuStreamCreate(&stream, 1));
-	CU_OK(cu.cuMemAlloc(&to, 9 * shard_finish_row_bytes(f.here)));
+	CU_OK(cu.cuMemAlloc(&to, 9 * shard_transform_row_bytes(f.here)));
 	l = loader_of(&wanted);
-	CHECK_OK(shard_finish_open(&other, l, "image", &o, &fixture_err));
+	CHECK_OK(shard_transform_open(&other, l, "image", &o, &fixture_err));
 	CHECK_OK(shard_loader_next_device(l, stream, &b, &fixture_err));
-	CHECK_OK(shard_finish_launch(other, &b, NULL, 0, stream, (void *)(uintptr_t)to, &fixture_err));
+	CHECK_OK(shard_transform_launch(other, &b, NULL, 0, stream, (void *)(uintptr_t)to, &fixture_err));
 	CHECK_EQ(fake->count("cuModuleLoadDataEx"), 2);
 	CHECK_OK(shard_loader_release_after(l, &b, stream, &fixture_err));
-	shard_finish_close(other);
+	shard_transform_close(other);
 	close_loader(l);
 	CU_OK(cu.cuMemFree(to));
 	CU_OK(cu.cuStreamDestroy(stream));
 	CU_OK(cu.cuCtxPopCurrent(&popped));
-	finishing_steps(&f, 2);
+	transforming_steps(&f, 2);
 	fake->settle();
 	CHECK_SOUND_TRAINING();
-	finishing_close(&f);
+	transforming_close(&f);
 	fake->drop_context(context);
 	trainer_check_clean();
 }
@@ -253,66 +254,66 @@ TEST(contexts_do_not_share_kernels)
 
 TEST(calls_that_are_wrong_are_told_so)
 {
-	struct shard_finish_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
-	struct shard_finish_row row = {.width = 32, .height = 32};
+	struct shard_transform_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
+	struct shard_transform_row row = {.width = 32, .height = 32};
 	struct shard_batch here, there;
 	void *context, *popped, *stream;
-	struct finishing f;
+	struct transforming f;
 	uint8_t out[16];
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 0);
+	transforming_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 0);
 	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &there, &fixture_err));
 	CHECK_OK(shard_loader_next(f.host, &here, &fixture_err));
-	CHECK_EQ(shard_finish_launch(f.there, &here, NULL, 0, f.t.stream, TO(f), &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "this batch is in host memory; finish it with shard_finish_host(), or take it with shard_loader_next_device()");
-	CHECK_EQ(shard_finish_host(f.here, &there, NULL, 0, out, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "this batch is on a GPU; finish it with shard_finish_launch()");
-	CHECK_EQ(shard_finish_launch(f.there, &there, NULL, 0, f.t.stream, (void *)(uintptr_t)(f.output[0] + 1), &err), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_transform_launch(f.there, &here, NULL, 0, f.t.stream, TO(f), &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "this batch is in host memory; transform it with shard_transform_host(), or take it with shard_loader_next_device()");
+	CHECK_EQ(shard_transform_host(f.here, &there, NULL, 0, out, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "this batch is on a GPU; transform it with shard_transform_launch()");
+	CHECK_EQ(shard_transform_launch(f.there, &there, NULL, 0, f.t.stream, (void *)(uintptr_t)(f.output[0] + 1), &err), SHARD_E_ARGUMENT);
 	CHECK(strstr(err.message, "its numbers have 2 bytes and must lie on a multiple of that"));
 	row.from = 9;
-	CHECK_EQ(shard_finish_launch(f.there, &there, &row, 1, f.t.stream, TO(f), &err), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_transform_launch(f.there, &there, &row, 1, f.t.stream, TO(f), &err), SHARD_E_ARGUMENT);
 	CHECK_STR(err.message, "rows: row 0 is from record 9; the batch has 9");
 	row.from = 0;
-	CHECK_OK(shard_finish_launch(f.there, &there, &row, 1, f.t.stream, TO(f), &fixture_err));
+	CHECK_OK(shard_transform_launch(f.there, &there, &row, 1, f.t.stream, TO(f), &fixture_err));
 	context = fake->context(0);
 	CU_OK(cu.cuCtxPushCurrent(context));
 	CU_OK(cu.cuStreamCreate(&stream, 0));
-	CHECK_EQ(shard_finish_launch(f.there, &there, &row, 1, stream, TO(f), &err), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_transform_launch(f.there, &there, &row, 1, stream, TO(f), &err), SHARD_E_ARGUMENT);
 	CHECK(strstr(err.message, "is of another context than that of the first call"));
 	CU_OK(cu.cuStreamDestroy(stream));
 	CU_OK(cu.cuCtxPopCurrent(&popped));
-	finishing_close(&f); /* with a kernel under way, and batches lent */
+	transforming_close(&f); /* with a kernel under way, and batches lent */
 	fake->drop_context(context);
 	trainer_check_clean();
 }
 
-static int launch_in_child(struct finishing *f, const struct shard_batch *b)
+static int launch_in_child(struct transforming *f, const struct shard_batch *b)
 {
-	if (shard_finish_launch(f->there, b, NULL, 0, f->t.stream, (void *)(uintptr_t)f->output[0], &err) == SHARD_OK)
+	if (shard_transform_launch(f->there, b, NULL, 0, f->t.stream, (void *)(uintptr_t)f->output[0], &err) == SHARD_OK)
 		return 1;
-	shard_finish_close(f->there);
-	shard_finish_close(f->here);
+	shard_transform_close(f->there);
+	shard_transform_close(f->here);
 	return 0;
 }
 
 TEST(a_child_can_only_close)
 {
-	struct shard_finish_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 32);
+	struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 32);
 	struct shard_batch b;
-	struct finishing f;
+	struct transforming f;
 	pid_t pid;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	finishing_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 0);
+	transforming_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, NON_BLOCKING, 0);
 	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &b, &fixture_err));
-	CHECK_OK(shard_finish_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &fixture_err));
+	CHECK_OK(shard_transform_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &fixture_err));
 	fake->settle();
 	if (child_begin(&pid, 20))
 		_exit(launch_in_child(&f, &b));
 	CHECK_EQ(child_end(pid), 0);
-	CHECK_OK(shard_finish_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &fixture_err));
-	finishing_close(&f);
+	CHECK_OK(shard_transform_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &fixture_err));
+	transforming_close(&f);
 	trainer_check_clean();
 }
 

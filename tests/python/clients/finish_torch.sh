@@ -1,5 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
-# tests/python/clients/finish_torch.sh - finished rows are PyTorch's on a CPU
-. "${0%/*}/lib.sh"
-python -W error "$ROOT/tests/python/clients/finish_torch.py" "$BUILD/tests/twin/dump_finish"
