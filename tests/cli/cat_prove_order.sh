@@ -58,6 +58,7 @@ grep -q "I44" err || die "damage is not named: $(cat err)"
 cat >broken.c <<'C'
 #include <string.h>
 #include "libshard/load/slot.h"
+#include "libshard/order/order.h"
 
 void __real_order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
 void __wrap_order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);

@@ -33,7 +33,7 @@ size_of() { # PROGRAM SOURCE OBJECT...: bytes of a stripped program
 	program=$1
 	shift
 	# shellcheck disable=SC2086 # words
-	$CC -O2 -Iinclude -o "$program" "$@" -Wl,--gc-sections $libs
+	$CC -O2 -Iinclude -o "$program" -Wl,--gc-sections "$@" $libs
 	strip "$program"
 	stat -c %s "$program"
 }
@@ -41,6 +41,6 @@ bytes=$(size_of "$work/read_random" examples/read_random.c "$BUILD/libshard.a")
 [ "$bytes" -le $limit_bytes ] || { echo "examples/read_random is $bytes bytes; the limit is $limit_bytes" && exit 1; }
 # The control: one object that holds all of the library, as an archive that is not cut up would.
 ld -r -o "$work/whole.o" --whole-archive "$BUILD/libshard.a"
-whole=$(size_of "$work/read_random_whole" examples/read_random.c "$work/whole.o" -Wl,--no-gc-sections)
+whole=$(size_of "$work/read_random_whole" examples/read_random.c -Wl,--no-gc-sections "$work/whole.o")
 [ "$whole" -gt $limit_bytes ] || { echo "the whole library is only $whole bytes, so the limit proves nothing" && exit 1; }
 echo "examples/read_random is $bytes bytes, at most $limit_bytes; with the whole library $whole"
