@@ -2,7 +2,8 @@
 /*
  * counted.h - how often the library asks for memory
  *
- * A program that includes this links with -Wl,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned.
+ * A program that includes this links with
+ * -Wl,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned.
  */
 #ifndef TESTS_CUDA_COUNTED_H
 #define TESTS_CUDA_COUNTED_H

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_as_c.h - what CUDA adds to C, spelled out, so that kernels of libshard/cuda are compiled here as they stand
+ * cuda_as_c.h - what CUDA adds to C, spelled out, so that kernels of libshard/cuda are compiled
+ * here as they stand
  *
- * Who runs one sets the indexes of its thread; emulate.h does so for blocks of threads that wait for each other.
+ * A program that runs a kernel sets the indexes of its thread; emulate.h does so for blocks of
+ * threads that wait for each other.
  */
 #ifndef TESTS_CUDA_CUDA_AS_C_H
 #define TESTS_CUDA_CUDA_AS_C_H

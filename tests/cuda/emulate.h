@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulate.h - the kernels of libshard/cuda/transform.cu as C, and a GPU of a few threads to run them on
+ * emulate.h - the kernels of libshard/cuda/transform.cu as C, and a GPU of a few threads to run them
+ * on
  *
- * A block's threads are threads, which wait for each other in __syncthreads(), so a sanitizer sees two that should have
- * waited; blocks come one after the other, in any order.  Shared memory is as long as the launch asked for, and holds
- * rubbish at first.
+ * A block's threads are threads, which wait for each other in __syncthreads(), so a sanitizer sees
+ * two that should have waited; blocks come one after the other, in any order.  Shared memory is as
+ * long as the launch asked for, and holds rubbish at first.
  */
 #ifndef TESTS_CUDA_EMULATE_H
 #define TESTS_CUDA_EMULATE_H

@@ -2,10 +2,11 @@
 /*
  * fake.h - a driver without a GPU: libcuda.so.1 as tests have it, and how they steer it
  *
- * The library behind this (tests/cuda/fake_*.c) does what cuda.h promises and nothing more kindly: work runs later, on
- * threads, each stream in its own order and no order between streams, unless events or the legacy default stream demand
- * one.  Device memory is an address that the host cannot read, and holds poison at first.  What a real driver would
- * answer with garbage, a crash or lost speed is counted here as a `sin`.
+ * The library behind this (tests/cuda/fake_*.c) does what cuda.h promises and nothing more kindly:
+ * work runs later, on threads, each stream in its own order and no order between streams, unless
+ * events or the legacy default stream demand one.  Device memory is an address that the host cannot
+ * read, and holds poison at first.  What a real driver would answer with garbage, a crash or lost
+ * speed is counted here as a `sin`.
  *
  * A test that includes this says
  *     LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda
@@ -56,7 +57,10 @@ struct fake_control {
 	void *(*context)(int device);	    /* a context of the test's own, as cuCtxCreate makes it; not current */
 	void (*drop_context)(void *context);
 	void *(*at)(uint64_t device_memory); /* where its bytes lie, for kernels and for looking; NULL: nothing lives there */
-	/* A kernel of that name: its twin in C, which runs on a thread of the driver; lengths of its parameters, 4096 bytes in all. */
+	/*
+	 * A kernel of that name: its twin in C, which runs on a thread of the driver; lengths of
+	 * its parameters, 4096 bytes in all.
+	 */
 	void (*kernel)(const char *name, void (*twin)(const struct fake_kernel_call *c), unsigned parameter_count, const size_t *bytes);
 };
 

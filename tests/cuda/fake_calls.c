@@ -50,7 +50,10 @@ int call_leave(int result)
 
 /* ---- streams and events ---- */
 
-/* A handle of a stream that lives; for NULL, 1 and 2 the null stream of the current context; else NULL. */
+/*
+ * A handle of a stream that lives; for NULL, 1 and 2 the null stream of the current context; else
+ * NULL.
+ */
 static struct stream *stream_find(void *handle)
 {
 	if ((uintptr_t)handle <= 2)

@@ -2,8 +2,8 @@
 /*
  * fake_memory.c - device memory that only the device reads, page-locks, and copies
  *
- * An address of the device is a page that nobody may touch, so a host that follows it dies at once; its bytes lie
- * elsewhere, and are poison until something is copied there.
+ * An address of the device is a page that nobody may touch, so a host that follows it dies at once;
+ * its bytes lie elsewhere, and are poison until something is copied there.
  */
 #include <sys/mman.h>
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake_run.c - what is queued on streams, and the threads that do it: late, and in any order that is allowed
+ * fake_run.c - what is queued on streams, and the threads that do it: late, and in any order that
+ * is allowed
  *
- * The head of a stream may run when what it waits for is done and its own delay is over; among those that may, chance
- * decides.  Work on the null stream waits for all earlier work of streams that wait for it, and later work of those waits
- * for it.
+ * The head of a stream may run when what it waits for is done and its own delay is over; among
+ * those that may, chance decides.  Work on the null stream waits for all earlier work of streams
+ * that wait for it, and later work of those waits for it.
  */
 #include <errno.h>
 #include <time.h>

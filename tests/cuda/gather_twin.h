@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gather_twin.h - the pool's kernel, gather.cu itself, compiled as C and run thread by thread by the fake driver
+ * gather_twin.h - the pool's kernel, gather.cu itself, compiled as C and run thread by thread by
+ * the fake driver
  */
 #ifndef TESTS_CUDA_GATHER_TWIN_H
 #define TESTS_CUDA_GATHER_TWIN_H
@@ -18,7 +19,7 @@ static inline void twin_gather(const struct fake_kernel_call *c)
 	call.from = (uintptr_t)fake->at(call.from);
 	call.to = (uintptr_t)fake->at(call.to);
 	if (!call.from || !call.to)
-		return; /* who looks at the batch sees that nothing came */
+		return; /* the look at the batch sees that nothing came */
 	blockDim = (struct emulated_dim){c->block[0], c->block[1], 1};
 	for (blockIdx.x = 0; blockIdx.x < c->grid[0]; blockIdx.x++)
 		for (blockIdx.y = 0; blockIdx.y < c->grid[1]; blockIdx.y++)

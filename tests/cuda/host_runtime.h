@@ -2,10 +2,11 @@
 /*
  * host_runtime.h - as much of the runtime API as examples/cuda use, without a GPU
  *
- * Included as cuda_runtime.h.  Streams, events, copies and page-locks are those of the fake driver (fake.h), which is
- * where libshard finds its own, so what an example forgets to wait for comes late here as it would there.  A kernel is
- * compiled for the host; its threads run one after the other when its turn comes on its stream.  Such kernels know no
- * __shared__ memory and no __syncthreads().  Shows that an example does what it says, and nothing about its speed.
+ * Included as cuda_runtime.h.  Streams, events, copies and page-locks are those of the fake driver
+ * (fake.h), which is where libshard finds its own, so what an example forgets to wait for comes
+ * late here as it would there.  A kernel is compiled for the host; its threads run one after the
+ * other when its turn comes on its stream.  Such kernels know no __shared__ memory and no
+ * __syncthreads().  Shows that an example does what it says, and nothing about its speed.
  */
 #ifndef TESTS_CUDA_HOST_RUNTIME_H
 #define TESTS_CUDA_HOST_RUNTIME_H
@@ -26,7 +27,10 @@ typedef struct host_event {
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum { cudaSuccess = 0, cudaErrorNotReady = 600, cudaHostRegisterDefault = 0, cudaStreamNonBlocking = 1, cudaDeviceScheduleBlockingSync = 4 };
 
-/* A function of the driver.  The thread's context is the primary one of the first device, as the runtime API has it. */
+/*
+ * A function of the driver.  The thread's context is the primary one of the first device, as the
+ * runtime API has it.
+ */
 static inline void *host_driver(const char *name)
 {
 	static void *library;
@@ -260,7 +264,10 @@ template <class T> static T *host_argument(T *value)
 	return (T *)host_at(value);
 }
 
-/* What `kernel<<<grid, block, 0, stream>>>(...)` is made of: HOST_LAUNCH(kernel, grid, block, 0, stream)(...). */
+/*
+ * What `kernel<<<grid, block, 0, stream>>>(...)` is made of: HOST_LAUNCH(kernel, grid, block, 0,
+ * stream)(...).
+ */
 #define HOST_LAUNCH(kernel, grid, block, shared, stream)                                      \
 	[=](auto... argument) {                                                               \
 		host_queue(stream, [=] {                                                      \

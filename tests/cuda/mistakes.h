@@ -2,8 +2,8 @@
 /*
  * mistakes.h - jobs with one mistake each, and what of the fake driver or the trainer notices it
  *
- * Each runs in a child, whose driver is its own: what is left behind by one is not found by the next.  Mistake 0 is none,
- * and must be found without fault.
+ * Each runs in a child, whose driver is its own: what is left behind by one is not found by the
+ * next.  Mistake 0 is none, and must be found without fault.
  */
 #ifndef TESTS_CUDA_MISTAKES_H
 #define TESTS_CUDA_MISTAKES_H

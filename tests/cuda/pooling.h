@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pooling.h - a trainer whose batches come out of a pool, what such loaders are asked for, and how large pools must be
+ * pooling.h - a trainer whose batches come out of a pool, what such loaders are asked for, and how
+ * large pools must be
  */
 #ifndef TESTS_CUDA_POOLING_H
 #define TESTS_CUDA_POOLING_H
@@ -77,7 +78,10 @@ static inline uint64_t least_pool(struct shard_loader_options o)
 	return bytes;
 }
 
-/* Nothing makes a host wait for its GPU here, and so many looks can be under way: let it catch up now and then. */
+/*
+ * Nothing makes a host wait for its GPU here, and so many looks can be under way: let it catch up
+ * now and then.
+ */
 static inline void run(struct training *t, unsigned calls, unsigned keep)
 {
 	for (unsigned some; calls; calls -= some) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prog_open.c - opens the GPU of the libcuda.so.1 that the system finds, twice, and prints what came of it
+ * prog_open.c - opens the GPU of the libcuda.so.1 that the system finds, twice, and prints what
+ * came of it
  *
  *   prog_open [hide CALL | fail CALL RESULT]... [doctor]
  *
- * The words steer the fake, if that is what it finds; the last one has the doctor say what it finds of GPUs, with its verdicts.
+ * The words steer the fake, if that is what it finds; the last one has the doctor say what it finds
+ * of GPUs, with its verdicts.
  */
 #include "libshard/cuda/device.h"
 #include "shard_gpu.h"

@@ -2,7 +2,8 @@
 /*
  * runs_out.h - memory that runs out: the library's n-th allocation from now fails, once
  *
- * A program that includes this links with -Wl,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned.
+ * A program that includes this links with
+ * -Wl,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned.
  */
 #ifndef TESTS_CUDA_RUNS_OUT_H
 #define TESTS_CUDA_RUNS_OUT_H

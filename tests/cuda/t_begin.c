@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_begin.c - a loader for a GPU that begins before the first next, so that its first batch can be waited for in slices
+ * t_begin.c - a loader for a GPU that begins before the first next, so that its first batch can be
+ * waited for in slices
  *
  * Filling stands still behind a gate until the test opens it.
  *
@@ -70,7 +71,7 @@ TEST(it_begins_where_the_loader_was_sent_before_and_goes_where_it_is_sent_behind
 		go_to(&t, 2, 5);
 		CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
 		CHECK_EQ(shard_loader_wait(t.l, SLICE_NS, &err), SHARD_E_TIMEOUT);
-		if (i % 2) /* stopped by its user, who goes on elsewhere */
+		if (i % 2) /* the user stops it, and goes on elsewhere */
 			go_to(&t, 1, 3);
 		set_gate(true);
 		run_on(&t);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_device.c - batches on a GPU that is not there: the right ones, in the right order, without a wait or an allocation
+ * t_device.c - batches on a GPU that is not there: the right ones, in the right order, without a
+ * wait or an allocation
  *
- * The driver is the fake of tests/cuda.  That these tests would see a loader that is wrong, t_device_broken shows.
+ * The driver is the fake of tests/cuda.  That these tests would see a loader that is wrong,
+ * t_device_broken shows.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=pthread_create,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
@@ -150,7 +152,7 @@ TEST(the_host_does_not_wait_for_copies)
 	trainer_check_clean();
 }
 
-/* The host is far ahead of a slow GPU, or threads are slow: who was waited for is told apart. */
+/* The GPU is slow, or threads are slow: the statistics tell which one the host waited for. */
 TEST(who_was_waited_for)
 {
 	struct shard_loader_stats before, s;

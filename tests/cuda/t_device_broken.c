@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_device_broken.c - loaders with one mistake each, and what of the fake driver or the trainer notices it
+ * t_device_broken.c - loaders with one mistake each, and what of the fake driver or the trainer
+ * notices it
  *
- * The mistakes stand between load/device.c and cuda/device.c.  Each runs in a child, whose driver is its own: what is
- * left behind by one is not found by the next.  The sound loader runs the same way and must be found without fault.
+ * The mistakes stand between gpu/device_side.c and cuda/device.c.  Each runs in a child, whose
+ * driver is its own: what is left behind by one is not found by the next.  The sound loader runs
+ * the same way and must be found without fault.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=cuda_stream_wait,--wrap=cuda_enter,--wrap=cuda_leave,--wrap=cuda_pin,--wrap=pins_has
@@ -133,7 +135,7 @@ void __wrap_crew_give(struct crew *c, uint32_t slot)
 		__real_crew_give(c, slot);
 }
 
-/* ---- who notices ---- */
+/* ---- what notices it ---- */
 
 /* In a child: a job, and what was noticed of it. */
 static int run(uint64_t seed)
@@ -142,10 +144,12 @@ static int run(uint64_t seed)
 
 	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 3, .device_slot_count = 2, .thread_count = 2},
 		      (enum stream_kind)(seed % 2 ? NON_BLOCKING : BLOCKING), seed);
-	/* What comes too early shows where copies are slow, what stays too short where looks are. */
+	/*
+	 * What comes too early shows where copies are slow, what stays too short where looks are.
+	 */
 	fake->seed(seed, mistake == NO_WAIT_FOR_THE_COPY ? 20000 : 1000);
 	t.slow_us = mistake == NO_WAIT_FOR_THE_COPY ? 0 : 800;
-	if (mistake == WRONG_CONTEXT) { /* whom a program with two GPUs may have current when it calls */
+	if (mistake == WRONG_CONTEXT) { /* a program with two GPUs may have the other one current */
 		other = fake->context(0);
 		CU_OK(cu.cuCtxPushCurrent(other));
 		shard_loader_next_device(t.l, t.stream, &t.lent.batch[0], NULL);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_device_fails.c - every call of the driver fails in turn, while a loader starts, delivers and closes, with a pool and without
+ * t_device_fails.c - every call of the driver fails in turn, while a loader starts, delivers and
+ * closes, with a pool and without
  *
- * A failure is an error with the driver's name for it, or none at all where there is another way; never a crash, a hang,
- * a wrong byte or something left behind.  A job goes on behind it, after a seek.
+ * A failure is an error with the driver's name for it, or none at all where there is another way;
+ * never a crash, a hang, a wrong byte or something left behind.  A job goes on behind it, after a
+ * seek.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
@@ -152,8 +154,8 @@ static void *break_down_soon(void *unused)
 }
 
 /*
- * A kernel of the trainer's dies while the host waits for a slot: nothing on that GPU ever works again, no slot comes
- * back, and nobody would say so if the host did not look.
+ * A kernel of the trainer's dies while the host waits for a slot: nothing on that GPU ever works
+ * again, no slot comes back, and nobody would say so if the host did not look.
  */
 static void break_down(const char *unused)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_device_ring.c - the ring that a GPU reads: page-locked by the loader or by its owner, or not at all; and host batches
- * that the trainer copies by itself
+ * t_device_ring.c - the ring that a GPU reads: page-locked by the loader or by its owner, or not at
+ * all; and host batches that the trainer copies by itself
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill,--wrap=cuda_pin_most_bytes,--wrap=cuda_pin
  */
@@ -71,7 +71,10 @@ TEST(where_page_locks_are_refused_all_goes_on_and_is_explained)
 	}
 }
 
-/* Page-locking that does not come back, as drivers have been seen to do: nobody waits for it for ever, nor again. */
+/*
+ * Page-locking that does not come back, as drivers have been seen to do: nobody waits for it for
+ * ever, nor again.
+ */
 TEST(a_page_lock_that_takes_too_long_holds_up_nobody)
 {
 	struct shard_loader_stats s;
@@ -96,7 +99,9 @@ TEST(a_page_lock_that_takes_too_long_holds_up_nobody)
 	CHECK_STR(fake->leaks(), "");
 }
 
-/* As one of several GiB is: no copy crosses the end of a page-lock, which the driver would refuse. */
+/*
+ * As one of several GiB is: no copy crosses the end of a page-lock, which the driver would refuse.
+ */
 TEST(a_large_slot_is_page_locked_in_chunks)
 {
 	struct training t;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_doctor.c - shard_doctor() on the fake driver: what it says of GPUs, and of what the driver refuses
+ * t_doctor.c - shard_doctor() on the fake driver: what it says of GPUs, and of what the driver
+ * refuses
  *
  * Machines of other kinds are tests/cli/cat_doctor_machine.sh.
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_driver.c - libshard/cuda on the fake driver: whose context it uses, that it leaves no trace, what it says when refused
+ * t_driver.c - libshard/cuda on the fake driver: whose context it uses, that it leaves no trace,
+ * what it says when refused
  *
  * Drivers that are missing or old are tests/cuda/drivers.sh, for what a process finds it keeps.
  *
@@ -189,7 +190,7 @@ TEST(copies_streams_and_events)
 	CHECK(cuda_is_pinned(d, host));
 	CHECK(cuda_is_pinned(d, host[2] - 1));
 	CHECK(!cuda_is_pinned(d, host[2]));
-	CHECK(!cuda_is_pinned(d, (void *)(uintptr_t)memory)); /* the device's is another matter */
+	CHECK(!cuda_is_pinned(d, (void *)(uintptr_t)memory)); /* this asks about host memory only */
 	memset(host, 7, sizeof(host));
 	fake->hold(1);
 	SOUND(cuda_copy_in(d, memory, host, 4096, copy, &err));

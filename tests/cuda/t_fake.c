@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_fake.c - the driver without a GPU does what cuda.h says: orders that must hold, and orders that must not be relied on
+ * t_fake.c - the driver without a GPU does what cuda.h says: orders that must hold, and orders that
+ * must not be relied on
  *
- * Every rule stands beside its opposite: what an event, a stream or the legacy default stream orders never comes out
- * wrong in many tries, and what nothing orders does.
+ * Every rule stands beside its opposite: what an event, a stream or the legacy default stream
+ * orders never comes out wrong in many tries, and what nothing orders does.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  */
@@ -129,7 +130,10 @@ TEST(queries_tell_what_is_done)
 	trainer_check_clean();
 }
 
-/* An event that is recorded again: who waited for the first record does not wait for the second. */
+/*
+ * An event is recorded again: a stream that waited for the first record does not wait for the
+ * second.
+ */
 TEST(a_wait_is_for_the_record_of_its_moment)
 {
 	void *a, *b, *event;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_join.c - a trainer that looks at batches on another stream than it got them on, and which GPU a stream is on
+ * t_join.c - a trainer that looks at batches on another stream than it got them on, and which GPU a
+ * stream is on
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
  */
@@ -11,7 +12,10 @@ static struct shard_error err;
 
 enum mistake { NO_MISTAKE, NOT_BEFORE, NOT_BEHIND, NO_JOIN };
 
-/* In a child: batches come on one stream and are looked at on another one, joined before and behind that, but for the mistake. */
+/*
+ * In a child: batches come on one stream and are looked at on another one, joined before and behind
+ * that, but for the mistake.
+ */
 static int train_across(uint64_t seed)
 {
 	struct training t;
@@ -21,7 +25,9 @@ static int train_across(uint64_t seed)
 	training_open(&t, (struct shard_loader_options){.batch_records = 9, .device_slot_count = 2}, (enum stream_kind)(seed % STREAM_KINDS), seed);
 	CU_OK(cu.cuStreamCreate(&other, 1));
 	mine = t.stream;
-	/* What comes too early shows where copies are slow, what stays too short where looks are. */
+	/*
+	 * What comes too early shows where copies are slow, what stays too short where looks are.
+	 */
 	fake->seed(seed, mistake == NOT_BEFORE || mistake == NO_JOIN ? 20000 : 1500);
 	t.slow_us = mistake == NOT_BEFORE || mistake == NO_JOIN ? 0 : mistake == NOT_BEHIND ? 6000 : 2000;
 	for (unsigned i = 0; i < 24; i++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_pool.c - a pool on a GPU that is not there delivers what a loader without one does, and copies what it must
+ * t_pool.c - a pool on a GPU that is not there delivers what a loader without one does, and copies
+ * what it must
  *
- * Order and bytes are compared with arithmetic, and with a loader in host memory; the kernel is gather.cu itself.  That
- * these tests would see a pool that is wrong, t_pool_broken shows.
+ * Order and bytes are compared with arithmetic, and with a loader in host memory; the kernel is
+ * gather.cu itself.  That these tests would see a pool that is wrong, t_pool_broken shows.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
@@ -77,7 +78,10 @@ TEST(windows_batches_and_records_of_all_kinds)
 	}
 }
 
-/* A loader in host memory, with the same windows, has the same batch: rows, what became of them, and all arrays. */
+/*
+ * A loader in host memory, with the same windows, has the same batch: rows, what became of them,
+ * and all arrays.
+ */
 static void check_twin(struct shard_loader *host, struct training *t)
 {
 	struct shard_batch want, got;
@@ -270,6 +274,59 @@ TEST(seek_resume_and_other_worlds)
 		CHECK_OK(shard_loader_resume(t.l, token, &err));
 		wanted_seek(&wanted, epoch, position);
 		run(&t, 5, 1);
+		finish(&t);
+	}
+}
+
+/* What a token of another order cannot change stays as it is, and the loader goes on. */
+static void refuse_token(struct training *t, const char *token, int want, const char *words)
+{
+	struct shard_order_info before, after;
+	const struct pool *pool = t->l->pool;
+
+	shard_loader_order_info(t->l, &before);
+	CHECK_EQ(shard_loader_resume(t->l, token, &err), want);
+	CHECK(strstr(err.message, words));
+	shard_loader_order_info(t->l, &after);
+	CHECK_MEM(&after, &before, sizeof(before));
+	CHECK(t->l->pool == pool);
+	run(t, 7, 1);
+}
+
+static void token_of(struct shard_loader_options o, char token[SHARD_TOKEN_BYTES])
+{
+	struct training t;
+
+	o.pool_bytes = SHARD_POOL_ALL;
+	open_pool(&t, o, 1);
+	shard_loader_token(t.l, token);
+	finish(&t);
+}
+
+TEST(a_token_that_cannot_be_adopted_changes_nothing)
+{
+	struct shard_loader_options o = {.batch_records = 6, .seed = 3, .shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .run_records = 2, .window_runs = 1, .lane_count = 2}, other = o;
+	char large[SHARD_TOKEN_BYTES], fits[SHARD_TOKEN_BYTES];
+	struct training t;
+
+	open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	other.lane_count = 1;
+	token_of(other, fits);
+	other.window_runs = 20; /* such a window is much of the dataset */
+	token_of(other, large);
+	o.pool_bytes = least_pool(o);
+	for (unsigned seed = 0; seed < 8; seed++) {
+		STORY("seed %u", seed);
+		open_pool(&t, o, seed);
+		t.l->asked = (struct shard_loader_options){.batch_records = 6}; /* a token may bring any order */
+		if (seed % 2)
+			run(&t, 5 + seed, 1);
+		refuse_token(&t, large, SHARD_E_ARGUMENT, "; with these windows and batches a pool needs ");
+		fake->fail("cuStreamSynchronize", 1, 700);
+		refuse_token(&t, fits, SHARD_E_DEVICE, "cuStreamSynchronize: "); /* what is gathered is waited for */
+		fake->fail(NULL, 0, 0);
+		run(&t, calls_of(&t), 1);
 		finish(&t);
 	}
 }

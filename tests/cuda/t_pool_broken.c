@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_pool_broken.c - pools with one mistake each, and what of the fake driver or the trainer notices it
+ * t_pool_broken.c - pools with one mistake each, and what of the fake driver or the trainer notices
+ * it
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=cuda_stream_wait,--wrap=cuda_gather_launch,--wrap=cuda_gather_close,--wrap=order_share_band
@@ -27,7 +28,7 @@ enum mistake {
 	LEAKED_MODULE,
 
 	/* in place */
-	GIVEN_AT_ONCE,	      /* slabs go back behind what is gathered, whoever still reads them */
+	GIVEN_AT_ONCE,	      /* slabs go back behind what is gathered, even if a trainer reads them */
 	QUEUED_ONLY,	      /* slabs of batches that are lent go back */
 	WORK_NOT_AWAITED,     /* slabs of batches that were given back go back before the trainer's work on them is done */
 	ROW_BESIDE,	      /* a row is said to be where another one is */
@@ -168,8 +169,8 @@ static int run_gathered(uint64_t seed)
 }
 
 /*
- * In place: a batch that is kept for an epoch, then one that goes back at once and is looked at very late.  Those between and
- * behind them use its slabs, if they may.
+ * In place: a batch that is kept for an epoch, then one that goes back at once and is looked at
+ * very late.  Those between and behind them use its slabs, if they may.
  */
 static int run_in_place(uint64_t seed)
 {

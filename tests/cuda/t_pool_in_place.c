@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_pool_in_place.c - batches whose large groups stay in the pool: the right rows for as long as they are lent, and no longer
+ * t_pool_in_place.c - batches whose large groups stay in the pool: the right rows for as long as
+ * they are lent, and no longer
  *
- * A batch is looked at by the GPU when it comes and once more when it goes back, as late as its trainer may.  That these
- * tests would see a pool that is wrong, t_pool_broken shows; what transforming makes of such batches is t_pool_transform's.
+ * A batch is looked at by the GPU when it comes and once more when it goes back, as late as its
+ * trainer may.  That these tests would see a pool that is wrong, t_pool_broken shows; what
+ * transforming makes of such batches is t_pool_transform's.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
@@ -20,7 +22,10 @@ static struct shard_error err;
 static const struct shard_loader_options small_windows = {.batch_records = 5, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3, .window_runs = 1,
 							  .lane_count = 2, .pool_in_place = 1};
 
-/* Bands of 24, and few records in a batch: it seldom lies in two bands, and a pool has room for that seldom enough. */
+/*
+ * Bands of 24, and few records in a batch: it seldom lies in two bands, and a pool has room for
+ * that seldom enough.
+ */
 #define WIDE 24
 static const struct shard_loader_options wide_windows = {.batch_records = 2, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3, .window_runs = 2,
 							 .lane_count = 4, .device_slot_count = 4, .pool_in_place = 1};
@@ -29,7 +34,10 @@ static const struct shard_loader_options wide_windows = {.batch_records = 2, .sh
 
 static unsigned refused; /* calls of next, for want of room */
 
-/* The next one is lent behind the others.  ARGUMENT: it has no room, which was told at once, and by wait as well. */
+/*
+ * The next one is lent behind the others.  ARGUMENT: it has no room, which was told at once, and by
+ * wait as well.
+ */
 static int take(struct training *t)
 {
 	struct shard_batch *b = &t->lent.batch[t->lent.count];
@@ -59,7 +67,10 @@ static void give(struct training *t, unsigned which)
 	memmove(&t->lent.batch[which], &t->lent.batch[which + 1], (t->lent.count - which) * sizeof(b));
 }
 
-/* So many calls, with all slots lent but when the next one is asked for; `which` one goes back, or the oldest in its place. */
+/*
+ * So many calls, with all slots lent but when the next one is asked for; `which` one goes back, or
+ * the oldest in its place.
+ */
 static void keep_all(struct training *t, unsigned calls, unsigned (*which)(struct training *t))
 {
 	for (unsigned i = 0; i < calls && !wanted.complaint[0]; i++) {
@@ -105,7 +116,10 @@ static void end(struct training *t)
 
 /* ---- datasets ---- */
 
-/* Images of 40, 37 and 8: the last are small, and gathered, as are labels; or all is large, and nothing gathered. */
+/*
+ * Images of 40, 37 and 8: the last are small, and gathered, as are labels; or all is large, and
+ * nothing gathered.
+ */
 static void open_kind(unsigned kind)
 {
 	if (kind == 3)
@@ -114,7 +128,10 @@ static void open_kind(unsigned kind)
 		open_photos((uint32_t[]){40, 37, 8}[kind], kind ? SHARD_LZ4 : SHARD_RAW, shards, COUNT(shards));
 }
 
-/* One of many rounds, of any shape, in the smallest pool for that; `each` of them have one kind of dataset. */
+/*
+ * One of many rounds, of any shape, in the smallest pool for that; `each` of them have one kind of
+ * dataset.
+ */
 static struct shard_loader_options open_round(struct training *t, struct prng *p, unsigned round, unsigned each)
 {
 	struct shard_loader_options o = any_in_place(p, round);
@@ -357,7 +374,10 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 	}
 }
 
-/* What a pool of everything holds is copied once, and batches take no memory of the GPU but for small groups. */
+/*
+ * What a pool of everything holds is copied once, and batches take no memory of the GPU but for
+ * small groups.
+ */
 TEST(a_dataset_that_is_held_is_copied_once_and_lies_there_once)
 {
 	struct training t;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_pool_room.c - how small a pool may be whose batches stay in it: what they lie in is walked step by step, and compared
+ * t_pool_room.c - how small a pool may be whose batches stay in it: what they lie in is walked step
+ * by step, and compared
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
  */
@@ -28,7 +29,10 @@ static void slabs_of_step(const struct shard_loader *l, const struct order *o, u
 	}
 }
 
-/* As many batches behind each other as can be lent, from any place on: the most slabs that they lie in together. */
+/*
+ * As many batches behind each other as can be lent, from any place on: the most slabs that they lie
+ * in together.
+ */
 static uint64_t most_slabs(const struct shard_loader *l, const struct order *o, uint64_t first_position, unsigned steps)
 {
 	struct order_rank rank = l->steps.rank;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_pool_transform.c - batches transformed where they lie in the pool: the numbers of shard_transform_host(), bit for bit
+ * t_pool_transform.c - batches transformed where they lie in the pool: the numbers of
+ * shard_transform_host(), bit for bit
  *
- * The host's batches come from a loader in host memory, with the same windows.  That these tests would see a kernel that
- * is told of the wrong place, t_transform_broken shows.
+ * The host's batches come from a loader in host memory, with the same windows.  That these tests
+ * would see a kernel that is told of the wrong place, t_transform_broken shows.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill
@@ -75,7 +76,10 @@ TEST(the_gpu_makes_of_the_pool_what_the_host_makes_of_batches)
 	}
 }
 
-/* Ranks, padding, records that are damaged and become others; with labels and flags as the host has them. */
+/*
+ * Ranks, padding, records that are damaged and become others; with labels and flags as the host has
+ * them.
+ */
 TEST(ranks_padding_and_damaged_records)
 {
 	struct shard_dataset_options first = {.size = sizeof(first)};

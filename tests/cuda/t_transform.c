@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_transform.c - transforming batches on a driver without a GPU: the host's numbers, in the right order, and what is refused
+ * t_transform.c - transforming batches on a driver without a GPU: the host's numbers, in the right order,
+ * and what is refused
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill
@@ -89,7 +90,10 @@ static bool same_row(const struct shard_transform_row *a, const struct shard_tra
 	return a->flip == b->flip && a->x == b->x && a->y == b->y && a->width == b->width && a->height == b->height;
 }
 
-/* The row at a position is drawn the same by every world, batch size and rank, and behind a seek; another view is another. */
+/*
+ * The row at a position is drawn the same by every world, batch size and rank, and behind a seek;
+ * another view is another.
+ */
 TEST(draws_belong_to_positions)
 {
 	static struct shard_transform_row wanted_row[128], other[64], row[64];
@@ -176,7 +180,9 @@ static void *launch_some(void *context)
 	return NULL;
 }
 
-/* Handles of one context, in threads too, share a module, which lives as long as the last of them. */
+/*
+ * Handles of one context, in threads too, share a module, which lives as long as the last of them.
+ */
 TEST(handles_of_one_context_share_their_kernels)
 {
 	struct shard_transform_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_transform_broken.c - transforming with one mistake each, and whether the fake driver or the comparison notices it
+ * t_transform_broken.c - transforming with one mistake each, and whether the fake driver or the
+ * comparison notices it
  *
- * The mistakes stand between gpu/batch_transform.c and cuda/device.c.  Each runs in a child, whose driver is its own; so does the
- * sound one, which must be found without fault.  What a kernel itself may get wrong is t_transform_kernel.c's affair.
+ * The mistakes stand between gpu/batch_transform.c and cuda/device.c.  Each runs in a child, whose
+ * driver is its own; so does the sound one, which must be found without fault.  What a kernel
+ * itself may get wrong is t_transform_kernel.c's affair.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=cuda_launch,--wrap=cuda_stream_wait,--wrap=cuda_finish_all,--wrap=cuda_free
@@ -128,7 +130,7 @@ uint64_t __wrap_transform_position(const struct transform_plan *p, const struct 
 	return mistake == OTHER_POSITION && launching ? batch->position + i : __real_transform_position(p, batch, i);
 }
 
-/* ---- who notices ---- */
+/* ---- what notices it ---- */
 
 enum noticed { HOST = 1, GPU = 2, SIN = 4, LEAK = 8 };
 
@@ -151,7 +153,7 @@ static void step(const struct shard_transform_row *rows, uint64_t row_count)
 		fake->settle();
 		fake->seed(f.launched, 200000);
 	}
-	if (mistake == WRONG_CONTEXT) { /* whom a program with two GPUs may have current when it calls */
+	if (mistake == WRONG_CONTEXT) { /* a program with two GPUs may have the other one current */
 		other = fake->context(0);
 		CU_OK(cu.cuCtxPushCurrent(other));
 	}

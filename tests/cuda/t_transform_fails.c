@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_transform_fails.c - every call of the driver that transforming makes fails in turn, and memory runs out
+ * t_transform_fails.c - every call of the driver that transforming makes fails in turn, and memory runs
+ * out
  *
- * With shard_transform_open() and its first launch, and with later ones: each is an error that names the call, or none at all
- * where there is another way; nothing stays behind, and the next launch works.  Closing is a close whatever fails.
+ * With shard_transform_open() and its first launch, and with later ones: each is an error that names
+ * the call, or none at all where there is another way; nothing stays behind, and the next launch
+ * works.  Closing is a close whatever fails.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
@@ -20,7 +22,9 @@ static struct transforming f;
 static struct shard_batch batch; /* lent */
 static struct shard_error err;
 
-/* A handle that has launched nothing, and a batch on the GPU whose loader makes no calls meanwhile. */
+/*
+ * A handle that has launched nothing, and a batch on the GPU whose loader makes no calls meanwhile.
+ */
 static void open_scene(enum stream_kind kind)
 {
 	struct shard_transform_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
@@ -39,7 +43,7 @@ static int launch(void)
 }
 
 /* It goes on as if nothing had been, with the host's numbers. */
-static void close_scene(bool pinned)
+static void close_scene(bool locked)
 {
 	struct shard_batch b;
 
@@ -50,7 +54,7 @@ static void close_scene(bool pinned)
 	fake->settle();
 	CHECK_SOUND_TRAINING();
 	transforming_close(&f);
-	CHECK_EQ(fake->sins(FAKE_UNREGISTERED), !pinned);
+	CHECK_EQ(fake->sins(FAKE_UNREGISTERED), !locked);
 	fake->reset();
 	trainer_check_clean();
 }
@@ -98,7 +102,10 @@ TEST(a_close_is_a_close_whatever_fails)
 
 /* ---- calls ---- */
 
-/* The calls, how often the first launch and one behind it make them, and what is said; NULL: nothing, as it then goes another way. */
+/*
+ * The calls, how often the first launch and one behind it make them, and what is said; NULL:
+ * nothing, as it then goes another way.
+ */
 static const struct {
 	const char *call;
 	unsigned first, later;
@@ -129,7 +136,10 @@ static const char *said_of(size_t i, unsigned nth, bool later)
 	return calls[i].said;
 }
 
-/* No call is made that the table does not know, nor more often: else one could fail that nobody has tried. */
+/*
+ * No call is made that the table does not know, nor more often: else one could fail that nobody has
+ * tried.
+ */
 static void check_counts(bool later)
 {
 #define COUNT_ONE(name_, since_, until_, parameters_) total += fake->count(#name_);

@@ -2,8 +2,9 @@
 /*
  * t_transform_kernel.c - the kernels' source, run thread by thread, and the twin in C: the same bits
  *
- * What no compiler for a GPU has touched: that ptxas takes what nvcc made of it is tests/cuda/ptx.sh's affair.  Addresses are
- * the host's here, in allocations of their exact length, so a sanitizer sees every byte that is read too much.
+ * What no compiler for a GPU has touched: that ptxas takes what nvcc made of it is
+ * tests/cuda/ptx.sh's affair.  Addresses are the host's here, in allocations of their exact length,
+ * so a sanitizer sees every byte that is read too much.
  *
  * TIMEOUT: 600
  */
@@ -277,7 +278,10 @@ TEST(mistakes_of_a_launch_are_noticed)
 
 			scene_open(&s, &p);
 			bands = transform_bands(&s.call);
-			/* Small images hide mistakes, and none may make a kernel read past the end here. */
+			/*
+			 * Small images hide mistakes, and none may make a kernel read past the end
+			 * here.
+			 */
 			if (s.plan.height < 20 || s.plan.width < 8 || bands < 2 || s.row[0].from == RECORDS - 1 || s.row_count > 1 ||
 			    (s.call.shape == TRANSFORM_ANY && !strncmp(s.name, "transform_crop_", 12))) {
 				scene_close(&s);

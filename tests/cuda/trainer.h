@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trainer.h - what a test needs that plays the program around the library: the driver's functions by their names
+ * trainer.h - what a test needs that plays the program around the library: the driver's functions
+ * by their names
  *
- * trainer_open() finds them as a runtime API would, so the fake may be steered (fake->...) and used (cu.cuStreamCreate)
- * by one program that knows nothing of libshard's own way to it.
+ * trainer_open() finds them as a runtime API would, so the fake may be steered (fake->...) and used
+ * (cu.cuStreamCreate) by one program that knows nothing of libshard's own way to it.
  */
 #ifndef TESTS_CUDA_TRAINER_H
 #define TESTS_CUDA_TRAINER_H

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * training.h - a trainer on the fake driver: each batch is looked at by a kernel, late, on the trainer's stream
+ * training.h - a trainer on the fake driver: each batch is looked at by a kernel, late, on the
+ * trainer's stream
  *
- * What the GPU finds is compared there, with the record indices that the batch had when it came; complaints of the host
- * are in `wanted`, those of the GPU in `gpu`.  A program that includes this links with -Wl,--wrap=rows_fill.
+ * What the GPU finds is compared there, with the record indices that the batch had when it came;
+ * complaints of the host are in `wanted`, those of the GPU in `gpu`.  A program that includes this
+ * links with -Wl,--wrap=rows_fill.
  */
 #ifndef TESTS_CUDA_TRAINING_H
 #define TESTS_CUDA_TRAINING_H
@@ -142,7 +144,10 @@ static inline void train_give(struct training *t, unsigned which)
 		complain(&wanted, "release_after: %s", err.message);
 }
 
-/* So many calls of next; at most `keep` batches are lent after each, and they are given back in any order. */
+/*
+ * So many calls of next; at most `keep` batches are lent after each, and they are given back in any
+ * order.
+ */
 static inline void train(struct training *t, unsigned calls, unsigned keep)
 {
 	while (calls-- && !wanted.complaint[0]) {

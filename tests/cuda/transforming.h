@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transforming.h - a trainer on the fake driver that transforms its batches, and the same batches transformed on the host
+ * transforming.h - a trainer on the fake driver that transforms its batches, and the same batches
+ * transformed on the host
  *
- * Kernels are those of libshard/cuda/transform.cu, run by emulate.h when the driver comes to it, with the launch's own grid,
- * parameters and shared memory.  Another kernel behind them on the stream compares what is there with what the twin made of
- * the host's batch.  Links with -Wl,--wrap=rows_fill; compiled without fused arithmetic, see the Makefile.
+ * Kernels are those of libshard/cuda/transform.cu, run by emulate.h when the driver comes to it, with
+ * the launch's own grid, parameters and shared memory.  Another kernel behind them on the stream
+ * compares what is there with what the twin made of the host's batch.  Links with
+ * -Wl,--wrap=rows_fill; compiled without fused arithmetic, see the Makefile.
  */
 #ifndef TESTS_CUDA_FINISHING_H
 #define TESTS_CUDA_FINISHING_H
@@ -123,7 +125,10 @@ static inline void transforming_compare(struct transforming *f, const struct sha
 	CU_OK(cu.cuLaunchKernel(f->compare, 1, 1, 1, 1, 1, 1, 0, f->t.stream, arguments, NULL));
 }
 
-/* One step: both batches, transformed and compared.  `shift` bytes behind an address that is 16-aligned. */
+/*
+ * One step: both batches, transformed and compared.  `shift` bytes behind an address that is
+ * 16-aligned.
+ */
 static inline int transforming_step(struct transforming *f, const struct shard_transform_row *rows, uint64_t row_count, uint32_t shift)
 {
 	uint64_t to = f->output[f->launched % OUTPUTS] + shift;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * twins.c - libshard's kernels for a program that knows nothing of the fake driver: linked to it, they are there
+ * twins.c - libshard's kernels for a program that knows nothing of the fake driver: linked to it,
+ * they are there
  *
- * As C, by one thread a block: results do not depend on how many there are, and the tests of the kernels themselves
- * (t_transform_kernel, t_pool) run more.  Memory that is not there ends the program.
+ * As C, by one thread a block: results do not depend on how many there are, and the tests of the
+ * kernels themselves (t_transform_kernel, t_pool) run more.  Memory that is not there ends the
+ * program.
  */
 #include "tests/cuda/emulate.h"
 #include "tests/cuda/gather_twin.h"

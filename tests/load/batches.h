@@ -2,9 +2,10 @@
 /*
  * batches.h - what a loader must deliver, call by call, computed without one that runs
  *
- * The order itself is taken from shard_loader_order() at world 1, which is arithmetic (t_loader and t_order hold that to
- * format/ORDER.md); steps, ranks, ends of epochs and bytes are worked out here.  What is wrong is said in `complaint`,
- * not by a CHECK: other threads and children ask as well, and a control wants to hear a complaint.
+ * The order itself is taken from shard_loader_order() at world 1, which is arithmetic (t_loader and
+ * t_order hold that to format/ORDER.md); steps, ranks, ends of epochs and bytes are worked out
+ * here.  What is wrong is said in `complaint`, not by a CHECK: other threads and children ask as
+ * well, and a control wants to hear a complaint.
  */
 #ifndef TESTS_LOAD_BATCHES_H
 #define TESTS_LOAD_BATCHES_H
@@ -57,7 +58,10 @@ static inline void make_dataset(const char *name, const uint64_t *sizes, size_t 
 	reopen(NULL);
 }
 
-/* A dataset of photographs, and what is in it.  From side 37 on images are delivered as they lie, smaller ones field by field. */
+/*
+ * A dataset of photographs, and what is in it.  From side 37 on images are delivered as they lie,
+ * smaller ones field by field.
+ */
 static inline void open_photos(uint32_t side, uint32_t codec, const uint64_t *sizes, size_t shards)
 {
 	schema = photo_schema(side, codec);
@@ -123,7 +127,10 @@ static inline void close_loader(struct shard_loader *l)
 	living--;
 }
 
-/* Of a loader that was asked for a batch: wait until all slots are filled or lent, so that its threads have nothing to do. */
+/*
+ * Of a loader that was asked for a batch: wait until all slots are filled or lent, so that its
+ * threads have nothing to do.
+ */
 static inline void wait_until_full(struct shard_loader *l)
 {
 	for (bool full = false; !full; usleep(500)) {
@@ -204,7 +211,10 @@ static inline bool stands_right(struct wanted *w, const struct shard_batch *b)
 	return false;
 }
 
-/* What a call of next came back with: is it the next batch, or the end if there is none?  Its rows are another matter. */
+/*
+ * What a call of next came back with: is it the next batch, or the end if there is none?  Its rows
+ * are another matter.
+ */
 static inline bool check_next(struct wanted *w, const struct shard_batch *b, int rc, const struct shard_error *err)
 {
 	int want = steps_left(w) ? SHARD_OK : SHARD_END;
@@ -239,7 +249,7 @@ struct lent {
 	unsigned count;
 };
 
-/* Hooks for who wants to know which slots are lent: tests/load/inject.h.  NULL for nobody. */
+/* A hook of tests/load/inject.h, which learns which slots are lent; or NULL. */
 static void (*on_lent)(uint32_t slot, int by);
 
 static inline void give_one(struct wanted *w, struct shard_loader *l, struct lent *lent, unsigned which)
@@ -255,7 +265,10 @@ static inline void give_one(struct wanted *w, struct shard_loader *l, struct len
 		complain(w, "release: %s", err.message);
 }
 
-/* next until `calls` of them were made or something is wrong; at most `keep` batches are lent after each. */
+/*
+ * next until `calls` of them were made or something is wrong; at most `keep` batches are lent after
+ * each.
+ */
 static inline void consume(struct wanted *w, struct shard_loader *l, struct lent *lent, struct prng *p, unsigned calls, unsigned keep)
 {
 	while (calls-- && !w->complaint[0]) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inject.h - filling a slot as slow, as wrong and as late as a test wants it, and an eye on who is in which slot
+ * inject.h - makes filling as slow, as wrong and as late as a test wants, and watches the slots
  *
  * Stands between crew.c and rows.c: a program that includes it links with -Wl,--wrap=rows_fill.
  */
@@ -55,7 +55,10 @@ static inline void inject_nothing(void)
 	on_lent = NULL;
 }
 
-/* For inject.meanwhile: filling stands still until the test opens the gate, so that no answer depends on how fast anything is. */
+/*
+ * For inject.meanwhile: filling stands still until the test opens the gate, so that no answer
+ * depends on how fast anything is.
+ */
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
 static bool gate_is_open;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reads.h - reads past the map as a test wants them: alignments that the system asks for, reads that fail, and a count of them
+ * reads.h - reads past the map as a test wants them: alignments that the system asks for, reads
+ * that fail, and a count of them
  *
- * A program that includes this links with -Wl,--wrap=direct_open,--wrap=engine_put,--wrap=engine_get.
+ * A program that includes this links with
+ * -Wl,--wrap=direct_open,--wrap=engine_put,--wrap=engine_get.
  */
 #ifndef TESTS_LOAD_READS_H
 #define TESTS_LOAD_READS_H

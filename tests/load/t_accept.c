@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_accept.c - what a loader promises at full size: memory and resume at 10^9 records, data sorted by class, ten thousand
- * early exits
+ * t_accept.c - what a loader promises at full size: memory and resume at 10^9 records, data sorted
+ * by class, ten thousand early exits
  *
- * Large datasets are one small shard under many names.  Each promise has a control that breaks it and must be noticed.
+ * Large datasets are one small shard under many names.  Each promise has a control that breaks it
+ * and must be noticed.
  *
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=crew_close,--wrap=paths_close
  * TIMEOUT: 900
@@ -105,7 +106,10 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* A job that has been everywhere in an epoch.  Returns the bytes beside the ring; `waste` more are taken by the control. */
+/*
+ * A job that has been everywhere in an epoch.  Returns the bytes beside the ring; `waste` more are
+ * taken by the control.
+ */
 static uint64_t memory_of_a_job(const struct shard_loader_options *o, uint64_t places, size_t waste)
 {
 	uint64_t before, after, ring, idx[4096], position;
@@ -141,8 +145,8 @@ static uint64_t memory_of_a_job(const struct shard_loader_options *o, uint64_t p
 }
 
 /*
- * The fastest of some tries, until one is fast enough: others use this machine too.  `replay` is the control: it walks
- * from the epoch's beginning.
+ * The fastest of some tries, until one is fast enough: others use this machine too.  `replay` is
+ * the control: it walks from the epoch's beginning.
  */
 static uint64_t resume_ns(struct shard_loader *l, const char *token, bool replay)
 {
@@ -224,7 +228,10 @@ TEST(a_thousand_million_records)
 #define CLASSES 1000u
 #define BATCH	256u
 
-/* Classes in the first batch, the mean of 20 seeds, as a share of what a uniform shuffle would have. */
+/*
+ * Classes in the first batch, the mean of 20 seeds, as a share of what a uniform shuffle would
+ * have.
+ */
 static double share_of_ideal(struct shard_dataset *sorted, struct shard_loader_options o)
 {
 	uint64_t n = shard_dataset_record_count(sorted), each = n / CLASSES, idx[BATCH], met = 0;
@@ -342,7 +349,9 @@ static struct held look(void)
 	return h;
 }
 
-/* Is more held after so many exits than before them?  Those before made whatever is made only once. */
+/*
+ * Is more held after so many exits than before them?  Those before made whatever is made only once.
+ */
 static bool exits_leave_something(unsigned exits)
 {
 	struct prng p = {exits};
@@ -368,7 +377,7 @@ TEST(ten_thousand_early_exits)
 	int status;
 	pid_t pid;
 
-	mallopt(M_ARENA_MAX, 1); /* else who meets whom in malloc() decides how many it makes */
+	mallopt(M_ARENA_MAX, 1); /* otherwise their number depends on which threads meet in malloc() */
 	inject_nothing();
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	alarm(850); /* a hang */
@@ -396,11 +405,14 @@ TEST(ten_thousand_early_exits)
 #endif
 }
 
-/* ---- every unit once, whoever comes first ---- */
+/* ---- every unit once, in any thread ---- */
 
 #define RANKS 3u
 
-/* Units hashed by two epochs of three ranks that share a dataset, all at the same time, and read it in different ways. */
+/*
+ * Units hashed by two epochs of three ranks that share a dataset, all at the same time, and read it
+ * in different ways.
+ */
 static uint64_t hashed_by_all(uint32_t shuffle, uint32_t check)
 {
 	const struct shard_dataset_options d = {.size = sizeof(d), .check = check};

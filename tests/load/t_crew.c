@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_crew.c - batches come in order from any number of threads, however long each takes; errors in the middle; leaving early
+ * t_crew.c - batches come in order from any number of threads, however long each takes; errors in
+ * the middle; leaving early
  *
- * Filling is delayed at random.  A slot that is not filled, a row that is skipped, batches that come out of order and a
- * slot that is filled while it is lent show that the tests would notice.
+ * Filling is delayed at random.  A slot that is not filled, a row that is skipped, batches that
+ * come out of order and a slot that is filled while it is lent show that the tests would notice.
  *
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=crew_take,--wrap=crew_give,--wrap=pthread_create
  */
@@ -60,7 +61,9 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 
 static struct wanted wanted;
 
-/* Three epochs, END included, with at most slots - 1 batches lent; then what was seen in the slots. */
+/*
+ * Three epochs, END included, with at most slots - 1 batches lent; then what was seen in the slots.
+ */
 static void run(struct shard_loader_options o, unsigned calls)
 {
 	struct shard_loader *l;
@@ -278,7 +281,10 @@ TEST(threads_that_cannot_start)
 
 /* ---- leaving ---- */
 
-/* The process's threads, of which a sanitizer may have one: `want`, or as many as there still are after ten seconds. */
+/*
+ * The process's threads, of which a sanitizer may have one: `want`, or as many as there still are
+ * after ten seconds.
+ */
 static unsigned thread_total(unsigned want)
 {
 	unsigned total = entries("/proc/self/task", "");
@@ -290,7 +296,10 @@ static unsigned thread_total(unsigned want)
 	return total;
 }
 
-/* When nobody else is at work: those that were joined by others before may still be there for a while. */
+/*
+ * When nobody else is at work: those that were joined by others before may still be there for a
+ * while.
+ */
 static unsigned fewest_threads(void)
 {
 	unsigned fewest = UINT_MAX;
@@ -352,7 +361,10 @@ static void *consumer_main(void *context)
 	return NULL;
 }
 
-/* On a dataset that nobody has read from, so that both open its shards and check its units at the same time. */
+/*
+ * On a dataset that nobody has read from, so that both open its shards and check its units at the
+ * same time.
+ */
 TEST(two_loaders_on_one_dataset)
 {
 	static const uint64_t many[] = {5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 8};
@@ -380,7 +392,10 @@ TEST(two_loaders_on_one_dataset)
 
 /* ---- errors ---- */
 
-/* Two steps fail, the later one first: what is before them comes, and then the error of the earlier one. */
+/*
+ * Two steps fail, the later one first: what is before them comes, and then the error of the earlier
+ * one.
+ */
 TEST(an_error_in_the_middle)
 {
 	struct shard_error err;

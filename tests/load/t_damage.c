@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_damage.c - damaged records: an error, the next good record, or zeros; the same on every path, thread and rank
+ * t_damage.c - damaged records: an error, the next good record, or zeros; the same on every path,
+ * thread and rank
  *
- * What is good is asked of shard_dataset_read(), which knows no policy; what a record holds, of the fixture.
+ * What is good is asked of shard_dataset_read(), which knows no policy; what a record holds, of the
+ * fixture.
  *
  * LDFLAGS: -Wl,--wrap=repair_rows
  */

@@ -2,8 +2,8 @@
 /*
  * t_fork.c - a loader and the processes that are forked from its own
  *
- * Children are forked while threads open shards and fill slots.  A ring that children inherit, one whose memory stays out
- * of children for ever and a dataset with a lock must be noticed.
+ * Children are forked while threads open shards and fill slots.  A ring that children inherit, one
+ * whose memory stays out of children for ever and a dataset with a lock must be noticed.
  *
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=buffer_open,--wrap=buffer_keep,--wrap=buffer_close,--wrap=shard_dataset_reader
  * TIMEOUT: 300
@@ -129,7 +129,10 @@ static bool refused(int rc, const struct shard_error *err)
 	return rc == SHARD_E_ARGUMENT && strstr(err->message, "belongs to process");
 }
 
-/* Everything that would need the parent's threads is refused; what is arithmetic works; closing does not wait for anybody. */
+/*
+ * Everything that would need the parent's threads is refused; what is arithmetic works; closing
+ * does not wait for anybody.
+ */
 static int use_the_parents_loader(const struct scene *s)
 {
 	struct shard_error err = {.message = ""};
@@ -255,8 +258,8 @@ static int read_it(const struct scene *s)
 }
 
 /*
- * Memory that was a ring, and that malloc gives to somebody else: can children read it?  -1: malloc gave other memory,
- * as it may.
+ * Memory that was a ring, and that malloc gives to somebody else: can children read it?  -1: malloc
+ * gave other memory, as it may.
  */
 static int child_reads_what_was_a_ring(bool broken)
 {
@@ -320,8 +323,8 @@ static int run_an_own_loader(const struct scene *s)
 }
 
 /*
- * While the parent's threads open shards, check units and wait for slots.  A sanitizer's own malloc is not made for fork,
- * so with one all shards are open already.
+ * While the parent's threads open shards, check units and wait for slots.  A sanitizer's own malloc
+ * is not made for fork, so with one all shards are open already.
  */
 static int fork_while_busy(int rounds)
 {
@@ -359,7 +362,7 @@ TEST(a_child_opens_its_own_loader_while_the_parents_threads_work)
 	STORY("a dataset with a lock");
 	lock_dataset = true;
 	child_seconds = 2;
-	CHECK_EQ(fork_while_busy(FORKS), SIGALRM); /* inherited locked, and nobody is there who could open it */
+	CHECK_EQ(fork_while_busy(FORKS), SIGALRM); /* it was inherited locked, and no thread can open it */
 	lock_dataset = false;
 	child_seconds = 120;
 #endif

@@ -15,7 +15,10 @@
 static const uint64_t sizes[] = {40, 1, 0, 62};
 static struct wanted wanted;
 
-/* Does a process have anything in its hands that would outlive it: named memory, or a file below `dir` that is no shard?  `dir` may be in memory. */
+/*
+ * Does a process have anything in its hands that would outlive it: named memory, or a file below
+ * `dir` that is no shard?  `dir` may be in memory.
+ */
 static bool holds_something(pid_t pid, const char *dir)
 {
 	char line[4096], name[64];

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_loader.c - which rows come when, on how many ranks, and what they hold; and the life of a loader
+ * t_loader.c - which rows come when, on how many ranks, and what they hold; and the life of a
+ * loader
  *
- * The order is computed a second time here, from format/ORDER.md, for datasets small enough for a table.
+ * The order is computed a second time here, from format/ORDER.md, for datasets small enough for a
+ * table.
  */
 #include <sys/wait.h>
 
@@ -16,7 +18,10 @@ static struct path folder;
 static struct shard_schema schema;
 static struct shard_dataset *ds;
 
-/* Pixels in a group of 4,800 bytes, which is delivered as it lies; label and weight in one of 32, field by field. */
+/*
+ * Pixels in a group of 4,800 bytes, which is delivered as it lies; label and weight in one of 32,
+ * field by field.
+ */
 static void open_photos(void)
 {
 	shard_dataset_close(ds);
@@ -179,7 +184,9 @@ static uint64_t expected_steps(size_t job)
 	return jobs[job].tail == SHARD_DROP ? RECORDS / all : (RECORDS + all - 1) / all;
 }
 
-/* Two epochs of one rank, compared with the order; every delivered position is counted in `seen`. */
+/*
+ * Two epochs of one rank, compared with the order; every delivered position is counted in `seen`.
+ */
 static void run_rank(size_t job, uint32_t rank, unsigned seen[2][RECORDS])
 {
 	const uint32_t world = jobs[job].world, batch = jobs[job].batch;
@@ -313,7 +320,10 @@ TEST(a_job_continues_from_any_token)
 	}
 }
 
-/* From a token a job of another shape continues: what follows is the rest of the same order, each record once. */
+/*
+ * From a token a job of another shape continues: what follows is the rest of the same order, each
+ * record once.
+ */
 TEST(a_job_continues_on_more_or_fewer_ranks)
 {
 	static const uint32_t worlds[] = {1, 2, 3, 8};
@@ -337,7 +347,10 @@ TEST(a_job_continues_on_more_or_fewer_ranks)
 					CHECK_EQ(f.rc, SHARD_OK);
 					CHECK_EQ(f.position, from + step * worlds[w] * 4);
 					for (uint32_t i = 0; i < f.rows; i++) {
-						/* format/ORDER.md 7: rank q takes the positions that are q mod R */
+						/*
+						 * format/ORDER.md 7: rank q takes the positions
+						 * that are q mod R
+						 */
 						uint64_t d = (rank + worlds[w] - from % worlds[w]) % worlds[w], y = f.position + (uint64_t)i * worlds[w] + d;
 
 						CHECK_EQ(f.record[i], order[y % RECORDS]);

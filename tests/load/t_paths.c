@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_paths.c - mapped, past the page cache and pread, by io_uring and without: the same batches, and errors that say so
+ * t_paths.c - mapped, past the page cache and pread, by io_uring and without: the same batches, and
+ * errors that say so
  *
- * The map is the slow twin that the others are compared with.  What the system may refuse is refused here: io_uring by a
- * seccomp filter in an unprivileged child that may lock 64 KiB, O_DIRECT at open and at the read, alignments that do not
- * fit.
+ * The map is the slow twin that the others are compared with.  What the system may refuse is
+ * refused here: io_uring by a seccomp filter in an unprivileged child that may lock 64 KiB,
+ * O_DIRECT at open and at the read, alignments that do not fit.
  *
  * LDFLAGS: -Wl,--wrap=direct_open,--wrap=engine_put,--wrap=engine_get,--wrap=file_seems_cached,--wrap=file_major_faults
  */
@@ -213,7 +214,10 @@ static bool make_cold(void)
 	return cold;
 }
 
-/* Said to be in memory, once for each shard, and not there: noticed by the step that has to wait, unless nobody looks. */
+/*
+ * Said to be in memory, once for each shard, and not there: noticed by the step that has to wait,
+ * unless nobody looks.
+ */
 TEST(what_is_not_in_memory_after_all_is_demoted)
 {
 	struct story s;

@@ -2,8 +2,8 @@
 /*
  * t_ring.c - the memory of a loader: lent by the caller, allocated once, and what is counted of it
  *
- * Lent memory stands between pages that nobody may touch.  A loader that says it needs less than it writes to, and one
- * that allocates while it fills, must be noticed.
+ * Lent memory stands between pages that nobody may touch.  A loader that says it needs less than it
+ * writes to, and one that allocates while it fills, must be noticed.
  *
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=ring_bytes,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
  */
@@ -185,7 +185,10 @@ TEST(a_lent_ring_holds_all_batches_and_nothing_else_is_touched)
 
 /* ---- what is allocated ---- */
 
-/* Allocations of a loader from its first next on, without those of its ring and threads, in so many epochs. */
+/*
+ * Allocations of a loader from its first next on, without those of its ring and threads, in so many
+ * epochs.
+ */
 static unsigned allocations(struct shard_loader *l, unsigned epochs, bool from_the_start)
 {
 	struct lent lent = {.count = 0};
@@ -225,8 +228,8 @@ TEST(nothing_is_allocated_once_all_shards_are_open)
 }
 
 /*
- * A shard when it is first needed: its reader, its path twice, its pages, reader and pages once more as they get shorter,
- * and for each group which units were checked.
+ * A shard when it is first needed: its reader, its path twice, its pages, reader and pages once
+ * more as they get shorter, and for each group which units were checked.
  */
 TEST(what_a_new_shard_costs)
 {
@@ -346,7 +349,10 @@ static bool waits_for_a_slow_consumer(void)
 	return s.slot_wait_ns > s.elapsed_ns / 2 && s.next_wait_ns < s.elapsed_ns / 4;
 }
 
-/* Who waits for whom shows in the times; at one of twenty tries, for a thread may be kept off its CPU by others. */
+/*
+ * Times show which side waits for the other, in one of twenty tries: other programs may delay a
+ * thread.
+ */
 TEST(waiting_is_counted_on_the_right_side)
 {
 	const struct shard_loader_options o = {.batch_records = 10, .slot_count = 2, .thread_count = 1};

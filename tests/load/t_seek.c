@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_seek.c - going on somewhere else, in the middle of anything: storms of seek, resume, next and release
+ * t_seek.c - going on somewhere else, in the middle of anything: storms of seek, resume, next and
+ * release
  *
- * A thousand calls drawn from a seed are compared with a model that knows where the next batch must come from.  A seek
- * that forgets nothing, and one that lets a slot be used while it is still being filled, must be noticed.
+ * A thousand calls drawn from a seed are compared with a model that knows where the next batch must
+ * come from.  A seek that forgets nothing, and one that lets a slot be used while it is still being
+ * filled, must be noticed.
  *
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=crew_move,--wrap=crew_rest,--wrap=crew_use_orders,--wrap=mem_array
  * TIMEOUT: 300
@@ -44,7 +46,7 @@ void __wrap_crew_move(struct crew *c, struct place to)
 	__real_crew_move(c, to);
 }
 
-/* Without waiting for those who still fill slots in the old order. */
+/* Without waiting for threads that still fill slots in the old order. */
 void __wrap_crew_rest(struct crew *c)
 {
 	if (seeking != DOES_NOT_REST)
@@ -200,7 +202,10 @@ static void *open_gate(void *context)
 	return NULL;
 }
 
-/* A hundred seeks while three threads stand still in the middle of filling; if they wait for these, the gate is opened. */
+/*
+ * A hundred seeks while three threads stand still in the middle of filling; if they wait for these,
+ * the gate is opened.
+ */
 static void seek_while_busy(bool wait)
 {
 	struct shard_loader *l;
@@ -237,7 +242,7 @@ static void seek_while_busy(bool wait)
 TEST(seek_does_not_wait)
 {
 	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
-	alarm(250); /* a hang: the gate is opened for those who wait, and for nobody else */
+	alarm(250); /* a hang: the gate opens only for a consumer that waits */
 	seek_while_busy(false);
 	STORY("a seek that does");
 	seeking = WAITS;
@@ -316,7 +321,10 @@ TEST(a_token_changes_the_order_of_a_running_loader)
 	alarm(0);
 }
 
-/* Resume to another order needs memory.  Without it the loader must stay usable: where it was, and for another try. */
+/*
+ * Resume to another order needs memory.  Without it the loader must stay usable: where it was, and
+ * for another try.
+ */
 TEST(no_memory_for_another_order)
 {
 	for (uint32_t threads = 1; threads <= 2; threads++)

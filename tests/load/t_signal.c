@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_signal.c - signals and a loader's threads: a shard that is cut while it is read, and signals that are the program's
+ * t_signal.c - signals and a loader's threads: a shard that is cut while it is read, and signals
+ * that are the program's
  *
- * What may end the process is tried in a child.  The controls are a dataset without the guard, and threads that are
- * started with the program's own mask.
+ * What may end the process is tried in a child.  The controls are a dataset without the guard, and
+ * threads that are started with the program's own mask.
  *
  * LDFLAGS: -Wl,--wrap=pthread_sigmask
  */
@@ -41,7 +42,10 @@ static int in_child(int (*story)(void))
 static uint32_t guard, threads, way;
 static uint64_t cut_at;
 
-/* The middle shard loses its records while they are read.  Exits with 0 if that was an error, and the rest went on. */
+/*
+ * The middle shard loses its records while they are read.  Exits with 0 if that was an error, and
+ * the rest went on.
+ */
 static int cut_a_shard(void)
 {
 	const struct shard_dataset_options d = {.size = sizeof(d), .guard = guard, .check = SHARD_CHECK_ALWAYS}; /* hashes are needed */
@@ -107,7 +111,7 @@ static void leave(int number)
 	_exit(number == SIGBUS ? 42 : 43);
 }
 
-/* Someone who prints a trace when the program crashes, say. */
+/* A library that prints a trace when the program crashes, for example. */
 static int crash_with_a_handler(void)
 {
 	signal(SIGBUS, leave);
@@ -138,7 +142,10 @@ static void count(int number)
 	handled++;
 }
 
-/* The caller holds it back.  Nobody else may take it.  Exits with the number of times that it was taken nevertheless. */
+/*
+ * The caller holds it back.  Nobody else may take it.  Exits with the number of times that it was
+ * taken nevertheless.
+ */
 static int hold_a_signal_back(void)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGPROF, SIGWINCH, SIGQUIT};

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_stage.c - chunks that are kept decoded: each is decoded once in an epoch, and whatever the stage holds, batches are the same
+ * t_stage.c - chunks that are kept decoded: each is decoded once in an epoch, and whatever the
+ * stage holds, batches are the same
  *
- * What a batch must hold is known from the fixture, and its order from batches.h.  Decodings are counted where the store
- * makes them.  A stage that hands out the wrong block, and one that is too small, must be noticed.
+ * What a batch must hold is known from the fixture, and its order from batches.h.  Decodings are
+ * counted where the store makes them.  A stage that hands out the wrong block, and one that is too
+ * small, must be noticed.
  *
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=reader_read_chunk,--wrap=stage_at
  * TIMEOUT: 300

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_together.c - neighbours that are read past the map by one read: the same batches, as few reads as can be, errors and damage
+ * t_together.c - neighbours that are read past the map by one read: the same batches, as few reads
+ * as can be, errors and damage
  *
- * In the order of the files, as a pool's feed reads them; what comes is compared with what was written.
+ * In the order of the files, as a pool's feed reads them; what comes is compared with what was
+ * written.
  *
  * LDFLAGS: -Wl,--wrap=direct_open,--wrap=engine_put,--wrap=engine_get
  */
@@ -57,7 +59,10 @@ static bool has_direct(void)
 	return direct;
 }
 
-/* How many reads an epoch takes at least: pieces of a step that are neighbours, of one shard and not too long. */
+/*
+ * How many reads an epoch takes at least: pieces of a step that are neighbours, of one shard and
+ * not too long.
+ */
 static unsigned pieces(uint32_t batch_records)
 {
 	uint64_t stride = schema.group[0].stride, most = TOGETHER_BYTES / stride, at = 0, in_piece = 0;
@@ -113,7 +118,10 @@ TEST(neighbours_are_one_read)
 	system_says = AS_IT_IS;
 }
 
-/* The ordinary way, too; and neighbours in the file that are none in the slot are not read together. */
+/*
+ * The ordinary way, too; and neighbours in the file that are none in the slot are not read
+ * together.
+ */
 TEST(other_ways_and_orders)
 {
 	struct shard_loader_options global = {.batch_records = 16, .path = SHARD_PATH_PREAD, .shuffle = SHARD_SHUFFLE_GLOBAL, .tail = SHARD_KEEP};
@@ -133,7 +141,10 @@ TEST(other_ways_and_orders)
 	CHECK(reads.count > 2 * TOTAL * 3 / 4);
 }
 
-/* A disk has work all the time: several reads of a step are under way at once, and those of several threads. */
+/*
+ * A disk has work all the time: several reads of a step are under way at once, and those of several
+ * threads.
+ */
 TEST(reads_are_under_way_together)
 {
 	open_photos(400, SHARD_RAW, sizes, COUNT(sizes));
@@ -188,7 +199,10 @@ TEST(each_record_of_a_read_is_hashed_by_itself)
 	}
 }
 
-/* A disk that fails; a way that the file system takes back at the read, after which the same comes by another. */
+/*
+ * A disk that fails; a way that the file system takes back at the read, after which the same comes
+ * by another.
+ */
 TEST(a_read_that_fails)
 {
 	struct shard_batch b;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_token.c - a token brings a job back to its place: in another shape, in the same order, or not at all
+ * t_token.c - a token brings a job back to its place: in another shape, in the same order, or not
+ * at all
  *
- * What comes after resume is compared with the order at world 1, byte for byte.  A token that is read carelessly, one
- * that loses its position and one that loses its windows must be noticed.
+ * What comes after resume is compared with the order at world 1, byte for byte.  A token that is
+ * read carelessly, one that loses its position and one that loses its windows must be noticed.
  *
  * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=token_read
  * TIMEOUT: 300
@@ -203,7 +204,10 @@ static const struct shape {
 	uint32_t world, batch, threads;
 } shapes[] = {{1, 5, 1}, {2, 4, 3}, {3, 7, 2}, {8, 1, 1}, {1, 103, 2}};
 
-/* All ranks of a shape go on from a token until the epoch ends: each position from there on once, and none before. */
+/*
+ * All ranks of a shape go on from a token until the epoch ends: each position from there on once,
+ * and none before.
+ */
 static void go_on(size_t kind, const struct shape *shape, const char *token, uint64_t epoch, uint64_t position)
 {
 	unsigned seen[RECORDS_CAP] = {0};

@@ -2,7 +2,8 @@
 /*
  * t_wait.c - waiting for a batch with a limit
  *
- * Filling stands still behind a gate until the test opens it, so that no answer depends on how fast anything is.
+ * Filling stands still behind a gate until the test opens it, so that no answer depends on how fast
+ * anything is.
  *
  * LDFLAGS: -Wl,--wrap=rows_fill
  */
@@ -38,7 +39,7 @@ TEST(it_ends_when_its_time_is_over_and_loses_nothing)
 	set_gate(false);
 	CHECK_EQ(shard_loader_wait(l, 0, &fixture_err), SHARD_E_TIMEOUT);
 	shard_loader_stats(l, &stats);
-	CHECK_EQ(stats.next_wait_ns, 0); /* who asks does not wait: that was a call of the system, with a timer */
+	CHECK_EQ(stats.next_wait_ns, 0); /* a poll does not wait: it would be a system call, with a timer */
 	begin = clock_now_ns();
 	CHECK_EQ(shard_loader_wait(l, 30000000, &fixture_err), SHARD_E_TIMEOUT);
 	CHECK(clock_now_ns() - begin >= 30000000);
