@@ -16,8 +16,8 @@
 
 /* ---- life ---- */
 
-int feed_open(struct feed **out, struct shard_dataset *ds, const struct feed_options *o, const struct layout *layout,
-	      const struct steps *steps, struct shard_error *err)
+int feed_open(struct feed **out, struct shard_dataset *ds, const struct shard_loader_options *o,
+	      const struct layout *layout, const struct steps *steps, struct shard_error *err)
 {
 	struct feed *f = mem_zalloc(sizeof(*f));
 
@@ -68,21 +68,13 @@ static uint64_t rows_ahead(const struct feed *f)
 	return threads * BLOCK_ROWS + (threads > 1 ? steps * f->steps.rank.batch_records : 0);
 }
 
-static int open_supply(struct feed *f, struct shard_error *err)
-{
-	const struct supply_options o = {.path = f->o.path, .on_corrupt = f->o.on_corrupt,
-					 .stage_bytes = f->o.stage_bytes, .rows_ahead = rows_ahead(f)};
-
-	return supply_open(&f->supply, f->ds, &f->layout, &f->steps, &o, err);
-}
-
 int feed_start(struct feed *f, struct shard_error *err)
 {
 	int rc = ring_open(&f->ring, f->steps.rank.batch_records, err);
 
 	if (rc)
 		return rc;
-	rc = open_supply(f, err);
+	rc = supply_open(&f->supply, f->ds, &f->o, &f->layout, &f->steps, rows_ahead(f), err);
 	if (!rc) {
 		rc = crew_open(&f->crew, &f->supply, &f->ring, &f->steps, f->o.thread_count, f->cursor.at, err);
 		if (rc)

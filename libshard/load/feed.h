@@ -14,14 +14,9 @@
 #include "libshard/load/crew.h"
 #include "libshard/load/steps.h"
 
-struct feed_options { /* those of struct shard_loader_options, with defaults filled in */
-	uint32_t slot_count, thread_count, path, on_corrupt;
-	uint64_t stage_bytes;
-};
-
 struct feed {
 	struct shard_dataset *ds; /* const after open, as: */
-	struct feed_options o;
+	struct shard_loader_options o; /* settled; a feed uses those of slots, threads and paths */
 	struct layout layout;
 	struct steps steps;   /* changes only while the crew rests */
 	struct cursor cursor; /* of the consumer */
@@ -33,8 +28,8 @@ struct feed {
 };
 
 /* The dataset must outlive the feed.  The other arguments are copied. */
-int feed_open(struct feed **out, struct shard_dataset *ds, const struct feed_options *o, const struct layout *layout,
-	      const struct steps *steps, struct shard_error *err);
+int feed_open(struct feed **out, struct shard_dataset *ds, const struct shard_loader_options *o,
+	      const struct layout *layout, const struct steps *steps, struct shard_error *err);
 /* A forked child may call this too: then it only frees memory. */
 void feed_close(struct feed *f);
 

@@ -9,8 +9,8 @@
 #include "libshard/base/error.h"
 #include "libshard/store/read/dataset.h"
 
-int supply_open(struct supply *s, struct shard_dataset *ds, const struct layout *layout, const struct steps *steps,
-		const struct supply_options *o, struct shard_error *err)
+int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_loader_options *o,
+		const struct layout *layout, const struct steps *steps, uint64_t rows_ahead, struct shard_error *err)
 {
 	int rc;
 
@@ -21,7 +21,7 @@ int supply_open(struct supply *s, struct shard_dataset *ds, const struct layout 
 	s->damage.status = SHARD_OK;
 	pthread_mutex_init(&s->lock, NULL);
 	if (paths_open(&s->paths, ds, o->path))
-		rc = stages_open(&s->stages, ds, steps, o->rows_ahead, o->stage_bytes, err);
+		rc = stages_open(&s->stages, ds, steps, rows_ahead, o->stage_bytes, err);
 	else
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for the paths of %" PRIu64 " shards", ds->m.shard_count);
 	if (rc)

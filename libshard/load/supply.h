@@ -39,13 +39,9 @@ struct scratch {
 	struct cold *cold; /* reads past the map; NULL: there were none yet */
 };
 
-struct supply_options {
-	uint32_t path, on_corrupt;	  /* enum shard_path, enum shard_on_corrupt */
-	uint64_t stage_bytes, rows_ahead; /* as stages_open() takes them */
-};
-
-int supply_open(struct supply *s, struct shard_dataset *ds, const struct layout *layout, const struct steps *steps,
-		const struct supply_options *o, struct shard_error *err);
+/* `rows_ahead` is that of stages_open(). */
+int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_loader_options *o,
+		const struct layout *layout, const struct steps *steps, uint64_t rows_ahead, struct shard_error *err);
 void supply_close(struct supply *s, bool inherited); /* inherited: the caller is a forked child */
 
 /*

@@ -50,15 +50,6 @@ static int refuse_empty(const struct shard_loader *l, struct shard_error *err)
 			 "smaller batches, SHARD_PAD, or SHARD_KEEP", records, l->o.batch_records, l->o.world);
 }
 
-static int open_feed(struct shard_loader *l, struct shard_error *err)
-{
-	const struct feed_options o = {.slot_count = l->o.slot_count, .thread_count = l->o.thread_count,
-				       .path = l->o.path, .on_corrupt = l->o.on_corrupt,
-				       .stage_bytes = l->o.stage_bytes};
-
-	return feed_open(&l->feed, l->ds, &o, &l->layout, &l->steps, err);
-}
-
 static int open_parts(struct shard_loader *l, struct shard_error *err)
 {
 	const struct shard_schema *schema = &l->ds->m.schema;
@@ -76,7 +67,7 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 				 l->o.batch_records);
 	if (l->o.pool_bytes)
 		return pool_open(&l->pool, l->ds, &l->o, &l->layout, &l->steps, &l->outlet, err);
-	return open_feed(l, err);
+	return feed_open(&l->feed, l->ds, &l->o, &l->layout, &l->steps, err);
 }
 
 int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const struct shard_loader_options *opt,

@@ -24,15 +24,12 @@ static int open_order(struct pool_order *o, const struct order_params *params, s
 /* Open the feed of runs.  Its steps are slabs. */
 static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
 {
-	const struct shard_loader_options *o = &p->o;
-	const struct feed_options f = {.slot_count = o->slot_count, .thread_count = o->thread_count, .path = o->path,
-				       .on_corrupt = o->on_corrupt, .stage_bytes = o->stage_bytes};
 	const struct order_share *share = &p->plan.share;
 	struct steps steps = {.params = p->steps.params, .share = share, .is_held = p->plan.is_held};
 
 	steps.rank = (struct order_rank){.record_count = order_share_rows(share), .batch_records = p->plan.slab_rows,
 					 .world = 1, .last = ORDER_KEEP};
-	return feed_open(out, p->ds, &f, &p->plan.slab, &steps, err);
+	return feed_open(out, p->ds, &p->o, &p->plan.slab, &steps, err);
 }
 
 static int open_parts(struct pool *p, struct shard_error *err)
