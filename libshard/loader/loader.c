@@ -148,16 +148,14 @@ void loader_count(struct shard_loader *l, const struct shard_batch *batch)
 /* Copies read the ring of the feed, so this comes before feed_close(). */
 static void close_device(struct shard_loader *l, bool inherited)
 {
-	int rc = SHARD_E_DEVICE;
+	bool entered = l->cuda && !inherited && !cuda_enter(l->cuda, NULL);
 
-	if (l->cuda && !inherited) {
-		rc = cuda_enter(l->cuda, NULL);
+	if (!inherited)
 		outlet_finish(&l->outlet, true, NULL);
-	}
 	pool_close(l->pool, inherited);
 	device_side_close(l->side, inherited);
 	outlet_close(&l->outlet, inherited);
-	if (!rc)
+	if (entered)
 		cuda_leave(l->cuda, SHARD_OK, NULL);
 	if (l->cuda && inherited)
 		cuda_forget(l->cuda);

@@ -75,16 +75,15 @@ int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_lo
 void pool_close(struct pool *p, bool inherited)
 {
 	const struct cuda_device *cuda;
-	int rc = SHARD_OK;
+	bool entered;
 
 	if (!p)
 		return;
 	cuda = p->batches->cuda; /* NULL: the pool has nothing on a GPU */
-	if (cuda && !inherited)
-		rc = cuda_enter(cuda, NULL);
+	entered = cuda && !inherited && !cuda_enter(cuda, NULL);
 	pool_gather_close(&p->gather, inherited);
 	slabs_close(&p->slabs, inherited);
-	if (cuda && !inherited && !rc)
+	if (entered)
 		cuda_leave(cuda, SHARD_OK, NULL);
 	mem_free(p->order[0].table);
 	mem_free(p->order[1].table);
