@@ -307,7 +307,7 @@ TEST(mistakes_are_named)
 		{"frobnicate", "sample: unknown verb 'frobnicate'\ntry 'sample --help'\n"},
 		{"--versoin", "sample: unknown option '--versoin'; did you mean '--version'?\ntry 'sample --help'\n"},
 		{"-q images",
-		 "sample: '-q' stands where a verb is expected; options follow the verb\ntry 'sample --help'\n"},
+		 "sample: '-q' is not a verb; write the verb first and its options after it\ntry 'sample --help'\n"},
 		{"images a -o b --resise 3", "sample: unknown option '--resise'; did you mean '--resize'?" IMAGES},
 		{"images a -o b --res=3", "sample: unknown option '--res'; did you mean '--resize'?" IMAGES},
 		{"images a -o b --rezise=3", "sample: unknown option '--rezise'; did you mean '--resize'?" IMAGES},
@@ -337,9 +337,9 @@ TEST(mistakes_are_named)
 		{"images a -o b --shard-bytes 99999999999T",
 		 "sample: --shard-bytes 99999999999T: must be 64K to 16T" IMAGES},
 		{"images a -o b --shard-bytes 64MB",
-		 "sample: --shard-bytes 64MB: MB may mean two things; write M or MiB, which is a power of 1024" IMAGES},
+		 "sample: --shard-bytes 64MB: MB may mean a power of 1000 or of 1024; for 1024, write M or MiB" IMAGES},
 		{"images a -o b --shard-bytes 64x",
-		 "sample: --shard-bytes 64x: must be a number of bytes, or with K, M, G or T as in 64M; "
+		 "sample: --shard-bytes 64x: must be a number of bytes, which may end in K, M, G or T, such as 64M; "
 		 "64K to 16T" IMAGES},
 		{"images a -o b --shard-bytes M",
 		 "sample: --shard-bytes M: must be a size such as 64M, 64K to 16T" IMAGES},

@@ -84,7 +84,7 @@ static int program_option(const struct cli_args *args, char **argv)
 	else if ((nearest = cli_nearest(word, candidates, 2)) >= 0)
 		return cli_misuse(args, "unknown option '%s'; did you mean '%s'?", word, candidates[nearest]);
 	else
-		return cli_misuse(args, "'%s' stands where a verb is expected; options follow the verb", word);
+		return cli_misuse(args, "'%s' is not a verb; write the verb first and its options after it", word);
 	return EXIT_DONE;
 }
 

@@ -128,10 +128,10 @@ static bool set_size(const struct cli_option *option, const char *text, uint64_t
 	}
 	cli_range_text(option, range, sizeof(range));
 	if (taken && shift < 0 && strchr("KMGTkmgt", rest[0]) && !strcmp(rest + 1, "B"))
-		snprintf(why, why_bytes, "%s may mean two things; write %c or %ciB, which is a power of 1024", rest,
+		snprintf(why, why_bytes, "%s may mean a power of 1000 or of 1024; for 1024, write %c or %ciB", rest,
 			 rest[0], rest[0]);
 	else if (shift < 0 && taken)
-		snprintf(why, why_bytes, "must be a number of bytes, or with K, M, G or T as in 64M%s%s",
+		snprintf(why, why_bytes, "must be a number of bytes, which may end in K, M, G or T, such as 64M%s%s",
 			 range[0] ? "; " : "", range);
 	else if (shift < 0)
 		snprintf(why, why_bytes, "must be a size such as 64M%s%s", range[0] ? ", " : "", range);

@@ -115,10 +115,12 @@ int workers_open(struct workers **out, const struct workers_options *opt)
 		;
 	if (!w->thread_count) {
 		workers_close(w);
-		return fail(EXIT_IO, "no memory or no threads for %u workers; ask for fewer with -j", opt->worker_count);
+		return fail(EXIT_IO, "cannot start any of %u workers: out of memory or threads; use fewer with -j",
+			    opt->worker_count);
 	}
 	if (w->thread_count < w->opt.worker_count)
-		warn("only %u of %u threads could be started", w->thread_count, w->opt.worker_count);
+		warn("only %u of %u threads could be started; this costs speed only", w->thread_count,
+		     w->opt.worker_count);
 	*out = w;
 	return EXIT_DONE;
 }
