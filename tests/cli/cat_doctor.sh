@@ -30,7 +30,7 @@ finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all that libsh
 finding "GPU 1" "good     GPU 1          Fake GPU 1, 24.0 GiB, compute capability 8.6; the" \
 	"                        system does not tell its PCIe link"
 grep -q '^good     page-locking   works; 64.0 MiB took [0-9]*\.[0-9] ms$' out || die "page-locking: $(cat out)"
-said "shardcat: no disk was looked at; name a dataset, or a folder on the disk that will hold one"
+said "shardcat: no disk was examined; name a dataset, or a folder on the disk that will hold one"
 cp out full.out
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/old" "$CAT" doctor
 finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all that libshard calls; 2 devices" \

@@ -24,7 +24,7 @@ run 0 "$CAT" get hwc 3 --png --out /dev/null
 [ -c /dev/null ] || die "/dev/null was replaced"
 
 run 2 "$CAT" get hwc 10
-said_only "shardcat: hwc: record 10: the last one is 9"
+said_only "shardcat: hwc: record 10: must be 0 to 9"
 run 2 "$CAT" get hwc 3 --npy
 said "shardcat: hwc has 2 fields; choose one with --field"
 run 2 "$CAT" get hwc 3 --field labl
@@ -36,7 +36,7 @@ said "shardcat: --raw, --npy and --png exclude each other"
 run 2 "$CAT" get hwc 3 --out file
 said "shardcat: --out needs --raw, --npy or --png"
 run 3 "$CAT" get hwc 3 --png --out put
-said_only "shardcat: put: is a folder; --out names a file"
+said_only "shardcat: put: is a folder; --out must name a file"
 run 3 "$CAT" get hwc 3 --png --out nowhere/cat.png
 run 3 "$CAT" get nowhere 3
 said_only "shardcat: nowhere: No such file or directory"

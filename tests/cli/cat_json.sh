@@ -15,5 +15,5 @@ run 0 "$CAT" list ds --first 4 --count 99 --json
 run 0 "$CAT" list ds --count 0 --json
 [ "$(json out 'd')" = "{'records': []}" ] || die "not an empty list"
 run 2 "$CAT" list ds --first 5
-said_only "shardcat: ds: record 5: the last one is 4"
+said_only "shardcat: ds: record 5: must be 0 to 4"
 echo "${#golden[@]} golden files, $records records"

@@ -103,7 +103,7 @@ grep -q "the token is of dataset" err || die "not named: $(cat err)"
 run 2 "$CAT" order ds --world 2 --rank 2
 said "shardcat: --rank 2: must be below --world 2"
 run 2 "$CAT" order ds --shuffle global --lanes 2
-said "shardcat: --lanes: belongs to --shuffle windows, not global"
+said "shardcat: --lanes needs --shuffle windows, not global"
 run 2 "$CAT" order ds --world 2 --tail keep
 run 2 "$CAT" order ds --world 70 # drops all there is
 run 2 "$CAT" order ds/00000.shard

@@ -70,7 +70,7 @@ END
 run 2 "$CAT" show ds --class c
 said "shardcat: --class c: ds has no such class; 'shardcat info -v' lists them"
 run 2 "$CAT" show ds --first 10
-said_only "shardcat: ds: record 10: the last one is 9"
+said_only "shardcat: ds: record 10: must be 0 to 9"
 run 2 "$CAT" show ds --first 5 --class a
 said_only "shardcat: ds: no record of class a"
 run 2 "$CAT" show ds --field label

@@ -117,7 +117,7 @@ near "$vif" "$error" "$(sed -n 's/^  *as predicted  *\([0-9.]*\) .*/\1/p' out)" 
 
 # The advice helps: with windows as large as it says there is no warning any more.
 run 0 "$CAT" shuffle-report sorted --batch 20 --epochs 60 --shuffle windows --run-records 4 --phase-unit 1 --window-runs 20 --lanes 1
-enough=$(sed -n 's/.*or take --window-runs \([0-9]*\)$/\1/p' err)
+enough=$(sed -n 's/.*or --window-runs \([0-9]*\)$/\1/p' err)
 [ "${enough:-0}" -gt 20 ] || die "no advice: $(cat err)"
 run 0 "$CAT" shuffle-report sorted --batch 20 --epochs 60 --shuffle windows --run-records 4 --phase-unit 1 \
 	--window-runs "$enough" --lanes 1

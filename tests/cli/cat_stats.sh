@@ -152,13 +152,13 @@ for x, y in zip(a["statistics"], b["statistics"]):
 assert len(a["statistics"]) == len(b["statistics"]) == 3
 PY
 run 0 "$CAT" stats arrays --recorded
-[ "$(cat out)" = "400 records; only what is recorded" ] || [ "$(sed -n 2p out | cut -d, -f 1)" = label ] || die "$(cat out)"
+[ "$(cat out)" = "400 records; only the recorded statistics are shown" ] || [ "$(sed -n 2p out | cut -d, -f 1)" = label ] || die "$(cat out)"
 
 # As text: the largest class first, names that cannot drive the terminal, and a shard on its own.
 run 0 "$CAT" stats images --sorted --classes 3
 grep -q '^label, 6 classes (recorded, and checked): largest 27, smallest 1, 0 empty' out || die "$(cat out)"
 [ "$(grep -o 'class_0[0-9]$' out | tr '\n' ' ')" = "class_00 class_02 class_01 " ] || die "$(cat out)"
-printed "  and 3 more; --classes N shows N of them, --json all"
+printed "  and 3 more: --classes N shows N classes, --json shows all"
 printed "copies: 5 records are the same as an earlier one, in 3 groups; 2 of these with different labels"
 run 0 "$CAT" stats images
 grep -qF 'one\tname' out || die "$(cat out)"
@@ -168,7 +168,7 @@ grep -q '^125 records, all of them read' out || die "$(cat out)"
 # Sums that were recorded wrong.
 for f in sum squares; do
 	run 1 "$CAT" stats "$ROOT/format/bad/I54_moments_$f.shard"
-	grep -q 'the recorded sums are not those of the records' err || die "$f: $(cat err)"
+	grep -q 'the recorded sums differ from the sums of the records' err || die "$f: $(cat err)"
 done
 run 0 "$CAT" stats "$ROOT/format/golden/ragged_string.shard"
 run 2 "$CAT" stats images --memory 1

@@ -13,7 +13,7 @@ verdict() {
 for threads in 1 3; do
 	run 0 "$CAT" verify good -j "$threads"
 	[ "$(verdict | head -n 1)" = "ok: 2 shards, 10 records, 120.2 KiB" ] || die "verdict: $(cat out)"
-	[ "$(sed 1d out)" = "SHA-256 of the shard files was not checked; --sha256 does that, as after a download" ]
+	[ "$(sed 1d out)" = "SHA-256 of the shard files was not checked; use --sha256, for example after a download" ]
 done
 run 0 "$CAT" verify good --sha256
 [ "$(wc -l <out)" = 1 ] || die "says more than ok: $(cat out)"

@@ -124,7 +124,7 @@ static void put_npy(const struct tensor *tensor, FILE *file)
 	char header[NPY_HEADER_BYTES];
 
 	if (tensor->field->dtype == SHARD_BF16)
-		note("field %s: NumPy has no bf16; its bits are written as u2", tensor->field->name);
+		note("field %s: NumPy has no bf16; its bits are written as dtype u2", tensor->field->name);
 	if (tensor->field->dtype == SHARD_BOOL)
 		for (uint64_t i = 0; i < tensor->element_count; i++)
 			tensor->data[i] = tensor->data[i] != 0; /* NumPy holds other values to be undefined */

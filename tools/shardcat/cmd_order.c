@@ -167,13 +167,13 @@ static int run(const struct cli_args *args)
 	if (o->rank >= o->world)
 		return cli_misuse(args, "--rank %" PRIu64 ": must be below --world %" PRIu64, o->rank, o->world);
 	if (o->token && cli_given(args, "epoch"))
-		return cli_misuse(args, "--epoch and --token exclude each other: a token has its epoch");
+		return cli_misuse(args, "--epoch and --token exclude each other: a token holds its epoch");
 	rc = order_options_check(args, &o->order);
 	if (rc)
 		return rc;
 	rc = target_open_dataset(&t, o->path);
 	if (!rc && !t.record_count && o->token)
-		rc = fail(EXIT_MISMATCH, "%s: has no records, so the token is of another dataset", o->path);
+		rc = fail(EXIT_MISMATCH, "%s: has no records, so the token belongs to another dataset", o->path);
 	if (!rc && t.record_count) /* an epoch of no records has an order, which is empty, though no loader */
 		rc = open_loaders(o, cli_given(args, "seed"), &t, &loader, &whole);
 	if (!rc && loader)

@@ -153,14 +153,14 @@ static int prove(struct proof *p, const struct plan *n)
 		rc = prove_resuming(p, n, &tally, e);
 	progress_abandon(&p->progress);
 	if (rc == EXIT_INTERRUPTED)
-		return fail(rc, "%s: interrupted; %" PRIu64 " epochs were proven until then", p->t.path,
+		return fail(rc, "%s: interrupted; %" PRIu64 " epochs were proven before", p->t.path,
 			    p->epoch_count - p->bad_count);
 	if (rc)
 		return rc;
 	if (p->bad_count)
 		return fail(EXIT_BAD,
-			    "%s: NOT PROVEN: in %" PRIu64 " of %" PRIu64
-			    " epochs not every record was delivered exactly once",
+			    "%s: NOT PROVEN: %" PRIu64 " of %" PRIu64 " epochs did not deliver every record exactly "
+			    "once",
 			    p->t.path, p->bad_count, p->epoch_count);
 	if (message_shows(MESSAGE_NORMAL))
 		printf("proven: in each of %" PRIu64
@@ -190,7 +190,7 @@ static int take_worlds(const struct cli_args *args, struct plan *n)
 			return cli_misuse(args, "--worlds %s: must be at most %d numbers from 1 to %d, such as 1,2,3,8",
 					  n->o->worlds, WORLDS_MAX, PROOF_RANKS_MAX);
 		if (world > 1 && n->o->tail == SHARD_KEEP)
-			return cli_misuse(args, "--tail keep is for one rank only: --worlds 1");
+			return cli_misuse(args, "--tail keep needs one rank: --worlds 1");
 		n->world[n->world_count++] = (uint32_t)world;
 		if (!*end)
 			return EXIT_DONE;
@@ -229,12 +229,12 @@ static int check_worlds(const struct proof *p, struct plan *n, bool given)
 			n->world[kept++] = n->world[i];
 		else if (given || !i)
 			return fail(EXIT_USAGE,
-				    "%s: %" PRIu64 " records make no step of world %" PRIu32 ", batch %" PRIu32
-				    "; use --tail pad, or less of both",
+				    "%s: %" PRIu64 " records are fewer than one step of world %" PRIu32 ", batch "
+				    "%" PRIu32 "; use --tail pad, or a smaller world or batch",
 				    p->t.path, p->t.record_count, n->world[i], n->batch);
 		else
-			note("world %" PRIu32 " is left out: %" PRIu64 " records make no step of it", n->world[i],
-			     p->t.record_count);
+			note("world %" PRIu32 " is left out: %" PRIu64 " records are fewer than one step of it",
+			     n->world[i], p->t.record_count);
 	}
 	n->world_count = kept;
 	return EXIT_DONE;

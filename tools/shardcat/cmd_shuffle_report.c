@@ -49,7 +49,7 @@ struct study {
 
 static int no_memory(const struct study *s)
 {
-	return fail(EXIT_IO, "%s: no memory to study %" PRIu64 " records; about 24 bytes each are needed", s->t.path,
+	return fail(EXIT_IO, "%s: out of memory for %" PRIu64 " records; each needs about 24 bytes", s->t.path,
 		    s->t.record_count);
 }
 
@@ -215,7 +215,7 @@ static void print_row(const char *name, const struct mixing_result *r)
 	if (!r->known)
 		return;
 	if (!isfinite(r->error))
-		snprintf(verdict, sizeof(verdict), "one batch says nothing");
+		snprintf(verdict, sizeof(verdict), "one batch is not enough");
 	else if (!is_uniform(r))
 		snprintf(verdict, sizeof(verdict), "%.3g of uniform", r->measured / r->ideal);
 	printf("  %-36s %12.4g %9.2g %12.4g  %s\n", name, r->measured, isfinite(r->error) ? r->error : 0, r->ideal,
@@ -248,7 +248,7 @@ static void print_table(const struct study *s, const struct mixing *m, double ru
 		snprintf(name, sizeof(name), "runs of %" PRIu64 " in a batch", s->data.run_records);
 		print_row(k == MIX_RUNS ? name : names[k], &r);
 		if (k == MIX_VARIANCE && r.known && isfinite(predicted))
-			printf("  %-36s %12.4g %9s %12s  from windows, and %.2g correlation of classes in a run\n",
+			printf("  %-36s %12.4g %9s %12s  from the windows and a class correlation of %.2g in a run\n",
 			       "  as predicted", predicted, "", "", run_correlation);
 	}
 }
@@ -276,19 +276,18 @@ static void warn_of_variance(const struct study *s, double variance, bool sorted
 	char more[64] = "";
 
 	if (enough)
-		snprintf(more, sizeof(more), ", or take --window-runs %" PRIu64, enough);
+		snprintf(more, sizeof(more), ", or --window-runs %" PRIu64, enough);
 	if (s->order.kind == SHARD_SEQUENTIAL)
 		warn("class counts of batches vary %.3g times as much as they should: nothing is shuffled, and %s; use --shuffle "
 		     "global or windows",
 		     variance, sorted ? "records are stored sorted by class" : "neighbours resemble each other");
 	else if (s->order.kind == SHARD_SHUFFLE_GLOBAL)
-		warn("class counts of batches vary %.3g times as much as they should, which no global shuffle does: this is a fault "
-		     "of the library, or rare chance; try another --seed",
+		warn("class counts of batches vary %.3g times as much as they should, although the shuffle is global; "
+		     "try another --seed, and report a bug if it happens again",
 		     variance);
 	else
-		warn("class counts of batches vary %.3g times as much as they should: %s, and windows of %" PRIu32
-		     " runs mix too few "
-		     "of them; pack with shardpack --order shuffle, use --shuffle global%s",
+		warn("class counts of batches vary %.3g times as much as they should: %s, and windows of %" PRIu32 " "
+		     "runs mix too few of them; pack with shardpack --order shuffle, or use --shuffle global%s",
 		     variance,
 		     sorted ? "records are stored sorted by class"
 			    : "records that are stored together resemble each other",
@@ -313,9 +312,10 @@ static void conclude(const struct study *s, const struct mixing *m, double run_c
 	}
 	printf("\n%s%s\n",
 	       uniform		? "mixed as a uniform shuffle would"
-	       : variance.known ? "classes are mixed as a uniform shuffle would; what is marked above is not uniform"
-				: "not mixed as a uniform shuffle would: see what is marked above",
-	       sorted ? "; records are stored sorted by class, so another order may not do as well" : "");
+	       : variance.known ? "classes are mixed as a uniform shuffle would; some rows above are not "
+				  "uniform"
+				: "not mixed as a uniform shuffle would: some rows above are not uniform",
+	       sorted ? "; records are stored sorted by class, so another order may mix them less well" : "");
 }
 
 static int report(struct study *s)

@@ -120,7 +120,7 @@ static void print_field(const struct census *c, uint32_t field)
 			print_limits(s);
 		putchar('\n');
 		if (s->record_count && f->semantic == SHARD_IMAGE)
-			printf("             mean of each record's mean %.9g, of its std %.9g\n",
+			printf("             mean over records of their mean %.9g, of their std %.9g\n",
 			       (double)(s->record_means / s->record_count), (double)(s->record_stds / s->record_count));
 	}
 }
@@ -158,9 +158,10 @@ static int print_classes(const struct census *c, const struct stats_options *o)
 	for (uint64_t i = 0; i < shown; i++)
 		print_class(c, &rows[i], &b);
 	if (shown < c->class_count)
-		printf("  and %" PRIu64 " more; --classes N shows N of them, --json all\n", c->class_count - shown);
+		printf("  and %" PRIu64 " more: --classes N shows N classes, --json shows all\n",
+		       c->class_count - shown);
 	if (c->other_labels)
-		printf("  %" PRIu64 " records have a label that is no class\n", c->other_labels);
+		printf("  %" PRIu64 " records have a label that is not a class\n", c->other_labels);
 	free(rows);
 	return EXIT_DONE;
 }
@@ -172,7 +173,7 @@ static int print_repeats(const struct census *c)
 	int rc = EXIT_DONE;
 
 	if (!r->groups) {
-		printf("copies: none; all records differ%s\n", c->label ? ", labels apart" : "");
+		printf("copies: none; all records differ%s\n", c->label ? " (labels are not compared)" : "");
 		return EXIT_DONE;
 	}
 	printf("copies: %" PRIu64 " record%s the same as an earlier one, in %" PRIu64 " group%s; %" PRIu64
@@ -184,7 +185,7 @@ static int print_repeats(const struct census *c)
 		rc = target_key(c->target, e->first, &key);
 		if (rc)
 			break;
-		printf("  record %" PRIu64 " is there %" PRIu64 " times%s  ", e->first, e->count,
+		printf("  record %" PRIu64 " occurs %" PRIu64 " times%s  ", e->first, e->count,
 		       e->labels_differ ? ", with different labels" : "");
 		escape_write(stdout, key.data, key.bytes, ESCAPE_EXACT);
 		putchar('\n');
@@ -199,9 +200,8 @@ static int print_text(const struct census *c, const struct stats_options *o)
 	char count[HUMAN_CHARS];
 	int rc = EXIT_DONE;
 
-	printf("%s record%s%s\n", human_count(count, c->target->record_count),
-	       c->target->record_count == 1 ? "" : "s",
-	       c->has_read ? ", all of them read" : "; only what is recorded");
+	printf("%s record%s%s\n", human_count(count, c->target->record_count), c->target->record_count == 1 ? "" : "s",
+	       c->has_read ? ", all of them read" : "; only the recorded statistics are shown");
 	for (uint32_t i = 0; i < c->target->schema->field_count; i++)
 		print_field(c, i);
 	if (c->label && (c->has_read || c->classes_recorded))

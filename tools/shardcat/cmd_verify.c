@@ -64,7 +64,7 @@ static void print_verdict(const struct target *t, const struct verify_options *o
 	printf(", %s in %.2f s (%.2f GB/s)\n", human_bytes(bytes, report->bytes), seconds,
 	       (double)report->bytes / seconds / 1e9);
 	if (t->dataset && !o->sha256)
-		puts("SHA-256 of the shard files was not checked; --sha256 does that, as after a download");
+		puts("SHA-256 of the shard files was not checked; use --sha256, for example after a download");
 }
 
 static int verify(struct target *t, const struct verify_options *o)
@@ -90,8 +90,8 @@ static int verify(struct target *t, const struct verify_options *o)
 	if (watch.started)
 		progress_abandon(&watch.progress);
 	if (rc == SHARD_E_CANCELLED && interrupted())
-		return fail(EXIT_INTERRUPTED, "%s: interrupted; what was checked until then had %" PRIu64 " problem%s",
-			    t->path, watch.printed, watch.printed == 1 ? "" : "s");
+		return fail(EXIT_INTERRUPTED, "%s: interrupted; found %" PRIu64 " problem%s before", t->path,
+			    watch.printed, watch.printed == 1 ? "" : "s");
 	if (rc && !watch.printed)
 		return fail_with(rc, &err);
 	if (rc && watch.printed > 1)
@@ -108,7 +108,7 @@ static int run(const struct cli_args *args)
 	int rc = target_open(&t, o->path);
 
 	if (!rc && o->sha256 && !t.dataset)
-		rc = cli_misuse(args, "--sha256 needs a dataset: only a manifest says what the SHA-256 must be");
+		rc = cli_misuse(args, "--sha256 needs a dataset: only a manifest records the SHA-256 of shard files");
 	if (!rc)
 		rc = verify(&t, o);
 	target_close(&t);

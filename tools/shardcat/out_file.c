@@ -35,7 +35,7 @@ static int write_file(const char *path, const void *data, size_t bytes)
 	if (!path || !strcmp(path, "-"))
 		return write_stdout(data, bytes);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return fail(EXIT_IO, "%s: is a folder; --out names a file", path);
+		return fail(EXIT_IO, "%s: is a folder; --out must name a file", path);
 	if (special_is(path))
 		return special_write(path, data, bytes);
 	rc = shard_publish(path, data, bytes, 1, &err);

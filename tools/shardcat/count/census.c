@@ -240,8 +240,9 @@ static int settle(struct census *c, struct reading *r)
 			const struct sums *was = &c->field[i].sums[k], *is = &r->field[i].sums[k];
 
 			if (was->count != is->count || was->sum != is->sum || was->squares != is->squares)
-				return fail(EXIT_BAD, "%s: field %s, channel %" PRIu32
-					    ": the recorded sums are not those of the records",
+				return fail(EXIT_BAD,
+					    "%s: field %s, channel %" PRIu32 ": the recorded sums differ "
+					    "from the sums of the records",
 					    c->target->path, c->target->schema->field[i].name, k);
 		}
 		r->field[i].recorded = c->field[i].recorded;
@@ -249,7 +250,9 @@ static int settle(struct census *c, struct reading *r)
 	}
 	for (uint64_t i = 0; c->classes_recorded && i < c->class_count; i++)
 		if (c->class_records[i] != r->class_records[i])
-			return fail(EXIT_BAD, "%s: class %" PRIu64 " has %" PRIu64 " records, %" PRIu64 " are recorded",
+			return fail(EXIT_BAD,
+				    "%s: class %" PRIu64 " has %" PRIu64 " records; the recorded number is "
+				    "%" PRIu64,
 				    c->target->path, i, r->class_records[i], c->class_records[i]);
 	if (c->label) {
 		free(c->class_records);

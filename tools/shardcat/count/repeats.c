@@ -52,12 +52,12 @@ int repeats_open(struct repeats *r, uint64_t record_count, uint64_t memory_bytes
 	s->parts = record_count < s->capacity ? 1 : record_count / (s->capacity / 2 + 1) + 1;
 	s->entries = malloc((size_t)(s->capacity + 1) * sizeof(*s->entries));
 	if (!s->entries)
-		return fail(EXIT_IO, "no memory for %" PRIu64 " records, %zu bytes each", s->capacity,
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " records, %zu bytes each", s->capacity,
 			    sizeof(*s->entries));
 	if (s->parts > 1)
 		s->spool = tmpfile();
 	if (s->parts > 1 && !s->spool)
-		return fail(EXIT_IO, "a temporary file could not be made: %s", strerror(errno));
+		return fail(EXIT_IO, "cannot create a temporary file: %s", strerror(errno));
 	return EXIT_DONE;
 }
 
@@ -93,7 +93,7 @@ static int put(struct repeats_store *s, const struct written *w)
 	if (s->used == s->capacity)
 		merge(s);
 	if (s->used == s->capacity)
-		return fail(EXIT_IO, "more than %" PRIu64 " different records in one part: give more --memory",
+		return fail(EXIT_IO, "more than %" PRIu64 " different records in one part; use a larger --memory",
 			    s->capacity);
 	s->entries[s->used++] =
 		(struct entry){.content = w->content, .first = w->record, .count = 1, .label = w->label};
@@ -107,7 +107,7 @@ int repeats_add(struct repeats *r, const struct content_hash *content, uint64_t 
 	if (r->store->parts == 1)
 		return put(r->store, &w);
 	if (fwrite(&w, sizeof(w), 1, r->store->spool) != 1)
-		return fail(EXIT_IO, "the temporary file could not be written: %s", strerror(errno));
+		return fail(EXIT_IO, "cannot write the temporary file: %s", strerror(errno));
 	return EXIT_DONE;
 }
 
@@ -155,12 +155,12 @@ static int take_part(struct repeats_store *s, uint64_t part)
 
 	s->used = 0;
 	if (fseek(s->spool, 0, SEEK_SET))
-		return fail(EXIT_IO, "the temporary file could not be read: %s", strerror(errno));
+		return fail(EXIT_IO, "cannot read the temporary file: %s", strerror(errno));
 	while (!rc && fread(&w, sizeof(w), 1, s->spool) == 1)
 		if (part_of(s, &w) == part)
 			rc = put(s, &w);
 	if (!rc && ferror(s->spool))
-		rc = fail(EXIT_IO, "the temporary file could not be read: %s", strerror(errno));
+		rc = fail(EXIT_IO, "cannot read the temporary file: %s", strerror(errno));
 	return rc;
 }
 
@@ -174,7 +174,7 @@ int repeats_count(struct repeats *r)
 		return EXIT_DONE;
 	}
 	if (fflush(s->spool))
-		return fail(EXIT_IO, "the temporary file could not be written: %s", strerror(errno));
+		return fail(EXIT_IO, "cannot write the temporary file: %s", strerror(errno));
 	for (uint64_t part = 0; part < s->parts && !rc; part++) {
 		rc = take_part(s, part);
 		if (!rc)

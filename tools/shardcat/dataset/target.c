@@ -32,7 +32,9 @@ static void hint_if_unfinished(const char *dir)
 	    snprintf(state, sizeof(state), "%s/.shardpack", dir) >= (int)sizeof(state))
 		return;
 	if (stat(manifest, &st) && errno == ENOENT && !stat(state, &st) && S_ISDIR(st.st_mode))
-		hint("unfinished: run the same shardpack command again, or shardpack build and then seal %s", dir);
+		hint("this dataset is unfinished: run the same shardpack command again, or shardpack build and then "
+		     "seal %s",
+		     dir);
 }
 
 static int open_either(struct target *t, bool is_dir)
@@ -84,7 +86,7 @@ int target_open_dataset(struct target *t, const char *path)
 		return fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return fail(EXIT_USAGE,
-			    "%s: not a folder; this verb needs a dataset, which is the folder of dataset.manifest",
+			    "%s: not a folder; this verb needs a dataset, which is a folder with a dataset.manifest",
 			    path);
 	return open_either(t, true);
 }
@@ -118,7 +120,7 @@ int target_check_index(const struct target *t, uint64_t idx)
 		return EXIT_DONE;
 	if (!t->record_count)
 		return fail(EXIT_USAGE, "%s: record %" PRIu64 ": there are no records", t->path, idx);
-	return fail(EXIT_USAGE, "%s: record %" PRIu64 ": the last one is %" PRIu64, t->path, idx, t->record_count - 1);
+	return fail(EXIT_USAGE, "%s: record %" PRIu64 ": must be 0 to %" PRIu64, t->path, idx, t->record_count - 1);
 }
 
 int target_read(struct target *t, uint32_t group, uint64_t first, uint64_t count, void *dst)

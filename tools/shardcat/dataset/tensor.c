@@ -42,7 +42,7 @@ static int take_lengths(const struct target *t, const struct record *record, str
 		at += sizeof(length);
 		if (length > f->shape[axis])
 			return fail(EXIT_BAD,
-				    "%s: I57: field %s: length %" PRIu32 " of axis %u is above its size %" PRIu32,
+				    "%s: I57: field %s says length %" PRIu32 " on axis %u; must be at most %" PRIu32,
 				    t->path, f->name, length, axis, f->shape[axis]);
 		tensor->shape[axis] = length;
 	}
@@ -178,15 +178,17 @@ int tensor_image(const struct tensor *tensor, struct png_image *out)
 	shape_text(shape, tensor->shape, tensor->ndim);
 	if (!has_pixels || (!is_chw && !is_hwc && tensor->ndim != 2))
 		return fail(EXIT_USAGE,
-			    "field %s is %s%s%s%s, not an image of u8 or floats in layout hwc or chw; `shardcat get --npy` takes any field", f->name,
-			    shard_dtype_name(f->dtype), shape, f->layout ? " " : "", f->layout ? layout : "");
+			    "field %s is %s%s%s%s, not an image of u8 or floats in layout hwc or chw; `shardcat get "
+			    "--npy` takes any field",
+			    f->name, shard_dtype_name(f->dtype), shape, f->layout ? " " : "", f->layout ? layout : "");
 	height = tensor->shape[is_chw ? 1 : 0];
 	width = tensor->shape[is_chw ? 2 : 1];
 	if (is_chw || is_hwc)
 		channels = tensor->shape[is_chw ? 0 : 2];
 	if ((channels != 1 && channels != 3) || !height || !width)
 		return fail(EXIT_USAGE,
-			    "field %s is %s %s; a picture has 1 or 3 channels and no empty side; `shardcat get --npy` takes any field",
+			    "field %s is %s %s; a picture has 1 or 3 channels and no empty side; `shardcat get --npy` "
+			    "takes any field",
 			    f->name, shape, layout);
 	*out = (struct png_image){
 		.pixels = tensor->data,

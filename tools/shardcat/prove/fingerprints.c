@@ -90,7 +90,7 @@ int fingerprints_take(struct fingerprints *f, struct target *t, struct progress 
 	if (enough && f->of && f->delivered)
 		rc = take_all(f, t, at_a_time, group, progress);
 	else
-		rc = fail(EXIT_IO, "%s: no memory for fingerprints of %" PRIu64 " records, 16 bytes each", t->path,
+		rc = fail(EXIT_IO, "%s: out of memory for fingerprints of %" PRIu64 " records, 16 bytes each", t->path,
 			  f->count);
 	for (uint32_t g = 0; g < t->schema->group_count; g++)
 		free(group[g]);

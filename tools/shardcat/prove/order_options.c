@@ -80,7 +80,7 @@ int order_options_check(const struct cli_args *args, const struct order_options 
 		return EXIT_DONE;
 	for (unsigned i = 0; i < sizeof(of_windows) / sizeof(of_windows[0]); i++)
 		if (cli_given(args, of_windows[i]))
-			return cli_misuse(args, "--%s: belongs to --shuffle windows, not %s", of_windows[i],
+			return cli_misuse(args, "--%s needs --shuffle windows, not %s", of_windows[i],
 					  o->shuffle == SHARD_SEQUENTIAL ? "sequential" : "global");
 	return EXIT_DONE;
 }

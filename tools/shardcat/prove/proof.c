@@ -32,12 +32,12 @@ void proof_find(struct tally *y, enum finding kind, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	fail(EXIT_BAD, "%s: %s%s", y->name, text,
-	     y->found[kind] == FINDINGS_SHOWN ? "; further ones are only counted" : "");
+	     y->found[kind] == FINDINGS_SHOWN ? "; more of them are only counted" : "");
 }
 
 static int no_memory(const struct proof *p)
 {
-	return fail(EXIT_IO, "%s: no memory to sort %" PRIu64 " fingerprints, 8 bytes each", p->t.path,
+	return fail(EXIT_IO, "%s: out of memory to sort %" PRIu64 " fingerprints, 8 bytes each", p->t.path,
 		    p->prints.count);
 }
 
@@ -103,24 +103,25 @@ static int judge_row(struct proof *p, struct tally *y, const struct shard_batch 
 	if (!fingerprints_identify(&p->prints, &print, named, &record))
 		return no_memory(p);
 	if (record == p->prints.count || batch->row_flags[row]) {
-		proof_find(y, FOREIGN,
-			   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ": these are the bytes of no record%s",
-			   rank, batch->step, row,
-			   batch->row_flags[row] ? " that was asked for: the row is flagged" : "");
+		proof_find(y, FOREIGN, "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ": %s", rank, batch->step,
+			   row,
+			   batch->row_flags[row] ? "the row is flagged, so it is not the record that was asked for"
+						 : "its bytes are those of no record");
 		return EXIT_DONE;
 	}
 	if (record != named)
 		proof_find(y, MISNAMED,
-			   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ": names record %" PRIu64
-			   "%s; by its bytes it is %" PRIu64,
+			   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ": names record %" PRIu64 "%s; its "
+			   "bytes are those of record %" PRIu64,
 			   rank, batch->step, row, named,
 			   named < p->prints.count && fingerprints_was_delivered(&p->prints, named)
-				   ? ", which came already"
+				   ? ", which came earlier"
 				   : "",
 			   record);
 	if (fingerprints_was_delivered(&p->prints, record))
 		proof_find(y, DUPLICATE,
-			   "record %" PRIu64 " comes again (rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ")",
+			   "record %" PRIu64 " is delivered again (rank %" PRIu32 ", step %" PRIu64 ", row "
+			   "%" PRIu32 ")",
 			   record, rank, batch->step, row);
 	else
 		fingerprints_deliver(&p->prints, record);
@@ -135,8 +136,8 @@ static int judge_batch(struct proof *p, struct tally *y, const struct job *j, co
 
 	if (batch->epoch != y->epoch || batch->position != y->at)
 		proof_find(y, OUT_OF_STEP,
-			   "rank %" PRIu32 " delivers epoch %" PRIu64 ", position %" PRIu64 " where epoch %" PRIu64
-			   ", position %" PRIu64 " is due",
+			   "rank %" PRIu32 " delivers epoch %" PRIu64 ", position %" PRIu64 "; must be epoch "
+			   "%" PRIu64 ", position %" PRIu64,
 			   rank, batch->epoch, batch->position, y->epoch, y->at);
 	if (batch->record_count > j->batch || (batch->record_count < j->batch && p->loader.tail != SHARD_KEEP))
 		proof_find(y, OUT_OF_STEP, "rank %" PRIu32 " delivers %" PRIu32 " rows in a batch of %" PRIu32, rank,
@@ -250,8 +251,8 @@ static void print_epoch(struct proof *p, const struct tally *y)
 	printf("%s: %s delivered, %" PRIu64 " duplicate, %" PRIu64 " missing", y->name,
 	       human_count(delivered, y->delivered), y->found[DUPLICATE], y->found[MISSING]);
 	if (y->found[MISNAMED] + y->found[FOREIGN] + y->found[OUT_OF_STEP])
-		printf(", %" PRIu64 " misnamed, %" PRIu64 " of no record, %" PRIu64 " out of step", y->found[MISNAMED],
-		       y->found[FOREIGN], y->found[OUT_OF_STEP]);
+		printf(", %" PRIu64 " misnamed, %" PRIu64 " matching no record, %" PRIu64 " out of step",
+		       y->found[MISNAMED], y->found[FOREIGN], y->found[OUT_OF_STEP]);
 	if (y->left)
 		printf("; %s in the last incomplete step", human_count(left, y->left));
 	if (y->padded)
@@ -273,7 +274,7 @@ int epoch_end(struct proof *p, struct tally *y, const struct job *last)
 		return rc;
 	find_missing(p, y);
 	if (y->padded != want_padded)
-		proof_find(y, OUT_OF_STEP, "%" PRIu64 " rows are flagged as padded, %" PRIu64 " should be", y->padded,
+		proof_find(y, OUT_OF_STEP, "%" PRIu64 " rows are flagged as padded; must be %" PRIu64, y->padded,
 			   want_padded);
 	for (unsigned k = 0; k < FINDING_KINDS; k++)
 		bad += y->found[k];
