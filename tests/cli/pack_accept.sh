@@ -175,7 +175,7 @@ grep -q "^16 records, 13 of them accepted, [0-9]* with Pillow's pixels$" judged 
 
 cat >eoi.said <<END
 shardpack: warning: src/a/01eoi.jpg: accepted: $lacks
-shardpack: warning: 5 of 8 records are of damaged images, accepted with warnings; their field damage is not 0
+shardpack: warning: 5 of 8 records come from damaged images, accepted with warnings; their field damage is not 0
 END
 grep -e /01eoi -e records eoi.err | diff eoi.said - >&2
 run 0 "$PACK" images src -o eoi --crop 40 --shard-records 4 --on-error skip --order source --accept eoi --report again.json
@@ -195,7 +195,7 @@ run 0 "$PACK" images src -o q --crop 40 --on-error quarantine --quarantine kept 
 mkdir -p many/a && for i in $(seq -w 1 23); do cp src/a/01eoi.jpg "many/a/$i.jpg"; done
 run 0 "$PACK" images many -o many.ds --crop 8 --accept eoi -q
 [ "$(grep -c "accepted: $lacks" err)" = 20 ] || die "$(cat err)"
-said "shardpack: warning: more than 20 such inputs that are accepted; the others are counted, and listed by --report FILE"
+said "shardpack: warning: more than 20 such inputs that are accepted; the others are only counted; --report FILE lists them"
 
 # ---- any number of threads, parts, a run that stops and goes on, receipts lost ----
 
@@ -299,10 +299,10 @@ misused() {
 	[ "$(head -n 1 err)" = "shardpack: $misuse" ] || die "$(cat err)"
 	n=$((n + 1))
 }
-misuse="--accept eoi adds a field damage, and there is one of that name; call yours otherwise"
+misuse="--accept eoi adds a field damage, and there is one of that name already; rename yours"
 misused --accept eoi --field damage:kind=tensor,dtype=u8
 misused --accept eoi --columns damage:u8
-misuse="--accept eoi adds a field damage, and then there are more than 22 beside image and label, those of lengths counted"
+misuse="--accept eoi adds a field damage, which makes more than the limit of 22 fields beside image and label; fields of lengths count too"
 misused --accept eoi --columns "$(seq -s ,  -f 'c%g:u8' 22)"
 misuse="--accept all: must be none, eoi or warnings"
 misused --accept all

@@ -27,43 +27,43 @@ KINDS="needs kind=tensor, ragged, text, bytes, boxes, image or mask"
 wrong caption "$KINDS"
 wrong caption:max=3 "$KINDS"
 wrong caption:kind=txt "kind=txt: must be tensor, ragged, text, bytes, boxes, image or mask"
-wrong caption:kind=text "kind=text needs max=N, the most that a record has room for"
+wrong caption:kind=text "kind=text needs max=N, the room in each record"
 wrong caption:kind=text,max=0 "max=0: must be 1 to 8 whole numbers above 0 with x between them, such as 16 or 4x4"
-wrong caption:kind=text,max=4x4 "max of kind=text is one number"
+wrong caption:kind=text,max=4x4 "max of kind=text must be one number"
 wrong caption:kind=text,max=4,max=5 "max is given twice"
 wrong caption:kind=text,max "max needs a value"
 wrong caption:kind=text,max=4,optional=1 "optional takes no value"
 wrong caption:kind=text,max=4,shape=4 "shape does not belong to kind=text"
-wrong caption:kind=text,max=4,maximum=4 "'maximum=4': no such option; there are kind, from, optional, fill, format, dtype, shape, max, resize, fit, crop, filter, layout, mean, std and decode-scale"
-wrong caption:kind=text,max=4,from= "from=: must be UTF-8 of 1 to 255 bytes, it has 0"
-wrong 1st:kind=text,max=4 "'1st' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _"
-wrong :kind=text,max=4 "'' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _"
-wrong label:kind=text,max=4 "label is what --label-key, --labels, --label-regex or the source's folders say; it is no --field"
-wrong image:kind=mask "the field image is the input itself, of kind=image"
+wrong caption:kind=text,max=4,maximum=4 "'maximum=4' is not an option; must be kind, from, optional, fill, format, dtype, shape, max, resize, fit, crop, filter, layout, mean, std or decode-scale"
+wrong caption:kind=text,max=4,from= "from=: must be UTF-8 of 1 to 255 bytes; it has 0"
+wrong 1st:kind=text,max=4 "'1st' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _"
+wrong :kind=text,max=4 "'' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _"
+wrong label:kind=text,max=4 "the field label comes from --label-key, --labels, --label-regex or the source's folders, not from --field"
+wrong image:kind=mask "the field image is the input itself; must be kind=image"
 wrong image:from=x "the field image is the input itself; from belongs to other fields"
 wrong image:max=3 "max does not belong to kind=image"
 wrong ids:kind=ragged,max=4 "kind=ragged needs dtype=TYPE"
 wrong ids:kind=ragged,max=4,dtype=int "dtype=int: must be u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 or bool"
-misused "--field ids: dtype=f16: numbers of a field are u8 to i64, f32, f64 or bool" --field ids:kind=ragged,max=4,dtype=f16 "${SMALL[@]}"
+misused "--field ids: dtype=f16: must be u8 to i64, f32, f64 or bool for numbers" --field ids:kind=ragged,max=4,dtype=f16 "${SMALL[@]}"
 wrong mask:kind=mask,fill=256 "fill=256: must be a whole number, 0 to 255"
 wrong boxes:kind=boxes,max=4,format=yxyx "format=yxyx: must be xyxy or xywh"
-misused "--field mask: from=json:mask: a picture is no value of JSON" --field mask:kind=mask,from=json:mask "${SMALL[@]}"
-misused "--field depth: dtype=i8: an image has u8, f16, bf16 or f32" --field depth:kind=image,dtype=i8 "${SMALL[@]}"
+misused "--field mask: from=json:mask: an image or a mask cannot come from JSON" --field mask:kind=mask,from=json:mask "${SMALL[@]}"
+misused "--field depth: dtype=i8: must be u8, f16, bf16 or f32 for an image" --field depth:kind=image,dtype=i8 "${SMALL[@]}"
 misused "--field depth: crop 32 is larger than resize 16" --field depth:kind=image,resize=16,crop=32 "${SMALL[@]}"
-misused "--field depth: std belongs to dtype f16, bf16 or f32; u8 samples stay as they are" --field depth:kind=image,std=1/1/1 "${SMALL[@]}"
-misused "--field depth: std 1/0/1: 0 is not above 0, and samples are divided by it" --field depth:kind=image,dtype=f32,std=1/0/1 "${SMALL[@]}"
+misused "--field depth: std needs dtype f16, bf16 or f32; u8 samples are not normalised" --field depth:kind=image,std=1/1/1 "${SMALL[@]}"
+misused "--field depth: std 1/0/1: 0 must be above 0, because samples are divided by it" --field depth:kind=image,dtype=f32,std=1/0/1 "${SMALL[@]}"
 misused "--field age: there is a field age already" --columns age:u16 --field age:kind=tensor,dtype=u8 "${SMALL[@]}"
 misused "--field a: there is a field a_length already" --field a_length:kind=tensor,dtype=u8 --field a:kind=text,max=4 "${SMALL[@]}"
 long=$(printf 'a%.0s' {1..41})
-misused "--field $long: the field of its lengths is called ${long}_length, and that is too long; shorten it" --field "$long:kind=text,max=4" "${SMALL[@]}"
+misused "--field $long: the field of its lengths would be called ${long}_length, which is too long; use a shorter name" --field "$long:kind=text,max=4" "${SMALL[@]}"
 many=()
 for i in {1..12}; do many+=(--field "f$i:kind=text,max=4"); done
-misused "--field f12: more than 22 fields beside image and label, those of lengths counted" "${many[@]}" "${SMALL[@]}"
+misused "--field f12: more than the limit of 22 fields beside image and label; fields of lengths count too" "${many[@]}" "${SMALL[@]}"
 misused "--field image is given twice" --field image:crop=16 --field image:crop=16
-misused "--crop and --field image:crop= say two things; give one" --crop 16 --field image:crop=17
-misused "--mean and --field image:mean= say two things; give one" --crop 16 --dtype f32 --mean 0,0,0 --field image:mean=0/0/1
+misused "--crop and --field image:crop= differ; give one of them" --crop 16 --field image:crop=17
+misused "--mean and --field image:mean= differ; give one of them" --crop 16 --dtype f32 --mean 0,0,0 --field image:mean=0/0/1
 misused "--crop 32 is larger than --resize 16" --resize 16 --field image:crop=32
-misused "--field image: dtype: an image has u8, f16, bf16 or f32" --field image:dtype=i8
+misused "--field image: dtype: must be u8, f16, bf16 or f32" --field image:dtype=i8
 
 # ---- tables ----
 
@@ -106,26 +106,26 @@ cell kind=boxes,max=2,format=xywh '[[1,2,3,-4]]' "box 0 is [1, 2, 3, -4] (x, y, 
 cell kind=boxes,max=2 '[[1,2,3]]' "axis 1 has 3 elements; the field has 4"
 cell kind=boxes,max=1 '[[1,2,3,4],[1,2,3,4]]' "2 of them; the limit is max=1, raise it"
 printf 'path,label,x\n%s,0,\n' $IMG >t1.csv
-refused 1 "./t1.csv: line 2: nothing in column x, which field x comes from" t1.csv --field x:kind=boxes,max=1
-refused 1 "./t1.csv: line 2: nothing in column x, which field x comes from" t1.csv --field x:kind=mask
-refused 1 "./t1.csv: line 1: no column is called y, which --field y names" t1.csv --field y:kind=text,max=1
+refused 1 "./t1.csv: line 2: column x is empty, and field x comes from it" t1.csv --field x:kind=boxes,max=1
+refused 1 "./t1.csv: line 2: column x is empty, and field x comes from it" t1.csv --field x:kind=mask
+refused 1 "./t1.csv: line 1: no column is called y, which --field y needs" t1.csv --field y:kind=text,max=1
 printf 'path,label,x\n%s,0,\377\n' $IMG >t1.csv
 refused 1 "./t1.csv: line 2: column x, field x: not UTF-8 at byte 0; kind=bytes takes any" t1.csv --field x:kind=text,max=5
 printf 'path,label,x\n%s,0,gone.png\n' $IMG >t1.csv
 refused 3 "./t1.csv: line 2: 'gone.png': No such file or directory" t1.csv --field x:kind=mask
 printf 'path,label,x\n%s,0,../gone.png\n' $IMG >t1.csv
-refused 1 "./t1.csv: line 2: '../gone.png' lies outside of .; --root names a folder that holds all images" t1.csv --field x:kind=image
+refused 1 "./t1.csv: line 2: '../gone.png' lies outside of .; name a folder that holds all images with --root" t1.csv --field x:kind=image
 printf '{"path": "%s", "label": 0, "x": 5}\n' $IMG >t1.jsonl
-refused 1 "./t1.jsonl: line 1: no text called x, which --field x names" t1.jsonl --field x:kind=text,max=5
-refused 1 "./t1.jsonl: line 1: nothing in column y, which field y comes from" t1.jsonl --field y:kind=text,max=5
+refused 1 "./t1.jsonl: line 1: no text called x, which --field x needs" t1.jsonl --field x:kind=text,max=5
+refused 1 "./t1.jsonl: line 1: column y is empty, and field y comes from it" t1.jsonl --field y:kind=text,max=5
 
 # ---- files and archives, when they are listed ----
 
-refused 2 "--field mask: of images that are files, from= is a path below img with {} in it, the image's path without extension, such as from=mask/{}.png" \
+refused 2 "--field mask: from= must be a path below img that contains {}, which stands for the image's path without extension, such as from=mask/{}.png" \
 	img --field mask:kind=mask
 refused 3 "./mask/a/00.jpg: field mask of 'a/00.png': No such file or directory" img --root . --field 'mask:kind=mask,from=mask/{}.jpg'
-refused 1 "img/a/00.png: --field mask: from=../mask/{}.png leads to no path below img" img --field 'mask:kind=mask,from=../mask/{}.png'
-refused 1 "./wds.tar: sample '0000' at offset 2048 has no .seg.jpg, which --field mask names" wds.tar --field mask:kind=mask,from=seg.jpg
+refused 1 "img/a/00.png: --field mask: from=../mask/{}.png does not lead to a path below img" img --field 'mask:kind=mask,from=../mask/{}.png'
+refused 1 "./wds.tar: sample '0000' at offset 2048 has no .seg.jpg, which --field mask needs" wds.tar --field mask:kind=mask,from=seg.jpg
 
 # ---- what is in them is a verdict on the sample ----
 

@@ -148,7 +148,7 @@ cp -r parts/dataset.manifest kept
 run 0 "$PACK" raw raw.0 raw.1 -o two --schema "$SCHEMA" --classes names --shard-records 64 --skip-bytes 4 --replace -q
 same two parts
 run 0 "$PACK" raw raw.0 raw.1 -o two --schema "$SCHEMA" --classes names --shard-records 64 --skip-bytes 4
-said "shardpack: two: this very dataset is there already (same names, sizes and options); nothing to do"
+said "shardpack: two: the same dataset is there already (same names, sizes and options); nothing to do"
 # Killed at any moment, the same command ends with the same bytes.
 for delay in 0.005 0.01 0.015 0.02 0.03 0.04 0.06 0.08; do
 	timeout -s KILL $delay "$PACK" raw raw.gz -o killed --schema "$SCHEMA" --classes names --shard-records 8 --skip-bytes 4 -q 2>/dev/null || :
@@ -196,7 +196,7 @@ print((l == 3).sum(), np.argmax(l == 3))')
 first=${bad#* } bad=${bad% *}
 run 1 "$PACK" raw all.raw -o no --schema "$SCHEMA" --classes three
 said "shardpack: warning: ./all.raw#$first: label 3 at offset $((first * 71 + 17)) of all.raw; there are 3 classes, from 0"
-said "shardpack: $bad bad inputs; shards with one of them were not published"
+said "shardpack: $bad bad inputs; shards that need one of them were not published"
 [ ! -e no ] || die "made for nothing"
 run 0 "$PACK" raw all.raw -o skipped --schema "$SCHEMA" --classes three --on-error skip --report skipped.json --shard-records 64
 said "shardpack: 210 inputs = $((210 - bad)) written + $bad skipped + 0 quarantined + 0 failed"

@@ -121,8 +121,8 @@ PY
 
 run 0 "$PACK" array good.npy order.npy -o ok -q # what the others are compared with is good
 
-refused 1 "./short.npy: has 139 bytes, but its head asks for 128 and 12 of data; it is cut short" array short.npy
-refused 1 "./long.npy: has 141 bytes, but its head asks for 128 and 12 of data; it is longer than it should be" array long.npy
+refused 1 "./short.npy: has 139 bytes, but must have a head of 128 and data of 12; it is cut short" array short.npy
+refused 1 "./long.npy: has 141 bytes, but must have a head of 128 and data of 12; it is longer than it should be" array long.npy
 refused 1 "./v9.npy: offset 6: version 9 of the format; 1 to 3 are known" array v9.npy
 refused 1 "./objects.npy: offset 24: dtype '|O': Python objects, which only Python can read; save numbers instead" array objects.npy
 refused 1 "./complex.npy: offset 25: dtype '<c8' is not supported; convert the array to integers, f2, f4, f8 or bool" array complex.npy
@@ -143,11 +143,11 @@ refused 1 "./magic.npy: offset 0: not an array file of NumPy (106 bytes)" array 
 refused 1 "./cut.npy: offset 8: a head of 118 bytes, but the file ends before" array cut.npy
 refused 1 "./tiny.npy: offset 0: not an array file of NumPy (4 bytes)" array tiny.npy
 refused 1 "./nothing.npy: offset 0: not an array file of NumPy (0 bytes)" array nothing.npy
-refused 1 ".: field 'nine' has 9 records and field 'ten' has 10; they must be as many" array nine.npy ten.npy
+refused 1 ".: field 'nine' has 9 records and field 'ten' has 10; the numbers must be equal" array nine.npy ten.npy
 mkdir -p d && cp nine.npy d && cp good.npy d/nine2.npy && cp good.npy nine2.npy && cp ten.npy d/good.npy
-refused 1 "$PWD/d/good.npy: field 'good' is f64 [2] here, and i32 [] in the files before" array good.npy d/good.npy
+refused 1 "$PWD/d/good.npy: field 'good' is f64 [2] here, but i32 [] in the files before" array good.npy d/good.npy
 cp nine.npy 9.npy
-refused 1 "./9.npy: '9' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _; rename it" array 9.npy
+refused 1 "./9.npy: '9' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _; rename it" array 9.npy
 refused 3 "missing.npy: No such file or directory" array missing.npy
 refused 3 "*.nothing: nothing matches this pattern" array '*.nothing'
 refused 2 "./nine.npy: given twice" array nine.npy nine.npy
@@ -158,22 +158,22 @@ refused 2 "./arrays: a folder; name its files" array nine.npy arrays
 read -r data_b head_b <zip
 run 0 "$PACK" array good.npz -o ok5 -q
 run 1 "$PACK" array bit.npz -o ds
-grep -q "^shardpack: ./bit.npz: 'b.npy' at offset $data_b is damaged: its CRC-32 is [0-9a-f]* where the directory says [0-9a-f]*$" err || die "$(cat err)"
+grep -q "^shardpack: ./bit.npz: 'b.npy' at offset $data_b is damaged: its CRC-32 is [0-9a-f]*; the directory says [0-9a-f]*$" err || die "$(cat err)"
 refused 1 "./name.npz: 'b.npy': the header at offset $head_b has another name" array name.npz
 run 1 "$PACK" array dir.npz -o ds
 grep -q "^shardpack: ./dir.npz: the directory is damaged at offset [0-9]*$" err || die "$(cat err)"
-refused 1 "./method.npz: 'a.npy' at offset 0 is packed by method 12; stored (0) and deflated (8) are known, so make the archive again with zip" array method.npz
+refused 1 "./method.npz: 'a.npy' at offset 0 is packed by method 12; must be stored (0) or deflated (8); make the archive again with zip" array method.npz
 refused 1 "./crypt.npz: 'a.npy' at offset 0 is encrypted; unpack the archive with its password and pack the files" array crypt.npz
 run 1 "$PACK" array count.npz -o ds
 grep -q "^shardpack: ./count.npz: the directory at offset [0-9]* has 102 bytes and 3 members, which does not fit the archive$" err || die "$(cat err)"
 run 1 "$PACK" array fewer.npz -o ds
-grep -q "^shardpack: ./fewer.npz: the directory goes on at offset [0-9]* behind its last member$" err || die "$(cat err)"
+grep -q "^shardpack: ./fewer.npz: the directory continues at offset [0-9]* after its last member$" err || die "$(cat err)"
 refused 1 "./offset.npz: 'a.npy': its header at offset 2147483647 lies outside of the archive" array offset.npz
-refused 1 "./cut.npz: no end record of a ZIP archive; it is cut short, or none" array cut.npz
-refused 1 "./text.npz: 'readme.txt' is no array; save what is to be packed with numpy.savez" array text.npz
+refused 1 "./cut.npz: no end record of a ZIP archive; it is cut short, or not a ZIP archive" array cut.npz
+refused 1 "./text.npz: 'readme.txt' is not an array; save arrays with numpy.savez" array text.npz
 refused 1 "./empty.npz: no records in it" array empty.npz
 refused 1 "./folders.npz: 'b/x.npy' at offset $("$PYTHON" -c 'print(open("folders.npz", "rb").read().rindex(b"\x93NUMPY"))') is a second array for field 'x'; save each under a name of its own" array folders.npz
-refused 1 "./long.npz/$(printf 'n%.0s' {1..60}).npy: '$(printf 'n%.0s' {1..60})' cannot be the name of a field: 1 to 47 letters, digits, _ . - of which the first is a letter or _; rename it" array long.npz
+refused 1 "./long.npz/$(printf 'n%.0s' {1..60}).npy: '$(printf 'n%.0s' {1..60})' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _; rename it" array long.npz
 refused 1 "./bomb.npz: the member at offset 55 unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" array bomb.npz
 refused 4 "./tall.npy: records of 2147483648 bytes; the limit is 1073741824 (the first axis counts the records)" array tall.npy
 run 0 "$PACK" array dots.npz -o dots -q
@@ -202,29 +202,29 @@ refused 1 "./crc.gz: incorrect data check near offset $(stat -c %s crc.gz) of $(
 run 1 "$PACK" raw bits.gz -o ds --schema "$SCHEMA"
 [ ! -e ds ] || die "made for nothing"
 refused 1 "./plain.raw: 1000 bytes are 90 records of 11 bytes and 10 bytes more, at offset 990; check --schema and --skip-bytes" raw plain.raw --schema 'x:u8[11]'
-refused 1 "./plain.raw: 999 bytes behind those that are skipped are 99 records of 10 bytes and 9 bytes more, at offset 991; check --schema and --skip-bytes" raw plain.raw --schema "$SCHEMA" --skip-bytes 1
+refused 1 "./plain.raw: 999 bytes after the skipped ones are 99 records of 10 bytes and 9 bytes more, at offset 991; check --schema and --skip-bytes" raw plain.raw --schema "$SCHEMA" --skip-bytes 1
 refused 1 "./plain.raw: 1000 bytes are less than --skip-bytes 2000" raw plain.raw --schema "$SCHEMA" --skip-bytes 2000
 run 0 "$PACK" raw plain.raw short.raw -o barren.ds --schema "$SCHEMA" --skip-bytes 990
 said "shardpack: warning: 1 file has no record (the first is './short.raw')"
 refused 1 "./plain.raw: no records in it" raw plain.raw --schema "$SCHEMA" --skip-bytes 1000
 mkfifo fifo
-refused 1 "./fifo: not a regular file; copy it to one, so that it can be read by offset" raw fifo --schema "$SCHEMA"
+refused 1 "./fifo: not a regular file; copy it to a regular file, which can be read at any offset" raw fifo --schema "$SCHEMA"
 for schema in "" x x: :u8 x:u9 'x:u8[' 'x:u8[]' 'x:u8[0]' 'x:u8[1,]' 'x:u8[,1]' 'x:u8[1]]' 'x:u8[-1]' 'x:u8,' ',x:u8' 'x:u8[1,1,1,1,1,1,1,1,1]' 'x:>' "$(printf 'x%.0s' {1..48}):u8" 'x:u8[4294967296]'; do
 	run 2 "$PACK" raw plain.raw -o ds --schema "$schema"
-	grep -q "a field must be NAME:TYPE or NAME:TYPE\[N,...\], as image:u8\[32,32,3\]$\|must not be empty" err || die "--schema '$schema': $(cat err)"
+	grep -q "a field must be NAME:TYPE or NAME:TYPE\[N,...\], such as image:u8\[32,32,3\]$\|must not be empty" err || die "--schema '$schema': $(cat err)"
 	n=$((n + 1))
 done
 run 2 "$PACK" raw plain.raw -o ds --schema x:u8,x:u8
-grep -qx "shardpack: --schema: field 'x' is there twice" err || die "$(cat err)"
+grep -qx "shardpack: --schema: field 'x' appears twice" err || die "$(cat err)"
 run 2 "$PACK" raw plain.raw -o ds --schema 'x:u8[4294967295,4294967295,4294967295]'
-grep -qx "shardpack: --schema: a record of more than 1099511627776 bytes, which is the limit" err || die "$(cat err)"
+grep -qx "shardpack: --schema: a record of more than the limit of 1099511627776 bytes" err || die "$(cat err)"
 
 run 0 "$PACK" mnist images labels -o ok3 -q
-refused 1 ".: field 'image' has 4 records and field 'label' has 3; they must be as many" mnist images three
-refused 1 "./cutlabels: has 11 bytes, but its head asks for 8 and 4 of data; it is cut short" mnist images cutlabels
-refused 4 "./wide: labels of type i16; they must be u8" mnist images wide
-refused 1 "./kind: type 0x07 and 1 axes; types are 0x08 to 0x0e, axes 1 to 8" mnist kind
-refused 1 "./noaxes: type 0x08 and 0 axes; types are 0x08 to 0x0e, axes 1 to 8" mnist noaxes
+refused 1 ".: field 'image' has 4 records and field 'label' has 3; the numbers must be equal" mnist images three
+refused 1 "./cutlabels: has 11 bytes, but must have a head of 8 and data of 4; it is cut short" mnist images cutlabels
+refused 4 "./wide: labels of type i16; must be u8" mnist images wide
+refused 1 "./kind: type 0x07 and 1 axes; must be type 0x08 to 0x0e and 1 to 8 axes" mnist kind
+refused 1 "./noaxes: type 0x08 and 0 axes; must be type 0x08 to 0x0e and 1 to 8 axes" mnist noaxes
 refused 1 "./flat: its head gives an axis of 0, so it has no records" mnist flat
 refused 1 "./much: the axes ask for more than 2^60 bytes" mnist much
 refused 1 "./notidx: not an IDX file: it must begin with two zero bytes, a type and a number of axes" mnist notidx
@@ -235,15 +235,15 @@ refused 1 "half: no file t10k-images-idx*-ubyte, with or without .gz, is in it" 
 
 mkdir cifar && head -c 3073 /dev/zero >cifar/test_batch.bin
 run 0 "$PACK" cifar cifar -o ok4 --split test -q
-refused 1 "cifar: neither data_batch_1.bin nor train.bin is in it; SRC is the folder of the binary version of CIFAR" cifar cifar
+refused 1 "cifar: neither data_batch_1.bin nor train.bin is in it; SRC must be the folder of the binary version of CIFAR" cifar cifar
 for i in 1 2 3 4; do cp cifar/test_batch.bin cifar/data_batch_$i.bin; done
 refused 3 "cifar/data_batch_5.bin: No such file or directory" cifar cifar
 head -c 3072 /dev/zero >cifar/data_batch_5.bin
-refused 1 "cifar/data_batch_5.bin: 3072 bytes are 0 records of 3073 bytes and 3072 bytes more; the file is cut short, or not of CIFAR-10" cifar cifar
+refused 1 "cifar/data_batch_5.bin: 3072 bytes are 0 records of 3073 bytes and 3072 bytes more; the file is cut short, or not a file of CIFAR-10" cifar cifar
 echo airplane >cifar/batches.meta.txt
-refused 1 "cifar/batches.meta.txt: names 1 classes; there are 10" cifar cifar
+refused 1 "cifar/batches.meta.txt: names 1 classes; must be 10" cifar cifar
 printf 'airplane\n%.0s' {1..10} >cifar/batches.meta.txt
-refused 1 "batches.meta.txt: class 'airplane' is there twice, as numbers 0 and 1 from 0" cifar cifar
+refused 1 "batches.meta.txt: class 'airplane' appears twice, as numbers 0 and 1, counted from 0" cifar cifar
 cp plain.raw plain.bin
 refused 1 "./plain.bin: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, train.bin, test.bin)" cifar plain.bin
 rm cifar/batches.meta.txt cifar/data_batch_5.bin

@@ -82,12 +82,12 @@ misused() {
 	[ "$(head -n 1 err)" = "shardpack: --limit $1: $2" ] || die "$1: $(cat err)"
 	n=$((n + 1))
 }
-powers="and may end in K, M, G or T as in 64M, powers of 1024"
-misused pixel=3 "'pixel' is no limit: there are pixels, side, scans, memory and members; did you mean 'pixels'?"
-misused colour=3 "'colour' is no limit: there are pixels, side, scans, memory and members"
-misused side=9,=3 "'' is no limit: there are pixels, side, scans, memory and members"
-misused pixels "'pixels' is not of the form WHAT=N, such as pixels=200M"
-misused pixels=1, "'' is not of the form WHAT=N, such as pixels=200M"
+powers="and may end in K, M, G or T (powers of 1024), such as 64M"
+misused pixel=3 "'pixel' is not a limit: must be pixels, side, scans, memory or members; did you mean 'pixels'?"
+misused colour=3 "'colour' is not a limit: must be pixels, side, scans, memory or members"
+misused side=9,=3 "'' is not a limit: must be pixels, side, scans, memory or members"
+misused pixels "'pixels': must be WHAT=N, such as pixels=200M"
+misused pixels=1, "'': must be WHAT=N, such as pixels=200M"
 misused scans=0 "scans=0: must be 1 to 2147483647, $powers"
 misused scans=2G "scans=2G: must be 1 to 2147483647, $powers"
 misused side=65501 "side=65501: must be 1 to 65500, $powers"

@@ -161,32 +161,32 @@ table() { # table NAME LINES: with printf's escapes
 	printf -- "$2" >"$1"
 }
 I=src/class_00/00000.jpg J=src/class_01/00001.jpg
-table t.csv "path,label\n$I,1\n$J\n" && refused 1 "./t.csv: line 3: 1 fields; the first line has 2 (what has a comma in it must be quoted)" t.csv
+table t.csv "path,label\n$I,1\n$J\n" && refused 1 "./t.csv: line 3: 1 fields; the first line has 2 (a field that contains a comma must be quoted)" t.csv
 table t.csv "path,label\n$I,\n" && refused 1 "./t.csv: line 2: no label for '$I'" t.csv
 table t.csv "path,label\n,1\n" && refused 1 "./t.csv: line 2: no path" t.csv
 table t.csv "file,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'file' 'label'" t.csv
-table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; --label-key names the one with labels, of 'path' 'labels'" t.csv
+table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; name the column of labels with --label-key; the columns are 'path' 'labels'" t.csv
 table t.csv "path,label\n\"$I,1\n" && refused 1 "./t.csv: line 2: field 1: a quote is not closed" t.csv
 table t.csv "path,label\n\"$I\"x,1\n" && refused 1 "./t.csv: line 2: field 1: something stands behind a closing quote" t.csv
-table t.csv "path,label\na\"b,1\n" && refused 1 "./t.csv: line 2: field 1: a quote within a field; quote the whole field, and write it twice" t.csv
+table t.csv "path,label\na\"b,1\n" && refused 1 "./t.csv: line 2: field 1: a quote within a field; quote the whole field, and write the quote twice" t.csv
 table t.csv "path,label\na\rb,1\n" && refused 1 "./t.csv: line 2: field 1: a carriage return without a line feed" t.csv
 table t.csv "path,label\na\0b,1\n" && refused 1 "./t.csv: line 2: field 1: a NUL byte" t.csv
-table t.csv "path,label\n$I,1\n./$I,1\n" && refused 1 "./$I: there twice; each image must be, once" t.csv
+table t.csv "path,label\n$I,1\n./$I,1\n" && refused 1 "./$I: appears twice; each image must appear once" t.csv
 table t.csv "path,label\n\nsrc/gone.jpg,1\n" && refused 3 "./t.csv: line 3: 'src/gone.jpg': No such file or directory" t.csv
-table t.csv "path,label\n../x.jpg,1\n" && refused 1 "./t.csv: line 2: '../x.jpg' lies outside of .; --root names a folder that holds all images" t.csv
-table t.csv "path,label\n/etc/x.jpg,1\n" && refused 1 "./t.csv: line 2: '/etc/x.jpg' lies outside of .; --root names a folder that holds all images" t.csv
-table real/t.csv "path,label\n$PWD/link/../src/x.jpg,1\n" && refused 1 "real/t.csv: line 2: '$PWD/link/../src/x.jpg' lies outside of real; --root names a folder that holds all images" real/t.csv
+table t.csv "path,label\n../x.jpg,1\n" && refused 1 "./t.csv: line 2: '../x.jpg' lies outside of .; name a folder that holds all images with --root" t.csv
+table t.csv "path,label\n/etc/x.jpg,1\n" && refused 1 "./t.csv: line 2: '/etc/x.jpg' lies outside of .; name a folder that holds all images with --root" t.csv
+table real/t.csv "path,label\n$PWD/link/../src/x.jpg,1\n" && refused 1 "real/t.csv: line 2: '$PWD/link/../src/x.jpg' lies outside of real; name a folder that holds all images with --root" real/t.csv
 table t.csv "Path;label\n$I;1\n" && refused 1 "./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'Path;label'" t.csv
-table t.csv "path, label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; --label-key names the one with labels, of 'path' ' label'" t.csv
-table t.csv "path,label\n$I,caf\351\n" && refused 1 "./t.csv: line 2: label 'caf\351' must be UTF-8 of 1 to 1024 bytes, it has 4" t.csv
+table t.csv "path, label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; name the column of labels with --label-key; the columns are 'path' ' label'" t.csv
+table t.csv "path,label\n$I,caf\351\n" && refused 1 "./t.csv: line 2: label 'caf\351' must be UTF-8 of 1 to 1024 bytes; it has 4" t.csv
 for f in csv jsonl; do
 	for code in UTF-16 UTF-16LE UTF-16BE; do
 		iconv -f UTF-8 -t $code train.$f >wide.$f
-		refused 1 "./wide.$f: UTF-16, as spreadsheets may save it; save it as UTF-8" wide.$f
+		refused 1 "./wide.$f: is UTF-16; save it as UTF-8" wide.$f
 	done
 done
 mkdir circle && cp $I circle && ln -s ../circle circle/x
-refused 1 "$PWD/circle/x: this link leads back to $PWD/circle; it would never end" circle --label-regex '(.)'
+refused 1 "$PWD/circle/x: this link leads back to $PWD/circle; following it would never end" circle --label-regex '(.)'
 table t.csv "path,label\n" && refused 1 "./t.csv: no rows in it" t.csv
 : >t.csv && refused 1 "./t.csv: no rows in it" t.csv
 table t.csv "path,label,x,label\n$I,1,2,3\n" && refused 1 "./t.csv: line 1: columns 2 and 4 are both called label; rename one" t.csv
@@ -194,12 +194,12 @@ table t.csv "path,x,path,label\n$I,1,2,3\n" && refused 1 "./t.csv: line 1: colum
 # Numbers that cannot be classes are not silently names, of which "10" would come before "2".
 for label in -1 007 ' 3' 3.0 16777216 18446744073709551616; do
 	table t.csv "path,label\n$J,10\n$I,$label\n"
-	refused 1 "./$I: label '$label' is a number but none of a class, which is 0 to 16777215 without sign, blanks or zeros before it; correct it, or name the classes with --classes" t.csv
+	refused 1 "./$I: label '$label' is a number but not of a class: must be 0 to 16777215 without sign, blanks or leading zeros; correct it, or name the classes with --classes" t.csv
 done
 table t.csv "path,label\n$J,10\n$I,07\n" && run 0 "$PACK" images t.csv -o widths "${ARGS[@]}" -q
 [ "$(sed -n 's/^class //p' widths/dataset.manifest | tr '\n' ,)" = "0 07,1 10," ] || die "class names"
 table t.csv "path,label\n$J,7\n$I,3\n" && run 0 "$PACK" images t.csv -o holes "${ARGS[@]}"
-said "shardpack: warning: 6 of 8 classes have no image: labels are numbers, the largest is 7 ($J), and none is 0"
+said "shardpack: warning: 6 of 8 classes have no image: labels are numbers, the largest is 7 ($J), and no image has 0"
 table t.csv "path,label\n$J,10\n$I,-1\n" && table some2 "-1\n10\n" && run 0 "$PACK" images t.csv -o minus "${ARGS[@]}" --classes some2 -q
 # Folders are names even if they are numbers, from wherever they come; beside a list of numbers either could be meant.
 mkdir numbers numbers/1 numbers/2 numbers/10
@@ -207,7 +207,7 @@ for k in 1 2 10; do cp "src/class_00/0000$((k % 3 * 3)).jpg" numbers/$k/x.jpg; d
 tar -C numbers -cf numbers.tar 1 2 10
 mkdir more && cp -r numbers/10 more
 run 0 "$PACK" images numbers -o numbers.ds "${ARGS[@]}" -q
-NUMBERS="class folders are numbers and sort as text, as in torchvision: class 1 is '10', before '2'; --classes FILE fixes the numbers"
+NUMBERS="class folders are numbers and sort as text, as in torchvision: class 1 is '10', before '2'; set the numbers with --classes FILE"
 for source in numbers.tar "more numbers" "numbers/10/x.jpg numbers/2/x.jpg numbers/1/x.jpg"; do
 	rm -rf numbers.got
 	# shellcheck disable=SC2086
@@ -218,21 +218,21 @@ done
 run 0 "$PACK" images numbers.tar -o stated "${ARGS[@]}" --label-regex '^([0-9]*)/' -q
 [ "$(sed -n 's/^class //p' stated/dataset.manifest | tail -n 1)" = "10 10" ] || die "labels of --label-regex are numbers"
 table t.csv "path,label\n$I,10\n$J,2\n"
-refused 1 ".: folder '1' is a class by its name, '$I' one by its number 10; --classes FILE names the classes" t.csv numbers.tar
+refused 1 ".: folder '1' gives its images a class by name, but '$I' has its class by the number 10; name the classes with --classes FILE" t.csv numbers.tar
 printf '2\n1\n10\n' >order
 run 0 "$PACK" images t.csv numbers.tar -o mixture "${ARGS[@]}" --classes order -q
 [ "$(sed -n 's/^class //p' mixture/dataset.manifest | tr '\n' ,)" = "0 2,1 1,2 10," ] || die "class names"
-table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" && refused 1 "./t.jsonl: line 1: no text or whole number called label; --label-key names the one with labels" t.jsonl
+table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" && refused 1 "./t.jsonl: line 1: no text or whole number called label; name the key of labels with --label-key" t.jsonl
 table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
-table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object; each line must be one, {\"path\": ..., \"label\": ...}" t.jsonl
+table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object; must be an object, such as {\"path\": ..., \"label\": ...}" t.jsonl
 table t.jsonl "\n{\"path\": \"a\", \"path\": \"b\"}\n" && refused 1 "./t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
 for row in age:f32,1.5x 'age:f32,' age:f32,1e39 age:f64,-1e309 site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 ok:bool,True far:i64,9223372036854775808 far:i64,1.0 'far:u64,+1' 'far:u64, 1'; do
 	name=${row%%:*} type=${row%%,*} value=${row#*,}
 	table t.csv "path,label,$name\n$I,1,$value\n"
-	refused 1 "./t.csv: line 2: '$value' in column $name is no ${type#*:}" t.csv --columns "$type"
+	refused 1 "./t.csv: line 2: '$value' in column $name is not a value of type ${type#*:}" t.csv --columns "$type"
 done
-table t.csv "path,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called age, which --columns names" t.csv --columns age:f32
-table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"age\": \"7\"}\n" && refused 1 "./t.jsonl: line 1: no number called age, which --columns names" t.jsonl --columns age:f32
+table t.csv "path,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called age, which --columns needs" t.csv --columns age:f32
+table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"age\": \"7\"}\n" && refused 1 "./t.jsonl: line 1: no number called age, which --columns needs" t.jsonl --columns age:f32
 refused 2 "src: --columns is for tables: .csv, .tsv or .jsonl" src --columns age:f32
 while read -r bad line; do
 	run 2 "$PACK" images extra.csv -o no "${ARGS[@]}" --columns "$bad"
@@ -241,9 +241,9 @@ while read -r bad line; do
 done <<'END'
 age age: must be NAME:TYPE,..., such as age:f32,site:u16
 age:f32, age:f32,: must be NAME:TYPE,..., such as age:f32,site:u16
-image:u8 image:u8: the field image is the input itself, of kind=image
-label:u8 label:u8: label is what --label-key, --labels, --label-regex or the source's folders say; it is no --field
-age:f16 age: dtype=f16: numbers of a field are u8 to i64, f32, f64 or bool
+image:u8 image:u8: the field image is the input itself; must be kind=image
+label:u8 label:u8: the field label comes from --label-key, --labels, --label-regex or the source's folders, not from --field
+age:f16 age: dtype=f16: must be u8 to i64, f32, f64 or bool for numbers
 age:f32[2] age:f32[2]: dtype=f32[2]: must be u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 or bool
 age:f32,age:u8 age: there is a field age already
 END
@@ -257,23 +257,23 @@ for name in a:
     records.same(a[name], b[name], name)'
 refused 2 "t.csv: lies outside of --root src" t.csv --root src
 table some "class_00\nclass_01\n"
-table t.csv "path,label\n$I,class_00\n$J,class_07\n" && refused 1 "./$J: label 'class_07' is none of the 2 of --classes some" t.csv --classes some
+table t.csv "path,label\n$I,class_00\n$J,class_07\n" && refused 1 "./$J: label 'class_07' is not one of the 2 classes of --classes some" t.csv --classes some
 head -n 5 flat.csv >part.csv
 run 1 "$PACK" images flat -o no "${ARGS[@]}" --labels part.csv
 grep -q "^shardpack: flat/.*: --labels part.csv has no line for '.*'$" err || die "$(cat err)"
 { cat flat.csv && echo "gone.jpg,1"; } >more.csv
-refused 1 "more.csv: line 32: 'gone.jpg' is no image of the source (1 such lines)" flat --labels more.csv
+refused 1 "more.csv: line 32: 'gone.jpg' is not an image of the source (1 such lines)" flat --labels more.csv
 { cat flat.csv && tail -n 1 flat.csv; } >twice.csv
-refused 1 "twice.csv: lines 31 and 32: '$(tail -n 1 flat.csv | sed 's/^"\(.*\)",.*/\1/; s/""/"/g')' is there twice" flat --labels twice.csv
+refused 1 "twice.csv: lines 31 and 32: '$(tail -n 1 flat.csv | sed 's/^"\(.*\)",.*/\1/; s/""/"/g')' appears twice" flat --labels twice.csv
 refused 1 "flat/00_a.000.jpg: --label-regex ^x(.) does not match '00_a.000.jpg'" flat --label-regex '^x(.)'
 run 2 "$PACK" images flat -o no --label-regex 'x'
 grep -q "^shardpack: --label-regex x: needs a part in brackets, which is the label: '^(\[^_\]\*)_'$" err || die "$(cat err)"
 run 2 "$PACK" images flat -o no --label-regex '(x'
 run 2 "$PACK" images flat -o no --label-regex '(x)' --labels flat.csv
 run 2 "$PACK" images flat -o no --labels flat.txt
-refused 1 "flat/00_a.000.jpg: its class would be the folder that holds it, which lies outside of flat; --root names one above, or --label-regex or --labels say which label it has" flat/00_a.000.jpg
+refused 1 "flat/00_a.000.jpg: its class would be the folder that holds it, but that lies outside of flat; name a folder above it with --root, or give labels with --labels FILE or --label-regex RE" flat/00_a.000.jpg
 mkdir bare && cp $I bare/x.jpg
-refused 1 "./bare/x.jpg: lies in no class folder; --label-regex or --labels say which label it has" bare src
+refused 1 "./bare/x.jpg: is in no class folder; give labels with --labels FILE or --label-regex RE" bare src
 refused 2 "'': the name of an input must not be empty" ''
 code=0
 printf '%s\n%s\r\n' $J $I | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?

@@ -32,7 +32,7 @@ account() {
 # ---- fail, the default: all are named, nothing is made ----
 
 run 1 "$PACK" images odd -o ds "${SIZE[@]}" --report fail.json
-said "shardpack: 4 bad inputs; shards with one of them were not published"
+said "shardpack: 4 bad inputs; shards that need one of them were not published"
 for f in $BAD; do
 	grep -q "^shardpack: warning: odd/odd/$f: " err || die "$f is not named"
 done
@@ -46,7 +46,7 @@ run 1 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2
 [ "$(find ds -name '*.shard' | wc -l)" -ge 1 ] || die "no shard without a bad input was published"
 [ ! -e ds/dataset.manifest ] || die "sealed in spite of bad inputs"
 run 2 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2 --on-error skip
-said_only "shardpack: ds: holds an unfinished dataset of another plan, with 'on-error fail' where this one has 'on-error skip'; nothing was touched (--replace puts the new dataset in its place)"
+said_only "shardpack: ds: holds an unfinished dataset of another plan, which has 'on-error fail' where this plan has 'on-error skip'; nothing was touched (--replace puts the new dataset in its place)"
 
 # ---- skip ----
 
@@ -82,7 +82,7 @@ PY
 
 mkdir -p none/a none/b
 for k in 0 1 2 3; do : >none/a/$k.jpg && echo text >none/b/$k.png; done
-ALL_BAD="all 8 inputs are bad, so there is no dataset; the first is none/a/0.jpg: is empty (0 bytes)"
+ALL_BAD="all 8 inputs are bad, so no dataset was made; the first is none/a/0.jpg: is empty (0 bytes)"
 for way in "skip" "skip --shard-records 3" "quarantine --quarantine nothing"; do
 	# shellcheck disable=SC2086
 	run 1 "$PACK" images none -o n.ds --on-error $way --order source "${SIZE[@]}" --report none.json

@@ -128,7 +128,7 @@ run 3 "$PACK" build ch
 bytes=$(stat -c %s src/class_00/00000.jpg)
 said "shardpack: warning: $PWD/changing/class_00/00000.jpg: changed since the plan was made: $bytes bytes then, $(stat -c %s changing/class_00/00000.jpg) now"
 said "shardpack: warning: $PWD/changing/class_01/00001.jpg: No such file or directory"
-said "shardpack: 2 inputs could not be read; shards with one of them were not published"
+said "shardpack: 2 inputs could not be read; shards that need one of them were not published"
 cp src/class_00/00000.jpg changing/class_00/ && cp src/class_01/00001.jpg changing/class_01/
 run 0 "$PACK" build ch && run 0 "$PACK" seal ch
 same ref ch
@@ -150,13 +150,13 @@ diff <(grep ^class listed/dataset.manifest) <(grep ^class fromds/dataset.manifes
 "$CAT" list fromds --json | grep -q '"label": 3' || die "labels of the dataset"
 cp -r src/class_01 part/unheard_of
 run 1 "$PACK" images part -o x "${ARGS[@]}" --classes listed
-said_only "shardpack: part/unheard_of: no class of that name among the 4 of --classes listed"
+said_only "shardpack: part/unheard_of: no class has that name, of the 4 classes of --classes listed"
 printf 'a\nb\na\n' >twice
 run 1 "$PACK" images part -o x "${ARGS[@]}" --classes twice
-said_only "shardpack: twice: class 'a' is there twice, as numbers 0 and 2 from 0"
+said_only "shardpack: twice: class 'a' appears twice, as numbers 0 and 2, counted from 0"
 printf 'a\n\nb\n' >gap
 run 1 "$PACK" images part -o x "${ARGS[@]}" --classes gap
-said_only "shardpack: --classes gap, line 2: class name '' must be UTF-8 of 1 to 1024 bytes, it has 0"
+said_only "shardpack: --classes gap, line 2: class name '' must be UTF-8 of 1 to 1024 bytes; it has 0"
 run 3 "$PACK" images part -o x "${ARGS[@]}" --classes missing
 said_only "shardpack: --classes missing: No such file or directory"
 : >nothing
@@ -171,7 +171,7 @@ run 0 "$PACK" images src -o nine "${ARGS[@]}" --seed 9 -q
 same nine other
 [ "$(find . -maxdepth 1 -name '.other*')" = "" ] || die "left behind: $(find . -maxdepth 1 -name '.other*')"
 run 0 "$PACK" images src -o other "${ARGS[@]}" --seed 9 --replace
-said "shardpack: other: this very dataset is there already (same names, sizes and options); nothing to do"
+said "shardpack: other: the same dataset is there already (same names, sizes and options); nothing to do"
 # Bad input leaves the old one where it is, whole.
 run 1 "$PACK" images holes -o other --resize 16 --replace
 same nine other

@@ -254,20 +254,20 @@ same parts ds8
 run 2 "$PACK" images src -o x --fit long --crop 20
 said "shardpack: --fit long needs --resize N"
 run 2 "$PACK" images src -o x --fit pad --crop 20 --resize 30
-said "shardpack: --crop 20: --fit pad makes all of the square of --resize 30, and nothing is cropped; leave --crop out"
+said "shardpack: --crop 20: --fit pad fills the whole square of --resize 30, so nothing is cropped; leave --crop out"
 run 2 "$PACK" images src -o x --fit cover --resize 30
 said "shardpack: --fit cover: must be short, long, stretch or pad"
 run 2 "$PACK" images src -o x --exif auto --resize 30
 said "shardpack: --exif auto: must be ignore or apply"
 run 2 "$PACK" images src -o x --resize 30 --mean 0.5,0.5,0.5
-said "shardpack: --mean belongs to --dtype f16, bf16 or f32; u8 samples stay as they are"
+said "shardpack: --mean needs --dtype f16, bf16 or f32; u8 samples are not normalised"
 for bad in 0.5 0.5,0.5 0.5,0.5,0.5,0.5 "0.5,0.5,0.5," a,b,c 0x1,0,0 nan,0,0 1e999,0,0 0.5,,0.5 "0.5, 0.5,0.5"; do
 	run 2 "$PACK" images src -o x --resize 30 --dtype f32 --mean "$bad"
 	said "shardpack: --mean $bad: must be three numbers, for red, green and blue: 0.5,0.5,0.5"
 done
 run 2 "$PACK" images src -o x --resize 30 --dtype f32 --std 1,0,1
-said "shardpack: --std 1,0,1: 0 is not above 0, and samples are divided by it"
+said "shardpack: --std 1,0,1: 0 must be above 0, because samples are divided by it"
 run 2 "$PACK" images src -o x --resize 30 --dtype f16 --std 1,0.00001,1
-said "shardpack: --dtype f16: (x / 255 - mean) / std of channel 1 goes beyond 65,504, the most that f16 holds; mean and std are those of samples from 0 to 1"
+said "shardpack: --dtype f16: (x / 255 - mean) / std of channel 1 exceeds 65,504, the largest value of f16; give the mean and std of samples from 0 to 1"
 [ ! -e x ] || die "a refusal left something"
 echo "$n transforms as Pillow's"

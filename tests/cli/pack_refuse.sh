@@ -16,19 +16,19 @@ run 1 "$PACK" images flat -o ds "${ARGS[@]}"
 said_only "shardpack: flat: no class folders in it (5 files found). Make one folder per class, or give the labels with --labels FILE or --label-regex RE"
 mkdir -p src/empty && touch src/empty/notes.txt
 run 1 "$PACK" images src -o ds "${ARGS[@]}"
-said_only "shardpack: src/empty: a class without images (1 other files); remove the folder or fill it"
+said_only "shardpack: src/empty: a class without images (1 other files); remove the folder or add images"
 rm -r src/empty
 
 mkdir -p loop/a/deep && cp src/a/cat_000.jpg loop/a && ln -s ../../a loop/a/deep/again
 run 1 "$PACK" images loop -o ds "${ARGS[@]}"
-said_only "shardpack: loop/a/deep/again: this link leads back to loop/a; the folder would never end"
+said_only "shardpack: loop/a/deep/again: this link leads back to loop/a; following it would never end"
 mkdir -p dangling/a && ln -s nowhere dangling/a/x.jpg
 run 3 "$PACK" images dangling -o ds "${ARGS[@]}"
-said_only "shardpack: dangling/a/x.jpg: No such file or directory (a link that leads nowhere?)"
+said_only "shardpack: dangling/a/x.jpg: No such file or directory (a link to a file that does not exist?)"
 
 mkdir -p latin && cp -r src/a latin/$'caf\xe9'
 run 1 "$PACK" images latin -o ds "${ARGS[@]}"
-said_only "shardpack: latin: class name 'caf\\351' must be UTF-8 of 1 to 1024 bytes, it has 4"
+said_only "shardpack: latin: class name 'caf\\351' must be UTF-8 of 1 to 1024 bytes; it has 4"
 
 mkdir -p fifo/a && cp src/a/cat_000.jpg fifo/a && mkfifo fifo/a/pipe.jpg
 run 1 timeout 250 "$PACK" images fifo -o ds "${ARGS[@]}"
@@ -56,7 +56,7 @@ said "shardpack: 3 other files in the source: ignored"
 
 mkdir -p numbers && cp -r src/a numbers/2 && cp -r src/b numbers/10
 run 0 "$PACK" images numbers -o numbers.ds "${ARGS[@]}" --report numbers.json
-said "shardpack: warning: class folders are numbers and sort as text, as in torchvision: class 0 is '10', before '2'; --classes FILE fixes the numbers"
+said "shardpack: warning: class folders are numbers and sort as text, as in torchvision: class 0 is '10', before '2'; set the numbers with --classes FILE"
 [ "$(json numbers.json 'len(d["warnings"])')" = 1 ] || die "the warning is not in the report"
 
 # ---- unreadable input, whatever the policy ----
@@ -66,7 +66,7 @@ chmod 000 locked/a/cat_002.jpg
 for policy in fail skip; do
 	run 3 powerless "$PACK" images locked -o locked.ds "${ARGS[@]}" --on-error $policy --report $policy.json
 	said "shardpack: warning: locked/a/cat_002.jpg: Permission denied"
-	said "shardpack: 1 inputs could not be read; shards with one of them were not published"
+	said "shardpack: 1 inputs could not be read; shards that need one of them were not published"
 	said "shardpack: 5 inputs = 0 written + 0 skipped + 0 quarantined + 1 failed + 4 not done"
 	[ "$(json $policy.json 'd["failed_because"]')" = "{'bad': 0, 'unreadable': 1, 'not_published': 4}" ] || die "$policy"
 	[ "$(json $policy.json 'd["bad_inputs"][0]["reason"]')" = unreadable ] || die "$policy"
@@ -93,13 +93,13 @@ said_only "shardpack: file/ds: Not a directory"
 run 3 "$PACK" images src -o no/../ds "${ARGS[@]}"
 said_only "shardpack: no/../ds: leads through a folder that does not exist"
 run 2 "$PACK" images src -o file "${ARGS[@]}"
-said_only "shardpack: file: a file, not a folder; nothing was touched"
+said_only "shardpack: file: is a file, not a folder; nothing was touched"
 mkdir foreign && echo mine >foreign/thesis.txt
 for replace in "" --replace; do
 	run 2 "$PACK" images src -o foreign "${ARGS[@]}" $replace
-	said_only "shardpack: foreign: holds 'thesis.txt', which is no part of a dataset; nothing was touched"
+	said_only "shardpack: foreign: holds 'thesis.txt', which is not part of a dataset; nothing was touched"
 	run 2 "$PACK" images src -o foreign "${ARGS[@]}" $replace --dry-run
-	said_only "shardpack: foreign: holds 'thesis.txt', which is no part of a dataset; nothing was touched"
+	said_only "shardpack: foreign: holds 'thesis.txt', which is not part of a dataset; nothing was touched"
 	[ "$(contents foreign)" = thesis.txt ] || die "touched: $(contents foreign)"
 done
 run 2 "$PACK" images src -o src/ds "${ARGS[@]}"
@@ -128,7 +128,7 @@ run 0 "$PACK" plan images src -o planned "${ARGS[@]}" -q
 run 0 "$PACK" images src -o planned "${ARGS[@]}" --dry-run
 printed "output unfinished; would continue"
 run 3 "$CAT" info planned
-said "unfinished: run the same shardpack command again, or shardpack build and then seal planned"
+said "this dataset is unfinished: run the same shardpack command again, or shardpack build and then seal planned"
 
 # ---- the report's place, before any work ----
 
@@ -139,7 +139,7 @@ said_only "shardpack: --report $PWD/closed/r.json: cannot write into $PWD/closed
 for verb in "images src -o ds" "build planned" "seal planned"; do
 	# shellcheck disable=SC2086
 	run 2 "$PACK" $verb --report started -q
-	said_only "shardpack: --report $PWD/started: a folder; give the name of a file"
+	said_only "shardpack: --report $PWD/started: is a folder; --report must name a file"
 done
 
 # ---- the command ----
@@ -159,7 +159,7 @@ run 2 "$PACK" build nowhere
 mkdir unsealed && echo spoilt >unsealed/dataset.manifest
 run 1 "$PACK" build unsealed
 run 2 "$PACK" seal foreign
-said_only "shardpack: foreign: there is no plan in it; \`shardpack plan SOURCE SRC -o DIR\` makes one"
+said_only "shardpack: foreign: has no plan; make one with \`shardpack plan SOURCE SRC -o DIR\`"
 
 # ---- places that would eat each other, and names that only look odd ----
 

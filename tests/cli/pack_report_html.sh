@@ -160,7 +160,7 @@ done
 wait
 [ -s through.html ] || die "no page came through the FIFO"
 run 1 "$PACK" images src -o no.ds --resize 40 --crop 32 --report /dev/full
-said "shardpack: 5 bad inputs; shards with one of them were not published"
+said "shardpack: 5 bad inputs; shards that need one of them were not published"
 said "shardpack: /dev/full: No space left on device"
 run 3 "$PACK" images src -o yes.ds --resize 40 --crop 32 --on-error skip --report /dev/full
 said "shardpack: /dev/full: No space left on device"

@@ -232,8 +232,8 @@ misused() { # MESSAGE ARGUMENT...
 }
 misused "--field image:decode-scale=3: decode-scale=3: must be 1, 2, 4, 8 or auto" --field image:decode-scale=3
 misused "--field x:kind=mask,decode-scale=2: decode-scale does not belong to kind=mask" --field x:kind=mask,decode-scale=2
-misused "decode-scale=auto needs --resize N: a crop alone takes the image at its own size" --crop 8 --field image:decode-scale=auto
-misused "--field right: decode-scale=2 needs resize N: a crop alone takes the image at its own size" --field right:kind=image,crop=8,decode-scale=2 --resize 9 --crop 9
+misused "decode-scale=auto needs --resize N: a crop alone uses the image at its own size" --crop 8 --field image:decode-scale=auto
+misused "--field right: decode-scale=2 needs resize N: a crop alone uses the image at its own size" --field right:kind=image,crop=8,decode-scale=2 --resize 9 --crop 9
 
 # ---- converters that are wrong ----
 

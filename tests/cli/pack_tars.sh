@@ -137,7 +137,7 @@ done
 gzip -k a.tar b.tar
 mkdir -p there/1 there/2 && cp a.tar.gz there/1/train-0.tar.gz && cp b.tar.gz there/2/train-1.tar.gz
 run 0 "$PACK" images 'there/*/train-*.tar.gz' -o globbed "${ARGS[@]}" --order source
-grep -q "^shardpack: $PWD/there/1/train-0.tar.gz: unpacked once, .* on disk until this command ends$" err || die "$(cat err)"
+grep -q "^shardpack: $PWD/there/1/train-0.tar.gz: unpacked once; uses .* on disk until this command ends$" err || die "$(cat err)"
 same_as_ref globbed c
 printf '%s\n' a.tar b.tar | "$PACK" images - -o listed "${ARGS[@]}" --order source -q
 same wds listed
@@ -288,40 +288,40 @@ refused 1 "./nolabel.tar: sample 'x' at offset $(at nolabel.tar x.jpg) has no .c
 refused 1 "./noimage.tar: sample 'x' at offset $(at noimage.tar x.cls) has no image" noimage.tar
 refused 1 "./two.tar: sample '000000' has two images, 'jpg' at offset 512 and 'png' at $(at two.tar 000000.png)" two.tar
 refused 1 "./many.tar: sample '000000' at offset 512 has 1004 members; the limit is 1000 (a key ends at the first dot of a name; --limit members=N allows more)" many.tar
-refused 1 "./kind.tar: 'c/x.jpg' at offset 0 is neither file, folder nor link; pack the archive again without it" kind.tar
-refused 1 "./twice.tar: '000000.jpg' is there twice, at offsets 512 and $(at twice.tar 000000.jpg)" twice.tar
-refused 1 "./badlabel.tar: the label in '000000.cls' at offset $(at badlabel.tar 000000.cls) must be UTF-8 of 1 to 1024 bytes, it has 2" badlabel.tar
+refused 1 "./kind.tar: 'c/x.jpg' at offset 0 is neither file, folder nor link; make the archive again without it" kind.tar
+refused 1 "./twice.tar: '000000.jpg' appears twice, at offsets 512 and $(at twice.tar 000000.jpg)" twice.tar
+refused 1 "./badlabel.tar: the label in '000000.cls' at offset $(at badlabel.tar 000000.cls) must be UTF-8 of 1 to 1024 bytes; it has 2" badlabel.tar
 refused 1 "./badjson.tar: '000000.json' at offset $(at badjson.tar 000000.json): string or '}' expected near end of file" badjson.tar --label-key n
 refused 1 "./nokey.tar: '000000.json' at offset $(at nokey.tar 000000.json): no text or whole number called n" nokey.tar --label-key n
 refused 1 "./array.tar: '000000.json' at offset $(at array.tar 000000.json): not an object" array.tar --label-key n
 refused 1 "./up.tar: the member at offset 0 has a name that is empty, too long, or leads out of the archive: 'a/../../x.jpg'" up.tar
 refused 1 "./root.tar: the member at offset 0 has a name that is empty, too long, or leads out of the archive: '/x.jpg'" root.tar
-refused 1 "./flat.tar/x.jpg: lies in no class folder; --label-regex or --labels say which label it has" flat.tar
-refused 1 "./link.tar: 'c/y.jpg' at offset $(($(at link.tar c/y.jpg) - 512)) is a link; pack the archive with --dereference --hard-dereference" link.tar
+refused 1 "./flat.tar/x.jpg: is in no class folder; give labels with --labels FILE or --label-regex RE" flat.tar
+refused 1 "./link.tar: 'c/y.jpg' at offset $(($(at link.tar c/y.jpg) - 512)) is a link; make the archive again with --dereference --hard-dereference" link.tar
 refused 1 "./member.tar: the member at offset 0 has $(stat -c %s src/class_00/00000.jpg) bytes, but the archive ends after 1024; it is cut short" member.tar
 run 1 "$PACK" images cut.tar -o no "${ARGS[@]}"
 grep -q "it is cut short$" err || die "$(cat err)"
 refused 1 "./noend.tar: ends at offset $(stat -c %s noend.tar) without the blocks of zeros that end an archive; it is cut short" noend.tar
-refused 1 "./oneend.tar: one block of zeros at offset $(stat -c %s noend.tar) where two end an archive; it is cut short" oneend.tar
-refused 1 "./joined.tar: the archive ends at offset $(stat -c %s noend.tar), but something follows; archives that were joined must be given apart" joined.tar
+refused 1 "./oneend.tar: one block of zeros at offset $(stat -c %s noend.tar), but an archive ends with two; it is cut short" oneend.tar
+refused 1 "./joined.tar: the archive ends at offset $(stat -c %s noend.tar), but something follows; give archives that were joined as separate files" joined.tar
 refused 1 "./sum.tar: the header at offset 0 has a wrong checksum; this is not a tar archive" sum.tar
 refused 1 "./sum2.tar: the header at offset $(($(at a.tar 000000.cls) - 512)) has a wrong checksum; the archive is damaged there" sum2.tar
 refused 1 "./huge.tar: the member at offset 0 has 8589934591 bytes, but the archive ends after $(($(stat -c %s a.tar) - 512)); it is cut short" huge.tar
-refused 1 "./number.tar: the size in the header at offset 0 is no number" number.tar
+refused 1 "./number.tar: the size in the header at offset 0 is not a number" number.tar
 refused 1 "./nothing.tar: an empty file, not a tar archive" nothing.tar
 refused 1 "./not.tar: the header at offset 0 has a wrong checksum; this is not a tar archive" not.tar
 refused 1 "./badpax.tar: a damaged pax header at offset 0" badpax.tar
-refused 1 "./paxsize.tar: a pax header at offset 0 with a size that is none" paxsize.tar
+refused 1 "./paxsize.tar: a pax header at offset 0 whose size is not a number" paxsize.tar
 refused 1 "./sparse.tar: a sparse file at offset 0; pack the archive without --sparse" sparse.tar
 refused 1 "./longname.tar: a name of 5000 bytes at offset 0; the limit is 4095" longname.tar
 printf 'x\ny\n' >two.names
-refused 1 "./b.tar/000027.jpg: label 2, but --classes two.names has 2, numbered from 0" b.tar --classes two.names
-refused 1 "./up.zip: the member at offset 38 has a name that is too long, or leads out of the archive: '../x.jpg'; make the archive again, from the folder that holds all" up.zip
+refused 1 "./b.tar/000027.jpg: label 2, but --classes two.names has 2 classes, numbered from 0" b.tar --classes two.names
+refused 1 "./up.zip: the member at offset 38 has a name that is too long, or leads out of the archive: '../x.jpg'; make the archive again from the folder that holds all its files" up.zip
 run 1 "$PACK" images same.zip -o no "${ARGS[@]}"
-said "shardpack: ./same.zip/c/x.jpg: there twice; each image must be, once"
+said "shardpack: ./same.zip/c/x.jpg: appears twice; each image must appear once"
 refused 1 "./bomb.zip: the member at offset 37 unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" bomb.zip
 run 1 "$PACK" images spoilt.zip -o no "${ARGS[@]}"
-grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is damaged: [0-9]* bytes with CRC-32 " err || die "$(cat err)"
+grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is damaged: it has [0-9]* bytes with CRC-32 " err || die "$(cat err)"
 for f in 0 1; do
 	tar -cf none$f.tar -T /dev/null
 done

@@ -119,25 +119,25 @@ same two globbed
 # ---- refused ----
 
 VERB=(tokens) ARGS=(--seq-len 16)
-refused 1 "./short.llm: has 3022 bytes, but its head of 1024 asks for 1000 tokens of 2; it is cut short" short.llm
-refused 1 "./more.llm: has 3024 bytes, but its head of 1024 asks for 999 tokens of 2; it is longer than it should be" more.llm
+refused 1 "./short.llm: has 3022 bytes, but must have a head of 1024 and 1000 tokens of 2; it is cut short" short.llm
+refused 1 "./more.llm: has 3024 bytes, but must have a head of 1024 and 999 tokens of 2; it is longer than it should be" more.llm
 refused 1 "./version.llm: magic 20240520 with version 2; 1 is known" version.llm
 refused 1 "./eval.llm: a file of evaluation questions (magic 20240522), not a stream of tokens" eval.llm
 refused 1 "./none.llm: its head says that it has no tokens" none.llm
 refused 1 "./head.llm: ends at offset 600, within its head of 1024 bytes" head.llm
-refused 1 "./odd.bin: 1999 bytes are no whole number of u16; check --dtype" odd.bin
+refused 1 "./odd.bin: 1999 bytes are not a whole number of u16; check --dtype" odd.bin
 cp a.bin a.npz
 cp a.bin a.txt && gzip -k a.txt && cp a.bin a.PNG
 for name in "a.npz an archive" "a.txt text" "a.txt.gz text" "a.PNG an image"; do
 	run 1 "$PACK" tokens "${name%% *}" -o no --seq-len 16
-	said "shardpack: ./${name%% *}: ${name#* } by its name, not a stream of tokens, which is a .bin or .npy of their numbers; give that, or rename it"
+	said "shardpack: ./${name%% *}: ${name#* } by its name; must be a .bin or .npy file of token numbers; if it is one, rename it"
 	[ ! -e no ] || die "made for nothing"
 done
-refused 2 "./a.bin: --documents 70000 is no token of u16, so no document would end" a.bin --documents 70000
-refused 1 "./float.npy: tokens of type f32; they must be integers" float.npy
-refused 1 "./square.npy: 2 axes; tokens are an array of one" square.npy
-refused 1 "./cut.npy: has 2126 bytes, but its head asks for 128 and 2000 of data" cut.npy
-refused 1 "./wide.llm: field 'tokens' is u32 [17] here, and u16 [17] in the files before" a.bin wide.llm
+refused 2 "./a.bin: --documents 70000 does not fit u16, so no document would end" a.bin --documents 70000
+refused 1 "./float.npy: tokens of type f32; must be integers" float.npy
+refused 1 "./square.npy: 2 axes; tokens must be an array of 1 axis" square.npy
+refused 1 "./cut.npy: has 2126 bytes, but must have a head of 128 and data of 2000" cut.npy
+refused 1 "./wide.llm: field 'tokens' is u32 [17] here, but u16 [17] in the files before" a.bin wide.llm
 run 1 "$PACK" tokens a.bin -o ds --seq-len 1000
 said_only "shardpack: ./a.bin: no window of 1001 tokens in it; give a smaller --seq-len"
 : >empty.bin && head -c 8 a.bin >short.bin
@@ -149,6 +149,6 @@ run 2 "$PACK" tokens a.bin -o ds --seq-len 16 --overlap 16
 grep -q "^shardpack: --overlap 16 must be less than --seq-len 16$" err || die "$(cat err)"
 : >empty
 run 1 "$PACK" tokens - -o ds --seq-len 16
-said_only "shardpack: standard input: empty; '-' stands for a list of inputs, one path a line"
+said_only "shardpack: standard input: empty; '-' stands for a list of inputs, one path per line"
 [ ! -e ds ] || die "made for nothing"
 echo "windows, overlap, documents, lists; $n refusals"

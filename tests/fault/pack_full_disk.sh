@@ -58,14 +58,14 @@ inside 'mount -t tmpfs -o size=1m none disk
 		code=0
 		"$PACK" $1 $2 -o ds.no --spool disk ${4:-} >msg 2>&1 </dev/null || code=$?
 		[ $code = 3 ] && [ "$(wc -l <msg)" = 1 ] && [ ! -e ds.no ] || die "exit code $code: $(cat msg)"
-		grep -q "^shardpack: ./$2$3; --spool DIR names another folder$" msg || die "$(cat msg)"
+		grep -q "^shardpack: ./$2$3; choose another folder with --spool DIR$" msg || die "$(cat msg)"
 	}
 	for f in big.tar.gz big.tar.zst; do
-		refused images $f ": unpacked it has 3.0 MiB ($(stat -c %s big.tar) bytes) or more, and the disk of disk has 1.0 MiB free" "--resize=8 --crop=8"
+		refused images $f ": unpacked it needs 3.0 MiB ($(stat -c %s big.tar) bytes) or more, and the disk of disk has 1.0 MiB free" "--resize=8 --crop=8"
 	done
-	refused images big.zip ": unpacked it has 3.0 MiB (3[0-9]* bytes) or more, and the disk of disk has 1.0 MiB free" "--resize=8 --crop=8"
-	refused array big.npz ": unpacked it has 3.0 MiB (3145856 bytes) or more, and the disk of disk has 1.0 MiB free"
-	refused array fortran.npy ": unpacked it has 3.0 MiB (3145728 bytes) or more, and the disk of disk has 1.0 MiB free"
+	refused images big.zip ": unpacked it needs 3.0 MiB (3[0-9]* bytes) or more, and the disk of disk has 1.0 MiB free" "--resize=8 --crop=8"
+	refused array big.npz ": unpacked it needs 3.0 MiB (3145856 bytes) or more, and the disk of disk has 1.0 MiB free"
+	refused array fortran.npy ": unpacked it needs 3.0 MiB (3145728 bytes) or more, and the disk of disk has 1.0 MiB free"
 	refused images mute.tar.zst ": cannot unpack more than [0-9]* bytes: No space left on device" "--resize=8 --crop=8"
 	mount -o remount,size=8m disk
 	"$PACK" images big.tar.gz -o ds.yes --resize 8 --crop 8 --spool disk -q

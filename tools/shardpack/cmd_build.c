@@ -117,7 +117,9 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 		code = fail(exit_code_of_status(err.status), "%s/plan: %s", s->job.state_dir, err.message);
 	if (code == EXIT_DONE && s->plan.recipe.on_error == ON_ERROR_QUARANTINE) {
 		if (!s->quarantine_dir)
-			return fail(EXIT_USAGE, "%s: the file `quarantine` is gone; plan again, as before, to have it back",
+			return fail(EXIT_USAGE,
+				    "%s: the file `quarantine` is missing; run the same `shardpack plan` "
+				    "command again to restore it",
 				    s->job.state_dir);
 		code = quarantine_open(&s->quarantine, s->quarantine_dir);
 		s->job.quarantine = &s->quarantine;
@@ -126,7 +128,7 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	if (code != EXIT_DONE || (!needs_source && !s->job.source[0]))
 		return code;
 	if (!s->job.source[0])
-		return fail(EXIT_USAGE, "%s: the file `source` is gone; say where the inputs are with --source SRC",
+		return fail(EXIT_USAGE, "%s: the file `source` is missing; name the source with --source SRC",
 			    s->job.state_dir);
 	return needs_source ? open_source(s, o) : code;
 }

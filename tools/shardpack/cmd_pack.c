@@ -85,7 +85,7 @@ static int settle_recipe(struct packing *w)
 	if (w->recipe.on_error != ON_ERROR_QUARANTINE && o->quarantine)
 		return cli_misuse(args, "--quarantine DIR needs --on-error quarantine");
 	if (w->recipe.order == SHARD_ORDER_SOURCE && cli_given(args, "seed"))
-		return cli_misuse(args, "--seed belongs to --order shuffle");
+		return cli_misuse(args, "--seed needs --order shuffle");
 	if (w->recipe.order == SHARD_ORDER_SOURCE)
 		w->recipe.seed = 0; /* one order, one plan */
 	if (o->shard_bytes && o->shard_records)
@@ -133,7 +133,7 @@ static int keep_from_sources(const struct packing *w, const char *option, const 
 		if (code == EXIT_DONE && strcmp(option, "--report"))
 			code = command_keep_apart("the source", whole ? w->place.root_absolute : folder, option, path);
 		else if (code == EXIT_DONE && !item->is_dir && !strcmp(folder, path))
-			code = fail(EXIT_USAGE, "%s: is the source (%s); give a place outside of it", option, folder);
+			code = fail(EXIT_USAGE, "%s: is the source (%s); give another path", option, folder);
 	}
 	return code;
 }
@@ -258,7 +258,7 @@ static int carry_out(struct packing *w, bool plan_only)
 	if (code != EXIT_DONE)
 		return code;
 	if (w->sealed) {
-		note("%s: this very dataset is there already (same names, sizes and options); nothing to do", w->o->out);
+		note("%s: the same dataset is there already (same names, sizes and options); nothing to do", w->o->out);
 		w->began = true;
 		code = output_clear_state(&w->job);
 		return code == EXIT_DONE ? seal_recount(&w->job) : code;
@@ -293,7 +293,7 @@ static void tell_plan(const struct packing *w)
 	if (!text_failed(&words) && !text_failed(&digest)) {
 		note("plan %s: %" PRIu64 " inputs in %" PRIu64 " shards", digest.data, w->plan.input_count,
 		     w->plan.shard_count);
-		note("next: shardpack build %s --part 0/N, and so on to N-1, anywhere; then shardpack seal %s",
+		note("next: shardpack build %s --part 0/N to N-1/N, on any machines; then shardpack seal %s",
 		     words.data, words.data);
 	}
 	text_free(&words);

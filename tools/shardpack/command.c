@@ -35,7 +35,7 @@ int command_check_report(const char *path)
 	struct stat st;
 
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return fail(EXIT_USAGE, "--report %s: a folder; give the name of a file", path);
+		return fail(EXIT_USAGE, "--report %s: is a folder; --report must name a file", path);
 	if (special_is(path)) /* it will be written into, so its folder does not matter */
 		return EXIT_DONE;
 	if (snprintf(folder, sizeof(folder), "%.*s", slash > path ? (int)(slash - path) : 1, path) >= (int)sizeof(folder))
@@ -70,10 +70,10 @@ static void say_how_to_go_on(const struct report *r)
 	else if (r->exit_code == EXIT_INTERRUPTED)
 		hint("interrupted; run the same command again to continue");
 	else if (r->exit_code == EXIT_IO)
-		hint("shards that are complete stay; once the cause is removed, run the same command again to continue");
+		hint("complete shards are kept; remove the cause, then run the same command again to continue");
 	else if (r->exit_code == EXIT_BAD && r->job->plan->recipe.on_error == ON_ERROR_FAIL && r->job->account->bad)
 		hint("--on-error skip or quarantine leaves bad inputs out%s",
-		     r->job->account->written ? "; as that makes another dataset, add --replace" : "");
+		     r->job->account->written ? "; that makes another dataset, so add --replace" : "");
 	text_free(&command);
 }
 

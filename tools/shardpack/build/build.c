@@ -396,10 +396,13 @@ static bool allocate(struct build *b)
 static int judge(const struct account *a, uint32_t policy)
 {
 	if (a->unreadable)
-		return fail(EXIT_IO, "%" PRIu64 " inputs could not be read; shards with one of them were not published",
+		return fail(EXIT_IO,
+			    "%" PRIu64 " inputs could not be read; shards that need one of them were not "
+			    "published",
 			    a->unreadable);
 	if (a->bad && policy == ON_ERROR_FAIL)
-		return fail(EXIT_BAD, "%" PRIu64 " bad inputs; shards with one of them were not published", a->bad);
+		return fail(EXIT_BAD, "%" PRIu64 " bad inputs; shards that need one of them were not published",
+			    a->bad);
 	return EXIT_DONE;
 }
 

@@ -47,7 +47,7 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 	if (receipt_write(f->state_dir, shard_idx, r, &err) != SHARD_OK)
 		return finisher_fail(f, &err);
 	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
-	       r->file_bytes, written.already ? " (another process had it)" : "");
+	       r->file_bytes, written.already ? " (another process wrote it first)" : "");
 	return EXIT_DONE;
 }
 
@@ -98,8 +98,9 @@ int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, 
 	f->state_dir = state_dir;
 	f->quarantines = quarantines;
 	f->account = account;
-	return background_start(&f->threads, FINISHER_SHARDS, complete_next, f) ? EXIT_DONE
-										: fail(EXIT_IO, "a thread could not be started");
+	return background_start(&f->threads, FINISHER_SHARDS, complete_next, f)
+		       ? EXIT_DONE
+		       : fail(EXIT_IO, "cannot start a thread");
 }
 
 /* With the lock, or when all threads have ended: what was done in a place goes into the account. */

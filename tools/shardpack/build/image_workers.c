@@ -131,7 +131,8 @@ int image_workers_open(struct image_workers **out, const struct job *job, const 
 	p->walk.range = ranges;
 	budget_init(&p->budget);
 	*out = p;
-	return allocate(p) ? EXIT_DONE : fail(EXIT_IO, "no memory for %u workers; ask for fewer with -j", job->worker_count);
+	return allocate(p) ? EXIT_DONE
+			   : fail(EXIT_IO, "out of memory for %u workers; use fewer with -j", job->worker_count);
 }
 
 struct result *image_workers_result(struct image_workers *p, uint64_t slot)

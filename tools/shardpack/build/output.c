@@ -55,7 +55,7 @@ static int list(const char *out_dir, struct listing *l)
 		return EXIT_DONE;
 	}
 	if (!dir && errno == ENOTDIR)
-		return fail(EXIT_USAGE, "%s: a file, not a folder; nothing was touched", out_dir);
+		return fail(EXIT_USAGE, "%s: is a file, not a folder; nothing was touched", out_dir);
 	if (!dir)
 		return fail(EXIT_IO, "%s: cannot read this folder: %s", out_dir, strerror(errno));
 	while ((errno = 0, entry = readdir(dir)) != NULL) {
@@ -91,7 +91,9 @@ static void describe_difference(const struct text *there, const struct plan *our
 		a += line_a + 1;
 		b += line_b + 1;
 	}
-	snprintf(why, OUTPUT_WHY_BYTES, "an unfinished dataset of another plan, with '%.*s' where this one has '%.*s'",
+	snprintf(why, OUTPUT_WHY_BYTES,
+		 "an unfinished dataset of another plan, which has '%.*s' where this plan has "
+		 "'%.*s'",
 		 (int)(line_a < 200 ? line_a : 200), a, (int)(line_b < 200 ? line_b : 200), b);
 }
 
@@ -151,7 +153,7 @@ int output_examine(const char *out_dir, const struct plan *plan, enum output_sta
 		return code;
 	if (l.foreign[0]) {
 		*state = OUTPUT_FOREIGN;
-		snprintf(why, OUTPUT_WHY_BYTES, "'%s', which is no part of a dataset", l.foreign);
+		snprintf(why, OUTPUT_WHY_BYTES, "'%s', which is not part of a dataset", l.foreign);
 	} else if (l.has_manifest) {
 		*state = sealed_by(out_dir, plan, why) ? OUTPUT_SEALED : OUTPUT_OTHER;
 	} else if (l.has_state) {
@@ -267,7 +269,7 @@ static int load_none(const struct job *job, bool *sealed)
 	if (code != EXIT_DONE)
 		return code;
 	if (stat(manifest, &st) != 0)
-		return fail(EXIT_USAGE, "%s: there is no plan in it; `shardpack plan SOURCE SRC -o DIR` makes one",
+		return fail(EXIT_USAGE, "%s: has no plan; make one with `shardpack plan SOURCE SRC -o DIR`",
 			    job->out_dir);
 	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
 		return fail(exit_code_of_status(err.status), "%s", err.message);
@@ -354,7 +356,8 @@ int output_clear_state(const struct job *job)
 	int code = remove_all(job->state_dir, is_state_name, &gone);
 
 	if (code == EXIT_DONE && !gone)
-		warn("%s: not empty, so it stays; another process uses it and will remove it, or something foreign lies in it",
+		warn("%s: not removed, because it is not empty; another process uses it, or it holds a file that is "
+		     "not shardpack's",
 		     job->state_dir);
 	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
 }
@@ -369,7 +372,7 @@ void output_give_up(const struct job *job, bool made, bool all_empty)
 	if (l.has_shards && (!all_empty || remove_names(job->out_dir, is_shard_name, &gone) != EXIT_DONE))
 		return;
 	if (output_clear_state(job) == EXIT_DONE && made && rmdir(job->out_dir) != 0)
-		detail("%s: stays: %s", job->out_dir, strerror(errno));
+		detail("%s: cannot remove this folder: %s", job->out_dir, strerror(errno));
 }
 
 int output_remove(const char *dir)
@@ -382,7 +385,7 @@ int output_remove(const char *dir)
 	if (code != EXIT_DONE || l.absent)
 		return code;
 	if (l.foreign[0])
-		return fail(EXIT_USAGE, "%s: holds '%s', which is no part of a dataset; remove this folder yourself",
+		return fail(EXIT_USAGE, "%s: holds '%s', which is not part of a dataset; remove this folder yourself",
 			    dir, l.foreign);
 	/* The manifest goes first, so that a kill leaves no dataset with shards missing. */
 	code = files_path(path, dir, MANIFEST);

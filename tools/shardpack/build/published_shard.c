@@ -76,7 +76,10 @@ static int list_misses(const struct job *job, const char *path, struct shard_rea
 		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
 			return fail(exit_code_of_status(err.status), "%s", err.message);
 		if (!account_miss_fits(&miss, job->plan->input_count))
-			return fail(EXIT_MISMATCH, "%s: leaves out input %" PRIu64 " of %" PRIu64 " in the plan, for reason %u (how %u)",
+			return fail(EXIT_MISMATCH,
+				    "%s: leaves out input %" PRIu64 " of a plan of %" PRIu64 " inputs, "
+				    "with reason %u and how %u, which is not possible; remove this "
+				    "file to have it built again",
 				    path, miss.ordinal, job->plan->input_count, miss.reason, miss.how);
 		receipt_add_miss(l->lines, &miss, explain(l, miss.ordinal, miss.reason, OUTCOME_BAD));
 	}
@@ -114,7 +117,7 @@ static int make_receipt(const struct job *job, uint64_t shard_idx, const char *p
 	struct shard_error err;
 	int code;
 
-	detail("%s: there, but without its receipt; verifying it", path);
+	detail("%s: exists, but without its receipt; verifying it", path);
 	if (shard_reader_verify(reader, &opt, &report, &err) != SHARD_OK)
 		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
 			    err.message);

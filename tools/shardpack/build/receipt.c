@@ -137,7 +137,7 @@ int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, b
 	if (code == EXIT_DONE)
 		code = files_read(path, &text, found);
 	if (code == EXIT_DONE && *found && !read_text(&text, shard_idx, r)) {
-		detail("%s: damaged; made again from the shard", path);
+		detail("%s: damaged; making it again from the shard", path);
 		receipt_free(r);
 		*found = false;
 	}
@@ -188,8 +188,9 @@ int receipt_account(const struct receipt *r, const struct plan *plan, struct acc
 		line = lf + 1;
 	}
 	if (code == EXIT_DONE && (count[0] + count[1] != r->miss_count || line < end))
-		return fail(EXIT_BAD, "a receipt lists %" PRIu64 " inputs of the plan as left out but counts %" PRIu64
-			    "; remove it, and build makes it again from the shard",
+		return fail(EXIT_BAD,
+			    "a receipt lists %" PRIu64 " inputs as left out, but counts %" PRIu64 "; remove "
+			    "the receipts, and build makes them again from the shards",
 			    count[0] + count[1], r->miss_count);
 	account_published(a, r->record_count, accepted_count, count[0], count[1]);
 	return code;

@@ -83,7 +83,8 @@ int record_workers_open(struct record_workers **out, const struct job *job, cons
 		w->ticket_count += (ranges[i].count + p->block_records - 1) / p->block_records;
 	w->slot_count = p->slot_count = (uint64_t)workers_needed(job->worker_count, w->ticket_count) * SLOTS_PER_WORKER;
 	*out = p;
-	return allocate(p) ? EXIT_DONE : fail(EXIT_IO, "no memory for %u workers; ask for fewer with -j", job->worker_count);
+	return allocate(p) ? EXIT_DONE
+			   : fail(EXIT_IO, "out of memory for %u workers; use fewer with -j", job->worker_count);
 }
 
 struct fixed_block *record_workers_block(struct record_workers *p, uint64_t slot)

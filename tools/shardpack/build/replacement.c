@@ -35,7 +35,8 @@ int replace_prepare(const char *work_dir, const struct plan *plan)
 	if (code != EXIT_DONE)
 		return code;
 	if (state == OUTPUT_FOREIGN)
-		return fail(EXIT_USAGE, "%s: holds %s; --replace builds there, so remove it yourself", work_dir, why);
+		return fail(EXIT_USAGE, "%s: holds %s; --replace builds in this folder, so remove it first", work_dir,
+			    why);
 	if (state == OUTPUT_OTHER) {
 		detail("%s: holds %s; removed", work_dir, why);
 		return output_remove(work_dir);
@@ -52,16 +53,16 @@ static int swap_in_steps(const char *out, const char *work_dir)
 	if (snprintf(aside, sizeof(aside), "%s.old", work_dir) >= (int)sizeof(aside))
 		return fail(EXIT_USAGE, "%s.old: this path is too long", work_dir);
 	if (rename(out, aside) != 0)
-		return fail(EXIT_IO, "%s: cannot be moved aside: %s", out, strerror(errno));
+		return fail(EXIT_IO, "%s: cannot move this folder aside: %s", out, strerror(errno));
 	if (rename(work_dir, out) != 0) {
-		code = fail(EXIT_IO, "%s: cannot be moved to %s: %s", work_dir, out, strerror(errno));
+		code = fail(EXIT_IO, "%s: cannot move this folder to %s: %s", work_dir, out, strerror(errno));
 		if (rename(aside, out) != 0)
-			code = fail(EXIT_IO, "%s: what was %s is there now, and cannot be moved back: %s", aside, out,
+			code = fail(EXIT_IO, "%s: the old %s lies here now, and cannot be moved back: %s", aside, out,
 				    strerror(errno));
 		return code;
 	}
 	if (rename(aside, work_dir) != 0)
-		return fail(EXIT_IO, "%s: this is the old dataset, and cannot be moved: %s", aside, strerror(errno));
+		return fail(EXIT_IO, "%s: the old dataset lies here, and cannot be moved: %s", aside, strerror(errno));
 	return EXIT_DONE;
 }
 
@@ -72,8 +73,7 @@ int replace_swap(const char *out_absolute, const char *work_dir)
 
 	if (renameat2(AT_FDCWD, work_dir, AT_FDCWD, out_absolute, RENAME_EXCHANGE) != 0) {
 		if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
-			return fail(EXIT_IO, "%s: cannot be put in the place of %s: %s", work_dir, out_absolute,
-				    strerror(errno));
+			return fail(EXIT_IO, "%s: cannot replace %s: %s", work_dir, out_absolute, strerror(errno));
 		code = swap_in_steps(out_absolute, work_dir);
 	}
 	if (code == EXIT_DONE)

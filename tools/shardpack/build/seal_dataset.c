@@ -101,8 +101,8 @@ static int check_account(const struct job *job)
 	    a->skipped + a->quarantined == a->problems.count && a->accepted == a->accepted_inputs.count)
 		return EXIT_DONE;
 	return fail(EXIT_MISMATCH,
-		    "%s: %" PRIu64 " inputs, but %" PRIu64 " written + %" PRIu64 " skipped + %" PRIu64
-		    " quarantined; no manifest was written",
+		    "%s: the plan has %" PRIu64 " inputs, but the shards account for %" PRIu64 " written + "
+		    "%" PRIu64 " skipped + %" PRIu64 " quarantined; no manifest was written",
 		    job->out_dir, a->input_count, a->written, a->skipped, a->quarantined);
 }
 
@@ -117,8 +117,9 @@ static int refuse_empty(const struct job *job)
 		return EXIT_DONE;
 	plan_input(job->plan, plan_input_at(job->plan, a->problems.item[0].ordinal), &input);
 	plan_input_path(job->plan, &input, path);
-	return fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so there is no dataset; the first is %s%s%s: %s", job->out_dir,
-		    a->problems.count, job->source, job->source[0] ? "/" : "", path, a->problems.item[0].message);
+	return fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so no dataset was made; the first is %s%s%s: %s",
+		    job->out_dir, a->problems.count, job->source, job->source[0] ? "/" : "", path,
+		    a->problems.item[0].message);
 }
 
 /* The manifest.  Another process may have been faster with the same one. */
@@ -195,8 +196,10 @@ static int recount_shard(const struct job *job, uint64_t shard_idx, struct shard
 		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
 			return library_failure(&err);
 		if (!account_miss_fits(&miss, job->plan->input_count))
-			return fail(EXIT_BAD, "%s: a shard of it leaves out input %" PRIu64 " for reason %u (how %u), which the "
-				    "plan of %" PRIu64 " inputs cannot have done; `shardcat verify` tells more",
+			return fail(EXIT_BAD,
+				    "%s: a shard leaves out input %" PRIu64 " with reason %u and how %u, "
+				    "which is not possible with the plan of %" PRIu64 " inputs; run "
+				    "`shardcat verify`",
 				    job->out_dir, miss.ordinal, miss.reason, miss.how, job->plan->input_count);
 		quarantined += miss.how == SHARD_QUARANTINED;
 		code = account_problem(job->account, miss.ordinal, miss.reason, (enum problem_how)miss.how,

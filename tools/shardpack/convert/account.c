@@ -54,7 +54,8 @@ static void show(uint64_t *shown, const char *source, const char *path, const ch
 	if (*shown <= PROBLEMS_SHOWN_MAX)
 		warn("%s/%s: %s%s", source, path, before, message);
 	else if (*shown == PROBLEMS_SHOWN_MAX + 1)
-		warn("more than %d such %s; the others are counted, and listed by --report FILE", PROBLEMS_SHOWN_MAX, which);
+		warn("more than %d such %s; the others are only counted; --report FILE lists them", PROBLEMS_SHOWN_MAX,
+		     which);
 }
 
 void account_show(struct account *a, const char *source, const char *path, const char *message)

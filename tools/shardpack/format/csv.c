@@ -60,7 +60,7 @@ static const char *take_plain(struct csv *c, char **next)
 		if (*at == '\r')
 			return "a carriage return without a line feed";
 		if (*at == '"' && !c->tabs)
-			return "a quote within a field; quote the whole field, and write it twice";
+			return "a quote within a field; quote the whole field, and write the quote twice";
 		at++;
 	}
 	*next = at;

@@ -33,8 +33,8 @@ bool idx_parse(const uint8_t *bytes, size_t size, struct idx *out, char *why, si
 	out->dtype = dtype_of(bytes[2]);
 	out->ndim = bytes[3];
 	if (!out->dtype || !out->ndim || out->ndim > IDX_DIMS_MAX) {
-		snprintf(why, why_bytes, "type 0x%02x and %u axes; types are 0x08 to 0x0e, axes 1 to %d", bytes[2], bytes[3],
-			 IDX_DIMS_MAX);
+		snprintf(why, why_bytes, "type 0x%02x and %u axes; must be type 0x08 to 0x0e and 1 to %d axes",
+			 bytes[2], bytes[3], IDX_DIMS_MAX);
 		return false;
 	}
 	out->data_offset = 4 + 4 * (uint64_t)out->ndim;

@@ -99,14 +99,19 @@ static enum tar_status check_end(struct tar *t)
 	uint64_t at = t->at;
 
 	if (t->bytes - at < 2 * TAR_BLOCK_BYTES)
-		return bad(t, "one block of zeros at offset %" PRIu64 " where two end an archive; it is cut short", at);
+		return bad(t,
+			   "one block of zeros at offset %" PRIu64 ", but an archive ends with two; it is cut "
+			   "short",
+			   at);
 	while (at < t->bytes) {
 		size_t n = t->bytes - at < sizeof(piece) ? (size_t)(t->bytes - at) : sizeof(piece);
 
 		if (!read_at(t, at, piece, n))
 			return TAR_BAD;
 		if (!is_zero(piece, n))
-			return bad(t, "the archive ends at offset %" PRIu64 ", but something follows; archives that were joined must be given apart",
+			return bad(t,
+				   "the archive ends at offset %" PRIu64 ", but something follows; give archives "
+				   "that were joined as separate files",
 				   t->at);
 		at += n;
 	}
@@ -207,7 +212,8 @@ static enum tar_status take_pax(struct tar *t, uint64_t header_at, uint64_t offs
 			t->has_name = true;
 		} else if (is_key(key, key_bytes, "size")) {
 			if (global || !decimal(value, value_bytes, &t->next_bytes))
-				return bad(t, "a pax header at offset %" PRIu64 " with a size that is none", header_at);
+				return bad(t, "a pax header at offset %" PRIu64 " whose size is not a number",
+					   header_at);
 			t->has_bytes = true;
 		}
 	}
@@ -271,14 +277,17 @@ static enum tar_status take_header(struct tar *t, struct tar_member *out, bool *
 	if (!read_at(t, t->at, block, sizeof(block)))
 		return TAR_BAD;
 	if (is_zero(block, sizeof(block)))
-		return t->has_name || t->has_bytes ? bad(t, "the archive ends at offset %" PRIu64 " where a member was announced", t->at)
+		return t->has_name || t->has_bytes ? bad(t,
+							 "the archive ends at offset %" PRIu64 " where the bytes "
+							 "of a member must be",
+							 t->at)
 						   : check_end(t);
 	if (!checksum_is_right(block))
 		return bad(t, t->at ? "the header at offset %" PRIu64 " has a wrong checksum; the archive is damaged there"
 				    : "the header at offset %" PRIu64 " has a wrong checksum; this is not a tar archive",
 			   t->at);
 	if (!read_number(block + SIZE, SIZE_BYTES, &bytes))
-		return bad(t, "the size in the header at offset %" PRIu64 " is no number", t->at);
+		return bad(t, "the size in the header at offset %" PRIu64 " is not a number", t->at);
 	type = block[TYPE];
 	if (t->has_bytes && type != 'L' && type != 'K' && type != 'x' && type != 'g')
 		bytes = t->next_bytes;

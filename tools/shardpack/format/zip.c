@@ -56,7 +56,7 @@ static enum zip_status find_end(struct zip *z, uint64_t *at, uint8_t end[END_BYT
 			}
 		from = start;
 	}
-	return bad(z, "no end record of a ZIP archive; it is cut short, or none");
+	return bad(z, "no end record of a ZIP archive; it is cut short, or not a ZIP archive");
 }
 
 /*
@@ -156,11 +156,11 @@ static enum zip_status settle_data(struct zip *z, uint64_t local, struct zip_mem
 		return ZIP_BAD;
 	extra_bytes = load16(head + 28);
 	if (memcmp(head, "PK\3\4", 4) || load16(head + 26) != m->name_bytes || load16(head + 8) != m->method)
-		return bad(z, "'%s': the header at offset %" PRIu64 " is of something else", m->name, local);
+		return bad(z, "'%s': no header of a member at offset %" PRIu64, m->name, local);
 	m->offset = local + LOCAL_BYTES + m->name_bytes + extra_bytes;
 	if (m->offset > z->begin || m->packed_bytes > z->begin - m->offset)
-		return bad(z, "'%s': has %" PRIu64 " bytes at offset %" PRIu64 ", which leads out of the archive", m->name, m->packed_bytes,
-			   m->offset);
+		return bad(z, "'%s': has %" PRIu64 " bytes at offset %" PRIu64 ", which end outside of the archive",
+			   m->name, m->packed_bytes, m->offset);
 	if (!read_at(z, local + LOCAL_BYTES, name, m->name_bytes))
 		return ZIP_BAD;
 	if (memcmp(name, m->name, m->name_bytes))
@@ -177,7 +177,11 @@ enum zip_status zip_next(struct zip *z, struct zip_member *out)
 	if (status != ZIP_MEMBER)
 		return status;
 	if (!z->left)
-		return z->at == z->end ? ZIP_END : bad(z, "the directory goes on at offset %" PRIu64 " behind its last member", z->at);
+		return z->at == z->end ? ZIP_END
+				       : bad(z,
+					     "the directory continues at offset %" PRIu64 " after its "
+					     "last member",
+					     z->at);
 	if (z->end - z->at < ENTRY_BYTES)
 		return bad(z, "the directory ends within the member at offset %" PRIu64, z->at);
 	if (!read_at(z, z->at, entry, sizeof(entry)))
@@ -204,8 +208,10 @@ enum zip_status zip_next(struct zip *z, struct zip_member *out)
 	if (load16(entry + 8) & FLAG_ENCRYPTED)
 		return bad(z, "'%s' at offset %" PRIu64 " is encrypted; unpack the archive with its password and pack the files", out->name, local);
 	if (out->method != ZIP_STORED && out->method != ZIP_DEFLATED)
-		return bad(z, "'%s' at offset %" PRIu64 " is packed by method %u; stored (0) and deflated (8) are known, so make the archive again with zip", out->name,
-			   local, out->method);
+		return bad(z,
+			   "'%s' at offset %" PRIu64 " is packed by method %u; must be stored (0) or deflated (8); "
+			   "make the archive again with zip",
+			   out->name, local, out->method);
 	if (out->method == ZIP_STORED && out->bytes != out->packed_bytes)
 		return bad(z, "'%s' is stored, but has %" PRIu64 " bytes packed and %" PRIu64 " unpacked", out->name, out->packed_bytes, out->bytes);
 	z->at += ENTRY_BYTES + rest;

@@ -46,8 +46,8 @@ static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed
 		return refuse(s, "%sfit %s needs %sresize N", dashes, fit, dashes);
 	if (t->fit == FIT_PAD && w->crop && w->crop != w->resize)
 		return refuse(s,
-			      "%scrop %" PRIu64 ": %sfit pad makes all of the square of %sresize %" PRIu64
-			      ", and nothing is cropped; leave %scrop out",
+			      "%scrop %" PRIu64 ": %sfit pad fills the whole square of %sresize %" PRIu64 ", so "
+			      "nothing is cropped; leave %scrop out",
 			      dashes, w->crop, dashes, dashes, w->resize, dashes);
 	if (!w->resize && !w->crop) {
 		t->resize = t->fit == FIT_SHORT ? DEFAULT_RESIZE : DEFAULT_CROP;
@@ -57,11 +57,14 @@ static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed
 	} else if (!w->crop) {
 		t->crop = t->resize;
 		if (t->fit == FIT_SHORT)
-			snprintf(assumed, assumed_bytes, "no crop was given: %scrop %" PRIu32 ", all of the shorter side", dashes, t->crop);
+			snprintf(assumed, assumed_bytes,
+				 "no crop was given: %scrop %" PRIu32 ", the whole shorter "
+				 "side",
+				 dashes, t->crop);
 	}
 	if (t->scale != SCALE_1 && !t->resize)
-		return refuse(s, "decode-scale=%s needs %sresize N: a crop alone takes the image at its own size", transform_scale_names[t->scale],
-			      dashes);
+		return refuse(s, "decode-scale=%s needs %sresize N: a crop alone uses the image at its own size",
+			      transform_scale_names[t->scale], dashes);
 	return true;
 }
 
@@ -92,7 +95,7 @@ static bool settle_samples(const struct settling *s)
 
 	t->samples = w->samples;
 	if (t->samples == IMAGE_U8 && (w->mean || w->std))
-		return refuse(s, "%s%s belongs to %sdtype f16, bf16 or f32; u8 samples stay as they are", w->dashes,
+		return refuse(s, "%s%s needs %sdtype f16, bf16 or f32; u8 samples are not normalised", w->dashes,
 			      w->mean ? "mean" : "std", w->dashes);
 	t->normal = (struct normal){{0, 0, 0}, {0, 0, 0}};
 	if (t->samples == IMAGE_U8)
@@ -104,10 +107,13 @@ static bool settle_samples(const struct settling *s)
 		return true;
 	text_double(number, t->normal.std[channel]);
 	if (!(t->normal.std[channel] > 0))
-		return refuse(s, "%sstd %s: %s is not above 0, and samples are divided by it", w->dashes, w->std, number);
-	return refuse(s, "%sdtype %s: (x / 255 - mean) / std of channel %" PRIu32 " goes beyond %s, the most that %s holds; "
-		      "mean and std are those of samples from 0 to 1",
-		      w->dashes, transform_samples_names[t->samples], channel, most[t->samples], transform_samples_names[t->samples]);
+		return refuse(s, "%sstd %s: %s must be above 0, because samples are divided by it", w->dashes, w->std,
+			      number);
+	return refuse(s,
+		      "%sdtype %s: (x / 255 - mean) / std of channel %" PRIu32 " exceeds %s, the largest value of "
+		      "%s; give the mean and std of samples from 0 to 1",
+		      w->dashes, transform_samples_names[t->samples], channel, most[t->samples],
+		      transform_samples_names[t->samples]);
 }
 
 bool image_options_settle(const struct image_wish *w, struct transform_options *t, char *assumed, size_t assumed_bytes,

@@ -43,7 +43,7 @@ static bool refuse_name(const char *word, char *why, size_t why_bytes)
 	for (int i = 0; i < LIMITS; i++)
 		names[i] = kinds[i].name;
 	nearest = cli_nearest(word, names, LIMITS);
-	snprintf(why, why_bytes, "'%s' is no limit: there are pixels, side, scans, memory and members%s%s%s", word,
+	snprintf(why, why_bytes, "'%s' is not a limit: must be pixels, side, scans, memory or members%s%s%s", word,
 		 nearest < 0 ? "" : "; did you mean '", nearest < 0 ? "" : names[nearest], nearest < 0 ? "" : "'?");
 	return false;
 }
@@ -57,7 +57,7 @@ static bool parse_one(const char *text, size_t bytes, struct limits *out, uint32
 	snprintf(word, sizeof(word), "%.*s", bytes < sizeof(word) ? (int)bytes : (int)sizeof(word) - 1, text);
 	value = strchr(word, '=');
 	if (bytes >= sizeof(word) || !value) {
-		snprintf(why, why_bytes, "'%s' is not of the form WHAT=N, such as pixels=200M", word);
+		snprintf(why, why_bytes, "'%s': must be WHAT=N, such as pixels=200M", word);
 		return false;
 	}
 	*value++ = '\0';
@@ -71,7 +71,9 @@ static bool parse_one(const char *text, size_t bytes, struct limits *out, uint32
 	}
 	*given |= 1u << i;
 	if (!cli_size(value, 1, kinds[i].max, &out->most[i])) {
-		snprintf(why, why_bytes, "%s=%s: must be 1 to %" PRIu64 ", and may end in K, M, G or T as in 64M, powers of 1024",
+		snprintf(why, why_bytes,
+			 "%s=%s: must be 1 to %" PRIu64 ", and may end in K, M, G or T (powers of "
+			 "1024), such as 64M",
 			 word, value, kinds[i].max);
 		return false;
 	}

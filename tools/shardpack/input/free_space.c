@@ -39,7 +39,7 @@ int free_space(const char *dir, uint64_t *free_bytes)
 	struct statvfs st;
 
 	if (!ask(dir, &st))
-		return fail(EXIT_IO, "%s: cannot tell how much room there is: %s", dir, strerror(errno));
+		return fail(EXIT_IO, "%s: cannot read the free space of this disk: %s", dir, strerror(errno));
 	*free_bytes = free_of(&st);
 	return EXIT_DONE;
 }
@@ -52,6 +52,8 @@ int free_space_check_spool(int fd, const char *name, uint64_t needed_bytes, cons
 	/* Where the system cannot tell, writing fails when the disk is full. */
 	if (fstatvfs(fd, &st) != 0 || needed_bytes <= free_of(&st))
 		return EXIT_DONE;
-	return fail(EXIT_IO, "%s: unpacked it has %s (%" PRIu64 " bytes) or more, and the disk of %s has %s free; --spool DIR names another folder",
+	return fail(EXIT_IO,
+		    "%s: unpacked it needs %s (%" PRIu64 " bytes) or more, and the disk of %s has %s free; "
+		    "choose another folder with --spool DIR",
 		    name, human_bytes(need, needed_bytes), needed_bytes, spool_dir, human_bytes(have, free_of(&st)));
 }

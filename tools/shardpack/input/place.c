@@ -58,7 +58,7 @@ static int add_named(struct source_place *p, const char *named)
 	if (rc == GLOB_NOMATCH)
 		return fail(EXIT_IO, "%s: nothing matches this pattern", named);
 	if (rc != 0)
-		return fail(EXIT_IO, "%s: cannot look for what matches: %s", named,
+		return fail(EXIT_IO, "%s: cannot search for this pattern: %s", named,
 			    rc == GLOB_NOSPACE ? "out of memory" : strerror(errno));
 	/* glob() sorts as the locale does, and that is "C" in this program. */
 	for (size_t i = 0; code == EXIT_DONE && i < found.gl_pathc; i++)
@@ -80,7 +80,7 @@ static int add_list(struct source_place *p)
 		if (bytes && line[bytes - 1] == '\n')
 			line[--bytes] = '\0';
 		if (!bytes || strlen(line) != (size_t)bytes)
-			code = fail(EXIT_BAD, "standard input, line %" PRIu64 ": %s; it must have one path a line", number,
+			code = fail(EXIT_BAD, "standard input, line %" PRIu64 ": %s; must be one path per line", number,
 				    bytes ? "has a NUL byte" : "is empty");
 		else
 			code = add_item(p, line, number);
@@ -88,7 +88,7 @@ static int add_list(struct source_place *p)
 	if (code == EXIT_DONE && ferror(stdin))
 		code = fail(EXIT_IO, "standard input: %s", strerror(errno));
 	if (code == EXIT_DONE && !number)
-		code = fail(EXIT_BAD, "standard input: empty; '-' stands for a list of inputs, one path a line");
+		code = fail(EXIT_BAD, "standard input: empty; '-' stands for a list of inputs, one path per line");
 	free(line);
 	return code;
 }

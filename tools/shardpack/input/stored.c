@@ -119,11 +119,14 @@ static int open_file(struct stored *s, const char *path)
 	if (fstatat(s->place->root_fd, path, &st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: %s", root, path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return fail(EXIT_BAD, "%s/%s: not a regular file; copy it to one, so that it can be read by offset", root, path);
+		return fail(EXIT_BAD,
+			    "%s/%s: not a regular file; copy it to a regular file, which can be read at any "
+			    "offset",
+			    root, path);
 	h->fd = openat(s->place->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (h->fd < 0 || fstat(h->fd, &st) != 0)
 		return fail(EXIT_IO, "%s/%s: %s%s", root, path, strerror(errno),
-			    errno == EMFILE ? "; allow more of them with ulimit -n" : "");
+			    errno == EMFILE ? "; raise the limit with ulimit -n" : "");
 	h->bytes = (uint64_t)st.st_size;
 	h->changed = st.st_mtim;
 	return EXIT_DONE;
@@ -151,7 +154,10 @@ static int open_unnamed(const struct stored *s, const char *of, int *out)
 		free(name);
 	}
 	if (*out < 0)
-		fail(EXIT_IO, "%s: cannot make a file in %s to unpack it to: %s; --spool DIR names another folder", of, dir, strerror(errno));
+		fail(EXIT_IO,
+		     "%s: cannot create a file in %s for unpacking: %s; choose another folder with --spool "
+		     "DIR",
+		     of, dir, strerror(errno));
 	free(dir);
 	return *out < 0 ? EXIT_IO : EXIT_DONE;
 }
@@ -175,7 +181,7 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_
 	if (code == EXIT_DONE) {
 		h->made = true;
 		h->bytes = (uint64_t)st.st_size;
-		note("%s: unpacked once, %s on disk until this command ends", name, human_bytes(bytes, h->bytes));
+		note("%s: unpacked once; uses %s on disk until this command ends", name, human_bytes(bytes, h->bytes));
 	}
 	free(name);
 	return code;
@@ -287,7 +293,9 @@ int stored_check_unchanged(const struct stored *s)
 			return fail(EXIT_IO, "%s/%s: %s", s->place->root, h->path, strerror(errno));
 		if ((uint64_t)st.st_size != h->bytes || st.st_mtim.tv_sec != h->changed.tv_sec ||
 		    st.st_mtim.tv_nsec != h->changed.tv_nsec)
-			return fail(EXIT_IO, "%s/%s: changed while it was read; run the same command again once it is at rest",
+			return fail(EXIT_IO,
+				    "%s/%s: changed while it was read; run the same command again when "
+				    "nothing writes to it",
 				    s->place->root, h->path);
 	}
 	return EXIT_DONE;

@@ -53,7 +53,8 @@ static int read_at(const struct work *w, void *out, size_t bytes, uint64_t offse
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return fail(EXIT_IO, "%s: offset %" PRIu64 ": %s", w->name, offset, n < 0 ? strerror(errno) : "became shorter");
+			return fail(EXIT_IO, "%s: offset %" PRIu64 ": %s", w->name, offset,
+				    n < 0 ? strerror(errno) : "the file became shorter");
 		at += n;
 		bytes -= (size_t)n;
 		offset += (uint64_t)n;
@@ -75,8 +76,10 @@ static int write_out(struct work *w, const uint8_t *data, size_t bytes)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return fail(EXIT_IO, "%s: cannot unpack more than %" PRIu64 " bytes: %s; --spool DIR names another folder", w->name,
-				    w->out_bytes - bytes, strerror(errno));
+			return fail(EXIT_IO,
+				    "%s: cannot unpack more than %" PRIu64 " bytes: %s; choose another "
+				    "folder with --spool DIR",
+				    w->name, w->out_bytes - bytes, strerror(errno));
 		data += n;
 		bytes -= (size_t)n;
 	}
@@ -119,7 +122,7 @@ static int inflate_run(struct work *w, z_stream *z, uint64_t end, bool members, 
 		z->avail_out = PIECE_BYTES;
 		rc = inflate(z, Z_NO_FLUSH);
 		if (rc == Z_MEM_ERROR)
-			return fail(EXIT_IO, "%s: out of memory to unpack it", w->name);
+			return fail(EXIT_IO, "%s: out of memory while unpacking", w->name);
 		if (rc == Z_BUF_ERROR && !z->avail_in)
 			return damaged(w, "the compressed data end early,");
 		if (rc != Z_OK && rc != Z_STREAM_END)
@@ -137,7 +140,7 @@ static int unpack_deflate(struct work *w, int window, uint64_t offset, uint64_t 
 	int code;
 
 	if (inflateInit2(&z, window) != Z_OK)
-		return fail(EXIT_IO, "%s: out of memory to unpack it", w->name);
+		return fail(EXIT_IO, "%s: out of memory while unpacking", w->name);
 	w->in_at = offset;
 	code = inflate_run(w, &z, offset + bytes, window > 0, crc);
 	inflateEnd(&z);
@@ -191,7 +194,7 @@ static int unpack_zip(struct work *w)
 	struct zip z = {.bytes = w->in_bytes, .read = read_zip, .context = w, .why = why};
 	struct zip_member *m = malloc(sizeof(*m));
 	enum zip_status status = ZIP_END;
-	int code = m ? EXIT_DONE : fail(EXIT_IO, "%s: out of memory to unpack it", w->name);
+	int code = m ? EXIT_DONE : fail(EXIT_IO, "%s: out of memory while unpacking", w->name);
 
 	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
 		uint64_t before = w->out_bytes;
@@ -202,9 +205,11 @@ static int unpack_zip(struct work *w)
 		code = m->method == ZIP_STORED ? copy_member(w, m, &crc) : unpack_deflate(w, -15, m->offset, m->packed_bytes, &crc);
 		w->in_at = m->offset;
 		if (code == EXIT_DONE && (crc != m->crc || w->out_bytes - before != m->bytes))
-			code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is damaged: %" PRIu64 " bytes with CRC-32 %08" PRIx32
-				    " where the directory says %" PRIu64 " with %08" PRIx32, w->name, m->name, m->offset,
-				    w->out_bytes - before, crc, m->bytes, m->crc);
+			code = fail(EXIT_BAD,
+				    "%s: '%s' at offset %" PRIu64 " is damaged: it has %" PRIu64 " bytes "
+				    "with CRC-32 %08" PRIx32 "; the directory says %" PRIu64 " bytes with "
+				    "CRC-32 %08" PRIx32,
+				    w->name, m->name, m->offset, w->out_bytes - before, crc, m->bytes, m->crc);
 	}
 	free(m);
 	if (code == EXIT_DONE && status == ZIP_BAD)
@@ -251,7 +256,7 @@ static int unpack_zstd(struct work *w)
 	int code;
 
 	if (!context)
-		return fail(EXIT_IO, "%s: out of memory to unpack it", w->name);
+		return fail(EXIT_IO, "%s: out of memory while unpacking", w->name);
 	code = zstd_run(w, context);
 	ZSTD_freeDCtx(context);
 	return code;
@@ -322,7 +327,7 @@ static int unpack_fortran(struct work *w, const uint64_t *arg, unsigned arg_coun
 	f.column = malloc((size_t)(f.block_records * f.item_bytes));
 	f.block = malloc((size_t)(f.block_records * f.inner * f.item_bytes));
 	if (!f.column || !f.block)
-		code = fail(EXIT_IO, "%s: out of memory for %" PRIu64 " bytes of an array in Fortran's order", w->name,
+		code = fail(EXIT_IO, "%s: out of memory for %" PRIu64 " bytes of an array in Fortran order", w->name,
 			    f.block_records * f.inner * f.item_bytes);
 	for (uint64_t first = 0; code == EXIT_DONE && first < f.count; first += f.block_records)
 		code = transpose_block(w, &f, first, f.count - first < f.block_records ? f.count - first : f.block_records);
@@ -393,13 +398,13 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 	int code;
 
 	if (!read_arguments(how, arg, &count, 3 + DIMS_MAX))
-		return fail(EXIT_BAD, "%s: to be unpacked by '%s', which is no way to", name, how);
+		return fail(EXIT_BAD, "%s: the plan unpacks it with '%s', which is not a method", name, how);
 	w.in = malloc(PIECE_BYTES);
 	w.out = malloc(PIECE_BYTES);
 	is_member = word == 7 && !memcmp(how, "deflate", 7) && count == 4;
 	progress_start(&w.progress, "unpacking", NULL, is_member ? arg[1] : in_bytes);
 	if (!w.in || !w.out)
-		code = fail(EXIT_IO, "%s: out of memory to unpack it", name);
+		code = fail(EXIT_IO, "%s: out of memory while unpacking", name);
 	else if (!strcmp(how, "gzip"))
 		code = unpack_deflate(&w, 31, 0, in_bytes, &crc);
 	else if (!strcmp(how, "zip"))
@@ -411,7 +416,8 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 	else if (word == 7 && !memcmp(how, "fortran", 7) && count >= 3)
 		code = unpack_fortran(&w, arg, count);
 	else
-		code = fail(EXIT_UNSUPPORTED, "%s: to be unpacked by '%s', which this shardpack cannot", name, how);
+		code = fail(EXIT_UNSUPPORTED, "%s: the plan unpacks it with '%s', which this shardpack does not know",
+			    name, how);
 	progress_abandon(&w.progress);
 	free(w.in);
 	free(w.out);

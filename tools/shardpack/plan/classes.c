@@ -20,10 +20,10 @@
 int classes_add(struct classes *c, const char *name, size_t name_bytes, const char *where)
 {
 	if (!text_is_name(name, name_bytes, CLASS_NAME_BYTES_MAX))
-		return fail(EXIT_BAD, "%s: class name '%.*s' must be UTF-8 of 1 to %d bytes, it has %zu", where,
+		return fail(EXIT_BAD, "%s: class name '%.*s' must be UTF-8 of 1 to %d bytes; it has %zu", where,
 			    (int)(name_bytes < 200 ? name_bytes : 200), name, CLASS_NAME_BYTES_MAX, name_bytes);
 	if (c->count == CLASSES_MAX)
-		return fail(EXIT_BAD, "%s: more than %" PRIu32 " classes, which is the limit", where, CLASSES_MAX);
+		return fail(EXIT_BAD, "%s: more than the limit of %" PRIu32 " classes", where, CLASSES_MAX);
 	if (!grow(&c->name, &c->capacity, c->count + 1, sizeof(*c->name)))
 		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", c->count);
 	c->name[c->count] = strndup(name, name_bytes);
@@ -73,8 +73,11 @@ int classes_index(struct classes *c, const char *where)
 	qsort_r(c->by_name, c->count, sizeof(*c->by_name), compare_indirect, c);
 	for (uint32_t i = 1; i < c->count; i++)
 		if (!strcmp(c->name[c->by_name[i - 1]], c->name[c->by_name[i]]))
-			return fail(EXIT_BAD, "%s: class '%s' is there twice, as numbers %" PRIu32 " and %" PRIu32 " from 0", where,
-				    c->name[c->by_name[i]], c->by_name[i - 1] < c->by_name[i] ? c->by_name[i - 1] : c->by_name[i],
+			return fail(EXIT_BAD,
+				    "%s: class '%s' appears twice, as numbers %" PRIu32 " and %" PRIu32 ", "
+				    "counted from 0",
+				    where, c->name[c->by_name[i]],
+				    c->by_name[i - 1] < c->by_name[i] ? c->by_name[i - 1] : c->by_name[i],
 				    c->by_name[i - 1] < c->by_name[i] ? c->by_name[i] : c->by_name[i - 1]);
 	return EXIT_DONE;
 }
@@ -110,7 +113,7 @@ static int add_from_dataset(struct classes *c, const char *path)
 		code = classes_add(c, name, strlen(name), path);
 	shard_dataset_close(ds);
 	if (code == EXIT_DONE && !c->count)
-		code = fail(EXIT_BAD, "--classes %s: this dataset names no classes", path);
+		code = fail(EXIT_BAD, "--classes %s: this dataset has no class names", path);
 	return code;
 }
 

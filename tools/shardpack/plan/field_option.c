@@ -140,8 +140,8 @@ static bool read_text(const struct reading *r, enum field_key key, const char *v
 		value = decoded;
 	}
 	if (!text_is_name(value, strlen(value), keys[key].max))
-		return refuse(r, "%s=%s: must be UTF-8 of 1 to %" PRIu64 " bytes, it has %zu", keys[key].name, value, keys[key].max,
-			      strlen(value));
+		return refuse(r, "%s=%s: must be UTF-8 of 1 to %" PRIu64 " bytes; it has %zu", keys[key].name, value,
+			      keys[key].max, strlen(value));
 	strcpy(to, value);
 	return true;
 }
@@ -158,8 +158,9 @@ static bool read_option(const struct reading *r, const char *text)
 	for (i = 0; i < FIELD_KEYS && (strlen(keys[i].name) != bytes || memcmp(keys[i].name, text, bytes)); i++)
 		;
 	if (i == FIELD_KEYS)
-		return refuse(r, "'%s': no such option; there are kind, from, optional, fill, format, dtype, shape, max, resize, fit, crop, "
-			      "filter, layout, mean, std and decode-scale",
+		return refuse(r,
+			      "'%s' is not an option; must be kind, from, optional, fill, format, dtype, shape, "
+			      "max, resize, fit, crop, filter, layout, mean, std or decode-scale",
 			      text);
 	if (is_given(r->o, i))
 		return refuse(r, "%s is given twice", keys[i].name);
@@ -178,9 +179,9 @@ static bool check_kind(const struct reading *r)
 		if (is_given(r->o, i) && !(keys[i].kinds >> kind & 1))
 			return refuse(r, "%s does not belong to kind=%s", keys[i].name, field_kind_names[kind]);
 	if (lists && !is_given(r->o, FIELD_KEY_MAX))
-		return refuse(r, "kind=%s needs max=N, the most that a record has room for", field_kind_names[kind]);
+		return refuse(r, "kind=%s needs max=N, the room in each record", field_kind_names[kind]);
 	if (lists && kind != FIELD_RAGGED && r->o->ndim != 1)
-		return refuse(r, "max of kind=%s is one number", field_kind_names[kind]);
+		return refuse(r, "max of kind=%s must be one number", field_kind_names[kind]);
 	if ((kind == FIELD_TENSOR || kind == FIELD_RAGGED) && !is_given(r->o, FIELD_KEY_DTYPE))
 		return refuse(r, "kind=%s needs dtype=TYPE", field_kind_names[kind]);
 	return true;
@@ -190,11 +191,14 @@ static bool check_kind(const struct reading *r)
 static bool read_name(const struct reading *r, const char *text, size_t bytes)
 {
 	if (!field_is_name(text, bytes))
-		return refuse(r, "'%.*s' cannot be the name of a field: 1 to %zu letters, digits, _ . - of which the first is a letter or _",
+		return refuse(r,
+			      "'%.*s' cannot be the name of a field: must be 1 to %zu letters, digits, _ . or -, "
+			      "and begin with a letter or _",
 			      (int)(bytes < 100 ? bytes : 100), text, sizeof(r->o->name) - 1);
 	memcpy(r->o->name, text, bytes);
 	if (!strcmp(r->o->name, "label"))
-		return refuse(r, "label is what --label-key, --labels, --label-regex or the source's folders say; it is no --field");
+		return refuse(r, "the field label comes from --label-key, --labels, --label-regex or the source's "
+				 "folders, not from --field");
 	return true;
 }
 
@@ -223,7 +227,7 @@ bool field_option_parse(const char *text, bool encoded, struct field_option *out
 	if (!is_given(out, FIELD_KEY_KIND))
 		out->value[FIELD_KEY_KIND] = FIELD_IMAGE;
 	if (!strcmp(out->name, "image") && out->value[FIELD_KEY_KIND] != FIELD_IMAGE)
-		return refuse(&r, "the field image is the input itself, of kind=image");
+		return refuse(&r, "the field image is the input itself; must be kind=image");
 	if (!strcmp(out->name, "image") && is_given(out, FIELD_KEY_FROM))
 		return refuse(&r, "the field image is the input itself; from belongs to other fields");
 	return check_kind(&r);
@@ -307,18 +311,20 @@ bool field_option_settle(const struct field_option *o, const struct transform_op
 	if (s->kind == FIELD_IMAGE) {
 		f->dtype = 0;
 		if (is_given(o, FIELD_KEY_DTYPE) && samples_of(o->value[FIELD_KEY_DTYPE]) == UINT32_MAX) {
-			snprintf(why, why_bytes, "dtype=%s: an image has u8, f16, bf16 or f32", shard_dtype_name((uint32_t)o->value[FIELD_KEY_DTYPE]));
+			snprintf(why, why_bytes, "dtype=%s: must be u8, f16, bf16 or f32 for an image",
+				 shard_dtype_name((uint32_t)o->value[FIELD_KEY_DTYPE]));
 			return false;
 		}
 		if (!settle_image(o, image, &s->transform, why, why_bytes))
 			return false;
 	}
 	if (field_is_picture(s->kind) && field_json_key(s)) {
-		snprintf(why, why_bytes, "from=%s: a picture is no value of JSON", s->from);
+		snprintf(why, why_bytes, "from=%s: an image or a mask cannot come from JSON", s->from);
 		return false;
 	}
 	if (f->dtype == SHARD_F16 || f->dtype == SHARD_BF16) {
-		snprintf(why, why_bytes, "dtype=%s: numbers of a field are u8 to i64, f32, f64 or bool", shard_dtype_name(f->dtype));
+		snprintf(why, why_bytes, "dtype=%s: must be u8 to i64, f32, f64 or bool for numbers",
+			 shard_dtype_name(f->dtype));
 		return false;
 	}
 	field_set(f, s, image);

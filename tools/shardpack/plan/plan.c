@@ -28,7 +28,7 @@ int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of,
 	struct plan_file *f;
 
 	if (p->file_count == PLAN_FILES_MAX)
-		return fail(EXIT_BAD, "more than %" PRIu32 " files, which is the limit", PLAN_FILES_MAX);
+		return fail(EXIT_BAD, "more than the limit of %" PRIu32 " files", PLAN_FILES_MAX);
 	if (!grow(&p->file, &p->file_capacity, p->file_count + 1, sizeof(*p->file)))
 		return out_of_memory(p);
 	f = &p->file[p->file_count++];

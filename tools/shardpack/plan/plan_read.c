@@ -85,7 +85,7 @@ static int read_unpack(struct parser *p, const struct plan_line *l)
 	if (l->token_count != 5 || !plan_line_number(l, 2, BYTES_MAX, &bytes) || !plan_line_number(l, 3, PLAN_FILES_MAX, &of) ||
 	    of >= plan->file_count || l->bytes[4] >= sizeof(how) ||
 	    strspn(l->token[4], "abcdefghijklmnopqrstuvwxyz0123456789,-") < l->bytes[4])
-		return broken(p, "not what is made of a file");
+		return broken(p, "not a way to unpack a file");
 	memcpy(how, l->token[4], l->bytes[4]);
 	how[l->bytes[4]] = '\0';
 	return plan_add_file(plan, bytes, plan->file[of].path, (uint32_t)of, how);
@@ -177,7 +177,8 @@ static const char *judge_part(const struct plan *p, uint32_t field, const char *
 	case FIELD_PART_FILE:
 		return decode_path(part.text, part.text_bytes, path) ? NULL : "the path of a field does not stay below the source";
 	case FIELD_PART_MEMBER:
-		return file_has(p, part.file, part.offset, part.bytes) ? NULL : "a field is not a part of a file";
+		return file_has(p, part.file, part.offset, part.bytes) ? NULL
+								       : "the bytes of a field are not within a file";
 	}
 	return NULL;
 }
@@ -291,7 +292,7 @@ static const char *judge_slice(const struct plan *plan, const struct plan_line *
 	    !plan_line_number(l, 2, PLAN_INPUTS_MAX, &s->first) || !plan_line_number(l, 3, PLAN_INPUTS_MAX, &s->count) ||
 	    !plan_line_number(l, 4, PLAN_FILES_MAX, &file) || file >= plan->file_count || !plan_line_number(l, 5, BYTES_MAX, &s->offset) ||
 	    !plan_line_number(l, 6, BYTES_MAX, &s->stride) || !plan_line_number(l, 7, BYTES_MAX, &s->bytes) || !dtype_at(l, 8, s))
-		return "not a slice of a file";
+		return "not a slice within a file";
 	s->field = (uint16_t)field;
 	s->file = (uint32_t)file;
 	return slice_fits(plan, s) ? NULL : "a slice does not fit its file or its field";
@@ -377,7 +378,7 @@ static int read_shards(struct parser *p, struct plan_line *l)
 	if (!plan_line_is(l, 0, "shards") || l->token_count != 2 || !plan_line_number(l, 1, UINT64_MAX, &said[0]) ||
 	    said[0] != idx || idx != plan->shard_count)
 		return broken(p, "the number of shards is missing or wrong");
-	return next_line(p, l) ? broken(p, "a line behind the shards") : EXIT_DONE;
+	return next_line(p, l) ? broken(p, "a line follows the shards") : EXIT_DONE;
 }
 
 /* The last line: "end " and a digest of what is before it. */
@@ -388,7 +389,8 @@ static int check_end(struct parser *p, const struct text *text)
 
 	if (text->bytes < end_bytes || memcmp(text->data + text->bytes - end_bytes, "end ", 4) ||
 	    text->data[text->bytes - 1] != '\n' || !text_unhex(text->data + text->bytes - 65, 64, said, 32))
-		return fail(EXIT_BAD, "%s: %zu bytes without the last line of a plan", p->name, text->bytes);
+		return fail(EXIT_BAD, "%s: cut short: the last line of a plan is missing after %zu bytes", p->name,
+			    text->bytes);
 	p->end = text->data + text->bytes - end_bytes;
 	shard_sha256(text->data, (size_t)(p->end - text->data), p->plan->digest);
 	if (memcmp(said, p->plan->digest, 32))

@@ -76,20 +76,23 @@ bool raw_schema_parse(const char *text, struct raw_schema *out, char *why, size_
 				bytes += strcspn(at + bytes, "]");
 		}
 		if (out->field_count == 2 * SHARD_FIELDS_MAX || !parse_field(at, bytes, f)) {
-			snprintf(why, why_bytes, "'%.*s': a field must be NAME:TYPE or NAME:TYPE[N,...], as image:u8[32,32,3]",
+			snprintf(why, why_bytes,
+				 "'%.*s': a field must be NAME:TYPE or NAME:TYPE[N,...], such as "
+				 "image:u8[32,32,3]",
 				 (int)(bytes < 100 ? bytes : 100), at);
 			return false;
 		}
 		for (uint32_t i = 0; i < out->field_count; i++)
 			if (strcmp(f->name, "-") && !strcmp(f->name, out->field[i].name)) {
-				snprintf(why, why_bytes, "field '%s' is there twice", f->name);
+				snprintf(why, why_bytes, "field '%s' appears twice", f->name);
 				return false;
 			}
 		f->offset = out->record_bytes;
 		out->record_bytes += field_bytes(f);
 		out->field_count++;
 		if (out->record_bytes > RAW_RECORD_BYTES_MAX) {
-			snprintf(why, why_bytes, "a record of more than %" PRIu64 " bytes, which is the limit", RAW_RECORD_BYTES_MAX);
+			snprintf(why, why_bytes, "a record of more than the limit of %" PRIu64 " bytes",
+				 RAW_RECORD_BYTES_MAX);
 			return false;
 		}
 		if (!at[bytes])

@@ -78,8 +78,9 @@ void report_tell(const struct report *r)
 		snprintf(last, sizeof(last), " + %" PRIu64 " not done", not_done);
 	if (a->accepted) {
 		snprintf(accepted, sizeof(accepted), " (%" PRIu64 " accepted with warnings)", a->accepted);
-		warn("%" PRIu64 " of %" PRIu64 " records are of damaged images, accepted with warnings; their field " RECIPE_DAMAGE
-		     " is not 0", a->accepted, a->written);
+		warn("%" PRIu64 " of %" PRIu64 " records come from damaged images, accepted with warnings; their "
+		     "field " RECIPE_DAMAGE " is not 0",
+		     a->accepted, a->written);
 	}
 	note("%" PRIu64 " inputs = %" PRIu64 " written%s + %" PRIu64 " skipped + %" PRIu64 " quarantined + %" PRIu64
 	     " failed%s",

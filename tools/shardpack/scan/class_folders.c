@@ -84,7 +84,7 @@ static int add_folder(struct walk *w, const char *path, uint64_t parent, const s
 
 	while (w->folder_count) {
 		if (w->folder[up].dev == st->st_dev && w->folder[up].ino == st->st_ino)
-			return fail(EXIT_BAD, "%s/%s: this link leads back to %s/%s; the folder would never end",
+			return fail(EXIT_BAD, "%s/%s: this link leads back to %s/%s; following it would never end",
 				    w->source, path, w->source, w->names.data + w->folder[up].path_at);
 		if (w->folder[up].parent == up)
 			break;
@@ -132,7 +132,7 @@ static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry
 			return EXIT_DONE;
 		}
 		return fail(EXIT_IO, "%s/%s: %s%s", w->source, path, strerror(errno),
-			    errno == ENOENT ? " (a link that leads nowhere?)" : "");
+			    errno == ENOENT ? " (a link to a file that does not exist?)" : "");
 	}
 	if (S_ISDIR(st.st_mode))
 		return add_folder(w, path, folder, &st);
@@ -244,7 +244,7 @@ static int scan_class(struct walk *w, const char *name, uint64_t class_idx, stru
 	}
 	if (code == EXIT_DONE && !w->file_count)
 		code = fail(EXIT_BAD,
-			    "%s/%s: a class without images (%" PRIu64 " other files); remove the folder or fill it",
+			    "%s/%s: a class without images (%" PRIu64 " other files); remove the folder or add images",
 			    w->source, name, w->scan->ignored_count - ignored_before);
 	return code == EXIT_DONE ? add_sorted(w, plan, class_idx) : code;
 }
@@ -316,7 +316,9 @@ int class_folders_scan(const struct request *r)
 		scan_warn_of_numbers(r->scan, &folders);
 	for (uint64_t i = 0; code == EXIT_DONE && i < folders.count; i++)
 		if (classes_find(classes, folders.name[i]) < 0)
-			code = fail(EXIT_BAD, "%s/%s: no class of that name among the %" PRIu64 " of --classes %s",
+			code = fail(EXIT_BAD,
+				    "%s/%s: no class has that name, of the %" PRIu64 " classes of --classes "
+				    "%s",
 				    source, folders.name[i], classes->count, class_list);
 	if (code == EXIT_DONE)
 		code = plan_begin(r->plan, r->recipe, classes);

@@ -36,11 +36,13 @@ static int add_file(const struct request *r, const char *below, uint32_t i, stru
 	struct stat st = {0};
 
 	if (!strstr(s->from, "{}"))
-		return fail(EXIT_USAGE, "--field %s: of images that are files, from= is a path below %s with {} in it, the image's path "
-			    "without extension, such as from=%s/{}.png", name, r->place->root, name);
+		return fail(EXIT_USAGE,
+			    "--field %s: from= must be a path below %s that contains {}, which stands for "
+			    "the image's path without extension, such as from=%s/{}.png",
+			    name, r->place->root, name);
 	if (!fill_in(s->from, below, path) || !text_stays_below(path))
-		return fail(EXIT_BAD, "%s/%s: --field %s: from=%s leads to no path below %s", r->place->root, below, name, s->from,
-			    r->place->root);
+		return fail(EXIT_BAD, "%s/%s: --field %s: from=%s does not lead to a path below %s", r->place->root,
+			    below, name, s->from, r->place->root);
 	if (fstatat(r->place->root_fd, path, &st, 0) == 0)
 		field_part_add_file(out, input_file_bytes(&st), path);
 	else if (errno == ENOENT && s->optional)

@@ -70,11 +70,15 @@ static int take_member(struct image_archive *a, const struct tar_member *m)
 		return add_member(a, m->name, m->offset, m->bytes);
 	/* The bytes of a link are elsewhere; leaving it out would lose a sample. */
 	if (m->kind == TAR_LINK && file_name_is_image(m->name))
-		return fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is a link; pack the archive with --dereference --hard-dereference",
+		return fail(EXIT_BAD,
+			    "%s: '%s' at offset %" PRIu64 " is a link; make the archive again with "
+			    "--dereference --hard-dereference",
 			    a->where, m->name, m->header_offset);
 	if (m->kind == TAR_OTHER && file_name_is_image(m->name))
-		return fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is neither file, folder nor link; pack the archive again without it", a->where,
-			    m->name, m->header_offset);
+		return fail(EXIT_BAD,
+			    "%s: '%s' at offset %" PRIu64 " is neither file, folder nor link; make the "
+			    "archive again without it",
+			    a->where, m->name, m->header_offset);
 	a->request->scan->ignored_count += m->kind != TAR_FOLDER;
 	return EXIT_DONE;
 }
@@ -105,7 +109,9 @@ static int list_tar(struct image_archive *a)
 	free(m);
 	if (code == EXIT_DONE && status == TAR_BAD)
 		code = why[0] ? fail(EXIT_BAD, "%s: %s%s", a->where, why,
-				     a->count || file_name_is_archive(a->path) ? "" : "; archives are .tar, .tar.gz, .tgz, .tar.zst and .zip")
+				     a->count || file_name_is_archive(a->path)
+					     ? ""
+					     : "; an archive must be a .tar, .tar.gz, .tgz, .tar.zst or .zip")
 			      : EXIT_IO;
 	return code;
 }
@@ -123,10 +129,14 @@ static int list_zip(struct image_archive *a)
 
 	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
 		if (!text_settle_path(m->name, m->name_bytes, name, sizeof(name)))
-			code = fail(EXIT_BAD, "%s: the member at offset %" PRIu64 " has a name that is too long, or leads out of the archive: '%s'; make the "
-				    "archive again, from the folder that holds all", a->where, m->offset, m->name);
+			code = fail(EXIT_BAD,
+				    "%s: the member at offset %" PRIu64 " has a name that is too long, or "
+				    "leads out of the archive: '%s'; make the archive again from the folder "
+				    "that holds all its files",
+				    a->where, m->offset, m->name);
 		else if (m->bytes > UINT64_MAX / 4 - at)
-			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, which no disk holds", a->where, m->name, m->bytes);
+			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, more than any disk holds", a->where,
+				    m->name, m->bytes);
 		else if (m->name[m->name_bytes - 1] != '/')
 			code = add_member(a, name, at, m->bytes);
 		at += m->bytes;

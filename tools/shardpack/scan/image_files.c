@@ -72,12 +72,14 @@ static int take_entry(struct image_list *images, struct labels *labels, const ch
 	case FTS_D: case FTS_DP:
 		return EXIT_DONE;
 	case FTS_DC:
-		return fail(EXIT_BAD, "%s: this link leads back to %.*s; it would never end", e->fts_path,
+		return fail(EXIT_BAD, "%s: this link leads back to %.*s; following it would never end", e->fts_path,
 			    (int)e->fts_cycle->fts_pathlen, e->fts_path); /* one path is kept for all */
 	case FTS_DNR: case FTS_ERR: case FTS_NS: case FTS_SLNONE:
 		if (e->fts_info == FTS_SLNONE && !file_name_is_image(e->fts_name))
 			break;
-		return fail(EXIT_IO, "%s: %s", e->fts_path, e->fts_info == FTS_SLNONE ? "a link that leads nowhere" : strerror(e->fts_errno));
+		return fail(EXIT_IO, "%s: %s", e->fts_path,
+			    e->fts_info == FTS_SLNONE ? "a link to a file that does not exist"
+						      : strerror(e->fts_errno));
 	default:
 		if (file_name_is_image(e->fts_name) && !field_files_has(images->request->recipe, e->fts_name))
 			return add_below(images, labels, folder, below, e->fts_statp);
@@ -114,7 +116,8 @@ int image_files_add_folder(struct image_list *images, struct labels *labels, con
 	progress_abandon(&progress);
 	fts_close(tree);
 	if (code == EXIT_DONE && images->count == before)
-		code = fail(EXIT_BAD, "%s%s%s: no images in it, by the extensions of names", images->request->place->root, path[0] ? "/" : "", path);
+		code = fail(EXIT_BAD, "%s%s%s: no images in it, judged by the extensions of file names",
+			    images->request->place->root, path[0] ? "/" : "", path);
 	return code;
 }
 
@@ -130,8 +133,11 @@ int image_files_add(struct image_list *images, struct labels *labels, const char
 	if (fstatat(images->request->place->root_fd, path, &st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: %s", images->request->place->root, path, strerror(errno));
 	if (!slash && !labels_given(labels))
-		return fail(EXIT_BAD, "%s/%s: its class would be the folder that holds it, which lies outside of %s; --root names one above, or "
-			    "--label-regex or --labels say which label it has", images->request->place->root, path, images->request->place->root);
+		return fail(EXIT_BAD,
+			    "%s/%s: its class would be the folder that holds it, but that lies outside of "
+			    "%s; name a folder above it with --root, or give labels with --labels FILE or "
+			    "--label-regex RE",
+			    images->request->place->root, path, images->request->place->root);
 	start = start ? start + 1 : path;
 	images->by_folder = !labels_given(labels);
 	if (slash)

@@ -90,8 +90,8 @@ static int refuse_twice(struct image_list *images)
 
 	for (uint64_t i = 1; code == EXIT_DONE && i < images->count; i++)
 		if (!strcmp(path_of(images, order[i - 1]), path_of(images, order[i])))
-			code = fail(EXIT_BAD, "%s/%s: there twice; each image must be, once", images->request->place->root,
-				    path_of(images, order[i]));
+			code = fail(EXIT_BAD, "%s/%s: appears twice; each image must appear once",
+				    images->request->place->root, path_of(images, order[i]));
 	free(order);
 	return code;
 }
@@ -154,9 +154,10 @@ static int refuse_odd_numbers(const struct image_list *images)
 	}
 	if (same_width)
 		return EXIT_DONE;
-	return fail(EXIT_BAD, "%s/%s: label '%s' is a number but none of a class, which is 0 to %" PRIu32
-		    " without sign, blanks or zeros before it; correct it, or name the classes with --classes", images->request->place->root,
-		    path_of(images, odd), label_of(images, odd), CLASSES_MAX - 1);
+	return fail(EXIT_BAD,
+		    "%s/%s: label '%s' is a number but not of a class: must be 0 to %" PRIu32 " without "
+		    "sign, blanks or leading zeros; correct it, or name the classes with --classes",
+		    images->request->place->root, path_of(images, odd), label_of(images, odd), CLASSES_MAX - 1);
 }
 
 /* Number 10 of a list and folder "10", which is a name: two classes or one? */
@@ -166,8 +167,11 @@ static int refuse_mixture(const struct image_list *images)
 
 	for (uint64_t i = images->count; i-- > 0;)
 		*(images->item[i].by_folder ? &folder : &list) = i;
-	return fail(EXIT_BAD, "%s: folder '%s' is a class by its name, '%s' one by its number %s; --classes FILE names the classes",
-		    images->request->place->root, label_of(images, folder), path_of(images, list), label_of(images, list));
+	return fail(EXIT_BAD,
+		    "%s: folder '%s' gives its images a class by name, but '%s' has its class by the number "
+		    "%s; name the classes with --classes FILE",
+		    images->request->place->root, label_of(images, folder), path_of(images, list),
+		    label_of(images, list));
 }
 
 /* All numbers up to the largest are classes; a hole may be meant, or one label be wrong. */
@@ -183,8 +187,10 @@ static void warn_of_holes(const struct image_list *images, uint64_t largest)
 			first = i;
 	free(has);
 	if (empty)
-		scan_warn(images->request->scan, "%" PRIu64 " of %" PRIu64 " classes have no image: labels are numbers, the largest is %" PRIu64
-			  " (%s), and none is %" PRIu64, empty, largest + 1, largest, path_of_number(images, largest), first);
+		scan_warn(images->request->scan,
+			  "%" PRIu64 " of %" PRIu64 " classes have no image: labels are "
+			  "numbers, the largest is %" PRIu64 " (%s), and no image has %" PRIu64,
+			  empty, largest + 1, largest, path_of_number(images, largest), first);
 }
 
 /* Each label once, in byte order. */
@@ -215,8 +221,11 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 		if (code == EXIT_DONE && *by_number && (images->by_folder_count || classes_find(out, label_of(images, 0)) >= 0))
 			*by_number = false;
 		if (code == EXIT_DONE && *by_number && largest >= out->count)
-			code = fail(EXIT_BAD, "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 ", numbered from 0", images->request->place->root,
-				    path_of_number(images, largest), largest, list, out->count);
+			code = fail(EXIT_BAD,
+				    "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 " classes, "
+				    "numbered from 0",
+				    images->request->place->root, path_of_number(images, largest), largest, list,
+				    out->count);
 		return code;
 	}
 	if (*by_number) {
@@ -243,8 +252,9 @@ static int64_t class_of(const struct image_list *images, uint64_t i, const struc
 	}
 	class_idx = classes_find(classes, label_of(images, i));
 	if (class_idx < 0)
-		fail(EXIT_BAD, "%s/%s: label '%s' is none of the %" PRIu64 " of --classes %s", images->request->place->root, path_of(images, i),
-		     label_of(images, i), classes->count, images->request->o->classes);
+		fail(EXIT_BAD, "%s/%s: label '%s' is not one of the %" PRIu64 " classes of --classes %s",
+		     images->request->place->root, path_of(images, i), label_of(images, i), classes->count,
+		     images->request->o->classes);
 	return class_idx;
 }
 

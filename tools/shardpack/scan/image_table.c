@@ -94,7 +94,9 @@ static int find_listed(const struct image_table *t, uint64_t line, const char *l
 	else
 		below_root(place, listed, joined, sizeof(joined));
 	if (!tidy(joined, out) || strlen(out) >= PLAN_PATH_BYTES_MAX)
-		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' lies outside of %s; --root names a folder that holds all images",
+		return fail(EXIT_BAD,
+			    "%s/%s: line %" PRIu64 ": '%s' lies outside of %s; name a folder that holds all "
+			    "images with --root",
 			    place->root, t->path, line, listed, place->root);
 	if (fstatat(place->root_fd, out, st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, t->path, line, listed, strerror(errno));
@@ -112,8 +114,9 @@ static int add_columns(const struct image_table *t, const struct path_row *row, 
 		if (!r->from[i].column)
 			continue;
 		if (!field_value_of_column(f, row->value[i], value))
-			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' in column %s is no %s", t->request->place->root, t->path, row->line,
-				    row->value[i], f->name, shard_dtype_name(f->dtype));
+			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' in column %s is not a value of type %s",
+				    t->request->place->root, t->path, row->line, row->value[i], f->name,
+				    shard_dtype_name(f->dtype));
 		if (!out->bytes)
 			text_add(out, " =", 2);
 		text_hex(out, value, shard_dtype_bytes(f->dtype));
@@ -150,8 +153,9 @@ static int add_cell(const struct image_table *t, const struct path_row *row, uin
 
 	if (!row->value[i] || (!row->value[i][0] && s->kind != FIELD_TEXT && s->kind != FIELD_BYTES)) {
 		if (!s->optional)
-			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": nothing in column %s, which field %s comes from", t->request->place->root,
-				    t->path, row->line, s->from, t->request->recipe->field[i].name);
+			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": column %s is empty, and field %s comes from it",
+				    t->request->place->root, t->path, row->line, s->from,
+				    t->request->recipe->field[i].name);
 		field_part_add_none(out);
 		return EXIT_DONE;
 	}
@@ -186,8 +190,11 @@ static int take_row(void *context, const struct path_row *row)
 	int code = find_listed(t, row->line, row->path, path, &st);
 
 	if (code == EXIT_DONE && row->label && !text_is_name(row->label, strlen(row->label), CLASS_NAME_BYTES_MAX))
-		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": label '%.200s' must be UTF-8 of 1 to %d bytes, it has %zu",
-			    t->request->place->root, t->path, row->line, row->label, CLASS_NAME_BYTES_MAX, strlen(row->label));
+		code = fail(EXIT_BAD,
+			    "%s/%s: line %" PRIu64 ": label '%.200s' must be UTF-8 of 1 to %d bytes; it has "
+			    "%zu",
+			    t->request->place->root, t->path, row->line, row->label, CLASS_NAME_BYTES_MAX,
+			    strlen(row->label));
 	if (code == EXIT_DONE && !row->label) {
 		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->place->root, t->path, row->line, row->path);
 		code = labels_find(t->labels, where, row->path, NULL, label);

@@ -71,8 +71,8 @@ static int open_list(struct labels *l, const struct request *r)
 	qsort_r(l->entry, l->count, sizeof(*l->entry), compare_entries, l);
 	for (uint64_t i = 1; i < l->count; i++)
 		if (!strcmp(l->text.data + l->entry[i - 1].path_at, l->text.data + l->entry[i].path_at))
-			return fail(EXIT_BAD, "%s: lines %" PRIu64 " and %" PRIu64 ": '%s' is there twice", l->list_name, l->entry[i - 1].line,
-				    l->entry[i].line, l->text.data + l->entry[i].path_at);
+			return fail(EXIT_BAD, "%s: lines %" PRIu64 " and %" PRIu64 ": '%s' appears twice", l->list_name,
+				    l->entry[i - 1].line, l->entry[i].line, l->text.data + l->entry[i].path_at);
 	return EXIT_DONE;
 }
 
@@ -102,7 +102,7 @@ bool labels_given(const struct labels *l)
 static int copy_label(const char *where, const char *label, size_t bytes, char *out)
 {
 	if (!text_is_name(label, bytes, CLASS_NAME_BYTES_MAX))
-		return fail(EXIT_BAD, "%s: label '%.*s' must be UTF-8 of 1 to %d bytes, it has %zu", where,
+		return fail(EXIT_BAD, "%s: label '%.*s' must be UTF-8 of 1 to %d bytes; it has %zu", where,
 			    (int)(bytes < 200 ? bytes : 200), label, CLASS_NAME_BYTES_MAX, bytes);
 	memcpy(out, label, bytes);
 	out[bytes] = '\0';
@@ -148,7 +148,7 @@ int labels_find(struct labels *l, const char *where, const char *path, const cha
 		return look_up(l, where, path, out);
 	if (folder)
 		return copy_label(where, folder, strlen(folder), out);
-	return fail(EXIT_BAD, "%s: lies in no class folder; --label-regex or --labels say which label it has", where);
+	return fail(EXIT_BAD, "%s: is in no class folder; give labels with --labels FILE or --label-regex RE", where);
 }
 
 int labels_check_used(const struct labels *l)
@@ -160,6 +160,6 @@ int labels_check_used(const struct labels *l)
 			first = i;
 	if (!unused)
 		return EXIT_DONE;
-	return fail(EXIT_BAD, "%s: line %" PRIu64 ": '%s' is no image of the source (%" PRIu64 " such lines)", l->list_name,
-		    l->entry[first].line, l->text.data + l->entry[first].path_at, unused);
+	return fail(EXIT_BAD, "%s: line %" PRIu64 ": '%s' is not an image of the source (%" PRIu64 " such lines)",
+		    l->list_name, l->entry[first].line, l->text.data + l->entry[first].path_at, unused);
 }

@@ -95,8 +95,10 @@ static int settle_columns(const struct reading *r, const struct csv_row *head, i
 	if (r->label_key)
 		*label = find_column(head, r->label_key);
 	if (r->label_key && *label < 0)
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s; --label-key names the one with labels, of %s", r->name,
-			    head->line, r->label_key, list_columns(head, there));
+		return fail(EXIT_BAD,
+			    "%s: line %" PRIu64 ": no column is called %s; name the column of labels with "
+			    "--label-key; the columns are %s",
+			    r->name, head->line, r->label_key, list_columns(head, there));
 	if (refuse_twin(r, head, *path) != EXIT_DONE || (*label >= 0 && refuse_twin(r, head, *label) != EXIT_DONE))
 		return EXIT_BAD;
 	for (size_t i = 0; i < r->columns->field_count; i++) {
@@ -104,8 +106,9 @@ static int settle_columns(const struct reading *r, const struct csv_row *head, i
 
 		extra[i] = s->kind == FIELD_LENGTH ? *path : find_column(head, s->from);
 		if (extra[i] < 0)
-			return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s, which %s%s names", r->name, head->line, s->from,
-				    s->column ? "--columns" : "--field ", s->column ? "" : r->columns->field[i].name);
+			return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s, which %s%s needs", r->name,
+				    head->line, s->from, s->column ? "--columns" : "--field ",
+				    s->column ? "" : r->columns->field[i].name);
 		if (refuse_twin(r, head, extra[i]) != EXIT_DONE)
 			return EXIT_BAD;
 	}
@@ -128,8 +131,11 @@ static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
 			return code;
 		while ((status = csv_next(&c, &row, why, sizeof(why))) == CSV_ROW) {
 			if (row.count != head.count)
-				return fail(EXIT_BAD, "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32 "%s", r->name, row.line, row.count,
-					    head.count, tabs ? "" : " (what has a comma in it must be quoted)");
+				return fail(EXIT_BAD,
+					    "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32
+					    "%s",
+					    r->name, row.line, row.count, head.count,
+					    tabs ? "" : " (a field that contains a comma must be quoted)");
 			out = (struct path_row){.path = row.field[path], .label = label < 0 ? NULL : row.field[label], .line = row.line};
 			for (uint32_t i = 0; i < r->columns->field_count; i++)
 				out.value[i] = row.field[extra[i]];
@@ -190,18 +196,20 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	if (!json_is_string(path))
 		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no text called path, file_name or image", r->name, line);
 	if (r->label_key && !(text = label_text(label, number)))
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no text or whole number called %s; --label-key names the one with labels", r->name,
-			    line, r->label_key);
+		return fail(EXIT_BAD,
+			    "%s: line %" PRIu64 ": no text or whole number called %s; name the key of "
+			    "labels with --label-key",
+			    r->name, line, r->label_key);
 	row = (struct path_row){.path = json_string_value(path), .label = text, .line = line};
 	for (size_t i = 0; code == EXIT_DONE && i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
 
 		if (value_text(json_object_get(object, s->from), s, &row.value[i], &own[i]))
 			continue;
-		code = s->column
-			       ? fail(EXIT_BAD, "%s: line %" PRIu64 ": no number called %s, which --columns names", r->name, line, s->from)
-			       : fail(EXIT_BAD, "%s: line %" PRIu64 ": no text called %s, which --field %s names", r->name, line, s->from,
-				      r->columns->field[i].name);
+		code = s->column ? fail(EXIT_BAD, "%s: line %" PRIu64 ": no number called %s, which --columns needs",
+					r->name, line, s->from)
+				 : fail(EXIT_BAD, "%s: line %" PRIu64 ": no text called %s, which --field %s needs",
+					r->name, line, s->from, r->columns->field[i].name);
 	}
 	if (code == EXIT_DONE)
 		code = row_done(r, &row);
@@ -229,7 +237,9 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 		}
 		value = json_loadb(at, n, JSON_REJECT_DUPLICATES, &error);
 		if (!json_is_object(value))
-			code = fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", r->name, line, value ? "not an object; each line must be one, {\"path\": ..., \"label\": ...}" : error.text);
+			code = fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", r->name, line,
+				    value ? "not an object; must be an object, such as {\"path\": ..., \"label\": ...}"
+					  : error.text);
 		else
 			code = json_row(r, value, line);
 		json_decref(value);
@@ -256,7 +266,7 @@ int path_table_read(const char *file, const char *name, const char *label_key, c
 	if (code == EXIT_DONE && !found)
 		code = fail(EXIT_IO, "%s: No such file or directory", name);
 	if (code == EXIT_DONE && text.bytes >= 2 && is_utf16((const uint8_t *)text.data))
-		code = fail(EXIT_BAD, "%s: UTF-16, as spreadsheets may save it; save it as UTF-8", name);
+		code = fail(EXIT_BAD, "%s: is UTF-16; save it as UTF-8", name);
 	else if (code == EXIT_DONE && text.bytes)
 		code = is_json(name) ? read_json(&r, text.data, text.bytes)
 				     : read_csv(&r, text.data, text.bytes, file_name_has_extension(name, ".tsv"));

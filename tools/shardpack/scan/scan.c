@@ -57,8 +57,8 @@ void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
 		if (strspn(a, "0123456789") != strlen(a) || strspn(b, "0123456789") != strlen(b) || strlen(a) <= strlen(b))
 			continue;
 		scan_warn(scan,
-			  "class folders are numbers and sort as text, as in torchvision: class %" PRIu64 " is '%s', before '%s'; --classes FILE "
-			  "fixes the numbers",
+			  "class folders are numbers and sort as text, as in torchvision: class %" PRIu64 " is '%s', "
+			  "before '%s'; set the numbers with --classes FILE",
 			  i - 1, a, b);
 		return;
 	}

@@ -71,8 +71,10 @@ static char *read_text(const struct image_archive *a, const struct archive_membe
 	char *text = NULL;
 
 	if (m->bytes > LABEL_BYTES_MAX)
-		*code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " has %" PRIu64 " bytes; a label has at most %" PRIu64, a->where,
-			     image_archive_name(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
+		*code = fail(EXIT_BAD,
+			     "%s: '%s' at offset %" PRIu64 " has %" PRIu64 " bytes; a label must have at "
+			     "most %" PRIu64,
+			     a->where, image_archive_name(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
 	else if (!(text = malloc((size_t)m->bytes + 1)))
 		*code = image_archive_out_of_memory(a);
 	else
@@ -88,8 +90,10 @@ static char *read_text(const struct image_archive *a, const struct archive_membe
 static int take_label(const struct image_archive *a, const struct archive_member *m, const char *label, size_t bytes, char *out)
 {
 	if (!text_is_name(label, bytes, CLASS_NAME_BYTES_MAX))
-		return fail(EXIT_BAD, "%s: the label in '%s' at offset %" PRIu64 " must be UTF-8 of 1 to %d bytes, it has %zu", a->where,
-			    image_archive_name(a, m), m->offset, CLASS_NAME_BYTES_MAX, bytes);
+		return fail(EXIT_BAD,
+			    "%s: the label in '%s' at offset %" PRIu64 " must be UTF-8 of 1 to %d bytes; it "
+			    "has %zu",
+			    a->where, image_archive_name(a, m), m->offset, CLASS_NAME_BYTES_MAX, bytes);
 	memcpy(out, label, bytes);
 	out[bytes] = '\0';
 	return EXIT_DONE;
@@ -180,8 +184,8 @@ static int refuse_twin(const struct image_archive *a, const struct archive_membe
 {
 	for (uint64_t k = 0; k < i; k++)
 		if (!strcasecmp(suffix_of(a, &m[k]), suffix_of(a, &m[i])))
-			return fail(EXIT_BAD, "%s: '%s' is there twice, at offsets %" PRIu64 " and %" PRIu64, a->where, image_archive_name(a, &m[i]),
-				    m[k].offset, m[i].offset);
+			return fail(EXIT_BAD, "%s: '%s' appears twice, at offsets %" PRIu64 " and %" PRIu64, a->where,
+				    image_archive_name(a, &m[i]), m[k].offset, m[i].offset);
 	return EXIT_DONE;
 }
 
@@ -232,8 +236,11 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 		else if (r->from[i].optional)
 			field_part_add_none(out);
 		else
-			return fail(EXIT_BAD, "%s: sample '%.*s' at offset %" PRIu64 " has no .%s, which --field %s names", a->where,
-				    (int)s->image->key_bytes, image_archive_name(a, s->image), s->image->offset, suffix, r->field[i].name);
+			return fail(EXIT_BAD,
+				    "%s: sample '%.*s' at offset %" PRIu64 " has no .%s, which --field %s "
+				    "needs",
+				    a->where, (int)s->image->key_bytes, image_archive_name(a, s->image),
+				    s->image->offset, suffix, r->field[i].name);
 	}
 	return text_failed(out) ? image_archive_out_of_memory(a) : EXIT_DONE;
 }

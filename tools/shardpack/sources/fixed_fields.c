@@ -36,7 +36,9 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 	uint32_t i;
 
 	if (!field_is_name(name, strlen(name)))
-		return fail(EXIT_BAD, "%s: '%s' cannot be the name of a field: 1 to %zu letters, digits, _ . - of which the first is a letter or _; rename it",
+		return fail(EXIT_BAD,
+			    "%s: '%s' cannot be the name of a field: must be 1 to %zu letters, digits, _ . "
+			    "or -, and begin with a letter or _; rename it",
 			    where, name, sizeof(f.name) - 1);
 	if (ndim > SHARD_DIMS_MAX)
 		return fail(EXIT_UNSUPPORTED, "%s: records of %" PRIu32 " axes; the limit is %d", where, ndim, SHARD_DIMS_MAX);
@@ -51,7 +53,7 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 		;
 	*field = i;
 	if (i == SHARD_FIELDS_MAX)
-		return fail(EXIT_UNSUPPORTED, "%s: more than %d fields, which is the limit", where, SHARD_FIELDS_MAX);
+		return fail(EXIT_UNSUPPORTED, "%s: more than the limit of %d fields", where, SHARD_FIELDS_MAX);
 	if (i == r->field_count) {
 		r->field[r->field_count++] = f;
 		return EXIT_DONE;
@@ -59,8 +61,8 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 	describe(&f, here, sizeof(here));
 	describe(&r->field[i], there, sizeof(there));
 	return same_shape(&f, &r->field[i]) ? EXIT_DONE
-					    : fail(EXIT_BAD, "%s: field '%s' is %s here, and %s in the files before", where, name, here,
-						   there);
+					    : fail(EXIT_BAD, "%s: field '%s' is %s here, but %s in the files before",
+						   where, name, here, there);
 }
 
 int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, const struct fixed_column *c)

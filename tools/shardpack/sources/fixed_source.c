@@ -49,8 +49,11 @@ static int begin_plan(const struct request *r, const struct classes *classes)
 		if (lead == SHARD_FIELDS_MAX)
 			lead = f;
 		if (count[f] != count[lead])
-			return fail(EXIT_BAD, "%s: field '%s' has %" PRIu64 " records and field '%s' has %" PRIu64 "; they must be as many",
-				    r->place->root, r->recipe->field[lead].name, count[lead], r->recipe->field[f].name, count[f]);
+			return fail(EXIT_BAD,
+				    "%s: field '%s' has %" PRIu64 " records and field '%s' has %" PRIu64 "; "
+				    "the numbers must be equal",
+				    r->place->root, r->recipe->field[lead].name, count[lead], r->recipe->field[f].name,
+				    count[f]);
 	}
 	if (lead == SHARD_FIELDS_MAX || !count[lead])
 		return scan_refuse_barren(r->scan, r->place->root, "records", "");

@@ -58,7 +58,8 @@ static int refuse_differences(const struct request *r, const struct field_option
 	};
 	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
 		if (said[i].differs && o->given >> said[i].key & 1 && cli_given(r->args, said[i].name))
-			return cli_misuse(r->args, "--%s and --field image:%s= say two things; give one", said[i].name, said[i].name);
+			return cli_misuse(r->args, "--%s and --field image:%s= differ; give one of them", said[i].name,
+					  said[i].name);
 	return EXIT_DONE;
 }
 
@@ -90,7 +91,7 @@ static int settle_image(const struct request *r, struct field_option *o)
 		code = refuse_differences(r, o, &wish, &merged);
 	}
 	if (code == EXIT_DONE && merged.samples > IMAGE_F32)
-		return cli_misuse(r->args, "--field image: dtype: an image has u8, f16, bf16 or f32");
+		return cli_misuse(r->args, "--field image: dtype: must be u8, f16, bf16 or f32");
 	if (code == EXIT_DONE && !image_options_settle(&merged, &r->recipe->transform, assumed, sizeof(assumed), why, sizeof(why)))
 		return cli_misuse(r->args, "%s", why);
 	if (code == EXIT_DONE && assumed[0])
@@ -117,11 +118,15 @@ static int enter(const struct request *r, const char *option, const struct field
 		if (!strcmp(recipe->field[i].name, f.name) || (ragged && !strcmp(recipe->field[i].name, length.name)))
 			return cli_misuse(r->args, "%s %s: there is a field %s already", option, o->name, recipe->field[i].name);
 	if (recipe->field_count + 1 + ragged > RECIPE_NAMED_MAX)
-		return cli_misuse(r->args, "%s %s: more than %d fields beside image and label, those of lengths counted", option, o->name,
-				  RECIPE_NAMED_MAX);
+		return cli_misuse(r->args,
+				  "%s %s: more than the limit of %d fields beside image and label; fields of "
+				  "lengths count too",
+				  option, o->name, RECIPE_NAMED_MAX);
 	if (ragged && strlen(f.name) + strlen(FIELD_LENGTH_SUFFIX) >= sizeof(f.name))
-		return cli_misuse(r->args, "--field %s: the field of its lengths is called %s" FIELD_LENGTH_SUFFIX
-				  ", and that is too long; shorten it", o->name, o->name);
+		return cli_misuse(r->args,
+				  "--field %s: the field of its lengths would be called "
+				  "%s" FIELD_LENGTH_SUFFIX ", which is too long; use a shorter name",
+				  o->name, o->name);
 	i = recipe->field_count++;
 	recipe->field[i] = f;
 	recipe->from[i] = s;
@@ -168,11 +173,15 @@ static int make_room_for_damage(const struct request *r)
 		return EXIT_DONE;
 	for (uint32_t i = 0; i < recipe->field_count; i++)
 		if (!strcmp(recipe->field[i].name, RECIPE_DAMAGE))
-			return cli_misuse(r->args, "--accept %s adds a field " RECIPE_DAMAGE ", and there is one of that name; call yours otherwise",
+			return cli_misuse(r->args,
+					  "--accept %s adds a field " RECIPE_DAMAGE ", and there is one of "
+					  "that name already; rename yours",
 					  recipe_accept_names[recipe->accept]);
 	if (recipe->field_count > recipe_named_max(recipe))
-		return cli_misuse(r->args, "--accept %s adds a field " RECIPE_DAMAGE ", and then there are more than %d beside image and label, "
-				  "those of lengths counted", recipe_accept_names[recipe->accept], RECIPE_NAMED_MAX);
+		return cli_misuse(r->args,
+				  "--accept %s adds a field " RECIPE_DAMAGE ", which makes more than the "
+				  "limit of %d fields beside image and label; fields of lengths count too",
+				  recipe_accept_names[recipe->accept], RECIPE_NAMED_MAX);
 	return EXIT_DONE;
 }
 

@@ -53,7 +53,9 @@ static int check_size(const struct npy *a, const struct part *p)
 	if (a->ndim > SHARD_DIMS_MAX + 1)
 		return fail(EXIT_UNSUPPORTED, "%s: %" PRIu32 " axes; the limit is %d", p->where, a->ndim, SHARD_DIMS_MAX + 1);
 	if (p->bytes != a->data_offset + a->data_bytes)
-		return fail(EXIT_BAD, "%s: has %" PRIu64 " bytes, but its head asks for %" PRIu64 " and %" PRIu64 " of data; it is %s",
+		return fail(EXIT_BAD,
+			    "%s: has %" PRIu64 " bytes, but must have a head of %" PRIu64 " and data of "
+			    "%" PRIu64 "; it is %s",
 			    p->where, p->bytes, a->data_offset, a->data_bytes,
 			    p->bytes < a->data_offset + a->data_bytes ? "cut short" : "longer than it should be");
 	for (zero = 0; zero < a->ndim && a->shape[zero]; zero++)
@@ -133,7 +135,9 @@ static int check_crc(const struct archive *a, const struct zip_member *m)
 			crc = (uint32_t)crc32(crc, piece, (uInt)n);
 	}
 	if (code == EXIT_DONE && crc != m->crc)
-		code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is damaged: its CRC-32 is %08" PRIx32 " where the directory says %08" PRIx32,
+		code = fail(EXIT_BAD,
+			    "%s: '%s' at offset %" PRIu64 " is damaged: its CRC-32 is %08" PRIx32 "; the "
+			    "directory says %08" PRIx32,
 			    a->where, m->name, m->offset, crc, m->crc);
 	return code;
 }
@@ -160,7 +164,7 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 	int code = EXIT_DONE;
 
 	if (m->name_bytes < 4 || strcmp(m->name + m->name_bytes - 4, ".npy"))
-		return fail(EXIT_BAD, "%s: '%s' is no array; save what is to be packed with numpy.savez", a->where, m->name);
+		return fail(EXIT_BAD, "%s: '%s' is not an array; save arrays with numpy.savez", a->where, m->name);
 	field_name(m->name, name);
 	code = refuse_second(a, m, name);
 	if (code == EXIT_DONE && m->method == ZIP_STORED) {
@@ -170,8 +174,8 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 		code = stored_unpack(a->r->stored, a->r->plan, a->file, how, m->bytes, &p.file);
 		p.offset = 0;
 		if (code == EXIT_DONE && stored_bytes(a->r->stored, p.file) != m->bytes)
-			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes unpacked where the directory says %" PRIu64, a->where, m->name,
-				    stored_bytes(a->r->stored, p.file), m->bytes);
+			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes unpacked; the directory says %" PRIu64,
+				    a->where, m->name, stored_bytes(a->r->stored, p.file), m->bytes);
 	}
 	if (code == EXIT_DONE && asprintf(&where, "%s/%s", a->where, m->name) < 0) {
 		where = NULL;

@@ -70,8 +70,8 @@ static int read_names(const struct request *r, const struct cifar *kind, struct 
 	if (code == EXIT_DONE && ferror(in))
 		code = fail(EXIT_IO, "%s/%s: %s", r->place->root, kind->names[which], strerror(errno));
 	if (code == EXIT_DONE && out->count != kind->class_count[which])
-		code = fail(EXIT_BAD, "%s/%s: names %" PRIu64 " classes; there are %" PRIu64, r->place->root, kind->names[which],
-			    out->count, kind->class_count[which]);
+		code = fail(EXIT_BAD, "%s/%s: names %" PRIu64 " classes; must be %" PRIu64, r->place->root,
+			    kind->names[which], out->count, kind->class_count[which]);
 	if (code == EXIT_DONE)
 		code = classes_index(out, kind->names[which]);
 	free(line);
@@ -94,8 +94,8 @@ static int add_file(const struct request *r, void *context, const char *path)
 	bytes = stored_bytes(r->stored, file);
 	if (!bytes || bytes % record_bytes)
 		return fail(EXIT_BAD,
-			    "%s/%s: %" PRIu64 " bytes are %" PRIu64 " records of %" PRIu64 " bytes and %" PRIu64
-			    " bytes more; the file is cut short, or not of CIFAR-%s",
+			    "%s/%s: %" PRIu64 " bytes are %" PRIu64 " records of %" PRIu64 " bytes and %" PRIu64 " "
+			    "bytes more; the file is cut short, or not a file of CIFAR-%s",
 			    r->place->root, path, bytes, bytes / record_bytes, record_bytes, bytes % record_bytes,
 			    kind->label_bytes == 1 ? "10" : "100");
 	code = fixed_fields_enter(r->recipe, path, "image", SHARD_U8, shape, 3, &image);
@@ -142,13 +142,18 @@ static int begin(const struct request *r, void *context, struct classes *out)
 	const struct cifar *kind = is_folder ? kind_of_folder(r) : kind_of_file(r->place->item[0].path);
 
 	if (!kind)
-		return is_folder ? fail(EXIT_BAD, "%s: neither %s nor %s is in it; SRC is the folder of the binary version of CIFAR",
-					r->place->root, kinds[0].file[r->o->split][0], kinds[1].file[r->o->split][0])
-				 : fail(EXIT_BAD, "%s/%s: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, train.bin, test.bin)",
-					r->place->root, r->place->item[0].path);
+		return is_folder
+			       ? fail(EXIT_BAD,
+				      "%s: neither %s nor %s is in it; SRC must be the folder of the "
+				      "binary version of CIFAR",
+				      r->place->root, kinds[0].file[r->o->split][0], kinds[1].file[r->o->split][0])
+			       : fail(EXIT_BAD,
+				      "%s/%s: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, "
+				      "train.bin, test.bin)",
+				      r->place->root, r->place->item[0].path);
 	for (uint64_t i = 1; i < r->place->item_count; i++)
 		if (kind_of_file(r->place->item[i].path) != kind)
-			return fail(EXIT_BAD, "%s/%s: not of the same dataset as %s, by its name", r->place->root,
+			return fail(EXIT_BAD, "%s/%s: by its name, belongs to another dataset than %s", r->place->root,
 				    r->place->item[i].path, r->place->item[0].path);
 	*(const struct cifar **)context = kind;
 	return read_names(r, kind, out);

@@ -53,7 +53,7 @@ static int add_parsed(const struct request *r, const char *where, const struct i
 	if (ndim == 2)
 		shape[ndim++] = 1; /* one channel, so that it is an image like others */
 	if (x->ndim == 1 && x->dtype != SHARD_U8)
-		return fail(EXIT_UNSUPPORTED, "%s: labels of type %s; they must be u8", where, shard_dtype_name(x->dtype));
+		return fail(EXIT_UNSUPPORTED, "%s: labels of type %s; must be u8", where, shard_dtype_name(x->dtype));
 	if (x->ndim == 1)
 		code = largest_label(r, &c, largest);
 	if (code == EXIT_DONE)
@@ -82,7 +82,9 @@ static int add_file(const struct request *r, void *largest, const char *path)
 	if (code == EXIT_DONE && !idx_parse(head, (size_t)have, &x, why, sizeof(why)))
 		code = fail(EXIT_BAD, "%s: %s", where, why);
 	else if (code == EXIT_DONE && bytes != x.data_offset + x.data_bytes)
-		code = fail(EXIT_BAD, "%s: has %" PRIu64 " bytes, but its head asks for %" PRIu64 " and %" PRIu64 " of data; it is %s",
+		code = fail(EXIT_BAD,
+			    "%s: has %" PRIu64 " bytes, but must have a head of %" PRIu64 " and data of "
+			    "%" PRIu64 "; it is %s",
 			    where, bytes, x.data_offset, x.data_bytes,
 			    bytes < x.data_offset + x.data_bytes ? "cut short" : "longer than it should be");
 	else if (code == EXIT_DONE && !x.data_bytes)
@@ -127,7 +129,8 @@ static int find_file(const struct request *r, const char *half, const char *what
 		if (!old || (old == new + 3 && !strncmp(out, entry->d_name, new)))
 			snprintf(out, 256, "%s", entry->d_name);
 		else if (!(new == old + 3 && !strncmp(out, entry->d_name, old)))
-			code = fail(EXIT_BAD, "%s: both %s and %s; name the files to pack", r->place->root, out, entry->d_name);
+			code = fail(EXIT_BAD, "%s: holds both %s and %s; name the files to pack", r->place->root, out,
+				    entry->d_name);
 	}
 	if (code == EXIT_DONE && errno)
 		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));

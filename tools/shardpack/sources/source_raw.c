@@ -50,8 +50,8 @@ static int add_file(const struct request *r, void *context, const char *path)
 		code = fail(EXIT_BAD,
 			    "%s: %" PRIu64 " bytes%s are %" PRIu64 " records of %" PRIu64 " bytes and %" PRIu64
 			    " bytes more, at offset %" PRIu64 "; check --schema and --skip-bytes",
-			    name, bytes - skip, skip ? " behind those that are skipped" : "", (bytes - skip) / schema->record_bytes,
-			    schema->record_bytes, left, bytes - left);
+			    name, bytes - skip, skip ? " after the skipped ones" : "",
+			    (bytes - skip) / schema->record_bytes, schema->record_bytes, left, bytes - left);
 	for (uint32_t i = 0; code == EXIT_DONE && i < schema->field_count; i++) {
 		const struct raw_field *f = &schema->field[i];
 		struct fixed_column c = {.file = file, .dtype = f->dtype, .swap = f->swap, .offset = skip + f->offset,

@@ -69,12 +69,14 @@ static int open_npy(const struct request *r, const uint8_t *head, size_t have, s
 	if (!npy_parse(head, have, &a, why, sizeof(why)))
 		return fail(EXIT_BAD, "%s: %s", p->where, why);
 	if (a.ndim != 1)
-		return fail(EXIT_BAD, "%s: %" PRIu32 " axes; tokens are an array of one", p->where, a.ndim);
+		return fail(EXIT_BAD, "%s: %" PRIu32 " axes; tokens must be an array of 1 axis", p->where, a.ndim);
 	if (a.dtype < SHARD_U8 || a.dtype > SHARD_I64)
-		return fail(EXIT_BAD, "%s: tokens of type %s; they must be integers", p->where, shard_dtype_name(a.dtype));
+		return fail(EXIT_BAD, "%s: tokens of type %s; must be integers", p->where, shard_dtype_name(a.dtype));
 	if (a.data_offset + a.data_bytes != stored_bytes(r->stored, p->file))
-		return fail(EXIT_BAD, "%s: has %" PRIu64 " bytes, but its head asks for %" PRIu64 " and %" PRIu64 " of data", p->where,
-			    stored_bytes(r->stored, p->file), a.data_offset, a.data_bytes);
+		return fail(EXIT_BAD,
+			    "%s: has %" PRIu64 " bytes, but must have a head of %" PRIu64 " and data of "
+			    "%" PRIu64,
+			    p->where, stored_bytes(r->stored, p->file), a.data_offset, a.data_bytes);
 	p->dtype = a.dtype;
 	p->swap = a.swap;
 	p->offset = a.data_offset;
@@ -113,8 +115,10 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 	uint64_t bytes = stored_bytes(r->stored, p->file), item;
 
 	if (kind)
-		return fail(EXIT_BAD, "%s: %s by its name, not a stream of tokens, which is a .bin or .npy of their numbers; give that, or rename it", p->where,
-			    kind);
+		return fail(EXIT_BAD,
+			    "%s: %s by its name; must be a .bin or .npy file of token numbers; if it is "
+			    "one, rename it",
+			    p->where, kind);
 	if (!token_file_parse(head, have < TOKEN_FILE_HEAD_BYTES ? have : TOKEN_FILE_HEAD_BYTES, &t, why, sizeof(why)))
 		return fail(EXIT_BAD, "%s: %s", p->where, why);
 	p->dtype = t.dtype ? t.dtype : dtypes[r->o->token_dtype];
@@ -123,12 +127,13 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 	p->count = (bytes - t.data_offset) / item;
 	if (t.dtype && bytes != t.data_offset + t.token_count * item)
 		return fail(EXIT_BAD,
-			    "%s: has %" PRIu64 " bytes, but its head of %d asks for %" PRIu64 " tokens of %" PRIu64 "; it is %s", p->where,
-			    bytes, TOKEN_FILE_HEAD_BYTES, t.token_count, item,
+			    "%s: has %" PRIu64 " bytes, but must have a head of %d and %" PRIu64 " tokens of "
+			    "%" PRIu64 "; it is %s",
+			    p->where, bytes, TOKEN_FILE_HEAD_BYTES, t.token_count, item,
 			    bytes < t.data_offset + t.token_count * item ? "cut short" : "longer than it should be");
 	if (bytes % item)
-		return fail(EXIT_BAD, "%s: %" PRIu64 " bytes are no whole number of %s; check --dtype", p->where, bytes,
-			    shard_dtype_name(p->dtype));
+		return fail(EXIT_BAD, "%s: %" PRIu64 " bytes are not a whole number of %s; check --dtype", p->where,
+			    bytes, shard_dtype_name(p->dtype));
 	return EXIT_DONE;
 }
 
@@ -199,8 +204,8 @@ static int settle_field(struct stream *s, const struct part *p)
 	int code = fixed_fields_enter(recipe, p->where, "tokens", p->dtype, &s->window, 1, &s->field);
 
 	if (code == EXIT_DONE && ragged && item < 8 && s->r->o->end_of_text >> (8 * item))
-		code = fail(EXIT_USAGE, "%s: --documents %" PRIu64 " is no token of %s, so no document would end", p->where,
-			    s->r->o->end_of_text, shard_dtype_name(p->dtype));
+		code = fail(EXIT_USAGE, "%s: --documents %" PRIu64 " does not fit %s, so no document would end",
+			    p->where, s->r->o->end_of_text, shard_dtype_name(p->dtype));
 	if (code != EXIT_DONE || s->has_field)
 		return code;
 	s->has_field = true;
