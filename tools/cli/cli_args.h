@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_args.h - the arguments of a verb's function, and questions to them
+ * cli_args.h - the arguments of a verb's function, and functions that query them
  */
 #ifndef SHARD_CLI_CLI_ARGS_H
 #define SHARD_CLI_CLI_ARGS_H

@@ -18,8 +18,8 @@ struct cli_parse {
 };
 
 /*
- * `argv` are the words behind the verb.  Returns the exit code.  The first thing that is wrong ends
- * it with one line and a hint.
+ * `argv` are the words behind the verb.  Returns the exit code.  The first mistake ends it, with
+ * one line and a hint.
  */
 int cli_parse(struct cli_parse *p, int argc, char **argv);
 void cli_parse_free(struct cli_parse *p); /* and all that the verb's struct points to */

@@ -19,15 +19,15 @@ enum exit_code {
 int exit_code_of_status(int shard_status);
 
 /*
- * Make sure that descriptors 0, 1 and 2 are open, on something that refuses to be used if
- * the caller had closed them.  Without this, the first shard opened would become stdout.
+ * Make sure that descriptors 0, 1 and 2 are open.  A descriptor that the caller had closed is
+ * opened so that each use of it fails.  Without this, the first shard opened would become stdout.
  */
 void reserve_standard_descriptors(void);
 
 /*
- * Close stdout.  EXIT_DONE if everything ever written to it got through; else the cause is
- * printed and the answer is EXIT_IO.  A reader that left early (`| head`) is EXIT_IO without
- * a line: it knows.  A tool that writes much asks ferror(stdout) now and then and stops.
+ * Close stdout.  The answer is EXIT_DONE if everything was written.  Else the cause is printed and
+ * the answer is EXIT_IO.  If the reader left early (`| head`), the answer is EXIT_IO and nothing is
+ * printed.  A tool that writes much checks ferror(stdout) now and then and stops.
  */
 int finish_stdout(void);
 

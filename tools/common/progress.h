@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.h - how far the work is, on stderr
+ * progress.h - the progress of the work, shown on stderr
  *
  *   packing 412,300/1,281,167 images   32%  5,312/s  762.4 MiB/s  ETA 2m 43s  3 bad
  *
@@ -47,10 +47,10 @@ void progress_start(struct progress *p, const char *label, const char *unit, uin
 /* Right after the start: the share that an earlier run had done already. */
 void progress_resume(struct progress *p, uint64_t count, uint64_t bytes);
 
-/* Any thread.  A bad one is counted in `count` too. */
+/* May be called from any thread.  A bad input is counted in `count` too. */
 void progress_add(struct progress *p, uint64_t count, uint64_t bytes, uint64_t bad);
 
-/* Draws if it is time to.  Cheap enough to call after each wait. */
+/* Draws if enough time has passed since the last drawing.  Cheap enough to call after each wait. */
 void progress_tick(struct progress *p);
 
 /* Remove the line and print the summary; or remove it only, when something went wrong. */

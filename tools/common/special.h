@@ -2,7 +2,7 @@
 /*
  * special.h - output to files that are not regular: /dev/null, a pipe, a FIFO
  *
- * There is nothing to rename there, and replacing it by a file would be a disaster.
+ * Such a file is written in place: to rename a new file over it would destroy the device or pipe.
  */
 #ifndef SHARD_COMMON_SPECIAL_H
 #define SHARD_COMMON_SPECIAL_H

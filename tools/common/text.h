@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text.h - text that grows, and names written so that one token holds them
+ * text.h - text that grows, and names encoded so that each is one token
  *
  * A failed allocation is remembered and later calls do nothing, so that a writer of many
  * lines asks text_failed() once, at its end.

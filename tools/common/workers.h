@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workers.h - pieces of work done by threads, taken in order by one
+ * workers.h - pieces of work done by several threads, whose results one thread takes in order
  *
- * Pieces are tickets.  Threads take them in order and finish them in any; they come out in order,
- * so the number of threads never changes a byte.  Ticket t lives in slot t % slot_count until it is
- * released: when the taker is slow, threads wait, and memory does not grow.  The contents of a slot
- * are the caller's affair.
+ * Pieces are tickets.  Threads start them in order and finish them in any order.  Results come out
+ * in order, so the number of threads never changes a byte.  Ticket t lives in slot t % slot_count
+ * until it is released: when the thread that takes results is slow, the others wait, and memory
+ * does not grow.  The caller defines what a slot contains.
  */
 #ifndef SHARD_COMMON_WORKERS_H
 #define SHARD_COMMON_WORKERS_H
@@ -30,7 +30,7 @@ struct workers_options {
 
 struct workers;
 
-/* How many threads there will be for so many tickets. */
+/* How many threads workers_open() will start for this number of tickets. */
 unsigned workers_needed(unsigned worker_count, uint64_t ticket_count);
 
 /* Start them.  Returns the exit code; fewer threads than asked for are a warning. */

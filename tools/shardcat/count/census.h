@@ -36,7 +36,7 @@ struct census { /* start it zeroed; large, so on the heap */
  */
 int census_open(struct census *c, struct target *t);
 
-/* Read all records.  Recorded sums that are not those of the records are EXIT_BAD. */
+/* Read all records.  Returns EXIT_BAD if the recorded sums differ from the sums of the records. */
 int census_read(struct census *c, uint64_t memory_bytes);
 
 void census_close(struct census *c);

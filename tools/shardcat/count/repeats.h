@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * repeats.h - which records have the same content? Exactly, in bounded memory
+ * repeats.h - find records with the same content, exactly and in bounded memory
  *
- * Content is told by its XXH3-128.  What does not fit in the given memory goes through an unnamed
- * file: 32 bytes for each record, read as often as the memory needs parts.
+ * Contents are compared by their XXH3-128.  What does not fit in the given memory goes through an
+ * unnamed file: 32 bytes for each record, read as often as the memory needs parts.
  */
 #ifndef SHARD_COUNT_REPEATS_H
 #define SHARD_COUNT_REPEATS_H

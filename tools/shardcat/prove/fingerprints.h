@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fingerprints.h - whose bytes are these?  And who was delivered already?
+ * fingerprints.h - find the record that a row's bytes belong to, and mark it as delivered
  *
- * XXH3-128 of each record of a dataset: 16 bytes per record, and a bit.  Records with the same
- * bytes cannot be told apart and need not be: k equal records must be delivered k times.
+ * Keeps the XXH3-128 of each record of a dataset: 16 bytes and one bit per record.  Records with
+ * the same bytes cannot be told apart and need not be: k equal records must be delivered k times.
  */
 #ifndef SHARD_PROVE_FINGERPRINTS_H
 #define SHARD_PROVE_FINGERPRINTS_H
@@ -32,14 +32,14 @@ struct fingerprint fingerprint_of(const struct shard_schema *schema, const void 
 int fingerprints_take(struct fingerprints *f, struct target *t, struct progress *progress);
 void fingerprints_free(struct fingerprints *f);
 
-/* Nobody was delivered. */
+/* Mark all records as not delivered. */
 void fingerprints_forget(struct fingerprints *f);
 bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record);
 
 /*
- * The record that a row with these bytes is: `named` if it has them and was not delivered yet, else
- * another one with these bytes that was not, else one that was; `count` if no record has these
- * bytes.  False if there is no memory.
+ * Find the record that has these bytes.  The answer is `named` if it has them and was not delivered
+ * yet; else another record with these bytes that was not delivered; else one that was.  It is
+ * `count` if no record has these bytes.  False if there is no memory.
  */
 bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named, uint64_t *record);
 void fingerprints_deliver(struct fingerprints *f, uint64_t record);

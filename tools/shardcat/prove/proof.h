@@ -2,8 +2,9 @@
 /*
  * proof.h - an epoch as real loaders deliver it, with every row identified by its bytes
  *
- * What prove-order consists of: jobs of loaders, one per rank, that make steps together, and a
- * tally of what they delivered.  Findings are printed as they are made, the first few of each kind.
+ * prove-order uses these parts: a job is one loader per rank, which make steps together; a tally
+ * counts the rows that they delivered.  Findings are printed as they are made, the first few of
+ * each kind.
  */
 #ifndef SHARD_PROVE_PROOF_H
 #define SHARD_PROVE_PROOF_H
@@ -47,7 +48,7 @@ void proof_find(struct tally *y, enum finding kind, const char *fmt, ...) MESSAG
 int job_open(struct proof *p, struct job *j, uint32_t world, uint32_t batch, const char *token);
 void job_close(struct job *j);
 
-/* The job's token, which every rank must say alike. */
+/* The job's token.  All ranks must have the same one. */
 void job_token(const struct job *j, struct tally *y, char token[SHARD_TOKEN_BYTES]);
 
 /* One step of all ranks.  *ended: it was the end of the epoch instead. */

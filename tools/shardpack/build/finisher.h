@@ -45,12 +45,12 @@ int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, 
 int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *lines);
 
 /*
- * A shard of any thread cannot be written.  A full disk meets all at once, so only the first is
- * said.  Returns the exit code.
+ * Report that a shard cannot be written; any thread may call this.  A full disk stops all threads
+ * at once, so only the first failure is printed.  Returns the exit code.
  */
 int finisher_fail(struct finisher *f, const struct shard_error *err);
 
-/* EXIT_DONE, or what went wrong so far.  Does not wait. */
+/* EXIT_DONE, or the exit code of the first failure so far.  Does not wait. */
 int finisher_check(struct finisher *f);
 
 /* Wait for all and end the threads.  Returns the exit code. */

@@ -51,8 +51,8 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
 int output_clear_state(const struct job *job);
 
 /*
- * Take back what output_begin() did, as far as OUT holds nothing else; OUT itself too if `made`,
- * and its shards if `all_empty`: each is known to have no records.  A failure is no loss.
+ * Undo output_begin(), if OUT holds nothing else.  Also remove OUT itself if `made`, and its shards
+ * if `all_empty`, which means that each is known to have no records.  Failures are ignored.
  */
 void output_give_up(const struct job *job, bool made, bool all_empty);
 

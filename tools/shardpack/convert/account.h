@@ -2,12 +2,12 @@
 /*
  * account.h - what became of every input
  *
- * Each input ends as exactly one of: written, skipped, quarantined, failed.  Failed is all
- * that is in no published shard: inputs that are bad when the policy is to fail, inputs
- * that could not be read, good ones whose shard was held back because of those, and ones
- * that the run never came to.  The line for people counts the last two as not done.
+ * Each input ends as exactly one of: written, skipped, quarantined, failed.  Failed are the inputs
+ * that are in no published shard: bad inputs when the policy is to fail, inputs that could not be
+ * read, good inputs whose shard was held back because of these, and inputs that the run did not
+ * reach.  The line for people counts the last two as not done.
  *
- * Of the written ones some may be accepted: damaged, but in a way that was to be put up with.
+ * Some written inputs may be accepted ones: they are damaged in a way that --accept allows.
  */
 #ifndef SHARD_CONVERT_ACCOUNT_H
 #define SHARD_CONVERT_ACCOUNT_H
@@ -56,7 +56,7 @@ struct account { /* start it zeroed */
 /* Remember a problem; the message is copied.  Returns the exit code. */
 int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message);
 
-/* Can this miss be one of a plan of so many inputs?  It is read from a file, which may lie. */
+/* Is this miss possible in a plan of so many inputs?  It comes from a file, which may be wrong. */
 bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count);
 
 /* A shard has its final name: its inputs are done.  `accepted` of its records are damaged. */

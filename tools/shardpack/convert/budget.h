@@ -2,13 +2,13 @@
 /*
  * budget.h - memory for large images, shared by all workers
  *
- * Small images need no leave.  A large one takes its bytes from the budget before it is decoded,
- * waiting until others have given theirs back, and one that is larger than the whole budget waits
- * until it is alone.  So memory is bounded by the number of workers times what is small, plus the
- * budget or the largest image.
+ * Small images need no budget.  A large image takes its bytes from the budget before it is decoded.
+ * If too few are left, it waits until others give theirs back.  An image that is larger than the
+ * whole budget waits until no other image holds any of it.  So memory is at most BUDGET_SMALL_BYTES
+ * for each worker, plus the budget or the largest image.
  *
- * An image takes once at most, before it holds anything that another could wait for; so nobody
- * waits in a circle.
+ * An image takes from the budget at most once, before it holds anything that another one could wait
+ * for.  So there is no deadlock.
  */
 #ifndef SHARD_CONVERT_BUDGET_H
 #define SHARD_CONVERT_BUDGET_H
@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#define BUDGET_SMALL_BYTES (UINT64_C(16) << 20)	 /* up to here there is no need to ask */
+#define BUDGET_SMALL_BYTES (UINT64_C(16) << 20)	 /* up to this size an image needs no budget */
 #define BUDGET_BYTES	   (UINT64_C(256) << 20) /* 58 megapixels of progressive 4:2:0, or some photos at once */
 
 struct budget {
@@ -28,7 +28,10 @@ struct budget {
 void budget_init(struct budget *b);
 void budget_destroy(struct budget *b);
 
-/* Waits for as long as it takes: those that have taken are at work, and give. */
+/*
+ * Waits until there is enough.  This always ends: images that hold some are being decoded and give
+ * it back.
+ */
 void budget_take(struct budget *b, uint64_t bytes);
 void budget_give(struct budget *b, uint64_t bytes);
 

@@ -23,7 +23,7 @@ struct converter;
 /*
  * `stored` may be NULL if the plan has no files.  Inputs that are bad are copied to the quarantine,
  * unless that is NULL.  These and the plan must outlive the converter, and so must the budget,
- * which all converters share; one that is alone needs none.  NULL when memory ran out.
+ * which all converters share; a converter that is alone needs no budget.  NULL when memory ran out.
  */
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
 				 const struct quarantine *quarantine, struct budget *budget);

@@ -4,8 +4,8 @@
  *
  * A block of neighbouring ordinals is filled at a time: read, put in our byte order, integers
  * widened where the field is wider, ends of ragged fields zeroed and their lengths written.  A
- * label that is no class makes its record bad, which is a verdict on bytes; anything else that goes
- * wrong is not.
+ * label that is not a class makes its record bad, which is a verdict on its bytes.  All other
+ * failures are not verdicts.
  */
 #ifndef SHARD_CONVERT_FIXED_RECORDS_H
 #define SHARD_CONVERT_FIXED_RECORDS_H
@@ -47,7 +47,7 @@ void fixed_block_close(struct fixed_block *b);
 /* Fill it with the records of b->place. */
 void fixed_fill(struct fixed *f, struct fixed_block *b);
 
-/* Where the record at place `i` of a block is. */
+/* Find the bytes of the record at place `i` of a block, for each group. */
 void fixed_record(const struct fixed_block *b, const struct shard_schema *schema, uint64_t i, const void *group[SHARD_GROUPS_MAX]);
 
 /* What is wrong with the bad record at place `i` of a block. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_fields.h - what a record of images has beside its image
+ * record_fields.h - the fields of a record beside its image
  *
- * Values stand in the plan and were checked when it was made.  What is in files and members is
- * judged here, so that a field that is no good makes its sample bad input, like an image that is
- * none.
+ * Values stand in the plan and were checked when it was made.  Files and members are checked here:
+ * a bad one makes its sample bad input, as a bad image does.
  */
 #ifndef SHARD_CONVERT_RECORD_FIELDS_H
 #define SHARD_CONVERT_RECORD_FIELDS_H
@@ -19,7 +18,7 @@ struct result;
 struct shard_schema;
 struct stored;
 
-/* What masks and boxes go by: the image of their record. */
+/* The image of a record, which its masks and boxes must follow. */
 struct record_image {
 	uint32_t width, height; /* before the resize, upright */
 	uint32_t orientation;	/* of its file */
@@ -34,13 +33,15 @@ struct record_fields *record_fields_open(const struct plan *plan, const struct s
 					 const struct stored *stored, struct pictures *pictures);
 void record_fields_close(struct record_fields *f);
 
-/* All but the image into the record.  False if the verdict of the result says why not. */
+/*
+ * Write all fields but the image into the record.  False if the verdict of the result says why not.
+ */
 bool record_fields_put(struct record_fields *f, const struct record_image *image, struct result *r);
 
 /* Keep the files and members of a bad input.  False if the verdict of the result says why not. */
 bool record_fields_keep(struct record_fields *f, const struct quarantine *q, struct result *r);
 
-/* What is kept from input to input is small. */
+/* Give back the memory that a large input needed. */
 void record_fields_shrink(struct record_fields *f);
 
 #endif

@@ -28,8 +28,8 @@ struct decode_options {
 	uint64_t max_memory_bytes; /* inside a decoder, beside the image */
 
 	/*
-	 * Called before memory of the order of a whole image is used for it, with its size; may
-	 * wait.  NULL: nobody cares.
+	 * Called with a size before a decoder allocates about as much memory as a whole image
+	 * takes.  It may wait.  NULL if memory is not limited.
 	 */
 	void (*claim)(void *context, uint64_t bytes);
 	void *context;

@@ -2,7 +2,7 @@
 /*
  * png_chunk.h - a walk over the chunks of a PNG file
  *
- * Believes no length.  Sums are not checked, and the walk may end at damage: the decoder decides
+ * No length is trusted.  Sums are not checked, and the walk may end at damage: the decoder decides
  * that.
  */
 #ifndef SHARD_FORMAT_PNG_CHUNK_H

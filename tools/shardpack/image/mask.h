@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mask.h - a mask as it is decoded to the bytes of a record, in step with its image
+ * mask.h - from a decoded mask to the bytes of a record, transformed like its image
  *
  * The pixels that the image's resize, crop and padding (transform_image.h) leave are chosen, not
  * computed: Pillow's Image.resize(size, NEAREST) and the crop, bit for bit, so that no value
  * appears that the file does not have.  That is what torch calls "nearest-exact": its plain
  * "nearest" takes the pixel's corner instead of its middle.  Padding is `fill`.
  *
- * The orientation is that of the mask's own file.  Whether a mask is as large as its image is for
- * the caller to see.
+ * The orientation is that of the mask's own file.  The caller checks that a mask is as large as its
+ * image.
  */
 #ifndef SHARD_IMAGE_MASK_H
 #define SHARD_IMAGE_MASK_H

@@ -3,7 +3,8 @@
  * place.h - where the inputs are: one folder, and paths below it
  *
  * A plan names inputs relative to this folder, so that it means the same on any machine.  The
- * folder is SRC if that is one; else the one that holds all that was named, or what --root says.
+ * folder is the one that --root names.  Without --root it is SRC, if that is a folder, else the
+ * folder that holds everything that was named.
  */
 #ifndef SHARD_INPUT_PLACE_H
 #define SHARD_INPUT_PLACE_H

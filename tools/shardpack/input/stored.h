@@ -49,7 +49,7 @@ uint64_t stored_bytes(const struct stored *s, uint32_t file);
 bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes, char *message,
 		 size_t message_bytes);
 
-/* Are these bytes in memory already?  True also if the system does not say. */
+/* Are these bytes in memory already?  Also true if the system cannot tell. */
 bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset);
 
 /*

@@ -47,10 +47,10 @@ struct field_source {
 	struct transform_options transform;	/* of an image */
 };
 
-/* Can a field be called so? */
+/* May a field have this name? */
 bool field_is_name(const char *name, size_t bytes);
 
-/* Has it a token of its own in each input's line of a plan? */
+/* Does the field have a token of its own in each input's line of a plan? */
 bool field_has_part(const struct field_source *s);
 
 /* Is its source a file or member, never a value? */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_line.h - a line of a plan, in tokens, believing nothing
+ * plan_line.h - split a line of a plan into tokens, and check them
  *
  * Tokens are what stands between blanks.  The functions that look at one say false if the line has
  * no such token.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_read.h - a plan from its text, believing nothing
+ * plan_read.h - read a plan from its text, and check all of it
  */
 #ifndef SHARD_PLAN_PLAN_READ_H
 #define SHARD_PLAN_PLAN_READ_H

@@ -2,8 +2,7 @@
 /*
  * recipe.h - everything that, with the source, decides the bytes of a dataset
  *
- * What does not change a byte is not in it: threads, parts, paths, how many bad inputs are put up
- * with.
+ * What does not change a byte is not in it: threads, parts, paths, how many bad inputs are allowed.
  */
 #ifndef SHARD_PLAN_RECIPE_H
 #define SHARD_PLAN_RECIPE_H
@@ -16,7 +15,7 @@
 #include "tools/shardpack/image/limits.h"
 #include "tools/shardpack/plan/field.h"
 
-/* What becomes of an input whose bytes are no good.  It decides which records exist. */
+/* What happens to an input whose bytes are bad.  It decides which records exist. */
 enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
 
 /* The orientation in EXIF: ImageFolder ignores it, PIL.ImageOps.exif_transpose() applies it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - a run that ended: what reports tell of
+ * report.h - the result of a run, from which reports are made
  */
 #ifndef SHARD_REPORT_REPORT_H
 #define SHARD_REPORT_REPORT_H

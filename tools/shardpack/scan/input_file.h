@@ -17,8 +17,8 @@ struct stat;
 int input_file_open(const struct request *r, const char *path, uint32_t *file);
 
 /*
- * The size that a plan gives an input.  It is 0 of what is no regular file; reading says what it
- * is.
+ * The size of an input in a plan.  It is 0 for anything but a regular file; the error comes when
+ * the input is read.
  */
 uint64_t input_file_bytes(const struct stat *st);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * labels.h - which label an image has, when no class folder says so
+ * labels.h - the label of an image, by --labels, --label-regex or its folder
  */
 #ifndef SHARD_SCAN_LABELS_H
 #define SHARD_SCAN_LABELS_H
@@ -31,17 +31,17 @@ struct labels { /* start it zeroed */
 int labels_open(struct labels *l, const struct request *r);
 void labels_close(struct labels *l);
 
-/* Is there either? */
+/* Was one of these two options given? */
 bool labels_given(const struct labels *l);
 
 /*
  * The label of an image, into `out` of CLASS_NAME_BYTES_MAX + 1.  `path` is what the user sees
- * below SRC: of --labels the path in the list, of --label-regex what it is matched with.  `folder`
- * (or NULL) is the label without these options; `where` names the image in messages.
+ * below SRC: --labels looks it up in its list, --label-regex is matched with it.  `folder` (or
+ * NULL) is the label without these options; `where` names the image in messages.
  */
 int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out);
 
-/* Every line of --labels was for an image? */
+/* Check that every line of --labels belongs to an image.  Returns the exit code. */
 int labels_check_used(const struct labels *l);
 
 #endif

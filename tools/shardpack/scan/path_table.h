@@ -2,8 +2,9 @@
 /*
  * path_table.h - a list of files with labels: CSV, TSV or JSON lines, by the extension of its name
  *
- * The first line of a CSV or TSV names the columns.  Files stand in `path`, `file_name` or `image`,
- * whichever comes first in this sentence; labels in `label`, or where --label-key says.
+ * The first line of a CSV or TSV names the columns.  Files stand in the column `path`; if there is
+ * none, in `file_name`, else in `image`.  Labels stand in the column `label`, or in
+ * the one that --label-key names.
  */
 #ifndef SHARD_SCAN_PATH_TABLE_H
 #define SHARD_SCAN_PATH_TABLE_H

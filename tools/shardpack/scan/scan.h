@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan.h - what a scan found beside the inputs: files that are none, and warnings
+ * scan.h - what a scan found beside the inputs: ignored files, and warnings
  */
 #ifndef SHARD_SCAN_SCAN_H
 #define SHARD_SCAN_SCAN_H
@@ -12,7 +12,7 @@
 struct classes;
 
 struct scan { /* start it zeroed */
-	uint64_t ignored_count; /* files, or members of files, that are no inputs */
+	uint64_t ignored_count; /* files, or members of files, that are not inputs */
 	uint64_t stray_count;	/* those of them that would be images, but lie in no class's folder */
 	char stray[256];	/* the first of these in byte order */
 	uint64_t barren_count;	/* files of records that have none, archives without images */
@@ -26,8 +26,8 @@ void scan_free(struct scan *scan);
 void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Count a file without records, or an archive without images.  When all are listed, say so: a
- * warning, or a refusal if there is nothing else; it returns the exit code.
+ * Count a file without records, or an archive without images.  When all files are listed, warn of
+ * these, or refuse them if there are no others.  The refusal returns the exit code.
  */
 void scan_barren(struct scan *scan, const char *where);
 void scan_warn_of_barren(struct scan *scan, const char *what);

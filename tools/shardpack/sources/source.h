@@ -32,7 +32,7 @@ struct source {
 
 #define SOURCE_NAMED(NAME) .name = NAME, .plan_name = "plan " NAME
 
-/* What there is to say of most of the verbs that plan. */
+/* The description of most verbs that plan. */
 #define SOURCE_PLAN_AS(NAME) "As `shardpack " NAME "`, but stops before the first shard; see `shardpack plan images`."
 
 extern const struct source source_images, source_array, source_raw, source_tokens, source_cifar, source_mnist;
