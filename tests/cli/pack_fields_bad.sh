@@ -40,7 +40,7 @@ wrong 1st:kind=text,max=4 "'1st' cannot be the name of a field: must be 1 to 47 
 wrong :kind=text,max=4 "'' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _"
 wrong label:kind=text,max=4 "the field label comes from --label-key, --labels, --label-regex or the source's folders, not from --field"
 wrong image:kind=mask "the field image is the input itself; must be kind=image"
-wrong image:from=x "the field image is the input itself; from belongs to other fields"
+wrong image:from=x "the field image is the input itself; leave from out"
 wrong image:max=3 "max does not belong to kind=image"
 wrong ids:kind=ragged,max=4 "kind=ragged needs dtype=TYPE"
 wrong ids:kind=ragged,max=4,dtype=int "dtype=int: must be u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 or bool"

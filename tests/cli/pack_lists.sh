@@ -167,7 +167,7 @@ table t.csv "path,label\n,1\n" && refused 1 "./t.csv: line 2: no path" t.csv
 table t.csv "file,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'file' 'label'" t.csv
 table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; name the column of labels with --label-key; the columns are 'path' 'labels'" t.csv
 table t.csv "path,label\n\"$I,1\n" && refused 1 "./t.csv: line 2: field 1: a quote is not closed" t.csv
-table t.csv "path,label\n\"$I\"x,1\n" && refused 1 "./t.csv: line 2: field 1: something stands behind a closing quote" t.csv
+table t.csv "path,label\n\"$I\"x,1\n" && refused 1 "./t.csv: line 2: field 1: text follows a closing quote" t.csv
 table t.csv "path,label\na\"b,1\n" && refused 1 "./t.csv: line 2: field 1: a quote within a field; quote the whole field, and write the quote twice" t.csv
 table t.csv "path,label\na\rb,1\n" && refused 1 "./t.csv: line 2: field 1: a carriage return without a line feed" t.csv
 table t.csv "path,label\na\0b,1\n" && refused 1 "./t.csv: line 2: field 1: a NUL byte" t.csv

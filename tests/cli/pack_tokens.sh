@@ -130,7 +130,7 @@ cp a.bin a.npz
 cp a.bin a.txt && gzip -k a.txt && cp a.bin a.PNG
 for name in "a.npz an archive" "a.txt text" "a.txt.gz text" "a.PNG an image"; do
 	run 1 "$PACK" tokens "${name%% *}" -o no --seq-len 16
-	said "shardpack: ./${name%% *}: ${name#* } by its name; must be a .bin or .npy file of token numbers; if it is one, rename it"
+	said "shardpack: ./${name%% *}: is ${name#* } by its name; must be a .bin or .npy file of token numbers; if it is one, rename it"
 	[ ! -e no ] || die "made for nothing"
 done
 refused 2 "./a.bin: --documents 70000 does not fit u16, so no document would end" a.bin --documents 70000

@@ -45,7 +45,7 @@ static const char *take_quoted(struct csv *c, char **next)
 	}
 	*next = from + 1;
 	if (*next < c->end && **next != ',' && !line_end(c, *next))
-		return "something stands behind a closing quote";
+		return "text follows a closing quote";
 	*to = '\0'; /* at the latest where the closing quote was */
 	return NULL;
 }

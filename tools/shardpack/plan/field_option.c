@@ -229,7 +229,7 @@ bool field_option_parse(const char *text, bool encoded, struct field_option *out
 	if (!strcmp(out->name, "image") && out->value[FIELD_KEY_KIND] != FIELD_IMAGE)
 		return refuse(&r, "the field image is the input itself; must be kind=image");
 	if (!strcmp(out->name, "image") && is_given(out, FIELD_KEY_FROM))
-		return refuse(&r, "the field image is the input itself; from belongs to other fields");
+		return refuse(&r, "the field image is the input itself; leave from out");
 	return check_kind(&r);
 }
 

@@ -116,7 +116,7 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 
 	if (kind)
 		return fail(EXIT_BAD,
-			    "%s: %s by its name; must be a .bin or .npy file of token numbers; if it is "
+			    "%s: is %s by its name; must be a .bin or .npy file of token numbers; if it is "
 			    "one, rename it",
 			    p->where, kind);
 	if (!token_file_parse(head, have < TOKEN_FILE_HEAD_BYTES ? have : TOKEN_FILE_HEAD_BYTES, &t, why, sizeof(why)))
