@@ -128,16 +128,17 @@ int shard_schema_shard_records(const struct shard_schema *schema, uint64_t recor
 	uint64_t stride = schema_strides(schema);
 
 	if (!stride)
-		return error_set(err, SHARD_E_ARGUMENT, "the schema is not laid out, so its records have no size");
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the size of a record is unknown; call shard_schema_lay_out() first");
 	if (records && bytes)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "the size of a shard is given in records and in bytes; give one of them");
+				 "the size of a shard is given both in records and in bytes; give one of them");
 	if (bytes)
 		records = bytes < stride ? 1 : bytes / stride;
 	if (records > SHARD_BYTES_LIMIT / stride)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "shards of %" PRIu64 " records of %" PRIu64 " bytes; the limit is %" PRIu64
-				 " bytes, so %" PRIu64 " records",
+				 "shards of %" PRIu64 " records of %" PRIu64 " bytes are too large; the limit is "
+				 "%" PRIu64 " bytes, which is %" PRIu64 " records",
 				 records, stride, SHARD_BYTES_LIMIT, SHARD_BYTES_LIMIT / stride);
 	*out = records ? records : default_records(stride, total);
 	return SHARD_OK;

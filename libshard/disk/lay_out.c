@@ -32,14 +32,16 @@ static int field_bytes(struct shard_field *f, struct shard_error *err)
 		return error_set(err, SHARD_E_ARGUMENT, "field '%s': dtype %u is not one of enum shard_dtype", shown_name(&s, f),
 				 f->dtype);
 	if (f->ndim > SHARD_DIMS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "field '%s': %u dimensions; at most %d", shown_name(&s, f), f->ndim,
+		return error_set(err, SHARD_E_ARGUMENT, "field '%s': %u dimensions; must be at most %d",
+				 shown_name(&s, f), f->ndim,
 				 SHARD_DIMS_MAX);
 	for (uint32_t d = 0; d < f->ndim; d++) {
 		if (!f->shape[d])
 			return error_set(err, SHARD_E_ARGUMENT, "field '%s': shape[%u] is 0; must be 1 or more", shown_name(&s, f), d);
 		if (!mul_fits(bytes, f->shape[d], &bytes) || bytes > SHARD_STRIDE_MAX)
-			return error_set(err, SHARD_E_ARGUMENT, "field '%s': a record of it is larger than the limit, %" PRIu64
-					 " bytes", shown_name(&s, f), SHARD_STRIDE_MAX);
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "field '%s': its shape needs more than the limit of %" PRIu64 " bytes in a "
+					 "record", shown_name(&s, f), SHARD_STRIDE_MAX);
 	}
 	f->bytes = bytes;
 	return SHARD_OK;
@@ -86,7 +88,9 @@ int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, struct sha
 		if (rc)
 			return rc;
 		if (f->group >= s->group_count)
-			return error_set(err, SHARD_E_ARGUMENT, "field '%s': group %u, but there are %u", shown_name(&shown, f),
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "field '%s': group is %u; must be below %u, the number of groups",
+					 shown_name(&shown, f),
 					 f->group, s->group_count);
 		g = &s->group[f->group];
 		f->offset = align_up(g->record_bytes, f->bytes >= 16 ? 16 : item);

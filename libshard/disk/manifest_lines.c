@@ -34,7 +34,7 @@ static int check_number(struct parse *p, const char *what, uint64_t got, uint64_
 {
 	struct shard_error *err = p->err;
 
-	MUST("M8", got == want, "line %" PRIu64 ": %s %" PRIu64 " where %" PRIu64 " was due", p->line, what, got, want);
+	MUST("M8", got == want, "line %" PRIu64 ": %s is %" PRIu64 "; must be %" PRIu64, p->line, what, got, want);
 	return SHARD_OK;
 }
 
@@ -246,7 +246,9 @@ static int stat_place(struct parse *p, uint32_t kind, uint64_t field, uint64_t i
 	f = &s->field[field < s->field_count ? field : 0];
 	fits = kind == SHARD_STAT_MOMENTS ? f->kind == SHARD_TENSOR && f->dtype == SHARD_U8 && item < schema_channels(f)
 					  : schema_is_integer_scalar(f) && item < SHARD_CLASSES_MAX;
-	MUST("M11", fits, "line %" PRIu64 ": field '%.47s' cannot have these statistics", p->line, f->name);
+	MUST("M11", fits,
+	     "line %" PRIu64 ": field '%.47s' cannot have these statistics: moments need a u8 tensor with that "
+	     "channel, class counts an integer scalar", p->line, f->name);
 	if (!same) {
 		rc = line_stats_done(p);
 		if (rc)
@@ -297,7 +299,8 @@ int line_stat(struct parse *p, struct tokens *t)
 		     "line %" PRIu64 ": count %" PRIu64 " and sum %" PRIu64 " are not possible for %" PRIu64 " records of u8", p->line,
 		     m.count, m.sum, p->m->record_count);
 	else
-		MUST("M11", add_fits(p->stat_sum, records, &p->stat_sum), "line %" PRIu64 ": class counts overflow", p->line);
+		MUST("M11", add_fits(p->stat_sum, records, &p->stat_sum),
+		     "line %" PRIu64 ": the sum of the class counts does not fit 64 bits", p->line);
 	if (p->sink && moments && p->sink->on_moments)
 		p->sink->on_moments(p->sink->context, (uint32_t)field, (uint32_t)item, &m);
 	if (p->sink && !moments && p->sink->on_class_records)
@@ -333,7 +336,9 @@ int line_shard(struct parse *p, struct tokens *t)
 		rc = check_number(p, "shard", idx, p->shards);
 	if (rc)
 		return rc;
-	MUST("M12", manifest_name_good(s.file, s.file_name_bytes), "line %" PRIu64 ": a shard cannot have this file name", p->line);
+	MUST("M12", manifest_name_good(s.file, s.file_name_bytes),
+	     "line %" PRIu64 ": the name of a shard file must be one or two parts of A-Z a-z 0-9 . _ - of at most 200 "
+	     "bytes, each beginning with none of . and -", p->line);
 	if (p->sink && p->sink->on_shard)
 		p->sink->on_shard(p->sink->context, p->shards, &s);
 	p->shards++;

@@ -64,7 +64,8 @@ static int parse_head(struct parse *p, struct tokens *t)
 	switch (p->line) {
 	case 1:
 		tokens_take(t, "shardset"); /* M1 saw it */
-		MUST_OR(SHARD_E_UNSUPPORTED, "M4", !is_other_version(*t), "the manifest is of another version; this library reads 1");
+		MUST_OR(SHARD_E_UNSUPPORTED, "M4", !is_other_version(*t),
+			"the manifest is of another version; this library reads version 1");
 		tokens_number(t, "version", UINT64_MAX);
 		break;
 	case 2:
@@ -115,7 +116,7 @@ static int schema_complete(struct parse *p)
 	struct shard_error *err = p->err, broken;
 	int rc;
 
-	MUST("M6", p->line >= 5, "there are %" PRIu64 " lines before the end line; the first five must be there", p->line);
+	MUST("M6", p->line >= 5, "%" PRIu64 " lines stand before the end line; must be 5 or more", p->line);
 	MUST("M8", p->m->schema.group_count && p->m->schema.field_count, "there must be at least one group and one field");
 	rc = schema_check(&p->m->schema, &broken);
 	if (rc)

@@ -30,13 +30,15 @@ static int check_magic_and_hash(const struct disk_header *h, const uint8_t heade
 	MUST("I2", !memcmp(h->magic, SHARD_HEADER_MAGIC, sizeof(h->magic)),
 	     "the file begins with %02x %02x %02x %02x, not with the magic of a shard", h->magic[0], h->magic[1], h->magic[2],
 	     h->magic[3]);
-	MUST("I3", !memcmp(h->hash, header_hash, sizeof(h->hash)), "the hash of the header page (bytes 0 to 4095) is wrong");
+	MUST("I3", !memcmp(h->hash, header_hash, sizeof(h->hash)),
+	     "the hash of the header page (bytes 0 to 4095) is wrong: the page is damaged");
 	MUST_OR(SHARD_E_UNSUPPORTED, "I7", load16(h->major.b) == SHARD_FORMAT_MAJOR,
 		"the shard is of version %u; this library reads version %d", load16(h->major.b), SHARD_FORMAT_MAJOR);
 	MUST("I4", !memcmp(f->magic, SHARD_FOOTER_MAGIC, sizeof(f->magic)),
 	     "the last page begins with %02x %02x %02x %02x, not with the magic of a footer (is the file cut short?)", f->magic[0],
 	     f->magic[1], f->magic[2], f->magic[3]);
-	MUST("I5", !memcmp(f->hash, footer_hash, sizeof(f->hash)), "the hash of the footer page (the last 4096 bytes) is wrong");
+	MUST("I5", !memcmp(f->hash, footer_hash, sizeof(f->hash)),
+	     "the hash of the footer page (the last 4096 bytes) is wrong: the page is damaged");
 	return SHARD_OK;
 }
 
@@ -55,7 +57,8 @@ static int check_identity(const struct disk_header *h, const struct disk_footer 
 		major, minor, foot_major, foot_minor, load32(h->page_bytes.b), load32(f->page_bytes.b), SHARD_FORMAT_MAJOR);
 	MUST("I8", load64(f->file_bytes.b) == file_bytes, "the footer says %" PRIu64 " bytes, the file has %" PRIu64,
 	     load64(f->file_bytes.b), file_bytes);
-	MUST("I9", !memcmp(f->header_hash, h->hash, sizeof(h->hash)), "the footer names another header page than this file's");
+	MUST("I9", !memcmp(f->header_hash, h->hash, sizeof(h->hash)),
+	     "the footer belongs to another header page: the hash of the header that it holds differs");
 	MUST_OR(SHARD_E_UNSUPPORTED, "I10", !(load64(h->incompat.b) & ~SHARD_KNOWN_INCOMPAT),
 		"feature bits 0x%" PRIx64 " need a newer library; this one knows 0x%" PRIx64, load64(h->incompat.b),
 		SHARD_KNOWN_INCOMPAT);
@@ -124,7 +127,8 @@ static int check_counts(const struct disk_header *h, const struct disk_footer *f
 	     SHARD_GROUPS_MAX, SHARD_FIELDS_MAX, SHARD_SECTIONS_MAX);
 	MUST("I15", load32(h->section_align_log2.b) >= 12 && load32(h->section_align_log2.b) <= 21,
 	     "section align log2 is %u; must be 12 to 21", load32(h->section_align_log2.b));
-	MUST("I16", planned <= SHARD_RECORDS_MAX, "%" PRIu64 " records planned; at most %" PRIu64, planned, SHARD_RECORDS_MAX);
+	MUST("I16", planned <= SHARD_RECORDS_MAX, "%" PRIu64 " records planned; must be at most %" PRIu64,
+	     planned, SHARD_RECORDS_MAX);
 	MUST("I17", records <= planned, "%" PRIu64 " records, but only %" PRIu64 " were planned", records, planned);
 	return SHARD_OK;
 }

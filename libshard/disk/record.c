@@ -67,7 +67,8 @@ int record_check_ragged(const struct shard_field *f, const uint8_t *field_data, 
 		if (!(f->ragged_axes >> d & 1))
 			continue;
 		limit[d] = load32(lengths + 4 * k++);
-		MUST("I57", limit[d] <= f->shape[d], "record %" PRIu64 ": field '%.47s' says length %u on axis %u; at most %u",
+		MUST("I57", limit[d] <= f->shape[d],
+		     "record %" PRIu64 ": field '%.47s' says length %u on axis %u; must be at most %u",
 		     record, f->name, limit[d], d, f->shape[d]);
 	}
 	for (uint64_t row = 0; row < elements; row += last) { /* neighbours along the last axis */
@@ -78,7 +79,8 @@ int record_check_ragged(const struct shard_field *f, const uint8_t *field_data, 
 			inside = inside && at[d] < limit[d];
 		begin = inside ? min_u64(limit[f->ndim - 1], last) : 0; /* more than `last` is I57's to refuse */
 		bad = begin + first_nonzero(field_data + (row + begin) * item, (size_t)((last - begin) * item)) / item;
-		MUST("I58", bad == last, "record %" PRIu64 ": field '%.47s': element %" PRIu64 " lies past the lengths and is not zero",
+		MUST("I58", bad == last,
+		     "record %" PRIu64 ": field '%.47s': element %" PRIu64 " lies past the lengths; must be zero",
 		     record, f->name, row + bad);
 		for (uint32_t d = f->ndim - 1; d-- > 0;) { /* count up, the last axis first */
 			if (++at[d] < f->shape[d])

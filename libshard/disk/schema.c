@@ -27,8 +27,8 @@ static int check_group_bytes(const struct shard_group *g, uint32_t i, struct sha
 static int check_group_align(const struct shard_group *g, uint32_t i, struct shard_error *err)
 {
 	MUST("I19", g->align_log2 <= 12 && !(g->stride & ((UINT64_C(1) << g->align_log2) - 1)),
-	     "group %u: stride %" PRIu64 " with align log2 %u; must be at most 12 and divide the stride", i, g->stride,
-	     g->align_log2);
+	     "group %u: stride %" PRIu64 " and align log2 %u; align log2 must be at most 12, and the stride a multiple "
+	     "of 2 to its power", i, g->stride, g->align_log2);
 	return SHARD_OK;
 }
 
@@ -53,8 +53,8 @@ static int check_group_chunk(const struct shard_group *g, uint32_t i, struct sha
 						    g->chunk_records * g->stride <= SHARD_CHUNK_BYTES_MAX;
 
 	MUST("I22", good,
-	     "group %u: %u records in a chunk of stride %" PRIu64 "; must be 0 if raw, else the %u of a unit and %" PRIu64
-	     " bytes at most",
+	     "group %u: %u records in a chunk, of stride %" PRIu64 "; must be 0 in a raw group, else the %u of a unit, "
+	     "in at most %" PRIu64 " bytes",
 	     i, g->chunk_records, g->stride, g->unit_records, SHARD_CHUNK_BYTES_MAX);
 	return SHARD_OK;
 }
@@ -188,8 +188,8 @@ static int check_field_ragged(const struct shard_schema *s, uint32_t i, struct s
 	const struct shard_field *f = &s->field[i];
 
 	MUST("I32", ragged_good(s, f),
-	     "field '%.47s': kind %u with varying axes 0x%x and length field %u; a tensor has neither, others name a u32 tensor "
-	     "with one element for each varying axis",
+	     "field '%.47s': kind %u with varying axes 0x%x and length field %u; a tensor has neither, other kinds "
+	     "name a u32 tensor with one element for each varying axis",
 	     f->name, f->kind, f->ragged_axes, f->length_field);
 	return SHARD_OK;
 }

@@ -32,7 +32,8 @@ static int check_types(const struct pages *p, struct shard_error *err)
 		bool ascends = !i || s->type > s[-1].type || (s->type == s[-1].type && s->group > s[-1].group);
 
 		MUST("I35", ascends && (per_group(s->type) ? s->group < p->schema.group_count : s->group == 0),
-		     "section %u: type %u of group %u is out of order, twice, or of a group that does not exist", i, s->type, s->group);
+		     "section %u: type %u of group %u is out of order, repeated, or of a group that does not exist",
+		     i, s->type, s->group);
 	}
 	return SHARD_OK;
 }
@@ -44,11 +45,11 @@ static int check_presence(const struct pages *p, struct shard_error *err)
 		bool has_index = pages_find(p, SHARD_SECTION_CIDX, g);
 
 		MUST("I36", pages_find(p, SHARD_SECTION_DATA, g) && pages_find(p, SHARD_SECTION_HASH, g) && compressed == has_index,
-		     "group %u must have sections DATA and HASH, and CIDX %s", g,
-		     compressed ? "too, since it is compressed" : "not, since it is raw");
+		     "group %u is %s, so it must have sections DATA and HASH, and %s CIDX", g,
+		     compressed ? "compressed" : "raw", compressed ? "also" : "no");
 	}
 	MUST("I36", !pages_find(p, SHARD_SECTION_KOFF, 0) == !pages_find(p, SHARD_SECTION_KBLB, 0),
-	     "of the sections KOFF and KBLB there is one without the other");
+	     "only one of the sections KOFF and KBLB exists; must be both or neither");
 	return SHARD_OK;
 }
 
@@ -94,7 +95,8 @@ static int check_hash(const struct pages *p, uint32_t g, struct shard_error *err
 
 	if (hash)
 		MUST("I39", hash->items == units && hash->bytes == 8 * units,
-		     "HASH of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " of 8", g, hash->items,
+		     "HASH of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " items of "
+		     "8 bytes", g, hash->items,
 		     hash->bytes, units);
 	return SHARD_OK;
 }
@@ -106,7 +108,8 @@ static int check_index(const struct pages *p, uint32_t g, struct shard_error *er
 
 	if (index)
 		MUST("I40", index->items == units && index->bytes == 32 * units,
-		     "CIDX of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " of 32", g, index->items,
+		     "CIDX of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " items of "
+		     "32 bytes", g, index->items,
 		     index->bytes, units);
 	return SHARD_OK;
 }
@@ -118,17 +121,19 @@ static int check_shared_tables(const struct pages *p, struct shard_error *err)
 
 	if (koff)
 		MUST("I41", koff->items == p->record_count + 1 && koff->bytes == 8 * koff->items,
-		     "KOFF has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " of 8", koff->items, koff->bytes,
-		     p->record_count + 1);
+		     "KOFF has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " items of 8 bytes",
+		     koff->items, koff->bytes, p->record_count + 1);
 	if (kblb)
 		MUST("I41", kblb->items == p->record_count, "KBLB has %" PRIu64 " items; must be %" PRIu64, kblb->items,
 		     p->record_count);
 	if (miss)
 		MUST("I42", miss->items <= SHARD_RECORDS_MAX && miss->bytes == 16 * miss->items,
-		     "MISS has %" PRIu64 " items in %" PRIu64 " bytes; must be of 16", miss->items, miss->bytes);
+		     "MISS has %" PRIu64 " items in %" PRIu64 " bytes; must be items of 16 bytes",
+		     miss->items, miss->bytes);
 	if (prov)
 		MUST("I42", prov->items == 1 && prov->bytes <= SHARD_PROVENANCE_BYTES_MAX,
-		     "PROV has %" PRIu64 " items in %" PRIu64 " bytes; must be 1 in at most %" PRIu64, prov->items, prov->bytes,
+		     "PROV has %" PRIu64 " items in %" PRIu64 " bytes; must be 1 item of at most %" PRIu64
+		     " bytes", prov->items, prov->bytes,
 		     SHARD_PROVENANCE_BYTES_MAX);
 	return SHARD_OK;
 }

@@ -33,8 +33,9 @@ int chunk_decode(const struct pages *p, const struct shard_schema *schema, uint3
 	       (flags ? stored < decoded && decoded <= (uint64_t)SHARD_LZ4_EXPANSION_MAX * stored : stored == decoded);
 	after = good ? align_up(offset + stored, SHARD_CHUNK_ALIGN) : 0;
 	MUST("I45", good && (last ? after == end : after < end),
-	     "chunk %" PRIu64 " of group %u: offset %" PRIu64 ", %u stored bytes, flags %u; must start at %" PRIu64
-	     ", be 0 (raw, %u bytes) or 1 (LZ4, fewer, but at least 1/255), and chunks must end with DATA at %" PRIu64,
+	     "chunk %" PRIu64 " of group %u: offset %" PRIu64 ", %u stored bytes, flags %u; offset must be %" PRIu64
+	     ", flags 0 (raw, %u bytes) or 1 (LZ4, fewer bytes, 1/255 or more), and the last chunk must end at "
+	     "%" PRIu64,
 	     idx, group, offset, stored, flags, start, decoded, end);
 	out->offset = offset;
 	out->stored_hash = load64(entry->stored_hash.b);
@@ -54,7 +55,8 @@ int keys_check_offsets(const uint8_t *koff, uint64_t record_count, uint64_t kblb
 		uint64_t next = load64(koff + 8 * i);
 
 		MUST("I51", next >= at && next - at <= SHARD_KEY_BYTES_MAX,
-		     "key %" PRIu64 " goes from %" PRIu64 " to %" PRIu64 "; must not descend, and have %d bytes at most", i - 1, at,
+		     "key %" PRIu64 " goes from %" PRIu64 " to %" PRIu64 "; must not descend, and must have at most "
+		     "%d bytes", i - 1, at,
 		     next, SHARD_KEY_BYTES_MAX);
 		at = next;
 	}
@@ -67,8 +69,8 @@ int key_find(const uint8_t *koff, uint64_t idx, uint64_t kblb_bytes, uint64_t *o
 	uint64_t at = load64(koff + 8 * idx), next = load64(koff + 8 * (idx + 1));
 
 	MUST("I51", at <= next && next <= kblb_bytes && next - at <= SHARD_KEY_BYTES_MAX,
-	     "key %" PRIu64 " goes from %" PRIu64 " to %" PRIu64 "; must not descend, end within %" PRIu64
-	     ", and have %d bytes at most",
+	     "key %" PRIu64 " goes from %" PRIu64 " to %" PRIu64 "; must not descend, must end within %" PRIu64 ", "
+	     "and must have at most %d bytes",
 	     idx, at, next, kblb_bytes, SHARD_KEY_BYTES_MAX);
 	*offset = at;
 	*bytes = (uint32_t)(next - at);
@@ -193,7 +195,8 @@ int miss_check(const uint8_t *miss, uint64_t items, uint64_t record_count, uint6
 		uint32_t reason = load32(m + 8), how = load32(m + 12);
 
 		MUST("I55", (!i || load64(m) > load64(m - 16)) && reason >= 1 && reason <= 65535 && (how == 1 || how == 2),
-		     "MISS entry %" PRIu64 ": ordinal %" PRIu64 ", reason %u, how %u; ordinals must ascend, reason be 1 to 65535, how 1 or 2",
+		     "MISS entry %" PRIu64 ": ordinal %" PRIu64 ", reason %u, how %u; ordinals must ascend, reason "
+		     "must be 1 to 65535, how must be 1 or 2",
 		     i, load64(m), reason, how);
 	}
 	MUST("I55", items <= planned_records - record_count,

@@ -85,7 +85,8 @@ int file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, s
 	if (rc)
 		return rc;
 	if (size > limit) {
-		rc = error_set(err, SHARD_E_CORRUPT, "%s: has %" PRIu64 " bytes; at most %" PRIu64, show(&s, path), size, limit);
+		rc = error_set(err, SHARD_E_CORRUPT, "%s: has %" PRIu64 " bytes; must be at most %" PRIu64,
+			       show(&s, path), size, limit);
 		goto out;
 	}
 	text = mem_alloc((size_t)size + 1);

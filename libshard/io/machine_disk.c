@@ -151,7 +151,7 @@ int machine_disk(const char *path, struct machine_disk *out, struct shard_error 
 	if (S_ISDIR(st.st_mode))
 		return try_folder(path, out, err);
 	if (!S_ISREG(st.st_mode))
-		return error_set(err, SHARD_E_ARGUMENT, "%s: neither a folder nor a file", show(&s, path));
+		return error_set(err, SHARD_E_ARGUMENT, "%s: must be a folder or a file", show(&s, path));
 	code = try_file(path, out);
 	return code ? error_os(err, code, "%s: cannot be opened", show(&s, path)) : SHARD_OK;
 }

@@ -105,7 +105,7 @@ int file_temp_create(struct file_temp *t, const char *path, struct shard_error *
 		goto fail;
 	t->dir_fd = open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->dir_fd < 0) {
-		rc = fail_os(err, t, "its folder cannot be opened");
+		rc = fail_os(err, t, "the folder that holds it cannot be opened");
 		goto fail;
 	}
 	for (int tries = 0; code == EEXIST && tries < 8; tries++)
@@ -114,7 +114,7 @@ int file_temp_create(struct file_temp *t, const char *path, struct shard_error *
 		return SHARD_OK;
 	t->temp[0] = 0;
 	errno = code;
-	rc = fail_os(err, t, "a temporary file beside it cannot be made");
+	rc = fail_os(err, t, "no temporary file can be made in its folder");
 fail:
 	file_temp_discard(t);
 	return rc;
@@ -153,7 +153,7 @@ static int set_direct(struct file_temp *t, bool on, struct shard_error *err)
 	flags = fcntl(t->fd, F_GETFL);
 	if (flags < 0 || fcntl(t->fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT)) {
 		t->may_direct = false;
-		return on ? SHARD_OK : fail_os(err, t, "going back to the page cache");
+		return on ? SHARD_OK : fail_os(err, t, "switching direct writes (O_DIRECT) off");
 	}
 	t->direct = on;
 	return SHARD_OK;
@@ -195,14 +195,14 @@ int file_temp_sync(struct file_temp *t, struct shard_error *err)
 	struct stat st;
 
 	if (ftruncate(t->fd, (off_t)t->bytes)) /* gives back what was reserved and not used */
-		return fail_os(err, t, "cutting it to its size");
+		return fail_os(err, t, "setting its size");
 	if (fsync(t->fd))
 		return fail_os(err, t, "making it durable (fsync)");
 	if (fstat(t->fd, &st))
-		return fail_os(err, t, "examining it");
+		return fail_os(err, t, "reading its size (fstat)");
 	if ((uint64_t)st.st_size != t->bytes) {
 		errno = EIO;
-		return fail_os(err, t, "its size is not what was written");
+		return fail_os(err, t, "its size differs from the bytes written");
 	}
 	return SHARD_OK;
 }
@@ -267,7 +267,7 @@ int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err
 		if (code == EEXIST)
 			return error_set(err, SHARD_E_EXISTS, "%s: already exists", show(&s, t->path));
 		errno = code ? code : EIO;
-		return fail_os(err, t, "giving it its name (rename)");
+		return fail_os(err, t, "renaming the temporary file to it");
 	}
 	if (linked)
 		unlinkat(t->dir_fd, t->temp, 0); /* if that fails it is as if we had been killed here: file_remove_temps() does it */

@@ -79,8 +79,10 @@ int transform_grid(const struct transform_plan *p, struct transform_call *c, uin
 	band = (p->height + bands - 1) / bands; /* evenly, as far as it goes */
 	*shared_bytes = lay_out(p, c, band);
 	if (*shared_bytes > TRANSFORM_SHARED_BYTES)
-		return error_set(err, SHARD_E_ARGUMENT, "output of %" PRIu32 " x %" PRIu32 " from images of %" PRIu32 " x %" PRIu32
-				 ": a line needs %" PRIu32 " bytes of a GPU's shared memory, of which there are %u; pack the images smaller",
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "output of %" PRIu32 " x %" PRIu32 " from images of %" PRIu32 " x %" PRIu32 ": a "
+				 "line needs %" PRIu32 " bytes of a GPU's shared memory, which has %u; pack smaller "
+				 "images",
 				 p->height, p->width, p->in_height, p->in_width, *shared_bytes, TRANSFORM_SHARED_BYTES);
 	return SHARD_OK;
 }

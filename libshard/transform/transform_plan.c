@@ -18,22 +18,23 @@ static int take_field(struct transform_plan *p, const struct shard_field *f, str
 
 	show(&name, f->name);
 	if (f->dtype != SHARD_U8 || f->kind != SHARD_TENSOR)
-		return error_set(err, SHARD_E_ARGUMENT, "field %s is %s %s; only tensors of u8 are transformed", name.text,
+		return error_set(err, SHARD_E_ARGUMENT, "field %s is a %s of %s; must be a tensor of u8", name.text,
 				 shard_kind_name(f->kind), shard_dtype_name(f->dtype));
 	if (f->ndim != 2 && (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW)))
-		return error_set(err, SHARD_E_ARGUMENT, "field %s has %u dimensions and layout %s; an image has 2, or 3 as hwc or chw", name.text,
-				 f->ndim, shard_layout_name(f->layout));
+		return error_set(err, SHARD_E_ARGUMENT, 
+				 "field %s has %u dimensions and layout %s; must have 2, or 3 with layout hwc or chw",
+				 name.text, f->ndim, shard_layout_name(f->layout));
 	p->in_is_planar = at;
 	p->in_height = f->shape[at];
 	p->in_width = f->shape[at + 1];
 	p->channels = f->ndim == 2 ? 1 : f->shape[at ? 0 : 2];
 	p->image_bytes = f->bytes;
 	if (!p->channels || p->channels > TRANSFORM_CHANNELS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "field %s has %u channels; 1 to %u can be transformed", name.text, p->channels,
-				 TRANSFORM_CHANNELS_MAX);
+		return error_set(err, SHARD_E_ARGUMENT, "field %s has %u channels; must be 1 to %u", name.text,
+				 p->channels, TRANSFORM_CHANNELS_MAX);
 	if (!p->in_height || p->in_height > TRANSFORM_SIDE_MAX || !p->in_width || p->in_width > TRANSFORM_SIDE_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "field %s is %u x %u; sides of 1 to %u can be transformed", name.text, p->in_height,
-				 p->in_width, TRANSFORM_SIDE_MAX);
+		return error_set(err, SHARD_E_ARGUMENT, "field %s is %u x %u; sides must be 1 to %u", name.text,
+				 p->in_height, p->in_width, TRANSFORM_SIDE_MAX);
 	return SHARD_OK;
 }
 
@@ -78,7 +79,7 @@ static int take_chance(struct transform_plan *p, const struct shard_transform_op
 	p->ratio_min = o->ratio_min == 0 ? 3.0 / 4 : o->ratio_min;
 	p->ratio_max = o->ratio_max == 0 ? 4.0 / 3 : o->ratio_max;
 	if (!is_within(p->flip, 0, 1))
-		return error_set(err, SHARD_E_ARGUMENT, "options: flip is %g; it is a probability, 0 to 1", p->flip);
+		return error_set(err, SHARD_E_ARGUMENT, "options: flip is %g; must be a probability, 0 to 1", p->flip);
 	if (!is_within(p->area_min, 0x1p-30, p->area_max) || !is_within(p->area_max, 0, 1))
 		return error_set(err, SHARD_E_ARGUMENT, "options: area_min is %g and area_max %g; must ascend, above 0 and up to 1", p->area_min,
 				 p->area_max);
@@ -99,8 +100,10 @@ static int take_numbers(struct transform_plan *p, const struct shard_transform_o
 		if (!(o->std[c] >= 0))
 			return error_set(err, SHARD_E_ARGUMENT, "options: std[%" PRIu32 "] is %g; must be above 0", c, (double)o->std[c]);
 	if (!transform_fill_table(p, o->mean, o->std, &c))
-		return error_set(err, SHARD_E_ARGUMENT, "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g: numbers become too large for %s; "
-				 "they are of samples scaled to 0..1", c, (double)o->mean[c], c, (double)o->std[c], shard_dtype_name(p->dtype));
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g: numbers become too large "
+				 "for %s; give mean and std of samples scaled to 0..1",
+				 c, (double)o->mean[c], c, (double)o->std[c], shard_dtype_name(p->dtype));
 	return SHARD_OK;
 }
 
@@ -125,12 +128,16 @@ int transform_rows_check(const struct transform_plan *p, const struct shard_tran
 {
 	for (uint64_t i = 0; i < row_count; i++, row++) {
 		if (row->from >= records)
-			return error_set(err, SHARD_E_ARGUMENT, "rows: row %" PRIu64 " is from record %" PRIu32 "; the batch has %" PRIu32, i, row->from,
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "rows: row %" PRIu64 " is from record %" PRIu32 "; must be below %" PRIu32
+					 ", the records of the batch", i, row->from,
 					 records);
 		if (!row->width || row->width > p->in_width || row->x > p->in_width - row->width || !row->height ||
 		    row->height > p->in_height || row->y > p->in_height - row->height)
-			return error_set(err, SHARD_E_ARGUMENT, "rows: row %" PRIu64 " is %" PRIu32 " x %" PRIu32 " pixels from (%" PRIu32 ", %" PRIu32
-					 ") on; must be a part of %" PRIu32 " x %" PRIu32, i, row->height, row->width, row->y, row->x, p->in_height,
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "rows: row %" PRIu64 " is %" PRIu32 " x %" PRIu32 " pixels from (%" PRIu32
+					 ", %" PRIu32 "); must lie within %" PRIu32 " x %" PRIu32,
+					 i, row->height, row->width, row->y, row->x, p->in_height,
 					 p->in_width);
 		if (p->crop != SHARD_CROP_RESIZED && (row->width != p->width || row->height != p->height))
 			return error_set(err, SHARD_E_ARGUMENT, "rows: row %" PRIu64 " is %" PRIu32 " x %" PRIu32 " pixels and the output %" PRIu32

@@ -783,7 +783,7 @@ class BadUse(Case):
             ("x:u8[,]", "a shape is numbers"), ("x:u8[0]", "axis 0 of its shape is a number from 1"), ("x:u8,x:u8", "field 'x' is there twice"), ({}, "no field"), ("", "is no field"),
             ({5: "u8"}, "a field's name is a str, not 5"), (7, "give text as"), ([7], "give text as"), ("1x:u8", "field '1x': a name is 1 to 47 letters"), ("é:u8", "a name is 1 to 47"), ("x:text", "say how many bytes"),
             ({"x": object()}, "dtype <object"), ({"x" * 48: "u8"}, "a name is 1 to 47"), (",".join(f"f{i}:u8" for i in range(25)), "a record has 1 to 24"),
-            ("x:u8[1,1,1,1,1,1,1,1,1]", "at most 8 axes"), ("x:u8[4294967296]", "axis 0"), ("x:u8[<=4],x_length:u32", "there twice"), ("x:u8[4000000000]", "larger than the limit"),
+            ("x:u8[1,1,1,1,1,1,1,1,1]", "at most 8 axes"), ("x:u8[4294967296]", "axis 0"), ("x:u8[<=4],x_length:u32", "there twice"), ("x:u8[4000000000]", "more than the limit of 1073741824 bytes"),
             ([libshard.Field("x", "u8", (1,))], "dtype 'u8'; it is one of"), ([libshard.Field("x", "uint8", (1,), kind="y")], "kind 'y'"), ([libshard.Field("x", "uint8", 5)], "shape 5"),
             ([libshard.Field("x", "uint8", (), "ragged")], "one at least"), ([libshard.Field("x", "uint8", (), group=3)], "group"),
         ):  # fmt: skip

@@ -93,7 +93,7 @@ TEST(keys_and_boundaries)
 	}
 	v.bytes = 77;
 	CHECK_EQ(shard_dataset_key(ds, RECORDS, &v, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "record 50; there are 50"));
+	CHECK(strstr(err.message, "no record 50; the dataset has 50"));
 	CHECK_EQ(shard_dataset_key(ds, UINT64_MAX, &v, &err), SHARD_E_ARGUMENT);
 	CHECK_EQ(v.bytes, 77);
 	CHECK_EQ(shard_dataset_read(ds, &none, 1, dst, &err), SHARD_E_ARGUMENT);
@@ -143,7 +143,7 @@ TEST(entries_are_those_of_the_manifest)
 		all += bytes;
 	}
 	CHECK_EQ(shard_dataset_entry(ds, COUNT(sizes), &e, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "shard 5; there are 5"));
+	CHECK(strstr(err.message, "no shard 5; the dataset has 5"));
 	shard_dataset_info(ds, &info);
 	CHECK_EQ(info.record_count, RECORDS);
 	CHECK_EQ(info.shard_count, COUNT(sizes));

@@ -269,8 +269,8 @@ TEST(options_that_are_refused)
 		{"order 3", {.size = sizeof(rows[0].o), .order = 3}, "order is 3"},
 		{"replace 2", {.size = sizeof(rows[0].o), .replace = 2}, "replace 2"},
 		{"size not set", {.size = 0}, "size"},
-		{"classes without names", {.size = sizeof(rows[0].o), .class_count = 3}, "3 classes without names"},
-		{"more than 2^24 classes", {.size = sizeof(rows[0].o), .class_count = (1u << 24) + 1, .class_names = twice}, "16777217 classes"},
+		{"classes without names", {.size = sizeof(rows[0].o), .class_count = 3}, "class_count is 3, but class_names is NULL"},
+		{"more than 2^24 classes", {.size = sizeof(rows[0].o), .class_count = (1u << 24) + 1, .class_names = twice}, "class_count is 16777217; must be at most 16777216"},
 		{"a class twice", {.size = sizeof(rows[0].o), .class_count = 3, .class_names = twice}, "two classes are named 'a'"},
 	};
 

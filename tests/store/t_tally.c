@@ -268,7 +268,7 @@ TEST(too_many_classes_are_refused)
 	shard_tally_close(t);
 	t = NULL;
 	CHECK_EQ(shard_tally_open(&t, &schema, (1u << 24) + 1, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "16777217 classes; at most 16777216");
+	CHECK_STR(err.message, "16777217 classes; must be at most 16777216");
 	CHECK(!t);
 	shard_tally_close(t);
 }

@@ -383,22 +383,22 @@ static const struct {
 	{NO_PLAN, "planned_records is 0", SHARD_E_ARGUMENT},
 	{TOO_LARGE_PLAN, "planned_records is 1099511627777", SHARD_E_ARGUMENT},
 	{ODD_ALIGN, "section_align_log2 is 11", SHARD_E_ARGUMENT},
-	{ODD_KEYS, "keys and skip_read_back must be 0 or 1", SHARD_E_ARGUMENT},
-	{ODD_RESERVED, "reserved 0", SHARD_E_ARGUMENT},
+	{ODD_KEYS, "keys is 2", SHARD_E_ARGUMENT},
+	{ODD_RESERVED, "reserved 1; must be at most 1, 1 and 0", SHARD_E_ARGUMENT},
 	{BAD_PROVENANCE, "provenance has 3 bytes; must be UTF-8", SHARD_E_ARGUMENT},
 	{LONG_PROVENANCE, "provenance has 1048577 bytes", SHARD_E_ARGUMENT},
 	{BAD_SCHEMA, "I18", SHARD_E_ARGUMENT},
 	{NO_GROUPS, "0 groups", SHARD_E_ARGUMENT},
 	{MANY_FIELDS, "25 fields", SHARD_E_ARGUMENT},
-	{NO_FOLDER, "its folder cannot be opened: No such file", SHARD_E_IO},
+	{NO_FOLDER, "the folder that holds it cannot be opened: No such file", SHARD_E_IO},
 	{HUGE_DATA, "do not fit a shard", SHARD_E_ARGUMENT},
-	{ONE_TOO_MANY, "one more than was planned", SHARD_E_ARGUMENT},
+	{ONE_TOO_MANY, "exceeds the 3 that were planned", SHARD_E_ARGUMENT},
 	{KEY_WITHOUT_KEYS, "opened without keys", SHARD_E_ARGUMENT},
 	{NO_KEY, "must be UTF-8", SHARD_E_ARGUMENT},
 	{LONG_KEY, "(1025 bytes)", SHARD_E_ARGUMENT},
 	{NUL_KEY, "'a\\x00b' (3 bytes)", SHARD_E_ARGUMENT},
 	{BAD_KEY, "'\\xff' (1 bytes)", SHARD_E_ARGUMENT},
-	{AFTER_ERROR, "only accepts close", SHARD_E_ARGUMENT},
+	{AFTER_ERROR, "failed earlier; close it", SHARD_E_ARGUMENT},
 	{AFTER_FINISH, "finished", SHARD_E_ARGUMENT},
 	{MISS_REASON_0, "reason 0", SHARD_E_ARGUMENT},
 	{MISS_HOW_3, "how 3", SHARD_E_ARGUMENT},
@@ -413,7 +413,7 @@ static const struct {
 	{MOMENTS_IMPOSSIBLE, "channel 2", SHARD_E_ARGUMENT},
 	{CLASS_OF_IMAGE, "must be an integer scalar", SHARD_E_ARGUMENT},
 	{CLASS_PAST_COUNT, "class 3 of 3", SHARD_E_ARGUMENT},
-	{CLASS_COUNT_CHANGES, "always the same", SHARD_E_ARGUMENT},
+	{CLASS_COUNT_CHANGES, "and the same each time", SHARD_E_ARGUMENT},
 	{CLASS_TOO_MANY, "16777217", SHARD_E_ARGUMENT},
 	{CLASS_FIELD_24, "field 24", SHARD_E_ARGUMENT},
 	{CLASS_MISSING, "add up to 1; there are 2 records", SHARD_E_ARGUMENT},
@@ -575,7 +575,7 @@ TEST(messages_survive_long_and_odd_paths)
 	CHECK(strstr(err.message, "x.shard: the writer is finished"));
 	CHECK(!strchr(err.message, 0x1b));
 	CHECK_EQ(shard_writer_append(w, NULL, NULL, 0, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "only accepts close"));
+	CHECK(strstr(err.message, "failed earlier; close it"));
 	CHECK(!strchr(err.message, 0x1b));
 	shard_writer_close(w);
 	remove_tree(dir.text);

@@ -231,15 +231,16 @@ TEST(shards_that_cannot_be)
 		const char *says;
 	} rows[] = {
 		{4096, (UINT64_C(1) << 31) + 1, 0,
-		 "shards of 2147483649 records of 4096 bytes; the limit is 8796093022208 bytes, so 2147483648 records"},
+		 "shards of 2147483649 records of 4096 bytes are too large; the limit is 8796093022208 bytes, which "
+		 "is 2147483648 records"},
 		{4096, UINT64_MAX, 0,
-		 "shards of 18446744073709551615 records of 4096 bytes; the limit is 8796093022208 bytes, so "
-		 "2147483648 records"},
+		 "shards of 18446744073709551615 records of 4096 bytes are too large; the limit is 8796093022208 "
+		 "bytes, which is 2147483648 records"},
 		{4096, 0, UINT64_MAX,
-		 "shards of 4503599627370495 records of 4096 bytes; the limit is 8796093022208 bytes, so "
-		 "2147483648 records"},
-		{4096, 1, 1, "the size of a shard is given in records and in bytes; give one of them"},
-		{0, 1, 0, "the schema is not laid out, so its records have no size"},
+		 "shards of 4503599627370495 records of 4096 bytes are too large; the limit is 8796093022208 bytes, "
+		 "which is 2147483648 records"},
+		{4096, 1, 1, "the size of a shard is given both in records and in bytes; give one of them"},
+		{0, 1, 0, "the size of a record is unknown; call shard_schema_lay_out() first"},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {

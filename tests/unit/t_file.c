@@ -142,7 +142,7 @@ TEST(a_small_file_is_read_whole)
 	mem_free(text);
 	text = NULL;
 	CHECK_EQ(file_read_all(p.text, 2, &text, &bytes, &err), SHARD_E_CORRUPT);
-	CHECK(strstr(err.message, "has 3 bytes; at most 2"));
+	CHECK(strstr(err.message, "has 3 bytes; must be at most 2"));
 	fail_with = EIO;
 	CHECK_EQ(file_read_all(p.text, 3, &text, &bytes, &err), SHARD_E_IO);
 	fail_with = 0;

@@ -182,7 +182,7 @@ TEST(bad_requests_are_one_clear_line_and_change_nothing)
 		{"9 dimensions", {.name = "x", .dtype = SHARD_U8, .ndim = 9}, 1, 1, 0, 0, "'x': 9 dimensions"},
 		{"too large", {.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(1u << 30) + 1}}, 1, 1, 0, 0, "1073741824"},
 		{"2^64 bytes", {.name = "x", .dtype = SHARD_U8, .ndim = 3, .shape = {1u << 31, 1u << 31, 4}}, 1, 1, 0, 0, "1073741824"},
-		{"no such group", {.name = "x", .dtype = SHARD_U8, .group = 1}, 1, 1, 0, 0, "'x': group 1"},
+		{"no such group", {.name = "x", .dtype = SHARD_U8, .group = 1}, 1, 1, 0, 0, "'x': group is 1; must be below 1"},
 		{"an empty dimension", {.name = "x", .dtype = SHARD_U8, .ndim = 1}, 1, 1, 0, 0, "'x': shape[0] is 0"},
 		{"a group without a field", {.name = "x", .dtype = SHARD_U8}, 2, 1, 0, 0, "group 1"},
 		{"a bad name", {.name = "1", .dtype = SHARD_U8}, 1, 1, 0, 0, "I23"},

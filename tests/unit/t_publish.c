@@ -175,7 +175,7 @@ TEST(paths_that_cannot_be_a_file)
 	}
 	CHECK_EQ(file_temp_create(&t, tmp(&p, "t_publish.none/x"), &err), SHARD_E_IO);
 	CHECK_EQ(err.os_code, ENOENT);
-	CHECK(strstr(err.message, "t_publish.none/x: its folder cannot be opened"));
+	CHECK(strstr(err.message, "t_publish.none/x: the folder that holds it cannot be opened"));
 	memset(longest, 'x', sizeof(longest));
 	longest[234] = 0;
 	CHECK_EQ(file_temp_create(&t, tmp(&p, "t_publish.%d/%s", (int)getpid(), longest), &err), SHARD_E_ARGUMENT);

@@ -23,17 +23,17 @@ TEST(fields_that_are_no_images)
 		struct shard_field field;
 		const char *message;
 	} rows[] = {
-		{{.name = "label", .dtype = SHARD_I64}, "field label is tensor i64; only tensors of u8 are transformed"},
+		{{.name = "label", .dtype = SHARD_I64}, "field label is a tensor of i64; must be a tensor of u8"},
 		{{.name = "text", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}},
-		 "field text is string u8; only tensors of u8 are transformed"},
+		 "field text is a string of u8; must be a tensor of u8"},
 		{{.name = "tokens", .dtype = SHARD_U8, .ndim = 1, .shape = {9}},
-		 "field tokens has 1 dimensions and layout none; an image has 2, or 3 as hwc or chw"},
+		 "field tokens has 1 dimensions and layout none; must have 2, or 3 with layout hwc or chw"},
 		{{.name = "cube", .dtype = SHARD_U8, .ndim = 3, .shape = {9, 9, 9}},
-		 "field cube has 3 dimensions and layout none; an image has 2, or 3 as hwc or chw"},
+		 "field cube has 3 dimensions and layout none; must have 2, or 3 with layout hwc or chw"},
 		{{.name = "bands", .dtype = SHARD_U8, .layout = SHARD_CHW, .ndim = 3, .shape = {5, 9, 9}},
-		 "field bands has 5 channels; 1 to 4 can be transformed"},
+		 "field bands has 5 channels; must be 1 to 4"},
 		{{.name = "long", .dtype = SHARD_U8, .ndim = 2, .shape = {9, 32768}},
-		 "field long is 9 x 32768; sides of 1 to 32767 can be transformed"},
+		 "field long is 9 x 32768; sides must be 1 to 32767"},
 	};
 	struct shard_transform_options o = {.size = sizeof(o)};
 
@@ -77,8 +77,8 @@ TEST(options_that_do_not_fit)
 		{{.crop = SHARD_CROP_RESIZED, .width = 32768}, "options: output of 256 x 32768; sides must be at most 32767"},
 		{{.height = 224, .width = 301}, "options: output of 224 x 301 cannot be cropped from images of 256 x 300; ask for less, or for "
 						"SHARD_CROP_RESIZED"},
-		{{.flip = 1.5}, "options: flip is 1.5; it is a probability, 0 to 1"},
-		{{.flip = NAN}, "options: flip is nan; it is a probability, 0 to 1"},
+		{{.flip = 1.5}, "options: flip is 1.5; must be a probability, 0 to 1"},
+		{{.flip = NAN}, "options: flip is nan; must be a probability, 0 to 1"},
 		{{.area_min = 0.5, .area_max = 0.4}, "options: area_min is 0.5 and area_max 0.4; must ascend, above 0 and up to 1"},
 		{{.area_max = 1.1}, "options: area_min is 0.08 and area_max 1.1; must ascend, above 0 and up to 1"},
 		{{.area_min = -1}, "options: area_min is -1 and area_max 1; must ascend, above 0 and up to 1"},
@@ -86,9 +86,11 @@ TEST(options_that_do_not_fit)
 		{{.ratio_max = INFINITY}, "options: ratio_min is 0.75 and ratio_max inf; must ascend, above 0 and up to 32768"},
 		{{.std = {1, -1}}, "options: std[1] is -1; must be above 0"},
 		{{.std = {1, 1, NAN}}, "options: std[2] is nan; must be above 0"},
-		{{.dtype = SHARD_F16, .std = {1, 1, 1e-5f}}, "options: mean[2] is 0 and std[2] 1e-05: numbers become too large for f16; they are of "
+		{{.dtype = SHARD_F16, .std = {1, 1, 1e-5f}}, "options: mean[2] is 0 and std[2] 1e-05: numbers "
+							     "become too large for f16; give mean and std of "
 							     "samples scaled to 0..1"},
-		{{.mean = {NAN}}, "options: mean[0] is nan and std[0] 0: numbers become too large for f32; they are of samples scaled to 0..1"},
+		{{.mean = {NAN}}, "options: mean[0] is nan and std[0] 0: numbers become too large for f32; give "
+				  "mean and std of samples scaled to 0..1"},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -105,12 +107,16 @@ TEST(rows_that_do_not_fit)
 		struct shard_transform_row row;
 		const char *message;
 	} rows[] = {
-		{SHARD_CROP_CENTER, {.from = 3, .width = 20, .height = 10}, "rows: row 1 is from record 3; the batch has 3"},
-		{SHARD_CROP_CENTER, {.x = 281, .width = 20, .height = 10}, "rows: row 1 is 10 x 20 pixels from (0, 281) on; must be a part of 256 x 300"},
-		{SHARD_CROP_RESIZED, {.y = 256, .width = 1, .height = 1}, "rows: row 1 is 1 x 1 pixels from (256, 0) on; must be a part of 256 x 300"},
+		{SHARD_CROP_CENTER, {.from = 3, .width = 20, .height = 10}, "rows: row 1 is from record 3; must be "
+									    "below 3, the records of the batch"},
+		{SHARD_CROP_CENTER, {.x = 281, .width = 20, .height = 10}, "rows: row 1 is 10 x 20 pixels from (0, "
+									   "281); must lie within 256 x 300"},
+		{SHARD_CROP_RESIZED, {.y = 256, .width = 1, .height = 1}, "rows: row 1 is 1 x 1 pixels from (256, "
+									  "0); must lie within 256 x 300"},
 		{SHARD_CROP_RESIZED, {.y = UINT32_MAX, .width = 2, .height = 2},
-		 "rows: row 1 is 2 x 2 pixels from (4294967295, 0) on; must be a part of 256 x 300"},
-		{SHARD_CROP_RESIZED, {.width = 0, .height = 1}, "rows: row 1 is 1 x 0 pixels from (0, 0) on; must be a part of 256 x 300"},
+		 "rows: row 1 is 2 x 2 pixels from (4294967295, 0); must lie within 256 x 300"},
+		{SHARD_CROP_RESIZED, {.width = 0, .height = 1}, "rows: row 1 is 1 x 0 pixels from (0, 0); must lie "
+								"within 256 x 300"},
 		{SHARD_CROP_RANDOM, {.width = 19, .height = 10}, "rows: row 1 is 10 x 19 pixels and the output 10 x 20; only SHARD_CROP_RESIZED resizes"},
 		{SHARD_CROP_RANDOM, {.x = 280, .y = 246, .width = 20, .height = 10}, NULL},
 		{SHARD_CROP_RESIZED, {.from = 2, .x = 299, .y = 255, .width = 1, .height = 1}, NULL},
@@ -148,8 +154,8 @@ TEST(lines_that_do_not_fit_shared_memory)
 		CHECK(!rc == (shared_bytes <= TRANSFORM_SHARED_BYTES));
 	}
 	CHECK(most >= 9 * 224); /* docs/TRANSFORM.md */
-	CHECK_STR(err.message, "output of 224 x 224 from images of 4096 x 4096: a line needs 64432 bytes of a GPU's shared memory, of which there are "
-			       "49152; pack the images smaller");
+	CHECK_STR(err.message, "output of 224 x 224 from images of 4096 x 4096: a line needs 64432 bytes of a GPU's "
+			       "shared memory, which has 49152; pack smaller images");
 	o = (struct shard_transform_options){.dtype = SHARD_F32};
 	field.shape[0] = field.shape[1] = 14000;
 	CHECK_EQ(transform_plan_make(&plan, &field, &o, &err), SHARD_OK);

@@ -225,7 +225,8 @@ static int open_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reade
 		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
 	rc = shard_reader_open(&r, path, &o, why);
 	if (rc == SHARD_E_IO && why->os_code == 2 /* ENOENT */) {
-		rc = invariant_broken(err, SHARD_E_MISMATCH, "D1", "the manifest names it, but it is not there");
+		rc = invariant_broken(err, SHARD_E_MISMATCH, "D1",
+				      "the manifest names it, but the file does not exist");
 		error_prefix(err, path);
 	} else if (!rc) {
 		rc = check_against_manifest(ds, r, &want, err);
@@ -249,8 +250,8 @@ int shard_dataset_reader(struct shard_dataset *ds, uint64_t idx, struct shard_re
 	int rc = SHARD_OK;
 
 	if (idx >= ds->m.shard_count)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: shard %" PRIu64 "; there are %" PRIu64, show(&s, ds->dir), idx,
-				 ds->m.shard_count);
+		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no shard %" PRIu64 "; the dataset has %" PRIu64,
+				 show(&s, ds->dir), idx, ds->m.shard_count);
 	r = atomic_load_explicit(&ds->reader[idx], memory_order_acquire);
 	if (!r) { /* no lock, which a child might inherit locked: two threads may open it, and one of them throws it away */
 		rc = open_shard(ds, idx, &r, err);
@@ -270,8 +271,8 @@ int shard_dataset_entry(const struct shard_dataset *ds, uint64_t idx, struct sha
 	struct shown s;
 
 	if (idx >= ds->m.shard_count)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: shard %" PRIu64 "; there are %" PRIu64, show(&s, ds->dir), idx,
-				 ds->m.shard_count);
+		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no shard %" PRIu64 "; the dataset has %" PRIu64,
+				 show(&s, ds->dir), idx, ds->m.shard_count);
 	parse_entry(ds, idx, &m);
 	*out = (struct shard_entry){.file = m.file,
 				    .file_name_bytes = (uint32_t)m.file_name_bytes,
@@ -307,8 +308,8 @@ static int locate(struct shard_dataset *ds, uint64_t idx, struct shard_reader **
 	uint64_t shard;
 
 	if (idx >= ds->m.record_count)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: record %" PRIu64 "; there are %" PRIu64, show(&s, ds->dir), idx,
-				 ds->m.record_count);
+		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no record %" PRIu64 "; the dataset has %" PRIu64,
+				 show(&s, ds->dir), idx, ds->m.record_count);
 	shard = dataset_shard_of(ds, idx);
 	*inside = idx - ds->first_record[shard];
 	return shard_dataset_reader(ds, shard, r, err);

@@ -107,7 +107,8 @@ static int check_digest(const struct shard_dataset *ds, struct shard_error *err)
 	sha256_init(&sha);
 	sha256_update(&sha, ds->text, ds->end.end_at);
 	sha256_final(&sha, digest);
-	MUST("M15", !memcmp(digest, ds->end.sha256, sizeof(digest)), "the SHA-256 on the end line is not that of the text");
+	MUST("M15", !memcmp(digest, ds->end.sha256, sizeof(digest)),
+	     "the SHA-256 on the end line is not that of the text: the manifest is damaged");
 	return SHARD_OK;
 }
 

@@ -58,7 +58,8 @@ static int fail_index(const struct shard_reader *r, const char *what, uint64_t i
 {
 	struct shown s;
 
-	return error_set(err, SHARD_E_ARGUMENT, "%s: %s %" PRIu64 "; there are %" PRIu64, show(&s, r->path), what, idx, count);
+	return error_set(err, SHARD_E_ARGUMENT, "%s: there is no %s %" PRIu64 "; the shard has %" PRIu64,
+			 show(&s, r->path), what, idx, count);
 }
 
 struct key_job {

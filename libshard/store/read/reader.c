@@ -88,7 +88,8 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 		goto out;
 	}
 	if (r->guard && !guard_install()) {
-		rc = error_set(err, SHARD_E_IO, "the system refuses a handler for SIGBUS; open without guard");
+		rc = error_set(err, SHARD_E_IO,
+			       "the system refuses a handler for SIGBUS; open with guard switched off");
 		goto out;
 	}
 	rc = file_open(path, &fd, &r->file_bytes, &r->inode, err);
@@ -188,7 +189,7 @@ int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *con
 static int check_table_hash(const struct section *s, const struct hash128 *hash, struct shard_error *err)
 {
 	MUST("I43", !memcmp(hash->b, s->hash, sizeof(s->hash)), "the hash of section %s of group %u (%" PRIu64 " bytes at %" PRIu64
-	     ") is wrong", shard_section_name(s->type), s->group, s->bytes, s->offset);
+	     ") is wrong: its bytes are damaged", shard_section_name(s->type), s->group, s->bytes, s->offset);
 	return SHARD_OK;
 }
 

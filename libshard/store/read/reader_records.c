@@ -74,9 +74,12 @@ static int check_range(const struct shard_reader *r, uint32_t group, uint64_t fi
 	struct shown s;
 
 	if (group >= r->schema->group_count)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: group %u; there are %u", show(&s, r->path), group, r->schema->group_count);
+		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no group %u; the shard has %u", show(&s, r->path),
+				 group, r->schema->group_count);
 	if (first > r->pages->record_count || count > r->pages->record_count - first)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: records %" PRIu64 " to %" PRIu64 "; there are %" PRIu64, show(&s, r->path),
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "%s: records %" PRIu64 " to %" PRIu64 " were asked for; the shard has %" PRIu64,
+				 show(&s, r->path),
 				 first, first + count - 1, r->pages->record_count);
 	return SHARD_OK;
 }
@@ -157,7 +160,8 @@ int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t idx, stru
 	if (rc)
 		return rc;
 	if (r->group[group].compressed)
-		return error_set(err, SHARD_E_UNSUPPORTED, "%s: group %u is compressed; read its records, they cannot be viewed",
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "%s: group %u is compressed, so its records cannot be viewed; read them instead",
 				 show(&s, r->path), group);
 	rc = read_raw(r, group, idx, 1, NULL, err);
 	if (rc)

@@ -56,7 +56,8 @@ int verify_room_enter(struct verify_room *room, const struct shard_reader *r, co
 	if (rc)
 		return rc;
 	if (bytes != r->file_bytes || inode != r->inode)
-		return error_set(err, SHARD_E_IO, "%s: was replaced while it was being verified", show(&s, r->path));
+		return error_set(err, SHARD_E_IO, "%s: was replaced while it was being verified; verify again",
+				 show(&s, r->path));
 	room->direct_fd = file_open_direct(path);
 	room->cached = file_seems_cached(room->fd, bytes);
 	for (uint32_t g = 0; g < r->schema->group_count; g++)

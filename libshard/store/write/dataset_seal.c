@@ -90,9 +90,13 @@ static int add_classes(struct shard_seal *s, struct shard_error *err)
 	struct shown shown;
 	int rc = SHARD_OK;
 
-	if (s->o.class_count > SHARD_CLASSES_MAX || (s->o.class_count && !s->o.class_names))
-		return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " classes%s; at most %" PRIu64, s->o.class_count,
-				 s->o.class_names ? "" : " without names", SHARD_CLASSES_MAX);
+	if (s->o.class_count > SHARD_CLASSES_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: class_count is %" PRIu64 "; must be at most %" PRIu64,
+				 s->o.class_count, SHARD_CLASSES_MAX);
+	if (s->o.class_count && !s->o.class_names)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: class_count is %" PRIu64 ", but class_names is NULL; give a name for each",
+				 s->o.class_count);
 	for (uint64_t i = 0; !rc && i < s->o.class_count; i++) {
 		const char *name = s->o.class_names[i];
 		size_t bytes = strlen(name), used;
@@ -247,7 +251,8 @@ static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *f
 		return rc;
 	s->schema = *r->schema;
 	if (!add_fits(s->record_count, r->pages->record_count, &s->record_count) || s->record_count > SHARD_DATASET_RECORDS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "more than %" PRIu64 " records", SHARD_DATASET_RECORDS_MAX);
+		return error_set(err, SHARD_E_ARGUMENT, "%s: with this shard the dataset has more than the limit of "
+				 "%" PRIu64 " records", show(&shown, r->path), SHARD_DATASET_RECORDS_MAX);
 	for (uint32_t i = 0; !rc && i < s->schema.field_count; i++) {
 		rc = sum_moments(s, r, i, err);
 		if (!rc)
@@ -271,8 +276,9 @@ int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256
 	int rc;
 
 	if (!manifest_name_good(file, strlen(file)))
-		return error_set(err, SHARD_E_ARGUMENT, "shard file name '%s' must be one or two parts of A-Z a-z 0-9 . _ - that do not "
-				 "begin with . or -, of at most 200 bytes", show(&shown, file));
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "shard file name '%s' must be one or two parts of A-Z a-z 0-9 . _ - of at most 200 "
+				 "bytes, each beginning with none of . and -", show(&shown, file));
 	path = mem_join(s->dir, file);
 	if (!path)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
@@ -352,7 +358,9 @@ int shard_seal_finish(struct shard_seal *s, struct shard_error *err)
 	int rc = path ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a path");
 
 	if (!rc && !s->shard_count)
-		rc = error_set(err, SHARD_E_ARGUMENT, "%s: no shard was added, so nothing says what a record looks like",
+		rc = error_set(err, SHARD_E_ARGUMENT,
+			       "%s: no shard was added, so the fields of a record are unknown; add one, even with 0 "
+			       "records",
 			       show(&shown, s->dir));
 	if (!rc)
 		rc = check_unique(&s->shards, s->shard_count, "shards have the file name", err);

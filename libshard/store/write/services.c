@@ -26,7 +26,8 @@ static int read_back(struct file_temp *t, const uint8_t *data, size_t bytes, str
 
 		rc = file_read_at(t->fd, piece, n, at, t->path, err);
 		if (!rc && memcmp(piece, data + at, n))
-			rc = error_set(err, SHARD_E_IO, "%s: read back, it is another file than was written", show(&s, t->path));
+			rc = error_set(err, SHARD_E_IO, "%s: the disk returned other bytes than were written",
+				       show(&s, t->path));
 	}
 	return rc;
 }

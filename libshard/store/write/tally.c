@@ -39,7 +39,7 @@ int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema
 	struct shard_tally *t;
 
 	if (class_count > SHARD_CLASSES_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " classes; at most %" PRIu64, class_count,
+		return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " classes; must be at most %" PRIu64, class_count,
 				 SHARD_CLASSES_MAX);
 	for (uint32_t i = 0; i < schema->field_count; i++)
 		images += shard_field_channels(&schema->field[i]) > 0;

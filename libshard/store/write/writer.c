@@ -88,7 +88,9 @@ static int take_options(struct shard_writer *w, const struct shard_writer_option
 	if (o->section_align_log2 && (o->section_align_log2 < 12 || o->section_align_log2 > 21))
 		return error_set(err, SHARD_E_ARGUMENT, "section_align_log2 is %u; must be 12 to 21, or 0", o->section_align_log2);
 	if (o->reserved || o->keys > 1 || o->skip_read_back > 1)
-		return error_set(err, SHARD_E_ARGUMENT, "writer options: keys and skip_read_back must be 0 or 1, reserved 0");
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: keys is %u, skip_read_back %u, reserved %u; must be at most 1, 1 and 0",
+				 (unsigned)o->keys, (unsigned)o->skip_read_back, (unsigned)o->reserved);
 	for (uint32_t g = 0; g < p->schema.group_count; g++)
 		data_bytes += min_u64(o->planned_records, UINT64_C(1) << 32) * p->schema.group[g].stride;
 	p->major = SHARD_FORMAT_MAJOR;
@@ -123,7 +125,8 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 
 		record_holes(&w->pages.schema, i, &g->holes);
 		if (unit_bytes > SIZE_MAX / 2)
-			return error_set(err, SHARD_E_ARGUMENT, "group %u: a unit of %" PRIu64 " bytes is too large", i, unit_bytes);
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "group %u: a unit of %" PRIu64 " bytes does not fit memory", i, unit_bytes);
 		g->unit = mem_zalloc((size_t)unit_bytes);
 		if (s->codec != SHARD_RAW && codec) {
 			g->packed = mem_alloc(codec->bound((size_t)unit_bytes) + SHARD_CHUNK_ALIGN);
@@ -196,7 +199,8 @@ int shard_writer_open(struct shard_writer **out, const char *path, const struct 
 	}
 	if (schema->group_count < 1 || schema->group_count > SHARD_GROUPS_MAX || schema->field_count < 1 ||
 	    schema->field_count > SHARD_FIELDS_MAX) {
-		rc = error_set(err, SHARD_E_ARGUMENT, "schema: %u groups, %u fields; must be 1 to %d, 1 to %d", schema->group_count,
+		rc = error_set(err, SHARD_E_ARGUMENT, "schema: %u groups and %u fields; must be 1 to %d and 1 to %d",
+			       schema->group_count,
 			       schema->field_count, SHARD_GROUPS_MAX, SHARD_FIELDS_MAX);
 		goto out;
 	}
@@ -329,7 +333,9 @@ static int add_key(struct shard_writer *w, const char *key, size_t bytes, struct
 	int rc;
 
 	if (!w->keys)
-		return key ? error_set(err, SHARD_E_ARGUMENT, "a key was given, but the shard was opened without keys") : SHARD_OK;
+		return key ? error_set(err, SHARD_E_ARGUMENT,
+				       "a key was given, but the shard was opened without keys; set keys to 1 in "
+				       "the options") : SHARD_OK;
 	if (!key || bytes > SHARD_KEY_BYTES_MAX || utf8_bad(key, bytes) != bytes)
 		return error_set(err, SHARD_E_ARGUMENT, "key '%s' (%zu bytes) must be UTF-8 without NUL of at most %d bytes",
 				 key ? show_bytes(&s, key, bytes) : "", bytes, SHARD_KEY_BYTES_MAX);
@@ -344,9 +350,12 @@ static int append(struct shard_writer *w, const void *const *group, const char *
 	int rc;
 
 	if (w->finished)
-		return error_set(err, SHARD_E_ARGUMENT, "the shard is finished; nothing can be added");
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the shard is finished, so no record can be added; open another shard");
 	if (!writer_has_room(w))
-		return error_set(err, SHARD_E_ARGUMENT, "record %" PRIu64 " is one more than was planned (%" PRIu64 ", inputs left out included)",
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "record %" PRIu64 " exceeds the %" PRIu64 " that were planned (inputs left out count "
+				 "too)",
 				 p->record_count, p->planned_records);
 	rc = add_key(w, key, key_bytes, err);
 	for (uint32_t i = 0; !rc && i < p->schema.group_count; i++)
@@ -360,7 +369,8 @@ int shard_writer_append(struct shard_writer *w, const void *const *group, const 
 			struct shard_error *err)
 {
 	struct shown s;
-	int rc = w->failed ? error_set(err, SHARD_E_ARGUMENT, "%s: the writer failed before; it only accepts close", show(&s, w->path))
+	int rc = w->failed ? error_set(err, SHARD_E_ARGUMENT, "%s: the writer failed earlier; close it",
+				       show(&s, w->path))
 			   : append(w, group, key, key_bytes, err);
 
 	if (rc)

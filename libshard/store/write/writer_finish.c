@@ -28,8 +28,9 @@ static int refuse(struct shard_writer *w, struct shard_error *err)
 {
 	struct shown s;
 
-	return error_set(err, SHARD_E_ARGUMENT, "%s: the writer %s", show(&s, w->path),
-			 w->failed ? "failed before; it only accepts close" : "is finished");
+	return error_set(err, SHARD_E_ARGUMENT, w->failed ? "%s: the writer failed earlier; close it"
+							  : "%s: the writer is finished; close it",
+			 show(&s, w->path));
 }
 
 int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, struct shard_error *err)
@@ -40,10 +41,13 @@ int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, str
 		return refuse(w, err);
 	if (miss->reason < 1 || miss->reason > 65535 || miss->how < SHARD_SKIPPED || miss->how > SHARD_QUARANTINED ||
 	    (spool_bytes(&w->miss) && miss->ordinal <= w->last_ordinal))
-		return error_set(err, SHARD_E_ARGUMENT, "left-out input %" PRIu64 ": reason %u, how %u; ordinals must ascend, reason be 1 to "
-				 "65535, how 1 or 2", miss->ordinal, miss->reason, miss->how);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "left-out input %" PRIu64 ": reason %u, how %u; ordinals must ascend, reason must be "
+				 "1 to 65535, how must be 1 or 2",
+				 miss->ordinal, miss->reason, miss->how);
 	if (!writer_has_room(w))
-		return error_set(err, SHARD_E_ARGUMENT, "left-out input %" PRIu64 " is one more than the %" PRIu64 " inputs that were planned",
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "left-out input %" PRIu64 " exceeds the %" PRIu64 " inputs that were planned",
 				 miss->ordinal, w->pages.planned_records);
 	store64(entry, miss->ordinal);
 	store32(entry + 8, miss->reason);
@@ -63,8 +67,10 @@ int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t ch
 		return refuse(w, err);
 	channels = field < w->pages.schema.field_count && f->kind == SHARD_TENSOR && f->dtype == SHARD_U8 ? schema_channels(f) : 0;
 	if (channel >= channels || channels > STAT_CHANNELS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "moments of field %u, channel %u: must be a u8 tensor of at most %u channels, this has %"
-				 PRIu64, field, channel, STAT_CHANNELS_MAX, channels);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "moments of field %u, channel %u: the field must be a u8 tensor that has this "
+				 "channel, and at most %u channels; it has %" PRIu64,
+				 field, channel, STAT_CHANNELS_MAX, channels);
 	if (!m->channel) {
 		m->channel = mem_array((size_t)channels, sizeof(*m->channel));
 		if (!m->channel)
@@ -87,8 +93,10 @@ int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t clas
 		return refuse(w, err);
 	if (field >= w->pages.schema.field_count || !schema_is_integer_scalar(&w->pages.schema.field[field]) ||
 	    class_idx >= class_count || class_count > SHARD_CLASSES_MAX || (c->records && c->class_count != class_count))
-		return error_set(err, SHARD_E_ARGUMENT, "class %u of %u for field %u: the field must be an integer scalar, the count at most %"
-				 PRIu64 " and always the same", class_idx, class_count, field, SHARD_CLASSES_MAX);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "class %u of %u for field %u: the field must be an integer scalar; the number of "
+				 "classes must be at most %" PRIu64 " and the same each time",
+				 class_idx, class_count, field, SHARD_CLASSES_MAX);
 	if (!c->records) {
 		c->records = mem_array(class_count, sizeof(*c->records));
 		if (!c->records)
@@ -330,8 +338,8 @@ static int put_footer(struct shard_writer *w, struct shard_error *err)
 		return rc;
 	w->pages.file_bytes = w->offset + sizeof(footer);
 	if (w->pages.file_bytes > SHARD_FILE_BYTES_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: has %" PRIu64 " bytes; a shard has at most %" PRIu64, show(&s, w->path),
-				 w->pages.file_bytes, SHARD_FILE_BYTES_MAX);
+		return error_set(err, SHARD_E_ARGUMENT, "%s: has %" PRIu64 " bytes; must be at most %" PRIu64,
+				 show(&s, w->path), w->pages.file_bytes, SHARD_FILE_BYTES_MAX);
 	pages_encode_footer(&footer, &w->pages);
 	hash = checksum128(&footer, sizeof(footer) - sizeof(footer.hash));
 	memcpy(footer.hash, hash.b, sizeof(footer.hash));
@@ -357,7 +365,8 @@ static int read_back(struct shard_writer *w, struct shard_error *err)
 	if (!rc)
 		rc = verify_all(r, path, &w->sha256, err);
 	if (!rc && memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root)))
-		rc = error_set(err, SHARD_E_IO, "%s: read back, it is another file than was written", show(&s, w->path));
+		rc = error_set(err, SHARD_E_IO, "%s: the disk returned another shard than was written",
+			       show(&s, w->path));
 	shard_reader_close(r);
 	mem_free(path);
 	return rc;
