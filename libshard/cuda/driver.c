@@ -48,6 +48,7 @@ static const struct {
 /* Of this process.  They are written once, under `once`. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct cuda_api driver;
+static bool is_loaded;
 static struct shard_error driver_why; /* status 0: the driver is there */
 
 /* ---- what it says ---- */
@@ -150,6 +151,7 @@ static void load(void)
 			  GO_ON_WITHOUT, why ? why : DRIVER " cannot be opened");
 		return;
 	}
+	is_loaded = true;
 	find_finder(library, &f);
 	if (!f.now && !f.old) {
 		error_set(&driver_why, SHARD_E_UNSUPPORTED,
@@ -176,6 +178,12 @@ int cuda_api_get(const struct cuda_api **out, struct shard_error *err)
 				 "before the first use of the GPU, or start a new program", (long)driver.pid);
 	*out = &driver;
 	return SHARD_OK;
+}
+
+bool cuda_api_is_loaded(void)
+{
+	pthread_once(&once, load);
+	return is_loaded;
 }
 
 /* ---- contexts ---- */

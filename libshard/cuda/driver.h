@@ -16,6 +16,9 @@
  */
 int cuda_api_get(const struct cuda_api **out, struct shard_error *err);
 
+/* Does this machine have the driver's library?  True also for a driver that does not work. */
+bool cuda_api_is_loaded(void);
+
 /*
  * The context of a stream.  That of a special stream is the context of this thread, or NULL.
  * Returns the result of the driver, as the next function does.

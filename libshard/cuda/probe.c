@@ -11,9 +11,9 @@ int cuda_probe(struct cuda_driver *out, struct shard_error *err)
 	const struct cuda_api *api;
 	int rc = cuda_api_get(&api, err), version = 0, count = 0, result;
 
+	*out = (struct cuda_driver){.is_loaded = cuda_api_is_loaded(), .lacks = rc ? "" : api->lacks};
 	if (rc)
 		return rc;
-	*out = (struct cuda_driver){.lacks = api->lacks};
 	if (api->lacks[0])
 		return SHARD_OK;
 	result = api->cuDriverGetVersion(&version);
@@ -22,8 +22,9 @@ int cuda_probe(struct cuda_driver *out, struct shard_error *err)
 	result = api->cuDeviceGetCount(&count);
 	if (result)
 		return cuda_refused(api, result, err, "cuDeviceGetCount");
-	*out = (struct cuda_driver){(uint32_t)version / 1000, (uint32_t)version % 1000 / 10, (uint32_t)count,
-				    api->lacks};
+	out->major = (uint32_t)version / 1000;
+	out->minor = (uint32_t)version % 1000 / 10;
+	out->device_count = (uint32_t)count;
 	return SHARD_OK;
 }
 

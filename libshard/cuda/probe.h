@@ -5,11 +5,13 @@
 #ifndef SHARD_CUDA_PROBE_H
 #define SHARD_CUDA_PROBE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shard.h"
 
 struct cuda_driver {
+	bool is_loaded; /* the driver's library is there, even if it does not work */
 	uint32_t major, minor; /* the newest version of CUDA that it supports */
 	uint32_t device_count;
 	const char *lacks; /* calls that are missing; "": none */
@@ -25,6 +27,7 @@ struct cuda_gpu {
 /*
  * Load and start the driver.  Fails as cuda_open() does.  If the driver lacks a call that is needed
  * here, `lacks` names it, and the rest is not known.  A loader does not need these calls.
+ * `is_loaded` is set even if this fails.
  */
 int cuda_probe(struct cuda_driver *out, struct shard_error *err);
 /* `ordinal` is below device_count. */

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
@@ -23,7 +22,7 @@
 
 /* ---- the driver ---- */
 
-static void say_no_driver(const struct shard_doctor_options *o, const struct shard_error *why)
+static void say_no_driver(const struct shard_doctor_options *o, bool is_loaded, const struct shard_error *why)
 {
 	struct finding f = {.name = "GPU driver", .verdict = SHARD_MISSING};
 	uint32_t on_bus = machine_nvidia_gpu_count();
@@ -31,8 +30,7 @@ static void say_no_driver(const struct shard_doctor_options *o, const struct sha
 	finding_number(&f, "gpus_on_bus", on_bus);
 	finding_quote(&f, why->message);
 	finding_set(f.so, "no batches on a GPU; on the host all works");
-	if (!on_bus && why->status == SHARD_E_UNSUPPORTED && !why->os_code &&
-	    !strncmp(why->message, "no GPU driver", 13)) {
+	if (!on_bus && !is_loaded) {
 		finding_set(f.found, "none, and no NVIDIA GPU on the PCI bus");
 		finding_set(f.advice, "nothing, if this machine needs no GPU");
 	}
@@ -171,7 +169,7 @@ void doctor_gpu(const struct shard_doctor_options *o, uint64_t node_count)
 	struct shard_error err = {.status = 0};
 
 	if (cuda_probe(&driver, &err)) {
-		say_no_driver(o, &err);
+		say_no_driver(o, driver.is_loaded, &err);
 		return;
 	}
 	if (driver.lacks[0]) {
