@@ -25,7 +25,7 @@ static int find_context(const struct cuda_api *api, void *stream, struct cu_cont
 	if (!result)
 		return SHARD_OK;
 	return cuda_is_special(stream) ? cuda_refused(api, result, err, "cuCtxGetCurrent")
-				  : cuda_refused(api, result, err, "the context of stream %p", stream);
+				  : cuda_refused(api, result, err, "cuStreamGetCtx, stream %p", stream);
 }
 
 static int retain_first(struct cuda_device *d, struct shard_error *err)
@@ -35,7 +35,7 @@ static int retain_first(struct cuda_device *d, struct shard_error *err)
 	if (!result)
 		result = d->api->cuDevicePrimaryCtxRetain(&d->context, d->ordinal);
 	if (result)
-		return cuda_refused(d->api, result, err, "the primary context of device 0");
+		return cuda_refused(d->api, result, err, "retaining the primary context of device 0");
 	d->retained = true;
 	return SHARD_OK;
 }
@@ -58,7 +58,7 @@ static int retain_if_primary(struct cuda_device *d, struct shard_error *err)
 		if (!result && !d->retained)
 			result = d->api->cuDevicePrimaryCtxRelease(d->ordinal);
 	}
-	return result ? cuda_refused(d->api, result, err, "whose context it is") : SHARD_OK;
+	return result ? cuda_refused(d->api, result, err, "reading the device of the current context") : SHARD_OK;
 }
 
 int cuda_open(struct cuda_device **out, void *stream, struct shard_error *err)
@@ -101,7 +101,9 @@ int cuda_enter(const struct cuda_device *d, struct shard_error *err)
 	int result;
 
 	if (d->api->pid != getpid())
-		return error_set(err, SHARD_E_ARGUMENT, "the GPU belongs to process %ld; its children cannot use it",
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "process %ld opened the GPU, and its children cannot use it; open a loader in this "
+				 "process",
 				 (long)d->api->pid);
 	result = d->api->cuCtxPushCurrent(d->context);
 	return result ? cuda_refused(d->api, result, err, "cuCtxPushCurrent") : SHARD_OK;
@@ -127,9 +129,10 @@ int cuda_check_stream(const struct cuda_device *d, void *stream, struct shard_er
 	if (rc || context == d->context || (!context && cuda_is_special(stream)))
 		return rc;
 	return error_set(err, SHARD_E_ARGUMENT, cuda_is_special(stream)
-			 ? "stream %p is the default stream of this thread's context, which is another one than that "
-			   "of the first call; make that device current, or use one loader per device"
-			 : "stream %p is of another context than that of the first call; use one loader per device",
+			 ? "stream %p is the default stream of this thread's context; the first call used another "
+			   "context: make its device current, or use one loader per device"
+			 : "stream %p belongs to another context than the stream of the first call; use one loader "
+			   "per device",
 			 stream);
 }
 
@@ -173,7 +176,7 @@ int cuda_stream_check(const struct cuda_device *d, void *stream, struct shard_er
 
 	if (!result || result == CU_NOT_READY)
 		return SHARD_OK;
-	return cuda_refused(d->api, result, err, "work that was queued before has failed");
+	return cuda_refused(d->api, result, err, "work queued earlier has failed");
 }
 
 int cuda_stream_finish(const struct cuda_device *d, void *stream, struct shard_error *err)
@@ -241,7 +244,7 @@ int cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, st
 {
 	int result = d->api->cuMemAlloc(memory, (size_t)bytes);
 
-	return result ? cuda_refused(d->api, result, err, "%.1f MiB of device memory", MIB(bytes)) : SHARD_OK;
+	return result ? cuda_refused(d->api, result, err, "cuMemAlloc of %.1f MiB", MIB(bytes)) : SHARD_OK;
 }
 
 void cuda_free(const struct cuda_device *d, uint64_t memory)

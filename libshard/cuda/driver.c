@@ -63,7 +63,8 @@ int cuda_refused(const struct cuda_api *api, int result, struct shard_error *err
 	vsnprintf(said, sizeof(said), fmt, args);
 	va_end(args);
 	if (api->cuGetErrorName(result, &name) || !name)
-		error_set(err, SHARD_E_DEVICE, "%s: the driver's error %d, which it has no name for", said, result);
+		error_set(err, SHARD_E_DEVICE, "%s: error %d of the GPU driver, which has no name for it",
+			  said, result);
 	else if (api->cuGetErrorString(result, &text) || !text)
 		error_set(err, SHARD_E_DEVICE, "%s: %s", said, name);
 	else
@@ -130,8 +131,7 @@ static void start(void)
 		return;
 	cuda_refused(&driver, result, &driver_why,
 		     result == CU_NOT_INITIALIZED
-			     ? "cuInit (was the driver in use before this process was forked? it must be started "
-			       "behind that)"
+			     ? "cuInit (was the driver used before this process was forked? use it only after the fork)"
 			     : "cuInit");
 	if (result == CU_NO_DEVICE || result == CU_STUB_LIBRARY)
 		driver_why.status = SHARD_E_UNSUPPORTED;
@@ -147,8 +147,8 @@ static void load(void)
 	if (!library) {
 		why = dlerror();
 		error_set(&driver_why, SHARD_E_UNSUPPORTED,
-			  "no GPU driver: %s; install NVIDIA's driver, or, in a container, pass its libraries in; "
-			  GO_ON_WITHOUT, why ? why : DRIVER " cannot be opened");
+			  "no GPU driver: %s; install NVIDIA's driver, or in a container pass in the host's driver "
+			  "libraries; " GO_ON_WITHOUT, why ? why : DRIVER " cannot be opened");
 		return;
 	}
 	is_loaded = true;

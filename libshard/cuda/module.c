@@ -37,7 +37,7 @@ static int load(const struct cuda_device *d, const char *ptx, struct cu_module *
 	if (!result)
 		return SHARD_OK;
 	return cuda_refused(d->api, result, err,
-			    log[0] ? "kernels cannot be compiled for this GPU, by cuModuleLoadDataEx: %.512s"
+			    log[0] ? "cuModuleLoadDataEx cannot compile the kernels for this GPU: %.512s"
 				   : "cuModuleLoadDataEx%s", log);
 }
 

@@ -49,7 +49,7 @@ int cuda_probe_gpu(uint32_t ordinal, struct cuda_gpu *out, struct shard_error *e
 	if (!result)
 		result = api->cuDeviceGetAttribute(&minor, CU_DEVICE_CAPABILITY_MINOR, device);
 	if (result)
-		return cuda_refused(api, result, err, "device %u", ordinal);
+		return cuda_refused(api, result, err, "reading the properties of GPU %u", ordinal);
 	gpu.memory_bytes = bytes;
 	gpu.capability_major = (uint32_t)major;
 	gpu.capability_minor = (uint32_t)minor;
@@ -80,5 +80,5 @@ int cuda_probe_stream(void *stream, uint32_t *ordinal, struct shard_error *err)
 		if (!result && other == device)
 			return SHARD_OK;
 	}
-	return cuda_refused(api, result, err, "the GPU of stream %p", stream);
+	return cuda_refused(api, result, err, "finding the GPU of stream %p", stream);
 }

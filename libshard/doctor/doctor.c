@@ -22,7 +22,8 @@ int shard_doctor(const struct shard_doctor_options *opt, struct shard_error *err
 	if (rc)
 		return rc;
 	if (!o.finding)
-		return error_set(err, SHARD_E_ARGUMENT, "shard_doctor: nobody to tell: finding is NULL");
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: finding is NULL; must be a function that takes findings");
 	machine_cpus(&cpus);
 	doctor_machine(&o, &cpus);
 	if (o.path)

@@ -31,15 +31,15 @@ static void say_alignment(struct finding *f, const struct machine_disk *disk)
 			 disk->memory_align);
 	else
 		snprintf(asked, sizeof(asked),
-			 "taken with %u bytes when tried; the kernel does not tell what they need",
+			 "work with an alignment of %u bytes; the kernel does not say which one they need",
 			 disk->offset_align);
 	finding_set(f->found, "%s; direct reads: %s", disk->type, asked);
 	if (disk->is_told && disk->offset_align <= 512)
-		finding_set(f->so, "records of 16 KiB and more can be read past the page cache, into the batch where "
-			    "they are packed so aligned");
+		finding_set(f->so, "records of 16 KiB and more can be read past the page cache; those that are "
+			    "packed with this alignment go straight into the batch");
 	else
-		finding_set(f->so, "records can be read past the page cache; only those aligned to 4096 bytes into the "
-			    "batch, others with a copy");
+		finding_set(f->so, "records can be read past the page cache; those aligned to 4096 bytes go straight "
+			    "into the batch, others are copied once more");
 }
 
 static void say_refused(struct finding *f, const struct machine_disk *disk)
@@ -54,9 +54,9 @@ static void say_refused(struct finding *f, const struct machine_disk *disk)
 		return;
 	}
 	f->verdict = SHARD_SLOWER;
-	finding_set(f->found, "%s takes no direct reads", disk->type);
-	finding_set(f->so, "all is read through the page cache, whether it fits or not");
-	finding_set(f->advice, "for datasets larger than memory, ext4 or XFS on a local disk");
+	finding_set(f->found, "%s does not support direct reads", disk->type);
+	finding_set(f->so, "datasets are read through the page cache, even if they do not fit memory");
+	finding_set(f->advice, "for datasets larger than memory, use ext4 or XFS on a local disk");
 }
 
 static int look_at_disk(const struct shard_doctor_options *o, struct shard_error *err)
@@ -90,8 +90,8 @@ static int look_at_disk(const struct shard_doctor_options *o, struct shard_error
 	if (!strcmp(disk.type, "tmpfs") || !strcmp(disk.type, "ramfs")) {
 		f.verdict = SHARD_GOOD;
 		finding_set(f.found, "%s", disk.type);
-		finding_set(f.so, "files there lie in memory: no disk is read, and the memory is not to be had for "
-			    "anything else");
+		finding_set(f.so, "files there lie in memory: no disk is read, but other programs cannot use that "
+			    "memory");
 		finding_set(f.advice, "%s", "");
 	}
 	finding_tell(o, &f);
@@ -143,7 +143,7 @@ static void say_dataset(const struct shard_doctor_options *o, const struct shard
 	finding_number(&f, "shards_looked_at", looked);
 	finding_number(&f, "shards_in_memory", there);
 	finding_number(&f, "fits_in_memory", info.data_bytes <= path_fits_bytes());
-	finding_set(f.found, "%s in %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " looked at lie%s in memory",
+	finding_set(f.found, "%s in %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " examined lie%s in memory",
 		    size_text(size, info.data_bytes), info.shard_count, info.shard_count == 1 ? "" : "s", there, looked,
 		    there == 1 ? "s" : "");
 	if (there == looked) {
@@ -155,8 +155,8 @@ static void say_dataset(const struct shard_doctor_options *o, const struct shard
 		f.verdict = SHARD_SLOWER;
 		finding_set(f.so, "it is larger than the %s that may lie in memory: each epoch reads it from the disk",
 			    size_text(fits, path_fits_bytes()));
-		finding_set(f.advice, "nothing, if the disk keeps up (shard_stats_summary() says whether it does); "
-			    "else more memory");
+		finding_set(f.advice, "nothing, if the disk keeps up (see shard_stats_summary()); otherwise add "
+			    "memory");
 	}
 	finding_tell(o, &f);
 }

@@ -29,7 +29,7 @@ static void say_no_driver(const struct shard_doctor_options *o, bool is_loaded, 
 
 	finding_number(&f, "gpus_on_bus", on_bus);
 	finding_quote(&f, why->message);
-	finding_set(f.so, "no batches on a GPU; on the host all works");
+	finding_set(f.so, "no batches can be delivered on a GPU; in host memory everything works");
 	if (!on_bus && !is_loaded) {
 		finding_set(f.found, "none, and no NVIDIA GPU on the PCI bus");
 		finding_set(f.advice, "nothing, if this machine needs no GPU");
@@ -45,7 +45,7 @@ static void say_link(uint64_t node_count, struct finding *f, const char *bus_id,
 	double gt_per_s = link->most_gt_per_s > link->gt_per_s ? link->most_gt_per_s : link->gt_per_s;
 
 	if (gt_per_s <= 0 || link->width == UINT64_MAX) {
-		finding_add(f->found, "; the system does not tell its PCIe link");
+		finding_add(f->found, "; the speed of its PCIe link is unknown");
 		return;
 	}
 	finding_add(f->found, "; PCIe %.1f GT/s x%" PRIu64, gt_per_s, link->width);
@@ -53,11 +53,11 @@ static void say_link(uint64_t node_count, struct finding *f, const char *bus_id,
 	if (link->most_width != UINT64_MAX && link->width < link->most_width) {
 		f->verdict = SHARD_SLOWER;
 		finding_set(f->advice,
-			    "it could use %" PRIu64 " lanes, which makes %.1f GB/s: try another slot, without a riser",
+			    "it supports %" PRIu64 " lanes, for %.1f GB/s: try another slot, without a riser card",
 			    link->most_width, machine_link_gb_per_s(gt_per_s, link->most_width));
 	} else if (link->node != UINT64_MAX && node_count > 1 && node_count != UINT64_MAX) {
 		finding_set(f->advice,
-			    "keep its rank beside it: numactl --cpunodebind=%" PRIu64 " --membind=%" PRIu64,
+			    "run its rank on the same node: numactl --cpunodebind=%" PRIu64 " --membind=%" PRIu64,
 			    link->node, link->node);
 	}
 	finding_text(f, "bus_id", bus_id);
@@ -137,15 +137,15 @@ static void look_at_page_locking(const struct shard_doctor_options *o)
 		finding_number(&f, "tried_bytes", TRY_BYTES);
 		finding_number(&f, "tried_ns", ns);
 		finding_set(f.found, "works; %s took %.1f ms", size, (double)ns / 1e6);
-		finding_set(f.so, "the GPU fetches batches by itself, without another copy");
+		finding_set(f.so, "the GPU reads batches directly, without another copy");
 	} else {
 		f.verdict = SHARD_SLOWER;
 		finding_quote(&f, err.message);
 		finding_number(&f, "refused_with", err.os_code ? (uint64_t)err.os_code : UINT64_MAX);
 		finding_set(f.so, "the driver copies each batch once more on its way to the GPU");
 		if (!f.advice[0])
-			finding_set(f.advice, "see that memory is free, and that the container's memory limit allows "
-				    "for the ring");
+			finding_set(f.advice, "free memory, and raise the container's memory limit if the ring exceeds "
+				    "it");
 	}
 	finding_tell(o, &f);
 }
@@ -155,7 +155,7 @@ static void say_silent_driver(const struct shard_doctor_options *o, const struct
 {
 	struct finding f = {.name = "GPU driver", .verdict = SHARD_UNKNOWN};
 
-	finding_set(f.found, "has all that loaders call, but does not say what GPUs there are: it lacks %s",
+	finding_set(f.found, "has all functions that loaders call, but cannot list the GPUs: it lacks %s",
 		    driver->lacks);
 	finding_set(f.so, "batches can be delivered on a GPU, if there is one");
 	finding_set(f.advice, "update NVIDIA's driver");
@@ -179,8 +179,8 @@ void doctor_gpu(const struct shard_doctor_options *o, uint64_t node_count)
 	}
 	finding_number(&f, "cuda_version", driver.major * 1000 + driver.minor * 10);
 	finding_number(&f, "device_count", driver.device_count);
-	finding_set(f.found, "for CUDA %u.%u, with all that libshard calls; %u device%s", driver.major, driver.minor,
-		    driver.device_count, driver.device_count == 1 ? "" : "s");
+	finding_set(f.found, "for CUDA %u.%u, with all functions that libshard calls; %u device%s", driver.major,
+		    driver.minor, driver.device_count, driver.device_count == 1 ? "" : "s");
 	finding_set(f.so, "batches can be delivered on a GPU");
 	finding_tell(o, &f);
 	for (uint32_t i = 0; i < driver.device_count; i++)

@@ -33,7 +33,7 @@ static void look_at_cpus(const struct shard_doctor_options *o, const struct mach
 		finding_add(f.found, "; %s", cpus->features);
 	} else {
 		f.verdict = SHARD_SLOWER;
-		finding_set(f.so, "hashing and shuffling take portable code");
+		finding_set(f.so, "hashing and shuffling use portable code, which is slower");
 		finding_set(f.advice, "in a virtual machine, pass the host's CPU model through");
 	}
 	finding_tell(o, &f);
@@ -72,7 +72,7 @@ static void look_at_memory(const struct shard_doctor_options *o, const struct ma
 		finding_set(f.found, "%s of %s available", size_text(available, m->available_bytes),
 			    size_text(total, m->total_bytes));
 		finding_set(f.so, "datasets of up to %s are read through the page cache and stay there; "
-			    "larger ones past it", size_text(total, path_fits_bytes()));
+			    "larger ones are read past it", size_text(total, path_fits_bytes()));
 	}
 	finding_tell(o, &f);
 }
@@ -102,7 +102,7 @@ static void look_at_huge_pages(const struct shard_doctor_options *o, const struc
 		finding_set(f.so, "batches lie in small pages: direct reads and page-locking take longer");
 		finding_set(f.advice, "%s",
 			    m->huge_pages[0] ? "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
-					     : "a kernel with CONFIG_TRANSPARENT_HUGEPAGE");
+					     : "use a kernel with CONFIG_TRANSPARENT_HUGEPAGE");
 	}
 	finding_tell(o, &f);
 }
@@ -145,13 +145,13 @@ static void uring_refused(struct finding *f, const struct machine_uring *u, cons
 			    u->disabled);
 		finding_set(f->advice, "sudo sysctl kernel.io_uring_disabled=0");
 	} else if (u->is_filtered && (u->os_code == EPERM || u->os_code == ENOSYS)) {
-		finding_set(f->found, "refused by a seccomp filter, as containers have (%s)",
+		finding_set(f->found, "refused by a seccomp filter, as is usual in containers (%s)",
 			    strerrorname_np(u->os_code));
-		finding_set(f->advice, "a seccomp profile that allows io_uring_setup, io_uring_enter and "
+		finding_set(f->advice, "use a seccomp profile that allows io_uring_setup, io_uring_enter and "
 			    "io_uring_register");
 	} else if (u->os_code == ENOSYS) {
 		finding_set(f->found, "not in this kernel, Linux %s", k->release);
-		finding_set(f->advice, "a kernel with CONFIG_IO_URING");
+		finding_set(f->advice, "use a kernel with CONFIG_IO_URING");
 	} else {
 		finding_set(f->found, "refused: %s", strerror_r(u->os_code, why, sizeof(why)));
 		finding_set(f->advice, "%s", u->os_code == ENOMEM ? "ulimit -l unlimited" : "");
@@ -175,9 +175,9 @@ static void look_at_uring(const struct shard_doctor_options *o, const struct mac
 	if (ours) {
 		f.verdict = SHARD_GOOD;
 		finding_set(f.found, "works; Linux %s", k->release);
-		finding_set(f.so, "each thread has many direct reads under way");
+		finding_set(f.so, "each thread keeps many direct reads in flight");
 	} else {
-		finding_set(f.so, "direct reads come one after the other in each thread");
+		finding_set(f.so, "each thread makes one direct read at a time, which is slower");
 		if (u.os_code) {
 			uring_refused(&f, &u, k);
 		} else {

@@ -52,8 +52,8 @@ int batch_transform_check_reach(uint64_t bytes, uint64_t places, struct shard_er
 	if (bytes / unit <= UINT32_MAX)
 		return SHARD_OK;
 	return error_set(err, SHARD_E_UNSUPPORTED,
-			 "images lie %.1f GiB apart in the pool, at multiples of %" PRIu64 " bytes, and kernels reach "
-			 "%.1f GiB: ask for pool_bytes of less, or leave pool_in_place at 0",
+			 "images in the pool lie up to %.1f GiB apart, at multiples of %" PRIu64 " bytes, and kernels "
+			 "reach %.1f GiB: give a smaller pool_bytes, or set pool_in_place to 0",
 			 (double)bytes / GIB, unit, (double)UINT32_MAX * (double)unit / GIB);
 }
 
@@ -335,8 +335,8 @@ int shard_transform_launch(struct shard_transform *f, const struct shard_batch *
 
 	if (!rc && (uintptr_t)to % f->plan.element_bytes)
 		rc = error_set(err, SHARD_E_ARGUMENT,
-			       "the output is at %p; its numbers have %" PRIu32
-			       " bytes and must lie on a multiple of that", to, f->plan.element_bytes);
+			       "the output is at %p; must be at a multiple of %" PRIu32 ", the bytes of a number",
+			       to, f->plan.element_bytes);
 	if (!rc)
 		rc = f->cuda ? SHARD_OK : open_device(f, stream, err);
 	if (!rc)

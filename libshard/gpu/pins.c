@@ -47,9 +47,10 @@ static void explain(struct pins *p, uint32_t slot, const struct shard_error *why
 	show_memlock(memlock, sizeof(memlock));
 	pthread_mutex_lock(&p->lock);
 	error_set(&p->why, why->status,
-		  "slot %u of %u of the ring cannot be page-locked (%s); it and those behind it reach the GPU through "
-		  "pageable memory, which is slower.  Locked memory is limited to %s (ulimit -l), and this control "
-		  "group has %.0f MiB left: raise them, or ask for fewer slots or smaller batches than %.1f MiB",
+		  "slot %u of %u of the ring cannot be page-locked (%s).  This slot and all after it reach the GPU "
+		  "through pageable memory, which is slower.  Locked memory is limited to %s (ulimit -l), and this "
+		  "control group has %.0f MiB left: raise these limits, or ask for fewer slots, or for batches of "
+		  "less than %.1f MiB",
 		  slot, p->ring->slot_count, why->message, memlock, MIB(memory_available_bytes()),
 		  MIB(p->ring->slot_bytes));
 	p->why.os_code = why->os_code;
@@ -61,9 +62,9 @@ static void explain_lent(struct pins *p, uint32_t slot)
 	pthread_mutex_lock(&p->lock);
 	if (!p->why.status)
 		error_set(&p->why, SHARD_E_ARGUMENT,
-			  "slot %u of %u of the ring, in memory that was lent, is not page-locked and reaches the GPU "
-			  "through pageable memory, which is slower; call cudaHostRegister() for all of it before the "
-			  "first batch",
+			  "slot %u of %u of the ring is not page-locked, so it reaches the GPU through pageable "
+			  "memory, which is slower; call cudaHostRegister() for all memory given to "
+			  "shard_loader_lend() before the first batch",
 			  slot, p->ring->slot_count);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -129,8 +130,9 @@ static int look_at_lent(struct pins *p, struct shard_error *err)
 
 		if (locked != cuda_is_pinned(p->cuda, at + bytes - 1))
 			return error_set(err, SHARD_E_ARGUMENT,
-					 "only a part of slot %u of %u of the ring, in memory that was lent, is "
-					 "page-locked; call cudaHostRegister() once, for all %" PRIu64 " bytes of it",
+					 "only a part of slot %u of %u of the ring is page-locked; call "
+					 "cudaHostRegister() once, for all %" PRIu64 " bytes of the memory given to "
+					 "shard_loader_lend()",
 					 i, p->ring->slot_count, ring_bytes(p->ring));
 		if (!locked)
 			explain_lent(p, i);
@@ -175,9 +177,8 @@ static void explain_late(struct pins *p, uint32_t slot)
 	p->late = true;
 	if (!p->why.status)
 		error_set(&p->why, SHARD_E_DEVICE,
-			  "slot %u of %u of the ring is still being page-locked after %u s; what is not yet "
-			  "page-locked reaches the GPU through pageable memory, which is slower; look into the "
-			  "kernel's log",
+			  "slot %u of %u of the ring is still being page-locked after %u s.  Slots that are not "
+			  "page-locked reach the GPU through pageable memory, which is slower; see the kernel's log",
 			  slot, p->ring->slot_count, PATIENCE_S);
 }
 

@@ -145,7 +145,8 @@ static int open_again(struct cold *c, const struct row *row, bool direct, struct
 		os_code = direct_open(r->path, r->inode, r->file_bytes, direct, out);
 	}
 	if (os_code == ESTALE)
-		return error_set(err, SHARD_E_IO, "%s: was replaced while in use", show(&s, r->path));
+		return error_set(err, SHARD_E_IO, "%s: was replaced while in use; open the dataset again",
+				 show(&s, r->path));
 	return os_code ? error_os(err, os_code, "%s: cannot be opened again", show(&s, r->path)) : SHARD_OK;
 }
 
@@ -214,7 +215,7 @@ static int land(struct cold *c, struct cold_read *r, uint64_t epoch, uint64_t *c
 	if (r->io.os_code == EINVAL && r->from->file.direct)
 		rc = read_again(c, r, epoch, err);
 	else if (r->io.os_code == ENODATA)
-		rc = error_set(err, SHARD_E_IO, "%s: ends before %" PRIu64 " (was it cut while in use?)",
+		rc = error_set(err, SHARD_E_IO, "%s: ends before byte %" PRIu64 " (was it cut while in use?)",
 			       show(&s, r->row.r->path), r->io.offset + r->io.bytes);
 	else if (r->io.os_code)
 		rc = error_os(err, r->io.os_code, "%s: reading %zu bytes at %" PRIu64, show(&s, r->row.r->path),

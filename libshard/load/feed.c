@@ -51,10 +51,12 @@ void feed_close(struct feed *f)
 int feed_use_memory(struct feed *f, void *memory, uint64_t bytes, struct shard_error *err)
 {
 	if (f->cursor.owner)
-		return error_set(err, SHARD_E_ARGUMENT, "the ring exists already; lend memory before the first next");
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the ring exists already; call shard_loader_lend() before the first batch is taken");
 	if (!memory || (uintptr_t)memory % LAYOUT_ALIGN || bytes < ring_bytes(&f->ring))
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "%" PRIu64 " bytes at %p; the ring needs %" PRIu64 ", at a multiple of %u", bytes,
+				 "the memory has %" PRIu64 " bytes at %p; the ring needs %" PRIu64 " bytes, at "
+				 "a multiple of %u", bytes,
 				 memory, ring_bytes(&f->ring), LAYOUT_ALIGN);
 	f->ring.lent = memory;
 	return SHARD_OK;
@@ -171,7 +173,8 @@ int feed_check_lent(const struct feed *f, const struct shard_batch *batch, struc
 	    slot_is_lent_as(&f->ring.slot[batch->slot], &f->steps, batch))
 		return SHARD_OK;
 	return error_set(err, SHARD_E_ARGUMENT,
-			 "slot %u is not lent: was this batch released before, or is it another loader's?",
+			 "the caller does not hold slot %u: was this batch released before, or does it belong to "
+			 "another loader?",
 			 batch->slot);
 }
 

@@ -47,8 +47,8 @@ static int substitute(struct supply *supply, struct scratch *scratch, struct slo
 	}
 	if (rc == SHARD_E_CORRUPT)
 		return error_set(err, rc,
-				 "%s: record %" PRIu64 " and the %" PRIu64
-				 " behind it are damaged; no substitute was found",
+				 "%s: record %" PRIu64 " and the next %" PRIu64 " are damaged, so no substitute was "
+				 "found; restore the shard, or open with SHARD_CORRUPT_MASK",
 				 show(&shown, supply->ds->dir), damaged, tries);
 	return rc;
 }

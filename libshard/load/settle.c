@@ -29,12 +29,12 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 	if (!o->batch_records)
 		return error_set(err, SHARD_E_ARGUMENT, "options: batch_records is 0; must be 1 or more");
 	if (o->rank >= o->world)
-		return error_set(err, SHARD_E_ARGUMENT, "options: rank %u of world %u; must be below it", o->rank,
+		return error_set(err, SHARD_E_ARGUMENT, "options: rank is %u; must be below world, %u", o->rank,
 				 o->world);
 	if (o->tail == SHARD_KEEP && o->world != 1)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: SHARD_KEEP is for world 1, not %u: ranks would make different steps; use "
-				 "SHARD_DROP or SHARD_PAD", o->world);
+				 "options: SHARD_KEEP needs world 1, not %u, because ranks would take different "
+				 "numbers of steps; use SHARD_DROP or SHARD_PAD", o->world);
 	if (o->slot_count < 2 || o->slot_count > LAYOUT_SLOTS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: slot_count is %u; must be 2 to %u", o->slot_count,
 				 LAYOUT_SLOTS_MAX);
@@ -52,7 +52,7 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 	if (o->shuffle != SHARD_SHUFFLE_WINDOWS && o->shuffle != SHARD_SHUFFLE_BY_SIZE &&
 	    (o->run_records || o->phase_unit_records || o->window_runs || o->lane_count))
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: runs, windows and lanes belong to SHARD_SHUFFLE_WINDOWS; shuffle is %u",
+				 "options: runs, windows and lanes need SHARD_SHUFFLE_WINDOWS; shuffle is %u",
 				 o->shuffle);
 	return SHARD_OK;
 }
@@ -135,7 +135,8 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 	};
 	if (order_rank_check(&out->rank))
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: %u records for each of %u ranks are more than %" PRIu64 " in a step",
+				 "options: %u records for each of %u ranks exceed %" PRIu64 " records in a step; use "
+				 "smaller batches",
 				 o->batch_records, o->world, ORDER_STEP_RECORDS_MAX);
 	return SHARD_OK;
 }

@@ -148,8 +148,8 @@ int stages_open(struct stages *s, const struct shard_dataset *ds, const struct s
 	at = s->bytes;
 	stages_close(s, false);
 	return error_set(err, SHARD_E_MEMORY,
-			 "no memory for a stage of %" PRIu64 " bytes for decoded chunks; set stage_bytes to less, "
-			 "which is slower", at);
+			 "no memory for %" PRIu64 " bytes of decoded chunks; set a smaller stage_bytes, which is "
+			 "slower", at);
 }
 
 void stages_close(struct stages *s, bool inherited)

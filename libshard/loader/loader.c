@@ -31,8 +31,8 @@ static int settle_device(struct shard_loader_options *o, struct shard_error *err
 				 o->device_slot_count, DEVICE_SLOTS_MIN, DEVICE_SLOTS_MAX);
 	if (o->pool_in_place > 1 || (o->pool_in_place && !o->pool_bytes))
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: pool_in_place is %u, pool_bytes %" PRIu64
-				 "; must be at most 1, and 0 without a pool", o->pool_in_place, o->pool_bytes);
+				 "options: pool_in_place is %u and pool_bytes %" PRIu64 "; pool_in_place must be 0 or "
+				 "1, and 0 if pool_bytes is 0", o->pool_in_place, o->pool_bytes);
 	return SHARD_OK;
 }
 

@@ -37,7 +37,7 @@ static int next_device(struct shard_loader *l, void *stream, struct shard_error 
 
 	if (!rc && l->outlet.lent_count == l->outlet.slot_count)
 		rc = error_set(err, SHARD_E_ARGUMENT,
-			       "all %u slots of the device are lent; release a batch before the next one",
+			       "the caller holds all %u slots of the device; release a batch before taking the next",
 			       l->outlet.slot_count);
 	if (!rc)
 		rc = send_next(l, err);
@@ -110,8 +110,8 @@ static int release_device(struct shard_loader *l, const struct shard_batch *batc
 
 	if (which >= l->outlet.slot_count || !slot_is_lent_as(&l->outlet.slot[which].as, &l->steps, batch))
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "slot %u of the device is not lent: was this batch released before, or is it another "
-				 "loader's?", which);
+				 "the caller does not hold slot %u of the device: was this batch released before, or "
+				 "does it belong to another loader?", which);
 	rc = cuda_check_stream(l->cuda, stream, err);
 	if (!rc)
 		rc = cuda_enter(l->cuda, err);
@@ -157,8 +157,8 @@ int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct
 
 	if (!rc && !l->cuda)
 		rc = error_set(err, SHARD_E_ARGUMENT,
-			       "this loader has delivered nothing to a GPU yet, so it does not know whose streams "
-			       "these are");
+			       "this loader has no GPU yet, so it cannot check these streams; call "
+			       "shard_loader_next_device() first");
 	if (!rc)
 		rc = cuda_check_stream(l->cuda, stream, err);
 	if (!rc)

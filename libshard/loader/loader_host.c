@@ -13,12 +13,12 @@ static int check_host(const struct shard_loader *l, struct shard_error *err)
 {
 	if (l->pool)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "this loader has a pool on a GPU and delivers there, by shard_loader_next_device(); "
-				 "open another one for batches in host memory");
+				 "this loader has a pool on a GPU and delivers batches there, with "
+				 "shard_loader_next_device(); open another loader for batches in host memory");
 	if (l->outlet.slot_count)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "this loader delivers to a GPU since shard_loader_next_device() was called; open "
-				 "another one for batches in host memory");
+				 "this loader has delivered to a GPU since shard_loader_next_device() was called; "
+				 "open another loader for batches in host memory");
 	return SHARD_OK;
 }
 
@@ -34,7 +34,8 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 	if (loader_ends_epoch(l))
 		return SHARD_END;
 	if (l->feed->lent_count == l->o.slot_count)
-		return error_set(err, SHARD_E_ARGUMENT, "all %u slots are lent; release a batch before the next one",
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the caller holds all %u slots; release a batch before taking the next",
 				 l->o.slot_count);
 	if (l->side) /* the driver may have slots, which it gives back behind work on a stream */
 		rc = device_side_await(l->side, err);
@@ -68,8 +69,8 @@ int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch
 
 	if (!rc && batch->slot & DEVICE_BATCH)
 		rc = error_set(err, SHARD_E_ARGUMENT,
-			       "a batch on a GPU is given back with shard_loader_release_after(), for the GPU may not "
-			       "be done with it");
+			       "release a batch on a GPU with shard_loader_release_after(), because the GPU may "
+			       "still read it");
 	if (!rc)
 		rc = feed_check_lent(feed, batch, err);
 	if (rc)

@@ -46,7 +46,8 @@ int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t fi
 
 	if (first > rows || count > rows - first)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "rows %" PRIu64 " to %" PRIu64 "; this rank has %" PRIu64 " in an epoch",
+				 "rows %" PRIu64 " to %" PRIu64 " were asked for; this rank has %" PRIu64 " rows in "
+				 "an epoch",
 				 first, first + count - 1, rows);
 	table = mem_array(order_table_entries(&params), sizeof(*table));
 	order = mem_alloc(sizeof(*order));

@@ -23,7 +23,9 @@ static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struc
 	const struct place to = {.epoch = epoch, .first_position = position};
 
 	if (position > l->steps.rank.record_count)
-		return error_set(err, SHARD_E_ARGUMENT, "position %" PRIu64 "; an epoch has %" PRIu64, position,
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "position is %" PRIu64 "; must be at most %" PRIu64 ", the records of an epoch",
+				 position,
 				 l->steps.rank.record_count);
 	cursor_move(&l->cursor, to);
 	outlet_forget(&l->outlet);
@@ -61,20 +63,22 @@ static int check_token(const struct shard_loader *l, const struct token *t, stru
 
 	dataset_id(l->ds, id);
 	if (strcmp(t->dataset_id, id))
-		return error_set(err, SHARD_E_MISMATCH, "the token is of dataset %.16s..., this is %.16s...",
+		return error_set(err, SHARD_E_MISMATCH,
+				 "the token belongs to dataset %.16s..., and this is dataset %.16s...",
 				 t->dataset_id, id);
 	if (want->record_count != have->record_count || want->seed != have->seed)
 		return error_set(err, SHARD_E_MISMATCH,
-				 "the token is of %" PRIu64 " records and seed %" PRIu64 "; the loader has %" PRIu64
-				 " and %" PRIu64, want->record_count, want->seed, have->record_count, have->seed);
+				 "the token belongs to %" PRIu64 " records and seed %" PRIu64 "; the loader has "
+				 "%" PRIu64 " records and seed %" PRIu64,
+				 want->record_count, want->seed, have->record_count, have->seed);
 	if ((o->shuffle != SHARD_SHUFFLE_BY_SIZE && want->kind != have->kind) ||
 	    (o->run_records && o->run_records != want->run_records) ||
 	    (o->phase_unit_records && o->phase_unit_records != want->phase_unit_records) ||
 	    (o->window_runs && o->window_runs != want->window_runs) ||
 	    (o->lane_count && o->lane_count != want->lane_count))
 		return error_set(err, SHARD_E_MISMATCH,
-				 "the token is of another order than the options ask for: leave shuffle, runs, windows "
-				 "and lanes at 0, and the token decides");
+				 "the token belongs to another order than the options ask for; leave shuffle, runs, "
+				 "windows and lanes at 0 to take the token's");
 	return SHARD_OK;
 }
 
@@ -105,10 +109,10 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 	if (rc)
 		return rc;
 	if (!token_read(token, &t))
-		return error_set(err, SHARD_E_ARGUMENT, "not a token of shuffle-v1, or not a whole one");
+		return error_set(err, SHARD_E_ARGUMENT, "not a complete token of shuffle-v1");
 	rc = check_token(l, &t, err);
 	if (!rc && (!order_params_allowed(&t.params) || t.position > t.params.record_count))
-		rc = error_set(err, SHARD_E_ARGUMENT, "the token names an order that cannot be");
+		rc = error_set(err, SHARD_E_ARGUMENT, "the token names an impossible order");
 	if (!rc)
 		rc = adopt(l, &t, err);
 	return rc ? rc : move(l, t.params.epoch, t.position, err);

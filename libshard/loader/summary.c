@@ -138,7 +138,7 @@ static const char *verdict(const struct shard_loader_stats *d, bool is_first)
 	bool waited = d->next_wait_ns >= d->elapsed_ns / 100, slots_ran_out = d->slot_wait_ns >= thread_ns(d) / 10;
 
 	if (!d->thread_count)
-		return "no thread could be started, next fills slots itself";
+		return "no thread could be started: the thread that takes batches fills them itself";
 	if (is_first && slots_ran_out && d->next_wait_count <= 1)
 		waited = false; /* only for the very first batch, which no thread could prepare */
 	if (!waited)
@@ -146,10 +146,10 @@ static const char *verdict(const struct shard_loader_stats *d, bool is_first)
 	if (slots_ran_out)
 		return "each side waits for the other at times: add slots";
 	if (d->fill_cpu_ns >= d->fill_ns / 5 * 4)
-		return "the loader is the slower side, its threads compute: add threads";
+		return "the loader is the slower side, its threads are busy computing: add threads";
 	if (d->direct_bytes + d->pread_bytes >= d->mapped_bytes)
 		return "the loader is the slower side, its threads wait for the disk";
-	return "the loader is the slower side, its threads wait for pages to come into memory, or for a CPU";
+	return "the loader is the slower side, its threads wait for page faults or for a CPU";
 }
 
 /* ---- the line ---- */
@@ -186,7 +186,7 @@ static void put_chunks(struct line *line, const struct shard_loader_stats *d)
 		return; /* a few are normal: of runs that two shards share, or behind a seek */
 	put(line, " (");
 	put_count(line, d->unfinished_chunk_count);
-	put(line, " made room too soon, stage_bytes is too small)");
+	put(line, " were evicted before they were used up; raise stage_bytes)");
 }
 
 /* Such as "; hashed 300 units; damage: rows substituted 2, masked 1". */

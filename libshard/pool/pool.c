@@ -110,8 +110,8 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 
 	if (before->o.pool_in_place && before->batches->lent_count)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "%u batches are lent, which lie in the pool, and the token brings another order, "
-				 "which needs another one; give them back first", before->batches->lent_count);
+				 "the caller holds %u batches in the pool, and the token's order needs a new pool; "
+				 "release these batches first", before->batches->lent_count);
 	steps.params = *params;
 	steps.params.epoch = 0;
 	rc = pool_open(&after, before->ds, &before->o, before->layout, &steps, before->batches, err);
@@ -249,8 +249,8 @@ int pool_begin(struct pool *p, struct shard_error *err)
 static int fail_full(const struct pool *p, struct shard_error *err)
 {
 	return error_set(err, SHARD_E_ARGUMENT,
-			 "the pool has no room for the next batch: those that are lent, %u, lie in %u of its %u slabs; "
-			 "give one back, or with pool_bytes of %" PRIu64 " there is always room",
+			 "the pool has no room for the next batch: the %u batches that the caller holds occupy %u of "
+			 "its %u slabs; release one, or open with pool_bytes of %" PRIu64 ", which always has room",
 			 p->batches->lent_count, p->slabs.late_count, p->plan.slab_count, p->plan.ample_bytes);
 }
 

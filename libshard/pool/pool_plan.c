@@ -40,7 +40,7 @@ static int plan_slabs(struct pool_plan *p, const struct want *w, bool whole, str
 	p->epoch_slabs = ceil_div(rows, p->slab_rows);
 	if (!layout_plan(&p->slab, w->batch->schema, p->slab_rows, false))
 		return error_set(err, SHARD_E_MEMORY,
-				 "a run of %" PRIu64 " records does not fit memory; ask for shorter runs", r);
+				 "a run of %" PRIu64 " records does not fit memory; set a smaller run_records", r);
 	if (w->o->pool_in_place) /* kernels read whole words, perhaps behind the last row */
 		p->slab.slot_bytes += LAYOUT_ALIGN;
 	return SHARD_OK;
@@ -122,7 +122,7 @@ int pool_plan(struct pool_plan *out, const struct shard_loader_options *o, const
 	for (uint32_t g = 0; g < schema->group_count; g++)
 		if (schema->group[g].stride >= STRIDE_MOST)
 			return error_set(err, SHARD_E_UNSUPPORTED,
-					 "records of %" PRIu64 " bytes; a pool is for records of less than %" PRIu64,
+					 "a record has %" PRIu64 " bytes; a pool takes records of less than %" PRIu64,
 					 schema->group[g].stride, STRIDE_MOST);
 	rc = plan_slabs(out, &w, true, err);
 	if (rc)
@@ -135,7 +135,7 @@ int pool_plan(struct pool_plan *out, const struct shard_loader_options *o, const
 	if (rc)
 		return rc;
 	if (out->is_held && mul_capped(slabs, out->slab_rows) > UINT32_MAX)
-		return error_set(err, SHARD_E_UNSUPPORTED, "a pool has room for %u records; the dataset has %" PRIu64,
+		return error_set(err, SHARD_E_UNSUPPORTED, "a pool takes at most %u records; the dataset has %" PRIu64,
 				 UINT32_MAX, steps->rank.record_count);
 	out->slab_count = (uint32_t)min_u64(slabs, UINT32_MAX / out->slab_rows);
 	return SHARD_OK;

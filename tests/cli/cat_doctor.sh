@@ -19,42 +19,44 @@ finding() {
 		die "$name: other words were expected (<)"
 	}
 }
-nothing="                        so: no batches on a GPU; on the host all works"
+nothing="                        so: no batches can be delivered on a GPU; in host
+                            memory everything works"
 update="                        do: update NVIDIA's driver"
 
 # ---- drivers ----
 
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/full" "$CAT" doctor
-finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all that libshard calls; 2 devices" \
+finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all functions that libshard calls;" "                        2 devices" \
 	"                        so: batches can be delivered on a GPU"
-finding "GPU 1" "good     GPU 1          Fake GPU 1, 24.0 GiB, compute capability 8.6; the" \
-	"                        system does not tell its PCIe link"
+finding "GPU 1" "good     GPU 1          Fake GPU 1, 24.0 GiB, compute capability 8.6; the speed" \
+	"                        of its PCIe link is unknown"
 grep -q '^good     page-locking   works; 64.0 MiB took [0-9]*\.[0-9] ms$' out || die "page-locking: $(cat out)"
 said "shardcat: no disk was examined; name a dataset, or a folder on the disk that will hold one"
 cp out full.out
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/old" "$CAT" doctor
-finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all that libshard calls; 2 devices" \
+finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all functions that libshard calls;" "                        2 devices" \
 	"                        so: batches can be delivered on a GPU"
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/bare" "$CAT" doctor
 finding "GPU driver" "missing  GPU driver     libcuda.so.1 has no cuGetProcAddress: it is older than" \
 	"                        CUDA 11.3" "$nothing" "$update"
 ! grep -qE '^[a-z]+ +page-locking ' out || die "page-locking without a driver"
 run 0 env LD_LIBRARY_PATH="$PWD/none" "$CAT" doctor
-grep -q '^missing  GPU driver ' out && ! grep -q 'with all that libshard calls' out || die "no driver: $(cat out)"
+grep -q '^missing  GPU driver ' out && ! grep -q 'with all functions that libshard calls' out || die "no driver: $(cat out)"
 
 # ---- io_uring, and who may lock how much ----
 
-expect=("slower   io_uring       refused by a seccomp filter, as containers have (EPERM)"
-	"                        so: direct reads come one after the other in each"
-	"                            thread"
-	"                        do: a seccomp profile that allows io_uring_setup,"
+expect=("slower   io_uring       refused by a seccomp filter, as is usual in containers"
+	"                        (EPERM)"
+	"                        so: each thread makes one direct read at a time, which"
+	"                            is slower"
+	"                        do: use a seccomp profile that allows io_uring_setup,"
 	"                            io_uring_enter and io_uring_register")
 code=0
 "$BUILD/tests/cli/prog_no_uring" 1 "$CAT" doctor >out 2>err || code=$?
 if [ $code = 0 ]; then
 	finding io_uring "${expect[@]}"
 	run 0 "$BUILD/tests/cli/prog_no_uring" 38 "$CAT" doctor
-	finding io_uring "slower   io_uring       refused by a seccomp filter, as containers have" "                        (ENOSYS)" "${expect[@]:1}"
+	finding io_uring "slower   io_uring       refused by a seccomp filter, as is usual in containers" "                        (ENOSYS)" "${expect[@]:2}"
 else
 	[ $code = 77 ] || die "exit code $code without io_uring: $(cat err)"
 fi
@@ -79,7 +81,7 @@ fi
 # ---- disks ----
 
 run 0 "$CAT" doctor dataset
-grep -q '^good     dataset        56.0 KiB in 2 shards; [0-2] of 2 looked at lies\? in memory$' out || die "dataset: $(cat out)"
+grep -q '^good     dataset        56.0 KiB in 2 shards; [0-2] of 2 examined lies\? in memory$' out || die "dataset: $(cat out)"
 grep -q '^[a-z]*  *disk   ' out || die "no disk: $(cat out)"
 count() { grep -c "^$1  *[^ ]" out; }
 said "shardcat: $(grep -c '^[a-z]' out) findings: $(count good) good, $(count slower) slower, $(count missing) missing, $(count unknown) unknown"

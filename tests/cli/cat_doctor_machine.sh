@@ -70,7 +70,8 @@ says "good     NUMA           2 nodes" \
 	"                            --cpunodebind=N --membind=N"
 says "good     memory         100.0 GiB of 1007.4 GiB available" \
 	"                        so: datasets of up to 60.0 GiB are read through the" \
-	"                            page cache and stay there; larger ones past it"
+	"                            page cache and stay there; larger ones are read" \
+	"                            past it"
 says "slower   huge pages     transparent ones: never; 512 in the hugetlb pool, which" \
 	"                        is not used" \
 	"                        so: batches lie in small pages: direct reads and" \
@@ -80,13 +81,13 @@ says "slower   huge pages     transparent ones: never; 512 in the hugetlb pool, 
 says "good     GPU 0          Fake GPU 0, 24.0 GiB, compute capability 8.6; PCIe 32.0" \
 	"                        GT/s x16" \
 	"                        so: copies to it are at most 63.0 GB/s" \
-	"                        do: keep its rank beside it: numactl --cpunodebind=1" \
-	"                            --membind=1"
+	"                        do: run its rank on the same node: numactl" \
+	"                            --cpunodebind=1 --membind=1"
 says "slower   GPU 1          Fake GPU 1, 24.0 GiB, compute capability 8.6; PCIe 32.0" \
 	"                        GT/s x8" \
 	"                        so: copies to it are at most 31.5 GB/s" \
-	"                        do: it could use 16 lanes, which makes 63.0 GB/s: try" \
-	"                            another slot, without a riser"
+	"                        do: it supports 16 lanes, for 63.0 GB/s: try another" \
+	"                            slot, without a riser card"
 run 0 on_machine "$CAT" doctor --json
 [ "$(json out '[f for f in d["findings"] if f["name"] == "GPU 1"][0]["facts"]["link_width"]')" = 8 ] || die "facts: $(cat out)"
 
@@ -95,15 +96,17 @@ run 0 on_machine "$CAT" doctor --json
 mkdir none && echo "no library" >none/libcuda.so.1
 LD_LIBRARY_PATH=$PWD/none run 0 on_machine "$CAT" doctor
 grep -q '^missing  GPU driver     no GPU driver:' out || die "a GPU without a driver: $(cat out)"
-says "                        so: no batches on a GPU; on the host all works" \
-	"                        do: install NVIDIA's driver, or, in a container, pass" \
-	"                            its libraries in"
+says "                        so: no batches can be delivered on a GPU; in host" \
+	"                            memory everything works" \
+	"                        do: install NVIDIA's driver, or in a container pass in" \
+	"                            the host's driver libraries"
 LD_LIBRARY_PATH=$PWD/none run 0 on_machine "$CAT" doctor --json
 [ "$(json out 'd["findings"][-1]["facts"]["gpus_on_bus"]')" = 2 ] || die "GPUs on the bus: $(cat out)"
 rm -r machine"$at"/*
 LD_LIBRARY_PATH=$PWD/none run 0 on_machine "$CAT" doctor
 says "missing  GPU driver     none, and no NVIDIA GPU on the PCI bus" \
-	"                        so: no batches on a GPU; on the host all works" \
+	"                        so: no batches can be delivered on a GPU; in host" \
+	"                            memory everything works" \
 	"                        do: nothing, if this machine needs no GPU"
 
 # ---- a chroot without /sys ----
@@ -122,8 +125,8 @@ if [ -e /proc/sys/kernel/io_uring_disabled ]; then
 	on_machine "$BUILD/tests/cli/prog_no_uring" 1 "$CAT" doctor >out 2>err || code=$?
 	if [ $code = 0 ]; then
 		says "slower   io_uring       switched off: the sysctl kernel.io_uring_disabled is 2" \
-			"                        so: direct reads come one after the other in each" \
-			"                            thread" \
+			"                        so: each thread makes one direct read at a time, which" \
+			"                            is slower" \
 			"                        do: sudo sysctl kernel.io_uring_disabled=0"
 	else
 		[ $code = 77 ] || die "exit code $code: $(cat err)"
@@ -138,20 +141,20 @@ MemAvailable:   90 kB"
 cp -r "$ROOT/format/golden/dataset" .
 run 0 on_machine bash -euc 'mount -t tmpfs x disk && exec "$@"' in_memory "$CAT" doctor disk
 says "good     disk           tmpfs" \
-	"                        so: files there lie in memory: no disk is read, and the" \
-	"                            memory is not to be had for anything else"
+	"                        so: files there lie in memory: no disk is read, but" \
+	"                            other programs cannot use that memory"
 says "good     memory         90.0 KiB of 100.0 KiB available" \
 	"                        so: datasets of up to 54.0 KiB are read through the" \
-	"                            page cache and stay there; larger ones past it"
+	"                            page cache and stay there; larger ones are read" \
+	"                            past it"
 # Shards that do not lie in memory: of a file system that drops them, which not every one does.
 sync dataset/* && dd if=dataset/00000.shard iflag=nocache count=0 2>/dev/null && dd if=dataset/00001.shard iflag=nocache count=0 2>/dev/null
 run 0 on_machine "$CAT" doctor dataset
-if grep -q '0 of 2 looked at lie in memory' out; then
-	says "slower   dataset        56.0 KiB in 2 shards; 0 of 2 looked at lie in memory" \
+if grep -q '0 of 2 examined lie in memory' out; then
+	says "slower   dataset        56.0 KiB in 2 shards; 0 of 2 examined lie in memory" \
 		"                        so: it is larger than the 54.0 KiB that may lie in" \
 		"                            memory: each epoch reads it from the disk" \
-		"                        do: nothing, if the disk keeps up" \
-		"                            (shard_stats_summary() says whether it does); else" \
-		"                            more memory"
+		"                        do: nothing, if the disk keeps up (see" \
+		"                            shard_stats_summary()); otherwise add memory"
 fi
 echo "$n findings"

@@ -98,7 +98,7 @@ run 2 "$CAT" order ds --token hello
 run 2 "$CAT" order ds --token "$token" --epoch 0
 run 0 "$PACK" images src -o other --resize 9 --crop 8
 run 5 "$CAT" order other --token "$token"
-grep -q "the token is of dataset" err || die "not named: $(cat err)"
+grep -q "the token belongs to dataset" err || die "not named: $(cat err)"
 
 run 2 "$CAT" order ds --world 2 --rank 2
 said "shardcat: --rank 2: must be below --world 2"

@@ -259,23 +259,25 @@ TEST(calls_that_are_wrong_are_told_so)
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(train_next(&t, &b[i]), SHARD_OK);
 	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &other, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "all 3 slots of the device are lent; release a batch before the next one");
+	CHECK_STR(err.message, "the caller holds all 3 slots of the device; release a batch before taking the next");
 	CHECK_EQ(shard_loader_next(t.l, &other, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "this loader delivers to a GPU since shard_loader_next_device() was called; open another one for batches in host "
-			       "memory");
+	CHECK_STR(err.message, "this loader has delivered to a GPU since shard_loader_next_device() was called; "
+			       "open another loader for batches in host memory");
 	CHECK_EQ(shard_loader_release(t.l, &b[0], &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "a batch on a GPU is given back with shard_loader_release_after(), for the GPU may not be done with it");
+	CHECK_STR(err.message, "release a batch on a GPU with shard_loader_release_after(), because the GPU may "
+			       "still read it");
 	context = fake->context(0);
 	CU_OK(cu.cuCtxPushCurrent(context));
 	CU_OK(cu.cuStreamCreate(&stream, 0));
 	CHECK_EQ(shard_loader_next_device(t.l, stream, &other, &err), SHARD_E_ARGUMENT);
 	CHECK_EQ(shard_loader_release_after(t.l, &b[0], stream, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "is of another context than that of the first call"));
+	CHECK(strstr(err.message, "belongs to another context than the stream of the first call"));
 	CU_OK(cu.cuStreamDestroy(stream));
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	CHECK_OK(shard_loader_release_after(t.l, &b[0], t.stream, &fixture_err));
 	CHECK_EQ(shard_loader_release_after(t.l, &b[0], t.stream, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "slot 0 of the device is not lent: was this batch released before, or is it another loader's?");
+	CHECK_STR(err.message, "the caller does not hold slot 0 of the device: was this batch released before, or "
+			       "does it belong to another loader?");
 	other = b[1];
 	other.slot = DEVICE_BATCH | 7;
 	CHECK_EQ(shard_loader_release_after(t.l, &other, t.stream, &err), SHARD_E_ARGUMENT);

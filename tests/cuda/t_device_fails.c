@@ -172,7 +172,7 @@ static void break_down(const char *unused)
 	CHECK_EQ(pthread_create(&thread, NULL, break_down_soon, NULL), 0);
 	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_DEVICE);
 	note_error(&err);
-	CHECK(strstr(err.message, "work that was queued before has failed"));
+	CHECK(strstr(err.message, "work queued earlier has failed"));
 	pthread_join(thread, NULL);
 	CHECK_OK(shard_loader_seek(t.l, 0, 0, &fixture_err));
 	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_DEVICE);
@@ -315,7 +315,9 @@ TEST(calls_for_the_pools_kernel_fail)
 {
 	static const struct {
 		const char *call, *said;
-	} rows[] = {{"cuModuleLoadDataEx", "kernels cannot be compiled for this GPU, by cuModuleLoadDataEx: ptxas application ptx input, line 1; fatal: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"},
+	} rows[] = {{"cuModuleLoadDataEx", "cuModuleLoadDataEx cannot compile the kernels for this GPU: ptxas "
+					   "application ptx input, line 1; fatal: CUDA_ERROR_ILLEGAL_ADDRESS (an "
+					   "illegal memory access was encountered)"},
 		    {"cuModuleGetFunction", "cuModuleGetFunction of gather_rows: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"},
 		    {"cuLaunchKernel", "cuLaunchKernel of 9 x 1 blocks of 256 threads and 0 bytes: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"}};
 	struct shard_error err;

@@ -62,10 +62,10 @@ TEST(where_page_locks_are_refused_all_goes_on_and_is_explained)
 		CHECK_EQ(err.status, SHARD_E_DEVICE);
 		CHECK_EQ(err.os_code, 2);
 		snprintf(head, sizeof(head), "slot %u of 4 of the ring cannot be page-locked (cuMemHostRegister of 0.1 MiB: CUDA_ERROR_OUT_OF_MEMORY "
-			 "(out of memory)); it and those behind it reach the GPU through pageable memory", nth - 1);
+			 "(out of memory)).  This slot and all after it reach the GPU through pageable memory", nth - 1);
 		CHECK_EQ(strncmp(err.message, head, strlen(head)), 0);
 		CHECK(strstr(err.message, "(ulimit -l), and this control group has "));
-		CHECK(strstr(err.message, "ask for fewer slots or smaller batches than 0.1 MiB"));
+		CHECK(strstr(err.message, "ask for fewer slots, or for batches of less than 0.1 MiB"));
 		training_close(&t);
 		CHECK_STR(fake->leaks(), "");
 	}
@@ -86,8 +86,9 @@ TEST(a_page_lock_that_takes_too_long_holds_up_nobody)
 	train(&t, 30, 1);
 	CHECK(atomic_load(&pin_stuck)); /* it still was */
 	CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_OK);
-	CHECK_STR(err.message, "slot 1 of 4 of the ring is still being page-locked after 2 s; what is not yet page-locked reaches the GPU through "
-			       "pageable memory, which is slower; look into the kernel's log");
+	CHECK_STR(err.message, "slot 1 of 4 of the ring is still being page-locked after 2 s.  Slots that are not "
+			       "page-locked reach the GPU through pageable memory, which is slower; see the "
+			       "kernel's log");
 	shard_loader_stats(t.l, &s);
 	CHECK(s.pageable_bytes > 0 && s.pageable_bytes < s.device_bytes);
 	CHECK_EQ(s.pinned_bytes, shard_loader_ring_bytes(t.l) / 4);
@@ -173,8 +174,9 @@ TEST(memory_that_was_lent_is_its_owners_to_page_lock)
 	CHECK_EQ(fake->sins(FAKE_UNREGISTERED), 0);
 	run_in_lent_memory(0, &s);
 	CHECK_EQ(s.pageable_bytes, s.device_bytes);
-	CHECK_STR(err.message, "slot 0 of 4 of the ring, in memory that was lent, is not page-locked and reaches the GPU through pageable memory, "
-			       "which is slower; call cudaHostRegister() for all of it before the first batch");
+	CHECK_STR(err.message, "slot 0 of 4 of the ring is not page-locked, so it reaches the GPU through pageable "
+			       "memory, which is slower; call cudaHostRegister() for all memory given to "
+			       "shard_loader_lend() before the first batch");
 	run_in_lent_memory(3, &s);
 	CHECK(s.pageable_bytes > 0 && s.pageable_bytes < s.device_bytes);
 	CHECK_EQ(strncmp(err.message, "slot 3 of 4 ", 12), 0);
@@ -195,7 +197,7 @@ TEST(a_slot_that_is_page_locked_in_part_is_refused)
 	CU_OK(cu.cuMemHostRegister(memory, bytes - 4096, 1));
 	CHECK_OK(shard_loader_lend(t.l, memory, bytes, &fixture_err));
 	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "only a part of slot 3 of 4 of the ring, in memory that was lent, is page-locked; call cudaHostRegister() once, "
+	CHECK(strstr(err.message, "only a part of slot 3 of 4 of the ring is page-locked; call cudaHostRegister() once, "
 				  "for all "));
 	CU_OK(cu.cuMemHostRegister(memory + bytes - 4096, 4096, 1)); /* in two pieces, so that no copy may cross them */
 	CHECK_EQ(train_next(&t, &b), SHARD_OK);

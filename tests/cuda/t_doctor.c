@@ -46,10 +46,10 @@ TEST(a_driver_that_is_there)
 {
 	trainer_open();
 	CHECK_EQ(look(NULL), 0);
-	check_told("GPU driver|0|for CUDA 12.9, with all that libshard calls; 2 devices|batches can be delivered on a GPU|");
-	check_told("GPU 1|0|Fake GPU 1, 24.0 GiB, compute capability 8.6; the system does not tell its PCIe link||");
+	check_told("GPU driver|0|for CUDA 12.9, with all functions that libshard calls; 2 devices|batches can be delivered on a GPU|");
+	check_told("GPU 1|0|Fake GPU 1, 24.0 GiB, compute capability 8.6; the speed of its PCIe link is unknown||");
 	CHECK(strstr(told, "\npage-locking|0|works; 64.0 MiB took "));
-	CHECK(strstr(told, " ms|the GPU fetches batches by itself, without another copy|\n"));
+	CHECK(strstr(told, " ms|the GPU reads batches directly, without another copy|\n"));
 	CHECK_STR(fake->leaks(), ""); /* not even the context that it was tried in */
 	CHECK_EQ(fake->count("cuMemHostRegister"), 1);
 	CHECK_EQ(fake->count("cuMemHostUnregister"), 1);
@@ -63,11 +63,11 @@ TEST(page_locking_that_is_refused_says_why)
 	fake->fail("cuMemHostRegister", 1, 2);
 	CHECK_EQ(look(NULL), 0);
 	check_told("page-locking|1|cuMemHostRegister of 64.0 MiB: CUDA_ERROR_OUT_OF_MEMORY (out of memory)|the driver copies each batch once more "
-		   "on its way to the GPU|see that memory is free, and that the container's memory limit allows for the ring");
+		   "on its way to the GPU|free memory, and raise the container's memory limit if the ring exceeds it");
 	fake->fail("cuDevicePrimaryCtxRetain", 1, 2);
 	CHECK_EQ(look(NULL), 0);
-	check_told("page-locking|1|the primary context of device 0: CUDA_ERROR_OUT_OF_MEMORY (out of memory)|the driver copies each batch once more "
-		   "on its way to the GPU|see that memory is free, and that the container's memory limit allows for the ring");
+	check_told("page-locking|1|retaining the primary context of device 0: CUDA_ERROR_OUT_OF_MEMORY (out of memory)|the driver copies each batch once more "
+		   "on its way to the GPU|free memory, and raise the container's memory limit if the ring exceeds it");
 	CHECK_STR(fake->leaks(), "");
 }
 
@@ -76,13 +76,15 @@ TEST(whatever_else_the_driver_refuses_is_told_and_the_rest_goes_on)
 	static const struct {
 		const char *call, *line;
 	} rows[] = {
-		{"cuDriverGetVersion", "GPU driver|2|cuDriverGetVersion: CUDA_ERROR_INVALID_VALUE|no batches on a GPU; on the host all works|"},
-		{"cuDeviceGetCount", "GPU driver|2|cuDeviceGetCount: CUDA_ERROR_INVALID_VALUE|no batches on a GPU; on the host all works|"},
-		{"cuDeviceGet", "GPU 0|3|device 0: CUDA_ERROR_INVALID_VALUE||"},
-		{"cuDeviceGetName", "GPU 0|3|device 0: CUDA_ERROR_INVALID_VALUE||"},
-		{"cuDeviceGetPCIBusId", "GPU 0|3|device 0: CUDA_ERROR_INVALID_VALUE||"},
-		{"cuDeviceTotalMem", "GPU 0|3|device 0: CUDA_ERROR_INVALID_VALUE||"},
-		{"cuDeviceGetAttribute", "GPU 0|3|device 0: CUDA_ERROR_INVALID_VALUE||"},
+		{"cuDriverGetVersion", "GPU driver|2|cuDriverGetVersion: CUDA_ERROR_INVALID_VALUE|no batches can be "
+		 "delivered on a GPU; in host memory everything works|"},
+		{"cuDeviceGetCount", "GPU driver|2|cuDeviceGetCount: CUDA_ERROR_INVALID_VALUE|no batches can be "
+		 "delivered on a GPU; in host memory everything works|"},
+		{"cuDeviceGet", "GPU 0|3|reading the properties of GPU 0: CUDA_ERROR_INVALID_VALUE||"},
+		{"cuDeviceGetName", "GPU 0|3|reading the properties of GPU 0: CUDA_ERROR_INVALID_VALUE||"},
+		{"cuDeviceGetPCIBusId", "GPU 0|3|reading the properties of GPU 0: CUDA_ERROR_INVALID_VALUE||"},
+		{"cuDeviceTotalMem", "GPU 0|3|reading the properties of GPU 0: CUDA_ERROR_INVALID_VALUE||"},
+		{"cuDeviceGetAttribute", "GPU 0|3|reading the properties of GPU 0: CUDA_ERROR_INVALID_VALUE||"},
 	};
 
 	trainer_open();
@@ -102,11 +104,11 @@ TEST(nobody_to_tell_and_nowhere_to_look)
 
 	CHECK_EQ(shard_doctor(NULL, &err), SHARD_E_ARGUMENT);
 	CHECK_EQ(shard_doctor(&deaf, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "shard_doctor: nobody to tell: finding is NULL");
+	CHECK_STR(err.message, "options: finding is NULL; must be a function that takes findings");
 	CHECK_EQ(look("no/such/folder"), SHARD_E_IO);
 	CHECK_STR(err.message, "no/such/folder: cannot be looked at: No such file or directory");
 	CHECK_EQ(look("/dev/null"), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "/dev/null: neither a folder nor a file");
+	CHECK_STR(err.message, "/dev/null: must be a folder or a file");
 	CHECK_EQ(look("format/golden/dataset"), 0);
 	CHECK(strstr(told, "\ndisk|") && strstr(told, "\ndataset|0|56.0 KiB in 2 shards; "));
 }

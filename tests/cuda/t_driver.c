@@ -129,10 +129,11 @@ TEST(streams_of_other_contexts_are_refused)
 	SOUND(cuda_check_stream(d, NULL, &err)); /* this thread has no context, so it can mean no other */
 	CU_OK(cu.cuCtxPushCurrent(context[1]));
 	CHECK_EQ(cuda_check_stream(d, stream[1], &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "is of another context than that of the first call; use one loader per device"));
+	CHECK(strstr(err.message, "belongs to another context than the stream of the first call; use one "
+				   "loader per device"));
 	CHECK_EQ(cuda_check_stream(d, NULL, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "stream (nil) is the default stream of this thread's context, which is another one than that of the first "
-			       "call; make that device current, or use one loader per device");
+	CHECK_STR(err.message, "stream (nil) is the default stream of this thread's context; the first call used "
+			       "another context: make its device current, or use one loader per device");
 	SOUND(cuda_check_stream(d, stream[0], &err));
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	cuda_close(d);
@@ -316,11 +317,11 @@ TEST(what_the_driver_refuses_is_told_with_its_name)
 		    {do_event, "cuEventCreate", "cuEventCreate: "},
 		    {do_wait, "cuStreamWaitEvent", "cuStreamWaitEvent, stream 0x"},
 		    {do_call, "cuLaunchHostFunc", "cuLaunchHostFunc: "},
-		    {do_check, "cuStreamQuery", "work that was queued before has failed: "},
+		    {do_check, "cuStreamQuery", "work queued earlier has failed: "},
 		    {do_transform, "cuStreamSynchronize", "cuStreamSynchronize: "},
 		    {do_record, "cuEventRecord", "cuEventRecord, stream 0x"},
 		    {do_event_finish, "cuEventSynchronize", "cuEventSynchronize: "},
-		    {do_alloc, "cuMemAlloc", "1.5 MiB of device memory: "},
+		    {do_alloc, "cuMemAlloc", "cuMemAlloc of 1.5 MiB: "},
 		    {do_pin, "cuMemHostRegister", "cuMemHostRegister of 0.0 MiB: "},
 		    {do_copy, "cuMemcpyHtoDAsync", "copy of 0.0 MiB to the device: "}};
 	static const char name[] = "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)";

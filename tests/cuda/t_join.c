@@ -70,7 +70,8 @@ TEST(calls_that_are_wrong_are_told_so)
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 1);
 	CHECK_EQ(shard_loader_join(t.l, t.stream, NULL, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "this loader has delivered nothing to a GPU yet, so it does not know whose streams these are");
+	CHECK_STR(err.message, "this loader has no GPU yet, so it cannot check these streams; call "
+			       "shard_loader_next_device() first");
 	CHECK_EQ(train_next(&t, &b), SHARD_OK);
 	other = fake->context(1);
 	CU_OK(cu.cuCtxPushCurrent(other));
@@ -78,7 +79,8 @@ TEST(calls_that_are_wrong_are_told_so)
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	for (unsigned i = 0; i < 2; i++) {
 		CHECK_EQ(shard_loader_join(t.l, i ? stream : t.stream, i ? t.stream : stream, &err), SHARD_E_ARGUMENT);
-		CHECK(strstr(err.message, "is of another context than that of the first call; use one loader per device"));
+		CHECK(strstr(err.message, "belongs to another context than the stream of the first call; use "
+					  "one loader per device"));
 	}
 	static const char *const calls[] = {"cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuCtxPushCurrent"};
 	for (size_t i = 0; i < COUNT(calls); i++) {
@@ -121,7 +123,7 @@ TEST(which_gpu_a_stream_is_on)
 	for (size_t i = 0; i < COUNT(calls); i++) {
 		fake->fail(calls[i], 1, 999);
 		CHECK_EQ(shard_stream_gpu(stream, &gpu_number, &err), SHARD_E_DEVICE);
-		CHECK(strstr(err.message, "the GPU of stream 0x"));
+		CHECK(strstr(err.message, "finding the GPU of stream 0x"));
 		fake->fail(NULL, 0, 0);
 	}
 	CU_OK(cu.cuCtxPushCurrent(context));

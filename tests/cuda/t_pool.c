@@ -430,8 +430,8 @@ TEST(calls_that_are_wrong_are_told_so)
 	o.pool_bytes = SHARD_POOL_ALL;
 	open_pool(&t, o, 0);
 	CHECK_EQ(shard_loader_next(t.l, &b, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "this loader has a pool on a GPU and delivers there, by shard_loader_next_device(); open another one for batches in host "
-			       "memory");
+	CHECK_STR(err.message, "this loader has a pool on a GPU and delivers batches there, with "
+			       "shard_loader_next_device(); open another loader for batches in host memory");
 	CHECK_EQ(shard_loader_wait(t.l, 0, &err), SHARD_OK);
 	run(&t, 5, 0);
 	CHECK_OK(shard_loader_wait(t.l, UINT64_MAX, &err));
@@ -440,7 +440,7 @@ TEST(calls_that_are_wrong_are_told_so)
 	open_pool(&t, o, 0);
 	fake->fail("cuMemAlloc", 2, 2); /* the pool's */
 	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_DEVICE);
-	CHECK(strstr(err.message, "MiB of device memory: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"));
+	CHECK(strstr(err.message, " MiB: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"));
 	training_close(&t);
 	trainer_check_clean();
 }

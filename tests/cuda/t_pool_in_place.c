@@ -84,7 +84,7 @@ static void keep_all(struct training *t, unsigned calls, unsigned (*which)(struc
 			if (!steps_left(&wanted))
 				wanted_seek(&wanted, wanted.epoch + 1, 0);
 			else
-				CHECK(strstr(err.message, "slots of the device are lent"));
+				CHECK(strstr(err.message, "slots of the device; release a batch"));
 			give(t, which(t));
 		}
 	}
@@ -284,7 +284,7 @@ TEST(a_token_of_another_order_waits_until_all_batches_are_back)
 		open_pool(&t, o, seed);
 		keep_all(&t, 7, any);
 		CHECK_EQ(shard_loader_resume(t.l, token, &err), SHARD_E_ARGUMENT);
-		CHECK(strstr(err.message, "batches are lent, which lie in the pool, and the token brings another order"));
+		CHECK(strstr(err.message, "batches in the pool, and the token's order needs a new pool"));
 		keep_all(&t, 3, any); /* nothing has changed */
 		fake->settle();
 		fake->seed(seed, 200000); /* and only what looks at them */
@@ -414,11 +414,13 @@ TEST(calls_that_are_wrong_are_told_so)
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	o.size = sizeof(o);
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "options: pool_in_place is 1, pool_bytes 0; must be at most 1, and 0 without a pool");
+	CHECK_STR(err.message, "options: pool_in_place is 1 and pool_bytes 0; pool_in_place must be 0 or 1, and "
+			       "0 if pool_bytes is 0");
 	o.pool_bytes = 100000;
 	o.pool_in_place = 2;
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "options: pool_in_place is 2, pool_bytes 100000; must be at most 1, and 0 without a pool");
+	CHECK_STR(err.message, "options: pool_in_place is 2 and pool_bytes 100000; pool_in_place must be 0 or 1, and "
+			       "0 if pool_bytes is 0");
 	o.pool_in_place = 1;
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
 	CHECK_STR(err.message, "options: pool_bytes is 100000; with these windows and batches a pool needs 430080, or 2609152 to hold the whole dataset");
@@ -432,8 +434,9 @@ TEST(calls_that_are_wrong_are_told_so)
 		CHECK_EQ(take(&t), i ? SHARD_E_ARGUMENT : SHARD_OK);
 	}
 	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "the pool has no room for the next batch: those that are lent, 1, lie in 16 of its 26 slabs; give one back, or with pool_bytes "
-			       "of 2093056 there is always room");
+	CHECK_STR(err.message, "the pool has no room for the next batch: the 1 batches that the caller holds occupy "
+			       "16 of its 26 slabs; release one, or open with pool_bytes of 2093056, which always "
+			       "has room");
 	give(&t, 0);
 	CHECK_EQ(take(&t), SHARD_OK);
 	end(&t);

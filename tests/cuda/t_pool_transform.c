@@ -225,8 +225,8 @@ TEST(images_that_lie_too_far_apart_are_refused)
 	shard_transform_close(more);
 	f.t.l->pool->plan.slab_count++;
 	CHECK_EQ(shard_transform_open(&more, f.t.l, "image", &o, &err), SHARD_E_UNSUPPORTED);
-	CHECK_STR(err.message, "images lie 4.0 GiB apart in the pool, at multiples of 1 bytes, and kernels reach 4.0 GiB: ask for pool_bytes of less, or "
-			       "leave pool_in_place at 0");
+	CHECK_STR(err.message, "images in the pool lie up to 4.0 GiB apart, at multiples of 1 bytes, and kernels "
+			       "reach 4.0 GiB: give a smaller pool_bytes, or set pool_in_place to 0");
 	f.t.l->pool->plan.slab_count = slabs;
 	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &b, &err));
 	mine = *b.field[PHOTO_IMAGE].row_at;

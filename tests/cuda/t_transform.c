@@ -276,17 +276,17 @@ TEST(calls_that_are_wrong_are_told_so)
 	CHECK_EQ(shard_transform_host(f.here, &there, NULL, 0, out, &err), SHARD_E_ARGUMENT);
 	CHECK_STR(err.message, "this batch is on a GPU; transform it with shard_transform_launch()");
 	CHECK_EQ(shard_transform_launch(f.there, &there, NULL, 0, f.t.stream, (void *)(uintptr_t)(f.output[0] + 1), &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "its numbers have 2 bytes and must lie on a multiple of that"));
+	CHECK(strstr(err.message, "; must be at a multiple of 2, the bytes of a number"));
 	row.from = 9;
 	CHECK_EQ(shard_transform_launch(f.there, &there, &row, 1, f.t.stream, TO(f), &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "rows: row 0 is from record 9; the batch has 9");
+	CHECK_STR(err.message, "rows: row 0 is from record 9; must be below 9, the records of the batch");
 	row.from = 0;
 	CHECK_OK(shard_transform_launch(f.there, &there, &row, 1, f.t.stream, TO(f), &fixture_err));
 	context = fake->context(0);
 	CU_OK(cu.cuCtxPushCurrent(context));
 	CU_OK(cu.cuStreamCreate(&stream, 0));
 	CHECK_EQ(shard_transform_launch(f.there, &there, &row, 1, stream, TO(f), &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "is of another context than that of the first call"));
+	CHECK(strstr(err.message, "belongs to another context than the stream of the first call"));
 	CU_OK(cu.cuStreamDestroy(stream));
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	transforming_close(&f); /* with a kernel under way, and batches lent */

@@ -111,16 +111,17 @@ static const struct {
 	unsigned first, later;
 	const char *said;
 } calls[] = {
-	{"cuStreamGetCtx", 2, 1, "the context of stream "},
-	{"cuCtxGetDevice", 1, 0, "whose context it is"},
-	{"cuDevicePrimaryCtxGetState", 1, 0, "whose context it is"},
-	{"cuDevicePrimaryCtxRetain", 1, 0, "whose context it is"},
+	{"cuStreamGetCtx", 2, 1, "cuStreamGetCtx, stream "},
+	{"cuCtxGetDevice", 1, 0, "reading the device of the current context"},
+	{"cuDevicePrimaryCtxGetState", 1, 0, "reading the device of the current context"},
+	{"cuDevicePrimaryCtxRetain", 1, 0, "reading the device of the current context"},
 	{"cuCtxPushCurrent", 3, 1, NULL}, /* to ask whose it is, to open, to launch: see below */
 	{"cuCtxPopCurrent", 3, 1, NULL},
-	{"cuModuleLoadDataEx", 1, 0, "kernels cannot be compiled for this GPU, by cuModuleLoadDataEx: ptxas application ptx input, line 1; fatal"},
+	{"cuModuleLoadDataEx", 1, 0, "cuModuleLoadDataEx cannot compile the kernels for this GPU: ptxas application "
+				     "ptx input, line 1; fatal"},
 	{"cuModuleGetFunction", 2, 0, "cuModuleGetFunction of transform_crop_"},
 	{"cuMemHostRegister", 1, 0, NULL}, /* then the copy is a slow one */
-	{"cuMemAlloc", 1, 0, "0.0 MiB of device memory"},
+	{"cuMemAlloc", 1, 0, "cuMemAlloc of 0.0 MiB"},
 	{"cuStreamCreate", 1, 0, "cuStreamCreate"},
 	{"cuMemcpyHtoDAsync", 1, 0, "copy of 0.0 MiB to the device"},
 	{"cuStreamSynchronize", 1, 0, "cuStreamSynchronize"},
@@ -132,7 +133,7 @@ static const struct {
 static const char *said_of(size_t i, unsigned nth, bool later)
 {
 	if (!strcmp(calls[i].call, "cuCtxPushCurrent") || !strcmp(calls[i].call, "cuCtxPopCurrent"))
-		return !later && nth == 1 ? "whose context it is" : calls[i].call;
+		return !later && nth == 1 ? "reading the device of the current context" : calls[i].call;
 	return calls[i].said;
 }
 

@@ -376,7 +376,7 @@ TEST(seek_knows_its_bounds)
 	open_photos();
 	l = LOADER(.batch_records = 10);
 	CHECK_EQ(shard_loader_seek(l, 0, RECORDS + 1, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "position 104; an epoch has 103"));
+	CHECK(strstr(err.message, "position is 104; must be at most 103, the records of an epoch"));
 	CHECK_EQ(shard_loader_seek(l, 0, UINT64_MAX, NULL), SHARD_E_ARGUMENT);
 	shard_loader_tell(l, &epoch, &position);
 	CHECK_EQ(epoch, 0);
@@ -406,7 +406,7 @@ TEST(slots_are_lent_and_given_back)
 	again = b[0];
 	for (int i = 0; i < 3; i++) { /* an error that says so, again and again, and nothing is lost by it */
 		CHECK_EQ(shard_loader_next(l, &again, &err), SHARD_E_ARGUMENT);
-		CHECK(strstr(err.message, "all 3 slots are lent"));
+		CHECK(strstr(err.message, "the caller holds all 3 slots"));
 		CHECK_MEM(&again, &b[0], sizeof(again));
 	}
 	shard_loader_tell(l, &epoch, &position);
@@ -415,7 +415,7 @@ TEST(slots_are_lent_and_given_back)
 	check_rows(&b[2]);
 	CHECK_OK(shard_loader_release(l, &b[1], &fixture_err)); /* in any order */
 	CHECK_EQ(shard_loader_release(l, &b[1], &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "is not lent"));
+	CHECK(strstr(err.message, "the caller does not hold slot "));
 	CHECK_OK(shard_loader_next(l, &b[1], &fixture_err));
 	CHECK_EQ(b[1].position, 30);
 	check_rows(&b[1]);
@@ -588,9 +588,9 @@ TEST(options_that_are_refused)
 		{{.batch_records = 0}, "batch_records is 0"},
 		{{.batch_records = 1, .shuffle = 4}, "shuffle is 4"},
 		{{.batch_records = 1, .tail = 3}, "tail 3"},
-		{{.batch_records = 1, .rank = 1}, "rank 1 of world 1"},
-		{{.batch_records = 1, .rank = 3, .world = 3}, "rank 3 of world 3"},
-		{{.batch_records = 1, .world = 2, .tail = SHARD_KEEP}, "SHARD_KEEP is for world 1"},
+		{{.batch_records = 1, .rank = 1}, "rank is 1; must be below world, 1"},
+		{{.batch_records = 1, .rank = 3, .world = 3}, "rank is 3; must be below world, 3"},
+		{{.batch_records = 1, .world = 2, .tail = SHARD_KEEP}, "SHARD_KEEP needs world 1, not 2"},
 		{{.batch_records = 1, .slot_count = 1}, "slot_count is 1"},
 		{{.batch_records = 1, .slot_count = 1025}, "slot_count is 1025"},
 		{{.batch_records = UINT32_MAX, .world = 1u << 31}, "in a step"},

@@ -96,7 +96,7 @@ TEST(memory_that_does_not_fit_is_refused)
 		CHECK_EQ(shard_loader_lend(l, r.memory + shift, bytes, &err), SHARD_E_ARGUMENT);
 	}
 	CHECK_EQ(shard_loader_lend(l, r.memory, bytes - 1, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "the ring needs 172032, at a multiple of 4096"));
+	CHECK(strstr(err.message, "the ring needs 172032 bytes, at a multiple of 4096"));
 	CHECK_EQ(shard_loader_lend(l, r.memory, 0, NULL), SHARD_E_ARGUMENT);
 	CHECK_EQ(shard_loader_lend(l, NULL, bytes, NULL), SHARD_E_ARGUMENT);
 	CHECK_OK(shard_loader_lend(l, r.memory, bytes, &fixture_err));

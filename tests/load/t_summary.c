@@ -37,8 +37,9 @@ static const struct {
 	  .fill_ns = 1990000000, .fill_cpu_ns = 1980000000, .slot_wait_ns = 3000000, .thread_count = 2, .filled_bytes = 3853516800,
 	  .mapped_bytes = 3853516800, .checked_unit_count = 25600},
 	 {0},
-	 "3.85 GB/s, 25,600 records/s; next waited 85 % (99 of 100 times); threads filled 100 % (on a CPU 99 %), waited for slots 0.2 %; "
-	 "mapped 100 %; hashed 25,600 units: the loader is the slower side, its threads compute: add threads"},
+	 "3.85 GB/s, 25,600 records/s; next waited 85 % (99 of 100 times); threads filled 100 % (on a CPU 99 %), "
+	 "waited for slots 0.2 %; mapped 100 %; hashed 25,600 units: the loader is the slower side, its threads are "
+	 "busy computing: add threads"},
 	{"cold, past the page cache",
 	 {.batch_count = 10, .record_count = 2560, .bytes = 385351680, .elapsed_ns = 2 * SECOND, .next_wait_ns = 1990000000, .next_wait_count = 10,
 	  .fill_ns = 2 * SECOND, .fill_cpu_ns = SECOND / 20, .thread_count = 1, .has_uring = 1, .filled_bytes = 500000000, .mapped_bytes = 10000000,
@@ -66,14 +67,16 @@ static const struct {
 	  .slot_wait_ns = SECOND / 2, .thread_count = 1, .filled_bytes = 1500000, .mapped_bytes = 1500000, .decoded_chunk_count = 1300,
 	  .unfinished_chunk_count = 500},
 	 {.decoded_chunk_count = 100, .unfinished_chunk_count = 100},
-	 "1.50 MB/s, 300 records/s; next waited 0.0 % (0 of 300 times); threads filled 50 % (on a CPU 50 %), waited for slots 50 %; "
-	 "mapped 100 %; decoded 1,200 chunks (400 made room too soon, stage_bytes is too small): the trainer is the slower side"},
+	 "1.50 MB/s, 300 records/s; next waited 0.0 % (0 of 300 times); threads filled 50 % (on a CPU 50 %), waited "
+	 "for slots 50 %; mapped 100 %; decoded 1,200 chunks (400 were evicted before they were used up; raise "
+	 "stage_bytes): the trainer is the slower side"},
 	{"a mapped dataset that is not in memory",
 	 {.batch_count = 300, .record_count = 300, .bytes = 1500000, .elapsed_ns = SECOND, .next_wait_ns = SECOND / 2, .next_wait_count = 200,
 	  .fill_ns = SECOND, .fill_cpu_ns = SECOND / 2, .thread_count = 1, .filled_bytes = 1500000, .mapped_bytes = 1500000, .masked_count = 1},
 	 {.batch_count = 100, .record_count = 100},
-	 "1.50 MB/s, 200 records/s; next waited 50 % (200 of 200 times); threads filled 100 % (on a CPU 50 %), waited for slots 0.0 %; "
-	 "mapped 100 %; damage: rows masked 1: the loader is the slower side, its threads wait for pages to come into memory, or for a CPU"},
+	 "1.50 MB/s, 200 records/s; next waited 50 % (200 of 200 times); threads filled 100 % (on a CPU 50 %), "
+	 "waited for slots 0.0 %; mapped 100 %; damage: rows masked 1: the loader is the slower side, its threads "
+	 "wait for page faults or for a CPU"},
 	{"slow moments",
 	 {.batch_count = 1200, .record_count = 1200, .bytes = 999960, .elapsed_ns = SECOND, .next_wait_ns = SECOND / 10, .next_wait_count = 50,
 	  .fill_ns = SECOND / 2, .fill_cpu_ns = SECOND / 2, .slot_wait_ns = SECOND / 2, .thread_count = 1, .filled_bytes = 1200, .pread_bytes = 1200},
@@ -108,7 +111,8 @@ static const struct {
 	{"no threads",
 	 {.batch_count = 10, .record_count = 7250, .bytes = 999, .elapsed_ns = SECOND, .fill_ns = SECOND, .filled_bytes = 10, .mapped_bytes = 10},
 	 {0},
-	 "999 B/s, 7,250 records/s; next waited 0.0 % (0 of 10 times); mapped 100 %: no thread could be started, next fills slots itself"},
+	 "999 B/s, 7,250 records/s; next waited 0.0 % (0 of 10 times); mapped 100 %: no thread could be started: "
+	 "the thread that takes batches fills them itself"},
 	{"nothing happened yet", {0}, {0}, "no batch was taken"},
 	{"nothing happened since", {.batch_count = 7, .elapsed_ns = 9}, {.batch_count = 7, .elapsed_ns = 5}, "no batch was taken"},
 	{"counters of another loader", {.batch_count = 7, .elapsed_ns = 9}, {.batch_count = 9, .elapsed_ns = 5}, "no batch was taken"},
@@ -230,7 +234,7 @@ TEST(the_documents_show_such_lines_and_explain_each_ending)
 	CHECK(strstr(page, rows[0].says));
 	CHECK(strstr(header, rows[0].says));
 	CHECK_STR(unexplained(page), NULL);
-	hit = strstr(page, "| `the loader is the slower side, its threads compute");
+	hit = strstr(page, "| `the loader is the slower side, its threads are busy computing");
 	hit[5] ^= 1; /* the control: an ending that was changed in one place only */
 	CHECK_STR(unexplained(page), "threads copy all the time");
 	free(page);
@@ -294,22 +298,26 @@ static const struct {
 	 "9.64 MB/s, 2,000 records/s; next waited 0.0 % (0 of 30 times); threads filled 80 % (on a CPU 80 %), waited for slots 20 %; "
 	 "mapped 100 %: the trainer is the slower side"},
 	{"a loader that is slower by a little", 1, 5 * MS, 1 * MS, 0, 4 * MS,
-	 "9.64 MB/s, 2,000 records/s; next waited 20 % (30 of 30 times); threads filled 100 % (on a CPU 20 %), waited for slots 0.0 %; "
-	 "mapped 100 %: the loader is the slower side, its threads wait for pages to come into memory, or for a CPU"},
+	 "9.64 MB/s, 2,000 records/s; next waited 20 % (30 of 30 times); threads filled 100 % (on a CPU 20 %), "
+	 "waited for slots 0.0 %; mapped 100 %: the loader is the slower side, its threads wait for page faults or "
+	 "for a CPU"},
 	{"a loader that is slow at times", 1, 1 * MS, 0, 20 * MS, 5 * MS,
 	 "7.90 MB/s, 1,640 records/s; next waited 18 % (3 of 30 times); threads filled 49 % (on a CPU 0.0 %), waited for slots 51 %; "
 	 "mapped 100 %: each side waits for the other at times: add slots"},
 	{"threads that compute", 1, 5 * MS, 4 * MS, 0, 0,
-	 "9.64 MB/s, 2,000 records/s; next waited 100 % (30 of 30 times); threads filled 100 % (on a CPU 80 %), waited for slots 0.0 %; "
-	 "mapped 100 %: the loader is the slower side, its threads compute: add threads"},
+	 "9.64 MB/s, 2,000 records/s; next waited 100 % (30 of 30 times); threads filled 100 % (on a CPU 80 %), "
+	 "waited for slots 0.0 %; mapped 100 %: the loader is the slower side, its threads are busy computing: add "
+	 "threads"},
 	{"threads that wait", 1, 5 * MS, 3 * MS, 0, 0,
-	 "9.64 MB/s, 2,000 records/s; next waited 100 % (30 of 30 times); threads filled 100 % (on a CPU 60 %), waited for slots 0.0 %; "
-	 "mapped 100 %: the loader is the slower side, its threads wait for pages to come into memory, or for a CPU"},
+	 "9.64 MB/s, 2,000 records/s; next waited 100 % (30 of 30 times); threads filled 100 % (on a CPU 60 %), "
+	 "waited for slots 0.0 %; mapped 100 %: the loader is the slower side, its threads wait for page faults or "
+	 "for a CPU"},
 	{"two threads that wait", 2, 5 * MS, 0, 0, 0,
-	 "threads filled 100 % (on a CPU 0.0 %), waited for slots 0.0 %; mapped 100 %: the loader is the slower side, its threads wait for "
-	 "pages to come into memory, or for a CPU"},
+	 "threads filled 100 % (on a CPU 0.0 %), waited for slots 0.0 %; mapped 100 %: the loader is the slower "
+	 "side, its threads wait for page faults or for a CPU"},
 	{"no threads", 0, 5 * MS, 5 * MS, 0, 5 * MS,
-	 "4.82 MB/s, 1,000 records/s; next waited 0.0 % (0 of 30 times); mapped 100 %: no thread could be started, next fills slots itself"},
+	 "4.82 MB/s, 1,000 records/s; next waited 0.0 % (0 of 30 times); mapped 100 %: no thread could be started: "
+	 "the thread that takes batches fills them itself"},
 };
 
 TEST(loaders_that_are_slower_and_faster_than_their_trainers)

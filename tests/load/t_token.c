@@ -328,18 +328,18 @@ TEST(tokens_that_belong_elsewhere)
 		const char *says;
 	} rows[] = {
 		{{.seed = 5}, 3, SHARD_OK, ""},
-		{{.seed = 6}, 3, SHARD_E_MISMATCH, "of 103 records and seed 5; the loader has 103 and 6"},
+		{{.seed = 6}, 3, SHARD_E_MISMATCH, "belongs to 103 records and seed 5; the loader has 103 records and seed 6"},
 		{{.seed = 5, .shuffle = SHARD_SHUFFLE_WINDOWS}, 3, SHARD_OK, ""},
-		{{.seed = 5, .shuffle = SHARD_SEQUENTIAL}, 3, SHARD_E_MISMATCH, "of another order"},
-		{{.seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL}, 3, SHARD_E_MISMATCH, "of another order"},
-		{{.seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL}, 0, SHARD_E_MISMATCH, "of another order"},
-		{{.seed = 5, .shuffle = SHARD_SHUFFLE_WINDOWS}, 1, SHARD_E_MISMATCH, "of another order"},
+		{{.seed = 5, .shuffle = SHARD_SEQUENTIAL}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL}, 0, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.seed = 5, .shuffle = SHARD_SHUFFLE_WINDOWS}, 1, SHARD_E_MISMATCH, "belongs to another order"},
 		{{.seed = 5, .run_records = 5, .lane_count = 3}, 3, SHARD_OK, ""},
-		{{.seed = 5, .run_records = 6}, 3, SHARD_E_MISMATCH, "of another order"},
-		{{.seed = 5, .window_runs = 3}, 3, SHARD_E_MISMATCH, "of another order"},
-		{{.seed = 5, .lane_count = 2}, 3, SHARD_E_MISMATCH, "of another order"},
-		{{.seed = 5, .phase_unit_records = 1}, 3, SHARD_E_MISMATCH, "of another order"},
-		{{.seed = 5, .run_records = 5}, 1, SHARD_E_MISMATCH, "of another order"},
+		{{.seed = 5, .run_records = 6}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.seed = 5, .window_runs = 3}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.seed = 5, .lane_count = 2}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.seed = 5, .phase_unit_records = 1}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.seed = 5, .run_records = 5}, 1, SHARD_E_MISMATCH, "belongs to another order"},
 	};
 	static const uint64_t others[] = {103};
 	char token[SHARD_TOKEN_BYTES];
@@ -376,7 +376,7 @@ TEST(tokens_that_belong_elsewhere)
 	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
 	l = loader_of(&wanted);
 	CHECK_EQ(shard_loader_resume(l, token, &err), SHARD_E_MISMATCH);
-	CHECK(strstr(err.message, "the token is of dataset"));
+	CHECK(strstr(err.message, "the token belongs to dataset"));
 	close_loader(l);
 }
 

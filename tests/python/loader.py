@@ -201,7 +201,7 @@ class GoingOn(Loading):
     def test_states_of_others_are_refused(self):
         data.pack_images("other", 50)
         with libshard.Loader(self.ds, 8, seed=3) as loader, libshard.Loader("other", 8, seed=3) as other:
-            with self.assertRaisesRegex(libshard.MismatchError, "the token is of dataset"):
+            with self.assertRaisesRegex(libshard.MismatchError, "the token belongs to dataset"):
                 loader.load_state_dict(other.state_dict())
             with libshard.Loader(self.ds, 8, seed=4) as seeded:
                 with self.assertRaisesRegex(libshard.MismatchError, "seed 4; the loader has"):
