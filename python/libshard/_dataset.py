@@ -151,15 +151,15 @@ def _whole(option: str, value: SupportsIndex, bits: int = 32) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{option}={value!r}; it is a whole number") from None
+        raise TypeError(f"{option}={value!r}; must be a whole number") from None
     if not 0 <= number < 1 << bits:
-        raise ArgumentError(f"{option}={number}; it is a number from 0 to {(1 << bits) - 1}", "bad argument")
+        raise ArgumentError(f"{option}={number}; must be 0 to {(1 << bits) - 1}", "bad argument")
     return number
 
 
 def _choice(option: str, value: str, names: Sequence[str]) -> int:
     if value not in names:
-        raise ArgumentError(f"{option}={value!r}; it is one of {', '.join(map(repr, names))}", "bad argument")
+        raise ArgumentError(f"{option}={value!r}; must be one of {', '.join(map(repr, names))}", "bad argument")
     return names.index(value)
 
 

@@ -99,7 +99,7 @@ class LoaderBase(Generic[T]):
         """
         place, gpu = _device(device)
         if place == "cpu" and (stream is not None or pool_bytes != 0):
-            raise ArgumentError("stream and pool_bytes are of loaders with device='cuda'", "bad argument")
+            raise ArgumentError("stream and pool_bytes need device='cuda'", "bad argument")
         self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
         world = _whole("world", _from_torchrun("WORLD_SIZE", world, 1))
         kind = _choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
@@ -115,7 +115,7 @@ class LoaderBase(Generic[T]):
         )
         self.batch_size, self.world = operator.index(batch_size), world
         if gpu is not None and gpu != self._core.gpu():
-            raise DeviceError(f"device={device!r}, but the stream is on GPU {self._core.gpu()}: make GPU {gpu} this thread's device, or give a stream of its", "device error")
+            raise DeviceError(f"device={device!r}, but the stream is on GPU {self._core.gpu()}: make GPU {gpu} this thread's device, or give a stream of that GPU", "device error")
         if memory is not None:
             self._core.lend(memory)
 
@@ -183,7 +183,7 @@ class LoaderBase(Generic[T]):
         Raises :class:`MismatchError` if the state is of another dataset, seed or order.
         """
         if not isinstance(state, dict) or state.get("libshard") != 1 or not isinstance(state.get("token"), str):
-            raise ArgumentError("this is no state_dict() of a libshard loader", "bad argument")
+            raise ArgumentError("this state is not from state_dict() of a libshard loader", "bad argument")
         self._core.resume(state["token"])
 
     def stats(self) -> dict[str, int | bool]:
@@ -220,14 +220,14 @@ class Loader(LoaderBase["Array"]):
 def _device(name: str) -> tuple[str, int | None]:
     kind, _, number = str(name).partition(":")
     if kind not in ("cpu", "cuda") or (":" in str(name) and not (kind == "cuda" and number.isdecimal())):
-        raise ArgumentError(f"device={name!r}: it is 'cpu', 'cuda' or 'cuda:N'", "bad argument")
+        raise ArgumentError(f"device={name!r}; must be 'cpu', 'cuda' or 'cuda:N'", "bad argument")
     return kind, int(number) if number else None
 
 
 def _pool(wanted: SupportsIndex | str) -> int:
     if isinstance(wanted, str):
         if wanted != "all":
-            raise ArgumentError(f"pool_bytes={wanted!r}: it is a number, or 'all'", "bad argument")
+            raise ArgumentError(f"pool_bytes={wanted!r}; must be a number or 'all'", "bad argument")
         return _POOL_ALL
     return _whole("pool_bytes", wanted, 64)
 
@@ -239,7 +239,7 @@ def _from_torchrun(name: str, given: SupportsIndex | None, default: int) -> Supp
     try:
         return int(text) if text else default
     except ValueError:
-        raise ArgumentError(f"the environment has {name}={text!r}, which is no number; tell the loader its rank and world", "bad argument") from None
+        raise ArgumentError(f"the environment has {name}={text!r}, which is not a number; give the loader rank= and world=", "bad argument") from None
 
 
 def _tail(tail: str | None, drop_last: bool | None, world: int) -> int:
@@ -247,5 +247,5 @@ def _tail(tail: str | None, drop_last: bool | None, world: int) -> int:
         drop = world > 1 if drop_last is None else drop_last
         return _TAILS.index("drop" if drop else "keep")
     if drop_last is not None:
-        raise ArgumentError("tail and drop_last say the same; give one of them", "bad argument")
+        raise ArgumentError("tail and drop_last are both given; give one of them", "bad argument")
     return _choice("tail", tail, _TAILS)

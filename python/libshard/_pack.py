@@ -49,7 +49,7 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     :class:`Writer`.  If this raises, there is no dataset; :class:`RecordError` names record, field, dtype and shape.
     """
     if order not in ("source", "shuffle"):
-        raise ArgumentError(f"order={order!r}; it is 'source' or 'shuffle'", "bad argument")
+        raise ArgumentError(f"order={order!r}; must be 'source' or 'shuffle'", "bad argument")
     for name in ("records", "keys"):
         if name in options:
             raise TypeError(f"pack() got an unexpected keyword argument {name!r}")
@@ -79,7 +79,7 @@ class _Plan:
         if not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
             raise TypeError(f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}")
         if shuffled and not (self.is_columns or (self.indexed and not batched)):
-            raise ArgumentError("order='shuffle' needs a source with a length and an index; an iterable has one order, 'source'", "bad argument")
+            raise ArgumentError("order='shuffle' needs a source with a length and an index; use order='source' for an iterable", "bad argument")
         features = getattr(source, "features", None)
         self.features = features if isinstance(features, Mapping) else {}
         self.schema = schema if schema is not None or not self.features else _schema_of_features(self.features)
@@ -88,7 +88,7 @@ class _Plan:
         if self.is_columns:
             counts = {name: len(column) for name, column in self.source.items()}
             if len(set(counts.values())) > 1:
-                raise ArgumentError(f"columns of different length: {counts}", "bad argument")
+                raise ArgumentError(f"the columns have different lengths: {counts}; must be the same", "bad argument")
             return next(iter(counts.values()), 0)
         if self.batched or not hasattr(self.source, "__len__"):
             return None
@@ -155,7 +155,7 @@ class _Plan:
         names = self.names or (("image", "label") if isinstance(sample, (tuple, list)) and len(sample) == 2 else None)
         if not isinstance(sample, (tuple, list)) or not names or len(names) != len(sample):
             shape = f"of {len(sample)} items" if isinstance(sample, (tuple, list)) else "which is no dict or tuple"
-            raise RecordError(f"a {what} that is a {type(sample).__name__} {shape}; a {what} is a dict, or a tuple whose items names=(...) names",
+            raise RecordError(f"a {what} is a {type(sample).__name__} {shape}; must be a dict, or a tuple whose items names=(...) names",
                               "bad argument")  # fmt: skip
         return dict(zip(names, sample))
 
@@ -179,7 +179,7 @@ class _Plan:
             columns = {name: column for name, column in columns.items() if name != self.key}
         keys = self._keys(self.source, 0) if count else None
         if not columns:
-            raise ArgumentError("no columns", "bad argument")
+            raise ArgumentError("the source has no columns; give at least one", "bad argument")
         if writer._layout is None and count:
             writer._see(columns, rows=True)
         if writer._wanted is not None:
@@ -223,10 +223,10 @@ def _field_of_feature(name: str, feature: Any) -> Field | None:
     if inner and isinstance(length, int) and length > 0:
         return with_meaning(name, inner, (length,))
     if inner and inner != "None":
-        raise ArgumentError(f"field {name!r}: a list whose length its feature does not say; say the greatest in the schema, as {inner}[<=512], "
-                            "or the one that all have, as " + inner + "[512]", "bad argument")  # fmt: skip
+        raise ArgumentError(f"field {name!r}: its feature does not say how long its lists are; give the greatest length in the schema, "
+                            f"as {inner}[<=512], or the length that all have, as {inner}[512]", "bad argument")  # fmt: skip
     if getattr(feature, "dtype", None) in ("string", "large_string"):
-        raise ArgumentError(f"field {name!r}: a text whose greatest length its feature does not say; say it in the schema, as text[<=200]", "bad argument")
+        raise ArgumentError(f"field {name!r}: its feature does not say how long its text is; give the greatest length in the schema, as text[<=200]", "bad argument")
     return with_meaning(name, dtype, ()) if dtype else None
 
 

@@ -54,26 +54,26 @@ def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "ten
 def _from_text(name: str, text: str) -> Field:
     found = _TYPE.match(text.strip())
     if not found:
-        fail(f"field {name!r}: {text!r} is no type; types are as uint8[32,32,3], int64, float32[<=64,4], text[<=200], bytes[<=9]")
+        fail(f"field {name!r}: {text!r} is not a type; types look like uint8[32,32,3], int64, float32[<=64,4], text[<=200], bytes[<=9]")
     word, most, axes = found.groups()
     try:
         shape = tuple(int(a) for a in axes.split(",")) if axes is not None else ()
     except ValueError:
-        fail(f"field {name!r}: {text!r}: a shape is numbers, as in [32,32,3]")
+        fail(f"field {name!r}: {text!r}: the shape must be numbers, as in [32,32,3]")
     if word in ("text", "bytes"):
         if len(shape) != 1:
-            fail(f"field {name!r}: {text!r}: say how many bytes there are at most, as in {word}[<=200]")
+            fail(f"field {name!r}: {text!r}: give the greatest number of bytes, as in {word}[<=200]")
         return Field(name, "uint8", shape, "string", "none", "text" if word == "text" else "none")
     dtype = dtype_name(word)
     if not dtype:
-        fail(f"field {name!r}: dtype {word!r}; it is one of {', '.join(_DTYPES)}, text, bytes")
+        fail(f"field {name!r}: dtype {word!r}; must be one of {', '.join(_DTYPES)}, text, bytes")
     return with_meaning(name, dtype, shape, "ragged" if most else "tensor")
 
 
 def _from_spec(name: Any, spec: Any) -> Field:
     """A field of what a user says of it: text, (dtype, shape), a dtype, or a Field."""
     if not isinstance(name, str):
-        fail(f"a field's name is a str, not {name!r}")
+        fail(f"the name of a field must be a str, not {name!r}")
     if isinstance(spec, Field):
         return spec
     if isinstance(spec, str):
@@ -81,7 +81,7 @@ def _from_spec(name: Any, spec: Any) -> Field:
     dtype, shape = spec if isinstance(spec, tuple) and len(spec) == 2 else (spec, ())
     found = dtype_name(dtype)
     if not found:
-        fail(f"field {name!r}: dtype {dtype!r}; it is one of {', '.join(_DTYPES)}")
+        fail(f"field {name!r}: dtype {dtype!r}; must be one of {', '.join(_DTYPES)}")
     return with_meaning(name, found, tuple(shape))
 
 
@@ -90,7 +90,7 @@ def _split(text: str) -> Iterator[tuple[str, str]]:
     for part in re.split(r",(?![^\[]*\])", text):
         name, colon, word = part.partition(":")
         if not colon:
-            fail(f"schema {text!r}: {part!r} is no field; fields are NAME:TYPE, as image:u8[32,32,3]")
+            fail(f"schema {text!r}: {part!r} is not a field; give NAME:TYPE, as image:u8[32,32,3]")
         yield name.strip(), word
 
 
@@ -109,10 +109,10 @@ def parse(schema: SchemaLike) -> dict[str, Field | None]:
     fields: dict[str, Field | None] = {}
     for name, spec in pairs:
         if name in fields:
-            fail(f"schema: field {name!r} is there twice")
+            fail(f"schema: field {name!r} is given twice")
         fields[name] = spec if spec is None else _from_spec(name, spec)
     if not fields:
-        fail("schema: no field")
+        fail("schema: has no field; give at least one")
     return fields
 
 
@@ -121,7 +121,7 @@ def _nested_shape(name: str, value: Any, record: int) -> tuple[tuple[int, ...], 
     shape = []
     while isinstance(value, (list, tuple)):
         if not value:
-            raise RecordError(f"record {record}, field {name!r}: an empty list, from which no type can be seen; give a schema", "bad argument")
+            raise RecordError(f"record {record}, field {name!r}: an empty list does not show its type; give a schema", "bad argument")
         shape.append(len(value))
         value = value[0]
     return tuple(shape), value
@@ -134,8 +134,8 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
         kind = "text" if isinstance(leaf, str) else "bytes"
         if not rows or len(shape) != 1:
             raise RecordError(
-                f"record {record}, field {name!r}: a {type(leaf).__name__}, whose greatest length one record does not tell; "
-                f"say it in the schema, as {{{name!r}: '{kind}[<=200]', ...}} with None for fields to be seen", "bad argument")  # fmt: skip
+                f"record {record}, field {name!r}: one record does not tell the greatest length of a {type(leaf).__name__}; "
+                f"give it in the schema, as {{{name!r}: '{kind}[<=200]', ...}}, with None for fields to take from the record", "bad argument")  # fmt: skip
         most = max((len(v.encode() if isinstance(v, str) else v) for v in value), default=0)
         return Field(name, "uint8", (max(most, 1),), "string", "none", "text" if kind == "text" else "none")
     if isinstance(leaf, bool):
@@ -147,14 +147,14 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
     else:
         found = _core.describe(leaf)
         if found is None:
-            raise RecordError(f"record {record}, field {name!r}: a value of type {type(leaf).__name__} is no number, array or list of numbers",
+            raise RecordError(f"record {record}, field {name!r}: a value of type {type(leaf).__name__} is not a number, an array or a list of numbers",
                               "bad argument")  # fmt: skip
         dtype, inner = found
         if dtype not in _DTYPES:
             raise RecordError(f"record {record}, field {name!r}: {dtype}", "bad argument")
     shape += inner
     if rows and not shape:
-        raise RecordError(f"field {name!r}: a single value; a column has one for each record", "bad argument")
+        raise RecordError(f"field {name!r}: a single value; a column must have one for each record", "bad argument")
     return with_meaning(name, dtype, shape[1:] if rows else shape)
 
 
@@ -163,7 +163,7 @@ class Layout:
 
     def __init__(self, fields: Iterable[Field], compress: str | None, align: int) -> None:
         if compress not in (None, "none", "lz4"):
-            fail(f"compress={compress!r}; it is None or 'lz4'")
+            fail(f"compress={compress!r}; must be None or 'lz4'")
         self.named = list(fields)
         self.core = _core.Layout(_entries(self.named), int(compress == "lz4"), align)
         self.schema = Schema(Field(*(f[k] for k in Field.__dataclass_fields__)) for f in self.core.fields())
@@ -189,15 +189,15 @@ def _entries(fields: list[Field]) -> list[tuple[str, int, tuple[int, ...], int, 
     fields = _with_lengths(fields)
     names = {f.name for f in fields}
     if len(names) != len(fields):
-        fail(f"schema: a field is there twice: {', '.join(sorted(f.name for f in fields))}")
+        fail(f"schema: a field is given twice: {', '.join(sorted(f.name for f in fields))}")
     for f in fields:
         if not _NAME.match(f.name):
-            fail(f"field {f.name!r}: a name is 1 to 47 letters of ASCII, digits, _ . - and begins with a letter or _")
+            fail(f"field {f.name!r}: a name must be 1 to 47 of A-Z a-z 0-9 _ . -, and begin with a letter or _")
         for what, known in (("dtype", _DTYPES), ("kind", _KINDS), ("layout", _LAYOUTS), ("semantic", _SEMANTICS)):
             if getattr(f, what) not in known:
-                fail(f"field {f.name!r}: {what} {getattr(f, what)!r}; it is one of {', '.join(known)}")
+                fail(f"field {f.name!r}: {what} {getattr(f, what)!r}; must be one of {', '.join(known)}")
         if not isinstance(f.shape, tuple) or not all(isinstance(n, int) for n in f.shape) or (f.kind != "tensor" and not f.shape):
-            fail(f"field {f.name!r}: shape {f.shape!r}; it is a tuple of numbers{', one at least' if f.kind != 'tensor' else ''}")
+            fail(f"field {f.name!r}: shape {f.shape!r}; must be a tuple of numbers{', at least one' if f.kind != 'tensor' else ''}")
     chosen = all(f.group >= 0 for f in fields)
     entries = []
     for i, f in enumerate(fields):

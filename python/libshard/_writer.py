@@ -71,16 +71,16 @@ class Writer:
         self._classes = _class_names(classes)
         self._class_index = {name: i for i, name in enumerate(self._classes)}
         if len(self._class_index) != len(self._classes):
-            fail("classes: a name is there twice")
+            fail("classes: a name is given twice")
         if compress not in (None, "none", "lz4"):
-            fail(f"compress={compress!r}; it is None or 'lz4'")
+            fail(f"compress={compress!r}; must be None or 'lz4'")
         if shard_records is not None and shard_bytes is not None:
-            fail("shard_records and shard_bytes say the same; give one of them")
+            fail("shard_records and shard_bytes are both given; give one of them")
         self._compress, self._align, self._keys = compress, _whole("align", align), bool(keys)
         self._size = shard_records and _whole("shard_records", shard_records, 40), shard_bytes and _whole("shard_bytes", shard_bytes, 63)
         self._planned = None if records is None else _whole("records", records, 48)
         if 0 in (shard_records, shard_bytes):
-            fail("a shard has one record at least")
+            fail("shard_records and shard_bytes must be at least 1")
         self._provenance = _provenance(provenance)
         self._order, self._seed = 1, 0
         self._layout: Layout | None = None
@@ -113,7 +113,7 @@ class Writer:
         if self._layout is None:
             self._see(record)
         elif self._wanted is None and len(record) != len(self._layout.named):
-            raise RecordError(f"record {self._count}: it has the items {list(record)}, the first record had {[f.name for f in self._layout.named]}",
+            raise RecordError(f"record {self._count}: it has the items {list(record)}; must have those of the first record, {[f.name for f in self._layout.named]}",
                               "bad argument")  # fmt: skip
         if self._class_index:
             record = self._with_label(record)
@@ -132,7 +132,7 @@ class Writer:
         if self._wanted:
             counts = {name: n for name, n in counts.items() if name in self._wanted}
         if len(set(counts.values())) > 1:
-            fail(f"columns of different length: {counts}")
+            fail(f"the columns have different lengths: {counts}; must be the same")
         count = next(iter(counts.values()), 0)
         if keys is not None and len(keys) != count:
             fail(f"{len(keys)} keys for {count} records")
@@ -230,10 +230,10 @@ class Writer:
     def __del__(self) -> None:
         if self._state == "open" and os.getpid() == self._pid:
             self.abort()
-            warnings.warn(f"{self._shown}: a libshard.Writer was neither finished nor left; nothing was kept", ResourceWarning, source=self)
+            warnings.warn(f"{self._shown}: a libshard.Writer was neither finished nor aborted; nothing was kept", ResourceWarning, source=self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("a writer belongs to its process and cannot be pickled; open one there, in another folder")
+        raise TypeError("a writer belongs to its process and cannot be pickled; open another in that process, with another folder")
 
     def __repr__(self) -> str:
         return f"<libshard.Writer of {self._shown!r}: {self._count:,} records, {self._state}>"
@@ -244,7 +244,7 @@ class Writer:
         if self._state != "open":
             raise ClosedError(f"this writer is {self._state}; open another one", "bad argument")
         if os.getpid() != self._pid:
-            fail(f"this writer belongs to process {self._pid}; a forked child opens one of its own, in another folder")
+            fail(f"this writer belongs to process {self._pid}; a forked child must open its own, in another folder")
 
     def _check_keys(self, key: object) -> None:
         if (key is not None) != self._keys:
@@ -254,12 +254,12 @@ class Writer:
         assert self._wanted is not None
         missing = [n for n, f in self._wanted.items() if n not in record and not (f and f.semantic == "length")]
         if missing:
-            raise RecordError(f"record {self._count}, field {missing[0]!r}: there is no such item; there are {list(record)}", "bad argument")
+            raise RecordError(f"record {self._count}, field {missing[0]!r}: the record has no such item; it has {list(record)}", "bad argument")
 
     def _see(self, record: Mapping[str, Any], rows: bool = False) -> None:
         """What the schema left open is as in the first record."""
         if not isinstance(record, Mapping):
-            raise RecordError(f"record 0 is a {type(record).__name__}; a record is a dict of field name to value", "bad argument")
+            raise RecordError(f"record 0 is a {type(record).__name__}; must be a dict of field name to value", "bad argument")
         if self._wanted is not None:
             self._check_items(record)
         fields: dict[str, Field] = {}
@@ -274,7 +274,7 @@ class Writer:
     def _lay_out(self, fields: Iterable[Field]) -> None:
         layout = Layout(fields, self._compress, self._align)
         if self._classes and not layout.label:
-            fail("classes were given, but no field is a label: a number called 'label', or a Field with semantic='label'")
+            fail("classes were given, but no field is a label; name an integer field 'label', or give a Field semantic='label'")
         records, size = self._size
         self._per_shard = layout.core.shard_records(records or 0, size or 0, self._planned)
         self._layout = layout
@@ -301,7 +301,7 @@ class Writer:
             planned = self._per_shard
             if self._planned is not None:
                 if self._count >= self._planned:
-                    fail(f"record {self._count} is one more than records={self._planned} announced")
+                    fail(f"record {self._count} exceeds records={self._planned}; give the right number, or leave records out")
                 planned = min(planned, self._planned - self._count)
             self._shard = _core.ShardWriter(
                 self._layout.core, os.path.join(self._dir, _shard_name(self._shard_count)), planned, self._shard_count,
@@ -363,13 +363,13 @@ def _class_names(classes: Iterable[str] | None) -> list[str]:
     names = [] if classes is None else list(classes)
     for name in names:
         if not isinstance(name, str):
-            fail(f"classes: {name!r} is no str; give names, in the order of the labels")
+            fail(f"classes: {name!r} is not a str; give names, in the order of the labels")
     return names
 
 
 def _provenance(text: str) -> str:
     if not isinstance(text, str):
-        fail(f"provenance: {text!r} is no str")
+        fail(f"provenance: {text!r} is not a str")
     versions = _core.version()
     return f"made by libshard.Writer\nversion libshard {versions[0]}\n" + (text.rstrip("\n") + "\n" if text else "")
 

@@ -60,7 +60,7 @@ class Loader(LoaderBase["jax.Array"]):
         All other options are those of :class:`libshard.Loader`.
         """
         if options.get("device", "cpu") != "cpu":
-            raise ArgumentError("batches of JAX are in the memory of the CPU; sharding= puts them on devices", "bad argument")
+            raise ArgumentError("device must be 'cpu' for JAX; sharding= puts batches on devices", "bad argument")
         if "WORLD_SIZE" not in os.environ:
             rank = jax.process_index() if rank is None else rank
             world = jax.process_count() if world is None else world

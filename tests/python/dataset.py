@@ -192,7 +192,7 @@ class Damage(unittest.TestCase):
             with self.assertRaisesRegex(libshard.CorruptError, "00001.shard"):
                 ds[key]
         self.assertEqual(libshard.open("damaged", check="never")[25]["label"], 0)
-        with self.assertRaisesRegex(libshard.ArgumentError, "check='x'; it is one of 'first', 'always', 'never'"):
+        with self.assertRaisesRegex(libshard.ArgumentError, "check='x'; must be one of 'first', 'always', 'never'"):
             libshard.open("damaged", check="x")
 
     def test_verify_tells(self):

@@ -247,7 +247,7 @@ class Device(unittest.TestCase):
         self.assertEqual(CONTROL.leaks(), b"")
 
     def test_bad_options(self):
-        for options, what in (({"device": "gpu"}, "'cpu', 'cuda' or 'cuda:N'"), ({"device": "cuda:"}, "cuda:N"), ({"stream": 5}, "device='cuda'"), ({"device": "cuda", "pool_bytes": "some"}, "a number, or 'all'"),
+        for options, what in (({"device": "gpu"}, "'cpu', 'cuda' or 'cuda:N'"), ({"device": "cuda:"}, "cuda:N"), ({"stream": 5}, "device='cuda'"), ({"device": "cuda", "pool_bytes": "some"}, "must be a number or 'all'"),
                               ({"device": "cuda", "max_held": 4}, "at most 3")):  # fmt: skip
             with self.assertRaisesRegex(libshard.ArgumentError, what):
                 libshard.Loader(self.ds, 7, **options)

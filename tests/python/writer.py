@@ -429,7 +429,7 @@ class Publishing(Case):
     def test_a_writer_that_nobody_finished(self):
         writer = libshard.Writer("ours", shard_records=30)
         self.fill(writer)
-        with self.assertWarnsRegex(ResourceWarning, "neither finished nor left; nothing was kept"):
+        with self.assertWarnsRegex(ResourceWarning, "neither finished nor aborted; nothing was kept"):
             del writer
             gc.collect()
         self.check_nothing()
@@ -547,7 +547,7 @@ class Lives(Case):
             child = context.Process(target=write_in_child, args=(writer, queue))
             child.start()
             for line in queue.get(timeout=60):
-                self.assertRegex(line, "belongs to process [0-9]+; a forked child opens one of its own, in another folder")
+                self.assertRegex(line, "belongs to process [0-9]+; a forked child must open its own, in another folder")
             child.join()
             self.assertEqual(child.exitcode, 0)
             writer.write({"x": 2})
@@ -672,27 +672,27 @@ class BadUse(Case):
         schema = "image:u8[4,4,3],label:i64"
         good = {"image": image, "label": 1}
         for bad, words in (
-            ({"image": image}, r"record 1, field 'label': there is no such item; there are \['image'\]"),
+            ({"image": image}, r"record 1, field 'label': the record has no such item; it has \['image'\]"),
             ({"image": image.astype("f4"), "label": 1}, r"record 1, field 'image': an array of float32\[4,4,3\], but the field is uint8\[4,4,3\]"),
             ({"image": image[:3], "label": 1}, r"record 1, field 'image': an array of uint8\[3,4,3\], but the field is uint8\[4,4,3\]"),
-            ({"image": image[0], "label": 1}, r"an array of uint8\[4,3\], but"), ({"image": None, "label": 1}, "field 'image': None is no number, array or list"),
-            ({"image": object(), "label": 1}, "field 'image': a value of type object is no number, array"), ({"image": 5, "label": 1}, r"a number, but the field is"),
+            ({"image": image[0], "label": 1}, r"an array of uint8\[4,3\], but"), ({"image": None, "label": 1}, "field 'image': None is not a number, an array or a list"),
+            ({"image": object(), "label": 1}, "field 'image': a value of type object is not a number, an array"), ({"image": 5, "label": 1}, r"a number, but the field is"),
             ({"image": image.tolist()[:3], "label": 1}, r"a list of 3 on axis 0; the field is uint8\[4,4,3\]"),
             ({"image": [[[256] * 3] * 4] * 4, "label": 1}, r"256 does not fit, the field is uint8\[4,4,3\]"), ({"image": [[[-1] * 3] * 4] * 4, "label": 1}, "-1 does not fit"),
-            ({"image": [[[[1]] * 3] * 4] * 4, "label": 1}, "a list of 1 where a number is wanted"), ({"image": "x", "label": 1}, "a value of type str is no number"),
+            ({"image": [[[[1]] * 3] * 4] * 4, "label": 1}, "a list of 1 where a number is wanted"), ({"image": "x", "label": 1}, "a value of type str is not a number"),
             ({"image": image, "label": 1.5}, r"record 1, field 'label': 1.5 is no whole number, and the field is int64\[\]"),
             ({"image": image, "label": 1 << 63}, "9223372036854775808 does not fit"), ({"image": image, "label": 1 << 64}, "a number of more than 64 bits"),
             ({"image": image, "label": image}, r"an array of uint8\[4,4,3\], but the field is int64\[\]"), ({"image": image.astype(">i4"), "label": 1}, "dtype '>i4?'.*little-endian"),
             ({"image": image.astype("c8"), "label": 1}, "an array of dtype 'Zf', which no field has"), ({"image": image, "label": "cat"}, "a value of type str"),
             ({"image": [image[0], image[1], image[2], image[3, :2]], "label": 1}, r"an array of uint8\[2,3\], but it is a part of a list, and the field"),
-            ({"image": image, "label": np.datetime64(5, "s")}, r"an array of uint8\[8\]"), (5, "which is no dict or tuple"), ((image, 1, 2), "of 3 items; a sample is a dict, or a tuple"),
+            ({"image": image, "label": np.datetime64(5, "s")}, r"an array of uint8\[8\]"), (5, "which is no dict or tuple"), ((image, 1, 2), "a sample is a tuple of 3 items; must be a dict, or a tuple"),
         ):  # fmt: skip
             error = self.refuse(schema, [good, bad], words)
             if isinstance(bad, dict):
                 self.assertEqual(error.record, 1)
                 self.assertIn(error.field, ("image", "label"))
                 self.assertIsInstance(error, ValueError)
-        self.refuse(None, [good, {**good, "more": 1}], r"record 1: it has the items \['image', 'label', 'more'\], the first record had \['image', 'label'\]")
+        self.refuse(None, [good, {**good, "more": 1}], r"record 1: it has the items \['image', 'label', 'more'\]; must have those of the first record, \['image', 'label'\]")
         libshard.pack([good, {**good, "more": 1}], schema, "ours")
 
     def test_what_fits_exactly_is_taken(self):
@@ -707,9 +707,9 @@ class BadUse(Case):
 
     def test_strings(self):
         for schema, value, words in (
-            ("s:text[<=3]", "äa€", r"record 0, field 's': 6 bytes; the field has room for 3. Leave it out, cut it, or say more in the schema"),
-            ("s:text[<=3]", b"a", "the field is text; give a str"), ("s:bytes[<=3]", b"1234", "4 bytes; the field has room for 3"), ("s:bytes[<=3]", 5, "give bytes"),
-            ("s:text[<=9]", "\ud800", "lone surrogates"), ("s:u8[<=3]", [1, 2, 3, 4], "4 items; the field has room for 3"), ("s:u8[<=3]", 5, "the length of the field varies"),
+            ("s:text[<=3]", "äa€", r"record 0, field 's': 6 bytes; must be at most 3. Leave the record out, cut it, or raise the length in the schema"),
+            ("s:text[<=3]", b"a", "the field is text; give a str"), ("s:bytes[<=3]", b"1234", "4 bytes; must be at most 3"), ("s:bytes[<=3]", 5, "give bytes"),
+            ("s:text[<=9]", "\ud800", "lone surrogates"), ("s:u8[<=3]", [1, 2, 3, 4], "4 items; must be at most 3"), ("s:u8[<=3]", 5, "the length of the field varies"),
             ("s:f4[<=3,2]".replace("f4", "f32"), np.zeros((2, 3), "f4"), r"an array of float32\[2,3\], but the field is float32\[<=3,2\]"),
         ):  # fmt: skip
             self.refuse(schema, [{"s": value}], words)
@@ -742,11 +742,11 @@ class BadUse(Case):
             libshard.pack([{"x": shrinking}], "x:f32[4]", "ours")
 
     def test_labels(self):
-        self.refuse("label:i64", [{"label": 2}], "record 0, field 'label': label 2; there are 2 classes, from 0", classes=["a", "b"])
-        self.refuse("label:i64", {"label": np.array([0, 1, -1])}, "record 2, field 'label': label -1; there are 2 classes", classes=["a", "b"])
+        self.refuse("label:i64", [{"label": 2}], "record 0, field 'label': label is 2; must be 0 or more, and below 2, the number of classes", classes=["a", "b"])
+        self.refuse("label:i64", {"label": np.array([0, 1, -1])}, "record 2, field 'label': label is -1; must be 0 or more, and below 2, the number of classes", classes=["a", "b"])
         error = self.refuse("label:i64", [{"label": "a"}, {"label": "c"}], "record 1, field 'label': 'c' is none of the 2 classes", classes=["a", "b"])
         self.assertEqual((error.record, error.field), (1, "label"))
-        for classes, words in ((["a", "a"], "a name is there twice"), ([1], "1 is no str"), (["a\0"], "NUL"), (["x" * 5000], "class 0"), ([""], "class 0")):
+        for classes, words in ((["a", "a"], "a name is given twice"), ([1], "1 is not a str"), (["a\0"], "NUL"), (["x" * 5000], "class 0"), ([""], "class 0")):
             with self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.pack([{"label": 0}], None, "ours", classes=classes)
             self.check_nothing()
@@ -755,12 +755,12 @@ class BadUse(Case):
 
     def test_columns(self):
         for columns, words in (
-            ({"x": np.arange(3), "y": np.arange(4)}, "columns of different length: {'x': 3, 'y': 4}"), ({"x": []}, "no record was written"), ({}, "no columns"),
+            ({"x": np.arange(3), "y": np.arange(4)}, "the columns have different lengths: {'x': 3, 'y': 4}; must be the same"), ({"x": []}, "no record was written"), ({}, "no columns"),
         ):  # fmt: skip
             with self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.pack(columns, None, "ours")
             self.check_nothing()
-        self.refuse("x:i64,y:i64", {"x": [1]}, r"field 'y': there is no such item; there are \['x'\]")
+        self.refuse("x:i64,y:i64", {"x": [1]}, r"field 'y': the record has no such item; it has \['x'\]")
         self.refuse("x:u8[2]", {"x": np.zeros((3, 3), "u1")}, r"record 0, field 'x': an array of uint8\[3\], but the field is uint8\[2\]")
         self.refuse("x:u8", {"x": [1, 2, 300]}, r"record 2, field 'x': 300 does not fit")
         with libshard.Writer("ours", "x:u8", shard_records=2) as writer:
@@ -771,7 +771,7 @@ class BadUse(Case):
 
     def test_a_first_record_that_tells_too_little(self):
         for record, words in (
-            ({"s": "x"}, r"field 's': a str, whose greatest length one record does not tell; say it in the schema, as {'s': 'text\[<=200\]', ...}"),
+            ({"s": "x"}, r"field 's': one record does not tell the greatest length of a str; give it in the schema, as {'s': 'text\[<=200\]', ...}"),
             ({"s": b"x"}, r"'bytes\[<=200\]'"), ({"s": []}, "an empty list"), ({"s": None}, "a value of type NoneType"), ({"s": object()}, "a value of type object"),
             ({"s": np.zeros(3, "c8")}, "an array of dtype 'Zf'"),
         ):  # fmt: skip
@@ -779,13 +779,13 @@ class BadUse(Case):
 
     def test_schemas(self):
         for schema, words in (
-            ("x", "'x' is no field; fields are NAME:TYPE"), ("x:u9", "field 'x': dtype 'u9'; it is one of uint8"), ("x:u8[", "is no type"), ("x:u8[a]", "is no type"),
-            ("x:u8[,]", "a shape is numbers"), ("x:u8[0]", "axis 0 of its shape is a number from 1"), ("x:u8,x:u8", "field 'x' is there twice"), ({}, "no field"), ("", "is no field"),
-            ({5: "u8"}, "a field's name is a str, not 5"), (7, "give text as"), ([7], "give text as"), ("1x:u8", "field '1x': a name is 1 to 47 letters"), ("é:u8", "a name is 1 to 47"), ("x:text", "say how many bytes"),
-            ({"x": object()}, "dtype <object"), ({"x" * 48: "u8"}, "a name is 1 to 47"), (",".join(f"f{i}:u8" for i in range(25)), "a record has 1 to 24"),
-            ("x:u8[1,1,1,1,1,1,1,1,1]", "at most 8 axes"), ("x:u8[4294967296]", "axis 0"), ("x:u8[<=4],x_length:u32", "there twice"), ("x:u8[4000000000]", "more than the limit of 1073741824 bytes"),
-            ([libshard.Field("x", "u8", (1,))], "dtype 'u8'; it is one of"), ([libshard.Field("x", "uint8", (1,), kind="y")], "kind 'y'"), ([libshard.Field("x", "uint8", 5)], "shape 5"),
-            ([libshard.Field("x", "uint8", (), "ragged")], "one at least"), ([libshard.Field("x", "uint8", (), group=3)], "group"),
+            ("x", "'x' is not a field; give NAME:TYPE"), ("x:u9", "field 'x': dtype 'u9'; must be one of uint8"), ("x:u8[", "is not a type"), ("x:u8[a]", "is not a type"),
+            ("x:u8[,]", "the shape must be numbers"), ("x:u8[0]", "axis 0 of its shape must be 1 to"), ("x:u8,x:u8", "field 'x' is given twice"), ({}, "has no field"), ("", "is not a field"),
+            ({5: "u8"}, "the name of a field must be a str, not 5"), (7, "give text as"), ([7], "give text as"), ("1x:u8", "field '1x': a name must be 1 to 47 of A-Z"), ("é:u8", "a name must be 1 to 47"), ("x:text", "give the greatest number of bytes"),
+            ({"x": object()}, "dtype <object"), ({"x" * 48: "u8"}, "a name must be 1 to 47"), (",".join(f"f{i}:u8" for i in range(25)), "must be 1 to 24"),
+            ("x:u8[1,1,1,1,1,1,1,1,1]", "at most 8 axes"), ("x:u8[4294967296]", "axis 0"), ("x:u8[<=4],x_length:u32", "given twice"), ("x:u8[4000000000]", "more than the limit of 1073741824 bytes"),
+            ([libshard.Field("x", "u8", (1,))], "dtype 'u8'; must be one of"), ([libshard.Field("x", "uint8", (1,), kind="y")], "kind 'y'"), ([libshard.Field("x", "uint8", 5)], "shape 5"),
+            ([libshard.Field("x", "uint8", (), "ragged")], "at least one"), ([libshard.Field("x", "uint8", (), group=3)], "group"),
         ):  # fmt: skip
             with self.subTest(schema), self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.Writer("ours", schema)
@@ -797,9 +797,9 @@ class BadUse(Case):
 
     def test_options(self):
         for options, words in (
-            ({"compress": "zip"}, "compress='zip'; it is None or 'lz4'"), ({"shard_records": 1, "shard_bytes": 1}, "say the same"), ({"shard_records": 0}, "one record at least"),
-            ({"shard_records": -1}, "shard_records=-1; it is a number from 0"), ({"align": 5}, "align is 5; must be 0 or 4096"), ({"shard_records": 1 << 39}, "the limit is"),
-            ({"order": "x"}, "order='x'; it is 'source' or 'shuffle'"), ({"seed": -1}, "seed=-1"), ({"provenance": 5}, "provenance: 5 is no str"), ({"names": ["a"]}, None),
+            ({"compress": "zip"}, "compress='zip'; must be None or 'lz4'"), ({"shard_records": 1, "shard_bytes": 1}, "are both given"), ({"shard_records": 0}, "must be at least 1"),
+            ({"shard_records": -1}, "shard_records=-1; must be 0 to"), ({"align": 5}, "align is 5; must be 0 or 4096"), ({"shard_records": 1 << 39}, "the limit is"),
+            ({"order": "x"}, "order='x'; must be 'source' or 'shuffle'"), ({"seed": -1}, "seed=-1"), ({"provenance": 5}, "provenance: 5 is not a str"), ({"names": ["a"]}, None),
         ):  # fmt: skip
             with self.subTest(options):
                 if words is None:
@@ -817,7 +817,7 @@ class BadUse(Case):
         self.check_nothing()
         with libshard.Writer("ours", "x:u8", records=2) as writer:
             writer.write_batch({"x": [1, 2]})
-            with self.assertRaisesRegex(libshard.ArgumentError, "record 2 is one more than records=2 announced"):
+            with self.assertRaisesRegex(libshard.ArgumentError, "record 2 exceeds records=2; give the right number"):
                 writer.write({"x": 3})
         with self.assertRaisesRegex(libshard.ClosedError, "this writer is finished"):
             writer.write({"x": 3})

@@ -84,7 +84,7 @@ bool array_is_reachable(const struct array *a)
 
 	if (!l || l->owner_pid == (long)getpid())
 		return true;
-	fail_argument("this batch belongs to process %ld; a loader's memory is not inherited by fork", l->owner_pid);
+	fail_argument("this batch belongs to process %ld; open a loader in this process after fork", l->owner_pid);
 	return false;
 }
 
@@ -101,8 +101,8 @@ bool array_is_readable(const struct array *a)
 
 	if (!lease)
 		return array_is_reachable(a);
-	fail_argument("this array is in the memory of GPU %u; give it to a library that works there, "
-		      "which takes it by __dlpack__ or __cuda_array_interface__",
+	fail_argument("this array is in the memory of GPU %u; give it to a library that reads GPU memory "
+		      "with __dlpack__ or __cuda_array_interface__",
 		      lease->lender->gpu);
 	return false;
 }

@@ -44,7 +44,7 @@ static PyObject *item(PyObject *self, PyObject *unused)
 		return NULL;
 	return view_item_count(&a->v) == 1
 		       ? number_scalar(a->v.dtype, a->v.data)
-		       : fail_argument("item() is for arrays of one element; this has %zd", view_item_count(&a->v));
+		       : fail_argument("item() needs an array of one element; this has %zd", view_item_count(&a->v));
 }
 
 /* ---- parts ---- */
@@ -73,7 +73,7 @@ static PyObject *sq_item(PyObject *self, Py_ssize_t i)
 	if (!(a->v.axis_count == 1 ? array_is_readable(a) : array_is_reachable(a)))
 		return NULL;
 	if (!a->v.axis_count || i < 0 || i >= a->v.shape[0]) {
-		PyErr_Format(PyExc_IndexError, "index %zd; the first axis has %zd", i,
+		PyErr_Format(PyExc_IndexError, "index %zd is out of range; the first axis has %zd", i,
 			     a->v.axis_count ? a->v.shape[0] : 0);
 		return NULL;
 	}
@@ -86,7 +86,7 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 	Py_ssize_t first, stop, step, i;
 
 	if (!a->v.axis_count)
-		return fail_argument("an array without axes has no parts; item() is its value");
+		return fail_argument("an array without axes cannot be indexed; item() returns its value");
 	if (PySlice_Check(key)) {
 		if (PySlice_Unpack(key, &first, &stop, &step) < 0)
 			return NULL;
@@ -95,7 +95,8 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 	}
 	if (!PyIndex_Check(key) || PyBool_Check(key)) { /* to NumPy a bool is a mask */
 		PyErr_SetString(PyExc_TypeError,
-				"an index of the first axis, or a slice of it; numpy.asarray(array) takes all others");
+				"an index must be a number or a slice of the first axis; "
+				"index numpy.asarray(array) instead");
 		return NULL;
 	}
 	i = PyNumber_AsSsize_t(key, PyExc_IndexError);

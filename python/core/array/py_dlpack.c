@@ -131,7 +131,7 @@ static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
 		return false;
 	if (!in_place || !which || which < -1) {
 		PyErr_Format(PyExc_BufferError,
-			     in_place ? "stream %ld: a number is -1, 1, or a handle"
+			     in_place ? "stream is %ld; must be -1, 1 or a handle"
 				      : "this array is in the memory of GPU %ld: dl_device must "
 					"be None or that, and copy not True; the library that takes it can copy it",
 			     in_place ? which : (long)lease->lender->gpu);

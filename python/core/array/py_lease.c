@@ -67,7 +67,7 @@ bool lease_use(struct lease *lease, void *stream)
 		return true;
 	if (l->busy || !l->l) { /* the driver takes any thread, but the handle has one owner at a time */
 		fail_argument(
-			"another thread waits in this loader; take its arrays on other streams before, or behind that");
+			"another thread waits in this loader; take its arrays on other streams before or after that");
 		return false;
 	}
 	if (!shard_loader_join(l->l, stream, l->stream, &err))

@@ -14,8 +14,8 @@ bool stream_take(PyObject *number, void **stream)
 	if (PyErr_Occurred())
 		return false;
 	if (n == PER_THREAD) {
-		PyErr_SetString(PyExc_BufferError, "stream 2 is another one in each thread, and arrays die in any; "
-						   "use the legacy default stream, 1, or one of your own");
+		PyErr_SetString(PyExc_BufferError, "stream 2 is another stream in each thread, and any thread may free "
+						   "arrays; use 1, the legacy default stream, or a stream of your own");
 		return false;
 	}
 	*stream = n == LEGACY ? NULL : (void *)(uintptr_t)n;

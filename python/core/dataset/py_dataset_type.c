@@ -94,7 +94,8 @@ static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 	if (i == -1 && PyErr_Occurred())
 		return false;
 	if (i >= 0 ? (uint64_t)i >= n : (uint64_t)-i > n) {
-		PyErr_Format(PyExc_IndexError, "record %zd; the dataset has %llu", i, (unsigned long long)n);
+		PyErr_Format(PyExc_IndexError, "there is no record %zd; the dataset has %llu", i,
+			     (unsigned long long)n);
 		return false;
 	}
 	*idx = i >= 0 ? (uint64_t)i : n - (uint64_t)-i;
@@ -124,7 +125,7 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 		number = PySequence_GetItem(indices, i);
 		if (number && PyBool_Check(number)) { /* a mask would be read as zeros and ones */
 			PyErr_SetString(PyExc_TypeError,
-					"a mask of bools is no index; numpy.flatnonzero(mask) gives indices");
+					"a mask of bools is not an index; numpy.flatnonzero(mask) gives indices");
 			Py_CLEAR(number);
 		}
 		ok = number && take_index(d, number, &idx[i]);
@@ -223,7 +224,7 @@ static PyObject *class_name(PyObject *self, PyObject *number)
 		return NULL;
 	name = shard_dataset_class_name(d->ds, idx);
 	return name ? PyUnicode_FromString(name)
-		    : PyErr_Format(PyExc_IndexError, "class %zu; the dataset has fewer", idx);
+		    : PyErr_Format(PyExc_IndexError, "there is no class %zu; the dataset has fewer", idx);
 }
 
 /* (count, sum, sum of squares) of a channel, or None. */

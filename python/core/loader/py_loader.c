@@ -52,7 +52,7 @@ static void fail_held(const struct loader *l)
 							 n++ ? ", " : "", s->field[f].name);
 		used += (size_t)snprintf(holders + used, sizeof(holders) - used, ")");
 	}
-	fail_argument("%u batches are still held, of %s; max_held is %u. Drop them, copy() what is to stay, "
+	fail_argument("%u batches are still held, of %s; max_held is %u. Drop them, copy() the arrays to keep, "
 		      "or open the loader with a greater max_held",
 		      l->lender.held_count, holders, l->max_held);
 }

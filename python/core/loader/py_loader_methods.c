@@ -119,7 +119,7 @@ static PyObject *lend(PyObject *self, PyObject *memory)
 	if (!lender_is_usable(l))
 		return NULL;
 	if (l->lent_memory)
-		return fail_argument("memory was lent already");
+		return fail_argument("memory was given already; a loader takes it once");
 	if (PyObject_GetBuffer(memory, &l->lent_buffer, PyBUF_CONTIG) < 0)
 		return NULL;
 	if (shard_loader_lend(l->l, l->lent_buffer.buf, (uint64_t)l->lent_buffer.len, &err)) {

@@ -23,12 +23,12 @@
 static bool plan_slots(const struct loader *l, struct shard_loader_options *o, unsigned int prefetch, bool device)
 {
 	if (!prefetch || !l->max_held || prefetch >= SLOTS_MAX || l->max_held >= SLOTS_MAX - prefetch) {
-		fail_argument("prefetch %u and max_held %u; both are at least 1, and together at most %d batches",
+		fail_argument("prefetch is %u and max_held %u; both must be at least 1, and together at most %d",
 			      prefetch, l->max_held, SLOTS_MAX - 1);
 		return false;
 	}
 	if (device && l->max_held > DEVICE_HELD_MAX) {
-		fail_argument("max_held %u; at most %u batches can be held on a GPU", l->max_held, DEVICE_HELD_MAX);
+		fail_argument("max_held is %u; must be at most %u for batches on a GPU", l->max_held, DEVICE_HELD_MAX);
 		return false;
 	}
 	o->slot_count = prefetch + l->max_held + (device ? 0 : 1);

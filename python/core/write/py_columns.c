@@ -38,7 +38,8 @@ bool columns_open(struct columns *c, const struct layout *l, PyObject *dict, uin
 		n = c->value[f] ? PySequence_Size(c->value[f]) : -1;
 		if (n < 0 || first > (uint64_t)n || count > (uint64_t)n - first) {
 			if (c->value[f] && !PyErr_Occurred())
-				fail_record(number, field->name, "the column has %zd records, others have more", n);
+				fail_record(number, field->name,
+					    "the column has %zd records, and other columns have more", n);
 			return false;
 		}
 		if (field->kind == SHARD_TENSOR)

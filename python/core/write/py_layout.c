@@ -17,8 +17,8 @@ static bool take_name_and_shape(struct shard_field *f, const char *name, PyObjec
 	Py_ssize_t axes = PyTuple_Size(shape);
 
 	if (strlen(name) >= sizeof(f->name) || axes > SHARD_DIMS_MAX) {
-		fail_argument("field '%.80s': its name has at most %zu bytes, its shape at most %d axes", name,
-			      sizeof(f->name) - 1, SHARD_DIMS_MAX);
+		fail_argument("field '%.80s': its name must have at most %zu bytes, and its shape at most %d axes",
+			      name, sizeof(f->name) - 1, SHARD_DIMS_MAX);
 		return false;
 	}
 	strcpy(f->name, name);
@@ -28,7 +28,7 @@ static bool take_name_and_shape(struct shard_field *f, const char *name, PyObjec
 
 		if (PyErr_Occurred() || n > UINT32_MAX || !n) {
 			PyErr_Clear();
-			fail_argument("field '%s': axis %zd of its shape is a number from 1 to %lu", name, i,
+			fail_argument("field '%s': axis %zd of its shape must be 1 to %lu", name, i,
 				      (unsigned long)UINT32_MAX);
 			return false;
 		}
@@ -72,7 +72,7 @@ static bool take_fields(struct layout *l, PyObject *list)
 	struct shard_schema *s = &l->schema;
 
 	if (count < 1 || count > SHARD_FIELDS_MAX) {
-		fail_argument("%zd fields, those of lengths included; a record has 1 to %d", count, SHARD_FIELDS_MAX);
+		fail_argument("%zd fields, those of lengths included; must be 1 to %d", count, SHARD_FIELDS_MAX);
 		return false;
 	}
 	for (Py_ssize_t i = 0; i < count; i++) {
@@ -139,7 +139,7 @@ PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsi
 	text = names ? PyObject_Str(names) : NULL;
 	found = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
 	PyErr_Clear();
-	fail_record(number, l->schema.field[f].name, "there is no such item; there are %.300s",
+	fail_record(number, l->schema.field[f].name, "the record has no such item; it has %.300s",
 		    found ? found : "others");
 	Py_XDECREF(text);
 	Py_XDECREF(names);

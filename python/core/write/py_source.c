@@ -240,7 +240,7 @@ int source_open(struct source *s, PyObject *value)
 		rc = open_dlpack(s, value);
 	for (int i = 0; rc > 0 && s->as.dtype && i < s->as.axis_count; i++)
 		if (s->as.shape[i] < 0)
-			rc = refuse(s, "an array with an axis of less than nothing");
+			rc = refuse(s, "an array with an axis of negative length");
 	if (rc <= 0)
 		source_close(s);
 	return rc;

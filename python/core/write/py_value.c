@@ -214,7 +214,7 @@ static bool put_number(const struct target *t, PyObject *value, char *to)
 	type = (PyObject *)Py_TYPE(value);
 	name = PyObject_GetAttrString(type, "__name__");
 	text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-	ok = fail_record(t->record, t->f->name, "%s%s is no number, array or list of numbers",
+	ok = fail_record(t->record, t->f->name, "%s%s is not a number, an array or a list of numbers",
 			 value == Py_None ? "" : "a value of type ",
 			 value == Py_None ? "None"
 			 : text		  ? text
@@ -316,8 +316,8 @@ static bool put(const struct target *t, PyObject *value, int axis, char *to)
 static bool refuse_length(const struct target *t, Py_ssize_t n, const char *what)
 {
 	fail_record(t->record, t->f->name,
-		    "%zd %s; the field has room for %lu. Leave it out, cut it, or say more in the schema", n, what,
-		    (unsigned long)t->f->shape[0]);
+		    "%zd %s; must be at most %lu. Leave the record out, cut it, or raise the length in the schema",
+		    n, what, (unsigned long)t->f->shape[0]);
 	return false;
 }
 

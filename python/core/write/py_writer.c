@@ -36,7 +36,7 @@ static bool is_usable(const struct shard *s)
 {
 	if (s->owner_pid != (long)getpid())
 		fail_argument(
-			"this writer belongs to process %ld; a forked child opens one of its own, in another folder",
+			"this writer belongs to process %ld; a forked child must open its own, in another folder",
 			s->owner_pid);
 	else if (!s->w)
 		fail_closed("writer");
@@ -170,7 +170,8 @@ static bool is_good_label(const struct shard *s, const char *const *group, int64
 
 static bool fail_label(const struct shard *s, unsigned long long record, int64_t label)
 {
-	fail_record(record, s->label->name, "label %lld; there are %llu classes, from 0", (long long)label,
+	fail_record(record, s->label->name,
+		    "label is %lld; must be 0 or more, and below %llu, the number of classes", (long long)label,
 		    (unsigned long long)s->class_count);
 	return false;
 }
