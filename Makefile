@@ -73,8 +73,10 @@ SO    := $(BUILD)/libshard.so.$(VERSION)
 comma    := ,
 objects   = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 programs  = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard $(1))))
-tool_objs = $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c cli/*.c common/*.c))
+tool_objs = $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c cli/*.c common/*.c)) \
+            $(BUILD)/tools/$(1)/manual.o
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
+MANUALS  := $(TOOLS:$(BUILD)/bin/%=$(BUILD)/tools/%/manual.c)
 EXAMPLES := $(call programs,examples/*.c)
 BENCHES  := $(call programs,bench/*.c)
 TESTS    := $(call programs,tests/*/t_*.c)
@@ -157,9 +159,18 @@ $(BUILD)/objects: $(call stale,objects)
 $(BUILD)/parts: $(call stale,parts)
 	$(write)
 
-$(BUILD)/%.o: %.c $(BUILD)/flags
+define compile
 	@mkdir -p $(@D); echo '  CC    $<'
 	$(Q)$(CC) $(FLAGS) $(FLAGS_$<) -MMD -MP -c $< -o $@
+endef
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	$(compile)
+# The text of a tool's manual and --help.
+$(MANUALS): $(BUILD)/tools/%/manual.c: docs/man/%.md docs/manual.awk
+	@mkdir -p $(@D); echo '  AWK   $<'
+	$(Q)awk -f docs/manual.awk $< >$@
+$(MANUALS:.c=.o): %.o: %.c $(BUILD)/flags
+	$(compile)
 -include $(patsubst %.o,%.d,$(OBJ) $(parts) $(REPLAY) \
 	$(addsuffix .o,$(EXAMPLES) $(BENCHES) $(TESTS) $(HELPERS) $(FUZZERS)))
 
@@ -202,9 +213,10 @@ $(FAKES): $(call objects,tests/cuda/fake_*.c) $(BUILD)/parts
 $(FAKES): $(BUILD)/tests/cuda/%/libcuda.so.1: tests/cuda/fake_%.map
 	$(call link,$(FAKE_FLAGS))
 $(filter $(BUILD)/tests/cuda/%,$(TESTS) $(HELPERS)): | $(FAKES)
-$(PACK): $(filter-out %/main.o,$(call tool_objs,shardpack)) $(BUILD)/parts
+$(PACK): $(filter-out %/main.o %/manual.o,$(call tool_objs,shardpack)) $(BUILD)/parts
 	$(Q)mkdir -p $(@D); rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $(PACK_USER): $(PACK)
+$(BUILD)/tests/pack/t_verbs: $(BUILD)/tools/shardpack/manual.o
 $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 
 # The stable ABI: headers of any CPython from 3.11 on will do.

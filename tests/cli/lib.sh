@@ -123,7 +123,7 @@ need_pillow() {
 
 # break_pack FILE SED: ./broken is shardpack with that file of it edited so, for tests of tests; "s/x/x/" changes nothing
 break_pack() {
-	local file objects=() source san=
+	local file objects=("$BUILD/tools/shardpack/manual.o") source san=
 	file=$(cd "$ROOT" && find tools/shardpack tools/cli tools/common -name "$1")
 	case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
 	read -r CC _ <"$BUILD/flags" # the compiler that made the objects

@@ -141,6 +141,25 @@ static const char *check_screen(const struct cli_program *program, const struct 
 	return wrong;
 }
 
+static const char *check_text(const struct cli_text *text)
+{
+	if (!text->name)
+		return "a verb has a text";
+	if (!text->summary || !text->summary[0] || !text->description || !text->examples || !text->examples[0])
+		return "a text has a summary, a description and an example";
+	return NULL;
+}
+
+/* Of a verb, or of the program; the zeroed row if there is none. */
+static const struct cli_text *find_text(const struct cli_program *program, const char *name)
+{
+	const struct cli_text *text = program->texts;
+
+	while (text->name && strcmp(text->name, name))
+		text++;
+	return text;
+}
+
 static bool ends_word(char c)
 {
 	return !c || c == ' ';
@@ -152,8 +171,10 @@ static const char *check_verb(const struct cli_program *program, const struct cl
 
 	if (!is_name(verb->name, " ") || strchr(verb->name, ' ') != strrchr(verb->name, ' '))
 		return "a verb is one word or two, of lower case letters, digits and dashes";
-	if (!verb->summary || !verb->run || !verb->examples || !verb->examples[0])
-		return "a verb has a summary, an example and a function";
+	if (!verb->run)
+		return "a verb has a function";
+	if (check_text(find_text(program, verb->name)))
+		return check_text(find_text(program, verb->name));
 	for (const struct cli_verb *other = program->verbs; other != verb; other++) {
 		size_t shorter = strlen(other->name) < strlen(verb->name) ? strlen(other->name) : strlen(verb->name);
 
@@ -175,10 +196,19 @@ static bool cli_check(const struct cli_program *program, char *why, size_t why_b
 {
 	const char *wrong = NULL, *name = "";
 
-	if (!program->name || !program->summary || !program->examples || !program->verbs || !program->verbs->name ||
-	    !program->print_version) {
-		snprintf(why, why_bytes, "a program has a name, a summary, examples, verbs and a version");
+	if (!program->name || !program->texts || !program->verbs || !program->verbs->name || !program->print_version) {
+		snprintf(why, why_bytes, "a program has a name, texts, verbs and a version");
 		return false;
+	}
+	for (const struct cli_text *text = program->texts; text->name; text++) {
+		const struct cli_verb *verb = program->verbs;
+
+		while (verb->name && strcmp(verb->name, text->name))
+			verb++;
+		if (text == program->texts ? strcmp(text->name, program->name) : !verb->name) {
+			snprintf(why, why_bytes, "%s: a text without a verb", text->name);
+			return false;
+		}
 	}
 	for (const struct cli_verb *verb = program->verbs; verb->name; verb++) {
 		name = "";

@@ -144,32 +144,39 @@ static int run_wait(const struct cli_args *args)
 	return interrupted() ? fail(EXIT_INTERRUPTED, "interrupted; run again to continue") : EXIT_DONE;
 }
 
+static const struct cli_text sample_texts[] = {
+	{"sample", "show what a command line can do", "Shows it.", "sample images photos -o ds"},
+	{"images", "Pack folders of images into a dataset",
+	 "One paragraph, with --resize in it.\n\n.A second one 'begins' with a dot.\n\n"
+	 "### Two items\n\n- `.jpg`, as `sample --a-b` has it\n\n- another\n\nThe end.",
+	 "sample images photos/train -o ds/train --resize 256"},
+	{"plan images", "Write the plan of such a dataset only", "", "sample plan images photos/train -o ds/train"},
+	{"plan many", "Take many things", "", "sample plan many a b c\nsample plan many a"},
+	{"misuse", "Find fault", "", "sample misuse"},
+	{"much", "Print much", "", "sample much"},
+	{"wait", "Be interrupted", "", "sample wait"},
+	{0},
+};
+
 static const struct cli_verb sample_verbs[] = {
 	{.name = "images",
-	 .summary = "Pack folders of images into a dataset",
-	 .description = "One paragraph, with --resize in it.\n\n.A second one 'begins' with a dot.",
-	 .examples = "sample images photos/train -o ds/train --resize 256",
 	 .positionals = source_positionals,
 	 .options = {transform_options, output_options},
 	 .options_bytes = sizeof(struct sample_options),
 	 .run = run_print},
 	{.name = "plan images",
-	 .summary = "Write the plan of such a dataset only",
-	 .examples = "sample plan images photos/train -o ds/train",
 	 .positionals = source_positionals,
 	 .options = {transform_options, output_options},
 	 .options_bytes = sizeof(struct sample_options),
 	 .run = run_print},
 	{.name = "plan many",
-	 .summary = "Take many things",
-	 .examples = "sample plan many a b c\nsample plan many a",
 	 .positionals = many_positionals,
 	 .options = {few_options},
 	 .options_bytes = sizeof(struct sample_options),
 	 .run = run_print},
-	{.name = "misuse", .summary = "Find fault", .examples = "sample misuse", .run = run_misuse},
-	{.name = "much", .summary = "Print much", .examples = "sample much", .run = run_much},
-	{.name = "wait", .summary = "Be interrupted", .examples = "sample wait", .run = run_wait},
+	{.name = "misuse", .run = run_misuse},
+	{.name = "much", .run = run_much},
+	{.name = "wait", .run = run_wait},
 	{0},
 };
 
@@ -179,10 +186,8 @@ static void print_version(FILE *out)
 }
 
 static const struct cli_program sample = {.name = "sample",
-					  .summary = "show what a command line can do",
-					  .examples = "sample images photos -o ds",
-					  .description = "Shows it.",
 					  .see_also = "other(1)",
+					  .texts = sample_texts,
 					  .verbs = sample_verbs,
 					  .print_version = print_version};
 
@@ -455,32 +460,55 @@ TEST(bad_tables_are_noticed)
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		struct cli_verb verbs[] = {
-			{.name = "verb",
-			 .summary = "S",
-			 .examples = "e",
-			 .options = {tables[i]},
-			 .options_bytes = 8,
-			 .run = run_misuse},
+			{.name = "verb", .options = {tables[i]}, .options_bytes = 8, .run = run_misuse},
 			{0},
 		};
-		struct cli_program program = sample;
+		struct cli_text texts[] = {sample_texts[0], {"verb", "S", "", "e"}, {0}};
+		struct cli_program program = {
+			.name = "sample", .verbs = verbs, .texts = texts, .print_version = print_version};
 
-		program.verbs = verbs;
 		STORY("table %zu", i);
 		CHECK(!cli_check(&program, why, sizeof(why)));
 	}
 	for (size_t i = 0; i < 3; i++) {
 		static const char *const names[] = {"verb", "verb two", "Verb"};
 		struct cli_verb verbs[] = {
-			{.name = "verb", .summary = "S", .examples = "e", .run = run_misuse},
-			{.name = names[i], .summary = "S", .examples = "e", .run = run_misuse},
-			{0},
-		};
-		struct cli_program program = sample;
+			{.name = "verb", .run = run_misuse}, {.name = names[i], .run = run_misuse}, {0}};
+		struct cli_text texts[] = {sample_texts[0], {"verb", "S", "", "e"}, {names[i], "S", "", "e"}, {0}};
+		struct cli_program program = {
+			.name = "sample", .verbs = verbs, .texts = texts, .print_version = print_version};
 
-		program.verbs = verbs;
 		STORY("verbs called verb and %s", names[i]);
 		CHECK(!cli_check(&program, why, sizeof(why)));
+	}
+}
+
+TEST(texts_belong_to_verbs)
+{
+	static const struct {
+		const char *story;
+		struct cli_text texts[4];
+		const char *why;
+	} rows[] = {
+		{"in order", {{"sample", "s", "", "e"}, {"verb", "S", "", "e"}}, ""},
+		{"a verb without a text", {{"sample", "s", "", "e"}}, "verb: : a verb has a text"},
+		{"a text without a verb", {{"sample", "s", "", "e"}, {"verb", "S", "", "e"}, {"noun", "S", "", "e"}},
+		 "noun: a text without a verb"},
+		{"another program's texts", {{"simple", "s", "", "e"}, {"verb", "S", "", "e"}},
+		 "simple: a text without a verb"},
+		{"a verb without an example", {{"sample", "s", "", "e"}, {"verb", "S", "", ""}},
+		 "verb: : a text has a summary, a description and an example"},
+	};
+	static const struct cli_verb verbs[] = {{.name = "verb", .run = run_misuse}, {0}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cli_program program = {
+			.name = "sample", .verbs = verbs, .texts = rows[i].texts, .print_version = print_version};
+		char why[256] = "";
+
+		STORY("%s", rows[i].story);
+		CHECK_EQ(cli_check(&program, why, sizeof(why)), !rows[i].why[0]);
+		CHECK_STR(why, rows[i].why);
 	}
 }
 
@@ -508,6 +536,8 @@ TEST(man_page_is_clean_roff)
 	CHECK(strstr(page, ".TH SAMPLE 1 \"\" \"sample 1.2.3\" \"User Commands\"\n"));
 	CHECK(strstr(page, "\n\\&.A second one \\(aqbegins\\(aq with a dot.\n"));
 	CHECK(strstr(page, "\nOne paragraph, with \\-\\-resize in it.\n"));
+	CHECK(strstr(page, "\n.PP\n\\fBTwo items\\fR\n.IP \\(bu 2\n\\fB.jpg\\fR, as \\fBsample \\-\\-a\\-b\\fR has it\n"
+			   ".PD 0\n.IP \\(bu 2\nanother\n.PD\n.PP\nThe end.\n"));
 	CHECK(strstr(page, "\nAs for \\fBimages\\fR:\n\\fB\\-\\-\\fR\\fBresize\\fR,\n"));
 	CHECK(strstr(page, "\nA word.\nMay be given more than once.\n"));
 	if (system("command -v groff >/dev/null"))

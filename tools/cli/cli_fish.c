@@ -86,13 +86,13 @@ void cli_complete_fish(FILE *out, const struct cli_program *program)
 
 		if (cli_first_of_its_word(program, verb)) {
 			fprintf(out, "complete -c %s -n __%s_at -a %.*s -d ", name, name, (int)length, verb->name);
-			quoted(out, verb->summary);
+			quoted(out, cli_text_of(program, verb)->summary);
 			fputc('\n', out);
 		}
 		if (verb->name[length]) {
 			fprintf(out, "complete -c %s -n '__%s_at %.*s' -a %s -d ", name, name, (int)length, verb->name,
 				verb->name + length + 1);
-			quoted(out, verb->summary);
+			quoted(out, cli_text_of(program, verb)->summary);
 			fputc('\n', out);
 		}
 		verb_lines(out, program, verb);

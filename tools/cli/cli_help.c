@@ -114,6 +114,7 @@ static void print_examples(FILE *out, const char *examples)
 void cli_help_verb(FILE *out, const struct cli_program *program, const struct cli_verb *verb)
 {
 	const struct cli_option *positional = verb->positionals;
+	const struct cli_text *text = cli_text_of(program, verb);
 	struct cli_flat flat;
 	size_t left_columns;
 	char usage[TEXT_BYTES];
@@ -124,28 +125,30 @@ void cli_help_verb(FILE *out, const struct cli_program *program, const struct cl
 	fputs("Usage: ", out);
 	wrap(out, usage, 7, 9);
 	fputc('\n', out);
-	wrap(out, verb->summary, 0, 0);
+	wrap(out, text->summary, 0, 0);
 	fputc('\n', out);
 	for (; positional && positional->name; positional++)
 		print_positional(out, positional, left_columns);
 	for (unsigned i = 0; i < flat.count;)
 		i = print_option(out, &flat, i, left_columns);
-	print_examples(out, verb->examples);
+	print_examples(out, text->examples);
 }
 
 /* Verbs in a row that begin with one word and do the same are one line: "plan ...". */
-static bool same_family(const struct cli_verb *a, const struct cli_verb *b)
+static bool same_family(const struct cli_program *program, const struct cli_verb *a, const struct cli_verb *b)
 {
 	size_t bytes = strcspn(a->name, " ");
 
-	return a->name[bytes] && b->name && !strncmp(a->name, b->name, bytes + 1) && !strcmp(a->summary, b->summary);
+	return a->name[bytes] && b->name && !strncmp(a->name, b->name, bytes + 1) &&
+	       !strcmp(cli_text_of(program, a)->summary, cli_text_of(program, b)->summary);
 }
 
 /* How a verb is listed, and in *next the one to list behind it. */
-static void listed_name(const struct cli_verb *verb, const struct cli_verb **next, char *out, size_t out_bytes)
+static void listed_name(const struct cli_program *program, const struct cli_verb *verb, const struct cli_verb **next,
+			char *out, size_t out_bytes)
 {
 	*next = verb + 1;
-	while (same_family(verb, *next))
+	while (same_family(program, verb, *next))
 		(*next)++;
 	if (*next > verb + 1)
 		snprintf(out, out_bytes, "%.*s ...", (int)strcspn(verb->name, " "), verb->name);
@@ -155,24 +158,25 @@ static void listed_name(const struct cli_verb *verb, const struct cli_verb **nex
 
 void cli_help_program(FILE *out, const struct cli_program *program)
 {
+	const struct cli_text *text = cli_text_of(program, NULL);
 	const struct cli_verb *next;
 	size_t left_columns = 0;
 	char name[128];
 
 	for (const struct cli_verb *verb = program->verbs; verb->name; verb = next) {
-		listed_name(verb, &next, name, sizeof(name));
+		listed_name(program, verb, &next, name, sizeof(name));
 		if (strlen(name) + 4 > left_columns)
 			left_columns = strlen(name) + 4;
 	}
 	fprintf(out, "Usage: %s VERB [options]\n\n%s - ", program->name, program->name);
-	wrap(out, program->summary, strlen(program->name) + 3, 0);
+	wrap(out, text->summary, strlen(program->name) + 3, 0);
 	fputc('\n', out);
 	for (const struct cli_verb *verb = program->verbs; verb->name; verb = next) {
-		listed_name(verb, &next, name, sizeof(name));
+		listed_name(program, verb, &next, name, sizeof(name));
 		fprintf(out, "  %-*s", (int)left_columns - 2, name);
-		wrap(out, verb->summary, left_columns, left_columns);
+		wrap(out, cli_text_of(program, verb)->summary, left_columns, left_columns);
 	}
 	fprintf(out, "\n'%s VERB --help' explains a verb; '%s --version' names versions.\n", program->name,
 		program->name);
-	print_examples(out, program->examples);
+	print_examples(out, text->examples);
 }

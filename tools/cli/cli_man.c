@@ -31,13 +31,14 @@ static const struct {
 };
 
 /*
- * Text as roff: what is special to it becomes harmless.  A dash that begins a word is an
- * option's and must stay a minus, so that it can be copied; others are hyphens.  With
- * `literal` all are minus.
+ * Text as roff: what is special to it becomes harmless, and `code` is bold.  A dash that begins a
+ * word is an option's and must stay a minus, so that it can be copied, and so must those of code;
+ * others are hyphens.  With `literal` all are minus, and a backquote is one.
  */
 static void roff(FILE *out, const char *text, bool literal)
 {
 	char before = '\n';
+	bool code = false;
 
 	for (; *text; before = *text++) {
 		if (before == '\n' && (*text == '.' || *text == '\''))
@@ -48,13 +49,15 @@ static void roff(FILE *out, const char *text, bool literal)
 			fputs("\\(aq", out);
 		else if (*text == '"')
 			fputs("\\(dq", out);
-		else if (*text == '`')
+		else if (*text == '`' && literal)
 			fputs("\\(ga", out);
+		else if (*text == '`')
+			fputs((code = !code) ? "\\fB" : "\\fR", out);
 		else if (*text == '^')
 			fputs("\\(ha", out);
 		else if (*text == '~')
 			fputs("\\(ti", out);
-		else if (*text == '-' && (literal || !isalnum((unsigned char)before)))
+		else if (*text == '-' && (literal || code || !isalnum((unsigned char)before)))
 			fputs("\\-", out);
 		else
 			fputc(*text, out);
@@ -69,22 +72,42 @@ static void roff_font(FILE *out, char font, const char *text)
 	fputs("\\fR", out);
 }
 
+/* A paragraph, "- an item" or "### a subheading", the first `length` bytes of `text`. */
+static void block(FILE *out, const char *text, size_t length, bool below_heading)
+{
+	bool item = !strncmp(text, "- ", 2), heading = !strncmp(text, "### ", 4);
+	size_t mark = item ? 2 : heading ? 4 : 0;
+	char *copy = strndup(text + mark, length - mark);
+
+	fputs(item ? ".IP \\(bu 2\n" : below_heading ? ".br\n" : ".PP\n", out);
+	if (heading)
+		roff_font(out, 'B', copy ? copy : "");
+	else
+		roff(out, copy ? copy : "", false);
+	fputc('\n', out);
+	free(copy);
+}
+
 /*
- * Paragraphs with an empty line between.  A sentence's end stays inside the line: roff would space
- * it its own way.
+ * The blocks of a text, with an empty line between; items that follow each other have none.  A
+ * sentence's end stays inside the line: roff would space it its own way.
  */
 static void paragraphs(FILE *out, const char *text)
 {
-	while (*text) {
-		const char *end = strstr(text, "\n\n");
-		size_t length = end ? (size_t)(end - text) : strlen(text);
-		char *copy = strndup(text, length);
+	bool was_item = false, was_heading = false, is_item;
 
-		fputs(".PP\n", out);
-		roff(out, copy ? copy : "", false);
-		fputc('\n', out);
-		free(copy);
-		text += length + strspn(text + length, "\n");
+	for (size_t length; *text; text += length + strspn(text + length, "\n")) {
+		const char *end = strstr(text, "\n\n");
+
+		length = end ? (size_t)(end - text) : strlen(text);
+		is_item = !strncmp(text, "- ", 2);
+		if (is_item && was_item)
+			fputs(".PD 0\n", out);
+		block(out, text, length, was_heading);
+		if (is_item && was_item)
+			fputs(".PD\n", out);
+		was_item = is_item;
+		was_heading = !strncmp(text, "### ", 4);
 	}
 }
 
@@ -193,25 +216,25 @@ static void examples_block(FILE *out, const char *examples)
 {
 	fputs(".PP\n.RS 4\n.nf\n", out);
 	roff(out, examples, true);
-	fprintf(out, "%s.fi\n.RE\n", examples[0] && examples[strlen(examples) - 1] == '\n' ? "" : "\n");
+	fputs("\n.fi\n.RE\n", out);
 }
 
 static void verb_section(FILE *out, const struct cli_program *program, const struct cli_verb *verb)
 {
+	const struct cli_text *text = cli_text_of(program, verb);
 	char usage[TEXT_BYTES];
 
 	fputs(".SS ", out);
 	cli_usage_text(program, verb, usage, sizeof(usage));
 	roff(out, usage, true);
 	fputc('\n', out);
-	sentence(out, verb->summary);
-	if (verb->description)
-		paragraphs(out, verb->description);
+	sentence(out, text->summary);
+	paragraphs(out, text->description);
 	for (const struct cli_option *p = verb->positionals; p && p->name; p++)
 		positional_entry(out, p);
 	for (unsigned t = 0; t < CLI_TABLES_MAX && verb->options[t]; t++)
 		option_table(out, program, verb, verb->options[t]);
-	examples_block(out, verb->examples);
+	examples_block(out, text->examples);
 }
 
 /* .TH, with the first line of --version as the source. */
@@ -245,7 +268,7 @@ static void closing_sections(FILE *out, const struct cli_program *program)
 	      ".TP\n\\fBTERM\\fR, \\fBCOLUMNS\\fR\nThe terminal that messages and progress are drawn on.\n",
 	      out);
 	fputs(".SH EXAMPLES\n", out);
-	examples_block(out, program->examples);
+	examples_block(out, cli_text_of(program, NULL)->examples);
 	if (program->see_also) {
 		fputs(".SH SEE ALSO\n", out);
 		roff(out, program->see_also, true);
@@ -255,13 +278,14 @@ static void closing_sections(FILE *out, const struct cli_program *program)
 
 void cli_man(FILE *out, const struct cli_program *program)
 {
+	const struct cli_text *text = cli_text_of(program, NULL);
 	struct cli_flat flat;
 
 	title(out, program);
 	fputs(".SH NAME\n", out);
 	roff(out, program->name, true);
 	fputs(" \\- ", out);
-	roff(out, program->summary, false);
+	roff(out, text->summary, false);
 	fputs("\n.SH SYNOPSIS\n", out);
 	for (const struct cli_verb *verb = program->verbs; verb->name; verb++) {
 		char usage[TEXT_BYTES];
@@ -272,10 +296,7 @@ void cli_man(FILE *out, const struct cli_program *program)
 	}
 	fprintf(out, "%s \\-\\-version\n", program->name);
 	fputs(".SH DESCRIPTION\n", out);
-	if (program->description)
-		paragraphs(out, program->description);
-	else
-		sentence(out, program->summary);
+	paragraphs(out, text->description);
 	fputs(".SH VERBS\n", out);
 	for (const struct cli_verb *verb = program->verbs; verb->name; verb++)
 		verb_section(out, program, verb);

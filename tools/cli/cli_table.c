@@ -4,6 +4,7 @@
  */
 #include "tools/cli/cli_table.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const struct cli_option common_table[] = {
@@ -12,6 +13,16 @@ static const struct cli_option common_table[] = {
 	{.name = "help", .short_name = 'h', .kind = CLI_FLAG, .offset = offsetof(struct cli_common, help), .help = "print this and exit"},
 	{0},
 };
+
+const struct cli_text *cli_text_of(const struct cli_program *program, const struct cli_verb *verb)
+{
+	const struct cli_text *text = program->texts;
+
+	while (verb && text->name && strcmp(text->name, verb->name))
+		text++;
+	assert(text->name);
+	return text;
+}
 
 void cli_flatten(const struct cli_verb *verb, struct cli_flat *flat)
 {

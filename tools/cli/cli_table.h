@@ -4,8 +4,9 @@
  *
  * A program is a table of verbs, a verb is tables of options and a function.  From the same
  * tables come parsing, --help, the man page (--print-man) and shell completion
- * (--print-completion bash|zsh|fish), so they cannot disagree.  Tables of options end with
- * a zeroed row and may be shared between verbs:
+ * (--print-completion bash|zsh|fish), so they cannot disagree.  What is longer than a line stands
+ * in docs/man, and is a table of texts here.  Tables of options end with a zeroed row and may be
+ * shared between verbs:
  *
  *   struct pack_options { const char *out; uint64_t resize; int filter; ... };
  *   static const struct cli_option transform[] = {
@@ -78,11 +79,19 @@ struct cli_option {
 
 struct cli_args;
 
-struct cli_verb {
-	const char *name;        /* one word or two: "images", "plan images" */
+/* The text of a verb or of a program. */
+struct cli_text {
+	const char *name;
 	const char *summary;     /* one line: "Pack folders of images into a dataset" */
-	const char *description; /* NULL, or paragraphs for the man page, with an empty line between */
+	const char *description; /* for the man page: paragraphs, "- " items, "### " subheadings; empty lines between */
 	const char *examples;    /* one command per line; --help ends with them */
+};
+
+/* This program's texts: the build makes them of docs/man/PROGRAM.md. */
+extern const struct cli_text cli_manual[];
+
+struct cli_verb {
+	const char *name; /* one word or two: "images", "plan images" */
 	const struct cli_option *positionals; /* NULL: none.  Optional ones come last */
 	const struct cli_option *options[CLI_TABLES_MAX];
 	size_t options_bytes;    /* of the struct that the offsets are for */
@@ -92,10 +101,8 @@ struct cli_verb {
 
 struct cli_program {
 	const char *name;
-	const char *summary;            /* one line, lower case, as in a man page's NAME section */
-	const char *description;        /* as a verb's */
-	const char *examples;
 	const char *see_also;           /* NULL, or for the man page: "shardcat(1)" */
+	const struct cli_text *texts;   /* the program's, one of each verb, and a zeroed row */
 	const struct cli_verb *verbs;   /* ends with a zeroed row */
 	void (*print_version)(FILE *out); /* first line: "shardpack 0.1.0" */
 };
@@ -106,6 +113,9 @@ struct cli_flat {
 	unsigned count;
 	unsigned own_count; /* those before the common ones */
 };
+
+/* The text of a verb, or with NULL that of the program; its summary is in lower case. */
+const struct cli_text *cli_text_of(const struct cli_program *program, const struct cli_verb *verb);
 
 void cli_flatten(const struct cli_verb *verb, struct cli_flat *flat);
 

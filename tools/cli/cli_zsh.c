@@ -99,7 +99,7 @@ static void describe(FILE *out, const struct cli_program *program, const char *i
 			continue;
 		length = strcspn(verb->name + first_length, " ");
 		fprintf(out, "%s\t'%.*s:", indent, (int)length, verb->name + first_length);
-		quoted(out, verb->summary, "");
+		quoted(out, cli_text_of(program, verb)->summary, "");
 		fputs("'\n", out);
 	}
 	fprintf(out, "%s)\n%s_describe -t verbs verb verbs\n", indent, indent);

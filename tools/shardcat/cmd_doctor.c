@@ -138,19 +138,6 @@ static const struct cli_option options[] = {AS_JSON(struct doctor_options, "prin
 
 const struct cli_verb verb_doctor = {
 	.name = "doctor",
-	.summary = "Look at this machine: what a loader can use here, and what could be better",
-	.description =
-		"CPUs, memory, huge pages, the memlock limit, io_uring, the disk behind PATH, the GPU driver, each GPU and "
-		"its PCIe link, and page-locking, which is tried on 64 MiB. Nothing is changed.\n"
-		"\n"
-		"Each finding is a verdict, what was found, what follows from it (so:), and what to do (do:). The verdict is "
-		"good; slower, if all works and something would be faster otherwise; missing, if what needs it does not "
-		"work; unknown, if it could not be looked at. -q prints only those that are not good.\n"
-		"\n"
-		"The exit code is 0 whatever was found, and 3 if PATH cannot be looked at.",
-	.examples = "shardcat doctor\n"
-		    "shardcat doctor ds/train\n"
-		    "shardcat doctor ds/train --json | jq '.findings[].verdict'",
 	.positionals = positionals,
 	.options = {options},
 	.options_bytes = sizeof(struct doctor_options),

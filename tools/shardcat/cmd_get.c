@@ -216,11 +216,6 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_get = {
 	.name = "get",
-	.summary = "Get one record: as text, or one field of it as a file",
-	.description = "Ragged fields are cut to their true lengths, in every form.",
-	.examples = "shardcat get ds/train 17\n"
-		    "shardcat get ds/train 17 --field image --png --out cat.png\n"
-		    "shardcat get ds/train 17 --field label --npy --out label.npy",
 	.positionals = positionals,
 	.options = {options},
 	.options_bytes = sizeof(struct get_options),

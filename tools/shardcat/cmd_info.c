@@ -243,11 +243,6 @@ static const struct cli_option options[] = {AS_JSON(struct info_options, "print 
 
 const struct cli_verb verb_info = {
 	.name = "info",
-	.summary = "Say what a dataset or a shard holds: records, fields, classes, mean and std",
-	.description = "With -v also all classes, the sections of a shard, and the provenance that the packer wrote.",
-	.examples = "shardcat info ds/train\n"
-		    "shardcat info -v ds/train/00000.shard\n"
-		    "shardcat info ds/train --json | jq .record_count",
 	.positionals = positionals,
 	.options = {options},
 	.options_bytes = sizeof(struct info_options),

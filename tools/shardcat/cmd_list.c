@@ -175,11 +175,6 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_list = {
 	.name = "list",
-	.summary = "List the records: index, label, class and key, separated by tabs",
-	.description = "A record without label or class has a dash there. Keys and class names are escaped as in C, "
-		       "so a line is always one record.",
-	.examples = "shardcat list ds/train | head\n"
-		    "shardcat list ds/train --first 100 --count 10 --json",
 	.positionals = positionals,
 	.options = {options},
 	.options_bytes = sizeof(struct list_options),

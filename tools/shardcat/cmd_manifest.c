@@ -140,10 +140,6 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_manifest = {
 	.name = "manifest",
-	.summary = "Print a dataset's manifest",
-	.description = "Its integrity was checked, and no shard is opened.",
-	.examples = "shardcat manifest ds/train\n"
-		    "shardcat manifest ds/train --sha256sums | (cd ds/train && sha256sum -c)",
 	.positionals = positionals,
 	.options = {options},
 	.options_bytes = sizeof(struct manifest_options),

@@ -232,16 +232,6 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_order = {
 	.name = "order",
-	.summary = "Print the record indices that a rank gets in an epoch, one per line",
-	.description =
-		"The order is that of the library's loader with the same options; -v says which that is.\n"
-		"\n"
-		"With --token, what is still to come in the token's epoch, for any world and batch. Its order and seed "
-		"are taken from it. The exit code is 5 if it is of another dataset, or of another order than the "
-		"options ask for, and 2 if it is no whole token.",
-	.examples = "shardcat order ds/train --epoch 3 --seed 1\n"
-		    "shardcat order ds/train --seed 1 --rank 2 --world 8 --batch 256\n"
-		    "shardcat order ds/train --shuffle windows --run-records 128 --lanes 16 -v",
 	.positionals = positionals,
 	.options = {order_option_table, options},
 	.options_bytes = sizeof(struct print_options),

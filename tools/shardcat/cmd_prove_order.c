@@ -317,20 +317,6 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_prove_order = {
 	.name = "prove-order",
-	.summary = "Prove that every record is delivered exactly once in an epoch",
-	.description =
-		"Opens loaders for all ranks of each world, takes their batches in step, and identifies each row by the "
-		"XXH3-128 of its bytes, which was taken of every record before by plain reading. Records with equal bytes "
-		"must come as often as they are there. The record numbers that batches carry must agree with the bytes.\n"
-		"\n"
-		"Then epochs are interrupted: after some steps the token is taken, all loaders are closed, and another world "
-		"with another batch goes on, several times in one epoch; together they must deliver each record once. With "
-		"--tail drop exactly the last incomplete step may be missing; rows flagged as padding are not counted.\n"
-		"\n"
-		"The exit code is 1 if anything was delivered twice, not at all, or under another number. It takes 16 bytes "
-		"of memory per record, and the loaders' slots.",
-	.examples = "shardcat prove-order ds/train\n"
-		    "shardcat prove-order ds/train --worlds 1,8 --batch 64 --seed 7 --epochs 1",
 	.positionals = positionals,
 	.options = {order_option_table, options},
 	.options_bytes = sizeof(struct prove_options),

@@ -399,14 +399,6 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_show = {
 	.name = "show",
-	.summary = "Draw a contact sheet: small pictures of records with their classes, as a PNG",
-	.description = "Images of f16, bf16 or f32 that shardpack normalised are drawn as they were before. Others of such types are scaled "
-		       "one by one: the least number black, the greatest white.\n"
-		       "\n"
-		       "The font of the sheet has ASCII only: a class whose name has other characters is drawn as `class N`, and "
-		       "in keys and the title each such character is drawn as `?`.",
-	.examples = "shardcat show ds/train\n"
-		    "shardcat show ds/train --class cat --count 12 --columns 4 --out cats.png",
 	.positionals = positionals,
 	.options = {options},
 	.options_bytes = sizeof(struct show_options),

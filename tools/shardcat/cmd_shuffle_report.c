@@ -426,20 +426,6 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_shuffle_report = {
 	.name = "shuffle-report",
-	.summary = "Measure how well batches are mixed, against a uniform shuffle",
-	.description =
-		"Compares batches of the loader's order with batches drawn at random without replacement: distinct classes; the "
-		"variance of class counts as a multiple of what it should be (the variance inflation factor); distinct runs and "
-		"shards; how far apart neighbours of a batch are stored; and how many pairs of records that shared a batch share "
-		"one in the next epoch too, as a multiple of chance. Ideals are exact expectations. +- is the standard error, and "
-		"what differs by more than 4 of them and by more than 1 % is not called uniform.\n"
-		"\n"
-		"A windowed order mixes records of nearby runs only by the window. Where the dataset is stored sorted by class, "
-		"that shows in the variance, and a warning says what to do. Runs are counted as stretches of the index space that "
-		"begin at 0, so that a shifted run counts as two. Records are not read, but for their label; it takes about 24 "
-		"bytes of memory per record.",
-	.examples = "shardcat shuffle-report ds/train --batch 256 --seed 1\n"
-		    "shardcat shuffle-report ds/train --run-records 128 --window-runs 40",
 	.positionals = positionals,
 	.options = {order_option_table, options},
 	.options_bytes = sizeof(struct report_options),

@@ -411,18 +411,6 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_stats = {
 	.name = "stats",
-	.summary = "Means and deviations, least and greatest values, classes, and copies",
-	.description =
-		"Mean and standard deviation are those of all values of a channel together. They come from sums of "
-		"integers, so nothing is rounded before the last step; floating point is rounded, and NaN and infinities "
-		"are counted and left out. Where the dataset has recorded sums they are shown, and reading the records "
-		"checks them: if they differ the exit code is 1. Of images there is also the mean of each image's own "
-		"mean and standard deviation.\n"
-		"\n"
-		"Copies are records whose fields, but for the label, are the same bytes (by XXH3-128).",
-	.examples = "shardcat stats ds/train\n"
-		    "shardcat stats ds/train --recorded --sorted --classes 10\n"
-		    "shardcat stats ds/train --json",
 	.positionals = positionals,
 	.options = {options},
 	.options_bytes = sizeof(struct stats_options),

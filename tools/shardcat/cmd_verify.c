@@ -143,16 +143,6 @@ static const struct cli_option options[] = {
 
 const struct cli_verb verb_verify = {
 	.name = "verify",
-	.summary = "Check every rule of the format, every hash, and the shards against their manifest",
-	.description =
-		"Each problem is one line on standard error: the file, the rule of format/SHARD.md (such as I44), "
-		"what was found and what it should have been. Verification goes on behind it.\n"
-		"\n"
-		"The exit code is 1 for damage, 4 for a file that needs a newer reader, 5 for a shard that is sound "
-		"but not the one that the manifest names, 3 if something could not be read. Damage wins over the others.",
-	.examples = "shardcat verify ds/train\n"
-		    "shardcat verify ds/train --sha256 -j 8\n"
-		    "shardcat verify ds/train --sample 1000",
 	.positionals = positionals,
 	.options = {options},
 	.options_bytes = sizeof(struct verify_options),

@@ -26,19 +26,7 @@ int main(int argc, char **argv)
 	};
 	const struct cli_program program = {
 		.name = "shardcat",
-		.summary = "look at datasets of packed shards: what they hold, whether it is intact, how it looks",
-		.description =
-			"A dataset is a folder with dataset.manifest and the shard files that it names; shardpack(1) "
-			"makes them. Most verbs take a dataset or a single shard file.\n"
-			"\n"
-			"Data goes to standard output and talk to standard error. Names and keys are escaped as in C, "
-			"so that none can drive the terminal.",
-		.examples = "shardcat info ds/train\n"
-			    "shardcat verify ds/train\n"
-			    "shardcat stats ds/train\n"
-			    "shardcat get ds/train 17 --field image --png --out cat.png\n"
-			    "shardcat show ds/train --out sheet.png\n"
-			    "shardcat doctor ds/train",
+		.texts = cli_manual,
 		.see_also = "shardpack(1)",
 		.verbs = verbs,
 		.print_version = print_version,

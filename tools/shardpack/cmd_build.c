@@ -184,10 +184,6 @@ static int seal(const struct cli_args *args)
 
 const struct cli_verb cmd_build = {
 	.name = "build",
-	.summary = "Make the shards of a plan, or a part of them",
-	.description = "Makes the shards that are not there yet. Processes need not know of each other: shard s belongs to part "
-		       "k of n if s mod n is k, and building one twice gives the same bytes.",
-	.examples = "shardpack build ds/train --part 0/2\n",
 	.positionals = out_positional,
 	.options = {source_options, build_options, common_options},
 	.options_bytes = sizeof(struct build_options),
@@ -196,10 +192,6 @@ const struct cli_verb cmd_build = {
 
 const struct cli_verb cmd_seal = {
 	.name = "seal",
-	.summary = "Complete a dataset whose shards are all made",
-	.description = "Compares every shard with its receipt, writes dataset.manifest, which makes DIR a dataset, and removes "
-		       "the plan and the receipts.",
-	.examples = "shardpack seal ds/train\n",
 	.positionals = out_positional,
 	.options = {common_options},
 	.options_bytes = sizeof(struct build_options),

@@ -26,12 +26,11 @@ static void list_verbs(struct cli_verb *verbs)
 		const struct source *s = source_table[i];
 
 		verbs[i] = (struct cli_verb){
-			.name = s->name, .summary = s->summary, .description = s->description, .examples = s->examples,
-			.positionals = s->positionals, .options = {pack_output_options, s->options, pack_run_options, pack_input_options},
+			.name = s->name, .positionals = s->positionals,
+			.options = {pack_output_options, s->options, pack_run_options, pack_input_options},
 			.options_bytes = sizeof(struct pack_options), .run = cmd_pack, .row = i};
 		verbs[SOURCE_COUNT + i] = (struct cli_verb){
-			.name = s->plan_name, .summary = "Write the plan only, for builds in parts", .description = s->plan_description,
-			.examples = s->plan_examples, .positionals = s->positionals,
+			.name = s->plan_name, .positionals = s->positionals,
 			.options = {pack_output_options, s->options, pack_input_options},
 			.options_bytes = sizeof(struct pack_options), .run = cmd_plan, .row = i};
 	}
@@ -45,15 +44,7 @@ int main(int argc, char **argv)
 	struct cli_verb verbs[2 * SOURCE_COUNT + 3];
 	const struct cli_program program = {
 		.name = "shardpack",
-		.summary = "pack images, arrays and tokens into verified shards that train fast",
-		.description = "Converts images, arrays, raw records or tokens, once, into a dataset: a folder of shards with "
-			       "records of one size, shuffled, hashed and complete. What a shard holds is settled by a plan before any work, "
-			       "so a run that was stopped continues, and machines can share the work.\n"
-			       "\n"
-			       "Exit codes: 0 done, 1 bad input, 2 wrong command, 3 the system refused, 4 unsupported, 5 not as "
-			       "the plan says, 130 interrupted.",
-		.examples = "shardpack images photos/train -o ds/train --resize 256 --crop 224\n"
-			    "shardpack tokens train.bin -o ds/train --seq-len 1024\n",
+		.texts = cli_manual,
 		.see_also = "shardcat(1)",
 		.verbs = verbs,
 		.print_version = print_version,

@@ -19,9 +19,7 @@ struct cli_option;
 struct request;
 
 struct source {
-	const char *name, *plan_name; /* of the verbs */
-	const char *summary, *description, *examples;
-	const char *plan_description, *plan_examples;
+	const char *name, *plan_name; /* of the verbs; docs/man/shardpack.md has the text of both */
 	const struct cli_option *positionals, *options; /* beside those of pack_options.h */
 
 	/* Both say why they fail and return the exit code. */
@@ -31,9 +29,6 @@ struct source {
 };
 
 #define SOURCE_NAMED(NAME) .name = NAME, .plan_name = "plan " NAME
-
-/* The description of most verbs that plan. */
-#define SOURCE_PLAN_AS(NAME) "As `shardpack " NAME "`, but stops before the first shard; see `shardpack plan images`."
 
 extern const struct source source_images, source_array, source_raw, source_tokens, source_cifar, source_mnist;
 

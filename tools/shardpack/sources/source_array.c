@@ -256,17 +256,6 @@ static const struct cli_option options[] = {
 
 const struct source source_array = {
 	SOURCE_NAMED("array"),
-	.summary = "Pack NumPy arrays: .npy, .npz",
-	.description = "The first axis of an array counts the records, so all of them must be as long; what is left of the shape is "
-		       "that of the field, which is called as the file, or the member of a .npz, up to its first dot. Arrays of one name (a/x.npy b/x.npy) "
-		       "follow each other. Big-endian arrays are swapped, those in Fortran's order transposed, .gz and .zst "
-		       "unpacked first. Python objects and structures are refused.\n"
-		       "\n"
-		       "An integer array `label` of one axis is the class and becomes i64; with --classes each must be one. An "
-		       "array `image` with 1, 3 or 4 channels is images, and gets its mean and deviation.",
-	.examples = "shardpack array image.npy label.npy -o ds/train\n",
-	.plan_description = SOURCE_PLAN_AS("array"),
-	.plan_examples = "shardpack plan array image.npy label.npy -o ds/train\n",
 	.positionals = positionals,
 	.options = options,
 	.scan = scan,

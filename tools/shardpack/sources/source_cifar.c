@@ -183,13 +183,6 @@ static const struct cli_option options[] = {
 
 const struct source source_cifar = {
 	SOURCE_NAMED("cifar"),
-	.summary = "Pack CIFAR-10 or CIFAR-100 (binary version)",
-	.description = "A folder as it comes out of cifar-10-binary.tar.gz or cifar-100-binary.tar.gz, or files of it. Images are "
-		       "u8 [3,32,32], in planes as the files have them; classes are named as the text files beside them say.",
-	.examples = "shardpack cifar cifar-10-batches-bin -o ds/train\n"
-		    "shardpack cifar cifar-10-batches-bin -o ds/test --split test\n",
-	.plan_description = SOURCE_PLAN_AS("cifar"),
-	.plan_examples = "shardpack plan cifar cifar-10-batches-bin -o ds/train\n",
 	.positionals = positionals,
 	.options = options,
 	.scan = scan,

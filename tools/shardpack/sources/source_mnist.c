@@ -185,14 +185,6 @@ static const struct cli_option options[] = {
 
 const struct source source_mnist = {
 	SOURCE_NAMED("mnist"),
-	.summary = "Pack MNIST and other IDX files, .gz or not",
-	.description = "A folder that holds train-images-idx3-ubyte and train-labels-idx1-ubyte (t10k-... with --split test), each as "
-		       "it is or as .gz, or the files themselves. Files of one axis are labels, others images; several of a kind "
-		       "follow each other. Images are u8 [28,28,1]. There are ten classes, or as many as the largest label says.",
-	.examples = "shardpack mnist MNIST/raw -o ds/train\n"
-		    "shardpack mnist MNIST/raw -o ds/test --split test\n",
-	.plan_description = SOURCE_PLAN_AS("mnist"),
-	.plan_examples = "shardpack plan mnist MNIST/raw -o ds/train\n",
 	.positionals = positionals,
 	.options = options,
 	.scan = scan,

@@ -96,17 +96,6 @@ static const struct cli_option options[] = {
 
 const struct source source_raw = {
 	SOURCE_NAMED("raw"),
-	.summary = "Pack files of records of one size, with --schema",
-	.description = "Each FILE is nothing but records, one behind the other, after the bytes to skip; .gz and .zst are unpacked first. "
-		       "--schema says what a record is: fields in the order of the bytes, each NAME:TYPE or NAME:TYPE[N,...]. "
-		       "Types are u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64 and bool, little-endian, or big-endian behind "
-		       "a '>'. The name '-' passes over bytes.\n"
-		       "\n"
-		       "An integer field `label` is the class and becomes i64; with --classes each must be one. A field `image` "
-		       "with 1, 3 or 4 channels is an image, and gets its mean and deviation.",
-	.examples = "shardpack raw train.bin -o ds/train --schema 'image:u8[3,32,32],label:u8'\n",
-	.plan_description = SOURCE_PLAN_AS("raw"),
-	.plan_examples = "shardpack plan raw train.bin -o ds/train --schema 'image:u8[3,32,32],label:u8'\n",
 	.positionals = positionals,
 	.options = options,
 	.settle = settle,

@@ -303,19 +303,6 @@ static const struct cli_option options[] = {
 
 const struct source source_tokens = {
 	SOURCE_NAMED("tokens"),
-	.summary = "Pack streams of tokens, cut to --seq-len",
-	.description = "Each FILE is a stream: of llm.c with its head, a .npy of one axis, or bare integers as nanoGPT writes them. "
-		       "Records are windows of N + 1 tokens, so that a model sees N and predicts N; a window's last token is the "
-		       "next one's first, or with --overlap its last tokens are. No window spans files. Tokens that do not fill a "
-		       "window at the end of a file are left out, and counted.\n"
-		       "\n"
-		       "With --documents ID a window begins with each document, and ends with it: `tokens` is then a ragged field, "
-		       "zero behind the end, and `length` says how many tokens are in it. Windows of less than two tokens have "
-		       "nothing to predict and are left out. The plan has a line for each document.",
-	.examples = "shardpack tokens train.bin -o ds/train --seq-len 1024\n"
-		    "shardpack tokens fineweb_*.bin -o ds --seq-len 2048 --documents 50256\n",
-	.plan_description = SOURCE_PLAN_AS("tokens"),
-	.plan_examples = "shardpack plan tokens train.bin -o ds/train --seq-len 1024\n",
 	.positionals = positionals,
 	.options = options,
 	.settle = settle,
