@@ -123,7 +123,7 @@ C
 san=
 case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
 read -r CC _ <"$BUILD/flags" # the compiler that made the objects
-objects=()
+objects=("$BUILD/tools/shardcat/manual.o")
 for source in $(cd "$ROOT" && find tools/shardcat tools/cli tools/common -name '*.c'); do
 	objects+=("$BUILD/$source")
 done
