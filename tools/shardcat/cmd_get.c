@@ -185,7 +185,7 @@ static const struct cli_option positionals[] = {
 	 .kind = CLI_U64,
 	 .required = true,
 	 .offset = offsetof(struct get_options, idx),
-	 .help = "record, from 0"},
+	 .help = "index of the record, from 0"},
 	{0},
 };
 
@@ -194,7 +194,7 @@ static const struct cli_option options[] = {
 	 .kind = CLI_STRING,
 	 .arg_name = "F",
 	 .offset = offsetof(struct get_options, field),
-	 .help = "this field only; for --png the image is found by itself"},
+	 .help = "write this field only; --png can find the image itself"},
 	{.name = "raw",
 	 .kind = CLI_FLAG,
 	 .offset = offsetof(struct get_options, raw),
@@ -210,7 +210,7 @@ static const struct cli_option options[] = {
 	 .arg_name = "FILE",
 	 .offset = offsetof(struct get_options, out),
 	 .default_note = "stdout",
-	 .help = "where --raw, --npy or --png goes; a file there is replaced"},
+	 .help = "output of --raw, --npy or --png; overwritten"},
 	{0},
 };
 

@@ -130,7 +130,7 @@ static int run(const struct cli_args *args)
 static const struct cli_option positionals[] = {ONLY_DIR(struct manifest_options), {0}};
 
 static const struct cli_option options[] = {
-	AS_JSON(struct manifest_options, "print it as one JSON document"),
+	AS_JSON(struct manifest_options, "print one JSON document"),
 	{.name = "sha256sums",
 	 .kind = CLI_FLAG,
 	 .offset = offsetof(struct manifest_options, sums),

@@ -406,7 +406,7 @@ static const struct cli_option options[] = {
 	 .max = UINT32_MAX,
 	 .offset = offsetof(struct report_options, batch),
 	 .default_note = "256, or a quarter of all",
-	 .help = "records in a batch, of all ranks together"},
+	 .help = "records per batch of all ranks"},
 	{.name = "epochs",
 	 .kind = CLI_U64,
 	 .arg_name = "N",
@@ -420,7 +420,7 @@ static const struct cli_option options[] = {
 	 .arg_name = "NAME",
 	 .offset = offsetof(struct report_options, field),
 	 .default_note = "the label",
-	 .help = "integer field that is the class"},
+	 .help = "integer field that holds the class"},
 	{0},
 };
 

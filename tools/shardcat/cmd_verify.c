@@ -124,7 +124,7 @@ static const struct cli_option options[] = {
 	 .min = 1,
 	 .offset = offsetof(struct verify_options, sample),
 	 .default_note = "everything",
-	 .help = "check the structure and N units spread evenly"},
+	 .help = "check the structure and N evenly spread units"},
 	{.name = "threads",
 	 .short_name = 'j',
 	 .kind = CLI_U64,
@@ -133,11 +133,11 @@ static const struct cli_option options[] = {
 	 .max = 1024,
 	 .offset = offsetof(struct verify_options, threads),
 	 .default_note = "one per CPU",
-	 .help = "threads that hash"},
+	 .help = "number of threads"},
 	{.name = "sha256",
 	 .kind = CLI_FLAG,
 	 .offset = offsetof(struct verify_options, sha256),
-	 .help = "also compare the SHA-256 of each shard file, as after a download"},
+	 .help = "compare SHA-256 of shard files too, as after a download"},
 	{0},
 };
 

@@ -35,26 +35,27 @@ struct build_options {
 #define AT(member) .offset = offsetof(struct build_options, member)
 
 static const struct cli_option out_positional[] = {
-	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(out), .help = "folder that `shardpack plan` was given"}, {0}};
+	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(out), .help = "folder given to `shardpack plan`"}, {0}};
 
 static const struct cli_option source_options[] = {
-	{.name = "source", .kind = CLI_DIR, AT(source), .arg_name = "SRC", .default_note = "as the plan was given",
-	 .help = "where the inputs are, if not where they were"},
+	{.name = "source", .kind = CLI_DIR, AT(source), .arg_name = "SRC", .default_note = "from the plan",
+	 .help = "folder of the inputs, if it has moved"},
 	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside DIR",
-	 .help = "where compressed files are unpacked"},
+	 .help = "folder for unpacked files"},
 	{0}};
 
 static const struct cli_option build_options[] = {
-	{.name = "part", .kind = CLI_PART, AT(part), .arg_name = "k/n", .default_note = "all of it",
-	 .help = "every n-th shard from number k on; k is 0 to n-1"},
+	{.name = "part", .kind = CLI_PART, AT(part), .arg_name = "k/n", .default_note = "all shards",
+	 .help = "build every n-th shard, from number k on"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
-	 .help = "stop when more inputs of this part are bad than that"},
+	 .help = "stop if more inputs are bad"},
 	{0}};
 
 static const struct cli_option common_options[] = {
 	{.name = "jobs", .short_name = 'j', .kind = CLI_U64, AT(jobs), .arg_name = "N", .min = 1, .max = 1024,
-	 .default_note = "one per CPU", .help = "threads"},
-	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE", .help = "write what happened as JSON, or as .html"},
+	 .default_note = "one per CPU", .help = "number of threads"},
+	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE",
+	 .help = "write a report: JSON, or HTML if FILE ends in .html"},
 	{0}};
 
 struct started {

@@ -246,12 +246,12 @@ static int scan(const struct request *r)
 
 static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
-	 .help = "x.npy is the field `x`; .npz; or a list on '-'"},
+	 .help = "x.npy for a field `x`, .npz, or '-' for stdin"},
 	{0}};
 
 static const struct cli_option options[] = {
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
-	 .help = "of the field `label`"},
+	 .help = "class names of the field `label`"},
 	{0}};
 
 const struct source source_array = {

@@ -176,9 +176,9 @@ static const struct cli_option positionals[] = {
 
 static const struct cli_option options[] = {
 	{.name = "split", .kind = CLI_CHOICE, AT(split), .choices = "train|test", .default_value = "train",
-	 .help = "which half, of a folder"},
+	 .help = "half of the folder to pack"},
 	{.name = "labels", .kind = CLI_CHOICE, AT(coarse), .choices = "fine|coarse", .default_value = "fine",
-	 .help = "of CIFAR-100: 100 classes, or 20"},
+	 .help = "100 or 20 classes of CIFAR-100"},
 	{0}};
 
 const struct source source_cifar = {

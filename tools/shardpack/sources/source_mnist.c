@@ -173,14 +173,14 @@ static int scan(const struct request *r)
 
 static const struct cli_option positionals[] = {
 	{.name = "SRC", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
-	 .help = "folder of IDX files, or some: images and labels"},
+	 .help = "folder of IDX files, or the files themselves"},
 	{0}};
 
 static const struct cli_option options[] = {
 	{.name = "split", .kind = CLI_CHOICE, AT(split), .choices = "train|test", .default_value = "train",
-	 .help = "which half, of a folder"},
+	 .help = "half of the folder to pack"},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "0, 1, ...",
-	 .help = "names of the classes, one a line"},
+	 .help = "names of the classes, one per line"},
 	{0}};
 
 const struct source source_mnist = {

@@ -82,16 +82,17 @@ static int scan(const struct request *r)
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
 static const struct cli_option positionals[] = {
-	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources), .help = "files of records, or a list on '-'"},
+	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
+	 .help = "files of records, or '-' for a list on stdin"},
 	{0}};
 
 static const struct cli_option options[] = {
 	{.name = "schema", .kind = CLI_STRING, .required = true, AT(schema), .arg_name = "FIELDS",
-	 .help = "as in the file: image:u8[32,32,3],label:>i32,-:u8[4]"},
+	 .help = "fields in order: image:u8[32,32,3],label:>i32,-:u8[4]"},
 	{.name = "skip-bytes", .kind = CLI_SIZE, AT(skip_bytes), .arg_name = "SIZE", .default_note = "0",
-	 .help = "at the front of each file"},
+	 .help = "bytes to skip at the front of each file"},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
-	 .help = "of the field `label`"},
+	 .help = "class names of the field `label`"},
 	{0}};
 
 const struct source source_raw = {

@@ -287,18 +287,18 @@ static int scan(const struct request *r)
 
 static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
-	 .help = "nanoGPT or llm.c .bin, .npy; or a list on '-'"},
+	 .help = "nanoGPT or llm.c .bin, .npy, or '-' for stdin"},
 	{0}};
 
 static const struct cli_option options[] = {
 	{.name = "seq-len", .kind = CLI_U64, .required = true, AT(sequence), .arg_name = "N", .min = 1, .max = UINT64_C(1) << 30,
 	 .help = "tokens that a model sees; a record has one more"},
 	{.name = "overlap", .kind = CLI_U64, AT(overlap), .arg_name = "N", .default_value = "0",
-	 .help = "tokens that neighbours share, beside that one"},
+	 .help = "further tokens that neighbours share"},
 	{.name = "documents", .kind = CLI_U64, AT(end_of_text), .arg_name = "ID", .max = UINT64_C(1) << 62,
-	 .help = "no record spans documents, which end with token ID"},
+	 .help = "keep documents apart; token ID ends a document"},
 	{.name = "dtype", .kind = CLI_CHOICE, AT(token_dtype), .choices = "u16|u32", .default_value = "u16",
-	 .help = "of .bin files without a head"},
+	 .help = "type of .bin files without a header"},
 	{0}};
 
 const struct source source_tokens = {
