@@ -93,21 +93,4 @@ TEST(a_stop_ends_what_is_being_done_and_begins_nothing)
 	}
 }
 
-TEST(names_end_in_whatever_case)
-{
-	static const char *const ends[] = {".jpg", ".tar.gz", NULL};
-	static const char *const none[] = {NULL};
-	static const struct {
-		const char *name;
-		bool want;
-	} rows[] = {{"a.jpg", true}, {"A.JPG", true}, {".jpg", true}, {"jpg", false}, {"a.jpg.", false},
-		    {"x.Tar.gZ", true}, {"x.gz", false}, {"", false}};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		STORY("'%s'", rows[i].name);
-		CHECK_EQ(text_ends_in(rows[i].name, ends), rows[i].want);
-		CHECK(!text_ends_in(rows[i].name, none));
-	}
-}
-
 TEST_MAIN()

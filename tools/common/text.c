@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "tools/common/utf8.h"
 
@@ -247,16 +246,6 @@ bool text_settle_path(const char *path, size_t bytes, char *out, size_t room)
 	}
 	out[used] = '\0';
 	return true;
-}
-
-bool text_ends_in(const char *name, const char *const *ends)
-{
-	size_t bytes = strlen(name);
-
-	for (; *ends; ends++)
-		if (bytes >= strlen(*ends) && !strcasecmp(name + bytes - strlen(*ends), *ends))
-			return true;
-	return false;
 }
 
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max)

@@ -74,9 +74,6 @@ bool text_stays_below(const char *path);
  */
 bool text_settle_path(const char *path, size_t bytes, char *out, size_t room);
 
-/* Does the name end in one of these, whatever the case of its letters?  The list ends in NULL. */
-bool text_ends_in(const char *name, const char *const *ends);
-
 /* Valid UTF-8 of 1 to `bytes_max` bytes without NUL, as a key or class name must be. */
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max);
 
