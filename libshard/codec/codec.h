@@ -19,7 +19,7 @@ enum codec_id {
 };
 
 #define CODEC_DECODED_BYTES_MAX ((size_t)64 << 20) /* format/SHARD.md, Limits; also keeps every size in an int */
-#define CODEC_STORE_RAW		1 /* from encode, no error: the result would not be smaller, so store the source as it is */
+#define CODEC_STORE_RAW		1 /* encode returns it: the result is not smaller, so store the source */
 
 struct codec {
 	const char *name; /* as the manifest writes it */
@@ -34,8 +34,9 @@ struct codec {
 	size_t (*scratch_bytes)(void);
 
 	/*
-	 * SHARD_OK and *dst_bytes < src_bytes (raw: equal), or CODEC_STORE_RAW and whatever in dst,
-	 * or SHARD_E_ARGUMENT: src_bytes is 0 or above the limit, or dst_capacity is below bound().
+	 * Returns SHARD_OK and *dst_bytes < src_bytes (raw: equal), or CODEC_STORE_RAW and leaves
+	 * dst undefined.  Returns SHARD_E_ARGUMENT if src_bytes is 0 or above the limit, or
+	 * dst_capacity is below bound().
 	 * A smaller dst is refused even when the result would fit, because LZ4's answer would then
 	 * depend on it.
 	 */

@@ -14,7 +14,8 @@
 
 /*
  * Copy `bytes` from src to dst, which do not overlap, line after line from the front to the back.
- * Other threads see all of it only after copy_fence() and whatever tells them.
+ * Another thread sees the whole copy only after this thread has called copy_fence() and then told
+ * it, for example through a lock.
  */
 void copy_stream(void *dst, const void *src, size_t bytes);
 

@@ -45,8 +45,8 @@ void tokens_done(struct tokens *t); /* nothing may be left */
 void hash_turn(uint8_t out[16], const uint8_t in[16]);
 
 /*
- * Words end where something else than 0x21 to 0x7f is; M5 allows a space there, and this is no
- * second judge of it.
+ * Is `c` inside a word?  That is true of 0x21 to 0x7f.  M5 has checked that only a space or the
+ * line's end comes between words, so this does not check it again.
  */
 static inline bool tokens_in_word(char c)
 {

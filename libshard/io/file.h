@@ -35,16 +35,16 @@ int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct 
 void file_will_need(const void *begin, size_t bytes); /* starts reading that part of a map; costs a microsecond if it is there */
 void file_unmap(const void *map, uint64_t bytes);
 
-/* A second way to the same file, past the page cache: -1 where the file system has none. */
+/* Open the file again for reads past the page cache.  Returns -1 if the file system has none. */
 int file_open_direct(const char *path);
 /* Are samples of [offset, offset + bytes) in the page cache? */
 bool file_is_cached(int fd, uint64_t offset, uint64_t bytes);
 
 /*
- * Does all of it lie there?  One part of 16 may be missing: reading it is cheaper than giving up
- * the others.  A sample of a file of somebody else's that is missing may be read by the very look
- * at it, and a fast disk is sometimes done before the answer; so callers that rely on it watch
- * file_major_faults().
+ * Does the whole file lie in the page cache?  Up to one sixteenth of it may be missing: reading
+ * that is cheaper than giving up the rest.  The answer can be too good: in a file of another user,
+ * a sample that is missing is read to examine it, and a fast disk may deliver it before the answer.
+ * So callers that rely on this also watch file_major_faults().
  */
 bool file_seems_cached(int fd, uint64_t bytes);
 

@@ -2,8 +2,8 @@
 /*
  * machine.h - facts about this machine, from the kernel, for shard_doctor()
  *
- * Asked each time, and believed as it is told: nothing of it decides what a loader does.  What a
- * kernel or a container does not tell is UINT64_MAX, or an empty text.
+ * Each call asks the kernel anew.  No fact from here decides how a loader works.  A number that the
+ * kernel or a container hides is UINT64_MAX, and such a text is empty.
  */
 #ifndef SHARD_IO_MACHINE_H
 #define SHARD_IO_MACHINE_H

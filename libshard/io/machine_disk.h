@@ -10,16 +10,17 @@
 struct machine_disk {
 	char type[MACHINE_TEXT_BYTES]; /* "ext4" */
 	bool is_remote;
-	bool takes_direct;     /* a read past the page cache worked, */
-	bool is_told;	       /* and the kernel said what it must be aligned to; else offset_align is the least of 512 and 4096 that worked */
+	bool takes_direct;     /* a read past the page cache worked */
+	/* the kernel told the alignments; else offset_align is 512, or 4096 if 512 did not work */
+	bool is_told;
 	uint32_t offset_align, memory_align;
-	bool is_unknown; /* a folder without a file, where none can be made either */
-	int os_code;	 /* of what was refused, as 0 or errno */
+	bool is_unknown; /* the folder has no file to try, and none can be made in it */
+	int os_code;	 /* errno of the call that was refused, or 0 */
 };
 
 /*
- * The disk behind a file, or behind a folder: asked through a shard in it, else through a file
- * without a name that is made for the purpose.  IO if there is no such path.
+ * Examine the disk of a file, or of a folder.  In a folder it reads a shard, or else a file without
+ * a name that it makes for this.  Fails with IO if there is no such path.
  */
 int machine_disk(const char *path, struct machine_disk *out, struct shard_error *err);
 

@@ -32,18 +32,18 @@ int file_temp_reserve(struct file_temp *t, uint64_t bytes, struct shard_error *e
 int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct shard_error *err);
 
 /*
- * Writes that allow it, by their alignment and a file system of this machine, go past the page
- * cache from now on: no copy, nothing of others pushed out of memory, and reading back comes from
- * the disk.  They wait for the disk.
+ * From now on, aligned writes go past the page cache, if the disk is local and allows it.  This
+ * saves a copy, leaves the page cache to others, and makes reading back read the disk.  Such writes
+ * wait for the disk.
  */
 void file_temp_direct(struct file_temp *t);
 #define FILE_DIRECT_ALIGN 4096u /* of memory, offset and length: enough for nearly all devices; the others refuse */
 int file_temp_sync(struct file_temp *t, struct shard_error *err); /* durable; gives back reserved room; never retried */
 
 /*
- * Give it its name, at once and durably.  EXISTS if the name is taken and `replace` is not set: the
- * temporary file is then still there.  After OK or any other error only file_temp_discard() may
- * follow.
+ * Give the file its final name, atomically and durably.  Fails with EXISTS if the name is taken and
+ * `replace` is not set.  The temporary file is then still there.  After OK or any other error the
+ * only call that may follow is file_temp_discard().
  */
 int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err);
 void file_temp_discard(struct file_temp *t); /* removes it if it was not published, frees the rest */

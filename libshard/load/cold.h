@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cold.h - reads past the map: those of one thread, of which many are under way at once
+ * cold.h - reads past the map: each thread keeps many of them under way at once
  */
 #ifndef SHARD_LOAD_COLD_H
 #define SHARD_LOAD_COLD_H

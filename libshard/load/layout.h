@@ -41,7 +41,7 @@ static inline bool layout_is_large(const struct shard_group *g)
 /* With `in_place` large groups have no array.  Returns false if a batch would not fit memory. */
 bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t batch_records, bool in_place);
 
-/* Returns the bytes that so many rows of a group take, from *at on. */
+/* Returns the bytes of so many rows of a group in a batch; *at becomes where they begin. */
 uint64_t layout_group(const struct layout *l, uint32_t group, uint32_t rows, uint64_t *at);
 
 /* Returns the unit of a record, which is number `inside` of its shard. */

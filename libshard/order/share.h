@@ -3,11 +3,14 @@
  * share.h - the records that one rank needs in an epoch, in the order of places: run after run, as
  * a disk likes to be read
  *
- * What a rank delivers in the order of positions, its pool fetches in this one.  Rows are counted
- * from 0.  A rank of a world that divides the lanes has its own lanes' runs, others have all; the
- * rest is everybody's.  With ORDER_PAD the rows that pad the last step stand at the end once more,
- * since they are the epoch's first and may be gone by then.  Pure arithmetic, and the same for
- * every epoch.
+ * A rank delivers records in the order of positions, and its pool fetches them in the order of
+ * places.  A row is the number of a record in the share, from 0.  If the world size divides the
+ * number of lanes, a rank's share holds the runs of its own lanes; otherwise it holds all runs.
+ * The rest, behind the last full round of lanes, is in the share of each rank.
+ *
+ * With ORDER_PAD the last step repeats the first records of the epoch.  The pool may have dropped
+ * those by then, so the share holds them once more at its end.  All of this is pure arithmetic, and
+ * the same for each epoch.
  */
 #ifndef SHARD_ORDER_SHARE_H
 #define SHARD_ORDER_SHARE_H
@@ -16,36 +19,37 @@
 
 struct order_share {
 	uint64_t record_count;
-	uint64_t lanes_end, run_records; /* places below are in lanes, or positions that are somebody's */
-	uint64_t lane_rows;	/* of ours */
-	uint64_t whole_rows;	/* and the rest */
-	uint64_t pad_rows;
-	uint64_t pad_first;	/* position that the first of these repeats */
-	uint32_t rank, stride, world; /* stride 1: all runs are ours */
+	uint64_t lanes_end, run_records; /* places from lanes_end on are the rest */
+	uint64_t lane_rows;	/* rows of runs */
+	uint64_t whole_rows;	/* lane_rows, and the rows of the rest */
+	uint64_t pad_rows;	/* rows that repeat records, behind whole_rows */
+	uint64_t pad_first;	/* the position that the first of the pad_rows repeats */
+	uint32_t rank, stride, world; /* stride 1: the share holds all runs */
 };
 
-/* `whole`: everything, whatever the rank. */
+/* `whole`: the share holds the whole dataset, on each rank. */
 void order_share_init(struct order_share *s, const struct order_params *p, const struct order_rank *k, bool whole);
 uint64_t order_share_rows(const struct order_share *s);
 
-/* records[i] is that of row first + i. */
+/* Set records[i] to the record of row first + i. */
 void order_share_fill(const struct order_share *s, const struct order *o, uint64_t first, uint64_t *records, size_t count);
 
-/* The row where the record of a place stands, which is ours; of the n-th position that pads. */
+/* The row of the record at `place`, which must be in the share. */
 uint64_t order_share_row(const struct order_share *s, uint64_t place);
+/* The row of the n-th position that pads the last step. */
 uint64_t order_share_padding(const struct order_share *s, uint64_t n);
 
-/* Rows of the band that a position of ours is in: [first, end). */
+/* Rows [first, end) of the band that holds `position`, which this rank delivers. */
 void order_share_band(const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first, uint64_t *end);
 
 /*
- * More rows than so many of ours that follow each other in an epoch, from the first one's band's
- * first to the last one's band's last, can span.
+ * An upper limit for the rows that `records` consecutive records of this rank span: from the first
+ * row of the first one's band to the last row of the last one's band.
  */
 uint64_t order_share_span(const struct order_share *s, const struct order_params *p, uint64_t records);
 /*
- * Likewise of some at the end of an epoch and some at the beginning of the next, together with
- * those that the last step leaves.
+ * The same if these records begin in one epoch and end in the next, together with the rows that the
+ * last step of the first epoch leaves over.
  */
 uint64_t order_share_wrap(const struct order_share *s, const struct order_params *p, uint64_t records);
 

@@ -14,7 +14,7 @@
 
 #include "shard.h"
 
-#define FILL_STEP_BYTES ((size_t)4 << 20) /* become usable at a time */
+#define FILL_STEP_BYTES ((size_t)4 << 20) /* the buffer becomes usable in steps of this size */
 
 struct fill_job {
 	int fd, direct_fd; /* direct_fd may be -1; whatever it refuses is read through fd */

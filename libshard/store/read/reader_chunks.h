@@ -9,11 +9,11 @@
 #include "shard_pack.h"
 
 /*
- * Chunk `idx` of a compressed group, all of it, whose tables were checked if anything is.  With
- * `check` the stored and the decoded bytes are hashed.
+ * Decode the whole chunk `idx` of a compressed group.  If the reader checks hashes, the group's
+ * tables must have been checked before.  With `check` the stored and the decoded bytes are hashed.
  */
 int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err);
-/* Have so many chunks fetched, 1 or more. */
+/* Ask the kernel to fetch `count` chunks, 1 or more, ahead of their use. */
 void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count);
 
 #endif
