@@ -13,7 +13,7 @@
 #include "libshard/doctor/finding.h"
 #include "libshard/io/file.h"
 #include "libshard/io/machine_disk.h"
-#include "libshard/load/path.h"
+#include "libshard/feed/path.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"

@@ -11,7 +11,7 @@
 
 #include "libshard/doctor/finding.h"
 #include "libshard/io/engine.h"
-#include "libshard/load/path.h"
+#include "libshard/feed/path.h"
 #include "shard_gpu.h"
 
 #define SMALL_MEMLOCK_BYTES (UINT64_C(1) << 20)

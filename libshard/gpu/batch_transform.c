@@ -14,7 +14,7 @@
 #include "libshard/cuda/device.h"
 #include "libshard/cuda/module.h"
 #include "libshard/cuda/ptx.h"
-#include "libshard/gpu/outlet.h"
+#include "libshard/gpu/device_slots.h"
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 

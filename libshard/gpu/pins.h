@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 #include "libshard/cuda/device.h"
-#include "libshard/load/ring.h"
+#include "libshard/feed/ring.h"
 
 enum pin_state { PIN_PENDING, PIN_LOCKED, PIN_UNLOCKED };
 

@@ -14,8 +14,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/gpu/device_side.h"
-#include "libshard/load/settle.h"
+#include "libshard/gpu/device_copy.h"
+#include "libshard/feed/settle.h"
 #include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
 

@@ -11,8 +11,8 @@
 #ifndef SHARD_LOADER_LOADER_H
 #define SHARD_LOADER_LOADER_H
 
-#include "libshard/gpu/outlet.h"
-#include "libshard/load/feed.h"
+#include "libshard/gpu/device_slots.h"
+#include "libshard/feed/feed.h"
 
 struct device_side;
 struct pool;

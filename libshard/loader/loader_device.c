@@ -4,7 +4,7 @@
  */
 #include "libshard/base/error.h"
 #include "libshard/cuda/probe.h"
-#include "libshard/gpu/device_side.h"
+#include "libshard/gpu/device_copy.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 #include "shard_gpu.h"

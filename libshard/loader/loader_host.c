@@ -3,7 +3,7 @@
  * loader_host.c - batches in host memory: next, release, and the memory of the ring; wait
  */
 #include "libshard/base/error.h"
-#include "libshard/gpu/device_side.h"
+#include "libshard/gpu/device_copy.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 #include "shard_gpu.h"

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "libshard/base/error.h"
-#include "libshard/load/token.h"
+#include "libshard/feed/token.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"

@@ -3,7 +3,7 @@
  * loader_stats.c - what a loader did: each part fills in what it counts
  */
 #include "libshard/base/clock.h"
-#include "libshard/gpu/device_side.h"
+#include "libshard/gpu/device_copy.h"
 #include "libshard/loader/loader.h"
 
 void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)

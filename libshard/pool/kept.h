@@ -5,7 +5,7 @@
 #ifndef SHARD_POOL_KEPT_H
 #define SHARD_POOL_KEPT_H
 
-#include "libshard/gpu/outlet.h"
+#include "libshard/gpu/device_slots.h"
 
 struct kept {
 	const struct outlet *batches; /* NULL: no batch lies in a slab */

@@ -10,8 +10,8 @@
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/gpu/device_side.h"
-#include "libshard/load/feed.h"
+#include "libshard/gpu/device_copy.h"
+#include "libshard/feed/feed.h"
 
 /* ---- life ---- */
 

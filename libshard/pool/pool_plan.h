@@ -9,8 +9,8 @@
 #ifndef SHARD_POOL_POOL_PLAN_H
 #define SHARD_POOL_POOL_PLAN_H
 
-#include "libshard/load/layout.h"
-#include "libshard/load/steps.h"
+#include "libshard/feed/layout.h"
+#include "libshard/feed/steps.h"
 #include "libshard/order/share.h"
 
 struct pool_plan {

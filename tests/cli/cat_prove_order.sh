@@ -57,7 +57,7 @@ grep -q "I44" err || die "damage is not named: $(cat err)"
 # The tool's objects and the library's, with something of the library in between that is not as it should be.
 cat >broken.c <<'C'
 #include <string.h>
-#include "libshard/load/slot.h"
+#include "libshard/feed/slot.h"
 #include "libshard/order/order.h"
 
 void __real_order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);

@@ -10,7 +10,7 @@
 #ifndef TESTS_CUDA_TRAINING_H
 #define TESTS_CUDA_TRAINING_H
 
-#include "libshard/gpu/device_side.h"
+#include "libshard/gpu/device_copy.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 #include "shard_gpu.h"

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "libshard/load/path.h"
+#include "libshard/feed/path.h"
 #include "shard_pack.h"
 #include "tests/load/inject.h"
 

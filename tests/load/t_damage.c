@@ -8,7 +8,7 @@
  *
  * LDFLAGS: -Wl,--wrap=repair_rows
  */
-#include "libshard/load/repair.h"
+#include "libshard/feed/repair.h"
 #include "tests/store/fixture.h"
 
 static bool repairs = true;

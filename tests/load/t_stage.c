@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-#include "libshard/load/rows.h"
+#include "libshard/feed/slot_fill.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
 #include "tests/load/batches.h"

@@ -11,7 +11,7 @@
 #include <locale.h>
 
 #include "libshard/base/error.h"
-#include "libshard/load/rows.h"
+#include "libshard/feed/slot_fill.h"
 #include "tests/load/batches.h"
 #include "tests/load/virtual_time.h"
 

@@ -13,7 +13,7 @@
 #include "tests/load/batches.h"
 #include "tests/load/reads.h"
 
-#define TOGETHER_BYTES (UINT64_C(4) << 20) /* of libshard/load/cold.c */
+#define TOGETHER_BYTES (UINT64_C(4) << 20) /* of libshard/feed/slot_cold.c */
 
 static const uint64_t sizes[] = {40, 1, 0, 23};
 #define TOTAL 64u

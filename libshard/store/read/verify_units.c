@@ -21,7 +21,7 @@
 #include "libshard/disk/tables.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/file.h"
-#include "libshard/store/read/fill.h"
+#include "libshard/store/read/read_ahead.h"
 #include "shard_pack.h"
 
 #define FAULTS_MAX    16 /* pages of one piece that may come from the disk before the shard counts as not in memory */

@@ -20,7 +20,7 @@
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_line.h"
+#include "tools/shardpack/plan/plan_tokens.h"
 #include "tools/shardpack/plan/recipe_read.h"
 
 #define BYTES_MAX	   (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */

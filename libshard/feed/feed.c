@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feed.c - see feed.h
+ */
+#include "libshard/feed/feed.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/feed/block.h"
+
+#define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
+
+/* ---- life ---- */
+
+int feed_open(struct feed **out, struct shard_dataset *ds, const struct shard_loader_options *o,
+	      const struct layout *layout, const struct steps *steps, struct shard_error *err)
+{
+	struct feed *f = mem_zalloc(sizeof(*f));
+
+	if (!f)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a loader");
+	f->ds = ds;
+	f->o = *o;
+	f->layout = *layout;
+	f->steps = *steps;
+	f->ring.slot_bytes = layout->slot_bytes;
+	f->ring.slot_count = o->slot_count;
+	*out = f;
+	return SHARD_OK;
+}
+
+void feed_close(struct feed *f)
+{
+	bool inherited;
+
+	if (!f)
+		return;
+	inherited = cursor_is_inherited(&f->cursor);
+	if (f->cursor.owner) {
+		crew_close(&f->crew, inherited);
+		supply_close(&f->supply, inherited);
+		ring_close(&f->ring, inherited);
+	}
+	mem_free(f);
+}
+
+int feed_use_memory(struct feed *f, void *memory, uint64_t bytes, struct shard_error *err)
+{
+	if (f->cursor.owner)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the ring exists already; call shard_loader_lend() before the first batch is taken");
+	if (!memory || (uintptr_t)memory % LAYOUT_ALIGN || bytes < ring_bytes(&f->ring))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the memory has %" PRIu64 " bytes at %p; the ring needs %" PRIu64 " bytes, at "
+				 "a multiple of %u", bytes,
+				 memory, ring_bytes(&f->ring), LAYOUT_ALIGN);
+	f->ring.lent = memory;
+	return SHARD_OK;
+}
+
+/* While one thread is still at the end of a window, the others may be so many rows ahead. */
+static uint64_t rows_ahead(const struct feed *f)
+{
+	uint64_t threads = f->o.thread_count, steps = min_u64(f->o.slot_count, STEPS_AHEAD * threads);
+
+	return threads * BLOCK_ROWS + (threads > 1 ? steps * f->steps.rank.batch_records : 0);
+}
+
+int feed_start(struct feed *f, struct shard_error *err)
+{
+	int rc = ring_open(&f->ring, f->steps.rank.batch_records, err);
+
+	if (rc)
+		return rc;
+	rc = supply_open(&f->supply, f->ds, &f->o, &f->layout, &f->steps, rows_ahead(f), err);
+	if (!rc) {
+		rc = crew_open(&f->crew, &f->supply, &f->ring, &f->steps, f->o.thread_count, f->cursor.at, err);
+		if (rc)
+			supply_close(&f->supply, false);
+	}
+	if (rc)
+		ring_close(&f->ring, false);
+	else
+		f->cursor.owner = getpid();
+	return rc;
+}
+
+/* ---- slots ---- */
+
+int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err)
+{
+	const struct claim *claim;
+	int rc = cursor_error(&f->cursor, err);
+
+	if (rc)
+		return rc;
+	*slot = crew_take(&f->crew);
+	claim = &f->crew.claim[*slot];
+	if (claim->rc) {
+		rc = cursor_fail(&f->cursor, claim->rc, &claim->why, err);
+		crew_give(&f->crew, *slot);
+		return rc;
+	}
+	f->cursor.at = f->ring.slot[*slot].place;
+	f->cursor.at.step++;
+	return SHARD_OK;
+}
+
+bool feed_has_sound(struct feed *f, uint32_t *slot)
+{
+	return !f->cursor.failed && crew_has_sound(&f->crew, slot);
+}
+
+bool feed_await(struct feed *f, uint64_t most_ns)
+{
+	return f->cursor.failed || crew_await(&f->crew, most_ns);
+}
+
+int feed_wait(struct feed *f, uint64_t most_ns, struct shard_error *err)
+{
+	if (feed_await(f, most_ns))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_TIMEOUT, "no batch was ready within %" PRIu64 " ns", most_ns);
+}
+
+void feed_give(struct feed *f, uint32_t slot)
+{
+	crew_give(&f->crew, slot);
+}
+
+/* ---- places ---- */
+
+void feed_move(struct feed *f, struct place to)
+{
+	cursor_move(&f->cursor, to);
+	if (f->cursor.owner)
+		crew_move(&f->crew, to);
+}
+
+int feed_adopt(struct feed *f, const struct order_params *params, struct shard_error *err)
+{
+	struct epoch_orders orders;
+	int rc;
+
+	if (f->cursor.owner) {
+		rc = epoch_orders_open(&orders, f->o.thread_count, params, err);
+		if (rc)
+			return rc;
+		crew_rest(&f->crew);
+		crew_use_orders(&f->crew, &orders);
+	}
+	f->steps.params = *params;
+	f->steps.params.epoch = 0;
+	return SHARD_OK;
+}
+
+/* ---- batches in host memory ---- */
+
+void feed_lend(struct feed *f, uint32_t slot, struct shard_batch *batch)
+{
+	slot_describe(&f->ring.slot[slot], &f->layout, &f->steps, slot, batch);
+	f->ring.slot[slot].lent = true;
+	f->lent_count++;
+}
+
+int feed_check_lent(const struct feed *f, const struct shard_batch *batch, struct shard_error *err)
+{
+	if (f->ring.slot && batch->slot < f->ring.slot_count &&
+	    slot_is_lent_as(&f->ring.slot[batch->slot], &f->steps, batch))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "the caller does not hold slot %u: was this batch released before, or does it belong to "
+			 "another loader?",
+			 batch->slot);
+}
+
+void feed_end_loan(struct feed *f, uint32_t slot)
+{
+	f->ring.slot[slot].lent = false;
+	f->lent_count--;
+}
+
+/* ---- what it did ---- */
+
+void feed_stats(struct feed *f, struct shard_loader_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (!f->cursor.owner || cursor_is_inherited(&f->cursor))
+		return;
+	crew_stats(&f->crew, out);
+	out->stage_bytes = f->supply.stages.bytes;
+	out->unfinished_chunk_count = stages_unfinished(&f->supply.stages);
+}
+
+bool feed_last_damage(struct feed *f, struct shard_error *out)
+{
+	return f->cursor.owner && !cursor_is_inherited(&f->cursor) && supply_last_damage(&f->supply, out);
+}

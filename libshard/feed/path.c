@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * path.c - see path.h
+ */
+#include "libshard/feed/path.h"
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/mem.h"
+#include "libshard/disk/schema.h"
+#include "libshard/io/direct.h"
+#include "libshard/io/file.h"
+#include "libshard/feed/layout.h"
+#include "libshard/store/read/dataset.h"
+#include "libshard/store/read/reader_chunks.h"
+#include "shard_pack.h"
+
+#define FITS_PERCENT   60u /* of the available memory; the trainer needs some too */
+#define DIRECT_BYTES   (UINT64_C(16) << 10) /* of a record; shorter ones are read in runs */
+#define BESIDE_BYTES   (UINT64_C(64) << 20)
+#define FAULTS_ALLOWED 16u /* in a step, and one more for each 8 rows */
+
+/* ---- what is decided ---- */
+
+struct path_times paths_times(const struct paths *p, uint64_t epoch)
+{
+	uint32_t turn = atomic_load_explicit(&p->turn, memory_order_relaxed), now = turn + (uint32_t)epoch;
+
+	/* Bit 0 is set, so a time is never 0. */
+	return (struct path_times){(turn & 0xfffff) << 1 | 1, (now & 0xfffff) << 1 | 1,
+				   ((now + 1) & 0xfffff) << 1 | 1};
+}
+
+/* A thread that finds the entry also finds what was prepared for the path. */
+static void enter(struct paths *p, uint64_t shard, struct path_choice path, uint64_t epoch)
+{
+	struct path_times times = paths_times(p, epoch);
+	uint32_t entry = (path.hot ? times.hot : times.now) << 3 | (path.hot ? 4u : 0) | (uint32_t)path.kind;
+
+	atomic_store_explicit(&p->entry[shard], entry, memory_order_release);
+}
+
+static bool is_direct_group(const struct shard_group *g)
+{
+	return g->codec == SHARD_RAW && layout_is_large(g) && g->unit_records == 1;
+}
+
+/* Is this a small group beside a large one, such as labels?  It is fetched as a whole. */
+static bool is_beside(const struct paths *p, const struct shard_reader *r, uint32_t group)
+{
+	return p->has_direct_group && !is_direct_group(&p->schema->group[group]) && !r->group[group].compressed &&
+	       r->group[group].data && r->pages->record_count * r->group[group].stride <= BESIDE_BYTES;
+}
+
+static void fetch_beside(const struct paths *p, const struct shard_reader *r)
+{
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
+		if (is_beside(p, r, g))
+			file_will_need(r->group[g].data, (size_t)(r->pages->record_count * r->group[g].stride));
+}
+
+static struct path_choice choose(const struct paths *p, const struct shard_reader *r)
+{
+	uint64_t bytes, inode;
+	bool cached;
+	int fd;
+
+	if (p->asked == SHARD_PATH_DIRECT)
+		return (struct path_choice){PATH_DIRECT, false};
+	if (p->asked == SHARD_PATH_PREAD || p->is_remote)
+		return (struct path_choice){PATH_PREAD, false};
+	if (file_open(r->path, &fd, &bytes, &inode, NULL))
+		return (struct path_choice){PATH_MAP, false}; /* removed; the map still has it */
+	cached = file_seems_cached(fd, bytes);
+	file_close(fd);
+	if (cached || p->asked == SHARD_PATH_MAP || !p->wants_direct)
+		return (struct path_choice){PATH_MAP, cached};
+	/* A dataset that fits shall lie in memory from the next epoch on. */
+	return (struct path_choice){p->fits ? PATH_PREAD : PATH_DIRECT, false};
+}
+
+struct path_choice paths_decide(struct paths *p, uint64_t shard, const struct shard_reader *r, uint64_t epoch)
+{
+	struct path_choice path = choose(p, r);
+
+	if (!path.hot)
+		fetch_beside(p, r);
+	enter(p, shard, path, epoch);
+	return path;
+}
+
+void paths_doubt(struct paths *p, uint64_t faults, uint32_t hot_rows)
+{
+	if (hot_rows && faults > FAULTS_ALLOWED + hot_rows / 8) /* rows of other shards may fault */
+		atomic_fetch_add_explicit(&p->turn, 1, memory_order_relaxed);
+}
+
+void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch)
+{
+	enter(p, shard, (struct path_choice){PATH_PREAD, false}, epoch);
+}
+
+/* ---- runs of a map ---- */
+
+/*
+ * Returns the epochs in which the runs of a shard were fetched, 8 bytes for 256 KiB, or NULL if
+ * there is no memory.
+ */
+static _Atomic uint8_t *get_fetched(struct paths *p, uint64_t shard, uint64_t runs)
+{
+	_Atomic uint8_t *fetched = atomic_load_explicit(&p->fetched[shard], memory_order_acquire), *none = NULL;
+
+	if (fetched)
+		return fetched;
+	fetched = mem_array((size_t)(runs * SHARD_GROUPS_MAX), sizeof(*fetched));
+	if (fetched && !atomic_compare_exchange_strong(&p->fetched[shard], &none, fetched)) {
+		mem_free((void *)fetched);
+		fetched = none;
+	}
+	return fetched;
+}
+
+void paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+		     uint64_t epoch)
+{
+	uint64_t records = r->pages->record_count, unit = r->group[group].unit_records;
+	uint64_t run = inside / p->fetch_records, runs = records / p->fetch_records + 1;
+	uint64_t first = run * p->fetch_records, count = min_u64(p->fetch_records, records - first);
+	uint8_t now = (uint8_t)(epoch % 255 + 1);
+	_Atomic uint8_t *fetched;
+
+	if (is_beside(p, r, group))
+		return;
+	fetched = get_fetched(p, shard, runs);
+	if (!fetched) /* the kernel then reads page by page, which is only slower */
+		return;
+	if (atomic_exchange_explicit(&fetched[group * runs + run], now, memory_order_relaxed) == now)
+		return;
+	if (r->group[group].compressed)
+		reader_fetch_chunks(r, group, first / unit, (first + count - 1) / unit - first / unit + 1);
+	else
+		file_will_need(r->group[group].data + first * r->group[group].stride,
+			       (size_t)(count * r->group[group].stride));
+}
+
+/* ---- life ---- */
+
+uint64_t path_fits_bytes(void)
+{
+	return memory_available_bytes() / 100 * FITS_PERCENT;
+}
+
+bool paths_open(struct paths *p, struct shard_dataset *ds, uint32_t asked)
+{
+	const struct shard_schema *s = &ds->m.schema;
+	struct shard_dataset_info info;
+	uint64_t record_bytes = schema_strides(s);
+
+	shard_dataset_info(ds, &info);
+	*p = (struct paths){.schema = s, .shard_count = ds->m.shard_count, .asked = asked};
+	p->is_remote = asked == SHARD_PATH_AUTO && file_is_remote(ds->dir);
+	p->fits = info.data_bytes <= path_fits_bytes();
+	for (uint32_t g = 0; g < s->group_count; g++) {
+		p->wants_direct |= is_direct_group(&s->group[g]) && s->group[g].stride >= DIRECT_BYTES;
+		p->has_direct_group |= is_direct_group(&s->group[g]);
+	}
+	p->fetch_records = record_bytes < PATH_RUN_BYTES ? PATH_RUN_BYTES / record_bytes : 1;
+	p->entry = mem_array((size_t)p->shard_count, sizeof(*p->entry));
+	p->fetched = mem_array((size_t)p->shard_count, sizeof(*p->fetched));
+	return p->entry && p->fetched;
+}
+
+void paths_close(struct paths *p)
+{
+	for (uint64_t i = 0; p->fetched && i < p->shard_count; i++)
+		mem_free((void *)atomic_load(&p->fetched[i]));
+	mem_free((void *)p->fetched);
+	mem_free((void *)p->entry);
+	p->fetched = NULL;
+	p->entry = NULL;
+}

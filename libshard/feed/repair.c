@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * repair.c - see repair.h
+ *
+ * The substitute of a record is the first good record behind it.  So it depends on the bytes of the
+ * dataset alone.
+ */
+#include "libshard/feed/repair.h"
+
+#include <inttypes.h>
+
+#include "libshard/base/error.h"
+#include "libshard/feed/slot_fill.h"
+#include "libshard/store/read/dataset.h"
+
+#define TRIES 1024u /* more damaged records in a row are not a few bad sectors */
+
+static void mask(const struct layout *layout, struct slot *s, uint32_t row)
+{
+	const struct shard_schema *schema = layout->schema;
+
+	for (uint32_t g = 0; g < schema->group_count; g++) {
+		uint64_t stride = schema->group[g].stride;
+
+		if (layout_is_large(&schema->group[g]))
+			memset(s->memory + layout->group_at[g] + row * stride, 0, (size_t)stride);
+		for (uint32_t i = 0; !layout_is_large(&schema->group[g]) && i < layout->field_count[g]; i++) {
+			const struct spread_field *f = &layout->field[g][i];
+
+			memset(s->memory + f->at + (uint64_t)row * f->bytes, 0, f->bytes);
+		}
+	}
+}
+
+/* Put the next good record in the row's place. */
+static int substitute(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
+		      struct fill_counts *counts, struct shard_error *err)
+{
+	uint64_t damaged = s->record[row], count = supply->ds->m.record_count;
+	uint64_t tries = count - 1 < TRIES ? count - 1 : TRIES;
+	struct shown shown;
+	int rc = SHARD_E_CORRUPT;
+
+	for (uint64_t i = 1; rc == SHARD_E_CORRUPT && i <= tries; i++) {
+		s->record[row] = (damaged + i) % count;
+		rc = rows_fill_one(supply, scratch, s, row, counts, err);
+	}
+	if (rc == SHARD_E_CORRUPT)
+		return error_set(err, rc,
+				 "%s: record %" PRIu64 " and the next %" PRIu64 " are damaged, so no substitute was "
+				 "found; restore the shard, or open with SHARD_CORRUPT_MASK",
+				 show(&shown, supply->ds->dir), damaged, tries);
+	return rc;
+}
+
+int repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		struct shard_error *err)
+{
+	int rc = SHARD_OK;
+
+	if (supply->on_corrupt == SHARD_CORRUPT_FAIL)
+		return SHARD_OK;
+	for (uint32_t row = 0; !rc && row < s->rows; row++) {
+		if (!(s->row_flags[row] & ROW_DAMAGED))
+			continue;
+		s->row_flags[row] &= (uint8_t)~ROW_DAMAGED;
+		if (supply->on_corrupt == SHARD_CORRUPT_MASK) {
+			mask(supply->layout, s, row);
+			s->row_flags[row] |= SHARD_ROW_MASKED;
+			counts->masked++;
+			continue;
+		}
+		rc = substitute(supply, scratch, s, row, counts, err);
+		s->row_flags[row] |= SHARD_ROW_SUBSTITUTED;
+		counts->substituted++;
+	}
+	return rc;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slot_fill.c - see rows.h
+ *
+ * A block of rows at a time: locate their records, fetch what is needed soon, then copy group by
+ * group.
+ */
+#include "libshard/feed/slot_fill.h"
+
+#include "libshard/base/error.h"
+#include "libshard/codec/copy.h"
+#include "libshard/io/file.h"
+#include "libshard/feed/slot_cold.h"
+#include "libshard/feed/slot_packed.h"
+#include "libshard/feed/slot_row.h"
+#include "libshard/store/read/dataset.h"
+#include "shard_pack.h"
+
+#define TOGETHER    16u	 /* large rows that are prefetched at once: one wait for all their pages */
+#define SHORT_BYTES 256u /* of a record; rows of shorter ones are prefetched a block at a time */
+
+/* ---- where records are ---- */
+
+static uint64_t shard_of(const struct supply *s, uint64_t idx)
+{
+	const uint64_t *first = s->ds->first_record;
+	uint64_t guess = idx / s->guess_records;
+
+	if (guess < s->ds->m.shard_count && first[guess] <= idx && idx < first[guess + 1])
+		return guess;
+	return dataset_shard_of(s->ds, idx);
+}
+
+/*
+ * Prepare a shard for its first record, ever or in this epoch: open it, check the tables that units
+ * are checked with, and choose its path.
+ */
+static int prepare(struct block *b, struct located *at)
+{
+	struct shard_dataset *ds = b->supply->ds;
+	int rc = shard_dataset_reader(ds, at->shard, &at->r, b->err);
+
+	for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++) {
+		if (at->r->check != SHARD_CHECK_NEVER)
+			rc = reader_check_tables(at->r, g, b->err);
+		if (!rc && at->r->check == SHARD_CHECK_FIRST && !reader_seen(at->r, g))
+			rc = error_set(b->err, SHARD_E_MEMORY, "no memory to remember which units were checked");
+	}
+	if (!rc)
+		at->path = paths_decide(&b->supply->paths, at->shard, at->r, b->slot->place.epoch);
+	/* Paths may have been doubted.  With old times, each further row would decide again. */
+	b->times = paths_times(&b->supply->paths, b->slot->place.epoch);
+	return rc;
+}
+
+static int locate(struct block *b)
+{
+	const uint64_t *record = b->slot->record + b->first;
+	struct supply *s = b->supply;
+	int rc = SHARD_OK;
+
+	for (uint32_t i = 0; !rc && i < b->count; i++) {
+		struct located *at = &b->at[i];
+
+		at->shard = shard_of(s, record[i]);
+		at->inside = record[i] - s->ds->first_record[at->shard];
+		if (paths_find(&s->paths, &b->times, at->shard, &at->path))
+			at->r = atomic_load_explicit(&s->ds->reader[at->shard], memory_order_acquire);
+		else
+			rc = prepare(b, at);
+		b->hot_rows += at->path.hot;
+	}
+	return rc;
+}
+
+/* ---- rows of a raw group ---- */
+
+/*
+ * Returns the path of one group.  Other paths than the map are for large records of one unit each.
+ */
+static enum path_kind kind_of(const struct block *b, uint32_t group, const struct located *at)
+{
+	if (at->path.kind == PATH_MAP)
+		return PATH_MAP;
+	return layout_is_large(&b->layout->schema->group[group]) && at->r->group[group].unit_records == 1
+		       ? at->path.kind : PATH_MAP;
+}
+
+static int fill_row(struct block *b, uint32_t group, uint32_t i)
+{
+	const struct located *at = &b->at[i];
+	const struct shard_group *g = &b->layout->schema->group[group];
+	enum path_kind kind = kind_of(b, group, at);
+	struct row row = {.supply = b->supply, .r = at->r, .shard = at->shard, .inside = at->inside,
+			  .row = b->first + i, .group = group, .slot = b->slot->memory,
+			  .flags = b->strict ? NULL : &b->slot->row_flags[b->first + i]};
+
+	if (layout_is_large(g))
+		row.dst = row.slot + b->layout->group_at[group] + row.row * g->stride;
+	if (kind == PATH_MAP)
+		return row_land(&row, at->r->group[group].data + at->inside * g->stride, &b->counts->checked_units,
+				b->err);
+	*(kind == PATH_DIRECT ? &b->counts->direct_bytes : &b->counts->pread_bytes) += g->stride;
+	return cold_put(b->scratch, &row, kind == PATH_DIRECT, b->slot->place.epoch, &b->counts->checked_units,
+			b->err);
+}
+
+/*
+ * A shortcut for records of a few bytes, where each instruction counts.  It does what fill_row()
+ * does, if the shard is hot and the unit was checked before.  Returns false if it does not apply.
+ */
+__attribute__((always_inline)) static inline bool fill_short(const struct block *b, uint32_t group, uint32_t i)
+{
+	const struct located *at = &b->at[i];
+	const struct reader_group *g = &at->r->group[group];
+	_Atomic uint64_t *seen;
+	uint64_t unit;
+
+	if (!at->path.hot || at->r->guard || at->r->check == SHARD_CHECK_ALWAYS)
+		return false;
+	if (at->r->check == SHARD_CHECK_FIRST) {
+		/* Two loads, because gcc would turn g->seen[i] into a plain one. */
+		seen = atomic_load_explicit(&g->seen, memory_order_acquire);
+		unit = layout_unit_of(b->layout, group, at->inside);
+		if (!(atomic_load_explicit(&seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
+			return false;
+	}
+	layout_spread(b->layout, group, g->data + at->inside * g->stride, b->first + i, b->slot->memory);
+	return true;
+}
+
+/*
+ * Prefetch the first bytes of the next rows.  Each record lies on another page, which the processor
+ * has to look up.  It looks up the pages at the same time if they are needed together.
+ */
+__attribute__((always_inline)) static inline void fetch_some(const struct block *b, uint32_t group, uint32_t first,
+							     uint32_t count)
+{
+	for (uint32_t i = first; i < first + count && i < b->count; i++)
+		if (b->at[i].path.hot) {
+			const struct reader_group *g = &b->at[i].r->group[group];
+
+			block_fetch_ahead(g->data + b->at[i].inside * g->stride, g->stride);
+		}
+}
+
+static int fill_raw(struct block *b, uint32_t group)
+{
+	bool is_short = b->layout->schema->group[group].stride <= SHORT_BYTES;
+	int rc = SHARD_OK;
+
+	fetch_some(b, group, 0, is_short ? b->count : TOGETHER);
+	for (uint32_t i = 0; i < b->count; i++)
+		if (!b->at[i].path.hot && kind_of(b, group, &b->at[i]) == PATH_MAP)
+			paths_fetch_run(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
+					b->slot->place.epoch);
+	for (uint32_t i = 0; !rc && i < b->count; i++) {
+		if (!is_short && i % TOGETHER == 0)
+			fetch_some(b, group, i + TOGETHER, TOGETHER);
+		if (!is_short || !fill_short(b, group, i))
+			rc = fill_row(b, group, i);
+	}
+	return rc;
+}
+
+/* ---- a step ---- */
+
+/* Fill the rows of a block.  Reads of some rows may still be under way. */
+static int fill_block(struct block *b)
+{
+	const struct shard_schema *schema = b->layout->schema;
+	int rc = locate(b);
+
+	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
+		rc = schema->group[g].codec == SHARD_RAW ? fill_raw(b, g) : packed_fill(b, g);
+	return rc;
+}
+
+int rows_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
+		  struct fill_counts *counts, struct shard_error *err)
+{
+	struct fill_counts once_more = {0}; /* the bytes of the row were counted before */
+	struct block b = {.supply = supply, .layout = supply->layout, .scratch = scratch, .slot = s,
+			  .counts = &once_more, .err = err, .first = row, .count = 1, .strict = true,
+			  .times = paths_times(&supply->paths, s->place.epoch)};
+	int rc = fill_block(&b), finished;
+
+	finished = cold_finish(scratch, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
+	counts->checked_units += once_more.checked_units;
+	copy_fence();
+	return rc ? rc : finished;
+}
+
+int rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+	      struct shard_error *err)
+{
+	struct block b = {.supply = supply, .layout = supply->layout, .scratch = scratch, .slot = s, .counts = counts,
+			  .err = err, .strict = supply->on_corrupt == SHARD_CORRUPT_FAIL,
+			  .times = paths_times(&supply->paths, s->place.epoch)};
+	uint64_t faults = file_major_faults();
+	int rc = SHARD_OK, finished;
+
+	for (; !rc && b.first < s->rows; b.first += BLOCK_ROWS) {
+		b.count = s->rows - b.first < BLOCK_ROWS ? s->rows - b.first : BLOCK_ROWS;
+		rc = fill_block(&b);
+	}
+	counts->uring = cold_has_uring(scratch);
+	finished = cold_finish(scratch, s->place.epoch, &counts->checked_units, rc ? NULL : err);
+	paths_doubt(&supply->paths, file_major_faults() - faults, b.hot_rows);
+	copy_fence();
+	return rc ? rc : finished;
+}

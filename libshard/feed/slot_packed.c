@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slot_packed.c - see packed.h
+ *
+ * If the records of a chunk are consecutive rows, it is decoded straight to their place.  Any other
+ * chunk is decoded into a block of the stage, where all threads find it.  If no block is free, it
+ * is decoded into memory of this thread.
+ *
+ * A chunk is hashed when it is decoded, before and after.  With SHARD_CHECK_FIRST that is done only
+ * the first time.  Records that are taken from the stage later need no hashing.
+ */
+#include "libshard/feed/slot_packed.h"
+
+#include "libshard/base/bytes.h"
+#include "libshard/codec/copy.h"
+#include "libshard/feed/unit_check.h"
+#include "libshard/store/read/reader_chunks.h"
+#include "shard_pack.h"
+
+/* Rows of a block whose records are neighbours in one chunk. */
+struct part {
+	uint32_t row, count; /* of the block */
+	uint32_t chunk_records, skip;
+	uint64_t chunk; /* the number in the shard */
+	uint64_t key;	/* the key in the stage */
+	uint32_t held;	/* the block of the stage */
+};
+
+struct parts {
+	uint32_t count;
+	struct part part[BLOCK_ROWS];
+};
+
+uint64_t packed_chunk_bytes(const struct shard_schema *schema)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t g = 0; g < schema->group_count; g++) {
+		const struct shard_group *group = &schema->group[g];
+
+		if (group->codec != SHARD_RAW && group->stride * group->unit_records > bytes)
+			bytes = group->stride * group->unit_records;
+	}
+	return bytes;
+}
+
+static struct part part_at(const struct block *b, uint32_t group, uint32_t row)
+{
+	const struct located *at = &b->at[row];
+	uint32_t unit = b->layout->schema->group[group].unit_records;
+	struct part p = {.row = row, .count = 1, .chunk = layout_unit_of(b->layout, group, at->inside)};
+
+	p.skip = (uint32_t)(at->inside - p.chunk * unit);
+	p.key = b->slot->record[b->first + row] - p.skip;
+	p.chunk_records = (uint32_t)min_u64(unit, at->r->pages->record_count - p.chunk * unit);
+	while (row + p.count < b->count && p.skip + p.count < p.chunk_records && at[p.count].r == at->r &&
+	       at[p.count].inside == at->inside + p.count)
+		p.count++;
+	return p;
+}
+
+/* ---- decoding ---- */
+
+static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t *dst)
+{
+	struct shard_reader *r = b->at[p->row].r;
+	/* Chunks beside the stage are checked as well: several threads may decode the same one. */
+	struct unit_check check = unit_check_begin(b->supply, r, group, p->chunk);
+	int rc = reader_read_chunk(r, group, p->chunk, check.hash, dst, b->err);
+
+	b->counts->decoded_chunks += !rc;
+	unit_check_end(&check, !rc, &b->counts->checked_units);
+	return rc;
+}
+
+/* Returns the place of rows of a large group. */
+static uint8_t *place_of(const struct block *b, uint32_t group, const struct part *p)
+{
+	return b->slot->memory + b->layout->group_at[group] +
+	       (b->first + p->row) * b->layout->schema->group[group].stride;
+}
+
+static void land(const struct block *b, uint32_t group, const struct part *p, const uint8_t *chunk)
+{
+	const struct shard_group *g = &b->layout->schema->group[group];
+	const uint8_t *src = chunk + p->skip * g->stride;
+
+	if (layout_is_large(g)) {
+		copy_stream(place_of(b, group, p), src, (size_t)(p->count * g->stride));
+		return;
+	}
+	for (uint32_t i = 0; i < p->count; i++)
+		layout_spread(b->layout, group, src + i * g->stride, b->first + p->row + i, b->slot->memory);
+}
+
+/* Set the rows of a damaged chunk aside. */
+static int set_aside(struct block *b, const struct part *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		supply_set_aside(b->supply, &b->slot->row_flags[b->first + p->row + i], b->err);
+	return SHARD_OK;
+}
+
+static int set_aside_if_damaged(struct block *b, const struct part *p, int rc)
+{
+	return rc == SHARD_E_CORRUPT && !b->strict ? set_aside(b, p) : rc;
+}
+
+/* ---- through the stage ---- */
+
+static void land_held(struct block *b, uint32_t group, struct parts *held)
+{
+	struct stage *s = b->supply->stages.of[group];
+
+	for (uint32_t i = 0; i < held->count; i++) {
+		const struct part *p = &held->part[i];
+
+		land(b, group, p, stage_at(s, p->held));
+		stage_leave(s, p->held, p->count);
+	}
+	held->count = 0;
+}
+
+/*
+ * Take rows from a chunk.  They are copied to their places at once, or added to `held`, if the
+ * chunk is there, or added to `left`, if another thread is filling it.
+ */
+static int take(struct block *b, uint32_t group, struct part *p, struct parts *held, struct parts *left)
+{
+	uint64_t stride = b->layout->schema->group[group].stride;
+	struct stage *s = b->supply->stages.of[group];
+	enum stage_answer answer = stage_get(s, p->key, &p->held);
+	uint8_t *dst = b->scratch->chunk;
+	int rc;
+
+	if (answer == STAGE_FULL && held->count) { /* perhaps because of what this thread holds */
+		land_held(b, group, held);
+		answer = stage_get(s, p->key, &p->held);
+	}
+	if (answer == STAGE_BUSY) {
+		left->part[left->count++] = *p;
+		return SHARD_OK;
+	}
+	if (answer == STAGE_READY) {
+		block_fetch_ahead(stage_at(s, p->held) + p->skip * stride, p->count * stride);
+		held->part[held->count++] = *p;
+		return SHARD_OK;
+	}
+	if (answer == STAGE_FILL)
+		dst = stage_at(s, p->held);
+	rc = decode(b, group, p, dst);
+	if (answer == STAGE_FILL)
+		stage_filled(s, p->held, rc ? 0 : p->chunk_records);
+	if (!rc)
+		land(b, group, p, dst);
+	if (!rc && answer == STAGE_FILL)
+		stage_leave(s, p->held, p->count);
+	return set_aside_if_damaged(b, p, rc);
+}
+
+/* Take the rows of chunks that other threads were filling. */
+static int take_left(struct block *b, uint32_t group, const struct parts *left, struct parts *held)
+{
+	int rc = SHARD_OK;
+
+	for (uint32_t i = 0; !rc && i < left->count; i++) {
+		struct part p = left->part[i];
+		struct parts again;
+
+		do {
+			again.count = 0;
+			stage_wait(b->supply->stages.of[group], p.key);
+			rc = take(b, group, &p, held, &again);
+		} while (again.count);
+	}
+	return rc;
+}
+
+/* Fetch all that may lie on the disk, before waiting for the first chunk. */
+static void fetch_runs(struct block *b, uint32_t group)
+{
+	for (uint32_t i = 0; i < b->count; i++)
+		if (!b->at[i].path.hot)
+			paths_fetch_run(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
+					b->slot->place.epoch);
+}
+
+int packed_fill(struct block *b, uint32_t group)
+{
+	bool large = layout_is_large(&b->layout->schema->group[group]);
+	struct parts held, left;
+	int rc = SHARD_OK;
+
+	held.count = left.count = 0;
+	fetch_runs(b, group);
+	for (uint32_t i = 0; !rc && i < b->count;) {
+		struct part p = part_at(b, group, i);
+
+		i += p.count;
+		if (large && p.count == p.chunk_records)
+			rc = set_aside_if_damaged(b, &p, decode(b, group, &p, place_of(b, group, &p)));
+		else
+			rc = take(b, group, &p, &held, &left);
+	}
+	if (!rc)
+		rc = take_left(b, group, &left, &held);
+	land_held(b, group, &held);
+	return rc;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * steps.h - the endless row of steps, and which records each step has
+ */
+#ifndef SHARD_FEED_STEPS_H
+#define SHARD_FEED_STEPS_H
+
+#include "libshard/feed/cursor.h"
+#include "libshard/order/order.h"
+
+struct order_share;
+
+struct steps { /* changes only while no thread fills a slot */
+	struct order_params params; /* of epoch 0 */
+	struct order_rank rank;	    /* of a whole epoch, so first_position is 0 */
+	/* The rows come in the order of this share.  NULL: in the order of positions. */
+	const struct order_share *share;
+	bool is_held; /* every epoch has the order of held_epoch */
+	uint64_t held_epoch;
+};
+
+/* Returns the parameters of the order in an epoch. */
+struct order_params steps_params(const struct steps *s, uint64_t epoch);
+/* Is the epoch over at `p`? */
+bool steps_ended(const struct steps *s, const struct place *p);
+/* Returns `p`, or the start of the next epoch if the epoch is over there. */
+struct place steps_next(const struct steps *s, struct place p);
+/* Returns the rank, for order_rank_*(), in the part of an epoch that was entered at `p`. */
+struct order_rank steps_rank(const struct steps *s, const struct place *p);
+/* Positions that a step takes, of all ranks together. */
+uint64_t steps_records(const struct steps *s);
+/* The position in the epoch where the step at `p` begins. */
+uint64_t steps_position(const struct steps *s, const struct place *p);
+
+/* Write the records of a step and their flags.  Returns how many rows there are. */
+uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, uint64_t *record,
+		    uint8_t *row_flags);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * token.c - see token.h
+ */
+#include "libshard/feed/token.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libshard/codec/checksum.h"
+
+static const char *const kind_names[] = {
+	[ORDER_SEQUENTIAL] = "sequential", [ORDER_ONE_LEVEL] = "one_level", [ORDER_TWO_LEVELS] = "two_levels"};
+
+void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES])
+{
+	const struct order_params *p = &t->params;
+	int used = snprintf(text, SHARD_TOKEN_BYTES,
+			    "shuffle-v1 %s N %" PRIu64 " r %" PRIu64 " w %" PRIu32 " L %" PRIu32 " u %" PRIu64
+			    " seed %" PRIu64 " epoch %" PRIu64 " position %" PRIu64 " dataset %s subset all",
+			    kind_names[p->kind], p->record_count, p->run_records, p->window_runs, p->lane_count,
+			    p->phase_unit_records, p->seed, p->epoch, t->position, t->dataset_id);
+
+	/* 12 words, 10 numbers of at most 20 digits, and the id: 400 bytes at most. */
+	snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " check %016" PRIx64, checksum64(text, (size_t)used));
+}
+
+/* Take the number behind " word ".  If it is too large it wraps, which token_read() notices. */
+static bool take(const char **at, const char *word, uint64_t *out)
+{
+	size_t bytes = strlen(word);
+	uint64_t value = 0;
+
+	if (strncmp(*at, word, bytes) || (*at)[bytes] < '0' || (*at)[bytes] > '9')
+		return false;
+	for (*at += bytes; **at >= '0' && **at <= '9'; (*at)++)
+		value = value * 10 + (uint64_t)(**at - '0');
+	*out = value;
+	return true;
+}
+
+static bool take_kind(const char **at, enum order_kind *kind)
+{
+	for (enum order_kind k = ORDER_SEQUENTIAL; k <= ORDER_TWO_LEVELS; k++) {
+		size_t bytes = strlen(kind_names[k]);
+
+		if (strncmp(*at, kind_names[k], bytes) || (*at)[bytes] != ' ')
+			continue;
+		*kind = k;
+		*at += bytes;
+		return true;
+	}
+	return false;
+}
+
+bool token_read(const char *text, struct token *t)
+{
+	char again[SHARD_TOKEN_BYTES];
+	struct order_params *p = &t->params;
+	const char *at = text;
+	uint64_t windows, lanes;
+
+	memset(t, 0, sizeof(*t));
+	if (strnlen(text, SHARD_TOKEN_BYTES) == SHARD_TOKEN_BYTES || strncmp(at, "shuffle-v1 ", 11))
+		return false;
+	at += 11;
+	if (!take_kind(&at, &p->kind) || !take(&at, " N ", &p->record_count) || !take(&at, " r ", &p->run_records) ||
+	    !take(&at, " w ", &windows) || !take(&at, " L ", &lanes) || !take(&at, " u ", &p->phase_unit_records) ||
+	    !take(&at, " seed ", &p->seed) || !take(&at, " epoch ", &p->epoch) ||
+	    !take(&at, " position ", &t->position) ||
+	    strncmp(at, " dataset ", 9) || strnlen(at + 9, 64) < 64)
+		return false;
+	p->window_runs = (uint32_t)windows;
+	p->lane_count = (uint32_t)lanes;
+	memcpy(t->dataset_id, at + 9, 64);
+	/*
+	 * Leading zeros, numbers that are too large, words behind: all of that is written
+	 * differently.
+	 */
+	token_write(t, again);
+	return !strcmp(text, again);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * token.h - a place in an order as one line of text
+ *
+ *   shuffle-v1 two_levels N 1000000 r 128 w 40 L 64 u 1 seed 7 epoch 3 position 65536
+ *   dataset 66e2... subset all check 0123456789abcdef
+ *
+ * The words are those of format/ORDER.md.  `check` is the XXH3-64 of the text before it, so a token
+ * that lost a digit is refused.  There is only one way to write a place.
+ */
+#ifndef SHARD_FEED_TOKEN_H
+#define SHARD_FEED_TOKEN_H
+
+#include <stdbool.h>
+
+#include "libshard/order/order.h"
+#include "shard.h"
+
+struct token {
+	struct order_params params; /* of the token's epoch */
+	uint64_t position;
+	char dataset_id[65];
+};
+
+void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES]);
+bool token_read(const char *text, struct token *t); /* false: token_write() has not written this */
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unit_check.h - whether a unit has to be hashed before a record of it is delivered
+ *
+ * With SHARD_CHECK_FIRST a unit is hashed when the dataset first delivers a record of it.  Several
+ * threads may need the same unit at once: its records stand in neighbouring steps, or at the end of
+ * one epoch and the start of the next.  Then one thread hashes it, which takes some microseconds,
+ * and the others wait.
+ */
+#ifndef SHARD_FEED_UNIT_CHECK_H
+#define SHARD_FEED_UNIT_CHECK_H
+
+#include <sched.h>
+
+#include "libshard/feed/supply.h"
+#include "libshard/store/read/reader.h"
+#include "shard_pack.h"
+
+struct unit_check {
+	bool hash;		/* the caller has to hash the unit */
+	_Atomic uint64_t *seen; /* SHARD_CHECK_FIRST: the word with the bit of the unit */
+	uint64_t bit;
+	atomic_bool *stripe; /* held by this thread, or NULL */
+};
+
+/* Wait while another thread hashes a unit of the same stripe.  Returns the stripe. */
+static inline atomic_bool *unit_check_enter(struct supply *s, const struct shard_reader *r, uint64_t unit)
+{
+	atomic_bool *stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SUPPLY_STRIPES];
+
+	while (atomic_exchange_explicit(stripe, true, memory_order_acquire))
+		sched_yield();
+	return stripe;
+}
+
+static inline struct unit_check unit_check_begin(struct supply *s, const struct shard_reader *r, uint32_t group,
+						 uint64_t unit)
+{
+	struct unit_check c = {.hash = r->check == SHARD_CHECK_ALWAYS, .bit = UINT64_C(1) << (unit & 63)};
+
+	if (r->check == SHARD_CHECK_FIRST) {
+		/* The table exists since the first record of the shard was located. */
+		c.seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire) + unit / 64;
+		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
+	}
+	if (c.hash && c.seen) {
+		c.stripe = unit_check_enter(s, r, unit);
+		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
+	}
+	return c;
+}
+
+/*
+ * Tell whether the unit is sound.  If it was hashed, *checked counts it.  Another loader of the
+ * same dataset may have hashed it at the same moment; then only one of them counts it.
+ */
+static inline void unit_check_end(const struct unit_check *c, bool sound, uint64_t *checked)
+{
+	if (sound && c->hash)
+		*checked += !c->seen ||
+			    !(atomic_fetch_or_explicit(c->seen, c->bit, memory_order_release) & c->bit);
+	if (c->stripe)
+		atomic_store_explicit(c->stripe, false, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_copy.c - see device_side.h
+ */
+#include "libshard/gpu/device_copy.h"
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/feed/feed.h"
+
+#define WATCH_NS UINT64_C(1000000000) /* while waiting, how often to check the driver */
+
+/* ---- life ---- */
+
+/* A thread of the driver calls this. */
+static void give_back(void *context)
+{
+	const struct give *g = context;
+
+	feed_give(g->feed, g->slot);
+}
+
+static int open_parts(struct device_side *d, struct shard_error *err)
+{
+	uint32_t slots = d->feed->ring.slot_count;
+	int rc;
+
+	d->give = mem_array(slots, sizeof(*d->give));
+	d->host_done = mem_array(slots, sizeof(*d->host_done));
+	if (!d->give || !d->host_done)
+		return error_set(err, SHARD_E_MEMORY, "no memory for events of %u slots", slots);
+	rc = cuda_stream_make(d->cuda, &d->back, err);
+	for (uint32_t i = 0; !rc && i < slots; i++) {
+		d->give[i] = (struct give){d->feed, i};
+		rc = cuda_event_make(d->cuda, &d->host_done[i], err);
+	}
+	return rc ? rc : pins_open(&d->pins, &d->feed->ring, d->cuda, err);
+}
+
+int device_side_open(struct device_side **out, struct feed *feed, struct outlet *outlet, const struct cuda_device *cuda,
+		     struct shard_error *err)
+{
+	struct device_side *d = mem_zalloc(sizeof(*d));
+	int rc;
+
+	if (!d)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a device");
+	d->feed = feed;
+	d->outlet = outlet;
+	d->cuda = cuda;
+	rc = open_parts(d, err);
+	if (rc) {
+		device_side_close(d, false);
+		return rc;
+	}
+	*out = d;
+	return SHARD_OK;
+}
+
+void device_side_close(struct device_side *d, bool inherited)
+{
+	if (!d)
+		return;
+	if (d->back && !inherited)
+		cuda_stream_finish(d->cuda, d->back, NULL);
+	pins_close(&d->pins, inherited);
+	for (uint32_t i = 0; d->host_done && !inherited && i < d->feed->ring.slot_count; i++)
+		cuda_event_drop(d->cuda, d->host_done[i]);
+	if (!inherited)
+		cuda_stream_drop(d->cuda, d->back);
+	mem_free(d->host_done);
+	mem_free(d->give);
+	mem_free(d);
+}
+
+/* ---- copies ---- */
+
+/* Queue one copy, or several if the slot was page-locked in several chunks. */
+static int copy_part(struct device_side *d, const struct slot *from, const struct slot *to, uint64_t at,
+		     uint64_t bytes, struct shard_error *err)
+{
+	uint64_t chunk = d->pins.chunk_bytes;
+	int rc = SHARD_OK;
+
+	for (uint64_t end = at + bytes, part; !rc && at < end; at += part) {
+		part = min_u64(end - at, chunk - at % chunk);
+		rc = cuda_copy_in(d->cuda, (uintptr_t)to->memory + at, from->memory + at, part, d->outlet->stream, err);
+	}
+	return rc;
+}
+
+static int copy_groups(struct device_side *d, uint32_t host, const struct slot *to, struct shard_error *err)
+{
+	const struct layout *layout = &d->feed->layout;
+	const struct slot *from = &d->feed->ring.slot[host];
+	bool locked = pins_has(&d->pins, host);
+	uint64_t at, bytes;
+	int rc = SHARD_OK;
+
+	for (uint32_t g = 0; !rc && g < layout->schema->group_count; g++) {
+		bytes = layout_group(layout, g, from->rows, &at);
+		if (bytes)
+			rc = copy_part(d, from, to, at, bytes, err);
+		if (rc)
+			return rc;
+		d->copied_bytes += bytes;
+		d->pageable_bytes += locked ? 0 : bytes;
+	}
+	return rc;
+}
+
+/* Give a host slot back to the feed behind an event. */
+static int give_behind(struct device_side *d, void *event, uint32_t host, struct shard_error *err)
+{
+	int rc = cuda_stream_wait(d->cuda, d->back, event, err);
+
+	return rc ? rc : cuda_stream_call(d->cuda, d->back, give_back, &d->give[host], err);
+}
+
+/* Copy what describes the rows now, because the host slot will soon belong to the crew. */
+static void take_rows(struct slot *to, const struct slot *from)
+{
+	memcpy(to->record, from->record, from->rows * sizeof(*from->record));
+	memcpy(to->row_flags, from->row_flags, from->rows);
+	to->place = from->place;
+	to->rows = from->rows;
+}
+
+/* Queue the copy of a host slot.  The slot goes back to the feed in any case. */
+static int send(struct device_side *d, uint32_t host, struct outlet_slot *to, struct shard_error *err)
+{
+	struct outlet *o = d->outlet;
+	struct shard_error why;
+	int rc;
+
+	take_rows(&to->as, &d->feed->ring.slot[host]);
+	rc = outlet_begin(o, to, &why);
+	if (!rc)
+		rc = copy_groups(d, host, &to->as, &why);
+	if (!rc)
+		rc = outlet_end(o, to, &why);
+	if (!rc)
+		rc = give_behind(d, to->ready, host, &why);
+	if (rc) {
+		cuda_stream_finish(d->cuda, o->stream, NULL); /* a copy may still read the slot */
+		feed_give(d->feed, host);
+		return cursor_fail(&d->feed->cursor, rc, &why, err);
+	}
+	outlet_push(o, to);
+	return SHARD_OK;
+}
+
+void device_side_send_ahead(struct device_side *d)
+{
+	struct outlet_slot *to;
+	uint32_t host;
+
+	while (feed_has_sound(d->feed, &host) && pins_knows(&d->pins, host) && (to = outlet_find_free(d->outlet)))
+		if (feed_next(d->feed, &host, NULL) || send(d, host, to, NULL))
+			return;
+}
+
+int device_side_next(struct device_side *d, struct shard_error *err)
+{
+	uint32_t host;
+	int rc;
+
+	if (d->outlet->queue_count)
+		return SHARD_OK;
+	rc = device_side_await(d, err);
+	if (!rc)
+		rc = feed_next(d->feed, &host, err);
+	return rc ? rc : send(d, host, outlet_find_free(d->outlet), err);
+}
+
+/* ---- waiting, giving back ---- */
+
+int device_side_await(struct device_side *d, struct shard_error *err)
+{
+	int rc = SHARD_OK;
+
+	while (!rc && !feed_await(d->feed, WATCH_NS)) {
+		rc = cuda_enter(d->cuda, err);
+		if (!rc)
+			rc = cuda_leave(d->cuda, cuda_stream_check(d->cuda, d->back, err), err);
+	}
+	return rc;
+}
+
+int device_side_give_after(struct device_side *d, uint32_t host, void *stream, struct shard_error *err)
+{
+	int rc = cuda_event_record(d->cuda, d->host_done[host], stream, err);
+
+	return rc ? rc : give_behind(d, d->host_done[host], host, err);
+}
+
+void device_side_stats(struct device_side *d, struct shard_loader_stats *out)
+{
+	out->device_bytes = d->copied_bytes;
+	out->pageable_bytes = d->pageable_bytes;
+	out->pinned_bytes = pins_bytes(&d->pins);
+}

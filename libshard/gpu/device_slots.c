@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_slots.c - see outlet.h
+ */
+#include "libshard/gpu/device_slots.h"
+
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+
+/* ---- life ---- */
+
+static int open_slot(struct outlet *o, struct outlet_slot *s, uint64_t memory, uint32_t batch_records,
+		     struct shard_error *err)
+{
+	int rc;
+
+	if (!slot_open(&s->as, (uint8_t *)(uintptr_t)memory, batch_records))
+		return error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", batch_records);
+	rc = cuda_event_make(o->cuda, &s->ready, err);
+	return rc ? rc : cuda_event_make(o->cuda, &s->done, err);
+}
+
+int outlet_open(struct outlet *o, const struct cuda_device *cuda, uint32_t slot_count, uint64_t slot_bytes,
+		uint32_t batch_records, struct shard_error *err)
+{
+	int rc;
+
+	*o = (struct outlet){.cuda = cuda};
+	rc = cuda_stream_make(cuda, &o->stream, err);
+	if (rc)
+		return rc;
+	o->slot_count = slot_count;
+	o->slot = mem_array(slot_count, sizeof(*o->slot));
+	o->queue = mem_array(slot_count, sizeof(*o->queue));
+	if (!o->slot || !o->queue)
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u slots of the device", slot_count);
+	if (!rc && slot_bytes)
+		rc = cuda_alloc(cuda, slot_bytes * slot_count, &o->memory, err);
+	for (uint32_t i = 0; !rc && i < slot_count; i++)
+		rc = open_slot(o, &o->slot[i], o->memory + i * slot_bytes, batch_records, err);
+	if (rc)
+		outlet_close(o, false);
+	return rc;
+}
+
+void outlet_close(struct outlet *o, bool inherited)
+{
+	if (!o->cuda)
+		return;
+	for (uint32_t i = 0; o->slot && i < o->slot_count; i++) {
+		if (!inherited) {
+			cuda_event_drop(o->cuda, o->slot[i].ready);
+			cuda_event_drop(o->cuda, o->slot[i].done);
+		}
+		slot_close(&o->slot[i].as);
+	}
+	if (!inherited) {
+		cuda_free(o->cuda, o->memory);
+		cuda_stream_drop(o->cuda, o->stream);
+	}
+	mem_free(o->slot);
+	mem_free(o->queue);
+	*o = (struct outlet){.slot_count = 0};
+}
+
+int outlet_finish(struct outlet *o, bool borrowers, struct shard_error *err)
+{
+	int rc = o->stream ? cuda_stream_finish(o->cuda, o->stream, err) : SHARD_OK;
+
+	for (uint32_t i = 0; borrowers && i < o->slot_count; i++) {
+		int got = o->slot[i].has_done ? cuda_event_finish(o->cuda, o->slot[i].done, rc ? NULL : err) : SHARD_OK;
+
+		rc = rc ? rc : got;
+	}
+	return rc;
+}
+
+/* ---- filling ---- */
+
+struct outlet_slot *outlet_find_free(struct outlet *o)
+{
+	for (uint32_t i = 0; i < o->slot_count; i++) {
+		uint32_t which = (o->next_slot + i) % o->slot_count;
+
+		if (o->slot[which].as.lent || o->slot[which].queued)
+			continue;
+		o->next_slot = (which + 1) % o->slot_count;
+		return &o->slot[which];
+	}
+	return NULL;
+}
+
+int outlet_begin(struct outlet *o, struct outlet_slot *s, struct shard_error *err)
+{
+	int rc;
+
+	if (!s->has_done || s->awaited)
+		return SHARD_OK;
+	rc = cuda_stream_wait(o->cuda, o->stream, s->done, err);
+	s->awaited = !rc;
+	return rc;
+}
+
+int outlet_end(struct outlet *o, struct outlet_slot *s, struct shard_error *err)
+{
+	return cuda_event_record(o->cuda, s->ready, o->stream, err);
+}
+
+void outlet_push(struct outlet *o, struct outlet_slot *s)
+{
+	s->queued = true;
+	o->queue[o->queue_count++] = (uint32_t)(s - o->slot);
+}
+
+int outlet_await_borrowers(struct outlet *o, struct shard_error *err)
+{
+	int rc = SHARD_OK;
+
+	for (uint32_t i = 0; !rc && i < o->slot_count; i++)
+		rc = outlet_begin(o, &o->slot[i], err);
+	return rc;
+}
+
+void outlet_forget(struct outlet *o)
+{
+	/* A slot may still be being filled.  It is filled again behind that, on the same stream. */
+	for (uint32_t i = 0; i < o->queue_count; i++)
+		o->slot[o->queue[i]].queued = false;
+	o->queue_count = 0;
+}
+
+/* ---- lending ---- */
+
+bool outlet_answers(const struct outlet *o)
+{
+	return o->slot_count && (o->queue_count || o->lent_count == o->slot_count);
+}
+
+int outlet_await(const struct outlet *o, void *stream, struct shard_error *err)
+{
+	return cuda_stream_wait(o->cuda, stream, o->slot[o->queue[0]].ready, err);
+}
+
+uint32_t outlet_lend(struct outlet *o)
+{
+	uint32_t which = o->queue[0];
+
+	o->queue_count--;
+	memmove(o->queue, o->queue + 1, o->queue_count * sizeof(o->queue[0]));
+	o->slot[which].queued = false;
+	o->slot[which].as.lent = true;
+	o->lent_count++;
+	return which;
+}
+
+int outlet_take_back(struct outlet *o, uint32_t which, void *stream, struct shard_error *err)
+{
+	struct outlet_slot *s = &o->slot[which];
+	int rc = cuda_event_record(o->cuda, s->done, stream, err);
+
+	if (rc)
+		return rc;
+	s->has_done = true;
+	s->awaited = false;
+	s->as.lent = false;
+	o->lent_count--;
+	return SHARD_OK;
+}

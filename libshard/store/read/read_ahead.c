@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read_ahead.c - one thread, one job at a time
+ */
+#include "libshard/store/read/read_ahead.h"
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/mem.h"
+#include "libshard/base/task.h"
+#include "libshard/io/file.h"
+
+struct fill {
+	struct task task;     /* asked: there is a job; told: more is there, or the job ended */
+	struct fill_job job;  /* constant while busy */
+	bool busy;	      /* lock: set by the user, cleared by the thread */
+	bool cancelled;	      /* lock: what is not read yet is not wanted */
+	size_t there;	      /* lock: bytes of the job that can be used */
+	int rc;		      /* lock: how reading went */
+	struct shard_error why; /* if rc is not 0 */
+};
+
+static int read_part(const struct fill_job *job, size_t at, size_t bytes, struct shard_error *err)
+{
+	int rc = SHARD_E_IO;
+
+	if (job->direct_fd >= 0)
+		rc = file_read_at(job->direct_fd, job->buffer + at, bytes, job->offset + at, job->path, NULL);
+	if (rc) /* no such way, or it failed: the ordinary one, whose error counts */
+		rc = file_read_at(job->fd, job->buffer + at, bytes, job->offset + at, job->path, err);
+	return rc;
+}
+
+int fill_now(const struct fill_job *job, struct shard_error *err)
+{
+	return read_part(job, 0, job->bytes, err);
+}
+
+static bool do_job(void *context)
+{
+	struct fill *f = context;
+
+	if (!f->busy)
+		return false;
+	while (!f->cancelled && !f->rc && f->there < f->job.bytes) {
+		size_t at = f->there, bytes = (size_t)min_u64(FILL_STEP_BYTES, f->job.bytes - at);
+		int rc;
+
+		task_unlock(&f->task);
+		rc = read_part(&f->job, at, bytes, &f->why);
+		task_lock(&f->task);
+		f->rc = rc;
+		f->there += rc ? 0 : bytes;
+		task_tell(&f->task);
+	}
+	f->busy = false;
+	task_tell(&f->task);
+	return true;
+}
+
+struct fill *fill_open(void)
+{
+	struct fill *f = mem_zalloc(sizeof(*f));
+
+	if (!f || task_start(&f->task, do_job, f))
+		return f;
+	task_stop(&f->task);
+	mem_free(f);
+	return NULL;
+}
+
+void fill_close(struct fill *f)
+{
+	if (!f)
+		return;
+	fill_end(f);
+	task_stop(&f->task);
+	mem_free(f);
+}
+
+void fill_start(struct fill *f, const struct fill_job *job)
+{
+	fill_end(f);
+	task_lock(&f->task);
+	f->job = *job;
+	f->there = 0;
+	f->rc = SHARD_OK;
+	f->cancelled = false;
+	f->busy = true;
+	task_ask(&f->task);
+	task_unlock(&f->task);
+}
+
+int fill_wait(struct fill *f, size_t bytes, struct shard_error *err)
+{
+	int rc = SHARD_OK;
+
+	task_lock(&f->task);
+	while (f->there < bytes && !f->rc)
+		task_wait(&f->task);
+	if (f->there < bytes) {
+		rc = f->rc;
+		if (err)
+			*err = f->why;
+	}
+	task_unlock(&f->task);
+	return rc;
+}
+
+void fill_end(struct fill *f)
+{
+	if (!f)
+		return;
+	task_lock(&f->task);
+	f->cancelled = true;
+	while (f->busy)
+		task_wait(&f->task);
+	task_unlock(&f->task);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read_ahead.h - a thread that reads part of a file into a buffer while another uses the bytes that are
+ * there already
+ *
+ * Reading past the page cache leaves the CPU idle, and hashing leaves the disk idle: one after the
+ * other they take the sum of both times, side by side the longer one.
+ */
+#ifndef SHARD_READ_READ_AHEAD_H
+#define SHARD_READ_READ_AHEAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shard.h"
+
+#define FILL_STEP_BYTES ((size_t)4 << 20) /* the buffer becomes usable in steps of this size */
+
+struct fill_job {
+	int fd, direct_fd; /* direct_fd may be -1; whatever it refuses is read through fd */
+	uint8_t *buffer;   /* page-aligned */
+	uint64_t offset;   /* in the file; page-aligned */
+	size_t bytes;
+	const char *path;  /* for messages; must outlive the job */
+};
+
+/* Read it all, now, in this thread. */
+int fill_now(const struct fill_job *job, struct shard_error *err);
+
+struct fill;
+
+/*
+ * NULL if there is no memory or no thread: do without, with fill_now().  Belongs to one thread at a
+ * time.
+ */
+struct fill *fill_open(void);
+void fill_close(struct fill *f);
+
+void fill_start(struct fill *f, const struct fill_job *job);
+
+/* Wait until the first `bytes` of the job are there.  Fails as reading did. */
+int fill_wait(struct fill *f, size_t bytes, struct shard_error *err);
+
+/* Have the job ended, complete or not: buffer and files are the caller's again.  NULL is fine. */
+void fill_end(struct fill *f);
+
+#endif
