@@ -115,7 +115,7 @@ static void fill(struct crew *c, struct member *m, uint32_t slot, const struct o
 	struct claim *claim = &c->claim[slot];
 
 	s->rows = steps_fill(c->steps, order, &s->place, s->record, s->row_flags);
-	claim->rc = rows_fill(c->supply, &m->scratch, s, counts, &claim->why);
+	claim->rc = slot_fill(c->supply, &m->scratch, s, counts, &claim->why);
 	if (!claim->rc)
 		claim->rc = repair_rows(c->supply, &m->scratch, s, counts, &claim->why);
 }
@@ -182,7 +182,7 @@ static void start_threads(struct crew *c)
 /* Returns false if there is no memory. */
 static bool open_members(struct crew *c)
 {
-	size_t chunk_bytes = (size_t)packed_chunk_bytes(c->supply->layout->schema) + 1;
+	size_t chunk_bytes = (size_t)slot_packed_chunk_bytes(c->supply->layout->schema) + 1;
 
 	c->member = mem_array(c->thread_count, sizeof(*c->member));
 	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {
@@ -213,7 +213,7 @@ static bool open_queue(struct crew *c)
 static void free_all(struct crew *c, bool inherited)
 {
 	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {
-		cold_close(&c->member[i].scratch, inherited);
+		slot_cold_close(&c->member[i].scratch, inherited);
 		mem_free(c->member[i].scratch.chunk);
 	}
 	mem_free(c->member);

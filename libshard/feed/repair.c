@@ -43,7 +43,7 @@ static int substitute(struct supply *supply, struct scratch *scratch, struct slo
 
 	for (uint64_t i = 1; rc == SHARD_E_CORRUPT && i <= tries; i++) {
 		s->record[row] = (damaged + i) % count;
-		rc = rows_fill_one(supply, scratch, s, row, counts, err);
+		rc = slot_fill_one(supply, scratch, s, row, counts, err);
 	}
 	if (rc == SHARD_E_CORRUPT)
 		return error_set(err, rc,

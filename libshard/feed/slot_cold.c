@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot_cold.c - see cold.h: straight to the slot where alignment allows it, else through a buffer
+ * slot_cold.c - see slot_cold.h: straight to the slot where alignment allows it, else through a buffer
  *
  * A direct read must begin and end at multiples of an alignment, which the file system tells.  An
  * aligned record is read straight to its place.  Another one is read into a buffer, together with
@@ -39,7 +39,7 @@ struct cold_file {
 
 struct cold_read {
 	struct engine_read io; /* the first member, because the engine returns its address */
-	struct row row;	       /* the first row */
+	struct slot_row row;	       /* the first row */
 	uint32_t rows;
 	uint8_t *bounce; /* the buffer that is read to; NULL: it is read straight to the slot */
 	uint32_t skip;	 /* bytes in the buffer before the record */
@@ -84,12 +84,12 @@ fail:
 	return NULL;
 }
 
-bool cold_has_uring(const struct scratch *scratch)
+bool slot_cold_has_uring(const struct scratch *scratch)
 {
 	return scratch->cold && engine_is_uring(scratch->cold->engine);
 }
 
-void cold_close(struct scratch *scratch, bool inherited)
+void slot_cold_close(struct scratch *scratch, bool inherited)
 {
 	struct cold *c = scratch->cold;
 
@@ -133,7 +133,7 @@ static void forget_files(struct cold *c)
 }
 
 /* Open the file of a row.  If too many files are open, close those that no read uses. */
-static int open_again(struct cold *c, const struct row *row, bool direct, struct direct_file *out,
+static int open_again(struct cold *c, const struct slot_row *row, bool direct, struct direct_file *out,
 		      struct shard_error *err)
 {
 	const struct shard_reader *r = row->r;
@@ -151,7 +151,7 @@ static int open_again(struct cold *c, const struct row *row, bool direct, struct
 }
 
 /* Open the file for direct reads if these are wanted, and if the file system has them. */
-static int get_file(struct cold *c, const struct row *row, bool direct, struct cold_file **out,
+static int get_file(struct cold *c, const struct slot_row *row, bool direct, struct cold_file **out,
 		    struct shard_error *err)
 {
 	struct cold_file *f = find_file(c, row->shard, direct);
@@ -192,11 +192,11 @@ static int read_again(struct cold *c, struct cold_read *r, uint64_t epoch, struc
 static int land_rows(const struct cold_read *r, uint64_t *checked, struct shard_error *err)
 {
 	uint64_t stride = r->row.r->group[r->row.group].stride;
-	struct row row = r->row;
+	struct slot_row row = r->row;
 	int rc = SHARD_OK;
 
 	for (uint32_t i = 0; !rc && i < r->rows; i++) {
-		rc = row_land(&row, r->bounce ? r->bounce + r->skip : row.dst, checked, err);
+		rc = slot_row_land(&row, r->bounce ? r->bounce + r->skip : row.dst, checked, err);
 		row.inside++;
 		row.row++;
 		row.dst = row.dst ? row.dst + stride : NULL;
@@ -231,7 +231,7 @@ static void start(struct cold *c)
 	c->growing = NULL;
 }
 
-int cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err)
+int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err)
 {
 	struct cold *c = scratch->cold;
 	struct engine_read *io;
@@ -266,7 +266,7 @@ static bool open_bounce(struct cold *c)
 /* Fill in the read of a record.  If it is not aligned, round it out, and read to a buffer. */
 static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *file)
 {
-	const struct row *row = &r->row;
+	const struct slot_row *row = &r->row;
 	const struct reader_group *g = &row->r->group[row->group];
 	uint64_t begin = (uint64_t)(g->data - row->r->map) + row->inside * g->stride, end = begin + g->stride;
 	uint64_t from = begin / file->offset_align * file->offset_align;
@@ -289,7 +289,7 @@ static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *f
 }
 
 /* If the row is the next one in the file and in the slot, add it to the read that grows. */
-static bool grow(struct cold_read *r, const struct row *row, bool direct)
+static bool grow(struct cold_read *r, const struct slot_row *row, bool direct)
 {
 	uint64_t stride = row->r->group[row->group].stride;
 
@@ -304,7 +304,7 @@ static bool grow(struct cold_read *r, const struct row *row, bool direct)
 }
 
 /* Begin a new read with this row. */
-static int put_new(struct cold *c, const struct row *row, bool direct, struct shard_error *err)
+static int put_new(struct cold *c, const struct slot_row *row, bool direct, struct shard_error *err)
 {
 	struct cold_file *file;
 	struct cold_read *r;
@@ -325,7 +325,7 @@ static int put_new(struct cold *c, const struct row *row, bool direct, struct sh
 	return SHARD_OK;
 }
 
-int cold_put(struct scratch *scratch, const struct row *row, bool direct, uint64_t epoch, uint64_t *checked,
+int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool direct, uint64_t epoch, uint64_t *checked,
 	     struct shard_error *err)
 {
 	struct cold *c = scratch->cold;

@@ -11,13 +11,13 @@
  * Start to read a row.  If too many reads are under way, wait for one of them first.  The error may
  * be that of an earlier read.
  */
-int cold_put(struct scratch *scratch, const struct row *row, bool direct, uint64_t epoch, uint64_t *checked,
+int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool direct, uint64_t epoch, uint64_t *checked,
 	     struct shard_error *err);
 
 /* Wait for all reads.  Call this after a failure too, before the slot gets another owner. */
-int cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err);
+int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err);
 
-bool cold_has_uring(const struct scratch *scratch);
-void cold_close(struct scratch *scratch, bool inherited); /* the caller is a forked child */
+bool slot_cold_has_uring(const struct scratch *scratch);
+void slot_cold_close(struct scratch *scratch, bool inherited); /* the caller is a forked child */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot_fill.c - see rows.h
+ * slot_fill.c - see slot_fill.h
  *
  * A block of rows at a time: locate their records, fetch what is needed soon, then copy group by
  * group.
@@ -91,17 +91,17 @@ static int fill_row(struct block *b, uint32_t group, uint32_t i)
 	const struct located *at = &b->at[i];
 	const struct shard_group *g = &b->layout->schema->group[group];
 	enum path_kind kind = kind_of(b, group, at);
-	struct row row = {.supply = b->supply, .r = at->r, .shard = at->shard, .inside = at->inside,
+	struct slot_row row = {.supply = b->supply, .r = at->r, .shard = at->shard, .inside = at->inside,
 			  .row = b->first + i, .group = group, .slot = b->slot->memory,
 			  .flags = b->strict ? NULL : &b->slot->row_flags[b->first + i]};
 
 	if (layout_is_large(g))
 		row.dst = row.slot + b->layout->group_at[group] + row.row * g->stride;
 	if (kind == PATH_MAP)
-		return row_land(&row, at->r->group[group].data + at->inside * g->stride, &b->counts->checked_units,
+		return slot_row_land(&row, at->r->group[group].data + at->inside * g->stride, &b->counts->checked_units,
 				b->err);
 	*(kind == PATH_DIRECT ? &b->counts->direct_bytes : &b->counts->pread_bytes) += g->stride;
-	return cold_put(b->scratch, &row, kind == PATH_DIRECT, b->slot->place.epoch, &b->counts->checked_units,
+	return slot_cold_put(b->scratch, &row, kind == PATH_DIRECT, b->slot->place.epoch, &b->counts->checked_units,
 			b->err);
 }
 
@@ -172,11 +172,11 @@ static int fill_block(struct block *b)
 	int rc = locate(b);
 
 	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
-		rc = schema->group[g].codec == SHARD_RAW ? fill_raw(b, g) : packed_fill(b, g);
+		rc = schema->group[g].codec == SHARD_RAW ? fill_raw(b, g) : slot_packed_fill(b, g);
 	return rc;
 }
 
-int rows_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
+int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
 		  struct fill_counts *counts, struct shard_error *err)
 {
 	struct fill_counts once_more = {0}; /* the bytes of the row were counted before */
@@ -185,13 +185,13 @@ int rows_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s
 			  .times = paths_times(&supply->paths, s->place.epoch)};
 	int rc = fill_block(&b), finished;
 
-	finished = cold_finish(scratch, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
+	finished = slot_cold_finish(scratch, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
 	counts->checked_units += once_more.checked_units;
 	copy_fence();
 	return rc ? rc : finished;
 }
 
-int rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 	      struct shard_error *err)
 {
 	struct block b = {.supply = supply, .layout = supply->layout, .scratch = scratch, .slot = s, .counts = counts,
@@ -204,8 +204,8 @@ int rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, st
 		b.count = s->rows - b.first < BLOCK_ROWS ? s->rows - b.first : BLOCK_ROWS;
 		rc = fill_block(&b);
 	}
-	counts->uring = cold_has_uring(scratch);
-	finished = cold_finish(scratch, s->place.epoch, &counts->checked_units, rc ? NULL : err);
+	counts->uring = slot_cold_has_uring(scratch);
+	finished = slot_cold_finish(scratch, s->place.epoch, &counts->checked_units, rc ? NULL : err);
 	paths_doubt(&supply->paths, file_major_faults() - faults, b.hot_rows);
 	copy_fence();
 	return rc ? rc : finished;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot_packed.c - see packed.h
+ * slot_packed.c - see slot_packed.h
  *
  * If the records of a chunk are consecutive rows, it is decoded straight to their place.  Any other
  * chunk is decoded into a block of the stage, where all threads find it.  If no block is free, it
@@ -31,7 +31,7 @@ struct parts {
 	struct part part[BLOCK_ROWS];
 };
 
-uint64_t packed_chunk_bytes(const struct shard_schema *schema)
+uint64_t slot_packed_chunk_bytes(const struct shard_schema *schema)
 {
 	uint64_t bytes = 0;
 
@@ -185,7 +185,7 @@ static void fetch_runs(struct block *b, uint32_t group)
 					b->slot->place.epoch);
 }
 
-int packed_fill(struct block *b, uint32_t group)
+int slot_packed_fill(struct block *b, uint32_t group)
 {
 	bool large = layout_is_large(&b->layout->schema->group[group]);
 	struct parts held, left;

@@ -8,9 +8,9 @@
 #include "libshard/feed/block.h"
 
 /* Bytes of the longest decoded chunk; 0 if no group is compressed. */
-uint64_t packed_chunk_bytes(const struct shard_schema *schema);
+uint64_t slot_packed_chunk_bytes(const struct shard_schema *schema);
 
 /* Fill the rows of a block, all of which are located. */
-int packed_fill(struct block *b, uint32_t group);
+int slot_packed_fill(struct block *b, uint32_t group);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot_row.c - see row.h
+ * slot_row.c - see slot_row.h
  *
  * If a record is a unit by itself, it is hashed while it is copied.
  */
@@ -13,7 +13,7 @@
 #include "shard_pack.h"
 
 struct land_job {
-	const struct row *row;
+	const struct slot_row *row;
 	const uint8_t *src; /* on the map, in a buffer, or at its place already */
 	bool hash;
 	int rc;
@@ -24,7 +24,7 @@ struct land_job {
 static void land(void *context)
 {
 	struct land_job *j = context;
-	const struct row *row = j->row;
+	const struct slot_row *row = j->row;
 	const struct layout *layout = row->supply->layout;
 	const struct reader_group *g = &row->r->group[row->group];
 	uint64_t unit = layout_unit_of(layout, row->group, row->inside), got;
@@ -64,7 +64,7 @@ static int run_land(struct land_job *j)
 	return rc;
 }
 
-int row_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
+int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
 {
 	uint64_t unit = layout_unit_of(row->supply->layout, row->group, row->inside);
 	struct unit_check check = unit_check_begin(row->supply, row->r, row->group, unit);

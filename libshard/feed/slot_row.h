@@ -8,7 +8,7 @@
 #include "libshard/feed/supply.h"
 #include "shard_pack.h"
 
-struct row {
+struct slot_row {
 	struct supply *supply;
 	struct shard_reader *r;
 	uint64_t shard, inside, row;
@@ -22,6 +22,6 @@ struct row {
  * Copy the record from src to its place, and hash its unit if that is due.  src may be dst: then
  * the record is there already.
  */
-int row_land(const struct row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err);
+int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_copy.c - see device_side.h
+ * device_copy.c - see device_copy.h
  */
 #include "libshard/gpu/device_copy.h"
 
@@ -21,7 +21,7 @@ static void give_back(void *context)
 	feed_give(g->feed, g->slot);
 }
 
-static int open_parts(struct device_side *d, struct shard_error *err)
+static int open_parts(struct device_copy *d, struct shard_error *err)
 {
 	uint32_t slots = d->feed->ring.slot_count;
 	int rc;
@@ -38,27 +38,27 @@ static int open_parts(struct device_side *d, struct shard_error *err)
 	return rc ? rc : pins_open(&d->pins, &d->feed->ring, d->cuda, err);
 }
 
-int device_side_open(struct device_side **out, struct feed *feed, struct outlet *outlet, const struct cuda_device *cuda,
+int device_copy_open(struct device_copy **out, struct feed *feed, struct device_slots *device_slots, const struct cuda_device *cuda,
 		     struct shard_error *err)
 {
-	struct device_side *d = mem_zalloc(sizeof(*d));
+	struct device_copy *d = mem_zalloc(sizeof(*d));
 	int rc;
 
 	if (!d)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a device");
 	d->feed = feed;
-	d->outlet = outlet;
+	d->device_slots = device_slots;
 	d->cuda = cuda;
 	rc = open_parts(d, err);
 	if (rc) {
-		device_side_close(d, false);
+		device_copy_close(d, false);
 		return rc;
 	}
 	*out = d;
 	return SHARD_OK;
 }
 
-void device_side_close(struct device_side *d, bool inherited)
+void device_copy_close(struct device_copy *d, bool inherited)
 {
 	if (!d)
 		return;
@@ -77,7 +77,7 @@ void device_side_close(struct device_side *d, bool inherited)
 /* ---- copies ---- */
 
 /* Queue one copy, or several if the slot was page-locked in several chunks. */
-static int copy_part(struct device_side *d, const struct slot *from, const struct slot *to, uint64_t at,
+static int copy_part(struct device_copy *d, const struct slot *from, const struct slot *to, uint64_t at,
 		     uint64_t bytes, struct shard_error *err)
 {
 	uint64_t chunk = d->pins.chunk_bytes;
@@ -85,12 +85,12 @@ static int copy_part(struct device_side *d, const struct slot *from, const struc
 
 	for (uint64_t end = at + bytes, part; !rc && at < end; at += part) {
 		part = min_u64(end - at, chunk - at % chunk);
-		rc = cuda_copy_in(d->cuda, (uintptr_t)to->memory + at, from->memory + at, part, d->outlet->stream, err);
+		rc = cuda_copy_in(d->cuda, (uintptr_t)to->memory + at, from->memory + at, part, d->device_slots->stream, err);
 	}
 	return rc;
 }
 
-static int copy_groups(struct device_side *d, uint32_t host, const struct slot *to, struct shard_error *err)
+static int copy_groups(struct device_copy *d, uint32_t host, const struct slot *to, struct shard_error *err)
 {
 	const struct layout *layout = &d->feed->layout;
 	const struct slot *from = &d->feed->ring.slot[host];
@@ -111,7 +111,7 @@ static int copy_groups(struct device_side *d, uint32_t host, const struct slot *
 }
 
 /* Give a host slot back to the feed behind an event. */
-static int give_behind(struct device_side *d, void *event, uint32_t host, struct shard_error *err)
+static int give_behind(struct device_copy *d, void *event, uint32_t host, struct shard_error *err)
 {
 	int rc = cuda_stream_wait(d->cuda, d->back, event, err);
 
@@ -128,18 +128,18 @@ static void take_rows(struct slot *to, const struct slot *from)
 }
 
 /* Queue the copy of a host slot.  The slot goes back to the feed in any case. */
-static int send(struct device_side *d, uint32_t host, struct outlet_slot *to, struct shard_error *err)
+static int send(struct device_copy *d, uint32_t host, struct device_slot *to, struct shard_error *err)
 {
-	struct outlet *o = d->outlet;
+	struct device_slots *o = d->device_slots;
 	struct shard_error why;
 	int rc;
 
 	take_rows(&to->as, &d->feed->ring.slot[host]);
-	rc = outlet_begin(o, to, &why);
+	rc = device_slots_begin(o, to, &why);
 	if (!rc)
 		rc = copy_groups(d, host, &to->as, &why);
 	if (!rc)
-		rc = outlet_end(o, to, &why);
+		rc = device_slots_end(o, to, &why);
 	if (!rc)
 		rc = give_behind(d, to->ready, host, &why);
 	if (rc) {
@@ -147,36 +147,36 @@ static int send(struct device_side *d, uint32_t host, struct outlet_slot *to, st
 		feed_give(d->feed, host);
 		return cursor_fail(&d->feed->cursor, rc, &why, err);
 	}
-	outlet_push(o, to);
+	device_slots_push(o, to);
 	return SHARD_OK;
 }
 
-void device_side_send_ahead(struct device_side *d)
+void device_copy_send_ahead(struct device_copy *d)
 {
-	struct outlet_slot *to;
+	struct device_slot *to;
 	uint32_t host;
 
-	while (feed_has_sound(d->feed, &host) && pins_knows(&d->pins, host) && (to = outlet_find_free(d->outlet)))
+	while (feed_has_sound(d->feed, &host) && pins_knows(&d->pins, host) && (to = device_slots_find_free(d->device_slots)))
 		if (feed_next(d->feed, &host, NULL) || send(d, host, to, NULL))
 			return;
 }
 
-int device_side_next(struct device_side *d, struct shard_error *err)
+int device_copy_next(struct device_copy *d, struct shard_error *err)
 {
 	uint32_t host;
 	int rc;
 
-	if (d->outlet->queue_count)
+	if (d->device_slots->queue_count)
 		return SHARD_OK;
-	rc = device_side_await(d, err);
+	rc = device_copy_await(d, err);
 	if (!rc)
 		rc = feed_next(d->feed, &host, err);
-	return rc ? rc : send(d, host, outlet_find_free(d->outlet), err);
+	return rc ? rc : send(d, host, device_slots_find_free(d->device_slots), err);
 }
 
 /* ---- waiting, giving back ---- */
 
-int device_side_await(struct device_side *d, struct shard_error *err)
+int device_copy_await(struct device_copy *d, struct shard_error *err)
 {
 	int rc = SHARD_OK;
 
@@ -188,14 +188,14 @@ int device_side_await(struct device_side *d, struct shard_error *err)
 	return rc;
 }
 
-int device_side_give_after(struct device_side *d, uint32_t host, void *stream, struct shard_error *err)
+int device_copy_give_after(struct device_copy *d, uint32_t host, void *stream, struct shard_error *err)
 {
 	int rc = cuda_event_record(d->cuda, d->host_done[host], stream, err);
 
 	return rc ? rc : give_behind(d, d->host_done[host], host, err);
 }
 
-void device_side_stats(struct device_side *d, struct shard_loader_stats *out)
+void device_copy_stats(struct device_copy *d, struct shard_loader_stats *out)
 {
 	out->device_bytes = d->copied_bytes;
 	out->pageable_bytes = d->pageable_bytes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_copy.h - a device side copies the slots of a feed to an outlet, ahead of the consumer
+ * device_copy.h - copies the slots of a feed to device slots, ahead of the consumer
  *
- * It queues one copy for each group of a batch, on the stream of the outlet.  It does so for as
- * many batches as the feed has ready and the outlet has room for.  So the next batches are on their
+ * It queues one copy for each group of a batch, on the stream of the device slots.  It
+ * does so for as many batches as the feed has ready and as there are free slots.  So the next batches are on their
  * way while the trainer works on the one that it has.
  *
  * The host does not wait for copies.  A second stream waits for each copy, and then a thread of the
@@ -27,9 +27,9 @@ struct give {
 	uint32_t slot;
 };
 
-struct device_side {
+struct device_copy {
 	struct feed *feed; /* const after open, as: */
-	struct outlet *outlet;
+	struct device_slots *device_slots;
 	const struct cuda_device *cuda;
 	void *back;	   /* the stream that gives host slots back */
 	struct give *give; /* [slot_count of the feed] */
@@ -38,36 +38,36 @@ struct device_side {
 	uint64_t copied_bytes, pageable_bytes;
 };
 
-/* The feed has started.  The outlet may be opened later. */
-int device_side_open(struct device_side **out, struct feed *feed, struct outlet *outlet, const struct cuda_device *cuda,
+/* The feed has started.  The device slots may be opened later. */
+int device_copy_open(struct device_copy **out, struct feed *feed, struct device_slots *device_slots, const struct cuda_device *cuda,
 		     struct shard_error *err);
 /*
  * Copies have finished.  A forked child calls this too, with `inherited`, without entering the
  * context.  Then it only frees memory.
  */
-void device_side_close(struct device_side *d, bool inherited);
+void device_copy_close(struct device_copy *d, bool inherited);
 
 /*
- * Make sure that the outlet has a batch in its queue.  Waits for the feed if needed.  An error
+ * Make sure that the device slots have a batch in their queue.  Waits for the feed if needed.  An error
  * repeats until feed_move().
  */
-int device_side_next(struct device_side *d, struct shard_error *err);
+int device_copy_next(struct device_copy *d, struct shard_error *err);
 /*
- * Queue the copies of all batches that are ready, as far as the outlet has room.  If that fails,
- * device_side_next() reports the error behind the batches that are in the queue.
+ * Queue the copies of all batches that are ready, as far as there are free device slots.  If that fails,
+ * device_copy_next() reports the error behind the batches that are in the queue.
  */
-void device_side_send_ahead(struct device_side *d);
+void device_copy_send_ahead(struct device_copy *d);
 
 /*
  * Wait until feed_next() need not wait.  Fails with DEVICE if the driver has failed, because then
  * it gives no slot back.  The context need not be entered.
  */
-int device_side_await(struct device_side *d, struct shard_error *err);
+int device_copy_await(struct device_copy *d, struct shard_error *err);
 
 /* Give a host slot back to the feed behind the work that is queued on `stream`. */
-int device_side_give_after(struct device_side *d, uint32_t host, void *stream, struct shard_error *err);
+int device_copy_give_after(struct device_copy *d, uint32_t host, void *stream, struct shard_error *err);
 
-/* Set what a device side counts.  The context need not be entered. */
-void device_side_stats(struct device_side *d, struct shard_loader_stats *out);
+/* Set the counters of the copies.  The context need not be entered. */
+void device_copy_stats(struct device_copy *d, struct shard_loader_stats *out);
 
 #endif

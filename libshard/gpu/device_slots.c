@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_slots.c - see outlet.h
+ * device_slots.c - see device_slots.h
  */
 #include "libshard/gpu/device_slots.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- life ---- */
 
-static int open_slot(struct outlet *o, struct outlet_slot *s, uint64_t memory, uint32_t batch_records,
+static int open_slot(struct device_slots *o, struct device_slot *s, uint64_t memory, uint32_t batch_records,
 		     struct shard_error *err)
 {
 	int rc;
@@ -20,12 +20,12 @@ static int open_slot(struct outlet *o, struct outlet_slot *s, uint64_t memory, u
 	return rc ? rc : cuda_event_make(o->cuda, &s->done, err);
 }
 
-int outlet_open(struct outlet *o, const struct cuda_device *cuda, uint32_t slot_count, uint64_t slot_bytes,
+int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, uint32_t slot_count, uint64_t slot_bytes,
 		uint32_t batch_records, struct shard_error *err)
 {
 	int rc;
 
-	*o = (struct outlet){.cuda = cuda};
+	*o = (struct device_slots){.cuda = cuda};
 	rc = cuda_stream_make(cuda, &o->stream, err);
 	if (rc)
 		return rc;
@@ -39,11 +39,11 @@ int outlet_open(struct outlet *o, const struct cuda_device *cuda, uint32_t slot_
 	for (uint32_t i = 0; !rc && i < slot_count; i++)
 		rc = open_slot(o, &o->slot[i], o->memory + i * slot_bytes, batch_records, err);
 	if (rc)
-		outlet_close(o, false);
+		device_slots_close(o, false);
 	return rc;
 }
 
-void outlet_close(struct outlet *o, bool inherited)
+void device_slots_close(struct device_slots *o, bool inherited)
 {
 	if (!o->cuda)
 		return;
@@ -60,10 +60,10 @@ void outlet_close(struct outlet *o, bool inherited)
 	}
 	mem_free(o->slot);
 	mem_free(o->queue);
-	*o = (struct outlet){.slot_count = 0};
+	*o = (struct device_slots){.slot_count = 0};
 }
 
-int outlet_finish(struct outlet *o, bool borrowers, struct shard_error *err)
+int device_slots_finish(struct device_slots *o, bool borrowers, struct shard_error *err)
 {
 	int rc = o->stream ? cuda_stream_finish(o->cuda, o->stream, err) : SHARD_OK;
 
@@ -77,7 +77,7 @@ int outlet_finish(struct outlet *o, bool borrowers, struct shard_error *err)
 
 /* ---- filling ---- */
 
-struct outlet_slot *outlet_find_free(struct outlet *o)
+struct device_slot *device_slots_find_free(struct device_slots *o)
 {
 	for (uint32_t i = 0; i < o->slot_count; i++) {
 		uint32_t which = (o->next_slot + i) % o->slot_count;
@@ -90,7 +90,7 @@ struct outlet_slot *outlet_find_free(struct outlet *o)
 	return NULL;
 }
 
-int outlet_begin(struct outlet *o, struct outlet_slot *s, struct shard_error *err)
+int device_slots_begin(struct device_slots *o, struct device_slot *s, struct shard_error *err)
 {
 	int rc;
 
@@ -101,27 +101,27 @@ int outlet_begin(struct outlet *o, struct outlet_slot *s, struct shard_error *er
 	return rc;
 }
 
-int outlet_end(struct outlet *o, struct outlet_slot *s, struct shard_error *err)
+int device_slots_end(struct device_slots *o, struct device_slot *s, struct shard_error *err)
 {
 	return cuda_event_record(o->cuda, s->ready, o->stream, err);
 }
 
-void outlet_push(struct outlet *o, struct outlet_slot *s)
+void device_slots_push(struct device_slots *o, struct device_slot *s)
 {
 	s->queued = true;
 	o->queue[o->queue_count++] = (uint32_t)(s - o->slot);
 }
 
-int outlet_await_borrowers(struct outlet *o, struct shard_error *err)
+int device_slots_await_borrowers(struct device_slots *o, struct shard_error *err)
 {
 	int rc = SHARD_OK;
 
 	for (uint32_t i = 0; !rc && i < o->slot_count; i++)
-		rc = outlet_begin(o, &o->slot[i], err);
+		rc = device_slots_begin(o, &o->slot[i], err);
 	return rc;
 }
 
-void outlet_forget(struct outlet *o)
+void device_slots_forget(struct device_slots *o)
 {
 	/* A slot may still be being filled.  It is filled again behind that, on the same stream. */
 	for (uint32_t i = 0; i < o->queue_count; i++)
@@ -131,17 +131,17 @@ void outlet_forget(struct outlet *o)
 
 /* ---- lending ---- */
 
-bool outlet_answers(const struct outlet *o)
+bool device_slots_answers(const struct device_slots *o)
 {
 	return o->slot_count && (o->queue_count || o->lent_count == o->slot_count);
 }
 
-int outlet_await(const struct outlet *o, void *stream, struct shard_error *err)
+int device_slots_await(const struct device_slots *o, void *stream, struct shard_error *err)
 {
 	return cuda_stream_wait(o->cuda, stream, o->slot[o->queue[0]].ready, err);
 }
 
-uint32_t outlet_lend(struct outlet *o)
+uint32_t device_slots_lend(struct device_slots *o)
 {
 	uint32_t which = o->queue[0];
 
@@ -153,9 +153,9 @@ uint32_t outlet_lend(struct outlet *o)
 	return which;
 }
 
-int outlet_take_back(struct outlet *o, uint32_t which, void *stream, struct shard_error *err)
+int device_slots_take_back(struct device_slots *o, uint32_t which, void *stream, struct shard_error *err)
 {
-	struct outlet_slot *s = &o->slot[which];
+	struct device_slot *s = &o->slot[which];
 	int rc = cuda_event_record(o->cuda, s->done, stream, err);
 
 	if (rc)

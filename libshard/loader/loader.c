@@ -66,7 +66,7 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 				 "a batch of %u records does not fit memory; ask for smaller batches",
 				 l->o.batch_records);
 	if (l->o.pool_bytes)
-		return pool_open(&l->pool, l->ds, &l->o, &l->layout, &l->steps, &l->outlet, err);
+		return pool_open(&l->pool, l->ds, &l->o, &l->layout, &l->steps, &l->device_slots, err);
 	return feed_open(&l->feed, l->ds, &l->o, &l->layout, &l->steps, err);
 }
 
@@ -99,9 +99,9 @@ struct feed *loader_feed(const struct shard_loader *l)
 	return l->pool ? l->pool->slabs.feed : l->feed;
 }
 
-struct device_side *loader_side(const struct shard_loader *l)
+struct device_copy *loader_device_copy(const struct shard_loader *l)
 {
-	return l->pool ? l->pool->slabs.side : l->side;
+	return l->pool ? l->pool->slabs.copy : l->copy;
 }
 
 /* ---- start ---- */
@@ -151,17 +151,17 @@ static void close_device(struct shard_loader *l, bool inherited)
 	bool entered = l->cuda && !inherited && !cuda_enter(l->cuda, NULL);
 
 	if (!inherited)
-		outlet_finish(&l->outlet, true, NULL);
+		device_slots_finish(&l->device_slots, true, NULL);
 	pool_close(l->pool, inherited);
-	device_side_close(l->side, inherited);
-	outlet_close(&l->outlet, inherited);
+	device_copy_close(l->copy, inherited);
+	device_slots_close(&l->device_slots, inherited);
 	if (entered)
 		cuda_leave(l->cuda, SHARD_OK, NULL);
 	if (l->cuda && inherited)
 		cuda_forget(l->cuda);
 	else
 		cuda_close(l->cuda);
-	l->side = NULL;
+	l->copy = NULL;
 	l->cuda = NULL;
 }
 
@@ -169,10 +169,10 @@ int loader_open_device(struct shard_loader *l, void *stream, struct shard_error 
 {
 	int rc = l->cuda ? SHARD_OK : cuda_open(&l->cuda, stream, err);
 
-	if (!rc && l->feed && !l->side) {
+	if (!rc && l->feed && !l->copy) {
 		rc = cuda_enter(l->cuda, err);
 		if (!rc)
-			rc = cuda_leave(l->cuda, device_side_open(&l->side, l->feed, &l->outlet, l->cuda, err), err);
+			rc = cuda_leave(l->cuda, device_copy_open(&l->copy, l->feed, &l->device_slots, l->cuda, err), err);
 		if (rc)
 			close_device(l, false); /* the next call may be for another GPU */
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.h - the loader is a face on a feed, a device side and a pool
+ * loader.h - the loader is a face on a feed, its copies to a GPU, and a pool
  *
- * In host memory a batch is a slot of the feed.  On a GPU it is a slot of an outlet.  Either a
- * device side fills the outlet from the feed, or a pool does, which has a feed of its own.  The
+ * In host memory a batch is a slot of the feed.  On a GPU it is a device slot.  Either a
+ * device copy fills the device slots from the feed, or a pool does, which has a feed of its own.  The
  * parts below know no ends of epochs.  These, seek and resume are the work of the face.
  *
  * Everything here belongs to the consumer, the thread that calls next.
@@ -14,7 +14,7 @@
 #include "libshard/gpu/device_slots.h"
 #include "libshard/feed/feed.h"
 
-struct device_side;
+struct device_copy;
 struct pool;
 
 struct shard_loader {
@@ -30,14 +30,14 @@ struct shard_loader {
 	uint64_t batch_count, record_count, bytes; /* that were delivered */
 
 	struct cuda_device *cuda; /* NULL: no call has named a stream yet */
-	struct outlet outlet;	  /* open if batches are delivered on the GPU */
-	struct device_side *side; /* fills the outlet from the feed; or NULL */
+	struct device_slots device_slots;	  /* open if batches are delivered on the GPU */
+	struct device_copy *copy; /* fills the device slots from the feed; or NULL */
 };
 
 /* The feed, which may be that of the pool. */
 struct feed *loader_feed(const struct shard_loader *l);
-/* The device side, which may be that of the pool; or NULL. */
-struct device_side *loader_side(const struct shard_loader *l);
+/* The copies to the GPU, which may be those of the pool; or NULL. */
+struct device_copy *loader_device_copy(const struct shard_loader *l);
 
 /* Start, unless that was done.  Fails with ARGUMENT in a forked child. */
 int loader_start(struct shard_loader *l, struct shard_error *err);

@@ -12,11 +12,11 @@
 /* ---- next ---- */
 
 /* Allocate memory for batches, unless that was done. */
-static int open_outlet(struct shard_loader *l, struct shard_error *err)
+static int open_device_slots(struct shard_loader *l, struct shard_error *err)
 {
-	if (l->outlet.slot_count)
+	if (l->device_slots.slot_count)
 		return SHARD_OK;
-	return outlet_open(&l->outlet, l->cuda, l->o.device_slot_count, l->layout.slot_bytes, l->o.batch_records, err);
+	return device_slots_open(&l->device_slots, l->cuda, l->o.device_slot_count, l->layout.slot_bytes, l->o.batch_records, err);
 }
 
 /* Make sure that a batch is in the queue.  Errors repeat, except for that of a full pool. */
@@ -24,7 +24,7 @@ static int send_next(struct shard_loader *l, struct shard_error *err)
 {
 	struct shard_error why = {.status = SHARD_OK};
 	bool is_full = false;
-	int rc = l->pool ? pool_next(l->pool, &is_full, &why) : device_side_next(l->side, &why);
+	int rc = l->pool ? pool_next(l->pool, &is_full, &why) : device_copy_next(l->copy, &why);
 
 	if (rc && is_full && err)
 		*err = why;
@@ -33,30 +33,30 @@ static int send_next(struct shard_loader *l, struct shard_error *err)
 
 static int next_device(struct shard_loader *l, void *stream, struct shard_error *err)
 {
-	int rc = open_outlet(l, err);
+	int rc = open_device_slots(l, err);
 
-	if (!rc && l->outlet.lent_count == l->outlet.slot_count)
+	if (!rc && l->device_slots.lent_count == l->device_slots.slot_count)
 		rc = error_set(err, SHARD_E_ARGUMENT,
 			       "the caller holds all %u slots of the device; release a batch before taking the next",
-			       l->outlet.slot_count);
+			       l->device_slots.slot_count);
 	if (!rc)
 		rc = send_next(l, err);
 	if (!rc)
-		rc = outlet_await(&l->outlet, stream, err);
+		rc = device_slots_await(&l->device_slots, stream, err);
 	if (rc)
 		return rc;
 	if (l->pool)
 		pool_send_ahead(l->pool);
 	else
-		device_side_send_ahead(l->side);
+		device_copy_send_ahead(l->copy);
 	return SHARD_OK;
 }
 
 static void lend(struct shard_loader *l, struct shard_batch *batch)
 {
-	uint32_t which = outlet_lend(&l->outlet);
+	uint32_t which = device_slots_lend(&l->device_slots);
 
-	slot_describe(&l->outlet.slot[which].as, &l->layout, &l->steps, which | DEVICE_BATCH, batch);
+	slot_describe(&l->device_slots.slot[which].as, &l->layout, &l->steps, which | DEVICE_BATCH, batch);
 	if (l->pool)
 		pool_gather_describe(&l->pool->gather, which, batch);
 	loader_count(l, batch);
@@ -84,7 +84,7 @@ int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_
 
 static int begin(struct shard_loader *l, struct shard_error *err)
 {
-	int rc = open_outlet(l, err);
+	int rc = open_device_slots(l, err);
 
 	return rc || !l->pool ? rc : pool_begin(l->pool, err);
 }
@@ -108,14 +108,14 @@ static int release_device(struct shard_loader *l, const struct shard_batch *batc
 	uint32_t which = batch->slot & ~DEVICE_BATCH;
 	int rc;
 
-	if (which >= l->outlet.slot_count || !slot_is_lent_as(&l->outlet.slot[which].as, &l->steps, batch))
+	if (which >= l->device_slots.slot_count || !slot_is_lent_as(&l->device_slots.slot[which].as, &l->steps, batch))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "the caller does not hold slot %u of the device: was this batch released before, or "
 				 "does it belong to another loader?", which);
 	rc = cuda_check_stream(l->cuda, stream, err);
 	if (!rc)
 		rc = cuda_enter(l->cuda, err);
-	return rc ? rc : cuda_leave(l->cuda, outlet_take_back(&l->outlet, which, stream, err), err);
+	return rc ? rc : cuda_leave(l->cuda, device_slots_take_back(&l->device_slots, which, stream, err), err);
 }
 
 static int release_host(struct shard_loader *l, const struct shard_batch *batch, void *stream, struct shard_error *err)
@@ -128,7 +128,7 @@ static int release_host(struct shard_loader *l, const struct shard_batch *batch,
 		rc = cuda_enter(l->cuda, err);
 	if (rc)
 		return rc;
-	rc = device_side_give_after(l->side, batch->slot, stream, err);
+	rc = device_copy_give_after(l->copy, batch->slot, stream, err);
 	if (!rc)
 		feed_end_loan(l->feed, batch->slot);
 	return cuda_leave(l->cuda, rc, err);
@@ -170,9 +170,9 @@ int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct
 
 int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out)
 {
-	struct device_side *side = loader_side(l);
+	struct device_copy *copy = loader_device_copy(l);
 
-	if (!side || cursor_is_inherited(&l->cursor))
+	if (!copy || cursor_is_inherited(&l->cursor))
 		return SHARD_END;
-	return pins_problem(&side->pins, out) ? SHARD_OK : SHARD_END;
+	return pins_problem(&copy->pins, out) ? SHARD_OK : SHARD_END;
 }

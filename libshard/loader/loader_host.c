@@ -15,7 +15,7 @@ static int check_host(const struct shard_loader *l, struct shard_error *err)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "this loader has a pool on a GPU and delivers batches there, with "
 				 "shard_loader_next_device(); open another loader for batches in host memory");
-	if (l->outlet.slot_count)
+	if (l->device_slots.slot_count)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "this loader has delivered to a GPU since shard_loader_next_device() was called; "
 				 "open another loader for batches in host memory");
@@ -37,8 +37,8 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "the caller holds all %u slots; release a batch before taking the next",
 				 l->o.slot_count);
-	if (l->side) /* the driver may have slots, which it gives back behind work on a stream */
-		rc = device_side_await(l->side, err);
+	if (l->copy) /* the driver may have slots, which it gives back behind work on a stream */
+		rc = device_copy_await(l->copy, err);
 	if (!rc)
 		rc = feed_next(l->feed, &slot, err);
 	if (rc)
@@ -55,10 +55,10 @@ int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_
 	if (rc)
 		return rc;
 	/* Where next would return at once, there is nothing to wait for. */
-	if (l->cursor.failed || steps_ended(&l->steps, &l->cursor.at) || outlet_answers(&l->outlet))
+	if (l->cursor.failed || steps_ended(&l->steps, &l->cursor.at) || device_slots_answers(&l->device_slots))
 		return SHARD_OK;
 	if (l->pool)
-		return l->outlet.slot_count ? pool_wait(l->pool, timeout_ns, err) : SHARD_OK;
+		return l->device_slots.slot_count ? pool_wait(l->pool, timeout_ns, err) : SHARD_OK;
 	return l->feed->lent_count == l->o.slot_count ? SHARD_OK : feed_wait(l->feed, timeout_ns, err);
 }
 

@@ -28,7 +28,7 @@ static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struc
 				 position,
 				 l->steps.rank.record_count);
 	cursor_move(&l->cursor, to);
-	outlet_forget(&l->outlet);
+	device_slots_forget(&l->device_slots);
 	if (l->pool)
 		pool_move(l->pool, to);
 	else

@@ -8,14 +8,14 @@
 
 void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)
 {
-	struct device_side *side = loader_side(l);
+	struct device_copy *copy = loader_device_copy(l);
 
 	memset(out, 0, sizeof(*out));
 	if (!l->cursor.owner || cursor_is_inherited(&l->cursor))
 		return;
 	feed_stats(loader_feed(l), out);
-	if (side)
-		device_side_stats(side, out);
+	if (copy)
+		device_copy_stats(copy, out);
 	out->batch_count = l->batch_count;
 	out->record_count = l->record_count;
 	out->bytes = l->bytes;

@@ -8,7 +8,7 @@
 #include "libshard/gpu/device_slots.h"
 
 struct kept {
-	const struct outlet *batches; /* NULL: no batch lies in a slab */
+	const struct device_slots *batches; /* NULL: no batch lies in a slab */
 	struct {
 		uint64_t first, end; /* numbers of slabs: [first, end) */
 	} of[DEVICE_SLOTS_MAX];	     /* of each batch, while it is queued or lent */

@@ -51,7 +51,7 @@ static int open_parts(struct pool *p, struct shard_error *err)
 }
 
 int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_loader_options *o,
-	      const struct layout *layout, const struct steps *steps, struct outlet *batches, struct shard_error *err)
+	      const struct layout *layout, const struct steps *steps, struct device_slots *batches, struct shard_error *err)
 {
 	struct pool *p = mem_zalloc(sizeof(*p));
 	int rc;
@@ -98,7 +98,7 @@ static int transform_batches(struct pool *p, struct shard_error *err)
 	if (!p->batches->slot_count)
 		return SHARD_OK;
 	rc = cuda_enter(p->batches->cuda, err);
-	return rc ? rc : cuda_leave(p->batches->cuda, outlet_finish(p->batches, p->o.pool_in_place, err), err);
+	return rc ? rc : cuda_leave(p->batches->cuda, device_slots_finish(p->batches, p->o.pool_in_place, err), err);
 }
 
 int pool_adopt(struct pool **p, const struct order_params *params, struct shard_error *err)
@@ -287,26 +287,26 @@ static void move_on(struct pool *p)
 /* Put the batch of the claim together.  Its slabs are there. */
 static int send(struct pool *p, struct shard_error *err)
 {
-	struct outlet *o = p->batches;
-	struct outlet_slot *to = outlet_find_free(o);
+	struct device_slots *o = p->batches;
+	struct device_slot *to = device_slots_find_free(o);
 	const struct order *order = order_of(p, p->claim.epoch);
 	uint32_t which = (uint32_t)(to - o->slot);
-	int rc = outlet_begin(o, to, err);
+	int rc = device_slots_begin(o, to, err);
 
 	to->as.place = p->claim;
 	to->as.rows = steps_fill(&p->steps, order, &p->claim, to->as.record, to->as.row_flags);
 	if (!rc)
 		rc = pool_gather_launch(&p->gather, &p->steps, order, to, err);
 	if (!rc)
-		rc = outlet_end(o, to, err);
+		rc = device_slots_end(o, to, err);
 	if (rc)
 		return rc;
 	if (p->o.pool_in_place && !p->plan.is_held)
 		slabs_of_claim(p, &p->slabs.kept.of[which].first, &p->slabs.kept.of[which].end);
-	outlet_push(o, to);
+	device_slots_push(o, to);
 	move_on(p);
 	slabs_give_back(&p->slabs, NULL); /* if this fails, it is tried again for the next batch */
-	device_side_send_ahead(p->slabs.side);
+	device_copy_send_ahead(p->slabs.copy);
 	return SHARD_OK;
 }
 
@@ -329,7 +329,7 @@ int pool_next(struct pool *p, bool *is_full, struct shard_error *err)
 
 void pool_send_ahead(struct pool *p)
 {
-	const struct outlet *o = p->batches;
+	const struct device_slots *o = p->batches;
 	bool has, is_full;
 
 	/* Fetch slabs even if no batch can be put together now. */
@@ -357,27 +357,27 @@ static int look(struct pool *p, bool *answers, struct shard_error *err)
 static int send_slabs(struct pool *p, struct shard_error *err)
 {
 	const struct cuda_device *cuda = p->batches->cuda;
-	struct device_side *side = p->slabs.side;
+	struct device_copy *copy = p->slabs.copy;
 	uint32_t host;
 	int rc;
 
 	if (feed_has_sound(p->slabs.feed, &host))
-		pins_has(&side->pins, host); /* waits: before this is known, nothing is sent */
+		pins_has(&copy->pins, host); /* waits: before this is known, nothing is sent */
 	rc = cuda_enter(cuda, err);
 	if (rc)
 		return rc;
-	device_side_send_ahead(side);
+	device_copy_send_ahead(copy);
 	return cuda_leave(cuda, SHARD_OK, err);
 }
 
 int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err)
 {
 	uint64_t begin = clock_now_ns(), gone = 0;
-	bool answers = !p->slabs.side; /* the feed has not started, so pool_next() has to do that */
+	bool answers = !p->slabs.copy; /* the feed has not started, so pool_next() has to do that */
 	int rc = answers ? SHARD_OK : look(p, &answers, err);
 
 	while (!rc && !answers) {
-		rc = outlet_answers(&p->slabs.outlet) ? SHARD_OK : feed_wait(p->slabs.feed, timeout_ns - gone, err);
+		rc = device_slots_answers(&p->slabs.device_slots) ? SHARD_OK : feed_wait(p->slabs.feed, timeout_ns - gone, err);
 		if (!rc)
 			rc = send_slabs(p, err);
 		if (!rc)

@@ -31,7 +31,7 @@ struct pool {
 	const struct layout *layout;   /* of batches */
 	struct pool_plan plan;
 	struct steps steps;	/* of batches */
-	struct outlet *batches; /* batches are put together there; it may be opened later */
+	struct device_slots *batches; /* batches are put together there; it may be opened later */
 
 	struct slabs slabs;
 	struct pool_gather gather;
@@ -42,7 +42,7 @@ struct pool {
 
 /* Prepare arithmetic only.  Fails with ARGUMENT if o->pool_bytes is too small. */
 int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_loader_options *o,
-	      const struct layout *layout, const struct steps *steps, struct outlet *batches, struct shard_error *err);
+	      const struct layout *layout, const struct steps *steps, struct device_slots *batches, struct shard_error *err);
 /* Kernels have finished.  A forked child, with `inherited`, only frees memory. */
 void pool_close(struct pool *p, bool inherited);
 
@@ -59,7 +59,7 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 /* Allocate memory and start the feed, as the first pool_next() does before it waits. */
 int pool_begin(struct pool *p, struct shard_error *err);
 /*
- * Make sure that the outlet has a batch in its queue.  Waits for the feed if needed.  With *is_full
+ * Make sure that the device slots have a batch in their queue.  Waits for the feed if needed.  With *is_full
  * it fails because the pool has no room until a batch is given back.
  */
 int pool_next(struct pool *p, bool *is_full, struct shard_error *err);
@@ -68,7 +68,7 @@ int pool_next(struct pool *p, bool *is_full, struct shard_error *err);
  * pool_next() tries again.
  */
 void pool_send_ahead(struct pool *p);
-/* Wait until pool_next() need not wait.  The queue of the outlet is empty.  Fails with TIMEOUT. */
+/* Wait until pool_next() need not wait.  The queue of the device slots is empty.  Fails with TIMEOUT. */
 int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err);
 
 #endif

@@ -103,14 +103,14 @@ static uint64_t *row_at(const struct pool_gather *g, uint32_t which, uint32_t gr
  * Find row `i` of a batch in the pool, by its row in the share.  Returns where, as the kernel
  * counts.
  */
-static uint32_t place_row(struct pool_gather *g, struct outlet_slot *to, uint32_t i, uint64_t row)
+static uint32_t place_row(struct pool_gather *g, struct device_slot *to, uint32_t i, uint64_t row)
 {
 	const struct shard_schema *schema = g->batch->schema;
 	const struct slabs *slabs = g->slabs;
 	const struct slot *slab;
 	uint32_t inside, which = slabs_find(slabs, to->as.place.epoch, row, &inside);
 
-	slab = &slabs->outlet.slot[which].as;
+	slab = &slabs->device_slots.slot[which].as;
 	to->as.record[i] = slab->record[inside]; /* it may be a substitute */
 	to->as.row_flags[i] |= slab->row_flags[inside];
 	for (uint32_t group = 0; g->row_at && group < schema->group_count; group++)
@@ -121,18 +121,18 @@ static uint32_t place_row(struct pool_gather *g, struct outlet_slot *to, uint32_
 
 /* ---- a batch ---- */
 
-int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o, struct outlet_slot *to,
+int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o, struct device_slot *to,
 		       struct shard_error *err)
 {
 	const struct order_share *share = &g->plan->share;
-	const struct outlet *batches = g->slabs->batches;
+	const struct device_slots *batches = g->slabs->batches;
 	struct order_rank rank = steps_rank(steps, &to->as.place);
 	struct gather_call *call = &g->call;
 	uint64_t position, row, padded_rows = 0;
 	int rc = SHARD_OK;
 	bool padded;
 
-	call->from = g->slabs->outlet.memory;
+	call->from = g->slabs->device_slots.memory;
 	call->to = (uintptr_t)to->as.memory;
 	for (uint32_t i = 0; !rc && i < to->as.rows; i += call->row_count) {
 		call->first_row = i;
@@ -156,7 +156,7 @@ void pool_gather_describe(const struct pool_gather *g, uint32_t which, struct sh
 {
 	const struct layout *slab = &g->plan->slab;
 	const struct shard_schema *schema = slab->schema;
-	const uint8_t *memory = (const uint8_t *)(uintptr_t)g->slabs->outlet.memory;
+	const uint8_t *memory = (const uint8_t *)(uintptr_t)g->slabs->device_slots.memory;
 
 	for (uint32_t f = 0; g->row_at && f < schema->field_count; f++) {
 		uint32_t group = schema->field[f].group;

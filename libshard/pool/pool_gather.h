@@ -14,7 +14,7 @@
 
 struct layout;
 struct order;
-struct outlet_slot;
+struct device_slot;
 struct pool_plan;
 struct slabs;
 struct steps;
@@ -47,7 +47,7 @@ void pool_gather_find_homes(struct pool_gather *g, const struct order *o);
  * Queue the kernel for a slot whose place and records are filled in.  If damaged records were
  * repaired in a slab, the slot takes over their records and flags.  The context is entered.
  */
-int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o, struct outlet_slot *to,
+int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o, struct device_slot *to,
 		       struct shard_error *err);
 
 /* In place: tell where the large groups of a batch are.  Otherwise this does nothing. */

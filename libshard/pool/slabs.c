@@ -13,7 +13,7 @@
 
 /* ---- life ---- */
 
-int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct outlet *batches, bool in_place,
+int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct device_slots *batches, bool in_place,
 	       struct shard_error *err)
 {
 	s->plan = plan;
@@ -31,9 +31,9 @@ int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed,
 void slabs_close(struct slabs *s, bool inherited)
 {
 	if (!inherited)
-		outlet_finish(&s->outlet, true, NULL);
-	device_side_close(s->side, inherited);
-	outlet_close(&s->outlet, inherited);
+		device_slots_finish(&s->device_slots, true, NULL);
+	device_copy_close(s->copy, inherited);
+	device_slots_close(&s->device_slots, inherited);
 	feed_close(s->feed);
 	mem_free(s->slot);
 	mem_free(s->late);
@@ -44,10 +44,10 @@ int slabs_begin(struct slabs *s, struct shard_error *err)
 	const struct cuda_device *cuda = s->batches->cuda;
 	int rc = s->feed->cursor.owner ? SHARD_OK : feed_start(s->feed, err);
 
-	if (!rc && !s->side)
-		rc = device_side_open(&s->side, s->feed, &s->outlet, cuda, err);
-	if (!rc && !s->outlet.slot_count)
-		rc = outlet_open(&s->outlet, cuda, s->plan->slab_count, s->plan->slab.slot_bytes, s->plan->slab_rows,
+	if (!rc && !s->copy)
+		rc = device_copy_open(&s->copy, s->feed, &s->device_slots, cuda, err);
+	if (!rc && !s->device_slots.slot_count)
+		rc = device_slots_open(&s->device_slots, cuda, s->plan->slab_count, s->plan->slab.slot_bytes, s->plan->slab_rows,
 				 err);
 	return rc;
 }
@@ -82,9 +82,9 @@ bool slabs_fit(const struct slabs *s, uint64_t needed)
 
 static int give(struct slabs *s, uint32_t slot, struct shard_error *err)
 {
-	int rc = s->in_place ? outlet_await_borrowers(s->batches, err) : SHARD_OK;
+	int rc = s->in_place ? device_slots_await_borrowers(s->batches, err) : SHARD_OK;
 
-	return rc ? rc : outlet_take_back(&s->outlet, slot, s->batches->stream, err);
+	return rc ? rc : device_slots_take_back(&s->device_slots, slot, s->batches->stream, err);
 }
 
 int slabs_give_back(struct slabs *s, struct shard_error *err)
@@ -122,7 +122,7 @@ int slabs_start(struct slabs *s, uint64_t epoch, uint64_t slab, struct shard_err
 	s->origin_epoch = epoch;
 	s->origin_slab = slab;
 	s->origin = s->end;
-	outlet_forget(&s->outlet);
+	device_slots_forget(&s->device_slots);
 	if (s->plan->is_held)
 		s->feed->steps.held_epoch = epoch; /* the feed has not started yet */
 	feed_move(s->feed, (struct place){.epoch = epoch, .first_position = slab * s->plan->slab_rows});
@@ -135,14 +135,14 @@ void slabs_retry(struct slabs *s)
 
 	if (!s->feed->cursor.failed)
 		return;
-	outlet_forget(&s->outlet);
+	device_slots_forget(&s->device_slots);
 	feed_move(s->feed, (struct place){.epoch = s->origin_epoch + slab / all,
 					  .first_position = slab % all * s->plan->slab_rows});
 }
 
 bool slabs_has_next(const struct slabs *s)
 {
-	return s->outlet.queue_count;
+	return s->device_slots.queue_count;
 }
 
 int slabs_fetch(struct slabs *s, struct shard_error *err)
@@ -151,12 +151,12 @@ int slabs_fetch(struct slabs *s, struct shard_error *err)
 
 	assert(s->end - s->first + s->late_count < s->plan->slab_count); /* see slabs_fit() */
 	if (!rc)
-		rc = device_side_next(s->side, err);
+		rc = device_copy_next(s->copy, err);
 	if (!rc)
-		rc = outlet_await(&s->outlet, s->batches->stream, err);
+		rc = device_slots_await(&s->device_slots, s->batches->stream, err);
 	if (rc)
 		return rc;
-	device_side_send_ahead(s->side);
-	s->slot[s->end++ % s->plan->slab_count] = outlet_lend(&s->outlet);
+	device_copy_send_ahead(s->copy);
+	s->slot[s->end++ % s->plan->slab_count] = device_slots_lend(&s->device_slots);
 	return slabs_give_back(s, err);
 }

@@ -2,7 +2,7 @@
 /*
  * slabs.h - the slabs of a pool: they are fetched from a feed of runs, and given back
  *
- * A slab is a slot of an outlet, which a device side copies to.  It stays lent until no window
+ * A slab is a device slot that the pool owns, and that device_copy.h fills.  It stays lent until no window
  * needs it any more and, in place, until the batches that lie in it were given back.  Slabs are
  * numbered as they come, from the first one ever.
  *
@@ -16,10 +16,10 @@
 #include "libshard/pool/kept.h"
 #include "libshard/pool/pool_plan.h"
 
-struct device_side;
+struct device_copy;
 struct feed;
 
-/* A slab, and the slot of the outlet that it is in. */
+/* A slab, and the device slot that it is in. */
 struct slab {
 	uint64_t number;
 	uint32_t slot;
@@ -27,11 +27,11 @@ struct slab {
 
 struct slabs {
 	const struct pool_plan *plan; /* const after open, as: */
-	struct outlet *batches;	      /* batches are put together there */
+	struct device_slots *batches;	      /* batches are put together there */
 	bool in_place;		      /* batches lie in slabs */
 	struct feed *feed;
-	struct outlet outlet;	  /* the memory of the pool */
-	struct device_side *side; /* NULL: nothing was fetched yet */
+	struct device_slots device_slots;	  /* the memory of the pool */
+	struct device_copy *copy; /* NULL: nothing was fetched yet */
 
 	/* Slab `origin_slab` of `origin_epoch` has the number `origin`.  The others follow it. */
 	uint64_t origin_epoch, origin_slab, origin;
@@ -44,7 +44,7 @@ struct slabs {
 };
 
 /* The feed belongs to the slabs now, even if this fails. */
-int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct outlet *batches, bool in_place,
+int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct device_slots *batches, bool in_place,
 	       struct shard_error *err);
 /* Kernels have finished.  The context is entered, except in a forked child, with `inherited`. */
 void slabs_close(struct slabs *s, bool inherited);
@@ -71,7 +71,7 @@ uint64_t slabs_number(const struct slabs *s, uint64_t epoch, uint64_t slab);
 /* Is there room for slabs below this number, beside those that cannot go back yet? */
 bool slabs_fit(const struct slabs *s, uint64_t needed);
 /*
- * Find a row of the share, in this epoch.  Returns the slot of the outlet; *inside is the row
+ * Find a row of the share, in this epoch.  Returns the device slot; *inside is the row
  * there.
  */
 uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_t *inside);

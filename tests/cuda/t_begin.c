@@ -5,7 +5,7 @@
  *
  * Filling stands still behind a gate until the test opens it.
  *
- * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=slot_fill
  */
 #include "shard_gpu.h"
 #include "tests/cuda/pooling.h"

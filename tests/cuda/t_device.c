@@ -7,7 +7,7 @@
  * t_device_broken shows.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=pthread_create,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=pthread_create,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  */
 #include <errno.h>
 
@@ -142,7 +142,7 @@ TEST(the_host_does_not_wait_for_copies)
 	fake->hold(1);
 	for (t.lent.count = 0; t.lent.count < 3; t.lent.count++)
 		CHECK_EQ(train_next(&t, &t.lent.batch[t.lent.count]), SHARD_OK);
-	CHECK_EQ(t.lent.count + t.l->outlet.queue_count, 4);
+	CHECK_EQ(t.lent.count + t.l->device_slots.queue_count, 4);
 	CHECK_EQ(fake->count("cu*Synchronize"), 0);
 	CHECK_EQ(gpu.complaint[0], 0);
 	fake->hold(0);

@@ -3,12 +3,12 @@
  * t_device_broken.c - loaders with one mistake each, and what of the fake driver or the trainer
  * notices it
  *
- * The mistakes stand between gpu/device_side.c and cuda/device.c.  Each runs in a child, whose
+ * The mistakes stand between gpu/device_copy.c and cuda/device.c.  Each runs in a child, whose
  * driver is its own: what is left behind by one is not found by the next.  The sound loader runs
  * the same way and must be found without fault.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=cuda_stream_wait,--wrap=cuda_enter,--wrap=cuda_leave,--wrap=cuda_pin,--wrap=pins_has
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_stream_wait,--wrap=cuda_enter,--wrap=cuda_leave,--wrap=cuda_pin,--wrap=pins_has
  * LDFLAGS: -Wl,--wrap=cuda_free,--wrap=cuda_unpin,--wrap=cuda_event_drop,--wrap=cuda_stream_drop,--wrap=cuda_close
  * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give
  * TIMEOUT: 600
@@ -54,9 +54,9 @@ int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *eve
 {
 	enum mistake whose = NO_WAIT_FOR_THE_COPY;
 
-	if (stream == t.l->outlet.stream)
+	if (stream == t.l->device_slots.stream)
 		whose = DEVICE_SLOT_TOO_EARLY;
-	else if (stream == t.l->side->back)
+	else if (stream == t.l->copy->back)
 		whose = HOST_SLOT_TOO_EARLY;
 
 	return mistake == (int)whose ? SHARD_OK : __real_cuda_stream_wait(d, stream, event, err);

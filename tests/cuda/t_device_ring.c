@@ -3,7 +3,7 @@
  * t_device_ring.c - the ring that a GPU reads: page-locked by the loader or by its owner, or not at
  * all; and host batches that the trainer copies by itself
  *
- * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill,--wrap=cuda_pin_most_bytes,--wrap=cuda_pin
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=slot_fill,--wrap=cuda_pin_most_bytes,--wrap=cuda_pin
  */
 #include <sys/mman.h>
 

@@ -3,7 +3,7 @@
  * t_join.c - a trainer that looks at batches on another stream than it got them on, and which GPU a
  * stream is on
  *
- * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=slot_fill
  */
 #include "shard_gpu.h"
 #include "tests/cuda/mistakes.h"

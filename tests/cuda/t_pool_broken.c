@@ -4,7 +4,7 @@
  * it
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=cuda_stream_wait,--wrap=cuda_gather_launch,--wrap=cuda_gather_close,--wrap=order_share_band
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_stream_wait,--wrap=cuda_gather_launch,--wrap=cuda_gather_close,--wrap=order_share_band
  * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give,--wrap=order_share_row
  * LDFLAGS: -Wl,--wrap=kept_has,--wrap=pool_gather_describe
  * TIMEOUT: 600
@@ -52,13 +52,13 @@ WRAPPED(void, pool_gather_describe, (const struct pool_gather *g, uint32_t which
 
 int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err)
 {
-	const struct outlet *batches = &t.l->outlet;
+	const struct device_slots *batches = &t.l->device_slots;
 	const struct slabs *slabs = &t.l->pool->slabs;
 	enum mistake whose = NO_WAIT_FOR_THE_BATCH;
 
-	if (stream == slabs->outlet.stream)
+	if (stream == slabs->device_slots.stream)
 		whose = SLAB_TOO_EARLY;
-	else if (slabs->side && stream == slabs->side->back)
+	else if (slabs->copy && stream == slabs->copy->back)
 		whose = NO_MISTAKE;
 	else if (stream == batches->stream) {
 		whose = SLAB_NOT_AWAITED;
@@ -126,9 +126,9 @@ void __wrap_crew_give(struct crew *c, uint32_t slot)
 
 bool __wrap_kept_has(const struct kept *k, uint64_t number)
 {
-	struct outlet_slot slot[DEVICE_SLOTS_MAX];
+	struct device_slot slot[DEVICE_SLOTS_MAX];
 	struct kept only = *k;
-	struct outlet batches;
+	struct device_slots batches;
 
 	if (!k->batches)
 		return __real_kept_has(k, number);

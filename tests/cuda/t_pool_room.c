@@ -3,7 +3,7 @@
  * t_pool_room.c - how small a pool may be whose batches stay in it: what they lie in is walked step
  * by step, and compared
  *
- * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=rows_fill
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=slot_fill
  */
 #include "tests/cuda/pooling.h"
 

@@ -7,7 +7,7 @@
  * would see a kernel that is told of the wrong place, t_transform_broken shows.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=rows_fill
+ * LDFLAGS: -Wl,--wrap=slot_fill
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"

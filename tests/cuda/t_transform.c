@@ -4,7 +4,7 @@
  * and what is refused
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=rows_fill
+ * LDFLAGS: -Wl,--wrap=slot_fill
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"

@@ -8,7 +8,7 @@
  * itself may get wrong is t_transform_kernel.c's affair.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=cuda_launch,--wrap=cuda_stream_wait,--wrap=cuda_finish_all,--wrap=cuda_free
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_launch,--wrap=cuda_stream_wait,--wrap=cuda_finish_all,--wrap=cuda_free
  * LDFLAGS: -Wl,--wrap=cuda_module_drop,--wrap=cuda_stream_finish,--wrap=cuda_enter,--wrap=cuda_leave,--wrap=transform_position
  * TIMEOUT: 600
  */

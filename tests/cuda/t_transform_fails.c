@@ -8,7 +8,7 @@
  * works.  Closing is a close whatever fails.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
@@ -31,7 +31,7 @@ static void open_scene(enum stream_kind kind)
 
 	transforming_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, kind, 1);
 	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &batch, &fixture_err));
-	while (f.t.l->side->pins.has_thread && !pins_knows(&f.t.l->side->pins, f.t.l->o.slot_count - 1))
+	while (f.t.l->copy->pins.has_thread && !pins_knows(&f.t.l->copy->pins, f.t.l->o.slot_count - 1))
 		usleep(1000);
 	fake->settle();
 	fake->reset();

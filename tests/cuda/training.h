@@ -5,7 +5,7 @@
  *
  * What the GPU finds is compared there, with the record indices that the batch had when it came;
  * complaints of the host are in `wanted`, those of the GPU in `gpu`.  A program that includes this
- * links with -Wl,--wrap=rows_fill.
+ * links with -Wl,--wrap=slot_fill.
  */
 #ifndef TESTS_CUDA_TRAINING_H
 #define TESTS_CUDA_TRAINING_H

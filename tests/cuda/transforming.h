@@ -6,7 +6,7 @@
  * Kernels are those of libshard/cuda/transform.cu, run by emulate.h when the driver comes to it, with
  * the launch's own grid, parameters and shared memory.  Another kernel behind them on the stream
  * compares what is there with what the twin made of the host's batch.  Links with
- * -Wl,--wrap=rows_fill; compiled without fused arithmetic, see the Makefile.
+ * -Wl,--wrap=slot_fill; compiled without fused arithmetic, see the Makefile.
  */
 #ifndef TESTS_CUDA_FINISHING_H
 #define TESTS_CUDA_FINISHING_H

@@ -2,7 +2,7 @@
 /*
  * inject.h - makes filling as slow, as wrong and as late as a test wants, and watches the slots
  *
- * Stands between crew.c and rows.c: a program that includes it links with -Wl,--wrap=rows_fill.
+ * Stands between crew.c and rows.c: a program that includes it links with -Wl,--wrap=slot_fill.
  */
 #ifndef TESTS_LOAD_INJECT_H
 #define TESTS_LOAD_INJECT_H
@@ -89,9 +89,9 @@ static inline void inject_watch(struct shard_loader *l)
 	on_lent = count_lent;
 }
 
-int __real_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __real_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err);
-int __wrap_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err);
 
 /* The feed that a supply is part of. */
@@ -145,7 +145,7 @@ static inline int fill(struct supply *supply, struct scratch *scratch, struct sl
 		return SHARD_OK;
 	if (now && inject.broken == WRITES_BESIDE) /* into a neighbour, as if two threads had one slot */
 		s->memory = f->ring.slot[(uint32_t)(s - f->ring.slot + 1) % f->ring.slot_count].memory;
-	rc = __real_rows_fill(supply, scratch, s, counts, err);
+	rc = __real_slot_fill(supply, scratch, s, counts, err);
 	if (s->memory != memory)
 		s->memory = memory;
 	if (now && inject.broken == SKIPS_A_ROW)
@@ -153,7 +153,7 @@ static inline int fill(struct supply *supply, struct scratch *scratch, struct sl
 	return rc;
 }
 
-int __wrap_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err)
 {
 	struct feed *f = feed_of(supply);

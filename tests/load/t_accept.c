@@ -6,7 +6,7 @@
  * Large datasets are one small shard under many names.  Each promise has a control that breaks it
  * and must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=crew_close,--wrap=paths_close
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=crew_close,--wrap=paths_close
  * TIMEOUT: 900
  */
 #include <malloc.h>

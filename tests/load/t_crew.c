@@ -6,7 +6,7 @@
  * Filling is delayed at random.  A slot that is not filled, a row that is skipped, batches that
  * come out of order and a slot that is filled while it is lent show that the tests would notice.
  *
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=crew_take,--wrap=crew_give,--wrap=pthread_create
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=crew_take,--wrap=crew_give,--wrap=pthread_create
  */
 #include <errno.h>
 #include <limits.h>

@@ -5,7 +5,7 @@
  * Children are forked while threads open shards and fill slots.  A ring that children inherit, one
  * whose memory stays out of children for ever and a dataset with a lock must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=buffer_open,--wrap=buffer_keep,--wrap=buffer_close,--wrap=shard_dataset_reader
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=buffer_open,--wrap=buffer_keep,--wrap=buffer_close,--wrap=shard_dataset_reader
  * TIMEOUT: 300
  */
 #include <errno.h>

@@ -4,7 +4,7 @@
  *
  * A process that leaves a file behind must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=rows_fill
+ * LDFLAGS: -Wl,--wrap=slot_fill
  */
 #include <signal.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
  * Lent memory stands between pages that nobody may touch.  A loader that says it needs less than it
  * writes to, and one that allocates while it fills, must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=ring_bytes,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=ring_bytes,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
  */
 #include <sys/mman.h>
 #include <sys/wait.h>

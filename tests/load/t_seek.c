@@ -7,7 +7,7 @@
  * come from.  A seek that forgets nothing, and one that lets a slot be used while it is still being
  * filled, must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=crew_move,--wrap=crew_rest,--wrap=crew_use_orders,--wrap=mem_array
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=crew_move,--wrap=crew_rest,--wrap=crew_use_orders,--wrap=mem_array
  * TIMEOUT: 300
  */
 #include "libshard/base/mem.h"

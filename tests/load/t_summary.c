@@ -5,7 +5,7 @@
  * Lines are compared letter by letter, also in a locale that writes 0,3 and 4.000.  A real loader
  * gives such lines too, with a clock that is made up, so that no answer depends on the machine.
  *
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=clock_gettime,--wrap=pthread_getcpuclockid,--wrap=pthread_create
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=clock_gettime,--wrap=pthread_getcpuclockid,--wrap=pthread_create
  * LDFLAGS: -Wl,--wrap=pthread_join,--wrap=pthread_cond_wait,--wrap=pthread_cond_signal,--wrap=pthread_cond_broadcast
  */
 #include <locale.h>
@@ -247,16 +247,16 @@ TEST(the_documents_show_such_lines_and_explain_each_ending)
 
 static uint64_t fill_ns, fill_cpu_ns, last_ns; /* of the row below that is at work */
 
-int __real_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __real_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err);
-int __wrap_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err);
 
-int __wrap_rows_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err)
 {
 	virtual_work(fill_ns + (s->place.step == 9 ? last_ns : 0), fill_cpu_ns);
-	return __real_rows_fill(supply, scratch, s, counts, err);
+	return __real_slot_fill(supply, scratch, s, counts, err);
 }
 
 /* A trainer that takes step_ns for each of so many batches. */

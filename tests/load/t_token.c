@@ -6,7 +6,7 @@
  * What comes after resume is compared with the order at world 1, byte for byte.  A token that is
  * read carelessly, one that loses its position and one that loses its windows must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=rows_fill,--wrap=token_read
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=token_read
  * TIMEOUT: 300
  */
 #include "libshard/codec/checksum.h"

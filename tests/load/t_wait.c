@@ -5,7 +5,7 @@
  * Filling stands still behind a gate until the test opens it, so that no answer depends on how fast
  * anything is.
  *
- * LDFLAGS: -Wl,--wrap=rows_fill
+ * LDFLAGS: -Wl,--wrap=slot_fill
  */
 #include <pthread.h>
 #include <sys/wait.h>

@@ -9,9 +9,9 @@
 #include "libshard/base/task.h"
 #include "libshard/io/file.h"
 
-struct fill {
+struct read_ahead {
 	struct task task;     /* asked: there is a job; told: more is there, or the job ended */
-	struct fill_job job;  /* constant while busy */
+	struct read_ahead_job job;  /* constant while busy */
 	bool busy;	      /* lock: set by the user, cleared by the thread */
 	bool cancelled;	      /* lock: what is not read yet is not wanted */
 	size_t there;	      /* lock: bytes of the job that can be used */
@@ -19,7 +19,7 @@ struct fill {
 	struct shard_error why; /* if rc is not 0 */
 };
 
-static int read_part(const struct fill_job *job, size_t at, size_t bytes, struct shard_error *err)
+static int read_part(const struct read_ahead_job *job, size_t at, size_t bytes, struct shard_error *err)
 {
 	int rc = SHARD_E_IO;
 
@@ -30,19 +30,19 @@ static int read_part(const struct fill_job *job, size_t at, size_t bytes, struct
 	return rc;
 }
 
-int fill_now(const struct fill_job *job, struct shard_error *err)
+int read_ahead_now(const struct read_ahead_job *job, struct shard_error *err)
 {
 	return read_part(job, 0, job->bytes, err);
 }
 
 static bool do_job(void *context)
 {
-	struct fill *f = context;
+	struct read_ahead *f = context;
 
 	if (!f->busy)
 		return false;
 	while (!f->cancelled && !f->rc && f->there < f->job.bytes) {
-		size_t at = f->there, bytes = (size_t)min_u64(FILL_STEP_BYTES, f->job.bytes - at);
+		size_t at = f->there, bytes = (size_t)min_u64(READ_AHEAD_STEP_BYTES, f->job.bytes - at);
 		int rc;
 
 		task_unlock(&f->task);
@@ -57,9 +57,9 @@ static bool do_job(void *context)
 	return true;
 }
 
-struct fill *fill_open(void)
+struct read_ahead *read_ahead_open(void)
 {
-	struct fill *f = mem_zalloc(sizeof(*f));
+	struct read_ahead *f = mem_zalloc(sizeof(*f));
 
 	if (!f || task_start(&f->task, do_job, f))
 		return f;
@@ -68,18 +68,18 @@ struct fill *fill_open(void)
 	return NULL;
 }
 
-void fill_close(struct fill *f)
+void read_ahead_close(struct read_ahead *f)
 {
 	if (!f)
 		return;
-	fill_end(f);
+	read_ahead_end(f);
 	task_stop(&f->task);
 	mem_free(f);
 }
 
-void fill_start(struct fill *f, const struct fill_job *job)
+void read_ahead_start(struct read_ahead *f, const struct read_ahead_job *job)
 {
-	fill_end(f);
+	read_ahead_end(f);
 	task_lock(&f->task);
 	f->job = *job;
 	f->there = 0;
@@ -90,7 +90,7 @@ void fill_start(struct fill *f, const struct fill_job *job)
 	task_unlock(&f->task);
 }
 
-int fill_wait(struct fill *f, size_t bytes, struct shard_error *err)
+int read_ahead_wait(struct read_ahead *f, size_t bytes, struct shard_error *err)
 {
 	int rc = SHARD_OK;
 
@@ -106,7 +106,7 @@ int fill_wait(struct fill *f, size_t bytes, struct shard_error *err)
 	return rc;
 }
 
-void fill_end(struct fill *f)
+void read_ahead_end(struct read_ahead *f)
 {
 	if (!f)
 		return;

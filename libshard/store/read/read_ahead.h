@@ -14,9 +14,9 @@
 
 #include "shard.h"
 
-#define FILL_STEP_BYTES ((size_t)4 << 20) /* the buffer becomes usable in steps of this size */
+#define READ_AHEAD_STEP_BYTES ((size_t)4 << 20) /* the buffer becomes usable in steps of this size */
 
-struct fill_job {
+struct read_ahead_job {
 	int fd, direct_fd; /* direct_fd may be -1; whatever it refuses is read through fd */
 	uint8_t *buffer;   /* page-aligned */
 	uint64_t offset;   /* in the file; page-aligned */
@@ -25,23 +25,23 @@ struct fill_job {
 };
 
 /* Read it all, now, in this thread. */
-int fill_now(const struct fill_job *job, struct shard_error *err);
+int read_ahead_now(const struct read_ahead_job *job, struct shard_error *err);
 
-struct fill;
+struct read_ahead;
 
 /*
- * NULL if there is no memory or no thread: do without, with fill_now().  Belongs to one thread at a
+ * NULL if there is no memory or no thread: do without, with read_ahead_now().  Belongs to one thread at a
  * time.
  */
-struct fill *fill_open(void);
-void fill_close(struct fill *f);
+struct read_ahead *read_ahead_open(void);
+void read_ahead_close(struct read_ahead *f);
 
-void fill_start(struct fill *f, const struct fill_job *job);
+void read_ahead_start(struct read_ahead *f, const struct read_ahead_job *job);
 
 /* Wait until the first `bytes` of the job are there.  Fails as reading did. */
-int fill_wait(struct fill *f, size_t bytes, struct shard_error *err);
+int read_ahead_wait(struct read_ahead *f, size_t bytes, struct shard_error *err);
 
 /* Have the job ended, complete or not: buffer and files are the caller's again.  NULL is fine. */
-void fill_end(struct fill *f);
+void read_ahead_end(struct read_ahead *f);
 
 #endif

@@ -35,7 +35,7 @@ int verify_room_init(struct verify_room *room, size_t buffer_bytes, struct shard
 
 void verify_room_free(struct verify_room *room)
 {
-	fill_close(room->fill);
+	read_ahead_close(room->ahead);
 	file_close(room->fd);
 	file_close(room->direct_fd);
 	mem_free(room->buffer);
@@ -128,7 +128,7 @@ static int check_chunk_padding(const struct chunk *c, const uint8_t *stored, uin
 static bool is_there(struct units_job *j, uint64_t end)
 {
 	if (j->filling)
-		j->read_rc = fill_wait(j->room->fill, (size_t)(end - j->from), j->err);
+		j->read_rc = read_ahead_wait(j->room->ahead, (size_t)(end - j->from), j->err);
 	return !j->read_rc;
 }
 
@@ -211,11 +211,11 @@ static void range_work(void *context) /* the chunks' index is read from the map 
 }
 
 /* [begin, end), rounded out to pages, into the buffer. */
-static struct fill_job reading(const struct shard_reader *r, const struct verify_room *room, uint64_t begin, uint64_t end)
+static struct read_ahead_job reading(const struct shard_reader *r, const struct verify_room *room, uint64_t begin, uint64_t end)
 {
 	uint64_t from = begin & ~(uint64_t)(SHARD_PAGE_BYTES - 1), to = align_up(end, SHARD_PAGE_BYTES);
 
-	return (struct fill_job){room->fd, room->direct_fd, room->buffer, from, (size_t)(to - from), r->path};
+	return (struct read_ahead_job){room->fd, room->direct_fd, room->buffer, from, (size_t)(to - from), r->path};
 }
 
 /* Is it to be read into the buffer? */
@@ -228,21 +228,21 @@ static bool is_read(const struct verify_room *room, uint64_t begin, uint64_t end
 static int read_range(struct units_job *j, uint64_t begin, uint64_t end)
 {
 	struct verify_room *room = j->room;
-	const struct fill_job job = reading(j->r, room, begin, end);
+	const struct read_ahead_job job = reading(j->r, room, begin, end);
 	bool ahead = room->ahead_begin == begin && room->ahead_end == end;
 
 	room->ahead_begin = room->ahead_end = 0;
 	j->bytes = room->buffer;
 	j->from = job.offset;
-	if (job.bytes > FILL_STEP_BYTES && !room->fill)
-		room->fill = fill_open();
-	j->filling = ahead || (job.bytes > FILL_STEP_BYTES && room->fill);
+	if (job.bytes > READ_AHEAD_STEP_BYTES && !room->ahead)
+		room->ahead = read_ahead_open();
+	j->filling = ahead || (job.bytes > READ_AHEAD_STEP_BYTES && room->ahead);
 	if (!j->filling) {
-		fill_end(room->fill); /* it may be busy with something else that was begun */
-		return fill_now(&job, j->err);
+		read_ahead_end(room->ahead); /* it may be busy with something else that was begun */
+		return read_ahead_now(&job, j->err);
 	}
 	if (!ahead)
-		fill_start(room->fill, &job);
+		read_ahead_start(room->ahead, &job);
 	return SHARD_OK;
 }
 
@@ -250,16 +250,16 @@ void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t gro
 {
 	uint64_t begin = 0, end = 0;
 	struct units_job j = {.r = r, .room = room, .group = group, .unit = unit, .count = count, .begin = &begin, .end = &end};
-	struct fill_job job;
+	struct read_ahead_job job;
 
 	if (reader_guarded(r, range_work, &j, NULL) || j.rc || !is_read(room, begin, end))
 		return; /* verify_units() will see it, and say so */
-	if (!room->fill)
-		room->fill = fill_open();
-	if (!room->fill)
+	if (!room->ahead)
+		room->ahead = read_ahead_open();
+	if (!room->ahead)
 		return;
 	job = reading(r, room, begin, end);
-	fill_start(room->fill, &job);
+	read_ahead_start(room->ahead, &job);
 	room->held_begin = room->held_end = 0;
 	room->ahead_begin = begin;
 	room->ahead_end = end;
@@ -304,7 +304,7 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 			continue;
 		error_prefix(err, r->path);
 		if (!on_problem) {
-			fill_end(room->fill);
+			read_ahead_end(room->ahead);
 			return j.rc;
 		}
 		on_problem(context, err);
@@ -312,7 +312,7 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 			first = *err;
 		worst = worst ? worst : j.rc;
 	}
-	fill_end(room->fill);
+	read_ahead_end(room->ahead);
 	if (room->cached && file_major_faults() - faults > FAULTS_MAX)
 		room->cached = false;
 	if (worst && !rc && err)

@@ -18,7 +18,7 @@ struct verify_room {
 	uint8_t *buffer;   /* page-aligned */
 	size_t buffer_bytes;
 	uint64_t held_begin, held_end; /* the part of the file that verify_units() found right and left in it; equal: none */
-	struct fill *fill; /* reads into it; NULL: not needed yet */
+	struct read_ahead *ahead; /* reads into it; NULL: not needed yet */
 	uint64_t ahead_begin, ahead_end; /* the part of the file that `fill` was told to read by verify_ahead(); equal: none */
 	uint8_t *decoded;
 	size_t decoded_bytes;

@@ -40,9 +40,9 @@ static int broken(const struct parser *p, const char *what)
 }
 
 /* False at the end. */
-static bool next_line(struct parser *p, struct plan_line *l)
+static bool next_line(struct parser *p, struct plan_tokens *l)
 {
-	bool there = plan_line_next(l, &p->at, p->end);
+	bool there = plan_tokens_next(l, &p->at, p->end);
 
 	p->number += there;
 	return there;
@@ -55,7 +55,7 @@ static bool decode_path(const char *text, size_t bytes, char *out)
 	       text_stays_below(out);
 }
 
-static bool path_at(const struct plan_line *l, unsigned token, char *out)
+static bool path_at(const struct plan_tokens *l, unsigned token, char *out)
 {
 	return l->token_count > token && decode_path(l->token[token], l->bytes[token], out);
 }
@@ -65,24 +65,24 @@ static bool file_has(const struct plan *p, uint64_t file, uint64_t offset, uint6
 	return file < p->file_count && offset <= p->file[file].bytes && bytes <= p->file[file].bytes - offset;
 }
 
-static int read_versions(struct parser *p, struct plan_line *l)
+static int read_versions(struct parser *p, struct plan_tokens *l)
 {
 	struct plan *plan = p->plan;
 
 	plan->versions_at = (size_t)(p->at - plan->text.data);
-	while (next_line(p, l) && plan_line_is(l, 0, "version"))
+	while (next_line(p, l) && plan_tokens_is(l, 0, "version"))
 		plan->versions_bytes = (size_t)(p->at - plan->text.data) - plan->versions_at;
 	return plan->versions_bytes ? EXIT_DONE : broken(p, "no version");
 }
 
 /* unpack.c judges `how`; here it is one word of plain letters. */
-static int read_unpack(struct parser *p, const struct plan_line *l)
+static int read_unpack(struct parser *p, const struct plan_tokens *l)
 {
 	struct plan *plan = p->plan;
 	uint64_t bytes, of;
 	char how[256];
 
-	if (l->token_count != 5 || !plan_line_number(l, 2, BYTES_MAX, &bytes) || !plan_line_number(l, 3, PLAN_FILES_MAX, &of) ||
+	if (l->token_count != 5 || !plan_tokens_number(l, 2, BYTES_MAX, &bytes) || !plan_tokens_number(l, 3, PLAN_FILES_MAX, &of) ||
 	    of >= plan->file_count || l->bytes[4] >= sizeof(how) ||
 	    strspn(l->token[4], "abcdefghijklmnopqrstuvwxyz0123456789,-") < l->bytes[4])
 		return broken(p, "not a way to unpack a file");
@@ -92,28 +92,28 @@ static int read_unpack(struct parser *p, const struct plan_line *l)
 }
 
 /* Begins with the line that is in `l`, leaves the one behind `files`. */
-static int read_files(struct parser *p, struct plan_line *l)
+static int read_files(struct parser *p, struct plan_tokens *l)
 {
 	struct plan *plan = p->plan;
 	char path[ENCODED_PATH_BYTES];
 	uint64_t idx, bytes;
 	int code = EXIT_DONE;
 
-	if (!plan_line_is(l, 0, "file") && plan_names_inputs(plan))
+	if (!plan_tokens_is(l, 0, "file") && plan_names_inputs(plan))
 		return EXIT_DONE;
-	for (; code == EXIT_DONE && (plan_line_is(l, 0, "file") || plan_line_is(l, 0, "unpack")); next_line(p, l)) {
-		if (!plan_line_number(l, 1, PLAN_FILES_MAX, &idx) || idx != plan->file_count)
+	for (; code == EXIT_DONE && (plan_tokens_is(l, 0, "file") || plan_tokens_is(l, 0, "unpack")); next_line(p, l)) {
+		if (!plan_tokens_number(l, 1, PLAN_FILES_MAX, &idx) || idx != plan->file_count)
 			return broken(p, "files are not numbered from 0");
-		if (plan_line_is(l, 0, "unpack"))
+		if (plan_tokens_is(l, 0, "unpack"))
 			code = read_unpack(p, l);
-		else if (l->token_count != 4 || !plan_line_number(l, 2, BYTES_MAX, &bytes) || !path_at(l, 3, path))
+		else if (l->token_count != 4 || !plan_tokens_number(l, 2, BYTES_MAX, &bytes) || !path_at(l, 3, path))
 			return broken(p, "not a file below the source");
 		else
 			code = plan_add_file(plan, bytes, path, PLAN_NO_FILE, NULL);
 	}
 	if (code != EXIT_DONE)
 		return code;
-	if (!plan_line_is(l, 0, "files") || l->token_count != 2 || !plan_line_number(l, 1, PLAN_FILES_MAX, &idx) || !idx ||
+	if (!plan_tokens_is(l, 0, "files") || l->token_count != 2 || !plan_tokens_number(l, 1, PLAN_FILES_MAX, &idx) || !idx ||
 	    idx != plan->file_count)
 		return broken(p, "the number of files is missing or wrong");
 	next_line(p, l);
@@ -121,15 +121,15 @@ static int read_files(struct parser *p, struct plan_line *l)
 }
 
 /* Begins with the line that is in `l`, leaves the one behind `classes`. */
-static int read_classes(struct parser *p, struct plan_line *l)
+static int read_classes(struct parser *p, struct plan_tokens *l)
 {
 	struct plan *plan = p->plan;
 	char name[3 * CLASS_NAME_BYTES_MAX + 1];
 	uint64_t capacity = 0, idx;
 	long bytes;
 
-	for (; plan_line_is(l, 0, "class"); next_line(p, l)) {
-		if (l->token_count != 3 || !plan_line_number(l, 1, CLASSES_MAX - 1, &idx) || idx != plan->class_count)
+	for (; plan_tokens_is(l, 0, "class"); next_line(p, l)) {
+		if (l->token_count != 3 || !plan_tokens_number(l, 1, CLASSES_MAX - 1, &idx) || idx != plan->class_count)
 			return broken(p, "classes are not numbered from 0");
 		bytes = l->bytes[2] < sizeof(name) ? text_decode(l->token[2], l->bytes[2], false, name) : -1;
 		if (bytes < 0 || !text_is_name(name, (size_t)bytes, CLASS_NAME_BYTES_MAX))
@@ -138,7 +138,7 @@ static int read_classes(struct parser *p, struct plan_line *l)
 			return fail(EXIT_IO, "%s: out of memory for its classes", p->name);
 		plan->class_at[plan->class_count++] = (uint64_t)(l->token[2] - plan->text.data);
 	}
-	if (!plan_line_is(l, 0, "classes") || l->token_count != 2 || !plan_line_number(l, 1, CLASSES_MAX, &idx) ||
+	if (!plan_tokens_is(l, 0, "classes") || l->token_count != 2 || !plan_tokens_number(l, 1, CLASSES_MAX, &idx) ||
 	    idx != plan->class_count)
 		return broken(p, "the number of classes is missing or wrong");
 	return EXIT_DONE;
@@ -184,7 +184,7 @@ static const char *judge_part(const struct plan *p, uint32_t field, const char *
 }
 
 /* NULL, or what is wrong with the tokens of fields, of which the first is number `token`. */
-static const char *judge_parts(const struct plan *plan, const struct plan_line *l, unsigned token, char *path)
+static const char *judge_parts(const struct plan *plan, const struct plan_tokens *l, unsigned token, char *path)
 {
 	const char *wrong = NULL;
 	for (uint32_t i = 0; !wrong && i < plan->recipe.field_count; i++)
@@ -204,19 +204,19 @@ static unsigned part_count(const struct recipe *r)
 }
 
 /* NULL, or what is wrong with a line "input ...". */
-static const char *judge_input(const struct plan *plan, const struct plan_line *l, unsigned parts, char *path, uint64_t *bytes)
+static const char *judge_input(const struct plan *plan, const struct plan_tokens *l, unsigned parts, char *path, uint64_t *bytes)
 {
 	size_t column_bytes = recipe_column_bytes(&plan->recipe);
 	unsigned count = l->token_count - (column_bytes > 0) - parts;
 	uint64_t idx, class_idx, file, offset;
 	struct field_part columns;
 
-	if (l->token_count > PLAN_LINE_TOKENS_MAX || (count != 5 && count != 7) || !plan_line_number(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
+	if (l->token_count > PLAN_TOKENS_MAX || (count != 5 && count != 7) || !plan_tokens_number(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
 	    idx != plan->input_count)
 		return "inputs are not numbered from 0";
-	if (!plan_line_number(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count)
+	if (!plan_tokens_number(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count)
 		return "there is no such class";
-	if (!plan_line_number(l, 3, BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
+	if (!plan_tokens_number(l, 3, BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
 		return "not a size";
 	if (!path_at(l, 4, path))
 		return "not a path below the source";
@@ -224,12 +224,12 @@ static const char *judge_input(const struct plan *plan, const struct plan_line *
 			     columns.bytes != column_bytes || !is_hex(&columns)))
 		return "not the numbers of --columns";
 	if (count == 7 &&
-	    (!plan_line_number(l, 5, PLAN_FILES_MAX, &file) || !plan_line_number(l, 6, BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
+	    (!plan_tokens_number(l, 5, PLAN_FILES_MAX, &file) || !plan_tokens_number(l, 6, BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
 		return "not a part of a file";
 	return judge_parts(plan, l, count + (column_bytes > 0), path);
 }
 
-static int read_inputs(struct parser *p, struct plan_line *l)
+static int read_inputs(struct parser *p, struct plan_tokens *l)
 {
 	struct plan *plan = p->plan;
 	char *path = malloc(ENCODED_PATH_BYTES);
@@ -238,7 +238,7 @@ static int read_inputs(struct parser *p, struct plan_line *l)
 	bool fits = path != NULL;
 	uint64_t bytes = 0;
 
-	while (fits && !wrong && next_line(p, l) && plan_line_is(l, 0, "input")) {
+	while (fits && !wrong && next_line(p, l) && plan_tokens_is(l, 0, "input")) {
 		wrong = judge_input(plan, l, parts, path, &bytes);
 		fits = wrong || grow(&plan->input_at, &plan->input_capacity, plan->input_count + 1, sizeof(*plan->input_at));
 		if (wrong || !fits)
@@ -253,7 +253,7 @@ static int read_inputs(struct parser *p, struct plan_line *l)
 }
 
 /* A dtype as in a file, '>' before it for the other byte order. */
-static bool dtype_at(const struct plan_line *l, unsigned token, struct plan_slice *s)
+static bool dtype_at(const struct plan_tokens *l, unsigned token, struct plan_slice *s)
 {
 	uint32_t dtype;
 
@@ -284,14 +284,14 @@ static bool slice_fits(const struct plan *plan, const struct plan_slice *s)
 	return s->bytes - last == recipe_field_items(f) * item;
 }
 
-static const char *judge_slice(const struct plan *plan, const struct plan_line *l, struct plan_slice *s)
+static const char *judge_slice(const struct plan *plan, const struct plan_tokens *l, struct plan_slice *s)
 {
 	uint64_t field, file;
 
-	if (l->token_count != 9 || !plan_line_number(l, 1, SHARD_FIELDS_MAX, &field) || field >= plan->recipe.field_count ||
-	    !plan_line_number(l, 2, PLAN_INPUTS_MAX, &s->first) || !plan_line_number(l, 3, PLAN_INPUTS_MAX, &s->count) ||
-	    !plan_line_number(l, 4, PLAN_FILES_MAX, &file) || file >= plan->file_count || !plan_line_number(l, 5, BYTES_MAX, &s->offset) ||
-	    !plan_line_number(l, 6, BYTES_MAX, &s->stride) || !plan_line_number(l, 7, BYTES_MAX, &s->bytes) || !dtype_at(l, 8, s))
+	if (l->token_count != 9 || !plan_tokens_number(l, 1, SHARD_FIELDS_MAX, &field) || field >= plan->recipe.field_count ||
+	    !plan_tokens_number(l, 2, PLAN_INPUTS_MAX, &s->first) || !plan_tokens_number(l, 3, PLAN_INPUTS_MAX, &s->count) ||
+	    !plan_tokens_number(l, 4, PLAN_FILES_MAX, &file) || file >= plan->file_count || !plan_tokens_number(l, 5, BYTES_MAX, &s->offset) ||
+	    !plan_tokens_number(l, 6, BYTES_MAX, &s->stride) || !plan_tokens_number(l, 7, BYTES_MAX, &s->bytes) || !dtype_at(l, 8, s))
 		return "not a slice within a file";
 	s->field = (uint16_t)field;
 	s->file = (uint32_t)file;
@@ -323,7 +323,7 @@ static bool slices_tile(struct plan *plan)
 	return plan->input_count > 0;
 }
 
-static int read_slices(struct parser *p, struct plan_line *l)
+static int read_slices(struct parser *p, struct plan_tokens *l)
 {
 	struct plan *plan = p->plan;
 	struct plan_slice s = {0};
@@ -331,7 +331,7 @@ static int read_slices(struct parser *p, struct plan_line *l)
 	uint64_t count;
 	int code = EXIT_DONE;
 
-	while (code == EXIT_DONE && next_line(p, l) && plan_line_is(l, 0, "slice")) {
+	while (code == EXIT_DONE && next_line(p, l) && plan_tokens_is(l, 0, "slice")) {
 		wrong = judge_slice(plan, l, &s);
 		if (!wrong && plan->slice_count && s.field < plan->slice[plan->slice_count - 1].field)
 			wrong = "slices are not in the order of fields";
@@ -341,41 +341,41 @@ static int read_slices(struct parser *p, struct plan_line *l)
 	}
 	if (code != EXIT_DONE)
 		return code;
-	if (!plan_line_is(l, 0, "slices") || l->token_count != 2 || !plan_line_number(l, 1, UINT64_MAX, &count) ||
+	if (!plan_tokens_is(l, 0, "slices") || l->token_count != 2 || !plan_tokens_number(l, 1, UINT64_MAX, &count) ||
 	    count != plan->slice_count || !slices_tile(plan))
 		return broken(p, "the slices do not give each field of each input once");
 	next_line(p, l);
 	return EXIT_DONE;
 }
 
-static int read_input_count(struct parser *p, struct plan_line *l)
+static int read_input_count(struct parser *p, struct plan_tokens *l)
 {
 	uint64_t count;
 
-	if (!plan_line_is(l, 0, "inputs") || l->token_count != 2 || !plan_line_number(l, 1, PLAN_INPUTS_MAX, &count) ||
+	if (!plan_tokens_is(l, 0, "inputs") || l->token_count != 2 || !plan_tokens_number(l, 1, PLAN_INPUTS_MAX, &count) ||
 	    count != p->plan->input_count)
 		return broken(p, "the number of inputs is missing or wrong");
 	return EXIT_DONE;
 }
 
 /* Where shards begin follows from the recipe; the lines must say the same. */
-static int read_shards(struct parser *p, struct plan_line *l)
+static int read_shards(struct parser *p, struct plan_tokens *l)
 {
 	struct plan *plan = p->plan;
 	uint64_t idx = 0, first, count, said[3];
 
 	plan->shard_count = (plan->input_count + plan->recipe.shard_records - 1) / plan->recipe.shard_records;
-	while (next_line(p, l) && plan_line_is(l, 0, "shard")) {
+	while (next_line(p, l) && plan_tokens_is(l, 0, "shard")) {
 		if (idx == plan->shard_count)
 			return broken(p, "more shards than inputs ask for");
 		plan_shard(plan, idx, &first, &count);
-		if (l->token_count != 4 || !plan_line_number(l, 1, UINT64_MAX, &said[0]) ||
-		    !plan_line_number(l, 2, UINT64_MAX, &said[1]) || !plan_line_number(l, 3, UINT64_MAX, &said[2]) ||
+		if (l->token_count != 4 || !plan_tokens_number(l, 1, UINT64_MAX, &said[0]) ||
+		    !plan_tokens_number(l, 2, UINT64_MAX, &said[1]) || !plan_tokens_number(l, 3, UINT64_MAX, &said[2]) ||
 		    said[0] != idx || said[1] != first || said[2] != count)
 			return broken(p, "not the shard that the recipe asks for");
 		idx++;
 	}
-	if (!plan_line_is(l, 0, "shards") || l->token_count != 2 || !plan_line_number(l, 1, UINT64_MAX, &said[0]) ||
+	if (!plan_tokens_is(l, 0, "shards") || l->token_count != 2 || !plan_tokens_number(l, 1, UINT64_MAX, &said[0]) ||
 	    said[0] != idx || idx != plan->shard_count)
 		return broken(p, "the number of shards is missing or wrong");
 	return next_line(p, l) ? broken(p, "a line follows the shards") : EXIT_DONE;
@@ -403,7 +403,7 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 	struct parser p = {.plan = plan, .name = name};
 	size_t recipe_bytes, wrong;
 	const char *at;
-	struct plan_line l;
+	struct plan_tokens l;
 	int code;
 
 	memset(plan, 0, sizeof(*plan));
@@ -413,9 +413,9 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 	if (code != EXIT_DONE)
 		return code;
 	p.at = plan->text.data;
-	if (!next_line(&p, &l) || l.token_count != 2 || !plan_line_is(&l, 0, "shardpack-plan"))
+	if (!next_line(&p, &l) || l.token_count != 2 || !plan_tokens_is(&l, 0, "shardpack-plan"))
 		return broken(&p, "not the first line of a plan");
-	if (!plan_line_is(&l, 1, "1"))
+	if (!plan_tokens_is(&l, 1, "1"))
 		return fail(EXIT_UNSUPPORTED, "%s: plan version %.*s; this shardpack reads version 1", name,
 			    (int)l.bytes[1], l.token[1]);
 	recipe_bytes = recipe_read(&plan->recipe, p.at, (size_t)(p.end - p.at), &wrong);

@@ -14,21 +14,21 @@
 
 #include "shard.h"
 
-#define PLAN_LINE_TOKENS_MAX (8 + SHARD_FIELDS_MAX)
+#define PLAN_TOKENS_MAX (8 + SHARD_FIELDS_MAX)
 
-struct plan_line {
-	const char *token[PLAN_LINE_TOKENS_MAX];
-	size_t bytes[PLAN_LINE_TOKENS_MAX];
-	unsigned token_count; /* PLAN_LINE_TOKENS_MAX + 1 stands for more */
+struct plan_tokens {
+	const char *token[PLAN_TOKENS_MAX];
+	size_t bytes[PLAN_TOKENS_MAX];
+	unsigned token_count; /* PLAN_TOKENS_MAX + 1 stands for more */
 };
 
 /* The line at *at, which moves behind it.  False, and no tokens, if no LF lies before `end`. */
-bool plan_line_next(struct plan_line *l, const char **at, const char *end);
+bool plan_tokens_next(struct plan_tokens *l, const char **at, const char *end);
 
 /* Is the token this word? */
-bool plan_line_is(const struct plan_line *l, unsigned token, const char *word);
+bool plan_tokens_is(const struct plan_tokens *l, unsigned token, const char *word);
 
 /* A number of at most `max`. */
-bool plan_line_number(const struct plan_line *l, unsigned token, uint64_t max, uint64_t *out);
+bool plan_tokens_number(const struct plan_tokens *l, unsigned token, uint64_t max, uint64_t *out);
 
 #endif
