@@ -49,6 +49,8 @@ enum {
 };
 
 /* Name, version, parameters; each returns a CUresult, which is an int in C. */
+/* It takes pointers in arguments of macros for products. */
+/* clang-format off */
 #define CUDA_CALLS(X)                                                                           \
 	X(cuInit, 2000, (unsigned int flags))                                                   \
 	X(cuGetErrorName, 6000, (int result, const char **text))                                \
@@ -87,8 +89,11 @@ enum {
 				 unsigned int grid_z, unsigned int block_x, unsigned int block_y, \
 				 unsigned int block_z, unsigned int shared_bytes, struct cu_stream *stream, \
 				 void **parameters, void **extra))
+/* clang-format on */
 
 /* The same of calls for probe.c, which tell what there is.  A loader works without them. */
+/* It takes pointers in arguments of macros for products. */
+/* clang-format off */
 #define PROBE_CALLS(X)                                                                          \
 	X(cuDriverGetVersion, 2020, (int *version))                                             \
 	X(cuDeviceGetCount, 2000, (int *count))                                                 \
@@ -96,6 +101,7 @@ enum {
 	X(cuDeviceTotalMem, 3020, (size_t *bytes, int device))                                  \
 	X(cuDeviceGetPCIBusId, 4010, (char *bus_id, int bytes, int device))                     \
 	X(cuDeviceGetAttribute, 2000, (int *out, int attribute, int device))
+/* clang-format on */
 
 struct cuda_api {
 #define CUDA_POINTER(name_, version_, parameters_) int (*name_) parameters_;

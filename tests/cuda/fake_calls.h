@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 /* Name, first version that has this form, first one that has another, parameters. */
+/* clang-format off */
 #define FAKE_CALLS(X)                                                                                      \
 	X(cuInit, 2000, INT_MAX, (unsigned flags))                                                         \
 	X(cuGetErrorName, 6000, INT_MAX, (int result, const char **text))                                  \
@@ -59,5 +60,6 @@
 	X(cuLaunchKernel, 4000, INT_MAX, (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
 					  unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments, \
 					  void **extra))
+/* clang-format on */
 
 #endif

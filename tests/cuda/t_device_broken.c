@@ -37,6 +37,7 @@ static struct training t;
 /* ---- mistakes ---- */
 
 #define WRAPPED(type_, name_, types_) type_ __real_##name_ types_; type_ __wrap_##name_ types_;
+/* clang-format off */
 WRAPPED(int, cuda_stream_wait, (const struct cuda_device *d, void *stream, void *event, struct shard_error *err))
 WRAPPED(int, cuda_enter, (const struct cuda_device *d, struct shard_error *err))
 WRAPPED(int, cuda_leave, (const struct cuda_device *d, int rc, struct shard_error *err))
@@ -49,6 +50,7 @@ WRAPPED(void, cuda_stream_drop, (const struct cuda_device *d, void *stream))
 WRAPPED(void, cuda_close, (struct cuda_device *d))
 WRAPPED(int, cuda_stream_finish, (const struct cuda_device *d, void *stream, struct shard_error *err))
 WRAPPED(int, cuda_event_finish, (const struct cuda_device *d, void *event, struct shard_error *err))
+/* clang-format on */
 
 int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err)
 {

@@ -9,7 +9,9 @@
  * LDFLAGS: -Wl,--wrap=kept_has,--wrap=pool_gather_describe
  * TIMEOUT: 600
  */
+/* Before headers with a function inside(): the kernel has a variable of that name. */
 #include "tests/cuda/pooling.h"
+
 #include "tests/cuda/mistakes.h"
 
 #define POOL_BYTES 400000 /* hardly more than it must have: slabs are used again soon */
