@@ -126,6 +126,7 @@ static int run(const struct cli_args *args)
 	return EXIT_DONE;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "PATH",
 	 .kind = CLI_FILE,
@@ -135,6 +136,7 @@ static const struct cli_option positionals[] = {
 };
 
 static const struct cli_option options[] = {AS_JSON(struct doctor_options, "print one JSON document"), {0}};
+/* clang-format on */
 
 const struct cli_verb verb_doctor = {
 	.name = "doctor",

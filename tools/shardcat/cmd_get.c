@@ -179,6 +179,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {
 	DIR_OR_SHARD(struct get_options),
 	{.name = "INDEX",
@@ -213,6 +214,7 @@ static const struct cli_option options[] = {
 	 .help = "output of --raw, --npy or --png; overwritten"},
 	{0},
 };
+/* clang-format on */
 
 const struct cli_verb verb_get = {
 	.name = "get",

@@ -237,9 +237,11 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {DIR_OR_SHARD(struct info_options), {0}};
 
 static const struct cli_option options[] = {AS_JSON(struct info_options, "print one JSON document"), {0}};
+/* clang-format on */
 
 const struct cli_verb verb_info = {
 	.name = "info",

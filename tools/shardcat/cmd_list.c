@@ -154,6 +154,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {DIR_OR_SHARD(struct list_options), {0}};
 
 static const struct cli_option options[] = {
@@ -172,6 +173,7 @@ static const struct cli_option options[] = {
 	AS_JSON(struct list_options, "print one JSON document: {\"records\": [{\"index\", \"key\", \"label\"}, ...]}"),
 	{0},
 };
+/* clang-format on */
 
 const struct cli_verb verb_list = {
 	.name = "list",

@@ -127,6 +127,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {ONLY_DIR(struct manifest_options), {0}};
 
 static const struct cli_option options[] = {
@@ -137,6 +138,7 @@ static const struct cli_option options[] = {
 	 .help = "print the shards' SHA-256 for 'sha256sum -c'"},
 	{0},
 };
+/* clang-format on */
 
 const struct cli_verb verb_manifest = {
 	.name = "manifest",

@@ -184,6 +184,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {ONLY_DIR(struct print_options), {0}};
 
 static const struct cli_option options[] = {
@@ -229,6 +230,7 @@ static const struct cli_option options[] = {
 	 .help = "treatment of an incomplete last batch"},
 	{0},
 };
+/* clang-format on */
 
 const struct cli_verb verb_order = {
 	.name = "order",

@@ -272,6 +272,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {ONLY_DIR(struct prove_options), {0}};
 
 static const struct cli_option options[] = {
@@ -314,6 +315,7 @@ static const struct cli_option options[] = {
 	 .help = "threads of each rank's loader"},
 	{0},
 };
+/* clang-format on */
 
 const struct cli_verb verb_prove_order = {
 	.name = "prove-order",

@@ -345,6 +345,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {DIR_OR_SHARD(struct show_options), {0}};
 
 static const struct cli_option options[] = {
@@ -396,6 +397,7 @@ static const struct cli_option options[] = {
 	 .help = "field to draw"},
 	{0},
 };
+/* clang-format on */
 
 const struct cli_verb verb_show = {
 	.name = "show",

@@ -396,6 +396,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {ONLY_DIR(struct report_options), {0}};
 
 static const struct cli_option options[] = {
@@ -423,6 +424,7 @@ static const struct cli_option options[] = {
 	 .help = "integer field that holds the class"},
 	{0},
 };
+/* clang-format on */
 
 const struct cli_verb verb_shuffle_report = {
 	.name = "shuffle-report",

@@ -381,6 +381,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {DIR_OR_SHARD(struct stats_options), {0}};
 
 static const struct cli_option options[] = {
@@ -408,6 +409,7 @@ static const struct cli_option options[] = {
 	AS_JSON(struct stats_options, "print one JSON document"),
 	{0},
 };
+/* clang-format on */
 
 const struct cli_verb verb_stats = {
 	.name = "stats",

@@ -115,6 +115,7 @@ static int run(const struct cli_args *args)
 	return rc;
 }
 
+/* clang-format off */
 static const struct cli_option positionals[] = {DIR_OR_SHARD(struct verify_options), {0}};
 
 static const struct cli_option options[] = {
@@ -140,6 +141,7 @@ static const struct cli_option options[] = {
 	 .help = "compare SHA-256 of shard files too, as after a download"},
 	{0},
 };
+/* clang-format on */
 
 const struct cli_verb verb_verify = {
 	.name = "verify",

@@ -34,6 +34,7 @@ struct build_options {
 
 #define AT(member) .offset = offsetof(struct build_options, member)
 
+/* clang-format off */
 static const struct cli_option out_positional[] = {
 	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(out), .help = "folder given to `shardpack plan`"}, {0}};
 
@@ -57,6 +58,7 @@ static const struct cli_option common_options[] = {
 	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE",
 	 .help = "write a report: JSON, or HTML if FILE ends in .html"},
 	{0}};
+/* clang-format on */
 
 struct started {
 	struct job job;

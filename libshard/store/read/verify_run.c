@@ -57,16 +57,14 @@ struct run {
 };
 
 /* Damage before IO before UNSUPPORTED before MISMATCH. */
-static int gravity(int status)
+static uint32_t gravity(int status)
 {
-	switch (status) {
-	case SHARD_OK: return 0;
-	case SHARD_E_MISMATCH: return 1;
-	case SHARD_E_UNSUPPORTED: return 2;
-	case SHARD_E_IO: return 3;
-	case SHARD_E_CORRUPT: return 4;
-	default: return 5;
-	}
+	static const int rising[] = {SHARD_OK, SHARD_E_MISMATCH, SHARD_E_UNSUPPORTED, SHARD_E_IO, SHARD_E_CORRUPT};
+	uint32_t i = 0;
+
+	while (i < sizeof(rising) / sizeof(rising[0]) && rising[i] != status)
+		i++;
+	return i;
 }
 
 /* With lock. */

@@ -197,8 +197,12 @@ int layout_init(PyObject *module)
 		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyType_Slot slots[] = {
-		{Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getters},
-		{Py_tp_doc, "Layout(fields, codec, align)\n--\n\n"}, {0, NULL},
+		{Py_tp_doc, "Layout(fields, codec, align)\n--\n\n"},
+		{Py_tp_new, new},
+		{Py_tp_dealloc, dealloc},
+		{Py_tp_methods, methods},
+		{Py_tp_getset, getters},
+		{0, NULL},
 	};
 	static PyType_Spec spec = {
 		.name = "libshard._core.Layout",

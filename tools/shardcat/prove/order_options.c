@@ -12,6 +12,7 @@ static_assert(SHARD_SHUFFLE_BY_SIZE == 0 && SHARD_SEQUENTIAL == 1 && SHARD_SHUFF
 		      SHARD_SHUFFLE_WINDOWS == 3,
 	      "choices are values of enum shard_shuffle");
 
+/* clang-format off */
 const struct cli_option order_option_table[] = {
 	{.name = "seed",
 	 .kind = CLI_U64,
@@ -58,6 +59,7 @@ const struct cli_option order_option_table[] = {
 	 .help = "windows: number of independent streams"},
 	{0},
 };
+/* clang-format on */
 
 struct shard_loader_options order_loader_options(const struct order_options *o)
 {

@@ -120,8 +120,12 @@ int image_workers_open(struct image_workers **out, const struct job *job, const 
 
 	if (!p)
 		return fail(EXIT_IO, "out of memory for the conversion of images");
-	*w = (struct workers_options){.worker_count = w->worker_count, .progress = w->progress, .context = p, .begin = begin,
-				      .end = end, .assign = assign, .work = work, .give_back = give_back};
+	w->context = p;
+	w->begin = begin;
+	w->end = end;
+	w->assign = assign;
+	w->work = work;
+	w->give_back = give_back;
 	for (uint64_t i = 0; i < range_count; i++)
 		w->ticket_count += ranges[i].count;
 	w->slot_count = count_slots(job, w->ticket_count);

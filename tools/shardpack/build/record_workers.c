@@ -77,8 +77,11 @@ int record_workers_open(struct record_workers **out, const struct job *job, cons
 	p->block_records = fixed_block_records(&job->schema);
 	p->source_bytes = job->plan->source_bytes / job->plan->input_count;
 	p->walk.range = ranges;
-	*w = (struct workers_options){.worker_count = w->worker_count, .progress = w->progress, .context = p, .begin = begin,
-				      .end = end, .assign = assign, .work = work};
+	w->context = p;
+	w->begin = begin;
+	w->end = end;
+	w->assign = assign;
+	w->work = work;
 	for (uint64_t i = 0; i < range_count; i++)
 		w->ticket_count += (ranges[i].count + p->block_records - 1) / p->block_records;
 	w->slot_count = p->slot_count = (uint64_t)workers_needed(job->worker_count, w->ticket_count) * SLOTS_PER_WORKER;

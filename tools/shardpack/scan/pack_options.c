@@ -6,6 +6,7 @@
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
+/* clang-format off */
 const struct cli_option pack_output_options[] = {
 	{.name = "out", .short_name = 'o', .kind = CLI_DIR, .required = true, AT(out), .arg_name = "DIR",
 	 .help = "folder of the dataset; created if missing"},
@@ -44,3 +45,4 @@ const struct cli_option pack_input_options[] = {
 	 .help = "folder for unpacked files"},
 	{.name = "dry-run", .kind = CLI_FLAG, AT(dry_run), .help = "print the plan and write nothing"},
 	{0}};
+/* clang-format on */

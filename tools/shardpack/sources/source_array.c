@@ -244,6 +244,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
+/* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "x.npy for a field `x`, .npz, or '-' for stdin"},
@@ -253,6 +254,7 @@ static const struct cli_option options[] = {
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
 	 .help = "class names of the field `label`"},
 	{0}};
+/* clang-format on */
 
 const struct source source_array = {
 	SOURCE_NAMED("array"),

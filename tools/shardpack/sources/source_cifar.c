@@ -169,6 +169,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
+/* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "SRC", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "folder of the binary version, or some of its files"},
@@ -180,6 +181,7 @@ static const struct cli_option options[] = {
 	{.name = "labels", .kind = CLI_CHOICE, AT(coarse), .choices = "fine|coarse", .default_value = "fine",
 	 .help = "100 or 20 classes of CIFAR-100"},
 	{0}};
+/* clang-format on */
 
 const struct source source_cifar = {
 	SOURCE_NAMED("cifar"),

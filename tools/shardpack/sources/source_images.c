@@ -169,6 +169,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
+/* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "SRC", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "folder, tars, a table of paths, or '-' for stdin"},
@@ -210,6 +211,7 @@ static const struct cli_option options[] = {
 	{.name = "label-key", .kind = CLI_STRING, AT(label_key), .arg_name = "NAME", .default_note = "label",
 	 .help = "column or JSON key of the label"},
 	{0}};
+/* clang-format on */
 
 const struct source source_images = {
 	SOURCE_NAMED("images"),

@@ -171,6 +171,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
+/* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "SRC", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "folder of IDX files, or the files themselves"},
@@ -182,6 +183,7 @@ static const struct cli_option options[] = {
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "0, 1, ...",
 	 .help = "names of the classes, one per line"},
 	{0}};
+/* clang-format on */
 
 const struct source source_mnist = {
 	SOURCE_NAMED("mnist"),

@@ -81,6 +81,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
+/* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "files of records, or '-' for a list on stdin"},
@@ -94,6 +95,7 @@ static const struct cli_option options[] = {
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
 	 .help = "class names of the field `label`"},
 	{0}};
+/* clang-format on */
 
 const struct source source_raw = {
 	SOURCE_NAMED("raw"),

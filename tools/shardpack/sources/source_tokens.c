@@ -285,6 +285,7 @@ static int scan(const struct request *r)
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
+/* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
 	 .help = "nanoGPT or llm.c .bin, .npy, or '-' for stdin"},
@@ -300,6 +301,7 @@ static const struct cli_option options[] = {
 	{.name = "dtype", .kind = CLI_CHOICE, AT(token_dtype), .choices = "u16|u32", .default_value = "u16",
 	 .help = "type of .bin files without a header"},
 	{0}};
+/* clang-format on */
 
 const struct source source_tokens = {
 	SOURCE_NAMED("tokens"),
