@@ -4,8 +4,9 @@
  *
  *     bound_pack THREADS <LIST        LIST: one JPEG's path per line; prints images per second
  *
- * The plain loop over libjpeg-turbo, with one decompressor per thread and nothing checked, and the resampler of
- * shardpack (short side 256, centre 224, bilinear): what `shardpack images` is measured against.
+ * The plain loop over libjpeg-turbo, with one decompressor per thread and nothing checked, and the
+ * resampler of shardpack (short side 256, centre 224, bilinear): what `shardpack images` is
+ * measured against.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -9,7 +9,8 @@ Prints DIR.  Image i depends on i alone, so any number of processes makes the sa
 same Pillow, NumPy and libjpeg).  Needs Pillow and NumPy; run it from anywhere.
 
 The sources, examples/photos, are small.  Enlarged crops of them are too smooth: sharpening and the
-grain of a sensor, kept by a high quality, bring the bytes per pixel to those of photos from the web.
+grain of a sensor, kept by a high quality, bring the bytes per pixel to those of photos from the
+web.
 """
 import argparse
 import functools

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu.cu - batches to a GPU: against its copy engine, in CPU seconds, and how long a training loop waits for them
+ * gpu.cu - batches to a GPU: against its copy engine, in CPU seconds, and how long a training loop
+ * waits for them
  *
  *   make bench-gpu        needs nvcc and a GPU; the rows are those of bench/README.md
  *
- * The records lie in the page cache.  An epoch goes by shard_loader_next_device() as a trainer calls it, its work queued
- * on a stream and the batch released behind it; it begins with a seek, so that nothing was prepared for it but the ring,
- * whose pages an epoch before it has locked.  The ceiling is what the copy engine does when it copies blocks as large as a
- * batch, one behind the other, out of memory that is page-locked, and nothing else.  Kernels stand for a trainer: one that
- * waits a given time (gpu_job.cu), and one that keeps all multiprocessors multiplying.
+ * The records lie in the page cache.  An epoch goes by shard_loader_next_device() as a trainer
+ * calls it, its work queued on a stream and the batch released behind it; it begins with a seek, so
+ * that nothing was prepared for it but the ring, whose pages an epoch before it has locked.  The
+ * ceiling is what the copy engine does when it copies blocks as large as a batch, one behind the
+ * other, out of memory that is page-locked, and nothing else.  Kernels stand for a trainer: one
+ * that waits a given time (gpu_job.cu), and one that keeps all multiprocessors multiplying.
  */
 #include <stdio.h>
 
@@ -130,8 +132,9 @@ static void stream_row(struct bench *b, struct job *j, unsigned threads)
 	row.side[2] = {"cudaMemcpyAsync, pageable", run_pageable, NULL, NULL, 0};
 	j->trainer.options.thread_count = threads;
 	if (bench_run(b, &row) > 0)
-		bench_note("%u threads; %.3g GB of the ring page-locked, %.3g GB copied from pageable memory", s.stats.thread_count,
-			   (double)s.stats.pinned_bytes / 1e9, (double)s.stats.pageable_bytes / 1e9);
+		bench_note("%u threads; %.3g GB of the ring page-locked, %.3g GB copied from pageable memory",
+			   s.stats.thread_count, (double)s.stats.pinned_bytes / 1e9,
+			   (double)s.stats.pageable_bytes / 1e9);
 	j->trainer.options.thread_count = 0;
 }
 

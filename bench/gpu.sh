@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bench/gpu.sh [FOLDER] - run the rows that need a GPU and keep them: a file in FOLDER and a line in its README.md
+# bench/gpu.sh [FOLDER] - run the rows that need a GPU and keep them: a file in FOLDER and a line in
+# its README.md
 #
 #   BUILD=DIR      where `make bench-gpu` put bench/gpu
 #   BENCH=pattern  a part of row names, or a wildcard that matches all of one; all rows otherwise

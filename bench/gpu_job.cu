@@ -54,7 +54,8 @@ uint64_t job_queue_epoch(struct job *j)
 	if (rc < 0)
 		bench_die("%s", why.message);
 	if (rows != j->files.record_count)
-		bench_die("the epoch had %llu of %llu records", (unsigned long long)rows, (unsigned long long)j->files.record_count);
+		bench_die("the epoch had %llu of %llu records", (unsigned long long)rows,
+			  (unsigned long long)j->files.record_count);
 	return step;
 }
 
@@ -140,8 +141,9 @@ static void print_device(struct job *j)
 
 	CUDA(cudaGetDeviceProperties(&device, 0));
 	CUDA(cudaDriverGetVersion(&driver));
-	printf("{\"gpu\": \"%s\", \"compute\": \"%d.%d\", \"driver\": \"%d.%d\", \"pci\": \"%04x:%02x:%02x\"}\n", device.name, device.major,
-	       device.minor, driver / 1000, driver % 1000 / 10, device.pciDomainID, device.pciBusID, device.pciDeviceID);
+	printf("{\"gpu\": \"%s\", \"compute\": \"%d.%d\", \"driver\": \"%d.%d\", \"pci\": \"%04x:%02x:%02x\"}\n",
+	       device.name, device.major, device.minor, driver / 1000, driver % 1000 / 10, device.pciDomainID,
+	       device.pciBusID, device.pciDeviceID);
 	fprintf(stderr, "%s, driver for CUDA %d.%d\n", device.name, driver / 1000, driver % 1000 / 10);
 	j->blocks = device.multiProcessorCount * 8;
 }

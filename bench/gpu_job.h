@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_job.h - what the rows of bench/gpu share: a dataset in the page cache, a loader, a stream, memory to copy from and to
+ * gpu_job.h - what the rows of bench/gpu share: a dataset in the page cache, a loader, a stream,
+ * memory to copy from and to
  *
  * What goes wrong ends the program.
  */
@@ -14,11 +15,11 @@
 
 #define BATCH 256u
 
-#define CUDA(call)                                                                   \
-	do {                                                                         \
-		cudaError_t failed_ = (call);                                        \
-		if (failed_ != cudaSuccess)                                          \
-			bench_die("%s: %s", #call, cudaGetErrorString(failed_));     \
+#define CUDA(call)                                                               \
+	do {                                                                     \
+		cudaError_t failed_ = (call);                                    \
+		if (failed_ != cudaSuccess)                                      \
+			bench_die("%s: %s", #call, cudaGetErrorString(failed_)); \
 	} while (0)
 
 struct job {
@@ -27,8 +28,8 @@ struct job {
 	cudaStream_t stream, other;
 	uint64_t batch_bytes, epoch_bytes;
 	char *locked, *plain, *device; /* a batch each, page-locked, pageable and on the GPU */
-	int blocks;			/* that keep all multiprocessors at work */
-	long long ticks;		/* of a step's kernel; 0: none */
+	int blocks;		       /* that keep all multiprocessors at work */
+	long long ticks;	       /* of a step's kernel; 0: none */
 	double ticks_per_second;
 	cudaEvent_t *begin, *end; /* [steps_most] */
 	uint64_t steps_most;
@@ -39,7 +40,10 @@ void job_close(struct job *j);
 
 double job_elapsed_seconds(cudaEvent_t begin, cudaEvent_t end); /* waits for the second */
 
-/* Queue an epoch, a step's kernel behind each batch if steps take any time.  Returns their number; they may not be done yet. */
+/*
+ * Queue an epoch, a step's kernel behind each batch if steps take any time.  Returns their number;
+ * they may not be done yet.
+ */
 uint64_t job_queue_epoch(struct job *j);
 double job_run_epoch(struct job *j); /* and wait until all is done; GB/s */
 double job_run_anew(struct job *j);  /* likewise, behind a seek: nothing was prepared for it */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_pool.cu - a pool in the GPU's memory: what it costs to fill, and what is left to do once it holds everything
+ * gpu_pool.cu - a pool in the GPU's memory: what it costs to fill, and what is left to do once it
+ * holds everything
  *
- * A pool with room for a part of the dataset is filled anew in each epoch.  Runs are epochs of one loader, one behind the
- * other, so that as much is fetched ahead at the end of each as at its beginning; but of pools whose batches are transformed,
- * which hold everything, and of which the GPU's memory may have no room for two.
+ * A pool with room for a part of the dataset is filled anew in each epoch.  Runs are epochs of one
+ * loader, one behind the other, so that as much is fetched ahead at the end of each as at its
+ * beginning; but of pools whose batches are transformed, which hold everything, and of which the
+ * GPU's memory may have no room for two.
  */
 #include "bench/common/cold.h"
 #include "bench/gpu_job.h"
@@ -206,7 +208,7 @@ void pool_rows(struct bench *b, struct job *j)
 	} else if (open_pool(b, &p, direct.name, part, SHARD_PATH_DIRECT)) {
 		bench_run(b, &direct);
 		close_pool(&p);
-		bench_note("%.3g of %.3g GB past the page cache, by %s", (double)p.stats.direct_bytes / 1e9, (double)p.stats.filled_bytes / 1e9,
-			   p.stats.has_uring ? "io_uring" : "pread");
+		bench_note("%.3g of %.3g GB past the page cache, by %s", (double)p.stats.direct_bytes / 1e9,
+			   (double)p.stats.filled_bytes / 1e9, p.stats.has_uring ? "io_uring" : "pread");
 	}
 }

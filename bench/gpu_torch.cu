@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_torch.cu - beside PyTorch's DataLoader with pin_memory=True: bench/gpu_torch.py, on the same records in the page cache
+ * gpu_torch.cu - beside PyTorch's DataLoader with pin_memory=True: bench/gpu_torch.py, on the same
+ * records in the page cache
  *
  * PYTHON names a Python that has PyTorch, as bench/gpu.sh finds one.
  */
@@ -20,7 +21,10 @@ struct torch_job {
 	double gb_per_s; /* of the run that prepare made; below 0: it did not */
 };
 
-/* BATCH BYTES, and for each file its path, where records begin and how many they are; paths are in quotes. */
+/*
+ * BATCH BYTES, and for each file its path, where records begin and how many they are; paths are in
+ * quotes.
+ */
 static char *make_command(const struct job *j, const char *python)
 {
 	char *text = NULL;

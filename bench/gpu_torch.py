@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpu_torch.py BATCH BYTES [FILE OFFSET COUNT]... - an epoch of records to the GPU by torch's DataLoader(pin_memory=True)
+"""gpu_torch.py BATCH BYTES [FILE OFFSET COUNT]... - an epoch of records to the GPU by torch's
+DataLoader(pin_memory=True)
 
-What everybody has: a map-style dataset that copies a record out of a map, worker processes that put batches together, a
-thread that copies them to page-locked memory, and `.to("cuda", non_blocking=True)`.  Prints GB/s of the second epoch, for
-which workers and memory are there, and the number of workers.  Where there is no PyTorch or no GPU: the reason, and exit
-status 77.  TORCH_DEVICE=cpu leaves the GPU out, to try this program where none is.
+What everybody has: a map-style dataset that copies a record out of a map, worker processes that put
+batches together, a thread that copies them to page-locked memory, and `.to("cuda",
+non_blocking=True)`.  Prints GB/s of the second epoch, for which workers and memory are there, and
+the number of workers.  Where there is no PyTorch or no GPU: the reason, and exit status 77.
+TORCH_DEVICE=cpu leaves the GPU out, to try this program where none is.
 """
 
 import os
@@ -25,7 +27,9 @@ WORKERS = min(16, len(os.sched_getaffinity(0)))
 class Records(Dataset):
     def __init__(self, record_bytes, files):
         self.maps = [
-            torch.from_file(path, False, offset + count * record_bytes, dtype=torch.uint8)[offset:].view(count, record_bytes)
+            torch.from_file(path, False, offset + count * record_bytes, dtype=torch.uint8)[offset:].view(
+                count, record_bytes
+            )
             for path, offset, count in files
         ]
         self.place = [(m, i) for m, records in enumerate(self.maps) for i in range(len(records))]
@@ -57,7 +61,9 @@ def main():
         print(f"PyTorch {torch.__version__} of {sys.executable} finds no GPU")
         sys.exit(77)
     dataset = Records(record_bytes, files)
-    loader = DataLoader(dataset, batch, shuffle=True, num_workers=WORKERS, persistent_workers=True, pin_memory=DEVICE == "cuda")
+    loader = DataLoader(
+        dataset, batch, shuffle=True, num_workers=WORKERS, persistent_workers=True, pin_memory=DEVICE == "cuda"
+    )
     epoch(loader, len(dataset) * record_bytes)
     print(f"{epoch(loader, len(dataset) * record_bytes):.4f} {WORKERS}")
 

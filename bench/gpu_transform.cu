@@ -2,9 +2,10 @@
 /*
  * gpu_transform.cu - the transform kernel against copies within the GPU's memory
  *
- * A batch is transformed again and again, one launch behind the other, timed by events of the GPU.  The bytes that a launch
- * must move are those of the pixels that it takes and of the numbers that it makes; the bound is a copy from device to
- * device that reads and writes as many together.  Both touch far more memory than a GPU's cache holds.
+ * A batch is transformed again and again, one launch behind the other, timed by events of the GPU.
+ * The bytes that a launch must move are those of the pixels that it takes and of the numbers that
+ * it makes; the bound is a copy from device to device that reads and writes as many together.  Both
+ * touch far more memory than a GPU's cache holds.
  */
 #include <string.h>
 
@@ -56,7 +57,8 @@ static double run_copy(void *context)
 	return TRANSFORM_LAUNCHES * (double)f->moved_bytes / job_elapsed_seconds(j->begin[0], j->end[0]) / 1e9;
 }
 
-static void transform_row(struct bench *b, struct transforming *f, const char *name, uint32_t crop, uint32_t side, uint32_t dtype)
+static void transform_row(struct bench *b, struct transforming *f, const char *name, uint32_t crop, uint32_t side,
+			  uint32_t dtype)
 {
 	struct shard_transform_options o = {};
 	struct bench_row row = {};
@@ -82,7 +84,8 @@ static void transform_row(struct bench *b, struct transforming *f, const char *n
 	row.unit = crop == SHARD_CROP_RESIZED ? "images/s" : "GB/s";
 	row.warm_up_count = 1; /* in which the driver compiles the kernel */
 	row.context = f;
-	row.side[0] = {"shard_transform_launch", crop == SHARD_CROP_RESIZED ? run_images : run_transform, NULL, NULL, 0};
+	row.side[0] = {"shard_transform_launch", crop == SHARD_CROP_RESIZED ? run_images : run_transform, NULL, NULL,
+		       0};
 	if (crop != SHARD_CROP_RESIZED) /* that reads parts of any size */
 		row.side[1] = {"cudaMemcpyAsync, device to device", run_copy, NULL, NULL, 0};
 	bench_run(b, &row);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hash.c - rates of the hashes that the format uses, for information: one thread, one photo at a time
+ * hash.c - rates of the hashes that the format uses, for information: one thread, one photo at a
+ * time
  */
 #include <stdlib.h>
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.c - the loader against the best bare copy loop: the same records, in the same order, into a ring as large
+ * loader.c - the loader against the best bare copy loop: the same records, in the same order, into
+ * a ring as large
  *
- * The records lie in the page cache, and the ring is more than four times the last-level cache, so no side lives in
- * caches.  The job that takes the batches holds back as many as make four times the cache, for a loader that can choose
- * among free slots would otherwise choose the one that it wrote last.
+ * The records lie in the page cache, and the ring is more than four times the last-level cache, so
+ * no side lives in caches.  The job that takes the batches holds back as many as make four times
+ * the cache, for a loader that can choose among free slots would otherwise choose the one that it
+ * wrote last.
  *
- * A run is an epoch of a new loader, whose ring is memory that the bounds write to as well.  The dataset stays open but
- * for the rows `first`: what a loader checks when it first delivers a unit, the dataset remembers.
+ * A run is an epoch of a new loader, whose ring is memory that the bounds write to as well.  The
+ * dataset stays open but for the rows `first`: what a loader checks when it first delivers a unit,
+ * the dataset remembers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +22,10 @@
 #define THREADS_MOST 2u
 #define SEED	     1
 
-/* Batches of some 1 MiB and more, as a trainer has; of small records some thousands, for each batch costs a wake-up. */
+/*
+ * Batches of some 1 MiB and more, as a trainer has; of small records some thousands, for each batch
+ * costs a wake-up.
+ */
 static const struct size {
 	struct data_shape shape;
 	uint32_t batch_records;
@@ -188,7 +194,8 @@ static void hot_row(struct bench *b, struct job *j, const char *name)
 				.cpu_unit = "CPU s/GB",
 				.cpu_work = (double)(j->copy.count * j->copy.record_bytes) / 1e9,
 				.context = j,
-				.side = {{"shard_loader_next", run_ours, open_ours, NULL, 0}, {"libc memcpy", run_libc, NULL, NULL, 0}}};
+				.side = {{"shard_loader_next", run_ours, open_ours, NULL, 0},
+					 {"libc memcpy", run_libc, NULL, NULL, 0}}};
 	char records[112];
 	double gbs;
 
@@ -202,7 +209,10 @@ static void hot_row(struct bench *b, struct job *j, const char *name)
 		bench_figure(b, records, "million/s", gbs * 1e3 / (double)j->copy.record_bytes);
 }
 
-/* What it costs to hash each record at first, and nothing later: the same loader on a dataset that never checks. */
+/*
+ * What it costs to hash each record at first, and nothing later: the same loader on a dataset that
+ * never checks.
+ */
 static void check_rows(struct bench *b, struct job *j)
 {
 	struct bench_row row = {.name = "loader/first/150528",
@@ -225,13 +235,15 @@ static void check_rows(struct bench *b, struct job *j)
 
 static void size_rows(struct bench *b, const struct size *s)
 {
-	bool checks = s == &size[PHOTOS] && (bench_wants(b, "loader/first/150528") || bench_wants(b, "loader/later/150528"));
+	bool checks =
+		s == &size[PHOTOS] && (bench_wants(b, "loader/first/150528") || bench_wants(b, "loader/later/150528"));
 	bool wanted = checks, hot;
 	char name[THREADS_MOST][48];
 	struct job j;
 
 	for (unsigned t = 0; t < THREADS_MOST; t++) {
-		snprintf(name[t], sizeof(name[t]), "loader/hot/%llu/%u", (unsigned long long)s->shape.record_bytes, t + 1);
+		snprintf(name[t], sizeof(name[t]), "loader/hot/%llu/%u", (unsigned long long)s->shape.record_bytes,
+			 t + 1);
 		wanted = wanted || bench_wants(b, name[t]);
 	}
 	if (!wanted)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_cold.c - the loader against bare O_DIRECT loops over the same records, none of them in the page cache
+ * loader_cold.c - the loader against bare O_DIRECT loops over the same records, none of them in the
+ * page cache
  *
- * Each run is one epoch of a dataset that was opened anew, and proves that it was cold: less than 1 % in memory before,
- * and from the device came what was delivered, to within 2 %.  The loader may have read ahead into the next epoch when
- * the last batch is taken: as much as its ring holds, and with windows one window more.  The bounds check nothing, and so
- * neither does the loader, but in the row `first`.
+ * Each run is one epoch of a dataset that was opened anew, and proves that it was cold: less than 1
+ * % in memory before, and from the device came what was delivered, to within 2 %.  The loader may
+ * have read ahead into the next epoch when the last batch is taken: as much as its ring holds, and
+ * with windows one window more.  The bounds check nothing, and so neither does the loader, but in
+ * the row `first`.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -21,7 +23,7 @@
 
 #define PIECE_MOST  (UINT64_C(1) << 20)
 #define RING_LEAST  ((size_t)64 << 20) /* of the bounds; the loader is lent the same memory */
-#define WINDOW_RUNS 8u			/* per lane: several windows also in a dataset of 1 GB */
+#define WINDOW_RUNS 8u		       /* per lane: several windows also in a dataset of 1 GB */
 
 /* Small batches, so that what is read ahead at the end of the epoch is small. */
 static const struct cold {
@@ -30,13 +32,62 @@ static const struct cold {
 	uint32_t batch_records, window_runs, check, path, threads; /* threads: 0 is the default */
 	bool removed;
 } cold[] = {
-	{"loader/cold/150528", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_DIRECT, 0, false},
-	{"loader/cold/150528/1", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_DIRECT, 1, false},
-	{"loader/cold/150528/first", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_FIRST, SHARD_PATH_DIRECT, 0, false},
-	{"loader/cold/150528/auto", {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 64, 0, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, 0, false},
-	{"loader/cold/1048576", {"records-1048576", 1 << 20, 8, 128, SHARD_RAW}, 8, 0, SHARD_CHECK_NEVER, SHARD_PATH_DIRECT, 0, true},
-	{"loader/cold/4096/auto", {"records-4096", 4096, 8, 1 << 15, SHARD_RAW}, 1024, WINDOW_RUNS, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, 0, true},
-	{"loader/cold/64/auto", {"records-64", 64, 8, 1 << 21, SHARD_RAW}, 16384, WINDOW_RUNS, SHARD_CHECK_NEVER, SHARD_PATH_AUTO, 0, true},
+	{"loader/cold/150528",
+	 {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW},
+	 64,
+	 0,
+	 SHARD_CHECK_NEVER,
+	 SHARD_PATH_DIRECT,
+	 0,
+	 false},
+	{"loader/cold/150528/1",
+	 {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW},
+	 64,
+	 0,
+	 SHARD_CHECK_NEVER,
+	 SHARD_PATH_DIRECT,
+	 1,
+	 false},
+	{"loader/cold/150528/first",
+	 {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW},
+	 64,
+	 0,
+	 SHARD_CHECK_FIRST,
+	 SHARD_PATH_DIRECT,
+	 0,
+	 false},
+	{"loader/cold/150528/auto",
+	 {"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW},
+	 64,
+	 0,
+	 SHARD_CHECK_NEVER,
+	 SHARD_PATH_AUTO,
+	 0,
+	 false},
+	{"loader/cold/1048576",
+	 {"records-1048576", 1 << 20, 8, 128, SHARD_RAW},
+	 8,
+	 0,
+	 SHARD_CHECK_NEVER,
+	 SHARD_PATH_DIRECT,
+	 0,
+	 true},
+	{"loader/cold/4096/auto",
+	 {"records-4096", 4096, 8, 1 << 15, SHARD_RAW},
+	 1024,
+	 WINDOW_RUNS,
+	 SHARD_CHECK_NEVER,
+	 SHARD_PATH_AUTO,
+	 0,
+	 true},
+	{"loader/cold/64/auto",
+	 {"records-64", 64, 8, 1 << 21, SHARD_RAW},
+	 16384,
+	 WINDOW_RUNS,
+	 SHARD_CHECK_NEVER,
+	 SHARD_PATH_AUTO,
+	 0,
+	 true},
 };
 
 struct job {
@@ -58,7 +109,8 @@ static double run_ours(void *context)
 	seconds = bench_seconds() - begin;
 	j->device_bytes = data_device_bytes() - j->device_before;
 	if (rows != j->files.record_count)
-		bench_die("the epoch had %llu of %llu records", (unsigned long long)rows, (unsigned long long)j->files.record_count);
+		bench_die("the epoch had %llu of %llu records", (unsigned long long)rows,
+			  (unsigned long long)j->files.record_count);
 	j->expected_least = j->pieces.work_bytes;
 	j->expected_most = j->pieces.work_bytes + shard_loader_ring_bytes(j->trainer.loader) + j->window_bytes;
 	trainer_close(&j->trainer); /* so that the CPU time of its threads is known */
@@ -141,7 +193,9 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Positions that are mixed with each other, and may be read in any order: one window of each lane. */
+/*
+ * Positions that are mixed with each other, and may be read in any order: one window of each lane.
+ */
 static uint64_t block_of(const struct shard_order_info *o, uint64_t first)
 {
 	uint64_t lane_runs = o->lane_count ? o->record_count / o->run_records / o->lane_count : 0;
@@ -163,19 +217,22 @@ static uint64_t block_of(const struct shard_order_info *o, uint64_t first)
 }
 
 /* Neighbouring records of a block are one piece, as long as it is no longer than PIECE_MOST. */
-static size_t cut_pieces(const struct job *j, const uint64_t *idx, uint64_t count, uint32_t align, struct bound_piece *out)
+static size_t cut_pieces(const struct job *j, const uint64_t *idx, uint64_t count, uint32_t align,
+			 struct bound_piece *out)
 {
 	uint64_t per_file = j->files.file[0].record_count, bytes = j->files.record_bytes, end = UINT64_MAX;
 	size_t n = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
 		uint32_t file = (uint32_t)(idx[i] / per_file);
-		uint64_t begin = j->files.file[file].record_offset + idx[i] % per_file * bytes, first = begin / align * align;
+		uint64_t begin = j->files.file[file].record_offset + idx[i] % per_file * bytes,
+			 first = begin / align * align;
 
 		if (n && out[n - 1].file == file && end == begin && begin + bytes - out[n - 1].offset <= PIECE_MOST) {
 			out[n - 1].bytes = (uint32_t)((begin + bytes + align - 1) / align * align - out[n - 1].offset);
 		} else {
-			out[n++] = (struct bound_piece){first, file, (uint32_t)((begin + bytes + align - 1) / align * align - first)};
+			out[n++] = (struct bound_piece){
+				first, file, (uint32_t)((begin + bytes + align - 1) / align * align - first)};
 		}
 		end = begin + bytes;
 	}
@@ -222,15 +279,22 @@ static void plan_pieces(struct job *j)
 static void cold_row(struct bench *b, const struct cold *c)
 {
 	struct job j = {.share_least = INFINITY};
-	struct bench_row row = {.name = c->name, .unit = "GB/s", .cpu_unit = "CPU s/GB", .context = &j,
+	struct bench_row row = {.name = c->name,
+				.unit = "GB/s",
+				.cpu_unit = "CPU s/GB",
+				.context = &j,
 				.side = {{"shard_loader_next", run_ours, make_cold_and_open, was_cold, 0},
 					 {"O_DIRECT pread, 1 thread", run_pread_1, make_cold, was_cold, 0},
 					 {"O_DIRECT pread, 8 threads", run_pread_8, make_cold, was_cold, 0}}};
 
 	j.trainer = (struct trainer){.dir = data_make(b, &c->shape), .check = c->check};
-	j.trainer.options = (struct shard_loader_options){
-		.batch_records = c->batch_records, .seed = 1, .tail = SHARD_KEEP, .slot_count = 4, .window_runs = c->window_runs,
-		.path = c->path, .thread_count = c->threads};
+	j.trainer.options = (struct shard_loader_options){.batch_records = c->batch_records,
+							  .seed = 1,
+							  .tail = SHARD_KEEP,
+							  .slot_count = 4,
+							  .window_runs = c->window_runs,
+							  .path = c->path,
+							  .thread_count = c->threads};
 	data_files_open(&j.files, j.trainer.dir);
 	plan_pieces(&j);
 	j.pieces.files = &j.files;
@@ -243,7 +307,8 @@ static void cold_row(struct bench *b, const struct cold *c)
 		row.side[4] = (struct bench_side){"io_uring O_DIRECT, depth 32", run_uring_32, make_cold, was_cold, 0};
 	}
 	if (bench_run(b, &row) > 0) {
-		bench_note("proof: below 1 %% in memory before each run, the device gave %.1f to %.1f %% of what we delivered",
+		bench_note("proof: below 1 %% in memory before each run, the device gave %.1f to %.1f %% of what we "
+			   "delivered",
 			   100 * j.share_least, 100 * j.share_most);
 		if (!row.side[3].label)
 			bench_note("io_uring is not permitted here, so no bound uses it");

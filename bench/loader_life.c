@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_life.c - a loader's beginnings: the first batch, going on from a token, and the memory it takes
+ * loader_life.c - a loader's beginnings: the first batch, going on from a token, and the memory it
+ * takes
  *
- * Going on must cost nothing, wherever the token points to.  Each run proves that what follows is what would have
- * followed, and that no record before the token was prepared: by the loader's own count of the records it filled.
+ * Going on must cost nothing, wherever the token points to.  Each run proves that what follows is
+ * what would have followed, and that no record before the token was prepared: by the loader's own
+ * count of the records it filled.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -60,7 +62,10 @@ static bool close_all(void *context)
 
 /* ---- going on ---- */
 
-/* Walk through nine tenths of an epoch, as an uninterrupted job does, take the token, and note what comes then. */
+/*
+ * Walk through nine tenths of an epoch, as an uninterrupted job does, take the token, and note what
+ * comes then.
+ */
 static void make_token(struct job *j)
 {
 	struct shard_order_info info;
@@ -128,7 +133,10 @@ static double run_resume_batch(void *context)
 	return (bench_seconds() - begin) * 1e3;
 }
 
-/* Beyond the rest of the epoch, there may only be what fits the ring: read ahead, or under way when resume was called. */
+/*
+ * Beyond the rest of the epoch, there may only be what fits the ring: read ahead, or under way when
+ * resume was called.
+ */
 static bool prove(void *context)
 {
 	struct job *j = context;
@@ -141,8 +149,8 @@ static bool prove(void *context)
 	trainer_take(t, UINT64_MAX, NULL);
 	records = filled(j) - j->filled_before;
 	if (records > j->left_count + 2 * ring_records)
-		bench_die("%llu records were prepared, but only %llu were left: earlier ones were read", (unsigned long long)records,
-			  (unsigned long long)j->left_count);
+		bench_die("%llu records were prepared, but only %llu were left: earlier ones were read",
+			  (unsigned long long)records, (unsigned long long)j->left_count);
 	j->filled_most = records > j->filled_most ? records : j->filled_most;
 	trainer_close(t);
 	return true;
@@ -151,13 +159,26 @@ static bool prove(void *context)
 static void photo_rows(struct bench *b, struct job *j)
 {
 	const struct bench_row row[] = {
-		{.name = "loader/open/first-batch", .unit = "ms", .less_is_better = true, .warm_up_count = 1, .context = j,
+		{.name = "loader/open/first-batch",
+		 .unit = "ms",
+		 .less_is_better = true,
+		 .warm_up_count = 1,
+		 .context = j,
 		 .side = {{"open dataset and loader, next", run_first_batch, NULL, close_all, 0}}},
-		{.name = "loader/resume", .unit = "ms", .less_is_better = true, .context = j,
+		{.name = "loader/resume",
+		 .unit = "ms",
+		 .less_is_better = true,
+		 .context = j,
 		 .side = {{"shard_loader_resume, nothing started", run_resume, open_fresh, prove, 0}}},
-		{.name = "loader/resume/running", .unit = "ms", .less_is_better = true, .context = j,
+		{.name = "loader/resume/running",
+		 .unit = "ms",
+		 .less_is_better = true,
+		 .context = j,
 		 .side = {{"shard_loader_resume, threads at work", run_resume, open_running, prove, 0}}},
-		{.name = "loader/resume/first-batch", .unit = "ms", .less_is_better = true, .context = j,
+		{.name = "loader/resume/first-batch",
+		 .unit = "ms",
+		 .less_is_better = true,
+		 .context = j,
 		 .side = {{"shard_loader_resume and next", run_resume_batch, open_fresh, prove, 0}}},
 	};
 	struct data_files files;
@@ -172,7 +193,8 @@ static void photo_rows(struct bench *b, struct job *j)
 	data_files_open(&files, dir);
 	hot = data_warm(&files);
 	data_files_close(&files);
-	j->trainer = (struct trainer){.dir = dir, .options = {.batch_records = BATCH, .seed = 1, .tail = SHARD_KEEP, .slot_count = 4}};
+	j->trainer = (struct trainer){
+		.dir = dir, .options = {.batch_records = BATCH, .seed = 1, .tail = SHARD_KEEP, .slot_count = 4}};
 	make_token(j);
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
 		if (hot)
@@ -180,7 +202,8 @@ static void photo_rows(struct bench *b, struct job *j)
 		else
 			bench_skipped(b, row[i].name, bench_skip_reason());
 	if (j->filled_most)
-		bench_note("proof: the same records followed, and at most %llu were prepared where %llu were left in the epoch",
+		bench_note("proof: the same records followed, and at most %llu were prepared where %llu were left in "
+			   "the epoch",
 			   (unsigned long long)j->filled_most, (unsigned long long)j->left_count);
 	free(dir);
 }
@@ -215,11 +238,15 @@ static uint64_t count_shards(const uint64_t *idx, uint64_t count)
 	return n;
 }
 
-/* What dataset, loader and threads add, less the ring, to a job that has been everywhere in an epoch. */
+/*
+ * What dataset, loader and threads add, less the ring, to a job that has been everywhere in an
+ * epoch.
+ */
 static double run_memory(void *context)
 {
 	struct job *j = context;
-	uint64_t *idx = bench_memory((size_t)SMALL_PLACES * SMALL_STEPS * SMALL_BATCH * sizeof(*idx)), before, after, ring, n = 0, steps;
+	uint64_t *idx = bench_memory((size_t)SMALL_PLACES * SMALL_STEPS * SMALL_BATCH * sizeof(*idx)), before, after,
+		 ring, n = 0, steps;
 	struct shard_error err;
 
 	malloc_trim(0); /* memory that this program gave back must not be used unseen */
@@ -252,14 +279,19 @@ static void memory_rows(struct bench *b, struct job *j)
 	if (!bench_wants(b, kind[0].name) && !bench_wants(b, kind[1].name))
 		return;
 	dir = data_make_sparse(b, &SMALL, NULL, 0);
-	j->trainer = (struct trainer){.dir = dir, .options = {.batch_records = SMALL_BATCH, .seed = 1, .slot_count = 16}};
+	j->trainer =
+		(struct trainer){.dir = dir, .options = {.batch_records = SMALL_BATCH, .seed = 1, .slot_count = 16}};
 	for (int i = 0; i < 2; i++) {
-		struct bench_row row = {.name = kind[i].name, .unit = "bytes", .less_is_better = true, .context = j,
+		struct bench_row row = {.name = kind[i].name,
+					.unit = "bytes",
+					.less_is_better = true,
+					.context = j,
 					.side = {{"RssAnon, less the ring", run_memory, NULL, close_all, 0}}};
 
 		j->trainer.options.shuffle = kind[i].shuffle;
 		if (bench_run(b, &row) > 0)
-			bench_note("%llu of %u shards were read from", (unsigned long long)j->shard_count, SMALL_SHARDS);
+			bench_note("%llu of %u shards were read from", (unsigned long long)j->shard_count,
+				   SMALL_SHARDS);
 	}
 	data_remove(dir);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_packed.c - the loader on compressed records, against the bare loop that decodes each chunk once
+ * loader_packed.c - the loader on compressed records, against the bare loop that decodes each chunk
+ * once
  *
- * As in loader.c: the files lie in the page cache, the ring is larger than four times the last-level cache, the dataset
- * stays open, so nothing is hashed any more, and the bounds write to the same ring.
+ * As in loader.c: the files lie in the page cache, the ring is larger than four times the
+ * last-level cache, the dataset stays open, so nothing is hashed any more, and the bounds write to
+ * the same ring.
  *
- * The bounds decode into memory that they have had all along, and so does a loader behind its first two windows.  A run
- * is an epoch of a loader that is so far: it is sent to the start of the epoch when time begins, with nothing prepared.
+ * The bounds decode into memory that they have had all along, and so does a loader behind its first
+ * two windows.  A run is an epoch of a loader that is so far: it is sent to the start of the epoch
+ * when time begins, with nothing prepared.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +20,11 @@
 #include "bench/common/trainer.h"
 #include "shard_pack.h"
 
-#define THREADS_MOST  2u
-#define WINDOW_RUNS   8u /* per lane: several windows also in a dataset of 1 GB */
+#define THREADS_MOST   2u
+#define WINDOW_RUNS    8u /* per lane: several windows also in a dataset of 1 GB */
 #define EPOCH	       1u
 #define SECTION_CHUNKS 3u /* format/SHARD.md 2.3 and 2.4 */
-#define ENTRY_BYTES   32u
+#define ENTRY_BYTES    32u
 
 static const struct data_shape shape = {"records-4096-lz4", 4096, 8, 1 << 15, SHARD_LZ4};
 
@@ -125,9 +128,12 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The chunks of one window's records, and where each record lies once they are decoded.  Returns how many those are. */
-static size_t plan_window(struct job *j, const uint64_t *idx, size_t count, struct bound_chunk *chunk, const uint8_t **record,
-			  uint8_t *memory)
+/*
+ * The chunks of one window's records, and where each record lies once they are decoded.  Returns
+ * how many those are.
+ */
+static size_t plan_window(struct job *j, const uint64_t *idx, size_t count, struct bound_chunk *chunk,
+			  const uint8_t **record, uint8_t *memory)
 {
 	uint64_t *sorted = calloc(count, sizeof(*sorted)), per_file = j->files.file[0].record_count, n = 0;
 
@@ -137,7 +143,8 @@ static size_t plan_window(struct job *j, const uint64_t *idx, size_t count, stru
 		sorted[i] = idx[i] / j->chunk_records;
 	qsort(sorted, count, sizeof(*sorted), by_value);
 	for (size_t i = 0; i < count; i++) {
-		uint64_t file = sorted[i] * j->chunk_records / per_file, inside = sorted[i] % (per_file / j->chunk_records);
+		uint64_t file = sorted[i] * j->chunk_records / per_file,
+			 inside = sorted[i] % (per_file / j->chunk_records);
 		const uint8_t *entry = j->index[file] + inside * ENTRY_BYTES;
 
 		if (n && sorted[n - 1] == sorted[i])
@@ -147,7 +154,8 @@ static size_t plan_window(struct job *j, const uint64_t *idx, size_t count, stru
 		sorted[n++] = sorted[i];
 	}
 	for (size_t i = 0; i < count; i++) {
-		uint64_t want = idx[i] / j->chunk_records, *found = bsearch(&want, sorted, n, sizeof(*sorted), by_value);
+		uint64_t want = idx[i] / j->chunk_records,
+			 *found = bsearch(&want, sorted, n, sizeof(*sorted), by_value);
 
 		record[i] = chunk[found - sorted].decoded + idx[i] % j->chunk_records * j->bound.copy.record_bytes;
 	}
@@ -155,7 +163,10 @@ static size_t plan_window(struct job *j, const uint64_t *idx, size_t count, stru
 	return n;
 }
 
-/* All windows are of one size here: runs divide the records, lanes the runs, and windows the runs of a lane. */
+/*
+ * All windows are of one size here: runs divide the records, lanes the runs, and windows the runs
+ * of a lane.
+ */
 static void plan_bound(struct job *j)
 {
 	struct bound_chunks *b = &j->bound;
@@ -180,7 +191,8 @@ static void plan_bound(struct job *j)
 		bench_die("%s", err.message);
 	memory = bench_memory(window_records * b->copy.record_bytes);
 	for (size_t w = 0; w < b->window_count; w++) {
-		chunks += plan_window(j, idx + w * window_records, window_records, chunk + chunks, record + w * window_records, memory);
+		chunks += plan_window(j, idx + w * window_records, window_records, chunk + chunks,
+				      record + w * window_records, memory);
 		window[w + 1] = (struct bound_window){chunks, (w + 1) * window_records};
 	}
 	free(idx);
@@ -210,7 +222,9 @@ static bool job_open(struct bench *b, struct job *j)
 	j->chunk_records = shard_dataset_schema(j->trainer.ds)->group[0].chunk_records;
 	j->bound.chunk_bytes = j->chunk_records * shape.record_bytes;
 	j->trainer.memory_bytes = shard_loader_ring_bytes(j->trainer.loader);
-	j->bound.copy = (struct bound_copy){.count = j->files.record_count, .record_bytes = shape.record_bytes, .batch_records = batch_records,
+	j->bound.copy = (struct bound_copy){.count = j->files.record_count,
+					    .record_bytes = shape.record_bytes,
+					    .batch_records = batch_records,
 					    .ring_records = (size_t)j->trainer.options.slot_count * batch_records};
 	plan_bound(j);
 	trainer_close(&j->trainer);
@@ -250,7 +264,8 @@ static void packed_row(struct bench *b, struct job *j, const char *name)
 		row.side[3] = (struct bench_side){"decode, AVX2 non-temporal", run_stream, NULL, NULL, 0};
 	}
 	if (bench_run(b, &row) > 0)
-		bench_note("%llu chunks were decoded for the %llu of an epoch; some were there before, and some are of the next one",
+		bench_note("%llu chunks were decoded for the %llu of an epoch; some were there before, and some are of "
+			   "the next one",
 			   (unsigned long long)j->decoded_chunk_count,
 			   (unsigned long long)(j->bound.copy.count / j->chunk_records));
 }

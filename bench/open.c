@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.c - 100 million records in 10,000 shards: open the dataset, and read the first, middle and last record
+ * open.c - 100 million records in 10,000 shards: open the dataset, and read the first, middle and
+ * last record
  *
- * The shards are sparse: common/sparse.c makes them.  The three records that are read are there, so that every hash that
- * the reads meet is right.
+ * The shards are sparse: common/sparse.c makes them.  The three records that are read are there, so
+ * that every hash that the reads meet is right.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -144,16 +145,31 @@ int main(int argc, char **argv)
 	static const uint64_t filled[READS] = {0, SHARD_RECORDS / 2, SHARD_RECORDS - 1};
 	struct job j = {0};
 	const struct bench_row row[] = {
-		{.name = "open/manifest", .unit = "ms", .less_is_better = true, .warm_up_count = 1, .context = &j,
+		{.name = "open/manifest",
+		 .unit = "ms",
+		 .less_is_better = true,
+		 .warm_up_count = 1,
+		 .context = &j,
 		 .side = {{"shard_dataset_open", run_manifest, NULL, close_dataset, 0},
 			  {"read it and XXH3-128 it", run_manifest_bare, NULL, NULL, 0}}},
-		{.name = "open/3-records/hot", .unit = "ms", .less_is_better = true, .warm_up_count = 1, .context = &j,
+		{.name = "open/3-records/hot",
+		 .unit = "ms",
+		 .less_is_better = true,
+		 .warm_up_count = 1,
+		 .context = &j,
 		 .side = {{"shard_dataset_read of the three", run_reads, open_dataset, close_dataset, 0},
 			  {"open, two pages, record, close", run_bare, NULL, NULL, 0}}},
-		{.name = "open/3-records/cold", .unit = "ms", .less_is_better = true, .context = &j,
+		{.name = "open/3-records/cold",
+		 .unit = "ms",
+		 .less_is_better = true,
+		 .context = &j,
 		 .side = {{"shard_dataset_read of the three", run_reads, evict_and_open, close_dataset, 0},
 			  {"open, two pages, record, close", run_bare, evict, NULL, 0}}},
-		{.name = "open/all/hot", .unit = "ms", .less_is_better = true, .warm_up_count = 1, .context = &j,
+		{.name = "open/all/hot",
+		 .unit = "ms",
+		 .less_is_better = true,
+		 .warm_up_count = 1,
+		 .context = &j,
 		 .side = {{"shard_dataset_open and the three", run_all, NULL, close_dataset, 0}}},
 	};
 	bool wanted = false;
@@ -162,7 +178,9 @@ int main(int argc, char **argv)
 		wanted = wanted || bench_wants(b, row[i].name);
 	if (!wanted)
 		return bench_close(b);
-	j.dir = data_make_sparse(b, &(struct data_shape){"sparse", DATA_IMAGE_BYTES, SHARD_COUNT, SHARD_RECORDS, SHARD_RAW}, filled, READS);
+	j.dir = data_make_sparse(
+		b, &(struct data_shape){"sparse", DATA_IMAGE_BYTES, SHARD_COUNT, SHARD_RECORDS, SHARD_RAW}, filled,
+		READS);
 	find_records(&j, filled);
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
 		bench_run(b, &row[i]);

@@ -2,7 +2,8 @@
 /*
  * order.c - nanoseconds for the place of one record in a shuffled epoch, through the public calls
  *
- * 1,281,167 is ImageNet's; both sizes are too large for a table, so each index runs through the network.
+ * 1,281,167 is ImageNet's; both sizes are too large for a table, so each index runs through the
+ * network.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.c - images per second of `shardpack images` against bench/bound_pack on the same photos and as many threads
+ * pack.c - images per second of `shardpack images` against bench/bound_pack on the same photos and
+ * as many threads
  *
- * Both are programs.  Ours is timed from its start to its end: it lists and plans, writes, makes durable, reads back,
- * seals.  The bound times its own loop, without its start.  Each run of ours makes a new folder on the disk.
+ * Both are programs.  Ours is timed from its start to its end: it lists and plans, writes, makes
+ * durable, reads back, seals.  The bound times its own loop, without its start.  Each run of ours
+ * makes a new folder on the disk.
  */
-#include <fts.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +72,8 @@ static bool check(void *context)
 	if (shard_dataset_open(&ds, j->out, NULL, &err))
 		bench_die("%s", err.message);
 	if (shard_dataset_record_count(ds) != j->photo_count)
-		bench_die("%s: has %llu records; there are %llu photos", j->out, (unsigned long long)shard_dataset_record_count(ds),
-			  (unsigned long long)j->photo_count);
+		bench_die("%s: has %llu records; there are %llu photos", j->out,
+			  (unsigned long long)shard_dataset_record_count(ds), (unsigned long long)j->photo_count);
 	shard_dataset_close(ds);
 	return true;
 }
@@ -147,18 +149,19 @@ int main(int argc, char **argv)
 {
 	struct bench *b = bench_open(argc, argv);
 	static struct job j;
-	struct bench_row pillow = {.name = "pack/pillow",
-				   .unit = "images/s",
-				   .context = &j,
-				   .side = {{"shardpack images -j 1, start to end", run_shardpack, prepare, check, 0},
-					    {"a loop with Pillow that has the same bytes, one process", run_pillow, prepare,
-					     NULL, 0}}};
+	struct bench_row pillow = {
+		.name = "pack/pillow",
+		.unit = "images/s",
+		.context = &j,
+		.side = {{"shardpack images -j 1, start to end", run_shardpack, prepare, check, 0},
+			 {"a loop with Pillow that has the same bytes, one process", run_pillow, prepare, NULL, 0}}};
 	const char *python = getenv("PYTHON");
 
 	if (!bench_wants(b, "pack/images/1") && !bench_wants(b, "pack/images/2") && !bench_wants(b, "pack/pillow"))
 		return bench_close(b);
 	if (!bench_corpus(b)) {
-		const char *why = "no photos to pack: bench/corpus.py needs Python with Pillow and NumPy (Debian: python3-pil python3-numpy)";
+		const char *why = "no photos to pack: bench/corpus.py needs Python with Pillow and NumPy (Debian: "
+				  "python3-pil python3-numpy)";
 
 		bench_skipped(b, "pack/images/1", why);
 		bench_skipped(b, "pack/images/2", why);

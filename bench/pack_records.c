@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack_records.c - GB/s of `shardpack raw` and `shardpack tokens` against a bare copy with XXH3 of the same bytes
+ * pack_records.c - GB/s of `shardpack raw` and `shardpack tokens` against a bare copy with XXH3 of
+ * the same bytes
  *
- * Ours is a program, timed from its start to its end: plan, shuffle, write, SHA-256, make durable, read back from the disk
- * and verify, seal.  The bound reads a megabyte, hashes it, writes it, and at its end makes it durable once.  That moves
- * half the bytes; in the rows called read_back the bound also reads and hashes what it wrote, past the page cache.
+ * Ours is a program, timed from its start to its end: plan, shuffle, write, SHA-256, make durable,
+ * read back from the disk and verify, seal.  The bound reads a megabyte, hashes it, writes it, and
+ * at its end makes it durable once.  That moves half the bytes; in the rows called read_back the
+ * bound also reads and hashes what it wrote, past the page cache.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,8 +48,10 @@ static bool prepare(void *context)
 static double run_shardpack(void *context)
 {
 	struct job *j = context;
-	char *const raw[] = {j->shardpack, "raw", j->source, "-o", j->out, "--schema", "x:u8[4096]", "-j", (char *)j->threads, "-q", NULL};
-	char *const tokens[] = {j->shardpack, "tokens", j->source, "-o", j->out, "--seq-len", "1024", "-j", (char *)j->threads, "-q", NULL};
+	char *const raw[] = {j->shardpack, "raw", j->source,	      "-o", j->out, "--schema",
+			     "x:u8[4096]", "-j",  (char *)j->threads, "-q", NULL};
+	char *const tokens[] = {j->shardpack, "tokens", j->source,	    "-o", j->out, "--seq-len",
+				"1024",	      "-j",	(char *)j->threads, "-q", NULL};
 	double begin = bench_seconds();
 	pid_t pid = fork();
 	int status = 0;
@@ -79,7 +83,8 @@ static double run_bound(void *context)
 {
 	struct job *j = context;
 	double begin = bench_seconds();
-	int in = open(j->source, O_RDONLY | O_CLOEXEC), out = open(j->copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	int in = open(j->source, O_RDONLY | O_CLOEXEC),
+	    out = open(j->copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	ssize_t n;
 
 	if (in < 0 || out < 0)
@@ -118,8 +123,10 @@ static void measure(struct bench *b, struct job *j, const char *name, bool token
 		.cpu_unit = "CPU s/GB",
 		.cpu_work = (double)FILE_BYTES / 1e9,
 		.context = j,
-		.side = {{tokens ? "shardpack tokens, start to end" : "shardpack raw, start to end", run_shardpack, prepare, NULL, 0},
-			 {reads_back ? "a bare copy, XXH3, fsync, read back" : "a bare copy, XXH3, fsync", run_bound, prepare, NULL, 0}},
+		.side = {{tokens ? "shardpack tokens, start to end" : "shardpack raw, start to end", run_shardpack,
+			  prepare, NULL, 0},
+			 {reads_back ? "a bare copy, XXH3, fsync, read back" : "a bare copy, XXH3, fsync", run_bound,
+			  prepare, NULL, 0}},
 	};
 
 	j->tokens = tokens;
@@ -134,8 +141,8 @@ int main(int argc, char **argv)
 		const char *name;
 		bool tokens, reads_back;
 		const char *threads;
-	} rows[] = {{"pack/raw/4096/1", false, false, "1"},    {"pack/raw/4096/2", false, false, "2"},
-		    {"pack/tokens/1024/1", true, false, "1"},  {"pack/tokens/1024/2", true, false, "2"},
+	} rows[] = {{"pack/raw/4096/1", false, false, "1"},	{"pack/raw/4096/2", false, false, "2"},
+		    {"pack/tokens/1024/1", true, false, "1"},	{"pack/tokens/1024/2", true, false, "2"},
 		    {"pack/raw/read_back/1", false, true, "1"}, {"pack/raw/read_back/2", false, true, "2"}};
 	struct bench *b = bench_open(argc, argv);
 	static struct job j;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What most people would write instead of packing: Pillow opens, resizes and crops each photo, to the bytes of our
-records.  Prints images per second.
+"""What most people would write instead of packing: Pillow opens, resizes and crops each photo, to
+the bytes of our records.  Prints images per second.
 
     pillow_pack.py <LIST        LIST: one path per line
 """

@@ -4,8 +4,8 @@
 
     plot.py RESULTS.json OUT.png
 
-RESULTS.json is what `make bench` printed.  Rows that were skipped or are not there are left out; their
-absence is not marked.  Needs Pillow, and looks best with the DejaVu fonts.
+RESULTS.json is what `make bench` printed.  Rows that were skipped or are not there are left out;
+their absence is not marked.  Needs Pillow, and looks best with the DejaVu fonts.
 """
 import json
 import os
@@ -93,7 +93,9 @@ def draw_row(draw, y, scale, name, ours, bound):
     draw.rectangle((LEFT, y, LEFT + max(1, ours * scale), y + BAR - 1), fill=OURS)
     draw.rectangle((LEFT, y + BAR, LEFT + max(1, bound * scale), y + 2 * BAR - 1), fill=BOUND)
     end = LEFT + max(ours, bound) * scale + 8
-    draw.text((end, y + BAR), f"{ours:#.3g} of {bound:#.3g}: {100 * ours / bound:.0f} %", font=font(13), fill=INK, anchor="lm")
+    draw.text(
+        (end, y + BAR), f"{ours:#.3g} of {bound:#.3g}: {100 * ours / bound:.0f} %", font=font(13), fill=INK, anchor="lm"
+    )
 
 
 def plot(path, machine, parts):

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python_package.c - what the Python package costs beside the C library: python/sides.py measures, in one process
+ * python_package.c - what the Python package costs beside the C library: python/sides.py measures,
+ * in one process
  *
- * The figures are made over there; here they are asked for, run by run, so that rows, medians and targets are those of all
- * other benchmarks.
+ * The figures are made over there; here they are asked for, run by run, so that rows, medians and
+ * targets are those of all other benchmarks.
  */
 #include <errno.h>
 #include <signal.h>
@@ -44,7 +45,8 @@ static void start(struct bench *b, const char *photos, const char *small)
 		close(from[0]);
 		setenv("PYTHONPATH", path, 1);
 		setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
-		execlp(python ? python : "python3", "python3", "bench/python/sides.py", photos, small, library, (char *)NULL);
+		execlp(python ? python : "python3", "python3", "bench/python/sides.py", photos, small, library,
+		       (char *)NULL);
 		_exit(127);
 	}
 	close(to[0]);
@@ -66,7 +68,8 @@ static double number(const char *word)
 	char answer[64], *end;
 	double value = ask(word, answer, sizeof(answer)) ? strtod(answer, &end) : -1;
 
-	if (value < 0 && strcmp(word, "step") != 0 && strcmp(word, "cpu") != 0 && strcmp(word, "overhead") != 0) /* which are differences */
+	/* which are differences */
+	if (value < 0 && strcmp(word, "step") != 0 && strcmp(word, "cpu") != 0 && strcmp(word, "overhead") != 0)
 		bench_die("python/sides.py gave no answer to '%s'", word);
 	return value;
 }
@@ -110,23 +113,27 @@ static const struct bench_row rows[] = {
 	{.name = "package/hot/150528",
 	 .unit = "GB/s",
 	 .warm_up_count = 1,
-	 .side = {{.label = "for batch in libshard.Loader", .run = run_python}, {.label = "shard_loader_next, release", .run = run_c}}},
+	 .side = {{.label = "for batch in libshard.Loader", .run = run_python},
+		  {.label = "shard_loader_next, release", .run = run_c}}},
 	{.name = "package/step/4096",
 	 .unit = "us",
 	 .less_is_better = true,
-	 .context = (void *)(uintptr_t)"step",
+	 .context = (void *)(uintptr_t) "step",
 	 .side = {{.label = "a step of 16 records, less than the same in C", .run = run_word}}},
 	{.name = "package/step-cpu/4096",
 	 .unit = "us",
 	 .less_is_better = true,
-	 .context = (void *)(uintptr_t)"cpu",
+	 .context = (void *)(uintptr_t) "cpu",
 	 .side = {{.label = "the same, of all CPUs", .run = run_word}}},
 	{.name = "package/overhead/150528",
 	 .unit = "us",
 	 .less_is_better = true,
-	 .context = (void *)(uintptr_t)"overhead",
+	 .context = (void *)(uintptr_t) "overhead",
 	 .side = {{.label = "a step with nothing in caches, less than in C", .run = run_word}}},
-	{.name = "package/record/150528", .unit = "us", .less_is_better = true, .context = (void *)(uintptr_t)"record",
+	{.name = "package/record/150528",
+	 .unit = "us",
+	 .less_is_better = true,
+	 .context = (void *)(uintptr_t) "record",
 	 .side = {{.label = "ds[i]", .run = run_word}}},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize.c - resized images per second, with what the processor offers against the portable twin, and that against Pillow
+ * resize.c - resized images per second, with what the processor offers against the portable twin,
+ * and that against Pillow
  *
- * An image of ImageNet's commonest size, 500 x 375.  The first rows make what `shardpack images` makes of it: the centre
- * 224 x 224 of 341 x 256.  Pillow has no such window, so the last row makes all of 341 x 256 on both sides.  What is on
- * the image does not matter: the same sums are made of any.
+ * An image of ImageNet's commonest size, 500 x 375.  The first rows make what `shardpack images`
+ * makes of it: the centre 224 x 224 of 341 x 256.  Pillow has no such window, so the last row makes
+ * all of 341 x 256 on both sides.  What is on the image does not matter: the same sums are made of
+ * any.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,8 +59,8 @@ static double run_pillow(void *context)
 	char command[256], line[64] = "";
 	FILE *f;
 
-	snprintf(command, sizeof(command), "'%s' bench/pillow_resize.py %d %d %d %d %d", w->python, WIDTH, HEIGHT, NEW_WIDTH,
-		 NEW_HEIGHT, ROUNDS);
+	snprintf(command, sizeof(command), "'%s' bench/pillow_resize.py %d %d %d %d %d", w->python, WIDTH, HEIGHT,
+		 NEW_WIDTH, NEW_HEIGHT, ROUNDS);
 	f = popen(command, "r");
 	if (!f || !fgets(line, sizeof(line), f) || pclose(f))
 		bench_die("%s: failed", command);

@@ -7,7 +7,8 @@
 #   RUNS=N         runs of each side; each row's own default otherwise
 #   TMPDIR=DIR     a folder on the disk to be measured, with 8 GB to spare; /var/tmp otherwise
 #
-# A target that is missed is marked in the table and does not fail the run: whoever reads the figures judges them.
+# A target that is missed is marked in the table and does not fail the run: whoever reads the
+# figures judges them.
 set -eu
 cd "$(dirname "$0")/.."
 : "${BUILD:=$PWD/build}" "${BENCH:=}" "${RUNS:=}"
@@ -28,7 +29,8 @@ for python in "${PYTHON:-}" python3 /usr/bin/python3; do
 done
 
 machine=
-for program in open verify resize pack pack_records order loader loader_packed loader_life loader_cold hash python_package; do
+for program in open verify resize pack pack_records order loader loader_packed loader_life loader_cold hash \
+	python_package; do
 	"$BUILD/bench/$program" --dir "$dir" --corpus "$corpus" --only "$BENCH" ${RUNS:+--runs "$RUNS"} $machine
 	machine=--no-machine
 done

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.c - shard_dataset_verify against the slower of the bare XXH3 loop and the bare O_DIRECT loop
+ * verify.c - shard_dataset_verify against the slower of the bare XXH3 loop and the bare O_DIRECT
+ * loop
  *
- * Hot, all bytes lie in the page cache and only hashing bounds.  Cold, none do, and each run proves it: less than 1 % in
- * memory before, and within 2 % of the files' bytes read from the device.
+ * Hot, all bytes lie in the page cache and only hashing bounds.  Cold, none do, and each run proves
+ * it: less than 1 % in memory before, and within 2 % of the files' bytes read from the device.
  */
 #include <math.h>
 #include <stdio.h>
@@ -105,7 +106,8 @@ static bool was_cold(void *context)
 
 	j->device_least = fmin(j->device_least, share);
 	j->device_most = fmax(j->device_most, share);
-	return fabs(share - 1) <= 0.02 || bench_skip("the device gave %.1f %% of the bytes delivered; cold is 98 to 102", 100 * share);
+	return fabs(share - 1) <= 0.02 ||
+	       bench_skip("the device gave %.1f %% of the bytes delivered; cold is 98 to 102", 100 * share);
 }
 
 static bool make_hot(void *context)
@@ -167,7 +169,8 @@ static void cold_row(struct bench *b, struct job *j, const char *name)
 	j->device_least = INFINITY;
 	j->device_most = 0;
 	if (bench_run(b, &row) > 0)
-		bench_note("proof: below 1 %% in memory before each run, %.1f to %.1f %% of the bytes came from the device",
+		bench_note("proof: below 1 %% in memory before each run, %.1f to %.1f %% of the bytes came from the "
+			   "device",
 			   100 * j->device_least, 100 * j->device_most);
 }
 
@@ -185,7 +188,8 @@ int main(int argc, char **argv)
 		if (!bench_wants(b, hot) && !bench_wants(b, cold))
 			continue;
 		if (!wanted) {
-			j.dir = data_make(b, &(struct data_shape){"photos", DATA_IMAGE_BYTES, SHARD_COUNT, SHARD_RECORDS, SHARD_RAW});
+			j.dir = data_make(b, &(struct data_shape){"photos", DATA_IMAGE_BYTES, SHARD_COUNT,
+								  SHARD_RECORDS, SHARD_RAW});
 			data_files_open(&j.files, j.dir);
 		}
 		wanted = true;

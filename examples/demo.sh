@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # examples/demo.sh [BUILD] - from photographs to a trained classifier
 #
-# `make demo` builds and then runs this.  Every command is printed as it is run, to be copied; what they make goes to
-# BUILD/demo, which each run begins anew.
+# `make demo` builds and then runs this.  Every command is printed as it is run, to be copied; what
+# they make goes to BUILD/demo, which each run begins anew.
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -38,7 +38,10 @@ int main(int argc, char **argv)
 	printf("%" PRIu64 " records; %s is %s, %" PRIu64 " bytes\n", total, field->name, shard_dtype_name(field->dtype),
 	       field->bytes);
 
-	/* A record of a group is `stride` bytes.  dst says, group by group, which are wanted and where they go. */
+	/*
+	 * A record of a group is `stride` bytes.  dst says, group by group, which are wanted and
+	 * where they go.
+	 */
 	unsigned char *buffer = malloc(field->stride);
 	void *dst[SHARD_GROUPS_MAX] = {NULL};
 
@@ -56,7 +59,8 @@ int main(int argc, char **argv)
 		for (uint64_t b = 0; b < field->bytes && b < 8; b++)
 			printf(" %02x", buffer[field->offset + b]);
 		printf("  ");
-		for (size_t b = 0; b < key.bytes; b++) { /* a key may hold anything; a terminal should not get that */
+		/* a key may hold anything; a terminal should not get that */
+		for (size_t b = 0; b < key.bytes; b++) {
 			unsigned char c = ((const unsigned char *)key.data)[b];
 
 			putchar(c >= 0x20 && c < 0x7f ? c : '?');

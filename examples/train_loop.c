@@ -5,9 +5,10 @@
  *   cc -O2 train_loop.c -o train_loop $(pkg-config --cflags --libs libshard) -lm
  *   ./train_loop ds/train ds/val [--epochs N] [--seed S] [--permute-labels]
  *
- * A loader hands out shuffled batches; each image becomes a few numbers (its colours, where they are, and its
- * texture at four scales), and softmax regression learns the class from them.  --permute-labels gives every training
- * record the label of another one: what is then learnt says nothing about val, so accuracy must fall to chance.
+ * A loader hands out shuffled batches; each image becomes a few numbers (its colours, where they
+ * are, and its texture at four scales), and softmax regression learns the class from them.
+ * --permute-labels gives every training record the label of another one: what is then learnt says
+ * nothing about val, so accuracy must fall to chance.
  */
 #include <err.h>
 #include <math.h>
@@ -50,7 +51,9 @@ static void open_data(struct data *d, const char *path)
 		     "needs fields image, u8 hwc with sides that are multiples of 32 and 3 channels, and label, i64");
 }
 
-/* Record i gets the label of another record, order[i].  Only the group that has the labels is read. */
+/*
+ * Record i gets the label of another record, order[i].  Only the group that has the labels is read.
+ */
 static void permute_labels(struct data *d, uint64_t seed)
 {
 	uint64_t count = shard_dataset_record_count(d->ds), *order = malloc(count * sizeof(*order));
@@ -150,7 +153,10 @@ static uint32_t predict(const struct model *m, const float *x, float *p)
 	return best;
 }
 
-/* What is done with a batch: learn from it if rate > 0.  Adds to *loss; returns how many were right. */
+/*
+ * What is done with a batch: learn from it if rate > 0.  Adds to *loss; returns how many were
+ * right.
+ */
 static uint32_t step(struct model *m, const struct data *d, const struct shard_batch *batch, float rate, double *loss)
 {
 	const struct shard_field *first = shard_dataset_schema(d->ds)->field;
@@ -181,7 +187,10 @@ static uint32_t step(struct model *m, const struct data *d, const struct shard_b
 	return right;
 }
 
-/* How fast the loader was since the last call, and why the model waited if it did: a line for the log, not a result. */
+/*
+ * How fast the loader was since the last call, and why the model waited if it did: a line for the
+ * log, not a result.
+ */
 static void report(struct shard_loader *loader, struct shard_loader_stats *before)
 {
 	struct shard_loader_stats now;

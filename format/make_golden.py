@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes golden/ and bad/, the test files of the shard format, with shardfmt.py.
 
-golden/ holds valid files, each with what it says as JSON beside it. Every later version must read them,
-so files are added there, never changed. bad/ holds at least one file for each rule of SHARD.md, named
-after it: it breaks this rule and no other, all hashes over the broken place being right.
+golden/ holds valid files, each with what it says as JSON beside it. Every later version must read
+them, so files are added there, never changed. bad/ holds at least one file for each rule of
+SHARD.md, named after it: it breaks this rule and no other, all hashes over the broken place being
+right.
 
-The same run gives the same bytes. `--check` writes nothing: it compares with what is there, verifies
-every file, and proves for each file in bad/ that the rule is reported and that the file is accepted
-when that one check is skipped.
+The same run gives the same bytes. `--check` writes nothing: it compares with what is there,
+verifies every file, and proves for each file in bad/ that the rule is reported and that the file is
+accepted when that one check is skipped.
 """
 
 import argparse
@@ -97,9 +98,20 @@ def golden_lz4():
 
 def golden_optional_sections():
     group = [sf.Group(16, 8, 4, unit_records=256)]
-    golden_shard("keys", group, [label_field(0)], [[u64s(i) for i in range(6)]],
-                 keys=[b"a/first.png", b"", b"a/first.png", "b/zw\u00f6lf \u96ea \U0001F40D.png".encode("utf-8"), b"x" * 1024,
-                       b"quote\" \\ tab\t%41\x7f"])
+    golden_shard(
+        "keys",
+        group,
+        [label_field(0)],
+        [[u64s(i) for i in range(6)]],
+        keys=[
+            b"a/first.png",
+            b"",
+            b"a/first.png",
+            "b/zw\u00f6lf \u96ea \U0001f40d.png".encode("utf-8"),
+            b"x" * 1024,
+            b"quote\" \\ tab\t%41\x7f",
+        ],
+    )
     pixels = [slope(40 * i, 48) for i in range(4)]
     golden_shard("all_sections",
                  [sf.Group(64, 48, 6, sf.LZ4, 2, 2), sf.Group(16, 8, 4, unit_records=256)],
@@ -152,7 +164,12 @@ def golden_ragged():
               sf.Field("boxes", sf.F32, (3, 4), offset=64, kind=sf.RAGGED, ragged_axes=1, length_field=1, semantic=6),
               sf.Field("text", sf.U8, (16,), offset=112, kind=sf.STRING, ragged_axes=1, length_field=2, semantic=7)]
     records = []
-    for rows, columns, boxes, text in ((3, 4, 3, "0123456789abcdef"), (2, 1, 1, "na\u00efve"), (0, 4, 0, ""), (3, 0, 2, "x")):
+    for rows, columns, boxes, text in (
+        (3, 4, 3, "0123456789abcdef"),
+        (2, 1, 1, "na\u00efve"),
+        (0, 4, 0, ""),
+        (3, 0, 2, "x"),
+    ):
         grid = b"".join(struct.pack("<H", 1 + 8 * a + 4 * b + c) if a < rows and c < columns else b"\0\0"
                         for a in range(3) for b in range(2) for c in range(4))
         raw = text.encode("utf-8")
@@ -259,8 +276,15 @@ def bad_pages():
 
 
 def bad_reserved():
-    for what, at in (("reserved_byte", 0x048), ("reserved_byte_2", 0x0FF), ("group_reserved", 0x120),
-                     ("unused_group", 0x140), ("field_reserved", 0x36C), ("unused_field", 0x380), ("header_tail", 0xFEF)):
+    for what, at in (
+        ("reserved_byte", 0x048),
+        ("reserved_byte_2", 0x0FF),
+        ("group_reserved", 0x120),
+        ("unused_group", 0x140),
+        ("field_reserved", 0x36C),
+        ("unused_field", 0x380),
+        ("header_tail", 0xFEF),
+    ):
         bad_shard("I13", what, patched(header=[(at, b"\x01")]))
     for what, at, data in (("footer_reserved", 0x024, b"\x01"), ("footer_reserved_2", 0x3FF, b"\x01"),
                            ("undefined_flag", 0x404, u32(3)), ("section_reserved", 0x40C, b"\x01"),
@@ -565,7 +589,9 @@ def bad_manifest_texts():
     bad_lines("M5", "carriage_return", "order -\n", "order -\r\n")
     bad_lines("M6", "records_after_shards", "records 0\nshards 0\n", "shards 0\nrecords 0\n")
     bad_lines("M6", "unknown_line", "class 0 cat\n", "remark 0 cat\nclass 0 cat\n")
-    bad_lines("M6", "stat_before_class", "class 1 dog\nstat moments 0 0 0 0 0\n", "stat moments 0 0 0 0 0\nclass 1 dog\n")
+    bad_lines(
+        "M6", "stat_before_class", "class 1 dog\nstat moments 0 0 0 0 0\n", "stat moments 0 0 0 0 0\nclass 1 dog\n"
+    )
     bad_lines("M7", "leading_zero", "records 0\n", "records 00\n")
     bad_lines("M7", "sign", "records 0\n", "records +0\n")
     bad_lines("M7", "upper_case_digest", "plan -\n", "plan %s\n" % ("AB" * 32))
@@ -590,7 +616,9 @@ def bad_manifest_texts():
 
 
 def bad_dataset(number, what, change=None, extra=None, keep=True, status="mismatch"):
-    """A dataset of one shard of no records. `change` gets the manifest and the name of the shard's file."""
+    """A dataset of one shard of no records. `change` gets the manifest and the name of the shard's
+    file.
+    """
     folder = "%s_%s" % (number if number[0] == "D" else "M%02d" % int(number[1:]), what)
     data = sf.write_shard(DATASET_GROUPS, DATASET_FIELDS, [[], []])
     manifest = sf.Manifest(list(DATASET_GROUPS), list(DATASET_FIELDS), shards=[sf.shard_line("00000.shard", data)])

@@ -2,8 +2,9 @@
 /*
  * shard_format.h - SHARD.md in C: the bytes of a shard, their sizes pinned
  *
- * Numbers on disk are bytes in a struct, so they cannot be mistaken for numbers in memory: no padding, no
- * alignment, no byte order, and forgetting to convert does not compile.  Needs nothing else of this tree.
+ * Numbers on disk are bytes in a struct, so they cannot be mistaken for numbers in memory: no
+ * padding, no alignment, no byte order, and forgetting to convert does not compile.  Needs nothing
+ * else of this tree.
  */
 #ifndef SHARD_FORMAT_H
 #define SHARD_FORMAT_H
@@ -11,35 +12,41 @@
 #include <assert.h>
 #include <stdint.h>
 
-typedef struct { uint8_t b[2]; } le16;
-typedef struct { uint8_t b[4]; } le32;
-typedef struct { uint8_t b[8]; } le64;
+typedef struct {
+	uint8_t b[2];
+} le16;
+typedef struct {
+	uint8_t b[4];
+} le32;
+typedef struct {
+	uint8_t b[8];
+} le64;
 
-#define SHARD_PAGE_BYTES 4096u
-#define SHARD_HEADER_MAGIC "\x89SHR\r\n\x1a\n"
-#define SHARD_FOOTER_MAGIC "\x89SHF\r\n\x1a\n"
-#define SHARD_ENDIAN_TAG UINT64_C(0x0102030405060708)
-#define SHARD_FORMAT_MAJOR 1
-#define SHARD_FORMAT_MINOR 0
+#define SHARD_PAGE_BYTES     4096u
+#define SHARD_HEADER_MAGIC   "\x89SHR\r\n\x1a\n"
+#define SHARD_FOOTER_MAGIC   "\x89SHF\r\n\x1a\n"
+#define SHARD_ENDIAN_TAG     UINT64_C(0x0102030405060708)
+#define SHARD_FORMAT_MAJOR   1
+#define SHARD_FORMAT_MINOR   0
 #define SHARD_KNOWN_INCOMPAT UINT64_C(0)
-#define SHARD_KNOWN_COMPAT UINT64_C(0)
-#define SHARD_HASH_XXH3 1 /* leaf hash: XXH3-64, table hash: XXH3-128 */
+#define SHARD_KNOWN_COMPAT   UINT64_C(0)
+#define SHARD_HASH_XXH3	     1 /* leaf hash: XXH3-64, table hash: XXH3-128 */
 
 /* Limits, SHARD.md part 1 */
-#define SHARD_FILE_BYTES_MAX (UINT64_C(1) << 44)
-#define SHARD_RECORDS_MAX (UINT64_C(1) << 40)
-#define SHARD_STRIDE_MAX (UINT64_C(1) << 30)
-#define SHARD_SECTIONS_MAX 32u
-#define SHARD_UNIT_RECORDS_MAX (1u << 20)
-#define SHARD_CHUNK_BYTES_MAX (UINT64_C(1) << 26)
-#define SHARD_PROVENANCE_BYTES_MAX (UINT64_C(1) << 20)
-#define SHARD_CLASSES_MAX (UINT64_C(1) << 24)
-#define SHARD_CLASS_NAME_BYTES_MAX 1024u
+#define SHARD_FILE_BYTES_MAX	      (UINT64_C(1) << 44)
+#define SHARD_RECORDS_MAX	      (UINT64_C(1) << 40)
+#define SHARD_STRIDE_MAX	      (UINT64_C(1) << 30)
+#define SHARD_SECTIONS_MAX	      32u
+#define SHARD_UNIT_RECORDS_MAX	      (1u << 20)
+#define SHARD_CHUNK_BYTES_MAX	      (UINT64_C(1) << 26)
+#define SHARD_PROVENANCE_BYTES_MAX    (UINT64_C(1) << 20)
+#define SHARD_CLASSES_MAX	      (UINT64_C(1) << 24)
+#define SHARD_CLASS_NAME_BYTES_MAX    1024u
 #define SHARD_MANIFEST_LINE_BYTES_MAX 4096u
-#define SHARD_DATASET_SHARDS_MAX (UINT64_C(1) << 32)
-#define SHARD_DATASET_RECORDS_MAX (UINT64_C(1) << 62)
-#define SHARD_LZ4_EXPANSION_MAX 255u
-#define SHARD_CHUNK_ALIGN 64u
+#define SHARD_DATASET_SHARDS_MAX      (UINT64_C(1) << 32)
+#define SHARD_DATASET_RECORDS_MAX     (UINT64_C(1) << 62)
+#define SHARD_LZ4_EXPANSION_MAX	      255u
+#define SHARD_CHUNK_ALIGN	      64u
 
 enum shard_section_type {
 	SHARD_SECTION_DATA = 1,

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shard format, version 1: a second implementation, written from SHARD.md alone.
 
-It exists to check the first one: it reads, writes and verifies shards, manifests and datasets by the
-letter of SHARD.md and shares no code with the library. It is made for small inputs and clear code.
-It leaves speed, packing and decoding to others. Only the standard library is needed. Where the module
-`xxhash` is installed it makes the hashes faster; it and the module `lz4` are what --selftest compares with.
+It exists to check the first one: it reads, writes and verifies shards, manifests and datasets by
+the letter of SHARD.md and shares no code with the library. It is made for small inputs and clear
+code. It leaves speed, packing and decoding to others. Only the standard library is needed. Where
+the module `xxhash` is installed it makes the hashes faster; it and the module `lz4` are what
+--selftest compares with.
 
-Every broken rule raises FormatError, whose `number` is the rule's number in SHARD.md. All checks take
-`skip`, a set of numbers: those checks are not made, all others are. That is how make_golden.py proves
-that each file in bad/ breaks one rule only.
+Every broken rule raises FormatError, whose `number` is the rule's number in SHARD.md. All checks
+take `skip`, a set of numbers: those checks are not made, all others are. That is how make_golden.py
+proves that each file in bad/ breaks one rule only.
 
 Sections: hashes, LZ4, constants, model, schema rules, shard writer, shard reader, shard verifier,
 manifest writer, manifest reader, dataset, command line.
@@ -48,7 +49,9 @@ class FormatError(Exception):
 
 
 class Rules:
-    """Reports broken rules, but for those that are to be skipped. `place` goes in front of messages."""
+    """Reports broken rules, but for those that are to be skipped. `place` goes in front of
+    messages.
+    """
 
     def __init__(self, skip=(), place=""):
         self.skip = frozenset(skip)
@@ -307,7 +310,8 @@ def pure_h128(data):
 
 
 def mix32_last(low, high, data):
-    """The last 32 bytes of 129 to 240. The seed is negated here, which for seed 0 changes nothing."""
+    """The last 32 bytes of 129 to 240. The seed is negated here, which for seed 0 changes nothing.
+    """
     size = len(data)
     return mix32(low, high, data, size - 16, size - 32, 136 - 17 - 16)
 
@@ -406,7 +410,8 @@ def lz4_length_bytes(length):
 def lz4_encode(data):
     """A greedy encoder: the same input gives the same block on every machine.
 
-    It keeps what decoders may rely on: no match starts in the last 12 bytes, the last 5 are literals.
+    It keeps what decoders may rely on: no match starts in the last 12 bytes, the last 5 are
+    literals.
     """
     output = bytearray()
     seen = {}
@@ -507,7 +512,9 @@ def section_name(kind, group=0):
 
 
 def is_utf8_text(data):
-    """UTF-8 without NUL. Python's decoder refuses overlong forms, surrogates and what lies above U+10FFFF."""
+    """UTF-8 without NUL. Python's decoder refuses overlong forms, surrogates and what lies above
+    U+10FFFF.
+    """
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -701,7 +708,9 @@ def check_schema(groups, fields, fail):
                  % (i, f.offset, f.bytes, groups[f.group].record_bytes, f.group))
     for i, f in enumerate(fields):
         if f.offset % max(f.item_bytes(), 1):
-            fail("I30", "field %d: offset %d is no multiple of %d, the size of its dtype" % (i, f.offset, f.item_bytes()))
+            fail(
+                "I30", "field %d: offset %d is no multiple of %d, the size of its dtype" % (i, f.offset, f.item_bytes())
+            )
     for i, f in enumerate(fields):
         for j in range(i):
             e = fields[j]
@@ -875,7 +884,9 @@ def draft_shard(groups, fields, columns, keys=None, stats=(), missing=(), proven
 
 
 def write_shard(groups, fields, columns, **options):
-    """The bytes of a shard; options are those of draft_shard(). What is not valid raises FormatError."""
+    """The bytes of a shard; options are those of draft_shard(). What is not valid raises
+    FormatError.
+    """
     data = draft_shard(groups, fields, columns, **options).pack()
     verify_shard(data)
     return data
@@ -897,7 +908,9 @@ class Shard:
         return next((s for s in self.sections if (s.kind, s.group) == (kind, group)), None)
 
     def section_bytes(self, kind, group=0):
-        """The bytes of a section whose hash was checked (I43), or None where there is no such section."""
+        """The bytes of a section whose hash was checked (I43), or None where there is no such
+        section.
+        """
         section = self.find(kind, group)
         if section is None:
             return None
@@ -978,7 +991,9 @@ class Shard:
             self.rules.fail("I50", "chunk %d of group %d: its padding is not all 0" % (chunk, group))
 
     def unit(self, group, unit, verify=False):
-        """The decoded bytes of a unit, checked: I43 of its tables, if compressed I45 to I47 and with `verify` I50, I44."""
+        """The decoded bytes of a unit, checked: I43 of its tables, if compressed I45 to I47 and
+        with `verify` I50, I44.
+        """
         if (group, unit) in self.units:
             return self.units[group, unit]
         g = self.groups[group]
@@ -1007,7 +1022,8 @@ class Shard:
         return self.unit(group, unit)[within * g.stride:(within + 1) * g.stride]
 
     def record(self, index, group):
-        """The `record bytes` first bytes of a record; what follows them in the stride is padding."""
+        """The `record bytes` first bytes of a record; what follows them in the stride is padding.
+        """
         return self.stride_bytes(index, group)[:self.groups[group].record_bytes]
 
     def keys(self):
@@ -1306,7 +1322,9 @@ def check_stat_values(rules, what, fields, block, record_count):
         return
     if block.kind == CLASSES:
         if sum(block.items) != record_count:
-            rules.fail("I54", what + "class counts add up to %d, there are %d records" % (sum(block.items), record_count))
+            rules.fail(
+                "I54", what + "class counts add up to %d, there are %d records" % (sum(block.items), record_count)
+            )
         return
     for channel, item in enumerate(block.items):
         check_moments(rules, "I54", what + "channel %d: " % channel, fields[block.field], item, record_count)
@@ -1383,7 +1401,9 @@ def check_missing(shard, rules):
 
 
 def tail_is_zero(data, shape, item_bytes, lengths, axis=0):
-    """Whether all elements with an index past the length of its axis are zero; `lengths` maps axis to length."""
+    """Whether all elements with an index past the length of its axis are zero; `lengths` maps axis
+    to length.
+    """
     if not any(a >= axis for a in lengths):
         return True
     step = len(data) // shape[axis]
@@ -1580,7 +1600,8 @@ SHARD_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}(?:/[A-Za-z0-9_][A-Za
 SQUARES_MAX = (1 << 128) - 1
 
 # The tokens of each kind of line, in order of the lines. A string is the token itself, a number the
-# greatest value, HEX_n a digest, ANY what other rules look at, LIST_n numbers up to n joined by commas.
+# greatest value, HEX_n a digest, ANY what other rules look at, LIST_n numbers up to n joined by
+# commas.
 ANY, HEX_32, HEX_64 = "<any>", "<32>", "<64>"
 LINE_FORMS = (
     ("shardset", M64),
@@ -1809,7 +1830,9 @@ class ManifestReader:
             self.rules.fail("M10", self.what + "%a is not canonically percent-encoded" % tokens[2])
             name = tokens[2].encode("latin-1")
         if not is_utf8_text(name) or not 1 <= len(name) <= CLASS_NAME_BYTES_MAX:
-            self.rules.fail("M10", self.what + "%a is not UTF-8 without NUL of 1 to %d bytes" % (name, CLASS_NAME_BYTES_MAX))
+            self.rules.fail(
+                "M10", self.what + "%a is not UTF-8 without NUL of 1 to %d bytes" % (name, CLASS_NAME_BYTES_MAX)
+            )
         self.manifest.classes.append(name.decode("utf-8", "backslashreplace"))
 
     def take_stat(self, tokens):
@@ -1852,7 +1875,9 @@ class ManifestReader:
         self.check_count(tokens, len(self.manifest.shards), DATASET_SHARDS_MAX)
         if not SHARD_NAME.fullmatch(tokens[2]):
             self.rules.fail("M12", self.what + "name %a is not allowed" % tokens[2])
-        self.manifest.shards.append(ShardLine(tokens[2], to_int(tokens[4]), to_int(tokens[6]), int(tokens[8], 16), tokens[10]))
+        self.manifest.shards.append(
+            ShardLine(tokens[2], to_int(tokens[4]), to_int(tokens[6]), int(tokens[8], 16), tokens[10])
+        )
         self.record_sum += to_int(tokens[6])
         if self.record_sum > DATASET_RECORDS_MAX:
             self.rules.fail("M14", self.what + "more than 2^62 records")
@@ -1862,7 +1887,9 @@ class ManifestReader:
         self.finish_schema()
         self.finish_block()
         if self.shard_count != len(self.manifest.shards):
-            self.rules.fail("M13", "shards is %d, there are %d shard lines" % (self.shard_count, len(self.manifest.shards)))
+            self.rules.fail(
+                "M13", "shards is %d, there are %d shard lines" % (self.shard_count, len(self.manifest.shards))
+            )
         if self.manifest.records != self.record_sum:
             self.rules.fail("M14", "records is %d, the shards have %d" % (self.manifest.records, self.record_sum))
         return self.manifest
@@ -2013,7 +2040,9 @@ def dump_stats(blocks):
 
 
 def dump_shard(shard):
-    """What a shard says, as plain data. The hashes in "records" are H64 of `record bytes` bytes, without padding."""
+    """What a shard says, as plain data. The hashes in "records" are H64 of `record bytes` bytes,
+    without padding.
+    """
     keys = shard.keys()
     provenance = shard.provenance()
     result = dump_schema(shard.groups, shard.fields)
@@ -2142,8 +2171,11 @@ def get_record(folder, index, group):
 
 
 def parse_arguments(arguments):
-    parser = argparse.ArgumentParser(prog="shardfmt.py", description="Reads and checks shards, manifests and datasets.",
-                                     epilog="Exit status: 0 good, 1 corrupt, 2 usage, 3 I/O, 4 unsupported, 5 mismatch.")
+    parser = argparse.ArgumentParser(
+        prog="shardfmt.py",
+        description="Reads and checks shards, manifests and datasets.",
+        epilog="Exit status: 0 good, 1 corrupt, 2 usage, 3 I/O, 4 unsupported, 5 mismatch.",
+    )
     parser.add_argument("--selftest", action="store_true", help="check hashes and LZ4 against known values")
     parser.add_argument("--pure", action="store_true", help="hash without the module xxhash")
     commands = parser.add_subparsers(dest="command")

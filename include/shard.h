@@ -10,10 +10,11 @@
  *   dataset   a folder: dataset.manifest and the shards it names, one index space
  *   loader    turns an epoch's order of records into batches in large memory slots
  *
- * shard_pack.h writes datasets and looks inside shards, shard_gpu.h has batches on a GPU.  In all three:
+ * shard_pack.h writes datasets and looks inside shards, shard_gpu.h has batches on a GPU.  In all
+ * three:
  *
- *   Result     SHARD_OK is 0, errors are negative, SHARD_END is the one positive value and no error.
- *              On error, output arguments keep their values.
+ *   Result     SHARD_OK is 0, and errors are negative.  SHARD_END is the one positive value, and no
+ *              error.  On error, output arguments keep their values.
  *   Errors     `err` may be NULL.  It is written only when a call fails.
  *   Ownership  *_open() gives the caller a handle.  *_close() takes it back, frees all of it, and
  *              accepts NULL.  Pointers that come from a handle die with it.
@@ -40,7 +41,9 @@ extern "C" {
 
 #define SHARD_API __attribute__((visibility("default")))
 
-/* For --version: the version of the running library, such as "0.1.0", and of the libraries it uses. */
+/*
+ * For --version: the version of the running library, such as "0.1.0", and of the libraries it uses.
+ */
 SHARD_API const char *shard_version(void);
 SHARD_API const char *shard_version_details(void);
 
@@ -49,22 +52,22 @@ SHARD_API const char *shard_version_details(void);
 /* Grouped by what the caller can do about it.  The values are ABI and never reused. */
 enum shard_status {
 	SHARD_OK = 0,
-	SHARD_END = 1,            /* nothing left; not an error */
-	SHARD_E_ARGUMENT = -1,    /* fix the call: bad option, index past the end */
-	SHARD_E_MEMORY = -2,      /* an allocation failed; ask for less */
-	SHARD_E_IO = -3,          /* the system refused; os_code is its errno */
-	SHARD_E_CORRUPT = -4,     /* bytes break the format or a hash; do not retry */
+	SHARD_END = 1,		  /* nothing left; not an error */
+	SHARD_E_ARGUMENT = -1,	  /* fix the call: bad option, index past the end */
+	SHARD_E_MEMORY = -2,	  /* an allocation failed; ask for less */
+	SHARD_E_IO = -3,	  /* the system refused; os_code is its errno */
+	SHARD_E_CORRUPT = -4,	  /* bytes break the format or a hash; do not retry */
 	SHARD_E_UNSUPPORTED = -5, /* well-formed, but needs a newer or fuller build */
-	SHARD_E_MISMATCH = -6,    /* intact, but not what the manifest says */
-	SHARD_E_EXISTS = -7,      /* something else has that name; nothing was touched */
-	SHARD_E_DEVICE = -8,      /* the GPU driver refused; os_code is its result */
-	SHARD_E_CANCELLED = -9,   /* a callback asked to stop */
-	SHARD_E_TIMEOUT = -10,    /* not within the given time; nothing is lost, try again */
+	SHARD_E_MISMATCH = -6,	  /* intact, but not what the manifest says */
+	SHARD_E_EXISTS = -7,	  /* something else has that name; nothing was touched */
+	SHARD_E_DEVICE = -8,	  /* the GPU driver refused; os_code is its result */
+	SHARD_E_CANCELLED = -9,	  /* a callback asked to stop */
+	SHARD_E_TIMEOUT = -10,	  /* not within the given time; nothing is lost, try again */
 };
 
 /* What went wrong, for a person: which file, which thing, its value, the limit. */
 struct shard_error {
-	int32_t status;     /* enum shard_status, as returned */
+	int32_t status;	    /* enum shard_status, as returned */
 	int32_t os_code;    /* errno, or the driver's CUresult with DEVICE; else 0 */
 	char message[1024]; /* one line, NUL-terminated, safe for a terminal; long paths are cut in the middle */
 };
@@ -72,7 +75,9 @@ struct shard_error {
 /* Static text such as "corrupt".  Never NULL, not even for an unknown code. */
 SHARD_API const char *shard_status_name(int status);
 
-/* Bytes that belong to a handle.  `data` may have any alignment, and is NULL only if `bytes` is 0. */
+/*
+ * Bytes that belong to a handle.  `data` may have any alignment, and is NULL only if `bytes` is 0.
+ */
 struct shard_view {
 	const void *data;
 	size_t bytes;
@@ -80,23 +85,44 @@ struct shard_view {
 
 /* ---- schema: what a record looks like --------------------------------------------------- */
 
-#define SHARD_GROUPS_MAX 8
-#define SHARD_FIELDS_MAX 24
-#define SHARD_DIMS_MAX 8
-#define SHARD_NAME_BYTES 48 /* with the NUL */
+#define SHARD_GROUPS_MAX    8
+#define SHARD_FIELDS_MAX    24
+#define SHARD_DIMS_MAX	    8
+#define SHARD_NAME_BYTES    48 /* with the NUL */
 #define SHARD_KEY_BYTES_MAX 1024
 
 enum shard_dtype {
-	SHARD_U8 = 1, SHARD_I8, SHARD_U16, SHARD_I16, SHARD_U32, SHARD_I32, SHARD_U64, SHARD_I64,
-	SHARD_F16, SHARD_BF16, SHARD_F32, SHARD_F64, SHARD_BOOL,
+	SHARD_U8 = 1,
+	SHARD_I8,
+	SHARD_U16,
+	SHARD_I16,
+	SHARD_U32,
+	SHARD_I32,
+	SHARD_U64,
+	SHARD_I64,
+	SHARD_F16,
+	SHARD_BF16,
+	SHARD_F32,
+	SHARD_F64,
+	SHARD_BOOL,
 };
 enum shard_kind { SHARD_TENSOR = 0, SHARD_RAGGED = 1, SHARD_STRING = 2 };
 enum shard_layout {
-	SHARD_LAYOUT_NONE = 0, SHARD_HWC = 1, SHARD_CHW = 2, SHARD_YUV420 = 3, SHARD_LAYOUT_TOKENS = 4,
+	SHARD_LAYOUT_NONE = 0,
+	SHARD_HWC = 1,
+	SHARD_CHW = 2,
+	SHARD_YUV420 = 3,
+	SHARD_LAYOUT_TOKENS = 4,
 };
 enum shard_semantic {
-	SHARD_SEMANTIC_NONE = 0, SHARD_IMAGE = 1, SHARD_LABEL = 2, SHARD_LENGTH = 3,
-	SHARD_TOKENS = 4, SHARD_MASK = 5, SHARD_BOXES = 6, SHARD_TEXT = 7,
+	SHARD_SEMANTIC_NONE = 0,
+	SHARD_IMAGE = 1,
+	SHARD_LABEL = 2,
+	SHARD_LENGTH = 3,
+	SHARD_TOKENS = 4,
+	SHARD_MASK = 5,
+	SHARD_BOXES = 6,
+	SHARD_TEXT = 7,
 };
 enum shard_codec { SHARD_RAW = 0, SHARD_LZ4 = 1 };
 enum shard_pack_order { SHARD_ORDER_UNKNOWN = 0, SHARD_ORDER_SOURCE = 1, SHARD_ORDER_SHUFFLE = 2 };
@@ -105,25 +131,25 @@ enum shard_pack_order { SHARD_ORDER_UNKNOWN = 0, SHARD_ORDER_SOURCE = 1, SHARD_O
 struct shard_field {
 	char name[SHARD_NAME_BYTES]; /* [A-Za-z_][A-Za-z0-9_.-]*, unique */
 	uint32_t dtype, kind, layout, semantic;
-	uint32_t group;                 /* below group_count */
-	uint32_t ndim;                  /* 0 is a scalar */
+	uint32_t group;			/* below group_count */
+	uint32_t ndim;			/* 0 is a scalar */
 	uint32_t shape[SHARD_DIMS_MAX]; /* row-major; of a ragged field, the largest shape */
-	uint32_t ragged_axes;           /* bit i: axis i varies; 0 for a tensor */
-	uint32_t length_field;          /* number of the u32 field with the lengths; 0 for a tensor */
+	uint32_t ragged_axes;		/* bit i: axis i varies; 0 for a tensor */
+	uint32_t length_field;		/* number of the u32 field with the lengths; 0 for a tensor */
 
 	uint64_t offset; /* from the start of the record within its group */
-	uint64_t bytes;  /* of one record */
+	uint64_t bytes;	 /* of one record */
 	uint64_t stride; /* of the group: distance of neighbouring records */
 };
 
 struct shard_group {
 	uint32_t codec; /* enum shard_codec; set by a packer */
 
-	uint32_t align_log2;    /* the stride is a multiple of 2^align_log2 */
-	uint32_t unit_records;  /* records under one hash */
+	uint32_t align_log2;	/* the stride is a multiple of 2^align_log2 */
+	uint32_t unit_records;	/* records under one hash */
 	uint32_t chunk_records; /* records compressed together; 0 if raw */
-	uint64_t record_bytes;  /* what the fields use of a record */
-	uint64_t stride;        /* record_bytes and padding */
+	uint64_t record_bytes;	/* what the fields use of a record */
+	uint64_t stride;	/* record_bytes and padding */
 };
 
 struct shard_schema {
@@ -135,7 +161,10 @@ struct shard_schema {
 /* The field of that name, or NULL. */
 SHARD_API const struct shard_field *shard_schema_find(const struct shard_schema *schema, const char *name);
 
-/* Names as manifests write them ("u8", "hwc"), NULL for an undefined value; and bytes of an element, or 0. */
+/*
+ * Names as manifests write them ("u8", "hwc"), NULL for an undefined value; and bytes of an
+ * element, or 0.
+ */
 SHARD_API const char *shard_dtype_name(uint32_t dtype);
 SHARD_API const char *shard_kind_name(uint32_t kind);
 SHARD_API const char *shard_layout_name(uint32_t layout);
@@ -155,9 +184,9 @@ SHARD_API int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t 
 struct shard_dataset;
 
 enum shard_check {
-	SHARD_CHECK_FIRST = 0,  /* hash each unit when it is first used */
+	SHARD_CHECK_FIRST = 0,	/* hash each unit when it is first used */
 	SHARD_CHECK_ALWAYS = 1, /* hash it at each use; a loader hashes a chunk each time that it decodes it */
-	SHARD_CHECK_NEVER = 2,  /* check the structure only; for storage that is verified by other means */
+	SHARD_CHECK_NEVER = 2,	/* check the structure only; for storage that is verified by other means */
 };
 
 struct shard_dataset_options {
@@ -168,8 +197,8 @@ struct shard_dataset_options {
 
 struct shard_dataset_info {
 	uint64_t record_count, shard_count, class_count, data_bytes; /* bytes of all shard files */
-	uint64_t seed;  /* of the pack-time shuffle */
-	uint32_t order; /* enum shard_pack_order */
+	uint64_t seed;						     /* of the pack-time shuffle */
+	uint32_t order;						     /* enum shard_pack_order */
 	uint32_t has_plan_digest;
 	uint8_t plan_digest[32];
 	char id[65]; /* the manifest's SHA-256 in hex: what a training job records */
@@ -177,8 +206,8 @@ struct shard_dataset_info {
 
 /*
  * Open the folder `dir`: reads and checks dataset.manifest, and no shard.  A shard is mapped at its
- * first use and checked against the manifest: MISMATCH if it is missing, or another one.  A file must
- * not shrink while it is mapped: without `guard`, the kernel answers with SIGBUS.
+ * first use and checked against the manifest: MISMATCH if it is missing, or another one.  A file
+ * must not shrink while it is mapped: without `guard`, the kernel answers with SIGBUS.
  */
 SHARD_API int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
 				 struct shard_error *err);
@@ -187,7 +216,10 @@ SHARD_API uint64_t shard_dataset_record_count(const struct shard_dataset *ds);
 SHARD_API const struct shard_schema *shard_dataset_schema(const struct shard_dataset *ds);
 SHARD_API void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out);
 
-/* Group, offset, dtype, shape and stride of a field; NULL if there is none.  Look it up once, outside the loop. */
+/*
+ * Group, offset, dtype, shape and stride of a field; NULL if there is none.  Look it up once,
+ * outside the loop.
+ */
 SHARD_API const struct shard_field *shard_field_find(const struct shard_dataset *ds, const char *name);
 
 /*
@@ -196,7 +228,8 @@ SHARD_API const struct shard_field *shard_field_find(const struct shard_dataset 
  */
 SHARD_API int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
 				 struct shard_error *err);
-SHARD_API int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out, struct shard_error *err);
+SHARD_API int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out,
+				struct shard_error *err);
 
 /* Name of a class in UTF-8; NULL past the last one. */
 SHARD_API const char *shard_dataset_class_name(const struct shard_dataset *ds, uint64_t class_idx);
@@ -208,10 +241,16 @@ struct shard_verify_options {
 	uint64_t sample_units; /* check the structure and this many units, spread evenly; 0: all of them */
 	uint32_t thread_count; /* 0: one for each CPU that this process may use */
 	uint32_t sha256;       /* 1: also the SHA-256 of each shard file, as after a download; datasets only */
-	void *context;         /* given to both callbacks, which run in the caller's thread only */
-	/* Called about 10 times a second and at the end.  A result other than 0 stops with CANCELLED. */
+	void *context;	       /* given to both callbacks, which run in the caller's thread only */
+	/*
+	 * Called about 10 times a second and at the end.  A result other than 0 stops with
+	 * CANCELLED.
+	 */
 	int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
-	/* Called for each problem; verification then goes on.  Without it, the first problem ends it. */
+	/*
+	 * Called for each problem; verification then goes on.  Without it, the first problem ends
+	 * it.
+	 */
 	void (*problem)(void *context, const struct shard_error *problem);
 };
 
@@ -223,8 +262,8 @@ struct shard_verify_report {
 
 /*
  * Check every rule of format/SHARD.md.  The result is that of the gravest problem: damage, then
- * UNSUPPORTED, then MISMATCH; `err` tells the first problem of that kind.  IO means that bytes could
- * not be read, which is not damage.
+ * UNSUPPORTED, then MISMATCH; `err` tells the first problem of that kind.  IO means that bytes
+ * could not be read, which is not damage.
  */
 SHARD_API int shard_dataset_verify(struct shard_dataset *ds, const struct shard_verify_options *opt,
 				   struct shard_verify_report *report, struct shard_error *err);
@@ -237,69 +276,79 @@ struct shard_loader;
 enum shard_shuffle {
 	SHARD_SHUFFLE_BY_SIZE = 0, /* GLOBAL for uncompressed records of 128 KiB and more, else WINDOWS */
 	SHARD_SEQUENTIAL = 1,
-	SHARD_SHUFFLE_GLOBAL = 2,  /* one level: any record may follow any other */
-	SHARD_SHUFFLE_WINDOWS = 3, /* two levels: runs of neighbouring records are read together, and shuffled in windows */
+	SHARD_SHUFFLE_GLOBAL = 2, /* one level: any record may follow any other */
+	/* two levels: runs of neighbouring records are read together, and shuffled in windows */
+	SHARD_SHUFFLE_WINDOWS = 3,
 };
 enum shard_tail { SHARD_DROP = 0, SHARD_PAD = 1, SHARD_KEEP = 2 }; /* KEEP: in a world of 1 only */
 
-/* How records are read.  Compressed groups, and those of less than 4096 bytes a record, are always mapped. */
+/*
+ * How records are read.  Compressed groups, and those of less than 4096 bytes a record, are always
+ * mapped.
+ */
 enum shard_path {
-	SHARD_PATH_AUTO = 0,   /* for each shard: MAP if it is in memory, PREAD if it will fit there or lies on a network
+	SHARD_PATH_AUTO = 0, /* for each shard: MAP if it is in memory, PREAD if it will fit there or lies on a network
 				  file system, else DIRECT */
 	SHARD_PATH_MAP = 1,
-	SHARD_PATH_DIRECT = 2, /* past the page cache, with io_uring where it is allowed; PREAD where neither works */
-	SHARD_PATH_PREAD = 3,  /* through the page cache: errors of the disk are errors, not signals */
+	/* past the page cache, with io_uring where it is allowed; PREAD where neither works */
+	SHARD_PATH_DIRECT = 2,
+	SHARD_PATH_PREAD = 3, /* through the page cache: errors of the disk are errors, not signals */
 };
 
 /*
  * What becomes of a row whose record is damaged: the hash of a unit is wrong, or a chunk does not
- * decode.  Shapes never change, and the result depends on the dataset's bytes alone, not on ranks or
- * threads.  Damaged tables of a shard, and disks that cannot be read, always fail.
+ * decode.  Shapes never change, and the result depends on the dataset's bytes alone, not on ranks
+ * or threads.  Damaged tables of a shard, and disks that cannot be read, always fail.
  */
 enum shard_on_corrupt {
 	SHARD_CORRUPT_FAIL = 0,
 	SHARD_CORRUPT_SUBSTITUTE = 1, /* the next good record of the dataset with its label; the row is flagged */
-	SHARD_CORRUPT_MASK = 2,       /* zeros in all fields; the row is flagged */
+	SHARD_CORRUPT_MASK = 2,	      /* zeros in all fields; the row is flagged */
 };
 
 struct shard_loader_options {
 	size_t size;
-	uint64_t seed;          /* fixes the order, with the epoch */
+	uint64_t seed;		/* fixes the order, with the epoch */
 	uint32_t batch_records; /* per rank; required */
-	uint32_t rank, world;   /* which share of the epoch is ours; world 0 means 1 */
-	uint32_t shuffle;       /* enum shard_shuffle */
-	uint32_t tail;          /* enum shard_tail: what to do with records that do not fill the ranks' last batch */
-	uint32_t slot_count;    /* batches in memory, lent or prefetched; default 4, at least 2 */
-	uint32_t thread_count;  /* threads that fill slots; default: one per CPU, at most 4 */
+	uint32_t rank, world;	/* which share of the epoch is ours; world 0 means 1 */
+	uint32_t shuffle;	/* enum shard_shuffle */
+	/* enum shard_tail: what to do with records that do not fill the ranks' last batch */
+	uint32_t tail;
+	uint32_t slot_count;   /* batches in memory, lent or prefetched; default 4, at least 2 */
+	uint32_t thread_count; /* threads that fill slots; default: one per CPU, at most 4 */
 
 	/*
-	 * The windows of format/ORDER.md.  0: by the size of a record and nothing else: runs of 256 KiB,
-	 * windows of 40 runs, 64 lanes.  In a world that divides lane_count, a rank reads its own runs
-	 * only; in any other world, each rank reads all of them.
+	 * The windows of format/ORDER.md.  0: by the size of a record and nothing else: runs of 256
+	 * KiB, windows of 40 runs, 64 lanes.  In a world that divides lane_count, a rank reads its
+	 * own runs only; in any other world, each rank reads all of them.
 	 */
 	uint32_t window_runs, lane_count;
 	uint64_t run_records, phase_unit_records;
 
-	uint32_t path;       /* enum shard_path */
+	uint32_t path;	     /* enum shard_path */
 	uint32_t on_corrupt; /* enum shard_on_corrupt */
 
 	/*
-	 * The most memory for decoded chunks of compressed groups, besides the ring.  0: what a window of
-	 * this rank needs (in a global order, all chunks), and at most a quarter of the memory that is
-	 * available at the first next.  Each chunk is then decoded once an epoch.  With less memory the
-	 * same batches come more slowly, because chunks are decoded again.  Only used pages are taken.
+	 * The most memory for decoded chunks of compressed groups, besides the ring.  0: what a
+	 * window of this rank needs (in a global order, all chunks), and at most a quarter of the
+	 * memory that is available at the first next.  Each chunk is then decoded once an epoch.
+	 * With less memory the same batches come more slowly, because chunks are decoded again.
+	 * Only used pages are taken.
 	 */
 	uint64_t stage_bytes;
 
 	uint32_t device_slot_count; /* batches in a GPU's memory, lent or on their way: 2 to 4; default 3 */
-	uint32_t pool_in_place;     /* 0 or 1; shard_gpu.h explains it */
-	uint64_t pool_bytes;        /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
+	uint32_t pool_in_place;	    /* 0 or 1; shard_gpu.h explains it */
+	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
 };
 
-/* Row i is at data + i x stride or, if row_at is not NULL, at data + row_at[i].  There are record_count rows. */
+/*
+ * Row i is at data + i x stride or, if row_at is not NULL, at data + row_at[i].  There are
+ * record_count rows.
+ */
 struct shard_rows {
-	const void *data; /* in a slot of the ring, 4096-aligned for groups; or on a GPU, see shard_gpu.h */
-	uint64_t stride;  /* bytes */
+	const void *data;	/* in a slot of the ring, 4096-aligned for groups; or on a GPU, see shard_gpu.h */
+	uint64_t stride;	/* bytes */
 	const uint64_t *row_at; /* NULL, or in host memory: only with pool_in_place */
 };
 
@@ -307,14 +356,15 @@ enum shard_row_flag { SHARD_ROW_PADDED = 1, SHARD_ROW_SUBSTITUTED = 2, SHARD_ROW
 
 struct shard_batch {
 	uint64_t epoch;
-	uint64_t position;        /* where this step starts in the epoch's global order, the same on all ranks: rank q gets
+	uint64_t position;     /* where this step starts in the epoch's global order, the same on all ranks: rank q gets
 				     batch_records positions p >= position with p mod world = q */
-	uint64_t step;            /* position / (world x batch_records): counts from 0 in each epoch */
-	uint32_t record_count;    /* batch_records, or fewer in the last batch with SHARD_KEEP */
-	uint32_t slot;            /* the loader's own; hand it back unchanged */
-	const uint64_t *record;   /* [record_count] dataset index of each row; of the substitute if it is one */
+	uint64_t step;	       /* position / (world x batch_records): counts from 0 in each epoch */
+	uint32_t record_count; /* batch_records, or fewer in the last batch with SHARD_KEEP */
+	uint32_t slot;	       /* the loader's own; hand it back unchanged */
+	const uint64_t *record;	  /* [record_count] dataset index of each row; of the substitute if it is one */
 	const uint8_t *row_flags; /* [record_count] enum shard_row_flag */
-	struct shard_rows group[SHARD_GROUPS_MAX]; /* one block where the stride is 4096 or more; else its first field */
+	/* one block where the stride is 4096 or more; else its first field */
+	struct shard_rows group[SHARD_GROUPS_MAX];
 	struct shard_rows field[SHARD_FIELDS_MAX]; /* any field; of groups below 4096, a dense array */
 };
 
@@ -329,17 +379,18 @@ SHARD_API int shard_loader_open(struct shard_loader **out, struct shard_dataset 
 SHARD_API void shard_loader_close(struct shard_loader *l);
 
 /*
- * Get the next batch, which threads have prepared meanwhile.  SHARD_END ends an epoch.  The call after
- * that starts the next epoch, whose first batches are being read already.  ARGUMENT if all slots are
- * lent (release one first), or in another process than that of the first call.  Other errors repeat
- * until seek or resume.
+ * Get the next batch, which threads have prepared meanwhile.  SHARD_END ends an epoch.  The call
+ * after that starts the next epoch, whose first batches are being read already.  ARGUMENT if all
+ * slots are lent (release one first), or in another process than that of the first call.  Other
+ * errors repeat until seek or resume.
  */
 SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err);
 
 /*
- * Wait until shard_loader_next() would return at once, with a batch or an error.  TIMEOUT if that takes
- * more than `timeout_ns`; a timeout of 0 polls.  For threads that have other work to do while they
- * wait.  Once shard_loader_next_device() or _begin_device() was called, this waits for the former.
+ * Wait until shard_loader_next() would return at once, with a batch or an error.  TIMEOUT if that
+ * takes more than `timeout_ns`; a timeout of 0 polls.  For threads that have other work to do while
+ * they wait.  Once shard_loader_next_device() or _begin_device() was called, this waits for the
+ * former.
  */
 SHARD_API int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err);
 
@@ -356,23 +407,26 @@ SHARD_API int shard_loader_order(const struct shard_loader *l, uint64_t epoch, u
 /* The epoch of the next batch, and its position in the epoch's global order. */
 SHARD_API void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position);
 
-/* Continue at global position `position` of `epoch`.  Reads nothing and waits for nothing; lent batches stay valid. */
+/*
+ * Continue at global position `position` of `epoch`.  Reads nothing and waits for nothing; lent
+ * batches stay valid.
+ */
 SHARD_API int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err);
 
 /*
- * The same place as a token: one line of printable text to keep in a checkpoint, with all that fixes the
- * order, and the dataset's id.  It does not hold world, rank, batch size or threads: a job may resume
- * with others, and still every record of the epoch comes once (with SHARD_DROP, all but those of the
- * last incomplete step).
+ * The same place as a token: one line of printable text to keep in a checkpoint, with all that
+ * fixes the order, and the dataset's id.  It does not hold world, rank, batch size or threads: a
+ * job may resume with others, and still every record of the epoch comes once (with SHARD_DROP, all
+ * but those of the last incomplete step).
  */
 #define SHARD_TOKEN_BYTES 512 /* with the NUL */
 SHARD_API void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES]);
 
 /*
  * Continue where the token was made, in the order that it names, whatever the defaults are now.
- * MISMATCH if the token is of another dataset, or of another order than the options ask for: the loader
- * stays where it is.  ARGUMENT if it is no whole token, or names another order while batches are lent
- * from a pool.
+ * MISMATCH if the token is of another dataset, or of another order than the options ask for: the
+ * loader stays where it is.  ARGUMENT if it is no whole token, or names another order while batches
+ * are lent from a pool.
  */
 SHARD_API int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err);
 
@@ -385,10 +439,10 @@ SHARD_API void shard_loader_order_info(const struct shard_loader *l, struct shar
 
 /*
  * The ring holds all slots.  Before the first next, the caller may lend memory for it: at least
- * shard_loader_ring_bytes(), 4096-aligned, such as a region that was page-locked with cudaHostRegister.
- * The loader writes to it until close and never frees it.  Keep it from forked children with
- * MADV_DONTFORK, because disks may be writing to it.  A ring of the loader's own lies in huge pages,
- * and is kept from children.
+ * shard_loader_ring_bytes(), 4096-aligned, such as a region that was page-locked with
+ * cudaHostRegister.  The loader writes to it until close and never frees it.  Keep it from forked
+ * children with MADV_DONTFORK, because disks may be writing to it.  A ring of the loader's own lies
+ * in huge pages, and is kept from children.
  */
 SHARD_API uint64_t shard_loader_ring_bytes(const struct shard_loader *l);
 SHARD_API int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t bytes, struct shard_error *err);
@@ -397,38 +451,42 @@ SHARD_API int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t b
 struct shard_loader_stats {
 	uint64_t batch_count, record_count, bytes;  /* lent by next; bytes of slots, with the padding of records */
 	uint64_t filled_record_count, filled_bytes; /* prepared by threads, who are ahead, or were before a seek */
-	uint64_t checked_unit_count;                /* hashed */
-	uint64_t elapsed_ns;                        /* since the first next */
-	uint64_t next_wait_ns, next_wait_count;     /* next waited for a batch: the trainer was faster */
-	uint64_t fill_ns, fill_cpu_ns;              /* threads at work; of it on a CPU: the rest waited for disks */
-	uint64_t slot_wait_ns;                      /* threads had no free slot: the trainer was slower */
+	uint64_t checked_unit_count;		    /* hashed */
+	uint64_t elapsed_ns;			    /* since the first next */
+	uint64_t next_wait_ns, next_wait_count;	    /* next waited for a batch: the trainer was faster */
+	uint64_t fill_ns, fill_cpu_ns;		    /* threads at work; of it on a CPU: the rest waited for disks */
+	uint64_t slot_wait_ns;			    /* threads had no free slot: the trainer was slower */
 	uint64_t mapped_bytes, direct_bytes, pread_bytes; /* of filled_bytes, by how they were read */
-	uint64_t substituted_count, masked_count;   /* of the rows that were filled */
+	uint64_t substituted_count, masked_count;	  /* of the rows that were filled */
 	uint32_t thread_count, has_uring;
-	uint64_t stage_bytes;            /* the most memory for decoded chunks, besides the ring */
-	uint64_t decoded_chunk_count;    /* each time that a chunk was decoded */
+	uint64_t stage_bytes;		 /* the most memory for decoded chunks, besides the ring */
+	uint64_t decoded_chunk_count;	 /* each time that a chunk was decoded */
 	uint64_t unfinished_chunk_count; /* chunks that made room before all their records were taken: many mean that
 					    stage_bytes is too small.  Not counted where ranks share runs */
-	uint64_t device_bytes;   /* copied to the GPU; more than batch_count needs, as copies are ahead */
-	uint64_t pageable_bytes; /* of these, from memory that was not page-locked */
-	uint64_t pinned_bytes;   /* of the ring that are page-locked */
-	uint64_t device_wait_ns; /* next waited until the GPU was done with a slot: the host was ahead, as it should be */
+	uint64_t device_bytes;		 /* copied to the GPU; more than batch_count needs, as copies are ahead */
+	uint64_t pageable_bytes;	 /* of these, from memory that was not page-locked */
+	uint64_t pinned_bytes;		 /* of the ring that are page-locked */
+	/* next waited until the GPU was done with a slot: the host was ahead, as it should be */
+	uint64_t device_wait_ns;
 };
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
 
 /*
- * What happened between two looks at the counters of one loader, as a line for a log: rates, who waited
- * for whom, how bytes came, damaged rows, and which side is slower.  `before` is NULL for all since
- * open.  docs/TRAINING.md says what to do about each ending.
+ * What happened between two looks at the counters of one loader, as a line for a log: rates, who
+ * waited for whom, how bytes came, damaged rows, and which side is slower.  `before` is NULL for
+ * all since open.  docs/TRAINING.md says what to do about each ending.
  *
- *   12.4 GB/s, 82,300 records/s; next waited 0.3 % (12 of 4,000 times); threads filled 41 % (on a CPU 40 %),
- *   waited for slots 59 %; mapped 100 %: the trainer is the slower side
+ *   12.4 GB/s, 82,300 records/s; next waited 0.3 % (12 of 4,000 times); threads filled 41 % (on a
+ *   CPU 40 %), waited for slots 59 %; mapped 100 %: the trainer is the slower side
  */
 #define SHARD_SUMMARY_BYTES 512 /* with the NUL; no line is longer */
 SHARD_API void shard_stats_summary(const struct shard_loader_stats *now, const struct shard_loader_stats *before,
 				   char text[SHARD_SUMMARY_BYTES]);
 
-/* What was wrong with the row that was substituted or masked last, for a log.  END if there was none. */
+/*
+ * What was wrong with the row that was substituted or masked last, for a log.  END if there was
+ * none.
+ */
 SHARD_API int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out);
 
 #ifdef __cplusplus

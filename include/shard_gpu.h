@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shard_gpu.h - batches in the memory of a GPU, the pool there, transforms of images, and the doctor
+ * shard_gpu.h - batches in the memory of a GPU, the pool there, transforms of images, and the
+ * doctor
  *
  * A loader of shard.h copies its batches to a GPU ahead of the trainer: shard_loader_next_device()
  * instead of shard_loader_next(), shard_loader_release_after() instead of shard_loader_release().
  * The first comment of shard.h holds for this header, too.
  *
- * A stream is a cudaStream_t or a CUstream.  NULL is the legacy default stream of the calling thread's
- * device, or of the first device if the thread has chosen none.
+ * A stream is a cudaStream_t or a CUstream.  NULL is the legacy default stream of the calling
+ * thread's device, or of the first device if the thread has chosen none.
  */
 #ifndef SHARD_GPU_H
 #define SHARD_GPU_H
@@ -21,55 +22,56 @@ extern "C" {
 /* ---- batches ---------------------------------------------------------------------------- */
 
 /*
- * As shard_loader_next(), with the rows in the memory of the GPU that `stream` belongs to: kernels that
- * are queued on `stream` after this call find the batch there.  The host waits for no copy, because
- * batches are copied ahead, on a stream of the loader's own.  Only group[].data and field[].data are
- * addresses of the GPU.  record, row_flags and row_at stay in host memory.
+ * As shard_loader_next(), with the rows in the memory of the GPU that `stream` belongs to: kernels
+ * that are queued on `stream` after this call find the batch there.  The host waits for no copy,
+ * because batches are copied ahead, on a stream of the loader's own.  Only group[].data and
+ * field[].data are addresses of the GPU.  record, row_flags and row_at stay in host memory.
  *
- * All streams given to one loader belong to the context of the first one: the runtime API's, PyTorch's,
- * or the caller's own, which must live until close.
+ * All streams given to one loader belong to the context of the first one: the runtime API's,
+ * PyTorch's, or the caller's own, which must live until close.
  *
- * UNSUPPORTED if the machine has no driver or no GPU; shard_loader_next() then works.  DEVICE if the
- * driver refuses.  ARGUMENT if all device slots are lent.  After the first batch from this call,
- * shard_loader_next() of the same loader fails.
+ * UNSUPPORTED if the machine has no driver or no GPU; shard_loader_next() then works.  DEVICE if
+ * the driver refuses.  ARGUMENT if all device slots are lent.  After the first batch from this
+ * call, shard_loader_next() of the same loader fails.
  */
 SHARD_API int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_batch *batch,
 				       struct shard_error *err);
 
 /*
- * Do what the first shard_loader_next_device() does before it waits for a batch: allocate memory of the
- * host and the GPU, start threads and reads.  For callers of shard_loader_wait(), who then need not
- * wait for the first batch in next.  Fails as shard_loader_next_device() does.  May be called at any
- * time; later calls do nothing.
+ * Do what the first shard_loader_next_device() does before it waits for a batch: allocate memory of
+ * the host and the GPU, start threads and reads.  For callers of shard_loader_wait(), who then need
+ * not wait for the first batch in next.  Fails as shard_loader_next_device() does.  May be called
+ * at any time; later calls do nothing.
  */
 SHARD_API int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard_error *err);
 
 /*
- * Give a batch back once all work is done that was queued on `stream` before this call.  Returns at once;
- * the batch's pointers are then dead.  For batches on the GPU, and for batches in host memory that copies
- * on `stream` still read.  Work on other streams must be joined to this one first (cudaStreamWaitEvent).
+ * Give a batch back once all work is done that was queued on `stream` before this call.  Returns at
+ * once; the batch's pointers are then dead.  For batches on the GPU, and for batches in host memory
+ * that copies on `stream` still read.  Work on other streams must be joined to this one first
+ * (cudaStreamWaitEvent).
  */
 SHARD_API int shard_loader_release_after(struct shard_loader *l, const struct shard_batch *batch, void *stream,
 					 struct shard_error *err);
 
 /*
- * Make work that is queued on `stream` after this call wait for work that was queued on `behind` before
- * it.  The host waits for nothing.  For batches that several streams read: make the others wait for the
- * stream given to next_device, and the stream given to release_after wait for them.  ARGUMENT before
- * the first batch on a GPU.
+ * Make work that is queued on `stream` after this call wait for work that was queued on `behind`
+ * before it.  The host waits for nothing.  For batches that several streams read: make the others
+ * wait for the stream given to next_device, and the stream given to release_after wait for them.
+ * ARGUMENT before the first batch on a GPU.
  */
 SHARD_API int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct shard_error *err);
 
 /*
- * The number of the GPU that a stream belongs to, as cudaGetDevice() counts.  Starts the driver and nothing
- * else.  UNSUPPORTED if there is no driver or no GPU.
+ * The number of the GPU that a stream belongs to, as cudaGetDevice() counts.  Starts the driver and
+ * nothing else.  UNSUPPORTED if there is no driver or no GPU.
  */
 SHARD_API int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_error *err);
 
 /*
  * Why batches come through pageable memory, which is slower; END if they do not.  From the first
- * next_device or release_after on, the ring is page-locked slot by slot in the background.  A ring that
- * was lent is its owner's to page-lock, with cudaHostRegister.
+ * next_device or release_after on, the ring is page-locked slot by slot in the background.  A ring
+ * that was lent is its owner's to page-lock, with cudaHostRegister.
  */
 SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out);
 
@@ -78,101 +80,109 @@ SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_erro
 /*
  * For pool_bytes in struct shard_loader_options: a pool with room for the whole dataset.
  *
- * With pool_bytes not 0, the loader keeps a pool of at most that many bytes in the GPU's memory.  Runs are
- * copied there as they lie, and a kernel gathers batches from them: the same batches as without a pool.
- * The pool needs room for 3 windows of all lanes of this rank, and for what a batch spans; the error
- * says how many bytes that is.  A pool that holds the whole dataset is filled once, in any order; from
- * then on nothing is copied.  Such a loader delivers by shard_loader_next_device() only: the slots of its
- * ring hold parts of windows on their way, not batches.
+ * With pool_bytes not 0, the loader keeps a pool of at most that many bytes in the GPU's memory.
+ * Runs are copied there as they lie, and a kernel gathers batches from them: the same batches as
+ * without a pool.  The pool needs room for 3 windows of all lanes of this rank, and for what a
+ * batch spans; the error says how many bytes that is.  A pool that holds the whole dataset is
+ * filled once, in any order; from then on nothing is copied.  Such a loader delivers by
+ * shard_loader_next_device() only: the slots of its ring hold parts of windows on their way, not
+ * batches.
  *
- * With pool_in_place 1, groups with strides of 4096 and more are not gathered: their rows stay in the pool,
- * row_at of struct shard_rows says where, and shard_transform_launch() reads them from there, in one pass.
- * Memory that a batch lies in is not filled anew until the batch is given back.  So the pool also needs
- * room for what device_slot_count consecutive batches span.  A caller that holds older batches, or
- * batches from before a seek, may get ARGUMENT from next until it gives them back.
+ * With pool_in_place 1, groups with strides of 4096 and more are not gathered: their rows stay in
+ * the pool, row_at of struct shard_rows says where, and shard_transform_launch() reads them from
+ * there, in one pass.  Memory that a batch lies in is not filled anew until the batch is given
+ * back.  So the pool also needs room for what device_slot_count consecutive batches span.  A caller
+ * that holds older batches, or batches from before a seek, may get ARGUMENT from next until it
+ * gives them back.
  *
- * A copy to the GPU takes many runs, but a read of the disk takes one, and the default of 256 KiB is short
- * for that.  Where records are not in memory, run_records of 1 to 4 MiB cost less.  The pool does not
- * choose longer runs by itself, because that would be another order.
+ * A copy to the GPU takes many runs, but a read of the disk takes one, and the default of 256 KiB
+ * is short for that.  Where records are not in memory, run_records of 1 to 4 MiB cost less.  The
+ * pool does not choose longer runs by itself, because that would be another order.
  */
 #define SHARD_POOL_ALL UINT64_MAX
 
 /* ---- transform: from the bytes of images to the numbers that a network takes -------------- */
 
 /*
- * Crop or random-resized-crop, flip, normalise, convert and transpose a batch in one pass: on the CPU, or
- * by a kernel on the GPU that the batch is on.  Both give the same bits.  docs/TRANSFORM.md defines them:
- * those of Pillow's crop and resize (bilinear, antialiased) and of torchvision's ToTensor and Normalize.
+ * Crop or random-resized-crop, flip, normalise, convert and transpose a batch in one pass: on the
+ * CPU, or by a kernel on the GPU that the batch is on.  Both give the same bits.  docs/TRANSFORM.md
+ * defines them: those of Pillow's crop and resize (bilinear, antialiased) and of torchvision's
+ * ToTensor and Normalize.
  */
 struct shard_transform;
 
 enum shard_transform_crop {
-	SHARD_CROP_CENTER = 0,  /* the middle, as torchvision's CenterCrop */
-	SHARD_CROP_RANDOM = 1,  /* anywhere */
+	SHARD_CROP_CENTER = 0,	/* the middle, as torchvision's CenterCrop */
+	SHARD_CROP_RANDOM = 1,	/* anywhere */
 	SHARD_CROP_RESIZED = 2, /* a part of random area and ratio, resized, as torchvision's RandomResizedCrop */
 };
 
 struct shard_transform_options {
 	size_t size;
 	uint32_t height, width; /* of the output, in pixels; 0: those of the field */
-	uint32_t dtype;         /* SHARD_F16, SHARD_BF16 or SHARD_F32; 0: SHARD_F32 */
-	uint32_t layout;        /* SHARD_CHW or SHARD_HWC; 0: SHARD_CHW */
-	uint32_t crop;          /* enum shard_transform_crop */
+	uint32_t dtype;		/* SHARD_F16, SHARD_BF16 or SHARD_F32; 0: SHARD_F32 */
+	uint32_t layout;	/* SHARD_CHW or SHARD_HWC; 0: SHARD_CHW */
+	uint32_t crop;		/* enum shard_transform_crop */
 	uint32_t reserved;
-	float mean[4], std[4];       /* per channel: a sample x becomes (x / 255 - mean) / std; std 0 means 1 */
-	double flip;                 /* probability, 0 to 1, that a row is mirrored left to right */
+	float mean[4], std[4];	     /* per channel: a sample x becomes (x / 255 - mean) / std; std 0 means 1 */
+	double flip;		     /* probability, 0 to 1, that a row is mirrored left to right */
 	double area_min, area_max;   /* SHARD_CROP_RESIZED: part of the image's area; 0: 0.08 and 1 */
 	double ratio_min, ratio_max; /* SHARD_CROP_RESIZED: width by height; 0: 3/4 and 4/3 */
 };
 
 /* What one row of the output is made of. */
 struct shard_transform_row {
-	uint32_t from;                /* row of the batch */
-	uint32_t flip;                /* not 0: mirrored left to right */
-	uint32_t x, y, width, height; /* pixels of the image; any part of it with SHARD_CROP_RESIZED, else of the output's size */
+	uint32_t from; /* row of the batch */
+	uint32_t flip; /* not 0: mirrored left to right */
+	/* pixels of the image; any part of it with SHARD_CROP_RESIZED, else of the output's size */
+	uint32_t x, y, width, height;
 };
 
 /*
- * Prepare to transform batches of this loader, whose rank, world and seed fix what is drawn.  `field` has
- * u8 images: [height, width, channels] or [channels, height, width] as its layout says, or [height,
- * width], with 1 to 4 channels.  The loader is not used after this call.  A handle belongs to one
- * thread at a time; several handles of one loader are independent.
+ * Prepare to transform batches of this loader, whose rank, world and seed fix what is drawn.
+ * `field` has u8 images: [height, width, channels] or [channels, height, width] as its layout says,
+ * or [height, width], with 1 to 4 channels.  The loader is not used after this call.  A handle
+ * belongs to one thread at a time; several handles of one loader are independent.
  */
 SHARD_API int shard_transform_open(struct shard_transform **out, const struct shard_loader *l, const char *field,
 				   const struct shard_transform_options *opt, struct shard_error *err);
 /* After a launch: waits until the GPU is done.  In a forked child it frees memory only. */
 SHARD_API void shard_transform_close(struct shard_transform *t);
 
-/* Bytes of one row of the output: height x width x channels numbers without gaps.  Rows follow each other. */
+/*
+ * Bytes of one row of the output: height x width x channels numbers without gaps.  Rows follow each
+ * other.
+ */
 SHARD_API uint64_t shard_transform_row_bytes(const struct shard_transform *t);
 
 /*
- * Draw at random what becomes of each row of this batch: row[i] for row i.  A function of seed, epoch, the
- * row's position in the epoch, and `view` alone: a resumed job, or one in another world, draws the same.
- * `view` is 0, or counts the variants of a row.  For masks or boxes that must follow an image, and to be
- * changed before it is given to the calls below.
+ * Draw at random what becomes of each row of this batch: row[i] for row i.  A function of seed,
+ * epoch, the row's position in the epoch, and `view` alone: a resumed job, or one in another world,
+ * draws the same.  `view` is 0, or counts the variants of a row.  For masks or boxes that must
+ * follow an image, and to be changed before it is given to the calls below.
  */
 SHARD_API void shard_transform_draw(const struct shard_transform *t, const struct shard_batch *batch, uint32_t view,
 				    struct shard_transform_row *row);
 
 /*
- * Transform rows of a batch in host memory.  `to` has room for row_count rows, at any alignment.  `rows` NULL:
- * each row of the batch once, as shard_transform_draw() says for view 0; row_count is then the batch's.
+ * Transform rows of a batch in host memory.  `to` has room for row_count rows, at any alignment.
+ * `rows` NULL: each row of the batch once, as shard_transform_draw() says for view 0; row_count is
+ * then the batch's.
  */
 SHARD_API int shard_transform_host(struct shard_transform *t, const struct shard_batch *batch,
 				   const struct shard_transform_row *rows, uint64_t row_count, void *to,
 				   struct shard_error *err);
 
 /*
- * The same for a batch from shard_loader_next_device(), with a pool or without.  Queues kernels on `stream`,
- * which is the stream given to next_device or one that waits for it, and returns at once.  `to` is device
- * memory of the stream's context, which the caller keeps until the kernels are done.  Fastest with `to`
- * 16-aligned, as cudaMalloc's memory is, and a width that is a multiple of 8 pixels.  Give the batch back
- * with shard_loader_release_after() on the same stream, after this.
+ * The same for a batch from shard_loader_next_device(), with a pool or without.  Queues kernels on
+ * `stream`, which is the stream given to next_device or one that waits for it, and returns at once.
+ * `to` is device memory of the stream's context, which the caller keeps until the kernels are done.
+ * Fastest with `to` 16-aligned, as cudaMalloc's memory is, and a width that is a multiple of 8
+ * pixels.  Give the batch back with shard_loader_release_after() on the same stream, after this.
  *
- * The first call loads the kernels into the stream's context, where the driver compiles them once per
- * machine, and waits for that.  Later calls neither wait nor allocate.  All streams belong to the first
- * one's context.  UNSUPPORTED if there is no driver or GPU, DEVICE if the driver refuses.
+ * The first call loads the kernels into the stream's context, where the driver compiles them once
+ * per machine, and waits for that.  Later calls neither wait nor allocate.  All streams belong to
+ * the first one's context.  UNSUPPORTED if there is no driver or GPU, DEVICE if the driver refuses.
  */
 SHARD_API int shard_transform_launch(struct shard_transform *t, const struct shard_batch *batch,
 				     const struct shard_transform_row *rows, uint64_t row_count, void *stream, void *to,
@@ -194,27 +204,32 @@ struct shard_fact {
 	uint64_t number;
 };
 
-/* What was looked at, what was found, what follows for a loader, and what to do: texts without a full stop. */
+/*
+ * What was looked at, what was found, what follows for a loader, and what to do: texts without a
+ * full stop.
+ */
 struct shard_finding {
-	const char *name;              /* such as "io_uring"; the same on all machines */
+	const char *name;		 /* such as "io_uring"; the same on all machines */
 	const char *found, *so, *advice; /* the last two may be empty */
-	const struct shard_fact *fact; /* [fact_count] */
+	const struct shard_fact *fact;	 /* [fact_count] */
 	uint32_t fact_count;
 	uint32_t verdict; /* enum shard_verdict */
 };
 
 struct shard_doctor_options {
 	size_t size;
-	const char *path; /* of a dataset, or of any file or folder on the disk in question; NULL: look at no disk */
+	/* of a dataset, or of any file or folder on the disk in question; NULL: look at no disk */
+	const char *path;
 	void *context;
-	void (*finding)(void *context, const struct shard_finding *finding); /* required; its pointers live until it returns */
+	/* required; its pointers live until it returns */
+	void (*finding)(void *context, const struct shard_finding *finding);
 };
 
 /*
- * Look at CPUs, memory, huge pages, io_uring, the disk behind `path` and the GPUs, and tell each finding.
- * Nothing is changed.  Page-locking is tried on 64 MiB, with the GPU of the calling thread's context or
- * the first GPU: do not call this before a fork whose child uses the GPU.  Fails only if `path` cannot
- * be looked at.
+ * Look at CPUs, memory, huge pages, io_uring, the disk behind `path` and the GPUs, and tell each
+ * finding.  Nothing is changed.  Page-locking is tried on 64 MiB, with the GPU of the calling
+ * thread's context or the first GPU: do not call this before a fork whose child uses the GPU.
+ * Fails only if `path` cannot be looked at.
  */
 SHARD_API int shard_doctor(const struct shard_doctor_options *opt, struct shard_error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shard_pack.h - write shards and seal them into a dataset, count statistics, and look inside a shard
+ * shard_pack.h - write shards and seal them into a dataset, count statistics, and look inside a
+ * shard
  *
  * For programs that make datasets, and for tools that inspect them.  A trainer needs shard.h only,
  * whose first comment holds for this header, too.
@@ -19,16 +20,16 @@ extern "C" {
 /* ---- layout ----------------------------------------------------------------------------- */
 
 /*
- * Fill in what follows from the upper parts of fields and groups: offsets, bytes, strides, units and
- * chunks, as format/SHARD.md 2.9 advises.  `align` is 0, or 4096 for records that O_DIRECT can read
- * alone.  ARGUMENT names the field and the rule.
+ * Fill in what follows from the upper parts of fields and groups: offsets, bytes, strides, units
+ * and chunks, as format/SHARD.md 2.9 advises.  `align` is 0, or 4096 for records that O_DIRECT can
+ * read alone.  ARGUMENT names the field and the rule.
  */
 SHARD_API int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, struct shard_error *err);
 
 /*
- * Choose the group of each field whose group is SHARD_GROUP_BY_SIZE, and set group_count.  Fields of
- * at most 16 bytes, such as labels, go to group 1, others to group 0: then a reader of the small ones
- * does not read the large ones.  If no field were in group 0, all go there.  Call this before
+ * Choose the group of each field whose group is SHARD_GROUP_BY_SIZE, and set group_count.  Fields
+ * of at most 16 bytes, such as labels, go to group 1, others to group 0: then a reader of the small
+ * ones does not read the large ones.  If no field were in group 0, all go there.  Call this before
  * shard_schema_lay_out().
  */
 #define SHARD_GROUP_BY_SIZE UINT32_MAX
@@ -139,19 +140,19 @@ SHARD_API void shard_sum_bytes(const void *data, uint64_t bytes, uint32_t channe
 enum shard_miss_reason {
 	SHARD_MISS_EMPTY = 1,
 	SHARD_MISS_NOT_AN_IMAGE = 2,
-	SHARD_MISS_DECODE = 3,    /* the decoder gave up */
-	SHARD_MISS_DAMAGED = 4,   /* the decoder warned of damaged pixels */
+	SHARD_MISS_DECODE = 3,	/* the decoder gave up */
+	SHARD_MISS_DAMAGED = 4, /* the decoder warned of damaged pixels */
 	SHARD_MISS_TRUNCATED = 5,
-	SHARD_MISS_LIMIT = 6,     /* too many pixels or scans, or too much memory */
+	SHARD_MISS_LIMIT = 6, /* too many pixels or scans, or too much memory */
 	SHARD_MISS_UNSUPPORTED = 7,
-	SHARD_MISS_KEY = 8,       /* the key is not UTF-8, or too long */
+	SHARD_MISS_KEY = 8, /* the key is not UTF-8, or too long */
 };
 enum shard_miss_how { SHARD_SKIPPED = 1, SHARD_QUARANTINED = 2 };
 
 struct shard_miss {
 	uint64_t ordinal; /* of the input, in the plan's pack order */
 	uint32_t reason;  /* enum shard_miss_reason */
-	uint32_t how;     /* enum shard_miss_how */
+	uint32_t how;	  /* enum shard_miss_how */
 };
 
 SHARD_API const char *shard_miss_reason_name(uint32_t reason);
@@ -159,12 +160,12 @@ SHARD_API const char *shard_miss_reason_name(uint32_t reason);
 /* ---- writer: one shard ------------------------------------------------------------------ */
 
 struct shard_writer_options {
-	size_t size;                 /* sizeof this struct as the caller compiled it */
+	size_t size;		     /* sizeof this struct as the caller compiled it */
 	uint64_t planned_records;    /* the most that will be appended; required */
-	uint64_t plan_shard;         /* number of this shard in the plan */
+	uint64_t plan_shard;	     /* number of this shard in the plan */
 	const uint8_t *plan_digest;  /* 32 bytes, or NULL */
-	const char *provenance;      /* UTF-8 text, or NULL */
-	uint32_t keys;               /* 1: every record has a key */
+	const char *provenance;	     /* UTF-8 text, or NULL */
+	uint32_t keys;		     /* 1: every record has a key */
 	uint32_t section_align_log2; /* 12 to 21; 0: by size */
 	uint32_t skip_read_back;     /* 1: publish the file without reading it back */
 	uint32_t reserved;
@@ -179,16 +180,17 @@ struct shard_written {
 };
 
 /*
- * Start a shard that will be published as `path`.  Nothing has that name until shard_writer_finish()
- * succeeds: bytes go to a locked temporary file beside it, which close removes.  The writer holds
- * one unit or chunk of each group in memory, and spools small groups to unnamed files.
+ * Start a shard that will be published as `path`.  Nothing has that name until
+ * shard_writer_finish() succeeds: bytes go to a locked temporary file beside it, which close
+ * removes.  The writer holds one unit or chunk of each group in memory, and spools small groups to
+ * unnamed files.
  */
 SHARD_API int shard_writer_open(struct shard_writer **out, const char *path, const struct shard_schema *schema,
 				const struct shard_writer_options *opt, struct shard_error *err);
 
 /*
- * Append one record: group[g] points to the record_bytes of group g.  `key` is NULL if the shard has no
- * keys.  After an error the writer accepts close only.
+ * Append one record: group[g] points to the record_bytes of group g.  `key` is NULL if the shard
+ * has no keys.  After an error the writer accepts close only.
  */
 SHARD_API int shard_writer_append(struct shard_writer *w, const void *const *group, const char *key, size_t key_bytes,
 				  struct shard_error *err);
@@ -196,16 +198,19 @@ SHARD_API int shard_writer_append(struct shard_writer *w, const void *const *gro
 /* Account for an input that does not become a record.  Ordinals must ascend. */
 SHARD_API int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, struct shard_error *err);
 
-/* Add to the statistics: one channel of a u8 field, or records of a class.  The sums must cover all records. */
+/*
+ * Add to the statistics: one channel of a u8 field, or records of a class.  The sums must cover all
+ * records.
+ */
 SHARD_API int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t channel,
 				       const struct shard_moments *add, struct shard_error *err);
 SHARD_API int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t class_idx, uint32_t class_count,
 				     uint64_t records, struct shard_error *err);
 
 /*
- * Complete the file, make it durable, read it back and verify it, and publish it under its name.  That
- * name must be free, or hold the identical shard: then `already` is 1.  EXISTS if it holds anything
- * else, which is left as it is.  `result` may be NULL.
+ * Complete the file, make it durable, read it back and verify it, and publish it under its name.
+ * That name must be free, or hold the identical shard: then `already` is 1.  EXISTS if it holds
+ * anything else, which is left as it is.  `result` may be NULL.
  */
 SHARD_API int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err);
 SHARD_API void shard_writer_close(struct shard_writer *w);
@@ -216,18 +221,18 @@ struct shard_seal;
 
 struct shard_seal_options {
 	size_t size;
-	const uint8_t *plan_digest;     /* 32 bytes, or NULL */
+	const uint8_t *plan_digest;	/* 32 bytes, or NULL */
 	const char *const *class_names; /* class_count texts in UTF-8, or NULL */
 	uint64_t class_count;
-	uint64_t seed;    /* of the pack-time shuffle */
-	uint32_t order;   /* enum shard_pack_order */
+	uint64_t seed;	  /* of the pack-time shuffle */
+	uint32_t order;	  /* enum shard_pack_order */
 	uint32_t replace; /* 1: replace an existing manifest */
 };
 
 /*
- * Collect the shards of folder `dir` in the order of the calls, then write dataset.manifest, durably and
- * at once.  Each shard_seal_add() opens a shard, and checks its structure and that its schema is that
- * of the others.  `sha256` is 32 bytes, or NULL to have the file read and hashed.
+ * Collect the shards of folder `dir` in the order of the calls, then write dataset.manifest,
+ * durably and at once.  Each shard_seal_add() opens a shard, and checks its structure and that its
+ * schema is that of the others.  `sha256` is 32 bytes, or NULL to have the file read and hashed.
  */
 SHARD_API int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard_seal_options *opt,
 			      struct shard_error *err);
@@ -240,7 +245,10 @@ SHARD_API void shard_seal_close(struct shard_seal *s);
 /* Write a small file durably and at once.  With `replace` 0: EXISTS if the name is taken. */
 SHARD_API int shard_publish(const char *path, const void *data, size_t bytes, int replace, struct shard_error *err);
 
-/* Remove the temporary files in `dir` that no living writer holds.  `count` may be NULL; else it gets their number. */
+/*
+ * Remove the temporary files in `dir` that no living writer holds.  `count` may be NULL; else it
+ * gets their number.
+ */
 SHARD_API int shard_remove_temps(const char *dir, uint64_t *count, struct shard_error *err);
 
 SHARD_API void shard_sha256(const void *data, size_t bytes, uint8_t out[32]);
@@ -270,8 +278,8 @@ struct shard_info {
  * call can be led out of bounds.  Reads two pages, however many records there are.
  * The file must not shrink while it is open: without `guard`, the kernel answers with SIGBUS.
  */
-SHARD_API int shard_reader_open(struct shard_reader **out, const char *path,
-				const struct shard_reader_options *opt, struct shard_error *err);
+SHARD_API int shard_reader_open(struct shard_reader **out, const char *path, const struct shard_reader_options *opt,
+				struct shard_error *err);
 SHARD_API void shard_reader_close(struct shard_reader *r);
 SHARD_API const struct shard_schema *shard_reader_schema(const struct shard_reader *r);
 SHARD_API void shard_reader_info(const struct shard_reader *r, struct shard_info *out);
@@ -295,7 +303,10 @@ SHARD_API int shard_reader_moments(struct shard_reader *r, uint32_t field, uint3
 SHARD_API int shard_reader_class_records(struct shard_reader *r, uint32_t field, uint64_t class_idx, uint64_t *out,
 					 struct shard_error *err);
 
-/* A section of the file, for tools that show the file's structure.  Its type has a name such as "DATA", or "?". */
+/*
+ * A section of the file, for tools that show the file's structure.  Its type has a name such as
+ * "DATA", or "?".
+ */
 struct shard_section {
 	uint64_t offset, bytes, item_count;
 	uint32_t type, group;
@@ -319,7 +330,10 @@ struct shard_entry {
 	uint8_t sha256[32];
 };
 
-/* Shard `shard_idx` as the manifest names it; and its reader, which stays the dataset's, opened if need be. */
+/*
+ * Shard `shard_idx` as the manifest names it; and its reader, which stays the dataset's, opened if
+ * need be.
+ */
 SHARD_API int shard_dataset_entry(const struct shard_dataset *ds, uint64_t shard_idx, struct shard_entry *out,
 				  struct shard_error *err);
 SHARD_API int shard_dataset_reader(struct shard_dataset *ds, uint64_t shard_idx, struct shard_reader **out,

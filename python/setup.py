@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the extension module: the C library and what speaks Python, in one file that needs nothing else.
+"""Build the extension module: the C library and what speaks Python, in one file that needs nothing
+else.
 
-The C sources are those of the repository around this folder.  An sdist has a copy of them, in csrc/.
+The C sources are those of the repository around this folder.  An sdist has a copy of them, in
+csrc/.
 """
 
 import re
@@ -17,7 +19,8 @@ from setuptools.command.sdist import sdist
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "csrc" if (HERE / "csrc").is_dir() else HERE.parent
 
-# What the compiler must find: header, a function of it, library, what to install, and whether we can do without.
+# What the compiler must find: header, a function of it, library, what to install, and whether we
+# can do without.
 NEEDED = [
     ("lz4.h", "LZ4_versionNumber()", "lz4", "liblz4-dev (Debian), lz4-devel (Fedora)", True),
     ("xxhash.h", "XXH_VERSION_NUMBER", "", "libxxhash-dev (Debian), xxhash-devel (Fedora)", True),
@@ -32,14 +35,20 @@ def version():
 
 class BuildExtension(build_ext):
     def links(self, header, call, library):
-        """The linker's word for the library: preferably its archive, so that the wheel carries it.  None if it is not there."""
+        """The linker's word for the library: preferably its archive, so that the wheel carries it.
+        None if it is not there.
+        """
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder, "try.c")
             program.write_text(f"#include <{header}>\nvoid try_(void);\nvoid try_(void) {{ (void){call}; }}\n")
             for word in (f"-l:lib{library}.a", f"-l{library}") if library else ("-lc",):
                 try:
-                    objects = self.compiler.compile([str(program)], output_dir=folder, extra_postargs=["-fPIC", "-D_GNU_SOURCE"])
-                    self.compiler.link_shared_object(objects, str(Path(folder, "try.so")), extra_postargs=[word, "-Wl,-z,defs", "-lc"])
+                    objects = self.compiler.compile(
+                        [str(program)], output_dir=folder, extra_postargs=["-fPIC", "-D_GNU_SOURCE"]
+                    )
+                    self.compiler.link_shared_object(
+                        objects, str(Path(folder, "try.so")), extra_postargs=[word, "-Wl,-z,defs", "-lc"]
+                    )
                     return word
                 except Exception:  # the compiler printed why
                     continue
@@ -47,8 +56,13 @@ class BuildExtension(build_ext):
 
     def build_extensions(self):
         extension = self.extensions[0]
-        # Not listed before: setuptools allows no file outside of its folder, and may not take them for its own.
-        extension.sources = [str(p) for folder in (SOURCES / "python" / "core", SOURCES / "libshard") for p in sorted(folder.rglob("*.c"))]
+        # Not listed before: setuptools allows no file outside of its folder, and may not take them
+        # for its own.
+        extension.sources = [
+            str(p)
+            for folder in (SOURCES / "python" / "core", SOURCES / "libshard")
+            for p in sorted(folder.rglob("*.c"))
+        ]
         missing = []
         for header, call, library, package, required in NEEDED:
             word = self.links(header, call, library)
@@ -86,7 +100,16 @@ core = Extension(
     "libshard._core",
     sources=[],
     include_dirs=[str(SOURCES), str(SOURCES / "include")],
-    extra_compile_args=["-std=c11", "-pthread", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-D_GNU_SOURCE", "-D_FILE_OFFSET_BITS=64"],
+    extra_compile_args=[
+        "-std=c11",
+        "-pthread",
+        "-O2",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fvisibility=hidden",
+        "-D_GNU_SOURCE",
+        "-D_FILE_OFFSET_BITS=64",
+    ],
     extra_link_args=["-pthread", "-ldl", f"-Wl,--version-script={SOURCES / 'python' / 'core' / 'exports.map'}"],
     py_limited_api=True,
 )

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/lint.sh FLAGS... - advice on style and smells; FLAGS are the compiler's
 #
-# Exit 1 when a checker finds a defect.  Formatting is only reported: .clang-format is close to the house style,
-# and where a table or a picture reads better than what it would make of it, the picture stays.
+# Exit 1 when a checker finds a defect.  Formatting is only reported: .clang-format is close to the
+# house style, and where a table or a picture reads better than what it would make of it, the
+# picture stays.
 set -u
 cd "$(dirname "$0")/.." || exit
 status=0
@@ -27,15 +28,17 @@ if have shellcheck; then
 	shellcheck -x --severity=warning $scripts || status=1
 fi
 if have cppcheck; then
-	# Suppressed: a pointer to something that the callee fills is taken for reading it, and arithmetic that is meant.
+	# Suppressed: a pointer to something that the callee fills is taken for reading it, and
+	# arithmetic that is meant.
 	# shellcheck disable=SC2086
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --enable=warning,portability \
 		--suppress=missingIncludeSystem --suppress=uninitvar --suppress=ctuuninitvar --suppress=autoVariables \
-		--suppress=compareBoolExpressionWithInt --suppress=shiftTooManyBitsSigned -Iinclude -I. libshard tools || status=1
+		--suppress=compareBoolExpressionWithInt --suppress=shiftTooManyBitsSigned -Iinclude -I. libshard tools \
+		|| status=1
 fi
 if have clang-tidy; then
-	# Left out: what contradicts the house style, advice to use functions that this C library lacks, and one check
-	# that takes every va_start for a mistake.
+	# Left out: what contradicts the house style, advice to use functions that this C library
+	# lacks, and one check that takes every va_start for a mistake.
 	checks='-*,bugprone-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier'
 	checks=$checks,-bugprone-assignment-in-if-condition,-bugprone-narrowing-conversions
 	checks=$checks,-clang-analyzer-valist.Uninitialized,-clang-analyzer-security.insecureAPI.strcpy

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refuse_uring.h - this process, and what it starts, gets no io_uring any more, as in many containers
+ * refuse_uring.h - this process, and what it starts, gets no io_uring any more, as in many
+ * containers
  */
 #ifndef TESTS_REFUSE_URING_H
 #define TESTS_REFUSE_URING_H

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/run.sh TEST... - run test programs and scripts, several at a time, and sum up
 #
-# A test exits 0 (passed), 77 (skipped; the last line it prints is the reason) or anything else (failed).  It runs in
-# the root of the tree with an empty directory of its own in $TMPDIR and no standard input, and shares nothing with
-# other tests.  It has 300 seconds unless a comment near its top says `TIMEOUT: seconds`.  Its last line is shown
-# when it passes (the count of what it did); everything it printed is shown when it fails.
+# A test exits 0 (passed), 77 (skipped; the last line it prints is the reason) or anything else
+# (failed).  It runs in the root of the tree with an empty directory of its own in $TMPDIR and no
+# standard input, and shares nothing with other tests.  It has 300 seconds unless a comment near its
+# top says `TIMEOUT: seconds`.  Its last line is shown when it passes (the count of what it did);
+# everything it printed is shown when it fails.
 #
-# The caller may set BUILD, JOBS, T (run only tests whose name contains it), VARIANT (asan or tsan: a heavy script may
-# then do less, and says so in its last line), PYTHON, and CI=true: a skip is then a failure unless tests/SKIPS
-# names it.  Tests see these, and ROOT; BUILD and ROOT are absolute.
+# The caller may set BUILD, JOBS, T (run only tests whose name contains it), VARIANT (asan or tsan:
+# a heavy script may then do less, and says so in its last line), PYTHON, and CI=true: a skip is
+# then a failure unless tests/SKIPS names it.  Tests see these, and ROOT; BUILD and ROOT are
+# absolute.
 #
-# FLOOR names a line of tests/FLOOR: a run without T fails if fewer tests ran, or fewer cases in their programs.
+# FLOOR names a line of tests/FLOOR: a run without T fails if fewer tests ran, or fewer cases in
+# their programs.
 set -eu
 
 name_of() { # the path below tests/, wherever the program was built
@@ -26,7 +29,8 @@ said_of() { # WORD TEST: the number behind it near the test's top, or nothing
 	sed -n "1,40s,^[ /*#]*$1: *\([0-9][0-9]*\).*,\1,p" "$(source_of "$2")" | head -n 1
 }
 
-# Run one test in a subprocess of xargs and print its line at once; the verdict goes to $WORK/results.
+# Run one test in a subprocess of xargs and print its line at once; the verdict goes to
+# $WORK/results.
 run_one() {
 	test=$1
 	name=$(name_of "$test")
@@ -83,8 +87,8 @@ fi
 cd "$(dirname "$0")/.."
 ROOT=$PWD
 BUILD=$(realpath -m "${BUILD:-build}")
-# Only the variables of a calling make are handed on, so that a test which calls make gets the same compiler; not its
-# job server, which ends here.
+# Only the variables of a calling make are handed on, so that a test which calls make gets the same
+# compiler; not its job server, which ends here.
 case ${MAKEFLAGS-} in *"-- "*) MAKEFLAGS="-- ${MAKEFLAGS#*-- }" ;; *) MAKEFLAGS= ;; esac
 unset MAKELEVEL MFLAGS MAKEOVERRIDES
 for p in "${PYTHON-}" python3 /usr/bin/python3; do
@@ -110,8 +114,9 @@ ulimit -c 0
 trap 'chmod -R u+rwX "$WORK" 2>/dev/null || :; rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 
-# The longest go first, or the last ones would have one CPU while others idle: as long as last time, or in the plain build
-# (of which a sanitizer's is a folder), or as they say near their top (`TAKES: seconds`, who takes more than most), or 1 s.
+# The longest go first, or the last ones would have one CPU while others idle: as long as last time,
+# or in the plain build (of which a sanitizer's is a folder), or as they say near their top (`TAKES:
+# seconds`, who takes more than most), or 1 s.
 times=$BUILD/test-times
 touch "$WORK/results" "$WORK/list" "$WORK/times"
 for known in "$times" "${BUILD%/*}/test-times"; do

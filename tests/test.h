@@ -5,10 +5,11 @@
  *   TEST(slice_refuses_overflow) { STORY("offset %d", 7); CHECK_EQ(slice(b, 7), SHARD_E_CORRUPT); }
  *   TEST_MAIN()
  *
- * Tests register themselves and run in the order they are written.  A failed CHECK prints its place and what it
- * found, and ends that one test from any depth of calls; the next test still runs.  A program takes an optional
- * name filter, works from the root of the tree, writes only below $TMPDIR, and exits 0 (all passed), 1 (one
- * failed) or 77 (none failed, one skipped; the last line printed is the reason).  It declares in its opening
+ * Tests register themselves and run in the order they are written.  A failed CHECK prints its place
+ * and what it found, and ends that one test from any depth of calls; the next test still runs.  A
+ * program takes an optional name filter, works from the root of the tree, writes only below
+ * $TMPDIR, and exits 0 (all passed), 1 (one failed) or 77 (none failed, one skipped; the last line
+ * printed is the reason).  It declares in its opening
  * comment what it needs: a line `LDFLAGS: ...`, `LDLIBS: ...` or `TIMEOUT: seconds` of its own.
  */
 #ifndef TESTS_TEST_H
@@ -47,7 +48,10 @@ static inline void test_add(struct test *t)
 	test_end = &t->next;
 }
 
-/* Leave the running test.  Only its own thread can jump out of it; other threads and children just end. */
+/*
+ * Leave the running test.  Only its own thread can jump out of it; other threads and children just
+ * end.
+ */
 __attribute__((noreturn)) static inline void test_leave(void)
 {
 	if (getpid() != test_pid)
@@ -118,12 +122,12 @@ static inline void test_mem(const char *file, int line, const char *what, const 
 	static void case_##name_(void)
 
 /* Names the row of a table; failures print it until the next STORY or the end of the test. */
-#define STORY(...) ((void)snprintf(test_story, sizeof(test_story), __VA_ARGS__))
-#define CHECK(cond) ((cond) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", #cond))
-#define CHECK_EQ(a, b) test_eq(__FILE__, __LINE__, #a " == " #b, (a), (b))
-#define CHECK_STR(a, b) test_str(__FILE__, __LINE__, #a " == " #b, (a), (b))
+#define STORY(...)	   ((void)snprintf(test_story, sizeof(test_story), __VA_ARGS__))
+#define CHECK(cond)	   ((cond) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", #cond))
+#define CHECK_EQ(a, b)	   test_eq(__FILE__, __LINE__, #a " == " #b, (a), (b))
+#define CHECK_STR(a, b)	   test_str(__FILE__, __LINE__, #a " == " #b, (a), (b))
 #define CHECK_MEM(a, b, n) test_mem(__FILE__, __LINE__, #a " == " #b, (a), (b), (n))
-#define SKIP(...) ((void)snprintf(test_skip_reason, sizeof(test_skip_reason), __VA_ARGS__), test_leave())
+#define SKIP(...)	   ((void)snprintf(test_skip_reason, sizeof(test_skip_reason), __VA_ARGS__), test_leave())
 
 /* By itself, so that longjmp finds no local variable of the runner in a register. */
 __attribute__((noinline)) static bool test_run(const struct test *t)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # tools/deps.sh [build|check|ci|fuzz] - install what this machine lacks, and say why and how
 #
-# build: to compile and use everything; check: to run the tests as well; ci: also a second compiler; fuzz: what
-# `make fuzz` needs.  Asks the package system once and is done when nothing is missing.  Otherwise it prints each
-# missing package with its reason, then the command, then runs it: as root, or through sudo.  Where neither is possible
-# it stops; run the command yourself.  Libraries that came in some other way are not seen: use `make DEPS=skip ...`.
+# build: to compile and use everything; check: to run the tests as well; ci: also a second compiler;
+# fuzz: what `make fuzz` needs.  Asks the package system once and is done when nothing is missing.
+# Otherwise it prints each missing package with its reason, then the command, then runs it: as root,
+# or through sudo.  Where neither is possible it stops; run the command yourself.  Libraries that
+# came in some other way are not seen: use `make DEPS=skip ...`.
 set -eu
 group=${1:-check}
 
@@ -94,7 +95,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # Old package lists are no reason to give up: whether they will do, the next command shows.
 # shellcheck disable=SC2086 # commands and their words
-$sudo$refresh >"$log" 2>&1 || { tail -n 20 "$log" && echo "deps: '$refresh' failed; trying with the lists that are here"; }
+$sudo$refresh >"$log" 2>&1 || { tail -n 20 "$log" &&
+	echo "deps: '$refresh' failed; trying with the lists that are here"; }
 # shellcheck disable=SC2086
 $sudo$command >"$log" 2>&1 || {
 	tail -n 40 "$log" >&2

@@ -23,7 +23,9 @@ struct bench {
 
 static void misuse(const char *program, const char *what)
 {
-	fprintf(stderr, "%s: %s\nusage: %s [--runs N] [--only PATTERN] [--dir DIR] [--corpus DIR] [--targets FILE] [--no-machine]\n",
+	fprintf(stderr,
+		"%s: %s\nusage: %s [--runs N] [--only PATTERN] [--dir DIR] [--corpus DIR] [--targets FILE] "
+		"[--no-machine]\n",
 		program, what, program);
 	exit(2);
 }

@@ -28,8 +28,8 @@ static void decode(void *context)
 
 		if (!chunk->is_lz4)
 			memcpy(chunk->decoded, chunk->stored, c->chunk_bytes);
-		else if (LZ4_decompress_safe((const char *)chunk->stored, (char *)chunk->decoded, (int)chunk->stored_bytes,
-					     (int)c->chunk_bytes) != (int)c->chunk_bytes)
+		else if (LZ4_decompress_safe((const char *)chunk->stored, (char *)chunk->decoded,
+					     (int)chunk->stored_bytes, (int)c->chunk_bytes) != (int)c->chunk_bytes)
 			bench_die("a chunk does not decode");
 	}
 }

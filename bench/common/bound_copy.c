@@ -38,7 +38,8 @@ AVX2 static void copy_stream(uint8_t *dst, const uint8_t *const *record, size_t 
 		const uint8_t *src = record[r];
 
 		for (size_t i = 0; i < bytes; i += 64) {
-			__m256i a = _mm256_loadu_si256((const void *)(src + i)), b = _mm256_loadu_si256((const void *)(src + i + 32));
+			__m256i a = _mm256_loadu_si256((const void *)(src + i)),
+				b = _mm256_loadu_si256((const void *)(src + i + 32));
 
 			_mm256_stream_si256((void *)(dst + i), a);
 			_mm256_stream_si256((void *)(dst + i + 32), b);
@@ -74,7 +75,10 @@ static void work(void *context)
 
 double bound_copy(const struct bound_copy *c, enum bound_copy_how how, unsigned thread_count)
 {
-	struct job j = {.c = c, .copy = how == BOUND_COPY_LIBC ? copy_libc : how == BOUND_COPY_AVX2 ? copy_avx2 : copy_stream};
+	struct job j = {.c = c,
+			.copy = how == BOUND_COPY_LIBC	 ? copy_libc
+				: how == BOUND_COPY_AVX2 ? copy_avx2
+							 : copy_stream};
 	double begin = bench_seconds();
 
 	bench_threads(thread_count, work, &j);

@@ -32,7 +32,8 @@ static void work(void *context)
 		for (uint64_t i = at; i < at + CLAIM && i < j->files->record_count; i++) {
 			uint64_t per_file = j->files->file[0].record_count; /* the same in all */
 			const struct data_file *f = &j->files->file[i / per_file];
-			const uint8_t *image = j->map[i / per_file] + f->record_offset + i % per_file * DATA_IMAGE_BYTES;
+			const uint8_t *image =
+				j->map[i / per_file] + f->record_offset + i % per_file * DATA_IMAGE_BYTES;
 
 			sum += XXH3_64bits(image, DATA_IMAGE_BYTES);
 		}

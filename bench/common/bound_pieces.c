@@ -24,8 +24,8 @@ static void work(void *context)
 	for (size_t i; (i = atomic_fetch_add(&j->next, 1)) < j->p->count;) {
 		const struct bound_piece *piece = &j->p->piece[i];
 
-		if (pread(j->fd[piece->file], j->p->ring + i % slots * j->p->piece_most, piece->bytes, (off_t)piece->offset) !=
-		    (ssize_t)piece->bytes)
+		if (pread(j->fd[piece->file], j->p->ring + i % slots * j->p->piece_most, piece->bytes,
+			  (off_t)piece->offset) != (ssize_t)piece->bytes)
 			bench_die("a direct read failed");
 	}
 }

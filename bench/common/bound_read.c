@@ -28,7 +28,8 @@ static void work(void *context)
 	uint64_t per_file = (j->files->file[0].bytes + j->block_bytes - 1) / j->block_bytes; /* the same in all */
 
 	for (uint64_t at; (at = atomic_fetch_add(&j->next, 1)) < per_file * j->files->count;) {
-		ssize_t n = pread(j->fd[at / per_file], buffer, j->block_bytes, (off_t)(at % per_file * j->block_bytes));
+		ssize_t n =
+			pread(j->fd[at / per_file], buffer, j->block_bytes, (off_t)(at % per_file * j->block_bytes));
 
 		if (n <= 0)
 			bench_die("a direct read failed");

@@ -38,7 +38,8 @@ static bool ring_open(struct ring *r, unsigned depth)
 	cq_bytes = r->params.cq_off.cqes + r->params.cq_entries * sizeof(struct io_uring_cqe);
 	r->rings_bytes = sq_bytes > cq_bytes ? sq_bytes : cq_bytes;
 	r->sqe_bytes = r->params.sq_entries * sizeof(struct io_uring_sqe);
-	r->rings = mmap(NULL, r->rings_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, IORING_OFF_SQ_RING);
+	r->rings = mmap(NULL, r->rings_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd,
+			IORING_OFF_SQ_RING);
 	r->sqe = mmap(NULL, r->sqe_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, IORING_OFF_SQES);
 	if (r->rings == MAP_FAILED || r->sqe == MAP_FAILED)
 		bench_die("the queues of io_uring cannot be mapped");

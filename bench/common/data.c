@@ -23,15 +23,22 @@ static char *join(const char *dir, const char *name)
 
 void data_schema(uint64_t record_bytes, uint32_t codec, struct shard_schema *schema)
 {
-	static const struct shard_field image = {.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_IMAGE,
-						 .ndim = 3, .shape = {224, 224, 3}};
-	static const struct shard_field label = {.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1};
+	static const struct shard_field image = {.name = "image",
+						 .dtype = SHARD_U8,
+						 .layout = SHARD_HWC,
+						 .semantic = SHARD_IMAGE,
+						 .ndim = 3,
+						 .shape = {224, 224, 3}};
+	static const struct shard_field label = {
+		.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1};
 	bool photos = record_bytes == DATA_IMAGE_BYTES;
 	struct shard_error err;
 
-	*schema = (struct shard_schema){.group_count = photos ? 2 : 1, .field_count = photos ? 2 : 1, .field = {image, label}};
+	*schema = (struct shard_schema){
+		.group_count = photos ? 2 : 1, .field_count = photos ? 2 : 1, .field = {image, label}};
 	if (!photos)
-		schema->field[0] = (struct shard_field){.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(uint32_t)record_bytes}};
+		schema->field[0] = (struct shard_field){
+			.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(uint32_t)record_bytes}};
 	schema->group[0].codec = codec;
 	if (shard_schema_lay_out(schema, 0, &err))
 		bench_die("%s", err.message);
@@ -79,9 +86,11 @@ static void fill_record(void *context, uint64_t i, uint8_t *record)
 		fill_phrases(record, c->shape->record_bytes, c->seed + i);
 }
 
-void data_write_shard(const char *path, const struct data_shape *shape, data_fill *fill, void *context, struct shard_written *written)
+void data_write_shard(const char *path, const struct data_shape *shape, data_fill *fill, void *context,
+		      struct shard_written *written)
 {
-	struct shard_writer_options o = {.size = sizeof(o), .planned_records = shape->shard_records, .skip_read_back = 1};
+	struct shard_writer_options o = {
+		.size = sizeof(o), .planned_records = shape->shard_records, .skip_read_back = 1};
 	uint8_t *record = malloc(shape->record_bytes);
 	struct shard_schema schema;
 	struct shard_writer *w;
@@ -120,7 +129,8 @@ char *data_make(const struct bench *b, const struct data_shape *shape)
 		return dir;
 	}
 	free(manifest);
-	fprintf(stderr, "making %s: %.1f GB\n", dir, (double)(shape->shard_count * shape->shard_records * shape->record_bytes) / 1e9);
+	fprintf(stderr, "making %s: %.1f GB\n", dir,
+		(double)(shape->shard_count * shape->shard_records * shape->record_bytes) / 1e9);
 	if (mkdir(dir, 0777))
 		bench_die("%s: cannot be made", dir);
 	rc = shard_seal_open(&seal, dir, &o, &err);
@@ -130,7 +140,8 @@ char *data_make(const struct bench *b, const struct data_shape *shape)
 
 		snprintf(file, sizeof(file), "%05llu.shard", (unsigned long long)i);
 		path = join(dir, file);
-		data_write_shard(path, shape, fill_record, &(struct content){shape, 1 + i * shape->shard_records}, &written);
+		data_write_shard(path, shape, fill_record, &(struct content){shape, 1 + i * shape->shard_records},
+				 &written);
 		rc = shard_seal_add(seal, file, written.sha256, &err);
 		free(path);
 	}

@@ -29,7 +29,8 @@ void data_schema(uint64_t record_bytes, uint32_t codec, struct shard_schema *sch
 
 /* Write one shard of that shape; fill() puts record i together. */
 typedef void data_fill(void *context, uint64_t i, uint8_t *record);
-void data_write_shard(const char *path, const struct data_shape *shape, data_fill *fill, void *context, struct shard_written *written);
+void data_write_shard(const char *path, const struct data_shape *shape, data_fill *fill, void *context,
+		      struct shard_written *written);
 
 /*
  * Make it of random bytes, or phrases if they are compressed, unless it is there already.  Returns

@@ -49,11 +49,13 @@ void print_machine(void)
 	double gib, load[1] = {0};
 	time_t now = time(NULL);
 
-	if (!strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&now)) || uname(&u) || sysinfo(&s) || getloadavg(load, 1) != 1)
+	if (!strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&now)) || uname(&u) || sysinfo(&s) ||
+	    getloadavg(load, 1) != 1)
 		bench_die("the system does not say what it is");
 	read_cpu_name(cpu, sizeof(cpu));
 	gib = (double)s.totalram * s.mem_unit / (1 << 30);
-	printf("{\"machine\": {\"cpu\": \"%s\", \"cores\": %ld, \"cache_mib\": %zu, \"memory_gib\": %.1f, \"kernel\": \"%s %s %s\", "
+	printf("{\"machine\": {\"cpu\": \"%s\", \"cores\": %ld, \"cache_mib\": %zu, \"memory_gib\": %.1f, \"kernel\": "
+	       "\"%s %s %s\", "
 	       "\"load\": %.2f, \"date\": \"%s\"}}\n",
 	       cpu, cores, bench_llc_bytes() >> 20, gib, u.sysname, u.release, u.machine, load[0], date);
 	fprintf(stderr, "%s, %ld cores, %zu MiB cache, %.1f GiB memory, %s %s %s; load before: %.2f\n", cpu, cores,
@@ -102,7 +104,8 @@ static void heading(void)
 	static bool printed;
 
 	if (!printed)
-		fprintf(stderr, "\n%-26s %10s %10s %-12s %6s  %-12s %s\n", "row", "ours", "bound", "unit", "ratio", "target", "runs");
+		fprintf(stderr, "\n%-26s %10s %10s %-12s %6s  %-12s %s\n", "row", "ours", "bound", "unit", "ratio",
+			"target", "runs");
 	printed = true;
 }
 
@@ -125,7 +128,8 @@ static void print_line(const char *name, const char *unit, double ours, const do
 		printf(", \"ratio\": %.3f", ratio);
 	if (t->found) {
 		printf(", \"%s\": %.2f", t->at_most ? "at_most" : "at_least", t->value);
-		snprintf(target, sizeof(target), "%s %.2f%s", t->at_most ? "<=" : ">=", t->value, missed ? " MISSED" : "");
+		snprintf(target, sizeof(target), "%s %.2f%s", t->at_most ? "<=" : ">=", t->value,
+			 missed ? " MISSED" : "");
 	}
 	printf(", \"runs\": %u}\n", run_count);
 	fflush(stdout);
@@ -133,7 +137,8 @@ static void print_line(const char *name, const char *unit, double ours, const do
 	fprintf(stderr, "%-26s %10s %10s %-12s %6s  %-12s %u\n", name, a, b, unit, r, target, run_count);
 }
 
-static void print_sides(const struct bench_row *row, const struct figure *f, unsigned side_count, unsigned bound, unsigned run_count)
+static void print_sides(const struct bench_row *row, const struct figure *f, unsigned side_count, unsigned bound,
+			unsigned run_count)
 {
 	for (unsigned i = 0; i < side_count; i++) {
 		char m[32], least[32], greatest[32];
@@ -141,16 +146,20 @@ static void print_sides(const struct bench_row *row, const struct figure *f, uns
 		text(m, f[i].median);
 		text(least, f[i].least);
 		text(greatest, f[i].greatest);
-		fprintf(stderr, "    %-8s%-42s %10s  [%s .. %s]\n", !i ? "ours" : i == bound ? "BOUND" : "bound", row->side[i].label, m,
-			least, greatest);
+		fprintf(stderr, "    %-8s%-42s %10s  [%s .. %s]\n",
+			!i	     ? "ours"
+			: i == bound ? "BOUND"
+				     : "bound",
+			row->side[i].label, m, least, greatest);
 		if (i)
-			printf("{\"bench\": \"%s\", \"candidate\": \"%s\", \"bound\": %s, \"unit\": \"%s\", \"runs\": %u}\n", row->name,
-			       row->side[i].label, m, row->unit, run_count);
+			printf("{\"bench\": \"%s\", \"candidate\": \"%s\", \"bound\": %s, \"unit\": \"%s\", \"runs\": "
+			       "%u}\n",
+			       row->name, row->side[i].label, m, row->unit, run_count);
 	}
 }
 
-void print_row(const struct bench_row *row, const struct figure *f, unsigned side_count, unsigned bound, unsigned run_count,
-	       const char *targets_path)
+void print_row(const struct bench_row *row, const struct figure *f, unsigned side_count, unsigned bound,
+	       unsigned run_count, const char *targets_path)
 {
 	struct target t = find_target(targets_path, row->name);
 	double ratio = 0;
@@ -164,8 +173,8 @@ void print_row(const struct bench_row *row, const struct figure *f, unsigned sid
 		return;
 	snprintf(name, sizeof(name), "%s/cpu", row->name);
 	t = find_target(targets_path, name);
-	print_line(name, row->cpu_unit, f[0].cpu, bound ? &f[bound].cpu : NULL, bound && f[0].cpu > 0 ? f[bound].cpu / f[0].cpu : 0, &t,
-		   run_count);
+	print_line(name, row->cpu_unit, f[0].cpu, bound ? &f[bound].cpu : NULL,
+		   bound && f[0].cpu > 0 ? f[bound].cpu / f[0].cpu : 0, &t, run_count);
 }
 
 void print_figure(const char *name, const char *unit, double value, unsigned run_count, const char *targets_path)

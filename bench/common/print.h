@@ -14,8 +14,8 @@ struct figure {
 };
 
 void print_machine(void);
-void print_row(const struct bench_row *row, const struct figure *f, unsigned side_count, unsigned bound, unsigned run_count,
-	       const char *targets_path);
+void print_row(const struct bench_row *row, const struct figure *f, unsigned side_count, unsigned bound,
+	       unsigned run_count, const char *targets_path);
 void print_figure(const char *name, const char *unit, double value, unsigned run_count, const char *targets_path);
 void print_skipped(const char *name, const char *reason);
 

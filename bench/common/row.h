@@ -15,8 +15,9 @@
 struct bench_side {
 	const char *label;
 	double (*run)(void *context); /* does the work once, and returns its figure in the row's unit */
-	bool (*prepare)(void *context); /* may be NULL; not timed.  False: the row is skipped, bench_skip() said why */
-	bool (*after)(void *context);	/* likewise */
+	/* may be NULL; not timed.  False: the row is skipped, bench_skip() said why */
+	bool (*prepare)(void *context);
+	bool (*after)(void *context); /* likewise */
 	unsigned kind; /* of bounds: the best of each kind counts, and of these the slowest is the bound */
 };
 
@@ -24,7 +25,8 @@ struct bench_row {
 	const char *name, *unit;
 	bool less_is_better;	/* unit is a time */
 	unsigned warm_up_count; /* runs before those that count */
-	const char *cpu_unit;	/* not NULL: also report the CPU seconds of each side, over cpu_work, in this unit */
+	/* not NULL: also report the CPU seconds of each side, over cpu_work, in this unit */
+	const char *cpu_unit;
 	double cpu_work;
 	void *context;
 	struct bench_side side[BENCH_SIDES_MAX]; /* up to the first without a label */

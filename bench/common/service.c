@@ -24,7 +24,8 @@ static double usage_seconds(int who)
 
 	if (getrusage(who, &u))
 		bench_die("the system does not say how much CPU was used");
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 double bench_cpu_seconds(void)

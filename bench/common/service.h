@@ -23,9 +23,10 @@ static inline double bench_seconds(void)
 }
 
 double bench_cpu_seconds(void); /* of this process and the children it has waited for */
-void *bench_memory(size_t bytes); /* aligned to 2 MiB, huge pages asked for, touched; ends the program if there is none */
-size_t bench_llc_bytes(void);	  /* the largest cache; 32 MiB if the machine does not say */
-void bench_remove(char *path);	  /* a file, or a folder with all in it; it is fine if there is none */
+/* aligned to 2 MiB, huge pages asked for, touched; ends the program if there is none */
+void *bench_memory(size_t bytes);
+size_t bench_llc_bytes(void);  /* the largest cache; 32 MiB if the machine does not say */
+void bench_remove(char *path); /* a file, or a folder with all in it; it is fine if there is none */
 void bench_random_fill(void *out, size_t bytes, uint64_t seed); /* a multiple of 8 */
 
 /* Run `work` in that many threads, this one included, until all have ended. */

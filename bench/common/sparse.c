@@ -83,7 +83,8 @@ static void sparse_copy(const struct skeleton *s, const char *path, bool with_fi
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
 	if (fd < 0 || ftruncate(fd, (off_t)s->file_bytes))
-		bench_die("%s: a sparse file of %llu bytes cannot be made: %s", path, (unsigned long long)s->file_bytes, strerror(errno));
+		bench_die("%s: a sparse file of %llu bytes cannot be made: %s", path, (unsigned long long)s->file_bytes,
+			  strerror(errno));
 	write_or_die(fd, s->header, sizeof(s->header), 0, path);
 	write_or_die(fd, s->tail, s->file_bytes - s->tail_offset, s->tail_offset, path);
 	for (size_t i = 0; with_filled && i < s->filled_count; i++) {
@@ -130,7 +131,8 @@ static void make(const char *dir, struct skeleton *s, const struct data_shape *s
 	sync();
 }
 
-char *data_make_sparse(const struct bench *b, const struct data_shape *shape, const uint64_t *filled, size_t filled_count)
+char *data_make_sparse(const struct bench *b, const struct data_shape *shape, const uint64_t *filled,
+		       size_t filled_count)
 {
 	struct skeleton s = {.record_bytes = shape->record_bytes, .filled = filled, .filled_count = filled_count};
 	char *dir, manifest[4096];

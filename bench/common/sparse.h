@@ -12,6 +12,7 @@
  * records would be.  Of the records `filled`, every shard has the hashes of random bytes, but only
  * the first, the middle and the last shard have these bytes; without any, each hash is right.
  */
-char *data_make_sparse(const struct bench *b, const struct data_shape *shape, const uint64_t *filled, size_t filled_count);
+char *data_make_sparse(const struct bench *b, const struct data_shape *shape, const uint64_t *filled,
+		       size_t filled_count);
 
 #endif

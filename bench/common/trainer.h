@@ -20,7 +20,8 @@ struct trainer {
 	struct shard_loader_options options;
 	void *memory; /* lent to the loader as its ring; NULL: the loader makes its own */
 	uint64_t memory_bytes;
-	uint32_t kept_count; /* batches that the job holds while it asks for the next; 1 or more, below slot_count */
+	/* batches that the job holds while it asks for the next; 1 or more, below slot_count */
+	uint32_t kept_count;
 
 	struct shard_dataset *ds; /* NULL: not open */
 	struct shard_loader *loader;

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every row of bench/peers has in common: the data, what a trainer does with a batch, and how it is measured.
+"""What every row of bench/peers has in common: the data, what a trainer does with a batch, and how
+it is measured.
 
 Fairness, the same for all:
 
-- the same records: 224 x 224 x 3 bytes and a label, decoded from the same JPEGs; the same batch of 256; a whole epoch;
-- the consumer touches every page of every image and nothing else; from that comes a checksum which no order changes;
+- the same records: 224 x 224 x 3 bytes and a label, decoded from the same JPEGs; the same batch of
+  256; a whole epoch;
+- the consumer touches every page of every image and nothing else; from that comes a checksum which
+  no order changes;
 - each peer shuffles, as its documentation says that one does, and drops or repeats nothing;
-- 0, 1 and 2 workers (of ours, threads: at least 1), the fastest is kept; settings and the page that says so stand in the row;
-- the first epoch warms up; hot is the next two together (one, if an epoch takes over 15 s), what was prepared ahead of them included, as in training; cold is a new process after the files left the page cache;
+- 0, 1 and 2 workers (of ours, threads: at least 1), the fastest is kept; settings and the page that
+  says so stand in the row;
+- the first epoch warms up; hot is the next two together (one, if an epoch takes over 15 s), what
+  was prepared ahead of them included, as in training; cold is a new process after the files left
+  the page cache;
 - CPU and memory are those of the process and all its children.
 """
 
@@ -37,7 +43,9 @@ def write_map(images, labels, out):
 
 
 def touch(images, labels):
-    """A byte of each page of each image, weighed by its label: the sum over an epoch is the same in any order."""
+    """A byte of each page of each image, weighed by its label: the sum over an epoch is the same in
+    any order.
+    """
     a = np.asarray(images).reshape(len(images), -1)
     per_image = a[:, ::PAGE].sum(axis=1, dtype=np.uint64)
     return int((per_image * (np.asarray(labels).astype(np.uint64).reshape(-1) + np.uint64(1))).sum())
@@ -65,7 +73,9 @@ def tree(pid):
 
 def cpu_seconds():
     """Of this process, of children that ended, and of those that live."""
-    total = sum(r.ru_utime + r.ru_stime for r in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+    total = sum(
+        r.ru_utime + r.ru_stime for r in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
     for pid in tree(os.getpid())[1:]:
         try:
             with open(f"/proc/{pid}/stat") as f:
@@ -76,7 +86,9 @@ def cpu_seconds():
 
 
 class Memory(threading.Thread):
-    """Looks ten times a second what the processes hold: their share of all pages, and what of it is not file."""
+    """Looks ten times a second what the processes hold: their share of all pages, and what of it is
+    not file.
+    """
 
     def __init__(self):
         super().__init__(daemon=True)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_corpus.py DIR RECORDS - JPEGs in folders of classes, and the pixels that Pillow makes of them
+"""make_corpus.py DIR RECORDS - JPEGs in folders of classes, and the pixels that Pillow makes of
+them
 
-Smooth shapes with grain, of about 25 KB each, like small photographs.  pixels.bin and labels.npy are in the order of the
-sorted paths, so that every row has the same records.
+Smooth shapes with grain, of about 25 KB each, like small photographs.  pixels.bin and labels.npy
+are in the order of the sorted paths, so that every row has the same records.
 """
 
 import os
@@ -25,7 +26,9 @@ def main():
         grain = rng.integers(-12, 13, (224, 224, 1), np.int16)
         pixels = np.clip(np.asarray(shapes).astype(np.int16) + grain, 0, 255).astype(np.uint8)
         Image.fromarray(pixels).save(f"{out}/jpeg/{i % CLASSES:03}/{i:07}.jpg", quality=85)
-    paths = [f"{out}/jpeg/{c}/{n}" for c in sorted(os.listdir(f"{out}/jpeg")) for n in sorted(os.listdir(f"{out}/jpeg/{c}"))]
+    paths = [
+        f"{out}/jpeg/{c}/{n}" for c in sorted(os.listdir(f"{out}/jpeg")) for n in sorted(os.listdir(f"{out}/jpeg/{c}"))
+    ]
     with open(f"{out}/pixels.bin", "wb") as f:
         for path in paths:
             f.write(np.asarray(Image.open(path).convert("RGB")).tobytes())

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""measure.py PEER STAGE CORPUS OUT [WORKERS] - one stage of one row, in a process of its own; prints a line of JSON
+"""measure.py PEER STAGE CORPUS OUT [WORKERS] - one stage of one row, in a process of its own;
+prints a line of JSON
 
-Stages: pack; hot; cold (the files are out of the page cache); half (read half an epoch, keep the state); resume.
+Stages: pack; hot; cold (the files are out of the page cache); half (read half an epoch, keep the
+state); resume.
 """
 
 import importlib
@@ -42,7 +44,15 @@ def hot(peer, out, workers):
             break
         cpu = common.cpu_seconds()
         seconds, first, records, checksum = common.run_epoch(reader.epoch(epoch))
-        epochs.append({"s": seconds, "first_s": first, "records": records, "checksum": f"{checksum:016x}", "cpu_s": common.cpu_seconds() - cpu})
+        epochs.append(
+            {
+                "s": seconds,
+                "first_s": first,
+                "records": records,
+                "checksum": f"{checksum:016x}",
+                "cpu_s": common.cpu_seconds() - cpu,
+            }
+        )
     memory.stop.set()
     memory.join()
     records, seconds, cpu = (sum(e[k] for e in epochs[1:]) for k in ("records", "s", "cpu_s"))
@@ -56,7 +66,13 @@ def cold(peer, out, workers):
     stayed = common.make_cold(out)
     reader, open_s = opened(peer, out, workers)
     seconds, first, records, checksum = common.run_epoch(reader.epoch(0))
-    return {"cold_per_s": records / seconds, "cold_open_s": open_s, "cold_first_s": first, "stayed": stayed, "checksum": f"{checksum:016x}"}
+    return {
+        "cold_per_s": records / seconds,
+        "cold_open_s": open_s,
+        "cold_first_s": first,
+        "stayed": stayed,
+        "checksum": f"{checksum:016x}",
+    }
 
 
 def half(peer, out, workers):
@@ -95,7 +111,11 @@ def main():
     os.environ["CORPUS"] = corpus
     peer = importlib.import_module(f"peer_{name}")
     workers = int(sys.argv[5]) if len(sys.argv) > 5 else 0
-    found = pack(peer, corpus, out) if stage == "pack" else {"hot": hot, "cold": cold, "half": half, "resume": resume}[stage](peer, out, workers)
+    found = (
+        pack(peer, corpus, out)
+        if stage == "pack"
+        else {"hot": hot, "cold": cold, "half": half, "resume": resume}[stage](peer, out, workers)
+    )
     print("\n" + json.dumps(found), flush=True)
     os._exit(0)  # some leave threads and workers behind
 

@@ -9,7 +9,10 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 NAME = "torch DataLoader over memmap, by batch"
 INSTALL = [["numpy==2.4.6"]]
 BASE = "torch"
-SETTINGS = "batch_size=None, sampler=BatchSampler(RandomSampler, 256), images[indices]; persistent_workers=True, prefetch_factor=2"
+SETTINGS = (
+    "batch_size=None, sampler=BatchSampler(RandomSampler, 256), images[indices]; persistent_workers=True,"
+    " prefetch_factor=2"
+)
 DOCS = "https://docs.pytorch.org/docs/stable/data.html#disable-automatic-batching"
 
 pack = write_map
@@ -24,7 +27,9 @@ class Reader:
     def __init__(self, out, workers):
         data, generator = Batches(out), torch.Generator().manual_seed(1)
         batches = BatchSampler(RandomSampler(data, generator=generator), BATCH, drop_last=False)
-        self.loader = DataLoader(data, batch_size=None, sampler=batches, num_workers=workers, persistent_workers=workers > 0)
+        self.loader = DataLoader(
+            data, batch_size=None, sampler=batches, num_workers=workers, persistent_workers=workers > 0
+        )
 
     def epoch(self, number):
         return iter(self.loader)

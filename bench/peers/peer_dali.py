@@ -10,14 +10,22 @@ from nvidia.dali import fn, pipeline_def, types
 
 NAME = "NVIDIA DALI (CPU)"
 # Without what only its decoders and its GPU side use.
-INSTALL = [["numpy==2.4.6", "astunparse", "gast", "libcst", "makefun", "nvtx", "optree", "packaging", "six"], ["--no-deps", "nvidia-dali-cuda120==2.4.0"]]
+INSTALL = [
+    ["numpy==2.4.6", "astunparse", "gast", "libcst", "makefun", "nvtx", "optree", "packaging", "six"],
+    ["--no-deps", "nvidia-dali-cuda120==2.4.0"],
+]
 BASE = ""
-SETTINGS = "readers.webdataset of tars of 256 records, with index files, random_shuffle=True, initial_fill=1024, num_threads=max(workers, 1)"
+SETTINGS = (
+    "readers.webdataset of tars of 256 records, with index files, random_shuffle=True, initial_fill=1024,"
+    " num_threads=max(workers, 1)"
+)
 DOCS = "https://docs.nvidia.com/deeplearning/dali/user-guide/docs/operations/nvidia.dali.fn.readers.webdataset.html"
 
 
 def pack(images, labels, out):
-    """Its reader takes any tar; with the pixels at a multiple of 512 and an index it need not look for anything."""
+    """Its reader takes any tar; with the pixels at a multiple of 512 and an index it need not look
+    for anything.
+    """
     import io
     import tarfile
 
@@ -34,7 +42,9 @@ def pack(images, labels, out):
             members = tar.getmembers()
             index.write(f"v1.2 {len(members) // 2}\n")
             for image, label in zip(members[::2], members[1::2]):
-                index.write(" ".join(f"{m.name.split('.')[1]} {m.offset_data} {m.size} {m.name}" for m in (image, label)) + "\n")
+                index.write(
+                    " ".join(f"{m.name.split('.')[1]} {m.offset_data} {m.size} {m.name}" for m in (image, label)) + "\n"
+                )
 
 
 @pipeline_def(batch_size=BATCH, device_id=None, enable_checkpointing=True, seed=1)

@@ -11,7 +11,10 @@ from ffcv.transforms import Squeeze, ToTensor
 from ffcv.writer import DatasetWriter
 
 NAME = "FFCV"
-INSTALL = [["setuptools<70", "wheel", "numpy<2", "numba", "pillow", "opencv-python<4.11"], ["--no-build-isolation", "ffcv==1.0.2"]]
+INSTALL = [
+    ["setuptools<70", "wheel", "numpy<2", "numba", "pillow", "opencv-python<4.11"],
+    ["--no-build-isolation", "ffcv==1.0.2"],
+]
 BASE = "torch"
 SETTINGS = "RGBImageField(write_mode='raw'), OrderOption.RANDOM, os_cache=True"
 DOCS = "https://docs.ffcv.io"

@@ -11,7 +11,10 @@ from common import BATCH, SHAPE
 NAME = "ArrayRecord + Grain"
 INSTALL = [["numpy==2.4.6", "grain==0.2.18", "array-record==0.8.6"]]
 BASE = ""
-SETTINGS = "group_size:1,uncompressed; MapDataset.shuffle.map.batch, ReadOptions(num_threads=max(workers, 1), prefetch_buffer_size=4)"
+SETTINGS = (
+    "group_size:1,uncompressed; MapDataset.shuffle.map.batch, ReadOptions(num_threads=max(workers, 1),"
+    " prefetch_buffer_size=4)"
+)
 DOCS = "https://google-grain.readthedocs.io"
 IMAGE_BYTES = int(np.prod(SHAPE))
 
@@ -25,7 +28,10 @@ def pack(images, labels, out):
 
 
 def parse(record):
-    return {"image": np.frombuffer(record, np.uint8, IMAGE_BYTES).reshape(SHAPE), "label": np.frombuffer(record, np.int64, 1, IMAGE_BYTES)[0]}
+    return {
+        "image": np.frombuffer(record, np.uint8, IMAGE_BYTES).reshape(SHAPE),
+        "label": np.frombuffer(record, np.int64, 1, IMAGE_BYTES)[0],
+    }
 
 
 class Reader:
@@ -35,7 +41,14 @@ class Reader:
         self.iterator = None
 
     def batches(self, number):
-        return iter(grain.MapDataset.source(self.source).seed(1).shuffle(seed=number).map(parse).batch(BATCH).to_iter_dataset(self.options))
+        return iter(
+            grain.MapDataset.source(self.source)
+            .seed(1)
+            .shuffle(seed=number)
+            .map(parse)
+            .batch(BATCH)
+            .to_iter_dataset(self.options)
+        )
 
     def epoch(self, number):
         self.iterator = self.iterator or self.batches(number)

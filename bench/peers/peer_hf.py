@@ -10,7 +10,10 @@ from torch.utils.data import DataLoader
 NAME = "HF datasets"
 INSTALL = [["numpy==2.4.6", "datasets==5.2.0"]]
 BASE = "torch"
-SETTINGS = "images as binary (Array3D is many times slower), DataLoader(shuffle=True, persistent_workers=True) which asks for whole batches"
+SETTINGS = (
+    "images as binary (Array3D is many times slower), DataLoader(shuffle=True, persistent_workers=True) which asks for"
+    " whole batches"
+)
 DOCS = "https://huggingface.co/docs/datasets/use_with_pytorch"
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of JPEGs, decoded by Pillow in torch's DataLoader, as torchvision's ImageFolder does it."""
+"""A folder of JPEGs, decoded by Pillow in torch's DataLoader, as torchvision's ImageFolder does it.
+"""
 
 import os
 import shutil
@@ -13,7 +14,9 @@ from torch.utils.data import DataLoader, Dataset
 NAME = "torch DataLoader over JPEG folder"
 INSTALL = [["numpy==2.4.6", "pillow==13.0.0"]]
 BASE = "torch"
-SETTINGS = "shuffle=True, persistent_workers=True, prefetch_factor=2; images are 224 x 224 already, so nothing is resized"
+SETTINGS = (
+    "shuffle=True, persistent_workers=True, prefetch_factor=2; images are 224 x 224 already, so nothing is resized"
+)
 DOCS = "https://docs.pytorch.org/vision/stable/generated/torchvision.datasets.ImageFolder.html"
 
 
@@ -24,7 +27,11 @@ def pack(images, labels, out):
 class Folder(Dataset):
     def __init__(self, out):
         classes = sorted(os.listdir(out))
-        self.samples = [(os.path.join(out, c, n), i) for i, c in enumerate(classes) for n in sorted(os.listdir(os.path.join(out, c)))]
+        self.samples = [
+            (os.path.join(out, c, n), i)
+            for i, c in enumerate(classes)
+            for n in sorted(os.listdir(os.path.join(out, c)))
+        ]
 
     def __len__(self):
         return len(self.samples)
@@ -37,7 +44,9 @@ class Folder(Dataset):
 class Reader:
     def __init__(self, out, workers):
         generator = torch.Generator().manual_seed(1)
-        self.loader = DataLoader(Folder(out), BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0, generator=generator)
+        self.loader = DataLoader(
+            Folder(out), BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0, generator=generator
+        )
 
     def epoch(self, number):
         return iter(self.loader)

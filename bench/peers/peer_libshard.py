@@ -8,7 +8,10 @@ from common import BATCH
 NAME = "libshard"
 INSTALL = [["numpy==2.4.6", "setuptools>=77"], "libshard"]
 BASE = "torch"
-SETTINGS = "libshard.torch.Loader(out, 256, seed=1, threads=max(workers, 1)), shuffled over the whole dataset by default; records are verified when they are first read"
+SETTINGS = (
+    "libshard.torch.Loader(out, 256, seed=1, threads=max(workers, 1)), shuffled over the whole dataset by default;"
+    " records are verified when they are first read"
+)
 DOCS = "../../../python/README.md"
 
 

@@ -8,7 +8,10 @@ NAME = "LitData"
 INSTALL = [["numpy==2.4.6", "pillow==13.0.0", "boto3", "filelock", "lightning-utilities", "obstore", "requests", "tifffile"],
            ["--no-deps", "litdata==0.2.76"]]  # fmt: skip
 BASE = "torch"
-SETTINGS = "optimize(chunk_bytes='64MB', num_workers=2), StreamingDataset(shuffle=True, batch_decode=1: by default it decodes many records to use one), StreamingDataLoader(persistent_workers=True)"
+SETTINGS = (
+    "optimize(chunk_bytes='64MB', num_workers=2), StreamingDataset(shuffle=True, batch_decode=1: by default it decodes"
+    " many records to use one), StreamingDataLoader(persistent_workers=True)"
+)
 DOCS = "https://lightning.ai/docs/litdata"
 
 
@@ -25,13 +28,21 @@ class Make:
 def pack(images, labels, out):
     import os
 
-    litdata.optimize(fn=Make(os.environ["CORPUS"]), inputs=list(range(len(labels))), output_dir=out, chunk_bytes="64MB", num_workers=2)
+    litdata.optimize(
+        fn=Make(os.environ["CORPUS"]),
+        inputs=list(range(len(labels))),
+        output_dir=out,
+        chunk_bytes="64MB",
+        num_workers=2,
+    )
 
 
 class Reader:
     def __init__(self, out, workers):
         dataset = litdata.StreamingDataset(out, shuffle=True, seed=1, batch_decode=1)
-        self.loader = litdata.StreamingDataLoader(dataset, batch_size=BATCH, num_workers=workers, persistent_workers=workers > 0)
+        self.loader = litdata.StreamingDataLoader(
+            dataset, batch_size=BATCH, num_workers=workers, persistent_workers=workers > 0
+        )
 
     def epoch(self, number):
         for batch in self.loader:

@@ -30,7 +30,9 @@ class Mapped(Dataset):
 class Reader:
     def __init__(self, out, workers):
         generator = torch.Generator().manual_seed(1)
-        self.loader = DataLoader(Mapped(out), BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0, generator=generator)
+        self.loader = DataLoader(
+            Mapped(out), BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0, generator=generator
+        )
 
     def epoch(self, number):
         return iter(self.loader)

@@ -8,7 +8,10 @@ from spdl.pipeline import PipelineBuilder
 NAME = "SPDL over memmap"
 INSTALL = [["numpy==2.4.6", "spdl-core==0.8.0"]]
 BASE = ""
-SETTINGS = "source of 256 shuffled indices each, pipe(images[indices], concurrency=max(workers, 1)), add_sink(4), num_threads the same"
+SETTINGS = (
+    "source of 256 shuffled indices each, pipe(images[indices], concurrency=max(workers, 1)), add_sink(4), num_threads"
+    " the same"
+)
 DOCS = "https://facebookresearch.github.io/spdl/main/overview.html"
 
 pack = write_map

@@ -29,7 +29,12 @@ def decode(sample):
 class Reader:
     def __init__(self, out, workers):
         tars = sorted(glob.glob(f"{out}/*.tar"))
-        dataset = wds.WebDataset(tars, shardshuffle=100, seed=1).shuffle(1000, initial=1000).map(decode).batched(BATCH, partial=True)
+        dataset = (
+            wds.WebDataset(tars, shardshuffle=100, seed=1)
+            .shuffle(1000, initial=1000)
+            .map(decode)
+            .batched(BATCH, partial=True)
+        )
         self.loader = wds.WebLoader(dataset, batch_size=None, num_workers=workers, persistent_workers=workers > 0)
 
     def epoch(self, number):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.py BUILD [--records N] [--only a,b] [--results FILE] - every peer in a virtual environment of its own, on the same data
+"""run.py BUILD [--records N] [--only a,b] [--results FILE] - every peer in a virtual environment of
+its own, on the same data
 
-Needs nothing but Python and pip; FFCV is compiled, and wants Debian's libopencv-dev and libturbojpeg0-dev.  Writes FILE.json,
-FILE.md and FILE.svg; rows of other peers that FILE.json holds of the same data on the same machine stay.  A peer that cannot
-be installed or does not run stands in the table with the command and what it said; one that read other pixels has no figures.
+Needs nothing but Python and pip; FFCV is compiled, and wants Debian's libopencv-dev and
+libturbojpeg0-dev.  Writes FILE.json, FILE.md and FILE.svg; rows of other peers that FILE.json holds
+of the same data on the same machine stay.  A peer that cannot be installed or does not run stands
+in the table with the command and what it said; one that read other pixels has no figures.
 """
 
 import argparse
@@ -23,7 +25,22 @@ import table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-PEERS = ["libshard", "memmap", "batches", "jpeg", "webdataset", "streaming", "litdata", "grain", "hf", "lmdb", "tfrecord", "dali", "spdl", "ffcv"]
+PEERS = [
+    "libshard",
+    "memmap",
+    "batches",
+    "jpeg",
+    "webdataset",
+    "streaming",
+    "litdata",
+    "grain",
+    "hf",
+    "lmdb",
+    "tfrecord",
+    "dali",
+    "spdl",
+    "ffcv",
+]
 TORCH = "torch==2.13.0"
 TIMEOUT_S = 600  # of a stage; one that waits for its turn has an hour
 INSTALL_TIMEOUT_S = 3600
@@ -36,12 +53,17 @@ class Failed(Exception):
 def run(command, timeout_s=TIMEOUT_S, **kwargs):
     shown = without_folders(" ".join(command))
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, **kwargs)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, **kwargs
+        )
     except subprocess.TimeoutExpired:
         raise Failed(f"`{shown}`: no end after {timeout_s} s") from None
     if done.returncode:
         lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        error = next((line for line in reversed(lines) if "rror" in line), lines[-1] if lines else f"exit status {done.returncode}")
+        error = next(
+            (line for line in reversed(lines) if "rror" in line),
+            lines[-1] if lines else f"exit status {done.returncode}",
+        )
         raise Failed(f"`{shown}`: {without_folders(error)[:300]}")
     return done.stdout
 
@@ -55,11 +77,17 @@ def constants(name):
     """What the module of a peer says of itself, without importing it."""
     with open(f"{HERE}/peer_{name}.py") as f:
         body = ast.parse(f.read()).body
-    return {n.targets[0].id: ast.literal_eval(n.value) for n in body if isinstance(n, ast.Assign) and n.targets[0].id in ("NAME", "INSTALL", "BASE", "SETTINGS", "DOCS")}
+    return {
+        n.targets[0].id: ast.literal_eval(n.value)
+        for n in body
+        if isinstance(n, ast.Assign) and n.targets[0].id in ("NAME", "INSTALL", "BASE", "SETTINGS", "DOCS")
+    }
 
 
 def make_venv(folder, installs, base=None):
-    """PyTorch comes first and alone, in a base that those that need it share; what a peer installs itself goes before it."""
+    """PyTorch comes first and alone, in a base that those that need it share; what a peer installs
+    itself goes before it.
+    """
     python, wanted = f"{folder}/bin/python", json.dumps(installs)
     if not os.path.exists(f"{folder}/done") or open(f"{folder}/done").read() != wanted:
         shutil.rmtree(folder, ignore_errors=True)
@@ -87,8 +115,26 @@ def install(name, about, build):
 
 
 def measure(python, name, stage, corpus, out, workers=None, through=()):
-    environment = {**os.environ, "PYTHONPATH": HERE, "CORPUS": corpus, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TMPDIR": os.path.dirname(out)}
-    command = [*through, python, "-W", "ignore", f"{HERE}/measure.py", name, stage, corpus, out, *([str(workers)] if workers is not None else [])]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": HERE,
+        "CORPUS": corpus,
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "TMPDIR": os.path.dirname(out),
+    }
+    command = [
+        *through,
+        python,
+        "-W",
+        "ignore",
+        f"{HERE}/measure.py",
+        name,
+        stage,
+        corpus,
+        out,
+        *([str(workers)] if workers is not None else []),
+    ]
     return json.loads(run(command, 3600 if through else TIMEOUT_S, env=environment).strip().splitlines()[-1])
 
 
@@ -105,7 +151,11 @@ def refuse_other_pixels(found, corpus):
 def versions(python, installs):
     names = {re.split("[=<>]", p)[0] for group in installs if group != "libshard" for p in group if not p.startswith("-")} | {"torch"}
     listed = json.loads(run([python, "-m", "pip", "--disable-pip-version-check", "list", "--format=json"]))
-    return {p["name"]: p["version"] for p in listed if p["name"].lower().replace("_", "-") in names or p["name"] == "libshard"}
+    return {
+        p["name"]: p["version"]
+        for p in listed
+        if p["name"].lower().replace("_", "-") in names or p["name"] == "libshard"
+    }
 
 
 def try_workers(python, name, corpus, out, through):
@@ -153,7 +203,13 @@ def machine():
         cpu = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), platform.machine())
     with open("/proc/meminfo") as f:
         memory = int(f.readline().split()[1]) * 1024
-    return {"cpu": cpu, "cpus": os.cpu_count(), "memory_bytes": memory, "kernel": platform.release(), "python": platform.python_version()}
+    return {
+        "cpu": cpu,
+        "cpus": os.cpu_count(),
+        "memory_bytes": memory,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+    }
 
 
 def earlier(path, found):
@@ -171,7 +227,9 @@ def main():
     parser.add_argument("--records", type=int, default=20480)
     parser.add_argument("--only", default=",".join(PEERS))
     parser.add_argument("--results", default="")
-    parser.add_argument("--prepare", action="store_true", help="make the data and the virtual environments, measure nothing")
+    parser.add_argument(
+        "--prepare", action="store_true", help="make the data and the virtual environments, measure nothing"
+    )
     parser.add_argument("--through", default="", help="a command that runs each measurement, as `flock FILE`")
     options = parser.parse_args()
     if options.records % 512:
@@ -181,7 +239,14 @@ def main():
     os.makedirs(f"{build}/data", exist_ok=True)
     if not os.path.exists(f"{corpus}/checksum"):
         print("  DATA ", corpus, flush=True)
-        run([make_venv(f"{build}/venv-corpus", [["numpy", "pillow"]]), f"{HERE}/make_corpus.py", corpus, str(options.records)])
+        run(
+            [
+                make_venv(f"{build}/venv-corpus", [["numpy", "pillow"]]),
+                f"{HERE}/make_corpus.py",
+                corpus,
+                str(options.records),
+            ]
+        )
     found = {"when": time.strftime("%Y-%m-%d"), "machine": machine(), "records": options.records, "batch": 256}
     found["rows"] = earlier(f"{results}.json", found)
     for name in options.only.split(","):
@@ -193,7 +258,9 @@ def main():
                 print(e, flush=True)
             continue
         new = row(name, build, corpus, shlex.split(options.through))
-        found["rows"] = sorted([r for r in found["rows"] if r["peer"] != name] + [new], key=lambda r: PEERS.index(r["peer"]))
+        found["rows"] = sorted(
+            [r for r in found["rows"] if r["peer"] != name] + [new], key=lambda r: PEERS.index(r["peer"])
+        )
         with open(f"{results}.json", "w") as f:
             json.dump(found, f)
             f.write("\n")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""table.py FILE.json - the Markdown table and the plot of what run.py measured; says itself where libshard is not ahead"""
+"""table.py FILE.json - the Markdown table and the plot of what run.py measured; says itself where
+libshard is not ahead
+"""
 
 import html
 import json
@@ -48,10 +50,16 @@ def line(row):
 
 
 def not_ahead(found):
-    """(title, names of those at least as good, reason) of the columns where libshard is not alone in front"""
+    """(title, names of those at least as good, reason) of the columns where libshard is not alone
+    in front
+    """
     ours = next((r for r in found["rows"] if r["peer"] == "libshard" and "hot_per_s" in r), None)
     for title, key, form, more, reason in COLUMNS if ours else ():
-        better = [r for r in found["rows"] if r is not ours and key in r and (r[key] >= ours[key] if more else r[key] <= ours[key])]
+        better = [
+            r
+            for r in found["rows"]
+            if r is not ours and key in r and (r[key] >= ours[key] if more else r[key] <= ours[key])
+        ]
         if better:
             better.sort(key=lambda r: r[key], reverse=more)
             yield title, ", ".join(f"{r['name']} ({cell(r, key, form)})" for r in better), reason
@@ -77,7 +85,13 @@ def table(found):
 
 def wrapped(text):
     """Prose of a document, whose lines have 100 columns."""
-    return textwrap.wrap(text, 100, subsequent_indent="  " if text.startswith(("- ", "  ")) else "", break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(
+        text,
+        100,
+        subsequent_indent="  " if text.startswith(("- ", "  ")) else "",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def markdown(found):
@@ -101,8 +115,14 @@ def markdown(found):
     for row in ordered(found):
         versions = ", ".join(f"{k} {v}" for k, v in sorted(row.get("versions", {}).items()))
         slow = "One hot epoch only, as it is slow. " if len(row.get("epochs", [])) == 2 else ""
-        rates = ", ".join(f"{w}: {t['hot_per_s']:,.0f}" if "error" not in t else f"{w}: {t['error']}" for w, t in row.get("tried", {}).items())
-        yield from wrapped(f"- {row['name']}: {row['settings']} ([documentation]({row['docs']})). {slow}{versions}." + (f" Images/s by workers: {rates}." if rates else ""))
+        rates = ", ".join(
+            f"{w}: {t['hot_per_s']:,.0f}" if "error" not in t else f"{w}: {t['error']}"
+            for w, t in row.get("tried", {}).items()
+        )
+        yield from wrapped(
+            f"- {row['name']}: {row['settings']} ([documentation]({row['docs']})). {slow}{versions}."
+            + (f" Images/s by workers: {rates}." if rates else "")
+        )
         if "error" in row:
             yield f"  Error: {row['error']}"
 
@@ -121,7 +141,10 @@ def svg(found):
     yield f'<text x="8" y="18" font-size="13" fill="#222222">{html.escape(head(found))}</text>'
     for i, row in enumerate(rows):
         weight = ' font-weight="bold"' if row["peer"] == "libshard" else ""
-        yield f'<text x="{LEFT - 8}" y="{TOP + STEP * i + 13}" text-anchor="end" fill="#222222"{weight}>{html.escape(row["name"])}</text>'
+        yield (
+            f'<text x="{LEFT - 8}" y="{TOP + STEP * i + 13}" text-anchor="end"'
+            f' fill="#222222"{weight}>{html.escape(row["name"])}</text>'
+        )
     for k, (title, key, form, unit) in enumerate(PANELS):
         x, most = LEFT + k * (WIDTH + GAP), max(r.get(key, 0) for r in rows) or 1
         yield f'<text x="{x}" y="{TOP - 10}" fill="#222222">{title}</text>'
@@ -130,7 +153,10 @@ def svg(found):
                 y, bar = TOP + STEP * i, max(1, row[key] / most * WIDTH)
                 colour = "#1f4e79" if row["peer"] == "libshard" else "#9dc3e6"
                 yield f'<rect x="{x}" y="{y}" width="{bar:.1f}" height="17" fill="{colour}"/>'
-                yield f'<text x="{x + bar + 4:.1f}" y="{y + 13}" font-size="10" fill="#222222">{form.format(row[key] / unit)}</text>'
+                yield (
+                    f'<text x="{x + bar + 4:.1f}" y="{y + 13}" font-size="10"'
+                    f' fill="#222222">{form.format(row[key] / unit)}</text>'
+                )
     yield "</svg>"
 
 

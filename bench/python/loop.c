@@ -2,7 +2,8 @@
 /*
  * loop.c - loaders as C uses them, called by sides.py in the process where Python uses them too
  *
- * A shared library with a libshard of its own.  Whatever fails is printed, and the answer is negative.
+ * A shared library with a libshard of its own.  Whatever fails is printed, and the answer is
+ * negative.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -39,8 +40,11 @@ void *loop_dataset(const char *dir)
 
 void *loop_loader(void *dataset, uint32_t batch_records, uint32_t slot_count)
 {
-	struct shard_loader_options o = {
-		.size = sizeof(o), .batch_records = batch_records, .slot_count = slot_count, .seed = 1, .tail = SHARD_KEEP};
+	struct shard_loader_options o = {.size = sizeof(o),
+					 .batch_records = batch_records,
+					 .slot_count = slot_count,
+					 .seed = 1,
+					 .tail = SHARD_KEEP};
 	struct shard_loader *l = NULL;
 	struct shard_error err;
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sides.py PHOTOS SMALL LOOP.so - measures what bench/python_package.c asks for: a word on each line it reads, a number on each it writes
+"""sides.py PHOTOS SMALL LOOP.so - measures what bench/python_package.c asks for: a word on each
+line it reads, a number on each it writes
 
-Python's loaders and C's run in this one process, on the same files, with as many threads, and as many slots for these
-to fill while the next batch is asked for: Python has one more, for a loop still holds its batch then, and the C loop
-does not.  Both are the defaults.  They are opened once and stay: what an epoch of a new loader costs besides, pages of
-its ring that are touched for the first time and threads that start, is another question, and was more than what is
-asked here.  Where two are compared, epochs of one follow those of the other, and each goes first as often.
+Python's loaders and C's run in this one process, on the same files, with as many threads, and as
+many slots for these to fill while the next batch is asked for: Python has one more, for a loop
+still holds its batch then, and the C loop does not.  Both are the defaults.  They are opened once
+and stay: what an epoch of a new loader costs besides, pages of its ring that are touched for the
+first time and threads that start, is another question, and was more than what is asked here.  Where
+two are compared, epochs of one follow those of the other, and each goes first as often.
 """
 
 import ctypes
@@ -57,7 +59,9 @@ class Pair:
         return seconds, time.process_time() - cpu
 
     def run(self, turns):
-        """Seconds of an epoch, wall and CPU, of each side: medians of so many epochs, one after the other."""
+        """Seconds of an epoch, wall and CPU, of each side: medians of so many epochs, one after the
+        other.
+        """
         found = {self.epoch_python: [], self.epoch_c: []}
         for _ in range(turns):
             for side in next(self.turn):
@@ -96,7 +100,9 @@ class Sides:
         return self.small.differences()[1]
 
     def overhead(self):
-        """Microseconds that a step takes longer in Python where the trainer, and threads that fill, have used the caches meanwhile."""
+        """Microseconds that a step takes longer in Python where the trainer, and threads that fill,
+        have used the caches meanwhile.
+        """
         ours, theirs, now = [], [], time.perf_counter
         c_loader = self.photos.open_c()  # as it is left in the middle of an epoch
         while len(ours) < STEPS:

@@ -6,8 +6,8 @@
  *      $(pkg-config --cflags --libs libshard) -lcudart
  *   ./h2d_stream ds/train
  *
- * Prints how fast the batches came.  libshard itself finds the driver when it runs, so a program that needs no other
- * call of CUDA links nothing of it.
+ * Prints how fast the batches came.  libshard itself finds the driver when it runs, so a program
+ * that needs no other call of CUDA links nothing of it.
  */
 #include <cuda_runtime_api.h>
 #include <err.h>
@@ -37,8 +37,9 @@ int main(int argc, char **argv)
 
 	while ((rc = shard_loader_next_device(loader, stream, &batch, &why)) == SHARD_OK) {
 		/*
-		 * batch.field[i].data is an address of the GPU: row r of the field is r x batch.field[i].stride bytes behind it.
-		 * Kernels and copies that are queued on `stream` here find the batch there; this thread waits for nothing.
+		 * batch.field[i].data is an address of the GPU: row r of the field is r x
+		 * batch.field[i].stride bytes behind it.  Kernels and copies that are queued on
+		 * `stream` here find the batch there; this thread waits for nothing.
 		 */
 		if (shard_loader_release_after(loader, &batch, stream, &why)) /* when all that has run */
 			errx(1, "%s", why.message);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * train_loop.cu - train a small convolutional network on a GPU, and see how long the GPU waits for data
+ * train_loop.cu - train a small convolutional network on a GPU, and see how long the GPU waits for
+ * data
  *
  *   nvcc -O3 train_loop.cu -o train_loop $(pkg-config --cflags --libs libshard)
  *   ./train_loop ds/train [--epochs N] [--seed S] [--batch N]
  *
- * Batches come to the GPU as one large copy each, from memory that this program has page-locked, while the network is at
- * work on those before them.  One kernel of libshard's makes of them what the network takes: a part of each picture, of
- * random size and mirrored by chance, as 32 x 32 normalised numbers in planes.  The host queues work and waits once an
- * epoch.  The network halves that three times (3 x 3 convolutions of 16, 32 and 64 channels) and ends in a softmax; it is
- * trained by gradient descent with momentum.  Its kernels are meant to be read: a real trainer has better ones, and its
- * data comes as this does.
+ * Batches come to the GPU as one large copy each, from memory that this program has page-locked,
+ * while the network is at work on those before them.  One kernel of libshard's makes of them what
+ * the network takes: a part of each picture, of random size and mirrored by chance, as 32 x 32
+ * normalised numbers in planes.  The host queues work and waits once an epoch.  The network halves
+ * that three times (3 x 3 convolutions of 16, 32 and 64 channels) and ends in a softmax; it is
+ * trained by gradient descent with momentum.  Its kernels are meant to be read: a real trainer has
+ * better ones, and its data comes as this does.
  *
- * "idle" is the share of the time between the first and the last step of an epoch in which the GPU had nothing to do
- * because the next batch was not there yet.
+ * "idle" is the share of the time between the first and the last step of an epoch in which the GPU
+ * had nothing to do because the next batch was not there yet.
  */
 #include <cuda_runtime.h>
 #include <math.h>
@@ -35,11 +37,11 @@
 static const int channels[LAYERS + 1] = {3, 16, 32, FEATURES};
 
 #define die(...) (fprintf(stderr, "train_loop: " __VA_ARGS__), fputc('\n', stderr), exit(1))
-#define CUDA(call)                                                                \
-	do {                                                                      \
-		cudaError_t failed_ = (call);                                     \
-		if (failed_ != cudaSuccess)                                       \
-			die("%s: %s", #call, cudaGetErrorString(failed_));        \
+#define CUDA(call)                                                         \
+	do {                                                               \
+		cudaError_t failed_ = (call);                              \
+		if (failed_ != cudaSuccess)                                \
+			die("%s: %s", #call, cudaGetErrorString(failed_)); \
 	} while (0)
 
 /* ---- the network, on the GPU: a thread for each element of what a kernel makes ---- */
@@ -47,9 +49,12 @@ static const int channels[LAYERS + 1] = {3, 16, 32, FEATURES};
 #define EACH(i, count)                                        \
 	long i = (long)blockIdx.x * blockDim.x + threadIdx.x; \
 	if (i >= (count))                                     \
-		return
+	return
 
-/* 3 x 3 with stride 2, then the greater of it and 0: x [n][in][2s][2s] to y [n][out][s][s].  Biases lie behind w. */
+/*
+ * 3 x 3 with stride 2, then the greater of it and 0: x [n][in][2s][2s] to y [n][out][s][s].  Biases
+ * lie behind w.
+ */
 __global__ void convolve(const float *x, const float *w, float *y, int n, int in, int out, int s)
 {
 	EACH(i, (long)n * out * s * s);
@@ -95,7 +100,8 @@ __global__ void convolve_learn(const float *x, const float *dy, float *dw, int n
 	float sum = 0;
 
 	for (int j = 0; j < n * s * s; j++) {
-		int b = j / (s * s), row = j / s % s, column = j % s, h = 2 * row + k / 3 - 1, v = 2 * column + k % 3 - 1;
+		int b = j / (s * s), row = j / s % s, column = j % s, h = 2 * row + k / 3 - 1,
+		    v = 2 * column + k % 3 - 1;
 		float d = dy[((long)(b * out + o) * s + row) * s + column];
 
 		if (is_bias)
@@ -106,9 +112,12 @@ __global__ void convolve_learn(const float *x, const float *dy, float *dw, int n
 	dw[i] = sum;
 }
 
-/* Means of FEATURES channels of `area`, softmax, loss; a thread for each picture.  delta: the gradient of the sums. */
-__global__ void judge(const float *x, int area, const float *w, const int64_t *label, float *feature, float *delta, int n,
-		      int classes, double *loss, unsigned *right, unsigned *unlike)
+/*
+ * Means of FEATURES channels of `area`, softmax, loss; a thread for each picture.  delta: the
+ * gradient of the sums.
+ */
+__global__ void judge(const float *x, int area, const float *w, const int64_t *label, float *feature, float *delta,
+		      int n, int classes, double *loss, unsigned *right, unsigned *unlike)
 {
 	EACH(i, n);
 	float *f = feature + i * FEATURES, *p = delta + i * CLASSES_MAX, most = -1e30f, total = 0;
@@ -186,7 +195,7 @@ struct network {
 	struct result {
 		double loss;
 		unsigned right, unlike; /* labels that are no class */
-	} *result;
+	} * result;
 };
 
 template <class T> static T *get(long count)
@@ -206,7 +215,8 @@ static void make_weights(struct weights *v, int inputs, int outputs, uint64_t *s
 
 	for (long i = 0; w && i < (long)inputs * outputs; i++) {
 		*state = *state * 6364136223846793005u + 1442695040888963407u;
-		w[i] = ((float)(*state >> 40) / (1 << 24) * 2 - 1) * sqrtf(6.0f / inputs); /* of a range of that variance */
+		/* of a range of that variance */
+		w[i] = ((float)(*state >> 40) / (1 << 24) * 2 - 1) * sqrtf(6.0f / inputs);
 	}
 	v->w = get<float>(v->count);
 	v->speed = get<float>(v->count);
@@ -244,19 +254,27 @@ static void queue_step(struct network *net, const struct shard_rows *label, int 
 	for (int l = 0; l < LAYERS; l++) {
 		int s = SIDE >> (l + 1), in = channels[l], out = channels[l + 1];
 
-		convolve<<<blocks((long)n * out * s * s), THREADS, 0, stream>>>(net->x[l], net->layer[l].w, net->x[l + 1], n, in, out, s);
+		convolve<<<blocks((long)n * out * s * s), THREADS, 0, stream>>>(net->x[l], net->layer[l].w,
+										net->x[l + 1], n, in, out, s);
 	}
-	judge<<<blocks(n), THREADS, 0, stream>>>(net->x[LAYERS], area, net->last.w, (const int64_t *)label->data, net->feature, net->delta, n, net->classes, &r->loss, &r->right, &r->unlike);
-	judge_back<<<blocks((long)n * FEATURES * area), THREADS, 0, stream>>>(net->delta, net->last.w, net->x[LAYERS], net->dx[LAYERS], area, n, net->classes);
-	judge_learn<<<blocks(net->last.count), THREADS, 0, stream>>>(net->feature, net->delta, net->last.gradient, n, net->classes);
-	descend<<<blocks(net->last.count), THREADS, 0, stream>>>(net->last.w, net->last.speed, net->last.gradient, net->last.count, rate);
+	judge<<<blocks(n), THREADS, 0, stream>>>(net->x[LAYERS], area, net->last.w, (const int64_t *)label->data,
+						 net->feature, net->delta, n, net->classes, &r->loss, &r->right,
+						 &r->unlike);
+	judge_back<<<blocks((long)n * FEATURES * area), THREADS, 0, stream>>>(net->delta, net->last.w, net->x[LAYERS],
+									      net->dx[LAYERS], area, n, net->classes);
+	judge_learn<<<blocks(net->last.count), THREADS, 0, stream>>>(net->feature, net->delta, net->last.gradient, n,
+								     net->classes);
+	descend<<<blocks(net->last.count), THREADS, 0, stream>>>(net->last.w, net->last.speed, net->last.gradient,
+								 net->last.count, rate);
 	for (int l = LAYERS - 1; l >= 0; l--) {
 		struct weights *v = &net->layer[l];
 		int s = SIDE >> (l + 1), in = channels[l], out = channels[l + 1];
 
-		convolve_learn<<<blocks(v->count), THREADS, 0, stream>>>(net->x[l], net->dx[l + 1], v->gradient, n, in, out, s);
+		convolve_learn<<<blocks(v->count), THREADS, 0, stream>>>(net->x[l], net->dx[l + 1], v->gradient, n, in,
+									 out, s);
 		if (l > 0)
-			convolve_back<<<blocks((long)n * in * 4 * s * s), THREADS, 0, stream>>>(net->dx[l + 1], v->w, net->x[l], net->dx[l], n, in, out, s);
+			convolve_back<<<blocks((long)n * in * 4 * s * s), THREADS, 0, stream>>>(
+				net->dx[l + 1], v->w, net->x[l], net->dx[l], n, in, out, s);
 		descend<<<blocks(v->count), THREADS, 0, stream>>>(v->w, v->speed, v->gradient, v->count, rate);
 	}
 	CUDA(cudaGetLastError());
@@ -271,7 +289,10 @@ struct data {
 	int label_idx, classes;
 };
 
-/* What the network takes of a picture: another part of it in each epoch, and the same ones when this program runs again. */
+/*
+ * What the network takes of a picture: another part of it in each epoch, and the same ones when
+ * this program runs again.
+ */
 static void open_transform(struct data *d)
 {
 	struct shard_transform_options o = {};
@@ -313,7 +334,10 @@ static void open_data(struct data *d, const char *path, struct shard_loader_opti
 	open_transform(d);
 }
 
-/* The ring in memory of our own, page-locked: copies from there run beside all else.  Without this libshard does it. */
+/*
+ * The ring in memory of our own, page-locked: copies from there run beside all else.  Without this
+ * libshard does it.
+ */
 static void *lend_memory(struct shard_loader *loader, uint64_t *bytes)
 {
 	struct shard_error why;
@@ -391,7 +415,8 @@ static void train_epoch(struct network *net, struct data *d, struct clock *clock
 		CUDA(cudaEventRecord(clock->end[steps++], stream));
 		seen += batch.record_count;
 		epoch = batch.epoch;
-		if (shard_loader_release_after(d->loader, &batch, stream, &why)) /* when that step is done; returns at once */
+		/* when that step is done; returns at once */
+		if (shard_loader_release_after(d->loader, &batch, stream, &why))
 			die("%s", why.message);
 	}
 	if (rc < 0)
@@ -400,8 +425,8 @@ static void train_epoch(struct network *net, struct data *d, struct clock *clock
 	CUDA(cudaStreamSynchronize(stream));
 	if (r.unlike)
 		die("%u labels are not the number of a class", r.unlike);
-	printf("epoch %2llu  loss %.4f  accuracy %.3f  GPU idle %.1f %%\n", (unsigned long long)epoch, r.loss / (double)seen,
-	       r.right / (double)seen, idle(clock, steps));
+	printf("epoch %2llu  loss %.4f  accuracy %.3f  GPU idle %.1f %%\n", (unsigned long long)epoch,
+	       r.loss / (double)seen, r.right / (double)seen, idle(clock, steps));
 }
 
 int main(int argc, char **argv)

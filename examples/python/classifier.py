@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A classifier of photographs, which may be killed at any moment and goes on to the same weights, bit for bit.
+"""A classifier of photographs, which may be killed at any moment and goes on to the same weights,
+bit for bit.
 
     shardpack images examples/photos/train -o ds/train --resize 72 --crop 64
     shardpack images examples/photos/val -o ds/val --resize 72 --crop 64 --classes ds/train
     python examples/python/classifier.py ds/train ds/val --checkpoint classifier.pt
 
-It learns to tell 9 things apart: at least 0.85 of the photographs in ds/val, of which chance would guess 0.11.  Kill the
-last command while it runs, and give it again: it goes on from its checkpoint, in the middle of an epoch, and ends with
-the weights of a run that nobody disturbed.  What that takes is in save() and restore().
+It learns to tell 9 things apart: at least 0.85 of the photographs in ds/val, of which chance would
+guess 0.11.  Kill the last command while it runs, and give it again: it goes on from its checkpoint,
+in the middle of an epoch, and ends with the weights of a run that nobody disturbed.  What that
+takes is in save() and restore().
 """
 
 import argparse
@@ -69,7 +71,9 @@ def digest(model):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description="Train a classifier of photographs; killed and started again, it goes on.")
+    parser = argparse.ArgumentParser(
+        description="Train a classifier of photographs; killed and started again, it goes on."
+    )
     parser.add_argument("train", help="packed dataset with fields image and label")
     parser.add_argument("val", help="the same, to measure accuracy on")
     parser.add_argument("--epochs", type=int, default=20, help="[%(default)s]")

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data-parallel training: each record on one rank, gradients as of one process, and a checkpoint for any world.
+"""Data-parallel training: each record on one rank, gradients as of one process, and a checkpoint
+for any world.
 
-    shardpack images examples/photos/train -o ds/train --resize 72 --crop 64
-    shardpack images examples/photos/val -o ds/val --resize 72 --crop 64 --classes ds/train
-    torchrun --standalone --nproc-per-node 2 examples/python/ddp.py ds/train ds/val --checkpoint ddp.pt
+    shardpack images examples/photos/train -o ds/train --resize 72 --crop 64 shardpack images
+    examples/photos/val -o ds/val --resize 72 --crop 64 --classes ds/train torchrun --standalone
+    --nproc-per-node 2 examples/python/ddp.py ds/train ds/val --checkpoint ddp.pt
 
-The loader learns rank and world from torch.distributed.  Ranks take turns along the order of the epoch, so that together
-they always have the batch that one process would have: give --nproc-per-node 1, or 3 after a kill, and the losses stay
-what they are, but for rounding.  That every record comes once is not believed but counted, over ranks and interruptions.
+The loader learns rank and world from torch.distributed.  Ranks take turns along the order of the
+epoch, so that together they always have the batch that one process would have: give
+--nproc-per-node 1, or 3 after a kill, and the losses stay what they are, but for rounding.  That
+every record comes once is not believed but counted, over ranks and interruptions.
 """
 
 import argparse
@@ -40,7 +42,9 @@ def check_epoch(epoch, seen, left_out):
     counts = over_ranks(seen)
     again, never = int((counts > 1).sum()), int((counts == 0).sum())
     if again or never != left_out:
-        raise SystemExit(f"epoch {epoch}: {again} records came more than once, {never} not at all; that should be 0 and {left_out}")
+        raise SystemExit(
+            f"epoch {epoch}: {again} records came more than once, {never} not at all; that should be 0 and {left_out}"
+        )
     if dist.get_rank() == 0:
         print(f"epoch {epoch}: {int(counts.sum())} records exactly once, {left_out} left out", flush=True)
 
@@ -75,7 +79,9 @@ def accuracy(model, dataset, batch_size):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description="Train a classifier of photographs on several processes, which torchrun starts.")
+    parser = argparse.ArgumentParser(
+        description="Train a classifier of photographs on several processes, which torchrun starts."
+    )
     parser.add_argument("train", help="packed dataset with fields image and label")
     parser.add_argument("val", help="the same, to measure accuracy on")
     parser.add_argument("--epochs", type=int, default=3, help="[%(default)s]")
@@ -90,7 +96,9 @@ def main(argv=None):
     if args.batch_size % world:
         parser.error(f"--batch-size {args.batch_size} cannot be shared by {world} ranks")
     torch.manual_seed(args.seed)
-    train = libshard.torch.Loader(args.train, args.batch_size // world, seed=args.seed, drop_last=True, channels_last=True)
+    train = libshard.torch.Loader(
+        args.train, args.batch_size // world, seed=args.seed, drop_last=True, channels_last=True
+    )
     val = libshard.open(args.val)
     model = network(train.dataset)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

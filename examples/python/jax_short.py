@@ -5,7 +5,8 @@
     shardpack images examples/photos/val -o ds/val --resize 72 --crop 64 --classes ds/train
     python examples/python/jax_short.py ds/train ds/val
 
-Batches are arrays of JAX, which look into the loader's memory.  For several devices give the loader a sharding=.
+Batches are arrays of JAX, which look into the loader's memory.  For several devices give the loader
+a sharding=.
 """
 
 import argparse

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small GPT, trained on a stream of tokens as nanoGPT and llm.c keep it: a .bin file of 16-bit numbers.
+"""A small GPT, trained on a stream of tokens as nanoGPT and llm.c keep it: a .bin file of 16-bit
+numbers.
 
-    bytes='import sys, array; array.array("H", [*sys.stdin.buffer.read()]).tofile(sys.stdout.buffer)'
+    bytes='import sys, array; array.array("H",
+    [*sys.stdin.buffer.read()]).tofile(sys.stdout.buffer)'
     cat README.md format/*.md docs/MIGRATING.md | python -c "$bytes" >train.bin
     cat CONTRIBUTING.md docs/ARCHITECTURE.md | python -c "$bytes" >val.bin
     shardpack tokens train.bin -o ds/tokens --seq-len 64
     shardpack tokens val.bin -o ds/tokens-val --seq-len 64
     python examples/python/language_model.py ds/tokens ds/tokens-val
 
-A record is a window of --seq-len tokens and the one after them; each token of the stream is learnt once in an epoch.
-Here the tokens are bytes of our own documents.  Ten seconds of one core teach it to guess the next byte with a loss
-below nine tenths of what the best model has that ignores context; for files of nanoGPT say --vocabulary 50257.
+A record is a window of --seq-len tokens and the one after them; each token of the stream is learnt
+once in an epoch.  Here the tokens are bytes of our own documents.  Ten seconds of one core teach it
+to guess the next byte with a loss below nine tenths of what the best model has that ignores
+context; for files of nanoGPT say --vocabulary 50257.
 """
 
 import argparse
@@ -63,7 +66,9 @@ def loss_of(model, batch):
 
 @torch.no_grad()
 def evaluate(model, loader, vocabulary):
-    """Loss, and the least one of a model that knows how often each of these tokens comes, and nothing else."""
+    """Loss, and the least one of a model that knows how often each of these tokens comes, and
+    nothing else.
+    """
     counts, total = torch.zeros(vocabulary, dtype=torch.int64), 0.0
     for batch in loader:
         counts += torch.bincount(batch["tokens"][:, 1:].flatten().long(), minlength=vocabulary)

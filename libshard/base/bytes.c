@@ -80,8 +80,9 @@ void hex_from_bytes(char *text, const uint8_t *p, size_t bytes)
  */
 #define DIGIT 0x10
 static const uint8_t hex_value[256] = {
-	['0'] = DIGIT | 0,  ['1'] = DIGIT | 1,	['2'] = DIGIT | 2,  ['3'] = DIGIT | 3,	['4'] = DIGIT | 4,  ['5'] = DIGIT | 5,
-	['6'] = DIGIT | 6,  ['7'] = DIGIT | 7,	['8'] = DIGIT | 8,  ['9'] = DIGIT | 9,	['a'] = DIGIT | 10, ['b'] = DIGIT | 11,
+	['0'] = DIGIT | 0,  ['1'] = DIGIT | 1,	['2'] = DIGIT | 2,  ['3'] = DIGIT | 3,
+	['4'] = DIGIT | 4,  ['5'] = DIGIT | 5,	['6'] = DIGIT | 6,  ['7'] = DIGIT | 7,
+	['8'] = DIGIT | 8,  ['9'] = DIGIT | 9,	['a'] = DIGIT | 10, ['b'] = DIGIT | 11,
 	['c'] = DIGIT | 12, ['d'] = DIGIT | 13, ['e'] = DIGIT | 14, ['f'] = DIGIT | 15,
 };
 

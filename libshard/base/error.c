@@ -19,19 +19,32 @@
 const char *shard_status_name(int status)
 {
 	switch (status) {
-	case SHARD_OK: return "ok";
-	case SHARD_END: return "end";
-	case SHARD_E_ARGUMENT: return "bad argument";
-	case SHARD_E_MEMORY: return "out of memory";
-	case SHARD_E_IO: return "I/O error";
-	case SHARD_E_CORRUPT: return "corrupt";
-	case SHARD_E_UNSUPPORTED: return "unsupported";
-	case SHARD_E_MISMATCH: return "not as the manifest says";
-	case SHARD_E_EXISTS: return "exists";
-	case SHARD_E_DEVICE: return "device error";
-	case SHARD_E_CANCELLED: return "cancelled";
-	case SHARD_E_TIMEOUT: return "timed out";
-	default: return "unknown status";
+	case SHARD_OK:
+		return "ok";
+	case SHARD_END:
+		return "end";
+	case SHARD_E_ARGUMENT:
+		return "bad argument";
+	case SHARD_E_MEMORY:
+		return "out of memory";
+	case SHARD_E_IO:
+		return "I/O error";
+	case SHARD_E_CORRUPT:
+		return "corrupt";
+	case SHARD_E_UNSUPPORTED:
+		return "unsupported";
+	case SHARD_E_MISMATCH:
+		return "not as the manifest says";
+	case SHARD_E_EXISTS:
+		return "exists";
+	case SHARD_E_DEVICE:
+		return "device error";
+	case SHARD_E_CANCELLED:
+		return "cancelled";
+	case SHARD_E_TIMEOUT:
+		return "timed out";
+	default:
+		return "unknown status";
 	}
 }
 
@@ -70,8 +83,8 @@ static void set_text(struct shard_error *err, int status, int os_code, const cha
 	size_t used = bytes < 0 ? 0 : (size_t)bytes < sizeof(text) ? (size_t)bytes : sizeof(text) - 1;
 
 	if (os_code && used < sizeof(text) - 1)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, ": %s", strerrordesc_np(os_code)
-					 ? strerrordesc_np(os_code) : "unknown error");
+		used += (size_t)snprintf(text + used, sizeof(text) - used, ": %s",
+					 strerrordesc_np(os_code) ? strerrordesc_np(os_code) : "unknown error");
 	if (used > sizeof(text) - 1)
 		used = sizeof(text) - 1;
 	err->status = status;
@@ -119,9 +132,10 @@ void error_prefix(struct shard_error *err, const char *name)
 static size_t show_one(const uint8_t *p, size_t left, char out[5], size_t *taken)
 {
 	size_t n = utf8_length(p, left);
-	bool c1 = n == 2 && p[0] == 0xc2 && p[1] < 0xa0;                      /* C1 controls */
-	bool bidi = n == 3 && p[0] == 0xe2 && ((p[1] == 0x80 && (p[2] >= 0xa8 || p[2] == 0x8e || p[2] == 0x8f)) ||
-					       (p[1] == 0x81 && p[2] >= 0xa6)); /* direction and line controls */
+	bool c1 = n == 2 && p[0] == 0xc2 && p[1] < 0xa0; /* C1 controls */
+	bool bidi = n == 3 && p[0] == 0xe2 &&
+		    ((p[1] == 0x80 && (p[2] >= 0xa8 || p[2] == 0x8e || p[2] == 0x8f)) ||
+		     (p[1] == 0x81 && p[2] >= 0xa6)); /* direction and line controls */
 
 	if (!n || c1 || bidi || (n == 1 && (p[0] < 0x20 || p[0] == 0x7f || p[0] == '\\'))) {
 		*taken = 1;

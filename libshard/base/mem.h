@@ -15,11 +15,11 @@
 
 void *mem_alloc(size_t bytes);
 void *mem_zalloc(size_t bytes);
-void *mem_array(size_t count, size_t item_bytes);                  /* zeroed; NULL also if the product overflows */
-void *mem_resize(void *old, size_t count, size_t item_bytes);      /* realloc with the same check */
-void *mem_aligned(size_t align, size_t bytes);                     /* not zeroed; bytes are rounded up to align */
-char *mem_text(const char *text);                                  /* a copy */
-char *mem_join(const char *folder, const char *name);              /* "folder/name" */
+void *mem_array(size_t count, size_t item_bytes);	      /* zeroed; NULL also if the product overflows */
+void *mem_resize(void *old, size_t count, size_t item_bytes); /* realloc with the same check */
+void *mem_aligned(size_t align, size_t bytes);		      /* not zeroed; bytes are rounded up to align */
+char *mem_text(const char *text);			      /* a copy */
+char *mem_join(const char *folder, const char *name);	      /* "folder/name" */
 void mem_free(void *p);
 
 /*

@@ -17,7 +17,8 @@ int options_take(void *ours, size_t our_bytes, const void *theirs, struct shard_
 		return SHARD_OK;
 	memcpy(&their_bytes, src, sizeof(their_bytes));
 	if (their_bytes < sizeof(their_bytes) || their_bytes > 4096)
-		return error_set(err, SHARD_E_ARGUMENT, "options: .size is %zu; set it to sizeof the struct", their_bytes);
+		return error_set(err, SHARD_E_ARGUMENT, "options: .size is %zu; set it to sizeof the struct",
+				 their_bytes);
 	for (size_t i = our_bytes; i < their_bytes; i++)
 		if (src[i])
 			return error_set(err, SHARD_E_UNSUPPORTED,

@@ -36,8 +36,8 @@ static void *job_main(void *arg)
 	return NULL;
 }
 
-uint32_t threads_run(uint32_t count, void (*work)(void *context, uint32_t thread), void (*wait)(void *context, uint32_t running),
-		     void *context)
+uint32_t threads_run(uint32_t count, void (*work)(void *context, uint32_t thread),
+		     void (*wait)(void *context, uint32_t running), void *context)
 {
 	pthread_t handle[THREADS_MAX];
 	struct job job[THREADS_MAX];

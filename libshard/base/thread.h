@@ -22,8 +22,8 @@ uint32_t thread_cpu_count(void);
  * long as one could: the result must not depend on the number, which is returned.  If none could be
  * started, 0 is returned and neither function ran.
  */
-uint32_t threads_run(uint32_t count, void (*work)(void *context, uint32_t thread), void (*wait)(void *context, uint32_t running),
-		     void *context);
+uint32_t threads_run(uint32_t count, void (*work)(void *context, uint32_t thread),
+		     void (*wait)(void *context, uint32_t running), void *context);
 
 /*
  * As pthread_create(), for a thread that lives beside the program: signals are the program's, not

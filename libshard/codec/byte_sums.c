@@ -16,7 +16,7 @@
 #endif
 
 /* Lane i only meets channel i % channels, if the number of channels divides that of the lanes. */
-#define LANES 48
+#define LANES		48
 #define LANE_ROUNDS_MAX 66051 /* 255 * 255 * 66,051 < 2^32 */
 
 static void add(struct shard_moments *to, uint64_t count, uint64_t sum, uint64_t squares)

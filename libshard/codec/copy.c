@@ -24,7 +24,7 @@ void copy_portable(void *dst, const void *src, size_t bytes)
 	const uint8_t *from = src;
 
 	for (; bytes >= LINE; bytes -= LINE, to += LINE, from += LINE) {
-		memcpy(to, from, LINE); /* of a known length: loads and stores, no call */
+		memcpy(to, from, LINE);		   /* of a known length: loads and stores, no call */
 		__asm__ volatile("" ::: "memory"); /* or the compiler sees that the loop is a memcpy */
 	}
 	memcpy(to, from, bytes);
@@ -36,8 +36,10 @@ void copy_portable(void *dst, const void *src, size_t bytes)
 static void lines_sse2(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i += LINE) {
-		__m128i a = _mm_loadu_si128((const void *)(from + i)), b = _mm_loadu_si128((const void *)(from + i + 16));
-		__m128i c = _mm_loadu_si128((const void *)(from + i + 32)), d = _mm_loadu_si128((const void *)(from + i + 48));
+		__m128i a = _mm_loadu_si128((const void *)(from + i)),
+			b = _mm_loadu_si128((const void *)(from + i + 16));
+		__m128i c = _mm_loadu_si128((const void *)(from + i + 32)),
+			d = _mm_loadu_si128((const void *)(from + i + 48));
 
 		_mm_stream_si128((void *)(to + i), a);
 		_mm_stream_si128((void *)(to + i + 16), b);
@@ -49,7 +51,8 @@ static void lines_sse2(uint8_t *to, const uint8_t *from, size_t bytes)
 __attribute__((target("avx2"))) static void lines_avx2(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i += LINE) {
-		__m256i a = _mm256_loadu_si256((const void *)(from + i)), b = _mm256_loadu_si256((const void *)(from + i + 32));
+		__m256i a = _mm256_loadu_si256((const void *)(from + i)),
+			b = _mm256_loadu_si256((const void *)(from + i + 32));
 
 		_mm256_stream_si256((void *)(to + i), a);
 		_mm256_stream_si256((void *)(to + i + 32), b);

@@ -7,7 +7,7 @@
 
 #include "shard.h"
 
-#define TEXT(x) #x
+#define TEXT(x)	  #x
 #define NUMBER(x) TEXT(x)
 
 const char *shard_version(void)
@@ -17,6 +17,6 @@ const char *shard_version(void)
 
 const char *shard_version_details(void)
 {
-	return "format 1, lz4 " LZ4_VERSION_STRING ", xxhash " NUMBER(XXH_VERSION_MAJOR) "." NUMBER(XXH_VERSION_MINOR) "." NUMBER(
-		XXH_VERSION_RELEASE);
+	return "format 1, lz4 " LZ4_VERSION_STRING
+	       ", xxhash " NUMBER(XXH_VERSION_MAJOR) "." NUMBER(XXH_VERSION_MINOR) "." NUMBER(XXH_VERSION_RELEASE);
 }

@@ -104,7 +104,7 @@ enum {
 /* clang-format on */
 
 struct cuda_api {
-#define CUDA_POINTER(name_, version_, parameters_) int (*name_) parameters_;
+#define CUDA_POINTER(name_, version_, parameters_) int(*name_) parameters_;
 	CUDA_CALLS(CUDA_POINTER)
 	PROBE_CALLS(CUDA_POINTER)
 #undef CUDA_POINTER

@@ -14,7 +14,7 @@
 #include "libshard/cuda/driver.h"
 
 #define PIN_MOST_BYTES (UINT64_C(1) << 30) /* page-locking this takes a tenth of a second */
-#define MIB(bytes_) ((double)(bytes_) / (1 << 20))
+#define MIB(bytes_)    ((double)(bytes_) / (1 << 20))
 
 /* ---- whose context ---- */
 
@@ -25,7 +25,7 @@ static int find_context(const struct cuda_api *api, void *stream, struct cu_cont
 	if (!result)
 		return SHARD_OK;
 	return cuda_is_special(stream) ? cuda_refused(api, result, err, "cuCtxGetCurrent")
-				  : cuda_refused(api, result, err, "cuStreamGetCtx, stream %p", stream);
+				       : cuda_refused(api, result, err, "cuStreamGetCtx, stream %p", stream);
 }
 
 static int retain_first(struct cuda_device *d, struct shard_error *err)
@@ -128,12 +128,14 @@ int cuda_check_stream(const struct cuda_device *d, void *stream, struct shard_er
 
 	if (rc || context == d->context || (!context && cuda_is_special(stream)))
 		return rc;
-	return error_set(err, SHARD_E_ARGUMENT, cuda_is_special(stream)
-			 ? "stream %p is the default stream of this thread's context; the first call used another "
-			   "context: make its device current, or use one loader per device"
-			 : "stream %p belongs to another context than the stream of the first call; use one loader "
-			   "per device",
-			 stream);
+	return error_set(
+		err, SHARD_E_ARGUMENT,
+		cuda_is_special(stream)
+			? "stream %p is the default stream of this thread's context; the first call used another "
+			  "context: make its device current, or use one loader per device"
+			: "stream %p belongs to another context than the stream of the first call; use one loader "
+			  "per device",
+		stream);
 }
 
 /* ---- streams and events ---- */

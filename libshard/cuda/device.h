@@ -29,7 +29,7 @@ struct cuda_device;
  * in it.  Fails with UNSUPPORTED if there is no driver or no device.
  */
 int cuda_open(struct cuda_device **out, void *stream, struct shard_error *err);
-void cuda_close(struct cuda_device *d); /* from outside; NULL is fine */
+void cuda_close(struct cuda_device *d);	 /* from outside; NULL is fine */
 void cuda_forget(struct cuda_device *d); /* the same in a forked child, which has no driver */
 
 /* Make the context current.  Fails with ARGUMENT in a forked child. */

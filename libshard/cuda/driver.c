@@ -18,9 +18,9 @@
 
 #include "libshard/base/error.h"
 
-#define DRIVER	     "libcuda.so.1" /* only developers have libcuda.so */
+#define DRIVER	      "libcuda.so.1" /* only developers have libcuda.so */
 #define GO_ON_WITHOUT "batches in host memory need no GPU"
-#define TEXT_BYTES   768
+#define TEXT_BYTES    768
 
 typedef int (*find_11030)(const char *name, void **out, int version, uint64_t flags);
 typedef int (*find_12000)(const char *name, void **out, int version, uint64_t flags, int *status);
@@ -39,8 +39,7 @@ static const struct {
 } calls[] = {
 #define NEEDED(name_, version_, parameters_) {#name_, version_, offsetof(struct cuda_api, name_), true},
 #define WANTED(name_, version_, parameters_) {#name_, version_, offsetof(struct cuda_api, name_), false},
-	CUDA_CALLS(NEEDED)
-	PROBE_CALLS(WANTED)
+	CUDA_CALLS(NEEDED) PROBE_CALLS(WANTED)
 #undef NEEDED
 #undef WANTED
 };
@@ -63,8 +62,8 @@ int cuda_refused(const struct cuda_api *api, int result, struct shard_error *err
 	vsnprintf(said, sizeof(said), fmt, args);
 	va_end(args);
 	if (api->cuGetErrorName(result, &name) || !name)
-		error_set(err, SHARD_E_DEVICE, "%s: error %d of the GPU driver, which has no name for it",
-			  said, result);
+		error_set(err, SHARD_E_DEVICE, "%s: error %d of the GPU driver, which has no name for it", said,
+			  result);
 	else if (api->cuGetErrorString(result, &text) || !text)
 		error_set(err, SHARD_E_DEVICE, "%s: %s", said, name);
 	else
@@ -148,15 +147,17 @@ static void load(void)
 		why = dlerror();
 		error_set(&driver_why, SHARD_E_UNSUPPORTED,
 			  "no GPU driver: %s; install NVIDIA's driver, or in a container pass in the host's driver "
-			  "libraries; " GO_ON_WITHOUT, why ? why : DRIVER " cannot be opened");
+			  "libraries; " GO_ON_WITHOUT,
+			  why ? why : DRIVER " cannot be opened");
 		return;
 	}
 	is_loaded = true;
 	find_finder(library, &f);
 	if (!f.now && !f.old) {
-		error_set(&driver_why, SHARD_E_UNSUPPORTED,
-			  DRIVER " has no cuGetProcAddress: it is older than CUDA 11.3; update NVIDIA's driver; "
-			  GO_ON_WITHOUT);
+		error_set(
+			&driver_why, SHARD_E_UNSUPPORTED,
+			DRIVER
+			" has no cuGetProcAddress: it is older than CUDA 11.3; update NVIDIA's driver; " GO_ON_WITHOUT);
 		return;
 	}
 	find_all(&f);
@@ -175,7 +176,8 @@ int cuda_api_get(const struct cuda_api **out, struct shard_error *err)
 	if (driver.pid != getpid())
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "the GPU driver was started by process %ld and does not work in its children; fork "
-				 "before the first use of the GPU, or start a new program", (long)driver.pid);
+				 "before the first use of the GPU, or start a new program",
+				 (long)driver.pid);
 	*out = &driver;
 	return SHARD_OK;
 }

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # libshard/cuda/make_ptx.sh [NAME [FILE]] - compile NAME.cu to NAME_ptx.c, or to FILE
 #
-# NAME is transform or gather; without it both are compiled.  Run this after a change of the kernels or of
-# the headers with their parameters.  It needs nvcc (NVCC), and ptxas to prove that the PTX assembles.
+# NAME is transform or gather; without it both are compiled.  Run this after a change of the kernels
+# or of the headers with their parameters.  It needs nvcc (NVCC), and ptxas to prove that the PTX
+# assembles.
 #
 # The PTX is for compute capability 7.5, so every GPU from Turing on can run it.  The file names its
 # compiler and its source; the same compiler and source make the same file.
 #
-# nvcc stamps the newest PTX version that it knows, which older drivers refuse.  These kernels need only
-# 6.3, the first version with compute capability 7.5, except for a hint about the bytes of a load that
-# are used.  The script takes that out.
+# nvcc stamps the newest PTX version that it knows, which older drivers refuse.  These kernels need
+# only 6.3, the first version with compute capability 7.5, except for a hint about the bytes of a
+# load that are used.  The script takes that out.
 set -eu
 cd "$(dirname "$0")/../.."
 nvcc=${NVCC:-nvcc}
@@ -36,8 +37,10 @@ version=$("$nvcc" --version | sed -n 's/.*release.*, V\([0-9.]*\)$/\1/p')
 sed -e 's,//.*,,; s/[ \t][ \t]*/ /g; s/^ //; s/ $//' -e '/^\.pragma "used_bytes_mask/d; /^$/d' \
 	-e 's/^\.version .*/.version 6.3/' "$work/raw.ptx" >"$work/made.ptx"
 
-# What would differ from a CPU, or be slow, is no result: fused or unrounded arithmetic, spilled memory.
-if grep -nE '^(@%p[0-9]+ )?(fma|mad)\.[a-z.]*f(32|64)|^(@%p[0-9]+ )?(mul|add|sub|div)\.f(32|64)|\.local' "$work/made.ptx"; then
+# What would differ from a CPU, or be slow, is no result: fused or unrounded arithmetic, spilled
+# memory.
+if grep -nE '^(@%p[0-9]+ )?(fma|mad)\.[a-z.]*f(32|64)|^(@%p[0-9]+ )?(mul|add|sub|div)\.f(32|64)|\.local' \
+	"$work/made.ptx"; then
 	echo "make_ptx.sh: these instructions must not be there" >&2 && exit 1
 fi
 "$ptxas" -arch=sm_75 -o /dev/null "$work/made.ptx"

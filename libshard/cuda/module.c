@@ -38,7 +38,8 @@ static int load(const struct cuda_device *d, const char *ptx, struct cu_module *
 		return SHARD_OK;
 	return cuda_refused(d->api, result, err,
 			    log[0] ? "cuModuleLoadDataEx cannot compile the kernels for this GPU: %.512s"
-				   : "cuModuleLoadDataEx%s", log);
+				   : "cuModuleLoadDataEx%s",
+			    log);
 }
 
 /* With lock, so a second user waits until the module is compiled. */
@@ -114,8 +115,8 @@ int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint
 		uint32_t shared_bytes, const void *parameter, void *stream, struct shard_error *err)
 {
 	void *parameters[] = {(void *)(uintptr_t)parameter};
-	int result = d->api->cuLaunchKernel(kernel, across, down, 1, threads, 1, 1, shared_bytes, stream, parameters,
-					    NULL);
+	int result =
+		d->api->cuLaunchKernel(kernel, across, down, 1, threads, 1, 1, shared_bytes, stream, parameters, NULL);
 
 	if (!result)
 		return SHARD_OK;

@@ -11,7 +11,7 @@
 #include "shard.h"
 
 struct cuda_driver {
-	bool is_loaded; /* the driver's library is there, even if it does not work */
+	bool is_loaded;	       /* the driver's library is there, even if it does not work */
 	uint32_t major, minor; /* the newest version of CUDA that it supports */
 	uint32_t device_count;
 	const char *lacks; /* calls that are missing; "": none */

@@ -13,8 +13,8 @@
  * weights are computed with fractions.  They are doubles, and a product is never fused with a sum
  * (__dmul_rn, and nvcc -fmad=false).  So every device, and a CPU, gets the same bits.
  *
- * The code is both C11 and CUDA: tests/cuda/t_transform_kernel.c compiles it as C, and runs it thread
- * by thread.  libshard/cuda/make_ptx.sh makes transform_ptx.c from it.
+ * The code is both C11 and CUDA: tests/cuda/t_transform_kernel.c compiles it as C, and runs it
+ * thread by thread.  libshard/cuda/make_ptx.sh makes transform_ptx.c from it.
  */
 #include "libshard/transform/call.h"
 
@@ -25,11 +25,13 @@
 extern "C" {
 #endif
 
-/* The shared memory of a block: first the table, then the parts that struct transform_call places. */
+/*
+ * The shared memory of a block: first the table, then the parts that struct transform_call places.
+ */
 extern __shared__ uint4 transform_shared[];
 
 #define SHARED(type_, at_) ((type_ *)((uint8_t *)transform_shared + (at_)))
-#define FORCED static __device__ __forceinline__
+#define FORCED		   static __device__ __forceinline__
 
 /* ---- where samples are ---- */
 
@@ -57,19 +59,20 @@ FORCED uint32_t load_within(const struct transform_call *call, uint64_t at)
 	COMPACT
 	for (uint32_t i = 0; i < 4; i++)
 		if (at + i >= call->from && at + i < call->from_end)
-			word |= (uint32_t)*(const uint8_t *)(uintptr_t)(at + i) << 8 * i;
+			word |= (uint32_t) * (const uint8_t *)(uintptr_t)(at + i) << 8 * i;
 	return word;
 }
 
 /* A warp brings a span.  That begins within its first word, and its last words may be behind it. */
-FORCED void bring_spans(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines)
+FORCED void bring_spans(const struct transform_call *call, const struct transform_row *row, uint32_t first,
+			uint32_t lines)
 {
 	uint32_t lanes = blockDim.x < 32 ? blockDim.x : 32, lane = threadIdx.x % lanes, words = call->pitch / 4;
 
 	COMPACT
 	for (uint32_t span = threadIdx.x / lanes; span < lines * call->span_count; span += blockDim.x / lanes) {
-		uint64_t from = address_of(call, row, first + span / call->span_count, span % call->span_count) &
-				~(uint64_t)3;
+		uint64_t from =
+			address_of(call, row, first + span / call->span_count, span % call->span_count) & ~(uint64_t)3;
 		uint32_t *to = SHARED(uint32_t, call->at_tile) + span * words;
 
 		if (from >= call->from && from + call->pitch <= call->from_end) {
@@ -123,7 +126,8 @@ FORCED uint8_t clip(int32_t sum)
 	return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
-FORCED void fill_all_taps(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines)
+FORCED void fill_all_taps(const struct transform_call *call, const struct transform_row *row, uint32_t first,
+			  uint32_t lines)
 {
 	struct transform_taps *across = SHARED(struct transform_taps, call->at_across);
 	struct transform_taps *down = SHARED(struct transform_taps, call->at_down);
@@ -339,11 +343,12 @@ FORCED void transform_resize(const struct transform_call *call, uint32_t bytes)
 	put(call, &row, first, lines, 1, call->shape, bytes);
 }
 
-#define KERNEL(name_, body_)                                                                                 \
-	__global__ void __launch_bounds__(TRANSFORM_THREADS) name_(const __grid_constant__ struct transform_call call); \
-	__global__ void __launch_bounds__(TRANSFORM_THREADS) name_(const __grid_constant__ struct transform_call call)  \
-	{                                                                                                    \
-		body_;                                                                                       \
+#define KERNEL(name_, body_)                                                                                           \
+	__global__ void __launch_bounds__(TRANSFORM_THREADS)                                                           \
+		name_(const __grid_constant__ struct transform_call call);                                             \
+	__global__ void __launch_bounds__(TRANSFORM_THREADS) name_(const __grid_constant__ struct transform_call call) \
+	{                                                                                                              \
+		body_;                                                                                                 \
 	}
 
 KERNEL(transform_crop_any_16, transform_crop(&call, ANY, 2))

@@ -4,7 +4,7 @@
  *
  * compiler: nvcc 13.0.88
  * sources:  libshard/cuda/transform.cu libshard/transform/call.h
- * SHA-256:  0d249a8b276da5cc052c796174ba9a1e4e9ba76a658a27ef991c30fe2e99d40e
+ * SHA-256:  b220e82613250a7d83dd1d1a2e4f3ab862f4576d9962853207c258b8d0a04bba
  */
 #include "libshard/cuda/ptx.h"
 

@@ -13,13 +13,13 @@
 #include "libshard/disk/schema.h"
 #include "shard_pack.h"
 
-#define SMALL_BYTES 16
-#define MIB (UINT64_C(1) << 20)
-#define SHARDS_WANTED 8
-#define SHARD_BYTES_LEAST (64 * MIB)
-#define SHARD_BYTES_MOST (1024 * MIB)
+#define SMALL_BYTES	    16
+#define MIB		    (UINT64_C(1) << 20)
+#define SHARDS_WANTED	    8
+#define SHARD_BYTES_LEAST   (64 * MIB)
+#define SHARD_BYTES_MOST    (1024 * MIB)
 #define SHARD_BYTES_UNKNOWN (256 * MIB)		/* of a dataset whose number of records is not known */
-#define SHARD_BYTES_LIMIT (UINT64_C(1) << 43)	/* half of what the format allows: the rest is for the tables */
+#define SHARD_BYTES_LIMIT   (UINT64_C(1) << 43) /* half of what the format allows: the rest is for the tables */
 
 /* ---- groups ---- */
 

@@ -15,13 +15,13 @@
 int invariant_broken(struct shard_error *err, int status, const char *number, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-#define MUST_OR(status, number, cond, ...)                                                  \
-	do {                                                                                \
-		if (!(cond)) {                                                              \
+#define MUST_OR(status, number, cond, ...)                                                    \
+	do {                                                                                  \
+		if (!(cond)) {                                                                \
 			int broken_ = invariant_broken(err, (status), (number), __VA_ARGS__); \
-			if (broken_)                                                        \
-				return broken_;                                             \
-		}                                                                           \
+			if (broken_)                                                          \
+				return broken_;                                               \
+		}                                                                             \
 	} while (0)
 
 #define MUST(number, cond, ...) MUST_OR(SHARD_E_CORRUPT, number, cond, __VA_ARGS__)

@@ -14,8 +14,8 @@
 #include "libshard/disk/schema.h"
 #include "shard_pack.h"
 
-#define UNIT_BYTES 4096u         /* a leaf hash over less would cost more than 0.2 % of space */
-#define CHUNK_BYTES 65536u       /* LZ4 looks back this far */
+#define UNIT_BYTES  4096u  /* a leaf hash over less would cost more than 0.2 % of space */
+#define CHUNK_BYTES 65536u /* LZ4 looks back this far */
 
 /* The name as it may be shown: nobody looked at it yet. */
 static const char *shown_name(struct shown *out, const struct shard_field *f)
@@ -29,19 +29,20 @@ static int field_bytes(struct shard_field *f, struct shard_error *err)
 	struct shown s;
 
 	if (!bytes)
-		return error_set(err, SHARD_E_ARGUMENT, "field '%s': dtype %u is not one of enum shard_dtype", shown_name(&s, f),
-				 f->dtype);
+		return error_set(err, SHARD_E_ARGUMENT, "field '%s': dtype %u is not one of enum shard_dtype",
+				 shown_name(&s, f), f->dtype);
 	if (f->ndim > SHARD_DIMS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "field '%s': %u dimensions; must be at most %d",
-				 shown_name(&s, f), f->ndim,
-				 SHARD_DIMS_MAX);
+				 shown_name(&s, f), f->ndim, SHARD_DIMS_MAX);
 	for (uint32_t d = 0; d < f->ndim; d++) {
 		if (!f->shape[d])
-			return error_set(err, SHARD_E_ARGUMENT, "field '%s': shape[%u] is 0; must be 1 or more", shown_name(&s, f), d);
+			return error_set(err, SHARD_E_ARGUMENT, "field '%s': shape[%u] is 0; must be 1 or more",
+					 shown_name(&s, f), d);
 		if (!mul_fits(bytes, f->shape[d], &bytes) || bytes > SHARD_STRIDE_MAX)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "field '%s': its shape needs more than the limit of %" PRIu64 " bytes in a "
-					 "record", shown_name(&s, f), SHARD_STRIDE_MAX);
+					 "record",
+					 shown_name(&s, f), SHARD_STRIDE_MAX);
 	}
 	f->bytes = bytes;
 	return SHARD_OK;
@@ -74,9 +75,10 @@ int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, struct sha
 
 	if (align && align != 4096)
 		return error_set(err, SHARD_E_ARGUMENT, "align is %u; must be 0 or 4096", align);
-	if (s->group_count < 1 || s->group_count > SHARD_GROUPS_MAX || s->field_count < 1 || s->field_count > SHARD_FIELDS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "%u groups and %u fields; must be 1 to %d and 1 to %d", s->group_count,
-				 s->field_count, SHARD_GROUPS_MAX, SHARD_FIELDS_MAX);
+	if (s->group_count < 1 || s->group_count > SHARD_GROUPS_MAX || s->field_count < 1 ||
+	    s->field_count > SHARD_FIELDS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "%u groups and %u fields; must be 1 to %d and 1 to %d",
+				 s->group_count, s->field_count, SHARD_GROUPS_MAX, SHARD_FIELDS_MAX);
 	for (uint32_t g = 0; g < s->group_count; g++)
 		s->group[g].record_bytes = 0;
 	for (uint32_t i = 0; i < s->field_count; i++) {
@@ -90,8 +92,7 @@ int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, struct sha
 		if (f->group >= s->group_count)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "field '%s': group is %u; must be below %u, the number of groups",
-					 shown_name(&shown, f),
-					 f->group, s->group_count);
+					 shown_name(&shown, f), f->group, s->group_count);
 		g = &s->group[f->group];
 		f->offset = align_up(g->record_bytes, f->bytes >= 16 ? 16 : item);
 		g->record_bytes = f->offset + f->bytes;
@@ -101,7 +102,8 @@ int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, struct sha
 
 		g->align_log2 = stride_align_log2(g->record_bytes, align);
 		g->stride = align_up(g->record_bytes, UINT64_C(1) << g->align_log2);
-		g->unit_records = records_for(g->stride ? g->stride : 1, g->codec == SHARD_RAW ? UNIT_BYTES : CHUNK_BYTES);
+		g->unit_records =
+			records_for(g->stride ? g->stride : 1, g->codec == SHARD_RAW ? UNIT_BYTES : CHUNK_BYTES);
 		g->chunk_records = g->codec == SHARD_RAW ? 0 : g->unit_records;
 	}
 	for (uint32_t i = 0; i < s->field_count; i++)

@@ -12,7 +12,7 @@
 #include "shard_pack.h"
 
 struct manifest_end {
-	size_t end_at;  /* of the word "end": the SHA-256 covers the text before it */
+	size_t end_at;	/* of the word "end": the SHA-256 covers the text before it */
 	size_t hash_at; /* of the XXH3's first digit: the XXH3 covers the text before it */
 	uint8_t sha256[32];
 	uint8_t hash[16]; /* as H128 is stored, low half first */

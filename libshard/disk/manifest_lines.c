@@ -25,8 +25,8 @@ int line_done(struct parse *p, struct tokens *t)
 
 	tokens_done(t);
 	MUST("M6", t->fault != TOKEN_FORM, "line %" PRIu64 ": expected %s", p->line, t->wanted);
-	MUST("M7", t->fault != TOKEN_NUMBER, "line %" PRIu64 ": %s is not a number or digest in canonical form within its limit",
-	     p->line, t->wanted);
+	MUST("M7", t->fault != TOKEN_NUMBER,
+	     "line %" PRIu64 ": %s is not a number or digest in canonical form within its limit", p->line, t->wanted);
 	return SHARD_OK;
 }
 
@@ -74,7 +74,8 @@ int line_group(struct parse *p, struct tokens *t)
 		rc = check_number(p, "group", idx, s->group_count);
 	if (rc)
 		return rc;
-	MUST("M8", s->group_count < SHARD_GROUPS_MAX, "line %" PRIu64 ": more than %d groups", p->line, SHARD_GROUPS_MAX);
+	MUST("M8", s->group_count < SHARD_GROUPS_MAX, "line %" PRIu64 ": more than %d groups", p->line,
+	     SHARD_GROUPS_MAX);
 	s->group[s->group_count++] = g;
 	return SHARD_OK;
 }
@@ -177,7 +178,8 @@ int line_field(struct parse *p, struct tokens *t)
 		rc = check_number(p, "field", idx, s->field_count);
 	if (rc)
 		return rc;
-	MUST("M8", s->field_count < SHARD_FIELDS_MAX, "line %" PRIu64 ": more than %d fields", p->line, SHARD_FIELDS_MAX);
+	MUST("M8", s->field_count < SHARD_FIELDS_MAX, "line %" PRIu64 ": more than %d fields", p->line,
+	     SHARD_FIELDS_MAX);
 	f.stride = f.group < s->group_count ? s->group[f.group].stride : 0;
 	s->field[s->field_count++] = f;
 	return SHARD_OK;
@@ -201,7 +203,8 @@ int line_class(struct parse *p, struct tokens *t)
 		rc = check_number(p, "class", idx, p->classes);
 	if (rc)
 		return rc;
-	MUST("M8", p->classes < SHARD_CLASSES_MAX, "line %" PRIu64 ": more than %" PRIu64 " classes", p->line, SHARD_CLASSES_MAX);
+	MUST("M8", p->classes < SHARD_CLASSES_MAX, "line %" PRIu64 ": more than %" PRIu64 " classes", p->line,
+	     SHARD_CLASSES_MAX);
 	bytes = manifest_decode_name(name, w.text, w.bytes);
 	canonical = manifest_encode_name(again, name, bytes) == w.bytes && !memcmp(again, w.text, w.bytes);
 	MUST("M10", canonical && bytes >= 1 && bytes <= SHARD_CLASS_NAME_BYTES_MAX && utf8_bad(name, bytes) == bytes,
@@ -219,12 +222,13 @@ int line_stats_done(struct parse *p)
 	struct shard_error *err = p->err;
 
 	if (p->stat_kind == SHARD_STAT_MOMENTS)
-		MUST("M11", p->stat_next == schema_channels(f), "field %u has moments for %" PRIu64 " of %" PRIu64 " channels",
-		     p->stat_field, p->stat_next, schema_channels(f));
+		MUST("M11", p->stat_next == schema_channels(f),
+		     "field %u has moments for %" PRIu64 " of %" PRIu64 " channels", p->stat_field, p->stat_next,
+		     schema_channels(f));
 	if (p->stat_kind == SHARD_STAT_CLASSES)
 		MUST("M11", p->stat_sum == p->m->record_count,
-		     "class counts of field %u add up to %" PRIu64 "; there are %" PRIu64 " records", p->stat_field, p->stat_sum,
-		     p->m->record_count);
+		     "class counts of field %u add up to %" PRIu64 "; there are %" PRIu64 " records", p->stat_field,
+		     p->stat_sum, p->m->record_count);
 	return SHARD_OK;
 }
 
@@ -242,13 +246,15 @@ static int stat_place(struct parse *p, uint32_t kind, uint64_t field, uint64_t i
 	int rc;
 
 	MUST("M11", field < s->field_count && (same ? item == p->stat_next : later && item == 0),
-	     "line %" PRIu64 ": statistics of field %" PRIu64 ", item %" PRIu64 " are out of order", p->line, field, item);
+	     "line %" PRIu64 ": statistics of field %" PRIu64 ", item %" PRIu64 " are out of order", p->line, field,
+	     item);
 	f = &s->field[field < s->field_count ? field : 0];
 	fits = kind == SHARD_STAT_MOMENTS ? f->kind == SHARD_TENSOR && f->dtype == SHARD_U8 && item < schema_channels(f)
 					  : schema_is_integer_scalar(f) && item < SHARD_CLASSES_MAX;
 	MUST("M11", fits,
 	     "line %" PRIu64 ": field '%.47s' cannot have these statistics: moments need a u8 tensor with that "
-	     "channel, class counts an integer scalar", p->line, f->name);
+	     "channel, class counts an integer scalar",
+	     p->line, f->name);
 	if (!same) {
 		rc = line_stats_done(p);
 		if (rc)
@@ -266,7 +272,8 @@ static bool moments_possible(const struct shard_field *f, uint64_t records, cons
 	unsigned __int128 squares = (unsigned __int128)m->sum_squares_high << 64 | m->sum_squares_low;
 	unsigned __int128 want = (unsigned __int128)(schema_elements(f) / schema_channels(f)) * records;
 
-	return m->count == want && m->sum <= (unsigned __int128)255 * m->count && squares <= (unsigned __int128)255 * m->sum;
+	return m->count == want && m->sum <= (unsigned __int128)255 * m->count &&
+	       squares <= (unsigned __int128)255 * m->sum;
 }
 
 int line_stat(struct parse *p, struct tokens *t)
@@ -296,8 +303,9 @@ int line_stat(struct parse *p, struct tokens *t)
 		return rc;
 	if (moments)
 		MUST("M11", moments_possible(&p->m->schema.field[field], p->m->record_count, &m),
-		     "line %" PRIu64 ": count %" PRIu64 " and sum %" PRIu64 " are not possible for %" PRIu64 " records of u8", p->line,
-		     m.count, m.sum, p->m->record_count);
+		     "line %" PRIu64 ": count %" PRIu64 " and sum %" PRIu64 " are not possible for %" PRIu64
+		     " records of u8",
+		     p->line, m.count, m.sum, p->m->record_count);
 	else
 		MUST("M11", add_fits(p->stat_sum, records, &p->stat_sum),
 		     "line %" PRIu64 ": the sum of the class counts does not fit 64 bits", p->line);
@@ -338,7 +346,8 @@ int line_shard(struct parse *p, struct tokens *t)
 		return rc;
 	MUST("M12", manifest_name_good(s.file, s.file_name_bytes),
 	     "line %" PRIu64 ": the name of a shard file must be one or two parts of A-Z a-z 0-9 . _ - of at most 200 "
-	     "bytes, each beginning with none of . and -", p->line);
+	     "bytes, each beginning with none of . and -",
+	     p->line);
 	if (p->sink && p->sink->on_shard)
 		p->sink->on_shard(p->sink->context, p->shards, &s);
 	p->shards++;

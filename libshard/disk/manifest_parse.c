@@ -23,7 +23,8 @@ int manifest_find_end(const char *text, size_t bytes, struct manifest_end *out, 
 	const char *end;
 	bool good;
 
-	MUST("M1", bytes >= 9 && !memcmp(text, "shardset ", 9), "the file does not begin with 'shardset '; it is no manifest");
+	MUST("M1", bytes >= 9 && !memcmp(text, "shardset ", 9),
+	     "the file does not begin with 'shardset '; it is no manifest");
 	good = bytes > END_BYTES + 9 && text[bytes - 1] == '\n' && text[bytes - END_BYTES - 1] == '\n';
 	end = good ? text + bytes - END_BYTES : NULL;
 	good = good && !memcmp(end, "end ", 4) && end[68] == ' ' && hex_to_bytes(out->sha256, end + 4, 32) &&
@@ -39,7 +40,8 @@ int manifest_find_end(const char *text, size_t bytes, struct manifest_end *out, 
 
 int manifest_check_hash(const struct manifest_end *end, const uint8_t hash[16], struct shard_error *err)
 {
-	MUST("M3", !memcmp(end->hash, hash, 16), "the XXH3 on the end line is not that of the text: the manifest is damaged");
+	MUST("M3", !memcmp(end->hash, hash, 16),
+	     "the XXH3 on the end line is not that of the text: the manifest is damaged");
 	return SHARD_OK;
 }
 
@@ -52,7 +54,8 @@ static bool is_other_version(struct tokens t)
 	tokens_done(&t);
 	while (digits < w.bytes && w.text[digits] >= '0' && w.text[digits] <= '9')
 		digits++;
-	return t.fault == TOKEN_OK && digits == w.bytes && (w.bytes == 1 || *w.text != '0') && !(w.bytes == 1 && *w.text == '1');
+	return t.fault == TOKEN_OK && digits == w.bytes && (w.bytes == 1 || *w.text != '0') &&
+	       !(w.bytes == 1 && *w.text == '1');
 }
 
 /* The five lines that there are once, in this order. */
@@ -105,8 +108,8 @@ static int check_text(struct parse *p, const char *line, size_t bytes)
 	struct shard_error *err = p->err;
 
 	MUST("M5", bytes < SHARD_MANIFEST_LINE_BYTES_MAX && tokens_line_good(line, bytes),
-	     "line %" PRIu64 " (%zu bytes) is empty, longer than %u, not plain ASCII, or has spaces where none belong", p->line, bytes + 1,
-	     SHARD_MANIFEST_LINE_BYTES_MAX);
+	     "line %" PRIu64 " (%zu bytes) is empty, longer than %u, not plain ASCII, or has spaces where none belong",
+	     p->line, bytes + 1, SHARD_MANIFEST_LINE_BYTES_MAX);
 	return SHARD_OK;
 }
 
@@ -117,7 +120,8 @@ static int schema_complete(struct parse *p)
 	int rc;
 
 	MUST("M6", p->line >= 5, "%" PRIu64 " lines stand before the end line; must be 5 or more", p->line);
-	MUST("M8", p->m->schema.group_count && p->m->schema.field_count, "there must be at least one group and one field");
+	MUST("M8", p->m->schema.group_count && p->m->schema.field_count,
+	     "there must be at least one group and one field");
 	rc = schema_check(&p->m->schema, &broken);
 	if (rc)
 		MUST_OR(rc, "M9", false, "%s", broken.message);
@@ -144,7 +148,8 @@ static int parse_body(struct parse *p, struct tokens *t)
 		const char *word;
 		int (*take)(struct parse *p, struct tokens *t);
 	} kinds[LINE_KINDS] = {
-		{"group", line_group}, {"field", line_field}, {"class", line_class}, {"stat", line_stat}, {"shard", line_shard},
+		{"group", line_group}, {"field", line_field}, {"class", line_class},
+		{"stat", line_stat},   {"shard", line_shard},
 	};
 	struct shard_error *err = p->err;
 	enum line_kind kind = p->kind;
@@ -181,9 +186,10 @@ int manifest_parse(const char *text, size_t end_at, struct manifest *out, const 
 		rc = go_on(&p, LINE_KINDS);
 	if (rc)
 		return rc;
-	MUST("M13", p.shards == out->shard_count, "%" PRIu64 " shard lines, but 'shards' says %" PRIu64, p.shards, out->shard_count);
-	MUST("M14", p.records == out->record_count, "the shards have %" PRIu64 " records, but 'records' says %" PRIu64, p.records,
-	     out->record_count);
+	MUST("M13", p.shards == out->shard_count, "%" PRIu64 " shard lines, but 'shards' says %" PRIu64, p.shards,
+	     out->shard_count);
+	MUST("M14", p.records == out->record_count, "the shards have %" PRIu64 " records, but 'records' says %" PRIu64,
+	     p.records, out->record_count);
 	out->shard_count = p.shards; /* what is there, if a check above was taken out */
 	out->record_count = p.records;
 	out->class_count = p.classes;

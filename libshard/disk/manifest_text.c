@@ -15,8 +15,8 @@
 
 static bool plain(char c)
 {
-	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '~' ||
-	       c == '-';
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+	       c == '~' || c == '-';
 }
 
 bool manifest_name_good(const char *name, size_t bytes)
@@ -98,8 +98,9 @@ size_t manifest_write_group(char *out, const struct shard_schema *s, uint32_t gr
 	const struct shard_group *g = &s->group[group];
 
 	return (size_t)snprintf(out, SHARD_MANIFEST_LINE_BYTES_MAX,
-				"group %u stride %" PRIu64 " record %" PRIu64 " align %u codec %s unit %u chunk %u\n", group, g->stride,
-				g->record_bytes, g->align_log2, shard_codec_name(g->codec), g->unit_records, g->chunk_records);
+				"group %u stride %" PRIu64 " record %" PRIu64 " align %u codec %s unit %u chunk %u\n",
+				group, g->stride, g->record_bytes, g->align_log2, shard_codec_name(g->codec),
+				g->unit_records, g->chunk_records);
 }
 
 /* "3,4,5" of the values whose bit is set, "-" for none. */
@@ -125,11 +126,11 @@ size_t manifest_write_field(char *out, const struct shard_schema *s, uint32_t fi
 	if (axes)
 		snprintf(length, sizeof(length), "%u", f->length_field);
 	return (size_t)snprintf(out, SHARD_MANIFEST_LINE_BYTES_MAX,
-				"field %u %s group %u kind %s dtype %s layout %s semantic %s offset %" PRIu64 " bytes %" PRIu64
-				" shape %s axes %s length %s\n",
+				"field %u %s group %u kind %s dtype %s layout %s semantic %s offset %" PRIu64
+				" bytes %" PRIu64 " shape %s axes %s length %s\n",
 				field, f->name, f->group, shard_kind_name(f->kind), shard_dtype_name(f->dtype),
-				shard_layout_name(f->layout), shard_semantic_name(f->semantic), f->offset, f->bytes, shape, ragged,
-				length);
+				shard_layout_name(f->layout), shard_semantic_name(f->semantic), f->offset, f->bytes,
+				shape, ragged, length);
 }
 
 size_t manifest_write_moments(char *out, uint32_t field, uint32_t channel, const struct shard_moments *m)
@@ -143,8 +144,8 @@ size_t manifest_write_moments(char *out, uint32_t field, uint32_t channel, const
 		digits[--at] = (char)('0' + (int)(v % 10));
 		v /= 10;
 	} while (v);
-	return (size_t)snprintf(out, SHARD_MANIFEST_LINE_BYTES_MAX, "stat moments %u %u %" PRIu64 " %" PRIu64 " %s\n", field, channel,
-				m->count, m->sum, digits + at);
+	return (size_t)snprintf(out, SHARD_MANIFEST_LINE_BYTES_MAX, "stat moments %u %u %" PRIu64 " %" PRIu64 " %s\n",
+				field, channel, m->count, m->sum, digits + at);
 }
 
 size_t manifest_write_shard(char *out, uint64_t idx, const struct manifest_shard *s)

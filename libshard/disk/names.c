@@ -13,9 +13,9 @@ static const struct {
 	const char *name;
 	size_t bytes;
 } dtypes[] = {
-	[SHARD_U8] = {"u8", 1},    [SHARD_I8] = {"i8", 1},      [SHARD_U16] = {"u16", 2}, [SHARD_I16] = {"i16", 2},
-	[SHARD_U32] = {"u32", 4},  [SHARD_I32] = {"i32", 4},    [SHARD_U64] = {"u64", 8}, [SHARD_I64] = {"i64", 8},
-	[SHARD_F16] = {"f16", 2},  [SHARD_BF16] = {"bf16", 2},  [SHARD_F32] = {"f32", 4}, [SHARD_F64] = {"f64", 8},
+	[SHARD_U8] = {"u8", 1},	    [SHARD_I8] = {"i8", 1},	[SHARD_U16] = {"u16", 2}, [SHARD_I16] = {"i16", 2},
+	[SHARD_U32] = {"u32", 4},   [SHARD_I32] = {"i32", 4},	[SHARD_U64] = {"u64", 8}, [SHARD_I64] = {"i64", 8},
+	[SHARD_F16] = {"f16", 2},   [SHARD_BF16] = {"bf16", 2}, [SHARD_F32] = {"f32", 4}, [SHARD_F64] = {"f64", 8},
 	[SHARD_BOOL] = {"bool", 1},
 };
 static const char *const kinds[] = {"tensor", "ragged", "string"};
@@ -24,7 +24,8 @@ static const char *const semantics[] = {"none", "image", "label", "length", "tok
 static const char *const codecs[] = {"raw", "lz4"};
 static const char *const sections[] = {"?", "DATA", "HASH", "CIDX", "KOFF", "KBLB", "STAT", "MISS", "PROV"};
 static const char *const reasons[] = {
-	NULL, "empty", "not an image", "decoder failed", "damaged", "truncated", "over a limit", "unsupported", "bad key",
+	NULL,	     "empty",	     "not an image", "decoder failed", "damaged",
+	"truncated", "over a limit", "unsupported",  "bad key",
 };
 
 #define ROW(table, i) ((i) < sizeof(table) / sizeof((table)[0]) ? (table)[i] : NULL)

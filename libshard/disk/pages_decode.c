@@ -17,7 +17,9 @@
 
 int pages_check_size(uint64_t file_bytes, struct shard_error *err)
 {
-	MUST("I1", file_bytes >= 2 * SHARD_PAGE_BYTES && file_bytes % SHARD_PAGE_BYTES == 0 && file_bytes <= SHARD_FILE_BYTES_MAX,
+	MUST("I1",
+	     file_bytes >= 2 * SHARD_PAGE_BYTES && file_bytes % SHARD_PAGE_BYTES == 0 &&
+		     file_bytes <= SHARD_FILE_BYTES_MAX,
 	     "the file has %" PRIu64 " bytes; a shard is a multiple of 4096, from 8192 to %" PRIu64
 	     " (is it cut short, or no shard?)",
 	     file_bytes, SHARD_FILE_BYTES_MAX);
@@ -28,21 +30,22 @@ static int check_magic_and_hash(const struct disk_header *h, const uint8_t heade
 				const uint8_t footer_hash[16], struct shard_error *err)
 {
 	MUST("I2", !memcmp(h->magic, SHARD_HEADER_MAGIC, sizeof(h->magic)),
-	     "the file begins with %02x %02x %02x %02x, not with the magic of a shard", h->magic[0], h->magic[1], h->magic[2],
-	     h->magic[3]);
+	     "the file begins with %02x %02x %02x %02x, not with the magic of a shard", h->magic[0], h->magic[1],
+	     h->magic[2], h->magic[3]);
 	MUST("I3", !memcmp(h->hash, header_hash, sizeof(h->hash)),
 	     "the hash of the header page (bytes 0 to 4095) is wrong: the page is damaged");
 	MUST_OR(SHARD_E_UNSUPPORTED, "I7", load16(h->major.b) == SHARD_FORMAT_MAJOR,
 		"the shard is of version %u; this library reads version %d", load16(h->major.b), SHARD_FORMAT_MAJOR);
 	MUST("I4", !memcmp(f->magic, SHARD_FOOTER_MAGIC, sizeof(f->magic)),
-	     "the last page begins with %02x %02x %02x %02x, not with the magic of a footer (is the file cut short?)", f->magic[0],
-	     f->magic[1], f->magic[2], f->magic[3]);
+	     "the last page begins with %02x %02x %02x %02x, not with the magic of a footer (is the file cut short?)",
+	     f->magic[0], f->magic[1], f->magic[2], f->magic[3]);
 	MUST("I5", !memcmp(f->hash, footer_hash, sizeof(f->hash)),
 	     "the hash of the footer page (the last 4096 bytes) is wrong: the page is damaged");
 	return SHARD_OK;
 }
 
-static int check_identity(const struct disk_header *h, const struct disk_footer *f, uint64_t file_bytes, struct shard_error *err)
+static int check_identity(const struct disk_header *h, const struct disk_footer *f, uint64_t file_bytes,
+			  struct shard_error *err)
 {
 	uint16_t major = load16(h->major.b), foot_major = load16(f->major.b);
 	uint16_t minor = load16(h->minor.b), foot_minor = load16(f->minor.b);
@@ -53,8 +56,10 @@ static int check_identity(const struct disk_header *h, const struct disk_footer 
 	MUST_OR(one ? SHARD_E_CORRUPT : SHARD_E_UNSUPPORTED, "I7",
 		one && minor == foot_minor && load32(h->page_bytes.b) == SHARD_PAGE_BYTES &&
 			load32(f->page_bytes.b) == SHARD_PAGE_BYTES,
-		"header and footer say version %u.%u and %u.%u, pages of %u and %u bytes; this library reads version %d, pages of 4096",
-		major, minor, foot_major, foot_minor, load32(h->page_bytes.b), load32(f->page_bytes.b), SHARD_FORMAT_MAJOR);
+		"header and footer say version %u.%u and %u.%u, pages of %u and %u bytes; this library reads version "
+		"%d, pages of 4096",
+		major, minor, foot_major, foot_minor, load32(h->page_bytes.b), load32(f->page_bytes.b),
+		SHARD_FORMAT_MAJOR);
 	MUST("I8", load64(f->file_bytes.b) == file_bytes, "the footer says %" PRIu64 " bytes, the file has %" PRIu64,
 	     load64(f->file_bytes.b), file_bytes);
 	MUST("I9", !memcmp(f->header_hash, h->hash, sizeof(h->hash)),
@@ -64,7 +69,8 @@ static int check_identity(const struct disk_header *h, const struct disk_footer 
 		SHARD_KNOWN_INCOMPAT);
 	MUST_OR(SHARD_E_UNSUPPORTED, "I12",
 		load16(h->leaf_hash.b) == SHARD_HASH_XXH3 && load16(h->table_hash.b) == SHARD_HASH_XXH3,
-		"leaf hash %u and table hash %u; this library knows 1 (XXH3)", load16(h->leaf_hash.b), load16(h->table_hash.b));
+		"leaf hash %u and table hash %u; this library knows 1 (XXH3)", load16(h->leaf_hash.b),
+		load16(h->table_hash.b));
 	return SHARD_OK;
 }
 
@@ -115,7 +121,8 @@ static bool footer_reserved_zero(const struct disk_footer *f)
 
 static int check_counts(const struct disk_header *h, const struct disk_footer *f, struct shard_error *err)
 {
-	uint32_t groups = load32(h->group_count.b), fields = load32(h->field_count.b), sections = load32(f->section_count.b);
+	uint32_t groups = load32(h->group_count.b), fields = load32(h->field_count.b),
+		 sections = load32(f->section_count.b);
 	uint64_t planned = load64(h->planned_records.b), records = load64(f->record_count.b);
 
 	MUST("I13", header_reserved_zero(h), "the header page holds non-zero bytes where the format reserves zero");
@@ -127,8 +134,8 @@ static int check_counts(const struct disk_header *h, const struct disk_footer *f
 	     SHARD_GROUPS_MAX, SHARD_FIELDS_MAX, SHARD_SECTIONS_MAX);
 	MUST("I15", load32(h->section_align_log2.b) >= 12 && load32(h->section_align_log2.b) <= 21,
 	     "section align log2 is %u; must be 12 to 21", load32(h->section_align_log2.b));
-	MUST("I16", planned <= SHARD_RECORDS_MAX, "%" PRIu64 " records planned; must be at most %" PRIu64,
-	     planned, SHARD_RECORDS_MAX);
+	MUST("I16", planned <= SHARD_RECORDS_MAX, "%" PRIu64 " records planned; must be at most %" PRIu64, planned,
+	     SHARD_RECORDS_MAX);
 	MUST("I17", records <= planned, "%" PRIu64 " records, but only %" PRIu64 " were planned", records, planned);
 	return SHARD_OK;
 }
@@ -201,7 +208,8 @@ static void decode_rest(struct pages *out, const struct disk_header *h, const st
 }
 
 int pages_decode(struct pages *out, const struct disk_header *header, const uint8_t header_hash[16],
-		 const struct disk_footer *footer, const uint8_t footer_hash[16], uint64_t file_bytes, struct shard_error *err)
+		 const struct disk_footer *footer, const uint8_t footer_hash[16], uint64_t file_bytes,
+		 struct shard_error *err)
 {
 	int rc = check_magic_and_hash(header, header_hash, footer, footer_hash, err);
 
@@ -224,6 +232,7 @@ int pages_decode(struct pages *out, const struct disk_header *header, const uint
 int pages_check_compat(const struct pages *p, struct shard_error *err)
 {
 	MUST_OR(SHARD_E_UNSUPPORTED, "I11", !(p->compat & ~SHARD_KNOWN_COMPAT),
-		"feature bits 0x%" PRIx64 " are from a newer library; this one can read the shard, but not verify it", p->compat);
+		"feature bits 0x%" PRIx64 " are from a newer library; this one can read the shard, but not verify it",
+		p->compat);
 	return SHARD_OK;
 }

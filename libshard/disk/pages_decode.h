@@ -15,7 +15,8 @@ int pages_check_size(uint64_t file_bytes, struct shard_error *err);
  * each page, as the caller computed them: this layer knows no hash function.
  */
 int pages_decode(struct pages *out, const struct disk_header *header, const uint8_t header_hash[16],
-		 const struct disk_footer *footer, const uint8_t footer_hash[16], uint64_t file_bytes, struct shard_error *err);
+		 const struct disk_footer *footer, const uint8_t footer_hash[16], uint64_t file_bytes,
+		 struct shard_error *err);
 
 /* I11, for verify. */
 int pages_check_compat(const struct pages *p, struct shard_error *err);

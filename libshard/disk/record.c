@@ -38,8 +38,8 @@ void record_holes(const struct shard_schema *s, uint32_t group, struct record_ho
 	}
 }
 
-int record_check_holes(const struct record_holes *holes, const void *data, uint64_t stride, uint64_t first, uint64_t count,
-		       struct shard_error *err)
+int record_check_holes(const struct record_holes *holes, const void *data, uint64_t stride, uint64_t first,
+		       uint64_t count, struct shard_error *err)
 {
 	const uint8_t *record = data;
 
@@ -48,8 +48,9 @@ int record_check_holes(const struct record_holes *holes, const void *data, uint6
 			uint32_t offset = holes->hole[h].offset, bytes = holes->hole[h].bytes;
 			size_t bad = first_nonzero(record + offset, bytes);
 
-			MUST("I49", bad == bytes, "record %" PRIu64 ": byte %zu, which belongs to no field, is 0x%02x; must be 0",
-			     first + i, offset + bad, record[offset + bad]);
+			MUST("I49", bad == bytes,
+			     "record %" PRIu64 ": byte %zu, which belongs to no field, is 0x%02x; must be 0", first + i,
+			     offset + bad, record[offset + bad]);
 		}
 	return SHARD_OK;
 }
@@ -68,8 +69,8 @@ int record_check_ragged(const struct shard_field *f, const uint8_t *field_data, 
 			continue;
 		limit[d] = load32(lengths + 4 * k++);
 		MUST("I57", limit[d] <= f->shape[d],
-		     "record %" PRIu64 ": field '%.47s' says length %u on axis %u; must be at most %u",
-		     record, f->name, limit[d], d, f->shape[d]);
+		     "record %" PRIu64 ": field '%.47s' says length %u on axis %u; must be at most %u", record, f->name,
+		     limit[d], d, f->shape[d]);
 	}
 	for (uint64_t row = 0; row < elements; row += last) { /* neighbours along the last axis */
 		bool inside = true;

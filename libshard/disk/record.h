@@ -17,8 +17,8 @@ struct record_holes {
 void record_holes(const struct shard_schema *s, uint32_t group, struct record_holes *out);
 
 /* I49, I57, I58 for `count` decoded records of a group at `data`.  `first` is for the message. */
-int record_check_holes(const struct record_holes *holes, const void *data, uint64_t stride, uint64_t first, uint64_t count,
-		       struct shard_error *err);
+int record_check_holes(const struct record_holes *holes, const void *data, uint64_t stride, uint64_t first,
+		       uint64_t count, struct shard_error *err);
 
 /* One record: `field_data` of a ragged field and `lengths`, the bytes of its length field. */
 int record_check_ragged(const struct shard_field *f, const uint8_t *field_data, const uint8_t *lengths, uint64_t record,

@@ -19,8 +19,9 @@ typedef int field_check(const struct shard_schema *s, uint32_t i, struct shard_e
 static int check_group_bytes(const struct shard_group *g, uint32_t i, struct shard_error *err)
 {
 	MUST("I18", g->record_bytes >= 1 && g->record_bytes <= g->stride && g->stride <= SHARD_STRIDE_MAX,
-	     "group %u: record bytes %" PRIu64 " and stride %" PRIu64 "; must be 1 <= record bytes <= stride <= %" PRIu64, i,
-	     g->record_bytes, g->stride, SHARD_STRIDE_MAX);
+	     "group %u: record bytes %" PRIu64 " and stride %" PRIu64
+	     "; must be 1 <= record bytes <= stride <= %" PRIu64,
+	     i, g->record_bytes, g->stride, SHARD_STRIDE_MAX);
 	return SHARD_OK;
 }
 
@@ -28,7 +29,8 @@ static int check_group_align(const struct shard_group *g, uint32_t i, struct sha
 {
 	MUST("I19", g->align_log2 <= 12 && !(g->stride & ((UINT64_C(1) << g->align_log2) - 1)),
 	     "group %u: stride %" PRIu64 " and align log2 %u; align log2 must be at most 12, and the stride a multiple "
-	     "of 2 to its power", i, g->stride, g->align_log2);
+	     "of 2 to its power",
+	     i, g->stride, g->align_log2);
 	return SHARD_OK;
 }
 
@@ -75,7 +77,9 @@ static int check_field_name(const struct shard_schema *s, uint32_t i, struct sha
 	for (size_t k = 0; good && k < bytes; k++)
 		good = name_char(name[k], k == 0);
 	good = good && first_nonzero(name + bytes, SHARD_NAME_BYTES - bytes) == SHARD_NAME_BYTES - bytes;
-	MUST("I23", good, "field %u: its name must be 1 to 47 of A-Z a-z 0-9 _ . -, begin with a letter or _, and be padded with zeros",
+	MUST("I23", good,
+	     "field %u: its name must be 1 to 47 of A-Z a-z 0-9 _ . -, begin with a letter or _, and be padded with "
+	     "zeros",
 	     i);
 	return SHARD_OK;
 }
@@ -99,10 +103,11 @@ static int check_field_enums(const struct shard_schema *s, uint32_t i, struct sh
 {
 	const struct shard_field *f = &s->field[i];
 
-	MUST("I26", shard_kind_name(f->kind) && shard_layout_name(f->layout) && shard_semantic_name(f->semantic) &&
-			    f->ndim <= SHARD_DIMS_MAX,
-	     "field '%.47s': kind %u, layout %u, semantic %u, %u dimensions; must be at most 2, 4, 7, 8", f->name, f->kind,
-	     f->layout, f->semantic, f->ndim);
+	MUST("I26",
+	     shard_kind_name(f->kind) && shard_layout_name(f->layout) && shard_semantic_name(f->semantic) &&
+		     f->ndim <= SHARD_DIMS_MAX,
+	     "field '%.47s': kind %u, layout %u, semantic %u, %u dimensions; must be at most 2, 4, 7, 8", f->name,
+	     f->kind, f->layout, f->semantic, f->ndim);
 	return SHARD_OK;
 }
 
@@ -126,8 +131,8 @@ static int check_field_bytes(const struct shard_schema *s, uint32_t i, struct sh
 	for (uint32_t d = 0; d < f->ndim; d++)
 		fits = fits && mul_fits(bytes, f->shape[d], &bytes);
 	MUST("I28", fits && f->bytes == bytes && bytes <= SHARD_STRIDE_MAX,
-	     "field '%.47s': %" PRIu64 " bytes, but dtype and shape make %" PRIu64 "%s; the limit is %" PRIu64, f->name, f->bytes,
-	     bytes, fits ? "" : " (overflow)", SHARD_STRIDE_MAX);
+	     "field '%.47s': %" PRIu64 " bytes, but dtype and shape make %" PRIu64 "%s; the limit is %" PRIu64, f->name,
+	     f->bytes, bytes, fits ? "" : " (overflow)", SHARD_STRIDE_MAX);
 	return SHARD_OK;
 }
 
@@ -148,8 +153,8 @@ static int check_field_align(const struct shard_schema *s, uint32_t i, struct sh
 	const struct shard_field *f = &s->field[i];
 	size_t bytes = shard_dtype_bytes(f->dtype);
 
-	MUST("I30", !bytes || f->offset % bytes == 0, "field '%.47s': offset %" PRIu64 " must be a multiple of %zu", f->name,
-	     f->offset, bytes);
+	MUST("I30", !bytes || f->offset % bytes == 0, "field '%.47s': offset %" PRIu64 " must be a multiple of %zu",
+	     f->name, f->offset, bytes);
 	return SHARD_OK;
 }
 
@@ -159,7 +164,8 @@ static int check_field_overlap(const struct shard_schema *s, uint32_t i, struct 
 
 	for (uint32_t k = 0; k < i; k++) {
 		const struct shard_field *e = &s->field[k];
-		bool apart = e->group != f->group || e->offset + e->bytes <= f->offset || f->offset + f->bytes <= e->offset;
+		bool apart =
+			e->group != f->group || e->offset + e->bytes <= f->offset || f->offset + f->bytes <= e->offset;
 
 		MUST("I31", apart, "fields '%.47s' and '%.47s' of group %u overlap", e->name, f->name, f->group);
 	}
@@ -196,11 +202,11 @@ static int check_field_ragged(const struct shard_schema *s, uint32_t i, struct s
 
 int schema_check(const struct shard_schema *s, struct shard_error *err)
 {
-	static group_check *const group_checks[] = {check_group_bytes, check_group_align, check_group_unit, check_group_codec,
-						    check_group_chunk};
-	static field_check *const field_checks[] = {check_field_name,  check_field_unique, check_field_dtype, check_field_enums,
-						    check_field_shape, check_field_bytes,  check_field_place, check_field_align,
-						    check_field_overlap, check_field_ragged};
+	static group_check *const group_checks[] = {check_group_bytes, check_group_align, check_group_unit,
+						    check_group_codec, check_group_chunk};
+	static field_check *const field_checks[] = {
+		check_field_name,  check_field_unique, check_field_dtype, check_field_enums,   check_field_shape,
+		check_field_bytes, check_field_place,  check_field_align, check_field_overlap, check_field_ragged};
 	int rc;
 
 	for (size_t c = 0; c < sizeof(group_checks) / sizeof(group_checks[0]); c++)
@@ -233,16 +239,18 @@ bool schema_equal(const struct shard_schema *a, const struct shard_schema *b)
 		const struct shard_group *x = &a->group[i], *y = &b->group[i];
 
 		if (x->codec != y->codec || x->align_log2 != y->align_log2 || x->unit_records != y->unit_records ||
-		    x->chunk_records != y->chunk_records || x->record_bytes != y->record_bytes || x->stride != y->stride)
+		    x->chunk_records != y->chunk_records || x->record_bytes != y->record_bytes ||
+		    x->stride != y->stride)
 			return false;
 	}
 	for (uint32_t i = 0; i < a->field_count; i++) {
 		const struct shard_field *x = &a->field[i], *y = &b->field[i];
 
 		if (memcmp(x->name, y->name, sizeof(x->name)) || x->dtype != y->dtype || x->kind != y->kind ||
-		    x->layout != y->layout || x->semantic != y->semantic || x->group != y->group || x->ndim != y->ndim ||
-		    memcmp(x->shape, y->shape, sizeof(x->shape)) || x->ragged_axes != y->ragged_axes ||
-		    x->length_field != y->length_field || x->offset != y->offset || x->bytes != y->bytes)
+		    x->layout != y->layout || x->semantic != y->semantic || x->group != y->group ||
+		    x->ndim != y->ndim || memcmp(x->shape, y->shape, sizeof(x->shape)) ||
+		    x->ragged_axes != y->ragged_axes || x->length_field != y->length_field || x->offset != y->offset ||
+		    x->bytes != y->bytes)
 			return false;
 	}
 	return true;

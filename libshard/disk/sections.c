@@ -32,8 +32,8 @@ static int check_types(const struct pages *p, struct shard_error *err)
 		bool ascends = !i || s->type > s[-1].type || (s->type == s[-1].type && s->group > s[-1].group);
 
 		MUST("I35", ascends && (per_group(s->type) ? s->group < p->schema.group_count : s->group == 0),
-		     "section %u: type %u of group %u is out of order, repeated, or of a group that does not exist",
-		     i, s->type, s->group);
+		     "section %u: type %u of group %u is out of order, repeated, or of a group that does not exist", i,
+		     s->type, s->group);
 	}
 	return SHARD_OK;
 }
@@ -44,7 +44,9 @@ static int check_presence(const struct pages *p, struct shard_error *err)
 		bool compressed = p->schema.group[g].codec != SHARD_RAW;
 		bool has_index = pages_find(p, SHARD_SECTION_CIDX, g);
 
-		MUST("I36", pages_find(p, SHARD_SECTION_DATA, g) && pages_find(p, SHARD_SECTION_HASH, g) && compressed == has_index,
+		MUST("I36",
+		     pages_find(p, SHARD_SECTION_DATA, g) && pages_find(p, SHARD_SECTION_HASH, g) &&
+			     compressed == has_index,
 		     "group %u is %s, so it must have sections DATA and HASH, and %s CIDX", g,
 		     compressed ? "compressed" : "raw", compressed ? "also" : "no");
 	}
@@ -68,7 +70,8 @@ static int check_places(const struct pages *p, struct shard_error *err)
 		end = s->offset + s->bytes;
 	}
 	MUST("I37", end <= footer && footer - end < SHARD_PAGE_BYTES,
-	     "the last section ends at %" PRIu64 "; must end less than 4096 bytes before the footer at %" PRIu64, end, footer);
+	     "the last section ends at %" PRIu64 "; must end less than 4096 bytes before the footer at %" PRIu64, end,
+	     footer);
 	return SHARD_OK;
 }
 
@@ -82,9 +85,12 @@ static int check_data(const struct pages *p, uint32_t g, struct shard_error *err
 	bool fits = mul_fits(p->record_count, group->stride, &bytes);
 
 	if (data)
-		MUST("I38", data->items == p->record_count && (group->codec != SHARD_RAW || (fits && data->bytes == bytes)),
-		     "DATA of group %u has %" PRIu64 " items in %" PRIu64 " bytes; %" PRIu64 " records make %" PRIu64 "%s", g,
-		     data->items, data->bytes, p->record_count, bytes, group->codec == SHARD_RAW ? " bytes" : " before compression");
+		MUST("I38",
+		     data->items == p->record_count && (group->codec != SHARD_RAW || (fits && data->bytes == bytes)),
+		     "DATA of group %u has %" PRIu64 " items in %" PRIu64 " bytes; %" PRIu64 " records make %" PRIu64
+		     "%s",
+		     g, data->items, data->bytes, p->record_count, bytes,
+		     group->codec == SHARD_RAW ? " bytes" : " before compression");
 	return SHARD_OK;
 }
 
@@ -96,8 +102,8 @@ static int check_hash(const struct pages *p, uint32_t g, struct shard_error *err
 	if (hash)
 		MUST("I39", hash->items == units && hash->bytes == 8 * units,
 		     "HASH of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " items of "
-		     "8 bytes", g, hash->items,
-		     hash->bytes, units);
+		     "8 bytes",
+		     g, hash->items, hash->bytes, units);
 	return SHARD_OK;
 }
 
@@ -109,8 +115,8 @@ static int check_index(const struct pages *p, uint32_t g, struct shard_error *er
 	if (index)
 		MUST("I40", index->items == units && index->bytes == 32 * units,
 		     "CIDX of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " items of "
-		     "32 bytes", g, index->items,
-		     index->bytes, units);
+		     "32 bytes",
+		     g, index->items, index->bytes, units);
 	return SHARD_OK;
 }
 
@@ -128,13 +134,12 @@ static int check_shared_tables(const struct pages *p, struct shard_error *err)
 		     p->record_count);
 	if (miss)
 		MUST("I42", miss->items <= SHARD_RECORDS_MAX && miss->bytes == 16 * miss->items,
-		     "MISS has %" PRIu64 " items in %" PRIu64 " bytes; must be items of 16 bytes",
-		     miss->items, miss->bytes);
+		     "MISS has %" PRIu64 " items in %" PRIu64 " bytes; must be items of 16 bytes", miss->items,
+		     miss->bytes);
 	if (prov)
 		MUST("I42", prov->items == 1 && prov->bytes <= SHARD_PROVENANCE_BYTES_MAX,
-		     "PROV has %" PRIu64 " items in %" PRIu64 " bytes; must be 1 item of at most %" PRIu64
-		     " bytes", prov->items, prov->bytes,
-		     SHARD_PROVENANCE_BYTES_MAX);
+		     "PROV has %" PRIu64 " items in %" PRIu64 " bytes; must be 1 item of at most %" PRIu64 " bytes",
+		     prov->items, prov->bytes, SHARD_PROVENANCE_BYTES_MAX);
 	return SHARD_OK;
 }
 

@@ -12,8 +12,9 @@
 #include "libshard/disk/schema.h"
 #include "libshard/disk/tables.h"
 
-int chunk_decode(const struct pages *p, const struct shard_schema *schema, uint32_t group, uint64_t idx, const struct disk_chunk *entry,
-		 const struct disk_chunk *previous, struct chunk *out, struct shard_error *err)
+int chunk_decode(const struct pages *p, const struct shard_schema *schema, uint32_t group, uint64_t idx,
+		 const struct disk_chunk *entry, const struct disk_chunk *previous, struct chunk *out,
+		 struct shard_error *err)
 {
 	const struct section *data = pages_find(p, SHARD_SECTION_DATA, group);
 	const struct shard_group *g = &schema->group[group];
@@ -56,15 +57,17 @@ int keys_check_offsets(const uint8_t *koff, uint64_t record_count, uint64_t kblb
 
 		MUST("I51", next >= at && next - at <= SHARD_KEY_BYTES_MAX,
 		     "key %" PRIu64 " goes from %" PRIu64 " to %" PRIu64 "; must not descend, and must have at most "
-		     "%d bytes", i - 1, at,
-		     next, SHARD_KEY_BYTES_MAX);
+		     "%d bytes",
+		     i - 1, at, next, SHARD_KEY_BYTES_MAX);
 		at = next;
 	}
-	MUST("I51", at == kblb_bytes, "KOFF ends at %" PRIu64 "; must be the %" PRIu64 " bytes of KBLB", at, kblb_bytes);
+	MUST("I51", at == kblb_bytes, "KOFF ends at %" PRIu64 "; must be the %" PRIu64 " bytes of KBLB", at,
+	     kblb_bytes);
 	return SHARD_OK;
 }
 
-int key_find(const uint8_t *koff, uint64_t idx, uint64_t kblb_bytes, uint64_t *offset, uint32_t *bytes, struct shard_error *err)
+int key_find(const uint8_t *koff, uint64_t idx, uint64_t kblb_bytes, uint64_t *offset, uint32_t *bytes,
+	     struct shard_error *err)
 {
 	uint64_t at = load64(koff + 8 * idx), next = load64(koff + 8 * (idx + 1));
 
@@ -77,7 +80,8 @@ int key_find(const uint8_t *koff, uint64_t idx, uint64_t kblb_bytes, uint64_t *o
 	return SHARD_OK;
 }
 
-int keys_check_text(const uint8_t *koff, const uint8_t *kblb, uint64_t kblb_bytes, uint64_t record_count, struct shard_error *err)
+int keys_check_text(const uint8_t *koff, const uint8_t *kblb, uint64_t kblb_bytes, uint64_t record_count,
+		    struct shard_error *err)
 {
 	for (uint64_t i = 0; i < record_count; i++) {
 		uint64_t at = load64(koff + 8 * i), next = load64(koff + 8 * (i + 1)), bytes = next - at;
@@ -87,7 +91,8 @@ int keys_check_text(const uint8_t *koff, const uint8_t *kblb, uint64_t kblb_byte
 			continue; /* I51 refused it; nothing is read out of bounds, whatever came before */
 		bad = utf8_bad(kblb + at, bytes);
 
-		MUST("I52", bad == bytes, "key %" PRIu64 ": byte %zu is 0x%02x, which is not UTF-8 text", i, bad, kblb[at + bad]);
+		MUST("I52", bad == bytes, "key %" PRIu64 ": byte %zu is 0x%02x, which is not UTF-8 text", i, bad,
+		     kblb[at + bad]);
 	}
 	return SHARD_OK;
 }
@@ -104,8 +109,8 @@ static bool stat_fits(const struct shard_schema *s, uint32_t kind, uint32_t fiel
 	return kind == SHARD_STAT_CLASSES && schema_is_integer_scalar(f) && items <= SHARD_CLASSES_MAX;
 }
 
-static int check_moments(const struct shard_field *f, uint32_t field, const uint8_t *items, uint64_t channels, uint64_t records,
-			 struct shard_error *err)
+static int check_moments(const struct shard_field *f, uint32_t field, const uint8_t *items, uint64_t channels,
+			 uint64_t records, struct shard_error *err)
 {
 	uint64_t per_channel = schema_elements(f) / channels, want = 0;
 	bool fits = mul_fits(per_channel, records, &want);
@@ -113,24 +118,26 @@ static int check_moments(const struct shard_field *f, uint32_t field, const uint
 	for (uint64_t c = 0; c < channels; c++, items += sizeof(struct disk_moments)) {
 		uint64_t count = load64(items), sum = load64(items + 8), squares = load64(items + 16);
 
-		MUST("I54", fits && count == want && sum / 255 <= count && !(sum / 255 == count && sum % 255) &&
-				    squares / 255 <= sum && !(squares / 255 == sum && squares % 255),
-		     "moments of field %u, channel %" PRIu64 ": count %" PRIu64 ", sum %" PRIu64 ", sum of squares %" PRIu64
-		     "; count must be %" PRIu64 " and the sums possible for u8",
+		MUST("I54",
+		     fits && count == want && sum / 255 <= count && !(sum / 255 == count && sum % 255) &&
+			     squares / 255 <= sum && !(squares / 255 == sum && squares % 255),
+		     "moments of field %u, channel %" PRIu64 ": count %" PRIu64 ", sum %" PRIu64
+		     ", sum of squares %" PRIu64 "; count must be %" PRIu64 " and the sums possible for u8",
 		     field, c, count, sum, squares, want);
 	}
 	return SHARD_OK;
 }
 
-static int check_classes(uint32_t field, const uint8_t *items, uint64_t classes, uint64_t records, struct shard_error *err)
+static int check_classes(uint32_t field, const uint8_t *items, uint64_t classes, uint64_t records,
+			 struct shard_error *err)
 {
 	uint64_t sum = 0;
 	bool fits = true;
 
 	for (uint64_t c = 0; c < classes; c++)
 		fits = fits && add_fits(sum, load64(items + 8 * c), &sum);
-	MUST("I54", fits && sum == records, "class counts of field %u add up to %" PRIu64 "; there are %" PRIu64 " records", field,
-	     sum, records);
+	MUST("I54", fits && sum == records,
+	     "class counts of field %u add up to %" PRIu64 "; there are %" PRIu64 " records", field, sum, records);
 	return SHARD_OK;
 }
 
@@ -152,8 +159,10 @@ int stat_check(const struct shard_schema *s, const uint8_t *stat, uint64_t bytes
 		place = (uint64_t)kind << 32 | field;
 		good = good && place > before && stat_fits(s, kind, field, items) &&
 		       items * item_bytes <= left - sizeof(struct disk_stat_block);
-		MUST("I53", good, "STAT block %" PRIu64 ": kind %u of field %u with %" PRIu64
-		     " items is unknown, out of order, not for that field, or passes the section's end", count, kind, field, items);
+		MUST("I53", good,
+		     "STAT block %" PRIu64 ": kind %u of field %u with %" PRIu64
+		     " items is unknown, out of order, not for that field, or passes the section's end",
+		     count, kind, field, items);
 		if (!good)
 			return SHARD_OK; /* only if the check above was taken out: what follows cannot be read */
 		at += sizeof(struct disk_stat_block);
@@ -188,20 +197,22 @@ const uint8_t *stat_find(const uint8_t *stat, uint64_t bytes, uint32_t kind, uin
 	return NULL;
 }
 
-int miss_check(const uint8_t *miss, uint64_t items, uint64_t record_count, uint64_t planned_records, struct shard_error *err)
+int miss_check(const uint8_t *miss, uint64_t items, uint64_t record_count, uint64_t planned_records,
+	       struct shard_error *err)
 {
 	for (uint64_t i = 0; i < items; i++) {
 		const uint8_t *m = miss + 16 * i;
 		uint32_t reason = load32(m + 8), how = load32(m + 12);
 
-		MUST("I55", (!i || load64(m) > load64(m - 16)) && reason >= 1 && reason <= 65535 && (how == 1 || how == 2),
+		MUST("I55",
+		     (!i || load64(m) > load64(m - 16)) && reason >= 1 && reason <= 65535 && (how == 1 || how == 2),
 		     "MISS entry %" PRIu64 ": ordinal %" PRIu64 ", reason %u, how %u; ordinals must ascend, reason "
 		     "must be 1 to 65535, how must be 1 or 2",
 		     i, load64(m), reason, how);
 	}
 	MUST("I55", items <= planned_records - record_count,
-	     "%" PRIu64 " records and %" PRIu64 " inputs left out are more than the %" PRIu64 " planned", record_count, items,
-	     planned_records);
+	     "%" PRIu64 " records and %" PRIu64 " inputs left out are more than the %" PRIu64 " planned", record_count,
+	     items, planned_records);
 	return SHARD_OK;
 }
 

@@ -174,7 +174,8 @@ static bool take_hex(struct tokens *t, uint8_t *out, size_t bytes)
 {
 	size_t left = (size_t)(t->end - t->at);
 
-	if (left < 2 * bytes || !hex_to_bytes(out, t->at, bytes) || (left > 2 * bytes && tokens_in_word(t->at[2 * bytes])))
+	if (left < 2 * bytes || !hex_to_bytes(out, t->at, bytes) ||
+	    (left > 2 * bytes && tokens_in_word(t->at[2 * bytes])))
 		return false;
 	t->at = next_word(t->at + 2 * bytes, t->end);
 	return true;

@@ -36,7 +36,7 @@ uint64_t tokens_number(struct tokens *t, const char *wanted, uint64_t limit);
 void tokens_number128(struct tokens *t, const char *wanted, uint64_t *low, uint64_t *high);
 void tokens_hex(struct tokens *t, const char *wanted, uint8_t *out, size_t bytes);
 void tokens_hash(struct tokens *t, const char *wanted, uint8_t hash[16]); /* 32 digits, to H128 as it is stored */
-void tokens_done(struct tokens *t); /* nothing may be left */
+void tokens_done(struct tokens *t);					  /* nothing may be left */
 
 /*
  * H128 from the order in which its digits are written, high half first, to the order in which it is

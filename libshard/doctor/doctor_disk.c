@@ -11,9 +11,9 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/doctor/finding.h"
+#include "libshard/feed/path.h"
 #include "libshard/io/file.h"
 #include "libshard/io/machine_disk.h"
-#include "libshard/feed/path.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
@@ -36,10 +36,10 @@ static void say_alignment(struct finding *f, const struct machine_disk *disk)
 	finding_set(f->found, "%s; direct reads: %s", disk->type, asked);
 	if (disk->is_told && disk->offset_align <= 512)
 		finding_set(f->so, "records of 16 KiB and more can be read past the page cache; those that are "
-			    "packed with this alignment go straight into the batch");
+				   "packed with this alignment go straight into the batch");
 	else
 		finding_set(f->so, "records can be read past the page cache; those aligned to 4096 bytes go straight "
-			    "into the batch, others are copied once more");
+				   "into the batch, others are copied once more");
 }
 
 static void say_refused(struct finding *f, const struct machine_disk *disk)
@@ -91,7 +91,7 @@ static int look_at_disk(const struct shard_doctor_options *o, struct shard_error
 		f.verdict = SHARD_GOOD;
 		finding_set(f.found, "%s", disk.type);
 		finding_set(f.so, "files there lie in memory: no disk is read, but other programs cannot use that "
-			    "memory");
+				  "memory");
 		finding_set(f.advice, "%s", "");
 	}
 	finding_tell(o, &f);
@@ -150,13 +150,13 @@ static void say_dataset(const struct shard_doctor_options *o, const struct shard
 		finding_set(f.so, "batches are copied from memory: no disk is read");
 	} else if (info.data_bytes <= path_fits_bytes()) {
 		finding_set(f.so, "it fits: the first epoch reads it through the page cache, later ones find it in "
-			    "memory");
+				  "memory");
 	} else {
 		f.verdict = SHARD_SLOWER;
 		finding_set(f.so, "it is larger than the %s that may lie in memory: each epoch reads it from the disk",
 			    size_text(fits, path_fits_bytes()));
 		finding_set(f.advice, "nothing, if the disk keeps up (see shard_stats_summary()); otherwise add "
-			    "memory");
+				      "memory");
 	}
 	finding_tell(o, &f);
 }

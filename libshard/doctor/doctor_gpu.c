@@ -17,8 +17,8 @@
 #include "libshard/io/machine.h"
 #include "shard_gpu.h"
 
-#define TRY_BYTES (UINT64_C(64) << 20)
-#define PAGE_BYTES    4096u
+#define TRY_BYTES  (UINT64_C(64) << 20)
+#define PAGE_BYTES 4096u
 
 /* ---- the driver ---- */
 
@@ -145,7 +145,7 @@ static void look_at_page_locking(const struct shard_doctor_options *o)
 		finding_set(f.so, "the driver copies each batch once more on its way to the GPU");
 		if (!f.advice[0])
 			finding_set(f.advice, "free memory, and raise the container's memory limit if the ring exceeds "
-				    "it");
+					      "it");
 	}
 	finding_tell(o, &f);
 }

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "libshard/doctor/finding.h"
-#include "libshard/io/engine.h"
 #include "libshard/feed/path.h"
+#include "libshard/io/engine.h"
 #include "shard_gpu.h"
 
 #define SMALL_MEMLOCK_BYTES (UINT64_C(1) << 20)
@@ -71,8 +71,10 @@ static void look_at_memory(const struct shard_doctor_options *o, const struct ma
 	} else {
 		finding_set(f.found, "%s of %s available", size_text(available, m->available_bytes),
 			    size_text(total, m->total_bytes));
-		finding_set(f.so, "datasets of up to %s are read through the page cache and stay there; "
-			    "larger ones are read past it", size_text(total, path_fits_bytes()));
+		finding_set(f.so,
+			    "datasets of up to %s are read through the page cache and stay there; "
+			    "larger ones are read past it",
+			    size_text(total, path_fits_bytes()));
 	}
 	finding_tell(o, &f);
 }
@@ -86,8 +88,7 @@ static void look_at_huge_pages(const struct shard_doctor_options *o, const struc
 	finding_number(&f, "hugetlb_count", m->hugetlb_count);
 	finding_number(&f, "hugetlb_free_count", m->hugetlb_free_count);
 	if (m->hugetlb_count && m->hugetlb_count != UINT64_MAX)
-		snprintf(pool, sizeof(pool), "; %" PRIu64 " in the hugetlb pool, which is not used",
-			 m->hugetlb_count);
+		snprintf(pool, sizeof(pool), "; %" PRIu64 " in the hugetlb pool, which is not used", m->hugetlb_count);
 	if (!strcmp(m->huge_pages, "always") || !strcmp(m->huge_pages, "madvise")) {
 		finding_set(f.found, "transparent ones: %s%s", m->huge_pages, pool);
 		finding_set(f.so, "batches lie in pages of 2 MiB");
@@ -97,8 +98,8 @@ static void look_at_huge_pages(const struct shard_doctor_options *o, const struc
 		finding_set(f.advice, "mount /sys");
 	} else {
 		f.verdict = SHARD_SLOWER;
-		finding_set(f.found, "transparent ones: %s%s",
-			    m->huge_pages[0] ? m->huge_pages : "not in this kernel", pool);
+		finding_set(f.found, "transparent ones: %s%s", m->huge_pages[0] ? m->huge_pages : "not in this kernel",
+			    pool);
 		finding_set(f.so, "batches lie in small pages: direct reads and page-locking take longer");
 		finding_set(f.advice, "%s",
 			    m->huge_pages[0] ? "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
@@ -127,7 +128,7 @@ static void look_at_memlock(const struct shard_doctor_options *o, const struct m
 		f.verdict = SHARD_SLOWER;
 		finding_set(f.so, "before Linux 5.12 io_uring's rings count against it, and may be refused");
 		finding_set(f.advice, "ulimit -l unlimited (docker run --ulimit memlock=-1; "
-			    "systemd: LimitMEMLOCK=infinity)");
+				      "systemd: LimitMEMLOCK=infinity)");
 	} else {
 		finding_set(f.so, "enough: neither io_uring nor NVIDIA's driver counts what it locks against it");
 	}
@@ -141,14 +142,13 @@ static void uring_refused(struct finding *f, const struct machine_uring *u, cons
 	char why[128];
 
 	if (u->os_code == EPERM && u->disabled && u->disabled != UINT64_MAX) {
-		finding_set(f->found, "switched off: the sysctl kernel.io_uring_disabled is %" PRIu64,
-			    u->disabled);
+		finding_set(f->found, "switched off: the sysctl kernel.io_uring_disabled is %" PRIu64, u->disabled);
 		finding_set(f->advice, "sudo sysctl kernel.io_uring_disabled=0");
 	} else if (u->is_filtered && (u->os_code == EPERM || u->os_code == ENOSYS)) {
 		finding_set(f->found, "refused by a seccomp filter, as is usual in containers (%s)",
 			    strerrorname_np(u->os_code));
 		finding_set(f->advice, "use a seccomp profile that allows io_uring_setup, io_uring_enter and "
-			    "io_uring_register");
+				       "io_uring_register");
 	} else if (u->os_code == ENOSYS) {
 		finding_set(f->found, "not in this kernel, Linux %s", k->release);
 		finding_set(f->advice, "use a kernel with CONFIG_IO_URING");

@@ -11,10 +11,10 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
-#include "libshard/feed/slot_cold.h"
-#include "libshard/feed/slot_packed.h"
 #include "libshard/feed/repair.h"
+#include "libshard/feed/slot_cold.h"
 #include "libshard/feed/slot_fill.h"
+#include "libshard/feed/slot_packed.h"
 #include "libshard/feed/steps.h"
 
 /* ---- filling ---- */

@@ -49,12 +49,12 @@ struct crew {
 	uint32_t *queue;      /* [slot_count] lock: slots that are claimed, in the order of steps */
 	uint32_t *free;	      /* [slot_count] lock: slots that can be claimed */
 	uint32_t queue_head, queue_count, free_count; /* lock */
-	struct place next;	    /* lock: the next place to be claimed */
-	struct epoch_orders orders; /* lock; replaced only while the crew rests */
-	uint32_t busy;		    /* lock: threads that fill a slot or make an order */
-	bool stop, resting;	    /* lock: threads claim nothing */
-	bool awaits_slot; /* lock: the consumer waits, as the GPU or the caller has all slots */
-	bool waited;	  /* lock: the consumer has waited for the slot that it takes next */
+	struct place next;			      /* lock: the next place to be claimed */
+	struct epoch_orders orders;		      /* lock; replaced only while the crew rests */
+	uint32_t busy;				      /* lock: threads that fill a slot or make an order */
+	bool stop, resting;			      /* lock: threads claim nothing */
+	bool awaits_slot;		 /* lock: the consumer waits, as the GPU or the caller has all slots */
+	bool waited;			 /* lock: the consumer has waited for the slot that it takes next */
 	struct shard_loader_stats stats; /* lock: what the crew counts */
 };
 

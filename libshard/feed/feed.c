@@ -56,8 +56,8 @@ int feed_use_memory(struct feed *f, void *memory, uint64_t bytes, struct shard_e
 	if (!memory || (uintptr_t)memory % LAYOUT_ALIGN || bytes < ring_bytes(&f->ring))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "the memory has %" PRIu64 " bytes at %p; the ring needs %" PRIu64 " bytes, at "
-				 "a multiple of %u", bytes,
-				 memory, ring_bytes(&f->ring), LAYOUT_ALIGN);
+				 "a multiple of %u",
+				 bytes, memory, ring_bytes(&f->ring), LAYOUT_ALIGN);
 	f->ring.lent = memory;
 	return SHARD_OK;
 }

@@ -15,7 +15,7 @@
 #include "libshard/feed/steps.h"
 
 struct feed {
-	struct shard_dataset *ds; /* const after open, as: */
+	struct shard_dataset *ds;      /* const after open, as: */
 	struct shard_loader_options o; /* settled; a feed uses those of slots, threads and paths */
 	struct layout layout;
 	struct steps steps;   /* changes only while the crew rests */

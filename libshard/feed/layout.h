@@ -25,9 +25,9 @@ struct layout { /* const once it is planned */
 	uint64_t record_bytes; /* of one row in all arrays */
 	uint32_t field_count[SHARD_GROUPS_MAX];
 	struct spread_field {
-		uint64_t at;	 /* where the array of the field begins */
-		uint32_t bytes;	 /* of the field in one record */
-		uint32_t offset; /* of the field in the record */
+		uint64_t at;			     /* where the array of the field begins */
+		uint32_t bytes;			     /* of the field in one record */
+		uint32_t offset;		     /* of the field in the record */
 	} field[SHARD_GROUPS_MAX][SHARD_FIELDS_MAX]; /* the fields of each group */
 	uint32_t unit_shift[SHARD_GROUPS_MAX];	     /* log2 of unit_records, or UNIT_ODD */
 };
@@ -56,14 +56,29 @@ static inline uint64_t layout_unit_of(const struct layout *l, uint32_t group, ui
 __attribute__((always_inline)) static inline void layout_copy_field(uint8_t *dst, const uint8_t *src, uint32_t bytes)
 {
 	switch (bytes) {
-	case 1: *dst = *src; break;
-	case 2: memcpy(dst, src, 2); break;
-	case 4: memcpy(dst, src, 4); break;
-	case 8: memcpy(dst, src, 8); break;
-	case 16: memcpy(dst, src, 16); break;
-	case 32: memcpy(dst, src, 32); break;
-	case 64: memcpy(dst, src, 64); break;
-	default: memcpy(dst, src, bytes);
+	case 1:
+		*dst = *src;
+		break;
+	case 2:
+		memcpy(dst, src, 2);
+		break;
+	case 4:
+		memcpy(dst, src, 4);
+		break;
+	case 8:
+		memcpy(dst, src, 8);
+		break;
+	case 16:
+		memcpy(dst, src, 16);
+		break;
+	case 32:
+		memcpy(dst, src, 32);
+		break;
+	case 64:
+		memcpy(dst, src, 64);
+		break;
+	default:
+		memcpy(dst, src, bytes);
 	}
 }
 

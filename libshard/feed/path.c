@@ -7,14 +7,14 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
 #include "libshard/disk/schema.h"
+#include "libshard/feed/layout.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
-#include "libshard/feed/layout.h"
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/reader_chunks.h"
 #include "shard_pack.h"
 
-#define FITS_PERCENT   60u /* of the available memory; the trainer needs some too */
+#define FITS_PERCENT   60u		    /* of the available memory; the trainer needs some too */
 #define DIRECT_BYTES   (UINT64_C(16) << 10) /* of a record; shorter ones are read in runs */
 #define BESIDE_BYTES   (UINT64_C(64) << 20)
 #define FAULTS_ALLOWED 16u /* in a step, and one more for each 8 rows */
@@ -26,8 +26,7 @@ struct path_times paths_times(const struct paths *p, uint64_t epoch)
 	uint32_t turn = atomic_load_explicit(&p->turn, memory_order_relaxed), now = turn + (uint32_t)epoch;
 
 	/* Bit 0 is set, so a time is never 0. */
-	return (struct path_times){(turn & 0xfffff) << 1 | 1, (now & 0xfffff) << 1 | 1,
-				   ((now + 1) & 0xfffff) << 1 | 1};
+	return (struct path_times){(turn & 0xfffff) << 1 | 1, (now & 0xfffff) << 1 | 1, ((now + 1) & 0xfffff) << 1 | 1};
 }
 
 /* A thread that finds the entry also finds what was prepared for the path. */

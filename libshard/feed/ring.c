@@ -36,7 +36,8 @@ int ring_open(struct ring *r, uint32_t batch_records, struct shard_error *err)
 	ring_close(r, false);
 	return error_set(err, SHARD_E_MEMORY,
 			 "no memory for %u slots of %" PRIu64 " bytes (%u records each); ask for smaller batches or "
-			 "fewer slots", r->slot_count, r->slot_bytes, batch_records);
+			 "fewer slots",
+			 r->slot_count, r->slot_bytes, batch_records);
 }
 
 void ring_close(struct ring *r, bool inherited)

@@ -14,12 +14,12 @@
 #include "libshard/feed/path.h"
 #include "libshard/store/read/dataset.h"
 
-#define SLOTS_DEFAULT	 4u
-#define THREADS_DEFAULT	 4u /* at most; one thread copies some 14 GB/s, but decoding needs more */
-#define THREADS_MOST	 256u
-#define GLOBAL_BYTES	 (UINT64_C(128) << 10) /* one such record is worth a request to a disk */
-#define WINDOW_RUNS	 40u /* in 64 lanes and runs of 256 KiB: 0.67 GB, ten batches of 256 runs */
-#define LANES		 64u
+#define SLOTS_DEFAULT	4u
+#define THREADS_DEFAULT 4u /* at most; one thread copies some 14 GB/s, but decoding needs more */
+#define THREADS_MOST	256u
+#define GLOBAL_BYTES	(UINT64_C(128) << 10) /* one such record is worth a request to a disk */
+#define WINDOW_RUNS	40u		      /* in 64 lanes and runs of 256 KiB: 0.67 GB, ten batches of 256 runs */
+#define LANES		64u
 
 static int check(const struct shard_loader_options *o, struct shard_error *err)
 {
@@ -34,7 +34,8 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 	if (o->tail == SHARD_KEEP && o->world != 1)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: SHARD_KEEP needs world 1, not %u, because ranks would take different "
-				 "numbers of steps; use SHARD_DROP or SHARD_PAD", o->world);
+				 "numbers of steps; use SHARD_DROP or SHARD_PAD",
+				 o->world);
 	if (o->slot_count < 2 || o->slot_count > LAYOUT_SLOTS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: slot_count is %u; must be 2 to %u", o->slot_count,
 				 LAYOUT_SLOTS_MAX);
@@ -131,7 +132,9 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		.batch_records = o->batch_records,
 		.rank = o->rank,
 		.world = o->world,
-		.last = o->tail == SHARD_PAD ? ORDER_PAD : o->tail == SHARD_KEEP ? ORDER_KEEP : ORDER_DROP,
+		.last = o->tail == SHARD_PAD	? ORDER_PAD
+			: o->tail == SHARD_KEEP ? ORDER_KEEP
+						: ORDER_DROP,
 	};
 	if (order_rank_check(&out->rank))
 		return error_set(err, SHARD_E_ARGUMENT,

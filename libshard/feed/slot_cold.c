@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot_cold.c - see slot_cold.h: straight to the slot where alignment allows it, else through a buffer
+ * slot_cold.c - see slot_cold.h: straight to the slot where alignment allows it, else through a
+ * buffer
  *
  * A direct read must begin and end at multiples of an alignment, which the file system tells.  An
  * aligned record is read straight to its place.  Another one is read into a buffer, together with
@@ -39,7 +40,7 @@ struct cold_file {
 
 struct cold_read {
 	struct engine_read io; /* the first member, because the engine returns its address */
-	struct slot_row row;	       /* the first row */
+	struct slot_row row;   /* the first row */
 	uint32_t rows;
 	uint8_t *bounce; /* the buffer that is read to; NULL: it is read straight to the slot */
 	uint32_t skip;	 /* bytes in the buffer before the record */
@@ -326,7 +327,7 @@ static int put_new(struct cold *c, const struct slot_row *row, bool direct, stru
 }
 
 int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool direct, uint64_t epoch, uint64_t *checked,
-	     struct shard_error *err)
+		  struct shard_error *err)
 {
 	struct cold *c = scratch->cold;
 	int rc = SHARD_OK;

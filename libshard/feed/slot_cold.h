@@ -12,7 +12,7 @@
  * be that of an earlier read.
  */
 int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool direct, uint64_t epoch, uint64_t *checked,
-	     struct shard_error *err);
+		  struct shard_error *err);
 
 /* Wait for all reads.  Call this after a failure too, before the slot gets another owner. */
 int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err);

@@ -9,10 +9,10 @@
 
 #include "libshard/base/error.h"
 #include "libshard/codec/copy.h"
-#include "libshard/io/file.h"
 #include "libshard/feed/slot_cold.h"
 #include "libshard/feed/slot_packed.h"
 #include "libshard/feed/slot_row.h"
+#include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
 
@@ -83,7 +83,8 @@ static enum path_kind kind_of(const struct block *b, uint32_t group, const struc
 	if (at->path.kind == PATH_MAP)
 		return PATH_MAP;
 	return layout_is_large(&b->layout->schema->group[group]) && at->r->group[group].unit_records == 1
-		       ? at->path.kind : PATH_MAP;
+		       ? at->path.kind
+		       : PATH_MAP;
 }
 
 static int fill_row(struct block *b, uint32_t group, uint32_t i)
@@ -91,18 +92,23 @@ static int fill_row(struct block *b, uint32_t group, uint32_t i)
 	const struct located *at = &b->at[i];
 	const struct shard_group *g = &b->layout->schema->group[group];
 	enum path_kind kind = kind_of(b, group, at);
-	struct slot_row row = {.supply = b->supply, .r = at->r, .shard = at->shard, .inside = at->inside,
-			  .row = b->first + i, .group = group, .slot = b->slot->memory,
-			  .flags = b->strict ? NULL : &b->slot->row_flags[b->first + i]};
+	struct slot_row row = {.supply = b->supply,
+			       .r = at->r,
+			       .shard = at->shard,
+			       .inside = at->inside,
+			       .row = b->first + i,
+			       .group = group,
+			       .slot = b->slot->memory,
+			       .flags = b->strict ? NULL : &b->slot->row_flags[b->first + i]};
 
 	if (layout_is_large(g))
 		row.dst = row.slot + b->layout->group_at[group] + row.row * g->stride;
 	if (kind == PATH_MAP)
 		return slot_row_land(&row, at->r->group[group].data + at->inside * g->stride, &b->counts->checked_units,
-				b->err);
+				     b->err);
 	*(kind == PATH_DIRECT ? &b->counts->direct_bytes : &b->counts->pread_bytes) += g->stride;
 	return slot_cold_put(b->scratch, &row, kind == PATH_DIRECT, b->slot->place.epoch, &b->counts->checked_units,
-			b->err);
+			     b->err);
 }
 
 /*
@@ -180,8 +186,15 @@ int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s
 		  struct fill_counts *counts, struct shard_error *err)
 {
 	struct fill_counts once_more = {0}; /* the bytes of the row were counted before */
-	struct block b = {.supply = supply, .layout = supply->layout, .scratch = scratch, .slot = s,
-			  .counts = &once_more, .err = err, .first = row, .count = 1, .strict = true,
+	struct block b = {.supply = supply,
+			  .layout = supply->layout,
+			  .scratch = scratch,
+			  .slot = s,
+			  .counts = &once_more,
+			  .err = err,
+			  .first = row,
+			  .count = 1,
+			  .strict = true,
 			  .times = paths_times(&supply->paths, s->place.epoch)};
 	int rc = fill_block(&b), finished;
 
@@ -194,8 +207,13 @@ int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s
 int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 	      struct shard_error *err)
 {
-	struct block b = {.supply = supply, .layout = supply->layout, .scratch = scratch, .slot = s, .counts = counts,
-			  .err = err, .strict = supply->on_corrupt == SHARD_CORRUPT_FAIL,
+	struct block b = {.supply = supply,
+			  .layout = supply->layout,
+			  .scratch = scratch,
+			  .slot = s,
+			  .counts = counts,
+			  .err = err,
+			  .strict = supply->on_corrupt == SHARD_CORRUPT_FAIL,
 			  .times = paths_times(&supply->paths, s->place.epoch)};
 	uint64_t faults = file_major_faults();
 	int rc = SHARD_OK, finished;

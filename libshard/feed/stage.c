@@ -29,7 +29,7 @@
 struct stage_block {
 	_Atomic uint64_t key; /* KEY_NONE: empty; with a key, but not READY, it is being filled */
 	_Atomic uint64_t state;
-	uint32_t records;	     /* lock */
+	uint32_t records; /* lock */
 };
 
 struct stage {

@@ -8,9 +8,9 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
+#include "libshard/feed/steps.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/direct.h"
-#include "libshard/feed/steps.h"
 #include "libshard/store/read/dataset.h"
 
 #define BLOCK_ALIGN  64u
@@ -149,7 +149,8 @@ int stages_open(struct stages *s, const struct shard_dataset *ds, const struct s
 	stages_close(s, false);
 	return error_set(err, SHARD_E_MEMORY,
 			 "no memory for %" PRIu64 " bytes of decoded chunks; set a smaller stage_bytes, which is "
-			 "slower", at);
+			 "slower",
+			 at);
 }
 
 void stages_close(struct stages *s, bool inherited)

@@ -27,6 +27,6 @@ struct stages {
 int stages_open(struct stages *s, const struct shard_dataset *ds, const struct steps *steps, uint64_t rows_ahead,
 		uint64_t most_bytes, struct shard_error *err);
 void stages_close(struct stages *s, bool inherited); /* inherited: the caller is a forked child */
-uint64_t stages_unfinished(struct stages *s);	      /* unfinished_chunk_count of the statistics */
+uint64_t stages_unfinished(struct stages *s);	     /* unfinished_chunk_count of the statistics */
 
 #endif

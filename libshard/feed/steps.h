@@ -10,7 +10,7 @@
 
 struct order_share;
 
-struct steps { /* changes only while no thread fills a slot */
+struct steps {			    /* changes only while no thread fills a slot */
 	struct order_params params; /* of epoch 0 */
 	struct order_rank rank;	    /* of a whole epoch, so first_position is 0 */
 	/* The rows come in the order of this share.  NULL: in the order of positions. */

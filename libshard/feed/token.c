@@ -68,8 +68,7 @@ bool token_read(const char *text, struct token *t)
 	if (!take_kind(&at, &p->kind) || !take(&at, " N ", &p->record_count) || !take(&at, " r ", &p->run_records) ||
 	    !take(&at, " w ", &windows) || !take(&at, " L ", &lanes) || !take(&at, " u ", &p->phase_unit_records) ||
 	    !take(&at, " seed ", &p->seed) || !take(&at, " epoch ", &p->epoch) ||
-	    !take(&at, " position ", &t->position) ||
-	    strncmp(at, " dataset ", 9) || strnlen(at + 9, 64) < 64)
+	    !take(&at, " position ", &t->position) || strncmp(at, " dataset ", 9) || strnlen(at + 9, 64) < 64)
 		return false;
 	p->window_runs = (uint32_t)windows;
 	p->lane_count = (uint32_t)lanes;

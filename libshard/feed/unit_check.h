@@ -57,8 +57,7 @@ static inline struct unit_check unit_check_begin(struct supply *s, const struct 
 static inline void unit_check_end(const struct unit_check *c, bool sound, uint64_t *checked)
 {
 	if (sound && c->hash)
-		*checked += !c->seen ||
-			    !(atomic_fetch_or_explicit(c->seen, c->bit, memory_order_release) & c->bit);
+		*checked += !c->seen || !(atomic_fetch_or_explicit(c->seen, c->bit, memory_order_release) & c->bit);
 	if (c->stripe)
 		atomic_store_explicit(c->stripe, false, memory_order_release);
 }

@@ -30,10 +30,10 @@ struct shard_transform {
 	struct cuda_device *cuda; /* NULL: nothing was launched yet */
 	pid_t owner;		  /* the process that launched a kernel first */
 	void *module;
-	uint64_t table;		 /* an address of the device */
-	uint8_t *page;		 /* the table is copied from here */
+	uint64_t table; /* an address of the device */
+	uint8_t *page;	/* the table is copied from here */
 	bool page_locked;
-	void *kernel[2];	 /* [is the output 16-aligned?] */
+	void *kernel[2];	    /* [is the output 16-aligned?] */
 	struct transform_call call; /* without addresses and rows */
 	uint32_t shape[2], shared_bytes;
 };
@@ -79,7 +79,8 @@ static int open_plan(struct shard_transform *f, const struct shard_schema *schem
 }
 
 int batch_transform_open(struct shard_transform **out, const struct shard_schema *schema, const char *field,
-		   const struct shard_transform_options *opt, const struct batch_draws *draws, struct shard_error *err)
+			 const struct shard_transform_options *opt, const struct batch_draws *draws,
+			 struct shard_error *err)
 {
 	struct shard_transform *f = mem_zalloc(sizeof(*f));
 	int rc;
@@ -155,7 +156,7 @@ static void draw(const struct shard_transform *f, const struct shard_batch *batc
 }
 
 void shard_transform_draw(const struct shard_transform *f, const struct shard_batch *batch, uint32_t view,
-		       struct shard_transform_row *row)
+			  struct shard_transform_row *row)
 {
 	for (uint32_t i = 0; i < batch->record_count; i++)
 		draw(f, batch, i, view, &row[i]);
@@ -165,22 +166,23 @@ void shard_transform_draw(const struct shard_transform *f, const struct shard_ba
  * Check that the batch is in the right memory, and that the rows exist in it.  Without rows,
  * *row_count becomes that of the batch.
  */
-static int check(const struct shard_transform *f, const struct shard_batch *batch, const struct shard_transform_row *rows,
-		 uint64_t *row_count, bool on_device, struct shard_error *err)
+static int check(const struct shard_transform *f, const struct shard_batch *batch,
+		 const struct shard_transform_row *rows, uint64_t *row_count, bool on_device, struct shard_error *err)
 {
 	if (!(batch->slot & DEVICE_BATCH) == on_device)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 on_device ? "this batch is in host memory; transform it with shard_transform_host(), or "
-					     "take it with shard_loader_next_device()"
-					   : "this batch is on a GPU; transform it with shard_transform_launch()");
+				 on_device
+					 ? "this batch is in host memory; transform it with shard_transform_host(), or "
+					   "take it with shard_loader_next_device()"
+					 : "this batch is on a GPU; transform it with shard_transform_launch()");
 	if (rows)
 		return transform_rows_check(&f->plan, rows, *row_count, batch->record_count, err);
 	*row_count = batch->record_count;
 	return SHARD_OK;
 }
 
-int shard_transform_host(struct shard_transform *f, const struct shard_batch *batch, const struct shard_transform_row *rows,
-		      uint64_t row_count, void *to, struct shard_error *err)
+int shard_transform_host(struct shard_transform *f, const struct shard_batch *batch,
+			 const struct shard_transform_row *rows, uint64_t row_count, void *to, struct shard_error *err)
 {
 	const struct shard_rows *field = &batch->field[f->field_idx];
 	int rc = check(f, batch, rows, &row_count, false, err);
@@ -193,7 +195,7 @@ int shard_transform_host(struct shard_transform *f, const struct shard_batch *ba
 		else
 			draw(f, batch, (uint32_t)i, 0, &row);
 		transform_twin(&f->plan, &row, (const uint8_t *)field->data + row.from * field->stride,
-			    (uint8_t *)to + i * f->plan.row_bytes, f->scratch);
+			       (uint8_t *)to + i * f->plan.row_bytes, f->scratch);
 	}
 	return rc;
 }
@@ -322,21 +324,22 @@ static int launch(struct shard_transform *f, const struct shard_batch *batch, co
 			put_row(&call.row[i], &at, rows ? &rows[first + i] : &row);
 		}
 		call.to = (uintptr_t)to + first * f->plan.row_bytes;
-		rc = cuda_launch(f->cuda, f->kernel[aligned], transform_bands(&call), (uint32_t)count, TRANSFORM_THREADS,
-				 f->shared_bytes, &call, stream, err);
+		rc = cuda_launch(f->cuda, f->kernel[aligned], transform_bands(&call), (uint32_t)count,
+				 TRANSFORM_THREADS, f->shared_bytes, &call, stream, err);
 	}
 	return rc;
 }
 
-int shard_transform_launch(struct shard_transform *f, const struct shard_batch *batch, const struct shard_transform_row *rows,
-			uint64_t row_count, void *stream, void *to, struct shard_error *err)
+int shard_transform_launch(struct shard_transform *f, const struct shard_batch *batch,
+			   const struct shard_transform_row *rows, uint64_t row_count, void *stream, void *to,
+			   struct shard_error *err)
 {
 	int rc = check(f, batch, rows, &row_count, true, err);
 
 	if (!rc && (uintptr_t)to % f->plan.element_bytes)
 		rc = error_set(err, SHARD_E_ARGUMENT,
-			       "the output is at %p; must be at a multiple of %" PRIu32 ", the bytes of a number",
-			       to, f->plan.element_bytes);
+			       "the output is at %p; must be at a multiple of %" PRIu32 ", the bytes of a number", to,
+			       f->plan.element_bytes);
 	if (!rc)
 		rc = f->cuda ? SHARD_OK : open_device(f, stream, err);
 	if (!rc)

@@ -18,7 +18,8 @@ struct batch_draws {
 };
 
 int batch_transform_open(struct shard_transform **out, const struct shard_schema *schema, const char *field,
-		   const struct shard_transform_options *opt, const struct batch_draws *draws, struct shard_error *err);
+			 const struct shard_transform_options *opt, const struct batch_draws *draws,
+			 struct shard_error *err);
 
 /*
  * Can kernels reach images that lie so many bytes apart?  They count in units, with 32 bits.  The

@@ -38,8 +38,8 @@ static int open_parts(struct device_copy *d, struct shard_error *err)
 	return rc ? rc : pins_open(&d->pins, &d->feed->ring, d->cuda, err);
 }
 
-int device_copy_open(struct device_copy **out, struct feed *feed, struct device_slots *device_slots, const struct cuda_device *cuda,
-		     struct shard_error *err)
+int device_copy_open(struct device_copy **out, struct feed *feed, struct device_slots *device_slots,
+		     const struct cuda_device *cuda, struct shard_error *err)
 {
 	struct device_copy *d = mem_zalloc(sizeof(*d));
 	int rc;
@@ -77,15 +77,16 @@ void device_copy_close(struct device_copy *d, bool inherited)
 /* ---- copies ---- */
 
 /* Queue one copy, or several if the slot was page-locked in several chunks. */
-static int copy_part(struct device_copy *d, const struct slot *from, const struct slot *to, uint64_t at,
-		     uint64_t bytes, struct shard_error *err)
+static int copy_part(struct device_copy *d, const struct slot *from, const struct slot *to, uint64_t at, uint64_t bytes,
+		     struct shard_error *err)
 {
 	uint64_t chunk = d->pins.chunk_bytes;
 	int rc = SHARD_OK;
 
 	for (uint64_t end = at + bytes, part; !rc && at < end; at += part) {
 		part = min_u64(end - at, chunk - at % chunk);
-		rc = cuda_copy_in(d->cuda, (uintptr_t)to->memory + at, from->memory + at, part, d->device_slots->stream, err);
+		rc = cuda_copy_in(d->cuda, (uintptr_t)to->memory + at, from->memory + at, part, d->device_slots->stream,
+				  err);
 	}
 	return rc;
 }
@@ -156,7 +157,8 @@ void device_copy_send_ahead(struct device_copy *d)
 	struct device_slot *to;
 	uint32_t host;
 
-	while (feed_has_sound(d->feed, &host) && pins_knows(&d->pins, host) && (to = device_slots_find_free(d->device_slots)))
+	while (feed_has_sound(d->feed, &host) && pins_knows(&d->pins, host) &&
+	       (to = device_slots_find_free(d->device_slots)))
 		if (feed_next(d->feed, &host, NULL) || send(d, host, to, NULL))
 			return;
 }

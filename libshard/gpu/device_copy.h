@@ -2,9 +2,9 @@
 /*
  * device_copy.h - copies the slots of a feed to device slots, ahead of the consumer
  *
- * It queues one copy for each group of a batch, on the stream of the device slots.  It
- * does so for as many batches as the feed has ready and as there are free slots.  So the next batches are on their
- * way while the trainer works on the one that it has.
+ * It queues one copy for each group of a batch, on the stream of the device slots.  It does so for
+ * as many batches as the feed has ready and as there are free slots.  So the next batches are on
+ * their way while the trainer works on the one that it has.
  *
  * The host does not wait for copies.  A second stream waits for each copy, and then a thread of the
  * driver gives the host slot back to the feed.  The host only waits while the feed has no batch
@@ -39,8 +39,8 @@ struct device_copy {
 };
 
 /* The feed has started.  The device slots may be opened later. */
-int device_copy_open(struct device_copy **out, struct feed *feed, struct device_slots *device_slots, const struct cuda_device *cuda,
-		     struct shard_error *err);
+int device_copy_open(struct device_copy **out, struct feed *feed, struct device_slots *device_slots,
+		     const struct cuda_device *cuda, struct shard_error *err);
 /*
  * Copies have finished.  A forked child calls this too, with `inherited`, without entering the
  * context.  Then it only frees memory.
@@ -48,13 +48,13 @@ int device_copy_open(struct device_copy **out, struct feed *feed, struct device_
 void device_copy_close(struct device_copy *d, bool inherited);
 
 /*
- * Make sure that the device slots have a batch in their queue.  Waits for the feed if needed.  An error
- * repeats until feed_move().
+ * Make sure that the device slots have a batch in their queue.  Waits for the feed if needed.  An
+ * error repeats until feed_move().
  */
 int device_copy_next(struct device_copy *d, struct shard_error *err);
 /*
- * Queue the copies of all batches that are ready, as far as there are free device slots.  If that fails,
- * device_copy_next() reports the error behind the batches that are in the queue.
+ * Queue the copies of all batches that are ready, as far as there are free device slots.  If that
+ * fails, device_copy_next() reports the error behind the batches that are in the queue.
  */
 void device_copy_send_ahead(struct device_copy *d);
 

@@ -21,7 +21,7 @@ static int open_slot(struct device_slots *o, struct device_slot *s, uint64_t mem
 }
 
 int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, uint32_t slot_count, uint64_t slot_bytes,
-		uint32_t batch_records, struct shard_error *err)
+		      uint32_t batch_records, struct shard_error *err)
 {
 	int rc;
 

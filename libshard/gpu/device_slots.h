@@ -3,9 +3,9 @@
  * device_slots.h - slots in the memory of a GPU: they are filled ahead, lent, and taken back
  *
  * The slots of a loader, or of a pool, have one stream on which they are filled: by the copies of
- * device_copy.h, or by a kernel of the pool.  This file knows neither.  The host waits for neither.  The stream of the
- * borrower waits for the event `ready`.  The filling stream waits for the event `done`, which comes
- * behind the work of the borrower.
+ * device_copy.h, or by a kernel of the pool.  This file knows neither.  The host waits for neither.
+ * The stream of the borrower waits for the event `ready`.  The filling stream waits for the event
+ * `done`, which comes behind the work of the borrower.
  *
  * Only the consumer calls these functions.  It has entered the context for those that can fail.
  */
@@ -30,10 +30,10 @@ struct device_slot {
 
 struct device_slots {
 	const struct cuda_device *cuda; /* const after open, as: */
-	void *stream;		  /* the filling stream */
-	uint64_t memory;	  /* of all slots, an address of the GPU */
-	uint32_t slot_count;	  /* 0: not open */
-	struct device_slot *slot; /* [slot_count] */
+	void *stream;			/* the filling stream */
+	uint64_t memory;		/* of all slots, an address of the GPU */
+	uint32_t slot_count;		/* 0: not open */
+	struct device_slot *slot;	/* [slot_count] */
 
 	uint32_t lent_count;
 	uint32_t next_slot; /* the search for a free slot begins here */
@@ -43,10 +43,10 @@ struct device_slots {
 
 /* Allocate the slots, and make the filling stream. */
 int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, uint32_t slot_count, uint64_t slot_bytes,
-		uint32_t batch_records, struct shard_error *err);
+		      uint32_t batch_records, struct shard_error *err);
 /*
- * Call device_slots_finish() before.  A forked child calls this too, with `inherited`, without entering
- * the context.  Then it only frees memory.
+ * Call device_slots_finish() before.  A forked child calls this too, with `inherited`, without
+ * entering the context.  Then it only frees memory.
  */
 void device_slots_close(struct device_slots *o, bool inherited);
 /* Wait for the filling stream and, with `borrowers`, for work on slots that were given back. */

@@ -16,7 +16,7 @@
 #include "libshard/base/thread.h"
 #include "libshard/io/direct.h"
 
-#define PATIENCE_S 2u /* for one slot; some drivers have never come back */
+#define PATIENCE_S  2u /* for one slot; some drivers have never come back */
 #define MIB(bytes_) ((double)(bytes_) / (1 << 20))
 
 static void set_state(struct pins *p, uint32_t slot, enum pin_state state)

@@ -43,7 +43,7 @@ void pins_close(struct pins *p, bool inherited);
 bool pins_knows(struct pins *p, uint32_t slot);
 /* Is this slot page-locked?  Waits some seconds at most until that is known. */
 bool pins_has(struct pins *p, uint32_t slot);
-uint64_t pins_bytes(struct pins *p); /* that are page-locked so far */
+uint64_t pins_bytes(struct pins *p);			    /* that are page-locked so far */
 bool pins_problem(struct pins *p, struct shard_error *out); /* false: nothing was refused */
 
 #endif

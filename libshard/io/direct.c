@@ -13,7 +13,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-
 #define PATH_BYTES    4096
 #define ALIGN_UNKNOWN 4096u /* before Linux 6.1 nobody tells */
 
@@ -75,8 +74,10 @@ bool file_is_remote(const char *path)
 	 * Of those that <linux/magic.h> does not have: Lustre, GPFS, CIFS, SMB2, FUSE (as s3fs and
 	 * sshfs use it), BeeGFS.
 	 */
-	static const uint32_t remote[] = {NFS_SUPER_MAGIC, AFS_SUPER_MAGIC, CODA_SUPER_MAGIC, V9FS_MAGIC, 0x00c36400 /* Ceph */, 0x0bd00bd0,
-					  0x47504653, 0xff534d42, 0xfe534d42, 0x65735546, 0x19830326};
+	static const uint32_t remote[] = {
+		NFS_SUPER_MAGIC, AFS_SUPER_MAGIC, CODA_SUPER_MAGIC, V9FS_MAGIC, 0x00c36400 /* Ceph */,
+		0x0bd00bd0,	 0x47504653,	  0xff534d42,	    0xfe534d42, 0x65735546,
+		0x19830326};
 	struct statfs st;
 
 	if (statfs(path, &st))
@@ -129,7 +130,8 @@ static uint64_t left_of(const char *folder, const char *limit_name, const char *
 static uint64_t group_available(void)
 {
 	char folder[PATH_BYTES / 2] = "/sys/fs/cgroup", line[PATH_BYTES / 4];
-	uint64_t two, one = left_of("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "\ntotal_inactive_file ");
+	uint64_t two, one = left_of("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+				    "\ntotal_inactive_file ");
 	FILE *f = fopen("/proc/self/cgroup", "re");
 
 	if (f && fgets(line, sizeof(line), f) && !strncmp(line, "0::", 3)) {

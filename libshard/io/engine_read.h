@@ -9,11 +9,14 @@
 #include <stdint.h>
 
 struct engine_read {
-	int fd;		 /* open until the read comes back, or at least until it was started */
+	int fd; /* open until the read comes back, or at least until it was started */
 	uint64_t offset;
 	size_t bytes;
 	void *dst;
-	int os_code;	 /* of one that came back: errno, 0 if all bytes are there, ENODATA if the file ended before */
+	/*
+	 * of one that came back: errno, 0 if all bytes are there, ENODATA if the file ended before
+	 */
+	int os_code;
 };
 
 #endif

@@ -15,14 +15,15 @@
 
 #include "libshard/base/mem.h"
 
-#define BATCH 8u /* reads that are handed over, or waited for, at once: to fall asleep and wake up costs as much as a read */
+#define BATCH \
+	8u /* reads that are handed over, or waited for, at once: to fall asleep and wake up costs as much as a read */
 
 struct uring {
 	struct io_uring ring;
 	uint32_t depth;
-	struct engine_read **kept; /* [depth] put, but not yet handed to the kernel; oldest first from head */
+	struct engine_read **kept;	   /* [depth] put, but not yet handed to the kernel; oldest first from head */
 	uint32_t head, kept_count, flying; /* flying: handed over, and not yet back */
-	bool broken; /* the kernel refuses what is kept: read it in other ways */
+	bool broken;			   /* the kernel refuses what is kept: read it in other ways */
 };
 
 /*
@@ -31,7 +32,8 @@ struct uring {
  */
 static int open_ring(struct io_uring *ring, uint32_t depth)
 {
-	static const unsigned flags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_COOP_TASKRUN, 0};
+	static const unsigned flags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+					 IORING_SETUP_COOP_TASKRUN, 0};
 	int rc = -EINVAL;
 
 	for (size_t i = 0; rc == -EINVAL && i < sizeof(flags) / sizeof(flags[0]); i++) {
@@ -84,7 +86,8 @@ static void hand_over(struct uring *u, unsigned wanted)
 
 void uring_put(struct uring *u, struct engine_read *r)
 {
-	struct io_uring_sqe *sqe = u->broken ? NULL : io_uring_get_sqe(&u->ring); /* there is one: the ring has `depth` */
+	/* there is one: the ring has `depth` */
+	struct io_uring_sqe *sqe = u->broken ? NULL : io_uring_get_sqe(&u->ring);
 
 	u->kept[(u->head + u->kept_count++) % u->depth] = r;
 	if (!sqe) {

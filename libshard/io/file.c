@@ -66,7 +66,8 @@ int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *p
 		if (n < 0)
 			return error_os(err, errno, "%s: reading %zu bytes at %" PRIu64, show(&s, path), bytes, offset);
 		if (!n)
-			return error_set(err, SHARD_E_IO, "%s: ends at %" PRIu64 ", %zu bytes early (was it cut while in use?)",
+			return error_set(err, SHARD_E_IO,
+					 "%s: ends at %" PRIu64 ", %zu bytes early (was it cut while in use?)",
 					 show(&s, path), offset, bytes);
 		at += n;
 		bytes -= (size_t)n;
@@ -203,7 +204,8 @@ uint64_t file_major_faults(void)
 
 void file_drop_cache(int fd)
 {
-	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* advice: if it is not taken, the next read is merely faster */
+	/* advice: if it is not taken, the next read is merely faster */
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 int file_write_at(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, struct shard_error *err)
@@ -217,7 +219,8 @@ int file_write_at(int fd, const void *data, size_t bytes, uint64_t offset, const
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return error_os(err, n ? errno : EIO, "%s: writing %zu bytes at %" PRIu64, show(&s, path), bytes, offset);
+			return error_os(err, n ? errno : EIO, "%s: writing %zu bytes at %" PRIu64, show(&s, path),
+					bytes, offset);
 		at += n;
 		bytes -= (size_t)n;
 		offset += (uint64_t)n;
@@ -241,7 +244,8 @@ int file_list(const char *dir, const char *suffix, int (*on_name)(void *context,
 
 		if (name < end || strcmp(e->d_name + name - end, suffix))
 			continue;
-		if (!fstatat(dirfd(d), e->d_name, &st, 0) && S_ISREG(st.st_mode)) /* a link to a file counts, one to nothing does not */
+		/* a link to a file counts, one to nothing does not */
+		if (!fstatat(dirfd(d), e->d_name, &st, 0) && S_ISREG(st.st_mode))
 			rc = on_name(context, e->d_name);
 	}
 	if (!rc && errno)

@@ -32,7 +32,8 @@ int file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, s
  * file_will_need() before touching pages that may not be in memory.
  */
 int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err);
-void file_will_need(const void *begin, size_t bytes); /* starts reading that part of a map; costs a microsecond if it is there */
+/* starts reading that part of a map; costs a microsecond if it is there */
+void file_will_need(const void *begin, size_t bytes);
 void file_unmap(const void *map, uint64_t bytes);
 
 /* Open the file again for reads past the page cache.  Returns -1 if the file system has none. */

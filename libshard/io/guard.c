@@ -31,13 +31,15 @@ static void on_bus(int number, siginfo_t *info, void *machine)
 		const ucontext_t *there = machine;
 
 		armed.begin = armed.end = 0;
-		pthread_sigmask(SIG_SETMASK, &there->uc_sigmask, NULL); /* a handler before us may have blocked what it likes */
+		/* a handler before us may have blocked what it likes */
+		pthread_sigmask(SIG_SETMASK, &there->uc_sigmask, NULL);
 		siglongjmp(armed.back, 1);
 	}
 	if (before.sa_flags & SA_SIGINFO) {
 		before.sa_sigaction(number, info, machine);
 	} else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
-		sigaction(SIGBUS, &before, NULL); /* the load is repeated and meets the default, with a core of the right place */
+		/* the load is repeated and meets the default, with a core of the right place */
+		sigaction(SIGBUS, &before, NULL);
 		if (sent)
 			raise(number);
 	} else {
@@ -64,7 +66,11 @@ bool guard_run(const void *begin, size_t bytes, void (*work)(void *context), voi
 	uintptr_t first = (uintptr_t)begin & ~(uintptr_t)4095; /* a fault may be told by its page */
 
 	if (sigsetjmp(armed.back, 0)) {
-		sigset_t bus; /* a layer between us and the kernel may not have kept SA_NODEFER; a sanitizer does not */
+		/*
+		 * a layer between us and the kernel may not have kept SA_NODEFER; a sanitizer does
+		 * not
+		 */
+		sigset_t bus;
 
 		sigemptyset(&bus);
 		sigaddset(&bus, SIGBUS);

@@ -107,14 +107,16 @@ void machine_memory(struct machine_memory *out)
 	open = strchr(text, '['); /* always [madvise] never */
 	end = open ? strchr(open, ']') : NULL;
 	if (end)
-		snprintf(out->huge_pages, sizeof(out->huge_pages), "%.*s", (int)min_u64((uint64_t)(end - open - 1), 32), open + 1);
+		snprintf(out->huge_pages, sizeof(out->huge_pages), "%.*s", (int)min_u64((uint64_t)(end - open - 1), 32),
+			 open + 1);
 }
 
 uint64_t machine_memlock_bytes(void)
 {
 	struct rlimit limit;
 
-	return getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur;
+	return getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX
+										    : (uint64_t)limit.rlim_cur;
 }
 
 /* Of the words that the kernel lists for the first CPU, on x86-64 and on aarch64. */
@@ -122,7 +124,11 @@ static void cpu_features(char *out, size_t room)
 {
 	static const struct {
 		const char *word, *name;
-	} known[] = {{" avx2 ", "AVX2"}, {" avx512f ", "AVX-512"}, {" sha_ni ", "SHA"}, {" asimd ", "NEON"}, {" sha2 ", "SHA-2"}};
+	} known[] = {{" avx2 ", "AVX2"},
+		     {" avx512f ", "AVX-512"},
+		     {" sha_ni ", "SHA"},
+		     {" asimd ", "NEON"},
+		     {" sha2 ", "SHA-2"}};
 	char text[FILE_BYTES], *line;
 	size_t used = 0;
 
@@ -185,8 +191,9 @@ uint32_t machine_nvidia_gpu_count(void)
 	char text[64];
 
 	while (dir && (e = readdir(dir)))
-		if (e->d_name[0] != '.' && pci_text(e->d_name, "vendor", text, sizeof(text)) && !strncmp(text, "0x10de", 6) &&
-		    pci_text(e->d_name, "class", text, sizeof(text)) && !strncmp(text, "0x03", 4)) /* 0300: VGA, 0302: 3D controller */
+		if (e->d_name[0] != '.' && pci_text(e->d_name, "vendor", text, sizeof(text)) &&
+		    !strncmp(text, "0x10de", 6) && pci_text(e->d_name, "class", text, sizeof(text)) &&
+		    !strncmp(text, "0x03", 4)) /* 0300: VGA, 0302: 3D controller */
 			count++;
 	if (dir)
 		closedir(dir);
@@ -198,7 +205,8 @@ static double pci_rate(const char *bus_id, const char *name)
 	char text[64];
 	double gt_per_s;
 
-	return pci_text(bus_id, name, text, sizeof(text)) && sscanf(text, "%lf GT/s", &gt_per_s) == 1 ? gt_per_s : 0; /* "16.0 GT/s PCIe" */
+	/* "16.0 GT/s PCIe" */
+	return pci_text(bus_id, name, text, sizeof(text)) && sscanf(text, "%lf GT/s", &gt_per_s) == 1 ? gt_per_s : 0;
 }
 
 static uint64_t pci_number(const char *bus_id, const char *name)
@@ -209,7 +217,8 @@ static uint64_t pci_number(const char *bus_id, const char *name)
 	if (!pci_text(bus_id, name, text, sizeof(text)) || text[0] == '-') /* a node of -1: there is only one */
 		return UINT64_MAX;
 	value = number_behind(text, "");
-	return value == 0 && strcmp(name, "numa_node") ? UINT64_MAX : value; /* 0 lanes: a machine that only pretends to have a bus */
+	/* 0 lanes: a machine that only pretends to have a bus */
+	return value == 0 && strcmp(name, "numa_node") ? UINT64_MAX : value;
 }
 
 void machine_link(const char *bus_id, struct machine_link *out)
@@ -227,7 +236,8 @@ void machine_link(const char *bus_id, struct machine_link *out)
 
 double machine_link_gb_per_s(double gt_per_s, uint64_t width)
 {
-	double coding = gt_per_s < 6 ? 8.0 / 10 : gt_per_s < 40 ? 128.0 / 130 : 242.0 / 256; /* PCIe 1 and 2; 3 to 5; from 6 on in flits */
+	/* PCIe 1 and 2; 3 to 5; from 6 on in flits */
+	double coding = gt_per_s < 6 ? 8.0 / 10 : gt_per_s < 40 ? 128.0 / 130 : 242.0 / 256;
 
 	return gt_per_s * coding * (double)width / 8;
 }

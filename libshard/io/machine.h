@@ -59,7 +59,7 @@ void machine_uring(struct machine_uring *out);
 uint32_t machine_nvidia_gpu_count(void);
 
 struct machine_link {
-	double gt_per_s, most_gt_per_s; /* 0: not told.  Of a GPU that idles, less than it can */
+	double gt_per_s, most_gt_per_s;	  /* 0: not told.  Of a GPU that idles, less than it can */
 	uint64_t width, most_width, node; /* lanes; the NUMA node */
 };
 /* Of the device with that bus id, "0000:65:00.0", in upper or lower case. */

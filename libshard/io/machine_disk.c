@@ -86,7 +86,8 @@ static int make_file(const char *folder, int *fd, char self[SELF_BYTES])
 
 static bool try_read(int fd, uint8_t *memory, uint32_t align)
 {
-	return pread(fd, memory, align, (off_t)align) >= 0; /* zero at the end of a short file: it was not refused */
+	/* zero at the end of a short file: it was not refused */
+	return pread(fd, memory, align, (off_t)align) >= 0;
 }
 
 static int try_file(const char *path, struct machine_disk *out)
@@ -103,12 +104,14 @@ static int try_file(const char *path, struct machine_disk *out)
 		mem_free(memory);
 		return code;
 	}
-	out->is_told = f.direct && !statx(f.fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &asked) && asked.stx_mask & STATX_DIOALIGN;
+	out->is_told =
+		f.direct && !statx(f.fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &asked) && asked.stx_mask & STATX_DIOALIGN;
 	out->offset_align = f.offset_align;
 	out->memory_align = f.memory_align;
 	if (f.direct && !out->is_told && try_read(f.fd, memory, 512))
 		out->offset_align = out->memory_align = 512;
-	out->takes_direct = f.direct && try_read(f.fd, memory, out->offset_align > TRY_BYTES ? TRY_BYTES : out->offset_align);
+	out->takes_direct =
+		f.direct && try_read(f.fd, memory, out->offset_align > TRY_BYTES ? TRY_BYTES : out->offset_align);
 	out->os_code = f.direct && !out->takes_direct ? errno : 0;
 	direct_close(&f);
 	mem_free(memory);
@@ -135,7 +138,8 @@ static int try_folder(const char *folder, struct machine_disk *out, struct shard
 		close(fd);
 	mem_free(path);
 	mem_free(name);
-	return code && !out->is_unknown ? error_os(err, code, "%s: its shards cannot be opened", show(&s, folder)) : SHARD_OK;
+	return code && !out->is_unknown ? error_os(err, code, "%s: its shards cannot be opened", show(&s, folder))
+					: SHARD_OK;
 }
 
 int machine_disk(const char *path, struct machine_disk *out, struct shard_error *err)

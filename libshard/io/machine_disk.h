@@ -10,7 +10,7 @@
 struct machine_disk {
 	char type[MACHINE_TEXT_BYTES]; /* "ext4" */
 	bool is_remote;
-	bool takes_direct;     /* a read past the page cache worked */
+	bool takes_direct; /* a read past the page cache worked */
 	/* the kernel told the alignments; else offset_align is 512, or 4096 if 512 did not work */
 	bool is_told;
 	uint32_t offset_align, memory_align;

@@ -26,9 +26,9 @@
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
 
-#define NONCE_DIGITS 16
+#define NONCE_DIGITS   16
 #define NAME_BYTES_MAX (255 - (sizeof(FILE_TEMP_PREFIX) - 1) - 1 - NONCE_DIGITS)
-#define SYNC_STEP (8u << 20) /* ask for writeback that often, so that fsync has little left to do */
+#define SYNC_STEP      (8u << 20) /* ask for writeback that often, so that fsync has little left to do */
 
 static int fail_os(struct shard_error *err, const struct file_temp *t, const char *what)
 {
@@ -48,8 +48,8 @@ static int split(struct file_temp *t, const char *path, struct shard_error *err)
 	t->path = path;
 	t->name = slash ? slash + 1 : path;
 	if (!*t->name || !strcmp(t->name, ".") || !strcmp(t->name, "..") || strlen(t->name) > NAME_BYTES_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: its last part must be a file name of 1 to %zu bytes", show(&s, path),
-				 NAME_BYTES_MAX);
+		return error_set(err, SHARD_E_ARGUMENT, "%s: its last part must be a file name of 1 to %zu bytes",
+				 show(&s, path), NAME_BYTES_MAX);
 	t->dir = mem_zalloc(dir_bytes + 2);
 	if (!t->dir)
 		return error_set(err, SHARD_E_MEMORY, "%s: no memory for its name", show(&s, path));
@@ -184,7 +184,8 @@ int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct 
 	}
 	t->bytes += bytes;
 	if (!t->direct && t->bytes - t->synced >= SYNC_STEP) {
-		sync_file_range(t->fd, (off_t)t->synced, (off_t)(t->bytes - t->synced), SYNC_FILE_RANGE_WRITE); /* a hint */
+		/* a hint */
+		sync_file_range(t->fd, (off_t)t->synced, (off_t)(t->bytes - t->synced), SYNC_FILE_RANGE_WRITE);
 		t->synced = t->bytes;
 	}
 	return SHARD_OK;
@@ -212,8 +213,8 @@ static bool name_is_ours(const struct file_temp *t)
 {
 	struct stat ours, named;
 
-	return !fstat(t->fd, &ours) && !fstatat(t->dir_fd, t->name, &named, AT_SYMLINK_NOFOLLOW) && ours.st_ino == named.st_ino &&
-	       ours.st_dev == named.st_dev;
+	return !fstat(t->fd, &ours) && !fstatat(t->dir_fd, t->name, &named, AT_SYMLINK_NOFOLLOW) &&
+	       ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
 /*
@@ -270,8 +271,9 @@ int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err
 		return fail_os(err, t, "renaming the temporary file to it");
 	}
 	if (linked)
-		unlinkat(t->dir_fd, t->temp, 0); /* if that fails it is as if we had been killed here: file_remove_temps() does it */
-	t->temp[0] = 0; /* published: not to be removed any more */
+		unlinkat(t->dir_fd, t->temp,
+			 0); /* if that fails it is as if we had been killed here: file_remove_temps() does it */
+	t->temp[0] = 0;	     /* published: not to be removed any more */
 	if (fsync(t->dir_fd))
 		return fail_os(err, t, "published, but its folder could not be made durable (fsync); run again");
 	return SHARD_OK;

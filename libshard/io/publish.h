@@ -16,19 +16,20 @@
 /* A file that has no final name yet: locked by its owner, in the folder where it is to appear. */
 struct file_temp {
 	int dir_fd, fd;
-	char *dir;        /* "." if the path had none */
+	char *dir;	  /* "." if the path had none */
 	const char *name; /* of the final file, within the caller's path */
 	const char *path; /* the caller's, for messages; must outlive the struct */
-	char temp[256];   /* name in dir */
-	uint64_t bytes;   /* written so far */
+	char temp[256];	  /* name in dir */
+	uint64_t bytes;	  /* written so far */
 	uint64_t synced;  /* up to there writeback was asked for */
 	bool may_direct;  /* file_temp_direct() was called, and no write was refused for it */
-	bool direct;      /* the next write goes past the page cache */
+	bool direct;	  /* the next write goes past the page cache */
 };
 #define FILE_TEMP_NONE ((struct file_temp){.dir_fd = -1, .fd = -1})
 
 int file_temp_create(struct file_temp *t, const char *path, struct shard_error *err);
-int file_temp_reserve(struct file_temp *t, uint64_t bytes, struct shard_error *err); /* room on disk, where it can be had */
+/* room on disk, where it can be had */
+int file_temp_reserve(struct file_temp *t, uint64_t bytes, struct shard_error *err);
 int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct shard_error *err);
 
 /*
@@ -38,7 +39,8 @@ int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct 
  */
 void file_temp_direct(struct file_temp *t);
 #define FILE_DIRECT_ALIGN 4096u /* of memory, offset and length: enough for nearly all devices; the others refuse */
-int file_temp_sync(struct file_temp *t, struct shard_error *err); /* durable; gives back reserved room; never retried */
+/* durable; gives back reserved room; never retried */
+int file_temp_sync(struct file_temp *t, struct shard_error *err);
 
 /*
  * Give the file its final name, atomically and durably.  Fails with EXISTS if the name is taken and

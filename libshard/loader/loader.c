@@ -14,8 +14,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/gpu/device_copy.h"
 #include "libshard/feed/settle.h"
+#include "libshard/gpu/device_copy.h"
 #include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
 
@@ -32,7 +32,8 @@ static int settle_device(struct shard_loader_options *o, struct shard_error *err
 	if (o->pool_in_place > 1 || (o->pool_in_place && !o->pool_bytes))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: pool_in_place is %u and pool_bytes %" PRIu64 "; pool_in_place must be 0 or "
-				 "1, and 0 if pool_bytes is 0", o->pool_in_place, o->pool_bytes);
+				 "1, and 0 if pool_bytes is 0",
+				 o->pool_in_place, o->pool_bytes);
 	return SHARD_OK;
 }
 
@@ -47,7 +48,8 @@ static int refuse_empty(const struct shard_loader *l, struct shard_error *err)
 		return error_set(err, SHARD_E_ARGUMENT, "the dataset has no records, so there is nothing to load");
 	return error_set(err, SHARD_E_ARGUMENT,
 			 "the dataset has %" PRIu64 " records, too few for one batch of %u on each of %u ranks; use "
-			 "smaller batches, SHARD_PAD, or SHARD_KEEP", records, l->o.batch_records, l->o.world);
+			 "smaller batches, SHARD_PAD, or SHARD_KEEP",
+			 records, l->o.batch_records, l->o.world);
 }
 
 static int open_parts(struct shard_loader *l, struct shard_error *err)
@@ -172,7 +174,8 @@ int loader_open_device(struct shard_loader *l, void *stream, struct shard_error 
 	if (!rc && l->feed && !l->copy) {
 		rc = cuda_enter(l->cuda, err);
 		if (!rc)
-			rc = cuda_leave(l->cuda, device_copy_open(&l->copy, l->feed, &l->device_slots, l->cuda, err), err);
+			rc = cuda_leave(l->cuda, device_copy_open(&l->copy, l->feed, &l->device_slots, l->cuda, err),
+					err);
 		if (rc)
 			close_device(l, false); /* the next call may be for another GPU */
 	}

@@ -2,8 +2,8 @@
 /*
  * loader.h - the loader is a face on a feed, its copies to a GPU, and a pool
  *
- * In host memory a batch is a slot of the feed.  On a GPU it is a device slot.  Either a
- * device copy fills the device slots from the feed, or a pool does, which has a feed of its own.  The
+ * In host memory a batch is a slot of the feed.  On a GPU it is a device slot.  Either a device
+ * copy fills the device slots from the feed, or a pool does, which has a feed of its own.  The
  * parts below know no ends of epochs.  These, seek and resume are the work of the face.
  *
  * Everything here belongs to the consumer, the thread that calls next.
@@ -11,27 +11,27 @@
 #ifndef SHARD_LOADER_LOADER_H
 #define SHARD_LOADER_LOADER_H
 
-#include "libshard/gpu/device_slots.h"
 #include "libshard/feed/feed.h"
+#include "libshard/gpu/device_slots.h"
 
 struct device_copy;
 struct pool;
 
 struct shard_loader {
-	struct shard_dataset *ds;		 /* const after open, as: */
+	struct shard_dataset *ds;	      /* const after open, as: */
 	struct shard_loader_options asked, o; /* as given, and with defaults filled in */
-	struct layout layout;			 /* of batches */
-	struct feed *feed;			 /* NULL: there is a pool */
-	struct pool *pool; /* NULL: there is a feed; a token of another order replaces it */
+	struct layout layout;		      /* of batches */
+	struct feed *feed;		      /* NULL: there is a pool */
+	struct pool *pool;		      /* NULL: there is a feed; a token of another order replaces it */
 
 	struct steps steps;
 	struct cursor cursor;
 	uint64_t start_ns;
 	uint64_t batch_count, record_count, bytes; /* that were delivered */
 
-	struct cuda_device *cuda; /* NULL: no call has named a stream yet */
-	struct device_slots device_slots;	  /* open if batches are delivered on the GPU */
-	struct device_copy *copy; /* fills the device slots from the feed; or NULL */
+	struct cuda_device *cuda;	  /* NULL: no call has named a stream yet */
+	struct device_slots device_slots; /* open if batches are delivered on the GPU */
+	struct device_copy *copy;	  /* fills the device slots from the feed; or NULL */
 };
 
 /* The feed, which may be that of the pool. */

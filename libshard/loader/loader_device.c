@@ -16,7 +16,8 @@ static int open_device_slots(struct shard_loader *l, struct shard_error *err)
 {
 	if (l->device_slots.slot_count)
 		return SHARD_OK;
-	return device_slots_open(&l->device_slots, l->cuda, l->o.device_slot_count, l->layout.slot_bytes, l->o.batch_records, err);
+	return device_slots_open(&l->device_slots, l->cuda, l->o.device_slot_count, l->layout.slot_bytes,
+				 l->o.batch_records, err);
 }
 
 /* Make sure that a batch is in the queue.  Errors repeat, except for that of a full pool. */
@@ -111,7 +112,8 @@ static int release_device(struct shard_loader *l, const struct shard_batch *batc
 	if (which >= l->device_slots.slot_count || !slot_is_lent_as(&l->device_slots.slot[which].as, &l->steps, batch))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "the caller does not hold slot %u of the device: was this batch released before, or "
-				 "does it belong to another loader?", which);
+				 "does it belong to another loader?",
+				 which);
 	rc = cuda_check_stream(l->cuda, stream, err);
 	if (!rc)
 		rc = cuda_enter(l->cuda, err);

@@ -25,8 +25,7 @@ static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struc
 	if (position > l->steps.rank.record_count)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "position is %" PRIu64 "; must be at most %" PRIu64 ", the records of an epoch",
-				 position,
-				 l->steps.rank.record_count);
+				 position, l->steps.rank.record_count);
 	cursor_move(&l->cursor, to);
 	device_slots_forget(&l->device_slots);
 	if (l->pool)
@@ -64,8 +63,8 @@ static int check_token(const struct shard_loader *l, const struct token *t, stru
 	dataset_id(l->ds, id);
 	if (strcmp(t->dataset_id, id))
 		return error_set(err, SHARD_E_MISMATCH,
-				 "the token belongs to dataset %.16s..., and this is dataset %.16s...",
-				 t->dataset_id, id);
+				 "the token belongs to dataset %.16s..., and this is dataset %.16s...", t->dataset_id,
+				 id);
 	if (want->record_count != have->record_count || want->seed != have->seed)
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the token belongs to %" PRIu64 " records and seed %" PRIu64 "; the loader has "

@@ -21,7 +21,7 @@ static int check_pool(const struct shard_loader *l, const char *field, struct sh
 }
 
 int shard_transform_open(struct shard_transform **out, const struct shard_loader *l, const char *field,
-		      const struct shard_transform_options *opt, struct shard_error *err)
+			 const struct shard_transform_options *opt, struct shard_error *err)
 {
 	const struct batch_draws draws = {l->steps.params.seed, l->o.rank, l->o.world};
 	struct shard_transform *f;

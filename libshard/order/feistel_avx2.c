@@ -48,8 +48,8 @@ AVX2 __m256i add_drawn(const struct constants *c, __m256i x, __m256i other, __m2
 	return _mm256_add_epi64(d, _mm256_and_si256(n, _mm256_cmpgt_epi64(_mm256_setzero_si256(), d)));
 }
 
-__attribute__((target("avx2"))) void feistel_rounds_avx2(const struct feistel *f, const uint64_t *tweak, uint64_t *hi, uint64_t *lo,
-							  size_t count)
+__attribute__((target("avx2"))) void feistel_rounds_avx2(const struct feistel *f, const uint64_t *tweak, uint64_t *hi,
+							 uint64_t *lo, size_t count)
 {
 	const struct constants c = {all(RANDOM_M1), all(RANDOM_M1 >> 32), all(RANDOM_M2), all(RANDOM_M2 >> 32)};
 	__m256i a = all(f->a), b = all(f->b);
@@ -59,7 +59,8 @@ __attribute__((target("avx2"))) void feistel_rounds_avx2(const struct feistel *f
 
 		for (size_t i = 0; i < count; i += 4) {
 			__m256i t = _mm256_loadu_si256((const void *)(tweak + i));
-			__m256i h = _mm256_loadu_si256((const void *)(hi + i)), l = _mm256_loadu_si256((const void *)(lo + i));
+			__m256i h = _mm256_loadu_si256((const void *)(hi + i)),
+				l = _mm256_loadu_si256((const void *)(lo + i));
 
 			h = add_drawn(&c, h, l, _mm256_xor_si256(k0, t), a);
 			l = add_drawn(&c, l, h, _mm256_xor_si256(k1, t), b);

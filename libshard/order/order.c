@@ -170,7 +170,8 @@ uint64_t order_place(const struct order *o, uint64_t position)
 		return position;
 	if (position < o->lanes_end)
 		return place_in_lanes(o, position);
-	return o->lanes_end + permutation_at(&o->rest, position - o->lanes_end); /* what is in no lane stands behind all lanes */
+	/* what is in no lane stands behind all lanes */
+	return o->lanes_end + permutation_at(&o->rest, position - o->lanes_end);
 }
 
 uint64_t order_at_place(const struct order *o, uint64_t place)

@@ -10,7 +10,8 @@ void order_share_init(struct order_share *s, const struct order_params *p, const
 {
 	uint64_t n = p->record_count, lanes = p->kind == ORDER_TWO_LEVELS ? p->lane_count : 0, own;
 
-	*s = (struct order_share){.record_count = n, .rank = k->rank, .world = k->world, .stride = 1, .run_records = 1, .lanes_end = n};
+	*s = (struct order_share){
+		.record_count = n, .rank = k->rank, .world = k->world, .stride = 1, .run_records = 1, .lanes_end = n};
 	if (lanes) {
 		s->run_records = p->run_records;
 		s->lanes_end = n / p->run_records / lanes * lanes * p->run_records;
@@ -24,7 +25,8 @@ void order_share_init(struct order_share *s, const struct order_params *p, const
 	s->whole_rows = s->lane_rows + n - s->lanes_end;
 	if (!whole && k->last == ORDER_PAD && n) {
 		s->pad_rows = k->batch_records;
-		s->pad_first = (k->rank + k->world - n % k->world) % k->world; /* n + this is the first position of ours behind the end */
+		/* n + this is the first position of ours behind the end */
+		s->pad_first = (k->rank + k->world - n % k->world) % k->world;
 	}
 }
 
@@ -44,7 +46,8 @@ static uint64_t record_of(const struct order_share *s, const struct order *o, ui
 	return order_at(o, (s->pad_first + (row - s->whole_rows) * s->world) % s->record_count);
 }
 
-void order_share_fill(const struct order_share *s, const struct order *o, uint64_t first, uint64_t *records, size_t count)
+void order_share_fill(const struct order_share *s, const struct order *o, uint64_t first, uint64_t *records,
+		      size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		records[i] = record_of(s, o, first + i);
@@ -70,7 +73,8 @@ static uint64_t own_runs(const struct order_share *s, uint64_t runs)
 	return s->stride == 1 ? runs : runs > s->rank ? (runs - s->rank + s->stride - 1) / s->stride : 0;
 }
 
-void order_share_band(const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first, uint64_t *end)
+void order_share_band(const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first,
+		      uint64_t *end)
 {
 	uint64_t places[2];
 
@@ -103,5 +107,6 @@ uint64_t order_share_span(const struct order_share *s, const struct order_params
 
 uint64_t order_share_wrap(const struct order_share *s, const struct order_params *p, uint64_t records)
 {
-	return records * (s->stride == 1 ? s->world : 1) + 2 * band_rows(s, p) + rest_rows(s); /* of the bands of the first and the last; all of the rest */
+	/* of the bands of the first and the last; all of the rest */
+	return records * (s->stride == 1 ? s->world : 1) + 2 * band_rows(s, p) + rest_rows(s);
 }

@@ -20,11 +20,11 @@
 struct order_share {
 	uint64_t record_count;
 	uint64_t lanes_end, run_records; /* places from lanes_end on are the rest */
-	uint64_t lane_rows;	/* rows of runs */
-	uint64_t whole_rows;	/* lane_rows, and the rows of the rest */
-	uint64_t pad_rows;	/* rows that repeat records, behind whole_rows */
-	uint64_t pad_first;	/* the position that the first of the pad_rows repeats */
-	uint32_t rank, stride, world; /* stride 1: the share holds all runs */
+	uint64_t lane_rows;		 /* rows of runs */
+	uint64_t whole_rows;		 /* lane_rows, and the rows of the rest */
+	uint64_t pad_rows;		 /* rows that repeat records, behind whole_rows */
+	uint64_t pad_first;		 /* the position that the first of the pad_rows repeats */
+	uint32_t rank, stride, world;	 /* stride 1: the share holds all runs */
 };
 
 /* `whole`: the share holds the whole dataset, on each rank. */
@@ -32,7 +32,8 @@ void order_share_init(struct order_share *s, const struct order_params *p, const
 uint64_t order_share_rows(const struct order_share *s);
 
 /* Set records[i] to the record of row first + i. */
-void order_share_fill(const struct order_share *s, const struct order *o, uint64_t first, uint64_t *records, size_t count);
+void order_share_fill(const struct order_share *s, const struct order *o, uint64_t first, uint64_t *records,
+		      size_t count);
 
 /* The row of the record at `place`, which must be in the share. */
 uint64_t order_share_row(const struct order_share *s, uint64_t place);
@@ -40,7 +41,8 @@ uint64_t order_share_row(const struct order_share *s, uint64_t place);
 uint64_t order_share_padding(const struct order_share *s, uint64_t n);
 
 /* Rows [first, end) of the band that holds `position`, which this rank delivers. */
-void order_share_band(const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first, uint64_t *end);
+void order_share_band(const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first,
+		      uint64_t *end);
 
 /*
  * An upper limit for the rows that `records` consecutive records of this rank span: from the first

@@ -10,8 +10,8 @@
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/gpu/device_copy.h"
 #include "libshard/feed/feed.h"
+#include "libshard/gpu/device_copy.h"
 
 /* ---- life ---- */
 
@@ -27,8 +27,10 @@ static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
 	const struct order_share *share = &p->plan.share;
 	struct steps steps = {.params = p->steps.params, .share = share, .is_held = p->plan.is_held};
 
-	steps.rank = (struct order_rank){.record_count = order_share_rows(share), .batch_records = p->plan.slab_rows,
-					 .world = 1, .last = ORDER_KEEP};
+	steps.rank = (struct order_rank){.record_count = order_share_rows(share),
+					 .batch_records = p->plan.slab_rows,
+					 .world = 1,
+					 .last = ORDER_KEEP};
 	return feed_open(out, p->ds, &p->o, &p->plan.slab, &steps, err);
 }
 
@@ -51,7 +53,8 @@ static int open_parts(struct pool *p, struct shard_error *err)
 }
 
 int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_loader_options *o,
-	      const struct layout *layout, const struct steps *steps, struct device_slots *batches, struct shard_error *err)
+	      const struct layout *layout, const struct steps *steps, struct device_slots *batches,
+	      struct shard_error *err)
 {
 	struct pool *p = mem_zalloc(sizeof(*p));
 	int rc;
@@ -111,7 +114,8 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 	if (before->o.pool_in_place && before->batches->lent_count)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "the caller holds %u batches in the pool, and the token's order needs a new pool; "
-				 "release these batches first", before->batches->lent_count);
+				 "release these batches first",
+				 before->batches->lent_count);
 	steps.params = *params;
 	steps.params.epoch = 0;
 	rc = pool_open(&after, before->ds, &before->o, before->layout, &steps, before->batches, err);
@@ -377,7 +381,8 @@ int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err)
 	int rc = answers ? SHARD_OK : look(p, &answers, err);
 
 	while (!rc && !answers) {
-		rc = device_slots_answers(&p->slabs.device_slots) ? SHARD_OK : feed_wait(p->slabs.feed, timeout_ns - gone, err);
+		rc = device_slots_answers(&p->slabs.device_slots) ? SHARD_OK
+								  : feed_wait(p->slabs.feed, timeout_ns - gone, err);
 		if (!rc)
 			rc = send_slabs(p, err);
 		if (!rc)

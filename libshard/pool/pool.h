@@ -30,19 +30,20 @@ struct pool {
 	struct shard_loader_options o; /* with defaults filled in */
 	const struct layout *layout;   /* of batches */
 	struct pool_plan plan;
-	struct steps steps;	/* of batches */
+	struct steps steps;	      /* of batches */
 	struct device_slots *batches; /* batches are put together there; it may be opened later */
 
 	struct slabs slabs;
 	struct pool_gather gather;
-	struct place claim; /* what is put together next */
-	bool is_started;    /* fetching is under way for the claim */
+	struct place claim;	    /* what is put together next */
+	bool is_started;	    /* fetching is under way for the claim */
 	struct pool_order order[2]; /* of epochs, even and odd */
 };
 
 /* Prepare arithmetic only.  Fails with ARGUMENT if o->pool_bytes is too small. */
 int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_loader_options *o,
-	      const struct layout *layout, const struct steps *steps, struct device_slots *batches, struct shard_error *err);
+	      const struct layout *layout, const struct steps *steps, struct device_slots *batches,
+	      struct shard_error *err);
 /* Kernels have finished.  A forked child, with `inherited`, only frees memory. */
 void pool_close(struct pool *p, bool inherited);
 
@@ -59,8 +60,8 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 /* Allocate memory and start the feed, as the first pool_next() does before it waits. */
 int pool_begin(struct pool *p, struct shard_error *err);
 /*
- * Make sure that the device slots have a batch in their queue.  Waits for the feed if needed.  With *is_full
- * it fails because the pool has no room until a batch is given back.
+ * Make sure that the device slots have a batch in their queue.  Waits for the feed if needed.  With
+ * *is_full it fails because the pool has no room until a batch is given back.
  */
 int pool_next(struct pool *p, bool *is_full, struct shard_error *err);
 /*
@@ -68,7 +69,10 @@ int pool_next(struct pool *p, bool *is_full, struct shard_error *err);
  * pool_next() tries again.
  */
 void pool_send_ahead(struct pool *p);
-/* Wait until pool_next() need not wait.  The queue of the device slots is empty.  Fails with TIMEOUT. */
+/*
+ * Wait until pool_next() need not wait.  The queue of the device slots is empty.  Fails with
+ * TIMEOUT.
+ */
 int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err);
 
 #endif

@@ -47,8 +47,8 @@ int pool_gather_open(struct pool_gather *g, const struct pool_plan *plan, const 
 	g->call.slab_rows = plan->slab_rows;
 	list_pieces(&g->call, &plan->slab, batch, slabs->in_place);
 	if (slabs->in_place) {
-		g->row_at = mem_array((size_t)batch_count * batch->schema->group_count * batch_records,
-				      sizeof(*g->row_at));
+		g->row_at =
+			mem_array((size_t)batch_count * batch->schema->group_count * batch_records, sizeof(*g->row_at));
 		if (!g->row_at)
 			return error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", batch_records);
 	}

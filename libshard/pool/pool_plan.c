@@ -10,7 +10,7 @@
 #include "libshard/base/error.h"
 
 #define SLAB_BYTES  (UINT64_C(16) << 20) /* of one copy: starting it costs far less than this */
-#define SLAB_PARTS  8u /* of a window, at least, so that memory is free again soon */
+#define SLAB_PARTS  8u			 /* of a window, at least, so that memory is free again soon */
 #define WINDOWS	    3u
 #define STRIDE_MOST (UINT64_C(1) << 30) /* of a record: the blocks of a kernel reach so far */
 

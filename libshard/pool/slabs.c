@@ -8,13 +8,13 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/gpu/device_copy.h"
 #include "libshard/feed/feed.h"
+#include "libshard/gpu/device_copy.h"
 
 /* ---- life ---- */
 
-int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct device_slots *batches, bool in_place,
-	       struct shard_error *err)
+int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct device_slots *batches,
+	       bool in_place, struct shard_error *err)
 {
 	s->plan = plan;
 	s->feed = feed;
@@ -47,8 +47,8 @@ int slabs_begin(struct slabs *s, struct shard_error *err)
 	if (!rc && !s->copy)
 		rc = device_copy_open(&s->copy, s->feed, &s->device_slots, cuda, err);
 	if (!rc && !s->device_slots.slot_count)
-		rc = device_slots_open(&s->device_slots, cuda, s->plan->slab_count, s->plan->slab.slot_bytes, s->plan->slab_rows,
-				 err);
+		rc = device_slots_open(&s->device_slots, cuda, s->plan->slab_count, s->plan->slab.slot_bytes,
+				       s->plan->slab_rows, err);
 	return rc;
 }
 

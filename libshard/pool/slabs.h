@@ -2,9 +2,9 @@
 /*
  * slabs.h - the slabs of a pool: they are fetched from a feed of runs, and given back
  *
- * A slab is a device slot that the pool owns, and that device_copy.h fills.  It stays lent until no window
- * needs it any more and, in place, until the batches that lie in it were given back.  Slabs are
- * numbered as they come, from the first one ever.
+ * A slab is a device slot that the pool owns, and that device_copy.h fills.  It stays lent until no
+ * window needs it any more and, in place, until the batches that lie in it were given back.  Slabs
+ * are numbered as they come, from the first one ever.
  *
  * One stream keeps everything in order, that of the batches.  It waits for slabs, puts batches
  * together, and then gives slabs back.  The host waits only for a slab that the feed has not filled
@@ -27,11 +27,11 @@ struct slab {
 
 struct slabs {
 	const struct pool_plan *plan; /* const after open, as: */
-	struct device_slots *batches;	      /* batches are put together there */
+	struct device_slots *batches; /* batches are put together there */
 	bool in_place;		      /* batches lie in slabs */
 	struct feed *feed;
-	struct device_slots device_slots;	  /* the memory of the pool */
-	struct device_copy *copy; /* NULL: nothing was fetched yet */
+	struct device_slots device_slots; /* the memory of the pool */
+	struct device_copy *copy;	  /* NULL: nothing was fetched yet */
 
 	/* Slab `origin_slab` of `origin_epoch` has the number `origin`.  The others follow it. */
 	uint64_t origin_epoch, origin_slab, origin;
@@ -44,8 +44,8 @@ struct slabs {
 };
 
 /* The feed belongs to the slabs now, even if this fails. */
-int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct device_slots *batches, bool in_place,
-	       struct shard_error *err);
+int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct device_slots *batches,
+	       bool in_place, struct shard_error *err);
 /* Kernels have finished.  The context is entered, except in a forked child, with `inherited`. */
 void slabs_close(struct slabs *s, bool inherited);
 

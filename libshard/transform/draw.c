@@ -2,13 +2,14 @@
 /*
  * draw.c - what chance says: which part of an image, and mirrored or not
  *
- * A function of seed, epoch, position in the epoch's order, and view, and of nothing else: not of ranks, threads, batch
- * sizes, or of what was drawn before.  So a job that is resumed, on however many GPUs, goes on with the same augmentation.
- * docs/TRANSFORM.md, part 3, defines it; numbers of it never change.  Doubles, + - * / and square root, each rounded once:
- * built with -ffp-contract=off, and with square roots that set no errno.
+ * A function of seed, epoch, position in the epoch's order, and view, and of nothing else: not of
+ * ranks, threads, batch sizes, or of what was drawn before.  So a job that is resumed, on however
+ * many GPUs, goes on with the same augmentation. docs/TRANSFORM.md, part 3, defines it; numbers of
+ * it never change.  Doubles, + - * / and square root, each rounded once: built with
+ * -ffp-contract=off, and with square roots that set no errno.
  */
-#include "libshard/transform/transform.h"
 #include "libshard/order/random.h"
+#include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 
 #ifdef __clang__
@@ -36,7 +37,10 @@ static uint32_t middle(uint32_t in, uint32_t out)
 	return left / 2 + (left % 4 == 3);
 }
 
-/* Of [ratio_min, ratio_max], its logarithm spread evenly: ratio_min x (max / min)^u, where u has 32 bits after the point. */
+/*
+ * Of [ratio_min, ratio_max], its logarithm spread evenly: ratio_min x (max / min)^u, where u has 32
+ * bits after the point.
+ */
 static double draw_ratio(const struct transform_plan *p, uint64_t word)
 {
 	double ratio = p->ratio_min;
@@ -79,7 +83,8 @@ static void take_middle(const struct transform_plan *p, struct shard_transform_r
 	out->x = (p->in_width - out->width) / 2;
 }
 
-void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t position, uint32_t view, struct shard_transform_row *out)
+void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t position, uint32_t view,
+		    struct shard_transform_row *out)
 {
 	uint64_t key = random_absorb(random_absorb(random_key(p->seed, epoch, RANDOM_FINISH), position), view);
 	int attempt = 0;

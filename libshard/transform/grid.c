@@ -2,8 +2,9 @@
 /*
  * grid.c - how transforming is spread over the blocks of a GPU, and over a block's shared memory
  *
- * A block makes a band of neighbouring lines of one row of the output.  More lines per block share the table and, when
- * resizing, the lines of the image that neighbouring ones need; fewer let more blocks run at a time.
+ * A block makes a band of neighbouring lines of one row of the output.  More lines per block share
+ * the table and, when resizing, the lines of the image that neighbouring ones need; fewer let more
+ * blocks run at a time.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -15,20 +16,28 @@
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 
-/* Most GPUs give the blocks of a multiprocessor 64 KiB or more together, and 1024 threads or more: 4 blocks of TRANSFORM_THREADS. */
-#define CROP_WANTED_BYTES   16384u
-#define RESIZE_WANTED_BYTES 32768u /* half as many blocks, as short bands would resize the lines that they share again and again */
-#define BAND_MOST	    32u
+/*
+ * Most GPUs give the blocks of a multiprocessor 64 KiB or more together, and 1024 threads or more:
+ * 4 blocks of TRANSFORM_THREADS.
+ */
+#define CROP_WANTED_BYTES 16384u
+#define RESIZE_WANTED_BYTES \
+	32768u /* half as many blocks, as short bands would resize the lines that they share again and again */
+#define BAND_MOST 32u
 
 static uint32_t room(uint32_t *at, uint64_t bytes)
 {
 	uint32_t here = *at;
 
-	*at = (uint32_t)min_u64(align_up(here + bytes, 16), UINT32_MAX & ~15u); /* far too much is as bad as more than that */
+	*at = (uint32_t)min_u64(align_up(here + bytes, 16),
+				UINT32_MAX & ~15u); /* far too much is as bad as more than that */
 	return here;
 }
 
-/* Lines of the image that a band needs when all of it is shrunk: centres lie in / out apart, and reach so far. */
+/*
+ * Lines of the image that a band needs when all of it is shrunk: centres lie in / out apart, and
+ * reach so far.
+ */
 static uint64_t lines_needed(const struct transform_plan *p, uint32_t band)
 {
 	uint64_t apart = ((uint64_t)(band - 1) * p->in_height + p->height - 1) / p->height;
@@ -44,21 +53,25 @@ static uint32_t lay_out(const struct transform_plan *p, struct transform_call *c
 
 	c->band_lines = band;
 	if (p->crop != SHARD_CROP_RESIZED) {
-		c->pitch = (uint32_t)align_up(c->span_bytes + UINT64_C(3), 4); /* a span begins anywhere in its first word */
-		c->at_tile = room(&at, (uint64_t)band * c->span_count * c->pitch + 4); /* words are taken in pairs */
+		/* a span begins anywhere in its first word */
+		c->pitch = (uint32_t)align_up(c->span_bytes + UINT64_C(3), 4);
+		/* words are taken in pairs */
+		c->at_tile = room(&at, (uint64_t)band * c->span_count * c->pitch + 4);
 		return at;
 	}
 	c->pitch = (uint32_t)align_up((uint64_t)p->width * p->channels, 4);
 	c->across_taps = transform_taps_most(p->in_width, p->width);
 	c->down_taps = transform_taps_most(p->in_height, p->height);
-	c->at_across = room(&at, p->width * (sizeof(struct transform_taps) + (uint64_t)c->across_taps * sizeof(int32_t)));
+	c->at_across =
+		room(&at, p->width * (sizeof(struct transform_taps) + (uint64_t)c->across_taps * sizeof(int32_t)));
 	c->at_down = room(&at, band * (sizeof(struct transform_taps) + (uint64_t)c->down_taps * sizeof(int32_t)));
 	c->at_lines = room(&at, lines_needed(p, band) * c->pitch);
 	c->at_tile = room(&at, (uint64_t)band * c->pitch + 4);
 	return at;
 }
 
-int transform_grid(const struct transform_plan *p, struct transform_call *c, uint32_t *shared_bytes, struct shard_error *err)
+int transform_grid(const struct transform_plan *p, struct transform_call *c, uint32_t *shared_bytes,
+		   struct shard_error *err)
 {
 	uint32_t wanted = p->crop == SHARD_CROP_RESIZED ? RESIZE_WANTED_BYTES : CROP_WANTED_BYTES;
 	uint32_t band = p->height < BAND_MOST ? p->height : BAND_MOST, bands;
@@ -92,11 +105,13 @@ uint32_t transform_bands(const struct transform_call *c)
 	return (c->height + c->band_lines - 1) / c->band_lines;
 }
 
-void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *c, char name[TRANSFORM_NAME_BYTES])
+void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *c,
+		     char name[TRANSFORM_NAME_BYTES])
 {
 	static const char *const shapes[] = {[TRANSFORM_ANY] = "any", [TRANSFORM_CHW] = "chw", [TRANSFORM_HWC] = "hwc"};
 	uint32_t together = 16 / p->element_bytes; /* pixels whose numbers one thread stores side by side */
-	bool fast = aligned && p->channels == 3 && p->width % together == 0 && (p->crop == SHARD_CROP_RESIZED || !p->in_is_planar);
+	bool fast = aligned && p->channels == 3 && p->width % together == 0 &&
+		    (p->crop == SHARD_CROP_RESIZED || !p->in_is_planar);
 
 	c->shape = !fast ? TRANSFORM_ANY : p->is_planar ? TRANSFORM_CHW : TRANSFORM_HWC;
 	if (p->crop == SHARD_CROP_RESIZED)

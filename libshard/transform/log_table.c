@@ -2,9 +2,10 @@
 /*
  * log_table.c - what each 8-bit sample of a channel becomes
  *
- * There are 256 of them, so no pixel is ever computed, and the CPU and the GPU cannot differ.  The numbers are those of
- * torchvision's ToTensor and Normalize on a CPU, ((x / 255) - mean) / std with each operation rounded to f32, then
- * rounded to the type of the output, as tensor.half() and tensor.bfloat16() do.
+ * There are 256 of them, so no pixel is ever computed, and the CPU and the GPU cannot differ.  The
+ * numbers are those of torchvision's ToTensor and Normalize on a CPU, ((x / 255) - mean) / std with
+ * each operation rounded to f32, then rounded to the type of the output, as tensor.half() and
+ * tensor.bfloat16() do.
  */
 #include <string.h>
 
@@ -18,7 +19,10 @@ static uint32_t bits_of(float value)
 	return bits;
 }
 
-/* The upper bits of `bits` without the last `drop`, to nearest, a half to even.  A carry into the exponent is right. */
+/*
+ * The upper bits of `bits` without the last `drop`, to nearest, a half to even.  A carry into the
+ * exponent is right.
+ */
 static uint32_t round_off(uint32_t bits, unsigned drop)
 {
 	uint32_t half = UINT32_C(1) << (drop - 1), rest = bits & (2 * half - 1), kept = bits >> drop;
@@ -38,7 +42,8 @@ static uint32_t round_to_f16(uint32_t bits)
 		return sign | round_off(magnitude - ((127 - 15) << 23), 13);
 	if (exponent < 127 - 25) /* less than half of the least one */
 		return sign;
-	return sign | round_off((magnitude & 0x7fffff) | 0x800000, 13 + (127 - 14) - exponent); /* one of the subnormal */
+	/* one of the subnormal */
+	return sign | round_off((magnitude & 0x7fffff) | 0x800000, 13 + (127 - 14) - exponent);
 }
 
 uint32_t transform_round(float value, uint32_t dtype)

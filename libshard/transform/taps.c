@@ -2,7 +2,8 @@
 /*
  * taps.c - weights of the bilinear filter with antialiasing, to the last bit those of Pillow
  *
- * The order of operations is part of the definition, and each is rounded: built with -ffp-contract=off.
+ * The order of operations is part of the definition, and each is rounded: built with
+ * -ffp-contract=off.
  */
 #include "libshard/transform/transform.h"
 

@@ -2,9 +2,9 @@
 /*
  * transform.h - from the bytes of an image to the numbers that a network takes: docs/TRANSFORM.md
  *
- * Crop or random-resized-crop, flip, normalise, convert, transpose.  Pure: no I/O, no allocation, no lock; nothing of
- * libm but the square root, which IEEE 754 rounds exactly.  transform_twin() is the definition in C; the kernels of
- * libshard/cuda/transform.cu give the same bits.
+ * Crop or random-resized-crop, flip, normalise, convert, transpose.  Pure: no I/O, no allocation,
+ * no lock; nothing of libm but the square root, which IEEE 754 rounds exactly.  transform_twin() is
+ * the definition in C; the kernels of libshard/cuda/transform.cu give the same bits.
  */
 #ifndef LIBSHARD_TRANSFORM_TRANSFORM_H
 #define LIBSHARD_TRANSFORM_TRANSFORM_H
@@ -15,7 +15,7 @@
 #include "shard.h"
 #include "shard_gpu.h"
 
-#define TRANSFORM_ATTEMPTS	  10 /* at a part of the image that lies within it, before the middle of the image is taken */
+#define TRANSFORM_ATTEMPTS   10 /* to draw a part that lies within the image; then its middle is taken */
 #define TRANSFORM_RATIO_BITS 32
 #define TRANSFORM_NAME_BYTES 32
 
@@ -37,24 +37,31 @@ struct transform_plan {
 
 /* ---- plan.c: what is asked for, checked ---- */
 
-/* ARGUMENT, naming the field or the option, the limit, and what to do.  seed, rank and world are the caller's to set. */
-int transform_plan_make(struct transform_plan *p, const struct shard_field *field, const struct shard_transform_options *opt,
-		     struct shard_error *err);
+/*
+ * ARGUMENT, naming the field or the option, the limit, and what to do.  seed, rank and world are
+ * the caller's to set.
+ */
+int transform_plan_make(struct transform_plan *p, const struct shard_field *field,
+			const struct shard_transform_options *opt, struct shard_error *err);
 /* Explicit rows, of a batch of `records`. */
-int transform_rows_check(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t row_count, uint32_t records,
-		      struct shard_error *err);
+int transform_rows_check(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t row_count,
+			 uint32_t records, struct shard_error *err);
 
 /* ---- table.c ---- */
 
 /* Bits of the number of that type that is nearest to `value`, a half to even. */
 uint32_t transform_round(float value, uint32_t dtype);
-/* What each sample becomes; false if a number is not finite in that type: then the channel is in *channel. */
+/*
+ * What each sample becomes; false if a number is not finite in that type: then the channel is in
+ * *channel.
+ */
 bool transform_fill_table(struct transform_plan *p, const float *mean, const float *std, uint32_t *channel);
 
 /* ---- draw.c ---- */
 
 /* What chance says of the row of a batch that stands at `position` of its epoch. */
-void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t position, uint32_t view, struct shard_transform_row *out);
+void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t position, uint32_t view,
+		    struct shard_transform_row *out);
 /* The position of row `i` of this rank's batch: format/ORDER.md, part 7. */
 uint64_t transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i);
 
@@ -69,14 +76,20 @@ struct transform_taps transform_taps_fill(uint32_t in, uint32_t out, uint32_t at
 
 uint64_t transform_twin_bytes(const struct transform_plan *p); /* of scratch */
 /* One row: an image to p->row_bytes at `out`, of any alignment.  `scratch` is 16-aligned. */
-void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image, void *out, void *scratch);
+void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
+		    void *out, void *scratch);
 
 /* ---- grid.c: how a call is spread over blocks ---- */
 
-/* All of the call but addresses and rows; bytes of shared memory.  ARGUMENT if a line does not fit into them. */
-int transform_grid(const struct transform_plan *p, struct transform_call *call, uint32_t *shared_bytes, struct shard_error *err);
+/*
+ * All of the call but addresses and rows; bytes of shared memory.  ARGUMENT if a line does not fit
+ * into them.
+ */
+int transform_grid(const struct transform_plan *p, struct transform_call *call, uint32_t *shared_bytes,
+		   struct shard_error *err);
 uint32_t transform_bands(const struct transform_call *call); /* blocks in x */
 /* How it stores, and the kernel for it; `aligned`: the output is 16-aligned. */
-void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *call, char name[TRANSFORM_NAME_BYTES]);
+void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *call,
+		     char name[TRANSFORM_NAME_BYTES]);
 
 #endif

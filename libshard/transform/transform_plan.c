@@ -21,7 +21,7 @@ static int take_field(struct transform_plan *p, const struct shard_field *f, str
 		return error_set(err, SHARD_E_ARGUMENT, "field %s is a %s of %s; must be a tensor of u8", name.text,
 				 shard_kind_name(f->kind), shard_dtype_name(f->dtype));
 	if (f->ndim != 2 && (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW)))
-		return error_set(err, SHARD_E_ARGUMENT, 
+		return error_set(err, SHARD_E_ARGUMENT,
 				 "field %s has %u dimensions and layout %s; must have 2, or 3 with layout hwc or chw",
 				 name.text, f->ndim, shard_layout_name(f->layout));
 	p->in_is_planar = at;
@@ -48,17 +48,24 @@ static int take_output(struct transform_plan *p, const struct shard_transform_op
 	p->is_planar = o->layout != SHARD_HWC;
 	p->crop = o->crop;
 	if (p->dtype != SHARD_F16 && p->dtype != SHARD_BF16 && p->dtype != SHARD_F32)
-		return error_set(err, SHARD_E_ARGUMENT, "options: dtype is %" PRIu32 "; must be SHARD_F16, SHARD_BF16 or SHARD_F32", p->dtype);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: dtype is %" PRIu32 "; must be SHARD_F16, SHARD_BF16 or SHARD_F32", p->dtype);
 	if (o->layout && o->layout != SHARD_HWC && o->layout != SHARD_CHW)
-		return error_set(err, SHARD_E_ARGUMENT, "options: layout is %" PRIu32 "; must be SHARD_CHW or SHARD_HWC", o->layout);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: layout is %" PRIu32 "; must be SHARD_CHW or SHARD_HWC", o->layout);
 	if (p->crop > SHARD_CROP_RESIZED)
-		return error_set(err, SHARD_E_ARGUMENT, "options: crop is %" PRIu32 "; must be 0 to %d", p->crop, SHARD_CROP_RESIZED);
+		return error_set(err, SHARD_E_ARGUMENT, "options: crop is %" PRIu32 "; must be 0 to %d", p->crop,
+				 SHARD_CROP_RESIZED);
 	if (p->height > TRANSFORM_SIDE_MAX || p->width > TRANSFORM_SIDE_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "options: output of %" PRIu32 " x %" PRIu32 "; sides must be at most %u", p->height,
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: output of %" PRIu32 " x %" PRIu32 "; sides must be at most %u", p->height,
 				 p->width, TRANSFORM_SIDE_MAX);
 	if (p->crop != SHARD_CROP_RESIZED && (p->height > p->in_height || p->width > p->in_width))
-		return error_set(err, SHARD_E_ARGUMENT, "options: output of %" PRIu32 " x %" PRIu32 " cannot be cropped from images of %" PRIu32
-				 " x %" PRIu32 "; ask for less, or for SHARD_CROP_RESIZED", p->height, p->width, p->in_height, p->in_width);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: output of %" PRIu32 " x %" PRIu32
+				 " cannot be cropped from images of %" PRIu32 " x %" PRIu32
+				 "; ask for less, or for SHARD_CROP_RESIZED",
+				 p->height, p->width, p->in_height, p->in_width);
 	p->element_bytes = (uint32_t)shard_dtype_bytes(p->dtype);
 	p->row_bytes = (uint64_t)p->height * p->width * p->channels * p->element_bytes;
 	return SHARD_OK;
@@ -81,10 +88,12 @@ static int take_chance(struct transform_plan *p, const struct shard_transform_op
 	if (!is_within(p->flip, 0, 1))
 		return error_set(err, SHARD_E_ARGUMENT, "options: flip is %g; must be a probability, 0 to 1", p->flip);
 	if (!is_within(p->area_min, 0x1p-30, p->area_max) || !is_within(p->area_max, 0, 1))
-		return error_set(err, SHARD_E_ARGUMENT, "options: area_min is %g and area_max %g; must ascend, above 0 and up to 1", p->area_min,
-				 p->area_max);
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: area_min is %g and area_max %g; must ascend, above 0 and up to 1",
+				 p->area_min, p->area_max);
 	if (!is_within(p->ratio_min, 0x1p-15, p->ratio_max) || !is_within(p->ratio_max, 0, 0x1p15))
-		return error_set(err, SHARD_E_ARGUMENT, "options: ratio_min is %g and ratio_max %g; must ascend, above 0 and up to 32768",
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: ratio_min is %g and ratio_max %g; must ascend, above 0 and up to 32768",
 				 p->ratio_min, p->ratio_max);
 	root = p->ratio_max / p->ratio_min;
 	for (int i = 0; i < TRANSFORM_RATIO_BITS; i++)
@@ -98,7 +107,8 @@ static int take_numbers(struct transform_plan *p, const struct shard_transform_o
 
 	for (c = 0; c < p->channels; c++)
 		if (!(o->std[c] >= 0))
-			return error_set(err, SHARD_E_ARGUMENT, "options: std[%" PRIu32 "] is %g; must be above 0", c, (double)o->std[c]);
+			return error_set(err, SHARD_E_ARGUMENT, "options: std[%" PRIu32 "] is %g; must be above 0", c,
+					 (double)o->std[c]);
 	if (!transform_fill_table(p, o->mean, o->std, &c))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g: numbers become too large "
@@ -107,8 +117,8 @@ static int take_numbers(struct transform_plan *p, const struct shard_transform_o
 	return SHARD_OK;
 }
 
-int transform_plan_make(struct transform_plan *p, const struct shard_field *field, const struct shard_transform_options *opt,
-		     struct shard_error *err)
+int transform_plan_make(struct transform_plan *p, const struct shard_field *field,
+			const struct shard_transform_options *opt, struct shard_error *err)
 {
 	int rc;
 
@@ -123,25 +133,27 @@ int transform_plan_make(struct transform_plan *p, const struct shard_field *fiel
 
 /* ---- rows ---- */
 
-int transform_rows_check(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t row_count, uint32_t records,
-		      struct shard_error *err)
+int transform_rows_check(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t row_count,
+			 uint32_t records, struct shard_error *err)
 {
 	for (uint64_t i = 0; i < row_count; i++, row++) {
 		if (row->from >= records)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "rows: row %" PRIu64 " is from record %" PRIu32 "; must be below %" PRIu32
-					 ", the records of the batch", i, row->from,
-					 records);
+					 ", the records of the batch",
+					 i, row->from, records);
 		if (!row->width || row->width > p->in_width || row->x > p->in_width - row->width || !row->height ||
 		    row->height > p->in_height || row->y > p->in_height - row->height)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "rows: row %" PRIu64 " is %" PRIu32 " x %" PRIu32 " pixels from (%" PRIu32
 					 ", %" PRIu32 "); must lie within %" PRIu32 " x %" PRIu32,
-					 i, row->height, row->width, row->y, row->x, p->in_height,
-					 p->in_width);
+					 i, row->height, row->width, row->y, row->x, p->in_height, p->in_width);
 		if (p->crop != SHARD_CROP_RESIZED && (row->width != p->width || row->height != p->height))
-			return error_set(err, SHARD_E_ARGUMENT, "rows: row %" PRIu64 " is %" PRIu32 " x %" PRIu32 " pixels and the output %" PRIu32
-					 " x %" PRIu32 "; only SHARD_CROP_RESIZED resizes", i, row->height, row->width, p->height, p->width);
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "rows: row %" PRIu64 " is %" PRIu32 " x %" PRIu32
+					 " pixels and the output %" PRIu32 " x %" PRIu32
+					 "; only SHARD_CROP_RESIZED resizes",
+					 i, row->height, row->width, p->height, p->width);
 	}
 	return SHARD_OK;
 }

@@ -2,8 +2,9 @@
 /*
  * transform_twin.c - transforming one row on the CPU: the definition of what the kernels do
  *
- * A line of the output is made as interleaved samples, cropped or resized, then mirrored, looked up and laid out.
- * Resizing goes as Pillow does it: across first, each pass with weights of 22 bits in integers, rounded to 8 bits.
+ * A line of the output is made as interleaved samples, cropped or resized, then mirrored, looked up
+ * and laid out. Resizing goes as Pillow does it: across first, each pass with weights of 22 bits in
+ * integers, rounded to 8 bits.
  */
 #include <string.h>
 
@@ -16,10 +17,10 @@
 /* Parts of the scratch. */
 struct scratch {
 	struct transform_taps *across; /* [width] */
-	int32_t *weights;	    /* [width][across_most] */
-	int32_t *down;		    /* [down_most] */
-	uint8_t *lines;		    /* [in_height][width x channels] resized across; of a crop, one line */
-	uint8_t *line;		    /* [width x channels] */
+	int32_t *weights;	       /* [width][across_most] */
+	int32_t *down;		       /* [down_most] */
+	uint8_t *lines;		       /* [in_height][width x channels] resized across; of a crop, one line */
+	uint8_t *line;		       /* [width x channels] */
 	uint32_t across_most, down_most;
 };
 
@@ -69,13 +70,15 @@ static uint32_t pixel_step(const struct transform_plan *p)
 	return p->in_is_planar ? 1 : p->channels;
 }
 
-static void resize_across(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image, const struct scratch *s)
+static void resize_across(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
+			  const struct scratch *s)
 {
 	uint32_t step = pixel_step(p);
 	uint8_t *to = s->lines;
 
 	for (uint32_t x = 0; x < p->width; x++)
-		s->across[x] = transform_taps_fill(row->width, p->width, x, s->weights + (size_t)x * s->across_most, s->across_most);
+		s->across[x] = transform_taps_fill(row->width, p->width, x, s->weights + (size_t)x * s->across_most,
+						   s->across_most);
 	for (uint32_t y = 0; y < row->height; y++)
 		for (uint32_t x = 0; x < p->width; x++)
 			for (uint32_t c = 0; c < p->channels; c++) {
@@ -89,7 +92,8 @@ static void resize_across(const struct transform_plan *p, const struct shard_tra
 			}
 }
 
-static void resize_down(const struct transform_plan *p, const struct shard_transform_row *row, uint32_t y, const struct scratch *s)
+static void resize_down(const struct transform_plan *p, const struct shard_transform_row *row, uint32_t y,
+			const struct scratch *s)
 {
 	struct transform_taps taps = transform_taps_fill(row->height, p->height, y, s->down, s->down_most);
 	size_t line_bytes = (size_t)p->width * p->channels;
@@ -104,7 +108,8 @@ static void resize_down(const struct transform_plan *p, const struct shard_trans
 	}
 }
 
-static void crop(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image, uint32_t y, uint8_t *line)
+static void crop(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
+		 uint32_t y, uint8_t *line)
 {
 	if (!p->in_is_planar) {
 		memcpy(line, sample(p, image, row->y + y, row->x, 0), (size_t)p->width * p->channels);
@@ -135,7 +140,8 @@ static void put_line(const struct transform_plan *p, const uint8_t *line, bool f
 	}
 }
 
-void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image, void *out, void *scratch)
+void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
+		    void *out, void *scratch)
 {
 	struct scratch s;
 

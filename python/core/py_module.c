@@ -27,8 +27,8 @@ static PyObject *version(PyObject *self, PyObject *unused)
 PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void)
 {
-	static int (*const inits[])(PyObject *module) = {memory_init, array_init, lease_init, dataset_init,
-							 batch_init,  loader_init, layout_init, writer_init};
+	static int (*const inits[])(PyObject * module) = {memory_init, array_init,  lease_init,	 dataset_init,
+							  batch_init,  loader_init, layout_init, writer_init};
 	static PyMethodDef functions[] = {
 		{"version", version, METH_NOARGS,
 		 "version()\n--\n\nVersion of the C library, and of the libraries in it."},

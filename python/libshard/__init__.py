@@ -7,7 +7,8 @@
     for batch in libshard.Loader(ds, batch_size=256):   # an epoch
         batch["image"], batch["label"]
 
-Arrays are read-only views that NumPy, PyTorch and JAX take without a copy: ``numpy.asarray(batch["image"])``.
+Arrays are read-only views that NumPy, PyTorch and JAX take without a copy:
+``numpy.asarray(batch["image"])``.
 """
 
 from ._core import Array, Batch
@@ -36,7 +37,33 @@ from ._writer import Writer
 __version__, version_details = _version()
 
 __all__ = [
-    "MASKED", "PADDED", "SUBSTITUTED", "ArgumentError", "Array", "Batch", "ChannelStats", "ClosedError", "CorruptError", "Dataset",
-    "DeviceError", "Error", "ExistsError", "Field", "Loader", "MismatchError", "NotFoundError", "OutOfMemoryError", "Preview", "RecordError",
-    "Schema", "Stats", "StorageError", "UnsupportedError", "VerifyReport", "Writer", "open", "pack", "version_details",
+    "MASKED",
+    "PADDED",
+    "SUBSTITUTED",
+    "ArgumentError",
+    "Array",
+    "Batch",
+    "ChannelStats",
+    "ClosedError",
+    "CorruptError",
+    "Dataset",
+    "DeviceError",
+    "Error",
+    "ExistsError",
+    "Field",
+    "Loader",
+    "MismatchError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "Preview",
+    "RecordError",
+    "Schema",
+    "Stats",
+    "StorageError",
+    "UnsupportedError",
+    "VerifyReport",
+    "Writer",
+    "open",
+    "pack",
+    "version_details",
 ]

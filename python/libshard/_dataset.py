@@ -24,20 +24,22 @@ _CHECKS = ("first", "always", "never")
 class Dataset(_core.Dataset):
     """A packed dataset, open for reading.  ``libshard.open(path)`` makes one.
 
-    ``len(ds)`` is the number of records.  ``ds[i]`` is one record as a dict: numbers for scalars, ``str`` or ``bytes``
-    for strings, read-only arrays for all others, which point into the file (uncompressed data is not copied).
-    ``ds[10:20]`` and ``ds[[5, 3, 8]]`` give several, with the records on the first axis: views where the records are
-    neighbours in one shard, copies else.  Every record is checked against its hash when it is first used.
+    ``len(ds)`` is the number of records.  ``ds[i]`` is one record as a dict: numbers for scalars,
+    ``str`` or ``bytes`` for strings, read-only arrays for all others, which point into the file
+    (uncompressed data is not copied).  ``ds[10:20]`` and ``ds[[5, 3, 8]]`` give several, with the
+    records on the first axis: views where the records are neighbours in one shard, copies else.
+    Every record is checked against its hash when it is first used.
 
-    Safe for any number of threads, after ``fork``, and picklable: it opens the same files again, and raises
-    :class:`MismatchError` if they are not the same any more.
+    Safe for any number of threads, after ``fork``, and picklable: it opens the same files again,
+    and raises :class:`MismatchError` if they are not the same any more.
     """
 
     def __new__(cls, path: Path, *, check: str = "first", guard: bool = True) -> Self:
         """Open the folder ``path``; reads its manifest and no shard.
 
-        ``check``: when records are compared with their hashes: ``"first"`` use, ``"always"``, or ``"never"``.
-        ``guard``: a file that is cut or cannot be read while it is open is an exception, not a dead process.
+        ``check``: when records are compared with their hashes: ``"first"`` use, ``"always"``, or
+        ``"never"``.  ``guard``: a file that is cut or cannot be read while it is open is an
+        exception, not a dead process.
         """
         return super().__new__(cls, path, check=_choice("check", check, _CHECKS), guard=guard)
 
@@ -82,7 +84,8 @@ class Dataset(_core.Dataset):
 
     @cached_property
     def classes(self) -> list[str]:
-        """Names of the classes; a label is an index of this list.  Empty if the dataset has none."""
+        """Names of the classes; a label is an index of this list.  Empty if the dataset has none.
+        """
         return [self._class_name(i) for i in range(self._details["class_count"])]
 
     @cached_property
@@ -96,7 +99,9 @@ class Dataset(_core.Dataset):
                 if len(sums) == channel_count:
                     channels[field.name] = [ChannelStats(n, s, low + (high << 64)) for n, s, low, high in sums]
             elif field.semantic == "label":
-                records = [n for n in (self._class_records(number, c) for c in range(len(self.classes))) if n is not None]
+                records = [
+                    n for n in (self._class_records(number, c) for c in range(len(self.classes))) if n is not None
+                ]
                 if len(records) == len(self.classes):
                     counts = dict(zip(self.classes, records))
         return Stats(channels, counts)
@@ -112,15 +117,22 @@ class Dataset(_core.Dataset):
     ) -> VerifyReport:
         """Check every rule of the format and every hash; returns a :class:`VerifyReport`.
 
-        ``sample_units``: the structure and this many units only, spread evenly.  ``threads``: 0 for one per CPU.
-        ``sha256``: also the SHA-256 of each file, as after a download.  ``progress(done_bytes, total_bytes)`` is called
-        ten times a second.  Raises the gravest problem that was found, unless ``strict`` is False; the exception has the
-        report as ``report``.
+        ``sample_units``: the structure and this many units only, spread evenly.  ``threads``: 0 for
+        one per CPU.  ``sha256``: also the SHA-256 of each file, as after a download.
+        ``progress(done_bytes, total_bytes)`` is called ten times a second.  Raises the gravest
+        problem that was found, unless ``strict`` is False; the exception has the report as
+        ``report``.
         """
         sample_units, threads = _whole("sample_units", sample_units, 64), _whole("threads", threads)
-        report = VerifyReport(**self._verify(sample_units=sample_units, threads=threads, sha256=sha256, progress=progress))
+        report = VerifyReport(
+            **self._verify(sample_units=sample_units, threads=threads, sha256=sha256, progress=progress)
+        )
         if strict and report.problem_count:
-            kinds: dict[str, type[Error]] = {"corrupt": CorruptError, "unsupported": UnsupportedError, "not as the manifest says": MismatchError}
+            kinds: dict[str, type[Error]] = {
+                "corrupt": CorruptError,
+                "unsupported": UnsupportedError,
+                "not as the manifest says": MismatchError,
+            }
             status, message = min(report.problems, key=lambda p: [*kinds, p[0]].index(p[0]))
             error = kinds.get(status, StorageError)(message, status)
             error.report = report

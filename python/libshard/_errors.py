@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions.  Each says in its message what is wrong, where, what the limit is, and what to do.
 
-``except libshard.Error`` takes all of them.  Those with a standard counterpart are one of these too, so that code which
-knows nothing of libshard does the right thing: a missing dataset is a ``FileNotFoundError``.
+``except libshard.Error`` takes all of them.  Those with a standard counterpart are one of these
+too, so that code which knows nothing of libshard does the right thing: a missing dataset is a
+``FileNotFoundError``.
 """
 
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """What libshard has to say; ``status`` is the kind in words, ``os_code`` the system's errno or 0."""
+    """What libshard has to say; ``status`` is the kind in words, ``os_code`` the system's errno or
+    0.
+    """
 
     message: str
     status: str
@@ -45,7 +48,8 @@ class ClosedError(ArgumentError):
 
 
 class RecordError(ArgumentError):
-    """A record that does not fit the schema; it was not written, and the writer can go on with the next.
+    """A record that does not fit the schema; it was not written, and the writer can go on with the
+    next.
 
     ``record`` is its number, ``field`` the name of the field, or None.
     """
@@ -83,7 +87,9 @@ class UnsupportedError(Error):
 
 
 class MismatchError(Error):
-    """Intact, but not what was expected: another dataset, another order, a shard that the manifest does not name."""
+    """Intact, but not what was expected: another dataset, another order, a shard that the manifest
+    does not name.
+    """
 
 
 class DeviceError(Error):

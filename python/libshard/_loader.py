@@ -64,38 +64,44 @@ class LoaderBase(Generic[T]):
         """
         ``dataset``: a :class:`Dataset`, or the path of one.  ``batch_size``: records per rank.
 
-        ``shuffle``: True picks by the size of a record between ``"global"`` (any record may follow any other) and
-        ``"windows"`` (runs of neighbours, mixed: large reads); False is ``"sequential"``.  ``seed``: of the order.
+        ``shuffle``: True picks by the size of a record between ``"global"`` (any record may follow
+        any other) and ``"windows"`` (runs of neighbours, mixed: large reads); False is
+        ``"sequential"``.  ``seed``: of the order.
 
-        ``rank``, ``world``: which share of the epoch is ours; by default as torchrun sets RANK and WORLD_SIZE.
+        ``rank``, ``world``: which share of the epoch is ours; by default as torchrun sets RANK and
+        WORLD_SIZE.
 
-        ``tail``: what to do with records that do not fill the ranks' last batch: ``"keep"`` a smaller batch (world 1
-        only, and the default there), ``"drop"`` them (the default of larger worlds), or ``"pad"`` with records from the
-        start of the epoch, flagged.  ``drop_last`` True and False are ``"drop"`` and ``"keep"``.
+        ``tail``: what to do with records that do not fill the ranks' last batch: ``"keep"`` a
+        smaller batch (world 1 only, and the default there), ``"drop"`` them (the default of larger
+        worlds), or ``"pad"`` with records from the start of the epoch, flagged.  ``drop_last`` True
+        and False are ``"drop"`` and ``"keep"``.
 
-        ``prefetch``: batches that are prepared ahead.  ``max_held``: batches that may be alive when the next is asked
-        for; 1 is the one of the loop before.  The loader's memory is for the sum of both and the one that is asked for,
-        which is 5 batches by default; so threads always have ``prefetch`` of them to fill, whatever is held.
+        ``prefetch``: batches that are prepared ahead.  ``max_held``: batches that may be alive when
+        the next is asked for; 1 is the one of the loop before.  The loader's memory is for the sum
+        of both and the one that is asked for, which is 5 batches by default; so threads always have
+        ``prefetch`` of them to fill, whatever is held.
 
-        ``threads``: that fill batches; 0 for one per CPU, at most 4.  ``path``: how records are read, ``"auto"``,
-        ``"map"``, ``"direct"`` or ``"pread"``.  ``on_corrupt``: ``"fail"``, or flag the row and ``"substitute"`` another
-        record, or ``"mask"`` it with zeros.
+        ``threads``: that fill batches; 0 for one per CPU, at most 4.  ``path``: how records are
+        read, ``"auto"``, ``"map"``, ``"direct"`` or ``"pread"``.  ``on_corrupt``: ``"fail"``, or
+        flag the row and ``"substitute"`` another record, or ``"mask"`` it with zeros.
 
-        ``memory``: a writable buffer for the batches, 4096-aligned, of :attr:`ring_bytes` at least, instead of the
-        loader's own; for memory that is page-locked already.  ``window_runs``, ``lanes``, ``run_records``,
-        ``phase_unit_records``, ``stage_bytes``: see shard.h.
+        ``memory``: a writable buffer for the batches, 4096-aligned, of :attr:`ring_bytes` at least,
+        instead of the loader's own; for memory that is page-locked already.  ``window_runs``,
+        ``lanes``, ``run_records``, ``phase_unit_records``, ``stage_bytes``: see shard.h.
 
-        ``device``: ``"cuda"`` for batches in the memory of the GPU that ``stream`` is on, copied ahead of the trainer;
-        ``"cuda:1"`` also says which one that has to be.  ``stream``: a number, as DLPack has it; by default the legacy
-        default stream of this thread's device, or of the first one.  All fields are then arrays on the GPU, with
-        ``__dlpack__`` and ``__cuda_array_interface__``, ``index`` and ``flags`` in the memory of the CPU.  Work that is
-        queued on that stream, or on the one that ``__dlpack__`` was given, finds its batch there; its memory is used again
-        behind what these streams had queued when the last array died.  ``max_held`` is at most 3.  On the GPU there is
-        memory for ``max_held`` batches and one, in that of the CPU for ``prefetch`` and ``max_held``.  Without a GPU this
-        raises :class:`DeviceError`.
+        ``device``: ``"cuda"`` for batches in the memory of the GPU that ``stream`` is on, copied
+        ahead of the trainer; ``"cuda:1"`` also says which one that has to be.  ``stream``: a
+        number, as DLPack has it; by default the legacy default stream of this thread's device, or
+        of the first one.  All fields are then arrays on the GPU, with ``__dlpack__`` and
+        ``__cuda_array_interface__``, ``index`` and ``flags`` in the memory of the CPU.  Work that
+        is queued on that stream, or on the one that ``__dlpack__`` was given, finds its batch
+        there; its memory is used again behind what these streams had queued when the last array
+        died.  ``max_held`` is at most 3.  On the GPU there is memory for ``max_held`` batches and
+        one, in that of the CPU for ``prefetch`` and ``max_held``.  Without a GPU this raises
+        :class:`DeviceError`.
 
-        ``pool_bytes``: of the GPU's memory, for windows of the dataset, or ``"all"`` of it, from which batches are
-        gathered there; 0: none.
+        ``pool_bytes``: of the GPU's memory, for windows of the dataset, or ``"all"`` of it, from
+        which batches are gathered there; 0: none.
         """
         place, gpu = _device(device)
         if place == "cpu" and (stream is not None or pool_bytes != 0):
@@ -104,23 +110,40 @@ class LoaderBase(Generic[T]):
         world = _whole("world", _from_torchrun("WORLD_SIZE", world, 1))
         kind = _choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
         self._core = _core.Loader(
-            self.dataset, seed=_whole("seed", seed, 64), batch_records=_whole("batch_size", batch_size),
-            rank=_whole("rank", _from_torchrun("RANK", rank, 0)), world=world, shuffle=kind,
-            tail=_tail(tail, drop_last, world), prefetch=_whole("prefetch", prefetch), max_held=_whole("max_held", max_held),
-            thread_count=_whole("threads", threads), window_runs=_whole("window_runs", window_runs), lane_count=_whole("lanes", lanes),
-            run_records=_whole("run_records", run_records, 64), path=_choice("path", path, _PATHS),
-            phase_unit_records=_whole("phase_unit_records", phase_unit_records, 64), stage_bytes=_whole("stage_bytes", stage_bytes, 64),
-            on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT), device=place == "cuda", stream=None if stream is None else _whole("stream", stream, 64),
+            self.dataset,
+            seed=_whole("seed", seed, 64),
+            batch_records=_whole("batch_size", batch_size),
+            rank=_whole("rank", _from_torchrun("RANK", rank, 0)),
+            world=world,
+            shuffle=kind,
+            tail=_tail(tail, drop_last, world),
+            prefetch=_whole("prefetch", prefetch),
+            max_held=_whole("max_held", max_held),
+            thread_count=_whole("threads", threads),
+            window_runs=_whole("window_runs", window_runs),
+            lane_count=_whole("lanes", lanes),
+            run_records=_whole("run_records", run_records, 64),
+            path=_choice("path", path, _PATHS),
+            phase_unit_records=_whole("phase_unit_records", phase_unit_records, 64),
+            stage_bytes=_whole("stage_bytes", stage_bytes, 64),
+            on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT),
+            device=place == "cuda",
+            stream=None if stream is None else _whole("stream", stream, 64),
             pool_bytes=_pool(pool_bytes),
         )
         self.batch_size, self.world = operator.index(batch_size), world
         if gpu is not None and gpu != self._core.gpu():
-            raise DeviceError(f"device={device!r}, but the stream is on GPU {self._core.gpu()}: make GPU {gpu} this thread's device, or give a stream of that GPU", "device error")
+            raise DeviceError(
+                f"device={device!r}, but the stream is on GPU {self._core.gpu()}: make GPU {gpu} this thread's device,"
+                " or give a stream of that GPU",
+                "device error",
+            )
         if memory is not None:
             self._core.lend(memory)
 
     def close(self) -> None:
-        """No more batches.  Arrays that are held stay valid; the memory goes with the last of them."""
+        """No more batches.  Arrays that are held stay valid; the memory goes with the last of them.
+        """
         self._core.close()
 
     @property
@@ -138,7 +161,8 @@ class LoaderBase(Generic[T]):
         return self._core.step_count()
 
     def __iter__(self) -> Iterator[Batch[T]]:
-        """The epoch where the loader stands: all of it, or what is left if a state was loaded in its middle.
+        """The epoch where the loader stands: all of it, or what is left if a state was loaded in
+        its middle.
 
         An epoch that a loop left early is over: the next loop begins the next one.
         """
@@ -170,11 +194,15 @@ class LoaderBase(Generic[T]):
         return info
 
     def indices(self, epoch: int, first: int, count: int) -> Array:
-        """The records of this rank's rows ``[first, first + count)`` of an epoch, without reading any: an array of int64."""
+        """The records of this rank's rows ``[first, first + count)`` of an epoch, without reading
+        any: an array of int64.
+        """
         return self._core.order(epoch, first, count)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the next batch is, for a checkpoint: small, picklable, and good for any world, batch size or threads."""
+        """Where the next batch is, for a checkpoint: small, picklable, and good for any world,
+        batch size or threads.
+        """
         return {"libshard": 1, "token": self._core.token()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -199,16 +227,21 @@ class LoaderBase(Generic[T]):
         return self._core.last_damage()
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else f"{len(self):,} batches of {self.batch_size:,} an epoch, {self.order['kind']} order"
+        state = (
+            "closed"
+            if self.closed
+            else f"{len(self):,} batches of {self.batch_size:,} an epoch, {self.order['kind']} order"
+        )
         return f"<libshard.Loader of {self.dataset.path!r}: {state}>"
 
 
 class Loader(LoaderBase["Array"]):
     """Batches of a dataset, in an order that seed and epoch fix.
 
-    ``for batch in loader:`` is one epoch; the next loop is the next epoch, which is being read already.  A batch is a
-    dict of read-only arrays (:class:`Batch`).  Its large fields lie in the loader's memory, which is used again when the
-    arrays are gone: nothing has to be released, but who keeps batches for later must ``copy()`` their arrays.
+    ``for batch in loader:`` is one epoch; the next loop is the next epoch, which is being read
+    already.  A batch is a dict of read-only arrays (:class:`Batch`).  Its large fields lie in the
+    loader's memory, which is used again when the arrays are gone: nothing has to be released, but
+    who keeps batches for later must ``copy()`` their arrays.
 
     One thread at a time.  After ``fork`` the child has to open a loader of its own.
     """
@@ -239,7 +272,10 @@ def _from_torchrun(name: str, given: SupportsIndex | None, default: int) -> Supp
     try:
         return int(text) if text else default
     except ValueError:
-        raise ArgumentError(f"the environment has {name}={text!r}, which is not a number; give the loader rank= and world=", "bad argument") from None
+        raise ArgumentError(
+            f"the environment has {name}={text!r}, which is not a number; give the loader rank= and world=",
+            "bad argument",
+        ) from None
 
 
 def _tail(tail: str | None, drop_last: bool | None, world: int) -> int:

@@ -26,27 +26,33 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
 
     ``source`` is one of these:
 
-    - a dict of arrays, or lists, with the records on their first axis: ``{"image": x, "label": y}``;
+    - a dict of arrays, or lists, with the records on their first axis: ``{"image": x, "label":
+      y}``;
     - a map-style dataset of PyTorch, or any sequence, of samples;
     - a Hugging Face ``Dataset``; its features tell names of classes and dtypes;
     - any iterable of samples; with ``batched``, of batches, such as a ``DataLoader`` with workers.
 
-    A sample is a dict of field name to value, or a tuple, whose items ``names`` names; pairs are ``image`` and ``label``.
-    Values are arrays of NumPy, PyTorch, JAX or Pillow, numbers, lists of numbers, or texts.  See :meth:`Writer.write`.
+    A sample is a dict of field name to value, or a tuple, whose items ``names`` names; pairs are
+    ``image`` and ``label``.  Values are arrays of NumPy, PyTorch, JAX or Pillow, numbers, lists of
+    numbers, or texts.  See :meth:`Writer.write`.
 
-    ``schema``: see :class:`Writer`; None, and the first sample tells.  With a schema, items that it does not name are left
-    out.  ``classes``: names of the classes; by default those that the source has (``source.classes``, ``ClassLabel``).
+    ``schema``: see :class:`Writer`; None, and the first sample tells.  With a schema, items that it
+    does not name are left out.  ``classes``: names of the classes; by default those that the source
+    has (``source.classes``, ``ClassLabel``).
 
-    ``key``: the name of the item that is a record's key, or a function of a sample's number and the sample.
+    ``key``: the name of the item that is a record's key, or a function of a sample's number and the
+    sample.
 
-    ``order``: ``"source"``, or ``"shuffle"`` by ``seed`` as shardpack does; the latter for what can be indexed.  Records of
-    less than 128 KiB that lie sorted, by class for example, train better when they were shuffled here.
+    ``order``: ``"source"``, or ``"shuffle"`` by ``seed`` as shardpack does; the latter for what can
+    be indexed.  Records of less than 128 KiB that lie sorted, by class for example, train better
+    when they were shuffled here.
 
-    ``progress``: None shows a line with the time that is left if stderr is a terminal, True always, False never; or a
-    function ``progress(done_records, all_records or None)``, ten times a second.
+    ``progress``: None shows a line with the time that is left if stderr is a terminal, True always,
+    False never; or a function ``progress(done_records, all_records or None)``, ten times a second.
 
-    Other options, ``compress``, ``shard_records``, ``shard_bytes``, ``align``, ``replace``, ``provenance``, are those of
-    :class:`Writer`.  If this raises, there is no dataset; :class:`RecordError` names record, field, dtype and shape.
+    Other options, ``compress``, ``shard_records``, ``shard_bytes``, ``align``, ``replace``,
+    ``provenance``, are those of :class:`Writer`.  If this raises, there is no dataset;
+    :class:`RecordError` names record, field, dtype and shape.
     """
     if order not in ("source", "shuffle"):
         raise ArgumentError(f"order={order!r}; must be 'source' or 'shuffle'", "bad argument")
@@ -72,14 +78,26 @@ class _Plan:
 
     def __init__(self, source: Any, schema: SchemaLike | None, names: Sequence[str] | None, batched: bool,
                  key: str | Callable[[int, Any], str] | None, shuffled: bool, seed: int) -> None:
-        self.source, self.names, self.batched, self.key, self.shuffled, self.seed = source, names, batched, key, shuffled, seed
+        self.source, self.names, self.batched, self.key, self.shuffled, self.seed = (
+            source,
+            names,
+            batched,
+            key,
+            shuffled,
+            seed,
+        )
         self.is_columns = isinstance(source, Mapping) and not batched
         self.count: int | None = self._count()
         self.indexed = hasattr(source, "__getitem__") and hasattr(source, "__len__") and not self.is_columns
         if not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
-            raise TypeError(f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}")
+            raise TypeError(
+                f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}"
+            )
         if shuffled and not (self.is_columns or (self.indexed and not batched)):
-            raise ArgumentError("order='shuffle' needs a source with a length and an index; use order='source' for an iterable", "bad argument")
+            raise ArgumentError(
+                "order='shuffle' needs a source with a length and an index; use order='source' for an iterable",
+                "bad argument",
+            )
         features = getattr(source, "features", None)
         self.features = features if isinstance(features, Mapping) else {}
         self.schema = schema if schema is not None or not self.features else _schema_of_features(self.features)
@@ -100,7 +118,9 @@ class _Plan:
     def classes(self) -> list[str] | None:
         """Names that the source has for the numbers in ``label``."""
         fields = parse(self.schema) if self.schema is not None else {}
-        if fields and not any(f is None and n == "label" or f is not None and f.semantic == "label" for n, f in fields.items()):
+        if fields and not any(
+            f is None and n == "label" or f is not None and f.semantic == "label" for n, f in fields.items()
+        ):
             return None
         if not fields and self.names is not None and "label" not in self.names:
             return None
@@ -192,7 +212,9 @@ class _Plan:
                 rows = _core.shuffle(self.seed, count, first, n).tolist()
             else:
                 rows = slice(first, first + n)
-            writer.write_batch({name: _take(column, rows) for name, column in columns.items()}, keys and _take(keys, rows))
+            writer.write_batch(
+                {name: _take(column, rows) for name, column in columns.items()}, keys and _take(keys, rows)
+            )
             show(len(writer))
 
 
@@ -226,7 +248,11 @@ def _field_of_feature(name: str, feature: Any) -> Field | None:
         raise ArgumentError(f"field {name!r}: its feature does not say how long its lists are; give the greatest length in the schema, "
                             f"as {inner}[<=512], or the length that all have, as {inner}[512]", "bad argument")  # fmt: skip
     if getattr(feature, "dtype", None) in ("string", "large_string"):
-        raise ArgumentError(f"field {name!r}: its feature does not say how long its text is; give the greatest length in the schema, as text[<=200]", "bad argument")
+        raise ArgumentError(
+            f"field {name!r}: its feature does not say how long its text is; give the greatest length in the schema, as"
+            " text[<=200]",
+            "bad argument",
+        )
     return with_meaning(name, dtype, ()) if dtype else None
 
 
@@ -238,7 +264,9 @@ class _Progress:
 
     def __init__(self, wanted: bool | Callable[[int, int | None], Any] | None, count: int | None) -> None:
         self.call = wanted if callable(wanted) else None
-        self.line = not self.call and (sys.stderr is not None and sys.stderr.isatty() if wanted is None else bool(wanted))
+        self.line = not self.call and (
+            sys.stderr is not None and sys.stderr.isatty() if wanted is None else bool(wanted)
+        )
         self.count, self.begin, self.last, self.done = count, time.monotonic(), 0.0, 0
 
     def __enter__(self) -> _Progress:
@@ -263,7 +291,10 @@ class _Progress:
         if not self.count:
             return f"packing: {self.done:,} records, {rate:,.0f}/s"
         left = (self.count - self.done) / rate if rate else 0
-        return f"packing: {self.done:,} of {self.count:,} records, {100 * self.done // self.count} %, {rate:,.0f}/s, {int(left) // 60}:{int(left) % 60:02} left"
+        return (
+            f"packing: {self.done:,} of {self.count:,} records, {100 * self.done // self.count} %, {rate:,.0f}/s,"
+            f" {int(left) // 60}:{int(left) % 60:02} left"
+        )
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         if kind is None and (self.call or self.line):

@@ -12,7 +12,21 @@ from ._description import Field, Schema
 from ._errors import ArgumentError, RecordError
 
 # In the order of the enumerations of shard.h.
-_DTYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "float64", "bool")
+_DTYPES = (
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "uint32",
+    "int32",
+    "uint64",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "bool",
+)
 _SHORT = ("u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64", "bool")
 _KINDS = ("tensor", "ragged", "string")
 _LAYOUTS = ("none", "hwc", "chw", "yuv420", "tokens")
@@ -32,8 +46,14 @@ def fail(message: str) -> NoReturn:
 
 
 def dtype_name(dtype: Any) -> str | None:
-    """``"uint8"`` for ``"u8"``, ``numpy.uint8``, ``numpy.dtype("u1")``, ``torch.uint8``; None if it is no dtype of a field."""
-    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    """``"uint8"`` for ``"u8"``, ``numpy.uint8``, ``numpy.dtype("u1")``, ``torch.uint8``; None if it
+    is no dtype of a field.
+    """
+    name = (
+        dtype
+        if isinstance(dtype, str)
+        else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    )
     name = name.removeprefix("torch.")
     if name in _SHORT:
         return _DTYPES[_SHORT.index(name)]
@@ -41,7 +61,9 @@ def dtype_name(dtype: Any) -> str | None:
 
 
 def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor") -> Field:
-    """A field whose meaning follows from its name: ``label`` and ``image`` as in shardpack, and ``tokens``."""
+    """A field whose meaning follows from its name: ``label`` and ``image`` as in shardpack, and
+    ``tokens``.
+    """
     layout = semantic = "none"
     if name == "tokens" and len(shape) == 1 and dtype in _INTEGERS:
         layout = semantic = "tokens"
@@ -54,7 +76,10 @@ def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "ten
 def _from_text(name: str, text: str) -> Field:
     found = _TYPE.match(text.strip())
     if not found:
-        fail(f"field {name!r}: {text!r} is not a type; types look like uint8[32,32,3], int64, float32[<=64,4], text[<=200], bytes[<=9]")
+        fail(
+            f"field {name!r}: {text!r} is not a type; types look like uint8[32,32,3], int64, float32[<=64,4],"
+            " text[<=200], bytes[<=9]"
+        )
     word, most, axes = found.groups()
     try:
         shape = tuple(int(a) for a in axes.split(",")) if axes is not None else ()
@@ -95,7 +120,9 @@ def _split(text: str) -> Iterator[tuple[str, str]]:
 
 
 def parse(schema: SchemaLike) -> dict[str, Field | None]:
-    """What a user gives as a schema: dict of name to Field, or to None where a first record is to tell."""
+    """What a user gives as a schema: dict of name to Field, or to None where a first record is to
+    tell.
+    """
     pairs: list[tuple[str, Any]]
     if isinstance(schema, str):
         pairs = list(_split(schema))
@@ -105,7 +132,10 @@ def parse(schema: SchemaLike) -> dict[str, Field | None]:
         try:
             pairs = [(f.name, f) for f in schema]
         except (TypeError, AttributeError):
-            fail("schema: give text as 'image:u8[32,32,3],label:i64', a dict of name to type, a Schema, or a list of Field")
+            fail(
+                "schema: give text as 'image:u8[32,32,3],label:i64', a dict of name to type, a Schema, or a list of"
+                " Field"
+            )
     fields: dict[str, Field | None] = {}
     for name, spec in pairs:
         if name in fields:
@@ -121,14 +151,18 @@ def _nested_shape(name: str, value: Any, record: int) -> tuple[tuple[int, ...], 
     shape = []
     while isinstance(value, (list, tuple)):
         if not value:
-            raise RecordError(f"record {record}, field {name!r}: an empty list does not show its type; give a schema", "bad argument")
+            raise RecordError(
+                f"record {record}, field {name!r}: an empty list does not show its type; give a schema", "bad argument"
+            )
         shape.append(len(value))
         value = value[0]
     return tuple(shape), value
 
 
 def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
-    """The field that one value, or a column of them, would fit.  Raises RecordError if that cannot be told."""
+    """The field that one value, or a column of them, would fit.  Raises RecordError if that cannot
+    be told.
+    """
     shape, leaf = _nested_shape(name, value, record)
     if isinstance(leaf, (str, bytes)):
         kind = "text" if isinstance(leaf, str) else "bytes"
@@ -176,7 +210,9 @@ class Layout:
 
 
 def _with_lengths(fields: list[Field]) -> list[Field]:
-    """Behind each field that varies, that of its length, unless it is there: as in the schema of a dataset."""
+    """Behind each field that varies, that of its length, unless it is there: as in the schema of a
+    dataset.
+    """
     out = []
     for i, field in enumerate(fields):
         out.append(field)
@@ -196,8 +232,15 @@ def _entries(fields: list[Field]) -> list[tuple[str, int, tuple[int, ...], int, 
         for what, known in (("dtype", _DTYPES), ("kind", _KINDS), ("layout", _LAYOUTS), ("semantic", _SEMANTICS)):
             if getattr(f, what) not in known:
                 fail(f"field {f.name!r}: {what} {getattr(f, what)!r}; must be one of {', '.join(known)}")
-        if not isinstance(f.shape, tuple) or not all(isinstance(n, int) for n in f.shape) or (f.kind != "tensor" and not f.shape):
-            fail(f"field {f.name!r}: shape {f.shape!r}; must be a tuple of numbers{', at least one' if f.kind != 'tensor' else ''}")
+        if (
+            not isinstance(f.shape, tuple)
+            or not all(isinstance(n, int) for n in f.shape)
+            or (f.kind != "tensor" and not f.shape)
+        ):
+            fail(
+                f"field {f.name!r}: shape {f.shape!r}; must be a tuple of"
+                f" numbers{', at least one' if f.kind != 'tensor' else ''}"
+            )
     chosen = all(f.group >= 0 for f in fields)
     entries = []
     for i, f in enumerate(fields):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datasets in a notebook: what is in them, as HTML that stands alone, and as text for a terminal."""
+"""Datasets in a notebook: what is in them, as HTML that stands alone, and as text for a terminal.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ class Picture(NamedTuple):
 
 
 def picture_of(array: Array, layout: str) -> Picture | None:
-    """What is stored as an image, made visible; None if it has axes or channels that cannot be shown.
+    """What is stored as an image, made visible; None if it has axes or channels that cannot be
+    shown.
 
     Samples of other types than uint8 are spread from the least of the image to its greatest.
     """
@@ -90,7 +92,10 @@ def _spread(array: Array) -> bytes:
     finite = [x for x in values if math.isfinite(x)]
     least = min(finite, default=0)
     scale = 255 / ((max(finite, default=0) - least) or 1)
-    return bytes(0 if x != x else max(0, min(255, round((x - least) * scale))) if math.isfinite(x) else 255 * (x > 0) for x in values)
+    return bytes(
+        0 if x != x else max(0, min(255, round((x - least) * scale))) if math.isfinite(x) else 255 * (x > 0)
+        for x in values
+    )
 
 
 def halved(p: Picture) -> Picture:
@@ -106,7 +111,8 @@ def halved(p: Picture) -> Picture:
 
 
 def _mean(a: bytes, b: bytes) -> bytes:
-    """Byte by byte, with two numbers as long as they are: what both have, and half of what one has."""
+    """Byte by byte, with two numbers as long as they are: what both have, and half of what one has.
+    """
     x, y = int.from_bytes(a, "little"), int.from_bytes(b, "little")
     half = (x ^ y) >> 1 & int.from_bytes(b"\x7f" * len(a), "little")
     return ((x & y) + half).to_bytes(len(a), "little")
@@ -123,7 +129,9 @@ def png(p: Picture) -> bytes:
 
 
 class Preview:
-    """Some records of a dataset: pictures in a notebook, lines in a terminal.  ``ds.show()`` makes one."""
+    """Some records of a dataset: pictures in a notebook, lines in a terminal.  ``ds.show()`` makes
+    one.
+    """
 
     def __init__(self, dataset: Shown, numbers: Sequence[int]) -> None:
         self.dataset, self.numbers = dataset, list(numbers)
@@ -131,7 +139,9 @@ class Preview:
     def __repr__(self) -> str:
         rows = []
         for number, record in self._records():
-            told = record.message if isinstance(record, Error) else "  ".join(f"{k}: {v}" for k, v in self._words(record))
+            told = (
+                record.message if isinstance(record, Error) else "  ".join(f"{k}: {v}" for k, v in self._words(record))
+            )
             rows.append((f"{number:,}", self._key(number), told))
         wide = [max((len(r[i]) for r in rows), default=0) for i in (0, 1)]
         return "\n".join(f"{n:>{wide[0]}}  {key:<{wide[1]}}  {told}".rstrip() for n, key, told in rows)
@@ -165,7 +175,11 @@ class Preview:
             return _box(f'<div style="color:#c33">{escape(record.message)}</div>', str(number), title)
         pictures, lines = [], [f"{number:,}"]
         for field, (_, text) in zip((f for f in self.dataset.schema if f.name in record), self._words(record)):
-            picture = picture_of(record[field.name], field.layout) if field.semantic in ("image", "mask") and isinstance(record[field.name], Array) else None
+            picture = (
+                picture_of(record[field.name], field.layout)
+                if field.semantic in ("image", "mask") and isinstance(record[field.name], Array)
+                else None
+            )
             if picture:
                 pictures.append(_image_tag(picture, field.name))
             elif field.semantic == "label" and self.dataset.classes:
@@ -177,8 +191,8 @@ class Preview:
 
 def _box(content: str, caption: str, title: str) -> str:
     return (
-        f'<figure style="margin:0;max-width:280px" title="{title}">{content}'
-        f'<figcaption style="font-size:11px;white-space:pre-line;overflow-wrap:anywhere">{caption}</figcaption></figure>'
+        f'<figure style="margin:0;max-width:280px" title="{title}">{content}<figcaption'
+        f' style="font-size:11px;white-space:pre-line;overflow-wrap:anywhere">{caption}</figcaption></figure>'
     )
 
 
@@ -187,7 +201,10 @@ def _image_tag(picture: Picture, name: str) -> str:
         picture = halved(picture)
     data = base64.b64encode(png(picture)).decode()
     smooth = "pixelated" if picture.height < 64 else "auto"
-    return f'<img alt="{escape(name)}" src="data:image/png;base64,{data}" style="height:112px;margin-right:2px;image-rendering:{smooth}">'
+    return (
+        f'<img alt="{escape(name)}" src="data:image/png;base64,{data}"'
+        f' style="height:112px;margin-right:2px;image-rendering:{smooth}">'
+    )
 
 
 def _value_text(dataset: Shown, field: Field, value: Any) -> str:
@@ -227,7 +244,8 @@ def dataset_html(dataset: Shown) -> str:
         if f.semantic != "length"
     )
     return (
-        f"<div><div><b>{escape(ds.path)}</b>: {len(ds):,} records in {ds.shard_count:,} shard{'s' * (ds.shard_count != 1)}, {size_text(ds.nbytes)}"
+        f"<div><div><b>{escape(ds.path)}</b>: {len(ds):,} records in {ds.shard_count:,}"
+        f" shard{'s' * (ds.shard_count != 1)}, {size_text(ds.nbytes)}"
         f' <span style="opacity:.6">id {ds.id[:16]}</span></div>'
         f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start;margin:6px 0">'
         f"<table><tr><th>field</th><th>dtype</th><th>shape</th><th></th></tr>{rows}</table>{_classes_html(ds)}</div>"
@@ -241,8 +259,9 @@ def _classes_html(ds: Shown) -> str:
         return ""
     most = max(counts.values()) or 1
     rows = "".join(
-        f'<tr><td>{escape(name)}</td><td style="text-align:right">{n:,}</td>'
-        f'<td style="min-width:100px;text-align:left"><div style="background:currentColor;opacity:.4;height:8px;width:{100 * n / most:.0f}px"></div></td></tr>'
+        f'<tr><td>{escape(name)}</td><td style="text-align:right">{n:,}</td><td'
+        ' style="min-width:100px;text-align:left"><div'
+        f' style="background:currentColor;opacity:.4;height:8px;width:{100 * n / most:.0f}px"></div></td></tr>'
         for name, n in list(counts.items())[:_CLASSES]
     )
     more = f"<tr><td colspan=3>and {len(counts) - _CLASSES:,} more classes</td></tr>" if len(counts) > _CLASSES else ""

@@ -26,15 +26,17 @@ _FINISHERS = 3  # shards that are made durable and read back while the next is f
 class Writer:
     """A dataset that is being written.  Use it in a ``with``::
 
-        with libshard.Writer("ds/train", "image:u8[224,224,3],label:i64", classes=["cat", "dog"]) as writer:
+        with libshard.Writer("ds/train", "image:u8[224,224,3],label:i64", classes=["cat", "dog"]) as
+        writer:
             for image, label in samples:
                 writer.write({"image": image, "label": label})
         ds = libshard.open("ds/train")
 
-    Records become shards of one size, ``00000.shard`` and so on, each made durable, read back and verified before it gets
-    its name.  The manifest is written last, when the ``with`` ends: until then there is no dataset.  An exception
-    removes what was written.  A process that is killed leaves whole shards without a manifest and temporary files; the
-    next writer of the folder removes these, and takes shards over if it makes the same ones.
+    Records become shards of one size, ``00000.shard`` and so on, each made durable, read back and
+    verified before it gets its name.  The manifest is written last, when the ``with`` ends: until
+    then there is no dataset.  An exception removes what was written.  A process that is killed
+    leaves whole shards without a manifest and temporary files; the next writer of the folder
+    removes these, and takes shards over if it makes the same ones.
 
     One thread at a time, and one process: after ``fork``, the child cannot write to it.
     """
@@ -45,23 +47,29 @@ class Writer:
                  shard_records: int | None = None, shard_bytes: int | None = None, records: int | None = None, keys: bool = False,
                  align: int = 0, replace: bool = False, provenance: str = "") -> None:
         """
-        ``out``: the folder; made if it is not there.  If it holds a dataset, that is an :class:`ExistsError`, unless
-        ``replace`` is True: then the new one is made beside it, and takes its place at the end, at once.
+        ``out``: the folder; made if it is not there.  If it holds a dataset, that is an
+        :class:`ExistsError`, unless ``replace`` is True: then the new one is made beside it, and
+        takes its place at the end, at once.
 
-        ``schema``: of a record.  Text as shardpack's, ``"image:u8[32,32,3],label:i64"``; a dict of name to such a type,
-        to ``(dtype, shape)``, or to None for a field that the first record tells; the schema of a dataset; or None, and
-        the first record tells all.  ``float32[<=64,4]`` has at most 64 rows, ``text[<=200]`` and ``bytes[<=200]`` are
-        strings of at most so many bytes.  A number ``label`` is the class, an array ``image`` of 1, 3 or 4 channels an
-        image, with mean and deviation in ``ds.stats``.
+        ``schema``: of a record.  Text as shardpack's, ``"image:u8[32,32,3],label:i64"``; a dict of
+        name to such a type, to ``(dtype, shape)``, or to None for a field that the first record
+        tells; the schema of a dataset; or None, and the first record tells all.
+        ``float32[<=64,4]`` has at most 64 rows, ``text[<=200]`` and ``bytes[<=200]`` are strings of
+        at most so many bytes.  A number ``label`` is the class, an array ``image`` of 1, 3 or 4
+        channels an image, with mean and deviation in ``ds.stats``.
 
-        ``classes``: names of the classes.  Labels are then checked, counted, and may be given by name.
+        ``classes``: names of the classes.  Labels are then checked, counted, and may be given by
+        name.
 
-        ``compress``: None, or ``"lz4"`` for what is not small.  ``shard_records`` or ``shard_bytes``: the size of a shard; by
-        default an eighth of the dataset, 64 MiB to 1 GiB, if ``records`` says how many will come, else 256 MiB.
+        ``compress``: None, or ``"lz4"`` for what is not small.  ``shard_records`` or
+        ``shard_bytes``: the size of a shard; by default an eighth of the dataset, 64 MiB to 1 GiB,
+        if ``records`` says how many will come, else 256 MiB.
 
-        ``keys``: every record has a key, such as the path that it came from: ``write(record, key=...)``, ``ds.key(i)``.
+        ``keys``: every record has a key, such as the path that it came from: ``write(record,
+        key=...)``, ``ds.key(i)``.
 
-        ``align``: 4096 lays each record on pages of its own, for O_DIRECT.  ``provenance``: text to keep in each shard.
+        ``align``: 4096 lays each record on pages of its own, for O_DIRECT.  ``provenance``: text to
+        keep in each shard.
 
         Raises :class:`ArgumentError`, :class:`ExistsError`, :class:`StorageError`.
         """
@@ -77,7 +85,9 @@ class Writer:
         if shard_records is not None and shard_bytes is not None:
             fail("shard_records and shard_bytes are both given; give one of them")
         self._compress, self._align, self._keys = compress, _whole("align", align), bool(keys)
-        self._size = shard_records and _whole("shard_records", shard_records, 40), shard_bytes and _whole("shard_bytes", shard_bytes, 63)
+        self._size = shard_records and _whole("shard_records", shard_records, 40), shard_bytes and _whole(
+            "shard_bytes", shard_bytes, 63
+        )
         self._planned = None if records is None else _whole("records", records, 48)
         if 0 in (shard_records, shard_bytes):
             fail("shard_records and shard_bytes must be at least 1")
@@ -102,12 +112,13 @@ class Writer:
     def write(self, record: Mapping[str, Any], key: str | None = None) -> None:
         """Add one record: a dict, or any mapping, of field name to value.
 
-        Arrays are taken from whatever has the buffer protocol, ``__array_interface__`` or DLPack on the CPU: NumPy, PyTorch,
-        JAX, Pillow images, bytes.  They must have dtype and shape of the field.  Numbers, and lists of them, are
-        checked: integers must fit, others are rounded to the nearest.  Names of other items are passed over, if a
-        schema was given.
+        Arrays are taken from whatever has the buffer protocol, ``__array_interface__`` or DLPack on
+        the CPU: NumPy, PyTorch, JAX, Pillow images, bytes.  They must have dtype and shape of the
+        field.  Numbers, and lists of them, are checked: integers must fit, others are rounded to
+        the nearest.  Names of other items are passed over, if a schema was given.
 
-        Raises :class:`RecordError`, a ``ValueError`` that names record, field, dtype and shape, and has written nothing.
+        Raises :class:`RecordError`, a ``ValueError`` that names record, field, dtype and shape, and
+        has written nothing.
         """
         self._check()
         if self._layout is None:
@@ -122,10 +133,11 @@ class Writer:
         self._wrote(1)
 
     def write_batch(self, columns: Mapping[str, Any], keys: Sequence[str] | None = None) -> None:
-        """Add records that are given by columns: a dict of field name to array, or list, with the records on the first axis.
+        """Add records that are given by columns: a dict of field name to array, or list, with the
+        records on the first axis.
 
-        Arrays that have dtype and shape of their fields are written without a look at single records.
-        Raises :class:`RecordError`; the records before the one it names are written.
+        Arrays that have dtype and shape of their fields are written without a look at single
+        records.  Raises :class:`RecordError`; the records before the one it names are written.
         """
         self._check()
         counts = {name: len(column) for name, column in columns.items()}
@@ -160,7 +172,9 @@ class Writer:
 
     @property
     def schema(self) -> Schema | None:
-        """The fields with their places: a :class:`Schema`.  None before the first record, if that has to tell."""
+        """The fields with their places: a :class:`Schema`.  None before the first record, if that
+        has to tell.
+        """
         return self._layout.schema if self._layout else None
 
     @property
@@ -230,10 +244,16 @@ class Writer:
     def __del__(self) -> None:
         if self._state == "open" and os.getpid() == self._pid:
             self.abort()
-            warnings.warn(f"{self._shown}: a libshard.Writer was neither finished nor aborted; nothing was kept", ResourceWarning, source=self)
+            warnings.warn(
+                f"{self._shown}: a libshard.Writer was neither finished nor aborted; nothing was kept",
+                ResourceWarning,
+                source=self,
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("a writer belongs to its process and cannot be pickled; open another in that process, with another folder")
+        raise TypeError(
+            "a writer belongs to its process and cannot be pickled; open another in that process, with another folder"
+        )
 
     def __repr__(self) -> str:
         return f"<libshard.Writer of {self._shown!r}: {self._count:,} records, {self._state}>"
@@ -248,18 +268,27 @@ class Writer:
 
     def _check_keys(self, key: object) -> None:
         if (key is not None) != self._keys:
-            fail("a key was given, but the writer was opened without keys=True" if key is not None else "the writer was opened with keys=True; give a key")
+            fail(
+                "a key was given, but the writer was opened without keys=True"
+                if key is not None
+                else "the writer was opened with keys=True; give a key"
+            )
 
     def _check_items(self, record: Mapping[str, Any]) -> None:
         assert self._wanted is not None
         missing = [n for n, f in self._wanted.items() if n not in record and not (f and f.semantic == "length")]
         if missing:
-            raise RecordError(f"record {self._count}, field {missing[0]!r}: the record has no such item; it has {list(record)}", "bad argument")
+            raise RecordError(
+                f"record {self._count}, field {missing[0]!r}: the record has no such item; it has {list(record)}",
+                "bad argument",
+            )
 
     def _see(self, record: Mapping[str, Any], rows: bool = False) -> None:
         """What the schema left open is as in the first record."""
         if not isinstance(record, Mapping):
-            raise RecordError(f"record 0 is a {type(record).__name__}; must be a dict of field name to value", "bad argument")
+            raise RecordError(
+                f"record 0 is a {type(record).__name__}; must be a dict of field name to value", "bad argument"
+            )
         if self._wanted is not None:
             self._check_items(record)
         fields: dict[str, Field] = {}
@@ -274,7 +303,10 @@ class Writer:
     def _lay_out(self, fields: Iterable[Field]) -> None:
         layout = Layout(fields, self._compress, self._align)
         if self._classes and not layout.label:
-            fail("classes were given, but no field is a label; name an integer field 'label', or give a Field semantic='label'")
+            fail(
+                "classes were given, but no field is a label; name an integer field 'label', or give a Field"
+                " semantic='label'"
+            )
         records, size = self._size
         self._per_shard = layout.core.shard_records(records or 0, size or 0, self._planned)
         self._layout = layout
@@ -284,7 +316,10 @@ class Writer:
             return value
         found = self._class_index.get(value)
         if found is None:
-            error = RecordError(f"record {record}, field {name!r}: {value!r} is none of the {len(self._classes)} classes", "bad argument")
+            error = RecordError(
+                f"record {record}, field {name!r}: {value!r} is none of the {len(self._classes)} classes",
+                "bad argument",
+            )
             error.record, error.field = record, name
             raise error
         return found
@@ -301,7 +336,10 @@ class Writer:
             planned = self._per_shard
             if self._planned is not None:
                 if self._count >= self._planned:
-                    fail(f"record {self._count} exceeds records={self._planned}; give the right number, or leave records out")
+                    fail(
+                        f"record {self._count} exceeds records={self._planned}; give the right number, or leave"
+                        " records out"
+                    )
                 planned = min(planned, self._planned - self._count)
             self._shard = _core.ShardWriter(
                 self._layout.core, os.path.join(self._dir, _shard_name(self._shard_count)), planned, self._shard_count,
@@ -326,7 +364,13 @@ class Writer:
         self._wait(_FINISHERS - 1)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_FINISHERS, thread_name_prefix="libshard")
-        self._finishing.append((number, shard, self._pool.submit(_finish, shard, os.path.join(self._dir, _shard_name(number)), self._published)))
+        self._finishing.append(
+            (
+                number,
+                shard,
+                self._pool.submit(_finish, shard, os.path.join(self._dir, _shard_name(number)), self._published),
+            )
+        )
 
     def _wait(self, most: int) -> None:
         while len(self._finishing) > most:
@@ -343,7 +387,8 @@ class Writer:
         self._finishing.clear()
 
     def _check_strangers(self) -> None:
-        """Shards of a longer run that was stopped must not stay: nobody would know whose they are."""
+        """Shards of a longer run that was stopped must not stay: nobody would know whose they are.
+        """
         ours = {_shard_name(k) for k in range(self._shard_count)}
         strange = sorted(n for n in os.listdir(self._dir) if n.endswith(".shard") and n not in ours)
         if strange:
@@ -383,7 +428,9 @@ def _names(folder: str) -> list[str]:
     names = os.listdir(folder)
     foreign = sorted(n for n in names if not _OURS.match(n))
     if foreign:
-        raise ExistsError(f"{folder}: holds {foreign[0]!r}, which is no part of a dataset; nothing was touched", "exists already")
+        raise ExistsError(
+            f"{folder}: holds {foreign[0]!r}, which is no part of a dataset; nothing was touched", "exists already"
+        )
     return names
 
 
@@ -410,7 +457,9 @@ def _remove(folder: str) -> None:
     _core.remove_temps(folder)
     busy = [n for n in os.listdir(folder) if n.startswith(".tmp.")]
     if busy:
-        raise ExistsError(f"{folder}: another process writes there, {busy[0]} is its file; nothing was touched", "exists already")
+        raise ExistsError(
+            f"{folder}: another process writes there, {busy[0]} is its file; nothing was touched", "exists already"
+        )
     for name in sorted(_names(folder), key=lambda n: n != _MANIFEST):
         os.unlink(os.path.join(folder, name))
     os.rmdir(folder)

@@ -32,12 +32,13 @@ _PATIENCE_SECONDS = 120  # for computations that still read a batch
 class Loader(LoaderBase["jax.Array"]):
     """Batches of a dataset as arrays of JAX; for the rest as :class:`libshard.Loader`.
 
-    A batch is a dict of arrays in the memory of the CPU, which has ``index``, ``flags``, ``epoch``, ``step`` and
-    ``position`` as well.  Large fields are not copied where they are dense and JAX takes their alignment, else they are.
-    Without ``jax_enable_x64`` JAX makes 64-bit numbers 32-bit ones.
+    A batch is a dict of arrays in the memory of the CPU, which has ``index``, ``flags``, ``epoch``,
+    ``step`` and ``position`` as well.  Large fields are not copied where they are dense and JAX
+    takes their alignment, else they are.  Without ``jax_enable_x64`` JAX makes 64-bit numbers
+    32-bit ones.
 
-    JAX computes while Python goes on.  A batch whose computation has not ended is still in use: if more than ``max_held``
-    are, the next one waits for them.
+    JAX computes while Python goes on.  A batch whose computation has not ended is still in use: if
+    more than ``max_held`` are, the next one waits for them.
     """
 
     def __init__(
@@ -51,11 +52,11 @@ class Loader(LoaderBase["jax.Array"]):
         **options: Unpack[LoaderOptions],
     ) -> None:
         """
-        ``sharding``: a device or a ``jax.sharding.Sharding`` that every field is put to, such as one that spreads the first
-        axis; by default nothing is moved.
+        ``sharding``: a device or a ``jax.sharding.Sharding`` that every field is put to, such as
+        one that spreads the first axis; by default nothing is moved.
 
-        ``rank``, ``world``: by default as torchrun sets RANK and WORLD_SIZE, else JAX's own number of this process and of
-        all.
+        ``rank``, ``world``: by default as torchrun sets RANK and WORLD_SIZE, else JAX's own number
+        of this process and of all.
 
         All other options are those of :class:`libshard.Loader`.
         """
@@ -90,7 +91,9 @@ class Loader(LoaderBase["jax.Array"]):
         return batch
 
     def _wait_for_computations(self) -> None:
-        """Nothing says which ones they are.  If it is not they who hold batches, the core says what is wrong."""
+        """Nothing says which ones they are.  If it is not they who hold batches, the core says what
+        is wrong.
+        """
         end = time.monotonic() + _PATIENCE_SECONDS
         while self._core.held() > self._max_held and time.monotonic() < end:
             time.sleep(0.0002)

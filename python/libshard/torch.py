@@ -4,8 +4,9 @@
     for batch in libshard.torch.Loader("train", batch_size=256, channels_last=True):
         loss = model(batch["image"].float(), batch["label"])
 
-:class:`Loader` is the fast way: batches come from threads in C, and no tensor is copied.  :class:`ShardDataset` is for
-an ordinary ``DataLoader``, where transforms in Python, samplers or other datasets are wanted.
+:class:`Loader` is the fast way: batches come from threads in C, and no tensor is copied.
+:class:`ShardDataset` is for an ordinary ``DataLoader``, where transforms in Python, samplers or
+other datasets are wanted.
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ __all__ = ["Loader", "ShardDataset", "collate"]
 class Loader(LoaderBase[torch.Tensor]):
     """Batches of a dataset as tensors; for the rest as :class:`libshard.Loader`.
 
-    A loop is an epoch, ``len()`` the number of its batches, ``set_epoch`` and ``state_dict`` are there.  A batch is a
-    dict of tensors, which has ``index``, ``flags``, ``epoch``, ``step`` and ``position`` as well.
+    A loop is an epoch, ``len()`` the number of its batches, ``set_epoch`` and ``state_dict`` are
+    there.  A batch is a dict of tensors, which has ``index``, ``flags``, ``epoch``, ``step`` and
+    ``position`` as well.
 
-    Large fields lie in the loader's memory.  It is used for another batch when the last tensor that looks into it is
-    gone, in whatever thread; who keeps batches for later must ``clone()``.  Tensors may be written to: what is in the
-    files does not change.
+    Large fields lie in the loader's memory.  It is used for another batch when the last tensor that
+    looks into it is gone, in whatever thread; who keeps batches for later must ``clone()``.
+    Tensors may be written to: what is in the files does not change.
     """
 
     def __init__(
@@ -53,26 +55,32 @@ class Loader(LoaderBase[torch.Tensor]):
         **options: Unpack[LoaderOptions],
     ) -> None:
         """
-        ``channels_last``: images that are stored as [height, width, channels] become [N, C, H, W], with the strides of
-        ``torch.channels_last``: the same bytes.
+        ``channels_last``: images that are stored as [height, width, channels] become [N, C, H, W],
+        with the strides of ``torch.channels_last``: the same bytes.
 
-        ``rank``, ``world``: by default those of ``torch.distributed`` if it was initialized, else as torchrun sets RANK
-        and WORLD_SIZE.
+        ``rank``, ``world``: by default those of ``torch.distributed`` if it was initialized, else
+        as torchrun sets RANK and WORLD_SIZE.
 
-        ``device="cuda"``: tensors on the GPU, ready on the stream that was current when the loader was made, and given back
-        behind the stream that was current when they were made; ``record_stream()`` does nothing for them, so who uses them
-        on a further stream makes one of these wait for it.  ``index`` and ``flags`` stay on the CPU.
+        ``device="cuda"``: tensors on the GPU, ready on the stream that was current when the loader
+        was made, and given back behind the stream that was current when they were made;
+        ``record_stream()`` does nothing for them, so who uses them on a further stream makes one of
+        these wait for it.  ``index`` and ``flags`` stay on the CPU.
 
-        All other options are those of :class:`libshard.Loader`.  Of these, ``memory=torch.empty(loader.ring_bytes,
-        dtype=torch.uint8, pin_memory=True).numpy()`` has batches in page-locked memory; then keep a batch until what was
-        copied with ``non_blocking=True`` has arrived.
+        All other options are those of :class:`libshard.Loader`.  Of these,
+        ``memory=torch.empty(loader.ring_bytes, dtype=torch.uint8, pin_memory=True).numpy()`` has
+        batches in page-locked memory; then keep a batch until what was copied with
+        ``non_blocking=True`` has arrived.
         """
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             rank = torch.distributed.get_rank() if rank is None else rank
             world = torch.distributed.get_world_size() if world is None else world
         device = options.get("device", "cpu")
         if device.startswith("cuda") and not torch.cuda.is_available():
-            raise DeviceError(f"device={device!r}: torch.cuda.is_available() says no; install a PyTorch with CUDA and NVIDIA's driver, or use device='cpu'", "device error")
+            raise DeviceError(
+                f"device={device!r}: torch.cuda.is_available() says no; install a PyTorch with CUDA and NVIDIA's"
+                " driver, or use device='cpu'",
+                "device error",
+            )
         if device.startswith("cuda") and options.get("stream") is None:
             with torch.cuda.device(device):
                 options["stream"] = torch.cuda.current_stream().cuda_stream or 1
@@ -90,20 +98,24 @@ class Loader(LoaderBase[torch.Tensor]):
 
 
 class ShardDataset(torch.utils.data.Dataset[Any]):
-    """Records by number, for ``torch.utils.data.DataLoader`` with as many workers as one likes, forked or spawned.
+    """Records by number, for ``torch.utils.data.DataLoader`` with as many workers as one likes,
+    forked or spawned.
 
-    A sample is a dict of tensors, of the dtype that is stored; scalars are tensors without axes, ragged fields as long as
-    they are, strings ``str`` or ``bytes``.  They are copies, and may be written to.
+    A sample is a dict of tensors, of the dtype that is stored; scalars are tensors without axes,
+    ragged fields as long as they are, strings ``str`` or ``bytes``.  They are copies, and may be
+    written to.
 
-    A ``DataLoader`` asks for whole batches, which are read in one call.  With ``collate_fn=libshard.torch.collate`` they
-    are not taken apart and put together again.
+    A ``DataLoader`` asks for whole batches, which are read in one call.  With
+    ``collate_fn=libshard.torch.collate`` they are not taken apart and put together again.
     """
 
     def __init__(self, dataset: Dataset | Path, *, transform: Callable[[dict[str, Any]], Any] | None = None, channels_last: bool = False) -> None:
         """
-        ``dataset``: a :class:`libshard.Dataset`, or the path of one.  ``transform``: of a sample, what to make of it.
+        ``dataset``: a :class:`libshard.Dataset`, or the path of one.  ``transform``: of a sample,
+        what to make of it.
 
-        ``channels_last``: images that are stored as [height, width, channels] become [C, H, W]: the same bytes.
+        ``channels_last``: images that are stored as [height, width, channels] become [C, H, W]: the
+        same bytes.
         """
         self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
         self.transform = transform
@@ -134,7 +146,10 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
         record = self.dataset[number]
         rows = _tensors(self.dataset[[number]], self._turned)  # for what has axes that do not vary, and scalars
         kinds = {f.name: f.kind for f in self.dataset.schema}
-        return {k: rows[k][0] if kinds[k] == "tensor" else _tensor(v.copy()) if hasattr(v, "copy") else v for k, v in record.items()}
+        return {
+            k: rows[k][0] if kinds[k] == "tensor" else _tensor(v.copy()) if hasattr(v, "copy") else v
+            for k, v in record.items()
+        }
 
 
 class _Rows(list[dict[str, torch.Tensor]]):
@@ -146,12 +161,16 @@ class _Rows(list[dict[str, torch.Tensor]]):
 
 
 def collate(samples: Sequence[Any]) -> Any:
-    """Samples to a batch, for a ``DataLoader``: as its own function does, but rows of one tensor are left together."""
+    """Samples to a batch, for a ``DataLoader``: as its own function does, but rows of one tensor
+    are left together.
+    """
     return samples.fields if isinstance(samples, _Rows) else default_collate(samples)  # type: ignore[arg-type]
 
 
 def _images(dataset: Dataset) -> frozenset[str]:
-    return frozenset(f.name for f in dataset.schema if f.semantic == "image" and f.layout == "hwc" and len(f.shape) == 3)
+    return frozenset(
+        f.name for f in dataset.schema if f.semantic == "image" and f.layout == "hwc" and len(f.shape) == 3
+    )
 
 
 def _tensor(array: Array, turned: bool = False) -> torch.Tensor:

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_doctor.sh - shardcat doctor on this machine: its driver of any age or none, io_uring refused, a small memlock limit
+# cat_doctor.sh - shardcat doctor on this machine: its driver of any age or none, io_uring refused,
+# a small memlock limit
 #
 # Machines that this one is not are cat_doctor_machine.sh.
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
@@ -26,7 +27,8 @@ update="                        do: update NVIDIA's driver"
 # ---- drivers ----
 
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/full" "$CAT" doctor
-finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all functions that libshard calls;" "                        2 devices" \
+finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all functions that libshard calls;" \
+	"                        2 devices" \
 	"                        so: batches can be delivered on a GPU"
 finding "GPU 1" "good     GPU 1          Fake GPU 1, 24.0 GiB, compute capability 8.6; the speed" \
 	"                        of its PCIe link is unknown"
@@ -34,14 +36,16 @@ grep -q '^good     page-locking   works; 64.0 MiB took [0-9]*\.[0-9] ms$' out ||
 said "shardcat: no disk was examined; name a dataset, or a folder on the disk that will hold one"
 cp out full.out
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/old" "$CAT" doctor
-finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all functions that libshard calls;" "                        2 devices" \
+finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all functions that libshard calls;" \
+	"                        2 devices" \
 	"                        so: batches can be delivered on a GPU"
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/bare" "$CAT" doctor
 finding "GPU driver" "missing  GPU driver     libcuda.so.1 has no cuGetProcAddress: it is older than" \
 	"                        CUDA 11.3" "$nothing" "$update"
 ! grep -qE '^[a-z]+ +page-locking ' out || die "page-locking without a driver"
 run 0 env LD_LIBRARY_PATH="$PWD/none" "$CAT" doctor
-grep -q '^missing  GPU driver ' out && ! grep -q 'with all functions that libshard calls' out || die "no driver: $(cat out)"
+grep -q '^missing  GPU driver ' out && ! grep -q 'with all functions that libshard calls' out ||
+	die "no driver: $(cat out)"
 
 # ---- io_uring, and who may lock how much ----
 
@@ -56,19 +60,22 @@ code=0
 if [ $code = 0 ]; then
 	finding io_uring "${expect[@]}"
 	run 0 "$BUILD/tests/cli/prog_no_uring" 38 "$CAT" doctor
-	finding io_uring "slower   io_uring       refused by a seccomp filter, as is usual in containers" "                        (ENOSYS)" "${expect[@]:2}"
+	finding io_uring "slower   io_uring       refused by a seccomp filter, as is usual in containers" \
+		"                        (ENOSYS)" "${expect[@]:2}"
 else
 	[ $code = 77 ] || die "exit code $code without io_uring: $(cat err)"
 fi
 
 low() { # COMMAND...: as nobody, who may lock 64 KiB
-	(ulimit -l 64 && if [ "$(id -u)" = 0 ]; then setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; else "$@"; fi)
+	(ulimit -l 64 && if [ "$(id -u)" = 0 ]; then setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; else \
+		"$@"; fi)
 }
 run 0 low "$CAT" doctor
 finding memlock "good     memlock        64.0 KiB may be locked" \
 	"                        so: enough: neither io_uring nor NVIDIA's driver counts" \
 	"                            what it locks against it"
-! grep -q '^good     io_uring ' full.out || grep -q '^good     io_uring ' out || die "nobody gets no io_uring: $(cat out)"
+! grep -q '^good     io_uring ' full.out || grep -q '^good     io_uring ' out ||
+	die "nobody gets no io_uring: $(cat out)"
 if setarch --uname-2.6 true 2>/dev/null; then # the kernel says that it is an old one
 	run 0 low setarch --uname-2.6 "$CAT" doctor
 	finding memlock "slower   memlock        64.0 KiB may be locked" \
@@ -81,7 +88,8 @@ fi
 # ---- disks ----
 
 run 0 "$CAT" doctor dataset
-grep -q '^good     dataset        56.0 KiB in 2 shards; [0-2] of 2 examined lies\? in memory$' out || die "dataset: $(cat out)"
+grep -q '^good     dataset        56.0 KiB in 2 shards; [0-2] of 2 examined lies\? in memory$' out ||
+	die "dataset: $(cat out)"
 grep -q '^[a-z]*  *disk   ' out || die "no disk: $(cat out)"
 count() { grep -c "^$1  *[^ ]" out; }
 said "shardcat: $(grep -c '^[a-z]' out) findings: $(count good) good, $(count slower) slower, $(count missing) missing, $(count unknown) unknown"
@@ -95,8 +103,10 @@ grep -q '  disk   ' out || die "a file has a disk, too: $(cat out)"
 rm -f folder/x
 run 0 powerless "$CAT" doctor folder
 type=$(stat -f -c %T .)
-[ "$type" = tmpfs ] || grep -q '^unknown  disk ' out || die "nothing can be tried there: $(cat out)" # there nothing has to be
-[ "$(findmnt -n -o FSTYPE -T .)" != ext4 ] || finding disk "unknown  disk           ext4; no shard is in this folder, and no file can be" \
+[ "$type" = tmpfs ] || grep -q '^unknown  disk ' out ||
+	die "nothing can be tried there: $(cat out)" # there nothing has to be
+[ "$(findmnt -n -o FSTYPE -T .)" != ext4 ] || finding disk \
+	"unknown  disk           ext4; no shard is in this folder, and no file can be" \
 	"                        made in it: Permission denied" \
 	"                        do: name a dataset, or a file on that disk"
 run 3 "$CAT" doctor nowhere
@@ -112,11 +122,15 @@ run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/full" "$CAT" doctor -q dataset
 [ ! -s err ] || die "-q says nothing else: $(cat err)"
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/full" "$CAT" doctor --json dataset
 cp out all.json
-[ "$(json all.json '[f["name"] for f in d["findings"]][-4:]')" = "['GPU driver', 'GPU 0', 'GPU 1', 'page-locking']" ] || die "names: $(cat out)"
-[ "$(json all.json '{f["name"]: f for f in d["findings"]}["dataset"]["facts"]["data_bytes"]')" = 57344 ] || die "facts: $(cat out)"
+[ "$(json all.json '[f["name"] for f in d["findings"]][-4:]')" = "['GPU driver', 'GPU 0', 'GPU 1', 'page-locking']" ] ||
+	die "names: $(cat out)"
+[ "$(json all.json '{f["name"]: f for f in d["findings"]}["dataset"]["facts"]["data_bytes"]')" = 57344 ] ||
+	die "facts: $(cat out)"
 [ "$(json all.json 'd["findings"][-1]["facts"]["tried_bytes"]')" = $((64 << 20)) ] || die "facts: $(cat out)"
-[ "$(json all.json 'all(set(f) == {"name", "verdict", "found", "so", "advice", "facts"} for f in d["findings"])')" = True ] || die "keys: $(cat out)"
-[ "$(json all.json '{f["verdict"] for f in d["findings"]} <= {"good", "slower", "missing", "unknown"}')" = True ] || die "verdicts: $(cat out)"
+[ "$(json all.json 'all(set(f) == {"name", "verdict", "found", "so", "advice", "facts"} for f in d["findings"])')" = \
+	True ] || die "keys: $(cat out)"
+[ "$(json all.json '{f["verdict"] for f in d["findings"]} <= {"good", "slower", "missing", "unknown"}')" = True ] ||
+	die "verdicts: $(cat out)"
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/full" "$CAT" doctor dataset
 [ "$(wc -L <out)" -le 79 ] || die "wider than a screen: $(cat out)"
 [ "$(json all.json 'len(d["findings"])')" = "$(grep -c '^[a-z]' out)" ] || die "text and JSON differ"

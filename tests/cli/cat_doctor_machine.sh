@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_doctor_machine.sh - shardcat doctor on machines of other kinds: their /proc and /sys lie over those of this one
+# cat_doctor_machine.sh - shardcat doctor on machines of other kinds: their /proc and /sys lie over
+# those of this one
 #
-# Each machine is a folder of files, mounted one by one in a namespace of the test's own; only a user namespace is needed.
+# Each machine is a folder of files, mounted one by one in a namespace of the test's own; only a
+# user namespace is needed.
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 unshare -Urm true 2>/dev/null || skip "no user namespaces here (unshare -Urm), so no other machine's /proc and /sys"
 
@@ -12,7 +14,8 @@ file() {
 	printf '%s\n' "$2" >"machine$1"
 }
 
-# on_machine COMMAND...: folders of sysfs that the machine has are its own; its other files lie over this machine's
+# on_machine COMMAND...: folders of sysfs that the machine has are its own; its other files lie over
+# this machine's
 on_machine() {
 	unshare -Urm bash -euc '
 		cd machine
@@ -40,7 +43,8 @@ says() {
 }
 at=/sys/bus/pci/devices
 export LD_LIBRARY_PATH=$BUILD/tests/cuda/full
-[ -d $at ] && [ -d /sys/devices/system/node ] && [ -e /sys/kernel/mm/transparent_hugepage/enabled ] || skip "this kernel has no PCI, NUMA or huge pages to speak of"
+[ -d $at ] && [ -d /sys/devices/system/node ] && [ -e /sys/kernel/mm/transparent_hugepage/enabled ] ||
+	skip "this kernel has no PCI, NUMA or huge pages to speak of"
 
 # ---- a server: two sockets, one GPU in a slot that is too short, huge pages off ----
 
@@ -89,7 +93,8 @@ says "slower   GPU 1          Fake GPU 1, 24.0 GiB, compute capability 8.6; PCIe
 	"                        do: it supports 16 lanes, for 63.0 GB/s: try another" \
 	"                            slot, without a riser card"
 run 0 on_machine "$CAT" doctor --json
-[ "$(json out '[f for f in d["findings"] if f["name"] == "GPU 1"][0]["facts"]["link_width"]')" = 8 ] || die "facts: $(cat out)"
+[ "$(json out '[f for f in d["findings"] if f["name"] == "GPU 1"][0]["facts"]["link_width"]')" = 8 ] ||
+	die "facts: $(cat out)"
 
 # ---- the GPUs are there, the driver is not ----
 
@@ -148,7 +153,8 @@ says "good     memory         90.0 KiB of 100.0 KiB available" \
 	"                            page cache and stay there; larger ones are read" \
 	"                            past it"
 # Shards that do not lie in memory: of a file system that drops them, which not every one does.
-sync dataset/* && dd if=dataset/00000.shard iflag=nocache count=0 2>/dev/null && dd if=dataset/00001.shard iflag=nocache count=0 2>/dev/null
+sync dataset/* && dd if=dataset/00000.shard iflag=nocache count=0 2>/dev/null &&
+	dd if=dataset/00001.shard iflag=nocache count=0 2>/dev/null
 run 0 on_machine "$CAT" doctor dataset
 if grep -q '0 of 2 examined lie in memory' out; then
 	says "slower   dataset        56.0 KiB in 2 shards; 0 of 2 examined lie in memory" \

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_get.sh - raw bytes, .npy and PNG are what the Python reader, NumPy and Pillow see; and what get refuses
+# cat_get.sh - raw bytes, .npy and PNG are what the Python reader, NumPy and Pillow see; and what
+# get refuses
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 "$PYTHON" -c 'import numpy, PIL' 2>/dev/null || skip "python3 has no NumPy or Pillow"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_help.sh - each verb's help fits a screen and ends with an example; mistyped commands are answered
+# cat_help.sh - each verb's help fits a screen and ends with an example; mistyped commands are
+# answered
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 verbs="info list get verify stats manifest show order prove-order shuffle-report doctor"
@@ -31,8 +32,10 @@ run 2 "$CAT" verify ds -j 0
 
 # What the examples in the help say can be typed: every option in them is one.
 for verb in $verbs; do
-	"$CAT" "$verb" --help | sed -n '/^Examples*:/,$p' | grep -o -- '--[a-z0-9]*' | sort -u | while read -r option; do
-		"$CAT" "$verb" --help | sed '/^Examples*:/,$d' | grep -q -- "$option" || die "$verb: $option is no option"
+	"$CAT" "$verb" --help | sed -n '/^Examples*:/,$p' | grep -o -- '--[a-z0-9]*' | sort -u |
+		while read -r option; do
+		"$CAT" "$verb" --help | sed '/^Examples*:/,$d' | grep -q -- "$option" ||
+			die "$verb: $option is no option"
 	done
 done
 echo "12 screens"

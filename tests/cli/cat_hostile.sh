@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_hostile.sh - shardcat on every file of format/bad: the exit code, one line that names the rule, no crash
+# cat_hostile.sh - shardcat on every file of format/bad: the exit code, one line that names the
+# rule, no crash
 #
-# All other verbs must survive these files too: they end with 0 (the rule is not theirs to check) or a code of part 1,
-# never by a signal, and never with a control character in what they print.  Under a sanitizer these are tried on one
-# file in four; fault/hostile.sh tries four verbs on all of them.
+# All other verbs must survive these files too: they end with 0 (the rule is not theirs to check) or
+# a code of part 1, never by a signal, and never with a control character in what they print.  Under
+# a sanitizer these are tried on one file in four; fault/hostile.sh tries four verbs on all of them.
 # TAKES: 20
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
@@ -17,7 +18,8 @@ code_of() {
 	esac
 }
 
-# The rule as messages write it.  M9 stands for the rules of schemas, and it is those that are named.
+# The rule as messages write it.  M9 stands for the rules of schemas, and it is those that are
+# named.
 number_of() {
 	case $1 in
 	M09_codec*) echo I21 ;;
@@ -29,7 +31,8 @@ number_of() {
 
 others() {
 	local verb
-	for verb in "info -v" "info --json" "list" "get 0" "show --out sheet.png" "order" "prove-order -q" "shuffle-report" "stats"; do
+	for verb in "info -v" "info --json" "list" "get 0" "show --out sheet.png" "order" "prove-order -q" \
+		"shuffle-report" "stats"; do
 		code=0
 		# shellcheck disable=SC2086
 		timeout 120 "$CAT" ${verb%% *} "$1" ${verb#"${verb%% *}"} >out 2>err </dev/null || code=$?
@@ -45,7 +48,8 @@ for path in "$ROOT"/format/bad/*; do
 	name=$(basename "$path")
 	case $name in
 	*.shard) cp "$path" "$name" && target=$name ;;
-	*.manifest) mkdir "${name%.manifest}" && cp "$path" "${name%.manifest}/dataset.manifest" && target=${name%.manifest} ;;
+	*.manifest) mkdir "${name%.manifest}" && cp "$path" "${name%.manifest}/dataset.manifest" &&
+		target=${name%.manifest} ;;
 	[DM]*) cp -r "$path" . && target=$name ;;
 	*) continue ;;
 	esac
@@ -56,7 +60,8 @@ for path in "$ROOT"/format/bad/*; do
 	run "$(code_of "$name")" "$CAT" verify "$target" $sha256
 	[ ! -s out ] || die "$name: stdout: $(cat out)"
 	grep -q "^shardcat: $target.*: $number: " err || die "$name: $number is not named: $(cat err)"
-	# One flaw is one line, unless it shows in several units: then each is one, and their count the last.
+	# One flaw is one line, unless it shows in several units: then each is one, and their count
+	# the last.
 	[ "$(wc -l <err)" = 1 ] || [ "$(grep -vc ": $number: " err)" = 1 ] || die "$name: $(cat err)"
 	[ -n "${VARIANT-}" ] && [ $((bad % 4)) != 0 ] || others "$target"
 	rm -rf "$target"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_order.sh - the order that shardcat prints is that of format/shardorder.py, for any kind, world, batch, tail and token
+# cat_order.sh - the order that shardcat prints is that of format/shardorder.py, for any kind,
+# world, batch, tail and token
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 ORDER=("$PYTHON" "$ROOT/format/shardorder.py")
@@ -12,7 +13,8 @@ n=61
 order_is() {
 	"${ORDER[@]}" order "$1" $n "$2" "$3" "$4" "$5" "$6" "$7" >order
 }
-# wanted WORLD RANK BATCH TAIL POSITION: what the rank gets of it from the position on, as part 7 has it
+# wanted WORLD RANK BATCH TAIL POSITION: what the rank gets of it from the position on, as part 7
+# has it
 wanted() {
 	"${ORDER[@]}" share "$4" $n "$5" "$1" "$3" "$2" |
 		awk 'NR == FNR { order[NR - 1] = $1; next } FNR > 1 { print order[$3] }' order -
@@ -33,7 +35,8 @@ while read -r kind r w L u epoch seed world batch tail; do
 		# shellcheck disable=SC2046 # words
 		run 0 "$CAT" order ds --epoch "$epoch" --seed "$seed" --world "$world" --rank "$rank" --batch "$batch" \
 			--tail "$tail" $(options_of "$kind" "$r" "$w" "$L" "$u")
-		[ -s want ] && diff want out >&2 || die "$kind $r $w $L $u, epoch $epoch, world $world: rank $rank differs"
+		[ -s want ] && diff want out >&2 ||
+			die "$kind $r $w $L $u, epoch $epoch, world $world: rank $rank differs"
 		shares=$((shares + 1))
 	done
 done <<'END'
@@ -50,12 +53,14 @@ two_levels 3 5 2 2 6 9 3 4 pad
 two_levels 7 3 1 7 2 4 1 6 keep
 END
 
-# The same from a token on, with another world and batch than it was made with; its order need not be named again.
+# The same from a token on, with another world and batch than it was made with; its order need not
+# be named again.
 tokens=0
 while read -r kind shuffle r w L u seed epoch made_world made_batch steps world batch tail; do
 	windows=(0 0 0 0)
 	[ "$shuffle" = 3 ] && windows=("$r" "$u" "$w" "$L")
-	token=$("$BUILD/tests/cli/prog_token" ds "$seed" "$shuffle" "${windows[@]}" "$made_world" "$made_batch" "$epoch" "$steps")
+	token=$("$BUILD/tests/cli/prog_token" ds "$seed" "$shuffle" "${windows[@]}" "$made_world" "$made_batch" \
+		"$epoch" "$steps")
 	position=$((made_world * made_batch * steps))
 	order_is "$kind" "$r" "$w" "$L" "$u" "$seed" "$epoch"
 	for ((rank = 0; rank < world; rank++)); do

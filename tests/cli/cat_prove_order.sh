@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_prove_order.sh - prove-order proves the library, and finds fault with libraries that were broken on purpose
+# cat_prove_order.sh - prove-order proves the library, and finds fault with libraries that were
+# broken on purpose
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 make_images src 90 3
@@ -28,13 +29,15 @@ proves 5 small --epochs 1
 proves 5 small --epochs 1 "${windows[@]}" --tail pad
 proves 2 ds --shuffle sequential --worlds 2 --epochs 1
 
-# What is counted: 92 records; world 3 of batch 9 makes 3 steps of 27, and 11 are left; padded it makes 4, 16 repeated.
+# What is counted: 92 records; world 3 of batch 9 makes 3 steps of 27, and 11 are left; padded it
+# makes 4, 16 repeated.
 run 0 "$CAT" prove-order ds --worlds 3 --batch 9 --epochs 1
 printed "world 3, batch 9, epoch 0: 81 delivered, 0 duplicate, 0 missing; 11 in the last incomplete step"
 run 0 "$CAT" prove-order ds --worlds 3 --batch 9 --epochs 1 --tail pad
 printed "world 3, batch 9, epoch 0: $n delivered, 0 duplicate, 0 missing; 16 rows of padding"
 run 0 "$CAT" prove-order ds --worlds 3,2,8,1 --batch 5 --epochs 1
-grep -q "^resumed, epoch 0, world x batch 1 x 5 > 8 x 4 > 2 x 3 > 3 x 2: " out || die "not these interruptions: $(cat out)"
+grep -q "^resumed, epoch 0, world x batch 1 x 5 > 8 x 4 > 2 x 3 > 3 x 2: " out ||
+	die "not these interruptions: $(cat out)"
 run 0 "$CAT" prove-order -q ds
 [ ! -s out ] && [ ! -s err ] || die "not quiet"
 
@@ -54,7 +57,8 @@ grep -q "I44" err || die "damage is not named: $(cat err)"
 
 # ---- libraries that are wrong ----
 
-# The tool's objects and the library's, with something of the library in between that is not as it should be.
+# The tool's objects and the library's, with something of the library in between that is not as it
+# should be.
 cat >broken.c <<'C'
 #include <string.h>
 #include "libshard/feed/slot.h"
@@ -131,7 +135,8 @@ objects=("${objects[@]/%.c/.o}")
 work=$PWD
 break_library() {
 	# shellcheck disable=SC2046,SC2086 # words of flags and names
-	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -O1 -g $san -DBREAK="$1" -Iinclude -I. -o "$work/broken" "$work/broken.c" \
+	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -O1 -g $san -DBREAK="$1" -Iinclude -I. -o "$work/broken" \
+		"$work/broken.c" \
 		"${objects[@]}" $(sed "s,[^ ]* *,$BUILD/&,g" "$BUILD/objects") \
 		-Wl,--wrap=order_fill,--wrap=order_rank_position,--wrap=slot_describe,--wrap=order_rank_steps \
 		$(pkg-config --libs liblz4 libpng) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
@@ -175,7 +180,8 @@ grep -q "world 1, batch 5, epoch 0: 90 delivered, 1 duplicate, 1 missing, 1 misn
 
 break_library 6
 finds "[1-9][0-9]* of 10 epochs" --batch 5
-grep -q "world 1, batch 5, epoch 0: 89 delivered, 0 duplicate, 1 missing, 0 misnamed, 1 matching no record" out || die "break 6: $(cat out)"
+grep -q "world 1, batch 5, epoch 0: 89 delivered, 0 duplicate, 1 missing, 0 misnamed, 1 matching no record" out ||
+	die "break 6: $(cat out)"
 
 break_library 7
 finds "[1-9][0-9]* of 10 epochs" --batch 5

@@ -91,8 +91,11 @@ def check_schema(target, document):
         if f.kind:
             equal("length field", found["length_field"], target.fields[f.length_field].name)
     for found, g in zip(document["groups"], target.groups):
-        equal("group", [found[k] for k in ("codec", "stride", "record_bytes", "align_log2", "unit_records", "chunk_records")],
-              [["raw", "lz4"][g.codec], g.stride, g.record_bytes, g.align_log2, g.unit_records, g.chunk_records])
+        equal(
+            "group",
+            [found[k] for k in ("codec", "stride", "record_bytes", "align_log2", "unit_records", "chunk_records")],
+            [["raw", "lz4"][g.codec], g.stride, g.record_bytes, g.align_log2, g.unit_records, g.chunk_records],
+        )
 
 
 def check_statistics(target, found):
@@ -132,8 +135,11 @@ def check_json(shardcat, path):
         check_schema(target, manifest)
         check_statistics(target, manifest["statistics"])
         equal("class names", manifest["class_names"], target.classes)
-        equal("shards", [(s["file"], s["bytes"], s["record_count"], s["root"], s["sha256"]) for s in manifest["shards"]],
-              [(s.file, s.bytes, s.records, sf.h128_text(s.root), s.sha256) for s in ours.shards])
+        equal(
+            "shards",
+            [(s["file"], s["bytes"], s["record_count"], s["root"], s["sha256"]) for s in manifest["shards"]],
+            [(s.file, s.bytes, s.records, sf.h128_text(s.root), s.sha256) for s in ours.shards],
+        )
         equal("first records", [s["first_record"] for s in manifest["shards"]],
               [sum(s.records for s in ours.shards[:i]) for i in range(len(ours.shards))])
     else:

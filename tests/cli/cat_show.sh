@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_show.sh - the contact sheet: its size, the pictures in their places, captions, and which records are chosen
+# cat_show.sh - the contact sheet: its size, the pictures in their places, captions, and which
+# records are chosen
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 "$PYTHON" -c 'import numpy, PIL' 2>/dev/null || skip "python3 has no NumPy or Pillow"

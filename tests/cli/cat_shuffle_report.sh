@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_shuffle_report.sh - the figures of shuffle-report are those that Python computes from the printed order and the
-# labels, and a dataset sorted by class behaves as arithmetic says it must
+# cat_shuffle_report.sh - the figures of shuffle-report are those that Python computes from the
+# printed order and the labels, and a dataset sorted by class behaves as arithmetic says it must
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 make_images src 1200 6
@@ -87,17 +87,20 @@ measured() {
 }
 # near FIGURE ERROR WANT TIMES: within so many standard errors, which must say something
 near() {
-	awk -v f="$1" -v e="$2" -v w="$3" -v t="$4" 'BEGIN { exit !(f - w <= t * e && w - f <= t * e && e < w / 20) }' ||
+	awk -v f="$1" -v e="$2" -v w="$3" -v t="$4" 'BEGIN { exit !(f - w <= t * e && w - f <= t * e && e < w / 20) }' \
+		||
 		die "$1 +- $2 is not $3: $(cat out)"
 }
 
-# Sorted by class, in windows of W = r w records that hold whole batches: the variance is 1 + (B - 1)(r - 1)/(W - 1) times
-# that of a uniform shuffle.  The tool's own prediction is a little less, as it also knows that the dataset is finite
-# (1/(N - 1) less than 1/(W - 1)) and that some runs have two classes.
+# Sorted by class, in windows of W = r w records that hold whole batches: the variance is 1 + (B -
+# 1)(r - 1)/(W - 1) times that of a uniform shuffle.  The tool's own prediction is a little less, as
+# it also knows that the dataset is finite (1/(N - 1) less than 1/(W - 1)) and that some runs have
+# two classes.
 vifs=()
 for story in "12 4 6" "10 5 4" "20 8 5"; do
 	read -r B r w <<<"$story"
-	run 0 "$CAT" shuffle-report sorted --batch "$B" --epochs 60 --shuffle windows --run-records "$r" --phase-unit 1 \
+	run 0 "$CAT" shuffle-report sorted --batch "$B" --epochs 60 --shuffle windows --run-records "$r" --phase-unit \
+		1 \
 		--window-runs "$w" --lanes 1
 	read -r vif error <<<"$(measured 'variance of class counts')"
 	predicted=$(sed -n 's/^  *as predicted  *\([0-9.]*\) .*/\1/p' out)
@@ -111,12 +114,14 @@ for story in "12 4 6" "10 5 4" "20 8 5"; do
 	vifs+=("$vif ($closed)")
 done
 # With lanes, records of one batch come from one lane less often.
-run 0 "$CAT" shuffle-report sorted --batch 45 --epochs 60 --shuffle windows --run-records 8 --phase-unit 1 --window-runs 5 --lanes 4
+run 0 "$CAT" shuffle-report sorted --batch 45 --epochs 60 --shuffle windows --run-records 8 --phase-unit 1 \
+	--window-runs 5 --lanes 4
 read -r vif error <<<"$(measured 'variance of class counts')"
 near "$vif" "$error" "$(sed -n 's/^  *as predicted  *\([0-9.]*\) .*/\1/p' out)" 4
 
 # The advice helps: with windows as large as it says there is no warning any more.
-run 0 "$CAT" shuffle-report sorted --batch 20 --epochs 60 --shuffle windows --run-records 4 --phase-unit 1 --window-runs 20 --lanes 1
+run 0 "$CAT" shuffle-report sorted --batch 20 --epochs 60 --shuffle windows --run-records 4 --phase-unit 1 \
+	--window-runs 20 --lanes 1
 enough=$(sed -n 's/.*or --window-runs \([0-9]*\)$/\1/p' err)
 [ "${enough:-0}" -gt 20 ] || die "no advice: $(cat err)"
 run 0 "$CAT" shuffle-report sorted --batch 20 --epochs 60 --shuffle windows --run-records 4 --phase-unit 1 \
@@ -124,7 +129,8 @@ run 0 "$CAT" shuffle-report sorted --batch 20 --epochs 60 --shuffle windows --ru
 ! grep -q warning err || die "the advice does not help: $(cat err out)"
 
 # A global shuffle mixes whatever is stored, and windows mix what was packed shuffled.
-for story in "sorted --shuffle global" "mixed --shuffle windows --run-records 10 --phase-unit 1 --window-runs 12 --lanes 1"; do
+for story in "sorted --shuffle global" \
+	"mixed --shuffle windows --run-records 10 --phase-unit 1 --window-runs 12 --lanes 1"; do
 	# shellcheck disable=SC2086 # words
 	run 0 "$CAT" shuffle-report ${story} --batch 20 --epochs 60
 	[ ! -s err ] || die "$story: $(cat err)"

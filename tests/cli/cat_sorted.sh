@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_sorted.sh - photographs in class folders, packed and loaded with default options: the first batch has nearly as many
-# classes as that of a uniform shuffle; for records of 2 KiB, which are read in windows, and for large ones
+# cat_sorted.sh - photographs in class folders, packed and loaded with default options: the first
+# batch has nearly as many classes as that of a uniform shuffle; for records of 2 KiB, which are
+# read in windows, and for large ones
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 classes=12 images=480 batch=24
@@ -46,7 +47,8 @@ for side in 26 212; do # 2,028 and 134,832 bytes
 		shares+=("$mixed")
 	done
 	# The control: as they are stored, which is by class.
-	[ "$(share ds --shuffle sequential)" = "$(share ds --shuffle sequential --epoch 3)" ] || die "sequential, and yet shuffled"
+	[ "$(share ds --shuffle sequential)" = "$(share ds --shuffle sequential --epoch 3)" ] ||
+		die "sequential, and yet shuffled"
 	below "$(share ds --shuffle sequential)" 0.2 || die "a sorted batch goes unnoticed"
 done
 echo "classes in the first batch, of the ideal: ${shares[*]}"

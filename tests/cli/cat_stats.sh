@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_stats.sh - the figures of stats are those that NumPy and Python's integers compute from the records
+# cat_stats.sh - the figures of stats are those that NumPy and Python's integers compute from the
+# records
 # shellcheck disable=SC1091
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 export PYTHONPATH=$ROOT/tests/cli
 
 make_images src 120 5
 # One file under several names is as many inputs, however that was done.
-cp src/class_00/00000.jpg src/class_00/copy1.jpg && ln src/class_00/00000.jpg src/class_00/copy2.jpg && ln -s 00000.jpg src/class_00/copy3.jpg
+cp src/class_00/00000.jpg src/class_00/copy1.jpg && ln src/class_00/00000.jpg src/class_00/copy2.jpg &&
+	ln -s 00000.jpg src/class_00/copy3.jpg
 cp src/class_01/00001.jpg src/class_02/other_label.jpg
 mkdir "src/one	name" && cp src/class_03/00003.jpg "src/one	name/x.jpg"
 "$PYTHON" - <<'PY'
@@ -34,7 +36,8 @@ np.save("small_label.npy", rng.randint(0, 3, 9000))
 PY
 run 0 "$PACK" images src -o images --resize 40 --crop 32 -q
 run 0 "$PACK" images src -o planes --resize 40 --crop 32 --layout chw --compress lz4 -q
-run 0 "$PACK" array f64.npy f32.npy f16.npy i8.npy u16.npy i32.npy u32.npy i64.npy u64.npy nan.npy same.npy flag.npy label.npy -o arrays -q
+run 0 "$PACK" array f64.npy f32.npy f16.npy i8.npy u16.npy i32.npy u32.npy i64.npy u64.npy nan.npy same.npy flag.npy \
+	label.npy -o arrays -q
 mkdir many
 cp small.npy many/value.npy
 cp small_label.npy many/label.npy
@@ -152,7 +155,8 @@ for x, y in zip(a["statistics"], b["statistics"]):
 assert len(a["statistics"]) == len(b["statistics"]) == 3
 PY
 run 0 "$CAT" stats arrays --recorded
-[ "$(cat out)" = "400 records; only the recorded statistics are shown" ] || [ "$(sed -n 2p out | cut -d, -f 1)" = label ] || die "$(cat out)"
+[ "$(cat out)" = "400 records; only the recorded statistics are shown" ] ||
+	[ "$(sed -n 2p out | cut -d, -f 1)" = label ] || die "$(cat out)"
 
 # As text: the largest class first, names that cannot drive the terminal, and a shard on its own.
 run 0 "$CAT" stats images --sorted --classes 3

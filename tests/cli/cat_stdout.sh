@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_stdout.sh - output that cannot be written is an error, and a reader that leaves early ends the work
+# cat_stdout.sh - output that cannot be written is an error, and a reader that leaves early ends the
+# work
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 ds=$ROOT/format/golden/dataset

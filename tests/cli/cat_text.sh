@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cat_text.sh - what shardcat prints for golden files, which never change, is what cat_text.out says
 #
-# To renew it after a change that was meant: tests/cli/cat_text.sh --print >tests/cli/cat_text.out, with BUILD, ROOT
-# and TMPDIR set; then read the difference.
+# To renew it after a change that was meant: tests/cli/cat_text.sh --print >tests/cli/cat_text.out,
+# with BUILD, ROOT and TMPDIR set; then read the difference.
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 cp -r "$ROOT"/format/golden/dataset "$ROOT"/format/golden/dataset_empty .

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # tests/cli/lib.sh - what scripts that run the tools share; sourced, not run
 #
-# Sourcing it goes to the script's own empty folder.  `run` keeps what a command printed in the files out and err, for
-# the checks that follow it.
+# Sourcing it goes to the script's own empty folder.  `run` keeps what a command printed in the
+# files out and err, for the checks that follow it.
 set -euo pipefail
 : "${ROOT:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"
 : "${BUILD:=$ROOT/build}" "${PYTHON:=/usr/bin/python3}"
@@ -57,8 +57,8 @@ printed() {
 	}
 }
 
-# refused CODE LINE ARGUMENT...: `shardpack VERB ARGUMENT... ARGS`, words that a script sets, ends with that code, says
-# this one line alone and makes nothing.  Counted in n.
+# refused CODE LINE ARGUMENT...: `shardpack VERB ARGUMENT... ARGS`, words that a script sets, ends
+# with that code, says this one line alone and makes nothing.  Counted in n.
 VERB=() ARGS=() n=0
 refused() {
 	local code=$1 line=$2
@@ -104,7 +104,8 @@ make_images() {
 	"$PYTHON" "$ROOT/tests/cli/make_images.py" "$@"
 }
 
-# powerless COMMAND...: without root's power to read and write everything, so that modes count for root as well
+# powerless COMMAND...: without root's power to read and write everything, so that modes count for
+# root as well
 powerless() {
 	if [ "$(id -u)" = 0 ]; then
 		setpriv --bounding-set=-dac_override,-dac_read_search "$@"
@@ -121,7 +122,8 @@ need_pillow() {
 	skip "$why"
 }
 
-# break_pack FILE SED: ./broken is shardpack with that file of it edited so, for tests of tests; "s/x/x/" changes nothing
+# break_pack FILE SED: ./broken is shardpack with that file of it edited so, for tests of tests;
+# "s/x/x/" changes nothing
 break_pack() {
 	local file objects=("$BUILD/tools/shardpack/manual.o") source san=
 	file=$(cd "$ROOT" && find tools/shardpack tools/cli tools/common -name "$1")
@@ -133,12 +135,14 @@ break_pack() {
 		[ "$source" = "$file" ] || objects+=("$BUILD/$source")
 	done
 	# shellcheck disable=SC2046,SC2086 # words of flags
-	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O1 $san -Iinclude -I. -o "$OLDPWD/broken" "$OLDPWD/broken.c" \
+	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O1 $san -Iinclude -I. -o \
+		"$OLDPWD/broken" "$OLDPWD/broken.c" \
 		"${objects[@]/%.c/.o}" "$BUILD/libshard.a" \
 		$(pkg-config --libs libjpeg libpng libwebp jansson zlib libzstd liblz4) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
 }
 
-# replan SED FROM TO: TO has the plan of FROM, edited so, with the digest of what it is now; "s/x/x/" changes nothing
+# replan SED FROM TO: TO has the plan of FROM, edited so, with the digest of what it is now;
+# "s/x/x/" changes nothing
 replan() {
 	mkdir -p "$3/.shardpack" && cp "$2/.shardpack/source" "$3/.shardpack"
 	sed "$1" "$2/.shardpack/plan" | head -n -1 >new

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_fields.py - samples of several fields, as every source has them, and what a record of them must be; run by tests
+"""make_fields.py - samples of several fields, as every source has them, and what a record of them
+must be; run by tests
 
     make_fields.py RESIZE CROP FIT
 
-Writes into the working folder: img/, mask/ and depth/ with folders of classes, text/ and more/ beside them; t.csv and
-t.jsonl; wds.tar and its members as wds.zip; folders.tar, whose classes are folders; and want.npz.
+Writes into the working folder: img/, mask/ and depth/ with folders of classes, text/ and more/
+beside them; t.csv and t.jsonl; wds.tar and its members as wds.zip; folders.tar, whose classes are
+folders; and want.npz.
 """
 import csv
 import io
@@ -30,11 +32,19 @@ def place(size, resize, crop, fit):
     scaled = blank
     if fit == pillow.PAD:
         w, h = size
-        new = (resize, resize) if w == h else (resize, round(h / w * resize)) if w > h else (round(w / h * resize), resize)
+        new = (
+            (resize, resize)
+            if w == h
+            else (resize, round(h / w * resize)) if w > h else (round(w / h * resize), resize)
+        )
         return new, [0, 0], [round((resize - n) / 2) for n in new]
     if resize:
         scaled = pillow.resized(blank, resize, fit, Image.NEAREST)
-    return (scaled.size, [int(round(max(n - crop, 0) / 2.0)) for n in scaled.size], [max(crop - n, 0) // 2 for n in scaled.size])
+    return (
+        scaled.size,
+        [int(round(max(n - crop, 0) / 2.0)) for n in scaled.size],
+        [max(crop - n, 0) // 2 for n in scaled.size],
+    )
 
 
 def move(boxes, size, resize, crop, fit):
@@ -88,24 +98,59 @@ def main(resize, crop, fit):
     rows, members, by_folder = [], [], []
     for i, s in enumerate(samples):
         name = "%s/%02d" % ("ab"[s["label"]], i)
-        files = {"img/%s.png" % name: png(s["image"]), "mask/%s.png" % name: png(s["mask"]), "depth/%s.png" % name: png(s["depth"]),
-                 "text/%s.txt" % name: s["caption"].encode(), "more/%s.ids.npy" % name: npy(np.array(s["ids"], "<i8")),
-                 "more/%s.mat.json" % name: json.dumps(s["mat"]).encode(),
-                 "more/%s.boxes.npy" % name: npy(np.asfortranarray(np.array(s["boxes"], ">f8").reshape(-1, 4)))}
+        files = {
+            "img/%s.png" % name: png(s["image"]),
+            "mask/%s.png" % name: png(s["mask"]),
+            "depth/%s.png" % name: png(s["depth"]),
+            "text/%s.txt" % name: s["caption"].encode(),
+            "more/%s.ids.npy" % name: npy(np.array(s["ids"], "<i8")),
+            "more/%s.mat.json" % name: json.dumps(s["mat"]).encode(),
+            "more/%s.boxes.npy" % name: npy(np.asfortranarray(np.array(s["boxes"], ">f8").reshape(-1, 4))),
+        }
         for path, data in files.items():
             os.makedirs(os.path.dirname(path), exist_ok=True)
             open(path, "wb").write(data)
         wh = [[b[0], b[1], b[2] - b[0], b[3] - b[1]] for b in s["boxes"]]
-        rows.append({"path": "img/%s.png" % name, "label": s["label"], "seg": "mask/%s.png" % name, "depth": "depth/%s.png" % name,
-                     "boxes": s["boxes"], "caption": s["caption"], "ids": s["ids"], "mat": s["mat"], "score": s["score"], "age": i})
+        rows.append(
+            {
+                "path": "img/%s.png" % name,
+                "label": s["label"],
+                "seg": "mask/%s.png" % name,
+                "depth": "depth/%s.png" % name,
+                "boxes": s["boxes"],
+                "caption": s["caption"],
+                "ids": s["ids"],
+                "mat": s["mat"],
+                "score": s["score"],
+                "age": i,
+            }
+        )
         more = {"n": {"deep": 1}, "caption": s["caption"], "boxes": wh, "score": s["score"]}
-        members += [("%04d.%s" % (i, suffix), data) for suffix, data in {
-            "seg.png": png(s["mask"]), "png": png(s["image"]), "depth.png": png(s["depth"]), "cls": b"%d" % s["label"],
-            "json": json.dumps(more).encode(), "ids.npy": npy(np.array(s["ids"], ">i4")), "mat": json.dumps(s["mat"]).encode(),
-            "bin": s["blob"], "TXT": s["caption"].encode()}.items()]
-        by_folder += [("%s.v2.png" % name, png(s["image"])), ("%s.txt" % name, s["caption"].encode()), ("%s.x" % name, b"?")]
+        members += [
+            ("%04d.%s" % (i, suffix), data)
+            for suffix, data in {
+                "seg.png": png(s["mask"]),
+                "png": png(s["image"]),
+                "depth.png": png(s["depth"]),
+                "cls": b"%d" % s["label"],
+                "json": json.dumps(more).encode(),
+                "ids.npy": npy(np.array(s["ids"], ">i4")),
+                "mat": json.dumps(s["mat"]).encode(),
+                "bin": s["blob"],
+                "TXT": s["caption"].encode(),
+            }.items()
+        ]
+        by_folder += [
+            ("%s.v2.png" % name, png(s["image"])),
+            ("%s.txt" % name, s["caption"].encode()),
+            ("%s.x" % name, b"?"),
+        ]
         want["image"].append(np.asarray(pillow.transform(s["image"], resize, crop, Image.BILINEAR, FITS[fit])))
-        want["mask"].append(np.asarray(pillow.transform(Image.fromarray(np.asarray(s["mask"])), resize, crop, Image.NEAREST, FITS[fit], 255)))
+        want["mask"].append(
+            np.asarray(
+                pillow.transform(Image.fromarray(np.asarray(s["mask"])), resize, crop, Image.NEAREST, FITS[fit], 255)
+            )
+        )
         want["depth"].append(np.asarray(pillow.transform(s["depth"], 20, 16, Image.BICUBIC)).transpose(2, 0, 1))
         want["boxes"].append(move(s["boxes"], s["image"].size, resize, crop, FITS[fit]))
     write_tables(rows)

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""make_images.py DIR COUNT [CLASSES [SEED]] - small images in folders of classes, the same ones each time
+"""make_images.py DIR COUNT [CLASSES [SEED]] - small images in folders of classes, the same ones
+each time
 
-Each is a smooth random pattern of about 64 x 48 pixels, no two alike; most are JPEG, every tenth is PNG.
+Each is a smooth random pattern of about 64 x 48 pixels, no two alike; most are JPEG, every tenth is
+PNG.
 """
 
 import os

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_accept.sh - --accept: which damage becomes a record, with whose pixels, and that it is never silent
+# tests/cli/pack_accept.sh - --accept: which damage becomes a record, with whose pixels, and that it
+# is never silent
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow
@@ -164,7 +165,8 @@ PY
 judge() { # judge HOW: is all of the dataset HOW, and of what was said of it, right?
 	diff "$1.want" <(told "$1.json") && "$PYTHON" check.py "$1" "$1.json"
 }
-[ ! -e none/x ] && ! "$PYTHON" -c 'import records; records.read("none")["damage"]' 2>/dev/null || die "strict records have no such field"
+[ ! -e none/x ] && ! "$PYTHON" -c 'import records; records.read("none")["damage"]' 2>/dev/null ||
+	die "strict records have no such field"
 judge eoi >&2 || die "--accept eoi"
 judge warnings | tee judged >&2 || die "--accept warnings"
 grep -q "^16 records, 13 of them accepted, [0-9]* with Pillow's pixels$" judged || die "$(cat judged)"
@@ -178,16 +180,21 @@ shardpack: warning: src/a/01eoi.jpg: accepted: $lacks
 shardpack: warning: 5 of 8 records come from damaged images, accepted with warnings; their field damage is not 0
 END
 grep -e /01eoi -e records eoi.err | diff eoi.said - >&2
-run 0 "$PACK" images src -o eoi --crop 40 --shard-records 4 --on-error skip --order source --accept eoi --report again.json
+run 0 "$PACK" images src -o eoi --crop 40 --shard-records 4 --on-error skip --order source --accept eoi --report \
+	again.json
 said "shardpack: 19 inputs = 8 written (5 accepted with warnings) + 11 skipped + 0 quarantined + 0 failed"
-[ "$(json again.json '[(i["input"], i["message"]) for i in d["accepted_inputs"]][0]')" = "('a/01eoi.jpg', 'truncated')" ] || die "$(cat again.json)"
-[ "$(json again.json 'd["accepted_with_warnings"], len(d["accepted_inputs"])')" = "(5, 5)" ] || die "of a sealed dataset: $(cat again.json)"
+[ "$(json again.json '[(i["input"], i["message"]) for i in d["accepted_inputs"]][0]')" = \
+	"('a/01eoi.jpg', 'truncated')" ] || die "$(cat again.json)"
+[ "$(json again.json 'd["accepted_with_warnings"], len(d["accepted_inputs"])')" = "(5, 5)" ] ||
+	die "of a sealed dataset: $(cat again.json)"
 [ "$(json again.json 'd["recipe"]["accept"]')" = eoi ] || die "$(cat again.json)"
-[ "$(json none.json 'd["recipe"]["accept"], d["accepted_with_warnings"], d["accepted_inputs"]')" = "('none', 0, [])" ] || die "$(cat none.json)"
+[ "$(json none.json 'd["recipe"]["accept"], d["accepted_with_warnings"], d["accepted_inputs"]')" = "('none', 0, [])" ] \
+	|| die "$(cat none.json)"
 rm -rf page
 run 0 "$PACK" images src -o page "${ARGS[@]}" --accept eoi --report page.html
 grep -q '<tr><td>of these accepted with warnings</td><td class="n">5</td></tr>' page.html || die "the page has no count"
-sed -n '/id="accepted"/,/^<\/table>/p' page.html | grep -qF "<tr><td>a/01eoi.jpg</td><td>truncated</td><td>$lacks</td></tr>" || die "the page does not name them"
+sed -n '/id="accepted"/,/^<\/table>/p' page.html |
+	grep -qF "<tr><td>a/01eoi.jpg</td><td>truncated</td><td>$lacks</td></tr>" || die "the page does not name them"
 [ "$(sed -n '/id="accepted"/,/^<\/table>/p' page.html | grep -c '^<tr><td>')" = 5 ] || die "not five"
 # They are no bad inputs, and nothing is kept of them in quarantine.
 run 0 "$PACK" images src -o q --crop 40 --on-error quarantine --quarantine kept --accept warnings --max-bad 3 -q
@@ -204,11 +211,14 @@ run 0 "$PACK" images src -o j1 "${ARGS[@]}" -j 1 --report j1.json
 run 0 "$PACK" images src -o j3 "${ARGS[@]}" -j 3
 same j1 j3
 run 0 "$PACK" plan images src -o parts "${ARGS[@]}"
-[ "$(sed -n '/^source/,/^resize/p' parts/.shardpack/plan | tr '\n' ,)" = "source images,accept warnings,resize 0," ] || die "$(cat parts/.shardpack/plan)"
+[ "$(sed -n '/^source/,/^resize/p' parts/.shardpack/plan | tr '\n' ,)" = "source images,accept warnings,resize 0," ] ||
+	die "$(cat parts/.shardpack/plan)"
 run 0 "$PACK" build parts --part 1/2 -q --report part.json
 run 0 "$PACK" build parts --part 0/2 -q --report part0.json
-[ "$(json part.json 'd["accepted_with_warnings"]')" -gt 0 ] && [ "$(json part0.json 'd["accepted_with_warnings"]')" -gt 0 ] || die "parts have none"
-[ "$(($(json part.json 'd["accepted_with_warnings"]') + $(json part0.json 'd["accepted_with_warnings"]')))" = 13 ] || die "parts do not add up"
+[ "$(json part.json 'd["accepted_with_warnings"]')" -gt 0 ] &&
+	[ "$(json part0.json 'd["accepted_with_warnings"]')" -gt 0 ] || die "parts have none"
+[ "$(($(json part.json 'd["accepted_with_warnings"]') + $(json part0.json 'd["accepted_with_warnings"]')))" = 13 ] ||
+	die "parts do not add up"
 cp parts/.shardpack/receipt-00000 kept.receipt
 grep -q "^accepted [0-9]* [45] JPEG%20" kept.receipt || die "$(cat kept.receipt)"
 rm parts/.shardpack/receipt-0000[02] && echo x >>parts/.shardpack/receipt-00001
@@ -230,7 +240,8 @@ same j1 resumed
 [ "$(told resumed.json)" = "$(told j1.json)" ] || die "$(told resumed.json)"
 # What is wrong with a shard stops it, and the accepted ones of others are told of.
 run 1 "$PACK" images src -o failed --crop 40 --shard-records 4 --accept warnings -q --order source --report failed.json
-[ "$(json failed.json 'd["written"], d["accepted_with_warnings"], len(d["accepted_inputs"])')" = "(16, 13, 13)" ] || die "$(cat failed.json)"
+[ "$(json failed.json 'd["written"], d["accepted_with_warnings"], len(d["accepted_inputs"])')" = "(16, 13, 13)" ] ||
+	die "$(cat failed.json)"
 
 # ---- mutants: what libjpeg makes all pixels of is taken, with those pixels, and nothing else ----
 
@@ -243,8 +254,10 @@ jpeg = bases(rng)[0]
 for i in range(60 if os.environ.get("VARIANT") else 400):
     open(f"mutants/m/{i:03}.jpg", "wb").write(mutate(rng, rng.choice(jpeg)))
 PY
-run 0 "$PACK" images mutants -o mutants.ds --crop 112 --order source --on-error skip --accept warnings --report mutants.json -q
-run 0 "$PACK" images mutants -o mutants.eoi --crop 112 --order source --on-error skip --accept eoi --report mutants.eoi.json -q
+run 0 "$PACK" images mutants -o mutants.ds --crop 112 --order source --on-error skip --accept warnings --report \
+	mutants.json -q
+run 0 "$PACK" images mutants -o mutants.eoi --crop 112 --order source --on-error skip --accept eoi --report \
+	mutants.eoi.json -q
 run 0 "$PACK" images mutants -o mutants.none --crop 112 --order source --on-error skip --report mutants.none.json -q
 "$PYTHON" - <<'PY' >mutated
 import json, os, subprocess
@@ -288,11 +301,14 @@ PY
 
 # ---- further images; names ----
 
-mkdir -p two/a right/a && cp src/a/00whole.jpg two/a/0.jpg && cp src/a/01eoi.jpg two/a/1.jpg && cp src/a/00whole.jpg two/a/2.jpg
+mkdir -p two/a right/a && cp src/a/00whole.jpg two/a/0.jpg && cp src/a/01eoi.jpg two/a/1.jpg &&
+	cp src/a/00whole.jpg two/a/2.jpg
 cp src/a/05gap.jpg right/a/0.jpg && cp src/a/00whole.jpg right/a/1.jpg && cp src/a/00whole.jpg right/a/2.jpg
 printf 'path,label,right\n%s' "$(for i in 0 1 2; do echo "two/a/$i.jpg,0,right/a/$i.jpg"; done)" >two.csv
-run 0 "$PACK" images two.csv -o two.ds --crop 8 --order source --field right:kind=image --accept warnings --report two.json -q
-[ "$("$PYTHON" -c 'import records; print(records.read("two.ds")["damage"])')" = "[4 5 0]" ] || die "damage of a second image"
+run 0 "$PACK" images two.csv -o two.ds --crop 8 --order source --field right:kind=image --accept warnings --report \
+	two.json -q
+[ "$("$PYTHON" -c 'import records; print(records.read("two.ds")["damage"])')" = "[4 5 0]" ] ||
+	die "damage of a second image"
 said "shardpack: warning: ./two/a/0.jpg: accepted: field right, right/a/0.jpg: $damaged: premature end of data segment"
 misused() {
 	run 2 "$PACK" images two.csv -o no --crop 8 "$@"
@@ -307,7 +323,8 @@ misused --accept eoi --columns "$(seq -s ,  -f 'c%g:u8' 22)"
 misuse="--accept all: must be none, eoi or warnings"
 misused --accept all
 run 0 "$PACK" plan images src -o plan --crop 8 -q
-for edit in 's/^resize/accept none\n&/' 's/^resize/accept all\n&/' 's/^crop/accept eoi\n&/' 's/^resize/exif apply\naccept eoi\n&/'; do
+for edit in 's/^resize/accept none\n&/' 's/^resize/accept all\n&/' 's/^crop/accept eoi\n&/' \
+	's/^resize/exif apply\naccept eoi\n&/'; do
 	replan "$edit" plan "p$n"
 	run 1 "$PACK" build "p$n"
 	grep -q "this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
@@ -317,14 +334,15 @@ done
 # ---- converters that are wrong ----
 
 breaks=0
-# finds HOW FILE SED: with FILE edited so, `judge HOW` must find fault; and with an edit that changes nothing it must not;
-# which is shown by the plain build
+# finds HOW FILE SED: with FILE edited so, `judge HOW` must find fault; and with an edit that
+# changes nothing it must not; which is shown by the plain build
 finds() {
 	[ -z "${VARIANT-}" ] || return 0
 	local how=$1 edit=$3
 	break_pack "$2" "$edit"
 	rm -rf "$how"
-	./broken images src -o "$how" --crop 40 --shard-records 4 --on-error skip --order source -q --accept "$how" --report "$how.json" 2>err ||
+	./broken images src -o "$how" --crop 40 --shard-records 4 --on-error skip --order source -q --accept "$how" \
+		--report "$how.json" 2>err ||
 		echo '{"bad_inputs": [], "accepted_inputs": []}' >"$how.json"
 	if judge "$how" >found 2>&1; then
 		[ "$edit" = s/x/x/ ] || die "not found: $edit"

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_fields.sh - several fields per record, out of every source: what Pillow and NumPy make of the same samples
+# tests/cli/pack_fields.sh - several fields per record, out of every source: what Pillow and NumPy
+# make of the same samples
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 export PYTHONPATH=$ROOT/tests/cli
 
-# check DS FIELD...: image, label and these fields of DS are those of want.npz, in its order, and there are no others
+# check DS FIELD...: image, label and these fields of DS are those of want.npz, in its order, and
+# there are no others
 check() {
 	"$PYTHON" -c 'import sys, numpy, records
 got, want = records.read(sys.argv[1]), numpy.load("want.npz")
@@ -28,19 +30,25 @@ for fit in short:24:16 short:40:33 long:24:16 stretch:20:15 pad:24:24; do
 	rm -rf img mask depth text more ds.*
 	"$PYTHON" "$ROOT/tests/cli/make_fields.py" "$resize" "$crop" "$how"
 	ARGS=(--resize "$resize" --crop "$crop" --fit "$how" --order source -q)
-	run 0 "$PACK" images t.csv -o ds.csv "${ARGS[@]}" --field $CAPTION --field $MASK,from=seg --field $DEPTH --columns age:u16 \
+	run 0 "$PACK" images t.csv -o ds.csv "${ARGS[@]}" --field $CAPTION --field $MASK,from=seg --field $DEPTH \
+		--columns age:u16 \
 		--field $IDS --field $BOXES --field $MAT --field $SCORE
 	check ds.csv age caption mask depth ids boxes mat score
-	run 0 "$PACK" images t.jsonl -o ds.jsonl "${ARGS[@]}" --field $CAPTION --field $MASK,from=seg --field $DEPTH --columns age:u16 \
+	run 0 "$PACK" images t.jsonl -o ds.jsonl "${ARGS[@]}" --field $CAPTION --field $MASK,from=seg --field $DEPTH \
+		--columns age:u16 \
 		--field $IDS --field $BOXES --field $MAT --field $SCORE
 	same ds.csv ds.jsonl
-	run 0 "$PACK" images img --root . -o ds.files "${ARGS[@]}" --field $MASK,from='mask/{}.png' --field $DEPTH,from='depth/{}.png' \
-		--field $CAPTION,from='text/{}.txt' --field $IDS,from='more/{}.ids.npy' --field $MAT,from='more/{}.mat.json' \
+	run 0 "$PACK" images img --root . -o ds.files "${ARGS[@]}" --field $MASK,from='mask/{}.png' --field \
+		$DEPTH,from='depth/{}.png' \
+		--field $CAPTION,from='text/{}.txt' --field $IDS,from='more/{}.ids.npy' --field \
+		$MAT,from='more/{}.mat.json' \
 		--field $BOXES,from='more/{}.boxes.npy'
 	check ds.files mask depth caption ids mat boxes
 	for a in tar zip; do
-		run 0 "$PACK" images wds.$a -o ds.$a "${ARGS[@]}" --field $MASK,from=seg.png --field $DEPTH,from=depth.png --field $CAPTION,from=txt \
-			--field $IDS,from=ids.npy --field $BOXES,from=json:boxes,format=xywh --field $MAT --field $SCORE,from=json:score \
+		run 0 "$PACK" images wds.$a -o ds.$a "${ARGS[@]}" --field $MASK,from=seg.png --field \
+			$DEPTH,from=depth.png --field $CAPTION,from=txt \
+			--field $IDS,from=ids.npy --field $BOXES,from=json:boxes,format=xywh --field $MAT --field \
+			$SCORE,from=json:score \
 			--field blob:kind=bytes,max=8,from=bin
 		check ds.$a mask depth caption ids boxes mat score blob
 	done
@@ -48,15 +56,20 @@ done
 
 # ---- the image's own options, in both spellings ----
 
-FIELDS=("--field=$CAPTION" "--field=$MASK,from=seg" "--field=$DEPTH" "--field=$IDS" "--field=$BOXES" --columns "age:u16")
+FIELDS=("--field=$CAPTION" "--field=$MASK,from=seg" "--field=$DEPTH" "--field=$IDS" "--field=$BOXES" --columns \
+	"age:u16")
 run 0 "$PACK" images t.csv -o flat --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 --std 1,2,0.5 -q
-run 0 "$PACK" images t.csv -o field --field image:resize=32,crop=24,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 -q
+run 0 "$PACK" images t.csv -o field --field image:resize=32,crop=24,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 \
+	-q
 same flat field
-run 0 "$PACK" images t.csv -o both --resize 32 --layout chw --mean 0.5,0.25,0.5 --field image:kind=image,resize=32,crop=24,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 -q
+run 0 "$PACK" images t.csv -o both --resize 32 --layout chw --mean 0.5,0.25,0.5 --field \
+	image:kind=image,resize=32,crop=24,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 -q
 same flat both
 # Another image is as the first one, but for what is said of it: sizes both or none.
-run 0 "$PACK" plan images t.csv -o heirs --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 --std 1,2,0.5 -q \
-	--field a:kind=image,from=depth --field b:kind=image,from=depth,resize=16 --field c:kind=image,from=depth,dtype=u8,fit=stretch
+run 0 "$PACK" plan images t.csv -o heirs --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 --std \
+	1,2,0.5 -q \
+	--field a:kind=image,from=depth --field b:kind=image,from=depth,resize=16 --field \
+	c:kind=image,from=depth,dtype=u8,fit=stretch
 [ "$(sed -n 's/^field //p' heirs/.shardpack/plan)" = \
 "a f16 tensor chw image [3,24,24] 0 0 kind=image,from=depth,resize=32,fit=short,crop=24,filter=bilinear,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
 b f16 tensor chw image [3,16,16] 0 0 kind=image,from=depth,resize=16,fit=short,crop=16,filter=bilinear,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
@@ -101,7 +114,8 @@ check ds.folders caption
 # ---- what is optional ----
 
 sed 's/"seg": "[^"]*04.png", //; s/"seg": "[^"]*02.png"/"seg": null/; s/"boxes": \[\[/"gone": [[/' t.jsonl >some.jsonl
-run 0 "$PACK" images some.jsonl -o some "${ARGS[@]}" --field $MASK,from=seg,optional --field $BOXES,optional --field none:kind=text,max=4,optional
+run 0 "$PACK" images some.jsonl -o some "${ARGS[@]}" --field $MASK,from=seg,optional --field $BOXES,optional --field \
+	none:kind=text,max=4,optional
 "$PYTHON" - <<'PY'
 import json
 import numpy, records
@@ -147,7 +161,8 @@ with open("lies.csv", "w", newline="") as f:
     csv.writer(f).writerows([["path", "label", "mask", "boxes"]] + rows)
 np.savez("lies.npz", mask=np.array(want["mask"]), boxes=np.array(want["boxes"], "<f4"))
 PY
-run 0 "$PACK" images lies.csv -o lies.ds --resize 24 --crop 24 --order source --exif apply --field mask:kind=mask --field boxes:kind=boxes,max=1 -q
+run 0 "$PACK" images lies.csv -o lies.ds --resize 24 --crop 24 --order source --exif apply --field mask:kind=mask \
+	--field boxes:kind=boxes,max=1 -q
 "$PYTHON" -c 'import numpy, records
 got, want = records.read("lies.ds"), numpy.load("lies.npz")
 for name in "mask", "boxes":
@@ -179,7 +194,8 @@ assert open("caption.txt", "rb").read() == want["caption"][8][:int(want["caption
 PY
 # Each image of floats is drawn by its own mean and std.
 run 0 "$PACK" images t.csv -o floats "${ARGS[@]}" --dtype f32 --mean 0.25,0.5,0.5 --std 1,2,3 \
-	--field $DEPTH,dtype=f32,mean=0.5/0.4/0.3,std=0.1/0.2/0.3 --field u8:kind=image,from=depth,resize=20,crop=16,fit=short,filter=bicubic,dtype=u8
+	--field $DEPTH,dtype=f32,mean=0.5/0.4/0.3,std=0.1/0.2/0.3 --field \
+	u8:kind=image,from=depth,resize=20,crop=16,fit=short,filter=bicubic,dtype=u8
 for f in depth u8; do run 0 "$CAT" get floats 3 --field $f --png --out $f.png; done
 cmp depth.png u8.png || die "a second image of floats, drawn"
 run 0 "$PACK" images t.csv -o foretold --resize 24 --crop 16 "${FIELDS[@]}" --dry-run

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_fields_bad.sh - fields that cannot be: options, tables, archives, files, and plans that somebody changed
+# tests/cli/pack_fields_bad.sh - fields that cannot be: options, tables, archives, files, and plans
+# that somebody changed
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 export PYTHONPATH=$ROOT/tests/cli
@@ -34,34 +35,47 @@ wrong caption:kind=text,max=4,max=5 "max is given twice"
 wrong caption:kind=text,max "max needs a value"
 wrong caption:kind=text,max=4,optional=1 "optional takes no value"
 wrong caption:kind=text,max=4,shape=4 "shape does not belong to kind=text"
-wrong caption:kind=text,max=4,maximum=4 "'maximum=4' is not an option; must be kind, from, optional, fill, format, dtype, shape, max, resize, fit, crop, filter, layout, mean, std or decode-scale"
+wrong caption:kind=text,max=4,maximum=4 \
+	"'maximum=4' is not an option; must be kind, from, optional, fill, format, dtype, shape, max, resize, fit, crop, filter, layout, mean, std or decode-scale"
 wrong caption:kind=text,max=4,from= "from=: must be UTF-8 of 1 to 255 bytes; it has 0"
-wrong 1st:kind=text,max=4 "'1st' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _"
-wrong :kind=text,max=4 "'' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _"
-wrong label:kind=text,max=4 "the field label comes from --label-key, --labels, --label-regex or the source's folders, not from --field"
+wrong 1st:kind=text,max=4 \
+	"'1st' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _"
+wrong :kind=text,max=4 \
+	"'' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _"
+wrong label:kind=text,max=4 \
+	"the field label comes from --label-key, --labels, --label-regex or the source's folders, not from --field"
 wrong image:kind=mask "the field image is the input itself; must be kind=image"
 wrong image:from=x "the field image is the input itself; leave from out"
 wrong image:max=3 "max does not belong to kind=image"
 wrong ids:kind=ragged,max=4 "kind=ragged needs dtype=TYPE"
-wrong ids:kind=ragged,max=4,dtype=int "dtype=int: must be u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 or bool"
-misused "--field ids: dtype=f16: must be u8 to i64, f32, f64 or bool for numbers" --field ids:kind=ragged,max=4,dtype=f16 "${SMALL[@]}"
+wrong ids:kind=ragged,max=4,dtype=int \
+	"dtype=int: must be u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 or bool"
+misused "--field ids: dtype=f16: must be u8 to i64, f32, f64 or bool for numbers" --field \
+	ids:kind=ragged,max=4,dtype=f16 "${SMALL[@]}"
 wrong mask:kind=mask,fill=256 "fill=256: must be a whole number, 0 to 255"
 wrong boxes:kind=boxes,max=4,format=yxyx "format=yxyx: must be xyxy or xywh"
-misused "--field mask: from=json:mask: an image or a mask cannot come from JSON" --field mask:kind=mask,from=json:mask "${SMALL[@]}"
-misused "--field depth: dtype=i8: must be u8, f16, bf16 or f32 for an image" --field depth:kind=image,dtype=i8 "${SMALL[@]}"
+misused "--field mask: from=json:mask: an image or a mask cannot come from JSON" --field mask:kind=mask,from=json:mask \
+	"${SMALL[@]}"
+misused "--field depth: dtype=i8: must be u8, f16, bf16 or f32 for an image" --field depth:kind=image,dtype=i8 \
+	"${SMALL[@]}"
 misused "--field depth: crop 32 is larger than resize 16" --field depth:kind=image,resize=16,crop=32 "${SMALL[@]}"
-misused "--field depth: std needs dtype f16, bf16 or f32; u8 samples are not normalised" --field depth:kind=image,std=1/1/1 "${SMALL[@]}"
-misused "--field depth: std 1/0/1: 0 must be above 0, because samples are divided by it" --field depth:kind=image,dtype=f32,std=1/0/1 "${SMALL[@]}"
+misused "--field depth: std needs dtype f16, bf16 or f32; u8 samples are not normalised" --field \
+	depth:kind=image,std=1/1/1 "${SMALL[@]}"
+misused "--field depth: std 1/0/1: 0 must be above 0, because samples are divided by it" --field \
+	depth:kind=image,dtype=f32,std=1/0/1 "${SMALL[@]}"
 misused "--field age: there is a field age already" --columns age:u16 --field age:kind=tensor,dtype=u8 "${SMALL[@]}"
-misused "--field a: there is a field a_length already" --field a_length:kind=tensor,dtype=u8 --field a:kind=text,max=4 "${SMALL[@]}"
+misused "--field a: there is a field a_length already" --field a_length:kind=tensor,dtype=u8 --field a:kind=text,max=4 \
+	"${SMALL[@]}"
 long=$(printf 'a%.0s' {1..41})
 misused "--field $long: the field of its lengths would be called ${long}_length, which is too long; use a shorter name" --field "$long:kind=text,max=4" "${SMALL[@]}"
 many=()
 for i in {1..12}; do many+=(--field "f$i:kind=text,max=4"); done
-misused "--field f12: more than the limit of 22 fields beside image and label; fields of lengths count too" "${many[@]}" "${SMALL[@]}"
+misused "--field f12: more than the limit of 22 fields beside image and label; fields of lengths count too" \
+	"${many[@]}" "${SMALL[@]}"
 misused "--field image is given twice" --field image:crop=16 --field image:crop=16
 misused "--crop and --field image:crop= differ; give one of them" --crop 16 --field image:crop=17
-misused "--mean and --field image:mean= differ; give one of them" --crop 16 --dtype f32 --mean 0,0,0 --field image:mean=0/0/1
+misused "--mean and --field image:mean= differ; give one of them" --crop 16 --dtype f32 --mean 0,0,0 --field \
+	image:mean=0/0/1
 misused "--crop 32 is larger than --resize 16" --resize 16 --field image:crop=32
 misused "--field image: dtype: must be u8, f16, bf16 or f32" --field image:dtype=i8
 
@@ -101,7 +115,8 @@ cell kind=ragged,dtype=f32,max=2 '{"a":1,"a":2}' "no JSON, at byte 10: duplicate
 cell kind=tensor,dtype=i64,shape=2x2 '[[1,2],[3]]' "axis 1 has 1 elements; the field has 2"
 cell kind=tensor,dtype=i64,shape=2x2 '[[1,2]]' "axis 0 has 1 elements; the field has 2"
 cell kind=tensor,dtype=i64 '[1]' "element 0 is no number"
-cell kind=boxes,max=2 '[[1,2,3,4],[5,1,4,2]]' "box 1 is [5, 1, 4, 2] (x1, y1, x2, y2): its right side is left of its left side"
+cell kind=boxes,max=2 '[[1,2,3,4],[5,1,4,2]]' \
+	"box 1 is [5, 1, 4, 2] (x1, y1, x2, y2): its right side is left of its left side"
 cell kind=boxes,max=2,format=xywh '[[1,2,3,-4]]' "box 0 is [1, 2, 3, -4] (x, y, width, height): its height is below 0"
 cell kind=boxes,max=2 '[[1,2,3]]' "axis 1 has 3 elements; the field has 4"
 cell kind=boxes,max=1 '[[1,2,3,4],[1,2,3,4]]' "2 of them; the limit is max=1, raise it"
@@ -110,11 +125,13 @@ refused 1 "./t1.csv: line 2: column x is empty, and field x comes from it" t1.cs
 refused 1 "./t1.csv: line 2: column x is empty, and field x comes from it" t1.csv --field x:kind=mask
 refused 1 "./t1.csv: line 1: no column is called y, which --field y needs" t1.csv --field y:kind=text,max=1
 printf 'path,label,x\n%s,0,\377\n' $IMG >t1.csv
-refused 1 "./t1.csv: line 2: column x, field x: not UTF-8 at byte 0; kind=bytes takes any" t1.csv --field x:kind=text,max=5
+refused 1 "./t1.csv: line 2: column x, field x: not UTF-8 at byte 0; kind=bytes takes any" t1.csv --field \
+	x:kind=text,max=5
 printf 'path,label,x\n%s,0,gone.png\n' $IMG >t1.csv
 refused 3 "./t1.csv: line 2: 'gone.png': No such file or directory" t1.csv --field x:kind=mask
 printf 'path,label,x\n%s,0,../gone.png\n' $IMG >t1.csv
-refused 1 "./t1.csv: line 2: '../gone.png' lies outside of .; name a folder that holds all images with --root" t1.csv --field x:kind=image
+refused 1 "./t1.csv: line 2: '../gone.png' lies outside of .; name a folder that holds all images with --root" t1.csv \
+	--field x:kind=image
 printf '{"path": "%s", "label": 0, "x": 5}\n' $IMG >t1.jsonl
 refused 1 "./t1.jsonl: line 1: no text called x, which --field x needs" t1.jsonl --field x:kind=text,max=5
 refused 1 "./t1.jsonl: line 1: column y is empty, and field y comes from it" t1.jsonl --field y:kind=text,max=5
@@ -123,9 +140,12 @@ refused 1 "./t1.jsonl: line 1: column y is empty, and field y comes from it" t1.
 
 refused 2 "--field mask: from= must be a path below img that contains {}, which stands for the image's path without extension, such as from=mask/{}.png" \
 	img --field mask:kind=mask
-refused 3 "./mask/a/00.jpg: field mask of 'a/00.png': No such file or directory" img --root . --field 'mask:kind=mask,from=mask/{}.jpg'
-refused 1 "img/a/00.png: --field mask: from=../mask/{}.png does not lead to a path below img" img --field 'mask:kind=mask,from=../mask/{}.png'
-refused 1 "./wds.tar: sample '0000' at offset 2048 has no .seg.jpg, which --field mask needs" wds.tar --field mask:kind=mask,from=seg.jpg
+refused 3 "./mask/a/00.jpg: field mask of 'a/00.png': No such file or directory" img --root . --field \
+	'mask:kind=mask,from=mask/{}.jpg'
+refused 1 "img/a/00.png: --field mask: from=../mask/{}.png does not lead to a path below img" img --field \
+	'mask:kind=mask,from=../mask/{}.png'
+refused 1 "./wds.tar: sample '0000' at offset 2048 has no .seg.jpg, which --field mask needs" wds.tar --field \
+	mask:kind=mask,from=seg.jpg
 
 # ---- what is in them is a verdict on the sample ----
 
@@ -180,10 +200,12 @@ with open("want", "w") as f:
         f.write("%04d.png: field %s, %d bytes at offset %d of bad.tar: %s\n" % (
             i, fields[suffix], at["%04d.%s" % (i, suffix)][1], at["%04d.%s" % (i, suffix)][0], line or "*"))
 PY
-FIELDS=("--field=caption:kind=text,max=8,from=txt" "--field=ids:kind=ragged,dtype=i32,max=4,from=npy" "--field=boxes:kind=boxes,max=3,from=json:boxes" "--field=mask:kind=mask,from=seg.png")
+FIELDS=("--field=caption:kind=text,max=8,from=txt" "--field=ids:kind=ragged,dtype=i32,max=4,from=npy" \
+	"--field=boxes:kind=boxes,max=3,from=json:boxes" "--field=mask:kind=mask,from=seg.png")
 run 1 "$PACK" images bad.tar -o no "${SMALL[@]}" "${FIELDS[@]}" --order source
 [ ! -e no ] || die "a dataset with bad samples"
-run 0 "$PACK" images bad.tar -o kept "${SMALL[@]}" "${FIELDS[@]}" --order source --on-error quarantine --quarantine away --report kept.json
+run 0 "$PACK" images bad.tar -o kept "${SMALL[@]}" "${FIELDS[@]}" --order source --on-error quarantine --quarantine \
+	away --report kept.json
 said "shardpack: 22 inputs = 1 written + 0 skipped + 21 quarantined + 0 failed"
 "$PYTHON" - <<'PY'
 import io, json, os, tarfile
@@ -206,7 +228,8 @@ run 0 "$CAT" verify skipped
 
 # ---- files that changed since the plan ----
 
-TABLE=("--field=seg:kind=mask" "--field=caption:kind=text,max=96" "--field=boxes:kind=boxes,max=5" "--field=depth:kind=image")
+TABLE=("--field=seg:kind=mask" "--field=caption:kind=text,max=96" "--field=boxes:kind=boxes,max=5" \
+	"--field=depth:kind=image")
 run 0 "$PACK" plan images t.csv -o changed "${SMALL[@]}" "${TABLE[@]}" -q
 bytes=$(stat -c %s mask/a/02.png)
 echo >>mask/a/02.png && rm depth/b/09.png
@@ -219,34 +242,49 @@ said "shardpack: warning: $PWD/img/b/09.png: field depth, depth/b/09.png: No suc
 rm -rf img mask depth text more changed
 "$PYTHON" "$ROOT/tests/cli/make_fields.py" 24 16 short
 run 0 "$PACK" plan images t.csv -o planned "${SMALL[@]}" "${TABLE[@]}" --columns age:u16 -q
-run 0 "$PACK" plan images wds.tar -o tarred "${SMALL[@]}" --field x:kind=text,max=96,from=txt,optional --field y:kind=bytes,max=8,from=bin -q
-for edit in 's/^field seg u8/field seg i8/' 's/^field seg/field image/' 's/\[16,16\] 0 0 kind=mask/[16,15] 0 0 kind=mask/' 's/ kind=mask,from=seg$//' \
-	's/kind=mask,from=seg$/&,fill=0/' 's/kind=mask,from=seg$/&,optional/;s/^\(input 3 .*\) [0-9]*,mask[^ ]*/\1 -x/' 's/kind=mask,from=seg$/from=seg,kind=mask/' \
-	's/^field caption_length u32/field caption_length i32/' '/^field caption_length/d' 's/^field caption_length/field caption_size/' \
-	's/^\(field caption .*\) 1 3 /\1 1 2 /' 's/kind=text,from=caption/kind=text,from=capti%6Fn/' 's/kind=text/kind=bytes/' 's/max=96/max=95/' \
-	's/format=xyxy/format=yxyx/' '/^field boxes_length/d' 's/,resize=24,fit/,resize=024,fit/' 's/,dtype=u8$/,dtype=u8,mean=0\/0\/0/' \
+run 0 "$PACK" plan images wds.tar -o tarred "${SMALL[@]}" --field x:kind=text,max=96,from=txt,optional --field \
+	y:kind=bytes,max=8,from=bin -q
+for edit in 's/^field seg u8/field seg i8/' 's/^field seg/field image/' \
+	's/\[16,16\] 0 0 kind=mask/[16,15] 0 0 kind=mask/' 's/ kind=mask,from=seg$//' \
+	's/kind=mask,from=seg$/&,fill=0/' \
+	's/kind=mask,from=seg$/&,optional/;s/^\(input 3 .*\) [0-9]*,mask[^ ]*/\1 -x/' \
+	's/kind=mask,from=seg$/from=seg,kind=mask/' \
+	's/^field caption_length u32/field caption_length i32/' '/^field caption_length/d' \
+	's/^field caption_length/field caption_size/' \
+	's/^\(field caption .*\) 1 3 /\1 1 2 /' 's/kind=text,from=caption/kind=text,from=capti%6Fn/' \
+	's/kind=text/kind=bytes/' 's/max=96/max=95/' \
+	's/format=xyxy/format=yxyx/' '/^field boxes_length/d' 's/,resize=24,fit/,resize=024,fit/' \
+	's/,dtype=u8$/,dtype=u8,mean=0\/0\/0/' \
 	's/^\(field age .*\) 0 0$/\1 0 0 kind=column,from=age/' \
-	's,mask/a/,../a/,' 's/^\(input 3 .*\) =[0-9a-f]* /\1 /' 's/^\(input 3 .* [0-9]*,mask[^ ]*\) =[0-9a-f]* /\1 - /' \
-	's/^\(input 3 .* [0-9]*,mask[^ ]*\) =\([0-9a-f]*\) /\1 =\2f /' 's/^\(input 3 .* [0-9]*,mask[^ ]* =[0-9a-f]*\) =[0-9a-f]* /\1 =00000000 /' \
-	's/^\(input 3 .*\) [0-9]*,mask[^ ]*/\1 =00/' 's/^\(input 3 .*\) [0-9]*,depth[^ ]*$/\1/' 's/^\(input 3 .* \)[0-9]*,depth[^ ]*$/\11,2,3/' \
+	's,mask/a/,../a/,' 's/^\(input 3 .*\) =[0-9a-f]* /\1 /' \
+	's/^\(input 3 .* [0-9]*,mask[^ ]*\) =[0-9a-f]* /\1 - /' \
+	's/^\(input 3 .* [0-9]*,mask[^ ]*\) =\([0-9a-f]*\) /\1 =\2f /' \
+	's/^\(input 3 .* [0-9]*,mask[^ ]* =[0-9a-f]*\) =[0-9a-f]* /\1 =00000000 /' \
+	's/^\(input 3 .*\) [0-9]*,mask[^ ]*/\1 =00/' 's/^\(input 3 .*\) [0-9]*,depth[^ ]*$/\1/' \
+	's/^\(input 3 .* \)[0-9]*,depth[^ ]*$/\11,2,3/' \
 	's/^\(input 3 .* \)[0-9]*,depth[^ ]*$/\1x,depth/' 's/^\(input 3 .*\)$/\1 -/'; do
 	n=$((n + 1))
 	replan "$edit" planned "t$n"
 	run 1 "$PACK" build "t$n"
-	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
+	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err ||
+		die "$edit: $(cat err)"
 	[ "$(wc -l <err)" = 1 ] || die "$edit: $(cat err)"
 done
-for edit in 's/^\(input 3 .*\) [0-9]*,[0-9]*,0$/\1 -/' 's/^\(input 3 .* \)[0-9]*,[0-9]*,0$/\199999999,1,0/' 's/^\(input 3 .*\),0$/\1,1/' \
-	's/^\(input 3 .*,[0-9]*,0 [0-9]*\),[0-9]*,0$/\1,9999999,0/' 's/^\(field x .*\),optional/\1/;s/^\(input 3 .*\) [0-9]*,[0-9]*,0 /\1 - /'; do
+for edit in 's/^\(input 3 .*\) [0-9]*,[0-9]*,0$/\1 -/' 's/^\(input 3 .* \)[0-9]*,[0-9]*,0$/\199999999,1,0/' \
+	's/^\(input 3 .*\),0$/\1,1/' \
+	's/^\(input 3 .*,[0-9]*,0 [0-9]*\),[0-9]*,0$/\1,9999999,0/' \
+	's/^\(field x .*\),optional/\1/;s/^\(input 3 .*\) [0-9]*,[0-9]*,0 /\1 - /'; do
 	n=$((n + 1))
 	replan "$edit" tarred "t$n"
 	run 1 "$PACK" build "t$n"
-	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
+	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err ||
+		die "$edit: $(cat err)"
 done
 # Boxes that no table could give, in hex of the right length: a verdict, when they are moved.
 replan 's/^\(input 3 .* [0-9]*,mask[^ ]* =[0-9a-f]*\) =[0-9a-f]* /\1 =0000c07f000000000000000000000000 /' planned nan
 run 1 "$PACK" build nan
 grep -q 'box 0 is \[nan, 0, 0, 0\] (x1, y1, x2, y2): its numbers must be finite$' err || die "$(cat err)"
 replan s/x/x/ planned same
-run 0 "$PACK" build same -q && run 0 "$PACK" seal same -q # the edit that changes nothing shows that the others failed for what they changed
+run 0 "$PACK" build same -q && run 0 "$PACK" seal same -q \
+	# the edit that changes nothing shows that the others failed for what they changed
 echo "$n refusals and spoilt plans, 21 verdicts on samples"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_fixed.sh - arrays, raw records, CIFAR and MNIST: what NumPy wrote is what the records hold
+# tests/cli/pack_fixed.sh - arrays, raw records, CIFAR and MNIST: what NumPy wrote is what the
+# records hold
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 export PYTHONPATH=$ROOT/tests/cli
@@ -64,7 +65,8 @@ PY
 
 # ---- arrays: versions, byte orders, Fortran's order, names, gzip ----
 
-run 0 "$PACK" array c.npy f.npy one.npy label.npy flag.npy half.npy v2.npy v3.npy packed.npy.gz image.npy more/image.npy -o a \
+run 0 "$PACK" array c.npy f.npy one.npy label.npy flag.npy half.npy v2.npy v3.npy packed.npy.gz image.npy \
+	more/image.npy -o a \
 	--order source --shard-records 40 -q
 run 0 "$PACK" array f.npy label.npy image.npy more/image.npy -o b -j 3 --shard-records 7 -q
 run 0 "$PACK" array big.npy -o c --order source -q
@@ -81,7 +83,8 @@ for name in a:
     records.same(a[name], b[name], name)'
 done
 run 0 "$PACK" plan array packed.npz -o npz.plan --shard-records 40 -q
-grep -q '^unpack 1 [0-9]* 0 deflate,[0-9]*,[0-9]*,[0-9]*,[0-9]*$' npz.plan/.shardpack/plan || die "$(grep -a ^unpack npz.plan/.shardpack/plan)"
+grep -q '^unpack 1 [0-9]* 0 deflate,[0-9]*,[0-9]*,[0-9]*,[0-9]*$' npz.plan/.shardpack/plan ||
+	die "$(grep -a ^unpack npz.plan/.shardpack/plan)"
 run 0 "$PACK" build npz.plan --part 1/2 -q --spool .
 run 0 "$PACK" build npz.plan -q
 run 0 "$PACK" seal npz.plan -q
@@ -108,7 +111,8 @@ print("%.6f %.6f %.6f" % tuple(i.mean(axis=(0, 1, 2))))')
 run 0 "$CAT" info b
 printed "  image mean $mean"
 
-# ---- raw records: fields, skipped bytes, byte orders, several files, gzip; what is compressed holds the same ----
+# ---- raw records: fields, skipped bytes, byte orders, several files, gzip; what is compressed
+# holds the same ----
 
 SCHEMA='x:>f32[3],-:u8[5],label:>i32,image:u8[3,4,4],y:u16'
 printf 'ant\nbee\ncat\ndog\n' >names
@@ -151,14 +155,16 @@ run 0 "$PACK" raw raw.0 raw.1 -o two --schema "$SCHEMA" --classes names --shard-
 said "shardpack: two: the same dataset is there already (same names, sizes and options); nothing to do"
 # Killed at any moment, the same command ends with the same bytes.
 for delay in 0.005 0.01 0.015 0.02 0.03 0.04 0.06 0.08; do
-	timeout -s KILL $delay "$PACK" raw raw.gz -o killed --schema "$SCHEMA" --classes names --shard-records 8 --skip-bytes 4 -q 2>/dev/null || :
+	timeout -s KILL $delay "$PACK" raw raw.gz -o killed --schema "$SCHEMA" --classes names --shard-records 8 \
+		--skip-bytes 4 -q 2>/dev/null || :
 	[ ! -e killed ] || [ -z "$(find killed -name '.spool*')" ] || die "left behind: $(contents killed)"
 done
 run 0 "$PACK" raw raw.gz -o killed --schema "$SCHEMA" --classes names --shard-records 8 --skip-bytes 4 -q
 run 0 "$PACK" raw raw.gz -o unkilled --schema "$SCHEMA" --classes names --shard-records 8 --skip-bytes 4 -q
 same unkilled killed
 mkdir foretell
-for command in "array c.npy f.npy label.npy" "array one.npy" "cifar cifar10" "raw all.raw --schema $SCHEMA --shard-records 50"; do
+for command in "array c.npy f.npy label.npy" "array one.npy" "cifar cifar10" \
+	"raw all.raw --schema $SCHEMA --shard-records 50"; do
 	rm -rf foretell/ds
 	# shellcheck disable=SC2086
 	run 0 "$PACK" $command -o foretell/ds --dry-run
@@ -174,13 +180,17 @@ done
 
 run 0 "$PACK" plan raw raw.0 raw.1 -o planned --schema "$SCHEMA" --classes names --shard-records 64 --skip-bytes 4 -q
 n=0
-for edit in 's/^slice 1 100 110/slice 1 99 111/' 's/^slice 0 0 100/slice 0 0 101/' 's/^\(slice 2 .*\) u8$/\1 u16/' 's/^slices 8/slices 7/' \
-	's/^\(slice 3 100 110 1 [0-9]*\) [0-9]*/\1 70/' 's,^file 1 [0-9]* raw,&/../x,' 's/^files 2/files 3/' 's/^file 0 [0-9]*/file 0 100/' \
-	's/^field y u16/field y u99/' 's/^inputs 210/inputs 211/' '/^slice 3/d' 's/^slice 0 0 100 0/slice 0 0 100 7/' 's/^slice 1 /slice 9 /'; do
+for edit in 's/^slice 1 100 110/slice 1 99 111/' 's/^slice 0 0 100/slice 0 0 101/' 's/^\(slice 2 .*\) u8$/\1 u16/' \
+	's/^slices 8/slices 7/' \
+	's/^\(slice 3 100 110 1 [0-9]*\) [0-9]*/\1 70/' 's,^file 1 [0-9]* raw,&/../x,' 's/^files 2/files 3/' \
+	's/^file 0 [0-9]*/file 0 100/' \
+	's/^field y u16/field y u99/' 's/^inputs 210/inputs 211/' '/^slice 3/d' 's/^slice 0 0 100 0/slice 0 0 100 7/' \
+	's/^slice 1 /slice 9 /'; do
 	n=$((n + 1))
 	replan "$edit" planned "t$n"
 	run 1 "$PACK" build "t$n"
-	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
+	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err ||
+		die "$edit: $(cat err)"
 done
 mkdir there && cp raw.0 there && head -c 500 raw.1 >there/raw.1
 run 3 "$PACK" build planned --source there
@@ -198,9 +208,11 @@ run 1 "$PACK" raw all.raw -o no --schema "$SCHEMA" --classes three
 said "shardpack: warning: ./all.raw#$first: label 3 at offset $((first * 71 + 17)) of all.raw; there are 3 classes, from 0"
 said "shardpack: $bad bad inputs; shards that need one of them were not published"
 [ ! -e no ] || die "made for nothing"
-run 0 "$PACK" raw all.raw -o skipped --schema "$SCHEMA" --classes three --on-error skip --report skipped.json --shard-records 64
+run 0 "$PACK" raw all.raw -o skipped --schema "$SCHEMA" --classes three --on-error skip --report skipped.json \
+	--shard-records 64
 said "shardpack: 210 inputs = $((210 - bad)) written + $bad skipped + 0 quarantined + 0 failed"
-[ "$(json skipped.json 'len(d["bad_inputs"]), d["bad_inputs"][0]["reason"], d["bad_inputs"][0]["class"]')" = "($bad, 'damaged', None)" ] || die "the report"
+[ "$(json skipped.json 'len(d["bad_inputs"]), d["bad_inputs"][0]["reason"], d["bad_inputs"][0]["class"]')" = \
+	"($bad, 'damaged', None)" ] || die "the report"
 run 0 "$PACK" raw all.raw -o kept.ds --schema "$SCHEMA" --classes three --on-error quarantine --quarantine bad
 [ "$(find bad -name 'all.raw#*' | wc -l)" = "$bad" ] || die "quarantine holds $(contents bad)"
 [ "$(wc -l <bad/quarantine.jsonl)" = "$bad" ] || die "$(cat bad/quarantine.jsonl)"
@@ -225,9 +237,11 @@ for ds, rows, label in (("cifar10.ds", rows, 0), ("cifar10.test", batch("cifar10
     records.same(got["image"], rows[:, -3072:].reshape(-1, 3, 32, 32), ds)
     records.same(got["label"], rows[:, label].astype("<i8"), ds)
 PY
-[ "$(sed -n 's/^class //p' cifar10.ds/dataset.manifest | tr '\n' ,)" = "0 airplane,1 automobile,2 bird,3 cat,4 deer,5 dog,6 frog,7 horse,8 ship,9 truck," ] ||
+[ "$(sed -n 's/^class //p' cifar10.ds/dataset.manifest | tr '\n' ,)" = \
+	"0 airplane,1 automobile,2 bird,3 cat,4 deer,5 dog,6 frog,7 horse,8 ship,9 truck," ] ||
 	die "classes"
-[ "$(grep -c '^class ' cifar100.ds/dataset.manifest) $(grep -c '^class ' cifar100.coarse/dataset.manifest)" = "100 20" ] || die "classes of CIFAR-100"
+[ "$(grep -c '^class ' cifar100.ds/dataset.manifest) $(grep -c '^class ' cifar100.coarse/dataset.manifest)" = "100 20" \
+	] || die "classes of CIFAR-100"
 
 # ---- MNIST ----
 

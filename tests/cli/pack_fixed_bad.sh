@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_fixed_bad.sh - damaged and impossible arrays, raw records, CIFAR and MNIST: one line each, the right code
+# tests/cli/pack_fixed_bad.sh - damaged and impossible arrays, raw records, CIFAR and MNIST: one
+# line each, the right code
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 
@@ -122,10 +123,13 @@ PY
 run 0 "$PACK" array good.npy order.npy -o ok -q # what the others are compared with is good
 
 refused 1 "./short.npy: has 139 bytes, but must have a head of 128 and data of 12; it is cut short" array short.npy
-refused 1 "./long.npy: has 141 bytes, but must have a head of 128 and data of 12; it is longer than it should be" array long.npy
+refused 1 "./long.npy: has 141 bytes, but must have a head of 128 and data of 12; it is longer than it should be" \
+	array long.npy
 refused 1 "./v9.npy: offset 6: version 9 of the format; 1 to 3 are known" array v9.npy
-refused 1 "./objects.npy: offset 24: dtype '|O': Python objects, which only Python can read; save numbers instead" array objects.npy
-refused 1 "./complex.npy: offset 25: dtype '<c8' is not supported; convert the array to integers, f2, f4, f8 or bool" array complex.npy
+refused 1 "./objects.npy: offset 24: dtype '|O': Python objects, which only Python can read; save numbers instead" \
+	array objects.npy
+refused 1 "./complex.npy: offset 25: dtype '<c8' is not supported; convert the array to integers, f2, f4, f8 or bool" \
+	array complex.npy
 refused 1 "./struct.npy: offset 20: an array of structures; save its fields as arrays of their own" array struct.npy
 refused 1 "./twice.npy: offset 59: key 'descr' is there twice" array twice.npy
 refused 1 "./nokey.npy: offset 128: the head has no key 'shape'" array nokey.npy
@@ -163,11 +167,13 @@ refused 1 "./name.npz: 'b.npy': the header at offset $head_b has another name" a
 run 1 "$PACK" array dir.npz -o ds
 grep -q "^shardpack: ./dir.npz: the directory is damaged at offset [0-9]*$" err || die "$(cat err)"
 refused 1 "./method.npz: 'a.npy' at offset 0 is packed by method 12; must be stored (0) or deflated (8); make the archive again with zip" array method.npz
-refused 1 "./crypt.npz: 'a.npy' at offset 0 is encrypted; unpack the archive with its password and pack the files" array crypt.npz
+refused 1 "./crypt.npz: 'a.npy' at offset 0 is encrypted; unpack the archive with its password and pack the files" \
+	array crypt.npz
 run 1 "$PACK" array count.npz -o ds
 grep -q "^shardpack: ./count.npz: the directory at offset [0-9]* has 102 bytes and 3 members, which does not fit the archive$" err || die "$(cat err)"
 run 1 "$PACK" array fewer.npz -o ds
-grep -q "^shardpack: ./fewer.npz: the directory continues at offset [0-9]* after its last member$" err || die "$(cat err)"
+grep -q "^shardpack: ./fewer.npz: the directory continues at offset [0-9]* after its last member$" err ||
+	die "$(cat err)"
 refused 1 "./offset.npz: 'a.npy': its header at offset 2147483647 lies outside of the archive" array offset.npz
 refused 1 "./cut.npz: no end record of a ZIP archive; it is cut short, or not a ZIP archive" array cut.npz
 refused 1 "./text.npz: 'readme.txt' is not an array; save arrays with numpy.savez" array text.npz
@@ -175,9 +181,11 @@ refused 1 "./empty.npz: no records in it" array empty.npz
 refused 1 "./folders.npz: 'b/x.npy' at offset $("$PYTHON" -c 'print(open("folders.npz", "rb").read().rindex(b"\x93NUMPY"))') is a second array for field 'x'; save each under a name of its own" array folders.npz
 refused 1 "./long.npz/$(printf 'n%.0s' {1..60}).npy: '$(printf 'n%.0s' {1..60})' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _; rename it" array long.npz
 refused 1 "./bomb.npz: the member at offset 55 unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" array bomb.npz
-refused 4 "./tall.npy: records of 2147483648 bytes; the limit is 1073741824 (the first axis counts the records)" array tall.npy
+refused 4 "./tall.npy: records of 2147483648 bytes; the limit is 1073741824 (the first axis counts the records)" array \
+	tall.npy
 run 0 "$PACK" array dots.npz -o dots -q
-[ "$(sed -n 's/^records //p; s/^field [0-9]* \([^ ]*\) .*/\1/p' dots/dataset.manifest | sort | tr '\n' ' ')" = "4 im.left im.right " ] || die "$(cat dots/dataset.manifest)"
+[ "$(sed -n 's/^records //p; s/^field [0-9]* \([^ ]*\) .*/\1/p' dots/dataset.manifest | sort | tr '\n' ' ')" = \
+	"4 im.left im.right " ] || die "$(cat dots/dataset.manifest)"
 run 1 "$PACK" array wide_label/label.npy -o ds
 said "shardpack: warning: wide_label/label.npy#1: label 9223372036854775813 at offset 136 of label.npy; the limit is 9223372036854775807"
 said "shardpack: 2 inputs = 0 written + 0 skipped + 0 quarantined + 1 failed + 1 not done"
@@ -185,7 +193,8 @@ run 0 "$PACK" array wide_label/label.npy -o narrow --on-error skip
 said "shardpack: 2 inputs = 1 written + 1 skipped + 0 quarantined + 0 failed"
 rm -rf ds
 run 1 "$PACK" array inflate.npz -o ds
-grep -q "^shardpack: ./inflate.npz: .* near offset [0-9]* of [0-9]*; the file is damaged, fetch it again$" err || die "$(cat err)"
+grep -q "^shardpack: ./inflate.npz: .* near offset [0-9]* of [0-9]*; the file is damaged, fetch it again$" err ||
+	die "$(cat err)"
 [ ! -e ds ] || die "made for nothing"
 head -c 5000 /dev/urandom >z && zstd -q z && head -c -3 z.zst >cut.zst && { cat z.zst && echo x; } >tail.zst
 run 0 "$PACK" raw z.zst -o ok6 --schema 'x:u8[10]' -q
@@ -208,10 +217,13 @@ run 0 "$PACK" raw plain.raw short.raw -o barren.ds --schema "$SCHEMA" --skip-byt
 said "shardpack: warning: 1 file has no record (the first is './short.raw')"
 refused 1 "./plain.raw: no records in it" raw plain.raw --schema "$SCHEMA" --skip-bytes 1000
 mkfifo fifo
-refused 1 "./fifo: not a regular file; copy it to a regular file, which can be read at any offset" raw fifo --schema "$SCHEMA"
-for schema in "" x x: :u8 x:u9 'x:u8[' 'x:u8[]' 'x:u8[0]' 'x:u8[1,]' 'x:u8[,1]' 'x:u8[1]]' 'x:u8[-1]' 'x:u8,' ',x:u8' 'x:u8[1,1,1,1,1,1,1,1,1]' 'x:>' "$(printf 'x%.0s' {1..48}):u8" 'x:u8[4294967296]'; do
+refused 1 "./fifo: not a regular file; copy it to a regular file, which can be read at any offset" raw fifo --schema \
+	"$SCHEMA"
+for schema in "" x x: :u8 x:u9 'x:u8[' 'x:u8[]' 'x:u8[0]' 'x:u8[1,]' 'x:u8[,1]' 'x:u8[1]]' 'x:u8[-1]' 'x:u8,' ',x:u8' \
+	'x:u8[1,1,1,1,1,1,1,1,1]' 'x:>' "$(printf 'x%.0s' {1..48}):u8" 'x:u8[4294967296]'; do
 	run 2 "$PACK" raw plain.raw -o ds --schema "$schema"
-	grep -q "a field must be NAME:TYPE or NAME:TYPE\[N,...\], such as image:u8\[32,32,3\]$\|must not be empty" err || die "--schema '$schema': $(cat err)"
+	grep -q "a field must be NAME:TYPE or NAME:TYPE\[N,...\], such as image:u8\[32,32,3\]$\|must not be empty" err \
+		|| die "--schema '$schema': $(cat err)"
 	n=$((n + 1))
 done
 run 2 "$PACK" raw plain.raw -o ds --schema x:u8,x:u8
@@ -245,7 +257,8 @@ refused 1 "cifar/batches.meta.txt: names 1 classes; must be 10" cifar cifar
 printf 'airplane\n%.0s' {1..10} >cifar/batches.meta.txt
 refused 1 "batches.meta.txt: class 'airplane' appears twice, as numbers 0 and 1, counted from 0" cifar cifar
 cp plain.raw plain.bin
-refused 1 "./plain.bin: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, train.bin, test.bin)" cifar plain.bin
+refused 1 "./plain.bin: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, train.bin, test.bin)" cifar \
+	plain.bin
 rm cifar/batches.meta.txt cifar/data_batch_5.bin
 { printf '\012' && head -c 3072 /dev/zero; } >cifar/data_batch_5.bin
 run 1 "$PACK" cifar cifar -o ds

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_formats.sh - WebP, BMP, PGM and PPM as Pillow writes and reads them, and damaged ones
+# tests/cli/pack_formats.sh - WebP, BMP, PGM and PPM as Pillow writes and reads them, and damaged
+# ones
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 export PYTHONPATH=$ROOT/tests/cli

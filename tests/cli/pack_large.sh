@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cli/pack_large.sh - memory does not grow with the size of an archive
 #
-# A .tar.gz of LARGE_MIB MiB of photographs, 200 unless the caller says, is packed in 1 GiB of address space and less
-# memory than the archive would need.  The size that is promised, 4 GB (9 GB in TMPDIR, some three minutes):
+# A .tar.gz of LARGE_MIB MiB of photographs, 200 unless the caller says, is packed in 1 GiB of
+# address space and less memory than the archive would need.  The size that is promised, 4 GB (9 GB
+# in TMPDIR, some three minutes):
 #
 #     make check T=cli/pack_large LARGE_MIB=4096
 #
@@ -20,8 +21,9 @@ case ${VARIANT:-} in
 esac
 need_pillow
 
-# The same 100 photographs again and again, each time with another name: they are compressed once, and what lies
-# between them as often as it is there.  To who unpacks it, it is one stream of deflate.
+# The same 100 photographs again and again, each time with another name: they are compressed once,
+# and what lies between them as often as it is there.  To who unpacks it, it is one stream of
+# deflate.
 "$PYTHON" - "$LARGE_MIB" <<'EOF' >count
 import io
 import struct
@@ -71,6 +73,7 @@ gzip -t large.tar.gz
 )
 grep -qx "records $(cat count)" ds/dataset.manifest || die "not every photograph became a record"
 # That limit is one: what holds the archive in memory is over it.
-(peak "$MOST" "$PYTHON" -c 'open("large.tar.gz", "rb").read()') >held 2>&1 && die "the archive is too small to prove anything"
+(peak "$MOST" "$PYTHON" -c 'open("large.tar.gz", "rb").read()') >held 2>&1 &&
+	die "the archive is too small to prove anything"
 grep -qx "too much" held
 echo "$LARGE_MIB MiB of archive"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_limits.sh - --limit: what it refuses and lets through, what plans say of it, and memory where it is large
+# tests/cli/pack_limits.sh - --limit: what it refuses and lets through, what plans say of it, and
+# memory where it is large
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow
@@ -30,11 +31,13 @@ ARGS=(--resize 8 --crop 8 -q)
 
 # ---- each is the first that refuses, and one more lets it through ----
 
-# limited WHAT MOST FILE MESSAGE: at MOST, FILE alone is bad, and at one more nothing is for that reason
+# limited WHAT MOST FILE MESSAGE: at MOST, FILE alone is bad, and at one more nothing is for that
+# reason
 limited() {
 	rm -rf ds
 	run 0 "$PACK" images src -o ds "${ARGS[@]}" --limit "$1=$2" --on-error skip --report r.json
-	[ "$(json r.json '[(b["input"], b["reason"], b["message"]) for b in d["bad_inputs"]]')" = "[('a/$3', 'over a limit', '$4')]" ] ||
+	[ "$(json r.json '[(b["input"], b["reason"], b["message"]) for b in d["bad_inputs"]]')" = \
+		"[('a/$3', 'over a limit', '$4')]" ] ||
 		die "$1=$2: $(json r.json 'd["bad_inputs"]')"
 	rm -rf ds
 	run 0 "$PACK" images src -o ds "${ARGS[@]}" --limit "$1=$(($2 + 1))"
@@ -45,7 +48,8 @@ limited scans 9 scans.jpg "progressive JPEG has more than 9 scans; --limit scans
 rm -rf ds
 run 0 "$PACK" images src -o ds "${ARGS[@]}" --limit pixels=1199,memory=1G --on-error skip --report r.json
 [ "$(json r.json '{b["message"] for b in d["bad_inputs"]}')" = \
-	"{'is 40 x 30 = 1200 pixels: more than the limit of 1199; --limit pixels=1200 takes it'}" ] || die "$(json r.json d)"
+	"{'is 40 x 30 = 1200 pixels: more than the limit of 1199; --limit pixels=1200 takes it'}" ] ||
+	die "$(json r.json d)"
 [ "$(json r.json 'len(d["bad_inputs"])')" = 3 ] || die "$(json r.json 'd["bad_inputs"]')"
 rm -rf ds
 run 0 "$PACK" images src -o ds "${ARGS[@]}" --limit pixels=1200
@@ -62,16 +66,19 @@ run 0 "$PACK" images many.tar -o many.ds "${ARGS[@]}" --limit members=1003
 
 rm -rf ds
 run 0 "$PACK" plan images src -o p "${ARGS[@]}"
-run 0 "$PACK" plan images src -o defaults "${ARGS[@]}" --limit pixels=89478485,side=65500,scans=100,memory=768M,members=1000
+run 0 "$PACK" plan images src -o defaults "${ARGS[@]}" --limit \
+	pixels=89478485,side=65500,scans=100,memory=768M,members=1000
 cmp p/.shardpack/plan defaults/.shardpack/plan
 ! grep -q '^limit' p/.shardpack/plan || die "a plan names defaults"
 run 0 "$PACK" plan images src -o planned "${ARGS[@]}" --limit scans=9,side=60k,pixels=2K --on-error skip
-[ "$(grep '^limit' planned/.shardpack/plan)" = "limit pixels=2048,side=61440,scans=9" ] || die "$(grep '^limit' planned/.shardpack/plan)"
+[ "$(grep '^limit' planned/.shardpack/plan)" = "limit pixels=2048,side=61440,scans=9" ] ||
+	die "$(grep '^limit' planned/.shardpack/plan)"
 run 0 "$PACK" build planned --part 0/1 -q
 run 0 "$PACK" seal planned -q
 run 0 "$PACK" images src -o whole "${ARGS[@]}" -j 3 --limit pixels=2K,scans=9,side=61440 --on-error skip
 same planned whole
-[ "$("$CAT" info whole --json | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["record_count"])')" = 3 ] || die "not three"
+[ "$("$CAT" info whole --json | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["record_count"])')" = 3 ] ||
+	die "not three"
 run 2 "$PACK" images src -o whole "${ARGS[@]}" --limit pixels=2K,scans=10,side=61440 --on-error skip
 grep -q "another" err || die "another limit is another dataset: $(cat err)"
 
@@ -105,7 +112,8 @@ grep -q -- "--limit is given twice\|--limit.*twice" err || die "$(cat err)"
 case ${VARIANT:-} in
 '')
 	run 1 "$PACK" images large -o large.ds "${ARGS[@]}"
-	grep -q "is 10000 x 9000 = 90000000 pixels: more than the limit of 89478485; --limit pixels=90000000 takes it" err || die "$(cat err)"
+	grep -q "is 10000 x 9000 = 90000000 pixels: more than the limit of 89478485; --limit pixels=90000000 takes it" \
+		err || die "$(cat err)"
 	peak 300 "$PACK" images large -o large.ds "${ARGS[@]}" -j 3 --limit pixels=100M
 	[ "$(cat peak)" -ge 171 ] || die "one alone must need more: these images prove nothing"
 	;;

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_lists.sh - images by CSV, TSV and JSON lines, flat folders, single files; labels by regex and list
+# tests/cli/pack_lists.sh - images by CSV, TSV and JSON lines, flat folders, single files; labels by
+# regex and list
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 export PYTHONPATH=$ROOT/tests/cli
@@ -58,8 +59,10 @@ assert pairs(ref) == pairs(got), sys.argv[1]' "$1"
 
 run 0 "$PACK" images train.csv -o csv "${ARGS[@]}" --report csv.json
 in_order csv
-[ "$(sed -n 's/^class //p' csv/dataset.manifest | tr '\n' ,)" = "0 class%0A00,1 class%0A01,2 class%0A02," ] || die "class names"
-[ "$("$CAT" list csv --json | sed -n 's/.*"key": "\([^"]*\)".*/\1/p' | head -n 1)" = src/class_00/00000.jpg ] || die "keys"
+[ "$(sed -n 's/^class //p' csv/dataset.manifest | tr '\n' ,)" = "0 class%0A00,1 class%0A01,2 class%0A02," ] ||
+	die "class names"
+[ "$("$CAT" list csv --json | sed -n 's/.*"key": "\([^"]*\)".*/\1/p' | head -n 1)" = src/class_00/00000.jpg ] ||
+	die "keys"
 run 0 "$PACK" images train.csv -o csv.n "${ARGS[@]}" --label-key n -q
 in_order csv.n
 run 0 "$PACK" images bom.csv -o bom "${ARGS[@]}" -q
@@ -123,8 +126,10 @@ assert list(got) == ["image", "label", "age", "site", "ok", "far", "small"], lis
 for name, dtype in dict(age="<f4", site="<u2", ok="?", far="<i8", small="i1").items():
     records.same(got[name], np.array([r[name] for r in rows]).astype(dtype), name)
 PY
-run 0 "$PACK" images extra.csv -o mixed.ds --resize 16 --crop 16 --label-key n --columns $COLUMNS_ASKED --shard-records 8 -q
-run 0 "$PACK" plan images extra.csv -o mixed --resize 16 --crop 16 --label-key n --columns $COLUMNS_ASKED --shard-records 8 -q
+run 0 "$PACK" images extra.csv -o mixed.ds --resize 16 --crop 16 --label-key n --columns $COLUMNS_ASKED \
+	--shard-records 8 -q
+run 0 "$PACK" plan images extra.csv -o mixed --resize 16 --crop 16 --label-key n --columns $COLUMNS_ASKED \
+	--shard-records 8 -q
 sed -n 's/^input 3 .* =\([0-9a-f]*\)$/\1/p' mixed/.shardpack/plan >extra.hex
 [ "$(wc -c <extra.hex)" = 33 ] || die "an input's extra bytes are $(cat extra.hex)"
 for part in 2/3 0/3 1/3; do run 0 "$PACK" build mixed --part $part -q; done
@@ -151,7 +156,8 @@ in_order single
 run 0 "$PACK" images 'src/*/*' -o pattern "${ARGS[@]}" -q
 same single pattern
 run 0 "$PACK" images src copy -o folders "${ARGS[@]}" -q
-[ "$(sed -n 's/^records //p' folders/dataset.manifest) $(grep -c '^class ' folders/dataset.manifest)" = "60 3" ] || die "two folders"
+[ "$(sed -n 's/^records //p' folders/dataset.manifest) $(grep -c '^class ' folders/dataset.manifest)" = "60 3" ] ||
+	die "two folders"
 
 # ---- refused ----
 
@@ -161,24 +167,35 @@ table() { # table NAME LINES: with printf's escapes
 	printf -- "$2" >"$1"
 }
 I=src/class_00/00000.jpg J=src/class_01/00001.jpg
-table t.csv "path,label\n$I,1\n$J\n" && refused 1 "./t.csv: line 3: 1 fields; the first line has 2 (a field that contains a comma must be quoted)" t.csv
+table t.csv "path,label\n$I,1\n$J\n" && refused 1 \
+	"./t.csv: line 3: 1 fields; the first line has 2 (a field that contains a comma must be quoted)" t.csv
 table t.csv "path,label\n$I,\n" && refused 1 "./t.csv: line 2: no label for '$I'" t.csv
 table t.csv "path,label\n,1\n" && refused 1 "./t.csv: line 2: no path" t.csv
-table t.csv "file,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'file' 'label'" t.csv
-table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; name the column of labels with --label-key; the columns are 'path' 'labels'" t.csv
+table t.csv "file,label\n$I,1\n" && refused 1 \
+	"./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'file' 'label'" t.csv
+table t.csv "path,labels\n$I,1\n" && refused 1 \
+	"./t.csv: line 1: no column is called label; name the column of labels with --label-key; the columns are 'path' 'labels'" t.csv
 table t.csv "path,label\n\"$I,1\n" && refused 1 "./t.csv: line 2: field 1: a quote is not closed" t.csv
 table t.csv "path,label\n\"$I\"x,1\n" && refused 1 "./t.csv: line 2: field 1: text follows a closing quote" t.csv
-table t.csv "path,label\na\"b,1\n" && refused 1 "./t.csv: line 2: field 1: a quote within a field; quote the whole field, and write the quote twice" t.csv
+table t.csv "path,label\na\"b,1\n" && refused 1 \
+	"./t.csv: line 2: field 1: a quote within a field; quote the whole field, and write the quote twice" t.csv
 table t.csv "path,label\na\rb,1\n" && refused 1 "./t.csv: line 2: field 1: a carriage return without a line feed" t.csv
 table t.csv "path,label\na\0b,1\n" && refused 1 "./t.csv: line 2: field 1: a NUL byte" t.csv
 table t.csv "path,label\n$I,1\n./$I,1\n" && refused 1 "./$I: appears twice; each image must appear once" t.csv
-table t.csv "path,label\n\nsrc/gone.jpg,1\n" && refused 3 "./t.csv: line 3: 'src/gone.jpg': No such file or directory" t.csv
-table t.csv "path,label\n../x.jpg,1\n" && refused 1 "./t.csv: line 2: '../x.jpg' lies outside of .; name a folder that holds all images with --root" t.csv
-table t.csv "path,label\n/etc/x.jpg,1\n" && refused 1 "./t.csv: line 2: '/etc/x.jpg' lies outside of .; name a folder that holds all images with --root" t.csv
-table real/t.csv "path,label\n$PWD/link/../src/x.jpg,1\n" && refused 1 "real/t.csv: line 2: '$PWD/link/../src/x.jpg' lies outside of real; name a folder that holds all images with --root" real/t.csv
-table t.csv "Path;label\n$I;1\n" && refused 1 "./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'Path;label'" t.csv
-table t.csv "path, label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called label; name the column of labels with --label-key; the columns are 'path' ' label'" t.csv
-table t.csv "path,label\n$I,caf\351\n" && refused 1 "./t.csv: line 2: label 'caf\351' must be UTF-8 of 1 to 1024 bytes; it has 4" t.csv
+table t.csv "path,label\n\nsrc/gone.jpg,1\n" && refused 3 "./t.csv: line 3: 'src/gone.jpg': No such file or directory" \
+	t.csv
+table t.csv "path,label\n../x.jpg,1\n" && refused 1 \
+	"./t.csv: line 2: '../x.jpg' lies outside of .; name a folder that holds all images with --root" t.csv
+table t.csv "path,label\n/etc/x.jpg,1\n" && refused 1 \
+	"./t.csv: line 2: '/etc/x.jpg' lies outside of .; name a folder that holds all images with --root" t.csv
+table real/t.csv "path,label\n$PWD/link/../src/x.jpg,1\n" &&
+	refused 1 "real/t.csv: line 2: '$PWD/link/../src/x.jpg' lies outside of real; name a folder that holds all images with --root" real/t.csv
+table t.csv "Path;label\n$I;1\n" && refused 1 \
+	"./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'Path;label'" t.csv
+table t.csv "path, label\n$I,1\n" && refused 1 \
+	"./t.csv: line 1: no column is called label; name the column of labels with --label-key; the columns are 'path' ' label'" t.csv
+table t.csv "path,label\n$I,caf\351\n" && refused 1 \
+	"./t.csv: line 2: label 'caf\351' must be UTF-8 of 1 to 1024 bytes; it has 4" t.csv
 for f in csv jsonl; do
 	for code in UTF-16 UTF-16LE UTF-16BE; do
 		iconv -f UTF-8 -t $code train.$f >wide.$f
@@ -189,8 +206,10 @@ mkdir circle && cp $I circle && ln -s ../circle circle/x
 refused 1 "$PWD/circle/x: this link leads back to $PWD/circle; following it would never end" circle --label-regex '(.)'
 table t.csv "path,label\n" && refused 1 "./t.csv: no rows in it" t.csv
 : >t.csv && refused 1 "./t.csv: no rows in it" t.csv
-table t.csv "path,label,x,label\n$I,1,2,3\n" && refused 1 "./t.csv: line 1: columns 2 and 4 are both called label; rename one" t.csv
-table t.csv "path,x,path,label\n$I,1,2,3\n" && refused 1 "./t.csv: line 1: columns 1 and 3 are both called path; rename one" t.csv
+table t.csv "path,label,x,label\n$I,1,2,3\n" && refused 1 \
+	"./t.csv: line 1: columns 2 and 4 are both called label; rename one" t.csv
+table t.csv "path,x,path,label\n$I,1,2,3\n" && refused 1 \
+	"./t.csv: line 1: columns 1 and 3 are both called path; rename one" t.csv
 # Numbers that cannot be classes are not silently names, of which "10" would come before "2".
 for label in -1 007 ' 3' 3.0 16777216 18446744073709551616; do
 	table t.csv "path,label\n$J,10\n$I,$label\n"
@@ -200,8 +219,10 @@ table t.csv "path,label\n$J,10\n$I,07\n" && run 0 "$PACK" images t.csv -o widths
 [ "$(sed -n 's/^class //p' widths/dataset.manifest | tr '\n' ,)" = "0 07,1 10," ] || die "class names"
 table t.csv "path,label\n$J,7\n$I,3\n" && run 0 "$PACK" images t.csv -o holes "${ARGS[@]}"
 said "shardpack: warning: 6 of 8 classes have no image: labels are numbers, the largest is 7 ($J), and no image has 0"
-table t.csv "path,label\n$J,10\n$I,-1\n" && table some2 "-1\n10\n" && run 0 "$PACK" images t.csv -o minus "${ARGS[@]}" --classes some2 -q
-# Folders are names even if they are numbers, from wherever they come; beside a list of numbers either could be meant.
+table t.csv "path,label\n$J,10\n$I,-1\n" && table some2 "-1\n10\n" &&
+	run 0 "$PACK" images t.csv -o minus "${ARGS[@]}" --classes some2 -q
+# Folders are names even if they are numbers, from wherever they come; beside a list of numbers
+# either could be meant.
 mkdir numbers numbers/1 numbers/2 numbers/10
 for k in 1 2 10; do cp "src/class_00/0000$((k % 3 * 3)).jpg" numbers/$k/x.jpg; done
 tar -C numbers -cf numbers.tar 1 2 10
@@ -212,27 +233,37 @@ for source in numbers.tar "more numbers" "numbers/10/x.jpg numbers/2/x.jpg numbe
 	rm -rf numbers.got
 	# shellcheck disable=SC2086
 	run 0 "$PACK" images $source -o numbers.got "${ARGS[@]}"
-	[ "$(sed -n 's/^class //p' numbers.got/dataset.manifest)" = "$(sed -n 's/^class //p' numbers.ds/dataset.manifest)" ] || die "$source: other classes"
+	[ "$(sed -n 's/^class //p' numbers.got/dataset.manifest)" = \
+		"$(sed -n 's/^class //p' numbers.ds/dataset.manifest)" ] || die "$source: other classes"
 	said "shardpack: warning: $NUMBERS"
 done
 run 0 "$PACK" images numbers.tar -o stated "${ARGS[@]}" --label-regex '^([0-9]*)/' -q
-[ "$(sed -n 's/^class //p' stated/dataset.manifest | tail -n 1)" = "10 10" ] || die "labels of --label-regex are numbers"
+[ "$(sed -n 's/^class //p' stated/dataset.manifest | tail -n 1)" = "10 10" ] ||
+	die "labels of --label-regex are numbers"
 table t.csv "path,label\n$I,10\n$J,2\n"
 refused 1 ".: folder '1' gives its images a class by name, but '$I' has its class by the number 10; name the classes with --classes FILE" t.csv numbers.tar
 printf '2\n1\n10\n' >order
 run 0 "$PACK" images t.csv numbers.tar -o mixture "${ARGS[@]}" --classes order -q
 [ "$(sed -n 's/^class //p' mixture/dataset.manifest | tr '\n' ,)" = "0 2,1 1,2 10," ] || die "class names"
-table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" && refused 1 "./t.jsonl: line 1: no text or whole number called label; name the key of labels with --label-key" t.jsonl
-table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
-table t.jsonl "[1]\n" && refused 1 "./t.jsonl: line 1: not an object; must be an object, such as {\"path\": ..., \"label\": ...}" t.jsonl
-table t.jsonl "\n{\"path\": \"a\", \"path\": \"b\"}\n" && refused 1 "./t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
-for row in age:f32,1.5x 'age:f32,' age:f32,1e39 age:f64,-1e309 site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 ok:bool,True far:i64,9223372036854775808 far:i64,1.0 'far:u64,+1' 'far:u64, 1'; do
+table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" &&
+	refused 1 "./t.jsonl: line 1: no text or whole number called label; name the key of labels with --label-key" \
+	t.jsonl
+table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 \
+	"./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
+table t.jsonl "[1]\n" && refused 1 \
+	"./t.jsonl: line 1: not an object; must be an object, such as {\"path\": ..., \"label\": ...}" t.jsonl
+table t.jsonl "\n{\"path\": \"a\", \"path\": \"b\"}\n" &&
+	refused 1 "./t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
+for row in age:f32,1.5x 'age:f32,' age:f32,1e39 age:f64,-1e309 site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 \
+	ok:bool,True far:i64,9223372036854775808 far:i64,1.0 'far:u64,+1' 'far:u64, 1'; do
 	name=${row%%:*} type=${row%%,*} value=${row#*,}
 	table t.csv "path,label,$name\n$I,1,$value\n"
 	refused 1 "./t.csv: line 2: '$value' in column $name is not a value of type ${type#*:}" t.csv --columns "$type"
 done
-table t.csv "path,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called age, which --columns needs" t.csv --columns age:f32
-table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"age\": \"7\"}\n" && refused 1 "./t.jsonl: line 1: no number called age, which --columns needs" t.jsonl --columns age:f32
+table t.csv "path,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called age, which --columns needs" t.csv \
+	--columns age:f32
+table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"age\": \"7\"}\n" &&
+	refused 1 "./t.jsonl: line 1: no number called age, which --columns needs" t.jsonl --columns age:f32
 refused 2 "src: --columns is for tables: .csv, .tsv or .jsonl" src --columns age:f32
 while read -r bad line; do
 	run 2 "$PACK" images extra.csv -o no "${ARGS[@]}" --columns "$bad"
@@ -249,7 +280,8 @@ age:f32,age:u8 age: there is a field age already
 END
 # --columns is short for --field, but for what a plan says of it.
 run 0 "$PACK" images extra.csv -o short "${ARGS[@]}" --label-key n --columns site:u16,small:i8 -q
-run 0 "$PACK" images extra.csv -o long "${ARGS[@]}" --label-key n --field site:kind=tensor,dtype=u16 --field small:kind=tensor,dtype=i8 -q
+run 0 "$PACK" images extra.csv -o long "${ARGS[@]}" --label-key n --field site:kind=tensor,dtype=u16 --field \
+	small:kind=tensor,dtype=i8 -q
 "$PYTHON" -c 'import records
 a, b = records.read("short"), records.read("long")
 assert list(a) == list(b) == ["image", "label", "site", "small"]
@@ -257,17 +289,20 @@ for name in a:
     records.same(a[name], b[name], name)'
 refused 2 "t.csv: lies outside of --root src" t.csv --root src
 table some "class_00\nclass_01\n"
-table t.csv "path,label\n$I,class_00\n$J,class_07\n" && refused 1 "./$J: label 'class_07' is not one of the 2 classes of --classes some" t.csv --classes some
+table t.csv "path,label\n$I,class_00\n$J,class_07\n" &&
+	refused 1 "./$J: label 'class_07' is not one of the 2 classes of --classes some" t.csv --classes some
 head -n 5 flat.csv >part.csv
 run 1 "$PACK" images flat -o no "${ARGS[@]}" --labels part.csv
 grep -q "^shardpack: flat/.*: --labels part.csv has no line for '.*'$" err || die "$(cat err)"
 { cat flat.csv && echo "gone.jpg,1"; } >more.csv
 refused 1 "more.csv: line 32: 'gone.jpg' is not an image of the source (1 such lines)" flat --labels more.csv
 { cat flat.csv && tail -n 1 flat.csv; } >twice.csv
-refused 1 "twice.csv: lines 31 and 32: '$(tail -n 1 flat.csv | sed 's/^"\(.*\)",.*/\1/; s/""/"/g')' appears twice" flat --labels twice.csv
+refused 1 "twice.csv: lines 31 and 32: '$(tail -n 1 flat.csv | sed 's/^"\(.*\)",.*/\1/; s/""/"/g')' appears twice" \
+	flat --labels twice.csv
 refused 1 "flat/00_a.000.jpg: --label-regex ^x(.) does not match '00_a.000.jpg'" flat --label-regex '^x(.)'
 run 2 "$PACK" images flat -o no --label-regex 'x'
-grep -q "^shardpack: --label-regex x: needs a part in brackets, which is the label: '^(\[^_\]\*)_'$" err || die "$(cat err)"
+grep -q "^shardpack: --label-regex x: needs a part in brackets, which is the label: '^(\[^_\]\*)_'$" err ||
+	die "$(cat err)"
 run 2 "$PACK" images flat -o no --label-regex '(x'
 run 2 "$PACK" images flat -o no --label-regex '(x)' --labels flat.csv
 run 2 "$PACK" images flat -o no --labels flat.txt

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_memory.sh - memory does not grow with the size of images times the number of workers
+# tests/cli/pack_memory.sh - memory does not grow with the size of images times the number of
+# workers
 #
-# The images are the largest that are taken, of one colour: what they need does not depend on what is on them.
+# The images are the largest that are taken, of one colour: what they need does not depend on what
+# is on them.
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 

@@ -22,9 +22,11 @@ reason_of() {
 account() {
 	json "$1" '"%d = %d + %d + %d + %d" % tuple(d[k] for k in ("inputs", "written", "skipped", "quarantined", "failed"))'
 	json "$1" 'd["inputs"] == d["written"] + d["skipped"] + d["quarantined"] + d["failed"] or 1/0' >/dev/null
-	[ "$(json "$1" '" ".join(sorted(b["input"].split("/")[1] for b in d["bad_inputs"]))')" = "$BAD" ] || die "bad inputs in $1"
+	[ "$(json "$1" '" ".join(sorted(b["input"].split("/")[1] for b in d["bad_inputs"]))')" = "$BAD" ] ||
+		die "bad inputs in $1"
 	for f in $BAD; do
-		[ "$(json "$1" "[b['reason'] for b in d['bad_inputs'] if b['input'] == 'odd/$f'][0]")" = "$(reason_of "$f")" ] ||
+		[ "$(json "$1" "[b['reason'] for b in d['bad_inputs'] if b['input'] == 'odd/$f'][0]")" = \
+			"$(reason_of "$f")" ] ||
 			die "$1: the reason for $f"
 	done
 }
@@ -38,7 +40,8 @@ for f in $BAD; do
 done
 said "shardpack: 12 inputs = 0 written + 0 skipped + 0 quarantined + 4 failed + 8 not done"
 [ "$(account fail.json)" = "12 = 0 + 0 + 0 + 12" ] || die "$(account fail.json)"
-[ "$(json fail.json 'd["failed_because"]')" = "{'bad': 4, 'unreadable': 0, 'not_published': 8}" ] || die "why they failed"
+[ "$(json fail.json 'd["failed_because"]')" = "{'bad': 4, 'unreadable': 0, 'not_published': 8}" ] ||
+	die "why they failed"
 [ ! -e ds ] || die "left behind: $(contents ds)"
 
 # Only shards with a bad input are held back; then another policy is another dataset.
@@ -52,7 +55,8 @@ said_only "shardpack: ds: holds an unfinished dataset of another plan, which has
 
 run 0 "$PACK" images odd -o skip "${SIZE[@]}" --on-error skip --report skip.json
 said "shardpack: 12 inputs = 8 written + 4 skipped + 0 quarantined + 0 failed"
-[ "$(tail -n 1 err)" = "shardpack: 12 inputs = 8 written + 4 skipped + 0 quarantined + 0 failed" ] || die "the counts come last"
+[ "$(tail -n 1 err)" = "shardpack: 12 inputs = 8 written + 4 skipped + 0 quarantined + 0 failed" ] ||
+	die "the counts come last"
 [ "$(account skip.json)" = "12 = 8 + 4 + 0 + 0" ] || die "$(account skip.json)"
 run 0 "$CAT" verify skip
 grep -qx "records $GOOD" skip/dataset.manifest
@@ -88,7 +92,8 @@ for way in "skip" "skip --shard-records 3" "quarantine --quarantine nothing"; do
 	run 1 "$PACK" images none -o n.ds --on-error $way --order source "${SIZE[@]}" --report none.json
 	said "shardpack: n.ds: $ALL_BAD"
 	[ ! -e n.ds ] || die "left behind: $(contents n.ds)"
-	[ "$(json none.json 'd["outcome"], d["exit_code"], d["written"], len(d["bad_inputs"])')" = "('failed', 1, 0, 8)" ] || die "report"
+	[ "$(json none.json 'd["outcome"], d["exit_code"], d["written"], len(d["bad_inputs"])')" = \
+		"('failed', 1, 0, 8)" ] || die "report"
 done
 [ "$(wc -l <nothing/quarantine.jsonl)" = 8 ] || die "what was quarantined is listed"
 # One that was there stays as it was, and so does the folder of a user.
@@ -98,7 +103,8 @@ run 0 "$CAT" verify skip
 mkdir mine
 run 1 "$PACK" images none -o mine --on-error skip "${SIZE[@]}"
 [ -z "$(contents mine)" ] || die "left behind: $(contents mine)"
-# In parts only sealing knows; what it refuses, a good input turns into a dataset, of which some shards have no record.
+# In parts only sealing knows; what it refuses, a good input turns into a dataset, of which some
+# shards have no record.
 run 0 "$PACK" plan images none -o parts --on-error skip --order source "${SIZE[@]}" --shard-records 3 -q
 run 0 "$PACK" build parts --part 0/2 -q
 run 0 "$PACK" build parts --part 1/2 -q
@@ -111,7 +117,8 @@ said "shardpack: parts: $ALL_BAD"
 [ -z "$(contents parts)" ] || die "left behind: $(contents parts)"
 cp "$PHOTOS/odd/exif_orientation_6.jpg" none/a/2.jpg
 run 0 "$PACK" images none -o one --on-error skip --order source "${SIZE[@]}" --shard-records 3
-[ "$(sed -n 's/^shard .* records \([0-9]*\) .*/\1/p' one/dataset.manifest | tr '\n' ' ')" = "1 0 0 " ] || die "shards: $(grep ^shard one/dataset.manifest)"
+[ "$(sed -n 's/^shard .* records \([0-9]*\) .*/\1/p' one/dataset.manifest | tr '\n' ' ')" = "1 0 0 " ] ||
+	die "shards: $(grep ^shard one/dataset.manifest)"
 run 0 "$CAT" verify one
 "$PYTHON" "$ROOT/format/shardfmt.py" verify one >/dev/null
 run 0 "$CAT" get one 0 --field image --raw
@@ -128,7 +135,8 @@ run 0 "$PACK" images many -o holes --resize 16 --shard-records 10 --on-error ski
 	die "one shard with a record less: $(grep ^shard holes/dataset.manifest)"
 equal=0
 for k in 0 1 2 3; do # plans differ, so compare records
-	cmp -s <("$CAT" list "whole/0000$k.shard" --json) <("$CAT" list "holes/0000$k.shard" --json) && equal=$((equal + 1))
+	cmp -s <("$CAT" list "whole/0000$k.shard" --json) <("$CAT" list "holes/0000$k.shard" --json) &&
+		equal=$((equal + 1))
 done
 [ $equal = 3 ] || die "$equal of 3 other shards have the same records"
 
@@ -138,11 +146,13 @@ run 2 "$PACK" images odd -o q "${SIZE[@]}" --on-error quarantine
 run 2 "$PACK" images odd -o q "${SIZE[@]}" --quarantine bad
 run 0 "$PACK" images odd -o q "${SIZE[@]}" --on-error quarantine --quarantine bad --report q.json
 [ "$(account q.json)" = "12 = 8 + 0 + 4 + 0" ] || die "$(account q.json)"
-[ "$(tail -n 1 err)" = "shardpack: 12 inputs = 8 written + 0 skipped + 4 quarantined + 0 failed" ] || die "the counts come last"
+[ "$(tail -n 1 err)" = "shardpack: 12 inputs = 8 written + 0 skipped + 4 quarantined + 0 failed" ] ||
+	die "the counts come last"
 for f in $BAD; do
 	cmp "odd/odd/$f" "bad/odd/$f"
 done
-[ "$(contents bad)" = "odd $(for f in $BAD; do printf 'odd/%s ' "$f"; done)quarantine.jsonl" ] || die "bad holds $(contents bad)"
+[ "$(contents bad)" = "odd $(for f in $BAD; do printf 'odd/%s ' "$f"; done)quarantine.jsonl" ] ||
+	die "bad holds $(contents bad)"
 [ "$(wc -l <bad/quarantine.jsonl)" = 4 ] || die "4 lines"
 "$PYTHON" -c 'import json
 lines = [json.loads(l) for l in open("bad/quarantine.jsonl")]
@@ -158,7 +168,8 @@ said "shardpack: odd/odd/truncated.jpg: the quarantine $(realpath bad) has anoth
 for max in 3 30%; do
 	rm -rf m
 	run 1 "$PACK" images odd -o m "${SIZE[@]}" --on-error skip --max-bad $max -j2
-	grep -q "^shardpack: 4 bad inputs are more than --max-bad allows; stopped at input [0-9]* of 12$" err || die "$(cat err)"
+	grep -q "^shardpack: 4 bad inputs are more than --max-bad allows; stopped at input [0-9]* of 12$" err ||
+		die "$(cat err)"
 	[ ! -e m/dataset.manifest ] || die "sealed"
 done
 for max in 5 42%; do

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_parts.sh - plan, build and seal apart; --classes; --replace; receipts lost and spoilt
+# tests/cli/pack_parts.sh - plan, build and seal apart; --classes; --replace; receipts lost and
+# spoilt
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 
@@ -15,7 +16,8 @@ grep -q "^shardpack: plan [0-9a-f]\{64\}: 60 inputs in 6 shards$" err || die "$(
 [ "$(contents ds)" = ".shardpack .shardpack/plan .shardpack/source" ] || die "a plan is $(contents ds)"
 [ "$(cat ds/.shardpack/source)" = "$PWD/src" ] || die "where the source is"
 digest=$(sed -n 's/^shardpack: plan \([0-9a-f]*\):.*/\1/p' err)
-[ "$(head -n -1 ds/.shardpack/plan | sha256sum | cut -d ' ' -f 1)" = "$digest" ] || die "the digest of a plan is its SHA-256"
+[ "$(head -n -1 ds/.shardpack/plan | sha256sum | cut -d ' ' -f 1)" = "$digest" ] ||
+	die "the digest of a plan is its SHA-256"
 grep -q -e "$PWD" -e "$(hostname)" ds/.shardpack/plan && die "the plan knows this machine"
 
 run 5 "$PACK" seal ds
@@ -91,20 +93,27 @@ sed 's/^seed 0/seed 1/' ds4/.shardpack/plan >spoilt && cp -r ds4 ds5 && cp spoil
 run 1 "$PACK" build ds5
 said_only "shardpack: ds5/.shardpack/plan: damaged: its SHA-256 is not the one on its last line"
 n=0
-for edit in 's,class_00/,../etc/,' 's,class_00/,/etc/,' 's,class_00/,class_00//,' 's/^input 7 /input 8 /' 's/^input 7 0/input 7 3/' \
+for edit in 's,class_00/,../etc/,' 's,class_00/,/etc/,' 's,class_00/,class_00//,' 's/^input 7 /input 8 /' \
+	's/^input 7 0/input 7 3/' \
 	's/^crop 16/crop 0/' 's/^shard 1 10 10/shard 1 10 11/' 's/^inputs 60/inputs 61/' 's/^classes 3/classes 4/' \
-	's/^class 1 /class 2 /' 's/^shards 6/shards 7/' 's/^order shuffle/order random/' 's/^input 3 \(.*\)$/input 3 \1 x/' \
-	's/^shard 5 .*/&\nshard 6 60 1/' '/^version/d' 's/^resize/exif ignore\n&/' 's/^crop/fit short\n&/' 's/^crop/fit cover\n&/' \
-	's/^resize.*/resize 20\nfit pad/' 's/^resize.*/resize 0\nfit long/' 's/^layout.*/&\ndtype u8/' 's/^layout.*/&\ndtype f16/' \
+	's/^class 1 /class 2 /' 's/^shards 6/shards 7/' 's/^order shuffle/order random/' \
+	's/^input 3 \(.*\)$/input 3 \1 x/' \
+	's/^shard 5 .*/&\nshard 6 60 1/' '/^version/d' 's/^resize/exif ignore\n&/' 's/^crop/fit short\n&/' \
+	's/^crop/fit cover\n&/' \
+	's/^resize.*/resize 20\nfit pad/' 's/^resize.*/resize 0\nfit long/' 's/^layout.*/&\ndtype u8/' \
+	's/^layout.*/&\ndtype f16/' \
 	's/^layout.*/&\ndtype f16\nmean 0 0 0.50\nstd 1 1 1/' 's/^layout.*/&\ndtype f16\nmean 0 0 0 0\nstd 1 1 1/' \
 	's/^layout.*/&\ndtype f16\nmean 0 0\nstd 1 1 1/' 's/^layout.*/&\ndtype f16\nmean 0 0 0\nstd 1 1 0/' \
-	's/^layout.*/&\ndtype f16\nmean 0 0 0\nstd 1 1e-09 1/' 's/^resize/limit side=65500\n&/' 's/^resize/limit scans=5,side=6\n&/' \
-	's/^resize/limit side=6K\n&/' 's/^resize/limit side=06\n&/' 's/^resize/limit side=0\n&/' 's/^resize/limit \n&/' \
+	's/^layout.*/&\ndtype f16\nmean 0 0 0\nstd 1 1e-09 1/' 's/^resize/limit side=65500\n&/' \
+	's/^resize/limit scans=5,side=6\n&/' \
+	's/^resize/limit side=6K\n&/' 's/^resize/limit side=06\n&/' 's/^resize/limit side=0\n&/' \
+	's/^resize/limit \n&/' \
 	's/^resize/limit side=600,\n&/' 's/^crop/limit side=600\n&/' 's/^resize/limit side=600\nlimit scans=5\n&/'; do
 	n=$((n + 1))
 	replan "$edit" ds4 "t$n"
 	run 1 "$PACK" build "t$n"
-	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
+	grep -q "^shardpack: t$n/.shardpack/plan: line [0-9]*: .*; this is not a plan that shardpack wrote$" err ||
+		die "$edit: $(cat err)"
 	[ "$(wc -l <err)" = 1 ] || die "$edit: $(cat err)"
 done
 replan 's/^shardpack-plan 1/shardpack-plan 2/' ds4 v2
@@ -137,7 +146,8 @@ same ref ch
 
 printf 'class_02\nclass_00\nnone of these\nclass_01\n' >list
 run 0 "$PACK" images src -o listed "${ARGS[@]}" --classes list -q
-[ "$(sed -n 's/^class //p' listed/dataset.manifest | tr '\n' ,)" = "0 class_02,1 class_00,2 none%20of%20these,3 class_01," ] || die "classes"
+[ "$(sed -n 's/^class //p' listed/dataset.manifest | tr '\n' ,)" = \
+	"0 class_02,1 class_00,2 none%20of%20these,3 class_01," ] || die "classes"
 "$CAT" list listed --json | grep -q '"key": "class_02/[^"]*", "label": 0' || die "labels follow the list"
 "$CAT" list listed --json | grep -q '"key": "class_01/[^"]*", "label": 3' || die "labels follow the list"
 [ "$(sed -n 's/^stat classes 1 2 //p' listed/dataset.manifest)" = 0 ] || die "a class without a folder has no records"

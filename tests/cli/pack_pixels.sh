@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_pixels.sh - --fit, --exif and --dtype: what Pillow, torchvision and NumPy make of images; refusals
+# tests/cli/pack_pixels.sh - --fit, --exif and --dtype: what Pillow, torchvision and NumPy make of
+# images; refusals
 # TAKES: 15
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow
 
-# Shapes whose sides, halves and offsets round in every way; the last ones would have a side below 1 pixel.
+# Shapes whose sides, halves and offsets round in every way; the last ones would have a side below 1
+# pixel.
 "$PYTHON" - <<'PY'
 import os
 import numpy as np
@@ -21,7 +23,8 @@ PY
 
 n=0
 while read -r fit resize crop filter; do
-	run 0 "$PACK" images src -o "ds$n" --order source --fit "$fit" --resize "$resize" --crop "$crop" --filter "$filter" --report r.json -q
+	run 0 "$PACK" images src -o "ds$n" --order source --fit "$fit" --resize "$resize" --crop "$crop" --filter \
+		"$filter" --report r.json -q
 	[ "$(json r.json 'd["recipe"]["fit"]')" = "$fit" ] || die "the report says nothing of --fit $fit"
 	run 0 "$CAT" verify "ds$n"
 	"$PYTHON" - "$CAT" "ds$n" "$fit" "$resize" "$crop" "$filter" <<'PY'
@@ -121,7 +124,8 @@ open("broken/a/none.jpg", "wb").write(data)
 PY
 
 for exif in apply ignore; do
-	run 0 "$PACK" images turned -o "exif_$exif" --order source --exif $exif --fit long --resize 48 --report r.json -q
+	run 0 "$PACK" images turned -o "exif_$exif" --order source --exif $exif --fit long --resize 48 --report r.json \
+		-q
 	[ "$(json r.json 'd["recipe"]["exif"]')" = "$exif" ] || die "the report says nothing of --exif $exif"
 	"$PYTHON" - "$CAT" $exif <<'PY'
 import glob, subprocess, sys, warnings
@@ -163,9 +167,11 @@ OPTIONS=(--order source --fit long --resize 40)
 for layout in hwc chw; do
 	run 0 "$PACK" images src -o "u8_$layout" "${OPTIONS[@]}" --layout $layout -q
 	for dtype in f16 bf16 f32; do
-		run 0 "$PACK" images src -o "${dtype}_$layout" "${OPTIONS[@]}" --layout $layout --dtype $dtype "${IMAGENET[@]}" --report r.json -q
+		run 0 "$PACK" images src -o "${dtype}_$layout" "${OPTIONS[@]}" --layout $layout --dtype $dtype \
+			"${IMAGENET[@]}" --report r.json -q
 		[ "$(json r.json '[d["recipe"][k] for k in ("dtype", "mean", "std")]')" = \
-			"['$dtype', [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]" ] || die "the report has another recipe"
+			"['$dtype', [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]" ] ||
+			die "the report has another recipe"
 		run 0 "$CAT" verify ${dtype}_$layout
 		for i in 0 3 17; do
 			"$CAT" get ${dtype}_$layout $i --field image --raw >got
@@ -187,7 +193,8 @@ else:
 assert want.std() > 0.1 and open("got", "rb").read() == want.tobytes()
 PY
 			# What people see is what was there before.
-			cmp <("$CAT" get ${dtype}_$layout $i --png) <("$CAT" get u8_$layout $i --png) || die "$dtype $layout: another picture"
+			cmp <("$CAT" get ${dtype}_$layout $i --png) <("$CAT" get u8_$layout $i --png) ||
+				die "$dtype $layout: another picture"
 		done
 	done
 	run 0 "$CAT" show f16_$layout --count 6 --out f16.png
@@ -238,7 +245,8 @@ PY
 run 0 "$PACK" images src -o plain --order source --resize 40 --crop 40 -q
 same plain ds0
 run 0 "$PACK" images src -o x --order source --resize 40 --shard-records 100 --dry-run
-[ "$(sed '/^version/,$d' out | tr '\n' ' ')" = "source images resize 40 crop 40 filter bilinear layout hwc compress none align 0 order source seed 0 on-error fail shard-records 100 " ] || die "the recipe has other lines than before the option: $(sed '/^version/,$d' out)"
+[ "$(sed '/^version/,$d' out | tr '\n' ' ')" = \
+	"source images resize 40 crop 40 filter bilinear layout hwc compress none align 0 order source seed 0 on-error fail shard-records 100 " ] || die "the recipe has other lines than before the option: $(sed '/^version/,$d' out)"
 run 0 "$PACK" images src -o x --order source --resize 40 --fit pad --dry-run
 printed "fit pad"
 run 0 "$PACK" images src -o x --fit long -q --dry-run

@@ -73,7 +73,8 @@ for i, (key, _) in enumerate(want):
     assert raw == pixels, key
 print(len(want), "records as torchvision and Pillow have them")
 PY
-[ "$(json tree.json 'd["ignored_files"]')" = 3 ] || die "3 files are ignored: two notes (one seen through a link), one README"
+[ "$(json tree.json 'd["ignored_files"]')" = 3 ] ||
+	die "3 files are ignored: two notes (one seen through a link), one README"
 
 # ---- layouts hold the same pixels ----
 

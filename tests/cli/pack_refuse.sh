@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_refuse.sh - what is wrong with a command, a source or an output: one line, an exit code, nothing touched
+# tests/cli/pack_refuse.sh - what is wrong with a command, a source or an output: one line, an exit
+# code, nothing touched
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 
@@ -68,7 +69,8 @@ for policy in fail skip; do
 	said "shardpack: warning: locked/a/cat_002.jpg: Permission denied"
 	said "shardpack: 1 inputs could not be read; shards that need one of them were not published"
 	said "shardpack: 5 inputs = 0 written + 0 skipped + 0 quarantined + 1 failed + 4 not done"
-	[ "$(json $policy.json 'd["failed_because"]')" = "{'bad': 0, 'unreadable': 1, 'not_published': 4}" ] || die "$policy"
+	[ "$(json $policy.json 'd["failed_because"]')" = "{'bad': 0, 'unreadable': 1, 'not_published': 4}" ] ||
+		die "$policy"
 	[ "$(json $policy.json 'd["bad_inputs"][0]["reason"]')" = unreadable ] || die "$policy"
 	[ -z "$(find locked.ds -name '*.shard')" ] || die "published without an input"
 	# It is no verdict on the bytes, so the same command continues once the file can be read.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_report_html.sh - the report as a page: well-formed, whole, small; names cannot become markup; every bad
-# input is listed or counted, and the pictures are those of the records
+# tests/cli/pack_report_html.sh - the report as a page: well-formed, whole, small; names cannot
+# become markup; every bad input is listed or counted, and the pictures are those of the records
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 export PYTHONPATH=$ROOT/tests/cli:$ROOT/tests/twin
@@ -117,7 +117,8 @@ head -c 300 src/class_02/00002.jpg >$'src/class_02/\e[2Jcut\n.jpg'
 : >src/class_02/empty.png
 both plain 0 src --resize 40 --crop 32 --on-error skip
 "$PYTHON" page.py plain.html plain.json plain.ds
-grep -q '&lt;script&gt;alert(1)&lt;_script&gt;&amp;amp;&quot;&#39;1.jpg' plain.html || die "a name is not there as it is"
+grep -q '&lt;script&gt;alert(1)&lt;_script&gt;&amp;amp;&quot;&#39;1.jpg' plain.html ||
+	die "a name is not there as it is"
 ! grep -qi '<script\|<i>\|<b>&' plain.html || die "a name became markup"
 both planes 0 src --resize 140 --crop 100 --layout chw --on-error skip
 "$PYTHON" page.py planes.html planes.json planes.ds
@@ -148,7 +149,8 @@ for kind in html json; do
 done
 "$PYTHON" page.py cifar.html cifar.json cifar.ds
 grep -q airplane cifar.html && grep -q 'width:200px' cifar.html || die "the classes are not there"
-# The first failure gives the exit code, whether the page is written to a file or into something that is none.
+# The first failure gives the exit code, whether the page is written to a file or into something
+# that is none.
 cp -r plain.ds damaged.ds
 printf '\377\377\377\377' | dd of=damaged.ds/00000.shard bs=1 seek=5000 conv=notrunc status=none
 mkfifo fifo.html

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_scale.sh - decode-scale: the pixels of Pillow's draft() and resize(box=), of libjpeg's own scales; what it
-# leaves as it is: masks, boxes, limits, other formats; refusals
+# tests/cli/pack_scale.sh - decode-scale: the pixels of Pillow's draft() and resize(box=), of
+# libjpeg's own scales; what it leaves as it is: masks, boxes, limits, other formats; refusals
 # TAKES: 25
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow
 export PYTHONPATH=$ROOT/tests/cli:$ROOT/tests/twin DUMP=$BUILD/tests/pack/dump_jpeg_warnings
 
-# Sides that 8, 4 and 2 divide and that they do not, all samplings, colours and codings, all orientations; and what is no JPEG.
+# Sides that 8, 4 and 2 divide and that they do not, all samplings, colours and codings, all
+# orientations; and what is no JPEG.
 "$PYTHON" - <<'PY'
 import os, random
 from PIL import Image
@@ -105,7 +106,8 @@ PY
 threads=
 same_as_pillow() { # SCALE FIT RESIZE CROP FILTER EXIF; by $threads threads
 	rm -rf ds
-	run 0 "$PACK" images src -o ds --order source --fit "$2" --resize "$3" $([ "$2" = pad ] || echo --crop "$4") --filter "$5" --exif "$6" \
+	run 0 "$PACK" images src -o ds --order source --fit "$2" --resize "$3" $([ "$2" = pad ] ||
+		echo --crop "$4") --filter "$5" --exif "$6" \
 		--field "image:decode-scale=$1" --on-error skip --report r.json -q ${threads:+-j "$threads"}
 	"$PYTHON" twin.py ds "$@" >scales || die "not as Pillow: $*"
 	[ "$(json r.json 'd["recipe"]["decode_scale"]')" = "$1" ] || die "the report says nothing of decode-scale"
@@ -155,8 +157,10 @@ open("fields/t.csv", "w").write("\n".join(rows) + "\n")
 PY
 FIELDS=(--field mask:kind=mask --field boxes:kind=boxes,max=4 --exif apply --resize 40 --crop 33 --order source -q)
 run 0 "$PACK" images fields/t.csv -o whole "${FIELDS[@]}" --field right:kind=image,resize=20,crop=20
-run 0 "$PACK" images fields/t.csv -o auto "${FIELDS[@]}" --field image:decode-scale=auto --field right:kind=image,resize=20,crop=20,decode-scale=1
-run 0 "$PACK" images fields/t.csv -o both "${FIELDS[@]}" --field image:decode-scale=auto --field right:kind=image,resize=20,crop=20
+run 0 "$PACK" images fields/t.csv -o auto "${FIELDS[@]}" --field image:decode-scale=auto --field \
+	right:kind=image,resize=20,crop=20,decode-scale=1
+run 0 "$PACK" images fields/t.csv -o both "${FIELDS[@]}" --field image:decode-scale=auto --field \
+	right:kind=image,resize=20,crop=20
 run 0 "$PACK" images fields/t.csv -o right "${FIELDS[@]}" --field right:kind=image,resize=20,crop=20,decode-scale=auto
 "$PYTHON" - <<'PY'
 import records
@@ -175,8 +179,10 @@ Image.new("RGB", (321, 255), (1, 2, 3)).save("fields/x.jpg"); Image.new("L", (81
 for mask in x y; do
 	printf 'path,label,mask\nx.jpg,0,%s.png\n' $mask >fields/one.csv
 	code=$([ $mask = y ]; echo $?)
-	run "$code" "$PACK" images fields/one.csv -o one --field mask:kind=mask --resize 32 --crop 32 --field image:decode-scale=4 -q
-	[ $code = 0 ] || said "shardpack: warning: fields/x.jpg: field mask, x.png: a mask of 81 x 64, and its image has 321 x 255; they must be of one size"
+	run "$code" "$PACK" images fields/one.csv -o one --field mask:kind=mask --resize 32 --crop 32 --field \
+		image:decode-scale=4 -q
+	[ $code = 0 ] || said \
+		"shardpack: warning: fields/x.jpg: field mask, x.png: a mask of 81 x 64, and its image has 321 x 255; they must be of one size"
 done
 mkdir -p one.src/a && cp fields/x.jpg one.src/a
 run 0 "$PACK" images one.src -o yes --resize 20 --field image:decode-scale=auto --limit pixels=80K -q
@@ -198,7 +204,8 @@ larger 4 64 "80.25 x 63.75, less than the 80 x 64"
 larger 8 32 "40.125 x 31.875, less than the 40 x 32"
 rm -rf no
 run 0 "$PACK" images src -o no --resize 100 --field image:decode-scale=4 --on-error skip --report r.json -q
-[ "$(json r.json '{b["reason"] for b in d["bad_inputs"]}')" = "{'unsupported'}" ] && [ "$(json r.json 'd["skipped"]')" -gt 9 ] || die "$(cat r.json)"
+[ "$(json r.json '{b["reason"] for b in d["bad_inputs"]}')" = "{'unsupported'}" ] &&
+	[ "$(json r.json 'd["skipped"]')" -gt 9 ] || die "$(cat r.json)"
 
 # ---- plans, threads, parts; usage ----
 
@@ -207,17 +214,21 @@ run 0 "$PACK" images src -o j1 "${ARGS[@]}" -j 1
 run 0 "$PACK" images src -o j3 "${ARGS[@]}" -j 3
 same j1 j3
 run 0 "$PACK" plan images src -o parts "${ARGS[@]}"
-[ "$(sed -n '/^source/,/^crop/p' parts/.shardpack/plan | tr '\n' ,)" = "source images,decode-scale auto,resize 40,crop 33," ] || die "$(cat parts/.shardpack/plan)"
+[ "$(sed -n '/^source/,/^crop/p' parts/.shardpack/plan | tr '\n' ,)" = \
+	"source images,decode-scale auto,resize 40,crop 33," ] || die "$(cat parts/.shardpack/plan)"
 run 0 "$PACK" build parts --part 1/2 -q
 run 0 "$PACK" build parts --part 0/2 -q
 run 0 "$PACK" seal parts -q
 same j1 parts
-run 0 "$PACK" plan images fields/t.csv -o fieldplan "${FIELDS[@]}" --field image:decode-scale=8 --field right:kind=image,resize=20
-grep -q "^field right .* kind=image,from=right,resize=20,fit=short,.*,dtype=u8,decode-scale=8$" fieldplan/.shardpack/plan || die "$(grep ^field fieldplan/.shardpack/plan)"
+run 0 "$PACK" plan images fields/t.csv -o fieldplan "${FIELDS[@]}" --field image:decode-scale=8 --field \
+	right:kind=image,resize=20
+grep -q "^field right .* kind=image,from=right,resize=20,fit=short,.*,dtype=u8,decode-scale=8$" \
+	fieldplan/.shardpack/plan || die "$(grep ^field fieldplan/.shardpack/plan)"
 run 0 "$PACK" plan images src -o default --resize 40 --crop 33 --shard-records 7 -q
 run 0 "$PACK" plan images src -o one_said --resize 40 --crop 33 --shard-records 7 -q --field image:decode-scale=1
 cmp default/.shardpack/plan one_said/.shardpack/plan
-for edit in 's/^resize/decode-scale 1\n&/' 's/^resize/decode-scale 3\n&/' 's/^crop/decode-scale 2\n&/' 's/^resize.*/decode-scale 2\nresize 0/'; do
+for edit in 's/^resize/decode-scale 1\n&/' 's/^resize/decode-scale 3\n&/' 's/^crop/decode-scale 2\n&/' \
+	's/^resize.*/decode-scale 2\nresize 0/'; do
 	replan "$edit" default "p$n"
 	run 1 "$PACK" build "p$n"
 	grep -q "this is not a plan that shardpack wrote$" err || die "$edit: $(cat err)"
@@ -231,9 +242,12 @@ misused() { # MESSAGE ARGUMENT...
 	n=$((n + 1))
 }
 misused "--field image:decode-scale=3: decode-scale=3: must be 1, 2, 4, 8 or auto" --field image:decode-scale=3
-misused "--field x:kind=mask,decode-scale=2: decode-scale does not belong to kind=mask" --field x:kind=mask,decode-scale=2
-misused "decode-scale=auto needs --resize N: a crop alone uses the image at its own size" --crop 8 --field image:decode-scale=auto
-misused "--field right: decode-scale=2 needs resize N: a crop alone uses the image at its own size" --field right:kind=image,crop=8,decode-scale=2 --resize 9 --crop 9
+misused "--field x:kind=mask,decode-scale=2: decode-scale does not belong to kind=mask" --field \
+	x:kind=mask,decode-scale=2
+misused "decode-scale=auto needs --resize N: a crop alone uses the image at its own size" --crop 8 --field \
+	image:decode-scale=auto
+misused "--field right: decode-scale=2 needs resize N: a crop alone uses the image at its own size" --field \
+	right:kind=image,crop=8,decode-scale=2 --resize 9 --crop 9
 
 # ---- converters that are wrong ----
 
@@ -252,7 +266,8 @@ finds() { # FILE SED WORDS: with FILE edited so, what WORDS ask for is not what 
 finds turn.c s/x/x/ "auto short 40 40 bilinear apply"
 finds turn.c 's/\.cut_left = .*/.cut_left = false,/' "auto short 40 40 bilinear apply"
 finds turn.c 's/\.cut_top = .*/.cut_top = false};/' "auto short 40 40 bilinear apply"
-finds transform_image.c 's/(double)size->width/(double)image_columns(size) *  size->scale/' "auto short 40 40 bilinear ignore"
+finds transform_image.c 's/(double)size->width/(double)image_columns(size) *  size->scale/' \
+	"auto short 40 40 bilinear ignore"
 finds transform_image.c 's/^\(.*while.*\) || height .*/\1))/' "auto stretch 31 30 bilinear ignore"
 finds resize.c 's/ && a->box.length == axis->box.length//' "auto short 40 40 bilinear ignore"
 echo "$n transforms, refusals and plans; $((breaks > 0 ? breaks - 1 : 0)) broken converters found out"

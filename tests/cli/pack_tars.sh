@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_tars.sh - images in tar archives: WebDataset, img2dataset, GNU tar's own; every format, and damaged ones
+# tests/cli/pack_tars.sh - images in tar archives: WebDataset, img2dataset, GNU tar's own; every
+# format, and damaged ones
 # TAKES: 25
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
@@ -112,7 +113,8 @@ open("sparse.tar", "wb").write(described(b"22 GNU.sparse.major=1\n", b"x") + goo
 open("longname.tar", "wb").write(described(b"n" * 5000, b"L") + good)
 PY
 
-# same_as_ref DS LABELS: the images of ref in its order, and their labels by that expression of the class
+# same_as_ref DS LABELS: the images of ref in its order, and their labels by that expression of the
+# class
 same_as_ref() {
 	"$PYTHON" - "$@" <<'PY'
 import sys
@@ -129,7 +131,8 @@ run 0 "$PACK" images a.tar b.tar -o wds "${ARGS[@]}" --order source --report wds
 said "shardpack: 80 other files in the source: ignored"
 said "shardpack: 40 inputs = 40 written + 0 skipped + 0 quarantined + 0 failed"
 same_as_ref wds c
-[ "$("$CAT" list wds --json | sed -n 's/.*"key": "\([^"]*\)".*/\1/p' | sed -n '1p;26p')" = "$(printf 'a.tar/000000.jpg\nb.tar/000025.jpg')" ] || die "keys"
+[ "$("$CAT" list wds --json | sed -n 's/.*"key": "\([^"]*\)".*/\1/p' | sed -n '1p;26p')" = \
+	"$(printf 'a.tar/000000.jpg\nb.tar/000025.jpg')" ] || die "keys"
 for f in apart.tar deep.tar deep.gnu.tar dots.tar; do
 	run 0 "$PACK" images $f -o "$f.ds" "${ARGS[@]}" --order source -q
 	same_as_ref $f.ds c
@@ -137,7 +140,8 @@ done
 gzip -k a.tar b.tar
 mkdir -p there/1 there/2 && cp a.tar.gz there/1/train-0.tar.gz && cp b.tar.gz there/2/train-1.tar.gz
 run 0 "$PACK" images 'there/*/train-*.tar.gz' -o globbed "${ARGS[@]}" --order source
-grep -q "^shardpack: $PWD/there/1/train-0.tar.gz: unpacked once; uses .* on disk until this command ends$" err || die "$(cat err)"
+grep -q "^shardpack: $PWD/there/1/train-0.tar.gz: unpacked once; uses .* on disk until this command ends$" err ||
+	die "$(cat err)"
 same_as_ref globbed c
 printf '%s\n' a.tar b.tar | "$PACK" images - -o listed "${ARGS[@]}" --order source -q
 same wds listed
@@ -145,7 +149,8 @@ run 0 "$PACK" images a.tar b.tar -o json "${ARGS[@]}" --order source --label-key
 same_as_ref json c
 run 0 "$PACK" images a.tar b.tar -o names "${ARGS[@]}" --order source --label-key label -q
 same_as_ref names c
-[ "$(sed -n 's/^class //p' names/dataset.manifest | tr '\n' ,)" = "0 class%200,1 class%201,2 class%202," ] || die "class names"
+[ "$(sed -n 's/^class //p' names/dataset.manifest | tr '\n' ,)" = "0 class%200,1 class%201,2 class%202," ] ||
+	die "class names"
 printf 'class 2\nclass 1\nclass 0\n' >list
 run 0 "$PACK" images a.tar b.tar -o renamed "${ARGS[@]}" --order source --label-key label --classes list -q
 same_as_ref renamed "2 - c"
@@ -196,7 +201,8 @@ for f in stored.zip deflated.zip wds.zip; do
 	run 0 "$PACK" images $f -o $f.ds "${ARGS[@]}" --order source -q
 	same_as_ref $f.ds c
 done
-# "./" before names makes no other keys, in tars and ZIPs; what macOS puts into archives is ignored, but nothing else is.
+# "./" before names makes no other keys, in tars and ZIPs; what macOS puts into archives is ignored,
+# but nothing else is.
 "$PYTHON" - <<'PY'
 import glob
 import io
@@ -240,7 +246,8 @@ run 0 "$PACK" images under.zip -o under.ds "${ARGS[@]}" -q
 [ "$(keys under.ds)" = "c/._x.jpg" ] || die "an image called ._x.jpg is lost"
 run 0 "$PACK" images meta.tar -o meta.ds "${ARGS[@]}"
 said "shardpack: 3 other files in the source: ignored"
-# In a folder every image counts, as in torchvision, so there they are bad inputs, and the message says what to do.
+# In a folder every image counts, as in torchvision, so there they are bad inputs, and the message
+# says what to do.
 mkdir -p apple/a && cp src/class_00/00000.jpg apple/a && printf '\0\5\26\7\0\2\0\0' >apple/a/._00000.jpg
 run 1 "$PACK" images apple -o apple.ds "${ARGS[@]}"
 said "shardpack: warning: apple/a/._00000.jpg: is AppleDouble: what macOS keeps beside a file, not an image; remove all such files: find SRC -name '._*' -delete"
@@ -288,11 +295,13 @@ refused 1 "./nolabel.tar: sample 'x' at offset $(at nolabel.tar x.jpg) has no .c
 refused 1 "./noimage.tar: sample 'x' at offset $(at noimage.tar x.cls) has no image" noimage.tar
 refused 1 "./two.tar: sample '000000' has two images, 'jpg' at offset 512 and 'png' at $(at two.tar 000000.png)" two.tar
 refused 1 "./many.tar: sample '000000' at offset 512 has 1004 members; the limit is 1000 (a key ends at the first dot of a name; --limit members=N allows more)" many.tar
-refused 1 "./kind.tar: 'c/x.jpg' at offset 0 is neither file, folder nor link; make the archive again without it" kind.tar
+refused 1 "./kind.tar: 'c/x.jpg' at offset 0 is neither file, folder nor link; make the archive again without it" \
+	kind.tar
 refused 1 "./twice.tar: '000000.jpg' appears twice, at offsets 512 and $(at twice.tar 000000.jpg)" twice.tar
 refused 1 "./badlabel.tar: the label in '000000.cls' at offset $(at badlabel.tar 000000.cls) must be UTF-8 of 1 to 1024 bytes; it has 2" badlabel.tar
 refused 1 "./badjson.tar: '000000.json' at offset $(at badjson.tar 000000.json): string or '}' expected near end of file" badjson.tar --label-key n
-refused 1 "./nokey.tar: '000000.json' at offset $(at nokey.tar 000000.json): no text or whole number called n" nokey.tar --label-key n
+refused 1 "./nokey.tar: '000000.json' at offset $(at nokey.tar 000000.json): no text or whole number called n" \
+	nokey.tar --label-key n
 refused 1 "./array.tar: '000000.json' at offset $(at array.tar 000000.json): not an object" array.tar --label-key n
 refused 1 "./up.tar: the member at offset 0 has a name that is empty, too long, or leads out of the archive: 'a/../../x.jpg'" up.tar
 refused 1 "./root.tar: the member at offset 0 has a name that is empty, too long, or leads out of the archive: '/x.jpg'" root.tar
@@ -315,13 +324,15 @@ refused 1 "./paxsize.tar: a pax header at offset 0 whose size is not a number" p
 refused 1 "./sparse.tar: a sparse file at offset 0; pack the archive without --sparse" sparse.tar
 refused 1 "./longname.tar: a name of 5000 bytes at offset 0; the limit is 4095" longname.tar
 printf 'x\ny\n' >two.names
-refused 1 "./b.tar/000027.jpg: label 2, but --classes two.names has 2 classes, numbered from 0" b.tar --classes two.names
+refused 1 "./b.tar/000027.jpg: label 2, but --classes two.names has 2 classes, numbered from 0" b.tar --classes \
+	two.names
 refused 1 "./up.zip: the member at offset 38 has a name that is too long, or leads out of the archive: '../x.jpg'; make the archive again from the folder that holds all its files" up.zip
 run 1 "$PACK" images same.zip -o no "${ARGS[@]}"
 said "shardpack: ./same.zip/c/x.jpg: appears twice; each image must appear once"
 refused 1 "./bomb.zip: the member at offset 37 unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" bomb.zip
 run 1 "$PACK" images spoilt.zip -o no "${ARGS[@]}"
-grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is damaged: it has [0-9]* bytes with CRC-32 " err || die "$(cat err)"
+grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is damaged: it has [0-9]* bytes with CRC-32 " \
+	err || die "$(cat err)"
 for f in 0 1; do
 	tar -cf none$f.tar -T /dev/null
 done

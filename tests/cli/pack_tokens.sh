@@ -109,7 +109,8 @@ run 0 "$PACK" seal planned -q
 same docs.mixed planned
 run 0 "$PACK" tokens docs.bin -o foretell --seq-len 10 --documents 99 --shard-records 5 --dry-run
 grep -q "^record 22 bytes tokens, \|^record 32 bytes tokens, 16 bytes length$" out || die "$(cat out)"
-[ "$(sed -n 's/^shards .* \([0-9]*\) bytes in all$/\1/p' out)" = "$(cat docs.mixed/*.shard | wc -c)" ] || die "$(grep ^shards out), not $(cat docs.mixed/*.shard | wc -c)"
+[ "$(sed -n 's/^shards .* \([0-9]*\) bytes in all$/\1/p' out)" = "$(cat docs.mixed/*.shard | wc -c)" ] ||
+	die "$(grep ^shards out), not $(cat docs.mixed/*.shard | wc -c)"
 # A list on standard input, and a pattern.
 printf 'a.bin\nb.bin\n' | "$PACK" tokens - -o listed --seq-len 16 --order source -q
 same two listed

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""records.py - all records of a dataset as NumPy arrays, through the second reader of the format; imported by tests
+"""records.py - all records of a dataset as NumPy arrays, through the second reader of the format;
+imported by tests
 
     import records
     got = records.read("ds")        {"image": array of [records, ...], ...}
@@ -12,11 +13,27 @@ import numpy
 sys.path.insert(0, os.path.join(os.environ["ROOT"], "format"))
 import shardfmt  # noqa: E402
 
-DTYPES = {1: "u1", 2: "i1", 3: "<u2", 4: "<i2", 5: "<u4", 6: "<i4", 7: "<u8", 8: "<i8", 9: "<f2", 10: "<u2", 11: "<f4", 12: "<f8", 13: "?"}
+DTYPES = {
+    1: "u1",
+    2: "i1",
+    3: "<u2",
+    4: "<i2",
+    5: "<u4",
+    6: "<i4",
+    7: "<u8",
+    8: "<i8",
+    9: "<f2",
+    10: "<u2",
+    11: "<f4",
+    12: "<f8",
+    13: "?",
+}
 
 
 def read(folder, verify=True):
-    """Every field of every record, in the order of the dataset; unless it would take too long, hashes are checked on the way."""
+    """Every field of every record, in the order of the dataset; unless it would take too long,
+    hashes are checked on the way.
+    """
     dataset = shardfmt.verify_dataset(folder) if verify else shardfmt.Dataset(folder)
     manifest = dataset.manifest
     columns = {}

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cuda/bench.sh - the benchmark that needs a GPU does what it says on a driver without one, and keeps its table
+# tests/cuda/bench.sh - the benchmark that needs a GPU does what it says on a driver without one,
+# and keeps its table
 # TAKES: 60
 # shellcheck disable=SC1091,SC2016
 . "$ROOT/tests/cuda/lib.sh"
@@ -8,16 +9,19 @@
 mkdir -p bench results
 objects=("$BUILD"/bench/common/*.o)
 # shellcheck disable=SC2046 # words
-host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DTRANSFORM_LAUNCHES=1 -DPOOL_LANES=2 -DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
+host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DTRANSFORM_LAUNCHES=1 -DPOOL_LANES=2 \
+	-DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
 	"$(host_twins)" "${objects[@]}" $(pkg-config --libs libxxhash)
 echo "# Runs" >results/README.md
 
-# The row beside PyTorch: a Python that has none; later one that has, without a GPU; and one that says how an epoch went.
+# The row beside PyTorch: a Python that has none; later one that has, without a GPU; and one that
+# says how an epoch went.
 printf '#!/bin/sh\nexit 1\n' >python-bare
 printf '#!/bin/sh\n[ "$1" = -c ] || { echo "finds no GPU"; exit 77; }\n' >python-blind
 printf '#!/bin/sh\n[ "$1" = -c ] || { [ "$1 $2 $3" = "bench/gpu_torch.py 256 150528" ] && [ $# = 27 ] && echo "1.25 3"; }\n' >python-torch
 chmod +x python-*
-BUILD=$PWD PYTHON=$PWD/python-bare RUNS=1 COMMIT=c0ffee1 "$ROOT/bench/gpu.sh" "$PWD/results" >out 2>err || die "gpu.sh: $(cat out err)"
+BUILD=$PWD PYTHON=$PWD/python-bare RUNS=1 COMMIT=c0ffee1 "$ROOT/bench/gpu.sh" "$PWD/results" >out 2>err ||
+	die "gpu.sh: $(cat out err)"
 file=$(cd results && echo ./*.json)
 "$PYTHON" - "results/$file" "$ROOT/bench/TARGETS" <<'PY' || die "$(cat err)"
 import json
@@ -41,7 +45,8 @@ assert targets == {row["bench"] for row in rows if "at_least" in row or "at_most
 idle = {row["bench"]: row["ours"] for row in rows if "idle" in row["bench"]}
 assert all(0 <= value <= 100 for value in idle.values()), idle
 PY
-[ "$(tail -n 1 results/README.md)" = "| \`${file#./}\` | host, driver for CUDA 12.0; $(sed -n '1s/.*"cpu": "\([^"]*\)".*/\1/p' "results/$file"), \
+[ "$(tail -n 1 results/README.md)" = \
+	"| \`${file#./}\` | host, driver for CUDA 12.0; $(sed -n '1s/.*"cpu": "\([^"]*\)".*/\1/p' "results/$file"), \
 $(sed -n '1s/.*"kernel": "\([^"]*\)".*/\1/p' "results/$file") | \`c0ffee1\` | $(sed -n '1s/.*"date": "\([^"]*\)".*/\1/p' "results/$file") | \`make bench-gpu RUNS=1\` |" ] ||
 	die "results/README.md says: $(cat results/README.md)"
 
@@ -52,11 +57,15 @@ cp bench/gpu.bad bench/gpu && chmod +x bench/gpu
 ! BUILD=$PWD "$ROOT/bench/gpu.sh" "$PWD/results" 2>/dev/null || die "a failed run is no failure"
 [ "$(echo results/*.json)" = "results/${file#./}" ] || die "a failed run was kept: $(ls results)"
 mv bench/gpu.good bench/gpu
-BUILD=$PWD PYTHON=$PWD/python-torch RUNS=1 BENCH=gpu/torch COMMIT=c0ffee1 "$ROOT/bench/gpu.sh" "$PWD/results" 2>err || die "$(cat err)"
-[ "$(find results -name '*.json' | wc -l)" = 2 ] && [ "$(wc -l <results/README.md)" = 3 ] || die "the second run: $(ls results)"
-grep -q '"candidate": "PyTorch, DataLoader(pin_memory=True)", "bound": 1.25, ' results/*-2.json && grep -q 'PyTorch with 3 workers' err ||
+BUILD=$PWD PYTHON=$PWD/python-torch RUNS=1 BENCH=gpu/torch COMMIT=c0ffee1 "$ROOT/bench/gpu.sh" "$PWD/results" 2>err ||
+	die "$(cat err)"
+[ "$(find results -name '*.json' | wc -l)" = 2 ] && [ "$(wc -l <results/README.md)" = 3 ] ||
+	die "the second run: $(ls results)"
+grep -q '"candidate": "PyTorch, DataLoader(pin_memory=True)", "bound": 1.25, ' results/*-2.json &&
+	grep -q 'PyTorch with 3 workers' err ||
 	die "beside PyTorch: $(cat err results/*-2.json)"
-(cd "$ROOT" && PYTHON=$TMPDIR/python-blind "$TMPDIR/bench/gpu" --dir "$TMPDIR" --runs 1 --only gpu/torch/150528) >out 2>err || die "$(cat err)"
+(cd "$ROOT" && PYTHON=$TMPDIR/python-blind "$TMPDIR/bench/gpu" --dir "$TMPDIR" --runs 1 --only gpu/torch/150528) >out \
+	2>err || die "$(cat err)"
 grep -q '^{"bench": "gpu/torch/150528", "skipped": "not here: finds no GPU"}$' out || die "without a GPU: $(cat out)"
 
 if [ -n "$nvcc" ]; then

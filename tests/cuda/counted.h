@@ -14,13 +14,13 @@
 
 static atomic_uint allocated;
 
-#define COUNTED(name_, types_, names_)             \
-	void *__real_##name_ types_;               \
-	void *__wrap_##name_ types_;               \
-	void *__wrap_##name_ types_                \
-	{                                          \
-		atomic_fetch_add(&allocated, 1);   \
-		return __real_##name_ names_;      \
+#define COUNTED(name_, types_, names_)           \
+	void *__real_##name_ types_;             \
+	void *__wrap_##name_ types_;             \
+	void *__wrap_##name_ types_              \
+	{                                        \
+		atomic_fetch_add(&allocated, 1); \
+		return __real_##name_ names_;    \
 	}
 COUNTED(mem_alloc, (size_t bytes), (bytes))
 COUNTED(mem_zalloc, (size_t bytes), (bytes))

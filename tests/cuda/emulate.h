@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulate.h - the kernels of libshard/cuda/transform.cu as C, and a GPU of a few threads to run them
- * on
+ * emulate.h - the kernels of libshard/cuda/transform.cu as C, and a GPU of a few threads to run
+ * them on
  *
  * A block's threads are threads, which wait for each other in __syncthreads(), so a sanitizer sees
  * two that should have waited; blocks come one after the other, in any order.  Shared memory is as
@@ -50,9 +50,9 @@ static const struct {
 	emulated_kernel run;
 } emulated_kernels[] = {
 #define EMULATED(name_) {#name_, name_},
-	EMULATED(transform_crop_any_16) EMULATED(transform_crop_any_32) EMULATED(transform_crop_chw_16) EMULATED(transform_crop_chw_32)
-	EMULATED(transform_crop_hwc_16) EMULATED(transform_crop_hwc_32) EMULATED(transform_resize_16) EMULATED(transform_resize_32)
-};
+	EMULATED(transform_crop_any_16) EMULATED(transform_crop_any_32) EMULATED(transform_crop_chw_16)
+		EMULATED(transform_crop_chw_32) EMULATED(transform_crop_hwc_16) EMULATED(transform_crop_hwc_32)
+			EMULATED(transform_resize_16) EMULATED(transform_resize_32)};
 #define EMULATED_KERNELS (sizeof(emulated_kernels) / sizeof(emulated_kernels[0]))
 
 struct emulated_launch {
@@ -75,7 +75,7 @@ static inline void *emulate_thread(void *context)
 
 	threadIdx = (struct emulated_dim){t->number, 0, 0};
 	blockDim = (struct emulated_dim){l->threads, 1, 1};
-	emulated_shared = (uint4 (*)[])(void *)l->shared;
+	emulated_shared = (uint4(*)[])(void *)l->shared;
 	emulated_barrier = &l->barrier;
 	for (uint32_t i = 0; i < l->across * l->down; i++) {
 		uint32_t block = l->across * l->down - 1 - i; /* CUDA promises no order */
@@ -92,10 +92,11 @@ static inline void *emulate_thread(void *context)
 }
 
 /* A launch, with `threads` threads a block whatever was asked for; kernels do not depend on it. */
-static inline void emulate(const char *name, const struct transform_call *call, uint32_t across, uint32_t down, uint32_t shared_bytes,
-			   uint32_t threads)
+static inline void emulate(const char *name, const struct transform_call *call, uint32_t across, uint32_t down,
+			   uint32_t shared_bytes, uint32_t threads)
 {
-	struct emulated_launch l = {.call = call, .across = across, .down = down, .threads = threads, .shared_bytes = shared_bytes};
+	struct emulated_launch l = {
+		.call = call, .across = across, .down = down, .threads = threads, .shared_bytes = shared_bytes};
 	struct emulated_thread team[64];
 
 	for (size_t i = 0; i < EMULATED_KERNELS; i++)

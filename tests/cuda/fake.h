@@ -20,12 +20,12 @@
 #include <stdint.h>
 
 enum fake_sin {
-	FAKE_UNREGISTERED, /* asynchronous copy from memory that is not page-locked: the driver stages it, slowly */
+	FAKE_UNREGISTERED,  /* asynchronous copy from memory that is not page-locked: the driver stages it, slowly */
 	FAKE_WRONG_CONTEXT, /* a handle or memory of a context that is not current */
-	FAKE_FREED_IN_USE, /* device memory, or a page-lock, that queued work still needs */
-	FAKE_BAD_HANDLE,   /* of nothing that lives */
-	FAKE_BAD_VERSION,  /* cuGetProcAddress for a form of a function that has other parameters */
-	FAKE_CALLS_BACK,   /* the driver called from a host function */
+	FAKE_FREED_IN_USE,  /* device memory, or a page-lock, that queued work still needs */
+	FAKE_BAD_HANDLE,    /* of nothing that lives */
+	FAKE_BAD_VERSION,   /* cuGetProcAddress for a form of a function that has other parameters */
+	FAKE_CALLS_BACK,    /* the driver called from a host function */
 	FAKE_SINS
 };
 
@@ -37,31 +37,36 @@ struct fake_kernel_call {
 
 struct fake_control {
 	/* ---- how work runs ---- */
-	void (*seed)(uint64_t seed, unsigned late_us); /* each piece of work waits up to late_us longer than it must */
-	void (*hold)(int held);			       /* 1: none runs, until 0 */
-	void (*settle)(void);			       /* until none is left; not while held */
-	unsigned (*pending)(void);		       /* pieces of work that are not done */
+	/* each piece of work waits up to late_us longer than it must */
+	void (*seed)(uint64_t seed, unsigned late_us);
+	void (*hold)(int held);	   /* 1: none runs, until 0 */
+	void (*settle)(void);	   /* until none is left; not while held */
+	unsigned (*pending)(void); /* pieces of work that are not done */
 
 	/* ---- what goes wrong ---- */
-	void (*fail)(const char *call, unsigned nth, int result); /* the nth of these calls from now; 0: none, call NULL: all none */
-	void (*hide)(const char *call);	 /* cuGetProcAddress does not know it; NULL: it knows all */
+	/* the nth of these calls from now; 0: none, call NULL: all none */
+	void (*fail)(const char *call, unsigned nth, int result);
+	void (*hide)(const char *call); /* cuGetProcAddress does not know it; NULL: it knows all */
 	void (*break_down)(int result); /* every call says so, and nothing queued runs any more; 0: works again */
 
 	/* ---- what happened ---- */
-	uint64_t (*count)(const char *call); /* successful or not, since reset; of "cu*Synchronize" all of that kind */
+	/* successful or not, since reset; of "cu*Synchronize" all of that kind */
+	uint64_t (*count)(const char *call);
 	uint64_t (*sins)(enum fake_sin sin);
-	void (*reset)(void);		 /* the counters */
+	void (*reset)(void);	    /* the counters */
 	const char *(*leaks)(void); /* what lives, one line; "" for nothing.  Valid until the next call */
 
 	/* ---- for tests that play the trainer ---- */
-	void *(*context)(int device);	    /* a context of the test's own, as cuCtxCreate makes it; not current */
+	void *(*context)(int device); /* a context of the test's own, as cuCtxCreate makes it; not current */
 	void (*drop_context)(void *context);
-	void *(*at)(uint64_t device_memory); /* where its bytes lie, for kernels and for looking; NULL: nothing lives there */
+	/* where its bytes lie, for kernels and for looking; NULL: nothing lives there */
+	void *(*at)(uint64_t device_memory);
 	/*
 	 * A kernel of that name: its twin in C, which runs on a thread of the driver; lengths of
 	 * its parameters, 4096 bytes in all.
 	 */
-	void (*kernel)(const char *name, void (*twin)(const struct fake_kernel_call *c), unsigned parameter_count, const size_t *bytes);
+	void (*kernel)(const char *name, void (*twin)(const struct fake_kernel_call *c), unsigned parameter_count,
+		       const size_t *bytes);
 };
 
 /* The one that this program's libcuda.so.1 exports, or NULL if that is not the fake. */

@@ -24,7 +24,8 @@ int call_enter(const char *name)
 	size_t i = call_index(name);
 	int rc = OK;
 
-	if (fake.pid && fake.pid != getpid()) /* before the lock, which may have been held when this process was forked */
+	/* before the lock, which may have been held when this process was forked */
+	if (fake.pid && fake.pid != getpid())
 		return NOT_INITIALIZED;
 	pthread_mutex_lock(&fake.lock);
 	fake.call[i].count++;

@@ -54,11 +54,13 @@
 	X(cuMemHostUnregister, 4000, INT_MAX, (void *memory))                                              \
 	X(cuPointerGetAttribute, 4000, INT_MAX, (void *out, int attribute, uint64_t pointer))              \
 	X(cuModuleLoadData, 2000, INT_MAX, (void **module, const void *image))                             \
-	X(cuModuleLoadDataEx, 2010, INT_MAX, (void **module, const void *image, unsigned count, int *options, void **values)) \
+	X(cuModuleLoadDataEx, 2010, INT_MAX, (void **module, const void *image, unsigned count,            \
+					      int *options, void **values))                                \
 	X(cuModuleGetFunction, 2000, INT_MAX, (void **function, void *module, const char *name))           \
 	X(cuModuleUnload, 2000, INT_MAX, (void *module))                                                   \
-	X(cuLaunchKernel, 4000, INT_MAX, (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
-					  unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments, \
+	X(cuLaunchKernel, 4000, INT_MAX, (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
+					  unsigned block_x, unsigned block_y, unsigned block_z,            \
+					  unsigned shared_bytes, void *stream, void **arguments,           \
 					  void **extra))
 /* clang-format on */
 

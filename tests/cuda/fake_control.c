@@ -80,9 +80,15 @@ int fake_cuGetErrorName(int result, const char **text)
 	static const struct {
 		int result;
 		const char *name;
-	} names[] = {{OK, "CUDA_SUCCESS"}, {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"}, {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
-		     {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"}, {100, "CUDA_ERROR_NO_DEVICE"}, {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
-		     {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"}, {NOT_READY, "CUDA_ERROR_NOT_READY"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+	} names[] = {{OK, "CUDA_SUCCESS"},
+		     {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+		     {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+		     {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
+		     {100, "CUDA_ERROR_NO_DEVICE"},
+		     {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+		     {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
+		     {NOT_READY, "CUDA_ERROR_NOT_READY"},
+		     {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (names[i].result == result) {
@@ -95,7 +101,9 @@ int fake_cuGetErrorName(int result, const char **text)
 
 int fake_cuGetErrorString(int result, const char **text)
 {
-	*text = result == OUT_OF_MEMORY ? "out of memory" : result == 700 ? "an illegal memory access was encountered" : NULL;
+	*text = result == OUT_OF_MEMORY ? "out of memory"
+		: result == 700		? "an illegal memory access was encountered"
+					: NULL;
 	return *text ? OK : INVALID_VALUE;
 }
 
@@ -125,7 +133,8 @@ int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned count, in
 	if (rc) {
 		for (unsigned i = 0; i + 1 < count; i++)
 			if (options[i] == 5 && options[i + 1] == 6)
-				snprintf(values[i], (size_t)(uintptr_t)values[i + 1], "ptxas application ptx input, line 1; fatal");
+				snprintf(values[i], (size_t)(uintptr_t)values[i + 1],
+					 "ptxas application ptx input, line 1; fatal");
 		return rc;
 	}
 	call_leave(OK);
@@ -178,8 +187,9 @@ int fake_cuModuleUnload(void *module)
 	return call_leave(OK);
 }
 
-int fake_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-			unsigned block_z, unsigned shared_bytes, void *stream, void **arguments, void **extra)
+int fake_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+			unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments,
+			void **extra)
 {
 	const struct kernel *k = function;
 	struct stream *s;
@@ -188,8 +198,8 @@ int fake_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsign
 
 	ENTER("cuLaunchKernel");
 	rc = stream_take(stream, &s);
-	if (!rc && (extra || shared_bytes > 49152 || !grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z ||
-		    (uint64_t)block_x * block_y * block_z > 1024))
+	if (!rc && (extra || shared_bytes > 49152 || !grid_x || !grid_y || !grid_z || !block_x || !block_y ||
+		    !block_z || (uint64_t)block_x * block_y * block_z > 1024))
 		rc = INVALID_VALUE;
 	if (rc)
 		return call_leave(rc);
@@ -275,7 +285,8 @@ static uint64_t control_count(const char *call)
 
 	pthread_mutex_lock(&fake.lock);
 	for (size_t i = 0; i < CALLS; i++)
-		if (!strcmp(call, "cu*Synchronize") ? strstr(table[i].name, "Synchronize") != NULL : !strcmp(table[i].name, call))
+		if (!strcmp(call, "cu*Synchronize") ? strstr(table[i].name, "Synchronize") != NULL
+						    : !strcmp(table[i].name, call))
 			count += fake.call[i].count;
 	pthread_mutex_unlock(&fake.lock);
 	return count;
@@ -320,8 +331,8 @@ static const char *control_leaks(void)
 		retains += c->retains;
 	text[0] = 0;
 	if (streams + events + blocks + regions + modules + retains)
-		snprintf(text, sizeof(text), "%u streams, %u events, %u blocks, %u page-locks, %u modules, %u retains", streams, events, blocks,
-			 regions, modules, retains);
+		snprintf(text, sizeof(text), "%u streams, %u events, %u blocks, %u page-locks, %u modules, %u retains",
+			 streams, events, blocks, regions, modules, retains);
 	pthread_mutex_unlock(&fake.lock);
 	return text;
 }
@@ -338,7 +349,8 @@ static void *control_at(uint64_t device_memory)
 	return at;
 }
 
-static void control_kernel(const char *name, void (*twin)(const struct fake_kernel_call *c), unsigned parameter_count, const size_t *bytes)
+static void control_kernel(const char *name, void (*twin)(const struct fake_kernel_call *c), unsigned parameter_count,
+			   const size_t *bytes)
 {
 	struct kernel *k = fake.kernel;
 	size_t total = 0;

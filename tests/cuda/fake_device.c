@@ -43,7 +43,8 @@ int fake_cuDeviceGetPCIBusId(char *bus_id, int bytes, int device)
 	ENTER("cuDeviceGetPCIBusId");
 	if (ordinal_of(device) < 0)
 		return call_leave(INVALID_DEVICE);
-	snprintf(bus_id, (size_t)bytes, "FA4E:%02X:00.0", 0xca + ordinal_of(device)); /* capitals, as the real one's; of no real bus */
+	/* capitals, as the real one's; of no real bus */
+	snprintf(bus_id, (size_t)bytes, "FA4E:%02X:00.0", 0xca + ordinal_of(device));
 	return call_leave(OK);
 }
 

@@ -20,17 +20,27 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum {
-	OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_CONTEXT = 201,
-	INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, NOT_PERMITTED = 800,
+	OK = 0,
+	INVALID_VALUE = 1,
+	OUT_OF_MEMORY = 2,
+	NOT_INITIALIZED = 3,
+	INVALID_DEVICE = 101,
+	INVALID_CONTEXT = 201,
+	INVALID_HANDLE = 400,
+	NOT_FOUND = 500,
+	NOT_READY = 600,
+	ALREADY_REGISTERED = 712,
+	NOT_REGISTERED = 713,
+	NOT_PERMITTED = 800,
 };
 
 #define VERSION_NEWEST 12090
-#define DEVICES	    2
-#define NAMES_CAP   64
-#define KERNELS_CAP 16
-#define ARGS_CAP    8
-#define ARGS_BYTES  4096 /* of a kernel, as CUDA 12.0 and older have it */
-#define POISON	    0xa5
+#define DEVICES	       2
+#define NAMES_CAP      64
+#define KERNELS_CAP    16
+#define ARGS_CAP       8
+#define ARGS_BYTES     4096 /* of a kernel, as CUDA 12.0 and older have it */
+#define POISON	       0xa5
 
 /* When an event was recorded: shared by the event, and by all that wait for it. */
 struct record {
@@ -54,12 +64,12 @@ struct work {
 	enum { COPY, RECORD, WAIT, CALL, KERNEL } kind;
 	struct work *next;
 	uint64_t number, not_before_ns;
-	struct record *record; /* RECORD, WAIT */
-	void *to;	       /* COPY: host memory, or where the device's bytes lie */
-	const void *from;      /* likewise */
-	uint64_t device_memory; /* COPY: the device's side of it */
+	struct record *record;	 /* RECORD, WAIT */
+	void *to;		 /* COPY: host memory, or where the device's bytes lie */
+	const void *from;	 /* likewise */
+	uint64_t device_memory;	 /* COPY: the device's side of it */
 	const void *host_memory; /* COPY: the host's side, unless it was staged */
-	void *staged;	       /* COPY: to be freed */
+	void *staged;		 /* COPY: to be freed */
 	size_t bytes;
 	void (*call)(void *context);
 	void *context;
@@ -139,10 +149,10 @@ extern struct fake fake;
 /* ---- fake_run.c: what runs when; all with the lock ---- */
 
 struct stream *stream_new(struct context *c, bool waits_for_null);
-void stream_drop(struct stream *s); /* what is queued still runs */
+void stream_drop(struct stream *s);		   /* what is queued still runs */
 struct work *work_add(struct stream *s, int kind); /* zeroed but for its order */
-void work_wait_for(struct record *r);		     /* until it is done, or nothing works any more */
-void work_forget(void);			     /* what is queued never runs */
+void work_wait_for(struct record *r);		   /* until it is done, or nothing works any more */
+void work_forget(void);				   /* what is queued never runs */
 struct record *record_hold(struct record *r);
 void record_let_go(struct record *r);
 extern _Thread_local bool in_host_function;
@@ -167,12 +177,12 @@ int call_leave(int result);	  /* gives it back */
 /* That of the handle, if it may be used now: its context is the current one. */
 int stream_take(void *handle, struct stream **out);
 
-#define ENTER(name_)                                \
-	do {                                        \
-		int entered_ = call_enter(name_);   \
-						    \
-		if (entered_)                       \
-			return entered_;            \
+#define ENTER(name_)                              \
+	do {                                      \
+		int entered_ = call_enter(name_); \
+                                                  \
+		if (entered_)                     \
+			return entered_;          \
 	} while (0)
 
 /* ---- fake_control.c ---- */

@@ -14,7 +14,8 @@
 struct block *block_of(uint64_t address, size_t bytes)
 {
 	for (struct block *b = fake.blocks; b; b = b->next)
-		if (address >= b->address && address - b->address <= b->bytes && bytes <= b->bytes - (address - b->address))
+		if (address >= b->address && address - b->address <= b->bytes &&
+		    bytes <= b->bytes - (address - b->address))
 			return b;
 	return NULL;
 }
@@ -81,7 +82,8 @@ int fake_cuMemFree(uint64_t memory)
 	}
 	if (!fake.broken && block_in_use(b))
 		sinned(FAKE_FREED_IN_USE);
-	while (!fake.broken && block_in_use(b)) /* what came of it is told; what it would do to the heap helps nobody */
+	/* what came of it is told; what it would do to the heap helps nobody */
+	while (!fake.broken && block_in_use(b))
 		pthread_cond_wait(&fake.change, &fake.lock);
 	for (p = &fake.blocks; *p != b; p = &(*p)->next)
 		;

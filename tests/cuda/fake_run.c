@@ -55,7 +55,8 @@ void record_let_go(struct record *r)
 static bool is_behind(const struct stream *s, const struct work *w)
 {
 	if (!s->is_null)
-		return s->waits_for_null && s->context->null_stream->first && s->context->null_stream->first->number < w->number;
+		return s->waits_for_null && s->context->null_stream->first &&
+		       s->context->null_stream->first->number < w->number;
 	for (const struct stream *o = fake.streams; o; o = o->next)
 		if (o != s && o->context == s->context && o->waits_for_null && o->first && o->first->number < w->number)
 			return true;
@@ -66,8 +67,8 @@ static bool may_run(const struct stream *s, uint64_t now)
 {
 	const struct work *w = s->first;
 
-	return w && !s->running && !fake.held && !fake.broken && w->not_before_ns <= now && !(w->kind == WAIT && !w->record->done) &&
-	       !is_behind(s, w);
+	return w && !s->running && !fake.held && !fake.broken && w->not_before_ns <= now &&
+	       !(w->kind == WAIT && !w->record->done) && !is_behind(s, w);
 }
 
 static struct stream *choose(void)

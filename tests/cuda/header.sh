@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/cuda/header.sh - what we declare of the driver is what NVIDIA's headers declare: libshard/cuda/api.h, and the fake
+# tests/cuda/header.sh - what we declare of the driver is what NVIDIA's headers declare:
+# libshard/cuda/api.h, and the fake
 #
-# Skips where no cudaTypedefs.h is found: in $CUDA_HOME/include, where the compiler looks, in /usr/local/cuda, and beside
-# the Python packages that bring it.  Parameters agree if both are pointers, or both numbers of one size.
+# Skips where no cudaTypedefs.h is found: in $CUDA_HOME/include, where the compiler looks, in
+# /usr/local/cuda, and beside the Python packages that bring it.  Parameters agree if both are
+# pointers, or both numbers of one size.
 set -eu
 command -v g++ >/dev/null || { echo "g++ is not there" && exit 77; }
 
@@ -15,7 +17,9 @@ done
 [ -n "$found" ] || { echo "CUDA's headers are not here: cudaTypedefs.h" && exit 77; }
 
 rows() { # FILE: "name version parameters", a line each; a row may go over several lines
-	{ sed -n '/^#define [A-Z]*_CALLS(X)/,/[^\\]$/p' "$1" | sed 's/^#define.*/\tX(/' | tr -d '\\\n' && echo; } | sed 's/\tX(/\nX(/g' | sed -n 's/^X(\(cu[A-Za-z0-9]*\), \([0-9]*\), \(INT_MAX, \|[0-9]*, \)*\((.*)\))[ \t]*$/\1 \2 \4/p'
+	{ sed -n '/^#define [A-Z]*_CALLS(X)/,/[^\\]$/p' "$1" | sed 's/^#define.*/\tX(/' | tr -d '\\\n' && echo; } |
+		sed 's/\tX(/\nX(/g' | sed -n \
+		's/^X(\(cu[A-Za-z0-9]*\), \([0-9]*\), \(INT_MAX, \|[0-9]*, \)*\((.*)\))[ \t]*$/\1 \2 \4/p'
 }
 
 program() { # FILE: asserts that each of its rows is NVIDIA's
@@ -83,19 +87,23 @@ count=0
 for file in libshard/cuda/api.h tests/cuda/fake_calls.h; do
 	program "$file" >"$TMPDIR/check.cc"
 	count=$((count + $(rows "$file" | wc -l)))
-	[ "$(rows "$file" | wc -l)" = "$(grep -c '^	X(cu' "$file")" ] || { echo "$file has rows that are not read" && exit 1; }
+	[ "$(rows "$file" | wc -l)" = "$(grep -c '^	X(cu' "$file")" ] ||
+		{ echo "$file has rows that are not read" && exit 1; }
 	compiles "$TMPDIR/check.cc" || { echo "$file differs from $found/cudaTypedefs.h" && exit 1; }
 done
 program libshard/cuda/api.h >"$TMPDIR/check.cc"
 numbers >>"$TMPDIR/check.cc"
 compiles "$TMPDIR/check.cc" || { echo "a number in libshard/cuda/api.h differs from $found/cuda.h" && exit 1; }
 
-grep -q '^#define CU_STREAM_PER_THREAD *((CUstream)0x2)' "$found/cuda.h" && grep -q 'CU_STREAM_SPECIAL_MAX = 2,' libshard/cuda/api.h ||
+grep -q '^#define CU_STREAM_PER_THREAD *((CUstream)0x2)' "$found/cuda.h" &&
+	grep -q 'CU_STREAM_SPECIAL_MAX = 2,' libshard/cuda/api.h ||
 	{ echo "the special streams are not 0 to 2 any more" && exit 1; }
 
-# It sees what it looks for: a parameter too many, a length too short, a version that is another form, a wrong number.
+# It sees what it looks for: a parameter too many, a length too short, a version that is another
+# form, a wrong number.
 for sin in 's/(uint64_t \*memory, size_t bytes)/(uint64_t *memory, size_t bytes, int flags)/' \
-	's/(uint64_t \*memory, size_t bytes)/(uint64_t *memory, unsigned bytes)/' 's/cuStreamGetCtx, 9020/cuStreamGetCtx, 12050/'; do
+	's/(uint64_t \*memory, size_t bytes)/(uint64_t *memory, unsigned bytes)/' \
+	's/cuStreamGetCtx, 9020/cuStreamGetCtx, 12050/'; do
 	sed "$sin" libshard/cuda/api.h >"$TMPDIR/sin.h"
 	program "$TMPDIR/sin.h" >"$TMPDIR/sin.cc"
 	! compiles "$TMPDIR/sin.cc" 2>/dev/null || { echo "went unnoticed: $sin" && exit 1; }

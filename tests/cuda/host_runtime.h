@@ -23,9 +23,15 @@ typedef struct CUstream_st *cudaStream_t;
 typedef struct host_event {
 	void *event;
 	double ms; /* when its turn came */
-} *cudaEvent_t;
+} * cudaEvent_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
-enum { cudaSuccess = 0, cudaErrorNotReady = 600, cudaHostRegisterDefault = 0, cudaStreamNonBlocking = 1, cudaDeviceScheduleBlockingSync = 4 };
+enum {
+	cudaSuccess = 0,
+	cudaErrorNotReady = 600,
+	cudaHostRegisterDefault = 0,
+	cudaStreamNonBlocking = 1,
+	cudaDeviceScheduleBlockingSync = 4
+};
 
 /*
  * A function of the driver.  The thread's context is the primary one of the first device, as the
@@ -58,7 +64,7 @@ static inline void *host_driver(const char *name)
 	}
 	return call;
 }
-#define HOST_CALL(name, parameters, ...) (((int (*) parameters)host_driver(name))(__VA_ARGS__))
+#define HOST_CALL(name, parameters, ...) (((int(*) parameters)host_driver(name))(__VA_ARGS__))
 
 /* Where device memory lies. */
 static inline void *host_at(const void *device)
@@ -134,12 +140,13 @@ static inline cudaError_t cudaHostUnregister(void *memory)
 /* Anything, when its turn comes on a stream. */
 template <class F> static cudaError_t host_queue(cudaStream_t stream, F what)
 {
-	return HOST_CALL("cuLaunchHostFunc", (void *, void (*)(void *), void *), stream,
-			 [](void *it) {
-				 (*(F *)it)();
-				 delete (F *)it;
-			 },
-			 new F(what));
+	return HOST_CALL(
+		"cuLaunchHostFunc", (void *, void (*)(void *), void *), stream,
+		[](void *it) {
+			(*(F *)it)();
+			delete (F *)it;
+		},
+		new F(what));
 }
 
 static inline cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
@@ -152,7 +159,8 @@ static inline cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 	return cudaMemsetAsync(memory, value, bytes, NULL);
 }
 
-static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+					  cudaStream_t stream)
 {
 	if (kind == cudaMemcpyDeviceToDevice)
 		return host_queue(stream, [=] { memcpy(host_at(to), host_at(from), bytes); });
@@ -268,14 +276,14 @@ template <class T> static T *host_argument(T *value)
  * What `kernel<<<grid, block, 0, stream>>>(...)` is made of: HOST_LAUNCH(kernel, grid, block, 0,
  * stream)(...).
  */
-#define HOST_LAUNCH(kernel, grid, block, shared, stream)                                      \
-	[=](auto... argument) {                                                               \
-		host_queue(stream, [=] {                                                      \
-			blockDim.x = (block);                                                 \
-			for (blockIdx.x = 0; blockIdx.x < (unsigned)(grid); blockIdx.x++)               \
+#define HOST_LAUNCH(kernel, grid, block, shared, stream)                                       \
+	[=](auto... argument) {                                                                \
+		host_queue(stream, [=] {                                                       \
+			blockDim.x = (block);                                                  \
+			for (blockIdx.x = 0; blockIdx.x < (unsigned)(grid); blockIdx.x++)      \
 				for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++) \
-					kernel(host_argument(argument)...);                   \
-		});                                                                           \
+					kernel(host_argument(argument)...);                    \
+		});                                                                            \
 	}
 #endif
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# lib.sh - for tests of programs that use the runtime API: build them for the host, with the fake driver behind them
+# lib.sh - for tests of programs that use the runtime API: build them for the host, with the fake
+# driver behind them
 #
 # Their calls become those of the fake driver, and kernels loops on the host (host_runtime.h).
 # shellcheck shell=bash disable=SC2034
@@ -20,7 +21,8 @@ case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsaniti
 # shellcheck disable=SC2206 # words
 host_flags=(-g -O2 $san -Wall -Wextra -Wno-unused-function -Iinclude -I"$ROOT/include" -I"$ROOT")
 # shellcheck disable=SC2207 # words
-host_libs=("$BUILD/libshard.a" -pthread $(pkg-config --libs liblz4) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
+host_libs=("$BUILD/libshard.a" -pthread $(pkg-config --libs liblz4) $(pkg-config --silence-errors --libs liburing) \
+	-ldl -lm)
 
 # libshard's own kernels, for programs whose driver is to run them.
 host_twins() { # prints the object

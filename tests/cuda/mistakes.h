@@ -31,9 +31,11 @@ struct mistake_row {
 /* Behind a job, whose loader and trainer have gone. */
 static inline int noticed_now(void)
 {
-	return (wanted.complaint[0] ? HOST : 0) | (gpu.complaint[0] ? GPU : 0) | (fake->sins(FAKE_UNREGISTERED) ? SIN_UNREGISTERED : 0) |
+	return (wanted.complaint[0] ? HOST : 0) | (gpu.complaint[0] ? GPU : 0) |
+	       (fake->sins(FAKE_UNREGISTERED) ? SIN_UNREGISTERED : 0) |
 	       (fake->sins(FAKE_WRONG_CONTEXT) ? SIN_CONTEXT : 0) | (fake->sins(FAKE_FREED_IN_USE) ? SIN_FREED : 0) |
-	       (fake->sins(FAKE_BAD_HANDLE) || fake->sins(FAKE_CALLS_BACK) || fake->sins(FAKE_BAD_VERSION) ? SIN_OTHER : 0) |
+	       (fake->sins(FAKE_BAD_HANDLE) || fake->sins(FAKE_CALLS_BACK) || fake->sins(FAKE_BAD_VERSION) ? SIN_OTHER
+													   : 0) |
 	       (fake->leaks()[0] ? LEAK : 0);
 }
 

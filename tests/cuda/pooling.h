@@ -39,17 +39,29 @@ static inline void open_pool(struct training *t, struct shard_loader_options o, 
 /* The whole dataset in the pool, in each kind of order, of one rank or two. */
 static inline struct shard_loader_options all_in_pool(unsigned round)
 {
-	return (struct shard_loader_options){.batch_records = 11, .shuffle = 1 + round % 3, .seed = round, .tail = round / 3 % 2,
-					     .pool_bytes = SHARD_POOL_ALL, .world = 1 + round % 2, .rank = round % 2};
+	return (struct shard_loader_options){.batch_records = 11,
+					     .shuffle = 1 + round % 3,
+					     .seed = round,
+					     .tail = round / 3 % 2,
+					     .pool_bytes = SHARD_POOL_ALL,
+					     .world = 1 + round % 2,
+					     .rank = round % 2};
 }
 
 /* Batches in place, of any shape. */
 static inline struct shard_loader_options any_in_place(struct prng *p, unsigned round)
 {
-	struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(p, 8), .shuffle = SHARD_SHUFFLE_WINDOWS, .seed = round,
-					 .tail = round % 3, .on_corrupt = round % 3, .thread_count = 1 + round % 2, .slot_count = 2 + round % 3,
-					 .device_slot_count = 2 + round % 3, .run_records = 1 + prng_below(p, 3),
-					 .window_runs = 1 + (uint32_t)prng_below(p, 3), .lane_count = 1 + (uint32_t)prng_below(p, 4),
+	struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(p, 8),
+					 .shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .seed = round,
+					 .tail = round % 3,
+					 .on_corrupt = round % 3,
+					 .thread_count = 1 + round % 2,
+					 .slot_count = 2 + round % 3,
+					 .device_slot_count = 2 + round % 3,
+					 .run_records = 1 + prng_below(p, 3),
+					 .window_runs = 1 + (uint32_t)prng_below(p, 3),
+					 .lane_count = 1 + (uint32_t)prng_below(p, 4),
 					 .pool_in_place = 1};
 
 	if (o.tail != SHARD_KEEP) {
@@ -61,8 +73,9 @@ static inline struct shard_loader_options any_in_place(struct prng *p, unsigned 
 
 static inline void tell_round(unsigned round, const struct shard_loader_options *o)
 {
-	STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, rank %u of %u, tail %u, %u slots", round, o->batch_records,
-	      o->run_records, o->window_runs, o->lane_count, o->rank, o->world, o->tail, o->device_slot_count);
+	STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, rank %u of %u, tail %u, %u slots",
+	      round, o->batch_records, o->run_records, o->window_runs, o->lane_count, o->rank, o->world, o->tail,
+	      o->device_slot_count);
 }
 
 /* What the error of a pool of one byte says that is needed. */

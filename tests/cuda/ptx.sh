@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/cuda/ptx.sh - the PTX in the library is of the sources that are here; made again by the same compiler it is the same
-# text; and NVIDIA's assembler takes it for every GPU that it knows
+# tests/cuda/ptx.sh - the PTX in the library is of the sources that are here; made again by the same
+# compiler it is the same text; and NVIDIA's assembler takes it for every GPU that it knows
 #
-# The first of these always holds.  Where ptxas or that very nvcc is missing, the others are left out, and the test says so
-# by a skip.
+# The first of these always holds.  Where ptxas or that very nvcc is missing, the others are left
+# out, and the test says so by a skip.
 set -eu
 
 fresh() { # FILE: is it of the sources as they are?
 	# shellcheck disable=SC2046 # our file names hold no blanks
-	[ "$(sed -n 's/^ \* SHA-256: *//p' "$1")" = "$(cat $(sed -n 's/^ \* sources: *//p' "$1") | sha256sum | cut -d ' ' -f 1)" ]
+	[ "$(sed -n 's/^ \* SHA-256: *//p' "$1")" = \
+		"$(cat $(sed -n 's/^ \* sources: *//p' "$1") | sha256sum | cut -d ' ' -f 1)" ]
 }
 
 text() { # of the C in $1
@@ -30,9 +31,11 @@ for name in $names; do
 	sed 's/^\( \* SHA-256: *\)../\100/' $ptx >"$TMPDIR/stale.c"
 	! fresh "$TMPDIR/stale.c" || { echo "a stale file went unnoticed" && exit 1; }
 	text $ptx >"$TMPDIR/$name.ptx"
-	[ "$(head -n 2 "$TMPDIR/$name.ptx" | tr '\n' ' ')" = ".version 6.3 .target sm_75 " ] || { echo "$ptx is for other drivers" && exit 1; }
+	[ "$(head -n 2 "$TMPDIR/$name.ptx" | tr '\n' ' ')" = ".version 6.3 .target sm_75 " ] ||
+		{ echo "$ptx is for other drivers" && exit 1; }
 	count=$(grep -cE '^KERNEL\(|^__global__ .*\) *[a-z_]*\(.*\)$' "libshard/cuda/$name.cu")
-	[ "$(grep -c '^\.visible \.entry ' "$TMPDIR/$name.ptx")" = "$count" ] || { echo "$ptx has not $count kernels, as $name.cu has" && exit 1; }
+	[ "$(grep -c '^\.visible \.entry ' "$TMPDIR/$name.ptx")" = "$count" ] ||
+		{ echo "$ptx has not $count kernels, as $name.cu has" && exit 1; }
 done
 
 ptxas=$(find_tool ptxas)
@@ -41,7 +44,8 @@ count=0
 for arch in $("$ptxas" --help | grep -oE "'sm_[0-9]+'" | tr -d "'" | sort -u); do
 	[ "${arch#sm_}" -ge 75 ] || continue
 	for name in $names; do
-		"$ptxas" -arch="$arch" -o "$TMPDIR/cubin" "$TMPDIR/$name.ptx" || { echo "ptxas refuses $name for $arch" && exit 1; }
+		"$ptxas" -arch="$arch" -o "$TMPDIR/cubin" "$TMPDIR/$name.ptx" ||
+			{ echo "ptxas refuses $name for $arch" && exit 1; }
 	done
 	count=$((count + 1))
 done

@@ -20,11 +20,11 @@ static bool runs_out(void)
 	return atomic_fetch_sub(&allocations_left, 1) == 0;
 }
 
-#define MAY_FAIL(name_, types_, names_)                          \
-	void *__real_##name_ types_;                             \
-	void *__wrap_##name_ types_;                             \
-	void *__wrap_##name_ types_                              \
-	{                                                        \
+#define MAY_FAIL(name_, types_, names_)                           \
+	void *__real_##name_ types_;                              \
+	void *__wrap_##name_ types_;                              \
+	void *__wrap_##name_ types_                               \
+	{                                                         \
 		return runs_out() ? NULL : __real_##name_ names_; \
 	}
 MAY_FAIL(mem_alloc, (size_t bytes), (bytes))

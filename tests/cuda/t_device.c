@@ -7,7 +7,8 @@
  * t_device_broken shows.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=pthread_create,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=pthread_create,--wrap=mem_alloc,--wrap=mem_zalloc
+ * LDFLAGS: -Wl,--wrap=mem_array,--wrap=mem_aligned
  */
 #include <errno.h>
 
@@ -44,8 +45,12 @@ TEST(batches_are_on_the_gpu_when_its_kernels_run)
 				struct shard_loader_stats s;
 
 				STORY("side %u, %u slots, %u on the device, round %u", side, slots, device, round);
-				training_open(&t, (struct shard_loader_options){.batch_records = 7, .slot_count = slots, .device_slot_count = device,
-										.thread_count = 1 + round % 3, .tail = round % 2 ? SHARD_KEEP : SHARD_PAD},
+				training_open(&t,
+					      (struct shard_loader_options){.batch_records = 7,
+									    .slot_count = slots,
+									    .device_slot_count = device,
+									    .thread_count = 1 + round % 3,
+									    .tail = round % 2 ? SHARD_KEEP : SHARD_PAD},
 					      (enum stream_kind)(round % STREAM_KINDS), round);
 				fake->seed(round, (unsigned[]){0, 100, 1000}[round % 3]);
 				t.slow_us = round % 5 ? 0 : 300;
@@ -70,7 +75,10 @@ TEST(without_threads_it_is_slower_and_nothing_else)
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (uint32_t slots = 2; slots <= 4; slots++) {
 		STORY("%u slots", slots);
-		training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = slots, .device_slot_count = 4}, NON_BLOCKING, 3);
+		training_open(
+			&t,
+			(struct shard_loader_options){.batch_records = 9, .slot_count = slots, .device_slot_count = 4},
+			NON_BLOCKING, 3);
 		fake->seed(slots, 300);
 		fake->settle();
 		no_threads = true; /* the fake's run already */
@@ -85,8 +93,8 @@ TEST(without_threads_it_is_slower_and_nothing_else)
 
 /* ---- what it costs ---- */
 
-static const char *const waiting[] = {"cu*Synchronize", "cuMemAlloc", "cuMemFree", "cuEventCreate", "cuStreamCreate", "cuMemHostRegister",
-				      "cuStreamQuery"};
+static const char *const waiting[] = {"cu*Synchronize", "cuMemAlloc",	     "cuMemFree",    "cuEventCreate",
+				      "cuStreamCreate", "cuMemHostRegister", "cuStreamQuery"};
 
 TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 {
@@ -99,9 +107,11 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 		unsigned steps;
 
 		STORY("seed %u", seed);
-		training_open(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 2}, (enum stream_kind)(seed % STREAM_KINDS), seed);
+		training_open(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 2},
+			      (enum stream_kind)(seed % STREAM_KINDS), seed);
 		fake->seed(seed, seed % 2 ? 800 : 0);
-		t.slow_us = seed % 4 == 3 ? 2000 : 0; /* a trainer far ahead of its GPU, too: the ring is full of copies that wait */
+		/* a trainer far ahead of its GPU, too: the ring is full of copies that wait */
+		t.slow_us = seed % 4 == 3 ? 2000 : 0;
 		train(&t, 12 + 8, 1); /* an epoch has opened what there is */
 		atomic_store(&allocated, 0);
 		for (size_t i = 0; i < COUNT(waiting); i++)
@@ -118,7 +128,8 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 			CHECK_EQ(fake->count(waiting[i]), before[i]);
 		CHECK(fake->count("cuEventQuery") - queries <= 4 * steps);
 		copies = fake->count("cuMemcpyHtoDAsync") - copies;
-		CHECK(copies >= 2 * (steps - 3) && copies <= 2 * (steps + 3)); /* one a group and batch, but for what was and is ahead */
+		/* one a group and batch, but for what was and is ahead */
+		CHECK(copies >= 2 * (steps - 3) && copies <= 2 * (steps + 3));
 		CHECK_EQ(copies % 2, 0);
 		CHECK(fake->count("cuCtxPushCurrent") - pushes <= 2 * steps + 2);
 		train_give_all(&t);
@@ -134,7 +145,8 @@ TEST(the_host_does_not_wait_for_copies)
 	struct training t;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 6, .device_slot_count = 4}, NON_BLOCKING, 1);
+	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 6, .device_slot_count = 4},
+		      NON_BLOCKING, 1);
 	train(&t, 1, 0);
 	train_give_all(&t);
 	wait_until_full(t.l);
@@ -162,7 +174,8 @@ TEST(who_was_waited_for)
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (int slow_threads = 0; slow_threads < 2; slow_threads++) {
 		STORY("%s", slow_threads ? "slow threads" : "a slow GPU");
-		training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2, .thread_count = 1}, NON_BLOCKING, 1);
+		training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2, .thread_count = 1},
+			      NON_BLOCKING, 1);
 		train(&t, 13, 0);
 		train_give_all(&t);
 		atomic_store(&inject.delay_us, slow_threads ? 60000 : 0);
@@ -194,7 +207,10 @@ TEST(seek_resume_and_epochs)
 		uint64_t epoch, position;
 
 		STORY("seed %u", seed);
-		training_open(&t, (struct shard_loader_options){.batch_records = 10, .tail = SHARD_KEEP, .device_slot_count = 2 + seed % 3}, BLOCKING, seed);
+		training_open(&t,
+			      (struct shard_loader_options){
+				      .batch_records = 10, .tail = SHARD_KEEP, .device_slot_count = 2 + seed % 3},
+			      BLOCKING, seed);
 		fake->seed(seed, 500);
 		train(&t, 5, 1);
 		shard_loader_tell(t.l, &epoch, &position);
@@ -295,7 +311,8 @@ static int next_in_child(struct training *t)
 {
 	struct shard_batch b;
 
-	if (shard_loader_next_device(t->l, t->stream, &b, &err) != SHARD_E_ARGUMENT || !strstr(err.message, "this loader belongs to process"))
+	if (shard_loader_next_device(t->l, t->stream, &b, &err) != SHARD_E_ARGUMENT ||
+	    !strstr(err.message, "this loader belongs to process"))
 		return 1;
 	if (shard_loader_release_after(t->l, &t->lent.batch[0], t->stream, &err) != SHARD_E_ARGUMENT)
 		return 2;

@@ -8,8 +8,10 @@
  * the same way and must be found without fault.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_stream_wait,--wrap=cuda_enter,--wrap=cuda_leave,--wrap=cuda_pin,--wrap=pins_has
- * LDFLAGS: -Wl,--wrap=cuda_free,--wrap=cuda_unpin,--wrap=cuda_event_drop,--wrap=cuda_stream_drop,--wrap=cuda_close
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_stream_wait,--wrap=cuda_enter,--wrap=cuda_leave
+ * LDFLAGS: -Wl,--wrap=cuda_pin,--wrap=pins_has
+ * LDFLAGS: -Wl,--wrap=cuda_free,--wrap=cuda_unpin,--wrap=cuda_event_drop,--wrap=cuda_stream_drop
+ * LDFLAGS: -Wl,--wrap=cuda_close
  * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give
  * TIMEOUT: 600
  */
@@ -22,9 +24,9 @@ enum mistake {
 	HOST_SLOT_TOO_EARLY,   /* the crew gets a slot back that is still being copied */
 	NO_WAIT_FOR_THE_COPY,  /* the trainer's stream does not wait until the batch is there */
 	WRONG_CONTEXT,
-	UNREGISTERED,	   /* memory is taken for page-locked that is not */
-	UNREGISTERED_YET,  /* a copy does not wait until it is */
-	FREED_TOO_EARLY,   /* close does not wait for what is under way */
+	UNREGISTERED,	  /* memory is taken for page-locked that is not */
+	UNREGISTERED_YET, /* a copy does not wait until it is */
+	FREED_TOO_EARLY,  /* close does not wait for what is under way */
 	LEAKED_MEMORY,
 	LEAKED_PIN,
 	LEAKED_EVENT,
@@ -36,7 +38,9 @@ static struct training t;
 
 /* ---- mistakes ---- */
 
-#define WRAPPED(type_, name_, types_) type_ __real_##name_ types_; type_ __wrap_##name_ types_;
+#define WRAPPED(type_, name_, types_) \
+	type_ __real_##name_ types_;  \
+	type_ __wrap_##name_ types_;
 /* clang-format off */
 WRAPPED(int, cuda_stream_wait, (const struct cuda_device *d, void *stream, void *event, struct shard_error *err))
 WRAPPED(int, cuda_enter, (const struct cuda_device *d, struct shard_error *err))
@@ -130,7 +134,7 @@ int __wrap_cuda_event_finish(const struct cuda_device *d, void *event, struct sh
 
 /* A slot that comes back when the loader is gone: nobody's, as its memory is freed. */
 static bool closed;
-WRAPPED(void, crew_give, (struct crew *c, uint32_t slot))
+WRAPPED(void, crew_give, (struct crew * c, uint32_t slot))
 void __wrap_crew_give(struct crew *c, uint32_t slot)
 {
 	if (!closed)
@@ -144,7 +148,9 @@ static int run(uint64_t seed)
 {
 	void *other = NULL;
 
-	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 3, .device_slot_count = 2, .thread_count = 2},
+	training_open(&t,
+		      (struct shard_loader_options){
+			      .batch_records = 9, .slot_count = 3, .device_slot_count = 2, .thread_count = 2},
 		      (enum stream_kind)(seed % 2 ? NON_BLOCKING : BLOCKING), seed);
 	/*
 	 * What comes too early shows where copies are slow, what stays too short where looks are.
@@ -175,19 +181,20 @@ static int run(uint64_t seed)
 
 TEST(each_mistake_is_noticed_and_a_sound_loader_has_none)
 {
-	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0, true},
-		    {"a device slot is written while a kernel reads it", DEVICE_SLOT_TOO_EARLY, GPU, false},
-		    {"a host slot is filled while it is copied", HOST_SLOT_TOO_EARLY, GPU, false},
-		    {"a kernel does not wait for its batch", NO_WAIT_FOR_THE_COPY, GPU, false},
-		    {"another context", WRONG_CONTEXT, SIN_CONTEXT, true},
-		    {"nothing is page-locked", UNREGISTERED, SIN_UNREGISTERED, true},
-		    {"copied before it is page-locked", UNREGISTERED_YET, SIN_UNREGISTERED, true},
-		    {"closed too early", FREED_TOO_EARLY, SIN_FREED, false},
-		    {"device memory is left", LEAKED_MEMORY, LEAK, true},
-		    {"page-locks are left", LEAKED_PIN, LEAK, true},
-		    {"events are left", LEAKED_EVENT, LEAK, true},
-		    {"streams are left", LEAKED_STREAM, LEAK, true},
-		    {"the primary context is left", LEAKED_CONTEXT, LEAK, true}};
+	static const struct mistake_row rows[] = {
+		{"none", NO_MISTAKE, 0, true},
+		{"a device slot is written while a kernel reads it", DEVICE_SLOT_TOO_EARLY, GPU, false},
+		{"a host slot is filled while it is copied", HOST_SLOT_TOO_EARLY, GPU, false},
+		{"a kernel does not wait for its batch", NO_WAIT_FOR_THE_COPY, GPU, false},
+		{"another context", WRONG_CONTEXT, SIN_CONTEXT, true},
+		{"nothing is page-locked", UNREGISTERED, SIN_UNREGISTERED, true},
+		{"copied before it is page-locked", UNREGISTERED_YET, SIN_UNREGISTERED, true},
+		{"closed too early", FREED_TOO_EARLY, SIN_FREED, false},
+		{"device memory is left", LEAKED_MEMORY, LEAK, true},
+		{"page-locks are left", LEAKED_PIN, LEAK, true},
+		{"events are left", LEAKED_EVENT, LEAK, true},
+		{"streams are left", LEAKED_STREAM, LEAK, true},
+		{"the primary context is left", LEAKED_CONTEXT, LEAK, true}};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	check_mistakes(rows, COUNT(rows), run);

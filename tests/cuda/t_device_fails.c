@@ -8,7 +8,8 @@
  * seek.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array
+ * LDFLAGS: -Wl,--wrap=mem_aligned
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
@@ -129,8 +130,10 @@ static void close_failing(const char *call)
 
 TEST(a_close_is_a_close_whatever_fails)
 {
-	static const char *const closing[] = {"cuCtxPushCurrent", "cuCtxPopCurrent", "cuStreamSynchronize", "cuEventSynchronize", "cuMemFree",
-					      "cuMemHostUnregister", "cuEventDestroy", "cuStreamDestroy", "cuDevicePrimaryCtxRelease", "cuModuleUnload"};
+	static const char *const closing[] = {"cuCtxPushCurrent",   "cuCtxPopCurrent", "cuStreamSynchronize",
+					      "cuEventSynchronize", "cuMemFree",       "cuMemHostUnregister",
+					      "cuEventDestroy",	    "cuStreamDestroy", "cuDevicePrimaryCtxRelease",
+					      "cuModuleUnload"};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (size_t i = 0; i < 2 * COUNT(closing) - 1; i++) { /* the last is a pool's alone */
@@ -164,7 +167,8 @@ static void break_down(const char *unused)
 	pthread_t thread;
 
 	(void)unused;
-	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2, .device_slot_count = 4}, NON_BLOCKING, 1);
+	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2, .device_slot_count = 4},
+		      NON_BLOCKING, 1);
 	fake->hold(1);
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(train_next(&t, &b), SHARD_OK);
@@ -260,7 +264,8 @@ static void fail_allocations(const char *where)
 		atomic_store(&allocations_left, nth);
 		rc = shard_loader_next_device(t.l, t.stream, &b, &err);
 		ran_out = atomic_exchange(&allocations_left, -1) < 0;
-		CHECK(rc == SHARD_OK || rc == SHARD_E_MEMORY); /* of a thread that is ahead, another call would have told */
+		/* of a thread that is ahead, another call would have told */
+		CHECK(rc == SHARD_OK || rc == SHARD_E_MEMORY);
 		CHECK(!rc || err.message[0]);
 		CHECK(ran_out || !rc);
 		if (!rc)
@@ -318,8 +323,10 @@ TEST(calls_for_the_pools_kernel_fail)
 	} rows[] = {{"cuModuleLoadDataEx", "cuModuleLoadDataEx cannot compile the kernels for this GPU: ptxas "
 					   "application ptx input, line 1; fatal: CUDA_ERROR_ILLEGAL_ADDRESS (an "
 					   "illegal memory access was encountered)"},
-		    {"cuModuleGetFunction", "cuModuleGetFunction of gather_rows: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"},
-		    {"cuLaunchKernel", "cuLaunchKernel of 9 x 1 blocks of 256 threads and 0 bytes: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"}};
+		    {"cuModuleGetFunction", "cuModuleGetFunction of gather_rows: CUDA_ERROR_ILLEGAL_ADDRESS (an "
+					    "illegal memory access was encountered)"},
+		    {"cuLaunchKernel", "cuLaunchKernel of 9 x 1 blocks of 256 threads and 0 bytes: "
+				       "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"}};
 	struct shard_error err;
 	struct shard_batch b;
 

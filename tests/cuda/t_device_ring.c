@@ -3,7 +3,8 @@
  * t_device_ring.c - the ring that a GPU reads: page-locked by the loader or by its owner, or not at
  * all; and host batches that the trainer copies by itself
  *
- * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=slot_fill,--wrap=cuda_pin_most_bytes,--wrap=cuda_pin
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=slot_fill
+ * LDFLAGS: -Wl,--wrap=cuda_pin_most_bytes,--wrap=cuda_pin
  */
 #include <sys/mman.h>
 
@@ -61,8 +62,11 @@ TEST(where_page_locks_are_refused_all_goes_on_and_is_explained)
 		CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_OK);
 		CHECK_EQ(err.status, SHARD_E_DEVICE);
 		CHECK_EQ(err.os_code, 2);
-		snprintf(head, sizeof(head), "slot %u of 4 of the ring cannot be page-locked (cuMemHostRegister of 0.1 MiB: CUDA_ERROR_OUT_OF_MEMORY "
-			 "(out of memory)).  This slot and all after it reach the GPU through pageable memory", nth - 1);
+		snprintf(head, sizeof(head),
+			 "slot %u of 4 of the ring cannot be page-locked (cuMemHostRegister of 0.1 MiB: "
+			 "CUDA_ERROR_OUT_OF_MEMORY "
+			 "(out of memory)).  This slot and all after it reach the GPU through pageable memory",
+			 nth - 1);
 		CHECK_EQ(strncmp(err.message, head, strlen(head)), 0);
 		CHECK(strstr(err.message, "(ulimit -l), and this control group has "));
 		CHECK(strstr(err.message, "ask for fewer slots, or for batches of less than 0.1 MiB"));
@@ -122,7 +126,8 @@ TEST(a_large_slot_is_page_locked_in_chunks)
 		train_give_all(&t);
 		CHECK_SOUND_TRAINING();
 		CHECK_EQ(fake->count("cuMemHostRegister"), nth ? nth : 4 * chunks);
-		CHECK_EQ(fake->count("cuMemHostUnregister"), nth ? (nth - 1) % chunks : 0); /* of the slot that was refused half-way */
+		/* of the slot that was refused half-way */
+		CHECK_EQ(fake->count("cuMemHostUnregister"), nth ? (nth - 1) % chunks : 0);
 		CHECK(nth || fake->count("cuMemcpyHtoDAsync") > 6 * 20);
 		most_bytes = 0;
 		training_close(&t);
@@ -197,9 +202,11 @@ TEST(a_slot_that_is_page_locked_in_part_is_refused)
 	CU_OK(cu.cuMemHostRegister(memory, bytes - 4096, 1));
 	CHECK_OK(shard_loader_lend(t.l, memory, bytes, &fixture_err));
 	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "only a part of slot 3 of 4 of the ring is page-locked; call cudaHostRegister() once, "
-				  "for all "));
-	CU_OK(cu.cuMemHostRegister(memory + bytes - 4096, 4096, 1)); /* in two pieces, so that no copy may cross them */
+	CHECK(strstr(err.message,
+		     "only a part of slot 3 of 4 of the ring is page-locked; call cudaHostRegister() once, "
+		     "for all "));
+	/* in two pieces, so that no copy may cross them */
+	CU_OK(cu.cuMemHostRegister(memory + bytes - 4096, 4096, 1));
 	CHECK_EQ(train_next(&t, &b), SHARD_OK);
 	CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
 	fake->settle();
@@ -227,7 +234,8 @@ static void train_host(struct training *t, unsigned calls)
 		if (!check_next(&wanted, &b, rc, &e))
 			continue;
 		launch_look(t, &b, true);
-		rc = gives_at_once ? shard_loader_release(t->l, &b, &e) : shard_loader_release_after(t->l, &b, t->stream, &e);
+		rc = gives_at_once ? shard_loader_release(t->l, &b, &e)
+				   : shard_loader_release_after(t->l, &b, t->stream, &e);
 		if (rc)
 			complain(&wanted, "release: %s", e.message);
 	}
@@ -246,7 +254,8 @@ TEST(a_host_batch_is_free_when_the_stream_is_done_with_it)
 			break;
 #endif
 		STORY("seed %u", seed);
-		training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2 + seed % 3}, (enum stream_kind)(seed % STREAM_KINDS), seed);
+		training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2 + seed % 3},
+			      (enum stream_kind)(seed % STREAM_KINDS), seed);
 		fake->seed(seed, 500);
 		t.slow_us = 500;
 		train_host(&t, 30);

@@ -41,12 +41,12 @@ static void check_told(const char *line)
 		test_fail(__FILE__, __LINE__, "nobody said\n  %s\nbut\n%s", line, told);
 }
 
-
 TEST(a_driver_that_is_there)
 {
 	trainer_open();
 	CHECK_EQ(look(NULL), 0);
-	check_told("GPU driver|0|for CUDA 12.9, with all functions that libshard calls; 2 devices|batches can be delivered on a GPU|");
+	check_told("GPU driver|0|for CUDA 12.9, with all functions that libshard calls; 2 devices|batches can be "
+		   "delivered on a GPU|");
 	check_told("GPU 1|0|Fake GPU 1, 24.0 GiB, compute capability 8.6; the speed of its PCIe link is unknown||");
 	CHECK(strstr(told, "\npage-locking|0|works; 64.0 MiB took "));
 	CHECK(strstr(told, " ms|the GPU reads batches directly, without another copy|\n"));
@@ -62,11 +62,13 @@ TEST(page_locking_that_is_refused_says_why)
 	trainer_open();
 	fake->fail("cuMemHostRegister", 1, 2);
 	CHECK_EQ(look(NULL), 0);
-	check_told("page-locking|1|cuMemHostRegister of 64.0 MiB: CUDA_ERROR_OUT_OF_MEMORY (out of memory)|the driver copies each batch once more "
+	check_told("page-locking|1|cuMemHostRegister of 64.0 MiB: CUDA_ERROR_OUT_OF_MEMORY (out of memory)|the driver "
+		   "copies each batch once more "
 		   "on its way to the GPU|free memory, and raise the container's memory limit if the ring exceeds it");
 	fake->fail("cuDevicePrimaryCtxRetain", 1, 2);
 	CHECK_EQ(look(NULL), 0);
-	check_told("page-locking|1|retaining the primary context of device 0: CUDA_ERROR_OUT_OF_MEMORY (out of memory)|the driver copies each batch once more "
+	check_told("page-locking|1|retaining the primary context of device 0: CUDA_ERROR_OUT_OF_MEMORY (out of "
+		   "memory)|the driver copies each batch once more "
 		   "on its way to the GPU|free memory, and raise the container's memory limit if the ring exceeds it");
 	CHECK_STR(fake->leaks(), "");
 }
@@ -77,9 +79,9 @@ TEST(whatever_else_the_driver_refuses_is_told_and_the_rest_goes_on)
 		const char *call, *line;
 	} rows[] = {
 		{"cuDriverGetVersion", "GPU driver|2|cuDriverGetVersion: CUDA_ERROR_INVALID_VALUE|no batches can be "
-		 "delivered on a GPU; in host memory everything works|"},
+				       "delivered on a GPU; in host memory everything works|"},
 		{"cuDeviceGetCount", "GPU driver|2|cuDeviceGetCount: CUDA_ERROR_INVALID_VALUE|no batches can be "
-		 "delivered on a GPU; in host memory everything works|"},
+				     "delivered on a GPU; in host memory everything works|"},
 		{"cuDeviceGet", "GPU 0|3|reading the properties of GPU 0: CUDA_ERROR_INVALID_VALUE||"},
 		{"cuDeviceGetName", "GPU 0|3|reading the properties of GPU 0: CUDA_ERROR_INVALID_VALUE||"},
 		{"cuDeviceGetPCIBusId", "GPU 0|3|reading the properties of GPU 0: CUDA_ERROR_INVALID_VALUE||"},

@@ -16,11 +16,11 @@
 static struct shard_error err;
 static uint8_t host[3][4096] __attribute__((aligned(4096)));
 
-#define SOUND(call_)                                                                   \
-	do {                                                                           \
-		int got_ = (call_);                                                    \
-									       \
-		if (got_)                                                              \
+#define SOUND(call_)                                                                            \
+	do {                                                                                    \
+		int got_ = (call_);                                                             \
+                                                                                                \
+		if (got_)                                                                       \
 			test_fail(__FILE__, __LINE__, "%s: %d, %s", #call_, got_, err.message); \
 	} while (0)
 
@@ -130,7 +130,7 @@ TEST(streams_of_other_contexts_are_refused)
 	CU_OK(cu.cuCtxPushCurrent(context[1]));
 	CHECK_EQ(cuda_check_stream(d, stream[1], &err), SHARD_E_ARGUMENT);
 	CHECK(strstr(err.message, "belongs to another context than the stream of the first call; use one "
-				   "loader per device"));
+				  "loader per device"));
 	CHECK_EQ(cuda_check_stream(d, NULL, &err), SHARD_E_ARGUMENT);
 	CHECK_STR(err.message, "stream (nil) is the default stream of this thread's context; the first call used "
 			       "another context: make its device current, or use one loader per device");
@@ -154,8 +154,10 @@ TEST(a_child_is_refused)
 	trainer_open();
 	SOUND(cuda_open(&d, NULL, &err));
 	if (child_begin(&pid, 20)) {
-		bool told = cuda_open(&mine, NULL, &err) == SHARD_E_ARGUMENT && strstr(err.message, "does not work in its children; fork before") &&
-			    cuda_enter(d, &err) == SHARD_E_ARGUMENT && strstr(err.message, "its children cannot use it");
+		bool told = cuda_open(&mine, NULL, &err) == SHARD_E_ARGUMENT &&
+			    strstr(err.message, "does not work in its children; fork before") &&
+			    cuda_enter(d, &err) == SHARD_E_ARGUMENT &&
+			    strstr(err.message, "its children cannot use it");
 
 		cuda_forget(d);
 		_exit(told ? 0 : 1);
@@ -376,8 +378,8 @@ static void *open_and_copy(void *own)
 	for (int i = 0; i < 20 && !wrong; i++)
 		if (cuda_enter(d, &e) || cuda_stream_make(d, &stream, &e) || cuda_alloc(d, 4096, &memory, &e) ||
 		    cuda_copy_in(d, memory, own, 4096, stream, &e) || cuda_stream_finish(d, stream, &e) ||
-		    *(const uint8_t *)fake->at(memory) != *(const uint8_t *)own || (cuda_free(d, memory), cuda_stream_drop(d, stream), 0) ||
-		    cuda_leave(d, 0, &e))
+		    *(const uint8_t *)fake->at(memory) != *(const uint8_t *)own ||
+		    (cuda_free(d, memory), cuda_stream_drop(d, stream), 0) || cuda_leave(d, 0, &e))
 			wrong = own;
 	cuda_close(d);
 	return wrong;

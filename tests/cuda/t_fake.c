@@ -67,7 +67,10 @@ static bool in_order(enum tie tie, uint64_t seed)
 		CU_OK(cu.cuStreamWaitEvent(second, event, 0));
 	if (tie == SYNCHRONIZE)
 		CU_OK(cu.cuEventSynchronize(event));
-	CU_OK(cu.cuLaunchHostFunc(tie == SAME_STREAM ? first : tie == NULL_SECOND ? DEFAULT_STREAM : second, note, (void *)1));
+	CU_OK(cu.cuLaunchHostFunc(tie == SAME_STREAM   ? first
+				  : tie == NULL_SECOND ? DEFAULT_STREAM
+						       : second,
+				  note, (void *)1));
 	CU_OK(cu.cuCtxSynchronize());
 	CU_OK(cu.cuEventDestroy(event));
 	CU_OK(cu.cuStreamDestroy(first));
@@ -145,7 +148,8 @@ TEST(a_wait_is_for_the_record_of_its_moment)
 	CU_OK(cu.cuEventRecord(event, a));
 	CU_OK(cu.cuStreamWaitEvent(b, event, 0));
 	CU_OK(cu.cuStreamWaitEvent(a, event, 0));
-	CU_OK(cu.cuEventRecord(event, b)); /* behind the wait in b: were it for this one, nothing would ever go on */
+	/* behind the wait in b: were it for this one, nothing would ever go on */
+	CU_OK(cu.cuEventRecord(event, b));
 	CU_OK(cu.cuStreamSynchronize(b));
 	CU_OK(cu.cuStreamSynchronize(a));
 	CU_OK(cu.cuEventDestroy(event));
@@ -215,7 +219,8 @@ TEST(page_locks_are_kept_account_of)
 
 	memset(host[2], 3, BYTES);
 	fake->hold(1);
-	CU_OK(cu.cuMemcpyHtoDAsync(device, host[2], BYTES, stream)); /* page-locked by nobody: taken at once, and noted */
+	/* page-locked by nobody: taken at once, and noted */
+	CU_OK(cu.cuMemcpyHtoDAsync(device, host[2], BYTES, stream));
 	memset(host[2], 4, BYTES);
 	fake->hold(0);
 	CU_OK(cu.cuStreamSynchronize(stream));

@@ -22,7 +22,8 @@ static int train_across(uint64_t seed)
 	struct shard_batch b;
 	void *mine, *other;
 
-	training_open(&t, (struct shard_loader_options){.batch_records = 9, .device_slot_count = 2}, (enum stream_kind)(seed % STREAM_KINDS), seed);
+	training_open(&t, (struct shard_loader_options){.batch_records = 9, .device_slot_count = 2},
+		      (enum stream_kind)(seed % STREAM_KINDS), seed);
 	CU_OK(cu.cuStreamCreate(&other, 1));
 	mine = t.stream;
 	/*
@@ -52,10 +53,11 @@ static int train_across(uint64_t seed)
 /* First, as children must not inherit the threads of a driver. */
 TEST(a_stream_that_is_joined_finds_the_batch_and_keeps_it)
 {
-	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0, true},
-		    {"a stream does not wait until the batch is there", NOT_BEFORE, GPU, false},
-		    {"the batch does not wait until it was looked at", NOT_BEHIND, GPU, false},
-		    {"neither", NO_JOIN, GPU, false}};
+	static const struct mistake_row rows[] = {
+		{"none", NO_MISTAKE, 0, true},
+		{"a stream does not wait until the batch is there", NOT_BEFORE, GPU, false},
+		{"the batch does not wait until it was looked at", NOT_BEHIND, GPU, false},
+		{"neither", NO_JOIN, GPU, false}};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	check_mistakes(rows, COUNT(rows), train_across);

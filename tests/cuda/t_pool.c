@@ -7,7 +7,8 @@
  * gather.cu itself.  That these tests would see a pool that is wrong, t_pool_broken shows.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array
+ * LDFLAGS: -Wl,--wrap=mem_aligned
  */
 #include "shard_gpu.h"
 #include "tests/child.h"
@@ -26,9 +27,17 @@ TEST(a_tenth_of_the_dataset_delivers_all_of_it)
 	open_photos(100, SHARD_RAW, shards, COUNT(shards));
 	for (uint32_t world = 1; world <= 4; world++)
 		for (uint32_t tail = 0; tail < 3; tail++, round++) {
-			struct shard_loader_options o = {.batch_records = world == 1 && tail != SHARD_PAD ? 5 : 2, .world = world, .rank = round % world, .tail = tail,
-							 .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 2, .window_runs = 1, .lane_count = 2,
-							 .seed = round, .thread_count = 1 + round % 3, .device_slot_count = 2 + round % 3,
+			struct shard_loader_options o = {.batch_records = world == 1 && tail != SHARD_PAD ? 5 : 2,
+							 .world = world,
+							 .rank = round % world,
+							 .tail = tail,
+							 .shuffle = SHARD_SHUFFLE_WINDOWS,
+							 .run_records = 2,
+							 .window_runs = 1,
+							 .lane_count = 2,
+							 .seed = round,
+							 .thread_count = 1 + round % 3,
+							 .device_slot_count = 2 + round % 3,
 							 .pool_bytes = dataset_bytes() / 10};
 			struct shard_loader_stats s;
 
@@ -36,13 +45,18 @@ TEST(a_tenth_of_the_dataset_delivers_all_of_it)
 				continue;
 			STORY("world %u, tail %u", world, tail);
 			open_pool(&t, o, round);
-			CHECK(!t.l->pool->plan.is_held && t.l->pool->plan.slab_count * t.l->pool->plan.slab.slot_bytes <= dataset_bytes() / 10);
+			CHECK(!t.l->pool->plan.is_held &&
+			      t.l->pool->plan.slab_count * t.l->pool->plan.slab.slot_bytes <= dataset_bytes() / 10);
 			CHECK_EQ(t.l->pool->plan.share.stride, 2 % world ? 1 : world);
 			run(&t, 2 * calls_of(&t) + 7, 1);
 			train_give_all(&t);
 			shard_loader_stats(t.l, &s);
 			CHECK_EQ(s.pageable_bytes, 0);
-			CHECK_EQ(s.record_count, s.batch_count * o.batch_records - (tail == SHARD_KEEP ? 2 * (o.batch_records - TOTAL % o.batch_records) % o.batch_records : 0));
+			CHECK_EQ(s.record_count,
+				 s.batch_count * o.batch_records -
+					 (tail == SHARD_KEEP
+						  ? 2 * (o.batch_records - TOTAL % o.batch_records) % o.batch_records
+						  : 0));
 			finish(&t);
 		}
 }
@@ -54,8 +68,12 @@ TEST(windows_batches_and_records_of_all_kinds)
 	struct training t;
 
 	for (unsigned round = 0; round < 36; round++) {
-		struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(&p, LENT_CAP), .shuffle = 2 + round % 2, .seed = round,
-						 .tail = round % 3, .on_corrupt = round % 3, .thread_count = 1 + round % 2,
+		struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(&p, LENT_CAP),
+						 .shuffle = 2 + round % 2,
+						 .seed = round,
+						 .tail = round % 3,
+						 .on_corrupt = round % 3,
+						 .thread_count = 1 + round % 2,
 						 .device_slot_count = 2 + round % 2};
 
 		if (round % 12 == 0)
@@ -69,8 +87,8 @@ TEST(windows_batches_and_records_of_all_kinds)
 			o.world = 1 + (uint32_t)prng_below(&p, 3);
 			o.rank = (uint32_t)prng_below(&p, o.world);
 		}
-		STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, world %u, tail %u", round, o.batch_records,
-		      o.run_records, o.window_runs, o.lane_count, o.world, o.tail);
+		STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, world %u, tail %u", round,
+		      o.batch_records, o.run_records, o.window_runs, o.lane_count, o.world, o.tail);
 		o.pool_bytes = least_pool(o);
 		open_pool(&t, o, round);
 		run(&t, 2 * calls_of(&t) + 3, o.device_slot_count - 1);
@@ -101,7 +119,8 @@ static void check_twin(struct shard_loader *host, struct training *t)
 
 			CHECK_EQ(got.field[f].stride, want.field[f].stride);
 			CHECK(at);
-			CHECK_MEM(at, (const uint8_t *)want.field[f].data + i * want.field[f].stride, schema.field[f].bytes);
+			CHECK_MEM(at, (const uint8_t *)want.field[f].data + i * want.field[f].stride,
+				  schema.field[f].bytes);
 		}
 	CHECK_OK(shard_loader_release(host, &want, &err));
 	CHECK_OK(shard_loader_release_after(t->l, &got, t->stream, &err));
@@ -117,11 +136,19 @@ TEST(damaged_records_become_what_they_become_without_a_pool)
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	damage_record(&folder, 0, 0, 3 * schema.group[0].stride + 70);
 	damage_record(&folder, 3, 0, 7 * schema.group[0].stride);
-	damage_record(&folder, 4, 0, 61 * schema.group[0].stride + 1); /* the last of all: its substitute is the first */
+	/* the last of all: its substitute is the first */
+	damage_record(&folder, 4, 0, 61 * schema.group[0].stride + 1);
 	for (unsigned round = 0; round < 8; round++) {
-		struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .seed = round, .tail = round % 2 ? SHARD_PAD : SHARD_KEEP,
-						 .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3, .window_runs = 2, .lane_count = 4,
-						 .on_corrupt = round / 2 % 2 ? SHARD_CORRUPT_MASK : SHARD_CORRUPT_SUBSTITUTE};
+		struct shard_loader_options o = {.size = sizeof(o),
+						 .batch_records = 7,
+						 .seed = round,
+						 .tail = round % 2 ? SHARD_PAD : SHARD_KEEP,
+						 .shuffle = SHARD_SHUFFLE_WINDOWS,
+						 .run_records = 3,
+						 .window_runs = 2,
+						 .lane_count = 4,
+						 .on_corrupt =
+							 round / 2 % 2 ? SHARD_CORRUPT_MASK : SHARD_CORRUPT_SUBSTITUTE};
 		struct shard_loader_stats s;
 
 		STORY("round %u", round);
@@ -133,7 +160,8 @@ TEST(damaged_records_become_what_they_become_without_a_pool)
 			check_twin(host, &t);
 		shard_loader_stats(t.l, &s);
 		flagged = s.substituted_count + s.masked_count;
-		CHECK(flagged >= 3 && (round / 4 ? flagged <= 5 : flagged >= 6)); /* held: read once, but for what is ahead in host memory */
+		/* held: read once, but for what is ahead in host memory */
+		CHECK(flagged >= 3 && (round / 4 ? flagged <= 5 : flagged >= 6));
 		CHECK_EQ(shard_loader_last_damage(t.l, &last), SHARD_OK);
 		CHECK(strstr(last.message, ".shard: I4"));
 		shard_loader_close(host);
@@ -176,7 +204,8 @@ TEST(a_dataset_that_is_held_is_copied_once)
 		run(&t, 2 * calls_of(&t), 1);
 		train_give_all(&t);
 		shard_loader_stats(t.l, &after);
-		CHECK(before.device_bytes >= TOTAL * t.l->layout.record_bytes && before.device_bytes < TOTAL * (t.l->layout.record_bytes + 4096));
+		CHECK(before.device_bytes >= TOTAL * t.l->layout.record_bytes &&
+		      before.device_bytes < TOTAL * (t.l->layout.record_bytes + 4096));
 		CHECK_EQ(after.device_bytes, before.device_bytes);
 		CHECK_EQ(fake->count("cuMemcpyHtoDAsync"), copies);
 		CHECK(after.batch_count >= before.batch_count + 2 * (calls_of(&t) - 1));
@@ -186,8 +215,9 @@ TEST(a_dataset_that_is_held_is_copied_once)
 
 /* ---- what it costs ---- */
 
-static const char *const waiting[] = {"cu*Synchronize", "cuMemAlloc", "cuMemFree", "cuEventCreate", "cuStreamCreate", "cuMemHostRegister",
-				      "cuStreamQuery", "cuEventQuery", "cuModuleLoadDataEx"};
+static const char *const waiting[] = {"cu*Synchronize", "cuMemAlloc",	  "cuMemFree",
+				      "cuEventCreate",	"cuStreamCreate", "cuMemHostRegister",
+				      "cuStreamQuery",	"cuEventQuery",	  "cuModuleLoadDataEx"};
 
 TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 {
@@ -198,8 +228,15 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 		uint64_t before[COUNT(waiting)], copies, launches;
 
 		STORY("seed %u", seed);
-		open_pool(&t, (struct shard_loader_options){.batch_records = 6, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 2, .window_runs = 1,
-				.lane_count = 2, .thread_count = 2, .pool_bytes = seed % 2 ? SHARD_POOL_ALL : dataset_bytes() / 10}, seed);
+		open_pool(&t,
+			  (struct shard_loader_options){.batch_records = 6,
+							.shuffle = SHARD_SHUFFLE_WINDOWS,
+							.run_records = 2,
+							.window_runs = 1,
+							.lane_count = 2,
+							.thread_count = 2,
+							.pool_bytes = seed % 2 ? SHARD_POOL_ALL : dataset_bytes() / 10},
+			  seed);
 		run(&t, calls_of(&t) + 8, 1);
 		atomic_store(&allocated, 0);
 		for (size_t i = 0; i < COUNT(waiting); i++)
@@ -212,9 +249,11 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 			STORY("seed %u: %s", seed, waiting[i]);
 			CHECK_EQ(fake->count(waiting[i]), before[i]);
 		}
-		launches = fake->count("cuLaunchKernel") - launches; /* one to gather, one of the trainer that looks */
+		/* one to gather, one of the trainer that looks */
+		launches = fake->count("cuLaunchKernel") - launches;
 		CHECK(launches >= 2 * (calls_of(&t) - 4) && launches <= 2 * (calls_of(&t) + 4));
-		copies = fake->count("cuMemcpyHtoDAsync") - copies; /* one a group and slab, but for what was and is ahead */
+		/* one a group and slab, but for what was and is ahead */
+		copies = fake->count("cuMemcpyHtoDAsync") - copies;
 		CHECK(seed % 2 ? !copies : copies <= 2 * (t.l->pool->plan.epoch_slabs + t.l->pool->plan.slab_count));
 		finish(&t);
 	}
@@ -229,8 +268,14 @@ TEST(seek_resume_and_other_worlds)
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	for (unsigned seed = 0; seed < 16; seed++) {
-		struct shard_loader_options o = {.batch_records = 10, .tail = SHARD_KEEP, .seed = 3, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3,
-						 .window_runs = 2, .lane_count = 4, .pool_bytes = seed % 4 == 3 ? SHARD_POOL_ALL : dataset_bytes()};
+		struct shard_loader_options o = {.batch_records = 10,
+						 .tail = SHARD_KEEP,
+						 .seed = 3,
+						 .shuffle = SHARD_SHUFFLE_WINDOWS,
+						 .run_records = 3,
+						 .window_runs = 2,
+						 .lane_count = 4,
+						 .pool_bytes = seed % 4 == 3 ? SHARD_POOL_ALL : dataset_bytes()};
 		uint64_t epoch, position;
 
 		STORY("seed %u", seed);
@@ -305,8 +350,13 @@ static void token_of(struct shard_loader_options o, char token[SHARD_TOKEN_BYTES
 
 TEST(a_token_that_cannot_be_adopted_changes_nothing)
 {
-	struct shard_loader_options o = {.batch_records = 6, .seed = 3, .shuffle = SHARD_SHUFFLE_WINDOWS,
-					 .run_records = 2, .window_runs = 1, .lane_count = 2}, other = o;
+	struct shard_loader_options o = {.batch_records = 6,
+					 .seed = 3,
+					 .shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .run_records = 2,
+					 .window_runs = 1,
+					 .lane_count = 2},
+				    other = o;
 	char large[SHARD_TOKEN_BYTES], fits[SHARD_TOKEN_BYTES];
 	struct training t;
 
@@ -324,7 +374,8 @@ TEST(a_token_that_cannot_be_adopted_changes_nothing)
 			run(&t, 5 + seed, 1);
 		refuse_token(&t, large, SHARD_E_ARGUMENT, "; with these windows and batches a pool needs ");
 		fake->fail("cuStreamSynchronize", 1, 700);
-		refuse_token(&t, fits, SHARD_E_DEVICE, "cuStreamSynchronize: "); /* what is gathered is waited for */
+		/* what is gathered is waited for */
+		refuse_token(&t, fits, SHARD_E_DEVICE, "cuStreamSynchronize: ");
 		fake->fail(NULL, 0, 0);
 		run(&t, calls_of(&t), 1);
 		finish(&t);
@@ -339,8 +390,15 @@ TEST(an_error_comes_where_its_batch_would_and_a_seek_ends_it)
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	for (uint64_t at = 0; at < 12; at++) {
 		STORY("slab %" PRIu64, at);
-		open_pool(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 6, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3,
-				.window_runs = 2, .lane_count = 4, .pool_bytes = at % 2 ? SHARD_POOL_ALL : dataset_bytes()}, at);
+		open_pool(&t,
+			  (struct shard_loader_options){.batch_records = 9,
+							.slot_count = 6,
+							.shuffle = SHARD_SHUFFLE_WINDOWS,
+							.run_records = 3,
+							.window_runs = 2,
+							.lane_count = 4,
+							.pool_bytes = at % 2 ? SHARD_POOL_ALL : dataset_bytes()},
+			  at);
 		inject.fails = true;
 		inject.fail_step = at;
 		for (unsigned i = 0; i < 40 && shard_loader_next_device(t.l, t.stream, &b, &err) != SHARD_E_IO; i++)
@@ -359,7 +417,11 @@ TEST(an_error_comes_where_its_batch_would_and_a_seek_ends_it)
 
 TEST(a_ring_that_was_lent_is_what_slabs_come_through)
 {
-	struct shard_loader_options o = {.batch_records = 9, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3, .window_runs = 2, .lane_count = 4};
+	struct shard_loader_options o = {.batch_records = 9,
+					 .shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .run_records = 3,
+					 .window_runs = 2,
+					 .lane_count = 4};
 	struct shard_loader_stats s;
 	struct training t;
 	uint64_t bytes;
@@ -391,9 +453,11 @@ static int next_in_child(struct training *t)
 {
 	struct shard_batch b;
 
-	if (shard_loader_next_device(t->l, t->stream, &b, &err) != SHARD_E_ARGUMENT || !strstr(err.message, "this loader belongs to process"))
+	if (shard_loader_next_device(t->l, t->stream, &b, &err) != SHARD_E_ARGUMENT ||
+	    !strstr(err.message, "this loader belongs to process"))
 		return 1;
-	if (shard_loader_seek(t->l, 0, 0, &err) != SHARD_E_ARGUMENT || shard_loader_pin_problem(t->l, &err) != SHARD_END)
+	if (shard_loader_seek(t->l, 0, 0, &err) != SHARD_E_ARGUMENT ||
+	    shard_loader_pin_problem(t->l, &err) != SHARD_END)
 		return 2;
 	shard_loader_close(t->l);
 	return 0;
@@ -418,15 +482,21 @@ TEST(a_child_can_only_close)
 
 TEST(calls_that_are_wrong_are_told_so)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 9, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3, .window_runs = 2,
-					 .lane_count = 4, .pool_bytes = 100000};
+	struct shard_loader_options o = {.size = sizeof(o),
+					 .batch_records = 9,
+					 .shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .run_records = 3,
+					 .window_runs = 2,
+					 .lane_count = 4,
+					 .pool_bytes = 100000};
 	struct shard_loader *l;
 	struct shard_batch b;
 	struct training t;
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "options: pool_bytes is 100000; with these windows and batches a pool needs 638976, or 2236416 to hold the whole dataset");
+	CHECK_STR(err.message, "options: pool_bytes is 100000; with these windows and batches a pool needs 638976, or "
+			       "2236416 to hold the whole dataset");
 	o.pool_bytes = SHARD_POOL_ALL;
 	open_pool(&t, o, 0);
 	CHECK_EQ(shard_loader_next(t.l, &b, &err), SHARD_E_ARGUMENT);

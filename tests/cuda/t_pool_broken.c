@@ -4,8 +4,10 @@
  * it
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_stream_wait,--wrap=cuda_gather_launch,--wrap=cuda_gather_close,--wrap=order_share_band
- * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give,--wrap=order_share_row
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_stream_wait,--wrap=cuda_gather_launch
+ * LDFLAGS: -Wl,--wrap=cuda_gather_close,--wrap=order_share_band
+ * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give
+ * LDFLAGS: -Wl,--wrap=order_share_row
  * LDFLAGS: -Wl,--wrap=kept_has,--wrap=pool_gather_describe
  * TIMEOUT: 600
  */
@@ -18,37 +20,44 @@
 
 enum mistake {
 	NO_MISTAKE,
-	SLAB_NOT_AWAITED,     /* a batch is gathered from a slab that is still being copied */
-	SLAB_TOO_EARLY,	      /* a slab is written while batches are gathered from it */
-	BATCH_TOO_EARLY,      /* a batch is gathered into a slot that the trainer still reads */
+	SLAB_NOT_AWAITED,      /* a batch is gathered from a slab that is still being copied */
+	SLAB_TOO_EARLY,	       /* a slab is written while batches are gathered from it */
+	BATCH_TOO_EARLY,       /* a batch is gathered into a slot that the trainer still reads */
 	NO_WAIT_FOR_THE_BATCH, /* the trainer's stream does not wait until it is gathered */
 	WRONG_ROW,
-	ROWS_OF_THE_NEXT,     /* rows of a share are off by one */
-	WINDOW_TOO_SHORT,     /* its last slabs are not awaited */
-	WINDOW_TOO_LATE,      /* its first slabs are given back while it lasts */
+	ROWS_OF_THE_NEXT, /* rows of a share are off by one */
+	WINDOW_TOO_SHORT, /* its last slabs are not awaited */
+	WINDOW_TOO_LATE,  /* its first slabs are given back while it lasts */
 	FREED_TOO_EARLY,
 	LEAKED_MODULE,
 
 	/* in place */
-	GIVEN_AT_ONCE,	      /* slabs go back behind what is gathered, even if a trainer reads them */
-	QUEUED_ONLY,	      /* slabs of batches that are lent go back */
-	WORK_NOT_AWAITED,     /* slabs of batches that were given back go back before the trainer's work on them is done */
-	ROW_BESIDE,	      /* a row is said to be where another one is */
+	GIVEN_AT_ONCE, /* slabs go back behind what is gathered, even if a trainer reads them */
+	QUEUED_ONLY,   /* slabs of batches that are lent go back */
+	/*
+	 * slabs of batches that were given back go back before the trainer's work on them is done
+	 */
+	WORK_NOT_AWAITED,
+	ROW_BESIDE, /* a row is said to be where another one is */
 };
 
 static struct training t;
 static bool closed;
 
-#define WRAPPED(type_, name_, types_) type_ __real_##name_ types_; type_ __wrap_##name_ types_;
+#define WRAPPED(type_, name_, types_) \
+	type_ __real_##name_ types_;  \
+	type_ __wrap_##name_ types_;
 WRAPPED(int, cuda_stream_wait, (const struct cuda_device *d, void *stream, void *event, struct shard_error *err))
-WRAPPED(int, cuda_gather_launch, (const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call, void *stream,
-				  struct shard_error *err))
+WRAPPED(int, cuda_gather_launch,
+	(const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call, void *stream,
+	 struct shard_error *err))
 WRAPPED(void, cuda_gather_close, (const struct cuda_device *d, struct cuda_gather *g))
-WRAPPED(void, order_share_band, (const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first, uint64_t *end))
+WRAPPED(void, order_share_band,
+	(const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first, uint64_t *end))
 WRAPPED(uint64_t, order_share_row, (const struct order_share *s, uint64_t place))
 WRAPPED(int, cuda_stream_finish, (const struct cuda_device *d, void *stream, struct shard_error *err))
 WRAPPED(int, cuda_event_finish, (const struct cuda_device *d, void *event, struct shard_error *err))
-WRAPPED(void, crew_give, (struct crew *c, uint32_t slot))
+WRAPPED(void, crew_give, (struct crew * c, uint32_t slot))
 WRAPPED(bool, kept_has, (const struct kept *k, uint64_t number))
 WRAPPED(void, pool_gather_describe, (const struct pool_gather *g, uint32_t which, struct shard_batch *out))
 
@@ -71,8 +80,8 @@ int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *eve
 	return mistake && mistake == (int)whose ? SHARD_OK : __real_cuda_stream_wait(d, stream, event, err);
 }
 
-int __wrap_cuda_gather_launch(const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call, void *stream,
-			      struct shard_error *err)
+int __wrap_cuda_gather_launch(const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call,
+			      void *stream, struct shard_error *err)
 {
 	struct gather_call wrong = *call;
 	static uint64_t launches;
@@ -93,7 +102,8 @@ void __wrap_cuda_gather_close(const struct cuda_device *d, struct cuda_gather *g
 		__real_cuda_gather_close(d, g);
 }
 
-void __wrap_order_share_band(const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first, uint64_t *end)
+void __wrap_order_share_band(const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first,
+			     uint64_t *end)
 {
 	__real_order_share_band(s, o, position, first, end);
 	if (mistake == WINDOW_TOO_SHORT)
@@ -154,8 +164,16 @@ void __wrap_pool_gather_describe(const struct pool_gather *g, uint32_t which, st
 /* In a child: a job, and what was noticed of it. */
 static int run_gathered(uint64_t seed)
 {
-	training_open(&t, (struct shard_loader_options){.batch_records = 6, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 2, .window_runs = 2,
-		      .lane_count = 2, .slot_count = 3, .device_slot_count = 2, .thread_count = 2, .pool_bytes = POOL_BYTES},
+	training_open(&t,
+		      (struct shard_loader_options){.batch_records = 6,
+						    .shuffle = SHARD_SHUFFLE_WINDOWS,
+						    .run_records = 2,
+						    .window_runs = 2,
+						    .lane_count = 2,
+						    .slot_count = 3,
+						    .device_slot_count = 2,
+						    .thread_count = 2,
+						    .pool_bytes = POOL_BYTES},
 		      (enum stream_kind)(seed % 2 ? NON_BLOCKING : BLOCKING), seed);
 	gather_twin_open();
 	fake->seed(seed, 1000);
@@ -176,8 +194,14 @@ static int run_gathered(uint64_t seed)
  */
 static int run_in_place(uint64_t seed)
 {
-	struct shard_loader_options o = {.batch_records = 6, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 2, .window_runs = 2, .lane_count = 2,
-					 .slot_count = 3, .thread_count = 2, .pool_in_place = 1};
+	struct shard_loader_options o = {.batch_records = 6,
+					 .shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .run_records = 2,
+					 .window_runs = 2,
+					 .lane_count = 2,
+					 .slot_count = 3,
+					 .thread_count = 2,
+					 .pool_in_place = 1};
 	struct shard_batch kept, late;
 
 	o.pool_bytes = least_pool(o);
@@ -199,17 +223,18 @@ static int run_in_place(uint64_t seed)
 
 TEST(each_mistake_is_noticed_and_a_sound_pool_has_none)
 {
-	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0, true},
-		    {"a batch is gathered before its slab is there", SLAB_NOT_AWAITED, GPU, false},
-		    {"a slab is written while batches are gathered from it", SLAB_TOO_EARLY, GPU, false},
-		    {"a batch is written while a kernel reads it", BATCH_TOO_EARLY, GPU, false},
-		    {"a kernel does not wait for its batch", NO_WAIT_FOR_THE_BATCH, GPU, false},
-		    {"a row of another record", WRONG_ROW, GPU, true},
-		    {"rows are off by one", ROWS_OF_THE_NEXT, GPU, true},
-		    {"half a window is not awaited", WINDOW_TOO_SHORT, SIN_OTHER, true},
-		    {"half a window is given back too early", WINDOW_TOO_LATE, SIN_OTHER, true},
-		    {"closed too early", FREED_TOO_EARLY, SIN_FREED, false},
-		    {"the kernel is left", LEAKED_MODULE, LEAK, true}};
+	static const struct mistake_row rows[] = {
+		{"none", NO_MISTAKE, 0, true},
+		{"a batch is gathered before its slab is there", SLAB_NOT_AWAITED, GPU, false},
+		{"a slab is written while batches are gathered from it", SLAB_TOO_EARLY, GPU, false},
+		{"a batch is written while a kernel reads it", BATCH_TOO_EARLY, GPU, false},
+		{"a kernel does not wait for its batch", NO_WAIT_FOR_THE_BATCH, GPU, false},
+		{"a row of another record", WRONG_ROW, GPU, true},
+		{"rows are off by one", ROWS_OF_THE_NEXT, GPU, true},
+		{"half a window is not awaited", WINDOW_TOO_SHORT, SIN_OTHER, true},
+		{"half a window is given back too early", WINDOW_TOO_LATE, SIN_OTHER, true},
+		{"closed too early", FREED_TOO_EARLY, SIN_FREED, false},
+		{"the kernel is left", LEAKED_MODULE, LEAK, true}};
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	check_mistakes(rows, COUNT(rows), run_gathered);
@@ -217,14 +242,15 @@ TEST(each_mistake_is_noticed_and_a_sound_pool_has_none)
 
 TEST(each_mistake_in_place_is_noticed_and_a_sound_pool_has_none)
 {
-	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0, true},
-		    {"slabs are given back at once", GIVEN_AT_ONCE, GPU, true},
-		    {"slabs of batches that are lent are given back", QUEUED_ONLY, GPU, true},
-		    {"the trainer's work is not awaited", WORK_NOT_AWAITED, GPU, false},
-		    {"a batch is taken before its slabs are there", SLAB_NOT_AWAITED, GPU, false},
-		    {"a kernel does not wait for its batch", NO_WAIT_FOR_THE_BATCH, GPU, false},
-		    {"a row is where another one is", ROW_BESIDE, GPU, true},
-		    {"half a window is given back too early", WINDOW_TOO_LATE, SIN_OTHER, true}};
+	static const struct mistake_row rows[] = {
+		{"none", NO_MISTAKE, 0, true},
+		{"slabs are given back at once", GIVEN_AT_ONCE, GPU, true},
+		{"slabs of batches that are lent are given back", QUEUED_ONLY, GPU, true},
+		{"the trainer's work is not awaited", WORK_NOT_AWAITED, GPU, false},
+		{"a batch is taken before its slabs are there", SLAB_NOT_AWAITED, GPU, false},
+		{"a kernel does not wait for its batch", NO_WAIT_FOR_THE_BATCH, GPU, false},
+		{"a row is where another one is", ROW_BESIDE, GPU, true},
+		{"half a window is given back too early", WINDOW_TOO_LATE, SIN_OTHER, true}};
 
 	open_large_photos(); /* nothing is gathered, which would be noticed as well */
 	check_mistakes(rows, COUNT(rows), run_in_place);

@@ -8,7 +8,8 @@
  * transforming makes of such batches is t_pool_transform's.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array
+ * LDFLAGS: -Wl,--wrap=mem_aligned
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
@@ -19,16 +20,25 @@
 static struct shard_error err;
 
 /* Bands of 6 records. */
-static const struct shard_loader_options small_windows = {.batch_records = 5, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3, .window_runs = 1,
-							  .lane_count = 2, .pool_in_place = 1};
+static const struct shard_loader_options small_windows = {.batch_records = 5,
+							  .shuffle = SHARD_SHUFFLE_WINDOWS,
+							  .run_records = 3,
+							  .window_runs = 1,
+							  .lane_count = 2,
+							  .pool_in_place = 1};
 
 /*
  * Bands of 24, and few records in a batch: it seldom lies in two bands, and a pool has room for
  * that seldom enough.
  */
 #define WIDE 24
-static const struct shard_loader_options wide_windows = {.batch_records = 2, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3, .window_runs = 2,
-							 .lane_count = 4, .device_slot_count = 4, .pool_in_place = 1};
+static const struct shard_loader_options wide_windows = {.batch_records = 2,
+							 .shuffle = SHARD_SHUFFLE_WINDOWS,
+							 .run_records = 3,
+							 .window_runs = 2,
+							 .lane_count = 4,
+							 .device_slot_count = 4,
+							 .pool_in_place = 1};
 
 /* ---- a trainer that keeps batches ---- */
 
@@ -144,7 +154,6 @@ static struct shard_loader_options open_round(struct training *t, struct prng *p
 	return o;
 }
 
-
 /* ---- the right rows, and never a batch that cannot come ---- */
 
 TEST(the_smallest_pool_has_room_for_all_slots_in_their_order)
@@ -167,7 +176,7 @@ TEST(the_smallest_pool_has_room_for_all_slots_in_their_order)
 /* Which one goes back makes no difference to what comes. */
 TEST(batches_go_back_in_any_order)
 {
-	unsigned (*const which[])(struct training *t) = {any, newest};
+	unsigned (*const which[])(struct training * t) = {any, newest};
 	struct prng p = {8};
 	struct training t;
 
@@ -243,7 +252,8 @@ TEST(seeks_with_batches_lent)
 		open_pool(&t, o, seed);
 		refused = 0;
 		for (unsigned i = 0; i < 16; i++) {
-			uint64_t epoch = prng_below(&p, 4), position = WIDE * (1 + prng_below(&p, TOTAL / WIDE - 1)) - 1;
+			uint64_t epoch = prng_below(&p, 4),
+				 position = WIDE * (1 + prng_below(&p, TOTAL / WIDE - 1)) - 1;
 
 			wanted_seek(&wanted, epoch, position);
 			CHECK_OK(shard_loader_seek(t.l, epoch, position, &err));
@@ -333,8 +343,9 @@ TEST(an_error_comes_where_its_batch_would_and_a_seek_ends_it)
 
 /* ---- what it costs ---- */
 
-static const char *const waiting[] = {"cu*Synchronize", "cuMemAlloc", "cuMemFree", "cuEventCreate", "cuStreamCreate", "cuMemHostRegister",
-				      "cuStreamQuery", "cuEventQuery", "cuModuleLoadDataEx"};
+static const char *const waiting[] = {"cu*Synchronize", "cuMemAlloc",	  "cuMemFree",
+				      "cuEventCreate",	"cuStreamCreate", "cuMemHostRegister",
+				      "cuStreamQuery",	"cuEventQuery",	  "cuModuleLoadDataEx"};
 
 TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 {
@@ -364,11 +375,14 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 		}
 		steps = calls_of(&t) - 1;
 		slabs = seed % 2 ? 0 : t.l->pool->plan.epoch_slabs + t.l->pool->plan.slab_count;
-		launches = fake->count("cuLaunchKernel") - launches; /* the trainer's two, and one where there are small groups */
+		/* the trainer's two, and one where there are small groups */
+		launches = fake->count("cuLaunchKernel") - launches;
 		CHECK(launches >= (seed < 4 ? 3 : 2) * (steps - 4) && launches <= (seed < 4 ? 3 : 2) * (steps + 4));
-		copies = fake->count("cuMemcpyHtoDAsync") - copies; /* one a group and slab, but for what was and is ahead */
+		/* one a group and slab, but for what was and is ahead */
+		copies = fake->count("cuMemcpyHtoDAsync") - copies;
 		CHECK(copies <= 2 * slabs && (seed % 2 || copies >= t.l->pool->plan.epoch_slabs));
-		waits = fake->count("cuStreamWaitEvent") - waits; /* for a batch, and when it came back; for a slab three times */
+		/* for a batch, and when it came back; for a slab three times */
+		waits = fake->count("cuStreamWaitEvent") - waits;
 		CHECK(waits <= 2 * (steps + 4) + 3 * slabs);
 		end(&t);
 	}
@@ -423,7 +437,8 @@ TEST(calls_that_are_wrong_are_told_so)
 			       "0 if pool_bytes is 0");
 	o.pool_in_place = 1;
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "options: pool_bytes is 100000; with these windows and batches a pool needs 430080, or 2609152 to hold the whole dataset");
+	CHECK_STR(err.message, "options: pool_bytes is 100000; with these windows and batches a pool needs 430080, or "
+			       "2609152 to hold the whole dataset");
 	o.pool_bytes = least_pool(o);
 	o = wide_windows;
 	o.pool_bytes = least_pool(o);

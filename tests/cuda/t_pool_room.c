@@ -8,7 +8,8 @@
 #include "tests/cuda/pooling.h"
 
 /* Slabs that the batch of a step lies in, each band of its rows being all of it. */
-static void slabs_of_step(const struct shard_loader *l, const struct order *o, uint64_t first_position, uint64_t step, uint64_t *first, uint64_t *end)
+static void slabs_of_step(const struct shard_loader *l, const struct order *o, uint64_t first_position, uint64_t step,
+			  uint64_t *first, uint64_t *end)
 {
 	const struct order_share *share = &l->pool->plan.share;
 	struct order_rank rank = l->steps.rank;
@@ -49,8 +50,10 @@ static uint64_t most_slabs(const struct shard_loader *l, const struct order *o, 
 		slabs_of_step(l, o, rank.first_position, step, &first[i], &end[i]);
 		first[i] += epoch * l->pool->plan.epoch_slabs;
 		end[i] += epoch * l->pool->plan.epoch_slabs;
-		for (unsigned j = i < l->o.device_slot_count ? 0 : i + 1 - l->o.device_slot_count; j <= i; j++) /* they ascend */
-			sum += j && end[j - 1] > first[j] && j + l->o.device_slot_count > i + 1 ? end[j] - end[j - 1] : end[j] - first[j];
+		/* they ascend */
+		for (unsigned j = i < l->o.device_slot_count ? 0 : i + 1 - l->o.device_slot_count; j <= i; j++)
+			sum += j && end[j - 1] > first[j] && j + l->o.device_slot_count > i + 1 ? end[j] - end[j - 1]
+												: end[j] - first[j];
 		most = sum > most ? sum : most;
 	}
 	return most;

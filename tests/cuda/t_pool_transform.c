@@ -16,10 +16,16 @@
 
 static struct shard_error err;
 
-static const struct shard_loader_options windows = {.batch_records = 7, .tail = SHARD_KEEP, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 3,
-						    .window_runs = 1, .lane_count = 3, .pool_in_place = 1};
+static const struct shard_loader_options windows = {.batch_records = 7,
+						    .tail = SHARD_KEEP,
+						    .shuffle = SHARD_SHUFFLE_WINDOWS,
+						    .run_records = 3,
+						    .window_runs = 1,
+						    .lane_count = 3,
+						    .pool_in_place = 1};
 
-static void open_transforming(struct transforming *f, struct shard_loader_options o, const struct shard_transform_options *transform, uint32_t rows, unsigned seed)
+static void open_transforming(struct transforming *f, struct shard_loader_options o,
+			      const struct shard_transform_options *transform, uint32_t rows, unsigned seed)
 {
 	if (!o.pool_bytes)
 		o.pool_bytes = seed % 3 == 2 ? SHARD_POOL_ALL : least_pool(o);
@@ -62,7 +68,8 @@ TEST(the_gpu_makes_of_the_pool_what_the_host_makes_of_batches)
 	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32};
 
 	for (unsigned i = 0; i < 27; i++) {
-		struct shard_transform_options o = imagenet(i % 3, dtypes[i / 3 % 3], i % 2 ? SHARD_HWC : SHARD_CHW, (uint32_t[]){24, 17, 40}[i / 2 % 3]);
+		struct shard_transform_options o = imagenet(i % 3, dtypes[i / 3 % 3], i % 2 ? SHARD_HWC : SHARD_CHW,
+							    (uint32_t[]){24, 17, 40}[i / 2 % 3]);
 		struct shard_loader_options lo = windows;
 		struct transforming f;
 
@@ -108,17 +115,21 @@ TEST(ranks_padding_and_damaged_records)
 			CHECK_EQ(shard_loader_next_device(f.t.l, f.t.stream, &there, &err), rc);
 			if (rc)
 				continue;
-			CHECK_OK(shard_transform_launch(f.there, &there, NULL, 0, f.t.stream, (void *)(uintptr_t)to, &err));
+			CHECK_OK(shard_transform_launch(f.there, &there, NULL, 0, f.t.stream, (void *)(uintptr_t)to,
+							&err));
 			transforming_compare(&f, &here, NULL, 0, to);
 			fake->settle();
-			CHECK(there.epoch == here.epoch && there.position == here.position && there.record_count == here.record_count);
+			CHECK(there.epoch == here.epoch && there.position == here.position &&
+			      there.record_count == here.record_count);
 			CHECK_MEM(there.record, here.record, here.record_count * sizeof(*here.record));
 			CHECK_MEM(there.row_flags, here.row_flags, here.record_count);
 			for (uint32_t row = 0; row < here.record_count; row++) {
-				const struct shard_rows *got = &there.field[PHOTO_LABEL], *want = &here.field[PHOTO_LABEL];
+				const struct shard_rows *got = &there.field[PHOTO_LABEL],
+							*want = &here.field[PHOTO_LABEL];
 
 				CHECK(!got->row_at && got->stride == want->stride);
-				CHECK_MEM(fake->at((uintptr_t)got->data + row * got->stride), (const uint8_t *)want->data + row * want->stride, 8);
+				CHECK_MEM(fake->at((uintptr_t)got->data + row * got->stride),
+					  (const uint8_t *)want->data + row * want->stride, 8);
 			}
 			CHECK_OK(shard_loader_release_after(f.t.l, &there, f.t.stream, &err));
 			CHECK_OK(shard_loader_release(f.host, &here, &err));
@@ -136,8 +147,12 @@ TEST(rows_of_the_callers_choice)
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	for (unsigned i = 0; i < 700; i++) {
-		rows[i] = (struct shard_transform_row){.from = (uint32_t)prng_below(&p, 7), .flip = i % 3 == 0, .x = i % 20, .y = i % 13,
-						    .width = 1 + i % 20, .height = 1 + i % 27};
+		rows[i] = (struct shard_transform_row){.from = (uint32_t)prng_below(&p, 7),
+						       .flip = i % 3 == 0,
+						       .x = i % 20,
+						       .y = i % 13,
+						       .width = 1 + i % 20,
+						       .height = 1 + i % 27};
 	}
 	for (unsigned seed = 0; seed < 3; seed++) {
 		struct transforming f;
@@ -160,8 +175,13 @@ TEST(a_batch_of_more_rows_than_a_kernel_takes)
 	struct transforming f;
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
-	open_transforming(&f, (struct shard_loader_options){.batch_records = TOTAL, .tail = SHARD_KEEP, .shuffle = SHARD_SHUFFLE_GLOBAL, .pool_in_place = 1,
-		       .pool_bytes = SHARD_POOL_ALL}, &o, TOTAL, 1);
+	open_transforming(&f,
+			  (struct shard_loader_options){.batch_records = TOTAL,
+							.tail = SHARD_KEEP,
+							.shuffle = SHARD_SHUFFLE_GLOBAL,
+							.pool_in_place = 1,
+							.pool_bytes = SHARD_POOL_ALL},
+			  &o, TOTAL, 1);
 	for (unsigned i = 0; i < 5; i++) {
 		fake->settle();
 		transforming_step(&f, NULL, 0, 0);
@@ -220,7 +240,8 @@ TEST(images_that_lie_too_far_apart_are_refused)
 	open_odd_photos();
 	open_transforming(&f, windows, &o, 7, 0);
 	slabs = f.t.l->pool->plan.slab_count;
-	f.t.l->pool->plan.slab_count = (uint32_t)((UINT64_C(1) << 32) / f.t.l->pool->plan.slab.slot_bytes); /* one more is too much for units of a byte */
+	/* one more is too much for units of a byte */
+	f.t.l->pool->plan.slab_count = (uint32_t)((UINT64_C(1) << 32) / f.t.l->pool->plan.slab.slot_bytes);
 	CHECK_OK(shard_transform_open(&more, f.t.l, "image", &o, &err));
 	shard_transform_close(more);
 	f.t.l->pool->plan.slab_count++;
@@ -236,7 +257,8 @@ TEST(images_that_lie_too_far_apart_are_refused)
 	far[1] = 0;
 	for (uint32_t i = 0; i < 7; i++)
 		far[i] = mine;
-	CHECK_OK(shard_transform_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &err)); /* all the same one, which may be the first of all */
+	/* all the same one, which may be the first of all */
+	CHECK_OK(shard_transform_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &err));
 	CHECK_OK(shard_loader_release_after(f.t.l, &b, f.t.stream, &err));
 	close_transforming(&f);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_transform.c - transforming batches on a driver without a GPU: the host's numbers, in the right order,
- * and what is refused
+ * t_transform.c - transforming batches on a driver without a GPU: the host's numbers, in the right
+ * order, and what is refused
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=slot_fill
@@ -21,7 +21,8 @@ TEST(the_gpu_makes_what_the_host_makes)
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (uint32_t i = 0; i < 18; i++) {
-		struct shard_transform_options o = imagenet(i % 3, dtypes[i / 3 % 3], i % 2 ? SHARD_HWC : SHARD_CHW, i < 9 ? 24 : 17);
+		struct shard_transform_options o =
+			imagenet(i % 3, dtypes[i / 3 % 3], i % 2 ? SHARD_HWC : SHARD_CHW, i < 9 ? 24 : 17);
 		struct shard_loader_options lo = {.batch_records = 9, .tail = SHARD_KEEP, .seed = i};
 		struct transforming f;
 
@@ -66,8 +67,12 @@ TEST(rows_of_the_callers_choice)
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	transforming_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 700, BLOCKING, 3);
 	for (unsigned i = 0; i < 700; i++) {
-		rows[i] = (struct shard_transform_row){.from = (uint32_t)prng_below(&p, 9), .flip = i % 3 == 0, .x = i % 20, .y = i % 13,
-						    .width = 1 + i % 20, .height = 1 + i % 27};
+		rows[i] = (struct shard_transform_row){.from = (uint32_t)prng_below(&p, 9),
+						       .flip = i % 3 == 0,
+						       .x = i % 20,
+						       .y = i % 13,
+						       .width = 1 + i % 20,
+						       .height = 1 + i % 27};
 	}
 	fake->seed(3, 300);
 	fake->reset();
@@ -120,7 +125,8 @@ TEST(draws_belong_to_positions)
 	shard_transform_close(f);
 	shard_loader_close(l);
 	for (uint32_t rank = 0; rank < 3; rank++) {
-		lo = (struct shard_loader_options){.size = sizeof(lo), .batch_records = 7, .seed = 5, .rank = rank, .world = 3};
+		lo = (struct shard_loader_options){
+			.size = sizeof(lo), .batch_records = 7, .seed = 5, .rank = rank, .world = 3};
 		CHECK_OK(shard_loader_open(&l, ds, &lo, &fixture_err));
 		CHECK_OK(shard_transform_open(&f, l, "image", &o, &fixture_err));
 		CHECK_OK(shard_loader_seek(l, 0, 10, &fixture_err));
@@ -155,7 +161,9 @@ TEST(one_kernel_a_batch_and_nothing_else)
 	CHECK_EQ(fake->count("cuLaunchKernel"), 3 + 3); /* with the comparisons */
 	CHECK_EQ(fake->count("cu*Synchronize"), 0);
 	CHECK_EQ(fake->count("cuMemAlloc") + fake->count("cuModuleLoadDataEx") + fake->count("cuModuleGetFunction") +
-		 fake->count("cuEventCreate") + fake->count("cuStreamCreate") + fake->count("cuMemHostRegister"), 0);
+			 fake->count("cuEventCreate") + fake->count("cuStreamCreate") +
+			 fake->count("cuMemHostRegister"),
+		 0);
 	fake->settle();
 	CHECK_SOUND_TRAINING();
 	transforming_close(&f);
@@ -200,7 +208,8 @@ TEST(handles_of_one_context_share_their_kernels)
 		pthread_join(thread[i], &problem);
 		CHECK(!problem);
 	}
-	CHECK_EQ(fake->count("cuModuleLoadDataEx"), fake->count("cuModuleUnload")); /* all are gone, and so is what they shared */
+	/* all are gone, and so is what they shared */
+	CHECK_EQ(fake->count("cuModuleLoadDataEx"), fake->count("cuModuleUnload"));
 	fake->reset();
 	CHECK_OK(shard_transform_open(&other, shared.t.l, "image", &o, &fixture_err));
 	CHECK_OK(shard_transform_launch(other, &b, NULL, 0, shared.t.stream, TO(shared), &fixture_err));
@@ -272,10 +281,13 @@ TEST(calls_that_are_wrong_are_told_so)
 	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &there, &fixture_err));
 	CHECK_OK(shard_loader_next(f.host, &here, &fixture_err));
 	CHECK_EQ(shard_transform_launch(f.there, &here, NULL, 0, f.t.stream, TO(f), &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "this batch is in host memory; transform it with shard_transform_host(), or take it with shard_loader_next_device()");
+	CHECK_STR(err.message, "this batch is in host memory; transform it with shard_transform_host(), or take it "
+			       "with shard_loader_next_device()");
 	CHECK_EQ(shard_transform_host(f.here, &there, NULL, 0, out, &err), SHARD_E_ARGUMENT);
 	CHECK_STR(err.message, "this batch is on a GPU; transform it with shard_transform_launch()");
-	CHECK_EQ(shard_transform_launch(f.there, &there, NULL, 0, f.t.stream, (void *)(uintptr_t)(f.output[0] + 1), &err), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_transform_launch(f.there, &there, NULL, 0, f.t.stream, (void *)(uintptr_t)(f.output[0] + 1),
+					&err),
+		 SHARD_E_ARGUMENT);
 	CHECK(strstr(err.message, "; must be at a multiple of 2, the bytes of a number"));
 	row.from = 9;
 	CHECK_EQ(shard_transform_launch(f.there, &there, &row, 1, f.t.stream, TO(f), &err), SHARD_E_ARGUMENT);
@@ -296,7 +308,8 @@ TEST(calls_that_are_wrong_are_told_so)
 
 static int launch_in_child(struct transforming *f, const struct shard_batch *b)
 {
-	if (shard_transform_launch(f->there, b, NULL, 0, f->t.stream, (void *)(uintptr_t)f->output[0], &err) == SHARD_OK)
+	if (shard_transform_launch(f->there, b, NULL, 0, f->t.stream, (void *)(uintptr_t)f->output[0], &err) ==
+	    SHARD_OK)
 		return 1;
 	shard_transform_close(f->there);
 	shard_transform_close(f->here);

@@ -8,8 +8,10 @@
  * itself may get wrong is t_transform_kernel.c's affair.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_launch,--wrap=cuda_stream_wait,--wrap=cuda_finish_all,--wrap=cuda_free
- * LDFLAGS: -Wl,--wrap=cuda_module_drop,--wrap=cuda_stream_finish,--wrap=cuda_enter,--wrap=cuda_leave,--wrap=transform_position
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_launch,--wrap=cuda_stream_wait,--wrap=cuda_finish_all
+ * LDFLAGS: -Wl,--wrap=cuda_free
+ * LDFLAGS: -Wl,--wrap=cuda_module_drop,--wrap=cuda_stream_finish,--wrap=cuda_enter
+ * LDFLAGS: -Wl,--wrap=cuda_leave,--wrap=transform_position
  * TIMEOUT: 600
  */
 #include "libshard/transform/transform.h"
@@ -28,15 +30,15 @@
 static enum mistake {
 	NO_MISTAKE,
 	WRONG_STRIDE,
-	WRONG_OUTPUT,	/* rows of the second kernel of a launch go over those of the first */
-	GRID_TAIL,	/* the last band is left out */
-	GRID_ROWS,	/* the last row is left out */
-	FEW_SHARED,	/* less shared memory than the call says */
-	OTHER_BLOCK,	/* other threads than the kernel is compiled for */
-	OTHER_STREAM,	/* not the trainer's */
-	NO_WAIT,	/* the trainer's stream does not wait for the batch */
+	WRONG_OUTPUT, /* rows of the second kernel of a launch go over those of the first */
+	GRID_TAIL,    /* the last band is left out */
+	GRID_ROWS,    /* the last row is left out */
+	FEW_SHARED,   /* less shared memory than the call says */
+	OTHER_BLOCK,  /* other threads than the kernel is compiled for */
+	OTHER_STREAM, /* not the trainer's */
+	NO_WAIT,      /* the trainer's stream does not wait for the batch */
 	TABLE_NOT_WAITED_FOR,
-	OTHER_POSITION, /* rank and world are left out of what is drawn */
+	OTHER_POSITION,	 /* rank and world are left out of what is drawn */
 	FREED_TOO_EARLY, /* close does not wait */
 	LEAKED_TABLE,
 	LEAKED_MODULE,
@@ -52,9 +54,12 @@ static bool in_place;
 static struct transforming f;
 static bool launching; /* calls come from gpu/batch_transform.c */
 
-#define WRAPPED(type_, name_, types_) type_ __real_##name_ types_; type_ __wrap_##name_ types_;
-WRAPPED(int, cuda_launch, (const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads, uint32_t shared_bytes,
-			   const void *parameter, void *stream, struct shard_error *err))
+#define WRAPPED(type_, name_, types_) \
+	type_ __real_##name_ types_;  \
+	type_ __wrap_##name_ types_;
+WRAPPED(int, cuda_launch,
+	(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads,
+	 uint32_t shared_bytes, const void *parameter, void *stream, struct shard_error *err))
 WRAPPED(int, cuda_stream_wait, (const struct cuda_device *d, void *stream, void *event, struct shard_error *err))
 WRAPPED(int, cuda_finish_all, (const struct cuda_device *d, struct shard_error *err))
 WRAPPED(void, cuda_free, (const struct cuda_device *d, uint64_t memory))
@@ -64,8 +69,8 @@ WRAPPED(int, cuda_enter, (const struct cuda_device *d, struct shard_error *err))
 WRAPPED(int, cuda_leave, (const struct cuda_device *d, int rc, struct shard_error *err))
 WRAPPED(uint64_t, transform_position, (const struct transform_plan *p, const struct shard_batch *batch, uint32_t i))
 
-int __wrap_cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads, uint32_t shared_bytes,
-		       const void *parameter, void *stream, struct shard_error *err)
+int __wrap_cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads,
+		       uint32_t shared_bytes, const void *parameter, void *stream, struct shard_error *err)
 {
 	struct transform_call call;
 
@@ -78,11 +83,13 @@ int __wrap_cuda_launch(const struct cuda_device *d, void *kernel, uint32_t acros
 	if (mistake == FIRST_ROW_ONLY)
 		call.from += call.row[0].from * call.record_step;
 	if (mistake == END_TOO_EARLY)
-		call.from_end = call.from + call.row[down - 1].from * call.record_step + schema.field[PHOTO_IMAGE].bytes;
+		call.from_end =
+			call.from + call.row[down - 1].from * call.record_step + schema.field[PHOTO_IMAGE].bytes;
 	if (mistake == WRONG_OUTPUT)
 		call.to = f.output[f.launched % OUTPUTS];
-	return __real_cuda_launch(d, kernel, across - (mistake == GRID_TAIL), down - (mistake == GRID_ROWS), mistake == OTHER_BLOCK ? 128 : threads,
-				  mistake == FEW_SHARED ? 1024 : shared_bytes, &call, mistake == OTHER_STREAM ? NULL : stream, err);
+	return __real_cuda_launch(d, kernel, across - (mistake == GRID_TAIL), down - (mistake == GRID_ROWS),
+				  mistake == OTHER_BLOCK ? 128 : threads, mistake == FEW_SHARED ? 1024 : shared_bytes,
+				  &call, mistake == OTHER_STREAM ? NULL : stream, err);
 }
 
 int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err)
@@ -175,8 +182,12 @@ static void step(const struct shard_transform_row *rows, uint64_t row_count)
 static int run_job(uint64_t seed)
 {
 	static struct shard_transform_row rows[300];
-	struct shard_transform_options o = {.size = sizeof(o), .height = 35, .width = 24, .dtype = SHARD_F16, .flip = 0.5,
-					 .crop = seed % 2 ? SHARD_CROP_RESIZED : SHARD_CROP_RANDOM};
+	struct shard_transform_options o = {.size = sizeof(o),
+					    .height = 35,
+					    .width = 24,
+					    .dtype = SHARD_F16,
+					    .flip = 0.5,
+					    .crop = seed % 2 ? SHARD_CROP_RESIZED : SHARD_CROP_RANDOM};
 	struct shard_loader_options lo = {.batch_records = 9, .rank = 1, .world = 2};
 
 	if (in_place) {
@@ -190,7 +201,8 @@ static int run_job(uint64_t seed)
 	transforming_open(&f, lo, &o, 300, NON_BLOCKING, seed);
 	gather_twin_open();
 	for (uint32_t i = 0; i < 300; i++)
-		rows[i] = (struct shard_transform_row){.from = i % 9, .x = i % 16, .y = i % 5, .width = 24, .height = 35};
+		rows[i] =
+			(struct shard_transform_row){.from = i % 9, .x = i % 16, .y = i % 5, .width = 24, .height = 35};
 	fake->seed(seed, 2000);
 	for (int i = 0; i < 3; i++)
 		step(NULL, 0);
@@ -207,7 +219,8 @@ static int run_job(uint64_t seed)
 		CU_OK(cu.cuMemFree(f.output[i]));
 	trainer_leave(&f.t);
 	return (wanted.complaint[0] ? HOST : 0) | (gpu.complaint[0] ? GPU : 0) | (fake->leaks()[0] ? LEAK : 0) |
-	       (fake->sins(FAKE_FREED_IN_USE) || fake->sins(FAKE_WRONG_CONTEXT) || fake->sins(FAKE_BAD_HANDLE) ? SIN : 0);
+	       (fake->sins(FAKE_FREED_IN_USE) || fake->sins(FAKE_WRONG_CONTEXT) || fake->sins(FAKE_BAD_HANDLE) ? SIN
+													       : 0);
 }
 
 static int notice(uint64_t seed)
@@ -216,7 +229,8 @@ static int notice(uint64_t seed)
 	pid_t pid;
 
 	if (child_begin(&pid, 60)) {
-		if (mistake != NO_MISTAKE && !freopen("/dev/null", "w", stderr)) /* a sanitizer would tell of it at length */
+		/* a sanitizer would tell of it at length */
+		if (mistake != NO_MISTAKE && !freopen("/dev/null", "w", stderr))
 			_exit(1);
 		_exit(run_job(seed));
 	}
@@ -237,7 +251,8 @@ static void check_mistakes(const struct mistake_row *rows, size_t count)
 
 		STORY("%s", rows[i].story);
 		mistake = rows[i].mistake;
-		for (uint64_t seed = 0; seed < (mistake == NO_MISTAKE ? SOUND_SEEDS : SEEDS) && !(seen & rows[i].noticed); seed++) {
+		for (uint64_t seed = 0;
+		     seed < (mistake == NO_MISTAKE ? SOUND_SEEDS : SEEDS) && !(seen & rows[i].noticed); seed++) {
 			seen |= notice(seed);
 			if (mistake == NO_MISTAKE)
 				CHECK_EQ(seen, 0);
@@ -253,20 +268,20 @@ static void check_mistakes(const struct mistake_row *rows, size_t count)
 TEST(each_mistake_is_noticed_and_sound_finishing_has_none)
 {
 	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0},
-		    {"stride", WRONG_STRIDE, GPU},
-		    {"the second kernel's output", WRONG_OUTPUT, GPU},
-		    {"tail of the grid", GRID_TAIL, GPU},
-		    {"last row of the grid", GRID_ROWS, GPU},
-		    {"shared memory", FEW_SHARED, GPU},
-		    {"threads of a block", OTHER_BLOCK, GPU},
-		    {"another stream", OTHER_STREAM, GPU},
-		    {"a kernel does not wait for its batch", NO_WAIT, GPU},
-		    {"nor for its table", TABLE_NOT_WAITED_FOR, GPU | SIN},
-		    {"rank and world do not count", OTHER_POSITION, GPU},
-		    {"closed too early", FREED_TOO_EARLY, SIN | GPU},
-		    {"the table is left", LEAKED_TABLE, LEAK},
-		    {"the module is left", LEAKED_MODULE, LEAK},
-		    {"another context", WRONG_CONTEXT, SIN | HOST}};
+						  {"stride", WRONG_STRIDE, GPU},
+						  {"the second kernel's output", WRONG_OUTPUT, GPU},
+						  {"tail of the grid", GRID_TAIL, GPU},
+						  {"last row of the grid", GRID_ROWS, GPU},
+						  {"shared memory", FEW_SHARED, GPU},
+						  {"threads of a block", OTHER_BLOCK, GPU},
+						  {"another stream", OTHER_STREAM, GPU},
+						  {"a kernel does not wait for its batch", NO_WAIT, GPU},
+						  {"nor for its table", TABLE_NOT_WAITED_FOR, GPU | SIN},
+						  {"rank and world do not count", OTHER_POSITION, GPU},
+						  {"closed too early", FREED_TOO_EARLY, SIN | GPU},
+						  {"the table is left", LEAKED_TABLE, LEAK},
+						  {"the module is left", LEAKED_MODULE, LEAK},
+						  {"another context", WRONG_CONTEXT, SIN | HOST}};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	check_mistakes(rows, COUNT(rows));
@@ -275,12 +290,12 @@ TEST(each_mistake_is_noticed_and_sound_finishing_has_none)
 TEST(each_mistake_in_place_is_noticed_and_sound_finishing_has_none)
 {
 	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0},
-		    {"the unit", WRONG_STRIDE, GPU},
-		    {"rows of the batch", ROWS_OF_THE_BATCH, GPU},
-		    {"the first row", FIRST_ROW_ONLY, GPU},
-		    {"the end of the last row", END_TOO_EARLY, GPU},
-		    {"another stream", OTHER_STREAM, GPU},
-		    {"a kernel does not wait for its batch", NO_WAIT, GPU}};
+						  {"the unit", WRONG_STRIDE, GPU},
+						  {"rows of the batch", ROWS_OF_THE_BATCH, GPU},
+						  {"the first row", FIRST_ROW_ONLY, GPU},
+						  {"the end of the last row", END_TOO_EARLY, GPU},
+						  {"another stream", OTHER_STREAM, GPU},
+						  {"a kernel does not wait for its batch", NO_WAIT, GPU}};
 
 	in_place = true;
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));

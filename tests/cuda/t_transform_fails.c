@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_transform_fails.c - every call of the driver that transforming makes fails in turn, and memory runs
- * out
+ * t_transform_fails.c - every call of the driver that transforming makes fails in turn, and memory
+ * runs out
  *
- * With shard_transform_open() and its first launch, and with later ones: each is an error that names
- * the call, or none at all where there is another way; nothing stays behind, and the next launch
- * works.  Closing is a close whatever fails.
+ * With shard_transform_open() and its first launch, and with later ones: each is an error that
+ * names the call, or none at all where there is another way; nothing stays behind, and the next
+ * launch works.  Closing is a close whatever fails.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array,--wrap=mem_aligned
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=mem_alloc,--wrap=mem_zalloc,--wrap=mem_array
+ * LDFLAGS: -Wl,--wrap=mem_aligned
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
 #include "tests/child.h"
-#include "tests/cuda/transforming.h"
 #include "tests/cuda/runs_out.h"
+#include "tests/cuda/transforming.h"
 
 #define REFUSED ": CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
 
@@ -61,8 +62,9 @@ static void close_scene(bool locked)
 
 /* ---- closing: this comes first, as its children need a program that has no driver yet ---- */
 
-static const char *const closing[] = {"cuCtxPushCurrent", "cuCtxSynchronize", "cuMemHostUnregister", "cuMemFree", "cuModuleUnload",
-				      "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease", "cuStreamDestroy"};
+static const char *const closing[] = {
+	"cuCtxPushCurrent", "cuCtxSynchronize", "cuMemHostUnregister",	     "cuMemFree",
+	"cuModuleUnload",   "cuCtxPopCurrent",	"cuDevicePrimaryCtxRelease", "cuStreamDestroy"};
 
 /* In a child, whose driver is its own: what cannot be freed stays there. */
 static int close_failing(const char *call)
@@ -117,8 +119,9 @@ static const struct {
 	{"cuDevicePrimaryCtxRetain", 1, 0, "reading the device of the current context"},
 	{"cuCtxPushCurrent", 3, 1, NULL}, /* to ask whose it is, to open, to launch: see below */
 	{"cuCtxPopCurrent", 3, 1, NULL},
-	{"cuModuleLoadDataEx", 1, 0, "cuModuleLoadDataEx cannot compile the kernels for this GPU: ptxas application "
-				     "ptx input, line 1; fatal"},
+	{"cuModuleLoadDataEx", 1, 0,
+	 "cuModuleLoadDataEx cannot compile the kernels for this GPU: ptxas application "
+	 "ptx input, line 1; fatal"},
 	{"cuModuleGetFunction", 2, 0, "cuModuleGetFunction of transform_crop_"},
 	{"cuMemHostRegister", 1, 0, NULL}, /* then the copy is a slow one */
 	{"cuMemAlloc", 1, 0, "cuMemAlloc of 0.0 MiB"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_transform_kernel.c - the kernels' source, run thread by thread, and the twin in C: the same bits
+ * t_transform_kernel.c - the kernels' source, run thread by thread, and the twin in C: the same
+ * bits
  *
  * What no compiler for a GPU has touched: that ptxas takes what nvcc made of it is
  * tests/cuda/ptx.sh's affair.  Addresses are the host's here, in allocations of their exact length,
@@ -44,18 +45,25 @@ static struct shard_error err;
 static struct shard_transform_options random_options(struct prng *p, struct shard_field *field)
 {
 	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32};
-	uint32_t height = 1 + (uint32_t)prng_below(p, 70), width = 1 + (uint32_t)prng_below(p, 70), channels = 1 + (uint32_t)prng_below(p, 4);
+	uint32_t height = 1 + (uint32_t)prng_below(p, 70), width = 1 + (uint32_t)prng_below(p, 70),
+		 channels = 1 + (uint32_t)prng_below(p, 4);
 	bool planar = prng_below(p, 3) == 0, likely = prng_below(p, 2); /* what the fast kernels are for */
-	struct shard_transform_options o = {.crop = SHARD_CROP_RANDOM + (uint32_t)prng_below(p, 2), .dtype = dtypes[prng_below(p, 3)],
-					 .layout = prng_below(p, 2) ? SHARD_CHW : SHARD_HWC, .flip = 0.5};
+	struct shard_transform_options o = {.crop = SHARD_CROP_RANDOM + (uint32_t)prng_below(p, 2),
+					    .dtype = dtypes[prng_below(p, 3)],
+					    .layout = prng_below(p, 2) ? SHARD_CHW : SHARD_HWC,
+					    .flip = 0.5};
 
 	if (likely) {
 		channels = 3;
 		planar = false;
 		width = 8 + width;
 	}
-	*field = (struct shard_field){.name = "image", .dtype = SHARD_U8, .layout = planar ? SHARD_CHW : SHARD_HWC, .ndim = 3,
-				      .shape = {height, width, channels}, .bytes = (uint64_t)height * width * channels};
+	*field = (struct shard_field){.name = "image",
+				      .dtype = SHARD_U8,
+				      .layout = planar ? SHARD_CHW : SHARD_HWC,
+				      .ndim = 3,
+				      .shape = {height, width, channels},
+				      .bytes = (uint64_t)height * width * channels};
 	if (planar)
 		memcpy(field->shape, (uint32_t[]){channels, height, width}, 3 * sizeof(uint32_t));
 	if (o.crop == SHARD_CROP_RESIZED) {
@@ -110,8 +118,9 @@ static void scene_open(struct scene *s, struct prng *p)
 	s->call.table = (uintptr_t)s->table;
 	s->call.to = (uintptr_t)s->got + s->misaligned;
 	for (uint32_t i = 0; i < s->row_count; i++)
-		s->call.row[i] = (struct transform_row){s->row[i].from, (uint16_t)(s->row[i].x | (s->row[i].flip ? TRANSFORM_FLIP : 0)),
-						     (uint16_t)s->row[i].y, (uint16_t)s->row[i].width, (uint16_t)s->row[i].height};
+		s->call.row[i] = (struct transform_row){
+			s->row[i].from, (uint16_t)(s->row[i].x | (s->row[i].flip ? TRANSFORM_FLIP : 0)),
+			(uint16_t)s->row[i].y, (uint16_t)s->row[i].width, (uint16_t)s->row[i].height};
 }
 
 static void scene_close(struct scene *s)
@@ -131,8 +140,8 @@ static bool scene_agrees(struct scene *s, uint32_t bands)
 	memset(s->got, 0xa5, bytes);
 	memset(s->want, 0xa5, bytes);
 	for (uint32_t i = 0; i < s->row_count; i++)
-		transform_twin(&s->plan, &s->row[i], s->images + s->row[i].from * s->stride, s->want + s->misaligned + i * s->plan.row_bytes,
-			    s->scratch);
+		transform_twin(&s->plan, &s->row[i], s->images + s->row[i].from * s->stride,
+			       s->want + s->misaligned + i * s->plan.row_bytes, s->scratch);
 	emulate(s->name, &s->call, bands, s->row_count, s->shared_bytes, s->threads);
 	return !memcmp(s->got, s->want, bytes);
 }
@@ -148,8 +157,8 @@ TEST(kernels_and_twin_give_the_same_bits)
 		struct scene s;
 
 		scene_open(&s, &p);
-		STORY("seed %" PRIu64 ": %s, %u x %u x %u to %u x %u, %u threads", seed, s.name, s.plan.in_height, s.plan.in_width,
-		      s.plan.channels, s.plan.height, s.plan.width, s.threads);
+		STORY("seed %" PRIu64 ": %s, %u x %u x %u to %u x %u, %u threads", seed, s.name, s.plan.in_height,
+		      s.plan.in_width, s.plan.channels, s.plan.height, s.plan.width, s.threads);
 		CHECK(scene_agrees(&s, transform_bands(&s.call)));
 		for (size_t i = 0; i < EMULATED_KERNELS; i++)
 			ran[i] += !strcmp(emulated_kernels[i].name, s.name);
@@ -165,8 +174,14 @@ TEST(kernels_and_twin_give_the_same_bits)
 TEST(images_of_the_usual_size)
 {
 	for (uint32_t crop = SHARD_CROP_CENTER; crop <= SHARD_CROP_RESIZED; crop++) {
-		struct shard_field field = {.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .ndim = 3, .shape = {256, 256, 3}, .bytes = 196608};
-		struct shard_transform_options o = {.height = 224, .width = 224, .crop = crop, .dtype = SHARD_F16, .flip = 0.5};
+		struct shard_field field = {.name = "image",
+					    .dtype = SHARD_U8,
+					    .layout = SHARD_HWC,
+					    .ndim = 3,
+					    .shape = {256, 256, 3},
+					    .bytes = 196608};
+		struct shard_transform_options o = {
+			.height = 224, .width = 224, .crop = crop, .dtype = SHARD_F16, .flip = 0.5};
 		struct prng p = {crop};
 		struct scene s;
 
@@ -192,8 +207,9 @@ TEST(images_of_the_usual_size)
 		for (uint32_t i = 0; i < 2; i++) {
 			transform_draw(&s.plan, 0, i, 0, &s.row[i]);
 			s.row[i].from = RECORDS - 1 - i;
-			s.call.row[i] = (struct transform_row){s.row[i].from, (uint16_t)(s.row[i].x | (s.row[i].flip ? TRANSFORM_FLIP : 0)),
-							    (uint16_t)s.row[i].y, (uint16_t)s.row[i].width, (uint16_t)s.row[i].height};
+			s.call.row[i] = (struct transform_row){
+				s.row[i].from, (uint16_t)(s.row[i].x | (s.row[i].flip ? TRANSFORM_FLIP : 0)),
+				(uint16_t)s.row[i].y, (uint16_t)s.row[i].width, (uint16_t)s.row[i].height};
 		}
 		s.call.from = (uintptr_t)s.images;
 		s.call.from_end = s.call.from + RECORDS * field.bytes;
@@ -262,9 +278,15 @@ TEST(mistakes_of_a_launch_are_noticed)
 		const char *story;
 		void (*make)(struct scene *s);
 		bool tail; /* a band is missing */
-	} rows[] = {{"stride of records", wrong_stride, false}, {"stride of lines", wrong_line, false}, {"a byte too far", wrong_from, false},
-		    {"table", wrong_table, false}, {"mirrored", wrong_flip, false}, {"another record", wrong_row, false},
-		    {"layout", wrong_layout, false}, {"tile over the table", wrong_tile, false}, {"band", wrong_band, false},
+	} rows[] = {{"stride of records", wrong_stride, false},
+		    {"stride of lines", wrong_line, false},
+		    {"a byte too far", wrong_from, false},
+		    {"table", wrong_table, false},
+		    {"mirrored", wrong_flip, false},
+		    {"another record", wrong_row, false},
+		    {"layout", wrong_layout, false},
+		    {"tile over the table", wrong_tile, false},
+		    {"band", wrong_band, false},
 		    {"tail of the grid", NULL, true}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -282,7 +304,8 @@ TEST(mistakes_of_a_launch_are_noticed)
 			 * Small images hide mistakes, and none may make a kernel read past the end
 			 * here.
 			 */
-			if (s.plan.height < 20 || s.plan.width < 8 || bands < 2 || s.row[0].from == RECORDS - 1 || s.row_count > 1 ||
+			if (s.plan.height < 20 || s.plan.width < 8 || bands < 2 || s.row[0].from == RECORDS - 1 ||
+			    s.row_count > 1 ||
 			    (s.call.shape == TRANSFORM_ANY && !strncmp(s.name, "transform_crop_", 12))) {
 				scene_close(&s);
 				continue;
@@ -342,8 +365,8 @@ TEST(the_driver_is_given_kernels_of_this_parameter)
 		char text[128];
 
 		STORY("%s", emulated_kernels[i].name);
-		snprintf(text, sizeof(text), ".visible .entry %s(\n.param .align 8 .b8 %s_param_0[%zu]\n)", emulated_kernels[i].name,
-			 emulated_kernels[i].name, sizeof(struct transform_call));
+		snprintf(text, sizeof(text), ".visible .entry %s(\n.param .align 8 .b8 %s_param_0[%zu]\n)",
+			 emulated_kernels[i].name, emulated_kernels[i].name, sizeof(struct transform_call));
 		CHECK(strstr(transform_ptx, text));
 	}
 	CHECK(sizeof(struct transform_call) <= 4096);
@@ -355,8 +378,10 @@ TEST(shared_memory_is_enough_for_any_part)
 {
 	for (uint64_t seed = 0; seed < 3000; seed++) {
 		struct prng p = {seed};
-		uint32_t in = 1 + (uint32_t)prng_below(&p, 300), out = 1 + (uint32_t)prng_below(&p, 200), part = 1 + (uint32_t)prng_below(&p, in);
-		struct shard_field field = {.name = "image", .dtype = SHARD_U8, .ndim = 2, .shape = {in, 8}, .bytes = 8 * in};
+		uint32_t in = 1 + (uint32_t)prng_below(&p, 300), out = 1 + (uint32_t)prng_below(&p, 200),
+			 part = 1 + (uint32_t)prng_below(&p, in);
+		struct shard_field field = {
+			.name = "image", .dtype = SHARD_U8, .ndim = 2, .shape = {in, 8}, .bytes = 8 * in};
 		struct shard_transform_options o = {.height = out, .crop = SHARD_CROP_RESIZED};
 		int32_t weight[1024];
 		struct transform_plan plan;

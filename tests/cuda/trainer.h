@@ -17,7 +17,7 @@
 
 static const struct fake_control *fake;
 static struct {
-#define TRAINER_POINTER(name_, since_, until_, parameters_) int (*name_) parameters_;
+#define TRAINER_POINTER(name_, since_, until_, parameters_) int(*name_) parameters_;
 	FAKE_CALLS(TRAINER_POINTER)
 #undef TRAINER_POINTER
 } cu;
@@ -35,9 +35,9 @@ static inline void trainer_open(void)
 	CHECK(fake);
 	p = dlsym(library, "cuGetProcAddress_v2");
 	memcpy(&find, &p, sizeof(p));
-#define TRAINER_FIND(name_, since_, until_, parameters_)             \
-	CU_OK(find(#name_, &p, since_, 1, &status));                 \
-	CHECK_EQ(status, 0);                                         \
+#define TRAINER_FIND(name_, since_, until_, parameters_) \
+	CU_OK(find(#name_, &p, since_, 1, &status));     \
+	CHECK_EQ(status, 0);                             \
 	memcpy(&cu.name_, &p, sizeof(p));
 	FAKE_CALLS(TRAINER_FIND)
 #undef TRAINER_FIND
@@ -53,8 +53,12 @@ static inline void trainer_open(void)
 /* No sin since the last reset, nor anything that lives. */
 static inline void trainer_check_clean(void)
 {
-	static const char *const names[FAKE_SINS] = {"copy from memory that is not page-locked", "wrong context", "freed in use", "bad handle",
-						     "bad version", "driver called from a host function"};
+	static const char *const names[FAKE_SINS] = {"copy from memory that is not page-locked",
+						     "wrong context",
+						     "freed in use",
+						     "bad handle",
+						     "bad version",
+						     "driver called from a host function"};
 
 	for (int sin = 0; sin < FAKE_SINS; sin++)
 		if (fake->sins(sin))

@@ -83,7 +83,8 @@ static inline void launch_look(struct training *t, const struct shard_batch *b, 
 }
 
 /* A trainer whose context is current, and a loader with these options. */
-static inline void training_open(struct training *t, struct shard_loader_options o, enum stream_kind kind, uint64_t seed)
+static inline void training_open(struct training *t, struct shard_loader_options o, enum stream_kind kind,
+				 uint64_t seed)
 {
 	static const size_t bytes[] = {8, 8};
 
@@ -165,8 +166,8 @@ static inline void train_give_all(struct training *t)
 	fake->settle();
 }
 
-#define CHECK_SOUND_TRAINING()          \
-	do {                            \
+#define CHECK_SOUND_TRAINING()               \
+	do {                                 \
 		CHECK_NO_COMPLAINT(&wanted); \
 		CHECK_NO_COMPLAINT(&gpu);    \
 	} while (0)

@@ -3,9 +3,9 @@
  * transforming.h - a trainer on the fake driver that transforms its batches, and the same batches
  * transformed on the host
  *
- * Kernels are those of libshard/cuda/transform.cu, run by emulate.h when the driver comes to it, with
- * the launch's own grid, parameters and shared memory.  Another kernel behind them on the stream
- * compares what is there with what the twin made of the host's batch.  Links with
+ * Kernels are those of libshard/cuda/transform.cu, run by emulate.h when the driver comes to it,
+ * with the launch's own grid, parameters and shared memory.  Another kernel behind them on the
+ * stream compares what is there with what the twin made of the host's batch.  Links with
  * -Wl,--wrap=slot_fill; compiled without fused arithmetic, see the Makefile.
  */
 #ifndef TESTS_CUDA_FINISHING_H
@@ -31,9 +31,15 @@ struct transforming {
 
 static inline struct shard_transform_options imagenet(uint32_t crop, uint32_t dtype, uint32_t layout, uint32_t side)
 {
-	return (struct shard_transform_options){.size = sizeof(struct shard_transform_options), .height = side, .width = side, .dtype = dtype,
-					     .layout = layout, .crop = crop, .flip = 0.5, .mean = {0.485f, 0.456f, 0.406f},
-					     .std = {0.229f, 0.224f, 0.225f}};
+	return (struct shard_transform_options){.size = sizeof(struct shard_transform_options),
+						.height = side,
+						.width = side,
+						.dtype = dtype,
+						.layout = layout,
+						.crop = crop,
+						.flip = 0.5,
+						.mean = {0.485f, 0.456f, 0.406f},
+						.std = {0.229f, 0.224f, 0.225f}};
 }
 
 static struct comparison {
@@ -78,13 +84,15 @@ static inline void twin_compare(const struct fake_kernel_call *c)
 	memcpy(&k, c->arguments[0], sizeof(k));
 	got = fake->at(k->at);
 	if (!got || memcmp(got, k->want, k->bytes))
-		complain(&gpu, "epoch %" PRIu64 ", step %" PRIu64 ": the GPU's numbers are not the host's", k->epoch, k->step);
+		complain(&gpu, "epoch %" PRIu64 ", step %" PRIu64 ": the GPU's numbers are not the host's", k->epoch,
+			 k->step);
 }
 
 /* ---- the host's ---- */
 
-static inline void transforming_open(struct transforming *f, struct shard_loader_options o, const struct shard_transform_options *transform, uint32_t output_rows,
-				  enum stream_kind kind, uint64_t seed)
+static inline void transforming_open(struct transforming *f, struct shard_loader_options o,
+				     const struct shard_transform_options *transform, uint32_t output_rows,
+				     enum stream_kind kind, uint64_t seed)
 {
 	static const size_t call_bytes[] = {sizeof(struct transform_call)}, compare_bytes[] = {8, 8};
 	struct wanted host;
@@ -109,8 +117,8 @@ static inline void transforming_open(struct transforming *f, struct shard_loader
 }
 
 /* Behind what is queued: is what lies at `at` what the host makes of its batch? */
-static inline void transforming_compare(struct transforming *f, const struct shard_batch *b, const struct shard_transform_row *rows, uint64_t row_count,
-				     uint64_t at)
+static inline void transforming_compare(struct transforming *f, const struct shard_batch *b,
+					const struct shard_transform_row *rows, uint64_t row_count, uint64_t at)
 {
 	struct comparison *k = &comparisons[f->launched++ % OUTPUTS];
 	void *arguments[] = {&k, &at};
@@ -129,12 +137,14 @@ static inline void transforming_compare(struct transforming *f, const struct sha
  * One step: both batches, transformed and compared.  `shift` bytes behind an address that is
  * 16-aligned.
  */
-static inline int transforming_step(struct transforming *f, const struct shard_transform_row *rows, uint64_t row_count, uint32_t shift)
+static inline int transforming_step(struct transforming *f, const struct shard_transform_row *rows, uint64_t row_count,
+				    uint32_t shift)
 {
 	uint64_t to = f->output[f->launched % OUTPUTS] + shift;
 	struct shard_error err = {.message = ""};
 	struct shard_batch there, here;
-	int rc = shard_loader_next_device(f->t.l, f->t.stream, &there, &err), also = shard_loader_next(f->host, &here, &err);
+	int rc = shard_loader_next_device(f->t.l, f->t.stream, &there, &err),
+	    also = shard_loader_next(f->host, &here, &err);
 
 	if (rc != also || rc < 0) {
 		complain(&wanted, "next says %d and %d: %s", rc, also, err.message);

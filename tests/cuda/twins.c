@@ -45,7 +45,8 @@ static void gather(const struct fake_kernel_call *c)
 
 __attribute__((constructor)) static void register_twins(void)
 {
-	static const size_t transform_bytes[] = {sizeof(struct transform_call)}, gather_bytes[] = {sizeof(struct gather_call)};
+	static const size_t transform_bytes[] = {sizeof(struct transform_call)},
+			    gather_bytes[] = {sizeof(struct gather_call)};
 
 	fake = fake_find();
 	if (!fake)

@@ -19,7 +19,8 @@ page() {
 }
 # refused NAME WORDS: the page is not passed, and the reason has these words
 refused() {
-	! run_pages "" "planted/$1.md" >"$TMPDIR/out" 2>&1 || { echo "planted/$1.md went unnoticed: $(cat "$TMPDIR/out")" && exit 1; }
+	! run_pages "" "planted/$1.md" >"$TMPDIR/out" 2>&1 ||
+		{ echo "planted/$1.md went unnoticed: $(cat "$TMPDIR/out")" && exit 1; }
 	grep -qF -- "$2" "$TMPDIR/out" || { echo "planted/$1.md: '$2' expected: $(cat "$TMPDIR/out")" && exit 1; }
 	count=$((count + 1))
 }
@@ -65,9 +66,12 @@ false
 '''
 END
 run_pages "" planted/good.md >"$TMPDIR/out" 2>&1 || { cat "$TMPDIR/out" && exit 1; }
-grep -q 'planted/good.md:33: needs torch' "$TMPDIR/out" || { echo "what is left out is not named: $(cat "$TMPDIR/out")" && exit 1; }
-grep -q 'planted/good.md:37: not run: a reason' "$TMPDIR/out" || { echo "what is not run is not named: $(cat "$TMPDIR/out")" && exit 1; }
-grep -q '^5 blocks of 1 pages; 1 need more than this, 1 are never run$' "$TMPDIR/out" || { cat "$TMPDIR/out" && exit 1; }
+grep -q 'planted/good.md:33: needs torch' "$TMPDIR/out" ||
+	{ echo "what is left out is not named: $(cat "$TMPDIR/out")" && exit 1; }
+grep -q 'planted/good.md:37: not run: a reason' "$TMPDIR/out" ||
+	{ echo "what is not run is not named: $(cat "$TMPDIR/out")" && exit 1; }
+grep -q '^5 blocks of 1 pages; 1 need more than this, 1 are never run$' "$TMPDIR/out" || { cat "$TMPDIR/out" &&
+	exit 1; }
 
 printf "'''sh\ntrue\nfalse\ntrue\n'''\n" | page sh
 refused sh "planted/sh.md:2: exit status 1"

@@ -2,11 +2,12 @@
 /*
  * calls.h - every file call of the library, made to fail on purpose; for one test program each
  *
- * The linker hands the library these functions instead of the C library's (--wrap of all names in calls_wrapped).  A
- * plan says which occurrence of which call goes wrong, and how; a habit is what a whole file system cannot do.  Beside
- * that, the calls keep account of what a crash of the machine would have lost: a file that got a name before it was
- * synced, a folder that was not synced, a sync that was tried again after it failed.  Nothing here reaches the disk:
- * syncs are only counted, and the cache is not dropped.
+ * The linker hands the library these functions instead of the C library's (--wrap of all names in
+ * calls_wrapped).  A plan says which occurrence of which call goes wrong, and how; a habit is what
+ * a whole file system cannot do.  Beside that, the calls keep account of what a crash of the
+ * machine would have lost: a file that got a name before it was synced, a folder that was not
+ * synced, a sync that was tried again after it failed.  Nothing here reaches the disk: syncs are
+ * only counted, and the cache is not dropped.
  */
 #ifndef TESTS_FAULT_CALLS_H
 #define TESTS_FAULT_CALLS_H
@@ -24,39 +25,75 @@
 #include "tests/test.h"
 
 enum call {
-	CALL_OPEN, CALL_OPENAT, CALL_CLOSE, CALL_DUP, CALL_PREAD, CALL_PWRITE, CALL_PREADV2, CALL_FSYNC, CALL_FTRUNCATE,
-	CALL_FALLOCATE, CALL_RENAMEAT2, CALL_RENAMEAT, CALL_LINKAT, CALL_UNLINKAT, CALL_FSTAT, CALL_FSTATAT, CALL_FLOCK,
-	CALL_MMAP, CALL_MUNMAP, CALL_GETRANDOM, CALL_OPENDIR, CALL_READDIR, CALL_CLOSEDIR, CALL_SYNC_RANGE, CALL_FADVISE,
+	CALL_OPEN,
+	CALL_OPENAT,
+	CALL_CLOSE,
+	CALL_DUP,
+	CALL_PREAD,
+	CALL_PWRITE,
+	CALL_PREADV2,
+	CALL_FSYNC,
+	CALL_FTRUNCATE,
+	CALL_FALLOCATE,
+	CALL_RENAMEAT2,
+	CALL_RENAMEAT,
+	CALL_LINKAT,
+	CALL_UNLINKAT,
+	CALL_FSTAT,
+	CALL_FSTATAT,
+	CALL_FLOCK,
+	CALL_MMAP,
+	CALL_MUNMAP,
+	CALL_GETRANDOM,
+	CALL_OPENDIR,
+	CALL_READDIR,
+	CALL_CLOSEDIR,
+	CALL_SYNC_RANGE,
+	CALL_FADVISE,
 	CALL_FCNTL,
 	CALLS,
 	CALL_ANY, /* for a plan: occurrences of all calls together */
 	CALL_NONE,
 };
 
-/* By the names that the library's objects ask for: with 64-bit file offsets, those are others than in the source. */
+/*
+ * By the names that the library's objects ask for: with 64-bit file offsets, those are others than
+ * in the source.
+ */
 static const char *const calls_wrapped[CALLS] = {
-	"open64", "openat64", "close", "dup", "pread64", "pwrite64", "preadv64v2", "fsync", "ftruncate64",
-	"fallocate64", "renameat2", "renameat", "linkat", "unlinkat", "fstat64", "fstatat64", "flock",
-	"mmap64", "munmap", "getrandom", "opendir", "readdir64", "closedir", "sync_file_range", "posix_fadvise64",
-	"fcntl64",
+	"open64",	   "openat64",	"close",       "dup",	      "pread64",   "pwrite64",
+	"preadv64v2",	   "fsync",	"ftruncate64", "fallocate64", "renameat2", "renameat",
+	"linkat",	   "unlinkat",	"fstat64",     "fstatat64",   "flock",	   "mmap64",
+	"munmap",	   "getrandom", "opendir",     "readdir64",   "closedir",  "sync_file_range",
+	"posix_fadvise64", "fcntl64",
 };
 
 enum how {
 	HOW_WELL,
-	HOW_FAIL,  /* does nothing, and says so with plan.code */
-	HOW_FAKE,  /* does nothing, and says that it did */
-	HOW_LIE,   /* does it, and says with plan.code that it did not: a reply that was lost */
-	HOW_HALF,  /* reads and writes: half of it */
-	HOW_BYTE,  /* one byte of it */
-	HOW_ZERO,  /* none of it, without an error */
-	HOW_DIE_BEFORE, HOW_DIE_AFTER, HOW_DIE_HALF, /* kill -9 of this process; half-way in writes */
-	HOW_STOP,  /* SIGSTOP before it */
+	HOW_FAIL, /* does nothing, and says so with plan.code */
+	HOW_FAKE, /* does nothing, and says that it did */
+	HOW_LIE,  /* does it, and says with plan.code that it did not: a reply that was lost */
+	HOW_HALF, /* reads and writes: half of it */
+	HOW_BYTE, /* one byte of it */
+	HOW_ZERO, /* none of it, without an error */
+	HOW_DIE_BEFORE,
+	HOW_DIE_AFTER,
+	HOW_DIE_HALF, /* kill -9 of this process; half-way in writes */
+	HOW_STOP,     /* SIGSTOP before it */
 };
 
 /* What a file system may not have. */
-enum habit { NO_NOREPLACE = 1, NO_LINK = 2, NO_TMPFILE = 4, NO_FLOCK = 8, NO_FALLOCATE = 16, NO_DIRECT = 32, NO_NOWAIT = 64,
-	     NOT_CACHED = 128 /* as far as the system tells */,
-	     ODD_DIRECT = 256 /* past the page cache only with another alignment than ours */ };
+enum habit {
+	NO_NOREPLACE = 1,
+	NO_LINK = 2,
+	NO_TMPFILE = 4,
+	NO_FLOCK = 8,
+	NO_FALLOCATE = 16,
+	NO_DIRECT = 32,
+	NO_NOWAIT = 64,
+	NOT_CACHED = 128 /* as far as the system tells */,
+	ODD_DIRECT = 256 /* past the page cache only with another alignment than ours */
+};
 
 static struct {
 	enum call call;
@@ -145,10 +182,10 @@ static bool calls_lacks(unsigned h)
 	type __wrap_##name(__VA_ARGS__)
 
 /* A call that answers 0 or -1 with errno. */
-#define PLAIN(call, real)                       \
-	enum how how = calls_meet(call);        \
-	if (how == HOW_FAIL)                    \
-		return calls_fail(plan.code);   \
+#define PLAIN(call, real)                     \
+	enum how how = calls_meet(call);      \
+	if (how == HOW_FAIL)                  \
+		return calls_fail(plan.code); \
 	return how == HOW_FAKE ? 0 : calls_end(how, (real))
 
 WRAPPED(int, fstat64, int fd, struct stat *out)

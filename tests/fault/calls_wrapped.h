@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * calls_wrapped.h - the functions that stand in for the C library's, each going as the plan of calls.h says
+ * calls_wrapped.h - the functions that stand in for the C library's, each going as the plan of
+ * calls.h says
  *
  * They are what the linker's --wrap asks for, so they are not static; a program includes this once.
  */
@@ -85,11 +86,17 @@ WRAPPED(int, fcntl64, int fd, int command, ...)
 static ssize_t calls_part(enum how how, size_t bytes)
 {
 	switch (how) {
-	case HOW_FAIL: return calls_fail(plan.code);
-	case HOW_ZERO: return 0;
-	case HOW_BYTE: return bytes ? 1 : 0;
-	case HOW_HALF: case HOW_DIE_HALF: return (ssize_t)(bytes + 1) / 2;
-	default: return (ssize_t)bytes;
+	case HOW_FAIL:
+		return calls_fail(plan.code);
+	case HOW_ZERO:
+		return 0;
+	case HOW_BYTE:
+		return bytes ? 1 : 0;
+	case HOW_HALF:
+	case HOW_DIE_HALF:
+		return (ssize_t)(bytes + 1) / 2;
+	default:
+		return (ssize_t)bytes;
 	}
 }
 
@@ -127,7 +134,9 @@ WRAPPED(ssize_t, preadv64v2, int fd, const struct iovec *v, int count, off_t off
 	enum how how = calls_meet(CALL_PREADV2);
 
 	if (how == HOW_FAIL || calls_lacks(NO_NOWAIT | NOT_CACHED))
-		return calls_end(how, calls_fail(how == HOW_FAIL ? plan.code : calls_lacks(NO_NOWAIT) ? EOPNOTSUPP : EAGAIN));
+		return calls_end(how, calls_fail(how == HOW_FAIL	  ? plan.code
+						 : calls_lacks(NO_NOWAIT) ? EOPNOTSUPP
+									  : EAGAIN));
 	if (how == HOW_ZERO)
 		return 0;
 	calls_end(how, 0);

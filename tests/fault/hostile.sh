@@ -1,16 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# hostile.sh - every file of format/bad and of the fuzz corpus given to shardcat in a box: 256 MiB of memory, 10 s of CPU
+# hostile.sh - every file of format/bad and of the fuzz corpus given to shardcat in a box: 256 MiB
+# of memory, 10 s of CPU
 #
-# Whatever the file says: an exit code of the tool's own, no signal, one line of why, and nothing allocated by a number
-# from the file.  The address sanitizer reserves more than the box has, so under it only the time is limited.
+# Whatever the file says: an exit code of the tool's own, no signal, one line of why, and nothing
+# allocated by a number from the file.  The address sanitizer reserves more than the box has, so
+# under it only the time is limited.
 # TIMEOUT: 900
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
 box=(prlimit --as=268435456 --cpu=10)
 case ${VARIANT-} in asan | tsan) box=(prlimit --cpu=60) ;; esac
 
-# in_box FILE LEAST ARGUMENTS...: the exit code is LEAST to 5, and what is refused is told in one line
+# in_box FILE LEAST ARGUMENTS...: the exit code is LEAST to 5, and what is refused is told in one
+# line
 in_box() {
 	local file=$1 least=$2 code=0
 	shift 2
@@ -43,8 +46,8 @@ try() {
 files=0 runs_failed=0
 for path in "$ROOT"/format/bad/* "$ROOT"/tests/fuzz/corpus/fuzz_shard/* "$ROOT"/tests/fuzz/corpus/fuzz_manifest/*; do
 	name=$(basename "$path") valid=
-	# D6 shows only with --sha256.  Inputs that fuzzing found may be valid, and so is a shard without records, however
-	# long they would be.
+	# D6 shows only with --sha256.  Inputs that fuzzing found may be valid, and so is a shard
+	# without records, however long they would be.
 	case $name in D6_* | found_* | stride_1_gib.shard) valid=yes ;; esac
 	if [ -d "$path" ]; then
 		try "$name" "$path"

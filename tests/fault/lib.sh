@@ -18,8 +18,8 @@ with_shim() {
 	(exec_shim "$@")
 }
 
-# The same in the place of the shell, so that after `exec_shim ... &` the process $! is the command itself.  A child of
-# a script that runs in the background would ignore SIGINT, were it not told to.
+# The same in the place of the shell, so that after `exec_shim ... &` the process $! is the command
+# itself.  A child of a script that runs in the background would ignore SIGINT, were it not told to.
 exec_shim() {
 	local shim=$1
 	shift
@@ -37,7 +37,8 @@ make_reference() {
 		die "an undisturbed run leaves: $(contents reference)"
 }
 
-# no_wrong_file DIR: every file that has a final name is the whole and right one.  Prints the first that is not.
+# no_wrong_file DIR: every file that has a final name is the whole and right one.  Prints the first
+# that is not.
 no_wrong_file() {
 	local f
 	for f in "$1"/*.shard "$1"/dataset.manifest; do
@@ -49,10 +50,12 @@ no_wrong_file() {
 	done
 }
 
-# strace puts errors into calls, or this is skipped.  Leak checking cannot work in a process that is traced already.
+# strace puts errors into calls, or this is skipped.  Leak checking cannot work in a process that is
+# traced already.
 need_strace() {
 	command -v strace >/dev/null || skip "strace is not installed"
-	strace -o probe -e inject=getcwd:error=EIO:when=1 true 2>/dev/null || skip "strace may not trace a process here (ptrace)"
+	strace -o probe -e inject=getcwd:error=EIO:when=1 true 2>/dev/null ||
+		skip "strace may not trace a process here (ptrace)"
 	export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
 }
 

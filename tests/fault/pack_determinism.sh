@@ -38,7 +38,8 @@ for try in $(seq 50); do # where one was done before its signal came, it begins 
 	wait $pid || code=$?
 	if [ $code = 130 ]; then
 		interruptions=$((interruptions + 1))
-		grep -q "^interrupted; to continue: .*shardpack images src -o resumed -j3 --resize 32" err || die "$(cat err)"
+		grep -q "^interrupted; to continue: .*shardpack images src -o resumed -j3 --resize 32" err ||
+			die "$(cat err)"
 		no_temps resumed
 		no_wrong_file resumed
 	else

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/fault/pack_full_disk.sh - disks of 20 sizes fill up under a pack; with more room the same command completes it
+# tests/fault/pack_full_disk.sh - disks of 20 sizes fill up under a pack; with more room the same
+# command completes it
 # shellcheck disable=SC1091
 . "$ROOT/tests/fault/lib.sh"
 
@@ -27,7 +28,8 @@ inside 'mount -t tmpfs -o size=1m none disk
 		[ "$(wc -l <msg)" = 1 ] || die "$(cat msg)"
 	[ ! -e disk/ds ] || die "something was made"'
 
-# The same of what is unpacked: by what the archive says of itself, else when the disk is full; nothing is made either way.
+# The same of what is unpacked: by what the archive says of itself, else when the disk is full;
+# nothing is made either way.
 make_archives() {
 	"$PYTHON" - <<'PY'
 import glob
@@ -73,8 +75,8 @@ inside 'mount -t tmpfs -o size=1m none disk
 	umount disk && mount -t tmpfs -o size=0 none disk
 	"$PACK" images big.tar.gz -o disk/ds --resize 8 --crop 8 --spool disk -q'
 
-# A disk that seems to have room and has not: every shard under its name is whole, no temporary file stays, one line
-# says why.  Then the disk grows, and the same command completes the dataset.
+# A disk that seems to have room and has not: every shard under its name is whole, no temporary file
+# stays, one line says why.  Then the disk grows, and the same command completes the dataset.
 # shellcheck disable=SC2016
 fill='mount -t tmpfs -o size=$2 none disk
 	code=0
@@ -96,9 +98,11 @@ done
 [ "$most" -ge $((SHARDS / 2)) ] || die "at most $most shards were there when the disk was full: not much of a test"
 
 # Negative controls: temporary files that stay, and half files under final names.
-inside "$fill" fill "room litter" $((needed / 2)) >control 2>&1 && die "the control, which leaves its litter, is not noticed"
+inside "$fill" fill "room litter" $((needed / 2)) >control 2>&1 &&
+	die "the control, which leaves its litter, is not noticed"
 grep -q "temporary files are left" control || die "not for the reason meant: $(cat control)"
-inside "$fill" fill "room litter direct" $((needed / 2)) >control 2>&1 && die "the control, which writes under final names, is not noticed"
+inside "$fill" fill "room litter direct" $((needed / 2)) >control 2>&1 &&
+	die "the control, which writes under final names, is not noticed"
 grep -q "is not the one of an undisturbed run" control || die "not for the reason meant: $(cat control)"
 
 echo "20 disks of $((needed / 21)) to $((needed * 20 / 21)) bytes, with up to $most of $SHARDS shards; both controls are caught"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/fault/pack_kill.sh - kill -9 at any moment, run again, and the folder is that of an undisturbed run
+# tests/fault/pack_kill.sh - kill -9 at any moment, run again, and the folder is that of an
+# undisturbed run
 # TIMEOUT: 900
 # TAKES: 30
 # shellcheck disable=SC1091
@@ -9,7 +10,8 @@
 make_reference
 command=("$PACK" images src -o ds -j2 "${RECIPE[@]}")
 
-# Between the kill and the next run nothing under a final name is wrong; afterwards all is as if nothing had been.
+# Between the kill and the next run nothing under a final name is wrong; afterwards all is as if
+# nothing had been.
 recovers() {
 	no_wrong_file ds || return 1
 	"${command[@]}" >again 2>&1 </dev/null || {
@@ -30,7 +32,8 @@ run 0 with_shim delay "${command[@]}"
 took_us=$((($(date +%s%N) - begin) / 1000))
 same reference ds
 killed=0
-for try in $(seq 200); do # a run that is faster than the first one may be over before its kill: then all later ones come sooner
+for try in $(seq 200); do \
+	# a run that is faster than the first one may be over before its kill: then all later ones come sooner
 	[ $killed -lt $KILLS ] || break
 	rm -rf ds
 	SHIM_SEED=$try exec_shim delay "${command[@]}" >/dev/null 2>&1 &
@@ -55,7 +58,8 @@ SHIM_COUNT=$PWD/calls run 0 with_shim die "${command[@]}"
 calls=$(stat -c %s calls)
 [ "$calls" -ge $((8 * SHARDS)) ] || die "only $calls calls were counted"
 tries=0
-for at in $(seq 1 $STEP $((calls - 30))) $(seq $((calls - 29)) $((STEP / 7)) "$calls"); do # the last ones seal: all of them
+for at in $(seq 1 $STEP $((calls - 30))) $(seq $((calls - 29)) $((STEP / 7)) "$calls"); do \
+	# the last ones seal: all of them
 	rm -rf ds
 	SHIM_DIE_AT=$at run 137 with_shim die "${command[@]}"
 	recovers || die "after a kill at call $at of $calls"
@@ -78,7 +82,8 @@ SHIM_COUNT=$PWD/more run 0 with_shim die "${replace[@]}"
 same reference ds
 replace_calls=$(stat -c %s more)
 replacing=0
-for at in $(seq 1 $REPLACE_STEP $((replace_calls - 45))) $(seq $((replace_calls - 44)) $((STEP * 2 / 7)) "$replace_calls"); do
+for at in $(seq 1 $REPLACE_STEP $((replace_calls - 45))) \
+	$(seq $((replace_calls - 44)) $((STEP * 2 / 7)) "$replace_calls"); do
 	rm -rf ds .ds.new && cp -r old ds
 	SHIM_DIE_AT=$at run 137 with_shim die "${replace[@]}"
 	diff -rq reference ds >/dev/null || same old ds

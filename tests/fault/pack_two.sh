@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/fault/pack_two.sh - two packers on one folder: with one plan both end well, with two the second refuses
+# tests/fault/pack_two.sh - two packers on one folder: with one plan both end well, with two the
+# second refuses
 # TAKES: 30
 # shellcheck disable=SC1091
 . "$ROOT/tests/fault/lib.sh"

@@ -4,10 +4,10 @@
  *
  * The environment variable SHIM names what happens, several at once if need be:
  *
- *   delay   reads and opens take up to SHIM_DELAY_US microseconds, random by SHIM_SEED, so that threads finish in
- *           another order each time; nothing else changes
- *   die     kill -9 at the SHIM_DIE_AT-th call that changes a folder or makes one durable; SHIM_COUNT names a file
- *           that then gets one byte per such call
+ *   delay   reads and opens take up to SHIM_DELAY_US microseconds, random by SHIM_SEED, so that
+ *           threads finish in another order each time; nothing else changes
+ *   die     kill -9 at the SHIM_DIE_AT-th call that changes a folder or makes one durable;
+ *           SHIM_COUNT names a file that then gets one byte per such call
  *   room    the file system claims to have room, so that a full disk is met only by writing
  *
  * and, for the negative controls, what a broken shardpack would do:

@@ -2,8 +2,9 @@
 /*
  * story.h - what the tests of this folder disturb: a small dataset written, sealed and read back
  *
- * The same seed gives the same bytes, so what a disturbed run leaves can be compared with what an undisturbed one does.
- * The dataset has one of everything: a raw and a compressed group, a ragged field, keys, statistics, misses, provenance.
+ * The same seed gives the same bytes, so what a disturbed run leaves can be compared with what an
+ * undisturbed one does.  The dataset has one of everything: a raw and a compressed group, a ragged
+ * field, keys, statistics, misses, provenance.
  */
 #ifndef TESTS_FAULT_STORY_H
 #define TESTS_FAULT_STORY_H
@@ -17,9 +18,9 @@
 #include "tests/test.h"
 
 #define STORY_CLASSES 3u
-#define STORY_SEEDS 2u	  /* at most */
-#define STORY_RECORDS 96u /* of a seed, at most */
-#define STORY_WRONG (-100) /* not a status: the call said OK, and what it gave is wrong */
+#define STORY_SEEDS   2u     /* at most */
+#define STORY_RECORDS 96u    /* of a seed, at most */
+#define STORY_WRONG   (-100) /* not a status: the call said OK, and what it gave is wrong */
 
 static const char *const story_class[STORY_CLASSES] = {"cat", "dog", "white space"};
 
@@ -38,11 +39,28 @@ static inline void story_schema(struct shard_schema *s)
 		.group_count = 2,
 		.field_count = 4,
 		.group[1].codec = SHARD_LZ4,
-		.field[0] = {.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_IMAGE, .ndim = 3, .shape = {64, 64, 3}},
+		.field[0] = {.name = "image",
+			     .dtype = SHARD_U8,
+			     .layout = SHARD_HWC,
+			     .semantic = SHARD_IMAGE,
+			     .ndim = 3,
+			     .shape = {64, 64, 3}},
 		.field[1] = {.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1},
-		.field[2] = {.name = "length", .dtype = SHARD_U32, .semantic = SHARD_LENGTH, .group = 1, .ndim = 1, .shape = {1}},
-		.field[3] = {.name = "text", .dtype = SHARD_U8, .kind = SHARD_STRING, .semantic = SHARD_TEXT, .group = 1, .ndim = 1,
-			     .shape = {20}, .ragged_axes = 1, .length_field = 2},
+		.field[2] = {.name = "length",
+			     .dtype = SHARD_U32,
+			     .semantic = SHARD_LENGTH,
+			     .group = 1,
+			     .ndim = 1,
+			     .shape = {1}},
+		.field[3] = {.name = "text",
+			     .dtype = SHARD_U8,
+			     .kind = SHARD_STRING,
+			     .semantic = SHARD_TEXT,
+			     .group = 1,
+			     .ndim = 1,
+			     .shape = {20},
+			     .ragged_axes = 1,
+			     .length_field = 2},
 	};
 	if (shard_schema_lay_out(s, 0, NULL))
 		test_fail(__FILE__, __LINE__, "the schema cannot be laid out");
@@ -101,12 +119,17 @@ static inline int story_append(struct shard_writer *w, const struct shard_schema
 }
 
 /* Write the shard `path`: records 0 to count of `seed`. */
-static inline int story_write(const char *path, uint64_t seed, uint64_t count, bool skip_read_back, struct shard_written *out,
-			      struct shard_error *err)
+static inline int story_write(const char *path, uint64_t seed, uint64_t count, bool skip_read_back,
+			      struct shard_written *out, struct shard_error *err)
 {
 	static const uint8_t digest[32] = "thirty-two bytes of plan digest";
-	struct shard_writer_options o = {.size = sizeof(o), .planned_records = count + 2, .plan_shard = seed, .plan_digest = digest,
-					 .provenance = "a story", .keys = 1, .skip_read_back = skip_read_back};
+	struct shard_writer_options o = {.size = sizeof(o),
+					 .planned_records = count + 2,
+					 .plan_shard = seed,
+					 .plan_digest = digest,
+					 .provenance = "a story",
+					 .keys = 1,
+					 .skip_read_back = skip_read_back};
 	static const struct shard_miss miss = {7, SHARD_MISS_EMPTY, SHARD_SKIPPED};
 	struct shard_writer *w = NULL;
 	struct shard_schema schema;
@@ -124,10 +147,17 @@ static inline int story_write(const char *path, uint64_t seed, uint64_t count, b
 	return rc;
 }
 
-/* Seal `count` shards 00000.shard and on.  Without `written` their files are read for their SHA-256. */
-static inline int story_seal(const char *dir, const struct shard_written *written, uint64_t count, struct shard_error *err)
+/*
+ * Seal `count` shards 00000.shard and on.  Without `written` their files are read for their
+ * SHA-256.
+ */
+static inline int story_seal(const char *dir, const struct shard_written *written, uint64_t count,
+			     struct shard_error *err)
 {
-	struct shard_seal_options o = {.size = sizeof(o), .class_names = story_class, .class_count = STORY_CLASSES, .seed = 9,
+	struct shard_seal_options o = {.size = sizeof(o),
+				       .class_names = story_class,
+				       .class_count = STORY_CLASSES,
+				       .seed = 9,
 				       .order = SHARD_ORDER_SHUFFLE};
 	struct shard_seal *s = NULL;
 	int rc = shard_seal_open(&s, dir, &o, err);
@@ -145,7 +175,8 @@ static inline int story_seal(const char *dir, const struct shard_written *writte
 }
 
 /* Read record `idx` of the dataset, which is record `inside` of the shard of `seed`. */
-static inline int story_read_one(struct shard_dataset *ds, uint64_t idx, uint64_t seed, uint64_t inside, struct shard_error *err)
+static inline int story_read_one(struct shard_dataset *ds, uint64_t idx, uint64_t seed, uint64_t inside,
+				 struct shard_error *err)
 {
 	const struct story_record *want = story_record(seed, inside);
 	static uint8_t image[1 << 14], meta[1 << 10];
@@ -167,7 +198,8 @@ static inline int story_read_one(struct shard_dataset *ds, uint64_t idx, uint64_
 }
 
 /* Open, read the first and last record of each shard, verify.  Shard s holds records of seed s. */
-static inline int story_read(const char *dir, uint64_t shards, uint64_t count, uint32_t threads, struct shard_error *err)
+static inline int story_read(const char *dir, uint64_t shards, uint64_t count, uint32_t threads,
+			     struct shard_error *err)
 {
 	struct shard_verify_options o = {.size = sizeof(o), .thread_count = threads, .sha256 = 1};
 	struct shard_verify_report report;

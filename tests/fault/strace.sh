@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# strace.sh - system calls of shardpack fail in turn, from outside: strace puts errors into the program as it is shipped
+# strace.sh - system calls of shardpack fail in turn, from outside: strace puts errors into the
+# program as it is shipped
 #
-# An independent check of tests/fault/t_syscalls.c: nothing here depends on which function made the call, or on
-# which of our files it stands in.  For call after call and n after n: a clear exit code, final names absent or right, no
-# temporary file left, and the same command once more ends as if nothing had been.
+# An independent check of tests/fault/t_syscalls.c: nothing here depends on which function made the
+# call, or on which of our files it stands in.  For call after call and n after n: a clear exit
+# code, final names absent or right, no temporary file left, and the same command once more ends as
+# if nothing had been.
 # TIMEOUT: 900
 . "${ROOT:-$(dirname "$0")/../..}/tests/fault/lib.sh"
 
@@ -20,7 +22,8 @@ disturb() {
 	what="$call number $n with $fault"
 	rm -rf out
 	{
-		strace -f --seccomp-bpf -qq -o log "${strange[@]}" -e "trace=$call" -e "inject=$call:$fault:when=$n" "${command[@]}" -o out \
+		strace -f --seccomp-bpf -qq -o log "${strange[@]}" -e "trace=$call" -e "inject=$call:$fault:when=$n" \
+			"${command[@]}" -o out \
 			>stdout 2>err </dev/null || code=$?
 	} 2>/dev/null # where the shell would tell of a kill
 	if ! grep -q INJECTED log; then
@@ -87,7 +90,8 @@ strange=(-E "LD_PRELOAD=$PWD/shim.so" -E SHIM=litter -E "ASAN_OPTIONS=$ASAN_OPTI
 if (disturb fsync error=EIO 1) 2>control; then
 	die "a shardpack that leaves temporary files was not noticed"
 fi
-grep -q 'fsync number 1 with error=EIO: left ./out/.*[.]tmp[.]' control || die "the control fails for another reason: $(cat control)"
+grep -q 'fsync number 1 with error=EIO: left ./out/.*[.]tmp[.]' control ||
+	die "the control fails for another reason: $(cat control)"
 
 [ $failed -gt 10 ] || die "only $failed of $runs runs failed"
 echo "$runs runs with a fault, $failed of them failed, cleanly; the control is noticed${VARIANT:+; under a sanitizer one occurrence in three}"

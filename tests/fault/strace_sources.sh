@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # strace_sources.sh - reading fails in turn while tokens, arrays, tars and tables are packed
 #
-# As strace.sh, for what other sources do that folders of images do not: read by offset, unpack to unnamed files.  A
-# failure is exit code 3 and a sentence, nothing wrong under a final name, no file left behind; the same command once more ends as if nothing
-# had been.
+# As strace.sh, for what other sources do that folders of images do not: read by offset, unpack to
+# unnamed files.  A failure is exit code 3 and a sentence, nothing wrong under a final name, no file
+# left behind; the same command once more ends as if nothing had been.
 # TIMEOUT: 900
 # TAKES: 35
 . "${ROOT:-$(dirname "$0")/../..}/tests/fault/lib.sh"
@@ -30,7 +30,8 @@ disturb() {
 	shift 3
 	what="$call number $n with $error: $*"
 	rm -rf out
-	strace -f --seccomp-bpf -qq -o log -e "trace=$call" -e "inject=$call:error=$error:when=$n" "$PACK" "$@" -o out -j1 \
+	strace -f --seccomp-bpf -qq -o log -e "trace=$call" -e "inject=$call:error=$error:when=$n" "$PACK" "$@" -o out \
+		-j1 \
 		>stdout 2>err </dev/null || code=$?
 	if ! grep -q INJECTED log; then
 		[ "$code" = 0 ] || die "$what: exit code $code without a fault: $(cat err)"
@@ -53,7 +54,8 @@ disturb() {
 }
 
 for line in "images images.tar --resize 16" "images images.tar.gz --resize 16" "images images.csv --resize 16" \
-	"images fields.csv --resize 16 --field second:kind=image,crop=8 --field text:kind=ragged,dtype=i32,max=8" "tokens tokens.bin.gz --seq-len 100" \
+	"images fields.csv --resize 16 --field second:kind=image,crop=8 --field text:kind=ragged,dtype=i32,max=8" \
+	"tokens tokens.bin.gz --seq-len 100" \
 	"array x.npy --shard-records 30" "array x.npz --shard-records 30"; do
 	read -ra command <<<"$line"
 	rm -rf reference

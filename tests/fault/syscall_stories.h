@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * syscall_stories.h - what t_syscalls.c disturbs: the stories, what may be true after each, and broken publishers
+ * syscall_stories.h - what t_syscalls.c disturbs: the stories, what may be true after each, and
+ * broken publishers
  *
- * A story is told in a folder that was prepared for it, by `tell`; `judge` looks at the files that are there afterwards.
+ * A story is told in a folder that was prepared for it, by `tell`; `judge` looks at the files that
+ * are there afterwards.
  */
 #ifndef TESTS_FAULT_SYSCALL_STORIES_H
 #define TESTS_FAULT_SYSCALL_STORIES_H
@@ -19,19 +21,26 @@
 
 static enum twin {
 	TWIN_NONE,
-	TWIN_SYNC_IGNORED,  /* what fsync says is not looked at */
-	TWIN_SYNC_RETRIED,  /* a failed fsync is called again, and believed */
-	TWIN_REPLACES,	    /* rename replaces what is there */
-	TWIN_FOLDER,	    /* the folder is not synced */
-	TWIN_NO_READ_BACK,  /* writes are believed */
-	TWIN_SHORT_WRITE,   /* a short write is taken for a whole one */
-	TWIN_LITTERS,	    /* temporary files stay */
-	TWIN_FDS,	    /* files stay open */
+	TWIN_SYNC_IGNORED, /* what fsync says is not looked at */
+	TWIN_SYNC_RETRIED, /* a failed fsync is called again, and believed */
+	TWIN_REPLACES,	   /* rename replaces what is there */
+	TWIN_FOLDER,	   /* the folder is not synced */
+	TWIN_NO_READ_BACK, /* writes are believed */
+	TWIN_SHORT_WRITE,  /* a short write is taken for a whole one */
+	TWIN_LITTERS,	   /* temporary files stay */
+	TWIN_FDS,	   /* files stay open */
 	TWINS
 } twin;
 static const char *const twin_name[TWINS] = {
-	"", "ignores a failed fsync", "retries a failed fsync", "replaces what is there", "does not sync the folder",
-	"does not read back", "takes a short write for a whole one", "leaves temporary files", "leaves files open",
+	"",
+	"ignores a failed fsync",
+	"retries a failed fsync",
+	"replaces what is there",
+	"does not sync the folder",
+	"does not read back",
+	"takes a short write for a whole one",
+	"leaves temporary files",
+	"leaves files open",
 };
 
 WRAPPED(int, file_temp_sync, struct file_temp *t, struct shard_error *err)
@@ -50,10 +59,13 @@ WRAPPED(void, file_temp_discard, struct file_temp *t)
 	__real_file_temp_discard(t);
 }
 
-WRAPPED(int, file_write_at, int fd, const void *data, size_t bytes, uint64_t offset, const char *path, struct shard_error *err)
+WRAPPED(int, file_write_at, int fd, const void *data, size_t bytes, uint64_t offset, const char *path,
+	struct shard_error *err)
 {
 	if (twin == TWIN_SHORT_WRITE)
-		return __wrap_pwrite64(fd, data, bytes, (off_t)offset) < 0 ? error_os(err, errno, "%s: writing at a place", path) : SHARD_OK;
+		return __wrap_pwrite64(fd, data, bytes, (off_t)offset) < 0
+			       ? error_os(err, errno, "%s: writing at a place", path)
+			       : SHARD_OK;
 	return __real_file_write_at(fd, data, bytes, offset, path, err);
 }
 
@@ -73,7 +85,8 @@ static bool quick;	 /* under a sanitizer, or for the habits of file systems: few
 
 static const char *const final_name[] = {"00000.shard", "note", "dataset.manifest"};
 #define FINALS 3
-static struct story_file planned[FINALS]; /* what an undisturbed run leaves; what was there before, in the story of taken names */
+/* what an undisturbed run leaves; what was there before, in the story of taken names */
+static struct story_file planned[FINALS];
 
 static const char *path_of(const char *dir, const char *name)
 {
@@ -129,7 +142,7 @@ static int tell_hash(struct shard_error *err)
 }
 
 /* A dead writer's file goes, a living one's stays, as does what only looks like one. */
-#define DEAD ".tmp.a.shard.0123456789abcdef"
+#define DEAD  ".tmp.a.shard.0123456789abcdef"
 #define ALIVE ".tmp.b.shard.0123456789abcdef"
 static int alive = -1;
 
@@ -138,7 +151,10 @@ static int tell_clean(struct shard_error *err)
 	uint64_t count = 0;
 	int rc = shard_remove_temps(work, &count, err);
 
-	return rc ? rc : count == 1 && access(path_of(work, DEAD), F_OK) ? SHARD_OK : calls_hit ? SHARD_OK : STORY_WRONG;
+	return rc						 ? rc
+	       : count == 1 && access(path_of(work, DEAD), F_OK) ? SHARD_OK
+	       : calls_hit					 ? SHARD_OK
+								 : STORY_WRONG;
 }
 
 /* More than a spool keeps in memory, and back. */
@@ -261,7 +277,7 @@ static const char *judge_write(int rc)
 
 static const char *judge_others(int rc)
 {
-	static const struct story_file others = {(uint8_t *)(uintptr_t)"somebody else's", 15, true};
+	static const struct story_file others = {(uint8_t *)(uintptr_t) "somebody else's", 15, true};
 
 	for (int i = 0; i < FINALS; i++)
 		if (story_compare(work, final_name[i], &others) != 1)
@@ -271,7 +287,7 @@ static const char *judge_others(int rc)
 
 static const char *judge_again(int rc)
 {
-	static const struct story_file older = {(uint8_t *)(uintptr_t)"older!", 6, true};
+	static const struct story_file older = {(uint8_t *)(uintptr_t) "older!", 6, true};
 
 	if (story_compare(work, final_name[0], &planned[0]) != 1)
 		return "the shard that was there was touched";
@@ -310,9 +326,10 @@ static const struct story {
 	void (*before)(void);
 	int (*tell)(struct shard_error *err);
 	const char *(*judge)(int rc);
-	int well;	      /* what an undisturbed run says */
-	enum call only;	      /* CALL_ANY: all of them */
-	bool reads;	      /* a read that gave nothing and said it did would just be other bytes: not for this story */
+	int well;	/* what an undisturbed run says */
+	enum call only; /* CALL_ANY: all of them */
+	/* a read that gave nothing and said it did would just be other bytes: not for this story */
+	bool reads;
 	unsigned habits_from; /* habits[] that it is told with: the first `habits_from` */
 } stories[] = {
 	{"write and seal", nothing_before, tell_write, judge_write, SHARD_OK, CALL_ANY, false, 99},

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_crash.c - a packer is killed before and after every single file call, and half-way in every write
+ * t_crash.c - a packer is killed before and after every single file call, and half-way in every
+ * write
  *
- * A child writes a shard, a note and the manifest, and kills itself at call n (see calls.h).  What it leaves must be
- * names that are absent or complete; its temporary files must go when asked; and a second run must end with
- * exactly the bytes of an undisturbed one.  In another sweep the child is only stopped at call n: its temporary file is then
- * not to be touched, and it must end well.  The control writes under the final name at once.
+ * A child writes a shard, a note and the manifest, and kills itself at call n (see calls.h).  What
+ * it leaves must be names that are absent or complete; its temporary files must go when asked; and
+ * a second run must end with exactly the bytes of an undisturbed one.  In another sweep the child
+ * is only stopped at call n: its temporary file is then not to be touched, and it must end well.
+ * The control writes under the final name at once.
  *
- * LDFLAGS: -Wl,--wrap=open64,--wrap=openat64,--wrap=close,--wrap=dup,--wrap=pread64,--wrap=pwrite64,--wrap=preadv64v2
- * LDFLAGS: -Wl,--wrap=fsync,--wrap=ftruncate64,--wrap=fallocate64,--wrap=renameat2,--wrap=renameat,--wrap=linkat
- * LDFLAGS: -Wl,--wrap=unlinkat,--wrap=fstat64,--wrap=fstatat64,--wrap=flock,--wrap=mmap64,--wrap=munmap
- * LDFLAGS: -Wl,--wrap=getrandom,--wrap=opendir,--wrap=readdir64,--wrap=closedir,--wrap=sync_file_range
+ * LDFLAGS: -Wl,--wrap=open64,--wrap=openat64,--wrap=close,--wrap=dup,--wrap=pread64
+ * LDFLAGS: -Wl,--wrap=pwrite64,--wrap=preadv64v2
+ * LDFLAGS: -Wl,--wrap=fsync,--wrap=ftruncate64,--wrap=fallocate64,--wrap=renameat2,--wrap=renameat
+ * LDFLAGS: -Wl,--wrap=linkat
+ * LDFLAGS: -Wl,--wrap=unlinkat,--wrap=fstat64,--wrap=fstatat64,--wrap=flock,--wrap=mmap64
+ * LDFLAGS: -Wl,--wrap=munmap
+ * LDFLAGS: -Wl,--wrap=getrandom,--wrap=opendir,--wrap=readdir64,--wrap=closedir
+ * LDFLAGS: -Wl,--wrap=sync_file_range
  * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=fcntl64,--wrap=shard_publish
  * TIMEOUT: 900
  */
@@ -150,7 +156,10 @@ static const char *sweep(enum how how, enum call call, unsigned long count, unsi
 		pid_t pid;
 		int status;
 
-		STORY("habits 0x%x: killed %s call %lu%s", habits, how == HOW_DIE_BEFORE ? "before" : how == HOW_DIE_AFTER ? "after" : "half-way in",
+		STORY("habits 0x%x: killed %s call %lu%s", habits,
+		      how == HOW_DIE_BEFORE  ? "before"
+		      : how == HOW_DIE_AFTER ? "after"
+					     : "half-way in",
 		      n, call == CALL_PWRITE ? " that writes" : "");
 		story_folder(work, "work");
 		calls_off();

@@ -2,9 +2,10 @@
 /*
  * t_malloc.c - every allocation fails in turn, in every story the library has to tell
  *
- * For each n: the n-th allocation fails, and, in another run, the n-th and all after it.  The call must then answer
- * MEMORY with a sentence (but for the few that only make it faster), free all it had (counted here, since the library allocates through one file), leave no
- * temporary file and give no file its final name.  The controls are a library that takes a failed allocation for
+ * For each n: the n-th allocation fails, and, in another run, the n-th and all after it.  The call
+ * must then answer MEMORY with a sentence (but for the few that only make it faster), free all it
+ * had (counted here, since the library allocates through one file), leave no temporary file and
+ * give no file its final name.  The controls are a library that takes a failed allocation for
  * success, and one that forgets to free: both must be noticed.
  *
  * LDFLAGS: -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free
@@ -24,8 +25,8 @@
 
 static atomic_bool armed;
 static atomic_ulong asked, refused, live;
-static unsigned long fail_at; /* 0: never; const while armed */
-static bool fail_on;	      /* and every one after it */
+static unsigned long fail_at;	  /* 0: never; const while armed */
+static bool fail_on;		  /* and every one after it */
 static _Thread_local bool inside; /* aligned_alloc of a sanitizer may come back through malloc */
 
 static bool refuse(void)
@@ -49,7 +50,7 @@ static void *given(void *p)
 	return p;
 }
 
-#define WRAPPED(type, name, ...) \
+#define WRAPPED(type, name, ...)         \
 	type __real_##name(__VA_ARGS__); \
 	type __wrap_##name(__VA_ARGS__); \
 	type __wrap_##name(__VA_ARGS__)
@@ -254,13 +255,17 @@ static const struct story {
 	const char *name;
 	int (*run)(struct shard_error *err);
 	const char *makes; /* in `work`, or in `ready` if it begins with '='; NULL for nothing */
-	unsigned spared;   /* allocations that only make it faster: one for each shard that is verified; or ANY_NUMBER */
+	/*
+	 * allocations that only make it faster: one for each shard that is verified; or ANY_NUMBER
+	 */
+	unsigned spared;
 } stories[] = {
 	{"write a shard", write_shard, "00000.shard", 1},
 	{"write it again", write_again, NULL, 2}, /* what was written, and what was there */
 	{"seal two shards", seal_two, "=dataset.manifest", 0},
 	{"seal with known hashes", seal_known, "=dataset.manifest", 0},
-	{"open, read, keys", read_records, NULL, 4}, /* and two for each shard of a dataset: it could be held in less memory */
+	/* and two for each shard of a dataset: it could be held in less memory */
+	{"open, read, keys", read_records, NULL, 4},
 	{"verify, 1 thread", verify_one, NULL, 6},
 	{"verify, 2 threads", verify_two, NULL, ANY_NUMBER},
 	{"verify, problems told", verify_told, NULL, ANY_NUMBER},
@@ -363,7 +368,8 @@ TEST(every_allocation_fails)
 		unsigned long before = injected, spared = 0;
 
 		for (int on = 0; on < 2; on++)
-			for (unsigned long n = 0;; n++) { /* 0: undisturbed; the end is a run that asked for less than n */
+			for (unsigned long n = 0;;
+			     n++) { /* 0: undisturbed; the end is a run that asked for less than n */
 				struct outcome o = run_story(s, n, on);
 				const char *wrong = judge(s, &o);
 
@@ -385,7 +391,10 @@ TEST(every_allocation_fails)
 
 /* ---- controls ---- */
 
-/* 0: nothing wrong at any allocation, else noticed; a crash counts, so it runs in a process of its own. */
+/*
+ * 0: nothing wrong at any allocation, else noticed; a crash counts, so it runs in a process of its
+ * own.
+ */
 static int notices(const struct story *s)
 {
 	int status;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_many_problems.c - verify tells every problem once, even when they come faster than they are taken
+ * t_many_problems.c - verify tells every problem once, even when they come faster than they are
+ * taken
  *
- * A dataset of which every shard but a few is missing is verified with several threads and a callback that dawdles, so
- * that the threads must wait with a problem in hand, in the middle of opening a shard.
+ * A dataset of which every shard but a few is missing is verified with several threads and a
+ * callback that dawdles, so that the threads must wait with a problem in hand, in the middle of
+ * opening a shard.
  */
 #include "shard.h"
 #include "shard_pack.h"
@@ -62,7 +64,8 @@ TEST(every_missing_shard_is_told_once)
 	}
 	for (uint32_t threads = 1; threads <= 8; threads *= 2) {
 		struct heard h = {0, {0}};
-		struct shard_verify_options o = {.size = sizeof(o), .thread_count = threads, .context = &h, .problem = on_problem};
+		struct shard_verify_options o = {
+			.size = sizeof(o), .thread_count = threads, .context = &h, .problem = on_problem};
 		struct shard_verify_report report;
 
 		STORY("%u threads", threads);

@@ -2,18 +2,24 @@
 /*
  * t_syscalls.c - every file call of the library goes wrong in turn, in every way that fits it
  *
- * For each story, each call in it, each occurrence n and each fault, the story is told once more with that one going
- * wrong (see calls.h), and judged: a final name is absent or leads to exactly the bytes of an undisturbed run; OK is
- * only said if it is there; an error names the file and what was tried; no temporary file, descriptor or map is left; no sync
- * is retried; nothing has a name before it is durable.  The same on file systems that lack what others have.
- * The controls are publishers with one bug each, and the judge must notice every one.
+ * For each story, each call in it, each occurrence n and each fault, the story is told once more
+ * with that one going wrong (see calls.h), and judged: a final name is absent or leads to exactly
+ * the bytes of an undisturbed run; OK is only said if it is there; an error names the file and what
+ * was tried; no temporary file, descriptor or map is left; no sync is retried; nothing has a name
+ * before it is durable.  The same on file systems that lack what others have.  The controls are
+ * publishers with one bug each, and the judge must notice every one.
  *
- * LDFLAGS: -Wl,--wrap=open64,--wrap=openat64,--wrap=close,--wrap=dup,--wrap=pread64,--wrap=pwrite64,--wrap=preadv64v2
- * LDFLAGS: -Wl,--wrap=fsync,--wrap=ftruncate64,--wrap=fallocate64,--wrap=renameat2,--wrap=renameat,--wrap=linkat
- * LDFLAGS: -Wl,--wrap=unlinkat,--wrap=fstat64,--wrap=fstatat64,--wrap=flock,--wrap=mmap64,--wrap=munmap
- * LDFLAGS: -Wl,--wrap=getrandom,--wrap=opendir,--wrap=readdir64,--wrap=closedir,--wrap=sync_file_range
+ * LDFLAGS: -Wl,--wrap=open64,--wrap=openat64,--wrap=close,--wrap=dup,--wrap=pread64
+ * LDFLAGS: -Wl,--wrap=pwrite64,--wrap=preadv64v2
+ * LDFLAGS: -Wl,--wrap=fsync,--wrap=ftruncate64,--wrap=fallocate64,--wrap=renameat2,--wrap=renameat
+ * LDFLAGS: -Wl,--wrap=linkat
+ * LDFLAGS: -Wl,--wrap=unlinkat,--wrap=fstat64,--wrap=fstatat64,--wrap=flock,--wrap=mmap64
+ * LDFLAGS: -Wl,--wrap=munmap
+ * LDFLAGS: -Wl,--wrap=getrandom,--wrap=opendir,--wrap=readdir64,--wrap=closedir
+ * LDFLAGS: -Wl,--wrap=sync_file_range
  * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=fcntl64
- * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=file_temp_discard,--wrap=file_write_at,--wrap=file_close
+ * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=file_temp_discard,--wrap=file_write_at
+ * LDFLAGS: -Wl,--wrap=file_close
  * TIMEOUT: 900
  * TAKES: 50
  */
@@ -31,19 +37,24 @@ struct outcome {
 static bool message_good(const struct outcome *o)
 {
 	const char *m = o->err.message, *code = plan.how == HOW_FAIL ? strerror(plan.code) : "";
-	bool direct = plan.call != CALL_FSTAT && plan.call != CALL_FSTATAT; /* what these were for can fail otherwise, too */
+	/* what these were for can fail otherwise, too */
+	bool direct = plan.call != CALL_FSTAT && plan.call != CALL_FSTATAT;
 
-	if (o->err.status != o->rc || strchr(m, '\n') || !(strstr(m, work) || strstr(m, ready)) || strlen(m) < strlen(work) + 20)
+	if (o->err.status != o->rc || strchr(m, '\n') || !(strstr(m, work) || strstr(m, ready)) ||
+	    strlen(m) < strlen(work) + 20)
 		return false;
-	return plan.how != HOW_FAIL || !direct || o->rc != SHARD_E_IO || (strstr(m, code) && o->err.os_code == plan.code);
+	return plan.how != HOW_FAIL || !direct || o->rc != SHARD_E_IO ||
+	       (strstr(m, code) && o->err.os_code == plan.code);
 }
 
 /* Faults that a file system may answer at any time, and that must not show. */
 static bool must_not_show(void)
 {
-	if (plan.call != CALL_PREAD && plan.call != CALL_PWRITE && plan.call != CALL_FALLOCATE && plan.call != CALL_GETRANDOM)
+	if (plan.call != CALL_PREAD && plan.call != CALL_PWRITE && plan.call != CALL_FALLOCATE &&
+	    plan.call != CALL_GETRANDOM)
 		return false;
-	return (plan.how == HOW_FAIL && plan.code == EINTR) || (plan.call != CALL_GETRANDOM && (plan.how == HOW_HALF || plan.how == HOW_BYTE));
+	return (plan.how == HOW_FAIL && plan.code == EINTR) ||
+	       (plan.call != CALL_GETRANDOM && (plan.how == HOW_HALF || plan.how == HOW_BYTE));
 }
 
 static struct outcome tell(const struct story *s)
@@ -104,7 +115,8 @@ static unsigned faults_of(const struct story *s, enum call c, struct fault out[6
 			out[n++] = (struct fault){HOW_LIE, codes[i], false};
 	}
 	if (names)
-		out[n++] = (struct fault){HOW_LIE, ENOENT, false}; /* what a server says to a request that it had already done */
+		out[n++] = (struct fault){HOW_LIE, ENOENT,
+					  false}; /* what a server says to a request that it had already done */
 	if (bytes || c == CALL_GETRANDOM) {
 		out[n++] = (struct fault){HOW_HALF, 0, false};
 		out[n++] = (struct fault){HOW_BYTE, 0, false};
@@ -113,7 +125,8 @@ static unsigned faults_of(const struct story *s, enum call c, struct fault out[6
 	}
 	if (bytes)
 		out[n++] = (struct fault){HOW_HALF, 0, true};
-	if (c == CALL_OPEN || c == CALL_OPENAT || c == CALL_DUP || c == CALL_MMAP || c == CALL_OPENDIR || c == CALL_READDIR)
+	if (c == CALL_OPEN || c == CALL_OPENAT || c == CALL_DUP || c == CALL_MMAP || c == CALL_OPENDIR ||
+	    c == CALL_READDIR)
 		fake = false; /* they give something that cannot be made up */
 	if (c == CALL_FSTAT || c == CALL_FSTATAT || c == CALL_CLOSE || c == CALL_MUNMAP || c == CALL_CLOSEDIR)
 		fake = false;
@@ -125,8 +138,9 @@ static unsigned faults_of(const struct story *s, enum call c, struct fault out[6
 static unsigned long seen_ever[CALLS];
 
 /*
- * All faults of all occurrences of all calls in a story; the first wrong outcome ends it.  `injected` counts.  Samples of
- * the page cache (preadv2) are many and alike, so that some of them stand for all.
+ * All faults of all occurrences of all calls in a story; the first wrong outcome ends it.
+ * `injected` counts.  Samples of the page cache (preadv2) are many and alike, so that some of them
+ * stand for all.
  */
 static struct outcome sweep(const struct story *s, unsigned habits, unsigned long *injected)
 {
@@ -147,11 +161,13 @@ static struct outcome sweep(const struct story *s, unsigned habits, unsigned lon
 		seen_ever[c] += seen[c];
 		if (s->only != CALL_ANY && s->only != (enum call)c)
 			continue;
-		for (unsigned long n = 1; n <= seen[c]; n += sanitized || c == CALL_PREADV2 ? 1 + seen[c] / (sanitized ? 4 : 16) : 1)
+		for (unsigned long n = 1; n <= seen[c];
+		     n += sanitized || c == CALL_PREADV2 ? 1 + seen[c] / (sanitized ? 4 : 16) : 1)
 			for (unsigned i = 0; !o.wrong && i < faults; i++) {
 				plan = (__typeof__(plan)){(enum call)c, n, f[i].on, f[i].how, f[i].code, habits};
-				STORY("%s, habits 0x%x: %s number %lu%s goes wrong (%d, %s)", s->name, habits, calls_wrapped[c], n,
-				      f[i].on ? " and on" : "", f[i].how, f[i].code ? strerror(f[i].code) : "-");
+				STORY("%s, habits 0x%x: %s number %lu%s goes wrong (%d, %s)", s->name, habits,
+				      calls_wrapped[c], n, f[i].on ? " and on" : "", f[i].how,
+				      f[i].code ? strerror(f[i].code) : "-");
 				o = tell(s);
 				*injected += calls_hit;
 			}
@@ -182,8 +198,14 @@ static void prepare(uint64_t count)
 TEST(every_call_fails_in_every_way)
 {
 	static const unsigned habits[] = {
-		0, NO_NOREPLACE, NO_NOWAIT | NO_DIRECT, NO_NOREPLACE | NO_LINK, NOT_CACHED, NO_DIRECT | NOT_CACHED,
-		NO_TMPFILE | NO_FLOCK | NO_FALLOCATE | NO_DIRECT | NOT_CACHED, ODD_DIRECT,
+		0,
+		NO_NOREPLACE,
+		NO_NOWAIT | NO_DIRECT,
+		NO_NOREPLACE | NO_LINK,
+		NOT_CACHED,
+		NO_DIRECT | NOT_CACHED,
+		NO_TMPFILE | NO_FLOCK | NO_FALLOCATE | NO_DIRECT | NOT_CACHED,
+		ODD_DIRECT,
 	};
 	unsigned long injected = 0;
 
@@ -199,7 +221,8 @@ TEST(every_call_fails_in_every_way)
 				continue;
 			o = sweep(&stories[i], habits[h], &injected);
 			if (o.wrong)
-				test_fail(__FILE__, __LINE__, "%s (result %d: %s)", o.wrong, o.rc, o.rc ? o.err.message : "-");
+				test_fail(__FILE__, __LINE__, "%s (result %d: %s)", o.wrong, o.rc,
+					  o.rc ? o.err.message : "-");
 			printf("%-24s habits 0x%02x  %5lu faults\n", stories[i].name, habits[h], injected - before);
 		}
 	}
@@ -207,7 +230,8 @@ TEST(every_call_fails_in_every_way)
 		STORY("%s", calls_wrapped[c]);
 		CHECK(seen_ever[c] > 0);
 	}
-	printf("%lu faults in %d calls%s\n", injected, CALLS, sanitized ? "; under a sanitizer not in every combination" : "");
+	printf("%lu faults in %d calls%s\n", injected, CALLS,
+	       sanitized ? "; under a sanitizer not in every combination" : "");
 }
 
 TEST(broken_twins_are_noticed)
@@ -239,14 +263,14 @@ TEST(broken_twins_are_noticed)
 /* The library's other calls of the C library, which touch no file. */
 static bool harmless(const char *name)
 {
-	static const char *const names[] = {"memcpy", "memset", "memcmp", "memmove", "strlen", "strcmp", "strncmp", "strrchr", "strchr",
-					    "snprintf", "dirfd", "raise",
-					    "_GLOBAL_OFFSET_TABLE_", "madvise" /* advice on memory */,
-					    /* they ask, and without an answer things are slower: */
-					    "getrusage", "mincore", "statx", "statfs64", "statfs", "fopen", "fopen64", "fgets", "fclose",
-					    "strcspn", "strstr",
-					    /* shard_doctor() asks, and tells what it was told: */
-					    "getrlimit64", "uname", "sysconf", "sched_getaffinity", "realpath", "stat64", "access", "syscall"};
+	static const char *const names[] = {
+		"memcpy", "memset", "memcmp", "memmove", "strlen", "strcmp", "strncmp", "strrchr", "strchr", "snprintf",
+		"dirfd", "raise", "_GLOBAL_OFFSET_TABLE_", "madvise" /* advice on memory */,
+		/* they ask, and without an answer things are slower: */
+		"getrusage", "mincore", "statx", "statfs64", "statfs", "fopen", "fopen64", "fgets", "fclose", "strcspn",
+		"strstr",
+		/* shard_doctor() asks, and tells what it was told: */
+		"getrlimit64", "uname", "sysconf", "sched_getaffinity", "realpath", "stat64", "access", "syscall"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
@@ -254,7 +278,9 @@ static bool harmless(const char *name)
 	for (int c = 0; c < CALLS; c++)
 		if (!strcmp(name, calls_wrapped[c]))
 			return true;
-	return !strncmp(name, "__", 2) /* compilers and sanitizers */ || !strncmp(name, "io_uring_", 9) /* tests/load/t_paths.c */ || !strncmp(name, "pthread_", 8) || !strncmp(name, "sig", 3);
+	return !strncmp(name, "__", 2) /* compilers and sanitizers */ ||
+	       !strncmp(name, "io_uring_", 9) /* tests/load/t_paths.c */ || !strncmp(name, "pthread_", 8) ||
+	       !strncmp(name, "sig", 3);
 }
 
 /* What io/ calls is known here: a new call must be added to calls.h, or be harmless. */
@@ -265,9 +291,11 @@ TEST(no_call_is_missed)
 	unsigned names = 0;
 	FILE *f;
 
-	snprintf(command, sizeof(command), "find '%s'/libshard -name '*.o' | xargs nm | awk '$2 ~ /[TRDB]/ {own[$3] = 1} END {for (n in own) print n}' | sort "
-		 ">'%s/own'; nm -u '%s'/libshard/io/*.o | awk 'NF == 2 {print $2}' | sort -u | comm -23 - '%s/own'", build, story_tmp(), build,
-		 story_tmp());
+	snprintf(command, sizeof(command),
+		 "find '%s'/libshard -name '*.o' | xargs nm | awk '$2 ~ /[TRDB]/ {own[$3] = 1} END {for (n in own) "
+		 "print n}' | sort "
+		 ">'%s/own'; nm -u '%s'/libshard/io/*.o | awk 'NF == 2 {print $2}' | sort -u | comm -23 - '%s/own'",
+		 build, story_tmp(), build, story_tmp());
 	f = popen(command, "r");
 	CHECK(f);
 	while (fgets(line, sizeof(line), f)) {

@@ -113,7 +113,8 @@ expect() {
 	shift
 	status=0
 	"$PYTHON" "$folder/shardfmt.py" "$@" >"$scratch/out" 2>&1 || status=$?
-	[ "$status" -eq "$wanted" ] || { echo "shardfmt.py $*: exit status $status, wanted $wanted"; cat "$scratch/out"; exit 1; }
+	[ "$status" -eq "$wanted" ] || { echo "shardfmt.py $*: exit status $status, wanted $wanted"; cat \
+		"$scratch/out"; exit 1; }
 }
 expect 0 verify "$folder/golden/all_sections.shard"
 [ "$(cat "$scratch/out")" = ok ]

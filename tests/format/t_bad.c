@@ -2,9 +2,10 @@
 /*
  * t_bad.c - every file of format/bad breaks exactly the rule in its name, and format/golden none
  *
- * Each file is verified twice.  As it is, the first error must carry the rule's number.  Then with that one check taken
- * out of the library, by the linker, the file must be accepted: so the number was not given by another check, and
- * the check is the only thing that stands between the file and the user.
+ * Each file is verified twice.  As it is, the first error must carry the rule's number.  Then with
+ * that one check taken out of the library, by the linker, the file must be accepted: so the number
+ * was not given by another check, and the check is the only thing that stands between the file and
+ * the user.
  *
  * LDFLAGS: -Wl,--wrap=invariant_broken -Wl,--wrap=LZ4_decompress_safe
  * TIMEOUT: 300
@@ -54,8 +55,9 @@ static int more(const uint8_t *s, int bytes, int *at, int length)
 }
 
 /*
- * Without I47, what a block decodes to is what there is of it, then zeros: the leaf hashes of those files are over that.
- * liblz4 leaves other bytes behind when it gives up, so a decoder that goes on stands in.
+ * Without I47, what a block decodes to is what there is of it, then zeros: the leaf hashes of those
+ * files are over that. liblz4 leaves other bytes behind when it gives up, so a decoder that goes on
+ * stands in.
  */
 int __wrap_LZ4_decompress_safe(const char *src, char *dst, int src_bytes, int dst_bytes)
 {
@@ -204,7 +206,8 @@ TEST(bad_files_break_their_rule_only)
 			failed++;
 		}
 		snprintf(skipped, sizeof(skipped), "%s", number);
-		if (strcmp(number, "D1") && strcmp(number, "M2")) { /* a shard that is not there, a manifest without end: nothing to go on with */
+		/* a shard that is not there, a manifest without end: nothing to go on with */
+		if (strcmp(number, "D1") && strcmp(number, "M2")) {
 			rc = verify(path, &err);
 			if (rc) {
 				printf("%s: without %s wanted accepted, got %s\n", path, number, err.message);

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_flips.c - every single-bit flip, truncation and extension of every golden shard and manifest is noticed
+ * t_flips.c - every single-bit flip, truncation and extension of every golden shard and manifest is
+ * noticed
  *
- * A shard is opened and verified in full for each of some four million damages, so the files lie in memory: the
- * linker puts stand-ins in the place of io/, and everything else is the library.  That the stand-ins change nothing
- * is tested with real files.  Noticed means corrupt: never unsupported, which would blame the reader.
+ * A shard is opened and verified in full for each of some four million damages, so the files lie in
+ * memory: the linker puts stand-ins in the place of io/, and everything else is the library.  That
+ * the stand-ins change nothing is tested with real files.  Noticed means corrupt: never
+ * unsupported, which would blame the reader.
  *
- * Under a sanitizer one flip of 400 and one length of 100 are tried, which the last line says; the plain build has the controls.
+ * Under a sanitizer one flip of 400 and one length of 100 are tried, which the last line says; the
+ * plain build has the controls.
  *
- * LDFLAGS: -Wl,--wrap=file_open,--wrap=file_close,--wrap=file_read_at,--wrap=file_read_all,--wrap=file_map
- * LDFLAGS: -Wl,--wrap=file_unmap,--wrap=file_open_direct,--wrap=file_seems_cached,--wrap=file_list,--wrap=invariant_broken
+ * LDFLAGS: -Wl,--wrap=file_open,--wrap=file_close,--wrap=file_read_at,--wrap=file_read_all
+ * LDFLAGS: -Wl,--wrap=file_map
+ * LDFLAGS: -Wl,--wrap=file_unmap,--wrap=file_open_direct,--wrap=file_seems_cached,--wrap=file_list
+ * LDFLAGS: -Wl,--wrap=invariant_broken
  * LDFLAGS: -Wl,--wrap=buffer_open,--wrap=mem_free
  * TIMEOUT: 900
  */
@@ -29,7 +34,7 @@
 
 #define PROCESSES 2u
 #define EXTENSION ((size_t)4096 * 4096) /* zeros that can be had behind a file */
-#define FAKE_FD 1000
+#define FAKE_FD	  1000
 
 /* ---- io/ in memory ---- */
 
@@ -52,8 +57,10 @@ int __real_file_open_direct(const char *path);
 int __wrap_file_open_direct(const char *path);
 bool __real_file_seems_cached(int fd, uint64_t bytes);
 bool __wrap_file_seems_cached(int fd, uint64_t bytes);
-int __real_file_list(const char *dir, const char *suffix, int (*on_name)(void *, const char *), void *context, struct shard_error *err);
-int __wrap_file_list(const char *dir, const char *suffix, int (*on_name)(void *, const char *), void *context, struct shard_error *err);
+int __real_file_list(const char *dir, const char *suffix, int (*on_name)(void *, const char *), void *context,
+		     struct shard_error *err);
+int __wrap_file_list(const char *dir, const char *suffix, int (*on_name)(void *, const char *), void *context,
+		     struct shard_error *err);
 
 int __wrap_file_open(const char *path, int *fd, uint64_t *bytes, uint64_t *inode, struct shard_error *err)
 {
@@ -117,7 +124,8 @@ bool __wrap_file_seems_cached(int fd, uint64_t bytes)
 	return memory || __real_file_seems_cached(fd, bytes);
 }
 
-int __wrap_file_list(const char *dir, const char *suffix, int (*on_name)(void *, const char *), void *context, struct shard_error *err)
+int __wrap_file_list(const char *dir, const char *suffix, int (*on_name)(void *, const char *), void *context,
+		     struct shard_error *err)
 {
 	return memory ? SHARD_OK : __real_file_list(dir, suffix, on_name, context, err);
 }
@@ -285,7 +293,10 @@ static void flip_all(struct file *f, unsigned turn, uint32_t every, struct tally
 		}
 }
 
-/* Every shorter length; every longer one up to 8 KiB of zeros, 16 MiB of them, and the last page once more. */
+/*
+ * Every shorter length; every longer one up to 8 KiB of zeros, 16 MiB of them, and the last page
+ * once more.
+ */
 static void cut_all(struct file *f, unsigned turn, uint32_t every, struct tally *t)
 {
 	for (size_t size = turn; size <= f->size + 8192; size += PROCESSES) {
@@ -357,7 +368,8 @@ TEST(every_flip_truncation_and_extension_is_noticed)
 	CHECK(sanitizer ? all.flips > bits / 800 : all.flips == bits);
 	if (sanitizer)
 		printf("of %" PRIu64 " flips one in 400, of lengths one in 100:\n", bits);
-	printf("%" PRIu64 " flips, %" PRIu64 " lengths, %" PRIu64 " undetected\n", all.flips, all.lengths, all.undetected);
+	printf("%" PRIu64 " flips, %" PRIu64 " lengths, %" PRIu64 " undetected\n", all.flips, all.lengths,
+	       all.undetected);
 	CHECK_EQ(all.undetected, 0);
 	CHECK_EQ(all.not_corrupt, 0);
 }
@@ -379,8 +391,10 @@ TEST(without_a_check_flips_go_unnoticed)
 		const char *number, *file;
 		uint64_t bits; /* that nothing else protects; 0: some, since other rules stand behind this one */
 	} rows[] = {
-		{"I48", "unknown_section.shard", 8 * (20480 - 2 * 4096 - 16 - 8 - 26)}, /* all between the pages that is no section */
-		{"I44", "raw_one_group.shard", 8 * 13 * 5},			       /* five records of 13 bytes */
+		/* all between the pages that is no section */
+		{"I48", "unknown_section.shard", 8 * (20480 - 2 * 4096 - 16 - 8 - 26)},
+		/* five records of 13 bytes */
+		{"I44", "raw_one_group.shard", 8 * 13 * 5},
 		{"I44", "short_last_unit.shard", 8 * 64 * 6},
 		{"I43", "unknown_section.shard", 8 * 26}, /* what a later version wrote */
 		{"I46", "lz4_chunks.shard", 0},		  /* an LZ4 block has more than one spelling */
@@ -409,7 +423,10 @@ TEST(without_a_check_flips_go_unnoticed)
 	}
 }
 
-/* A shard behind which its last page stands once more: I8, I37 and I48 each notice, so all three must be got around. */
+/*
+ * A shard behind which its last page stands once more: I8, I37 and I48 each notice, so all three
+ * must be got around.
+ */
 TEST(without_its_checks_a_length_goes_unnoticed)
 {
 	struct file *f;
@@ -419,7 +436,8 @@ TEST(without_its_checks_a_length_goes_unnoticed)
 	memcpy(f->bytes + f->size, f->bytes + f->size - 4096, 4096);
 	CHECK_EQ(in_memory(f, f->size + 4096, NULL), SHARD_E_CORRUPT);
 	skipped = "I8";
-	CHECK_EQ(in_memory(f, f->size + 4096, NULL), SHARD_E_CORRUPT); /* I37 sees that nothing reaches the footer */
+	/* I37 sees that nothing reaches the footer */
+	CHECK_EQ(in_memory(f, f->size + 4096, NULL), SHARD_E_CORRUPT);
 	also_skipped = "I37";
 	CHECK_EQ(in_memory(f, f->size + 4096, NULL), SHARD_E_CORRUPT); /* I48: the old footer lies in a gap */
 	memset(f->bytes + f->size - 4096, 0, 4096);
@@ -443,7 +461,8 @@ TEST(real_files_get_the_same_verdict)
 		for (unsigned k = 0; k < 60; k++) {
 			struct file *f = &files[i];
 			uint64_t random = (k + 1) * UINT64_C(0x9e3779b97f4a7c15) >> 16;
-			size_t bit = random % (8 * f->size), size = k % 3 ? f->size : random % (f->size / 4096 + 3) * 4096;
+			size_t bit = random % (8 * f->size),
+			       size = k % 3 ? f->size : random % (f->size / 4096 + 3) * 4096;
 			struct shard_error ours = {.message = ""}, real = {.message = ""};
 			const char *a, *b;
 			FILE *out;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz.h - what the fuzz targets share: a promise that was broken ends the process, and dice for their mutators
+ * fuzz.h - what the fuzz targets share: a promise that was broken ends the process, and dice for
+ * their mutators
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -16,7 +17,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed);
-__attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t size_max); /* libFuzzer's; not there in replay */
+/* libFuzzer's; not there in replay */
+__attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t size_max);
 
 static inline void must(bool good, const char *what)
 {
@@ -79,14 +81,22 @@ static inline uint64_t dice_number(struct dice *d)
 	uint64_t one = UINT64_C(1) << dice_roll(d, 64);
 
 	switch (dice_roll(d, 8)) {
-	case 0: return 0;
-	case 1: return dice_roll(d, 10);
-	case 2: return one;
-	case 3: return one - 1;
-	case 4: return one + 1;
-	case 5: return -one;
-	case 6: return dice_roll(d, 64) * UINT64_C(4096);
-	default: return dice_draw(d);
+	case 0:
+		return 0;
+	case 1:
+		return dice_roll(d, 10);
+	case 2:
+		return one;
+	case 3:
+		return one - 1;
+	case 4:
+		return one + 1;
+	case 5:
+		return -one;
+	case 6:
+		return dice_roll(d, 64) * UINT64_C(4096);
+	default:
+		return dice_draw(d);
 	}
 }
 
@@ -101,9 +111,15 @@ static inline void dice_poke(struct dice *d, uint8_t *at, size_t bytes)
 	at += dice_draw(d) % (bytes / width) * width;
 	memcpy(&v, at, width);
 	switch (dice_roll(d, 4)) {
-	case 0: v += dice_roll(d, 17) - UINT64_C(8); break;
-	case 1: v ^= UINT64_C(1) << dice_roll(d, 8 * (unsigned)width); break;
-	default: v = dice_number(d); break;
+	case 0:
+		v += dice_roll(d, 17) - UINT64_C(8);
+		break;
+	case 1:
+		v ^= UINT64_C(1) << dice_roll(d, 8 * (unsigned)width);
+		break;
+	default:
+		v = dice_number(d);
+		break;
 	}
 	memcpy(at, &v, width);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_lz4.c - any bytes as an LZ4 block of a stated decoded size, and any bytes through the codec and back
+ * fuzz_lz4.c - any bytes as an LZ4 block of a stated decoded size, and any bytes through the codec
+ * and back
  *
- * The first three bytes say how many bytes the rest should decode to.  Source and destination are exactly as long as the
- * codec is told, so that a sanitizer sees the first byte touched outside.  What decodes must survive another turn.
+ * The first three bytes say how many bytes the rest should decode to.  Source and destination are
+ * exactly as long as the codec is told, so that a sanitizer sees the first byte touched outside.
+ * What decodes must survive another turn.
  */
 #include "libshard/base/bytes.h"
 #include "libshard/codec/codec.h"
@@ -21,7 +23,8 @@ static uint8_t *room(size_t bytes)
 static void round_trip(const struct codec *codec, const uint8_t *data, size_t bytes)
 {
 	size_t capacity = codec->bound(bytes), stored = 0;
-	uint8_t *packed = room(capacity), *back = room(bytes), *scratch = aligned_alloc(64, align_up(codec->scratch_bytes() + 64, 64));
+	uint8_t *packed = room(capacity), *back = room(bytes),
+		*scratch = aligned_alloc(64, align_up(codec->scratch_bytes() + 64, 64));
 	int rc = codec->encode(data, bytes, packed, capacity, &stored, scratch);
 
 	must(rc == SHARD_OK || rc == CODEC_STORE_RAW || (rc == SHARD_E_ARGUMENT && !bytes), "encode fails");
@@ -33,7 +36,8 @@ static void round_trip(const struct codec *codec, const uint8_t *data, size_t by
 		must(!codec->decode(exact, stored, back, bytes), "what was encoded does not decode");
 		must(!memcmp(back, data, bytes), "what was encoded decodes to something else");
 		if (bytes > 1)
-			must(codec->decode(exact, stored, back, bytes - 1) == SHARD_E_CORRUPT, "it decodes to less than it is");
+			must(codec->decode(exact, stored, back, bytes - 1) == SHARD_E_CORRUPT,
+			     "it decodes to less than it is");
 		free(exact);
 	}
 	free(packed);

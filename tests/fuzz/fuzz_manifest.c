@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_manifest.c - any bytes as a dataset.manifest: opened, and everything asked that a dataset can be asked
+ * fuzz_manifest.c - any bytes as a dataset.manifest: opened, and everything asked that a dataset
+ * can be asked
  *
- * As in fuzz_shard.c each input is tried as it is and sealed anew, with a right last line.  The library reads the input in place of
- * the file.  No shard is there, so reading records must fail, cleanly.
+ * As in fuzz_shard.c each input is tried as it is and sealed anew, with a right last line.  The
+ * library reads the input in place of the file.  No shard is there, so reading records must fail,
+ * cleanly.
  *
  * LDFLAGS: -Wl,--wrap=file_read_all
  */
@@ -41,7 +43,10 @@ int __wrap_file_read_all(const char *path, uint64_t limit, char **out, size_t *b
 	return SHARD_OK;
 }
 
-/* Put a right last line in the place of the one that is there, if any.  `data` has room for END_BYTES more. */
+/*
+ * Put a right last line in the place of the one that is there, if any.  `data` has room for
+ * END_BYTES more.
+ */
 static size_t seal(uint8_t *data, size_t size)
 {
 	uint8_t digest[SHA256_BYTES];
@@ -74,7 +79,8 @@ static void use_shards(struct shard_dataset *ds, const struct shard_dataset_info
 
 	for (uint64_t i = 0; i < info->shard_count; i++) {
 		must(!shard_dataset_entry(ds, i, &e, &err), "a shard of the manifest has no entry");
-		must(e.first_record == records && e.file_name_bytes && memchr(e.file, ' ', e.file_name_bytes) == NULL, "an entry is wrong");
+		must(e.first_record == records && e.file_name_bytes && memchr(e.file, ' ', e.file_name_bytes) == NULL,
+		     "an entry is wrong");
 		must(e.file[0] != '/' && e.file[0] != '.', "a shard lies outside the folder");
 		records += e.record_count;
 		bytes += e.file_bytes;
@@ -96,10 +102,12 @@ static void use_tables(struct shard_dataset *ds, const struct shard_dataset_info
 		must(name && strlen(name) >= 1 && strlen(name) <= 1024, "a class has no name");
 	}
 	must(!shard_dataset_class_name(ds, info->class_count), "there is a class too many");
-	must(s->group_count >= 1 && s->group_count <= SHARD_GROUPS_MAX && s->field_count <= SHARD_FIELDS_MAX, "the schema has no end");
+	must(s->group_count >= 1 && s->group_count <= SHARD_GROUPS_MAX && s->field_count <= SHARD_FIELDS_MAX,
+	     "the schema has no end");
 	for (uint32_t f = 0; f < s->field_count; f++) {
 		must(shard_field_find(ds, s->field[f].name) == &s->field[f], "a field is not found by its name");
-		must(s->field[f].offset + s->field[f].bytes <= s->group[s->field[f].group].stride, "a field lies outside its record");
+		must(s->field[f].offset + s->field[f].bytes <= s->group[s->field[f].group].stride,
+		     "a field lies outside its record");
 	}
 	for (uint32_t f = 0; f <= s->field_count; f++) {
 		for (uint32_t c = 0; !shard_dataset_moments(ds, f, c, &m, &err);)
@@ -111,7 +119,8 @@ static void use_tables(struct shard_dataset *ds, const struct shard_dataset_info
 
 static void use_order(struct shard_dataset *ds, const struct shard_dataset_info *info)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 3, .rank = 1, .world = 2, .tail = SHARD_PAD};
+	struct shard_loader_options o = {
+		.size = sizeof(o), .batch_records = 3, .rank = 1, .world = 2, .tail = SHARD_PAD};
 	struct shard_loader *l;
 	struct shard_error err;
 	uint64_t idx[12];
@@ -189,7 +198,8 @@ static size_t pick_line(struct dice *d, const uint8_t *data, size_t size, size_t
 }
 
 /* Put `count` bytes in the place of `old` ones at `at`; nothing if that does not fit. */
-static size_t splice(uint8_t *data, size_t size, size_t size_max, size_t at, size_t old, const char *bytes, size_t count)
+static size_t splice(uint8_t *data, size_t size, size_t size_max, size_t at, size_t old, const char *bytes,
+		     size_t count)
 {
 	if (size - old + count > size_max)
 		return size;
@@ -215,8 +225,18 @@ static size_t change_number(struct dice *d, uint8_t *data, size_t size, size_t s
 static size_t change_line(struct dice *d, uint8_t *data, size_t size, size_t size_max)
 {
 	static const char *const lines[] = {
-		"class 0 a%20b\n", "class 1 %41\n", "stat classes 1 0 3\n", "stat moments 0 0 1 1 1\n", "plan -\n", "order source\n",
-		"order shuffle 18446744073709551615\n", "records 0\n", "shards 0\n", "end \n", "\n", "shardset 1\n",
+		"class 0 a%20b\n",
+		"class 1 %41\n",
+		"stat classes 1 0 3\n",
+		"stat moments 0 0 1 1 1\n",
+		"plan -\n",
+		"order source\n",
+		"order shuffle 18446744073709551615\n",
+		"records 0\n",
+		"shards 0\n",
+		"end \n",
+		"\n",
+		"shardset 1\n",
 	};
 	size_t bytes, at = pick_line(d, data, size, &bytes), to_bytes, to = pick_line(d, data, size, &to_bytes);
 	char line[4200];
@@ -225,9 +245,12 @@ static size_t change_line(struct dice *d, uint8_t *data, size_t size, size_t siz
 		return size;
 	memcpy(line, data + at, bytes);
 	switch (dice_roll(d, 4)) {
-	case 0: return splice(data, size, size_max, at, bytes, "", 0);
-	case 1: return splice(data, size, size_max, to, 0, line, bytes);
-	case 2: return splice(data, size, size_max, to, to_bytes, line, bytes);
+	case 0:
+		return splice(data, size, size_max, at, bytes, "", 0);
+	case 1:
+		return splice(data, size, size_max, to, 0, line, bytes);
+	case 2:
+		return splice(data, size, size_max, to, to_bytes, line, bytes);
 	default: {
 		const char *other = lines[dice_roll(d, sizeof(lines) / sizeof(lines[0]))];
 

@@ -2,8 +2,9 @@
 /*
  * fuzz_pack_csv.c - any bytes as CSV and as TSV
  *
- * The text lies at the end of its memory but for the one byte that may be written, so a sanitizer sees the first touch
- * outside.  What was read, written out with every field in quotes, must read the same again.
+ * The text lies at the end of its memory but for the one byte that may be written, so a sanitizer
+ * sees the first touch outside.  What was read, written out with every field in quotes, must read
+ * the same again.
  */
 #include "tests/fuzz/fuzz.h"
 #include "tools/shardpack/format/csv.h"
@@ -33,7 +34,8 @@ static void read_table(const uint8_t *data, size_t size, bool tabs, struct table
 		for (uint32_t i = 0; i < row->count; i++) {
 			size_t n = strlen(row->field[i]) + 1;
 
-			must(row->field[i] >= text && row->field[i] + n <= text + size + 1, "a field lies outside of the text");
+			must(row->field[i] >= text && row->field[i] + n <= text + size + 1,
+			     "a field lies outside of the text");
 			must(out->bytes + n <= 2 * size + 1, "fields are more than the text");
 			memcpy(out->text + out->bytes, row->field[i], n);
 			out->bytes += n;

@@ -2,8 +2,9 @@
 /*
  * fuzz_pack_fields.c - any text as --field, and any bytes as a value of the field that it asks for
  *
- * The input is a line, the option, and what follows it, the value.  A field that was understood, written as a plan has it,
- * must read as the same field again, and no other text may be that plan's.  A value never takes more than its room.
+ * The input is a line, the option, and what follows it, the value.  A field that was understood,
+ * written as a plan has it, must read as the same field again, and no other text may be that
+ * plan's.  A value never takes more than its room.
  */
 #include "tests/fuzz/fuzz.h"
 #include "tools/shardpack/plan/field_option.h"
@@ -37,14 +38,16 @@ static void turn_round(const struct shard_field *f, const struct field_source *s
 	field_option_write(f, s, &written);
 	must(!text_failed(&written) && !strpbrk(written.data, " \n"), "a plan's line would be cut");
 	must(read_field(written.data, true, &g, &t), "what was written is not read");
-	must(memcmp(f, &g, sizeof(g)) == 0 && s->kind == t.kind && strcmp(s->from, t.from) == 0 && s->optional == t.optional &&
-		     s->fill == t.fill && s->boxes == t.boxes && s->transform.crop == t.transform.crop &&
-		     s->transform.resize == t.transform.resize && s->transform.samples == t.transform.samples && s->transform.scale == t.transform.scale &&
+	must(memcmp(f, &g, sizeof(g)) == 0 && s->kind == t.kind && strcmp(s->from, t.from) == 0 &&
+		     s->optional == t.optional && s->fill == t.fill && s->boxes == t.boxes &&
+		     s->transform.crop == t.transform.crop && s->transform.resize == t.transform.resize &&
+		     s->transform.samples == t.transform.samples && s->transform.scale == t.transform.scale &&
 		     memcmp(&s->transform.normal, &t.transform.normal, sizeof(t.transform.normal)) == 0,
 	     "another field than was written");
 	text_format(&again, "%s:", g.name);
 	field_option_write(&g, &t, &again);
-	must(again.bytes == written.bytes && memcmp(again.data, written.data, again.bytes) == 0, "a field has two texts");
+	must(again.bytes == written.bytes && memcmp(again.data, written.data, again.bytes) == 0,
+	     "a field has two texts");
 	text_free(&written);
 	text_free(&again);
 }
@@ -52,14 +55,16 @@ static void turn_round(const struct shard_field *f, const struct field_source *s
 static void take_value(const struct shard_field *f, const struct field_source *s, const uint8_t *data, size_t size)
 {
 	size_t room = field_value_room(f), bytes = 0;
-	uint8_t *out = malloc(room), *copy = malloc(size + !size); /* a sanitizer sees the first touch outside of either */
+	/* a sanitizer sees the first touch outside of either */
+	uint8_t *out = malloc(room), *copy = malloc(size + !size);
 	struct field_verdict v = {.message = ""};
 	bool there = true, ok;
 
 	must(out && copy, "no memory");
 	memset(out, 0, room);
 	memcpy(copy, data, size);
-	ok = field_json_key(s) ? field_value_of_key(f, s, copy, size, out, &bytes, &there, &v) : field_value(f, s, copy, size, out, &bytes, &v);
+	ok = field_json_key(s) ? field_value_of_key(f, s, copy, size, out, &bytes, &there, &v)
+			       : field_value(f, s, copy, size, out, &bytes, &v);
 	must(bytes <= room && (f->kind != SHARD_TENSOR || !ok || bytes == room), "a value is not of its field's size");
 	must(ok || v.message[0], "a refusal has no reason");
 	must(ok || v.reason, "a refusal is of no kind");

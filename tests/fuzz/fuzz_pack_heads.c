@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_pack_heads.c - any bytes as the head of a NumPy array, of an IDX file, and as the text of --schema
+ * fuzz_pack_heads.c - any bytes as the head of a NumPy array, of an IDX file, and as the text of
+ * --schema
  *
- * What is accepted must be what later code relies on: sizes that do not wrap, types that exist, names that end.
+ * What is accepted must be what later code relies on: sizes that do not wrap, types that exist,
+ * names that end.
  */
 #include "tests/fuzz/fuzz.h"
 #include "tools/shardpack/format/idx.h"
@@ -95,8 +97,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed)
 {
-	static const char *const words[] = {"{", "}", "(", ")", ",", ":", "'", "'descr'", "'fortran_order'", "'shape'", "True", "False",
-					    "'<f4'", "'>i2'", "'|u1'", "4294967296", "1152921504606846976", "[", "]", "u8", "-:", "x"};
+	static const char *const words[] = {"{",
+					    "}",
+					    "(",
+					    ")",
+					    ",",
+					    ":",
+					    "'",
+					    "'descr'",
+					    "'fortran_order'",
+					    "'shape'",
+					    "True",
+					    "False",
+					    "'<f4'",
+					    "'>i2'",
+					    "'|u1'",
+					    "4294967296",
+					    "1152921504606846976",
+					    "[",
+					    "]",
+					    "u8",
+					    "-:",
+					    "x"};
 	struct dice d = dice(seed);
 	const char *word = words[dice_roll(&d, sizeof(words) / sizeof(words[0]))];
 	size_t at, bytes = strlen(word);

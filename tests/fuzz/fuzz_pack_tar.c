@@ -11,10 +11,12 @@ static void check_name(const struct tar_member *m)
 {
 	size_t n;
 
-	must(strlen(m->name) == m->name_bytes && m->name_bytes <= TAR_NAME_BYTES_MAX, "a name has another length than it says");
+	must(strlen(m->name) == m->name_bytes && m->name_bytes <= TAR_NAME_BYTES_MAX,
+	     "a name has another length than it says");
 	for (const char *at = m->name; m->name_bytes; at += n + 1) {
 		n = strcspn(at, "/");
-		must(n && !(n == 1 && at[0] == '.') && !(n == 2 && at[0] == '.' && at[1] == '.'), "a name has a component that is none");
+		must(n && !(n == 1 && at[0] == '.') && !(n == 2 && at[0] == '.' && at[1] == '.'),
+		     "a name has a component that is none");
 		if (!at[n])
 			break;
 	}
@@ -79,10 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed)
 {
 	static const char types[] = "0157LKxgS2";
-	static const char *const words[] = {"19 path=a/../../../b\n", "20 size=99999999999\n", "GNU.sparse.", "../", "77777777777", "ustar"};
+	static const char *const words[] = {
+		"19 path=a/../../../b\n", "20 size=99999999999\n", "GNU.sparse.", "../", "77777777777", "ustar"};
 	struct dice d = dice(seed);
 	char number[32];
-	size_t block = size / TAR_BLOCK_BYTES ? (size_t)(dice_draw(&d) % (size / TAR_BLOCK_BYTES)) * TAR_BLOCK_BYTES : 0;
+	size_t block =
+		size / TAR_BLOCK_BYTES ? (size_t)(dice_draw(&d) % (size / TAR_BLOCK_BYTES)) * TAR_BLOCK_BYTES : 0;
 
 	switch (size >= TAR_BLOCK_BYTES ? dice_roll(&d, 5) : 0) {
 	case 1:

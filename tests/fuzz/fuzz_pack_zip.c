@@ -35,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* Numbers and signatures where records have them, so that more gets past the first look. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed)
 {
-	static const char *const marks[] = {"PK\1\2", "PK\3\4", "PK\5\6", "PK\6\6", "PK\6\7", "\xff\xff\xff\xff", "\1\0\x18\0"};
+	static const char *const marks[] = {"PK\1\2", "PK\3\4",		  "PK\5\6",    "PK\6\6",
+					    "PK\6\7", "\xff\xff\xff\xff", "\1\0\x18\0"};
 	struct dice d = dice(seed);
 	uint32_t number = (uint32_t)(dice_draw(&d) % (size + 64));
 	size_t at = size >= 8 ? (size_t)(dice_draw(&d) % (size - 7)) : 0;

@@ -2,12 +2,14 @@
 /*
  * fuzz_shard.c - any bytes at all as a shard: opened, looked at, read and verified
  *
- * Behind checksums a fuzzer is blind, so every input is tried twice: as it is, and sealed anew, with all hashes and the
- * file size made right.  The mutator changes fields of the pages and tables rather than bytes anywhere, and
- * seals nine of ten.  Beyond "no crash", what calls say must fit together: after a verify that found nothing every
- * record and key can be read; a checked read gives what an unchecked one does; errors are one clean line.
+ * Behind checksums a fuzzer is blind, so every input is tried twice: as it is, and sealed anew,
+ * with all hashes and the file size made right.  The mutator changes fields of the pages and tables
+ * rather than bytes anywhere, and seals nine of ten.  Beyond "no crash", what calls say must fit
+ * together: after a verify that found nothing every record and key can be read; a checked read
+ * gives what an unchecked one does; errors are one clean line.
  *
- * Does it find anything?  tests/fuzz/_control.sh takes one check out of the library and lets it search for a minute.
+ * Does it find anything?  tests/fuzz/_control.sh takes one check out of the library and lets it
+ * search for a minute.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +51,8 @@ static unsigned find_sections(uint8_t *data, size_t size, struct place out[SHARD
 		uint64_t offset = load64(e->offset.b), bytes = load64(e->bytes.b), end = size - SHARD_PAGE_BYTES;
 
 		if (offset >= SHARD_PAGE_BYTES && offset <= end && bytes <= end - offset)
-			out[found++] = (struct place){load32(e->type.b), load32(e->group.b), data + offset, (size_t)bytes};
+			out[found++] =
+				(struct place){load32(e->type.b), load32(e->group.b), data + offset, (size_t)bytes};
 	}
 	return found;
 }
@@ -69,7 +72,8 @@ static void seal_chunks(uint8_t *file, size_t size, const struct place *index, c
 	struct disk_chunk *c = (struct disk_chunk *)(void *)index->at;
 
 	for (size_t i = 0; i < index->bytes / sizeof(*c) && i < 4096; i++) {
-		uint64_t offset = load64(c[i].offset.b), stored = load32(c[i].stored_bytes.b), padded = align_up(stored, SHARD_CHUNK_ALIGN);
+		uint64_t offset = load64(c[i].offset.b), stored = load32(c[i].stored_bytes.b),
+			 padded = align_up(stored, SHARD_CHUNK_ALIGN);
 		uint64_t n = load32(c[i].flags.b) ? bytes : stored;
 		const struct codec *codec = codec_find(load32(c[i].flags.b) ? CODEC_LZ4 : CODEC_RAW);
 
@@ -84,9 +88,11 @@ static void seal_chunks(uint8_t *file, size_t size, const struct place *index, c
 static void seal_group(uint8_t *file, size_t size, uint32_t group, const struct place *s, unsigned count)
 {
 	const struct disk_header *h = (const struct disk_header *)(const void *)file;
-	const struct place *data = section_of(s, count, SHARD_SECTION_DATA, group), *leaf = section_of(s, count, SHARD_SECTION_HASH, group);
+	const struct place *data = section_of(s, count, SHARD_SECTION_DATA, group),
+			   *leaf = section_of(s, count, SHARD_SECTION_HASH, group);
 	const struct place *index = section_of(s, count, SHARD_SECTION_CIDX, group);
-	uint64_t stride = load64(h->group[group].stride.b), unit_records = load32(h->group[group].unit_records.b), unit, at = 0;
+	uint64_t stride = load64(h->group[group].stride.b), unit_records = load32(h->group[group].unit_records.b), unit,
+		 at = 0;
 
 	if (!data || !leaf || !mul_fits(stride, unit_records, &unit) || !unit)
 		return;
@@ -142,7 +148,8 @@ static void use(const void *p, size_t bytes)
 }
 
 /* Some neighbouring records, in a buffer of exactly their size. */
-static void read_records(struct shard_reader *r, struct shard_reader *unchecked, uint32_t group, uint64_t first, uint64_t count, bool good)
+static void read_records(struct shard_reader *r, struct shard_reader *unchecked, uint32_t group, uint64_t first,
+			 uint64_t count, bool good)
 {
 	uint64_t stride = shard_reader_schema(r)->group[group].stride;
 	struct shard_error err;
@@ -221,7 +228,8 @@ static void read_tables(struct shard_reader *r, bool good)
 			sink += (unsigned)n;
 	}
 	for (uint32_t i = 0; !shard_reader_section(r, i, &s, &err); i++)
-		must(s.offset < info.file_bytes && s.bytes < info.file_bytes && shard_section_name(s.type), "a section lies outside");
+		must(s.offset < info.file_bytes && s.bytes < info.file_bytes && shard_section_name(s.type),
+		     "a section lies outside");
 }
 
 /* What a trainer relies on when it adds offsets up. */
@@ -233,8 +241,10 @@ static void use_schema(const struct shard_reader *r)
 		const struct shard_field *f = &s->field[i];
 		const struct shard_group *g = &s->group[f->group < s->group_count ? f->group : 0];
 
-		must(f->group < s->group_count && f->offset <= g->record_bytes && f->bytes <= g->record_bytes - f->offset &&
-			     g->record_bytes <= g->stride && f->stride == g->stride && f->bytes, "a field lies outside its record");
+		must(f->group < s->group_count && f->offset <= g->record_bytes &&
+			     f->bytes <= g->record_bytes - f->offset && g->record_bytes <= g->stride &&
+			     f->stride == g->stride && f->bytes,
+		     "a field lies outside its record");
 		must(shard_schema_find(s, f->name) == f, "a field is not found by its name");
 	}
 }
@@ -296,8 +306,9 @@ static const struct zone {
 	bool in_footer;
 	uint16_t begin, end;
 } zones[] = {
-	{false, 16, 80}, {false, 256, 320}, {false, 320, 768}, {false, 768, 1280}, {false, 816, 896}, {false, 1280, 3840},
-	{true, 8, 56},	 {true, 24, 40},    {true, 1024, 1088}, {true, 1024, 1536}, {true, 1536, 3072},
+	{false, 16, 80},    {false, 256, 320},	 {false, 320, 768},  {false, 768, 1280},
+	{false, 816, 896},  {false, 1280, 3840}, {true, 8, 56},	     {true, 24, 40},
+	{true, 1024, 1088}, {true, 1024, 1536},	 {true, 1536, 3072},
 };
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed)
@@ -310,7 +321,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsi
 		size = LLVMFuzzerMutate(data, size, size_max);
 	} else if (kind == 1 && size + SHARD_PAGE_BYTES <= size_max) { /* a page more, before the footer */
 		memcpy(data + size, data + size - SHARD_PAGE_BYTES, SHARD_PAGE_BYTES);
-		memset(data + size - SHARD_PAGE_BYTES, dice_roll(&d, 2) ? 0 : (int)dice_roll(&d, 256), SHARD_PAGE_BYTES);
+		memset(data + size - SHARD_PAGE_BYTES, dice_roll(&d, 2) ? 0 : (int)dice_roll(&d, 256),
+		       SHARD_PAGE_BYTES);
 		size += SHARD_PAGE_BYTES;
 	} else if (kind == 2 || kind == 3) { /* within a table */
 		count = find_sections(data, size, s);
@@ -323,7 +335,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsi
 		for (unsigned n = 1 + dice_roll(&d, 3); n; n--) {
 			const struct zone *z = &zones[dice_roll(&d, sizeof(zones) / sizeof(zones[0]))];
 
-			dice_poke(&d, (z->in_footer ? data + size - SHARD_PAGE_BYTES : data) + z->begin, z->end - z->begin);
+			dice_poke(&d, (z->in_footer ? data + size - SHARD_PAGE_BYTES : data) + z->begin,
+				  z->end - z->begin);
 		}
 	}
 	if (dice_roll(&d, 10))

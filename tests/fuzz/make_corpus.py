@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """make_corpus.py [DIR] - write the hostile files of tests/fuzz/corpus, or the same into DIR
 
-Each is a small valid file with one lie in it, of the kinds that parsers of other formats fell for: counts near 2^64, products and
-sums that wrap, alignments that are absurd, loops without an end.  All hashes are right, so the lie is what is judged.
-tests/fault/hostile.sh gives every file to the tools and checks that this script still makes the committed ones; inputs
-that fuzzing found are kept beside them under names that begin with found_.
+Each is a small valid file with one lie in it, of the kinds that parsers of other formats fell for:
+counts near 2^64, products and sums that wrap, alignments that are absurd, loops without an end.
+All hashes are right, so the lie is what is judged. tests/fault/hostile.sh gives every file to the
+tools and checks that this script still makes the committed ones; inputs that fuzzing found are kept
+beside them under names that begin with found_.
 """
 import os
 import struct
@@ -52,7 +53,8 @@ def seal(data):
 
 
 def lie(name, head=(), foot=(), body=()):
-    """A golden shard with (offset, bytes) put into its header page, its footer page, or anywhere."""
+    """A golden shard with (offset, bytes) put into its header page, its footer page, or anywhere.
+    """
     data = golden(name)
     start = len(data) - PAGE
     for offset, put in list(head) + [(start + o, p) for o, p in foot] + list(body):
@@ -92,7 +94,9 @@ def shards():
     yield "stride_1_gib", lie("empty.shard", [(GROUP, u64(1 << 30)), (GROUP + 24, u32(1 << 20)), (40, u64(1 << 40))])
     yield "chunk_wraps", lie("empty.shard", [(GROUP, u64(1 << 30)), (GROUP + 20, u32(1) + u32(1 << 20) * 2)])
     yield "section_wraps", lie("empty.shard", [], entry(0, TOP - PAGE, 2 * PAGE))
-    yield "data_past_end", lie("empty.shard", [(40, u64(1 << 40))], entry(0, None, 1 << 43, 1 << 39) + [(24, u64(1 << 39))])
+    yield "data_past_end", lie(
+        "empty.shard", [(40, u64(1 << 40))], entry(0, None, 1 << 43, 1 << 39) + [(24, u64(1 << 39))]
+    )
     yield "dtype_ffff", lie("empty.shard", [(FIELD + 48, u16(0xffff))])
     yield "stat_without_end", stat_without_end()
     yield "key_offsets_wrap", lie("keys.shard", body=[(12288 + 8, u64(TOP - 16) + u64(16))])
@@ -128,7 +132,11 @@ def blocks():
 
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "tests", "fuzz", "corpus")
-    for target, suffix, made in (("shard", ".shard", shards()), ("manifest", ".manifest", manifests()), ("lz4", "", blocks())):
+    for target, suffix, made in (
+        ("shard", ".shard", shards()),
+        ("manifest", ".manifest", manifests()),
+        ("lz4", "", blocks()),
+    ):
         folder = os.path.join(out, "fuzz_" + target)
         os.makedirs(folder, exist_ok=True)
         for name, data in made:

@@ -2,10 +2,11 @@
 /*
  * replay.c - runs a fuzz target over files, with any compiler and without libFuzzer
  *
- * Linked with one fuzz_NAME.c.  Without arguments it takes tests/fuzz/corpus/fuzz_NAME, format/golden and format/bad,
- * so that every input that ever broke the target, and every file the format promises to judge, is tried in each
- * `make check`.  With arguments it takes those files and folders.  A folder that is not there is passed over; having
- * nothing at all to replay is a failure.
+ * Linked with one fuzz_NAME.c.  Without arguments it takes tests/fuzz/corpus/fuzz_NAME,
+ * format/golden and format/bad, so that every input that ever broke the target, and every file the
+ * format promises to judge, is tried in each `make check`.  With arguments it takes those files and
+ * folders.  A folder that is not there is passed over; having nothing at all to replay is a
+ * failure.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +27,10 @@ static int fail(const char *path, const char *what)
 	return 1;
 }
 
-/* The buffer is exactly as long as the file, so that a sanitizer sees the first byte read past its end. */
+/*
+ * The buffer is exactly as long as the file, so that a sanitizer sees the first byte read past its
+ * end.
+ */
 static int replay_file(const char *path, size_t size)
 {
 	uint8_t *data = malloc(size ? size : 1);

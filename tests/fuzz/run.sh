@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/fuzz/run.sh SECONDS TARGET... - let libFuzzer search each target in turn, starting from what we know
+# tests/fuzz/run.sh SECONDS TARGET... - let libFuzzer search each target in turn, starting from what
+# we know
 #
-# What it finds new goes below $BUILD/corpus; an input that breaks a target is left in $BUILD and named.  Once fixed,
-# copy that input to tests/fuzz/corpus/NAME/, under a name that tells the story: `make check` replays it from then on.
+# What it finds new goes below $BUILD/corpus; an input that breaks a target is left in $BUILD and
+# named.  Once fixed, copy that input to tests/fuzz/corpus/NAME/, under a name that tells the story:
+# `make check` replays it from then on.
 set -eu
 seconds=$1
 shift

@@ -22,7 +22,8 @@ static struct shard_schema schema;
 static struct shard_dataset *ds;
 static uint64_t record_total;
 static uint8_t *content[2]; /* of each group, all records as they lie */
-static uint32_t meta_unit;  /* records of a unit of labels and weights; 0: as advised, which is more than a shard has */
+/* records of a unit of labels and weights; 0: as advised, which is more than a shard has */
+static uint32_t meta_unit;
 
 static unsigned living; /* loaders that are open: more than none behind a test that failed */
 
@@ -170,9 +171,10 @@ static inline void check_bytes(struct wanted *w, const struct shard_batch *b, ui
 		const struct shard_rows *got = &b->field[f];
 		const uint8_t *want = content[field->group] + b->record[row] * field->stride + field->offset;
 
-		if (memcmp((const uint8_t *)got->data + (got->row_at ? got->row_at[row] : row * got->stride), want, (size_t)field->bytes))
-			complain(w, "epoch %" PRIu64 ", step %" PRIu64 ", row %u: %s is not that of record %" PRIu64, b->epoch, b->step, row,
-				 field->name, b->record[row]);
+		if (memcmp((const uint8_t *)got->data + (got->row_at ? got->row_at[row] : row * got->stride), want,
+			   (size_t)field->bytes))
+			complain(w, "epoch %" PRIu64 ", step %" PRIu64 ", row %u: %s is not that of record %" PRIu64,
+				 b->epoch, b->step, row, field->name, b->record[row]);
 	}
 }
 
@@ -186,8 +188,10 @@ static inline void check_rows(struct wanted *w, const struct shard_batch *b)
 
 		if (b->row_flags[i] != (at >= record_total ? SHARD_ROW_PADDED : 0))
 			complain(w, "position %" PRIu64 ": its flags are %u", at, b->row_flags[i]);
-		if (b->record[i] >= record_total || (b->epoch < EPOCHS && b->record[i] != w->order[b->epoch][at % record_total])) {
-			complain(w, "epoch %" PRIu64 ", position %" PRIu64 ": record %" PRIu64 " is not in its place", b->epoch, at, b->record[i]);
+		if (b->record[i] >= record_total ||
+		    (b->epoch < EPOCHS && b->record[i] != w->order[b->epoch][at % record_total])) {
+			complain(w, "epoch %" PRIu64 ", position %" PRIu64 ": record %" PRIu64 " is not in its place",
+				 b->epoch, at, b->record[i]);
 			return;
 		}
 		check_bytes(w, b, i);
@@ -202,7 +206,9 @@ static inline bool stands_right(struct wanted *w, const struct shard_batch *b)
 	if (w->o.tail == SHARD_KEEP && record_total - position < rows)
 		rows = record_total - position;
 	if (b->epoch != w->epoch || b->position != position || b->step != position / step_records(w))
-		complain(w, "epoch %" PRIu64 ", position %" PRIu64 ", step %" PRIu64 " came instead of epoch %" PRIu64 ", position %" PRIu64,
+		complain(w,
+			 "epoch %" PRIu64 ", position %" PRIu64 ", step %" PRIu64 " came instead of epoch %" PRIu64
+			 ", position %" PRIu64,
 			 b->epoch, b->position, b->step, w->epoch, position);
 	else if (b->record_count != rows)
 		complain(w, "%u rows at position %" PRIu64 " instead of %" PRIu64, b->record_count, position, rows);
@@ -221,7 +227,8 @@ static inline bool check_next(struct wanted *w, const struct shard_batch *b, int
 	bool sound = false;
 
 	if (rc != want) {
-		complain(w, "epoch %" PRIu64 ", step %" PRIu64 ": next says %d %s instead of %d", w->epoch, w->step, rc, err->message, want);
+		complain(w, "epoch %" PRIu64 ", step %" PRIu64 ": next says %d %s instead of %d", w->epoch, w->step, rc,
+			 err->message, want);
 	} else if (rc == SHARD_END) {
 		wanted_seek(w, w->epoch + 1, 0);
 	} else {
@@ -269,7 +276,8 @@ static inline void give_one(struct wanted *w, struct shard_loader *l, struct len
  * next until `calls` of them were made or something is wrong; at most `keep` batches are lent after
  * each.
  */
-static inline void consume(struct wanted *w, struct shard_loader *l, struct lent *lent, struct prng *p, unsigned calls, unsigned keep)
+static inline void consume(struct wanted *w, struct shard_loader *l, struct lent *lent, struct prng *p, unsigned calls,
+			   unsigned keep)
 {
 	while (calls-- && !w->complaint[0]) {
 		if (wanted_next(w, l, &lent->batch[lent->count]) == SHARD_OK) {

@@ -19,15 +19,19 @@ enum broken { SOUND, STALE_SLOT, SKIPS_A_ROW, WRITES_BESIDE };
 static struct {
 	atomic_uint delay_us; /* each filling takes up to so much longer; may be set at any time */
 	bool steady;	      /* exactly so much */
-	atomic_bool fails;    /* may be unset at any time: that of fail_epoch, fail_step, and fail_step + 1, which fails at once while this one is slow */
+	/*
+	 * may be unset at any time: that of fail_epoch, fail_step, and fail_step + 1, which fails
+	 * at once while this one is slow
+	 */
+	atomic_bool fails;
 	uint64_t fail_epoch, fail_step;
-	enum broken broken;   /* in step 3 of any epoch */
+	enum broken broken; /* in step 3 of any epoch */
 	struct shard_loader *watched;
 	int (*meanwhile)(struct feed *f); /* called in the middle of filling */
 } inject;
 
 static atomic_uint fills, fills_of[EPOCHS], together, while_lent;
-static atomic_uint behind; /* threads that stand behind the gate */
+static atomic_uint behind;	  /* threads that stand behind the gate */
 static _Atomic uint64_t earliest; /* place that was filled: epoch x 2^32 + position */
 static atomic_int inside[LENT_CAP], lent_out[LENT_CAP];
 static unsigned plain[LENT_CAP]; /* without a lock or atomics, so that a sanitizer sees two threads in one slot */

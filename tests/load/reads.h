@@ -22,7 +22,7 @@ static int fail_code;
 static struct {
 	atomic_uint count, under_way;
 	_Atomic uint64_t bytes, longest, most; /* most: under way at a time */
-	uint64_t shift_longer_than, shift; /* a mistake: reads that are longer begin so far behind their place */
+	uint64_t shift_longer_than, shift;     /* a mistake: reads that are longer begin so far behind their place */
 } reads;
 
 int __real_direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out);

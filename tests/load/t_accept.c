@@ -33,8 +33,9 @@
 
 static struct shard_schema one_field(uint32_t record_bytes)
 {
-	struct shard_schema s = {
-		.group_count = 1, .field_count = 1, .field = {{.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {record_bytes}}}};
+	struct shard_schema s = {.group_count = 1,
+				 .field_count = 1,
+				 .field = {{.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {record_bytes}}}};
 
 	CHECK_OK(shard_schema_lay_out(&s, 0, &fixture_err));
 	return s;
@@ -130,7 +131,8 @@ static uint64_t memory_of_a_job(const struct shard_loader_options *o, uint64_t p
 		position = MANY_RECORDS / o->batch_records * i / places * o->batch_records;
 		CHECK_OK(shard_loader_seek(l, 0, position, &fixture_err));
 		CHECK_OK(shard_loader_order(l, 0, position, o->batch_records, idx, &fixture_err));
-		for (int step = 0; step < 4; step++) { /* as many as there are slots, so that all of the ring is in memory */
+		/* as many as there are slots, so that all of the ring is in memory */
+		for (int step = 0; step < 4; step++) {
 			CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 			CHECK(step || !memcmp(b.record, idx, o->batch_records * sizeof(*idx)));
 			CHECK_OK(shard_loader_release(l, &b, &fixture_err));
@@ -188,7 +190,8 @@ static void resume_anywhere(const struct shard_loader_options *o, bool running)
 		CHECK(resume_ns(l, token, false) <= RESUME_NS);
 		if (i % 50 || !running)
 			continue;
-		CHECK_OK(shard_loader_order(other, epoch, step * o->batch_records, o->batch_records, idx, &fixture_err));
+		CHECK_OK(
+			shard_loader_order(other, epoch, step * o->batch_records, o->batch_records, idx, &fixture_err));
 		CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 		CHECK_MEM(b.record, idx, o->batch_records * sizeof(*idx));
 		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
@@ -202,7 +205,8 @@ static void resume_anywhere(const struct shard_loader_options *o, bool running)
 TEST(a_thousand_million_records)
 {
 	const uint64_t most = (16 << 20) + 32 * MANY_SHARDS + MANY_UNITS / 8;
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 4096, .seed = 1, .thread_count = 2}, mapped = o;
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 4096, .seed = 1, .thread_count = 2},
+				    mapped = o;
 
 	inject_nothing();
 	shard_dataset_close(open_many(64, MANY_SHARDS, MANY_EACH));
@@ -216,7 +220,8 @@ TEST(a_thousand_million_records)
 			STORY("a loader with a bit for each record, shuffle %u", o.shuffle);
 			CHECK(memory_of_a_job(&mapped, 1, MANY_RECORDS / 8) > most);
 		}
-		mapped.batch_records = 64; /* what is behind the token is read meanwhile, and not what this is about */
+		/* what is behind the token is read meanwhile, and not what this is about */
+		mapped.batch_records = 64;
 		for (int running = 0; running < 2; running++)
 			resume_anywhere(&mapped, running);
 	}
@@ -304,14 +309,17 @@ static const uint64_t sizes[] = {40, 1, 0, 62};
 
 static void leave_early(struct prng *p)
 {
-	struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(p, 20), .seed = prng_next(p),
-					 .shuffle = 1 + (uint32_t)prng_below(p, 3), .slot_count = 2 + (uint32_t)prng_below(p, 4),
+	struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(p, 20),
+					 .seed = prng_next(p),
+					 .shuffle = 1 + (uint32_t)prng_below(p, 3),
+					 .slot_count = 2 + (uint32_t)prng_below(p, 4),
 					 .thread_count = 1 + (uint32_t)prng_below(p, 4)};
 	struct lent lent = {.count = 0};
 	char token[SHARD_TOKEN_BYTES];
 	struct shard_loader *l;
 
-	o.path = prng_below(p, 16) ? SHARD_PATH_MAP : (uint32_t)prng_below(p, 4); /* ending an io_uring takes the system milliseconds */
+	/* ending an io_uring takes the system milliseconds */
+	o.path = prng_below(p, 16) ? SHARD_PATH_MAP : (uint32_t)prng_below(p, 4);
 	wanted_open(&wanted, o);
 	l = loader_of(&wanted);
 	consume(&wanted, l, &lent, p, (unsigned)prng_below(p, 5), o.slot_count - 1);
@@ -363,8 +371,8 @@ static bool exits_leave_something(unsigned exits)
 	while (exits--)
 		leave_early(&p);
 	after = look();
-	STORY("threads %u, %u; descriptors %u, %u; maps %u, %u; bytes %zu, %zu", before.threads, after.threads, before.descriptors,
-	      after.descriptors, before.maps, after.maps, before.bytes, after.bytes);
+	STORY("threads %u, %u; descriptors %u, %u; maps %u, %u; bytes %zu, %zu", before.threads, after.threads,
+	      before.descriptors, after.descriptors, before.maps, after.maps, before.bytes, after.bytes);
 	if (after.threads != before.threads || after.descriptors != before.descriptors)
 		return true;
 	/* Less than a byte for each exit is what allocators keep for themselves. */
@@ -426,8 +434,14 @@ static uint64_t hashed_by_all(uint32_t shuffle, uint32_t check)
 	reopen(&d);
 	for (uint32_t i = 0; i < RANKS; i++) {
 		lent[i].count = 0;
-		wanted_open(&rank[i], (struct shard_loader_options){.batch_records = 9, .seed = 4, .rank = i, .world = RANKS, .shuffle = shuffle,
-								    .tail = SHARD_PAD, .thread_count = 4, .path = 1 + i});
+		wanted_open(&rank[i], (struct shard_loader_options){.batch_records = 9,
+								    .seed = 4,
+								    .rank = i,
+								    .world = RANKS,
+								    .shuffle = shuffle,
+								    .tail = SHARD_PAD,
+								    .thread_count = 4,
+								    .path = 1 + i});
 		l[i] = loader_of(&rank[i]);
 	}
 	for (unsigned n = 2 * (unsigned)(shard_loader_step_count(l[0]) + 1); n; n--)

@@ -73,7 +73,8 @@ static void run(struct shard_loader_options o, unsigned calls)
 	wanted_open(&wanted, o);
 	l = loader_of(&wanted);
 	inject_watch(l);
-	consume(&wanted, l, &lent, &p, calls ? calls : 3 * (unsigned)(shard_loader_step_count(l) + 1), o.slot_count - 1);
+	consume(&wanted, l, &lent, &p, calls ? calls : 3 * (unsigned)(shard_loader_step_count(l) + 1),
+		o.slot_count - 1);
 	close_loader(l);
 	if (atomic_load(&together))
 		complain(&wanted, "two threads in one slot");
@@ -92,8 +93,13 @@ TEST(batches_come_in_order_whatever_the_timing)
 				STORY("%u threads, %u slots, shuffle %u", threads[t], slots[s], shuffle);
 				inject_nothing();
 				inject.delay_us = 200;
-				run((struct shard_loader_options){.batch_records = 7, .seed = 5, .slot_count = slots[s], .shuffle = shuffle,
-								  .thread_count = threads[t], .tail = SHARD_KEEP}, 0);
+				run((struct shard_loader_options){.batch_records = 7,
+								  .seed = 5,
+								  .slot_count = slots[s],
+								  .shuffle = shuffle,
+								  .thread_count = threads[t],
+								  .tail = SHARD_KEEP},
+				    0);
 				CHECK_NO_COMPLAINT(&wanted);
 			}
 }
@@ -106,7 +112,10 @@ TEST(epochs_of_one_step)
 		STORY("%u threads", threads);
 		inject_nothing();
 		inject.delay_us = 300;
-		run((struct shard_loader_options){.batch_records = 103, .seed = 1, .slot_count = 9, .thread_count = threads}, 40);
+		run(
+			(struct shard_loader_options){
+				.batch_records = 103, .seed = 1, .slot_count = 9, .thread_count = threads},
+			40);
 		CHECK_NO_COMPLAINT(&wanted);
 	}
 }
@@ -116,7 +125,9 @@ TEST(what_is_wrong_is_noticed)
 	static const struct {
 		enum broken broken;
 		const char *says;
-	} rows[] = {{STALE_SLOT, "is not that of record"}, {SKIPS_A_ROW, "is not in its place"}, {WRITES_BESIDE, "is not that of record"}};
+	} rows[] = {{STALE_SLOT, "is not that of record"},
+		    {SKIPS_A_ROW, "is not in its place"},
+		    {WRITES_BESIDE, "is not that of record"}};
 	const struct shard_loader_options o = {.batch_records = 7, .seed = 5, .slot_count = 4, .thread_count = 2};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
@@ -162,7 +173,8 @@ TEST(never_a_hang_when_all_slots_are_lent)
 	for (uint32_t slots = 2; slots <= 9; slots++) {
 		inject_nothing();
 		inject.delay_us = 500;
-		wanted_open(&wanted, (struct shard_loader_options){.batch_records = 7, .slot_count = slots, .thread_count = 3});
+		wanted_open(&wanted,
+			    (struct shard_loader_options){.batch_records = 7, .slot_count = slots, .thread_count = 3});
 		l = loader_of(&wanted);
 		for (uint32_t i = 0; i < slots; i++)
 			CHECK_EQ(wanted_next(&wanted, l, &b[i]), SHARD_OK);
@@ -224,10 +236,12 @@ TEST(the_next_epoch_is_there_when_one_ends)
 	for (uint32_t slots = 2; slots <= 6; slots++) {
 		STORY("%u slots", slots);
 		inject_nothing();
-		wanted_open(&wanted, (struct shard_loader_options){.batch_records = 20, .slot_count = slots, .thread_count = 2});
+		wanted_open(&wanted,
+			    (struct shard_loader_options){.batch_records = 20, .slot_count = slots, .thread_count = 2});
 		l = loader_of(&wanted);
 		consume(&wanted, l, &lent, &p, 5, 0);
-		CHECK(come_to(&fills_of[1], slots < 5 ? slots : 5)); /* all slots, over the end of the epoch and no further than that */
+		/* all slots, over the end of the epoch and no further than that */
+		CHECK(come_to(&fills_of[1], slots < 5 ? slots : 5));
 		CHECK(come_to(&fills_of[2], slots < 5 ? 0 : slots - 5));
 		consume(&wanted, l, &lent, &p, 1, 0); /* END */
 		CHECK_EQ(atomic_load(&fills), 5 + slots);
@@ -261,7 +275,8 @@ TEST(threads_that_cannot_start)
 
 		STORY("thread %u does not start", fail_at);
 		inject_nothing();
-		wanted_open(&wanted, (struct shard_loader_options){.batch_records = 10, .seed = 9, .slot_count = 3, .thread_count = 4});
+		wanted_open(&wanted, (struct shard_loader_options){
+					     .batch_records = 10, .seed = 9, .slot_count = 3, .thread_count = 4});
 		l = loader_of(&wanted);
 		inject_watch(l);
 		starts = 0;
@@ -329,7 +344,8 @@ TEST(leaving_early)
 			STORY("after %u calls with %u batches lent", calls, keep);
 			inject_nothing();
 			inject.delay_us = calls % 2 ? 3000 : 0; /* most threads are in the middle of something */
-			wanted_open(&wanted, (struct shard_loader_options){.batch_records = 10, .slot_count = 4, .thread_count = 3});
+			wanted_open(&wanted, (struct shard_loader_options){
+						     .batch_records = 10, .slot_count = 4, .thread_count = 3});
 			l = loader_of(&wanted);
 			consume(&wanted, l, &lent, &p, calls, keep);
 			CHECK_NO_COMPLAINT(&wanted);
@@ -376,8 +392,11 @@ TEST(two_loaders_on_one_dataset)
 		STORY("round %" PRIu64, round);
 		reopen(NULL);
 		for (uint64_t i = 0; i < 2; i++) {
-			wanted_open(&c[i].wanted, (struct shard_loader_options){.batch_records = 6, .seed = round + i, .thread_count = 2,
-										.shuffle = SHARD_SHUFFLE_GLOBAL, .tail = SHARD_PAD});
+			wanted_open(&c[i].wanted, (struct shard_loader_options){.batch_records = 6,
+										.seed = round + i,
+										.thread_count = 2,
+										.shuffle = SHARD_SHUFFLE_GLOBAL,
+										.tail = SHARD_PAD});
 			c[i].l = loader_of(&c[i].wanted);
 			CHECK_EQ(pthread_create(&c[i].thread, NULL, consumer_main, &c[i]), 0);
 		}
@@ -416,7 +435,8 @@ TEST(an_error_in_the_middle)
 			inject.fails = true;
 			inject.fail_epoch = 1;
 			inject.fail_step = step;
-			wanted_open(&wanted, (struct shard_loader_options){.batch_records = 10, .slot_count = 4, .thread_count = threads});
+			wanted_open(&wanted, (struct shard_loader_options){
+						     .batch_records = 10, .slot_count = 4, .thread_count = threads});
 			l = loader_of(&wanted);
 			inject_watch(l);
 			consume(&wanted, l, &lent, &p, 11 + (unsigned)step, 2);

@@ -77,27 +77,38 @@ static void check_row(const struct shard_batch *b, uint32_t i, uint64_t due, uin
 	uint64_t record = due, stride = schema.group[0].stride;
 	uint8_t meta[512];
 
-	CHECK_EQ(b->row_flags[i], good[due] ? 0 : policy == SHARD_CORRUPT_MASK ? SHARD_ROW_MASKED : SHARD_ROW_SUBSTITUTED);
+	CHECK_EQ(b->row_flags[i], good[due]			 ? 0
+				  : policy == SHARD_CORRUPT_MASK ? SHARD_ROW_MASKED
+								 : SHARD_ROW_SUBSTITUTED);
 	while (policy == SHARD_CORRUPT_SUBSTITUTE && !good[record])
 		record = (record + 1) % RECORDS;
 	CHECK_EQ(b->record[i], record);
 	if (!good[record]) {
 		CHECK(all_zero((const uint8_t *)b->group[0].data + i * stride, stride));
 		for (uint32_t f = PHOTO_LABEL; f <= PHOTO_WEIGHT; f++)
-			CHECK(all_zero((const uint8_t *)b->field[f].data + i * b->field[f].stride, schema.field[f].bytes));
+			CHECK(all_zero((const uint8_t *)b->field[f].data + i * b->field[f].stride,
+				       schema.field[f].bytes));
 		return;
 	}
 	check_photo(&schema, 0, record, (const uint8_t *)b->group[0].data + i * stride);
 	photo_record(&schema, 1, record, meta);
 	for (uint32_t f = PHOTO_LABEL; f <= PHOTO_WEIGHT; f++)
-		CHECK_MEM((const uint8_t *)b->field[f].data + i * b->field[f].stride, meta + schema.field[f].offset, schema.field[f].bytes);
+		CHECK_MEM((const uint8_t *)b->field[f].data + i * b->field[f].stride, meta + schema.field[f].offset,
+			  schema.field[f].bytes);
 }
 
 /* Two epochs of one rank; returns the rows that were flagged. */
 static uint64_t run(uint32_t policy, uint32_t path, uint32_t threads, uint32_t rank, uint32_t world)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 12, .seed = 9, .rank = rank, .world = world, .path = path,
-					 .thread_count = threads, .on_corrupt = policy, .shuffle = SHARD_SHUFFLE_GLOBAL};
+	struct shard_loader_options o = {.size = sizeof(o),
+					 .batch_records = 12,
+					 .seed = 9,
+					 .rank = rank,
+					 .world = world,
+					 .path = path,
+					 .thread_count = threads,
+					 .on_corrupt = policy,
+					 .shuffle = SHARD_SHUFFLE_GLOBAL};
 	struct shard_dataset *ds = open_dataset();
 	uint64_t due[RECORDS], flagged = 0, steps;
 	struct shard_loader_stats stats;
@@ -157,7 +168,8 @@ TEST(images_labels_and_neighbours)
 	make_dataset(SHARD_RAW);
 	damage_record(&folder, 0, 0, 3 * schema.group[0].stride + 70);
 	damage_record(&folder, 0, 0, 4 * schema.group[0].stride); /* the next one too */
-	damage_record(&folder, 2, 0, 39 * schema.group[0].stride + 1); /* the last of all: its substitute is the first */
+	/* the last of all: its substitute is the first */
+	damage_record(&folder, 2, 0, 39 * schema.group[0].stride + 1);
 	CHECK_EQ(find_good(), 3);
 	run_all(3);
 	damage_record(&folder, 1, 1, 5); /* a unit of labels: many records, whose images are fine */
@@ -198,7 +210,8 @@ TEST(to_fail_is_the_default)
 /* The control: a loader that delivers damaged rows as they are is one that check_row() refuses. */
 TEST(a_loader_that_repairs_nothing_would_be_noticed)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 20, .shuffle = SHARD_SEQUENTIAL, .on_corrupt = SHARD_CORRUPT_MASK};
+	struct shard_loader_options o = {
+		.size = sizeof(o), .batch_records = 20, .shuffle = SHARD_SEQUENTIAL, .on_corrupt = SHARD_CORRUPT_MASK};
 	struct shard_dataset *ds;
 	struct shard_loader *l;
 	struct shard_batch b;
@@ -219,7 +232,8 @@ TEST(a_loader_that_repairs_nothing_would_be_noticed)
 /* Nothing is left to take: an error, and no endless search. */
 TEST(no_substitute)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .on_corrupt = SHARD_CORRUPT_SUBSTITUTE};
+	struct shard_loader_options o = {
+		.size = sizeof(o), .batch_records = 10, .on_corrupt = SHARD_CORRUPT_SUBSTITUTE};
 	struct shard_error err;
 	struct shard_dataset *ds;
 	struct shard_loader *l;

@@ -5,7 +5,8 @@
  * Children are forked while threads open shards and fill slots.  A ring that children inherit, one
  * whose memory stays out of children for ever and a dataset with a lock must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=buffer_open,--wrap=buffer_keep,--wrap=buffer_close,--wrap=shard_dataset_reader
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=buffer_open,--wrap=buffer_keep,--wrap=buffer_close
+ * LDFLAGS: -Wl,--wrap=shard_dataset_reader
  * TIMEOUT: 300
  */
 #include <errno.h>
@@ -16,9 +17,9 @@
 
 #include "libshard/base/mem.h"
 #include "libshard/io/buffer.h"
+#include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
 #include "tests/child.h"
-#include "libshard/store/read/dataset.h"
 #include "tests/load/inject.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -46,8 +47,10 @@ void __real_buffer_keep(void *buffer, size_t bytes);
 void __wrap_buffer_keep(void *buffer, size_t bytes);
 void __real_buffer_close(void *buffer, size_t bytes);
 void __wrap_buffer_close(void *buffer, size_t bytes);
-int __real_shard_dataset_reader(struct shard_dataset *d, uint64_t idx, struct shard_reader **out, struct shard_error *err);
-int __wrap_shard_dataset_reader(struct shard_dataset *d, uint64_t idx, struct shard_reader **out, struct shard_error *err);
+int __real_shard_dataset_reader(struct shard_dataset *d, uint64_t idx, struct shard_reader **out,
+				struct shard_error *err);
+int __wrap_shard_dataset_reader(struct shard_dataset *d, uint64_t idx, struct shard_reader **out,
+				struct shard_error *err);
 
 static struct {
 	_Atomic(const uint8_t *) memory;
@@ -81,7 +84,8 @@ void __wrap_buffer_close(void *memory, size_t bytes)
 		__real_buffer_close(memory, bytes);
 }
 
-int __wrap_shard_dataset_reader(struct shard_dataset *d, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+int __wrap_shard_dataset_reader(struct shard_dataset *d, uint64_t idx, struct shard_reader **out,
+				struct shard_error *err)
 {
 	int rc;
 
@@ -236,7 +240,10 @@ TEST(children_do_not_inherit_the_ring)
 			inherit_ring = broken;
 			inject_nothing();
 			atomic_store(&buffers, 0);
-			scene_open(&s, (struct shard_loader_options){.batch_records = 7, .slot_count = 2 + 3 * way, .thread_count = 2, .path = way});
+			scene_open(&s, (struct shard_loader_options){.batch_records = 7,
+								     .slot_count = 2 + 3 * way,
+								     .thread_count = 2,
+								     .path = way});
 			wait_until_full(s.l); /* so nobody opens another buffer now */
 			CHECK_EQ(buffer[0].bytes, shard_loader_ring_bytes(s.l));
 			CHECK((const uint8_t *)s.b.group[0].data >= buffer[0].memory &&
@@ -344,8 +351,12 @@ static int fork_while_busy(int rounds)
 
 		inject_nothing();
 		inject.delay_us = round % 2 ? 200 : 0;
-		scene_open(&s, (struct shard_loader_options){.batch_records = 7, .slot_count = 6, .thread_count = 3, .seed = (uint64_t)round,
-							     .shuffle = SHARD_SHUFFLE_GLOBAL, .tail = SHARD_KEEP});
+		scene_open(&s, (struct shard_loader_options){.batch_records = 7,
+							     .slot_count = 6,
+							     .thread_count = 3,
+							     .seed = (uint64_t)round,
+							     .shuffle = SHARD_SHUFFLE_GLOBAL,
+							     .tail = SHARD_KEEP});
 		usleep((unsigned)prng_below(&p, 300));
 		CHECK_OK(shard_loader_seek(s.l, 1, 0, &fixture_err));
 		status = in_child(run_an_own_loader, &s);

@@ -108,9 +108,10 @@ static void check_rows(const struct shard_batch *b)
 
 		photo_record(&schema, 1, b->record[i], want);
 		check_photo(&schema, 0, b->record[i], (const uint8_t *)b->group[0].data + i * b->group[0].stride);
-		CHECK_MEM((const uint8_t *)b->field[PHOTO_LABEL].data + i * label_bytes, want + schema.field[PHOTO_LABEL].offset, label_bytes);
-		CHECK_MEM((const uint8_t *)b->field[PHOTO_WEIGHT].data + i * weight_bytes, want + schema.field[PHOTO_WEIGHT].offset,
-			  weight_bytes);
+		CHECK_MEM((const uint8_t *)b->field[PHOTO_LABEL].data + i * label_bytes,
+			  want + schema.field[PHOTO_LABEL].offset, label_bytes);
+		CHECK_MEM((const uint8_t *)b->field[PHOTO_WEIGHT].data + i * weight_bytes,
+			  want + schema.field[PHOTO_WEIGHT].offset, weight_bytes);
 	}
 }
 
@@ -168,13 +169,15 @@ TEST(groups_of_every_kind)
 static const struct {
 	uint32_t world, batch, shuffle, tail;
 } jobs[] = {
-	{1, 1, SHARD_SEQUENTIAL, SHARD_DROP},   {1, 10, SHARD_SEQUENTIAL, SHARD_DROP}, {1, 10, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},
-	{1, 10, SHARD_SHUFFLE_GLOBAL, SHARD_PAD}, {1, 10, SHARD_SHUFFLE_GLOBAL, SHARD_KEEP}, {1, 103, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},
+	{1, 1, SHARD_SEQUENTIAL, SHARD_DROP},	    {1, 10, SHARD_SEQUENTIAL, SHARD_DROP},
+	{1, 10, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},  {1, 10, SHARD_SHUFFLE_GLOBAL, SHARD_PAD},
+	{1, 10, SHARD_SHUFFLE_GLOBAL, SHARD_KEEP},  {1, 103, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},
 	{1, 104, SHARD_SHUFFLE_GLOBAL, SHARD_KEEP}, {1, 250, SHARD_SHUFFLE_GLOBAL, SHARD_PAD},
-	{2, 10, SHARD_SHUFFLE_GLOBAL, SHARD_DROP}, {2, 10, SHARD_SHUFFLE_GLOBAL, SHARD_PAD}, {3, 7, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},
-	{3, 7, SHARD_SEQUENTIAL, SHARD_PAD},    {8, 5, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},   {8, 5, SHARD_SHUFFLE_GLOBAL, SHARD_PAD},
-	{8, 1, SHARD_SHUFFLE_GLOBAL, SHARD_PAD},  {8, 12, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},  {103, 1, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},
-	{200, 1, SHARD_SHUFFLE_GLOBAL, SHARD_PAD},
+	{2, 10, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},  {2, 10, SHARD_SHUFFLE_GLOBAL, SHARD_PAD},
+	{3, 7, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},   {3, 7, SHARD_SEQUENTIAL, SHARD_PAD},
+	{8, 5, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},   {8, 5, SHARD_SHUFFLE_GLOBAL, SHARD_PAD},
+	{8, 1, SHARD_SHUFFLE_GLOBAL, SHARD_PAD},    {8, 12, SHARD_SHUFFLE_GLOBAL, SHARD_DROP},
+	{103, 1, SHARD_SHUFFLE_GLOBAL, SHARD_DROP}, {200, 1, SHARD_SHUFFLE_GLOBAL, SHARD_PAD},
 };
 
 static uint64_t expected_steps(size_t job)
@@ -190,8 +193,8 @@ static uint64_t expected_steps(size_t job)
 static void run_rank(size_t job, uint32_t rank, unsigned seen[2][RECORDS])
 {
 	const uint32_t world = jobs[job].world, batch = jobs[job].batch;
-	struct shard_loader *l = LOADER(.batch_records = batch, .seed = 11, .rank = rank, .world = world, .shuffle = jobs[job].shuffle,
-					.tail = jobs[job].tail);
+	struct shard_loader *l = LOADER(.batch_records = batch, .seed = 11, .rank = rank, .world = world,
+					.shuffle = jobs[job].shuffle, .tail = jobs[job].tail);
 	uint64_t order[RECORDS], idx[1000], at = 0;
 	struct shard_batch b;
 
@@ -244,7 +247,8 @@ TEST(ranks_share_one_order)
 
 		for (uint32_t rank = 0; rank < jobs[job].world; rank++)
 			run_rank(job, rank, seen);
-		for (int epoch = 0; epoch < 2; epoch++) /* together the ranks delivered a prefix of the order, each position once */
+		/* together the ranks delivered a prefix of the order, each position once */
+		for (int epoch = 0; epoch < 2; epoch++)
 			for (uint64_t p = 0; p < RECORDS; p++) {
 				STORY("job %zu, epoch %d, position %" PRIu64, job, epoch, p);
 				CHECK_EQ(seen[epoch][p], p < delivered);
@@ -310,7 +314,7 @@ TEST(a_job_continues_from_any_token)
 
 				STORY("kind %zu, from call %d, call %d", k, from, i);
 				if (whole[i].rc == SHARD_END && i == from)
-					continue; /* a token at the end of an epoch leads to the next one, past the END */
+					continue; /* a token at the end of an epoch leads to the next epoch */
 				again = take(l);
 				CHECK_EQ(again.rc, whole[i].rc);
 				CHECK_MEM(&again, &whole[i], sizeof(again));
@@ -337,13 +341,16 @@ TEST(a_job_continues_on_more_or_fewer_ranks)
 			uint64_t steps = (RECORDS - from + worlds[w] * 4 - 1) / (worlds[w] * 4);
 
 			for (uint32_t rank = 0; rank < worlds[w]; rank++) {
-				struct shard_loader *l = LOADER(.batch_records = 4, .seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL, .rank = rank, .world = worlds[w], .tail = SHARD_PAD);
+				struct shard_loader *l =
+					LOADER(.batch_records = 4, .seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL,
+					       .rank = rank, .world = worlds[w], .tail = SHARD_PAD);
 
 				CHECK_OK(shard_loader_seek(l, 2, from, &fixture_err));
 				for (uint64_t step = 0; step < steps; step++) {
 					struct flat f = take(l);
 
-					STORY("world %u, rank %u, from %" PRIu64 ", step %" PRIu64, worlds[w], rank, from, step);
+					STORY("world %u, rank %u, from %" PRIu64 ", step %" PRIu64, worlds[w], rank,
+					      from, step);
 					CHECK_EQ(f.rc, SHARD_OK);
 					CHECK_EQ(f.position, from + step * worlds[w] * 4);
 					for (uint32_t i = 0; i < f.rows; i++) {
@@ -351,7 +358,8 @@ TEST(a_job_continues_on_more_or_fewer_ranks)
 						 * format/ORDER.md 7: rank q takes the positions
 						 * that are q mod R
 						 */
-						uint64_t d = (rank + worlds[w] - from % worlds[w]) % worlds[w], y = f.position + (uint64_t)i * worlds[w] + d;
+						uint64_t d = (rank + worlds[w] - from % worlds[w]) % worlds[w],
+							 y = f.position + (uint64_t)i * worlds[w] + d;
 
 						CHECK_EQ(f.record[i], order[y % RECORDS]);
 						CHECK_EQ(f.flags[i], y >= RECORDS ? SHARD_ROW_PADDED : 0);
@@ -594,7 +602,8 @@ TEST(options_that_are_refused)
 		{{.batch_records = 1, .slot_count = 1}, "slot_count is 1"},
 		{{.batch_records = 1, .slot_count = 1025}, "slot_count is 1025"},
 		{{.batch_records = UINT32_MAX, .world = 1u << 31}, "in a step"},
-		{{.batch_records = 104}, "103 records, too few for one batch of 104 on each of 1 ranks"}, /* it would end epochs for ever */
+		/* it would end epochs for ever */
+		{{.batch_records = 104}, "103 records, too few for one batch of 104 on each of 1 ranks"},
 		{{.batch_records = 13, .world = 8}, "too few for one batch of 13 on each of 8 ranks"},
 	};
 
@@ -611,7 +620,8 @@ TEST(options_that_are_refused)
 			CHECK_STR(err.message, rows[i].says);
 		CHECK(!l);
 	}
-	CHECK_EQ(shard_loader_open(&(struct shard_loader *){NULL}, ds, NULL, NULL), SHARD_E_ARGUMENT); /* no batch_records */
+	/* no batch_records */
+	CHECK_EQ(shard_loader_open(&(struct shard_loader *){NULL}, ds, NULL, NULL), SHARD_E_ARGUMENT);
 }
 
 /* Of the thread sanitizer, which otherwise ends the process when there is no memory. */

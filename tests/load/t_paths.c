@@ -7,7 +7,8 @@
  * refused here: io_uring by a seccomp filter in an unprivileged child that may lock 64 KiB,
  * O_DIRECT at open and at the read, alignments that do not fit.
  *
- * LDFLAGS: -Wl,--wrap=direct_open,--wrap=engine_put,--wrap=engine_get,--wrap=file_seems_cached,--wrap=file_major_faults
+ * LDFLAGS: -Wl,--wrap=direct_open,--wrap=engine_put,--wrap=engine_get,--wrap=file_seems_cached
+ * LDFLAGS: -Wl,--wrap=file_major_faults
  */
 #include <errno.h>
 #include <stddef.h>
@@ -85,7 +86,11 @@ static uint64_t add(uint64_t h, const void *data, size_t bytes)
 static struct story run(uint32_t path, uint32_t threads, uint32_t check)
 {
 	struct shard_dataset_options d = {.size = sizeof(d), .check = check};
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = RECORDS / 6, .seed = 3, .path = path, .thread_count = threads,
+	struct shard_loader_options o = {.size = sizeof(o),
+					 .batch_records = RECORDS / 6,
+					 .seed = 3,
+					 .path = path,
+					 .thread_count = threads,
 					 .shuffle = SHARD_SHUFFLE_GLOBAL};
 	struct story s = {0};
 	struct shard_dataset *ds;
@@ -103,11 +108,14 @@ static struct story run(uint32_t path, uint32_t threads, uint32_t check)
 			continue;
 		}
 		for (uint32_t i = 0; i < b.record_count; i++, s.rows++) {
-			if (path == SHARD_PATH_MAP && check == SHARD_CHECK_ALWAYS) /* the twin; the others are compared with it */
-				check_photo(&schema, 0, b.record[i], (const uint8_t *)b.group[0].data + i * b.group[0].stride);
+			/* the twin; the others are compared with it */
+			if (path == SHARD_PATH_MAP && check == SHARD_CHECK_ALWAYS)
+				check_photo(&schema, 0, b.record[i],
+					    (const uint8_t *)b.group[0].data + i * b.group[0].stride);
 			s.hash = add(s.hash, &b.record[i], sizeof(b.record[i]));
 			for (uint32_t f = 0; f < 3; f++)
-				s.hash = add(s.hash, (const uint8_t *)b.field[f].data + i * b.field[f].stride, schema.field[f].bytes);
+				s.hash = add(s.hash, (const uint8_t *)b.field[f].data + i * b.field[f].stride,
+					     schema.field[f].bytes);
 		}
 		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
 	}
@@ -148,7 +156,8 @@ TEST(all_paths_deliver_the_same)
 {
 	static const struct {
 		uint32_t side, align;
-	} shapes[] = {{224, 0}, {224, 4096}, {77, 0}, {37, 0}}; /* a multiple of 512, of 4096, of neither, and just large */
+	} shapes[] = {
+		{224, 0}, {224, 4096}, {77, 0}, {37, 0}}; /* a multiple of 512, of 4096, of neither, and just large */
 	for (size_t i = 0; i < COUNT(shapes); i++) {
 		struct story want;
 
@@ -162,8 +171,8 @@ TEST(all_paths_deliver_the_same)
 
 					if (system_says != AS_IT_IS && path != SHARD_PATH_DIRECT)
 						continue; /* it is not asked */
-					STORY("side %u, align %u, system %u, path %u, check %u, threads %u", shapes[i].side,
-					      shapes[i].align, system_says, path, check, threads);
+					STORY("side %u, align %u, system %u, path %u, check %u, threads %u",
+					      shapes[i].side, shapes[i].align, system_says, path, check, threads);
 					warm = check % 2;
 					got = run(path, threads, check);
 					CHECK_EQ(got.rc, SHARD_END);
@@ -347,7 +356,8 @@ TEST(without_io_uring_the_same_comes_by_pread)
 	if (!geteuid()) /* so that nobody may pass */
 		CHECK_EQ(chmod(folder.text, 0755) | chmod(tmp(&here, "."), 0755) | chmod(above.text, 0755), 0);
 	want = twin();
-	rc = child(0, &want, uring); /* the control: unprivileged, but allowed: with io_uring where the machine has it */
+	/* the control: unprivileged, but allowed: with io_uring where the machine has it */
+	rc = child(0, &want, uring);
 	CHECK_EQ(rc, 0);
 	rc = child(EPERM, &want, false);
 	if (rc == 77)

@@ -5,7 +5,8 @@
  * Lent memory stands between pages that nobody may touch.  A loader that says it needs less than it
  * writes to, and one that allocates while it fills, must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=ring_bytes,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=ring_bytes,--wrap=malloc,--wrap=calloc,--wrap=realloc
+ * LDFLAGS: -Wl,--wrap=aligned_alloc
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -33,20 +34,20 @@ uint64_t __wrap_ring_bytes(const struct ring *r)
 	return __real_ring_bytes(r) - (says_too_little ? PAGE : 0);
 }
 
-#define COUNTED(name_, types_, names_)             \
-	void *__real_##name_ types_;               \
-	void *__wrap_##name_ types_;               \
-	void *__wrap_##name_ types_                \
-	{                                          \
-		bool outer = !within;              \
-		void *p;                           \
-						   \
-		if (outer && atomic_load(&counting)) \
+#define COUNTED(name_, types_, names_)                   \
+	void *__real_##name_ types_;                     \
+	void *__wrap_##name_ types_;                     \
+	void *__wrap_##name_ types_                      \
+	{                                                \
+		bool outer = !within;                    \
+		void *p;                                 \
+                                                         \
+		if (outer && atomic_load(&counting))     \
 			atomic_fetch_add(&allocated, 1); \
-		within = true;                     \
-		p = __real_##name_ names_;         \
-		within = !outer;                   \
-		return p;                          \
+		within = true;                           \
+		p = __real_##name_ names_;               \
+		within = !outer;                         \
+		return p;                                \
 	}
 
 COUNTED(malloc, (size_t bytes), (bytes))
@@ -89,7 +90,8 @@ TEST(memory_that_does_not_fit_is_refused)
 	wanted_open(&wanted, (struct shard_loader_options){.batch_records = 10, .slot_count = 3});
 	l = loader_of(&wanted);
 	bytes = shard_loader_ring_bytes(l);
-	CHECK_EQ(bytes, 3 * (49152 + 4096 + 4096)); /* 10 x 4,800 bytes, 10 labels, 10 weights, each on pages of its own */
+	/* 10 x 4,800 bytes, 10 labels, 10 weights, each on pages of its own */
+	CHECK_EQ(bytes, 3 * (49152 + 4096 + 4096));
 	region_open(&r, bytes + PAGE);
 	for (uint64_t shift = 1; shift < PAGE; shift *= 2) {
 		STORY("%" PRIu64 " behind a page", shift);
@@ -112,10 +114,12 @@ TEST(memory_that_does_not_fit_is_refused)
 static void check_inside(const struct region *r, const struct shard_batch *b, uint8_t *owner, uint8_t mark)
 {
 	for (uint32_t f = 0; f < schema.field_count; f++) {
-		const uint8_t *at = b->field[f].data, *end = at + (b->record_count - 1) * b->field[f].stride + schema.field[f].bytes;
+		const uint8_t *at = b->field[f].data,
+			      *end = at + (b->record_count - 1) * b->field[f].stride + schema.field[f].bytes;
 
 		CHECK(at >= r->memory && end <= r->memory + r->bytes);
-		for (uint64_t page = (uint64_t)(at - r->memory) / PAGE; page <= (uint64_t)(end - 1 - r->memory) / PAGE; page++) {
+		for (uint64_t page = (uint64_t)(at - r->memory) / PAGE; page <= (uint64_t)(end - 1 - r->memory) / PAGE;
+		     page++) {
 			CHECK(!owner[page] || owner[page] == mark);
 			owner[page] = mark;
 		}
@@ -134,8 +138,9 @@ static void run_in(struct region *r, uint32_t slots, uint32_t threads)
 	uint8_t owner[4000] = {0};
 	uint64_t bytes;
 
-	wanted_open(&wanted, (struct shard_loader_options){.batch_records = 10, .slot_count = slots, .thread_count = threads,
-							   .tail = SHARD_KEEP});
+	wanted_open(&wanted,
+		    (struct shard_loader_options){
+			    .batch_records = 10, .slot_count = slots, .thread_count = threads, .tail = SHARD_KEEP});
 	l = loader_of(&wanted);
 	bytes = shard_loader_ring_bytes(l);
 	region_open(r, bytes);
@@ -217,7 +222,9 @@ TEST(nothing_is_allocated_once_all_shards_are_open)
 
 				STORY("side %u, codec %u, %u threads", side, codec, threads);
 				inject_nothing();
-				wanted_open(&wanted, (struct shard_loader_options){.batch_records = 9, .tail = SHARD_KEEP, .thread_count = threads});
+				wanted_open(&wanted, (struct shard_loader_options){.batch_records = 9,
+										   .tail = SHARD_KEEP,
+										   .thread_count = threads});
 				l = loader_of(&wanted);
 				allocations(l, 1, false); /* opens what there is */
 				count = allocations(l, 3, true);
@@ -276,7 +283,8 @@ TEST(an_allocation_is_noticed)
 
 /* ---- what is counted ---- */
 
-static struct shard_loader_stats stats_after(const struct shard_dataset_options *d, struct shard_loader_options o, unsigned epochs)
+static struct shard_loader_stats stats_after(const struct shard_dataset_options *d, struct shard_loader_options o,
+					     unsigned epochs)
 {
 	struct shard_loader_stats s, zero;
 	struct lent lent = {.count = 0};
@@ -305,14 +313,16 @@ TEST(statistics_add_up)
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (uint32_t threads = 1; threads <= 4; threads++)
 		for (uint32_t slots = 2; slots <= 5; slots++) {
-			const struct shard_loader_options o = {.batch_records = 10, .slot_count = slots, .thread_count = threads, .tail = SHARD_KEEP};
+			const struct shard_loader_options o = {
+				.batch_records = 10, .slot_count = slots, .thread_count = threads, .tail = SHARD_KEEP};
 
 			STORY("%u threads, %u slots", threads, slots);
 			s = stats_after(NULL, o, 3);
 			CHECK_EQ(s.batch_count, 33);
 			CHECK_EQ(s.record_count, 309);
 			CHECK_EQ(s.bytes, 309 * (4800 + 8 + 12));
-			CHECK(s.filled_record_count >= s.record_count && s.filled_record_count <= s.record_count + slots * 10);
+			CHECK(s.filled_record_count >= s.record_count &&
+			      s.filled_record_count <= s.record_count + slots * 10);
 			CHECK_EQ(s.filled_bytes, s.filled_record_count * (4800 + 8 + 12));
 			CHECK_EQ(s.thread_count, threads);
 			CHECK(s.elapsed_ns && s.fill_ns && s.fill_cpu_ns && s.fill_ns <= threads * s.elapsed_ns);
@@ -385,7 +395,8 @@ TEST(units_are_checked_once)
 	s = stats_after(&d, one, 2);
 	CHECK_EQ(s.checked_unit_count, 2 * s.filled_record_count);
 	d.check = SHARD_CHECK_FIRST;
-	for (uint32_t threads = 2; threads <= 6; threads++) { /* rows of a unit come to several at once: one hashes it */
+	/* rows of a unit come to several at once: one hashes it */
+	for (uint32_t threads = 2; threads <= 6; threads++) {
 		struct shard_loader_options o = one;
 
 		o.thread_count = threads;

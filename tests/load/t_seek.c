@@ -7,7 +7,8 @@
  * come from.  A seek that forgets nothing, and one that lets a slot be used while it is still being
  * filled, must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=crew_move,--wrap=crew_rest,--wrap=crew_use_orders,--wrap=mem_array
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=crew_move,--wrap=crew_rest,--wrap=crew_use_orders
+ * LDFLAGS: -Wl,--wrap=mem_array
  * TIMEOUT: 300
  */
 #include "libshard/base/mem.h"
@@ -94,9 +95,10 @@ static void check_place(const struct shard_loader *l)
 	uint64_t epoch, position;
 
 	shard_loader_tell(l, &epoch, &position);
-	if (epoch != wanted.epoch + ended || position != (ended ? 0 : wanted.first + wanted.step * step_records(&wanted)))
-		complain(&wanted, "told epoch %" PRIu64 ", position %" PRIu64 " instead of %" PRIu64 ", %" PRIu64, epoch, position, wanted.epoch,
-			 wanted.first);
+	if (epoch != wanted.epoch + ended ||
+	    position != (ended ? 0 : wanted.first + wanted.step * step_records(&wanted)))
+		complain(&wanted, "told epoch %" PRIu64 ", position %" PRIu64 " instead of %" PRIu64 ", %" PRIu64,
+			 epoch, position, wanted.epoch, wanted.first);
 }
 
 static void storm(struct shard_loader_options o, uint64_t seed, unsigned rounds)
@@ -171,7 +173,8 @@ TEST(broken_seeks_are_noticed)
 #if !defined(__SANITIZE_THREAD__)
 	STORY("it frees slots that threads are in");
 	wanted.complaint[0] = 0;
-	for (uint64_t seed = 1; seed <= 20 && !wanted.complaint[0]; seed++) { /* the first of them was enough 48 times of 48 */
+	/* the first of them was enough 48 times of 48 */
+	for (uint64_t seed = 1; seed <= 20 && !wanted.complaint[0]; seed++) {
 		inject_nothing();
 		inject.delay_us = 300;
 		seeking = FREES_TOO_EARLY;
@@ -253,8 +256,13 @@ TEST(seek_does_not_wait)
 
 /* ---- another order, in the middle of one ---- */
 
-static const struct shard_loader_options other_windows = {.batch_records = 4, .seed = 3, .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 5,
-							  .window_runs = 2, .lane_count = 3, .phase_unit_records = 2};
+static const struct shard_loader_options other_windows = {.batch_records = 4,
+							  .seed = 3,
+							  .shuffle = SHARD_SHUFFLE_WINDOWS,
+							  .run_records = 5,
+							  .window_runs = 2,
+							  .lane_count = 3,
+							  .phase_unit_records = 2};
 
 /* A token of windows that are not the defaults, at this place. */
 static void token_of(struct shard_loader_options o, uint64_t epoch, uint64_t position, char token[SHARD_TOKEN_BYTES])
@@ -335,7 +343,10 @@ TEST(no_memory_for_another_order)
 			struct shard_loader *l;
 			struct shard_batch b;
 
-			STORY("%u threads, then %s", threads, then == 0 ? "close" : then == 1 ? "seek" : "resume again");
+			STORY("%u threads, then %s", threads,
+			      then == 0	  ? "close"
+			      : then == 1 ? "seek"
+					  : "resume again");
 			open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
 			inject_nothing();
 			token_of(other_windows, 1, 30, token);

@@ -48,7 +48,8 @@ static uint64_t cut_at;
  */
 static int cut_a_shard(void)
 {
-	const struct shard_dataset_options d = {.size = sizeof(d), .guard = guard, .check = SHARD_CHECK_ALWAYS}; /* hashes are needed */
+	/* hashes are needed */
+	const struct shard_dataset_options d = {.size = sizeof(d), .guard = guard, .check = SHARD_CHECK_ALWAYS};
 	struct shard_error err = {.message = ""};
 	struct shard_loader *l;
 	struct shard_batch b;
@@ -56,8 +57,11 @@ static int cut_a_shard(void)
 	int rc;
 
 	reopen(&d);
-	wanted_open(&wanted, (struct shard_loader_options){.batch_records = 10, .slot_count = 2, .thread_count = threads,
-							   .shuffle = SHARD_SEQUENTIAL, .path = way});
+	wanted_open(&wanted, (struct shard_loader_options){.batch_records = 10,
+							   .slot_count = 2,
+							   .thread_count = threads,
+							   .shuffle = SHARD_SEQUENTIAL,
+							   .path = way});
 	l = loader_of(&wanted);
 	for (int i = 0; i < 4; i++) { /* the last of them opened the middle shard */
 		if (wanted_next(&wanted, l, &b) || shard_loader_release(l, &b, NULL))

@@ -36,8 +36,10 @@ int __real_slot_fill(struct supply *supply, struct scratch *scratch, struct slot
 		     struct shard_error *err);
 int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err);
-int __real_reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err);
-int __wrap_reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err);
+int __real_reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
+			     struct shard_error *err);
+int __wrap_reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
+			     struct shard_error *err);
 uint8_t *__real_stage_at(const struct stage *s, uint32_t block);
 uint8_t *__wrap_stage_at(const struct stage *s, uint32_t block);
 
@@ -49,7 +51,8 @@ int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot
 	return __real_slot_fill(supply, scratch, s, counts, err);
 }
 
-int __wrap_reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err)
+int __wrap_reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
+			     struct shard_error *err)
 {
 	for (unsigned i = 0; i < SHARDS; i++)
 		if (atomic_load(&ds->reader[i]) == r)
@@ -87,9 +90,15 @@ static void open_packed(enum kind kind, const uint64_t *sizes)
 /* 37 runs in lanes of several windows, and a rest. */
 static struct shard_loader_options windows(uint32_t threads, uint32_t lanes)
 {
-	return (struct shard_loader_options){.batch_records = 5, .seed = 3, .slot_count = 3, .thread_count = threads,
-					     .shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = UNIT, .phase_unit_records = UNIT,
-					     .window_runs = lanes > 4 ? 1 : 2, .lane_count = lanes};
+	return (struct shard_loader_options){.batch_records = 5,
+					     .seed = 3,
+					     .slot_count = 3,
+					     .thread_count = threads,
+					     .shuffle = SHARD_SHUFFLE_WINDOWS,
+					     .run_records = UNIT,
+					     .phase_unit_records = UNIT,
+					     .window_runs = lanes > 4 ? 1 : 2,
+					     .lane_count = lanes};
 }
 
 static uint64_t chunk_count(const uint64_t *sizes)
@@ -170,7 +179,8 @@ TEST(each_chunk_is_decoded_once)
 					struct shard_loader_stats stats;
 					uint64_t due;
 
-					STORY("%s, %u threads, world %u, seed %" PRIu64, kind_name[kind], threads, world[w], seed);
+					STORY("%s, %u threads, world %u, seed %" PRIu64, kind_name[kind], threads,
+					      world[w], seed);
 					o.seed = seed;
 					o.tail = world[w] == 1 ? SHARD_KEEP : SHARD_DROP;
 					o.world = world[w];
@@ -207,13 +217,18 @@ TEST(a_stage_that_is_too_small_decodes_again)
 /* In their order, a whole chunk needs no stage, and the others a few blocks. */
 TEST(sequential_epochs_decode_once_too)
 {
-	struct shard_loader_options o = {.batch_records = 24, .slot_count = 2, .thread_count = 1, .shuffle = SHARD_SEQUENTIAL, .tail = SHARD_KEEP};
+	struct shard_loader_options o = {.batch_records = 24,
+					 .slot_count = 2,
+					 .thread_count = 1,
+					 .shuffle = SHARD_SEQUENTIAL,
+					 .tail = SHARD_KEEP};
 	struct shard_loader_stats stats;
 
 	for (enum kind kind = 0; kind < KINDS; kind++)
 		for (o.batch_records = 3; o.batch_records < 30; o.batch_records += 7)
 			for (o.thread_count = 1; o.thread_count <= 3; o.thread_count += 2) {
-				STORY("%s, %u threads, batches of %u", kind_name[kind], o.thread_count, o.batch_records);
+				STORY("%s, %u threads, batches of %u", kind_name[kind], o.thread_count,
+				      o.batch_records);
 				open_packed(kind, whole);
 				CHECK_EQ(load_epoch(o, &stats), chunk_count(whole));
 				CHECK_EQ(stats.decoded_chunk_count, chunk_count(whole));
@@ -244,14 +259,18 @@ TEST(any_stage_delivers_the_same)
 			for (uint32_t shuffle = SHARD_SEQUENTIAL; shuffle <= SHARD_SHUFFLE_WINDOWS; shuffle++)
 				for (uint32_t threads = 1; threads <= 7; threads += 3)
 					for (unsigned blocks = 0; blocks < 40; blocks = 3 * blocks + 1) {
-						struct shard_loader_options o = {.batch_records = 9, .seed = blocks, .shuffle = shuffle,
-										 .thread_count = threads, .slot_count = 4};
+						struct shard_loader_options o = {.batch_records = 9,
+										 .seed = blocks,
+										 .shuffle = shuffle,
+										 .thread_count = threads,
+										 .slot_count = 4};
 						if (shuffle == SHARD_SHUFFLE_WINDOWS)
 							o = windows(threads, 3);
-						o.stage_bytes = blocks * UNIT * schema.group[kind == RAW_AND_SMALL].stride;
+						o.stage_bytes =
+							blocks * UNIT * schema.group[kind == RAW_AND_SMALL].stride;
 						o.tail = SHARD_PAD;
-						STORY("%s, shards %u, shuffle %u, %u threads, %u blocks", kind_name[kind], shards,
-						      shuffle, threads, blocks);
+						STORY("%s, shards %u, shuffle %u, %u threads, %u blocks",
+						      kind_name[kind], shards, shuffle, threads, blocks);
 						consume_epochs(o, 80);
 					}
 		}
@@ -262,7 +281,8 @@ TEST(ranks_seeks_and_early_exits)
 	struct prng p = {11};
 
 	for (unsigned round = 0; round < 200; round++) {
-		struct shard_loader_options o = windows(1 + (uint32_t)prng_below(&p, 4), 1 + (uint32_t)prng_below(&p, 9));
+		struct shard_loader_options o =
+			windows(1 + (uint32_t)prng_below(&p, 4), 1 + (uint32_t)prng_below(&p, 9));
 		struct lent lent = {.count = 0};
 		struct shard_loader *l;
 
@@ -320,7 +340,8 @@ TEST(each_unit_is_hashed_once)
 				open_packed(kind, whole);
 				reopen(&d);
 				units = chunk_count(whole);
-				STORY("%s, check %u, stage %s", kind_name[kind], check, stage_bytes ? "of nothing" : "as wanted");
+				STORY("%s, check %u, stage %s", kind_name[kind], check,
+				      stage_bytes ? "of nothing" : "as wanted");
 				o.tail = SHARD_KEEP;
 				o.stage_bytes = stage_bytes;
 				load_epoch(o, &stats);
@@ -332,7 +353,8 @@ TEST(each_unit_is_hashed_once)
 					CHECK_EQ(stats.checked_unit_count, 0);
 				else /* raw units as they are delivered, chunks as they are decoded */
 					CHECK_EQ(stats.checked_unit_count,
-						 stats.decoded_chunk_count + (kind == RAW_AND_SMALL ? record_total : 0));
+						 stats.decoded_chunk_count +
+							 (kind == RAW_AND_SMALL ? record_total : 0));
 				load_epoch(o, &stats);
 				CHECK(check != SHARD_CHECK_FIRST || !stats.checked_unit_count);
 			}
@@ -365,14 +387,17 @@ static void check_repaired(struct wanted *w, const struct shard_batch *b, uint32
 	for (uint32_t i = 0; i < b->record_count; i++) {
 		uint64_t due = w->order[b->epoch][b->position + i], record = due;
 
-		CHECK_EQ(b->row_flags[i], good[due] ? 0 : policy == SHARD_CORRUPT_MASK ? SHARD_ROW_MASKED : SHARD_ROW_SUBSTITUTED);
+		CHECK_EQ(b->row_flags[i], good[due]			 ? 0
+					  : policy == SHARD_CORRUPT_MASK ? SHARD_ROW_MASKED
+									 : SHARD_ROW_SUBSTITUTED);
 		while (policy == SHARD_CORRUPT_SUBSTITUTE && !good[record])
 			record = (record + 1) % record_total;
 		CHECK_EQ(b->record[i], record);
 		if (good[record])
 			check_bytes(w, b, i);
 		for (uint32_t f = 0; !good[record] && f < schema.field_count; f++)
-			CHECK_MEM((const uint8_t *)b->field[f].data + i * b->field[f].stride, zeros, (size_t)schema.field[f].bytes);
+			CHECK_MEM((const uint8_t *)b->field[f].data + i * b->field[f].stride, zeros,
+				  (size_t)schema.field[f].bytes);
 	}
 	CHECK_NO_COMPLAINT(w);
 }
@@ -389,12 +414,14 @@ TEST(damaged_chunks_are_exactly_their_rows)
 		CHECK_EQ(find_good(), 2 * UNIT + (kind == RAW_AND_SMALL ? 0 : schema.group[0].unit_records));
 		for (uint32_t policy = SHARD_CORRUPT_SUBSTITUTE; policy <= SHARD_CORRUPT_MASK; policy++)
 			for (uint32_t threads = 1; threads <= 3; threads += 2)
-				for (uint64_t stage_bytes = 0; stage_bytes <= 100000; stage_bytes = stage_bytes * 50000 + 1) {
+				for (uint64_t stage_bytes = 0; stage_bytes <= 100000;
+				     stage_bytes = stage_bytes * 50000 + 1) {
 					struct shard_loader_options o = windows(threads, 4);
 					struct shard_loader *l;
 					struct shard_batch b;
 
-					STORY("%s, policy %u, %u threads, stage %" PRIu64, kind_name[kind], policy, threads, stage_bytes);
+					STORY("%s, policy %u, %u threads, stage %" PRIu64, kind_name[kind], policy,
+					      threads, stage_bytes);
 					o.on_corrupt = policy;
 					o.tail = SHARD_KEEP;
 					o.stage_bytes = stage_bytes;

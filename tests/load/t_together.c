@@ -24,8 +24,13 @@ static struct shard_loader *loader;
 
 static void open_loader(uint32_t batch_records, uint32_t path, uint32_t threads, uint32_t on_corrupt)
 {
-	wanted_open(&wanted, (struct shard_loader_options){.batch_records = batch_records, .path = path, .thread_count = threads,
-			.on_corrupt = on_corrupt, .shuffle = SHARD_SEQUENTIAL, .tail = SHARD_KEEP, .slot_count = 2});
+	wanted_open(&wanted, (struct shard_loader_options){.batch_records = batch_records,
+							   .path = path,
+							   .thread_count = threads,
+							   .on_corrupt = on_corrupt,
+							   .shuffle = SHARD_SEQUENTIAL,
+							   .tail = SHARD_KEEP,
+							   .slot_count = 2});
 	memset(&reads, 0, sizeof(reads));
 	loader = loader_of(&wanted);
 }
@@ -84,7 +89,8 @@ static unsigned pieces(uint32_t batch_records)
 
 TEST(neighbours_are_one_read)
 {
-	static const uint32_t sides[] = {37, 224, 400}; /* of a stride of no 512, of a multiple, and so long that 8 are enough */
+	/* of a stride of no 512, of a multiple, and so long that 8 are enough */
+	static const uint32_t sides[] = {37, 224, 400};
 
 	for (size_t i = 0; i < COUNT(sides); i++) {
 		open_photos(sides[i], SHARD_RAW, sizes, COUNT(sizes));
@@ -97,17 +103,25 @@ TEST(neighbours_are_one_read)
 					bool fits = schema.group[0].stride % align == 0;
 					struct shard_loader_stats s;
 
-					STORY("side %u, batches of %u, aligned to %u, %u threads", sides[i], batch, align, threads);
+					STORY("side %u, batches of %u, aligned to %u, %u threads", sides[i], batch,
+					      align, threads);
 					open_loader(batch, SHARD_PATH_DIRECT, threads, SHARD_CORRUPT_FAIL);
 					take_all();
 					CHECK_NO_COMPLAINT(&wanted);
 					shard_loader_stats(loader, &s);
 					close_loader(loader);
 					if (fits) {
-						CHECK(reads.count >= 2 * pieces(batch) && reads.count <= 3 * pieces(batch));
-						CHECK(reads.longest <= TOGETHER_BYTES && reads.longest % schema.group[0].stride == 0);
-						CHECK_EQ(reads.longest, (batch < TOGETHER_BYTES / schema.group[0].stride ? batch < 40 ? batch : 40
-							 : TOGETHER_BYTES / schema.group[0].stride < 40 ? TOGETHER_BYTES / schema.group[0].stride : 40) * schema.group[0].stride);
+						CHECK(reads.count >= 2 * pieces(batch) &&
+						      reads.count <= 3 * pieces(batch));
+						CHECK(reads.longest <= TOGETHER_BYTES &&
+						      reads.longest % schema.group[0].stride == 0);
+						CHECK_EQ(reads.longest,
+							 (batch < TOGETHER_BYTES / schema.group[0].stride
+								  ? batch < 40 ? batch : 40
+							  : TOGETHER_BYTES / schema.group[0].stride < 40
+								  ? TOGETHER_BYTES / schema.group[0].stride
+								  : 40) *
+								 schema.group[0].stride);
 						CHECK(reads.bytes >= s.direct_bytes);
 					} else { /* each with what surrounds it, to be copied once */
 						CHECK(reads.count >= 2 * TOTAL);
@@ -124,7 +138,8 @@ TEST(neighbours_are_one_read)
  */
 TEST(other_ways_and_orders)
 {
-	struct shard_loader_options global = {.batch_records = 16, .path = SHARD_PATH_PREAD, .shuffle = SHARD_SHUFFLE_GLOBAL, .tail = SHARD_KEEP};
+	struct shard_loader_options global = {
+		.batch_records = 16, .path = SHARD_PATH_PREAD, .shuffle = SHARD_SHUFFLE_GLOBAL, .tail = SHARD_KEEP};
 
 	open_photos(224, SHARD_RAW, sizes, COUNT(sizes));
 	open_loader(16, SHARD_PATH_PREAD, 1, SHARD_CORRUPT_FAIL);
@@ -163,7 +178,8 @@ TEST(reads_are_under_way_together)
 TEST(a_wrong_neighbour_is_noticed)
 {
 	open_photos(224, SHARD_RAW, sizes, COUNT(sizes));
-	reopen(&(struct shard_dataset_options){.size = sizeof(struct shard_dataset_options), .check = SHARD_CHECK_NEVER});
+	reopen(&(struct shard_dataset_options){.size = sizeof(struct shard_dataset_options),
+					       .check = SHARD_CHECK_NEVER});
 	open_loader(16, SHARD_PATH_PREAD, 1, SHARD_CORRUPT_FAIL);
 	reads.shift_longer_than = reads.shift = schema.group[0].stride;
 	take_all();

@@ -21,8 +21,16 @@ static const struct shard_loader_options kinds[] = {
 	{.shuffle = SHARD_SEQUENTIAL},
 	{.shuffle = SHARD_SHUFFLE_GLOBAL},
 	{.shuffle = SHARD_SHUFFLE_WINDOWS},
-	{.shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 5, .window_runs = 2, .lane_count = 3, .phase_unit_records = 2},
-	{.shuffle = SHARD_SHUFFLE_WINDOWS, .run_records = 1, .window_runs = 7, .lane_count = 1, .phase_unit_records = 9},
+	{.shuffle = SHARD_SHUFFLE_WINDOWS,
+	 .run_records = 5,
+	 .window_runs = 2,
+	 .lane_count = 3,
+	 .phase_unit_records = 2},
+	{.shuffle = SHARD_SHUFFLE_WINDOWS,
+	 .run_records = 1,
+	 .window_runs = 7,
+	 .lane_count = 1,
+	 .phase_unit_records = 9},
 };
 
 /* ---- broken twins ---- */
@@ -40,7 +48,8 @@ bool __wrap_token_read(const char *text, struct token *t)
 		t->position++;
 	if (reading == LOSES_WINDOWS && t->params.kind == ORDER_TWO_LEVELS)
 		t->params.lane_count++;
-	return good || (reading == READS_ANYTHING && !strncmp(text, "shuffle-v1 ", 11) && t->params.record_count == record_total);
+	return good || (reading == READS_ANYTHING && !strncmp(text, "shuffle-v1 ", 11) &&
+			t->params.record_count == record_total);
 }
 
 /* ---- helpers ---- */
@@ -84,12 +93,20 @@ TEST(a_token_is_this_text)
 	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
 	shard_dataset_info(ds, &info);
 	token_of(of_kind(1, 5, 77), 3, 20, token);
-	snprintf(want, sizeof(want), "shuffle-v1 one_level N 103 r 0 w 0 L 0 u 0 seed 77 epoch 3 position 20 dataset %s subset all", info.id);
+	snprintf(want, sizeof(want),
+		 "shuffle-v1 one_level N 103 r 0 w 0 L 0 u 0 seed 77 epoch 3 position 20 dataset %s subset all",
+		 info.id);
 	seal(want);
 	CHECK_STR(token, want);
 	token_of(of_kind(3, 5, UINT64_MAX), UINT64_MAX, 103, token);
-	snprintf(want, sizeof(want), "shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 18446744073709551615 epoch 0 position 0 dataset %s subset all",
-		 info.id); /* at the end of an epoch a token is of the next one, and behind the last one is the first */
+	snprintf(want, sizeof(want),
+		 "shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 18446744073709551615 epoch 0 position 0 dataset %s "
+		 "subset all",
+		 /*
+		  * at the end of an epoch a token is of the next one, and behind the last one is
+		  * the first
+		  */
+		 info.id);
 	seal(want);
 	CHECK_STR(token, want);
 	for (const char *c = token; *c; c++)
@@ -156,17 +173,24 @@ TEST(sealed_nonsense_is_refused)
 		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 103", SHARD_OK},
 		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 18446744073709551615 position 35", SHARD_OK},
 		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 104", SHARD_E_ARGUMENT},
-		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 18446744073709551615", SHARD_E_ARGUMENT},
-		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 18446744073709551651", SHARD_E_ARGUMENT}, /* 2^64 + 35 */
+		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 18446744073709551615",
+		 SHARD_E_ARGUMENT},
+		/* 2^64 + 35 */
+		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 18446744073709551651",
+		 SHARD_E_ARGUMENT},
 		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 035", SHARD_E_ARGUMENT},
 		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position +35", SHARD_E_ARGUMENT},
 		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1  position 35", SHARD_E_ARGUMENT},
-		{"shuffle-v1 two_levels N 103 r 5 w 4294967298 L 3 u 2 seed 7 epoch 1 position 35", SHARD_E_ARGUMENT}, /* 2^32 + 2 */
+		/* 2^32 + 2 */
+		{"shuffle-v1 two_levels N 103 r 5 w 4294967298 L 3 u 2 seed 7 epoch 1 position 35", SHARD_E_ARGUMENT},
 		{"shuffle-v1 two_levels N 103 r 0 w 2 L 3 u 2 seed 7 epoch 1 position 35", SHARD_E_ARGUMENT},
 		{"shuffle-v1 two_levels N 103 r 5 w 0 L 3 u 2 seed 7 epoch 1 position 35", SHARD_E_ARGUMENT},
 		{"shuffle-v1 two_levels N 103 r 5 w 2 L 0 u 2 seed 7 epoch 1 position 35", SHARD_E_ARGUMENT},
-		{"shuffle-v1 two_levels N 103 r 9223372036854775808 w 2 L 3 u 2 seed 7 epoch 1 position 35", SHARD_E_ARGUMENT},
-		{"shuffle-v1 two_levels N 103 r 4611686018427387904 w 4294967295 L 4294967295 u 4611686018427387904 seed 7 epoch 1 position 35", SHARD_OK},
+		{"shuffle-v1 two_levels N 103 r 9223372036854775808 w 2 L 3 u 2 seed 7 epoch 1 position 35",
+		 SHARD_E_ARGUMENT},
+		{"shuffle-v1 two_levels N 103 r 4611686018427387904 w 4294967295 L 4294967295 u 4611686018427387904 "
+		 "seed 7 epoch 1 position 35",
+		 SHARD_OK},
 		{"shuffle-v1 two_levels N 104 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 35", SHARD_E_MISMATCH},
 		{"shuffle-v1 two_levels N 103 r 5 w 2 L 3 u 2 seed 8 epoch 1 position 35", SHARD_E_MISMATCH},
 		{"shuffle-v1 three_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 35", SHARD_E_ARGUMENT},
@@ -283,7 +307,8 @@ TEST(the_tokens_order_is_taken_over)
 	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
 	for (size_t kind = 0; kind < COUNT(kinds); kind++)
 		for (int broken = 0; broken < 2; broken++) {
-			struct shard_loader_options o = {.size = sizeof(o), .batch_records = 9, .seed = 5, .tail = SHARD_KEEP};
+			struct shard_loader_options o = {
+				.size = sizeof(o), .batch_records = 9, .seed = 5, .tail = SHARD_KEEP};
 			char token[SHARD_TOKEN_BYTES], again[SHARD_TOKEN_BYTES];
 			struct shard_order_info info;
 			struct lent lent = {.count = 0};
@@ -308,8 +333,10 @@ TEST(the_tokens_order_is_taken_over)
 			shard_loader_order_info(l, &info);
 			CHECK_EQ(info.kind, kinds[kind].shuffle);
 			if (!broken && kind >= 3)
-				CHECK(info.run_records == kinds[kind].run_records && info.window_runs == kinds[kind].window_runs &&
-				      info.lane_count == kinds[kind].lane_count && info.phase_unit_records == kinds[kind].phase_unit_records);
+				CHECK(info.run_records == kinds[kind].run_records &&
+				      info.window_runs == kinds[kind].window_runs &&
+				      info.lane_count == kinds[kind].lane_count &&
+				      info.phase_unit_records == kinds[kind].phase_unit_records);
 			CHECK_OK(shard_loader_order(l, 2, 0, 103, told, &fixture_err));
 			CHECK(!broken == !memcmp(told, wanted.order[2], sizeof(told)));
 			CHECK_OK(shard_loader_seek(l, 1, 31, &fixture_err));
@@ -328,7 +355,10 @@ TEST(tokens_that_belong_elsewhere)
 		const char *says;
 	} rows[] = {
 		{{.seed = 5}, 3, SHARD_OK, ""},
-		{{.seed = 6}, 3, SHARD_E_MISMATCH, "belongs to 103 records and seed 5; the loader has 103 records and seed 6"},
+		{{.seed = 6},
+		 3,
+		 SHARD_E_MISMATCH,
+		 "belongs to 103 records and seed 5; the loader has 103 records and seed 6"},
 		{{.seed = 5, .shuffle = SHARD_SHUFFLE_WINDOWS}, 3, SHARD_OK, ""},
 		{{.seed = 5, .shuffle = SHARD_SEQUENTIAL}, 3, SHARD_E_MISMATCH, "belongs to another order"},
 		{{.seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL}, 3, SHARD_E_MISMATCH, "belongs to another order"},
@@ -402,7 +432,11 @@ TEST(no_earlier_record_is_read)
 				wanted_open(&wanted, o);
 				token_of(o, 1, position, token);
 				l = loader_of(&wanted);
-				if (broken) /* from the beginning, and then there: what a loader does that replays */
+				/*
+				 * from the beginning, and then there: what a loader does that
+				 * replays
+				 */
+				if (broken)
 					CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
 				CHECK_OK(shard_loader_resume(l, token, &fixture_err));
 				wanted_seek(&wanted, 1, position);

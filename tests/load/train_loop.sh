@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# train_loop.sh - examples/train_loop.c learns the photographs, and learns nothing from mixed-up labels
+# train_loop.sh - examples/train_loop.c learns the photographs, and learns nothing from mixed-up
+# labels
 #
-# The second half is the control: an accuracy that came from a leak, say of labels into the order of records, would
-# stay high.  Chance is 0.11.
+# The second half is the control: an accuracy that came from a leak, say of labels into the order of
+# records, would stay high.  Chance is 0.11.
 # TAKES: 20
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
@@ -36,11 +37,13 @@ if [ -n "${VARIANT-}" ]; then # a sanitizer slows down the learning, at which it
 fi
 
 real=$(accuracy)
-# What the loader did since the last line, twice in 20 epochs.  Never fast enough to wait, for this is no GPU.
+# What the loader did since the last line, twice in 20 epochs.  Never fast enough to wait, for this
+# is no GPU.
 line='^loader: [0-9.,]* [kMG]*B/s, [0-9.,]* records/s; next waited [0-9.]* % \([0-9,]* of [0-9,]* times\); threads filled '
 line+='[0-9.]* % \(on a CPU [0-9.]* %\), waited for slots [0-9.]* %; mapped [0-9]* %(, pread [0-9]* %)?'
 end=': the trainer is the slower side$'
-[ "$(grep -Ec "$line; hashed [0-9]* units$end" err)$(grep -Ec "$line$end" err)" = 11 ] || die "lines about the loader: $(cat err)"
+[ "$(grep -Ec "$line; hashed [0-9]* units$end" err)$(grep -Ec "$line$end" err)" = 11 ] ||
+	die "lines about the loader: $(cat err)"
 between 0.95 "$real" 1 || die "accuracy $real; at least 0.95"
 mixed=$(accuracy --permute-labels)
 between 0 "$mixed" 0.25 || die "accuracy $mixed with labels permuted; at most 0.25"

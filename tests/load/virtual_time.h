@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * virtual_time.h - a clock that is made up: it stands still while a thread works, and jumps when all of them wait
+ * virtual_time.h - a clock that is made up: it stands still while a thread works, and jumps when
+ * all of them wait
  *
  * Threads work in no time, unless they say how long they take.  The clock moves on only when each
  * thread sleeps or waits for a condition, to the moment when the first one wakes up.  So a loader
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define ACTORS	      8
+#define ACTORS	    8
 #define ACTOR_CLOCK 4096 /* the CPU clock of the first actor; no clock of the system has such a number */
 
 struct actor {
@@ -60,7 +61,10 @@ int __wrap_pthread_cond_signal(pthread_cond_t *cond);
 int __real_pthread_cond_broadcast(pthread_cond_t *cond);
 int __wrap_pthread_cond_broadcast(pthread_cond_t *cond);
 
-/* With the lock: one actor works no more.  If it was the last one, time passes until a sleeper wakes up. */
+/*
+ * With the lock: one actor works no more.  If it was the last one, time passes until a sleeper
+ * wakes up.
+ */
 static inline void virtual_rest(void)
 {
 	uint64_t first_ns = UINT64_MAX;

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# battery.sh - the statistics of the order, seeded and short: the order passes, and each known bad one is found
+# battery.sh - the statistics of the order, seeded and short: the order passes, and each known bad
+# one is found
 #
 # TIMEOUT: 600
 #
@@ -21,7 +22,8 @@ try() { # wanted exit status, words of the program; $last becomes its verdict
 	status=0
 	"$battery" --short "$@" >"$log" || status=$?
 	last=$(tail -n 1 "$log")
-	[ "$status" = "$want" ] || { cat "$log" && echo "prog_battery --short $*: status $status, not $want" && exit 1; }
+	[ "$status" = "$want" ] || { cat "$log" && echo "prog_battery --short $*: status $status, not $want" &&
+		exit 1; }
 }
 
 if [ -n "${VARIANT:-}" ]; then

@@ -4,11 +4,12 @@
  *
  *   prog_battery [--short] [--part NAME] [--seed N] [--long] [SUBJECT]
  *
- * SUBJECT is order, the library's own, or one of subjects.h: known good or known bad ones.  Prints a table of p-values
- * and by Holm's method the verdict at 0.001 over all of them: exit status 0 if nothing is rejected, 1 if something is.
- * --short does little of each part, --part one alone: small, levels, large, tiny or windows.  --long prints each
- * test on a line with its statistic and its samples.
- * format/ORDER.md has the table of a full run.  Not a test by itself: battery.sh runs it.
+ * SUBJECT is order, the library's own, or one of subjects.h: known good or known bad ones.  Prints
+ * a table of p-values and by Holm's method the verdict at 0.001 over all of them: exit status 0 if
+ * nothing is rejected, 1 if something is. --short does little of each part, --part one alone:
+ * small, levels, large, tiny or windows.  --long prints each test on a line with its statistic and
+ * its samples. format/ORDER.md has the table of a full run.  Not a test by itself: battery.sh runs
+ * it.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -190,7 +191,9 @@ static void test_position_by_record(uint32_t n)
 	free(found);
 }
 
-/* ---- two levels ------------------------------------------------------------------------------- */
+/*
+ * ---- two levels -------------------------------------------------------------------------------
+ */
 
 struct shape {
 	uint64_t run_records, window_runs, lanes, windows, longer, epochs;
@@ -290,8 +293,9 @@ static void test_tiny_windows(uint32_t n)
 }
 
 /*
- * Pairs of one class in a batch, of class-sorted records: the mean over epochs against the exact expectation.  Two
- * rows of a batch are from one run with probability (r - 1) / (W - 1) if from one window; other runs are exchangeable.
+ * Pairs of one class in a batch, of class-sorted records: the mean over epochs against the exact
+ * expectation.  Two rows of a batch are from one run with probability (r - 1) / (W - 1) if from one
+ * window; other runs are exchangeable.
  */
 static void test_batches(uint64_t r, uint64_t w, uint64_t lanes, uint64_t batch, uint64_t classes)
 {
@@ -331,7 +335,10 @@ static void test_batches(uint64_t r, uint64_t w, uint64_t lanes, uint64_t batch,
 	free(rows_of);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------ */
+/*
+ * ---- all of it
+ * ------------------------------------------------------------------------------------
+ */
 
 static bool part(const char *name)
 {

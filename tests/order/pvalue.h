@@ -2,8 +2,9 @@
 /*
  * pvalue.h - how likely a statistic is if chance alone made it, and Holm's verdict over many
  *
- * All are two-sided except Kolmogorov's: counts that are too even are as suspicious as counts that are too uneven.
- * Good to a few digits, and to a factor of two far out in the tails; a verdict needs no more.
+ * All are two-sided except Kolmogorov's: counts that are too even are as suspicious as counts that
+ * are too uneven. Good to a few digits, and to a factor of two far out in the tails; a verdict
+ * needs no more.
  */
 #ifndef TESTS_ORDER_PVALUE_H
 #define TESTS_ORDER_PVALUE_H
@@ -93,7 +94,10 @@ static inline double p_kolmogorov(double d, double samples)
 	return sum > 1 ? 1 : sum < 0 ? 0 : sum;
 }
 
-/* Sorted upwards, the first k for which p[k] is above level / (count - k) ends what is rejected: returns that k. */
+/*
+ * Sorted upwards, the first k for which p[k] is above level / (count - k) ends what is rejected:
+ * returns that k.
+ */
 static inline size_t holm_rejected(const double *sorted, size_t count, double level)
 {
 	size_t k = 0;

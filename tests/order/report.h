@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - the battery's rows: what was tested, on what, its p-value; the table that is printed, and the verdict
+ * report.h - the battery's rows: what was tested, on what, its p-value; the table that is printed,
+ * and the verdict
  */
 #ifndef TESTS_ORDER_REPORT_H
 #define TESTS_ORDER_REPORT_H

@@ -2,9 +2,10 @@
 /*
  * study.h - twelve statistics of a series of permutations of one n, each with a p-value
  *
- * study_add takes one permutation after another; study_end compares the sums with what independent uniform
- * permutations give.  A relation between two permutations is studied by studying their quotient, which is uniform if
- * they are independent.  Values of [0, n) are also seen as the Feistel network sees them: hi = x div b, lo = x mod b.
+ * study_add takes one permutation after another; study_end compares the sums with what independent
+ * uniform permutations give.  A relation between two permutations is studied by studying their
+ * quotient, which is uniform if they are independent.  Values of [0, n) are also seen as the
+ * Feistel network sees them: hi = x div b, lo = x mod b.
  */
 #ifndef TESTS_ORDER_STUDY_H
 #define TESTS_ORDER_STUDY_H
@@ -60,7 +61,9 @@ static inline void *study_take(size_t bytes)
 	return p;
 }
 
-/* law[d] for (f(y') - f(y)) mod m, where share[v] of the n values have f(y) = v, and y' is not y. */
+/*
+ * law[d] for (f(y') - f(y)) mod m, where share[v] of the n values have f(y) = v, and y' is not y.
+ */
 static inline void difference_law(double *law, const double *share, uint64_t m, double n)
 {
 	for (uint64_t d = 0; d < m; d++) {
@@ -153,7 +156,10 @@ static inline void study_halves(struct study *s, const uint32_t *y)
 	s->half_pairs += (double)n - 1;
 	for (uint64_t x = 0; x + b < n; x++)
 		s->column[1][modular(s->lo[x + b], s->lo[x], b)]++;
-	/* Four rounds give hi the same difference as before too often; so counted is the change of the difference. */
+	/*
+	 * Four rounds give hi the same difference as before too often; so counted is the change of
+	 * the difference.
+	 */
 	for (uint64_t k = 1; k <= STUDY_SHIFTS && k < a; k++) {
 		for (uint64_t x = 0; x + k * b < n; x++)
 			s->column[0][modular(modular(s->hi[x + k * b], s->hi[x], a), (uint32_t)k, a)]++;
@@ -162,7 +168,10 @@ static inline void study_halves(struct study *s, const uint32_t *y)
 	}
 }
 
-/* n rows in classes and rows of a table with fixed sums: chi-square has this variance if permuted uniformly. */
+/*
+ * n rows in classes and rows of a table with fixed sums: chi-square has this variance if permuted
+ * uniformly.
+ */
 static inline double table_variance(double n, double rows, double columns)
 {
 	return 2 * (rows - 1) * (columns - 1) * (n - rows) * (n - columns) / (n * (n - 3));

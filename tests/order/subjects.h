@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * subjects.h - what the battery examines: the library's order, a known good shuffle, and known bad ones
+ * subjects.h - what the battery examines: the library's order, a known good shuffle, and known bad
+ * ones
  *
- * A subject answers two questions: the permutation of n for a seed and an epoch, and the permutations within all windows
- * of an epoch.  The library's answers come out of order_fill.  The others stand in for it, to show what the
- * battery finds and what it does not.
+ * A subject answers two questions: the permutation of n for a seed and an epoch, and the
+ * permutations within all windows of an epoch.  The library's answers come out of order_fill.  The
+ * others stand in for it, to show what the battery finds and what it does not.
  */
 #ifndef TESTS_ORDER_SUBJECTS_H
 #define TESTS_ORDER_SUBJECTS_H
@@ -150,7 +151,10 @@ struct windows {
 	uint64_t *run_at;  /* the inverse of the permutation of runs */
 };
 
-/* Place within the window of the record at a tick; the position's lane and the window's first run are known. */
+/*
+ * Place within the window of the record at a tick; the position's lane and the window's first run
+ * are known.
+ */
 static inline uint32_t slot_of(const struct order *o, const struct windows *w, uint64_t record, uint64_t lane,
 			       uint64_t first_run)
 {

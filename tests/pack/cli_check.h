@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_check.h - are a tool's tables in order: names unique, defaults valid, each --help within a screen?
+ * cli_check.h - are a tool's tables in order: names unique, defaults valid, each --help within a
+ * screen?
  *
  * Mistakes in a table are the programmer's, so the tools do not look for them.
  */
@@ -83,8 +84,10 @@ static const char *check_options(const struct cli_verb *verb, const char **name)
 			return wrong;
 		if (!is_name(option->name, "") || strlen(option->name) > 40)
 			return "an option's name is lower case letters, digits and dashes, at most 40";
-		if (option->many && (option->kind != CLI_STRING || option->default_value || option->required || option->short_name))
-			return "an option that may be repeated is a string, has no letter and no default, and may be left out";
+		if (option->many &&
+		    (option->kind != CLI_STRING || option->default_value || option->required || option->short_name))
+			return "an option that may be repeated is a string, has no letter and no default, and may be "
+			       "left out";
 		for (unsigned k = 0; k < i; k++)
 			if (strcmp(flat.option[k]->name, option->name) == 0 ||
 			    (option->short_name && flat.option[k]->short_name == option->short_name))

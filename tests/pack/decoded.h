@@ -11,7 +11,10 @@
 #include "tests/test.h"
 #include "tools/shardpack/decode/decode.h"
 
-/* A file in memory.  Its buffer is exactly as long as the file, so a sanitizer sees one byte too many. */
+/*
+ * A file in memory.  Its buffer is exactly as long as the file, so a sanitizer sees one byte too
+ * many.
+ */
 struct file {
 	uint8_t *bytes;
 	size_t size;

@@ -2,7 +2,8 @@
 /*
  * dump_boxes.c - boxes as stdin asks for them, numbers to stdout
  *
- * Not a test but a test's tool, see tests/twin/boxes.py.  One box per line, of an image whose file is WIDTH x HEIGHT:
+ * Not a test but a test's tool, see tests/twin/boxes.py.  One box per line, of an image whose file
+ * is WIDTH x HEIGHT:
  *
  *     RESIZE CROP FIT ORIENTATION WIDTH HEIGHT FORMAT A B C D
  *
@@ -23,8 +24,9 @@ int main(void)
 	unsigned fit, format;
 	float box[4];
 
-	while (scanf("%" SCNu32 " %" SCNu32 " %u %" SCNu32 " %" SCNu32 " %" SCNu32 " %u %f %f %f %f", &opt.resize, &opt.crop,
-		     &fit, &orientation, &width, &height, &format, &box[0], &box[1], &box[2], &box[3]) == 11) {
+	while (scanf("%" SCNu32 " %" SCNu32 " %u %" SCNu32 " %" SCNu32 " %" SCNu32 " %u %f %f %f %f", &opt.resize,
+		     &opt.crop, &fit, &orientation, &width, &height, &format, &box[0], &box[1], &box[2],
+		     &box[3]) == 11) {
 		bool lies = turn_axes(orientation).lies;
 		struct decode_verdict v;
 

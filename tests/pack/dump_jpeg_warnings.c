@@ -2,10 +2,11 @@
 /*
  * dump_jpeg_warnings.c - what libjpeg itself says of files, and what it makes of them
  *
- * For each path on stdin one line: every warning and the error, in order, each with what was being read ("head" or
- * "scan") and separated by tabs; an empty line if there was nothing to say.  With an argument N also the pixels, as
- * `djpeg -scale 1/N -rgb` has them: a line "WIDTH HEIGHT", "0 0" unless there are all of them, and the samples.  Nothing of
- * the converter is used: it is for tests that ask whether the converter had a reason, and whose its pixels are.
+ * For each path on stdin one line: every warning and the error, in order, each with what was being
+ * read ("head" or "scan") and separated by tabs; an empty line if there was nothing to say.  With
+ * an argument N also the pixels, as `djpeg -scale 1/N -rgb` has them: a line "WIDTH HEIGHT", "0 0"
+ * unless there are all of them, and the samples.  Nothing of the converter is used: it is for tests
+ * that ask whether the converter had a reason, and whose its pixels are.
  */
 #include <setjmp.h>
 #include <stdio.h>

@@ -8,15 +8,15 @@
  *
  * (FIT as in dump_transform.c; EXIF: 1, turn the mask as its file says, or 0)
  *
- * answered by "ok WIDTH HEIGHT" and the values, or "bad REASON MESSAGE".  CROP 0 stops after decoding.  All jobs share one
- * decoder.
+ * answered by "ok WIDTH HEIGHT" and the values, or "bad REASON MESSAGE".  CROP 0 stops after
+ * decoding.  All jobs share one decoder.
  */
 #include <inttypes.h>
 
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
-#include "tools/shardpack/format/exif.h"
 #include "tools/shardpack/decode/decode.h"
+#include "tools/shardpack/format/exif.h"
 #include "tools/shardpack/image/mask.h"
 
 struct job {

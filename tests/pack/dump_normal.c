@@ -4,10 +4,10 @@
  *
  * Not a test but a test's tool, see tests/twin/normal.py.  One job per line:
  *
- *     TYPE M M M S S S                     TYPE: 1 f16, 2 bf16, 3 f32; mean and std of three channels
+ *     TYPE M M M S S S                   TYPE: 1 f16, 2 bf16, 3 f32; mean and std of three channels
  *
- * answered by 3 x 256 numbers of that type, made from pixels (x, x, x) in planes, and again from interleaved ones; or by
- * the byte 'n' and zeros, as many, if there are none.
+ * answered by 3 x 256 numbers of that type, made from pixels (x, x, x) in planes, and again from
+ * interleaved ones; or by the byte 'n' and zeros, as many, if there are none.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,10 +6,11 @@
  *
  *     FILE RESIZE CROP FILTER LAYOUT FIT
  *
- * (FILTER: 0 box 1 bilinear 2 bicubic 3 lanczos; LAYOUT: 0 HWC 1 CHW; FIT: 0 short 1 long 2 stretch 3 pad)
+ * (FILTER: 0 box 1 bilinear 2 bicubic 3 lanczos; LAYOUT: 0 HWC 1 CHW; FIT: 0 short 1 long 2 stretch
+ * 3 pad)
  *
- * answered by "ok WIDTH HEIGHT" and the samples, or "bad REASON MESSAGE".  CROP 0 stops after decoding.  All jobs
- * share one decoder, so nothing may be left over from one image to the next.
+ * answered by "ok WIDTH HEIGHT" and the samples, or "bad REASON MESSAGE".  CROP 0 stops after
+ * decoding.  All jobs share one decoder, so nothing may be left over from one image to the next.
  */
 #include <inttypes.h>
 
@@ -64,8 +65,8 @@ int main(void)
 	unsigned filter, layout, fit;
 	char path[4096];
 
-	while (scanf("%4095s %" SCNu32 " %" SCNu32 " %u %u %u", path, &opt.resize, &opt.crop, &filter, &layout,
-		     &fit) == 6) {
+	while (scanf("%4095s %" SCNu32 " %" SCNu32 " %u %u %u", path, &opt.resize, &opt.crop, &filter, &layout, &fit) ==
+	       6) {
 		opt.filter = (enum resize_filter)filter;
 		opt.layout = (enum image_layout)layout;
 		opt.fit = (enum transform_fit)fit;

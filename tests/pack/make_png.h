@@ -51,9 +51,11 @@ static inline unsigned value_at(int bits, uint64_t i, int c)
 	return (unsigned)(prng_at((uint64_t)c, i) & ((1u << bits) - 1));
 }
 
-/* Values are below 2^value_bits.  With colour_count below 2^bits, a palette lacks its last entries. */
-static inline struct file make_png_below(struct png_kind k, int value_bits, uint32_t width, uint32_t height, bool interlaced,
-					 int colour_count)
+/*
+ * Values are below 2^value_bits.  With colour_count below 2^bits, a palette lacks its last entries.
+ */
+static inline struct file make_png_below(struct png_kind k, int value_bits, uint32_t width, uint32_t height,
+					 bool interlaced, int colour_count)
 {
 	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, png_on_warning);
 	png_infop info = png_create_info_struct(png);
@@ -97,7 +99,8 @@ static inline struct file make_png_below(struct png_kind k, int value_bits, uint
 	return f;
 }
 
-static inline struct file make_png(struct png_kind k, uint32_t width, uint32_t height, bool interlaced, int colour_count)
+static inline struct file make_png(struct png_kind k, uint32_t width, uint32_t height, bool interlaced,
+				   int colour_count)
 {
 	return make_png_below(k, k.bits, width, height, interlaced, colour_count);
 }

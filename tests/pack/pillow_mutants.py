@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutated images, and what Pillow says of them beside what shardpack did with them; run by pillow_mutants.sh.
+"""Mutated images, and what Pillow says of them beside what shardpack did with them; run by
+pillow_mutants.sh.
 
     pillow_mutants.py make SRC COUNT                         write SRC/c/00000.jpg and so on, the same ones each time
     pillow_mutants.py check SRC COUNT DUMP_JPEG_WARNINGS      compare whole.* and small.* in this folder with Pillow
 
-What shardpack takes, Pillow takes with the same pixels.  What shardpack refuses Pillow refuses, but for the kinds in
-documented(), where shardpack is the stricter one.  Whether a file is of its kind is not shardpack's word: libjpeg is asked by a program of its own, and a
-PNG is held against the specification here.  So what is damaged by that measure may not be taken either.
+What shardpack takes, Pillow takes with the same pixels.  What shardpack refuses Pillow refuses, but
+for the kinds in documented(), where shardpack is the stricter one.  Whether a file is of its kind
+is not shardpack's word: libjpeg is asked by a program of its own, and a PNG is held against the
+specification here.  So what is damaged by that measure may not be taken either.
 """
 import io
 import json
@@ -86,7 +88,15 @@ def png16(image, color_type):
 def interlaced(image):
     """Adam7, which Pillow does not write."""
     pixels, body = np.asarray(image), b""
-    for x, y, dx, dy in (0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2):
+    for x, y, dx, dy in (
+        (0, 0, 8, 8),
+        (4, 0, 8, 8),
+        (0, 4, 4, 8),
+        (2, 0, 4, 4),
+        (0, 2, 2, 4),
+        (1, 0, 2, 2),
+        (0, 1, 1, 2),
+    ):
         for row in pixels[y::dy, x::dx]:
             body += b"\0" + row.tobytes()
     head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 1)
@@ -175,7 +185,9 @@ def new_side(rng, old):
 
 
 def jpeg_head(rng, parts):
-    """Another size, other samplings or other numbers in a frame head, or a changed segment that stays one."""
+    """Another size, other samplings or other numbers in a frame head, or a changed segment that
+    stays one.
+    """
     i = rng.choice([k for k, p in enumerate(parts) if p[:1] == b"\xff" and len(p) > 5])
     if rng.random() < 0.6:
         i = next(k for k, p in enumerate(parts) if p[:1] == b"\xff" and p[1] in (0xC0, 0xC1, 0xC2))
@@ -184,7 +196,9 @@ def jpeg_head(rng, parts):
         at = rng.choice([5, 7])
         body[at:at + 2] = struct.pack(">H", new_side(rng, struct.unpack(">H", body[at:at + 2])[0]))
     else:
-        body[rng.randrange(4, len(body))] = rng.choice([0, 1, 2, 3, 4, 8, 12, 0x11, 0x22, 0x31, 0xFF, rng.randrange(256)])
+        body[rng.randrange(4, len(body))] = rng.choice(
+            [0, 1, 2, 3, 4, 8, 12, 0x11, 0x22, 0x31, 0xFF, rng.randrange(256)]
+        )
     parts[i] = bytes(body)
 
 
@@ -201,7 +215,9 @@ def png_head(rng, parts):
 
 
 def png_data(rng, parts):
-    """Other filtered rows, packed again: impossible filters, too little, too much, cut into several chunks."""
+    """Other filtered rows, packed again: impossible filters, too little, too much, cut into several
+    chunks.
+    """
     rows = bytearray(zlib.decompress(b"".join(p[8:-4] for p in parts if p[4:8] == b"IDAT")))
     how = rng.randrange(5)
     if how == 0:
@@ -264,7 +280,6 @@ def pillow(data):
         return None, "%s: %s" % (type(e).__name__, e)
 
 
-
 # ---- what the formats and libjpeg say, without shardpack ----
 
 # Odd metadata, and junk between segments of the head: the pixels are right, and Pillow's.
@@ -273,7 +288,9 @@ HARMLESS = ("Unknown Adobe color transform code", "Warning: unknown JFIF revisio
 
 def jpeg_faults(program, paths):
     """What libjpeg has to say of each file, without what harms nobody."""
-    out = subprocess.run([program], input="\n".join(paths), stdout=subprocess.PIPE, check=True, encoding="latin-1").stdout
+    out = subprocess.run(
+        [program], input="\n".join(paths), stdout=subprocess.PIPE, check=True, encoding="latin-1"
+    ).stdout
     faults = []
     for line in out.split("\n")[:-1]:
         said = [w for w in line.split("\t") if w]
@@ -288,7 +305,9 @@ DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 1
 
 
 def png_fault(data):
-    """The first rule of the PNG specification that the chunks with pixels in them break, in words; None if none."""
+    """The first rule of the PNG specification that the chunks with pixels in them break, in words;
+    None if none.
+    """
     if data[:8] != b"\x89PNG\r\n\x1a\n":
         return "no signature"
     at, head, palette, packed, idat_ended = 8, None, None, [], False
@@ -333,7 +352,9 @@ def png_fault(data):
 
 
 def data_fault(head, packed):
-    """`packed` is the IDAT chunks.  Those behind the one where the compressed data end are read by nobody."""
+    """`packed` is the IDAT chunks.  Those behind the one where the compressed data end are read by
+    nobody.
+    """
     w, h, depth, color, _, _, interlace = head
     unpacker, rows = zlib.decompressobj(), b""
     try:
@@ -369,7 +390,8 @@ def palette_fault(data):
 # ---- shardpack beside it ----
 
 def outcomes(name):
-    """What shardpack did with each file: its record and None, or None and the words of the refusal."""
+    """What shardpack did with each file: its record and None, or None and the words of the refusal.
+    """
     with open(name + ".list") as f:
         done = {r["key"]: (r["index"], None) for r in json.load(f)["records"]}
     with open(name + ".json") as f:
@@ -382,7 +404,9 @@ def outcomes(name):
 
 
 def documented(data, image, fault, said):
-    """Which documented kind of refusal this is, of a file that Pillow takes; None if there was no reason for it."""
+    """Which documented kind of refusal this is, of a file that Pillow takes; None if there was no
+    reason for it.
+    """
     if data[:2] == b"\xff\xd8":
         words = said.partition(": ")[2]
         if fault and said.startswith(("damaged: JPEG data is damaged: ", "truncated: JPEG data ends early: ")):

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# pillow_mutants.sh - of 2,000 damaged and odd JPEGs and PNGs, shardpack takes and refuses what Pillow does, but for
-# what pillow_mutants.py lists and proves, and what it takes has the same pixels
+# pillow_mutants.sh - of 2,000 damaged and odd JPEGs and PNGs, shardpack takes and refuses what
+# Pillow does, but for what pillow_mutants.py lists and proves, and what it takes has the same
+# pixels
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
-"$PYTHON" -c 'import PIL, numpy' 2>/dev/null || skip "no Python with Pillow and NumPy (Debian: python3-pil python3-numpy)"
+"$PYTHON" -c 'import PIL, numpy' 2>/dev/null || skip \
+	"no Python with Pillow and NumPy (Debian: python3-pil python3-numpy)"
 export PYTHONPATH=$ROOT/tests/cli:$ROOT/tests/twin
 
 count=2000

@@ -20,7 +20,10 @@ static inline uint64_t prng_at(uint64_t seed, uint64_t i)
 	return z ^ z >> 31;
 }
 
-/* Byte i of a picture: noise for an even seed, black or white for an odd one (filters overshoot most there). */
+/*
+ * Byte i of a picture: noise for an even seed, black or white for an odd one (filters overshoot
+ * most there).
+ */
 static inline uint8_t prng_byte(uint64_t seed, uint64_t i)
 {
 	uint8_t b = (uint8_t)(prng_at(seed, i / 8) >> i % 8 * 8);

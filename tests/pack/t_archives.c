@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_archives.c - numbers too large for the common tools to make quickly: ZIP64 directories, tar sizes in base 256
+ * t_archives.c - numbers too large for the common tools to make quickly: ZIP64 directories, tar
+ * sizes in base 256
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,7 +27,9 @@ static bool read_sparse(void *context, uint64_t offset, void *out, size_t bytes)
 	for (size_t i = 0; i < bytes; i++) {
 		uint64_t at = offset + i;
 
-		to[i] = at < s->front_bytes ? s->front[at] : at >= s->bytes - s->back_bytes ? s->back[at - (s->bytes - s->back_bytes)] : 0;
+		to[i] = at < s->front_bytes		 ? s->front[at]
+			: at >= s->bytes - s->back_bytes ? s->back[at - (s->bytes - s->back_bytes)]
+							 : 0;
 	}
 	return true;
 }

@@ -33,14 +33,20 @@ TEST(what_is_no_box_says_why)
 		float box[4];
 		const char *sentence;
 	} rows[] = {
-		{BOXES_XYXY, {1, 2, 0.5f, 4}, "box 1 is [1, 2, 0.5, 4] (x1, y1, x2, y2): its right side is left of its left side"},
+		{BOXES_XYXY,
+		 {1, 2, 0.5f, 4},
+		 "box 1 is [1, 2, 0.5, 4] (x1, y1, x2, y2): its right side is left of its left side"},
 		{BOXES_XYXY, {1, 2, 3, 1}, "box 1 is [1, 2, 3, 1] (x1, y1, x2, y2): its bottom is above its top"},
 		{BOXES_XYWH, {1, 2, -3, 4}, "box 1 is [1, 2, -3, 4] (x, y, width, height): its width is below 0"},
-		{BOXES_XYWH, {1, 2, 3, -1e-9f},
+		{BOXES_XYWH,
+		 {1, 2, 3, -1e-9f},
 		 "box 1 is [1, 2, 3, -9.99999972e-10] (x, y, width, height): its height is below 0"},
-		{BOXES_XYXY, {1, 2, INFINITY, 4}, "box 1 is [1, 2, inf, 4] (x1, y1, x2, y2): its numbers must be finite"},
+		{BOXES_XYXY,
+		 {1, 2, INFINITY, 4},
+		 "box 1 is [1, 2, inf, 4] (x1, y1, x2, y2): its numbers must be finite"},
 		{BOXES_XYXY, {NAN, 2, 3, 4}, "box 1 is [nan, 2, 3, 4] (x1, y1, x2, y2): its numbers must be finite"},
-		{BOXES_XYWH, {3e38f, 2, 3e38f, 4}, /* the sum is not */
+		{BOXES_XYWH,
+		 {3e38f, 2, 3e38f, 4}, /* the sum is not */
 		 "box 1 is [3.00000001e+38, 2, 3.00000001e+38, 4] (x, y, width, height): its numbers must be finite"},
 	};
 
@@ -59,9 +65,9 @@ TEST(what_is_no_box_says_why)
 /* [1, 2] to [3, 5] in an image of 10 x 20. */
 TEST(orientations_are_undone)
 {
-	static const float rows[][4] = {[1] = {1, 2, 3, 5},	[2] = {7, 2, 9, 5},   [3] = {7, 15, 9, 18},
-					[4] = {1, 15, 3, 18},	[5] = {2, 1, 5, 3},   [6] = {15, 1, 18, 3},
-					[7] = {15, 7, 18, 9},	[8] = {2, 7, 5, 9}};
+	static const float rows[][4] = {
+		[1] = {1, 2, 3, 5}, [2] = {7, 2, 9, 5},	  [3] = {7, 15, 9, 18}, [4] = {1, 15, 3, 18},
+		[5] = {2, 1, 5, 3}, [6] = {15, 1, 18, 3}, [7] = {15, 7, 18, 9}, [8] = {2, 7, 5, 9}};
 
 	for (uint32_t o = 1; o <= 8; o++) {
 		float boxes[8] = {1, 2, 3, 5, 1, 2, 3, 5};
@@ -82,14 +88,15 @@ TEST(boxes_go_where_the_image_goes)
 	} rows[] = {
 		{100, 100, 0, 100, FIT_SHORT, {1, 2, 3, 4}, {1, 2, 3, 4}},
 		{100, 100, 50, 50, FIT_SHORT, {1, 2, 3, 4}, {0.5f, 1, 1.5f, 2}},
-		{200, 100, 50, 50, FIT_SHORT, {60, 2, 70, 4}, {5, 1, 10, 2}},	   /* 100 x 50, 25 to the left */
-		{105, 100, 0, 100, FIT_SHORT, {10, 0, 20, 100}, {8, 0, 18, 100}},  /* half of 5, to even */
-		{200, 100, 50, 50, FIT_LONG, {4, 4, 8, 8}, {1, 13, 2, 14}},	   /* 50 x 25, 12 above */
+		{200, 100, 50, 50, FIT_SHORT, {60, 2, 70, 4}, {5, 1, 10, 2}},	  /* 100 x 50, 25 to the left */
+		{105, 100, 0, 100, FIT_SHORT, {10, 0, 20, 100}, {8, 0, 18, 100}}, /* half of 5, to even */
+		{200, 100, 50, 50, FIT_LONG, {4, 4, 8, 8}, {1, 13, 2, 14}},	  /* 50 x 25, 12 above */
 		{200, 100, 50, 50, FIT_STRETCH, {4, 4, 8, 8}, {1, 2, 2, 4}},
-		{200, 54, 100, 100, FIT_PAD, {4, 4, 8, 8}, {2, 38, 4, 40}},	   /* 100 x 27, half of 73, to even, above */
-		{97, 100, 0, 100, FIT_SHORT, {0, 0, 97, 100}, {1, 0, 98, 100}},	   /* padded by 1 and 2 */
+		/* 100 x 27, half of 73, to even, above */
+		{200, 54, 100, 100, FIT_PAD, {4, 4, 8, 8}, {2, 38, 4, 40}},
+		{97, 100, 0, 100, FIT_SHORT, {0, 0, 97, 100}, {1, 0, 98, 100}}, /* padded by 1 and 2 */
 		{100, 100, 0, 50, FIT_SHORT, {-1000, -1000, 1000, 1000}, {0, 0, 50, 50}},
-		{100, 100, 0, 50, FIT_SHORT, {0, 0, 10, 10}, {0, 0, 0, 0}},	   /* outside: it stays, empty */
+		{100, 100, 0, 50, FIT_SHORT, {0, 0, 10, 10}, {0, 0, 0, 0}}, /* outside: it stays, empty */
 		{100, 100, 0, 50, FIT_SHORT, {90, 25, 99, 25}, {50, 0, 50, 0}},
 		{3, 3, 1, 1, FIT_SHORT, {-0.0f, 1, 3, 3e38f}, {0, 1 / 3.0f, 1, 1}}, /* the ratio is of float32 */
 	};

@@ -374,7 +374,8 @@ TEST(mistakes_are_named)
 		{"images a -o b --bad\033[2J", "sample: unknown option '--bad\\033[2J'" IMAGES},
 		{"misuse", "sample: --crop 300: larger than --resize 256\ntry 'sample misuse --help'\n"},
 		{"plan images", "sample: SRC is missing\ntry 'sample plan images --help'\n"},
-		{"plan many a --tag b --tag", "sample: --tag needs a value: --tag TAG\ntry 'sample plan many --help'\n"},
+		{"plan many a --tag b --tag",
+		 "sample: --tag needs a value: --tag TAG\ntry 'sample plan many --help'\n"},
 		{"plan many a --tag b --tag=", "sample: --tag '': must not be empty\ntry 'sample plan many --help'\n"},
 		{"--print-completion tcsh",
 		 "sample: --print-completion tcsh: must be bash, zsh or fish\ntry 'sample --help'\n"},
@@ -455,7 +456,8 @@ TEST(bad_tables_are_noticed)
 		{.name = "a", .kind = CLI_FLAG, .many = true, .help = "x"},
 		{0},
 	};
-	static const struct cli_option *const tables[] = {twice, letter, bad_default, outside, quotes, one_choice, many_flags};
+	static const struct cli_option *const tables[] = {twice,  letter,     bad_default, outside,
+							  quotes, one_choice, many_flags};
 	char why[256];
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
@@ -492,11 +494,14 @@ TEST(texts_belong_to_verbs)
 	} rows[] = {
 		{"in order", {{"sample", "s", "", "e"}, {"verb", "S", "", "e"}}, ""},
 		{"a verb without a text", {{"sample", "s", "", "e"}}, "verb: : a verb has a text"},
-		{"a text without a verb", {{"sample", "s", "", "e"}, {"verb", "S", "", "e"}, {"noun", "S", "", "e"}},
+		{"a text without a verb",
+		 {{"sample", "s", "", "e"}, {"verb", "S", "", "e"}, {"noun", "S", "", "e"}},
 		 "noun: a text without a verb"},
-		{"another program's texts", {{"simple", "s", "", "e"}, {"verb", "S", "", "e"}},
+		{"another program's texts",
+		 {{"simple", "s", "", "e"}, {"verb", "S", "", "e"}},
 		 "simple: a text without a verb"},
-		{"a verb without an example", {{"sample", "s", "", "e"}, {"verb", "S", "", ""}},
+		{"a verb without an example",
+		 {{"sample", "s", "", "e"}, {"verb", "S", "", ""}},
 		 "verb: : a text has a summary, a description and an example"},
 	};
 	static const struct cli_verb verbs[] = {{.name = "verb", .run = run_misuse}, {0}};

@@ -145,7 +145,8 @@ TEST(what_is_no_image_is_named)
 		{"P6\n2 1 255\nabc", 14, SHARD_MISS_TRUNCATED, "PPM data ends early: has 3 bytes of 6"},
 		{"P5 1 1 65535\nab", 15, SHARD_MISS_UNSUPPORTED, "PGM has samples up to 65535: convert it to 8 bits"},
 		{"P5\n#\n", 5, SHARD_MISS_DECODE, "PGM has a head without width, height and largest value"},
-		{"P6\n99999 1 255\n", 15, SHARD_MISS_LIMIT, "is 99999 x 1 pixels: a side is longer than the limit of 65500"},
+		{"P6\n99999 1 255\n", 15, SHARD_MISS_LIMIT,
+		 "is 99999 x 1 pixels: a side is longer than the limit of 65500"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -246,7 +247,8 @@ TEST(limits_hold)
 
 	STORY("a bomb of 100 KB");
 	expect_bad(patched(good, sof + 5, "\xff\xdc\xff\xdc", 4), NULL, SHARD_MISS_LIMIT,
-		   "is 65500 x 65500 = 4290250000 pixels: more than the limit of 89478485; --limit pixels=4290250000 takes it");
+		   "is 65500 x 65500 = 4290250000 pixels: more than the limit of 89478485; --limit pixels=4290250000 "
+		   "takes it");
 	STORY("beyond what the library reads");
 	expect_bad(patched(good, sof + 5, "\xff\xff\xff\xff", 4), NULL, SHARD_MISS_LIMIT, "65500");
 	STORY("pixels");
@@ -254,11 +256,13 @@ TEST(limits_hold)
 		   "= 20000 pixels: more than the limit of 19999; --limit pixels=20000 takes it");
 	CHECK_EQ(decode_fresh(good, &exact).status, DECODE_OK);
 	STORY("side");
-	expect_bad(file_copy(good.bytes, good.size), &side, SHARD_MISS_LIMIT, "longer than the limit of 199; --limit side=200 takes it");
+	expect_bad(file_copy(good.bytes, good.size), &side, SHARD_MISS_LIMIT,
+		   "longer than the limit of 199; --limit side=200 takes it");
 	STORY("scans");
 	expect_bad(file_copy(many.bytes, many.size), NULL, SHARD_MISS_LIMIT,
 		   "progressive JPEG has more than 100 scans; --limit scans=N allows more");
-	expect_bad(file_copy(many.bytes, many.size), &fewer, SHARD_MISS_LIMIT, "more than 189 scans; --limit scans=N allows more");
+	expect_bad(file_copy(many.bytes, many.size), &fewer, SHARD_MISS_LIMIT,
+		   "more than 189 scans; --limit scans=N allows more");
 	CHECK_EQ(decode_fresh(many, &scans).status, DECODE_OK);
 	STORY("memory");
 	expect_bad(file_copy(progressive.bytes, progressive.size), &memory, SHARD_MISS_LIMIT,

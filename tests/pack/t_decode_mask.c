@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_decode_mask.c - masks: every kind of file gives the values that were put in, and what is no mask says why
+ * t_decode_mask.c - masks: every kind of file gives the values that were put in, and what is no
+ * mask says why
  *
  * That the values are Pillow's is twin/masks.sh's to say.
  */
@@ -16,8 +17,8 @@ static const struct png_kind kinds[] = {
 	{PNG_COLOR_TYPE_PALETTE, 8, "palette 8"},
 };
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
-#define GRAY_8     kinds[3]
-#define GRAY_16    kinds[4]
+#define GRAY_8	   kinds[3]
+#define GRAY_16	   kinds[4]
 #define PALETTE_2  kinds[6]
 
 /* A mask of 16 bits is one only if its values fit 8. */
@@ -26,12 +27,17 @@ static struct file make_mask(struct png_kind k, uint32_t width, uint32_t height,
 	return make_png_below(k, k.bits == 16 ? 8 : k.bits, width, height, interlaced, 1 << (k.bits & 15));
 }
 
-/* What a decoder must make of it: gray of 2 and 4 bits reaches from 0 to 255, that of 1 bit does not. */
+/*
+ * What a decoder must make of it: gray of 2 and 4 bits reaches from 0 to 255, that of 1 bit does
+ * not.
+ */
 static uint8_t value_of(struct png_kind k, uint64_t i)
 {
 	unsigned v = value_at(k.bits == 16 ? 8 : k.bits, i, 0);
 
-	return (uint8_t)(k.colour == PNG_COLOR_TYPE_GRAY && k.bits == 2 ? v * 85 : k.bits == 4 && !k.colour ? v * 17 : v);
+	return (uint8_t)(k.colour == PNG_COLOR_TYPE_GRAY && k.bits == 2 ? v * 85
+			 : k.bits == 4 && !k.colour			? v * 17
+									: v);
 }
 
 struct mask_run {
@@ -106,15 +112,19 @@ TEST(every_kind_gives_its_values)
 	decoder_close(d);
 }
 
-/* Rows of 4 bytes from below; values 1 2 3 above 5 6 7; the palette of one entry is too short for all of them. */
+/*
+ * Rows of 4 bytes from below; values 1 2 3 above 5 6 7; the palette of one entry is too short for
+ * all of them.
+ */
 TEST(bmp_and_pgm_give_their_values)
 {
 	static const struct {
 		struct file file;
 		const char *name;
 	} rows[] = {
-#define BMP(bits, row1, row0)                                                                                     \
-	"BM\0\0\0\0\0\0\0\0\x3a\0\0\0\x28\0\0\0\3\0\0\0\2\0\0\0\1\0" bits "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0" \
+#define BMP(bits, row1, row0)                                             \
+	"BM\0\0\0\0\0\0\0\0\x3a\0\0\0\x28\0\0\0\3\0\0\0\2\0\0\0\1\0" bits \
+	"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0"                \
 	"abc\0" row1 row0
 #define ROW(s) {(uint8_t *)(uintptr_t)(s), sizeof(s) - 1}
 		{ROW(BMP("\10\0", "\5\6\7\0", "\1\2\3\0")), "BMP 8"},
@@ -148,7 +158,10 @@ TEST(bmp_and_pgm_give_their_values)
 	decoder_close(d);
 }
 
-/* An image is refused for it, so the file is what it should be.  Two too many: libpng lets the first one pass. */
+/*
+ * An image is refused for it, so the file is what it should be.  Two too many: libpng lets the
+ * first one pass.
+ */
 TEST(an_index_beyond_the_palette_is_a_value)
 {
 	struct decoder *d = fresh();
@@ -178,8 +191,9 @@ TEST(a_value_above_255_is_named)
 
 		while (value_at(9, i, 0) < 256)
 			i++;
-		snprintf(sentence, sizeof(sentence), "PNG has the value %u at column %u of row %u: a mask holds 0 to 255",
-			 value_at(9, i, 0), (unsigned)(i % 3), (unsigned)(i / 3));
+		snprintf(sentence, sizeof(sentence),
+			 "PNG has the value %u at column %u of row %u: a mask holds 0 to 255", value_at(9, i, 0),
+			 (unsigned)(i % 3), (unsigned)(i / 3));
 		STORY("interlaced %d", interlaced);
 		expect_bad(d, make_png_below(GRAY_16, 9, 3, 50, interlaced, 0), SHARD_MISS_UNSUPPORTED, sentence);
 	}
@@ -206,11 +220,14 @@ TEST(what_is_no_mask_says_why)
 		int reason;
 		const char *sentence;
 	} rows[] = {
-		{ROW("\xff\xd8\xff"), SHARD_MISS_UNSUPPORTED, "JPEG is lossy and keeps no values: save the mask as PNG"},
-		{ROW("RIFF\4\0\0\0WEBP"), SHARD_MISS_UNSUPPORTED, "WebP has colours and no values: save the mask as PNG"},
+		{ROW("\xff\xd8\xff"), SHARD_MISS_UNSUPPORTED,
+		 "JPEG is lossy and keeps no values: save the mask as PNG"},
+		{ROW("RIFF\4\0\0\0WEBP"), SHARD_MISS_UNSUPPORTED,
+		 "WebP has colours and no values: save the mask as PNG"},
 		{ROW("GIF89a"), SHARD_MISS_UNSUPPORTED,
 		 "starts with 47 49 46 38 (GIF8): GIF is not supported, convert it to PNG"},
-		{ROW("\xff\x0a"), SHARD_MISS_UNSUPPORTED, "starts with ff 0a: JPEG XL is not supported, convert it to PNG"},
+		{ROW("\xff\x0a"), SHARD_MISS_UNSUPPORTED,
+		 "starts with ff 0a: JPEG XL is not supported, convert it to PNG"},
 		{ROW("P6 1 1 255\nabc"), SHARD_MISS_UNSUPPORTED,
 		 "PPM has 3 channels: a mask has one, save it as gray or with a palette"},
 		{ROW("P5 1 1 1000\n\0\1"), SHARD_MISS_UNSUPPORTED, "PGM has samples up to 1000: convert it to 8 bits"},
@@ -229,7 +246,9 @@ TEST(what_is_no_mask_says_why)
 	decoder_close(d);
 }
 
-/* Behind the pixels the chunk means nothing.  As an image the first frame is taken, as by Pillow. */
+/*
+ * Behind the pixels the chunk means nothing.  As an image the first frame is taken, as by Pillow.
+ */
 TEST(an_animation_is_no_mask)
 {
 	struct decoder *d = fresh();
@@ -257,7 +276,10 @@ static void expect_same_as_image(struct decoder *d, struct file f, unsigned *bad
 	free(r.kept.pixels);
 }
 
-/* The verdict on a file that is cut or changed is that on the same file as an image: strict to its end. */
+/*
+ * The verdict on a file that is cut or changed is that on the same file as an image: strict to its
+ * end.
+ */
 TEST(damage_is_seen_as_in_an_image)
 {
 	struct decoder *d = fresh();
@@ -304,7 +326,8 @@ TEST(memory_is_claimed)
 		    {{PNG_COLOR_TYPE_GRAY, 16, ""}, true, 2 * 200 * 100},
 		    {{PNG_COLOR_TYPE_GRAY, 16, ""}, false, 0}};
 	uint64_t claimed;
-	struct decoder *d = decoder_open(&(struct decode_options){.max_side = 200, .claim = add_claim, .context = &claimed});
+	struct decoder *d =
+		decoder_open(&(struct decode_options){.max_side = 200, .claim = add_claim, .context = &claimed});
 
 	CHECK(d);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -319,7 +342,8 @@ TEST(memory_is_claimed)
 		free(r.kept.pixels);
 		free(f.bytes);
 	}
-	expect_bad(d, FILE_OF("P5 201 1 255\n"), SHARD_MISS_LIMIT, "is 201 x 1 pixels: a side is longer than the limit of 200; --limit side=201 takes it");
+	expect_bad(d, FILE_OF("P5 201 1 255\n"), SHARD_MISS_LIMIT,
+		   "is 201 x 1 pixels: a side is longer than the limit of 200; --limit side=201 takes it");
 	decoder_close(d);
 }
 

@@ -2,8 +2,9 @@
 /*
  * t_decode_part.c - a part of an image, streamed, has the pixels and the verdict of the whole image
  *
- * The JPEG decoder is asked to leave out what is not wanted, and interpolates colours across the cut; so every kind of
- * coding and sampling is tried, windows at every edge, and damage in what is left out.
+ * The JPEG decoder is asked to leave out what is not wanted, and interpolates colours across the
+ * cut; so every kind of coding and sampling is tried, windows at every edge, and damage in what is
+ * left out.
  */
 #include "shard_pack.h"
 #include "tests/pack/decoded.h"
@@ -81,7 +82,8 @@ static enum decode_status check_part(struct decoder *d, struct file f, struct im
 		CHECK_EQ(k.row_count, k.want.height);
 		for (uint32_t y = 0; y < k.want.height; y++)
 			CHECK_MEM(k.pixels + 3 * (size_t)k.want.width * y,
-				  image.pixels + 3 * ((size_t)image.width * (k.want.y + y) + k.want.x), 3 * (size_t)k.want.width);
+				  image.pixels + 3 * ((size_t)image.width * (k.want.y + y) + k.want.x),
+				  3 * (size_t)k.want.width);
 	}
 	free((void *)(uintptr_t)image.pixels);
 	free(k.pixels);
@@ -104,7 +106,9 @@ static struct image_window choose_window(uint64_t i, uint32_t width, uint32_t he
 
 static struct coding choose_coding(uint64_t i)
 {
-	struct coding k = {.components = i % 13 == 0 ? 1 : i % 17 == 0 ? 4 : 3,
+	struct coding k = {.components = i % 13 == 0   ? 1
+					 : i % 17 == 0 ? 4
+						       : 3,
 			   .luma_h = (int)up_to(5, i, i % 5 ? 2 : 4),
 			   .luma_v = (int)up_to(6, i, i % 5 ? 2 : 4),
 			   .restarts = i % 3 ? 0 : (int)up_to(7, i, 9),
@@ -122,10 +126,10 @@ static struct coding choose_coding(uint64_t i)
 	return k;
 }
 
-#define STORY_OF(k, w, h, win)                                                                                            \
-	STORY("%d components, %dx%d, restarts %d, quality %d%s%s%s, %ux%u, window %u,%u %ux%u", (k).components,           \
-	      (k).luma_h, (k).luma_v, (k).restarts, (k).quality, (k).progressive ? ", progressive" : "",                  \
-	      (k).arithmetic ? ", arithmetic" : "", (k).apart ? ", scans apart" : "", w, h, (win).x, (win).y,             \
+#define STORY_OF(k, w, h, win)                                                                                  \
+	STORY("%d components, %dx%d, restarts %d, quality %d%s%s%s, %ux%u, window %u,%u %ux%u", (k).components, \
+	      (k).luma_h, (k).luma_v, (k).restarts, (k).quality, (k).progressive ? ", progressive" : "",        \
+	      (k).arithmetic ? ", arithmetic" : "", (k).apart ? ", scans apart" : "", w, h, (win).x, (win).y,   \
 	      (win).width, (win).height)
 
 TEST(part_of_a_jpeg_is_that_part)
@@ -146,7 +150,9 @@ TEST(part_of_a_jpeg_is_that_part)
 	decoder_close(d);
 }
 
-/* Bytes changed, left out, or the end missing; nearly always outside of the window, which is small. */
+/*
+ * Bytes changed, left out, or the end missing; nearly always outside of the window, which is small.
+ */
 static void check_damaged(enum decode_accept accept, uint64_t count, unsigned good_at_least, unsigned bad_at_least)
 {
 	struct decoder *d = decoder_open(&(struct decode_options){.accept = accept});
@@ -210,7 +216,8 @@ TEST(a_verdict_tells_what_was_accepted)
 	r = decode_fresh(cut, &eoi);
 	CHECK_EQ(r.status, DECODE_BAD_INPUT);
 	CHECK_EQ(r.verdict.reason, SHARD_MISS_TRUNCATED);
-	CHECK_STR(r.verdict.message, "JPEG data ends early: pixels may be made up, of arithmetic coding that cannot be told");
+	CHECK_STR(r.verdict.message,
+		  "JPEG data ends early: pixels may be made up, of arithmetic coding that cannot be told");
 	r = decode_fresh(cut, &warnings);
 	CHECK_EQ(r.status, DECODE_OK);
 	CHECK_EQ(r.verdict.reason, SHARD_MISS_DAMAGED);
@@ -270,7 +277,8 @@ static struct file make_png(int colour, bool interlaced, uint32_t width, uint32_
 /* Cut short, changed in a byte, or as it was. */
 TEST(part_of_a_png_is_that_part)
 {
-	static const int colours[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_PALETTE, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
+	static const int colours[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_PALETTE, PNG_COLOR_TYPE_RGB,
+				      PNG_COLOR_TYPE_RGB_ALPHA};
 	struct decoder *d = decoder_open(NULL);
 	unsigned good = 0, bad = 0;
 
@@ -284,8 +292,8 @@ TEST(part_of_a_png_is_that_part)
 			f.size -= up_to(22, i, (uint32_t)f.size - 40);
 		if (i % 8 == 3)
 			f.bytes[prng_at(23, i) % f.size] ^= (uint8_t)(1u << i / 8 % 8);
-		STORY("png of type %d, %ux%u, window %u,%u %ux%u, image %" PRIu64, colours[i % 4], width, height, w.x, w.y,
-		      w.width, w.height, i);
+		STORY("png of type %d, %ux%u, window %u,%u %ux%u, image %" PRIu64, colours[i % 4], width, height, w.x,
+		      w.y, w.width, w.height, i);
 		if (check_part(d, f, w) == DECODE_OK)
 			good++;
 		else

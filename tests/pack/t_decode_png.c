@@ -78,9 +78,11 @@ TEST(limits_hold)
 	struct decode_options pixels = {.max_pixels = 19999}, side = {.max_side = 199};
 	struct decoded r = decode_fresh(f, &pixels);
 
-	check_bad(&r, SHARD_MISS_LIMIT, "is 200 x 100 = 20000 pixels: more than the limit of 19999; --limit pixels=20000 takes it");
+	check_bad(&r, SHARD_MISS_LIMIT,
+		  "is 200 x 100 = 20000 pixels: more than the limit of 19999; --limit pixels=20000 takes it");
 	r = decode_fresh(f, &side);
-	check_bad(&r, SHARD_MISS_LIMIT, "is 200 x 100 pixels: a side is longer than the limit of 199; --limit side=200 takes it");
+	check_bad(&r, SHARD_MISS_LIMIT,
+		  "is 200 x 100 pixels: a side is longer than the limit of 199; --limit side=200 takes it");
 	memset(f.bytes + 16, 0x7f, 8); /* 2139062143 x 2139062143, and a checksum that fits */
 	put_be32(f.bytes + 29, (uint32_t)crc32(0, f.bytes + 12, 17));
 	r = decode_fresh(f, NULL);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_exif.c - the orientation is found, and no byte outside of the file is read, however short it is cut
+ * t_exif.c - the orientation is found, and no byte outside of the file is read, however short it is
+ * cut
  *
- * Each prefix is copied to memory of its own size, where a sanitizer sees what is read behind it.  That orientations do to
- * pixels what Pillow does is cli/pack_pixels.sh's to say.
+ * Each prefix is copied to memory of its own size, where a sanitizer sees what is read behind it.
+ * That orientations do to pixels what Pillow does is cli/pack_pixels.sh's to say.
  */
 #include "tools/shardpack/format/exif.h"
 
@@ -24,16 +25,39 @@ static const struct sample {
 	uint32_t orientation;
 	size_t whole;
 } samples[] = {
-	{"JPEG", FILE_OF("\xff\xd8\xff\xe0\0\x04JF\xff\xff\xe1\0\x2a" "Exif\0\0" TIFF_LE "\xff\xda\0\x02"), 6, 53},
-	{"JPEG, big-endian", FILE_OF("\xff\xd8\xff\xe1\0\x1e" "Exif\0\0" TIFF_BE "\xff\xd9"), 8, 34},
-	{"JPEG, behind the scan", FILE_OF("\xff\xd8\xff\xda\0\x02\xff\xe1\0\x1e" "Exif\0\0" TIFF_BE), 1, 0},
-	{"JPEG, a length of 0", FILE_OF("\xff\xd8\xff\xe1\0\0" "Exif\0\0" TIFF_BE), 1, 0},
-	{"PNG", FILE_OF("\x89PNG\r\n\x1a\n\0\0\0\0abcd1234\0\0\0\x16" "eXIf" TIFF_BE "1234\0\0\0\0IEND1234"), 8, 54},
-	{"PNG, behind its end", FILE_OF("\x89PNG\r\n\x1a\n\0\0\0\0IEND1234\0\0\0\x16" "eXIf" TIFF_BE "1234"), 1, 0},
-	{"PNG, a length of 2^32 - 1", FILE_OF("\x89PNG\r\n\x1a\n\xff\xff\xff\xff" "eXIf" TIFF_BE "1234"), 1, 0},
-	{"WebP", FILE_OF("RIFF\x50\0\0\0WEBPVP8X\x0a\0\0\0\x08\0\0\0\0\0\0\0\0\0abcd\x01\0\0\0x\0EXIF\x16\0\0\0" TIFF_BE),
-	 8, 70},
-	{"WebP without the flag", FILE_OF("RIFF\x50\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0EXIF\x16\0\0\0" TIFF_BE), 1, 0},
+	{"JPEG",
+	 FILE_OF("\xff\xd8\xff\xe0\0\x04JF\xff\xff\xe1\0\x2a"
+		 "Exif\0\0" TIFF_LE "\xff\xda\0\x02"),
+	 6, 53},
+	{"JPEG, big-endian",
+	 FILE_OF("\xff\xd8\xff\xe1\0\x1e"
+		 "Exif\0\0" TIFF_BE "\xff\xd9"),
+	 8, 34},
+	{"JPEG, behind the scan",
+	 FILE_OF("\xff\xd8\xff\xda\0\x02\xff\xe1\0\x1e"
+		 "Exif\0\0" TIFF_BE),
+	 1, 0},
+	{"JPEG, a length of 0",
+	 FILE_OF("\xff\xd8\xff\xe1\0\0"
+		 "Exif\0\0" TIFF_BE),
+	 1, 0},
+	{"PNG",
+	 FILE_OF("\x89PNG\r\n\x1a\n\0\0\0\0abcd1234\0\0\0\x16"
+		 "eXIf" TIFF_BE "1234\0\0\0\0IEND1234"),
+	 8, 54},
+	{"PNG, behind its end",
+	 FILE_OF("\x89PNG\r\n\x1a\n\0\0\0\0IEND1234\0\0\0\x16"
+		 "eXIf" TIFF_BE "1234"),
+	 1, 0},
+	{"PNG, a length of 2^32 - 1",
+	 FILE_OF("\x89PNG\r\n\x1a\n\xff\xff\xff\xff"
+		 "eXIf" TIFF_BE "1234"),
+	 1, 0},
+	{"WebP",
+	 FILE_OF("RIFF\x50\0\0\0WEBPVP8X\x0a\0\0\0\x08\0\0\0\0\0\0\0\0\0abcd\x01\0\0\0x\0EXIF\x16\0\0\0" TIFF_BE), 8,
+	 70},
+	{"WebP without the flag", FILE_OF("RIFF\x50\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0EXIF\x16\0\0\0" TIFF_BE),
+	 1, 0},
 	{"BMP", FILE_OF("BM\0\0\0\0\0\0\0\0" TIFF_BE), 1, 0},
 };
 
@@ -102,7 +126,8 @@ TEST(rows_come_a_few_at_a_time)
 				for (int c = 0; c < 3; c++)
 					pixels[i / 3 * 10 + i % 3 * 3 + c] = (uint8_t)("abcdef"[i] + 10 * c);
 			STORY("orientation %u, %u rows at once", o, at_once);
-			CHECK(sink->begin(sink->context, &(struct image_size){.width = 3, .height = 2, .scale = 1}, &wanted));
+			CHECK(sink->begin(sink->context, &(struct image_size){.width = 3, .height = 2, .scale = 1},
+					  &wanted));
 			CHECK(wanted.x == 0 && wanted.y == 0 && wanted.width == 3 && wanted.height == 2);
 			for (uint32_t y = 0; y < 2; y += at_once)
 				sink->rows(sink->context, pixels + 10 * y, 10, at_once);

@@ -8,9 +8,11 @@
 
 #include "tests/test.h"
 
-/* A mask of single letters, given `at_once` rows at a time, to a record of letters; `-` is padding. */
-static void run(const struct transform_options *opt, uint32_t orientation, const char *in, uint32_t width, uint32_t height,
-		uint32_t at_once, char *out, uint32_t *upright_width, uint32_t *upright_height)
+/*
+ * A mask of single letters, given `at_once` rows at a time, to a record of letters; `-` is padding.
+ */
+static void run(const struct transform_options *opt, uint32_t orientation, const char *in, uint32_t width,
+		uint32_t height, uint32_t at_once, char *out, uint32_t *upright_width, uint32_t *upright_height)
 {
 	struct mask *m = mask_open(opt, '-');
 	struct image_window w;
@@ -41,22 +43,24 @@ TEST(pixels_are_chosen_by_their_middle)
 	} rows[] = {
 		{"a", 1, 1, 2, 2, FIT_SHORT, "aaaa"},
 		{"abcd", 2, 2, 0, 2, FIT_SHORT, "abcd"},
-		{"abcd", 2, 2, 1, 1, FIT_SHORT, "d"},			 /* 0.5 * 2 is 1 */
-		{"abcdefghi", 3, 3, 2, 2, FIT_SHORT, "acgi"},		 /* 0.75, 2.25 */
-		{"abcd", 2, 2, 3, 3, FIT_SHORT, "abbcddcdd"},		 /* 0.33, 1, 1.67 */
-		{"abcdefghijklmnop", 4, 4, 2, 2, FIT_SHORT, "fhnp"},	 /* 1, 3 */
+		{"abcd", 2, 2, 1, 1, FIT_SHORT, "d"},		     /* 0.5 * 2 is 1 */
+		{"abcdefghi", 3, 3, 2, 2, FIT_SHORT, "acgi"},	     /* 0.75, 2.25 */
+		{"abcd", 2, 2, 3, 3, FIT_SHORT, "abbcddcdd"},	     /* 0.33, 1, 1.67 */
+		{"abcdefghijklmnop", 4, 4, 2, 2, FIT_SHORT, "fhnp"}, /* 1, 3 */
 		{"abcd", 4, 1, 2, 2, FIT_STRETCH, "bdbd"},
-		{"abcd", 4, 1, 2, 2, FIT_LONG, "bd--"},			 /* 2 x 1 */
-		{"abcd", 4, 1, 2, 2, FIT_PAD, "bd--"},			 /* half of one row, to even: below */
-		{"abcd", 4, 1, 4, 4, FIT_PAD, "--------abcd----"},	 /* half of three is two */
-		{"abcd", 1, 4, 4, 4, FIT_LONG, "-a---b---c---d--"},	 /* half of three, rounded down */
-		{"abcdef", 3, 2, 0, 1, FIT_SHORT, "b"},			 /* 1 of 3: the middle; 1 of 2: half to even */
-		{"abcdefghijklmno", 3, 5, 0, 2, FIT_SHORT, "ghjk"},	 /* 1 of 3: half to even; 3 of 5: to 2 */
+		{"abcd", 4, 1, 2, 2, FIT_LONG, "bd--"},		    /* 2 x 1 */
+		{"abcd", 4, 1, 2, 2, FIT_PAD, "bd--"},		    /* half of one row, to even: below */
+		{"abcd", 4, 1, 4, 4, FIT_PAD, "--------abcd----"},  /* half of three is two */
+		{"abcd", 1, 4, 4, 4, FIT_LONG, "-a---b---c---d--"}, /* half of three, rounded down */
+		/* 1 of 3: the middle; 1 of 2: half to even */
+		{"abcdef", 3, 2, 0, 1, FIT_SHORT, "b"},
+		{"abcdefghijklmno", 3, 5, 0, 2, FIT_SHORT, "ghjk"}, /* 1 of 3: half to even; 3 of 5: to 2 */
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (uint32_t at_once = 1; at_once <= 3; at_once++) {
-			struct transform_options opt = {.resize = rows[i].resize, .crop = rows[i].crop, .fit = rows[i].fit};
+			struct transform_options opt = {
+				.resize = rows[i].resize, .crop = rows[i].crop, .fit = rows[i].fit};
 			uint32_t width, height;
 			char out[17];
 

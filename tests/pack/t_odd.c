@@ -2,8 +2,8 @@
 /*
  * t_odd.c - examples/photos/odd: one photo in the forms that break converters
  *
- * What Pillow reads rightly must give Pillow's pixels (its answers: tests/twin/pillow_hashes.txt); the rest must be
- * refused for the right reason, with words that help.
+ * What Pillow reads rightly must give Pillow's pixels (its answers: tests/twin/pillow_hashes.txt);
+ * the rest must be refused for the right reason, with words that help.
  */
 #include "shard_pack.h"
 #include "tests/pack/decoded.h"

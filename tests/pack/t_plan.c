@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_plan.c - a plan of fixed records: read back as it was written, and its order with and without a table in memory
+ * t_plan.c - a plan of fixed records: read back as it was written, and its order with and without a
+ * table in memory
  */
 #include "shard.h"
 #include "tests/test.h"
@@ -13,7 +14,11 @@
 /* Records of 16 bytes in two files, and a label of one byte beside each. */
 static void make_plan(struct plan *p, uint64_t first_count, uint64_t second_count)
 {
-	struct recipe r = {.source = SOURCE_RAW, .order = SHARD_ORDER_SHUFFLE, .seed = 7, .shard_records = 1000, .field_count = 2,
+	struct recipe r = {.source = SOURCE_RAW,
+			   .order = SHARD_ORDER_SHUFFLE,
+			   .seed = 7,
+			   .shard_records = 1000,
+			   .field_count = 2,
 			   .field = {{.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {16}},
 				     {.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL}}};
 	uint64_t count[2] = {first_count, second_count}, first = 0;
@@ -21,7 +26,8 @@ static void make_plan(struct plan *p, uint64_t first_count, uint64_t second_coun
 
 	memset(p, 0, sizeof(*p));
 	for (uint32_t i = 0; i < 2; i++) {
-		struct plan_slice s = {.first = first, .count = count[i], .offset = 1, .stride = 17, .file = i, .dtype = SHARD_U8};
+		struct plan_slice s = {
+			.first = first, .count = count[i], .offset = 1, .stride = 17, .file = i, .dtype = SHARD_U8};
 
 		CHECK_EQ(plan_add_file(p, 17 * count[i], i ? "b/b.raw" : "a%a.raw", PLAN_NO_FILE, NULL), EXIT_DONE);
 		s.bytes = (count[i] - 1) * 17 + 16;
@@ -55,8 +61,9 @@ TEST(what_was_written_reads_back)
 		const struct plan_slice *x = &a.slice[i], *y = &b.slice[i];
 
 		STORY("slice %d", (int)i);
-		CHECK(x->field == y->field && x->first == y->first && x->count == y->count && x->file == y->file && x->offset == y->offset &&
-		      x->stride == y->stride && x->bytes == y->bytes && x->dtype == y->dtype && x->swap == y->swap);
+		CHECK(x->field == y->field && x->first == y->first && x->count == y->count && x->file == y->file &&
+		      x->offset == y->offset && x->stride == y->stride && x->bytes == y->bytes &&
+		      x->dtype == y->dtype && x->swap == y->swap);
 	}
 	CHECK_EQ(plan_find_slice(&b, 0, 299)->file, 0);
 	CHECK_EQ(plan_find_slice(&b, 0, 300)->file, 1);

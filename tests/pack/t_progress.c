@@ -157,8 +157,12 @@ TEST(line_knows_its_limits)
 
 TEST(bytes_are_counted_as_bytes)
 {
-	struct progress_state state = {.label = "unpacking", .count = UINT64_C(1) << 30, .total_count = UINT64_C(1) << 32, .bytes = UINT64_C(1) << 30,
-				       .count_per_second = 32 << 20, .bytes_per_second = 32 << 20};
+	struct progress_state state = {.label = "unpacking",
+				       .count = UINT64_C(1) << 30,
+				       .total_count = UINT64_C(1) << 32,
+				       .bytes = UINT64_C(1) << 30,
+				       .count_per_second = 32 << 20,
+				       .bytes_per_second = 32 << 20};
 	char line[512];
 
 	progress_line(line, sizeof(line), &state, 200);
@@ -221,7 +225,10 @@ TEST(threads_lose_nothing)
 	CHECK_EQ(state.bad, THREADS * ADDS / 100);
 }
 
-/* What a child shows: half a second of work with a tick every few milliseconds, and a message in the middle. */
+/*
+ * What a child shows: half a second of work with a tick every few milliseconds, and a message in
+ * the middle.
+ */
 static void show_work(enum message_level level, bool finish)
 {
 	struct progress p;
@@ -300,7 +307,8 @@ TEST(on_a_terminal)
 	unsetenv("NO_COLOR");
 	on_terminal(60, MESSAGE_NORMAL, true, seen, sizeof(seen));
 	draws = occurrences(seen, "\rpacking ");
-	CHECK(draws >= 2 && draws <= 5 + 10 * (clock_now_ns() - begin) / SECOND); /* at most 10 a second, of half a second or longer */
+	/* at most 10 a second, of half a second or longer */
+	CHECK(draws >= 2 && draws <= 5 + 10 * (clock_now_ns() - begin) / SECOND);
 	CHECK(strstr(
 		seen,
 		"\r\033[K\033[1;33mtool: warning:\033[0m a\\nb: odd\\033[2J\r\n")); /* the line was erased for it */

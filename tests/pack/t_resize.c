@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_resize.c - the resampler against a plain one, against Pillow's stored answers, and against its own windows
+ * t_resize.c - the resampler against a plain one, against Pillow's stored answers, and against its
+ * own windows
  *
- * Both ways of it: portable, and with what this processor has.  Where that is nothing, the second is the first again.
+ * Both ways of it: portable, and with what this processor has.  Where that is nothing, the second
+ * is the first again.
  */
 #include "tools/shardpack/image/resize.h"
 
@@ -37,10 +39,12 @@ static double filter_at(int filter, double x)
 }
 
 /*
- * The slow twin: one axis of an image seen as [outer][n][inner], made [outer][m][inner], sample by sample, in double
- * weights turned to 22-bit fixed point one at a time.  inner is 3 for rows, 3 * width for columns.  Of n the box is used.
+ * The slow twin: one axis of an image seen as [outer][n][inner], made [outer][m][inner], sample by
+ * sample, in double weights turned to 22-bit fixed point one at a time.  inner is 3 for rows, 3 *
+ * width for columns.  Of n the box is used.
  */
-static void twin_axis(const uint8_t *in, uint8_t *out, size_t outer, int n, int m, size_t inner, int filter, struct resize_box box)
+static void twin_axis(const uint8_t *in, uint8_t *out, size_t outer, int n, int m, size_t inner, int filter,
+		      struct resize_box box)
 {
 	double scale = box.length / m, stretch = scale < 1 ? 1 : scale, reach = supports[filter] * stretch;
 
@@ -71,7 +75,8 @@ static void twin_axis(const uint8_t *in, uint8_t *out, size_t outer, int n, int 
 	}
 }
 
-static uint8_t *twin_resize_box(const struct image *src, int width, int height, int filter, struct resize_box across, struct resize_box down)
+static uint8_t *twin_resize_box(const struct image *src, int width, int height, int filter, struct resize_box across,
+				struct resize_box down)
 {
 	size_t row_bytes = 3 * (size_t)width;
 	uint8_t *rows = malloc(row_bytes * src->height), *out = malloc(row_bytes * (size_t)height);
@@ -85,7 +90,8 @@ static uint8_t *twin_resize_box(const struct image *src, int width, int height, 
 
 static uint8_t *twin_resize(const struct image *src, int width, int height, int filter)
 {
-	return twin_resize_box(src, width, height, filter, (struct resize_box){0, src->width}, (struct resize_box){0, src->height});
+	return twin_resize_box(src, width, height, filter, (struct resize_box){0, src->width},
+			       (struct resize_box){0, src->height});
 }
 
 #define WAYS 2
@@ -132,7 +138,10 @@ static void equals_the_plain_one_in(int way)
 	struct resizer *r = open_way(way);
 
 	for (uint64_t i = 0; i < 240; i++) {
-		/* Small sides often, so that the ends of rows, odd rows and short blocks all come up. */
+		/*
+		 * Small sides often, so that the ends of rows, odd rows and short blocks all come
+		 * up.
+		 */
 		uint32_t limit = i % 3 ? 24 : 90, w = up_to(1, i, limit), h = up_to(2, i, limit);
 		uint32_t new_w = i % 11 ? up_to(3, i, limit) : w, new_h = i % 7 ? up_to(4, i, limit) : h;
 		int filter = (int)(i % 4);
@@ -255,7 +264,10 @@ TEST(window_may_move)
 		window_may_move_in(way);
 }
 
-/* A thread sees more sizes than it keeps tables for; what it kept must not depend on what came between. */
+/*
+ * A thread sees more sizes than it keeps tables for; what it kept must not depend on what came
+ * between.
+ */
 static void forgets_tables_without_changing_results_in(int way)
 {
 	struct resizer *r = open_way(way);
@@ -299,7 +311,10 @@ TEST(both_tables_may_be_large)
 		both_tables_may_be_large_in(way);
 }
 
-/* 65,500 x 1 with a short side of 256 would be 16.7 million wide: only the window may cost anything. */
+/*
+ * 65,500 x 1 with a short side of 256 would be 16.7 million wide: only the window may cost
+ * anything.
+ */
 static void enormous_shapes_cost_only_the_window_in(int way)
 {
 	static const struct {
@@ -341,7 +356,8 @@ static void give_rows(struct resizer *r, const struct image *src, const struct i
 
 		n = up_to(seed, y, 40);
 		n = n < needed->height - y ? n : needed->height - y;
-		rows = malloc(n * (row_bytes + skip) - skip); /* not a byte more: the sanitizer sees a read behind it */
+		/* not a byte more: the sanitizer sees a read behind it */
+		rows = malloc(n * (row_bytes + skip) - skip);
 		CHECK(rows);
 		for (uint32_t i = 0; i < n; i++)
 			memcpy(rows + i * (row_bytes + skip),
@@ -351,7 +367,10 @@ static void give_rows(struct resizer *r, const struct image *src, const struct i
 	}
 }
 
-/* One side of a shape: small, like a photo's, or so large that what comes out is a small part of it. */
+/*
+ * One side of a shape: small, like a photo's, or so large that what comes out is a small part of
+ * it.
+ */
 static uint32_t side(uint64_t seed, uint64_t i)
 {
 	static const uint32_t limits[] = {3, 40, 40, 300, 300, 300, 700, 5000};
@@ -359,9 +378,12 @@ static uint32_t side(uint64_t seed, uint64_t i)
 	return up_to(seed, i, limits[prng_at(seed + 1000, i) % 8]);
 }
 
-/* The window in a frame of bytes that must stay as they are; planes lie one behind the other, with such bytes between. */
-static uint8_t *framed(struct resizer *r, const struct image *src, const struct resize_job *like, bool planes, size_t *bytes,
-		       uint64_t seed)
+/*
+ * The window in a frame of bytes that must stay as they are; planes lie one behind the other, with
+ * such bytes between.
+ */
+static uint8_t *framed(struct resizer *r, const struct image *src, const struct resize_job *like, bool planes,
+		       size_t *bytes, uint64_t seed)
 {
 	struct resize_job job = *like;
 	size_t row_bytes = (size_t)job.window.width * (planes ? 1 : 3) + 5;
@@ -382,15 +404,25 @@ static uint8_t *framed(struct resizer *r, const struct image *src, const struct 
 	return frame;
 }
 
-/* Every shape, filter, window, layout and way to hand rows over; and nothing is written outside of the window. */
+/*
+ * Every shape, filter, window, layout and way to hand rows over; and nothing is written outside of
+ * the window.
+ */
 TEST(both_ways_are_equal)
 {
 	struct resizer *ways[WAYS] = {open_way(0), open_way(1)};
 
 	for (uint64_t i = 0; i < 1500; i++) {
 		uint32_t w = side(20, i), h = w > 700 ? up_to(21, i, 30) : side(21, i);
-		struct resize_job job = {w, h, side(22, i) % 900 + 1, side(23, i) % 900 + 1, (enum resize_filter)(i % 4),
-					 {0}, {0}, {0, 0}, {0, 0}};
+		struct resize_job job = {w,
+					 h,
+					 side(22, i) % 900 + 1,
+					 side(23, i) % 900 + 1,
+					 (enum resize_filter)(i % 4),
+					 {0},
+					 {0},
+					 {0, 0},
+					 {0, 0}};
 		struct image src = picture(i, w, h);
 		uint8_t *got[WAYS];
 		size_t bytes;
@@ -402,14 +434,17 @@ TEST(both_ways_are_equal)
 		job.window.width = i % 5 ? up_to(24, i, job.width) : job.width;
 		job.window.height = i % 5 ? up_to(25, i, job.height) : job.height;
 		/* At the near edge, the far one, and between. */
-		job.window.x = i % 3 == 0 ? 0 : i % 3 == 1 ? job.width - job.window.width
-							    : up_to(26, i, job.width - job.window.width + 1) - 1;
-		job.window.y = i / 3 % 3 == 0 ? 0 : i / 3 % 3 == 1 ? job.height - job.window.height
-								   : up_to(27, i, job.height - job.window.height + 1) - 1;
+		job.window.x = i % 3 == 0   ? 0
+			       : i % 3 == 1 ? job.width - job.window.width
+					    : up_to(26, i, job.width - job.window.width + 1) - 1;
+		job.window.y = i / 3 % 3 == 0	? 0
+			       : i / 3 % 3 == 1 ? job.height - job.window.height
+						: up_to(27, i, job.height - job.window.height + 1) - 1;
 		for (int way = 0; way < WAYS; way++)
 			got[way] = framed(ways[way], &src, &job, i / 4 % 2, &bytes, i + (uint64_t)way);
-		STORY("%ux%u to %ux%u, %s, window %u,%u %ux%u, %s", w, h, job.width, job.height, filter_names[job.filter],
-		      job.window.x, job.window.y, job.window.width, job.window.height, i / 4 % 2 ? "planes" : "pixels");
+		STORY("%ux%u to %ux%u, %s, window %u,%u %ux%u, %s", w, h, job.width, job.height,
+		      filter_names[job.filter], job.window.x, job.window.y, job.window.width, job.window.height,
+		      i / 4 % 2 ? "planes" : "pixels");
 		CHECK_MEM(got[1], got[0], bytes);
 		CHECK_EQ(got[0][31], 0xa5);
 		CHECK_EQ(got[0][bytes - 32], 0xa5);
@@ -451,8 +486,8 @@ TEST(boxes_are_the_plain_ones)
 		job.down = choose_box(46, i / 3, h);
 		got = framed(r, &src, &job, false, &bytes, i);
 		want = twin_resize_box(&src, (int)job.width, (int)job.height, (int)job.filter, job.across, job.down);
-		STORY("%ux%u, %g+%g by %g+%g, to %ux%u, %s", w, h, job.across.from, job.across.length, job.down.from, job.down.length,
-		      job.width, job.height, filter_names[job.filter]);
+		STORY("%ux%u, %g+%g by %g+%g, to %ux%u, %s", w, h, job.across.from, job.across.length, job.down.from,
+		      job.down.length, job.width, job.height, filter_names[job.filter]);
 		for (uint32_t y = 0; y < job.height; y++)
 			CHECK_MEM(got + 32 + y * (3 * job.width + 5), want + y * 3 * job.width, 3 * (size_t)job.width);
 		free(got);
@@ -462,7 +497,9 @@ TEST(boxes_are_the_plain_ones)
 	}
 }
 
-/* Planes are the pixels, split; so the frame of the test above cannot hold the same mistake twice. */
+/*
+ * Planes are the pixels, split; so the frame of the test above cannot hold the same mistake twice.
+ */
 TEST(planes_are_the_pixels_apart)
 {
 	for (int way = 0; way < WAYS; way++)

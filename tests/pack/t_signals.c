@@ -93,7 +93,8 @@ TEST(signals)
 	int code = 0;
 
 	CHECK_EQ(in_child(one_signal), 50);
-	for (int i = 0; i < 10 && code != 50; i++) /* on a busy machine the second one may come too late to be the same */
+	/* on a busy machine the second one may come too late to be the same */
+	for (int i = 0; i < 10 && code != 50; i++)
 		code = in_child(same_request_twice);
 	CHECK_EQ(code, 50);
 	CHECK_EQ(in_child(second_request), EXIT_INTERRUPTED);

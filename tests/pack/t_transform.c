@@ -2,8 +2,8 @@
 /*
  * t_transform.c - sizes, crop offsets, padding and layouts of a record
  *
- * The sizes and offsets in the tables follow from the rules of torchvision (Resize, CenterCrop).  That the pixels in
- * them are right is t_resize's and twin/pillow.sh's to say.
+ * The sizes and offsets in the tables follow from the rules of torchvision (Resize, CenterCrop).
+ * That the pixels in them are right is t_resize's and twin/pillow.sh's to say.
  */
 #include "tools/shardpack/image/transform_image.h"
 
@@ -43,7 +43,9 @@ static uint8_t *transformed(const struct transform_options *opt, const struct im
 	return record;
 }
 
-/* An even difference halves; an odd one goes to the even neighbour: 1 to 0, 3 to 2, 5 to 2, 7 to 4. */
+/*
+ * An even difference halves; an odd one goes to the even neighbour: 1 to 0, 3 to 2, 5 to 2, 7 to 4.
+ */
 TEST(crop_rounds_half_to_even)
 {
 	static const struct {

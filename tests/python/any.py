@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is done to the package, it does what NumPy does or raises what it says that it raises; and nothing crashes."""
+"""Whatever is done to the package, it does what NumPy does or raises what it says that it raises;
+and nothing crashes.
+"""
 
 import gc
 import shutil
@@ -20,10 +22,21 @@ DATASETS = [libshard.open("plain"), libshard.open("packed")]
 SAID = (libshard.Error, TypeError, ValueError, IndexError, KeyError, OverflowError, BufferError)
 cases = 0
 
-numbers = st.one_of(st.integers(-2 * N, 2 * N), st.integers(), st.sampled_from([2**31, 2**32, 2**63, 2**64, -(2**63) - 1]))
+numbers = st.one_of(
+    st.integers(-2 * N, 2 * N), st.integers(), st.sampled_from([2**31, 2**32, 2**63, 2**64, -(2**63) - 1])
+)
 slices = st.builds(slice, *[st.one_of(st.none(), st.integers(-2 * N, 2 * N), st.integers())] * 3)
-things = st.one_of(st.none(), st.booleans(), numbers, st.floats(), st.text(max_size=5), st.binary(max_size=5), st.just(...))
-keys = st.one_of(numbers, slices, st.lists(numbers, max_size=9), things, st.lists(things, max_size=4), st.dictionaries(things, things, max_size=2))
+things = st.one_of(
+    st.none(), st.booleans(), numbers, st.floats(), st.text(max_size=5), st.binary(max_size=5), st.just(...)
+)
+keys = st.one_of(
+    numbers,
+    slices,
+    st.lists(numbers, max_size=9),
+    things,
+    st.lists(things, max_size=4),
+    st.dictionaries(things, things, max_size=2),
+)
 
 
 def share(part):
@@ -59,7 +72,12 @@ def index_a_dataset(which, key):
 
 
 @share(0.3)
-@hypothesis.given(st.integers(0, 1), slices, st.lists(st.one_of(numbers, slices, things), max_size=5), st.sampled_from(["", "copy", "dlpack", "buffer"]))
+@hypothesis.given(
+    st.integers(0, 1),
+    slices,
+    st.lists(st.one_of(numbers, slices, things), max_size=5),
+    st.sampled_from(["", "copy", "dlpack", "buffer"]),
+)
 def take_arrays_apart(which, first, path, end):
     count()
     if first.step == 0:
@@ -97,21 +115,32 @@ options = st.fixed_dictionaries(
         "on_corrupt": st.sampled_from(["fail", "mask", "substitute"]),
     },
 )  # fmt: skip
-steps = st.lists(st.sampled_from(["next", "next", "next", "hold", "drop", "state", "load", "epoch", "iter", "look", "gc", "close"]), max_size=12)
+steps = st.lists(
+    st.sampled_from(["next", "next", "next", "hold", "drop", "state", "load", "epoch", "iter", "look", "gc", "close"]),
+    max_size=12,
+)
 
 
 def check_batch(batch):
     index = batch.index.tolist()
     flags = batch.flags.tolist()
     assert set(flags) <= {0, libshard.PADDED}
-    assert np.asarray(batch["image"]).tobytes() == WANT[index]["image"].tobytes() and batch["label"].tolist() == WANT[index]["label"].tolist()
+    assert (
+        np.asarray(batch["image"]).tobytes() == WANT[index]["image"].tobytes()
+        and batch["label"].tolist() == WANT[index]["label"].tolist()
+    )
 
 
 @share(0.4)
 @hypothesis.given(st.integers(0, 1), options, steps)
 def drive_a_loader(which, chosen, path):
     count()
-    if isinstance(chosen.get("prefetch"), int) and chosen["prefetch"] > 100 or isinstance(chosen.get("threads"), int) and chosen["threads"] > 100:
+    if (
+        isinstance(chosen.get("prefetch"), int)
+        and chosen["prefetch"] > 100
+        or isinstance(chosen.get("threads"), int)
+        and chosen["threads"] > 100
+    ):
         chosen = {**chosen, "prefetch": 2, "threads": 1}  # else it is memory and threads that run out
     loader = outcome(lambda: libshard.Loader(DATASETS[which], **chosen))
     if isinstance(loader, Exception):
@@ -123,7 +152,9 @@ def drive_a_loader(which, chosen, path):
             batch = outcome(lambda: next(iterator, None))
             if isinstance(batch, Exception):
                 no_room = isinstance(batch, libshard.OutOfMemoryError) and chosen["batch_size"] > 10**6
-                assert isinstance(batch, libshard.ClosedError) if closed else no_room or "still held" in str(batch), batch
+                assert (
+                    isinstance(batch, libshard.ClosedError) if closed else no_room or "still held" in str(batch)
+                ), batch
                 iterator = iter(()) if closed else iter(loader)
             elif batch is not None:
                 check_batch(batch)
@@ -176,13 +207,22 @@ class Says:
 
 @st.composite
 def values(draw, dtype, shape):
-    """A value for a field, and the array that is to be there; None if it is to be refused, ... if that is not foretold."""
-    how = draw(st.sampled_from(["array", "array", "strided", "list", "list", "number", "other dtype", "other shape", "says", "thing"]))
+    """A value for a field, and the array that is to be there; None if it is to be refused, ... if
+    that is not foretold.
+    """
+    how = draw(
+        st.sampled_from(
+            ["array", "array", "strided", "list", "list", "number", "other dtype", "other shape", "says", "thing"]
+        )
+    )
     array = np.frombuffer(draw(st.binary(min_size=72, max_size=72)), "u1" if dtype == "?" else dtype)
     array = (array % 2).astype("?") if dtype == "?" else array
     array = np.resize(array, shape)
     if how == "array":
-        return draw(st.sampled_from([array, array.copy(order="F"), memoryview(array) if dtype != "?" else array])), array
+        return (
+            draw(st.sampled_from([array, array.copy(order="F"), memoryview(array) if dtype != "?" else array])),
+            array,
+        )
     if how == "strided":
         wide = np.repeat(array, 2, axis=-1)[..., ::2] if shape else array
         return wide, array
@@ -194,14 +234,24 @@ def values(draw, dtype, shape):
         other = draw(shapes)
         return np.resize(array, other), np.resize(array, other) if other == shape else None
     if how == "says":
-        said = draw(st.dictionaries(st.sampled_from(["shape", "strides", "typestr", "data"]), st.one_of(things, st.lists(numbers, max_size=3).map(tuple), st.binary(max_size=40)), max_size=3))
+        said = draw(
+            st.dictionaries(
+                st.sampled_from(["shape", "strides", "typestr", "data"]),
+                st.one_of(things, st.lists(numbers, max_size=3).map(tuple), st.binary(max_size=40)),
+                max_size=3,
+            )
+        )
         # Addresses are believed, as everywhere; all else is not.
         said = {k: v for k, v in said.items() if not (k == "data" and isinstance(v, tuple))}
         return Says(array, said), ...
     if how == "thing":
         return draw(st.one_of(things, st.lists(things, max_size=3))), ...
     low, high = WHOLE.get(dtype, (-1000, 1000))
-    leaves = st.one_of(st.integers(low, high), st.sampled_from([low, high, low - 1, high + 1, 2**64, 0.5, -1e300]), st.floats(-1e5, 1e5, allow_nan=False))
+    leaves = st.one_of(
+        st.integers(low, high),
+        st.sampled_from([low, high, low - 1, high + 1, 2**64, 0.5, -1e300]),
+        st.floats(-1e5, 1e5, allow_nan=False),
+    )
     value = draw(nested(shape, leaves) if how == "list" else leaves)
     flat = np.array(value, object).reshape(-1).tolist()
     if how == "number" and shape:
@@ -232,7 +282,11 @@ def write_records(case):
     count()
     axes = ",".join(map(str, shape))
     want = []
-    with libshard.Writer("written", f"x:{FIELDS[dtype]}" + (f"[{'<=' * ragged}{axes}]" if shape else ""), shard_records=2 if finish else 9) as writer:
+    with libshard.Writer(
+        "written",
+        f"x:{FIELDS[dtype]}" + (f"[{'<=' * ragged}{axes}]" if shape else ""),
+        shard_records=2 if finish else 9,
+    ) as writer:
         for value, expected in rows:
             said = outcome(lambda: writer.write_batch({"x": [value]}) if columns else writer.write({"x": value}))
             assert not isinstance(said, libshard.Error) or isinstance(said, libshard.RecordError), said
@@ -250,7 +304,11 @@ def write_records(case):
     for got, expected in zip(ds, want, strict=True):
         if expected is not ...:
             bits = np.asarray(got["x"] if isinstance(got["x"], libshard.Array) else np.array(got["x"], dtype))
-            assert bits.shape == expected.shape and bits.tobytes() == expected.tobytes() or np.isnan(expected.astype("f8")).any(), (got, expected)
+            assert (
+                bits.shape == expected.shape
+                and bits.tobytes() == expected.tobytes()
+                or np.isnan(expected.astype("f8")).any()
+            ), (got, expected)
     ds.close()
     shutil.rmtree("written")
 

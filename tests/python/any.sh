@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/python/any.sh - the Python package and what hypothesis thinks of: 20,000 cases with the address sanitizer, 2,000 without;
-# by hand: make asan T=python/any ANY_CASES=100000
+# tests/python/any.sh - the Python package and what hypothesis thinks of: 20,000 cases with the
+# address sanitizer, 2,000 without; by hand: make asan T=python/any ANY_CASES=100000
 # TIMEOUT: 1800
 . "${0%/*}/lib.sh"
 cases=2000

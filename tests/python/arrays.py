@@ -124,7 +124,12 @@ class Capsules(unittest.TestCase):
         self.assertEqual(got, want)
 
     def test_without_a_version_it_is_the_old_form(self):
-        for kwargs in ({}, {"max_version": None}, {"max_version": (0, 8)}, {"stream": None, "dl_device": (1, 0), "copy": False}):
+        for kwargs in (
+            {},
+            {"max_version": None},
+            {"max_version": (0, 8)},
+            {"stream": None, "dl_device": (1, 0), "copy": False},
+        ):
             got = self.read(self.a.__dlpack__(**kwargs), b"dltensor")
             self.assertEqual((got["data"], got["shape"]), (self.a.data_ptr, self.a.shape))
 
@@ -169,7 +174,19 @@ class Parts(unittest.TestCase):
         cls.a = libshard.open("parts")[:]["image"]
 
     def test_indices_and_slices_are_those_of_numpy(self):
-        for key in (0, 5, -1, -12, slice(None), slice(3, 9), slice(9, 3), slice(None, None, -1), slice(10, None, -3), slice(-100, 100, 5), slice(4, None, 1 << 62)):
+        for key in (
+            0,
+            5,
+            -1,
+            -12,
+            slice(None),
+            slice(3, 9),
+            slice(9, 3),
+            slice(None, None, -1),
+            slice(10, None, -3),
+            slice(-100, 100, 5),
+            slice(4, None, 1 << 62),
+        ):
             got = self.a[key]
             self.assertEqual(got.shape, self.want[key].shape, key)
             self.assertEqual(got.tobytes(), self.want[key].tobytes(), key)

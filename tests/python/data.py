@@ -17,7 +17,9 @@ DTYPES = {
 def shardpack(*args):
     # A sanitizer that is loaded into this process is no business of the tool's.
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-    done = subprocess.run([os.path.join(TOOLS, "shardpack"), *map(str, args), "-q"], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [os.path.join(TOOLS, "shardpack"), *map(str, args), "-q"], capture_output=True, text=True, env=environment
+    )
     if done.returncode:
         raise RuntimeError(f"shardpack {args}: {done.stderr}")
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datasets: records by number, slice and index; what is said about them; damage, closing, copies in other processes."""
+"""Datasets: records by number, slice and index; what is said about them; damage, closing, copies in
+other processes.
+"""
 
 import gc
 import multiprocessing
@@ -60,7 +62,15 @@ class Records(unittest.TestCase):
     def test_indices(self):
         rng = np.random.default_rng(3)
         for ds in (self.plain, self.packed):
-            for key in ([], [5], [0, 99, 50, 50, -1], range(10, 90, 7), rng.integers(-100, 100, 300), np.array([4, 2], "u1"), (1, 2)):
+            for key in (
+                [],
+                [5],
+                [0, 99, 50, 50, -1],
+                range(10, 90, 7),
+                rng.integers(-100, 100, 300),
+                np.array([4, 2], "u1"),
+                (1, 2),
+            ):
                 self.check(ds[key], self.want[np.asarray(list(key), dtype=int)])
 
     def test_what_is_no_index(self):
@@ -165,7 +175,10 @@ class Descriptions(unittest.TestCase):
         self.assertIn(f"end {self.ds.id}", self.ds.manifest().decode())
         self.assertEqual(self.ds.shard_count, 1)
         self.assertEqual(self.ds.nbytes, os.path.getsize("described/00000.shard"))
-        self.assertEqual(repr(self.ds), "<libshard.Dataset 'described': 9 records of (image: uint8[24,24,3], label: int64), 1 shards>")
+        self.assertEqual(
+            repr(self.ds),
+            "<libshard.Dataset 'described': 9 records of (image: uint8[24,24,3], label: int64), 1 shards>",
+        )
 
     def test_paths_of_any_kind(self):
         import pathlib
@@ -289,7 +302,11 @@ class Lives(unittest.TestCase):
             os.rename("lives2", "lives")
 
     def test_exceptions_pickle(self):
-        for e in (libshard.StorageError("m", "I/O error", 5), libshard.CorruptError("m", "corrupt"), libshard.NotFoundError("m", "s", 2)):
+        for e in (
+            libshard.StorageError("m", "I/O error", 5),
+            libshard.CorruptError("m", "corrupt"),
+            libshard.NotFoundError("m", "s", 2),
+        ):
             back = pickle.loads(pickle.dumps(e))
             self.assertEqual((type(back), str(back), back.status, back.os_code), (type(e), str(e), e.status, e.os_code))
 

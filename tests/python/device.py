@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""device="cuda" on the driver without a GPU of tests/cuda: the bytes, the streams, and when memory is used again
+"""device="cuda" on the driver without a GPU of tests/cuda: the bytes, the streams, and when memory
+is used again
 
-Copies run late there, on threads, in no order but that of streams and events.  The test is the consumer: what it queues
-are copies back to the host, which find what is in the batch's memory when they run.
+Copies run late there, on threads, in no order but that of streams and events.  The test is the
+consumer: what it queues are copies back to the host, which find what is in the batch's memory when
+they run.
 """
 
 import ctypes
@@ -44,7 +46,9 @@ class Control(ctypes.Structure):
 
 def driver(name, *arguments):
     call, status = pointer(), ctypes.c_int()
-    assert FAKE.cuGetProcAddress_v2(name.encode(), ctypes.byref(call), 12000, u64(1), ctypes.byref(status)) == 0 and call
+    assert (
+        FAKE.cuGetProcAddress_v2(name.encode(), ctypes.byref(call), 12000, u64(1), ctypes.byref(status)) == 0 and call
+    )
     result = ctypes.CFUNCTYPE(ctypes.c_int)(call.value)(*arguments)
     assert result == 0, f"{name}: {result}"
 
@@ -84,7 +88,13 @@ class Consumer:
         for i in range(rows):
             row = len(out) // rows
             to = ctypes.c_void_p(ctypes.addressof(out) + i * row)
-            driver("cuMemcpyDtoHAsync", to, u64(at + i * stride), ctypes.c_size_t(row), pointer(0 if stride_is_legacy(stream) else stream))
+            driver(
+                "cuMemcpyDtoHAsync",
+                to,
+                u64(at + i * stride),
+                ctypes.c_size_t(row),
+                pointer(0 if stride_is_legacy(stream) else stream),
+            )
 
     def close(self):
         popped = pointer()
@@ -142,10 +152,13 @@ class Device(unittest.TestCase):
             with self.subTest(option=option, seed=seed):
                 self.assertEqual(self.take(stream_of, seed=seed, stream=option), want)
         self.assertEqual(self.take(lambda i: mine, max_held=1), want)
-        self.assertEqual([CONTROL.sins(i) for i in range(1, 6)], [0] * 5)  # the first are our own copies, to memory that is not page-locked
+        self.assertEqual(
+            [CONTROL.sins(i) for i in range(1, 6)], [0] * 5
+        )  # the first are our own copies, to memory that is not page-locked
 
     def test_a_slot_that_goes_back_too_early_would_be_seen(self):
-        # The copies are queued on a stream that the array was not asked for: what the loader cannot know of.
+        # The copies are queued on a stream that the array was not asked for: what the loader cannot
+        # know of.
         mine, lost = self.consumer.stream.value, 0
         want = self.wanted()
         queue_rows = self.consumer.queue_rows
@@ -158,7 +171,12 @@ class Device(unittest.TestCase):
         """The smallest one, and that of the whole dataset, in bytes."""
         with self.assertRaisesRegex(libshard.ArgumentError, "a pool needs") as caught:
             libshard.Loader(self.ds, 7, device="cuda", pool_bytes=1, **options)
-        return [int(n) for n in re.search(r"a pool needs (\d+), or (\d+) to hold the whole dataset", str(caught.exception)).groups()]
+        return [
+            int(n)
+            for n in re.search(
+                r"a pool needs (\d+), or (\d+) to hold the whole dataset", str(caught.exception)
+            ).groups()
+        ]
 
     def test_batches_of_a_pool_are_those_of_the_cpu(self):
         mine, broken = self.consumer.stream.value, "BROKEN_TWIN" in os.environ
@@ -180,7 +198,9 @@ class Device(unittest.TestCase):
                     del batch
                 copied.append(loader.stats()["device_bytes"])
             self.assertEqual(copied, copied[:1] * 3)
-            self.assertTrue(1 <= copied[0] / (len(self.ds) * (40 * 40 * 3 + 8)) < 1.1, copied)  # records lie 64 bytes further apart
+            self.assertTrue(
+                1 <= copied[0] / (len(self.ds) * (40 * 40 * 3 + 8)) < 1.1, copied
+            )  # records lie 64 bytes further apart
 
     def test_arrays_say_where_they_are_and_cannot_be_read_here(self):
         with libshard.Loader(self.ds, 7, seed=3, device="cuda") as loader:
@@ -189,15 +209,31 @@ class Device(unittest.TestCase):
             self.assertEqual(array.__dlpack_device__(), (2, 0))
             self.assertIn("device=cuda:0", repr(array))
             interface = array.__cuda_array_interface__
-            self.assertEqual((interface["shape"], interface["strides"], interface["stream"], interface["version"]), (array.shape, array.strides, 1, 3))
+            self.assertEqual(
+                (interface["shape"], interface["strides"], interface["stream"], interface["version"]),
+                (array.shape, array.strides, 1, 3),
+            )
             self.assertEqual(interface["data"], (array.data_ptr, True))
             self.assertFalse(hasattr(array, "__array_interface__"))
-            for read in (array.tolist, array.tobytes, array.copy, lambda: batch["label"][0], lambda: batch["label"].item()):
+            for read in (
+                array.tolist,
+                array.tobytes,
+                array.copy,
+                lambda: batch["label"][0],
+                lambda: batch["label"].item(),
+            ):
                 with self.assertRaisesRegex(libshard.ArgumentError, "in the memory of GPU 0; give it to a library"):
                     read()
             with self.assertRaisesRegex(BufferError, "in the memory of a GPU"):
                 memoryview(array)
-            for bad in ({"stream": 0}, {"stream": 2}, {"stream": -2}, {"copy": True}, {"dl_device": (1, 0)}, {"dl_device": (2, 1)}):
+            for bad in (
+                {"stream": 0},
+                {"stream": 2},
+                {"stream": -2},
+                {"copy": True},
+                {"dl_device": (1, 0)},
+                {"dl_device": (2, 1)},
+            ):
                 with self.assertRaises(BufferError):
                     array.__dlpack__(**bad)
             part = array[1:3]
@@ -213,13 +249,17 @@ class Device(unittest.TestCase):
         def raise_(number, frame):
             raise Heard
 
-        self.assertIn("gate.so", os.environ.get("LD_PRELOAD", ""))  # reads stand still while there is a file called gate
+        self.assertIn(
+            "gate.so", os.environ.get("LD_PRELOAD", "")
+        )  # reads stand still while there is a file called gate
         self.ds[[0, 40]]
         want = self.wanted()
         before = signal.signal(signal.SIGALRM, raise_)
         self.addCleanup(signal.signal, signal.SIGALRM, before)
         for pool in (0, self.pools()[0], "all"):
-            with self.subTest(pool=pool), libshard.Loader(self.ds, 7, seed=3, device="cuda", path="pread", pool_bytes=pool) as loader:
+            with self.subTest(pool=pool), libshard.Loader(
+                self.ds, 7, seed=3, device="cuda", path="pread", pool_bytes=pool
+            ) as loader:
                 open("gate", "w").close()
                 opens = threading.Timer(20, os.unlink, ["gate"])  # else who is deaf would never end
                 opens.start()

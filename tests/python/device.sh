@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/python/device.sh - device="cuda": on a driver without a GPU, and on a machine without a driver
+# tests/python/device.sh - device="cuda": on a driver without a GPU, and on a machine without a
+# driver
 . "${0%/*}/lib.sh"
 twins() { # LIBRARY FLAG...: the kernels of libshard as C, which the driver then has
 	out=$1
 	shift
-	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -shared -fPIC -ffp-contract=off "$@" -I"$ROOT" -I"$ROOT/include" "$ROOT/tests/cuda/twins.c" \
+	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -shared -fPIC -ffp-contract=off "$@" -I"$ROOT" -I"$ROOT/include" \
+		"$ROOT/tests/cuda/twins.c" \
 		-o "$out" -pthread -ldl -lm
 }
 twins twins.so
@@ -17,7 +19,8 @@ PRELOAD=$PWD/gate.so TWINS=$PWD/twins.so python "$ROOT/tests/python/device.py"
 mkdir -p broken/libshard/cuda
 sed 's/inside = row % call/inside = (row ^ 1) % call/' "$ROOT/libshard/cuda/gather.cu" >broken/libshard/cuda/gather.cu
 twins broken.so -Ibroken
-TWINS=$PWD/broken.so BROKEN_TWIN=1 python "$ROOT/tests/python/device.py" Device.test_batches_of_a_pool_are_those_of_the_cpu
+TWINS=$PWD/broken.so BROKEN_TWIN=1 python "$ROOT/tests/python/device.py" \
+	Device.test_batches_of_a_pool_are_those_of_the_cpu
 
 unset FAKE_DRIVER
 mkdir none

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gate.c - preloaded: pread() of a record or more waits while there is a file called "gate" in the current folder
+ * gate.c - preloaded: pread() of a record or more waits while there is a file called "gate" in the
+ * current folder
  *
  * io_uring would go past it, so there is none.
  */
@@ -19,7 +20,8 @@ static void wait_for_gate(void)
 
 ssize_t pread64(int fd, void *out, size_t bytes, off_t offset)
 {
-	ssize_t (*real)(int, void *, size_t, off_t) = (ssize_t(*)(int, void *, size_t, off_t))dlsym(RTLD_NEXT, "pread64");
+	ssize_t (*real)(int, void *, size_t, off_t) =
+		(ssize_t(*)(int, void *, size_t, off_t))dlsym(RTLD_NEXT, "pread64");
 
 	if (bytes >= RECORD_BYTES)
 		wait_for_gate();

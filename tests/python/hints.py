@@ -11,14 +11,25 @@ from libshard import _core
 from libshard._types import LoaderOptions
 
 PACKAGE = pathlib.Path(libshard.__file__).parent
-OURS = {"__new__", "__len__", "__getitem__", "__dlpack__", "__dlpack_device__", "__array_interface__", "__cuda_array_interface__"}
-# What type checkers have to be told, and is no attribute: iteration goes by items, buffers have no method before 3.12; and
-# the arguments of a class that is no __new__, which are held against its text.
+OURS = {
+    "__new__",
+    "__len__",
+    "__getitem__",
+    "__dlpack__",
+    "__dlpack_device__",
+    "__array_interface__",
+    "__cuda_array_interface__",
+}
+# What type checkers have to be told, and is no attribute: iteration goes by items, buffers have no
+# method before 3.12; and the arguments of a class that is no __new__, which are held against its
+# text.
 TOLD = {"__iter__", "__buffer__", "__init__"}
 
 
 def differences(stub, runtime):
-    """What a stub says and the class or module has not, the other way round, and signatures that differ."""
+    """What a stub says and the class or module has not, the other way round, and signatures that
+    differ.
+    """
     said = {n.name: n for n in stub.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     members = {n.target.id for n in stub.body if isinstance(n, ast.AnnAssign)}
     found = {k: v for k, v in vars(runtime).items() if not k.startswith("__") or k in OURS}
@@ -52,8 +63,12 @@ def described(function):
 def arguments(a):
     """(names, defaults) of a function in a stub."""
     places = [x.arg for x in a.posonlyargs + a.args]
-    defaults = list(zip(places[len(places) - len(a.defaults) :], a.defaults)) + [(k.arg, d) for k, d in zip(a.kwonlyargs, a.kw_defaults) if d]
-    return [x for x in places + [k.arg for k in a.kwonlyargs] if x not in ("self", "cls")], [(k, ast.unparse(d)) for k, d in defaults]
+    defaults = list(zip(places[len(places) - len(a.defaults) :], a.defaults)) + [
+        (k.arg, d) for k, d in zip(a.kwonlyargs, a.kw_defaults) if d
+    ]
+    return [x for x in places + [k.arg for k in a.kwonlyargs] if x not in ("self", "cls")], [
+        (k, ast.unparse(d)) for k, d in defaults
+    ]
 
 
 def without_hints(source):
@@ -87,7 +102,9 @@ class Hints(unittest.TestCase):
 
     def test_options_that_are_passed_on_are_those_of_the_loader(self):
         parameters = inspect.signature(libshard.Loader).parameters.values()
-        ours = {p.name: p.annotation for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in ("rank", "world")}
+        ours = {
+            p.name: p.annotation for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in ("rank", "world")
+        }
         passed = {k: v.__forward_arg__ for k, v in LoaderOptions.__annotations__.items()}
         self.assertEqual(passed, ours)
 

@@ -5,11 +5,12 @@ set -eu
 : "${BUILD:?}" "${ROOT:?}" "${PYTHON:=/usr/bin/python3}"
 cd "$TMPDIR"
 
-# python FILE ARGS...: with the package of this build, or that in PACKAGE.  One that is built with a sanitizer needs it from
-# the start; what the interpreter itself never frees is not ours to find.
+# python FILE ARGS...: with the package of this build, or that in PACKAGE.  One that is built with a
+# sanitizer needs it from the start; what the interpreter itself never frees is not ours to find.
 python() {
 	preload=
 	[ "${VARIANT-}" != asan ] || preload=$(gcc -print-file-name=libasan.so)
-	LD_PRELOAD=$preload${PRELOAD:+ $PRELOAD} ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0:quarantine_size_mb=8 PYTHONPATH=${PACKAGE:-$BUILD/python} \
+	LD_PRELOAD=$preload${PRELOAD:+ $PRELOAD} ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0:quarantine_size_mb=8 \
+		PYTHONPATH=${PACKAGE:-$BUILD/python} \
 		PYTHONMALLOC=malloc "$PYTHON" -X faulthandler -W error "$@"
 }

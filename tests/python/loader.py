@@ -54,7 +54,9 @@ class Loading(unittest.TestCase):
         return index.tolist()
 
     def filled(self, loader, wanted):
-        """How many batches of 8 threads have filled, once it is so many and they had the time for more."""
+        """How many batches of 8 threads have filled, once it is so many and they had the time for
+        more.
+        """
         end = time.monotonic() + 20
         while loader.stats()["filled_record_count"] < 8 * wanted and time.monotonic() < end:
             time.sleep(0.001)
@@ -113,7 +115,9 @@ class Order(Loading):
             with libshard.Loader(self.ds, 8, rank=0, world=1) as loader:
                 self.assertEqual((loader.world, len(loader)), (1, 13))
             os.environ["WORLD_SIZE"] = "two"
-            with self.assertRaisesRegex(libshard.ArgumentError, "the environment has WORLD_SIZE='two', which is not a number"):
+            with self.assertRaisesRegex(
+                libshard.ArgumentError, "the environment has WORLD_SIZE='two', which is not a number"
+            ):
                 libshard.Loader(self.ds, 8)
             os.environ["WORLD_SIZE"] = "1"
             with self.assertRaisesRegex(libshard.ArgumentError, "rank"):
@@ -212,7 +216,13 @@ class GoingOn(Loading):
             for bad in ({}, None, {"libshard": 2, "token": "x"}, {"libshard": 1}, {"libshard": 1, "token": 5}):
                 with self.assertRaisesRegex(libshard.ArgumentError, "this state is not from state_dict"):
                     loader.load_state_dict(bad)
-            for token in ("", "x", loader.state_dict()["token"][:-1], loader.state_dict()["token"].replace("epoch 0", "epoch 1"), "\ud800"):
+            for token in (
+                "",
+                "x",
+                loader.state_dict()["token"][:-1],
+                loader.state_dict()["token"].replace("epoch 0", "epoch 1"),
+                "\ud800",
+            ):
                 with self.assertRaises((libshard.ArgumentError, UnicodeError)):
                     loader.load_state_dict({"libshard": 1, "token": token})
             self.assertEqual(self.check(next(iter(loader))), loader.indices(0, 0, 8).tolist())
@@ -225,13 +235,16 @@ class Memory(Loading):
             self.assertLessEqual(len(seen), 3)
 
     def test_what_is_held_takes_nothing_from_what_is_prepared_ahead(self):
-        # A loop asks for the next batch with the last one in its hands: threads had one slot less than in C.
+        # A loop asks for the next batch with the last one in its hands: threads had one slot less
+        # than in C.
         for prefetch, max_held in ((1, 1), (2, 1), (1, 2), (2, 2), (3, 4)):
             with libshard.Loader(self.ds, 8, prefetch=prefetch, max_held=max_held) as loader:
                 slots, batches = prefetch + max_held + 1, iter(loader)
                 held = [next(batches) for _ in range(max_held)]
                 self.assertEqual(self.filled(loader, slots), slots)
-                self.assertEqual(loader.ring_bytes, slots * (-(-8 * held[0]["image"].strides[0] // 4096) + 1) * 4096)  # a page of labels
+                self.assertEqual(
+                    loader.ring_bytes, slots * (-(-8 * held[0]["image"].strides[0] // 4096) + 1) * 4096
+                )  # a page of labels
                 held.append(next(batches))
                 with self.assertRaisesRegex(libshard.ArgumentError, "batches are still held"):
                     next(batches)
@@ -247,7 +260,9 @@ class Memory(Loading):
         for batch in loader:
             self.check(batch)
             a = batch["image"]
-            self.assertTrue(base <= a.data_ptr and a.data_ptr + (len(a) - 1) * a.strides[0] + a.strides[0] <= base + need)
+            self.assertTrue(
+                base <= a.data_ptr and a.data_ptr + (len(a) - 1) * a.strides[0] + a.strides[0] <= base + need
+            )
             self.assertFalse(base <= batch["label"].data_ptr < base + need)
         with self.assertRaises(BufferError):
             ring.close()
@@ -263,12 +278,15 @@ class Memory(Loading):
         with libshard.Loader(self.ds, 8, max_held=2) as loader:
             held = []
             with self.assertRaisesRegex(
-                libshard.ArgumentError, r"3 batches are still held, of step 0 \(image\), step 1 \(image\), step 2 \(image\); max_held is 2"
+                libshard.ArgumentError,
+                r"3 batches are still held, of step 0 \(image\), step 1 \(image\), step 2 \(image\); max_held is 2",
             ):
                 for batch in loader:
                     held.append(batch["image"])
             want = [a.tobytes() for a in held]
-            self.assertEqual(want, [self.want[loader.indices(0, 8 * i, 8).tolist()]["image"].tobytes() for i in range(3)])
+            self.assertEqual(
+                want, [self.want[loader.indices(0, 8 * i, 8).tolist()]["image"].tobytes() for i in range(3)]
+            )
             del held, batch
             self.assertEqual(len(list(b["label"] for b in loader)), 13)
         with libshard.Loader(self.ds, 8, max_held=13) as loader:
@@ -303,7 +321,14 @@ class Memory(Loading):
         next(iterator)
         loader.close()
         loader.close()
-        for call in (lambda: next(iterator), lambda: len(loader), loader.state_dict, loader.stats, loader.summary, lambda: loader.set_epoch(1)):
+        for call in (
+            lambda: next(iterator),
+            lambda: len(loader),
+            loader.state_dict,
+            loader.stats,
+            loader.summary,
+            lambda: loader.set_epoch(1),
+        ):
             with self.assertRaisesRegex(libshard.ClosedError, "this loader is closed; open it again"):
                 call()
 
@@ -343,7 +368,9 @@ class BadUse(Loading):
         for option, value, most in (("batch_size", -1, "4294967295"), ("batch_size", 1 << 33, "4294967295"), ("threads", -1, "4294967295"),
                                     ("prefetch", 1 << 40, "4294967295"), ("seed", -1, "18446744073709551615"), ("rank", 1 << 32, "4294967295"),
                                     ("stage_bytes", 1 << 64, "18446744073709551615")):  # fmt: skip
-            with self.subTest(option), self.assertRaisesRegex(libshard.ArgumentError, f"{option}={value}; must be 0 to {most}"):
+            with self.subTest(option), self.assertRaisesRegex(
+                libshard.ArgumentError, f"{option}={value}; must be 0 to {most}"
+            ):
                 libshard.Loader(self.ds, **{"batch_size": 8, option: value})
         for options in ({"batch_size": "8"}, {"batch_size": 8.0}, {"seed": "x"}, {"threads": None}):
             with self.subTest(options), self.assertRaisesRegex(TypeError, "must be a whole number"):
@@ -418,7 +445,9 @@ class Waiting(Loading):
         self.loader.close()
 
     def wait_until_refused(self, call):
-        """Until another thread waits in the loader; a test that takes for ever is ended by who runs it."""
+        """Until another thread waits in the loader; a test that takes for ever is ended by who runs
+        it.
+        """
         while True:
             try:
                 call()

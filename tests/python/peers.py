@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""peers.py ROOT - what bench/peers refuses and records, and that the results kept are what it makes of their figures"""
+"""peers.py ROOT - what bench/peers refuses and records, and that the results kept are what it makes
+of their figures
+"""
 
 import contextlib
 import glob
@@ -74,7 +76,10 @@ def test_rows():
     run.make_venv = lambda folder, installs, base=None: real(folder, installs, base) if installs else sys.executable
     run.versions = lambda python, installs: {}
     # The data may be fewer than it is told: nobody counts but the checksum.
-    run.run([sys.executable, f"{ROOT}/bench/peers/make_corpus.py", "build/corpus-512", "16"], env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    run.run(
+        [sys.executable, f"{ROOT}/bench/peers/make_corpus.py", "build/corpus-512", "16"],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
     found = harness(",".join(PEERS))
     rows = {r["peer"]: r for r in found["rows"]}
     assert list(rows) == list(PEERS), list(rows)
@@ -84,13 +89,20 @@ def test_rows():
     assert "error" not in good and set(good["checksums"]) == {good["checksum"]} == {wanted}, good
     for key in (c[1] for c in table.COLUMNS):
         assert good[key] >= 0, key
-    assert good["bytes"] == 16 * 224 * 224 * 3 + os.path.getsize("build/corpus-512/labels.npy") and good["records"] == 16, good
+    assert (
+        good["bytes"] == 16 * 224 * 224 * 3 + os.path.getsize("build/corpus-512/labels.npy") and good["records"] == 16
+    ), good
     for name in ("changed", "relabelled", "short", "twice"):
         row = rows[name]
-        assert row["error"].startswith("read other pixels: checksum ") and row["error"].endswith(f", that of the data is {wanted}"), row
+        assert row["error"].startswith("read other pixels: checksum ") and row["error"].endswith(
+            f", that of the data is {wanted}"
+        ), row
         assert not {"hot_per_s", "cold_per_s", "checksums"} & set(row), row
     assert rows["broken"]["error"].endswith(": ValueError: this peer does not run"), rows["broken"]
-    assert "`" in rows["absent"]["error"] and ("No matching distribution found for libshard-no-such-peer" in rows["absent"]["error"] or "ensurepip" in rows["absent"]["error"])
+    assert "`" in rows["absent"]["error"] and (
+        "No matching distribution found for libshard-no-such-peer" in rows["absent"]["error"]
+        or "ensurepip" in rows["absent"]["error"]
+    )
     text = json.dumps(found)
     assert os.getcwd() not in text and ROOT not in text, "the results name this machine's folders"
     assert not os.listdir("build/data"), os.listdir("build/data")
@@ -104,17 +116,34 @@ def test_rows():
 
 def test_table():
     def row(peer, **figures):
-        return {"peer": peer, "name": peer.title(), "settings": "s", "docs": "d", "checksums": ["0123456789abcdef"], "workers": 2, **figures}
+        return {
+            "peer": peer,
+            "name": peer.title(),
+            "settings": "s",
+            "docs": "d",
+            "checksums": ["0123456789abcdef"],
+            "workers": 2,
+            **figures,
+        }
 
     base = {c[1]: 2 for c in table.COLUMNS}
-    found = {"when": "2000-01-01", "records": 512, "batch": 256, "machine": {"cpu": "C", "cpus": 1, "memory_bytes": 2**30, "kernel": "K", "python": "3"}}
+    found = {
+        "when": "2000-01-01",
+        "records": 512,
+        "batch": 256,
+        "machine": {"cpu": "C", "cpus": 1, "memory_bytes": 2**30, "kernel": "K", "python": "3"},
+    }
     found["rows"] = [row("slow", **{**base, "hot_per_s": 1, "pack_s": 1, "resume_s": 3}), row("fast<", **{**base, "hot_per_s": 4, "open_s": 9}),
                      {**row("gone"), "error": "`x`: no|t"}, row("libshard", **base, has_state=True)]  # fmt: skip
     text = list(table.markdown(found))
     lines = [t.split("|")[1].strip() for t in text if t.startswith("|")][2:]
     assert lines == ["Libshard", "Fast<", "Slow", "Gone"], lines
     behind = {title: names for title, names, reason in table.not_ahead(found) if reason}
-    assert behind["pack s"] == "Slow (1.0), Fast< (2.0)" and behind["images/s hot"] == "Fast< (4)" and behind["resume s"] == "Fast< (2.00*)", behind
+    assert (
+        behind["pack s"] == "Slow (1.0), Fast< (2.0)"
+        and behind["images/s hot"] == "Fast< (4)"
+        and behind["resume s"] == "Fast< (2.00*)"
+    ), behind
     assert behind["open ms"] == "Slow (2,000.0)", behind
     assert "  Error: `x`: no|t" in text and any(t.startswith("| Gone | does not run") for t in text), text
     assert {t.count("|") for t in text if t.startswith("|")} == {len(table.COLUMNS) + 4}
@@ -131,12 +160,18 @@ def test_kept():
             found = json.load(f)
         for end, made in ((".md", table.markdown), (".svg", table.svg)):
             with open(path.replace(".json", end)) as f:
-                assert f.read() == "\n".join(made(found)) + "\n", f"{end} of {path} is not what bench/peers/table.py makes of it"
-        sums = {c for r in found["rows"] for c in [*r.get("checksums", []), *([r["checksum"]] if "checksum" in r else [])]}
+                assert (
+                    f.read() == "\n".join(made(found)) + "\n"
+                ), f"{end} of {path} is not what bench/peers/table.py makes of it"
+        sums = {
+            c for r in found["rows"] for c in [*r.get("checksums", []), *([r["checksum"]] if "checksum" in r else [])]
+        }
         assert len(sums) == 1, sums
     with open(f"{ROOT}/bench/RESULTS.md") as f:
         results = f.read()
-    assert "\n".join(table.table(found)) in results, "bench/RESULTS.md does not show the newest table of bench/results/peers"
+    assert (
+        "\n".join(table.table(found)) in results
+    ), "bench/RESULTS.md does not show the newest table of bench/results/peers"
 
 
 test_table()

@@ -61,7 +61,11 @@ class Show(unittest.TestCase):
 
     def test_pictures_are_what_is_stored(self):
         rng = np.random.default_rng(5)
-        for schema, shape in (("image:u8[40,30,3]", (40, 30, 3)), ("image:u8[40,30,1]", (40, 30, 1)), ("image:u8[40,30,4]", (40, 30, 4))):
+        for schema, shape in (
+            ("image:u8[40,30,3]", (40, 30, 3)),
+            ("image:u8[40,30,1]", (40, 30, 1)),
+            ("image:u8[40,30,4]", (40, 30, 4)),
+        ):
             pixels = rng.integers(0, 256, (5, *shape)).astype(np.uint8)
             ds = self.pack("".join(c for c in schema if c.isalnum()), schema, pixels)
             got = Tree(ds.show()._repr_html_()).pictures
@@ -88,7 +92,12 @@ class Show(unittest.TestCase):
         odd = ramp.copy()
         odd[0, 0, 0], odd[0, 0, 1], odd[0, 0, 2] = np.nan, np.inf, -np.inf
         for a, special in ((ramp, None), (odd, [0, 255, 0])):
-            got = Tree(self.pack(f"ramp{special is None}", "image:f32[8,8,1]", a).show()._repr_html_()).pictures[0].ravel().tolist()
+            got = (
+                Tree(self.pack(f"ramp{special is None}", "image:f32[8,8,1]", a).show()._repr_html_())
+                .pictures[0]
+                .ravel()
+                .tolist()
+            )
             if special:
                 self.assertEqual(got[:3], special)
                 self.assertEqual((got[3], got[63]), (0, 255))
@@ -110,7 +119,10 @@ class Show(unittest.TestCase):
         for text in ("image", "uint8", "[40, 40, 3]", "image hwc", "plain", "5"):
             self.assertIn(text, tree.texts)
         self.assertIn("10 records in 1 shard", " ".join(tree.texts))
-        self.assertRegex(repr(ds.show([1, -1])), r"^1    image: uint8\[40,40,3\]  label: plain\n9    image: uint8\[40,40,3\]  label: plain$")
+        self.assertRegex(
+            repr(ds.show([1, -1])),
+            r"^1    image: uint8\[40,40,3\]  label: plain\n9    image: uint8\[40,40,3\]  label: plain$",
+        )
         ds.close()
         self.assertEqual(Tree(ds._repr_html_()).texts, [repr(ds)])
         with self.assertRaises(libshard.ClosedError):
@@ -143,7 +155,10 @@ class Show(unittest.TestCase):
         a = np.zeros(3, np.dtype([("x", "<f4", (4,)), ("y", "u1", (100,)), ("image", "u1", (9, 9, 7)), ("z", "<f8")]))
         a["x"], a["z"] = 0.5, 1 / 3
         data.pack_raw("plain", a, "x:f32[4],y:u8[100],image:u8[9,9,7],z:f64")
-        self.assertEqual(repr(libshard.open("plain").show(1)), "0    x: [0.5, 0.5, 0.5, 0.5]  y: uint8[100]  image: uint8[9,9,7]  z: 0.333333")
+        self.assertEqual(
+            repr(libshard.open("plain").show(1)),
+            "0    x: [0.5, 0.5, 0.5, 0.5]  y: uint8[100]  image: uint8[9,9,7]  z: 0.333333",
+        )
         self.assertEqual(Tree(libshard.open("plain").show(1)._repr_html_()).pictures, [])
 
     def test_sizes(self):

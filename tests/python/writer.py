@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing: the same bytes as shardpack writes for the same records, whatever they come from; and no dataset when it fails."""
+"""Writing: the same bytes as shardpack writes for the same records, whatever they come from; and no
+dataset when it fails.
+"""
 
 import gc
 import multiprocessing
@@ -23,7 +25,9 @@ ALL_OF_A_RECORD = (DATA, HASH, CIDX, KOFF, KBLB)
 
 
 def sections(path):
-    """(type, group) to the bytes of each section of a shard, as format/SHARD.md 2.2 has them.  Offsets in an index are from the start of its data."""
+    """(type, group) to the bytes of each section of a shard, as format/SHARD.md 2.2 has them.
+    Offsets in an index are from the start of its data.
+    """
     with open(path, "rb") as f:
         shard = f.read()
     footer, out = shard[-4096:], {}
@@ -36,7 +40,9 @@ def sections(path):
     for (kind, group), section in list(out.items()):
         if kind == CIDX:
             out[kind, group] = b"".join(
-                struct.pack("<Q", struct.unpack_from("<Q", section, at)[0] - out["start", group]) + section[at + 8 : at + 32] for at in range(0, len(section), 32)
+                struct.pack("<Q", struct.unpack_from("<Q", section, at)[0] - out["start", group])
+                + section[at + 8 : at + 32]
+                for at in range(0, len(section), 32)
             )
     return {k: v for k, v in out.items() if k[0] != "start"}
 
@@ -70,7 +76,9 @@ class Case(unittest.TestCase):
 
 
 class SameAsShardpack(Case):
-    """Data, hashes, keys and statistics; each raw and compressed, in the order of the source and shuffled."""
+    """Data, hashes, keys and statistics; each raw and compressed, in the order of the source and
+    shuffled.
+    """
 
     def ways(self):
         for compress in ("none", "lz4"):
@@ -83,7 +91,9 @@ class SameAsShardpack(Case):
         a = data.every_dtype(1000)
         a.tofile("every.bin")
         for options, said in self.ways():
-            data.shardpack("raw", "every.bin", "--schema", data.dtype_schema(), "-o", "theirs", "--shard-records", 300, *said)
+            data.shardpack(
+                "raw", "every.bin", "--schema", data.dtype_schema(), "-o", "theirs", "--shard-records", 300, *said
+            )
             columns = {name: a[name] if name != "bf16" else Bf16(a[name]) for name in data.DTYPES}
             ds = libshard.pack(columns, data.dtype_schema(), "ours", shard_records=300, **options)
             self.check_same()
@@ -98,8 +108,21 @@ class SameAsShardpack(Case):
         with open("classes.txt", "w") as f:
             f.write("a\nb\nc\nd\ne\n")
         for options, said in self.ways():
-            data.shardpack("array", "image.npy", "label.npy", "-o", "theirs", "--shard-records", 30, "--classes", "classes.txt", *said)
-            ds = libshard.pack({"image": a["image"], "label": a["label"]}, None, "ours", shard_records=30, classes="abcde", **options)
+            data.shardpack(
+                "array",
+                "image.npy",
+                "label.npy",
+                "-o",
+                "theirs",
+                "--shard-records",
+                30,
+                "--classes",
+                "classes.txt",
+                *said,
+            )
+            ds = libshard.pack(
+                {"image": a["image"], "label": a["label"]}, None, "ours", shard_records=30, classes="abcde", **options
+            )
             self.check_same()
             self.assertEqual(ds.classes, list("abcde"))
             theirs = libshard.open("theirs")
@@ -108,9 +131,19 @@ class SameAsShardpack(Case):
                              [line for line in theirs.manifest().splitlines() if line.split()[0] not in (b"plan", b"shard", b"end")])  # fmt: skip
 
     def test_statistics_of_images_of_any_size(self):
-        # Sums are taken over 24, 32 or 48 bytes at a time, as the number of channels and the processor have it.
+        # Sums are taken over 24, 32 or 48 bytes at a time, as the number of channels and the
+        # processor have it.
         rng = np.random.default_rng(5)
-        for shape in ((7, 5, 3), (11, 3, 1), (5, 13, 4), (3, 7, 9), (1, 11, 13), (401, 331, 3), (211, 211, 1), (3, 200, 170)):
+        for shape in (
+            (7, 5, 3),
+            (11, 3, 1),
+            (5, 13, 4),
+            (3, 7, 9),
+            (1, 11, 13),
+            (401, 331, 3),
+            (211, 211, 1),
+            (3, 200, 170),
+        ):
             self.setUp()
             with self.subTest(shape=shape):
                 image = rng.integers(0, 256, (5, *shape), np.uint8)
@@ -136,7 +169,19 @@ class SameAsShardpack(Case):
         documents = [np.append(rng.integers(1, 5000, rng.integers(1, 65)), 0).astype("<u2") for _ in range(500)]
         np.concatenate(documents).tofile("documents.bin")
         for options, said in self.ways():
-            data.shardpack("tokens", "documents.bin", "--seq-len", 64, "--documents", 0, "-o", "theirs", "--shard-records", 200, *said)
+            data.shardpack(
+                "tokens",
+                "documents.bin",
+                "--seq-len",
+                64,
+                "--documents",
+                0,
+                "-o",
+                "theirs",
+                "--shard-records",
+                200,
+                *said,
+            )
             schema = libshard.open("theirs").schema
             samples = [{"tokens": d if i % 2 else d.tolist()} for i, d in enumerate(documents)]
             ds = libshard.pack(samples, schema, "ours", shard_records=200, **options)
@@ -146,7 +191,9 @@ class SameAsShardpack(Case):
 
     def test_images_with_keys(self):
         for options, said in self.ways():
-            data.shardpack("images", "photos", "-o", "theirs", "--resize", 36, "--crop", 32, "--shard-records", 25, *said)
+            data.shardpack(
+                "images", "photos", "-o", "theirs", "--resize", 36, "--crop", 32, "--shard-records", 25, *said
+            )
             theirs = libshard.open("theirs")
             order = sorted(range(len(theirs)), key=theirs.key)
             samples = [(theirs.key(i), theirs[i]) for i in order]  # as the source has them
@@ -270,7 +317,9 @@ class Sources(Case):
         }.items():  # fmt: skip
             self.setUp()
             with self.subTest(name):
-                ds = self.check_packed(source, schema="image:u8[40,40,3],label:i64" if name in ("lists", "narrow") else None)
+                ds = self.check_packed(
+                    source, schema="image:u8[40,40,3],label:i64" if name in ("lists", "narrow") else None
+                )
                 self.assertEqual(ds.classes, MapStyle.classes if name == "map style" else [])
 
     def test_batches(self):
@@ -286,8 +335,16 @@ class Sources(Case):
             self.check_packed(loader, batched=True)
 
     def test_hugging_face(self):
-        features = {"image": Array3D((40, 40, 3), "uint8"), "label": ClassLabel(list("vwxyz")), "score": Value("float32"), "box": List(Value("int16"), 4)}
-        rows = [{"image": r["image"].tolist(), "label": int(r["label"]), "score": i / 8, "box": [i, -i, 2, 3]} for i, r in enumerate(self.a)]
+        features = {
+            "image": Array3D((40, 40, 3), "uint8"),
+            "label": ClassLabel(list("vwxyz")),
+            "score": Value("float32"),
+            "box": List(Value("int16"), 4),
+        }
+        rows = [
+            {"image": r["image"].tolist(), "label": int(r["label"]), "score": i / 8, "box": [i, -i, 2, 3]}
+            for i, r in enumerate(self.a)
+        ]
         ds = libshard.pack(Hugging(features, rows), None, "ours")
         self.assertEqual([(f.name, f.dtype, f.shape) for f in ds.schema],
                          [("image", "uint8", (40, 40, 3)), ("label", "int64", ()), ("score", "float32", ()), ("box", "int16", (4,))])  # fmt: skip
@@ -296,11 +353,18 @@ class Sources(Case):
             self.assertEqual(ds[i]["image"].tobytes(), self.a["image"][i].tobytes())
             self.assertEqual((ds[i]["label"], ds[i]["score"], ds[i]["box"].tolist()), (i % 5, i / 8, [i, -i, 2, 3]))
         self.setUp()
-        for feature, words in ((List(Value("int32")), "its feature does not say.*int32\\[<=512\\]"), (Value("string"), "as text\\[<=200\\]")):
+        for feature, words in (
+            (List(Value("int32")), "its feature does not say.*int32\\[<=512\\]"),
+            (Value("string"), "as text\\[<=200\\]"),
+        ):
             with self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.pack(Hugging({"x": feature}, [{"x": 1}]), None, "ours")
         self.check_nothing()
-        ds = libshard.pack(Hugging({"x": List(Value("int32"))}, [{"x": [1] * i, "y": 0} for i in range(5)]), {"x": "int32[<=4]"}, "ours")
+        ds = libshard.pack(
+            Hugging({"x": List(Value("int32"))}, [{"x": [1] * i, "y": 0} for i in range(5)]),
+            {"x": "int32[<=4]"},
+            "ours",
+        )
         self.assertEqual([r["x"].tolist() for r in ds], [[1] * i for i in range(5)])
 
     def test_the_real_one(self):
@@ -309,12 +373,21 @@ class Sources(Case):
         except ImportError:
             self.skipTest("datasets is not installed; the stand-in was used")
         rows = {"label": [i % 3 for i in range(20)], "x": [[i, i + 1] for i in range(20)]}
-        features = datasets.Features({"label": datasets.ClassLabel(names=["p", "q", "r"]), "x": datasets.Sequence(datasets.Value("int16"), length=2)})
+        features = datasets.Features(
+            {
+                "label": datasets.ClassLabel(names=["p", "q", "r"]),
+                "x": datasets.Sequence(datasets.Value("int16"), length=2),
+            }
+        )
         ds = libshard.pack(datasets.Dataset.from_dict(rows, features=features), None, "ours")
-        self.assertEqual((ds[:]["label"].tolist(), ds[:]["x"].tolist(), ds.classes), (rows["label"], rows["x"], ["p", "q", "r"]))
+        self.assertEqual(
+            (ds[:]["label"].tolist(), ds[:]["x"].tolist(), ds.classes), (rows["label"], rows["x"], ["p", "q", "r"])
+        )
 
     def test_strings_and_what_varies(self):
-        rows = [{"text": "é" * i, "raw": bytes(range(i)), "boxes": np.full((i, 4), i / 2, "f4"), "n": i} for i in range(9)]
+        rows = [
+            {"text": "é" * i, "raw": bytes(range(i)), "boxes": np.full((i, 4), i / 2, "f4"), "n": i} for i in range(9)
+        ]
         schema = {"text": "text[<=16]", "raw": "bytes[<=8]", "boxes": "float32[<=8,4]", "n": None}
         ds = libshard.pack(rows, schema, "ours")
         for got, want in zip(ds, rows, strict=True):
@@ -335,7 +408,9 @@ class Sources(Case):
             ds = libshard.pack(rows, None if key == "name" else "x:i64", "ours", key=key)
             self.assertEqual(([ds.key(i) for i in range(5)], ds.schema.names), ([f"n{i}" for i in range(5)], ["x"]))
         self.setUp()
-        ds = libshard.pack({"x": np.arange(5), "name": [f"n{i}" for i in range(5)]}, None, "ours", key="name", order="shuffle", seed=3)
+        ds = libshard.pack(
+            {"x": np.arange(5), "name": [f"n{i}" for i in range(5)]}, None, "ours", key="name", order="shuffle", seed=3
+        )
         self.assertEqual([f"n{r['x']}" for r in ds], [ds.key(i) for i in range(5)])
 
     def test_labels_by_name(self):
@@ -372,7 +447,9 @@ class Progress(Case):
         libshard.pack({"x": np.arange(50)}, None, "ours", progress=lambda done, total: seen.append((done, total)))
         self.assertEqual(seen[-1], (50, 50))
         self.setUp()
-        libshard.pack(({"x": i} for i in range(50)), None, "ours", progress=lambda done, total: seen.append((done, total)))
+        libshard.pack(
+            ({"x": i} for i in range(50)), None, "ours", progress=lambda done, total: seen.append((done, total))
+        )
         self.assertEqual(seen[-1], (50, None))
 
     def test_what_a_callback_raises_comes_out(self):
@@ -411,7 +488,9 @@ class Publishing(Case):
             self.assertEqual((len(writer), writer.shard_records, writer.schema.names), (100, 30, ["image", "label"]))
         self.assertEqual(len(libshard.open("ours")), 100)
         self.assertEqual(os.stat("ours/00000.shard").st_nlink, 1)
-        self.assertEqual(sorted(os.listdir("ours")), ["00000.shard", "00001.shard", "00002.shard", "00003.shard", "dataset.manifest"])
+        self.assertEqual(
+            sorted(os.listdir("ours")), ["00000.shard", "00001.shard", "00002.shard", "00003.shard", "dataset.manifest"]
+        )
 
     def test_an_exception_leaves_nothing(self):
         with self.assertRaisesRegex(RuntimeError, "mine"):
@@ -448,7 +527,9 @@ class Publishing(Case):
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         left = os.listdir("ours")
-        self.assertEqual([n for n in sorted(left) if not n.startswith(".tmp.")], ["00000.shard", "00001.shard", "00002.shard"])
+        self.assertEqual(
+            [n for n in sorted(left) if not n.startswith(".tmp.")], ["00000.shard", "00001.shard", "00002.shard"]
+        )
         self.assertEqual(len([n for n in left if n.startswith(".tmp.00003.shard.")]), 1)
         with self.assertRaises(libshard.NotFoundError):
             libshard.open("ours")
@@ -463,9 +544,13 @@ class Publishing(Case):
     def test_other_shards_that_were_left_are_not_taken_over(self):
         libshard.pack({"x": np.arange(100)}, None, "ours", shard_records=30)
         os.unlink("ours/dataset.manifest")
-        with self.assertRaisesRegex(libshard.ExistsError, "00000.shard: already exists and is another shard; it was left as it is"):
+        with self.assertRaisesRegex(
+            libshard.ExistsError, "00000.shard: already exists and is another shard; it was left as it is"
+        ):
             libshard.pack({"x": np.arange(1, 101)}, None, "ours", shard_records=30)
-        with self.assertRaisesRegex(libshard.ExistsError, "holds 00002.shard, which another run left and this one does not make"):
+        with self.assertRaisesRegex(
+            libshard.ExistsError, "holds 00002.shard, which another run left and this one does not make"
+        ):
             libshard.pack({"x": np.arange(60)}, None, "ours", shard_records=30)
         self.assertEqual(len(os.listdir("ours")), 4)
         libshard.pack({"x": np.arange(60)}, None, "ours", shard_records=30, replace=True)
@@ -473,11 +558,15 @@ class Publishing(Case):
 
     def test_what_is_there_stays(self):
         libshard.pack({"x": np.arange(9)}, None, "ours")
-        with self.assertRaisesRegex(libshard.ExistsError, "ours: holds a dataset; write to another folder, or with replace=True"):
+        with self.assertRaisesRegex(
+            libshard.ExistsError, "ours: holds a dataset; write to another folder, or with replace=True"
+        ):
             libshard.Writer("ours")
         open("ours/mine.txt", "w").close()
         for replace in (False, True):
-            with self.assertRaisesRegex(libshard.ExistsError, "holds 'mine.txt', which is no part of a dataset; nothing was touched"):
+            with self.assertRaisesRegex(
+                libshard.ExistsError, "holds 'mine.txt', which is no part of a dataset; nothing was touched"
+            ):
                 libshard.Writer("ours", replace=replace)
         with self.assertRaisesRegex(libshard.ExistsError, "a file, not a folder"):
             libshard.Writer("ours/mine.txt")
@@ -562,7 +651,9 @@ class Lives(Case):
         def raise_(number, frame):
             raise Heard
 
-        a = np.broadcast_to(np.zeros((1, 4096), np.uint8), (1 << 24, 4096))  # 64 GiB of one page: ten seconds of work, and more
+        a = np.broadcast_to(
+            np.zeros((1, 4096), np.uint8), (1 << 24, 4096)
+        )  # 64 GiB of one page: ten seconds of work, and more
         before = signal.signal(signal.SIGALRM, raise_)
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.3)
@@ -692,7 +783,12 @@ class BadUse(Case):
                 self.assertEqual(error.record, 1)
                 self.assertIn(error.field, ("image", "label"))
                 self.assertIsInstance(error, ValueError)
-        self.refuse(None, [good, {**good, "more": 1}], r"record 1: it has the items \['image', 'label', 'more'\]; must have those of the first record, \['image', 'label'\]")
+        self.refuse(
+            None,
+            [good, {**good, "more": 1}],
+            r"record 1: it has the items \['image', 'label', 'more'\]; must have those of the first record, \['image',"
+            r" 'label'\]",
+        )
         libshard.pack([good, {**good, "more": 1}], schema, "ours")
 
     def test_what_fits_exactly_is_taken(self):
@@ -720,7 +816,9 @@ class BadUse(Case):
                      Liar(3, (3, 4), data=b"12", strides=None), Liar(3, (3, 4), typestr="<i44"), Liar(3, (3, 4), typestr="<"), Liar(3, (3, 4), shape=(1,) * 40),
                      Liar(3, (3, 4), data=(0,)), Liar(3, (3, 4), data=b"x" * 48, strides=(10**6, 4))):  # fmt: skip
             for schema in ("x:i32[<=4,4]", "x:i32[3,4]"):
-                with self.subTest(more=liar.more), self.assertRaises((libshard.RecordError, TypeError, BufferError, ValueError, IndexError)):
+                with self.subTest(more=liar.more), self.assertRaises(
+                    (libshard.RecordError, TypeError, BufferError, ValueError, IndexError)
+                ):
                     with libshard.Writer("ours", schema) as writer:
                         writer.write({"x": liar})
                         raise BufferError  # for what is no lie under this schema
@@ -742,11 +840,32 @@ class BadUse(Case):
             libshard.pack([{"x": shrinking}], "x:f32[4]", "ours")
 
     def test_labels(self):
-        self.refuse("label:i64", [{"label": 2}], "record 0, field 'label': label is 2; must be 0 or more, and below 2, the number of classes", classes=["a", "b"])
-        self.refuse("label:i64", {"label": np.array([0, 1, -1])}, "record 2, field 'label': label is -1; must be 0 or more, and below 2, the number of classes", classes=["a", "b"])
-        error = self.refuse("label:i64", [{"label": "a"}, {"label": "c"}], "record 1, field 'label': 'c' is none of the 2 classes", classes=["a", "b"])
+        self.refuse(
+            "label:i64",
+            [{"label": 2}],
+            "record 0, field 'label': label is 2; must be 0 or more, and below 2, the number of classes",
+            classes=["a", "b"],
+        )
+        self.refuse(
+            "label:i64",
+            {"label": np.array([0, 1, -1])},
+            "record 2, field 'label': label is -1; must be 0 or more, and below 2, the number of classes",
+            classes=["a", "b"],
+        )
+        error = self.refuse(
+            "label:i64",
+            [{"label": "a"}, {"label": "c"}],
+            "record 1, field 'label': 'c' is none of the 2 classes",
+            classes=["a", "b"],
+        )
         self.assertEqual((error.record, error.field), (1, "label"))
-        for classes, words in ((["a", "a"], "a name is given twice"), ([1], "1 is not a str"), (["a\0"], "NUL"), (["x" * 5000], "class 0"), ([""], "class 0")):
+        for classes, words in (
+            (["a", "a"], "a name is given twice"),
+            ([1], "1 is not a str"),
+            (["a\0"], "NUL"),
+            (["x" * 5000], "class 0"),
+            ([""], "class 0"),
+        ):
             with self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.pack([{"label": 0}], None, "ours", classes=classes)
             self.check_nothing()
@@ -761,7 +880,11 @@ class BadUse(Case):
                 libshard.pack(columns, None, "ours")
             self.check_nothing()
         self.refuse("x:i64,y:i64", {"x": [1]}, r"field 'y': the record has no such item; it has \['x'\]")
-        self.refuse("x:u8[2]", {"x": np.zeros((3, 3), "u1")}, r"record 0, field 'x': an array of uint8\[3\], but the field is uint8\[2\]")
+        self.refuse(
+            "x:u8[2]",
+            {"x": np.zeros((3, 3), "u1")},
+            r"record 0, field 'x': an array of uint8\[3\], but the field is uint8\[2\]",
+        )
         self.refuse("x:u8", {"x": [1, 2, 300]}, r"record 2, field 'x': 300 does not fit")
         with libshard.Writer("ours", "x:u8", shard_records=2) as writer:
             with self.assertRaisesRegex(libshard.RecordError, "record 2"):
@@ -790,7 +913,14 @@ class BadUse(Case):
             with self.subTest(schema), self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.Writer("ours", schema)
             self.check_nothing()
-        for spec, want in ((np.uint8, "uint8"), (np.dtype("f2"), "float16"), ("bf16", "bfloat16"), ((np.float32, (2, 3)), "float32"), (("int8", [2]), "int8"), (bool, "bool")):
+        for spec, want in (
+            (np.uint8, "uint8"),
+            (np.dtype("f2"), "float16"),
+            ("bf16", "bfloat16"),
+            ((np.float32, (2, 3)), "float32"),
+            (("int8", [2]), "int8"),
+            (bool, "bool"),
+        ):
             with libshard.Writer("more", {"x": spec}) as writer:
                 self.assertEqual(writer.schema["x"].dtype, want)
                 writer.abort()
@@ -807,7 +937,9 @@ class BadUse(Case):
                 with self.assertRaisesRegex(libshard.ArgumentError, words):
                     libshard.pack([{"x": np.zeros(5000, "u1")}], "x:u8[5000]", "ours", **options)
                 self.check_nothing()
-        with self.assertRaisesRegex(libshard.ArgumentError, "order='shuffle' needs a source with a length and an index"):
+        with self.assertRaisesRegex(
+            libshard.ArgumentError, "order='shuffle' needs a source with a length and an index"
+        ):
             libshard.pack(iter([{"x": 1}]), None, "ours", order="shuffle")
         for source, words in (("photos", "shardpack packs folders"), (5, "not a int"), (None, "not a NoneType")):
             with self.assertRaisesRegex(TypeError, words):
@@ -825,7 +957,13 @@ class BadUse(Case):
 
     def test_keys(self):
         with libshard.Writer("ours", "x:u8", keys=True) as writer:
-            for key, words in ((None, "opened with keys=True; give a key"), (5, "its key must be a str"), ("a" * 1025, "at most 1024 bytes"), ("a\0b", "without NUL"), ("\ud800", "UTF-8")):
+            for key, words in (
+                (None, "opened with keys=True; give a key"),
+                (5, "its key must be a str"),
+                ("a" * 1025, "at most 1024 bytes"),
+                ("a\0b", "without NUL"),
+                ("\ud800", "UTF-8"),
+            ):
                 with self.assertRaisesRegex(libshard.ArgumentError, words):
                     writer.write({"x": 1}, key=key)
             with self.assertRaisesRegex(libshard.ArgumentError, "1 keys for 2 records"):

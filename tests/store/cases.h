@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cases.h - random shards: a schema, records and everything else that a shard can hold, from one seed
+ * cases.h - random shards: a schema, records and everything else that a shard can hold, from one
+ * seed
  *
- * What is drawn stays in the model `m`, which says what a reader must give back.  The model knows of the format only
- * what a user knows: fields come back, bytes between them are zero.
+ * What is drawn stays in the model `m`, which says what a reader must give back.  The model knows
+ * of the format only what a user knows: fields come back, bytes between them are zero.
  */
 #ifndef TESTS_STORE_CASES_H
 #define TESTS_STORE_CASES_H
@@ -91,7 +92,8 @@ static inline void draw_schema(struct prng *p, struct shard_schema *s)
 			group->chunk_records = group->codec == SHARD_RAW ? 0 : group->unit_records;
 		}
 		if (prng_below(p, 4) == 0) {
-			group->stride += (uint64_t)3 << group->align_log2; /* a hole at the end, and one within record_bytes */
+			/* a hole at the end, and one within record_bytes */
+			group->stride += (uint64_t)3 << group->align_log2;
 			group->record_bytes += prng_below(p, group->stride - group->record_bytes + 1);
 		}
 	}
@@ -120,12 +122,16 @@ static inline void cut_field(const struct shard_field *f, const uint32_t *length
 		if (!(f->ragged_axes >> d & 1))
 			continue;
 		for (uint64_t o = 0; o < outer; o++)
-			memset(data + (o * f->shape[d] + lengths[k]) * inner * item, 0, (f->shape[d] - lengths[k]) * inner * item);
+			memset(data + (o * f->shape[d] + lengths[k]) * inner * item, 0,
+			       (f->shape[d] - lengths[k]) * inner * item);
 		k++;
 	}
 }
 
-/* Fill one record: `record` is what the writer is given, with rubbish between the fields; the model has zeros there. */
+/*
+ * Fill one record: `record` is what the writer is given, with rubbish between the fields; the model
+ * has zeros there.
+ */
 static inline void draw_record(struct prng *p, uint64_t idx, uint8_t *record[])
 {
 	const struct shard_schema *s = &m.s;
@@ -134,7 +140,8 @@ static inline void draw_record(struct prng *p, uint64_t idx, uint8_t *record[])
 	for (uint32_t g = 0; g < s->group_count; g++)
 		prng_fill(p, record[g], (size_t)s->group[g].record_bytes);
 	for (uint32_t i = 0; !noise && i < s->field_count; i++) /* something to compress */
-		memset(record[s->field[i].group] + s->field[i].offset, (int)prng_below(p, 3), (size_t)s->field[i].bytes);
+		memset(record[s->field[i].group] + s->field[i].offset, (int)prng_below(p, 3),
+		       (size_t)s->field[i].bytes);
 	for (uint32_t i = 0; i < s->field_count; i++) {
 		const struct shard_field *f = &s->field[i], *l = &s->field[f->length_field];
 		uint32_t lengths[SHARD_DIMS_MAX] = {0}, k = 0;
@@ -150,8 +157,8 @@ static inline void draw_record(struct prng *p, uint64_t idx, uint8_t *record[])
 	for (uint32_t i = 0; i < s->field_count; i++) {
 		const struct shard_field *f = &s->field[i];
 
-		memcpy(m.group[f->group].stride_bytes + idx * s->group[f->group].stride + f->offset, record[f->group] + f->offset,
-		       (size_t)f->bytes);
+		memcpy(m.group[f->group].stride_bytes + idx * s->group[f->group].stride + f->offset,
+		       record[f->group] + f->offset, (size_t)f->bytes);
 	}
 }
 
@@ -177,9 +184,11 @@ static inline void draw(uint64_t seed)
 	m.stats = prng_below(&p, 2);
 	m.miss_count = prng_below(&p, 3) ? 0 : (uint32_t)prng_below(&p, 50);
 	for (uint32_t i = 0; i < m.miss_count; i++)
-		m.miss[i] = (struct shard_miss){(i ? m.miss[i - 1].ordinal + 1 : 0) + prng_below(&p, 9), 1 + (uint32_t)prng_below(&p, 65535),
-						1 + (uint32_t)prng_below(&p, 2)};
-	m.provenance = prng_below(&p, 3) ? NULL : prng_below(&p, 2) ? "" : "made by t_writer \xe2\x86\x92 for t_writer\n";
+		m.miss[i] = (struct shard_miss){(i ? m.miss[i - 1].ordinal + 1 : 0) + prng_below(&p, 9),
+						1 + (uint32_t)prng_below(&p, 65535), 1 + (uint32_t)prng_below(&p, 2)};
+	m.provenance = prng_below(&p, 3)   ? NULL
+		       : prng_below(&p, 2) ? ""
+					   : "made by t_writer \xe2\x86\x92 for t_writer\n";
 	m.planned = m.count + m.miss_count + prng_below(&p, 3);
 	m.planned += !m.planned;
 	prng_fill(&p, m.plan, 32);
@@ -218,7 +227,9 @@ static inline bool takes_classes(const struct shard_field *f)
 /* Channels as SHARD.md 2.6 counts them, and of the element with that number. */
 static inline uint64_t channels(const struct shard_field *f)
 {
-	return f->ndim && f->layout == SHARD_HWC ? f->shape[f->ndim - 1] : f->ndim && f->layout == SHARD_CHW ? f->shape[0] : 1;
+	return f->ndim && f->layout == SHARD_HWC   ? f->shape[f->ndim - 1]
+	       : f->ndim && f->layout == SHARD_CHW ? f->shape[0]
+						   : 1;
 }
 
 static inline uint64_t channel_of(const struct shard_field *f, uint64_t element)
@@ -251,8 +262,10 @@ static inline void write_stats(struct shard_writer *w)
 		const struct shard_field *f = &m.s.field[i];
 
 		for (uint64_t c = 0; takes_moments(f) && c < channels(f); c++) {
-			struct shard_moments sums = moments_of(f, c), half = {sums.count / 2, sums.sum / 2, sums.sum_squares_low / 2, 0};
-			struct shard_moments rest = {sums.count - half.count, sums.sum - half.sum, sums.sum_squares_low - half.sum_squares_low, 0};
+			struct shard_moments sums = moments_of(f, c),
+					     half = {sums.count / 2, sums.sum / 2, sums.sum_squares_low / 2, 0};
+			struct shard_moments rest = {sums.count - half.count, sums.sum - half.sum,
+						     sums.sum_squares_low - half.sum_squares_low, 0};
 
 			CHECK_OK(shard_writer_add_moments(w, i, (uint32_t)c, &half, &fixture_err));
 			CHECK_OK(shard_writer_add_moments(w, i, (uint32_t)c, &rest, &fixture_err));
@@ -276,7 +289,8 @@ static inline int write_case(uint64_t seed, const char *path, struct shard_writt
 	for (uint64_t i = 0; i < m.count; i++) {
 		draw_record(&p, i, record);
 		draw_key(&p, i);
-		CHECK_OK(shard_writer_append(w, (const void *const *)record, m.keys ? m.key[i] : NULL, m.keys ? m.key_bytes[i] : 0, &fixture_err));
+		CHECK_OK(shard_writer_append(w, (const void *const *)record, m.keys ? m.key[i] : NULL,
+					     m.keys ? m.key_bytes[i] : 0, &fixture_err));
 	}
 	for (uint32_t i = 0; i < m.miss_count; i++)
 		CHECK_OK(shard_writer_miss(w, &m.miss[i], &fixture_err));

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dump_shard.c - what the library says of a shard or dataset, in the JSON of `format/shardfmt.py dump`
+ * dump_shard.c - what the library says of a shard or dataset, in the JSON of `format/shardfmt.py
+ * dump`
  *
  *   dump_shard PATH              everything that a shard or folder says, verified first
- *   dump_shard --verdict PATH... a line each: `ok`, or the stage (open, verify), the rule's number and the status
+ *   dump_shard --verdict PATH... a line each: `ok`, or the stage (open, verify), the rule's number
+ *   and the status
  *   dump_shard --draw SEED PATH  write the random shard of cases.h that has this seed
  *   dump_shard --dataset DIR     write the dataset of fixture.h
  *
@@ -15,7 +17,9 @@
 #include "shard_pack.h"
 #include "tests/store/cases.h"
 
-/* ---- JSON as Python prints it: keys sorted, one space more for each level, nothing but ASCII ---- */
+/*
+ * ---- JSON as Python prints it: keys sorted, one space more for each level, nothing but ASCII ----
+ */
 
 static int depth;
 static bool first_here = true;
@@ -175,12 +179,14 @@ struct stats {
 
 static int moments(const struct stats *s, uint32_t f, uint32_t c, struct shard_moments *out)
 {
-	return s->r ? shard_reader_moments(s->r, f, c, out, &fixture_err) : shard_dataset_moments(s->ds, f, c, out, &fixture_err);
+	return s->r ? shard_reader_moments(s->r, f, c, out, &fixture_err)
+		    : shard_dataset_moments(s->ds, f, c, out, &fixture_err);
 }
 
 static int class_records(const struct stats *s, uint32_t f, uint64_t c, uint64_t *out)
 {
-	return s->r ? shard_reader_class_records(s->r, f, c, out, &fixture_err) : shard_dataset_class_records(s->ds, f, c, out, &fixture_err);
+	return s->r ? shard_reader_class_records(s->r, f, c, out, &fixture_err)
+		    : shard_dataset_class_records(s->ds, f, c, out, &fixture_err);
 }
 
 static void dump_stats(const struct stats *s, const struct shard_schema *schema)

@@ -2,7 +2,8 @@
 /*
  * fixture.h - small shards and datasets for tests of store/ and load/, and files below $TMPDIR
  *
- * Records are a function of (group, index), so that a test knows what it must read without having kept it.
+ * Records are a function of (group, index), so that a test knows what it must read without having
+ * kept it.
  */
 #ifndef TESTS_STORE_FIXTURE_H
 #define TESTS_STORE_FIXTURE_H
@@ -19,14 +20,14 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Prints what the library said and fails: for calls that must succeed. */
-#define CHECK_OK(call)                                                                  \
-	do {                                                                            \
-		struct shard_error *said_ = &fixture_err;                               \
-		int got_;                                                               \
-											\
-		said_->message[0] = 0;                                                  \
-		got_ = (call);                                                          \
-		if (got_)                                                               \
+#define CHECK_OK(call)                                                                            \
+	do {                                                                                      \
+		struct shard_error *said_ = &fixture_err;                                         \
+		int got_;                                                                         \
+                                                                                                  \
+		said_->message[0] = 0;                                                            \
+		got_ = (call);                                                                    \
+		if (got_)                                                                         \
 			test_fail(__FILE__, __LINE__, "%s: %d, %s", #call, got_, said_->message); \
 	} while (0)
 
@@ -175,7 +176,11 @@ static inline struct shard_schema photo_schema(uint32_t side, uint32_t codec)
 		.group_count = 2,
 		.field_count = 3,
 		.group = {{.codec = codec}},
-		.field = {{.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_IMAGE, .ndim = 3,
+		.field = {{.name = "image",
+			   .dtype = SHARD_U8,
+			   .layout = SHARD_HWC,
+			   .semantic = SHARD_IMAGE,
+			   .ndim = 3,
 			   .shape = {side, side, 3}},
 			  {.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1},
 			  {.name = "weight", .dtype = SHARD_F32, .group = 1, .ndim = 1, .shape = {3}}},
@@ -185,7 +190,10 @@ static inline struct shard_schema photo_schema(uint32_t side, uint32_t codec)
 	return s;
 }
 
-/* The record_bytes of group 0 or 1 of record `idx`: slowly rising pixels, so that LZ4 finds something. */
+/*
+ * The record_bytes of group 0 or 1 of record `idx`: slowly rising pixels, so that LZ4 finds
+ * something.
+ */
 static inline void photo_record(const struct shard_schema *s, uint32_t group, uint64_t idx, uint8_t *out)
 {
 	struct prng p = {idx * 2 + group};
@@ -195,7 +203,8 @@ static inline void photo_record(const struct shard_schema *s, uint32_t group, ui
 		uint8_t start = (uint8_t)prng_next(&p);
 
 		for (uint64_t i = 0; i < s->field[PHOTO_IMAGE].bytes; i += 16)
-			memset(out + i, (uint8_t)(start + i / 16), s->field[PHOTO_IMAGE].bytes - i < 16 ? (size_t)(s->field[PHOTO_IMAGE].bytes - i) : 16);
+			memset(out + i, (uint8_t)(start + i / 16),
+			       s->field[PHOTO_IMAGE].bytes - i < 16 ? (size_t)(s->field[PHOTO_IMAGE].bytes - i) : 16);
 		return;
 	}
 	out[s->field[PHOTO_LABEL].offset] = (uint8_t)(idx % PHOTO_CLASSES);
@@ -218,8 +227,12 @@ static inline void check_photo(const struct shard_schema *s, uint32_t group, uin
 	free(want);
 }
 
-/* All of it is its caller's own: the thread sanitizer, which would look at each pixel, is not needed. */
-__attribute__((no_sanitize_thread)) static inline void add_statistics(struct shard_writer *w, const struct shard_schema *s, uint64_t idx, const uint8_t *pixels)
+/*
+ * All of it is its caller's own: the thread sanitizer, which would look at each pixel, is not
+ * needed.
+ */
+__attribute__((no_sanitize_thread)) static inline void
+add_statistics(struct shard_writer *w, const struct shard_schema *s, uint64_t idx, const uint8_t *pixels)
 {
 	struct shard_moments m[3] = {{0, 0, 0, 0}};
 
@@ -230,15 +243,23 @@ __attribute__((no_sanitize_thread)) static inline void add_statistics(struct sha
 	}
 	for (uint32_t c = 0; c < 3; c++)
 		CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, c, &m[c], &fixture_err));
-	CHECK_OK(shard_writer_add_class(w, PHOTO_LABEL, (uint32_t)(idx % PHOTO_CLASSES), PHOTO_CLASSES, 1, &fixture_err));
+	CHECK_OK(shard_writer_add_class(w, PHOTO_LABEL, (uint32_t)(idx % PHOTO_CLASSES), PHOTO_CLASSES, 1,
+					&fixture_err));
 }
 
-/* Records [first, first + count) with keys and statistics, and a left-out input behind every fifth of them. */
+/*
+ * Records [first, first + count) with keys and statistics, and a left-out input behind every fifth
+ * of them.
+ */
 static inline void write_photos(const char *path, const struct shard_schema *s, uint64_t first, uint64_t count,
 				struct shard_written *result)
 {
-	struct shard_writer_options o = {.size = sizeof(o), .planned_records = count + count / 5 + 1, .plan_shard = first,
-					 .keys = 1, .provenance = "a fixture \xe2\x86\x92 tests\n", .skip_read_back = 1};
+	struct shard_writer_options o = {.size = sizeof(o),
+					 .planned_records = count + count / 5 + 1,
+					 .plan_shard = first,
+					 .keys = 1,
+					 .provenance = "a fixture \xe2\x86\x92 tests\n",
+					 .skip_read_back = 1};
 	struct shard_written written;
 	struct shard_writer *w;
 	uint8_t *record[2];
@@ -268,8 +289,12 @@ static inline void write_photos(const char *path, const struct shard_schema *s, 
 static inline void write_dataset(const char *dir, const struct shard_schema *s, const uint64_t *records, size_t shards)
 {
 	static const char *const names[PHOTO_CLASSES] = {"a", "b", "zw\xc3\xb6lf", "d d", "%", "f", "g", "h", "i", "j"};
-	struct shard_seal_options o = {.size = sizeof(o), .class_names = names, .class_count = PHOTO_CLASSES,
-				       .order = SHARD_ORDER_SHUFFLE, .seed = 7, .replace = 1};
+	struct shard_seal_options o = {.size = sizeof(o),
+				       .class_names = names,
+				       .class_count = PHOTO_CLASSES,
+				       .order = SHARD_ORDER_SHUFFLE,
+				       .seed = 7,
+				       .replace = 1};
 	struct shard_seal *seal;
 	uint64_t first = 0;
 

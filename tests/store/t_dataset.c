@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_dataset.c - shards as one index space, what the manifest says of them, and shards that are not what it says
+ * t_dataset.c - shards as one index space, what the manifest says of them, and shards that are not
+ * what it says
  */
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
@@ -242,16 +243,28 @@ TEST(what_is_wrong_with_one_shard_is_said_when_it_is_used)
 		in_folder(&victim, "3.shard");
 		in_folder(&other, "other");
 		switch (rows[i].what) {
-		case 1: unlink(victim.text); break;
-		case 2: CHECK_EQ(rename(in_folder(&other, "4.shard"), victim.text), 0); break;
+		case 1:
+			unlink(victim.text);
+			break;
+		case 2:
+			CHECK_EQ(rename(in_folder(&other, "4.shard"), victim.text), 0);
+			break;
 		case 3:
 			write_photos(other.text, &schema, 100, 12, NULL);
 			CHECK_EQ(rename(other.text, victim.text), 0);
 			break;
-		case 4: file_flip(victim.text, 0x40, 4); break;
-		case 5: file_flip(victim.text, section_of(victim.text, 8, 0).offset + 4096 + 0x20, 4); break;
-		case 6: CHECK_EQ(truncate(victim.text, 20480), 0); break;
-		case 7: CHECK_EQ(truncate(victim.text, 0), 0); break;
+		case 4:
+			file_flip(victim.text, 0x40, 4);
+			break;
+		case 5:
+			file_flip(victim.text, section_of(victim.text, 8, 0).offset + 4096 + 0x20, 4);
+			break;
+		case 6:
+			CHECK_EQ(truncate(victim.text, 20480), 0);
+			break;
+		case 7:
+			CHECK_EQ(truncate(victim.text, 0), 0);
+			break;
 		default:
 			unlink(victim.text);
 			CHECK_EQ(mkdir(victim.text, 0755), 0);
@@ -389,7 +402,8 @@ TEST(a_manifest_of_ten_thousand_shards)
 	new_folder(&folder, "t_dataset");
 	say("shardset 1\nrecords %" PRIu64 "\nshards %" PRIu64 "\nplan -\norder source\n", shards * each, shards);
 	say("group 0 stride 16 record 8 align 4 codec raw unit 256 chunk 0\n"
-	    "field 0 label group 0 kind tensor dtype i64 layout none semantic label offset 0 bytes 8 shape - axes - length -\n");
+	    "field 0 label group 0 kind tensor dtype i64 layout none semantic label offset 0 bytes 8 shape - axes - "
+	    "length -\n");
 	for (uint64_t i = 0; i < shards; i++)
 		say("shard %" PRIu64 " part-%" PRIu64 "/%05" PRIu64 ".shard bytes %" PRIu64 " records %" PRIu64
 		    " root %032" PRIx64 " sha256 %064" PRIx64 "\n",
@@ -418,7 +432,11 @@ TEST(a_manifest_of_ten_thousand_shards)
 		CHECK_EQ(e.first_record, i * each);
 		CHECK_EQ(e.file_bytes, (i + 2) * 4096);
 		CHECK_EQ(e.root[0] | e.root[1] << 8, i);
-		for (uint64_t k = 0; k < 2; k++) { /* the first and the last record of a shard: the file that is missing tells which it is */
+		/*
+		 * the first and the last record of a shard: the file that is missing tells which it
+		 * is
+		 */
+		for (uint64_t k = 0; k < 2; k++) {
 			snprintf(name, sizeof(name), "/part-%" PRIu64 "/%05" PRIu64 ".shard: D1", i % 7, i);
 			CHECK_EQ(shard_dataset_key(ds, i * each + k * (each - 1), &v, &err), SHARD_E_MISMATCH);
 			CHECK(strstr(err.message, name));

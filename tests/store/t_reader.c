@@ -67,7 +67,8 @@ TEST(ranges_stay_inside)
 			struct shard_error err = {.message = ""};
 
 			STORY("%s, codec %u", rows[i].story, codec);
-			CHECK_EQ(shard_reader_read(r, rows[i].group, rows[i].first, rows[i].count, dst, &err), rows[i].want);
+			CHECK_EQ(shard_reader_read(r, rows[i].group, rows[i].first, rows[i].count, dst, &err),
+				 rows[i].want);
 			CHECK(!rows[i].want || strstr(err.message, shard.text));
 		}
 		for (uint64_t first = 0; first < RECORDS; first += 3)
@@ -159,7 +160,8 @@ TEST(a_flipped_byte_is_found_at_first_use_and_only_there)
 			struct shard_reader *r;
 			struct shard_view v;
 
-			file_flip(shard.text, offset + victim * stride + stride - 1, 1); /* in the padding: hashed, too */
+			/* in the padding: hashed, too */
+			file_flip(shard.text, offset + victim * stride + stride - 1, 1);
 			r = open_with(modes[m].check, 0);
 			for (uint64_t i = 0; i < RECORDS; i++) {
 				struct shard_error err = {.message = ""};
@@ -167,15 +169,21 @@ TEST(a_flipped_byte_is_found_at_first_use_and_only_there)
 				char want[64];
 
 				STORY("check %s, group %u, record %" PRIu64, modes[m].story, g, i);
-				CHECK_EQ(shard_reader_read(r, g, i, 1, dst, &err), here ? modes[m].damaged_unit : modes[m].other_units);
-				CHECK_EQ(shard_reader_view(r, g, i, &v, NULL), here ? modes[m].damaged_unit : modes[m].other_units);
+				CHECK_EQ(shard_reader_read(r, g, i, 1, dst, &err),
+					 here ? modes[m].damaged_unit : modes[m].other_units);
+				CHECK_EQ(shard_reader_view(r, g, i, &v, NULL),
+					 here ? modes[m].damaged_unit : modes[m].other_units);
 				snprintf(want, sizeof(want), ": I44: unit %" PRIu64 " of group %u", victim / unit, g);
-				CHECK(!here || !modes[m].damaged_unit || (strstr(err.message, want) && strstr(err.message, shard.text)));
+				CHECK(!here || !modes[m].damaged_unit ||
+				      (strstr(err.message, want) && strstr(err.message, shard.text)));
 			}
 			shard_reader_close(r);
 			file_flip(shard.text, offset + victim * stride + stride - 1, 1);
 
-			/* good when it was first used, damaged afterwards: only `always` looks again */
+			/*
+			 * good when it was first used, damaged afterwards: only `always` looks
+			 * again
+			 */
 			STORY("check %s, group %u, again", modes[m].story, g);
 			r = open_with(modes[m].check, 0);
 			CHECK_OK(shard_reader_read(r, g, victim, 1, dst, &fixture_err));
@@ -194,7 +202,8 @@ TEST(a_flipped_byte_of_a_chunk)
 
 	make_shard(SHARD_LZ4);
 	offset = section_of(shard.text, 1, 0).offset;
-	for (uint32_t check = SHARD_CHECK_FIRST; check <= SHARD_CHECK_ALWAYS; check++) { /* chunks are checked each time */
+	/* chunks are checked each time */
+	for (uint32_t check = SHARD_CHECK_FIRST; check <= SHARD_CHECK_ALWAYS; check++) {
 		struct shard_error err = {.message = ""};
 		struct shard_reader *r = open_with(check, 0);
 
@@ -216,7 +225,8 @@ TEST(a_flipped_byte_of_a_table)
 	static const struct {
 		uint32_t type, group;
 		const char *story;
-	} tables[] = {{2, 0, "HASH"}, {2, 1, "HASH"}, {3, 0, "CIDX"}, {4, 0, "KOFF"}, {5, 0, "KBLB"}, {6, 0, "STAT"}, {7, 0, "MISS"}, {8, 0, "PROV"}};
+	} tables[] = {{2, 0, "HASH"}, {2, 1, "HASH"}, {3, 0, "CIDX"}, {4, 0, "KOFF"},
+		      {5, 0, "KBLB"}, {6, 0, "STAT"}, {7, 0, "MISS"}, {8, 0, "PROV"}};
 
 	make_shard(SHARD_LZ4);
 	for (size_t i = 0; i < COUNT(tables); i++) {
@@ -237,7 +247,8 @@ TEST(a_flipped_byte_of_a_table)
 		rc[3] = shard_reader_moments(r, 0, 0, &moments, NULL);
 		rc[4] = shard_reader_miss(r, 0, &miss, NULL);
 		rc[5] = shard_reader_provenance(r, &v, NULL);
-		CHECK_EQ(rc[0], tables[i].group == 0 && (tables[i].type == 2 || tables[i].type == 3) ? SHARD_E_CORRUPT : SHARD_OK);
+		CHECK_EQ(rc[0], tables[i].group == 0 && (tables[i].type == 2 || tables[i].type == 3) ? SHARD_E_CORRUPT
+												     : SHARD_OK);
 		CHECK_EQ(rc[1], tables[i].group == 1 ? SHARD_E_CORRUPT : SHARD_OK);
 		CHECK_EQ(rc[2], tables[i].type == 4 || tables[i].type == 5 ? SHARD_E_CORRUPT : SHARD_OK);
 		CHECK_EQ(rc[3], tables[i].type == 6 ? SHARD_E_CORRUPT : SHARD_OK);
@@ -346,7 +357,10 @@ TEST(threads_share_a_reader)
 
 /* ---- files that shrink ---- */
 
-/* Everything that reads the map, after the file was cut to its header.  The first answer that is no IO error is returned. */
+/*
+ * Everything that reads the map, after the file was cut to its header.  The first answer that is no
+ * IO error is returned.
+ */
 static int use_all(struct shard_reader *r, uint32_t check)
 {
 	struct shard_moments moments;
@@ -354,11 +368,10 @@ static int use_all(struct shard_reader *r, uint32_t check)
 	struct shard_view v;
 	uint64_t records;
 	uint8_t dst[1216];
-	int rc[] = {shard_reader_read(r, 0, 40, 1, dst, NULL),
-		    shard_reader_read(r, 1, 0, 1, dst, NULL),
-		    check == SHARD_CHECK_NEVER ? SHARD_E_IO : shard_reader_view(r, 1, 0, &v, NULL), /* reads nothing then */
-		    shard_reader_key(r, 0, &v, NULL),
-		    shard_reader_miss(r, 0, &miss, NULL),
+	int rc[] = {shard_reader_read(r, 0, 40, 1, dst, NULL), shard_reader_read(r, 1, 0, 1, dst, NULL),
+		    /* reads nothing then */
+		    check == SHARD_CHECK_NEVER ? SHARD_E_IO : shard_reader_view(r, 1, 0, &v, NULL),
+		    shard_reader_key(r, 0, &v, NULL), shard_reader_miss(r, 0, &miss, NULL),
 		    shard_reader_moments(r, 0, 0, &moments, NULL),
 		    shard_reader_class_records(r, PHOTO_LABEL, 0, &records, NULL),
 		    shard_reader_verify(r, NULL, NULL, NULL)};

@@ -2,9 +2,9 @@
 /*
  * t_residency.c - a shard that is said to lie in memory, and does not
  *
- * On a fast disk the look at a missing page may read it before it answers, so that a cold shard counts as cached.  Its
- * pages then come one by one, each a wait: 20 to 100 times slower.  And what was just written must be read back from
- * the disk, whatever the cache says.
+ * On a fast disk the look at a missing page may read it before it answers, so that a cold shard
+ * counts as cached.  Its pages then come one by one, each a wait: 20 to 100 times slower.  And what
+ * was just written must be read back from the disk, whatever the cache says.
  *
  * LDFLAGS: -Wl,--wrap=file_seems_cached,--wrap=file_major_faults,--wrap=file_read_at
  */
@@ -14,8 +14,8 @@
 
 #define RECORDS 400u /* of 147 KiB: four pieces of work */
 
-static bool frozen;		  /* nobody is told of faults */
-static uint64_t data_bytes;	  /* asked of file_read_at() in pieces larger than any table */
+static bool frozen;	    /* nobody is told of faults */
+static uint64_t data_bytes; /* asked of file_read_at() in pieces larger than any table */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool __real_file_seems_cached(int fd, uint64_t bytes);

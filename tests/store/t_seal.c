@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_seal.c - shards become a dataset: sums, names, what is refused, and that the result always opens and verifies
+ * t_seal.c - shards become a dataset: sums, names, what is refused, and that the result always
+ * opens and verifies
  */
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
@@ -23,8 +24,8 @@ static void begin(void)
 struct labels {
 	const char *file;
 	uint64_t records;
-	uint32_t class_count;   /* 0: no counts */
-	uint64_t per_class[130]; /* adds up to records */
+	uint32_t class_count;	      /* 0: no counts */
+	uint64_t per_class[130];      /* adds up to records */
 	struct shard_moments moments; /* of a u8 field, count 0: none */
 };
 
@@ -92,10 +93,18 @@ static const struct {
 } sums[] = {
 	{"two shards", {{"0", 3, 2, {1, 2}, {0}}, {"1", 4, 2, {4, 0}, {0}}}, 2, {5, 2}, 2},
 	{"classes without records stay", {{"0", 3, 4, {3, 0, 0, 0}, {0}}}, 1, {3, 0, 0, 0}, 4},
-	{"the longer list counts", {{"0", 1, 1, {1}, {0}}, {"1", 1, 5, {0, 0, 1, 0, 0}, {0}}, {"2", 1, 2, {0, 1}, {0}}}, 3, {1, 1, 1, 0, 0}, 5},
+	{"the longer list counts",
+	 {{"0", 1, 1, {1}, {0}}, {"1", 1, 5, {0, 0, 1, 0, 0}, {0}}, {"2", 1, 2, {0, 1}, {0}}},
+	 3,
+	 {1, 1, 1, 0, 0},
+	 5},
 	{"one shard has no counts", {{"0", 3, 2, {1, 2}, {0}}, {"1", 4, 0, {0}, {0}}}, 2, {0}, 0},
 	{"the first shard has no counts", {{"0", 4, 0, {0}, {0}}, {"1", 3, 2, {1, 2}, {0}}}, 2, {0}, 0},
-	{"an empty shard needs none", {{"0", 0, 0, {0}, {0}}, {"1", 3, 2, {1, 2}, {0}}, {"2", 0, 0, {0}, {0}}}, 3, {1, 2}, 2},
+	{"an empty shard needs none",
+	 {{"0", 0, 0, {0}, {0}}, {"1", 3, 2, {1, 2}, {0}}, {"2", 0, 0, {0}, {0}}},
+	 3,
+	 {1, 2},
+	 2},
 	{"only empty shards", {{"0", 0, 0, {0}, {0}}}, 1, {0}, 0},
 	{"130 classes", {{"0", 2, 130, {[7] = 1, [129] = 1}, {0}}}, 1, {[7] = 1, [129] = 1}, 130},
 };
@@ -106,7 +115,8 @@ TEST(class_counts_are_added_up)
 		for (uint64_t names = 0; names < 3; names++) { /* none, fewer and more than there are counts */
 			static char digits[200][16];
 			const char *all[200];
-			struct shard_seal_options o = {.size = sizeof(o), .class_names = all, .class_count = names * names * 40};
+			struct shard_seal_options o = {
+				.size = sizeof(o), .class_names = all, .class_count = names * names * 40};
 			struct shard_dataset *ds;
 			uint64_t got;
 
@@ -135,11 +145,18 @@ TEST(moments_are_added_up)
 		bool there;
 		struct shard_moments want;
 	} rows[] = {
-		{"three shards", {{"0", 1, 0, {0}, {1, 255, 65025, 0}}, {"1", 2, 0, {0}, {2, 3, 5, 0}}, {"2", 1, 0, {0}, {1, 0, 0, 0}}}, 3, true,
+		{"three shards",
+		 {{"0", 1, 0, {0}, {1, 255, 65025, 0}}, {"1", 2, 0, {0}, {2, 3, 5, 0}}, {"2", 1, 0, {0}, {1, 0, 0, 0}}},
+		 3,
+		 true,
 		 {4, 258, 65030, 0}},
 		{"one has none", {{"0", 1, 0, {0}, {1, 255, 65025, 0}}, {"1", 2, 0, {0}, {0}}}, 2, false, {0, 0, 0, 0}},
 		{"the first has none", {{"0", 1, 0, {0}, {0}}, {"1", 2, 0, {0}, {2, 0, 0, 0}}}, 2, false, {0, 0, 0, 0}},
-		{"an empty one needs none", {{"0", 1, 0, {0}, {1, 255, 65025, 0}}, {"1", 0, 0, {0}, {0}}}, 2, true, {1, 255, 65025, 0}},
+		{"an empty one needs none",
+		 {{"0", 1, 0, {0}, {1, 255, 65025, 0}}, {"1", 0, 0, {0}, {0}}},
+		 2,
+		 true,
+		 {1, 255, 65025, 0}},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -165,7 +182,8 @@ TEST(order_seed_and_plan)
 
 	memset(plan, 0xab, 32);
 	for (uint32_t order = 0; order <= SHARD_ORDER_SHUFFLE; order++) {
-		struct shard_seal_options o = {.size = sizeof(o), .order = order, .seed = UINT64_MAX, .plan_digest = order ? plan : NULL};
+		struct shard_seal_options o = {
+			.size = sizeof(o), .order = order, .seed = UINT64_MAX, .plan_digest = order ? plan : NULL};
 		struct shard_dataset *ds;
 
 		begin();
@@ -216,7 +234,9 @@ TEST(options_may_go_away_after_open)
 
 TEST(class_names_of_every_kind)
 {
-	static const char *const good[] = {"a", " ", "%", "%41", "A", "..", "/", "a b/c%", "zw\xc3\xb6lf", "\xf0\x9f\x90\x8d", "\n\t\x01", "~", "-", "\x7f"};
+	static const char *const good[] = {"a",	       " ", "%",      "%41",	      "A",
+					   "..",       "/", "a b/c%", "zw\xc3\xb6lf", "\xf0\x9f\x90\x8d",
+					   "\n\t\x01", "~", "-",      "\x7f"};
 	static const struct {
 		const char *story, *name, *says;
 	} bad[] = {{"empty", "", "class 0: its name '' must be UTF-8 of 1 to 1024 bytes"},
@@ -269,9 +289,15 @@ TEST(options_that_are_refused)
 		{"order 3", {.size = sizeof(rows[0].o), .order = 3}, "order is 3"},
 		{"replace 2", {.size = sizeof(rows[0].o), .replace = 2}, "replace 2"},
 		{"size not set", {.size = 0}, "size"},
-		{"classes without names", {.size = sizeof(rows[0].o), .class_count = 3}, "class_count is 3, but class_names is NULL"},
-		{"more than 2^24 classes", {.size = sizeof(rows[0].o), .class_count = (1u << 24) + 1, .class_names = twice}, "class_count is 16777217; must be at most 16777216"},
-		{"a class twice", {.size = sizeof(rows[0].o), .class_count = 3, .class_names = twice}, "two classes are named 'a'"},
+		{"classes without names",
+		 {.size = sizeof(rows[0].o), .class_count = 3},
+		 "class_count is 3, but class_names is NULL"},
+		{"more than 2^24 classes",
+		 {.size = sizeof(rows[0].o), .class_count = (1u << 24) + 1, .class_names = twice},
+		 "class_count is 16777217; must be at most 16777216"},
+		{"a class twice",
+		 {.size = sizeof(rows[0].o), .class_count = 3, .class_names = twice},
+		 "two classes are named 'a'"},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -383,7 +409,8 @@ TEST(the_same_shards_make_the_same_manifest)
 		write_dataset(folder.text, &schema, sizes, COUNT(sizes));
 		a = file_bytes(in_folder(&p, "dataset.manifest"), &a_bytes);
 		if (given) {
-			struct shard_seal_options o = {.size = sizeof(o), .order = SHARD_ORDER_SHUFFLE, .seed = 7, .replace = 1};
+			struct shard_seal_options o = {
+				.size = sizeof(o), .order = SHARD_ORDER_SHUFFLE, .seed = 7, .replace = 1};
 			const char *names[] = {"a", "b", "zw\xc3\xb6lf", "d d", "%", "f", "g", "h", "i", "j"};
 
 			o.class_names = names;
@@ -395,7 +422,8 @@ TEST(the_same_shards_make_the_same_manifest)
 			CHECK_OK(shard_seal_finish(s, &fixture_err));
 			shard_seal_close(s);
 		} else {
-			write_dataset(folder.text, &schema, sizes, COUNT(sizes)); /* shards are kept, the manifest is written again */
+			/* shards are kept, the manifest is written again */
+			write_dataset(folder.text, &schema, sizes, COUNT(sizes));
 		}
 		b = file_bytes(in_folder(&p, "dataset.manifest"), &b_bytes);
 		CHECK_EQ(a_bytes, b_bytes);

@@ -5,9 +5,9 @@
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 
-#define RECORDS 37u
-#define CLASSES 5u
-#define WORKERS 3u
+#define RECORDS	 37u
+#define CLASSES	 5u
+#define WORKERS	 3u
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 enum { MIXED, LABEL, PLANES, MASK, WIDE };

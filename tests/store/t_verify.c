@@ -2,7 +2,8 @@
 /*
  * t_verify.c - every problem is found, however many threads look, whatever way the bytes are read
  *
- * LDFLAGS: -Wl,--wrap=verify_units,--wrap=file_seems_cached,--wrap=file_open_direct,--wrap=file_read_at,--wrap=record_check_ragged,--wrap=reader_decode_chunk
+ * LDFLAGS: -Wl,--wrap=verify_units,--wrap=file_seems_cached,--wrap=file_open_direct
+ * LDFLAGS: -Wl,--wrap=file_read_at,--wrap=record_check_ragged,--wrap=reader_decode_chunk
  */
 #include "libshard/base/error.h"
 #include "libshard/io/file.h"
@@ -13,7 +14,8 @@
 /* ---- what the verifier asks of others ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned seen[2][10000]; /* how often a unit was checked: of groups 0 and 1, in the order of shards in a file or not */
+/* how often a unit was checked: of groups 0 and 1, in the order of shards in a file or not */
+static unsigned seen[2][10000];
 static bool counting;
 
 /* How the page cache and O_DIRECT shall look. */
@@ -21,10 +23,12 @@ static enum { AS_IT_IS, HOT, COLD, COLD_WITHOUT_DIRECT, COLD_DIRECT_FAILS } cach
 static int direct_fd[64];
 static unsigned direct_fds, direct_reads, ordinary_reads;
 
-int __real_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
-			void (*on_problem)(void *, const struct shard_error *), void *context, struct shard_error *err);
-int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
-			void (*on_problem)(void *, const struct shard_error *), void *context, struct shard_error *err);
+int __real_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
+			uint64_t *bytes, void (*on_problem)(void *, const struct shard_error *), void *context,
+			struct shard_error *err);
+int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
+			uint64_t *bytes, void (*on_problem)(void *, const struct shard_error *), void *context,
+			struct shard_error *err);
 bool __real_file_seems_cached(int fd, uint64_t bytes);
 bool __wrap_file_seems_cached(int fd, uint64_t bytes);
 int __real_file_open_direct(const char *path);
@@ -32,13 +36,15 @@ int __wrap_file_open_direct(const char *path);
 int __real_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
 int __wrap_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
 
-int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
-			void (*on_problem)(void *, const struct shard_error *), void *context, struct shard_error *err)
+int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
+			uint64_t *bytes, void (*on_problem)(void *, const struct shard_error *), void *context,
+			struct shard_error *err)
 {
 	if (counting) {
 		pthread_mutex_lock(&lock);
 		for (uint64_t u = unit; u < unit + count; u++)
-			seen[group][r->pages->plan_shard + u]++; /* fixtures say there with which record a shard starts */
+			seen[group]
+			    [r->pages->plan_shard + u]++; /* fixtures say there with which record a shard starts */
 		pthread_mutex_unlock(&lock);
 	}
 	return __real_verify_units(r, room, group, unit, count, bytes, on_problem, context, err);
@@ -114,7 +120,8 @@ static void on_problem(void *context, const struct shard_error *problem)
 	struct told *t = context;
 
 	t->other_thread = t->other_thread || !pthread_equal(t->caller, pthread_self());
-	snprintf(t->message[t->count++], sizeof(t->message[0]), "%d %.180s", problem->status, problem->message + strlen(folder.text));
+	snprintf(t->message[t->count++], sizeof(t->message[0]), "%d %.180s", problem->status,
+		 problem->message + strlen(folder.text));
 	if (t->slow)
 		usleep((unsigned)t->slow);
 }
@@ -127,7 +134,8 @@ static int by_text(const void *a, const void *b)
 /* Verify the dataset, all problems told and sorted. */
 static int verify(uint32_t threads, struct told *t, struct shard_verify_report *report, struct shard_error *err)
 {
-	struct shard_verify_options o = {.size = sizeof(o), .thread_count = threads, .context = t, .problem = on_problem, .sha256 = 1};
+	struct shard_verify_options o = {
+		.size = sizeof(o), .thread_count = threads, .context = t, .problem = on_problem, .sha256 = 1};
 	struct shard_dataset *ds;
 	int rc;
 
@@ -158,9 +166,11 @@ TEST(a_good_dataset_gives_the_same_report_to_any_number_of_threads)
 			CHECK_EQ(told.count, 0);
 			CHECK_EQ(report.shard_count, COUNT(sizes));
 			CHECK_EQ(report.record_count, 200);
-			CHECK_EQ(report.unit_count, units_of(40) + units_of(7) + units_of(100) + units_of(3) + units_of(50));
+			CHECK_EQ(report.unit_count,
+				 units_of(40) + units_of(7) + units_of(100) + units_of(3) + units_of(50));
 			CHECK_EQ(report.problem_count, 0);
-			CHECK(codec != SHARD_RAW || report.bytes == 200 * (schema.group[0].stride + schema.group[1].stride));
+			CHECK(codec != SHARD_RAW ||
+			      report.bytes == 200 * (schema.group[0].stride + schema.group[1].stride));
 			CHECK(report.elapsed_ns > 0);
 			report.elapsed_ns = 0;
 			if (!i)
@@ -213,9 +223,10 @@ static void damage_much(void)
 	damage_records("3.shard", 0, 100);
 	damage_records("5.shard", 49, 1);
 	in_folder(&p, "1.shard");
-	file_flip(p.text, section_of(p.text, 4, 0).offset + 8, 1);		     /* a table: the shard goes no further */
-	unlink(in_folder(&p, "4.shard"));					     /* D1 */
-	file_copy(in_folder(&p, "2.shard"), in_folder(&q, "not named.shard"));	     /* D7 */
+	/* a table: the shard goes no further */
+	file_flip(p.text, section_of(p.text, 4, 0).offset + 8, 1);
+	unlink(in_folder(&p, "4.shard"));				       /* D1 */
+	file_copy(in_folder(&p, "2.shard"), in_folder(&q, "not named.shard")); /* D7 */
 }
 
 TEST(all_problems_are_told_whoever_finds_them)
@@ -385,7 +396,10 @@ TEST(the_sha256_is_checked_on_request)
 	shard_dataset_close(ds);
 }
 
-/* The stored hash of a chunk (I46) is a rule like others, whatever the reader was told to check when it reads. */
+/*
+ * The stored hash of a chunk (I46) is a rule like others, whatever the reader was told to check
+ * when it reads.
+ */
 TEST(readers_that_never_check_verify_all_the_same)
 {
 	struct shard_verify_options o = {.size = sizeof(o), .thread_count = 1};
@@ -419,7 +433,13 @@ TEST(a_damaged_unit_of_a_ragged_shard_is_told_once)
 {
 	struct shard_schema s = {.group_count = 1,
 				 .field_count = 2,
-				 .field = {{.name = "text", .kind = SHARD_STRING, .dtype = SHARD_U8, .ndim = 1, .shape = {100}, .ragged_axes = 1, .length_field = 1},
+				 .field = {{.name = "text",
+					    .kind = SHARD_STRING,
+					    .dtype = SHARD_U8,
+					    .ndim = 1,
+					    .shape = {100},
+					    .ragged_axes = 1,
+					    .length_field = 1},
 					   {.name = "length", .dtype = SHARD_U32}}};
 	struct shard_writer_options wo = {.size = sizeof(wo), .planned_records = 200};
 	static struct told told;
@@ -457,12 +477,12 @@ TEST(a_damaged_unit_of_a_ragged_shard_is_told_once)
 static atomic_uint checked[1000], decoded;
 static bool refuse[1000];
 
-int __real_record_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
-			       struct shard_error *err);
-int __wrap_record_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
-			       struct shard_error *err);
-int __wrap_record_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths, uint64_t record,
-			       struct shard_error *err)
+int __real_record_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths,
+			       uint64_t record, struct shard_error *err);
+int __wrap_record_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths,
+			       uint64_t record, struct shard_error *err);
+int __wrap_record_check_ragged(const struct shard_field *f, const uint8_t *data, const uint8_t *lengths,
+			       uint64_t record, struct shard_error *err)
 {
 	checked[record]++;
 	if (refuse[record])
@@ -470,12 +490,12 @@ int __wrap_record_check_ragged(const struct shard_field *f, const uint8_t *data,
 	return __real_record_check_ragged(f, data, lengths, record, err);
 }
 
-int __real_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
-			       bool check, void *dst, struct shard_error *err);
-int __wrap_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
-			       bool check, void *dst, struct shard_error *err);
-int __wrap_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
-			       bool check, void *dst, struct shard_error *err)
+int __real_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
+			       const void *stored, bool check, void *dst, struct shard_error *err);
+int __wrap_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
+			       const void *stored, bool check, void *dst, struct shard_error *err);
+int __wrap_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
+			       const void *stored, bool check, void *dst, struct shard_error *err)
 {
 	decoded++;
 	return __real_reader_decode_chunk(r, group, idx, c, stored, check, dst, err);
@@ -484,16 +504,22 @@ int __wrap_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uin
 TEST(every_ragged_record_is_checked_once_and_every_problem_told)
 {
 	for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++) {
-		struct shard_schema s = {
-			.group_count = 1,
-			.field_count = 2,
-			.group = {{.codec = codec}},
-			.field = {{.name = "text", .kind = SHARD_STRING, .dtype = SHARD_U8, .ndim = 1, .shape = {60000}, .ragged_axes = 1, .length_field = 1},
-				  {.name = "length", .dtype = SHARD_U32}}};
+		struct shard_schema s = {.group_count = 1,
+					 .field_count = 2,
+					 .group = {{.codec = codec}},
+					 .field = {{.name = "text",
+						    .kind = SHARD_STRING,
+						    .dtype = SHARD_U8,
+						    .ndim = 1,
+						    .shape = {60000},
+						    .ragged_axes = 1,
+						    .length_field = 1},
+						   {.name = "length", .dtype = SHARD_U32}}};
 		struct shard_writer_options wo = {.size = sizeof(wo), .planned_records = 1000};
 		static struct told told;
 		static uint8_t record[60004];
-		struct shard_verify_options o = {.size = sizeof(o), .thread_count = 3, .context = &told, .problem = on_problem};
+		struct shard_verify_options o = {
+			.size = sizeof(o), .thread_count = 3, .context = &told, .problem = on_problem};
 		struct shard_written written;
 		struct shard_writer *w;
 		struct shard_reader *r;
@@ -521,7 +547,9 @@ TEST(every_ragged_record_is_checked_once_and_every_problem_told)
 		CHECK_EQ(told.count, 4);
 		for (unsigned i = 0; i < 1000; i++)
 			CHECK_EQ(checked[i], 1);
-		CHECK_EQ(decoded, codec == SHARD_LZ4 ? 2 * ((1000 + s.group[0].chunk_records - 1) / s.group[0].chunk_records) : 0);
+		CHECK_EQ(decoded, codec == SHARD_LZ4
+					  ? 2 * ((1000 + s.group[0].chunk_records - 1) / s.group[0].chunk_records)
+					  : 0);
 		memset(refuse, 0, sizeof(refuse));
 		shard_reader_close(r);
 	}
@@ -552,7 +580,8 @@ TEST(a_sample_has_its_size_and_spreads)
 		shard_dataset_close(ds);
 		CHECK_EQ(report.unit_count, want);
 		CHECK_EQ(report.shard_count, COUNT(sizes)); /* the structure of all of them */
-		for (unsigned u = 0; u < 200; u++) { /* no long stretch of group 0 without one; 26 units of group 1 lie between some */
+		/* no long stretch of group 0 without one; 26 units of group 1 lie between some */
+		for (unsigned u = 0; u < 200; u++) {
 			gap = seen[0][u] ? 0 : gap + 1;
 			longest = gap > longest ? gap : longest;
 			CHECK(seen[0][u] <= 1);
@@ -602,7 +631,8 @@ static int on_progress(void *context, uint64_t done, uint64_t total)
 {
 	struct progress *p = context;
 
-	p->odd = p->odd || done < p->last || done > total || (p->total && total != p->total) || !pthread_equal(p->caller, pthread_self());
+	p->odd = p->odd || done < p->last || done > total || (p->total && total != p->total) ||
+		 !pthread_equal(p->caller, pthread_self());
 	p->last = done;
 	p->total = total;
 	return ++p->calls == p->cancel_at ? 7 : 0;
@@ -616,14 +646,20 @@ TEST(progress_is_told_and_can_cancel)
 		for (size_t i = 0; i < COUNT(threads); i++)
 			for (unsigned cancel = 0; cancel < 2; cancel++) {
 				struct progress p = {.cancel_at = cancel, .caller = pthread_self()};
-				struct shard_verify_options o = {.size = sizeof(o), .thread_count = threads[i], .context = &p, .progress = on_progress};
+				struct shard_verify_options o = {.size = sizeof(o),
+								 .thread_count = threads[i],
+								 .context = &p,
+								 .progress = on_progress};
 				struct shard_error err = {.message = ""};
 				struct shard_dataset *ds;
 
 				STORY("codec %u, %u threads, cancel at %u", codec, threads[i], cancel);
 				make_dataset(codec);
 				CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err));
-				/* a call before the threads are done is not promised for so small a dataset, so it may also complete */
+				/*
+				 * a call before the threads are done is not promised for so small a
+				 * dataset, so it may also complete
+				 */
 				if (shard_dataset_verify(ds, &o, NULL, &err)) {
 					CHECK_EQ(err.status, SHARD_E_CANCELLED);
 					CHECK(cancel && p.calls >= 1);
@@ -648,7 +684,11 @@ static void wait_for_progress(void *context, const struct shard_error *problem)
 TEST(a_long_run_is_cancelled)
 {
 	struct progress p = {.cancel_at = 2, .caller = pthread_self()};
-	struct shard_verify_options o = {.size = sizeof(o), .thread_count = 2, .context = &p, .progress = on_progress, .problem = wait_for_progress};
+	struct shard_verify_options o = {.size = sizeof(o),
+					 .thread_count = 2,
+					 .context = &p,
+					 .progress = on_progress,
+					 .problem = wait_for_progress};
 	struct shard_verify_report report;
 	struct shard_error err;
 	struct shard_dataset *ds;
@@ -719,7 +759,10 @@ TEST(the_verdict_does_not_depend_on_where_the_bytes_are)
 	cache = AS_IT_IS;
 }
 
-/* The same with a page cache that really was emptied, where the file system lets us; and on a tmpfs, which cannot. */
+/*
+ * The same with a page cache that really was emptied, where the file system lets us; and on a
+ * tmpfs, which cannot.
+ */
 TEST(files_that_are_really_cold)
 {
 	static struct told told, first;
@@ -752,7 +795,8 @@ TEST(files_that_are_really_cold)
 		CHECK_EQ(told.count, first.count);
 		for (unsigned k = 0; k < told.count; k++)
 			CHECK_STR(told.message[k], first.message[k]);
-		printf("in %s: %u of 2 files were cold, %u reads past the page cache\n", place[i] ? place[i] : "$TMPDIR", cold, direct_reads);
+		printf("in %s: %u of 2 files were cold, %u reads past the page cache\n",
+		       place[i] ? place[i] : "$TMPDIR", cold, direct_reads);
 		cold = 0;
 		remove_tree(folder.text);
 	}

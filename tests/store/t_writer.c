@@ -2,8 +2,8 @@
 /*
  * t_writer.c - what is written is what is read, for 300 random shards, and what a writer refuses
  *
- * cases.h draws a schema, records and everything else that a shard can hold from one seed, and keeps its own model of
- * what a reader must say; all of it is compared.
+ * cases.h draws a schema, records and everything else that a shard can hold from one seed, and
+ * keeps its own model of what a reader must say; all of it is compared.
  *
  * TIMEOUT: 600
  */
@@ -103,7 +103,8 @@ static void check_stats(struct shard_reader *r)
 			CHECK_OK(shard_reader_moments(r, i, (uint32_t)c, &sums, &fixture_err));
 			CHECK_MEM(&sums, &want, sizeof(want));
 		}
-		CHECK_EQ(shard_reader_moments(r, i, there && takes_moments(f) ? (uint32_t)channels(f) : 0, &sums, NULL), SHARD_END);
+		CHECK_EQ(shard_reader_moments(r, i, there && takes_moments(f) ? (uint32_t)channels(f) : 0, &sums, NULL),
+			 SHARD_END);
 		there = there && takes_classes(f) && m.count;
 		for (uint64_t k = 0; k < m.count; k++)
 			counts[k * k % 5]++;
@@ -166,18 +167,22 @@ TEST(three_hundred_random_shards_come_back)
 		undraw();
 	}
 	remove_tree(dir.text);
-	printf("%u shards, %" PRIu64 " raw and %" PRIu64 " LZ4 groups, %" PRIu64 " records, %" PRIu64 " units\n", turns, raw, lz4, records,
-	       units);
+	printf("%u shards, %" PRIu64 " raw and %" PRIu64 " LZ4 groups, %" PRIu64 " records, %" PRIu64 " units\n", turns,
+	       raw, lz4, records, units);
 	CHECK(raw > turns / 2 && lz4 > turns / 2);
 }
 
-/* More than spools hold in memory: a small group, its hashes and keys go through files without a name. */
+/*
+ * More than spools hold in memory: a small group, its hashes and keys go through files without a
+ * name.
+ */
 TEST(a_shard_that_spills)
 {
 	struct shard_schema s = {.group_count = 2,
 				 .field_count = 2,
 				 .group = {{.codec = SHARD_RAW}, {.codec = SHARD_LZ4}},
-				 .field = {{.name = "a", .dtype = SHARD_U64}, {.name = "b", .dtype = SHARD_U8, .group = 1, .ndim = 1, .shape = {100}}}};
+				 .field = {{.name = "a", .dtype = SHARD_U64},
+					   {.name = "b", .dtype = SHARD_U8, .group = 1, .ndim = 1, .shape = {100}}}};
 	struct shard_writer_options o = {.size = sizeof(o), .planned_records = 200000, .keys = 1};
 	struct shard_written written;
 	struct shard_reader *r;
@@ -245,15 +250,21 @@ TEST(sections_of_large_shards_lie_on_64_KiB)
 	}
 }
 
-/* The digest is made while the shard is read back, piece by piece, or else while it is written: both are the file's. */
+/*
+ * The digest is made while the shard is read back, piece by piece, or else while it is written:
+ * both are the file's.
+ */
 TEST(the_digest_is_that_of_the_file)
 {
 	static const struct {
 		const char *story;
 		uint32_t side, codec, records;
-	} rows[] = {{"nothing but tables", 8, SHARD_RAW, 0}, {"less than a piece", 8, SHARD_RAW, 999},
-		    {"pieces that end within pages", 333, SHARD_RAW, 40}, {"units larger than a piece", 1301, SHARD_RAW, 3},
-		    {"chunks", 100, SHARD_LZ4, 500}, {"chunks larger than a piece", 1301, SHARD_LZ4, 2}};
+	} rows[] = {{"nothing but tables", 8, SHARD_RAW, 0},
+		    {"less than a piece", 8, SHARD_RAW, 999},
+		    {"pieces that end within pages", 333, SHARD_RAW, 40},
+		    {"units larger than a piece", 1301, SHARD_RAW, 3},
+		    {"chunks", 100, SHARD_LZ4, 500},
+		    {"chunks larger than a piece", 1301, SHARD_LZ4, 2}};
 	struct path path;
 
 	tmp(&path, "t_writer.%d.shard", (int)getpid());
@@ -261,7 +272,8 @@ TEST(the_digest_is_that_of_the_file)
 		struct shard_schema s = photo_schema(rows[i / 2].side, rows[i / 2].codec);
 		struct shard_writer_options o = {
 			.size = sizeof(o), .planned_records = rows[i / 2].records + 1, .skip_read_back = i % 2};
-		uint8_t *image = malloc((size_t)s.group[0].record_bytes), *rest = malloc((size_t)s.group[1].record_bytes), *file;
+		uint8_t *image = malloc((size_t)s.group[0].record_bytes),
+			*rest = malloc((size_t)s.group[1].record_bytes), *file;
 		const void *group[2] = {image, rest};
 		struct shard_written written;
 		struct shard_writer *w;
@@ -296,7 +308,9 @@ TEST(a_name_that_is_taken_keeps_what_it_has)
 		const char *story;
 		int what; /* 0 another shard, 1 rubbish, 2 nothing at all, 3 the same but damaged */
 		const char *says;
-	} rows[] = {{"another shard", 0, "is another shard"}, {"rubbish", 1, "is no valid shard"}, {"an empty file", 2, "is no valid shard"},
+	} rows[] = {{"another shard", 0, "is another shard"},
+		    {"rubbish", 1, "is no valid shard"},
+		    {"an empty file", 2, "is no valid shard"},
 		    {"the same shard with a damaged record", 3, "damaged"}};
 	struct shard_schema s = photo_schema(8, SHARD_RAW);
 	struct path dir, path;
@@ -367,12 +381,44 @@ TEST(nothing_has_the_name_until_finish)
 /* ---- misuse ---- */
 
 enum misuse {
-	NO_PLAN, TOO_LARGE_PLAN, ODD_ALIGN, ODD_KEYS, ODD_RESERVED, BAD_PROVENANCE, LONG_PROVENANCE, BAD_SCHEMA, NO_GROUPS, MANY_FIELDS, NO_FOLDER,
+	NO_PLAN,
+	TOO_LARGE_PLAN,
+	ODD_ALIGN,
+	ODD_KEYS,
+	ODD_RESERVED,
+	BAD_PROVENANCE,
+	LONG_PROVENANCE,
+	BAD_SCHEMA,
+	NO_GROUPS,
+	MANY_FIELDS,
+	NO_FOLDER,
 	HUGE_DATA, /* at open until here */
-	ONE_TOO_MANY, KEY_WITHOUT_KEYS, NO_KEY, LONG_KEY, NUL_KEY, BAD_KEY, AFTER_ERROR, AFTER_FINISH,
-	MISS_REASON_0, MISS_HOW_3, MISS_DESCENDS, MISS_TOO_MANY, MISS_THEN_RECORD,
-	MOMENTS_OF_LABEL, MOMENTS_CHANNEL_3, MOMENTS_FIELD_24, MOMENTS_MISSING, MOMENTS_TOO_MANY, MOMENTS_IMPOSSIBLE,
-	CLASS_OF_IMAGE, CLASS_PAST_COUNT, CLASS_COUNT_CHANGES, CLASS_TOO_MANY, CLASS_FIELD_24, CLASS_MISSING, FINISH_TWICE,
+	ONE_TOO_MANY,
+	KEY_WITHOUT_KEYS,
+	NO_KEY,
+	LONG_KEY,
+	NUL_KEY,
+	BAD_KEY,
+	AFTER_ERROR,
+	AFTER_FINISH,
+	MISS_REASON_0,
+	MISS_HOW_3,
+	MISS_DESCENDS,
+	MISS_TOO_MANY,
+	MISS_THEN_RECORD,
+	MOMENTS_OF_LABEL,
+	MOMENTS_CHANNEL_3,
+	MOMENTS_FIELD_24,
+	MOMENTS_MISSING,
+	MOMENTS_TOO_MANY,
+	MOMENTS_IMPOSSIBLE,
+	CLASS_OF_IMAGE,
+	CLASS_PAST_COUNT,
+	CLASS_COUNT_CHANGES,
+	CLASS_TOO_MANY,
+	CLASS_FIELD_24,
+	CLASS_MISSING,
+	FINISH_TWICE,
 };
 
 static const struct {
@@ -467,11 +513,16 @@ static int misuse_call(enum misuse what, struct shard_writer *w, struct shard_er
 	case ONE_TOO_MANY:
 		CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
 		return shard_writer_append(w, group, NULL, 0, err);
-	case KEY_WITHOUT_KEYS: return shard_writer_append(w, group, "k", 1, err);
-	case NO_KEY: return shard_writer_append(w, group, NULL, 0, err);
-	case LONG_KEY: return shard_writer_append(w, group, long_key, 1025, err);
-	case NUL_KEY: return shard_writer_append(w, group, "a\0b", 3, err);
-	case BAD_KEY: return shard_writer_append(w, group, "\xff", 1, err);
+	case KEY_WITHOUT_KEYS:
+		return shard_writer_append(w, group, "k", 1, err);
+	case NO_KEY:
+		return shard_writer_append(w, group, NULL, 0, err);
+	case LONG_KEY:
+		return shard_writer_append(w, group, long_key, 1025, err);
+	case NUL_KEY:
+		return shard_writer_append(w, group, "a\0b", 3, err);
+	case BAD_KEY:
+		return shard_writer_append(w, group, "\xff", 1, err);
 	case AFTER_ERROR:
 		CHECK_EQ(shard_writer_append(w, group, "k", 1, NULL), SHARD_E_ARGUMENT);
 		CHECK_EQ(shard_writer_miss(w, &miss, NULL), SHARD_E_ARGUMENT);
@@ -485,8 +536,12 @@ static int misuse_call(enum misuse what, struct shard_writer *w, struct shard_er
 	case FINISH_TWICE:
 		CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
 		return shard_writer_finish(w, &written, err);
-	case MISS_REASON_0: miss.reason = 0; return shard_writer_miss(w, &miss, err);
-	case MISS_HOW_3: miss.how = 3; return shard_writer_miss(w, &miss, err);
+	case MISS_REASON_0:
+		miss.reason = 0;
+		return shard_writer_miss(w, &miss, err);
+	case MISS_HOW_3:
+		miss.how = 3;
+		return shard_writer_miss(w, &miss, err);
 	case MISS_DESCENDS:
 		miss.ordinal = 0;
 		CHECK_OK(shard_writer_miss(w, &miss, &fixture_err));
@@ -498,30 +553,40 @@ static int misuse_call(enum misuse what, struct shard_writer *w, struct shard_er
 	case MISS_THEN_RECORD:
 		CHECK_OK(shard_writer_miss(w, &miss, &fixture_err));
 		return shard_writer_append(w, group, NULL, 0, err);
-	case MOMENTS_OF_LABEL: return shard_writer_add_moments(w, PHOTO_LABEL, 0, &two, err);
-	case MOMENTS_CHANNEL_3: return shard_writer_add_moments(w, PHOTO_IMAGE, 3, &two, err);
-	case MOMENTS_FIELD_24: return shard_writer_add_moments(w, 24, 0, &two, err);
+	case MOMENTS_OF_LABEL:
+		return shard_writer_add_moments(w, PHOTO_LABEL, 0, &two, err);
+	case MOMENTS_CHANNEL_3:
+		return shard_writer_add_moments(w, PHOTO_IMAGE, 3, &two, err);
+	case MOMENTS_FIELD_24:
+		return shard_writer_add_moments(w, 24, 0, &two, err);
 	case MOMENTS_MISSING:
 		CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, 0, &two, &fixture_err));
 		return shard_writer_finish(w, &written, err);
 	case MOMENTS_TOO_MANY:
 	case MOMENTS_IMPOSSIBLE:
 		for (uint32_t c = 0; c < 3; c++)
-			CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, c, what == MOMENTS_IMPOSSIBLE && c == 2 ? &impossible : &two, &fixture_err));
+			CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, c,
+							  what == MOMENTS_IMPOSSIBLE && c == 2 ? &impossible : &two,
+							  &fixture_err));
 		if (what == MOMENTS_TOO_MANY)
 			CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, 0, &two, &fixture_err));
 		return shard_writer_finish(w, &written, err);
-	case CLASS_OF_IMAGE: return shard_writer_add_class(w, PHOTO_IMAGE, 0, 3, 1, err);
-	case CLASS_PAST_COUNT: return shard_writer_add_class(w, PHOTO_LABEL, 3, 3, 1, err);
+	case CLASS_OF_IMAGE:
+		return shard_writer_add_class(w, PHOTO_IMAGE, 0, 3, 1, err);
+	case CLASS_PAST_COUNT:
+		return shard_writer_add_class(w, PHOTO_LABEL, 3, 3, 1, err);
 	case CLASS_COUNT_CHANGES:
 		CHECK_OK(shard_writer_add_class(w, PHOTO_LABEL, 0, 3, 1, &fixture_err));
 		return shard_writer_add_class(w, PHOTO_LABEL, 0, 4, 1, err);
-	case CLASS_TOO_MANY: return shard_writer_add_class(w, PHOTO_LABEL, 0, (1u << 24) + 1, 1, err);
-	case CLASS_FIELD_24: return shard_writer_add_class(w, 24, 0, 3, 1, err);
+	case CLASS_TOO_MANY:
+		return shard_writer_add_class(w, PHOTO_LABEL, 0, (1u << 24) + 1, 1, err);
+	case CLASS_FIELD_24:
+		return shard_writer_add_class(w, 24, 0, 3, 1, err);
 	case CLASS_MISSING:
 		CHECK_OK(shard_writer_add_class(w, PHOTO_LABEL, 0, 3, 1, &fixture_err));
 		return shard_writer_finish(w, &written, err);
-	default: return SHARD_OK;
+	default:
+		return SHARD_OK;
 	}
 }
 
@@ -552,7 +617,10 @@ TEST(misuse_is_one_clear_line_and_leaves_nothing)
 	remove_tree(dir.text);
 }
 
-/* A path far longer than a message, with control bytes, must neither hide the rest of the sentence nor reach a terminal raw. */
+/*
+ * A path far longer than a message, with control bytes, must neither hide the rest of the sentence
+ * nor reach a terminal raw.
+ */
 TEST(messages_survive_long_and_odd_paths)
 {
 	struct shard_schema s = photo_schema(8, SHARD_RAW);

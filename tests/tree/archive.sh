@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/archive.sh - the static library: a program links only what it uses, and none of our names is in its way
+# tests/tree/archive.sh - the static library: a program links only what it uses, and none of our
+# names is in its way
 #
 # TIMEOUT: 300
 set -eu
@@ -9,7 +10,8 @@ work=$TMPDIR
 read -r CC _ <"$BUILD/flags" # the compiler that made the objects
 libs="$(pkg-config --libs liblz4) $(pkg-config --silence-errors --libs liburing) -pthread -ldl"
 
-# A program whose names are those of our internals, which it then must not get, nor the library the program's.
+# A program whose names are those of our internals, which it then must not get, nor the library the
+# program's.
 cat >"$work/own.c" <<-'END'
 	#include <stdio.h>
 	#include "shard.h"
@@ -42,5 +44,6 @@ bytes=$(size_of "$work/read_random" examples/read_random.c "$BUILD/libshard.a")
 # The control: one object that holds all of the library, as an archive that is not cut up would.
 ld -r -o "$work/whole.o" --whole-archive "$BUILD/libshard.a"
 whole=$(size_of "$work/read_random_whole" examples/read_random.c -Wl,--no-gc-sections "$work/whole.o")
-[ "$whole" -gt $limit_bytes ] || { echo "the whole library is only $whole bytes, so the limit proves nothing" && exit 1; }
+[ "$whole" -gt $limit_bytes ] || { echo "the whole library is only $whole bytes, so the limit proves nothing" &&
+	exit 1; }
 echo "examples/read_random is $bytes bytes, at most $limit_bytes; with the whole library $whole"

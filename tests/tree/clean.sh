@@ -4,7 +4,8 @@
 # TIMEOUT: 600
 # TAKES: 40
 #
-# Works on a copy of the sources under a git of its own, so that work in progress does not matter here.
+# Works on a copy of the sources under a git of its own, so that work in progress does not matter
+# here.
 set -eu
 copy=$TMPDIR/copy
 mkdir -p "$copy" "$TMPDIR/tmp"

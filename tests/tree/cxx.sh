@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/cxx.sh - each public header stands alone in strict C99, C11 and C++17, and a C++ program links every symbol
+# tests/tree/cxx.sh - each public header stands alone in strict C99, C11 and C++17, and a C++
+# program links every symbol
 set -eu
 headers=$(cd include && ls -- *.h)
 try() { # COMPILER OPTION...: does it take each header alone?

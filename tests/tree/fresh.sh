@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/fresh.sh DIR [SUITE] - the fresh machine: a minimal Debian in DIR, the last commit, `make check`, `make demo`
+# tests/tree/fresh.sh DIR [SUITE] - the fresh machine: a minimal Debian in DIR, the last commit,
+# `make check`, `make demo`
 #
-# By hand and as root; needs debootstrap, some minutes and 3 GB.  DIR must not exist; it is left behind for a look,
-# so remove it afterwards.  Packages come from wherever this machine's apt gets them: mirror, proxy and other
-# settings are read from its configuration.  Nothing but make and git is there before our own `make deps` runs.
+# By hand and as root; needs debootstrap, some minutes and 3 GB.  DIR must not exist; it is left
+# behind for a look, so remove it afterwards.  Packages come from wherever this machine's apt gets
+# them: mirror, proxy and other settings are read from its configuration.  Nothing but make and git
+# is there before our own `make deps` runs.
 set -eu
 dir=${1:?the directory to make}
 suite=${2:-bookworm}
@@ -50,7 +52,8 @@ step() { # title, command
 	inside "$2" || { echo "fresh: $1 failed with exit status $?" >&2 && exit 1; }
 	echo "== $1: $(($(date +%s) - begin)) s"
 }
-step "what a person types first" 'apt-get update -qq && apt-get install -y -qq --no-install-recommends make git >/dev/null'
+step "what a person types first" \
+	'apt-get update -qq && apt-get install -y -qq --no-install-recommends make git >/dev/null'
 step "make demo" 'cd /libshard && make demo'
 step "make check" 'cd /libshard && make check'
 step "the tree is as it was cloned" 'cd /libshard && git status --porcelain | { ! grep .; }'

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/install.sh - what `make install` writes is enough, through pkg-config, and `make uninstall` leaves nothing
+# tests/tree/install.sh - what `make install` writes is enough, through pkg-config, and `make
+# uninstall` leaves nothing
 set -eu
 root=$TMPDIR/root
 fail() {
@@ -20,7 +21,8 @@ staged install
 files >"$TMPDIR/files"
 for f in bin/shardpack bin/shardcat include/shard.h include/shard_gpu.h include/shard_pack.h \
 	lib/here/libshard.a lib/here/libshard.so lib/here/pkgconfig/libshard.pc \
-	share/man/man1/shardpack.1 share/man/man1/shardcat.1 share/man/man3/shard.h.3 share/man/man3/shard_pack.h.3 share/bash-completion/completions/shardcat \
+	share/man/man1/shardpack.1 share/man/man1/shardcat.1 share/man/man3/shard.h.3 share/man/man3/shard_pack.h.3 \
+	share/bash-completion/completions/shardcat \
 	share/zsh/site-functions/_shardcat share/fish/vendor_completions.d/shardcat.fish; do
 	[ -s "$root/usr/$f" ] || fail "install did not write $f"
 done
@@ -74,5 +76,6 @@ run "$root/usr/bin/shardcat" --version >/dev/null || fail "the installed shardca
 
 echo keep >"$root/usr/bin/somebody_elses"
 staged uninstall
-[ "$(files)" = ./usr/bin/somebody_elses ] || { files && fail "uninstall should leave somebody_elses, and no other file"; }
+[ "$(files)" = ./usr/bin/somebody_elses ] || { files &&
+	fail "uninstall should leave somebody_elses, and no other file"; }
 echo "$(wc -l <"$TMPDIR/files") files installed and removed"

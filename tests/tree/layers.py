@@ -4,8 +4,8 @@
     layers.py                  the includes
     layers.py calls BUILD TOP  the calls between the objects below BUILD whose sources are below TOP
 
-A room is a folder.  Inside a room a file and its header are one unit; what a unit includes, it stands on.  Neither
-includes nor calls may go in a circle inside a room.
+A room is a folder.  Inside a room a file and its header are one unit; what a unit includes, it
+stands on.  Neither includes nor calls may go in a circle inside a room.
 """
 
 import re
@@ -18,7 +18,8 @@ FORMAT = "format/shard_format.h"
 HOUSE = ("libshard/", "tools/", "python/core/", "bench/", "examples/", "include/", "format/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.M)
 
-# What comes from outside has one door: pattern of the header, pattern of the files that may include it, and why.
+# What comes from outside has one door: pattern of the header, pattern of the files that may include
+# it, and why.
 DOORS = [
     (r"(lz4|xxh)\w*\.h", r"libshard/codec/|bench/", "hashes and LZ4 are used through libshard/codec only"),
     (r"(jpeglib|jerror|turbojpeg|jansson|png|zlib|zstd|webp/\w+)\.h", r"tools/|bench/", "decoders and JSON belong to tools/"),
@@ -110,7 +111,8 @@ def check_doors(path, name, complain):
 
 
 def check(files, layers):
-    """What is wrong with a tree: files maps paths to texts, layers is the text of libshard/LAYERS."""
+    """What is wrong with a tree: files maps paths to texts, layers is the text of libshard/LAYERS.
+    """
     wrong = []
     granted = read_layers(layers, wrong.append)
     stands_on = {}
@@ -131,7 +133,9 @@ def check(files, layers):
 
 def nm(option, objects):
     """(object, symbol) for each symbol; of the defined ones those that other objects can call."""
-    lines = subprocess.run(["nm", "-A", "--extern-only", option, *objects], capture_output=True, text=True, check=True).stdout
+    lines = subprocess.run(
+        ["nm", "-A", "--extern-only", option, *objects], capture_output=True, text=True, check=True
+    ).stdout
     return [(line.split(":", 1)[0], line.split()[-1]) for line in lines.splitlines()]
 
 
@@ -150,13 +154,19 @@ def check_calls(build, top):
         to = defined.get((room(unit_of[path]), symbol))
         if to:
             calls.setdefault(unit_of[path], set()).add(to)
-    return [f"{room(circle[0])}: objects that call each other in a circle: {', '.join(u.rpartition('/')[2] for u in circle)}"
-            for circle in circles(calls)]
+    return [
+        f"{room(circle[0])}: objects that call each other in a circle:"
+        f" {', '.join(u.rpartition('/')[2] for u in circle)}"
+        for circle in circles(calls)
+    ]
 
 
 # ---- the rules notice offenders: each tree breaks one rule once ----
 
-LAYERS = "libshard/base:\nlibshard/disk: libshard/base\nlibshard/io: libshard/base\nlibshard/feed: libshard/disk libshard/io\ntools/a:\n"
+LAYERS = (
+    "libshard/base:\nlibshard/disk: libshard/base\nlibshard/io: libshard/base\nlibshard/feed: libshard/disk"
+    " libshard/io\ntools/a:\n"
+)
 SOUND = {
     "include/shard.h": "#include <stdint.h>\n",
     "format/shard_format.h": "",
@@ -167,13 +177,32 @@ SOUND = {
     "tools/a/a.c": '#include "shard.h"\n#include <jpeglib.h>\n',
 }
 OFFENDERS = [
-    ("points up", {"libshard/base/mem.h": '#include "libshard/disk/page.h"\n'}, "does not grant libshard/disk to libshard/base"),
-    ("sideways", {"libshard/io/file.c": '#include "libshard/disk/page.h"\n'}, "does not grant libshard/disk to libshard/io"),
-    ("a tool inside the library", {"tools/a/a.c": '#include "libshard/base/mem.h"\n'}, "does not grant libshard/base to tools/a"),
-    ("the format elsewhere", {"tools/a/a.c": '#include "format/shard_format.h"\n'}, "only disk and codec see the format"),
+    (
+        "points up",
+        {"libshard/base/mem.h": '#include "libshard/disk/page.h"\n'},
+        "does not grant libshard/disk to libshard/base",
+    ),
+    (
+        "sideways",
+        {"libshard/io/file.c": '#include "libshard/disk/page.h"\n'},
+        "does not grant libshard/disk to libshard/io",
+    ),
+    (
+        "a tool inside the library",
+        {"tools/a/a.c": '#include "libshard/base/mem.h"\n'},
+        "does not grant libshard/base to tools/a",
+    ),
+    (
+        "the format elsewhere",
+        {"tools/a/a.c": '#include "format/shard_format.h"\n'},
+        "only disk and codec see the format",
+    ),
     ("a room without a line", {"tools/b/b.c": '#include "libshard/base/mem.h"\n'}, "has no line for tools/b"),
-    ("a circle", {"tools/a/x.h": '#include "tools/a/y.h"\n', "tools/a/y.c": '#include "tools/a/x.h"\n', "tools/a/y.h": ""},
-     "tools/a: files in a circle: x, y"),
+    (
+        "a circle",
+        {"tools/a/x.h": '#include "tools/a/y.h"\n', "tools/a/y.c": '#include "tools/a/x.h"\n', "tools/a/y.h": ""},
+        "tools/a: files in a circle: x, y",
+    ),
     ("LZ4 elsewhere", {"libshard/io/file.c": "#include <lz4.h>\n"}, "through libshard/codec only"),
     ("a decoder in the library", {"libshard/io/file.c": "#include <jpeglib.h>\n"}, "belong to tools/"),
     ("io_uring elsewhere", {"libshard/feed/ring.c": "#include <liburing.h>\n"}, "belongs to libshard/io"),
@@ -181,7 +210,11 @@ OFFENDERS = [
 ]
 BAD_LAYERS = [
     ("rooms in a circle", LAYERS.replace("libshard/base:", "libshard/base: libshard/feed"), "rooms in a circle"),
-    ("a room that is not there", LAYERS.replace("tools/a:", "tools/a: tools/common"), "names tools/common, which has no line"),
+    (
+        "a room that is not there",
+        LAYERS.replace("tools/a:", "tools/a: tools/common"),
+        "names tools/common, which has no line",
+    ),
 ]
 
 

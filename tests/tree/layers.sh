@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/layers.sh - the graph of libshard/LAYERS, held against the includes and against what the objects call
+# tests/tree/layers.sh - the graph of libshard/LAYERS, held against the includes and against what
+# the objects call
 #
-# layers.py looks at the includes: a room uses the headers that LAYERS grants it, and nothing goes in a circle.  It also
-# looks at the calls between the objects of a room, which go in no circle either.  Calls to other libraries are looked at
-# here: base/mem alone allocates, io alone makes file system calls, order, transform, disk and codec are pure, and the
-# library never prints, exits, or reads the environment.
+# layers.py looks at the includes: a room uses the headers that LAYERS grants it, and nothing goes
+# in a circle.  It also looks at the calls between the objects of a room, which go in no circle
+# either.  Calls to other libraries are looked at here: base/mem alone allocates, io alone makes
+# file system calls, order, transform, disk and codec are pure, and the library never prints, exits,
+# or reads the environment.
 set -eu
 ALLOCATE=$(tr -d '\n\t' <<-'END'
 	malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|memalign|valloc|strdup|strndup|
@@ -30,7 +32,8 @@ NEVER=$(tr -d '\n\t' <<-'END'
 	ctime|strerror|setlocale|std(in|out|err)
 	END
 )
-# Whatever a pure layer calls outside itself, in full.  LZ4 and XXH3 are pure where they are given their state.
+# Whatever a pure layer calls outside itself, in full.  LZ4 and XXH3 are pure where they are given
+# their state.
 PURE=$(tr -d '\n\t' <<-'END'
 	bcmp|mem(cpy|move|set|cmp|chr|rchr|mem)|str(len|nlen|cmp|ncmp|chr|rchr|spn|cspn|str|tol|toll|toul|toull)|
 	__isoc23_strto[a-z]+|v?snprintf|__(mem|str|vsnp|snp)[a-z]*_chk|__stack_chk_fail|__assert_fail|
@@ -64,7 +67,8 @@ bad_calls() {
 	done
 	for layer in order transform disk codec; do
 		[ -d "$1/libshard/$layer" ] || continue
-		# Its own layer, pure ones that it is granted, and those parts of base that neither allocate nor lock.
+		# Its own layer, pure ones that it is granted, and those parts of base that neither
+		# allocate nor lock.
 		{
 			for pure in "libshard/$layer" $(sed -n "s,^libshard/$layer:,,p" libshard/LAYERS); do
 				[ "$pure" = libshard/base ] || [ ! -d "$1/$pure" ] || find "$1/$pure" -name '*.o'

@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/make.sh - make builds what it must and no more, says so beforehand, and writes only when it builds
+# tests/tree/make.sh - make builds what it must and no more, says so beforehand, and writes only
+# when it builds
 #
 # TAKES: 25
 #
-# Works on a copy of the sources.  Compiler, linker and archiver are stand-ins that make empty files in no time.
+# Works on a copy of the sources.  Compiler, linker and archiver are stand-ins that make empty files
+# in no time.
 # shellcheck disable=SC2016 # what stands in single quotes is for the stand-ins to expand
 set -eu
 . tests/tree/lib.sh

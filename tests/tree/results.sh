@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/results.sh - every run that was kept can be read, and the table beside them tells where it was made
+# tests/tree/results.sh - every run that was kept can be read, and the table beside them tells where
+# it was made
 set -eu
 cd "$ROOT/bench/results"
 "$PYTHON" - <<'PY'

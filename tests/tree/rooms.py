@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rooms that a stranger can take in: few files, each with a name of its own, none too long, and nothing written twice.
+"""Rooms that a stranger can take in: few files, each with a name of its own, none too long, and
+nothing written twice.
 
 Prints what is wrong with libshard, tools and python/core, a line each.
 """
@@ -40,7 +41,9 @@ def check_names(files, complain):
 
 
 def check_depth(files, all_files, complain):
-    """The longest way from a file through quoted includes: 2 for a.c that includes b.h that includes c.h."""
+    """The longest way from a file through quoted includes: 2 for a.c that includes b.h that
+    includes c.h.
+    """
     depths = {}
 
     def depth(path):
@@ -79,7 +82,9 @@ def check_lengths(files, complain):
 
 
 def code_lines(text):
-    """(number, line) of each line that says something: no comments, includes, blanks or lone punctuation."""
+    """(number, line) of each line that says something: no comments, includes, blanks or lone
+    punctuation.
+    """
     text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
     for number, line in enumerate(text.splitlines(), 1):
         line = " ".join(line.split())
@@ -97,7 +102,11 @@ def check_twice(files, complain):
         for i in range(len(lines) - window + 1):
             run = tuple(line for _, line in lines[i:i + window])
             other = seen.setdefault(run, (path, lines[i][0], i))
-            if other != (path, lines[i][0], i) and not (other[0] == path and i - other[2] < window) and i - last >= window:
+            if (
+                other != (path, lines[i][0], i)
+                and not (other[0] == path and i - other[2] < window)
+                and i - last >= window
+            ):
                 complain(f"{path}:{lines[i][0]}: {window} lines or more as at {other[0]}:{other[1]}; write them once")
                 last = i
 
@@ -128,9 +137,16 @@ OFFENDERS = [
     ("one name twice", {"tools/x/a.c": ""}, "a.c: one name for libshard/base/a.c, tools/x/a.c"),
     ("too deep", {"tools/y/deep.c": '#include "tools/y/deep_0.h"\n'}, "9 includes behind each other"),
     ("a long file", {"tools/x/a.h": "\n" * 451}, "451 lines"),
-    ("a long function", {"tools/x/f.c": "static int\nf(void)\n{\n" + "\n" * 57 + "}\n"}, "f.c:1: a function of 61 lines"),
-    ("lines written twice", {f"tools/x/{name}.c": f"\tint {name};\n{BODY}\n\t/* {name} */\n\tlast(a);\n" for name in "pq"},
-     "6 lines or more as at tools/x/p.c:2"),
+    (
+        "a long function",
+        {"tools/x/f.c": "static int\nf(void)\n{\n" + "\n" * 57 + "}\n"},
+        "f.c:1: a function of 61 lines",
+    ),
+    (
+        "lines written twice",
+        {f"tools/x/{name}.c": f"\tint {name};\n{BODY}\n\t/* {name} */\n\tlast(a);\n" for name in "pq"},
+        "6 lines or more as at tools/x/p.c:2",
+    ),
 ]
 
 

@@ -27,7 +27,8 @@ expect() { # STORY STATUS TEXT WORDS...: with these words run.sh ends so, and pr
 	story=$1 want=$2 text=$3 status=0
 	shift 3
 	stories=$((stories + 1))
-	env -u CI -u VARIANT TMPDIR="$TMPDIR/tmp" BUILD="$copy/build" JOBS=1 FLOOR= T= "$@" >"$TMPDIR/log" 2>&1 || status=$?
+	env -u CI -u VARIANT TMPDIR="$TMPDIR/tmp" BUILD="$copy/build" JOBS=1 FLOOR= T= "$@" >"$TMPDIR/log" 2>&1 ||
+		status=$?
 	if [ $status != "$want" ] || ! grep -qF -- "$text" "$TMPDIR/log"; then
 		echo "$story: exit $status, want $want and '$text'; printed:" && cat "$TMPDIR/log" && exit 1
 	fi
@@ -38,14 +39,16 @@ expect "as many as there must be" 0 "2 passed, 0 failed, 1 skipped" FLOOR=plain 
 ! grep -q "Write" "$TMPDIR/log" || { echo "it asks for what is there:" && cat "$TMPDIR/log" && exit 1; }
 grep -q "FLOOR is unset" "$TMPDIR/log" || { echo "tests see FLOOR" && exit 1; }
 expect "a lost script" 1 "write there: plain 2 5" FLOOR=plain tests/run.sh "$three" "$skips"
-expect "a lost program" 1 "2 tests ran with 2 cases, and tests/FLOOR asks for 3 with 5" FLOOR=plain tests/run.sh $script "$skips"
+expect "a lost program" 1 "2 tests ran with 2 cases, and tests/FLOOR asks for 3 with 5" FLOOR=plain tests/run.sh \
+	$script "$skips"
 expect "some of them" 0 "1 passed" FLOOR=plain T=three tests/run.sh $script "$three" "$skips"
 expect "without a floor" 0 "1 passed" tests/run.sh $script
 expect "a floor without a number" 1 "asks for no number" FLOOR=asan tests/run.sh $script
 plant build/tests/a/t_three 'echo 2 tests'
 expect "a lost case" 1 "write there: plain 3 4" FLOOR=plain tests/run.sh $script "$three" "$skips"
 floor "plain 2 4"
-expect "one more than there must be" 0 "Write in tests/FLOOR: plain 3 4" FLOOR=plain tests/run.sh $script "$three" "$skips"
+expect "one more than there must be" 0 "Write in tests/FLOOR: plain 3 4" FLOOR=plain tests/run.sh $script "$three" \
+	"$skips"
 expect "a skip where none may be" 1 "tests/SKIPS does not allow it" CI=true tests/run.sh "$skips"
 plant build/tests/a/t_three 'echo 3 tests' 'exit 1'
 expect "a test that fails" 1 "failed: a/t_three" FLOOR=plain tests/run.sh $script "$three" "$skips"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/spdx.sh - every source file says its licence in its first lines, and LICENSE is that licence
+# tests/tree/spdx.sh - every source file says its licence in its first lines, and LICENSE is that
+# licence
 set -eu
 . tests/tree/lib.sh
 unlicensed() { # of the files named on stdin
@@ -13,5 +14,6 @@ bad=$(echo "$sources" | unlicensed)
 [ -z "$bad" ] || { echo "$bad" && exit 1; }
 grep -q 'Version 2.0, January 2004' LICENSE && grep -q 'END OF TERMS AND CONDITIONS' LICENSE
 echo 'int x;' >"$TMPDIR/planted.c"
-[ -n "$(echo "$TMPDIR/planted.c" | unlicensed)" ] || { echo "a planted file without a licence went unnoticed" && exit 1; }
+[ -n "$(echo "$TMPDIR/planted.c" | unlicensed)" ] || { echo "a planted file without a licence went unnoticed" &&
+	exit 1; }
 echo "$(echo "$sources" | wc -l) files"

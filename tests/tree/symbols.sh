@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/symbols.sh - four lists of our public symbols are one: SHARD_API in the headers, the symbol map, what the
-# shared library exports, what the archive exports besides internal names with their prefix
+# tests/tree/symbols.sh - four lists of our public symbols are one: SHARD_API in the headers, the
+# symbol map, what the shared library exports, what the archive exports besides internal names with
+# their prefix
 #
-# tests/tree/symbols.sh --write adds what the headers declare to the node of this minor release in the map; nodes of
-# earlier releases stay as they are, for they are the history of the ABI.
+# tests/tree/symbols.sh --write adds what the headers declare to the node of this minor release in
+# the map; nodes of earlier releases stay as they are, for they are the history of the ABI.
 # shellcheck disable=SC2086 # headers are words
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/words.sh - no file of the tree knows somebody's machine: no home folders, no package mirrors
+# tests/tree/words.sh - no file of the tree knows somebody's machine: no home folders, no package
+# mirrors
 #
 # The patterns are written so that they do not match themselves.
 set -eu

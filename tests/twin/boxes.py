@@ -3,8 +3,9 @@
 
     boxes.py PROGRAM                    PROGRAM is tests/pack/dump_boxes
 
-The arithmetic is written out again from torchvision's v2 (Resize, CenterCrop of BoundingBoxes); the sizes of the resized
-image and the place of the crop are taken from what Pillow makes of a picture in which each pixel says where it was.
+The arithmetic is written out again from torchvision's v2 (Resize, CenterCrop of BoundingBoxes); the
+sizes of the resized image and the place of the crop are taken from what Pillow makes of a picture
+in which each pixel says where it was.
 """
 import random
 import subprocess
@@ -37,7 +38,9 @@ def turned(box, width, height, orientation):
 
 
 def offset(size, n, crop, fit):
-    """Of the image that is left after the resize: where pixel 0 of it is in the record, which may be outside."""
+    """Of the image that is left after the resize: where pixel 0 of it is in the record, which may
+    be outside.
+    """
     width, height = size
     if fit == PAD:
         new = ImageOps.contain(Image.new("L", size), (n, n)).size

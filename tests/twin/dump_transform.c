@@ -2,12 +2,17 @@
 /*
  * dump_transform.c - transformed rows, and what is drawn, to stdout
  *
- * Not a test but a test's tool, see tests/twin/transform.py and tests/python/clients/transform_torch.py.  Jobs, one after the other:
+ * Not a test but a test's tool, see tests/twin/transform.py and
+ * tests/python/clients/transform_torch.py.  Jobs, one after the other:
  *
- *     transform CHANNELS HEIGHT WIDTH LAYOUT  HEIGHT WIDTH DTYPE LAYOUT CROP  MEANx4 STDx4  X Y WIDTH HEIGHT FLIP
- *                                          and a line end, and the image: answered by the row's bytes
- *     draw HEIGHT WIDTH  HEIGHT WIDTH CROP FLIP AREA AREA RATIO RATIO  SEED RANK WORLD  EPOCH POSITION VIEW COUNT
- *                                          for rows 0.. of the batch at that position, answered by lines `X Y WIDTH HEIGHT FLIP`
+ *     transform CHANNELS HEIGHT WIDTH LAYOUT  HEIGHT WIDTH DTYPE LAYOUT CROP
+ *               MEANx4 STDx4  X Y WIDTH HEIGHT FLIP
+ *                                          and a line end, and the image: answered by the row's
+ *                                          bytes
+ *     draw HEIGHT WIDTH  HEIGHT WIDTH CROP FLIP AREA AREA RATIO RATIO  SEED RANK WORLD
+ *          EPOCH POSITION VIEW COUNT
+ *                                          for rows 0.. of the batch at that position, answered by
+ *                                          lines `X Y WIDTH HEIGHT FLIP`
  *
  * The first numbers are those of the field.
  */
@@ -24,7 +29,8 @@ static struct shard_error err;
 
 static struct shard_field image(uint32_t channels, uint32_t height, uint32_t width, uint32_t layout)
 {
-	struct shard_field f = {.name = "image", .dtype = SHARD_U8, .layout = layout, .ndim = 3, .shape = {height, width, channels}};
+	struct shard_field f = {
+		.name = "image", .dtype = SHARD_U8, .layout = layout, .ndim = 3, .shape = {height, width, channels}};
 
 	if (layout == SHARD_CHW)
 		memcpy(f.shape, (uint32_t[]){channels, height, width}, 3 * sizeof(uint32_t));
@@ -53,9 +59,11 @@ static void transform(void)
 	uint8_t *in, *out;
 	void *scratch;
 
-	if (scanf("%u %u %u %u %u %u %u %u %u %f %f %f %f %f %f %f %f %u %u %u %u %u", &channels, &height, &width, &layout, &o.height, &o.width,
-		  &o.dtype, &o.layout, &o.crop, &o.mean[0], &o.mean[1], &o.mean[2], &o.mean[3], &o.std[0], &o.std[1], &o.std[2], &o.std[3],
-		  &row.x, &row.y, &row.width, &row.height, &row.flip) != 22 || getchar() != '\n')
+	if (scanf("%u %u %u %u %u %u %u %u %u %f %f %f %f %f %f %f %f %u %u %u %u %u", &channels, &height, &width,
+		  &layout, &o.height, &o.width, &o.dtype, &o.layout, &o.crop, &o.mean[0], &o.mean[1], &o.mean[2],
+		  &o.mean[3], &o.std[0], &o.std[1], &o.std[2], &o.std[3], &row.x, &row.y, &row.width, &row.height,
+		  &row.flip) != 22 ||
+	    getchar() != '\n')
 		fail("a job is not whole");
 	f = image(channels, height, width, layout);
 	make(&f, &o);
@@ -82,9 +90,9 @@ static void draw(void)
 	struct shard_field f;
 	uint64_t seed;
 
-	if (scanf("%u %u %u %u %u %lf %lf %lf %lf %lf %" SCNu64 " %u %u %" SCNu64 " %" SCNu64 " %u %u", &height, &width, &o.height, &o.width,
-		  &o.crop, &o.flip, &o.area_min, &o.area_max, &o.ratio_min, &o.ratio_max, &seed, &rank, &world, &batch.epoch, &batch.position,
-		  &view, &count) != 17)
+	if (scanf("%u %u %u %u %u %lf %lf %lf %lf %lf %" SCNu64 " %u %u %" SCNu64 " %" SCNu64 " %u %u", &height, &width,
+		  &o.height, &o.width, &o.crop, &o.flip, &o.area_min, &o.area_max, &o.ratio_min, &o.ratio_max, &seed,
+		  &rank, &world, &batch.epoch, &batch.position, &view, &count) != 17)
 		fail("a job is not whole");
 	f = image(3, height, width, SHARD_HWC);
 	make(&f, &o);

@@ -17,8 +17,16 @@ from PIL import Image, features
 
 FILTERS = {"box": Image.BOX, "bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS}
 ODD = Path("examples/photos/odd")
-ODD_GOOD = ["alpha.png", "cmyk.jpg", "exif_orientation_6.jpg", "gray.jpg", "palette.png", "photo.webp", "png_named_jpg.jpg",
-            "progressive.jpg"]
+ODD_GOOD = [
+    "alpha.png",
+    "cmyk.jpg",
+    "exif_orientation_6.jpg",
+    "gray.jpg",
+    "palette.png",
+    "photo.webp",
+    "png_named_jpg.jpg",
+    "progressive.jpg",
+]
 
 
 def prng(seed, count):
@@ -45,7 +53,8 @@ def digest(image):
 
 
 def sizes():
-    """Each side from 1 to 300; some equal, some far apart, none above 100:1 (see resize.h on that)."""
+    """Each side from 1 to 300; some equal, some far apart, none above 100:1 (see resize.h on that).
+    """
     rng = random.Random(20)
     yield from [(1, 1, 1, 1), (1, 1, 7, 5), (300, 300, 1, 1), (2, 3, 300, 299), (300, 3, 3, 300), (97, 61, 97, 30),
                 (97, 61, 30, 61), (97, 61, 97, 61), (256, 256, 128, 128), (255, 257, 254, 258)]

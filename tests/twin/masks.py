@@ -49,7 +49,8 @@ def png(values, rng, bits, palette, interlaced, orientation):
 
 def bmp(values, rng, bits):
     height, width = values.shape
-    # A palette of gray alone is another thing to Pillow, which reads it only where there are 8 bits.
+    # A palette of gray alone is another thing to Pillow, which reads it only where there are 8
+    # bits.
     palette = b"".join(bytes([i, 7, 255 - i, 0]) for i in range(1 << bits))
     rows = [packed(row, bits) for row in values[::-1]]
     pixels = b"".join(row + bytes(-len(row) % 4) for row in rows)
@@ -85,7 +86,11 @@ def make_file(rng, folder, i):
         data = png(values, rng, bits, kind == "palette", interlaced, orientation)
     path = folder / f"{i}.{kind}"
     path.write_bytes(data)
-    return path, f"{kind} {bits} bits, {width}x{height}, interlaced {interlaced}, orientation {orientation}", (width, height)
+    return (
+        path,
+        f"{kind} {bits} bits, {width}x{height}, interlaced {interlaced}, orientation {orientation}",
+        (width, height),
+    )
 
 
 def expect(path, job):
@@ -124,7 +129,10 @@ def main():
             want = expect(path, job)
             if isinstance(answer, str) or answer[1:] != want.size or (answer[0] != np.asarray(want).reshape(-1)).any():
                 failures += 1
-                print(f"{story}, resize {job[0]} crop {job[1]} fit {job[2]} fill {job[3]} exif {job[4]}: differs: {answer}")
+                print(
+                    f"{story}, resize {job[0]} crop {job[1]} fit {job[2]} fill {job[3]} exif {job[4]}: differs:"
+                    f" {answer}"
+                )
     print(f"{len(jobs)} masks, {failures} differ from Pillow {Image.__version__}")
     return 1 if failures else 0
 

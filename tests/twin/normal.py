@@ -3,8 +3,8 @@
 
     normal.py PROGRAM                    PROGRAM is tests/pack/dump_normal
 
-float64 in NumPy, then astype: one rounding, to nearest even.  NumPy has no bfloat16: there the two neighbours are compared
-as exact fractions.
+float64 in NumPy, then astype: one rounding, to nearest even.  NumPy has no bfloat16: there the two
+neighbours are compared as exact fractions.
 """
 import random
 import subprocess

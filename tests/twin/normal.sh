@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/twin/normal.sh - normalised samples are NumPy's, all 3 x 256 of them, for many means and deviations
+# tests/twin/normal.sh - normalised samples are NumPy's, all 3 x 256 of them, for many means and
+# deviations
 set -eu
 : "${BUILD:=build}"
 

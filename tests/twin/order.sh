@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# order.sh - the library's order equals format/shardorder.py, and both equal the vectors of format/ORDER.md
+# order.sh - the library's order equals format/shardorder.py, and both equal the vectors of
+# format/ORDER.md
 #
-# The Python side was written from ORDER.md alone.  Parameters are random but the same each time; SEED=n tries others.
+# The Python side was written from ORDER.md alone.  Parameters are random but the same each time;
+# SEED=n tries others.
 # TAKES: 15
 set -eu
 
@@ -18,7 +20,8 @@ trap 'rm -rf "$dir"' EXIT
 "$python" format/shardorder.py --check
 
 # All vectors of ORDER.md; then small orders whole, and large ones at 200 positions.
-sed -n 's/^order \(.*\) -> .*/order \1/p; s/^share \(.*\) -> .*/share \1/p; s/^at \(.*\) -> .*/order \1 1/p' format/ORDER.md >"$dir/questions"
+sed -n 's/^order \(.*\) -> .*/order \1/p; s/^share \(.*\) -> .*/share \1/p; s/^at \(.*\) -> .*/order \1 1/p' \
+	format/ORDER.md >"$dir/questions"
 SEED=${SEED:-1} "$python" - >>"$dir/questions" <<'END'
 import os, random
 rnd = random.Random(int(os.environ["SEED"]))

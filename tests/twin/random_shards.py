@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""random_shards.py - what random shards are made of, for tests of format/shardfmt.py, which their importer has in its path"""
+"""random_shards.py - what random shards are made of, for tests of format/shardfmt.py, which their
+importer has in its path
+"""
 
 import struct
 
@@ -28,7 +30,9 @@ def random_schema(rng):
         log2 = rng.choice([0, 4, 6])
         unit = rng.choice([1, 2, 7, 256])
         codec = rng.choice([sf.RAW, sf.LZ4])
-        groups.append(sf.Group(sf.align(offset + rng.choice([0, 5]), 1 << log2), offset, log2, codec, unit, unit if codec else 0))
+        groups.append(
+            sf.Group(sf.align(offset + rng.choice([0, 5]), 1 << log2), offset, log2, codec, unit, unit if codec else 0)
+        )
     return groups, fields
 
 
@@ -37,7 +41,9 @@ def random_record(rng, groups, fields, number):
     record = bytearray(groups[number].stride)
     for f in fields:
         if f.group == number:
-            record[f.offset:f.offset + f.bytes] = rng.choice([rng.randbytes(f.bytes), bytes([rng.randint(0, 255)]) * f.bytes])
+            record[f.offset : f.offset + f.bytes] = rng.choice(
+                [rng.randbytes(f.bytes), bytes([rng.randint(0, 255)]) * f.bytes]
+            )
     for f in fields:
         if f.group == number and f.kind == sf.STRING:
             length = rng.randint(0, 7)

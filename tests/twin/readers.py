@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """readers.py DUMP_SHARD FOLDER SEED - the comparisons of readers.sh
 
-DUMP_SHARD is the program of tests/store/dump_shard.c, FOLDER takes the files that are made on the way.
+DUMP_SHARD is the program of tests/store/dump_shard.c, FOLDER takes the files that are made on the
+way.
 """
 
 import hashlib
@@ -48,7 +49,10 @@ def compare_dumps(path, what):
         return
     for i, (a, b) in enumerate(zip(ours.split("\n"), theirs.split("\n"))):
         if a != b:
-            sys.exit("%s (%s), line %d of the dump: the library says\n\t%s\nshardfmt.py says\n\t%s" % (what, path, i + 1, a, b))
+            sys.exit(
+                "%s (%s), line %d of the dump: the library says\n\t%s\nshardfmt.py says\n\t%s"
+                % (what, path, i + 1, a, b)
+            )
     sys.exit("%s (%s): one dump is longer than the other" % (what, path))
 
 
@@ -125,12 +129,43 @@ def python_verdict(data, skip=()):
     return "ok"
 
 
-HEADER_WORDS = [(0x008, 8), (0x010, 2), (0x012, 2), (0x014, 4), (0x018, 8), (0x020, 8), (0x028, 8), (0x030, 8), (0x038, 4),
-                (0x03C, 4), (0x040, 4), (0x044, 2), (0x046, 2)]
+HEADER_WORDS = [
+    (0x008, 8),
+    (0x010, 2),
+    (0x012, 2),
+    (0x014, 4),
+    (0x018, 8),
+    (0x020, 8),
+    (0x028, 8),
+    (0x030, 8),
+    (0x038, 4),
+    (0x03C, 4),
+    (0x040, 4),
+    (0x044, 2),
+    (0x046, 2),
+]
 FOOTER_WORDS = [(0x008, 2), (0x00A, 2), (0x00C, 4), (0x010, 8), (0x018, 8), (0x020, 4)]
 GROUP_WORDS = [(0, 8), (8, 8), (16, 4), (20, 4), (24, 4), (28, 4)]
-FIELD_WORDS = [(0, 1), (5, 1), (46, 1), (47, 1), (48, 2), (50, 1), (51, 1), (52, 2), (54, 2), (56, 4), (60, 4), (64, 4), (84, 4),
-               (88, 8), (96, 8), (104, 1), (105, 1), (106, 2)]
+FIELD_WORDS = [
+    (0, 1),
+    (5, 1),
+    (46, 1),
+    (47, 1),
+    (48, 2),
+    (50, 1),
+    (51, 1),
+    (52, 2),
+    (54, 2),
+    (56, 4),
+    (60, 4),
+    (64, 4),
+    (84, 4),
+    (88, 8),
+    (96, 8),
+    (104, 1),
+    (105, 1),
+    (106, 2),
+]
 SECTION_WORDS = [(0, 4), (4, 4), (8, 4), (16, 8), (24, 8), (32, 8), (48, 8)]
 
 
@@ -154,8 +189,28 @@ def word_of_page(rng, shard, page):
 
 def other_value(rng, old, size):
     top = (1 << 8 * size) - 1
-    return rng.choice([0, 1, old + 1, old - 1, 2 * old, old // 2, old ^ 1 << rng.randrange(8 * size), top, top - 1,
-                       1 << rng.randrange(8 * size), rng.getrandbits(8 * size), -old, old + 4096, old - 4096, old + 16]) & top
+    return (
+        rng.choice(
+            [
+                0,
+                1,
+                old + 1,
+                old - 1,
+                2 * old,
+                old // 2,
+                old ^ 1 << rng.randrange(8 * size),
+                top,
+                top - 1,
+                1 << rng.randrange(8 * size),
+                rng.getrandbits(8 * size),
+                -old,
+                old + 4096,
+                old - 4096,
+                old + 16,
+            ]
+        )
+        & top
+    )
 
 
 def mutated_shard(rng, golden):
@@ -179,10 +234,61 @@ def mutated_shard(rng, golden):
     return header + bytes(data[sf.PAGE:-sf.PAGE]) + footer, "%s, %s" % (path, "; ".join(what))
 
 
-TOKENS = ["", "0", "1", "2", "-", "-1", "01", "00", "255", "256", "65536", "4294967295", "4294967296", "18446744073709551615",
-          "18446744073709551616", "4611686018427387905", "8192", "8193", "4096", "raw", "lz4", "u8", "i64", "f8", "tensor", "ragged",
-          "string", "hwc", "image", "label", "x", "../x", "a/b", "%41", "%2f", "%FF", "moments", "classes", "group", "field", "0,1",
-          "1,0", "1,", "0,8", "2,3,4", "1,1,1,1,1,1,1,1,1", "\t", "\u00e9", "a" * 48, "a" * 4100, "0" * 32, "f" * 64, "F" * 64]
+TOKENS = [
+    "",
+    "0",
+    "1",
+    "2",
+    "-",
+    "-1",
+    "01",
+    "00",
+    "255",
+    "256",
+    "65536",
+    "4294967295",
+    "4294967296",
+    "18446744073709551615",
+    "18446744073709551616",
+    "4611686018427387905",
+    "8192",
+    "8193",
+    "4096",
+    "raw",
+    "lz4",
+    "u8",
+    "i64",
+    "f8",
+    "tensor",
+    "ragged",
+    "string",
+    "hwc",
+    "image",
+    "label",
+    "x",
+    "../x",
+    "a/b",
+    "%41",
+    "%2f",
+    "%FF",
+    "moments",
+    "classes",
+    "group",
+    "field",
+    "0,1",
+    "1,0",
+    "1,",
+    "0,8",
+    "2,3,4",
+    "1,1,1,1,1,1,1,1,1",
+    "\t",
+    "\u00e9",
+    "a" * 48,
+    "a" * 4100,
+    "0" * 32,
+    "f" * 64,
+    "F" * 64,
+]
 
 
 def mutated_manifest(rng, golden):
@@ -195,7 +301,9 @@ def mutated_manifest(rng, golden):
     if how < 0.75:
         words = lines[i].split(" ")
         k = rng.randrange(1 if i == 0 else 0, len(words))
-        words[k] = rng.choice(TOKENS + [words[k] + "0", words[k][:-1], words[k] + words[k]] + lines[rng.randrange(len(lines))].split(" "))
+        words[k] = rng.choice(
+            TOKENS + [words[k] + "0", words[k][:-1], words[k] + words[k]] + lines[rng.randrange(len(lines))].split(" ")
+        )
         lines[i] = " ".join(words)
     elif how < 0.80:
         lines[i] += rng.choice([" ", " 0", " x"])
@@ -208,7 +316,12 @@ def mutated_manifest(rng, golden):
         lines[k], lines[max(i, 1)] = lines[max(i, 1)], lines[k]
     body = ("\n".join(lines) + "\n").encode("utf-8")
     head = body + b"end " + hashlib.sha256(body).hexdigest().encode("ascii") + b" "
-    return head + sf.h128_text(sf.h128(head)).encode("ascii") + b"\n", "%s, line %d: %a -> %a" % (path, i + 1, was, lines[i:i + 1])
+    return head + sf.h128_text(sf.h128(head)).encode("ascii") + b"\n", "%s, line %d: %a -> %a" % (
+        path,
+        i + 1,
+        was,
+        lines[i : i + 1],
+    )
 
 
 def manifest_verdict(data, skip=()):
@@ -228,7 +341,11 @@ def compare_verdicts(what, cases, paths):
     ours = []
     for at in range(0, len(paths), 100):
         ours += run("--verdict", *paths[at:at + 100]).splitlines()
-    wrong = ["%s:\n\tthe library says %s, shardfmt.py %s" % (case[0], c, case[1]) for case, c in zip(cases, ours) if case[1] != c]
+    wrong = [
+        "%s:\n\tthe library says %s, shardfmt.py %s" % (case[0], c, case[1])
+        for case, c in zip(cases, ours)
+        if case[1] != c
+    ]
     if wrong or len(ours) != len(cases):
         sys.exit("%s: %d of %d verdicts differ\n%s" % (what, len(wrong), len(cases), "\n".join(wrong[:20])))
     numbers = sorted({c[1].split()[1] for c in cases if c[1] != "ok"}, key=lambda n: (n[0], int(n[1:])))
@@ -258,12 +375,15 @@ def bad_files(rng):
 
 
 # ---------------------------------------------------------------------------------------------------
-# Files with two faults: the library and shardfmt.py must meet the same one first. A fault is a stage of making the file,
-# the rule that it breaks when it is alone, and a function that puts it in. Faults of one stage go in in the order of the
-# lists; everything that a later stage makes (hashes, seals) is right for what is there.
+# Files with two faults: the library and shardfmt.py must meet the same one first. A fault is a
+# stage of making the file, the rule that it breaks when it is alone, and a function that puts it
+# in. Faults of one stage go in in the order of the lists; everything that a later stage makes
+# (hashes, seals) is right for what is there.
 
 def fault_base(rng):
-    """A shard with all kinds of sections, raw and compressed groups, several units in each, gaps and ragged fields."""
+    """A shard with all kinds of sections, raw and compressed groups, several units in each, gaps
+    and ragged fields.
+    """
     groups, fields = [], []
     codecs = [sf.RAW, sf.LZ4, sf.RAW, sf.LZ4]
     away = [0, 1, 2, 3]             # a length may stand in another group
@@ -298,9 +418,17 @@ def fault_base(rng):
     each = count * 6
     stats = [sf.StatBlock(sf.MOMENTS, 0, [(each, each, each)] * 3), sf.StatBlock(sf.MOMENTS, 4, [(each, 9, 9)] * 3),
              sf.StatBlock(sf.CLASSES, 3, [4, 7]), sf.StatBlock(sf.CLASSES, 7, [count])]
-    return {"groups": groups, "fields": fields, "columns": columns, "stats": stats,
-            "keys": [b"key %d" % i for i in range(count)], "missing": [sf.Missing(3 * i, 1, 1) for i in range(4)],
-            "provenance": b"made by a test\n", "extra": [sf.SectionDraft(99, 0, 1, b"unknown")], "planned_records": 50}, spot
+    return {
+        "groups": groups,
+        "fields": fields,
+        "columns": columns,
+        "stats": stats,
+        "keys": [b"key %d" % i for i in range(count)],
+        "missing": [sf.Missing(3 * i, 1, 1) for i in range(4)],
+        "provenance": b"made by a test\n",
+        "extra": [sf.SectionDraft(99, 0, 1, b"unknown")],
+        "planned_records": 50,
+    }, spot
 
 
 def flip(data, at):
@@ -432,8 +560,20 @@ def drop_entry(rng, pages):
 
 
 def dirty_reserved(rng, pages):
-    page, at = rng.choice([(0, 0x48), (0, 0x70), (0, sf.GROUP_TABLE + 40), (0, sf.FIELD_TABLE + 110), (0, 0xF00), (1, 0x24),
-                           (1, 0x38), (1, sf.SECTION_TABLE + 12), (1, sf.SECTION_TABLE + 48), (1, 0xC00)])
+    page, at = rng.choice(
+        [
+            (0, 0x48),
+            (0, 0x70),
+            (0, sf.GROUP_TABLE + 40),
+            (0, sf.FIELD_TABLE + 110),
+            (0, 0xF00),
+            (1, 0x24),
+            (1, 0x38),
+            (1, sf.SECTION_TABLE + 12),
+            (1, sf.SECTION_TABLE + 48),
+            (1, 0xC00),
+        ]
+    )
     pages[page][at] = 1
 
 
@@ -524,7 +664,9 @@ SHARD_FAULTS = [
 
 
 def faulty_shard(rng, faults):
-    """A shard with these faults. The one of the header's hash is also the footer's: I9 is another fault."""
+    """A shard with these faults. The one of the header's hash is also the footer's: I9 is another
+    fault.
+    """
     def put(stage, *where):
         for f in faults:
             if f[0] == stage:
@@ -562,7 +704,9 @@ def manifest_base():
     stats = [sf.StatBlock(sf.MOMENTS, 0, [(8 * 30, 900, 9000)] * 3), sf.StatBlock(sf.MOMENTS, 1, [(6 * 30, 9, 9)]),
              sf.StatBlock(sf.CLASSES, 3, [10, 20]), sf.StatBlock(sf.CLASSES, 4, [5, 5, 20])]
     shards = [sf.ShardLine("%05d.shard" % i, 8192 + 4096 * i, 10, 7 * i, "%064x" % i) for i in range(3)]
-    return sf.manifest_lines(sf.Manifest(groups, fields, ["cat", "dog", "cow"], stats, shards, "%064x" % 5, "shuffle 7"))
+    return sf.manifest_lines(
+        sf.Manifest(groups, fields, ["cat", "dog", "cow"], stats, shards, "%064x" % 5, "shuffle 7")
+    )
 
 
 def lines_of(lines, keyword):
@@ -570,7 +714,9 @@ def lines_of(lines, keyword):
 
 
 def token(keyword, at, value, pick=lambda rng, found: rng.choice(found)):
-    """A fault that sets a word of a line of that kind. `value` is the new word, or a function of the old one."""
+    """A fault that sets a word of a line of that kind. `value` is the new word, or a function of
+    the old one.
+    """
     def change(rng, lines):
         found = lines_of(lines, keyword)
         if found:
@@ -596,7 +742,12 @@ def any_line(change):
 
 def with_zero(rng, lines):
     """M7: a number with a leading zero."""
-    places = [(i, k) for i, line in enumerate(lines) for k, w in enumerate(line.split(" ")) if k and w.isdecimal() and len(w) < 9]
+    places = [
+        (i, k)
+        for i, line in enumerate(lines)
+        for k, w in enumerate(line.split(" "))
+        if k and w.isdecimal() and len(w) < 9
+    ]
     i, k = rng.choice(places)
     words = lines[i].split(" ")
     lines[i] = " ".join(words[:k] + ["0" + words[k]] + words[k + 1:])
@@ -726,8 +877,9 @@ def control():
     path = write("control.shard", data)
     said = run("--verdict", path).strip()
     assert said == python_verdict(data) == "open I13 corrupt", said
-    sf.Rules.fail, whole = (lambda self, number, message, status="corrupt": number == "I13" or whole(self, number, message, status)), \
-        sf.Rules.fail
+    sf.Rules.fail, whole = (
+        lambda self, number, message, status="corrupt": number == "I13" or whole(self, number, message, status)
+    ), sf.Rules.fail
     try:
         assert python_verdict(data) != said
     finally:

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# readers.sh - the library and format/shardfmt.py, each written from SHARD.md, say the same of the same bytes
+# readers.sh - the library and format/shardfmt.py, each written from SHARD.md, say the same of the
+# same bytes
 #
-# Good files: golden ones, random ones that the library wrote and random ones that shardfmt.py wrote, dumped as JSON by
-# both.  Bad files: golden pages and manifests, changed at random and sealed again, get the same rule from both; so do
-# shards and manifests with two faults, of which both must meet the same one first.
-# The same seed makes the same files; SEED=n tries others.
+# Good files: golden ones, random ones that the library wrote and random ones that shardfmt.py
+# wrote, dumped as JSON by both.  Bad files: golden pages and manifests, changed at random and
+# sealed again, get the same rule from both; so do shards and manifests with two faults, of which
+# both must meet the same one first.  The same seed makes the same files; SEED=n tries others.
 #
 # TIMEOUT: 900
 set -eu

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare transformed rows with Pillow's and NumPy's, and what is drawn with docs/TRANSFORM.md; run by transform.sh.
+"""Compare transformed rows with Pillow's and NumPy's, and what is drawn with docs/TRANSFORM.md; run
+by transform.sh.
 
     transform.py PROGRAM                    PROGRAM is tests/twin/dump_transform
 
-Crop, resize and mirror are Pillow's.  Numbers are float32 throughout, as torchvision's ToTensor and Normalize; rounded to f16
-by NumPy, to bf16 here.  Draws were written from docs/TRANSFORM.md alone.
+Crop, resize and mirror are Pillow's.  Numbers are float32 throughout, as torchvision's ToTensor and
+Normalize; rounded to f16 by NumPy, to bf16 here.  Draws were written from docs/TRANSFORM.md alone.
 """
 import math
 import random
@@ -21,7 +22,9 @@ MASK = 2**64 - 1
 
 
 def bf16(values):
-    """The bits of the nearest bfloat16, a half to the even one: both neighbours' distances are exact in float64."""
+    """The bits of the nearest bfloat16, a half to the even one: both neighbours' distances are
+    exact in float64.
+    """
     below = values.view(np.uint32) >> 16
     low, high = [(n.astype(np.uint32) << 16).view(np.float32).astype(np.float64) for n in (below, below + 1)]
     down, up = np.abs(values - low), np.abs(high - values)
@@ -54,7 +57,11 @@ def transform_jobs(count):
     for i in range(count):
         channels, height, width = rng.randint(1, 4), rng.randint(1, 80), rng.randint(1, 80)
         crop = rng.choice([CENTER, RESIZED, RESIZED])
-        out = (rng.randint(1, 90), rng.randint(1, 90)) if crop == RESIZED else (rng.randint(1, height), rng.randint(1, width))
+        out = (
+            (rng.randint(1, 90), rng.randint(1, 90))
+            if crop == RESIZED
+            else (rng.randint(1, height), rng.randint(1, width))
+        )
         box_height, box_width = (rng.randint(1, height), rng.randint(1, width)) if crop == RESIZED else out
         box = (rng.randint(0, width - box_width), rng.randint(0, height - box_height), box_width, box_height)
         mean, std = [rng.uniform(-0.2, 1) for _ in range(4)], [10 ** rng.uniform(-2, 1) for _ in range(4)]
@@ -63,7 +70,18 @@ def transform_jobs(count):
         pixels = noise.integers(0, 256, (height, width, channels), np.uint8)
         if i % 4 == 1:
             pixels = (pixels & 1) * np.uint8(255)
-        yield pixels, rng.choice([HWC, CHW]), out, rng.choice([F16, BF16, F32]), rng.choice([HWC, CHW]), crop, mean, std, box, rng.random() < 0.5
+        yield (
+            pixels,
+            rng.choice([HWC, CHW]),
+            out,
+            rng.choice([F16, BF16, F32]),
+            rng.choice([HWC, CHW]),
+            crop,
+            mean,
+            std,
+            box,
+            rng.random() < 0.5,
+        )
 
 
 def check_transform(program, count):
@@ -71,8 +89,24 @@ def check_transform(program, count):
     text = b""
     for pixels, layout, out, dtype, to, crop, mean, std, box, flip in jobs:
         height, width, channels = pixels.shape
-        words = [channels, height, width, layout, *out, dtype, to, crop, *map(repr, mean), *map(repr, std), *box, int(flip)]
-        text += f"transform {' '.join(map(str, words))}\n".encode() + (pixels if layout == HWC else pixels.transpose(2, 0, 1)).tobytes()
+        words = [
+            channels,
+            height,
+            width,
+            layout,
+            *out,
+            dtype,
+            to,
+            crop,
+            *map(repr, mean),
+            *map(repr, std),
+            *box,
+            int(flip),
+        ]
+        text += (
+            f"transform {' '.join(map(str, words))}\n".encode()
+            + (pixels if layout == HWC else pixels.transpose(2, 0, 1)).tobytes()
+        )
     got = subprocess.run([program], input=text, stdout=subprocess.PIPE, check=True).stdout
     at = 0
     for job in jobs:
@@ -119,7 +153,13 @@ def expect_row(field, out, crop, flip, area, ratio, seed, epoch, position, view)
     if crop == CENTER:
         return (round((width - out[1]) / 2), round((height - out[0]) / 2), out[1], out[0], mirrored)
     if crop == RANDOM:
-        return (below(word(key, 4), width - out[1] + 1), below(word(key, 3), height - out[0] + 1), out[1], out[0], mirrored)
+        return (
+            below(word(key, 4), width - out[1] + 1),
+            below(word(key, 3), height - out[0] + 1),
+            out[1],
+            out[0],
+            mirrored,
+        )
     for attempt in range(10):
         words = [word(key, 4 * attempt + i) for i in (1, 2, 3, 4)]
         part = height * width * (area[0] + unit(words[0]) * (area[1] - area[0]))
@@ -151,13 +191,40 @@ def draw_jobs(count):
         if i % 3 == 0:
             area, ratio = (0.08, 1.0), (3 / 4, 4 / 3)
         world = rng.randint(1, 9)
-        yield (field, out, crop, rng.choice([0, 0.5, 1, rng.random()]), area, ratio, rng.getrandbits(64), rng.randrange(world), world,
-               rng.getrandbits(rng.choice([4, 40])), rng.getrandbits(rng.choice([4, 40])), rng.randint(0, 3), 5)
+        yield (
+            field,
+            out,
+            crop,
+            rng.choice([0, 0.5, 1, rng.random()]),
+            area,
+            ratio,
+            rng.getrandbits(64),
+            rng.randrange(world),
+            world,
+            rng.getrandbits(rng.choice([4, 40])),
+            rng.getrandbits(rng.choice([4, 40])),
+            rng.randint(0, 3),
+            5,
+        )
 
 
 def check_draws(program, count):
     jobs = list(draw_jobs(count))
-    jobs[0] = ((2, 300), (1, 1), RESIZED, 0.5, (0.9, 1.0), (3 / 4, 4 / 3), 1, 0, 1, 0, 0, 0, 5)  # no attempt can succeed
+    jobs[0] = (
+        (2, 300),
+        (1, 1),
+        RESIZED,
+        0.5,
+        (0.9, 1.0),
+        (3 / 4, 4 / 3),
+        1,
+        0,
+        1,
+        0,
+        0,
+        0,
+        5,
+    )  # no attempt can succeed
     jobs[1] = ((300, 2), (1, 1), RESIZED, 0.5, (0.9, 1.0), (3 / 4, 4 / 3), 1, 0, 1, 0, 0, 0, 5)
     text = "".join(f"draw {' '.join(map(str, (*f, *o, c, repr(flip), *map(repr, a + r), s, *rest)))}\n"
                    for f, o, c, flip, a, r, s, *rest in jobs)
@@ -165,7 +232,10 @@ def check_draws(program, count):
     want = []
     for field, out, crop, flip, area, ratio, seed, rank, world, epoch, position, view, rows in jobs:
         first = next(p for p in range(position, position + world) if p % world == rank)
-        want += [" ".join(map(str, expect_row(field, out, crop, flip, area, ratio, seed, epoch, first + i * world, view))) for i in range(rows)]
+        want += [
+            " ".join(map(str, expect_row(field, out, crop, flip, area, ratio, seed, epoch, first + i * world, view)))
+            for i in range(rows)
+        ]
     assert len(lines) == len(want)
     for i, (a, b) in enumerate(zip(lines, want)):
         assert a == b, (jobs[i // 5], a, b)
@@ -178,7 +248,13 @@ def check_spread(program):
     rows = subprocess.run([program], input=text, text=True, stdout=subprocess.PIPE, check=True).stdout.split()
     x, y, width, height, flip = np.array(rows, np.float64).reshape(count, 5).T
     area, ratio = width * height / 1e6, np.log2(width / height)
-    for values, low, high in ((area, 0.1, 0.4), (ratio, -1, 1), (x, 0, 1000 - width), (y, 0, 1000 - height), (flip, -0.5, 1.5)):
+    for values, low, high in (
+        (area, 0.1, 0.4),
+        (ratio, -1, 1),
+        (x, 0, 1000 - width),
+        (y, 0, 1000 - height),
+        (flip, -0.5, 1.5),
+    ):
         if values is flip:
             assert abs(flip.mean() - 0.5) < 0.02
             continue

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/twin/transform.sh - transformed rows are Pillow's crops and NumPy's numbers to the last bit, and draws are those of docs/TRANSFORM.md
+# tests/twin/transform.sh - transformed rows are Pillow's crops and NumPy's numbers to the last bit,
+# and draws are those of docs/TRANSFORM.md
 set -eu
 : "${BUILD:=build}"
 

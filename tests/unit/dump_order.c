@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dump_order.c - prints orders and shares, for comparison with format/shardorder.py, which takes the same words
+ * dump_order.c - prints orders and shares, for comparison with format/shardorder.py, which takes
+ * the same words
  *
- *   dump_order order KIND N r w L u SEED EPOCH [P COUNT]   records at positions P, P + 1, ..., by order_at
+ *   dump_order order KIND N r w L u SEED EPOCH [P COUNT]   records at P, P + 1, ..., by order_at
  *   dump_order fill  KIND N r w L u SEED EPOCH [P COUNT]   the same by order_fill
- *   dump_order share MODE N P R B q                        count of steps, then step, row, position, padded
+ *   dump_order share MODE N P R B q                        count of steps, step, row, position,
+ *                                                          padded
  *
  * Not a test by itself: tests/twin/order.sh runs it.
  */

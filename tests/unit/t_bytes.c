@@ -119,7 +119,10 @@ TEST(utf8_is_what_the_standard_says)
 	}
 }
 
-/* The same from the table of well-formed sequences in the Unicode standard (table 3-7), for all that two bytes and a few more can be. */
+/*
+ * The same from the table of well-formed sequences in the Unicode standard (table 3-7), for all
+ * that two bytes and a few more can be.
+ */
 TEST(utf8_length_of_all_beginnings)
 {
 	for (unsigned a = 0; a < 256; a++)
@@ -132,9 +135,13 @@ TEST(utf8_length_of_all_beginnings)
 				want = 1;
 			else if (a >= 0xc2 && a <= 0xdf && tail)
 				want = 2;
-			else if (a == 0xe0 ? b >= 0xa0 && b <= 0xbf : a == 0xed ? b >= 0x80 && b <= 0x9f : a >= 0xe1 && a <= 0xef && tail)
+			else if (a == 0xe0   ? b >= 0xa0 && b <= 0xbf
+				 : a == 0xed ? b >= 0x80 && b <= 0x9f
+					     : a >= 0xe1 && a <= 0xef && tail)
 				want = 3;
-			else if (a == 0xf0 ? b >= 0x90 && b <= 0xbf : a == 0xf4 ? b >= 0x80 && b <= 0x8f : a >= 0xf1 && a <= 0xf3 && tail)
+			else if (a == 0xf0   ? b >= 0x90 && b <= 0xbf
+				 : a == 0xf4 ? b >= 0x80 && b <= 0x8f
+					     : a >= 0xf1 && a <= 0xf3 && tail)
 				want = 4;
 			STORY("%02x %02x", a, b);
 			CHECK_EQ(utf8_length(text, 4), want);
@@ -160,7 +167,10 @@ TEST(hex_both_ways)
 	CHECK(!hex_to_bytes(back, "`a9fa0ff", 4));
 }
 
-/* Eight bytes and more go another way than fewer: both against strchr(), with each byte at each place. */
+/*
+ * Eight bytes and more go another way than fewer: both against strchr(), with each byte at each
+ * place.
+ */
 TEST(hex_of_any_length_knows_every_wrong_digit)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -180,7 +190,8 @@ TEST(hex_of_any_length_knows_every_wrong_digit)
 				text[at] = (char)c;
 				CHECK_EQ(hex_to_bytes(back, text, bytes), want);
 				for (size_t i = 0; want && i < bytes; i++)
-					CHECK_EQ(back[i], 16 * (strchr(digits, text[2 * i]) - digits) + (strchr(digits, text[2 * i + 1]) - digits));
+					CHECK_EQ(back[i], 16 * (strchr(digits, text[2 * i]) - digits) +
+								  (strchr(digits, text[2 * i + 1]) - digits));
 				good += want;
 				free(text);
 				free(back);

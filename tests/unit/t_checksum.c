@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_checksum.c - XXH3 against values that the xxHash project publishes, streams against single calls
+ * t_checksum.c - XXH3 against values that the xxHash project publishes, streams against single
+ * calls
  *
- * The expected values are those of xxhsum's self-test (xxHash 0.8.3, cli/xsum_sanity_check.c) for its own test bytes,
- * seed 0.  Above 240 bytes the loops that are chosen at run time are at work; each is compared with the plain one.
+ * The expected values are those of xxhsum's self-test (xxHash 0.8.3, cli/xsum_sanity_check.c) for
+ * its own test bytes, seed 0.  Above 240 bytes the loops that are chosen at run time are at work;
+ * each is compared with the plain one.
  */
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/xxh3.h"
 #include "libshard/disk/manifest_text.h"
 #include "tests/test.h"
 
-/* The bytes of xxHash's sanity test: the top byte of a multiplicative generator that starts at a 32-bit prime. */
+/*
+ * The bytes of xxHash's sanity test: the top byte of a multiplicative generator that starts at a
+ * 32-bit prime.
+ */
 static void fill_sanity(uint8_t *buf, size_t bytes)
 {
 	uint64_t gen = 2654435761u;
@@ -184,7 +189,8 @@ static void compare_with_plain(const struct xxh3 *fast, const uint8_t *data, siz
 	/* A state that was begun by one is continued by the other. */
 	fast->reset128(state);
 	for (size_t at = 0; at < bytes; at += piece)
-		(at / piece % 2 ? &xxh3_plain : fast)->update128(state, data + at, bytes - at < piece ? bytes - at : piece);
+		(at / piece % 2 ? &xxh3_plain : fast)
+			->update128(state, data + at, bytes - at < piece ? bytes - at : piece);
 	fast->digest128(state, got);
 	CHECK(got[0] == want[0] && got[1] == want[1]);
 	fast->reset64(state);
@@ -205,7 +211,8 @@ TEST(each_kind_of_processor_gives_what_the_plain_one_does)
 #endif
 	fill_sanity(buf, sizeof(buf));
 	for (int k = 0; k < 2; k++)
-		for (size_t bytes = 0; kinds[k] && bytes + 3 <= sizeof(buf); bytes += bytes < 600 ? 1 : 97, compared++) {
+		for (size_t bytes = 0; kinds[k] && bytes + 3 <= sizeof(buf);
+		     bytes += bytes < 600 ? 1 : 97, compared++) {
 			STORY("%s, %zu bytes", kinds[k]->name, bytes);
 			compare_with_plain(kinds[k], buf + bytes % 3, bytes, 61 + bytes % 300);
 		}

@@ -7,8 +7,8 @@
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define MIB (UINT64_C(1) << 20)
-#define BY_SIZE SHARD_GROUP_BY_SIZE
+#define MIB	 (UINT64_C(1) << 20)
+#define BY_SIZE	 SHARD_GROUP_BY_SIZE
 
 static struct shard_field u8_field(uint32_t bytes, uint32_t group)
 {
@@ -55,7 +55,9 @@ TEST(groups_of_what_cannot_be)
 	struct shard_schema s = {.field_count = UINT32_MAX};
 
 	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++)
-		s.field[i] = (struct shard_field){.dtype = i, .ndim = i % 2 ? UINT32_MAX : 8, .group = BY_SIZE,
+		s.field[i] = (struct shard_field){.dtype = i,
+						  .ndim = i % 2 ? UINT32_MAX : 8,
+						  .group = BY_SIZE,
 						  .shape = {1u << 31, 1u << 31, 1u << 31, 1u << 31, 4, 4, 4, 4}};
 	shard_schema_group(&s);
 	CHECK_EQ(s.group_count, 2);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_codec.c - codecs: there and back, exact sizes, hostile input, and blocks made by hand from the LZ4 description
+ * t_codec.c - codecs: there and back, exact sizes, hostile input, and blocks made by hand from the
+ * LZ4 description
  *
  * Buffers are allocated at exactly their size, so that the address sanitizer sees one byte too far.
  */
@@ -176,7 +177,10 @@ TEST(largest_chunk)
 	free(scratch);
 }
 
-/* Written from the description of the LZ4 block format, so the decoder is not only compared with its own encoder. */
+/*
+ * Written from the description of the LZ4 block format, so the decoder is not only compared with
+ * its own encoder.
+ */
 TEST(blocks_made_by_hand)
 {
 	static const struct {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_copy.c - copies of records: the same bytes as memcpy, none beside them, from the front to the back
+ * t_copy.c - copies of records: the same bytes as memcpy, none beside them, from the front to the
+ * back
  *
- * The order is seen from outside: the source's pages are closed, and a handler opens each when it is first touched.  A
- * copy that goes backwards, one that misses a byte and one that writes too many show that the tests would notice.
+ * The order is seen from outside: the source's pages are closed, and a handler opens each when it
+ * is first touched.  A copy that goes backwards, one that misses a byte and one that writes too
+ * many show that the tests would notice.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -66,7 +68,8 @@ static bool copies(const struct way *way, size_t to, size_t from, size_t bytes)
 	memset(dst - GUARD, GUARD_BYTE, bytes + 2 * GUARD);
 	way->copy(dst, src, bytes);
 	copy_fence();
-	return !memcmp(dst, src, bytes) && !memcmp(dst - GUARD, untouched, GUARD) && !memcmp(dst + bytes, untouched, GUARD);
+	return !memcmp(dst, src, bytes) && !memcmp(dst - GUARD, untouched, GUARD) &&
+	       !memcmp(dst + bytes, untouched, GUARD);
 }
 
 static void fill_source(void)
@@ -97,7 +100,8 @@ TEST(large_copies_of_random_size_and_alignment)
 
 	fill_source();
 	for (int round = 0; round < 600; round++) {
-		size_t bytes = prng_below(&p, round % 3 ? BYTES_MAX + 1 : 8192), to = prng_below(&p, 64), from = prng_below(&p, 64);
+		size_t bytes = prng_below(&p, round % 3 ? BYTES_MAX + 1 : 8192), to = prng_below(&p, 64),
+		       from = prng_below(&p, 64);
 
 		for (size_t w = 0; w < COUNT(ways); w++) {
 			STORY("%s, %zu bytes, from %zu to %zu mod 64", ways[w].name, bytes, from, to);

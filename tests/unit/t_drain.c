@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_drain.c - all bytes, in order; filling goes on while a write waits; the first failure is kept and told
+ * t_drain.c - all bytes, in order; filling goes on while a write waits; the first failure is kept
+ * and told
  *
  * LDFLAGS: -Wl,--wrap=pthread_create
  */

@@ -60,11 +60,18 @@ TEST(names_are_escaped)
 		{"escape sequence", "\x1b[31mred", 8, "\\x1b[31mred"},
 		{"delete and NUL", "\x7f\0x", 3, "\\x7f\\x00x"},
 		{"the escape character itself", "a\\x0a", 5, "a\\\\x0a"},
-		{"UTF-8 stays", "zw\xc3\xb6lf \xe9\x9b\xaa \xf0\x9f\x90\x8d", 15, "zw\xc3\xb6lf \xe9\x9b\xaa \xf0\x9f\x90\x8d"},
+		{"UTF-8 stays", "zw\xc3\xb6lf \xe9\x9b\xaa \xf0\x9f\x90\x8d", 15,
+		 "zw\xc3\xb6lf \xe9\x9b\xaa \xf0\x9f\x90\x8d"},
 		{"bad UTF-8 goes byte by byte", "\xc3(\xff", 3, "\\xc3(\\xff"},
-		{"a C1 control", "\xc2\x9b" "31m", 5, "\\xc2\\x9b31m"},
+		{"a C1 control",
+		 "\xc2\x9b"
+		 "31m",
+		 5, "\\xc2\\x9b31m"},
 		{"first character that is no C1 control", "\xc2\xa0", 2, "\xc2\xa0"},
-		{"right-to-left override", "a\xe2\x80\xae" "b", 5, "a\\xe2\\x80\\xaeb"},
+		{"right-to-left override",
+		 "a\xe2\x80\xae"
+		 "b",
+		 5, "a\\xe2\\x80\\xaeb"},
 		{"left-to-right mark", "\xe2\x80\x8e", 3, "\\xe2\\x80\\x8e"},
 		{"direction isolate", "\xe2\x81\xa6", 3, "\\xe2\\x81\\xa6"},
 		{"line separator", "\xe2\x80\xa8", 3, "\\xe2\\x80\\xa8"},
@@ -103,7 +110,8 @@ TEST(long_names_lose_their_middle)
 
 TEST(long_names_of_any_bytes_stay_safe)
 {
-	static const char *const pieces[] = {"\n", "\xff", "\xc3\xb6", "\xe9\x9b\xaa", "\xf0\x9f\x90\x8d", "\x80", "\\"};
+	static const char *const pieces[] = {"\n",   "\xff", "\xc3\xb6", "\xe9\x9b\xaa", "\xf0\x9f\x90\x8d",
+					     "\x80", "\\"};
 
 	for (size_t i = 0; i < COUNT(pieces); i++)
 		for (size_t lead = 0; lead < 5; lead++) {
@@ -184,9 +192,14 @@ TEST(every_status_has_a_name_and_no_other_crashes)
 	static const struct {
 		int status;
 		const char *want;
-	} rows[] = {{SHARD_OK, "ok"}, {SHARD_END, "end"}, {SHARD_E_CORRUPT, "corrupt"}, {SHARD_E_CANCELLED, "cancelled"},
+	} rows[] = {{SHARD_OK, "ok"},
+		    {SHARD_END, "end"},
+		    {SHARD_E_CORRUPT, "corrupt"},
+		    {SHARD_E_CANCELLED, "cancelled"},
 		    {SHARD_E_TIMEOUT, "timed out"},
-		    {2, "unknown status"}, {-11, "unknown status"}, {INT32_MIN, "unknown status"}};
+		    {2, "unknown status"},
+		    {-11, "unknown status"},
+		    {INT32_MIN, "unknown status"}};
 
 	for (size_t i = 0; i < COUNT(rows); i++)
 		CHECK_STR(shard_status_name(rows[i].status), rows[i].want);

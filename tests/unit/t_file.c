@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_file.c - opening, reading, mapping and listing; every refusal names the file and what was wrong with it
+ * t_file.c - opening, reading, mapping and listing; every refusal names the file and what was wrong
+ * with it
  *
  * The names with 64 are what _FILE_OFFSET_BITS makes of the plain ones.
  *

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_guard.c - a truncated map is an error inside the armed range, and everybody else's business outside it
+ * t_guard.c - a truncated map is an error inside the armed range, and everybody else's business
+ * outside it
  *
- * What must end a process happens in a child.  A sanitizer's own handler would turn that into another exit, so the
- * children that must die by the signal put its default back first.
+ * What must end a process happens in a child.  A sanitizer's own handler would turn that into
+ * another exit, so the children that must die by the signal put its default back first.
  */
 #include "libshard/io/guard.h"
 
@@ -141,7 +142,10 @@ static void fresh(void)
 {
 	struct sigaction plain = {.sa_handler = SIG_DFL};
 
-	/* guard_install() ran in the parent, so its handler is there, above a sanitizer's perhaps: begin with nothing */
+	/*
+	 * guard_install() ran in the parent, so its handler is there, above a sanitizer's perhaps:
+	 * begin with nothing
+	 */
 	sigaction(SIGBUS, &plain, NULL);
 }
 
@@ -196,7 +200,10 @@ static void later(int number, siginfo_t *info, void *machine)
 	ours.sa_sigaction(number, info, machine);
 }
 
-/* A handler that came after ours, blocks everything while it runs, and hands on to us: each fault is still an error. */
+/*
+ * A handler that came after ours, blocks everything while it runs, and hands on to us: each fault
+ * is still an error.
+ */
 static void first_of_two(void)
 {
 	struct sigaction theirs = {.sa_sigaction = later, .sa_flags = SA_SIGINFO};
@@ -264,7 +271,8 @@ static int exec_self(const char *who)
 
 TEST(other_handlers_are_got_along_with)
 {
-	static const char *const with_code[] = {"handler", "info", "later"}, *const deadly[] = {"default", "ignore", "kill"};
+	static const char *const with_code[] = {"handler", "info", "later"}, *const deadly[] = {"default", "ignore",
+												"kill"};
 
 	for (size_t i = 0; i < COUNT(with_code); i++) {
 		int status = exec_self(with_code[i]);

@@ -19,7 +19,9 @@ static struct shard_schema one(uint32_t bytes, uint32_t codec)
 	};
 }
 
-/* Strides by hand: the next multiple of 16, 64, 128 or 512, and what makes 4 KiB or 64 KiB of it. */
+/*
+ * Strides by hand: the next multiple of 16, 64, 128 or 512, and what makes 4 KiB or 64 KiB of it.
+ */
 static const struct {
 	uint32_t bytes, codec, align;
 	uint64_t stride;
@@ -29,24 +31,24 @@ static const struct {
 	{8, SHARD_RAW, 0, 16, 4, 256},
 	{16, SHARD_RAW, 0, 16, 4, 256},
 	{17, SHARD_RAW, 0, 32, 4, 128},
-	{33, SHARD_RAW, 0, 48, 4, 128},      /* 64 of them make 3,072 */
+	{33, SHARD_RAW, 0, 48, 4, 128}, /* 64 of them make 3,072 */
 	{1023, SHARD_RAW, 0, 1024, 4, 4},
 	{1024, SHARD_RAW, 0, 1024, 6, 4},
 	{1025, SHARD_RAW, 0, 1088, 6, 4},
-	{4000, SHARD_RAW, 0, 4032, 6, 2},    /* just below 4,096: two */
+	{4000, SHARD_RAW, 0, 4032, 6, 2}, /* just below 4,096: two */
 	{4096, SHARD_RAW, 0, 4096, 6, 1},
 	{16383, SHARD_RAW, 0, 16384, 6, 1},
 	{16384, SHARD_RAW, 0, 16384, 9, 1},
-	{16385, SHARD_RAW, 0, 16512, 7, 1},  /* 511 more would be 3 % */
-	{50689, SHARD_RAW, 0, 50816, 7, 1},  /* 511 more is 1.008 % */
-	{51200 - 507, SHARD_RAW, 0, 50816, 7, 1},  /* 507 > 50693 / 100 = 506 */
-	{51200 - 506, SHARD_RAW, 0, 51200, 9, 1},  /* 506 <= 50694 / 100 = 506: at most 1 % */
+	{16385, SHARD_RAW, 0, 16512, 7, 1},	  /* 511 more would be 3 % */
+	{50689, SHARD_RAW, 0, 50816, 7, 1},	  /* 511 more is 1.008 % */
+	{51200 - 507, SHARD_RAW, 0, 50816, 7, 1}, /* 507 > 50693 / 100 = 506 */
+	{51200 - 506, SHARD_RAW, 0, 51200, 9, 1}, /* 506 <= 50694 / 100 = 506: at most 1 % */
 	{150528, SHARD_RAW, 0, 150528, 9, 1},
 	{150529, SHARD_RAW, 0, 151040, 9, 1},
 	{8, SHARD_RAW, 4096, 4096, 12, 1},
 	{150528, SHARD_RAW, 4096, 151552, 12, 1},
 	{8, SHARD_LZ4, 0, 16, 4, 4096},
-	{4000, SHARD_LZ4, 0, 4032, 6, 32},   /* 16 of them make 64,512 */
+	{4000, SHARD_LZ4, 0, 4032, 6, 32}, /* 16 of them make 64,512 */
 	{65535, SHARD_LZ4, 0, 65536, 9, 1},
 	{65536, SHARD_LZ4, 0, 65536, 9, 1},
 	{150528, SHARD_LZ4, 0, 150528, 9, 1},
@@ -81,7 +83,8 @@ TEST(what_is_laid_out_is_accepted_at_every_size)
 			STORY("%u bytes, codec %u", bytes, codec);
 			CHECK_EQ(shard_schema_lay_out(&s, 0, NULL), SHARD_OK);
 			CHECK_EQ(schema_check(&s, NULL), SHARD_OK);
-			CHECK(g->unit_records * g->stride >= goal && (g->unit_records == 1 || g->unit_records / 2 * g->stride < goal));
+			CHECK(g->unit_records * g->stride >= goal &&
+			      (g->unit_records == 1 || g->unit_records / 2 * g->stride < goal));
 		}
 }
 
@@ -128,7 +131,8 @@ TEST(holes_are_what_no_field_covers)
 	struct shard_schema s = {
 		.group_count = 2,
 		.field_count = 4,
-		.group = {{.record_bytes = 40, .stride = 48, .unit_records = 1}, {.record_bytes = 16, .stride = 16, .unit_records = 1}},
+		.group = {{.record_bytes = 40, .stride = 48, .unit_records = 1},
+			  {.record_bytes = 16, .stride = 16, .unit_records = 1}},
 		.field = {{.name = "c", .dtype = SHARD_U8, .ndim = 1, .shape = {8}, .offset = 30, .bytes = 8},
 			  {.name = "a", .dtype = SHARD_U16, .offset = 2, .bytes = 2},
 			  {.name = "full", .dtype = SHARD_U8, .ndim = 1, .shape = {16}, .group = 1, .bytes = 16},
@@ -176,24 +180,57 @@ TEST(bad_requests_are_one_clear_line_and_change_nothing)
 		{"9 groups", {.name = "x", .dtype = SHARD_U8}, 9, 1, 0, 0, "9 groups"},
 		{"no field", {.name = "x", .dtype = SHARD_U8}, 1, 0, 0, 0, "0 fields"},
 		{"25 fields", {.name = "x", .dtype = SHARD_U8}, 1, 25, 0, 0, "25 fields"},
-		{"2^32 - 1 of both", {.name = "x", .dtype = SHARD_U8}, UINT32_MAX, UINT32_MAX, 0, 0, "4294967295 groups"},
+		{"2^32 - 1 of both",
+		 {.name = "x", .dtype = SHARD_U8},
+		 UINT32_MAX,
+		 UINT32_MAX,
+		 0,
+		 0,
+		 "4294967295 groups"},
 		{"no dtype", {.name = "x"}, 1, 1, 0, 0, "'x': dtype 0"},
 		{"dtype 14", {.name = "x", .dtype = 14}, 1, 1, 0, 0, "'x': dtype 14"},
 		{"9 dimensions", {.name = "x", .dtype = SHARD_U8, .ndim = 9}, 1, 1, 0, 0, "'x': 9 dimensions"},
-		{"too large", {.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(1u << 30) + 1}}, 1, 1, 0, 0, "1073741824"},
-		{"2^64 bytes", {.name = "x", .dtype = SHARD_U8, .ndim = 3, .shape = {1u << 31, 1u << 31, 4}}, 1, 1, 0, 0, "1073741824"},
-		{"no such group", {.name = "x", .dtype = SHARD_U8, .group = 1}, 1, 1, 0, 0, "'x': group is 1; must be below 1"},
+		{"too large",
+		 {.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(1u << 30) + 1}},
+		 1,
+		 1,
+		 0,
+		 0,
+		 "1073741824"},
+		{"2^64 bytes",
+		 {.name = "x", .dtype = SHARD_U8, .ndim = 3, .shape = {1u << 31, 1u << 31, 4}},
+		 1,
+		 1,
+		 0,
+		 0,
+		 "1073741824"},
+		{"no such group",
+		 {.name = "x", .dtype = SHARD_U8, .group = 1},
+		 1,
+		 1,
+		 0,
+		 0,
+		 "'x': group is 1; must be below 1"},
 		{"an empty dimension", {.name = "x", .dtype = SHARD_U8, .ndim = 1}, 1, 1, 0, 0, "'x': shape[0] is 0"},
 		{"a group without a field", {.name = "x", .dtype = SHARD_U8}, 2, 1, 0, 0, "group 1"},
 		{"a bad name", {.name = "1", .dtype = SHARD_U8}, 1, 1, 0, 0, "I23"},
 		{"a shape behind its dimensions", {.name = "x", .dtype = SHARD_U8, .shape = {1}}, 1, 1, 0, 0, "I27"},
 		{"an unknown codec", {.name = "x", .dtype = SHARD_U8}, 1, 1, 0, 2, "codec 2"},
-		{"an LZ4 chunk above its limit", {.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(1u << 26) + 1}}, 1, 1, 0, 1, "I22"},
+		{"an LZ4 chunk above its limit",
+		 {.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(1u << 26) + 1}},
+		 1,
+		 1,
+		 0,
+		 1,
+		 "I22"},
 		{"a name that would break the line", {.name = "a\nb\x1b"}, 1, 1, 0, 0, "'a\\x0ab\\x1b': dtype 0"},
 	};
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		struct shard_schema s = {.group_count = bad[i].groups, .field_count = bad[i].fields, .group = {{.codec = bad[i].codec}}}, was;
+		struct shard_schema s = {.group_count = bad[i].groups,
+					 .field_count = bad[i].fields,
+					 .group = {{.codec = bad[i].codec}}},
+				    was;
 		struct shard_error err = {.status = 0};
 
 		STORY("%s", bad[i].story);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_manifest.c - the text of a manifest: taken apart, written again, and each rule broken in one line
+ * t_manifest.c - the text of a manifest: taken apart, written again, and each rule broken in one
+ * line
  */
 #include "libshard/base/bytes.h"
 #include "libshard/disk/manifest.h"
@@ -10,8 +11,8 @@
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define ROOT "000102030405060708090a0b0c0d0e0f"
-#define HEX64 "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define ROOT	 "000102030405060708090a0b0c0d0e0f"
+#define HEX64	 "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
 static const char *const lines[] = {
 	/* 0 */ "shardset 1",
@@ -21,10 +22,18 @@ static const char *const lines[] = {
 	/* 4 */ "order shuffle 18446744073709551615",
 	/* 5 */ "group 0 stride 192 record 190 align 6 codec lz4 unit 512 chunk 512",
 	/* 6 */ "group 1 stride 64 record 60 align 4 codec raw unit 64 chunk 0",
-	/* 7 */ "field 0 image group 0 kind tensor dtype u8 layout hwc semantic image offset 0 bytes 186 shape 2,31,3 axes - length -",
-	/* 8 */ "field 1 label group 1 kind tensor dtype i64 layout none semantic label offset 0 bytes 8 shape - axes - length -",
-	/* 9 */ "field 2 lengths group 1 kind tensor dtype u32 layout none semantic length offset 8 bytes 8 shape 2 axes - length -",
-	/* 10 */ "field 3 boxes group 1 kind ragged dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes 0,2 length 2",
+	/* 7 */
+	"field 0 image group 0 kind tensor dtype u8 layout hwc semantic image offset 0 bytes 186 shape 2,31,3 axes - "
+	"length -",
+	/* 8 */
+	"field 1 label group 1 kind tensor dtype i64 layout none semantic label offset 0 bytes 8 shape - axes - length "
+	"-",
+	/* 9 */
+	"field 2 lengths group 1 kind tensor dtype u32 layout none semantic length offset 8 bytes 8 shape 2 axes - "
+	"length -",
+	/* 10 */
+	"field 3 boxes group 1 kind ragged dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes "
+	"0,2 length 2",
 	/* 11 */ "class 0 a",
 	/* 12 */ "class 1 zw%C3%B6lf%20%25",
 	/* 13 */ "stat moments 0 0 310 7 1785",
@@ -38,7 +47,10 @@ static const char *const lines[] = {
 
 static char text[1 << 16];
 
-/* The lines, one of them replaced (NULL: left out; may hold several lines), and a right end line.  The length is returned. */
+/*
+ * The lines, one of them replaced (NULL: left out; may hold several lines), and a right end line.
+ * The length is returned.
+ */
 static size_t manifest(int replaced, const char *by)
 {
 	uint8_t sha256[32], hash[16];
@@ -100,8 +112,8 @@ static void on_class_records(void *context, uint32_t field, uint64_t class_idx, 
 {
 	struct seen *s = context;
 
-	s->used += (size_t)snprintf(s->out + s->used, sizeof(s->out) - s->used, "stat classes %u %" PRIu64 " %" PRIu64 "\n", field, class_idx,
-				    records);
+	s->used += (size_t)snprintf(s->out + s->used, sizeof(s->out) - s->used,
+				    "stat classes %u %" PRIu64 " %" PRIu64 "\n", field, class_idx, records);
 }
 
 static void on_shard(void *context, uint64_t idx, const struct manifest_shard *shard)
@@ -143,13 +155,15 @@ TEST(taken_apart_and_written_again)
 
 TEST(roots_are_written_high_half_first)
 {
-	struct manifest_shard s = {.file = "x.shardIGNORED", .file_name_bytes = 7, .file_bytes = 8192, .record_count = 1};
+	struct manifest_shard s = {
+		.file = "x.shardIGNORED", .file_name_bytes = 7, .file_bytes = 8192, .record_count = 1};
 	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
 
 	for (int i = 0; i < 16; i++)
 		s.root[i] = (uint8_t)i;
 	manifest_write_shard(line, 3, &s);
-	CHECK(!strncmp(line, "shard 3 x.shard bytes 8192 records 1 root 0f0e0d0c0b0a09080706050403020100 sha256 0000", 86));
+	CHECK(!strncmp(line, "shard 3 x.shard bytes 8192 records 1 root 0f0e0d0c0b0a09080706050403020100 sha256 0000",
+		       86));
 }
 
 TEST(squares_have_128_bits)
@@ -186,8 +200,9 @@ TEST(the_longest_lines_fit)
 	CHECK_EQ(bytes, strlen(line));
 	bytes = manifest_write_field(line, &s, 0);
 	CHECK_EQ(bytes, strlen(line));
-	CHECK(strstr(line, " shape 4294967295,4294967295,4294967295,4294967295,4294967295,4294967295,4294967295,4294967295 "
-			   "axes 0,1,2,3,4,5,6,7 length 0\n"));
+	CHECK(strstr(line,
+		     " shape 4294967295,4294967295,4294967295,4294967295,4294967295,4294967295,4294967295,4294967295 "
+		     "axes 0,1,2,3,4,5,6,7 length 0\n"));
 	bytes = manifest_write_shard(line, UINT64_MAX, &shard);
 	CHECK_EQ(bytes, strlen(line));
 	CHECK(strlen(line) < SHARD_MANIFEST_LINE_BYTES_MAX);
@@ -195,9 +210,9 @@ TEST(the_longest_lines_fit)
 
 /* ---- one line at a time ---- */
 
-#define S(n, file) "shard " #n " " file " bytes 8192 records 3 root " ROOT " sha256 " HEX64
+#define S(n, file)  "shard " #n " " file " bytes 8192 records 3 root " ROOT " sha256 " HEX64
 #define FIELD(rest) "field 3 boxes group 1 kind ragged dtype bf16 layout none semantic boxes " rest
-#define X8(x) x x x x x x x x
+#define X8(x)	    x x x x x x x x
 
 static const struct {
 	const char *story;
@@ -246,9 +261,13 @@ static const struct {
 	{"seed of 2^64", 4, "order shuffle 18446744073709551616", "M7"},
 	{"upper-case digest", 3, "plan 00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff", "M7"},
 	{"short digest", 3, "plan 0011", "M7"},
-	{"stride of 2^64", 5, "group 0 stride 18446744073709551616 record 190 align 6 codec lz4 unit 512 chunk 512", "M7"},
+	{"stride of 2^64", 5, "group 0 stride 18446744073709551616 record 190 align 6 codec lz4 unit 512 chunk 512",
+	 "M7"},
 	{"align of 2^32", 5, "group 0 stride 192 record 190 align 4294967296 codec lz4 unit 512 chunk 512", "M7"},
-	{"field in group 65536", 10, "field 3 boxes group 65536 kind ragged dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes 0,2 length 2", "M7"},
+	{"field in group 65536", 10,
+	 "field 3 boxes group 65536 kind ragged dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 "
+	 "axes 0,2 length 2",
+	 "M7"},
 	{"length field 256", 10, FIELD("offset 16 bytes 24 shape 3,2,2 axes 0,2 length 256"), "M7"},
 	{"dimension of 2^32", 10, FIELD("offset 16 bytes 24 shape 3,2,4294967296 axes 0,2 length 2"), "M7"},
 	{"empty dimension", 10, FIELD("offset 16 bytes 24 shape 3,,2 axes 0,2 length 2"), "M7"},
@@ -261,7 +280,8 @@ static const struct {
 	{"shard of no multiple of a page", 19, "shard 1 x bytes 8193 records 3 root " ROOT " sha256 " HEX64, "M7"},
 	{"shard of one page", 19, "shard 1 x bytes 4096 records 3 root " ROOT " sha256 " HEX64, "M7"},
 	{"shard above 2^44", 19, "shard 1 x bytes 17592186048512 records 3 root " ROOT " sha256 " HEX64, "M7"},
-	{"shard of more than 2^40 records", 19, "shard 1 x bytes 8192 records 1099511627777 root " ROOT " sha256 " HEX64, "M7"},
+	{"shard of more than 2^40 records", 19,
+	 "shard 1 x bytes 8192 records 1099511627777 root " ROOT " sha256 " HEX64, "M7"},
 	{"squares of 2^128", 13, "stat moments 0 0 310 7 340282366920938463463374607431768211456", "M7"},
 	{"form comes before numbers", 19, "shard 01 x bytes 8192 records 3 root " ROOT " sha256 " HEX64 " more", "M6"},
 	{"groups from 1", 5, "group 1 stride 192 record 190 align 6 codec lz4 unit 512 chunk 512", "M8"},
@@ -274,21 +294,46 @@ static const struct {
 	{"shard left out", 18, NULL, "M8"},
 	{"no fields and no groups", 4, "order -\nshard 0 x", "M8"},
 	{"schema: I18", 5, "group 0 stride 192 record 193 align 6 codec lz4 unit 512 chunk 512", "M9: I18"},
-	{"schema: align 13 is I19's", 5, "group 0 stride 192 record 190 align 13 codec lz4 unit 512 chunk 512", "M9: I19"},
+	{"schema: align 13 is I19's", 5, "group 0 stride 192 record 190 align 13 codec lz4 unit 512 chunk 512",
+	 "M9: I19"},
 	{"schema: unknown codec", 5, "group 0 stride 192 record 190 align 6 codec zstd unit 512 chunk 512", "M9: I21"},
-	{"schema: bad name", 10, "field 3 9boxes group 1 kind ragged dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes 0,2 length 2", "M9: I23"},
-	{"schema: name of 48 bytes", 10, "field 3 " X8("boxbox") " group 1 kind ragged dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes 0,2 length 2", "M9: I23"},
-	{"schema: unknown dtype", 10, "field 3 boxes group 1 kind ragged dtype f8 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes 0,2 length 2", "M9: I25"},
-	{"schema: unknown kind", 10, "field 3 boxes group 1 kind sparse dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes 0,2 length 2", "M9: I26"},
-	{"schema: nine dimensions", 10, FIELD("offset 16 bytes 24 shape 3,2,2,1,1,1,1,1,1 axes 0,2 length 2"), "M9: I26"},
+	{"schema: bad name", 10,
+	 "field 3 9boxes group 1 kind ragged dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes "
+	 "0,2 length 2",
+	 "M9: I23"},
+	{"schema: name of 48 bytes", 10,
+	 "field 3 " X8("boxbox") " group 1 kind ragged dtype bf16 layout none semantic boxes offset 16 bytes 24 shape "
+				 "3,2,2 axes 0,2 length 2",
+	 "M9: I23"},
+	{"schema: unknown dtype", 10,
+	 "field 3 boxes group 1 kind ragged dtype f8 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes "
+	 "0,2 length 2",
+	 "M9: I25"},
+	{"schema: unknown kind", 10,
+	 "field 3 boxes group 1 kind sparse dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes "
+	 "0,2 length 2",
+	 "M9: I26"},
+	{"schema: nine dimensions", 10, FIELD("offset 16 bytes 24 shape 3,2,2,1,1,1,1,1,1 axes 0,2 length 2"),
+	 "M9: I26"},
 	{"schema: empty axis", 10, FIELD("offset 16 bytes 24 shape 3,0,2 axes 0,2 length 2"), "M9: I27"},
 	{"schema: bytes", 10, FIELD("offset 16 bytes 25 shape 3,2,2 axes 0,2 length 2"), "M9: I28"},
-	{"schema: group 2 of 2", 10, "field 3 boxes group 2 kind ragged dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes 0,2 length 2", "M9: I29"},
+	{"schema: group 2 of 2", 10,
+	 "field 3 boxes group 2 kind ragged dtype bf16 layout none semantic boxes offset 16 bytes 24 shape 3,2,2 axes "
+	 "0,2 length 2",
+	 "M9: I29"},
 	{"schema: ragged without axes", 10, FIELD("offset 16 bytes 24 shape 3,2,2 axes - length -"), "M9: I32"},
-	{"schema: ragged with a length and no axes", 10, FIELD("offset 16 bytes 24 shape 3,2,2 axes - length 2"), "M9: I32"},
-	{"schema: ragged with axes and no length", 10, FIELD("offset 16 bytes 24 shape 3,2,2 axes 0,2 length -"), "M9: I32"},
-	{"schema: tensor with axes", 8, "field 1 label group 1 kind tensor dtype i64 layout none semantic label offset 0 bytes 8 shape - axes 0 length 0", "M9: I32"},
-	{"schema: tensor with length 0", 8, "field 1 label group 1 kind tensor dtype i64 layout none semantic label offset 0 bytes 8 shape - axes - length 0", "M9: I32"},
+	{"schema: ragged with a length and no axes", 10, FIELD("offset 16 bytes 24 shape 3,2,2 axes - length 2"),
+	 "M9: I32"},
+	{"schema: ragged with axes and no length", 10, FIELD("offset 16 bytes 24 shape 3,2,2 axes 0,2 length -"),
+	 "M9: I32"},
+	{"schema: tensor with axes", 8,
+	 "field 1 label group 1 kind tensor dtype i64 layout none semantic label offset 0 bytes 8 shape - axes 0 "
+	 "length 0",
+	 "M9: I32"},
+	{"schema: tensor with length 0", 8,
+	 "field 1 label group 1 kind tensor dtype i64 layout none semantic label offset 0 bytes 8 shape - axes - "
+	 "length 0",
+	 "M9: I32"},
 	{"class name in lower case", 12, "class 1 zw%c3%b6lf", "M10"},
 	{"class name encoded without need", 12, "class 1 %61", "M10"},
 	{"class name not encoded", 12, "class 1 a/b", "M10"},
@@ -350,9 +395,9 @@ TEST(each_rule_in_one_line)
 		} else {
 			CHECK_STR(err.message, want);
 		}
-		CHECK_EQ(rc, !rows[i].number ? SHARD_OK
+		CHECK_EQ(rc, !rows[i].number							   ? SHARD_OK
 			     : !strcmp(rows[i].number, "M4") || !strcmp(rows[i].number, "M9: I21") ? SHARD_E_UNSUPPORTED
-													: SHARD_E_CORRUPT);
+												   : SHARD_E_CORRUPT);
 	}
 }
 
@@ -390,9 +435,15 @@ TEST(the_end_line)
 		char c;
 		const char *number;
 	} ends[] = {
-		{"no LF at the end", 1, 'x', "M2"},        {"XXH3 of other text", 2, 'X', "M2"}, {"digit of the XXH3", 2, 0, "M3"},
-		{"first digit of the XXH3", 33, 0, "M3"},   {"no space", 34, '-', "M2"},          {"digit of the SHA-256", 35, 0, "M3"},
-		{"first digit of the SHA-256", 98, 0, "M3"}, {"word", 102, 'E', "M2"},            {"LF before it", 103, ' ', "M2"},
+		{"no LF at the end", 1, 'x', "M2"},
+		{"XXH3 of other text", 2, 'X', "M2"},
+		{"digit of the XXH3", 2, 0, "M3"},
+		{"first digit of the XXH3", 33, 0, "M3"},
+		{"no space", 34, '-', "M2"},
+		{"digit of the SHA-256", 35, 0, "M3"},
+		{"first digit of the SHA-256", 98, 0, "M3"},
+		{"word", 102, 'E', "M2"},
+		{"LF before it", 103, ' ', "M2"},
 	};
 
 	for (size_t i = 0; i < COUNT(ends); i++) {
@@ -440,7 +491,8 @@ TEST(percent_encoding)
 		     {" !/:@[`{\x7f", "%20%21%2F%3A%40%5B%60%7B%7F"},
 		     {"50% of \xc3\xa9", "50%25%20of%20%C3%A9"},
 		     {"\x01\xff", "%01%FF"}};
-	static const char *const odd[][2] = {{"%", "%"}, {"%2", "%2"}, {"%zz", "%zz"}, {"%2g", "%2g"}, {"a%2f", "a/"}, {"%%41", "%A"}, {"%4", "%4"}};
+	static const char *const odd[][2] = {{"%", "%"},     {"%2", "%2"},   {"%zz", "%zz"}, {"%2g", "%2g"},
+					     {"a%2f", "a/"}, {"%%41", "%A"}, {"%4", "%4"}};
 	char out[64], back[64];
 
 	for (size_t i = 0; i < COUNT(names); i++) {
@@ -463,10 +515,11 @@ TEST(shard_names)
 	static const struct {
 		const char *name;
 		bool good;
-	} names[] = {{"0", true},       {"_", true},        {"a/b", true},   {"A.b-c_9/Z..", true}, {"", false},    {".", false},
-		     {"..", false},     {"a/..", false},    {"a/.b", false}, {".a", false},	    {"-a", false},  {"a/-b", false},
-		     {"/", false},      {"/a", false},      {"a/", false},   {"a//b", false},	    {"a/b/", false}, {"a/b/c", false},
-		     {"a b", false},    {"a~", false},      {"a%41", false}, {"\xc3\xa9", false},   {"a\\b", false}, {"a:b", false}};
+	} names[] = {{"0", true},     {"_", true},	   {"a/b", true},    {"A.b-c_9/Z..", true}, {"", false},
+		     {".", false},    {"..", false},	   {"a/..", false},  {"a/.b", false},	    {".a", false},
+		     {"-a", false},   {"a/-b", false},	   {"/", false},     {"/a", false},	    {"a/", false},
+		     {"a//b", false}, {"a/b/", false},	   {"a/b/c", false}, {"a b", false},	    {"a~", false},
+		     {"a%41", false}, {"\xc3\xa9", false}, {"a\\b", false},  {"a:b", false}};
 
 	for (size_t i = 0; i < COUNT(names); i++) {
 		STORY("'%s'", names[i].name);

@@ -7,7 +7,7 @@
 #include "shard_pack.h"
 #include "tests/test.h"
 
-static const char *const dtypes[] = {NULL,  "u8",  "i8",  "u16",  "i16", "u32", "i32", "u64",
+static const char *const dtypes[] = {NULL,  "u8",  "i8",   "u16", "i16", "u32",	 "i32", "u64",
 				     "i64", "f16", "bf16", "f32", "f64", "bool", NULL};
 static const size_t dtype_bytes[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 0};
 static const char *const kinds[] = {"tensor", "ragged", "string", NULL};
@@ -21,8 +21,8 @@ static const struct {
 	const char *const *want;
 	uint32_t count; /* the last one is undefined */
 } tables[] = {
-	{"dtype", shard_dtype_name, dtypes, 15},    {"kind", shard_kind_name, kinds, 4},
-	{"layout", shard_layout_name, layouts, 6},  {"semantic", shard_semantic_name, semantics, 9},
+	{"dtype", shard_dtype_name, dtypes, 15},   {"kind", shard_kind_name, kinds, 4},
+	{"layout", shard_layout_name, layouts, 6}, {"semantic", shard_semantic_name, semantics, 9},
 	{"codec", shard_codec_name, codecs, 3},
 };
 

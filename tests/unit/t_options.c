@@ -25,10 +25,12 @@ TEST(callers_of_every_age)
 	static const struct newer asks = {.size = sizeof(asks), .a = 1, .b = 2, .d = {[2] = 5}};
 	static const struct newer asks_last = {.size = sizeof(asks_last), .a = 1, .b = 2, .d = {[7] = 1}};
 	static const struct newer asks_first = {.size = sizeof(asks_first), .a = 1, .b = 2, .c = 1};
-	static const struct newer same = {.size = sizeof(struct ours), .a = 1, .b = 2, .c = 9, .d = {9}}; /* behind it nobody looks */
+	/* behind it nobody looks */
+	static const struct newer same = {.size = sizeof(struct ours), .a = 1, .b = 2, .c = 9, .d = {9}};
 	static const struct newer older = {.size = sizeof(size_t) + 4, .a = 1, .b = 2, .c = 9};
 	static const struct newer oldest = {.size = sizeof(size_t), .a = 1, .b = 2, .c = 9};
-	static const struct newer none = {.size = 0, .a = 1}, seven = {.size = 7, .a = 1}, wild = {.size = 4097, .a = 1};
+	static const struct newer none = {.size = 0, .a = 1}, seven = {.size = 7, .a = 1},
+				  wild = {.size = 4097, .a = 1};
 	static const struct {
 		const char *story;
 		const void *theirs;

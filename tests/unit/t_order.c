@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_order.c - every order is a bijection, keeps its locality, and equals format/ORDER.md; ranks share it out exactly
+ * t_order.c - every order is a bijection, keeps its locality, and equals format/ORDER.md; ranks
+ * share it out exactly
  *
- * Tables are allocated at exactly the entries asked for, so that the address sanitizer sees one too many.
- * tests/twin/order.sh compares the same code with format/shardorder.py on random parameters.
+ * Tables are allocated at exactly the entries asked for, so that the address sanitizer sees one too
+ * many. tests/twin/order.sh compares the same code with format/shardorder.py on random parameters.
  */
 #include "libshard/order/feistel_avx2.h"
 #include "libshard/order/order.h"
@@ -75,7 +76,10 @@ static void check_feistel(uint64_t n, uint64_t key, uint64_t tweak)
 
 TEST(words_equal_order_md)
 {
-	/* The first output of SplitMix64 with state 0 is widely published: the constants are the right ones. */
+	/*
+	 * The first output of SplitMix64 with state 0 is widely published: the constants are the
+	 * right ones.
+	 */
 	CHECK_EQ(random_draw(0, 0), 0xe220a8397b1dcdaf);
 	CHECK_EQ(random_draw(0, 1), 0x6e789e6aa1b965f4);
 	CHECK_EQ(random_key(0, 0, 1), 0x2f32a78496c67c60);
@@ -129,10 +133,14 @@ TEST(one_level_is_a_bijection_for_every_n_to_3000)
 	}
 }
 
-/* Numbers four at a time, and one by one: with numbers and tweaks of all sizes, small networks and the largest. */
+/*
+ * Numbers four at a time, and one by one: with numbers and tweaks of all sizes, small networks and
+ * the largest.
+ */
 TEST(four_at_once_equal_one_by_one)
 {
-	static const uint64_t n[] = {1, 2, 3, 17, 2560, 65537, 1281167, UINT64_C(1) << 31, (UINT64_C(1) << 32) + 1, PERMUTATION_N_MAX};
+	static const uint64_t n[] = {
+		1, 2, 3, 17, 2560, 65537, 1281167, UINT64_C(1) << 31, (UINT64_C(1) << 32) + 1, PERMUTATION_N_MAX};
 	uint64_t tweak[64], hi[2][64], lo[2][64];
 	struct feistel f;
 
@@ -166,8 +174,8 @@ TEST(network_is_a_bijection_for_every_n_to_3000)
 }
 
 /*
- * Every n to 70,000 takes a minute; one of each 61, which is a prime, is tried unless ALL_N is set.  The network's work is
- * left to order_fill(), which fill_equals_at holds to order_at().
+ * Every n to 70,000 takes a minute; one of each 61, which is a prime, is tried unless ALL_N is set.
+ * The network's work is left to order_fill(), which fill_equals_at holds to order_at().
  */
 TEST(one_level_is_a_bijection_to_70000)
 {
@@ -246,7 +254,10 @@ TEST(two_levels_are_a_bijection_for_every_small_shape)
 		}
 }
 
-/* As N runs over r L w neighbours, N mod r, F mod L and K mod w take each combination once; with two windows in each lane. */
+/*
+ * As N runs over r L w neighbours, N mod r, F mod L and K mod w take each combination once; with
+ * two windows in each lane.
+ */
 TEST(two_levels_are_a_bijection_for_every_remainder)
 {
 	for (uint64_t r = 1; r <= 6; r++)
@@ -268,7 +279,10 @@ TEST(two_levels_are_a_bijection_for_every_remainder)
 
 TEST(two_levels_are_a_bijection_at_large_shapes)
 {
-	/* N, seed, epoch, r, u, w, L: every pairing of table and network for runs, windows and rest. */
+	/*
+	 * N, seed, epoch, r, u, w, L: every pairing of table and network for runs, windows and
+	 * rest.
+	 */
 	static const struct order_params rows[] = {
 		{ORDER_TWO_LEVELS, 200000, 1, 2, 16, 1, 40, 8},
 		{ORDER_TWO_LEVELS, 200003, 1, 2, 1, 1, 7, 3},
@@ -346,7 +360,10 @@ TEST(windows_deliver_whole_runs)
 
 TEST(windows_differ_from_each_other)
 {
-	/* 40 windows of 512 records share one table: their permutations must not look alike, turned or not. */
+	/*
+	 * 40 windows of 512 records share one table: their permutations must not look alike, turned
+	 * or not.
+	 */
 	struct order_params p = {ORDER_TWO_LEVELS, 8 * 16 * 160, 1, 0, 16, 0, 32, 4};
 	struct order o;
 	uint16_t *table = prepare(&o, &p);
@@ -489,7 +506,9 @@ TEST(shares_equal_dealing_positions_out)
 	}
 }
 
-/* Counts how often each position is delivered, without padding, by all ranks of k until step_end. */
+/*
+ * Counts how often each position is delivered, without padding, by all ranks of k until step_end.
+ */
 static uint64_t deliver(struct order_rank k, uint64_t step_end, uint8_t *seen)
 {
 	uint64_t padded_count = 0;

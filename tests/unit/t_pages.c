@@ -2,8 +2,8 @@
 /*
  * t_pages.c - header and footer page: struct to bytes and back, and I1 to I42 broken in the bytes
  *
- * A row pokes bytes at offsets of format/SHARD.md, not of a C struct, seals the pages again and says which rule is
- * broken.  NULL says that the shard is still good.
+ * A row pokes bytes at offsets of format/SHARD.md, not of a C struct, seals the pages again and
+ * says which rule is broken.  NULL says that the shard is still good.
  */
 #include "libshard/base/bytes.h"
 #include "libshard/codec/checksum.h"
@@ -12,7 +12,7 @@
 #include "libshard/disk/pages_encode.h"
 #include "tests/test.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define COUNT(a)   (sizeof(a) / sizeof((a)[0]))
 #define FILE_BYTES UINT64_C(49152)
 
 /* Ten records in a raw and a compressed group, with every section that there is. */
@@ -30,16 +30,36 @@ static struct pages good(void)
 		.schema = {.group_count = 2,
 			   .field_count = 2,
 			   .group = {{.record_bytes = 8, .stride = 16, .align_log2 = 4, .unit_records = 256},
-				     {.codec = SHARD_LZ4, .record_bytes = 60, .stride = 64, .align_log2 = 6, .unit_records = 4,
+				     {.codec = SHARD_LZ4,
+				      .record_bytes = 60,
+				      .stride = 64,
+				      .align_log2 = 6,
+				      .unit_records = 4,
 				      .chunk_records = 4}},
-			   .field = {{.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .bytes = 8, .stride = 16},
-				     {.name = "image", .dtype = SHARD_U8, .layout = SHARD_CHW, .semantic = SHARD_IMAGE, .group = 1,
-				      .ndim = 3, .shape = {3, 4, 5}, .bytes = 60, .stride = 64}}},
-		.section = {{SHARD_SECTION_DATA, 1, 0, 4096, 160, 10, {0}},  {SHARD_SECTION_DATA, 1, 1, 8192, 192, 10, {0}},
-			    {SHARD_SECTION_HASH, 1, 0, 12288, 8, 1, {1}},    {SHARD_SECTION_HASH, 1, 1, 16384, 24, 3, {2}},
-			    {SHARD_SECTION_CIDX, 1, 1, 20480, 96, 3, {3}},   {SHARD_SECTION_KOFF, 1, 0, 24576, 88, 11, {4}},
-			    {SHARD_SECTION_KBLB, 1, 0, 28672, 50, 10, {5}},  {SHARD_SECTION_STAT, 0, 0, 32768, 40, 1, {6}},
-			    {SHARD_SECTION_MISS, 0, 0, 36864, 32, 2, {7}},   {SHARD_SECTION_PROV, 0, 0, 40960, 100, 1, {8}}},
+			   .field = {{.name = "label",
+				      .dtype = SHARD_I64,
+				      .semantic = SHARD_LABEL,
+				      .bytes = 8,
+				      .stride = 16},
+				     {.name = "image",
+				      .dtype = SHARD_U8,
+				      .layout = SHARD_CHW,
+				      .semantic = SHARD_IMAGE,
+				      .group = 1,
+				      .ndim = 3,
+				      .shape = {3, 4, 5},
+				      .bytes = 60,
+				      .stride = 64}}},
+		.section = {{SHARD_SECTION_DATA, 1, 0, 4096, 160, 10, {0}},
+			    {SHARD_SECTION_DATA, 1, 1, 8192, 192, 10, {0}},
+			    {SHARD_SECTION_HASH, 1, 0, 12288, 8, 1, {1}},
+			    {SHARD_SECTION_HASH, 1, 1, 16384, 24, 3, {2}},
+			    {SHARD_SECTION_CIDX, 1, 1, 20480, 96, 3, {3}},
+			    {SHARD_SECTION_KOFF, 1, 0, 24576, 88, 11, {4}},
+			    {SHARD_SECTION_KBLB, 1, 0, 28672, 50, 10, {5}},
+			    {SHARD_SECTION_STAT, 0, 0, 32768, 40, 1, {6}},
+			    {SHARD_SECTION_MISS, 0, 0, 36864, 32, 2, {7}},
+			    {SHARD_SECTION_PROV, 0, 0, 40960, 100, 1, {8}}},
 	};
 
 	for (int i = 0; i < 32; i++)
@@ -135,14 +155,53 @@ TEST(numbers_lie_where_the_specification_says)
 	static const struct {
 		size_t at, bytes;
 		uint64_t want;
-	} header[] = {{8, 8, UINT64_C(0x0102030405060708)}, {0x10, 2, 1}, {0x12, 2, 3}, {0x14, 4, 4096}, {0x18, 8, 0}, {0x20, 8, 0},
-		      {0x28, 8, 12}, {0x30, 8, 77}, {0x38, 4, 2}, {0x3c, 4, 2}, {0x40, 4, 12}, {0x44, 2, 1}, {0x46, 2, 1},
-		      {0x50, 1, 200}, {0x6f, 1, 231}, /* group 1 */ {0x140, 8, 64}, {0x148, 8, 60}, {0x150, 4, 6}, {0x154, 4, 1},
-		      {0x158, 4, 4}, {0x15c, 4, 4}, /* field 1 */ {0x380, 1, 'i'}, {0x3b0, 2, 1}, {0x3b2, 1, 3}, {0x3b3, 1, 0},
-		      {0x3b4, 2, 1}, {0x3b6, 2, 2}, {0x3b8, 4, 3}, {0x3bc, 4, 4}, {0x3c0, 4, 5}, {0x3d8, 8, 0}, {0x3e0, 8, 60},
-		      {0x3e8, 1, 0}, {0x3e9, 1, 0}, {0x3ea, 2, 1}},
-	  footer[] = {{8, 2, 1}, {10, 2, 3}, {12, 4, 4096}, {0x10, 8, FILE_BYTES}, {0x18, 8, 10}, {0x20, 4, 10},
-		      /* section 3 */ {0x4c0, 4, 2}, {0x4c4, 4, 1}, {0x4c8, 4, 1}, {0x4d0, 8, 16384}, {0x4d8, 8, 24}, {0x4e0, 8, 3},
+	} header[] = {{8, 8, UINT64_C(0x0102030405060708)},
+		      {0x10, 2, 1},
+		      {0x12, 2, 3},
+		      {0x14, 4, 4096},
+		      {0x18, 8, 0},
+		      {0x20, 8, 0},
+		      {0x28, 8, 12},
+		      {0x30, 8, 77},
+		      {0x38, 4, 2},
+		      {0x3c, 4, 2},
+		      {0x40, 4, 12},
+		      {0x44, 2, 1},
+		      {0x46, 2, 1},
+		      {0x50, 1, 200},
+		      {0x6f, 1, 231},
+		      /* group 1 */ {0x140, 8, 64},
+		      {0x148, 8, 60},
+		      {0x150, 4, 6},
+		      {0x154, 4, 1},
+		      {0x158, 4, 4},
+		      {0x15c, 4, 4},
+		      /* field 1 */ {0x380, 1, 'i'},
+		      {0x3b0, 2, 1},
+		      {0x3b2, 1, 3},
+		      {0x3b3, 1, 0},
+		      {0x3b4, 2, 1},
+		      {0x3b6, 2, 2},
+		      {0x3b8, 4, 3},
+		      {0x3bc, 4, 4},
+		      {0x3c0, 4, 5},
+		      {0x3d8, 8, 0},
+		      {0x3e0, 8, 60},
+		      {0x3e8, 1, 0},
+		      {0x3e9, 1, 0},
+		      {0x3ea, 2, 1}},
+	  footer[] = {{8, 2, 1},
+		      {10, 2, 3},
+		      {12, 4, 4096},
+		      {0x10, 8, FILE_BYTES},
+		      {0x18, 8, 10},
+		      {0x20, 4, 10},
+		      /* section 3 */ {0x4c0, 4, 2},
+		      {0x4c4, 4, 1},
+		      {0x4c8, 4, 1},
+		      {0x4d0, 8, 16384},
+		      {0x4d8, 8, 24},
+		      {0x4e0, 8, 3},
 		      {0x4f0, 1, 2}};
 
 	encode(&x, &p);
@@ -151,7 +210,8 @@ TEST(numbers_lie_where_the_specification_says)
 	CHECK_MEM(x.f.b + 0x28, x.h.b + 0xff0, 16);
 	for (int page = 0; page < 2; page++)
 		for (size_t i = 0; i < (page ? COUNT(footer) : COUNT(header)); i++) {
-			size_t at = page ? footer[i].at : header[i].at, bytes = page ? footer[i].bytes : header[i].bytes;
+			size_t at = page ? footer[i].at : header[i].at,
+			       bytes = page ? footer[i].bytes : header[i].bytes;
 			uint64_t got = 0;
 
 			STORY("%s, 0x%03zx", page ? "footer" : "header", at);
@@ -240,7 +300,9 @@ static const struct {
 	{"unknown section, critical", "I34", {{SECTION(9, TYPE), 4, 200}, {SECTION(9, FLAGS), 4, 1}}},
 	{"unknown section", NULL, {{SECTION(9, TYPE), 4, 200}}},
 	{"section of type 0, critical", "I34", {{SECTION(0, TYPE), 4, 0}}},
-	{"unknown and critical comes before the order", "I34", {{SECTION(9, TYPE), 4, 9}, {SECTION(9, FLAGS), 4, 1}, {SECTION(0, GROUP), 4, 1}}},
+	{"unknown and critical comes before the order",
+	 "I34",
+	 {{SECTION(9, TYPE), 4, 9}, {SECTION(9, FLAGS), 4, 1}, {SECTION(0, GROUP), 4, 1}}},
 	{"two sections change places", "I35", {{SECTION(7, TYPE), 4, 7}, {SECTION(8, TYPE), 4, 6}}},
 	{"a section twice", "I35", {{SECTION(8, TYPE), 4, 6}}},
 	{"DATA of group 2 of 2", "I35", {{SECTION(1, GROUP), 4, 2}}},
@@ -248,8 +310,13 @@ static const struct {
 	{"unknown section of group 1", "I35", {{SECTION(9, TYPE), 4, 200}, {SECTION(9, GROUP), 4, 1}}},
 	{"no HASH for group 1", "I36", {{SECTION(3, TYPE), 4, 3}, {SECTION(3, GROUP), 4, 0}}},
 	{"an index for the raw group", "I36", {{SECTION(4, GROUP), 4, 0}}},
-	{"keys without offsets", "I36", 
-	 {{SECTION(5, TYPE), 4, 5}, {SECTION(6, TYPE), 4, 6}, {SECTION(7, TYPE), 4, 7}, {SECTION(8, TYPE), 4, 8}, {SECTION(9, TYPE), 4, 200}}},
+	{"keys without offsets",
+	 "I36",
+	 {{SECTION(5, TYPE), 4, 5},
+	  {SECTION(6, TYPE), 4, 6},
+	  {SECTION(7, TYPE), 4, 7},
+	  {SECTION(8, TYPE), 4, 8},
+	  {SECTION(9, TYPE), 4, 200}}},
 	{"a section one page late", "I37", {{SECTION(9, OFFSET), 8, 45056}}},
 	{"a section on the header", "I37", {{SECTION(0, OFFSET), 8, 0}}},
 	{"a section at 2^64 - 4096", "I37", {{SECTION(9, OFFSET), 8, -(uint64_t)4096}}},
@@ -269,13 +336,17 @@ static const struct {
 	{"smaller units", "I39", {{GROUP(0, 24), 4, 9}}},
 	{"items of CIDX", "I40", {{SECTION(4, ITEMS), 8, 4}}},
 	{"length of CIDX", "I40", {{SECTION(4, LENGTH), 8, 64}}},
-	{"DATA of the last group comes before HASH of the first", "I38", {{SECTION(2, ITEMS), 8, 2}, {SECTION(1, ITEMS), 8, 9}}},
+	{"DATA of the last group comes before HASH of the first",
+	 "I38",
+	 {{SECTION(2, ITEMS), 8, 2}, {SECTION(1, ITEMS), 8, 9}}},
 	{"HASH of the last group comes before CIDX", "I39", {{SECTION(4, ITEMS), 8, 2}, {SECTION(3, ITEMS), 8, 9}}},
 	{"items of KOFF", "I41", {{SECTION(5, ITEMS), 8, 10}}},
 	{"length of KOFF", "I41", {{SECTION(5, LENGTH), 8, 80}}},
 	{"items of KBLB", "I41", {{SECTION(6, ITEMS), 8, 11}}},
 	{"items of MISS", "I42", {{SECTION(8, ITEMS), 8, 3}}},
-	{"items of MISS, so many that 16 times it wraps to the length", "I42", {{SECTION(8, ITEMS), 8, (UINT64_C(1) << 60) + 2}}},
+	{"items of MISS, so many that 16 times it wraps to the length",
+	 "I42",
+	 {{SECTION(8, ITEMS), 8, (UINT64_C(1) << 60) + 2}}},
 	{"items of PROV", "I42", {{SECTION(9, ITEMS), 8, 0}}},
 };
 
@@ -305,13 +376,14 @@ TEST(each_rule_of_the_pages)
 				int page = rows[i].poke[k].page;
 
 				if ((page >= HASH_H) == late && rows[i].poke[k].bytes)
-					memcpy((page == H || page == HASH_H ? x.h.b : x.f.b) + rows[i].poke[k].at, &rows[i].poke[k].value,
-					       rows[i].poke[k].bytes);
+					memcpy((page == H || page == HASH_H ? x.h.b : x.f.b) + rows[i].poke[k].at,
+					       &rows[i].poke[k].value, rows[i].poke[k].bytes);
 			}
 			if (late)
 				break;
 			seal_header(&x);
-			if (!rows[i].number || strcmp(rows[i].number, "I9")) /* who changes the header names it in the footer, but for I9 */
+			/* who changes the header names it in the footer, but for I9 */
+			if (!rows[i].number || strcmp(rows[i].number, "I9"))
 				memcpy(x.f.b + 0x28, x.h.b + 0xff0, 16);
 			seal_footer(&x);
 		}
@@ -322,26 +394,30 @@ TEST(each_rule_of_the_pages)
 		CHECK_STR(err.message, want);
 		CHECK_EQ(!rc, !rows[i].number);
 		if (rc)
-			CHECK_EQ(rc, for_a_newer_reader(rows[i].number, rows[i].story) ? SHARD_E_UNSUPPORTED : SHARD_E_CORRUPT);
+			CHECK_EQ(rc, for_a_newer_reader(rows[i].number, rows[i].story) ? SHARD_E_UNSUPPORTED
+										       : SHARD_E_CORRUPT);
 	}
 }
 
 /* 2^40 records of 2^30 bytes are 2^70, which wraps to a length of 0. */
 TEST(records_times_stride_that_wrap_to_nothing)
 {
-	struct pages p = {
-		.major = 1,
-		.planned_records = UINT64_C(1) << 40,
-		.record_count = UINT64_C(1) << 40,
-		.file_bytes = 8192,
-		.section_align_log2 = 12,
-		.section_count = 2,
-		.schema = {.group_count = 1,
-			   .field_count = 1,
-			   .group = {{.record_bytes = 1, .stride = 1u << 30, .unit_records = 1}},
-			   .field = {{.name = "x", .dtype = SHARD_U8, .bytes = 1}}},
-		.section = {{SHARD_SECTION_DATA, 1, 0, 4096, 0, UINT64_C(1) << 40, {0}}, {SHARD_SECTION_HASH, 1, 0, 4096, 0, UINT64_C(1) << 40, {0}}},
-	}, out;
+	struct pages p =
+			     {
+				     .major = 1,
+				     .planned_records = UINT64_C(1) << 40,
+				     .record_count = UINT64_C(1) << 40,
+				     .file_bytes = 8192,
+				     .section_align_log2 = 12,
+				     .section_count = 2,
+				     .schema = {.group_count = 1,
+						.field_count = 1,
+						.group = {{.record_bytes = 1, .stride = 1u << 30, .unit_records = 1}},
+						.field = {{.name = "x", .dtype = SHARD_U8, .bytes = 1}}},
+				     .section = {{SHARD_SECTION_DATA, 1, 0, 4096, 0, UINT64_C(1) << 40, {0}},
+						 {SHARD_SECTION_HASH, 1, 0, 4096, 0, UINT64_C(1) << 40, {0}}},
+			     },
+		     out;
 	struct shard_error err;
 	struct pair x;
 
@@ -355,8 +431,16 @@ TEST(sizes_that_a_shard_can_have)
 	static const struct {
 		uint64_t bytes;
 		bool good;
-	} sizes[] = {{0, false}, {4096, false}, {8191, false}, {8192, true}, {8193, false}, {12288, true}, {UINT64_C(1) << 44, true},
-		     {(UINT64_C(1) << 44) + 4096, false}, {-(uint64_t)4096, false}, {UINT64_MAX, false}};
+	} sizes[] = {{0, false},
+		     {4096, false},
+		     {8191, false},
+		     {8192, true},
+		     {8193, false},
+		     {12288, true},
+		     {UINT64_C(1) << 44, true},
+		     {(UINT64_C(1) << 44) + 4096, false},
+		     {-(uint64_t)4096, false},
+		     {UINT64_MAX, false}};
 
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		struct shard_error err = {.message = ""};

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_publish.c - a name is absent or complete: temporary names and their locks, every way to the final name, and
- * systems that lie about it
+ * t_publish.c - a name is absent or complete: temporary names and their locks, every way to the
+ * final name, and systems that lie about it
  *
  * The names with 64 are what _FILE_OFFSET_BITS makes of the plain ones.
  *
- * LDFLAGS: -Wl,--wrap=renameat2,--wrap=linkat,--wrap=renameat,--wrap=fsync,--wrap=fallocate64,--wrap=open64,--wrap=flock
+ * LDFLAGS: -Wl,--wrap=renameat2,--wrap=linkat,--wrap=renameat,--wrap=fsync,--wrap=fallocate64
+ * LDFLAGS: -Wl,--wrap=open64,--wrap=flock
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,8 +19,10 @@
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 
-/* What the system answers, instead of doing it: an errno; SWALLOW says yes and does nothing; LOST does it and says
- * no; OVERTAKEN does it, and another process does the same right behind it. */
+/*
+ * What the system answers, instead of doing it: an errno; SWALLOW says yes and does nothing; LOST
+ * does it and says no; OVERTAKEN does it, and another process does the same right behind it.
+ */
 enum { DO_IT = 0, SWALLOW = -1, LOST = -2, OVERTAKEN = -3 };
 static int on_renameat2, on_linkat, on_renameat, on_fsync, on_fallocate, on_tmpfile, on_flock;
 static unsigned fsyncs, links, refused_tmpfiles;
@@ -48,7 +51,8 @@ static int answer(int how, int done)
 
 int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned flags)
 {
-	return answer(on_renameat2, on_renameat2 == DO_IT || on_renameat2 == LOST ? __real_renameat2(a, from, b, to, flags) : 0);
+	return answer(on_renameat2,
+		      on_renameat2 == DO_IT || on_renameat2 == LOST ? __real_renameat2(a, from, b, to, flags) : 0);
 }
 
 int __wrap_linkat(int a, const char *from, int b, const char *to, int flags)
@@ -224,7 +228,8 @@ TEST(a_killed_owner_leaves_what_others_may_remove)
 	if (!dead) {
 		struct file_temp t;
 
-		_exit(file_temp_create(&t, final.text, NULL) || file_temp_write(&t, "half", 4, NULL)); /* and no discard */
+		/* and no discard */
+		_exit(file_temp_create(&t, final.text, NULL) || file_temp_write(&t, "half", 4, NULL));
 	}
 	CHECK_EQ(waitpid(dead, &status, 0), dead);
 	CHECK_EQ(status, 0);
@@ -362,7 +367,8 @@ TEST(every_way_to_the_final_name)
 			check_holds(final.text, rows[i].holds);
 		temps = entries(folder.text, ".tmp.");
 		CHECK_EQ(temps, rows[i].temp_left);
-		CHECK(!rows[i].renameat2 || rows[i].renameat2 == EACCES || rows[i].renameat2 == ENOSPC || rows[i].renameat2 < 0 || links);
+		CHECK(!rows[i].renameat2 || rows[i].renameat2 == EACCES || rows[i].renameat2 == ENOSPC ||
+		      rows[i].renameat2 < 0 || links);
 		system_is_well();
 		file_temp_discard(&t);
 		CHECK_EQ(entries(folder.text, ".tmp."), 0);

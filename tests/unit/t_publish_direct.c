@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_publish_direct.c - writes past the page cache: when, what stands in where a system refuses, and the same bytes either way
+ * t_publish_direct.c - writes past the page cache: when, what stands in where a system refuses, and
+ * the same bytes either way
  *
  * The names with 64 are what _FILE_OFFSET_BITS makes of the plain ones.
  *
@@ -96,7 +97,8 @@ TEST(aligned_writes_go_past_the_page_cache)
 		{"the file system has no such way", true, false, EINVAL, 0, 0, 5},
 		{"the device wants another alignment", true, false, 0, EINVAL, 0, 5},
 	};
-	static const size_t piece[] = {16384, 4096, 100, 4096, 7}; /* the third leaves an offset that no page begins at */
+	/* the third leaves an offset that no page begins at */
+	static const size_t piece[] = {16384, 4096, 100, 4096, 7};
 	uint8_t *data = aligned_alloc(FILE_DIRECT_ALIGN, 32768), *read;
 	size_t bytes;
 

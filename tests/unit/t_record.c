@@ -22,14 +22,19 @@ TEST(every_byte_of_a_hole_is_looked_at)
 			STORY("byte %u of record %u", at, record);
 			memset(data, 0, sizeof(data));
 			data[record * 100 + at] = 0x40;
-			CHECK_EQ(record_check_holes(&holes, data, 100, 1000, 4, &err), hole ? SHARD_E_CORRUPT : SHARD_OK);
+			CHECK_EQ(record_check_holes(&holes, data, 100, 1000, 4, &err),
+				 hole ? SHARD_E_CORRUPT : SHARD_OK);
 			snprintf(want, sizeof(want), "I49: record %u: byte %u, ", 1000 + record, at);
 			CHECK(!hole || !strncmp(err.message, want, strlen(want)));
-			CHECK_EQ(record_check_holes(&holes, data, 100, 1000, record, &err), SHARD_OK); /* not behind the count */
+			/* not behind the count */
+			CHECK_EQ(record_check_holes(&holes, data, 100, 1000, record, &err), SHARD_OK);
 		}
 }
 
-/* Which elements a ragged field may use, computed in the way that SHARD.md says it: no index at or above its axis's length. */
+/*
+ * Which elements a ragged field may use, computed in the way that SHARD.md says it: no index at or
+ * above its axis's length.
+ */
 static bool may_be_set(const struct shard_field *f, const uint32_t *lengths, uint64_t element)
 {
 	uint32_t k = 0, idx[SHARD_DIMS_MAX];
@@ -50,18 +55,86 @@ static const struct {
 	uint32_t lengths[8];
 	int first_bad; /* length that is too large, -1 for none */
 } rows[] = {
-	{"string, empty", {.name = "s", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}, .ragged_axes = 1, .bytes = 9}, {0}, -1},
-	{"string", {.name = "s", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}, .ragged_axes = 1, .bytes = 9}, {4}, -1},
-	{"string, full", {.name = "s", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}, .ragged_axes = 1, .bytes = 9}, {9}, -1},
-	{"string, one too long", {.name = "s", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}, .ragged_axes = 1, .bytes = 9}, {10}, 0},
-	{"string, much too long", {.name = "s", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}, .ragged_axes = 1, .bytes = 9}, {UINT32_MAX}, 0},
-	{"first of two axes", {.name = "b", .dtype = SHARD_F32, .kind = SHARD_RAGGED, .ndim = 2, .shape = {5, 4}, .ragged_axes = 1, .bytes = 80}, {2}, -1},
-	{"second of two axes", {.name = "b", .dtype = SHARD_U16, .kind = SHARD_RAGGED, .ndim = 2, .shape = {5, 4}, .ragged_axes = 2, .bytes = 40}, {3}, -1},
-	{"both axes", {.name = "b", .dtype = SHARD_U16, .kind = SHARD_RAGGED, .ndim = 2, .shape = {5, 4}, .ragged_axes = 3, .bytes = 40}, {3, 2}, -1},
-	{"both axes, the second too long", {.name = "b", .dtype = SHARD_U16, .kind = SHARD_RAGGED, .ndim = 2, .shape = {5, 4}, .ragged_axes = 3, .bytes = 40}, {3, 5}, 1},
-	{"outer and inner of three", {.name = "c", .dtype = SHARD_I64, .kind = SHARD_RAGGED, .ndim = 3, .shape = {3, 2, 4}, .ragged_axes = 5, .bytes = 192}, {1, 3}, -1},
-	{"eight axes", {.name = "d", .dtype = SHARD_U8, .kind = SHARD_RAGGED, .ndim = 8, .shape = {2, 2, 2, 2, 2, 2, 2, 2}, .ragged_axes = 0xff, .bytes = 256},
-	 {1, 2, 2, 1, 2, 2, 2, 1}, -1},
+	{"string, empty",
+	 {.name = "s", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}, .ragged_axes = 1, .bytes = 9},
+	 {0},
+	 -1},
+	{"string",
+	 {.name = "s", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}, .ragged_axes = 1, .bytes = 9},
+	 {4},
+	 -1},
+	{"string, full",
+	 {.name = "s", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}, .ragged_axes = 1, .bytes = 9},
+	 {9},
+	 -1},
+	{"string, one too long",
+	 {.name = "s", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}, .ragged_axes = 1, .bytes = 9},
+	 {10},
+	 0},
+	{"string, much too long",
+	 {.name = "s", .dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {9}, .ragged_axes = 1, .bytes = 9},
+	 {UINT32_MAX},
+	 0},
+	{"first of two axes",
+	 {.name = "b",
+	  .dtype = SHARD_F32,
+	  .kind = SHARD_RAGGED,
+	  .ndim = 2,
+	  .shape = {5, 4},
+	  .ragged_axes = 1,
+	  .bytes = 80},
+	 {2},
+	 -1},
+	{"second of two axes",
+	 {.name = "b",
+	  .dtype = SHARD_U16,
+	  .kind = SHARD_RAGGED,
+	  .ndim = 2,
+	  .shape = {5, 4},
+	  .ragged_axes = 2,
+	  .bytes = 40},
+	 {3},
+	 -1},
+	{"both axes",
+	 {.name = "b",
+	  .dtype = SHARD_U16,
+	  .kind = SHARD_RAGGED,
+	  .ndim = 2,
+	  .shape = {5, 4},
+	  .ragged_axes = 3,
+	  .bytes = 40},
+	 {3, 2},
+	 -1},
+	{"both axes, the second too long",
+	 {.name = "b",
+	  .dtype = SHARD_U16,
+	  .kind = SHARD_RAGGED,
+	  .ndim = 2,
+	  .shape = {5, 4},
+	  .ragged_axes = 3,
+	  .bytes = 40},
+	 {3, 5},
+	 1},
+	{"outer and inner of three",
+	 {.name = "c",
+	  .dtype = SHARD_I64,
+	  .kind = SHARD_RAGGED,
+	  .ndim = 3,
+	  .shape = {3, 2, 4},
+	  .ragged_axes = 5,
+	  .bytes = 192},
+	 {1, 3},
+	 -1},
+	{"eight axes",
+	 {.name = "d",
+	  .dtype = SHARD_U8,
+	  .kind = SHARD_RAGGED,
+	  .ndim = 8,
+	  .shape = {2, 2, 2, 2, 2, 2, 2, 2},
+	  .ragged_axes = 0xff,
+	  .bytes = 256},
+	 {1, 2, 2, 1, 2, 2, 2, 1},
+	 -1},
 };
 
 TEST(every_element_past_a_length_is_looked_at)
@@ -82,9 +155,11 @@ TEST(every_element_past_a_length_is_looked_at)
 			if (at < f->bytes)
 				data[at] = 1;
 			if (rows[i].first_bad < 0)
-				want = at == f->bytes || may_be_set(f, rows[i].lengths, at / item) ? SHARD_OK : SHARD_E_CORRUPT;
+				want = at == f->bytes || may_be_set(f, rows[i].lengths, at / item) ? SHARD_OK
+												   : SHARD_E_CORRUPT;
 			CHECK_EQ(record_check_ragged(f, data, lengths, 77, &err), want);
-			CHECK(!want || !strncmp(err.message, rows[i].first_bad < 0 ? "I58: record 77" : "I57: record 77", 14));
+			CHECK(!want ||
+			      !strncmp(err.message, rows[i].first_bad < 0 ? "I58: record 77" : "I57: record 77", 14));
 		}
 	}
 }

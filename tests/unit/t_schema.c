@@ -2,8 +2,8 @@
 /*
  * t_schema.c - each rule of groups and fields broken by hand, in a schema that is otherwise good
  *
- * A row pokes numbers into the good schema and says which rule of format/SHARD.md that breaks; NULL says that it is
- * still good, which shows on which side of a limit the limit lies.
+ * A row pokes numbers into the good schema and says which rule of format/SHARD.md that breaks; NULL
+ * says that it is still good, which shows on which side of a limit the limit lies.
  */
 #include <stddef.h>
 
@@ -18,18 +18,57 @@ static struct shard_schema good(void)
 		.group_count = 3,
 		.field_count = 7,
 		.group = {{.record_bytes = 3000, .stride = 4096, .align_log2 = 12, .unit_records = 1},
-			  {.codec = SHARD_LZ4, .record_bytes = 60, .stride = 64, .align_log2 = 6, .unit_records = 16, .chunk_records = 16},
+			  {.codec = SHARD_LZ4,
+			   .record_bytes = 60,
+			   .stride = 64,
+			   .align_log2 = 6,
+			   .unit_records = 16,
+			   .chunk_records = 16},
 			  {.record_bytes = 2, .stride = 16, .align_log2 = 4, .unit_records = 256}},
-		.field = {{.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .semantic = SHARD_IMAGE, .ndim = 3,
-			   .shape = {10, 100, 3}, .bytes = 3000},
+		.field = {{.name = "image",
+			   .dtype = SHARD_U8,
+			   .layout = SHARD_HWC,
+			   .semantic = SHARD_IMAGE,
+			   .ndim = 3,
+			   .shape = {10, 100, 3},
+			   .bytes = 3000},
 			  {.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1, .bytes = 8},
-			  {.name = "text", .dtype = SHARD_U8, .kind = SHARD_STRING, .semantic = SHARD_TEXT, .group = 1, .ndim = 1,
-			   .shape = {16}, .ragged_axes = 1, .length_field = 3, .offset = 8, .bytes = 16},
-			  {.name = "text_length", .dtype = SHARD_U32, .semantic = SHARD_LENGTH, .group = 1, .offset = 24, .bytes = 4},
-			  {.name = "boxes", .dtype = SHARD_F32, .kind = SHARD_RAGGED, .semantic = SHARD_BOXES, .group = 1, .ndim = 2,
-			   .shape = {2, 3}, .ragged_axes = 3, .length_field = 5, .offset = 36, .bytes = 24},
-			  {.name = "boxes_length", .dtype = SHARD_U32, .semantic = SHARD_LENGTH, .group = 1, .ndim = 1, .shape = {2},
-			   .offset = 28, .bytes = 8},
+			  {.name = "text",
+			   .dtype = SHARD_U8,
+			   .kind = SHARD_STRING,
+			   .semantic = SHARD_TEXT,
+			   .group = 1,
+			   .ndim = 1,
+			   .shape = {16},
+			   .ragged_axes = 1,
+			   .length_field = 3,
+			   .offset = 8,
+			   .bytes = 16},
+			  {.name = "text_length",
+			   .dtype = SHARD_U32,
+			   .semantic = SHARD_LENGTH,
+			   .group = 1,
+			   .offset = 24,
+			   .bytes = 4},
+			  {.name = "boxes",
+			   .dtype = SHARD_F32,
+			   .kind = SHARD_RAGGED,
+			   .semantic = SHARD_BOXES,
+			   .group = 1,
+			   .ndim = 2,
+			   .shape = {2, 3},
+			   .ragged_axes = 3,
+			   .length_field = 5,
+			   .offset = 36,
+			   .bytes = 24},
+			  {.name = "boxes_length",
+			   .dtype = SHARD_U32,
+			   .semantic = SHARD_LENGTH,
+			   .group = 1,
+			   .ndim = 1,
+			   .shape = {2},
+			   .offset = 28,
+			   .bytes = 8},
 			  {.name = "_x.Y-9", .dtype = SHARD_BOOL, .group = 2, .offset = 1, .bytes = 1}},
 	};
 }
@@ -38,8 +77,8 @@ enum { IMAGE, LABEL, TEXT, TEXT_LENGTH, BOXES, BOXES_LENGTH, X };
 
 #define G(i, member) offsetof(struct shard_schema, group[i].member), sizeof(((struct shard_group *)0)->member)
 #define F(i, member) offsetof(struct shard_schema, field[i].member), sizeof(((struct shard_field *)0)->member)
-#define SHAPE(i, d) offsetof(struct shard_schema, field[i].shape[d]), 4
-#define NAME(i, c) offsetof(struct shard_schema, field[i].name[c]), 1
+#define SHAPE(i, d)  offsetof(struct shard_schema, field[i].shape[d]), 4
+#define NAME(i, c)   offsetof(struct shard_schema, field[i].name[c]), 1
 
 static const struct {
 	const char *story, *number;
@@ -74,8 +113,12 @@ static const struct {
 	{"no chunks in a compressed group", "I22", {{G(1, chunk_records), 0}}},
 	{"chunks that are no units", "I22", {{G(1, chunk_records), 32}}},
 	{"chunk of 64 MiB", NULL, {{G(1, chunk_records), 1u << 20}, {G(1, unit_records), 1u << 20}}},
-	{"chunk of more", "I22", {{G(1, chunk_records), 1u << 20}, {G(1, unit_records), 1u << 20}, {G(1, stride), 128}}},
-	{"chunk of 2^50 bytes", "I22", {{G(1, chunk_records), 1u << 20}, {G(1, unit_records), 1u << 20}, {G(1, stride), 1u << 30}}},
+	{"chunk of more",
+	 "I22",
+	 {{G(1, chunk_records), 1u << 20}, {G(1, unit_records), 1u << 20}, {G(1, stride), 128}}},
+	{"chunk of 2^50 bytes",
+	 "I22",
+	 {{G(1, chunk_records), 1u << 20}, {G(1, unit_records), 1u << 20}, {G(1, stride), 1u << 30}}},
 
 	{"empty name", "I23", {{NAME(X, 0), 0}}},
 	{"name that begins with a digit", "I23", {{NAME(X, 0), '1'}}},
@@ -84,7 +127,8 @@ static const struct {
 	{"slash in a name", "I23", {{NAME(X, 2), '/'}}},
 	{"byte above ASCII in a name", "I23", {{NAME(X, 2), 0xe9}}},
 	{"byte behind the name's end", "I23", {{NAME(X, 47), 'x'}}},
-	{"name without an end", "I23",
+	{"name without an end",
+	 "I23",
 	 {{NAME(X, 6), 'a'}, {NAME(X, 7), 'a'}, {offsetof(struct shard_schema, field[X].name[8]), 40, 'a'}}},
 	{"name of 47 bytes", NULL, {{offsetof(struct shard_schema, field[X].name[6]), 41, 'a'}}},
 	{"same name twice", "I24", {{NAME(TEXT, 4), '_'}, {offsetof(struct shard_schema, field[TEXT].name[5]), 0, 1}}},
@@ -96,8 +140,12 @@ static const struct {
 	{"semantic 8", "I26", {{F(X, semantic), 8}}},
 	{"9 dimensions", "I26", {{F(X, ndim), 9}}},
 	{"2^32 - 1 dimensions", "I26", {{F(X, ndim), UINT32_MAX}}},
-	{"8 dimensions", NULL,
-	 {{F(X, ndim), 8}, {SHAPE(X, 0), 1}, {SHAPE(X, 1), 1}, {offsetof(struct shard_schema, field[X].shape[2]), 24, 1}}},
+	{"8 dimensions",
+	 NULL,
+	 {{F(X, ndim), 8},
+	  {SHAPE(X, 0), 1},
+	  {SHAPE(X, 1), 1},
+	  {offsetof(struct shard_schema, field[X].shape[2]), 24, 1}}},
 
 	{"dimension of 0", "I27", {{SHAPE(IMAGE, 1), 0}}},
 	{"dimension behind the last", "I27", {{SHAPE(IMAGE, 3), 1}}},
@@ -106,17 +154,37 @@ static const struct {
 
 	{"one byte too few", "I28", {{F(IMAGE, bytes), 2999}}},
 	{"one byte too many", "I28", {{F(IMAGE, bytes), 3001}}},
-	{"2 GiB", "I28", {{SHAPE(IMAGE, 0), 1u << 31}, {SHAPE(IMAGE, 1), 1}, {SHAPE(IMAGE, 2), 1}, {F(IMAGE, bytes), UINT64_C(1) << 31}}},
-	{"a product of 2^64, which wraps to 0", "I28",
+	{"2 GiB",
+	 "I28",
+	 {{SHAPE(IMAGE, 0), 1u << 31},
+	  {SHAPE(IMAGE, 1), 1},
+	  {SHAPE(IMAGE, 2), 1},
+	  {F(IMAGE, bytes), UINT64_C(1) << 31}}},
+	{"a product of 2^64, which wraps to 0",
+	 "I28",
 	 {{SHAPE(IMAGE, 0), 1u << 31}, {SHAPE(IMAGE, 1), 1u << 31}, {SHAPE(IMAGE, 2), 4}, {F(IMAGE, bytes), 0}}},
-	{"a product of 2^64 + 2^32, which wraps to 2^32", "I28",
-	 {{SHAPE(IMAGE, 0), 1u << 31}, {SHAPE(IMAGE, 1), 2}, {F(IMAGE, ndim), 3}, {F(IMAGE, bytes), UINT64_C(1) << 32}}},
-	/* 641 x 6700417 = 2^32 + 1: times 4294967295 it is 2^64 - 1, and 8 times that wraps to -8 */
-	{"8 times 2^64 - 1", "I28",
-	 {{SHAPE(IMAGE, 0), 641}, {SHAPE(IMAGE, 1), 6700417}, {SHAPE(IMAGE, 2), UINT32_MAX}, {F(IMAGE, dtype), SHARD_F64},
+	{"a product of 2^64 + 2^32, which wraps to 2^32",
+	 "I28",
+	 {{SHAPE(IMAGE, 0), 1u << 31},
+	  {SHAPE(IMAGE, 1), 2},
+	  {F(IMAGE, ndim), 3},
+	  {F(IMAGE, bytes), UINT64_C(1) << 32}}},
+	/*
+	 * 641 x 6700417 = 2^32 + 1: times 4294967295 it is 2^64 - 1, and 8 times that wraps to -8
+	 */
+	{"8 times 2^64 - 1",
+	 "I28",
+	 {{SHAPE(IMAGE, 0), 641},
+	  {SHAPE(IMAGE, 1), 6700417},
+	  {SHAPE(IMAGE, 2), UINT32_MAX},
+	  {F(IMAGE, dtype), SHARD_F64},
 	  {F(IMAGE, bytes), -(uint64_t)8}}},
-	{"it wraps within the dimensions and back to zero", "I28",
-	 {{SHAPE(IMAGE, 0), 1u << 16}, {SHAPE(IMAGE, 1), 1u << 16}, {SHAPE(IMAGE, 2), 1u << 31}, {F(IMAGE, dtype), SHARD_U16},
+	{"it wraps within the dimensions and back to zero",
+	 "I28",
+	 {{SHAPE(IMAGE, 0), 1u << 16},
+	  {SHAPE(IMAGE, 1), 1u << 16},
+	  {SHAPE(IMAGE, 2), 1u << 31},
+	  {F(IMAGE, dtype), SHARD_U16},
 	  {F(IMAGE, bytes), 0}}},
 
 	{"group 3 of 3", "I29", {{F(X, group), 3}}},
@@ -145,8 +213,11 @@ static const struct {
 	{"lengths are i32", "I32", {{F(BOXES_LENGTH, dtype), SHARD_I32}}},
 	{"more lengths than axes", "I32", {{F(BOXES, ragged_axes), 1}}},
 	{"fewer lengths than axes", "I32", {{F(BOXES, length_field), TEXT_LENGTH}}},
-	{"lengths that are ragged", "I32",
-	 {{F(BOXES_LENGTH, kind), SHARD_RAGGED}, {F(BOXES_LENGTH, ragged_axes), 1}, {F(BOXES_LENGTH, length_field), TEXT_LENGTH}}},
+	{"lengths that are ragged",
+	 "I32",
+	 {{F(BOXES_LENGTH, kind), SHARD_RAGGED},
+	  {F(BOXES_LENGTH, ragged_axes), 1},
+	  {F(BOXES_LENGTH, length_field), TEXT_LENGTH}}},
 	{"its own length field", "I32", {{F(TEXT, length_field), TEXT}}},
 	{"a string of i8", "I32", {{F(TEXT, dtype), SHARD_I8}}},
 	{"a string of two axes", "I32", {{F(TEXT, ndim), 2}, {SHAPE(TEXT, 1), 1}}},
@@ -154,9 +225,12 @@ static const struct {
 
 	{"a group without a field", "I33", {{F(X, group), 0}, {F(X, offset), 3000}, {G(0, record_bytes), 3001}}},
 
-	{"the lower number wins: I18 of the last group before I19 of the first", "I18",
+	{"the lower number wins: I18 of the last group before I19 of the first",
+	 "I18",
 	 {{G(0, align_log2), 13}, {G(2, record_bytes), 0}}},
-	{"the lower number wins: I25 of the last field before I26 of the first", "I25", {{F(IMAGE, kind), 9}, {F(X, dtype), 0}}},
+	{"the lower number wins: I25 of the last field before I26 of the first",
+	 "I25",
+	 {{F(IMAGE, kind), 9}, {F(X, dtype), 0}}},
 };
 
 static void poke(struct shard_schema *s, size_t offset, size_t bytes, uint64_t value)
@@ -186,7 +260,9 @@ TEST(each_rule_by_hand)
 			snprintf(want, sizeof(want), "%s:", rows[i].number);
 		err.message[rows[i].number ? strlen(want) : strlen(err.message)] = 0;
 		CHECK_STR(err.message, rows[i].number ? want : "accepted");
-		CHECK_EQ(rc, !rows[i].number ? SHARD_OK : !strcmp(rows[i].number, "I21") ? SHARD_E_UNSUPPORTED : SHARD_E_CORRUPT);
+		CHECK_EQ(rc, !rows[i].number		      ? SHARD_OK
+			     : !strcmp(rows[i].number, "I21") ? SHARD_E_UNSUPPORTED
+							      : SHARD_E_CORRUPT);
 	}
 }
 
@@ -210,10 +286,28 @@ TEST(equal_means_every_number)
 	static const struct {
 		size_t offset, bytes;
 	} members[] = {
-		{offsetof(struct shard_schema, group_count), 4}, {offsetof(struct shard_schema, field_count), 4},
-		{G(2, codec)}, {G(2, align_log2)}, {G(2, unit_records)}, {G(2, chunk_records)}, {G(2, record_bytes)}, {G(2, stride)},
-		{NAME(X, 5)}, {NAME(X, 47)}, {F(X, dtype)}, {F(X, kind)}, {F(X, layout)}, {F(X, semantic)}, {F(X, group)}, {F(X, ndim)},
-		{SHAPE(X, 0)}, {SHAPE(X, 7)}, {F(X, ragged_axes)}, {F(X, length_field)}, {F(X, offset)}, {F(X, bytes)},
+		{offsetof(struct shard_schema, group_count), 4},
+		{offsetof(struct shard_schema, field_count), 4},
+		{G(2, codec)},
+		{G(2, align_log2)},
+		{G(2, unit_records)},
+		{G(2, chunk_records)},
+		{G(2, record_bytes)},
+		{G(2, stride)},
+		{NAME(X, 5)},
+		{NAME(X, 47)},
+		{F(X, dtype)},
+		{F(X, kind)},
+		{F(X, layout)},
+		{F(X, semantic)},
+		{F(X, group)},
+		{F(X, ndim)},
+		{SHAPE(X, 0)},
+		{SHAPE(X, 7)},
+		{F(X, ragged_axes)},
+		{F(X, length_field)},
+		{F(X, offset)},
+		{F(X, bytes)},
 	};
 	struct shard_schema a = good(), b = good();
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_sha256.c - SHA-256: the vectors of FIPS 180-4, the SHA instructions against portable C, and both against libcrypto
+ * t_sha256.c - SHA-256: the vectors of FIPS 180-4, the SHA instructions against portable C, and
+ * both against libcrypto
  *
  * LDLIBS: -lcrypto
  */
@@ -21,7 +22,10 @@ static uint32_t random32(void)
 	return random_state;
 }
 
-/* Both ways a stream may be folded; the second row is missing where the processor lacks the instructions. */
+/*
+ * Both ways a stream may be folded; the second row is missing where the processor lacks the
+ * instructions.
+ */
 static size_t ways(sha256_blocks_fn *way[2])
 {
 	way[0] = sha256_blocks_portable;
@@ -54,7 +58,8 @@ TEST(vectors_of_fips_180_4)
 		{"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
 		{"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
 		 "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-		{"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrst"
+		{"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopq"
+		 "rst"
 		 "nopqrstu",
 		 "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"},
 	};

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_share.c - places, bands and shares: what a pool fetches is what its rank delivers, and lasts as long as it must
+ * t_share.c - places, bands and shares: what a pool fetches is what its rank delivers, and lasts as
+ * long as it must
  *
- * Everything is compared with order_at() and the positions of ranks, which t_order holds to format/ORDER.md.
+ * Everything is compared with order_at() and the positions of ranks, which t_order holds to
+ * format/ORDER.md.
  */
 #include "libshard/order/share.h"
 #include "shard.h"
@@ -44,7 +46,8 @@ TEST(places_are_the_records_run_after_run_and_bands_hold_their_own)
 {
 	for (unsigned round = 0; round < 3000; round++) {
 		struct order_params p = any_params();
-		uint64_t r = p.kind == ORDER_TWO_LEVELS ? p.run_records : 1, n = p.record_count, first, end, largest = 0;
+		uint64_t r = p.kind == ORDER_TWO_LEVELS ? p.run_records : 1, n = p.record_count, first, end,
+			 largest = 0;
 		uint8_t seen[N_CAP] = {0};
 		struct order o;
 		uint16_t *table = prepare(&o, &p);
@@ -88,7 +91,11 @@ TEST(a_share_has_what_its_rank_delivers)
 		uint16_t *table = prepare(&o, &p);
 
 		for (uint32_t rank = 0; rank < world; rank++) {
-			struct order_rank k = {.record_count = n, .first_position = start, .batch_records = batch, .rank = rank, .world = world,
+			struct order_rank k = {.record_count = n,
+					       .first_position = start,
+					       .batch_records = batch,
+					       .rank = rank,
+					       .world = world,
 					       .last = (enum order_last)random_below(2)};
 			bool whole = random_below(4) == 0, padded;
 			struct order_share s;
@@ -112,7 +119,8 @@ TEST(a_share_has_what_its_rank_delivers)
 					if (!padded)
 						check_row(&s, &o, position, records);
 					else if (!whole)
-						CHECK_EQ(records[order_share_padding(&s, pads++)], order_at(&o, position));
+						CHECK_EQ(records[order_share_padding(&s, pads++)],
+							 order_at(&o, position));
 				}
 				low = order_rank_position(&k, step, 0, &padded);
 				if (padded)
@@ -120,10 +128,12 @@ TEST(a_share_has_what_its_rank_delivers)
 				order_share_band(&s, &o, low, &first, &unused);
 				end = rows;
 				if (!pads && (order_rank_position(&k, step, count - 1, &padded), !padded))
-					order_share_band(&s, &o, order_rank_position(&k, step, count - 1, &padded), &unused, &end);
+					order_share_band(&s, &o, order_rank_position(&k, step, count - 1, &padded),
+							 &unused, &end);
 				CHECK(end - first <= order_share_span(&s, &p, batch));
 				before[step % 3] = first;
-				CHECK(step < 2 || end - before[(step - 2) % 3] <= order_share_span(&s, &p, UINT64_C(3) * batch));
+				CHECK(step < 2 ||
+				      end - before[(step - 2) % 3] <= order_share_span(&s, &p, UINT64_C(3) * batch));
 			}
 		}
 		if (p.kind == ORDER_TWO_LEVELS && p.lane_count % world == 0)

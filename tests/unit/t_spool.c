@@ -73,8 +73,10 @@ TEST(what_goes_in_comes_out)
 		CHECK_EQ(player.bytes, rows[i].bytes);
 		CHECK_EQ(player.smallest_but_last % 4096, 0); /* entries of tables are not cut */
 		CHECK_EQ(spool_bytes(&s), rows[i].bytes);
-		player = (struct player){.want = {i}, .stop_at = 1}; /* and once more, until the player has enough */
-		CHECK_EQ(spool_play(&s, on_bytes, &player, beside.text, NULL), rows[i].bytes ? SHARD_E_CANCELLED : SHARD_OK);
+		/* and once more, until the player has enough */
+		player = (struct player){.want = {i}, .stop_at = 1};
+		CHECK_EQ(spool_play(&s, on_bytes, &player, beside.text, NULL),
+			 rows[i].bytes ? SHARD_E_CANCELLED : SHARD_OK);
 		spool_free(&s);
 		CHECK_EQ(spool_bytes(&s), 0);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_tables.c - chunk index, keys, statistics, left-out inputs and provenance: I45 and I51 to I56 by hand
+ * t_tables.c - chunk index, keys, statistics, left-out inputs and provenance: I45 and I51 to I56 by
+ * hand
  */
 #include "libshard/base/bytes.h"
 #include "libshard/disk/tables.h"
@@ -31,7 +32,11 @@ static struct pages chunked(uint64_t data_bytes)
 		.section_count = 1,
 		.schema = {.group_count = 1,
 			   .field_count = 1,
-			   .group = {{.codec = SHARD_LZ4, .record_bytes = 64, .stride = 64, .unit_records = 4, .chunk_records = 4}}},
+			   .group = {{.codec = SHARD_LZ4,
+				      .record_bytes = 64,
+				      .stride = 64,
+				      .unit_records = 4,
+				      .chunk_records = 4}}},
 		.section = {{SHARD_SECTION_DATA, 1, 0, 8192, data_bytes, 10, {0}}},
 	};
 }
@@ -72,7 +77,10 @@ static const struct {
 	{"DATA ends early", 256 + 256 + 64, {{8192, 256, 0}, {8448, 256, 0}, {8704, 128, 0}}, 2},
 	{"DATA ends within the second", 256 + 64, {{8192, 256, 0}, {8448, 256, 0}, {8704, 128, 0}}, 1},
 	{"at 2^64 - 64", 256 + 256 + 128, {{8192, 256, 0}, {-(uint64_t)64, 256, 0}, {8704, 128, 0}}, 1},
-	{"behind one at 2^64 - 256, which ends at 0", 256 + 256 + 128, {{-(uint64_t)256, 256, 0}, {0, 256, 0}, {256, 128, 0}}, 0},
+	{"behind one at 2^64 - 256, which ends at 0",
+	 256 + 256 + 128,
+	 {{-(uint64_t)256, 256, 0}, {0, 256, 0}, {256, 128, 0}},
+	 0},
 };
 
 TEST(chunks_stand_in_line)
@@ -84,7 +92,8 @@ TEST(chunks_stand_in_line)
 
 		STORY("%s", chunk_rows[i].story);
 		for (int c = 0; c < 3; c++)
-			entry(&e[c], chunk_rows[i].chunk[c].offset, chunk_rows[i].chunk[c].stored, chunk_rows[i].chunk[c].flags);
+			entry(&e[c], chunk_rows[i].chunk[c].offset, chunk_rows[i].chunk[c].stored,
+			      chunk_rows[i].chunk[c].flags);
 		for (int c = 0; c < 3; c++) {
 			struct shard_error err = {.message = ""};
 			struct chunk out;
@@ -109,7 +118,8 @@ TEST(chunks_stand_in_line)
 /* Wherever a hostile neighbour says that it lies: a chunk that is accepted lies within DATA. */
 TEST(a_hostile_neighbour_leads_nowhere)
 {
-	static const uint64_t places[] = {0, 64, 4096, 8128, 8192, 8256, 9000, UINT64_C(1) << 44, UINT64_C(1) << 63, -(uint64_t)64, UINT64_MAX};
+	static const uint64_t places[] = {
+		0, 64, 4096, 8128, 8192, 8256, 9000, UINT64_C(1) << 44, UINT64_C(1) << 63, -(uint64_t)64, UINT64_MAX};
 	static const uint32_t sizes[] = {0, 1, 64, 256, UINT32_MAX - 63, UINT32_MAX};
 	struct pages p = chunked(640);
 	unsigned accepted = 0;
@@ -166,8 +176,20 @@ static const struct {
 	{"far out", {0, 1, UINT64_MAX, 6}, "abbccc", 6, "I51", NULL},
 	{"past the end and back", {0, 1, 1000, 6}, "abbccc", 6, "I51", NULL},
 	{"NUL", {0, 1, 3, 6}, "ab\0ccc", 6, NULL, "I52"},
-	{"a character cut by the next key", {0, 1, 3, 6}, "\xc3\xa9" "bccc", 6, NULL, "I52"},
-	{"surrogate", {0, 0, 3, 6}, "\xed\xa0\x80" "ccc", 6, NULL, "I52"},
+	{"a character cut by the next key",
+	 {0, 1, 3, 6},
+	 "\xc3\xa9"
+	 "bccc",
+	 6,
+	 NULL,
+	 "I52"},
+	{"surrogate",
+	 {0, 0, 3, 6},
+	 "\xed\xa0\x80"
+	 "ccc",
+	 6,
+	 NULL,
+	 "I52"},
 };
 
 TEST(keys)
@@ -188,7 +210,8 @@ TEST(keys)
 		check_number(rc, &err, key_rows[i].offsets);
 		rc = keys_check_text(koff, kblb, key_rows[i].kblb_bytes, 3, &err);
 		check_number(rc, &err, key_rows[i].text);
-		for (uint64_t k = 0; k < 3; k++) { /* who did not check the whole table is not led out of bounds either */
+		/* who did not check the whole table is not led out of bounds either */
+		for (uint64_t k = 0; k < 3; k++) {
 			uint64_t at = key_rows[i].koff[k], end = key_rows[i].koff[k + 1], offset = 99;
 			bool good = at <= end && end <= key_rows[i].kblb_bytes && end - at <= 1024;
 			uint32_t bytes = 99;
@@ -212,7 +235,12 @@ static struct shard_schema stat_schema(void)
 		.field = {{.dtype = SHARD_U8, .layout = SHARD_HWC, .ndim = 3, .shape = {2, 3, 2}, .bytes = 12},
 			  {.dtype = SHARD_I32, .bytes = 4},
 			  {.dtype = SHARD_F32, .bytes = 4},
-			  {.dtype = SHARD_U8, .kind = SHARD_STRING, .ndim = 1, .shape = {4}, .ragged_axes = 1, .bytes = 4},
+			  {.dtype = SHARD_U8,
+			   .kind = SHARD_STRING,
+			   .ndim = 1,
+			   .shape = {4},
+			   .ragged_axes = 1,
+			   .bytes = 4},
 			  {.dtype = SHARD_U8, .bytes = 1}},
 	};
 }
@@ -263,7 +291,8 @@ TEST(statistics)
 	for (size_t i = 0; i < COUNT(stat_rows); i++) {
 		size_t bytes = 8 * stat_rows[i].words + stat_rows[i].extra;
 		struct shard_error err = {.message = ""};
-		uint8_t *stat = malloc(bytes ? bytes : 1); /* exactly as long as said, so that the sanitizer sees more */
+		/* exactly as long as said, so that the sanitizer sees more */
+		uint8_t *stat = malloc(bytes ? bytes : 1);
 
 		STORY("%s", stat_rows[i].story);
 		memset(stat, 0, bytes);
@@ -275,7 +304,8 @@ TEST(statistics)
 				uint64_t items = 0;
 				const uint8_t *found = stat_find(stat, bytes, kind, field, &items);
 
-				CHECK(!found || (found >= stat && found + items * (kind == 1 ? 24 : 8) <= stat + bytes));
+				CHECK(!found ||
+				      (found >= stat && found + items * (kind == 1 ? 24 : 8) <= stat + bytes));
 			}
 		free(stat);
 	}
@@ -329,7 +359,8 @@ TEST(left_out_inputs)
 			store32(miss + 16 * k + 8, miss_rows[i].miss[k].reason);
 			store32(miss + 16 * k + 12, miss_rows[i].miss[k].how);
 		}
-		check_number(miss_check(miss, 3, miss_rows[i].records, miss_rows[i].planned, &err), &err, miss_rows[i].number);
+		check_number(miss_check(miss, 3, miss_rows[i].records, miss_rows[i].planned, &err), &err,
+			     miss_rows[i].number);
 	}
 }
 

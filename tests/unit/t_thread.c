@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_thread.c - each number runs once, the caller watches, and a system that refuses threads is got along with
+ * t_thread.c - each number runs once, the caller watches, and a system that refuses threads is got
+ * along with
  *
  * LDFLAGS: -Wl,--wrap=pthread_create
  */
@@ -57,8 +58,15 @@ TEST(every_number_runs_once)
 		uint32_t count;
 		int allowed;
 		uint32_t want;
-	} rows[] = {{1, -1, 1}, {2, -1, 2}, {7, -1, 7}, {THREADS_MAX, -1, THREADS_MAX}, {THREADS_MAX + 5, -1, THREADS_MAX},
-		    {8, 3, 3}, {8, 1, 1}, {8, 0, 0}, {0, -1, 0}};
+	} rows[] = {{1, -1, 1},
+		    {2, -1, 2},
+		    {7, -1, 7},
+		    {THREADS_MAX, -1, THREADS_MAX},
+		    {THREADS_MAX + 5, -1, THREADS_MAX},
+		    {8, 3, 3},
+		    {8, 1, 1},
+		    {8, 0, 0},
+		    {0, -1, 0}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct seen s = {.caller = pthread_self()};

@@ -30,7 +30,10 @@ static bool line_good_slowly(const char *text, size_t bytes)
 
 static unsigned lines_good, lines_bad;
 
-/* In memory of just its size, so that a sanitizer sees a look beyond it, and at each of 16 addresses. */
+/*
+ * In memory of just its size, so that a sanitizer sees a look beyond it, and at each of 16
+ * addresses.
+ */
 static void compare(const char *text, size_t bytes)
 {
 	static char around[160];
@@ -112,12 +115,15 @@ TEST(words_of_any_length_at_any_place)
 			}
 }
 
-/* tokens_literal() has a short way for the usual case; the word taken and compared is the long one. */
+/*
+ * tokens_literal() has a short way for the usual case; the word taken and compared is the long one.
+ */
 TEST(a_literal_is_that_word_and_no_other)
 {
 	static const char *const texts[] = {
-		"", " ", "shard", "shar", "shard ", "shards", "shards 1", "shard 1", "shard  1", "shard \t1", "shard\t1", "shard\t",
-		"shard\2001", "Shard 1", "sharD 1", "s", "1 shard", "shard shard", "shard x y",
+		"",	   " ",	       "shard",	    "shar",	   "shard ",	"shards",     "shards 1",
+		"shard 1", "shard  1", "shard \t1", "shard\t1",	   "shard\t",	"shard\2001", "Shard 1",
+		"sharD 1", "s",	       "1 shard",   "shard shard", "shard x y",
 	};
 
 	for (size_t i = 0; i < COUNT(texts); i++) {
@@ -206,7 +212,8 @@ TEST(numbers_are_canonical)
 		uint64_t out = 0;
 
 		STORY("'%s' up to %" PRIu64, rows[i].text, rows[i].limit);
-		CHECK_EQ(word_number((struct word){rows[i].text, strlen(rows[i].text)}, rows[i].limit, &out), rows[i].good);
+		CHECK_EQ(word_number((struct word){rows[i].text, strlen(rows[i].text)}, rows[i].limit, &out),
+			 rows[i].good);
 		CHECK(!rows[i].good || out == rows[i].value);
 		tokens_number(&t, "n", rows[i].limit);
 		CHECK_EQ(t.fault, rows[i].good ? TOKEN_OK : *rows[i].text ? TOKEN_NUMBER : TOKEN_FORM);
@@ -249,8 +256,16 @@ TEST(digests_have_their_full_length)
 	static const struct {
 		const char *text;
 		int want;
-	} rows[] = {{"00ff12ab", TOKEN_OK}, {"00ff12ab next", TOKEN_OK}, {"00ff12a next", TOKEN_NUMBER}, {"00ff12ab0 next", TOKEN_NUMBER},
-		    {"00ff 12ab", TOKEN_NUMBER}, {"00FF12AB", TOKEN_NUMBER}, {"00ff12a", TOKEN_NUMBER}, {"00ff12ab0", TOKEN_NUMBER}, {"-", TOKEN_NUMBER}, {"", TOKEN_FORM}};
+	} rows[] = {{"00ff12ab", TOKEN_OK},
+		    {"00ff12ab next", TOKEN_OK},
+		    {"00ff12a next", TOKEN_NUMBER},
+		    {"00ff12ab0 next", TOKEN_NUMBER},
+		    {"00ff 12ab", TOKEN_NUMBER},
+		    {"00FF12AB", TOKEN_NUMBER},
+		    {"00ff12a", TOKEN_NUMBER},
+		    {"00ff12ab0", TOKEN_NUMBER},
+		    {"-", TOKEN_NUMBER},
+		    {"", TOKEN_FORM}};
 	static const uint8_t want[4] = {0x00, 0xff, 0x12, 0xab};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {

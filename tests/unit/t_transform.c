@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_transform.c - what transforming refuses, and how numbers are rounded; what it makes of images is tests/twin/transform.py's affair
+ * t_transform.c - what transforming refuses, and how numbers are rounded; what it makes of images
+ * is tests/twin/transform.py's affair
  */
 #include <math.h>
 
@@ -10,7 +11,11 @@
 
 #define COUNT(array_) (sizeof(array_) / sizeof(array_[0]))
 
-static const struct shard_field photo = {.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .ndim = 3, .shape = {256, 300, 3},
+static const struct shard_field photo = {.name = "image",
+					 .dtype = SHARD_U8,
+					 .layout = SHARD_HWC,
+					 .ndim = 3,
+					 .shape = {256, 300, 3},
 					 .bytes = 256 * 300 * 3};
 static struct transform_plan plan;
 static struct shard_error err;
@@ -57,7 +62,8 @@ TEST(shapes_of_fields)
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		STORY("row %zu", i);
 		CHECK_EQ(transform_plan_make(&plan, &rows[i].field, &o, &err), SHARD_OK);
-		CHECK(plan.channels == rows[i].channels && plan.in_height == rows[i].height && plan.in_width == rows[i].width);
+		CHECK(plan.channels == rows[i].channels && plan.in_height == rows[i].height &&
+		      plan.in_width == rows[i].width);
 		CHECK(plan.height == 5 && plan.width == 6 && plan.dtype == SHARD_F32 && plan.is_planar);
 		CHECK_EQ(plan.row_bytes, 5 * 6 * rows[i].channels * 4);
 	}
@@ -74,23 +80,30 @@ TEST(options_that_do_not_fit)
 		{{.dtype = SHARD_F64}, "options: dtype is 12; must be SHARD_F16, SHARD_BF16 or SHARD_F32"},
 		{{.layout = SHARD_YUV420}, "options: layout is 3; must be SHARD_CHW or SHARD_HWC"},
 		{{.crop = 3}, "options: crop is 3; must be 0 to 2"},
-		{{.crop = SHARD_CROP_RESIZED, .width = 32768}, "options: output of 256 x 32768; sides must be at most 32767"},
-		{{.height = 224, .width = 301}, "options: output of 224 x 301 cannot be cropped from images of 256 x 300; ask for less, or for "
-						"SHARD_CROP_RESIZED"},
+		{{.crop = SHARD_CROP_RESIZED, .width = 32768},
+		 "options: output of 256 x 32768; sides must be at most 32767"},
+		{{.height = 224, .width = 301},
+		 "options: output of 224 x 301 cannot be cropped from images of 256 x 300; ask for less, or for "
+		 "SHARD_CROP_RESIZED"},
 		{{.flip = 1.5}, "options: flip is 1.5; must be a probability, 0 to 1"},
 		{{.flip = NAN}, "options: flip is nan; must be a probability, 0 to 1"},
-		{{.area_min = 0.5, .area_max = 0.4}, "options: area_min is 0.5 and area_max 0.4; must ascend, above 0 and up to 1"},
+		{{.area_min = 0.5, .area_max = 0.4},
+		 "options: area_min is 0.5 and area_max 0.4; must ascend, above 0 and up to 1"},
 		{{.area_max = 1.1}, "options: area_min is 0.08 and area_max 1.1; must ascend, above 0 and up to 1"},
 		{{.area_min = -1}, "options: area_min is -1 and area_max 1; must ascend, above 0 and up to 1"},
-		{{.ratio_min = 2}, "options: ratio_min is 2 and ratio_max 1.33333; must ascend, above 0 and up to 32768"},
-		{{.ratio_max = INFINITY}, "options: ratio_min is 0.75 and ratio_max inf; must ascend, above 0 and up to 32768"},
+		{{.ratio_min = 2},
+		 "options: ratio_min is 2 and ratio_max 1.33333; must ascend, above 0 and up to 32768"},
+		{{.ratio_max = INFINITY},
+		 "options: ratio_min is 0.75 and ratio_max inf; must ascend, above 0 and up to 32768"},
 		{{.std = {1, -1}}, "options: std[1] is -1; must be above 0"},
 		{{.std = {1, 1, NAN}}, "options: std[2] is nan; must be above 0"},
-		{{.dtype = SHARD_F16, .std = {1, 1, 1e-5f}}, "options: mean[2] is 0 and std[2] 1e-05: numbers "
-							     "become too large for f16; give mean and std of "
-							     "samples scaled to 0..1"},
-		{{.mean = {NAN}}, "options: mean[0] is nan and std[0] 0: numbers become too large for f32; give "
-				  "mean and std of samples scaled to 0..1"},
+		{{.dtype = SHARD_F16, .std = {1, 1, 1e-5f}},
+		 "options: mean[2] is 0 and std[2] 1e-05: numbers "
+		 "become too large for f16; give mean and std of "
+		 "samples scaled to 0..1"},
+		{{.mean = {NAN}},
+		 "options: mean[0] is nan and std[0] 0: numbers become too large for f32; give "
+		 "mean and std of samples scaled to 0..1"},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -107,17 +120,28 @@ TEST(rows_that_do_not_fit)
 		struct shard_transform_row row;
 		const char *message;
 	} rows[] = {
-		{SHARD_CROP_CENTER, {.from = 3, .width = 20, .height = 10}, "rows: row 1 is from record 3; must be "
-									    "below 3, the records of the batch"},
-		{SHARD_CROP_CENTER, {.x = 281, .width = 20, .height = 10}, "rows: row 1 is 10 x 20 pixels from (0, "
-									   "281); must lie within 256 x 300"},
-		{SHARD_CROP_RESIZED, {.y = 256, .width = 1, .height = 1}, "rows: row 1 is 1 x 1 pixels from (256, "
-									  "0); must lie within 256 x 300"},
-		{SHARD_CROP_RESIZED, {.y = UINT32_MAX, .width = 2, .height = 2},
+		{SHARD_CROP_CENTER,
+		 {.from = 3, .width = 20, .height = 10},
+		 "rows: row 1 is from record 3; must be "
+		 "below 3, the records of the batch"},
+		{SHARD_CROP_CENTER,
+		 {.x = 281, .width = 20, .height = 10},
+		 "rows: row 1 is 10 x 20 pixels from (0, "
+		 "281); must lie within 256 x 300"},
+		{SHARD_CROP_RESIZED,
+		 {.y = 256, .width = 1, .height = 1},
+		 "rows: row 1 is 1 x 1 pixels from (256, "
+		 "0); must lie within 256 x 300"},
+		{SHARD_CROP_RESIZED,
+		 {.y = UINT32_MAX, .width = 2, .height = 2},
 		 "rows: row 1 is 2 x 2 pixels from (4294967295, 0); must lie within 256 x 300"},
-		{SHARD_CROP_RESIZED, {.width = 0, .height = 1}, "rows: row 1 is 1 x 0 pixels from (0, 0); must lie "
-								"within 256 x 300"},
-		{SHARD_CROP_RANDOM, {.width = 19, .height = 10}, "rows: row 1 is 10 x 19 pixels and the output 10 x 20; only SHARD_CROP_RESIZED resizes"},
+		{SHARD_CROP_RESIZED,
+		 {.width = 0, .height = 1},
+		 "rows: row 1 is 1 x 0 pixels from (0, 0); must lie "
+		 "within 256 x 300"},
+		{SHARD_CROP_RANDOM,
+		 {.width = 19, .height = 10},
+		 "rows: row 1 is 10 x 19 pixels and the output 10 x 20; only SHARD_CROP_RESIZED resizes"},
 		{SHARD_CROP_RANDOM, {.x = 280, .y = 246, .width = 20, .height = 10}, NULL},
 		{SHARD_CROP_RESIZED, {.from = 2, .x = 299, .y = 255, .width = 1, .height = 1}, NULL},
 	};
@@ -139,7 +163,8 @@ TEST(rows_that_do_not_fit)
 TEST(lines_that_do_not_fit_shared_memory)
 {
 	struct shard_field field = photo;
-	struct shard_transform_options o = {.crop = SHARD_CROP_RESIZED, .height = 224, .width = 224, .dtype = SHARD_F16};
+	struct shard_transform_options o = {
+		.crop = SHARD_CROP_RESIZED, .height = 224, .width = 224, .dtype = SHARD_F16};
 	struct transform_call call;
 	uint32_t shared_bytes, most = 0;
 
@@ -173,15 +198,31 @@ TEST(rounding)
 	static const struct {
 		float value;
 		uint32_t f16, bf16;
-	} rows[] = {{0, 0, 0}, {-0.0f, 0x8000, 0x8000}, {1, 0x3c00, 0x3f80}, {-2, 0xc000, 0xc000},
-		    {1 + 0x1p-11f, 0x3c00, 0x3f80},		    /* half way: to the even one */
+	} rows[] = {{0, 0, 0},
+		    {-0.0f, 0x8000, 0x8000},
+		    {1, 0x3c00, 0x3f80},
+		    {-2, 0xc000, 0xc000},
+		    {1 + 0x1p-11f, 0x3c00, 0x3f80}, /* half way: to the even one */
 		    {1 + 3 * 0x1p-11f, 0x3c02, 0x3f80},
 		    {1 + 0x1p-11f + 0x1p-23f, 0x3c01, 0x3f80},
-		    {1 + 0x1p-8f, 0x3c04, 0x3f80}, {1 + 3 * 0x1p-8f, 0x3c0c, 0x3f82},
-		    {65504, 0x7bff, 0x4780}, {65519.996f, 0x7bff, 0x4780}, {65520, 0x7c00, 0x4780}, {1e30f, 0x7c00, 0x714a},
-		    {0x1p-14f, 0x0400, 0x3880}, {0x1p-14f - 0x1p-25f, 0x0400, 0x3880}, {0x1p-14f - 0x1p-24f, 0x03ff, 0x3880},
-		    {0x1p-24f, 1, 0x3380}, {0x1p-25f, 0, 0x3300}, {0x1p-25f + 0x1p-48f, 1, 0x3300}, {3 * 0x1p-25f, 2, 0x33c0}, {0x1p-26f, 0, 0x3280},
-		    {0x1p-130f, 0, 0x0008}, {INFINITY, 0x7c00, 0x7f80}, {-INFINITY, 0xfc00, 0xff80}, {NAN, 0x7e00, 0x7fc0},
+		    {1 + 0x1p-8f, 0x3c04, 0x3f80},
+		    {1 + 3 * 0x1p-8f, 0x3c0c, 0x3f82},
+		    {65504, 0x7bff, 0x4780},
+		    {65519.996f, 0x7bff, 0x4780},
+		    {65520, 0x7c00, 0x4780},
+		    {1e30f, 0x7c00, 0x714a},
+		    {0x1p-14f, 0x0400, 0x3880},
+		    {0x1p-14f - 0x1p-25f, 0x0400, 0x3880},
+		    {0x1p-14f - 0x1p-24f, 0x03ff, 0x3880},
+		    {0x1p-24f, 1, 0x3380},
+		    {0x1p-25f, 0, 0x3300},
+		    {0x1p-25f + 0x1p-48f, 1, 0x3300},
+		    {3 * 0x1p-25f, 2, 0x33c0},
+		    {0x1p-26f, 0, 0x3280},
+		    {0x1p-130f, 0, 0x0008},
+		    {INFINITY, 0x7c00, 0x7f80},
+		    {-INFINITY, 0xfc00, 0xff80},
+		    {NAN, 0x7e00, 0x7fc0},
 		    {3.4e38f, 0x7c00, 0x7f80}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -196,7 +237,8 @@ TEST(rounding_of_all_numbers_of_16_bits)
 {
 	for (uint32_t bits = 0; bits < 0x7c00; bits++) {
 		double value = bits < 0x400 ? ldexp(bits, -24) : ldexp(1024 + (bits & 0x3ff), (int)(bits >> 10) - 25);
-		double next = bits + 1 < 0x400 ? ldexp(bits + 1, -24) : ldexp(1024 + ((bits + 1) & 0x3ff), (int)((bits + 1) >> 10) - 25);
+		double next = bits + 1 < 0x400 ? ldexp(bits + 1, -24)
+					       : ldexp(1024 + ((bits + 1) & 0x3ff), (int)((bits + 1) >> 10) - 25);
 		float half = (float)((value + next) / 2);
 
 		STORY("f16 0x%04x", bits);

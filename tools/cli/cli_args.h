@@ -12,7 +12,7 @@ struct cli_args {
 	const struct cli_program *program;
 	const struct cli_verb *verb;
 	const void *options; /* the verb's struct, filled in */
-	uint64_t given;      /* for cli_given() */
+	uint64_t given;	     /* for cli_given() */
 };
 
 /* True if the user typed the option or positional called `name`. */

@@ -41,7 +41,8 @@ static void right_text(const struct cli_option *option, char *out, size_t out_by
 		 shown ? shown : "", shown ? "]" : "");
 }
 
-static void print_row(FILE *out, const struct cli_option *option, bool is_positional, const char *right, size_t left_columns)
+static void print_row(FILE *out, const struct cli_option *option, bool is_positional, const char *right,
+		      size_t left_columns)
 {
 	char left[128];
 

@@ -128,10 +128,11 @@ static void value_notes(FILE *out, const struct cli_option *option)
 	else
 		cli_range_text(option, text, sizeof(text));
 	if (text[0]) {
-		fputs(option->kind == CLI_CHOICE	  ? "One of "
-		      : !option->max			  ? ""
+		fputs(option->kind == CLI_CHOICE   ? "One of "
+		      : !option->max		   ? ""
 		      : option->max == option->min ? "Only "
-						   : "From ", out);
+						   : "From ",
+		      out);
 		roff(out, text, false);
 		fputs(".\n", out);
 	}

@@ -80,7 +80,7 @@ static int set_from_next(struct cli_parse *p, unsigned idx, const char *typed, c
 
 	if (next && next[0] == '-' && next[1] && !(next[1] >= '0' && next[1] <= '9'))
 		return cli_misuse(&p->args, "%s needs a value: %s %s ('%s' looks like an option)", typed, typed,
-			      cli_arg_name(p->flat.option[idx]), next);
+				  cli_arg_name(p->flat.option[idx]), next);
 	if (next)
 		(*argv)++;
 	return set_option(p, idx, typed, next);
@@ -130,8 +130,9 @@ static int take_short(struct cli_parse *p, char ***argv)
 		while (i < p->flat.count && p->flat.option[i]->short_name != *at)
 			i++;
 		if (i == p->flat.count)
-			return cli_misuse(&p->args, "unknown option '%s'%s%s%s", typed, at[1] || at > **argv + 1 ? " in '" : "",
-				      at[1] || at > **argv + 1 ? **argv : "", at[1] || at > **argv + 1 ? "'" : "");
+			return cli_misuse(&p->args, "unknown option '%s'%s%s%s", typed,
+					  at[1] || at > **argv + 1 ? " in '" : "",
+					  at[1] || at > **argv + 1 ? **argv : "", at[1] || at > **argv + 1 ? "'" : "");
 		if (p->flat.option[i]->kind != CLI_FLAG)
 			return at[1] ? set_option(p, i, typed, at + 1) : set_from_next(p, i, typed, argv);
 		rc = set_option(p, i, typed, NULL);
@@ -224,7 +225,7 @@ static int parse_words(struct cli_parse *p, char **argv)
 	for (unsigned i = 0; i < p->flat.own_count; i++)
 		if (p->flat.option[i]->required && !(p->args.given >> i & 1))
 			return cli_misuse(&p->args, "--%s %s is missing", p->flat.option[i]->name,
-				      cli_arg_name(p->flat.option[i]));
+					  cli_arg_name(p->flat.option[i]));
 	if (p->common.quiet && p->common.verbose)
 		return cli_misuse(&p->args, "--quiet and --verbose exclude each other");
 	return EXIT_DONE;

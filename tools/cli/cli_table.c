@@ -9,9 +9,12 @@
 
 /* clang-format off */
 static const struct cli_option common_table[] = {
-	{.name = "quiet", .short_name = 'q', .kind = CLI_FLAG, .offset = offsetof(struct cli_common, quiet), .help = "warnings and errors only"},
-	{.name = "verbose", .short_name = 'v', .kind = CLI_FLAG, .offset = offsetof(struct cli_common, verbose), .help = "more notes", .beside = true},
-	{.name = "help", .short_name = 'h', .kind = CLI_FLAG, .offset = offsetof(struct cli_common, help), .help = "print this and exit"},
+	{.name = "quiet", .short_name = 'q', .kind = CLI_FLAG, .offset = offsetof(struct cli_common, quiet),
+	 .help = "warnings and errors only"},
+	{.name = "verbose", .short_name = 'v', .kind = CLI_FLAG, .offset = offsetof(struct cli_common, verbose),
+	 .help = "more notes", .beside = true},
+	{.name = "help", .short_name = 'h', .kind = CLI_FLAG, .offset = offsetof(struct cli_common, help),
+	 .help = "print this and exit"},
 	{0},
 };
 /* clang-format on */

@@ -30,24 +30,24 @@
 #include <stdio.h>
 
 #define CLI_OPTIONS_MAX 64 /* of a verb, positionals included: one bit each in cli_args.given */
-#define CLI_TABLES_MAX 4
+#define CLI_TABLES_MAX	4
 
 /* How a value is written, and the type of the struct's member that takes it. */
 enum cli_kind {
-	CLI_FLAG,             /* bool: there or not */
-	CLI_STRING,           /* const char *, never empty; lives as long as argv */
-	CLI_FILE,             /* the same, completed as a file name */
-	CLI_DIR,              /* the same, completed as a directory */
-	CLI_U64,              /* uint64_t */
-	CLI_SIZE,             /* uint64_t, in bytes: 512, 64K, 64M, 1GiB, 2T; powers of 1024 */
-	CLI_CHOICE,           /* int: which of `choices`, from 0 */
+	CLI_FLAG,	      /* bool: there or not */
+	CLI_STRING,	      /* const char *, never empty; lives as long as argv */
+	CLI_FILE,	      /* the same, completed as a file name */
+	CLI_DIR,	      /* the same, completed as a directory */
+	CLI_U64,	      /* uint64_t */
+	CLI_SIZE,	      /* uint64_t, in bytes: 512, 64K, 64M, 1GiB, 2T; powers of 1024 */
+	CLI_CHOICE,	      /* int: which of `choices`, from 0 */
 	CLI_COUNT_OR_PERCENT, /* struct cli_amount: 5, 2%, 0.5% */
-	CLI_PART,             /* struct cli_part: k/n, k from 0 to n - 1 */
+	CLI_PART,	      /* struct cli_part: k/n, k from 0 to n - 1 */
 };
 
 struct cli_amount {
 	bool is_percent;
-	uint64_t count;             /* if it is not */
+	uint64_t count;		    /* if it is not */
 	uint32_t parts_per_million; /* if it is: 2% is 20,000 */
 };
 
@@ -62,19 +62,23 @@ struct cli_strings {
 
 /* An option, or a positional argument (then `name` is what help calls it: "SRC"). */
 struct cli_option {
-	const char *name;          /* "out" for --out */
-	char short_name;           /* 'o' for -o; 0: none */
+	const char *name; /* "out" for --out */
+	char short_name;  /* 'o' for -o; 0: none */
 	enum cli_kind kind;
 	bool required;
-	bool many;                 /* struct cli_strings: an option that may be repeated; the last positional, for all that follow */
-	size_t offset;             /* of the member in the verb's struct */
-	const char *arg_name;      /* "DIR"; not for flags; NULL: the choices themselves */
-	const char *help;          /* no capital, no full stop */
-	const char *choices;       /* CLI_CHOICE: "shuffle|source" */
+	/*
+	 * struct cli_strings: an option that may be repeated; the last positional, for all that
+	 * follow
+	 */
+	bool many;
+	size_t offset;		   /* of the member in the verb's struct */
+	const char *arg_name;	   /* "DIR"; not for flags; NULL: the choices themselves */
+	const char *help;	   /* no capital, no full stop */
+	const char *choices;	   /* CLI_CHOICE: "shuffle|source" */
 	const char *default_value; /* parsed like what a user types, and shown */
 	const char *default_note;  /* shown instead, where the default is not a constant: "one per CPU" */
-	uint64_t min, max;         /* CLI_U64, CLI_SIZE and counts; max 0: no limit */
-	bool beside;               /* in --help, it stands in the line of the option before it: the screen ends */
+	uint64_t min, max;	   /* CLI_U64, CLI_SIZE and counts; max 0: no limit */
+	bool beside;		   /* in --help, it stands in the line of the option before it: the screen ends */
 };
 
 struct cli_args;
@@ -82,28 +86,29 @@ struct cli_args;
 /* The text of a verb or of a program. */
 struct cli_text {
 	const char *name;
-	const char *summary;     /* one line: "Pack folders of images into a dataset" */
-	const char *description; /* for the man page: paragraphs, "- " items, "### " subheadings; empty lines between */
-	const char *examples;    /* one command per line; --help ends with them */
+	const char *summary; /* one line: "Pack folders of images into a dataset" */
+	/* for the man page: paragraphs, "- " items, "### " subheadings; empty lines between */
+	const char *description;
+	const char *examples; /* one command per line; --help ends with them */
 };
 
 /* This program's texts: the build makes them of docs/man/PROGRAM.md. */
 extern const struct cli_text cli_manual[];
 
 struct cli_verb {
-	const char *name; /* one word or two: "images", "plan images" */
+	const char *name;		      /* one word or two: "images", "plan images" */
 	const struct cli_option *positionals; /* NULL: none.  Optional ones come last */
 	const struct cli_option *options[CLI_TABLES_MAX];
-	size_t options_bytes;    /* of the struct that the offsets are for */
+	size_t options_bytes;			 /* of the struct that the offsets are for */
 	int (*run)(const struct cli_args *args); /* returns an exit code; see cli_args.h */
-	uint32_t row;            /* for run(), of verbs that are rows of a table of the program's own */
+	uint32_t row;				 /* for run(), of verbs that are rows of a table of the program's own */
 };
 
 struct cli_program {
 	const char *name;
-	const char *see_also;           /* NULL, or for the man page: "shardcat(1)" */
-	const struct cli_text *texts;   /* the program's, one of each verb, and a zeroed row */
-	const struct cli_verb *verbs;   /* ends with a zeroed row */
+	const char *see_also;		  /* NULL, or for the man page: "shardcat(1)" */
+	const struct cli_text *texts;	  /* the program's, one of each verb, and a zeroed row */
+	const struct cli_verb *verbs;	  /* ends with a zeroed row */
 	void (*print_version)(FILE *out); /* first line: "shardpack 0.1.0" */
 };
 

@@ -20,11 +20,11 @@ struct background {
 	bool (*step)(void *context); /* const after start: with lock; false when there was nothing to do */
 	void *context;		     /* const after start */
 	pthread_t thread[BACKGROUND_THREADS_MAX];
-	unsigned thread_count;	     /* const after start */
+	unsigned thread_count; /* const after start */
 	pthread_mutex_t lock;
-	pthread_cond_t asked;	     /* with lock: there is something to do, or stop was set */
-	pthread_cond_t told;	     /* with lock: something was done */
-	bool stop;		     /* lock: set once */
+	pthread_cond_t asked; /* with lock: there is something to do, or stop was set */
+	pthread_cond_t told;  /* with lock: something was done */
+	bool stop;	      /* lock: set once */
 };
 
 /*

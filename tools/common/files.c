@@ -113,7 +113,8 @@ bool files_nearest(char *path)
 char *files_above_resolved(const char *path)
 {
 	size_t bytes = files_folder_bytes(path), name_at = bytes;
-	char *folder = bytes ? strndup(path, bytes) : strdup("."), *above = folder ? realpath(folder, NULL) : NULL, *out = NULL;
+	char *folder = bytes ? strndup(path, bytes) : strdup("."), *above = folder ? realpath(folder, NULL) : NULL,
+	     *out = NULL;
 	int length;
 
 	while (path[name_at] == '/')
@@ -157,11 +158,13 @@ char *files_absolute(const char *dir)
 		 * What is left of "a/b" above nothing is ".", which it does not begin with; nor
 		 * does ".a".
 		 */
-		rest = !strcmp(near, ".") && dir[strspn(dir, ".")] != '/' && strcmp(dir, ".") ? dir : dir + strlen(near);
+		rest = !strcmp(near, ".") && dir[strspn(dir, ".")] != '/' && strcmp(dir, ".") ? dir
+											      : dir + strlen(near);
 		rest += strspn(rest, "/");
 		if (climbs(rest))
 			fail(EXIT_IO, "%s: leads through a folder that does not exist", dir);
-		else if (asprintf(&out, "%s%s%s", !strcmp(above, "/") && *rest ? "" : above, *rest ? "/" : "", rest) < 0)
+		else if (asprintf(&out, "%s%s%s", !strcmp(above, "/") && *rest ? "" : above, *rest ? "/" : "", rest) <
+			 0)
 			out = NULL;
 	}
 	while (out && strlen(out) > 1 && out[strlen(out) - 1] == '/')

@@ -13,7 +13,8 @@
 #include "shard.h"
 #include "tools/common/text.h"
 
-#define FILES_PATH_BYTES 4352 /* the system's limit of 4,096, and a name behind it for the message that it is too long */
+#define FILES_PATH_BYTES \
+	4352 /* the system's limit of 4,096, and a name behind it for the message that it is too long */
 
 /* DIR/NAME, and DIR/PREFIX00005SUFFIX, into `out` of FILES_PATH_BYTES. */
 int files_path(char *out, const char *dir, const char *name);

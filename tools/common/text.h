@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct text { /* start it zeroed */
+struct text {	    /* start it zeroed */
 	char *data; /* NUL-terminated once anything was added */
 	size_t bytes, capacity_bytes;
 	bool failed;

@@ -21,11 +21,12 @@ struct workers_options {
 	struct progress *progress; /* ticked while waiting */
 	void *context;		   /* first argument of these: */
 
-	void *(*begin)(void *context); /* one thread's own data; NULL when memory ran out */
-	void (*end)(void *own);	       /* in that thread; NULL is nothing */
+	void *(*begin)(void *context);		      /* one thread's own data; NULL when memory ran out */
+	void (*end)(void *own);			      /* in that thread; NULL is nothing */
 	void (*assign)(void *context, uint64_t slot); /* one at a time: the next ticket, in order, has this slot */
 	void (*work)(void *context, void *own, uint64_t slot);
-	void (*give_back)(void *context, uint64_t slot); /* one at a time: its ticket was released, or never will be; may be NULL */
+	/* one at a time: its ticket was released, or never will be; may be NULL */
+	void (*give_back)(void *context, uint64_t slot);
 };
 
 struct workers;

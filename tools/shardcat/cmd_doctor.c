@@ -121,8 +121,9 @@ static int run(const struct cli_args *args)
 		return fail_with(rc, &err);
 	if (!o->path)
 		note("no disk was examined; name a dataset, or a folder on the disk that will hold one");
-	note("%" PRIu64 " findings: %" PRIu64 " good, %" PRIu64 " slower, %" PRIu64 " missing, %" PRIu64 " unknown", t.count[VERDICTS],
-	     t.count[SHARD_GOOD], t.count[SHARD_SLOWER], t.count[SHARD_MISSING], t.count[SHARD_UNKNOWN]);
+	note("%" PRIu64 " findings: %" PRIu64 " good, %" PRIu64 " slower, %" PRIu64 " missing, %" PRIu64 " unknown",
+	     t.count[VERDICTS], t.count[SHARD_GOOD], t.count[SHARD_SLOWER], t.count[SHARD_MISSING],
+	     t.count[SHARD_UNKNOWN]);
 	return EXIT_DONE;
 }
 

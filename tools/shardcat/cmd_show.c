@@ -46,7 +46,7 @@ struct sheet {
 	const struct shard_field *image, *label; /* label may be NULL */
 	uint64_t *records;			 /* chosen */
 	uint64_t record_count;			 /* of them */
-	int64_t wanted; /* label, if only one class is */
+	int64_t wanted;				 /* label, if only one class is */
 	bool sequential;
 	uint32_t columns;
 	struct picture_scale scale; /* of the image */

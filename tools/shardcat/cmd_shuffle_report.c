@@ -278,7 +278,8 @@ static void warn_of_variance(const struct study *s, double variance, bool sorted
 	if (enough)
 		snprintf(more, sizeof(more), ", or --window-runs %" PRIu64, enough);
 	if (s->order.kind == SHARD_SEQUENTIAL)
-		warn("class counts of batches vary %.3g times as much as they should: nothing is shuffled, and %s; use --shuffle "
+		warn("class counts of batches vary %.3g times as much as they should: nothing is shuffled, and %s; use "
+		     "--shuffle "
 		     "global or windows",
 		     variance, sorted ? "records are stored sorted by class" : "neighbours resemble each other");
 	else if (s->order.kind == SHARD_SHUFFLE_GLOBAL)

@@ -101,9 +101,9 @@ static void print_field(const struct census *c, uint32_t field)
 	if (!of->channels || (!c->has_read && !of->recorded))
 		return;
 	printf("%s, %s (%s)\n", f->name, shard_dtype_name(f->dtype),
-	       of->recorded	? c->has_read ? "mean and std recorded, and checked" : "recorded"
+	       of->recorded	      ? c->has_read ? "mean and std recorded, and checked" : "recorded"
 	       : of->sums[0].is_float ? "from the records, rounded"
-				    : "from the records");
+				      : "from the records");
 	for (uint32_t i = 0; i < of->channels; i++) {
 		const struct sums *s = &of->sums[i];
 

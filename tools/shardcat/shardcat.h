@@ -11,12 +11,20 @@
  * Rows that the tables of several verbs have; `type` is the verb's struct, with members `path` and
  * `json`.
  */
-#define DIR_OR_SHARD(type)                                                        \
-	{.name = "DIR|SHARD", .kind = CLI_FILE, .required = true, .offset = offsetof(type, path), \
-	 .help = "dataset folder, or one shard file"}
-#define ONLY_DIR(type) \
-	{.name = "DIR", .kind = CLI_DIR, .required = true, .offset = offsetof(type, path), .help = "dataset folder"}
-#define AS_JSON(type, text) {.name = "json", .kind = CLI_FLAG, .offset = offsetof(type, json), .help = (text)}
+#define DIR_OR_SHARD(type)                                                                               \
+	{                                                                                                \
+		.name = "DIR|SHARD", .kind = CLI_FILE, .required = true, .offset = offsetof(type, path), \
+		.help = "dataset folder, or one shard file"                                              \
+	}
+#define ONLY_DIR(type)                                                                            \
+	{                                                                                         \
+		.name = "DIR", .kind = CLI_DIR, .required = true, .offset = offsetof(type, path), \
+		.help = "dataset folder"                                                          \
+	}
+#define AS_JSON(type, text)                                                                      \
+	{                                                                                        \
+		.name = "json", .kind = CLI_FLAG, .offset = offsetof(type, json), .help = (text) \
+	}
 
 extern const struct cli_verb verb_info;		  /* cmd_info.c */
 extern const struct cli_verb verb_list;		  /* cmd_list.c */

@@ -19,15 +19,15 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/monotonic.h"
-#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/build.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
-#include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/build/replacement.h"
 #include "tools/shardpack/build/seal_dataset.h"
 #include "tools/shardpack/build/space.h"
 #include "tools/shardpack/command.h"
+#include "tools/shardpack/convert/account.h"
+#include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
@@ -95,8 +95,13 @@ static int settle_recipe(struct packing *w)
 
 static struct request request_of(struct packing *w)
 {
-	return (struct request){.o = w->o, .args = w->args, .place = &w->place, .stored = w->stored, .recipe = &w->recipe,
-				.plan = &w->plan, .scan = &w->scan};
+	return (struct request){.o = w->o,
+				.args = w->args,
+				.place = &w->place,
+				.stored = w->stored,
+				.recipe = &w->recipe,
+				.plan = &w->plan,
+				.scan = &w->scan};
 }
 
 /* What the options alone say, and whether records of that kind can be. */
@@ -108,7 +113,8 @@ static int settle_source(struct packing *w)
 	int (*settle)(const struct request *r) = source_table[w->recipe.source]->settle;
 	int code = settle ? settle(&r) : EXIT_DONE;
 
-	if (code == EXIT_DONE && w->recipe.source == SOURCE_IMAGES && recipe_schema(&w->recipe, &schema, &err) != SHARD_OK)
+	if (code == EXIT_DONE && w->recipe.source == SOURCE_IMAGES &&
+	    recipe_schema(&w->recipe, &schema, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s", err.message);
 	return code;
 }
@@ -345,8 +351,8 @@ static int run_with_places(struct packing *w, bool plan_only)
 
 static int run(const struct cli_args *args, bool plan_only)
 {
-	struct packing w = {.o = args->options, .args = args, .place.root_fd = -1,
-			    .start_ns = monotonic_ns(), .job.source_fd = -1};
+	struct packing w = {
+		.o = args->options, .args = args, .place.root_fd = -1, .start_ns = monotonic_ns(), .job.source_fd = -1};
 	int code;
 
 	w.recipe.source = args->verb->row;

@@ -14,8 +14,8 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/special.h"
-#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/job.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_file.h"
@@ -38,7 +38,8 @@ int command_check_report(const char *path)
 		return fail(EXIT_USAGE, "--report %s: is a folder; --report must name a file", path);
 	if (special_is(path)) /* it will be written into, so its folder does not matter */
 		return EXIT_DONE;
-	if (snprintf(folder, sizeof(folder), "%.*s", slash > path ? (int)(slash - path) : 1, path) >= (int)sizeof(folder))
+	if (snprintf(folder, sizeof(folder), "%.*s", slash > path ? (int)(slash - path) : 1, path) >=
+	    (int)sizeof(folder))
 		return fail(EXIT_USAGE, "--report %s: this path is too long", path);
 	if (access(folder, W_OK | X_OK) != 0)
 		return fail(EXIT_IO, "--report %s: cannot write into %s: %s", path, folder, strerror(errno));

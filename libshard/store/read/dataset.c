@@ -109,10 +109,12 @@ static int read_manifest(struct shard_dataset *ds, struct shard_error *err)
 	ds->reader = mem_array((size_t)ds->m.shard_count, sizeof(*ds->reader));
 	return ds->reader && !filler.no_memory
 		       ? SHARD_OK
-		       : error_set(err, SHARD_E_MEMORY, "no memory for the tables of %" PRIu64 " shards", ds->m.shard_count);
+		       : error_set(err, SHARD_E_MEMORY, "no memory for the tables of %" PRIu64 " shards",
+				   ds->m.shard_count);
 }
 
-int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt, struct shard_error *err)
+int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
+		       struct shard_error *err)
 {
 	struct shard_dataset *ds = mem_zalloc(sizeof(*ds));
 	int rc;
@@ -121,8 +123,8 @@ int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct
 		return error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
 	rc = options_take(&ds->o, sizeof(ds->o), opt, err);
 	if (!rc && (ds->o.check > SHARD_CHECK_NEVER || ds->o.guard > 1))
-		rc = error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2 and 1", ds->o.check,
-			       ds->o.guard);
+		rc = error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2 and 1",
+			       ds->o.check, ds->o.guard);
 	if (rc)
 		goto out;
 	ds->dir = mem_text(dir);
@@ -190,13 +192,13 @@ static void parse_entry(const struct shard_dataset *ds, uint64_t idx, struct man
 }
 
 /* D2 to D5: is this the shard that the manifest names? */
-static int check_against_manifest(const struct shard_dataset *ds, const struct shard_reader *r, const struct manifest_shard *want,
-				  struct shard_error *err)
+static int check_against_manifest(const struct shard_dataset *ds, const struct shard_reader *r,
+				  const struct manifest_shard *want, struct shard_error *err)
 {
 	char got_root[33], want_root[33];
 
-	MUST_OR(SHARD_E_MISMATCH, "D2", r->file_bytes == want->file_bytes, "has %" PRIu64 " bytes; the manifest says %" PRIu64,
-		r->file_bytes, want->file_bytes);
+	MUST_OR(SHARD_E_MISMATCH, "D2", r->file_bytes == want->file_bytes,
+		"has %" PRIu64 " bytes; the manifest says %" PRIu64, r->file_bytes, want->file_bytes);
 	manifest_hash_text(got_root, r->pages->root);
 	manifest_hash_text(want_root, want->root);
 	MUST_OR(SHARD_E_MISMATCH, "D3", !memcmp(r->pages->root, want->root, sizeof(want->root)),
@@ -253,7 +255,11 @@ int shard_dataset_reader(struct shard_dataset *ds, uint64_t idx, struct shard_re
 		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no shard %" PRIu64 "; the dataset has %" PRIu64,
 				 show(&s, ds->dir), idx, ds->m.shard_count);
 	r = atomic_load_explicit(&ds->reader[idx], memory_order_acquire);
-	if (!r) { /* no lock, which a child might inherit locked: two threads may open it, and one of them throws it away */
+	/*
+	 * no lock, which a child might inherit locked: two threads may open it, and one of them
+	 * throws it away
+	 */
+	if (!r) {
 		rc = open_shard(ds, idx, &r, err);
 		if (!rc && !atomic_compare_exchange_strong(&ds->reader[idx], &there, r)) {
 			shard_reader_close(r);
@@ -302,7 +308,8 @@ uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx)
 /* ---- records ---- */
 
 /* Reader and index within it. */
-static int locate(struct shard_dataset *ds, uint64_t idx, struct shard_reader **r, uint64_t *inside, struct shard_error *err)
+static int locate(struct shard_dataset *ds, uint64_t idx, struct shard_reader **r, uint64_t *inside,
+		  struct shard_error *err)
 {
 	struct shown s;
 	uint64_t shard;
@@ -315,7 +322,8 @@ static int locate(struct shard_dataset *ds, uint64_t idx, struct shard_reader **
 	return shard_dataset_reader(ds, shard, r, err);
 }
 
-int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst, struct shard_error *err)
+int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
+		       struct shard_error *err)
 {
 	struct shard_reader *r = NULL;
 	uint64_t inside = 0;
@@ -325,7 +333,8 @@ int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t cou
 		rc = locate(ds, idx[i], &r, &inside, err);
 		for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++)
 			if (dst[g])
-				rc = shard_reader_read(r, g, inside, 1, (uint8_t *)dst[g] + i * ds->m.schema.group[g].stride, err);
+				rc = shard_reader_read(r, g, inside, 1,
+						       (uint8_t *)dst[g] + i * ds->m.schema.group[g].stride, err);
 	}
 	return rc;
 }

@@ -12,7 +12,7 @@
 #include "shard.h"
 #include "shard_pack.h"
 
-#define DATASET_MANIFEST "dataset.manifest"
+#define DATASET_MANIFEST	   "dataset.manifest"
 #define DATASET_MANIFEST_BYTES_MAX (UINT64_C(1) << 36)
 
 struct shard_dataset { /* const after open, but for the readers, which appear */
@@ -23,14 +23,14 @@ struct shard_dataset { /* const after open, but for the readers, which appear */
 	struct manifest_end end;
 	struct manifest m;
 	struct shard_dataset_options o;
-	uint64_t *first_record;    /* [shard_count + 1]: shard s holds [first[s], first[s + 1]) */
-	const char **line;         /* [shard_count]: where in the text its file name starts */
-	char *class_names;         /* NUL-terminated, one behind the other */
-	uint64_t *class_at;        /* [class_count]: where in class_names */
+	uint64_t *first_record;				 /* [shard_count + 1]: shard s holds [first[s], first[s + 1]) */
+	const char **line;				 /* [shard_count]: where in the text its file name starts */
+	char *class_names;				 /* NUL-terminated, one behind the other */
+	uint64_t *class_at;				 /* [class_count]: where in class_names */
 	struct shard_moments *moments[SHARD_FIELDS_MAX]; /* one per channel, or NULL */
 	uint64_t *class_records[SHARD_FIELDS_MAX];
 	uint64_t stat_count[2][SHARD_FIELDS_MAX]; /* [kind - 1] */
-	_Atomic(struct shard_reader *) *reader; /* [shard_count] */
+	_Atomic(struct shard_reader *) *reader;	  /* [shard_count] */
 };
 
 /* Which shard holds record `idx`, which must be below record_count. */

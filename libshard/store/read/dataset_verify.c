@@ -55,7 +55,8 @@ static int check_classes_unique(const struct shard_dataset *ds, struct shard_err
 		rc = error_set(err, SHARD_E_MEMORY, "no memory to compare %" PRIu64 " class names", ds->m.class_count);
 	for (uint64_t i = 1; !rc && i < ds->m.class_count; i++)
 		if (!strcmp(order[i - 1], order[i]))
-			rc = invariant_broken(err, SHARD_E_CORRUPT, "M16", "two classes are named '%s'", show(&s, order[i]));
+			rc = invariant_broken(err, SHARD_E_CORRUPT, "M16", "two classes are named '%s'",
+					      show(&s, order[i]));
 	mem_free(order);
 	mem_free(name);
 	return rc;
@@ -74,14 +75,16 @@ static int on_shard_file(void *context, const char *name)
 	struct shown s;
 	bool named = x->count && bsearch(&name, x->order, (size_t)x->count, sizeof(*x->order), by_file_name);
 
-	MUST_OR(SHARD_E_MISMATCH, "D7", named, "%s lies in the folder, but the manifest does not name it", show(&s, name));
+	MUST_OR(SHARD_E_MISMATCH, "D7", named, "%s lies in the folder, but the manifest does not name it",
+		show(&s, name));
 	return SHARD_OK;
 }
 
 static int check_files(const struct shard_dataset *ds, struct shard_error *err)
 {
 	struct extra x = {sorted(ds->line, ds->m.shard_count, by_file_name), ds->m.shard_count, err};
-	int rc = x.order ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory to compare %" PRIu64 " file names", x.count);
+	int rc = x.order ? SHARD_OK
+			 : error_set(err, SHARD_E_MEMORY, "no memory to compare %" PRIu64 " file names", x.count);
 
 	for (uint64_t i = 1; !rc && i < x.count; i++)
 		if (!by_file_name(&x.order[i - 1], &x.order[i])) {
@@ -133,7 +136,8 @@ int dataset_check_sha256(const char *path, const uint8_t got[32], const uint8_t 
 	hex_from_bytes(got_text, got, 32);
 	hex_from_bytes(want_text, want, 32);
 	if (memcmp(got, want, 32))
-		rc = invariant_broken(err, SHARD_E_MISMATCH, "D6", "its SHA-256 is %s; the manifest says %s", got_text, want_text);
+		rc = invariant_broken(err, SHARD_E_MISMATCH, "D6", "its SHA-256 is %s; the manifest says %s", got_text,
+				      want_text);
 	if (rc)
 		error_prefix(err, path);
 	return rc;

@@ -54,7 +54,8 @@ static int open_section(struct shard_reader *r, uint32_t type, const struct sect
 	return rc;
 }
 
-static int fail_index(const struct shard_reader *r, const char *what, uint64_t idx, uint64_t count, struct shard_error *err)
+static int fail_index(const struct shard_reader *r, const char *what, uint64_t idx, uint64_t count,
+		      struct shard_error *err)
 {
 	struct shown s;
 
@@ -187,7 +188,8 @@ static void stat_check_work(void *context)
 {
 	struct stat_job *j = context;
 
-	j->rc = stat_check(j->r->schema, reader_section_bytes(j->r, j->s), j->s->bytes, j->s->items, j->r->pages->record_count, j->err);
+	j->rc = stat_check(j->r->schema, reader_section_bytes(j->r, j->s), j->s->bytes, j->s->items,
+			   j->r->pages->record_count, j->err);
 }
 
 int reader_check_stat(struct shard_reader *r, struct shard_error *err)
@@ -214,7 +216,8 @@ int shard_reader_moments(struct shard_reader *r, uint32_t field, uint32_t channe
 	return rc;
 }
 
-int shard_reader_class_records(struct shard_reader *r, uint32_t field, uint64_t class_idx, uint64_t *out, struct shard_error *err)
+int shard_reader_class_records(struct shard_reader *r, uint32_t field, uint64_t class_idx, uint64_t *out,
+			       struct shard_error *err)
 {
 	struct stat_job job = {.kind = SHARD_STAT_CLASSES, .field = field, .idx = class_idx};
 	int rc = stat_item(r, &job, err);

@@ -10,13 +10,13 @@
 #include "libshard/io/file.h"
 
 struct read_ahead {
-	struct task task;     /* asked: there is a job; told: more is there, or the job ended */
-	struct read_ahead_job job;  /* constant while busy */
-	bool busy;	      /* lock: set by the user, cleared by the thread */
-	bool cancelled;	      /* lock: what is not read yet is not wanted */
-	size_t there;	      /* lock: bytes of the job that can be used */
-	int rc;		      /* lock: how reading went */
-	struct shard_error why; /* if rc is not 0 */
+	struct task task;	   /* asked: there is a job; told: more is there, or the job ended */
+	struct read_ahead_job job; /* constant while busy */
+	bool busy;		   /* lock: set by the user, cleared by the thread */
+	bool cancelled;		   /* lock: what is not read yet is not wanted */
+	size_t there;		   /* lock: bytes of the job that can be used */
+	int rc;			   /* lock: how reading went */
+	struct shard_error why;	   /* if rc is not 0 */
 };
 
 static int read_part(const struct read_ahead_job *job, size_t at, size_t bytes, struct shard_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read_ahead.h - a thread that reads part of a file into a buffer while another uses the bytes that are
- * there already
+ * read_ahead.h - a thread that reads part of a file into a buffer while another uses the bytes that
+ * are there already
  *
  * Reading past the page cache leaves the CPU idle, and hashing leaves the disk idle: one after the
  * other they take the sum of both times, side by side the longer one.
@@ -21,7 +21,7 @@ struct read_ahead_job {
 	uint8_t *buffer;   /* page-aligned */
 	uint64_t offset;   /* in the file; page-aligned */
 	size_t bytes;
-	const char *path;  /* for messages; must outlive the job */
+	const char *path; /* for messages; must outlive the job */
 };
 
 /* Read it all, now, in this thread. */
@@ -30,8 +30,8 @@ int read_ahead_now(const struct read_ahead_job *job, struct shard_error *err);
 struct read_ahead;
 
 /*
- * NULL if there is no memory or no thread: do without, with read_ahead_now().  Belongs to one thread at a
- * time.
+ * NULL if there is no memory or no thread: do without, with read_ahead_now().  Belongs to one
+ * thread at a time.
  */
 struct read_ahead *read_ahead_open(void);
 void read_ahead_close(struct read_ahead *f);

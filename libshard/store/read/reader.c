@@ -75,7 +75,8 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 	if (rc)
 		return rc;
 	if (o.check > SHARD_CHECK_NEVER || o.guard > 1)
-		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2 and 1", o.check, o.guard);
+		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2 and 1",
+				 o.check, o.guard);
 	r = mem_zalloc(sizeof(*r) + SHARD_GROUPS_MAX * sizeof(r->group[0]));
 	if (!r)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a reader");
@@ -110,7 +111,8 @@ out:
 	return rc;
 }
 
-int shard_reader_open(struct shard_reader **out, const char *path, const struct shard_reader_options *opt, struct shard_error *err)
+int shard_reader_open(struct shard_reader **out, const char *path, const struct shard_reader_options *opt,
+		      struct shard_error *err)
 {
 	return reader_open_as(out, path, path, opt, err);
 }
@@ -182,14 +184,16 @@ int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *con
 	}
 	if (guard_run(r->map, r->file_bytes, work, context))
 		return SHARD_OK;
-	return error_set(err, SHARD_E_IO, "%s: its bytes cannot be read any more (the file was cut while in use, or its disk fails)",
+	return error_set(err, SHARD_E_IO,
+			 "%s: its bytes cannot be read any more (the file was cut while in use, or its disk fails)",
 			 show(&s, r->path));
 }
 
 static int check_table_hash(const struct section *s, const struct hash128 *hash, struct shard_error *err)
 {
-	MUST("I43", !memcmp(hash->b, s->hash, sizeof(s->hash)), "the hash of section %s of group %u (%" PRIu64 " bytes at %" PRIu64
-	     ") is wrong: its bytes are damaged", shard_section_name(s->type), s->group, s->bytes, s->offset);
+	MUST("I43", !memcmp(hash->b, s->hash, sizeof(s->hash)),
+	     "the hash of section %s of group %u (%" PRIu64 " bytes at %" PRIu64 ") is wrong: its bytes are damaged",
+	     shard_section_name(s->type), s->group, s->bytes, s->offset);
 	return SHARD_OK;
 }
 
@@ -246,19 +250,21 @@ _Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group)
 	return bits;
 }
 
-int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got, struct shard_error *err)
+int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got,
+		      struct shard_error *err)
 {
 	const struct reader_group *g = &r->group[group];
 	uint64_t first = unit * g->unit_records, want = load64(g->leaf + 8 * unit);
 
 	MUST("I44", got == want,
-	     "unit %" PRIu64 " of group %u (records %" PRIu64 " to %" PRIu64 "): its hash is %016" PRIx64 ", the table says %016" PRIx64
-	     ": the bytes are damaged",
+	     "unit %" PRIu64 " of group %u (records %" PRIu64 " to %" PRIu64 "): its hash is %016" PRIx64
+	     ", the table says %016" PRIx64 ": the bytes are damaged",
 	     unit, group, first, first + reader_unit_bytes(r, group, unit) / g->stride - 1, got, want);
 	return SHARD_OK;
 }
 
-int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded, struct shard_error *err)
+int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded,
+		      struct shard_error *err)
 {
 	return reader_check_hash(r, group, unit, checksum64(decoded, reader_unit_bytes(r, group, unit)), err);
 }
@@ -270,22 +276,25 @@ int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, str
 	return chunk_decode(r->pages, r->schema, group, idx, entry, idx ? entry - 1 : NULL, out, err);
 }
 
-int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
-			bool check, void *dst, struct shard_error *err)
+int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
+			const void *stored, bool check, void *dst, struct shard_error *err)
 {
 	const struct codec *codec = codec_find(r->schema->group[group].codec);
 
 	if (check) {
 		uint64_t got = checksum64(stored, c->padded_bytes);
 
-		MUST("I46", got == c->stored_hash, "chunk %" PRIu64 " of group %u (%u bytes at %" PRIu64 "): the hash of its stored bytes is %016"
-		     PRIx64 ", the index says %016" PRIx64, idx, group, c->padded_bytes, c->offset, got, c->stored_hash);
+		MUST("I46", got == c->stored_hash,
+		     "chunk %" PRIu64 " of group %u (%u bytes at %" PRIu64
+		     "): the hash of its stored bytes is %016" PRIx64 ", the index says %016" PRIx64,
+		     idx, group, c->padded_bytes, c->offset, got, c->stored_hash);
 	}
 	if (!c->is_lz4) {
 		memcpy(dst, stored, c->decoded_bytes);
 		return SHARD_OK;
 	}
 	MUST("I47", codec && codec->decode(stored, c->stored_bytes, dst, c->decoded_bytes) == SHARD_OK,
-	     "chunk %" PRIu64 " of group %u: %u stored bytes do not decode to %u", idx, group, c->stored_bytes, c->decoded_bytes);
+	     "chunk %" PRIu64 " of group %u: %u stored bytes do not decode to %u", idx, group, c->stored_bytes,
+	     c->decoded_bytes);
 	return SHARD_OK;
 }

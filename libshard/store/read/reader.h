@@ -25,7 +25,7 @@ struct reader_group { /* const after open */
 	const uint8_t *leaf; /* HASH: 8 bytes a unit */
 	const struct disk_chunk *index;
 	_Atomic(_Atomic uint64_t *) seen; /* bit u: unit u was checked; made when first needed */
-	atomic_bool tables_checked;       /* I43 of HASH and CIDX */
+	atomic_bool tables_checked;	  /* I43 of HASH and CIDX */
 };
 
 struct shard_reader {
@@ -34,10 +34,10 @@ struct shard_reader {
 	uint64_t file_bytes, inode;
 	uint32_t check;
 	bool guard;
-	struct pages *pages;                /* owned; may end behind its sections: see reader_share_schema() */
-	const struct shard_schema *schema;  /* in pages, or the dataset's equal one */
-	atomic_uint sections_checked;       /* bit i: I43 of section i */
-	struct reader_group group[];        /* [schema->group_count] */
+	struct pages *pages;		   /* owned; may end behind its sections: see reader_share_schema() */
+	const struct shard_schema *schema; /* in pages, or the dataset's equal one */
+	atomic_uint sections_checked;	   /* bit i: I43 of section i */
+	struct reader_group group[];	   /* [schema->group_count] */
 };
 
 /*
@@ -73,13 +73,16 @@ int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_err
 _Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group);
 
 /* I44 for a unit whose hash is `got`, and for decoded bytes. */
-int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got, struct shard_error *err);
-int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded, struct shard_error *err);
+int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got,
+		      struct shard_error *err);
+int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded,
+		      struct shard_error *err);
 
 /* I45: chunk `idx` of a group.  Reads the map, so it belongs under the guard. */
-int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, struct chunk *out, struct shard_error *err);
+int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, struct chunk *out,
+		 struct shard_error *err);
 /* I46 with `check`, I47: decode `stored`, the chunk's padded bytes, into decoded_bytes at dst. */
-int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c, const void *stored,
-			bool check, void *dst, struct shard_error *err);
+int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
+			const void *stored, bool check, void *dst, struct shard_error *err);
 
 #endif

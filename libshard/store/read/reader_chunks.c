@@ -46,7 +46,8 @@ static int run_chunk_job(struct chunk_job *job, void (*work)(void *context), str
 	return job->rc;
 }
 
-int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err)
+int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
+		      struct shard_error *err)
 {
 	struct chunk_job job = {.r = r, .group = group, .idx = idx, .check = check, .dst = dst, .err = err};
 	int rc = run_chunk_job(&job, chunk_work, err);
@@ -56,9 +57,11 @@ int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool
 
 void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count)
 {
-	struct chunk_job first = {.r = r, .group = group, .idx = idx}, last = {.r = r, .group = group, .idx = idx + count - 1};
+	struct chunk_job first = {.r = r, .group = group, .idx = idx},
+			 last = {.r = r, .group = group, .idx = idx + count - 1};
 
 	/* What is wrong with them is said when they are decoded. */
-	if (!run_chunk_job(&first, chunk_work, NULL) && !run_chunk_job(&last, chunk_work, NULL) && last.c.offset >= first.c.offset)
+	if (!run_chunk_job(&first, chunk_work, NULL) && !run_chunk_job(&last, chunk_work, NULL) &&
+	    last.c.offset >= first.c.offset)
 		file_will_need(r->map + first.c.offset, (size_t)(last.c.offset + last.c.padded_bytes - first.c.offset));
 }

@@ -12,7 +12,8 @@
  * Decode the whole chunk `idx` of a compressed group.  If the reader checks hashes, the group's
  * tables must have been checked before.  With `check` the stored and the decoded bytes are hashed.
  */
-int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst, struct shard_error *err);
+int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
+		      struct shard_error *err);
 /* Ask the kernel to fetch `count` chunks, 1 or more, ahead of their use. */
 void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count);
 

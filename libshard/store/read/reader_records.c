@@ -37,7 +37,8 @@ static int check_units(struct copy_job *job)
 		uint64_t bit = UINT64_C(1) << (u & 63);
 		int rc;
 
-		if (r->check == SHARD_CHECK_FIRST && (atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) & bit))
+		if (r->check == SHARD_CHECK_FIRST &&
+		    (atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) & bit))
 			continue;
 		rc = reader_check_unit(r, job->group, u, g->data + u * g->unit_records * g->stride, job->err);
 		if (rc)
@@ -69,7 +70,8 @@ static void copy_raw(void *context)
 		memcpy(job->dst, g->data + job->first * g->stride, job->count * g->stride);
 }
 
-static int check_range(const struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, struct shard_error *err)
+static int check_range(const struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count,
+		       struct shard_error *err)
 {
 	struct shown s;
 
@@ -79,12 +81,12 @@ static int check_range(const struct shard_reader *r, uint32_t group, uint64_t fi
 	if (first > r->pages->record_count || count > r->pages->record_count - first)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "%s: records %" PRIu64 " to %" PRIu64 " were asked for; the shard has %" PRIu64,
-				 show(&s, r->path),
-				 first, first + count - 1, r->pages->record_count);
+				 show(&s, r->path), first, first + count - 1, r->pages->record_count);
 	return SHARD_OK;
 }
 
-static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst, struct shard_error *err)
+static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
+		    struct shard_error *err)
 {
 	const struct reader_group *g = &r->group[group];
 	struct copy_job job = {r, group, first, count, dst, SHARD_OK, err, NULL};
@@ -112,7 +114,8 @@ static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint
  * One chunk after the other: straight to its place if all of it is wanted, else through memory
  * beside.
  */
-static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, uint8_t *dst, struct shard_error *err)
+static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, uint8_t *dst,
+		       struct shard_error *err)
 {
 	const struct reader_group *g = &r->group[group];
 	bool check = r->check != SHARD_CHECK_NEVER;
@@ -120,14 +123,16 @@ static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, u
 	uint8_t *beside = NULL;
 
 	while (!rc && count) {
-		uint64_t idx = first / g->unit_records, skip = first % g->unit_records, bytes = reader_unit_bytes(r, group, idx);
+		uint64_t idx = first / g->unit_records, skip = first % g->unit_records,
+			 bytes = reader_unit_bytes(r, group, idx);
 		uint64_t n = min_u64(count, bytes / g->stride - skip);
 		bool whole = n * g->stride == bytes;
 
 		if (!whole && !beside)
 			beside = mem_alloc((size_t)(g->unit_records * g->stride));
 		if (!whole && !beside) {
-			rc = error_set(err, SHARD_E_MEMORY, "no memory for a chunk of %" PRIu64 " bytes", g->unit_records * g->stride);
+			rc = error_set(err, SHARD_E_MEMORY, "no memory for a chunk of %" PRIu64 " bytes",
+				       g->unit_records * g->stride);
 			break;
 		}
 		reader_fetch_chunks(r, group, idx, 1);
@@ -142,7 +147,8 @@ static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, u
 	return rc;
 }
 
-int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst, struct shard_error *err)
+int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
+		      struct shard_error *err)
 {
 	int rc = check_range(r, group, first, count, err);
 
@@ -152,7 +158,8 @@ int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, ui
 					  : read_raw(r, group, first, count, dst, err);
 }
 
-int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t idx, struct shard_view *out, struct shard_error *err)
+int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t idx, struct shard_view *out,
+		      struct shard_error *err)
 {
 	int rc = check_range(r, group, idx, 1, err);
 	struct shown s;

@@ -24,7 +24,8 @@
 #include "shard_pack.h"
 
 #define FETCH_BYTES ((size_t)1 << 20)
-#define READ_BACK_BYTES ((size_t)4 << 20) /* new memory has to be cleared for every shard, so not more than speed asks for */
+#define READ_BACK_BYTES \
+	((size_t)4 << 20) /* new memory has to be cleared for every shard, so not more than speed asks for */
 #define RAGGED_BYTES ((size_t)16 << 20) /* records that are read at once, if they are smaller */
 
 /* ---- tables and gaps: run under the guard, on the map ---- */
@@ -39,8 +40,8 @@ static int check_gap(const struct shard_reader *r, uint64_t begin, uint64_t end,
 {
 	size_t bad = first_nonzero(r->map + begin, (size_t)(end - begin));
 
-	MUST("I48", bad == end - begin, "byte %" PRIu64 ", in the gap between sections, is 0x%02x; must be 0", begin + bad,
-	     r->map[begin + bad]);
+	MUST("I48", bad == end - begin, "byte %" PRIu64 ", in the gap between sections, is 0x%02x; must be 0",
+	     begin + bad, r->map[begin + bad]);
 	return SHARD_OK;
 }
 
@@ -68,7 +69,8 @@ static int check_chunks(const struct shard_reader *r, uint32_t group, struct sha
 	if (!count) {
 		const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
 
-		MUST("I45", !data || !data->bytes, "group %u has no chunks, but DATA has %" PRIu64 " bytes", group, data->bytes);
+		MUST("I45", !data || !data->bytes, "group %u has no chunks, but DATA has %" PRIu64 " bytes", group,
+		     data->bytes);
 	}
 	return rc;
 }
@@ -88,7 +90,8 @@ static int check_shared(const struct shard_reader *r, struct shard_error *err)
 	if (!rc && stat)
 		rc = stat_check(r->schema, r->map + stat->offset, stat->bytes, stat->items, p->record_count, err);
 	if (!rc && miss)
-		rc = miss_check(r->map + miss->offset, miss->bytes / sizeof(struct disk_miss), p->record_count, p->planned_records, err);
+		rc = miss_check(r->map + miss->offset, miss->bytes / sizeof(struct disk_miss), p->record_count,
+				p->planned_records, err);
 	if (!rc && prov)
 		rc = provenance_check(r->map + prov->offset, prov->bytes, err);
 	return rc;
@@ -311,7 +314,8 @@ static int hash_held(struct all_job *j, const struct verify_room *room)
 	int rc = j->hashed < room->held_begin ? hash_map(j, room->held_begin) : SHARD_OK;
 
 	if (!rc && j->sha)
-		sha256_update(j->sha, room->buffer + (j->hashed - room->held_begin), (size_t)(room->held_end - j->hashed));
+		sha256_update(j->sha, room->buffer + (j->hashed - room->held_begin),
+			      (size_t)(room->held_end - j->hashed));
 	j->hashed = room->held_end;
 	return rc;
 }
@@ -320,7 +324,8 @@ static int check_group(struct all_job *j, uint32_t group)
 {
 	struct shard_reader *r = j->r;
 	const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
-	uint64_t units = reader_unit_count(r, group), n = units ? verify_piece(r, group, 0, READ_BACK_BYTES) : 0, next_n, bytes = 0;
+	uint64_t units = reader_unit_count(r, group), n = units ? verify_piece(r, group, 0, READ_BACK_BYTES) : 0,
+		 next_n, bytes = 0;
 	int rc = units ? hash_map(j, data->offset) : SHARD_OK;
 
 	for (uint64_t u = 0, turn = 0; !rc && u < units; u += n, n = next_n, turn++) {

@@ -40,20 +40,20 @@ struct cursor {
 
 struct run {
 	struct shard_verify_options o;
-	struct shard_dataset *ds;     /* or */
+	struct shard_dataset *ds; /* or */
 	struct shard_reader *single;
 	uint64_t shard_count, units_total, bytes_total;
 
 	pthread_mutex_t lock;
-	pthread_cond_t told; /* with lock: a problem was queued or taken, or a thread ended */
-	struct cursor at;    /* lock */
-	uint64_t units_before; /* lock: units of the shards before `at`, for the sample */
+	pthread_cond_t told;			   /* with lock: a problem was queued or taken, or a thread ended */
+	struct cursor at;			   /* lock */
+	uint64_t units_before;			   /* lock: units of the shards before `at`, for the sample */
 	struct shard_error queue[PROBLEMS_QUEUED]; /* lock */
-	uint32_t queued, threads_ended;            /* lock */
-	struct shard_error worst;                  /* lock: the gravest so far */
-	struct shard_verify_report report;         /* lock */
-	uint64_t bytes_passed;                     /* lock: of bytes_total, checked or passed over */
-	bool stop;                                 /* lock: cancelled, or the first problem without a callback */
+	uint32_t queued, threads_ended;		   /* lock */
+	struct shard_error worst;		   /* lock: the gravest so far */
+	struct shard_verify_report report;	   /* lock */
+	uint64_t bytes_passed;			   /* lock: of bytes_total, checked or passed over */
+	bool stop;				   /* lock: cancelled, or the first problem without a callback */
 };
 
 /* Damage before IO before UNSUPPORTED before MISMATCH. */
@@ -110,7 +110,8 @@ static uint64_t shard_bytes(const struct run *run, uint64_t shard)
 	struct shard_entry entry = {.file_bytes = run->single ? run->single->file_bytes : 0};
 
 	if (run->ds)
-		shard_dataset_entry(run->ds, shard, &entry, NULL); /* `shard` is one of the dataset's, so this cannot fail */
+		shard_dataset_entry(run->ds, shard, &entry,
+				    NULL); /* `shard` is one of the dataset's, so this cannot fail */
 	return entry.file_bytes;
 }
 
@@ -120,7 +121,8 @@ static uint64_t skipped_units(const struct run *run, uint64_t shard)
 	uint64_t units = 0;
 
 	for (uint32_t g = 0; run->ds && g < run->ds->m.schema.group_count; g++)
-		units += ceil_div(run->ds->first_record[shard + 1] - run->ds->first_record[shard], run->ds->m.schema.group[g].unit_records);
+		units += ceil_div(run->ds->first_record[shard + 1] - run->ds->first_record[shard],
+				  run->ds->m.schema.group[g].unit_records);
 	return units;
 }
 
@@ -187,10 +189,14 @@ static bool claim_units(struct run *run, struct piece *out)
 
 	for (uint32_t g = 0; g < at->group; g++)
 		before += reader_unit_count(at->r, g);
-	for (; at->group < at->r->schema->group_count; before += reader_unit_count(at->r, at->group), at->group++, at->unit = 0)
+	for (; at->group < at->r->schema->group_count;
+	     before += reader_unit_count(at->r, at->group), at->group++, at->unit = 0)
 		while (at->unit < reader_unit_count(at->r, at->group)) {
-			uint64_t unit = at->unit, count = run->o.sample_units ? 1 : verify_piece(at->r, at->group, unit, VERIFY_BUFFER_BYTES);
-			uint64_t passes = verify_bytes_before(at->r, at->group, unit + count) - verify_bytes_before(at->r, at->group, unit);
+			uint64_t unit = at->unit, count = run->o.sample_units ? 1
+									      : verify_piece(at->r, at->group, unit,
+											     VERIFY_BUFFER_BYTES);
+			uint64_t passes = verify_bytes_before(at->r, at->group, unit + count) -
+					  verify_bytes_before(at->r, at->group, unit);
 
 			at->unit += count;
 			if (!in_sample(run, before + unit)) {
@@ -215,7 +221,8 @@ static struct piece claim(struct run *run)
 		if (claim_units(run, &out))
 			return out;
 		if (at->ragged < at->r->pages->record_count) {
-			out = (struct piece){PIECE_RAGGED, at->r, at->shard, 0, at->ragged, verify_ragged_piece(at->r, at->ragged), 0};
+			out = (struct piece){PIECE_RAGGED, at->r, at->shard, 0, at->ragged, 0, 0};
+			out.count = verify_ragged_piece(at->r, at->ragged);
 			at->ragged += out.count;
 			return out;
 		}
@@ -254,7 +261,8 @@ static int check_sha256(struct run *run, struct verify_room *room, const struct 
 	return dataset_check_sha256(p->r->path, digest, entry.sha256, err);
 }
 
-static int do_piece(struct run *run, struct verify_room *room, const struct piece *p, uint64_t *bytes, struct shard_error *err)
+static int do_piece(struct run *run, struct verify_room *room, const struct piece *p, uint64_t *bytes,
+		    struct shard_error *err)
 {
 	verify_on_problem *on_problem = run->o.problem ? on_piece_problem : NULL;
 
@@ -299,7 +307,8 @@ static void work(void *context, uint32_t thread)
 		run->report.unit_count += p.kind == PIECE_UNITS ? p.count : 0;
 		run->report.bytes += bytes;
 		run->bytes_passed += p.passes;
-		if (found && !(p.kind != PIECE_SHA256 && run->o.problem && found == SHARD_E_CORRUPT)) /* those were told already */
+		/* those were told already */
+		if (found && !(p.kind != PIECE_SHA256 && run->o.problem && found == SHARD_E_CORRUPT))
 			note_problem(run, &problem);
 	}
 	run->threads_ended++;
@@ -336,7 +345,8 @@ static void watch(void *context, uint32_t running)
 	for (;;) {
 		struct timespec until;
 
-		for (uint32_t n = run->queued; n; n--) { /* no more than these: progress, and so cancelling, has its turn */
+		/* no more than these: progress, and so cancelling, has its turn */
+		for (uint32_t n = run->queued; n; n--) {
 			struct shard_error problem = run->queue[0];
 
 			run->queued--;
@@ -390,11 +400,13 @@ static int take_options(struct run *run, const struct shard_verify_options *opt,
 
 	if (rc)
 		return rc;
-	return run->o.sha256 > 1 ? error_set(err, SHARD_E_ARGUMENT, "options: sha256 is %u; must be 0 or 1", run->o.sha256) : SHARD_OK;
+	return run->o.sha256 > 1
+		       ? error_set(err, SHARD_E_ARGUMENT, "options: sha256 is %u; must be 0 or 1", run->o.sha256)
+		       : SHARD_OK;
 }
 
-int shard_reader_verify(struct shard_reader *r, const struct shard_verify_options *opt, struct shard_verify_report *report,
-			struct shard_error *err)
+int shard_reader_verify(struct shard_reader *r, const struct shard_verify_options *opt,
+			struct shard_verify_report *report, struct shard_error *err)
 {
 	struct run *run = mem_zalloc(sizeof(*run));
 	int rc = run ? take_options(run, opt, err) : error_set(err, SHARD_E_MEMORY, "no memory to verify");
@@ -410,8 +422,8 @@ int shard_reader_verify(struct shard_reader *r, const struct shard_verify_option
 	return rc;
 }
 
-int shard_dataset_verify(struct shard_dataset *ds, const struct shard_verify_options *opt, struct shard_verify_report *report,
-			 struct shard_error *err)
+int shard_dataset_verify(struct shard_dataset *ds, const struct shard_verify_options *opt,
+			 struct shard_verify_report *report, struct shard_error *err)
 {
 	struct run *run = mem_zalloc(sizeof(*run));
 	struct shard_error problem;

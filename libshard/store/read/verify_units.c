@@ -24,13 +24,14 @@
 #include "libshard/store/read/read_ahead.h"
 #include "shard_pack.h"
 
-#define FAULTS_MAX    16 /* pages of one piece that may come from the disk before the shard counts as not in memory */
+#define FAULTS_MAX 16 /* pages of one piece that may come from the disk before the shard counts as not in memory */
 
 int verify_room_init(struct verify_room *room, size_t buffer_bytes, struct shard_error *err)
 {
 	*room = (struct verify_room){.fd = -1, .direct_fd = -1, .buffer_bytes = buffer_bytes};
 	room->buffer = buffer_open(buffer_bytes);
-	return room->buffer ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a buffer of %zu bytes", buffer_bytes);
+	return room->buffer ? SHARD_OK
+			    : error_set(err, SHARD_E_MEMORY, "no memory for a buffer of %zu bytes", buffer_bytes);
 }
 
 void verify_room_free(struct verify_room *room)
@@ -120,7 +121,8 @@ static int check_chunk_padding(const struct chunk *c, const uint8_t *stored, uin
 {
 	size_t bad = first_nonzero(stored + c->stored_bytes, c->padded_bytes - c->stored_bytes);
 
-	MUST("I50", bad == c->padded_bytes - c->stored_bytes, "chunk %" PRIu64 ": byte %zu of its padding is not zero", idx, bad);
+	MUST("I50", bad == c->padded_bytes - c->stored_bytes, "chunk %" PRIu64 ": byte %zu of its padding is not zero",
+	     idx, bad);
 	return SHARD_OK;
 }
 
@@ -145,7 +147,8 @@ static int check_one(struct units_job *j, uint64_t unit)
 		rc = reader_chunk(r, j->group, unit, &c, j->err);
 		if (rc || !is_there(j, c.offset + c.padded_bytes))
 			return rc;
-		rc = reader_decode_chunk(r, j->group, unit, &c, j->bytes + (c.offset - j->from), true, j->room->decoded, j->err);
+		rc = reader_decode_chunk(r, j->group, unit, &c, j->bytes + (c.offset - j->from), true, j->room->decoded,
+					 j->err);
 		if (!rc)
 			rc = check_chunk_padding(&c, j->bytes + (c.offset - j->from), unit, j->err);
 		decoded = j->room->decoded;
@@ -190,7 +193,8 @@ static int file_range(struct units_job *j, uint64_t *begin, uint64_t *end)
 		const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, j->group);
 
 		*begin = data->offset + j->unit * g->unit_records * g->stride;
-		*end = data->offset + min_u64((j->unit + j->count) * g->unit_records, r->pages->record_count) * g->stride;
+		*end = data->offset +
+		       min_u64((j->unit + j->count) * g->unit_records, r->pages->record_count) * g->stride;
 		return SHARD_OK;
 	}
 	rc = reader_chunk(r, j->group, j->unit, &first, j->err);
@@ -211,7 +215,8 @@ static void range_work(void *context) /* the chunks' index is read from the map 
 }
 
 /* [begin, end), rounded out to pages, into the buffer. */
-static struct read_ahead_job reading(const struct shard_reader *r, const struct verify_room *room, uint64_t begin, uint64_t end)
+static struct read_ahead_job reading(const struct shard_reader *r, const struct verify_room *room, uint64_t begin,
+				     uint64_t end)
 {
 	uint64_t from = begin & ~(uint64_t)(SHARD_PAGE_BYTES - 1), to = align_up(end, SHARD_PAGE_BYTES);
 
@@ -249,7 +254,8 @@ static int read_range(struct units_job *j, uint64_t begin, uint64_t end)
 void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count)
 {
 	uint64_t begin = 0, end = 0;
-	struct units_job j = {.r = r, .room = room, .group = group, .unit = unit, .count = count, .begin = &begin, .end = &end};
+	struct units_job j = {
+		.r = r, .room = room, .group = group, .unit = unit, .count = count, .begin = &begin, .end = &end};
 	struct read_ahead_job job;
 
 	if (reader_guarded(r, range_work, &j, NULL) || j.rc || !is_read(room, begin, end))
@@ -265,8 +271,8 @@ void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t gro
 	room->ahead_end = end;
 }
 
-int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
-		 verify_on_problem *on_problem, void *context, struct shard_error *err)
+int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
+		 uint64_t *bytes, verify_on_problem *on_problem, void *context, struct shard_error *err)
 {
 	struct units_job j = {.r = r, .room = room, .group = group, .unit = unit, .count = count, .err = err};
 	int rc = reader_check_tables(r, group, err), worst = SHARD_OK;

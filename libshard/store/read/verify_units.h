@@ -14,12 +14,14 @@ typedef void verify_on_problem(void *context, const struct shard_error *problem)
 /* One thread's buffers for checking units: one to read into and one to decode into. */
 struct verify_room {
 	int fd, direct_fd; /* of the shard being checked; direct_fd may be -1 */
-	bool cached;       /* the shard lies in the page cache */
+	bool cached;	   /* the shard lies in the page cache */
 	uint8_t *buffer;   /* page-aligned */
 	size_t buffer_bytes;
-	uint64_t held_begin, held_end; /* the part of the file that verify_units() found right and left in it; equal: none */
+	/* the part of the file that verify_units() found right and left in it; equal: none */
+	uint64_t held_begin, held_end;
 	struct read_ahead *ahead; /* reads into it; NULL: not needed yet */
-	uint64_t ahead_begin, ahead_end; /* the part of the file that `fill` was told to read by verify_ahead(); equal: none */
+	/* the part of the file that `fill` was told to read by verify_ahead(); equal: none */
+	uint64_t ahead_begin, ahead_end;
 	uint8_t *decoded;
 	size_t decoded_bytes;
 };
@@ -27,7 +29,8 @@ struct verify_room {
 
 int verify_room_init(struct verify_room *room, size_t buffer_bytes, struct shard_error *err);
 void verify_room_free(struct verify_room *room);
-int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path, struct shard_error *err);
+int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path,
+		      struct shard_error *err);
 
 /*
  * How much of a group's DATA lies before `unit`, as if all units were equally long: ends exactly at
@@ -49,8 +52,8 @@ uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t uni
  * not in it.  `bytes` grows by the bytes that were checked.  With on_problem, damage of a unit is
  * told there and the others are still checked.
  */
-int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count, uint64_t *bytes,
-		 verify_on_problem *on_problem, void *context, struct shard_error *err);
+int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
+		 uint64_t *bytes, verify_on_problem *on_problem, void *context, struct shard_error *err);
 
 /*
  * Begin to read the units that the next verify_units() in the same room will check.  A matter of

@@ -30,10 +30,11 @@ struct text {
 
 struct sums {
 	struct shard_moments *moments; /* per channel */
-	uint64_t *records;             /* per class */
+	uint64_t *records;	       /* per class */
 	uint64_t channel_count, class_count;
 	size_t class_room;
-	bool moments_lost, records_lost; /* a shard has none, or a sum does not fit: the manifest states none either */
+	/* a shard has none, or a sum does not fit: the manifest states none either */
+	bool moments_lost, records_lost;
 };
 
 struct shard_seal {
@@ -79,7 +80,8 @@ static int check_unique(const struct text *lines, uint64_t count, const char *wh
 		qsort(name, (size_t)count, sizeof(*name), by_name);
 	for (uint64_t i = 1; !rc && i < count; i++)
 		if (!by_name(&name[i - 1], &name[i]))
-			rc = error_set(err, SHARD_E_ARGUMENT, "two %s '%s'", what, show_bytes(&s, name[i], strcspn(name[i], " \n")));
+			rc = error_set(err, SHARD_E_ARGUMENT, "two %s '%s'", what,
+				       show_bytes(&s, name[i], strcspn(name[i], " \n")));
 	mem_free(name);
 	return rc;
 }
@@ -102,7 +104,8 @@ static int add_classes(struct shard_seal *s, struct shard_error *err)
 		size_t bytes = strlen(name), used;
 
 		if (bytes < 1 || bytes > SHARD_CLASS_NAME_BYTES_MAX || utf8_bad(name, bytes) != bytes)
-			return error_set(err, SHARD_E_ARGUMENT, "class %" PRIu64 ": its name '%s' must be UTF-8 of 1 to %u bytes", i,
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "class %" PRIu64 ": its name '%s' must be UTF-8 of 1 to %u bytes", i,
 					 show(&shown, name), SHARD_CLASS_NAME_BYTES_MAX);
 		used = (size_t)snprintf(line, sizeof(line), "class %" PRIu64 " ", i);
 		used += manifest_encode_name(line + used, name, bytes);
@@ -112,7 +115,8 @@ static int add_classes(struct shard_seal *s, struct shard_error *err)
 	return rc ? rc : check_unique(&s->classes, s->o.class_count, "classes are named", err);
 }
 
-int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard_seal_options *opt, struct shard_error *err)
+int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard_seal_options *opt,
+		    struct shard_error *err)
 {
 	struct shard_seal *s = mem_zalloc(sizeof(*s));
 	int rc;
@@ -121,7 +125,8 @@ int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard
 		return error_set(err, SHARD_E_MEMORY, "no memory for a seal");
 	rc = options_take(&s->o, sizeof(s->o), opt, err);
 	if (!rc && (s->o.order > SHARD_ORDER_SHUFFLE || s->o.replace > 1))
-		rc = error_set(err, SHARD_E_ARGUMENT, "options: order is %u, replace %u; must be at most 2 and 1", s->o.order, s->o.replace);
+		rc = error_set(err, SHARD_E_ARGUMENT, "options: order is %u, replace %u; must be at most 2 and 1",
+			       s->o.order, s->o.replace);
 	if (!rc) {
 		s->dir = mem_text(dir);
 		rc = s->dir ? add_classes(s, err) : error_set(err, SHARD_E_MEMORY, "no memory for a path");
@@ -214,7 +219,8 @@ static int hash_file(const char *path, uint8_t out[32], struct shard_error *err)
 	uint8_t *buffer = mem_alloc(room);
 	struct sha256 sha;
 	uint64_t bytes;
-	int fd = -1, rc = buffer ? file_open(path, &fd, &bytes, NULL, err) : error_set(err, SHARD_E_MEMORY, "no memory for a buffer");
+	int fd = -1, rc = buffer ? file_open(path, &fd, &bytes, NULL, err)
+				 : error_set(err, SHARD_E_MEMORY, "no memory for a buffer");
 
 	sha256_init(&sha);
 	for (uint64_t at = 0; !rc && at < bytes;) {
@@ -232,7 +238,8 @@ static int hash_file(const char *path, uint8_t out[32], struct shard_error *err)
 	return rc;
 }
 
-static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *file, const uint8_t *sha256, struct shard_error *err)
+static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *file, const uint8_t *sha256,
+		     struct shard_error *err)
 {
 	struct manifest_shard m = {.file = file, .file_name_bytes = strlen(file), .file_bytes = r->file_bytes};
 	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
@@ -240,7 +247,8 @@ static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *f
 	int rc = SHARD_OK;
 
 	if (s->shard_count && !schema_equal(&s->schema, r->schema))
-		return error_set(err, SHARD_E_MISMATCH, "%s: its groups and fields are not those of the shards before it",
+		return error_set(err, SHARD_E_MISMATCH,
+				 "%s: its groups and fields are not those of the shards before it",
 				 show(&shown, r->path));
 	rc = reader_check_stat(r, err);
 	if (!rc && sha256)
@@ -250,9 +258,12 @@ static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *f
 	if (rc)
 		return rc;
 	s->schema = *r->schema;
-	if (!add_fits(s->record_count, r->pages->record_count, &s->record_count) || s->record_count > SHARD_DATASET_RECORDS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: with this shard the dataset has more than the limit of "
-				 "%" PRIu64 " records", show(&shown, r->path), SHARD_DATASET_RECORDS_MAX);
+	if (!add_fits(s->record_count, r->pages->record_count, &s->record_count) ||
+	    s->record_count > SHARD_DATASET_RECORDS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "%s: with this shard the dataset has more than the limit of "
+				 "%" PRIu64 " records",
+				 show(&shown, r->path), SHARD_DATASET_RECORDS_MAX);
 	for (uint32_t i = 0; !rc && i < s->schema.field_count; i++) {
 		rc = sum_moments(s, r, i, err);
 		if (!rc)
@@ -278,7 +289,8 @@ int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256
 	if (!manifest_name_good(file, strlen(file)))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "shard file name '%s' must be one or two parts of A-Z a-z 0-9 . _ - of at most 200 "
-				 "bytes, each beginning with none of . and -", show(&shown, file));
+				 "bytes, each beginning with none of . and -",
+				 show(&shown, file));
 	path = mem_join(s->dir, file);
 	if (!path)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
@@ -303,8 +315,11 @@ static int add_head(struct shard_seal *s, struct text *t, struct shard_error *er
 		snprintf(order, sizeof(order), "shuffle %" PRIu64, s->o.seed);
 	else if (s->o.order == SHARD_ORDER_SOURCE)
 		snprintf(order, sizeof(order), "source");
-	rc = text_add(t, line, (size_t)snprintf(line, sizeof(line), "shardset 1\nrecords %" PRIu64 "\nshards %" PRIu64 "\nplan %s\norder %s\n",
-						s->record_count, s->shard_count, plan, order), err);
+	rc = text_add(t, line,
+		      (size_t)snprintf(line, sizeof(line),
+				       "shardset 1\nrecords %" PRIu64 "\nshards %" PRIu64 "\nplan %s\norder %s\n",
+				       s->record_count, s->shard_count, plan, order),
+		      err);
 	for (uint32_t g = 0; !rc && g < s->schema.group_count; g++)
 		rc = text_add(t, line, manifest_write_group(line, &s->schema, g), err);
 	for (uint32_t f = 0; !rc && f < s->schema.field_count; f++)
@@ -319,11 +334,14 @@ static int add_stats(struct shard_seal *s, struct text *t, struct shard_error *e
 
 	for (uint32_t f = 0; !rc && f < s->schema.field_count; f++)
 		for (uint64_t c = 0; !rc && !s->sums[f].moments_lost && c < s->sums[f].channel_count; c++)
-			rc = text_add(t, line, manifest_write_moments(line, f, (uint32_t)c, &s->sums[f].moments[c]), err);
+			rc = text_add(t, line, manifest_write_moments(line, f, (uint32_t)c, &s->sums[f].moments[c]),
+				      err);
 	for (uint32_t f = 0; !rc && f < s->schema.field_count; f++)
 		for (uint64_t c = 0; !rc && !s->sums[f].records_lost && c < s->sums[f].class_count; c++)
-			rc = text_add(t, line, (size_t)snprintf(line, sizeof(line), "stat classes %u %" PRIu64 " %" PRIu64 "\n", f, c,
-								s->sums[f].records[c]), err);
+			rc = text_add(t, line,
+				      (size_t)snprintf(line, sizeof(line), "stat classes %u %" PRIu64 " %" PRIu64 "\n",
+						       f, c, s->sums[f].records[c]),
+				      err);
 	return rc;
 }
 

@@ -20,7 +20,8 @@ int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uin
 	int rc = SHARD_OK;
 
 	if (n > ORDER_RECORDS_MAX || first > n || count > n - first)
-		return error_set(err, SHARD_E_ARGUMENT, "places %" PRIu64 " to %" PRIu64 " were asked for; there are "
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "places %" PRIu64 " to %" PRIu64 " were asked for; there are "
 				 "%" PRIu64 ", and must be at most %" PRIu64,
 				 first, first + count - 1, n, ORDER_RECORDS_MAX);
 	order = mem_alloc(sizeof(*order));

@@ -35,7 +35,8 @@ int spool_add(struct spool *s, const void *data, size_t bytes, const char *besid
 		size_t n = bytes < ROOM_MAX - s->used ? bytes : ROOM_MAX - s->used;
 
 		if (!mem_grow(&s->buffer, &s->room, s->used + n, 1))
-			return error_set(err, SHARD_E_MEMORY, "no memory for a table of the shard (%zu bytes)", s->used + n);
+			return error_set(err, SHARD_E_MEMORY, "no memory for a table of the shard (%zu bytes)",
+					 s->used + n);
 		memcpy(s->buffer + s->used, at, n);
 		s->used += n;
 		at += n;
@@ -54,7 +55,8 @@ uint64_t spool_bytes(const struct spool *s)
 	return s->spilled + s->used;
 }
 
-int spool_play(struct spool *s, int (*on_bytes)(void *context, const uint8_t *data, size_t bytes, struct shard_error *err),
+int spool_play(struct spool *s,
+	       int (*on_bytes)(void *context, const uint8_t *data, size_t bytes, struct shard_error *err),
 	       void *context, const char *beside, struct shard_error *err)
 {
 	int rc = s->fd >= 0 && s->used ? spill(s, beside, err) : SHARD_OK;

@@ -16,7 +16,7 @@
 struct spool {
 	uint8_t *buffer;
 	size_t used, room;
-	int fd;           /* -1: all of it is in memory */
+	int fd;		  /* -1: all of it is in memory */
 	uint64_t spilled; /* bytes in the file */
 };
 #define SPOOL_EMPTY ((struct spool){.fd = -1})
@@ -26,7 +26,8 @@ int spool_add(struct spool *s, const void *data, size_t bytes, const char *besid
 uint64_t spool_bytes(const struct spool *s);
 
 /* Hand all bytes to on_bytes, in order, in pieces. */
-int spool_play(struct spool *s, int (*on_bytes)(void *context, const uint8_t *data, size_t bytes, struct shard_error *err),
+int spool_play(struct spool *s,
+	       int (*on_bytes)(void *context, const uint8_t *data, size_t bytes, struct shard_error *err),
 	       void *context, const char *beside, struct shard_error *err);
 void spool_free(struct spool *s);
 

@@ -19,15 +19,18 @@
 #include "libshard/disk/schema.h"
 #include "shard_pack.h"
 
-#define OUT_BYTES (2u << 20)             /* one write call for that much, past the page cache: a device is at its best with MiBs */
-#define LARGE_SHARD_BYTES (64u << 20)    /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */
+#define OUT_BYTES	  (2u << 20)  /* in one write call past the page cache: devices are fastest with MiBs */
+#define LARGE_SHARD_BYTES (64u << 20) /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */
 
 /* A drain_write, in its thread. */
 static int write_now(void *context, const void *data, size_t bytes, struct shard_error *err)
 {
 	struct shard_writer *w = context;
 
-	if (!w->read_back) /* else it is made of what was read back and found right, off the way of the records to come */
+	/*
+	 * else it is made of what was read back and found right, off the way of the records to come
+	 */
+	if (!w->read_back)
 		sha256_update(&w->sha256, data, bytes);
 	return file_temp_write(&w->temp, data, bytes, err);
 }
@@ -83,10 +86,11 @@ static int take_options(struct shard_writer *w, const struct shard_writer_option
 	uint64_t data_bytes = 0;
 
 	if (!o->planned_records || o->planned_records > SHARD_RECORDS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "planned_records is %" PRIu64 "; must be 1 to %" PRIu64, o->planned_records,
-				 SHARD_RECORDS_MAX);
+		return error_set(err, SHARD_E_ARGUMENT, "planned_records is %" PRIu64 "; must be 1 to %" PRIu64,
+				 o->planned_records, SHARD_RECORDS_MAX);
 	if (o->section_align_log2 && (o->section_align_log2 < 12 || o->section_align_log2 > 21))
-		return error_set(err, SHARD_E_ARGUMENT, "section_align_log2 is %u; must be 12 to 21, or 0", o->section_align_log2);
+		return error_set(err, SHARD_E_ARGUMENT, "section_align_log2 is %u; must be 12 to 21, or 0",
+				 o->section_align_log2);
 	if (o->reserved || o->keys > 1 || o->skip_read_back > 1)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: keys is %u, skip_read_back %u, reserved %u; must be at most 1, 1 and 0",
@@ -97,7 +101,9 @@ static int take_options(struct shard_writer *w, const struct shard_writer_option
 	p->minor = SHARD_FORMAT_MINOR;
 	p->planned_records = o->planned_records;
 	p->plan_shard = o->plan_shard;
-	p->section_align_log2 = o->section_align_log2 ? o->section_align_log2 : data_bytes >= LARGE_SHARD_BYTES ? 16 : 12;
+	p->section_align_log2 = o->section_align_log2		  ? o->section_align_log2
+				: data_bytes >= LARGE_SHARD_BYTES ? 16
+								  : 12;
 	if (o->plan_digest)
 		memcpy(p->plan_digest, o->plan_digest, sizeof(p->plan_digest));
 	w->keys = o->keys;
@@ -106,7 +112,8 @@ static int take_options(struct shard_writer *w, const struct shard_writer_option
 		size_t bytes = strlen(o->provenance);
 
 		if (bytes > SHARD_PROVENANCE_BYTES_MAX || utf8_bad(o->provenance, bytes) != bytes)
-			return error_set(err, SHARD_E_ARGUMENT, "provenance has %zu bytes; must be UTF-8 of at most %" PRIu64, bytes,
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "provenance has %zu bytes; must be UTF-8 of at most %" PRIu64, bytes,
 					 SHARD_PROVENANCE_BYTES_MAX);
 		w->provenance = mem_text(o->provenance);
 		if (!w->provenance)
@@ -133,7 +140,8 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 			g->scratch = mem_aligned(64, codec->scratch_bytes() + 64);
 		}
 		if (!g->unit || (s->codec != SHARD_RAW && (!g->packed || !g->scratch)))
-			return error_set(err, SHARD_E_MEMORY, "group %u: no memory for a unit of %" PRIu64 " bytes", i, unit_bytes);
+			return error_set(err, SHARD_E_MEMORY, "group %u: no memory for a unit of %" PRIu64 " bytes", i,
+					 unit_bytes);
 	}
 	return SHARD_OK;
 }
@@ -153,7 +161,8 @@ static int start_file(struct shard_writer *w, struct shard_error *err)
 		const struct shard_group *s = &w->pages.schema.group[g];
 
 		if (!mul_fits(w->pages.planned_records, s->stride, &bytes) || bytes > SHARD_FILE_BYTES_MAX)
-			return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " records of stride %" PRIu64
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "%" PRIu64 " records of stride %" PRIu64
 					 " do not fit a shard, which has at most %" PRIu64 " bytes; plan more shards",
 					 w->pages.planned_records, s->stride, SHARD_FILE_BYTES_MAX);
 		if (s->codec == SHARD_RAW)
@@ -200,8 +209,7 @@ int shard_writer_open(struct shard_writer **out, const char *path, const struct 
 	if (schema->group_count < 1 || schema->group_count > SHARD_GROUPS_MAX || schema->field_count < 1 ||
 	    schema->field_count > SHARD_FIELDS_MAX) {
 		rc = error_set(err, SHARD_E_ARGUMENT, "schema: %u groups and %u fields; must be 1 to %d and 1 to %d",
-			       schema->group_count,
-			       schema->field_count, SHARD_GROUPS_MAX, SHARD_FIELDS_MAX);
+			       schema->group_count, schema->field_count, SHARD_GROUPS_MAX, SHARD_FIELDS_MAX);
 		goto out;
 	}
 	rc = schema_check(schema, err);
@@ -290,7 +298,8 @@ static int store_chunk(struct shard_writer *w, uint32_t group, size_t bytes, str
 }
 
 /* `unit` is g->unit, or the caller's record if it is a whole raw unit as it lies. */
-static int store_unit(struct shard_writer *w, uint32_t group, const uint8_t *unit, size_t bytes, struct shard_error *err)
+static int store_unit(struct shard_writer *w, uint32_t group, const uint8_t *unit, size_t bytes,
+		      struct shard_error *err)
 {
 	uint8_t leaf[8];
 	int rc;
@@ -335,16 +344,19 @@ static int add_key(struct shard_writer *w, const char *key, size_t bytes, struct
 	if (!w->keys)
 		return key ? error_set(err, SHARD_E_ARGUMENT,
 				       "a key was given, but the shard was opened without keys; set keys to 1 in "
-				       "the options") : SHARD_OK;
+				       "the options")
+			   : SHARD_OK;
 	if (!key || bytes > SHARD_KEY_BYTES_MAX || utf8_bad(key, bytes) != bytes)
-		return error_set(err, SHARD_E_ARGUMENT, "key '%s' (%zu bytes) must be UTF-8 without NUL of at most %d bytes",
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "key '%s' (%zu bytes) must be UTF-8 without NUL of at most %d bytes",
 				 key ? show_bytes(&s, key, bytes) : "", bytes, SHARD_KEY_BYTES_MAX);
 	store64(offset, spool_bytes(&w->kblb));
 	rc = spool_add(&w->koff, offset, sizeof(offset), w->path, err);
 	return rc ? rc : spool_add(&w->kblb, key, bytes, w->path, err);
 }
 
-static int append(struct shard_writer *w, const void *const *group, const char *key, size_t key_bytes, struct shard_error *err)
+static int append(struct shard_writer *w, const void *const *group, const char *key, size_t key_bytes,
+		  struct shard_error *err)
 {
 	struct pages *p = &w->pages;
 	int rc;

@@ -19,9 +19,9 @@
 #include "shard_pack.h"
 
 struct writer_group {
-	uint8_t *unit;      /* records of the unit or chunk being filled, padded with zeros */
-	uint8_t *packed;    /* compressed groups: the chunk's stored bytes */
-	void *scratch;      /* the codec's */
+	uint8_t *unit;	 /* records of the unit or chunk being filled, padded with zeros */
+	uint8_t *packed; /* compressed groups: the chunk's stored bytes */
+	void *scratch;	 /* the codec's */
 	struct record_holes holes;
 	uint64_t filled;    /* records in `unit` */
 	uint64_t stored;    /* bytes of DATA so far */
@@ -45,7 +45,7 @@ struct shard_writer {
 	struct pages pages;
 	struct drain *drain; /* writes to the file; its buffer holds the next bytes; NULL: all is written */
 	size_t out_used;     /* of that buffer */
-	uint64_t offset; /* bytes given to the file so far, `out_used` included */
+	uint64_t offset;     /* bytes given to the file so far, `out_used` included */
 	struct sha256 sha256;
 	struct writer_group group[SHARD_GROUPS_MAX];
 	bool keys, read_back, failed, finished;

@@ -28,8 +28,8 @@ static int refuse(struct shard_writer *w, struct shard_error *err)
 {
 	struct shown s;
 
-	return error_set(err, SHARD_E_ARGUMENT, w->failed ? "%s: the writer failed earlier; close it"
-							  : "%s: the writer is finished; close it",
+	return error_set(err, SHARD_E_ARGUMENT,
+			 w->failed ? "%s: the writer failed earlier; close it" : "%s: the writer is finished; close it",
 			 show(&s, w->path));
 }
 
@@ -65,7 +65,9 @@ int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t ch
 
 	if (w->failed || w->finished)
 		return refuse(w, err);
-	channels = field < w->pages.schema.field_count && f->kind == SHARD_TENSOR && f->dtype == SHARD_U8 ? schema_channels(f) : 0;
+	channels = field < w->pages.schema.field_count && f->kind == SHARD_TENSOR && f->dtype == SHARD_U8
+			   ? schema_channels(f)
+			   : 0;
 	if (channel >= channels || channels > STAT_CHANNELS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "moments of field %u, channel %u: the field must be a u8 tensor that has this "
@@ -80,19 +82,21 @@ int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t ch
 	m->channel[channel].count += add->count; /* bounded by 255^2 x 2^44 bytes of file: fits */
 	m->channel[channel].sum += add->sum;
 	m->channel[channel].sum_squares_low += add->sum_squares_low;
-	m->channel[channel].sum_squares_high += add->sum_squares_high; /* refused at the end: a shard has room for 64 bits */
+	/* refused at the end: a shard has room for 64 bits */
+	m->channel[channel].sum_squares_high += add->sum_squares_high;
 	return SHARD_OK;
 }
 
-int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t class_idx, uint32_t class_count, uint64_t records,
-			   struct shard_error *err)
+int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t class_idx, uint32_t class_count,
+			   uint64_t records, struct shard_error *err)
 {
 	struct writer_classes *c = &w->classes[field < SHARD_FIELDS_MAX ? field : 0];
 
 	if (w->failed || w->finished)
 		return refuse(w, err);
 	if (field >= w->pages.schema.field_count || !schema_is_integer_scalar(&w->pages.schema.field[field]) ||
-	    class_idx >= class_count || class_count > SHARD_CLASSES_MAX || (c->records && c->class_count != class_count))
+	    class_idx >= class_count || class_count > SHARD_CLASSES_MAX ||
+	    (c->records && c->class_count != class_count))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "class %u of %u for field %u: the field must be an integer scalar; the number of "
 				 "classes must be at most %" PRIu64 " and the same each time",
@@ -105,7 +109,8 @@ int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t clas
 	}
 	if (!add_fits(c->records[class_idx], records, &c->records[class_idx])) {
 		w->failed = true; /* the sum is lost */
-		return error_set(err, SHARD_E_ARGUMENT, "class %u of field %u: its count does not fit 64 bits", class_idx, field);
+		return error_set(err, SHARD_E_ARGUMENT, "class %u of field %u: its count does not fit 64 bits",
+				 class_idx, field);
 	}
 	return SHARD_OK;
 }
@@ -129,7 +134,8 @@ static int put_bytes(void *context, const uint8_t *data, size_t bytes, struct sh
 		checksum128_update(&p->hash, data, bytes);
 		return writer_put(p->w, data, bytes, err);
 	}
-	for (size_t at = 0; !rc && at < bytes; at += sizeof(entry)) { /* pieces are multiples of 4096, so entries are whole */
+	/* pieces are multiples of 4096, so entries are whole */
+	for (size_t at = 0; !rc && at < bytes; at += sizeof(entry)) {
 		memcpy(entry, data + at, sizeof(entry));
 		store64(entry, load64(entry) + p->base);
 		checksum128_update(&p->hash, entry, sizeof(entry));
@@ -158,8 +164,8 @@ static int begin_section(struct shard_writer *w, uint32_t type, uint32_t group, 
 	return SHARD_OK;
 }
 
-static int put_section(struct shard_writer *w, uint32_t type, uint32_t group, uint64_t items, struct spool *from, uint64_t base,
-		       struct shard_error *err)
+static int put_section(struct shard_writer *w, uint32_t type, uint32_t group, uint64_t items, struct spool *from,
+		       uint64_t base, struct shard_error *err)
 {
 	struct section *s = &w->pages.section[w->pages.section_count];
 	struct put put = {.w = w, .base = base, .is_index = type == SHARD_SECTION_CIDX};
@@ -206,16 +212,19 @@ static int add64(struct spool *s, uint64_t v, const char *beside, struct shard_e
 static int check_moments(const struct shard_writer *w, uint32_t field, struct shard_error *err)
 {
 	const struct writer_moments *m = &w->moments[field];
-	unsigned __int128 want = (unsigned __int128)(schema_elements(&w->pages.schema.field[field]) / m->channel_count) * w->pages.record_count;
+	unsigned __int128 want =
+		(unsigned __int128)(schema_elements(&w->pages.schema.field[field]) / m->channel_count) *
+		w->pages.record_count;
 
 	for (uint64_t c = 0; c < m->channel_count; c++) {
 		const struct shard_moments *t = &m->channel[c];
 
 		if (t->count != want || t->sum > (unsigned __int128)255 * t->count || t->sum_squares_high ||
 		    t->sum_squares_low > (unsigned __int128)255 * t->sum)
-			return error_set(err, SHARD_E_ARGUMENT, "moments of field %u, channel %" PRIu64 ": count %" PRIu64 ", sum %" PRIu64
-					 "; they must be those of all %" PRIu64 " records", field, c, t->count, t->sum,
-					 w->pages.record_count);
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "moments of field %u, channel %" PRIu64 ": count %" PRIu64 ", sum %" PRIu64
+					 "; they must be those of all %" PRIu64 " records",
+					 field, c, t->count, t->sum, w->pages.record_count);
 	}
 	return SHARD_OK;
 }
@@ -229,12 +238,14 @@ static int check_classes(const struct shard_writer *w, uint32_t field, struct sh
 	for (uint64_t i = 0; i < c->class_count; i++)
 		fits = fits && add_fits(sum, c->records[i], &sum);
 	if (!fits || sum != w->pages.record_count)
-		return error_set(err, SHARD_E_ARGUMENT, "class counts of field %u add up to %" PRIu64 "; there are %" PRIu64 " records", field,
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "class counts of field %u add up to %" PRIu64 "; there are %" PRIu64 " records", field,
 				 sum, w->pages.record_count);
 	return SHARD_OK;
 }
 
-static int stat_block(struct shard_writer *w, struct spool *s, uint32_t kind, uint32_t field, uint64_t items, struct shard_error *err)
+static int stat_block(struct shard_writer *w, struct spool *s, uint32_t kind, uint32_t field, uint64_t items,
+		      struct shard_error *err)
 {
 	int rc = add64(s, (uint64_t)field << 32 | kind, w->path, err);
 
@@ -319,10 +330,12 @@ static int put_sections(struct shard_writer *w, struct shard_error *err)
 	for (uint32_t g = 1; !rc && g < schema->group_count; g++)
 		rc = put_section(w, SHARD_SECTION_DATA, g, w->pages.record_count, &w->group[g].data, 0, err);
 	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
-		rc = put_section(w, SHARD_SECTION_HASH, g, spool_bytes(&w->group[g].leaf) / 8, &w->group[g].leaf, 0, err);
+		rc = put_section(w, SHARD_SECTION_HASH, g, spool_bytes(&w->group[g].leaf) / 8, &w->group[g].leaf, 0,
+				 err);
 	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
 		if (schema->group[g].codec != SHARD_RAW)
-			rc = put_section(w, SHARD_SECTION_CIDX, g, spool_bytes(&w->group[g].index) / sizeof(struct disk_chunk),
+			rc = put_section(w, SHARD_SECTION_CIDX, g,
+					 spool_bytes(&w->group[g].index) / sizeof(struct disk_chunk),
 					 &w->group[g].index, w->pages.section[g].offset, err);
 	return rc ? rc : put_shared_sections(w, err);
 }
@@ -393,7 +406,8 @@ static int compare_existing(struct shard_writer *w, struct shard_error *err)
 	shard_reader_close(r);
 	if (same || rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code))
 		return rc;
-	return error_set(err, SHARD_E_EXISTS, "%s: already exists and is %s; it was left as it is", show(&s, w->path), what);
+	return error_set(err, SHARD_E_EXISTS, "%s: already exists and is %s; it was left as it is", show(&s, w->path),
+			 what);
 }
 
 static int finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)

@@ -9,9 +9,8 @@
 #include "python/core/base/py_view.h"
 
 struct array {
-	PyObject_HEAD
-	PyObject *owner; /* of the bytes */
-	int field;	 /* the field of a batch, if the owner is a lease; else -1 */
+	PyObject_HEAD PyObject *owner; /* of the bytes */
+	int field;		       /* the field of a batch, if the owner is a lease; else -1 */
 	struct view v;
 };
 extern PyTypeObject *array_type; /* set by array_init() of py_array_type.h */

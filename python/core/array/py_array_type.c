@@ -94,9 +94,8 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 		return part(a, first, step, i);
 	}
 	if (!PyIndex_Check(key) || PyBool_Check(key)) { /* to NumPy a bool is a mask */
-		PyErr_SetString(PyExc_TypeError,
-				"an index must be a number or a slice of the first axis; "
-				"index numpy.asarray(array) instead");
+		PyErr_SetString(PyExc_TypeError, "an index must be a number or a slice of the first axis; "
+						 "index numpy.asarray(array) instead");
 		return NULL;
 	}
 	i = PyNumber_AsSsize_t(key, PyExc_IndexError);
@@ -159,14 +158,18 @@ static PyObject *get_number(PyObject *self, void *which)
 	Py_ssize_t bytes = view_item_bytes(&a->v), count = view_item_count(&a->v);
 
 	switch (*(const char *)which) {
-	case 'a': return PyLong_FromLong(a->v.axis_count);
-	case 'i': return PyLong_FromSsize_t(bytes);
-	case 'c': return PyLong_FromSsize_t(count);
+	case 'a':
+		return PyLong_FromLong(a->v.axis_count);
+	case 'i':
+		return PyLong_FromSsize_t(bytes);
+	case 'c':
+		return PyLong_FromSsize_t(count);
 	case 'p':
 		if (array_lease_on_device(a))
 			lease_use_own(array_lease_on_device(a));
 		return PyLong_FromVoidPtr((void *)(uintptr_t)a->v.data);
-	default: return PyLong_FromSsize_t(count * bytes);
+	default:
+		return PyLong_FromSsize_t(count * bytes);
 	}
 }
 

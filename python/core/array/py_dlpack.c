@@ -20,7 +20,8 @@ static const uint8_t codes[] = {
 };
 
 /* A tensor that was given away, in one of the two forms. */
-struct export {
+struct export
+{
 	union {
 		struct dl_managed old;
 		struct dl_managed_versioned new;

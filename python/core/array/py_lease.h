@@ -16,15 +16,15 @@
 #include "python/core/array/py_lender.h"
 
 struct lease {
-	PyObject_HEAD
-	struct lender *lender;
+	PyObject_HEAD struct lender *lender;
 	struct late as; /* the batch, and the streams that use it */
 	struct lease *older, *newer;
 	uint32_t view_count[SHARD_FIELDS_MAX]; /* arrays of each field that live */
 };
 
 int lease_init(PyObject *module);
-struct lease *lease_new(struct lender *l, const struct shard_batch *batch); /* takes over the batch, also if it fails */
+/* takes over the batch, also if it fails */
+struct lease *lease_new(struct lender *l, const struct shard_batch *batch);
 
 /*
  * The batch will be used on this stream, or on the loader's own.  The first sets an exception if

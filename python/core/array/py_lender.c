@@ -55,10 +55,7 @@ void lender_let_go(struct lender *l)
 	struct shard_loader *handle = l->l;
 
 	l->l = NULL;
-	Py_BEGIN_ALLOW_THREADS
-	shard_loader_close(handle); /* waits for reads under way */
-	Py_END_ALLOW_THREADS
-	if (l->lent_memory)
-		PyBuffer_Release(&l->lent_buffer);
+	Py_BEGIN_ALLOW_THREADS shard_loader_close(handle); /* waits for reads under way */
+	Py_END_ALLOW_THREADS if (l->lent_memory) PyBuffer_Release(&l->lent_buffer);
 	Py_CLEAR(l->lent_memory);
 }

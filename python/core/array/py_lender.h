@@ -26,9 +26,8 @@ struct late {
 struct lease;
 
 struct lender {
-	PyObject_HEAD
-	struct shard_loader *l; /* NULL: closed, and nothing is lent any more */
-	struct lease *held;	/* the leases that live, oldest first */
+	PyObject_HEAD struct shard_loader *l; /* NULL: closed, and nothing is lent any more */
+	struct lease *held;		      /* the leases that live, oldest first */
 	uint32_t held_count;
 	bool on_device; /* batches are in the memory of GPU number `gpu`, and come on `stream` */
 	uint32_t gpu;
@@ -38,7 +37,10 @@ struct lender {
 	uint32_t late_count;
 	PyObject *lent_memory; /* of a ring that is the caller's, or NULL */
 	Py_buffer lent_buffer;
-	long owner_pid; /* of the process that took the first batch, to which memory and threads belong; 0: none did */
+	/*
+	 * of the process that took the first batch, to which memory and threads belong; 0: none did
+	 */
+	long owner_pid;
 	bool closed;
 };
 

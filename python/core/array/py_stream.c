@@ -4,7 +4,7 @@
  */
 #include "python/core/array/py_stream.h"
 
-#define LEGACY 1     /* the legacy default stream; the driver also takes 0 for it */
+#define LEGACY	   1 /* the legacy default stream; the driver also takes 0 for it */
 #define PER_THREAD 2 /* CU_STREAM_PER_THREAD */
 
 bool stream_take(PyObject *number, void **stream)

@@ -23,15 +23,24 @@ int errors_init(void)
 static const char *class_of(const struct shard_error *err)
 {
 	switch (err->status) {
-	case SHARD_E_ARGUMENT: return "ArgumentError";
-	case SHARD_E_MEMORY: return "OutOfMemoryError";
-	case SHARD_E_IO: return err->os_code == ENOENT ? "NotFoundError" : "StorageError";
-	case SHARD_E_CORRUPT: return "CorruptError";
-	case SHARD_E_UNSUPPORTED: return "UnsupportedError";
-	case SHARD_E_MISMATCH: return "MismatchError";
-	case SHARD_E_EXISTS: return "ExistsError";
-	case SHARD_E_DEVICE: return "DeviceError";
-	default: return "Error";
+	case SHARD_E_ARGUMENT:
+		return "ArgumentError";
+	case SHARD_E_MEMORY:
+		return "OutOfMemoryError";
+	case SHARD_E_IO:
+		return err->os_code == ENOENT ? "NotFoundError" : "StorageError";
+	case SHARD_E_CORRUPT:
+		return "CorruptError";
+	case SHARD_E_UNSUPPORTED:
+		return "UnsupportedError";
+	case SHARD_E_MISMATCH:
+		return "MismatchError";
+	case SHARD_E_EXISTS:
+		return "ExistsError";
+	case SHARD_E_DEVICE:
+		return "DeviceError";
+	default:
+		return "Error";
 	}
 }
 

@@ -10,8 +10,7 @@
 #define MEMORY_ALIGN_BYTES 64 /* what arrays of other libraries have; JAX copies an array that has less */
 
 struct memory {
-	PyObject_HEAD
-	void *data;
+	PyObject_HEAD void *data;
 	size_t bytes; /* rounded up */
 };
 

@@ -56,14 +56,26 @@ PyObject *number_scalar(uint32_t dtype, const void *at)
 
 	memcpy(&u, at, shard_dtype_bytes(dtype));
 	switch (dtype) {
-	case SHARD_U8: case SHARD_U16: case SHARD_U32: case SHARD_U64: return PyLong_FromUnsignedLongLong(u);
-	case SHARD_I8: return PyLong_FromLongLong((int8_t)u);
-	case SHARD_I16: return PyLong_FromLongLong((int16_t)u);
-	case SHARD_I32: return PyLong_FromLongLong((int32_t)u);
-	case SHARD_I64: return PyLong_FromLongLong((int64_t)u);
-	case SHARD_BOOL: return PyBool_FromLong(u != 0);
-	case SHARD_F16: return PyFloat_FromDouble(half_to_double((uint16_t)u));
-	case SHARD_F64: memcpy(&d, &u, sizeof(d)); return PyFloat_FromDouble(d);
+	case SHARD_U8:
+	case SHARD_U16:
+	case SHARD_U32:
+	case SHARD_U64:
+		return PyLong_FromUnsignedLongLong(u);
+	case SHARD_I8:
+		return PyLong_FromLongLong((int8_t)u);
+	case SHARD_I16:
+		return PyLong_FromLongLong((int16_t)u);
+	case SHARD_I32:
+		return PyLong_FromLongLong((int32_t)u);
+	case SHARD_I64:
+		return PyLong_FromLongLong((int64_t)u);
+	case SHARD_BOOL:
+		return PyBool_FromLong(u != 0);
+	case SHARD_F16:
+		return PyFloat_FromDouble(half_to_double((uint16_t)u));
+	case SHARD_F64:
+		memcpy(&d, &u, sizeof(d));
+		return PyFloat_FromDouble(d);
 	default:
 		word = dtype == SHARD_BF16 ? (uint32_t)u << 16 : (uint32_t)u;
 		memcpy(&f, &word, sizeof(f));

@@ -23,7 +23,7 @@ static int take_names(struct dataset *d)
 	return 0;
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"path", "check", "guard", NULL};
 	struct shard_dataset_options o = {.size = sizeof(o)};
@@ -42,10 +42,9 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		return NULL;
 	}
 	d->path = path;
-	Py_BEGIN_ALLOW_THREADS
-	rc = shard_dataset_open(&d->ds, PyBytes_AsString(path), &o, &err);
-	Py_END_ALLOW_THREADS
-	if (rc || take_names(d) < 0) {
+	Py_BEGIN_ALLOW_THREADS rc = shard_dataset_open(&d->ds, PyBytes_AsString(path), &o, &err);
+	Py_END_ALLOW_THREADS if (rc || take_names(d) < 0)
+	{
 		if (rc)
 			fail(&err);
 		unref(d);
@@ -383,8 +382,13 @@ int dataset_init(PyObject *module)
 		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyType_Slot slots[] = {
-		{Py_tp_new, new},	  {Py_tp_dealloc, dealloc},   {Py_tp_methods, methods}, {Py_tp_getset, getters},
-		{Py_mp_subscript, subscript}, {Py_mp_length, length}, {Py_sq_length, length},
+		{Py_tp_new, new},
+		{Py_tp_dealloc, dealloc},
+		{Py_tp_methods, methods},
+		{Py_tp_getset, getters},
+		{Py_mp_subscript, subscript},
+		{Py_mp_length, length},
+		{Py_sq_length, length},
 		{Py_tp_doc, "Dataset(path, check=0, guard=True)\n--\n\n"},
 		{0, NULL},
 	};

@@ -35,7 +35,8 @@ static PyObject *ragged_value(PyObject *owner, const struct shard_schema *s, con
 		if (f->ragged_axes >> i & 1) {
 			memcpy(&n, at, sizeof(n));
 			at += sizeof(n);
-			a->v.shape[i] = n < f->shape[i] ? n : f->shape[i]; /* the hash was checked, but not this rule */
+			/* the hash was checked, but not this rule */
+			a->v.shape[i] = n < f->shape[i] ? n : f->shape[i];
 		}
 	if (f->kind != SHARD_STRING)
 		return (PyObject *)a;
@@ -143,11 +144,8 @@ static int gather(struct dataset *d, const uint64_t *idx, size_t count, void *co
 		n = count - i < piece ? count - i : piece;
 		for (uint32_t g = 0; g < s->group_count; g++)
 			at[g] = (char *)dst[g] + i * s->group[g].stride;
-		Py_BEGIN_ALLOW_THREADS
-		rc = shard_dataset_read(d->ds, idx + i, n, at, err);
-		Py_END_ALLOW_THREADS
-		if (!rc && PyErr_CheckSignals() < 0)
-			rc = SHARD_E_CANCELLED;
+		Py_BEGIN_ALLOW_THREADS rc = shard_dataset_read(d->ds, idx + i, n, at, err);
+		Py_END_ALLOW_THREADS if (!rc && PyErr_CheckSignals() < 0) rc = SHARD_E_CANCELLED;
 	}
 	return rc;
 }
@@ -167,7 +165,8 @@ PyObject *record_gather(struct dataset *d, const uint64_t *idx, size_t count)
 		bool fits = count <= SIZE_MAX / 2 / s->group[g].stride;
 
 		stride[g] = (Py_ssize_t)s->group[g].stride;
-		owner[g] = (PyObject *)memory_new(fits ? count * s->group[g].stride : SIZE_MAX); /* SIZE_MAX fails */
+		/* SIZE_MAX fails */
+		owner[g] = (PyObject *)memory_new(fits ? count * s->group[g].stride : SIZE_MAX);
 		if (!owner[g])
 			break;
 		dst[g] = ((struct memory *)owner[g])->data;
@@ -194,8 +193,8 @@ static PyObject *view_slice(struct dataset *d, struct shard_reader *reader, uint
 	struct shard_view view;
 	int rc = SHARD_OK;
 
-	Py_BEGIN_ALLOW_THREADS
-	for (uint32_t g = 0; !rc && g < s->group_count; g++) {
+	Py_BEGIN_ALLOW_THREADS for (uint32_t g = 0; !rc && g < s->group_count; g++)
+	{
 		owner[g] = (PyObject *)d;
 		stride[g] = (Py_ssize_t)(step * (int64_t)s->group[g].stride);
 		for (uint64_t i = 0; !rc && i < count; i++) {
@@ -204,8 +203,7 @@ static PyObject *view_slice(struct dataset *d, struct shard_reader *reader, uint
 				data[g] = view.data;
 		}
 	}
-	Py_END_ALLOW_THREADS
-	return rc ? fail(&err) : rows_dict(d, owner, data, stride, (size_t)count);
+	Py_END_ALLOW_THREADS return rc ? fail(&err) : rows_dict(d, owner, data, stride, (size_t)count);
 }
 
 PyObject *record_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t count)

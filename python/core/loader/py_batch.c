@@ -213,7 +213,8 @@ int batch_init(PyObject *module)
 		 "Batch(fields, index=None, flags=None, epoch=None, step=None, position=None)\n--\n\n"
 		 "Field name to array, with the records on the first axis; and where they come from.\n\n"
 		 "``index`` has the number of each row's record in the dataset; ``flags`` is 0 for ordinary rows,\n"
-		 "else bits of ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``; ``epoch`` and ``step`` count from 0;\n"
+		 "else bits of ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``; ``epoch`` and ``step`` count from "
+		 "0;\n"
 		 "``position`` is where the step begins in the epoch's order, the same on all ranks.\n\n"
 		 "Frameworks that move batches to a device make another one of the fields alone: ``Batch({...})``;\n"
 		 "these are then None."},

@@ -63,10 +63,8 @@ static int begin_device(struct lender *l, struct shard_error *err)
 	int rc;
 
 	l->busy = true;
-	Py_BEGIN_ALLOW_THREADS
-	rc = shard_loader_begin_device(l->l, l->stream, err);
-	Py_END_ALLOW_THREADS
-	l->busy = false;
+	Py_BEGIN_ALLOW_THREADS rc = shard_loader_begin_device(l->l, l->stream, err);
+	Py_END_ALLOW_THREADS l->busy = false;
 	return rc;
 }
 
@@ -82,10 +80,8 @@ static int wait_for_batch(struct lender *l, struct shard_error *err)
 		return err->status;
 	while (rc == SHARD_E_TIMEOUT) {
 		l->busy = true;
-		Py_BEGIN_ALLOW_THREADS
-		rc = shard_loader_wait(l->l, SLICE_NS, err);
-		Py_END_ALLOW_THREADS
-		l->busy = false;
+		Py_BEGIN_ALLOW_THREADS rc = shard_loader_wait(l->l, SLICE_NS, err);
+		Py_END_ALLOW_THREADS l->busy = false;
 		lender_flush(l);
 		if (PyErr_CheckSignals() < 0)
 			return SHARD_E_CANCELLED;
@@ -100,10 +96,8 @@ static int next_on_device(struct lender *l, struct shard_batch *b, struct shard_
 	int rc;
 
 	l->busy = true;
-	Py_BEGIN_ALLOW_THREADS
-	rc = shard_loader_next_device(l->l, l->stream, b, err);
-	Py_END_ALLOW_THREADS
-	l->busy = false;
+	Py_BEGIN_ALLOW_THREADS rc = shard_loader_next_device(l->l, l->stream, b, err);
+	Py_END_ALLOW_THREADS l->busy = false;
 	lender_flush(l);
 	return rc;
 }

@@ -83,7 +83,7 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 	return !device || loader_choose_device(l, stream);
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	struct shard_loader_options o = {.size = sizeof(o)};
 	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
@@ -136,8 +136,7 @@ static PyObject *next(struct loader *l)
 }
 
 struct epoch {
-	PyObject_HEAD
-	struct loader *loader; /* NULL: it is over */
+	PyObject_HEAD struct loader *loader; /* NULL: it is over */
 };
 static PyTypeObject *epoch_type;
 
@@ -173,7 +172,8 @@ static PyObject *iterate(PyObject *self)
 	if (!lender_is_usable(&l->lender))
 		return NULL;
 	if (!l->placed) {
-		shard_loader_tell(l->lender.l, &epoch, &position); /* position 0: the next epoch begins here already */
+		/* position 0: the next epoch begins here already */
+		shard_loader_tell(l->lender.l, &epoch, &position);
 		if (shard_loader_seek(l->lender.l, position ? epoch + 1 : epoch, 0, &err))
 			return fail(&err);
 	}
@@ -216,8 +216,11 @@ int loader_init(PyObject *module)
 		.slots = slots,
 	};
 	static PyType_Slot epoch_slots[] = {
-		{Py_tp_dealloc, epoch_dealloc}, {Py_tp_iter, PyObject_SelfIter}, {Py_tp_iternext, epoch_next},
-		{Py_tp_doc, "Batches up to the end of an epoch."}, {0, NULL},
+		{Py_tp_dealloc, epoch_dealloc},
+		{Py_tp_iter, PyObject_SelfIter},
+		{Py_tp_iternext, epoch_next},
+		{Py_tp_doc, "Batches up to the end of an epoch."},
+		{0, NULL},
 	};
 	static PyType_Spec epoch_spec = {
 		.name = "libshard._core._Epoch",

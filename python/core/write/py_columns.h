@@ -15,8 +15,9 @@ struct columns {
 	PyObject *value[SHARD_FIELDS_MAX];
 	struct source source[SHARD_FIELDS_MAX];
 	bool is_open[SHARD_FIELDS_MAX], all_fit; /* the columns are arrays of the fields' dtypes and shapes */
-	bool whole[SHARD_GROUPS_MAX];		 /* a record of the group lies in its column as it is to be written */
-	uint32_t lead[SHARD_GROUPS_MAX];	 /* the field of that column */
+	/* a record of the group lies in its column as it is to be written */
+	bool whole[SHARD_GROUPS_MAX];
+	uint32_t lead[SHARD_GROUPS_MAX]; /* the field of that column */
 };
 
 /*

@@ -89,7 +89,7 @@ static bool take_fields(struct layout *l, PyObject *list)
 	return true;
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"fields", "codec", "align", NULL};
 	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
@@ -128,7 +128,7 @@ static void dealloc(PyObject *self)
 PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsigned long long number)
 {
 	PyObject *value = PyDict_CheckExact(record) ? Py_XNewRef(PyDict_GetItemWithError(record, l->name[f]))
-					       : PyObject_GetItem(record, l->name[f]);
+						    : PyObject_GetItem(record, l->name[f]);
 	PyObject *names, *text;
 	const char *found;
 

@@ -8,8 +8,7 @@
 #include "python/core/base/py_object.h"
 
 struct layout {
-	PyObject_HEAD
-	struct shard_schema schema;
+	PyObject_HEAD struct shard_schema schema;
 	PyObject *name[SHARD_FIELDS_MAX];
 };
 extern PyTypeObject *layout_type;

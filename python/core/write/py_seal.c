@@ -82,8 +82,7 @@ static PyObject *seal(PyObject *self, PyObject *args)
 	if (!rc)
 		rc = add_shards(s, shards, &err);
 	if (!rc) {
-		Py_BEGIN_ALLOW_THREADS
-		rc = shard_seal_finish(s, &err);
+		Py_BEGIN_ALLOW_THREADS rc = shard_seal_finish(s, &err);
 		Py_END_ALLOW_THREADS
 	}
 	shard_seal_close(s);

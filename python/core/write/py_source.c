@@ -17,12 +17,18 @@ static uint32_t dtype_of(char kind, Py_ssize_t bytes)
 	if (log2 < 0)
 		return 0;
 	switch (kind) {
-	case 'u': return SHARD_U8 + 2 * (uint32_t)log2;
-	case 'i': return SHARD_I8 + 2 * (uint32_t)log2;
-	case 'f': return bytes == 2 ? SHARD_F16 : bytes == 4 ? SHARD_F32 : bytes == 8 ? SHARD_F64 : 0;
-	case 'V': return bytes == 2 ? SHARD_BF16 : 0; /* as NumPy knows bfloat16 */
-	case 'b': return bytes == 1 ? SHARD_BOOL : 0;
-	default: return 0;
+	case 'u':
+		return SHARD_U8 + 2 * (uint32_t)log2;
+	case 'i':
+		return SHARD_I8 + 2 * (uint32_t)log2;
+	case 'f':
+		return bytes == 2 ? SHARD_F16 : bytes == 4 ? SHARD_F32 : bytes == 8 ? SHARD_F64 : 0;
+	case 'V':
+		return bytes == 2 ? SHARD_BF16 : 0; /* as NumPy knows bfloat16 */
+	case 'b':
+		return bytes == 1 ? SHARD_BOOL : 0;
+	default:
+		return 0;
 	}
 }
 

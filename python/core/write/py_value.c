@@ -112,15 +112,22 @@ static void store_real(double value, uint32_t dtype, char *to)
 	float single;
 
 	switch (dtype) {
-	case SHARD_F64: memcpy(to, &value, 8); break;
-	case SHARD_F16: half = half_bits(value); memcpy(to, &half, 2); break;
+	case SHARD_F64:
+		memcpy(to, &value, 8);
+		break;
+	case SHARD_F16:
+		half = half_bits(value);
+		memcpy(to, &half, 2);
+		break;
 	case SHARD_BF16:
 		single = (float)rounded(value, 8, -133);
 		memcpy(&word, &single, 4);
 		half = (uint16_t)(isnan(value) ? word >> 16 | 0x40 : word >> 16);
 		memcpy(to, &half, 2);
 		break;
-	default: single = (float)value; memcpy(to, &single, 4);
+	default:
+		single = (float)value;
+		memcpy(to, &single, 4);
 	}
 }
 
@@ -316,8 +323,8 @@ static bool put(const struct target *t, PyObject *value, int axis, char *to)
 static bool refuse_length(const struct target *t, Py_ssize_t n, const char *what)
 {
 	fail_record(t->record, t->f->name,
-		    "%zd %s; must be at most %lu. Leave the record out, cut it, or raise the length in the schema",
-		    n, what, (unsigned long)t->f->shape[0]);
+		    "%zd %s; must be at most %lu. Leave the record out, cut it, or raise the length in the schema", n,
+		    what, (unsigned long)t->f->shape[0]);
 	return false;
 }
 

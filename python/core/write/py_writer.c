@@ -21,8 +21,7 @@
 static PyTypeObject *writer_type;
 
 struct shard {
-	PyObject_HEAD
-	struct layout *layout;
+	PyObject_HEAD struct layout *layout;
 	struct shard_writer *w;
 	char *group[SHARD_GROUPS_MAX]; /* a record that is being put together */
 	struct shard_tally *tally;
@@ -35,9 +34,8 @@ struct shard {
 static bool is_usable(const struct shard *s)
 {
 	if (s->owner_pid != (long)getpid())
-		fail_argument(
-			"this writer belongs to process %ld; a forked child must open its own, in another folder",
-			s->owner_pid);
+		fail_argument("this writer belongs to process %ld; a forked child must open its own, in another folder",
+			      s->owner_pid);
 	else if (!s->w)
 		fail_closed("writer");
 	else if (s->busy)
@@ -65,7 +63,7 @@ static bool allocate(struct shard *s, struct shard_error *err)
 	return false;
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"layout",     "path", "planned_records", "plan_shard",
 				"provenance", "keys", "class_count",	 NULL};
@@ -96,10 +94,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	o.plan_shard = number;
 	o.provenance = provenance;
 	o.keys = (uint32_t)keys;
-	Py_BEGIN_ALLOW_THREADS
-	rc = shard_writer_open(&s->w, PyBytes_AsString(path), &s->layout->schema, &o, &err);
-	Py_END_ALLOW_THREADS
-	Py_DECREF(path);
+	Py_BEGIN_ALLOW_THREADS rc = shard_writer_open(&s->w, PyBytes_AsString(path), &s->layout->schema, &o, &err);
+	Py_END_ALLOW_THREADS Py_DECREF(path);
 	if (!rc)
 		return (PyObject *)s;
 	fail(&err);
@@ -115,8 +111,7 @@ static void let_go(struct shard *s)
 	s->w = NULL;
 	if (!w || s->owner_pid != (long)getpid())
 		return;
-	Py_BEGIN_ALLOW_THREADS
-	shard_writer_close(w);
+	Py_BEGIN_ALLOW_THREADS shard_writer_close(w);
 	Py_END_ALLOW_THREADS
 }
 
@@ -170,9 +165,8 @@ static bool is_good_label(const struct shard *s, const char *const *group, int64
 
 static bool fail_label(const struct shard *s, unsigned long long record, int64_t label)
 {
-	fail_record(record, s->label->name,
-		    "label is %lld; must be 0 or more, and below %llu, the number of classes", (long long)label,
-		    (unsigned long long)s->class_count);
+	fail_record(record, s->label->name, "label is %lld; must be 0 or more, and below %llu, the number of classes",
+		    (long long)label, (unsigned long long)s->class_count);
 	return false;
 }
 
@@ -224,10 +218,8 @@ static PyObject *append(PyObject *self, PyObject *args)
 	s->busy = true; /* also while values are read, which may run code of other libraries */
 	ok = put_fields(s, record, number) && take_key(key, &text, &key_bytes, number);
 	if (ok) {
-		Py_BEGIN_ALLOW_THREADS
-		rc = write_one(s, (const char *const *)s->group, text, (size_t)key_bytes, &err);
-		Py_END_ALLOW_THREADS
-		ok = !rc;
+		Py_BEGIN_ALLOW_THREADS rc = write_one(s, (const char *const *)s->group, text, (size_t)key_bytes, &err);
+		Py_END_ALLOW_THREADS ok = !rc;
 		if (rc)
 			fail(&err);
 	}
@@ -251,8 +243,8 @@ static int64_t write_rows(struct shard *s, const struct columns *c, uint64_t fir
 	bool good = true;
 	int rc = 0;
 
-	Py_BEGIN_ALLOW_THREADS
-	while (!rc && done < count && bytes < PIECE_BYTES) {
+	Py_BEGIN_ALLOW_THREADS while (!rc && done < count && bytes < PIECE_BYTES)
+	{
 		columns_gather(c, s->layout, first + done, s->group, group);
 		good = is_good_label(s, group, &label);
 		if (!good)
@@ -262,11 +254,8 @@ static int64_t write_rows(struct shard *s, const struct columns *c, uint64_t fir
 			bytes += schema->group[g].stride;
 		done++;
 	}
-	Py_END_ALLOW_THREADS
-	if (rc)
-		fail(&err);
-	else if (!good)
-		fail_label(s, number + done, label);
+	Py_END_ALLOW_THREADS if (rc) fail(&err);
+	else if (!good) fail_label(s, number + done, label);
 	return rc || !good ? -1 : (int64_t)done;
 }
 
@@ -293,11 +282,8 @@ static bool write_items(struct shard *s, const struct columns *c, PyObject *keys
 	if (ok && !is_good_label(s, (const char *const *)s->group, &label))
 		ok = fail_label(s, number, label);
 	if (ok && take_key(key, &text, &key_bytes, number)) {
-		Py_BEGIN_ALLOW_THREADS
-		rc = write_one(s, (const char *const *)s->group, text, (size_t)key_bytes, &err);
-		Py_END_ALLOW_THREADS
-		if (rc)
-			fail(&err);
+		Py_BEGIN_ALLOW_THREADS rc = write_one(s, (const char *const *)s->group, text, (size_t)key_bytes, &err);
+		Py_END_ALLOW_THREADS if (rc) fail(&err);
 	} else {
 		ok = false;
 	}
@@ -349,12 +335,10 @@ static PyObject *finish(PyObject *self, PyObject *unused)
 	if (!is_usable(s))
 		return NULL;
 	s->busy = true;
-	Py_BEGIN_ALLOW_THREADS
-	rc = shard_tally_write(s->tally, s->w, &err);
+	Py_BEGIN_ALLOW_THREADS rc = shard_tally_write(s->tally, s->w, &err);
 	if (!rc)
 		rc = shard_writer_finish(s->w, &r, &err);
-	Py_END_ALLOW_THREADS
-	s->busy = false;
+	Py_END_ALLOW_THREADS s->busy = false;
 	if (rc)
 		return fail(&err);
 	let_go(s);

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/python/clients/_venv.sh VENV packages NAME==VERSION...|libshard - make a virtual environment, or install libshard in it
 #
-# The first package comes alone, so that nothing else decides on its version; from where is up to pip's configuration.  Of
-# PyTorch a build for the CPU is enough.  libshard comes as from a package index: an sdist made of a copy, in which nothing but the
-# sdist's own files are there to build from.
+# The first package comes alone, so that nothing else decides on its version; from where is up to
+# pip's configuration.  Of PyTorch a build for the CPU is enough.  libshard comes as from a package
+# index: an sdist made of a copy, in which nothing but the sdist's own files are there to build
+# from.
 set -eu
 venv=$1 step=$2
 pip="$venv/bin/pip --disable-pip-version-check --quiet"

@@ -77,7 +77,13 @@ class Classifier(unittest.TestCase):
             next(iter(loader))
             one_late = loader.state_dict()
         fresh = {"state": {}, "param_groups": state["optimizer"]["param_groups"]}
-        rows = [{"loader": one_late}, {"loader": start_of_epoch}, {"rng": torch.get_rng_state()}, {"optimizer": fresh}, {}]
+        rows = [
+            {"loader": one_late},
+            {"loader": start_of_epoch},
+            {"rng": torch.get_rng_state()},
+            {"optimizer": fresh},
+            {},
+        ]
         for wrong in rows:
             with self.subTest(list(wrong)):
                 torch.save(state | wrong, "classifier.pt")

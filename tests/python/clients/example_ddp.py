@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/python/ddp.py: every record once, on one rank; the gradients of one process; kills, and other worlds after them."""
+"""examples/python/ddp.py: every record once, on one rank; the gradients of one process; kills, and
+other worlds after them.
+"""
 
 import functools
 import os
@@ -16,7 +18,9 @@ STEPS = 9  # of 108 photographs in batches of 12, whatever the world
 
 
 def train(world, command, *patches, changes=()):
-    """As torchrun does, but with forks, and rank 0 ends by itself, whoever else failed before it: what it printed, and how each ended."""
+    """As torchrun does, but with forks, and rank 0 ends by itself, whoever else failed before it:
+    what it printed, and how each ended.
+    """
     main = functools.partial(example.module("ddp", *changes).main, shlex.split(command))
     meet = f"file://{os.path.abspath('meet')}"
     if os.path.exists("meet"):
@@ -50,7 +54,9 @@ class Ddp(unittest.TestCase):
         os.rename("ddp.pt", "whole.pt")
 
     def check_steps(self, output, first, end, exactly):
-        """These steps were made, and are those of the run under torchrun: bit for bit, or but for rounding."""
+        """These steps were made, and are those of the run under torchrun: bit for bit, or but for
+        rounding.
+        """
         whole, part = numbers(self.whole), numbers(output)
         self.assertEqual(list(part), [(i // STEPS, i % STEPS) for i in range(first, end)])
         for step, values in part.items():
@@ -76,7 +82,9 @@ class Ddp(unittest.TestCase):
         self.check_weights("one.pt", exactly=False)
         self.assertEqual(example.number("val accuracy", output), example.number("val accuracy", self.whole))
         # Ranks that keep their gradients to themselves would be noticed.
-        output, status = train(2, "ds/train ds/val --epochs 1", changes=[("= DistributedDataParallel(model)", "= model")])
+        output, status = train(
+            2, "ds/train ds/val --epochs 1", changes=[("= DistributedDataParallel(model)", "= model")]
+        )
         self.assertEqual(status, [0, 0], output)
         with self.assertRaises(AssertionError):
             self.check_steps(output, 0, STEPS, exactly=False)
@@ -96,7 +104,10 @@ class Ddp(unittest.TestCase):
             self.check_weights("ddp.pt", exactly=world == 2)
         # Who begins the epoch anew sees records again.
         torch.save(saved, "ddp.pt")
-        anew = ('part.load_state_dict(state[name])', 'part.load_state_dict(state[name]) if name != "loader" else part.set_epoch(1)')
+        anew = (
+            'part.load_state_dict(state[name])',
+            'part.load_state_dict(state[name]) if name != "loader" else part.set_epoch(1)',
+        )
         output, status = train(2, "ds/train ds/val --checkpoint ddp.pt", changes=[anew])
         self.assertEqual(status[0], 1)
         self.assertIn("epoch 1: 12 records came more than once, 0 not at all; that should be 0 and 0", output)

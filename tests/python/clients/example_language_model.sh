@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/python/clients/example_language_model.sh - examples/python/language_model.py learns from context, and only from that
+# tests/python/clients/example_language_model.sh - examples/python/language_model.py learns from
+# context, and only from that
 . "${0%/*}/lib.sh"
 python -W error "$ROOT/tests/python/clients/example_language_model.py"

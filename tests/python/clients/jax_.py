@@ -90,7 +90,9 @@ class Jax(unittest.TestCase):
         with libshard.jax.Loader("set", 8, prefetch=1, max_held=1, drop_last=True) as loader:
             sums = [(batch.index, slow(batch["image"])[0]) for _ in range(3) for batch in loader]
         self.assertEqual(len(sums), 36)
-        with mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0), libshard.jax.Loader("set", 8, prefetch=1, max_held=1) as hasty:
+        with mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0), libshard.jax.Loader(
+            "set", 8, prefetch=1, max_held=1
+        ) as hasty:
             with self.assertRaisesRegex(libshard.ArgumentError, "still held"):
                 kept = [slow(batch["image"]) for batch in hasty]
                 self.assertTrue(kept)
@@ -98,13 +100,17 @@ class Jax(unittest.TestCase):
             self.assertEqual(int(total), int(self.want["image"][np.asarray(index)].astype(np.int64).sum()))
 
     def test_batches_that_are_kept_are_named(self):
-        with mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0.2), libshard.jax.Loader("set", 8, max_held=2) as loader:
+        with mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0.2), libshard.jax.Loader(
+            "set", 8, max_held=2
+        ) as loader:
             held = []
             with self.assertRaisesRegex(libshard.ArgumentError, r"3 batches are still held, of step 0 \(image\)"):
                 for batch in loader:
                     held.append(batch["image"])
             for i, image in enumerate(held):
-                np.testing.assert_array_equal(np.asarray(image), self.want["image"][loader.indices(0, 8 * i, 8).tolist()])
+                np.testing.assert_array_equal(
+                    np.asarray(image), self.want["image"][loader.indices(0, 8 * i, 8).tolist()]
+                )
 
     def test_spread_over_devices(self):
         mesh = jax.make_mesh((2,), ("data",))

@@ -53,7 +53,9 @@ class Loading(unittest.TestCase):
             for epoch in range(2):
                 rows = []
                 for step, (batch, other) in enumerate(zip(loader, arrays)):
-                    self.assertEqual((batch.epoch, batch.step, batch.position), (other.epoch, other.step, other.position))
+                    self.assertEqual(
+                        (batch.epoch, batch.step, batch.position), (other.epoch, other.step, other.position)
+                    )
                     self.assertEqual(batch.flags.tolist(), other.flags.tolist())
                     self.assertEqual((batch.epoch, batch.step), (epoch, step))
                     rows += self.check(batch)
@@ -112,15 +114,24 @@ class Loading(unittest.TestCase):
                 del image
         with libshard.torch.Loader("set", 8, max_held=2) as loader:
             held = []
-            with self.assertRaisesRegex(libshard.ArgumentError, r"3 batches are still held, of step 0 \(image\), .* Drop them"):
+            with self.assertRaisesRegex(
+                libshard.ArgumentError, r"3 batches are still held, of step 0 \(image\), .* Drop them"
+            ):
                 for batch in loader:
                     held.append(batch["image"][0])
-            self.assertEqual([bits(t) for t in held], [want["image"][loader.indices(0, 8 * i, 1).tolist()[0]].tobytes() for i in range(3)])
+            self.assertEqual(
+                [bits(t) for t in held],
+                [want["image"][loader.indices(0, 8 * i, 1).tolist()[0]].tobytes() for i in range(3)],
+            )
 
     def test_memory_that_nobody_holds_would_be_seen(self):
         """Of a loader whose tensors were no part of its batches."""
-        loose = lambda a, turned=False: torch.frombuffer((ctypes.c_uint8 * a.nbytes).from_address(a.data_ptr), dtype=torch.uint8)  # noqa: E731
-        with mock.patch.object(libshard.torch, "_tensor", loose), libshard.torch.Loader("set", 8, prefetch=1, max_held=1) as loader:
+        loose = lambda a, turned=False: torch.frombuffer(
+            (ctypes.c_uint8 * a.nbytes).from_address(a.data_ptr), dtype=torch.uint8
+        )  # noqa: E731
+        with mock.patch.object(libshard.torch, "_tensor", loose), libshard.torch.Loader(
+            "set", 8, prefetch=1, max_held=1
+        ) as loader:
             held = []
             for batch in loader:
                 held.append((batch["image"], batch["image"].clone()))
@@ -209,7 +220,10 @@ class MapStyle(unittest.TestCase):
                 sample = ds[i]
                 self.assertEqual(list(sample), ["image", "label"])
                 self.assertEqual(bits(sample["image"]), want["image"][i].tobytes())
-                self.assertEqual((sample["label"].shape, sample["label"].dtype, int(sample["label"])), ((), torch.int64, want["label"][i]))
+                self.assertEqual(
+                    (sample["label"].shape, sample["label"].dtype, int(sample["label"])),
+                    ((), torch.int64, want["label"][i]),
+                )
             with self.assertRaises(IndexError):
                 ds[N]
         turned = libshard.torch.ShardDataset("set", channels_last=True)[5]["image"]
@@ -250,7 +264,13 @@ class MapStyle(unittest.TestCase):
 
     def test_transforms_subsets_and_pickles(self):
         ds = libshard.torch.ShardDataset("set", transform=label_only)
-        loader = DataLoader(Subset(ds, range(10, 20)), batch_size=4, num_workers=1, multiprocessing_context="spawn", collate_fn=libshard.torch.collate)
+        loader = DataLoader(
+            Subset(ds, range(10, 20)),
+            batch_size=4,
+            num_workers=1,
+            multiprocessing_context="spawn",
+            collate_fn=libshard.torch.collate,
+        )
         self.assertEqual(torch.cat(list(loader)).tolist(), want["label"][10:20].tolist())
         other = pickle.loads(pickle.dumps(ds))
         self.assertEqual((len(other), int(other[4])), (N, want["label"][4]))
@@ -261,14 +281,27 @@ class MapStyle(unittest.TestCase):
         files = sorted(os.path.join(d, f) for d, _, fs in os.walk(photos) for f in fs if f.endswith(".jpg"))[:9]
         with open("photos/t.jsonl", "w") as f:
             for i, name in enumerate(files):
-                f.write(json.dumps({"file_name": os.path.relpath(name, photos), "label": f"c{i % 2}", "caption": "ü" * i, "ids": list(range(i % 4))}) + "\n")
+                f.write(
+                    json.dumps(
+                        {
+                            "file_name": os.path.relpath(name, photos),
+                            "label": f"c{i % 2}",
+                            "caption": "ü" * i,
+                            "ids": list(range(i % 4)),
+                        }
+                    )
+                    + "\n"
+                )
         data.shardpack("images", "photos/t.jsonl", "--root", photos, "-o", "fields", "--resize", "16", "--order", "source",
                        "--field", "ids:kind=ragged,dtype=i32,max=8", "--field", "caption:kind=text,max=32")  # fmt: skip
         ds = libshard.torch.ShardDataset("fields", channels_last=True)
         self.assertEqual(ds.classes, ["c0", "c1"])
         for i in range(9):
             sample = ds[i]
-            self.assertEqual((sample["caption"], sample["ids"].dtype, sample["ids"].tolist()), ("ü" * i, torch.int32, list(range(i % 4))))
+            self.assertEqual(
+                (sample["caption"], sample["ids"].dtype, sample["ids"].tolist()),
+                ("ü" * i, torch.int32, list(range(i % 4))),
+            )
             self.assertEqual((sample["image"].shape, int(sample["label"])), ((3, 16, 16), i % 2))
         loader = DataLoader(ds, batch_size=3, collate_fn=list, num_workers=1)
         self.assertEqual([s["caption"] for b in loader for s in b], ["ü" * i for i in range(9)])

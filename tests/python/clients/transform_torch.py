@@ -3,9 +3,9 @@
 
     transform_torch.py PROGRAM              PROGRAM is what tests/twin/dump_transform.c makes
 
-Crops, mirrors and numbers to the last bit, done as torchvision's ToTensor and Normalize do them.  A resized image is held
-against interpolate(antialias=True): of floats, which is never rounded on the way, to one step of 255, because each of our
-two passes rounds to bytes, as Pillow does.
+Crops, mirrors and numbers to the last bit, done as torchvision's ToTensor and Normalize do them.  A
+resized image is held against interpolate(antialias=True): of floats, which is never rounded on the
+way, to one step of 255, because each of our two passes rounds to bytes, as Pillow does.
 """
 import random
 import subprocess
@@ -26,10 +26,23 @@ def jobs():
         box = (rng.randint(1, height), rng.randint(1, width)) if resized else out
         mean, std = torch.rand(channels), torch.rand(channels) + 0.05
         if i % 2:
-            mean, std = torch.tensor([0.485, 0.456, 0.406, 0.5])[:channels], torch.tensor([0.229, 0.224, 0.225, 0.5])[:channels]
+            mean, std = (
+                torch.tensor([0.485, 0.456, 0.406, 0.5])[:channels],
+                torch.tensor([0.229, 0.224, 0.225, 0.5])[:channels],
+            )
         image = torch.randint(0, 256, (channels, height, width), dtype=torch.uint8)
-        yield resized, image, out, box, rng.randint(0, height - box[0]), rng.randint(0, width - box[1]), rng.random() < 0.5, mean, std, \
-            11 if resized else rng.choice(list(TYPES))
+        yield (
+            resized,
+            image,
+            out,
+            box,
+            rng.randint(0, height - box[0]),
+            rng.randint(0, width - box[1]),
+            rng.random() < 0.5,
+            mean,
+            std,
+            11 if resized else rng.choice(list(TYPES)),
+        )
 
 
 def four(values):
@@ -41,8 +54,10 @@ def main():
     for resized, image, out, box, y, x, flip, mean, std, dtype in todo:
         if resized:  # plain samples, to compare them
             mean, std = torch.zeros(len(mean)), torch.full((len(std),), 1 / 255)
-        text += (f"transform {' '.join(map(str, image.shape))} {CHW} {out[0]} {out[1]} {dtype} {CHW} {2 * resized} {four(mean)} {four(std)} "
-                 f"{x} {y} {box[1]} {box[0]} {int(flip)}\n").encode() + bytes(image.flatten().tolist())
+        text += (
+            f"transform {' '.join(map(str, image.shape))} {CHW} {out[0]} {out[1]} {dtype} {CHW} {2 * resized}"
+            f" {four(mean)} {four(std)} {x} {y} {box[1]} {box[0]} {int(flip)}\n"
+        ).encode() + bytes(image.flatten().tolist())
     got, at, furthest = subprocess.run([sys.argv[1]], input=text, stdout=subprocess.PIPE, check=True).stdout, 0, 0.0
     for resized, image, out, box, y, x, flip, mean, std, dtype in todo:
         part = image[:, y:y + box[0], x:x + box[1]]
@@ -56,7 +71,14 @@ def main():
             furthest = max(furthest, float((have - want).abs().max()))
         else:
             part = part.flip(2) if flip else part
-            want = part.contiguous().to(torch.float32).div(255).sub_(mean[:, None, None]).div_(std[:, None, None]).to(TYPES[dtype])
+            want = (
+                part.contiguous()
+                .to(torch.float32)
+                .div(255)
+                .sub_(mean[:, None, None])
+                .div_(std[:, None, None])
+                .to(TYPES[dtype])
+            )
             assert torch.equal(have.view(torch.uint8), want.contiguous().view(torch.uint8)), (image.shape, out, dtype)
     assert at == len(got)
     assert 0.2 < furthest < 1.01, furthest

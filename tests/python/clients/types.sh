@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/python/clients/types.sh - what type checkers think of the installed package, and of a program that uses it
+# tests/python/clients/types.sh - what type checkers think of the installed package, and of a
+# program that uses it
 . "${0%/*}/lib.sh"
 MYPY_CACHE_DIR=$TMPDIR/cache
 export MYPY_CACHE_DIR

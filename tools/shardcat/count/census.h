@@ -9,7 +9,6 @@
 #include "tools/shardcat/count/sums.h"
 #include "tools/shardcat/dataset/target.h"
 
-
 struct census_field {
 	uint32_t channels; /* 0: this field has no statistics */
 	bool recorded;	   /* the dataset has its sums */
@@ -21,10 +20,10 @@ struct census { /* start it zeroed; large, so on the heap */
 	bool has_read; /* the records were read, not only the recorded sums */
 	struct census_field field[SHARD_FIELDS_MAX];
 
-	const struct shard_field *label;	   /* NULL: records have none */
+	const struct shard_field *label; /* NULL: records have none */
 	bool classes_recorded;
-	uint64_t class_count, *class_records;	   /* of labels from 0; class_count is 0 if nothing is known */
-	uint64_t other_labels;			   /* records whose label is negative or beyond */
+	uint64_t class_count, *class_records; /* of labels from 0; class_count is 0 if nothing is known */
+	uint64_t other_labels;		      /* records whose label is negative or beyond */
 
 	bool has_content; /* there are fields beside the label, so that records can be copies */
 	struct repeats repeats;

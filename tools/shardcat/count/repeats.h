@@ -24,7 +24,8 @@ struct repeat {
 };
 
 struct repeats {
-	uint64_t groups, extra; /* contents that are there more than once; records that are copies of an earlier one */
+	/* contents that are there more than once; records that are copies of an earlier one */
+	uint64_t groups, extra;
 	uint64_t label_conflicts; /* groups with more than one label */
 	uint64_t listed_count;
 	struct repeat listed[REPEATS_LISTED]; /* those with the lowest `first` */

@@ -25,13 +25,14 @@ static void merge_integers(struct sums *s, const struct sums *part)
 		s->max = part->max;
 	s->count += part->count;
 	s->sum += part->sum; /* 2^64 values below 2^64 do not overflow it */
-	s->overflowed = s->overflowed || part->overflowed ||
-			__builtin_add_overflow(s->squares, part->squares, &s->squares);
+	s->overflowed =
+		s->overflowed || part->overflowed || __builtin_add_overflow(s->squares, part->squares, &s->squares);
 }
 
 void sums_of_moments(struct sums *s, const struct shard_moments *m)
 {
-	*s = (struct sums){.count = m->count, .sum = m->sum,
+	*s = (struct sums){.count = m->count,
+			   .sum = m->sum,
 			   .squares = (wide_unsigned)m->sum_squares_high << 64 | m->sum_squares_low};
 }
 

@@ -19,7 +19,7 @@
 typedef __int128 wide;
 typedef unsigned __int128 wide_unsigned;
 
-struct sums { /* start it zeroed */
+struct sums {			    /* start it zeroed */
 	uint64_t count, not_finite; /* count: the values that are in the sums */
 	bool is_float, overflowed;  /* overflowed: the squares do not fit */
 

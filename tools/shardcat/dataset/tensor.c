@@ -172,7 +172,8 @@ int tensor_image(const struct tensor *tensor, struct png_image *out)
 	const char *layout = shard_layout_name(f->layout);
 	uint64_t height, width, channels = 1;
 	char shape[SHAPE_CHARS];
-	bool has_pixels = f->dtype == SHARD_U8 || f->dtype == SHARD_F16 || f->dtype == SHARD_BF16 || f->dtype == SHARD_F32;
+	bool has_pixels =
+		f->dtype == SHARD_U8 || f->dtype == SHARD_F16 || f->dtype == SHARD_BF16 || f->dtype == SHARD_F32;
 	bool is_chw = f->layout == SHARD_CHW && tensor->ndim == 3, is_hwc = f->layout == SHARD_HWC && tensor->ndim == 3;
 
 	shape_text(shape, tensor->shape, tensor->ndim);

@@ -21,7 +21,7 @@
 struct search {
 	struct shard_reader *reader;
 	const struct shard_field *field;
-	uint64_t ordinal;	     /* of the next record, but for misses */
+	uint64_t ordinal;	       /* of the next record, but for misses */
 	uint64_t miss_idx, miss_count; /* those before are behind us */
 	int (*each)(void *context, uint64_t ordinal, uint32_t reason);
 	void *context;
@@ -72,7 +72,8 @@ int accepted_find(const struct job *job, uint64_t shard_idx, struct shard_reader
 		return EXIT_DONE;
 	bytes = malloc(RECORDS_AT_ONCE * (size_t)field->stride);
 	if (!bytes)
-		return fail(EXIT_IO, "out of memory for %d records of %" PRIu64 " bytes", RECORDS_AT_ONCE, field->stride);
+		return fail(EXIT_IO, "out of memory for %d records of %" PRIu64 " bytes", RECORDS_AT_ONCE,
+			    field->stride);
 	shard_reader_info(reader, &info);
 	plan_shard(job->plan, shard_idx, &s.ordinal, &planned);
 	s.miss_count = info.miss_count;

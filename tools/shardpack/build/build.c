@@ -19,16 +19,16 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/finisher.h"
-#include "tools/shardpack/convert/fixed_records.h"
 #include "tools/shardpack/build/image_workers.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/published_shard.h"
 #include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/build/record_workers.h"
-#include "tools/shardpack/convert/result.h"
 #include "tools/shardpack/build/space.h"
+#include "tools/shardpack/convert/account.h"
+#include "tools/shardpack/convert/fixed_records.h"
+#include "tools/shardpack/convert/result.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/input/warm.h"
@@ -51,16 +51,18 @@ struct build {
 	struct warm *warm;
 
 	/* The shard that is being filled. */
-	struct shard_writer *writer; /* NULL: it will not be published */
+	struct shard_writer *writer;	  /* NULL: it will not be published */
 	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
-	struct text lines; /* for its receipt */
+	struct text lines;		  /* for its receipt */
 	struct shard_tally *tally;
 };
 
 /* What is different between images and fixed records. */
 struct kind {
-	int (*open)(struct build *b, struct workers_options *w); /* all that the workers need; close it all the same */
-	int (*take)(struct build *b, uint64_t slot, uint64_t *done); /* what is in a slot; *done counts its inputs */
+	/* all that the workers need; close it all the same */
+	int (*open)(struct build *b, struct workers_options *w);
+	/* what is in a slot; *done counts its inputs */
+	int (*take)(struct build *b, uint64_t slot, uint64_t *done);
 	void (*close)(struct build *b);
 };
 
@@ -370,7 +372,8 @@ static int fill_shards(struct build *b)
 static int fill_all(struct build *b)
 {
 	/* The finisher comes first: with few threads workers can be fewer, but not the finisher. */
-	int code = finisher_start(&b->finisher, b->job->state_dir, b->job->quarantine != NULL, b->job->account), finished;
+	int code = finisher_start(&b->finisher, b->job->state_dir, b->job->quarantine != NULL, b->job->account),
+	    finished;
 
 	if (code != EXIT_DONE)
 		return code;

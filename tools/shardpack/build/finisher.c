@@ -11,8 +11,8 @@
 #include "tools/common/background.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/convert/account.h"
 
 int finisher_fail(struct finisher *f, const struct shard_error *err)
 {
@@ -110,8 +110,8 @@ static void enter_result(struct finisher *f, struct finishing *p)
 
 	if (!p->has_result)
 		return;
-	account_published(f->account, p->result.record_count, receipt_accepted_count(&p->result), f->quarantines ? 0 : misses,
-			  f->quarantines ? misses : 0);
+	account_published(f->account, p->result.record_count, receipt_accepted_count(&p->result),
+			  f->quarantines ? 0 : misses, f->quarantines ? misses : 0);
 	receipt_free(&p->result);
 	p->has_result = false;
 }

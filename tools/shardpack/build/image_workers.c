@@ -14,9 +14,9 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
+#include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/budget.h"
 #include "tools/shardpack/convert/converter.h"
-#include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/range.h"
 #include "tools/shardpack/convert/result.h"
 
@@ -25,15 +25,16 @@
  * that a slow image does not stop the rest, and workers go on while the taker waits for the disk:
  * 32 MiB are 0.1 to 0.3 s of writing.
  */
-#define SLOTS_MAX 1024
+#define SLOTS_MAX   1024
 #define SLOTS_BYTES (UINT64_C(32) << 20)
 
 struct image_workers {
-	const struct job *job;	   /* const after open, and so are the next two */
+	const struct job *job; /* const after open, and so are the next two */
 	struct progress *progress;
 	uint64_t slot_count;
 	struct result *slots;
-	uint8_t **records;	/* of assign() and give_back(): [slot_count] all that no ticket has, from the front */
+	/* of assign() and give_back(): [slot_count] all that no ticket has, from the front */
+	uint8_t **records;
 	uint64_t record_count;	/* likewise: in `records` */
 	struct range_walk walk; /* of assign(): where the next ticket is */
 	struct budget budget;	/* of large images */
@@ -113,8 +114,8 @@ static bool allocate(struct image_workers *p)
 	return p->slots && p->records;
 }
 
-int image_workers_open(struct image_workers **out, const struct job *job, const struct range *ranges, uint64_t range_count,
-		       struct workers_options *w)
+int image_workers_open(struct image_workers **out, const struct job *job, const struct range *ranges,
+		       uint64_t range_count, struct workers_options *w)
 {
 	struct image_workers *p = calloc(1, sizeof(*p));
 

@@ -19,8 +19,8 @@ struct image_workers;
  * Room for the images of these ranges, and all of `w` but its progress and the number of threads,
  * which are there.  The ranges stay as they are while it is open.  Returns the exit code.
  */
-int image_workers_open(struct image_workers **out, const struct job *job, const struct range *ranges, uint64_t range_count,
-		       struct workers_options *w);
+int image_workers_open(struct image_workers **out, const struct job *job, const struct range *ranges,
+		       uint64_t range_count, struct workers_options *w);
 
 struct result *image_workers_result(struct image_workers *p, uint64_t slot);
 

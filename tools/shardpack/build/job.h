@@ -17,13 +17,13 @@ struct job { /* all const while it runs, but for what `account` points to */
 	const struct plan *plan;
 	struct shard_schema schema; /* of the plan's recipe */
 	const char *out_dir;
-	char state_dir[4400]; /* OUT/.shardpack */
-	const char *source;   /* for messages, and to write down */
-	int source_fd;        /* -1 if the inputs are not at hand */
-	const struct stored *stored; /* the plan's files; NULL if it has none, or the inputs are not at hand */
+	char state_dir[4400];		     /* OUT/.shardpack */
+	const char *source;		     /* for messages, and to write down */
+	int source_fd;			     /* -1 if the inputs are not at hand */
+	const struct stored *stored;	     /* the plan's files; NULL if it has none, or the inputs are not at hand */
 	const struct quarantine *quarantine; /* NULL unless that is the policy */
 	unsigned worker_count;
-	struct cli_part part;             /* shards s with s % count == idx */
+	struct cli_part part;		  /* shards s with s % count == idx */
 	const struct cli_amount *max_bad; /* or NULL */
 	struct account *account;
 };

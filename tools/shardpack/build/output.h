@@ -20,10 +20,10 @@ struct job;
 struct plan;
 
 enum output_state {
-	OUTPUT_NEW,     /* absent, empty, or given up before there was a plan */
+	OUTPUT_NEW,	/* absent, empty, or given up before there was a plan */
 	OUTPUT_STARTED, /* this plan, not sealed */
-	OUTPUT_SEALED,  /* this plan, done */
-	OUTPUT_OTHER,   /* a dataset, sealed or not, but of another plan */
+	OUTPUT_SEALED,	/* this plan, done */
+	OUTPUT_OTHER,	/* a dataset, sealed or not, but of another plan */
 	OUTPUT_FOREIGN, /* something that shardpack did not make */
 };
 

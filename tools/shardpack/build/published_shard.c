@@ -18,10 +18,10 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/accepted_records.h"
-#include "tools/shardpack/convert/account.h"
-#include "tools/shardpack/convert/converter.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/convert/account.h"
+#include "tools/shardpack/convert/converter.h"
 #include "tools/shardpack/convert/result.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
@@ -86,7 +86,8 @@ static int list_misses(const struct job *job, const char *path, struct shard_rea
 	return EXIT_DONE;
 }
 
-static int list_problems(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader, struct text *lines)
+static int list_problems(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
+			 struct text *lines)
 {
 	struct listing l = {.lines = lines};
 	int code;

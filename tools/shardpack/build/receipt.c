@@ -155,7 +155,8 @@ static bool read_line(const char *line, struct shard_miss *out, bool *accepted, 
 	if (*accepted)
 		sscanf(line, ACCEPTED "%" SCNu64 " %" SCNu32 " %n", &out->ordinal, &out->reason, &at);
 	else
-		sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &out->ordinal, &out->reason, &out->how, &at);
+		sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &out->ordinal, &out->reason, &out->how,
+		       &at);
 	*message = line + at;
 	return at != 0;
 }
@@ -179,7 +180,8 @@ int receipt_account(const struct receipt *r, const struct plan *plan, struct acc
 			return fail(EXIT_IO, "out of memory for a list of bad inputs");
 		if (text_decode(at, (size_t)(lf - at), true, message) < 0)
 			message[0] = '\0';
-		code = account_problem(a, miss.ordinal, miss.reason, accepted ? PROBLEM_ACCEPTED : (enum problem_how)miss.how, message);
+		code = account_problem(a, miss.ordinal, miss.reason,
+				       accepted ? PROBLEM_ACCEPTED : (enum problem_how)miss.how, message);
 		free(message);
 		if (accepted)
 			accepted_count++;

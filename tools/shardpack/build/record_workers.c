@@ -10,8 +10,8 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/convert/fixed_records.h"
 #include "tools/shardpack/build/job.h"
+#include "tools/shardpack/convert/fixed_records.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -65,8 +65,8 @@ static bool allocate(struct record_workers *p)
 	return p->slots != NULL;
 }
 
-int record_workers_open(struct record_workers **out, const struct job *job, const struct range *ranges, uint64_t range_count,
-			struct workers_options *w)
+int record_workers_open(struct record_workers **out, const struct job *job, const struct range *ranges,
+			uint64_t range_count, struct workers_options *w)
 {
 	struct record_workers *p = calloc(1, sizeof(*p));
 

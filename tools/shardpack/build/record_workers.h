@@ -16,8 +16,8 @@ struct workers_options;
 
 struct record_workers;
 
-int record_workers_open(struct record_workers **out, const struct job *job, const struct range *ranges, uint64_t range_count,
-			struct workers_options *w);
+int record_workers_open(struct record_workers **out, const struct job *job, const struct range *ranges,
+			uint64_t range_count, struct workers_options *w);
 
 struct fixed_block *record_workers_block(struct record_workers *p, uint64_t slot);
 

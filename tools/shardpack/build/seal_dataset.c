@@ -17,12 +17,12 @@
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/build/accepted_records.h"
-#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/published_shard.h"
-#include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/convert/account.h"
+#include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define MISSING_SHOWN_MAX 20

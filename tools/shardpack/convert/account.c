@@ -48,7 +48,8 @@ void account_published(struct account *a, uint64_t records, uint64_t accepted, u
 }
 
 /* One line of many; behind the last that is printed, one says so. */
-static void show(uint64_t *shown, const char *source, const char *path, const char *before, const char *message, const char *which)
+static void show(uint64_t *shown, const char *source, const char *path, const char *before, const char *message,
+		 const char *which)
 {
 	++*shown;
 	if (*shown <= PROBLEMS_SHOWN_MAX)

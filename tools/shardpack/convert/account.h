@@ -23,7 +23,7 @@ struct cli_amount;
 enum problem_how {
 	PROBLEM_SKIPPED = SHARD_SKIPPED,
 	PROBLEM_QUARANTINED = SHARD_QUARANTINED,
-	PROBLEM_BAD,       /* the policy is to fail */
+	PROBLEM_BAD,	    /* the policy is to fail */
 	PROBLEM_UNREADABLE, /* whatever the policy */
 	PROBLEM_ACCEPTED,   /* it became a record */
 };
@@ -40,15 +40,15 @@ struct problem_list {
 	uint64_t count, capacity;
 };
 
-struct account { /* start it zeroed */
-	uint64_t input_count;                   /* of the plan, or of the part that is built */
+struct account {				/* start it zeroed */
+	uint64_t input_count;			/* of the plan, or of the part that is built */
 	uint64_t written, skipped, quarantined; /* in published shards: the rest is failed */
-	uint64_t bad;                           /* verdicts on bytes, whatever came of them */
+	uint64_t bad;				/* verdicts on bytes, whatever came of them */
 	uint64_t unreadable;
-	uint64_t accepted;                      /* of the written ones */
-	struct problem_list problems;           /* inputs that are no records */
-	struct problem_list accepted_inputs;    /* also those of shards that were not published */
-	uint64_t shown, accepted_shown;         /* lines printed so far */
+	uint64_t accepted;		     /* of the written ones */
+	struct problem_list problems;	     /* inputs that are no records */
+	struct problem_list accepted_inputs; /* also those of shards that were not published */
+	uint64_t shown, accepted_shown;	     /* lines printed so far */
 };
 
 #define PROBLEMS_SHOWN_MAX 20

@@ -92,8 +92,8 @@ static void convert(struct converter *c, struct result *r)
 
 	if (!text_is_name(r->path, r->path_bytes, SHARD_KEY_BYTES_MAX)) {
 		verdict_set(&r->verdict, OUTCOME_BAD, SHARD_MISS_KEY,
-			    "the path becomes the record's key, so it must be UTF-8 of at most %d bytes; it has %zu", SHARD_KEY_BYTES_MAX,
-			    r->path_bytes);
+			    "the path becomes the record's key, so it must be UTF-8 of at most %d bytes; it has %zu",
+			    SHARD_KEY_BYTES_MAX, r->path_bytes);
 		return;
 	}
 	if (!pictures_image(&c->pictures, c->transform, data, bytes, image.orientation, r->record, &r->verdict))
@@ -110,7 +110,8 @@ static void keep(struct converter *c, struct result *r)
 {
 	struct verdict *v = &r->verdict;
 
-	if (quarantine_keep(c->quarantine, r->path, c->file.data, r->input.source_bytes, v->message, sizeof(v->message)))
+	if (quarantine_keep(c->quarantine, r->path, c->file.data, r->input.source_bytes, v->message,
+			    sizeof(v->message)))
 		record_fields_keep(c->fields, c->quarantine, r);
 	else
 		v->outcome = OUTCOME_STOP;

@@ -38,8 +38,8 @@ struct fixed {
 	struct stream stream[SHARD_FIELDS_MAX];
 	uint32_t stream_count;
 	struct scratch raw;
-	const struct shard_field *label; /* NULL: every label is right */
-	uint32_t label_field;		 /* its number */
+	const struct shard_field *label;	       /* NULL: every label is right */
+	uint32_t label_field;			       /* its number */
 	const struct plan_slice *at[SHARD_FIELDS_MAX]; /* the slice of each field that was used last */
 };
 
@@ -108,7 +108,8 @@ static void find_streams(struct fixed *f)
 			 * Within one record of the file: else reading both reads more than their
 			 * bytes.
 			 */
-			if (f->schema->field[field].kind == SHARD_TENSOR && f->schema->field[s->field[0]].kind == SHARD_TENSOR &&
+			if (f->schema->field[field].kind == SHARD_TENSOR &&
+			    f->schema->field[s->field[0]].kind == SHARD_TENSOR &&
 			    (slice->offset > a ? slice->offset - a : a - slice->offset) < stride &&
 			    lies_beside(p, s->field[0], field)) {
 				s->field[s->field_count++] = field;
@@ -187,7 +188,8 @@ bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema)
 		/*
 		 * Whole cache lines: some processors copy a page of a file twice as fast into them.
 		 */
-		size_t bytes = (size_t)(records * schema->group[g].record_bytes + SCRATCH_ALIGN_BYTES - 1) & ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
+		size_t bytes = (size_t)(records * schema->group[g].record_bytes + SCRATCH_ALIGN_BYTES - 1) &
+			       ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
 
 		b->group[g] = aligned_alloc(SCRATCH_ALIGN_BYTES, bytes);
 		if (b->group[g])
@@ -301,7 +303,8 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 		bytes = lead->bytes - skip;
 	if (st->direct && lead->dtype == to->dtype && (!lead->swap || shard_dtype_bytes(to->dtype) == 1) &&
 	    (n == 1 || (lead->stride == record_bytes && st->span == record_bytes)))
-		return stored_read(f->stored, lead->file, lead->offset + skip, place, (size_t)bytes, why, sizeof(why)) ||
+		return stored_read(f->stored, lead->file, lead->offset + skip, place, (size_t)bytes, why,
+				   sizeof(why)) ||
 		       fail_block(f, b, lead->file, why);
 	if (!scratch_reserve(&f->raw, (size_t)bytes))
 		return verdict_set(&b->verdict, OUTCOME_STOP, 0, "out of memory for %" PRIu64 " bytes of %s", bytes,
@@ -335,17 +338,20 @@ static void expect_stream(struct fixed *f, const struct fixed_block *b, const st
 	for (uint64_t i = 0; i < 3; i++) {
 		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[look[i]]);
 
-		near = near && stored_is_near(f->stored, s->file, s->offset + (b->input_idx[look[i]] - s->first) * s->stride);
+		near = near &&
+		       stored_is_near(f->stored, s->file, s->offset + (b->input_idx[look[i]] - s->first) * s->stride);
 	}
 	for (uint64_t i = 0; !near && i < b->place.count; i += n) {
 		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[i]);
 
 		n = run_of(b, i, s, st->span);
-		stored_expect(f->stored, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride, (n - 1) * s->stride + st->span);
+		stored_expect(f->stored, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride,
+			      (n - 1) * s->stride + st->span);
 	}
 }
 
-void fixed_record(const struct fixed_block *b, const struct shard_schema *schema, uint64_t i, const void *group[SHARD_GROUPS_MAX])
+void fixed_record(const struct fixed_block *b, const struct shard_schema *schema, uint64_t i,
+		  const void *group[SHARD_GROUPS_MAX])
 {
 	for (uint32_t g = 0; g < schema->group_count; g++)
 		group[g] = b->group[g] + i * schema->group[g].record_bytes;
@@ -356,7 +362,8 @@ static bool has_good_label(struct fixed *f, const void *const *group, uint64_t i
 	int64_t label;
 	bool is_class = shard_label_read(f->label, group, f->plan->class_count, &label);
 
-	return f->plan->class_count ? is_class : label >= 0 || slice_of(f, f->label_field, input_idx)->dtype != SHARD_U64;
+	return f->plan->class_count ? is_class
+				    : label >= 0 || slice_of(f, f->label_field, input_idx)->dtype != SHARD_U64;
 }
 
 static void judge(struct fixed *f, struct fixed_block *b)
@@ -404,15 +411,17 @@ void fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t 
 	fixed_record(b, f->schema, i, group);
 	shard_label_read(f->label, group, f->plan->class_count, &label);
 	if (!f->plan->class_count)
-		verdict_set(out, OUTCOME_BAD, SHARD_MISS_DAMAGED, "label %" PRIu64 " at offset %" PRIu64 " of %s; the limit is %" PRId64, (uint64_t)label, offset,
-			 f->plan->file[s->file].path, INT64_MAX);
+		verdict_set(out, OUTCOME_BAD, SHARD_MISS_DAMAGED,
+			    "label %" PRIu64 " at offset %" PRIu64 " of %s; the limit is %" PRId64, (uint64_t)label,
+			    offset, f->plan->file[s->file].path, INT64_MAX);
 	else
-		verdict_set(out, OUTCOME_BAD, SHARD_MISS_DAMAGED, "label %" PRId64 " at offset %" PRIu64 " of %s; there are %" PRIu64 " classes, from 0", label,
-			 offset, f->plan->file[s->file].path, f->plan->class_count);
+		verdict_set(out, OUTCOME_BAD, SHARD_MISS_DAMAGED,
+			    "label %" PRId64 " at offset %" PRIu64 " of %s; there are %" PRIu64 " classes, from 0",
+			    label, offset, f->plan->file[s->file].path, f->plan->class_count);
 }
 
-bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const struct quarantine *q, const char *path,
-		struct verdict *v)
+bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const struct quarantine *q,
+		const char *path, struct verdict *v)
 {
 	const struct shard_schema *s = f->schema;
 	uint8_t *bytes;
@@ -428,7 +437,8 @@ bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, 
 	for (uint32_t k = 0; k < s->field_count; k++) {
 		const struct shard_field *field = &s->field[k];
 
-		memcpy(bytes + n, b->group[field->group] + i * s->group[field->group].record_bytes + field->offset, field->bytes);
+		memcpy(bytes + n, b->group[field->group] + i * s->group[field->group].record_bytes + field->offset,
+		       field->bytes);
 		n += field->bytes;
 	}
 	kept = quarantine_keep(q, path, bytes, n, v->message, sizeof(v->message));

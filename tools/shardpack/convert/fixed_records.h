@@ -24,12 +24,12 @@ struct stored;
 
 struct fixed_block {
 	struct range place;
-	uint64_t *input_idx;		   /* [place.count] */
-	uint8_t *group[SHARD_GROUPS_MAX];  /* [place.count] records of the group's record_bytes */
-	bool *bad;			   /* [place.count] */
+	uint64_t *input_idx;		  /* [place.count] */
+	uint8_t *group[SHARD_GROUPS_MAX]; /* [place.count] records of the group's record_bytes */
+	bool *bad;			  /* [place.count] */
 	uint64_t bad_count;
 	struct shard_tally *tally; /* of those that are good, without their classes */
-	struct verdict verdict; /* RECORD: all were read, and are good or bad; else FAILED or STOP */
+	struct verdict verdict;	   /* RECORD: all were read, and are good or bad; else FAILED or STOP */
 };
 
 /* What one thread needs. */
@@ -48,7 +48,8 @@ void fixed_block_close(struct fixed_block *b);
 void fixed_fill(struct fixed *f, struct fixed_block *b);
 
 /* Find the bytes of the record at place `i` of a block, for each group. */
-void fixed_record(const struct fixed_block *b, const struct shard_schema *schema, uint64_t i, const void *group[SHARD_GROUPS_MAX]);
+void fixed_record(const struct fixed_block *b, const struct shard_schema *schema, uint64_t i,
+		  const void *group[SHARD_GROUPS_MAX]);
 
 /* What is wrong with the bad record at place `i` of a block. */
 void fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t i, struct verdict *out);
@@ -56,7 +57,7 @@ void fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t 
 /*
  * Copy the fields of that record, one behind the other, to quarantine.  False if `v` says why not.
  */
-bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const struct quarantine *q, const char *path,
-		struct verdict *v);
+bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const struct quarantine *q,
+		const char *path, struct verdict *v);
 
 #endif

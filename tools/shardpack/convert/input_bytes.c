@@ -47,17 +47,19 @@ static bool read_whole(int fd, uint8_t *out, size_t bytes)
 }
 
 /* Read an open file that had `before` for its stat. */
-static bool read_open(const struct input_bytes *in, int fd, const struct stat *before, struct scratch *to, struct verdict *v)
+static bool read_open(const struct input_bytes *in, int fd, const struct stat *before, struct scratch *to,
+		      struct verdict *v)
 {
 	uint64_t bytes = (uint64_t)before->st_size;
 	struct stat after;
 
 	if (bytes != in->bytes)
-		return verdict_set(v, OUTCOME_FAILED, 0, "changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
+		return verdict_set(v, OUTCOME_FAILED, 0,
+				   "changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
 				   in->bytes, bytes);
 	if (bytes > INPUT_BYTES_MAX) {
-		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_LIMIT, "a file of %" PRIu64 " bytes; the limit is %" PRIu64, bytes,
-				   INPUT_BYTES_MAX);
+		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_LIMIT,
+				   "a file of %" PRIu64 " bytes; the limit is %" PRIu64, bytes, INPUT_BYTES_MAX);
 	}
 	if (!scratch_reserve(to, bytes))
 		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for a file of %" PRIu64 " bytes", bytes);
@@ -99,7 +101,8 @@ static bool read_part(const struct input_bytes *in, const struct stored *stored,
 	uint64_t bytes = in->bytes;
 
 	if (bytes > INPUT_BYTES_MAX) {
-		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_LIMIT, "has %" PRIu64 " bytes; the limit is %" PRIu64, bytes, INPUT_BYTES_MAX);
+		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_LIMIT, "has %" PRIu64 " bytes; the limit is %" PRIu64,
+				   bytes, INPUT_BYTES_MAX);
 	}
 	if (!scratch_reserve(to, bytes))
 		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for %" PRIu64 " bytes", bytes);

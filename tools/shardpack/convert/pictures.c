@@ -6,8 +6,8 @@
 
 #include "tools/shardpack/convert/budget.h"
 #include "tools/shardpack/convert/verdict.h"
-#include "tools/shardpack/format/exif.h"
 #include "tools/shardpack/decode/decode.h"
+#include "tools/shardpack/format/exif.h"
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/recipe.h"
@@ -54,13 +54,15 @@ bool pictures_open(struct pictures *p, const struct recipe *r, struct budget *bu
 {
 	const struct limits *l = &r->limits;
 
-	*p = (struct pictures){.budget = budget, .applies_exif = r->exif == EXIF_APPLY, .turn = {.claim = claim, .context = p}};
+	*p = (struct pictures){
+		.budget = budget, .applies_exif = r->exif == EXIF_APPLY, .turn = {.claim = claim, .context = p}};
 	p->decoder = decoder_open(&(struct decode_options){.max_pixels = limits_most(l, LIMIT_PIXELS),
 							   .max_side = (uint32_t)limits_most(l, LIMIT_SIDE),
 							   .max_scans = (uint32_t)limits_most(l, LIMIT_SCANS),
 							   .max_memory_bytes = limits_most(l, LIMIT_MEMORY),
 							   .accept = (enum decode_accept)r->accept,
-							   .claim = claim_decoder, .context = p});
+							   .claim = claim_decoder,
+							   .context = p});
 	return p->decoder != NULL;
 }
 
@@ -94,7 +96,8 @@ bool pictures_image(struct pictures *p, struct transform *t, const uint8_t *data
 	return verdict_of_decoder(v, status, &said);
 }
 
-bool pictures_mask(struct pictures *p, struct mask *m, const uint8_t *data, uint64_t bytes, uint8_t *dst, struct verdict *v)
+bool pictures_mask(struct pictures *p, struct mask *m, const uint8_t *data, uint64_t bytes, uint8_t *dst,
+		   struct verdict *v)
 {
 	struct decode_verdict said;
 	const struct image_sink *sink = mask_sink(m, pictures_orientation(p, data, bytes), dst);

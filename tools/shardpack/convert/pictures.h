@@ -46,6 +46,7 @@ bool pictures_image(struct pictures *p, struct transform *t, const uint8_t *data
 		    uint8_t *dst, struct verdict *v);
 
 /* The same of a mask. */
-bool pictures_mask(struct pictures *p, struct mask *m, const uint8_t *data, uint64_t bytes, uint8_t *dst, struct verdict *v);
+bool pictures_mask(struct pictures *p, struct mask *m, const uint8_t *data, uint64_t bytes, uint8_t *dst,
+		   struct verdict *v);
 
 #endif

@@ -15,8 +15,8 @@
 #include "tools/shardpack/convert/pictures.h"
 #include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/convert/result.h"
-#include "tools/shardpack/image/boxes.h"
 #include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/image/boxes.h"
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/image/turn.h"
@@ -131,8 +131,8 @@ static bool blame(const struct target *t, const struct input_bytes *in)
 	if (in->path)
 		snprintf(where, sizeof(where), "%.100s", in->path);
 	else
-		snprintf(where, sizeof(where), "%" PRIu64 " bytes at offset %" PRIu64 " of %.60s", in->bytes, in->offset,
-			 t->all->plan->file[in->file].path);
+		snprintf(where, sizeof(where), "%" PRIu64 " bytes at offset %" PRIu64 " of %.60s", in->bytes,
+			 in->offset, t->all->plan->file[in->file].path);
 	memcpy(why, v->message, sizeof(why));
 	return verdict_set(v, v->outcome, v->reason, "field %s, %s: %s", t->f->name, where, why);
 }
@@ -172,8 +172,9 @@ static bool put_mask(const struct target *t, const struct input_bytes *in)
 	if (width == t->image->width && height == t->image->height)
 		return true;
 	return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
-			   "a mask of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32 " x %" PRIu32 "; they must be of one size", width,
-			   height, t->image->width, t->image->height);
+			   "a mask of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32 " x %" PRIu32
+			   "; they must be of one size",
+			   width, height, t->image->width, t->image->height);
 }
 
 /* Boxes of the source image, XYXY, become those of the record. */
@@ -188,7 +189,8 @@ static bool move_boxes(const struct target *t, size_t bytes)
 	/* A plan's have not been looked at. */
 	if (!verdict_of_decoder(&t->r->verdict, boxes_read(BOXES_XYXY, boxes, count, boxes, &v), &v))
 		return false;
-	boxes_turn(image->orientation, lies ? image->height : image->width, lies ? image->width : image->height, boxes, count);
+	boxes_turn(image->orientation, lies ? image->height : image->width, lies ? image->width : image->height, boxes,
+		   count);
 	boxes_move(&t->all->plan->recipe.transform, image->width, image->height, boxes, count);
 	return true;
 }
@@ -201,8 +203,8 @@ static bool put_part(const struct target *t, const struct input_bytes *in, size_
 
 	switch (t->source->kind) {
 	case FIELD_IMAGE:
-		return pictures_image(p, t->all->transform[t->i], data, in->bytes, pictures_orientation(p, data, in->bytes), t->at,
-				      &t->r->verdict);
+		return pictures_image(p, t->all->transform[t->i], data, in->bytes,
+				      pictures_orientation(p, data, in->bytes), t->at, &t->r->verdict);
 	case FIELD_MASK:
 		return put_mask(t, in);
 	default:
@@ -248,7 +250,8 @@ bool record_fields_put(struct record_fields *all, const struct record_image *ima
 	int64_t label = r->input.class_idx;
 	struct field_part part;
 	/* Where fields are not, and behind the end of what is ragged, there are zeros. */
-	memset(r->record + s->field[RECIPE_IMAGE].bytes, 0, (size_t)(s->group[0].record_bytes - s->field[RECIPE_IMAGE].bytes));
+	memset(r->record + s->field[RECIPE_IMAGE].bytes, 0,
+	       (size_t)(s->group[0].record_bytes - s->field[RECIPE_IMAGE].bytes));
 	memset(r->meta, 0, (size_t)s->group[1].record_bytes);
 	memcpy(r->meta + s->field[RECIPE_LABEL].offset, &label, sizeof(label));
 	for (uint32_t i = 0; i < recipe->field_count; i++) {
@@ -295,10 +298,11 @@ bool record_fields_keep(struct record_fields *f, const struct quarantine *q, str
 		if (!read_part(f, &in, &reading)) {
 			if (reading.outcome == OUTCOME_BAD) /* a FIFO, or too large: there are no bytes to keep */
 				continue;
-			return verdict_set(v, reading.outcome, 0, "field %s: %s", recipe->field[i].name, reading.message);
+			return verdict_set(v, reading.outcome, 0, "field %s: %s", recipe->field[i].name,
+					   reading.message);
 		}
-		if (!quarantine_keep(q, in.path ? in.path : member_path(f, r, &recipe->from[i]), f->part.data, in.bytes, v->message,
-				     sizeof(v->message))) {
+		if (!quarantine_keep(q, in.path ? in.path : member_path(f, r, &recipe->from[i]), f->part.data, in.bytes,
+				     v->message, sizeof(v->message))) {
 			v->outcome = OUTCOME_STOP;
 			return false;
 		}

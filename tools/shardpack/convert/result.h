@@ -17,8 +17,8 @@ struct result {
 	char path[PLAN_PATH_BYTES_MAX]; /* of the input; the record's key */
 	size_t path_bytes;
 	struct verdict verdict;
-	uint8_t *record; /* group 0: the caller's memory, of converter_record_bytes() */
-	uint8_t *meta;	 /* group 1, behind it */
+	uint8_t *record;	   /* group 0: the caller's memory, of converter_record_bytes() */
+	uint8_t *meta;		   /* group 1, behind it */
 	struct shard_tally *tally; /* image_workers.c: of this record alone, without its class */
 };
 

@@ -106,7 +106,7 @@ static bool starts_with(const uint8_t *bytes, size_t size, const struct magic *m
 	return true;
 }
 
-#define HEX_BYTES     16 /* enough for every magic */
+#define HEX_BYTES 16 /* enough for every magic */
 
 /* The first bytes as hex, for a message. */
 static const char *first_bytes(const uint8_t *bytes, size_t count, char text[3 * HEX_BYTES + 1])
@@ -136,13 +136,16 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 		if (m->run)
 			return m->run(d, bytes, size, out, v);
 		if (m->tag)
-			return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s (%s): %s is not supported, convert it to %s",
+			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+					  "starts with %s (%s): %s is not supported, convert it to %s",
 					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name, instead);
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s: %s is not supported, convert it to %s",
 				  first_bytes(bytes, m->length, hex), m->name, instead);
 	}
 	if (size >= 4 && !memcmp(bytes, "\0\5\26\7", 4))
-		return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "is AppleDouble: what macOS keeps beside a file, not an image; remove all such files: find SRC -name '._*' -delete");
+		return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE,
+				  "is AppleDouble: what macOS keeps beside a file, not an image; remove all such "
+				  "files: find SRC -name '._*' -delete");
 	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not %s",
 			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex),
 			  channels == 1 ? "a mask (PNG, BMP, PGM)" : "an image (JPEG, PNG, WebP, BMP, PPM)");
@@ -158,7 +161,8 @@ static enum decode_status stream(struct decoder *d, const void *bytes, size_t si
 	d->sink_begun = false;
 	rc = run(d, bytes, size, channels, &image, v);
 	if (rc == DECODE_OK && !d->sink_begun && /* it was decoded as a whole */
-	    !image_give(sink, &(struct image_size){.width = image.width, .height = image.height, .scale = 1}, image.pixels, channels))
+	    !image_give(sink, &(struct image_size){.width = image.width, .height = image.height, .scale = 1},
+			image.pixels, channels))
 		return decode_no_memory(v);
 	if (d->pixels.capacity_bytes > KEPT_BYTES)
 		scratch_free(&d->pixels);

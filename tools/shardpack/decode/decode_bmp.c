@@ -35,7 +35,8 @@ static enum decode_status read_head(struct bmp *b, struct decode_verdict *v)
 	int32_t height;
 
 	if (head_bytes != 12 && (head_bytes < 40 || head_bytes > 124))
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "BMP has a head of %" PRIu32 " bytes; 12 and 40 to 124 are known", head_bytes);
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "BMP has a head of %" PRIu32 " bytes; 12 and 40 to 124 are known", head_bytes);
 	if (b->size < FILE_HEAD_BYTES + (size_t)head_bytes)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "BMP data ends early: within its head");
 	b->pixels_at = load32(b->bytes + 10);
@@ -65,7 +66,8 @@ static enum decode_status read_head(struct bmp *b, struct decode_verdict *v)
  */
 static enum decode_status read_masks(struct bmp *b, struct decode_verdict *v)
 {
-	static const uint32_t usual16[] = {0x7c00, 0x03e0, 0x001f}, usual32[] = {0xff0000, 0xff00, 0xff}, green6[] = {0xf800, 0x07e0, 0x001f};
+	static const uint32_t usual16[] = {0x7c00, 0x03e0, 0x001f}, usual32[] = {0xff0000, 0xff00, 0xff},
+			      green6[] = {0xf800, 0x07e0, 0x001f};
 
 	memcpy(b->mask, b->bits == 16 ? usual16 : usual32, sizeof(b->mask));
 	if (b->compression == BI_RGB)
@@ -81,8 +83,10 @@ static enum decode_status read_masks(struct bmp *b, struct decode_verdict *v)
 			break;
 		else if (i == 2 && b->mask[0] != b->mask[1] && b->mask[1] != b->mask[2] && b->mask[0] != b->mask[2])
 			return DECODE_OK;
-	return decode_bad(v, SHARD_MISS_UNSUPPORTED, "BMP of %" PRIu32 " bits with masks %08" PRIx32 " %08" PRIx32 " %08" PRIx32
-			  ": convert it to 24 bits", b->bits, b->mask[0], b->mask[1], b->mask[2]);
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+			  "BMP of %" PRIu32 " bits with masks %08" PRIx32 " %08" PRIx32 " %08" PRIx32
+			  ": convert it to 24 bits",
+			  b->bits, b->mask[0], b->mask[1], b->mask[2]);
 }
 
 static enum decode_status read_format(struct bmp *b, struct decode_verdict *v)
@@ -90,9 +94,11 @@ static enum decode_status read_format(struct bmp *b, struct decode_verdict *v)
 	bool wide = b->bits == 16 || b->bits == 32;
 
 	if (b->bits != 1 && b->bits != 4 && b->bits != 8 && b->bits != 24 && !wide)
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "BMP of %" PRIu32 " bits; 1, 4, 8, 16, 24 and 32 are known", b->bits);
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "BMP of %" PRIu32 " bits; 1, 4, 8, 16, 24 and 32 are known", b->bits);
 	if (b->compression != BI_RGB && !(wide && b->compression == BI_BITFIELDS))
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "BMP with compression %" PRIu32 ": save it without", b->compression);
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "BMP with compression %" PRIu32 ": save it without",
+				  b->compression);
 	if (b->d->channels == 1 && b->bits > 8)
 		return decode_bad_channels(v, "BMP", IMAGE_CHANNELS);
 	if (wide)
@@ -102,7 +108,8 @@ static enum decode_status read_format(struct bmp *b, struct decode_verdict *v)
 	if (!b->palette_count)
 		b->palette_count = UINT32_C(1) << b->bits;
 	if (b->palette_count > UINT32_C(1) << b->bits)
-		return decode_bad(v, SHARD_MISS_DECODE, "BMP of %" PRIu32 " bits with a palette of %" PRIu32, b->bits, b->palette_count);
+		return decode_bad(v, SHARD_MISS_DECODE, "BMP of %" PRIu32 " bits with a palette of %" PRIu32, b->bits,
+				  b->palette_count);
 	if (b->size < b->palette_at || (b->size - b->palette_at) / b->palette_item < b->palette_count)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "BMP data ends early: within its palette");
 	return DECODE_OK;
@@ -151,7 +158,8 @@ static uint32_t read_row(const struct bmp *b, const uint8_t *in, uint8_t *out)
 	return largest;
 }
 
-enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out, struct decode_verdict *v)
+enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			   struct decode_verdict *v)
 {
 	struct bmp b = {.d = d, .bytes = bytes, .size = size};
 	enum decode_status rc = read_head(&b, v);
@@ -164,12 +172,16 @@ enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size,
 	if (rc != DECODE_OK)
 		return rc;
 	if (b.pixels_at < b.palette_at)
-		return decode_bad(v, SHARD_MISS_DAMAGED, "BMP data is damaged: its pixels begin at %" PRIu32 ", within the head of %" PRIu32 " bytes",
+		return decode_bad(v, SHARD_MISS_DAMAGED,
+				  "BMP data is damaged: its pixels begin at %" PRIu32 ", within the head of %" PRIu32
+				  " bytes",
 				  b.pixels_at, b.palette_at);
 	row_bytes = ((uint64_t)b.width * b.bits + 31) / 32 * 4;
 	if (b.pixels_at > size || (size - b.pixels_at) / row_bytes < b.height)
-		return decode_bad(v, SHARD_MISS_TRUNCATED, "BMP data ends early: has %zu bytes, and %" PRIu32 " rows of %" PRIu64
-				  " begin at %" PRIu32, size, b.height, row_bytes, b.pixels_at);
+		return decode_bad(v, SHARD_MISS_TRUNCATED,
+				  "BMP data ends early: has %zu bytes, and %" PRIu32 " rows of %" PRIu64
+				  " begin at %" PRIu32,
+				  size, b.height, row_bytes, b.pixels_at);
 	rc = decode_begin(d, b.width, b.height, out, v);
 	for (uint32_t y = 0; rc == DECODE_OK && y < b.height; y++) {
 		uint32_t to = b.top_down ? y : b.height - 1 - y;
@@ -181,7 +193,9 @@ enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size,
 		else
 			largest = read_row(&b, in, decode_row(d, out, to));
 		if (b.palette_count && b.bits <= 8 && largest >= b.palette_count)
-			rc = decode_bad(v, SHARD_MISS_DAMAGED, "BMP data is damaged: palette index %" PRIu32 ", but the palette ends at %" PRIu32,
+			rc = decode_bad(v, SHARD_MISS_DAMAGED,
+					"BMP data is damaged: palette index %" PRIu32
+					", but the palette ends at %" PRIu32,
 					largest, b.palette_count - 1);
 	}
 	return rc;

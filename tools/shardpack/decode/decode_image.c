@@ -2,8 +2,8 @@
 /*
  * decode_image.c - the common part of all formats' decoders: limits, room for the pixels, rows
  */
-#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_image.h"
+#include "shard_pack.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,10 +14,12 @@ enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t
 	char what_to_do[64] = "";
 
 	if (limit->max_side < DECODE_SIDE_MAX && width <= DECODE_SIDE_MAX && height <= DECODE_SIDE_MAX)
-		snprintf(what_to_do, sizeof(what_to_do), "; --limit side=%" PRIu64 " takes it", width > height ? width : height);
+		snprintf(what_to_do, sizeof(what_to_do), "; --limit side=%" PRIu64 " takes it",
+			 width > height ? width : height);
 	if (width > limit->max_side || height > limit->max_side)
 		return decode_bad(v, SHARD_MISS_LIMIT,
-				  "is %" PRIu64 " x %" PRIu64 " pixels: a side is longer than the limit of %" PRIu32 "%s",
+				  "is %" PRIu64 " x %" PRIu64 " pixels: a side is longer than the limit of %" PRIu32
+				  "%s",
 				  width, height, limit->max_side, what_to_do);
 	if (width * height > limit->max_pixels)
 		return decode_bad(v, SHARD_MISS_LIMIT,

@@ -10,13 +10,15 @@
 #include "tools/shardpack/decode/image.h"
 
 struct decoder {
-	struct decode_options limit;	/* no zeros; const after open */
-	struct scratch pixels;		/* the image, or some rows of it, always the last one */
-	struct scratch line;		/* one row in the file's own channels */
-	uint32_t channels;		/* IMAGE_CHANNELS, or 1 for a mask */
-	uint32_t pixel_bytes;		/* in `pixels`: channels, or 2 for a mask of 16 bits until its values are known to fit */
-	const struct image_sink *sink;	/* takes the rows */
-	bool sink_begun;		/* its rows are given by the format's decoder; else decode.c does it at the end */
+	struct decode_options limit; /* no zeros; const after open */
+	struct scratch pixels;	     /* the image, or some rows of it, always the last one */
+	struct scratch line;	     /* one row in the file's own channels */
+	uint32_t channels;	     /* IMAGE_CHANNELS, or 1 for a mask */
+	/* in `pixels`: channels, or 2 for a mask of 16 bits until its values are known to fit */
+	uint32_t pixel_bytes;
+	const struct image_sink *sink; /* takes the rows */
+	/* its rows are given by the format's decoder; else decode.c does it at the end */
+	bool sink_begun;
 };
 
 /* Hold the size against the limits. */

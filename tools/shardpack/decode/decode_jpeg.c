@@ -14,8 +14,8 @@
  * at the end.  The library reports errors by a callback that must not return, so it jumps.
  * Everything that lives across the jump is in struct jpeg, none of it in locals.
  */
-#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_jpeg.h"
+#include "shard_pack.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -74,7 +74,8 @@ static void on_error(j_common_ptr cinfo)
 		fail(j, decode_no_memory(j->v));
 	case JERR_NO_BACKING_STORE: /* more than max_memory_to_use */
 		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT,
-				   "%u x %u JPEG needs more than %" PRIu64 " bytes of decoder memory; --limit memory=N allows more",
+				   "%u x %u JPEG needs more than %" PRIu64
+				   " bytes of decoder memory; --limit memory=N allows more",
 				   j->cinfo.image_width, j->cinfo.image_height, j->d->limit.max_memory_bytes));
 	case JERR_IMAGE_TOO_BIG:
 	case JERR_WIDTH_OVERFLOW:
@@ -112,13 +113,15 @@ static void on_message(j_common_ptr cinfo, int level)
 		break;
 	case JWRN_JPEG_EOF:
 		if (!j->in_scan || j->d->limit.accept == ACCEPT_NONE)
-			fail(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", library_text(j, text)));
+			fail(j,
+			     decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", library_text(j, text)));
 		j->ends_early = true;
 		return;
 	}
 	if (j->d->limit.accept != ACCEPT_WARNINGS)
 		fail(j, decode_bad(j->v, j->ends_early ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
-				   j->ends_early ? "JPEG data ends early: %s" : "JPEG data is damaged: %s", library_text(j, text)));
+				   j->ends_early ? "JPEG data ends early: %s" : "JPEG data is damaged: %s",
+				   library_text(j, text)));
 	accept(j, j->ends_early ? "JPEG data ends early" : "JPEG data is damaged", library_text(j, text));
 }
 
@@ -134,8 +137,9 @@ static void on_progress(j_common_ptr cinfo)
 	uint32_t limit = j->d->limit.max_scans;
 
 	if (j->cinfo.input_scan_number > (int64_t)limit)
-		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT, "%s JPEG has more than %u scans; --limit scans=N allows more",
-				   j->cinfo.progressive_mode ? "progressive" : "sequential", limit));
+		fail(j,
+		     decode_bad(j->v, SHARD_MISS_LIMIT, "%s JPEG has more than %u scans; --limit scans=N allows more",
+				j->cinfo.progressive_mode ? "progressive" : "sequential", limit));
 }
 
 /* Pillow's arithmetic; the samples of CMYK JPEGs are stored inverted. */
@@ -180,11 +184,13 @@ static void choose_scale(struct jpeg *j)
 	struct image_scaling s = {.scale = 1};
 
 	if (sink->scaling && !sink->scaling(sink->context, cinfo->image_width, cinfo->image_height, &s))
-		fail(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED,
-				   "is %u x %u pixels: decode-scale=%u leaves %.7g x %.7g, less than the %u x %u that it is resized to; "
-				   "decode-scale=auto takes it",
-				   cinfo->image_width, cinfo->image_height, s.scale, (double)cinfo->image_width / s.scale,
-				   (double)cinfo->image_height / s.scale, s.width, s.height));
+		fail(j,
+		     decode_bad(j->v, SHARD_MISS_UNSUPPORTED,
+				"is %u x %u pixels: decode-scale=%u leaves %.7g x %.7g, less than the %u x %u that it "
+				"is resized to; "
+				"decode-scale=auto takes it",
+				cinfo->image_width, cinfo->image_height, s.scale, (double)cinfo->image_width / s.scale,
+				(double)cinfo->image_height / s.scale, s.width, s.height));
 	cinfo->scale_num = 1;
 	cinfo->scale_denom = s.scale;
 }
@@ -230,7 +236,7 @@ static bool has_exact_parts(struct jpeg *j)
 	       cinfo->max_v_samp_factor <= 2 && cinfo->scale_denom == 1;
 }
 
-#define STRIP_ROWS   8 /* as many as the resizer takes at once */
+#define STRIP_ROWS    8 /* as many as the resizer takes at once */
 #define MARGIN_PIXELS 2 /* the last pixel beside a cut lacks a neighbour to be interpolated with */
 
 /* Restrict what is decoded to the columns of `part`, or a few more.  Returns the first one. */
@@ -239,7 +245,8 @@ static uint32_t crop_columns(struct jpeg *j, const struct image_window *part)
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
 	JDIMENSION first = part->x < MARGIN_PIXELS ? 0 : part->x - MARGIN_PIXELS, count = part->x + part->width - first;
 
-	count = cinfo->output_width - first - count < MARGIN_PIXELS ? cinfo->output_width - first : count + MARGIN_PIXELS;
+	count = cinfo->output_width - first - count < MARGIN_PIXELS ? cinfo->output_width - first
+								    : count + MARGIN_PIXELS;
 	if (count == cinfo->output_width)
 		return 0;
 	jpeg_crop_scanline(cinfo, &first, &count);
@@ -264,7 +271,8 @@ static void stream_rows(struct jpeg *j)
 {
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
 	const struct image_sink *sink = j->d->sink;
-	struct image_size size = {.width = cinfo->image_width, .height = cinfo->image_height, .scale = cinfo->scale_denom};
+	struct image_size size = {
+		.width = cinfo->image_width, .height = cinfo->image_height, .scale = cinfo->scale_denom};
 	bool exact_parts = has_exact_parts(j);
 	struct image_window part;
 	uint32_t first = 0, count;
@@ -355,7 +363,8 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	jpeg_start_decompress(cinfo);
 	stream_rows(j);
 	j->all_rows = true;
-	while (!jpeg_input_complete(cinfo)) /* of a single scan: here, while coef_bits and the components can still be seen */
+	/* of a single scan: here, while coef_bits and the components can still be seen */
+	while (!jpeg_input_complete(cinfo))
 		jpeg_consume_input(cinfo);
 	if (j->ends_early && !j->v->reason)
 		judge_end(j);

@@ -15,8 +15,13 @@
 /* Which damage of JPEGs is accepted; the pixels are those that libjpeg-turbo gives. */
 enum decode_accept {
 	ACCEPT_NONE,
-	ACCEPT_EOI,	 /* nothing is missing but the end-of-image marker: all pixels are those of the whole file */
-	ACCEPT_WARNINGS, /* any damage that libjpeg warns of and goes on from; it makes up the pixels that it cannot know */
+	/* nothing is missing but the end-of-image marker: all pixels are those of the whole file */
+	ACCEPT_EOI,
+	/*
+	 * any damage that libjpeg warns of and goes on from; it makes up the pixels that it cannot
+	 * know
+	 */
+	ACCEPT_WARNINGS,
 };
 
 /* Limits; zero means the default. */

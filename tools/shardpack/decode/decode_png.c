@@ -34,9 +34,9 @@ struct png {
 	size_t left_bytes;
 	png_colorp palette; /* NULL unless pixels are indices into it */
 	int palette_count;
-	int bad_index; /* the first one beyond the palette's end; -1: none */
-	bool narrow;   /* rows have one sample per pixel and are spread to three */
-	bool wide;     /* rows of a mask have 16 bits and are to become 8 */
+	int bad_index;			  /* the first one beyond the palette's end; -1: none */
+	bool narrow;			  /* rows have one sample per pixel and are spread to three */
+	bool wide;			  /* rows of a mask have 16 bits and are to become 8 */
 	uint32_t bad_value, bad_x, bad_y; /* the first one above 255; 0: none */
 };
 
@@ -274,7 +274,8 @@ static void read_image(struct png *p)
 	uint32_t width, height;
 
 	if (mask && is_animated(p))
-		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED, "PNG is animated: save the frame that is wanted as an image"));
+		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
+				   "PNG is animated: save the frame that is wanted as an image"));
 	open_stream(p);
 	png_read_info(p->png, p->info);
 	width = png_get_image_width(p->png, p->info);

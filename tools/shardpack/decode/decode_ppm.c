@@ -6,8 +6,8 @@
  * none is above 255.  A sample is scaled by the largest that the file names, rounded as in Pillow:
  * to the nearest, a half to the even one.
  */
-#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_ppm.h"
+#include "shard_pack.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -49,14 +49,15 @@ static enum decode_status read_head(struct decoder *d, struct ppm *p, struct dec
 	bool mask = d->channels == 1;
 	enum decode_status rc;
 
-	if (!take_number(&p->rest, &p->width) || !take_number(&p->rest, &p->height) || !take_number(&p->rest, &p->most) ||
-	    !p->width || !p->height || !p->most)
-		return decode_bad(v, SHARD_MISS_DECODE, "%s has a head without width, height and largest value", p->name);
+	if (!take_number(&p->rest, &p->width) || !take_number(&p->rest, &p->height) ||
+	    !take_number(&p->rest, &p->most) || !p->width || !p->height || !p->most)
+		return decode_bad(v, SHARD_MISS_DECODE, "%s has a head without width, height and largest value",
+				  p->name);
 	if (mask && !p->gray)
 		return decode_bad_channels(v, p->name, IMAGE_CHANNELS);
 	if (p->most > 255 && !(mask && p->most == 65535))
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "%s has samples up to %" PRIu64 ": convert it to 8 bits", p->name,
-				  p->most);
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "%s has samples up to %" PRIu64 ": convert it to 8 bits",
+				  p->name, p->most);
 	rc = decode_check_size(d, p->width, p->height, v);
 	if (rc != DECODE_OK)
 		return rc;
@@ -67,7 +68,8 @@ static enum decode_status read_head(struct decoder *d, struct ppm *p, struct dec
 	return DECODE_OK;
 }
 
-enum decode_status ppm_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out, struct decode_verdict *v)
+enum decode_status ppm_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			   struct decode_verdict *v)
 {
 	bool gray = bytes[1] == '5', spread = gray && d->channels == IMAGE_CHANNELS;
 	struct ppm p = {.rest = {bytes + 2, bytes + size}, .gray = gray, .name = gray ? "PGM" : "PPM"};

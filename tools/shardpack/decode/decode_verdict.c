@@ -2,8 +2,8 @@
 /*
  * decode_verdict.c - the fault of an image, in a sentence
  */
-#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_verdict.h"
+#include "shard_pack.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -29,13 +29,16 @@ enum decode_status decode_no_memory(struct decode_verdict *v)
 
 enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count)
 {
-	return decode_bad(v, SHARD_MISS_UNSUPPORTED, "%s has %d channels: a mask has one, save it as gray or with a palette",
-			  format, channel_count);
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+			  "%s has %d channels: a mask has one, save it as gray or with a palette", format,
+			  channel_count);
 }
 
-enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x, uint32_t y)
+enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x,
+				    uint32_t y)
 {
 	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-			  "%s has the value %" PRIu32 " at column %" PRIu32 " of row %" PRIu32 ": a mask holds 0 to 255",
+			  "%s has the value %" PRIu32 " at column %" PRIu32 " of row %" PRIu32
+			  ": a mask holds 0 to 255",
 			  format, value, x, y);
 }

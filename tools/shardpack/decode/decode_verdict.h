@@ -33,6 +33,7 @@ enum decode_status decode_no_memory(struct decode_verdict *v);
 
 /* Verdicts on a file that should be a mask.  `format` is its name. */
 enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count);
-enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x, uint32_t y);
+enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x,
+				    uint32_t y);
 
 #endif

@@ -19,14 +19,19 @@
 static enum decode_status refuse(VP8StatusCode code, struct decode_verdict *v)
 {
 	switch (code) {
-	case VP8_STATUS_OUT_OF_MEMORY: return decode_no_memory(v);
-	case VP8_STATUS_NOT_ENOUGH_DATA: return decode_bad(v, SHARD_MISS_TRUNCATED, "WebP data ends early");
-	case VP8_STATUS_UNSUPPORTED_FEATURE: return decode_bad(v, SHARD_MISS_UNSUPPORTED, "WebP has a feature that libwebp does not know");
-	default: return decode_bad(v, SHARD_MISS_DECODE, "WebP data is damaged (libwebp: status %d)", (int)code);
+	case VP8_STATUS_OUT_OF_MEMORY:
+		return decode_no_memory(v);
+	case VP8_STATUS_NOT_ENOUGH_DATA:
+		return decode_bad(v, SHARD_MISS_TRUNCATED, "WebP data ends early");
+	case VP8_STATUS_UNSUPPORTED_FEATURE:
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "WebP has a feature that libwebp does not know");
+	default:
+		return decode_bad(v, SHARD_MISS_DECODE, "WebP data is damaged (libwebp: status %d)", (int)code);
 	}
 }
 
-enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out, struct decode_verdict *v)
+enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			    struct decode_verdict *v)
 {
 	uint64_t said = (uint64_t)load32(bytes + 4) + 8; /* decode.c saw the 12 bytes of the magic */
 	WebPDecoderConfig config;
@@ -36,14 +41,17 @@ enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size
 	if (d->channels == 1)
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "WebP has colours and no values: save the mask as PNG");
 	if (said > size)
-		return decode_bad(v, SHARD_MISS_TRUNCATED, "WebP data ends early: has %zu bytes of %" PRIu64, size, said);
+		return decode_bad(v, SHARD_MISS_TRUNCATED, "WebP data ends early: has %zu bytes of %" PRIu64, size,
+				  said);
 	if (!WebPInitDecoderConfig(&config))
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "libwebp is another version than shardpack was built with");
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "libwebp is another version than shardpack was built with");
 	code = WebPGetFeatures(bytes, (size_t)said, &config.input);
 	if (code != VP8_STATUS_OK)
 		return refuse(code, v);
 	if (config.input.has_animation)
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "WebP is animated: save the frame that is wanted as an image");
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "WebP is animated: save the frame that is wanted as an image");
 	if (config.input.width < 1 || config.input.height < 1)
 		return decode_bad(v, SHARD_MISS_DECODE, "WebP has no pixels");
 	rc = decode_check_size(d, (uint64_t)config.input.width, (uint64_t)config.input.height, v);

@@ -84,7 +84,8 @@ static inline bool image_give(const struct image_sink *sink, const struct image_
 
 	if (!sink->begin(sink->context, size, &part))
 		return false;
-	sink->rows(sink->context, pixels + part.y * stride_bytes + channel_count * (size_t)part.x, stride_bytes, part.height);
+	sink->rows(sink->context, pixels + part.y * stride_bytes + channel_count * (size_t)part.x, stride_bytes,
+		   part.height);
 	return true;
 }
 

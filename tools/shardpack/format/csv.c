@@ -91,7 +91,11 @@ enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t w
 		}
 		row->field[row->count++] = c->at;
 		wrong = !c->tabs && c->at < c->end && *c->at == '"' ? take_quoted(c, &next) : take_plain(c, &next);
-		if (wrong) { /* an open quote swallows the rest of the file, so the line is that where the field begins */
+		/*
+		 * an open quote swallows the rest of the file, so the line is that where the field
+		 * begins
+		 */
+		if (wrong) {
 			snprintf(why, why_bytes, "line %" PRIu64 ": field %" PRIu32 ": %s", line, row->count, wrong);
 			return CSV_BAD;
 		}

@@ -13,13 +13,20 @@
 static uint32_t dtype_of(uint8_t type)
 {
 	switch (type) {
-	case 0x08: return SHARD_U8;
-	case 0x09: return SHARD_I8;
-	case 0x0b: return SHARD_I16;
-	case 0x0c: return SHARD_I32;
-	case 0x0d: return SHARD_F32;
-	case 0x0e: return SHARD_F64;
-	default: return 0;
+	case 0x08:
+		return SHARD_U8;
+	case 0x09:
+		return SHARD_I8;
+	case 0x0b:
+		return SHARD_I16;
+	case 0x0c:
+		return SHARD_I32;
+	case 0x0d:
+		return SHARD_F32;
+	case 0x0e:
+		return SHARD_F64;
+	default:
+		return 0;
 	}
 }
 
@@ -27,7 +34,8 @@ bool idx_parse(const uint8_t *bytes, size_t size, struct idx *out, char *why, si
 {
 	memset(out, 0, sizeof(*out));
 	if (size < 4 || bytes[0] || bytes[1]) {
-		snprintf(why, why_bytes, "not an IDX file: it must begin with two zero bytes, a type and a number of axes");
+		snprintf(why, why_bytes,
+			 "not an IDX file: it must begin with two zero bytes, a type and a number of axes");
 		return false;
 	}
 	out->dtype = dtype_of(bytes[2]);
@@ -39,7 +47,8 @@ bool idx_parse(const uint8_t *bytes, size_t size, struct idx *out, char *why, si
 	}
 	out->data_offset = 4 + 4 * (uint64_t)out->ndim;
 	if (size < out->data_offset) {
-		snprintf(why, why_bytes, "ends at offset %zu, within the head of %" PRIu64 " bytes", size, out->data_offset);
+		snprintf(why, why_bytes, "ends at offset %zu, within the head of %" PRIu64 " bytes", size,
+			 out->data_offset);
 		return false;
 	}
 	out->data_bytes = shard_dtype_bytes(out->dtype);

@@ -102,9 +102,9 @@ static bool take_descr(struct cursor *c, struct npy *out)
 	static const struct {
 		char type[3];
 		uint32_t dtype;
-	} types[] = {{"u1", SHARD_U8}, {"i1", SHARD_I8}, {"u2", SHARD_U16}, {"i2", SHARD_I16}, {"u4", SHARD_U32},
-		     {"i4", SHARD_I32}, {"u8", SHARD_U64}, {"i8", SHARD_I64}, {"f2", SHARD_F16}, {"f4", SHARD_F32},
-		     {"f8", SHARD_F64}, {"b1", SHARD_BOOL}};
+	} types[] = {{"u1", SHARD_U8},	{"i1", SHARD_I8},  {"u2", SHARD_U16}, {"i2", SHARD_I16},
+		     {"u4", SHARD_U32}, {"i4", SHARD_I32}, {"u8", SHARD_U64}, {"i8", SHARD_I64},
+		     {"f2", SHARD_F16}, {"f4", SHARD_F32}, {"f8", SHARD_F64}, {"b1", SHARD_BOOL}};
 	char descr[32];
 
 	skip_blanks(c);
@@ -164,7 +164,8 @@ static bool take_dict(struct cursor *c, struct npy *out)
 		for (i = 0; i < 3 && strcmp(key, keys[i].name); i++)
 			;
 		if (i == 3 || seen[i])
-			return wrong(c, "key '%s' is %s", key, i < 3 ? "there twice" : "none of descr, fortran_order, shape");
+			return wrong(c, "key '%s' is %s", key,
+				     i < 3 ? "there twice" : "none of descr, fortran_order, shape");
 		seen[i] = true;
 		if (!keys[i].read(c, out))
 			return false;
@@ -213,7 +214,8 @@ bool npy_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, si
 	}
 	c.at = bytes + 8;
 	if (size < prefix || head_bytes > NPY_HEAD_BYTES_MAX - prefix)
-		return wrong(&c, "a head of %" PRIu64 " bytes; the limit is %" PRIu64, head_bytes, NPY_HEAD_BYTES_MAX - prefix);
+		return wrong(&c, "a head of %" PRIu64 " bytes; the limit is %" PRIu64, head_bytes,
+			     NPY_HEAD_BYTES_MAX - prefix);
 	if (head_bytes > size - prefix)
 		return wrong(&c, "a head of %" PRIu64 " bytes, but the file ends before", head_bytes);
 	c.at = bytes + prefix;

@@ -15,12 +15,16 @@
 
 /* Offsets and lengths in a header block. */
 enum {
-	NAME = 0, NAME_BYTES = 100,
-	SIZE = 124, SIZE_BYTES = 12,
-	CHECKSUM = 148, CHECKSUM_BYTES = 8,
+	NAME = 0,
+	NAME_BYTES = 100,
+	SIZE = 124,
+	SIZE_BYTES = 12,
+	CHECKSUM = 148,
+	CHECKSUM_BYTES = 8,
 	TYPE = 156,
 	MAGIC = 257,
-	PREFIX = 345, PREFIX_BYTES = 155,
+	PREFIX = 345,
+	PREFIX_BYTES = 155,
 };
 
 __attribute__((format(printf, 2, 3))) static enum tar_status bad(struct tar *t, const char *fmt, ...)
@@ -195,18 +199,20 @@ static enum tar_status take_pax(struct tar *t, uint64_t header_at, uint64_t offs
 	size_t key_bytes, value_bytes;
 
 	if (bytes > sizeof(text))
-		return bad(t, "a pax header of %" PRIu64 " bytes at offset %" PRIu64 "; the limit is %u", bytes, header_at, EXTRA_BYTES_MAX);
+		return bad(t, "a pax header of %" PRIu64 " bytes at offset %" PRIu64 "; the limit is %u", bytes,
+			   header_at, EXTRA_BYTES_MAX);
 	if (!read_at(t, offset, text, (size_t)bytes))
 		return TAR_BAD;
 	while (at < end) {
 		if (!next_record(&at, end, &key, &key_bytes, &value, &value_bytes))
 			return bad(t, "a damaged pax header at offset %" PRIu64, header_at);
 		if (key_bytes >= strlen(sparse) && !memcmp(key, sparse, strlen(sparse)))
-			return bad(t, "a sparse file at offset %" PRIu64 "; pack the archive without --sparse", header_at);
+			return bad(t, "a sparse file at offset %" PRIu64 "; pack the archive without --sparse",
+				   header_at);
 		if (is_key(key, key_bytes, "path") && !global) {
 			if (!value_bytes || value_bytes > TAR_NAME_BYTES_MAX || memchr(value, '\0', value_bytes))
-				return bad(t, "a name of %zu bytes at offset %" PRIu64 "; the limit is %d", value_bytes, header_at,
-					   TAR_NAME_BYTES_MAX);
+				return bad(t, "a name of %zu bytes at offset %" PRIu64 "; the limit is %d", value_bytes,
+					   header_at, TAR_NAME_BYTES_MAX);
 			memcpy(t->next_name, value, value_bytes);
 			t->next_name[value_bytes] = '\0';
 			t->has_name = true;
@@ -223,7 +229,8 @@ static enum tar_status take_pax(struct tar *t, uint64_t header_at, uint64_t offs
 static enum tar_status take_long_name(struct tar *t, uint64_t header_at, uint64_t offset, uint64_t bytes)
 {
 	if (!bytes || bytes > TAR_NAME_BYTES_MAX)
-		return bad(t, "a name of %" PRIu64 " bytes at offset %" PRIu64 "; the limit is %d", bytes, header_at, TAR_NAME_BYTES_MAX);
+		return bad(t, "a name of %" PRIu64 " bytes at offset %" PRIu64 "; the limit is %d", bytes, header_at,
+			   TAR_NAME_BYTES_MAX);
 	if (!read_at(t, offset, t->next_name, (size_t)bytes))
 		return TAR_BAD;
 	t->next_name[bytes] = '\0'; /* GNU's own NUL is among the bytes */
@@ -234,26 +241,36 @@ static enum tar_status take_long_name(struct tar *t, uint64_t header_at, uint64_
 static enum tar_kind kind_of(const uint8_t *block, const struct tar_member *m)
 {
 	switch (block[TYPE]) {
-	case '0': case '\0': case '7':
+	case '0':
+	case '\0':
+	case '7':
 		/* Before there was a type, a folder had a slash at its end. */
 		return !block[TYPE] && strnlen((const char *)block, NAME_BYTES) &&
 				       block[strnlen((const char *)block, NAME_BYTES) - 1] == '/'
 			       ? TAR_FOLDER
-			       : m->name_bytes ? TAR_FILE : TAR_FOLDER;
-	case '5': return TAR_FOLDER;
-	case '1': case '2': return TAR_LINK;
-	default: return TAR_OTHER;
+		       : m->name_bytes ? TAR_FILE
+				       : TAR_FOLDER;
+	case '5':
+		return TAR_FOLDER;
+	case '1':
+	case '2':
+		return TAR_LINK;
+	default:
+		return TAR_OTHER;
 	}
 }
 
 /* A header whose checksum is right, at t->at - 512; its data end at t->at afterwards. */
-static enum tar_status take_member(struct tar *t, const uint8_t *block, uint64_t data, uint64_t bytes, struct tar_member *out)
+static enum tar_status take_member(struct tar *t, const uint8_t *block, uint64_t data, uint64_t bytes,
+				   struct tar_member *out)
 {
 	bool named = t->has_name ? settle_name(t->next_name, strlen(t->next_name), out) : header_name(block, out);
 
 	out->header_offset = data - TAR_BLOCK_BYTES;
 	if (!named)
-		return bad(t, "the member at offset %" PRIu64 " has a name that is empty, too long, or leads out of the archive: '%.*s'",
+		return bad(t,
+			   "the member at offset %" PRIu64
+			   " has a name that is empty, too long, or leads out of the archive: '%.*s'",
 			   out->header_offset, 100, t->has_name ? t->next_name : (const char *)block);
 	out->kind = kind_of(block, out);
 	out->offset = data;
@@ -273,7 +290,10 @@ static enum tar_status take_header(struct tar *t, struct tar_member *out, bool *
 	if (t->bytes - t->at < TAR_BLOCK_BYTES)
 		return t->at == t->bytes && !t->at
 			       ? bad(t, "an empty file, not a tar archive")
-			       : bad(t, "ends at offset %" PRIu64 " without the blocks of zeros that end an archive; it is cut short", t->bytes);
+			       : bad(t,
+				     "ends at offset %" PRIu64
+				     " without the blocks of zeros that end an archive; it is cut short",
+				     t->bytes);
 	if (!read_at(t, t->at, block, sizeof(block)))
 		return TAR_BAD;
 	if (is_zero(block, sizeof(block)))
@@ -283,8 +303,9 @@ static enum tar_status take_header(struct tar *t, struct tar_member *out, bool *
 							 t->at)
 						   : check_end(t);
 	if (!checksum_is_right(block))
-		return bad(t, t->at ? "the header at offset %" PRIu64 " has a wrong checksum; the archive is damaged there"
-				    : "the header at offset %" PRIu64 " has a wrong checksum; this is not a tar archive",
+		return bad(t,
+			   t->at ? "the header at offset %" PRIu64 " has a wrong checksum; the archive is damaged there"
+				 : "the header at offset %" PRIu64 " has a wrong checksum; this is not a tar archive",
 			   t->at);
 	if (!read_number(block + SIZE, SIZE_BYTES, &bytes))
 		return bad(t, "the size in the header at offset %" PRIu64 " is not a number", t->at);
@@ -297,11 +318,14 @@ static enum tar_status take_header(struct tar *t, struct tar_member *out, bool *
 	data = t->at + TAR_BLOCK_BYTES;
 	left = t->bytes - data;
 	if (bytes > left)
-		return bad(t, "the member at offset %" PRIu64 " has %" PRIu64 " bytes, but the archive ends after %" PRIu64 "; it is cut short",
+		return bad(t,
+			   "the member at offset %" PRIu64 " has %" PRIu64 " bytes, but the archive ends after %" PRIu64
+			   "; it is cut short",
 			   t->at, bytes, left);
 	t->at = data + bytes + (TAR_BLOCK_BYTES - bytes % TAR_BLOCK_BYTES) % TAR_BLOCK_BYTES;
 	if (t->at > t->bytes)
-		return bad(t, "ends at offset %" PRIu64 ", within the last block of a member; it is cut short", t->bytes);
+		return bad(t, "ends at offset %" PRIu64 ", within the last block of a member; it is cut short",
+			   t->bytes);
 	*described = type == 'x' || type == 'g' || type == 'L' || type == 'K';
 	if (type == 'S')
 		return bad(t, "a sparse file at offset %" PRIu64 "; pack the archive without --sparse", header_at);

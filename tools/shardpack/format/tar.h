@@ -28,9 +28,10 @@ struct tar_member {
 	char name[TAR_NAME_BYTES_MAX + 1]; /* no component is empty, "." or ".." */
 };
 
-struct tar { /* set the first four, zero the rest */
+struct tar {		/* set the first four, zero the rest */
 	uint64_t bytes; /* of the archive */
-	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes); /* exactly so many, all within `bytes` */
+	/* exactly so many, all within `bytes` */
+	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes);
 	void *context;
 	char *why; /* TAR_WHY_BYTES: the fault; empty if reading failed */
 

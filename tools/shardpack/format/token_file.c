@@ -36,7 +36,8 @@ bool token_file_parse(const uint8_t *bytes, size_t size, struct token_file *out,
 		return false;
 	}
 	if (size < TOKEN_FILE_HEAD_BYTES) {
-		snprintf(why, why_bytes, "ends at offset %zu, within its head of %d bytes", size, TOKEN_FILE_HEAD_BYTES);
+		snprintf(why, why_bytes, "ends at offset %zu, within its head of %d bytes", size,
+			 TOKEN_FILE_HEAD_BYTES);
 		return false;
 	}
 	out->dtype = magic == MAGIC_GPT2 ? SHARD_U16 : SHARD_U32;

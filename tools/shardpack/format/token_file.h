@@ -17,7 +17,7 @@
 #define TOKEN_FILE_HEAD_BYTES 1024
 
 struct token_file {
-	uint32_t dtype;	     /* enum shard_dtype; 0: there is no head, so the user must name it */
+	uint32_t dtype; /* enum shard_dtype; 0: there is no head, so the user must name it */
 	uint64_t data_offset;
 	uint64_t token_count; /* from the head; 0 without one */
 };

@@ -11,13 +11,13 @@
 
 #include "tools/common/load.h"
 
-#define END_BYTES	22
-#define END64_BYTES	56
-#define LOCATOR_BYTES	20
-#define ENTRY_BYTES	46
-#define LOCAL_BYTES	30
-#define COMMENT_MAX	65535
-#define FLAG_ENCRYPTED	1u
+#define END_BYTES      22
+#define END64_BYTES    56
+#define LOCATOR_BYTES  20
+#define ENTRY_BYTES    46
+#define LOCAL_BYTES    30
+#define COMMENT_MAX    65535
+#define FLAG_ENCRYPTED 1u
 
 __attribute__((format(printf, 2, 3))) static enum zip_status bad(struct zip *z, const char *fmt, ...)
 {
@@ -49,7 +49,8 @@ static enum zip_status find_end(struct zip *z, uint64_t *at, uint8_t end[END_BYT
 		if (!read_at(z, start, piece, (size_t)(to - start)))
 			return ZIP_BAD;
 		for (uint64_t i = to - start < END_BYTES ? 0 : to - start - END_BYTES + 1; i-- > 0;)
-			if (!memcmp(piece + i, "PK\5\6", 4) && start + i + END_BYTES + load16(piece + i + 20) == z->bytes) {
+			if (!memcmp(piece + i, "PK\5\6", 4) &&
+			    start + i + END_BYTES + load16(piece + i + 20) == z->bytes) {
 				*at = start + i;
 				memcpy(end, piece + i, END_BYTES);
 				return ZIP_MEMBER;
@@ -69,7 +70,8 @@ static enum zip_status read_end64(struct zip *z, uint64_t end_at, uint64_t *coun
 	uint64_t at;
 
 	if (end_at < LOCATOR_BYTES || !read_at(z, end_at - LOCATOR_BYTES, locator, sizeof(locator)))
-		return end_at < LOCATOR_BYTES ? bad(z, "the end record asks for ZIP64, but there is no room for it") : ZIP_BAD;
+		return end_at < LOCATOR_BYTES ? bad(z, "the end record asks for ZIP64, but there is no room for it")
+					      : ZIP_BAD;
 	at = load64(locator + 8);
 	if (memcmp(locator, "PK\6\7", 4) || at > end_at - LOCATOR_BYTES || end_at - LOCATOR_BYTES - at < END64_BYTES)
 		return bad(z, "the locator of ZIP64 before offset %" PRIu64 " is damaged", end_at);
@@ -97,15 +99,19 @@ static enum zip_status begin(struct zip *z)
 	size = load32(end + 12);
 	start = load32(end + 16);
 	if (load16(end + 4) != load16(end + 6) || load16(end + 8) != count)
-		return bad(z, "the last of several parts of an archive; join them first: zip -s 0 PARTS.zip --out WHOLE.zip");
+		return bad(
+			z,
+			"the last of several parts of an archive; join them first: zip -s 0 PARTS.zip --out WHOLE.zip");
 	if (count == 0xffff || size == 0xffffffff || start == 0xffffffff) {
 		status = read_end64(z, end_at, &count, &size, &start);
 		if (status != ZIP_MEMBER)
 			return status;
 	}
 	if (start > z->end || size != z->end - start || count > size / ENTRY_BYTES)
-		return bad(z, "the directory at offset %" PRIu64 " has %" PRIu64 " bytes and %" PRIu64 " members, which does not fit the archive", start,
-			   size, count);
+		return bad(z,
+			   "the directory at offset %" PRIu64 " has %" PRIu64 " bytes and %" PRIu64
+			   " members, which does not fit the archive",
+			   start, size, count);
 	z->at = z->begin = start;
 	z->left = count;
 	z->begun = true;
@@ -191,7 +197,8 @@ enum zip_status zip_next(struct zip *z, struct zip_member *out)
 	if (memcmp(entry, "PK\1\2", 4) || z->end - z->at - ENTRY_BYTES < rest)
 		return bad(z, "the directory is damaged at offset %" PRIu64, z->at);
 	if (!out->name_bytes || out->name_bytes > ZIP_NAME_BYTES_MAX)
-		return bad(z, "a name of %zu bytes at offset %" PRIu64 "; the limit is %d", out->name_bytes, z->at, ZIP_NAME_BYTES_MAX);
+		return bad(z, "a name of %zu bytes at offset %" PRIu64 "; the limit is %d", out->name_bytes, z->at,
+			   ZIP_NAME_BYTES_MAX);
 	if (!read_at(z, z->at + ENTRY_BYTES, out->name, out->name_bytes) ||
 	    !read_at(z, z->at + ENTRY_BYTES + out->name_bytes, extra, load16(entry + 30)))
 		return ZIP_BAD;
@@ -206,14 +213,18 @@ enum zip_status zip_next(struct zip *z, struct zip_member *out)
 	if (!read_extra64(extra, load16(entry + 30), out, &local))
 		return bad(z, "'%s': its extra field at offset %" PRIu64 " is damaged", out->name, z->at);
 	if (load16(entry + 8) & FLAG_ENCRYPTED)
-		return bad(z, "'%s' at offset %" PRIu64 " is encrypted; unpack the archive with its password and pack the files", out->name, local);
+		return bad(z,
+			   "'%s' at offset %" PRIu64
+			   " is encrypted; unpack the archive with its password and pack the files",
+			   out->name, local);
 	if (out->method != ZIP_STORED && out->method != ZIP_DEFLATED)
 		return bad(z,
 			   "'%s' at offset %" PRIu64 " is packed by method %u; must be stored (0) or deflated (8); "
 			   "make the archive again with zip",
 			   out->name, local, out->method);
 	if (out->method == ZIP_STORED && out->bytes != out->packed_bytes)
-		return bad(z, "'%s' is stored, but has %" PRIu64 " bytes packed and %" PRIu64 " unpacked", out->name, out->packed_bytes, out->bytes);
+		return bad(z, "'%s' is stored, but has %" PRIu64 " bytes packed and %" PRIu64 " unpacked", out->name,
+			   out->packed_bytes, out->bytes);
 	z->at += ENTRY_BYTES + rest;
 	z->left--;
 	return settle_data(z, local, out);

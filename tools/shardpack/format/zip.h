@@ -18,16 +18,17 @@
 #define ZIP_DEFLATED	   8
 
 struct zip_member {
-	uint16_t method; /* ZIP_STORED or ZIP_DEFLATED */
-	uint32_t crc;	 /* of the bytes when unpacked */
+	uint16_t method;		      /* ZIP_STORED or ZIP_DEFLATED */
+	uint32_t crc;			      /* of the bytes when unpacked */
 	uint64_t offset, packed_bytes, bytes; /* of the data in the archive; unpacked */
 	size_t name_bytes;
 	char name[ZIP_NAME_BYTES_MAX + 1];
 };
 
-struct zip { /* set the first four, zero the rest */
+struct zip {		/* set the first four, zero the rest */
 	uint64_t bytes; /* of the archive */
-	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes); /* exactly so many, all within `bytes` */
+	/* exactly so many, all within `bytes` */
+	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes);
 	void *context;
 	char *why; /* ZIP_WHY_BYTES: the fault; empty if reading failed */
 

@@ -37,8 +37,9 @@ enum decode_status boxes_read(enum boxes_format format, const float *in, uint64_
 		else if (sizes ? in[3] < 0 : box[3] < box[1])
 			wrong = sizes ? "its height is below 0" : "its bottom is above its top";
 		if (wrong)
-			return decode_bad(v, SHARD_MISS_UNSUPPORTED, "box %" PRIu64 " is [%.9g, %.9g, %.9g, %.9g] (%s): %s", i,
-					  (double)in[0], (double)in[1], (double)in[2], (double)in[3],
+			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+					  "box %" PRIu64 " is [%.9g, %.9g, %.9g, %.9g] (%s): %s", i, (double)in[0],
+					  (double)in[1], (double)in[2], (double)in[3],
 					  sizes ? "x, y, width, height" : "x1, y1, x2, y2", wrong);
 		for (int n = 0; n < NUMBERS; n++)
 			out[n] = box[n];

@@ -41,7 +41,8 @@ static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed
 	t->resize = (uint32_t)w->resize;
 	t->crop = (uint32_t)w->crop;
 	if (w->resize && w->crop > w->resize)
-		return refuse(s, "%scrop %" PRIu64 " is larger than %sresize %" PRIu64, dashes, w->crop, dashes, w->resize);
+		return refuse(s, "%scrop %" PRIu64 " is larger than %sresize %" PRIu64, dashes, w->crop, dashes,
+			      w->resize);
 	if (t->fit != FIT_SHORT && !w->resize && w->crop)
 		return refuse(s, "%sfit %s needs %sresize N", dashes, fit, dashes);
 	if (t->fit == FIT_PAD && w->crop && w->crop != w->resize)
@@ -52,8 +53,8 @@ static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed
 	if (!w->resize && !w->crop) {
 		t->resize = t->fit == FIT_SHORT ? DEFAULT_RESIZE : DEFAULT_CROP;
 		t->crop = DEFAULT_CROP;
-		snprintf(assumed, assumed_bytes, "no size was given: %sresize %" PRIu32 " %scrop %" PRIu32, dashes, t->resize, dashes,
-			 t->crop);
+		snprintf(assumed, assumed_bytes, "no size was given: %sresize %" PRIu32 " %scrop %" PRIu32, dashes,
+			 t->resize, dashes, t->crop);
 	} else if (!w->crop) {
 		t->crop = t->resize;
 		if (t->fit == FIT_SHORT)
@@ -76,9 +77,10 @@ static bool settle_channels(const struct settling *s, const char *option, const 
 
 	for (uint32_t c = 0; text && c < IMAGE_CHANNELS; c++, at += bytes + 1) {
 		bytes = strcspn(at, separators);
-		if (!text_parse_double(at, bytes, &values[c]) || (at[bytes] == separators[0]) != (c + 1 < IMAGE_CHANNELS))
-			return refuse(s, "%s%s %s: must be three numbers, for red, green and blue: 0.5%c0.5%c0.5", s->w->dashes, option,
-				      text, separators[0], separators[0]);
+		if (!text_parse_double(at, bytes, &values[c]) ||
+		    (at[bytes] == separators[0]) != (c + 1 < IMAGE_CHANNELS))
+			return refuse(s, "%s%s %s: must be three numbers, for red, green and blue: 0.5%c0.5%c0.5",
+				      s->w->dashes, option, text, separators[0], separators[0]);
 		values[c] += 0.0; /* -0 is 0: one recipe, one text */
 	}
 	return true;

@@ -23,9 +23,9 @@ static const struct {
 	const char *name;
 	uint64_t most, max; /* by default, and what can be asked for */
 } kinds[LIMITS] = {
-	[LIMIT_PIXELS] = {"pixels", DECODE_PIXELS_DEFAULT, (uint64_t)DECODE_SIDE_MAX * DECODE_SIDE_MAX},
+	[LIMIT_PIXELS] = {"pixels", DECODE_PIXELS_DEFAULT, (uint64_t)DECODE_SIDE_MAX *DECODE_SIDE_MAX},
 	[LIMIT_SIDE] = {"side", DECODE_SIDE_MAX, DECODE_SIDE_MAX},
-	[LIMIT_SCANS] = {"scans", DECODE_SCANS_DEFAULT, INT_MAX},	   /* libjpeg counts in an int */
+	[LIMIT_SCANS] = {"scans", DECODE_SCANS_DEFAULT, INT_MAX},	    /* libjpeg counts in an int */
 	[LIMIT_MEMORY] = {"memory", DECODE_MEMORY_DEFAULT_BYTES, LONG_MAX}, /* and has this in a long */
 	[LIMIT_MEMBERS] = {"members", MEMBERS_DEFAULT, MEMBERS_MAX},
 };

@@ -97,7 +97,8 @@ static bool holds(const struct kept *k, const struct taps_axis *axis, int which)
 	const struct taps_axis *a = &k->table.axis;
 
 	return a->in == axis->in && a->out == axis->out && a->first == axis->first && a->count == axis->count &&
-	       a->filter == axis->filter && a->box.from == axis->box.from && a->box.length == axis->box.length && k->axis == which;
+	       a->filter == axis->filter && a->box.from == axis->box.from && a->box.length == axis->box.length &&
+	       k->axis == which;
 }
 
 /* Even, as the packed forms want it. */

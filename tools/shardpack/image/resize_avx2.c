@@ -326,8 +326,8 @@ AVX2 static void vertical(const struct resize_table *t, uint32_t y, const uint8_
 	for (; i + BLOCK <= sample_count; i += BLOCK)
 		_mm256_storeu_si256((void *)(dst + i), vertical_block(src + i, stride_bytes, w, count));
 	if (i < sample_count) {
-		uint8_t tail
-			[BLOCK]; /* rows between the passes may be read to the end of the block, what follows not written */
+		/* Rows between the passes may be read to the end of the block, but not written. */
+		uint8_t tail[BLOCK];
 
 		_mm256_storeu_si256((void *)tail, vertical_block(src + i, stride_bytes, w, count));
 		memcpy(dst + i, tail, sample_count - i);

@@ -18,27 +18,14 @@ const char *const transform_filter_names[] = {
 	NULL,
 };
 const char *const transform_fit_names[] = {
-	[FIT_SHORT] = "short",
-	[FIT_LONG] = "long",
-	[FIT_STRETCH] = "stretch",
-	[FIT_PAD] = "pad",
-	NULL,
+	[FIT_SHORT] = "short", [FIT_LONG] = "long", [FIT_STRETCH] = "stretch", [FIT_PAD] = "pad", NULL,
 };
 const char *const transform_scale_names[] = {
-	[SCALE_1] = "1",
-	[SCALE_2] = "2",
-	[SCALE_4] = "4",
-	[SCALE_8] = "8",
-	[SCALE_AUTO] = "auto",
-	NULL,
+	[SCALE_1] = "1", [SCALE_2] = "2", [SCALE_4] = "4", [SCALE_8] = "8", [SCALE_AUTO] = "auto", NULL,
 };
 const char *const transform_layout_names[] = {[IMAGE_HWC] = "hwc", [IMAGE_CHW] = "chw", NULL};
 const char *const transform_samples_names[] = {
-	[IMAGE_U8] = "u8",
-	[IMAGE_F16] = "f16",
-	[IMAGE_BF16] = "bf16",
-	[IMAGE_F32] = "f32",
-	NULL,
+	[IMAGE_U8] = "u8", [IMAGE_F16] = "f16", [IMAGE_BF16] = "bf16", [IMAGE_F32] = "f32", NULL,
 };
 
 struct transform {
@@ -144,8 +131,11 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 	bool planes = t->opt.layout == IMAGE_CHW;
 	size_t pixel_bytes = planes ? 1 : IMAGE_CHANNELS, row_bytes = crop * pixel_bytes;
 	struct transform_geometry g = transform_geometry(&t->opt, size->width, size->height);
-	struct resize_job job = {.in_width = image_columns(size), .in_height = image_rows(size),
-				 .width = g.width, .height = g.height, .filter = t->opt.filter};
+	struct resize_job job = {.in_width = image_columns(size),
+				 .in_height = image_rows(size),
+				 .width = g.width,
+				 .height = g.height,
+				 .filter = t->opt.filter};
 
 	job.across = (struct resize_box){.length = (double)size->width / size->scale};
 	job.down = (struct resize_box){.length = (double)size->height / size->scale};

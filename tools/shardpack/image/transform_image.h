@@ -4,11 +4,13 @@
  *
  * What torchvision or Pillow does, on PIL images, bit for bit.  N is the resize, w x h the image:
  *
- *   FIT_SHORT    Resize(N), CenterCrop(crop): the short side becomes N, the long one floor(N * long / short)
- *   FIT_LONG     Resize(None, max_size=N), CenterCrop(crop): the long side becomes N, the short one floor(N * short / long)
+ *   FIT_SHORT    Resize(N), CenterCrop(crop): the short side becomes N,
+ *                the long one floor(N * long / short)
+ *   FIT_LONG     Resize(None, max_size=N), CenterCrop(crop): the long side becomes N,
+ *                the short one floor(N * short / long)
  *   FIT_STRETCH  Resize((N, N)), CenterCrop(crop)
- *   FIT_PAD      PIL.ImageOps.pad(image, (N, N)): the long side becomes N, the short one N * short / long to the nearest,
- *                a half to even
+ *   FIT_PAD      PIL.ImageOps.pad(image, (N, N)): the long side becomes N,
+ *                the short one N * short / long to the nearest, a half to even
  *
  * A side that would become 0, which is an error there, becomes 1.  The crop is crop x crop, its
  * offsets rounded half to even; where the image is smaller it is padded with zeros, the odd one

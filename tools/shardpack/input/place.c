@@ -101,8 +101,8 @@ static bool share_folder(struct source_place *p)
 	for (uint64_t i = 0; i < p->item_count; i++) {
 		const char *path = p->item[i].path;
 
-		if (files_folder_bytes(path) != bytes || strncmp(path, p->item[0].path, bytes) || path[strlen(path) - 1] == '/' ||
-		    !strcmp(path, ".") || !strcmp(path, ".."))
+		if (files_folder_bytes(path) != bytes || strncmp(path, p->item[0].path, bytes) ||
+		    path[strlen(path) - 1] == '/' || !strcmp(path, ".") || !strcmp(path, ".."))
 			return false;
 	}
 	p->root = bytes ? strndup(p->item[0].path, bytes) : strdup(".");

@@ -14,12 +14,12 @@
 #include <stdint.h>
 
 struct source_item {
-	char *path;   /* relative to the root; "" is the root itself */
+	char *path; /* relative to the root; "" is the root itself */
 	bool is_dir;
 };
 
-struct source_place { /* start it zeroed, with root_fd -1 */
-	char *root;          /* for messages: as it was typed, where that is possible */
+struct source_place {	     /* start it zeroed, with root_fd -1 */
+	char *root;	     /* for messages: as it was typed, where that is possible */
 	char *root_absolute; /* for `shardpack build` */
 	int root_fd;
 	struct source_item *item; /* in the order given; a pattern's in byte order */

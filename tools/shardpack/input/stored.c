@@ -173,7 +173,9 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_
 		code = open_unnamed(s, name, &h->fd);
 	if (code == EXIT_DONE)
 		code = free_space_check_spool(h->fd, name,
-					 bytes_known ? bytes_known : unpack_least_bytes(how, s->file[of].fd, s->file[of].bytes), s->spool_dir);
+					      bytes_known ? bytes_known
+							  : unpack_least_bytes(how, s->file[of].fd, s->file[of].bytes),
+					      s->spool_dir);
 	if (code == EXIT_DONE)
 		code = unpack_run(how, s->file[of].fd, s->file[of].bytes, h->fd, name);
 	if (code == EXIT_DONE && fstat(h->fd, &st) != 0)
@@ -212,7 +214,8 @@ int stored_attach(struct stored *s, const struct plan *p)
 
 		code = f->how ? open_unpacked(s, f->of, f->how, f->bytes) : open_file(s, f->path);
 		if (code == EXIT_DONE && s->file[i].bytes != f->bytes)
-			code = fail(EXIT_IO, "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
+			code = fail(EXIT_IO,
+				    "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
 				    s->place->root, f->path, f->bytes, s->file[i].bytes);
 	}
 	return code;

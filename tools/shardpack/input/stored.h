@@ -6,11 +6,12 @@
  * front, as a gzip is, is unpacked once per process into an unnamed file, which is then as good as
  * any other.  How is a word of the plan:
  *
- *   gzip                                  all of it, whatever number of members
- *   zstd                                  the same of Zstandard frames
- *   deflate,OFFSET,BYTES,CRC              one member of a ZIP
- *   zip                                   all of its members, one behind the other in the order of its directory
- *   fortran,OFFSET,ITEM,COUNT,DIMS...     an array whose first index changes fastest, to one whose last does
+ *   gzip                                all of it, whatever number of members
+ *   zstd                                the same of Zstandard frames
+ *   deflate,OFFSET,BYTES,CRC            one member of a ZIP
+ *   zip                                 all of its members, in the order of its directory
+ *   fortran,OFFSET,ITEM,COUNT,DIMS...   an array whose first index changes fastest, to one whose
+ *                                       last does
  */
 #ifndef SHARD_INPUT_STORED_H
 #define SHARD_INPUT_STORED_H

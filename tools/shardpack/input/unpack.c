@@ -32,15 +32,16 @@ struct work {
 	const char *name;
 	int in_fd, out_fd;
 	uint64_t in_bytes, in_at, out_bytes;
-	uint64_t member_at, member_bytes, member_left; /* as the archive says: a few bytes can unpack to a full disk */
+	/* as the archive says: a few bytes can unpack to a full disk */
+	uint64_t member_at, member_bytes, member_left;
 	uint8_t *in, *out; /* PIECE_BYTES each */
 	struct progress progress;
 };
 
 static int damaged(const struct work *w, const char *what)
 {
-	return fail(EXIT_BAD, "%s: %s near offset %" PRIu64 " of %" PRIu64 "; the file is damaged, fetch it again", w->name, what,
-		    w->in_at, w->in_bytes);
+	return fail(EXIT_BAD, "%s: %s near offset %" PRIu64 " of %" PRIu64 "; the file is damaged, fetch it again",
+		    w->name, what, w->in_at, w->in_bytes);
 }
 
 static int read_at(const struct work *w, void *out, size_t bytes, uint64_t offset)
@@ -67,8 +68,10 @@ static int write_out(struct work *w, const uint8_t *data, size_t bytes)
 	ssize_t n;
 
 	if (bytes > w->member_left)
-		return fail(EXIT_BAD, "%s: the member at offset %" PRIu64 " unpacks to more than the %" PRIu64
-			    " bytes that the directory says; the file is damaged, fetch it again", w->name, w->member_at, w->member_bytes);
+		return fail(EXIT_BAD,
+			    "%s: the member at offset %" PRIu64 " unpacks to more than the %" PRIu64
+			    " bytes that the directory says; the file is damaged, fetch it again",
+			    w->name, w->member_at, w->member_bytes);
 	w->member_left -= bytes;
 	w->out_bytes += bytes;
 	while (bytes) {
@@ -202,7 +205,8 @@ static int unpack_zip(struct work *w)
 
 		w->member_at = m->offset;
 		w->member_bytes = w->member_left = m->bytes;
-		code = m->method == ZIP_STORED ? copy_member(w, m, &crc) : unpack_deflate(w, -15, m->offset, m->packed_bytes, &crc);
+		code = m->method == ZIP_STORED ? copy_member(w, m, &crc)
+					       : unpack_deflate(w, -15, m->offset, m->packed_bytes, &crc);
 		w->in_at = m->offset;
 		if (code == EXIT_DONE && (crc != m->crc || w->out_bytes - before != m->bytes))
 			code = fail(EXIT_BAD,
@@ -296,7 +300,8 @@ static int transpose_block(struct work *w, const struct fortran *f, uint64_t fir
 
 		code = read_at(w, f->column, (size_t)(n * f->item_bytes), at);
 		for (uint64_t i = 0; i < n; i++)
-			memcpy(f->block + (i * f->inner + k) * f->item_bytes, f->column + i * f->item_bytes, f->item_bytes);
+			memcpy(f->block + (i * f->inner + k) * f->item_bytes, f->column + i * f->item_bytes,
+			       f->item_bytes);
 	}
 	progress_add(&w->progress, n * f->inner * f->item_bytes, n * f->inner * f->item_bytes, 0);
 	progress_tick(&w->progress);
@@ -330,7 +335,8 @@ static int unpack_fortran(struct work *w, const uint64_t *arg, unsigned arg_coun
 		code = fail(EXIT_IO, "%s: out of memory for %" PRIu64 " bytes of an array in Fortran order", w->name,
 			    f.block_records * f.inner * f.item_bytes);
 	for (uint64_t first = 0; code == EXIT_DONE && first < f.count; first += f.block_records)
-		code = transpose_block(w, &f, first, f.count - first < f.block_records ? f.count - first : f.block_records);
+		code = transpose_block(w, &f, first,
+				       f.count - first < f.block_records ? f.count - first : f.block_records);
 	free(f.column);
 	free(f.block);
 	return code;
@@ -343,7 +349,10 @@ static uint64_t gzip_says(int fd, uint64_t in_bytes)
 {
 	uint8_t size[4];
 
-	return in_bytes > sizeof(size) && pread(fd, size, sizeof(size), (off_t)(in_bytes - sizeof(size))) == sizeof(size) ? load32(size) : 0;
+	return in_bytes > sizeof(size) &&
+			       pread(fd, size, sizeof(size), (off_t)(in_bytes - sizeof(size))) == sizeof(size)
+		       ? load32(size)
+		       : 0;
 }
 
 /* The first frame of Zstandard may say its size. */
@@ -389,7 +398,8 @@ static bool read_arguments(const char *how, uint64_t *arg, unsigned *count, unsi
 
 int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const char *name)
 {
-	struct work w = {.name = name, .in_fd = in_fd, .out_fd = out_fd, .in_bytes = in_bytes, .member_left = UINT64_MAX};
+	struct work w = {
+		.name = name, .in_fd = in_fd, .out_fd = out_fd, .in_bytes = in_bytes, .member_left = UINT64_MAX};
 	uint64_t arg[3 + DIMS_MAX];
 	size_t word = strcspn(how, ",");
 	bool is_member;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CLASSES_MAX (UINT32_C(1) << 24) /* format/SHARD.md M8 */
+#define CLASSES_MAX	     (UINT32_C(1) << 24) /* format/SHARD.md M8 */
 #define CLASS_NAME_BYTES_MAX 1024
 
 struct classes { /* start it zeroed */

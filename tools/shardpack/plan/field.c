@@ -7,19 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/shardpack/image/boxes.h"
 #include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/image/boxes.h"
 
 const char *const field_kind_names[] = {
-	[FIELD_LENGTH] = "",
-	[FIELD_TENSOR] = "tensor",
-	[FIELD_RAGGED] = "ragged",
-	[FIELD_TEXT] = "text",
-	[FIELD_BYTES] = "bytes",
-	[FIELD_BOXES] = "boxes",
-	[FIELD_IMAGE] = "image",
-	[FIELD_MASK] = "mask",
-	NULL,
+	[FIELD_LENGTH] = "",	 [FIELD_TENSOR] = "tensor", [FIELD_RAGGED] = "ragged",
+	[FIELD_TEXT] = "text",	 [FIELD_BYTES] = "bytes",   [FIELD_BOXES] = "boxes",
+	[FIELD_IMAGE] = "image", [FIELD_MASK] = "mask",	    NULL,
 };
 const char *const field_boxes_names[] = {[BOXES_XYXY] = "xyxy", [BOXES_XYWH] = "xywh", NULL};
 
@@ -97,8 +91,8 @@ bool field_set_length(struct shard_field *length, const struct shard_field *f)
 	if (f->kind == SHARD_TENSOR)
 		return false;
 	*length = (struct shard_field){.dtype = SHARD_U32, .semantic = SHARD_LENGTH, .ndim = 1, .shape = {1}};
-	snprintf(length->name, sizeof(length->name), "%.*s" FIELD_LENGTH_SUFFIX, (int)(sizeof(length->name) - sizeof(FIELD_LENGTH_SUFFIX)),
-		 f->name);
+	snprintf(length->name, sizeof(length->name), "%.*s" FIELD_LENGTH_SUFFIX,
+		 (int)(sizeof(length->name) - sizeof(FIELD_LENGTH_SUFFIX)), f->name);
 	return true;
 }
 

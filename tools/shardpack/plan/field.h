@@ -34,17 +34,17 @@ extern const char *const field_kind_names[];
 extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
 
 struct field_source {
-	uint32_t kind;	 /* enum field_kind */
-	bool optional;	 /* a sample may have none */
+	uint32_t kind; /* enum field_kind */
+	bool optional; /* a sample may have none */
 	/*
 	 * a single number of --columns: a plan says nothing of its source, and has all of them in
 	 * one token
 	 */
 	bool column;
-	uint8_t fill;	 /* of a mask: where there is no image, and no mask */
-	uint32_t boxes;	 /* enum boxes_format: how they are written */
-	char from[FIELD_FROM_BYTES_MAX + 1];	/* column; suffix of a member, or json:KEY; DIR/{}.EXT */
-	struct transform_options transform;	/* of an image */
+	uint8_t fill;			     /* of a mask: where there is no image, and no mask */
+	uint32_t boxes;			     /* enum boxes_format: how they are written */
+	char from[FIELD_FROM_BYTES_MAX + 1]; /* column; suffix of a member, or json:KEY; DIR/{}.EXT */
+	struct transform_options transform;  /* of an image */
 };
 
 /* May a field have this name? */

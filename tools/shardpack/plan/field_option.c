@@ -80,7 +80,8 @@ static bool read_number(const struct reading *r, enum field_key key, const char 
 {
 	const struct key *k = &keys[key];
 
-	if (text_u64(value, strlen(value), &r->o->value[key]) && r->o->value[key] >= k->min && r->o->value[key] <= k->max)
+	if (text_u64(value, strlen(value), &r->o->value[key]) && r->o->value[key] >= k->min &&
+	    r->o->value[key] <= k->max)
 		return true;
 	return refuse(r, "%s=%s: must be a whole number, %" PRIu64 " to %" PRIu64, k->name, value, k->min, k->max);
 }
@@ -96,7 +97,11 @@ static bool read_word(const struct reading *r, enum field_key key, const char *v
 			return true;
 		}
 		if (names[i][0] && used < sizeof(list))
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", !used ? "" : names[i + 1] ? ", " : " or ", names[i]);
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+						 !used		? ""
+						 : names[i + 1] ? ", "
+								: " or ",
+						 names[i]);
 	}
 	return refuse(r, "%s=%s: must be %s", keys[key].name, value, list);
 }
@@ -121,8 +126,10 @@ static bool read_shape(const struct reading *r, enum field_key key, const char *
 
 		bytes = strcspn(at, "x");
 		if (r->o->ndim == SHARD_DIMS_MAX || !text_u64(at, bytes, axis) || !*axis || *axis > UINT32_MAX)
-			return refuse(r, "%s=%s: must be 1 to %d whole numbers above 0 with x between them, such as 16 or 4x4",
-				      keys[key].name, value, SHARD_DIMS_MAX);
+			return refuse(
+				r,
+				"%s=%s: must be 1 to %d whole numbers above 0 with x between them, such as 16 or 4x4",
+				keys[key].name, value, SHARD_DIMS_MAX);
 		r->o->ndim++;
 		if (!at[bytes])
 			return true;
@@ -237,7 +244,8 @@ bool field_option_parse(const char *text, bool encoded, struct field_option *out
 
 static uint32_t samples_of(uint64_t dtype)
 {
-	static const uint8_t samples[] = {[SHARD_U8] = IMAGE_U8, [SHARD_F16] = IMAGE_F16, [SHARD_BF16] = IMAGE_BF16, [SHARD_F32] = IMAGE_F32};
+	static const uint8_t samples[] = {
+		[SHARD_U8] = IMAGE_U8, [SHARD_F16] = IMAGE_F16, [SHARD_BF16] = IMAGE_BF16, [SHARD_F32] = IMAGE_F32};
 	uint32_t i = dtype < sizeof(samples) ? samples[dtype] : 0;
 
 	return i || dtype == SHARD_U8 ? i : UINT32_MAX;
@@ -274,12 +282,17 @@ static void channels_text(const double *value, char out[FIELD_CHANNELS_BYTES])
 	snprintf(out, FIELD_CHANNELS_BYTES, "%s/%s/%s", number[0], number[1], number[2]);
 }
 
-static bool settle_image(const struct field_option *o, const struct transform_options *image, struct transform_options *out, char *why,
-			 size_t why_bytes)
+static bool settle_image(const struct field_option *o, const struct transform_options *image,
+			 struct transform_options *out, char *why, size_t why_bytes)
 {
 	char mean[FIELD_CHANNELS_BYTES], std[FIELD_CHANNELS_BYTES], assumed[200];
-	struct image_wish w = {.fit = image->fit, .filter = image->filter, .layout = image->layout, .samples = image->samples,
-			       .scale = image->scale, .separator = '/', .dashes = ""};
+	struct image_wish w = {.fit = image->fit,
+			       .filter = image->filter,
+			       .layout = image->layout,
+			       .samples = image->samples,
+			       .scale = image->scale,
+			       .separator = '/',
+			       .dashes = ""};
 
 	/* one size follows from the other, so both or none */
 	if (!is_given(o, FIELD_KEY_RESIZE) && !is_given(o, FIELD_KEY_CROP)) {
@@ -340,7 +353,8 @@ static void write_image(const struct transform_options *t, struct text *out)
 	if (t->resize)
 		text_format(out, ",resize=%" PRIu32, t->resize);
 	text_format(out, ",fit=%s,crop=%" PRIu32 ",filter=%s,layout=%s,dtype=%s", transform_fit_names[t->fit], t->crop,
-		    transform_filter_names[t->filter], transform_layout_names[t->layout], transform_samples_names[t->samples]);
+		    transform_filter_names[t->filter], transform_layout_names[t->layout],
+		    transform_samples_names[t->samples]);
 	if (t->scale != SCALE_1) /* plans are older */
 		text_format(out, ",decode-scale=%s", transform_scale_names[t->scale]);
 	if (t->samples == IMAGE_U8)

@@ -12,16 +12,30 @@
 #include "tools/shardpack/plan/field.h"
 
 enum field_key {
-	FIELD_KEY_KIND, FIELD_KEY_FROM, FIELD_KEY_OPTIONAL, FIELD_KEY_FILL, FIELD_KEY_FORMAT, FIELD_KEY_DTYPE, FIELD_KEY_SHAPE,
-	FIELD_KEY_MAX, FIELD_KEY_RESIZE, FIELD_KEY_FIT, FIELD_KEY_CROP, FIELD_KEY_FILTER, FIELD_KEY_LAYOUT, FIELD_KEY_MEAN,
-	FIELD_KEY_STD, FIELD_KEY_SCALE, FIELD_KEYS,
+	FIELD_KEY_KIND,
+	FIELD_KEY_FROM,
+	FIELD_KEY_OPTIONAL,
+	FIELD_KEY_FILL,
+	FIELD_KEY_FORMAT,
+	FIELD_KEY_DTYPE,
+	FIELD_KEY_SHAPE,
+	FIELD_KEY_MAX,
+	FIELD_KEY_RESIZE,
+	FIELD_KEY_FIT,
+	FIELD_KEY_CROP,
+	FIELD_KEY_FILTER,
+	FIELD_KEY_LAYOUT,
+	FIELD_KEY_MEAN,
+	FIELD_KEY_STD,
+	FIELD_KEY_SCALE,
+	FIELD_KEYS,
 };
 
 #define FIELD_CHANNELS_BYTES 128 /* of a text of three numbers */
 
 struct field_option {
 	char name[SHARD_NAME_BYTES];
-	uint32_t given; /* bit i: enum field_key */
+	uint32_t given;		    /* bit i: enum field_key */
 	uint64_t value[FIELD_KEYS]; /* of those that are numbers, or names of a list */
 	uint64_t shape[SHARD_DIMS_MAX];
 	uint32_t ndim; /* of shape, or of max */

@@ -55,6 +55,7 @@ bool field_part_read(const char *token, size_t bytes, struct field_part *out)
 		return text_u64(token, (size_t)(first - token), &out->bytes) && out->text_bytes > 0;
 	}
 	out->kind = FIELD_PART_MEMBER;
-	return text_u64(token, (size_t)(first - token), &out->offset) && text_u64(first + 1, (size_t)(second - first - 1), &out->bytes) &&
+	return text_u64(token, (size_t)(first - token), &out->offset) &&
+	       text_u64(first + 1, (size_t)(second - first - 1), &out->bytes) &&
 	       text_u64(second + 1, (size_t)(end - second - 1), &out->file);
 }

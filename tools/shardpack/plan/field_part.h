@@ -22,7 +22,7 @@ enum field_part_kind { FIELD_PART_NONE, FIELD_PART_VALUE, FIELD_PART_FILE, FIELD
 struct field_part {
 	enum field_part_kind kind;
 	uint64_t bytes, offset, file;
-	const char *text;  /* of a value the hex, of a file the encoded path; not NUL-terminated */
+	const char *text; /* of a value the hex, of a file the encoded path; not NUL-terminated */
 	size_t text_bytes;
 };
 

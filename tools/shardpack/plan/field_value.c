@@ -106,7 +106,8 @@ static bool refuse_number(struct taking *t, const struct number *n, uint64_t idx
 		snprintf(text, sizeof(text), "%" PRId64, (int64_t)n->whole);
 	else
 		snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)n->whole);
-	return bad(t, SHARD_MISS_UNSUPPORTED, "number %" PRIu64 ", %s, is no %s; choose a dtype that holds it", idx, text, shard_dtype_name(t->f->dtype));
+	return bad(t, SHARD_MISS_UNSUPPORTED, "number %" PRIu64 ", %s, is no %s; choose a dtype that holds it", idx,
+		   text, shard_dtype_name(t->f->dtype));
 }
 
 /* Is an axis of `size` elements one of the field?  Axis 0 of a ragged one may be shorter. */
@@ -115,9 +116,11 @@ static bool check_axis(struct taking *t, uint32_t axis, uint64_t size)
 	uint64_t want = t->f->shape[axis];
 
 	if (!axis && t->f->kind == SHARD_RAGGED)
-		return size <= want || bad(t, SHARD_MISS_LIMIT, "%" PRIu64 " of them; the limit is max=%" PRIu64 ", raise it", size, want);
+		return size <= want || bad(t, SHARD_MISS_LIMIT,
+					   "%" PRIu64 " of them; the limit is max=%" PRIu64 ", raise it", size, want);
 	return size == want ||
-	       bad(t, SHARD_MISS_UNSUPPORTED, "axis %" PRIu32 " has %" PRIu64 " elements; the field has %" PRIu64, axis, size, want);
+	       bad(t, SHARD_MISS_UNSUPPORTED, "axis %" PRIu32 " has %" PRIu64 " elements; the field has %" PRIu64, axis,
+		   size, want);
 }
 
 /* ---- JSON ---- */
@@ -146,7 +149,8 @@ static bool take_json(struct taking *t, const json_t *value, uint32_t axis)
 	if (axis == t->f->ndim)
 		return take_json_number(t, value);
 	if (!json_is_array(value))
-		return bad(t, SHARD_MISS_UNSUPPORTED, "axis %" PRIu32 " is no array; the field has %" PRIu32 " axes", axis, t->f->ndim);
+		return bad(t, SHARD_MISS_UNSUPPORTED, "axis %" PRIu32 " is no array; the field has %" PRIu32 " axes",
+			   axis, t->f->ndim);
 	if (!check_axis(t, axis, json_array_size(value)))
 		return false;
 	for (size_t i = 0; i < json_array_size(value); i++)
@@ -229,12 +233,13 @@ static bool take_npy(struct taking *t, const uint8_t *data, size_t bytes)
 		return bad(t, SHARD_MISS_DECODE, "an array of NumPy: %s", why);
 	if (head.data_bytes != bytes - head.data_offset)
 		return bad(t, head.data_bytes > bytes - head.data_offset ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
-			   "an array of NumPy: its shape asks for %" PRIu64 " bytes, and %" PRIu64 " follow its head", head.data_bytes,
-			   (uint64_t)bytes - head.data_offset);
+			   "an array of NumPy: its shape asks for %" PRIu64 " bytes, and %" PRIu64 " follow its head",
+			   head.data_bytes, (uint64_t)bytes - head.data_offset);
 	if (head.dtype == SHARD_F16)
 		return bad(t, SHARD_MISS_UNSUPPORTED, "an array of NumPy: dtype f2; save it as f4");
 	if (head.ndim != t->f->ndim)
-		return bad(t, SHARD_MISS_UNSUPPORTED, "an array of NumPy with %" PRIu32 " axes; the field has %" PRIu32, head.ndim, t->f->ndim);
+		return bad(t, SHARD_MISS_UNSUPPORTED, "an array of NumPy with %" PRIu32 " axes; the field has %" PRIu32,
+			   head.ndim, t->f->ndim);
 	for (uint32_t axis = 0; axis < head.ndim; axis++)
 		if (!check_axis(t, axis, head.shape[axis]))
 			return false;
@@ -248,7 +253,8 @@ static bool take_text(struct taking *t, const char *data, size_t bytes)
 	size_t at;
 
 	if (bytes > t->f->shape[0])
-		return bad(t, SHARD_MISS_LIMIT, "%zu bytes; the limit is max=%" PRIu32 ", raise it or shorten the value", bytes,
+		return bad(t, SHARD_MISS_LIMIT,
+			   "%zu bytes; the limit is max=%" PRIu32 ", raise it or shorten the value", bytes,
 			   t->f->shape[0]);
 	at = t->kind == FIELD_TEXT ? utf8_invalid_at(data, bytes) : bytes;
 	if (at < bytes)
@@ -277,8 +283,8 @@ static bool is_text(const struct field_source *s)
 	return s->kind == FIELD_TEXT || s->kind == FIELD_BYTES;
 }
 
-bool field_value(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes, uint8_t *out,
-		 size_t *out_bytes, struct field_verdict *v)
+bool field_value(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
+		 uint8_t *out, size_t *out_bytes, struct field_verdict *v)
 {
 	struct taking t = {.f = f, .kind = s->kind, .out = out, .v = v};
 	json_error_t error;
@@ -299,8 +305,8 @@ bool field_value(const struct shard_field *f, const struct field_source *s, cons
 	return ok;
 }
 
-bool field_value_of_key(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes, uint8_t *out,
-			size_t *out_bytes, bool *there, struct field_verdict *v)
+bool field_value_of_key(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
+			uint8_t *out, size_t *out_bytes, bool *there, struct field_verdict *v)
 {
 	struct taking t = {.f = f, .kind = s->kind, .out = out, .v = v};
 	const char *key = field_json_key(s);
@@ -374,9 +380,15 @@ bool field_value_of_column(const struct shard_field *f, const char *text, uint8_
 	if (strchr(" \t\n\v\f\r+", text[0])) /* what strto...() would pass over; and nothing at all */
 		return false;
 	switch (f->dtype) {
-	case SHARD_U8: case SHARD_U16: case SHARD_U32: case SHARD_U64:
+	case SHARD_U8:
+	case SHARD_U16:
+	case SHARD_U32:
+	case SHARD_U64:
 		return unsigned_cell(text, bytes, out);
-	case SHARD_I8: case SHARD_I16: case SHARD_I32: case SHARD_I64:
+	case SHARD_I8:
+	case SHARD_I16:
+	case SHARD_I32:
+	case SHARD_I64:
 		return signed_cell(text, bytes, out);
 	case SHARD_BOOL:
 		out[0] = !strcmp(text, "1") || !strcmp(text, "true");

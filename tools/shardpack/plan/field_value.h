@@ -25,15 +25,15 @@ size_t field_value_room(const struct shard_field *f);
  * All bytes of a cell, member or file.  `out` has that room; what a ragged one does not fill stays.
  * False, and the verdict, if it is none.
  */
-bool field_value(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes, uint8_t *out,
-		 size_t *out_bytes, struct field_verdict *v);
+bool field_value(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
+		 uint8_t *out, size_t *out_bytes, struct field_verdict *v);
 
 /*
  * The same, if `data` is an object in JSON and the value is that of s->from.  *there is false, and
  * so is the result, if it has none, or null.
  */
-bool field_value_of_key(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes, uint8_t *out,
-			size_t *out_bytes, bool *there, struct field_verdict *v);
+bool field_value_of_key(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
+			uint8_t *out, size_t *out_bytes, bool *there, struct field_verdict *v);
 
 /*
  * A number of --columns as it is written, as the bytes of its field: whole numbers within the range

@@ -245,7 +245,8 @@ uint64_t plan_input_at(const struct plan *p, uint64_t ordinal)
 	assert(ordinal < p->input_count);
 	if (p->order)
 		return p->order[ordinal];
-	plan_inputs_at(p, ordinal, 1, &idx); /* of one place, it only fails if memory ran out, and then it says so */
+	/* of one place, it only fails if memory ran out, and then it says so */
+	plan_inputs_at(p, ordinal, 1, &idx);
 	return idx;
 }
 

@@ -9,14 +9,15 @@
  *   source images ... shard-records 5000      the recipe, recipe.h
  *   version libjpeg-turbo 2.1.5 ...           what decides pixels beside the recipe
  *   file 0 81920 00000.tar                    files that hold many inputs: number, bytes, path
- *   unpack 1 81920 0 gzip                     one made of another: number, bytes, of which, how; stored.h
+ *   unpack 1 81920 0 gzip                     one made of another: number, bytes, of which, how;
+ *                                             stored.h
  *   files 2                                   (no such lines if there are none)
  *   class 0 astronaut                         percent-encoded
  *   classes 1
  *   input 0 0 24117 astronaut/001.jpg         number, class, bytes, path in the source
  *   input 1 0 24117 00000.tar/b.jpg 1 512     ... and of a part of a file, file and offset;
  *   input 2 0 24117 c.jpg =0000803f           ... and of --columns, the bytes of all their numbers;
- *   input 2 0 24117 c.jpg 812,c.png =68656c   ... and of more fields, a token for each; field_part.h
+ *   input 2 0 24117 c.jpg 812,c.png =68656c   ... and of more fields, a token each; field_part.h
  *   inputs 3
  *   shard 0 0 1                               number, first ordinal, how many
  *   shards 1
@@ -42,10 +43,10 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/plan/recipe.h"
 
-#define PLAN_INPUTS_MAX (UINT64_C(1) << 40) /* as records of a shard; far more than fit in memory */
-#define PLAN_PATH_BYTES_MAX 4096	    /* the system's own limit, with the NUL */
+#define PLAN_INPUTS_MAX	    (UINT64_C(1) << 40) /* as records of a shard; far more than fit in memory */
+#define PLAN_PATH_BYTES_MAX 4096		/* the system's own limit, with the NUL */
 
-#define PLAN_NO_FILE UINT32_MAX
+#define PLAN_NO_FILE   UINT32_MAX
 #define PLAN_FILES_MAX (UINT32_C(1) << 24)
 #define PLAN_ORDER_MAX (UINT64_C(1) << 24) /* more fixed records than that are shuffled by arithmetic, not in memory */
 
@@ -71,17 +72,17 @@ struct plan {
 	struct text text;
 	uint8_t digest[32];
 	uint64_t class_count, input_count, shard_count;
-	uint64_t source_bytes;		 /* of all inputs */
+	uint64_t source_bytes;		    /* of all inputs */
 	size_t versions_at, versions_bytes; /* the version lines in the text */
-	uint64_t *class_at;		 /* where in the text the name begins */
+	uint64_t *class_at;		    /* where in the text the name begins */
 	struct plan_file *file;
 	uint64_t file_count, file_capacity;
-	struct plan_slice *slice;	 /* by field, then ascending */
+	struct plan_slice *slice; /* by field, then ascending */
 	uint64_t slice_count, slice_capacity;
 	uint64_t field_slice[SHARD_FIELDS_MAX + 1]; /* where the slices of a field begin */
-	uint64_t *input_at;		 /* where in the text the line begins; NULL of fixed records */
+	uint64_t *input_at;			    /* where in the text the line begins; NULL of fixed records */
 	uint64_t input_capacity;
-	uint64_t *order;		 /* [ordinal] the input that stands there; NULL: the same number */
+	uint64_t *order; /* [ordinal] the input that stands there; NULL: the same number */
 };
 
 /* An input as the plan names it. */

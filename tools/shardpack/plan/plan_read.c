@@ -51,8 +51,8 @@ static bool next_line(struct parser *p, struct plan_tokens *l)
 /* A path below the source, decoded into `out` of ENCODED_PATH_BYTES; false if it is none. */
 static bool decode_path(const char *text, size_t bytes, char *out)
 {
-	return bytes < ENCODED_PATH_BYTES && text_decode(text, bytes, true, out) > 0 && strlen(out) < PLAN_PATH_BYTES_MAX &&
-	       text_stays_below(out);
+	return bytes < ENCODED_PATH_BYTES && text_decode(text, bytes, true, out) > 0 &&
+	       strlen(out) < PLAN_PATH_BYTES_MAX && text_stays_below(out);
 }
 
 static bool path_at(const struct plan_tokens *l, unsigned token, char *out)
@@ -82,8 +82,8 @@ static int read_unpack(struct parser *p, const struct plan_tokens *l)
 	uint64_t bytes, of;
 	char how[256];
 
-	if (l->token_count != 5 || !plan_tokens_number(l, 2, BYTES_MAX, &bytes) || !plan_tokens_number(l, 3, PLAN_FILES_MAX, &of) ||
-	    of >= plan->file_count || l->bytes[4] >= sizeof(how) ||
+	if (l->token_count != 5 || !plan_tokens_number(l, 2, BYTES_MAX, &bytes) ||
+	    !plan_tokens_number(l, 3, PLAN_FILES_MAX, &of) || of >= plan->file_count || l->bytes[4] >= sizeof(how) ||
 	    strspn(l->token[4], "abcdefghijklmnopqrstuvwxyz0123456789,-") < l->bytes[4])
 		return broken(p, "not a way to unpack a file");
 	memcpy(how, l->token[4], l->bytes[4]);
@@ -113,8 +113,8 @@ static int read_files(struct parser *p, struct plan_tokens *l)
 	}
 	if (code != EXIT_DONE)
 		return code;
-	if (!plan_tokens_is(l, 0, "files") || l->token_count != 2 || !plan_tokens_number(l, 1, PLAN_FILES_MAX, &idx) || !idx ||
-	    idx != plan->file_count)
+	if (!plan_tokens_is(l, 0, "files") || l->token_count != 2 || !plan_tokens_number(l, 1, PLAN_FILES_MAX, &idx) ||
+	    !idx || idx != plan->file_count)
 		return broken(p, "the number of files is missing or wrong");
 	next_line(p, l);
 	return EXIT_DONE;
@@ -173,9 +173,11 @@ static const char *judge_part(const struct plan *p, uint32_t field, const char *
 	case FIELD_PART_NONE:
 		return s->optional ? NULL : "a field that is not optional is missing";
 	case FIELD_PART_VALUE:
-		return !field_is_picture(s->kind) && value_fits(&p->recipe.field[field], &part) ? NULL : "not a value of its field";
+		return !field_is_picture(s->kind) && value_fits(&p->recipe.field[field], &part)
+			       ? NULL
+			       : "not a value of its field";
 	case FIELD_PART_FILE:
-		return decode_path(part.text, part.text_bytes, path) ? NULL : "the path of a field does not stay below the source";
+		return decode_path(part.text, part.text_bytes, path) ? NULL : "a field's path leaves the source";
 	case FIELD_PART_MEMBER:
 		return file_has(p, part.file, part.offset, part.bytes) ? NULL
 								       : "the bytes of a field are not within a file";
@@ -204,15 +206,16 @@ static unsigned part_count(const struct recipe *r)
 }
 
 /* NULL, or what is wrong with a line "input ...". */
-static const char *judge_input(const struct plan *plan, const struct plan_tokens *l, unsigned parts, char *path, uint64_t *bytes)
+static const char *judge_input(const struct plan *plan, const struct plan_tokens *l, unsigned parts, char *path,
+			       uint64_t *bytes)
 {
 	size_t column_bytes = recipe_column_bytes(&plan->recipe);
 	unsigned count = l->token_count - (column_bytes > 0) - parts;
 	uint64_t idx, class_idx, file, offset;
 	struct field_part columns;
 
-	if (l->token_count > PLAN_TOKENS_MAX || (count != 5 && count != 7) || !plan_tokens_number(l, 1, PLAN_INPUTS_MAX - 1, &idx) ||
-	    idx != plan->input_count)
+	if (l->token_count > PLAN_TOKENS_MAX || (count != 5 && count != 7) ||
+	    !plan_tokens_number(l, 1, PLAN_INPUTS_MAX - 1, &idx) || idx != plan->input_count)
 		return "inputs are not numbered from 0";
 	if (!plan_tokens_number(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count)
 		return "there is no such class";
@@ -220,11 +223,11 @@ static const char *judge_input(const struct plan *plan, const struct plan_tokens
 		return "not a size";
 	if (!path_at(l, 4, path))
 		return "not a path below the source";
-	if (column_bytes && (!field_part_read(l->token[count], l->bytes[count], &columns) || columns.kind != FIELD_PART_VALUE ||
-			     columns.bytes != column_bytes || !is_hex(&columns)))
+	if (column_bytes && (!field_part_read(l->token[count], l->bytes[count], &columns) ||
+			     columns.kind != FIELD_PART_VALUE || columns.bytes != column_bytes || !is_hex(&columns)))
 		return "not the numbers of --columns";
-	if (count == 7 &&
-	    (!plan_tokens_number(l, 5, PLAN_FILES_MAX, &file) || !plan_tokens_number(l, 6, BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
+	if (count == 7 && (!plan_tokens_number(l, 5, PLAN_FILES_MAX, &file) ||
+			   !plan_tokens_number(l, 6, BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
 		return "not a part of a file";
 	return judge_parts(plan, l, count + (column_bytes > 0), path);
 }
@@ -240,7 +243,8 @@ static int read_inputs(struct parser *p, struct plan_tokens *l)
 
 	while (fits && !wrong && next_line(p, l) && plan_tokens_is(l, 0, "input")) {
 		wrong = judge_input(plan, l, parts, path, &bytes);
-		fits = wrong || grow(&plan->input_at, &plan->input_capacity, plan->input_count + 1, sizeof(*plan->input_at));
+		fits = wrong ||
+		       grow(&plan->input_at, &plan->input_capacity, plan->input_count + 1, sizeof(*plan->input_at));
 		if (wrong || !fits)
 			break;
 		plan->input_at[plan->input_count++] = (uint64_t)(l->token[0] - plan->text.data);
@@ -269,8 +273,8 @@ static bool slice_fits(const struct plan *plan, const struct plan_slice *s)
 	const struct shard_field *f = &plan->recipe.field[s->field];
 	uint64_t item = shard_dtype_bytes(s->dtype), last;
 
-	if (!s->count || s->count > PLAN_INPUTS_MAX || s->first > PLAN_INPUTS_MAX - s->count || s->offset > plan->file[s->file].bytes ||
-	    s->bytes > plan->file[s->file].bytes - s->offset || !s->bytes)
+	if (!s->count || s->count > PLAN_INPUTS_MAX || s->first > PLAN_INPUTS_MAX - s->count ||
+	    s->offset > plan->file[s->file].bytes || s->bytes > plan->file[s->file].bytes - s->offset || !s->bytes)
 		return false;
 	if (s->stride && s->count - 1 > s->bytes / s->stride)
 		return false;
@@ -288,10 +292,12 @@ static const char *judge_slice(const struct plan *plan, const struct plan_tokens
 {
 	uint64_t field, file;
 
-	if (l->token_count != 9 || !plan_tokens_number(l, 1, SHARD_FIELDS_MAX, &field) || field >= plan->recipe.field_count ||
-	    !plan_tokens_number(l, 2, PLAN_INPUTS_MAX, &s->first) || !plan_tokens_number(l, 3, PLAN_INPUTS_MAX, &s->count) ||
-	    !plan_tokens_number(l, 4, PLAN_FILES_MAX, &file) || file >= plan->file_count || !plan_tokens_number(l, 5, BYTES_MAX, &s->offset) ||
-	    !plan_tokens_number(l, 6, BYTES_MAX, &s->stride) || !plan_tokens_number(l, 7, BYTES_MAX, &s->bytes) || !dtype_at(l, 8, s))
+	if (l->token_count != 9 || !plan_tokens_number(l, 1, SHARD_FIELDS_MAX, &field) ||
+	    field >= plan->recipe.field_count || !plan_tokens_number(l, 2, PLAN_INPUTS_MAX, &s->first) ||
+	    !plan_tokens_number(l, 3, PLAN_INPUTS_MAX, &s->count) || !plan_tokens_number(l, 4, PLAN_FILES_MAX, &file) ||
+	    file >= plan->file_count || !plan_tokens_number(l, 5, BYTES_MAX, &s->offset) ||
+	    !plan_tokens_number(l, 6, BYTES_MAX, &s->stride) || !plan_tokens_number(l, 7, BYTES_MAX, &s->bytes) ||
+	    !dtype_at(l, 8, s))
 		return "not a slice within a file";
 	s->field = (uint16_t)field;
 	s->file = (uint32_t)file;
@@ -352,8 +358,8 @@ static int read_input_count(struct parser *p, struct plan_tokens *l)
 {
 	uint64_t count;
 
-	if (!plan_tokens_is(l, 0, "inputs") || l->token_count != 2 || !plan_tokens_number(l, 1, PLAN_INPUTS_MAX, &count) ||
-	    count != p->plan->input_count)
+	if (!plan_tokens_is(l, 0, "inputs") || l->token_count != 2 ||
+	    !plan_tokens_number(l, 1, PLAN_INPUTS_MAX, &count) || count != p->plan->input_count)
 		return broken(p, "the number of inputs is missing or wrong");
 	return EXIT_DONE;
 }
@@ -370,8 +376,9 @@ static int read_shards(struct parser *p, struct plan_tokens *l)
 			return broken(p, "more shards than inputs ask for");
 		plan_shard(plan, idx, &first, &count);
 		if (l->token_count != 4 || !plan_tokens_number(l, 1, UINT64_MAX, &said[0]) ||
-		    !plan_tokens_number(l, 2, UINT64_MAX, &said[1]) || !plan_tokens_number(l, 3, UINT64_MAX, &said[2]) ||
-		    said[0] != idx || said[1] != first || said[2] != count)
+		    !plan_tokens_number(l, 2, UINT64_MAX, &said[1]) ||
+		    !plan_tokens_number(l, 3, UINT64_MAX, &said[2]) || said[0] != idx || said[1] != first ||
+		    said[2] != count)
 			return broken(p, "not the shard that the recipe asks for");
 		idx++;
 	}

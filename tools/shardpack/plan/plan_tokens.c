@@ -31,7 +31,8 @@ bool plan_tokens_next(struct plan_tokens *l, const char **at, const char *end)
 
 bool plan_tokens_is(const struct plan_tokens *l, unsigned token, const char *word)
 {
-	return l->token_count > token && l->bytes[token] == strlen(word) && !memcmp(l->token[token], word, l->bytes[token]);
+	return l->token_count > token && l->bytes[token] == strlen(word) &&
+	       !memcmp(l->token[token], word, l->bytes[token]);
 }
 
 bool plan_tokens_number(const struct plan_tokens *l, unsigned token, uint64_t max, uint64_t *out)

@@ -89,7 +89,8 @@ static void write_slices(struct plan *p)
 		const struct plan_slice *s = &p->slice[i];
 
 		text_format(&p->text,
-			    "slice %" PRIu16 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s%s\n",
+			    "slice %" PRIu16 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64
+			    " %s%s\n",
 			    s->field, s->first, s->count, s->file, s->offset, s->stride, s->bytes, s->swap ? ">" : "",
 			    shard_dtype_name(s->dtype));
 	}

@@ -25,18 +25,18 @@ enum recipe_exif { EXIF_IGNORE, EXIF_APPLY };
 enum recipe_source { SOURCE_IMAGES, SOURCE_ARRAY, SOURCE_RAW, SOURCE_TOKENS, SOURCE_CIFAR, SOURCE_MNIST, SOURCE_COUNT };
 
 struct recipe {
-	uint32_t source;   /* enum recipe_source */
+	uint32_t source;		    /* enum recipe_source */
 	struct transform_options transform; /* of images */
-	uint32_t exif;	   /* enum recipe_exif */
-	uint32_t accept;   /* enum decode_accept: which damage is packed, with a field that tells */
-	struct limits limits; /* of images; in a plan only those that are not the default */
+	uint32_t exif;			    /* enum recipe_exif */
+	uint32_t accept;		    /* enum decode_accept: which damage is packed, with a field that tells */
+	struct limits limits;		    /* of images; in a plan only those that are not the default */
 	/* upper parts: of fixed records all, of images those behind the label */
 	struct shard_field field[SHARD_FIELDS_MAX];
 	struct field_source from[SHARD_FIELDS_MAX]; /* of images: where these come from */
 	uint32_t field_count;
-	uint32_t codec;    /* of the first group: enum shard_codec */
-	uint32_t align;    /* as of shard_schema_lay_out() */
-	uint32_t order;    /* enum shard_pack_order */
+	uint32_t codec;	   /* of the first group: enum shard_codec */
+	uint32_t align;	   /* as of shard_schema_lay_out() */
+	uint32_t order;	   /* enum shard_pack_order */
 	uint32_t on_error; /* enum on_error */
 	uint64_t seed;
 	uint64_t shard_records; /* of every shard but the last; never 0 in a plan */
@@ -44,10 +44,10 @@ struct recipe {
 
 /* Names as on the command line and in plans; NULL ends the list.  The place is the value. */
 extern const char *const recipe_source_names[];
-extern const char *const recipe_exif_names[];   /* in a plan only if it is not the first */
+extern const char *const recipe_exif_names[];	/* in a plan only if it is not the first */
 extern const char *const recipe_accept_names[]; /* enum decode_accept; the same */
-extern const char *const recipe_codec_names[];  /* enum shard_codec */
-extern const char *const recipe_order_names[];  /* [0] is never used */
+extern const char *const recipe_codec_names[];	/* enum shard_codec */
+extern const char *const recipe_order_names[];	/* [0] is never used */
 extern const char *const recipe_on_error_names[];
 
 /* The recipe and the versions of the libraries that decide pixels, as lines of a plan. */
@@ -63,14 +63,14 @@ bool recipe_is_images(const struct recipe *r);
  * shard_miss_reason.  Of fixed records, as the fields say.  The fields that the recipe names are
  * grouped by shard_schema_group().  ARGUMENT if such records cannot be.
  */
-#define RECIPE_IMAGE 0
-#define RECIPE_LABEL 1
-#define RECIPE_FIRST 2 /* of those that the recipe names */
+#define RECIPE_IMAGE	 0
+#define RECIPE_LABEL	 1
+#define RECIPE_FIRST	 2 /* of those that the recipe names */
 #define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - RECIPE_FIRST)
-#define RECIPE_DAMAGE "damage"
+#define RECIPE_DAMAGE	 "damage"
 uint32_t recipe_named_max(const struct recipe *r); /* RECIPE_NAMED_MAX, or one less if there is a field of damage */
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
-size_t recipe_column_bytes(const struct recipe *r); /* of the numbers of --columns of one input */
+size_t recipe_column_bytes(const struct recipe *r);	  /* of the numbers of --columns of one input */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
 
 /* The field `damage` of the recipe's schema; NULL if there is none. */

@@ -71,7 +71,8 @@ static bool read_shape(const char *at, size_t bytes, struct shard_field *f)
 		size_t n = comma ? (size_t)(comma - at) : bytes;
 		uint64_t value;
 
-		if (f->ndim == SHARD_DIMS_MAX || !text_u64(at, n, &value) || value > UINT32_MAX || (comma && n + 1 == bytes))
+		if (f->ndim == SHARD_DIMS_MAX || !text_u64(at, n, &value) || value > UINT32_MAX ||
+		    (comma && n + 1 == bytes))
 			return false;
 		f->shape[f->ndim++] = (uint32_t)value;
 		at += n + (comma != NULL);
@@ -84,7 +85,8 @@ static bool read_shape(const char *at, size_t bytes, struct shard_field *f)
  * What write_field() wrote behind "field "; *source is its ninth word, NULL if there is none.
  * Whether such a field can be is for shard_schema_lay_out().
  */
-static bool read_field(const char *value, size_t bytes, struct shard_field *f, const char **source, size_t *source_bytes)
+static bool read_field(const char *value, size_t bytes, struct shard_field *f, const char **source,
+		       size_t *source_bytes)
 {
 	const char *word[8], *end = value + bytes;
 	size_t n[8];
@@ -108,9 +110,9 @@ static bool read_field(const char *value, size_t bytes, struct shard_field *f, c
 	f->kind = text_named(shard_kind_name, word[2], n[2], SHARD_TENSOR);
 	f->layout = text_named(shard_layout_name, word[3], n[3], SHARD_LAYOUT_NONE);
 	f->semantic = text_named(shard_semantic_name, word[4], n[4], SHARD_SEMANTIC_NONE);
-	if (f->dtype == TEXT_NO_NAME || f->kind == TEXT_NO_NAME || f->layout == TEXT_NO_NAME || f->semantic == TEXT_NO_NAME ||
-	    !read_shape(word[5], n[5], f) || !text_u64(word[6], n[6], &axes) || axes > 255 ||
-	    !text_u64(word[7], n[7], &length) || length >= SHARD_FIELDS_MAX)
+	if (f->dtype == TEXT_NO_NAME || f->kind == TEXT_NO_NAME || f->layout == TEXT_NO_NAME ||
+	    f->semantic == TEXT_NO_NAME || !read_shape(word[5], n[5], f) || !text_u64(word[6], n[6], &axes) ||
+	    axes > 255 || !text_u64(word[7], n[7], &length) || length >= SHARD_FIELDS_MAX)
 		return false;
 	f->ragged_axes = (uint32_t)axes;
 	f->length_field = (uint32_t)length;
@@ -118,7 +120,8 @@ static bool read_field(const char *value, size_t bytes, struct shard_field *f, c
 }
 
 /* The ninth word of a field, and the field that follows from it. */
-static bool read_source(const struct recipe *r, const char *word, size_t bytes, struct shard_field *f, struct field_source *s)
+static bool read_source(const struct recipe *r, const char *word, size_t bytes, struct shard_field *f,
+			struct field_source *s)
 {
 	struct text typed = {0}, again = {0};
 	struct field_option o;
@@ -127,8 +130,9 @@ static bool read_source(const struct recipe *r, const char *word, size_t bytes, 
 
 	text_format(&typed, "%s:", f->name);
 	text_add(&typed, word, bytes);
-	ok = !text_failed(&typed) && strlen(typed.data) == typed.bytes && field_option_parse(typed.data, true, &o, why, sizeof(why)) &&
-	     strcmp(o.name, "image") && field_option_settle(&o, &r->transform, f, s, why, sizeof(why));
+	ok = !text_failed(&typed) && strlen(typed.data) == typed.bytes &&
+	     field_option_parse(typed.data, true, &o, why, sizeof(why)) && strcmp(o.name, "image") &&
+	     field_option_settle(&o, &r->transform, f, s, why, sizeof(why));
 	if (ok) {
 		field_option_write(f, s, &again);
 		ok = !text_failed(&again) && again.bytes == bytes && !memcmp(again.data, word, bytes);
@@ -151,7 +155,8 @@ static bool settle_source(struct recipe *r, uint32_t i, const char *word, size_t
 	if (!word) {
 		r->from[i] = (struct field_source){.kind = FIELD_TENSOR, .column = true};
 		strcpy(r->from[i].from, said.name);
-		return !said.ndim && !said.kind && !said.semantic && !said.layout && !said.ragged_axes && !said.length_field;
+		return !said.ndim && !said.kind && !said.semantic && !said.layout && !said.ragged_axes &&
+		       !said.length_field;
 	}
 	if (!read_source(r, word, bytes, f, &r->from[i]))
 		return false;
@@ -254,7 +259,8 @@ static bool take_limits(struct cursor *c, struct limits *l)
 	if (!take_line(c, "limit", &value, &bytes))
 		return true;
 	text_add(&typed, value, bytes);
-	ok = !text_failed(&typed) && bytes && strlen(typed.data) == bytes && limits_parse(typed.data, l, why, sizeof(why));
+	ok = !text_failed(&typed) && bytes && strlen(typed.data) == bytes &&
+	     limits_parse(typed.data, l, why, sizeof(why));
 	if (ok) {
 		limits_write(l, &again);
 		bytes = (size_t)(c->at - start.at);
@@ -298,7 +304,8 @@ size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wr
 	bool ok;
 
 	memset(r, 0, sizeof(*r));
-	ok = take_word(&c, "source", recipe_source_names, 0, &r->source) && (!recipe_is_images(r) || take_transform(&c, r)) && take_fields(&c, r) &&
+	ok = take_word(&c, "source", recipe_source_names, 0, &r->source) &&
+	     (!recipe_is_images(r) || take_transform(&c, r)) && take_fields(&c, r) &&
 	     take_word(&c, "compress", recipe_codec_names, 0, &r->codec) && take_number(&c, "align", 0, 4096, &align) &&
 	     take_word(&c, "order", recipe_order_names, 1, &r->order) &&
 	     take_number(&c, "seed", 0, UINT64_MAX, &r->seed) &&

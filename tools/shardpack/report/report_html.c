@@ -18,8 +18,8 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/png_out.h"
-#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/job.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/image_list.h"
@@ -76,14 +76,16 @@ static void put_head(const struct report *r, FILE *out)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
-	      "'unsafe-inline'\">\n<title>", out);
+	      "'unsafe-inline'\">\n<title>",
+	      out);
 	put(out, r->job->out_dir);
 	fputs("</title>\n<style>\n"
 	      "body{font:15px/1.5 sans-serif;margin:2em auto;max-width:70em;padding:0 1em;color:#222;background:#fff}\n"
 	      "table{border-collapse:collapse}td,th{text-align:left;padding:.15em 1em .15em 0;vertical-align:top;"
 	      "overflow-wrap:anywhere}\n"
 	      "td.n{text-align:right;font-variant-numeric:tabular-nums}hr{margin:.5em 0;height:.6em;border:0;"
-	      "background:#48c}\nimg{image-rendering:pixelated;margin:0 2px}\n</style>\n</head>\n<body>\n", out);
+	      "background:#48c}\nimg{image-rendering:pixelated;margin:0 2px}\n</style>\n</head>\n<body>\n",
+	      out);
 }
 
 static void put_count(FILE *out, const char *what, uint64_t count)
@@ -132,8 +134,9 @@ static void put_reasons(const struct account *a, FILE *out)
 	if (!a->problems.count)
 		return;
 	for (uint64_t i = 0; i < a->problems.count; i++)
-		count[a->problems.item[i].how == PROBLEM_UNREADABLE || a->problems.item[i].reason >= REASONS ? 0
-												 : a->problems.item[i].reason]++;
+		count[a->problems.item[i].how == PROBLEM_UNREADABLE || a->problems.item[i].reason >= REASONS
+			      ? 0
+			      : a->problems.item[i].reason]++;
 	fputs("<h2>Reasons</h2>\n<table id=\"reasons\">\n", out);
 	for (uint32_t i = 0; i < REASONS; i++)
 		if (count[i])
@@ -150,7 +153,8 @@ static void put_left_out(FILE *out, uint64_t count)
 			human_count(text, count));
 }
 
-static void put_problems(const struct plan *plan, const struct problem_list *list, const char *title, const char *id, FILE *out)
+static void put_problems(const struct plan *plan, const struct problem_list *list, const char *title, const char *id,
+			 FILE *out)
 {
 	uint64_t shown = list->count < BAD_LISTED ? list->count : BAD_LISTED;
 	char path[PLAN_PATH_BYTES_MAX];
@@ -158,7 +162,8 @@ static void put_problems(const struct plan *plan, const struct problem_list *lis
 
 	if (!shown)
 		return;
-	fprintf(out, "<h2>%s</h2>\n<table id=\"%s\">\n<tr><th>input</th><th>reason</th><th>message</th></tr>\n", title, id);
+	fprintf(out, "<h2>%s</h2>\n<table id=\"%s\">\n<tr><th>input</th><th>reason</th><th>message</th></tr>\n", title,
+		id);
 	for (uint64_t i = 0; i < shown; i++) {
 		const struct problem *p = &list->item[i];
 
@@ -192,8 +197,8 @@ static void put_base64(FILE *out, const uint8_t *in, size_t bytes)
 
 	for (size_t i = 0; i < bytes; i += 3) {
 		size_t left = bytes - i;
-		uint32_t bits = (uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0) |
-				(left > 2 ? in[i + 2] : 0);
+		uint32_t bits =
+			(uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0) | (left > 2 ? in[i + 2] : 0);
 
 		fputc(digits[bits >> 18], out);
 		fputc(digits[bits >> 12 & 63], out);
@@ -221,8 +226,8 @@ static void shrink(const struct png_image *in, uint32_t step, uint8_t *to, const
 static struct png_image picture_of(const struct shard_field *f, const uint8_t *pixels)
 {
 	uint32_t planes = f->layout == SHARD_CHW, channels = shard_field_channels(f);
-	struct png_image in = {.pixels = pixels, .height = f->shape[planes], .width = f->shape[planes + 1],
-			       .channel_count = channels};
+	struct png_image in = {
+		.pixels = pixels, .height = f->shape[planes], .width = f->shape[planes + 1], .channel_count = channels};
 
 	in.pixel_bytes = planes ? 1 : channels;
 	in.row_bytes = in.width * in.pixel_bytes;
@@ -258,8 +263,10 @@ static int put_picture(struct gallery *g, FILE *out, uint64_t record)
 		rc = -1;
 	if (!rc && bytes * 4 / 3 <= g->left_bytes) {
 		g->left_bytes -= bytes * 4 / 3;
-		fprintf(out, "<img alt=\"record %" PRIu64 "\" width=\"%" PRIu32 "\" height=\"%" PRIu32
-			"\" src=\"data:image/png;base64,", record, thumb.width, thumb.height);
+		fprintf(out,
+			"<img alt=\"record %" PRIu64 "\" width=\"%" PRIu32 "\" height=\"%" PRIu32
+			"\" src=\"data:image/png;base64,",
+			record, thumb.width, thumb.height);
 		put_base64(out, (const uint8_t *)png, bytes);
 		fputs("\">", out);
 	}
@@ -358,7 +365,8 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 	for (uint64_t i = 0; i < plan->class_count; i++)
 		if (class_size(plan, g, inputs, i) > largest)
 			largest = class_size(plan, g, inputs, i);
-	fputs("<h2>Classes</h2>\n<table id=\"classes\">\n<tr><th>class</th><th>inputs</th><th>records</th><th></th></tr>\n",
+	fputs("<h2>Classes</h2>\n<table "
+	      "id=\"classes\">\n<tr><th>class</th><th>inputs</th><th>records</th><th></th></tr>\n",
 	      out);
 	for (uint64_t i = 0; i < shown && code == EXIT_DONE; i++) {
 		uint64_t records;
@@ -370,7 +378,8 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 			plan_names_inputs(plan) ? human_count(number, inputs[i]) : "");
 		if (class_records(g, i, &records))
 			fputs(human_count(number, records), out);
-		fprintf(out, "</td><td><hr style=\"width:%.0fpx\">", 200 * (double)class_size(plan, g, inputs, i) / (double)largest);
+		fprintf(out, "</td><td><hr style=\"width:%.0fpx\">",
+			200 * (double)class_size(plan, g, inputs, i) / (double)largest);
 		code = put_pictures(g, out, i);
 		fputs("</td></tr>\n", out);
 	}

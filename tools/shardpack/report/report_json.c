@@ -10,8 +10,8 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/json_out.h"
-#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/job.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/plan.h"
@@ -116,7 +116,8 @@ static void write_classes(struct json_out *j, const struct plan *plan, const str
 			json_out_u64(j, "inputs", inputs[i]);
 		else
 			json_out_null(j, "inputs");
-		if (label && shard_dataset_class_records(ds, (uint32_t)(label - schema->field), i, &records, &err) == SHARD_OK)
+		if (label &&
+		    shard_dataset_class_records(ds, (uint32_t)(label - schema->field), i, &records, &err) == SHARD_OK)
 			json_out_u64(j, "records", records);
 		else
 			json_out_null(j, "records");
@@ -144,7 +145,8 @@ static void write_account(struct json_out *j, const struct account *a)
 	json_out_end(j);
 }
 
-static void write_problems(struct json_out *j, const char *key, const struct plan *plan, const struct problem_list *list)
+static void write_problems(struct json_out *j, const char *key, const struct plan *plan,
+			   const struct problem_list *list)
 {
 	static const char *const how[] = {[PROBLEM_SKIPPED] = "skipped",
 					  [PROBLEM_QUARANTINED] = "quarantined",

@@ -2,8 +2,8 @@
 /*
  * report_statistics.c - the statistics of a dataset's first image
  */
-#include "shard_pack.h"
 #include "tools/shardpack/report/report_statistics.h"
+#include "shard_pack.h"
 
 #include <math.h>
 

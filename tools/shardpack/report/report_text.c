@@ -9,8 +9,8 @@
 
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/build/job.h"
+#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/report/report.h"

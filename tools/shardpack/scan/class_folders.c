@@ -277,7 +277,8 @@ static int find_folders(struct walk *w, struct classes *folders)
 		code = classes_add(folders, name, strlen(name), w->source);
 	if (code == EXIT_DONE && !folders->count)
 		code = fail(EXIT_BAD,
-			    "%s: no class folders in it (%" PRIu64 " files found). Make one folder per class, or give the labels with "
+			    "%s: no class folders in it (%" PRIu64
+			    " files found). Make one folder per class, or give the labels with "
 			    "--labels FILE or --label-regex RE",
 			    w->source, w->scan->ignored_count);
 	classes_sort(folders);
@@ -301,7 +302,8 @@ int class_folders_scan(const struct request *r)
 {
 	const char *source = r->place->root, *class_list = r->o->classes;
 	struct progress progress;
-	struct walk w = {.request = r, .source = source, .source_fd = r->place->root_fd, .scan = r->scan, .progress = &progress};
+	struct walk w = {
+		.request = r, .source = source, .source_fd = r->place->root_fd, .scan = r->scan, .progress = &progress};
 	struct classes folders = {0}, listed = {0};
 	const struct classes *classes = class_list ? &listed : &folders;
 	int code = class_list ? classes_from_list(&listed, class_list) : EXIT_DONE;

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const image_extensions[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", NULL};
+static const char *const image_extensions[] = {".jpg", ".jpeg", ".png",	 ".ppm",  ".bmp",
+					       ".pgm", ".tif",	".tiff", ".webp", NULL};
 static const char *const archive_extensions[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".zip", NULL};
 
 static bool ends_with(const char *name, const char *end)

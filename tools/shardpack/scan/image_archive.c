@@ -56,8 +56,12 @@ static int add_member(struct image_archive *a, const char *name, uint64_t offset
 	}
 	if (!grow(&a->member, &a->capacity, a->count + 1, sizeof(*a->member)))
 		return image_archive_out_of_memory(a);
-	a->member[a->count] = (struct archive_member){.name_at = a->names.bytes, .number = (uint32_t)a->count, .offset = offset, .bytes = bytes,
-						      .key_bytes = dot && dot > base && !is_meta(name) ? (uint32_t)(dot - name) : 0};
+	a->member[a->count] =
+		(struct archive_member){.name_at = a->names.bytes,
+					.number = (uint32_t)a->count,
+					.offset = offset,
+					.bytes = bytes,
+					.key_bytes = dot && dot > base && !is_meta(name) ? (uint32_t)(dot - name) : 0};
 	text_add(&a->names, name, strlen(name) + 1);
 	if (text_failed(&a->names) || ++a->count == UINT32_MAX)
 		return image_archive_out_of_memory(a);
@@ -93,7 +97,8 @@ static bool read_stored(void *context, uint64_t offset, void *out, size_t bytes)
 static int list_tar(struct image_archive *a)
 {
 	char why[TAR_WHY_BYTES] = "";
-	struct tar t = {.bytes = stored_bytes(a->request->stored, a->file), .read = read_stored, .context = a, .why = why};
+	struct tar t = {
+		.bytes = stored_bytes(a->request->stored, a->file), .read = read_stored, .context = a, .why = why};
 	struct tar_member *m = malloc(sizeof(*m));
 	struct progress progress;
 	enum tar_status status = TAR_MEMBER;
@@ -120,7 +125,8 @@ static int list_tar(struct image_archive *a)
 static int list_zip(struct image_archive *a)
 {
 	char why[ZIP_WHY_BYTES] = "";
-	struct zip z = {.bytes = stored_bytes(a->request->stored, a->file), .read = read_stored, .context = a, .why = why};
+	struct zip z = {
+		.bytes = stored_bytes(a->request->stored, a->file), .read = read_stored, .context = a, .why = why};
 	struct zip_member *m = malloc(sizeof(*m));
 	enum zip_status status = ZIP_END;
 	char name[ZIP_NAME_BYTES_MAX + 1];
@@ -144,7 +150,8 @@ static int list_zip(struct image_archive *a)
 	free(m);
 	if (code == EXIT_DONE && status == ZIP_BAD)
 		code = why[0] ? fail(EXIT_BAD, "%s: %s", a->where, why) : EXIT_IO;
-	return code == EXIT_DONE ? stored_unpack(a->request->stored, a->request->plan, a->file, "zip", at, &a->file) : code;
+	return code == EXIT_DONE ? stored_unpack(a->request->stored, a->request->plan, a->file, "zip", at, &a->file)
+				 : code;
 }
 
 /* ---- each image a sample ---- */
@@ -161,7 +168,8 @@ static bool folder_of(const char *name, char *out, size_t out_bytes)
 	return snprintf(out, out_bytes, "%.*s", (int)(slash - start), start) < (int)out_bytes;
 }
 
-int image_archive_label(const struct image_archive *a, const struct archive_member *image, struct labels *labels, char *out)
+int image_archive_label(const struct image_archive *a, const struct archive_member *image, struct labels *labels,
+			char *out)
 {
 	char folder[TAR_NAME_BYTES_MAX + 1], where[3 * TAR_NAME_BYTES_MAX];
 	const char *name = image_archive_name(a, image);
@@ -177,14 +185,16 @@ int image_archive_add(const struct image_archive *a, const struct archive_member
 	int bytes = snprintf(path, sizeof(path), "%s/%s", a->path, image_archive_name(a, image));
 
 	if (bytes < 0 || bytes >= (int)sizeof(path))
-		return fail(EXIT_BAD, "%s/%s: a path of %d bytes; the limit is %zu", a->where, image_archive_name(a, image), bytes, sizeof(path) - 1);
+		return fail(EXIT_BAD, "%s/%s: a path of %d bytes; the limit is %zu", a->where,
+			    image_archive_name(a, image), bytes, sizeof(path) - 1);
 	return image_list_add(images, path, label, image->bytes, a->file, image->offset, fields);
 }
 
 /* "._x.jpg", which macOS adds beside x.jpg: no image, whatever it is called. */
 static bool is_apple_double(const struct image_archive *a, const struct archive_member *e)
 {
-	const char *slash = strrchr(image_archive_name(a, e), '/'), *base = slash ? slash + 1 : image_archive_name(a, e);
+	const char *slash = strrchr(image_archive_name(a, e), '/'),
+		   *base = slash ? slash + 1 : image_archive_name(a, e);
 	char magic[4], message[160];
 
 	return !strncmp(base, "._", 2) && e->bytes >= sizeof(magic) &&

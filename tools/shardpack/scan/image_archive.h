@@ -18,13 +18,13 @@ struct request;
 
 /* A regular file of the archive. */
 struct archive_member {
-	uint64_t name_at;   /* in names */
+	uint64_t name_at; /* in names */
 	/*
 	 * of the name, up to the first dot of its last component; 0: there is none, or WebDataset
 	 * passes over it
 	 */
 	uint32_t key_bytes;
-	uint32_t number;    /* in the order of the archive */
+	uint32_t number; /* in the order of the archive */
 	uint64_t offset, bytes;
 };
 
@@ -46,7 +46,8 @@ int image_archive_out_of_memory(const struct image_archive *a);
 const char *image_archive_name(const struct image_archive *a, const struct archive_member *m);
 
 /* The label of an image by its name or folder, into `out` of CLASS_NAME_BYTES_MAX + 1. */
-int image_archive_label(const struct image_archive *a, const struct archive_member *image, struct labels *labels, char *out);
+int image_archive_label(const struct image_archive *a, const struct archive_member *image, struct labels *labels,
+			char *out);
 
 /* Add an image to a list.  `fields`: as of image_list_add(). */
 int image_archive_add(const struct image_archive *a, const struct archive_member *image, const char *label,

@@ -35,7 +35,8 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 }
 
 /* An image with its fields: `path` from the root, `below` from what was named. */
-static int add_file(struct image_list *images, const char *path, const char *below, const char *label, const struct stat *st)
+static int add_file(struct image_list *images, const char *path, const char *below, const char *label,
+		    const struct stat *st)
 {
 	struct text fields = {0};
 	int code = field_files_find(images->request, below, &fields);
@@ -47,34 +48,41 @@ static int add_file(struct image_list *images, const char *path, const char *bel
 }
 
 /* An image at `below`, which is relative to the folder that was named. */
-static int add_below(struct image_list *images, struct labels *labels, const char *folder, const char *below, const struct stat *st)
+static int add_below(struct image_list *images, struct labels *labels, const char *folder, const char *below,
+		     const struct stat *st)
 {
-	char path[PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1], first[PLAN_PATH_BYTES_MAX], where[2 * FILES_PATH_BYTES];
+	char path[PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1], first[PLAN_PATH_BYTES_MAX],
+		where[2 * FILES_PATH_BYTES];
 	const char *slash = strchr(below, '/'), *root = images->request->place->root;
 	int bytes = snprintf(path, sizeof(path), "%s%s%s", folder, folder[0] ? "/" : "", below), code;
 
 	if (bytes < 0 || bytes >= (int)sizeof(path))
-		return fail(EXIT_BAD, "%s/%s%s%s: a path of %d bytes; the limit is %zu", root, folder, folder[0] ? "/" : "", below, bytes,
-			    sizeof(path) - 1);
+		return fail(EXIT_BAD, "%s/%s%s%s: a path of %d bytes; the limit is %zu", root, folder,
+			    folder[0] ? "/" : "", below, bytes, sizeof(path) - 1);
 	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
 	snprintf(where, sizeof(where), "%s/%s", root, path);
 	code = labels_find(labels, where, below, slash ? first : NULL, label);
 	return code == EXIT_DONE ? add_file(images, path, below, label, st) : code;
 }
 
-static int take_entry(struct image_list *images, struct labels *labels, const char *folder, const FTSENT *e, size_t top_bytes)
+static int take_entry(struct image_list *images, struct labels *labels, const char *folder, const FTSENT *e,
+		      size_t top_bytes)
 {
 	const char *below = e->fts_path + top_bytes;
 
 	while (*below == '/')
 		below++;
 	switch (e->fts_info) {
-	case FTS_D: case FTS_DP:
+	case FTS_D:
+	case FTS_DP:
 		return EXIT_DONE;
 	case FTS_DC:
 		return fail(EXIT_BAD, "%s: this link leads back to %.*s; following it would never end", e->fts_path,
 			    (int)e->fts_cycle->fts_pathlen, e->fts_path); /* one path is kept for all */
-	case FTS_DNR: case FTS_ERR: case FTS_NS: case FTS_SLNONE:
+	case FTS_DNR:
+	case FTS_ERR:
+	case FTS_NS:
+	case FTS_SLNONE:
 		if (e->fts_info == FTS_SLNONE && !file_name_is_image(e->fts_name))
 			break;
 		return fail(EXIT_IO, "%s: %s", e->fts_path,

@@ -32,7 +32,11 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 	if (!grow(&images->item, &images->capacity, images->count + 1, sizeof(*images->item)))
 		return out_of_memory(images);
 	i = &images->item[images->count];
-	*i = (struct image_item){.path_at = images->text.bytes, .bytes = bytes, .file = file, .offset = offset, .by_folder = images->by_folder};
+	*i = (struct image_item){.path_at = images->text.bytes,
+				 .bytes = bytes,
+				 .file = file,
+				 .offset = offset,
+				 .by_folder = images->by_folder};
 	text_add(&images->text, path, strlen(path) + 1);
 	if (text_failed(&images->text))
 		return out_of_memory(images);
@@ -201,7 +205,8 @@ static int collect_names(struct image_list *images, struct classes *out)
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i++)
 		if (!i || strcmp(label_of(images, order[i - 1]), label_of(images, order[i])))
-			code = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])), path_of(images, order[i]));
+			code = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])),
+					   path_of(images, order[i]));
 	free(order);
 	return code;
 }
@@ -218,7 +223,8 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 	if (list) {
 		code = classes_from_list(out, list);
 		/* Numbers that are names in the list are names; so are those of folders. */
-		if (code == EXIT_DONE && *by_number && (images->by_folder_count || classes_find(out, label_of(images, 0)) >= 0))
+		if (code == EXIT_DONE && *by_number &&
+		    (images->by_folder_count || classes_find(out, label_of(images, 0)) >= 0))
 			*by_number = false;
 		if (code == EXIT_DONE && *by_number && largest >= out->count)
 			code = fail(EXIT_BAD,
@@ -276,7 +282,8 @@ int image_list_plan(struct image_list *images)
 		int64_t class_idx = class_of(images, i, &classes, by_number);
 
 		code = class_idx < 0 ? EXIT_BAD
-				     : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(images, i), x->file, x->offset, images->text.data + x->fields_at);
+				     : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(images, i),
+						     x->file, x->offset, images->text.data + x->fields_at);
 	}
 	classes_free(&classes);
 	return code;

@@ -21,7 +21,7 @@ struct image_item {
 	uint64_t path_at, label_at; /* in text, NUL-terminated */
 	uint64_t fields_at;	    /* in text, NUL-terminated: tokens of further fields, as in a plan */
 	uint64_t bytes, offset;
-	uint32_t file; /* PLAN_NO_FILE: its own */
+	uint32_t file;	/* PLAN_NO_FILE: its own */
 	bool by_folder; /* the label is the name of a folder */
 };
 

@@ -76,7 +76,8 @@ static void below_root(const struct source_place *place, const char *path, char 
 	size_t root_bytes = strlen(place->root_absolute);
 	char *resolved = files_is_below(path, place->root_absolute) ? strdup(path) : files_above_resolved(path);
 
-	snprintf(out, room, "%s", resolved && files_is_below(resolved, place->root_absolute) ? resolved + root_bytes : "");
+	snprintf(out, room, "%s",
+		 resolved && files_is_below(resolved, place->root_absolute) ? resolved + root_bytes : "");
 	free(resolved);
 }
 
@@ -87,8 +88,8 @@ static int find_listed(const struct image_table *t, uint64_t line, const char *l
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 
 	if (strlen(listed) >= PLAN_PATH_BYTES_MAX)
-		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": a path of %zu bytes; the limit is %d", place->root, t->path, line,
-			    strlen(listed), PLAN_PATH_BYTES_MAX - 1);
+		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": a path of %zu bytes; the limit is %d", place->root,
+			    t->path, line, strlen(listed), PLAN_PATH_BYTES_MAX - 1);
 	if (listed[0] != '/')
 		snprintf(joined, sizeof(joined), "%.*s%s", (int)t->folder_bytes, t->path, listed);
 	else
@@ -99,7 +100,8 @@ static int find_listed(const struct image_table *t, uint64_t line, const char *l
 			    "images with --root",
 			    place->root, t->path, line, listed, place->root);
 	if (fstatat(place->root_fd, out, st, 0) != 0)
-		return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, t->path, line, listed, strerror(errno));
+		return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, t->path, line, listed,
+			    strerror(errno));
 	return EXIT_DONE;
 }
 
@@ -137,8 +139,8 @@ static int add_value(const struct image_table *t, const struct path_row *row, ui
 	if (field_value(&r->field[i], &r->from[i], row->value[i], strlen(row->value[i]), value, &bytes, &v))
 		field_part_add_value(out, value, bytes);
 	else
-		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": column %s, field %s: %s", t->request->place->root, t->path, row->line,
-			    r->from[i].from, r->field[i].name, v.message);
+		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": column %s, field %s: %s", t->request->place->root,
+			    t->path, row->line, r->from[i].from, r->field[i].name, v.message);
 	free(value);
 	return code;
 }
@@ -196,12 +198,14 @@ static int take_row(void *context, const struct path_row *row)
 			    t->request->place->root, t->path, row->line, row->label, CLASS_NAME_BYTES_MAX,
 			    strlen(row->label));
 	if (code == EXIT_DONE && !row->label) {
-		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->place->root, t->path, row->line, row->path);
+		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->place->root, t->path,
+			 row->line, row->path);
 		code = labels_find(t->labels, where, row->path, NULL, label);
 	}
 	if (code == EXIT_DONE)
 		code = find_fields(t, row);
-	return code == EXIT_DONE ? image_list_add(t->images, path, row->label ? row->label : label, input_file_bytes(&st), PLAN_NO_FILE, 0, &t->fields)
+	return code == EXIT_DONE ? image_list_add(t->images, path, row->label ? row->label : label,
+						  input_file_bytes(&st), PLAN_NO_FILE, 0, &t->fields)
 				 : code;
 }
 
@@ -209,7 +213,10 @@ int image_table_add(struct image_list *images, struct labels *labels, const char
 {
 	const struct request *r = images->request;
 	const char *slash = strrchr(path, '/'), *key = r->o->label_key ? r->o->label_key : "label";
-	struct image_table t = {.request = r, .images = images, .labels = labels, .path = path,
+	struct image_table t = {.request = r,
+				.images = images,
+				.labels = labels,
+				.path = path,
 				.folder_bytes = r->o->root || !slash ? 0 : (size_t)(slash + 1 - path)};
 	char file[FILES_PATH_BYTES], *name = NULL;
 	int code = files_path(file, r->place->root_absolute, path);

@@ -29,7 +29,9 @@ static int open_regex(struct labels *l, const struct request *r)
 	l->has_regex = true;
 	l->regex_text = r->o->label_regex;
 	if (!l->regex.re_nsub)
-		return cli_misuse(r->args, "--label-regex %s: needs a part in brackets, which is the label: '^([^_]*)_'", l->regex_text);
+		return cli_misuse(r->args,
+				  "--label-regex %s: needs a part in brackets, which is the label: '^([^_]*)_'",
+				  l->regex_text);
 	return EXIT_DONE;
 }
 
@@ -62,7 +64,8 @@ static int open_list(struct labels *l, const struct request *r)
 	int code;
 
 	if (!path_table_is_one(r->o->label_list))
-		return cli_misuse(r->args, "--labels %s: the name must end with .csv, .tsv or .jsonl", r->o->label_list);
+		return cli_misuse(r->args, "--labels %s: the name must end with .csv, .tsv or .jsonl",
+				  r->o->label_list);
 	l->has_list = true;
 	l->list_name = r->o->label_list;
 	code = path_table_read(r->o->label_list, r->o->label_list, key, NULL, add_entry, l);
@@ -115,7 +118,8 @@ static int match(const struct labels *l, const char *where, const char *path, ch
 
 	if (regexec(&l->regex, path, 2, part, 0) != 0)
 		return fail(EXIT_BAD, "%s: --label-regex %s does not match '%s'", where, l->regex_text, path);
-	return copy_label(where, path + part[1].rm_so, part[1].rm_so < 0 ? 0 : (size_t)(part[1].rm_eo - part[1].rm_so), out);
+	return copy_label(where, path + part[1].rm_so, part[1].rm_so < 0 ? 0 : (size_t)(part[1].rm_eo - part[1].rm_so),
+			  out);
 }
 
 static int look_up(struct labels *l, const char *where, const char *path, char *out)

@@ -23,7 +23,7 @@ struct labels { /* start it zeroed */
 		uint64_t path_at, label_at; /* in text */
 		uint64_t line;
 		bool used;
-	} *entry; /* by path */
+	} * entry; /* by path */
 	uint64_t count, capacity;
 };
 

@@ -27,7 +27,7 @@ struct reading {
 };
 
 static const char *const path_keys[] = {"path", "file_name", "image"};
-#define PATH_KEYS 3
+#define PATH_KEYS	    3
 #define COLUMNS_SHOWN_BYTES 200
 
 static bool is_json(const char *name)
@@ -66,8 +66,9 @@ static int refuse_twin(const struct reading *r, const struct csv_row *head, int 
 {
 	for (uint32_t i = (uint32_t)column + 1; i < head->count; i++)
 		if (!strcmp(head->field[i], head->field[column]))
-			return fail(EXIT_BAD, "%s: line %" PRIu64 ": columns %d and %" PRIu32 " are both called %s; rename one", r->name, head->line,
-				    column + 1, i + 1, head->field[column]);
+			return fail(EXIT_BAD,
+				    "%s: line %" PRIu64 ": columns %d and %" PRIu32 " are both called %s; rename one",
+				    r->name, head->line, column + 1, i + 1, head->field[column]);
 	return EXIT_DONE;
 }
 
@@ -90,7 +91,9 @@ static int settle_columns(const struct reading *r, const struct csv_row *head, i
 	for (size_t i = 0; i < PATH_KEYS && *path < 0; i++)
 		*path = find_column(head, path_keys[i]);
 	if (*path < 0)
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called path, file_name or image; the first line must name the columns, and has %s",
+		return fail(EXIT_BAD,
+			    "%s: line %" PRIu64 ": no column is called path, file_name or image; the first line must "
+			    "name the columns, and has %s",
 			    r->name, head->line, list_columns(head, there));
 	if (r->label_key)
 		*label = find_column(head, r->label_key);
@@ -136,7 +139,9 @@ static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
 					    "%s",
 					    r->name, row.line, row.count, head.count,
 					    tabs ? "" : " (a field that contains a comma must be quoted)");
-			out = (struct path_row){.path = row.field[path], .label = label < 0 ? NULL : row.field[label], .line = row.line};
+			out = (struct path_row){.path = row.field[path],
+						.label = label < 0 ? NULL : row.field[label],
+						.line = row.line};
 			for (uint32_t i = 0; i < r->columns->field_count; i++)
 				out.value[i] = row.field[extra[i]];
 			code = row_done(r, &out);
@@ -258,7 +263,11 @@ int path_table_read(const char *file, const char *name, const char *label_key, c
 		    int (*each)(void *context, const struct path_row *row), void *context)
 {
 	static const struct recipe none = {0};
-	struct reading r = {.name = name, .label_key = label_key, .columns = columns ? columns : &none, .each = each, .context = context};
+	struct reading r = {.name = name,
+			    .label_key = label_key,
+			    .columns = columns ? columns : &none,
+			    .each = each,
+			    .context = context};
 	struct text text = {0};
 	bool found = false;
 	int code = files_read(file, &text, &found);

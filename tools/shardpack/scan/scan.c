@@ -36,15 +36,15 @@ void scan_barren(struct scan *scan, const char *where)
 void scan_warn_of_barren(struct scan *scan, const char *what)
 {
 	if (scan->barren_count)
-		scan_warn(scan, "%" PRIu64 " file%s no %s (the first is '%s')", scan->barren_count, scan->barren_count == 1 ? " has" : "s have", what,
-			  scan->barren);
+		scan_warn(scan, "%" PRIu64 " file%s no %s (the first is '%s')", scan->barren_count,
+			  scan->barren_count == 1 ? " has" : "s have", what, scan->barren);
 }
 
 int scan_refuse_barren(const struct scan *s, const char *root, const char *what, const char *remedy)
 {
 	if (s->barren_count > 1)
-		return fail(EXIT_BAD, "%s: no %s in it, nor in %" PRIu64 " other file%s%s", s->barren, what, s->barren_count - 1,
-			    s->barren_count > 2 ? "s" : "", remedy);
+		return fail(EXIT_BAD, "%s: no %s in it, nor in %" PRIu64 " other file%s%s", s->barren, what,
+			    s->barren_count - 1, s->barren_count > 2 ? "s" : "", remedy);
 	return fail(EXIT_BAD, "%s: no %s in it%s", s->barren_count ? s->barren : root, what, remedy);
 }
 
@@ -54,7 +54,8 @@ void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
 	for (uint64_t i = 1; i < folders->count; i++) {
 		const char *a = folders->name[i - 1], *b = folders->name[i];
 
-		if (strspn(a, "0123456789") != strlen(a) || strspn(b, "0123456789") != strlen(b) || strlen(a) <= strlen(b))
+		if (strspn(a, "0123456789") != strlen(a) || strspn(b, "0123456789") != strlen(b) ||
+		    strlen(a) <= strlen(b))
 			continue;
 		scan_warn(scan,
 			  "class folders are numbers and sort as text, as in torchvision: class %" PRIu64 " is '%s', "

@@ -11,7 +11,7 @@
 
 struct classes;
 
-struct scan { /* start it zeroed */
+struct scan {			/* start it zeroed */
 	uint64_t ignored_count; /* files, or members of files, that are not inputs */
 	uint64_t stray_count;	/* those of them that would be images, but lie in no class's folder */
 	char stray[256];	/* the first of these in byte order */

@@ -62,7 +62,8 @@ static int compare_keys(const void *x, const void *y, void *context)
 
 static bool same_key(const struct image_archive *a, const struct archive_member *x, const struct archive_member *y)
 {
-	return x->key_bytes == y->key_bytes && !memcmp(image_archive_name(a, x), image_archive_name(a, y), x->key_bytes);
+	return x->key_bytes == y->key_bytes &&
+	       !memcmp(image_archive_name(a, x), image_archive_name(a, y), x->key_bytes);
 }
 
 /* All of a member as text; NULL, and *code, if it cannot be. */
@@ -87,7 +88,8 @@ static char *read_text(const struct image_archive *a, const struct archive_membe
 	return text;
 }
 
-static int take_label(const struct image_archive *a, const struct archive_member *m, const char *label, size_t bytes, char *out)
+static int take_label(const struct image_archive *a, const struct archive_member *m, const char *label, size_t bytes,
+		      char *out)
 {
 	if (!text_is_name(label, bytes, CLASS_NAME_BYTES_MAX))
 		return fail(EXIT_BAD,
@@ -129,15 +131,15 @@ static int label_of_json(const struct image_archive *a, const struct archive_mem
 	object = json_loadb(text, (size_t)m->bytes, JSON_REJECT_DUPLICATES, &error);
 	value = json_object_get(object, key);
 	if (!json_is_object(object))
-		code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 ": %s", a->where, image_archive_name(a, m), m->offset,
-			    object ? "not an object" : error.text);
+		code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 ": %s", a->where, image_archive_name(a, m),
+			    m->offset, object ? "not an object" : error.text);
 	else if (json_is_integer(value))
 		snprintf(out, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_string(value))
 		code = take_label(a, m, json_string_value(value), json_string_length(value), out);
 	else
-		code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 ": no text or whole number called %s", a->where, image_archive_name(a, m), m->offset,
-			    key);
+		code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 ": no text or whole number called %s", a->where,
+			    image_archive_name(a, m), m->offset, key);
 	json_decref(object);
 	free(text);
 	return code;
@@ -145,9 +147,9 @@ static int label_of_json(const struct image_archive *a, const struct archive_mem
 
 /* A sample found, to be added in the order of the archive. */
 struct sample {
-	uint32_t first; /* member, for the order */
+	uint32_t first;				    /* member, for the order */
 	const struct archive_member *image, *label; /* label: NULL if it is none of them */
-	const struct archive_member *member; /* all of them */
+	const struct archive_member *member;	    /* all of them */
 	uint64_t member_count;
 };
 
@@ -177,7 +179,8 @@ static bool is_of_field(const struct image_archive *a, const struct archive_memb
 /* By its suffix; or by its whole name if the label is no member: then every image is a sample. */
 static bool is_image(const struct image_archive *a, const struct archive_member *m, bool by_name)
 {
-	return !is_of_field(a, m) && (file_name_is_image_suffix(suffix_of(a, m)) || (by_name && file_name_is_image(image_archive_name(a, m))));
+	return !is_of_field(a, m) && (file_name_is_image_suffix(suffix_of(a, m)) ||
+				      (by_name && file_name_is_image(image_archive_name(a, m))));
 }
 
 static int refuse_twin(const struct image_archive *a, const struct archive_member *m, uint64_t i)
@@ -190,31 +193,39 @@ static int refuse_twin(const struct image_archive *a, const struct archive_membe
 }
 
 /* The members [0, n) at `e` have one key.  `label_suffix` NULL: the label is none of them. */
-static int settle_sample(struct image_archive *a, const struct archive_member *m, uint64_t n, const char *label_suffix, struct sample *out)
+static int settle_sample(struct image_archive *a, const struct archive_member *m, uint64_t n, const char *label_suffix,
+			 struct sample *out)
 {
 	uint64_t most = limits_most(&a->request->recipe->limits, LIMIT_MEMBERS);
 
 	*out = (struct sample){.first = m[0].number, .member = m, .member_count = n};
 	if (n > most)
-		return fail(EXIT_BAD, "%s: sample '%.*s' at offset %" PRIu64 " has %" PRIu64 " members; the limit is %" PRIu64 " (a key ends at the first dot of a name; --limit members=N allows more)",
+		return fail(EXIT_BAD,
+			    "%s: sample '%.*s' at offset %" PRIu64 " has %" PRIu64 " members; the limit is %" PRIu64
+			    " (a key ends at the first dot of a name; --limit members=N allows more)",
 			    a->where, (int)m->key_bytes, image_archive_name(a, m), m->offset, n, most);
 	for (uint64_t i = 0; i < n; i++) {
 		bool of_field = is_of_field(a, &m[i]), of_label = label_suffix && is_suffix(a, &m[i], label_suffix);
-		const struct archive_member **place = of_label ? &out->label : is_image(a, &m[i], !label_suffix) ? &out->image : NULL;
+		const struct archive_member **place = of_label				  ? &out->label
+						      : is_image(a, &m[i], !label_suffix) ? &out->image
+											  : NULL;
 
 		if (refuse_twin(a, m, i) != EXIT_DONE)
 			return EXIT_BAD;
 		if (place && *place)
-			return fail(EXIT_BAD, "%s: sample '%.*s' has two images, '%s' at offset %" PRIu64 " and '%s' at %" PRIu64, a->where,
-				    (int)m->key_bytes, image_archive_name(a, m), suffix_of(a, *place), (*place)->offset, suffix_of(a, &m[i]), m[i].offset);
+			return fail(EXIT_BAD,
+				    "%s: sample '%.*s' has two images, '%s' at offset %" PRIu64 " and '%s' at %" PRIu64,
+				    a->where, (int)m->key_bytes, image_archive_name(a, m), suffix_of(a, *place),
+				    (*place)->offset, suffix_of(a, &m[i]), m[i].offset);
 		if (place)
 			*place = &m[i];
 		else
 			a->request->scan->ignored_count += !of_field;
 	}
 	if (!out->image || (label_suffix && !out->label))
-		return fail(EXIT_BAD, "%s: sample '%.*s' at offset %" PRIu64 " has no %s%s", a->where, (int)m->key_bytes, image_archive_name(a, m),
-			    m->offset, out->image ? "." : "image", out->image ? label_suffix : "");
+		return fail(EXIT_BAD, "%s: sample '%.*s' at offset %" PRIu64 " has no %s%s", a->where,
+			    (int)m->key_bytes, image_archive_name(a, m), m->offset, out->image ? "." : "image",
+			    out->image ? label_suffix : "");
 	return EXIT_DONE;
 }
 

@@ -28,8 +28,8 @@ static void describe(const struct shard_field *f, char *out, size_t bytes)
 		snprintf(out + at, bytes - at, "]");
 }
 
-int fixed_fields_enter(struct recipe *r, const char *where, const char *name, uint32_t dtype, const uint64_t *shape, uint32_t ndim,
-		  uint32_t *field)
+int fixed_fields_enter(struct recipe *r, const char *where, const char *name, uint32_t dtype, const uint64_t *shape,
+		       uint32_t ndim, uint32_t *field)
 {
 	struct shard_field f = {.dtype = dtype, .ndim = ndim};
 	char here[160], there[160];
@@ -41,11 +41,13 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 			    "or -, and begin with a letter or _; rename it",
 			    where, name, sizeof(f.name) - 1);
 	if (ndim > SHARD_DIMS_MAX)
-		return fail(EXIT_UNSUPPORTED, "%s: records of %" PRIu32 " axes; the limit is %d", where, ndim, SHARD_DIMS_MAX);
+		return fail(EXIT_UNSUPPORTED, "%s: records of %" PRIu32 " axes; the limit is %d", where, ndim,
+			    SHARD_DIMS_MAX);
 	strcpy(f.name, name);
 	for (uint32_t k = 0; k < ndim; k++) {
 		if (shape[k] > UINT32_MAX)
-			return fail(EXIT_UNSUPPORTED, "%s: an axis of %" PRIu64 "; the limit is %" PRIu32, where, shape[k], UINT32_MAX);
+			return fail(EXIT_UNSUPPORTED, "%s: an axis of %" PRIu64 "; the limit is %" PRIu32, where,
+				    shape[k], UINT32_MAX);
 		f.shape[k] = (uint32_t)shape[k];
 	}
 	shard_field_infer(&f); /* files have no way to say it */
@@ -67,8 +69,12 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 
 int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, const struct fixed_column *c)
 {
-	struct plan_slice s = {.field = (uint16_t)field, .count = c->count, .file = c->file, .offset = c->offset,
-			       .stride = c->stride, .dtype = (uint8_t)c->dtype,
+	struct plan_slice s = {.field = (uint16_t)field,
+			       .count = c->count,
+			       .file = c->file,
+			       .offset = c->offset,
+			       .stride = c->stride,
+			       .dtype = (uint8_t)c->dtype,
 			       .swap = c->swap && shard_dtype_bytes(c->dtype) > 1};
 	if (!c->count)
 		return EXIT_DONE;

@@ -27,8 +27,8 @@ struct fixed_column {
  * The number of the field of that name, which is made if it is not there; if it is, it must be of
  * the same dtype and shape.  `where` is for the message.  Returns the exit code.
  */
-int fixed_fields_enter(struct recipe *r, const char *where, const char *name, uint32_t dtype, const uint64_t *shape, uint32_t ndim,
-		       uint32_t *field);
+int fixed_fields_enter(struct recipe *r, const char *where, const char *name, uint32_t dtype, const uint64_t *shape,
+		       uint32_t ndim, uint32_t *field);
 
 /* The records of a column follow those that the field has already.  Returns the exit code. */
 int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, const struct fixed_column *c);

@@ -28,8 +28,8 @@ static int check_named(const struct request *r, const struct fixed_source *steps
 		return steps->add_folder ? EXIT_DONE : fail(EXIT_USAGE, "%s: a folder; name its files", r->place->root);
 	for (uint64_t i = 0; i < r->place->item_count; i++)
 		if (r->place->item[i].is_dir)
-			return fail(EXIT_USAGE, "%s/%s: a folder; name its files%s", r->place->root, r->place->item[i].path,
-				    steps->add_folder ? ", or one folder alone" : "");
+			return fail(EXIT_USAGE, "%s/%s: a folder; name its files%s", r->place->root,
+				    r->place->item[i].path, steps->add_folder ? ", or one folder alone" : "");
 	return EXIT_DONE;
 }
 

@@ -44,17 +44,22 @@ static bool texts_differ(const char *a, const char *b)
 }
 
 /* What both say must be the same. */
-static int refuse_differences(const struct request *r, const struct field_option *o, const struct image_wish *a, const struct image_wish *b)
+static int refuse_differences(const struct request *r, const struct field_option *o, const struct image_wish *a,
+			      const struct image_wish *b)
 {
 	const struct {
 		const char *name;
 		enum field_key key;
 		bool differs;
 	} said[] = {
-		{"resize", FIELD_KEY_RESIZE, a->resize != b->resize},	 {"fit", FIELD_KEY_FIT, a->fit != b->fit},
-		{"crop", FIELD_KEY_CROP, a->crop != b->crop},		 {"filter", FIELD_KEY_FILTER, a->filter != b->filter},
-		{"layout", FIELD_KEY_LAYOUT, a->layout != b->layout},	 {"dtype", FIELD_KEY_DTYPE, a->samples != b->samples},
-		{"mean", FIELD_KEY_MEAN, texts_differ(a->mean, b->mean)}, {"std", FIELD_KEY_STD, texts_differ(a->std, b->std)},
+		{"resize", FIELD_KEY_RESIZE, a->resize != b->resize},
+		{"fit", FIELD_KEY_FIT, a->fit != b->fit},
+		{"crop", FIELD_KEY_CROP, a->crop != b->crop},
+		{"filter", FIELD_KEY_FILTER, a->filter != b->filter},
+		{"layout", FIELD_KEY_LAYOUT, a->layout != b->layout},
+		{"dtype", FIELD_KEY_DTYPE, a->samples != b->samples},
+		{"mean", FIELD_KEY_MEAN, texts_differ(a->mean, b->mean)},
+		{"std", FIELD_KEY_STD, texts_differ(a->std, b->std)},
 	};
 	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
 		if (said[i].differs && o->given >> said[i].key & 1 && cli_given(r->args, said[i].name))
@@ -92,7 +97,8 @@ static int settle_image(const struct request *r, struct field_option *o)
 	}
 	if (code == EXIT_DONE && merged.samples > IMAGE_F32)
 		return cli_misuse(r->args, "--field image: dtype: must be u8, f16, bf16 or f32");
-	if (code == EXIT_DONE && !image_options_settle(&merged, &r->recipe->transform, assumed, sizeof(assumed), why, sizeof(why)))
+	if (code == EXIT_DONE &&
+	    !image_options_settle(&merged, &r->recipe->transform, assumed, sizeof(assumed), why, sizeof(why)))
 		return cli_misuse(r->args, "%s", why);
 	if (code == EXIT_DONE && assumed[0])
 		note("%s", assumed);
@@ -116,7 +122,8 @@ static int enter(const struct request *r, const char *option, const struct field
 	ragged = field_set_length(&length, &f);
 	for (i = 0; i < recipe->field_count; i++)
 		if (!strcmp(recipe->field[i].name, f.name) || (ragged && !strcmp(recipe->field[i].name, length.name)))
-			return cli_misuse(r->args, "%s %s: there is a field %s already", option, o->name, recipe->field[i].name);
+			return cli_misuse(r->args, "%s %s: there is a field %s already", option, o->name,
+					  recipe->field[i].name);
 	if (recipe->field_count + 1 + ragged > RECIPE_NAMED_MAX)
 		return cli_misuse(r->args,
 				  "%s %s: more than the limit of %d fields beside image and label; fields of "
@@ -151,9 +158,10 @@ static int enter_columns(const struct request *r)
 	while (code == EXIT_DONE && more) {
 		int bytes = (int)strcspn(at, ","), name_bytes = (int)strcspn(at, ",:");
 
-		if (at[name_bytes] != ':' || snprintf(text, sizeof(text), "%.*s:kind=tensor,dtype=%.*s", name_bytes, at, bytes - name_bytes - 1,
-						      at + name_bytes + 1) >= (int)sizeof(text))
-			return cli_misuse(r->args, "--columns %s: must be NAME:TYPE,..., such as age:f32,site:u16", r->o->columns);
+		if (at[name_bytes] != ':' || snprintf(text, sizeof(text), "%.*s:kind=tensor,dtype=%.*s", name_bytes, at,
+						      bytes - name_bytes - 1, at + name_bytes + 1) >= (int)sizeof(text))
+			return cli_misuse(r->args, "--columns %s: must be NAME:TYPE,..., such as age:f32,site:u16",
+					  r->o->columns);
 		if (!field_option_parse(text, false, &o, why, sizeof(why)))
 			return cli_misuse(r->args, "--columns %.*s: %s", bytes, at, why);
 		code = enter(r, "--columns", &o);

@@ -19,11 +19,12 @@ struct cli_option;
 struct request;
 
 struct source {
-	const char *name, *plan_name; /* of the verbs; docs/man/shardpack.md has the text of both */
+	const char *name, *plan_name;			/* of the verbs; docs/man/shardpack.md has the text of both */
 	const struct cli_option *positionals, *options; /* beside those of pack_options.h */
 
 	/* Both say why they fail and return the exit code. */
-	int (*settle)(const struct request *r); /* complete the recipe as far as options decide it; NULL: they do not */
+	/* complete the recipe as far as options decide it; NULL: they do not */
+	int (*settle)(const struct request *r);
 	/* begin the plan and add all inputs; on failure it is freed all the same */
 	int (*scan)(const struct request *r);
 };

@@ -17,12 +17,12 @@
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/file_name.h"
-#include "tools/shardpack/sources/fixed_fields.h"
-#include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/sources/fixed_fields.h"
+#include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/sources/source.h"
 
 #define RECORD_BYTES_MAX (UINT64_C(1) << 30) /* format/SHARD.md; seen to here, before gigabytes are transposed */
@@ -38,7 +38,8 @@ struct part {
 static int transpose(const struct request *r, const struct npy *a, const struct part *p, uint32_t *file)
 {
 	char how[256];
-	size_t at = (size_t)snprintf(how, sizeof(how), "fortran,%" PRIu64 ",%zu", p->offset + a->data_offset, shard_dtype_bytes(a->dtype));
+	size_t at = (size_t)snprintf(how, sizeof(how), "fortran,%" PRIu64 ",%zu", p->offset + a->data_offset,
+				     shard_dtype_bytes(a->dtype));
 	for (uint32_t i = 0; i < a->ndim && at < sizeof(how); i++)
 		at += (size_t)snprintf(how + at, sizeof(how) - at, ",%" PRIu64, a->shape[i]);
 	return stored_unpack(r->stored, r->plan, p->file, how, a->data_bytes, file);
@@ -51,7 +52,8 @@ static int check_size(const struct npy *a, const struct part *p)
 	if (!a->ndim)
 		return fail(EXIT_BAD, "%s: a single value; the first axis of an array counts the records", p->where);
 	if (a->ndim > SHARD_DIMS_MAX + 1)
-		return fail(EXIT_UNSUPPORTED, "%s: %" PRIu32 " axes; the limit is %d", p->where, a->ndim, SHARD_DIMS_MAX + 1);
+		return fail(EXIT_UNSUPPORTED, "%s: %" PRIu32 " axes; the limit is %d", p->where, a->ndim,
+			    SHARD_DIMS_MAX + 1);
 	if (p->bytes != a->data_offset + a->data_bytes)
 		return fail(EXIT_BAD,
 			    "%s: has %" PRIu64 " bytes, but must have a head of %" PRIu64 " and data of "
@@ -61,9 +63,12 @@ static int check_size(const struct npy *a, const struct part *p)
 	for (zero = 0; zero < a->ndim && a->shape[zero]; zero++)
 		;
 	if (zero < a->ndim)
-		return fail(EXIT_BAD, "%s: an array without elements (axis %" PRIu32 " is 0); leave it out", p->where, zero);
+		return fail(EXIT_BAD, "%s: an array without elements (axis %" PRIu32 " is 0); leave it out", p->where,
+			    zero);
 	if (a->data_bytes / a->shape[0] > RECORD_BYTES_MAX)
-		return fail(EXIT_UNSUPPORTED, "%s: records of %" PRIu64 " bytes; the limit is %" PRIu64 " (the first axis counts the records)",
+		return fail(EXIT_UNSUPPORTED,
+			    "%s: records of %" PRIu64 " bytes; the limit is %" PRIu64
+			    " (the first axis counts the records)",
 			    p->where, a->data_bytes / a->shape[0], RECORD_BYTES_MAX);
 	return EXIT_DONE;
 }
@@ -76,7 +81,8 @@ static int add_array(const struct request *r, const struct part *p)
 	struct fixed_column c;
 	char why[256];
 	uint32_t field, file = p->file;
-	int code = head ? stored_get(r->stored, p->file, p->offset, head, (size_t)have) : fail(EXIT_IO, "out of memory");
+	int code =
+		head ? stored_get(r->stored, p->file, p->offset, head, (size_t)have) : fail(EXIT_IO, "out of memory");
 
 	if (code == EXIT_DONE && !npy_parse(head, (size_t)have, &a, why, sizeof(why)))
 		code = fail(EXIT_BAD, "%s: %s", p->where, why);
@@ -85,8 +91,11 @@ static int add_array(const struct request *r, const struct part *p)
 		code = check_size(&a, p);
 	if (code != EXIT_DONE)
 		return code;
-	c = (struct fixed_column){.dtype = a.dtype, .swap = a.swap, .offset = p->offset + a.data_offset,
-			    .stride = a.data_bytes / a.shape[0], .count = a.shape[0]};
+	c = (struct fixed_column){.dtype = a.dtype,
+				  .swap = a.swap,
+				  .offset = p->offset + a.data_offset,
+				  .stride = a.data_bytes / a.shape[0],
+				  .count = a.shape[0]};
 	code = fixed_fields_enter(r->recipe, p->where, p->name, a.dtype, a.shape + 1, a.ndim - 1, &field);
 	if (code == EXIT_DONE && a.fortran && a.ndim > 1) {
 		code = transpose(r, &a, p, &file);
@@ -130,7 +139,8 @@ static int check_crc(const struct archive *a, const struct zip_member *m)
 
 	for (uint64_t at = 0; code == EXIT_DONE && at < m->bytes; at += n) {
 		n = m->bytes - at < sizeof(piece) ? m->bytes - at : sizeof(piece);
-		code = interrupted() ? EXIT_INTERRUPTED : stored_get(a->r->stored, a->file, m->offset + at, piece, (size_t)n);
+		code = interrupted() ? EXIT_INTERRUPTED
+				     : stored_get(a->r->stored, a->file, m->offset + at, piece, (size_t)n);
 		if (code == EXIT_DONE)
 			crc = (uint32_t)crc32(crc, piece, (uInt)n);
 	}
@@ -152,7 +162,9 @@ static int refuse_second(const struct archive *a, const struct zip_member *m, co
 	const struct plan *p = a->r->plan;
 	for (uint64_t i = 0; i < p->slice_count; i++)
 		if (p->slice[i].file >= a->file && !strcmp(r->field[p->slice[i].field].name, name))
-			return fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 " is a second array for field '%s'; save each under a name of its own",
+			return fail(EXIT_BAD,
+				    "%s: '%s' at offset %" PRIu64
+				    " is a second array for field '%s'; save each under a name of its own",
 				    a->where, m->name, m->offset, name);
 	return EXIT_DONE;
 }
@@ -170,7 +182,8 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 	if (code == EXIT_DONE && m->method == ZIP_STORED) {
 		code = check_crc(a, m);
 	} else if (code == EXIT_DONE) {
-		snprintf(how, sizeof(how), "deflate,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu64, m->offset, m->packed_bytes, m->crc, m->bytes);
+		snprintf(how, sizeof(how), "deflate,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu64, m->offset,
+			 m->packed_bytes, m->crc, m->bytes);
 		code = stored_unpack(a->r->stored, a->r->plan, a->file, how, m->bytes, &p.file);
 		p.offset = 0;
 		if (code == EXIT_DONE && stored_bytes(a->r->stored, p.file) != m->bytes)

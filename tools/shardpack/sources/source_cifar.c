@@ -18,11 +18,11 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/sources/fixed_fields.h"
-#include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/sources/fixed_fields.h"
+#include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/sources/source.h"
 
 #define PIXEL_BYTES 3072
@@ -33,8 +33,11 @@ static const struct cifar {
 	uint64_t class_count[2]; /* fine, coarse */
 	const char *names[2];
 } kinds[] = {
-	{{{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"}, {"test_batch.bin"}},
-	 1, {10, 10}, {"batches.meta.txt", "batches.meta.txt"}},
+	{{{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
+	  {"test_batch.bin"}},
+	 1,
+	 {10, 10},
+	 {"batches.meta.txt", "batches.meta.txt"}},
 	{{{"train.bin"}, {"test.bin"}}, 2, {100, 20}, {"fine_label_names.txt", "coarse_label_names.txt"}},
 };
 
@@ -56,8 +59,9 @@ static int read_names(const struct request *r, const struct cifar *kind, struct 
 
 	fd = openat(r->place->root_fd, kind->names[which], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return errno == ENOENT ? classes_add_numbers(out, kind->class_count[which])
-				       : fail(EXIT_IO, "%s/%s: %s", r->place->root, kind->names[which], strerror(errno));
+		return errno == ENOENT
+			       ? classes_add_numbers(out, kind->class_count[which])
+			       : fail(EXIT_IO, "%s/%s: %s", r->place->root, kind->names[which], strerror(errno));
 	in = fdopen(fd, "r");
 	if (!in)
 		return fail(EXIT_IO, "out of memory");
@@ -101,8 +105,11 @@ static int add_file(const struct request *r, void *context, const char *path)
 	code = fixed_fields_enter(r->recipe, path, "image", SHARD_U8, shape, 3, &image);
 	if (code == EXIT_DONE)
 		code = fixed_fields_enter(r->recipe, path, "label", SHARD_U8, NULL, 0, &label);
-	c = (struct fixed_column){.file = file, .dtype = SHARD_U8, .stride = record_bytes, .count = bytes / record_bytes,
-			    .offset = kind->label_bytes};
+	c = (struct fixed_column){.file = file,
+				  .dtype = SHARD_U8,
+				  .stride = record_bytes,
+				  .count = bytes / record_bytes,
+				  .offset = kind->label_bytes};
 	if (code == EXIT_DONE)
 		code = fixed_fields_add(r->plan, r->recipe, image, &c);
 	c.offset = kind->label_bytes == 2 && !r->o->coarse;
@@ -133,7 +140,9 @@ static const struct cifar *kind_of_file(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 
-	return strstr(base, "batch") ? &kinds[0] : !strncmp(base, "train", 5) || !strncmp(base, "test", 4) ? &kinds[1] : NULL;
+	return strstr(base, "batch")					 ? &kinds[0]
+	       : !strncmp(base, "train", 5) || !strncmp(base, "test", 4) ? &kinds[1]
+									 : NULL;
 }
 
 static int begin(const struct request *r, void *context, struct classes *out)
@@ -142,15 +151,14 @@ static int begin(const struct request *r, void *context, struct classes *out)
 	const struct cifar *kind = is_folder ? kind_of_folder(r) : kind_of_file(r->place->item[0].path);
 
 	if (!kind)
-		return is_folder
-			       ? fail(EXIT_BAD,
-				      "%s: neither %s nor %s is in it; SRC must be the folder of the "
-				      "binary version of CIFAR",
-				      r->place->root, kinds[0].file[r->o->split][0], kinds[1].file[r->o->split][0])
-			       : fail(EXIT_BAD,
-				      "%s/%s: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, "
-				      "train.bin, test.bin)",
-				      r->place->root, r->place->item[0].path);
+		return is_folder ? fail(EXIT_BAD,
+					"%s: neither %s nor %s is in it; SRC must be the folder of the "
+					"binary version of CIFAR",
+					r->place->root, kinds[0].file[r->o->split][0], kinds[1].file[r->o->split][0])
+				 : fail(EXIT_BAD,
+					"%s/%s: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, "
+					"train.bin, test.bin)",
+					r->place->root, r->place->item[0].path);
 	for (uint64_t i = 1; i < r->place->item_count; i++)
 		if (kind_of_file(r->place->item[i].path) != kind)
 			return fail(EXIT_BAD, "%s/%s: by its name, belongs to another dataset than %s", r->place->root,

@@ -22,15 +22,15 @@
 #include "tools/shardpack/scan/image_archive.h"
 #include "tools/shardpack/scan/image_files.h"
 #include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/sources/image_recipe.h"
 #include "tools/shardpack/scan/image_table.h"
 #include "tools/shardpack/scan/labels.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/path_table.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/sources/source.h"
 #include "tools/shardpack/scan/webdataset.h"
+#include "tools/shardpack/sources/image_recipe.h"
+#include "tools/shardpack/sources/source.h"
 
 /* What lies directly in the folder: archives, and folders beside them? */
 static int look_into(const struct request *r, struct text *archives, bool *has_folders)
@@ -58,7 +58,8 @@ static int look_into(const struct request *r, struct text *archives, bool *has_f
 	if (errno)
 		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
 	closedir(dir);
-	return code == EXIT_DONE && text_failed(archives) ? fail(EXIT_IO, "out of memory for a list of archives") : code;
+	return code == EXIT_DONE && text_failed(archives) ? fail(EXIT_IO, "out of memory for a list of archives")
+							  : code;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -119,7 +120,8 @@ static int scan_archives(struct image_list *images, struct labels *labels, const
 static int scan_item(struct image_list *images, struct labels *labels, const struct source_item *item)
 {
 	if (images->request->o->columns && (item->is_dir || !path_table_is_one(item->path)))
-		return fail(EXIT_USAGE, "%s/%s: --columns is for tables: .csv, .tsv or .jsonl", images->request->place->root, item->path);
+		return fail(EXIT_USAGE, "%s/%s: --columns is for tables: .csv, .tsv or .jsonl",
+			    images->request->place->root, item->path);
 	if (item->is_dir)
 		return image_files_add_folder(images, labels, item->path);
 	if (path_table_is_one(item->path))
@@ -214,9 +216,6 @@ static const struct cli_option options[] = {
 /* clang-format on */
 
 const struct source source_images = {
-	SOURCE_NAMED("images"),
-	.positionals = positionals,
-	.options = options,
-	.settle = image_recipe_settle,
+	SOURCE_NAMED("images"), .positionals = positionals, .options = options, .settle = image_recipe_settle,
 	.scan = scan,
 };

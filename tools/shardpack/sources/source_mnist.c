@@ -18,11 +18,11 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/sources/fixed_fields.h"
-#include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/sources/fixed_fields.h"
+#include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/sources/source.h"
 
 /* The largest label decides how many classes there are. */
@@ -43,8 +43,12 @@ static int largest_label(const struct request *r, const struct fixed_column *c, 
 
 static int add_parsed(const struct request *r, const char *where, const struct idx *x, uint32_t file, uint64_t *largest)
 {
-	struct fixed_column c = {.file = file, .dtype = x->dtype, .swap = true, .offset = x->data_offset, .count = x->shape[0],
-			   .stride = x->shape[0] ? x->data_bytes / x->shape[0] : 0};
+	struct fixed_column c = {.file = file,
+				 .dtype = x->dtype,
+				 .swap = true,
+				 .offset = x->data_offset,
+				 .count = x->shape[0],
+				 .stride = x->shape[0] ? x->data_bytes / x->shape[0] : 0};
 	uint64_t shape[IDX_DIMS_MAX] = {0};
 	uint32_t field, ndim = x->ndim - 1;
 	int code = EXIT_DONE;
@@ -57,7 +61,8 @@ static int add_parsed(const struct request *r, const char *where, const struct i
 	if (x->ndim == 1)
 		code = largest_label(r, &c, largest);
 	if (code == EXIT_DONE)
-		code = fixed_fields_enter(r->recipe, where, x->ndim == 1 ? "label" : "image", x->dtype, shape, ndim, &field);
+		code = fixed_fields_enter(r->recipe, where, x->ndim == 1 ? "label" : "image", x->dtype, shape, ndim,
+					  &field);
 	return code == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, field, &c) : code;
 }
 
@@ -101,8 +106,9 @@ static bool is_wanted(const char *name, const char *half, const char *what)
 	const char *at = strstr(name, half), *kind = strstr(name, what);
 	size_t bytes = strlen(name);
 
-	return at && kind && at < kind && (at == name || at[-1] == '-') && (kind[strlen(what)] == '-' || kind[strlen(what)] == '.') &&
-	       strstr(kind, "idx") && bytes > 5 && (!strcmp(name + bytes - 5, "ubyte") || !strcmp(name + bytes - 3, ".gz"));
+	return at && kind && at < kind && (at == name || at[-1] == '-') &&
+	       (kind[strlen(what)] == '-' || kind[strlen(what)] == '.') && strstr(kind, "idx") && bytes > 5 &&
+	       (!strcmp(name + bytes - 5, "ubyte") || !strcmp(name + bytes - 3, ".gz"));
 }
 
 /*
@@ -135,7 +141,8 @@ static int find_file(const struct request *r, const char *half, const char *what
 	if (code == EXIT_DONE && errno)
 		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
 	if (code == EXIT_DONE && !out[0])
-		code = fail(EXIT_BAD, "%s: no file %s-%s-idx*-ubyte, with or without .gz, is in it", r->place->root, half, what);
+		code = fail(EXIT_BAD, "%s: no file %s-%s-idx*-ubyte, with or without .gz, is in it", r->place->root,
+			    half, what);
 	closedir(dir);
 	return code;
 }

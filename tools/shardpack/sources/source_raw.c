@@ -10,12 +10,12 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/raw_schema.h"
-#include "tools/shardpack/sources/fixed_fields.h"
-#include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/sources/fixed_fields.h"
+#include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/sources/source.h"
 
 static int settle(const struct request *r)
@@ -54,8 +54,12 @@ static int add_file(const struct request *r, void *context, const char *path)
 			    (bytes - skip) / schema->record_bytes, schema->record_bytes, left, bytes - left);
 	for (uint32_t i = 0; code == EXIT_DONE && i < schema->field_count; i++) {
 		const struct raw_field *f = &schema->field[i];
-		struct fixed_column c = {.file = file, .dtype = f->dtype, .swap = f->swap, .offset = skip + f->offset,
-				   .stride = schema->record_bytes, .count = (bytes - skip) / schema->record_bytes};
+		struct fixed_column c = {.file = file,
+					 .dtype = f->dtype,
+					 .swap = f->swap,
+					 .offset = skip + f->offset,
+					 .stride = schema->record_bytes,
+					 .count = (bytes - skip) / schema->record_bytes};
 
 		if (!strcmp(f->name, "-"))
 			continue;
@@ -98,9 +102,5 @@ static const struct cli_option options[] = {
 /* clang-format on */
 
 const struct source source_raw = {
-	SOURCE_NAMED("raw"),
-	.positionals = positionals,
-	.options = options,
-	.settle = settle,
-	.scan = scan,
+	SOURCE_NAMED("raw"), .positionals = positionals, .options = options, .settle = settle, .scan = scan,
 };

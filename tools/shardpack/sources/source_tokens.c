@@ -23,20 +23,20 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/sources/fixed_fields.h"
-#include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/sources/fixed_fields.h"
+#include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/sources/source.h"
 
 #define PIECE_BYTES 65536
 
 struct stream {
 	const struct request *r;
-	uint64_t window, step;	/* tokens */
-	uint64_t left_out;	/* tokens that no window has */
+	uint64_t window, step; /* tokens */
+	uint64_t left_out;     /* tokens that no window has */
 	uint64_t record_count;
 	uint32_t field;
 	bool has_field;
@@ -87,10 +87,11 @@ static int open_npy(const struct request *r, const uint8_t *head, size_t have, s
 /* Any bytes can be tokens, so a file that is something else is told by its name alone. */
 static const char *other_kind(const char *name)
 {
-	static const char *const ends[][2] = {{".npz", "an archive"}, {".zip", "an archive"}, {".tar", "an archive"}, {".tgz", "an archive"},
-					      {".txt", "text"}, {".json", "text"}, {".jsonl", "text"}, {".csv", "text"},
-					      {".parquet", "a table"}, {".arrow", "a table"}, {".pt", "pickled"}, {".pkl", "pickled"},
-					      {".jpg", "an image"}, {".png", "an image"}};
+	static const char *const ends[][2] = {{".npz", "an archive"}, {".zip", "an archive"}, {".tar", "an archive"},
+					      {".tgz", "an archive"}, {".txt", "text"},	      {".json", "text"},
+					      {".jsonl", "text"},     {".csv", "text"},	      {".parquet", "a table"},
+					      {".arrow", "a table"},  {".pt", "pickled"},     {".pkl", "pickled"},
+					      {".jpg", "an image"},   {".png", "an image"}};
 	size_t bytes = strlen(name);
 
 	if (bytes > 3 && !strcasecmp(name + bytes - 3, ".gz"))
@@ -142,10 +143,16 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 static int add_windows(struct stream *s, const struct part *p, uint64_t first, uint64_t tokens, bool keep_short)
 {
 	const struct request *r = s->r;
-	uint64_t item = shard_dtype_bytes(p->dtype), whole = tokens >= s->window ? (tokens - s->window) / s->step + 1 : 0;
+	uint64_t item = shard_dtype_bytes(p->dtype),
+		 whole = tokens >= s->window ? (tokens - s->window) / s->step + 1 : 0;
 	uint64_t used = whole ? (whole - 1) * s->step + s->window : 0, end = used;
-	struct plan_slice slice = {.field = (uint16_t)s->field, .first = s->record_count, .count = whole, .file = p->file,
-				   .offset = p->offset + first * item, .stride = s->step * item, .dtype = (uint8_t)p->dtype,
+	struct plan_slice slice = {.field = (uint16_t)s->field,
+				   .first = s->record_count,
+				   .count = whole,
+				   .file = p->file,
+				   .offset = p->offset + first * item,
+				   .stride = s->step * item,
+				   .dtype = (uint8_t)p->dtype,
 				   .swap = p->swap && item > 1};
 
 	/* What is left of a document is one more window, if it has something to predict. */
@@ -179,8 +186,9 @@ static int add_documents(struct stream *s, const struct part *p)
 
 	for (; code == EXIT_DONE && at < p->count; at += n) {
 		n = p->count - at < PIECE_BYTES / item ? p->count - at : PIECE_BYTES / item;
-		code = interrupted() ? EXIT_INTERRUPTED
-				     : stored_get(s->r->stored, p->file, p->offset + at * item, piece, (size_t)(n * item));
+		code = interrupted()
+			       ? EXIT_INTERRUPTED
+			       : stored_get(s->r->stored, p->file, p->offset + at * item, piece, (size_t)(n * item));
 		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++)
 			if (load_token(piece + i * item, item, p->swap) == s->r->o->end_of_text) {
 				code = add_windows(s, p, begin, at + i + 1 - begin, true);
@@ -216,8 +224,8 @@ static int settle_field(struct stream *s, const struct part *p)
 	recipe->field[s->field].kind = SHARD_RAGGED;
 	recipe->field[s->field].ragged_axes = 1;
 	recipe->field[s->field].length_field = s->field + 1;
-	recipe->field[recipe->field_count++] =
-		(struct shard_field){.name = "length", .dtype = SHARD_U32, .semantic = SHARD_LENGTH, .ndim = 1, .shape = {1}};
+	recipe->field[recipe->field_count++] = (struct shard_field){
+		.name = "length", .dtype = SHARD_U32, .semantic = SHARD_LENGTH, .ndim = 1, .shape = {1}};
 	return EXIT_DONE;
 }
 
@@ -266,8 +274,10 @@ static int end(const struct request *r, void *context, struct classes *out)
 		return scan_refuse_barren(r->scan, r->place->root, what, "; give a smaller --seq-len");
 	}
 	if (s->left_out)
-		scan_warn(r->scan, "%s tokens are in no record: they do not fill a window%s", human_count(count, s->left_out),
-			  cli_given(r->args, "documents") ? " or are a document of one token" : " at the end of their file");
+		scan_warn(r->scan, "%s tokens are in no record: they do not fill a window%s",
+			  human_count(count, s->left_out),
+			  cli_given(r->args, "documents") ? " or are a document of one token"
+							  : " at the end of their file");
 	return EXIT_DONE;
 }
 
@@ -292,8 +302,8 @@ static const struct cli_option positionals[] = {
 	{0}};
 
 static const struct cli_option options[] = {
-	{.name = "seq-len", .kind = CLI_U64, .required = true, AT(sequence), .arg_name = "N", .min = 1, .max = UINT64_C(1) << 30,
-	 .help = "tokens that a model sees; a record has one more"},
+	{.name = "seq-len", .kind = CLI_U64, .required = true, AT(sequence), .arg_name = "N", .min = 1,
+	 .max = UINT64_C(1) << 30, .help = "tokens that a model sees; a record has one more"},
 	{.name = "overlap", .kind = CLI_U64, AT(overlap), .arg_name = "N", .default_value = "0",
 	 .help = "further tokens that neighbours share"},
 	{.name = "documents", .kind = CLI_U64, AT(end_of_text), .arg_name = "ID", .max = UINT64_C(1) << 62,
@@ -304,9 +314,5 @@ static const struct cli_option options[] = {
 /* clang-format on */
 
 const struct source source_tokens = {
-	SOURCE_NAMED("tokens"),
-	.positionals = positionals,
-	.options = options,
-	.settle = settle,
-	.scan = scan,
+	SOURCE_NAMED("tokens"), .positionals = positionals, .options = options, .settle = settle, .scan = scan,
 };

@@ -8,10 +8,6 @@
 #include "tools/shardpack/sources/source.h"
 
 const struct source *const source_table[SOURCE_COUNT] = {
-	[SOURCE_IMAGES] = &source_images,
-	[SOURCE_ARRAY] = &source_array,
-	[SOURCE_RAW] = &source_raw,
-	[SOURCE_TOKENS] = &source_tokens,
-	[SOURCE_CIFAR] = &source_cifar,
-	[SOURCE_MNIST] = &source_mnist,
+	[SOURCE_IMAGES] = &source_images, [SOURCE_ARRAY] = &source_array, [SOURCE_RAW] = &source_raw,
+	[SOURCE_TOKENS] = &source_tokens, [SOURCE_CIFAR] = &source_cifar, [SOURCE_MNIST] = &source_mnist,
 };
