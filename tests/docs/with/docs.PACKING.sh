@@ -3,6 +3,7 @@
 # shellcheck shell=sh
 unset PYTHONPATH # this needs Pillow and NumPy, and not libshard
 "$PYTHON" tests/cli/make_images.py photos/train 40 4
+"$PYTHON" tests/cli/make_images.py photos/val 8 4
 "$PYTHON" - <<'MAKE'
 import glob
 import io
