@@ -124,7 +124,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-order \
-        check-readers check-docs long-run asan tsan fuzz fuzz-run lint demo bench bench-gpu bench-peers \
+        check-readers check-docs long-run asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers \
         install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
@@ -304,7 +304,9 @@ fuzz: ## libFuzzer on every target in turn (needs clang); FUZZ_SECONDS=60, T=pat
 fuzz-run: $(FUZZERS)
 	$(Q)BUILD=$(abspath $(BUILD)) T='$(T)' tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
 
-lint: ## clang-format, clang-tidy, cppcheck and shellcheck, each where it is installed
+format: ## format all C code with clang-format 14, as tests/tree/format.sh demands
+	$(Q)git ls-files '*.c' '*.h' '*.cu' | grep -v '_ptx\.c$$' | xargs clang-format -i
+lint: ## clang-tidy, cppcheck and shellcheck, each where it is installed
 	$(Q)tests/lint.sh $(FLAGS)
 
 # ---- using ----

@@ -2,14 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/lint.sh FLAGS... - advice on style and smells; FLAGS are the compiler's
 #
-# Exit 1 when a checker finds a defect.  Formatting is only reported: .clang-format is close to the
-# house style, and where a table or a picture reads better than what it would make of it, the
-# picture stays.
+# Exit 1 when a checker finds a defect.  tests/tree/format.sh is about formatting.
 set -u
 cd "$(dirname "$0")/.." || exit
 status=0
 c_files=$(find libshard tools examples bench tests format python/core -name '*.c' | sort)
-all_files=$(find include libshard tools examples bench tests format python/core -name '*.[ch]' | sort)
 # shellcheck disable=SC2046 # our file names hold no blanks
 scripts=$(grep -lE '^#!/(bin/|usr/bin/env )(ba)?sh' \
 	$(find tools tests examples bench .ci -type f -size -200k 2>/dev/null))
@@ -18,11 +15,6 @@ have() {
 	command -v "$1" >/dev/null || { echo "lint: $1 is not installed, so it is left out" && return 1; }
 }
 
-if have clang-format; then
-	for f in $all_files; do
-		clang-format --dry-run -Werror "$f" 2>/dev/null || echo "format differs: $f"
-	done
-fi
 if have shellcheck; then
 	# shellcheck disable=SC2086
 	shellcheck -x --severity=warning $scripts || status=1

@@ -40,6 +40,7 @@ check|strace|strace|tests make system calls fail
 check|zstd|zstd|makes the .zst files that tests unpack
 check|util-linux|util-linux|tests mount small disks and drop root
 ci|clang|clang|everything must also build without a warning under clang
+ci|clang-format|clang-tools-extra|code is formatted by its version 14
 fuzz|libclang-rt-dev|compiler-rt|libFuzzer and its sanitizers
 '
 case $group in

@@ -4,8 +4,8 @@
  * for the other, and why
  *
  * This is arithmetic and text only.  Numbers are written with integers, so that no locale changes a
- * point or a comma.  README.md, "Why is my GPU idle?", explains the last words of a line; t_summary
- * compares the two.
+ * point or a comma.  docs/TRAINING.md, "Why is my GPU idle?", explains the last words of a line;
+ * t_summary compares the two.
  */
 #include <inttypes.h>
 #include <stdarg.h>

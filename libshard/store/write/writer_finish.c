@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish.c - from the last record to a published file
+ * writer_finish.c - from the last record to a published file
  *
  * Lays the spooled groups and tables behind the first group, each at its aligned place, then the
  * footer.  What follows is the protocol: durable, read back and verified from the disk, named.
