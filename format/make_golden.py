@@ -44,7 +44,7 @@ def u64s(*values):
     return struct.pack("<%dQ" % len(values), *values)
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # golden/
 
 def golden_shard(name, groups, fields, columns, **options):
@@ -218,7 +218,7 @@ def make_golden():
     golden_datasets()
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # bad/: shards. Each file is as small as its rule allows; most hold no records.
 
 def bad_shard(number, what, draft, status="corrupt"):
@@ -555,7 +555,7 @@ def bad_ragged():
     bad_shard("I58", "byte_past_length_of_inner_axis", tiny([u32(1) + b"a\0bc"], fields=fields))
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # bad/: manifests and datasets.
 
 def empty_lines():
@@ -616,9 +616,7 @@ def bad_manifest_texts():
 
 
 def bad_dataset(number, what, change=None, extra=None, keep=True, status="mismatch"):
-    """A dataset of one shard of no records. `change` gets the manifest and the name of the shard's
-    file.
-    """
+    """A dataset of one shard of no records. `change` gets the manifest and the shard's name."""
     folder = "%s_%s" % (number if number[0] == "D" else "M%02d" % int(number[1:]), what)
     data = sf.write_shard(DATASET_GROUPS, DATASET_FIELDS, [[], []])
     manifest = sf.Manifest(list(DATASET_GROUPS), list(DATASET_FIELDS), shards=[sf.shard_line("00000.shard", data)])
@@ -661,7 +659,7 @@ def make_bad():
         make()
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Writing and checking.
 
 RULES = ["I%d" % i for i in range(1, 59)] + ["M%d" % i for i in range(1, 18)] + ["D%d" % i for i in range(1, 8)]

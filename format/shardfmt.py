@@ -49,9 +49,7 @@ class FormatError(Exception):
 
 
 class Rules:
-    """Reports broken rules, but for those that are to be skipped. `place` goes in front of
-    messages.
-    """
+    """Reports broken rules, but for those to be skipped. `place` goes in front of messages."""
 
     def __init__(self, skip=(), place=""):
         self.skip = frozenset(skip)
@@ -66,7 +64,7 @@ class Rules:
         raise FormatError(number, status, self.place + message)
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Hashes: XXH3-64 and XXH3-128, seed 0, default secret.
 
 M32 = 0xFFFFFFFF
@@ -310,8 +308,7 @@ def pure_h128(data):
 
 
 def mix32_last(low, high, data):
-    """The last 32 bytes of 129 to 240. The seed is negated here, which for seed 0 changes nothing.
-    """
+    """The last 32 bytes of 129 to 240. The seed is negated here, which does nothing to seed 0."""
     size = len(data)
     return mix32(low, high, data, size - 16, size - 32, 136 - 17 - 16)
 
@@ -337,7 +334,7 @@ def h128_text(value):
     return "%032x" % value
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # LZ4 blocks.
 
 class Lz4Error(Exception):
@@ -437,7 +434,7 @@ def lz4_encode(data):
     return bytes(output)
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Constants.
 
 PAGE = 4096
@@ -512,9 +509,7 @@ def section_name(kind, group=0):
 
 
 def is_utf8_text(data):
-    """UTF-8 without NUL. Python's decoder refuses overlong forms, surrogates and what lies above
-    U+10FFFF.
-    """
+    """UTF-8 without NUL. Python refuses overlong forms, surrogates and what is above U+10FFFF."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -522,7 +517,7 @@ def is_utf8_text(data):
     return b"\0" not in data
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Model.
 
 @dataclass
@@ -609,7 +604,7 @@ class Missing:
     how: int
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Schema rules: I18 to I33. A shard's tables and a manifest's lines go through the same checks.
 
 def check_groups(groups, fail):
@@ -723,7 +718,7 @@ def check_schema(groups, fields, fail):
             fail("I33", "group %d has no field" % i)
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Shard writer.
 
 @dataclass
@@ -884,15 +879,13 @@ def draft_shard(groups, fields, columns, keys=None, stats=(), missing=(), proven
 
 
 def write_shard(groups, fields, columns, **options):
-    """The bytes of a shard; options are those of draft_shard(). What is not valid raises
-    FormatError.
-    """
+    """The bytes of a shard. Options are those of draft_shard(); a wrong one raises FormatError."""
     data = draft_shard(groups, fields, columns, **options).pack()
     verify_shard(data)
     return data
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Shard reader: I1 to I42, and the checks of what is used, I43 to I47.
 
 class Shard:
@@ -908,9 +901,7 @@ class Shard:
         return next((s for s in self.sections if (s.kind, s.group) == (kind, group)), None)
 
     def section_bytes(self, kind, group=0):
-        """The bytes of a section whose hash was checked (I43), or None where there is no such
-        section.
-        """
+        """The bytes of a section whose hash was checked (I43), or None where there is none."""
         section = self.find(kind, group)
         if section is None:
             return None
@@ -991,8 +982,9 @@ class Shard:
             self.rules.fail("I50", "chunk %d of group %d: its padding is not all 0" % (chunk, group))
 
     def unit(self, group, unit, verify=False):
-        """The decoded bytes of a unit, checked: I43 of its tables, if compressed I45 to I47 and
-        with `verify` I50, I44.
+        """The decoded bytes of a unit, checked.
+
+        I43 of its tables; if it is compressed I45 to I47; with `verify` I50 and I44.
         """
         if (group, unit) in self.units:
             return self.units[group, unit]
@@ -1022,8 +1014,7 @@ class Shard:
         return self.unit(group, unit)[within * g.stride:(within + 1) * g.stride]
 
     def record(self, index, group):
-        """The `record bytes` first bytes of a record; what follows them in the stride is padding.
-        """
+        """The `record bytes` first bytes of a record; the rest of the stride is padding."""
         return self.stride_bytes(index, group)[:self.groups[group].record_bytes]
 
     def keys(self):
@@ -1243,7 +1234,7 @@ def read_shard(data, skip=(), place="", after_pages=None):
     return shard
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Shard verifier: I11 and I43 to I58.
 
 def parse_stat(shard, rules, verify=False):
@@ -1401,9 +1392,7 @@ def check_missing(shard, rules):
 
 
 def tail_is_zero(data, shape, item_bytes, lengths, axis=0):
-    """Whether all elements with an index past the length of its axis are zero; `lengths` maps axis
-    to length.
-    """
+    """Whether all elements past the length of an axis are zero; `lengths` maps axis to length."""
     if not any(a >= axis for a in lengths):
         return True
     step = len(data) // shape[axis]
@@ -1478,7 +1467,7 @@ def verify_shard(data, skip=(), place="", after_pages=None):
     return shard
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Manifest writer.
 
 @dataclass
@@ -1591,7 +1580,7 @@ def write_manifest(groups, fields, shards=(), classes=(), stats=(), plan=None, o
     return data
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Manifest reader: M1 to M17.
 
 END_LINE = re.compile(rb"\nend ([0-9a-f]{64}) ([0-9a-f]{32})\n\Z")
@@ -1927,7 +1916,7 @@ def verify_manifest(data, manifest, rules):
     check_duplicates(rules, "M17", "shards", [s.file for s in manifest.shards])
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Dataset: D1 to D7.
 
 MANIFEST_NAME = "dataset.manifest"
@@ -2011,7 +2000,7 @@ def verify_dataset(folder, skip=()):
     return dataset
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Command line.
 
 EXIT_CODES = {"corrupt": 1, "unsupported": 4, "mismatch": 5}
@@ -2040,9 +2029,7 @@ def dump_stats(blocks):
 
 
 def dump_shard(shard):
-    """What a shard says, as plain data. The hashes in "records" are H64 of `record bytes` bytes,
-    without padding.
-    """
+    """What a shard says, as plain data. Hashes in "records" are H64 of bytes without padding."""
     keys = shard.keys()
     provenance = shard.provenance()
     result = dump_schema(shard.groups, shard.fields)

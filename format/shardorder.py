@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of records, written from ORDER.md alone: the twin of the library's C.
 
-    shardorder.py --check                                   verify the test vectors of ORDER.md
-    shardorder.py order KIND N r w L u SEED EPOCH [P COUNT] print the records at positions P, P + 1,
-    ...
-    shardorder.py share MODE N P R B q                      print the count of steps, then step, row, position, padded
+    shardorder.py --check
+        verify the test vectors of ORDER.md
+    shardorder.py order KIND N r w L u SEED EPOCH [P COUNT]
+        print the records at positions P, P + 1, ...
+    shardorder.py share MODE N P R B q
+        print the count of steps, then step, row, position, padded
 
 Plain and slow on purpose: names and formulas are those of ORDER.md.  Needs nothing but Python 3.
 """

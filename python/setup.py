@@ -35,8 +35,9 @@ def version():
 
 class BuildExtension(build_ext):
     def links(self, header, call, library):
-        """The linker's word for the library: preferably its archive, so that the wheel carries it.
-        None if it is not there.
+        """The linker's word for the library, or None if it is not there.
+
+        Its archive is preferred, so that the wheel carries it.
         """
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder, "try.c")

@@ -43,9 +43,7 @@ def write_map(images, labels, out):
 
 
 def touch(images, labels):
-    """A byte of each page of each image, weighed by its label: the sum over an epoch is the same in
-    any order.
-    """
+    """A byte of each page of each image, times its label: the same sum in any order of an epoch."""
     a = np.asarray(images).reshape(len(images), -1)
     per_image = a[:, ::PAGE].sum(axis=1, dtype=np.uint64)
     return int((per_image * (np.asarray(labels).astype(np.uint64).reshape(-1) + np.uint64(1))).sum())
@@ -86,9 +84,7 @@ def cpu_seconds():
 
 
 class Memory(threading.Thread):
-    """Looks ten times a second what the processes hold: their share of all pages, and what of it is
-    not file.
-    """
+    """Looks ten times a second at the memory of the processes: all of it, and what is not file."""
 
     def __init__(self):
         super().__init__(daemon=True)

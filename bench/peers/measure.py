@@ -57,9 +57,17 @@ def hot(peer, out, workers):
     memory.join()
     records, seconds, cpu = (sum(e[k] for e in epochs[1:]) for k in ("records", "s", "cpu_s"))
     gigabytes = records * 224 * 224 * 3 / 1e9
-    return {"open_s": open_s, "first_s": epochs[0]["first_s"], "hot_per_s": records / seconds, "cpu_s_per_GB": cpu / gigabytes,
-            "peak_bytes": memory.peak, "peak_anonymous_bytes": memory.peak_anonymous, "checksums": [e["checksum"] for e in epochs],
-            "records": epochs[0]["records"], "epochs": epochs}  # fmt: skip
+    return {
+        "open_s": open_s,
+        "first_s": epochs[0]["first_s"],
+        "hot_per_s": records / seconds,
+        "cpu_s_per_GB": cpu / gigabytes,
+        "peak_bytes": memory.peak,
+        "peak_anonymous_bytes": memory.peak_anonymous,
+        "checksums": [e["checksum"] for e in epochs],
+        "records": epochs[0]["records"],
+        "epochs": epochs,
+    }
 
 
 def cold(peer, out, workers):
@@ -111,11 +119,8 @@ def main():
     os.environ["CORPUS"] = corpus
     peer = importlib.import_module(f"peer_{name}")
     workers = int(sys.argv[5]) if len(sys.argv) > 5 else 0
-    found = (
-        pack(peer, corpus, out)
-        if stage == "pack"
-        else {"hot": hot, "cold": cold, "half": half, "resume": resume}[stage](peer, out, workers)
-    )
+    stages = {"hot": hot, "cold": cold, "half": half, "resume": resume}
+    found = pack(peer, corpus, out) if stage == "pack" else stages[stage](peer, out, workers)
     print("\n" + json.dumps(found), flush=True)
     os._exit(0)  # some leave threads and workers behind
 

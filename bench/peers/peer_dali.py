@@ -23,9 +23,7 @@ DOCS = "https://docs.nvidia.com/deeplearning/dali/user-guide/docs/operations/nvi
 
 
 def pack(images, labels, out):
-    """Its reader takes any tar; with the pixels at a multiple of 512 and an index it need not look
-    for anything.
-    """
+    """Its reader takes any tar; with pixels at multiples of 512 and an index it need not search."""
     import io
     import tarfile
 
@@ -49,8 +47,16 @@ def pack(images, labels, out):
 
 @pipeline_def(batch_size=BATCH, device_id=None, enable_checkpointing=True, seed=1)
 def pipeline(tars):
-    image, label = fn.readers.webdataset(paths=tars, index_paths=[t[:-3] + "idx" for t in tars], ext=["bin", "cls"], random_shuffle=True, initial_fill=1024,
-                                         dtypes=[types.UINT8, types.INT64], missing_component_behavior="error", name="reader")  # fmt: skip
+    image, label = fn.readers.webdataset(
+        paths=tars,
+        index_paths=[t[:-3] + "idx" for t in tars],
+        ext=["bin", "cls"],
+        random_shuffle=True,
+        initial_fill=1024,
+        dtypes=[types.UINT8, types.INT64],
+        missing_component_behavior="error",
+        name="reader",
+    )
     return fn.reshape(image, shape=[*SHAPE]), label
 
 

@@ -33,15 +33,23 @@ class Samples:
 
 def pack(images, labels, out):
     os.makedirs(out)
-    DatasetWriter(f"{out}/data.beton", {"image": RGBImageField(write_mode="raw"), "label": IntField()}, num_workers=2).from_indexed_dataset(
-        Samples(images, labels))  # fmt: skip
+    fields = {"image": RGBImageField(write_mode="raw"), "label": IntField()}
+    DatasetWriter(f"{out}/data.beton", fields, num_workers=2).from_indexed_dataset(Samples(images, labels))
 
 
 class Reader:
     def __init__(self, out, workers):
         pipelines = {"image": [SimpleRGBImageDecoder(), ToTensor()], "label": [IntDecoder(), ToTensor(), Squeeze()]}
-        self.loader = Loader(f"{out}/data.beton", batch_size=BATCH, num_workers=max(workers, 1), os_cache=True, order=OrderOption.RANDOM, seed=1,
-                             drop_last=False, pipelines=pipelines)  # fmt: skip
+        self.loader = Loader(
+            f"{out}/data.beton",
+            batch_size=BATCH,
+            num_workers=max(workers, 1),
+            os_cache=True,
+            order=OrderOption.RANDOM,
+            seed=1,
+            drop_last=False,
+            pipelines=pipelines,
+        )
 
     def epoch(self, number):
         return ((b[0], b[1]) for b in self.loader)

@@ -43,8 +43,15 @@ def collate(rows):
 class Reader:
     def __init__(self, out, workers):
         generator = torch.Generator().manual_seed(1)
-        self.loader = DataLoader(datasets.load_from_disk(out), BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0,
-                                 collate_fn=collate, generator=generator)  # fmt: skip
+        self.loader = DataLoader(
+            datasets.load_from_disk(out),
+            BATCH,
+            shuffle=True,
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            collate_fn=collate,
+            generator=generator,
+        )
 
     def epoch(self, number):
         return iter(self.loader)

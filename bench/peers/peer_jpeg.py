@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of JPEGs, decoded by Pillow in torch's DataLoader, as torchvision's ImageFolder does it.
-"""
+"""A folder of JPEGs, decoded by Pillow in torch's DataLoader, as torchvision's ImageFolder does."""
 
 import os
 import shutil

@@ -5,8 +5,19 @@ import litdata
 from common import BATCH, corpus
 
 NAME = "LitData"
-INSTALL = [["numpy==2.4.6", "pillow==13.0.0", "boto3", "filelock", "lightning-utilities", "obstore", "requests", "tifffile"],
-           ["--no-deps", "litdata==0.2.76"]]  # fmt: skip
+INSTALL = [
+    [
+        "numpy==2.4.6",
+        "pillow==13.0.0",
+        "boto3",
+        "filelock",
+        "lightning-utilities",
+        "obstore",
+        "requests",
+        "tifffile",
+    ],
+    ["--no-deps", "litdata==0.2.76"],
+]
 BASE = "torch"
 SETTINGS = (
     "optimize(chunk_bytes='64MB', num_workers=2), StreamingDataset(shuffle=True, batch_decode=1: by default it decodes"

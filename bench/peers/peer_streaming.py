@@ -19,8 +19,22 @@ from streaming.base.util import clean_stale_shared_memory
 NAME = "MosaicML Streaming"
 # Its dependencies are eight clouds' packages and, by torchvision, a newer PyTorch with CUDA: some
 # gigabytes, which a disk's row needs nothing of. These are what it imports.
-INSTALL = [["numpy==2.1.3", "brotli", "catalogue", "filelock", "pillow==13.0.0", "python-snappy", "requests", "tqdm", "transformers<5", "xxhash", "zstd"],
-           ["--no-deps", "mosaicml-streaming==0.13.0"]]  # fmt: skip
+INSTALL = [
+    [
+        "numpy==2.1.3",
+        "brotli",
+        "catalogue",
+        "filelock",
+        "pillow==13.0.0",
+        "python-snappy",
+        "requests",
+        "tqdm",
+        "transformers<5",
+        "xxhash",
+        "zstd",
+    ],
+    ["--no-deps", "mosaicml-streaming==0.13.0"],
+]
 BASE = "torch"
 SETTINGS = "MDS ndarray:uint8, shuffle=True, shuffle_algo by default, StreamingDataLoader(persistent_workers=True)"
 DOCS = "https://docs.mosaicml.com/projects/streaming"

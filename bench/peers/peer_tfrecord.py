@@ -12,8 +12,8 @@ NAME = "TFRecord in tf.data"
 INSTALL = [["tensorflow-cpu==2.21.0"]]
 BASE = ""
 SETTINGS = (
-    "files of 256 records, shuffled; interleave(cycle_length=4).shuffle(1000).batch.map(num_parallel_calls=max(workers,"
-    " 1)).prefetch(2), threads the same"
+    "files of 256 records, shuffled; interleave(cycle_length=4).shuffle(1000).batch"
+    ".map(num_parallel_calls=max(workers, 1)).prefetch(2), threads the same"
 )
 DOCS = "https://www.tensorflow.org/guide/data_performance"
 IMAGE_BYTES = int(np.prod(SHAPE))
@@ -36,9 +36,8 @@ class Reader:
     def __init__(self, out, workers):
         files = tf.data.Dataset.from_tensor_slices(sorted(glob.glob(f"{out}/*.tfrecord")))
         files = files.shuffle(len(files), seed=1)
-        data = files.interleave(tf.data.TFRecordDataset, cycle_length=4, num_parallel_calls=max(workers, 1)).shuffle(
-            1000, seed=1
-        )
+        data = files.interleave(tf.data.TFRecordDataset, cycle_length=4, num_parallel_calls=max(workers, 1))
+        data = data.shuffle(1000, seed=1)
         data = data.batch(BATCH).map(decode, num_parallel_calls=max(workers, 1)).prefetch(2)
         options = tf.data.Options()
         options.threading.private_threadpool_size = max(workers, 1)

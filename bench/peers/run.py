@@ -85,9 +85,7 @@ def constants(name):
 
 
 def make_venv(folder, installs, base=None):
-    """PyTorch comes first and alone, in a base that those that need it share; what a peer installs
-    itself goes before it.
-    """
+    """PyTorch is alone in a base that peers share; what a peer installs itself goes before it."""
     python, wanted = f"{folder}/bin/python", json.dumps(installs)
     if not os.path.exists(f"{folder}/done") or open(f"{folder}/done").read() != wanted:
         shutil.rmtree(folder, ignore_errors=True)
@@ -123,18 +121,9 @@ def measure(python, name, stage, corpus, out, workers=None, through=()):
         "HF_HUB_OFFLINE": "1",
         "TMPDIR": os.path.dirname(out),
     }
-    command = [
-        *through,
-        python,
-        "-W",
-        "ignore",
-        f"{HERE}/measure.py",
-        name,
-        stage,
-        corpus,
-        out,
-        *([str(workers)] if workers is not None else []),
-    ]
+    command = [*through, python, "-W", "ignore", f"{HERE}/measure.py", name, stage, corpus, out]
+    if workers is not None:
+        command.append(str(workers))
     return json.loads(run(command, 3600 if through else TIMEOUT_S, env=environment).strip().splitlines()[-1])
 
 

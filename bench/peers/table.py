@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""table.py FILE.json - the Markdown table and the plot of what run.py measured; says itself where
-libshard is not ahead
+"""table.py FILE.json - the Markdown table and the plot of what run.py measured
+
+The table says itself where libshard is not ahead.
 """
 
 import html
@@ -16,23 +17,30 @@ def megabytes(value):
 # title, key, form, whether more is better, and why libshard may be behind there
 COLUMNS = [
     ("pack s", "pack_s", "{:.1f}", False,
-     "libshard hashes each record, reads every shard back and verifies it before there is a dataset; a plain copy of the pixels does none of this"),
+     "libshard hashes each record, reads every shard back and verifies it before there is a dataset; "
+     "a plain copy of the pixels does none of this"),
     ("size MB", "bytes", megabytes, False,
-     "records begin at multiples that disks and DMA want, and each has a hash; JPEGs are compressed, and decoded again in each epoch"),
+     "records begin at multiples that disks and DMA want, and each has a hash; "
+     "JPEGs are compressed, and decoded again in each epoch"),
     ("open ms", "open_s", lambda v: f"{v * 1e3:,.1f}", False,
-     "libshard reads and checks its manifest and the head of each shard; mapping a file, or leaving all to the first batch, is less work here"),
+     "libshard reads and checks its manifest and the head of each shard; "
+     "mapping a file, or leaving all to the first batch, is less work here"),
     ("first batch s", "first_s", "{:.2f}", False,
-     "libshard's threads fill several slots at once and hash each record of the first epoch; one batch in the caller's thread is there earlier"),
+     "libshard's threads fill several slots at once and hash each record of the first epoch; "
+     "one batch in the caller's thread is there earlier"),
     ("images/s hot", "hot_per_s", "{:,.0f}", True, "both copy at the speed of memory"),
     ("images/s cold", "cold_per_s", "{:,.0f}", True,
-     "libshard reads each record where it lies, in an exactly shuffled order; reading files from end to end through a shuffle buffer helps the disk's readahead"),
+     "libshard reads each record where it lies, in an exactly shuffled order; "
+     "reading files from end to end through a shuffle buffer helps the disk's readahead"),
     ("CPU s/GB", "cpu_s_per_GB", "{:.2f}", False, "both copy once; the rest is the interpreter"),
     ("memory MB", "peak_bytes", megabytes, False,
-     "files that are mapped count here while they are in memory, and a whole epoch maps them all; the next column leaves them out"),
+     "files that are mapped count here while they are in memory, and a whole epoch maps them all; "
+     "the next column leaves them out"),
     ("without files MB", "peak_anonymous_bytes", megabytes, False,
      "libshard's ring holds several batches, filled ahead; a loader without one, or without torch, holds less"),
     ("resume s", "resume_s", "{:.2f}", False,
-     "both begin with one batch; libshard fills its ring's other slots meanwhile, and hashes what this process reads for the first time"),
+     "both begin with one batch; libshard fills its ring's other slots meanwhile, "
+     "and hashes what this process reads for the first time"),
 ]  # fmt: skip
 
 
@@ -50,9 +58,7 @@ def line(row):
 
 
 def not_ahead(found):
-    """(title, names of those at least as good, reason) of the columns where libshard is not alone
-    in front
-    """
+    """(title, names of those at least as good, reason) of columns where libshard is not ahead."""
     ours = next((r for r in found["rows"] if r["peer"] == "libshard" and "hot_per_s" in r), None)
     for title, key, form, more, reason in COLUMNS if ours else ():
         better = [
@@ -72,8 +78,11 @@ def ordered(found):
 
 def head(found):
     m = found["machine"]
-    return (f"{found['records']:,} images of 224 x 224 x 3 bytes, batch {found['batch']}. {m['cpu']}, {m['cpus']} CPUs, {m['memory_bytes'] / 2**30:.0f} GiB, "
-            f"Linux {m['kernel']}, Python {m['python']}; {found['when']}.")  # fmt: skip
+    return (
+        f"{found['records']:,} images of 224 x 224 x 3 bytes, batch {found['batch']}. "
+        f"{m['cpu']}, {m['cpus']} CPUs, {m['memory_bytes'] / 2**30:.0f} GiB, "
+        f"Linux {m['kernel']}, Python {m['python']}; {found['when']}."
+    )
 
 
 def table(found):
@@ -100,8 +109,10 @@ def markdown(found):
     yield ""
     yield from table(found)
     yield ""
-    yield from wrapped("`*` marks loaders without a state to resume from: they begin again and drop what was seen. Memory is the share of all pages that the "
-                       "processes hold, files that they map included.")  # fmt: skip
+    yield from wrapped(
+        "`*` marks loaders without a state to resume from: they begin again and drop what was seen. "
+        "Memory is the share of all pages that the processes hold, files that they map included."
+    )
     yield ""
     behind = list(not_ahead(found))
     if behind:
@@ -127,8 +138,12 @@ def markdown(found):
             yield f"  Error: {row['error']}"
 
 
-PANELS = [("images/s, files in memory", "hot_per_s", "{:,.0f}", 1), ("images/s, files not in memory", "cold_per_s", "{:,.0f}", 1),
-          ("CPU seconds per GB", "cpu_s_per_GB", "{:.2f}", 1), ("memory without files, MB", "peak_anonymous_bytes", "{:,.0f}", 1e6)]  # fmt: skip
+PANELS = [
+    ("images/s, files in memory", "hot_per_s", "{:,.0f}", 1),
+    ("images/s, files not in memory", "cold_per_s", "{:,.0f}", 1),
+    ("CPU seconds per GB", "cpu_s_per_GB", "{:.2f}", 1),
+    ("memory without files, MB", "peak_anonymous_bytes", "{:,.0f}", 1e6),
+]
 LEFT, WIDTH, GAP, STEP, TOP = 275, 180, 70, 22, 62
 
 
@@ -142,8 +157,8 @@ def svg(found):
     for i, row in enumerate(rows):
         weight = ' font-weight="bold"' if row["peer"] == "libshard" else ""
         yield (
-            f'<text x="{LEFT - 8}" y="{TOP + STEP * i + 13}" text-anchor="end"'
-            f' fill="#222222"{weight}>{html.escape(row["name"])}</text>'
+            f'<text x="{LEFT - 8}" y="{TOP + STEP * i + 13}" text-anchor="end" fill="#222222"{weight}>'
+            f'{html.escape(row["name"])}</text>'
         )
     for k, (title, key, form, unit) in enumerate(PANELS):
         x, most = LEFT + k * (WIDTH + GAP), max(r.get(key, 0) for r in rows) or 1
@@ -154,8 +169,8 @@ def svg(found):
                 colour = "#1f4e79" if row["peer"] == "libshard" else "#9dc3e6"
                 yield f'<rect x="{x}" y="{y}" width="{bar:.1f}" height="17" fill="{colour}"/>'
                 yield (
-                    f'<text x="{x + bar + 4:.1f}" y="{y + 13}" font-size="10"'
-                    f' fill="#222222">{form.format(row[key] / unit)}</text>'
+                    f'<text x="{x + bar + 4:.1f}" y="{y + 13}" font-size="10" fill="#222222">'
+                    f"{form.format(row[key] / unit)}</text>"
                 )
     yield "</svg>"
 

@@ -59,9 +59,7 @@ class Pair:
         return seconds, time.process_time() - cpu
 
     def run(self, turns):
-        """Seconds of an epoch, wall and CPU, of each side: medians of so many epochs, one after the
-        other.
-        """
+        """Seconds of an epoch, wall and CPU, of each side: medians of so many epochs in turn."""
         found = {self.epoch_python: [], self.epoch_c: []}
         for _ in range(turns):
             for side in next(self.turn):
@@ -100,8 +98,9 @@ class Sides:
         return self.small.differences()[1]
 
     def overhead(self):
-        """Microseconds that a step takes longer in Python where the trainer, and threads that fill,
-        have used the caches meanwhile.
+        """Microseconds that a step takes longer in Python.
+
+        Between steps the trainer, and threads that fill, have used the caches.
         """
         ours, theirs, now = [], [], time.perf_counter
         c_loader = self.photos.open_c()  # as it is left in the middle of an epoch

@@ -2,9 +2,9 @@
 """Data-parallel training: each record on one rank, gradients as of one process, and a checkpoint
 for any world.
 
-    shardpack images examples/photos/train -o ds/train --resize 72 --crop 64 shardpack images
-    examples/photos/val -o ds/val --resize 72 --crop 64 --classes ds/train torchrun --standalone
-    --nproc-per-node 2 examples/python/ddp.py ds/train ds/val --checkpoint ddp.pt
+    shardpack images examples/photos/train -o ds/train --resize 72 --crop 64
+    shardpack images examples/photos/val -o ds/val --resize 72 --crop 64 --classes ds/train
+    torchrun --standalone --nproc-per-node 2 examples/python/ddp.py ds/train ds/val --checkpoint ddp
 
 The loader learns rank and world from torch.distributed.  Ranks take turns along the order of the
 epoch, so that together they always have the batch that one process would have: give

@@ -2,10 +2,9 @@
 """A small GPT, trained on a stream of tokens as nanoGPT and llm.c keep it: a .bin file of 16-bit
 numbers.
 
-    bytes='import sys, array; array.array("H",
-    [*sys.stdin.buffer.read()]).tofile(sys.stdout.buffer)'
-    cat README.md format/*.md docs/MIGRATING.md | python -c "$bytes" >train.bin
-    cat CONTRIBUTING.md docs/ARCHITECTURE.md | python -c "$bytes" >val.bin
+    wide='import sys, array; array.array("H", [*sys.stdin.buffer.read()]).tofile(sys.stdout.buffer)'
+    cat README.md format/*.md docs/MIGRATING.md | python -c "$wide" >train.bin
+    cat CONTRIBUTING.md docs/ARCHITECTURE.md | python -c "$wide" >val.bin
     shardpack tokens train.bin -o ds/tokens --seq-len 64
     shardpack tokens val.bin -o ds/tokens-val --seq-len 64
     python examples/python/language_model.py ds/tokens ds/tokens-val
@@ -66,9 +65,7 @@ def loss_of(model, batch):
 
 @torch.no_grad()
 def evaluate(model, loader, vocabulary):
-    """Loss, and the least one of a model that knows how often each of these tokens comes, and
-    nothing else.
-    """
+    """Loss, and the least one of a model that knows nothing but how frequent each token is."""
     counts, total = torch.zeros(vocabulary, dtype=torch.int64), 0.0
     for batch in loader:
         counts += torch.bincount(batch["tokens"][:, 1:].flatten().long(), minlength=vocabulary)

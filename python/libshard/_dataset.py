@@ -84,8 +84,7 @@ class Dataset(_core.Dataset):
 
     @cached_property
     def classes(self) -> list[str]:
-        """Names of the classes; a label is an index of this list.  Empty if the dataset has none.
-        """
+        """Names of the classes; a label is an index of this list.  Empty if there are none."""
         return [self._class_name(i) for i in range(self._details["class_count"])]
 
     @cached_property

@@ -23,11 +23,9 @@ class Field:
     shape: tuple[int, ...]  #: of one record; of a ragged field or string, the greatest
     kind: str = "tensor"  #: ``"tensor"``, ``"ragged"`` (the first axis varies) or ``"string"``
     layout: str = "none"  #: ``"hwc"``, ``"chw"``, ... or ``"none"``
-    semantic: (
-        str
-    ) = (  #: ``"image"``, ``"label"``, ``"length"``, ``"tokens"``, ``"mask"``, ``"boxes"``, ``"text"`` or ``"none"``
-        "none"
-    )
+    #: ``"image"``, ``"label"``, ``"length"``, ``"tokens"``, ``"mask"``, ``"boxes"``, ``"text"`` or
+    #: ``"none"``
+    semantic: str = "none"
     group: int = -1  #: fields of a group lie together in a record; for a writer, -1 is a choice by size
     bytes: int = 0  #: of one record; a writer computes it
 

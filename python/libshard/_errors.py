@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """What libshard has to say; ``status`` is the kind in words, ``os_code`` the system's errno or
-    0.
-    """
+    """What libshard says; ``status`` is the kind in words, ``os_code`` the system's errno or 0."""
 
     message: str
     status: str
@@ -87,9 +85,7 @@ class UnsupportedError(Error):
 
 
 class MismatchError(Error):
-    """Intact, but not what was expected: another dataset, another order, a shard that the manifest
-    does not name.
-    """
+    """Intact, but not as expected: another dataset or order, a shard not in the manifest."""
 
 
 class DeviceError(Error):

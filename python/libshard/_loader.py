@@ -142,8 +142,7 @@ class LoaderBase(Generic[T]):
             self._core.lend(memory)
 
     def close(self) -> None:
-        """No more batches.  Arrays that are held stay valid; the memory goes with the last of them.
-        """
+        """No more batches.  Arrays that are held stay valid; memory goes with the last of them."""
         self._core.close()
 
     @property
@@ -194,14 +193,16 @@ class LoaderBase(Generic[T]):
         return info
 
     def indices(self, epoch: int, first: int, count: int) -> Array:
-        """The records of this rank's rows ``[first, first + count)`` of an epoch, without reading
-        any: an array of int64.
+        """The records of this rank's rows ``[first, first + count)`` of an epoch, an int64 array.
+
+        None of them is read.
         """
         return self._core.order(epoch, first, count)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the next batch is, for a checkpoint: small, picklable, and good for any world,
-        batch size or threads.
+        """Where the next batch is, for a checkpoint: small and picklable.
+
+        It is good for any world, batch size and number of threads.
         """
         return {"libshard": 1, "token": self._core.token()}
 

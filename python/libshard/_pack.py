@@ -19,15 +19,15 @@ from ._writer import Writer
 _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
 
 
-def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *, names: Sequence[str] | None = None, batched: bool = False,
-         key: str | Callable[[int, Any], str] | None = None, classes: Iterable[str] | None = None, order: str = "source", seed: int = 0,
+def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
+         names: Sequence[str] | None = None, batched: bool = False, key: str | Callable[[int, Any], str] | None = None,
+         classes: Iterable[str] | None = None, order: str = "source", seed: int = 0,
          progress: bool | Callable[[int, int | None], Any] | None = None, **options: Any) -> Dataset:
     """Write a dataset of all that ``source`` has to the folder ``out``; returns it, open.
 
     ``source`` is one of these:
 
-    - a dict of arrays, or lists, with the records on their first axis: ``{"image": x, "label":
-      y}``;
+    - a dict of arrays, or lists, with records on the first axis: ``{"image": x, "label": y}``;
     - a map-style dataset of PyTorch, or any sequence, of samples;
     - a Hugging Face ``Dataset``; its features tell names of classes and dtypes;
     - any iterable of samples; with ``batched``, of batches, such as a ``DataLoader`` with workers.
@@ -78,14 +78,8 @@ class _Plan:
 
     def __init__(self, source: Any, schema: SchemaLike | None, names: Sequence[str] | None, batched: bool,
                  key: str | Callable[[int, Any], str] | None, shuffled: bool, seed: int) -> None:
-        self.source, self.names, self.batched, self.key, self.shuffled, self.seed = (
-            source,
-            names,
-            batched,
-            key,
-            shuffled,
-            seed,
-        )
+        self.source, self.names, self.batched = source, names, batched
+        self.key, self.shuffled, self.seed = key, shuffled, seed
         self.is_columns = isinstance(source, Mapping) and not batched
         self.count: int | None = self._count()
         self.indexed = hasattr(source, "__getitem__") and hasattr(source, "__len__") and not self.is_columns
@@ -175,8 +169,11 @@ class _Plan:
         names = self.names or (("image", "label") if isinstance(sample, (tuple, list)) and len(sample) == 2 else None)
         if not isinstance(sample, (tuple, list)) or not names or len(names) != len(sample):
             shape = f"of {len(sample)} items" if isinstance(sample, (tuple, list)) else "which is no dict or tuple"
-            raise RecordError(f"a {what} is a {type(sample).__name__} {shape}; must be a dict, or a tuple whose items names=(...) names",
-                              "bad argument")  # fmt: skip
+            raise RecordError(
+                f"a {what} is a {type(sample).__name__} {shape}; "
+                "must be a dict, or a tuple whose items names=(...) names",
+                "bad argument",
+            )
         return dict(zip(names, sample))
 
     def _key(self, i: int, sample: Any, record: Mapping[str, Any]) -> str | None:
@@ -245,12 +242,15 @@ def _field_of_feature(name: str, feature: Any) -> Field | None:
     if inner and isinstance(length, int) and length > 0:
         return with_meaning(name, inner, (length,))
     if inner and inner != "None":
-        raise ArgumentError(f"field {name!r}: its feature does not say how long its lists are; give the greatest length in the schema, "
-                            f"as {inner}[<=512], or the length that all have, as {inner}[512]", "bad argument")  # fmt: skip
+        raise ArgumentError(
+            f"field {name!r}: its feature does not say how long its lists are; give the greatest length in the schema, "
+            f"as {inner}[<=512], or the length that all have, as {inner}[512]",
+            "bad argument",
+        )
     if getattr(feature, "dtype", None) in ("string", "large_string"):
         raise ArgumentError(
-            f"field {name!r}: its feature does not say how long its text is; give the greatest length in the schema, as"
-            " text[<=200]",
+            f"field {name!r}: its feature does not say how long its text is; give the greatest length in the schema, "
+            "as text[<=200]",
             "bad argument",
         )
     return with_meaning(name, dtype, ()) if dtype else None

@@ -46,8 +46,9 @@ def fail(message: str) -> NoReturn:
 
 
 def dtype_name(dtype: Any) -> str | None:
-    """``"uint8"`` for ``"u8"``, ``numpy.uint8``, ``numpy.dtype("u1")``, ``torch.uint8``; None if it
-    is no dtype of a field.
+    """The name of a dtype of a field, or None if it is no such dtype.
+
+    ``"uint8"`` for ``"u8"``, ``numpy.uint8``, ``numpy.dtype("u1")`` and ``torch.uint8``.
     """
     name = (
         dtype
@@ -61,9 +62,7 @@ def dtype_name(dtype: Any) -> str | None:
 
 
 def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor") -> Field:
-    """A field whose meaning follows from its name: ``label`` and ``image`` as in shardpack, and
-    ``tokens``.
-    """
+    """A field whose meaning follows from its name: ``label``, ``image`` or ``tokens``."""
     layout = semantic = "none"
     if name == "tokens" and len(shape) == 1 and dtype in _INTEGERS:
         layout = semantic = "tokens"
@@ -120,9 +119,7 @@ def _split(text: str) -> Iterator[tuple[str, str]]:
 
 
 def parse(schema: SchemaLike) -> dict[str, Field | None]:
-    """What a user gives as a schema: dict of name to Field, or to None where a first record is to
-    tell.
-    """
+    """A user's schema as a dict of name to Field, or to None if a first record is to tell."""
     pairs: list[tuple[str, Any]]
     if isinstance(schema, str):
         pairs = list(_split(schema))
@@ -133,8 +130,8 @@ def parse(schema: SchemaLike) -> dict[str, Field | None]:
             pairs = [(f.name, f) for f in schema]
         except (TypeError, AttributeError):
             fail(
-                "schema: give text as 'image:u8[32,32,3],label:i64', a dict of name to type, a Schema, or a list of"
-                " Field"
+                "schema: give text as 'image:u8[32,32,3],label:i64', "
+                "a dict of name to type, a Schema, or a list of Field"
             )
     fields: dict[str, Field | None] = {}
     for name, spec in pairs:
@@ -160,16 +157,17 @@ def _nested_shape(name: str, value: Any, record: int) -> tuple[tuple[int, ...], 
 
 
 def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
-    """The field that one value, or a column of them, would fit.  Raises RecordError if that cannot
-    be told.
-    """
+    """The field that a value, or a column of them, would fit.  RecordError if none can be told."""
     shape, leaf = _nested_shape(name, value, record)
     if isinstance(leaf, (str, bytes)):
         kind = "text" if isinstance(leaf, str) else "bytes"
         if not rows or len(shape) != 1:
             raise RecordError(
-                f"record {record}, field {name!r}: one record does not tell the greatest length of a {type(leaf).__name__}; "
-                f"give it in the schema, as {{{name!r}: '{kind}[<=200]', ...}}, with None for fields to take from the record", "bad argument")  # fmt: skip
+                f"record {record}, field {name!r}: one record does not tell the greatest length of a "
+                f"{type(leaf).__name__}; give it in the schema, as {{{name!r}: '{kind}[<=200]', ...}}, "
+                "with None for fields to take from the record",
+                "bad argument",
+            )
         most = max((len(v.encode() if isinstance(v, str) else v) for v in value), default=0)
         return Field(name, "uint8", (max(most, 1),), "string", "none", "text" if kind == "text" else "none")
     if isinstance(leaf, bool):
@@ -181,8 +179,11 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
     else:
         found = _core.describe(leaf)
         if found is None:
-            raise RecordError(f"record {record}, field {name!r}: a value of type {type(leaf).__name__} is not a number, an array or a list of numbers",
-                              "bad argument")  # fmt: skip
+            raise RecordError(
+                f"record {record}, field {name!r}: a value of type {type(leaf).__name__} is not a number, "
+                "an array or a list of numbers",
+                "bad argument",
+            )
         dtype, inner = found
         if dtype not in _DTYPES:
             raise RecordError(f"record {record}, field {name!r}: {dtype}", "bad argument")
@@ -210,9 +211,7 @@ class Layout:
 
 
 def _with_lengths(fields: list[Field]) -> list[Field]:
-    """Behind each field that varies, that of its length, unless it is there: as in the schema of a
-    dataset.
-    """
+    """Behind each field that varies that of its length, if it is not there, as a dataset has it."""
     out = []
     for i, field in enumerate(fields):
         out.append(field)
@@ -237,14 +236,23 @@ def _entries(fields: list[Field]) -> list[tuple[str, int, tuple[int, ...], int, 
             or not all(isinstance(n, int) for n in f.shape)
             or (f.kind != "tensor" and not f.shape)
         ):
-            fail(
-                f"field {f.name!r}: shape {f.shape!r}; must be a tuple of"
-                f" numbers{', at least one' if f.kind != 'tensor' else ''}"
-            )
+            least = ", at least one" if f.kind != "tensor" else ""
+            fail(f"field {f.name!r}: shape {f.shape!r}; must be a tuple of numbers{least}")
     chosen = all(f.group >= 0 for f in fields)
     entries = []
     for i, f in enumerate(fields):
         varies = f.kind != "tensor"
-        entries.append((f.name, 1 + _DTYPES.index(f.dtype), f.shape, _KINDS.index(f.kind), _LAYOUTS.index(f.layout),
-                        _SEMANTICS.index(f.semantic), f.group if chosen else -1, int(varies), i + 1 if varies else 0))  # fmt: skip
+        entries.append(
+            (
+                f.name,
+                1 + _DTYPES.index(f.dtype),
+                f.shape,
+                _KINDS.index(f.kind),
+                _LAYOUTS.index(f.layout),
+                _SEMANTICS.index(f.semantic),
+                f.group if chosen else -1,
+                int(varies),
+                i + 1 if varies else 0,
+            )
+        )
     return entries

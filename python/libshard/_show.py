@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datasets in a notebook: what is in them, as HTML that stands alone, and as text for a terminal.
-"""
+"""Datasets in a notebook: their contents as HTML that stands alone, or as text for a terminal."""
 
 from __future__ import annotations
 
@@ -111,8 +110,7 @@ def halved(p: Picture) -> Picture:
 
 
 def _mean(a: bytes, b: bytes) -> bytes:
-    """Byte by byte, with two numbers as long as they are: what both have, and half of what one has.
-    """
+    """Byte by byte, with two long numbers: what both have, and half of what one has."""
     x, y = int.from_bytes(a, "little"), int.from_bytes(b, "little")
     half = (x ^ y) >> 1 & int.from_bytes(b"\x7f" * len(a), "little")
     return ((x & y) + half).to_bytes(len(a), "little")
@@ -129,9 +127,7 @@ def png(p: Picture) -> bytes:
 
 
 class Preview:
-    """Some records of a dataset: pictures in a notebook, lines in a terminal.  ``ds.show()`` makes
-    one.
-    """
+    """Some records: pictures in a notebook, lines in a terminal.  ``ds.show()`` makes one."""
 
     def __init__(self, dataset: Shown, numbers: Sequence[int]) -> None:
         self.dataset, self.numbers = dataset, list(numbers)
@@ -190,9 +186,10 @@ class Preview:
 
 
 def _box(content: str, caption: str, title: str) -> str:
+    style = "font-size:11px;white-space:pre-line;overflow-wrap:anywhere"
     return (
-        f'<figure style="margin:0;max-width:280px" title="{title}">{content}<figcaption'
-        f' style="font-size:11px;white-space:pre-line;overflow-wrap:anywhere">{caption}</figcaption></figure>'
+        f'<figure style="margin:0;max-width:280px" title="{title}">{content}'
+        f'<figcaption style="{style}">{caption}</figcaption></figure>'
     )
 
 
@@ -237,12 +234,14 @@ def size_text(count: int) -> str:
 
 def dataset_html(dataset: Shown) -> str:
     ds = dataset
-    rows = "".join(
-        f"<tr><td>{escape(f.name)}</td><td>{f.dtype}</td><td>[{', '.join(map(str, f.shape))}]</td>"
-        f"<td>{' '.join(x for x in (f.kind if f.kind != 'tensor' else '', f.semantic, f.layout) if x and x != 'none')}</td></tr>"
-        for f in ds.schema
-        if f.semantic != "length"
-    )
+    rows = ""
+    for f in ds.schema:
+        if f.semantic != "length":
+            words = (f.kind if f.kind != "tensor" else "", f.semantic, f.layout)
+            rows += (
+                f"<tr><td>{escape(f.name)}</td><td>{f.dtype}</td><td>[{', '.join(map(str, f.shape))}]</td>"
+                f"<td>{' '.join(x for x in words if x and x != 'none')}</td></tr>"
+            )
     return (
         f"<div><div><b>{escape(ds.path)}</b>: {len(ds):,} records in {ds.shard_count:,}"
         f" shard{'s' * (ds.shard_count != 1)}, {size_text(ds.nbytes)}"
@@ -258,10 +257,11 @@ def _classes_html(ds: Shown) -> str:
     if not counts:
         return ""
     most = max(counts.values()) or 1
+    bar = "background:currentColor;opacity:.4;height:8px"
     rows = "".join(
-        f'<tr><td>{escape(name)}</td><td style="text-align:right">{n:,}</td><td'
-        ' style="min-width:100px;text-align:left"><div'
-        f' style="background:currentColor;opacity:.4;height:8px;width:{100 * n / most:.0f}px"></div></td></tr>'
+        f'<tr><td>{escape(name)}</td><td style="text-align:right">{n:,}</td>'
+        '<td style="min-width:100px;text-align:left">'
+        f'<div style="{bar};width:{100 * n / most:.0f}px"></div></td></tr>'
         for name, n in list(counts.items())[:_CLASSES]
     )
     more = f"<tr><td colspan=3>and {len(counts) - _CLASSES:,} more classes</td></tr>" if len(counts) > _CLASSES else ""

@@ -26,8 +26,7 @@ _FINISHERS = 3  # shards that are made durable and read back while the next is f
 class Writer:
     """A dataset that is being written.  Use it in a ``with``::
 
-        with libshard.Writer("ds/train", "image:u8[224,224,3],label:i64", classes=["cat", "dog"]) as
-        writer:
+        with libshard.Writer("ds", "image:u8[64,64,3],label:i64", classes=["cat", "dog"]) as writer:
             for image, label in samples:
                 writer.write({"image": image, "label": label})
         ds = libshard.open("ds/train")
@@ -43,9 +42,10 @@ class Writer:
 
     _state = "new"
 
-    def __init__(self, out: str | os.PathLike[str], schema: SchemaLike | None = None, *, classes: Iterable[str] | None = None, compress: str | None = None,
-                 shard_records: int | None = None, shard_bytes: int | None = None, records: int | None = None, keys: bool = False,
-                 align: int = 0, replace: bool = False, provenance: str = "") -> None:
+    def __init__(self, out: str | os.PathLike[str], schema: SchemaLike | None = None, *,
+                 classes: Iterable[str] | None = None, compress: str | None = None,
+                 shard_records: int | None = None, shard_bytes: int | None = None, records: int | None = None,
+                 keys: bool = False, align: int = 0, replace: bool = False, provenance: str = "") -> None:
         """
         ``out``: the folder; made if it is not there.  If it holds a dataset, that is an
         :class:`ExistsError`, unless ``replace`` is True: then the new one is made beside it, and
@@ -85,8 +85,9 @@ class Writer:
         if shard_records is not None and shard_bytes is not None:
             fail("shard_records and shard_bytes are both given; give one of them")
         self._compress, self._align, self._keys = compress, _whole("align", align), bool(keys)
-        self._size = shard_records and _whole("shard_records", shard_records, 40), shard_bytes and _whole(
-            "shard_bytes", shard_bytes, 63
+        self._size = (
+            shard_records and _whole("shard_records", shard_records, 40),
+            shard_bytes and _whole("shard_bytes", shard_bytes, 63),
         )
         self._planned = None if records is None else _whole("records", records, 48)
         if 0 in (shard_records, shard_bytes):
@@ -124,8 +125,11 @@ class Writer:
         if self._layout is None:
             self._see(record)
         elif self._wanted is None and len(record) != len(self._layout.named):
-            raise RecordError(f"record {self._count}: it has the items {list(record)}; must have those of the first record, {[f.name for f in self._layout.named]}",
-                              "bad argument")  # fmt: skip
+            raise RecordError(
+                f"record {self._count}: it has the items {list(record)}; "
+                f"must have those of the first record, {[f.name for f in self._layout.named]}",
+                "bad argument",
+            )
         if self._class_index:
             record = self._with_label(record)
         self._check_keys(key)
@@ -172,9 +176,7 @@ class Writer:
 
     @property
     def schema(self) -> Schema | None:
-        """The fields with their places: a :class:`Schema`.  None before the first record, if that
-        has to tell.
-        """
+        """The fields with their places.  None before the first record, if that has to tell."""
         return self._layout.schema if self._layout else None
 
     @property
@@ -387,13 +389,15 @@ class Writer:
         self._finishing.clear()
 
     def _check_strangers(self) -> None:
-        """Shards of a longer run that was stopped must not stay: nobody would know whose they are.
-        """
+        """Shards of a longer run that was stopped must not stay: their dataset would be unknown."""
         ours = {_shard_name(k) for k in range(self._shard_count)}
         strange = sorted(n for n in os.listdir(self._dir) if n.endswith(".shard") and n not in ours)
         if strange:
-            raise ExistsError(f"{self._shown}: holds {strange[0]}, which another run left and this one does not make; remove it, or write with replace=True",
-                              "exists already")  # fmt: skip
+            raise ExistsError(
+                f"{self._shown}: holds {strange[0]}, which another run left and this one does not make; "
+                "remove it, or write with replace=True",
+                "exists already",
+            )
 
 
 def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> bytes:

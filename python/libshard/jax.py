@@ -91,9 +91,7 @@ class Loader(LoaderBase["jax.Array"]):
         return batch
 
     def _wait_for_computations(self) -> None:
-        """Nothing says which ones they are.  If it is not they who hold batches, the core says what
-        is wrong.
-        """
+        """Nothing says which ones they are.  If others hold batches, the core says so."""
         end = time.monotonic() + _PATIENCE_SECONDS
         while self._core.held() > self._max_held and time.monotonic() < end:
             time.sleep(0.0002)

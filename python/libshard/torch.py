@@ -109,7 +109,8 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
     ``collate_fn=libshard.torch.collate`` they are not taken apart and put together again.
     """
 
-    def __init__(self, dataset: Dataset | Path, *, transform: Callable[[dict[str, Any]], Any] | None = None, channels_last: bool = False) -> None:
+    def __init__(self, dataset: Dataset | Path, *, transform: Callable[[dict[str, Any]], Any] | None = None,
+                 channels_last: bool = False) -> None:
         """
         ``dataset``: a :class:`libshard.Dataset`, or the path of one.  ``transform``: of a sample,
         what to make of it.
@@ -161,9 +162,7 @@ class _Rows(list[dict[str, torch.Tensor]]):
 
 
 def collate(samples: Sequence[Any]) -> Any:
-    """Samples to a batch, for a ``DataLoader``: as its own function does, but rows of one tensor
-    are left together.
-    """
+    """Samples to a batch, as a ``DataLoader`` does; but rows of one tensor stay together."""
     return samples.fields if isinstance(samples, _Rows) else default_collate(samples)  # type: ignore[arg-type]
 
 

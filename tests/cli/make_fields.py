@@ -32,11 +32,7 @@ def place(size, resize, crop, fit):
     scaled = blank
     if fit == pillow.PAD:
         w, h = size
-        new = (
-            (resize, resize)
-            if w == h
-            else (resize, round(h / w * resize)) if w > h else (round(w / h * resize), resize)
-        )
+        new = (resize, round(h / w * resize)) if w > h else (round(w / h * resize), resize)
         return new, [0, 0], [round((resize - n) / 2) for n in new]
     if resize:
         scaled = pillow.resized(blank, resize, fit, Image.NEAREST)

@@ -31,8 +31,9 @@ DTYPES = {
 
 
 def read(folder, verify=True):
-    """Every field of every record, in the order of the dataset; unless it would take too long,
-    hashes are checked on the way.
+    """Every field of every record, in the order of the dataset.
+
+    Hashes are checked on the way, unless that would take too long.
     """
     dataset = shardfmt.verify_dataset(folder) if verify else shardfmt.Dataset(folder)
     manifest = dataset.manifest

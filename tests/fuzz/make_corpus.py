@@ -53,8 +53,7 @@ def seal(data):
 
 
 def lie(name, head=(), foot=(), body=()):
-    """A golden shard with (offset, bytes) put into its header page, its footer page, or anywhere.
-    """
+    """A golden shard with (offset, bytes) put into its header, its footer, or anywhere."""
     data = golden(name)
     start = len(data) - PAGE
     for offset, put in list(head) + [(start + o, p) for o, p in foot] + list(body):

@@ -2,8 +2,10 @@
 """Mutated images, and what Pillow says of them beside what shardpack did with them; run by
 pillow_mutants.sh.
 
-    pillow_mutants.py make SRC COUNT                         write SRC/c/00000.jpg and so on, the same ones each time
-    pillow_mutants.py check SRC COUNT DUMP_JPEG_WARNINGS      compare whole.* and small.* in this folder with Pillow
+    pillow_mutants.py make SRC COUNT
+        write SRC/c/00000.jpg and so on, the same ones each time
+    pillow_mutants.py check SRC COUNT DUMP_JPEG_WARNINGS
+        compare whole.* and small.* in this folder with Pillow
 
 What shardpack takes, Pillow takes with the same pixels.  What shardpack refuses Pillow refuses, but
 for the kinds in documented(), where shardpack is the stricter one.  Whether a file is of its kind
@@ -185,9 +187,7 @@ def new_side(rng, old):
 
 
 def jpeg_head(rng, parts):
-    """Another size, other samplings or other numbers in a frame head, or a changed segment that
-    stays one.
-    """
+    """Another size, samplings or numbers in a frame head, or a changed segment that stays one."""
     i = rng.choice([k for k, p in enumerate(parts) if p[:1] == b"\xff" and len(p) > 5])
     if rng.random() < 0.6:
         i = next(k for k, p in enumerate(parts) if p[:1] == b"\xff" and p[1] in (0xC0, 0xC1, 0xC2))
@@ -215,9 +215,7 @@ def png_head(rng, parts):
 
 
 def png_data(rng, parts):
-    """Other filtered rows, packed again: impossible filters, too little, too much, cut into several
-    chunks.
-    """
+    """Other filtered rows, packed again: impossible filters, too few, too many, several chunks."""
     rows = bytearray(zlib.decompress(b"".join(p[8:-4] for p in parts if p[4:8] == b"IDAT")))
     how = rng.randrange(5)
     if how == 0:
@@ -305,9 +303,7 @@ DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 1
 
 
 def png_fault(data):
-    """The first rule of the PNG specification that the chunks with pixels in them break, in words;
-    None if none.
-    """
+    """The first rule of the PNG specification that chunks with pixels break, in words, or None."""
     if data[:8] != b"\x89PNG\r\n\x1a\n":
         return "no signature"
     at, head, palette, packed, idat_ended = 8, None, None, [], False
@@ -352,9 +348,7 @@ def png_fault(data):
 
 
 def data_fault(head, packed):
-    """`packed` is the IDAT chunks.  Those behind the one where the compressed data end are read by
-    nobody.
-    """
+    """`packed` is the IDAT chunks.  Nobody reads those behind the end of the compressed data."""
     w, h, depth, color, _, _, interlace = head
     unpacker, rows = zlib.decompressobj(), b""
     try:
@@ -390,8 +384,7 @@ def palette_fault(data):
 # ---- shardpack beside it ----
 
 def outcomes(name):
-    """What shardpack did with each file: its record and None, or None and the words of the refusal.
-    """
+    """What shardpack did with each file: its record and None, or None and the words of refusal."""
     with open(name + ".list") as f:
         done = {r["key"]: (r["index"], None) for r in json.load(f)["records"]}
     with open(name + ".json") as f:
@@ -404,9 +397,7 @@ def outcomes(name):
 
 
 def documented(data, image, fault, said):
-    """Which documented kind of refusal this is, of a file that Pillow takes; None if there was no
-    reason for it.
-    """
+    """The documented kind of this refusal of a file that Pillow takes; None without a reason."""
     if data[:2] == b"\xff\xd8":
         words = said.partition(": ")[2]
         if fault and said.startswith(("damaged: JPEG data is damaged: ", "truncated: JPEG data ends early: ")):

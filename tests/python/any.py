@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is done to the package, it does what NumPy does or raises what it says that it raises;
-and nothing crashes.
-"""
+"""Whatever is done to the package, it does as NumPy does or raises as it says; nothing crashes."""
 
 import gc
 import shutil
@@ -16,8 +14,8 @@ from hypothesis import strategies as st
 CASES = int(sys.argv[1])
 N, SIDE = 50, 40
 WANT = data.pack_images("plain", N, "--shard-records", "20")
-data.shardpack("raw", "plain.bin", "--schema", f"image:u8[{SIDE},{SIDE},3],label:i64", "-o", "packed", "--order", "source",
-               "--shard-records", "20", "--compress", "lz4")  # fmt: skip
+data.shardpack("raw", "plain.bin", "--schema", f"image:u8[{SIDE},{SIDE},3],label:i64", "-o", "packed",
+               "--order", "source", "--shard-records", "20", "--compress", "lz4")  # fmt: skip
 DATASETS = [libshard.open("plain"), libshard.open("packed")]
 SAID = (libshard.Error, TypeError, ValueError, IndexError, KeyError, OverflowError, BufferError)
 cases = 0
@@ -105,16 +103,32 @@ def take_arrays_apart(which, first, path, end):
 
 options = st.fixed_dictionaries(
     # What lies between is memory that would be filled, with a batch that is padded.
-    {"batch_size": st.one_of(st.integers(1, 20), st.integers(-2, 200), st.sampled_from([2**31, 2**32 - 1, 2**32, 2**64, -(2**40)]), things)},
+    {
+        "batch_size": st.one_of(
+            st.integers(1, 20),
+            st.integers(-2, 200),
+            st.sampled_from([2**31, 2**32 - 1, 2**32, 2**64, -(2**40)]),
+            things,
+        )
+    },
     optional={
-        "shuffle": st.one_of(st.booleans(), st.sampled_from(["auto", "sequential", "global", "windows"]), things), "seed": st.one_of(st.integers(0, 9), things),
-        "rank": st.one_of(st.integers(0, 3), things), "world": st.one_of(st.integers(1, 4), things), "drop_last": st.one_of(st.booleans(), st.none()),
-        "tail": st.sampled_from(["drop", "pad", "keep", "x"]), "prefetch": st.one_of(st.integers(1, 3), things), "max_held": st.one_of(st.integers(1, 3), things),
-        "threads": st.one_of(st.integers(1, 2), things), "path": st.sampled_from(["auto", "map", "pread", "direct", ""]), "run_records": st.integers(0, 60),
-        "window_runs": st.integers(0, 9), "lanes": st.integers(0, 9), "stage_bytes": st.one_of(st.integers(0, 10**6), things),
+        "shuffle": st.one_of(st.booleans(), st.sampled_from(["auto", "sequential", "global", "windows"]), things),
+        "seed": st.one_of(st.integers(0, 9), things),
+        "rank": st.one_of(st.integers(0, 3), things),
+        "world": st.one_of(st.integers(1, 4), things),
+        "drop_last": st.one_of(st.booleans(), st.none()),
+        "tail": st.sampled_from(["drop", "pad", "keep", "x"]),
+        "prefetch": st.one_of(st.integers(1, 3), things),
+        "max_held": st.one_of(st.integers(1, 3), things),
+        "threads": st.one_of(st.integers(1, 2), things),
+        "path": st.sampled_from(["auto", "map", "pread", "direct", ""]),
+        "run_records": st.integers(0, 60),
+        "window_runs": st.integers(0, 9),
+        "lanes": st.integers(0, 9),
+        "stage_bytes": st.one_of(st.integers(0, 10**6), things),
         "on_corrupt": st.sampled_from(["fail", "mask", "substitute"]),
     },
-)  # fmt: skip
+)
 steps = st.lists(
     st.sampled_from(["next", "next", "next", "hold", "drop", "state", "load", "epoch", "iter", "look", "gc", "close"]),
     max_size=12,
@@ -135,12 +149,7 @@ def check_batch(batch):
 @hypothesis.given(st.integers(0, 1), options, steps)
 def drive_a_loader(which, chosen, path):
     count()
-    if (
-        isinstance(chosen.get("prefetch"), int)
-        and chosen["prefetch"] > 100
-        or isinstance(chosen.get("threads"), int)
-        and chosen["threads"] > 100
-    ):
+    if any(isinstance(chosen.get(k), int) and chosen[k] > 100 for k in ("prefetch", "threads")):
         chosen = {**chosen, "prefetch": 2, "threads": 1}  # else it is memory and threads that run out
     loader = outcome(lambda: libshard.Loader(DATASETS[which], **chosen))
     if isinstance(loader, Exception):
@@ -152,9 +161,8 @@ def drive_a_loader(which, chosen, path):
             batch = outcome(lambda: next(iterator, None))
             if isinstance(batch, Exception):
                 no_room = isinstance(batch, libshard.OutOfMemoryError) and chosen["batch_size"] > 10**6
-                assert (
-                    isinstance(batch, libshard.ClosedError) if closed else no_room or "still held" in str(batch)
-                ), batch
+                expected = isinstance(batch, libshard.ClosedError) if closed else no_room or "still held" in str(batch)
+                assert expected, batch
                 iterator = iter(()) if closed else iter(loader)
             elif batch is not None:
                 check_batch(batch)
@@ -207,8 +215,9 @@ class Says:
 
 @st.composite
 def values(draw, dtype, shape):
-    """A value for a field, and the array that is to be there; None if it is to be refused, ... if
-    that is not foretold.
+    """A value for a field, and the array that is to be there.
+
+    None instead of the array: the value is to be refused; ...: that is not foretold.
     """
     how = draw(
         st.sampled_from(
@@ -304,11 +313,8 @@ def write_records(case):
     for got, expected in zip(ds, want, strict=True):
         if expected is not ...:
             bits = np.asarray(got["x"] if isinstance(got["x"], libshard.Array) else np.array(got["x"], dtype))
-            assert (
-                bits.shape == expected.shape
-                and bits.tobytes() == expected.tobytes()
-                or np.isnan(expected.astype("f8")).any()
-            ), (got, expected)
+            same = bits.shape == expected.shape and bits.tobytes() == expected.tobytes()
+            assert same or np.isnan(expected.astype("f8")).any(), (got, expected)
     ds.close()
     shutil.rmtree("written")
 

@@ -114,8 +114,18 @@ class Capsules(unittest.TestCase):
         ndim, dtype = tensor[2] & 0xFFFFFFFF, tensor[2] >> 32
         shape = tuple((ctypes.c_int64 * ndim).from_address(tensor[3]))
         strides = tuple((ctypes.c_int64 * ndim).from_address(tensor[4]))
-        return dict(version=version, flags=flags, data=tensor[0], device=tensor[1], code=dtype & 255, bits=dtype >> 8 & 255,
-                    lanes=dtype >> 16, shape=shape, strides=strides, offset=tensor[5])  # fmt: skip
+        return dict(
+            version=version,
+            flags=flags,
+            data=tensor[0],
+            device=tensor[1],
+            code=dtype & 255,
+            bits=dtype >> 8 & 255,
+            lanes=dtype >> 16,
+            shape=shape,
+            strides=strides,
+            offset=tensor[5],
+        )
 
     def test_version_one_says_that_it_is_read_only(self):
         got = self.read(self.a.__dlpack__(max_version=(1, 0)), b"dltensor_versioned")

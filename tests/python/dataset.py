@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datasets: records by number, slice and index; what is said about them; damage, closing, copies in
-other processes.
-"""
+"""Datasets: records by number, slice and index; descriptions, damage, closing, other processes."""
 
 import gc
 import multiprocessing
@@ -24,8 +22,8 @@ class Records(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.want = data.pack_images("plain", 100, "--shard-records", "30")
-        data.shardpack("raw", "plain.bin", "--schema", "image:u8[40,40,3],label:i64", "-o", "packed", "--order", "source",
-                       "--shard-records", "30", "--compress", "lz4")  # fmt: skip
+        data.shardpack("raw", "plain.bin", "--schema", "image:u8[40,40,3],label:i64", "-o", "packed",
+                       "--order", "source", "--shard-records", "30", "--compress", "lz4")  # fmt: skip
         cls.plain, cls.packed = libshard.open("plain"), libshard.open("packed")
 
     def check(self, got, want):
@@ -52,9 +50,11 @@ class Records(unittest.TestCase):
         self.assertFalse((data.file_at(self.plain[29:31]["image"].data_ptr) or "").endswith(".shard"))
 
     def test_slices(self):
-        keys = [slice(None), slice(3, 17), slice(28, 32), slice(17, 3), slice(99, None), slice(None, None, -1), slice(59, 29, -7),
-                slice(60, 29, -7), slice(0, 100, 33), slice(-5, None), slice(1000, 2000), slice(30, 60), slice(29, 29), slice(7, None, 1 << 62),
-                slice(None, None, -(1 << 62))]  # fmt: skip
+        keys = [
+            slice(None), slice(3, 17), slice(28, 32), slice(17, 3), slice(99, None), slice(None, None, -1),
+            slice(59, 29, -7), slice(60, 29, -7), slice(0, 100, 33), slice(-5, None), slice(1000, 2000),
+            slice(30, 60), slice(29, 29), slice(7, None, 1 << 62), slice(None, None, -(1 << 62)),
+        ]  # fmt: skip
         for ds in (self.plain, self.packed):
             for key in keys:
                 self.check(ds[key], self.want[key])
@@ -265,8 +265,15 @@ class Lives(unittest.TestCase):
         with libshard.open("lives") as ds:
             view = ds[3]["image"]
         self.assertTrue(ds.closed)
-        for call in (lambda: ds[0], lambda: len(ds), lambda: ds.key(0), lambda: ds.verify(), lambda: ds.manifest(), lambda: ds.classes,
-                     lambda: libshard.Loader(ds, 4)):  # fmt: skip
+        for call in (
+            lambda: ds[0],
+            lambda: len(ds),
+            lambda: ds.key(0),
+            lambda: ds.verify(),
+            lambda: ds.manifest(),
+            lambda: ds.classes,
+            lambda: libshard.Loader(ds, 4),
+        ):
             with self.assertRaisesRegex(libshard.ClosedError, "this dataset is closed; open it again"):
                 call()
         self.assertEqual(repr(ds), "<libshard.Dataset 'lives', closed>")

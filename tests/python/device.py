@@ -35,20 +35,27 @@ class Control(ctypes.Structure):
     """The first of struct fake_control, tests/cuda/fake.h."""
 
     _fields_ = [
-        ("seed", ctypes.CFUNCTYPE(None, u64, ctypes.c_uint)), ("hold", ctypes.CFUNCTYPE(None, ctypes.c_int)), ("settle", ctypes.CFUNCTYPE(None)),
-        ("pending", ctypes.CFUNCTYPE(ctypes.c_uint)), ("fail", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint, ctypes.c_int)),
-        ("hide", ctypes.CFUNCTYPE(None, ctypes.c_char_p)), ("break_down", ctypes.CFUNCTYPE(None, ctypes.c_int)),
-        ("count", ctypes.CFUNCTYPE(u64, ctypes.c_char_p)), ("sins", ctypes.CFUNCTYPE(u64, ctypes.c_int)), ("reset", ctypes.CFUNCTYPE(None)),
-        ("leaks", ctypes.CFUNCTYPE(ctypes.c_char_p)), ("context", ctypes.CFUNCTYPE(pointer, ctypes.c_int)),
-        ("drop_context", ctypes.CFUNCTYPE(None, pointer)), ("at", ctypes.CFUNCTYPE(pointer, u64)),
-    ]  # fmt: skip
+        ("seed", ctypes.CFUNCTYPE(None, u64, ctypes.c_uint)),
+        ("hold", ctypes.CFUNCTYPE(None, ctypes.c_int)),
+        ("settle", ctypes.CFUNCTYPE(None)),
+        ("pending", ctypes.CFUNCTYPE(ctypes.c_uint)),
+        ("fail", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint, ctypes.c_int)),
+        ("hide", ctypes.CFUNCTYPE(None, ctypes.c_char_p)),
+        ("break_down", ctypes.CFUNCTYPE(None, ctypes.c_int)),
+        ("count", ctypes.CFUNCTYPE(u64, ctypes.c_char_p)),
+        ("sins", ctypes.CFUNCTYPE(u64, ctypes.c_int)),
+        ("reset", ctypes.CFUNCTYPE(None)),
+        ("leaks", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        ("context", ctypes.CFUNCTYPE(pointer, ctypes.c_int)),
+        ("drop_context", ctypes.CFUNCTYPE(None, pointer)),
+        ("at", ctypes.CFUNCTYPE(pointer, u64)),
+    ]
 
 
 def driver(name, *arguments):
     call, status = pointer(), ctypes.c_int()
-    assert (
-        FAKE.cuGetProcAddress_v2(name.encode(), ctypes.byref(call), 12000, u64(1), ctypes.byref(status)) == 0 and call
-    )
+    found = FAKE.cuGetProcAddress_v2(name.encode(), ctypes.byref(call), 12000, u64(1), ctypes.byref(status))
+    assert found == 0 and call
     result = ctypes.CFUNCTYPE(ctypes.c_int)(call.value)(*arguments)
     assert result == 0, f"{name}: {result}"
 
@@ -56,8 +63,17 @@ def driver(name, *arguments):
 class Tensor(ctypes.Structure):
     """DLTensor, of a capsule without a version."""
 
-    _fields_ = [("data", u64), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", u64)]  # fmt: skip
+    _fields_ = [
+        ("data", u64),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", u64),
+    ]
 
 
 ctypes.pythonapi.PyCapsule_GetPointer.restype = pointer
@@ -147,14 +163,20 @@ class Device(unittest.TestCase):
     def test_batches_are_those_of_the_cpu_on_whatever_stream_they_are_used(self):
         want = self.wanted()
         mine = self.consumer.stream.value
-        for seed, (option, stream_of) in enumerate(((None, lambda i: None), (None, lambda i: 1), (mine, lambda i: mine), (None, lambda i: mine),
-                                                    (mine, lambda i: 1), (None, lambda i: (mine, 1)[i % 2]))):  # fmt: skip
+        streams = (
+            (None, lambda i: None),
+            (None, lambda i: 1),
+            (mine, lambda i: mine),
+            (None, lambda i: mine),
+            (mine, lambda i: 1),
+            (None, lambda i: (mine, 1)[i % 2]),
+        )
+        for seed, (option, stream_of) in enumerate(streams):
             with self.subTest(option=option, seed=seed):
                 self.assertEqual(self.take(stream_of, seed=seed, stream=option), want)
         self.assertEqual(self.take(lambda i: mine, max_held=1), want)
-        self.assertEqual(
-            [CONTROL.sins(i) for i in range(1, 6)], [0] * 5
-        )  # the first are our own copies, to memory that is not page-locked
+        # The first copies are our own, to memory that is not page-locked.
+        self.assertEqual([CONTROL.sins(i) for i in range(1, 6)], [0] * 5)
 
     def test_a_slot_that_goes_back_too_early_would_be_seen(self):
         # The copies are queued on a stream that the array was not asked for: what the loader cannot
@@ -171,12 +193,8 @@ class Device(unittest.TestCase):
         """The smallest one, and that of the whole dataset, in bytes."""
         with self.assertRaisesRegex(libshard.ArgumentError, "a pool needs") as caught:
             libshard.Loader(self.ds, 7, device="cuda", pool_bytes=1, **options)
-        return [
-            int(n)
-            for n in re.search(
-                r"a pool needs (\d+), or (\d+) to hold the whole dataset", str(caught.exception)
-            ).groups()
-        ]
+        words = r"a pool needs (\d+), or (\d+) to hold the whole dataset"
+        return [int(n) for n in re.search(words, str(caught.exception)).groups()]
 
     def test_batches_of_a_pool_are_those_of_the_cpu(self):
         mine, broken = self.consumer.stream.value, "BROKEN_TWIN" in os.environ
@@ -198,9 +216,8 @@ class Device(unittest.TestCase):
                     del batch
                 copied.append(loader.stats()["device_bytes"])
             self.assertEqual(copied, copied[:1] * 3)
-            self.assertTrue(
-                1 <= copied[0] / (len(self.ds) * (40 * 40 * 3 + 8)) < 1.1, copied
-            )  # records lie 64 bytes further apart
+            # Records lie 64 bytes further apart.
+            self.assertTrue(1 <= copied[0] / (len(self.ds) * (40 * 40 * 3 + 8)) < 1.1, copied)
 
     def test_arrays_say_where_they_are_and_cannot_be_read_here(self):
         with libshard.Loader(self.ds, 7, seed=3, device="cuda") as loader:
@@ -249,17 +266,17 @@ class Device(unittest.TestCase):
         def raise_(number, frame):
             raise Heard
 
-        self.assertIn(
-            "gate.so", os.environ.get("LD_PRELOAD", "")
-        )  # reads stand still while there is a file called gate
+        # Reads stand still while there is a file called gate.
+        self.assertIn("gate.so", os.environ.get("LD_PRELOAD", ""))
         self.ds[[0, 40]]
         want = self.wanted()
         before = signal.signal(signal.SIGALRM, raise_)
         self.addCleanup(signal.signal, signal.SIGALRM, before)
         for pool in (0, self.pools()[0], "all"):
-            with self.subTest(pool=pool), libshard.Loader(
-                self.ds, 7, seed=3, device="cuda", path="pread", pool_bytes=pool
-            ) as loader:
+            with (
+                self.subTest(pool=pool),
+                libshard.Loader(self.ds, 7, seed=3, device="cuda", path="pread", pool_bytes=pool) as loader,
+            ):
                 open("gate", "w").close()
                 opens = threading.Timer(20, os.unlink, ["gate"])  # else who is deaf would never end
                 opens.start()
@@ -287,8 +304,13 @@ class Device(unittest.TestCase):
         self.assertEqual(CONTROL.leaks(), b"")
 
     def test_bad_options(self):
-        for options, what in (({"device": "gpu"}, "'cpu', 'cuda' or 'cuda:N'"), ({"device": "cuda:"}, "cuda:N"), ({"stream": 5}, "device='cuda'"), ({"device": "cuda", "pool_bytes": "some"}, "must be a number or 'all'"),
-                              ({"device": "cuda", "max_held": 4}, "at most 3")):  # fmt: skip
+        for options, what in (
+            ({"device": "gpu"}, "'cpu', 'cuda' or 'cuda:N'"),
+            ({"device": "cuda:"}, "cuda:N"),
+            ({"stream": 5}, "device='cuda'"),
+            ({"device": "cuda", "pool_bytes": "some"}, "must be a number or 'all'"),
+            ({"device": "cuda", "max_held": 4}, "at most 3"),
+        ):
             with self.assertRaisesRegex(libshard.ArgumentError, what):
                 libshard.Loader(self.ds, 7, **options)
         with self.assertRaisesRegex(libshard.Error, "pool"):

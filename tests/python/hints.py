@@ -27,9 +27,7 @@ TOLD = {"__iter__", "__buffer__", "__init__"}
 
 
 def differences(stub, runtime):
-    """What a stub says and the class or module has not, the other way round, and signatures that
-    differ.
-    """
+    """Names that only a stub or only the class or module has, and signatures that differ."""
     said = {n.name: n for n in stub.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     members = {n.target.id for n in stub.body if isinstance(n, ast.AnnAssign)}
     found = {k: v for k, v in vars(runtime).items() if not k.startswith("__") or k in OURS}
@@ -63,12 +61,10 @@ def described(function):
 def arguments(a):
     """(names, defaults) of a function in a stub."""
     places = [x.arg for x in a.posonlyargs + a.args]
-    defaults = list(zip(places[len(places) - len(a.defaults) :], a.defaults)) + [
-        (k.arg, d) for k, d in zip(a.kwonlyargs, a.kw_defaults) if d
-    ]
-    return [x for x in places + [k.arg for k in a.kwonlyargs] if x not in ("self", "cls")], [
-        (k, ast.unparse(d)) for k, d in defaults
-    ]
+    names = [x for x in places + [k.arg for k in a.kwonlyargs] if x not in ("self", "cls")]
+    defaults = list(zip(places[len(places) - len(a.defaults) :], a.defaults))
+    defaults += [(k.arg, d) for k, d in zip(a.kwonlyargs, a.kw_defaults) if d]
+    return names, [(k, ast.unparse(d)) for k, d in defaults]
 
 
 def without_hints(source):
@@ -86,10 +82,15 @@ class Hints(unittest.TestCase):
         self.assertEqual(list(differences(stub, _core)), [])
         # The comparison sees a method too many, too few, and another argument.
         text = (PACKAGE / "_core.pyi").read_text()
-        for bad, count in ((text.replace("def tell(", "def told("), 2), (text.replace("self, epoch: int, position", "self, epoch: int, place"), 1),
-                           (text.replace("prefetch: int = 2", "prefetch: int = 3"), 1), (text.replace("self, fields: Map", "self, field: Map"), 1),
-                           (text.replace("    position: int\n", ""), 1), (text.replace("    def held(self) -> int: ...", "    held: int"), 1),
-                           (text.replace("    @property\n    def shape", "    def shape"), 1)):  # fmt: skip
+        for bad, count in (
+            (text.replace("def tell(", "def told("), 2),
+            (text.replace("self, epoch: int, position", "self, epoch: int, place"), 1),
+            (text.replace("prefetch: int = 2", "prefetch: int = 3"), 1),
+            (text.replace("self, fields: Map", "self, field: Map"), 1),
+            (text.replace("    position: int\n", ""), 1),
+            (text.replace("    def held(self) -> int: ...", "    held: int"), 1),
+            (text.replace("    @property\n    def shape", "    def shape"), 1),
+        ):
             self.assertNotEqual(bad, text)
             self.assertEqual(len(list(differences(ast.parse(bad), _core))), count)
 

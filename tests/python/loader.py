@@ -22,8 +22,14 @@ N = 103
 
 def use_in_child(loader, batch, queue):
     said = []
-    for call in (lambda: next(iter(loader)), lambda: batch["image"].tobytes(), lambda: batch["image"][0], lambda: memoryview(batch["image"]),
-                 lambda: batch["image"].__dlpack__(), lambda: loader.set_epoch(3)):  # fmt: skip
+    for call in (
+        lambda: next(iter(loader)),
+        lambda: batch["image"].tobytes(),
+        lambda: batch["image"][0],
+        lambda: memoryview(batch["image"]),
+        lambda: batch["image"].__dlpack__(),
+        lambda: loader.set_epoch(3),
+    ):
         try:
             call()
             said.append("no exception")
@@ -41,8 +47,8 @@ class Loading(unittest.TestCase):
     def setUpClass(cls):
         if not os.path.exists("set"):
             cls.want = data.pack_images("set", N, "--shard-records", "30")
-            data.shardpack("raw", "set.bin", "--schema", f"image:u8[{SIDE},{SIDE},3],label:i64", "-o", "packed", "--order", "source",
-                           "--shard-records", "30", "--compress", "lz4")  # fmt: skip
+            data.shardpack("raw", "set.bin", "--schema", f"image:u8[{SIDE},{SIDE},3],label:i64", "-o", "packed",
+                           "--order", "source", "--shard-records", "30", "--compress", "lz4")  # fmt: skip
         cls.want = data.images(N, SIDE)
         cls.ds = libshard.open("set")
 
@@ -54,9 +60,7 @@ class Loading(unittest.TestCase):
         return index.tolist()
 
     def filled(self, loader, wanted):
-        """How many batches of 8 threads have filled, once it is so many and they had the time for
-        more.
-        """
+        """How many batches of 8 threads filled, once they are so many and had time for more."""
         end = time.monotonic() + 20
         while loader.stats()["filled_record_count"] < 8 * wanted and time.monotonic() < end:
             time.sleep(0.001)
@@ -84,8 +88,14 @@ class Order(Loading):
                     self.assertEqual(orders[0] == list(range(N)), shuffle is False)
 
     def test_tails(self):
-        for options, steps, last in (({}, 13, 7), ({"drop_last": False}, 13, 7), ({"drop_last": True}, 12, 8), ({"tail": "drop"}, 12, 8),
-                                     ({"tail": "keep"}, 13, 7), ({"tail": "pad"}, 13, 8)):  # fmt: skip
+        for options, steps, last in (
+            ({}, 13, 7),
+            ({"drop_last": False}, 13, 7),
+            ({"drop_last": True}, 12, 8),
+            ({"tail": "drop"}, 12, 8),
+            ({"tail": "keep"}, 13, 7),
+            ({"tail": "pad"}, 13, 8),
+        ):
             with libshard.Loader(self.ds, 8, **options) as loader:
                 batches = [(len(b.index), b.flags.tolist()) for b in loader]
                 self.assertEqual((len(loader), len(batches), batches[-1][0]), (steps, steps, last))
@@ -242,9 +252,8 @@ class Memory(Loading):
                 slots, batches = prefetch + max_held + 1, iter(loader)
                 held = [next(batches) for _ in range(max_held)]
                 self.assertEqual(self.filled(loader, slots), slots)
-                self.assertEqual(
-                    loader.ring_bytes, slots * (-(-8 * held[0]["image"].strides[0] // 4096) + 1) * 4096
-                )  # a page of labels
+                bytes_of_images = -(-8 * held[0]["image"].strides[0] // 4096) * 4096
+                self.assertEqual(loader.ring_bytes, slots * (bytes_of_images + 4096))  # a page of labels
                 held.append(next(batches))
                 with self.assertRaisesRegex(libshard.ArgumentError, "batches are still held"):
                     next(batches)
@@ -357,20 +366,33 @@ class Memory(Loading):
 class BadUse(Loading):
     def test_options(self):
         for options, words in (
-            ({"batch_size": 0}, "batch"), ({"batch_size": 104, "drop_last": True}, "too few for one batch"), ({"rank": 2, "world": 2}, "rank"),
-            ({"prefetch": 0}, "prefetch is 0"), ({"max_held": 0}, "max_held 0"), ({"max_held": 1022, "prefetch": 2}, "together at most 1023"), ({"prefetch": 1 << 31, "max_held": 1 << 31}, "at most 1023"), ({"path": "x"}, "path='x'"),
-            ({"shuffle": "x"}, "shuffle='x'"), ({"on_corrupt": "x"}, "on_corrupt='x'"), ({"tail": "keep", "world": 2, "rank": 0}, "KEEP"),
-        ):  # fmt: skip
+            ({"batch_size": 0}, "batch"),
+            ({"batch_size": 104, "drop_last": True}, "too few for one batch"),
+            ({"rank": 2, "world": 2}, "rank"),
+            ({"prefetch": 0}, "prefetch is 0"),
+            ({"max_held": 0}, "max_held 0"),
+            ({"max_held": 1022, "prefetch": 2}, "together at most 1023"),
+            ({"prefetch": 1 << 31, "max_held": 1 << 31}, "at most 1023"),
+            ({"path": "x"}, "path='x'"),
+            ({"shuffle": "x"}, "shuffle='x'"),
+            ({"on_corrupt": "x"}, "on_corrupt='x'"),
+            ({"tail": "keep", "world": 2, "rank": 0}, "KEEP"),
+        ):
             with self.subTest(options), self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.Loader(self.ds, **{"batch_size": 8, **options})
         with libshard.Loader(self.ds, 1, prefetch=1, max_held=1022) as loader:  # as many slots as a loader can have
             self.check(next(iter(loader)))
-        for option, value, most in (("batch_size", -1, "4294967295"), ("batch_size", 1 << 33, "4294967295"), ("threads", -1, "4294967295"),
-                                    ("prefetch", 1 << 40, "4294967295"), ("seed", -1, "18446744073709551615"), ("rank", 1 << 32, "4294967295"),
-                                    ("stage_bytes", 1 << 64, "18446744073709551615")):  # fmt: skip
-            with self.subTest(option), self.assertRaisesRegex(
-                libshard.ArgumentError, f"{option}={value}; must be 0 to {most}"
-            ):
+        for option, value, most in (
+            ("batch_size", -1, "4294967295"),
+            ("batch_size", 1 << 33, "4294967295"),
+            ("threads", -1, "4294967295"),
+            ("prefetch", 1 << 40, "4294967295"),
+            ("seed", -1, "18446744073709551615"),
+            ("rank", 1 << 32, "4294967295"),
+            ("stage_bytes", 1 << 64, "18446744073709551615"),
+        ):
+            words = f"{option}={value}; must be 0 to {most}"
+            with self.subTest(option), self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.Loader(self.ds, **{"batch_size": 8, option: value})
         for options in ({"batch_size": "8"}, {"batch_size": 8.0}, {"seed": "x"}, {"threads": None}):
             with self.subTest(options), self.assertRaisesRegex(TypeError, "must be a whole number"):
@@ -445,9 +467,7 @@ class Waiting(Loading):
         self.loader.close()
 
     def wait_until_refused(self, call):
-        """Until another thread waits in the loader; a test that takes for ever is ended by who runs
-        it.
-        """
+        """Until another thread waits in the loader; if none does, a time limit ends the test."""
         while True:
             try:
                 call()

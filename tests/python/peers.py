@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""peers.py ROOT - what bench/peers refuses and records, and that the results kept are what it makes
-of their figures
-"""
+"""peers.py ROOT - what bench/peers refuses and records, and that kept results fit their figures"""
 
 import contextlib
 import glob
@@ -89,14 +87,12 @@ def test_rows():
     assert "error" not in good and set(good["checksums"]) == {good["checksum"]} == {wanted}, good
     for key in (c[1] for c in table.COLUMNS):
         assert good[key] >= 0, key
-    assert (
-        good["bytes"] == 16 * 224 * 224 * 3 + os.path.getsize("build/corpus-512/labels.npy") and good["records"] == 16
-    ), good
+    assert good["bytes"] == 16 * 224 * 224 * 3 + os.path.getsize("build/corpus-512/labels.npy"), good
+    assert good["records"] == 16, good
     for name in ("changed", "relabelled", "short", "twice"):
         row = rows[name]
-        assert row["error"].startswith("read other pixels: checksum ") and row["error"].endswith(
-            f", that of the data is {wanted}"
-        ), row
+        assert row["error"].startswith("read other pixels: checksum "), row
+        assert row["error"].endswith(f", that of the data is {wanted}"), row
         assert not {"hot_per_s", "cold_per_s", "checksums"} & set(row), row
     assert rows["broken"]["error"].endswith(": ValueError: this peer does not run"), rows["broken"]
     assert "`" in rows["absent"]["error"] and (
@@ -133,8 +129,12 @@ def test_table():
         "batch": 256,
         "machine": {"cpu": "C", "cpus": 1, "memory_bytes": 2**30, "kernel": "K", "python": "3"},
     }
-    found["rows"] = [row("slow", **{**base, "hot_per_s": 1, "pack_s": 1, "resume_s": 3}), row("fast<", **{**base, "hot_per_s": 4, "open_s": 9}),
-                     {**row("gone"), "error": "`x`: no|t"}, row("libshard", **base, has_state=True)]  # fmt: skip
+    found["rows"] = [
+        row("slow", **{**base, "hot_per_s": 1, "pack_s": 1, "resume_s": 3}),
+        row("fast<", **{**base, "hot_per_s": 4, "open_s": 9}),
+        {**row("gone"), "error": "`x`: no|t"},
+        row("libshard", **base, has_state=True),
+    ]
     text = list(table.markdown(found))
     lines = [t.split("|")[1].strip() for t in text if t.startswith("|")][2:]
     assert lines == ["Libshard", "Fast<", "Slow", "Gone"], lines
@@ -160,18 +160,16 @@ def test_kept():
             found = json.load(f)
         for end, made in ((".md", table.markdown), (".svg", table.svg)):
             with open(path.replace(".json", end)) as f:
-                assert (
-                    f.read() == "\n".join(made(found)) + "\n"
-                ), f"{end} of {path} is not what bench/peers/table.py makes of it"
+                same = f.read() == "\n".join(made(found)) + "\n"
+            assert same, f"{end} of {path} is not what bench/peers/table.py makes of it"
         sums = {
             c for r in found["rows"] for c in [*r.get("checksums", []), *([r["checksum"]] if "checksum" in r else [])]
         }
         assert len(sums) == 1, sums
     with open(f"{ROOT}/bench/RESULTS.md") as f:
         results = f.read()
-    assert (
-        "\n".join(table.table(found)) in results
-    ), "bench/RESULTS.md does not show the newest table of bench/results/peers"
+    shown = "\n".join(table.table(found)) in results
+    assert shown, "bench/RESULTS.md does not show the newest table of bench/results/peers"
 
 
 test_table()

@@ -92,12 +92,8 @@ class Show(unittest.TestCase):
         odd = ramp.copy()
         odd[0, 0, 0], odd[0, 0, 1], odd[0, 0, 2] = np.nan, np.inf, -np.inf
         for a, special in ((ramp, None), (odd, [0, 255, 0])):
-            got = (
-                Tree(self.pack(f"ramp{special is None}", "image:f32[8,8,1]", a).show()._repr_html_())
-                .pictures[0]
-                .ravel()
-                .tolist()
-            )
+            page = self.pack(f"ramp{special is None}", "image:f32[8,8,1]", a).show()._repr_html_()
+            got = Tree(page).pictures[0].ravel().tolist()
             if special:
                 self.assertEqual(got[:3], special)
                 self.assertEqual((got[3], got[63]), (0, 255))

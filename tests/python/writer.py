@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing: the same bytes as shardpack writes for the same records, whatever they come from; and no
-dataset when it fails.
-"""
+"""Writing: the bytes of shardpack for the same records of any source; no dataset if it fails."""
 
 import gc
 import multiprocessing
@@ -26,6 +24,7 @@ ALL_OF_A_RECORD = (DATA, HASH, CIDX, KOFF, KBLB)
 
 def sections(path):
     """(type, group) to the bytes of each section of a shard, as format/SHARD.md 2.2 has them.
+
     Offsets in an index are from the start of its data.
     """
     with open(path, "rb") as f:
@@ -76,9 +75,7 @@ class Case(unittest.TestCase):
 
 
 class SameAsShardpack(Case):
-    """Data, hashes, keys and statistics; each raw and compressed, in the order of the source and
-    shuffled.
-    """
+    """Data, hashes, keys and statistics; raw and compressed, in the source's order and shuffled."""
 
     def ways(self):
         for compress in ("none", "lz4"):
@@ -108,18 +105,8 @@ class SameAsShardpack(Case):
         with open("classes.txt", "w") as f:
             f.write("a\nb\nc\nd\ne\n")
         for options, said in self.ways():
-            data.shardpack(
-                "array",
-                "image.npy",
-                "label.npy",
-                "-o",
-                "theirs",
-                "--shard-records",
-                30,
-                "--classes",
-                "classes.txt",
-                *said,
-            )
+            data.shardpack("array", "image.npy", "label.npy", "-o", "theirs", "--shard-records", 30,
+                           "--classes", "classes.txt", *said)  # fmt: skip
             ds = libshard.pack(
                 {"image": a["image"], "label": a["label"]}, None, "ours", shard_records=30, classes="abcde", **options
             )
@@ -127,8 +114,11 @@ class SameAsShardpack(Case):
             self.assertEqual(ds.classes, list("abcde"))
             theirs = libshard.open("theirs")
             self.assertEqual((ds.stats, ds.schema), (theirs.stats, theirs.schema))
-            self.assertEqual([line for line in ds.manifest().splitlines() if line.split()[0] not in (b"plan", b"shard", b"end")],
-                             [line for line in theirs.manifest().splitlines() if line.split()[0] not in (b"plan", b"shard", b"end")])  # fmt: skip
+            ours, their = (
+                [line for line in d.manifest().splitlines() if line.split()[0] not in (b"plan", b"shard", b"end")]
+                for d in (ds, theirs)
+            )
+            self.assertEqual(ours, their)
 
     def test_statistics_of_images_of_any_size(self):
         # Sums are taken over 24, 32 or 48 bytes at a time, as the number of channels and the
@@ -169,19 +159,8 @@ class SameAsShardpack(Case):
         documents = [np.append(rng.integers(1, 5000, rng.integers(1, 65)), 0).astype("<u2") for _ in range(500)]
         np.concatenate(documents).tofile("documents.bin")
         for options, said in self.ways():
-            data.shardpack(
-                "tokens",
-                "documents.bin",
-                "--seq-len",
-                64,
-                "--documents",
-                0,
-                "-o",
-                "theirs",
-                "--shard-records",
-                200,
-                *said,
-            )
+            data.shardpack("tokens", "documents.bin", "--seq-len", 64, "--documents", 0,
+                           "-o", "theirs", "--shard-records", 200, *said)  # fmt: skip
             schema = libshard.open("theirs").schema
             samples = [{"tokens": d if i % 2 else d.tolist()} for i, d in enumerate(documents)]
             ds = libshard.pack(samples, schema, "ours", shard_records=200, **options)
@@ -309,12 +288,18 @@ class Sources(Case):
         columns = {"image": a["image"], "label": a["label"]}
         rows = [{"image": a["image"][i], "label": a["label"][i]} for i in range(100)]
         for name, source in {
-            "columns": columns, "rows": rows, "generator": (r for r in rows), "tuples": [(r["image"], int(r["label"])) for r in rows],
-            "lists": [(r["image"].tolist(), int(r["label"])) for r in rows[:100]], "structured": {n: list(columns[n]) for n in columns},
+            "columns": columns,
+            "rows": rows,
+            "generator": (r for r in rows),
+            "tuples": [(r["image"], int(r["label"])) for r in rows],
+            "lists": [(r["image"].tolist(), int(r["label"])) for r in rows[:100]],
+            "structured": {n: list(columns[n]) for n in columns},
             "fortran": {"image": np.asfortranarray(a["image"]), "label": np.repeat(a["label"], 3)[::3]},
             "narrow": [{"image": memoryview(r["image"]), "label": np.int8(r["label"])} for r in rows],
-            "dataset": libshard.open("want"), "map style": MapStyle(a), "views": [{**r} for r in libshard.open("want")],
-        }.items():  # fmt: skip
+            "dataset": libshard.open("want"),
+            "map style": MapStyle(a),
+            "views": [{**r} for r in libshard.open("want")],
+        }.items():
             self.setUp()
             with self.subTest(name):
                 ds = self.check_packed(
@@ -346,8 +331,15 @@ class Sources(Case):
             for i, r in enumerate(self.a)
         ]
         ds = libshard.pack(Hugging(features, rows), None, "ours")
-        self.assertEqual([(f.name, f.dtype, f.shape) for f in ds.schema],
-                         [("image", "uint8", (40, 40, 3)), ("label", "int64", ()), ("score", "float32", ()), ("box", "int16", (4,))])  # fmt: skip
+        self.assertEqual(
+            [(f.name, f.dtype, f.shape) for f in ds.schema],
+            [
+                ("image", "uint8", (40, 40, 3)),
+                ("label", "int64", ()),
+                ("score", "float32", ()),
+                ("box", "int16", (4,)),
+            ],
+        )
         self.assertEqual(ds.stats.class_counts, dict.fromkeys("vwxyz", 20))
         for i in (0, 57, 99):
             self.assertEqual(ds[i]["image"].tobytes(), self.a["image"][i].tobytes())
@@ -422,8 +414,11 @@ class Sources(Case):
 
     def test_numbers_are_rounded_as_numpy_does(self):
         rng = np.random.default_rng(4)
-        values = np.concatenate([rng.standard_normal(500) * 10.0 ** rng.integers(-9, 6, 500), [0.0, -0.0, 65504, 65519.99, 65520, -1e30, 6e-8, 2.98e-8, 2.99e-8,
-                                 5.96e-8, 6.1e-5, np.inf, -np.inf, 1 + 2**-11, 1 + 3 * 2**-11, 2**-14 - 2**-26]])  # fmt: skip
+        edges = [
+            0.0, -0.0, 65504, 65519.99, 65520, -1e30, 6e-8, 2.98e-8, 2.99e-8, 5.96e-8, 6.1e-5,
+            np.inf, -np.inf, 1 + 2**-11, 1 + 3 * 2**-11, 2**-14 - 2**-26,
+        ]  # fmt: skip
+        values = np.concatenate([rng.standard_normal(500) * 10.0 ** rng.integers(-9, 6, 500), edges])
         with np.errstate(over="ignore"):
             want = {"f16": values.astype("f2"), "f32": values.astype("f4"), "f64": values}
         rows = [dict.fromkeys(("f16", "f32", "f64", "bf16"), float(v)) for v in values]
@@ -651,9 +646,8 @@ class Lives(Case):
         def raise_(number, frame):
             raise Heard
 
-        a = np.broadcast_to(
-            np.zeros((1, 4096), np.uint8), (1 << 24, 4096)
-        )  # 64 GiB of one page: ten seconds of work, and more
+        # 64 GiB of one page: ten seconds of work, and more
+        a = np.broadcast_to(np.zeros((1, 4096), np.uint8), (1 << 24, 4096))
         before = signal.signal(signal.SIGALRM, raise_)
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.3)
@@ -764,20 +758,41 @@ class BadUse(Case):
         good = {"image": image, "label": 1}
         for bad, words in (
             ({"image": image}, r"record 1, field 'label': the record has no such item; it has \['image'\]"),
-            ({"image": image.astype("f4"), "label": 1}, r"record 1, field 'image': an array of float32\[4,4,3\], but the field is uint8\[4,4,3\]"),
-            ({"image": image[:3], "label": 1}, r"record 1, field 'image': an array of uint8\[3,4,3\], but the field is uint8\[4,4,3\]"),
-            ({"image": image[0], "label": 1}, r"an array of uint8\[4,3\], but"), ({"image": None, "label": 1}, "field 'image': None is not a number, an array or a list"),
-            ({"image": object(), "label": 1}, "field 'image': a value of type object is not a number, an array"), ({"image": 5, "label": 1}, r"a number, but the field is"),
+            (
+                {"image": image.astype("f4"), "label": 1},
+                r"record 1, field 'image': an array of float32\[4,4,3\], but the field is uint8\[4,4,3\]",
+            ),
+            (
+                {"image": image[:3], "label": 1},
+                r"record 1, field 'image': an array of uint8\[3,4,3\], but the field is uint8\[4,4,3\]",
+            ),
+            ({"image": image[0], "label": 1}, r"an array of uint8\[4,3\], but"),
+            ({"image": None, "label": 1}, "field 'image': None is not a number, an array or a list"),
+            ({"image": object(), "label": 1}, "field 'image': a value of type object is not a number, an array"),
+            ({"image": 5, "label": 1}, r"a number, but the field is"),
             ({"image": image.tolist()[:3], "label": 1}, r"a list of 3 on axis 0; the field is uint8\[4,4,3\]"),
-            ({"image": [[[256] * 3] * 4] * 4, "label": 1}, r"256 does not fit, the field is uint8\[4,4,3\]"), ({"image": [[[-1] * 3] * 4] * 4, "label": 1}, "-1 does not fit"),
-            ({"image": [[[[1]] * 3] * 4] * 4, "label": 1}, "a list of 1 where a number is wanted"), ({"image": "x", "label": 1}, "a value of type str is not a number"),
-            ({"image": image, "label": 1.5}, r"record 1, field 'label': 1.5 is no whole number, and the field is int64\[\]"),
-            ({"image": image, "label": 1 << 63}, "9223372036854775808 does not fit"), ({"image": image, "label": 1 << 64}, "a number of more than 64 bits"),
-            ({"image": image, "label": image}, r"an array of uint8\[4,4,3\], but the field is int64\[\]"), ({"image": image.astype(">i4"), "label": 1}, "dtype '>i4?'.*little-endian"),
-            ({"image": image.astype("c8"), "label": 1}, "an array of dtype 'Zf', which no field has"), ({"image": image, "label": "cat"}, "a value of type str"),
-            ({"image": [image[0], image[1], image[2], image[3, :2]], "label": 1}, r"an array of uint8\[2,3\], but it is a part of a list, and the field"),
-            ({"image": image, "label": np.datetime64(5, "s")}, r"an array of uint8\[8\]"), (5, "which is no dict or tuple"), ((image, 1, 2), "a sample is a tuple of 3 items; must be a dict, or a tuple"),
-        ):  # fmt: skip
+            ({"image": [[[256] * 3] * 4] * 4, "label": 1}, r"256 does not fit, the field is uint8\[4,4,3\]"),
+            ({"image": [[[-1] * 3] * 4] * 4, "label": 1}, "-1 does not fit"),
+            ({"image": [[[[1]] * 3] * 4] * 4, "label": 1}, "a list of 1 where a number is wanted"),
+            ({"image": "x", "label": 1}, "a value of type str is not a number"),
+            (
+                {"image": image, "label": 1.5},
+                r"record 1, field 'label': 1.5 is no whole number, and the field is int64\[\]",
+            ),
+            ({"image": image, "label": 1 << 63}, "9223372036854775808 does not fit"),
+            ({"image": image, "label": 1 << 64}, "a number of more than 64 bits"),
+            ({"image": image, "label": image}, r"an array of uint8\[4,4,3\], but the field is int64\[\]"),
+            ({"image": image.astype(">i4"), "label": 1}, "dtype '>i4?'.*little-endian"),
+            ({"image": image.astype("c8"), "label": 1}, "an array of dtype 'Zf', which no field has"),
+            ({"image": image, "label": "cat"}, "a value of type str"),
+            (
+                {"image": [image[0], image[1], image[2], image[3, :2]], "label": 1},
+                r"an array of uint8\[2,3\], but it is a part of a list, and the field",
+            ),
+            ({"image": image, "label": np.datetime64(5, "s")}, r"an array of uint8\[8\]"),
+            (5, "which is no dict or tuple"),
+            ((image, 1, 2), "a sample is a tuple of 3 items; must be a dict, or a tuple"),
+        ):
             error = self.refuse(schema, [good, bad], words)
             if isinstance(bad, dict):
                 self.assertEqual(error.record, 1)
@@ -786,14 +801,23 @@ class BadUse(Case):
         self.refuse(
             None,
             [good, {**good, "more": 1}],
-            r"record 1: it has the items \['image', 'label', 'more'\]; must have those of the first record, \['image',"
-            r" 'label'\]",
+            r"record 1: it has the items \['image', 'label', 'more'\]; "
+            r"must have those of the first record, \['image', 'label'\]",
         )
         libshard.pack([good, {**good, "more": 1}], schema, "ours")
 
     def test_what_fits_exactly_is_taken(self):
-        limits = {"u8": (0, 255), "i8": (-128, 127), "u16": (0, 65535), "i16": (-32768, 32767), "u32": (0, 2**32 - 1), "i32": (-(2**31), 2**31 - 1),
-                  "u64": (0, 2**64 - 1), "i64": (-(2**63), 2**63 - 1), "bool": (0, 1)}  # fmt: skip
+        limits = {
+            "u8": (0, 255),
+            "i8": (-128, 127),
+            "u16": (0, 65535),
+            "i16": (-32768, 32767),
+            "u32": (0, 2**32 - 1),
+            "i32": (-(2**31), 2**31 - 1),
+            "u64": (0, 2**64 - 1),
+            "i64": (-(2**63), 2**63 - 1),
+            "bool": (0, 1),
+        }
         for dtype, (low, high) in limits.items():
             self.setUp()
             ds = libshard.pack([{"x": low}, {"x": high}], f"x:{dtype}", "ours")
@@ -803,22 +827,45 @@ class BadUse(Case):
 
     def test_strings(self):
         for schema, value, words in (
-            ("s:text[<=3]", "äa€", r"record 0, field 's': 6 bytes; must be at most 3. Leave the record out, cut it, or raise the length in the schema"),
-            ("s:text[<=3]", b"a", "the field is text; give a str"), ("s:bytes[<=3]", b"1234", "4 bytes; must be at most 3"), ("s:bytes[<=3]", 5, "give bytes"),
-            ("s:text[<=9]", "\ud800", "lone surrogates"), ("s:u8[<=3]", [1, 2, 3, 4], "4 items; must be at most 3"), ("s:u8[<=3]", 5, "the length of the field varies"),
-            ("s:f4[<=3,2]".replace("f4", "f32"), np.zeros((2, 3), "f4"), r"an array of float32\[2,3\], but the field is float32\[<=3,2\]"),
-        ):  # fmt: skip
+            (
+                "s:text[<=3]",
+                "äa€",
+                r"record 0, field 's': 6 bytes; must be at most 3. "
+                r"Leave the record out, cut it, or raise the length in the schema",
+            ),
+            ("s:text[<=3]", b"a", "the field is text; give a str"),
+            ("s:bytes[<=3]", b"1234", "4 bytes; must be at most 3"),
+            ("s:bytes[<=3]", 5, "give bytes"),
+            ("s:text[<=9]", "\ud800", "lone surrogates"),
+            ("s:u8[<=3]", [1, 2, 3, 4], "4 items; must be at most 3"),
+            ("s:u8[<=3]", 5, "the length of the field varies"),
+            (
+                "s:f4[<=3,2]".replace("f4", "f32"),
+                np.zeros((2, 3), "f4"),
+                r"an array of float32\[2,3\], but the field is float32\[<=3,2\]",
+            ),
+        ):
             self.refuse(schema, [{"s": value}], words)
 
     def test_nothing_that_a_value_says_of_itself_leads_out_of_bounds(self):
         """Under the address sanitizer this would not end well."""
-        for liar in (Liar(1, (9, 4)), Liar(4, (2, 4)), Liar(2, (2, 4), shape=(2, 5)), Liar(3, (3, 4), shape=(-1, 4)), Liar(3, (3, 4), strides=(16,)), Liar(3, (3, 4), data=b"12"),
-                     Liar(3, (3, 4), data=b"12", strides=None), Liar(3, (3, 4), typestr="<i44"), Liar(3, (3, 4), typestr="<"), Liar(3, (3, 4), shape=(1,) * 40),
-                     Liar(3, (3, 4), data=(0,)), Liar(3, (3, 4), data=b"x" * 48, strides=(10**6, 4))):  # fmt: skip
+        for liar in (
+            Liar(1, (9, 4)),
+            Liar(4, (2, 4)),
+            Liar(2, (2, 4), shape=(2, 5)),
+            Liar(3, (3, 4), shape=(-1, 4)),
+            Liar(3, (3, 4), strides=(16,)),
+            Liar(3, (3, 4), data=b"12"),
+            Liar(3, (3, 4), data=b"12", strides=None),
+            Liar(3, (3, 4), typestr="<i44"),
+            Liar(3, (3, 4), typestr="<"),
+            Liar(3, (3, 4), shape=(1,) * 40),
+            Liar(3, (3, 4), data=(0,)),
+            Liar(3, (3, 4), data=b"x" * 48, strides=(10**6, 4)),
+        ):
             for schema in ("x:i32[<=4,4]", "x:i32[3,4]"):
-                with self.subTest(more=liar.more), self.assertRaises(
-                    (libshard.RecordError, TypeError, BufferError, ValueError, IndexError)
-                ):
+                refused = (libshard.RecordError, TypeError, BufferError, ValueError, IndexError)
+                with self.subTest(more=liar.more), self.assertRaises(refused):
                     with libshard.Writer("ours", schema) as writer:
                         writer.write({"x": liar})
                         raise BufferError  # for what is no lie under this schema
@@ -874,8 +921,13 @@ class BadUse(Case):
 
     def test_columns(self):
         for columns, words in (
-            ({"x": np.arange(3), "y": np.arange(4)}, "the columns have different lengths: {'x': 3, 'y': 4}; must be the same"), ({"x": []}, "no record was written"), ({}, "no columns"),
-        ):  # fmt: skip
+            (
+                {"x": np.arange(3), "y": np.arange(4)},
+                "the columns have different lengths: {'x': 3, 'y': 4}; must be the same",
+            ),
+            ({"x": []}, "no record was written"),
+            ({}, "no columns"),
+        ):
             with self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.pack(columns, None, "ours")
             self.check_nothing()
@@ -894,22 +946,49 @@ class BadUse(Case):
 
     def test_a_first_record_that_tells_too_little(self):
         for record, words in (
-            ({"s": "x"}, r"field 's': one record does not tell the greatest length of a str; give it in the schema, as {'s': 'text\[<=200\]', ...}"),
-            ({"s": b"x"}, r"'bytes\[<=200\]'"), ({"s": []}, "an empty list"), ({"s": None}, "a value of type NoneType"), ({"s": object()}, "a value of type object"),
+            (
+                {"s": "x"},
+                r"field 's': one record does not tell the greatest length of a str; "
+                r"give it in the schema, as {'s': 'text\[<=200\]', ...}",
+            ),
+            ({"s": b"x"}, r"'bytes\[<=200\]'"),
+            ({"s": []}, "an empty list"),
+            ({"s": None}, "a value of type NoneType"),
+            ({"s": object()}, "a value of type object"),
             ({"s": np.zeros(3, "c8")}, "an array of dtype 'Zf'"),
-        ):  # fmt: skip
+        ):
             self.refuse(None, [record], words)
 
     def test_schemas(self):
         for schema, words in (
-            ("x", "'x' is not a field; give NAME:TYPE"), ("x:u9", "field 'x': dtype 'u9'; must be one of uint8"), ("x:u8[", "is not a type"), ("x:u8[a]", "is not a type"),
-            ("x:u8[,]", "the shape must be numbers"), ("x:u8[0]", "axis 0 of its shape must be 1 to"), ("x:u8,x:u8", "field 'x' is given twice"), ({}, "has no field"), ("", "is not a field"),
-            ({5: "u8"}, "the name of a field must be a str, not 5"), (7, "give text as"), ([7], "give text as"), ("1x:u8", "field '1x': a name must be 1 to 47 of A-Z"), ("é:u8", "a name must be 1 to 47"), ("x:text", "give the greatest number of bytes"),
-            ({"x": object()}, "dtype <object"), ({"x" * 48: "u8"}, "a name must be 1 to 47"), (",".join(f"f{i}:u8" for i in range(25)), "must be 1 to 24"),
-            ("x:u8[1,1,1,1,1,1,1,1,1]", "at most 8 axes"), ("x:u8[4294967296]", "axis 0"), ("x:u8[<=4],x_length:u32", "given twice"), ("x:u8[4000000000]", "more than the limit of 1073741824 bytes"),
-            ([libshard.Field("x", "u8", (1,))], "dtype 'u8'; must be one of"), ([libshard.Field("x", "uint8", (1,), kind="y")], "kind 'y'"), ([libshard.Field("x", "uint8", 5)], "shape 5"),
-            ([libshard.Field("x", "uint8", (), "ragged")], "at least one"), ([libshard.Field("x", "uint8", (), group=3)], "group"),
-        ):  # fmt: skip
+            ("x", "'x' is not a field; give NAME:TYPE"),
+            ("x:u9", "field 'x': dtype 'u9'; must be one of uint8"),
+            ("x:u8[", "is not a type"),
+            ("x:u8[a]", "is not a type"),
+            ("x:u8[,]", "the shape must be numbers"),
+            ("x:u8[0]", "axis 0 of its shape must be 1 to"),
+            ("x:u8,x:u8", "field 'x' is given twice"),
+            ({}, "has no field"),
+            ("", "is not a field"),
+            ({5: "u8"}, "the name of a field must be a str, not 5"),
+            (7, "give text as"),
+            ([7], "give text as"),
+            ("1x:u8", "field '1x': a name must be 1 to 47 of A-Z"),
+            ("é:u8", "a name must be 1 to 47"),
+            ("x:text", "give the greatest number of bytes"),
+            ({"x": object()}, "dtype <object"),
+            ({"x" * 48: "u8"}, "a name must be 1 to 47"),
+            (",".join(f"f{i}:u8" for i in range(25)), "must be 1 to 24"),
+            ("x:u8[1,1,1,1,1,1,1,1,1]", "at most 8 axes"),
+            ("x:u8[4294967296]", "axis 0"),
+            ("x:u8[<=4],x_length:u32", "given twice"),
+            ("x:u8[4000000000]", "more than the limit of 1073741824 bytes"),
+            ([libshard.Field("x", "u8", (1,))], "dtype 'u8'; must be one of"),
+            ([libshard.Field("x", "uint8", (1,), kind="y")], "kind 'y'"),
+            ([libshard.Field("x", "uint8", 5)], "shape 5"),
+            ([libshard.Field("x", "uint8", (), "ragged")], "at least one"),
+            ([libshard.Field("x", "uint8", (), group=3)], "group"),
+        ):
             with self.subTest(schema), self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.Writer("ours", schema)
             self.check_nothing()
@@ -927,10 +1006,17 @@ class BadUse(Case):
 
     def test_options(self):
         for options, words in (
-            ({"compress": "zip"}, "compress='zip'; must be None or 'lz4'"), ({"shard_records": 1, "shard_bytes": 1}, "are both given"), ({"shard_records": 0}, "must be at least 1"),
-            ({"shard_records": -1}, "shard_records=-1; must be 0 to"), ({"align": 5}, "align is 5; must be 0 or 4096"), ({"shard_records": 1 << 39}, "the limit is"),
-            ({"order": "x"}, "order='x'; must be 'source' or 'shuffle'"), ({"seed": -1}, "seed=-1"), ({"provenance": 5}, "provenance: 5 is not a str"), ({"names": ["a"]}, None),
-        ):  # fmt: skip
+            ({"compress": "zip"}, "compress='zip'; must be None or 'lz4'"),
+            ({"shard_records": 1, "shard_bytes": 1}, "are both given"),
+            ({"shard_records": 0}, "must be at least 1"),
+            ({"shard_records": -1}, "shard_records=-1; must be 0 to"),
+            ({"align": 5}, "align is 5; must be 0 or 4096"),
+            ({"shard_records": 1 << 39}, "the limit is"),
+            ({"order": "x"}, "order='x'; must be 'source' or 'shuffle'"),
+            ({"seed": -1}, "seed=-1"),
+            ({"provenance": 5}, "provenance: 5 is not a str"),
+            ({"names": ["a"]}, None),
+        ):
             with self.subTest(options):
                 if words is None:
                     continue

@@ -41,9 +41,7 @@ def check_names(files, complain):
 
 
 def check_depth(files, all_files, complain):
-    """The longest way from a file through quoted includes: 2 for a.c that includes b.h that
-    includes c.h.
-    """
+    """The longest way from a file through quoted includes: 2 if a.c includes b.h and b.h c.h."""
     depths = {}
 
     def depth(path):
@@ -82,9 +80,7 @@ def check_lengths(files, complain):
 
 
 def code_lines(text):
-    """(number, line) of each line that says something: no comments, includes, blanks or lone
-    punctuation.
-    """
+    """(number, line) of each line of code: no comments, includes, blanks or lone punctuation."""
     text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
     for number, line in enumerate(text.splitlines(), 1):
         line = " ".join(line.split())

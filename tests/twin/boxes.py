@@ -38,9 +38,7 @@ def turned(box, width, height, orientation):
 
 
 def offset(size, n, crop, fit):
-    """Of the image that is left after the resize: where pixel 0 of it is in the record, which may
-    be outside.
-    """
+    """Where pixel 0 of the resized image is in the record, which may be outside."""
     width, height = size
     if fit == PAD:
         new = ImageOps.contain(Image.new("L", size), (n, n)).size

@@ -129,10 +129,8 @@ def main():
             want = expect(path, job)
             if isinstance(answer, str) or answer[1:] != want.size or (answer[0] != np.asarray(want).reshape(-1)).any():
                 failures += 1
-                print(
-                    f"{story}, resize {job[0]} crop {job[1]} fit {job[2]} fill {job[3]} exif {job[4]}: differs:"
-                    f" {answer}"
-                )
+                what = f"resize {job[0]} crop {job[1]} fit {job[2]} fill {job[3]} exif {job[4]}"
+                print(f"{story}, {what}: differs: {answer}")
     print(f"{len(jobs)} masks, {failures} differ from Pillow {Image.__version__}")
     return 1 if failures else 0
 

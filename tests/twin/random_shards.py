@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""random_shards.py - what random shards are made of, for tests of format/shardfmt.py, which their
-importer has in its path
+"""random_shards.py - what random shards are made of, for tests of format/shardfmt.py
+
+The importer has the folder of shardfmt.py in its path.
 """
 
 import struct

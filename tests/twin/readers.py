@@ -56,7 +56,7 @@ def compare_dumps(path, what):
     sys.exit("%s (%s): one dump is longer than the other" % (what, path))
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Good files.
 
 def golden_files():
@@ -114,7 +114,7 @@ def good_files(rng):
     print("%d shards that shardfmt.py wrote: the same dump" % PY_SHARDS)
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Bad files: the library and shardfmt.py must name the same rule.
 
 def python_verdict(data, skip=()):
@@ -130,42 +130,15 @@ def python_verdict(data, skip=()):
 
 
 HEADER_WORDS = [
-    (0x008, 8),
-    (0x010, 2),
-    (0x012, 2),
-    (0x014, 4),
-    (0x018, 8),
-    (0x020, 8),
-    (0x028, 8),
-    (0x030, 8),
-    (0x038, 4),
-    (0x03C, 4),
-    (0x040, 4),
-    (0x044, 2),
-    (0x046, 2),
-]
+    (0x008, 8), (0x010, 2), (0x012, 2), (0x014, 4), (0x018, 8), (0x020, 8), (0x028, 8), (0x030, 8),
+    (0x038, 4), (0x03C, 4), (0x040, 4), (0x044, 2), (0x046, 2),
+]  # fmt: skip
 FOOTER_WORDS = [(0x008, 2), (0x00A, 2), (0x00C, 4), (0x010, 8), (0x018, 8), (0x020, 4)]
 GROUP_WORDS = [(0, 8), (8, 8), (16, 4), (20, 4), (24, 4), (28, 4)]
 FIELD_WORDS = [
-    (0, 1),
-    (5, 1),
-    (46, 1),
-    (47, 1),
-    (48, 2),
-    (50, 1),
-    (51, 1),
-    (52, 2),
-    (54, 2),
-    (56, 4),
-    (60, 4),
-    (64, 4),
-    (84, 4),
-    (88, 8),
-    (96, 8),
-    (104, 1),
-    (105, 1),
-    (106, 2),
-]
+    (0, 1), (5, 1), (46, 1), (47, 1), (48, 2), (50, 1), (51, 1), (52, 2), (54, 2),
+    (56, 4), (60, 4), (64, 4), (84, 4), (88, 8), (96, 8), (104, 1), (105, 1), (106, 2),
+]  # fmt: skip
 SECTION_WORDS = [(0, 4), (4, 4), (8, 4), (16, 8), (24, 8), (32, 8), (48, 8)]
 
 
@@ -189,28 +162,11 @@ def word_of_page(rng, shard, page):
 
 def other_value(rng, old, size):
     top = (1 << 8 * size) - 1
-    return (
-        rng.choice(
-            [
-                0,
-                1,
-                old + 1,
-                old - 1,
-                2 * old,
-                old // 2,
-                old ^ 1 << rng.randrange(8 * size),
-                top,
-                top - 1,
-                1 << rng.randrange(8 * size),
-                rng.getrandbits(8 * size),
-                -old,
-                old + 4096,
-                old - 4096,
-                old + 16,
-            ]
-        )
-        & top
-    )
+    values = [
+        0, 1, old + 1, old - 1, 2 * old, old // 2, old ^ 1 << rng.randrange(8 * size), top, top - 1,
+        1 << rng.randrange(8 * size), rng.getrandbits(8 * size), -old, old + 4096, old - 4096, old + 16,
+    ]  # fmt: skip
+    return rng.choice(values) & top
 
 
 def mutated_shard(rng, golden):
@@ -235,60 +191,13 @@ def mutated_shard(rng, golden):
 
 
 TOKENS = [
-    "",
-    "0",
-    "1",
-    "2",
-    "-",
-    "-1",
-    "01",
-    "00",
-    "255",
-    "256",
-    "65536",
-    "4294967295",
-    "4294967296",
-    "18446744073709551615",
-    "18446744073709551616",
-    "4611686018427387905",
-    "8192",
-    "8193",
-    "4096",
-    "raw",
-    "lz4",
-    "u8",
-    "i64",
-    "f8",
-    "tensor",
-    "ragged",
-    "string",
-    "hwc",
-    "image",
-    "label",
-    "x",
-    "../x",
-    "a/b",
-    "%41",
-    "%2f",
-    "%FF",
-    "moments",
-    "classes",
-    "group",
-    "field",
-    "0,1",
-    "1,0",
-    "1,",
-    "0,8",
-    "2,3,4",
-    "1,1,1,1,1,1,1,1,1",
-    "\t",
-    "\u00e9",
-    "a" * 48,
-    "a" * 4100,
-    "0" * 32,
-    "f" * 64,
-    "F" * 64,
-]
+    "", "0", "1", "2", "-", "-1", "01", "00", "255", "256", "65536", "4294967295", "4294967296",
+    "18446744073709551615", "18446744073709551616", "4611686018427387905", "8192", "8193", "4096",
+    "raw", "lz4", "u8", "i64", "f8", "tensor", "ragged", "string", "hwc", "image", "label",
+    "x", "../x", "a/b", "%41", "%2f", "%FF", "moments", "classes", "group", "field",
+    "0,1", "1,0", "1,", "0,8", "2,3,4", "1,1,1,1,1,1,1,1,1", "\t", "\u00e9",
+    "a" * 48, "a" * 4100, "0" * 32, "f" * 64, "F" * 64,
+]  # fmt: skip
 
 
 def mutated_manifest(rng, golden):
@@ -316,12 +225,8 @@ def mutated_manifest(rng, golden):
         lines[k], lines[max(i, 1)] = lines[max(i, 1)], lines[k]
     body = ("\n".join(lines) + "\n").encode("utf-8")
     head = body + b"end " + hashlib.sha256(body).hexdigest().encode("ascii") + b" "
-    return head + sf.h128_text(sf.h128(head)).encode("ascii") + b"\n", "%s, line %d: %a -> %a" % (
-        path,
-        i + 1,
-        was,
-        lines[i : i + 1],
-    )
+    data = head + sf.h128_text(sf.h128(head)).encode("ascii") + b"\n"
+    return data, "%s, line %d: %a -> %a" % (path, i + 1, was, lines[i : i + 1])
 
 
 def manifest_verdict(data, skip=()):
@@ -374,16 +279,14 @@ def bad_files(rng):
     assert len(numbers) >= 8 and good >= 3, "the mutations reach too little"
 
 
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Files with two faults: the library and shardfmt.py must meet the same one first. A fault is a
 # stage of making the file, the rule that it breaks when it is alone, and a function that puts it
 # in. Faults of one stage go in in the order of the lists; everything that a later stage makes
 # (hashes, seals) is right for what is there.
 
 def fault_base(rng):
-    """A shard with all kinds of sections, raw and compressed groups, several units in each, gaps
-    and ragged fields.
-    """
+    """A shard with all kinds of sections, raw and compressed groups, gaps and ragged fields."""
     groups, fields = [], []
     codecs = [sf.RAW, sf.LZ4, sf.RAW, sf.LZ4]
     away = [0, 1, 2, 3]             # a length may stand in another group
@@ -560,20 +463,11 @@ def drop_entry(rng, pages):
 
 
 def dirty_reserved(rng, pages):
-    page, at = rng.choice(
-        [
-            (0, 0x48),
-            (0, 0x70),
-            (0, sf.GROUP_TABLE + 40),
-            (0, sf.FIELD_TABLE + 110),
-            (0, 0xF00),
-            (1, 0x24),
-            (1, 0x38),
-            (1, sf.SECTION_TABLE + 12),
-            (1, sf.SECTION_TABLE + 48),
-            (1, 0xC00),
-        ]
-    )
+    places = [
+        (0, 0x48), (0, 0x70), (0, sf.GROUP_TABLE + 40), (0, sf.FIELD_TABLE + 110), (0, 0xF00),
+        (1, 0x24), (1, 0x38), (1, sf.SECTION_TABLE + 12), (1, sf.SECTION_TABLE + 48), (1, 0xC00),
+    ]  # fmt: skip
+    page, at = rng.choice(places)
     pages[page][at] = 1
 
 
@@ -664,9 +558,7 @@ SHARD_FAULTS = [
 
 
 def faulty_shard(rng, faults):
-    """A shard with these faults. The one of the header's hash is also the footer's: I9 is another
-    fault.
-    """
+    """A shard with these faults. The header's hash is also in the footer: I9 is another fault."""
     def put(stage, *where):
         for f in faults:
             if f[0] == stage:
@@ -714,9 +606,7 @@ def lines_of(lines, keyword):
 
 
 def token(keyword, at, value, pick=lambda rng, found: rng.choice(found)):
-    """A fault that sets a word of a line of that kind. `value` is the new word, or a function of
-    the old one.
-    """
+    """A fault that sets a word of such lines. `value` is the new word, or a function of the old."""
     def change(rng, lines):
         found = lines_of(lines, keyword)
         if found:
@@ -877,9 +767,10 @@ def control():
     path = write("control.shard", data)
     said = run("--verdict", path).strip()
     assert said == python_verdict(data) == "open I13 corrupt", said
-    sf.Rules.fail, whole = (
-        lambda self, number, message, status="corrupt": number == "I13" or whole(self, number, message, status)
-    ), sf.Rules.fail
+    whole = sf.Rules.fail
+    sf.Rules.fail = lambda self, number, message, status="corrupt": (
+        number == "I13" or whole(self, number, message, status)
+    )
     try:
         assert python_verdict(data) != said
     finally:

@@ -22,9 +22,7 @@ MASK = 2**64 - 1
 
 
 def bf16(values):
-    """The bits of the nearest bfloat16, a half to the even one: both neighbours' distances are
-    exact in float64.
-    """
+    """The bits of the nearest bfloat16, a half to the even one; float64 has exact distances."""
     below = values.view(np.uint32) >> 16
     low, high = [(n.astype(np.uint32) << 16).view(np.float32).astype(np.float64) for n in (below, below + 1)]
     down, up = np.abs(values - low), np.abs(high - values)
@@ -89,20 +87,8 @@ def check_transform(program, count):
     text = b""
     for pixels, layout, out, dtype, to, crop, mean, std, box, flip in jobs:
         height, width, channels = pixels.shape
-        words = [
-            channels,
-            height,
-            width,
-            layout,
-            *out,
-            dtype,
-            to,
-            crop,
-            *map(repr, mean),
-            *map(repr, std),
-            *box,
-            int(flip),
-        ]
+        words = [channels, height, width, layout, *out, dtype, to, crop]
+        words += [*map(repr, mean), *map(repr, std), *box, int(flip)]
         text += (
             f"transform {' '.join(map(str, words))}\n".encode()
             + (pixels if layout == HWC else pixels.transpose(2, 0, 1)).tobytes()
@@ -210,21 +196,8 @@ def draw_jobs(count):
 
 def check_draws(program, count):
     jobs = list(draw_jobs(count))
-    jobs[0] = (
-        (2, 300),
-        (1, 1),
-        RESIZED,
-        0.5,
-        (0.9, 1.0),
-        (3 / 4, 4 / 3),
-        1,
-        0,
-        1,
-        0,
-        0,
-        0,
-        5,
-    )  # no attempt can succeed
+    # In the first two no attempt can succeed.
+    jobs[0] = ((2, 300), (1, 1), RESIZED, 0.5, (0.9, 1.0), (3 / 4, 4 / 3), 1, 0, 1, 0, 0, 0, 5)
     jobs[1] = ((300, 2), (1, 1), RESIZED, 0.5, (0.9, 1.0), (3 / 4, 4 / 3), 1, 0, 1, 0, 0, 0, 5)
     text = "".join(f"draw {' '.join(map(str, (*f, *o, c, repr(flip), *map(repr, a + r), s, *rest)))}\n"
                    for f, o, c, flip, a, r, s, *rest in jobs)

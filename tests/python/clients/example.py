@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the programs of examples/python: as their first lines say, or in forks of a process that has
-their frameworks already.
-"""
+"""Run programs of examples/python, as their first lines say or in forks of one process."""
 
 import ast
 import builtins
@@ -44,9 +42,7 @@ def as_written(name, only_last=False):
 
 
 def module(name, *changes):
-    """The example, to be called; with changes (what stands there once, what is to stand there) a
-    broken one.
-    """
+    """The example, to be called; with changes, pairs of an old text and a new one, a broken one."""
     text = source(name)
     for old, new in changes:
         assert text.count(old) == 1, f"{name}.py has {text.count(old)} times {old!r}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/python/ddp.py: every record once, on one rank; the gradients of one process; kills, and
-other worlds after them.
+"""examples/python/ddp.py: every record once, on one rank, and the gradients of one process
+
+It is killed, and goes on in other worlds.
 """
 
 import functools
@@ -18,8 +19,9 @@ STEPS = 9  # of 108 photographs in batches of 12, whatever the world
 
 
 def train(world, command, *patches, changes=()):
-    """As torchrun does, but with forks, and rank 0 ends by itself, whoever else failed before it:
-    what it printed, and how each ended.
+    """As torchrun does, but with forks: what it printed, and how each ended.
+
+    Rank 0 ends by itself, whichever other rank failed before it.
     """
     main = functools.partial(example.module("ddp", *changes).main, shlex.split(command))
     meet = f"file://{os.path.abspath('meet')}"
@@ -51,12 +53,10 @@ class Ddp(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.whole = example.as_written("ddp")
-        os.rename("ddp.pt", "whole.pt")
+        os.rename("ddp", "whole.pt")
 
     def check_steps(self, output, first, end, exactly):
-        """These steps were made, and are those of the run under torchrun: bit for bit, or but for
-        rounding.
-        """
+        """These steps were made, and are those of torchrun: bit for bit, or but for rounding."""
         whole, part = numbers(self.whole), numbers(output)
         self.assertEqual(list(part), [(i // STEPS, i % STEPS) for i in range(first, end)])
         for step, values in part.items():

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/python/language_model.py: it learns from context, and where there is nothing to learn it
-learns nothing.
-"""
+"""examples/python/language_model.py: it learns from context, and nothing where there is none."""
 
 import array
 import collections
@@ -18,9 +16,7 @@ LENGTH = 64
 
 
 def least_loss(tokens):
-    """Of a model without context, over what shardpack makes of a stream: windows, whose first token
-    nobody guesses.
-    """
+    """Of a model without context, over shardpack's windows, whose first token nobody guesses."""
     tokens = tokens[1 : (len(tokens) - 1) // LENGTH * LENGTH + 1]
     return -sum(n / len(tokens) * math.log(n / len(tokens)) for n in collections.Counter(tokens).values())
 
@@ -43,9 +39,7 @@ class LanguageModel(unittest.TestCase):
         self.assertLess(loss, 0.9 * least)
 
     def test_mixed_tokens_teach_nothing(self):
-        """They are as frequent as before, in any order: only who sees the token that is to be
-        guessed does better.
-        """
+        """As frequent as before, in any order: only a model that sees the answer does better."""
         for name in ("train", "val"):
             mixed = self.tokens(name)
             random.Random(1).shuffle(mixed)

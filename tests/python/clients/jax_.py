@@ -90,9 +90,10 @@ class Jax(unittest.TestCase):
         with libshard.jax.Loader("set", 8, prefetch=1, max_held=1, drop_last=True) as loader:
             sums = [(batch.index, slow(batch["image"])[0]) for _ in range(3) for batch in loader]
         self.assertEqual(len(sums), 36)
-        with mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0), libshard.jax.Loader(
-            "set", 8, prefetch=1, max_held=1
-        ) as hasty:
+        with (
+            mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0),
+            libshard.jax.Loader("set", 8, prefetch=1, max_held=1) as hasty,
+        ):
             with self.assertRaisesRegex(libshard.ArgumentError, "still held"):
                 kept = [slow(batch["image"]) for batch in hasty]
                 self.assertTrue(kept)
@@ -100,9 +101,10 @@ class Jax(unittest.TestCase):
             self.assertEqual(int(total), int(self.want["image"][np.asarray(index)].astype(np.int64).sum()))
 
     def test_batches_that_are_kept_are_named(self):
-        with mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0.2), libshard.jax.Loader(
-            "set", 8, max_held=2
-        ) as loader:
+        with (
+            mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0.2),
+            libshard.jax.Loader("set", 8, max_held=2) as loader,
+        ):
             held = []
             with self.assertRaisesRegex(libshard.ArgumentError, r"3 batches are still held, of step 0 \(image\)"):
                 for batch in loader:

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/python/jax_short.py: it learns what is in the photographs, and nothing from other
-photographs' labels.
-"""
+"""examples/python/jax_short.py: it learns from photographs, and nothing from others' labels."""
 
 import unittest
 

@@ -126,12 +126,13 @@ class Loading(unittest.TestCase):
 
     def test_memory_that_nobody_holds_would_be_seen(self):
         """Of a loader whose tensors were no part of its batches."""
-        loose = lambda a, turned=False: torch.frombuffer(
+        loose = lambda a, turned=False: torch.frombuffer(  # noqa: E731
             (ctypes.c_uint8 * a.nbytes).from_address(a.data_ptr), dtype=torch.uint8
-        )  # noqa: E731
-        with mock.patch.object(libshard.torch, "_tensor", loose), libshard.torch.Loader(
-            "set", 8, prefetch=1, max_held=1
-        ) as loader:
+        )
+        with (
+            mock.patch.object(libshard.torch, "_tensor", loose),
+            libshard.torch.Loader("set", 8, prefetch=1, max_held=1) as loader,
+        ):
             held = []
             for batch in loader:
                 held.append((batch["image"], batch["image"].clone()))
@@ -240,8 +241,15 @@ class MapStyle(unittest.TestCase):
         ds = libshard.torch.ShardDataset("set")
         for workers, way in ((0, None), (2, "fork"), (2, "spawn")):
             for together in (default_collate, libshard.torch.collate):
-                loader = DataLoader(ds, batch_size=8, shuffle=True, num_workers=workers, multiprocessing_context=way, collate_fn=together,
-                                    persistent_workers=workers > 0)  # fmt: skip
+                loader = DataLoader(
+                    ds,
+                    batch_size=8,
+                    shuffle=True,
+                    num_workers=workers,
+                    multiprocessing_context=way,
+                    collate_fn=together,
+                    persistent_workers=workers > 0,
+                )
                 for _ in range(2):
                     labels, images = [], set()
                     for batch in loader:
@@ -281,19 +289,16 @@ class MapStyle(unittest.TestCase):
         files = sorted(os.path.join(d, f) for d, _, fs in os.walk(photos) for f in fs if f.endswith(".jpg"))[:9]
         with open("photos/t.jsonl", "w") as f:
             for i, name in enumerate(files):
-                f.write(
-                    json.dumps(
-                        {
-                            "file_name": os.path.relpath(name, photos),
-                            "label": f"c{i % 2}",
-                            "caption": "ü" * i,
-                            "ids": list(range(i % 4)),
-                        }
-                    )
-                    + "\n"
-                )
-        data.shardpack("images", "photos/t.jsonl", "--root", photos, "-o", "fields", "--resize", "16", "--order", "source",
-                       "--field", "ids:kind=ragged,dtype=i32,max=8", "--field", "caption:kind=text,max=32")  # fmt: skip
+                line = {
+                    "file_name": os.path.relpath(name, photos),
+                    "label": f"c{i % 2}",
+                    "caption": "ü" * i,
+                    "ids": list(range(i % 4)),
+                }
+                f.write(json.dumps(line) + "\n")
+        data.shardpack("images", "photos/t.jsonl", "--root", photos, "-o", "fields", "--resize", "16",
+                       "--order", "source", "--field", "ids:kind=ragged,dtype=i32,max=8",
+                       "--field", "caption:kind=text,max=32")  # fmt: skip
         ds = libshard.torch.ShardDataset("fields", channels_last=True)
         self.assertEqual(ds.classes, ["c0", "c1"])
         for i in range(9):
