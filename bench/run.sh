@@ -3,7 +3,8 @@
 # bench/run.sh - every row that BENCH asks for: JSON on standard output, a table on standard error
 #
 #   BUILD=DIR      where `make all` put things
-#   BENCH=pattern  a part of row names (`verify`), or a wildcard that matches all of one (`*/hot/*`); all rows otherwise
+#   BENCH=pattern  a part of row names (`verify`), or a wildcard that matches all of one
+#                  (`*/hot/*`); all rows otherwise
 #   RUNS=N         runs of each side; each row's own default otherwise
 #   TMPDIR=DIR     a folder on the disk to be measured, with 8 GB to spare; /var/tmp otherwise
 #

@@ -55,7 +55,8 @@ run "$build/bin/shardcat order $demo/train --seed 1 --epoch 1 | sort -u | wc -l"
 say "Train on batches from the loader.  The program is examples/train_loop.c, plain C to copy from:"
 run "$build/examples/train_loop $demo/train $demo/val"
 
-say "Is that real?  With the labels of the training set mixed up there is nothing to learn, and accuracy falls to chance:"
+control="With the labels of the training set mixed up there is nothing to learn, and accuracy falls to chance"
+say "Is that real?  $control:"
 run "$build/examples/train_loop $demo/train $demo/val --permute-labels --epochs 5"
 
 say "And a look at the data:"

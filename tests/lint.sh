@@ -25,8 +25,8 @@ if have cppcheck; then
 	# shellcheck disable=SC2086
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --enable=warning,portability \
 		--suppress=missingIncludeSystem --suppress=uninitvar --suppress=ctuuninitvar --suppress=autoVariables \
-		--suppress=compareBoolExpressionWithInt --suppress=shiftTooManyBitsSigned -Iinclude -I. libshard tools \
-		|| status=1
+		--suppress=compareBoolExpressionWithInt --suppress=shiftTooManyBitsSigned \
+		-Iinclude -I. libshard tools || status=1
 fi
 if have clang-tidy; then
 	# Left out: what contradicts the house style, advice to use functions that this C library

@@ -115,8 +115,8 @@ trap 'chmod -R u+rwX "$WORK" 2>/dev/null || :; rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 
 # The longest go first, or the last ones would have one CPU while others idle: as long as last time,
-# or in the plain build (of which a sanitizer's is a folder), or as they say near their top (`TAKES:
-# seconds`, who takes more than most), or 1 s.
+# or in the plain build (of which a sanitizer's is a folder), or as they say near their top
+# (`TAKES: seconds`, who takes more than most), or 1 s.
 times=$BUILD/test-times
 touch "$WORK/results" "$WORK/list" "$WORK/times"
 for known in "$times" "${BUILD%/*}/test-times"; do
@@ -149,7 +149,8 @@ if [ -n "$floor" ] && [ -z "${T-}" ] && [ $status = 0 ]; then
 		$(grep "^$floor " tests/FLOOR)
 	END
 	if [ "$ran" -lt "${least_ran:-$((ran + 1))}" ] || [ "$cases" -lt "$least_cases" ]; then
-		echo "$ran tests ran with $cases cases, and tests/FLOOR asks for ${least_ran:-no number} with ${least_cases:-none}."
+		echo "$ran tests ran with $cases cases, and tests/FLOOR asks for" \
+			"${least_ran:-no number} with ${least_cases:-none}."
 		echo "Find the lost one.  If it went on purpose, write there: $floor $ran $cases"
 		status=1
 	elif [ "$ran $cases" != "$least_ran $least_cases" ]; then

@@ -96,8 +96,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # Old package lists are no reason to give up: whether they will do, the next command shows.
 # shellcheck disable=SC2086 # commands and their words
-$sudo$refresh >"$log" 2>&1 || { tail -n 20 "$log" &&
-	echo "deps: '$refresh' failed; trying with the lists that are here"; }
+$sudo$refresh >"$log" 2>&1 ||
+	{ tail -n 20 "$log" && echo "deps: '$refresh' failed; trying with the lists that are here"; }
 # shellcheck disable=SC2086
 $sudo$command >"$log" 2>&1 || {
 	tail -n 40 "$log" >&2

@@ -67,8 +67,14 @@ else
 fi
 
 low() { # COMMAND...: as nobody, who may lock 64 KiB
-	(ulimit -l 64 && if [ "$(id -u)" = 0 ]; then setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; else \
-		"$@"; fi)
+	(
+		ulimit -l 64 || exit
+		if [ "$(id -u)" = 0 ]; then
+			setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+		else
+			"$@"
+		fi
+	)
 }
 run 0 low "$CAT" doctor
 finding memlock "good     memlock        64.0 KiB may be locked" \
@@ -92,7 +98,8 @@ grep -q '^good     dataset        56.0 KiB in 2 shards; [0-2] of 2 examined lies
 	die "dataset: $(cat out)"
 grep -q '^[a-z]*  *disk   ' out || die "no disk: $(cat out)"
 count() { grep -c "^$1  *[^ ]" out; }
-said "shardcat: $(grep -c '^[a-z]' out) findings: $(count good) good, $(count slower) slower, $(count missing) missing, $(count unknown) unknown"
+said "shardcat: $(grep -c '^[a-z]' out) findings: $(count good) good, $(count slower) slower, \
+$(count missing) missing, $(count unknown) unknown"
 run 0 "$CAT" doctor folder
 ! grep -q ' dataset ' out || die "a folder is no dataset: $(cat out)"
 [ -z "$(ls -A folder)" ] || die "something was left behind"
@@ -105,10 +112,10 @@ run 0 powerless "$CAT" doctor folder
 type=$(stat -f -c %T .)
 [ "$type" = tmpfs ] || grep -q '^unknown  disk ' out ||
 	die "nothing can be tried there: $(cat out)" # there nothing has to be
-[ "$(findmnt -n -o FSTYPE -T .)" != ext4 ] || finding disk \
-	"unknown  disk           ext4; no shard is in this folder, and no file can be" \
-	"                        made in it: Permission denied" \
-	"                        do: name a dataset, or a file on that disk"
+[ "$(findmnt -n -o FSTYPE -T .)" != ext4 ] ||
+	finding disk "unknown  disk           ext4; no shard is in this folder, and no file can be" \
+		"                        made in it: Permission denied" \
+		"                        do: name a dataset, or a file on that disk"
 run 3 "$CAT" doctor nowhere
 said "shardcat: nowhere: cannot be looked at: No such file or directory"
 echo garbage >folder.manifest && mkdir broken && cp folder.manifest broken/dataset.manifest

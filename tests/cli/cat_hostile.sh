@@ -48,8 +48,10 @@ for path in "$ROOT"/format/bad/*; do
 	name=$(basename "$path")
 	case $name in
 	*.shard) cp "$path" "$name" && target=$name ;;
-	*.manifest) mkdir "${name%.manifest}" && cp "$path" "${name%.manifest}/dataset.manifest" &&
-		target=${name%.manifest} ;;
+	*.manifest)
+		target=${name%.manifest}
+		mkdir "$target" && cp "$path" "$target/dataset.manifest"
+		;;
 	[DM]*) cp -r "$path" . && target=$name ;;
 	*) continue ;;
 	esac

@@ -81,7 +81,9 @@ END
 
 # What the loader settles itself is said with -v, and is what is used.
 run 0 "$CAT" order ds --seed 5 -v
-read -r w r L u <<<"$(sed -n 's/.*order: windows of \([0-9]*\) runs of \([0-9]*\) records, \([0-9]*\) lanes, phase unit \([0-9]*\), seed 5;.*/\1 \2 \3 \4/p' err)"
+number='\([0-9]*\)'
+settled="order: windows of $number runs of $number records, $number lanes, phase unit $number, seed 5;"
+read -r w r L u <<<"$(sed -n "s/.*$settled.*/\1 \2 \3 \4/p" err)"
 [ -n "$u" ] || die "no order with -v: $(cat err)"
 cp out got
 order_is two_levels "$r" "$w" "$L" "$u" 5 0

@@ -106,7 +106,8 @@ void __wrap_slot_describe(const struct slot *s, const struct layout *layout, con
 		record[0] = record[1];
 		record[1] = first;
 	}
-	if (BREAK == 5 && out->record_count > 1 && out->step == 1) /* the numbers are right, the bytes of a row are not */
+	/* the numbers are right, the bytes of a row are not */
+	if (BREAK == 5 && out->record_count > 1 && out->step == 1)
 		for (uint32_t f = 0; f < layout->schema->field_count; f++)
 			memcpy((char *)(uintptr_t)out->field[f].data + out->field[f].stride, out->field[f].data,
 			       layout->schema->field[f].bytes);

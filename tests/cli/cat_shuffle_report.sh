@@ -47,7 +47,8 @@ for order in epochs:
             rows["pairs"].append(np.triu(before[np.ix_(b, b)], 1).sum() / expected)
     before = together
 every = np.arange(n)
-ideals = {"classes": ideal(labels), "variance": 1, "runs": ideal(every // run) if run else 0, "shards": ideal(every // shard),
+ideals = {"classes": ideal(labels), "variance": 1, "runs": ideal(every // run) if run else 0,
+          "shards": ideal(every // shard),
           "distance": float(Fraction(sum(2 * d * (n - d) for d in range(n)), n * (n - 1))), "pairs": 1}
 for name in rows:
     if name != "runs" or run:
@@ -56,7 +57,8 @@ PY
 
 # figures: the table of the last run as the twin prints it
 figures() {
-	sed -n 's/^  classes in a batch  */classes /p; s/^  variance of class counts (VIF) */variance /p; s/^  runs of [0-9]* in a batch */runs /p
+	sed -n 's/^  classes in a batch  */classes /p; s/^  variance of class counts (VIF) */variance /p
+		s/^  runs of [0-9]* in a batch */runs /p
 		s/^  shards in a batch */shards /p; s/^  distance of neighbours in a batch */distance /p
 		s/^  pairs that meet again next epoch */pairs /p' out | awk '{print $1, $2, $4}'
 }
@@ -87,21 +89,20 @@ measured() {
 }
 # near FIGURE ERROR WANT TIMES: within so many standard errors, which must say something
 near() {
-	awk -v f="$1" -v e="$2" -v w="$3" -v t="$4" 'BEGIN { exit !(f - w <= t * e && w - f <= t * e && e < w / 20) }' \
-		||
+	awk -v f="$1" -v e="$2" -v w="$3" -v t="$4" \
+		'BEGIN { exit !(f - w <= t * e && w - f <= t * e && e < w / 20) }' ||
 		die "$1 +- $2 is not $3: $(cat out)"
 }
 
-# Sorted by class, in windows of W = r w records that hold whole batches: the variance is 1 + (B -
-# 1)(r - 1)/(W - 1) times that of a uniform shuffle.  The tool's own prediction is a little less, as
-# it also knows that the dataset is finite (1/(N - 1) less than 1/(W - 1)) and that some runs have
-# two classes.
+# Sorted by class, in windows of W = r w records that hold whole batches: the variance is
+# 1 + (B - 1)(r - 1)/(W - 1) times that of a uniform shuffle.  The tool's own prediction is a little
+# less, as it also knows that the dataset is finite (1/(N - 1) less than 1/(W - 1)) and that some
+# runs have two classes.
 vifs=()
 for story in "12 4 6" "10 5 4" "20 8 5"; do
 	read -r B r w <<<"$story"
-	run 0 "$CAT" shuffle-report sorted --batch "$B" --epochs 60 --shuffle windows --run-records "$r" --phase-unit \
-		1 \
-		--window-runs "$w" --lanes 1
+	run 0 "$CAT" shuffle-report sorted --batch "$B" --epochs 60 --shuffle windows --run-records "$r" \
+		--phase-unit 1 --window-runs "$w" --lanes 1
 	read -r vif error <<<"$(measured 'variance of class counts')"
 	predicted=$(sed -n 's/^  *as predicted  *\([0-9.]*\) .*/\1/p' out)
 	near "$vif" "$error" "$predicted" 4

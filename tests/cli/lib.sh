@@ -135,10 +135,10 @@ break_pack() {
 		[ "$source" = "$file" ] || objects+=("$BUILD/$source")
 	done
 	# shellcheck disable=SC2046,SC2086 # words of flags
-	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O1 $san -Iinclude -I. -o \
-		"$OLDPWD/broken" "$OLDPWD/broken.c" \
-		"${objects[@]/%.c/.o}" "$BUILD/libshard.a" \
-		$(pkg-config --libs libjpeg libpng libwebp jansson zlib libzstd liblz4) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
+	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O1 $san -Iinclude -I. \
+		-o "$OLDPWD/broken" "$OLDPWD/broken.c" "${objects[@]/%.c/.o}" "$BUILD/libshard.a" \
+		$(pkg-config --libs libjpeg libpng libwebp jansson zlib libzstd liblz4) \
+		$(pkg-config --silence-errors --libs liburing) -ldl -lm)
 }
 
 # replan SED FROM TO: TO has the plan of FROM, edited so, with the digest of what it is now;

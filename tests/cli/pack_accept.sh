@@ -63,10 +63,11 @@ told none.json >none.told
 told eoi.json >eoi.told
 told warnings.json >warnings.told
 told none.json >none.told
+bytes="6e 6f 20 69 6d 61 67 65 20 61 74 20 61 6c 6c"
 cat >refused.want <<END
 30head skipped truncated: $ends
 31head2 skipped truncated: $ends
-32none skipped not an image: starts with 6e 6f 20 69 6d 61 67 65 20 61 74 20 61 6c 6c: not an image (JPEG, PNG, WebP, BMP, PPM)
+32none skipped not an image: starts with $bytes: not an image (JPEG, PNG, WebP, BMP, PPM)
 END
 extra=$(sed -n 's/^06noise .* data: \([0-9]*\) extraneous.*/\1/p' none.told)
 diff - none.told >&2 <<END
@@ -119,14 +120,18 @@ $(cat refused.want)
 END
 
 cat >check.py <<'PY'
-"""check.py DS REPORT: the field damage, the counts, and whose pixels they are: of libjpeg, and of Pillow where it has some."""
+"""check.py DS REPORT: the field damage, the counts, and whose pixels they are
+
+They are libjpeg's, and Pillow's where it has some.
+"""
 import json, os, subprocess, sys
 import numpy as np
 from PIL import Image, ImageFile
 import records, shardfmt
 ds, report = sys.argv[1], json.load(open(sys.argv[2]))
 got = records.read(ds)
-names = {r["key"]: r["index"] for r in json.loads(subprocess.run([os.environ["CAT"], "list", ds, "--json"], capture_output=True, check=True).stdout)["records"]}
+listed = subprocess.run([os.environ["CAT"], "list", ds, "--json"], capture_output=True, check=True).stdout
+names = {r["key"]: r["index"] for r in json.loads(listed)["records"]}
 accepted = {i["input"]: {"truncated": 5, "damaged": 4}[i["reason"]] for i in report["accepted_inputs"]}
 assert report["accepted_with_warnings"] == len(accepted) <= report["written"] == len(names)
 assert not set(accepted) & {i["input"] for i in report["bad_inputs"]} and set(accepted) <= set(names)
@@ -135,7 +140,8 @@ for name, i in names.items():
 assert got["damage"].dtype == np.uint8 and got["damage"].ndim == 1
 
 def libjpeg(name):
-    out = subprocess.run([os.environ["DUMP"], "1"], input=f"src/{name}\n".encode(), capture_output=True, check=True).stdout
+    path = f"src/{name}\n".encode()
+    out = subprocess.run([os.environ["DUMP"], "1"], input=path, capture_output=True, check=True).stdout
     size, samples = out.split(b"\n", 2)[1:]
     width, height = map(int, size.split())
     return np.frombuffer(samples, np.uint8).reshape(height, width, 3)
@@ -180,16 +186,16 @@ shardpack: warning: src/a/01eoi.jpg: accepted: $lacks
 shardpack: warning: 5 of 8 records come from damaged images, accepted with warnings; their field damage is not 0
 END
 grep -e /01eoi -e records eoi.err | diff eoi.said - >&2
-run 0 "$PACK" images src -o eoi --crop 40 --shard-records 4 --on-error skip --order source --accept eoi --report \
-	again.json
+run 0 "$PACK" images src -o eoi --crop 40 --shard-records 4 --on-error skip --order source --accept eoi \
+	--report again.json
 said "shardpack: 19 inputs = 8 written (5 accepted with warnings) + 11 skipped + 0 quarantined + 0 failed"
 [ "$(json again.json '[(i["input"], i["message"]) for i in d["accepted_inputs"]][0]')" = \
 	"('a/01eoi.jpg', 'truncated')" ] || die "$(cat again.json)"
 [ "$(json again.json 'd["accepted_with_warnings"], len(d["accepted_inputs"])')" = "(5, 5)" ] ||
 	die "of a sealed dataset: $(cat again.json)"
 [ "$(json again.json 'd["recipe"]["accept"]')" = eoi ] || die "$(cat again.json)"
-[ "$(json none.json 'd["recipe"]["accept"], d["accepted_with_warnings"], d["accepted_inputs"]')" = "('none', 0, [])" ] \
-	|| die "$(cat none.json)"
+[ "$(json none.json 'd["recipe"]["accept"], d["accepted_with_warnings"], d["accepted_inputs"]')" = \
+	"('none', 0, [])" ] || die "$(cat none.json)"
 rm -rf page
 run 0 "$PACK" images src -o page "${ARGS[@]}" --accept eoi --report page.html
 grep -q '<tr><td>of these accepted with warnings</td><td class="n">5</td></tr>' page.html || die "the page has no count"
@@ -202,7 +208,8 @@ run 0 "$PACK" images src -o q --crop 40 --on-error quarantine --quarantine kept 
 mkdir -p many/a && for i in $(seq -w 1 23); do cp src/a/01eoi.jpg "many/a/$i.jpg"; done
 run 0 "$PACK" images many -o many.ds --crop 8 --accept eoi -q
 [ "$(grep -c "accepted: $lacks" err)" = 20 ] || die "$(cat err)"
-said "shardpack: warning: more than 20 such inputs that are accepted; the others are only counted; --report FILE lists them"
+said "shardpack: warning: more than 20 such inputs that are accepted; \
+the others are only counted; --report FILE lists them"
 
 # ---- any number of threads, parts, a run that stops and goes on, receipts lost ----
 
@@ -254,10 +261,10 @@ jpeg = bases(rng)[0]
 for i in range(60 if os.environ.get("VARIANT") else 400):
     open(f"mutants/m/{i:03}.jpg", "wb").write(mutate(rng, rng.choice(jpeg)))
 PY
-run 0 "$PACK" images mutants -o mutants.ds --crop 112 --order source --on-error skip --accept warnings --report \
-	mutants.json -q
-run 0 "$PACK" images mutants -o mutants.eoi --crop 112 --order source --on-error skip --accept eoi --report \
-	mutants.eoi.json -q
+run 0 "$PACK" images mutants -o mutants.ds --crop 112 --order source --on-error skip --accept warnings \
+	--report mutants.json -q
+run 0 "$PACK" images mutants -o mutants.eoi --crop 112 --order source --on-error skip --accept eoi \
+	--report mutants.eoi.json -q
 run 0 "$PACK" images mutants -o mutants.none --crop 112 --order source --on-error skip --report mutants.none.json -q
 "$PYTHON" - <<'PY' >mutated
 import json, os, subprocess
@@ -282,7 +289,8 @@ assert all((eoi[k] == got[k]).all() for k in eoi) and all((strict[k] == got[k]).
 assert set(eoi_accepted) == {k for k, reason in accepted.items() if reason == "truncated"}
 same = cmyk = 0
 for name in sorted({**got, **bad}):
-    out = subprocess.run([os.environ["DUMP"], "1"], input=f"mutants/{name}\n".encode(), capture_output=True, check=True).stdout
+    path = f"mutants/{name}\n".encode()
+    out = subprocess.run([os.environ["DUMP"], "1"], input=path, capture_output=True, check=True).stdout
     said, size, samples = out.split(b"\n", 2)
     width, height = map(int, size.split())
     if b"color conversion" in said:      # this is no part of what the program asks of libjpeg
@@ -295,7 +303,8 @@ for name in sorted({**got, **bad}):
         want = center_crop(Image.frombytes("RGB", (width, height), samples), 112)
         assert name in got and (got[name] == np.asarray(want)).all(), (name, said)
         same += name in accepted
-assert same > len(got) // 8 and eoi_accepted and len(accepted) > 2 * len(eoi_accepted), (same, len(got), len(accepted), len(eoi_accepted))
+counts = same, len(got), len(accepted), len(eoi_accepted)
+assert same > len(got) // 8 and eoi_accepted and len(accepted) > 2 * len(eoi_accepted), counts
 print(f"{len(got) + len(bad)} mutants, {same} accepted with libjpeg's pixels")
 PY
 
@@ -305,8 +314,8 @@ mkdir -p two/a right/a && cp src/a/00whole.jpg two/a/0.jpg && cp src/a/01eoi.jpg
 	cp src/a/00whole.jpg two/a/2.jpg
 cp src/a/05gap.jpg right/a/0.jpg && cp src/a/00whole.jpg right/a/1.jpg && cp src/a/00whole.jpg right/a/2.jpg
 printf 'path,label,right\n%s' "$(for i in 0 1 2; do echo "two/a/$i.jpg,0,right/a/$i.jpg"; done)" >two.csv
-run 0 "$PACK" images two.csv -o two.ds --crop 8 --order source --field right:kind=image --accept warnings --report \
-	two.json -q
+run 0 "$PACK" images two.csv -o two.ds --crop 8 --order source --field right:kind=image --accept warnings \
+	--report two.json -q
 [ "$("$PYTHON" -c 'import records; print(records.read("two.ds")["damage"])')" = "[4 5 0]" ] ||
 	die "damage of a second image"
 said "shardpack: warning: ./two/a/0.jpg: accepted: field right, right/a/0.jpg: $damaged: premature end of data segment"
@@ -318,7 +327,8 @@ misused() {
 misuse="--accept eoi adds a field damage, and there is one of that name already; rename yours"
 misused --accept eoi --field damage:kind=tensor,dtype=u8
 misused --accept eoi --columns damage:u8
-misuse="--accept eoi adds a field damage, which makes more than the limit of 22 fields beside image and label; fields of lengths count too"
+misuse="--accept eoi adds a field damage, which makes more than the limit of 22 fields beside image and label; "
+misuse+="fields of lengths count too"
 misused --accept eoi --columns "$(seq -s ,  -f 'c%g:u8' 22)"
 misuse="--accept all: must be none, eoi or warnings"
 misused --accept all

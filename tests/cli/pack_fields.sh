@@ -31,52 +31,51 @@ for fit in short:24:16 short:40:33 long:24:16 stretch:20:15 pad:24:24; do
 	"$PYTHON" "$ROOT/tests/cli/make_fields.py" "$resize" "$crop" "$how"
 	ARGS=(--resize "$resize" --crop "$crop" --fit "$how" --order source -q)
 	run 0 "$PACK" images t.csv -o ds.csv "${ARGS[@]}" --field $CAPTION --field $MASK,from=seg --field $DEPTH \
-		--columns age:u16 \
-		--field $IDS --field $BOXES --field $MAT --field $SCORE
+		--columns age:u16 --field $IDS --field $BOXES --field $MAT --field $SCORE
 	check ds.csv age caption mask depth ids boxes mat score
 	run 0 "$PACK" images t.jsonl -o ds.jsonl "${ARGS[@]}" --field $CAPTION --field $MASK,from=seg --field $DEPTH \
-		--columns age:u16 \
-		--field $IDS --field $BOXES --field $MAT --field $SCORE
+		--columns age:u16 --field $IDS --field $BOXES --field $MAT --field $SCORE
 	same ds.csv ds.jsonl
-	run 0 "$PACK" images img --root . -o ds.files "${ARGS[@]}" --field $MASK,from='mask/{}.png' --field \
-		$DEPTH,from='depth/{}.png' \
-		--field $CAPTION,from='text/{}.txt' --field $IDS,from='more/{}.ids.npy' --field \
-		$MAT,from='more/{}.mat.json' \
+	run 0 "$PACK" images img --root . -o ds.files "${ARGS[@]}" --field $MASK,from='mask/{}.png' \
+		--field $DEPTH,from='depth/{}.png' --field $CAPTION,from='text/{}.txt' \
+		--field $IDS,from='more/{}.ids.npy' --field $MAT,from='more/{}.mat.json' \
 		--field $BOXES,from='more/{}.boxes.npy'
 	check ds.files mask depth caption ids mat boxes
 	for a in tar zip; do
-		run 0 "$PACK" images wds.$a -o ds.$a "${ARGS[@]}" --field $MASK,from=seg.png --field \
-			$DEPTH,from=depth.png --field $CAPTION,from=txt \
-			--field $IDS,from=ids.npy --field $BOXES,from=json:boxes,format=xywh --field $MAT --field \
-			$SCORE,from=json:score \
-			--field blob:kind=bytes,max=8,from=bin
+		run 0 "$PACK" images wds.$a -o ds.$a "${ARGS[@]}" --field $MASK,from=seg.png \
+			--field $DEPTH,from=depth.png --field $CAPTION,from=txt \
+			--field $IDS,from=ids.npy --field $BOXES,from=json:boxes,format=xywh --field $MAT \
+			--field $SCORE,from=json:score --field blob:kind=bytes,max=8,from=bin
 		check ds.$a mask depth caption ids boxes mat score blob
 	done
 done
 
 # ---- the image's own options, in both spellings ----
 
-FIELDS=("--field=$CAPTION" "--field=$MASK,from=seg" "--field=$DEPTH" "--field=$IDS" "--field=$BOXES" --columns \
-	"age:u16")
+FIELDS=("--field=$CAPTION" "--field=$MASK,from=seg" "--field=$DEPTH" "--field=$IDS" "--field=$BOXES" \
+	--columns "age:u16")
 run 0 "$PACK" images t.csv -o flat --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 --std 1,2,0.5 -q
-run 0 "$PACK" images t.csv -o field --field image:resize=32,crop=24,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 \
-	-q
+run 0 "$PACK" images t.csv -o field -q \
+	--field image:resize=32,crop=24,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
 same flat field
-run 0 "$PACK" images t.csv -o both --resize 32 --layout chw --mean 0.5,0.25,0.5 --field \
-	image:kind=image,resize=32,crop=24,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 -q
+run 0 "$PACK" images t.csv -o both --resize 32 --layout chw --mean 0.5,0.25,0.5 \
+	--field image:kind=image,resize=32,crop=24,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 -q
 same flat both
 # Another image is as the first one, but for what is said of it: sizes both or none.
-run 0 "$PACK" plan images t.csv -o heirs --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 --std \
-	1,2,0.5 -q \
-	--field a:kind=image,from=depth --field b:kind=image,from=depth,resize=16 --field \
-	c:kind=image,from=depth,dtype=u8,fit=stretch
-[ "$(sed -n 's/^field //p' heirs/.shardpack/plan)" = \
-"a f16 tensor chw image [3,24,24] 0 0 kind=image,from=depth,resize=32,fit=short,crop=24,filter=bilinear,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
-b f16 tensor chw image [3,16,16] 0 0 kind=image,from=depth,resize=16,fit=short,crop=16,filter=bilinear,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
-c u8 tensor chw image [3,24,24] 0 0 kind=image,from=depth,resize=32,fit=stretch,crop=24,filter=bilinear,layout=chw,dtype=u8" ] || {
-	cat heirs/.shardpack/plan
-	die "what other images inherit"
-}
+run 0 "$PACK" plan images t.csv -o heirs --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 \
+	--std 1,2,0.5 -q \
+	--field a:kind=image,from=depth --field b:kind=image,from=depth,resize=16 \
+	--field c:kind=image,from=depth,dtype=u8,fit=stretch
+floats=dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
+sed -n 's/^field //p' heirs/.shardpack/plan | diff - <(cat <<END
+a f16 tensor chw image [3,24,24] 0 0 \
+kind=image,from=depth,resize=32,fit=short,crop=24,filter=bilinear,layout=chw,$floats
+b f16 tensor chw image [3,16,16] 0 0 \
+kind=image,from=depth,resize=16,fit=short,crop=16,filter=bilinear,layout=chw,$floats
+c u8 tensor chw image [3,24,24] 0 0 \
+kind=image,from=depth,resize=32,fit=stretch,crop=24,filter=bilinear,layout=chw,dtype=u8
+END
+) >&2 || die "what other images inherit"
 
 # ---- the same bytes, however they are made ----
 
@@ -114,8 +113,8 @@ check ds.folders caption
 # ---- what is optional ----
 
 sed 's/"seg": "[^"]*04.png", //; s/"seg": "[^"]*02.png"/"seg": null/; s/"boxes": \[\[/"gone": [[/' t.jsonl >some.jsonl
-run 0 "$PACK" images some.jsonl -o some "${ARGS[@]}" --field $MASK,from=seg,optional --field $BOXES,optional --field \
-	none:kind=text,max=4,optional
+run 0 "$PACK" images some.jsonl -o some "${ARGS[@]}" --field $MASK,from=seg,optional --field $BOXES,optional \
+	--field none:kind=text,max=4,optional
 "$PYTHON" - <<'PY'
 import json
 import numpy, records
@@ -145,14 +144,16 @@ for k in range(1, 9):
     marked = np.zeros((48, 32), np.uint8)
     x1, y1, x2, y2 = 4 * rng.integers(0, 3), 4 * rng.integers(0, 5), 4 * rng.integers(4, 8), 4 * rng.integers(6, 12)
     marked[y1:y2, x1:x2] = 7
-    image, mask, exif = Image.fromarray(np.stack([marked * 9, 255 - marked, marked], 2)), Image.fromarray(marked), Image.Exif()
+    image = Image.fromarray(np.stack([marked * 9, 255 - marked, marked], 2))
+    mask, exif = Image.fromarray(marked), Image.Exif()
     exif[274] = k
     image.save("lies/%d.png" % k, exif=exif)
     mask.save("lies/%d.mask.png" % k, exif=exif)
     upright = ImageOps.exif_transpose(Image.open("lies/%d.mask.png" % k))
     scaled = upright.resize((24, 36) if upright.width < upright.height else (36, 24), Image.NEAREST)
     edge = max(scaled.size) // 2 - 12
-    crop = np.asarray(scaled.crop((0, edge, 24, edge + 24) if scaled.width < scaled.height else (edge, 0, edge + 24, 24)))
+    box = (0, edge, 24, edge + 24) if scaled.width < scaled.height else (edge, 0, edge + 24, 24)
+    crop = np.asarray(scaled.crop(box))
     at = np.argwhere(crop == 7)
     want["mask"].append(crop)
     want["boxes"].append([[at[:, 1].min(), at[:, 0].min(), at[:, 1].max() + 1, at[:, 0].max() + 1]])
@@ -194,14 +195,15 @@ assert open("caption.txt", "rb").read() == want["caption"][8][:int(want["caption
 PY
 # Each image of floats is drawn by its own mean and std.
 run 0 "$PACK" images t.csv -o floats "${ARGS[@]}" --dtype f32 --mean 0.25,0.5,0.5 --std 1,2,3 \
-	--field $DEPTH,dtype=f32,mean=0.5/0.4/0.3,std=0.1/0.2/0.3 --field \
-	u8:kind=image,from=depth,resize=20,crop=16,fit=short,filter=bicubic,dtype=u8
+	--field $DEPTH,dtype=f32,mean=0.5/0.4/0.3,std=0.1/0.2/0.3 \
+	--field u8:kind=image,from=depth,resize=20,crop=16,fit=short,filter=bicubic,dtype=u8
 for f in depth u8; do run 0 "$CAT" get floats 3 --field $f --png --out $f.png; done
 cmp depth.png u8.png || die "a second image of floats, drawn"
 run 0 "$PACK" images t.csv -o foretold --resize 24 --crop 16 "${FIELDS[@]}" --dry-run
 printed "field mask u8 tensor none mask [16,16] 0 0 kind=mask,from=seg,fill=255"
 printed "field boxes f32 ragged none boxes [5,4] 1 8 kind=boxes,from=boxes,format=xyxy,max=5"
-printed "record 2048 bytes image and caption and mask and depth and ids and boxes, 32 bytes label and age and caption_length and ids_length and boxes_length"
+printed "record 2048 bytes image and caption and mask and depth and ids and boxes, \
+32 bytes label and age and caption_length and ids_length and boxes_length"
 [ ! -e foretold ] || die "--dry-run wrote"
 said=$(sed -n 's/^shards .* \([0-9]*\) bytes in all$/\1/p' out)
 run 0 "$PACK" images t.csv -o foretold --resize 24 --crop 16 "${FIELDS[@]}" -q

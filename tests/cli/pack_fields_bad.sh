@@ -35,8 +35,9 @@ wrong caption:kind=text,max=4,max=5 "max is given twice"
 wrong caption:kind=text,max "max needs a value"
 wrong caption:kind=text,max=4,optional=1 "optional takes no value"
 wrong caption:kind=text,max=4,shape=4 "shape does not belong to kind=text"
-wrong caption:kind=text,max=4,maximum=4 \
-	"'maximum=4' is not an option; must be kind, from, optional, fill, format, dtype, shape, max, resize, fit, crop, filter, layout, mean, std or decode-scale"
+options="kind, from, optional, fill, format, dtype, shape, max, resize, fit, crop, filter, layout, mean, std or \
+decode-scale"
+wrong caption:kind=text,max=4,maximum=4 "'maximum=4' is not an option; must be $options"
 wrong caption:kind=text,max=4,from= "from=: must be UTF-8 of 1 to 255 bytes; it has 0"
 wrong 1st:kind=text,max=4 \
 	"'1st' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _"
@@ -50,8 +51,8 @@ wrong image:max=3 "max does not belong to kind=image"
 wrong ids:kind=ragged,max=4 "kind=ragged needs dtype=TYPE"
 wrong ids:kind=ragged,max=4,dtype=int \
 	"dtype=int: must be u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 or bool"
-misused "--field ids: dtype=f16: must be u8 to i64, f32, f64 or bool for numbers" --field \
-	ids:kind=ragged,max=4,dtype=f16 "${SMALL[@]}"
+misused "--field ids: dtype=f16: must be u8 to i64, f32, f64 or bool for numbers" \
+	--field ids:kind=ragged,max=4,dtype=f16 "${SMALL[@]}"
 wrong mask:kind=mask,fill=256 "fill=256: must be a whole number, 0 to 255"
 wrong boxes:kind=boxes,max=4,format=yxyx "format=yxyx: must be xyxy or xywh"
 misused "--field mask: from=json:mask: an image or a mask cannot come from JSON" --field mask:kind=mask,from=json:mask \
@@ -59,23 +60,24 @@ misused "--field mask: from=json:mask: an image or a mask cannot come from JSON"
 misused "--field depth: dtype=i8: must be u8, f16, bf16 or f32 for an image" --field depth:kind=image,dtype=i8 \
 	"${SMALL[@]}"
 misused "--field depth: crop 32 is larger than resize 16" --field depth:kind=image,resize=16,crop=32 "${SMALL[@]}"
-misused "--field depth: std needs dtype f16, bf16 or f32; u8 samples are not normalised" --field \
-	depth:kind=image,std=1/1/1 "${SMALL[@]}"
-misused "--field depth: std 1/0/1: 0 must be above 0, because samples are divided by it" --field \
-	depth:kind=image,dtype=f32,std=1/0/1 "${SMALL[@]}"
+misused "--field depth: std needs dtype f16, bf16 or f32; u8 samples are not normalised" \
+	--field depth:kind=image,std=1/1/1 "${SMALL[@]}"
+misused "--field depth: std 1/0/1: 0 must be above 0, because samples are divided by it" \
+	--field depth:kind=image,dtype=f32,std=1/0/1 "${SMALL[@]}"
 misused "--field age: there is a field age already" --columns age:u16 --field age:kind=tensor,dtype=u8 "${SMALL[@]}"
 misused "--field a: there is a field a_length already" --field a_length:kind=tensor,dtype=u8 --field a:kind=text,max=4 \
 	"${SMALL[@]}"
 long=$(printf 'a%.0s' {1..41})
-misused "--field $long: the field of its lengths would be called ${long}_length, which is too long; use a shorter name" --field "$long:kind=text,max=4" "${SMALL[@]}"
+misused "--field $long: the field of its lengths would be called ${long}_length, which is too long; \
+use a shorter name" --field "$long:kind=text,max=4" "${SMALL[@]}"
 many=()
 for i in {1..12}; do many+=(--field "f$i:kind=text,max=4"); done
 misused "--field f12: more than the limit of 22 fields beside image and label; fields of lengths count too" \
 	"${many[@]}" "${SMALL[@]}"
 misused "--field image is given twice" --field image:crop=16 --field image:crop=16
 misused "--crop and --field image:crop= differ; give one of them" --crop 16 --field image:crop=17
-misused "--mean and --field image:mean= differ; give one of them" --crop 16 --dtype f32 --mean 0,0,0 --field \
-	image:mean=0/0/1
+misused "--mean and --field image:mean= differ; give one of them" --crop 16 --dtype f32 --mean 0,0,0 \
+	--field image:mean=0/0/1
 misused "--crop 32 is larger than --resize 16" --resize 16 --field image:crop=32
 misused "--field image: dtype: must be u8, f16, bf16 or f32" --field image:dtype=i8
 
@@ -125,8 +127,8 @@ refused 1 "./t1.csv: line 2: column x is empty, and field x comes from it" t1.cs
 refused 1 "./t1.csv: line 2: column x is empty, and field x comes from it" t1.csv --field x:kind=mask
 refused 1 "./t1.csv: line 1: no column is called y, which --field y needs" t1.csv --field y:kind=text,max=1
 printf 'path,label,x\n%s,0,\377\n' $IMG >t1.csv
-refused 1 "./t1.csv: line 2: column x, field x: not UTF-8 at byte 0; kind=bytes takes any" t1.csv --field \
-	x:kind=text,max=5
+refused 1 "./t1.csv: line 2: column x, field x: not UTF-8 at byte 0; kind=bytes takes any" t1.csv \
+	--field x:kind=text,max=5
 printf 'path,label,x\n%s,0,gone.png\n' $IMG >t1.csv
 refused 3 "./t1.csv: line 2: 'gone.png': No such file or directory" t1.csv --field x:kind=mask
 printf 'path,label,x\n%s,0,../gone.png\n' $IMG >t1.csv
@@ -138,14 +140,14 @@ refused 1 "./t1.jsonl: line 1: column y is empty, and field y comes from it" t1.
 
 # ---- files and archives, when they are listed ----
 
-refused 2 "--field mask: from= must be a path below img that contains {}, which stands for the image's path without extension, such as from=mask/{}.png" \
-	img --field mask:kind=mask
-refused 3 "./mask/a/00.jpg: field mask of 'a/00.png': No such file or directory" img --root . --field \
-	'mask:kind=mask,from=mask/{}.jpg'
-refused 1 "img/a/00.png: --field mask: from=../mask/{}.png does not lead to a path below img" img --field \
-	'mask:kind=mask,from=../mask/{}.png'
-refused 1 "./wds.tar: sample '0000' at offset 2048 has no .seg.jpg, which --field mask needs" wds.tar --field \
-	mask:kind=mask,from=seg.jpg
+refused 2 "--field mask: from= must be a path below img that contains {}, which stands for the image's path \
+without extension, such as from=mask/{}.png" img --field mask:kind=mask
+refused 3 "./mask/a/00.jpg: field mask of 'a/00.png': No such file or directory" img --root . \
+	--field 'mask:kind=mask,from=mask/{}.jpg'
+refused 1 "img/a/00.png: --field mask: from=../mask/{}.png does not lead to a path below img" img \
+	--field 'mask:kind=mask,from=../mask/{}.png'
+refused 1 "./wds.tar: sample '0000' at offset 2048 has no .seg.jpg, which --field mask needs" wds.tar \
+	--field mask:kind=mask,from=seg.jpg
 
 # ---- what is in them is a verdict on the sample ----
 
@@ -157,7 +159,8 @@ from make_fields import npy, png
 
 rng = np.random.default_rng(3)
 good = {"png": png(Image.fromarray(rng.integers(0, 256, (40, 30, 3), dtype=np.uint8))), "cls": b"0", "txt": b"fine",
-        "seg.png": png(Image.fromarray(np.zeros((40, 30), np.uint8))), "npy": npy(np.arange(3)), "json": b'{"boxes": [[1, 2, 3, 4]]}'}
+        "seg.png": png(Image.fromarray(np.zeros((40, 30), np.uint8))), "npy": npy(np.arange(3)),
+        "json": b'{"boxes": [[1, 2, 3, 4]]}'}
 jpeg = io.BytesIO()
 Image.new("L", (30, 40)).save(jpeg, "JPEG")
 array = good["npy"]
@@ -174,11 +177,13 @@ bad = [
     ("npy", array[:60], "an array of NumPy: offset 8: a head of 118 bytes, but the file ends before"),
     ("npy", b"[1, 2", "no JSON, at byte 5: ']' expected near end of file"),
     ("json", b'{"boxes": [[1, 2, 3]]}', "axis 1 has 3 elements; the field has 4"),
-    ("json", b'{"boxes": [[3, 2, 1, 4]]}', "box 0 is [3, 2, 1, 4] (x1, y1, x2, y2): its right side is left of its left side"),
+    ("json", b'{"boxes": [[3, 2, 1, 4]]}',
+     "box 0 is [3, 2, 1, 4] (x1, y1, x2, y2): its right side is left of its left side"),
     ("json", b'{"other": 1}', "no key boxes; add it, or say optional"),
     ("json", b'[1]', "no key boxes; add it, or say optional"),
     ("json", b'{', "no JSON, at byte 1: string or '}' expected near end of file"),
-    ("seg.png", png(Image.new("L", (40, 30))), "a mask of 40 x 30, and its image has 30 x 40; they must be of one size"),
+    ("seg.png", png(Image.new("L", (40, 30))),
+     "a mask of 40 x 30, and its image has 30 x 40; they must be of one size"),
     ("seg.png", good["png"], None),
     ("seg.png", good["seg.png"][:-20], None),
     ("seg.png", jpeg.getvalue(), None),
@@ -204,8 +209,8 @@ FIELDS=("--field=caption:kind=text,max=8,from=txt" "--field=ids:kind=ragged,dtyp
 	"--field=boxes:kind=boxes,max=3,from=json:boxes" "--field=mask:kind=mask,from=seg.png")
 run 1 "$PACK" images bad.tar -o no "${SMALL[@]}" "${FIELDS[@]}" --order source
 [ ! -e no ] || die "a dataset with bad samples"
-run 0 "$PACK" images bad.tar -o kept "${SMALL[@]}" "${FIELDS[@]}" --order source --on-error quarantine --quarantine \
-	away --report kept.json
+run 0 "$PACK" images bad.tar -o kept "${SMALL[@]}" "${FIELDS[@]}" --order source --on-error quarantine \
+	--quarantine away --report kept.json
 said "shardpack: 22 inputs = 1 written + 0 skipped + 21 quarantined + 0 failed"
 "$PYTHON" - <<'PY'
 import io, json, os, tarfile
@@ -234,7 +239,8 @@ run 0 "$PACK" plan images t.csv -o changed "${SMALL[@]}" "${TABLE[@]}" -q
 bytes=$(stat -c %s mask/a/02.png)
 echo >>mask/a/02.png && rm depth/b/09.png
 run 3 "$PACK" build changed
-said "shardpack: warning: $PWD/img/a/02.png: field seg, mask/a/02.png: changed since the plan was made: $bytes bytes then, $((bytes + 1)) now"
+changed="changed since the plan was made: $bytes bytes then, $((bytes + 1)) now"
+said "shardpack: warning: $PWD/img/a/02.png: field seg, mask/a/02.png: $changed"
 said "shardpack: warning: $PWD/img/b/09.png: field depth, depth/b/09.png: No such file or directory"
 
 # ---- plans that somebody changed ----
@@ -242,8 +248,8 @@ said "shardpack: warning: $PWD/img/b/09.png: field depth, depth/b/09.png: No suc
 rm -rf img mask depth text more changed
 "$PYTHON" "$ROOT/tests/cli/make_fields.py" 24 16 short
 run 0 "$PACK" plan images t.csv -o planned "${SMALL[@]}" "${TABLE[@]}" --columns age:u16 -q
-run 0 "$PACK" plan images wds.tar -o tarred "${SMALL[@]}" --field x:kind=text,max=96,from=txt,optional --field \
-	y:kind=bytes,max=8,from=bin -q
+run 0 "$PACK" plan images wds.tar -o tarred "${SMALL[@]}" --field x:kind=text,max=96,from=txt,optional \
+	--field y:kind=bytes,max=8,from=bin -q
 for edit in 's/^field seg u8/field seg i8/' 's/^field seg/field image/' \
 	's/\[16,16\] 0 0 kind=mask/[16,15] 0 0 kind=mask/' 's/ kind=mask,from=seg$//' \
 	's/kind=mask,from=seg$/&,fill=0/' \
@@ -284,7 +290,7 @@ done
 replan 's/^\(input 3 .* [0-9]*,mask[^ ]* =[0-9a-f]*\) =[0-9a-f]* /\1 =0000c07f000000000000000000000000 /' planned nan
 run 1 "$PACK" build nan
 grep -q 'box 0 is \[nan, 0, 0, 0\] (x1, y1, x2, y2): its numbers must be finite$' err || die "$(cat err)"
+# The edit that changes nothing shows that the others failed for what they changed.
 replan s/x/x/ planned same
-run 0 "$PACK" build same -q && run 0 "$PACK" seal same -q \
-	# the edit that changes nothing shows that the others failed for what they changed
+run 0 "$PACK" build same -q && run 0 "$PACK" seal same -q
 echo "$n refusals and spoilt plans, 21 verdicts on samples"

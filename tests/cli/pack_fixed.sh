@@ -111,8 +111,9 @@ print("%.6f %.6f %.6f" % tuple(i.mean(axis=(0, 1, 2))))')
 run 0 "$CAT" info b
 printed "  image mean $mean"
 
-# ---- raw records: fields, skipped bytes, byte orders, several files, gzip; what is compressed
-# holds the same ----
+# ---- raw records: fields, skipped bytes, byte orders, several files, gzip ----
+
+# What is compressed holds the same.
 
 SCHEMA='x:>f32[3],-:u8[5],label:>i32,image:u8[3,4,4],y:u16'
 printf 'ant\nbee\ncat\ndog\n' >names
@@ -205,7 +206,8 @@ l = np.fromfile("all.raw", row)["label"]
 print((l == 3).sum(), np.argmax(l == 3))')
 first=${bad#* } bad=${bad% *}
 run 1 "$PACK" raw all.raw -o no --schema "$SCHEMA" --classes three
-said "shardpack: warning: ./all.raw#$first: label 3 at offset $((first * 71 + 17)) of all.raw; there are 3 classes, from 0"
+at="offset $((first * 71 + 17)) of all.raw"
+said "shardpack: warning: ./all.raw#$first: label 3 at $at; there are 3 classes, from 0"
 said "shardpack: $bad bad inputs; shards that need one of them were not published"
 [ ! -e no ] || die "made for nothing"
 run 0 "$PACK" raw all.raw -o skipped --schema "$SCHEMA" --classes three --on-error skip --report skipped.json \
@@ -231,7 +233,8 @@ def batch(name, bytes):
     return np.fromfile(name, "u1").reshape(-1, bytes)
 rows = np.concatenate([batch("cifar10/data_batch_%d.bin" % i, 3073) for i in range(1, 6)])
 for ds, rows, label in (("cifar10.ds", rows, 0), ("cifar10.test", batch("cifar10/test_batch.bin", 3073), 0),
-                        ("cifar10.2", batch("cifar10/data_batch_2.bin", 3073), 0), ("cifar100.ds", batch("cifar100/train.bin", 3074), 1),
+                        ("cifar10.2", batch("cifar10/data_batch_2.bin", 3073), 0),
+                        ("cifar100.ds", batch("cifar100/train.bin", 3074), 1),
                         ("cifar100.coarse", batch("cifar100/train.bin", 3074), 0)):
     got = records.read(ds)
     records.same(got["image"], rows[:, -3072:].reshape(-1, 3, 32, 32), ds)
@@ -240,8 +243,8 @@ PY
 [ "$(sed -n 's/^class //p' cifar10.ds/dataset.manifest | tr '\n' ,)" = \
 	"0 airplane,1 automobile,2 bird,3 cat,4 deer,5 dog,6 frog,7 horse,8 ship,9 truck," ] ||
 	die "classes"
-[ "$(grep -c '^class ' cifar100.ds/dataset.manifest) $(grep -c '^class ' cifar100.coarse/dataset.manifest)" = "100 20" \
-	] || die "classes of CIFAR-100"
+[ "$(grep -c '^class ' cifar100.ds/dataset.manifest) $(grep -c '^class ' cifar100.coarse/dataset.manifest)" = \
+	"100 20" ] || die "classes of CIFAR-100"
 
 # ---- MNIST ----
 

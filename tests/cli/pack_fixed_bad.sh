@@ -54,7 +54,8 @@ def change(name, old, at, put):
 size = os.path.getsize("good.npz")
 with zipfile.ZipFile("good.npz") as z:
     b = z.getinfo("b.npy")
-    data_b = b.header_offset + 30 + len("b.npy") + int.from_bytes(open("good.npz", "rb").read()[b.header_offset + 28:b.header_offset + 30], "little")
+    extra = open("good.npz", "rb").read()[b.header_offset + 28:b.header_offset + 30]
+    data_b = b.header_offset + 30 + len("b.npy") + int.from_bytes(extra, "little")
 open("zip", "w").write("%d %d\n" % (data_b, b.header_offset))
 directory = open("good.npz", "rb").read().index(b"PK\1\2")
 change("bit.npz", "good.npz", data_b + 200, b"\xff")
@@ -69,7 +70,8 @@ open("cut.npz", "wb").write(open("good.npz", "rb").read()[:-30])
 with zipfile.ZipFile("deflated.npz") as z:
     a = z.getinfo("a.npy")
 change("inflate.npz", "deflated.npz", a.header_offset + 60, b"\xff\xff\xff\xff")
-# Arrays that must not become one field, and a member that unpacks to far more than the directory says.
+# Arrays that must not become one field, and a member that unpacks to far more than the directory
+# says.
 np.savez("dots.npz", **{"im.left": np.zeros((4, 2)), "im.right": np.ones((4, 2))})
 np.savez("long.npz", **{"n" * 60: np.zeros((4, 2))})
 def member(a):
@@ -122,6 +124,11 @@ PY
 
 run 0 "$PACK" array good.npy order.npy -o ok -q # what the others are compared with is good
 
+name_rule="must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _; rename it"
+damaged="the file is damaged, fetch it again"
+at_end() { # FILE: where it ends, as messages say it
+	echo "near offset $(stat -c %s "$1") of $(stat -c %s "$1")"
+}
 refused 1 "./short.npy: has 139 bytes, but must have a head of 128 and data of 12; it is cut short" array short.npy
 refused 1 "./long.npy: has 141 bytes, but must have a head of 128 and data of 12; it is longer than it should be" \
 	array long.npy
@@ -151,7 +158,7 @@ refused 1 ".: field 'nine' has 9 records and field 'ten' has 10; the numbers mus
 mkdir -p d && cp nine.npy d && cp good.npy d/nine2.npy && cp good.npy nine2.npy && cp ten.npy d/good.npy
 refused 1 "$PWD/d/good.npy: field 'good' is f64 [2] here, but i32 [] in the files before" array good.npy d/good.npy
 cp nine.npy 9.npy
-refused 1 "./9.npy: '9' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _; rename it" array 9.npy
+refused 1 "./9.npy: '9' cannot be the name of a field: $name_rule" array 9.npy
 refused 3 "missing.npy: No such file or directory" array missing.npy
 refused 3 "*.nothing: nothing matches this pattern" array '*.nothing'
 refused 2 "./nine.npy: given twice" array nine.npy nine.npy
@@ -166,7 +173,8 @@ grep -q "^shardpack: ./bit.npz: 'b.npy' at offset $data_b is damaged: its CRC-32
 refused 1 "./name.npz: 'b.npy': the header at offset $head_b has another name" array name.npz
 run 1 "$PACK" array dir.npz -o ds
 grep -q "^shardpack: ./dir.npz: the directory is damaged at offset [0-9]*$" err || die "$(cat err)"
-refused 1 "./method.npz: 'a.npy' at offset 0 is packed by method 12; must be stored (0) or deflated (8); make the archive again with zip" array method.npz
+refused 1 "./method.npz: 'a.npy' at offset 0 is packed by method 12; must be stored (0) or deflated (8); \
+make the archive again with zip" array method.npz
 refused 1 "./crypt.npz: 'a.npy' at offset 0 is encrypted; unpack the archive with its password and pack the files" \
 	array crypt.npz
 run 1 "$PACK" array count.npz -o ds
@@ -178,16 +186,21 @@ refused 1 "./offset.npz: 'a.npy': its header at offset 2147483647 lies outside o
 refused 1 "./cut.npz: no end record of a ZIP archive; it is cut short, or not a ZIP archive" array cut.npz
 refused 1 "./text.npz: 'readme.txt' is not an array; save arrays with numpy.savez" array text.npz
 refused 1 "./empty.npz: no records in it" array empty.npz
-refused 1 "./folders.npz: 'b/x.npy' at offset $("$PYTHON" -c 'print(open("folders.npz", "rb").read().rindex(b"\x93NUMPY"))') is a second array for field 'x'; save each under a name of its own" array folders.npz
-refused 1 "./long.npz/$(printf 'n%.0s' {1..60}).npy: '$(printf 'n%.0s' {1..60})' cannot be the name of a field: must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _; rename it" array long.npz
-refused 1 "./bomb.npz: the member at offset 55 unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" array bomb.npz
-refused 4 "./tall.npy: records of 2147483648 bytes; the limit is 1073741824 (the first axis counts the records)" array \
-	tall.npy
+second=$("$PYTHON" -c 'print(open("folders.npz", "rb").read().rindex(b"\x93NUMPY"))')
+refused 1 "./folders.npz: 'b/x.npy' at offset $second is a second array for field 'x'; \
+save each under a name of its own" array folders.npz
+long=$(printf 'n%.0s' {1..60})
+refused 1 "./long.npz/$long.npy: '$long' cannot be the name of a field: $name_rule" array long.npz
+refused 1 "./bomb.npz: the member at offset 55 unpacks to more than the 1000 bytes that the directory says; $damaged" \
+	array bomb.npz
+refused 4 "./tall.npy: records of 2147483648 bytes; the limit is 1073741824 (the first axis counts the records)" \
+	array tall.npy
 run 0 "$PACK" array dots.npz -o dots -q
 [ "$(sed -n 's/^records //p; s/^field [0-9]* \([^ ]*\) .*/\1/p' dots/dataset.manifest | sort | tr '\n' ' ')" = \
 	"4 im.left im.right " ] || die "$(cat dots/dataset.manifest)"
 run 1 "$PACK" array wide_label/label.npy -o ds
-said "shardpack: warning: wide_label/label.npy#1: label 9223372036854775813 at offset 136 of label.npy; the limit is 9223372036854775807"
+said "shardpack: warning: wide_label/label.npy#1: label 9223372036854775813 at offset 136 of label.npy; \
+the limit is 9223372036854775807"
 said "shardpack: 2 inputs = 0 written + 0 skipped + 0 quarantined + 1 failed + 1 not done"
 run 0 "$PACK" array wide_label/label.npy -o narrow --on-error skip
 said "shardpack: 2 inputs = 1 written + 1 skipped + 0 quarantined + 0 failed"
@@ -198,32 +211,35 @@ grep -q "^shardpack: ./inflate.npz: .* near offset [0-9]* of [0-9]*; the file is
 [ ! -e ds ] || die "made for nothing"
 head -c 5000 /dev/urandom >z && zstd -q z && head -c -3 z.zst >cut.zst && { cat z.zst && echo x; } >tail.zst
 run 0 "$PACK" raw z.zst -o ok6 --schema 'x:u8[10]' -q
-refused 1 "./cut.zst: the compressed data end early, near offset $(stat -c %s cut.zst) of $(stat -c %s cut.zst); the file is damaged, fetch it again" raw cut.zst --schema 'x:u8[10]'
+refused 1 "./cut.zst: the compressed data end early, $(at_end cut.zst); $damaged" raw cut.zst --schema 'x:u8[10]'
 run 1 "$PACK" raw tail.zst -o ds --schema 'x:u8[10]'
 grep -q "^shardpack: ./tail.zst: .*; the file is damaged, fetch it again$" err || die "$(cat err)"
 
 SCHEMA='x:u8[10]'
 run 0 "$PACK" raw two.gz -o ok2 --schema "$SCHEMA" -q
 grep -q '^records 2048$' ok2/dataset.manifest || die "a gzip of two members: $(grep ^records ok2/dataset.manifest)"
-refused 1 "./cut.gz: the compressed data end early, near offset $(stat -c %s cut.gz) of $(stat -c %s cut.gz); the file is damaged, fetch it again" raw cut.gz --schema "$SCHEMA"
-refused 1 "./tail.gz: incorrect header check near offset $(stat -c %s tail.gz) of $(stat -c %s tail.gz); the file is damaged, fetch it again" raw tail.gz --schema "$SCHEMA"
-refused 1 "./crc.gz: incorrect data check near offset $(stat -c %s crc.gz) of $(stat -c %s crc.gz); the file is damaged, fetch it again" raw crc.gz --schema "$SCHEMA"
+refused 1 "./cut.gz: the compressed data end early, $(at_end cut.gz); $damaged" raw cut.gz --schema "$SCHEMA"
+refused 1 "./tail.gz: incorrect header check $(at_end tail.gz); $damaged" raw tail.gz --schema "$SCHEMA"
+refused 1 "./crc.gz: incorrect data check $(at_end crc.gz); $damaged" raw crc.gz --schema "$SCHEMA"
 run 1 "$PACK" raw bits.gz -o ds --schema "$SCHEMA"
 [ ! -e ds ] || die "made for nothing"
-refused 1 "./plain.raw: 1000 bytes are 90 records of 11 bytes and 10 bytes more, at offset 990; check --schema and --skip-bytes" raw plain.raw --schema 'x:u8[11]'
-refused 1 "./plain.raw: 999 bytes after the skipped ones are 99 records of 10 bytes and 9 bytes more, at offset 991; check --schema and --skip-bytes" raw plain.raw --schema "$SCHEMA" --skip-bytes 1
+check="check --schema and --skip-bytes"
+refused 1 "./plain.raw: 1000 bytes are 90 records of 11 bytes and 10 bytes more, at offset 990; $check" \
+	raw plain.raw --schema 'x:u8[11]'
+refused 1 "./plain.raw: 999 bytes after the skipped ones are 99 records of 10 bytes and 9 bytes more, at offset 991; \
+$check" raw plain.raw --schema "$SCHEMA" --skip-bytes 1
 refused 1 "./plain.raw: 1000 bytes are less than --skip-bytes 2000" raw plain.raw --schema "$SCHEMA" --skip-bytes 2000
 run 0 "$PACK" raw plain.raw short.raw -o barren.ds --schema "$SCHEMA" --skip-bytes 990
 said "shardpack: warning: 1 file has no record (the first is './short.raw')"
 refused 1 "./plain.raw: no records in it" raw plain.raw --schema "$SCHEMA" --skip-bytes 1000
 mkfifo fifo
-refused 1 "./fifo: not a regular file; copy it to a regular file, which can be read at any offset" raw fifo --schema \
-	"$SCHEMA"
+refused 1 "./fifo: not a regular file; copy it to a regular file, which can be read at any offset" raw fifo \
+	--schema "$SCHEMA"
 for schema in "" x x: :u8 x:u9 'x:u8[' 'x:u8[]' 'x:u8[0]' 'x:u8[1,]' 'x:u8[,1]' 'x:u8[1]]' 'x:u8[-1]' 'x:u8,' ',x:u8' \
 	'x:u8[1,1,1,1,1,1,1,1,1]' 'x:>' "$(printf 'x%.0s' {1..48}):u8" 'x:u8[4294967296]'; do
 	run 2 "$PACK" raw plain.raw -o ds --schema "$schema"
-	grep -q "a field must be NAME:TYPE or NAME:TYPE\[N,...\], such as image:u8\[32,32,3\]$\|must not be empty" err \
-		|| die "--schema '$schema': $(cat err)"
+	grep -q -e "a field must be NAME:TYPE or NAME:TYPE\[N,...\], such as image:u8\[32,32,3\]$" \
+		-e "must not be empty" err || die "--schema '$schema': $(cat err)"
 	n=$((n + 1))
 done
 run 2 "$PACK" raw plain.raw -o ds --schema x:u8,x:u8
@@ -247,11 +263,13 @@ refused 1 "half: no file t10k-images-idx*-ubyte, with or without .gz, is in it" 
 
 mkdir cifar && head -c 3073 /dev/zero >cifar/test_batch.bin
 run 0 "$PACK" cifar cifar -o ok4 --split test -q
-refused 1 "cifar: neither data_batch_1.bin nor train.bin is in it; SRC must be the folder of the binary version of CIFAR" cifar cifar
+refused 1 "cifar: neither data_batch_1.bin nor train.bin is in it; \
+SRC must be the folder of the binary version of CIFAR" cifar cifar
 for i in 1 2 3 4; do cp cifar/test_batch.bin cifar/data_batch_$i.bin; done
 refused 3 "cifar/data_batch_5.bin: No such file or directory" cifar cifar
 head -c 3072 /dev/zero >cifar/data_batch_5.bin
-refused 1 "cifar/data_batch_5.bin: 3072 bytes are 0 records of 3073 bytes and 3072 bytes more; the file is cut short, or not a file of CIFAR-10" cifar cifar
+refused 1 "cifar/data_batch_5.bin: 3072 bytes are 0 records of 3073 bytes and 3072 bytes more; \
+the file is cut short, or not a file of CIFAR-10" cifar cifar
 echo airplane >cifar/batches.meta.txt
 refused 1 "cifar/batches.meta.txt: names 1 classes; must be 10" cifar cifar
 printf 'airplane\n%.0s' {1..10} >cifar/batches.meta.txt
@@ -262,6 +280,7 @@ refused 1 "./plain.bin: not the name of a file of CIFAR (data_batch_1.bin, test_
 rm cifar/batches.meta.txt cifar/data_batch_5.bin
 { printf '\012' && head -c 3072 /dev/zero; } >cifar/data_batch_5.bin
 run 1 "$PACK" cifar cifar -o ds
-said "shardpack: warning: cifar/data_batch_5.bin#0: label 10 at offset 0 of data_batch_5.bin; there are 10 classes, from 0"
+said "shardpack: warning: cifar/data_batch_5.bin#0: label 10 at offset 0 of data_batch_5.bin; \
+there are 10 classes, from 0"
 [ ! -e ds ] || die "made for nothing"
 echo "$n refusals"

@@ -47,12 +47,14 @@ w, h = 43, 40
 stride = lambda bits: (w * bits + 31) // 32 * 4
 for bits in 16, 24, 32:
     open("good/c/down%d.bmp" % bits, "wb").write(bmp(w, h, bits, rng.randbytes(stride(bits) * h), sign=-1))
-open("good/c/565.bmp", "wb").write(bmp(w, h, 16, rng.randbytes(stride(16) * h), 3, struct.pack("<3I", 0xf800, 0x7e0, 0x1f)))
-open("good/c/555.bmp", "wb").write(bmp(w, h, 16, rng.randbytes(stride(16) * h), 3, struct.pack("<3I", 0x7c00, 0x3e0, 0x1f)))
-open("good/c/masks.bmp", "wb").write(bmp(w, h, 32, rng.randbytes(stride(32) * h), 3, struct.pack("<3I", 0xff0000, 0xff00, 0xff)))
+for name, bits, masks in (("565", 16, (0xf800, 0x7e0, 0x1f)), ("555", 16, (0x7c00, 0x3e0, 0x1f)),
+                          ("masks", 32, (0xff0000, 0xff00, 0xff))):
+    rows = rng.randbytes(stride(bits) * h)
+    open("good/c/%s.bmp" % name, "wb").write(bmp(w, h, bits, rows, 3, struct.pack("<3I", *masks)))
 open("good/c/four.bmp", "wb").write(bmp(w, h, 4, rng.randbytes(stride(4) * h), palette=rng.randbytes(64)))
 core = struct.pack("<IHHHH", 12, w, h, 1, 24)
-open("good/c/os2.bmp", "wb").write(b"BM" + struct.pack("<IHHI", 26 + stride(24) * h, 0, 0, 26) + core + rng.randbytes(stride(24) * h))
+head = b"BM" + struct.pack("<IHHI", 26 + stride(24) * h, 0, 0, 26)
+open("good/c/os2.bmp", "wb").write(head + core + rng.randbytes(stride(24) * h))
 
 good = open("good/c/rgb0.bmp", "rb").read()
 webp = open("good/c/lossy0.webp", "rb").read()

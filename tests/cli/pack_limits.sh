@@ -55,19 +55,20 @@ rm -rf ds
 run 0 "$PACK" images src -o ds "${ARGS[@]}" --limit pixels=1200
 rm -rf ds
 run 1 "$PACK" images scans -o ds "${ARGS[@]}" --limit memory=200K
-said "shardpack: warning: scans/a/0.jpg: 600 x 400 JPEG needs more than 204800 bytes of decoder memory; --limit memory=N allows more"
+said "shardpack: warning: scans/a/0.jpg: 600 x 400 JPEG needs more than 204800 bytes of decoder memory; \
+--limit memory=N allows more"
 run 0 "$PACK" images scans -o ds "${ARGS[@]}" --limit memory=2M
 VERB=(images)
-refused 1 "./many.tar: sample '0' at offset 512 has 1003 members; the limit is 1002 (a key ends at the first dot of a name; --limit members=N allows more)" \
-	many.tar --limit members=1002
+refused 1 "./many.tar: sample '0' at offset 512 has 1003 members; the limit is 1002 \
+(a key ends at the first dot of a name; --limit members=N allows more)" many.tar --limit members=1002
 run 0 "$PACK" images many.tar -o many.ds "${ARGS[@]}" --limit members=1003
 
 # ---- plans: one form, only what is not the default, and a build that obeys it ----
 
 rm -rf ds
 run 0 "$PACK" plan images src -o p "${ARGS[@]}"
-run 0 "$PACK" plan images src -o defaults "${ARGS[@]}" --limit \
-	pixels=89478485,side=65500,scans=100,memory=768M,members=1000
+run 0 "$PACK" plan images src -o defaults "${ARGS[@]}" \
+	--limit pixels=89478485,side=65500,scans=100,memory=768M,members=1000
 cmp p/.shardpack/plan defaults/.shardpack/plan
 ! grep -q '^limit' p/.shardpack/plan || die "a plan names defaults"
 run 0 "$PACK" plan images src -o planned "${ARGS[@]}" --limit scans=9,side=60k,pixels=2K --on-error skip

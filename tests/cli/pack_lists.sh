@@ -30,7 +30,8 @@ with open("bom.csv", "w", newline="", encoding="utf-8-sig") as f:
     w.writerow(["file_name", "label"])
     w.writerows([p, n] for p, label, n in rows)
 open("tables/deep/train.tsv", "w").write("path\tlabel\n" + "".join("../../%s\t%d\n" % (p, n) for p, label, n in rows))
-open("train.jsonl", "w").write("\n" + "\n\n".join(json.dumps({"image": p, "label": n, "extra": [1]}) for p, label, n in rows))
+lines = [json.dumps({"image": p, "label": n, "extra": [1]}) for p, label, n in rows]
+open("train.jsonl", "w").write("\n" + "\n\n".join(lines))
 with open("flat.csv", "w", newline="") as f:
     w = csv.writer(f)
     w.writerow(["path", "label"])
@@ -107,7 +108,8 @@ values = [dict(age=i / 7, site=i * 2000, ok=i % 3 == 0, far=-(1 << 62) - i, smal
 with open("extra.csv", "w", newline="") as f:
     w = csv.writer(f)
     w.writerow(["site", "path", "age", "n", "ok", "far", "small", "site2"])
-    w.writerows([v["site"], r["path"], repr(v["age"]), r["n"], str(v["ok"]).lower(), v["far"], v["small"], "x"] for r, v in zip(rows, values))
+    for r, v in zip(rows, values):
+        w.writerow([v["site"], r["path"], repr(v["age"]), r["n"], str(v["ok"]).lower(), v["far"], v["small"], "x"])
 with open("extra.jsonl", "w") as f:
     for r, v in zip(rows, values):
         f.write(json.dumps(dict(v, path=r["path"], n=int(r["n"]))) + "\n")
@@ -167,35 +169,35 @@ table() { # table NAME LINES: with printf's escapes
 	printf -- "$2" >"$1"
 }
 I=src/class_00/00000.jpg J=src/class_01/00001.jpg
-table t.csv "path,label\n$I,1\n$J\n" && refused 1 \
-	"./t.csv: line 3: 1 fields; the first line has 2 (a field that contains a comma must be quoted)" t.csv
+no_path="no column is called path, file_name or image; the first line must name the columns, and has"
+no_label="no column is called label; name the column of labels with --label-key; the columns are"
+root="name a folder that holds all images with --root"
+table t.csv "path,label\n$I,1\n$J\n" &&
+	refused 1 "./t.csv: line 3: 1 fields; the first line has 2 (a field that contains a comma must be quoted)" t.csv
 table t.csv "path,label\n$I,\n" && refused 1 "./t.csv: line 2: no label for '$I'" t.csv
 table t.csv "path,label\n,1\n" && refused 1 "./t.csv: line 2: no path" t.csv
-table t.csv "file,label\n$I,1\n" && refused 1 \
-	"./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'file' 'label'" t.csv
-table t.csv "path,labels\n$I,1\n" && refused 1 \
-	"./t.csv: line 1: no column is called label; name the column of labels with --label-key; the columns are 'path' 'labels'" t.csv
+table t.csv "file,label\n$I,1\n" && refused 1 "./t.csv: line 1: $no_path 'file' 'label'" t.csv
+table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: $no_label 'path' 'labels'" t.csv
 table t.csv "path,label\n\"$I,1\n" && refused 1 "./t.csv: line 2: field 1: a quote is not closed" t.csv
 table t.csv "path,label\n\"$I\"x,1\n" && refused 1 "./t.csv: line 2: field 1: text follows a closing quote" t.csv
-table t.csv "path,label\na\"b,1\n" && refused 1 \
-	"./t.csv: line 2: field 1: a quote within a field; quote the whole field, and write the quote twice" t.csv
+table t.csv "path,label\na\"b,1\n" &&
+	refused 1 "./t.csv: line 2: field 1: a quote within a field; quote the whole field, and write the quote twice" \
+		t.csv
 table t.csv "path,label\na\rb,1\n" && refused 1 "./t.csv: line 2: field 1: a carriage return without a line feed" t.csv
 table t.csv "path,label\na\0b,1\n" && refused 1 "./t.csv: line 2: field 1: a NUL byte" t.csv
 table t.csv "path,label\n$I,1\n./$I,1\n" && refused 1 "./$I: appears twice; each image must appear once" t.csv
-table t.csv "path,label\n\nsrc/gone.jpg,1\n" && refused 3 "./t.csv: line 3: 'src/gone.jpg': No such file or directory" \
-	t.csv
-table t.csv "path,label\n../x.jpg,1\n" && refused 1 \
-	"./t.csv: line 2: '../x.jpg' lies outside of .; name a folder that holds all images with --root" t.csv
-table t.csv "path,label\n/etc/x.jpg,1\n" && refused 1 \
-	"./t.csv: line 2: '/etc/x.jpg' lies outside of .; name a folder that holds all images with --root" t.csv
+table t.csv "path,label\n\nsrc/gone.jpg,1\n" &&
+	refused 3 "./t.csv: line 3: 'src/gone.jpg': No such file or directory" t.csv
+table t.csv "path,label\n../x.jpg,1\n" &&
+	refused 1 "./t.csv: line 2: '../x.jpg' lies outside of .; $root" t.csv
+table t.csv "path,label\n/etc/x.jpg,1\n" &&
+	refused 1 "./t.csv: line 2: '/etc/x.jpg' lies outside of .; $root" t.csv
 table real/t.csv "path,label\n$PWD/link/../src/x.jpg,1\n" &&
-	refused 1 "real/t.csv: line 2: '$PWD/link/../src/x.jpg' lies outside of real; name a folder that holds all images with --root" real/t.csv
-table t.csv "Path;label\n$I;1\n" && refused 1 \
-	"./t.csv: line 1: no column is called path, file_name or image; the first line must name the columns, and has 'Path;label'" t.csv
-table t.csv "path, label\n$I,1\n" && refused 1 \
-	"./t.csv: line 1: no column is called label; name the column of labels with --label-key; the columns are 'path' ' label'" t.csv
-table t.csv "path,label\n$I,caf\351\n" && refused 1 \
-	"./t.csv: line 2: label 'caf\351' must be UTF-8 of 1 to 1024 bytes; it has 4" t.csv
+	refused 1 "real/t.csv: line 2: '$PWD/link/../src/x.jpg' lies outside of real; $root" real/t.csv
+table t.csv "Path;label\n$I;1\n" && refused 1 "./t.csv: line 1: $no_path 'Path;label'" t.csv
+table t.csv "path, label\n$I,1\n" && refused 1 "./t.csv: line 1: $no_label 'path' ' label'" t.csv
+table t.csv "path,label\n$I,caf\351\n" &&
+	refused 1 "./t.csv: line 2: label 'caf\351' must be UTF-8 of 1 to 1024 bytes; it has 4" t.csv
 for f in csv jsonl; do
 	for code in UTF-16 UTF-16LE UTF-16BE; do
 		iconv -f UTF-8 -t $code train.$f >wide.$f
@@ -206,14 +208,15 @@ mkdir circle && cp $I circle && ln -s ../circle circle/x
 refused 1 "$PWD/circle/x: this link leads back to $PWD/circle; following it would never end" circle --label-regex '(.)'
 table t.csv "path,label\n" && refused 1 "./t.csv: no rows in it" t.csv
 : >t.csv && refused 1 "./t.csv: no rows in it" t.csv
-table t.csv "path,label,x,label\n$I,1,2,3\n" && refused 1 \
-	"./t.csv: line 1: columns 2 and 4 are both called label; rename one" t.csv
-table t.csv "path,x,path,label\n$I,1,2,3\n" && refused 1 \
-	"./t.csv: line 1: columns 1 and 3 are both called path; rename one" t.csv
+table t.csv "path,label,x,label\n$I,1,2,3\n" &&
+	refused 1 "./t.csv: line 1: columns 2 and 4 are both called label; rename one" t.csv
+table t.csv "path,x,path,label\n$I,1,2,3\n" &&
+	refused 1 "./t.csv: line 1: columns 1 and 3 are both called path; rename one" t.csv
 # Numbers that cannot be classes are not silently names, of which "10" would come before "2".
 for label in -1 007 ' 3' 3.0 16777216 18446744073709551616; do
 	table t.csv "path,label\n$J,10\n$I,$label\n"
-	refused 1 "./$I: label '$label' is a number but not of a class: must be 0 to 16777215 without sign, blanks or leading zeros; correct it, or name the classes with --classes" t.csv
+	refused 1 "./$I: label '$label' is a number but not of a class: must be 0 to 16777215 without sign, blanks or \
+leading zeros; correct it, or name the classes with --classes" t.csv
 done
 table t.csv "path,label\n$J,10\n$I,07\n" && run 0 "$PACK" images t.csv -o widths "${ARGS[@]}" -q
 [ "$(sed -n 's/^class //p' widths/dataset.manifest | tr '\n' ,)" = "0 07,1 10," ] || die "class names"
@@ -228,7 +231,8 @@ for k in 1 2 10; do cp "src/class_00/0000$((k % 3 * 3)).jpg" numbers/$k/x.jpg; d
 tar -C numbers -cf numbers.tar 1 2 10
 mkdir more && cp -r numbers/10 more
 run 0 "$PACK" images numbers -o numbers.ds "${ARGS[@]}" -q
-NUMBERS="class folders are numbers and sort as text, as in torchvision: class 1 is '10', before '2'; set the numbers with --classes FILE"
+NUMBERS="class folders are numbers and sort as text, as in torchvision: class 1 is '10', before '2'; \
+set the numbers with --classes FILE"
 for source in numbers.tar "more numbers" "numbers/10/x.jpg numbers/2/x.jpg numbers/1/x.jpg"; do
 	rm -rf numbers.got
 	# shellcheck disable=SC2086
@@ -241,17 +245,18 @@ run 0 "$PACK" images numbers.tar -o stated "${ARGS[@]}" --label-regex '^([0-9]*)
 [ "$(sed -n 's/^class //p' stated/dataset.manifest | tail -n 1)" = "10 10" ] ||
 	die "labels of --label-regex are numbers"
 table t.csv "path,label\n$I,10\n$J,2\n"
-refused 1 ".: folder '1' gives its images a class by name, but '$I' has its class by the number 10; name the classes with --classes FILE" t.csv numbers.tar
+refused 1 ".: folder '1' gives its images a class by name, but '$I' has its class by the number 10; \
+name the classes with --classes FILE" t.csv numbers.tar
 printf '2\n1\n10\n' >order
 run 0 "$PACK" images t.csv numbers.tar -o mixture "${ARGS[@]}" --classes order -q
 [ "$(sed -n 's/^class //p' mixture/dataset.manifest | tr '\n' ,)" = "0 2,1 1,2 10," ] || die "class names"
 table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" &&
 	refused 1 "./t.jsonl: line 1: no text or whole number called label; name the key of labels with --label-key" \
 	t.jsonl
-table t.jsonl "{\"path\": 1, \"label\": 1}\n" && refused 1 \
-	"./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
-table t.jsonl "[1]\n" && refused 1 \
-	"./t.jsonl: line 1: not an object; must be an object, such as {\"path\": ..., \"label\": ...}" t.jsonl
+table t.jsonl "{\"path\": 1, \"label\": 1}\n" &&
+	refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
+table t.jsonl "[1]\n" &&
+	refused 1 "./t.jsonl: line 1: not an object; must be an object, such as {\"path\": ..., \"label\": ...}" t.jsonl
 table t.jsonl "\n{\"path\": \"a\", \"path\": \"b\"}\n" &&
 	refused 1 "./t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
 for row in age:f32,1.5x 'age:f32,' age:f32,1e39 age:f64,-1e309 site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 \
@@ -265,23 +270,24 @@ table t.csv "path,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is cal
 table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"age\": \"7\"}\n" &&
 	refused 1 "./t.jsonl: line 1: no number called age, which --columns needs" t.jsonl --columns age:f32
 refused 2 "src: --columns is for tables: .csv, .tsv or .jsonl" src --columns age:f32
+label_comes="the field label comes from --label-key, --labels, --label-regex or the source's folders, not from --field"
 while read -r bad line; do
 	run 2 "$PACK" images extra.csv -o no "${ARGS[@]}" --columns "$bad"
 	said "shardpack: --columns $line"
 	n=$((n + 1))
-done <<'END'
+done <<END
 age age: must be NAME:TYPE,..., such as age:f32,site:u16
 age:f32, age:f32,: must be NAME:TYPE,..., such as age:f32,site:u16
 image:u8 image:u8: the field image is the input itself; must be kind=image
-label:u8 label:u8: the field label comes from --label-key, --labels, --label-regex or the source's folders, not from --field
+label:u8 label:u8: $label_comes
 age:f16 age: dtype=f16: must be u8 to i64, f32, f64 or bool for numbers
 age:f32[2] age:f32[2]: dtype=f32[2]: must be u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 or bool
 age:f32,age:u8 age: there is a field age already
 END
 # --columns is short for --field, but for what a plan says of it.
 run 0 "$PACK" images extra.csv -o short "${ARGS[@]}" --label-key n --columns site:u16,small:i8 -q
-run 0 "$PACK" images extra.csv -o long "${ARGS[@]}" --label-key n --field site:kind=tensor,dtype=u16 --field \
-	small:kind=tensor,dtype=i8 -q
+run 0 "$PACK" images extra.csv -o long "${ARGS[@]}" --label-key n --field site:kind=tensor,dtype=u16 \
+	--field small:kind=tensor,dtype=i8 -q
 "$PYTHON" -c 'import records
 a, b = records.read("short"), records.read("long")
 assert list(a) == list(b) == ["image", "label", "site", "small"]
@@ -306,7 +312,8 @@ grep -q "^shardpack: --label-regex x: needs a part in brackets, which is the lab
 run 2 "$PACK" images flat -o no --label-regex '(x'
 run 2 "$PACK" images flat -o no --label-regex '(x)' --labels flat.csv
 run 2 "$PACK" images flat -o no --labels flat.txt
-refused 1 "flat/00_a.000.jpg: its class would be the folder that holds it, but that lies outside of flat; name a folder above it with --root, or give labels with --labels FILE or --label-regex RE" flat/00_a.000.jpg
+refused 1 "flat/00_a.000.jpg: its class would be the folder that holds it, but that lies outside of flat; \
+name a folder above it with --root, or give labels with --labels FILE or --label-regex RE" flat/00_a.000.jpg
 mkdir bare && cp $I bare/x.jpg
 refused 1 "./bare/x.jpg: is in no class folder; give labels with --labels FILE or --label-regex RE" bare src
 refused 2 "'': the name of an input must not be empty" ''

@@ -20,7 +20,8 @@ reason_of() {
 
 # account FILE: the sum that must always be right, and the list
 account() {
-	json "$1" '"%d = %d + %d + %d + %d" % tuple(d[k] for k in ("inputs", "written", "skipped", "quarantined", "failed"))'
+	json "$1" '"%d = %d + %d + %d + %d" % tuple(
+	    d[k] for k in ("inputs", "written", "skipped", "quarantined", "failed"))'
 	json "$1" 'd["inputs"] == d["written"] + d["skipped"] + d["quarantined"] + d["failed"] or 1/0' >/dev/null
 	[ "$(json "$1" '" ".join(sorted(b["input"].split("/")[1] for b in d["bad_inputs"]))')" = "$BAD" ] ||
 		die "bad inputs in $1"
@@ -49,7 +50,8 @@ run 1 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2
 [ "$(find ds -name '*.shard' | wc -l)" -ge 1 ] || die "no shard without a bad input was published"
 [ ! -e ds/dataset.manifest ] || die "sealed in spite of bad inputs"
 run 2 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2 --on-error skip
-said_only "shardpack: ds: holds an unfinished dataset of another plan, which has 'on-error fail' where this plan has 'on-error skip'; nothing was touched (--replace puts the new dataset in its place)"
+said_only "shardpack: ds: holds an unfinished dataset of another plan, which has 'on-error fail' where this plan has \
+'on-error skip'; nothing was touched (--replace puts the new dataset in its place)"
 
 # ---- skip ----
 

@@ -21,7 +21,8 @@ digest=$(sed -n 's/^shardpack: plan \([0-9a-f]*\):.*/\1/p' err)
 grep -q -e "$PWD" -e "$(hostname)" ds/.shardpack/plan && die "the plan knows this machine"
 
 run 5 "$PACK" seal ds
-said "shardpack: ds: 6 of 6 shards are not there yet: 00000 00001 00002 00003 00004 00005; \`shardpack build\` makes them"
+said "shardpack: ds: 6 of 6 shards are not there yet: 00000 00001 00002 00003 00004 00005; \
+\`shardpack build\` makes them"
 run 0 "$PACK" build ds --part 1/3 --report part.json
 [ "$(find ds -maxdepth 1 -name '*.shard' | sort | tr '\n' ' ')" = "ds/00001.shard ds/00004.shard " ] || die "part 1/3"
 [ "$(json part.json 'd["outcome"], d["inputs"], d["written"]')" = "('built', 20, 20)" ] || die "the report of a part"
@@ -135,7 +136,9 @@ cat src/class_00/00003.jpg >>changing/class_00/00000.jpg
 rm changing/class_01/00001.jpg
 run 3 "$PACK" build ch
 bytes=$(stat -c %s src/class_00/00000.jpg)
-said "shardpack: warning: $PWD/changing/class_00/00000.jpg: changed since the plan was made: $bytes bytes then, $(stat -c %s changing/class_00/00000.jpg) now"
+now=$(stat -c %s changing/class_00/00000.jpg)
+said "shardpack: warning: $PWD/changing/class_00/00000.jpg: \
+changed since the plan was made: $bytes bytes then, $now now"
 said "shardpack: warning: $PWD/changing/class_01/00001.jpg: No such file or directory"
 said "shardpack: 2 inputs could not be read; shards that need one of them were not published"
 cp src/class_00/00000.jpg changing/class_00/ && cp src/class_01/00001.jpg changing/class_01/

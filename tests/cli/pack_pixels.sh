@@ -14,8 +14,8 @@ import os
 import numpy as np
 from PIL import Image
 rng = np.random.default_rng(3)
-sizes = [(64, 64), (64, 63), (63, 64), (100, 37), (37, 100), (41, 40), (40, 41), (7, 5), (5, 7), (90, 60), (60, 91), (33, 20),
-         (20, 33), (128, 3), (3, 128), (1, 1), (2, 1), (40, 1), (1, 40)]
+sizes = [(64, 64), (64, 63), (63, 64), (100, 37), (37, 100), (41, 40), (40, 41), (7, 5), (5, 7), (90, 60),
+         (60, 91), (33, 20), (20, 33), (128, 3), (3, 128), (1, 1), (2, 1), (40, 1), (1, 40)]
 os.makedirs("src/a")
 for i, (w, h) in enumerate(sizes):
     Image.fromarray(rng.integers(0, 256, (h, w, 3), dtype=np.uint8)).save(f"src/a/{i:02}.png")
@@ -23,8 +23,8 @@ PY
 
 n=0
 while read -r fit resize crop filter; do
-	run 0 "$PACK" images src -o "ds$n" --order source --fit "$fit" --resize "$resize" --crop "$crop" --filter \
-		"$filter" --report r.json -q
+	run 0 "$PACK" images src -o "ds$n" --order source --fit "$fit" --resize "$resize" --crop "$crop" \
+		--filter "$filter" --report r.json -q
 	[ "$(json r.json 'd["recipe"]["fit"]')" = "$fit" ] || die "the report says nothing of --fit $fit"
 	run 0 "$CAT" verify "ds$n"
 	"$PYTHON" - "$CAT" "ds$n" "$fit" "$resize" "$crop" "$filter" <<'PY'
@@ -79,7 +79,8 @@ os.makedirs("turned/a")
 
 def tiff(value, order="<", tag=0x112, kind=3, count=1, entries=1):
     head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IH", 8, entries)
-    entry = struct.pack(order + "HHI", tag, kind, count) + struct.pack(order + ("HH" if kind == 3 else "I"), *([value, 0] if kind == 3 else [value]))
+    entry = struct.pack(order + "HHI", tag, kind, count)
+    entry += struct.pack(order + "HH", value, 0) if kind == 3 else struct.pack(order + "I", value)
     return head + entry + struct.pack(order + "I", 0)
 
 def picture():
@@ -118,14 +119,16 @@ xmp = segment(b"http://ns.adobe.com/xap/1.0/\0<x/>")
 open("turned/a/behind.jpg", "wb").write(data[:2] + xmp + segment(b"Exif\0\0" + tiff(7)) + data[2:])
 # Pillow refuses these; here they have no orientation.
 os.makedirs("broken/a")
-for name, exif in {"magic": b"XX*\0" + tiff(6)[4:], "short": tiff(6)[:6], "offset": tiff(6)[:4] + b"\xff\xff\xff\xff" + tiff(6)[8:], "empty": b""}.items():
+bad = {"magic": b"XX*\0" + tiff(6)[4:], "short": tiff(6)[:6],
+       "offset": tiff(6)[:4] + b"\xff\xff\xff\xff" + tiff(6)[8:], "empty": b""}
+for name, exif in bad.items():
     open(f"broken/a/{name}.jpg", "wb").write(data[:2] + segment(b"Exif\0\0" + exif) + data[2:])
 open("broken/a/none.jpg", "wb").write(data)
 PY
 
 for exif in apply ignore; do
-	run 0 "$PACK" images turned -o "exif_$exif" --order source --exif $exif --fit long --resize 48 --report r.json \
-		-q
+	run 0 "$PACK" images turned -o "exif_$exif" --order source --exif $exif --fit long --resize 48 -q \
+		--report r.json
 	[ "$(json r.json 'd["recipe"]["exif"]')" = "$exif" ] || die "the report says nothing of --exif $exif"
 	"$PYTHON" - "$CAT" $exif <<'PY'
 import glob, subprocess, sys, warnings
@@ -145,7 +148,8 @@ for i, path in enumerate(paths):
     w, h = (max(48 * w // h, 1), 48) if w <= h else (48, max(48 * h // w, 1))
     want = Image.new("RGB", (48, 48))
     want.paste(image.resize((w, h), Image.BILINEAR), ((48 - w) // 2, (48 - h) // 2))
-    raw = subprocess.run([cat, "get", f"exif_{exif}", str(i), "--field", "image", "--raw"], capture_output=True, check=True).stdout
+    get = [cat, "get", f"exif_{exif}", str(i), "--field", "image", "--raw"]
+    raw = subprocess.run(get, capture_output=True, check=True).stdout
     assert raw == want.tobytes(), path
 assert exif == "ignore" or turned == 7 * 8 + 6, turned
 print(len(paths), "files,", turned, "turned")
@@ -245,8 +249,10 @@ PY
 run 0 "$PACK" images src -o plain --order source --resize 40 --crop 40 -q
 same plain ds0
 run 0 "$PACK" images src -o x --order source --resize 40 --shard-records 100 --dry-run
-[ "$(sed '/^version/,$d' out | tr '\n' ' ')" = \
-	"source images resize 40 crop 40 filter bilinear layout hwc compress none align 0 order source seed 0 on-error fail shard-records 100 " ] || die "the recipe has other lines than before the option: $(sed '/^version/,$d' out)"
+recipe="source images resize 40 crop 40 filter bilinear layout hwc compress none align 0 order source seed 0 "
+recipe+="on-error fail shard-records 100 "
+[ "$(sed '/^version/,$d' out | tr '\n' ' ')" = "$recipe" ] ||
+	die "the recipe has other lines than before the option: $(sed '/^version/,$d' out)"
 run 0 "$PACK" images src -o x --order source --resize 40 --fit pad --dry-run
 printed "fit pad"
 run 0 "$PACK" images src -o x --fit long -q --dry-run
@@ -276,6 +282,7 @@ done
 run 2 "$PACK" images src -o x --resize 30 --dtype f32 --std 1,0,1
 said "shardpack: --std 1,0,1: 0 must be above 0, because samples are divided by it"
 run 2 "$PACK" images src -o x --resize 30 --dtype f16 --std 1,0.00001,1
-said "shardpack: --dtype f16: (x / 255 - mean) / std of channel 1 exceeds 65,504, the largest value of f16; give the mean and std of samples from 0 to 1"
+said "shardpack: --dtype f16: (x / 255 - mean) / std of channel 1 exceeds 65,504, the largest value of f16; \
+give the mean and std of samples from 0 to 1"
 [ ! -e x ] || die "a refusal left something"
 echo "$n transforms as Pillow's"

@@ -14,7 +14,8 @@ run 3 "$PACK" images nowhere -o ds "${ARGS[@]}"
 said_only "shardpack: nowhere: No such file or directory"
 mkdir -p flat && cp src/a/*.jpg flat
 run 1 "$PACK" images flat -o ds "${ARGS[@]}"
-said_only "shardpack: flat: no class folders in it (5 files found). Make one folder per class, or give the labels with --labels FILE or --label-regex RE"
+said_only "shardpack: flat: no class folders in it (5 files found). Make one folder per class, \
+or give the labels with --labels FILE or --label-regex RE"
 mkdir -p src/empty && touch src/empty/notes.txt
 run 1 "$PACK" images src -o ds "${ARGS[@]}"
 said_only "shardpack: src/empty: a class without images (1 other files); remove the folder or add images"
@@ -39,7 +40,8 @@ said "shardpack: warning: fifo/a/pipe.jpg: a FIFO, not a file"
 
 mkdir -p keys/a && cp src/a/cat_000.jpg keys/a && cp src/a/cat_001.jpg keys/a/$'caf\xe9.jpg'
 run 1 "$PACK" images keys -o ds "${ARGS[@]}"
-said "shardpack: warning: keys/a/caf\\351.jpg: the path becomes the record's key, so it must be UTF-8 of at most 1024 bytes; it has 10"
+said "shardpack: warning: keys/a/caf\\351.jpg: the path becomes the record's key, \
+so it must be UTF-8 of at most 1024 bytes; it has 10"
 run 0 "$PACK" images keys -o keys.ds "${ARGS[@]}" --on-error skip --report keys.json
 [ "$(json keys.json 'd["bad_inputs"][0]["reason"]')" = "bad key" ] || die "$(json keys.json 'd["bad_inputs"]')"
 
@@ -49,7 +51,8 @@ mkdir -p strays && cp -r src/a strays && cp src/a/cat_000.jpg strays/b.jpg && cp
 echo text >strays/notes
 for dry in --dry-run ""; do
 	run 0 "$PACK" images strays -o strays.ds "${ARGS[@]}" $dry
-	said "shardpack: warning: 2 images lie directly in strays, outside any class folder: ignored (the first is 'a.png')"
+	said "shardpack: warning: 2 images lie directly in strays, outside any class folder: \
+ignored (the first is 'a.png')"
 done
 said "shardpack: 3 other files in the source: ignored"
 
@@ -57,7 +60,8 @@ said "shardpack: 3 other files in the source: ignored"
 
 mkdir -p numbers && cp -r src/a numbers/2 && cp -r src/b numbers/10
 run 0 "$PACK" images numbers -o numbers.ds "${ARGS[@]}" --report numbers.json
-said "shardpack: warning: class folders are numbers and sort as text, as in torchvision: class 0 is '10', before '2'; set the numbers with --classes FILE"
+said "shardpack: warning: class folders are numbers and sort as text, as in torchvision: class 0 is '10', before '2'; \
+set the numbers with --classes FILE"
 [ "$(json numbers.json 'len(d["warnings"])')" = 1 ] || die "the warning is not in the report"
 
 # ---- unreadable input, whatever the policy ----
@@ -116,10 +120,12 @@ said_only "shardpack: --quarantine: lies in the source ($PWD/src); give a place 
 mkdir started
 run 0 "$PACK" images src -o started/ds "${ARGS[@]}" -q
 cp -r started/ds started/copy
+other="shardpack: started/ds: holds a dataset of another plan, with 10 records; nothing was touched \
+(--replace puts the new dataset in its place)"
 run 2 "$PACK" images src -o started/ds --resize 16 --crop 8
-said_only "shardpack: started/ds: holds a dataset of another plan, with 10 records; nothing was touched (--replace puts the new dataset in its place)"
+said_only "$other"
 run 2 "$PACK" images src -o started/ds --resize 16 --crop 8 --dry-run
-said_only "shardpack: started/ds: holds a dataset of another plan, with 10 records; nothing was touched (--replace puts the new dataset in its place)"
+said_only "$other"
 run 0 "$PACK" images src -o started/ds --crop 8 --dry-run --replace
 printed "output another dataset; would be replaced"
 printed "resize none"

@@ -16,8 +16,8 @@ from PIL import Image
 from pillow import photo_like
 rng = random.Random(11)
 os.makedirs("src/a")
-sizes = [(320, 240), (320, 243), (317, 240), (321, 255), (256, 256), (163, 97), (97, 163), (161, 161), (80, 81), (40, 40),
-         (41, 39), (39, 500), (500, 81), (33, 20), (640, 480), (327, 649)]
+sizes = [(320, 240), (320, 243), (317, 240), (321, 255), (256, 256), (163, 97), (97, 163), (161, 161), (80, 81),
+         (40, 40), (41, 39), (39, 500), (500, 81), (33, 20), (640, 480), (327, 649)]
 for i, (w, h) in enumerate(sizes):
     image = photo_like(rng, w, h)
     exif = Image.Exif()
@@ -32,7 +32,10 @@ for o in range(1, 9):       # the partly filled column and row at every edge
 PY
 
 cat >twin.py <<'PY'
-"""twin.py DS SCALE FIT RESIZE CROP FILTER EXIF: is it what Pillow makes of src?  Prints how many images had which scale."""
+"""twin.py DS SCALE FIT RESIZE CROP FILTER EXIF: is it what Pillow makes of src?
+
+Prints how many images had which scale.
+"""
 import collections, glob, os, subprocess, sys
 import numpy as np
 from PIL import Image, ImageOps
@@ -51,7 +54,8 @@ def target(w, h):
 
 def libjpeg(path, scale):
     """djpeg's pixels, which draft() cannot be asked for."""
-    out = subprocess.run([os.environ["DUMP"], str(scale)], input=path.encode() + b"\n", capture_output=True, check=True).stdout
+    dump = [os.environ["DUMP"], str(scale)]
+    out = subprocess.run(dump, input=path.encode() + b"\n", capture_output=True, check=True).stdout
     size, samples = out.split(b"\n", 2)[1:]
     return Image.frombytes("RGB", tuple(map(int, size.split())), samples)
 
@@ -79,8 +83,8 @@ def expect(path):
             image = libjpeg(path, scale)
         scales[scale] += 1
     image = image.convert("RGB")
-    transposed = {2: Image.FLIP_LEFT_RIGHT, 3: Image.ROTATE_180, 4: Image.FLIP_TOP_BOTTOM, 5: Image.TRANSPOSE, 6: Image.ROTATE_270,
-                  7: Image.TRANSVERSE, 8: Image.ROTATE_90}.get(o)
+    transposed = {2: Image.FLIP_LEFT_RIGHT, 3: Image.ROTATE_180, 4: Image.FLIP_TOP_BOTTOM, 5: Image.TRANSPOSE,
+                  6: Image.ROTATE_270, 7: Image.TRANSVERSE, 8: Image.ROTATE_90}.get(o)
     image = image if transposed is None else image.transpose(transposed)
     bw, bh = upright[0] / scale, upright[1] / scale
     left = image.width - bw if o in (2, 3, 6, 7) else 0      # where the last column of the file is now the first
@@ -105,9 +109,10 @@ PY
 
 threads=
 same_as_pillow() { # SCALE FIT RESIZE CROP FILTER EXIF; by $threads threads
+	local crop=(--crop "$4")
+	[ "$2" != pad ] || crop=()
 	rm -rf ds
-	run 0 "$PACK" images src -o ds --order source --fit "$2" --resize "$3" $([ "$2" = pad ] ||
-		echo --crop "$4") --filter "$5" --exif "$6" \
+	run 0 "$PACK" images src -o ds --order source --fit "$2" --resize "$3" "${crop[@]}" --filter "$5" --exif "$6" \
 		--field "image:decode-scale=$1" --on-error skip --report r.json -q ${threads:+-j "$threads"}
 	"$PYTHON" twin.py ds "$@" >scales || die "not as Pillow: $*"
 	[ "$(json r.json 'd["recipe"]["decode_scale"]')" = "$1" ] || die "the report says nothing of decode-scale"
@@ -150,17 +155,18 @@ for i, name in enumerate(sorted(os.listdir("src/a"))):
     if image.getexif().get(0x112, 1) >= 5:
         w, h = h, w
     Image.fromarray(np.random.default_rng(i).integers(0, 256, (h, w), np.uint8)).save(f"fields/masks/{i}.png")
-    boxes = [sorted(rng.uniform(0, w) for _ in range(2)) + sorted(rng.uniform(0, h) for _ in range(2)) for _ in range(3)]
+    boxes = [sorted(rng.uniform(0, w) for _ in range(2)) + sorted(rng.uniform(0, h) for _ in range(2))
+             for _ in range(3)]
     boxes = [[a, c, b, d] for a, b, c, d in boxes]
     rows.append(f'{name},0,masks/{i}.png,"{json.dumps(boxes)}",{name}')
 open("fields/t.csv", "w").write("\n".join(rows) + "\n")
 PY
 FIELDS=(--field mask:kind=mask --field boxes:kind=boxes,max=4 --exif apply --resize 40 --crop 33 --order source -q)
 run 0 "$PACK" images fields/t.csv -o whole "${FIELDS[@]}" --field right:kind=image,resize=20,crop=20
-run 0 "$PACK" images fields/t.csv -o auto "${FIELDS[@]}" --field image:decode-scale=auto --field \
-	right:kind=image,resize=20,crop=20,decode-scale=1
-run 0 "$PACK" images fields/t.csv -o both "${FIELDS[@]}" --field image:decode-scale=auto --field \
-	right:kind=image,resize=20,crop=20
+run 0 "$PACK" images fields/t.csv -o auto "${FIELDS[@]}" --field image:decode-scale=auto \
+	--field right:kind=image,resize=20,crop=20,decode-scale=1
+run 0 "$PACK" images fields/t.csv -o both "${FIELDS[@]}" --field image:decode-scale=auto \
+	--field right:kind=image,resize=20,crop=20
 run 0 "$PACK" images fields/t.csv -o right "${FIELDS[@]}" --field right:kind=image,resize=20,crop=20,decode-scale=auto
 "$PYTHON" - <<'PY'
 import records
@@ -169,32 +175,37 @@ for name in ("mask", "boxes", "boxes_length", "label"):
     for other in (auto, both, right):
         assert (whole[name] == other[name]).all(), name
 changed = lambda a, b, name: [i for i in range(len(a[name])) if (a[name][i] != b[name][i]).any()]
-assert changed(whole, right, "image") == [] == changed(auto, both, "image") == changed(whole, auto, "right") == changed(both, right, "right")
+for a, b, name in ((whole, right, "image"), (auto, both, "image"), (whole, auto, "right"), (both, right, "right")):
+    assert changed(a, b, name) == [], name
 assert 15 < len(changed(whole, auto, "image")) < 28 and 15 < len(changed(whole, right, "right")) <= 24
 assert not any(i >= 24 for i in changed(whole, auto, "image")), "other formats are decoded whole"
 PY
 # A mask has the size of the file, not of what was decoded.
 "$PYTHON" -c 'from PIL import Image
-Image.new("RGB", (321, 255), (1, 2, 3)).save("fields/x.jpg"); Image.new("L", (81, 64)).save("fields/x.png"); Image.new("L", (321, 255)).save("fields/y.png")'
+Image.new("RGB", (321, 255), (1, 2, 3)).save("fields/x.jpg")
+Image.new("L", (81, 64)).save("fields/x.png")
+Image.new("L", (321, 255)).save("fields/y.png")'
 for mask in x y; do
 	printf 'path,label,mask\nx.jpg,0,%s.png\n' $mask >fields/one.csv
 	code=$([ $mask = y ]; echo $?)
-	run "$code" "$PACK" images fields/one.csv -o one --field mask:kind=mask --resize 32 --crop 32 --field \
-		image:decode-scale=4 -q
-	[ $code = 0 ] || said \
-		"shardpack: warning: fields/x.jpg: field mask, x.png: a mask of 81 x 64, and its image has 321 x 255; they must be of one size"
+	run "$code" "$PACK" images fields/one.csv -o one --field mask:kind=mask --resize 32 --crop 32 \
+		--field image:decode-scale=4 -q
+	[ $code = 0 ] || said "shardpack: warning: fields/x.jpg: field mask, x.png: a mask of 81 x 64, \
+and its image has 321 x 255; they must be of one size"
 done
 mkdir -p one.src/a && cp fields/x.jpg one.src/a
 run 0 "$PACK" images one.src -o yes --resize 20 --field image:decode-scale=auto --limit pixels=80K -q
 run 1 "$PACK" images one.src -o no --resize 20 --field image:decode-scale=auto --limit pixels=20K -q
-said "shardpack: warning: one.src/a/x.jpg: is 321 x 255 = 81855 pixels: more than the limit of 20480; --limit pixels=81855 takes it"
+said "shardpack: warning: one.src/a/x.jpg: is 321 x 255 = 81855 pixels: more than the limit of 20480; \
+--limit pixels=81855 takes it"
 
 # ---- where it would make images larger ----
 
 larger() { # SCALE RESIZE MESSAGE: at RESIZE it is refused, and at one less it is not
 	rm -rf no yes
 	run 1 "$PACK" images one.src -o no --resize "$2" --field "image:decode-scale=$1" -q
-	said "shardpack: warning: one.src/a/x.jpg: is 321 x 255 pixels: decode-scale=$1 leaves $3 that it is resized to; decode-scale=auto takes it"
+	said "shardpack: warning: one.src/a/x.jpg: is 321 x 255 pixels: \
+decode-scale=$1 leaves $3 that it is resized to; decode-scale=auto takes it"
 	run 0 "$PACK" images one.src -o yes --resize $(($2 - 1)) --field "image:decode-scale=$1" -q
 	run 0 "$PACK" images one.src -o no --resize "$2" --field image:decode-scale=auto -q
 	n=$((n + 1))
@@ -220,8 +231,8 @@ run 0 "$PACK" build parts --part 1/2 -q
 run 0 "$PACK" build parts --part 0/2 -q
 run 0 "$PACK" seal parts -q
 same j1 parts
-run 0 "$PACK" plan images fields/t.csv -o fieldplan "${FIELDS[@]}" --field image:decode-scale=8 --field \
-	right:kind=image,resize=20
+run 0 "$PACK" plan images fields/t.csv -o fieldplan "${FIELDS[@]}" --field image:decode-scale=8 \
+	--field right:kind=image,resize=20
 grep -q "^field right .* kind=image,from=right,resize=20,fit=short,.*,dtype=u8,decode-scale=8$" \
 	fieldplan/.shardpack/plan || die "$(grep ^field fieldplan/.shardpack/plan)"
 run 0 "$PACK" plan images src -o default --resize 40 --crop 33 --shard-records 7 -q
@@ -242,18 +253,20 @@ misused() { # MESSAGE ARGUMENT...
 	n=$((n + 1))
 }
 misused "--field image:decode-scale=3: decode-scale=3: must be 1, 2, 4, 8 or auto" --field image:decode-scale=3
-misused "--field x:kind=mask,decode-scale=2: decode-scale does not belong to kind=mask" --field \
-	x:kind=mask,decode-scale=2
-misused "decode-scale=auto needs --resize N: a crop alone uses the image at its own size" --crop 8 --field \
-	image:decode-scale=auto
-misused "--field right: decode-scale=2 needs resize N: a crop alone uses the image at its own size" --field \
-	right:kind=image,crop=8,decode-scale=2 --resize 9 --crop 9
+misused "--field x:kind=mask,decode-scale=2: decode-scale does not belong to kind=mask" \
+	--field x:kind=mask,decode-scale=2
+misused "decode-scale=auto needs --resize N: a crop alone uses the image at its own size" --crop 8 \
+	--field image:decode-scale=auto
+misused "--field right: decode-scale=2 needs resize N: a crop alone uses the image at its own size" \
+	--field right:kind=image,crop=8,decode-scale=2 --resize 9 --crop 9
 
 # ---- converters that are wrong ----
 
 # By one thread: which tables a thread finds kept from earlier images then depends on nothing else.
 breaks=0 threads=1
-finds() { # FILE SED WORDS: with FILE edited so, what WORDS ask for is not what Pillow makes; which is shown by the plain build
+# finds FILE SED WORDS: with FILE edited so, what WORDS ask for is not what Pillow makes; which is
+# shown by the plain build
+finds() {
 	[ -z "${VARIANT-}" ] || return 0
 	break_pack "$1" "$2"
 	if (PACK=$PWD/broken && same_as_pillow $3) >found 2>&1; then

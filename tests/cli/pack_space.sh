@@ -28,8 +28,8 @@ foretold --resize 5 --crop 5 --shard-records 100 # many records to a unit
 foretold --resize 32 --crop 32 --align 4096 --layout chw
 foretold --resize 280 --crop 280 # above 64 MiB sections lie wider apart
 foretold --crop 17 --order source --shard-bytes 20K
-foretold --crop 17 --field 'mask:kind=mask,optional,from=no/{}.png' --field \
-	'text:kind=text,max=999,optional,from=no/{}.txt'
+foretold --crop 17 --field 'mask:kind=mask,optional,from=no/{}.png' \
+	--field 'text:kind=text,max=999,optional,from=no/{}.txt'
 
 run 0 "$PACK" images src -o work/ds2 --resize 32 --crop 32 --seed 5 --shard-records 100 --dry-run
 printed "source images"

@@ -210,8 +210,8 @@ import tarfile
 import zipfile
 images = sorted(glob.glob("src/*/*"))
 double = b"\0\5\26\7" + bytes(100)
-junk = [("__MACOSX/class_00/._00000.jpg", double), ("__MACOSX/._class_00", double), (".DS_Store", b"\0\0\0\1Bud1"), ("class_00/._00000.jpg", double),
-        ("class_00/.DS_Store", b"x")]
+junk = [("__MACOSX/class_00/._00000.jpg", double), ("__MACOSX/._class_00", double),
+        (".DS_Store", b"\0\0\0\1Bud1"), ("class_00/._00000.jpg", double), ("class_00/.DS_Store", b"x")]
 for name, prefix, more in (("plain", "", []), ("dotted", "./", []), ("mac", "", junk)):
     members = more + [(prefix + p[4:], open(p, "rb").read()) for p in images]
     with zipfile.ZipFile(name + ".zip", "w", zipfile.ZIP_DEFLATED) as z:
@@ -228,7 +228,8 @@ with zipfile.ZipFile("same.zip", "w") as z:
 with zipfile.ZipFile("under.zip", "w") as z: # an image may be called so
     z.write(images[0], "c/._x.jpg")
 with tarfile.open("meta.tar", "w") as t:
-    for n, data in (("__meta__/info.json", b"{}"), ("__MACOSX/._0.jpg", double), ("._0.jpg", double), ("0.jpg", open(images[0], "rb").read()), ("0.cls", b"1")):
+    for n, data in (("__meta__/info.json", b"{}"), ("__MACOSX/._0.jpg", double), ("._0.jpg", double),
+                    ("0.jpg", open(images[0], "rb").read()), ("0.cls", b"1")):
         info = tarfile.TarInfo(n)
         info.size = len(data)
         t.addfile(info, io.BytesIO(data))
@@ -250,7 +251,8 @@ said "shardpack: 3 other files in the source: ignored"
 # says what to do.
 mkdir -p apple/a && cp src/class_00/00000.jpg apple/a && printf '\0\5\26\7\0\2\0\0' >apple/a/._00000.jpg
 run 1 "$PACK" images apple -o apple.ds "${ARGS[@]}"
-said "shardpack: warning: apple/a/._00000.jpg: is AppleDouble: what macOS keeps beside a file, not an image; remove all such files: find SRC -name '._*' -delete"
+said "shardpack: warning: apple/a/._00000.jpg: is AppleDouble: what macOS keeps beside a file, not an image; \
+remove all such files: find SRC -name '._*' -delete"
 tar --sort=name -C src -cf byname.tar class_00 class_01 class_02
 run 0 "$PACK" images byname.tar -o regex.ds "${ARGS[@]}" --order source --label-regex 'class_0(.)/' -q
 same_as_ref regex.ds c
@@ -291,31 +293,45 @@ at() { # where in the archive a member's data begin
 	"$PYTHON" -c 'import sys, tarfile
 print([m.offset_data for m in tarfile.open(sys.argv[1]).getmembers() if m.name == sys.argv[2]][-1])' "$@"
 }
+size() {
+	stat -c %s "$1"
+}
+short="it is cut short"
+leads_out="has a name that is empty, too long, or leads out of the archive"
 refused 1 "./nolabel.tar: sample 'x' at offset $(at nolabel.tar x.jpg) has no .cls" nolabel.tar
 refused 1 "./noimage.tar: sample 'x' at offset $(at noimage.tar x.cls) has no image" noimage.tar
 refused 1 "./two.tar: sample '000000' has two images, 'jpg' at offset 512 and 'png' at $(at two.tar 000000.png)" two.tar
-refused 1 "./many.tar: sample '000000' at offset 512 has 1004 members; the limit is 1000 (a key ends at the first dot of a name; --limit members=N allows more)" many.tar
+refused 1 "./many.tar: sample '000000' at offset 512 has 1004 members; the limit is 1000 \
+(a key ends at the first dot of a name; --limit members=N allows more)" many.tar
 refused 1 "./kind.tar: 'c/x.jpg' at offset 0 is neither file, folder nor link; make the archive again without it" \
 	kind.tar
 refused 1 "./twice.tar: '000000.jpg' appears twice, at offsets 512 and $(at twice.tar 000000.jpg)" twice.tar
-refused 1 "./badlabel.tar: the label in '000000.cls' at offset $(at badlabel.tar 000000.cls) must be UTF-8 of 1 to 1024 bytes; it has 2" badlabel.tar
-refused 1 "./badjson.tar: '000000.json' at offset $(at badjson.tar 000000.json): string or '}' expected near end of file" badjson.tar --label-key n
+refused 1 "./badlabel.tar: the label in '000000.cls' at offset $(at badlabel.tar 000000.cls) \
+must be UTF-8 of 1 to 1024 bytes; it has 2" badlabel.tar
+refused 1 "./badjson.tar: '000000.json' at offset $(at badjson.tar 000000.json): \
+string or '}' expected near end of file" badjson.tar --label-key n
 refused 1 "./nokey.tar: '000000.json' at offset $(at nokey.tar 000000.json): no text or whole number called n" \
 	nokey.tar --label-key n
 refused 1 "./array.tar: '000000.json' at offset $(at array.tar 000000.json): not an object" array.tar --label-key n
-refused 1 "./up.tar: the member at offset 0 has a name that is empty, too long, or leads out of the archive: 'a/../../x.jpg'" up.tar
-refused 1 "./root.tar: the member at offset 0 has a name that is empty, too long, or leads out of the archive: '/x.jpg'" root.tar
+refused 1 "./up.tar: the member at offset 0 $leads_out: 'a/../../x.jpg'" up.tar
+refused 1 "./root.tar: the member at offset 0 $leads_out: '/x.jpg'" root.tar
 refused 1 "./flat.tar/x.jpg: is in no class folder; give labels with --labels FILE or --label-regex RE" flat.tar
-refused 1 "./link.tar: 'c/y.jpg' at offset $(($(at link.tar c/y.jpg) - 512)) is a link; make the archive again with --dereference --hard-dereference" link.tar
-refused 1 "./member.tar: the member at offset 0 has $(stat -c %s src/class_00/00000.jpg) bytes, but the archive ends after 1024; it is cut short" member.tar
+refused 1 "./link.tar: 'c/y.jpg' at offset $(($(at link.tar c/y.jpg) - 512)) is a link; \
+make the archive again with --dereference --hard-dereference" link.tar
+refused 1 "./member.tar: the member at offset 0 has $(size src/class_00/00000.jpg) bytes, \
+but the archive ends after 1024; $short" member.tar
 run 1 "$PACK" images cut.tar -o no "${ARGS[@]}"
 grep -q "it is cut short$" err || die "$(cat err)"
-refused 1 "./noend.tar: ends at offset $(stat -c %s noend.tar) without the blocks of zeros that end an archive; it is cut short" noend.tar
-refused 1 "./oneend.tar: one block of zeros at offset $(stat -c %s noend.tar), but an archive ends with two; it is cut short" oneend.tar
-refused 1 "./joined.tar: the archive ends at offset $(stat -c %s noend.tar), but something follows; give archives that were joined as separate files" joined.tar
+end=$(size noend.tar)
+refused 1 "./noend.tar: ends at offset $end without the blocks of zeros that end an archive; $short" noend.tar
+refused 1 "./oneend.tar: one block of zeros at offset $end, but an archive ends with two; $short" oneend.tar
+refused 1 "./joined.tar: the archive ends at offset $end, but something follows; \
+give archives that were joined as separate files" joined.tar
 refused 1 "./sum.tar: the header at offset 0 has a wrong checksum; this is not a tar archive" sum.tar
-refused 1 "./sum2.tar: the header at offset $(($(at a.tar 000000.cls) - 512)) has a wrong checksum; the archive is damaged there" sum2.tar
-refused 1 "./huge.tar: the member at offset 0 has 8589934591 bytes, but the archive ends after $(($(stat -c %s a.tar) - 512)); it is cut short" huge.tar
+refused 1 "./sum2.tar: the header at offset $(($(at a.tar 000000.cls) - 512)) has a wrong checksum; \
+the archive is damaged there" sum2.tar
+refused 1 "./huge.tar: the member at offset 0 has 8589934591 bytes, but the archive ends after \
+$(($(size a.tar) - 512)); $short" huge.tar
 refused 1 "./number.tar: the size in the header at offset 0 is not a number" number.tar
 refused 1 "./nothing.tar: an empty file, not a tar archive" nothing.tar
 refused 1 "./not.tar: the header at offset 0 has a wrong checksum; this is not a tar archive" not.tar
@@ -324,12 +340,14 @@ refused 1 "./paxsize.tar: a pax header at offset 0 whose size is not a number" p
 refused 1 "./sparse.tar: a sparse file at offset 0; pack the archive without --sparse" sparse.tar
 refused 1 "./longname.tar: a name of 5000 bytes at offset 0; the limit is 4095" longname.tar
 printf 'x\ny\n' >two.names
-refused 1 "./b.tar/000027.jpg: label 2, but --classes two.names has 2 classes, numbered from 0" b.tar --classes \
-	two.names
-refused 1 "./up.zip: the member at offset 38 has a name that is too long, or leads out of the archive: '../x.jpg'; make the archive again from the folder that holds all its files" up.zip
+refused 1 "./b.tar/000027.jpg: label 2, but --classes two.names has 2 classes, numbered from 0" b.tar \
+	--classes two.names
+refused 1 "./up.zip: the member at offset 38 has a name that is too long, or leads out of the archive: '../x.jpg'; \
+make the archive again from the folder that holds all its files" up.zip
 run 1 "$PACK" images same.zip -o no "${ARGS[@]}"
 said "shardpack: ./same.zip/c/x.jpg: appears twice; each image must appear once"
-refused 1 "./bomb.zip: the member at offset 37 unpacks to more than the 1000 bytes that the directory says; the file is damaged, fetch it again" bomb.zip
+refused 1 "./bomb.zip: the member at offset 37 unpacks to more than the 1000 bytes that the directory says; \
+the file is damaged, fetch it again" bomb.zip
 run 1 "$PACK" images spoilt.zip -o no "${ARGS[@]}"
 grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is damaged: it has [0-9]* bytes with CRC-32 " \
 	err || die "$(cat err)"
@@ -341,5 +359,7 @@ refused 1 "./none0.tar: no images in it, nor in 1 other file" none0.tar none1.ta
 run 0 "$PACK" images none0.tar a.tar none1.tar -o barren "${ARGS[@]}"
 said "shardpack: warning: 2 files have no image (the first is './none0.tar')"
 head -c 20000 a.tar.gz >cut.tar.gz
-refused 1 "./cut.tar.gz: the compressed data end early, near offset $(stat -c %s cut.tar.gz) of $(stat -c %s cut.tar.gz); the file is damaged, fetch it again" cut.tar.gz
+end=$(size cut.tar.gz)
+refused 1 "./cut.tar.gz: the compressed data end early, near offset $end of $end; \
+the file is damaged, fetch it again" cut.tar.gz
 echo "WebDataset, img2dataset, 5 formats of GNU tar; $n refusals"

@@ -76,7 +76,8 @@ records.same(records.read("wide")["tokens"], np.fromfile("wide.bin", "<u4").resh
 records.same(records.read("wide2")["tokens"], windows(np.fromfile("wide.llm", "<u4")[256:], 8, 7), "llm.c u32")
 records.same(records.read("long")["tokens"], windows(a.astype("<i8"), 101, 100), "i64")
 fields = json.load(open("two.json"))["recipe"]["fields"]
-assert fields == [{"name": "tokens", "dtype": "u16", "kind": "tensor", "layout": "tokens", "semantic": "tokens", "shape": [17]}], fields
+assert fields == [{"name": "tokens", "dtype": "u16", "kind": "tensor", "layout": "tokens", "semantic": "tokens",
+                   "shape": [17]}], fields
 
 def documents(tokens, end, n, step):
     rows, lengths, begin = [], [], 0
@@ -99,7 +100,8 @@ for ds, step in ("docs", 10), ("docs.overlap", 6):
     records.same(got["tokens"], rows, ds)
     records.same(got["length"], lengths, ds)
 got, (rows, lengths) = records.read("docs.mixed"), documents(d, 99, 11, 10)
-records.same_set(np.concatenate([got["tokens"], got["length"].astype("<u2")], 1), np.concatenate([rows, lengths.astype("<u2")], 1), "mixed")
+records.same_set(np.concatenate([got["tokens"], got["length"].astype("<u2")], 1),
+                 np.concatenate([rows, lengths.astype("<u2")], 1), "mixed")
 PY
 run 0 "$CAT" verify docs.mixed
 run 0 "$PACK" plan tokens docs.bin -o planned --seq-len 10 --documents 99 --shard-records 5 -q
@@ -121,7 +123,8 @@ same two globbed
 
 VERB=(tokens) ARGS=(--seq-len 16)
 refused 1 "./short.llm: has 3022 bytes, but must have a head of 1024 and 1000 tokens of 2; it is cut short" short.llm
-refused 1 "./more.llm: has 3024 bytes, but must have a head of 1024 and 999 tokens of 2; it is longer than it should be" more.llm
+refused 1 "./more.llm: has 3024 bytes, but must have a head of 1024 and 999 tokens of 2; \
+it is longer than it should be" more.llm
 refused 1 "./version.llm: magic 20240520 with version 2; 1 is known" version.llm
 refused 1 "./eval.llm: a file of evaluation questions (magic 20240522), not a stream of tokens" eval.llm
 refused 1 "./none.llm: its head says that it has no tokens" none.llm
@@ -131,7 +134,8 @@ cp a.bin a.npz
 cp a.bin a.txt && gzip -k a.txt && cp a.bin a.PNG
 for name in "a.npz an archive" "a.txt text" "a.txt.gz text" "a.PNG an image"; do
 	run 1 "$PACK" tokens "${name%% *}" -o no --seq-len 16
-	said "shardpack: ./${name%% *}: is ${name#* } by its name; must be a .bin or .npy file of token numbers; if it is one, rename it"
+	said "shardpack: ./${name%% *}: is ${name#* } by its name; must be a .bin or .npy file of token numbers; \
+if it is one, rename it"
 	[ ! -e no ] || die "made for nothing"
 done
 refused 2 "./a.bin: --documents 70000 does not fit u16, so no document would end" a.bin --documents 70000

@@ -27,9 +27,8 @@ grep -q '^h2d_stream: nowhere.*: No such file or directory$' err || die "h2d_str
 # Prints "first last": the mean losses of the first and last epoch.
 losses() { # PROGRAM EPOCHS
 	"./$1" ds --epochs "$2" --seed 3 >"$1.out" || die "$1: $(cat "$1.out")"
-	[ "$(grep -cE '^epoch +[0-9]+  loss [0-9.]+  accuracy [01]\.[0-9]{3}  GPU idle [0-9.]+ %$' "$1.out")" = "$2" ] \
-		||
-		die "$1 says: $(cat "$1.out")"
+	[ "$(grep -cE '^epoch +[0-9]+  loss [0-9.]+  accuracy [01]\.[0-9]{3}  GPU idle [0-9.]+ %$' "$1.out")" = \
+		"$2" ] || die "$1 says: $(cat "$1.out")"
 	awk 'NR == 1 { first = $4 } { last = $4 } END { print first, last }' "$1.out"
 }
 falls() { # FIRST LAST: by a tenth at least
@@ -59,10 +58,10 @@ learns() {
 # ---- for GPUs ----
 
 if [ -n "$nvcc" ]; then
-	"$nvcc" -O3 -arch=sm_75 -Werror all-warnings -I"$ROOT/include" -c "$ROOT/examples/cuda/train_loop.cu" -o \
-		train_loop.o
-	"$nvcc" -O2 -Xcompiler -Wall,-Wextra,-Werror -I"$ROOT/include" -c "$ROOT/examples/cuda/h2d_stream.c" -o \
-		h2d_stream.o
+	"$nvcc" -O3 -arch=sm_75 -Werror all-warnings -I"$ROOT/include" -c "$ROOT/examples/cuda/train_loop.cu" \
+		-o train_loop.o
+	"$nvcc" -O2 -Xcompiler -Wall,-Wextra,-Werror -I"$ROOT/include" -c "$ROOT/examples/cuda/h2d_stream.c" \
+		-o h2d_stream.o
 	with="and compiled by $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\),.*/nvcc \1/p')"
 else
 	with="nothing was compiled for a GPU: nvcc is not here, or a sanitizer is"

@@ -18,8 +18,8 @@ done
 
 rows() { # FILE: "name version parameters", a line each; a row may go over several lines
 	{ sed -n '/^#define [A-Z]*_CALLS(X)/,/[^\\]$/p' "$1" | sed 's/^#define.*/\tX(/' | tr -d '\\\n' && echo; } |
-		sed 's/\tX(/\nX(/g' | sed -n \
-		's/^X(\(cu[A-Za-z0-9]*\), \([0-9]*\), \(INT_MAX, \|[0-9]*, \)*\((.*)\))[ \t]*$/\1 \2 \4/p'
+		sed 's/\tX(/\nX(/g' |
+		sed -n 's/^X(\(cu[A-Za-z0-9]*\), \([0-9]*\), \(INT_MAX, \|[0-9]*, \)*\((.*)\))[ \t]*$/\1 \2 \4/p'
 }
 
 program() { # FILE: asserts that each of its rows is NVIDIA's

@@ -21,8 +21,8 @@ case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsaniti
 # shellcheck disable=SC2206 # words
 host_flags=(-g -O2 $san -Wall -Wextra -Wno-unused-function -Iinclude -I"$ROOT/include" -I"$ROOT")
 # shellcheck disable=SC2207 # words
-host_libs=("$BUILD/libshard.a" -pthread $(pkg-config --libs liblz4) $(pkg-config --silence-errors --libs liburing) \
-	-ldl -lm)
+host_libs=("$BUILD/libshard.a" -pthread $(pkg-config --libs liblz4)
+	$(pkg-config --silence-errors --libs liburing) -ldl -lm)
 
 # libshard's own kernels, for programs whose driver is to run them.
 host_twins() { # prints the object
@@ -33,10 +33,11 @@ host_twins() { # prints the object
 # A program of CUDA C as one for the host, with sed's SCRIPT done to each of its SOURCES before.
 host_build() { # PROGRAM SOURCES SCRIPT [FLAG OR OBJECT]...
 	local program=$1 sources=$2 script=$3 source made=()
+	local launch='s/([a-z_]+)<<<(.*), ([^,]*), (0), ([a-z>-]*)>>>\(/HOST_LAUNCH(\1, (\2), \3, \4, \5)(/'
 	shift 3
 	for source in $sources; do
 		made+=("$program.$(basename "$source").cc")
-		sed -E "$script; s/([a-z_]+)<<<(.*), ([^,]*), (0), ([a-z>-]*)>>>\(/HOST_LAUNCH(\1, (\2), \3, \4, \5)(/" "$source" >"${made[-1]}"
+		sed -E "$script; $launch" "$source" >"${made[-1]}"
 	done
 	! grep '<<<' "${made[@]}" || die "a launch was not understood"
 	g++ -std=c++17 -ffp-contract=off "${host_flags[@]}" "${made[@]}" "$@" "${host_libs[@]}" -o "$program"

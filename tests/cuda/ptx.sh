@@ -58,8 +58,11 @@ have=$([ -z "$nvcc" ] || "$nvcc" --version | sed -n 's/.*release.*, V\([0-9.]*\)
 for name in $names; do
 	ptx=libshard/cuda/${name}_ptx.c
 	wanted=$(sed -n 's/^ \* compiler: nvcc //p' $ptx)
-	[ "$have" = "$wanted" ] ||
-		{ echo "sources are as recorded, and $count GPUs take the PTX; $name made by nvcc $wanted, and here is ${have:-none}" && exit 77; }
+	[ "$have" = "$wanted" ] || {
+		echo "sources are as recorded, and $count GPUs take the PTX; $name made by nvcc $wanted," \
+			"and here is ${have:-none}"
+		exit 77
+	}
 	NVCC=$nvcc libshard/cuda/make_ptx.sh "$name" "$TMPDIR/again.c"
 	cmp "$TMPDIR/again.c" $ptx || { echo "nvcc $have makes another text of the same sources" && exit 1; }
 done

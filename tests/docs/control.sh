@@ -70,8 +70,8 @@ grep -q 'planted/good.md:33: needs torch' "$TMPDIR/out" ||
 	{ echo "what is left out is not named: $(cat "$TMPDIR/out")" && exit 1; }
 grep -q 'planted/good.md:37: not run: a reason' "$TMPDIR/out" ||
 	{ echo "what is not run is not named: $(cat "$TMPDIR/out")" && exit 1; }
-grep -q '^5 blocks of 1 pages; 1 need more than this, 1 are never run$' "$TMPDIR/out" || { cat "$TMPDIR/out" &&
-	exit 1; }
+grep -q '^5 blocks of 1 pages; 1 need more than this, 1 are never run$' "$TMPDIR/out" ||
+	{ cat "$TMPDIR/out" && exit 1; }
 
 printf "'''sh\ntrue\nfalse\ntrue\n'''\n" | page sh
 refused sh "planted/sh.md:2: exit status 1"

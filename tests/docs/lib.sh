@@ -14,8 +14,8 @@ tree_files | tr '\n' '\0' | tar --null -T - -cf - | tar -xf - -C "$TMPDIR/tree"
 
 # The reader did what the README says, `make install`, into a folder of their own.
 usr=$TMPDIR/usr
-make --no-print-directory DEPS=skip BUILD="$BUILD" PREFIX="$usr" install >"$TMPDIR/log" 2>&1 || { cat "$TMPDIR/log" &&
-	exit 1; }
+make --no-print-directory DEPS=skip BUILD="$BUILD" PREFIX="$usr" install >"$TMPDIR/log" 2>&1 ||
+	{ cat "$TMPDIR/log" && exit 1; }
 PATH=$TMPDIR/bin:$usr/bin:$PATH
 PKG_CONFIG_PATH=$usr/lib/pkgconfig
 LD_LIBRARY_PATH=$usr/lib

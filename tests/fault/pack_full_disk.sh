@@ -24,8 +24,8 @@ inside 'mount -t tmpfs -o size=1m none disk
 	code=0
 	"$PACK" images src -o disk/ds $RECIPE_TEXT >msg 2>&1 </dev/null || code=$?
 	[ $code = 3 ] || die "exit code $code: $(cat msg)"
-	grep -q "^shardpack: disk/ds: the dataset needs .* bytes) and the disk has 1.0 MiB free; nothing was written$" msg &&
-		[ "$(wc -l <msg)" = 1 ] || die "$(cat msg)"
+	full="the dataset needs .* bytes) and the disk has 1.0 MiB free; nothing was written"
+	grep -q "^shardpack: disk/ds: $full$" msg && [ "$(wc -l <msg)" = 1 ] || die "$(cat msg)"
 	[ ! -e disk/ds ] || die "something was made"'
 
 # The same of what is unpacked: by what the archive says of itself, else when the disk is full;
@@ -37,7 +37,8 @@ import io
 import tarfile
 import zipfile
 import numpy as np
-members = [("a/x.txt", bytes(3 << 20))] + [("a/%d.jpg" % i, open(p, "rb").read()) for i, p in enumerate(sorted(glob.glob("src/*/*"))[:3])]
+members = [("a/x.txt", bytes(3 << 20))]
+members += [("a/%d.jpg" % i, open(p, "rb").read()) for i, p in enumerate(sorted(glob.glob("src/*/*"))[:3])]
 with tarfile.open("big.tar", "w") as t:
     for name, data in members:
         info = tarfile.TarInfo(name)
@@ -56,19 +57,24 @@ PY
 make_archives
 # shellcheck disable=SC2016
 inside 'mount -t tmpfs -o size=1m none disk
-	refused() { # SOURCE FILE BYTES
+	refused() { # SOURCE FILE MESSAGE [OPTIONS]
 		code=0
 		"$PACK" $1 $2 -o ds.no --spool disk ${4:-} >msg 2>&1 </dev/null || code=$?
 		[ $code = 3 ] && [ "$(wc -l <msg)" = 1 ] && [ ! -e ds.no ] || die "exit code $code: $(cat msg)"
 		grep -q "^shardpack: ./$2$3; choose another folder with --spool DIR$" msg || die "$(cat msg)"
 	}
+	too_large() { # SOURCE FILE BYTES [OPTIONS]
+		what="unpacked it needs 3.0 MiB ($3 bytes) or more, and the disk of disk has 1.0 MiB free"
+		refused $1 $2 ": $what" "${4:-}"
+	}
+	sizes="--resize=8 --crop=8"
 	for f in big.tar.gz big.tar.zst; do
-		refused images $f ": unpacked it needs 3.0 MiB ($(stat -c %s big.tar) bytes) or more, and the disk of disk has 1.0 MiB free" "--resize=8 --crop=8"
+		too_large images $f $(stat -c %s big.tar) "$sizes"
 	done
-	refused images big.zip ": unpacked it needs 3.0 MiB (3[0-9]* bytes) or more, and the disk of disk has 1.0 MiB free" "--resize=8 --crop=8"
-	refused array big.npz ": unpacked it needs 3.0 MiB (3145856 bytes) or more, and the disk of disk has 1.0 MiB free"
-	refused array fortran.npy ": unpacked it needs 3.0 MiB (3145728 bytes) or more, and the disk of disk has 1.0 MiB free"
-	refused images mute.tar.zst ": cannot unpack more than [0-9]* bytes: No space left on device" "--resize=8 --crop=8"
+	too_large images big.zip "3[0-9]*" "$sizes"
+	too_large array big.npz 3145856
+	too_large array fortran.npy 3145728
+	refused images mute.tar.zst ": cannot unpack more than [0-9]* bytes: No space left on device" "$sizes"
 	mount -o remount,size=8m disk
 	"$PACK" images big.tar.gz -o ds.yes --resize 8 --crop 8 --spool disk -q
 	# A tmpfs without a limit has no blocks to count.
@@ -105,4 +111,5 @@ inside "$fill" fill "room litter direct" $((needed / 2)) >control 2>&1 &&
 	die "the control, which writes under final names, is not noticed"
 grep -q "is not the one of an undisturbed run" control || die "not for the reason meant: $(cat control)"
 
-echo "20 disks of $((needed / 21)) to $((needed * 20 / 21)) bytes, with up to $most of $SHARDS shards; both controls are caught"
+echo "20 disks of $((needed / 21)) to $((needed * 20 / 21)) bytes, with up to $most of $SHARDS shards;" \
+	"both controls are caught"

@@ -32,8 +32,9 @@ run 0 with_shim delay "${command[@]}"
 took_us=$((($(date +%s%N) - begin) / 1000))
 same reference ds
 killed=0
-for try in $(seq 200); do \
-	# a run that is faster than the first one may be over before its kill: then all later ones come sooner
+# A run that is faster than the first one may be over before its kill: then all later ones come
+# sooner.
+for try in $(seq 200); do
 	[ $killed -lt $KILLS ] || break
 	rm -rf ds
 	SHIM_SEED=$try exec_shim delay "${command[@]}" >/dev/null 2>&1 &
@@ -58,8 +59,8 @@ SHIM_COUNT=$PWD/calls run 0 with_shim die "${command[@]}"
 calls=$(stat -c %s calls)
 [ "$calls" -ge $((8 * SHARDS)) ] || die "only $calls calls were counted"
 tries=0
-for at in $(seq 1 $STEP $((calls - 30))) $(seq $((calls - 29)) $((STEP / 7)) "$calls"); do \
-	# the last ones seal: all of them
+# The last ones seal: all of them.
+for at in $(seq 1 $STEP $((calls - 30))) $(seq $((calls - 29)) $((STEP / 7)) "$calls"); do
 	rm -rf ds
 	SHIM_DIE_AT=$at run 137 with_shim die "${command[@]}"
 	recovers || die "after a kill at call $at of $calls"
@@ -102,4 +103,5 @@ for at in $(seq 6 5 60); do
 done
 [ $caught -ge 1 ] || die "the control, which writes under final names, is not noticed"
 
-echo "$killed kills by the clock, $tries of $calls calls, $replacing of $replace_calls while replacing, all recovered; the control is caught $caught times"
+echo "$killed kills by the clock, $tries of $calls calls, $replacing of $replace_calls while replacing," \
+	"all recovered; the control is caught $caught times"

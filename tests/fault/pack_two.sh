@@ -84,4 +84,5 @@ while [ $tries -lt 4 ] || { [ $caught = 0 ] && [ $tries -lt 30 ]; }; do
 done
 [ $caught -ge 1 ] || die "the control, which writes under final names, is not noticed"
 
-echo "$rounds pairs with one plan, $refusals refusals, 4 races of two plans; the control is caught $caught times of $tries"
+echo "$rounds pairs with one plan, $refusals refusals, 4 races of two plans;" \
+	"the control is caught $caught times of $tries"

@@ -94,4 +94,5 @@ grep -q 'fsync number 1 with error=EIO: left ./out/.*[.]tmp[.]' control ||
 	die "the control fails for another reason: $(cat control)"
 
 [ $failed -gt 10 ] || die "only $failed of $runs runs failed"
-echo "$runs runs with a fault, $failed of them failed, cleanly; the control is noticed${VARIANT:+; under a sanitizer one occurrence in three}"
+fewer=${VARIANT:+; under a sanitizer one occurrence in three}
+echo "$runs runs with a fault, $failed of them failed, cleanly; the control is noticed$fewer"

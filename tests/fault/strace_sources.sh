@@ -30,9 +30,8 @@ disturb() {
 	shift 3
 	what="$call number $n with $error: $*"
 	rm -rf out
-	strace -f --seccomp-bpf -qq -o log -e "trace=$call" -e "inject=$call:error=$error:when=$n" "$PACK" "$@" -o out \
-		-j1 \
-		>stdout 2>err </dev/null || code=$?
+	strace -f --seccomp-bpf -qq -o log -e "trace=$call" -e "inject=$call:error=$error:when=$n" \
+		"$PACK" "$@" -o out -j1 >stdout 2>err </dev/null || code=$?
 	if ! grep -q INJECTED log; then
 		[ "$code" = 0 ] || die "$what: exit code $code without a fault: $(cat err)"
 		return 1
@@ -67,4 +66,5 @@ for line in "images images.tar --resize 16" "images images.tar.gz --resize 16" "
 	done
 done
 [ $failed -gt $((runs / 4)) ] || die "only $failed of $runs faults were felt"
-echo "$runs faults in 7 commands, $failed ended them; each was good at the second try${VARIANT:+; under a sanitizer one occurrence in five}"
+fewer=${VARIANT:+; under a sanitizer one occurrence in five}
+echo "$runs faults in 7 commands, $failed ended them; each was good at the second try$fewer"

@@ -15,11 +15,12 @@ vectors_hash() { # of the document on standard input
 
 found=$(vectors_hash <"$document")
 [ "$found" = $frozen ] || {
-	echo "format/ORDER.md: its vectors have the SHA-256 $found; those of shuffle-v1 have $frozen and never change: put them back"
+	echo "format/ORDER.md: its vectors have the SHA-256 $found;" \
+		"those of shuffle-v1 have $frozen and never change: put them back"
 	exit 1
 }
 [ "$(sed 's/^\(at .*\)[0-9]$/\1x/' "$document" | vectors_hash)" != $frozen ] ||
 	{ echo "changed vectors went unnoticed" && exit 1; }
-grep -q '^\*\*Frozen as .shuffle-v1.\.\*\*' "$document" || { echo "format/ORDER.md no longer says that it is frozen" &&
-	exit 1; }
+grep -q '^\*\*Frozen as .shuffle-v1.\.\*\*' "$document" ||
+	{ echo "format/ORDER.md no longer says that it is frozen" && exit 1; }
 grep -cE '^(key|order|at|share) .* -> ' "$document"

@@ -60,7 +60,9 @@ def round_trip(rng):
     groups, fields = random_schema(rng)
     count = rng.randint(0, 20)
     columns = [[random_record(rng, groups, fields, g) for _ in range(count)] for g in range(len(groups))]
-    keys = [("key \u00e9 %d" % i).encode("utf-8") * rng.randint(0, 9) for i in range(count)] if rng.random() < 0.5 else None
+    keys = None
+    if rng.random() < 0.5:
+        keys = [("key \u00e9 %d" % i).encode("utf-8") * rng.randint(0, 9) for i in range(count)]
     missing = [sf.Missing(i * i, 1 + i, 1 + i % 2) for i in range(rng.randint(0, 3))]
     provenance = rng.choice([None, b"", b"made by a test\n"])
     data = sf.write_shard(groups, fields, columns, keys=keys, missing=missing, provenance=provenance,
@@ -80,8 +82,8 @@ def round_trip(rng):
 def check_manifest(rng, groups, fields, data):
     """One shard twice, under two names: read back, and canonical."""
     lines = [sf.shard_line(name, data) for name in ("a.shard", "b/a.shard")]
-    text = sf.write_manifest(groups, fields, lines, classes=["one", "tw\u00f6 %"], plan=hashlib.sha256(data).hexdigest(),
-                             order="shuffle %d" % rng.getrandbits(64))
+    text = sf.write_manifest(groups, fields, lines, classes=["one", "tw\u00f6 %"],
+                             plan=hashlib.sha256(data).hexdigest(), order="shuffle %d" % rng.getrandbits(64))
     manifest = sf.read_manifest(text, verify=True)
     assert (manifest.groups, manifest.fields, manifest.shards) == (groups, fields, lines)
     assert sf.seal_manifest(sf.manifest_lines(manifest)) == text
@@ -113,8 +115,11 @@ expect() {
 	shift
 	status=0
 	"$PYTHON" "$folder/shardfmt.py" "$@" >"$scratch/out" 2>&1 || status=$?
-	[ "$status" -eq "$wanted" ] || { echo "shardfmt.py $*: exit status $status, wanted $wanted"; cat \
-		"$scratch/out"; exit 1; }
+	[ "$status" -eq "$wanted" ] || {
+		echo "shardfmt.py $*: exit status $status, wanted $wanted"
+		cat "$scratch/out"
+		exit 1
+	}
 }
 expect 0 verify "$folder/golden/all_sections.shard"
 [ "$(cat "$scratch/out")" = ok ]

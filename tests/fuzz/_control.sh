@@ -38,16 +38,15 @@ missed=0
 for rule in "$@"; do
 	# shellcheck disable=SC2046,SC2086 # words of flags and names
 	clang -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. $flags "-DRULE=\"$rule\"" \
-		-Wl,--wrap=invariant_broken \
-		-o "$work/fuzz_shard" "$work/control.c" tests/fuzz/fuzz_shard.c \
+		-Wl,--wrap=invariant_broken -o "$work/fuzz_shard" "$work/control.c" tests/fuzz/fuzz_shard.c \
 		$(find libshard -name '*.c' ! -name engine_uring.c) \
 		$(pkg-config --cflags --libs liblz4) -ldl
 	rm -rf "$work/corpus"
 	mkdir "$work/corpus"
 	cp format/golden/*.shard "$work/corpus"
 	begin=$(date +%s)
-	if "$work/fuzz_shard" -max_total_time="$SECONDS_MAX" -artifact_prefix="$work/" "$work/corpus" >"$work/log" \
-		2>&1; then
+	if "$work/fuzz_shard" -max_total_time="$SECONDS_MAX" -artifact_prefix="$work/" "$work/corpus" \
+		>"$work/log" 2>&1; then
 		echo "$rule: taken out, and nothing was found in $SECONDS_MAX s"
 		missed=$((missed + 1))
 	else

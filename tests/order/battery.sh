@@ -22,8 +22,8 @@ try() { # wanted exit status, words of the program; $last becomes its verdict
 	status=0
 	"$battery" --short "$@" >"$log" || status=$?
 	last=$(tail -n 1 "$log")
-	[ "$status" = "$want" ] || { cat "$log" && echo "prog_battery --short $*: status $status, not $want" &&
-		exit 1; }
+	[ "$status" = "$want" ] ||
+		{ cat "$log" && echo "prog_battery --short $*: status $status, not $want" && exit 1; }
 }
 
 if [ -n "${VARIANT:-}" ]; then

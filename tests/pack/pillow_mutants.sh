@@ -5,8 +5,8 @@
 # pixels
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
-"$PYTHON" -c 'import PIL, numpy' 2>/dev/null || skip \
-	"no Python with Pillow and NumPy (Debian: python3-pil python3-numpy)"
+"$PYTHON" -c 'import PIL, numpy' 2>/dev/null ||
+	skip "no Python with Pillow and NumPy (Debian: python3-pil python3-numpy)"
 export PYTHONPATH=$ROOT/tests/cli:$ROOT/tests/twin
 
 count=2000

@@ -41,7 +41,7 @@ broken short_keys write/py_writer 's/text, (size_t)key_bytes, &err/text, (size_t
 	SameAsShardpack.test_images_with_keys \
 	"AssertionError: .*('00000.shard', (4, "
 broken other_sums write/py_writer \
-	's/shard_tally_add(s->tally, (const void \*const \*)group)/shard_tally_add(s->tally, (const void *const *)s->group)/' \
+	's/\(shard_tally_add(s->tally, (const void \*const \*)\)group)/\1s->group)/' \
 	SameAsShardpack.test_statistics_of_images_of_any_size \
 	"AssertionError: .*('00000.shard', (6, "
 echo "what Python writes, and three writers with a mistake"

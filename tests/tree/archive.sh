@@ -44,6 +44,6 @@ bytes=$(size_of "$work/read_random" examples/read_random.c "$BUILD/libshard.a")
 # The control: one object that holds all of the library, as an archive that is not cut up would.
 ld -r -o "$work/whole.o" --whole-archive "$BUILD/libshard.a"
 whole=$(size_of "$work/read_random_whole" examples/read_random.c -Wl,--no-gc-sections "$work/whole.o")
-[ "$whole" -gt $limit_bytes ] || { echo "the whole library is only $whole bytes, so the limit proves nothing" &&
-	exit 1; }
+[ "$whole" -gt $limit_bytes ] ||
+	{ echo "the whole library is only $whole bytes, so the limit proves nothing" && exit 1; }
 echo "examples/read_random is $bytes bytes, at most $limit_bytes; with the whole library $whole"

@@ -55,8 +55,8 @@ bad=$(dangling $docs && too_long $lines)
 # ---- each mistake is noticed, and what looks like one is not ----
 
 seen() { # FUNCTION COUNT FILE: it tells so many mistakes
-	[ "$("$1" "$TMPDIR/$3" | grep -c .)" = "$2" ] || { echo "of $2 planted in $3, the check sees:" &&
-		"$1" "$TMPDIR/$3" && exit 1; }
+	[ "$("$1" "$TMPDIR/$3" | grep -c .)" = "$2" ] ||
+		{ echo "of $2 planted in $3, the check sees:" && "$1" "$TMPDIR/$3" && exit 1; }
 }
 wide() { # COLUMNS BEGIN [END]: a line of so many columns
 	end=${3-}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/install.sh - what `make install` writes is enough, through pkg-config, and `make
-# uninstall` leaves nothing
+# tests/tree/install.sh - what `make install` writes is enough, through pkg-config, and
+# `make uninstall` leaves nothing
 set -eu
 root=$TMPDIR/root
 fail() {
@@ -76,6 +76,6 @@ run "$root/usr/bin/shardcat" --version >/dev/null || fail "the installed shardca
 
 echo keep >"$root/usr/bin/somebody_elses"
 staged uninstall
-[ "$(files)" = ./usr/bin/somebody_elses ] || { files &&
-	fail "uninstall should leave somebody_elses, and no other file"; }
+[ "$(files)" = ./usr/bin/somebody_elses ] ||
+	{ files && fail "uninstall should leave somebody_elses, and no other file"; }
 echo "$(wc -l <"$TMPDIR/files") files installed and removed"

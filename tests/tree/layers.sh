@@ -78,7 +78,8 @@ bad_calls() {
 		find "$1/libshard/$layer" -name '*.o' | sort | while read -r object; do
 			calls "$object" | grep -vE " ($PURE)\$" | awk -v layer="$layer" '
 				BEGIN { while ((getline s < ARGV[1]) > 0) ok[s] = 1; ARGV[1] = "" }
-				!($2 in ok) { print $0 ": not pure, as libshard/" layer " must be" }' "$TMPDIR/granted" -
+				!($2 in ok) { print $0 ": not pure, as libshard/" layer " must be" }
+				' "$TMPDIR/granted" -
 		done
 	done || :
 }

@@ -19,7 +19,8 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 
 cat >"$bin/cc" <<'STANDIN'
 #!/bin/sh
-# cc ... -c FILE -o OUT, or ... -o OUT: an empty OUT and, for a FILE, the headers that it names itself
+# cc ... -c FILE -o OUT, or ... -o OUT: an empty OUT and, for a FILE, the headers that it names
+# itself
 source=
 while [ $# -gt 0 ]; do
 	case $1 in

@@ -14,6 +14,6 @@ bad=$(echo "$sources" | unlicensed)
 [ -z "$bad" ] || { echo "$bad" && exit 1; }
 grep -q 'Version 2.0, January 2004' LICENSE && grep -q 'END OF TERMS AND CONDITIONS' LICENSE
 echo 'int x;' >"$TMPDIR/planted.c"
-[ -n "$(echo "$TMPDIR/planted.c" | unlicensed)" ] || { echo "a planted file without a licence went unnoticed" &&
-	exit 1; }
+[ -n "$(echo "$TMPDIR/planted.c" | unlicensed)" ] ||
+	{ echo "a planted file without a licence went unnoticed" && exit 1; }
 echo "$(echo "$sources" | wc -l) files"

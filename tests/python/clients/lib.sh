@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/python/clients/lib.sh - run a test in the virtual environment of `make check-python` or
-# `check-clients`; sourced, not run shellcheck shell=sh
+# `check-clients`; sourced, not run
+# shellcheck shell=sh
 set -eu
 : "${BUILD:?}" "${ROOT:?}"
 VENV=$BUILD/venv/${CLIENT:-torch}
