@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows.c - around a batch in host memory whose rows are drawn first, in a trainer that has crop_mask() */
+/*
+ * rows.c - around a batch in host memory whose rows are drawn first, in a trainer that has
+ * crop_mask()
+ */
 #include <shard_gpu.h>
 #include <stdint.h>
 #include <stdio.h>
