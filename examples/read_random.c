@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shard.h"
+#include "shard_pack.h"
 
 static void die(const char *why)
 {

@@ -13,8 +13,8 @@
  * shard_pack.h writes datasets and looks inside shards, shard_gpu.h has batches on a GPU.  In all
  * three:
  *
- *   Result     SHARD_OK is 0, and errors are negative.  SHARD_END is the one positive value, and no
- *              error.  On error, output arguments keep their values.
+ *   Result     SHARD_OK is 0, and errors are negative.  SHARD_END is the one positive value; it is
+ *              not an error.  On error, output arguments keep their values.
  *   Errors     `err` may be NULL.  It is written only when a call fails.
  *   Ownership  *_open() gives the caller a handle.  *_close() takes it back, frees all of it, and
  *              accepts NULL.  Pointers that come from a handle die with it.
@@ -41,9 +41,7 @@ extern "C" {
 
 #define SHARD_API __attribute__((visibility("default")))
 
-/*
- * For --version: the version of the running library, such as "0.1.0", and of the libraries it uses.
- */
+/* The version of the running library, such as "0.1.0", and of the libraries that it uses. */
 SHARD_API const char *shard_version(void);
 SHARD_API const char *shard_version_details(void);
 
@@ -75,9 +73,7 @@ struct shard_error {
 /* Static text such as "corrupt".  Never NULL, not even for an unknown code. */
 SHARD_API const char *shard_status_name(int status);
 
-/*
- * Bytes that belong to a handle.  `data` may have any alignment, and is NULL only if `bytes` is 0.
- */
+/* Bytes that belong to a handle, at any alignment.  `data` is NULL only if `bytes` is 0. */
 struct shard_view {
 	const void *data;
 	size_t bytes;
@@ -91,39 +87,18 @@ struct shard_view {
 #define SHARD_NAME_BYTES    48 /* with the NUL */
 #define SHARD_KEY_BYTES_MAX 1024
 
+/* clang-format off */
 enum shard_dtype {
-	SHARD_U8 = 1,
-	SHARD_I8,
-	SHARD_U16,
-	SHARD_I16,
-	SHARD_U32,
-	SHARD_I32,
-	SHARD_U64,
-	SHARD_I64,
-	SHARD_F16,
-	SHARD_BF16,
-	SHARD_F32,
-	SHARD_F64,
-	SHARD_BOOL,
+	SHARD_U8 = 1, SHARD_I8, SHARD_U16, SHARD_I16, SHARD_U32, SHARD_I32, SHARD_U64, SHARD_I64,
+	SHARD_F16, SHARD_BF16, SHARD_F32, SHARD_F64, SHARD_BOOL,
 };
 enum shard_kind { SHARD_TENSOR = 0, SHARD_RAGGED = 1, SHARD_STRING = 2 };
-enum shard_layout {
-	SHARD_LAYOUT_NONE = 0,
-	SHARD_HWC = 1,
-	SHARD_CHW = 2,
-	SHARD_YUV420 = 3,
-	SHARD_LAYOUT_TOKENS = 4,
-};
+enum shard_layout { SHARD_LAYOUT_NONE = 0, SHARD_HWC = 1, SHARD_CHW = 2, SHARD_YUV420 = 3, SHARD_LAYOUT_TOKENS = 4 };
 enum shard_semantic {
-	SHARD_SEMANTIC_NONE = 0,
-	SHARD_IMAGE = 1,
-	SHARD_LABEL = 2,
-	SHARD_LENGTH = 3,
-	SHARD_TOKENS = 4,
-	SHARD_MASK = 5,
-	SHARD_BOXES = 6,
-	SHARD_TEXT = 7,
+	SHARD_SEMANTIC_NONE = 0, SHARD_IMAGE = 1, SHARD_LABEL = 2, SHARD_LENGTH = 3, SHARD_TOKENS = 4,
+	SHARD_MASK = 5, SHARD_BOXES = 6, SHARD_TEXT = 7,
 };
+/* clang-format on */
 enum shard_codec { SHARD_RAW = 0, SHARD_LZ4 = 1 };
 enum shard_pack_order { SHARD_ORDER_UNKNOWN = 0, SHARD_ORDER_SOURCE = 1, SHARD_ORDER_SHUFFLE = 2 };
 
@@ -161,15 +136,7 @@ struct shard_schema {
 /* The field of that name, or NULL. */
 SHARD_API const struct shard_field *shard_schema_find(const struct shard_schema *schema, const char *name);
 
-/*
- * Names as manifests write them ("u8", "hwc"), NULL for an undefined value; and bytes of an
- * element, or 0.
- */
-SHARD_API const char *shard_dtype_name(uint32_t dtype);
-SHARD_API const char *shard_kind_name(uint32_t kind);
-SHARD_API const char *shard_layout_name(uint32_t layout);
-SHARD_API const char *shard_semantic_name(uint32_t semantic);
-SHARD_API const char *shard_codec_name(uint32_t codec);
+/* Bytes of an element; 0 for an undefined type. */
 SHARD_API size_t shard_dtype_bytes(uint32_t dtype);
 
 /*
@@ -205,9 +172,10 @@ struct shard_dataset_info {
 };
 
 /*
- * Open the folder `dir`: reads and checks dataset.manifest, and no shard.  A shard is mapped at its
- * first use and checked against the manifest: MISMATCH if it is missing, or another one.  A file
- * must not shrink while it is mapped: without `guard`, the kernel answers with SIGBUS.
+ * Open the folder `dir`.  This reads and checks dataset.manifest only.  A shard is mapped at its
+ * first use and compared with the manifest.  That use fails with MISMATCH if the shard is missing,
+ * or is not the one that the manifest names.  A file must not shrink while it is mapped: without
+ * `guard`, the kernel answers with SIGBUS.
  */
 SHARD_API int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
 				 struct shard_error *err);
@@ -216,10 +184,7 @@ SHARD_API uint64_t shard_dataset_record_count(const struct shard_dataset *ds);
 SHARD_API const struct shard_schema *shard_dataset_schema(const struct shard_dataset *ds);
 SHARD_API void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out);
 
-/*
- * Group, offset, dtype, shape and stride of a field; NULL if there is none.  Look it up once,
- * outside the loop.
- */
+/* The field of that name, or NULL.  Look it up once, outside the loop. */
 SHARD_API const struct shard_field *shard_field_find(const struct shard_dataset *ds, const char *name);
 
 /*
@@ -242,15 +207,9 @@ struct shard_verify_options {
 	uint32_t thread_count; /* 0: one for each CPU that this process may use */
 	uint32_t sha256;       /* 1: also the SHA-256 of each shard file, as after a download; datasets only */
 	void *context;	       /* given to both callbacks, which run in the caller's thread only */
-	/*
-	 * Called about 10 times a second and at the end.  A result other than 0 stops with
-	 * CANCELLED.
-	 */
+	/* Called about 10 times a second and at the end.  Not 0: stop, with CANCELLED. */
 	int (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
-	/*
-	 * Called for each problem; verification then goes on.  Without it, the first problem ends
-	 * it.
-	 */
+	/* Called for each problem; verification goes on.  Without it, the first problem ends it. */
 	void (*problem)(void *context, const struct shard_error *problem);
 };
 
@@ -261,9 +220,9 @@ struct shard_verify_report {
 };
 
 /*
- * Check every rule of format/SHARD.md.  The result is that of the gravest problem: damage, then
- * UNSUPPORTED, then MISMATCH; `err` tells the first problem of that kind.  IO means that bytes
- * could not be read, which is not damage.
+ * Check every rule of format/SHARD.md.  The result is the status of the gravest problem: CORRUPT,
+ * then IO, UNSUPPORTED and MISMATCH.  `err` describes the first problem with that status.  IO means
+ * that bytes could not be read, which is not damage.
  */
 SHARD_API int shard_dataset_verify(struct shard_dataset *ds, const struct shard_verify_options *opt,
 				   struct shard_verify_report *report, struct shard_error *err);
@@ -287,10 +246,13 @@ enum shard_tail { SHARD_DROP = 0, SHARD_PAD = 1, SHARD_KEEP = 2 }; /* KEEP: in a
  * mapped.
  */
 enum shard_path {
-	SHARD_PATH_AUTO = 0, /* for each shard: MAP if it is in memory, PREAD if it will fit there or lies on a network
-				  file system, else DIRECT */
+	/*
+	 * For each shard: PREAD on a network file system; else MAP if it is in memory, or records
+	 * have less than 16 KiB; else PREAD if the whole dataset fits in memory; else DIRECT.
+	 */
+	SHARD_PATH_AUTO = 0,
 	SHARD_PATH_MAP = 1,
-	/* past the page cache, with io_uring where it is allowed; PREAD where neither works */
+	/* past the page cache, with io_uring if it is allowed; PREAD if the file system refuses */
 	SHARD_PATH_DIRECT = 2,
 	SHARD_PATH_PREAD = 3, /* through the page cache: errors of the disk are errors, not signals */
 };
@@ -312,15 +274,14 @@ struct shard_loader_options {
 	uint32_t batch_records; /* per rank; required */
 	uint32_t rank, world;	/* which share of the epoch is ours; world 0 means 1 */
 	uint32_t shuffle;	/* enum shard_shuffle */
-	/* enum shard_tail: what to do with records that do not fill the ranks' last batch */
-	uint32_t tail;
-	uint32_t slot_count;   /* batches in memory, lent or prefetched; default 4, at least 2 */
-	uint32_t thread_count; /* threads that fill slots; default: one per CPU, at most 4 */
+	uint32_t tail;		/* enum shard_tail, for records that do not fill the last step */
+	uint32_t slot_count;	/* batches in memory, lent or prefetched; default 4, at least 2 */
+	uint32_t thread_count;	/* threads that fill slots; default: one per CPU, at most 4 */
 
 	/*
-	 * The windows of format/ORDER.md.  0: by the size of a record and nothing else: runs of 256
-	 * KiB, windows of 40 runs, 64 lanes.  In a world that divides lane_count, a rank reads its
-	 * own runs only; in any other world, each rank reads all of them.
+	 * The windows of format/ORDER.md.  The defaults (0) are runs of 256 KiB, windows of 40
+	 * runs, and 64 lanes.  They depend on the size of a record only.  If world divides
+	 * lane_count, a rank reads its own runs only; else each rank reads all of them.
 	 */
 	uint32_t window_runs, lane_count;
 	uint64_t run_records, phase_unit_records;
@@ -329,11 +290,11 @@ struct shard_loader_options {
 	uint32_t on_corrupt; /* enum shard_on_corrupt */
 
 	/*
-	 * The most memory for decoded chunks of compressed groups, besides the ring.  0: what a
-	 * window of this rank needs (in a global order, all chunks), and at most a quarter of the
-	 * memory that is available at the first next.  Each chunk is then decoded once an epoch.
-	 * With less memory the same batches come more slowly, because chunks are decoded again.
-	 * Only used pages are taken.
+	 * The most memory for decoded chunks of compressed groups, besides the ring.  The default
+	 * of 0 is as much as one window of this rank needs, or in a global order as much as all
+	 * chunks need.  It is at most a quarter of the memory that is available at the first next.
+	 * With all that it needs, a loader decodes each chunk once an epoch.  With less memory the
+	 * same batches come more slowly, because chunks are decoded again.
 	 */
 	uint64_t stage_bytes;
 
@@ -342,10 +303,7 @@ struct shard_loader_options {
 	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
 };
 
-/*
- * Row i is at data + i x stride or, if row_at is not NULL, at data + row_at[i].  There are
- * record_count rows.
- */
+/* Row i of record_count is at data + i x stride; with row_at not NULL, at data + row_at[i]. */
 struct shard_rows {
 	const void *data;	/* in a slot of the ring, 4096-aligned for groups; or on a GPU, see shard_gpu.h */
 	uint64_t stride;	/* bytes */
@@ -380,8 +338,8 @@ SHARD_API void shard_loader_close(struct shard_loader *l);
 
 /*
  * Get the next batch, which threads have prepared meanwhile.  SHARD_END ends an epoch.  The call
- * after that starts the next epoch, whose first batches are being read already.  ARGUMENT if all
- * slots are lent (release one first), or in another process than that of the first call.  Other
+ * after that starts the next epoch, whose first batches are being read already.  Fails with
+ * ARGUMENT if all slots are lent: release one first.  A forked child gets ARGUMENT, too.  Other
  * errors repeat until seek or resume.
  */
 SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err);
@@ -389,8 +347,8 @@ SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batc
 /*
  * Wait until shard_loader_next() would return at once, with a batch or an error.  TIMEOUT if that
  * takes more than `timeout_ns`; a timeout of 0 polls.  For threads that have other work to do while
- * they wait.  Once shard_loader_next_device() or _begin_device() was called, this waits for the
- * former.
+ * they wait.  After a call of shard_loader_next_device() or shard_loader_begin_device(), this waits
+ * for shard_loader_next_device() instead.
  */
 SHARD_API int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err);
 
@@ -407,26 +365,23 @@ SHARD_API int shard_loader_order(const struct shard_loader *l, uint64_t epoch, u
 /* The epoch of the next batch, and its position in the epoch's global order. */
 SHARD_API void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position);
 
-/*
- * Continue at global position `position` of `epoch`.  Reads nothing and waits for nothing; lent
- * batches stay valid.
- */
+/* Continue at global `position` of `epoch`.  Waits for nothing, and lent batches stay valid. */
 SHARD_API int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err);
 
 /*
  * The same place as a token: one line of printable text to keep in a checkpoint, with all that
- * fixes the order, and the dataset's id.  It does not hold world, rank, batch size or threads: a
- * job may resume with others, and still every record of the epoch comes once (with SHARD_DROP, all
- * but those of the last incomplete step).
+ * fixes the order, and the dataset's id.  World, rank, batch size and threads are not in it, so a
+ * job may resume with others.  Every record of the epoch still comes once.  With SHARD_DROP, the
+ * records of the last incomplete step are left out.
  */
 #define SHARD_TOKEN_BYTES 512 /* with the NUL */
 SHARD_API void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES]);
 
 /*
- * Continue where the token was made, in the order that it names, whatever the defaults are now.
- * MISMATCH if the token is of another dataset, or of another order than the options ask for: the
- * loader stays where it is.  ARGUMENT if it is no whole token, or names another order while batches
- * are lent from a pool.
+ * Continue where the token was made, in the order that it names, not in that of the defaults.
+ * Fails with MISMATCH if the token belongs to another dataset, or to another order than the options
+ * ask for.  Fails with ARGUMENT if the token is incomplete or damaged, or if it names another order
+ * while batches are lent from a pool.  After a failure the loader stays where it is.
  */
 SHARD_API int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err);
 
@@ -449,13 +404,14 @@ SHARD_API int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t b
 
 /* Counters since open.  Times are sums over threads: divide them by elapsed_ns x thread_count. */
 struct shard_loader_stats {
-	uint64_t batch_count, record_count, bytes;  /* lent by next; bytes of slots, with the padding of records */
-	uint64_t filled_record_count, filled_bytes; /* prepared by threads, who are ahead, or were before a seek */
-	uint64_t checked_unit_count;		    /* hashed */
-	uint64_t elapsed_ns;			    /* since the first next */
-	uint64_t next_wait_ns, next_wait_count;	    /* next waited for a batch: the trainer was faster */
-	uint64_t fill_ns, fill_cpu_ns;		    /* threads at work; of it on a CPU: the rest waited for disks */
-	uint64_t slot_wait_ns;			    /* threads had no free slot: the trainer was slower */
+	uint64_t batch_count, record_count, bytes; /* lent by next; bytes of slots, with the padding of records */
+	/* By threads.  More than next lent: threads work ahead, and a seek discards their work. */
+	uint64_t filled_record_count, filled_bytes;
+	uint64_t checked_unit_count;		/* hashed */
+	uint64_t elapsed_ns;			/* since the first next */
+	uint64_t next_wait_ns, next_wait_count; /* next waited for a batch: the trainer was faster */
+	uint64_t fill_ns, fill_cpu_ns;		/* threads at work; of it on a CPU: the rest waited for disks */
+	uint64_t slot_wait_ns;			/* threads had no free slot: the trainer was slower */
 	uint64_t mapped_bytes, direct_bytes, pread_bytes; /* of filled_bytes, by how they were read */
 	uint64_t substituted_count, masked_count;	  /* of the rows that were filled */
 	uint32_t thread_count, has_uring;
@@ -472,9 +428,10 @@ struct shard_loader_stats {
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
 
 /*
- * What happened between two looks at the counters of one loader, as a line for a log: rates, who
- * waited for whom, how bytes came, damaged rows, and which side is slower.  `before` is NULL for
- * all since open.  docs/TRAINING.md says what to do about each ending.
+ * A line for a log, from the counters of one loader at two times: rates, the shares of time that
+ * next and the threads waited, how bytes were read, damaged rows, and which side is slower.  If
+ * `before` is NULL, the line covers the time since open.  docs/TRAINING.md says what to do about
+ * the last words of the line.
  *
  *   12.4 GB/s, 82,300 records/s; next waited 0.3 % (12 of 4,000 times); threads filled 41 % (on a
  *   CPU 40 %), waited for slots 59 %; mapped 100 %: the trainer is the slower side
@@ -483,10 +440,7 @@ SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_st
 SHARD_API void shard_stats_summary(const struct shard_loader_stats *now, const struct shard_loader_stats *before,
 				   char text[SHARD_SUMMARY_BYTES]);
 
-/*
- * What was wrong with the row that was substituted or masked last, for a log.  END if there was
- * none.
- */
+/* What was wrong with the row substituted or masked last, for a log.  END if there was none. */
 SHARD_API int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out);
 
 #ifdef __cplusplus

@@ -39,9 +39,9 @@ SHARD_API int shard_loader_next_device(struct shard_loader *l, void *stream, str
 
 /*
  * Do what the first shard_loader_next_device() does before it waits for a batch: allocate memory of
- * the host and the GPU, start threads and reads.  For callers of shard_loader_wait(), who then need
- * not wait for the first batch in next.  Fails as shard_loader_next_device() does.  May be called
- * at any time; later calls do nothing.
+ * the host and the GPU, start threads and reads.  If a program uses shard_loader_wait(), it calls
+ * this first.  Then shard_loader_next_device() need not wait for the first batch.  Fails as
+ * shard_loader_next_device() does.  May be called at any time; later calls do nothing.
  */
 SHARD_API int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard_error *err);
 
@@ -81,12 +81,13 @@ SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_erro
  * For pool_bytes in struct shard_loader_options: a pool with room for the whole dataset.
  *
  * With pool_bytes not 0, the loader keeps a pool of at most that many bytes in the GPU's memory.
- * Runs are copied there as they lie, and a kernel gathers batches from them: the same batches as
- * without a pool.  The pool needs room for 3 windows of all lanes of this rank, and for what a
- * batch spans; the error says how many bytes that is.  A pool that holds the whole dataset is
- * filled once, in any order; from then on nothing is copied.  Such a loader delivers by
- * shard_loader_next_device() only: the slots of its ring hold parts of windows on their way, not
- * batches.
+ * It then delivers batches by shard_loader_next_device() only, because the slots of its ring hold
+ * runs for the pool, not batches.  Runs are copied to the pool as they lie in the shards, and a
+ * kernel gathers batches from them.  The batches are the same as without a pool.
+ *
+ * The pool needs room for 3 windows of every lane of this rank, and for all runs that one batch
+ * takes records from.  If it is too small, the error says how many bytes it needs.  A pool that
+ * holds the whole dataset is filled once, in any order.  After that nothing is copied.
  *
  * With pool_in_place 1, groups with strides of 4096 and more are not gathered: their rows stay in
  * the pool, row_at of struct shard_rows says where, and shard_transform_launch() reads them from
@@ -95,9 +96,9 @@ SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_erro
  * that holds older batches, or batches from before a seek, may get ARGUMENT from next until it
  * gives them back.
  *
- * A copy to the GPU takes many runs, but a read of the disk takes one, and the default of 256 KiB
- * is short for that.  Where records are not in memory, run_records of 1 to 4 MiB cost less.  The
- * pool does not choose longer runs by itself, because that would be another order.
+ * If the dataset is not in memory, set run_records so that a run has 1 to 4 MiB.  Each run is one
+ * read of the disk, and the default of 256 KiB makes many small reads.  The pool does not choose
+ * longer runs by itself, because that would be another order.
  */
 #define SHARD_POOL_ALL UINT64_MAX
 
@@ -156,10 +157,11 @@ SHARD_API void shard_transform_close(struct shard_transform *t);
 SHARD_API uint64_t shard_transform_row_bytes(const struct shard_transform *t);
 
 /*
- * Draw at random what becomes of each row of this batch: row[i] for row i.  A function of seed,
- * epoch, the row's position in the epoch, and `view` alone: a resumed job, or one in another world,
- * draws the same.  `view` is 0, or counts the variants of a row.  For masks or boxes that must
- * follow an image, and to be changed before it is given to the calls below.
+ * Draw at random how each row of this batch is transformed, and write it to row[i] for row i.  The
+ * result depends only on seed, epoch, `view`, and the row's position in the epoch.  So a resumed
+ * job, and a job in another world, draw the same.  `view` numbers the drawings for a row, from 0.
+ * Use the result to treat masks or boxes like their image.  A caller may also change it, and give
+ * it to the functions below.
  */
 SHARD_API void shard_transform_draw(const struct shard_transform *t, const struct shard_batch *batch, uint32_t view,
 				    struct shard_transform_row *row);
@@ -193,7 +195,7 @@ SHARD_API int shard_transform_launch(struct shard_transform *t, const struct sha
 enum shard_verdict {
 	SHARD_GOOD = 0,
 	SHARD_SLOWER = 1,  /* all works, but something could be faster */
-	SHARD_MISSING = 2, /* what needs this does not work */
+	SHARD_MISSING = 2, /* features that need this do not work */
 	SHARD_UNKNOWN = 3, /* this could not be looked at */
 };
 
@@ -205,8 +207,8 @@ struct shard_fact {
 };
 
 /*
- * What was looked at, what was found, what follows for a loader, and what to do: texts without a
- * full stop.
+ * One check of the machine: its name, its result, what the result means for a loader, and advice.
+ * The texts end without a full stop.
  */
 struct shard_finding {
 	const char *name;		 /* such as "io_uring"; the same on all machines */

@@ -19,6 +19,13 @@ extern "C" {
 
 /* ---- layout ----------------------------------------------------------------------------- */
 
+/* The names that manifests use, such as "u8" and "hwc"; NULL for an undefined value. */
+SHARD_API const char *shard_dtype_name(uint32_t dtype);
+SHARD_API const char *shard_kind_name(uint32_t kind);
+SHARD_API const char *shard_layout_name(uint32_t layout);
+SHARD_API const char *shard_semantic_name(uint32_t semantic);
+SHARD_API const char *shard_codec_name(uint32_t codec);
+
 /*
  * Fill in what follows from the upper parts of fields and groups: offsets, bytes, strides, units
  * and chunks, as format/SHARD.md 2.9 advises.  `align` is 0, or 4096 for records that O_DIRECT can
@@ -46,10 +53,10 @@ SHARD_API void shard_schema_group(struct shard_schema *schema);
 SHARD_API void shard_field_infer(struct shard_field *field);
 
 /*
- * How many records go into each shard but the last.  The size of a shard is `records`, or as many
- * as `bytes` hold, or, if both are 0, an eighth of the `total` records of the dataset, but 64 MiB
- * to 1 GiB.  If `total` is SHARD_COUNT_UNKNOWN, that is 256 MiB.  The schema is laid out.  Fails
- * with ARGUMENT if a shard would have more than 8 TiB.
+ * How many records go into each shard but the last: `records`, or as many as fit in `bytes`.  If
+ * both are 0, a shard gets an eighth of the `total` records, within 64 MiB and 1 GiB.  If `total`
+ * is SHARD_COUNT_UNKNOWN, it gets 256 MiB.  The schema is laid out.  Fails with ARGUMENT if both
+ * are given, or if a shard would have more than 8 TiB.
  */
 #define SHARD_COUNT_UNKNOWN UINT64_MAX
 SHARD_API int shard_schema_shard_records(const struct shard_schema *schema, uint64_t records, uint64_t bytes,
@@ -231,8 +238,8 @@ struct shard_seal_options {
 
 /*
  * Collect the shards of folder `dir` in the order of the calls, then write dataset.manifest,
- * durably and at once.  Each shard_seal_add() opens a shard, and checks its structure and that its
- * schema is that of the others.  `sha256` is 32 bytes, or NULL to have the file read and hashed.
+ * durably and atomically.  Each shard_seal_add() opens a shard, and checks its structure and that
+ * its schema is that of the others.  `sha256` is 32 bytes; if it is NULL, the file is hashed.
  */
 SHARD_API int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard_seal_options *opt,
 			      struct shard_error *err);
@@ -242,7 +249,7 @@ SHARD_API void shard_seal_close(struct shard_seal *s);
 
 /* ---- small services --------------------------------------------------------------------- */
 
-/* Write a small file durably and at once.  With `replace` 0: EXISTS if the name is taken. */
+/* Write a small file durably and atomically.  With `replace` 0: EXISTS if the name is taken. */
 SHARD_API int shard_publish(const char *path, const void *data, size_t bytes, int replace, struct shard_error *err);
 
 /*
@@ -275,8 +282,8 @@ struct shard_info {
 
 /*
  * Map the shard at `path` and check its structure (I1 to I42 of format/SHARD.md).  After that no
- * call can be led out of bounds.  Reads two pages, however many records there are.
- * The file must not shrink while it is open: without `guard`, the kernel answers with SIGBUS.
+ * call reads outside of the file, whatever it holds.  Reads two pages, however many records there
+ * are.  The file must not shrink while it is open: without `guard`, the kernel answers with SIGBUS.
  */
 SHARD_API int shard_reader_open(struct shard_reader **out, const char *path, const struct shard_reader_options *opt,
 				struct shard_error *err);
@@ -331,8 +338,8 @@ struct shard_entry {
 };
 
 /*
- * Shard `shard_idx` as the manifest names it; and its reader, which stays the dataset's, opened if
- * need be.
+ * What the manifest says of shard `shard_idx`, and the reader of that shard.  The reader is opened
+ * if it is not open yet.  It belongs to the dataset.
  */
 SHARD_API int shard_dataset_entry(const struct shard_dataset *ds, uint64_t shard_idx, struct shard_entry *out,
 				  struct shard_error *err);

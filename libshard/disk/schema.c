@@ -6,6 +6,7 @@
  * user asks for, so a shard that we write is one that we read.
  */
 #include "libshard/disk/schema.h"
+#include "shard_pack.h"
 
 #include <inttypes.h>
 

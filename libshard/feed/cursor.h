@@ -14,8 +14,8 @@
 #include "shard.h"
 
 /*
- * A place in the endless row of steps: the epoch, the position where it was entered, and the steps
- * since then.
+ * A place in the endless series of steps: the epoch, the position where the epoch was entered, and
+ * the steps since then.
  */
 struct place {
 	uint64_t epoch, first_position, step;

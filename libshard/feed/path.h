@@ -2,8 +2,8 @@
 /*
  * path.h - the path of a shard's records: from its map, past the page cache, or by pread
  *
- * The first thread that needs a shard in an epoch decides.  It does not matter which thread that
- * is, because all would decide the same.
+ * The first thread that needs a shard in an epoch decides the path.  It does not matter which
+ * thread that is, because all would decide the same.
  *
  * A mapped shard is hot if it lies in memory.  It stays hot until a step has to wait for pages.
  * Then all hot shards are looked at again.  A mapped shard that is not hot is read in runs: the

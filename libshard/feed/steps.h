@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * steps.h - the endless row of steps, and which records each step has
+ * steps.h - the endless series of steps, and the records of each step
  */
 #ifndef SHARD_FEED_STEPS_H
 #define SHARD_FEED_STEPS_H

@@ -8,6 +8,7 @@
 #include "libshard/base/error.h"
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
+#include "shard_pack.h"
 
 /* ---- the field ---- */
 

@@ -45,7 +45,7 @@ PY
 
 for f in a.bin a.llm big.npy a.bin.gz; do
 	run 0 "$PACK" tokens $f -o "ds.$f" --seq-len 16 --shard-records 20
-	said "shardpack: warning: 7 tokens are in no record: they do not fill a window at the end of their file"
+	said "shardpack: warning: 7 tokens are in no record: they do not fill a sequence at the end of their file"
 	said "shardpack: 62 inputs = 62 written + 0 skipped + 0 quarantined + 0 failed"
 done
 run 0 "$PACK" tokens a.bin b.bin -o two --seq-len 16 --order source --report two.json -q
@@ -54,7 +54,7 @@ run 0 "$PACK" tokens wide.bin -o wide --dtype u32 --seq-len 299 --order source -
 run 0 "$PACK" tokens wide.llm -o wide2 --seq-len 7 --order source -q
 run 0 "$PACK" tokens long.npy -o long --seq-len 100 --order source -q
 run 0 "$PACK" tokens docs.bin -o docs --seq-len 10 --documents 99 --order source
-said "shardpack: warning: 1 tokens are in no record: they do not fill a window or are a document of one token"
+said "shardpack: warning: 1 tokens are in no record: they do not fill a sequence or are a document of one token"
 run 0 "$PACK" tokens docs.bin -o docs.mixed --seq-len 10 --documents 99 --shard-records 5 -j 3 -q
 run 0 "$PACK" tokens docs.bin -o docs.overlap --seq-len 10 --overlap 4 --documents 99 --order source --compress lz4 -q
 "$PYTHON" - <<'PY'
@@ -122,8 +122,9 @@ same two globbed
 # ---- refused ----
 
 VERB=(tokens) ARGS=(--seq-len 16)
-refused 1 "./short.llm: has 3022 bytes, but must have a head of 1024 and 1000 tokens of 2; it is cut short" short.llm
-refused 1 "./more.llm: has 3024 bytes, but must have a head of 1024 and 999 tokens of 2; \
+refused 1 "./short.llm: has 3022 bytes, but must have a head of 1024 bytes and 1000 tokens of 2 bytes each; \
+it is cut short" short.llm
+refused 1 "./more.llm: has 3024 bytes, but must have a head of 1024 bytes and 999 tokens of 2 bytes each; \
 it is longer than it should be" more.llm
 refused 1 "./version.llm: magic 20240520 with version 2; 1 is known" version.llm
 refused 1 "./eval.llm: a file of evaluation questions (magic 20240522), not a stream of tokens" eval.llm
@@ -144,9 +145,10 @@ refused 1 "./square.npy: 2 axes; tokens must be an array of 1 axis" square.npy
 refused 1 "./cut.npy: has 2126 bytes, but must have a head of 128 and data of 2000" cut.npy
 refused 1 "./wide.llm: field 'tokens' is u32 [17] here, but u16 [17] in the files before" a.bin wide.llm
 run 1 "$PACK" tokens a.bin -o ds --seq-len 1000
-said_only "shardpack: ./a.bin: no window of 1001 tokens in it; give a smaller --seq-len"
+said_only "shardpack: ./a.bin: no sequence of 1001 tokens in it; give a smaller --seq-len"
 : >empty.bin && head -c 8 a.bin >short.bin
-refused 1 "./empty.bin: no window of 17 tokens in it, nor in 1 other file; give a smaller --seq-len" empty.bin short.bin
+refused 1 "./empty.bin: no sequence of 17 tokens in it, nor in 1 other file; give a smaller --seq-len" \
+	empty.bin short.bin
 run 0 "$PACK" tokens empty.bin a.bin short.bin -o ds --seq-len 16
 said "shardpack: warning: 2 files have no record (the first is './empty.bin')"
 rm -rf ds

@@ -3,6 +3,7 @@
  * py_schema.c - a schema, described to Python
  */
 #include "python/core/base/py_schema.h"
+#include "shard_pack.h"
 
 #include "python/core/base/py_number.h"
 

@@ -2,9 +2,9 @@
 /*
  * finisher.h - completes shards while the next one is being filled
  *
- * Making a shard durable and reading it back takes as long as the disk needs, with little for the
- * processor to do.  Threads do that, one shard each: while one waits until the disk has taken a
- * shard, another reads the one before.
+ * A filled shard must be made durable and read back.  This mostly waits for the disk, so threads do
+ * it, one shard each.  While one thread waits until its shard is written, another reads back the
+ * shard before that.
  */
 #ifndef SHARD_BUILD_FINISHER_H
 #define SHARD_BUILD_FINISHER_H

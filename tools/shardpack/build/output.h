@@ -4,12 +4,13 @@
  *
  *   OUT/00000.shard ...       published shards
  *   OUT/dataset.manifest      written last: with it the dataset is sealed
- *   OUT/.shardpack/plan       what OUT is to become; gone once it is sealed, like all of .shardpack
- *   OUT/.shardpack/source     where the inputs are, and
- *   OUT/.shardpack/quarantine where bad ones go: for `shardpack build`, part of no plan
+ *   OUT/.shardpack/plan       the plan of the dataset
+ *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
+ *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
  *   OUT/.shardpack/receipt-00000 ...
  *
- * What is in OUT decides what to do, never what a process remembers.
+ * The two folders are not part of the plan.  Sealing removes .shardpack.  Only the files in OUT
+ * decide which work is left, so any process can continue it.
  */
 #ifndef SHARD_BUILD_OUTPUT_H
 #define SHARD_BUILD_OUTPUT_H

@@ -77,9 +77,9 @@ static int list_misses(const struct job *job, const char *path, struct shard_rea
 			return fail(exit_code_of_status(err.status), "%s", err.message);
 		if (!account_miss_fits(&miss, job->plan->input_count))
 			return fail(EXIT_MISMATCH,
-				    "%s: leaves out input %" PRIu64 " of a plan of %" PRIu64 " inputs, "
-				    "with reason %u and how %u, which is not possible; remove this "
-				    "file to have it built again",
+				    "%s: its list of left-out inputs is not valid: input %" PRIu64 " of %" PRIu64
+				    ", reason %u, kind %u (must be 1, skipped, or 2, quarantined); remove this file "
+				    "and build it again",
 				    path, miss.ordinal, job->plan->input_count, miss.reason, miss.how);
 		receipt_add_miss(l->lines, &miss, explain(l, miss.ordinal, miss.reason, OUTCOME_BAD));
 	}

@@ -197,9 +197,8 @@ static int recount_shard(const struct job *job, uint64_t shard_idx, struct shard
 			return library_failure(&err);
 		if (!account_miss_fits(&miss, job->plan->input_count))
 			return fail(EXIT_BAD,
-				    "%s: a shard leaves out input %" PRIu64 " with reason %u and how %u, "
-				    "which is not possible with the plan of %" PRIu64 " inputs; run "
-				    "`shardcat verify`",
+				    "%s: a shard leaves out input %" PRIu64 " with reason %u and kind %u, which is not "
+				    "possible with the plan of %" PRIu64 " inputs; run `shardcat verify`",
 				    job->out_dir, miss.ordinal, miss.reason, miss.how, job->plan->input_count);
 		quarantined += miss.how == SHARD_QUARANTINED;
 		code = account_problem(job->account, miss.ordinal, miss.reason, (enum problem_how)miss.how,

@@ -3,6 +3,7 @@
  * field_option.c - a field as a user asks for it, and as a plan names it
  */
 #include "tools/shardpack/plan/field_option.h"
+#include "shard_pack.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

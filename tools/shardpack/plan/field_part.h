@@ -7,8 +7,8 @@
  *   1536,24,0          a part of a file of the plan: offset, bytes, number of the file
  *   -                  nothing, if the field is optional
  *
- * Each field has one, but for the numbers of --columns: they are one value, in the order of the
- * columns, before the others.
+ * Each field has one such token.  Only the numbers of --columns share a token: it comes first, and
+ * has them in the order of the columns.
  *
  * Pure.
  */

@@ -28,9 +28,9 @@
  *   slice 0 0 10000 0 1 3073 30720001 u8      field, first input, how many; file, offset, stride,
  *   slices 1                                  bytes; dtype there
  *
- * Input first + i has its field at offset + i x stride, of the field's size and no further than
- * offset + bytes; what is missing then is the end of a ragged field.  A dtype behind '>' has its
- * bytes in the other order.
+ * The field of input first + i begins at offset + i x stride.  It ends where the field is full, or
+ * at offset + bytes if that comes first: then the end of a ragged field is missing.  With '>'
+ * before its dtype, a slice has big-endian numbers.
  *
  * Inputs stand in source order.  Their place in pack order is their ordinal; the order is
  * the identity or shard_shuffle(seed, inputs).  The text is also the memory that the plan

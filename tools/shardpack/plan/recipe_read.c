@@ -6,6 +6,7 @@
  * another plan.
  */
 #include "tools/shardpack/plan/recipe_read.h"
+#include "shard_pack.h"
 
 #include <string.h>
 

@@ -2,9 +2,10 @@
 /*
  * class_folders.h - a folder whose folders are classes, to a plan
  *
- * As torchvision's ImageFolder sees it: each folder in SRC is a class, all image files below
- * it are its samples; classes in byte order, folders of a class by path, files by name.
- * Links are followed.  An extension selects a file; what it holds is for the decoder.
+ * The rules are those of torchvision's ImageFolder.  Each folder in SRC is a class, and all image
+ * files below it are its samples.  Classes are in byte order.  Within a class, folders are ordered
+ * by path, and files by name.  Links are followed.  A file is selected by its extension; whether it
+ * is an image is known when it is decoded.
  */
 #ifndef SHARD_SCAN_CLASS_FOLDERS_H
 #define SHARD_SCAN_CLASS_FOLDERS_H

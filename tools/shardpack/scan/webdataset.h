@@ -19,9 +19,10 @@ struct labels;
 bool webdataset_has_labels(const struct image_archive *a);
 
 /*
- * Add the samples to a list, in the order of the archive.  Without `by_name` the label of a sample
- * is one of its members; else it is that of its image as image_archive_label() says, and a key
- * without an image is no sample.  Says why it fails and returns the exit code.
+ * Add the samples to a list, in the order of the archive.  Without `by_name`, the label of a sample
+ * comes from one of its members.  With `by_name`, it is what image_archive_label() says of the
+ * image, and members whose key has no image are ignored.  Says why it fails and returns the exit
+ * code.
  */
 int webdataset_add(struct image_archive *a, bool by_name, struct labels *labels, struct image_list *images);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shard.h"
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/format/idx.h"

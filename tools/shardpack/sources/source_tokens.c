@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source_tokens.c - `shardpack tokens`: streams of tokens, cut into windows
+ * source_tokens.c - `shardpack tokens`: streams of tokens, cut into sequences
  *
  * A record has sequence + 1 tokens: the first `sequence` are what a model sees, the last `sequence`
  * what it is to predict.  So neighbours share one token, and every token but a file's first is
- * predicted once; --overlap makes them share more.  No window spans two files, or with --documents
- * two documents.
+ * predicted once; --overlap makes them share more.  No sequence spans two files, or with
+ * --documents two documents.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@
 struct stream {
 	const struct request *r;
 	uint64_t window, step; /* tokens */
-	uint64_t left_out;     /* tokens that no window has */
+	uint64_t left_out;     /* tokens that no sequence has */
 	uint64_t record_count;
 	uint32_t field;
 	bool has_field;
@@ -128,8 +128,8 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 	p->count = (bytes - t.data_offset) / item;
 	if (t.dtype && bytes != t.data_offset + t.token_count * item)
 		return fail(EXIT_BAD,
-			    "%s: has %" PRIu64 " bytes, but must have a head of %d and %" PRIu64 " tokens of "
-			    "%" PRIu64 "; it is %s",
+			    "%s: has %" PRIu64 " bytes, but must have a head of %d bytes and %" PRIu64 " tokens of "
+			    "%" PRIu64 " bytes each; it is %s",
 			    p->where, bytes, TOKEN_FILE_HEAD_BYTES, t.token_count, item,
 			    bytes < t.data_offset + t.token_count * item ? "cut short" : "longer than it should be");
 	if (bytes % item)
@@ -138,7 +138,7 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 	return EXIT_DONE;
 }
 
-/* ---- windows ---- */
+/* ---- sequences ---- */
 
 static int add_windows(struct stream *s, const struct part *p, uint64_t first, uint64_t tokens, bool keep_short)
 {
@@ -155,7 +155,7 @@ static int add_windows(struct stream *s, const struct part *p, uint64_t first, u
 				   .dtype = (uint8_t)p->dtype,
 				   .swap = p->swap && item > 1};
 
-	/* What is left of a document is one more window, if it has something to predict. */
+	/* What is left of a document is one more sequence, if it has something to predict. */
 	if (keep_short && tokens > used && tokens - whole * s->step >= 2) {
 		slice.count++;
 		end = tokens;
@@ -261,7 +261,7 @@ static int add_file(const struct request *r, void *context, const char *path)
 	return code;
 }
 
-/* What is in no window. */
+/* What is in no sequence. */
 static int end(const struct request *r, void *context, struct classes *out)
 {
 	struct stream *s = context;
@@ -270,11 +270,11 @@ static int end(const struct request *r, void *context, struct classes *out)
 	(void)out;
 	progress_abandon(&s->progress);
 	if (!s->record_count) {
-		snprintf(what, sizeof(what), "window of %" PRIu64 " tokens", s->window);
+		snprintf(what, sizeof(what), "sequence of %" PRIu64 " tokens", s->window);
 		return scan_refuse_barren(r->scan, r->place->root, what, "; give a smaller --seq-len");
 	}
 	if (s->left_out)
-		scan_warn(r->scan, "%s tokens are in no record: they do not fill a window%s",
+		scan_warn(r->scan, "%s tokens are in no record: they do not fill a sequence%s",
 			  human_count(count, s->left_out),
 			  cli_given(r->args, "documents") ? " or are a document of one token"
 							  : " at the end of their file");
