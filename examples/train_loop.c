@@ -237,11 +237,11 @@ int main(int argc, char **argv)
 	int permute = 0;
 
 	for (int i = 3; i < argc; i++)
-		if (strcmp(argv[i], "--permute-labels") == 0)
+		if (!strcmp(argv[i], "--permute-labels"))
 			permute = 1;
-		else if (strcmp(argv[i], "--epochs") == 0 && i + 1 < argc)
+		else if (!strcmp(argv[i], "--epochs") && i + 1 < argc)
 			epochs = strtoul(argv[++i], NULL, 10);
-		else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+		else if (!strcmp(argv[i], "--seed") && i + 1 < argc)
 			o.seed = strtoul(argv[++i], NULL, 10);
 		else
 			argc = 0;

@@ -4,7 +4,7 @@
  *
  * compiler: nvcc 13.0.88
  * sources:  libshard/cuda/transform.cu libshard/transform/call.h
- * SHA-256:  b220e82613250a7d83dd1d1a2e4f3ab862f4576d9962853207c258b8d0a04bba
+ * SHA-256:  4d5a80bbcc16c07d2280e7076d0d445e21f09b766f2836ebc627bb8a626917fe
  */
 #include "libshard/cuda/ptx.h"
 

@@ -5,8 +5,8 @@
  * Read by C and by nvcc alike.  Changing it changes the kernels: libshard/cuda/make_ptx.sh makes
  * them again.
  */
-#ifndef LIBSHARD_TRANSFORM_CALL_H
-#define LIBSHARD_TRANSFORM_CALL_H
+#ifndef SHARD_TRANSFORM_CALL_H
+#define SHARD_TRANSFORM_CALL_H
 
 #include <stdint.h>
 

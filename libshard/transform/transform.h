@@ -6,8 +6,8 @@
  * no lock; nothing of libm but the square root, which IEEE 754 rounds exactly.  transform_twin() is
  * the definition in C; the kernels of libshard/cuda/transform.cu give the same bits.
  */
-#ifndef LIBSHARD_TRANSFORM_TRANSFORM_H
-#define LIBSHARD_TRANSFORM_TRANSFORM_H
+#ifndef SHARD_TRANSFORM_TRANSFORM_H
+#define SHARD_TRANSFORM_TRANSFORM_H
 
 #include <stdbool.h>
 

@@ -200,7 +200,7 @@ int renameat2(int old_dir, const char *old, int new_dir, const char *new, unsign
 int unlinkat(int dir_fd, const char *path, int flags)
 {
 	moment();
-	if (wants("litter") && strncmp(path, ".tmp.", 5) == 0)
+	if (wants("litter") && !strncmp(path, ".tmp.", 5))
 		return 0;
 	return REAL(unlinkat)(dir_fd, path, flags);
 }

@@ -23,7 +23,7 @@ static bool read_field(const char *text, bool encoded, struct shard_field *f, st
 	bool ok = field_option_parse(text, encoded, &o, why, sizeof(why)) && strcmp(o.name, "image") != 0 &&
 		  field_option_settle(&o, &image, f, s, why, sizeof(why));
 
-	must(ok || why[0] || strcmp(o.name, "image") == 0, "a refusal has no reason");
+	must(ok || why[0] || !strcmp(o.name, "image"), "a refusal has no reason");
 	return ok;
 }
 
@@ -38,16 +38,15 @@ static void turn_round(const struct shard_field *f, const struct field_source *s
 	field_option_write(f, s, &written);
 	must(!text_failed(&written) && !strpbrk(written.data, " \n"), "a plan's line would be cut");
 	must(read_field(written.data, true, &g, &t), "what was written is not read");
-	must(memcmp(f, &g, sizeof(g)) == 0 && s->kind == t.kind && strcmp(s->from, t.from) == 0 &&
-		     s->optional == t.optional && s->fill == t.fill && s->boxes == t.boxes &&
-		     s->transform.crop == t.transform.crop && s->transform.resize == t.transform.resize &&
-		     s->transform.samples == t.transform.samples && s->transform.scale == t.transform.scale &&
-		     memcmp(&s->transform.normal, &t.transform.normal, sizeof(t.transform.normal)) == 0,
+	must(!memcmp(f, &g, sizeof(g)) && s->kind == t.kind && !strcmp(s->from, t.from) && s->optional == t.optional &&
+		     s->fill == t.fill && s->boxes == t.boxes && s->transform.crop == t.transform.crop &&
+		     s->transform.resize == t.transform.resize && s->transform.samples == t.transform.samples &&
+		     s->transform.scale == t.transform.scale &&
+		     !memcmp(&s->transform.normal, &t.transform.normal, sizeof(t.transform.normal)),
 	     "another field than was written");
 	text_format(&again, "%s:", g.name);
 	field_option_write(&g, &t, &again);
-	must(again.bytes == written.bytes && memcmp(again.data, written.data, again.bytes) == 0,
-	     "a field has two texts");
+	must(again.bytes == written.bytes && !memcmp(again.data, written.data, again.bytes), "a field has two texts");
 	text_free(&written);
 	text_free(&again);
 }

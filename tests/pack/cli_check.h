@@ -89,7 +89,7 @@ static const char *check_options(const struct cli_verb *verb, const char **name)
 			return "an option that may be repeated is a string, has no letter and no default, and may be "
 			       "left out";
 		for (unsigned k = 0; k < i; k++)
-			if (strcmp(flat.option[k]->name, option->name) == 0 ||
+			if (!strcmp(flat.option[k]->name, option->name) ||
 			    (option->short_name && flat.option[k]->short_name == option->short_name))
 				return "the name or its letter is taken";
 	}
@@ -181,7 +181,7 @@ static const char *check_verb(const struct cli_program *program, const struct cl
 	for (const struct cli_verb *other = program->verbs; other != verb; other++) {
 		size_t shorter = strlen(other->name) < strlen(verb->name) ? strlen(other->name) : strlen(verb->name);
 
-		if (strncmp(other->name, verb->name, shorter) == 0 && ends_word(other->name[shorter]) &&
+		if (!strncmp(other->name, verb->name, shorter) && ends_word(other->name[shorter]) &&
 		    ends_word(verb->name[shorter]))
 			return "a verb's name is the same as, or the first word of, another's";
 	}

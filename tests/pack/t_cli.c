@@ -219,7 +219,7 @@ static struct result *run(const char *line)
 	snprintf(copy, sizeof(copy), "sample %s", line);
 	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
 		argv[argc++] = word;
-		if (strcmp(word, "_") == 0)
+		if (!strcmp(word, "_"))
 			word[0] = 0;
 	}
 	fflush(stdout);
