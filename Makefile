@@ -27,7 +27,11 @@ Q            := $(if $(V),,@)
 # include/shard.h is the one place where a version is written.
 ver      = $(shell awk '$$2 == "SHARD_VERSION_$(1)" {print $$3}' include/shard.h)
 MAJOR   := $(call ver,MAJOR)
-VERSION := $(MAJOR).$(call ver,MINOR).$(call ver,PATCH)
+MINOR   := $(call ver,MINOR)
+VERSION := $(MAJOR).$(MINOR).$(call ver,PATCH)
+# What programs that were linked with the shared library look for.  Before 1.0 a minor release may
+# break the ABI, so its number is part of the name.
+SONAME  := libshard.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(MINOR))
 
 # ---- what we use: packages by their pkg-config names ----
 
@@ -188,11 +192,11 @@ $(A): $(OBJ) $(BUILD)/objects
 	$(Q)set -e; for o in $(OBJ); do objcopy --redefine-syms=$@.d/names $$o $@.d/$${o##*/}; done
 	$(Q)$(AR) rcs $@ $@.d/*.o && rm -rf $@.d
 
-SO_FLAGS := -shared -Wl,-z,defs -Wl,-soname,libshard.so.$(MAJOR) \
+SO_FLAGS := -shared -Wl,-z,defs -Wl,-soname,$(SONAME) \
             -Wl,--version-script=libshard/libshard.map
 $(SO): $(OBJ) $(BUILD)/objects libshard/libshard.map
 	$(call link,$(SO_FLAGS)) $(LIBS)
-	$(Q)cd $(@D) && ln -sf $(@F) libshard.so.$(MAJOR) && ln -sf libshard.so.$(MAJOR) libshard.so
+	$(Q)cd $(@D) && ln -sf $(@F) $(SONAME) && ln -sf $(SONAME) libshard.so
 
 $(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A) $(BUILD)/parts
 	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
@@ -350,14 +354,14 @@ $(BUILD)/libshard.pc: libshard/libshard.pc.in FORCE
 		sed 's|@REQUIRES@|$(strip $(PKG_LIB))|' >$@
 
 INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(HEADERS:%=$(PREFIX)/include/%) $(PAGES:%=$(PREFIX)/share/%) \
-             $(addprefix $(LIBDIR)/,$(notdir $(A) $(SO)) libshard.so.$(MAJOR) libshard.so pkgconfig/libshard.pc)
+             $(addprefix $(LIBDIR)/,$(notdir $(A) $(SO)) $(SONAME) libshard.so pkgconfig/libshard.pc)
 
 install: all $(PAGES:%=$(BUILD)/share/%) $(BUILD)/libshard.pc ## into DESTDIR and PREFIX
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
 	install -m755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
 	install -m644 $(HEADERS:%=include/%) $(DESTDIR)$(PREFIX)/include
 	install -m644 $(A) $(SO) $(DESTDIR)$(LIBDIR)
-	cp -P $(BUILD)/libshard.so.$(MAJOR) $(BUILD)/libshard.so $(DESTDIR)$(LIBDIR)
+	cp -P $(BUILD)/$(SONAME) $(BUILD)/libshard.so $(DESTDIR)$(LIBDIR)
 	install -m644 $(BUILD)/libshard.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(Q)set -e; for p in $(PAGES); do \
 		install -m644 $(BUILD)/share/$$p $(DESTDIR)$(PREFIX)/share/$$p; done

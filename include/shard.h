@@ -36,12 +36,13 @@ extern "C" {
 #endif
 
 #define SHARD_VERSION_MAJOR 0 /* raised when the ABI breaks; part of the soname */
-#define SHARD_VERSION_MINOR 1 /* raised when symbols or trailing option fields are added */
+/* Raised when symbols or trailing options are added; while MAJOR is 0, also as MAJOR is. */
+#define SHARD_VERSION_MINOR 2
 #define SHARD_VERSION_PATCH 0
 
 #define SHARD_API __attribute__((visibility("default")))
 
-/* The version of the running library, such as "0.1.0", and of the libraries that it uses. */
+/* The version of the running library, such as "0.2.0", and of the libraries that it uses. */
 SHARD_API const char *shard_version(void);
 SHARD_API const char *shard_version_details(void);
 

@@ -42,6 +42,13 @@ SHARD_API int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, 
 #define SHARD_GROUP_BY_SIZE UINT32_MAX
 SHARD_API void shard_schema_group(struct shard_schema *schema);
 
+/*
+ * What shardpack and libshard.Writer make of the same inputs changes only together with this
+ * number.  Plans and provenance name it.  The version of the library is not in a dataset, so a new
+ * release gives datasets the same bytes and ids.
+ */
+#define SHARD_BYTES_VERSION 1
+
 /* ---- what packers do alike -------------------------------------------------------------- */
 
 /*

@@ -45,6 +45,7 @@ PyMODINIT_FUNC PyInit__core(void)
 	PyObject *module = PyModule_Create(&definition);
 	bool good = module && !errors_init() && !PyModule_AddFunctions(module, seal_functions);
 
+	good = good && !PyModule_AddIntConstant(module, "BYTES_VERSION", SHARD_BYTES_VERSION);
 	for (size_t i = 0; good && i < sizeof(inits) / sizeof(inits[0]); i++)
 		good = !inits[i](module);
 	if (!good)

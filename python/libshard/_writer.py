@@ -419,8 +419,8 @@ def _class_names(classes: Iterable[str] | None) -> list[str]:
 def _provenance(text: str) -> str:
     if not isinstance(text, str):
         fail(f"provenance: {text!r} is not a str")
-    versions = _core.version()
-    return f"made by libshard.Writer\nversion libshard {versions[0]}\n" + (text.rstrip("\n") + "\n" if text else "")
+    own = text.rstrip("\n") + "\n" if text else ""
+    return f"made by libshard.Writer\nbytes-version {_core.BYTES_VERSION}\n{own}"
 
 
 def _shard_name(number: int) -> str:

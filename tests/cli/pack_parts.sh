@@ -99,7 +99,7 @@ for edit in 's,class_00/,../etc/,' 's,class_00/,/etc/,' 's,class_00/,class_00//,
 	's/^crop 16/crop 0/' 's/^shard 1 10 10/shard 1 10 11/' 's/^inputs 60/inputs 61/' 's/^classes 3/classes 4/' \
 	's/^class 1 /class 2 /' 's/^shards 6/shards 7/' 's/^order shuffle/order random/' \
 	's/^input 3 \(.*\)$/input 3 \1 x/' \
-	's/^shard 5 .*/&\nshard 6 60 1/' '/^version/d' 's/^resize/exif ignore\n&/' 's/^crop/fit short\n&/' \
+	's/^shard 5 .*/&\nshard 6 60 1/' '/version/d' 's/^resize/exif ignore\n&/' 's/^crop/fit short\n&/' \
 	's/^crop/fit cover\n&/' \
 	's/^resize.*/resize 20\nfit pad/' 's/^resize.*/resize 0\nfit long/' 's/^layout.*/&\ndtype u8/' \
 	's/^layout.*/&\ndtype f16/' \
@@ -122,6 +122,12 @@ run 4 "$PACK" build v2
 replan 's/^version libjpeg.*/version libjpeg-turbo 0.0.1/' ds4 old
 run 5 "$PACK" build old
 grep -q "made with 'version libjpeg-turbo 0.0.1', but this shardpack has 'version libjpeg" err || die "$(cat err)"
+replan 's/^bytes-version .*/bytes-version 999/' ds4 other_bytes
+run 5 "$PACK" build other_bytes
+grep -q "made with 'bytes-version 999', but this shardpack has 'bytes-version [0-9]*'" err || die "$(cat err)"
+replan 's/^bytes-version .*/version libshard 0.1.0/' ds4 before_bytes_version
+run 5 "$PACK" build before_bytes_version
+grep -q "made with 'version libshard 0.1.0', but this shardpack has 'bytes-version " err || die "$(cat err)"
 replan s/x/x/ ds4 same
 run 0 "$PACK" build same -q && run 0 "$PACK" seal same -q
 replan 's/^resize/limit side=600,scans=5\n&/' ds4 limited

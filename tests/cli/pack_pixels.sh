@@ -251,8 +251,8 @@ same plain ds0
 run 0 "$PACK" images src -o x --order source --resize 40 --shard-records 100 --dry-run
 recipe="source images resize 40 crop 40 filter bilinear layout hwc compress none align 0 order source seed 0 "
 recipe+="on-error fail shard-records 100 "
-[ "$(sed '/^version/,$d' out | tr '\n' ' ')" = "$recipe" ] ||
-	die "the recipe has other lines than before the option: $(sed '/^version/,$d' out)"
+[ "$(sed '/^bytes-version/,$d' out | tr '\n' ' ')" = "$recipe" ] ||
+	die "the recipe has other lines than before the option: $(sed '/^bytes-version/,$d' out)"
 run 0 "$PACK" images src -o x --order source --resize 40 --fit pad --dry-run
 printed "fit pad"
 run 0 "$PACK" images src -o x --fit long -q --dry-run

@@ -29,14 +29,15 @@ TOLD = {"__iter__", "__buffer__", "__init__"}
 def differences(stub, runtime):
     """Names that only a stub or only the class or module has, and signatures that differ."""
     said = {n.name: n for n in stub.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-    members = {n.target.id for n in stub.body if isinstance(n, ast.AnnAssign)}
+    members = {n.target.id: ast.unparse(n.annotation) for n in stub.body if isinstance(n, ast.AnnAssign)}
     found = {k: v for k, v in vars(runtime).items() if not k.startswith("__") or k in OURS}
     found = {k: v for k, v in found.items() if not (inspect.isclass(v) and v.__name__.startswith("_"))}
     where = getattr(runtime, "__name__", "")
-    for name in sorted(((set(said) | members) - TOLD) ^ set(found)):
+    for name in sorted(((set(said) | set(members)) - TOLD) ^ set(found)):
         yield f"{where}.{name} is in the {'core' if name in found else 'stub'} only"
-    for name in sorted(members & set(found)):
-        if not inspect.ismemberdescriptor(found[name]):
+    for name in sorted(set(members) & set(found)):
+        is_constant = inspect.ismodule(runtime) and type(found[name]).__name__ == members[name]
+        if not is_constant and not inspect.ismemberdescriptor(found[name]):
             yield f"{where}.{name} is a member in the stub only"
     if "__init__" in said and arguments(said["__init__"].args) != described(runtime):
         yield f"{where} takes {described(runtime)} in the core, {arguments(said['__init__'].args)} in the stub"

@@ -18,7 +18,7 @@ import libshard
 import numpy as np
 from PIL import Image
 
-DATA, HASH, CIDX, KOFF, KBLB, STAT = 1, 2, 3, 4, 5, 6
+DATA, HASH, CIDX, KOFF, KBLB, STAT, PROV = 1, 2, 3, 4, 5, 6, 8
 ALL_OF_A_RECORD = (DATA, HASH, CIDX, KOFF, KBLB)
 
 
@@ -189,6 +189,16 @@ class SameAsShardpack(Case):
         libshard.pack({"image": a}, None, "ours")
         self.check_same(4)
         os.unlink("image.npy")
+
+    def test_one_bytes_version(self):
+        a = np.arange(30, dtype="u1").reshape(10, 3)
+        np.save("x.npy", a)
+        data.shardpack("array", "x.npy", "-o", "theirs")
+        libshard.pack({"x": a}, None, "ours")
+        lines = [sections(f"{name}/00000.shard")[PROV, 0].splitlines() for name in ("ours", "theirs")]
+        ours, theirs = ([line for line in found if b"version" in line] for found in lines)
+        self.assertEqual(ours, [b"bytes-version %d" % libshard._core.BYTES_VERSION])
+        self.assertEqual(theirs, ours)
 
     def test_align(self):
         a = data.pack_images("theirs", 40, "--align", "4096", "--shard-records", "15")

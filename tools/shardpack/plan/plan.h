@@ -7,6 +7,7 @@
  *
  *   shardpack-plan 1
  *   source images ... shard-records 5000      the recipe, recipe.h
+ *   bytes-version 1                           SHARD_BYTES_VERSION of shard_pack.h
  *   version libjpeg-turbo 2.1.5 ...           what decides pixels beside the recipe
  *   file 0 81920 00000.tar                    files that hold many inputs: number, bytes, path
  *   unpack 1 81920 0 gzip                     one made of another: number, bytes, of which, how;
@@ -73,7 +74,7 @@ struct plan {
 	uint8_t digest[32];
 	uint64_t class_count, input_count, shard_count;
 	uint64_t source_bytes;		    /* of all inputs */
-	size_t versions_at, versions_bytes; /* the version lines in the text */
+	size_t versions_at, versions_bytes; /* the lines of recipe_write_versions() in the text */
 	uint64_t *class_at;		    /* where in the text the name begins */
 	struct plan_file *file;
 	uint64_t file_count, file_capacity;

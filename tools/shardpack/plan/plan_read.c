@@ -70,7 +70,7 @@ static int read_versions(struct parser *p, struct plan_tokens *l)
 	struct plan *plan = p->plan;
 
 	plan->versions_at = (size_t)(p->at - plan->text.data);
-	while (next_line(p, l) && plan_tokens_is(l, 0, "version"))
+	while (next_line(p, l) && (plan_tokens_is(l, 0, "bytes-version") || plan_tokens_is(l, 0, "version")))
 		plan->versions_bytes = (size_t)(p->at - plan->text.data) - plan->versions_at;
 	return plan->versions_bytes ? EXIT_DONE : broken(p, "no version");
 }

@@ -133,7 +133,7 @@ static void write_linked_version(struct text *out, const char *name)
 
 void recipe_write_versions(const struct recipe *r, struct text *out)
 {
-	text_format(out, "version libshard %s\n", shard_version());
+	text_format(out, "bytes-version %d\n", SHARD_BYTES_VERSION);
 	if (recipe_is_images(r)) {
 		text_format(out, "version %s\n", decoder_jpeg_version());
 		text_format(out, "version %s\n", decoder_png_version());

@@ -50,8 +50,9 @@ extern const char *const recipe_codec_names[];	/* enum shard_codec */
 extern const char *const recipe_order_names[];	/* [0] is never used */
 extern const char *const recipe_on_error_names[];
 
-/* The recipe and the versions of the libraries that decide pixels, as lines of a plan. */
+/* The recipe, as lines of a plan. */
 void recipe_write(const struct recipe *r, struct text *out);
+/* A line with SHARD_BYTES_VERSION, and a line for each library that decides bytes. */
 void recipe_write_versions(const struct recipe *r, struct text *out);
 
 /* Are its inputs images, with a line each in the plan?  Else they are records of files. */

@@ -98,6 +98,16 @@ static void write_lines(struct json_out *j, const char *key, const char *lines, 
 	json_out_end(j);
 }
 
+/* The first line is the bytes-version: nothing is built from a plan with any other one. */
+static void write_versions(struct json_out *j, const struct plan *plan)
+{
+	const char *lines = plan->text.data + plan->versions_at;
+	size_t first = strcspn(lines, "\n") + 1;
+
+	json_out_u64(j, "bytes_version", SHARD_BYTES_VERSION);
+	write_lines(j, "versions", lines + first, plan->versions_bytes - first, strlen("version "));
+}
+
 static void write_classes(struct json_out *j, const struct plan *plan, const struct shard_dataset *ds,
 			  const uint64_t *inputs)
 {
@@ -211,7 +221,7 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	json_out_u64(&j, "exit_code", (uint64_t)r->exit_code);
 	json_out_string(&j, "plan", digest.data ? digest.data : "");
 	write_recipe(&j, &plan->recipe);
-	write_lines(&j, "versions", plan->text.data + plan->versions_at, plan->versions_bytes, strlen("version "));
+	write_versions(&j, plan);
 	write_account(&j, r->job->account);
 	if (r->scan)
 		json_out_u64(&j, "ignored_files", r->scan->ignored_count);
