@@ -349,20 +349,18 @@ $(BUILD)/share/bash-completion/completions/%: $(BUILD)/bin/% ; $(call page,--pri
 $(BUILD)/share/zsh/site-functions/_%: $(BUILD)/bin/% ; $(call page,--print-completion zsh)
 $(BUILD)/share/fish/vendor_completions.d/%.fish: $(BUILD)/bin/% ; $(call page,--print-completion fish)
 
-$(BUILD)/libshard.pc: libshard/libshard.pc.in FORCE
-	@sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' $< | \
-		sed 's|@REQUIRES@|$(strip $(PKG_LIB))|' >$@
-
 INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(HEADERS:%=$(PREFIX)/include/%) $(PAGES:%=$(PREFIX)/share/%) \
              $(addprefix $(LIBDIR)/,$(notdir $(A) $(SO)) $(SONAME) libshard.so pkgconfig/libshard.pc)
 
-install: all $(PAGES:%=$(BUILD)/share/%) $(BUILD)/libshard.pc ## into DESTDIR and PREFIX
+install: all $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
 	install -m755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
 	install -m644 $(HEADERS:%=include/%) $(DESTDIR)$(PREFIX)/include
 	install -m644 $(A) $(SO) $(DESTDIR)$(LIBDIR)
 	cp -P $(BUILD)/$(SONAME) $(BUILD)/libshard.so $(DESTDIR)$(LIBDIR)
-	install -m644 $(BUILD)/libshard.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' libshard/libshard.pc.in | \
+		sed 's|@REQUIRES@|$(strip $(PKG_LIB))|' >$(DESTDIR)$(LIBDIR)/pkgconfig/libshard.pc
+	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/libshard.pc
 	$(Q)set -e; for p in $(PAGES); do \
 		install -m644 $(BUILD)/share/$$p $(DESTDIR)$(PREFIX)/share/$$p; done
 
