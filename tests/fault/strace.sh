@@ -38,7 +38,7 @@ disturb() {
 		[ "$code" = 0 ] || [ "$code" = 1 ] || [ "$code" = 3 ] || die "$what: exit code $code: $(cat err)"
 		[ "$code" = 0 ] || grep -q '^shardpack: .*: ' err || die "$what: no reason is given: $(cat err)"
 		case $call in
-		unlink | getdents64) ;; # what could not be removed is there, until the second run
+		unlink | unlinkat | getdents64) ;; # what could not be removed is there, until the second run
 		*)
 			[ -z "$(find . -name '.tmp.*')" ] || die "$what: left $(find . -name '.tmp.*')"
 			[ "$code" != 0 ] || same reference out
@@ -70,6 +70,7 @@ sweep ftruncate error=EIO $step
 sweep flock error=EIO $step
 sweep mkdir error=EROFS $step
 sweep unlink error=EIO $step
+sweep unlinkat error=EIO $step
 sweep getdents64 error=EIO $step
 sweep renameat2 signal=KILL $step
 if [ $step = 1 ]; then
@@ -87,10 +88,11 @@ fi
 
 # The control: a shardpack that leaves its temporary files.
 strange=(-E "LD_PRELOAD=$PWD/shim.so" -E SHIM=litter -E "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0")
-if (disturb fsync error=EIO 1) 2>control; then
+# (The first fsync makes a folder durable; the second is that of the first temporary file.)
+if (disturb fsync error=EIO 2) 2>control; then
 	die "a shardpack that leaves temporary files was not noticed"
 fi
-grep -q 'fsync number 1 with error=EIO: left ./out/.*[.]tmp[.]' control ||
+grep -q 'fsync number 2 with error=EIO: left ./out/.*[.]tmp[.]' control ||
 	die "the control fails for another reason: $(cat control)"
 
 [ $failed -gt 10 ] || die "only $failed of $runs runs failed"

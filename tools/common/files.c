@@ -61,19 +61,6 @@ int files_read(const char *path, struct text *out, bool *found)
 	return code;
 }
 
-bool files_make_parents(char *path, size_t at)
-{
-	char *slash = path + at;
-	bool ok = true;
-
-	while (ok && (slash = strchr(slash, '/')) != NULL) {
-		*slash = '\0';
-		ok = mkdir(path, 0777) == 0 || errno == EEXIST;
-		*slash++ = '/';
-	}
-	return ok;
-}
-
 size_t files_folder_bytes(const char *path)
 {
 	size_t bytes = strlen(path);
@@ -96,6 +83,59 @@ static void cut_last(char *path)
 		path[bytes] = '\0';
 	else
 		strcpy(path, ".");
+}
+
+/*
+ * Make the entries of a folder durable; errno says why not.  EINVAL: a file system that knows no
+ * such thing.
+ */
+static bool sync_entries(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
+
+	if (fd < 0)
+		return false;
+	if (fsync(fd) != 0 && errno != EINVAL)
+		error = errno;
+	close(fd);
+	errno = error;
+	return !error;
+}
+
+bool files_make_dir(const char *path)
+{
+	char above[FILES_PATH_BYTES];
+	bool ok;
+	int fd;
+
+	if (mkdir(path, 0777) != 0)
+		return errno == EEXIST;
+	if (snprintf(above, sizeof(above), "%s", path) >= (int)sizeof(above)) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	cut_last(above);
+	if (sync_entries(above) || errno != EACCES)
+		return !errno;
+	/* A folder that one may write into and not list: sync its whole file system. */
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ok = fd >= 0 && syncfs(fd) == 0;
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+bool files_make_parents(char *path, size_t at)
+{
+	char *slash = path + at;
+	bool ok = true;
+
+	while (ok && (slash = strchr(slash, '/')) != NULL) {
+		*slash = '\0';
+		ok = files_make_dir(path);
+		*slash++ = '/';
+	}
+	return ok;
 }
 
 bool files_nearest(char *path)
@@ -236,14 +276,7 @@ int files_sha256(const char *path, uint8_t out[32])
 
 int files_sync_dir(const char *dir)
 {
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
-
-	/* EINVAL: a file system that knows no such thing. */
-	if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
-		code = fail(EXIT_IO, "%s: %s", dir, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return code;
+	return sync_entries(dir) ? EXIT_DONE : fail(EXIT_IO, "%s: %s", dir, strerror(errno));
 }
 
 int files_remove(const char *path)

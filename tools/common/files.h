@@ -26,6 +26,9 @@ int files_read(const char *path, struct text *out, bool *found);
 /* Bytes of "a/b" in "a/b/c", 0 if there is no slash; trailing slashes belong to the last name. */
 size_t files_folder_bytes(const char *path);
 
+/* Make a folder, durably in the one above it.  One that is there is fine.  False with errno. */
+bool files_make_dir(const char *path);
+
 /*
  * Make the folders above the last component; `at` is where to begin in the path.  False with errno.
  */

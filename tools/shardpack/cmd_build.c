@@ -30,6 +30,7 @@ struct build_options {
 	uint64_t jobs;
 	struct cli_amount max_bad;
 	const char *report;
+	bool verify;
 };
 
 #define AT(member) .offset = offsetof(struct build_options, member)
@@ -50,6 +51,10 @@ static const struct cli_option build_options[] = {
 	 .help = "build every n-th shard, from number k on"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop if more inputs are bad"},
+	{0}};
+
+static const struct cli_option seal_options[] = {
+	{.name = "verify", .kind = CLI_FLAG, AT(verify), .help = "read and verify every shard, not only changed ones"},
 	{0}};
 
 static const struct cli_option common_options[] = {
@@ -176,6 +181,7 @@ static int seal(const struct cli_args *args)
 	int code = start(&s, o, false);
 
 	if (code == EXIT_DONE && !s.sealed) {
+		s.job.verify_all = o->verify;
 		report.exit_code = seal_run(&s.job);
 		report.sealed = report.exit_code == EXIT_DONE;
 		report.elapsed_ns = monotonic_ns() - start_ns;
@@ -196,7 +202,7 @@ const struct cli_verb cmd_build = {
 const struct cli_verb cmd_seal = {
 	.name = "seal",
 	.positionals = out_positional,
-	.options = {common_options},
+	.options = {seal_options, common_options},
 	.options_bytes = sizeof(struct build_options),
 	.run = seal,
 };

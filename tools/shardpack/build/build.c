@@ -372,8 +372,7 @@ static int fill_shards(struct build *b)
 static int fill_all(struct build *b)
 {
 	/* The finisher comes first: with few threads workers can be fewer, but not the finisher. */
-	int code = finisher_start(&b->finisher, b->job->state_dir, b->job->quarantine != NULL, b->job->account),
-	    finished;
+	int code = finisher_start(&b->finisher, b->job), finished;
 
 	if (code != EXIT_DONE)
 		return code;

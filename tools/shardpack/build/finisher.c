@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/build/finisher.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "tools/common/background.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/convert/account.h"
 
@@ -44,7 +46,10 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 	r->miss_count = written.miss_count;
 	memcpy(r->root, written.root, sizeof(r->root));
 	memcpy(r->sha256, written.sha256, sizeof(r->sha256));
-	if (receipt_write(f->state_dir, shard_idx, r, &err) != SHARD_OK)
+	if (!receipt_shard_time(f->job->out_dir, shard_idx, &r->mtime_ns))
+		return fail(EXIT_IO, "%s/%05" PRIu64 ".shard: was published, but is not there any more: %s",
+			    f->job->out_dir, shard_idx, strerror(errno));
+	if (receipt_write(f->job->state_dir, shard_idx, r, &err) != SHARD_OK)
 		return finisher_fail(f, &err);
 	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
 	       r->file_bytes, written.already ? " (another process wrote it first)" : "");
@@ -92,12 +97,10 @@ static bool complete_next(void *context)
 	return true;
 }
 
-int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, struct account *account)
+int finisher_start(struct finisher *f, const struct job *job)
 {
 	memset(f, 0, sizeof(*f));
-	f->state_dir = state_dir;
-	f->quarantines = quarantines;
-	f->account = account;
+	f->job = job;
 	return background_start(&f->threads, FINISHER_SHARDS, complete_next, f)
 		       ? EXIT_DONE
 		       : fail(EXIT_IO, "cannot start a thread");
@@ -110,8 +113,8 @@ static void enter_result(struct finisher *f, struct finishing *p)
 
 	if (!p->has_result)
 		return;
-	account_published(f->account, p->result.record_count, receipt_accepted_count(&p->result),
-			  f->quarantines ? 0 : misses, f->quarantines ? misses : 0);
+	account_published(f->job->account, p->result.record_count, receipt_accepted_count(&p->result),
+			  f->job->quarantine ? 0 : misses, f->job->quarantine ? misses : 0);
 	receipt_free(&p->result);
 	p->has_result = false;
 }

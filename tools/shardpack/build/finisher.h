@@ -14,7 +14,8 @@
 #include "shard_pack.h"
 #include "tools/common/background.h"
 #include "tools/shardpack/build/receipt.h"
-#include "tools/shardpack/convert/account.h"
+
+struct job;
 
 #define FINISHER_SHARDS 3 /* completed at a time: at fsync, being read, leaving a receipt; one more is being filled */
 
@@ -28,15 +29,13 @@ struct finishing {
 };
 
 struct finisher {
-	const char *state_dir;			 /* const after start */
-	struct account *account;		 /* the caller's thread only */
-	bool quarantines;			 /* const after start: how inputs are left out */
+	const struct job *job;			 /* const after start; its account: the caller's thread only */
 	struct background threads;		 /* asked: a shard was handed over; told: a shard is complete */
 	struct finishing place[FINISHER_SHARDS]; /* lock */
 	int code;				 /* lock: the first exit code that was not EXIT_DONE; said already */
 };
 
-int finisher_start(struct finisher *f, const char *state_dir, bool quarantines, struct account *account);
+int finisher_start(struct finisher *f, const struct job *job);
 
 /*
  * Hand over a filled writer and the lines for its receipt; both are then the finisher's.

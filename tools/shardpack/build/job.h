@@ -5,6 +5,8 @@
 #ifndef SHARD_BUILD_JOB_H
 #define SHARD_BUILD_JOB_H
 
+#include <stdbool.h>
+
 #include "shard.h"
 #include "tools/cli/cli.h"
 
@@ -23,6 +25,7 @@ struct job { /* all const while it runs, but for what `account` points to */
 	const struct stored *stored;	     /* the plan's files; NULL if it has none, or the inputs are not at hand */
 	const struct quarantine *quarantine; /* NULL unless that is the policy */
 	unsigned worker_count;
+	bool verify_all;		  /* shards that are there are read once more, whatever receipts say */
 	struct cli_part part;		  /* shards s with s % count == idx */
 	const struct cli_amount *max_bad; /* or NULL */
 	struct account *account;

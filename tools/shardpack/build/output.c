@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,30 @@
 #define STATE_DIR   ".shardpack"
 #define MANIFEST    "dataset.manifest"
 #define TEMP_PREFIX ".tmp." /* as shard_publish() and writers make them, for shard_remove_temps() */
+
+/*
+ * Open OUT/.shardpack, or the folder that --replace builds in.  Whoever can write into OUT, or made
+ * an archive that was unpacked there, must not lead shardpack into another folder, so a symbolic
+ * link is refused.  *fd is -1 if there is nothing of that name.
+ */
+static int open_own(const char *path, int *fd)
+{
+	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd >= 0 || errno == ENOENT)
+		return EXIT_DONE;
+	if (errno == ELOOP || errno == ENOTDIR)
+		return fail(EXIT_USAGE, "%s: must be a folder, and is a symbolic link or a file; remove it", path);
+	return fail(EXIT_IO, "%s: cannot open this folder: %s", path, strerror(errno));
+}
+
+int output_refuse_link(const char *path)
+{
+	int fd, code = open_own(path, &fd);
+
+	if (fd >= 0)
+		close(fd);
+	return code;
+}
 
 /* What a listing of OUT found. */
 struct listing {
@@ -104,8 +129,12 @@ static int examine_state(const char *out_dir, const struct plan *plan, const str
 	char path[FILES_PATH_BYTES];
 	struct text there = {0};
 	bool found = false;
-	int code = files_path(path, out_dir, STATE_DIR "/plan");
+	int code = files_path(path, out_dir, STATE_DIR);
 
+	if (code == EXIT_DONE)
+		code = output_refuse_link(path);
+	if (code == EXIT_DONE)
+		code = files_path(path, out_dir, STATE_DIR "/plan");
 	if (code == EXIT_DONE)
 		code = files_read(path, &there, &found);
 	if (code != EXIT_DONE) {
@@ -197,6 +226,9 @@ static int publish(const struct job *job, const char *name, const void *data, si
 	for (int tries = 0; code == EXIT_DONE && tries < 8; tries++) {
 		if (mkdir(job->state_dir, 0777) != 0 && errno != EEXIST)
 			return fail(EXIT_IO, "%s: cannot make this folder: %s", job->state_dir, strerror(errno));
+		code = output_refuse_link(job->state_dir);
+		if (code != EXIT_DONE)
+			return code;
 		if ((exists ? shard_publish(path, data, bytes, 0, &err) : files_publish(path, data, bytes, &err)) ==
 		    SHARD_OK)
 			return EXIT_DONE;
@@ -289,6 +321,8 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
 	*source = *quarantine = NULL;
 	*sealed = false;
 	if (code == EXIT_DONE)
+		code = output_refuse_link(job->state_dir);
+	if (code == EXIT_DONE)
 		code = files_read(path, &text, &found);
 	if (code == EXIT_DONE && !found)
 		return load_none(job, sealed);
@@ -302,24 +336,22 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
 	return code == EXIT_DONE ? load_place(job, "quarantine", quarantine) : code;
 }
 
-/* Remove what `is_ours` says from a folder.  Another process may be at the same. */
-static int remove_names(const char *dir, bool (*is_ours)(const char *name), bool *gone)
+/* Remove what `is_ours` says from a folder, and close it.  Another process may be at the same. */
+static int remove_names(const char *dir, int fd, bool (*is_ours)(const char *name))
 {
-	char path[FILES_PATH_BYTES];
-	struct dirent *entry;
-	DIR *d = opendir(dir);
+	struct dirent *entry = NULL;
+	DIR *d = fdopendir(fd);
 	int code = EXIT_DONE;
 
-	*gone = !d && errno == ENOENT;
 	if (!d)
-		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", dir, strerror(errno));
-	while (code == EXIT_DONE && (errno = 0, entry = readdir(d)) != NULL)
-		if (is_ours(entry->d_name)) {
-			code = files_path(path, dir, entry->d_name);
-			if (code == EXIT_DONE)
-				code = files_remove(path);
-		}
-	closedir(d);
+		close(fd);
+	while (d && code == EXIT_DONE && (errno = 0, entry = readdir(d)) != NULL)
+		if (is_ours(entry->d_name) && unlinkat(fd, entry->d_name, 0) != 0 && errno != ENOENT)
+			code = fail(EXIT_IO, "%s/%s: cannot remove it: %s", dir, entry->d_name, strerror(errno));
+	if (code == EXIT_DONE && !entry && errno)
+		code = fail(EXIT_IO, "%s: cannot read this folder: %s", dir, strerror(errno));
+	if (d)
+		closedir(d);
 	return code;
 }
 
@@ -327,8 +359,11 @@ static int remove_names(const char *dir, bool (*is_ours)(const char *name), bool
 static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *gone)
 {
 	struct shard_error err;
-	int code = remove_names(dir, is_ours, gone);
+	int fd, code = open_own(dir, &fd);
 
+	*gone = fd < 0;
+	if (code == EXIT_DONE && fd >= 0)
+		code = remove_names(dir, fd, is_ours);
 	if (code != EXIT_DONE || *gone)
 		return code;
 	if (shard_remove_temps(dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT)
@@ -365,12 +400,15 @@ int output_clear_state(const struct job *job)
 void output_give_up(const struct job *job, bool made, bool all_empty)
 {
 	struct listing l;
-	bool gone;
+	int fd;
 
 	if (list(job->out_dir, &l) != EXIT_DONE || l.absent || l.foreign[0] || l.has_manifest)
 		return;
-	if (l.has_shards && (!all_empty || remove_names(job->out_dir, is_shard_name, &gone) != EXIT_DONE))
-		return;
+	if (l.has_shards) {
+		fd = all_empty ? open(job->out_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+		if (fd < 0 || remove_names(job->out_dir, fd, is_shard_name) != EXIT_DONE)
+			return;
+	}
 	if (output_clear_state(job) == EXIT_DONE && made && rmdir(job->out_dir) != 0)
 		detail("%s: cannot remove this folder: %s", job->out_dir, strerror(errno));
 }
@@ -380,8 +418,10 @@ int output_remove(const char *dir)
 	char path[FILES_PATH_BYTES];
 	struct listing l;
 	bool gone = false;
-	int code = list(dir, &l);
+	int code = output_refuse_link(dir);
 
+	if (code == EXIT_DONE)
+		code = list(dir, &l);
 	if (code != EXIT_DONE || l.absent)
 		return code;
 	if (l.foreign[0])

@@ -48,6 +48,12 @@ int output_begin(const struct job *job, const char *source);
  */
 int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed);
 
+/*
+ * Refuse a symbolic link or a file in the place of a folder of shardpack's own.  It is fine if
+ * there is nothing.  Returns the exit code.
+ */
+int output_refuse_link(const char *path);
+
 /* OUT is sealed: remove .shardpack. */
 int output_clear_state(const struct job *job);
 

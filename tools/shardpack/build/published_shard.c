@@ -109,29 +109,85 @@ static int list_problems(const struct job *job, uint64_t shard_idx, const char *
 	return code;
 }
 
-/* Read all of the shard, and write the receipt that its builder did not come to. */
-static int make_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
-			const struct shard_info *info, struct receipt *r)
+/* Read all of the shard. */
+static int read_all(const struct job *job, const char *path, struct shard_reader *reader, uint8_t sha256[32])
 {
 	struct shard_verify_options opt = {.size = sizeof(opt), .thread_count = job->worker_count};
 	struct shard_verify_report report;
 	struct shard_error err;
-	int code;
 
-	detail("%s: exists, but without its receipt; verifying it", path);
 	if (shard_reader_verify(reader, &opt, &report, &err) != SHARD_OK)
 		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
 			    err.message);
+	return files_sha256(path, sha256);
+}
+
+static int write_receipt(const struct job *job, uint64_t shard_idx, const struct receipt *r)
+{
+	struct shard_error err;
+
+	if (receipt_write(job->state_dir, shard_idx, r, &err) == SHARD_OK)
+		return EXIT_DONE;
+	return fail(exit_code_of_status(err.status), "%s", err.message);
+}
+
+/* Write the receipt that the shard's builder did not come to. */
+static int make_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
+			const struct shard_info *info, struct receipt *r)
+{
+	int code;
+
+	detail("%s: exists, but without its receipt; verifying it", path);
+	code = read_all(job, path, reader, r->sha256);
 	r->file_bytes = info->file_bytes;
 	r->record_count = info->record_count;
 	r->miss_count = info->miss_count;
 	memcpy(r->root, info->root, sizeof(r->root));
-	code = files_sha256(path, r->sha256);
 	if (code == EXIT_DONE)
 		code = list_problems(job, shard_idx, path, reader, &r->lines);
-	if (code == EXIT_DONE && receipt_write(job->state_dir, shard_idx, r, &err) != SHARD_OK)
-		code = fail(exit_code_of_status(err.status), "%s", err.message);
-	return code;
+	return code == EXIT_DONE ? write_receipt(job, shard_idx, r) : code;
+}
+
+/* The footer is as the receipt says, but what is between may have changed. */
+static int check_again(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
+		       struct receipt *r)
+{
+	uint8_t sha256[32];
+	int code = read_all(job, path, reader, sha256);
+
+	if (code == EXIT_DONE && memcmp(sha256, r->sha256, sizeof(sha256)) != 0)
+		code = fail(EXIT_BAD,
+			    "%s: its SHA-256 is not that of its receipt; remove this file to have it built again",
+			    path);
+	return code == EXIT_DONE ? write_receipt(job, shard_idx, r) : code;
+}
+
+/* *r becomes the receipt of a shard of this plan. */
+static int settle_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
+			  struct receipt *r)
+{
+	struct shard_info info;
+	uint64_t mtime_ns, mtime_then;
+	bool found;
+	int code = receipt_read(job->state_dir, shard_idx, r, &found);
+
+	if (code != EXIT_DONE)
+		return code;
+	if (!receipt_shard_time(job->out_dir, shard_idx, &mtime_ns))
+		return fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	shard_reader_info(reader, &info);
+	mtime_then = r->mtime_ns;
+	if (found && fits(r, &info)) {
+		r->mtime_ns = mtime_ns;
+		if (mtime_then == mtime_ns && !job->verify_all)
+			return EXIT_DONE;
+		detail("%s: %s; verifying it", path,
+		       mtime_then == mtime_ns ? "exists" : "was written after its receipt, or copied");
+		return check_again(job, shard_idx, path, reader, r);
+	}
+	receipt_free(r);
+	r->mtime_ns = mtime_ns;
+	return make_receipt(job, shard_idx, path, reader, &info, r);
 }
 
 int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there)
@@ -141,7 +197,6 @@ int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r,
 	struct shard_info info;
 	struct shard_error err;
 	struct stat st;
-	bool has_receipt;
 	int code = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
 
 	*there = false;
@@ -156,11 +211,7 @@ int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r,
 	if (!is_ours(job, shard_idx, &info)) {
 		code = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
 	} else {
-		code = receipt_read(job->state_dir, shard_idx, r, &has_receipt);
-		if (code == EXIT_DONE && (!has_receipt || !fits(r, &info))) {
-			receipt_free(r);
-			code = make_receipt(job, shard_idx, path, reader, &info, r);
-		}
+		code = settle_receipt(job, shard_idx, path, reader, r);
 		*there = code == EXIT_DONE;
 	}
 	shard_reader_close(reader);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
@@ -17,6 +18,7 @@
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
 
+#define RECEIPT	 "receipt 2\n"
 #define ACCEPTED "accepted "
 
 void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message)
@@ -47,8 +49,10 @@ static void write_text(uint64_t shard_idx, const struct receipt *r, struct text 
 {
 	uint8_t digest[32] = {0};
 
-	text_format(out, "receipt 1\nshard %" PRIu64 " bytes %" PRIu64 " records %" PRIu64 " misses %" PRIu64 " root ",
-		    shard_idx, r->file_bytes, r->record_count, r->miss_count);
+	text_format(out,
+		    RECEIPT "shard %" PRIu64 " bytes %" PRIu64 " time %" PRIu64 " records %" PRIu64 " misses %" PRIu64
+			    " root ",
+		    shard_idx, r->file_bytes, r->mtime_ns, r->record_count, r->miss_count);
 	text_hex(out, r->root, sizeof(r->root));
 	text_add(out, " sha256 ", 8);
 	text_hex(out, r->sha256, sizeof(r->sha256));
@@ -86,6 +90,17 @@ int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receip
 	return SHARD_OK;
 }
 
+bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime_ns)
+{
+	char path[FILES_PATH_BYTES];
+	struct stat st;
+
+	if (files_numbered(path, out_dir, "", shard_idx, ".shard") != EXIT_DONE || stat(path, &st) != 0)
+		return false;
+	*mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+	return true;
+}
+
 /* Check the last line and cut it off. */
 static bool end_is_right(struct text *text)
 {
@@ -111,11 +126,13 @@ static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 	int at = 0;
 	const char *line;
 
-	if (!end_is_right(text) || strncmp(text->data, "receipt 1\n", 10))
+	if (!end_is_right(text) || strncmp(text->data, RECEIPT, strlen(RECEIPT)))
 		return false;
-	line = text->data + 10;
-	if (sscanf(line, "shard %" SCNu64 " bytes %" SCNu64 " records %" SCNu64 " misses %" SCNu64 " root %n",
-		   &said_idx, &r->file_bytes, &r->record_count, &r->miss_count, &at) != 4 ||
+	line = text->data + strlen(RECEIPT);
+	if (sscanf(line,
+		   "shard %" SCNu64 " bytes %" SCNu64 " time %" SCNu64 " records %" SCNu64 " misses %" SCNu64
+		   " root %n",
+		   &said_idx, &r->file_bytes, &r->mtime_ns, &r->record_count, &r->miss_count, &at) != 5 ||
 	    !at || said_idx != shard_idx || strlen(line) < (size_t)at + 32 + 8 + 64 + 1)
 		return false;
 	line += at;

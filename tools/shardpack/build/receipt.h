@@ -2,17 +2,20 @@
 /*
  * receipt.h - what is known of a published shard, so that it need not be read again
  *
- *   receipt 1
- *   shard 5 bytes 8200192 records 54 misses 1 root 3d1c... sha256 9a41...
+ *   receipt 2
+ *   shard 5 bytes 8200192 time 1764000000123456789 records 54 misses 1 root 3d1c... sha256 9a41...
  *   miss 301 5 1 the%20file%20ends%20early     ordinal, reason, how, message
  *   accepted 317 4 pixels%20are%20made%20up    ordinal, reason, message; a record all the same
  *   end 6b0f...                                SHA-256 of all before
  *
- * A receipt is a shortcut, never the truth: it counts only while the shard's footer says
- * the same, and a lost or damaged one is made again from the shard.
+ * A receipt is a shortcut, never the truth: it counts only while the shard has the same size,
+ * modification time and footer.  A lost or damaged one is made again from the shard.
  */
 #ifndef SHARD_BUILD_RECEIPT_H
 #define SHARD_BUILD_RECEIPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "shard.h"
 #include "shard_pack.h"
@@ -22,7 +25,7 @@ struct account;
 struct plan;
 
 struct receipt { /* start it zeroed */
-	uint64_t file_bytes, record_count, miss_count;
+	uint64_t file_bytes, mtime_ns, record_count, miss_count;
 	uint8_t root[16], sha256[32];
 	struct text lines; /* of misses, and of what was accepted */
 };
@@ -39,6 +42,12 @@ uint64_t receipt_accepted_count(const struct receipt *r);
  * the folder is gone: then another process of the same plan has sealed the dataset.
  */
 int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receipt *r, struct shard_error *err);
+
+/*
+ * When the published shard was last written, in nanoseconds since 1970.  Returns false, with errno
+ * set, on failure.
+ */
+bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime_ns);
 
 /* Returns the exit code; *found is false if there is none, or none that is sound. */
 int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, bool *found);

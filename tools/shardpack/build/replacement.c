@@ -30,8 +30,10 @@ int replace_prepare(const char *work_dir, const struct plan *plan)
 {
 	enum output_state state;
 	char why[OUTPUT_WHY_BYTES];
-	int code = output_examine(work_dir, plan, &state, why);
+	int code = output_refuse_link(work_dir);
 
+	if (code == EXIT_DONE)
+		code = output_examine(work_dir, plan, &state, why);
 	if (code != EXIT_DONE)
 		return code;
 	if (state == OUTPUT_FOREIGN)

@@ -22,7 +22,7 @@
 int quarantine_open(struct quarantine *q, const char *dir)
 {
 	q->dir = NULL;
-	if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+	if (!files_make_dir(dir))
 		return fail(EXIT_IO, "--quarantine %s: %s%s", dir, strerror(errno),
 			    errno == ENOENT ? " (the folder above it must exist)" : "");
 	q->dir = realpath(dir, NULL);

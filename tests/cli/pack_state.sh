@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_state.sh - .shardpack is a folder of shardpack's own, and what it says of shards
+# counts only while they are as they were
+set -euo pipefail
+: "${ROOT:=$(cd "$(dirname "$0")/../.." && pwd)}"
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+
+make_images src 40
+ARGS=(--resize 16 --crop 16 --shard-records 10)
+run 0 "$PACK" images src -o ref "${ARGS[@]}" -q
+
+# ---- a link in the place of .shardpack leads nowhere ----
+
+# victim_of COMMAND...: it is refused, and the folders behind the links are as they were
+victim_of() {
+	local before
+	before=$(sha256sum -- victim/* shards/*)
+	run 2 "$@"
+	grep -q "must be a folder, and is a symbolic link or a file; remove it$" err || die "$*: $(cat err)"
+	[ "$(sha256sum -- victim/* shards/*)" = "$before" ] || die "$*: changed $(contents victim) $(contents shards)"
+}
+
+mkdir victim planted && cp -r ref shards
+run 0 "$PACK" plan images src -o begun "${ARGS[@]}" -q
+cp begun/.shardpack/plan victim/plan
+for name in source receipt-foo quarantine other; do echo keep >"victim/$name"; done
+ln -s ../victim planted/.shardpack
+victim_of "$PACK" images src -o planted "${ARGS[@]}"
+victim_of "$PACK" plan images src -o planted "${ARGS[@]}"
+victim_of "$PACK" build planted
+victim_of "$PACK" seal planted
+# A finished dataset has no such folder any more; the link is still not followed.
+mkdir planted2 && cp ref/* planted2 && ln -s ../victim planted2/.shardpack && rm planted2/dataset.manifest
+victim_of "$PACK" images src -o planted2 "${ARGS[@]}"
+# --replace builds in a folder beside.
+cp -r ref swapped && ln -s shards .swapped.new
+victim_of "$PACK" images src -o swapped "${ARGS[@]}" --seed 5 --replace
+same ref swapped
+rm .swapped.new && mkdir .swapped.new && ln -s ../victim .swapped.new/.shardpack
+victim_of "$PACK" images src -o swapped "${ARGS[@]}" --seed 5 --replace
+same ref swapped
+# An --out that is a link to a folder is what somebody wants.
+mkdir real && ln -s real link
+run 0 "$PACK" images src -o link "${ARGS[@]}" -q
+same ref real
+# A file is no folder either.
+mkdir file && echo text >file/.shardpack
+victim_of "$PACK" images src -o file "${ARGS[@]}"
+[ "$(cat file/.shardpack)" = text ] || die "the file changed"
+
+# ---- a receipt counts while size, time and footer of its shard are the same ----
+
+run 0 "$PACK" plan images src -o ds "${ARGS[@]}" -q
+run 0 "$PACK" build ds -q
+cp -rp ds copy
+flip() { printf x | dd of="$1" bs=1 seek=9000 conv=notrunc status=none; }
+# Damage that changes the time is met by seal, and by a build that goes on.
+for verb in seal build; do
+	rm -rf hurt && cp -rp ds hurt && flip hurt/00002.shard
+	run 1 "$PACK" $verb hurt
+	grep -q "^shardpack: hurt/00002.shard: I44: .*; remove this file to have it built again" err || die "$(cat err)"
+	[ ! -e hurt/dataset.manifest ] || die "sealed over damage"
+done
+# Damage that leaves the time as it was is met by --verify only, as the manual says.
+rm -rf hurt && cp -rp ds hurt && flip hurt/00002.shard && touch -r ds/00002.shard hurt/00002.shard
+run 1 "$PACK" seal hurt --verify
+grep -q "^shardpack: hurt/00002.shard: I44: " err || die "$(cat err)"
+run 0 "$PACK" seal hurt
+run 1 "$CAT" verify hurt
+# Copies that lost their times are read once more, and good.
+rm -rf copy && cp -r ds copy && touch copy/*.shard
+run 0 "$PACK" seal copy -v
+[ "$(grep -c "was written after its receipt, or copied; verifying it" err)" = 4 ] || die "$(cat err)"
+same ref copy
+run 0 "$PACK" seal ds --verify -v
+[ "$(grep -c "exists; verifying it" err)" = 4 ] || die "$(cat err)"
+same ref ds
+
+# ---- a folder that cannot be listed to its end is not called foreign ----
+
+cat >eio.c <<'C'
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+struct dirent *readdir(DIR *d)
+{
+	struct dirent *(*real)(DIR *) = (struct dirent * (*)(DIR *)) dlsym(RTLD_NEXT, "readdir");
+	char link[64], path[4096 + 32] = "";
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd(d));
+	if (readlink(link, path, 4095) > 0 && strstr(path, "/.shardpack") &&
+	    access(strcat(path, "/../dataset.manifest"), F_OK) == 0) {
+		errno = EIO;
+		return NULL;
+	}
+	return real(d);
+}
+struct dirent64 *readdir64(DIR *d)
+{
+	return (struct dirent64 *)readdir(d);
+}
+C
+${CC:-cc} -O1 -D_GNU_SOURCE -shared -fPIC -o eio.so eio.c -ldl
+run 3 env LD_PRELOAD="$PWD/eio.so" ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" \
+	"$PACK" images src -o unread "${ARGS[@]}" -q
+said "shardpack: unread/.shardpack: cannot read this folder: Input/output error"
+run 0 "$CAT" verify unread
+run 0 "$PACK" images src -o unread "${ARGS[@]}"

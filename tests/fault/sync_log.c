@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sync_log.c - writes down what a tool makes durable; preloaded by pack_durable.sh
+ *
+ * SYNC_LOG names the file.  It gets a line for each folder that is made, each fsync and each new
+ * final name, with absolute paths.  For the negative control, with SYNC_FORGET set, fsync of a
+ * folder does nothing.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static void path_of(int fd, char out[PATH_MAX])
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, out, PATH_MAX - 1);
+	if (n < 0)
+		abort();
+	out[n] = '\0';
+}
+
+static void note(const char *what, const char *folder, const char *name)
+{
+	char line[2 * PATH_MAX + 64];
+	int bytes = snprintf(line, sizeof(line), "%s %s%s%s\n", what, folder, *name ? "/" : "", name),
+	    fd = open(getenv("SYNC_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+	if (fd < 0 || write(fd, line, (size_t)bytes) != bytes)
+		abort();
+	close(fd);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+	int rc = REAL(mkdir)(path, mode);
+	char *full = rc ? NULL : realpath(path, NULL);
+
+	if (full)
+		note("mkdir", full, "");
+	free(full);
+	return rc;
+}
+
+int fsync(int fd)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	path_of(fd, path);
+	if (getenv("SYNC_FORGET") && !fstat(fd, &st) && S_ISDIR(st.st_mode))
+		return 0;
+	note("fsync", path, "");
+	return REAL(fsync)(fd);
+}
+
+int renameat2(int old_dir, const char *old, int new_dir, const char *new, unsigned flags)
+{
+	int rc = REAL(renameat2)(old_dir, old, new_dir, new, flags);
+	char folder[PATH_MAX];
+
+	if (!rc && new_dir != AT_FDCWD) {
+		path_of(new_dir, folder);
+		note("temp", folder, old);
+		note("name", folder, new);
+	}
+	return rc;
+}
