@@ -195,6 +195,30 @@ TEST(reads_that_are_interrupted_are_finished)
 	shard_dataset_close(ds);
 }
 
+/* One hash covers four records there, so no way may read one of them alone and call it good. */
+TEST(units_of_several_large_records)
+{
+	struct shard_loader_stats stats;
+	struct shard_error err = {.message = ""};
+	struct shard_dataset *ds;
+
+	for (int damaged = 0; damaged < 2; damaged++)
+		for (uint32_t path = SHARD_PATH_AUTO; path <= SHARD_PATH_PREAD; path++) {
+			STORY("path %u%s", path, damaged ? ", damaged" : "");
+			schema = photo_schema(64, SHARD_RAW);
+			CHECK_OK(shard_schema_lay_out(&schema, 4096, &fixture_err));
+			schema.group[0].unit_records = 4;
+			new_folder(&folder, "t_cold");
+			write_dataset(folder.text, &schema, sizes, COUNT(sizes));
+			if (damaged)
+				damage_record(&folder, 1, 0, 6 * schema.group[0].stride + 77);
+			ds = open_dataset();
+			CHECK_EQ(epoch(ds, path, &stats, &err), damaged ? SHARD_E_CORRUPT : SHARD_END);
+			CHECK(!damaged || strstr(err.message, "1.shard: I44: unit 1 of group 0"));
+			shard_dataset_close(ds);
+		}
+}
+
 /* A map of a file on a server is a signal when the network fails, so it is read instead. */
 TEST(files_of_a_server_are_not_mapped)
 {
