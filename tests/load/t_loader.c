@@ -601,6 +601,7 @@ TEST(options_that_are_refused)
 		{{.batch_records = 1, .world = 2, .tail = SHARD_KEEP}, "SHARD_KEEP needs world 1, not 2"},
 		{{.batch_records = 1, .slot_count = 1}, "slot_count is 1"},
 		{{.batch_records = 1, .slot_count = 1025}, "slot_count is 1025"},
+		{{.batch_records = 1, .thread_count = 257}, "thread_count is 257; must be at most 256"},
 		{{.batch_records = UINT32_MAX, .world = 1u << 31}, "in a step"},
 		/* it would end epochs for ever */
 		{{.batch_records = 104}, "103 records, too few for one batch of 104 on each of 1 ranks"},

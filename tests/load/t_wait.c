@@ -8,6 +8,7 @@
  * LDFLAGS: -Wl,--wrap=slot_fill
  */
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 
 #include "libshard/base/clock.h"
@@ -57,6 +58,26 @@ TEST(it_ends_when_its_time_is_over_and_loses_nothing)
 	shard_loader_stats(l, &stats);
 	CHECK(stats.next_wait_count >= 1 && stats.next_wait_count <= 8);
 	CHECK(stats.next_wait_ns >= 30000000);
+	close_loader(l);
+}
+
+TEST(a_batch_that_was_there_is_not_counted_as_waited_for)
+{
+	struct shard_loader *l = open_loader(1);
+	struct shard_loader_stats stats;
+	struct shard_batch b;
+
+	set_gate(false);
+	CHECK_EQ(shard_loader_wait(l, 1000000, &fixture_err), SHARD_E_TIMEOUT);
+	set_gate(true);
+	for (uint64_t i = 0; i < 8; i++) {
+		while (shard_loader_wait(l, 0, &fixture_err)) /* a poll, which never counts */
+			sched_yield();
+		CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
+		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+	}
+	shard_loader_stats(l, &stats);
+	CHECK_EQ(stats.next_wait_count, 1);
 	close_loader(l);
 }
 

@@ -90,16 +90,14 @@ TEST(zip64_has_members_of_many_gigabytes)
 	free(m);
 }
 
-TEST(tar_has_members_of_many_gigabytes)
+/* The header of a member with this size, in base 256. */
+static void tar_header(uint8_t head[512], uint64_t data_bytes)
 {
-	const uint64_t data_bytes = UINT64_C(3) << 40;
-	uint8_t head[512] = "x.jpg", none[1024] = {0};
-	struct sparse file = {head, none, sizeof(head), sizeof(none), sizeof(head) + data_bytes + sizeof(none)};
-	char why[TAR_WHY_BYTES] = "", text[8];
-	struct tar *t = calloc(1, sizeof(*t));
-	struct tar_member *m = malloc(sizeof(*m));
 	uint32_t sum = 8 * ' ';
+	char text[8];
 
+	memset(head, 0, 512);
+	strcpy((char *)head, "x.jpg");
 	head[124] = 0x80;
 	for (int i = 0; i < 8; i++)
 		head[135 - i] = (uint8_t)(data_bytes >> (8 * i));
@@ -107,14 +105,46 @@ TEST(tar_has_members_of_many_gigabytes)
 		sum += head[i];
 	snprintf(text, sizeof(text), "%06o", sum);
 	memcpy(head + 148, text, 7);
+}
+
+TEST(tar_has_members_of_many_gigabytes)
+{
+	const uint64_t data_bytes = UINT64_C(3) << 40;
+	uint8_t head[512], none[1024] = {0};
+	struct sparse file = {head, none, sizeof(head), sizeof(none), sizeof(head) + data_bytes + sizeof(none)};
+	char why[TAR_WHY_BYTES] = "";
+	struct tar *t = calloc(1, sizeof(*t));
+	struct tar_member *m = malloc(sizeof(*m));
 
 	CHECK(t && m);
+	tar_header(head, data_bytes);
 	*t = (struct tar){.bytes = file.bytes, .read = read_sparse, .context = &file, .why = why};
 	CHECK_EQ(tar_next(t, m), TAR_MEMBER);
 	CHECK_STR(m->name, "x.jpg");
 	CHECK_EQ(m->bytes, data_bytes);
 	CHECK_EQ(m->offset, 512);
 	CHECK_EQ(tar_next(t, m), TAR_END);
+	free(m);
+	free(t);
+}
+
+/* 2^63 and more are no sizes: in the type of the system they would be negative. */
+TEST(tar_has_no_members_of_eight_exbibytes)
+{
+	uint8_t head[512], none[1024] = {0};
+	struct sparse file = {head, none, sizeof(head), sizeof(none), UINT64_MAX};
+	char why[TAR_WHY_BYTES] = "";
+	struct tar *t = calloc(1, sizeof(*t));
+	struct tar_member *m = malloc(sizeof(*m));
+
+	CHECK(t && m);
+	for (int bit = 63; bit >= 61; bit--) {
+		tar_header(head, UINT64_C(1) << bit);
+		memset(t, 0, sizeof(*t));
+		*t = (struct tar){.bytes = file.bytes, .read = read_sparse, .context = &file, .why = why};
+		CHECK_EQ(tar_next(t, m), bit == 63 ? TAR_BAD : TAR_MEMBER);
+		CHECK(bit != 63 || strstr(why, "size"));
+	}
 	free(m);
 	free(t);
 }

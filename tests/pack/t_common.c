@@ -93,4 +93,22 @@ TEST(a_stop_ends_what_is_being_done_and_begins_nothing)
 	}
 }
 
+TEST(a_hash_is_as_long_as_it_must_be)
+{
+	/* What is behind the shorter text is none of its bytes; the sanitizer looks at the copy. */
+	static const char digits[] = "00ff7a";
+	uint8_t out[4] = {0};
+
+	for (size_t bytes = 0; bytes <= 6; bytes++) {
+		char *in = malloc(bytes + !bytes);
+
+		memcpy(in, digits, bytes);
+		CHECK_EQ(text_unhex(in, bytes, out, 3), bytes == 6);
+		free(in);
+	}
+	CHECK(out[0] == 0 && out[1] == 0xff && out[2] == 0x7a);
+	CHECK(!text_unhex("00ff7a", 6, out, 2));
+	CHECK(!text_unhex("00ff7a00", 8, out, 3));
+}
+
 TEST_MAIN()

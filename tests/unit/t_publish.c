@@ -6,7 +6,7 @@
  * The names with 64 are what _FILE_OFFSET_BITS makes of the plain ones.
  *
  * LDFLAGS: -Wl,--wrap=renameat2,--wrap=linkat,--wrap=renameat,--wrap=fsync,--wrap=fallocate64
- * LDFLAGS: -Wl,--wrap=open64,--wrap=flock
+ * LDFLAGS: -Wl,--wrap=open64,--wrap=flock,--wrap=fstat64
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,7 +25,8 @@
  */
 enum { DO_IT = 0, SWALLOW = -1, LOST = -2, OVERTAKEN = -3 };
 static int on_renameat2, on_linkat, on_renameat, on_fsync, on_fallocate, on_tmpfile, on_flock;
-static unsigned fsyncs, links, refused_tmpfiles;
+static unsigned fsyncs, links, refused_tmpfiles, held_by_others;
+static bool cut_behind_fsync;
 
 int __real_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
 int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
@@ -41,6 +42,8 @@ int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __real_flock(int fd, int how);
 int __wrap_flock(int fd, int how);
+int __real_fstat64(int fd, struct stat *out);
+int __wrap_fstat64(int fd, struct stat *out);
 
 static int answer(int how, int done)
 {
@@ -102,15 +105,29 @@ int __wrap_open64(const char *path, int flags, ...)
 	return __real_open64(path, flags, mode);
 }
 
+int __wrap_fstat64(int fd, struct stat *out)
+{
+	int rc = __real_fstat64(fd, out);
+
+	if (cut_behind_fsync && fsyncs && !rc)
+		out->st_size--;
+	return rc;
+}
+
 int __wrap_flock(int fd, int how)
 {
+	if (held_by_others && held_by_others--) {
+		errno = EWOULDBLOCK;
+		return -1;
+	}
 	return answer(on_flock, on_flock ? 0 : __real_flock(fd, how));
 }
 
 static void system_is_well(void)
 {
 	on_renameat2 = on_linkat = on_renameat = on_fsync = on_fallocate = on_tmpfile = on_flock = DO_IT;
-	fsyncs = links = refused_tmpfiles = 0;
+	fsyncs = links = refused_tmpfiles = held_by_others = 0;
+	cut_behind_fsync = false;
 }
 
 static struct path folder, final;
@@ -391,6 +408,36 @@ TEST(a_failed_fsync_is_not_tried_again)
 	CHECK_EQ(fsyncs, 2); /* the file, then the folder */
 	file_temp_discard(&t);
 	check_holds(final.text, "new");
+}
+
+TEST(a_file_of_another_size_is_not_published)
+{
+	struct shard_error err;
+	struct file_temp t;
+
+	begin();
+	cut_behind_fsync = true;
+	CHECK_EQ(publish("new", false, &t, &err), SHARD_E_IO);
+	CHECK(strstr(err.message, "its size differs from the bytes written"));
+	cut_behind_fsync = false;
+	file_temp_discard(&t);
+	CHECK(!file_there(final.text));
+	CHECK_EQ(entries(folder.text, ".tmp."), 0);
+}
+
+/* Somebody who removes what dead processes left had the lock first; then it is his. */
+TEST(a_temporary_file_that_another_holds_is_left_for_a_new_one)
+{
+	struct shard_error err;
+	struct file_temp t;
+
+	begin();
+	held_by_others = 3;
+	CHECK_OK(publish("new", false, &t, &err));
+	CHECK_EQ(held_by_others, 0);
+	file_temp_discard(&t);
+	check_holds(final.text, "new");
+	CHECK_EQ(entries(folder.text, ".tmp."), 0);
 }
 
 TEST(small_files_are_published)
