@@ -54,19 +54,20 @@ done
 
 FIELDS=("--field=$CAPTION" "--field=$MASK,from=seg" "--field=$DEPTH" "--field=$IDS" "--field=$BOXES" \
 	--columns "age:u16")
-run 0 "$PACK" images t.csv -o flat --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 --std 1,2,0.5 -q
+run 0 "$PACK" images t.csv -o flat --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 \
+	--std 1,0.25,0.5 -q
 run 0 "$PACK" images t.csv -o field -q \
-	--field image:resize=32,crop=24,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
+	--field image:resize=32,crop=24,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/0.25/0.5
 same flat field
 run 0 "$PACK" images t.csv -o both --resize 32 --layout chw --mean 0.5,0.25,0.5 \
-	--field image:kind=image,resize=32,crop=24,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 -q
+	--field image:kind=image,resize=32,crop=24,dtype=f16,mean=0.5/0.25/0.5,std=1/0.25/0.5 -q
 same flat both
 # Another image is as the first one, but for what is said of it: sizes both or none.
 run 0 "$PACK" plan images t.csv -o heirs --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 \
-	--std 1,2,0.5 -q \
+	--std 1,0.25,0.5 -q \
 	--field a:kind=image,from=depth --field b:kind=image,from=depth,resize=16 \
 	--field c:kind=image,from=depth,dtype=u8,fit=stretch
-floats=dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
+floats=dtype=f16,mean=0.5/0.25/0.5,std=1/0.25/0.5
 sed -n 's/^field //p' heirs/.shardpack/plan | diff - <(cat <<END
 a f16 tensor chw image [3,24,24] 0 0 \
 kind=image,from=depth,resize=32,fit=short,crop=24,filter=bilinear,layout=chw,$floats
@@ -194,7 +195,7 @@ assert 0 < count < 5 and boxes.shape == (count, 4) and (boxes == want["boxes"][8
 assert open("caption.txt", "rb").read() == want["caption"][8][:int(want["caption_length"][8])].tobytes()
 PY
 # Each image of floats is drawn by its own mean and std.
-run 0 "$PACK" images t.csv -o floats "${ARGS[@]}" --dtype f32 --mean 0.25,0.5,0.5 --std 1,2,3 \
+run 0 "$PACK" images t.csv -o floats "${ARGS[@]}" --dtype f32 --mean 0.25,0.5,0.5 --std 1,0.5,0.25 \
 	--field $DEPTH,dtype=f32,mean=0.5/0.4/0.3,std=0.1/0.2/0.3 \
 	--field u8:kind=image,from=depth,resize=20,crop=16,fit=short,filter=bicubic,dtype=u8
 for f in depth u8; do run 0 "$CAT" get floats 3 --field $f --png --out $f.png; done
