@@ -172,8 +172,8 @@ wide.tofile("late.bin")
 PY
 said16="or --dtype u16 if they have 16"
 equal() { # equal FILE PERCENT NUMBER
-	refused 1 "./$1: $2% of every second 16-bit number are $3, so its tokens seem to have 32 bits; type --dtype u32, \
-$said16" "$1" -q
+	refused 1 "./$1: $2% of every second 16-bit number are $3, so its tokens seem to have 32 bits; \
+type --dtype u32, $said16" "$1" -q
 }
 equal u32.bin 100 0
 equal u32.shift.bin 100 7
