@@ -125,7 +125,7 @@ struct shard_transform_options {
 	uint32_t layout;	/* SHARD_CHW or SHARD_HWC; 0: SHARD_CHW */
 	uint32_t crop;		/* enum shard_transform_crop */
 	uint32_t reserved;
-	float mean[4], std[4];	     /* per channel: a sample x becomes (x / 255 - mean) / std; std 0 means 1 */
+	float mean[4], std[4];	     /* per channel, at most 1: x becomes (x / 255 - mean) / std; std 0 means 1 */
 	double flip;		     /* probability, 0 to 1, that a row is mirrored left to right */
 	double area_min, area_max;   /* SHARD_CROP_RESIZED: part of the image's area; 0: 0.08 and 1 */
 	double ratio_min, ratio_max; /* SHARD_CROP_RESIZED: width by height; 0: 3/4 and 4/3 */

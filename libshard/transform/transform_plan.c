@@ -102,14 +102,31 @@ static int take_chance(struct transform_plan *p, const struct shard_transform_op
 	return SHARD_OK;
 }
 
+/*
+ * Mean and std of samples from 0 to 255, as other programs want them, would make every row nearly
+ * one number.
+ */
+static int refuse_large(const char *name, uint32_t c, float value, struct shard_error *err)
+{
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "options: %s[%" PRIu32 "] is %g, but samples are from 0 to 1, so it must be at most 1; "
+			 "divide mean and std by 255: %g",
+			 name, c, (double)value, (double)value / 255);
+}
+
 static int take_numbers(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
 {
 	uint32_t c;
 
-	for (c = 0; c < p->channels; c++)
+	for (c = 0; c < p->channels; c++) {
 		if (!(o->std[c] >= 0))
 			return error_set(err, SHARD_E_ARGUMENT, "options: std[%" PRIu32 "] is %g; must be above 0", c,
 					 (double)o->std[c]);
+		if (o->mean[c] > 1 || o->mean[c] < -1)
+			return refuse_large("mean", c, o->mean[c], err);
+		if (o->std[c] > 1)
+			return refuse_large("std", c, o->std[c], err);
+	}
 	if (!transform_fill_table(p, o->mean, o->std, &c))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g: numbers become too large "

@@ -54,19 +54,20 @@ done
 
 FIELDS=("--field=$CAPTION" "--field=$MASK,from=seg" "--field=$DEPTH" "--field=$IDS" "--field=$BOXES" \
 	--columns "age:u16")
-run 0 "$PACK" images t.csv -o flat --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 --std 1,2,0.5 -q
+run 0 "$PACK" images t.csv -o flat --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 \
+	--std 1,0.25,0.5 -q
 run 0 "$PACK" images t.csv -o field -q \
-	--field image:resize=32,crop=24,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
+	--field image:resize=32,crop=24,layout=chw,dtype=f16,mean=0.5/0.25/0.5,std=1/0.25/0.5
 same flat field
 run 0 "$PACK" images t.csv -o both --resize 32 --layout chw --mean 0.5,0.25,0.5 \
-	--field image:kind=image,resize=32,crop=24,dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5 -q
+	--field image:kind=image,resize=32,crop=24,dtype=f16,mean=0.5/0.25/0.5,std=1/0.25/0.5 -q
 same flat both
 # Another image is as the first one, but for what is said of it: sizes both or none.
 run 0 "$PACK" plan images t.csv -o heirs --resize 32 --crop 24 --layout chw --dtype f16 --mean 0.5,0.25,0.5 \
-	--std 1,2,0.5 -q \
+	--std 1,0.25,0.5 -q \
 	--field a:kind=image,from=depth --field b:kind=image,from=depth,resize=16 \
 	--field c:kind=image,from=depth,dtype=u8,fit=stretch
-floats=dtype=f16,mean=0.5/0.25/0.5,std=1/2/0.5
+floats=dtype=f16,mean=0.5/0.25/0.5,std=1/0.25/0.5
 sed -n 's/^field //p' heirs/.shardpack/plan | diff - <(cat <<END
 a f16 tensor chw image [3,24,24] 0 0 \
 kind=image,from=depth,resize=32,fit=short,crop=24,filter=bilinear,layout=chw,$floats
@@ -130,14 +131,21 @@ for name in "mask", "boxes", "boxes_length":
 assert not got["none"].any() and not got["none_length"].any()
 PY
 
-# ---- an image that lies on its side: boxes turn with it, the mask by its own file ----
+# ---- an image that lies on its side: what says how its mask, boxes and further images lie ----
+
+# Files: the image, which EXIF turns; masks with the pixels as they are stored, with and without
+# EXIF, and upright ones, without EXIF and with one that is wrong; a twin of the image without EXIF.
 
 "$PYTHON" - <<'PY'
 import csv
+import io
+import json
 import os
+import tarfile
 import numpy as np
 from PIL import Image, ImageOps
 os.makedirs("lies")
+kinds = ["mask", "stored", "upright", "wrong", "twin", "twin.upright"]
 rng = np.random.default_rng(5)
 rows, want = [], {"image": [], "mask": [], "boxes": []}
 for k in range(1, 9):
@@ -149,7 +157,13 @@ for k in range(1, 9):
     exif[274] = k
     image.save("lies/%d.png" % k, exif=exif)
     mask.save("lies/%d.mask.png" % k, exif=exif)
+    mask.save("lies/%d.stored.png" % k)
+    image.save("lies/%d.twin.png" % k)
     upright = ImageOps.exif_transpose(Image.open("lies/%d.mask.png" % k))
+    upright.save("lies/%d.upright.png" % k, exif=b"")
+    exif[274] = k % 8 + 1
+    upright.save("lies/%d.wrong.png" % k, exif=exif)
+    ImageOps.exif_transpose(Image.open("lies/%d.png" % k)).save("lies/%d.twin.upright.png" % k, exif=b"")
     scaled = upright.resize((24, 36) if upright.width < upright.height else (36, 24), Image.NEAREST)
     edge = max(scaled.size) // 2 - 12
     box = (0, edge, 24, edge + 24) if scaled.width < scaled.height else (edge, 0, edge + 24, 24)
@@ -157,17 +171,75 @@ for k in range(1, 9):
     at = np.argwhere(crop == 7)
     want["mask"].append(crop)
     want["boxes"].append([[at[:, 1].min(), at[:, 0].min(), at[:, 1].max() + 1, at[:, 0].max() + 1]])
-    rows.append(["lies/%d.png" % k, 0, "lies/%d.mask.png" % k, [[int(v) for v in (x1, y1, x2, y2)]]])
+    at = np.argwhere(np.asarray(upright) == 7)
+    rows.append(["lies/%d.png" % k, 0] + ["lies/%d.%s.png" % (k, s) for s in kinds] + [
+        [[int(v) for v in (x1, y1, x2, y2)]],
+        [[int(v) for v in (at[:, 1].min(), at[:, 0].min(), at[:, 1].max() + 1, at[:, 0].max() + 1)]],
+        []])
 with open("lies.csv", "w", newline="") as f:
-    csv.writer(f).writerows([["path", "label", "mask", "boxes"]] + rows)
+    csv.writer(f).writerows([["path", "label"] + kinds + ["boxes", "boxes.upright", "nothing"]] + rows)
+with tarfile.open("lies.tar", "w") as tar:
+    for row in rows:
+        for name in row[:1] + row[2:5]:
+            tar.add(name)
+        info = tarfile.TarInfo(row[0][:-4] + ".json")
+        data = json.dumps({"label": 0, "boxes": row[-3], "upright": row[-2]}).encode()
+        info.size = len(data)
+        tar.addfile(info, io.BytesIO(data))
 np.savez("lies.npz", mask=np.array(want["mask"]), boxes=np.array(want["boxes"], "<f4"))
 PY
-run 0 "$PACK" images lies.csv -o lies.ds --resize 24 --crop 24 --order source --exif apply --field mask:kind=mask \
-	--field boxes:kind=boxes,max=1 -q
+LIES=(--resize 24 --crop 24 --order source --exif apply)
+run 0 "$PACK" images lies.csv -o lies.ds "${LIES[@]}" --field mask:kind=mask \
+	--field a:kind=mask,from=mask,turn=own --field b:kind=mask,from=stored,turn=image \
+	--field c:kind=mask,from=upright,turn=none --field d:kind=mask,from=upright,turn=own \
+	--field e:kind=mask,from=wrong,turn=none --field f:kind=mask,from=mask,turn=image \
+	--field boxes:kind=boxes,max=1,turn=image --field g:kind=boxes,from=boxes.upright,max=1,turn=none \
+	--field h:kind=image,from=path --field i:kind=image,from=twin,turn=image \
+	--field j:kind=image,from=twin.upright,turn=none --field none:kind=boxes,from=nothing,max=1 -q
+run 0 "$PACK" images lies.tar -o lies.tar.ds "${LIES[@]}" --label-key label --field mask:kind=mask,from=mask.png \
+	--field b:kind=mask,from=stored.png,turn=image --field c:kind=mask,from=upright.png,turn=none \
+	--field boxes:kind=boxes,max=1,from=json:boxes,turn=image \
+	--field g:kind=boxes,max=1,from=json:upright,turn=none -q
 "$PYTHON" -c 'import numpy, records
-got, want = records.read("lies.ds"), numpy.load("lies.npz")
-for name in "mask", "boxes":
-    records.same(got[name], want[name], name)'
+want = numpy.load("lies.npz")
+for ds, masks in ("lies.ds", "abcdef"), ("lies.tar.ds", "bc"):
+    got = records.read(ds)
+    for name in "mask", *masks:
+        records.same(got[name], want["mask"], name)
+    for name in "boxes", "g":
+        records.same(got[name], want["boxes"], name)
+got = records.read("lies.ds")
+for name in "hij":
+    records.same(got[name], got["image"], name)'
+# A plan says what was said, and no more; it can be built in parts.
+run 0 "$PACK" plan images lies.csv -o lies.plan "${LIES[@]}" --field b:kind=mask,from=stored,turn=image \
+	--field boxes:kind=boxes,max=1,turn=image --field mask:kind=mask --shard-records 3 -q
+sed -n 's/^field.* \(kind=[^ ]*\)$/\1/p' lies.plan/.shardpack/plan | diff - <(printf '%s\n' \
+	kind=mask,from=stored,turn=image kind=boxes,from=boxes,format=xyxy,turn=image,max=1 kind=mask,from=mask)
+run 0 "$PACK" build lies.plan --part 1/2 -q && run 0 "$PACK" build lies.plan -q && run 0 "$PACK" seal lies.plan -q
+"$PYTHON" -c 'import numpy, records
+records.same(records.read("lies.plan")["b"], numpy.load("lies.npz")["mask"], "in parts")'
+# What nothing says is bad input: of 8 orientations all but the first.
+unsaid() { # unsaid LINE FIELD...: with K for the orientation
+	local args=()
+	for f in "${@:2}"; do args+=(--field "$f"); done
+	rm -rf unsaid.ds
+	run 0 "$PACK" images lies.csv -o unsaid.ds "${LIES[@]}" "${args[@]}" --on-error skip
+	said "shardpack: 8 inputs = 1 written + 7 skipped + 0 quarantined + 0 failed"
+	for k in 2 3 4 5 6 7 8; do said "shardpack: warning: ./lies/$k.png: ${1//K/$k}"; done
+	run 1 "$PACK" images lies.csv -o unsaid "${LIES[@]}" "${args[@]}"
+	[ ! -e unsaid ] || die "made for nothing"
+}
+frame="has no EXIF orientation, and its image has K; say turn=image if it lies as that file does, or turn=none if it \
+is upright"
+unsaid "field stored, lies/K.stored.png: $frame" stored:kind=mask
+unsaid "field upright, lies/K.upright.png: $frame" upright:kind=mask
+unsaid "field twin, lies/K.twin.png: $frame" twin:kind=image
+unsaid "field boxes: its image has EXIF orientation K; say turn=image if the boxes belong to the pixels of the file, \
+or turn=none if they belong to the upright image" boxes:kind=boxes,max=1 mask:kind=mask
+# Without --exif apply nothing is turned, so nothing has to be said.
+run 0 "$PACK" images lies.csv -o unturned --resize 24 --crop 24 --field stored:kind=mask \
+	--field boxes:kind=boxes,max=1 --field twin:kind=image -q
 
 # ---- what shardcat says of them ----
 
@@ -194,7 +266,7 @@ assert 0 < count < 5 and boxes.shape == (count, 4) and (boxes == want["boxes"][8
 assert open("caption.txt", "rb").read() == want["caption"][8][:int(want["caption_length"][8])].tobytes()
 PY
 # Each image of floats is drawn by its own mean and std.
-run 0 "$PACK" images t.csv -o floats "${ARGS[@]}" --dtype f32 --mean 0.25,0.5,0.5 --std 1,2,3 \
+run 0 "$PACK" images t.csv -o floats "${ARGS[@]}" --dtype f32 --mean 0.25,0.5,0.5 --std 1,0.5,0.25 \
 	--field $DEPTH,dtype=f32,mean=0.5/0.4/0.3,std=0.1/0.2/0.3 \
 	--field u8:kind=image,from=depth,resize=20,crop=16,fit=short,filter=bicubic,dtype=u8
 for f in depth u8; do run 0 "$CAT" get floats 3 --field $f --png --out $f.png; done

@@ -35,7 +35,7 @@ wrong caption:kind=text,max=4,max=5 "max is given twice"
 wrong caption:kind=text,max "max needs a value"
 wrong caption:kind=text,max=4,optional=1 "optional takes no value"
 wrong caption:kind=text,max=4,shape=4 "shape does not belong to kind=text"
-options="kind, from, optional, fill, format, dtype, shape, max, resize, fit, crop, filter, layout, mean, std or \
+options="kind, from, optional, fill, format, turn, dtype, shape, max, resize, fit, crop, filter, layout, mean, std or \
 decode-scale"
 wrong caption:kind=text,max=4,maximum=4 "'maximum=4' is not an option; must be $options"
 wrong caption:kind=text,max=4,from= "from=: must be UTF-8 of 1 to 255 bytes; it has 0"
@@ -55,6 +55,13 @@ misused "--field ids: dtype=f16: must be u8 to i64, f32, f64 or bool for numbers
 	--field ids:kind=ragged,max=4,dtype=f16 "${SMALL[@]}"
 wrong mask:kind=mask,fill=256 "fill=256: must be a whole number, 0 to 255"
 wrong boxes:kind=boxes,max=4,format=yxyx "format=yxyx: must be xyxy or xywh"
+wrong mask:kind=mask,turn=left "turn=left: must be image, own or none"
+wrong caption:kind=text,max=4,turn=none "turn does not belong to kind=text"
+wrong boxes:kind=boxes,max=4,turn=own \
+	"turn=own does not belong to kind=boxes, which have no EXIF data; must be image or none"
+wrong image:turn=none "the field image is turned by --exif; leave turn out"
+misused "--field mask: turn=image needs --exif apply; without it nothing is turned" --field mask:kind=mask,turn=image \
+	"${SMALL[@]}"
 misused "--field mask: from=json:mask: an image or a mask cannot come from JSON" --field mask:kind=mask,from=json:mask \
 	"${SMALL[@]}"
 misused "--field depth: dtype=i8: must be u8, f16, bf16 or f32 for an image" --field depth:kind=image,dtype=i8 \
@@ -252,7 +259,7 @@ run 0 "$PACK" plan images wds.tar -o tarred "${SMALL[@]}" --field x:kind=text,ma
 	--field y:kind=bytes,max=8,from=bin -q
 for edit in 's/^field seg u8/field seg i8/' 's/^field seg/field image/' \
 	's/\[16,16\] 0 0 kind=mask/[16,15] 0 0 kind=mask/' 's/ kind=mask,from=seg$//' \
-	's/kind=mask,from=seg$/&,fill=0/' \
+	's/kind=mask,from=seg$/&,fill=0/' 's/kind=mask,from=seg$/&,turn=none/' \
 	's/kind=mask,from=seg$/&,optional/;s/^\(input 3 .*\) [0-9]*,mask[^ ]*/\1 -x/' \
 	's/kind=mask,from=seg$/from=seg,kind=mask/' \
 	's/^field caption_length u32/field caption_length i32/' '/^field caption_length/d' \

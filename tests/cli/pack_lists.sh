@@ -250,6 +250,68 @@ name the classes with --classes FILE" t.csv numbers.tar
 printf '2\n1\n10\n' >order
 run 0 "$PACK" images t.csv numbers.tar -o mixture "${ARGS[@]}" --classes order -q
 [ "$(sed -n 's/^class //p' mixture/dataset.manifest | tr '\n' ,)" = "0 2,1 1,2 10," ] || die "class names"
+# Folders that are names, beside a list of numbers.
+mkdir named && cp -r numbers/10 named/cat
+refused 1 ".: folder 'cat' gives its images a class by name, but '$I' has its class by the number 10; \
+name the classes with --classes FILE" t.csv named
+
+# ---- a name among numbers ----
+
+# One of them would make names of all, and class 0 of "10".  Wherever labels come from.
+fix="; correct it, or list all classes by name with --classes FILE"
+K=src/class_02/00002.jpg
+table t.csv "path,label\n$I,2\n$J,10\n$K,n/a\n"
+refused 1 "./t.csv: line 4: label 'n/a' is no number, but 2 of 3 labels are$fix" t.csv
+printf 'path\tlabel\n%s\t?\n%s\t10\n%s\t-1\n' $I $J $K >t.tsv
+refused 1 "./t.tsv: line 2: label '?' is no number, but 2 of 3 labels are$fix" t.tsv
+for none in '"n/a"' '"ten"'; do
+	table t.jsonl "{\"path\": \"$I\", \"label\": 10}\n\n{\"path\": \"$J\", \"label\": $none}\n"
+	refused 1 "./t.jsonl: line 3: label '${none//\"/}' is no number, but 1 of 2 labels are$fix" t.jsonl
+done
+mkdir among
+for name in 0_x 1_y 10_z na_w; do cp $I among/$name.jpg; done
+refused 1 "among/na_w.jpg: label 'na' is no number, but 3 of 4 labels are$fix" among --label-regex '^([a-z0-9]*)_'
+table among.csv "path,label\n0_x.jpg,0\n1_y.jpg,1\n10_z.jpg,\"\"\" \"\nna_w.jpg,2\n"
+refused 1 "among/10_z.jpg: label '\" ' is no number, but 3 of 4 labels are$fix" among --labels among.csv
+for k in 0 1 2; do
+	cp $I among/$k.jpg
+	echo $k >among/$k.cls
+	echo "{\"n\": $k}" >among/$k.json
+done
+echo none >among/2.cls && echo '{"n": "none"}' >among/2.json
+tar -C among -cf cls.tar {0,1,2}.jpg {0,1,2}.cls
+tar -C among -cf json.tar {0,1,2}.jpg {0,1,2}.json
+refused 1 "./cls.tar/2.jpg: label 'none' is no number, but 2 of 3 labels are$fix" cls.tar
+refused 1 "./json.tar/2.jpg: label 'none' is no number, but 2 of 3 labels are$fix" json.tar --label-key n
+# Few images with a number, but most classes are: the others have no label.
+{
+	echo path,label
+	for k in {0..29}; do echo "$(ls src/*/*"$(printf %05d "$k")".*),$([ $k -lt 5 ] && echo $k || echo n/a)"; done
+} >few.csv
+refused 1 "./few.csv: line 7: label 'n/a' is no number, but 5 of 30 labels are$fix" few.csv
+# Two tables, of which only one has numbers.
+table two1.csv "path,label\n$I,2\n$J,10\n"
+table two2.csv "path,label\n$K,cat\n"
+refused 1 "./two2.csv: line 2: label 'cat' is no number, but 2 of 3 labels are$fix" two1.csv two2.csv
+# Most are names: a number is one of them, and a warning says so.
+sed 's,n/a$,cat,; 2,4s/,[0-9]*$/,dog/; 5s/,[0-9]*$/,emu/' few.csv | sed '10s/cat$/gnu/' >names.csv
+run 0 "$PACK" images names.csv -o named.ds "${ARGS[@]}"
+said "shardpack: warning: ./names.csv: line 6: label '4' is taken as a name, and is class 0: 1 of 30 labels are \
+numbers, the others are names; set the numbers with --classes FILE"
+# --classes says that they are names.
+table some3 "n/a\n2\n10\n"
+run 0 "$PACK" images t.csv -o some3.ds "${ARGS[@]}" --classes some3
+run 0 "$CAT" list some3.ds
+[ "$(cut -f 2 out | tr '\n' ' ')" = "1 2 0 " ] || die "labels by --classes: $(cat out)"
+table some2 "cat\ndog\n"
+refused 1 "./$I: label '2' is not one of the 2 classes of --classes some2; it is taken as a name, because \
+./t.csv: line 4 has label 'n/a'" t.csv --classes some2
+# Numbers are names of the list if any of them is one, in whichever line it stands.
+table some2 "cat\ndog\nemu\n10\n"
+for rows in "$I,2\n$J,10\n" "$J,10\n$I,2\n"; do
+	table t.csv "path,label\n$rows"
+	refused 1 "./$I: label '2' is not one of the 4 classes of --classes some2" t.csv --classes some2
+done
 table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" &&
 	refused 1 "./t.jsonl: line 1: no text or whole number called label; name the key of labels with --label-key" \
 	t.jsonl

@@ -63,6 +63,12 @@ run 0 "$PACK" images numbers -o numbers.ds "${ARGS[@]}" --report numbers.json
 said "shardpack: warning: class folders are numbers and sort as text, as in torchvision: class 0 is '10', before '2'; \
 set the numbers with --classes FILE"
 [ "$(json numbers.json 'len(d["warnings"])')" = 1 ] || die "the warning is not in the report"
+mkdir -p from1 from0 && cp -r src/a from1/1 && cp -r src/b from1/2 && cp -r src/a from0/0 && cp -r src/b from0/1
+run 0 "$PACK" images from1 -o from1.ds "${ARGS[@]}"
+said "shardpack: warning: class folders are numbers but are counted from 0, as in torchvision: class 0 is '1'; \
+set the numbers with --classes FILE"
+run 0 "$PACK" images from0 -o from0.ds "${ARGS[@]}"
+! grep warning err || die "folders 0 and 1 are classes 0 and 1"
 
 # ---- unreadable input, whatever the policy ----
 

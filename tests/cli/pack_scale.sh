@@ -161,7 +161,8 @@ for i, name in enumerate(sorted(os.listdir("src/a"))):
     rows.append(f'{name},0,masks/{i}.png,"{json.dumps(boxes)}",{name}')
 open("fields/t.csv", "w").write("\n".join(rows) + "\n")
 PY
-FIELDS=(--field mask:kind=mask --field boxes:kind=boxes,max=4 --exif apply --resize 40 --crop 33 --order source -q)
+FIELDS=(--field mask:kind=mask,turn=none --field boxes:kind=boxes,max=4,turn=none --exif apply --resize 40 --crop 33
+	--order source -q)
 run 0 "$PACK" images fields/t.csv -o whole "${FIELDS[@]}" --field right:kind=image,resize=20,crop=20
 run 0 "$PACK" images fields/t.csv -o auto "${FIELDS[@]}" --field image:decode-scale=auto \
 	--field right:kind=image,resize=20,crop=20,decode-scale=1

@@ -144,6 +144,131 @@ refused 1 "./float.npy: tokens of type f32; must be integers" float.npy
 refused 1 "./square.npy: 2 axes; tokens must be an array of 1 axis" square.npy
 refused 1 "./cut.npy: has 2126 bytes, but must have a head of 128 and data of 2000" cut.npy
 refused 1 "./wide.llm: field 'tokens' is u32 [17] here, but u16 [17] in the files before" a.bin wide.llm
+# ---- a file without a head whose tokens have other bits than 16 ----
+
+"$PYTHON" - <<'PY'
+import numpy as np
+
+rng = np.random.RandomState(4)
+def save(name, values, dtype):
+    np.asarray(values).astype(dtype).tofile(name)
+save("u32.bin", rng.randint(0, 50257, 4000), "<u4") # every second number is 0
+save("u32.large.bin", rng.randint(60000, 151936, 4000), "<u4") # or 1, or 2: none of them most
+save("u32.shift.bin", rng.randint(0, 50257, 4000) << 16 | 7, "<u4") # the other ones are 7
+save("i64.bin", rng.randint(0, 151936, 4000), "<i8")
+save("pads.bin", np.where(np.arange(4000) < 3900, 50256, rng.randint(0, 50257, 4000)), "<u2")
+save("letters.bin", rng.randint(0, 5, 4000), "<u2") # a small vocabulary
+save("u16.bin", rng.randint(0, 50257, 4000), "<u2")
+half = rng.randint(0, 50257, 4000).astype("<u2")
+half[1::2][:1880] = 0 # 94 %
+half.tofile("94.bin")
+half[1::2][1880:1900] = 0 # 95 %
+half.tofile("95.bin")
+save("tiny.bin", rng.randint(0, 50257, 7), "<u4")
+save("eight.bin", rng.randint(1, 50257, 8), "<u4")
+wide = rng.randint(0, 50257, 5 << 20).astype("<u2") # 10 MiB of which 4 are looked at
+wide[150001::2] = 0 # the first 300 kB are good
+wide.tofile("late.bin")
+PY
+said16="or --dtype u16 if they have 16"
+equal() { # equal FILE PERCENT NUMBER
+	refused 1 "./$1: $2% of every second 16-bit number are $3, so its tokens seem to have 32 bits; \
+type --dtype u32, $said16" "$1" -q
+}
+equal u32.bin 100 0
+equal u32.shift.bin 100 7
+equal pads.bin 97 50256
+equal 95.bin 95 0
+equal eight.bin 100 0
+gzip -k u32.bin
+equal u32.bin.gz 100 0
+refused 1 "./u32.large.bin: every second 16-bit number is small, so its tokens seem to have 32 bits; type --dtype u32, \
+$said16" u32.large.bin
+refused 1 "./i64.bin: three of four 16-bit numbers hardly change, so its tokens seem to have 64 bits; save them as \
+.npy, or type --dtype u16 if they have 16" i64.bin
+run 1 "$PACK" tokens late.bin -o no --seq-len 16
+grep -q "^shardpack: ./late.bin: .* seem to have 32 bits" err || die "$(cat err)"
+for f in letters.bin u16.bin 94.bin tiny.bin; do
+	run 0 "$PACK" tokens $f -o "like.$f" --seq-len 4
+	! grep "seem to have" err || die "$f is no file of 32 bits"
+done
+# Whatever the user says is done, with a word if it looks wrong.
+for said in "u32.bin u16 32" "u32.large.bin u16 32" "i64.bin u32 64" "u16.bin u32 16" "u32.bin u32" "u16.bin u16" \
+	"letters.bin u16"; do
+	read -r f type bits <<<"$said"
+	rm -rf asked
+	run 0 "$PACK" tokens "$f" -o asked --dtype "$type" --seq-len 16
+	if [ "$bits" ]; then
+		said "shardpack: warning: ./$f: --dtype $type, but its tokens seem to have $bits bits; look at a record"
+	else
+		! grep "seem to have" err || die "$f has the bits that were said"
+	fi
+done
+refused 1 "./a.llm: its tokens are u16, as its head says, but --dtype says u32; leave --dtype out" a.llm --dtype u32
+refused 1 "./long.npy: its tokens are i64, as its head says, but --dtype says u16; leave --dtype out" long.npy \
+	--dtype u16
+run 0 "$PACK" tokens a.llm a.bin -o agree --dtype u16 --seq-len 16 -q
+
+# ---- Megatron-LM's .bin, with an index beside it ----
+
+"$PYTHON" - <<'PY'
+import struct
+import numpy as np
+
+rng = np.random.RandomState(5)
+def megatron(name, dtype, code, documents, end=None):
+    docs = [np.append(rng.randint(1, 30000, n), [end] * (end is not None)) for n in documents]
+    np.concatenate(docs).astype(dtype).tofile(name + ".bin")
+    sizes = np.array([len(d) for d in docs], "<i4")
+    starts = np.cumsum(np.append(0, sizes[:-1])).astype("<i8") * np.dtype(dtype).itemsize
+    head = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, code, len(docs), len(docs) + 1)
+    bounds = np.arange(len(docs) + 1, dtype="<i8")
+    open(name + ".idx", "wb").write(head + sizes.tobytes() + starts.tobytes() + bounds.tobytes())
+megatron("meg", "<i4", 4, [100, 40, 160])
+megatron("meg16", "<u2", 8, [100, 40, 160], 50256)
+megatron("meg64", "<i8", 5, [100, 40, 160])
+megatron("megf", "<f4", 7, [100, 40, 160])
+open("cut.idx", "wb").write(open("meg.idx", "rb").read()[:20])
+open("cut.bin", "wb").write(open("meg.bin", "rb").read())
+open("mnist.idx", "wb").write(b"\0\0\x08\x01") # another format of that ending
+np.arange(1000).astype("<u2").tofile("mnist.bin")
+PY
+index="Megatron-LM's index"
+one() { # one NAME TYPE ASK
+	refused 1 "./$1.bin: its tokens are $2 in 3 documents, as ./$1.idx says, $index, which is not read; type \
+--dtype $3 to pack them as one stream, and --documents ID if token ID ends each document" $1.bin
+}
+one meg i32 u32
+one meg16 u16 u16
+refused 1 "./meg.bin: its tokens are i32, as ./meg.idx says, $index, but --dtype says u16; type --dtype u32" meg.bin \
+	--dtype u16
+refused 4 "./meg64.bin: its tokens are i64, as ./meg64.idx says, $index; a .bin must have u16 or u32, so save them \
+as .npy" meg64.bin --dtype u32
+refused 4 "./megf.bin: its tokens are of an unknown type, as ./megf.idx says, $index; a .bin must have u16 or u32, \
+so save them as .npy" megf.bin
+refused 4 "./cut.bin: its tokens are of an unknown type, as ./cut.idx says, $index; a .bin must have u16 or u32, \
+so save them as .npy" cut.bin
+refused 1 "./meg.idx: is an index of Megatron-LM; name the .bin with the tokens instead" meg.idx
+run 0 "$PACK" tokens meg.bin -o meg.ds --dtype u32 --seq-len 99 --order source
+said "shardpack: warning: ./meg.bin: packed as one stream: the 3 documents in ./meg.idx, $index, are not kept apart; \
+--documents ID keeps them apart if token ID ends each of them"
+run 0 "$PACK" tokens meg16.bin -o meg16.ds --dtype u16 --seq-len 200 --documents 50256 --order source
+! grep warning: err || die "the documents are kept apart"
+refused 1 "./meg16.bin: --documents 7 cuts it into 1, but $index beside it has 3 documents; leave --documents out, or \
+rename the index to go by the token" meg16.bin --dtype u16 --documents 7
+"$PYTHON" - <<'PY'
+import numpy as np, records
+tokens = np.fromfile("meg.bin", "<u4")
+records.same(records.read("meg.ds")["tokens"], np.array([tokens[i:i + 100] for i in (0, 99, 198)]), "meg")
+records.same(records.read("meg16.ds")["length"].ravel(), np.array([101, 41, 161], "<u4"), "lengths of documents")
+PY
+gzip -k meg.bin && rm meg.bin
+refused 1 "./meg.bin.gz: its tokens are i32 in 3 documents, as ./meg.idx says, $index, which is not read; type \
+--dtype u32 to pack them as one stream, and --documents ID if token ID ends each document" meg.bin.gz -q
+run 0 "$PACK" tokens mnist.bin -o mnist.ds --seq-len 16 -q
+
+# ---- too short ----
+
 run 1 "$PACK" tokens a.bin -o ds --seq-len 1000
 said_only "shardpack: ./a.bin: no sequence of 1001 tokens in it; give a smaller --seq-len"
 : >empty.bin && head -c 8 a.bin >short.bin

@@ -78,7 +78,7 @@ static struct shard_transform_options random_options(struct prng *p, struct shar
 	}
 	for (int c = 0; c < 4; c++) {
 		o.mean[c] = (float)(prng_below(p, 1000) / 1000.0);
-		o.std[c] = (float)(0.1 + prng_below(p, 1000) / 1000.0);
+		o.std[c] = (float)(0.1 + prng_below(p, 900) / 1000.0);
 	}
 	return o;
 }

@@ -39,9 +39,9 @@ static void turn_round(const struct shard_field *f, const struct field_source *s
 	must(!text_failed(&written) && !strpbrk(written.data, " \n"), "a plan's line would be cut");
 	must(read_field(written.data, true, &g, &t), "what was written is not read");
 	must(!memcmp(f, &g, sizeof(g)) && s->kind == t.kind && !strcmp(s->from, t.from) && s->optional == t.optional &&
-		     s->fill == t.fill && s->boxes == t.boxes && s->transform.crop == t.transform.crop &&
-		     s->transform.resize == t.transform.resize && s->transform.samples == t.transform.samples &&
-		     s->transform.scale == t.transform.scale &&
+		     s->fill == t.fill && s->boxes == t.boxes && s->turn == t.turn &&
+		     s->transform.crop == t.transform.crop && s->transform.resize == t.transform.resize &&
+		     s->transform.samples == t.transform.samples && s->transform.scale == t.transform.scale &&
 		     !memcmp(&s->transform.normal, &t.transform.normal, sizeof(t.transform.normal)),
 	     "another field than was written");
 	text_format(&again, "%s:", g.name);

@@ -8,7 +8,9 @@
  */
 #include "tests/fuzz/fuzz.h"
 #include "tools/shardpack/format/idx.h"
+#include "tools/shardpack/format/megatron_index.h"
 #include "tools/shardpack/format/npy.h"
+#include "tools/shardpack/format/token_width.h"
 #include "tools/shardpack/plan/raw_schema.h"
 
 static void check_why(const char *why, size_t room)
@@ -85,11 +87,30 @@ static void use_schema(const uint8_t *data, size_t size)
 	free(text);
 }
 
+static void use_tokens(const uint8_t *data, size_t size)
+{
+	static struct token_census census;
+	struct megatron_index index;
+	unsigned percent = 0, number = 0;
+	uint64_t counted = 0;
+
+	if (megatron_index_parse(data, size, &index))
+		must(!index.dtype || shard_dtype_bytes(index.dtype), "an index has tokens of no type");
+	memset(&census, 0, sizeof(census));
+	token_census_add(&census, data, size);
+	for (unsigned k = 0; k < TOKEN_WIDTH_PLACES; k++)
+		counted += census.count[k];
+	must(counted == size / 2, "numbers were not counted");
+	token_census_judge(&census, &percent, &number);
+	must(percent <= 100 && number <= UINT16_MAX, "a share of more than all");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	use_npy(data, size);
 	use_idx(data, size);
 	use_schema(data, size);
+	use_tokens(data, size);
 	return 0;
 }
 

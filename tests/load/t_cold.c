@@ -128,7 +128,7 @@ TEST(with_too_many_open_files_it_closes_some_and_goes_on)
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		STORY("path %u", paths[i]);
 		ds = open_dataset();
-		/* With O_DIRECT and without: both refused once.  Then there is room, as what it held is closed. */
+		/* With O_DIRECT and without: both refused once.  Then it closes what it held. */
 		atomic_store(&full_opens, paths[i] == SHARD_PATH_DIRECT ? 2 : 1);
 		CHECK_EQ(epoch(ds, paths[i], &stats, &err), SHARD_END);
 		CHECK(atomic_load(&full_opens) <= 0);

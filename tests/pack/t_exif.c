@@ -15,6 +15,7 @@
 
 #define TIFF_LE "II*\0\x08\0\0\0\x02\0\0\x01\x03\0\x01\0\0\0\x07\0\0\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0"
 #define TIFF_BE "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x08\0\0"
+#define TIFF_1	"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x01\0\0"
 
 #define FILE_OF(s) s, sizeof(s) - 1
 
@@ -58,6 +59,10 @@ static const struct sample {
 	 70},
 	{"WebP without the flag", FILE_OF("RIFF\x50\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0EXIF\x16\0\0\0" TIFF_BE),
 	 1, 0},
+	{"JPEG, which says that it is upright",
+	 FILE_OF("\xff\xd8\xff\xe1\0\x1e"
+		 "Exif\0\0" TIFF_1 "\xff\xd9"),
+	 1, 34},
 	{"BMP", FILE_OF("BM\0\0\0\0\0\0\0\0" TIFF_BE), 1, 0},
 };
 
@@ -71,7 +76,8 @@ TEST(every_prefix_of_every_file)
 			CHECK(file);
 			memcpy(file, s->bytes, n);
 			STORY("%s, the first %zu of %zu bytes", s->name, n, s->size);
-			CHECK_EQ(exif_orientation(file, n), s->orientation == 1 || n < s->whole ? 1 : s->orientation);
+			CHECK_EQ(exif_orientation(file, n), n < s->whole ? 1 : s->orientation);
+			CHECK_EQ(exif_stated(file, n), !s->whole || n < s->whole ? 0 : s->orientation);
 			free(file);
 		}
 }

@@ -62,7 +62,7 @@ def transform_jobs(count):
         )
         box_height, box_width = (rng.randint(1, height), rng.randint(1, width)) if crop == RESIZED else out
         box = (rng.randint(0, width - box_width), rng.randint(0, height - box_height), box_width, box_height)
-        mean, std = [rng.uniform(-0.2, 1) for _ in range(4)], [10 ** rng.uniform(-2, 1) for _ in range(4)]
+        mean, std = [rng.uniform(-0.2, 1) for _ in range(4)], [10 ** rng.uniform(-2, 0) for _ in range(4)]
         if i % 3 == 0:
             mean, std = [0.485, 0.456, 0.406, 0.5], [0.229, 0.224, 0.225, 0.5]
         pixels = noise.integers(0, 256, (height, width, channels), np.uint8)

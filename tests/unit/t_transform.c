@@ -97,6 +97,15 @@ TEST(options_that_do_not_fit)
 		 "options: ratio_min is 0.75 and ratio_max inf; must ascend, above 0 and up to 32768"},
 		{{.std = {1, -1}}, "options: std[1] is -1; must be above 0"},
 		{{.std = {1, 1, NAN}}, "options: std[2] is nan; must be above 0"},
+		{{.mean = {0.485f, 116.28f}, .std = {0.229f, 57.12f}},
+		 "options: mean[1] is 116.28, but samples are from 0 to 1, so it must be at most 1; divide mean and "
+		 "std by 255: 0.456"},
+		{{.mean = {-1.5f}},
+		 "options: mean[0] is -1.5, but samples are from 0 to 1, so it must be at most 1; divide mean and std "
+		 "by 255: -0.00588235"},
+		{{.std = {1, 1, 57.375f}},
+		 "options: std[2] is 57.375, but samples are from 0 to 1, so it must be at most 1; divide mean and std "
+		 "by 255: 0.225"},
 		{{.dtype = SHARD_F16, .std = {1, 1, 1e-5f}},
 		 "options: mean[2] is 0 and std[2] 1e-05: numbers "
 		 "become too large for f16; give mean and std of "

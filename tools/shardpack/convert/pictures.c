@@ -77,6 +77,13 @@ uint32_t pictures_orientation(const struct pictures *p, const uint8_t *data, uin
 	return p->applies_exif ? exif_orientation(data, bytes) : 1;
 }
 
+bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, const uint8_t *data, uint64_t bytes,
+			     uint32_t *orientation)
+{
+	*orientation = turn == TURN_IMAGE ? of : turn == TURN_NONE ? 1 : pictures_orientation(p, data, bytes);
+	return turn != TURN_UNSAID || of == 1 || exif_stated(data, bytes);
+}
+
 bool pictures_image(struct pictures *p, struct transform *t, const uint8_t *data, uint64_t bytes, uint32_t orientation,
 		    uint8_t *dst, struct verdict *v)
 {
@@ -96,11 +103,11 @@ bool pictures_image(struct pictures *p, struct transform *t, const uint8_t *data
 	return verdict_of_decoder(v, status, &said);
 }
 
-bool pictures_mask(struct pictures *p, struct mask *m, const uint8_t *data, uint64_t bytes, uint8_t *dst,
-		   struct verdict *v)
+bool pictures_mask(struct pictures *p, struct mask *m, const uint8_t *data, uint64_t bytes, uint32_t orientation,
+		   uint8_t *dst, struct verdict *v)
 {
 	struct decode_verdict said;
-	const struct image_sink *sink = mask_sink(m, pictures_orientation(p, data, bytes), dst);
+	const struct image_sink *sink = mask_sink(m, orientation, dst);
 
 	return verdict_of_decoder(v, decoder_mask(p->decoder, data, bytes, sink, &said), &said);
 }

@@ -41,12 +41,19 @@ void pictures_give_back(struct pictures *p);
 /* The orientation that the recipe asks for: what the file states, or 1. */
 uint32_t pictures_orientation(const struct pictures *p, const uint8_t *data, uint64_t bytes);
 
+/*
+ * The same for what belongs to an image of orientation `of`; `turn` is an enum field_turn.  False
+ * if nothing says it: the image is turned, and the file states no orientation.
+ */
+bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, const uint8_t *data, uint64_t bytes,
+			     uint32_t *orientation);
+
 /* An RGB image with this orientation, from these bytes to `dst`.  False if `v` says why not. */
 bool pictures_image(struct pictures *p, struct transform *t, const uint8_t *data, uint64_t bytes, uint32_t orientation,
 		    uint8_t *dst, struct verdict *v);
 
 /* The same of a mask. */
-bool pictures_mask(struct pictures *p, struct mask *m, const uint8_t *data, uint64_t bytes, uint8_t *dst,
-		   struct verdict *v);
+bool pictures_mask(struct pictures *p, struct mask *m, const uint8_t *data, uint64_t bytes, uint32_t orientation,
+		   uint8_t *dst, struct verdict *v);
 
 #endif

@@ -161,12 +161,25 @@ static bool put_value(const struct target *t, const struct input_bytes *in, size
 	return verdict_set(&t->r->verdict, OUTCOME_BAD, (uint32_t)v.reason, "%s", v.message);
 }
 
+/* How a mask or a further image is to be turned.  Guessing would put it beside its object. */
+static bool find_orientation(const struct target *t, const struct input_bytes *in, uint32_t *out)
+{
+	if (pictures_orientation_of(t->all->pictures, t->source->turn, t->image->orientation, t->all->part.data,
+				    in->bytes, out))
+		return true;
+	return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+			   "has no EXIF orientation, and its image has %" PRIu32 "; say turn=image if it lies as that "
+			   "file does, or turn=none if it is upright",
+			   t->image->orientation);
+}
+
 static bool put_mask(const struct target *t, const struct input_bytes *in)
 {
 	struct mask *mask = t->all->mask[t->i];
-	uint32_t width, height;
+	uint32_t orientation, width, height;
 
-	if (!pictures_mask(t->all->pictures, mask, t->all->part.data, in->bytes, t->at, &t->r->verdict))
+	if (!find_orientation(t, in, &orientation) ||
+	    !pictures_mask(t->all->pictures, mask, t->all->part.data, in->bytes, orientation, t->at, &t->r->verdict))
 		return false;
 	mask_source_size(mask, &width, &height);
 	if (width == t->image->width && height == t->image->height)
@@ -186,11 +199,17 @@ static bool move_boxes(const struct target *t, size_t bytes)
 	bool lies = turn_axes(image->orientation).lies;
 	struct decode_verdict v = {0};
 
+	if (count && image->orientation != 1 && t->source->turn == TURN_UNSAID)
+		return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+				   "field %s: its image has EXIF orientation %" PRIu32 "; say turn=image if the boxes "
+				   "belong to the pixels of the file, or turn=none if they belong to the upright image",
+				   t->f->name, image->orientation);
 	/* A plan's have not been looked at. */
 	if (!verdict_of_decoder(&t->r->verdict, boxes_read(BOXES_XYXY, boxes, count, boxes, &v), &v))
 		return false;
-	boxes_turn(image->orientation, lies ? image->height : image->width, lies ? image->width : image->height, boxes,
-		   count);
+	if (t->source->turn != TURN_NONE)
+		boxes_turn(image->orientation, lies ? image->height : image->width, lies ? image->width : image->height,
+			   boxes, count);
 	boxes_move(&t->all->plan->recipe.transform, image->width, image->height, boxes, count);
 	return true;
 }
@@ -198,13 +217,13 @@ static bool move_boxes(const struct target *t, size_t bytes)
 /* From a file or member, whose bytes are in `part`.  `bytes` is what a value has. */
 static bool put_part(const struct target *t, const struct input_bytes *in, size_t *bytes)
 {
-	struct pictures *p = t->all->pictures;
-	const uint8_t *data = t->all->part.data;
+	uint32_t orientation;
 
 	switch (t->source->kind) {
 	case FIELD_IMAGE:
-		return pictures_image(p, t->all->transform[t->i], data, in->bytes,
-				      pictures_orientation(p, data, in->bytes), t->at, &t->r->verdict);
+		return find_orientation(t, in, &orientation) &&
+		       pictures_image(t->all->pictures, t->all->transform[t->i], t->all->part.data, in->bytes,
+				      orientation, t->at, &t->r->verdict);
 	case FIELD_MASK:
 		return put_mask(t, in);
 	default:

@@ -65,7 +65,7 @@ static bool entry_value(struct bytes tiff, const uint8_t *entry, bool big, uint3
 /* The first directory of a TIFF structure.  Of two entries the last one counts, as in Pillow. */
 static uint32_t tiff_orientation(struct bytes tiff)
 {
-	uint32_t orientation = 1, offset, count;
+	uint32_t orientation = 0, offset, count;
 	bool big;
 
 	if (starts_with(tiff, "Exif\0\0", 6))
@@ -73,10 +73,10 @@ static uint32_t tiff_orientation(struct bytes tiff)
 	big = starts_with(tiff, "MM", 2);
 	if (tiff.count < 8 || (!big && !starts_with(tiff, "II", 2)) ||
 	    (load(tiff.at + 2, 2, big) != 42 && load(tiff.at + 2, 2, !big) != 42))
-		return 1;
+		return 0;
 	offset = load(tiff.at + 4, 4, big);
 	if (!part(tiff, offset, 2).at)
-		return 1;
+		return 0;
 	count = load(tiff.at + offset, 2, big);
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *entry = part(tiff, (uint64_t)offset + 2 + 12 * (uint64_t)i, 12).at;
@@ -86,7 +86,7 @@ static uint32_t tiff_orientation(struct bytes tiff)
 		if (load(entry, 2, big) == TAG_ORIENTATION)
 			entry_value(tiff, entry, big, &orientation);
 	}
-	return orientation >= 1 && orientation <= 8 ? orientation : 1;
+	return orientation <= 8 ? orientation : 0;
 }
 
 /* Segments up to the scan.  What stands between them is passed over, as the decoder does. */
@@ -147,7 +147,7 @@ static struct bytes find_in_webp(struct bytes file)
 	return (struct bytes){NULL, 0};
 }
 
-uint32_t exif_orientation(const uint8_t *bytes, size_t size)
+uint32_t exif_stated(const uint8_t *bytes, size_t size)
 {
 	struct bytes file = {bytes, size};
 
@@ -157,5 +157,12 @@ uint32_t exif_orientation(const uint8_t *bytes, size_t size)
 		return tiff_orientation(find_in_png(file));
 	if (size >= 12 && starts_with(file, "RIFF", 4) && !memcmp(bytes + 8, "WEBP", 4))
 		return tiff_orientation(find_in_webp(file));
-	return 1;
+	return 0;
+}
+
+uint32_t exif_orientation(const uint8_t *bytes, size_t size)
+{
+	uint32_t stated = exif_stated(bytes, size);
+
+	return stated ? stated : 1;
 }

@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* 1 to 8 if the file says so, 0 if it says nothing, something else, or cannot be read. */
+uint32_t exif_stated(const uint8_t *bytes, size_t size);
+
 /*
  * 1 to 8; 1 also if the file says nothing, something else, or cannot be read.  Never a reason to
  * refuse it.

@@ -5,6 +5,7 @@
 #include "tools/shardpack/image/image_options.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +87,42 @@ static bool settle_channels(const struct settling *s, const char *option, const 
 	return true;
 }
 
+static bool is_above_1(const double *values)
+{
+	return fabs(values[0]) > 1 || fabs(values[1]) > 1 || fabs(values[2]) > 1;
+}
+
+/* " --mean 0.485,0.456,0.406" of 123.675, 116.28 and 103.53; nothing if none of them is above 1. */
+static int divided(const struct settling *s, const char *option, const double *values, char *out, size_t bytes)
+{
+	char by = s->w->separator;
+
+	out[0] = '\0';
+	return is_above_1(values) ? snprintf(out, bytes, " %s%s %.6g%c%.6g%c%.6g", s->w->dashes, option,
+					     values[0] / 255, by, values[1] / 255, by, values[2] / 255)
+				  : 0;
+}
+
+/*
+ * Other programs want mean and std of samples from 0 to 255.  Taken for those of samples from 0 to
+ * 1, they make every image nearly one number.
+ */
+static bool check_scale(const struct settling *s)
+{
+	const struct normal *n = &s->t->normal;
+	const struct image_wish *w = s->w;
+	bool mean = is_above_1(n->mean);
+	char better[240];
+	int used;
+
+	if (!mean && !is_above_1(n->std))
+		return true;
+	used = divided(s, "mean", n->mean, better, sizeof(better));
+	divided(s, "std", n->std, better + used, sizeof(better) - (size_t)used);
+	return refuse(s, "%s%s %s: samples are from 0 to 1, so this must be at most 1; divide by 255:%s", w->dashes,
+		      mean ? "mean" : "std", mean ? w->mean : w->std, better);
+}
+
 static bool settle_samples(const struct settling *s)
 {
 	static const char *const most[] = {[IMAGE_F16] = "65,504", [IMAGE_BF16] = "3.39e38", [IMAGE_F32] = "3.4e38"};
@@ -103,7 +140,8 @@ static bool settle_samples(const struct settling *s)
 	if (t->samples == IMAGE_U8)
 		return true;
 	t->normal = (struct normal){{0, 0, 0}, {1, 1, 1}};
-	if (!settle_channels(s, "mean", w->mean, t->normal.mean) || !settle_channels(s, "std", w->std, t->normal.std))
+	if (!settle_channels(s, "mean", w->mean, t->normal.mean) || !settle_channels(s, "std", w->std, t->normal.std) ||
+	    !check_scale(s))
 		return false;
 	if (normal_fill(&table, t->samples, &t->normal, &channel))
 		return true;

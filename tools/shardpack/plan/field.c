@@ -15,6 +15,9 @@ const char *const field_kind_names[] = {
 	[FIELD_TEXT] = "text",	 [FIELD_BYTES] = "bytes",   [FIELD_BOXES] = "boxes",
 	[FIELD_IMAGE] = "image", [FIELD_MASK] = "mask",	    NULL,
 };
+const char *const field_turn_names[] = {
+	[TURN_UNSAID] = "", [TURN_IMAGE] = "image", [TURN_OWN] = "own", [TURN_NONE] = "none", NULL,
+};
 const char *const field_boxes_names[] = {[BOXES_XYXY] = "xyxy", [BOXES_XYWH] = "xywh", NULL};
 
 bool field_is_name(const char *name, size_t bytes)

@@ -28,8 +28,22 @@ enum field_kind {
 	FIELD_MASK,   /* numbers of classes for each pixel; moves with the image */
 };
 
+/*
+ * With --exif apply: the pixels that a mask, boxes or a further image belong to.  TURN_UNSAID is
+ * TURN_OWN if the file has EXIF data, and refused if it has none and the image is turned: then
+ * either of the others could be meant, and one would put the mask beside its object.
+ */
+enum field_turn {
+	TURN_UNSAID,
+	TURN_IMAGE, /* those of the image's file, as stored; turned with it */
+	TURN_OWN,   /* those of its own file; turned by its own EXIF data */
+	TURN_NONE,  /* those of the image set upright; not turned */
+};
+
 /* Names as on the command line and in plans; NULL ends the list.  The first one has none there. */
 extern const char *const field_kind_names[];
+
+extern const char *const field_turn_names[]; /* in a plan only if it was said */
 
 extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
 
@@ -43,6 +57,7 @@ struct field_source {
 	bool column;
 	uint8_t fill;			     /* of a mask: where there is no image, and no mask */
 	uint32_t boxes;			     /* enum boxes_format: how they are written */
+	uint32_t turn;			     /* enum field_turn, of a mask, boxes or an image */
 	char from[FIELD_FROM_BYTES_MAX + 1]; /* column; suffix of a member, or json:KEY; DIR/{}.EXT */
 	struct transform_options transform;  /* of an image */
 };

@@ -57,6 +57,8 @@ static const struct key keys[FIELD_KEYS] = {
 	[FIELD_KEY_OPTIONAL] = {"optional", OF_LISTS | OF(FIELD_MASK), NULL, NULL, 0, 0},
 	[FIELD_KEY_FILL] = {"fill", OF(FIELD_MASK), read_number, NULL, 0, 255},
 	[FIELD_KEY_FORMAT] = {"format", OF(FIELD_BOXES), read_word, field_boxes_names, 0, 0},
+	[FIELD_KEY_TURN] = {"turn", OF(FIELD_BOXES) | OF(FIELD_IMAGE) | OF(FIELD_MASK), read_word, field_turn_names, 0,
+			    0},
 	[FIELD_KEY_DTYPE] = {"dtype", OF(FIELD_TENSOR) | OF(FIELD_RAGGED) | OF(FIELD_IMAGE), read_dtype, NULL, 0, 0},
 	[FIELD_KEY_SHAPE] = {"shape", OF(FIELD_TENSOR), read_shape, NULL, 0, 0},
 	[FIELD_KEY_MAX] = {"max", OF_LISTS, read_shape, NULL, 0, 0},
@@ -167,8 +169,8 @@ static bool read_option(const struct reading *r, const char *text)
 		;
 	if (i == FIELD_KEYS)
 		return refuse(r,
-			      "'%s' is not an option; must be kind, from, optional, fill, format, dtype, shape, "
-			      "max, resize, fit, crop, filter, layout, mean, std or decode-scale",
+			      "'%s' is not an option; must be kind, from, optional, fill, format, turn, dtype, "
+			      "shape, max, resize, fit, crop, filter, layout, mean, std or decode-scale",
 			      text);
 	if (is_given(r->o, i))
 		return refuse(r, "%s is given twice", keys[i].name);
@@ -190,6 +192,9 @@ static bool check_kind(const struct reading *r)
 		return refuse(r, "kind=%s needs max=N, the room in each record", field_kind_names[kind]);
 	if (lists && kind != FIELD_RAGGED && r->o->ndim != 1)
 		return refuse(r, "max of kind=%s must be one number", field_kind_names[kind]);
+	if (kind == FIELD_BOXES && r->o->value[FIELD_KEY_TURN] == TURN_OWN)
+		return refuse(r, "turn=own does not belong to kind=boxes, which have no EXIF data; must be image or "
+				 "none");
 	if ((kind == FIELD_TENSOR || kind == FIELD_RAGGED) && !is_given(r->o, FIELD_KEY_DTYPE))
 		return refuse(r, "kind=%s needs dtype=TYPE", field_kind_names[kind]);
 	return true;
@@ -238,6 +243,8 @@ bool field_option_parse(const char *text, bool encoded, struct field_option *out
 		return refuse(&r, "the field image is the input itself; must be kind=image");
 	if (!strcmp(out->name, "image") && is_given(out, FIELD_KEY_FROM))
 		return refuse(&r, "the field image is the input itself; leave from out");
+	if (!strcmp(out->name, "image") && is_given(out, FIELD_KEY_TURN))
+		return refuse(&r, "the field image is turned by --exif; leave turn out");
 	return check_kind(&r);
 }
 
@@ -317,7 +324,8 @@ bool field_option_settle(const struct field_option *o, const struct transform_op
 	*s = (struct field_source){.kind = (uint32_t)o->value[FIELD_KEY_KIND],
 				   .optional = is_given(o, FIELD_KEY_OPTIONAL),
 				   .fill = (uint8_t)o->value[FIELD_KEY_FILL],
-				   .boxes = (uint32_t)o->value[FIELD_KEY_FORMAT]};
+				   .boxes = (uint32_t)o->value[FIELD_KEY_FORMAT],
+				   .turn = (uint32_t)o->value[FIELD_KEY_TURN]};
 	strcpy(f->name, o->name);
 	strcpy(s->from, o->from[0] ? o->from : o->name);
 	for (uint32_t i = 0; i < o->ndim; i++)
@@ -379,6 +387,8 @@ void field_option_write(const struct shard_field *f, const struct field_source *
 		text_format(out, ",fill=%u", s->fill);
 	if (s->kind == FIELD_BOXES)
 		text_format(out, ",format=%s", field_boxes_names[s->boxes]);
+	if (s->turn != TURN_UNSAID)
+		text_format(out, ",turn=%s", field_turn_names[s->turn]);
 	if (s->kind == FIELD_TENSOR || s->kind == FIELD_RAGGED)
 		text_format(out, ",dtype=%s", shard_dtype_name(f->dtype));
 	if (ndim)

@@ -161,6 +161,8 @@ static bool settle_source(struct recipe *r, uint32_t i, const char *word, size_t
 	}
 	if (!read_source(r, word, bytes, f, &r->from[i]))
 		return false;
+	if (r->from[i].turn != TURN_UNSAID && r->exif != EXIF_APPLY)
+		return false;
 	f->length_field = f->kind == SHARD_TENSOR ? 0 : i + 1;
 	return !memcmp(f, &said, sizeof(said));
 }

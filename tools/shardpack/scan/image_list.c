@@ -5,11 +5,14 @@
 #include "tools/shardpack/scan/image_list.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/grow.h"
+#include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
@@ -22,6 +25,31 @@
 static int out_of_memory(const struct image_list *images)
 {
 	return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " images", images->count);
+}
+
+/* " -1", "07" or "3.0": meant as a number. */
+static bool reads_as_number(const char *label)
+{
+	size_t digits;
+
+	label += strspn(label, " \t");
+	label += *label == '-' || *label == '+';
+	digits = strspn(label, "0123456789");
+	label += digits;
+	label += *label == '.' ? 1 + strspn(label + 1, "0123456789") : 0;
+	return digits && !label[strspn(label, " \t")];
+}
+
+static void note_label(struct image_list *images, const char *label)
+{
+	bool number = reads_as_number(label);
+	struct image_label *first = number ? &images->number : &images->name;
+
+	if (images->by_folder)
+		return;
+	images->number_count += number;
+	if (!first->there)
+		*first = (struct image_label){true, images->count, images->table, images->line};
 }
 
 int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
@@ -51,6 +79,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 		i->fields_at = images->text.bytes;
 		text_add(&images->text, fields->data, fields->bytes + 1);
 	}
+	note_label(images, label);
 	images->count++;
 	images->by_folder_count += images->by_folder;
 	return text_failed(&images->text) ? out_of_memory(images) : EXIT_DONE;
@@ -124,19 +153,6 @@ static bool are_numbers(const struct image_list *images, uint64_t *largest)
 	return true;
 }
 
-/* " -1", "07" or "3.0": meant as a number. */
-static bool reads_as_number(const char *label)
-{
-	size_t digits;
-
-	label += strspn(label, " \t");
-	label += *label == '-' || *label == '+';
-	digits = strspn(label, "0123456789");
-	label += digits;
-	label += *label == '.' ? 1 + strspn(label + 1, "0123456789") : 0;
-	return digits && !label[strspn(label, " \t")];
-}
-
 /*
  * Numbers of which one cannot be a class would all become names, and "10" sorts before "2": each
  * label another class than it says.  Digits of one width ("00" to "42") sort as they count.
@@ -178,6 +194,51 @@ static int refuse_mixture(const struct image_list *images)
 		    label_of(images, list));
 }
 
+static void say_where(const struct image_list *images, const struct image_label *l, char *out, size_t bytes)
+{
+	const char *root = images->request->place->root;
+
+	if (l->table)
+		snprintf(out, bytes, "%s/%s: line %" PRIu64, root, l->table, l->line);
+	else
+		snprintf(out, bytes, "%s/%s", root, path_of(images, l->item));
+}
+
+/*
+ * Numbers and names.  If most are numbers, of the images or of the classes, a name is a mistake or
+ * stands for no label, and to sort the numbers as text would make other classes of them.  If most
+ * are names, a number may well be one.
+ */
+static int judge_numbers(const struct image_list *images, const struct classes *names)
+{
+	uint64_t listed = images->count - images->by_folder_count, numbers = images->number_count, classes = 0;
+	char where[3 * FILES_PATH_BYTES], count[HUMAN_CHARS], of[HUMAN_CHARS];
+	const char *label;
+
+	if (!numbers || (numbers == listed && !images->by_folder_count))
+		return EXIT_DONE;
+	if (numbers == listed)
+		return refuse_mixture(images);
+	for (uint64_t i = 0; i < names->count; i++)
+		classes += reads_as_number(names->name[i]);
+	human_count(count, numbers);
+	human_count(of, listed);
+	if (2 * numbers >= listed || (2 * classes >= names->count && !images->by_folder_count)) {
+		say_where(images, &images->name, where, sizeof(where));
+		return fail(EXIT_BAD,
+			    "%s: label '%s' is no number, but %s of %s labels are; correct it, or list all classes "
+			    "by name with --classes FILE",
+			    where, label_of(images, images->name.item), count, of);
+	}
+	say_where(images, &images->number, where, sizeof(where));
+	label = label_of(images, images->number.item);
+	scan_warn(images->request->scan,
+		  "%s: label '%s' is taken as a name, and is class %" PRId64 ": %s of %s labels are numbers, the "
+		  "others are names; set the numbers with --classes FILE",
+		  where, label, classes_find(names, label), count, of);
+	return EXIT_DONE;
+}
+
 /* All numbers up to the largest are classes; a hole may be meant, or one label be wrong. */
 static void warn_of_holes(const struct image_list *images, uint64_t largest)
 {
@@ -211,6 +272,14 @@ static int collect_names(struct image_list *images, struct classes *out)
 	return code;
 }
 
+static bool is_any_listed(const struct image_list *images, const struct classes *list)
+{
+	for (uint64_t i = 0; i < images->count; i++)
+		if (classes_find(list, label_of(images, i)) >= 0)
+			return true;
+	return false;
+}
+
 static int settle_classes(struct image_list *images, struct classes *out, bool *by_number)
 {
 	const char *list = images->request->o->classes;
@@ -222,10 +291,9 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 		return refuse_mixture(images);
 	if (list) {
 		code = classes_from_list(out, list);
-		/* Numbers that are names in the list are names; so are those of folders. */
-		if (code == EXIT_DONE && *by_number &&
-		    (images->by_folder_count || classes_find(out, label_of(images, 0)) >= 0))
-			*by_number = false;
+		/* Numbers of which any is a name in the list are names; so are those of folders. */
+		if (code == EXIT_DONE && *by_number)
+			*by_number = !images->by_folder_count && !is_any_listed(images, out);
 		if (code == EXIT_DONE && *by_number && largest >= out->count)
 			code = fail(EXIT_BAD,
 				    "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 " classes, "
@@ -241,9 +309,28 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 	code = images->by_folder_count < images->count ? refuse_odd_numbers(images) : EXIT_DONE;
 	if (code == EXIT_DONE)
 		code = collect_names(images, out);
+	if (code == EXIT_DONE)
+		code = classes_index(out, images->request->place->root);
+	if (code == EXIT_DONE)
+		code = judge_numbers(images, out);
 	if (code == EXIT_DONE && images->by_folder_count)
 		scan_warn_of_numbers(images->request->scan, out);
-	return code == EXIT_DONE ? classes_index(out, images->request->place->root) : code;
+	return code;
+}
+
+/* A label that --classes lacks.  Was it meant as a number, and is a name for another's sake? */
+static void refuse_unlisted(const struct image_list *images, uint64_t i, const struct classes *classes)
+{
+	char where[3 * FILES_PATH_BYTES], because[4 * FILES_PATH_BYTES] = "";
+
+	if (reads_as_number(label_of(images, i)) && images->name.there) {
+		say_where(images, &images->name, where, sizeof(where));
+		snprintf(because, sizeof(because), "; it is taken as a name, because %s has label '%s'", where,
+			 label_of(images, images->name.item));
+	}
+	fail(EXIT_BAD, "%s/%s: label '%s' is not one of the %" PRIu64 " classes of --classes %s%s",
+	     images->request->place->root, path_of(images, i), label_of(images, i), classes->count,
+	     images->request->o->classes, because);
 }
 
 /* The class of an item, or -1 and a message. */
@@ -258,9 +345,7 @@ static int64_t class_of(const struct image_list *images, uint64_t i, const struc
 	}
 	class_idx = classes_find(classes, label_of(images, i));
 	if (class_idx < 0)
-		fail(EXIT_BAD, "%s/%s: label '%s' is not one of the %" PRIu64 " classes of --classes %s",
-		     images->request->place->root, path_of(images, i), label_of(images, i), classes->count,
-		     images->request->o->classes);
+		refuse_unlisted(images, i, classes);
 	return class_idx;
 }
 

@@ -5,7 +5,9 @@
  * Images found in archives, tables and flat folders are added here in source order, each with its
  * label as text.  When all are there, the labels become classes, and each image a line of the plan.
  * Classes are numbers if all labels are, else their names in byte order, or as --classes says.
- * Names of folders are never numbers, so that a folder and a tar of it give the same classes.
+ * Names among numbers are refused: one "n/a" would make names of a million numbers, and class 0 of
+ * "10".  Names of folders are never numbers, so that a folder and a tar of it give the same
+ * classes.
  */
 #ifndef SHARD_SCAN_IMAGE_LIST_H
 #define SHARD_SCAN_IMAGE_LIST_H
@@ -25,6 +27,14 @@ struct image_item {
 	bool by_folder; /* the label is the name of a folder */
 };
 
+/* The first label of a kind, and where it stands. */
+struct image_label {
+	bool there;
+	uint64_t item;
+	const char *table; /* below the root; NULL: it is that of the image, in no line of a table */
+	uint64_t line;
+};
+
 struct image_list { /* start it zeroed */
 	struct text text;
 	struct image_item *item;
@@ -32,6 +42,10 @@ struct image_list { /* start it zeroed */
 	uint64_t last_label_at; /* so that a label that repeats is kept once */
 	bool by_folder;		/* labels of what is added next are names of folders */
 	uint64_t by_folder_count;
+	const char *table; /* in which labels of what is added next stand, and in which line; or NULL */
+	uint64_t line;
+	struct image_label number, name; /* of labels that are not of folders: "10", and "n/a" */
+	uint64_t number_count;		 /* of these labels */
 	const struct request *request;
 };
 

@@ -204,6 +204,8 @@ static int take_row(void *context, const struct path_row *row)
 	}
 	if (code == EXIT_DONE)
 		code = find_fields(t, row);
+	t->images->table = row->label ? t->path : NULL;
+	t->images->line = row->line;
 	return code == EXIT_DONE ? image_list_add(t->images, path, row->label ? row->label : label,
 						  input_file_bytes(&st), PLAN_NO_FILE, 0, &t->fields)
 				 : code;
@@ -228,6 +230,7 @@ int image_table_add(struct image_list *images, struct labels *labels, const char
 	images->by_folder = false;
 	if (code == EXIT_DONE)
 		code = path_table_read(file, name, labels_given(labels) ? NULL : key, r->recipe, take_row, &t);
+	images->table = NULL;
 	text_free(&t.fields);
 	free(name);
 	return code;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
@@ -48,19 +49,35 @@ int scan_refuse_barren(const struct scan *s, const char *root, const char *what,
 	return fail(EXIT_BAD, "%s: no %s in it%s", s->barren_count ? s->barren : root, what, remedy);
 }
 
-/* "10" stands before "2": right, as torchvision has it, and yet not what most expect. */
+static bool is_digits(const char *name)
+{
+	return strspn(name, "0123456789") == strlen(name);
+}
+
+/*
+ * "10" stands before "2", and "1" is class 0 if there is no "0": right, as torchvision has it, and
+ * yet not what most expect.
+ */
 void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
 {
 	for (uint64_t i = 1; i < folders->count; i++) {
 		const char *a = folders->name[i - 1], *b = folders->name[i];
 
-		if (strspn(a, "0123456789") != strlen(a) || strspn(b, "0123456789") != strlen(b) ||
-		    strlen(a) <= strlen(b))
+		if (!is_digits(a) || !is_digits(b) || strlen(a) <= strlen(b))
 			continue;
 		scan_warn(scan,
 			  "class folders are numbers and sort as text, as in torchvision: class %" PRIu64 " is '%s', "
 			  "before '%s'; set the numbers with --classes FILE",
 			  i - 1, a, b);
+		return;
+	}
+	for (uint64_t i = 0; i < folders->count; i++) {
+		if (!is_digits(folders->name[i]) || strtoull(folders->name[i], NULL, 10) == i)
+			continue;
+		scan_warn(scan,
+			  "class folders are numbers but are counted from 0, as in torchvision: class %" PRIu64
+			  " is '%s'; set the numbers with --classes FILE",
+			  i, folders->name[i]);
 		return;
 	}
 }

@@ -34,7 +34,7 @@ void scan_warn_of_barren(struct scan *scan, const char *what);
 int scan_refuse_barren(const struct scan *scan, const char *root, const char *what, const char *remedy);
 
 /*
- * Warn if the names of folders are numbers that byte order, and so their classes, puts otherwise.
+ * Warn if the names of folders are numbers, and byte order gives them other classes than these.
  */
 void scan_warn_of_numbers(struct scan *scan, const struct classes *folders);
 

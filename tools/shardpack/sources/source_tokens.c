@@ -18,6 +18,7 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
+#include "tools/shardpack/format/megatron_index.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/token_file.h"
 #include "tools/shardpack/input/place.h"
@@ -29,6 +30,7 @@
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/fixed_fields.h"
 #include "tools/shardpack/sources/fixed_source.h"
+#include "tools/shardpack/sources/headless_tokens.h"
 #include "tools/shardpack/sources/source.h"
 
 #define PIECE_BYTES 65536
@@ -48,7 +50,9 @@ struct part {
 	uint32_t file, dtype;
 	bool swap;
 	uint64_t offset, count;
-	const char *where;
+	const char *where, *path;
+	bool has_head;
+	struct headless_tokens headless; /* without one */
 };
 
 static int settle(const struct request *r)
@@ -79,6 +83,7 @@ static int open_npy(const struct request *r, const uint8_t *head, size_t have, s
 			    p->where, stored_bytes(r->stored, p->file), a.data_offset, a.data_bytes);
 	p->dtype = a.dtype;
 	p->swap = a.swap;
+	p->has_head = true;
 	p->offset = a.data_offset;
 	p->count = a.shape[0];
 	return EXIT_DONE;
@@ -107,10 +112,11 @@ static const char *other_kind(const char *name)
 	return NULL;
 }
 
+/* A file with a head of llm.c, or with none. */
 static int open_bin(const struct request *r, const uint8_t *head, size_t have, struct part *p)
 {
-	static const uint32_t dtypes[] = {SHARD_U16, SHARD_U32};
 	const char *kind = other_kind(p->where);
+	struct megatron_index index;
 	struct token_file t;
 	char why[256];
 	uint64_t bytes = stored_bytes(r->stored, p->file), item;
@@ -122,7 +128,11 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 			    p->where, kind);
 	if (!token_file_parse(head, have < TOKEN_FILE_HEAD_BYTES ? have : TOKEN_FILE_HEAD_BYTES, &t, why, sizeof(why)))
 		return fail(EXIT_BAD, "%s: %s", p->where, why);
-	p->dtype = t.dtype ? t.dtype : dtypes[r->o->token_dtype];
+	if (megatron_index_parse(head, have, &index))
+		return fail(EXIT_BAD, "%s: is an index of Megatron-LM; name the .bin with the tokens instead",
+			    p->where);
+	p->has_head = t.dtype;
+	p->dtype = p->has_head ? t.dtype : headless_tokens_asked(r);
 	p->offset = t.data_offset;
 	item = shard_dtype_bytes(p->dtype);
 	p->count = (bytes - t.data_offset) / item;
@@ -135,7 +145,18 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 	if (bytes % item)
 		return fail(EXIT_BAD, "%s: %" PRIu64 " bytes are not a whole number of %s; check --dtype", p->where,
 			    bytes, shard_dtype_name(p->dtype));
-	return EXIT_DONE;
+	return p->has_head ? EXIT_DONE : headless_tokens_look(r, p->path, p->file, p->where, &p->headless);
+}
+
+/* --dtype is for files without a head: it converts nothing. */
+static int check_asked(const struct request *r, const struct part *p)
+{
+	uint32_t asked = headless_tokens_asked(r);
+
+	if (!p->has_head || !cli_given(r->args, "dtype") || p->dtype == asked)
+		return EXIT_DONE;
+	return fail(EXIT_BAD, "%s: its tokens are %s, as its head says, but --dtype says %s; leave --dtype out",
+		    p->where, shard_dtype_name(p->dtype), shard_dtype_name(asked));
 }
 
 /* ---- sequences ---- */
@@ -180,7 +201,7 @@ static uint64_t load_token(const uint8_t *b, uint64_t item, bool swap)
 /* Cut behind each token that ends a document; that token belongs to the document. */
 static int add_documents(struct stream *s, const struct part *p)
 {
-	uint64_t item = shard_dtype_bytes(p->dtype), at = 0, begin = 0, n;
+	uint64_t item = shard_dtype_bytes(p->dtype), at = 0, begin = 0, documents = 0, n;
 	uint8_t *piece = malloc(PIECE_BYTES);
 	int code = piece ? EXIT_DONE : fail(EXIT_IO, "out of memory");
 
@@ -193,12 +214,21 @@ static int add_documents(struct stream *s, const struct part *p)
 			if (load_token(piece + i * item, item, p->swap) == s->r->o->end_of_text) {
 				code = add_windows(s, p, begin, at + i + 1 - begin, true);
 				begin = at + i + 1;
+				documents++;
 			}
 		progress_add(&s->progress, n, n * item, 0);
 		progress_tick(&s->progress);
 	}
-	if (code == EXIT_DONE && begin < p->count)
+	if (code == EXIT_DONE && begin < p->count) {
 		code = add_windows(s, p, begin, p->count - begin, true);
+		documents++;
+	}
+	if (code == EXIT_DONE && p->headless.has_index && documents != p->headless.document_count)
+		code = fail(EXIT_BAD,
+			    "%s: --documents %" PRIu64 " cuts it into %" PRIu64
+			    ", but Megatron-LM's index beside it has %" PRIu64
+			    " documents; leave --documents out, or rename the index to go by the token",
+			    p->where, s->r->o->end_of_text, documents, p->headless.document_count);
 	free(piece);
 	return code;
 }
@@ -233,7 +263,7 @@ static int add_file(const struct request *r, void *context, const char *path)
 {
 	struct stream *s = context;
 	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
-	struct part p = {0};
+	struct part p = {.path = path};
 	uint64_t have, before;
 	char *where = NULL;
 	int code = input_file_open(r, path, &p.file);
@@ -249,6 +279,8 @@ static int add_file(const struct request *r, void *context, const char *path)
 		code = open_npy(r, head, (size_t)have, &p);
 	else if (code == EXIT_DONE)
 		code = open_bin(r, head, (size_t)have, &p);
+	if (code == EXIT_DONE)
+		code = check_asked(r, &p);
 	if (code == EXIT_DONE)
 		code = settle_field(s, &p);
 	before = s->record_count;

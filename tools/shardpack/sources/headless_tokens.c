@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * headless_tokens.c - the type of tokens in a file that does not say it itself
+ */
+#include "tools/shardpack/sources/headless_tokens.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shard_pack.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/human.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/format/megatron_index.h"
+#include "tools/shardpack/format/token_width.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/scan/file_name.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
+
+#define PIECE_BYTES 65536 /* a multiple of 8 */
+#define PIECES_MAX  64	  /* spread over the file: 4 MiB of a large one, all of a small one */
+
+uint32_t headless_tokens_asked(const struct request *r)
+{
+	static const uint32_t dtypes[] = {SHARD_U16, SHARD_U32};
+
+	return dtypes[r->o->token_dtype];
+}
+
+/* ---- an index beside the file ---- */
+
+/* "a/x.bin" and "a/x.bin.gz" to "a/x.idx".  False if the name ends otherwise. */
+static bool index_path(const char *path, char *out, size_t bytes)
+{
+	size_t n = strlen(path);
+
+	if (file_name_has_extension(path, ".gz"))
+		n -= 3;
+	else if (file_name_has_extension(path, ".zst"))
+		n -= 4;
+	if (n < 4 || memcmp(path + n - 4, ".bin", 4))
+		return false;
+	return snprintf(out, bytes, "%.*s.idx", (int)(n - 4), path) < (int)bytes;
+}
+
+/* Its name into `name` if there is one, else "". */
+static int find_index(const struct request *r, const char *path, char name[PLAN_PATH_BYTES_MAX],
+		      struct megatron_index *out)
+{
+	uint8_t head[MEGATRON_INDEX_HEAD_BYTES];
+	ssize_t have;
+	int fd, error;
+
+	if (!index_path(path, name, PLAN_PATH_BYTES_MAX)) {
+		name[0] = '\0';
+		return EXIT_DONE;
+	}
+	fd = openat(r->place->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	have = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+	error = errno;
+	if (fd >= 0)
+		close(fd);
+	if (have < 0 && error != ENOENT && error != EISDIR)
+		return fail(EXIT_IO, "%s/%s: is it an index of Megatron-LM? %s", r->place->root, name, strerror(error));
+	if (have < 0 || !megatron_index_parse(head, (size_t)have, out))
+		name[0] = '\0';
+	return EXIT_DONE;
+}
+
+/* The tokens are one stream; the index knows more. */
+static int judge_index(const struct request *r, const char *where, const char *name, const struct megatron_index *index)
+{
+	const char *root = r->place->root, *is = index->dtype ? shard_dtype_name(index->dtype) : "of an unknown type";
+	size_t width = index->dtype ? shard_dtype_bytes(index->dtype) : 0;
+	bool fits = index->dtype == SHARD_U16 || index->dtype == SHARD_I32;
+	const char *type = width == 4 ? "u32" : "u16";
+	const char *many = index->document_count == 1 ? "" : "s";
+	char count[HUMAN_CHARS];
+
+	human_count(count, index->document_count);
+	if (!fits)
+		return fail(EXIT_UNSUPPORTED,
+			    "%s: its tokens are %s, as %s/%s says, Megatron-LM's index; a .bin must have u16 or "
+			    "u32, so save them as .npy",
+			    where, is, root, name);
+	if (!cli_given(r->args, "dtype"))
+		return fail(EXIT_BAD,
+			    "%s: its tokens are %s in %s document%s, as %s/%s says, Megatron-LM's index, which is "
+			    "not read; type --dtype %s to pack them as one stream, and --documents ID if token ID "
+			    "ends each document",
+			    where, is, count, many, root, name, type);
+	if (shard_dtype_bytes(headless_tokens_asked(r)) != width)
+		return fail(EXIT_BAD,
+			    "%s: its tokens are %s, as %s/%s says, Megatron-LM's index, but --dtype says %s; type "
+			    "--dtype %s",
+			    where, is, root, name, shard_dtype_name(headless_tokens_asked(r)), type);
+	if (!cli_given(r->args, "documents"))
+		scan_warn(r->scan,
+			  "%s: packed as one stream: the %s document%s in %s/%s, Megatron-LM's index, are not kept "
+			  "apart; --documents ID keeps them apart if token ID ends each of them",
+			  where, count, many, root, name);
+	return EXIT_DONE;
+}
+
+/* ---- what the numbers look like ---- */
+
+static int take_census(const struct request *r, uint32_t file, struct token_census *c)
+{
+	uint64_t bytes = stored_bytes(r->stored, file), pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+	uint64_t looked = pieces < PIECES_MAX ? pieces : PIECES_MAX;
+	uint8_t *piece = malloc(PIECE_BYTES);
+	int code = piece ? EXIT_DONE : fail(EXIT_IO, "out of memory");
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < looked; i++) {
+		uint64_t at = (looked > 1 ? i * (pieces - 1) / (looked - 1) : 0) * PIECE_BYTES;
+		size_t have = bytes - at < PIECE_BYTES ? (size_t)(bytes - at) : PIECE_BYTES;
+
+		code = stored_get(r->stored, file, at, piece, have);
+		if (code == EXIT_DONE)
+			token_census_add(c, piece, have);
+	}
+	free(piece);
+	return code;
+}
+
+/* What was not said, and looks wrong. */
+static int refuse_width(const char *where, enum token_width width, unsigned percent, unsigned number)
+{
+	if (width == TOKEN_WIDTH_64)
+		return fail(EXIT_BAD,
+			    "%s: three of four 16-bit numbers hardly change, so its tokens seem to have 64 bits; save "
+			    "them as .npy, or type --dtype u16 if they have 16",
+			    where);
+	if (width == TOKEN_WIDTH_REPEAT)
+		return fail(EXIT_BAD,
+			    "%s: %u%% of every second 16-bit number are %u, so its tokens seem to have 32 bits; type "
+			    "--dtype u32, or --dtype u16 if they have 16",
+			    where, percent, number);
+	return fail(EXIT_BAD,
+		    "%s: every second 16-bit number is small, so its tokens seem to have 32 bits; type --dtype u32, "
+		    "or --dtype u16 if they have 16",
+		    where);
+}
+
+/* What was said, but looks wrong. */
+static void warn_of_width(const struct request *r, const char *where, enum token_width width)
+{
+	uint32_t dtype = headless_tokens_asked(r);
+	unsigned bits = width == TOKEN_WIDTH_64 ? 64 : width == TOKEN_WIDTH_16 ? 16 : 32;
+
+	if (bits != 8 * shard_dtype_bytes(dtype))
+		scan_warn(r->scan, "%s: --dtype %s, but its tokens seem to have %u bits; look at a record", where,
+			  shard_dtype_name(dtype), bits);
+}
+
+static int judge_width(const struct request *r, uint32_t file, const char *where)
+{
+	struct token_census *c = calloc(1, sizeof(*c));
+	unsigned percent = 0, number = 0;
+	enum token_width width = TOKEN_WIDTH_ANY;
+	int code = c ? take_census(r, file, c) : fail(EXIT_IO, "out of memory");
+
+	if (code == EXIT_DONE)
+		width = token_census_judge(c, &percent, &number);
+	free(c);
+	if (code != EXIT_DONE || width == TOKEN_WIDTH_ANY)
+		return code;
+	if (cli_given(r->args, "dtype"))
+		warn_of_width(r, where, width);
+	else if (width != TOKEN_WIDTH_16)
+		return refuse_width(where, width, percent, number);
+	return EXIT_DONE;
+}
+
+int headless_tokens_look(const struct request *r, const char *path, uint32_t file, const char *where,
+			 struct headless_tokens *out)
+{
+	struct megatron_index index = {0};
+	char name[PLAN_PATH_BYTES_MAX];
+	int code = find_index(r, path, name, &index);
+
+	*out = (struct headless_tokens){.dtype = headless_tokens_asked(r)};
+	if (code == EXIT_DONE && name[0]) {
+		out->has_index = true;
+		out->document_count = index.document_count;
+		code = judge_index(r, where, name, &index);
+	}
+	return code == EXIT_DONE ? judge_width(r, file, where) : code;
+}
