@@ -174,19 +174,29 @@ static void hash_work(void *context)
 	job->hash = checksum128(job->data, job->bytes);
 }
 
-int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *context, struct shard_error *err)
+int reader_cut(const struct shard_reader *r, struct shard_error *err)
 {
 	struct shown s;
 
+	return error_set(err, SHARD_E_IO,
+			 "%s: its bytes cannot be read any more (the file was cut while in use, or its disk fails)",
+			 show(&s, r->path));
+}
+
+int reader_guarded_brief(const struct shard_reader *r, void (*work)(void *), void *context, struct shard_error *err)
+{
 	if (!r->guard) {
 		work(context);
 		return SHARD_OK;
 	}
-	if (guard_run(r->map, r->file_bytes, work, context))
-		return SHARD_OK;
-	return error_set(err, SHARD_E_IO,
-			 "%s: its bytes cannot be read any more (the file was cut while in use, or its disk fails)",
-			 show(&s, r->path));
+	return guard_run(r->map, r->file_bytes, work, context) ? SHARD_OK : reader_cut(r, err);
+}
+
+int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *context, struct shard_error *err)
+{
+	if (r->guard)
+		guard_ask();
+	return reader_guarded_brief(r, work, context, err);
 }
 
 static int check_table_hash(const struct section *s, const struct hash128 *hash, struct shard_error *err)
