@@ -336,7 +336,7 @@ TEST(options_are_checked)
 
 	make_dataset(SHARD_RAW);
 	CHECK_EQ(shard_dataset_open(&ds, folder.text, &o, NULL), SHARD_E_ARGUMENT);
-	o = (struct shard_dataset_options){.size = sizeof(o), .guard = 2};
+	o = (struct shard_dataset_options){.size = sizeof(o), .guard = 3};
 	CHECK_EQ(shard_dataset_open(&ds, folder.text, &o, NULL), SHARD_E_ARGUMENT);
 	CHECK(!ds);
 	o = (struct shard_dataset_options){.size = sizeof(o), .guard = 1, .check = SHARD_CHECK_ALWAYS};

@@ -122,9 +122,9 @@ int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct
 	if (!ds)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
 	rc = options_take(&ds->o, sizeof(ds->o), opt, err);
-	if (!rc && (ds->o.check > SHARD_CHECK_NEVER || ds->o.guard > 1))
-		rc = error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2 and 1",
-			       ds->o.check, ds->o.guard);
+	if (!rc && (ds->o.check > SHARD_CHECK_NEVER || ds->o.guard > SHARD_GUARD_OFF))
+		rc = error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2", ds->o.check,
+			       ds->o.guard);
 	if (rc)
 		goto out;
 	ds->dir = mem_text(dir);

@@ -35,7 +35,7 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|Ip", names, PyUnicode_FSConverter, &path, &o.check, &guard))
 		return NULL;
-	o.guard = (uint32_t)guard;
+	o.guard = guard ? SHARD_GUARD_ON : SHARD_GUARD_OFF;
 	d = (struct dataset *)alloc(type, 0);
 	if (!d) {
 		Py_DECREF(path);

@@ -39,15 +39,13 @@ static void hint_if_unfinished(const char *dir)
 
 static int open_either(struct target *t, bool is_dir)
 {
-	const struct shard_dataset_options dataset_options = {.size = sizeof(dataset_options), .guard = 1};
-	const struct shard_reader_options reader_options = {.size = sizeof(reader_options), .guard = 1};
 	struct shard_error err;
 	int rc;
 
 	if (is_dir)
-		rc = shard_dataset_open(&t->dataset, t->path, &dataset_options, &err);
+		rc = shard_dataset_open(&t->dataset, t->path, NULL, &err);
 	else
-		rc = shard_reader_open(&t->reader, t->path, &reader_options, &err);
+		rc = shard_reader_open(&t->reader, t->path, NULL, &err);
 	if (rc) {
 		rc = fail_with(rc, &err);
 		if (is_dir)
