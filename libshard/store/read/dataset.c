@@ -15,7 +15,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/codec/checksum.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/manifest_parse.h"
 #include "libshard/disk/manifest_text.h"
@@ -95,15 +94,8 @@ static int read_manifest(struct shard_dataset *ds, struct shard_error *err)
 {
 	struct filler filler = {.ds = ds};
 	const struct manifest_sink fill = {&filler, fill_class, fill_moments, fill_class_records, fill_shard};
-	struct hash128 hash;
-	int rc = manifest_find_end(ds->text, ds->text_bytes, &ds->end, err);
+	int rc = manifest_parse(ds->text.text, ds->text.end.end_at, &ds->m, &fill, err);
 
-	if (rc)
-		return rc;
-	hash = checksum128(ds->text, ds->end.hash_at);
-	rc = manifest_check_hash(&ds->end, hash.b, err);
-	if (!rc)
-		rc = manifest_parse(ds->text, ds->end.end_at, &ds->m, &fill, err);
 	if (rc)
 		return rc;
 	ds->reader = mem_array((size_t)ds->m.shard_count, sizeof(*ds->reader));
@@ -133,7 +125,7 @@ int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
 		goto out;
 	}
-	rc = file_read_all(ds->manifest_path, DATASET_MANIFEST_BYTES_MAX, &ds->text, &ds->text_bytes, err);
+	rc = manifest_file_read(&ds->text, ds->manifest_path, err);
 	if (rc)
 		goto out;
 	rc = read_manifest(ds, err);
@@ -163,7 +155,7 @@ void shard_dataset_close(struct shard_dataset *ds)
 	mem_free(ds->class_names);
 	mem_free(ds->line);
 	mem_free(ds->first_record);
-	mem_free(ds->text);
+	mem_free(ds->text.text);
 	mem_free(ds->manifest_path);
 	mem_free(ds->dir);
 	mem_free(ds);
@@ -350,7 +342,7 @@ int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view 
 
 void dataset_id(const struct shard_dataset *ds, char id[65])
 {
-	hex_from_bytes(id, ds->end.sha256, sizeof(ds->end.sha256));
+	hex_from_bytes(id, ds->text.end.sha256, sizeof(ds->text.end.sha256));
 }
 
 uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes)
