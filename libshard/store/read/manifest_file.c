@@ -2,7 +2,7 @@
 /*
  * manifest_file.c - see manifest_file.h
  *
- * The size of a file is a number like those in it: a hole of many GiB costs whoever made it nothing.
+ * The size of a file is a number like those in it: a hole of many GiB costs its maker nothing.
  */
 #include "libshard/store/read/manifest_file.h"
 
@@ -53,7 +53,7 @@ static int find_end(struct reading *r, struct shard_error *err)
 	return rc;
 }
 
-/* Room for `bytes` more and a NUL: at most twice what was read, and never more than the file has. */
+/* Room for `bytes` more and a NUL: about twice what was read, and no more than the file has. */
 static bool make_room(struct reading *r, size_t bytes)
 {
 	uint64_t room = min_u64(r->file_bytes + 1, 2 * (uint64_t)r->used + bytes + 1);
@@ -69,7 +69,7 @@ static bool make_room(struct reading *r, size_t bytes)
 	return true;
 }
 
-/* Look at the lines that came.  Does one of them break M5 by its length?  Then the text ends in it. */
+/* Is one of the lines that came longer than M5 allows?  Then the text ends in it. */
 static bool has_long_line(struct reading *r)
 {
 	for (;;) {
