@@ -162,8 +162,9 @@ enum shard_guard { SHARD_GUARD_ON = 0, SHARD_GUARD_OFF = 2 };
 
 struct shard_dataset_options {
 	size_t size;
-	uint32_t check; /* enum shard_check */
-	uint32_t guard; /* enum shard_guard */
+	uint32_t check;	       /* enum shard_check */
+	uint32_t guard;	       /* enum shard_guard */
+	const char *expect_id; /* NULL, or the id that the manifest must have, else MISMATCH */
 };
 
 struct shard_dataset_info {
