@@ -354,6 +354,7 @@ $(BUILD)/libshard.pc: libshard/libshard.pc.in FORCE
 		sed 's|@REQUIRES@|$(strip $(PKG_LIB))|' >$@
 
 INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(HEADERS:%=$(PREFIX)/include/%) $(PAGES:%=$(PREFIX)/share/%) \
+             $(PREFIX)/share/libshard/libshard.tsan \
              $(addprefix $(LIBDIR)/,$(notdir $(A) $(SO)) $(SONAME) libshard.so pkgconfig/libshard.pc)
 
 install: all $(PAGES:%=$(BUILD)/share/%) $(BUILD)/libshard.pc ## into DESTDIR and PREFIX
@@ -365,6 +366,7 @@ install: all $(PAGES:%=$(BUILD)/share/%) $(BUILD)/libshard.pc ## into DESTDIR an
 	install -m644 $(BUILD)/libshard.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(Q)set -e; for p in $(PAGES); do \
 		install -m644 $(BUILD)/share/$$p $(DESTDIR)$(PREFIX)/share/$$p; done
+	install -m644 docs/libshard.tsan $(DESTDIR)$(PREFIX)/share/libshard
 
 uninstall: ## remove exactly what install wrote
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
