@@ -350,6 +350,7 @@ $(BUILD)/share/zsh/site-functions/_%: $(BUILD)/bin/% ; $(call page,--print-compl
 $(BUILD)/share/fish/vendor_completions.d/%.fish: $(BUILD)/bin/% ; $(call page,--print-completion fish)
 
 INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(HEADERS:%=$(PREFIX)/include/%) $(PAGES:%=$(PREFIX)/share/%) \
+             $(PREFIX)/share/libshard/libshard.tsan \
              $(addprefix $(LIBDIR)/,$(notdir $(A) $(SO)) $(SONAME) libshard.so pkgconfig/libshard.pc)
 
 install: all $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
@@ -363,6 +364,7 @@ install: all $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
 	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/libshard.pc
 	$(Q)set -e; for p in $(PAGES); do \
 		install -m644 $(BUILD)/share/$$p $(DESTDIR)$(PREFIX)/share/$$p; done
+	install -m644 docs/libshard.tsan $(DESTDIR)$(PREFIX)/share/libshard
 
 uninstall: ## remove exactly what install wrote
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))

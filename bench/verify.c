@@ -29,14 +29,13 @@ struct job {
 static double run_verify(void *context)
 {
 	struct job *j = context;
-	struct shard_dataset_options o = {.size = sizeof(o), .guard = 1}; /* as shardcat does */
 	struct shard_verify_options v = {.size = sizeof(v), .thread_count = j->thread_count};
 	struct shard_verify_report report;
 	struct shard_dataset *ds;
 	struct shard_error err;
 	double begin = bench_seconds(), seconds;
 
-	if (shard_dataset_open(&ds, j->dir, &o, &err) || shard_dataset_verify(ds, &v, &report, &err))
+	if (shard_dataset_open(&ds, j->dir, NULL, &err) || shard_dataset_verify(ds, &v, &report, &err))
 		bench_die("%s", err.message);
 	seconds = bench_seconds() - begin;
 	if (report.record_count != SHARD_COUNT * SHARD_RECORDS)

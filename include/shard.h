@@ -157,10 +157,14 @@ enum shard_check {
 	SHARD_CHECK_NEVER = 2,	/* check the structure only; for storage that is verified by other means */
 };
 
+/* Makes an error of the SIGBUS of a map that is cut or unreadable; chains a handler.  1 is ON. */
+enum shard_guard { SHARD_GUARD_ON = 0, SHARD_GUARD_OFF = 2 };
+
 struct shard_dataset_options {
 	size_t size;
-	uint32_t check; /* enum shard_check */
-	uint32_t guard; /* 1: a cut or unreadable map is an error, not SIGBUS; installs a chained handler */
+	uint32_t check;	       /* enum shard_check */
+	uint32_t guard;	       /* enum shard_guard */
+	const char *expect_id; /* NULL, or the id that the manifest must have, else MISMATCH */
 };
 
 struct shard_dataset_info {
@@ -175,8 +179,7 @@ struct shard_dataset_info {
 /*
  * Open the folder `dir`.  This reads and checks dataset.manifest only.  A shard is mapped at its
  * first use and compared with the manifest.  That use fails with MISMATCH if the shard is missing,
- * or is not the one that the manifest names.  A file must not shrink while it is mapped: without
- * `guard`, the kernel answers with SIGBUS.
+ * or is not the one that the manifest names.
  */
 SHARD_API int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
 				 struct shard_error *err);
@@ -242,10 +245,7 @@ enum shard_shuffle {
 };
 enum shard_tail { SHARD_DROP = 0, SHARD_PAD = 1, SHARD_KEEP = 2 }; /* KEEP: in a world of 1 only */
 
-/*
- * How records are read.  Compressed groups, and those of less than 4096 bytes a record, are always
- * mapped.
- */
+/* How records are read.  Tables, compressed groups and those below 4096 bytes are always mapped. */
 enum shard_path {
 	/*
 	 * For each shard: PREAD on a network file system; else MAP if it is in memory, or records
@@ -255,7 +255,7 @@ enum shard_path {
 	SHARD_PATH_MAP = 1,
 	/* past the page cache, with io_uring if it is allowed; PREAD if the file system refuses */
 	SHARD_PATH_DIRECT = 2,
-	SHARD_PATH_PREAD = 3, /* through the page cache: errors of the disk are errors, not signals */
+	SHARD_PATH_PREAD = 3, /* through the page cache; needs the guard only for what is mapped */
 };
 
 /*

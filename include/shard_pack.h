@@ -275,7 +275,7 @@ struct shard_reader;
 struct shard_reader_options {
 	size_t size;
 	uint32_t check; /* enum shard_check */
-	uint32_t guard; /* 1: a cut or unreadable map is an error, not SIGBUS; installs a chained handler */
+	uint32_t guard; /* enum shard_guard */
 };
 
 struct shard_info {
@@ -290,7 +290,8 @@ struct shard_info {
 /*
  * Map the shard at `path` and check its structure (I1 to I42 of format/SHARD.md).  After that no
  * call reads outside of the file, whatever it holds.  Reads two pages, however many records there
- * are.  The file must not shrink while it is open: without `guard`, the kernel answers with SIGBUS.
+ * are.  The file must not shrink while it is open.  With the guard, a call that reads it is an
+ * error then; without, and when you read a view, a key or provenance yourself, it is SIGBUS.
  */
 SHARD_API int shard_reader_open(struct shard_reader **out, const char *path, const struct shard_reader_options *opt,
 				struct shard_error *err);

@@ -133,9 +133,10 @@ static size_t show_one(const uint8_t *p, size_t left, char out[5], size_t *taken
 {
 	size_t n = utf8_length(p, left);
 	bool c1 = n == 2 && p[0] == 0xc2 && p[1] < 0xa0; /* C1 controls */
-	bool bidi = n == 3 && p[0] == 0xe2 &&
-		    ((p[1] == 0x80 && (p[2] >= 0xa8 || p[2] == 0x8e || p[2] == 0x8f)) ||
-		     (p[1] == 0x81 && p[2] >= 0xa6)); /* direction and line controls */
+	bool bidi = (n == 2 && p[0] == 0xd8 && p[1] == 0x9c) ||
+		    (n == 3 && p[0] == 0xe2 &&
+		     ((p[1] == 0x80 && (p[2] >= 0xa8 || p[2] == 0x8e || p[2] == 0x8f)) ||
+		      (p[1] == 0x81 && p[2] >= 0xa6))); /* direction and line controls */
 
 	if (!n || c1 || bidi || (n == 1 && (p[0] < 0x20 || p[0] == 0x7f || p[0] == '\\'))) {
 		*taken = 1;

@@ -16,6 +16,7 @@
 #include "libshard/feed/slot_fill.h"
 #include "libshard/feed/slot_packed.h"
 #include "libshard/feed/steps.h"
+#include "libshard/io/guard.h"
 
 /* ---- filling ---- */
 
@@ -330,6 +331,8 @@ uint32_t crew_take(struct crew *c)
 {
 	uint32_t slot;
 
+	if (!c->member_count)
+		guard_ask(); /* this thread fills slots, and is the caller's */
 	pthread_mutex_lock(&c->lock);
 	for (await(c, NULL); !head_is_ready(c); await(c, NULL))
 		fill_one(c, &c->member[0]);

@@ -13,6 +13,7 @@
 #include "libshard/feed/slot_packed.h"
 #include "libshard/feed/slot_row.h"
 #include "libshard/io/file.h"
+#include "libshard/io/guard.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
 
@@ -112,17 +113,20 @@ static int fill_row(struct block *b, uint32_t group, uint32_t i)
 }
 
 /*
- * A shortcut for records of a few bytes, where each instruction counts.  It does what fill_row()
- * does, if the shard is hot and the unit was checked before.  Returns false if it does not apply.
+ * A shortcut for records that are hot and whose unit was checked before: each instruction counts
+ * there.  It does what fill_row() does.  Returns false if it does not apply.  This may run under
+ * the guard, so it neither locks nor allocates.
  */
-__attribute__((always_inline)) static inline bool fill_short(const struct block *b, uint32_t group, uint32_t i)
+__attribute__((always_inline)) static inline bool fill_seen(const struct block *b, uint32_t group, uint32_t i)
 {
 	const struct located *at = &b->at[i];
 	const struct reader_group *g = &at->r->group[group];
+	const uint8_t *src = g->data + at->inside * g->stride;
+	uint8_t *slot = b->slot->memory;
 	_Atomic uint64_t *seen;
 	uint64_t unit;
 
-	if (!at->path.hot || at->r->guard || at->r->check == SHARD_CHECK_ALWAYS)
+	if (!at->path.hot || at->r->check == SHARD_CHECK_ALWAYS || kind_of(b, group, at) != PATH_MAP)
 		return false;
 	if (at->r->check == SHARD_CHECK_FIRST) {
 		/* Two loads, because gcc would turn g->seen[i] into a plain one. */
@@ -131,7 +135,10 @@ __attribute__((always_inline)) static inline bool fill_short(const struct block 
 		if (!(atomic_load_explicit(&seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
 			return false;
 	}
-	layout_spread(b->layout, group, g->data + at->inside * g->stride, b->first + i, b->slot->memory);
+	if (layout_is_large(&b->layout->schema->group[group]))
+		copy_stream(slot + b->layout->group_at[group] + (b->first + i) * g->stride, src, (size_t)g->stride);
+	else
+		layout_spread(b->layout, group, src, b->first + i, slot);
 	return true;
 }
 
@@ -150,9 +157,50 @@ __attribute__((always_inline)) static inline void fetch_some(const struct block 
 		}
 }
 
+/* Rows of a block that are filled under one guard: a guard costs more than a short row. */
+struct seen_rows {
+	const struct block *b;
+	uint32_t group;
+	uint32_t next;		       /* the first row that is not filled */
+	const struct shard_reader *of; /* whose map could not be read */
+};
+
+static void fill_seen_rows(void *context)
+{
+	struct seen_rows *rows = context;
+	const struct block *b = rows->b;
+	bool is_short = b->layout->schema->group[rows->group].stride <= SHORT_BYTES;
+	uint32_t i = rows->next;
+
+	for (; i < b->count; i++) {
+		if (!is_short && i % TOGETHER == 0)
+			fetch_some(b, rows->group, i + TOGETHER, TOGETHER);
+		if (!fill_seen(b, rows->group, i))
+			break;
+	}
+	rows->next = i;
+}
+
+/* Runs in the handler of SIGBUS. */
+static bool is_of_rows(void *context, uintptr_t at)
+{
+	struct seen_rows *rows = context;
+
+	for (uint32_t i = 0; i < rows->b->count; i++) {
+		const struct shard_reader *r = rows->b->at[i].r;
+
+		if (at >= (uintptr_t)r->map && at < (uintptr_t)r->map + r->file_bytes) {
+			rows->of = r;
+			return true;
+		}
+	}
+	return false;
+}
+
 static int fill_raw(struct block *b, uint32_t group)
 {
 	bool is_short = b->layout->schema->group[group].stride <= SHORT_BYTES;
+	struct seen_rows rows = {.b = b, .group = group};
 	int rc = SHARD_OK;
 
 	fetch_some(b, group, 0, is_short ? b->count : TOGETHER);
@@ -160,11 +208,16 @@ static int fill_raw(struct block *b, uint32_t group)
 		if (!b->at[i].path.hot && kind_of(b, group, &b->at[i]) == PATH_MAP)
 			paths_fetch_run(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
 					b->slot->place.epoch);
-	for (uint32_t i = 0; !rc && i < b->count; i++) {
-		if (!is_short && i % TOGETHER == 0)
-			fetch_some(b, group, i + TOGETHER, TOGETHER);
-		if (!is_short || !fill_short(b, group, i))
-			rc = fill_row(b, group, i);
+	while (!rc && rows.next < b->count) {
+		const struct located *at = &b->at[rows.next];
+		bool applies = at->path.hot && at->r->check != SHARD_CHECK_ALWAYS;
+
+		if (!applies || !at->r->guard)
+			fill_seen_rows(&rows); /* prefetches, if it does not apply */
+		else if (!guard_run_where(is_of_rows, fill_seen_rows, &rows))
+			return reader_cut(rows.of, b->err);
+		if (rows.next < b->count)
+			rc = fill_row(b, group, rows.next++);
 	}
 	return rc;
 }

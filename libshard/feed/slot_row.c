@@ -54,7 +54,7 @@ static int run_land(struct land_job *j)
 
 	j->rc = SHARD_OK;
 	if (r->guard)
-		rc = reader_guarded(r, land, j, j->err);
+		rc = reader_guarded_brief(r, land, j, j->err);
 	else
 		land(j);
 	if (!rc && j->rc) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file.c - reading: open, read whole, map, and what the page cache knows
+ * file.c - reading: open, read, map, and what the page cache knows
  */
 #include "libshard/io/file.h"
 
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "libshard/base/error.h"
-#include "libshard/base/mem.h"
 
 #define CACHE_PARTS 16 /* of a file that are looked at, */
 #define SAMPLES	    4  /* each in so many places */
@@ -74,38 +73,6 @@ int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *p
 		offset += (uint64_t)n;
 	}
 	return SHARD_OK;
-}
-
-int file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, struct shard_error *err)
-{
-	uint64_t size;
-	struct shown s;
-	char *text = NULL;
-	int fd = -1, rc = file_open(path, &fd, &size, NULL, err);
-
-	if (rc)
-		return rc;
-	if (size > limit) {
-		rc = error_set(err, SHARD_E_CORRUPT, "%s: has %" PRIu64 " bytes; must be at most %" PRIu64,
-			       show(&s, path), size, limit);
-		goto out;
-	}
-	text = mem_alloc((size_t)size + 1);
-	if (!text) {
-		rc = error_set(err, SHARD_E_MEMORY, "%s: no memory for its %" PRIu64 " bytes", show(&s, path), size);
-		goto out;
-	}
-	rc = file_read_at(fd, text, (size_t)size, 0, path, err);
-	if (rc)
-		goto out;
-	text[size] = 0;
-	*out = text;
-	*bytes = (size_t)size;
-	text = NULL;
-out:
-	mem_free(text);
-	file_close(fd);
-	return rc;
 }
 
 int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err)

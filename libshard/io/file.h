@@ -23,9 +23,6 @@ void file_close(int fd); /* -1 is fine */
 /* Exactly `bytes` bytes, or an error: the end of the file counts as one. */
 int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
 
-/* The whole of a small file, with a NUL behind it, to free with mem_free(). */
-int file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, struct shard_error *err);
-
 /*
  * A shared read-only map that lives until unmapped.  The kernel does not read ahead around a
  * touched page: on a machine set up for streaming that can be 8 MiB for one record.  So call

@@ -15,7 +15,9 @@
 
 static _Thread_local struct {
 	sigjmp_buf back;
-	volatile uintptr_t begin, end; /* empty: not armed */
+	bool (*volatile is_ours)(void *context, uintptr_t at); /* NULL: not armed */
+	void *volatile context;
+	bool asked, blocked; /* does this thread block SIGBUS? */
 } armed;
 
 static struct sigaction before;
@@ -27,10 +29,10 @@ static void on_bus(int number, siginfo_t *info, void *machine)
 	uintptr_t at = (uintptr_t)info->si_addr;
 	bool sent = info->si_code <= 0; /* by a process: there is no address, and no load that will be repeated */
 
-	if (!sent && at >= armed.begin && at < armed.end) {
+	if (!sent && armed.is_ours && armed.is_ours(armed.context, at)) {
 		const ucontext_t *there = machine;
 
-		armed.begin = armed.end = 0;
+		armed.is_ours = NULL;
 		/* a handler before us may have blocked what it likes */
 		pthread_sigmask(SIG_SETMASK, &there->uc_sigmask, NULL);
 		siglongjmp(armed.back, 1);
@@ -61,25 +63,74 @@ bool guard_install(void)
 	return installed;
 }
 
+static void change_mask(int how)
+{
+	sigset_t bus;
+
+	sigemptyset(&bus);
+	sigaddset(&bus, SIGBUS);
+	pthread_sigmask(how, &bus, NULL);
+}
+
+void guard_ask(void)
+{
+	sigset_t now;
+
+	sigemptyset(&now);
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	armed.blocked = sigismember(&now, SIGBUS) == 1;
+	armed.asked = true;
+}
+
+static bool run(bool (*is_ours)(void *context, uintptr_t at), void *range, void (*work)(void *context), void *context)
+{
+	if (sigsetjmp(armed.back, 0))
+		return false;
+	armed.context = range;
+	armed.is_ours = is_ours;
+	work(context);
+	armed.is_ours = NULL;
+	return true;
+}
+
+static bool run_unblocked(bool (*is_ours)(void *context, uintptr_t at), void *range, void (*work)(void *context),
+			  void *context)
+{
+	bool whole;
+
+	if (!armed.asked)
+		guard_ask();
+	if (armed.blocked)
+		change_mask(SIG_UNBLOCK);
+	whole = run(is_ours, range, work, context);
+	/*
+	 * a layer between us and the kernel may not have kept SA_NODEFER; a sanitizer does not
+	 */
+	if (armed.blocked || !whole)
+		change_mask(armed.blocked ? SIG_BLOCK : SIG_UNBLOCK);
+	return whole;
+}
+
+bool guard_run_where(bool (*is_ours)(void *context, uintptr_t at), void (*work)(void *context), void *context)
+{
+	return run_unblocked(is_ours, context, work, context);
+}
+
+struct range {
+	uintptr_t begin, end;
+};
+
+static bool in_range(void *context, uintptr_t at)
+{
+	const struct range *range = context;
+
+	return at >= range->begin && at < range->end;
+}
+
 bool guard_run(const void *begin, size_t bytes, void (*work)(void *context), void *context)
 {
-	uintptr_t first = (uintptr_t)begin & ~(uintptr_t)4095; /* a fault may be told by its page */
+	/* a fault may be told by its page */
+	struct range range = {(uintptr_t)begin & ~(uintptr_t)4095, (uintptr_t)begin + bytes};
 
-	if (sigsetjmp(armed.back, 0)) {
-		/*
-		 * a layer between us and the kernel may not have kept SA_NODEFER; a sanitizer does
-		 * not
-		 */
-		sigset_t bus;
-
-		sigemptyset(&bus);
-		sigaddset(&bus, SIGBUS);
-		pthread_sigmask(SIG_UNBLOCK, &bus, NULL);
-		return false;
-	}
-	armed.end = (uintptr_t)begin + bytes;
-	armed.begin = first;
-	work(context);
-	armed.begin = armed.end = 0;
-	return true;
+	return run_unblocked(in_range, &range, work, context);
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Put the handler in place, once per process.  False if the system refuses. */
 bool guard_install(void);
@@ -19,7 +20,20 @@ bool guard_install(void);
  * Run work(context), which reads [begin, begin + bytes) and may neither take locks nor allocate.
  * False if it was cut off by a fault in that range.  guard_install() came before.  Calls do not
  * nest.
+ *
+ * No handler runs in a thread that blocks SIGBUS: the kernel ends the process.  So SIGBUS is
+ * unblocked while work runs, and blocked again.  Whether this thread blocks it is asked once, at
+ * its first call, because asking takes longer than copying a small record.
  */
 bool guard_run(const void *begin, size_t bytes, void (*work)(void *context), void *context);
+
+/*
+ * The same for work that reads several ranges: is_ours() says whether an address lies in one of
+ * them.  It runs in the handler, so it may only look at memory.
+ */
+bool guard_run_where(bool (*is_ours)(void *context, uintptr_t at), void (*work)(void *context), void *context);
+
+/* Ask again whether this thread blocks SIGBUS.  One system call. */
+void guard_ask(void);
 
 #endif

@@ -34,16 +34,17 @@ class Dataset(_core.Dataset):
     and raises :class:`MismatchError` if they are not the same any more.
     """
 
-    def __new__(cls, path: Path, *, check: str = "first", guard: bool = True) -> Self:
+    def __new__(cls, path: Path, *, check: str = "first", guard: bool = True, id: str | None = None) -> Self:
         """Open the folder ``path``; reads its manifest and no shard.
 
         ``check``: when records are compared with their hashes: ``"first"`` use, ``"always"``, or
         ``"never"``.  ``guard``: a file that is cut or cannot be read while it is open is an
-        exception, not a dead process.
+        exception, not a dead process.  ``id``: the id that the dataset must have, 64 hex digits
+        from somebody you trust; else :class:`MismatchError`.
         """
-        return super().__new__(cls, path, check=_choice("check", check, _CHECKS), guard=guard)
+        return super().__new__(cls, path, check=_choice("check", check, _CHECKS), guard=guard, id=id)
 
-    def __init__(self, path: Path, *, check: str = "first", guard: bool = True) -> None:
+    def __init__(self, path: Path, *, check: str = "first", guard: bool = True, id: str | None = None) -> None:
         self._options = {"check": check, "guard": guard}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -184,6 +185,6 @@ def _reopen(cls: type[Dataset], path: str, options: dict[str, Any], dataset_id: 
     return ds
 
 
-def open(path: Path, *, check: str = "first", guard: bool = True) -> Dataset:
+def open(path: Path, *, check: str = "first", guard: bool = True, id: str | None = None) -> Dataset:
     """Open the dataset in folder ``path``: a :class:`Dataset`."""
-    return Dataset(path, check=check, guard=guard)
+    return Dataset(path, check=check, guard=guard, id=id)

@@ -17,7 +17,7 @@ shard = sf.write_shard(groups, fields, columns, keys=keys, stats=stats, provenan
 import os
 os.mkdir("ds")
 open("ds/00000.shard", "wb").write(shard)
-names = ["\x1b[31mred", "new\nline", "ok\u200bname"]
+names = ["\x1b[31mred", "new\nline", "ok\u200bname", "\u061c\u200e\u200f\u2028\u202a\u2066\u2069\ufeff\U000e0041"]
 open("ds/dataset.manifest", "wb").write(
     sf.write_manifest(groups, fields, [sf.shard_line("00000.shard", shard)], names, stats))
 END
@@ -32,12 +32,18 @@ import sys
 text = open("out", "rb").read().decode() # is UTF-8
 bad = [c for c in text if c != "\n" and (c != "\t" or not sys.argv[1].startswith("list"))
        and (c < " " or "\x7f" <= c <= "\x9f")]
-if "--json" not in sys.argv[1]:
-    bad += [c for c in text if c in "\u202e\u200b"]
+hidden = "\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
+bad += [c for c in text if c in hidden or "\U000e0000" <= c <= "\U000e007f"]
 sys.exit(bool(bad))
 END
 	count=$((count + 1))
 done
+run 0 "$CAT" manifest --json ds
+"$PYTHON" - <<'END' || die "not what was written"
+import json
+names = json.load(open("out"))["class_names"]
+assert names[3] == "\u061c\u200e\u200f\u2028\u202a\u2066\u2069\ufeff\U000e0041", names
+END
 run 0 "$CAT" list ds
 printf '%s\n' '0	0	\033[31mred	\033]0;owned\a' '1	1	new\nline	two\nlines\t\\' \
 	'2	2	ok\u200bname	\u202egnp.exe \u009b31m' >want

@@ -24,6 +24,18 @@ verdict | grep -q "^ok: 2 shards, structure and a sample of [0-9]* units, " || d
 run 0 "$CAT" verify -q good
 [ ! -s out ] && [ ! -s err ] || die "not quiet"
 run 2 "$CAT" verify good/00000.shard --sha256
+id=$("$CAT" info good --json | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["id"])')
+run 0 "$CAT" verify good --id "$id"
+run 0 "$CAT" verify good --id "${id^^}" --sha256
+other=${id:0:63}$(tr 0-9a-f 1-9a-f0 <<<"${id:63}")
+run 5 "$CAT" verify good --id "$other"
+said_only "shardcat: good/dataset.manifest: the dataset's id is $id; $other is expected:\
+ it is another dataset, or was changed"
+for bad in "${id:1}" "${id}0" "${id:1}g"; do
+	run 2 "$CAT" verify good --id "$bad"
+	grep -qF -- "--id $bad: an id has 64 hex digits" err || die "$(cat err)"
+done
+run 2 "$CAT" verify good/00000.shard --id "$id"
 
 # change FILE OFFSET: turn over one bit
 change() {

@@ -11,7 +11,7 @@
  * Under a sanitizer one flip of 400 and one length of 100 are tried, which the last line says; the
  * plain build has the controls.
  *
- * LDFLAGS: -Wl,--wrap=file_open,--wrap=file_close,--wrap=file_read_at,--wrap=file_read_all
+ * LDFLAGS: -Wl,--wrap=file_open,--wrap=file_close,--wrap=file_read_at
  * LDFLAGS: -Wl,--wrap=file_map
  * LDFLAGS: -Wl,--wrap=file_unmap,--wrap=file_open_direct,--wrap=file_seems_cached,--wrap=file_list
  * LDFLAGS: -Wl,--wrap=invariant_broken
@@ -47,8 +47,6 @@ void __real_file_close(int fd);
 void __wrap_file_close(int fd);
 int __real_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
 int __wrap_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
-int __real_file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, struct shard_error *err);
-int __wrap_file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, struct shard_error *err);
 int __real_file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err);
 int __wrap_file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err);
 void __real_file_unmap(const void *map, uint64_t bytes);
@@ -86,17 +84,6 @@ int __wrap_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const 
 	if (offset > memory_bytes || bytes > memory_bytes - offset)
 		return error_set(err, SHARD_E_IO, "past the end");
 	memcpy(out, memory + offset, bytes);
-	return SHARD_OK;
-}
-
-int __wrap_file_read_all(const char *path, uint64_t limit, char **out, size_t *bytes, struct shard_error *err)
-{
-	if (!memory)
-		return __real_file_read_all(path, limit, out, bytes, err);
-	*out = mem_alloc(memory_bytes + 1);
-	memcpy(*out, memory, memory_bytes);
-	(*out)[memory_bytes] = 0;
-	*bytes = memory_bytes;
 	return SHARD_OK;
 }
 

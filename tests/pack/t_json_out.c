@@ -101,6 +101,10 @@ TEST(strings)
 	CHECK_STR(string_of("a\"\\/b", 5), "\"a\\\"\\\\/b\"");
 	CHECK_STR(string_of("\n\t\0", 3), "\"\\u000a\\u0009\\u0000\"");
 	CHECK_STR(string_of("\177\xc2\x9b", 3), "\"\\u007f\\u009b\"");
+	/* what turns a line around, or is not seen; a tag needs two in UTF-16 */
+	CHECK_STR(string_of("\xe2\x80\xae\xd8\x9c\xe2\x81\xa6\xef\xbb\xbf", 11), "\"\\u202e\\u061c\\u2066\\ufeff\"");
+	CHECK_STR(string_of("\xf3\xa0\x81\x81", 4), "\"\\udb40\\udc41\"");
+	CHECK_STR(string_of("\xe2\x80\x8d", 3), "\"\xe2\x80\x8d\""); /* the joiner of an emoji stays */
 	CHECK_STR(string_of("\xc3\xbc\xf0\x9f\x90\xb1", 6), "\"\xc3\xbc\xf0\x9f\x90\xb1\"");
 	CHECK_STR(string_of("a\xff\xfe"
 			    "b",

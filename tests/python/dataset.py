@@ -242,6 +242,16 @@ class Damage(unittest.TestCase):
         with self.assertRaisesRegex(libshard.MismatchError, "00001.shard"):
             ds[20]
 
+    def test_an_id_that_is_expected(self):
+        name = libshard.open("damaged").id
+        with libshard.open("damaged", id=name.upper()) as ds:
+            self.assertEqual((ds.id, pickle.loads(pickle.dumps(ds)).id), (name, name))
+        with self.assertRaisesRegex(libshard.MismatchError, name):
+            libshard.open("damaged", id="0" * 64)
+        for bad in ("", name[1:], name + "0", "x" * 64):
+            with self.subTest(bad), self.assertRaisesRegex(ValueError, "64 hex digits"):
+                libshard.open("damaged", id=bad)
+
     def test_no_dataset(self):
         with self.assertRaisesRegex(FileNotFoundError, "nowhere") as caught:
             libshard.open("nowhere")

@@ -3,6 +3,8 @@
  * t_dataset.c - shards as one index space, what the manifest says of them, and shards that are not
  * what it says
  */
+#include <fcntl.h>
+
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 
@@ -336,12 +338,85 @@ TEST(options_are_checked)
 
 	make_dataset(SHARD_RAW);
 	CHECK_EQ(shard_dataset_open(&ds, folder.text, &o, NULL), SHARD_E_ARGUMENT);
-	o = (struct shard_dataset_options){.size = sizeof(o), .guard = 2};
+	o = (struct shard_dataset_options){.size = sizeof(o), .guard = 3};
 	CHECK_EQ(shard_dataset_open(&ds, folder.text, &o, NULL), SHARD_E_ARGUMENT);
 	CHECK(!ds);
 	o = (struct shard_dataset_options){.size = sizeof(o), .guard = 1, .check = SHARD_CHECK_ALWAYS};
 	CHECK_OK(shard_dataset_open(&ds, folder.text, &o, &fixture_err));
 	shard_dataset_close(ds);
+}
+
+/* Seal a text with the id of another one: the XXH3 is right, the SHA-256 is somebody else's. */
+static void claim_id(const char *path, const char *id)
+{
+	char text[1 << 14], hex[33];
+	uint8_t hash[16], high_first[16];
+	int fd = open(path, O_RDWR);
+	ssize_t bytes = pread(fd, text, sizeof(text), 0);
+
+	CHECK(bytes > 102 && (size_t)bytes < sizeof(text));
+	memcpy(text + bytes - 98, id, 64);
+	shard_xxh128(text, (size_t)bytes - 33, hash);
+	for (int i = 0; i < 16; i++)
+		high_first[i] = hash[15 - i];
+	for (int i = 0; i < 16; i++)
+		sprintf(hex + 2 * i, "%02x", high_first[i]);
+	memcpy(text + bytes - 33, hex, 32);
+	CHECK_EQ(pwrite(fd, text, (size_t)bytes, 0), bytes);
+	close(fd);
+}
+
+TEST(an_id_that_is_expected_is_compared_with_the_text)
+{
+	struct shard_dataset_options o = {.size = sizeof(o)}, old;
+	struct shard_dataset_info info;
+	struct shard_dataset *ds = NULL;
+	struct shard_error err;
+	char id[80], other[65];
+	struct path p;
+
+	make_dataset(SHARD_RAW);
+	CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err));
+	shard_dataset_info(ds, &info);
+	shard_dataset_close(ds);
+	ds = NULL;
+	strcpy(id, info.id);
+	o.expect_id = id;
+	CHECK_OK(shard_dataset_open(&ds, folder.text, &o, &fixture_err));
+	memset(id, 'x', 64); /* the caller's memory may go */
+	shard_dataset_info(ds, &info);
+	shard_dataset_close(ds);
+	ds = NULL;
+	CHECK_EQ(shard_dataset_open(&ds, folder.text, &o, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "64 hex digits"));
+	for (int cut = 0; cut < 3; cut++) {
+		strcpy(id, info.id);
+		strcpy(id + (cut == 2 ? 64 : 63 * cut), cut == 2 ? "0" : "");
+		STORY("id '%s'", id);
+		CHECK_EQ(shard_dataset_open(&ds, folder.text, &o, &err), SHARD_E_ARGUMENT);
+	}
+	strcpy(id, info.id);
+	id[5] = id[5] == '0' ? '1' : '0';
+	CHECK_EQ(shard_dataset_open(&ds, folder.text, &o, &err), SHARD_E_MISMATCH);
+	CHECK(strstr(err.message, id) && strstr(err.message, info.id));
+	/* A program built when the struct ended before it: what stands there is not ours. */
+	old = o;
+	old.size = offsetof(struct shard_dataset_options, expect_id);
+	old.expect_id = (const char *)1;
+	CHECK_OK(shard_dataset_open(&ds, folder.text, &old, &fixture_err));
+	shard_dataset_close(ds);
+	ds = NULL;
+	STORY("the end line says what is expected, the text is another");
+	memset(other, 'a', 64);
+	other[64] = 0;
+	claim_id(tmp(&p, "t_dataset.%d/dataset.manifest", (int)getpid()), other);
+	CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err)); /* XXH3 alone does not see it */
+	shard_dataset_close(ds);
+	ds = NULL;
+	o.expect_id = other;
+	CHECK_EQ(shard_dataset_open(&ds, folder.text, &o, &err), SHARD_E_CORRUPT);
+	CHECK(strstr(err.message, "M15: "));
+	CHECK(!ds);
 }
 
 /* Names are escaped once, not twice, wherever in a path they stand. */

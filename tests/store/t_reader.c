@@ -126,8 +126,9 @@ TEST(options_are_checked)
 
 	CHECK_EQ(shard_reader_open(&r, shard.text, &o, &err), SHARD_E_ARGUMENT);
 	CHECK(strstr(err.message, "check is 3"));
-	o = (struct shard_reader_options){.size = sizeof(o), .guard = 2};
+	o = (struct shard_reader_options){.size = sizeof(o), .guard = 3};
 	CHECK_EQ(shard_reader_open(&r, shard.text, &o, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "guard 3; must be at most 2"));
 	o = (struct shard_reader_options){.size = 0};
 	CHECK_EQ(shard_reader_open(&r, shard.text, &o, &err), SHARD_E_ARGUMENT);
 	CHECK_EQ(shard_reader_open(&r, "/dev/null", NULL, &err), SHARD_E_IO);
@@ -384,6 +385,7 @@ static int use_all(struct shard_reader *r, uint32_t check)
 
 TEST(with_guard_a_cut_file_is_an_error)
 {
+	/* 0 is the default, and 1 was the only way to switch it on */
 	for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++)
 		for (uint32_t check = SHARD_CHECK_FIRST; check <= SHARD_CHECK_NEVER; check++)
 			for (int before = 0; before < 2; before++) { /* unused so far; all tables checked already */
@@ -394,7 +396,7 @@ TEST(with_guard_a_cut_file_is_an_error)
 
 				STORY("codec %u, check %u, used %d", codec, check, before);
 				make_shard(codec);
-				r = open_with(check, 1);
+				r = open_with(check, before ? SHARD_GUARD_ON : 1);
 				if (before)
 					CHECK_OK(shard_reader_verify(r, &o, NULL, &fixture_err));
 				CHECK_EQ(truncate(shard.text, 4096), 0);
@@ -405,6 +407,51 @@ TEST(with_guard_a_cut_file_is_an_error)
 			}
 }
 
+static void *use_all_blocked(void *arg)
+{
+	static uint8_t all[RECORDS * 1216];
+	struct shard_reader *r = arg;
+	sigset_t signals, now;
+	int rc;
+
+	sigfillset(&signals);
+	if (pthread_sigmask(SIG_SETMASK, &signals, NULL))
+		return (void *)1;
+	rc = use_all(r, SHARD_CHECK_FIRST); /* its threads of verify inherit the mask */
+	if (rc != SHARD_E_IO)
+		return (void *)(uintptr_t)(100 + rc);
+	/* much at once: whether the signal is blocked is asked again */
+	sigemptyset(&signals);
+	if (pthread_sigmask(SIG_SETMASK, &signals, NULL) ||
+	    shard_reader_read(r, 0, 0, RECORDS, all, NULL) != SHARD_E_IO)
+		return (void *)2;
+	sigfillset(&signals);
+	if (pthread_sigmask(SIG_SETMASK, &signals, NULL) ||
+	    shard_reader_read(r, 0, 0, RECORDS, all, NULL) != SHARD_E_IO)
+		return (void *)3;
+	if (pthread_sigmask(SIG_BLOCK, NULL, &now) || sigismember(&now, SIGBUS) != 1)
+		return (void *)4;
+	return NULL;
+}
+
+TEST(with_guard_a_thread_may_block_the_signal)
+{
+	for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++) {
+		struct shard_reader *r;
+		pthread_t thread;
+		void *end;
+
+		STORY("codec %u", codec);
+		make_shard(codec);
+		r = open_with(SHARD_CHECK_FIRST, SHARD_GUARD_ON);
+		CHECK_EQ(truncate(shard.text, 4096), 0);
+		CHECK_EQ(pthread_create(&thread, NULL, use_all_blocked, r), 0);
+		CHECK_EQ(pthread_join(thread, &end), 0);
+		CHECK_EQ((uintptr_t)end, 0);
+		shard_reader_close(r);
+	}
+}
+
 TEST(without_guard_it_is_sigbus)
 {
 	int status;
@@ -413,7 +460,7 @@ TEST(without_guard_it_is_sigbus)
 	make_shard(SHARD_RAW);
 	pid = fork();
 	if (!pid) {
-		struct shard_reader *r = open_with(SHARD_CHECK_FIRST, 0);
+		struct shard_reader *r = open_with(SHARD_CHECK_FIRST, SHARD_GUARD_OFF);
 		struct sigaction plain = {.sa_handler = SIG_DFL};
 
 		sigaction(SIGBUS, &plain, NULL); /* neither a sanitizer's nor ours from before */

@@ -24,6 +24,9 @@ static bool counting;
 static enum { AS_IT_IS, HOT, COLD, COLD_WITHOUT_DIRECT, COLD_DIRECT_FAILS } cache;
 static unsigned direct_reads, ordinary_reads;
 
+/* Not 0: the shard is cut here after its tables were checked, before its first units are. */
+static uint64_t cut_at;
+
 int __real_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
 			uint64_t *bytes, void (*on_problem)(void *, const struct shard_error *), void *context,
 			struct shard_error *err);
@@ -48,6 +51,8 @@ int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32
 			    [r->pages->plan_shard + u]++; /* fixtures say there with which record a shard starts */
 		pthread_mutex_unlock(&lock);
 	}
+	if (cut_at)
+		CHECK_EQ(truncate(r->path, (off_t)cut_at), 0);
 	return __real_verify_units(r, room, group, unit, count, bytes, on_problem, context, err);
 }
 
@@ -814,6 +819,30 @@ TEST(a_file_that_is_replaced_meanwhile_is_no_damage)
 	CHECK(strstr(err.message, "was replaced while it was being verified"));
 	shard_reader_close(r);
 	remove_tree(folder.text);
+}
+
+/* Records come through a buffer then; the hashes of units and the index of chunks are mapped. */
+TEST(tables_that_are_cut_while_units_are_read_are_an_error)
+{
+	for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++)
+		for (int how = HOT; how <= COLD_WITHOUT_DIRECT; how++) {
+			uint32_t first = codec == SHARD_RAW ? SHARD_SECTION_HASH : SHARD_SECTION_CIDX;
+			struct shard_error err = {.message = ""};
+			struct shard_reader *r;
+			struct path p;
+
+			STORY("codec %u, cache %d", codec, how);
+			make_dataset(codec);
+			cache = how;
+			in_folder(&p, "3.shard");
+			cut_at = section_of(p.text, first, 0).offset;
+			CHECK_OK(shard_reader_open(&r, p.text, NULL, &fixture_err));
+			CHECK_EQ(shard_reader_verify(r, NULL, NULL, &err), SHARD_E_IO);
+			CHECK(strstr(err.message, "3.shard: "));
+			cut_at = 0;
+			shard_reader_close(r);
+		}
+	cache = AS_IT_IS;
 }
 
 TEST_MAIN()

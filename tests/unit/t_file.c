@@ -129,33 +129,6 @@ TEST(reads_and_writes_go_on_until_all_is_done)
 	unlink(p.text);
 }
 
-TEST(a_small_file_is_read_whole)
-{
-	struct shard_error err;
-	struct path p;
-	size_t bytes = 0;
-	char *text = NULL;
-
-	file_make(tmp(&p, "t_file.small.%d", (int)getpid()), "a\0b", 3);
-	CHECK_OK(file_read_all(p.text, 3, &text, &bytes, &fixture_err));
-	CHECK_EQ(bytes, 3);
-	CHECK_MEM(text, "a\0b\0", 4);
-	mem_free(text);
-	text = NULL;
-	CHECK_EQ(file_read_all(p.text, 2, &text, &bytes, &err), SHARD_E_CORRUPT);
-	CHECK(strstr(err.message, "has 3 bytes; must be at most 2"));
-	fail_with = EIO;
-	CHECK_EQ(file_read_all(p.text, 3, &text, &bytes, &err), SHARD_E_IO);
-	fail_with = 0;
-	CHECK(!text);
-	file_make(p.text, "", 0);
-	CHECK_OK(file_read_all(p.text, 2, &text, &bytes, &fixture_err));
-	CHECK_EQ(bytes, 0);
-	CHECK_STR(text, "");
-	mem_free(text);
-	unlink(p.text);
-}
-
 TEST(a_map_shows_the_file)
 {
 	const void *map = NULL;

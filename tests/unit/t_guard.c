@@ -120,6 +120,115 @@ TEST(each_thread_is_armed_by_itself)
 	cut_end(&c);
 }
 
+/* ---- threads that block the signal ---- */
+
+static bool is_blocked(void)
+{
+	sigset_t now;
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
+	return sigismember(&now, SIGBUS) == 1;
+}
+
+static void mask_bus(int how)
+{
+	sigset_t bus;
+
+	sigemptyset(&bus);
+	sigaddset(&bus, SIGBUS);
+	CHECK_EQ(pthread_sigmask(how, &bus, NULL), 0);
+}
+
+static void *blocking_thread(void *arg)
+{
+	struct cut *c = arg;
+	sigset_t all;
+
+	sigfillset(&all);
+	CHECK_EQ(pthread_sigmask(SIG_SETMASK, &all, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK(!guard_run(c->map, BYTES, read_all, c));
+		CHECK(is_blocked()); /* as the thread wants it */
+		CHECK(guard_run(c->map, BYTES, read_first_page, c));
+		CHECK(is_blocked());
+	}
+	mask_bus(SIG_UNBLOCK);
+	guard_ask();
+	CHECK(!guard_run(c->map, BYTES, read_all, c));
+	CHECK(!is_blocked());
+	mask_bus(SIG_BLOCK); /* later than the first call: whoever asks again sees it */
+	guard_ask();
+	CHECK(!guard_run(c->map, BYTES, read_all, c));
+	CHECK(is_blocked());
+	return arg;
+}
+
+TEST(a_thread_that_blocks_the_signal_gets_the_error_too)
+{
+	pthread_t thread;
+	struct cut c;
+	void *end;
+
+	cut_make(&c);
+	CHECK_EQ(pthread_create(&thread, NULL, blocking_thread, &c), 0);
+	CHECK_EQ(pthread_join(thread, &end), 0);
+	CHECK(end == &c);
+	cut_end(&c);
+}
+
+/* ---- several ranges ---- */
+
+struct two {
+	struct cut cut[2];
+	int hit; /* which of them could not be read */
+};
+
+static bool is_of_two(void *context, uintptr_t at)
+{
+	struct two *t = context;
+
+	for (int i = 0; i < 2; i++)
+		if (at >= (uintptr_t)t->cut[i].map && at < (uintptr_t)t->cut[i].map + BYTES) {
+			t->hit = i;
+			return true;
+		}
+	return false;
+}
+
+static void read_first_of_two(void *context)
+{
+	read_all(&((struct two *)context)->cut[0]);
+}
+
+static void read_second_of_two(void *context)
+{
+	read_first_page(&((struct two *)context)->cut[0]);
+	read_all(&((struct two *)context)->cut[1]);
+}
+
+static void read_start_of_two(void *context)
+{
+	read_first_page(&((struct two *)context)->cut[0]);
+	read_first_page(&((struct two *)context)->cut[1]);
+}
+
+TEST(several_ranges_are_told_apart)
+{
+	struct two t = {.hit = -1};
+
+	cut_make(&t.cut[0]);
+	unlink(t.cut[0].path.text); /* both have the same name */
+	cut_make(&t.cut[1]);
+	CHECK(guard_run_where(is_of_two, read_start_of_two, &t));
+	CHECK_EQ(t.hit, -1);
+	CHECK(!guard_run_where(is_of_two, read_second_of_two, &t));
+	CHECK_EQ(t.hit, 1);
+	CHECK(!guard_run_where(is_of_two, read_first_of_two, &t));
+	CHECK_EQ(t.hit, 0);
+	munmap((void *)(uintptr_t)t.cut[0].map, BYTES);
+	cut_end(&t.cut[1]);
+}
+
 /* ---- in a child: its wait status is returned ---- */
 
 static int in_child(void (*work)(struct cut *c))

@@ -8,8 +8,6 @@
  */
 #include "tools/common/escape.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "tools/common/utf8.h"
@@ -20,7 +18,7 @@
  * Code points that no terminal shows as themselves.  The zero-width joiner and non-joiner
  * (U+200C, U+200D) are missing on purpose: words in Persian and many emoji need them.
  */
-static bool is_hidden(uint32_t code_point)
+bool escape_is_hidden(uint32_t code_point)
 {
 	static const struct {
 		uint32_t first, last;
@@ -67,7 +65,7 @@ static size_t next_piece(char piece[PIECE_CHARS], const char *text, size_t text_
 		snprintf(piece, PIECE_CHARS, "\\%03o", first);
 	else if (first == '\\' && mode == ESCAPE_EXACT)
 		strcpy(piece, "\\\\");
-	else if (is_hidden(code_point))
+	else if (escape_is_hidden(code_point))
 		snprintf(piece, PIECE_CHARS, code_point < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)code_point);
 	else
 		snprintf(piece, PIECE_CHARS, "%.*s", (int)length, text);

@@ -18,13 +18,18 @@
 #ifndef SHARD_COMMON_ESCAPE_H
 #define SHARD_COMMON_ESCAPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum escape_mode {
 	ESCAPE_EXACT,
 	ESCAPE_TALK,
 };
+
+/* Does a terminal obey this code point, or show nothing for it?  Those above, but for ASCII. */
+bool escape_is_hidden(uint32_t code_point);
 
 /*
  * Write `text` escaped to `out`, always with a NUL, and never more than `out_bytes`.  Whole

@@ -35,6 +35,12 @@ int files_numbered(char *out, const char *dir, const char *prefix, uint64_t numb
 	return files_path(out, dir, name);
 }
 
+/* Nothing but zeros, as a hole of any size reads? */
+static bool is_hole(const char *chunk, size_t bytes)
+{
+	return !chunk[0] && !memcmp(chunk, chunk + 1, bytes - 1);
+}
+
 int files_read(const char *path, struct text *out, bool *found)
 {
 	char chunk[65536];
@@ -50,9 +56,18 @@ int files_read(const char *path, struct text *out, bool *found)
 		return fail(EXIT_IO, "%s: not a regular file", path);
 	}
 	text_add(out, "", 0);
-	while (!text_failed(out) && ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR)))
-		if (n > 0)
+	while (code == EXIT_DONE && !text_failed(out) &&
+	       ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR))) {
+		if (n == (ssize_t)sizeof(chunk) && is_hole(chunk, sizeof(chunk)))
+			code = fail(EXIT_BAD, "%s: %zu zeros at byte %zu: it is no text", path, sizeof(chunk),
+				    out->bytes);
+		else if (n > 0)
 			text_add(out, chunk, (size_t)n);
+	}
+	if (code != EXIT_DONE) {
+		close(fd);
+		return code;
+	}
 	if (n < 0)
 		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	else if (text_failed(out))

@@ -20,7 +20,10 @@
 int files_path(char *out, const char *dir, const char *name);
 int files_numbered(char *out, const char *dir, const char *prefix, uint64_t number, const char *suffix);
 
-/* All of a file; *found is false if there is none.  Starts with an empty text. */
+/*
+ * All of a file of text, read as it grows; a hole in it is an error.  *found is false if there is
+ * none.  Starts with an empty text.
+ */
 int files_read(const char *path, struct text *out, bool *found);
 
 /* Bytes of "a/b" in "a/b/c", 0 if there is no slash; trailing slashes belong to the last name. */

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tools/common/escape.h"
 #include "tools/common/utf8.h"
 
 static void put_bytes(struct json_out *j, const char *text, size_t text_bytes)
@@ -47,10 +48,22 @@ static size_t plain_run(const char *text, size_t text_bytes)
 	return i;
 }
 
+/* \uXXXX, or two of them for what needs two in UTF-16. */
+static void put_escape(struct json_out *j, uint32_t code_point)
+{
+	char escape[16];
+
+	if (code_point < 0x10000)
+		snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)code_point);
+	else
+		snprintf(escape, sizeof(escape), "\\u%04x\\u%04x", 0xd7c0 + (unsigned)(code_point >> 10),
+			 0xdc00 + (unsigned)(code_point & 0x3ff));
+	put(j, escape);
+}
+
 static void put_string(struct json_out *j, const char *text, size_t text_bytes)
 {
 	uint32_t code_point;
-	char escape[8];
 
 	put(j, "\"");
 	for (size_t i = 0; i < text_bytes;) {
@@ -67,10 +80,9 @@ static void put_string(struct json_out *j, const char *text, size_t text_bytes)
 			length = 1;
 		} else if (code_point == '"' || code_point == '\\') {
 			put_bytes(j, (char[]){'\\', text[i]}, 2);
-		} else if (code_point < 0x20 || (code_point >= 0x7f && code_point <= 0x9f)) {
-			/* DEL and C1 need no escape in JSON, but this may be read on a terminal. */
-			snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)code_point);
-			put(j, escape);
+		} else if (code_point < 0x20 || code_point == 0x7f || escape_is_hidden(code_point)) {
+			/* Most need no escape in JSON, but this may be read on a terminal. */
+			put_escape(j, code_point);
 		} else {
 			put_bytes(j, text + i, length);
 		}

@@ -242,7 +242,6 @@ static int check_worlds(const struct proof *p, struct plan *n, bool given)
 
 static int run(const struct cli_args *args)
 {
-	const struct shard_dataset_options options = {.size = sizeof(options), .guard = 1};
 	struct plan n = {.o = args->options};
 	struct proof p = {.loader = order_loader_options(&n.o->order)};
 	struct shard_error err;
@@ -260,7 +259,7 @@ static int run(const struct cli_args *args)
 		rc = check_worlds(&p, &n, cli_given(args, "worlds"));
 	}
 	if (!rc) {
-		rc = shard_dataset_open(&p.dataset, n.o->path, &options, &err);
+		rc = shard_dataset_open(&p.dataset, n.o->path, NULL, &err);
 		if (rc)
 			rc = fail_with(rc, &err);
 	}

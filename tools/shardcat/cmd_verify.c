@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "shard_pack.h"
 #include "tools/common/human.h"
@@ -18,6 +19,7 @@ struct verify_options {
 	const char *path;
 	uint64_t sample, threads;
 	bool sha256;
+	const char *id;
 };
 
 struct watch {
@@ -104,9 +106,14 @@ static int verify(struct target *t, const struct verify_options *o)
 static int run(const struct cli_args *args)
 {
 	const struct verify_options *o = args->options;
-	struct target t;
-	int rc = target_open(&t, o->path);
+	struct target t = {0};
+	int rc = EXIT_DONE;
 
+	if (o->id && (strlen(o->id) != 64 || strspn(o->id, "0123456789abcdefABCDEF") != 64))
+		return cli_misuse(args, "--id %s: an id has 64 hex digits", o->id);
+	rc = target_open_id(&t, o->path, o->id);
+	if (!rc && o->id && !t.dataset)
+		rc = cli_misuse(args, "--id needs a dataset: a shard on its own has no id");
 	if (!rc && o->sha256 && !t.dataset)
 		rc = cli_misuse(args, "--sha256 needs a dataset: only a manifest records the SHA-256 of shard files");
 	if (!rc)
@@ -139,6 +146,12 @@ static const struct cli_option options[] = {
 	 .kind = CLI_FLAG,
 	 .offset = offsetof(struct verify_options, sha256),
 	 .help = "compare SHA-256 of shard files too, as after a download"},
+	{.name = "id",
+	 .kind = CLI_STRING,
+	 .arg_name = "HEX",
+	 .offset = offsetof(struct verify_options, id),
+	 .default_note = "any",
+	 .help = "fail unless the dataset has this id, from somebody you trust"},
 	{0},
 };
 /* clang-format on */

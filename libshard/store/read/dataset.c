@@ -15,7 +15,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/codec/checksum.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/manifest_parse.h"
 #include "libshard/disk/manifest_text.h"
@@ -95,15 +94,8 @@ static int read_manifest(struct shard_dataset *ds, struct shard_error *err)
 {
 	struct filler filler = {.ds = ds};
 	const struct manifest_sink fill = {&filler, fill_class, fill_moments, fill_class_records, fill_shard};
-	struct hash128 hash;
-	int rc = manifest_find_end(ds->text, ds->text_bytes, &ds->end, err);
+	int rc = manifest_parse(ds->text.text, ds->text.end.end_at, &ds->m, &fill, err);
 
-	if (rc)
-		return rc;
-	hash = checksum128(ds->text, ds->end.hash_at);
-	rc = manifest_check_hash(&ds->end, hash.b, err);
-	if (!rc)
-		rc = manifest_parse(ds->text, ds->end.end_at, &ds->m, &fill, err);
 	if (rc)
 		return rc;
 	ds->reader = mem_array((size_t)ds->m.shard_count, sizeof(*ds->reader));
@@ -113,18 +105,65 @@ static int read_manifest(struct shard_dataset *ds, struct shard_error *err)
 				   ds->m.shard_count);
 }
 
+/* The options, looked at alone.  `id` becomes the id that is expected, in lower case. */
+static int take_options(struct shard_dataset_options *o, const struct shard_dataset_options *opt, char id[65],
+			struct shard_error *err)
+{
+	struct shown s;
+	uint8_t bytes[32];
+	size_t digits = 0;
+	int rc = options_take(o, sizeof(*o), opt, err);
+
+	if (rc)
+		return rc;
+	if (o->check > SHARD_CHECK_NEVER || o->guard > SHARD_GUARD_OFF)
+		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2", o->check,
+				 o->guard);
+	if (!o->expect_id)
+		return SHARD_OK;
+	for (; digits < 64 && o->expect_id[digits]; digits++) {
+		char c = o->expect_id[digits];
+
+		id[digits] = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
+	}
+	id[digits] = 0;
+	if (digits < 64 || o->expect_id[64] || !hex_to_bytes(bytes, id, sizeof(bytes)))
+		return error_set(err, SHARD_E_ARGUMENT, "options: expect_id is '%s'; an id has 64 hex digits",
+				 show(&s, o->expect_id));
+	o->expect_id = id; /* the caller's may go */
+	return SHARD_OK;
+}
+
+/*
+ * The id covers the text of the manifest, and so the SHA-256 of each shard.  It is computed from
+ * the text: an end line could say anything.
+ */
+static int check_id(const struct shard_dataset *ds, const char *id, struct shard_error *err)
+{
+	uint8_t digest[32];
+	char got[65];
+	int rc = manifest_file_check_id(ds->text.text, &ds->text.end, digest, err);
+
+	if (rc)
+		return rc;
+	hex_from_bytes(got, digest, sizeof(digest));
+	return !memcmp(got, id, sizeof(got))
+		       ? SHARD_OK
+		       : error_set(err, SHARD_E_MISMATCH,
+				   "the dataset's id is %s; %s is expected: it is another dataset, or was changed", got,
+				   id);
+}
+
 int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
 		       struct shard_error *err)
 {
 	struct shard_dataset *ds = mem_zalloc(sizeof(*ds));
+	char id[65];
 	int rc;
 
 	if (!ds)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
-	rc = options_take(&ds->o, sizeof(ds->o), opt, err);
-	if (!rc && (ds->o.check > SHARD_CHECK_NEVER || ds->o.guard > 1))
-		rc = error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2 and 1",
-			       ds->o.check, ds->o.guard);
+	rc = take_options(&ds->o, opt, id, err);
 	if (rc)
 		goto out;
 	ds->dir = mem_text(dir);
@@ -133,10 +172,13 @@ int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
 		goto out;
 	}
-	rc = file_read_all(ds->manifest_path, DATASET_MANIFEST_BYTES_MAX, &ds->text, &ds->text_bytes, err);
+	rc = manifest_file_read(&ds->text, ds->manifest_path, err);
 	if (rc)
 		goto out;
 	rc = read_manifest(ds, err);
+	if (!rc && ds->o.expect_id)
+		rc = check_id(ds, id, err);
+	ds->o.expect_id = NULL; /* it was this function's */
 	if (rc) {
 		error_prefix(err, ds->manifest_path);
 		goto out;
@@ -163,7 +205,7 @@ void shard_dataset_close(struct shard_dataset *ds)
 	mem_free(ds->class_names);
 	mem_free(ds->line);
 	mem_free(ds->first_record);
-	mem_free(ds->text);
+	mem_free(ds->text.text);
 	mem_free(ds->manifest_path);
 	mem_free(ds->dir);
 	mem_free(ds);
@@ -350,7 +392,7 @@ int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view 
 
 void dataset_id(const struct shard_dataset *ds, char id[65])
 {
-	hex_from_bytes(id, ds->end.sha256, sizeof(ds->end.sha256));
+	hex_from_bytes(id, ds->text.end.sha256, sizeof(ds->text.end.sha256));
 }
 
 uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes)

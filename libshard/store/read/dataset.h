@@ -8,19 +8,17 @@
 #include <stdatomic.h>
 
 #include "libshard/disk/manifest.h"
+#include "libshard/store/read/manifest_file.h"
 #include "libshard/store/read/reader.h"
 #include "shard.h"
 #include "shard_pack.h"
 
-#define DATASET_MANIFEST	   "dataset.manifest"
-#define DATASET_MANIFEST_BYTES_MAX (UINT64_C(1) << 36)
+#define DATASET_MANIFEST "dataset.manifest"
 
 struct shard_dataset { /* const after open, but for the readers, which appear */
 	char *dir;
 	char *manifest_path;
-	char *text;
-	size_t text_bytes;
-	struct manifest_end end;
+	struct manifest_file text;
 	struct manifest m;
 	struct shard_dataset_options o;
 	uint64_t *first_record;				 /* [shard_count + 1]: shard s holds [first[s], first[s + 1]) */

@@ -24,7 +24,7 @@ const struct shard_field *shard_field_find(const struct shard_dataset *ds, const
 
 void shard_dataset_manifest(const struct shard_dataset *ds, struct shard_view *out)
 {
-	*out = (struct shard_view){ds->text, ds->text_bytes};
+	*out = (struct shard_view){ds->text.text, ds->text.bytes};
 }
 
 void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out)

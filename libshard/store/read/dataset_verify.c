@@ -11,7 +11,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/codec/sha256.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/io/file.h"
 
@@ -102,22 +101,10 @@ static int check_files(const struct shard_dataset *ds, struct shard_error *err)
 	return rc;
 }
 
-static int check_digest(const struct shard_dataset *ds, struct shard_error *err)
-{
-	uint8_t digest[SHA256_BYTES];
-	struct sha256 sha;
-
-	sha256_init(&sha);
-	sha256_update(&sha, ds->text, ds->end.end_at);
-	sha256_final(&sha, digest);
-	MUST("M15", !memcmp(digest, ds->end.sha256, sizeof(digest)),
-	     "the SHA-256 on the end line is not that of the text: the manifest is damaged");
-	return SHARD_OK;
-}
-
 int dataset_verify_manifest(const struct shard_dataset *ds, struct shard_error *err)
 {
-	int rc = check_digest(ds, err);
+	uint8_t id[32];
+	int rc = manifest_file_check_id(ds->text.text, &ds->text.end, id, err);
 
 	if (!rc)
 		rc = check_classes_unique(ds, err);

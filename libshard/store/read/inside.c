@@ -97,7 +97,7 @@ int shard_reader_key(struct shard_reader *r, uint64_t idx, struct shard_view *ou
 	}
 	job.koff = reader_section_bytes(r, koff);
 	job.kblb_bytes = kblb->bytes;
-	rc = reader_guarded(r, key_work, &job, err);
+	rc = reader_guarded_brief(r, key_work, &job, err);
 	if (!rc && job.rc) {
 		error_prefix(err, r->path);
 		rc = job.rc;
@@ -143,7 +143,7 @@ int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *o
 	if (!s || idx >= s->items)
 		return fail_index(r, "left-out input", idx, s ? s->items : 0, err);
 	job.from = reader_section_bytes(r, s) + sizeof(struct disk_miss) * idx;
-	rc = reader_guarded(r, copy_bytes_work, &job, err);
+	rc = reader_guarded_brief(r, copy_bytes_work, &job, err);
 	if (rc)
 		return rc;
 	*out = (struct shard_miss){load64(job.bytes), load32(job.bytes + 8), load32(job.bytes + 12)};
@@ -180,7 +180,7 @@ static int stat_item(struct shard_reader *r, struct stat_job *job, struct shard_
 	if (rc || !job->s)
 		return rc ? rc : SHARD_END;
 	job->r = r;
-	rc = reader_guarded(r, stat_item_work, job, err);
+	rc = reader_guarded_brief(r, stat_item_work, job, err);
 	return rc ? rc : job->rc;
 }
 

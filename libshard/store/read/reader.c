@@ -74,14 +74,14 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 
 	if (rc)
 		return rc;
-	if (o.check > SHARD_CHECK_NEVER || o.guard > 1)
-		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2 and 1",
-				 o.check, o.guard);
+	if (o.check > SHARD_CHECK_NEVER || o.guard > SHARD_GUARD_OFF)
+		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2", o.check,
+				 o.guard);
 	r = mem_zalloc(sizeof(*r) + SHARD_GROUPS_MAX * sizeof(r->group[0]));
 	if (!r)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a reader");
 	r->check = o.check;
-	r->guard = o.guard;
+	r->guard = o.guard != SHARD_GUARD_OFF;
 	r->path = mem_text(shown_path);
 	r->pages = mem_zalloc(sizeof(*r->pages));
 	if (!r->path || !r->pages) {
@@ -90,7 +90,7 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 	}
 	if (r->guard && !guard_install()) {
 		rc = error_set(err, SHARD_E_IO,
-			       "the system refuses a handler for SIGBUS; open with guard switched off");
+			       "the system refuses a handler for SIGBUS; open with guard set to SHARD_GUARD_OFF");
 		goto out;
 	}
 	rc = file_open(path, &fd, &r->file_bytes, &r->inode, err);
@@ -174,19 +174,29 @@ static void hash_work(void *context)
 	job->hash = checksum128(job->data, job->bytes);
 }
 
-int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *context, struct shard_error *err)
+int reader_cut(const struct shard_reader *r, struct shard_error *err)
 {
 	struct shown s;
 
+	return error_set(err, SHARD_E_IO,
+			 "%s: its bytes cannot be read any more (the file was cut while in use, or its disk fails)",
+			 show(&s, r->path));
+}
+
+int reader_guarded_brief(const struct shard_reader *r, void (*work)(void *), void *context, struct shard_error *err)
+{
 	if (!r->guard) {
 		work(context);
 		return SHARD_OK;
 	}
-	if (guard_run(r->map, r->file_bytes, work, context))
-		return SHARD_OK;
-	return error_set(err, SHARD_E_IO,
-			 "%s: its bytes cannot be read any more (the file was cut while in use, or its disk fails)",
-			 show(&s, r->path));
+	return guard_run(r->map, r->file_bytes, work, context) ? SHARD_OK : reader_cut(r, err);
+}
+
+int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *context, struct shard_error *err)
+{
+	if (r->guard)
+		guard_ask();
+	return reader_guarded_brief(r, work, context, err);
 }
 
 static int check_table_hash(const struct section *s, const struct hash128 *hash, struct shard_error *err)

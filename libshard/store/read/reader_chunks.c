@@ -36,23 +36,27 @@ static void decode_work(void *context)
 		j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
 }
 
-static int run_chunk_job(struct chunk_job *job, void (*work)(void *context), struct shard_error *err)
+/* `rc` of the guard, then of the work. */
+static int end_chunk_job(struct chunk_job *job, int rc, struct shard_error *err)
 {
-	int rc = reader_guarded(job->r, work, job, err);
-
 	if (rc || !job->rc)
 		return rc;
 	error_prefix(err, job->r->path);
 	return job->rc;
 }
 
+static int find_chunk(struct chunk_job *job, struct shard_error *err)
+{
+	return end_chunk_job(job, reader_guarded_brief(job->r, chunk_work, job, err), err);
+}
+
 int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
 		      struct shard_error *err)
 {
 	struct chunk_job job = {.r = r, .group = group, .idx = idx, .check = check, .dst = dst, .err = err};
-	int rc = run_chunk_job(&job, chunk_work, err);
+	int rc = find_chunk(&job, err);
 
-	return rc ? rc : run_chunk_job(&job, decode_work, err);
+	return rc ? rc : end_chunk_job(&job, reader_guarded(r, decode_work, &job, err), err);
 }
 
 void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count)
@@ -61,7 +65,6 @@ void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, u
 			 last = {.r = r, .group = group, .idx = idx + count - 1};
 
 	/* What is wrong with them is said when they are decoded. */
-	if (!run_chunk_job(&first, chunk_work, NULL) && !run_chunk_job(&last, chunk_work, NULL) &&
-	    last.c.offset >= first.c.offset)
+	if (!find_chunk(&first, NULL) && !find_chunk(&last, NULL) && last.c.offset >= first.c.offset)
 		file_will_need(r->map + first.c.offset, (size_t)(last.c.offset + last.c.padded_bytes - first.c.offset));
 }

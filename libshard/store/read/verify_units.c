@@ -109,7 +109,6 @@ struct units_job {
 	const uint8_t *bytes; /* where file offset `from` lies */
 	uint64_t from, checked;
 	bool filling; /* and is still being read */
-	int read_rc;  /* how reading went */
 	verify_on_problem *on_problem;
 	void *context;
 	struct shard_error *err;
@@ -126,14 +125,6 @@ static int check_chunk_padding(const struct chunk *c, const uint8_t *stored, uin
 	return SHARD_OK;
 }
 
-/* Is the file there up to `end`? */
-static bool is_there(struct units_job *j, uint64_t end)
-{
-	if (j->filling)
-		j->read_rc = read_ahead_wait(j->room->ahead, (size_t)(end - j->from), j->err);
-	return !j->read_rc;
-}
-
 static int check_one(struct units_job *j, uint64_t unit)
 {
 	struct shard_reader *r = j->r;
@@ -145,7 +136,7 @@ static int check_one(struct units_job *j, uint64_t unit)
 
 	if (g->compressed) {
 		rc = reader_chunk(r, j->group, unit, &c, j->err);
-		if (rc || !is_there(j, c.offset + c.padded_bytes))
+		if (rc)
 			return rc;
 		rc = reader_decode_chunk(r, j->group, unit, &c, j->bytes + (c.offset - j->from), true, j->room->decoded,
 					 j->err);
@@ -156,8 +147,6 @@ static int check_one(struct units_job *j, uint64_t unit)
 	} else {
 		const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, j->group);
 
-		if (!is_there(j, data->offset + (first + records) * g->stride))
-			return SHARD_OK;
 		decoded = j->bytes + (data->offset + first * g->stride - j->from);
 		j->checked += records * g->stride;
 	}
@@ -174,7 +163,7 @@ static void units_work(void *context)
 	struct units_job *j = context;
 
 	j->rc = SHARD_OK;
-	while (!j->rc && !j->read_rc && j->count) {
+	while (!j->rc && j->count) {
 		j->rc = check_one(j, j->unit);
 		j->unit++;
 		j->count--;
@@ -212,6 +201,46 @@ static void range_work(void *context) /* the chunks' index is read from the map 
 	struct units_job *j = context;
 
 	j->rc = file_range(j, j->begin, j->end);
+}
+
+/* Is the unit in the buffer?  Waits until it is. */
+static int await_unit(struct units_job *j)
+{
+	uint64_t begin = 0, end = 0;
+	struct units_job one = {
+		.r = j->r, .group = j->group, .unit = j->unit, .count = 1, .begin = &begin, .end = &end, .err = j->err};
+	int rc = reader_guarded_brief(j->r, range_work, &one, j->err);
+
+	j->rc = one.rc;
+	if (rc || one.rc || !j->filling)
+		return rc;
+	return read_ahead_wait(j->room->ahead, (size_t)(end - j->from), j->err);
+}
+
+static void unit_work(void *context)
+{
+	struct units_job *j = context;
+
+	j->rc = check_one(j, j->unit);
+}
+
+/*
+ * Units in the buffer, until one is bad.  The guard is needed: their hashes, and the index of
+ * chunks, lie on the map.
+ */
+static int check_buffered(struct units_job *j)
+{
+	int rc = SHARD_OK;
+
+	j->rc = SHARD_OK;
+	while (!rc && !j->rc && j->count) {
+		rc = await_unit(j);
+		if (!rc && !j->rc)
+			rc = reader_guarded_brief(j->r, unit_work, j, j->err);
+		j->unit++;
+		j->count--;
+	}
+	return rc;
 }
 
 /* [begin, end), rounded out to pages, into the buffer. */
@@ -300,12 +329,7 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 		file_will_need(r->map + begin, (size_t)(end - begin));
 	faults = file_major_faults();
 	while (!rc && j.count) {
-		if (j.bytes == r->map) {
-			rc = reader_guarded(r, units_work, &j, err);
-		} else {
-			units_work(&j);
-			rc = j.read_rc;
-		}
+		rc = j.bytes == r->map ? reader_guarded(r, units_work, &j, err) : check_buffered(&j);
 		if (rc || !j.rc)
 			continue;
 		error_prefix(err, r->path);

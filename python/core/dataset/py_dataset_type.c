@@ -25,7 +25,7 @@ static int take_names(struct dataset *d)
 
 static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"path", "check", "guard", NULL};
+	static char *names[] = {"path", "check", "guard", "id", NULL};
 	struct shard_dataset_options o = {.size = sizeof(o)};
 	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
 	PyObject *path = NULL;
@@ -33,9 +33,10 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	struct dataset *d;
 	int guard = 1, rc;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|Ip", names, PyUnicode_FSConverter, &path, &o.check, &guard))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|Ipz", names, PyUnicode_FSConverter, &path, &o.check, &guard,
+					 &o.expect_id))
 		return NULL;
-	o.guard = (uint32_t)guard;
+	o.guard = guard ? SHARD_GUARD_ON : SHARD_GUARD_OFF;
 	d = (struct dataset *)alloc(type, 0);
 	if (!d) {
 		Py_DECREF(path);
@@ -389,7 +390,7 @@ int dataset_init(PyObject *module)
 		{Py_mp_subscript, subscript},
 		{Py_mp_length, length},
 		{Py_sq_length, length},
-		{Py_tp_doc, "Dataset(path, check=0, guard=True)\n--\n\n"},
+		{Py_tp_doc, "Dataset(path, check=0, guard=True, id=None)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

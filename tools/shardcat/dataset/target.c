@@ -37,17 +37,16 @@ static void hint_if_unfinished(const char *dir)
 		     dir);
 }
 
-static int open_either(struct target *t, bool is_dir)
+static int open_either(struct target *t, bool is_dir, const char *id)
 {
-	const struct shard_dataset_options dataset_options = {.size = sizeof(dataset_options), .guard = 1};
-	const struct shard_reader_options reader_options = {.size = sizeof(reader_options), .guard = 1};
+	const struct shard_dataset_options options = {.size = sizeof(options), .expect_id = id};
 	struct shard_error err;
 	int rc;
 
 	if (is_dir)
-		rc = shard_dataset_open(&t->dataset, t->path, &dataset_options, &err);
+		rc = shard_dataset_open(&t->dataset, t->path, &options, &err);
 	else
-		rc = shard_reader_open(&t->reader, t->path, &reader_options, &err);
+		rc = shard_reader_open(&t->reader, t->path, NULL, &err);
 	if (rc) {
 		rc = fail_with(rc, &err);
 		if (is_dir)
@@ -69,12 +68,17 @@ static int open_either(struct target *t, bool is_dir)
 
 int target_open(struct target *t, const char *path)
 {
+	return target_open_id(t, path, NULL);
+}
+
+int target_open_id(struct target *t, const char *path, const char *id)
+{
 	struct stat st;
 
 	*t = (struct target){.path = path};
 	if (stat(path, &st))
 		return fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	return open_either(t, S_ISDIR(st.st_mode));
+	return open_either(t, S_ISDIR(st.st_mode), id);
 }
 
 int target_open_dataset(struct target *t, const char *path)
@@ -88,7 +92,7 @@ int target_open_dataset(struct target *t, const char *path)
 		return fail(EXIT_USAGE,
 			    "%s: not a folder; this verb needs a dataset, which is a folder with a dataset.manifest",
 			    path);
-	return open_either(t, true);
+	return open_either(t, true, NULL);
 }
 
 void target_close(struct target *t)

@@ -32,6 +32,8 @@ struct record {
 int fail_with(int shard_status, const struct shard_error *err);
 
 int target_open(struct target *t, const char *path);
+/* The same; a dataset must have this id, 64 hex digits. */
+int target_open_id(struct target *t, const char *path, const char *id);
 /* The same for a verb that needs a manifest: a shard file is refused. */
 int target_open_dataset(struct target *t, const char *path);
 void target_close(struct target *t);
