@@ -102,7 +102,8 @@ if (need_strace) >why; then
 		for n in $(seq 1 12); do
 			rm -rf made/ds
 			code=0
-			strace -f --seccomp-bpf -qq -o log -e trace=getdents64 -e "inject=getdents64:error=EIO:when=$n" \
+			strace -f --seccomp-bpf -qq -o log -e trace=getdents64 \
+				-e "inject=getdents64:error=EIO:when=$n" \
 				"${command[@]}" -o made/ds >stdout 2>err </dev/null || code=$?
 			[ "$code" = 3 ] && listed=$((listed + 1)) && continue
 			[ "$code" = 0 ] || die "listing $n: exit code $code: $(cat err)"
@@ -118,7 +119,7 @@ fi
 
 # Negative control: a shardpack that takes what it cannot look at for a file is noticed.
 break_pack place.c \
-	's/^\tif (errno != ENOENT)$/\tif (errno != ENOENT \&\& (st->st_mode = S_IFREG)) return (*there = true), EXIT_DONE;\n&/'
+	's/^\tif (errno != ENOENT)$/\tif (errno != ENOENT \&\& (st->st_mode = S_IFREG))\n\t\treturn !(*there = true);\n&/'
 SHIM_PATH=class_01 run 0 with_shim blind ./broken images src "${SMALL[@]}" -o made/control
 [ "$(grep -c '^class ' made/control/dataset.manifest)" = 2 ] || die "the control loses no class"
 echo "$stops commands stopped, each with the name; $what; the control loses a class"

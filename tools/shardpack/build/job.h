@@ -9,6 +9,7 @@
 #include "tools/cli/cli.h"
 
 struct account;
+struct origin;
 struct plan;
 struct quarantine;
 struct stored;
@@ -22,6 +23,7 @@ struct job { /* all const while it runs, but for what `account` points to */
 	int source_fd;			     /* -1 if the inputs are not at hand */
 	const struct stored *stored;	     /* the plan's files; NULL if it has none, or the inputs are not at hand */
 	const struct quarantine *quarantine; /* NULL unless that is the policy */
+	const struct origin *origin;	     /* when sources were written; NULL: not compared */
 	unsigned worker_count;
 	struct cli_part part;		  /* shards s with s % count == idx */
 	const struct cli_amount *max_bad; /* or NULL */

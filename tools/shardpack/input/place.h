@@ -41,7 +41,7 @@ int place_open(struct source_place *p, const char *const *named, size_t named_co
  */
 int place_look(const struct source_place *p, const char *path, struct stat *st, bool *there);
 
-/* The same of an entry that a listing of a folder showed: if it is gone now, that is EXIT_IO too. */
+/* The same of an entry of a folder that was listed: if it is gone now, that is EXIT_IO too. */
 int place_look_at_entry(const struct source_place *p, const char *path, struct stat *st);
 
 /* Only the folder, for callers that have a plan already. */

@@ -120,7 +120,10 @@ static int take_entry(struct tree *t, const char *name, const struct above *up)
 	return code;
 }
 
-/* The folder at t->path, in byte order.  scandirat() says if the listing is not complete, as fts does not. */
+/*
+ * The folder at t->path, in byte order.  scandirat() says if the listing is not complete; fts does
+ * not.
+ */
 static int walk(struct tree *t, const struct stat *st, const struct above *up)
 {
 	struct above here = {st->st_dev, st->st_ino, strlen(t->path), up};

@@ -70,8 +70,8 @@ static bool tidy(const char *path, char *out)
 }
 
 /*
- * An absolute path from the root on, also if it gets there by a link; "" if it lies elsewhere.  False with
- * errno if that cannot be told.
+ * An absolute path from the root on, also if it gets there by a link; "" if it lies elsewhere.
+ * False with errno if that cannot be told.
  */
 static bool below_root(const struct source_place *place, const char *path, char *out, size_t room)
 {
