@@ -119,7 +119,7 @@ fi
 
 # Negative control: a shardpack that takes what it cannot look at for a file is noticed.
 break_pack place.c \
-	's/^\tif (errno != ENOENT)$/\tif (errno != ENOENT \&\& (st->st_mode = S_IFREG))\n\t\treturn !(*there = true);\n&/'
+	's/^\tif (errno != ENOENT)$/\tif (errno == EIO \&\& (st->st_mode = S_IFREG))\n\t\treturn !(*there = true);\n&/'
 SHIM_PATH=class_01 run 0 with_shim blind ./broken images src "${SMALL[@]}" -o made/control
 [ "$(grep -c '^class ' made/control/dataset.manifest)" = 2 ] || die "the control loses no class"
 echo "$stops commands stopped, each with the name; $what; the control loses a class"
