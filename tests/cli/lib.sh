@@ -144,7 +144,7 @@ break_pack() {
 # replan SED FROM TO: TO has the plan of FROM, edited so, with the digest of what it is now;
 # "s/x/x/" changes nothing
 replan() {
-	mkdir -p "$3/.shardpack" && cp "$2/.shardpack/source" "$3/.shardpack"
+	mkdir -p "$3/.shardpack" && cp "$2/.shardpack/source" "$2/.shardpack/sources" "$3/.shardpack"
 	sed "$1" "$2/.shardpack/plan" | head -n -1 >new
 	[ "$1" = s/x/x/ ] || ! cmp -s new <(head -n -1 "$2/.shardpack/plan") || die "this edit changes nothing: $1"
 	{ cat new && echo "end $(sha256sum <new | cut -d ' ' -f 1)"; } >"$3/.shardpack/plan"

@@ -205,7 +205,7 @@ for f in csv jsonl; do
 	done
 done
 mkdir circle && cp $I circle && ln -s ../circle circle/x
-refused 1 "$PWD/circle/x: this link leads back to $PWD/circle; following it would never end" circle --label-regex '(.)'
+refused 1 "circle/x: this link leads back to circle; following it would never end" circle --label-regex '(.)'
 table t.csv "path,label\n" && refused 1 "./t.csv: no rows in it" t.csv
 : >t.csv && refused 1 "./t.csv: no rows in it" t.csv
 table t.csv "path,label,x,label\n$I,1,2,3\n" &&

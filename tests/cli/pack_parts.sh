@@ -13,7 +13,7 @@ run 0 "$PACK" images src -o ref "${ARGS[@]}" -q
 
 run 0 "$PACK" plan images src -o ds "${ARGS[@]}"
 grep -q "^shardpack: plan [0-9a-f]\{64\}: 60 inputs in 6 shards$" err || die "$(cat err)"
-[ "$(contents ds)" = ".shardpack .shardpack/plan .shardpack/source" ] || die "a plan is $(contents ds)"
+[ "$(contents ds)" = ".shardpack .shardpack/plan .shardpack/source .shardpack/sources" ] || die "a plan is $(contents ds)"
 [ "$(cat ds/.shardpack/source)" = "$PWD/src" ] || die "where the source is"
 digest=$(sed -n 's/^shardpack: plan \([0-9a-f]*\):.*/\1/p' err)
 [ "$(head -n -1 ds/.shardpack/plan | sha256sum | cut -d ' ' -f 1)" = "$digest" ] ||
@@ -47,7 +47,9 @@ mkdir moved && cp -r src moved/there
 run 0 "$PACK" plan images src -o ds2 "${ARGS[@]}" -q
 mv src gone
 run 3 "$PACK" build ds2
-run 0 "$PACK" build ds2 --source moved/there
+run 5 "$PACK" build ds2 --source moved/there
+grep -q "moved/there/class_0./00...[.]jpg: changed since the plan was made: written .* then, .* now$" err || die "$(cat err)"
+run 0 "$PACK" build ds2 --source moved/there --trust-names
 mv gone src
 rm ds2/.shardpack/source
 run 0 "$PACK" seal ds2
@@ -136,7 +138,7 @@ same ref same # the edit that changes nothing shows that the others failed for w
 
 # ---- a file that changed since the plan, or is gone ----
 
-cp -r src changing
+cp -rp src changing
 run 0 "$PACK" plan images changing -o ch "${ARGS[@]}" -q
 cat src/class_00/00003.jpg >>changing/class_00/00000.jpg
 rm changing/class_01/00001.jpg
@@ -147,7 +149,7 @@ said "shardpack: warning: $PWD/changing/class_00/00000.jpg: \
 changed since the plan was made: $bytes bytes then, $now now"
 said "shardpack: warning: $PWD/changing/class_01/00001.jpg: No such file or directory"
 said "shardpack: 2 inputs could not be read; shards that need one of them were not published"
-cp src/class_00/00000.jpg changing/class_00/ && cp src/class_01/00001.jpg changing/class_01/
+cp -p src/class_00/00000.jpg changing/class_00/ && cp -p src/class_01/00001.jpg changing/class_01/
 run 0 "$PACK" build ch && run 0 "$PACK" seal ch
 same ref ch
 
@@ -189,8 +191,13 @@ run 0 "$PACK" images src -o other "${ARGS[@]}" --seed 9 --replace -q
 run 0 "$PACK" images src -o nine "${ARGS[@]}" --seed 9 -q
 same nine other
 [ "$(find . -maxdepth 1 -name '.other*')" = "" ] || die "left behind: $(find . -maxdepth 1 -name '.other*')"
+run 0 "$PACK" images src -o other "${ARGS[@]}" --seed 9
+said "shardpack: other: the same dataset is there already (same names, sizes and options; no source is newer); \
+nothing to do"
+before=$(stat -c %i other/dataset.manifest)
 run 0 "$PACK" images src -o other "${ARGS[@]}" --seed 9 --replace
-said "shardpack: other: the same dataset is there already (same names, sizes and options); nothing to do"
+[ "$(stat -c %i other/dataset.manifest)" != "$before" ] || die "--replace did not build"
+same nine other
 # Bad input leaves the old one where it is, whole.
 run 1 "$PACK" images holes -o other --resize 16 --replace
 same nine other

@@ -28,7 +28,8 @@ done
 
 stat -c '%i %Y %n' train/* >before
 run 0 "$PACK" images "$PHOTOS/train" -o train --resize 256 --crop 224
-said "shardpack: train: the same dataset is there already (same names, sizes and options); nothing to do"
+said "shardpack: train: the same dataset is there already (same names, sizes and options; no source is newer); \
+nothing to do"
 diff before <(stat -c '%i %Y %n' train/*)
 
 # ---- order, keys, labels and pixels: against os.walk as ImageFolder uses it, and Pillow ----

@@ -8,6 +8,7 @@
  *           threads finish in another order each time; nothing else changes
  *   die     kill -9 at the SHIM_DIE_AT-th call that changes a folder or makes one durable;
  *           SHIM_COUNT names a file that then gets one byte per such call
+ *   blind   what has a path that ends in SHIM_PATH cannot be looked at: EIO
  *   room    the file system claims to have room, so that a full disk is met only by writing
  *
  * and, for the negative controls, what a broken shardpack would do:
@@ -245,4 +246,33 @@ int statvfs64(const char *path, struct statvfs64 *out)
 	if (!rc && wants("room"))
 		out->f_bavail = (fsblkcnt64_t)1 << 40;
 	return rc;
+}
+
+/* ---- blind: a look at one name fails ---- */
+
+static bool is_hidden(const char *path)
+{
+	const char *end = getenv("SHIM_PATH");
+	size_t bytes = strlen(path), end_bytes = end ? strlen(end) : 0;
+
+	if (!wants("blind") || !end_bytes || bytes < end_bytes || strcmp(path + bytes - end_bytes, end))
+		return false;
+	errno = EIO;
+	return true;
+}
+
+/* The names of programs with offsets of 64 bits. */
+int fstatat64(int dir, const char *restrict path, struct stat64 *restrict st, int flags)
+{
+	return is_hidden(path) ? -1 : REAL(fstatat64)(dir, path, st, flags);
+}
+
+int stat64(const char *restrict path, struct stat64 *restrict st)
+{
+	return is_hidden(path) ? -1 : REAL(stat64)(path, st);
+}
+
+int lstat64(const char *restrict path, struct stat64 *restrict st)
+{
+	return is_hidden(path) ? -1 : REAL(lstat64)(path, st);
 }

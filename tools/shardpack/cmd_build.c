@@ -18,6 +18,7 @@
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/convert/quarantine.h"
+#include "tools/shardpack/input/origin.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
@@ -30,7 +31,7 @@ struct build_options {
 	uint64_t jobs;
 	struct cli_amount max_bad;
 	const char *report;
-	bool verify;
+	bool verify, trust_names;
 };
 
 #define AT(member) .offset = offsetof(struct build_options, member)
@@ -44,6 +45,7 @@ static const struct cli_option source_options[] = {
 	 .help = "folder of the inputs, if it has moved"},
 	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside DIR",
 	 .help = "folder for unpacked files"},
+	{.name = "trust-names", .kind = CLI_FLAG, AT(trust_names), .help = "ignore source times"},
 	{0}};
 
 static const struct cli_option build_options[] = {
@@ -69,6 +71,7 @@ struct started {
 	struct job job;
 	struct source_place place;
 	struct stored *stored;
+	struct origin origin;
 	struct plan plan;
 	struct account account;
 	struct quarantine quarantine;
@@ -96,11 +99,19 @@ static int open_source(struct started *s, const struct build_options *o)
 	int code = place_open_root(&s->place, s->job.source);
 
 	s->job.source_fd = s->place.root_fd;
+	if (code == EXIT_DONE && !o->trust_names) {
+		code = output_open_origin(&s->job, &s->origin);
+		s->job.origin = &s->origin;
+	}
 	if (code != EXIT_DONE || !s->plan.file_count)
 		return code;
 	code = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out);
 	s->job.stored = s->stored;
-	return code == EXIT_DONE ? stored_attach(s->stored, &s->plan) : code;
+	if (code == EXIT_DONE)
+		code = stored_attach(s->stored, &s->plan);
+	return code == EXIT_DONE && s->job.origin
+		       ? origin_check_files(s->job.origin, &s->plan, s->stored, s->job.source)
+		       : code;
 }
 
 /* The plan in OUT, and all that it implies. */
@@ -143,6 +154,7 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 
 static void end(struct started *s)
 {
+	origin_close(&s->origin);
 	stored_close(s->stored);
 	place_close(&s->place);
 	plan_free(&s->plan);

@@ -28,6 +28,7 @@
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/convert/quarantine.h"
+#include "tools/shardpack/input/origin.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
@@ -52,13 +53,16 @@ struct packing {
 	struct account account;
 	struct quarantine quarantine;
 	struct stored *stored;
-	char *out;	   /* absolute */
-	char *report_path; /* absolute */
-	char *work_dir;	   /* where a replacement is built, or NULL */
+	struct origin now;    /* the sources, as they are */
+	struct origin origin; /* as they were when the plan was made */
+	char *out;	      /* absolute */
+	char *report_path;    /* absolute */
+	char *work_dir;	      /* where a replacement is built, or NULL */
 	uint64_t start_ns;
 	bool sealed;
 	bool began;    /* something may have been written, so there is a run to tell of */
 	bool made_out; /* the folder was not there before */
+	char why[OUTPUT_WHY_BYTES];
 };
 
 /* How many records go into a shard; needs the schema, and the number of inputs. */
@@ -195,7 +199,9 @@ static int make_plan(struct packing *w)
 	if (w->plan.file_count)
 		w->job.stored = w->stored;
 	code = settle_shard_size(w);
-	return code == EXIT_DONE ? plan_finish(&w->plan) : code;
+	if (code == EXIT_DONE)
+		code = plan_finish(&w->plan);
+	return code == EXIT_DONE ? origin_collect(&w->now, &w->plan, &w->place, w->stored) : code;
 }
 
 /* What is in OUT, and whether that is in the way. */
@@ -210,28 +216,53 @@ static int examine_out(const struct packing *w, enum output_state *state)
 	return code;
 }
 
+/*
+ * What is in `dir` was made of the sources as they are, or --trust-names says so; else
+ * EXIT_MISMATCH.
+ */
+static int check_sources(const struct packing *w, const char *dir, enum output_state state)
+{
+	if (w->o->trust_names || (state != OUTPUT_STARTED && state != OUTPUT_SEALED))
+		return EXIT_DONE;
+	return state == OUTPUT_SEALED ? output_check_newer(dir, &w->plan, &w->now, w->place.root)
+				      : output_check_sources(dir, &w->plan, &w->now, w->place.root);
+}
+
+/* With --replace only an unfinished dataset of the same sources is gone on with. */
+static int settle_replacement(struct packing *w, enum output_state *state)
+{
+	enum output_state beside;
+	bool same;
+	int code;
+
+	w->work_dir = replace_work_dir(w->out);
+	if (!w->work_dir)
+		return EXIT_IO;
+	code = replace_prepare(w->work_dir, &w->plan, w->o->trust_names ? NULL : &w->now);
+	if (code == EXIT_DONE && *state == OUTPUT_STARTED && !w->o->trust_names)
+		code = output_same_sources(w->o->out, &w->plan, &w->now, &same);
+	else
+		same = true;
+	if (code != EXIT_DONE || *state == OUTPUT_NEW || (*state == OUTPUT_STARTED && same))
+		return code;
+	code = output_set_dir(&w->job, w->work_dir);
+	if (code == EXIT_DONE)
+		code = output_examine(w->work_dir, &w->plan, &beside, w->why);
+	*state = beside;
+	return code;
+}
+
 /* Where to build: OUT, or beside it.  Sets w->sealed if nothing is to be done. */
 static int choose_output(struct packing *w, enum output_state *state)
 {
-	char why[OUTPUT_WHY_BYTES];
 	int code = examine_out(w, state);
 
 	if (code != EXIT_DONE)
 		return code;
+	if (w->o->replace)
+		return settle_replacement(w, state);
 	w->sealed = *state == OUTPUT_SEALED;
-	if (!w->o->replace)
-		return EXIT_DONE;
-	w->work_dir = replace_work_dir(w->out);
-	if (!w->work_dir)
-		return EXIT_IO;
-	code = replace_prepare(w->work_dir, &w->plan);
-	if (code == EXIT_DONE && w->sealed)
-		code = output_remove(w->work_dir); /* a run that was killed after the exchange */
-	if (code == EXIT_DONE && !w->sealed && *state == OUTPUT_OTHER)
-		code = output_set_dir(&w->job, w->work_dir);
-	if (code == EXIT_DONE && !w->sealed && *state == OUTPUT_OTHER)
-		code = output_examine(w->work_dir, &w->plan, state, why);
-	return code;
+	return check_sources(w, w->o->out, *state);
 }
 
 static int build_and_seal(struct packing *w)
@@ -264,7 +295,8 @@ static int carry_out(struct packing *w, bool plan_only)
 	if (code != EXIT_DONE)
 		return code;
 	if (w->sealed) {
-		note("%s: the same dataset is there already (same names, sizes and options); nothing to do", w->o->out);
+		note("%s: the same dataset is there already (same names, sizes and options%s); nothing to do",
+		     w->o->out, w->o->trust_names ? "" : "; no source is newer");
 		w->began = true;
 		code = output_clear_state(&w->job);
 		return code == EXIT_DONE ? seal_recount(&w->job) : code;
@@ -276,8 +308,14 @@ static int carry_out(struct packing *w, bool plan_only)
 	if (code == EXIT_DONE && !plan_only && state == OUTPUT_NEW)
 		code = space_check(&w->job, space_needed(&w->job, NULL) + w->plan.text.bytes);
 	w->made_out = code == EXIT_DONE && access(w->job.out_dir, F_OK) != 0;
-	if (code == EXIT_DONE && state != OUTPUT_SEALED)
-		code = output_begin(&w->job, w->place.root_absolute);
+	if (code == EXIT_DONE)
+		code = output_begin(&w->job, w->place.root_absolute, &w->now);
+	if (code == EXIT_DONE && !w->o->trust_names) {
+		code = output_check_sources(w->job.out_dir, &w->plan, &w->now, w->place.root);
+		if (code == EXIT_DONE)
+			code = output_open_origin(&w->job, &w->origin);
+		w->job.origin = &w->origin;
+	}
 	if (code != EXIT_DONE || plan_only)
 		return code;
 	w->began = true;
@@ -319,8 +357,10 @@ static int show_plan(const struct packing *w)
 
 	if (code == EXIT_DONE)
 		code = examine_out(w, &state);
+	if (code == EXIT_DONE && !w->o->replace)
+		code = check_sources(w, w->o->out, state);
 	if (code == EXIT_DONE)
-		printf("output %s\n", words[state]);
+		printf("output %s\n", w->o->replace && state == OUTPUT_SEALED ? words[OUTPUT_OTHER] : words[state]);
 	return code;
 }
 
@@ -366,6 +406,8 @@ static int run(const struct cli_args *args, bool plan_only)
 		code = settle_places(&w);
 	if (code == EXIT_DONE)
 		code = run_with_places(&w, plan_only);
+	origin_close(&w.origin);
+	origin_close(&w.now);
 	stored_close(w.stored);
 	place_close(&w.place);
 	plan_free(&w.plan);

@@ -156,8 +156,9 @@ static int end_shard(struct build *b, uint64_t range_idx)
 
 	if (!writer)
 		return EXIT_DONE;
-	if (b->job->stored && stored_check_unchanged(b->job->stored) != EXIT_DONE)
-		return EXIT_IO;
+	code = b->job->stored ? stored_check_unchanged(b->job->stored) : EXIT_DONE;
+	if (code != EXIT_DONE)
+		return code;
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
 		return library_failure(&err);
 	b->writer = NULL;
@@ -235,6 +236,8 @@ static int take_result(struct build *b, const struct result *r)
 	case OUTCOME_BAD:
 		return take_bad(b, r->ordinal, r->path, r->verdict.reason, r->verdict.message);
 	case OUTCOME_FAILED:
+	case OUTCOME_CHANGED:
+		a->changed += r->verdict.outcome == OUTCOME_CHANGED;
 		code = account_problem(a, r->ordinal, 0, PROBLEM_UNREADABLE, r->verdict.message);
 		account_show(a, b->job->source, r->path, r->verdict.message);
 		hold_back(b);
@@ -394,20 +397,6 @@ static bool allocate(struct build *b)
 	       shard_tally_open(&b->tally, &b->job->schema, plan->class_count, NULL) == SHARD_OK;
 }
 
-/* The run itself went well; did the inputs? */
-static int judge(const struct account *a, uint32_t policy)
-{
-	if (a->unreadable)
-		return fail(EXIT_IO,
-			    "%" PRIu64 " inputs could not be read; shards that need one of them were not "
-			    "published",
-			    a->unreadable);
-	if (a->bad && policy == ON_ERROR_FAIL)
-		return fail(EXIT_BAD, "%" PRIu64 " bad inputs; shards that need one of them were not published",
-			    a->bad);
-	return EXIT_DONE;
-}
-
 int build_run(const struct job *job)
 {
 	struct build b = {.job = job};
@@ -432,7 +421,7 @@ int build_run(const struct job *job)
 	else
 		progress_abandon(&b.progress);
 	if (code == EXIT_DONE)
-		code = judge(job->account, job->plan->recipe.on_error);
+		code = account_judge(job->account, job->plan->recipe.on_error == ON_ERROR_FAIL);
 	text_free(&b.provenance);
 	text_free(&b.lines);
 	free(b.todo);

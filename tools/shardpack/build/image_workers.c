@@ -60,7 +60,8 @@ static void *begin(void *context)
 {
 	struct image_workers *p = context;
 
-	return converter_open(p->job->plan, p->job->source_fd, p->job->stored, p->job->quarantine, &p->budget);
+	return converter_open(p->job->plan, p->job->source_fd, p->job->stored, p->job->origin, p->job->quarantine,
+			      &p->budget);
 }
 
 static void end(void *own)

@@ -11,6 +11,7 @@
 #include "tools/cli/cli.h"
 
 struct account;
+struct origin;
 struct plan;
 struct quarantine;
 struct stored;
@@ -24,6 +25,7 @@ struct job { /* all const while it runs, but for what `account` points to */
 	int source_fd;			     /* -1 if the inputs are not at hand */
 	const struct stored *stored;	     /* the plan's files; NULL if it has none, or the inputs are not at hand */
 	const struct quarantine *quarantine; /* NULL unless that is the policy */
+	const struct origin *origin;	     /* when sources were written; NULL: not compared */
 	unsigned worker_count;
 	bool verify_all;		  /* shards that are there are read once more, whatever receipts say */
 	struct cli_part part;		  /* shards s with s % count == idx */

@@ -19,11 +19,13 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/quarantine.h"
+#include "tools/shardpack/input/origin.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_read.h"
 
 #define STATE_DIR   ".shardpack"
 #define MANIFEST    "dataset.manifest"
+#define SOURCES	    "sources"
 #define TEMP_PREFIX ".tmp." /* as shard_publish() and writers make them, for shard_remove_temps() */
 
 /*
@@ -242,7 +244,7 @@ static int publish(const struct job *job, const char *name, const void *data, si
 	return code == EXIT_DONE ? fail(exit_code_of_status(err.status), "%s", err.message) : code;
 }
 
-int output_begin(const struct job *job, const char *source)
+int output_begin(const struct job *job, const char *source, const struct origin *now)
 {
 	enum output_state state = OUTPUT_STARTED;
 	char why[OUTPUT_WHY_BYTES];
@@ -265,6 +267,8 @@ int output_begin(const struct job *job, const char *source)
 		if (code == EXIT_DONE && state != OUTPUT_STARTED && state != OUTPUT_SEALED)
 			code = fail(EXIT_USAGE, "%s: holds %s; nothing was touched", job->out_dir, why);
 	}
+	if (code == EXIT_DONE)
+		code = publish(job, SOURCES, now->data, now->bytes, &exists);
 	if (code == EXIT_DONE)
 		code = publish(job, "source", source, strlen(source), NULL);
 	if (code == EXIT_DONE && job->quarantine)
@@ -376,8 +380,8 @@ static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *
 
 static bool is_state_name(const char *name)
 {
-	return !strcmp(name, "plan") || !strcmp(name, "source") || !strcmp(name, "quarantine") ||
-	       !strncmp(name, "receipt-", 8);
+	return !strcmp(name, "plan") || !strcmp(name, "source") || !strcmp(name, SOURCES) ||
+	       !strcmp(name, "quarantine") || !strncmp(name, "receipt-", 8);
 }
 
 static bool is_output_name(const char *name)

@@ -5,12 +5,13 @@
  *   OUT/00000.shard ...       published shards
  *   OUT/dataset.manifest      written last: with it the dataset is sealed
  *   OUT/.shardpack/plan       the plan of the dataset
+ *   OUT/.shardpack/sources    when each file of the source was written; origin.h
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
  *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
  *   OUT/.shardpack/receipt-00000 ...
  *
- * The two folders are not part of the plan.  Sealing removes .shardpack.  Only the files in OUT
- * decide which work is left, so any process can continue it.
+ * Times and the two folders are not part of the plan.  Sealing removes .shardpack.
+ * Only the files in OUT decide which work is left, so any process can continue it.
  */
 #ifndef SHARD_BUILD_OUTPUT_H
 #define SHARD_BUILD_OUTPUT_H
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 
 struct job;
+struct origin;
 struct plan;
 
 enum output_state {
@@ -37,10 +39,28 @@ int output_examine(const char *out_dir, const struct plan *plan, enum output_sta
 int output_set_dir(struct job *job, const char *out_dir);
 
 /*
- * Make OUT and put the plan into it, durably, and `source`, an absolute path, beside it.  Fails if
- * another process puts in another plan first.
+ * Make OUT and put the plan into it, durably, and beside it `source`, an absolute path, and the
+ * times of `now`, unless others are there.  Fails if another process puts in another plan first.
  */
-int output_begin(const struct job *job, const char *source);
+int output_begin(const struct job *job, const char *source, const struct origin *now);
+
+/*
+ * Were the sources, when the plan in `out_dir` was made, as they are `now`?  A plan without shards
+ * may lack their times; then they are.  EXIT_MISMATCH, and a sentence, if not.
+ */
+int output_check_sources(const char *out_dir, const struct plan *plan, const struct origin *now, const char *root);
+
+/* The same without a sentence. */
+int output_same_sources(const char *out_dir, const struct plan *plan, const struct origin *now, bool *same);
+
+/* Open the times that lie beside the plan. */
+int output_open_origin(const struct job *job, struct origin *out);
+
+/*
+ * Is no source newer than the sealed dataset in `out_dir`?  EXIT_MISMATCH, and a sentence, if one
+ * is.
+ */
+int output_check_newer(const char *out_dir, const struct plan *plan, const struct origin *now, const char *root);
 
 /*
  * Read the plan that is in OUT, and the places beside it; NULL where there are none, else to be

@@ -26,10 +26,11 @@ char *replace_work_dir(const char *out_absolute)
 	return out;
 }
 
-int replace_prepare(const char *work_dir, const struct plan *plan)
+int replace_prepare(const char *work_dir, const struct plan *plan, const struct origin *now)
 {
 	enum output_state state;
 	char why[OUTPUT_WHY_BYTES];
+	bool same = true;
 	int code = output_refuse_link(work_dir);
 
 	if (code == EXIT_DONE)
@@ -39,7 +40,13 @@ int replace_prepare(const char *work_dir, const struct plan *plan)
 	if (state == OUTPUT_FOREIGN)
 		return fail(EXIT_USAGE, "%s: holds %s; --replace builds in this folder, so remove it first", work_dir,
 			    why);
-	if (state == OUTPUT_OTHER) {
+	if (state == OUTPUT_STARTED && now)
+		code = output_same_sources(work_dir, plan, now, &same);
+	if (code != EXIT_DONE)
+		return code;
+	if (state == OUTPUT_SEALED || (state == OUTPUT_STARTED && !same))
+		snprintf(why, sizeof(why), "a dataset that may be of other sources");
+	if (state == OUTPUT_OTHER || why[0]) {
 		detail("%s: holds %s; removed", work_dir, why);
 		return output_remove(work_dir);
 	}

@@ -5,6 +5,7 @@
 #ifndef SHARD_BUILD_REPLACEMENT_H
 #define SHARD_BUILD_REPLACEMENT_H
 
+struct origin;
 struct plan;
 
 /*
@@ -17,7 +18,7 @@ char *replace_work_dir(const char *out_absolute);
  * Get the place ready: what an earlier, other --replace left there unfinished is removed, what this
  * plan left there stays.  Returns the exit code.
  */
-int replace_prepare(const char *work_dir, const struct plan *plan);
+int replace_prepare(const char *work_dir, const struct plan *plan, const struct origin *now);
 
 /*
  * Exchange the two names and remove the old dataset, which is then at `work_dir`.  A reader

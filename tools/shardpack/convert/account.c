@@ -114,6 +114,24 @@ uint64_t account_not_done(const struct account *a)
 	return failed > wrong ? failed - wrong : 0;
 }
 
+int account_judge(const struct account *a, bool bad_fails)
+{
+	if (a->changed && a->changed == a->unreadable)
+		return fail(EXIT_MISMATCH,
+			    "%" PRIu64 " inputs changed since the plan was made; shards that need one of them were not "
+			    "published",
+			    a->changed);
+	if (a->unreadable)
+		return fail(EXIT_IO,
+			    "%" PRIu64 " inputs could not be read; shards that need one of them were not "
+			    "published",
+			    a->unreadable);
+	if (a->bad && bad_fails)
+		return fail(EXIT_BAD, "%" PRIu64 " bad inputs; shards that need one of them were not published",
+			    a->bad);
+	return EXIT_DONE;
+}
+
 static void free_list(struct problem_list *l)
 {
 	for (uint64_t i = 0; i < l->count; i++)

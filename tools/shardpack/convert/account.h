@@ -45,6 +45,7 @@ struct account {				/* start it zeroed */
 	uint64_t written, skipped, quarantined; /* in published shards: the rest is failed */
 	uint64_t bad;				/* verdicts on bytes, whatever came of them */
 	uint64_t unreadable;
+	uint64_t changed;		     /* of these: not the file that was planned */
 	uint64_t accepted;		     /* of the written ones */
 	struct problem_list problems;	     /* inputs that are no records */
 	struct problem_list accepted_inputs; /* also those of shards that were not published */
@@ -79,6 +80,9 @@ uint64_t account_failed(const struct account *a);
  * published, or the run did not come to them.
  */
 uint64_t account_not_done(const struct account *a);
+
+/* The run itself went well; did the inputs?  Returns the exit code, and says why. */
+int account_judge(const struct account *a, bool bad_fails);
 
 void account_free(struct account *a);
 

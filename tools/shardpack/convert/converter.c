@@ -15,12 +15,14 @@
 #include "tools/shardpack/convert/result.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/input/origin.h"
 
 struct converter {
-	const struct plan *plan; /* const after open, and so are the next four */
+	const struct plan *plan; /* const after open, and so are the next five */
 	struct shard_schema schema;
 	int source_fd;
 	const struct stored *stored;
+	const struct origin *origin; /* or NULL */
 	const struct quarantine *quarantine;
 	struct pictures pictures;
 	struct transform *transform;
@@ -40,7 +42,8 @@ size_t converter_record_bytes(const struct shard_schema *s)
 }
 
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct quarantine *quarantine, struct budget *budget)
+				 const struct origin *origin, const struct quarantine *quarantine,
+				 struct budget *budget)
 {
 	struct converter *c = calloc(1, sizeof(*c));
 	struct shard_error err;
@@ -51,10 +54,11 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 	c->plan = plan;
 	c->source_fd = source_fd;
 	c->stored = stored;
+	c->origin = origin;
 	c->quarantine = quarantine;
 	if (pictures_open(&c->pictures, &plan->recipe, budget)) {
 		c->transform = transform_open(&plan->recipe.transform);
-		c->fields = record_fields_open(plan, &c->schema, source_fd, stored, &c->pictures);
+		c->fields = record_fields_open(plan, &c->schema, source_fd, stored, origin, &c->pictures);
 	}
 	if (c->transform && c->fields)
 		return c;
@@ -136,7 +140,8 @@ void converter_run(struct converter *c, struct result *r)
 	r->meta = r->record + meta_offset(&c->schema);
 	plan_input(c->plan, plan_input_at(c->plan, r->ordinal), &r->input);
 	r->path_bytes = plan_input_path(c->plan, &r->input, r->path);
-	in = (struct input_bytes){r->path, r->input.file, r->input.offset, r->input.source_bytes};
+	in = (struct input_bytes){r->path, r->input.file, r->input.offset, r->input.source_bytes,
+				  c->origin ? origin_of_input(c->origin, r->input.input_idx, 0) : ORIGIN_NO_TIME};
 	pictures_claim_file(&c->pictures, in.bytes);
 	have_bytes = input_bytes_read(&in, c->source_fd, c->stored, &c->file, &r->verdict);
 	if (have_bytes)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 struct budget;
+struct origin;
 struct plan;
 struct quarantine;
 struct result;
@@ -26,7 +27,8 @@ struct converter;
  * which all converters share; a converter that is alone needs no budget.  NULL when memory ran out.
  */
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct quarantine *quarantine, struct budget *budget);
+				 const struct origin *origin, const struct quarantine *quarantine,
+				 struct budget *budget);
 void converter_close(struct converter *c);
 
 /* Make the record of the input at r->ordinal, with its fields, in r.  r->record must be set. */

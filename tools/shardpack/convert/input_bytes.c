@@ -14,6 +14,7 @@
 #include "shard_pack.h"
 #include "tools/shardpack/convert/verdict.h"
 #include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/input/origin.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -51,12 +52,16 @@ static bool read_open(const struct input_bytes *in, int fd, const struct stat *b
 		      struct verdict *v)
 {
 	uint64_t bytes = (uint64_t)before->st_size;
+	char then[ORIGIN_TIME_CHARS], now[ORIGIN_TIME_CHARS];
 	struct stat after;
 
 	if (bytes != in->bytes)
-		return verdict_set(v, OUTCOME_FAILED, 0,
+		return verdict_set(v, OUTCOME_CHANGED, 0,
 				   "changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
 				   in->bytes, bytes);
+	if (in->time_ns != ORIGIN_NO_TIME && in->time_ns != origin_time_of(before))
+		return verdict_set(v, OUTCOME_CHANGED, 0, "changed since the plan was made: written %s then, %s now",
+				   origin_time_text(in->time_ns, then), origin_time_text(origin_time_of(before), now));
 	if (bytes > INPUT_BYTES_MAX) {
 		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_LIMIT,
 				   "a file of %" PRIu64 " bytes; the limit is %" PRIu64, bytes, INPUT_BYTES_MAX);
@@ -64,10 +69,11 @@ static bool read_open(const struct input_bytes *in, int fd, const struct stat *b
 	if (!scratch_reserve(to, bytes))
 		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for a file of %" PRIu64 " bytes", bytes);
 	if (!read_whole(fd, to->data, bytes) || fstat(fd, &after) != 0)
-		return verdict_set(v, OUTCOME_FAILED, 0, "%s", errno ? strerror(errno) : "changed while it was read");
+		return errno ? verdict_set(v, OUTCOME_FAILED, 0, "%s", strerror(errno))
+			     : verdict_set(v, OUTCOME_CHANGED, 0, "changed while it was read");
 	if (after.st_size != before->st_size || after.st_mtim.tv_sec != before->st_mtim.tv_sec ||
 	    after.st_mtim.tv_nsec != before->st_mtim.tv_nsec)
-		return verdict_set(v, OUTCOME_FAILED, 0, "changed while it was read");
+		return verdict_set(v, OUTCOME_CHANGED, 0, "changed while it was read");
 	return true;
 }
 

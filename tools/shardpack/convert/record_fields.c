@@ -20,14 +20,16 @@
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/image/turn.h"
+#include "tools/shardpack/input/origin.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/field_value.h"
 
 struct record_fields {
-	const struct plan *plan; /* const after open, and so are the next three */
+	const struct plan *plan; /* const after open, and so are the next four */
 	const struct shard_schema *schema;
 	int source_fd;
 	const struct stored *stored;
+	const struct origin *origin; /* or NULL */
 	struct pictures *pictures;
 	struct transform *transform[SHARD_FIELDS_MAX]; /* of further images, by their numbers in the recipe */
 	struct mask *mask[SHARD_FIELDS_MAX];	       /* of masks, likewise */
@@ -47,7 +49,8 @@ struct target {
 };
 
 struct record_fields *record_fields_open(const struct plan *plan, const struct shard_schema *schema, int source_fd,
-					 const struct stored *stored, struct pictures *pictures)
+					 const struct stored *stored, const struct origin *origin,
+					 struct pictures *pictures)
 {
 	struct record_fields *f = calloc(1, sizeof(*f));
 	bool ok = true;
@@ -58,6 +61,7 @@ struct record_fields *record_fields_open(const struct plan *plan, const struct s
 	f->schema = schema;
 	f->source_fd = source_fd;
 	f->stored = stored;
+	f->origin = origin;
 	f->pictures = pictures;
 	for (uint32_t i = 0; ok && i < plan->recipe.field_count; i++) {
 		const struct field_source *s = &plan->recipe.from[i];
@@ -109,10 +113,22 @@ static const char *next_part(const char *at, struct field_part *part)
 	return at + bytes + (at[bytes] == ' ');
 }
 
-/* Which bytes are meant; those of a file have their path in f->path.  False if the part is none. */
-static bool part_bytes(struct record_fields *f, const struct field_part *part, struct input_bytes *out)
+/*
+ * Which bytes are meant by the part of field `i`; those of a file have their path in f->path.
+ * False if the part is none.
+ */
+static bool part_bytes(struct record_fields *f, uint64_t input_idx, uint32_t i, const struct field_part *part,
+		       struct input_bytes *out)
 {
-	*out = (struct input_bytes){.file = PLAN_NO_FILE, .offset = part->offset, .bytes = part->bytes};
+	uint32_t number = 1;
+
+	for (uint32_t k = 0; k < i; k++)
+		number += field_has_part(&f->plan->recipe.from[k]);
+	*out = (struct input_bytes){.file = PLAN_NO_FILE,
+				    .offset = part->offset,
+				    .bytes = part->bytes,
+				    .time_ns =
+					    f->origin ? origin_of_input(f->origin, input_idx, number) : ORIGIN_NO_TIME};
 	if (part->kind == FIELD_PART_FILE) {
 		text_decode(part->text, part->text_bytes, true, f->path);
 		out->path = f->path;
@@ -243,7 +259,7 @@ static bool put_field(const struct target *t, const struct field_part *part)
 	uint32_t reason = t->r->verdict.reason;
 	size_t bytes = 0;
 
-	if (part_bytes(t->all, part, &in)) {
+	if (part_bytes(t->all, t->r->input.input_idx, t->i, part, &in)) {
 		if (!t->image->is_held)
 			pictures_give_back(t->all->pictures);
 		if (!read_part(t->all, &in, &t->r->verdict) || !put_part(t, &in, &bytes))
@@ -312,7 +328,7 @@ bool record_fields_keep(struct record_fields *f, const struct quarantine *q, str
 		if (!field_has_part(&recipe->from[i]))
 			continue;
 		parts = next_part(parts, &part);
-		if (!part_bytes(f, &part, &in))
+		if (!part_bytes(f, r->input.input_idx, i, &part, &in))
 			continue;
 		if (!read_part(f, &in, &reading)) {
 			if (reading.outcome == OUTCOME_BAD) /* a FIFO, or too large: there are no bytes to keep */

@@ -16,6 +16,7 @@ struct plan;
 struct quarantine;
 struct result;
 struct shard_schema;
+struct origin;
 struct stored;
 
 /* The image of a record, which its masks and boxes must follow. */
@@ -30,7 +31,8 @@ struct record_fields;
 
 /* These must outlive it; `stored` is NULL if the plan has no files.  NULL when memory ran out. */
 struct record_fields *record_fields_open(const struct plan *plan, const struct shard_schema *schema, int source_fd,
-					 const struct stored *stored, struct pictures *pictures);
+					 const struct stored *stored, const struct origin *origin,
+					 struct pictures *pictures);
 void record_fields_close(struct record_fields *f);
 
 /*

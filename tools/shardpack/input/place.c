@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/input/place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -43,28 +44,89 @@ static int add_item(struct source_place *p, const char *path, uint64_t line)
 	return EXIT_DONE;
 }
 
+/*
+ * What glob() asks of the system, so that an error is never a file less: glob() takes a listing
+ * that breaks off for a complete one, and a name that cannot be looked at for one that is absent.
+ */
+static _Thread_local int glob_errno; /* of the first error since it was set to 0 */
+
+static int note_glob(int rc)
+{
+	if (rc != 0 && errno != ENOENT && errno != ENOTDIR && !glob_errno)
+		glob_errno = errno;
+	return rc;
+}
+
+static int glob_lstat(const char *path, struct stat *st)
+{
+	return note_glob(lstat(path, st));
+}
+
+/* A link that leads nowhere is a match, and add_item() says what is wrong with it. */
+static int glob_stat(const char *path, struct stat *st)
+{
+	int rc = stat(path, st);
+
+	return rc != 0 && errno == ENOENT ? lstat(path, st) : note_glob(rc);
+}
+
+static struct dirent *glob_readdir(void *dir)
+{
+	struct dirent *entry = (errno = 0, readdir(dir));
+
+	note_glob(!entry && errno ? -1 : 0);
+	return entry;
+}
+
+static void *glob_opendir(const char *path)
+{
+	DIR *dir = opendir(path);
+
+	note_glob(dir ? 0 : -1);
+	return dir;
+}
+
+static void glob_closedir(void *dir)
+{
+	closedir(dir);
+}
+
+static int add_pattern(struct source_place *p, const char *pattern)
+{
+	glob_t found = {.gl_opendir = glob_opendir,
+			.gl_readdir = glob_readdir,
+			.gl_closedir = glob_closedir,
+			.gl_lstat = glob_lstat,
+			.gl_stat = glob_stat};
+	int code = EXIT_DONE, rc;
+
+	glob_errno = 0;
+	rc = glob(pattern, GLOB_ERR | GLOB_ALTDIRFUNC, NULL, &found);
+	if (glob_errno || (rc != 0 && rc != GLOB_NOMATCH))
+		code = fail(EXIT_IO, "%s: cannot search for this pattern: %s", pattern,
+			    rc == GLOB_NOSPACE ? "out of memory" : strerror(glob_errno ? glob_errno : errno));
+	else if (rc == GLOB_NOMATCH)
+		code = fail(EXIT_IO, "%s: nothing matches this pattern", pattern);
+	/* glob() sorts as the locale does, and that is "C" in this program. */
+	for (size_t i = 0; code == EXIT_DONE && i < found.gl_pathc; i++)
+		code = add_item(p, found.gl_pathv[i], 0);
+	if (rc == 0)
+		globfree(&found);
+	return code;
+}
+
 /* A file, a folder, or a pattern.  What is there by that very name is no pattern. */
 static int add_named(struct source_place *p, const char *named)
 {
 	struct stat st;
-	glob_t found;
-	int code = EXIT_DONE, rc;
 
 	if (!named[0])
 		return fail(EXIT_USAGE, "'': the name of an input must not be empty");
 	if (!strpbrk(named, "*?[") || lstat(named, &st) == 0)
 		return add_item(p, named, 0);
-	rc = glob(named, GLOB_ERR, NULL, &found);
-	if (rc == GLOB_NOMATCH)
-		return fail(EXIT_IO, "%s: nothing matches this pattern", named);
-	if (rc != 0)
-		return fail(EXIT_IO, "%s: cannot search for this pattern: %s", named,
-			    rc == GLOB_NOSPACE ? "out of memory" : strerror(errno));
-	/* glob() sorts as the locale does, and that is "C" in this program. */
-	for (size_t i = 0; code == EXIT_DONE && i < found.gl_pathc; i++)
-		code = add_item(p, found.gl_pathv[i], 0);
-	globfree(&found);
-	return code;
+	if (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG)
+		return fail(EXIT_IO, "%s: %s", named, strerror(errno));
+	return add_pattern(p, named);
 }
 
 static int add_list(struct source_place *p)
@@ -85,7 +147,7 @@ static int add_list(struct source_place *p)
 		else
 			code = add_item(p, line, number);
 	}
-	if (code == EXIT_DONE && ferror(stdin))
+	if (code == EXIT_DONE && !feof(stdin))
 		code = fail(EXIT_IO, "standard input: %s", strerror(errno));
 	if (code == EXIT_DONE && !number)
 		code = fail(EXIT_BAD, "standard input: empty; '-' stands for a list of inputs, one path per line");
@@ -201,6 +263,32 @@ static int refuse_twice(const struct source_place *p)
 				    strlen(p->item[i].path), PLAN_PATH_BYTES_MAX - 1);
 	free(sorted);
 	return code;
+}
+
+int place_look(const struct source_place *p, const char *path, struct stat *st, bool *there)
+{
+	bool hidden; /* a name that leads nowhere */
+
+	*there = fstatat(p->root_fd, path, st, 0) == 0;
+	if (*there)
+		return EXIT_DONE;
+	if (errno != ENOENT)
+		return fail(EXIT_IO, "%s/%s: %s", p->root, path, strerror(errno));
+	hidden = fstatat(p->root_fd, path, st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (hidden)
+		return fail(EXIT_IO, "%s/%s: %s (a link to a file that does not exist?)", p->root, path,
+			    strerror(ENOENT));
+	return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s/%s: %s", p->root, path, strerror(errno));
+}
+
+int place_look_at_entry(const struct source_place *p, const char *path, struct stat *st)
+{
+	bool there;
+	int code = place_look(p, path, st, &there);
+
+	return code != EXIT_DONE || there
+		       ? code
+		       : fail(EXIT_IO, "%s/%s: was removed while the folder was listed", p->root, path);
 }
 
 int place_open_root(struct source_place *p, const char *root)

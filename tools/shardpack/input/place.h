@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct stat;
+
 struct source_item {
 	char *path; /* relative to the root; "" is the root itself */
 	bool is_dir;
@@ -31,6 +33,16 @@ struct source_place {	     /* start it zeroed, with root_fd -1 */
  * standard input, one a line.  `root` is NULL or what --root says.  Returns the exit code.
  */
 int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root);
+
+/*
+ * Look at a file, folder or link target below the root.  *there is false only if nothing has that
+ * name.  A link that leads nowhere is EXIT_IO, and so is every other error: what cannot be looked
+ * at may be anything, so nobody may pass it over.
+ */
+int place_look(const struct source_place *p, const char *path, struct stat *st, bool *there);
+
+/* The same of an entry of a folder that was listed: if it is gone now, that is EXIT_IO too. */
+int place_look_at_entry(const struct source_place *p, const char *path, struct stat *st);
 
 /* Only the folder, for callers that have a plan already. */
 int place_open_root(struct source_place *p, const char *root);

@@ -28,7 +28,7 @@ struct handle {
 	int fd;
 	bool made; /* an unnamed file of our own */
 	uint64_t bytes;
-	struct timespec changed; /* when it was opened */
+	struct stat opened; /* how it was then */
 	char *path;
 };
 
@@ -128,7 +128,7 @@ static int open_file(struct stored *s, const char *path)
 		return fail(EXIT_IO, "%s/%s: %s%s", root, path, strerror(errno),
 			    errno == EMFILE ? "; raise the limit with ulimit -n" : "");
 	h->bytes = (uint64_t)st.st_size;
-	h->changed = st.st_mtim;
+	h->opened = st;
 	return EXIT_DONE;
 }
 
@@ -214,11 +214,16 @@ int stored_attach(struct stored *s, const struct plan *p)
 
 		code = f->how ? open_unpacked(s, f->of, f->how, f->bytes) : open_file(s, f->path);
 		if (code == EXIT_DONE && s->file[i].bytes != f->bytes)
-			code = fail(EXIT_IO,
+			code = fail(EXIT_MISMATCH,
 				    "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
 				    s->place->root, f->path, f->bytes, s->file[i].bytes);
 	}
 	return code;
+}
+
+const struct stat *stored_stat(const struct stored *s, uint32_t file)
+{
+	return &s->file[file].opened;
 }
 
 uint64_t stored_bytes(const struct stored *s, uint32_t file)
@@ -294,12 +299,13 @@ int stored_check_unchanged(const struct stored *s)
 			continue;
 		if (fstat(h->fd, &st) != 0)
 			return fail(EXIT_IO, "%s/%s: %s", s->place->root, h->path, strerror(errno));
-		if ((uint64_t)st.st_size != h->bytes || st.st_mtim.tv_sec != h->changed.tv_sec ||
-		    st.st_mtim.tv_nsec != h->changed.tv_nsec)
-			return fail(EXIT_IO,
-				    "%s/%s: changed while it was read; run the same command again when "
-				    "nothing writes to it",
-				    s->place->root, h->path);
+		if ((uint64_t)st.st_size != h->bytes || st.st_mtim.tv_sec != h->opened.st_mtim.tv_sec ||
+		    st.st_mtim.tv_nsec != h->opened.st_mtim.tv_nsec)
+			return fail(
+				EXIT_MISMATCH,
+				"%s/%s: changed while it was read; when nothing writes to it any more, build all of "
+				"the dataset anew with --replace",
+				s->place->root, h->path);
 	}
 	return EXIT_DONE;
 }

@@ -19,6 +19,7 @@
 #include "tools/shardpack/input/place.h"
 
 struct plan;
+struct stat;
 
 struct stored;
 
@@ -40,6 +41,9 @@ int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how
 
 /* All files of a plan that was read; a file that has changed is EXIT_IO. */
 int stored_attach(struct stored *s, const struct plan *p);
+
+/* How it was when it was opened; of a file that lies in the source. */
+const struct stat *stored_stat(const struct stored *s, uint32_t file);
 
 uint64_t stored_bytes(const struct stored *s, uint32_t file);
 

@@ -126,14 +126,9 @@ static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry
 		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", w->source, parent,
 			    entry->d_name, bytes, sizeof(path) - 1);
 	strcpy(stpcpy(stpcpy(path, parent), "/"), entry->d_name);
-	if (fstatat(w->source_fd, path, &st, 0) != 0) {
-		if (!image && errno == ENOENT) { /* a link that leads nowhere, and is no image */
-			w->scan->ignored_count++;
-			return EXIT_DONE;
-		}
-		return fail(EXIT_IO, "%s/%s: %s%s", w->source, path, strerror(errno),
-			    errno == ENOENT ? " (a link to a file that does not exist?)" : "");
-	}
+	/* Whatever its name is: it may be a folder of images. */
+	if (place_look_at_entry(w->request->place, path, &st) != EXIT_DONE)
+		return EXIT_IO;
 	if (S_ISDIR(st.st_mode))
 		return add_folder(w, path, folder, &st);
 	if (image)
@@ -255,7 +250,9 @@ static int add_top(struct walk *w, uint64_t unused, const struct dirent *entry)
 	struct stat st;
 
 	(void)unused;
-	if (fstatat(w->source_fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
+	if (place_look_at_entry(w->request->place, entry->d_name, &st) != EXIT_DONE)
+		return EXIT_IO;
+	if (S_ISDIR(st.st_mode)) {
 		keep(w, entry->d_name);
 	} else {
 		w->scan->ignored_count++;

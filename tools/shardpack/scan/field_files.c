@@ -5,7 +5,6 @@
 #include "tools/shardpack/scan/field_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,6 +33,7 @@ static int add_file(const struct request *r, const char *below, uint32_t i, stru
 	const char *name = r->recipe->field[i].name;
 	char path[PLAN_PATH_BYTES_MAX];
 	struct stat st = {0};
+	bool there;
 
 	if (!strstr(s->from, "{}"))
 		return fail(EXIT_USAGE,
@@ -43,12 +43,15 @@ static int add_file(const struct request *r, const char *below, uint32_t i, stru
 	if (!fill_in(s->from, below, path) || !text_stays_below(path))
 		return fail(EXIT_BAD, "%s/%s: --field %s: from=%s does not lead to a path below %s", r->place->root,
 			    below, name, s->from, r->place->root);
-	if (fstatat(r->place->root_fd, path, &st, 0) == 0)
+	if (place_look(r->place, path, &st, &there) != EXIT_DONE)
+		return EXIT_IO;
+	if (there)
 		field_part_add_file(out, input_file_bytes(&st), path);
-	else if (errno == ENOENT && s->optional)
+	else if (s->optional)
 		field_part_add_none(out);
 	else
-		return fail(EXIT_IO, "%s/%s: field %s of '%s': %s", r->place->root, path, name, below, strerror(errno));
+		return fail(EXIT_IO, "%s/%s: field %s of '%s': %s", r->place->root, path, name, below,
+			    strerror(ENOENT));
 	return EXIT_DONE;
 }
 

@@ -191,15 +191,19 @@ int image_archive_add(const struct image_archive *a, const struct archive_member
 }
 
 /* "._x.jpg", which macOS adds beside x.jpg: no image, whatever it is called. */
-static bool is_apple_double(const struct image_archive *a, const struct archive_member *e)
+static int is_apple_double(const struct image_archive *a, const struct archive_member *e, bool *is)
 {
 	const char *slash = strrchr(image_archive_name(a, e), '/'),
 		   *base = slash ? slash + 1 : image_archive_name(a, e);
-	char magic[4], message[160];
+	char magic[4] = "";
+	int code = EXIT_DONE;
 
-	return !strncmp(base, "._", 2) && e->bytes >= sizeof(magic) &&
-	       stored_read(a->request->stored, a->file, e->offset, magic, sizeof(magic), message, sizeof(message)) &&
-	       !memcmp(magic, "\0\5\26\7", sizeof(magic));
+	*is = false;
+	if (strncmp(base, "._", 2) || e->bytes < sizeof(magic))
+		return EXIT_DONE;
+	code = stored_get(a->request->stored, a->file, e->offset, magic, sizeof(magic));
+	*is = code == EXIT_DONE && !memcmp(magic, "\0\5\26\7", sizeof(magic));
+	return code;
 }
 
 int image_archive_add_all(const struct image_archive *a, struct labels *labels, struct image_list *images)
@@ -210,11 +214,14 @@ int image_archive_add_all(const struct image_archive *a, struct labels *labels, 
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i++) {
 		const struct archive_member *m = &a->member[i];
+		bool other = !file_name_is_image(image_archive_name(a, m));
 
-		if (!file_name_is_image(image_archive_name(a, m)) || is_apple_double(a, m)) {
+		if (!other)
+			code = is_apple_double(a, m, &other);
+		if (code == EXIT_DONE && other)
 			a->request->scan->ignored_count++;
+		if (code != EXIT_DONE || other)
 			continue;
-		}
 		code = image_archive_label(a, m, labels, label);
 		if (code == EXIT_DONE)
 			code = image_archive_add(a, m, label, &no_fields, images);

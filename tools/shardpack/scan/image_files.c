@@ -4,10 +4,11 @@
  */
 #include "tools/shardpack/scan/image_files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -29,11 +30,6 @@
 
 /* ---- folders ---- */
 
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-	return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 /* An image with its fields: `path` from the root, `below` from what was named. */
 static int add_file(struct image_list *images, const char *path, const char *below, const char *label,
 		    const struct stat *st)
@@ -47,85 +43,136 @@ static int add_file(struct image_list *images, const char *path, const char *bel
 	return code;
 }
 
-/* An image at `below`, which is relative to the folder that was named. */
-static int add_below(struct image_list *images, struct labels *labels, const char *folder, const char *below,
-		     const struct stat *st)
-{
-	char path[PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1], first[PLAN_PATH_BYTES_MAX],
-		where[2 * FILES_PATH_BYTES];
-	const char *slash = strchr(below, '/'), *root = images->request->place->root;
-	int bytes = snprintf(path, sizeof(path), "%s%s%s", folder, folder[0] ? "/" : "", below), code;
+/* A folder that is being listed, and those above it. */
+struct above {
+	dev_t dev;
+	ino_t ino;
+	size_t path_bytes;
+	const struct above *up;
+};
 
-	if (bytes < 0 || bytes >= (int)sizeof(path))
-		return fail(EXIT_BAD, "%s/%s%s%s: a path of %d bytes; the limit is %zu", root, folder,
-			    folder[0] ? "/" : "", below, bytes, sizeof(path) - 1);
-	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
-	snprintf(where, sizeof(where), "%s/%s", root, path);
-	code = labels_find(labels, where, below, slash ? first : NULL, label);
-	return code == EXIT_DONE ? add_file(images, path, below, label, st) : code;
+struct tree {
+	struct image_list *images;
+	struct labels *labels;
+	size_t top_bytes;		/* of the folder that was named, with a slash unless it is the root */
+	char path[PLAN_PATH_BYTES_MAX]; /* from the root to where the walk is */
+	struct progress progress;
+};
+
+static const char *root_of(const struct image_list *images)
+{
+	return images->request->place->root;
 }
 
-static int take_entry(struct image_list *images, struct labels *labels, const char *folder, const FTSENT *e,
-		      size_t top_bytes)
+static int out_of_room(const struct tree *t, const char *name, size_t bytes)
 {
-	const char *below = e->fts_path + top_bytes;
+	return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", root_of(t->images), t->path, name,
+		    bytes, sizeof(t->path) - 1);
+}
 
-	while (*below == '/')
-		below++;
-	switch (e->fts_info) {
-	case FTS_D:
-	case FTS_DP:
-		return EXIT_DONE;
-	case FTS_DC:
-		return fail(EXIT_BAD, "%s: this link leads back to %.*s; following it would never end", e->fts_path,
-			    (int)e->fts_cycle->fts_pathlen, e->fts_path); /* one path is kept for all */
-	case FTS_DNR:
-	case FTS_ERR:
-	case FTS_NS:
-	case FTS_SLNONE:
-		if (e->fts_info == FTS_SLNONE && !file_name_is_image(e->fts_name))
-			break;
-		return fail(EXIT_IO, "%s: %s", e->fts_path,
-			    e->fts_info == FTS_SLNONE ? "a link to a file that does not exist"
-						      : strerror(e->fts_errno));
-	default:
-		if (file_name_is_image(e->fts_name) && !field_files_has(images->request->recipe, e->fts_name))
-			return add_below(images, labels, folder, below, e->fts_statp);
+/* An image at t->path. */
+static int add_below(struct tree *t, const struct stat *st)
+{
+	char label[CLASS_NAME_BYTES_MAX + 1], first[PLAN_PATH_BYTES_MAX], where[2 * FILES_PATH_BYTES];
+	const char *below = t->path + t->top_bytes, *slash = strchr(below, '/');
+	int code;
+
+	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
+	snprintf(where, sizeof(where), "%s/%s", root_of(t->images), t->path);
+	code = labels_find(t->labels, where, below, slash ? first : NULL, label);
+	return code == EXIT_DONE ? add_file(t->images, t->path, below, label, st) : code;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_listed(const struct dirent *entry)
+{
+	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+}
+
+static int walk(struct tree *t, const struct stat *st, const struct above *up);
+
+/* A name in the folder at t->path, which is as long again afterwards. */
+static int take_entry(struct tree *t, const char *name, const struct above *up)
+{
+	const struct request *r = t->images->request;
+	size_t old = up->path_bytes, bytes = old + (old > 0) + strlen(name);
+	struct stat st;
+	int code = interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
+
+	if (code == EXIT_DONE && bytes >= sizeof(t->path))
+		return out_of_room(t, name, bytes);
+	stpcpy(stpcpy(t->path + old, old ? "/" : ""), name);
+	if (code == EXIT_DONE)
+		code = place_look_at_entry(r->place, t->path, &st);
+	if (code == EXIT_DONE && S_ISDIR(st.st_mode))
+		code = walk(t, &st, up);
+	else if (code == EXIT_DONE && file_name_is_image(name) && !field_files_has(r->recipe, name))
+		code = add_below(t, &st);
+	else if (code == EXIT_DONE)
+		r->scan->ignored_count++;
+	t->path[old] = '\0';
+	progress_add(&t->progress, 1, 0, 0);
+	progress_tick(&t->progress);
+	return code;
+}
+
+/*
+ * The folder at t->path, in byte order.  scandirat() says if the listing is not complete; fts does
+ * not.
+ */
+static int walk(struct tree *t, const struct stat *st, const struct above *up)
+{
+	struct above here = {st->st_dev, st->st_ino, strlen(t->path), up};
+	struct dirent **entry = NULL;
+	int code = EXIT_DONE, count;
+
+	for (const struct above *a = up; a; a = a->up)
+		if (a->dev == st->st_dev && a->ino == st->st_ino)
+			return fail(EXIT_BAD, "%s/%s: this link leads back to %s%s%.*s; following it would never end",
+				    root_of(t->images), t->path, root_of(t->images), a->path_bytes ? "/" : "",
+				    (int)a->path_bytes, t->path);
+	count = scandirat(t->images->request->place->root_fd, t->path[0] ? t->path : ".", &entry, is_listed, by_name);
+	if (count < 0)
+		return fail(EXIT_IO, "%s/%s: cannot read this folder: %s", root_of(t->images), t->path,
+			    strerror(errno));
+	for (int i = 0; i < count; i++) {
+		if (code == EXIT_DONE)
+			code = take_entry(t, entry[i]->d_name, &here);
+		free(entry[i]);
 	}
-	images->request->scan->ignored_count++;
-	return EXIT_DONE;
+	free(entry);
+	return code;
 }
 
 int image_files_add_folder(struct image_list *images, struct labels *labels, const char *path)
 {
-	char top[FILES_PATH_BYTES], *const tops[] = {top, NULL};
+	struct tree *t = calloc(1, sizeof(*t));
 	uint64_t before = images->count;
-	struct progress progress;
-	FTSENT *e;
-	FTS *tree;
-	int code = files_path(top, images->request->place->root_absolute, path);
+	size_t bytes = strlen(path);
+	struct stat st;
+	int code = t ? EXIT_DONE : fail(EXIT_IO, "%s: out of memory for a list of its files", path);
 
-	if (code != EXIT_DONE)
-		return code;
-	while (strlen(top) > 1 && top[strlen(top) - 1] == '/')
-		top[strlen(top) - 1] = '\0';
-	images->by_folder = !labels_given(labels);
-	tree = fts_open(tops, FTS_LOGICAL | FTS_NOCHDIR, by_name);
-	if (!tree)
-		return fail(EXIT_IO, "%s: %s", top, strerror(errno));
-	progress_start(&progress, "listing", "files", 0);
-	while (code == EXIT_DONE && (errno = 0, e = fts_read(tree)) != NULL) {
-		code = interrupted() ? EXIT_INTERRUPTED : take_entry(images, labels, path, e, strlen(top));
-		progress_add(&progress, 1, 0, 0);
-		progress_tick(&progress);
+	while (bytes && path[bytes - 1] == '/')
+		bytes--;
+	if (code == EXIT_DONE) {
+		*t = (struct tree){.images = images, .labels = labels, .top_bytes = bytes + (bytes > 0)};
+		memcpy(t->path, path, bytes); /* place.c saw that it fits */
+		images->by_folder = !labels_given(labels);
+		code = place_look_at_entry(images->request->place, bytes ? t->path : ".", &st);
 	}
-	if (code == EXIT_DONE && errno)
-		code = fail(EXIT_IO, "%s: %s", top, strerror(errno));
-	progress_abandon(&progress);
-	fts_close(tree);
+	if (code == EXIT_DONE) {
+		progress_start(&t->progress, "listing", "files", 0);
+		code = walk(t, &st, NULL);
+		progress_abandon(&t->progress);
+	}
+	free(t);
 	if (code == EXIT_DONE && images->count == before)
 		code = fail(EXIT_BAD, "%s%s%s: no images in it, judged by the extensions of file names",
-			    images->request->place->root, path[0] ? "/" : "", path);
+			    root_of(images), path[0] ? "/" : "", path);
 	return code;
 }
 

@@ -8,7 +8,6 @@
 #include "tools/shardpack/scan/image_table.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,15 +69,21 @@ static bool tidy(const char *path, char *out)
 	return used > 0;
 }
 
-/* An absolute path from the root on, also if it gets there by a link; "" if it lies elsewhere. */
-static void below_root(const struct source_place *place, const char *path, char *out, size_t room)
+/*
+ * An absolute path from the root on, also if it gets there by a link; "" if it lies elsewhere.
+ * False with errno if that cannot be told.
+ */
+static bool below_root(const struct source_place *place, const char *path, char *out, size_t room)
 {
 	size_t root_bytes = strlen(place->root_absolute);
 	char *resolved = files_is_below(path, place->root_absolute) ? strdup(path) : files_above_resolved(path);
 
+	if (!resolved && errno != ENOENT)
+		return false;
 	snprintf(out, room, "%s",
 		 resolved && files_is_below(resolved, place->root_absolute) ? resolved + root_bytes : "");
 	free(resolved);
+	return true;
 }
 
 /* From a path in a row to one below the root, into `out` of 2 x PLAN_PATH_BYTES_MAX. */
@@ -92,8 +97,9 @@ static int find_listed(const struct image_table *t, uint64_t line, const char *l
 			    t->path, line, strlen(listed), PLAN_PATH_BYTES_MAX - 1);
 	if (listed[0] != '/')
 		snprintf(joined, sizeof(joined), "%.*s%s", (int)t->folder_bytes, t->path, listed);
-	else
-		below_root(place, listed, joined, sizeof(joined));
+	else if (!below_root(place, listed, joined, sizeof(joined)))
+		return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, t->path, line, listed,
+			    strerror(errno));
 	if (!tidy(joined, out) || strlen(out) >= PLAN_PATH_BYTES_MAX)
 		return fail(EXIT_BAD,
 			    "%s/%s: line %" PRIu64 ": '%s' lies outside of %s; name a folder that holds all "

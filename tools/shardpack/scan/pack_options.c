@@ -35,7 +35,7 @@ const struct cli_option pack_run_options[] = {
 	 .help = "stop if more inputs are bad"},
 	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE",
 	 .help = "write a report: JSON, or HTML if FILE ends in .html"},
-	{.name = "replace", .kind = CLI_FLAG, AT(replace), .help = "replace another dataset in DIR"},
+	{.name = "replace", .kind = CLI_FLAG, AT(replace), .help = "build anew, and replace what is in DIR"},
 	{0}};
 
 const struct cli_option pack_input_options[] = {
@@ -43,6 +43,7 @@ const struct cli_option pack_input_options[] = {
 	 .help = "folder that relative paths start from"},
 	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside --out",
 	 .help = "folder for unpacked files"},
-	{.name = "dry-run", .kind = CLI_FLAG, AT(dry_run), .help = "print the plan and write nothing"},
+	{.name = "trust-names", .kind = CLI_FLAG, AT(trust_names), .help = "ignore source times"},
+	{.name = "dry-run", .kind = CLI_FLAG, AT(dry_run), .help = "print the plan only", .beside = true},
 	{0}};
 /* clang-format on */

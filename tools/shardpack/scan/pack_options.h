@@ -46,7 +46,7 @@ struct pack_options {
 	const char *quarantine, *report;
 	bool replace;
 	const char *root, *spool;
-	bool dry_run;
+	bool trust_names, dry_run;
 };
 
 /* The options of every source, in tables. */

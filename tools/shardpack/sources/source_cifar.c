@@ -41,13 +41,6 @@ static const struct cifar {
 	{{{"train.bin"}, {"test.bin"}}, 2, {100, 20}, {"fine_label_names.txt", "coarse_label_names.txt"}},
 };
 
-static bool is_there(const struct request *r, const char *name)
-{
-	struct stat st;
-
-	return fstatat(r->place->root_fd, name, &st, 0) == 0;
-}
-
 /* The names lie beside the data, one a line; without them classes are called by their numbers. */
 static int read_names(const struct request *r, const struct cifar *kind, struct classes *out)
 {
@@ -55,13 +48,17 @@ static int read_names(const struct request *r, const struct cifar *kind, struct 
 	char *line = NULL;
 	size_t capacity = 0;
 	ssize_t bytes;
+	struct stat st;
+	bool there;
 	FILE *in;
 
+	if (place_look(r->place, kind->names[which], &st, &there) != EXIT_DONE)
+		return EXIT_IO;
+	if (!there)
+		return classes_add_numbers(out, kind->class_count[which]);
 	fd = openat(r->place->root_fd, kind->names[which], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return errno == ENOENT
-			       ? classes_add_numbers(out, kind->class_count[which])
-			       : fail(EXIT_IO, "%s/%s: %s", r->place->root, kind->names[which], strerror(errno));
+		return fail(EXIT_IO, "%s/%s: %s", r->place->root, kind->names[which], strerror(errno));
 	in = fdopen(fd, "r");
 	if (!in)
 		return fail(EXIT_IO, "out of memory");
@@ -128,11 +125,20 @@ static int add_folder(const struct request *r, void *context)
 	return code;
 }
 
-static const struct cifar *kind_of_folder(const struct request *r)
+/* The first kind whose first file is there. */
+static int kind_of_folder(const struct request *r, const struct cifar **out)
 {
-	if (is_there(r, kinds[0].file[r->o->split][0]))
-		return &kinds[0];
-	return is_there(r, kinds[1].file[r->o->split][0]) ? &kinds[1] : NULL;
+	struct stat st;
+	bool there = false;
+	int code = EXIT_DONE;
+
+	*out = NULL;
+	for (size_t i = 0; code == EXIT_DONE && !there && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		code = place_look(r->place, kinds[i].file[r->o->split][0], &st, &there);
+		if (there)
+			*out = &kinds[i];
+	}
+	return code;
 }
 
 /* By the names of the files, as a size may be that of either. */
@@ -148,8 +154,10 @@ static const struct cifar *kind_of_file(const char *path)
 static int begin(const struct request *r, void *context, struct classes *out)
 {
 	bool is_folder = fixed_source_is_folder(r);
-	const struct cifar *kind = is_folder ? kind_of_folder(r) : kind_of_file(r->place->item[0].path);
+	const struct cifar *kind = is_folder ? NULL : kind_of_file(r->place->item[0].path);
 
+	if (is_folder && kind_of_folder(r, &kind) != EXIT_DONE)
+		return EXIT_IO;
 	if (!kind)
 		return is_folder ? fail(EXIT_BAD,
 					"%s: neither %s nor %s is in it; SRC must be the folder of the "

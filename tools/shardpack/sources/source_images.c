@@ -47,15 +47,17 @@ static int look_into(const struct request *r, struct text *archives, bool *has_f
 			close(fd);
 		return code;
 	}
-	while ((errno = 0, entry = readdir(dir)) != NULL) {
+	while (code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL) {
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		if (file_name_is_archive(entry->d_name))
+		if (file_name_is_archive(entry->d_name)) {
 			text_add(archives, entry->d_name, strlen(entry->d_name) + 1);
-		else if (fstatat(r->place->root_fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode))
-			*has_folders = true;
+			continue;
+		}
+		code = place_look_at_entry(r->place, entry->d_name, &st);
+		*has_folders = *has_folders || (code == EXIT_DONE && S_ISDIR(st.st_mode));
 	}
-	if (errno)
+	if (code == EXIT_DONE && errno)
 		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
 	closedir(dir);
 	return code == EXIT_DONE && text_failed(archives) ? fail(EXIT_IO, "out of memory for a list of archives")

@@ -1,0 +1,136 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_changed.sh - a source that changes between plan, build, resume and a later run ends
+# it with exit code 5 and its name; copies with other times make the same dataset
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+
+make_images src 24 2
+mkdir cifar
+"$PYTHON" - <<'EOF'
+import numpy
+numpy.save("image.npy", numpy.zeros((40, 4, 4, 3), "u1"))
+numpy.save("label.npy", numpy.zeros(40, "i8"))
+numpy.arange(40 * 16, dtype="u1").tofile("records.bin")
+(numpy.arange(40 * 17) % 5).astype("u2").tofile("tokens.bin")
+numpy.zeros(40 * 3073, "u1").tofile("cifar/test_batch.bin")
+EOF
+tar --sort=name -C src -cf images.tar .
+{ echo path,label,second && (find src -type f | sort | sed 's/.*/&,1,&/'); } >images.csv
+cases=0
+
+# rewritten FILE: other bytes of the same size, written later
+rewritten() {
+	"$PYTHON" - "$1" <<'EOF'
+import os, sys
+with open(sys.argv[1], "r+b") as f:
+	data = f.read()
+	at = data.rindex(b"\xff\xd9") - 3 if b"\xff\xd9" in data else len(data) - 1
+	f.seek(at)
+	f.write(bytes([data[at] ^ 1]))
+os.utime(sys.argv[1], ns=(os.stat(sys.argv[1]).st_atime_ns, os.stat(sys.argv[1]).st_mtime_ns + 1))
+EOF
+}
+
+# changes FILE COMMAND...: rewritten at each moment, it stops what comes next
+changes() {
+	local file=$1 name=${1##*/} time
+	shift
+	local command=("$@" --shard-records 10 --order source)
+	time="written 20.* then, 20.* now"
+	rm -rf ds kept && cp -p "$file" kept
+	# Between the plan and a part, and between two parts.
+	run 0 "$PACK" plan "${command[@]}" -o ds -q
+	run 0 "$PACK" build ds --part 0/2 -q
+	rewritten "$file"
+	run 5 "$PACK" build ds
+	grep -q "/$name: changed since the plan was made: $time" err || die "$file: $(cat err)"
+	run 5 "$PACK" "${command[@]}" -o ds
+	grep -q "/$name: changed since the plan was made: $time; to pack it as it is" err || die "$file: $(cat err)"
+	[ ! -e ds/dataset.manifest ] || die "$file: a mixed dataset"
+	# --replace takes it as it is, and leaves nothing of before.
+	run 0 "$PACK" "${command[@]}" -o whole -q
+	run 0 "$PACK" "${command[@]}" -o ds --replace -q
+	same whole ds
+	# Finished: the sources are the same, then one is not.
+	run 0 "$PACK" "${command[@]}" -o ds
+	grep -q "is there already (.*no source is newer)" err || die "$file: $(cat err)"
+	run 0 "$PACK" "${command[@]}" -o ds --dry-run
+	rewritten "$file"
+	for dry in "" --dry-run; do
+		run 5 "$PACK" "${command[@]}" -o ds $dry
+		grep -q "/$name: is newer than the dataset in ds: .*; --replace builds the dataset anew" err ||
+			die "$file: $(cat err)"
+	done
+	same whole ds
+	# An older file put in its place is newer there; and so is one whose time was set back.
+	cp -p "$file" other && touch -d 2001-01-01 other && mv other "$file"
+	run 5 "$PACK" "${command[@]}" -o ds
+	run 0 "$PACK" "${command[@]}" -o ds --trust-names
+	grep -q "is there already" err || die "$file: $(cat err)"
+	run 0 "$PACK" "${command[@]}" -o ds --replace -q
+	cp -p kept "$file"
+	run 0 "$PACK" "${command[@]}" -o ds --replace -q
+	rm -rf ds whole
+	cases=$((cases + 1))
+}
+
+pixels=(--resize 16 --crop 16 --accept warnings)
+changes label.npy array image.npy label.npy
+changes records.bin raw records.bin --schema 'x:u8[16]'
+changes tokens.bin tokens tokens.bin --seq-len 8 --dtype u16
+changes cifar/test_batch.bin cifar cifar --split test
+changes images.tar images images.tar "${pixels[@]}"
+# Files of their own: one that the second part reads.
+last=$(find src -type f | sort | sed -n 15p)
+changes "$last" images src "${pixels[@]}"
+changes "$last" images images.csv "${pixels[@]}"
+changes "$last" images images.csv "${pixels[@]}" --field second:kind=image,crop=8
+
+# ---- a kill half way, then other pictures of the same size ----
+
+run 0 "$PACK" images src -o whole "${pixels[@]}" --shard-records 4 -q
+run 0 "$PACK" plan images src -o ds "${pixels[@]}" --shard-records 4 -q
+run 0 "$PACK" build ds --part 1/3 -q
+cp -rp src fresh
+find src -type f | while read -r f; do rewritten "$f"; done
+run 5 "$PACK" images src -o ds "${pixels[@]}" --shard-records 4
+run 5 "$PACK" build ds
+[ "$(tail -n 1 err)" != "" ] && grep -q "inputs changed since the plan was made; shards that need" err || die "$(cat err)"
+
+# ---- copies have other times, and the dataset is the same ----
+
+rm -rf src && mv fresh src
+cp -r src copy && find copy -type f -exec touch -d 2020-02-02 {} +
+run 0 "$PACK" plan images src -o cluster "${pixels[@]}" --shard-records 4 -q
+run 0 "$PACK" build cluster --part 0/2 -q
+run 5 "$PACK" build cluster --part 1/2 --source copy
+run 0 "$PACK" build cluster --part 1/2 --source copy --trust-names -q
+run 0 "$PACK" seal cluster -q
+run 0 "$PACK" images copy -o single "${pixels[@]}" --shard-records 4 -q
+same single cluster
+
+# ---- without its times nothing is known ----
+
+run 0 "$PACK" plan images src -o lost "${pixels[@]}" --shard-records 4 -q
+rm lost/.shardpack/sources
+run 5 "$PACK" build lost
+run 0 "$PACK" plan images src -o lost "${pixels[@]}" --shard-records 4 -q
+run 0 "$PACK" build lost --part 0/2 -q
+rm lost/.shardpack/sources
+run 5 "$PACK" images src -o lost "${pixels[@]}" --shard-records 4
+grep -q "lost/.shardpack/sources: is missing, and there are shards" err || die "$(cat err)"
+head -c 70 /dev/zero >lost/.shardpack/sources
+run 1 "$PACK" build lost
+run 0 "$PACK" images src -o lost "${pixels[@]}" --shard-records 4 --trust-names -q
+
+# Negative control: a shardpack that looks at sizes alone mixes two versions.
+break_pack origin.c 's/^\treturn ns_of(&st->st_mtim);$/\treturn st ? 1 : 0;/'
+rm -rf ds && "$PYTHON" -c 'import numpy; numpy.save("label.npy", numpy.zeros(40, "i8"))'
+run 0 ./broken plan array image.npy label.npy -o ds --shard-records 10 --order source -q
+run 0 ./broken build ds --part 0/2 -q
+"$PYTHON" -c 'import numpy; numpy.save("label.npy", numpy.ones(40, "i8"))'
+run 0 ./broken build ds -q && run 0 ./broken seal ds -q
+run 0 "$CAT" list ds
+[ "$(cut -f2 out | sort -u | wc -l)" -ge 2 ] || die "the control does not mix: $(cat out)"
+echo "$cases sources that change at five moments; kills, copies, lost times; the control mixes"

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * origin.c - when each file of the source was last written, as the plan found it
+ */
+#include "tools/shardpack/input/origin.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/common/signals.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/plan.h"
+
+#define HEAD_BYTES 64
+#define MAGIC	   "shardpack-sources 1\n"
+
+struct head {
+	char magic[32];
+	uint64_t input_count, per_input, file_count, reserved;
+};
+
+static_assert(sizeof(struct head) == HEAD_BYTES, "the head has 64 bytes");
+
+static uint64_t ns_of(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * UINT64_C(1000000000) + (uint64_t)t->tv_nsec;
+}
+
+uint64_t origin_time_of(const struct stat *st)
+{
+	return ns_of(&st->st_mtim);
+}
+
+const char *origin_time_text(uint64_t ns, char out[ORIGIN_TIME_CHARS])
+{
+	time_t seconds = (time_t)(ns / UINT64_C(1000000000));
+	struct tm tm;
+	size_t at = gmtime_r(&seconds, &tm) ? strftime(out, ORIGIN_TIME_CHARS, "%Y-%m-%d %H:%M:%S", &tm) : 0;
+
+	snprintf(out + at, ORIGIN_TIME_CHARS - at, ".%09" PRIu64 " UTC", ns % UINT64_C(1000000000));
+	return out;
+}
+
+/* Fields that may have a file. */
+static uint64_t parts_of(const struct recipe *r)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < r->field_count; i++)
+		count += field_has_part(&r->from[i]);
+	return count;
+}
+
+/* The part with that number, from 0, of an input. */
+static void find_part(const struct plan *p, const struct plan_input *in, uint64_t number, struct field_part *out)
+{
+	uint64_t column_bytes = recipe_column_bytes(&p->recipe);
+	const char *at = in->parts + (column_bytes ? strlen("= ") + 2 * column_bytes : 0);
+	size_t bytes = strcspn(at, " \n");
+
+	for (; number; number--) {
+		at += bytes + (at[bytes] == ' ');
+		bytes = strcspn(at, " \n");
+	}
+	field_part_read(at, bytes, out); /* written or checked before */
+}
+
+/* The path of an entry of an input; false if it has no file. */
+static bool path_of(const struct plan *p, const struct plan_input *in, uint64_t entry, char *out)
+{
+	struct field_part part;
+
+	if (!entry && in->file != PLAN_NO_FILE)
+		return false;
+	if (!entry)
+		return plan_input_path(p, in, out) > 0;
+	find_part(p, in, entry - 1, &part);
+	return part.kind == FIELD_PART_FILE && text_decode(part.text, part.text_bytes, true, out) > 0;
+}
+
+static void note_newest(struct origin *o, uint64_t slot, const struct stat *st)
+{
+	uint64_t written = ns_of(&st->st_mtim), changed = ns_of(&st->st_ctim);
+	uint64_t last = written > changed ? written : changed;
+
+	if (last > o->newest_ns) {
+		o->newest_ns = last;
+		o->newest_slot = slot;
+	}
+}
+
+static bool start(struct origin *o, const struct plan *p)
+{
+	uint64_t count;
+
+	o->input_count = plan_names_inputs(p) ? p->input_count : 0;
+	o->per_input = o->input_count ? 1 + parts_of(&p->recipe) : 0;
+	o->file_count = p->file_count;
+	count = o->input_count * o->per_input + o->file_count;
+	o->bytes = HEAD_BYTES + (size_t)count * sizeof(*o->time);
+	o->data = malloc(o->bytes);
+	if (!o->data)
+		return false;
+	o->time = (uint64_t *)((char *)o->data + HEAD_BYTES);
+	memset(o->time, 0xff, (size_t)count * sizeof(*o->time));
+	return true;
+}
+
+static int look_at_inputs(struct origin *o, const struct plan *p, const struct source_place *place, uint64_t *own)
+{
+	char path[3 * PLAN_PATH_BYTES_MAX];
+	struct plan_input in;
+	struct stat st;
+	int code = EXIT_DONE;
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < o->input_count; i++) {
+		plan_input(p, i, &in);
+		code = interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
+		for (uint64_t k = 0; code == EXIT_DONE && k < o->per_input; k++) {
+			uint64_t slot = i * o->per_input + k;
+
+			if (!path_of(p, &in, k, path))
+				continue;
+			code = place_look_at_entry(place, path, &st);
+			if (code != EXIT_DONE)
+				break;
+			++*own;
+			o->time[slot] = origin_time_of(&st);
+			note_newest(o, slot, &st);
+		}
+	}
+	return code;
+}
+
+int origin_collect(struct origin *o, const struct plan *p, const struct source_place *place, const struct stored *s)
+{
+	uint64_t own = 0, first;
+	struct head head = {.magic = MAGIC};
+	int code;
+
+	if (!start(o, p))
+		return fail(EXIT_IO, "out of memory for the times of %" PRIu64 " inputs", p->input_count);
+	code = look_at_inputs(o, p, place, &own);
+	if (!own) {
+		o->per_input = 0;
+		o->bytes = HEAD_BYTES + (size_t)o->file_count * sizeof(*o->time);
+	}
+	first = o->input_count * o->per_input;
+	for (uint64_t i = 0; code == EXIT_DONE && i < o->file_count; i++) {
+		if (p->file[i].how)
+			continue;
+		o->time[first + i] = origin_time_of(stored_stat(s, (uint32_t)i));
+		note_newest(o, first + i, stored_stat(s, (uint32_t)i));
+	}
+	head.input_count = o->input_count;
+	head.per_input = o->per_input;
+	head.file_count = o->file_count;
+	memcpy(o->data, &head, sizeof(head));
+	return code;
+}
+
+/* The head is that of this plan, and the size follows from it. */
+static bool settle(struct origin *o, const struct plan *p)
+{
+	uint64_t per_input = 1 + parts_of(&p->recipe);
+	struct head head;
+
+	memcpy(&head, o->data, sizeof(head));
+	o->input_count = plan_names_inputs(p) ? p->input_count : 0;
+	o->per_input = head.per_input;
+	o->file_count = p->file_count;
+	o->time = (uint64_t *)((char *)o->data + HEAD_BYTES);
+	return !memcmp(head.magic, MAGIC, sizeof(MAGIC)) && head.input_count == o->input_count &&
+	       head.file_count == o->file_count && (!head.per_input || head.per_input == per_input) &&
+	       o->bytes == HEAD_BYTES + (o->input_count * head.per_input + head.file_count) * sizeof(*o->time);
+}
+
+int origin_open(struct origin *o, const struct plan *p, const char *path, bool *found)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), code = EXIT_DONE;
+	struct stat st = {0};
+
+	*found = fd >= 0;
+	if (fd < 0)
+		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) != 0)
+		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	else if (!S_ISREG(st.st_mode) || st.st_size < HEAD_BYTES)
+		code = fail(EXIT_BAD, "%s: damaged: it is too short for the times of sources", path);
+	if (code == EXIT_DONE) {
+		o->bytes = (size_t)st.st_size;
+		o->data = mmap(NULL, o->bytes, PROT_READ, MAP_SHARED, fd, 0);
+		o->is_map = o->data != MAP_FAILED;
+		if (!o->is_map)
+			code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+		else if (!settle(o, p))
+			code = fail(EXIT_BAD, "%s: damaged, or of another plan", path);
+	}
+	close(fd);
+	return code;
+}
+
+void origin_close(struct origin *o)
+{
+	if (o->is_map)
+		munmap(o->data, o->bytes);
+	else if (o->data != MAP_FAILED)
+		free(o->data);
+	memset(o, 0, sizeof(*o));
+}
+
+uint64_t origin_of_input(const struct origin *o, uint64_t input_idx, uint32_t part)
+{
+	return part < o->per_input ? o->time[input_idx * o->per_input + part] : ORIGIN_NO_TIME;
+}
+
+uint64_t origin_of_file(const struct origin *o, uint64_t file)
+{
+	return o->time[o->input_count * o->per_input + file];
+}
+
+bool origin_is_same(const struct origin *then, const struct origin *now, uint64_t *slot)
+{
+	uint64_t count = now->input_count * now->per_input + now->file_count;
+
+	*slot = 0;
+	if (then->per_input != now->per_input)
+		return false;
+	while (*slot < count && then->time[*slot] == now->time[*slot])
+		++*slot;
+	return *slot == count;
+}
+
+void origin_path(const struct origin *o, const struct plan *p, uint64_t slot, char *out)
+{
+	uint64_t first = o->input_count * o->per_input;
+	struct plan_input in;
+
+	if (slot >= first) {
+		strcpy(out, p->file[slot - first].path);
+		return;
+	}
+	plan_input(p, slot / o->per_input, &in);
+	if (!path_of(p, &in, slot % o->per_input, out))
+		plan_input_path(p, &in, out);
+}
+
+static int refuse(const struct origin *o, const struct plan *p, const char *root, uint64_t slot, uint64_t then,
+		  uint64_t now)
+{
+	char path[3 * PLAN_PATH_BYTES_MAX], before[ORIGIN_TIME_CHARS], after[ORIGIN_TIME_CHARS];
+
+	origin_path(o, p, slot, path);
+	return fail(
+		EXIT_MISMATCH,
+		"%s/%s: changed since the plan was made: written %s then, %s now; to pack it as it is, pack all anew "
+		"with --replace; if only its time differs, as in a copy, add --trust-names",
+		root, path, origin_time_text(then, before), origin_time_text(now, after));
+}
+
+int origin_compare(const struct origin *then, const struct origin *now, const struct plan *p, const char *root)
+{
+	uint64_t slot;
+
+	return origin_is_same(then, now, &slot) ? EXIT_DONE
+						: refuse(now, p, root, slot, then->time[slot], now->time[slot]);
+}
+
+int origin_check_files(const struct origin *then, const struct plan *p, const struct stored *s, const char *root)
+{
+	uint64_t first = then->input_count * then->per_input;
+	int code = EXIT_DONE;
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < then->file_count; i++) {
+		uint64_t now = p->file[i].how ? ORIGIN_NO_TIME : origin_time_of(stored_stat(s, (uint32_t)i));
+
+		if (now != then->time[first + i])
+			code = refuse(then, p, root, first + i, then->time[first + i], now);
+	}
+	return code;
+}
