@@ -151,6 +151,34 @@ class Order(Loading):
             loader.set_epoch(7)
             self.assertEqual([(b.epoch, b.step) for b in loader][0], (7, 0))
 
+    def test_only_the_last_loop_goes_on(self):
+        over = self.assertRaisesRegex(libshard.ArgumentError, "this loop is over: another one began, or set_epoch")
+        with libshard.Loader(self.ds, 8) as loader:
+            first = iter(loader)
+            self.assertEqual(next(first).epoch, 0)
+            second = iter(loader)
+            self.assertEqual((next(second).epoch, loader.epoch), (1, 1))
+            with over:
+                next(first)
+            self.assertEqual((b := next(second)).step, 1, b)
+            state = loader.state_dict()
+            for place in (lambda: loader.set_epoch(4), lambda: loader.load_state_dict(state)):
+                started = iter(loader)
+                next(started)
+                place()
+                with over:
+                    next(started)
+            waiting = iter(loader)  # has had no batch: it begins where the loader stands then
+            loader.set_epoch(6)
+            self.assertEqual(next(waiting).epoch, 6)
+            with over:
+                for _ in zip(loader, loader):
+                    pass
+            ended = iter(loader)
+            self.assertEqual(len([b.step for b in ended]), 13)
+            next(iter(loader))
+            self.assertIsNone(next(ended, None))
+
     def test_from_a_path_and_its_repr(self):
         with libshard.Loader("set", 8) as loader:
             self.assertEqual(repr(loader), "<libshard.Loader of 'set': 13 batches of 8 an epoch, windows order>")

@@ -22,6 +22,13 @@ static PyObject *tell(PyObject *self, PyObject *unused)
 	return Py_BuildValue("(KK)", epoch, position);
 }
 
+/* The next loop begins here, and the one that is under way is over. */
+static void placed_anew(struct loader *l)
+{
+	l->placed = true;
+	l->place_count++;
+}
+
 static PyObject *seek(PyObject *self, PyObject *args)
 {
 	struct lender *l = (struct lender *)self;
@@ -32,7 +39,7 @@ static PyObject *seek(PyObject *self, PyObject *args)
 		return NULL;
 	if (shard_loader_seek(l->l, epoch, position, &err))
 		return fail(&err);
-	((struct loader *)self)->placed = true;
+	placed_anew((struct loader *)self);
 	return Py_NewRef(Py_None);
 }
 
@@ -58,7 +65,7 @@ static PyObject *resume(PyObject *self, PyObject *text)
 		return NULL;
 	if (shard_loader_resume(l->l, token_text, &err))
 		return fail(&err);
-	((struct loader *)self)->placed = true;
+	placed_anew((struct loader *)self);
 	return Py_NewRef(Py_None);
 }
 
