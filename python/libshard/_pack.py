@@ -78,7 +78,8 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
     one_by_one = getattr(source, "batch_size", None) is None and getattr(source, "batch_sampler", None) is None
     if not batched and not one_by_one and hasattr(source, "dataset"):
         raise ArgumentError(
-            f"the source is a {type(source).__name__}, which yields batches, not samples; say batched=True", "bad argument"
+            f"the source is a {type(source).__name__}, which yields batches, not samples; say batched=True",
+            "bad argument",
         )
     if hasattr(source, "columns") and (hasattr(source, "to_dict") or hasattr(source, "to_pydict")):
         raise ArgumentError(

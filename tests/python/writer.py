@@ -829,7 +829,8 @@ class BadUse(Case):
         for mode, field in (("1", "bool[4,4]"), ("L", "uint8[4,4]"), ("LA", "uint8[4,4,2]"), ("RGBA", "uint8[4,4,4]"),
                             ("I", "int32[4,4]"), ("F", "float32[4,4]"), ("I;16", "uint16[4,4]")):  # fmt: skip
             self.setUp()
-            self.assertEqual(str(libshard.pack([{"x": Image.new(mode, (4, 4))}], None, "ours").schema["x"]), f"x: {field}")
+            ds = libshard.pack([{"x": Image.new(mode, (4, 4))}], None, "ours")
+            self.assertEqual(str(ds.schema["x"]), f"x: {field}")
         self.setUp()
         got = libshard.pack([{"mask": np.asarray(red), "image": red.convert("RGB")}], None, "ours")[0]
         self.assertEqual((got["mask"].tolist(), got["image"].tolist()), ([[3] * 4] * 4, rgb.tolist()))

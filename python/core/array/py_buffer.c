@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_buffer.c - arrays by the buffer protocol, __array_interface__, __array__, __cuda_array_interface__
+ * py_buffer.c - arrays by the buffer protocol, __array_interface__, __array__ and
+ * __cuda_array_interface__
  */
 #include "python/core/array/py_buffer.h"
 

@@ -194,6 +194,14 @@ static PyObject *held(PyObject *self, PyObject *unused)
 	return PyLong_FromUnsignedLong(((struct lender *)self)->held_count);
 }
 
+static PyObject *lent(PyObject *self, PyObject *array)
+{
+	(void)self;
+	if (Py_TYPE(array) != array_type)
+		return fail_argument("lent() is asked of an array");
+	return PyBool_FromLong(((struct array *)array)->field >= 0);
+}
+
 static PyObject *gpu(PyObject *self, PyObject *unused)
 {
 	struct lender *l = (struct lender *)self;
@@ -239,6 +247,8 @@ PyMethodDef loader_methods[] = {
 	 "last_damage($self, /)\n--\n\n"
 	 "Status and message of the row that was substituted or masked last; None if none was."},
 	{"held", held, METH_NOARGS, "held($self, /)\n--\n\nHow many batches are alive."},
+	{"lent", lent, METH_O,
+	 "lent($self, array, /)\n--\n\nDoes this array of a batch lie in the loader's memory, and hold the batch?"},
 	{"gpu", gpu, METH_NOARGS,
 	 "gpu($self, /)\n--\n\nNumber of the GPU that batches are on; None: they are in the memory of the CPU."},
 	{NULL, NULL, 0, NULL},
