@@ -31,8 +31,8 @@ struct array *array_alloc(uint32_t dtype, uint64_t count, void **data);
 
 /*
  * Some libraries write to what is read-only, and a write to the map of a file would end the
- * process.  So before another library gets such an array, it is moved to memory of its own; a long one stays,
- * because not everybody has the memory.  False with an exception set if there is none.
+ * process.  So before another library gets such an array, it is moved to memory of its own.  A long
+ * one stays, because not everybody has the memory.  False with an exception set if there is none.
  */
 bool array_own(struct array *a);
 bool array_is_mapped(const struct array *a);
