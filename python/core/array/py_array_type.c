@@ -250,7 +250,8 @@ int array_init(PyObject *module)
 		{Py_sq_item, sq_item},
 		{Py_sq_length, length},
 		{Py_tp_doc,
-		 "A read-only view of numbers, which NumPy, PyTorch and JAX take without a copy.\n\n"
+		 "A read-only view of numbers, which NumPy, PyTorch and JAX take: those of batches without a copy,\n"
+		 "and those that lie in a file with one.\n\n"
 		 "numpy.asarray(array), or any function that takes arrays, does it.  The memory stays while a view of "
 		 "it lives."},
 		{0, NULL},
