@@ -7,8 +7,8 @@
     for batch in libshard.Loader(ds, batch_size=256):   # an epoch
         batch["image"], batch["label"]
 
-Arrays are read-only views that NumPy, PyTorch and JAX take without a copy:
-``numpy.asarray(batch["image"])``.
+Arrays are read-only.  NumPy, PyTorch and JAX take those of batches without a copy,
+``numpy.asarray(batch["image"])``, and those of records with one.
 """
 
 from ._core import Array, Batch

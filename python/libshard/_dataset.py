@@ -4,13 +4,22 @@
 from __future__ import annotations
 
 import operator
+import os
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast
 
 from . import _core
 from ._description import ChannelStats, Field, Schema, Stats, Value, VerifyReport
-from ._errors import ArgumentError, CorruptError, Error, MismatchError, StorageError, UnsupportedError
+from ._errors import (
+    ArgumentError,
+    CorruptError,
+    Error,
+    MismatchError,
+    NotFoundError,
+    StorageError,
+    UnsupportedError,
+)
 from ._show import Preview, dataset_html, spread_numbers
 
 if TYPE_CHECKING:
@@ -42,7 +51,10 @@ class Dataset(_core.Dataset):
         exception, not a dead process.  ``id``: the id that the dataset must have, 64 hex digits
         from somebody you trust; else :class:`MismatchError`.
         """
-        return super().__new__(cls, path, check=_choice("check", check, _CHECKS), guard=guard, id=id)
+        try:
+            return super().__new__(cls, path, check=_choice("check", check, _CHECKS), guard=guard, id=id)
+        except NotFoundError as e:
+            raise NotFoundError(e.message + _advice(path), e.status, e.os_code) from None
 
     def __init__(self, path: Path, *, check: str = "first", guard: bool = True, id: str | None = None) -> None:
         self._options = {"check": check, "guard": guard}
@@ -158,15 +170,30 @@ class Dataset(_core.Dataset):
         return f"<libshard.Dataset {self.path!r}: {len(self):,} records of ({fields}), {self.shard_count:,} shards>"
 
 
-def _whole(option: str, value: SupportsIndex, bits: int = 32) -> int:
+def _whole(option: str, value: SupportsIndex, bits: int = 32, least: int = 0) -> int:
     """A number as C will see it: what does not fit must not wrap around."""
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{option}={value!r}; must be a whole number") from None
-    if not 0 <= number < 1 << bits:
-        raise ArgumentError(f"{option}={number}; must be 0 to {(1 << bits) - 1}", "bad argument")
+    if not least <= number < 1 << bits:
+        raise ArgumentError(f"{option}={number}; must be {least} to {(1 << bits) - 1}", "bad argument")
     return number
+
+
+def _advice(path: Path) -> str:
+    """What to do about a folder without a manifest."""
+    name = os.fsdecode(path)
+    if "://" in name:
+        return "; datasets are folders of this machine: fetch it first, and open the copy"
+    if name.startswith("~"):
+        return "; '~' is no folder here: give os.path.expanduser(path)"
+    if not os.path.isdir(name):
+        return "; there is no such folder"
+    inside = sorted(n for n in os.listdir(name) if os.path.exists(os.path.join(name, n, "dataset.manifest")))
+    if inside:
+        return f"; the folder holds datasets, such as {inside[0]!r}: open one of them"
+    return "; this folder is no dataset: shardpack or libshard.pack() makes one of images, tables or arrays"
 
 
 def _choice(option: str, value: str, names: Sequence[str]) -> int:

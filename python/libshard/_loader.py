@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import operator
-import os
+import warnings
 from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar
 
-from . import _core
+from . import _core, _frameworks, _ranks
 from ._core import Batch
 from ._dataset import Dataset, _choice, _whole
 from ._dataset import open as _open_dataset
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
     from ._core import Array
-    from ._types import Path
+    from ._types import Device, Path
 
 T = TypeVar("T")  # what a batch is made of
 
@@ -28,12 +28,23 @@ _TAILS = ("drop", "pad", "keep")
 _PATHS = ("auto", "map", "direct", "pread")
 _CORRUPT = ("fail", "substitute", "mask")
 _POOL_ALL = 2**64 - 1
+# Names in messages of C.
+_IN_PYTHON = {
+    "options: ": "",
+    "batch_records is": "batch_size is",
+    "thread_count": "threads",
+    "lane_count": "lanes",
+    "SHARD_PAD": "tail='pad'",
+    "SHARD_KEEP": "tail='keep'",
+}
 
 PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
 
 
 class LoaderBase(Generic[T]):
     """What loaders have in common, whatever they make of a batch."""
+
+    _needs_group = False  # is a share that only torchrun's variables name a guess?
 
     def __init__(
         self,
@@ -48,10 +59,11 @@ class LoaderBase(Generic[T]):
         tail: str | None = None,
         prefetch: SupportsIndex = 2,
         max_held: SupportsIndex = 2,
+        copy: bool = False,
         threads: SupportsIndex = 0,
         path: str = "auto",
         on_corrupt: str = "fail",
-        device: str = "cpu",
+        device: str | Device = "cpu",
         memory: WriteableBuffer | None = None,
         window_runs: SupportsIndex = 0,
         lanes: SupportsIndex = 0,
@@ -68,18 +80,21 @@ class LoaderBase(Generic[T]):
         any other) and ``"windows"`` (runs of neighbours, mixed: large reads); False is
         ``"sequential"``.  ``seed``: of the order.
 
-        ``rank``, ``world``: which share of the epoch is ours; by default as torchrun sets RANK and
-        WORLD_SIZE.
+        ``rank``, ``world``: which share of the epoch is ours; by default that of
+        ``torch.distributed`` if it was initialized, else as torchrun sets RANK and WORLD_SIZE.  A
+        loop raises if that changed since the loader was made.
 
         ``tail``: what to do with records that do not fill the ranks' last batch: ``"keep"`` a
         smaller batch (world 1 only, and the default there), ``"drop"`` them (the default of larger
-        worlds), or ``"pad"`` with records from the start of the epoch, flagged.  ``drop_last`` True
-        and False are ``"drop"`` and ``"keep"``.
+        worlds), or ``"pad"`` with records from the start of the epoch, flagged (the default of
+        larger worlds with ``shuffle=False``).  ``drop_last`` True and False are ``"drop"`` and
+        ``"keep"``.
 
         ``prefetch``: batches that are prepared ahead.  ``max_held``: batches that may be alive when
         the next is asked for; 1 is the one of the loop before.  The loader's memory is for the sum
         of both and the one that is asked for, which is 5 batches by default; so threads always have
-        ``prefetch`` of them to fill, whatever is held.
+        ``prefetch`` of them to fill, whatever is held.  ``copy``: True gives each batch memory of
+        its own, so that any number may be held; that costs a copy of every batch.
 
         ``threads``: that fill batches; 0 for one per CPU, at most 4.  ``path``: how records are
         read, ``"auto"``, ``"map"``, ``"direct"`` or ``"pread"``.  ``on_corrupt``: ``"fail"``, or
@@ -106,17 +121,21 @@ class LoaderBase(Generic[T]):
         place, gpu = _device(device)
         if place == "cpu" and (stream is not None or pool_bytes != 0):
             raise ArgumentError("stream and pool_bytes need device='cuda'", "bad argument")
+        if place != "cpu" and copy:
+            raise ArgumentError("copy=True needs device='cpu'; on a GPU copy what is to be kept", "bad argument")
         self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
-        world = _whole("world", _from_torchrun("WORLD_SIZE", world, 1))
+        share = _ranks.given(rank, world)
+        self._is_given, (self.rank, self.world) = share is not None, share or _ranks.found()
         kind = _choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
-        self._core = _core.Loader(
+        self.copy, self._is_sequential = bool(copy), kind == 1
+        self._core = _open_core(
             self.dataset,
             seed=_whole("seed", seed, 64),
-            batch_records=_whole("batch_size", batch_size),
-            rank=_whole("rank", _from_torchrun("RANK", rank, 0)),
-            world=world,
+            batch_records=_whole("batch_size", batch_size, least=1),
+            rank=_whole("rank", self.rank),
+            world=_whole("world", self.world, least=1),
             shuffle=kind,
-            tail=_tail(tail, drop_last, world),
+            tail=_tail(tail, drop_last, self.world, self._is_sequential),
             prefetch=_whole("prefetch", prefetch),
             max_held=_whole("max_held", max_held),
             thread_count=_whole("threads", threads),
@@ -131,7 +150,9 @@ class LoaderBase(Generic[T]):
             stream=None if stream is None else _whole("stream", stream, 64),
             pool_bytes=_pool(pool_bytes),
         )
-        self.batch_size, self.world = operator.index(batch_size), world
+        self.batch_size = operator.index(batch_size)
+        if self.world > 1 and self._is_sequential and tail is None and drop_last is None:
+            self._warn_of_repeats()
         if gpu is not None and gpu != self._core.gpu():
             raise DeviceError(
                 f"device={device!r}, but the stream is on GPU {self._core.gpu()}: make GPU {gpu} this thread's device,"
@@ -165,7 +186,23 @@ class LoaderBase(Generic[T]):
 
         An epoch that a loop left early is over: the next loop begins the next one.
         """
-        return map(self._make, self._core)
+        return map(self._make, self._batches())
+
+    def _batches(self) -> Iterator[Batch[Array]]:
+        """The batches of a loop, if it may begin."""
+        _frameworks.check_loop(self.world, self._is_sequential)
+        if not self._is_given:
+            _ranks.check_unchanged((self.rank, self.world), self._needs_group)
+        return map(_copied, self._core) if self.copy else iter(self._core)
+
+    def _warn_of_repeats(self) -> None:
+        repeats = -len(self.dataset) % (self.batch_size * self.world)
+        if repeats:
+            warnings.warn(
+                f"{repeats} rows of the last step are repeats, so that all {self.world} ranks have it: leave rows out "
+                "whose batch.flags have libshard.PADDED, and say tail='pad'; or say tail='drop'",
+                stacklevel=4,
+            )
 
     def _make(self, batch: Batch[Any]) -> Batch[T]:
         """Of a batch of arrays, one of what T is."""
@@ -242,16 +279,32 @@ class Loader(LoaderBase["Array"]):
     ``for batch in loader:`` is one epoch; the next loop is the next epoch, which is being read
     already.  A batch is a dict of read-only arrays (:class:`Batch`).  Its large fields lie in the
     loader's memory, which is used again when the arrays are gone: nothing has to be released, but
-    who keeps batches for later must ``copy()`` their arrays.
+    who keeps batches for later must ``copy()`` their arrays, or say ``copy=True``.
 
     One thread at a time.  After ``fork`` the child has to open a loader of its own.
     """
 
     def __iter__(self) -> Iterator[Batch[Array]]:
-        return iter(self._core)
+        return self._batches()
 
 
-def _device(name: str) -> tuple[str, int | None]:
+def _open_core(dataset: Dataset, **options: Any) -> _core.Loader:
+    try:
+        return _core.Loader(dataset, **options)
+    except ArgumentError as e:
+        message = e.message
+        for word, ours in _IN_PYTHON.items():
+            message = message.replace(word, ours)
+        raise type(e)(message, e.status) from None
+
+
+def _copied(batch: Batch[Array]) -> Batch[Array]:
+    for name, array in batch.items():
+        batch[name] = array.copy()
+    return batch
+
+
+def _device(name: str | Device) -> tuple[str, int | None]:
     kind, _, number = str(name).partition(":")
     if kind not in ("cpu", "cuda") or (":" in str(name) and not (kind == "cuda" and number.isdecimal())):
         raise ArgumentError(f"device={name!r}; must be 'cpu', 'cuda' or 'cuda:N'", "bad argument")
@@ -266,23 +319,18 @@ def _pool(wanted: SupportsIndex | str) -> int:
     return _whole("pool_bytes", wanted, 64)
 
 
-def _from_torchrun(name: str, given: SupportsIndex | None, default: int) -> SupportsIndex:
-    if given is not None:
-        return given
-    text = os.environ.get(name, "")
-    try:
-        return int(text) if text else default
-    except ValueError:
-        raise ArgumentError(
-            f"the environment has {name}={text!r}, which is not a number; give the loader rank= and world=",
-            "bad argument",
-        ) from None
-
-
-def _tail(tail: str | None, drop_last: bool | None, world: int) -> int:
-    if tail is None:
-        drop = world > 1 if drop_last is None else drop_last
-        return _TAILS.index("drop" if drop else "keep")
-    if drop_last is not None:
+def _tail(tail: str | None, drop_last: bool | None, world: int, is_sequential: bool) -> int:
+    if tail is not None and drop_last is not None:
         raise ArgumentError("tail and drop_last are both given; give one of them", "bad argument")
+    if tail is None and drop_last is not None:
+        tail = "drop" if drop_last else "keep"
+    if tail is None:
+        tail = "keep" if world == 1 else "pad" if is_sequential else "drop"
+    if tail == "keep" and world > 1:
+        said = "tail='keep'" if drop_last is None else f"drop_last={drop_last}"
+        raise ArgumentError(
+            f"{said} with world={world}: a smaller last batch would give ranks different numbers of steps; "
+            "use tail='pad' or tail='drop'",
+            "bad argument",
+        )
     return _choice("tail", tail, _TAILS)

@@ -73,6 +73,27 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
         return writer.finish()
 
 
+def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
+    """Sources whose items look like samples, and are none."""
+    one_by_one = getattr(source, "batch_size", None) is None and getattr(source, "batch_sampler", None) is None
+    if not batched and not one_by_one and hasattr(source, "dataset"):
+        raise ArgumentError(
+            f"the source is a {type(source).__name__}, which yields batches, not samples; say batched=True",
+            "bad argument",
+        )
+    if hasattr(source, "columns") and (hasattr(source, "to_dict") or hasattr(source, "to_pydict")):
+        raise ArgumentError(
+            f"the source is a {type(source).__name__}; give its columns as a dict: "
+            "{name: numpy.asarray(table[name]) for name in names}",
+            "bad argument",
+        )
+    parts = [n for n, v in source.items() if isinstance(v, Mapping) or hasattr(v, "features")] if is_columns else []
+    if parts:
+        raise ArgumentError(
+            f"the source is a dict of datasets, such as {parts[0]!r}; pack each of them", "bad argument"
+        )
+
+
 class _Plan:
     """What a source is, and how its samples come out of it."""
 
@@ -81,6 +102,7 @@ class _Plan:
         self.source, self.names, self.batched = source, names, batched
         self.key, self.shuffled, self.seed = key, shuffled, seed
         self.is_columns = isinstance(source, Mapping) and not batched
+        _refuse_misread(source, self.is_columns, batched)
         self.count: int | None = self._count()
         self.indexed = hasattr(source, "__getitem__") and hasattr(source, "__len__") and not self.is_columns
         if not (self.is_columns or self.indexed or hasattr(source, "__iter__")):

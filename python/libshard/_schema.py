@@ -177,7 +177,12 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
     elif type(leaf) is float:
         dtype, inner = "float64", ()
     else:
-        found = _core.describe(leaf)
+        try:
+            found = _core.describe(leaf)
+        except (BufferError, TypeError, ValueError, RuntimeError) as e:
+            raise RecordError(
+                f"record {record}, field {name!r}: an array that cannot be read: {e}", "bad argument"
+            ) from None
         if found is None:
             raise RecordError(
                 f"record {record}, field {name!r}: a value of type {type(leaf).__name__} is not a number, "

@@ -20,6 +20,16 @@ class Indices(Protocol):
     def __getitem__(self, i: int, /) -> SupportsIndex: ...
 
 
+class Device(Protocol):
+    """A ``torch.device``."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def index(self) -> int | None: ...
+
+
 class LoaderOptions(TypedDict, total=False):
     """Of a loader; what they mean is said in ``libshard.Loader``."""
 
@@ -29,10 +39,11 @@ class LoaderOptions(TypedDict, total=False):
     tail: str | None
     prefetch: SupportsIndex
     max_held: SupportsIndex
+    copy: bool
     threads: SupportsIndex
     path: str
     on_corrupt: str
-    device: str
+    device: str | Device
     memory: WriteableBuffer | None
     window_runs: SupportsIndex
     lanes: SupportsIndex

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-import os
+import gc
 import time
+import weakref
 from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
 
 import jax
@@ -38,7 +39,8 @@ class Loader(LoaderBase["jax.Array"]):
     32-bit ones.
 
     JAX computes while Python goes on.  A batch whose computation has not ended is still in use: if
-    more than ``max_held`` are, the next one waits for them.
+    more than ``max_held`` are, the next one waits for them.  Arrays of batches that Python keeps
+    are another thing: of these more than ``max_held`` are an error at once.
     """
 
     def __init__(
@@ -55,22 +57,22 @@ class Loader(LoaderBase["jax.Array"]):
         ``sharding``: a device or a ``jax.sharding.Sharding`` that every field is put to, such as
         one that spreads the first axis; by default nothing is moved.
 
-        ``rank``, ``world``: by default as torchrun sets RANK and WORLD_SIZE, else JAX's own number
-        of this process and of all.
+        ``rank``, ``world``: by default JAX's own number of this process and of all, if these are
+        several, else as for :class:`libshard.Loader`.
 
         All other options are those of :class:`libshard.Loader`.
         """
-        if options.get("device", "cpu") != "cpu":
+        if str(options.get("device", "cpu")) != "cpu":
             raise ArgumentError("device must be 'cpu' for JAX; sharding= puts batches on devices", "bad argument")
-        if "WORLD_SIZE" not in os.environ:
-            rank = jax.process_index() if rank is None else rank
-            world = jax.process_count() if world is None else world
+        if rank is None and world is None and jax.process_count() > 1:
+            rank, world = jax.process_index(), jax.process_count()
         super().__init__(dataset, batch_size, rank=rank, world=world, **options)
         self.sharding = sharding
         self._max_held = int(options.get("max_held", 2))
+        self._delivered: list[list[weakref.ref[jax.Array]]] = []  # of each batch, what lies in the loader's memory
 
     def __iter__(self) -> Iterator[Batch[jax.Array]]:
-        return map(self._make, self._patiently(iter(self._core)))
+        return map(self._make, self._patiently(self._batches()))
 
     def _patiently(self, batches: Iterator[Batch[Array]]) -> Iterator[Batch[Array]]:
         while True:
@@ -83,23 +85,42 @@ class Loader(LoaderBase["jax.Array"]):
             del batch
 
     def _make(self, batch: Batch[Any]) -> Batch[jax.Array]:
+        lent = {name: array.data_ptr for name, array in batch.items() if self._core.lent(array)}
         for name, array in batch.items():
             batch[name] = _array(array)
         batch.index, batch.flags = _array(batch.index), _array(batch.flags)
         if self.sharding is not None:
             batch.update(jax.device_put(dict(batch), self.sharding))
+        self._kept()
+        self._delivered.append([weakref.ref(batch[name]) for name, at in lent.items() if _is_at(batch[name], at)])
         return batch
 
     def _wait_for_computations(self) -> None:
-        """Nothing says which ones they are.  If others hold batches, the core says so."""
+        """If it is Python that holds batches, waiting does not help, and the core says so."""
         end = time.monotonic() + _PATIENCE_SECONDS
         while self._core.held() > self._max_held and time.monotonic() < end:
+            if self._kept() > self._max_held:
+                gc.collect()  # of these, a circle of objects may hold some that nobody needs
+                if self._kept() > self._max_held:
+                    return
             time.sleep(0.0002)
+
+    def _kept(self) -> int:
+        """Batches of which Python has an array."""
+        self._delivered = [arrays for arrays in self._delivered if any(a() is not None for a in arrays)]
+        return len(self._delivered)
 
 
 def _array(array: Array) -> jax.Array:
     dense = all(want == have or n < 2 for want, have, n in zip(_dense_strides(array), array.strides, array.shape))
     return jax.dlpack.from_dlpack(array if dense else array.copy())
+
+
+def _is_at(array: jax.Array, address: int) -> bool:
+    """Is this the memory of the array?  What lies on several devices, or on a GPU, is a copy."""
+    return {d.platform for d in array.devices()} == {"cpu"} and len(array.devices()) == 1 and (
+        array.unsafe_buffer_pointer() == address
+    )
 
 
 def _dense_strides(array: Array) -> list[int]:

@@ -15,15 +15,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
 
 import torch
-import torch.distributed
 from torch.utils.data import default_collate
 from torch.utils.dlpack import from_dlpack
 
 from ._core import Batch
 from ._dataset import Dataset
 from ._dataset import open as _open_dataset
-from ._errors import DeviceError
+from ._errors import ArgumentError, DeviceError
 from ._loader import LoaderBase
+from ._ranks import Mesh, of_mesh
 
 if TYPE_CHECKING:
     from ._core import Array
@@ -40,9 +40,12 @@ class Loader(LoaderBase[torch.Tensor]):
     ``position`` as well.
 
     Large fields lie in the loader's memory.  It is used for another batch when the last tensor that
-    looks into it is gone, in whatever thread; who keeps batches for later must ``clone()``.
+    looks into it is gone, in whatever thread; who keeps batches for later must ``clone()``, or say
+    ``copy=True``.
     Tensors may be written to: what is in the files does not change.
     """
+
+    _needs_group = True
 
     def __init__(
         self,
@@ -52,6 +55,8 @@ class Loader(LoaderBase[torch.Tensor]):
         channels_last: bool = False,
         rank: SupportsIndex | None = None,
         world: SupportsIndex | None = None,
+        mesh: Mesh | None = None,
+        dims: str | Sequence[str] = ("dp",),
         **options: Unpack[LoaderOptions],
     ) -> None:
         """
@@ -59,7 +64,11 @@ class Loader(LoaderBase[torch.Tensor]):
         with the strides of ``torch.channels_last``: the same bytes.
 
         ``rank``, ``world``: by default those of ``torch.distributed`` if it was initialized, else
-        as torchrun sets RANK and WORLD_SIZE.
+        as torchrun sets RANK and WORLD_SIZE; that is a guess if not all processes want rows of
+        their own, and raises if there is a process group of fewer than all.
+
+        ``mesh``: a ``DeviceMesh`` to take rank and world from.  ``dims``: its data-parallel
+        dimensions; processes that differ in others only get the same rows.
 
         ``device="cuda"``: tensors on the GPU, ready on the stream that was current when the loader
         was made, and given back behind the stream that was current when they were made;
@@ -71,10 +80,11 @@ class Loader(LoaderBase[torch.Tensor]):
         batches in page-locked memory; then keep a batch until what was copied with
         ``non_blocking=True`` has arrived.
         """
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            rank = torch.distributed.get_rank() if rank is None else rank
-            world = torch.distributed.get_world_size() if world is None else world
-        device = options.get("device", "cpu")
+        if mesh is not None:
+            if rank is not None or world is not None:
+                raise ArgumentError("mesh and rank or world are both given; give one of them", "bad argument")
+            rank, world = of_mesh(mesh, dims)
+        device = str(options.get("device", "cpu"))
         if device.startswith("cuda") and not torch.cuda.is_available():
             raise DeviceError(
                 f"device={device!r}: torch.cuda.is_available() says no; install a PyTorch with CUDA and NVIDIA's"

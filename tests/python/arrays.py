@@ -177,6 +177,82 @@ class Capsules(unittest.TestCase):
         self.ds = libshard.open("capsules")
 
 
+class WritersOfWhatIsReadOnly(unittest.TestCase):
+    """What other libraries get is memory that they may write to, whatever they were told."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.want = data.pack_images("written", 12)
+        data.pack_raw("ragged", cls.want, "image:u8[40,40,3],label:i64", "--shard-records", "5")
+        cls.ds = libshard.open("written")
+
+    def address(self, taken, versioned):
+        name = b"dltensor_versioned" if versioned else b"dltensor"
+        return Capsules.read(self, taken, name)["data"]
+
+    def test_nobody_gets_the_map_of_a_file(self):
+        ways = (
+            ("legacy capsule", lambda a: (c := a.__dlpack__(), self.address(c, False))),
+            ("capsule", lambda a: (c := a.__dlpack__(max_version=(1, 0)), self.address(c, True))),
+            ("no copy", lambda a: (c := a.__dlpack__(max_version=(1, 0), copy=False), self.address(c, True))),
+            ("buffer", lambda a: (v := np.frombuffer(memoryview(a).cast("B"), "u1"), v.ctypes.data)),
+            ("interface", lambda a: (a, a.__array_interface__["data"][0])),
+            ("asarray", lambda a: (v := np.asarray(a), v.ctypes.data)),
+            ("__array__", lambda a: (v := a.__array__(), v.ctypes.data)),
+        )
+        records = libshard.open("ragged")
+        for rows, make in (
+            (self.want["image"][3], lambda: self.ds[3]["image"]),
+            (self.want["image"][3, 5], lambda: self.ds[3]["image"][5]),
+            (self.want["image"][2:9], lambda: self.ds[2:9]["image"]),
+            (self.want["label"][2:9], lambda: self.ds[2:9]["label"]),
+            (self.want["image"][6:8], lambda: records[6:8]["image"]),
+        ):
+            for name, take in ways:
+                a = make()
+                self.assertRegex(data.file_at(a.data_ptr), r"/(written|ragged)/")  # where it is until it is taken
+                held, at = take(a)
+                self.assertNotRegex(data.file_at(at) or "", r"/(written|ragged)/", name)
+                self.assertEqual(ctypes.string_at(at, rows.nbytes), rows.tobytes())
+                ctypes.memset(at, 77, rows.nbytes)
+                self.assertEqual(make().tobytes(), rows.tobytes(), name)
+                del held
+        self.assertTrue(self.ds.verify().ok)
+
+    def test_long_ones_stay_in_the_file_for_numpy_only(self):
+        a = np.zeros(70, np.dtype([("x", "u1", (1 << 20,))]))
+        a["x"] += np.arange(70, dtype="u1")[:, None]
+        data.pack_raw("long", a, "x:u8[1048576]", "--shard-records", "70")
+        rows = libshard.open("long")[1:]["x"]
+        self.assertRegex(data.file_at(np.asarray(rows).ctypes.data), "/long/")
+        capsule = rows.__dlpack__()
+        at = self.address(capsule, False)
+        self.assertNotRegex(data.file_at(at) or "", "/long/")
+        self.assertEqual(ctypes.string_at(at + (5 << 20), 9), bytes([6]) * 9)
+        with self.assertRaisesRegex(BufferError, "too long to be moved: copy must be None or True"):
+            rows.__dlpack__(copy=False)
+        short = libshard.open("long")[1:60]["x"]
+        self.assertNotRegex(data.file_at(np.asarray(short).ctypes.data) or "", "/long/")
+
+    def test_equal_arrays_are_not_called_different(self):
+        a, b = self.ds[3]["image"], self.ds[3]["image"]
+        for compare in (lambda: a == b, lambda: a != b, lambda: a == 3, lambda: self.ds[0:1] == self.ds[0:1]):
+            with self.assertRaisesRegex(TypeError, "not compared by == and !=; compare numpy.asarray"):
+                compare()
+        with self.assertRaisesRegex(TypeError, "unhashable"):
+            hash(a)
+        self.assertTrue((np.asarray(a) == np.asarray(b)).all())
+
+    def test_libraries_that_look_for_a_method_find_it(self):
+        # Hugging Face does, and stored the attributes of the array where it found none.
+        a = self.ds[3]["image"]
+        np.testing.assert_array_equal(a.__array__(), self.want["image"][3])
+        self.assertEqual(a.__array__("float32").dtype, np.float32)
+        copy = a.__array__(copy=True)
+        copy[:] = 0
+        np.testing.assert_array_equal(np.asarray(a), self.want["image"][3])
+
+
 class Parts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -86,6 +86,29 @@ class Records(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "flatnonzero"):
                 ds[[True, False]]
 
+    def test_a_tensor_is_no_sequence_but_has_a_list(self):
+        class Tensor:
+            def __init__(self, numbers):
+                self.numbers = numbers
+
+            def __len__(self):
+                return len(self.numbers)
+
+            def __index__(self):
+                raise TypeError
+
+            def tolist(self):
+                return self.numbers
+
+        for ds in (self.plain, self.packed):
+            self.check(ds[Tensor([3, 1])], self.want[[3, 1]])
+            self.assertEqual(ds[Tensor(7)]["label"], self.want["label"][7])
+            with self.assertRaisesRegex(TypeError, "flatnonzero"):
+                ds[Tensor([True, False])]
+            for wrong in (Tensor([[1, 2]]), Tensor("image"), Tensor(True)):
+                with self.assertRaises(TypeError):
+                    ds[wrong]
+
     def test_an_object_with_a_hostile_index(self):
         class Closes:
             def __index__(self):
@@ -257,6 +280,20 @@ class Damage(unittest.TestCase):
             libshard.open("nowhere")
         self.assertIsInstance(caught.exception, libshard.NotFoundError)
         self.assertEqual(caught.exception.errno, 2)
+        os.makedirs("jpegs/cats")
+        os.makedirs("many/train")
+        shutil.copy("damaged/dataset.manifest", "many/train")
+        for path, words in (
+            ("nowhere", "; there is no such folder"),
+            ("s3://bucket/train", "; datasets are folders of this machine: fetch it first"),
+            ("~/train", "; '~' is no folder here: give os.path.expanduser"),
+            ("jpegs", "; this folder is no dataset: shardpack or libshard.pack.. makes one"),
+            (b"jpegs", "; this folder is no dataset"),
+            ("many", "; the folder holds datasets, such as 'train': open one of them"),
+        ):
+            with self.assertRaisesRegex(libshard.NotFoundError, words) as caught:
+                libshard.open(path)
+            self.assertEqual(caught.exception.errno, 2)
         with open("damaged/dataset.manifest", "a") as f:
             f.write("x")
         with self.assertRaises(libshard.CorruptError):

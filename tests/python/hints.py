@@ -17,6 +17,7 @@ OURS = {
     "__getitem__",
     "__dlpack__",
     "__dlpack_device__",
+    "__array__",
     "__array_interface__",
     "__cuda_array_interface__",
 }

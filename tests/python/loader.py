@@ -3,6 +3,7 @@
 
 import collections
 import gc
+import itertools
 import mmap
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ import signal
 import threading
 import time
 import unittest
+from unittest import mock
 
 import data
 import libshard
@@ -117,6 +119,83 @@ class Order(Loading):
             self.assertEqual(set(count.values()), {1})
             self.assertEqual(len(count), N // (8 * world) * 8 * world)
 
+    def environment(self, **variables):
+        return mock.patch.dict(os.environ, variables)
+
+    def test_a_share_that_would_be_a_guess_is_refused(self):
+        for variables, words in (
+            ({"WORLD_SIZE": "2"}, "the environment has WORLD_SIZE=2 and no RANK"),
+            # As Lightning starts the processes behind the first.
+            (
+                {"WORLD_SIZE": "2", "LOCAL_RANK": "1", "NODE_RANK": "0", "MASTER_PORT": "1"},
+                "the environment has WORLD_SIZE=2, LOCAL_RANK=1 and no RANK.*give the loader rank= and world=",
+            ),
+            ({"LOCAL_RANK": "1"}, "LOCAL_RANK=1 and no RANK"),
+            ({"RANK": "0"}, "RANK=0 and no WORLD_SIZE"),
+            ({"OMPI_COMM_WORLD_SIZE": "2"}, "OMPI_COMM_WORLD_SIZE=2, so this is one of several"),
+            ({"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}, "SLURM_STEP_NUM_TASKS=4"),
+        ):
+            with self.subTest(variables), self.environment(**variables):
+                with self.assertRaisesRegex(libshard.ArgumentError, words):
+                    libshard.Loader(self.ds, 8)
+                with libshard.Loader(self.ds, 8, rank=1, world=2) as loader:
+                    self.assertEqual((loader.rank, loader.world, len(list(b.step for b in loader))), (1, 2, 6))
+        for variables in ({"WORLD_SIZE": "1"}, {"WORLD_SIZE": "1", "LOCAL_RANK": "0"}, {"PMI_SIZE": "1"}, {}):
+            with self.environment(**variables), libshard.Loader(self.ds, 8) as loader:
+                self.assertEqual((loader.rank, loader.world), (0, 1))
+
+    def test_a_share_that_changed_ends_the_next_loop(self):
+        with libshard.Loader(self.ds, 8) as loader, libshard.Loader(self.ds, 8, rank=0, world=1) as given:
+            next(iter(loader))
+            with self.environment(RANK="1", WORLD_SIZE="2"):
+                with self.assertRaisesRegex(
+                    libshard.ArgumentError, "made for rank 0 of 1, but this is rank 1 of 2 now"
+                ):
+                    iter(loader)
+                self.assertEqual(sum(len(b["label"]) for b in given), N)
+            next(iter(loader))
+
+    def test_validation_leaves_no_record_out(self):
+        for shuffle in (False, "sequential"):
+            with self.assertWarnsRegex(UserWarning, "25 rows of the last step are repeats.*PADDED"):
+                loaders = [libshard.Loader(self.ds, 64, shuffle=shuffle, rank=r, world=2) for r in range(2)]
+            seen = [i for l in loaders for b in l for i, f in zip(b.index.tolist(), b.flags.tolist()) if not f]
+            self.assertEqual(sorted(seen), list(range(N)))
+        for options in ({"tail": "pad"}, {"drop_last": True}):
+            libshard.Loader(self.ds, 16, shuffle=False, rank=0, world=2, **options)  # said, so no warning
+        self.assertEqual(len(libshard.Loader(self.ds, 8, rank=0, world=2)), 6)  # shuffled: others are left out next
+
+    def run_as(self, module, loop, owner=None):
+        """Loop in a method of the owner, in a module with that name."""
+        scope = {"__name__": module}
+        exec("def run(self, loop):\n    return loop()", scope)
+        return scope["run"](owner, loop)
+
+    def test_who_shares_out_a_share_is_refused(self):
+        def count(**options):
+            with libshard.Loader(self.ds, 8, **options) as loader:
+                return sum(len(b["label"]) for b in loader)
+
+        share = {"rank": 0, "world": 2}
+        with self.assertRaisesRegex(libshard.ArgumentError, "accelerate shares out.*one share of 2 already"):
+            self.run_as("accelerate.data_loader", lambda: count(**share))
+        self.assertEqual(self.run_as("accelerate.data_loader", count), N)
+        self.assertEqual(self.run_as("accelerate.other", lambda: count(**share)), 48)
+
+    def test_a_trainer_that_wants_the_same_batches_again(self):
+        for package in ("lightning.pytorch.loops.fit_loop", "pytorch_lightning.loops.fit_loop"):
+            for wanted in (0, 0.0, 1, 0.1):
+                owner = mock.Mock(trainer=mock.Mock(overfit_batches=wanted))
+                for shuffle in (True, False):
+                    with libshard.Loader(self.ds, 8, shuffle=shuffle) as loader:
+                        begin = lambda: self.run_as(package, lambda: next(iter(loader)), owner)  # noqa: B023, E731
+                        if wanted and shuffle:
+                            with self.assertRaisesRegex(libshard.ArgumentError, "overfit_batches=.*shuffle=False"):
+                                begin()
+                        else:
+                            first = self.check(begin())
+                            self.assertEqual(self.check(begin()) == first, not shuffle)
+
     def test_rank_and_world_as_torchrun_sets_them(self):
         try:
             os.environ.update(RANK="1", WORLD_SIZE="2")
@@ -150,6 +229,34 @@ class Order(Loading):
                 break
             loader.set_epoch(7)
             self.assertEqual([(b.epoch, b.step) for b in loader][0], (7, 0))
+
+    def test_only_the_last_loop_goes_on(self):
+        over = self.assertRaisesRegex(libshard.ArgumentError, "this loop is over: another one began, or set_epoch")
+        with libshard.Loader(self.ds, 8) as loader:
+            first = iter(loader)
+            self.assertEqual(next(first).epoch, 0)
+            second = iter(loader)
+            self.assertEqual((next(second).epoch, loader.epoch), (1, 1))
+            with over:
+                next(first)
+            self.assertEqual((b := next(second)).step, 1, b)
+            state = loader.state_dict()
+            for place in (lambda: loader.set_epoch(4), lambda: loader.load_state_dict(state)):
+                started = iter(loader)
+                next(started)
+                place()
+                with over:
+                    next(started)
+            waiting = iter(loader)  # has had no batch: it begins where the loader stands then
+            loader.set_epoch(6)
+            self.assertEqual(next(waiting).epoch, 6)
+            with over:
+                for _ in zip(loader, loader):
+                    pass
+            ended = iter(loader)
+            self.assertEqual(len([b.step for b in ended]), 13)
+            next(iter(loader))
+            self.assertIsNone(next(ended, None))
 
     def test_from_a_path_and_its_repr(self):
         with libshard.Loader("set", 8) as loader:
@@ -302,6 +409,19 @@ class Memory(Loading):
             batches = list(loader)
             self.assertEqual(sum((self.check(b) for b in batches), []), loader.indices(0, 0, N).tolist())
 
+    def test_batches_with_memory_of_their_own_may_all_be_kept(self):
+        with libshard.Loader(self.ds, 8, copy=True) as loader:
+            batches = list(loader)
+            again = list(itertools.islice(itertools.cycle(iter(loader)), 30))
+            self.assertEqual([b.step for b in again], [*range(13), *range(13), *range(4)])
+            loader.close()
+        self.assertEqual(sum((self.check(b) for b in batches), [])[:8], batches[0].index.tolist())
+        self.assertEqual(len({b["image"].data_ptr for b in batches}), 13)
+        with self.assertRaisesRegex(libshard.ArgumentError, "greater max_held or copy=True"):
+            list(libshard.Loader(self.ds, 8))
+        with self.assertRaisesRegex(libshard.ArgumentError, "copy=True needs device='cpu'"):
+            libshard.Loader(self.ds, 8, copy=True, device="cuda")
+
     def test_a_circle_of_garbage_holds_nothing(self):
         with libshard.Loader(self.ds, 8, max_held=1) as loader:
             thresholds = gc.get_threshold()
@@ -376,7 +496,11 @@ class BadUse(Loading):
             ({"path": "x"}, "path='x'"),
             ({"shuffle": "x"}, "shuffle='x'"),
             ({"on_corrupt": "x"}, "on_corrupt='x'"),
-            ({"tail": "keep", "world": 2, "rank": 0}, "KEEP"),
+            ({"tail": "keep", "world": 2, "rank": 0}, "tail='keep' with world=2"),
+            ({"drop_last": False, "world": 2, "rank": 0}, "drop_last=False with world=2"),
+            ({"batch_size": 60, "world": 2, "rank": 0, "tail": "drop"}, "too few for one batch.*tail='pad'"),
+            ({"rank": 1}, "rank=1 and world=None: they belong together"),
+            ({"world": 2}, "rank=None and world=2: they belong together"),
         ):
             with self.subTest(options), self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.Loader(self.ds, **{"batch_size": 8, **options})
@@ -391,7 +515,7 @@ class BadUse(Loading):
             ("rank", 1 << 32, "4294967295"),
             ("stage_bytes", 1 << 64, "18446744073709551615"),
         ):
-            words = f"{option}={value}; must be 0 to {most}"
+            words = f"{option}={value}; must be {int(option == 'batch_size')} to {most}"
             with self.subTest(option), self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.Loader(self.ds, **{"batch_size": 8, option: value})
         for options in ({"batch_size": "8"}, {"batch_size": 8.0}, {"seed": "x"}, {"threads": None}):

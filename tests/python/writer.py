@@ -814,7 +814,7 @@ class BadUse(Case):
             ({"image": image, "label": 1 << 64}, "a number of more than 64 bits"),
             ({"image": image, "label": image}, r"an array of uint8\[4,4,3\], but the field is int64\[\]"),
             ({"image": image.astype(">i4"), "label": 1}, "dtype '>i4?'.*little-endian"),
-            ({"image": image.astype("c8"), "label": 1}, "an array of dtype 'Zf', which no field has"),
+            ({"image": image.astype("c8"), "label": 1}, "an array of dtype 'complex64', which no field has"),
             ({"image": image, "label": "cat"}, "a value of type str"),
             (
                 {"image": [image[0], image[1], image[2], image[3, :2]], "label": 1},
@@ -836,6 +836,86 @@ class BadUse(Case):
             r"must have those of the first record, \['image', 'label'\]",
         )
         libshard.pack([good, {**good, "more": 1}], schema, "ours")
+
+    def test_pictures_whose_numbers_are_no_colours(self):
+        red = Image.new("P", (4, 4), 3)
+        red.putpalette([255, 0, 0] * 256)
+        rgb = np.asarray(red.convert("RGB"))
+        for mode in ("P", "PA", "CMYK", "YCbCr", "HSV", "LAB", "RGBX"):
+            image = red if mode == "P" else Image.new(mode, (4, 4))
+            words = rf"a Pillow image of mode '{mode}': give image.convert\('RGB'\) for colours, or numpy.asarray"
+            self.refuse(None, [{"image": image}], f"record 0, field 'image': {words}")
+            self.refuse({"image": "u8[4,4,3]"}, [{"image": rgb}, {"image": image}], f"record 1, field 'image': {words}")
+            self.refuse({"image": "u8[1,4,4,3]"}, [{"image": [image]}], words)
+        for mode, field in (("1", "bool[4,4]"), ("L", "uint8[4,4]"), ("LA", "uint8[4,4,2]"), ("RGBA", "uint8[4,4,4]"),
+                            ("I", "int32[4,4]"), ("F", "float32[4,4]"), ("I;16", "uint16[4,4]")):  # fmt: skip
+            self.setUp()
+            ds = libshard.pack([{"x": Image.new(mode, (4, 4))}], None, "ours")
+            self.assertEqual(str(ds.schema["x"]), f"x: {field}")
+        self.setUp()
+        got = libshard.pack([{"mask": np.asarray(red), "image": red.convert("RGB")}], None, "ours")[0]
+        self.assertEqual((got["mask"].tolist(), got["image"].tolist()), ([[3] * 4] * 4, rgb.tolist()))
+
+    def test_sources_whose_items_are_no_samples(self):
+        class Batches:  # as a DataLoader is
+            dataset, batch_sampler, batch_size = (), None, 4
+
+            def __iter__(self):
+                yield {"x": np.zeros((4, 2), "u1")}
+
+        class ByASampler(Batches):
+            batch_sampler, batch_size = object(), None
+
+        class Singles(Batches):
+            batch_size = None
+
+            def __iter__(self):
+                yield from ({"x": np.zeros(2, "u1")} for _ in range(3))
+
+        class Table:  # as those of pandas, Polars and Arrow are
+            columns = ["a"]
+
+            def to_dict(self):
+                raise AssertionError("it is not asked")
+
+            def __len__(self):
+                return 2
+
+            def __getitem__(self, i):
+                return [1, 2]
+
+        class Part(list):
+            features = {}
+
+        libshard.pack({"x": np.zeros((32, 2), "u1")}, None, "batched")
+        with libshard.Loader("batched", 16) as loader:
+            for source, words in (
+                (Batches(), "a Batches, which yields batches, not samples; say batched=True"),
+                (ByASampler(), "a ByASampler, which yields batches"),
+                (loader, "a Loader, which yields batches"),
+                (Table(), "a Table; give its columns as a dict"),
+                ({"train": Part([1]), "test": Part([2])}, "a dict of datasets, such as 'train'; pack each"),
+                ({"train": {"x": [1]}}, "a dict of datasets, such as 'train'"),
+            ):
+                self.setUp()
+                with self.subTest(words), self.assertRaisesRegex(libshard.ArgumentError, words):
+                    libshard.pack(source, None, "ours")
+                self.check_nothing()
+        self.setUp()
+        self.assertEqual(len(libshard.pack(Batches(), None, "ours", batched=True)), 4)
+        self.setUp()
+        self.assertEqual(len(libshard.pack(Singles(), None, "ours")), 3)
+
+    def test_an_array_that_does_not_give_its_numbers_is_named(self):
+        class Refuses:  # as a tensor that requires a gradient
+            def __dlpack__(self):
+                raise BufferError("it requires a gradient")
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+        for schema in (None, {"x": "u8[2]"}):
+            self.refuse(schema, [{"x": Refuses()}], "record 0, field 'x': an array that cannot be read: it requires")
 
     def test_what_fits_exactly_is_taken(self):
         limits = {
@@ -986,7 +1066,7 @@ class BadUse(Case):
             ({"s": []}, "an empty list"),
             ({"s": None}, "a value of type NoneType"),
             ({"s": object()}, "a value of type object"),
-            ({"s": np.zeros(3, "c8")}, "an array of dtype 'Zf'"),
+            ({"s": np.zeros(3, "c8")}, "an array of dtype 'complex64'"),
         ):
             self.refuse(None, [record], words)
 

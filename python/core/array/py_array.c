@@ -9,6 +9,8 @@
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_memory.h"
 
+#define OWN_BYTES_MAX (64 << 20)
+
 PyTypeObject *array_type;
 
 struct array *array_new(PyObject *owner, int field, const struct view *v)
@@ -63,6 +65,27 @@ struct array *array_copy(const struct array *a)
 	copy = array_new((PyObject *)m, -1, &v);
 	unref(m);
 	return copy;
+}
+
+bool array_is_mapped(const struct array *a)
+{
+	return a->field < 0 && !memory_is(a->owner); /* then the owner is a dataset */
+}
+
+bool array_own(struct array *a)
+{
+	struct array *copy;
+
+	if (!array_is_mapped(a) || view_item_count(&a->v) * view_item_bytes(&a->v) > OWN_BYTES_MAX)
+		return true;
+	copy = array_copy(a);
+	if (!copy)
+		return false;
+	unref(a->owner);
+	a->owner = ref(copy->owner);
+	a->v = copy->v;
+	unref(copy);
+	return true;
 }
 
 struct array *array_alloc(uint32_t dtype, uint64_t count, void **data)

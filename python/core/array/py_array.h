@@ -29,6 +29,14 @@ struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype
 struct array *array_copy(const struct array *a);
 struct array *array_alloc(uint32_t dtype, uint64_t count, void **data);
 
+/*
+ * Some libraries write to what is read-only, and a write to the map of a file would end the
+ * process.  So before another library gets such an array, it is moved to memory of its own.  A long
+ * one stays, because not everybody has the memory.  False with an exception set if there is none.
+ */
+bool array_own(struct array *a);
+bool array_is_mapped(const struct array *a);
+
 struct lease *array_lease_on_device(const struct array *a); /* NULL: the array is in the memory of the CPU */
 
 /* Can this process follow the array's pointer?  And can the CPU?  Else an exception is set. */

@@ -132,6 +132,18 @@ static PyObject *tobytes(PyObject *self, PyObject *unused)
 	return out;
 }
 
+/* By default Python would compare addresses, so that equal arrays were not equal. */
+static PyObject *compare(PyObject *self, PyObject *other, int op)
+{
+	(void)self;
+	(void)other;
+	if (op != Py_EQ && op != Py_NE)
+		return Py_NewRef(Py_NotImplemented);
+	PyErr_SetString(PyExc_TypeError, "arrays of libshard are not compared by == and !=; "
+					 "compare numpy.asarray(array), or array.tolist()");
+	return NULL;
+}
+
 /* ---- attributes ---- */
 
 static PyObject *get_shape(PyObject *self, void *unused)
@@ -202,6 +214,8 @@ int array_init(PyObject *module)
 		{"copy", copy, METH_NOARGS,
 		 "copy($self, /)\n--\n\nThe same in memory of its own: dense, and no longer part of a batch or a map."},
 		{"tobytes", tobytes, METH_NOARGS, "tobytes($self, /)\n--\n\nThe elements one behind the other."},
+		{"__array__", (PyCFunction)(void (*)(void))array_to_numpy, METH_VARARGS | METH_KEYWORDS,
+		 "__array__($self, /, dtype=None, *, copy=None)\n--\n\nAs an array of NumPy."},
 		{"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS,
 		 "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
 		 "A DLPack capsule of the same memory, of version 1 if max_version says so."},
@@ -228,13 +242,16 @@ int array_init(PyObject *module)
 		{Py_tp_methods, methods},
 		{Py_tp_getset, getters},
 		{Py_tp_repr, repr},
+		{Py_tp_richcompare, compare},
+		{Py_tp_hash, PyObject_HashNotImplemented},
 		{Py_bf_getbuffer, array_buffer},
 		{Py_mp_subscript, subscript},
 		{Py_mp_length, length},
 		{Py_sq_item, sq_item},
 		{Py_sq_length, length},
 		{Py_tp_doc,
-		 "A read-only view of numbers, which NumPy, PyTorch and JAX take without a copy.\n\n"
+		 "A read-only view of numbers, which NumPy, PyTorch and JAX take: those of batches without a copy,\n"
+		 "and those that lie in a file with one.\n\n"
 		 "numpy.asarray(array), or any function that takes arrays, does it.  The memory stays while a view of "
 		 "it lives."},
 		{0, NULL},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_buffer.c - arrays by the buffer protocol, __array_interface__, __cuda_array_interface__
+ * py_buffer.c - arrays by the buffer protocol, __array_interface__, __array__ and
+ * __cuda_array_interface__
  */
 #include "python/core/array/py_buffer.h"
 
@@ -25,7 +26,7 @@ int array_buffer(PyObject *self, Py_buffer *view, int flags)
 	view->obj = NULL;
 	if (why)
 		PyErr_SetString(PyExc_BufferError, why);
-	if (why || !array_is_reachable(a))
+	if (why || !array_is_reachable(a) || !array_own(a))
 		return -1;
 	view->buf = (void *)(uintptr_t)a->v.data;
 	view->obj = Py_NewRef(self);
@@ -59,7 +60,35 @@ PyObject *array_interface(PyObject *self, void *unused)
 				"this array is in the memory of a GPU: it has no __array_interface__");
 		return NULL;
 	}
-	return array_is_reachable(a) ? describe(&a->v) : NULL;
+	return array_is_reachable(a) && array_own(a) ? describe(&a->v) : NULL;
+}
+
+/*
+ * NumPy itself takes one of the two above.  Other libraries look for this method to know an array
+ * when they see one: without it, Hugging Face stores our attributes in the place of our numbers.
+ */
+PyObject *array_to_numpy(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"dtype", "copy", NULL};
+	PyObject *dtype = Py_None, *copy = Py_None, *numpy, *out = NULL;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O", names, &dtype, &copy) ||
+	    !array_is_readable((struct array *)self))
+		return NULL;
+	numpy = PyImport_ImportModule("numpy");
+	if (numpy && copy == Py_None)
+		out = PyObject_CallMethod(numpy, "asarray", "OO", self, dtype);
+	else if (numpy) {
+		PyObject *array = PyObject_GetAttrString(numpy, "array"), *pair = Py_BuildValue("(OO)", self, dtype);
+		PyObject *option = Py_BuildValue("{s:O}", "copy", copy);
+
+		out = array && pair && option ? PyObject_Call(array, pair, option) : NULL;
+		Py_XDECREF(option);
+		Py_XDECREF(pair);
+		Py_XDECREF(array);
+	}
+	Py_XDECREF(numpy);
+	return out;
 }
 
 PyObject *array_cuda_interface(PyObject *self, void *unused)

@@ -9,6 +9,7 @@
 
 int array_buffer(PyObject *self, Py_buffer *view, int flags);
 PyObject *array_interface(PyObject *self, void *unused);
+PyObject *array_to_numpy(PyObject *self, PyObject *args, PyObject *kwargs); /* its method __array__ */
 PyObject *array_cuda_interface(PyObject *self, void *unused);
 
 #endif

@@ -143,6 +143,28 @@ static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
 	return which == -1 || (stream_take(number, &stream) && lease_use(lease, stream));
 }
 
+/*
+ * Shall the tensor be a copy of the array?  That of a map must be: PyTorch passes over the flag
+ * READ_ONLY, and capsules of the old form have none.  Returns -1 with an exception set if it cannot
+ * be.
+ */
+static int take_copy(struct array *a, PyObject *copy)
+{
+	int wanted = PyObject_IsTrue(copy);
+
+	if (wanted)
+		return wanted;
+	if (!array_own(a))
+		return -1;
+	if (!array_is_mapped(a))
+		return 0;
+	if (copy == Py_None)
+		return 1;
+	PyErr_SetString(PyExc_BufferError, "this array lies in a read-only file of the dataset, and is too long to be "
+					   "moved: copy must be None or True; numpy.asarray() takes it as it is");
+	return -1;
+}
+
 PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
@@ -162,7 +184,7 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 			"this array is in the memory of the CPU: stream must be None, dl_device None or (1, 0)");
 		return NULL;
 	}
-	copied = PyObject_IsTrue(copy);
+	copied = take_copy(a, copy);
 	if (copied < 0 || (lease && !take_on_device(lease, stream, type == home && id == home_id && !copied)))
 		return NULL;
 	a = copied ? array_copy(a) : ref(self);

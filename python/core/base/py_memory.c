@@ -72,6 +72,11 @@ static void dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
+bool memory_is(PyObject *object)
+{
+	return Py_TYPE(object) == memory_type;
+}
+
 int memory_init(PyObject *module)
 {
 	static PyType_Slot slots[] = {

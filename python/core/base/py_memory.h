@@ -15,6 +15,7 @@ struct memory {
 };
 
 int memory_init(PyObject *module);
+bool memory_is(PyObject *object);
 struct memory *memory_new(size_t bytes); /* not zeroed; else NULL with an exception set */
 
 #endif

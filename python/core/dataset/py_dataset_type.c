@@ -139,6 +139,22 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 	return dict;
 }
 
+static PyObject *subscript(PyObject *self, PyObject *key);
+
+/* A tensor is no sequence, but says its numbers, or its number, as a list would. */
+static PyObject *subscript_listed(PyObject *self, PyObject *key)
+{
+	PyObject *listed = PyObject_CallMethod(key, "tolist", NULL), *out = NULL;
+	bool known = listed && (PyList_Check(listed) || PyLong_Check(listed));
+
+	if (known)
+		out = subscript(self, listed);
+	else
+		PyErr_SetString(PyExc_TypeError, NO_INDEX);
+	Py_XDECREF(listed);
+	return out;
+}
+
 static PyObject *subscript(PyObject *self, PyObject *key)
 {
 	struct dataset *d = (struct dataset *)self;
@@ -160,7 +176,7 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 	}
 	if (PyLong_CheckExact(key) || (PyIndex_Check(key) && !PyObject_HasAttrString(key, "__len__")))
 		return take_index(d, key, &idx) ? record_at(d, idx) : NULL;
-	return gather_sequence(d, key);
+	return PySequence_Check(key) ? gather_sequence(d, key) : subscript_listed(self, key);
 }
 
 /* ---- what it is ---- */

@@ -53,7 +53,7 @@ static void fail_held(const struct loader *l)
 		used += (size_t)snprintf(holders + used, sizeof(holders) - used, ")");
 	}
 	fail_argument("%u batches are still held, of %s; max_held is %u. Drop them, copy() the arrays to keep, "
-		      "or open the loader with a greater max_held",
+		      "or open the loader with a greater max_held or copy=True",
 		      l->lender.held_count, holders, l->max_held);
 }
 

@@ -12,7 +12,8 @@ struct loader {
 	struct lender lender;
 	struct dataset *dataset;
 	uint32_t max_held;
-	bool placed; /* the next loop begins where the loader stands; false if the last one was left early */
+	uint64_t place_count; /* how often a loop began, or was given its place; only the last loop may go on */
+	bool placed;	      /* the next loop begins where the loader stands; false if the last one was left early */
 };
 
 /*

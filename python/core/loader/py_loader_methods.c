@@ -22,6 +22,13 @@ static PyObject *tell(PyObject *self, PyObject *unused)
 	return Py_BuildValue("(KK)", epoch, position);
 }
 
+/* The next loop begins here, and the one that is under way is over. */
+static void placed_anew(struct loader *l)
+{
+	l->placed = true;
+	l->place_count++;
+}
+
 static PyObject *seek(PyObject *self, PyObject *args)
 {
 	struct lender *l = (struct lender *)self;
@@ -32,7 +39,7 @@ static PyObject *seek(PyObject *self, PyObject *args)
 		return NULL;
 	if (shard_loader_seek(l->l, epoch, position, &err))
 		return fail(&err);
-	((struct loader *)self)->placed = true;
+	placed_anew((struct loader *)self);
 	return Py_NewRef(Py_None);
 }
 
@@ -58,7 +65,7 @@ static PyObject *resume(PyObject *self, PyObject *text)
 		return NULL;
 	if (shard_loader_resume(l->l, token_text, &err))
 		return fail(&err);
-	((struct loader *)self)->placed = true;
+	placed_anew((struct loader *)self);
 	return Py_NewRef(Py_None);
 }
 
@@ -187,6 +194,14 @@ static PyObject *held(PyObject *self, PyObject *unused)
 	return PyLong_FromUnsignedLong(((struct lender *)self)->held_count);
 }
 
+static PyObject *lent(PyObject *self, PyObject *array)
+{
+	(void)self;
+	if (Py_TYPE(array) != array_type)
+		return fail_argument("lent() is asked of an array");
+	return PyBool_FromLong(((struct array *)array)->field >= 0);
+}
+
 static PyObject *gpu(PyObject *self, PyObject *unused)
 {
 	struct lender *l = (struct lender *)self;
@@ -232,6 +247,8 @@ PyMethodDef loader_methods[] = {
 	 "last_damage($self, /)\n--\n\n"
 	 "Status and message of the row that was substituted or masked last; None if none was."},
 	{"held", held, METH_NOARGS, "held($self, /)\n--\n\nHow many batches are alive."},
+	{"lent", lent, METH_O,
+	 "lent($self, array, /)\n--\n\nDoes this array of a batch lie in the loader's memory, and hold the batch?"},
 	{"gpu", gpu, METH_NOARGS,
 	 "gpu($self, /)\n--\n\nNumber of the GPU that batches are on; None: they are in the memory of the CPU."},
 	{NULL, NULL, 0, NULL},

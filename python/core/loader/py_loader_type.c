@@ -137,14 +137,35 @@ static PyObject *next(struct loader *l)
 
 struct epoch {
 	PyObject_HEAD struct loader *loader; /* NULL: it is over */
+	uint64_t place;			     /* the loader's place_count when this loop began */
+	bool started;			     /* it has had a batch */
 };
 static PyTypeObject *epoch_type;
+
+/* A loader has one place, so only its last loop may go on; else an exception is set. */
+static bool is_current(struct epoch *e)
+{
+	struct loader *l = e->loader;
+
+	if (!e->started && l->placed) { /* the loader was given a place meanwhile: this loop begins there */
+		e->place = l->place_count;
+		l->placed = false;
+	}
+	if (e->place != l->place_count && !l->lender.closed)
+		fail_argument("this loop is over: another one began, or set_epoch() or load_state_dict() was called, "
+			      "and a loader has one place; open a loader for each loop");
+	return e->place == l->place_count || l->lender.closed; /* of a closed one, the next call says so */
+}
 
 static PyObject *epoch_next(PyObject *self)
 {
 	struct epoch *e = (struct epoch *)self;
-	PyObject *batch = e->loader ? next(e->loader) : NULL;
+	PyObject *batch;
 
+	if (e->loader && !is_current(e))
+		return NULL;
+	batch = e->loader ? next(e->loader) : NULL;
+	e->started = true;
 	if (!batch && e->loader && !PyErr_Occurred()) {
 		unref(e->loader);
 		e->loader = NULL;
@@ -180,6 +201,8 @@ static PyObject *iterate(PyObject *self)
 	e = PyObject_New(struct epoch, epoch_type);
 	if (e) {
 		e->loader = ref(l);
+		e->place = ++l->place_count;
+		e->started = false;
 		l->placed = false;
 	}
 	return (PyObject *)e;

@@ -82,7 +82,7 @@ static int open_buffer(struct source *s, PyObject *value)
 	s->as.dtype = dtype_of(kind, b->itemsize);
 	s->as.data = b->buf;
 	if (!s->as.dtype)
-		return refuse_dtype(s, format);
+		return refuse_dtype(s, *format != 'Z' ? format : format[1] == 'f' ? "complex64" : "complex128");
 	if (b->suboffsets)
 		return refuse(s, "an array of pointers to its rows; copy it");
 	if (set_axes(s, b->ndim))
@@ -157,6 +157,28 @@ static int read_interface(struct source *s, PyObject *dict)
 	return 1;
 }
 
+/* Does a Pillow image have numbers that are no colours, such as indices of a palette? */
+static bool is_coded(struct source *s, PyObject *value)
+{
+	static const char *const plain[] = {"1", "L", "LA", "RGB", "RGBA", "I", "F", "I;16", "I;16L", "I;16N", "I;16B"};
+	PyObject *mode = PyObject_GetAttrString(value, "mode"), *bands = PyObject_GetAttrString(value, "getbands");
+	const char *name = mode && bands && PyUnicode_Check(mode) ? PyUnicode_AsUTF8AndSize(mode, NULL) : NULL;
+	bool coded = name;
+
+	for (size_t i = 0; coded && i < sizeof(plain) / sizeof(plain[0]); i++)
+		coded = strcmp(name, plain[i]) != 0;
+	if (coded)
+		snprintf(
+			s->why, sizeof(s->why),
+			"a Pillow image of mode '%.8s': give image.convert('RGB') for colours, or numpy.asarray(image) "
+			"for its numbers",
+			name);
+	Py_XDECREF(bands);
+	Py_XDECREF(mode);
+	PyErr_Clear();
+	return coded;
+}
+
 static int open_interface(struct source *s, PyObject *value)
 {
 	PyObject *dict = PyObject_GetAttrString(value, "__array_interface__");
@@ -164,6 +186,10 @@ static int open_interface(struct source *s, PyObject *value)
 	if (!dict) {
 		PyErr_Clear();
 		return 0;
+	}
+	if (is_coded(s, value)) {
+		Py_DECREF(dict);
+		return 1;
 	}
 	s->holder = dict; /* with some libraries, the dict holds the memory */
 	return PyDict_Check(dict) ? read_interface(s, dict) : 0;

@@ -101,18 +101,35 @@ class Jax(unittest.TestCase):
             self.assertEqual(int(total), int(self.want["image"][np.asarray(index)].astype(np.int64).sum()))
 
     def test_batches_that_are_kept_are_named(self):
-        with (
-            mock.patch.object(libshard.jax, "_PATIENCE_SECONDS", 0.2),
-            libshard.jax.Loader("set", 8, max_held=2) as loader,
-        ):
-            held = []
-            with self.assertRaisesRegex(libshard.ArgumentError, r"3 batches are still held, of step 0 \(image\)"):
-                for batch in loader:
-                    held.append(batch["image"])
-            for i, image in enumerate(held):
-                np.testing.assert_array_equal(
-                    np.asarray(image), self.want["image"][loader.indices(0, 8 * i, 8).tolist()]
-                )
+        for options in ({}, {"sharding": jax.devices()[0]}):
+            with (
+                mock.patch.object(libshard.jax.time, "sleep", side_effect=AssertionError("it waits")),
+                libshard.jax.Loader("set", 8, max_held=2, **options) as loader,
+            ):
+                held = []
+                with self.assertRaisesRegex(libshard.ArgumentError, r"3 batches are still held, of step 0 \(image\)"):
+                    for batch in loader:
+                        held.append(batch["image"])
+                for i, image in enumerate(held):
+                    np.testing.assert_array_equal(
+                        np.asarray(image), self.want["image"][loader.indices(0, 8 * i, 8).tolist()]
+                    )
+                held.clear()
+                self.assertEqual(len([batch["label"] for batch in loader]), 13)  # labels hold no batch
+                self.assertLessEqual(len(loader._delivered), 3)
+                with self.assertRaisesRegex(libshard.ArgumentError, "max_held is 2.*or copy=True"):
+                    list(loader)
+
+    def test_batches_with_memory_of_their_own_may_all_be_kept(self):
+        with libshard.jax.Loader("set", 8, copy=True) as loader:
+            self.assertEqual(sum((self.check(b) for b in list(loader)), []), loader.indices(0, 0, N).tolist())
+
+    def test_records_may_be_given_away(self):
+        ds = libshard.open("set")
+        plus = jax.jit(lambda x: x + 1, donate_argnums=0)
+        for array in (jax.dlpack.from_dlpack(ds[3]["image"]), jnp.asarray(np.asarray(ds[3]["image"]))):
+            np.testing.assert_array_equal(np.asarray(plus(array)), self.want["image"][3] + np.uint8(1))
+        np.testing.assert_array_equal(np.asarray(ds[3]["image"]), self.want["image"][3])
 
     def test_spread_over_devices(self):
         mesh = jax.make_mesh((2,), ("data",))

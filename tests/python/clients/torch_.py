@@ -3,13 +3,16 @@
 
 import ctypes
 import gc
+import itertools
 import json
 import mmap
 import os
 import pickle
+import queue
 import shutil
 import threading
 import unittest
+import warnings
 from collections import OrderedDict
 from unittest import mock
 
@@ -17,6 +20,8 @@ import data
 import libshard.torch
 import numpy as np
 import torch
+import torch.distributed.device_mesh
+from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.data import DataLoader, Subset, default_collate
 
 SIDE = 40
@@ -207,6 +212,176 @@ class Loading(unittest.TestCase):
         finally:
             del os.environ["RANK"], os.environ["WORLD_SIZE"]
             torch.distributed.destroy_process_group()
+
+
+class Ranks(unittest.TestCase):
+    """Groups of several processes, of which this one is real."""
+
+    def setUp(self):
+        self.patch = mock.patch.dict(os.environ)
+        self.patch.start()
+
+    def tearDown(self):
+        self.leave()
+        self.patch.stop()
+
+    def join(self, rank, world):
+        torch.distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
+
+    def leave(self):
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+
+    def refuse(self, words, call):
+        with self.assertRaisesRegex(libshard.ArgumentError, words):
+            call()
+
+    def test_a_loader_that_was_made_too_early(self):
+        for make in (libshard.torch.Loader, libshard.Loader):
+            early, given = make("set", 8), make("set", 8, rank=0, world=1)
+            self.join(1, 2)
+            self.refuse(
+                "made for rank 0 of 1, but this is rank 1 of 2 now; make it after torch.distributed.init_process_group",
+                lambda: iter(early),
+            )
+            self.assertEqual(len([b.step for b in given]), 13)
+            late = make("set", 8)
+            self.assertEqual((late.rank, late.world, len([b.step for b in late])), (1, 2, 6))
+            self.leave()
+            self.refuse("made for rank 1 of 2, but this is rank 0 of 1 now", lambda: iter(late))
+
+    def test_after_the_group_is_gone_the_share_is_a_guess(self):
+        os.environ.update(RANK="0", WORLD_SIZE="2")
+        loader = libshard.torch.Loader("set", 8)
+        words = "rank 0 of 2, but torch.distributed is not initialized.*rank=0, world=1 for all"
+        self.refuse(words, lambda: iter(loader))
+        self.join(0, 2)
+        self.assertEqual(len([b.step for b in loader]), 6)
+        self.leave()
+        self.refuse("not initialized, or not any more", lambda: iter(loader))
+        self.assertEqual(len([b.step for b in libshard.torch.Loader("set", 8, rank=0, world=1)]), 13)
+        # A loader of arrays may be one of several that have nothing to do with PyTorch's groups.
+        self.assertEqual(len([b.step for b in libshard.Loader("set", 8)]), 6)
+
+    def test_as_lightning_starts_the_others(self):
+        os.environ.update(WORLD_SIZE="2", LOCAL_RANK="1", NODE_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+        self.refuse("WORLD_SIZE=2, LOCAL_RANK=1 and no RANK", lambda: libshard.torch.Loader("set", 8))
+        self.join(1, 2)
+        self.assertEqual(libshard.torch.Loader("set", 8).rank, 1)
+
+    def test_groups_of_fewer_than_all(self):
+        self.join(2, 4)
+        early = libshard.torch.Loader("set", 8)
+        self.assertEqual((early.rank, early.world), (2, 4))
+        torch.distributed.new_group([0, 1, 2, 3])
+        iter(early)
+        torch.distributed.new_group([0, 1])  # of which this process is none
+        iter(early)
+        torch.distributed.new_group([1, 2])
+        for make in (libshard.torch.Loader, libshard.Loader):
+            self.refuse("a process group of 2 of the 4 processes.*give the loader rank= and world=, or to .*mesh=",
+                        lambda: make("set", 8))  # fmt: skip
+        self.refuse("a process group of 2 of the 4", lambda: iter(early))
+        self.assertEqual(len([b.step for b in libshard.torch.Loader("set", 8, rank=0, world=2)]), 6)
+
+    def test_meshes(self):
+        for shape, rank, dims, want in (
+            ((2, 2), 2, ("dp",), (1, 2)),
+            ((2, 2), 1, ("dp",), (0, 2)),
+            ((1, 4), 3, "dp", (0, 1)),  # tensor parallelism only: everybody has the same rows
+            ((4, 1), 3, ("dp",), (3, 4)),
+            ((2, 2), 3, ("dp", "tp"), (3, 4)),
+            ((2, 2), 1, ("tp", "dp"), (2, 4)),
+        ):
+            self.join(rank, 4)
+            mesh = torch.distributed.device_mesh.init_device_mesh("cpu", shape, mesh_dim_names=("dp", "tp"))
+            self.refuse("a process group of [12] of the 4 processes .mesh_", lambda: libshard.torch.Loader("set", 8))
+            with libshard.torch.Loader("set", 8, seed=3, mesh=mesh, dims=dims) as loader:
+                self.assertEqual((loader.rank, loader.world), want)
+                with libshard.Loader("set", 8, seed=3, rank=want[0], world=want[1]) as other:
+                    self.assertEqual(next(iter(loader)).index.tolist(), next(iter(other)).index.tolist())
+            for bad in (("pp",), ("dp", "dp"), ()):
+                self.refuse("must be those dimensions of the mesh.*'dp', 'tp'",
+                            lambda: libshard.torch.Loader("set", 8, mesh=mesh, dims=bad))  # fmt: skip
+            self.refuse("mesh and rank or world", lambda: libshard.torch.Loader("set", 8, mesh=mesh, rank=0, world=1))
+            self.leave()
+
+    def test_workers_would_deliver_every_record_each(self):
+        class Stream(torch.utils.data.IterableDataset):
+            def __init__(self, make):
+                self.make = make
+
+            def __iter__(self):
+                yield from self.make()
+
+        inherited = libshard.torch.Loader("set", 8)
+        for make in (lambda: libshard.torch.Loader("set", 8), lambda: inherited, lambda: libshard.Loader("set", 8)):
+            count = lambda workers: sum(  # noqa: E731
+                len(b) for b in DataLoader(Stream(make), batch_size=None, num_workers=workers,
+                                           multiprocessing_context="fork" if workers else None,
+                                           collate_fn=lambda b: b.index.tolist())  # fmt: skip
+            )
+            self.refuse("this is worker 0 of 2 of a DataLoader.*use num_workers=0", lambda: count(2))
+            self.assertEqual((count(1), count(0)), (N, N))
+
+
+class Idioms(unittest.TestCase):
+    def test_writing_to_records_ends_no_process_and_changes_no_file(self):
+        ds = libshard.open("set")
+        for take in (
+            torch.from_dlpack,
+            torch.utils.dlpack.from_dlpack,
+            torch.as_tensor,
+            lambda a: torch.from_numpy(np.asarray(a)),
+            lambda a: torch.as_tensor(np.asarray(a)),
+            lambda a: torch.from_dlpack(np.asarray(a).copy()),
+            lambda a: torch.utils.dlpack.from_dlpack(a.__dlpack__()),
+        ):
+            for rows in (3, slice(0, 4), slice(8, 1, -2), [3, 1]):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # that an array of NumPy is not writable
+                    tensor = take(ds[rows]["image"][::1] if rows != 3 else ds[rows]["image"])
+                self.assertEqual(bits(tensor), want["image"][rows].tobytes())
+                tensor.add_(1).clamp_(0, 9)
+                tensor.flatten()[:5].zero_()
+                self.assertEqual(ds[rows]["image"].tobytes(), want["image"][rows].tobytes())
+
+    def test_devices_by_their_objects(self):
+        for make in (libshard.torch.Loader, libshard.Loader):
+            self.assertEqual(len([b.step for b in make("set", 8, device=torch.device("cpu"))]), 13)
+            with self.assertRaisesRegex(libshard.ArgumentError, "device=.*meta.*; must be 'cpu', 'cuda'"):
+                make("set", 8, device=torch.device("meta"))
+            if not torch.cuda.is_available():
+                with self.assertRaises(libshard.DeviceError):
+                    make("set", 8, device=torch.device("cuda", 0))
+
+    def test_batches_that_are_kept(self):
+        for loop in (list, lambda l: list(itertools.islice(itertools.cycle(l), 20))):
+            with self.assertRaisesRegex(libshard.ArgumentError, "3 batches are still held.*or copy=True"):
+                loop(libshard.torch.Loader("set", 8))
+            batches = loop(libshard.torch.Loader("set", 8, copy=True))
+            for batch in batches:
+                self.assertTrue(torch.equal(batch["image"], torch.from_numpy(want["image"])[batch.index]))
+        taken = queue.Queue(1)
+        loader = libshard.torch.Loader("set", 8, copy=True)
+        thread = threading.Thread(target=lambda: [taken.put(b) for b in loader] + [taken.put(None)])
+        thread.start()
+        kept = list(iter(taken.get, None))
+        thread.join()
+        self.assertEqual(len({b["image"].data_ptr() for b in kept}), 13)
+
+    def test_tensors_as_indices_and_as_values(self):
+        ds = libshard.open("set")
+        self.assertEqual(np.asarray(ds[torch.tensor([3, 1])]["image"]).tobytes(), want["image"][[3, 1]].tobytes())
+        self.assertEqual(ds[torch.tensor(3)]["label"], want["label"][3])
+        with self.assertRaisesRegex(TypeError, "flatnonzero"):
+            ds[torch.ones(N, dtype=torch.bool)]
+        with self.assertRaisesRegex(libshard.RecordError, "record 0, field 'x': an array that cannot be read"):
+            libshard.pack([{"x": torch.zeros(3, requires_grad=True)}], None, "gradient")
+        batches = DataLoader(libshard.torch.ShardDataset("set"), 8)
+        with self.assertRaisesRegex(libshard.ArgumentError, "a DataLoader, which yields batches.*batched=True"):
+            libshard.pack(batches, None, "again")
+        self.assertEqual(len(libshard.pack(batches, None, "again", batched=True)), N)
 
 
 def label_only(sample):
