@@ -58,7 +58,8 @@ static inline void trainer_check_clean(void)
 						     "freed in use",
 						     "bad handle",
 						     "bad version",
-						     "driver called from a host function"};
+						     "driver called from a host function",
+						     "broke a capture"};
 
 	for (int sin = 0; sin < FAKE_SINS; sin++)
 		if (fake->sins(sin))
