@@ -18,8 +18,9 @@
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 
-#define PAGE_BYTES 4096u
-#define GIB	   (1024.0 * 1024 * 1024)
+#define PAGE_BYTES	  4096u
+#define GIB		  (1024.0 * 1024 * 1024)
+#define SHARED_MOST_BYTES (227u * 1024) /* of shared memory for a block: no GPU of today has more */
 
 struct shard_transform {
 	struct transform_plan plan;
@@ -229,6 +230,12 @@ static int bring_table(struct shard_transform *f, struct shard_error *err)
 	return rc;
 }
 
+/* Where nothing is asked for, a block may have TRANSFORM_SHARED_BYTES. */
+static int allow_shared(const struct shard_transform *f, void *kernel, struct shard_error *err)
+{
+	return f->shared_bytes > TRANSFORM_SHARED_BYTES ? cuda_kernel_allow(f->cuda, kernel, err) : SHARD_OK;
+}
+
 static int find_kernels(struct shard_transform *f, struct shard_error *err)
 {
 	char name[TRANSFORM_NAME_BYTES];
@@ -238,33 +245,50 @@ static int find_kernels(struct shard_transform *f, struct shard_error *err)
 		transform_shape(&f->plan, aligned, &f->call, name);
 		f->shape[aligned] = f->call.shape;
 		rc = cuda_kernel_find(f->cuda, f->module, name, &f->kernel[aligned], err);
+		if (!rc)
+			rc = allow_shared(f, f->kernel[aligned], err);
 	}
 	return rc;
 }
 
-static int open_device(struct shard_transform *f, void *stream, struct shard_error *err)
+/* Bring all that launches need to the GPU.  The context is entered. */
+static int bring_all(struct shard_transform *f, struct shard_error *err)
 {
-	int rc = transform_grid(&f->plan, &f->call, &f->shared_bytes, err);
+	int rc = transform_grid(&f->plan, cuda_shared_most(f->cuda), &f->call, &f->shared_bytes, err);
 
 	if (!rc)
-		rc = cuda_open(&f->cuda, stream, err);
+		rc = find_kernels(f, err);
+	if (!rc)
+		rc = bring_table(f, err);
+	if (rc)
+		drop_device(f, false);
+	return rc;
+}
+
+/* Open the GPU that the batch is on, whichever one is current. */
+static int open_device(struct shard_transform *f, const void *batch, struct shard_error *err)
+{
+	int rc = cuda_open_at(&f->cuda, batch, err);
+
 	if (rc)
 		return rc;
 	f->owner = getpid();
 	rc = cuda_enter(f->cuda, err);
-	if (!rc) {
-		rc = find_kernels(f, err);
-		if (!rc)
-			rc = bring_table(f, err);
-		if (rc)
-			drop_device(f, false);
-		rc = cuda_leave(f->cuda, rc, err);
-	}
+	if (!rc)
+		rc = cuda_leave(f->cuda, bring_all(f, err), err);
 	if (!f->module) {
 		cuda_close(f->cuda);
 		f->cuda = NULL;
 	}
 	return rc;
+}
+
+int batch_transform_check_gpu(const struct shard_transform *f, const struct cuda_device *cuda, struct shard_error *err)
+{
+	struct transform_call call;
+	uint32_t shared_bytes;
+
+	return transform_grid(&f->plan, cuda ? cuda_shared_most(cuda) : SHARED_MOST_BYTES, &call, &shared_bytes, err);
 }
 
 /* Where the images of a batch are. */
@@ -334,6 +358,7 @@ int shard_transform_launch(struct shard_transform *f, const struct shard_batch *
 			   const struct shard_transform_row *rows, uint64_t row_count, void *stream, void *to,
 			   struct shard_error *err)
 {
+	const void *from = batch->field[f->field_idx].data;
 	int rc = check(f, batch, rows, &row_count, true, err);
 
 	if (!rc && (uintptr_t)to % f->plan.element_bytes)
@@ -341,10 +366,15 @@ int shard_transform_launch(struct shard_transform *f, const struct shard_batch *
 			       "the output is at %p; must be at a multiple of %" PRIu32 ", the bytes of a number", to,
 			       f->plan.element_bytes);
 	if (!rc)
-		rc = f->cuda ? SHARD_OK : open_device(f, stream, err);
+		rc = f->cuda ? SHARD_OK : open_device(f, from, err);
+	if (!rc)
+		rc = cuda_enter(f->cuda, err);
+	if (rc)
+		return rc;
+	rc = cuda_check_memory(f->cuda, from, err);
 	if (!rc)
 		rc = cuda_check_stream(f->cuda, stream, err);
 	if (!rc)
-		rc = cuda_enter(f->cuda, err);
-	return rc ? rc : cuda_leave(f->cuda, launch(f, batch, rows, row_count, stream, to, err), err);
+		rc = launch(f, batch, rows, row_count, stream, to, err);
+	return cuda_leave(f->cuda, rc, err);
 }

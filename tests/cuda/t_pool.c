@@ -532,7 +532,10 @@ TEST(calls_that_are_wrong_are_told_so)
 	open_pool(&t, o, 0);
 	fake->fail("cuMemAlloc", 2, 2); /* the pool's */
 	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_DEVICE);
-	CHECK(strstr(err.message, " MiB: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"));
+	CHECK(strstr(err.message,
+		     "of 24576.0 MiB are free (take the first batch before a framework fills the GPU, give "
+		     "back what it keeps with torch.cuda.empty_cache(), or "));
+	CHECK(strstr(err.message, "a smaller pool): CUDA_ERROR_OUT_OF_MEMORY (out of memory)"));
 	training_close(&t);
 	trainer_check_clean();
 }

@@ -298,7 +298,7 @@ TEST(calls_that_are_wrong_are_told_so)
 	CU_OK(cu.cuCtxPushCurrent(context));
 	CU_OK(cu.cuStreamCreate(&stream, 0));
 	CHECK_EQ(shard_transform_launch(f.there, &there, &row, 1, stream, TO(f), &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "belongs to another context than the stream of the first call"));
+	CHECK(strstr(err.message, "belongs to another context than the batches of this loader"));
 	CU_OK(cu.cuStreamDestroy(stream));
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	transforming_close(&f); /* with a kernel under way, and batches lent */
