@@ -118,8 +118,8 @@ static int lock_slot(struct pins *p, uint32_t slot, struct shard_error *err)
 
 /*
  * Page-lock the slots that are not yet known.  A capture ends soon: with `again`, a slot that is
- * refused because of one stays unknown.  After any other refusal no other slot is tried, because the
- * system has no memory to spare.
+ * refused because of one stays unknown.  After any other refusal no other slot is tried, because
+ * the system has no memory to spare.
  */
 static int lock_pending(struct pins *p, bool again, int rc, struct shard_error *why)
 {

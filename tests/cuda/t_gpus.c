@@ -193,7 +193,9 @@ TEST(the_gpu_is_held_from_open_to_close)
 	}
 }
 
-/* A context of the caller's own is used if it is on that GPU; a stream on another GPU is refused. */
+/*
+ * A context of the caller's own is used if it is on that GPU; a stream on another GPU is refused.
+ */
 TEST(contexts_of_the_callers_own)
 {
 	void *own[2], *stream[2], *popped;
