@@ -9,8 +9,8 @@ real=$BUILD/tests/cuda/t_real
 twins() { # LIBRARY FLAG...
 	local out=$1
 	shift
-	gcc -std=gnu11 -D_GNU_SOURCE -ffp-contract=off -shared -fPIC "$@" "${host_flags[@]}" "$ROOT/tests/cuda/twins.c" \
-		-o "$out" -pthread -ldl -lm
+	gcc -std=gnu11 -D_GNU_SOURCE -ffp-contract=off -shared -fPIC "$@" "${host_flags[@]}" \
+		"$ROOT/tests/cuda/twins.c" -o "$out" -pthread -ldl -lm
 }
 
 # SOURCE SCRIPT TEST: with this done to a kernel's source, that test fails, and says where.
