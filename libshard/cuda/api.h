@@ -72,7 +72,6 @@ enum {
 	X(cuCtxGetDevice, 2000, (int *device))                                                  \
 	X(cuCtxPushCurrent, 4000, (struct cu_context *context))                                 \
 	X(cuCtxPopCurrent, 4000, (struct cu_context **context))                                 \
-	X(cuCtxSynchronize, 2000, (void))                                                       \
 	X(cuThreadExchangeStreamCaptureMode, 10010, (int *mode))                                \
 	X(cuStreamIsCapturing, 10000, (struct cu_stream *stream, int *status))                  \
 	X(cuStreamGetCtx, 9020, (struct cu_stream *stream, struct cu_context **context))        \

@@ -90,13 +90,6 @@ int cuda_event_finish(const struct cuda_device *d, void *event, struct shard_err
 	return result ? cuda_refused(d->api, result, err, "cuEventSynchronize") : SHARD_OK;
 }
 
-int cuda_finish_all(const struct cuda_device *d, struct shard_error *err)
-{
-	int result = d->api->cuCtxSynchronize();
-
-	return result ? cuda_refused(d->api, result, err, "cuCtxSynchronize") : SHARD_OK;
-}
-
 int cuda_stream_join(const struct cuda_device *d, void *stream, void *behind, struct shard_error *err)
 {
 	void *event = NULL;

@@ -88,9 +88,6 @@ int cuda_event_record(const struct cuda_device *d, void *event, void *stream, st
 /* Wait for an event. */
 int cuda_event_finish(const struct cuda_device *d, void *event, struct shard_error *err);
 
-/* Wait for the work on all streams of the context. */
-int cuda_finish_all(const struct cuda_device *d, struct shard_error *err);
-
 /* ---- memory ---- */
 
 /* If there is no room, the error says how much there is. */

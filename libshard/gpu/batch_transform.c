@@ -34,6 +34,7 @@ struct shard_transform {
 	uint64_t table; /* an address of the device */
 	uint8_t *page;	/* the table is copied from here */
 	bool page_locked;
+	void *behind, *launched;    /* a stream that waits for all launches, by this event */
 	void *kernel[2];	    /* [is the output 16-aligned?] */
 	struct transform_call call; /* without addresses and rows */
 	uint32_t shape[2], shared_bytes;
@@ -110,7 +111,10 @@ int batch_transform_open(struct shard_transform **out, const struct shard_schema
 static void drop_device(struct shard_transform *f, bool inherited)
 {
 	if (!inherited) {
-		cuda_finish_all(f->cuda, NULL);
+		if (f->behind)
+			cuda_stream_finish(f->cuda, f->behind, NULL);
+		cuda_event_drop(f->cuda, f->launched);
+		cuda_stream_drop(f->cuda, f->behind);
 		if (f->page_locked)
 			cuda_unpin(f->cuda, f->page);
 		cuda_free(f->cuda, f->table);
@@ -120,7 +124,7 @@ static void drop_device(struct shard_transform *f, bool inherited)
 	f->page = NULL;
 	f->page_locked = false;
 	f->table = 0;
-	f->module = NULL;
+	f->behind = f->launched = f->module = NULL;
 }
 
 void shard_transform_close(struct shard_transform *f)
@@ -210,7 +214,6 @@ int shard_transform_host(struct shard_transform *f, const struct shard_batch *ba
 static int bring_table(struct shard_transform *f, struct shard_error *err)
 {
 	uint64_t bytes = f->plan.channels * 256 * f->plan.element_bytes;
-	void *stream = NULL;
 	int rc;
 
 	f->page = mem_aligned(PAGE_BYTES, PAGE_BYTES); /* 4 channels of f32 fill it */
@@ -221,13 +224,12 @@ static int bring_table(struct shard_transform *f, struct shard_error *err)
 	f->page_locked = !cuda_pin(f->cuda, f->page, PAGE_BYTES, NULL);
 	rc = cuda_alloc(f->cuda, bytes, &f->table, err);
 	if (!rc)
-		rc = cuda_stream_make(f->cuda, &stream, err);
+		rc = cuda_stream_make(f->cuda, &f->behind, err);
 	if (!rc)
-		rc = cuda_copy_in(f->cuda, f->table, f->page, bytes, stream, err);
+		rc = cuda_event_make(f->cuda, &f->launched, err);
 	if (!rc)
-		rc = cuda_stream_finish(f->cuda, stream, err);
-	cuda_stream_drop(f->cuda, stream);
-	return rc;
+		rc = cuda_copy_in(f->cuda, f->table, f->page, bytes, f->behind, err);
+	return rc ? rc : cuda_stream_finish(f->cuda, f->behind, err);
 }
 
 /* Where nothing is asked for, a block may have TRANSFORM_SHARED_BYTES. */
@@ -354,12 +356,23 @@ static int launch(struct shard_transform *f, const struct shard_batch *batch, co
 	return rc;
 }
 
+/*
+ * Remember what is queued on `stream`, for shard_transform_close().  To wait for the whole context
+ * there would break a capture of the trainer.
+ */
+static int note_launch(const struct shard_transform *f, void *stream, struct shard_error *err)
+{
+	int rc = cuda_event_record(f->cuda, f->launched, stream, err);
+
+	return rc ? rc : cuda_stream_wait(f->cuda, f->behind, f->launched, err);
+}
+
 int shard_transform_launch(struct shard_transform *f, const struct shard_batch *batch,
 			   const struct shard_transform_row *rows, uint64_t row_count, void *stream, void *to,
 			   struct shard_error *err)
 {
 	const void *from = batch->field[f->field_idx].data;
-	int rc = check(f, batch, rows, &row_count, true, err);
+	int rc = check(f, batch, rows, &row_count, true, err), noted = SHARD_OK;
 
 	if (!rc && (uintptr_t)to % f->plan.element_bytes)
 		rc = error_set(err, SHARD_E_ARGUMENT,
@@ -374,7 +387,9 @@ int shard_transform_launch(struct shard_transform *f, const struct shard_batch *
 	rc = cuda_check_memory(f->cuda, from, err);
 	if (!rc)
 		rc = cuda_check_stream(f->cuda, stream, err);
-	if (!rc)
+	if (!rc) {
 		rc = launch(f, batch, rows, row_count, stream, to, err);
-	return cuda_leave(f->cuda, rc, err);
+		noted = note_launch(f, stream, rc ? NULL : err); /* some kernels may be queued all the same */
+	}
+	return cuda_leave(f->cuda, rc ? rc : noted, err);
 }

@@ -61,6 +61,10 @@ TEST(nothing_breaks_a_capture)
 		CHECK_EQ(shard_loader_pin_problem(f.t.l, &err), SHARD_END);
 		CHECK_SOUND_TRAINING();
 		CU_OK(cu.cuThreadExchangeStreamCaptureMode(&own));
+		shard_transform_close(f.there);
+		shard_loader_close(f.t.l);
+		f.there = NULL;
+		f.t.l = NULL;
 		end_capture(stream);
 		CU_OK(cu.cuStreamDestroy(stream));
 		transforming_close(&f);
