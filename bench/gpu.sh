@@ -10,39 +10,63 @@
 #   COMMIT=ID      what is measured, where git does not say
 #   PYTHON=PYTHON  one that has PyTorch with CUDA; python3 otherwise, and without one a row says so
 #
-# FOLDER is bench/results otherwise.  Where something fails nothing is kept.
+# FOLDER is bench/results otherwise.  Each row is there as soon as it is measured: in rows-PID.part
+# while this runs, and in the file that is kept when it ends, is stopped, or fails.  If it is
+# killed, the rows stay in rows-PID.part.
 set -eu
 cd "$(dirname "$0")/.."
 : "${BUILD:=$PWD/build}" "${BENCH:=}" "${RUNS:=}"
 folder=${1:-bench/results}
 : "${COMMIT:=$(git describe --always --dirty --abbrev=7 2>/dev/null || echo unknown)}"
 
+rows=$folder/rows-$$.part child=
+command="make bench-gpu${BENCH:+ BENCH='$BENCH'}${RUNS:+ RUNS=$RUNS}"
+said() { # KEY: the text that the program gave it
+	sed -n "s/.*\"$1\": \"\([^\"]*\)\".*/\1/p" "$rows" | head -n 1
+}
+
+keep() { # [WHY]: the rows that were measured, of a run that is not complete because of WHY
+	why=${1-}
+	count=$(grep -c '^{"bench": .*}$' "$rows") || { rm -f "$rows" && return 0; }
+	gpu=$(said gpu) date=$(said date)
+	[ -n "$gpu" ] || { echo "bench-gpu: $BUILD/bench/gpu does not say what it ran on; see $rows" >&2 && exit 1; }
+	name=$date-gpu-$(echo "$gpu" | tr ' /A-Z' '--a-z')
+	new=$name.json n=1
+	while [ -e "$folder/$new" ]; do
+		n=$((n + 1)) new=$name-$n.json
+	done
+	{
+		head -n 2 "$rows"
+		echo "{\"commit\": \"$COMMIT\", \"command\": \"$command\"${why:+, \"incomplete\": \"$why\"}}"
+		tail -n +3 "$rows" | grep '}$' # a last line may be half a row
+	} >"$folder/$new"
+	echo "| \`$new\` | $gpu, driver for CUDA $(said driver); $(said cpu), $(said kernel) | \`$COMMIT\` | $date | \`$command\`${why:+, incomplete: $why} |" >>"$folder/README.md"
+	rm -f "$rows"
+	echo "kept as $folder/$new: $count rows${why:+; incomplete: $why}" >&2
+}
+
+stop() { # EXIT-STATUS
+	trap '' INT TERM
+	if [ -n "$child" ]; then
+		kill "$child" 2>/dev/null || :
+		wait "$child" || :
+	fi
+	keep "stopped"
+	exit "$1"
+}
+
 dir=$(mktemp -d "${TMPDIR:-/var/tmp}/libshard-bench.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+trap 'stop 130' INT
+trap 'stop 143' TERM
 
 : "${PYTHON:=python3}"
 "$PYTHON" -c 'import torch' 2>/dev/null || PYTHON=
 export PYTHON
 
-"$BUILD/bench/gpu" --dir "$dir" --only "$BENCH" ${RUNS:+--runs "$RUNS"} >"$dir/rows.json"
-command="make bench-gpu${BENCH:+ BENCH='$BENCH'}${RUNS:+ RUNS=$RUNS}"
-said() { # KEY: the text that the program gave it
-	sed -n "s/.*\"$1\": \"\([^\"]*\)\".*/\1/p" "$dir/rows.json" | head -n 1
-}
-gpu=$(said gpu) date=$(said date)
-[ -n "$gpu" ] || { echo "bench-gpu: $BUILD/bench/gpu does not say what it ran on" >&2 && exit 1; }
-name=$date-gpu-$(echo "$gpu" | tr ' /A-Z' '--a-z')
-new=$name.json n=1
-while [ -e "$folder/$new" ]; do
-	n=$((n + 1)) new=$name-$n.json
-done
-{
-	head -n 2 "$dir/rows.json"
-	echo "{\"commit\": \"$COMMIT\", \"command\": \"$command\"}"
-	tail -n +3 "$dir/rows.json"
-} >"$dir/$new"
-mv "$dir/$new" "$folder/$new"
-echo "| \`$new\` | $gpu, driver for CUDA $(said driver); $(said cpu), $(said kernel) | \`$COMMIT\` | $date | \`$command\` |" >>"$folder/README.md"
-echo "kept as $folder/$new" >&2
+rc=0
+"$BUILD/bench/gpu" --dir "$dir" --only "$BENCH" ${RUNS:+--runs "$RUNS"} >"$rows" &
+child=$!
+wait "$child" || rc=$?
+if [ $rc = 0 ]; then keep; else keep "exit status $rc"; fi
+exit $rc

@@ -302,6 +302,8 @@ struct shard_loader_options {
 	uint32_t device_slot_count; /* batches in a GPU's memory, lent or on their way: 2 to 4; default 3 */
 	uint32_t pool_in_place;	    /* 0 or 1; shard_gpu.h explains it */
 	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
+	uint32_t gpu, reserved;	    /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM: which GPU; shard_gpu.h explains it */
+	void *gpu_stream;	    /* of that GPU, or NULL */
 };
 
 /* Row i of record_count is at data + i x stride; with row_at not NULL, at data + row_at[i]. */
@@ -338,10 +340,9 @@ SHARD_API int shard_loader_open(struct shard_loader **out, struct shard_dataset 
 SHARD_API void shard_loader_close(struct shard_loader *l);
 
 /*
- * Get the next batch, which threads have prepared meanwhile.  SHARD_END ends an epoch.  The call
- * after that starts the next epoch, whose first batches are being read already.  Fails with
- * ARGUMENT if all slots are lent: release one first.  A forked child gets ARGUMENT, too.  Other
- * errors repeat until seek or resume.
+ * Get the next batch, which threads have prepared meanwhile.  SHARD_END ends an epoch; the call
+ * after that starts the next one.  Fails with ARGUMENT if all slots are lent: release one first.
+ * A forked child gets ARGUMENT, too.  Other errors repeat until seek or resume.
  */
 SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err);
 
@@ -371,9 +372,8 @@ SHARD_API int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t
 
 /*
  * The same place as a token: one line of printable text to keep in a checkpoint, with all that
- * fixes the order, and the dataset's id.  World, rank, batch size and threads are not in it, so a
- * job may resume with others.  Every record of the epoch still comes once.  With SHARD_DROP, the
- * records of the last incomplete step are left out.
+ * fixes the order, and the dataset's id.  World, rank, batch size and threads may be others when a
+ * job resumes.  Each record still comes once; SHARD_DROP leaves out the last incomplete step.
  */
 #define SHARD_TOKEN_BYTES 512 /* with the NUL */
 SHARD_API void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES]);

@@ -7,8 +7,8 @@
  * instead of shard_loader_next(), shard_loader_release_after() instead of shard_loader_release().
  * The first comment of shard.h holds for this header, too.
  *
- * A stream is a cudaStream_t or a CUstream.  NULL is the legacy default stream of the calling
- * thread's device, or of the first device if the thread has chosen none.
+ * A stream is a cudaStream_t or a CUstream.  NULL is the legacy default stream.  A loader takes it
+ * as that of its own GPU, whichever GPU is current in the calling thread.
  */
 #ifndef SHARD_GPU_H
 #define SHARD_GPU_H
@@ -19,6 +19,29 @@
 extern "C" {
 #endif
 
+/* ---- which GPU --------------------------------------------------------------------------- */
+
+/*
+ * For gpu and gpu_stream in struct shard_loader_options.  They fix the GPU when the loader is
+ * opened, and hold its context until close.  Whichever GPU is current in a thread later decides
+ * nothing.  Name the GPU in every program that has several GPUs or several threads.
+ *
+ * SHARD_GPU(n) is GPU n, as cudaGetDevice() counts: its primary context, which is that of the
+ * runtime API and of PyTorch.  If gpu_stream, or else the calling thread, has another context on
+ * that GPU, it is that one.  ARGUMENT if gpu_stream is on another GPU.
+ *
+ * SHARD_GPU_OF_STREAM is the GPU of gpu_stream.  With a gpu_stream of NULL that is the current GPU
+ * of the calling thread, or the first GPU if it has chosen none.
+ *
+ * With 0 the loader is for batches in host memory, until the first call names a stream.  The GPU of
+ * that stream is then the loader's.  NULL is refused there with ARGUMENT if the thread has chosen
+ * none of several GPUs.
+ *
+ * A GPU's process is the one that opened it: open the loader after fork.
+ */
+#define SHARD_GPU(n)	    ((uint32_t)(n) + 1)
+#define SHARD_GPU_OF_STREAM UINT32_MAX
+
 /* ---- batches ---------------------------------------------------------------------------- */
 
 /*
@@ -27,12 +50,13 @@ extern "C" {
  * because batches are copied ahead, on a stream of the loader's own.  Only group[].data and
  * field[].data are addresses of the GPU.  record, row_flags and row_at stay in host memory.
  *
- * All streams given to one loader belong to the context of the first one: the runtime API's,
- * PyTorch's, or the caller's own, which must live until close.
+ * All streams given to one loader belong to one context: the runtime API's, PyTorch's, or the
+ * caller's own, which must live until close.
  *
  * UNSUPPORTED if the machine has no driver or no GPU; shard_loader_next() then works.  DEVICE if
- * the driver refuses.  ARGUMENT if all device slots are lent.  After the first batch from this
- * call, shard_loader_next() of the same loader fails.
+ * the driver refuses.  ARGUMENT if all device slots are lent, or if `stream` is being captured into
+ * a CUDA graph; docs/GPU.md says how to use graphs.  After the first batch from this call,
+ * shard_loader_next() of the same loader fails.
  */
 SHARD_API int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_batch *batch,
 				       struct shard_error *err);
@@ -63,8 +87,9 @@ SHARD_API int shard_loader_release_after(struct shard_loader *l, const struct sh
 SHARD_API int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct shard_error *err);
 
 /*
- * The number of the GPU that a stream belongs to, as cudaGetDevice() counts.  Starts the driver and
- * nothing else.  UNSUPPORTED if there is no driver or no GPU.
+ * The number of the GPU that a stream belongs to, as cudaGetDevice() counts.  NULL is the current
+ * GPU of the calling thread, or the first GPU if it has chosen none.  Starts the driver and nothing
+ * else.  UNSUPPORTED if there is no driver or no GPU.
  */
 SHARD_API int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_error *err);
 
@@ -144,6 +169,9 @@ struct shard_transform_row {
  * `field` has u8 images: [height, width, channels] or [channels, height, width] as its layout says,
  * or [height, width], with 1 to 4 channels.  The loader is not used after this call.  A handle
  * belongs to one thread at a time; several handles of one loader are independent.
+ *
+ * ARGUMENT if the images are too large for a kernel on the loader's GPU.  If the options of the
+ * loader name no GPU, the first shard_transform_launch() tells that.
  */
 SHARD_API int shard_transform_open(struct shard_transform **out, const struct shard_loader *l, const char *field,
 				   const struct shard_transform_options *opt, struct shard_error *err);
@@ -182,9 +210,11 @@ SHARD_API int shard_transform_host(struct shard_transform *t, const struct shard
  * Fastest with `to` 16-aligned, as cudaMalloc's memory is, and a width that is a multiple of 8
  * pixels.  Give the batch back with shard_loader_release_after() on the same stream, after this.
  *
- * The first call loads the kernels into the stream's context, where the driver compiles them once
- * per machine, and waits for that.  Later calls neither wait nor allocate.  All streams belong to
- * the first one's context.  UNSUPPORTED if there is no driver or GPU, DEVICE if the driver refuses.
+ * The first call loads the kernels into the batch's context, where the driver compiles them once
+ * per machine, and waits for that.  Later calls neither wait nor allocate.  All batches and streams
+ * belong to that context.  A NULL stream is its legacy default stream.  ARGUMENT if `stream` is
+ * being captured into a CUDA graph, which would read this batch's memory again and again.  DEVICE
+ * if the driver refuses.
  */
 SHARD_API int shard_transform_launch(struct shard_transform *t, const struct shard_batch *batch,
 				     const struct shard_transform_row *rows, uint64_t row_count, void *stream, void *to,

@@ -29,20 +29,29 @@ struct cu_function;
 
 enum {
 	CU_SUCCESS = 0,
+	CU_OUT_OF_MEMORY = 2,
 	CU_NOT_INITIALIZED = 3,
 	CU_STUB_LIBRARY = 34,
 	CU_NO_DEVICE = 100,
 	CU_NOT_READY = 600,
+	CU_CAPTURE_FIRST = 900, /* from here to the last one: refusals because of a capture */
+	CU_CAPTURE_IMPLICIT = 906,
+	CU_CAPTURE_LAST = 908,
 
 	CU_FIND_LEGACY_STREAM = 1, /* of cuGetProcAddress: NULL is the legacy default stream */
 	CU_FIND_SUCCESS = 0,	   /* the last output of cuGetProcAddress */
 	CU_STREAM_NON_BLOCKING = 1,
 	CU_EVENT_DISABLE_TIMING = 2,
 	CU_REGISTER_PORTABLE = 1,
+	CU_ATTRIBUTE_CONTEXT = 1,
 	CU_ATTRIBUTE_MEMORY_TYPE = 2,
 	CU_DEVICE_CAPABILITY_MAJOR = 75,
 	CU_DEVICE_CAPABILITY_MINOR = 76,
+	CU_DEVICE_SHARED_OPTIN = 97, /* bytes of shared memory that a block may ask for */
+	CU_FUNCTION_SHARED_BYTES = 8,
 	CU_MEMORY_HOST = 1,
+	CU_NOT_CAPTURING = 0,
+	CU_CAPTURE_RELAXED = 2,
 	CU_JIT_ERROR_LOG = 5, /* options of cuModuleLoadDataEx: memory for errors of the compiler */
 	CU_JIT_ERROR_LOG_BYTES = 6,
 	CU_STREAM_SPECIAL_MAX = 2, /* NULL, 1 and 2 are default streams of the current context */
@@ -63,7 +72,8 @@ enum {
 	X(cuCtxGetDevice, 2000, (int *device))                                                  \
 	X(cuCtxPushCurrent, 4000, (struct cu_context *context))                                 \
 	X(cuCtxPopCurrent, 4000, (struct cu_context **context))                                 \
-	X(cuCtxSynchronize, 2000, (void))                                                       \
+	X(cuThreadExchangeStreamCaptureMode, 10010, (int *mode))                                \
+	X(cuStreamIsCapturing, 10000, (struct cu_stream *stream, int *status))                  \
 	X(cuStreamGetCtx, 9020, (struct cu_stream *stream, struct cu_context **context))        \
 	X(cuStreamCreate, 2000, (struct cu_stream **stream, unsigned int flags))                \
 	X(cuStreamDestroy, 4000, (struct cu_stream *stream))                                    \
@@ -77,6 +87,7 @@ enum {
 	X(cuEventSynchronize, 2000, (struct cu_event *event))                                   \
 	X(cuMemAlloc, 3020, (uint64_t *memory, size_t bytes))                                   \
 	X(cuMemFree, 3020, (uint64_t memory))                                                   \
+	X(cuMemGetInfo, 3020, (size_t *free_bytes, size_t *bytes))                              \
 	X(cuMemcpyHtoDAsync, 3020, (uint64_t to, const void *from, size_t bytes, struct cu_stream *stream)) \
 	X(cuMemHostRegister, 6050, (void *memory, size_t bytes, unsigned int flags))            \
 	X(cuMemHostUnregister, 4000, (void *memory))                                            \
@@ -84,6 +95,7 @@ enum {
 	X(cuModuleLoadDataEx, 2010, (struct cu_module **module, const void *image, unsigned int count, \
 				     int *option, void **value))                                \
 	X(cuModuleGetFunction, 2000, (struct cu_function **function, struct cu_module *module, const char *name)) \
+	X(cuFuncSetAttribute, 9000, (struct cu_function *function, int attribute, int value))   \
 	X(cuModuleUnload, 2000, (struct cu_module *module))                                     \
 	X(cuLaunchKernel, 4000, (struct cu_function *function, unsigned int grid_x, unsigned int grid_y, \
 				 unsigned int grid_z, unsigned int block_x, unsigned int block_y, \

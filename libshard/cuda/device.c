@@ -1,142 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.c - see device.h
- *
- * A context belongs to the trainer.  So this file never makes, resets or configures one.
+ * device.c - streams, events and memory of a GPU: see device.h
  */
 #include "libshard/cuda/device.h"
 
-#include <inttypes.h>
-#include <unistd.h>
-
-#include "libshard/base/error.h"
-#include "libshard/base/mem.h"
 #include "libshard/cuda/driver.h"
 
 #define PIN_MOST_BYTES (UINT64_C(1) << 30) /* page-locking this takes a tenth of a second */
 #define MIB(bytes_)    ((double)(bytes_) / (1 << 20))
-
-/* ---- whose context ---- */
-
-static int find_context(const struct cuda_api *api, void *stream, struct cu_context **out, struct shard_error *err)
-{
-	int result = cuda_context_of(api, stream, out);
-
-	if (!result)
-		return SHARD_OK;
-	return cuda_is_special(stream) ? cuda_refused(api, result, err, "cuCtxGetCurrent")
-				       : cuda_refused(api, result, err, "cuStreamGetCtx, stream %p", stream);
-}
-
-static int retain_first(struct cuda_device *d, struct shard_error *err)
-{
-	int result = d->api->cuDeviceGet(&d->ordinal, 0);
-
-	if (!result)
-		result = d->api->cuDevicePrimaryCtxRetain(&d->context, d->ordinal);
-	if (result)
-		return cuda_refused(d->api, result, err, "retaining the primary context of device 0");
-	d->retained = true;
-	return SHARD_OK;
-}
-
-/*
- * If the context is the primary one of its device, hold it.  Ask before, because retaining would
- * make a primary context where there is none.
- */
-static int retain_if_primary(struct cuda_device *d, struct shard_error *err)
-{
-	struct cu_context *primary;
-	unsigned int flags;
-	int active = 0, result = cuda_device_of(d->api, d->context, &d->ordinal);
-
-	if (!result)
-		result = d->api->cuDevicePrimaryCtxGetState(d->ordinal, &flags, &active);
-	if (!result && active) {
-		result = d->api->cuDevicePrimaryCtxRetain(&primary, d->ordinal);
-		d->retained = !result && primary == d->context;
-		if (!result && !d->retained)
-			result = d->api->cuDevicePrimaryCtxRelease(d->ordinal);
-	}
-	return result ? cuda_refused(d->api, result, err, "reading the device of the current context") : SHARD_OK;
-}
-
-int cuda_open(struct cuda_device **out, void *stream, struct shard_error *err)
-{
-	struct cuda_device *d;
-	const struct cuda_api *api;
-	int rc = cuda_api_get(&api, err);
-
-	if (rc)
-		return rc;
-	d = mem_zalloc(sizeof(*d));
-	if (!d)
-		return error_set(err, SHARD_E_MEMORY, "no memory for a device");
-	d->api = api;
-	rc = find_context(api, stream, &d->context, err);
-	if (!rc)
-		rc = d->context ? retain_if_primary(d, err) : retain_first(d, err);
-	if (rc) {
-		mem_free(d);
-		return rc;
-	}
-	*out = d;
-	return SHARD_OK;
-}
-
-void cuda_close(struct cuda_device *d)
-{
-	if (d && d->retained)
-		d->api->cuDevicePrimaryCtxRelease(d->ordinal);
-	mem_free(d);
-}
-
-void cuda_forget(struct cuda_device *d)
-{
-	mem_free(d);
-}
-
-int cuda_enter(const struct cuda_device *d, struct shard_error *err)
-{
-	int result;
-
-	if (d->api->pid != getpid())
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "process %ld opened the GPU, and its children cannot use it; open a loader in this "
-				 "process",
-				 (long)d->api->pid);
-	result = d->api->cuCtxPushCurrent(d->context);
-	return result ? cuda_refused(d->api, result, err, "cuCtxPushCurrent") : SHARD_OK;
-}
-
-int cuda_leave(const struct cuda_device *d, int rc, struct shard_error *err)
-{
-	struct cu_context *popped = NULL;
-	int result = d->api->cuCtxPopCurrent(&popped);
-
-	if (rc)
-		return rc;
-	if (result)
-		return cuda_refused(d->api, result, err, "cuCtxPopCurrent");
-	return SHARD_OK;
-}
-
-int cuda_check_stream(const struct cuda_device *d, void *stream, struct shard_error *err)
-{
-	struct cu_context *context = NULL;
-	int rc = find_context(d->api, stream, &context, err);
-
-	if (rc || context == d->context || (!context && cuda_is_special(stream)))
-		return rc;
-	return error_set(
-		err, SHARD_E_ARGUMENT,
-		cuda_is_special(stream)
-			? "stream %p is the default stream of this thread's context; the first call used another "
-			  "context: make its device current, or use one loader per device"
-			: "stream %p belongs to another context than the stream of the first call; use one loader "
-			  "per device",
-		stream);
-}
 
 /* ---- streams and events ---- */
 
@@ -219,13 +90,6 @@ int cuda_event_finish(const struct cuda_device *d, void *event, struct shard_err
 	return result ? cuda_refused(d->api, result, err, "cuEventSynchronize") : SHARD_OK;
 }
 
-int cuda_finish_all(const struct cuda_device *d, struct shard_error *err)
-{
-	int result = d->api->cuCtxSynchronize();
-
-	return result ? cuda_refused(d->api, result, err, "cuCtxSynchronize") : SHARD_OK;
-}
-
 int cuda_stream_join(const struct cuda_device *d, void *stream, void *behind, struct shard_error *err)
 {
 	void *event = NULL;
@@ -242,10 +106,25 @@ int cuda_stream_join(const struct cuda_device *d, void *stream, void *behind, st
 
 /* ---- memory ---- */
 
+static int fail_full(const struct cuda_device *d, uint64_t bytes, struct shard_error *err)
+{
+	size_t unused = 0, all = 0;
+
+	if (d->api->cuMemGetInfo(&unused, &all))
+		return cuda_refused(d->api, CU_OUT_OF_MEMORY, err, "cuMemAlloc of %.1f MiB", MIB(bytes));
+	return cuda_refused(d->api, CU_OUT_OF_MEMORY, err,
+			    "cuMemAlloc of %.1f MiB, where %.1f of %.1f MiB are free (take the first batch before a "
+			    "framework fills the GPU, give back what it keeps with torch.cuda.empty_cache(), or ask "
+			    "for smaller batches, fewer device slots or a smaller pool)",
+			    MIB(bytes), MIB(unused), MIB(all));
+}
+
 int cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *err)
 {
 	int result = d->api->cuMemAlloc(memory, (size_t)bytes);
 
+	if (result == CU_OUT_OF_MEMORY)
+		return fail_full(d, bytes, err);
 	return result ? cuda_refused(d->api, result, err, "cuMemAlloc of %.1f MiB", MIB(bytes)) : SHARD_OK;
 }
 

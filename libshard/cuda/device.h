@@ -23,25 +23,44 @@
 struct cuda_device;
 
 /*
- * Open the context of `stream`, from outside.  NULL is the legacy default stream.  Its context is
- * that of the calling thread, or else the primary context of the first device, as in the runtime
- * API.  A primary context is kept alive until close; any other must outlive this.  Nothing is made
- * in it.  Fails with UNSUPPORTED if there is no driver or no device.
+ * Open a GPU, from outside.  `gpu` is as in struct shard_loader_options.
+ *
+ * With SHARD_GPU(n) this is the context of `stream`, or of this thread, if that is on GPU n, and
+ * else its primary context.  A stream of the caller's own that is on another GPU is refused with
+ * ARGUMENT.  With SHARD_GPU_OF_STREAM it is the context of `stream`.  A default stream has that of
+ * this thread, or else the primary context of the first GPU.  With 0 it is the same, but a default
+ * stream in a thread without a context is refused with ARGUMENT if there are several GPUs.
+ *
+ * A primary context is kept alive until close; any other must outlive this.  Nothing is made in it.
+ * Fails with UNSUPPORTED if there is no driver or no device.
  */
-int cuda_open(struct cuda_device **out, void *stream, struct shard_error *err);
-void cuda_close(struct cuda_device *d);	 /* from outside; NULL is fine */
-void cuda_forget(struct cuda_device *d); /* the same in a forked child, which has no driver */
+int cuda_open(struct cuda_device **out, uint32_t gpu, void *stream, struct shard_error *err);
+/* The same for the context that memory of a GPU belongs to. */
+int cuda_open_at(struct cuda_device **out, const void *at, struct shard_error *err);
+void cuda_close(struct cuda_device *d);		     /* from outside; NULL is fine */
+void cuda_forget(struct cuda_device *d);	     /* the same in a forked child, which has no driver */
+bool cuda_is_inherited(const struct cuda_device *d); /* is this a forked child? */
 
-/* Make the context current.  Fails with ARGUMENT in a forked child. */
+/*
+ * Make the context current.  Until cuda_leave(), no call breaks a capture of the trainer.  Fails
+ * with ARGUMENT in a forked child.
+ */
 int cuda_enter(const struct cuda_device *d, struct shard_error *err);
 /* Put back the context that was current before.  Returns `rc` if that is an error. */
 int cuda_leave(const struct cuda_device *d, int rc, struct shard_error *err);
 
 /*
- * Fails with ARGUMENT unless `stream` belongs to this context.  Call this from outside, where NULL
- * still means the context of the caller.
+ * Fails with ARGUMENT unless `stream` belongs to this context, or if it is being captured into a
+ * graph.  A default stream is the one of this context, whichever context the caller had.  The
+ * context is entered.
  */
 int cuda_check_stream(const struct cuda_device *d, void *stream, struct shard_error *err);
+
+/* Fails with ARGUMENT unless this memory of a GPU belongs to this context. */
+int cuda_check_memory(const struct cuda_device *d, const void *at, struct shard_error *err);
+
+/* Is this a refusal because the trainer captures a graph?  It ends with the capture. */
+bool cuda_is_capture(const struct shard_error *err);
 
 /* ---- streams and events ---- */
 
@@ -69,11 +88,9 @@ int cuda_event_record(const struct cuda_device *d, void *event, void *stream, st
 /* Wait for an event. */
 int cuda_event_finish(const struct cuda_device *d, void *event, struct shard_error *err);
 
-/* Wait for the work on all streams of the context. */
-int cuda_finish_all(const struct cuda_device *d, struct shard_error *err);
-
 /* ---- memory ---- */
 
+/* If there is no room, the error says how much there is. */
 int cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *err);
 void cuda_free(const struct cuda_device *d, uint64_t memory);
 

@@ -8,11 +8,13 @@
  */
 #include "libshard/cuda/module.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/cuda/driver.h"
+#include "libshard/transform/call.h"
 
 #define LOG_BYTES 2048u
 
@@ -109,6 +111,25 @@ int cuda_kernel_find(const struct cuda_device *d, const void *module, const char
 		return cuda_refused(d->api, result, err, "cuModuleGetFunction of %s", name);
 	*kernel = found;
 	return SHARD_OK;
+}
+
+uint32_t cuda_shared_most(const struct cuda_device *d)
+{
+	int bytes = 0; /* an old driver cannot be asked: then it is what every GPU has */
+
+	if (d->api->cuDeviceGetAttribute && d->api->cuDeviceGetAttribute(&bytes, CU_DEVICE_SHARED_OPTIN, d->ordinal))
+		bytes = 0;
+	return bytes > (int)TRANSFORM_SHARED_BYTES ? (uint32_t)bytes : TRANSFORM_SHARED_BYTES;
+}
+
+int cuda_kernel_allow(const struct cuda_device *d, void *kernel, struct shard_error *err)
+{
+	uint32_t most = cuda_shared_most(d); /* of all users of the module alike: none takes it from another */
+	int result = d->api->cuFuncSetAttribute(kernel, CU_FUNCTION_SHARED_BYTES, (int)most);
+
+	return result ? cuda_refused(d->api, result, err, "cuFuncSetAttribute, %" PRIu32 " bytes of shared memory",
+				     most)
+		      : SHARD_OK;
 }
 
 int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads,

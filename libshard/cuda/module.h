@@ -21,6 +21,10 @@ void cuda_module_drop(const struct cuda_device *d, void *module);
 
 int cuda_kernel_find(const struct cuda_device *d, const void *module, const char *name, void **kernel,
 		     struct shard_error *err);
+/* The most shared memory that a block of a kernel may have, if cuda_kernel_allow() was called. */
+uint32_t cuda_shared_most(const struct cuda_device *d);
+/* Let the kernel have that much.  Without this it is TRANSFORM_SHARED_BYTES. */
+int cuda_kernel_allow(const struct cuda_device *d, void *kernel, struct shard_error *err);
 /* Queue a kernel of `across` x `down` blocks of `threads`.  Its one parameter is copied. */
 int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads,
 		uint32_t shared_bytes, const void *parameter, void *stream, struct shard_error *err);

@@ -101,7 +101,7 @@ static int try_page_lock(void *memory, uint64_t *ns, struct shard_error *err)
 {
 	struct cuda_device *gpu;
 	uint64_t begin;
-	int rc = cuda_open(&gpu, NULL, err);
+	int rc = cuda_open(&gpu, SHARD_GPU_OF_STREAM, NULL, err);
 
 	if (rc)
 		return rc;

@@ -18,8 +18,9 @@
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 
-#define PAGE_BYTES 4096u
-#define GIB	   (1024.0 * 1024 * 1024)
+#define PAGE_BYTES	  4096u
+#define GIB		  (1024.0 * 1024 * 1024)
+#define SHARED_MOST_BYTES (227u * 1024) /* of shared memory for a block: no GPU of today has more */
 
 struct shard_transform {
 	struct transform_plan plan;
@@ -33,6 +34,7 @@ struct shard_transform {
 	uint64_t table; /* an address of the device */
 	uint8_t *page;	/* the table is copied from here */
 	bool page_locked;
+	void *behind, *launched;    /* a stream that waits for all launches, by this event */
 	void *kernel[2];	    /* [is the output 16-aligned?] */
 	struct transform_call call; /* without addresses and rows */
 	uint32_t shape[2], shared_bytes;
@@ -109,7 +111,10 @@ int batch_transform_open(struct shard_transform **out, const struct shard_schema
 static void drop_device(struct shard_transform *f, bool inherited)
 {
 	if (!inherited) {
-		cuda_finish_all(f->cuda, NULL);
+		if (f->behind)
+			cuda_stream_finish(f->cuda, f->behind, NULL);
+		cuda_event_drop(f->cuda, f->launched);
+		cuda_stream_drop(f->cuda, f->behind);
 		if (f->page_locked)
 			cuda_unpin(f->cuda, f->page);
 		cuda_free(f->cuda, f->table);
@@ -119,7 +124,7 @@ static void drop_device(struct shard_transform *f, bool inherited)
 	f->page = NULL;
 	f->page_locked = false;
 	f->table = 0;
-	f->module = NULL;
+	f->behind = f->launched = f->module = NULL;
 }
 
 void shard_transform_close(struct shard_transform *f)
@@ -209,7 +214,6 @@ int shard_transform_host(struct shard_transform *f, const struct shard_batch *ba
 static int bring_table(struct shard_transform *f, struct shard_error *err)
 {
 	uint64_t bytes = f->plan.channels * 256 * f->plan.element_bytes;
-	void *stream = NULL;
 	int rc;
 
 	f->page = mem_aligned(PAGE_BYTES, PAGE_BYTES); /* 4 channels of f32 fill it */
@@ -220,13 +224,18 @@ static int bring_table(struct shard_transform *f, struct shard_error *err)
 	f->page_locked = !cuda_pin(f->cuda, f->page, PAGE_BYTES, NULL);
 	rc = cuda_alloc(f->cuda, bytes, &f->table, err);
 	if (!rc)
-		rc = cuda_stream_make(f->cuda, &stream, err);
+		rc = cuda_stream_make(f->cuda, &f->behind, err);
 	if (!rc)
-		rc = cuda_copy_in(f->cuda, f->table, f->page, bytes, stream, err);
+		rc = cuda_event_make(f->cuda, &f->launched, err);
 	if (!rc)
-		rc = cuda_stream_finish(f->cuda, stream, err);
-	cuda_stream_drop(f->cuda, stream);
-	return rc;
+		rc = cuda_copy_in(f->cuda, f->table, f->page, bytes, f->behind, err);
+	return rc ? rc : cuda_stream_finish(f->cuda, f->behind, err);
+}
+
+/* Where nothing is asked for, a block may have TRANSFORM_SHARED_BYTES. */
+static int allow_shared(const struct shard_transform *f, void *kernel, struct shard_error *err)
+{
+	return f->shared_bytes > TRANSFORM_SHARED_BYTES ? cuda_kernel_allow(f->cuda, kernel, err) : SHARD_OK;
 }
 
 static int find_kernels(struct shard_transform *f, struct shard_error *err)
@@ -238,33 +247,50 @@ static int find_kernels(struct shard_transform *f, struct shard_error *err)
 		transform_shape(&f->plan, aligned, &f->call, name);
 		f->shape[aligned] = f->call.shape;
 		rc = cuda_kernel_find(f->cuda, f->module, name, &f->kernel[aligned], err);
+		if (!rc)
+			rc = allow_shared(f, f->kernel[aligned], err);
 	}
 	return rc;
 }
 
-static int open_device(struct shard_transform *f, void *stream, struct shard_error *err)
+/* Bring all that launches need to the GPU.  The context is entered. */
+static int bring_all(struct shard_transform *f, struct shard_error *err)
 {
-	int rc = transform_grid(&f->plan, &f->call, &f->shared_bytes, err);
+	int rc = transform_grid(&f->plan, cuda_shared_most(f->cuda), &f->call, &f->shared_bytes, err);
 
 	if (!rc)
-		rc = cuda_open(&f->cuda, stream, err);
+		rc = find_kernels(f, err);
+	if (!rc)
+		rc = bring_table(f, err);
+	if (rc)
+		drop_device(f, false);
+	return rc;
+}
+
+/* Open the GPU that the batch is on, whichever one is current. */
+static int open_device(struct shard_transform *f, const void *batch, struct shard_error *err)
+{
+	int rc = cuda_open_at(&f->cuda, batch, err);
+
 	if (rc)
 		return rc;
 	f->owner = getpid();
 	rc = cuda_enter(f->cuda, err);
-	if (!rc) {
-		rc = find_kernels(f, err);
-		if (!rc)
-			rc = bring_table(f, err);
-		if (rc)
-			drop_device(f, false);
-		rc = cuda_leave(f->cuda, rc, err);
-	}
+	if (!rc)
+		rc = cuda_leave(f->cuda, bring_all(f, err), err);
 	if (!f->module) {
 		cuda_close(f->cuda);
 		f->cuda = NULL;
 	}
 	return rc;
+}
+
+int batch_transform_check_gpu(const struct shard_transform *f, const struct cuda_device *cuda, struct shard_error *err)
+{
+	struct transform_call call;
+	uint32_t shared_bytes;
+
+	return transform_grid(&f->plan, cuda ? cuda_shared_most(cuda) : SHARED_MOST_BYTES, &call, &shared_bytes, err);
 }
 
 /* Where the images of a batch are. */
@@ -330,21 +356,40 @@ static int launch(struct shard_transform *f, const struct shard_batch *batch, co
 	return rc;
 }
 
+/*
+ * Remember what is queued on `stream`, for shard_transform_close().  To wait for the whole context
+ * there would break a capture of the trainer.
+ */
+static int note_launch(const struct shard_transform *f, void *stream, struct shard_error *err)
+{
+	int rc = cuda_event_record(f->cuda, f->launched, stream, err);
+
+	return rc ? rc : cuda_stream_wait(f->cuda, f->behind, f->launched, err);
+}
+
 int shard_transform_launch(struct shard_transform *f, const struct shard_batch *batch,
 			   const struct shard_transform_row *rows, uint64_t row_count, void *stream, void *to,
 			   struct shard_error *err)
 {
-	int rc = check(f, batch, rows, &row_count, true, err);
+	const void *from = batch->field[f->field_idx].data;
+	int rc = check(f, batch, rows, &row_count, true, err), noted = SHARD_OK;
 
 	if (!rc && (uintptr_t)to % f->plan.element_bytes)
 		rc = error_set(err, SHARD_E_ARGUMENT,
 			       "the output is at %p; must be at a multiple of %" PRIu32 ", the bytes of a number", to,
 			       f->plan.element_bytes);
 	if (!rc)
-		rc = f->cuda ? SHARD_OK : open_device(f, stream, err);
-	if (!rc)
-		rc = cuda_check_stream(f->cuda, stream, err);
+		rc = f->cuda ? SHARD_OK : open_device(f, from, err);
 	if (!rc)
 		rc = cuda_enter(f->cuda, err);
-	return rc ? rc : cuda_leave(f->cuda, launch(f, batch, rows, row_count, stream, to, err), err);
+	if (rc)
+		return rc;
+	rc = cuda_check_memory(f->cuda, from, err);
+	if (!rc)
+		rc = cuda_check_stream(f->cuda, stream, err);
+	if (!rc) {
+		rc = launch(f, batch, rows, row_count, stream, to, err);
+		noted = note_launch(f, stream, rc ? NULL : err); /* some kernels may be queued all the same */
+	}
+	return cuda_leave(f->cuda, rc ? rc : noted, err);
 }

@@ -3,7 +3,7 @@
  * batch_transform.h - transforms the images of batches, on the CPU or by a kernel on the GPU
  *
  * libshard/transform defines what a transform does.  A handle brings its kernels and its table to
- * the context of the first stream that it gets, and keeps them there.
+ * the context of the first batch that it gets, and keeps them there.
  */
 #ifndef SHARD_GPU_BATCH_TRANSFORM_H
 #define SHARD_GPU_BATCH_TRANSFORM_H
@@ -26,5 +26,12 @@ int batch_transform_open(struct shard_transform **out, const struct shard_schema
  * unit is the lowest bit that is set in `places`.  Fails with UNSUPPORTED.
  */
 int batch_transform_check_reach(uint64_t bytes, uint64_t places, struct shard_error *err);
+
+struct cuda_device;
+
+/*
+ * Could kernels on this GPU transform such images?  NULL is any GPU.  Fails with ARGUMENT.
+ */
+int batch_transform_check_gpu(const struct shard_transform *f, const struct cuda_device *cuda, struct shard_error *err);
 
 #endif

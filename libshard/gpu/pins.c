@@ -40,12 +40,22 @@ static void show_memlock(char *text, size_t bytes)
 		snprintf(text, bytes, "%" PRIu64 " KiB", (uint64_t)limit.rlim_cur >> 10);
 }
 
-static void explain(struct pins *p, uint32_t slot, const struct shard_error *why)
+/* With lock. */
+static void explain_capture(struct pins *p, uint32_t slot, const struct shard_error *why)
+{
+	error_set(
+		&p->why, why->status,
+		"slot %u of %u of the ring was refused twice while a CUDA graph was captured (%s).  It reaches the GPU "
+		"through pageable memory, which is slower: take a batch before the first capture",
+		slot, p->ring->slot_count, why->message);
+}
+
+/* With lock. */
+static void explain_limits(struct pins *p, uint32_t slot, const struct shard_error *why)
 {
 	char memlock[32];
 
 	show_memlock(memlock, sizeof(memlock));
-	pthread_mutex_lock(&p->lock);
 	error_set(&p->why, why->status,
 		  "slot %u of %u of the ring cannot be page-locked (%s).  This slot and all after it reach the GPU "
 		  "through pageable memory, which is slower.  Locked memory is limited to %s (ulimit -l), and this "
@@ -53,7 +63,17 @@ static void explain(struct pins *p, uint32_t slot, const struct shard_error *why
 		  "less than %.1f MiB",
 		  slot, p->ring->slot_count, why->message, memlock, MIB(memory_available_bytes()),
 		  MIB(p->ring->slot_bytes));
-	p->why.os_code = why->os_code;
+}
+
+/* The first refusal is told. */
+static void explain(struct pins *p, uint32_t slot, const struct shard_error *why)
+{
+	pthread_mutex_lock(&p->lock);
+	if (!p->has_refusal) {
+		(cuda_is_capture(why) ? explain_capture : explain_limits)(p, slot, why);
+		p->why.os_code = why->os_code;
+	}
+	p->has_refusal = true;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -96,21 +116,39 @@ static int lock_slot(struct pins *p, uint32_t slot, struct shard_error *err)
 	return SHARD_OK;
 }
 
+/*
+ * Page-lock the slots that are not yet known.  A capture ends soon: with `again`, a slot that is
+ * refused because of one stays unknown.  After any other refusal no other slot is tried, because
+ * the system has no memory to spare.
+ */
+static int lock_pending(struct pins *p, bool again, int rc, struct shard_error *why)
+{
+	for (uint32_t i = 0; i < p->ring->slot_count; i++) {
+		int got = rc;
+
+		if (p->state[i] != PIN_PENDING)
+			continue;
+		if (!got)
+			got = lock_slot(p, i, why);
+		if (got && again && cuda_is_capture(why))
+			continue;
+		if (got)
+			explain(p, i, why);
+		set_state(p, i, got ? PIN_UNLOCKED : PIN_LOCKED);
+		if (!rc && got && !cuda_is_capture(why))
+			rc = got;
+	}
+	return rc;
+}
+
 static void *lock_all(void *context)
 {
 	struct pins *p = context;
 	struct shard_error why = {.status = SHARD_OK};
 	int rc = cuda_enter(p->cuda, &why), left = rc;
 
-	for (uint32_t i = 0; i < p->ring->slot_count; i++) {
-		bool first = !rc || i == 0;
-
-		rc = rc ? rc : lock_slot(p, i, &why);
-		if (rc && first)
-			explain(p, i, &why);
-		/* After a refusal no other slot is tried: the system has no memory to spare. */
-		set_state(p, i, rc ? PIN_UNLOCKED : PIN_LOCKED);
-	}
+	rc = lock_pending(p, true, rc, &why);
+	lock_pending(p, false, rc, &why);
 	if (!left)
 		cuda_leave(p->cuda, SHARD_OK, NULL); /* an error does not matter: the thread ends */
 	return NULL;

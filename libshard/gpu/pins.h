@@ -4,7 +4,8 @@
  *
  * A thread page-locks slot after slot, while the crew fills the first ones.  A batch waits only for
  * its own slot.  A very large slot is page-locked in chunks, and no copy may cross the end of a
- * chunk.  If the system refuses, the driver copies the batch once more, which is slower.
+ * chunk.  If the system refuses, the driver copies the batch once more, which is slower.  A slot
+ * that is refused because a CUDA graph is being captured is tried once more.
  */
 #ifndef SHARD_GPU_PINS_H
 #define SHARD_GPU_PINS_H
@@ -28,7 +29,8 @@ struct pins {
 	enum pin_state *state;	/* [slot_count] lock */
 	uint64_t bytes;		/* lock: that are page-locked, by us or by their owner */
 	bool late;		/* lock: the system takes too long, so no batch waits any more */
-	struct shard_error why; /* lock: why the first slot was refused; status 0: none was */
+	bool has_refusal;	/* lock: `why` is about a slot that was refused */
+	struct shard_error why; /* lock: why the first slot was refused, or is late; status 0: none was */
 };
 
 /*

@@ -2,8 +2,8 @@
 /*
  * loader.c - the life of a loader, from open to close; see loader.h
  *
- * shard_loader_open() prepares arithmetic only.  The first next allocates memory and starts
- * threads.  After that nothing is allocated.
+ * shard_loader_open() prepares arithmetic, and holds the GPU if one is named.  The first next
+ * allocates memory and starts threads.  After that nothing is allocated.
  */
 #include "libshard/loader/loader.h"
 
@@ -34,6 +34,11 @@ static int settle_device(struct shard_loader_options *o, struct shard_error *err
 				 "options: pool_in_place is %u and pool_bytes %" PRIu64 "; pool_in_place must be 0 or "
 				 "1, and 0 if pool_bytes is 0",
 				 o->pool_in_place, o->pool_bytes);
+	if (o->gpu_stream && !o->gpu)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: gpu_stream is %p and gpu 0; set gpu to SHARD_GPU_OF_STREAM, or to the "
+				 "SHARD_GPU(n) of that stream",
+				 o->gpu_stream);
 	return SHARD_OK;
 }
 
@@ -67,6 +72,9 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 		return error_set(err, SHARD_E_MEMORY,
 				 "a batch of %u records does not fit memory; ask for smaller batches",
 				 l->o.batch_records);
+	rc = l->o.gpu ? cuda_open(&l->cuda, l->o.gpu, l->o.gpu_stream, err) : SHARD_OK;
+	if (rc)
+		return rc;
 	if (l->o.pool_bytes)
 		return pool_open(&l->pool, l->ds, &l->o, &l->layout, &l->steps, &l->device_slots, err);
 	return feed_open(&l->feed, l->ds, &l->o, &l->layout, &l->steps, err);
@@ -87,6 +95,7 @@ int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const
 		rc = open_parts(l, err);
 	}
 	if (rc) {
+		cuda_close(l->cuda);
 		mem_free(l);
 		return rc;
 	}
@@ -147,6 +156,15 @@ void loader_count(struct shard_loader *l, const struct shard_batch *batch)
 
 /* ---- the GPU ---- */
 
+static void close_gpu(struct shard_loader *l, bool inherited)
+{
+	if (inherited)
+		cuda_forget(l->cuda);
+	else
+		cuda_close(l->cuda);
+	l->cuda = NULL;
+}
+
 /* Copies read the ring of the feed, so this comes before feed_close(). */
 static void close_device(struct shard_loader *l, bool inherited)
 {
@@ -159,27 +177,21 @@ static void close_device(struct shard_loader *l, bool inherited)
 	device_slots_close(&l->device_slots, inherited);
 	if (entered)
 		cuda_leave(l->cuda, SHARD_OK, NULL);
-	if (l->cuda && inherited)
-		cuda_forget(l->cuda);
-	else
-		cuda_close(l->cuda);
-	l->copy = NULL;
-	l->cuda = NULL;
+	close_gpu(l, inherited);
 }
 
 int loader_open_device(struct shard_loader *l, void *stream, struct shard_error *err)
 {
-	int rc = l->cuda ? SHARD_OK : cuda_open(&l->cuda, stream, err);
+	int rc = l->cuda ? SHARD_OK : cuda_open(&l->cuda, 0, stream, err);
 
-	if (!rc && l->feed && !l->copy) {
-		rc = cuda_enter(l->cuda, err);
-		if (!rc)
-			rc = cuda_leave(l->cuda, device_copy_open(&l->copy, l->feed, &l->device_slots, l->cuda, err),
-					err);
-		if (rc)
-			close_device(l, false); /* the next call may be for another GPU */
-	}
-	return rc ? rc : cuda_check_stream(l->cuda, stream, err);
+	if (rc || !l->feed || l->copy)
+		return rc;
+	rc = cuda_enter(l->cuda, err);
+	if (!rc)
+		rc = cuda_leave(l->cuda, device_copy_open(&l->copy, l->feed, &l->device_slots, l->cuda, err), err);
+	if (rc && !l->o.gpu)
+		close_gpu(l, false); /* the next call may be for another GPU */
+	return rc;
 }
 
 /* ---- close ---- */
@@ -188,7 +200,7 @@ void shard_loader_close(struct shard_loader *l)
 {
 	if (!l)
 		return;
-	close_device(l, cursor_is_inherited(&l->cursor));
+	close_device(l, cursor_is_inherited(&l->cursor) || (l->cuda && cuda_is_inherited(l->cuda)));
 	feed_close(l->feed);
 	mem_free(l);
 }

@@ -29,7 +29,7 @@ struct shard_loader {
 	uint64_t start_ns;
 	uint64_t batch_count, record_count, bytes; /* that were delivered */
 
-	struct cuda_device *cuda;	  /* NULL: no call has named a stream yet */
+	struct cuda_device *cuda;	  /* NULL: no option and no call has named a GPU yet */
 	struct device_slots device_slots; /* open if batches are delivered on the GPU */
 	struct device_copy *copy;	  /* fills the device slots from the feed; or NULL */
 };
@@ -48,7 +48,7 @@ bool loader_ends_epoch(struct shard_loader *l);
 /* A batch was delivered: count it, and move on. */
 void loader_count(struct shard_loader *l, const struct shard_batch *batch);
 
-/* Open the GPU of this stream, unless that was done.  Fails with ARGUMENT if it is another GPU. */
+/* Open the GPU of this stream, unless a GPU is open, and what copies batches to it. */
 int loader_open_device(struct shard_loader *l, void *stream, struct shard_error *err);
 
 #endif

@@ -34,8 +34,10 @@ static int send_next(struct shard_loader *l, struct shard_error *err)
 
 static int next_device(struct shard_loader *l, void *stream, struct shard_error *err)
 {
-	int rc = open_device_slots(l, err);
+	int rc = cuda_check_stream(l->cuda, stream, err);
 
+	if (!rc)
+		rc = open_device_slots(l, err);
 	if (!rc && l->device_slots.lent_count == l->device_slots.slot_count)
 		rc = error_set(err, SHARD_E_ARGUMENT,
 			       "the caller holds all %u slots of the device; release a batch before taking the next",
@@ -83,10 +85,12 @@ int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_
 
 /* ---- begin ---- */
 
-static int begin(struct shard_loader *l, struct shard_error *err)
+static int begin(struct shard_loader *l, void *stream, struct shard_error *err)
 {
-	int rc = open_device_slots(l, err);
+	int rc = cuda_check_stream(l->cuda, stream, err);
 
+	if (!rc)
+		rc = open_device_slots(l, err);
 	return rc || !l->pool ? rc : pool_begin(l->pool, err);
 }
 
@@ -98,7 +102,7 @@ int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard
 		rc = loader_open_device(l, stream, err);
 	if (!rc)
 		rc = cuda_enter(l->cuda, err);
-	return rc ? rc : cuda_leave(l->cuda, begin(l, err), err);
+	return rc ? rc : cuda_leave(l->cuda, begin(l, stream, err), err);
 }
 
 /* ---- release ---- */
@@ -114,10 +118,13 @@ static int release_device(struct shard_loader *l, const struct shard_batch *batc
 				 "the caller does not hold slot %u of the device: was this batch released before, or "
 				 "does it belong to another loader?",
 				 which);
+	rc = cuda_enter(l->cuda, err);
+	if (rc)
+		return rc;
 	rc = cuda_check_stream(l->cuda, stream, err);
 	if (!rc)
-		rc = cuda_enter(l->cuda, err);
-	return rc ? rc : cuda_leave(l->cuda, device_slots_take_back(&l->device_slots, which, stream, err), err);
+		rc = device_slots_take_back(&l->device_slots, which, stream, err);
+	return cuda_leave(l->cuda, rc, err);
 }
 
 static int release_host(struct shard_loader *l, const struct shard_batch *batch, void *stream, struct shard_error *err)
@@ -130,7 +137,9 @@ static int release_host(struct shard_loader *l, const struct shard_batch *batch,
 		rc = cuda_enter(l->cuda, err);
 	if (rc)
 		return rc;
-	rc = device_copy_give_after(l->copy, batch->slot, stream, err);
+	rc = cuda_check_stream(l->cuda, stream, err);
+	if (!rc)
+		rc = device_copy_give_after(l->copy, batch->slot, stream, err);
 	if (!rc)
 		feed_end_loan(l->feed, batch->slot);
 	return cuda_leave(l->cuda, rc, err);
@@ -153,6 +162,15 @@ int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_error *err)
 	return cuda_probe_stream(stream, ordinal, err);
 }
 
+static int join(const struct cuda_device *cuda, void *stream, void *behind, struct shard_error *err)
+{
+	int rc = cuda_check_stream(cuda, stream, err);
+
+	if (!rc)
+		rc = cuda_check_stream(cuda, behind, err);
+	return rc ? rc : cuda_stream_join(cuda, stream, behind, err);
+}
+
 int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct shard_error *err)
 {
 	int rc = cursor_check_owner(&l->cursor, err);
@@ -162,12 +180,8 @@ int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct
 			       "this loader has no GPU yet, so it cannot check these streams; call "
 			       "shard_loader_next_device() first");
 	if (!rc)
-		rc = cuda_check_stream(l->cuda, stream, err);
-	if (!rc)
-		rc = cuda_check_stream(l->cuda, behind, err);
-	if (!rc)
 		rc = cuda_enter(l->cuda, err);
-	return rc ? rc : cuda_leave(l->cuda, cuda_stream_join(l->cuda, stream, behind, err), err);
+	return rc ? rc : cuda_leave(l->cuda, join(l->cuda, stream, behind, err), err);
 }
 
 int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out)

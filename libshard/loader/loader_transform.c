@@ -30,6 +30,8 @@ int shard_transform_open(struct shard_transform **out, const struct shard_loader
 	if (rc)
 		return rc;
 	rc = check_pool(l, field, err);
+	if (!rc && (l->o.gpu || l->pool)) /* else it may be for batches in host memory */
+		rc = batch_transform_check_gpu(f, l->cuda, err);
 	if (rc)
 		shard_transform_close(f);
 	else

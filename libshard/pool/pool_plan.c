@@ -8,11 +8,12 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
+#include "libshard/cuda/gather.h"
 
 #define SLAB_BYTES  (UINT64_C(16) << 20) /* of one copy: starting it costs far less than this */
 #define SLAB_PARTS  8u			 /* of a window, at least, so that memory is free again soon */
 #define WINDOWS	    3u
-#define STRIDE_MOST (UINT64_C(1) << 30) /* of a record: the blocks of a kernel reach so far */
+#define STRIDE_MOST (UINT64_C(65535) * GATHER_PART) /* of a record: CUDA allows so many blocks in y */
 
 /* What the pool is planned for. */
 struct want {
@@ -120,9 +121,9 @@ int pool_plan(struct pool_plan *out, const struct shard_loader_options *o, const
 	int rc;
 
 	for (uint32_t g = 0; g < schema->group_count; g++)
-		if (schema->group[g].stride >= STRIDE_MOST)
+		if (schema->group[g].stride > STRIDE_MOST)
 			return error_set(err, SHARD_E_UNSUPPORTED,
-					 "a record has %" PRIu64 " bytes; a pool takes records of less than %" PRIu64,
+					 "a record has %" PRIu64 " bytes; a pool takes records of at most %" PRIu64,
 					 schema->group[g].stride, STRIDE_MOST);
 	rc = plan_slabs(out, &w, true, err);
 	if (rc)

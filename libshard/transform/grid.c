@@ -70,8 +70,8 @@ static uint32_t lay_out(const struct transform_plan *p, struct transform_call *c
 	return at;
 }
 
-int transform_grid(const struct transform_plan *p, struct transform_call *c, uint32_t *shared_bytes,
-		   struct shard_error *err)
+int transform_grid(const struct transform_plan *p, uint32_t shared_most, struct transform_call *c,
+		   uint32_t *shared_bytes, struct shard_error *err)
 {
 	uint32_t wanted = p->crop == SHARD_CROP_RESIZED ? RESIZE_WANTED_BYTES : CROP_WANTED_BYTES;
 	uint32_t band = p->height < BAND_MOST ? p->height : BAND_MOST, bands;
@@ -91,12 +91,12 @@ int transform_grid(const struct transform_plan *p, struct transform_call *c, uin
 	bands = (p->height + band - 1) / band;
 	band = (p->height + bands - 1) / bands; /* evenly, as far as it goes */
 	*shared_bytes = lay_out(p, c, band);
-	if (*shared_bytes > TRANSFORM_SHARED_BYTES)
+	if (*shared_bytes > shared_most)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "output of %" PRIu32 " x %" PRIu32 " from images of %" PRIu32 " x %" PRIu32 ": a "
-				 "line needs %" PRIu32 " bytes of a GPU's shared memory, which has %u; pack smaller "
-				 "images",
-				 p->height, p->width, p->in_height, p->in_width, *shared_bytes, TRANSFORM_SHARED_BYTES);
+				 "line needs %" PRIu32 " bytes of shared memory, and a block of this GPU has %" PRIu32
+				 "; pack smaller images, or transform on the CPU",
+				 p->height, p->width, p->in_height, p->in_width, *shared_bytes, shared_most);
 	return SHARD_OK;
 }
 

@@ -82,11 +82,11 @@ void transform_twin(const struct transform_plan *p, const struct shard_transform
 /* ---- grid.c: how a call is spread over blocks ---- */
 
 /*
- * All of the call but addresses and rows; bytes of shared memory.  ARGUMENT if a line does not fit
- * into them.
+ * Fill all of the call but addresses and rows, and tell the bytes of shared memory that a block
+ * needs.  Fails with ARGUMENT if one line of the output needs more than `shared_most`.
  */
-int transform_grid(const struct transform_plan *p, struct transform_call *call, uint32_t *shared_bytes,
-		   struct shard_error *err);
+int transform_grid(const struct transform_plan *p, uint32_t shared_most, struct transform_call *call,
+		   uint32_t *shared_bytes, struct shard_error *err);
 uint32_t transform_bands(const struct transform_call *call); /* blocks in x */
 /* How it stores, and the kernel for it; `aligned`: the output is 16-aligned. */
 void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *call,

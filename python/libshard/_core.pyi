@@ -52,7 +52,7 @@ class Array:
     def __dlpack__(
         self,
         *,
-        stream: int | None = None,
+        stream: object = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
@@ -123,7 +123,8 @@ class Loader:
         on_corrupt: int = 0,
         stage_bytes: int = 0,
         device: bool = False,
-        stream: int | None = None,
+        gpu: int | None = None,
+        stream: object = None,
         pool_bytes: int = 0,
     ) -> Self: ...
     @property

@@ -11,7 +11,7 @@ from . import _core, _frameworks, _ranks
 from ._core import Batch
 from ._dataset import Dataset, _choice, _whole
 from ._dataset import open as _open_dataset
-from ._errors import ArgumentError, DeviceError
+from ._errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ class LoaderBase(Generic[T]):
         run_records: SupportsIndex = 0,
         phase_unit_records: SupportsIndex = 0,
         stage_bytes: SupportsIndex = 0,
-        stream: SupportsIndex | None = None,
+        stream: object = None,
         pool_bytes: SupportsIndex | str = 0,
     ) -> None:
         """
@@ -104,10 +104,12 @@ class LoaderBase(Generic[T]):
         instead of the loader's own; for memory that is page-locked already.  ``window_runs``,
         ``lanes``, ``run_records``, ``phase_unit_records``, ``stage_bytes``: see shard.h.
 
-        ``device``: ``"cuda"`` for batches in the memory of the GPU that ``stream`` is on, copied
-        ahead of the trainer; ``"cuda:1"`` also says which one that has to be.  ``stream``: a
-        number, as DLPack has it; by default the legacy default stream of this thread's device, or
-        of the first one.  All fields are then arrays on the GPU, with ``__dlpack__`` and
+        ``device``: ``"cuda:1"`` for batches in the memory of GPU 1, copied ahead of the trainer;
+        ``"cuda"`` for the GPU of ``stream``, or without one the current GPU of this thread, or the
+        first one.  The loader stays on that GPU, whichever is current later.  ``stream``: an object
+        of PyTorch or CuPy, or one with ``__cuda_stream__``, which the loader keeps; or a number, as
+        DLPack has it, whose stream must outlive the loader and its arrays; by default the legacy
+        default stream.  All fields are then arrays on the GPU, with ``__dlpack__`` and
         ``__cuda_array_interface__``, ``index`` and ``flags`` in the memory of the CPU.  Work that
         is queued on that stream, or on the one that ``__dlpack__`` was given, finds its batch
         there; its memory is used again behind what these streams had queued when the last array
@@ -147,18 +149,13 @@ class LoaderBase(Generic[T]):
             stage_bytes=_whole("stage_bytes", stage_bytes, 64),
             on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT),
             device=place == "cuda",
-            stream=None if stream is None else _whole("stream", stream, 64),
+            gpu=gpu,
+            stream=_whole("stream", stream, 64) if isinstance(stream, SupportsIndex) else stream,
             pool_bytes=_pool(pool_bytes),
         )
         self.batch_size = operator.index(batch_size)
         if self.world > 1 and self._is_sequential and tail is None and drop_last is None:
             self._warn_of_repeats()
-        if gpu is not None and gpu != self._core.gpu():
-            raise DeviceError(
-                f"device={device!r}, but the stream is on GPU {self._core.gpu()}: make GPU {gpu} this thread's device,"
-                " or give a stream of that GPU",
-                "device error",
-            )
         if memory is not None:
             self._core.lend(memory)
 

@@ -50,5 +50,5 @@ class LoaderOptions(TypedDict, total=False):
     run_records: SupportsIndex
     phase_unit_records: SupportsIndex
     stage_bytes: SupportsIndex
-    stream: SupportsIndex | None
+    stream: object
     pool_bytes: SupportsIndex | str

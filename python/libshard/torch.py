@@ -93,6 +93,7 @@ class Loader(LoaderBase[torch.Tensor]):
             )
         if device.startswith("cuda") and options.get("stream") is None:
             with torch.cuda.device(device):
+                options["device"] = f"cuda:{torch.cuda.current_device()}"
                 options["stream"] = torch.cuda.current_stream().cuda_stream or 1
                 super().__init__(dataset, batch_size, rank=rank, world=world, **options)
         else:

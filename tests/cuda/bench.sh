@@ -56,12 +56,38 @@ PY
 $(sed -n '1s/.*"kernel": "\([^"]*\)".*/\1/p' "results/$file") | \`c0ffee1\` | $(sed -n '1s/.*"date": "\([^"]*\)".*/\1/p' "results/$file") | \`make bench-gpu RUNS=1\` |" ] ||
 	die "results/README.md says: $(cat results/README.md)"
 
-# Nothing is kept of a run that fails, and a second one of a day has a name of its own.
-printf '#!/bin/sh\necho "{\"machine\": {}}"; exit 3\n' >bench/gpu.bad
+# What was measured is kept of a run that fails, and of one that is stopped.
 mv bench/gpu bench/gpu.good
-cp bench/gpu.bad bench/gpu && chmod +x bench/gpu
-! BUILD=$PWD "$ROOT/bench/gpu.sh" "$PWD/results" 2>/dev/null || die "a failed run is no failure"
-[ "$(echo results/*.json)" = "results/${file#./}" ] || die "a failed run was kept: $(ls results)"
+fake() { # LINE...: a program that prints the head of a run, a row, and goes on with these
+	printf '%s\n' '#!/bin/sh' "sed -n '1,2p;4p' '$PWD/results/${file#./}'" "$@" >bench/gpu
+	chmod +x bench/gpu
+}
+run() { BUILD=$PWD COMMIT=c0ffee1 exec "$ROOT/bench/gpu.sh" "$PWD/kept"; }
+row=$(sed -n 4p "results/$file")
+kept() { # WHY STATUS RC
+	[ "$3" = "$2" ] || die "$1: exit status $3"
+	[ "$(find kept -type f | wc -l)" = 2 ] || die "$1: $(ls kept)"
+	sed -n 3p kept/*.json | grep -q "\"incomplete\": \"$1\"}\$" || die "$1: $(cat kept/*.json)"
+	[ "$(sed 1,3d kept/*.json)" = "$row" ] || die "$1: $(cat kept/*.json)"
+	grep -q "| \`make bench-gpu\`, incomplete: $1 |\$" kept/README.md || die "$1: $(cat kept/README.md)"
+	rm -r kept
+}
+rc=0 && mkdir kept
+fake 'printf "{\"bench\": \"half a"' 'exit 3'
+(run) 2>/dev/null || rc=$?
+kept "exit status 3" 3 $rc
+mkfifo reached
+rc=0 && mkdir kept
+fake "echo >'$PWD/reached'" 'exec tail -f /dev/null'
+run 2>err &
+read -r _ <reached
+kill $!
+wait $! || rc=$?
+kept stopped 143 $rc
+rc=0 && mkdir kept
+printf '#!/bin/sh\necho "{\\"machine\\": {}}"; exit 3\n' >bench/gpu
+(run) 2>/dev/null || rc=$?
+[ $rc = 3 ] && [ -z "$(ls kept)" ] || die "a run without a row: exit status $rc, $(ls kept)"
 mv bench/gpu.good bench/gpu
 BUILD=$PWD PYTHON=$PWD/python-torch RUNS=1 BENCH=gpu/torch COMMIT=c0ffee1 "$ROOT/bench/gpu.sh" "$PWD/results" 2>err ||
 	die "$(cat err)"

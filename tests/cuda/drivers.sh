@@ -31,7 +31,7 @@ says "$full" "-5 100 cuInit: CUDA_ERROR_NO_DEVICE" fail cuInit 100
 says "$full" "-8 999 cuInit: error 999 of the GPU driver, which has no name for it" fail cuInit 999
 forked="was the driver used before this process was forked? use it only after the fork"
 says "$full" "-8 3 cuInit ($forked): CUDA_ERROR_NOT_INITIALIZED" fail cuInit 3
-says "$full" "-8 2 retaining the primary context of device 0: CUDA_ERROR_OUT_OF_MEMORY (out of memory)" \
+says "$full" "-8 2 retaining the primary context of GPU 0: CUDA_ERROR_OUT_OF_MEMORY (out of memory)" \
 	fail cuDevicePrimaryCtxRetain 2
 says "$full" "-8 1 cuCtxGetCurrent: CUDA_ERROR_INVALID_VALUE" fail cuCtxGetCurrent 1
 

@@ -34,6 +34,8 @@ static inline double __dmul_rn(double a, double b)
 	return a * b;
 }
 
+#define EMULATED_SHARED_MOST 101376u /* of a GPU of compute capability 8.6 that is asked for more */
+
 #define transform_shared (*emulated_shared)
 #define UNROLL
 #define UNROLL4
@@ -102,7 +104,7 @@ static inline void emulate(const char *name, const struct transform_call *call, 
 	for (size_t i = 0; i < EMULATED_KERNELS; i++)
 		if (!strcmp(emulated_kernels[i].name, name))
 			l.run = emulated_kernels[i].run;
-	if (!l.run || threads > 64 || shared_bytes > TRANSFORM_SHARED_BYTES)
+	if (!l.run || threads > 64 || shared_bytes > EMULATED_SHARED_MOST)
 		abort();
 	l.shared = aligned_alloc(16, shared_bytes);
 	pthread_barrier_init(&l.barrier, NULL, threads);

@@ -26,6 +26,7 @@ enum fake_sin {
 	FAKE_BAD_HANDLE,    /* of nothing that lives */
 	FAKE_BAD_VERSION,   /* cuGetProcAddress for a form of a function that has other parameters */
 	FAKE_CALLS_BACK,    /* the driver called from a host function */
+	FAKE_BROKE_CAPTURE, /* a call that a capture forbids, or work across its edge: the capture is lost */
 	FAKE_SINS
 };
 

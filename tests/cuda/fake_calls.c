@@ -11,7 +11,8 @@ struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_IN
 /* Works when nothing else does any more. */
 static bool is_harmless(const char *name)
 {
-	return !strncmp(name, "cuCtxP", 6) || !strncmp(name, "cuGetE", 6) || !strncmp(name, "cuDeviceP", 9);
+	return !strncmp(name, "cuCtxP", 6) || !strncmp(name, "cuGetE", 6) || !strncmp(name, "cuDeviceP", 9) ||
+	       !strncmp(name, "cuThreadE", 9);
 }
 
 void sinned(enum fake_sin sin)
@@ -38,6 +39,8 @@ int call_enter(const char *name)
 		rc = NOT_INITIALIZED;
 	else if (fake.broken && !is_harmless(name))
 		rc = fake.broken;
+	else if (capture_refuses(name))
+		rc = CAPTURE_UNSUPPORTED;
 	if (rc)
 		pthread_mutex_unlock(&fake.lock);
 	return rc;
@@ -135,7 +138,14 @@ int fake_cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 	rc = flags ? INVALID_VALUE : stream_take(stream, &s);
 	if (!rc)
 		rc = event_take(event, &e);
-	if (!rc && e->last) /* one that was never recorded holds nobody up */
+	if (!rc && e->is_captured != s->captures && (e->last || e->is_captured)) {
+		if (s->captures)
+			capture_lose(s);
+		else
+			sinned(FAKE_BROKE_CAPTURE);
+		rc = s->captures ? CAPTURE_ISOLATION : CAPTURED_EVENT;
+	}
+	if (!rc && e->last && !s->captures) /* one that was never recorded holds nobody up */
 		work_add(s, WAIT)->record = record_hold(e->last);
 	return call_leave(rc);
 }
@@ -147,6 +157,10 @@ int fake_cuStreamQuery(void *stream)
 
 	ENTER("cuStreamQuery");
 	rc = stream_take(stream, &s);
+	if (!rc && s->captures) {
+		capture_lose(s);
+		rc = CAPTURE_UNSUPPORTED;
+	}
 	return call_leave(rc ? rc : s->first ? NOT_READY : OK);
 }
 
@@ -167,6 +181,10 @@ int fake_cuStreamSynchronize(void *stream)
 
 	ENTER("cuStreamSynchronize");
 	rc = stream_take(stream, &s);
+	if (!rc && s->captures) {
+		capture_lose(s);
+		rc = CAPTURE_UNSUPPORTED;
+	}
 	if (rc)
 		return call_leave(rc);
 	r = record_hold(record_new(s));
@@ -184,7 +202,7 @@ int fake_cuLaunchHostFunc(void *stream, void (*call)(void *context), void *conte
 
 	ENTER("cuLaunchHostFunc");
 	rc = stream_take(stream, &s);
-	if (rc)
+	if (rc || s->captures)
 		return call_leave(rc);
 	w = work_add(s, CALL);
 	w->call = call;
@@ -245,7 +263,8 @@ int fake_cuEventRecord(void *event, void *stream)
 	if (rc)
 		return call_leave(rc);
 	record_let_go(e->last);
-	e->last = record_hold(record_new(s));
+	e->is_captured = s->captures;
+	e->last = s->captures ? NULL : record_hold(record_new(s));
 	return call_leave(OK);
 }
 

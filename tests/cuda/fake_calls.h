@@ -34,6 +34,11 @@
 	X(cuCtxPushCurrent, 4000, INT_MAX, (void *context))                                                \
 	X(cuCtxPopCurrent, 4000, INT_MAX, (void **context))                                                \
 	X(cuCtxSynchronize, 2000, 13000, (void))                                                           \
+	X(cuThreadExchangeStreamCaptureMode, 10010, INT_MAX, (int *mode))                                  \
+	X(cuStreamBeginCapture, 10010, INT_MAX, (void *stream, int mode))                                  \
+	X(cuStreamEndCapture, 10000, INT_MAX, (void *stream, void **graph))                                \
+	X(cuStreamIsCapturing, 10000, INT_MAX, (void *stream, int *status))                                \
+	X(cuGraphDestroy, 10000, INT_MAX, (void *graph))                                                   \
 	X(cuStreamGetCtx, 9020, 12050, (void *stream, void **context))                                     \
 	X(cuStreamCreate, 2000, INT_MAX, (void **stream, unsigned flags))                                  \
 	X(cuStreamDestroy, 4000, INT_MAX, (void *stream))                                                  \
@@ -48,6 +53,7 @@
 	X(cuEventSynchronize, 2000, INT_MAX, (void *event))                                                \
 	X(cuMemAlloc, 3020, INT_MAX, (uint64_t *memory, size_t bytes))                                     \
 	X(cuMemFree, 3020, INT_MAX, (uint64_t memory))                                                     \
+	X(cuMemGetInfo, 3020, INT_MAX, (size_t *free_bytes, size_t *bytes))                                \
 	X(cuMemcpyHtoDAsync, 3020, INT_MAX, (uint64_t to, const void *from, size_t bytes, void *stream))   \
 	X(cuMemcpyDtoHAsync, 3020, INT_MAX, (void *to, uint64_t from, size_t bytes, void *stream))         \
 	X(cuMemHostRegister, 4000, INT_MAX, (void *memory, size_t bytes, unsigned flags))                  \
@@ -57,6 +63,7 @@
 	X(cuModuleLoadDataEx, 2010, INT_MAX, (void **module, const void *image, unsigned count,            \
 					      int *options, void **values))                                \
 	X(cuModuleGetFunction, 2000, INT_MAX, (void **function, void *module, const char *name))           \
+	X(cuFuncSetAttribute, 9000, INT_MAX, (void *function, int attribute, int value))                   \
 	X(cuModuleUnload, 2000, INT_MAX, (void *module))                                                   \
 	X(cuLaunchKernel, 4000, INT_MAX, (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, \
 					  unsigned block_x, unsigned block_y, unsigned block_z,            \

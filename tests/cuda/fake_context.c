@@ -177,6 +177,11 @@ int fake_cuCtxSynchronize(void)
 	c = current_context();
 	if (!c)
 		return call_leave(INVALID_CONTEXT);
+	for (struct stream *s = fake.streams; s; s = s->next)
+		if (s->context == c && s->captures) { /* in whatever mode: it would have to wait for a graph */
+			capture_lose(s);
+			return call_leave(CAPTURE_UNSUPPORTED);
+		}
 	for (bool busy = true; busy && !fake.broken;) {
 		busy = false;
 		for (const struct stream *s = fake.streams; s; s = s->next)

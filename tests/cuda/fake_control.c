@@ -172,6 +172,15 @@ int fake_cuModuleGetFunction(void **function, void *module, const char *name)
 	return call_leave(NOT_FOUND);
 }
 
+int fake_cuFuncSetAttribute(void *function, int attribute, int value)
+{
+	ENTER("cuFuncSetAttribute");
+	if (attribute != 8 || value < 0 || value > SHARED_MOST) /* the most dynamic shared memory */
+		return call_leave(INVALID_VALUE);
+	((struct kernel *)function)->shared_most = (unsigned)value;
+	return call_leave(OK);
+}
+
 int fake_cuModuleUnload(void *module)
 {
 	struct module **p, *m;
@@ -198,10 +207,11 @@ int fake_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsign
 
 	ENTER("cuLaunchKernel");
 	rc = stream_take(stream, &s);
-	if (!rc && (extra || shared_bytes > 49152 || !grid_x || !grid_y || !grid_z || !block_x || !block_y ||
-		    !block_z || (uint64_t)block_x * block_y * block_z > 1024))
+	if (!rc && (extra || shared_bytes > (k->shared_most ? k->shared_most : SHARED_BYTES) || grid_y > 65535 ||
+		    grid_z > 65535 || !grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z ||
+		    (uint64_t)block_x * block_y * block_z > 1024))
 		rc = INVALID_VALUE;
-	if (rc)
+	if (rc || s->captures)
 		return call_leave(rc);
 	w = work_add(s, KERNEL);
 	w->kernel = k;
@@ -333,6 +343,9 @@ static const char *control_leaks(void)
 	if (streams + events + blocks + regions + modules + retains)
 		snprintf(text, sizeof(text), "%u streams, %u events, %u blocks, %u page-locks, %u modules, %u retains",
 			 streams, events, blocks, regions, modules, retains);
+	if (fake.graphs)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%u graphs", text[0] ? ", " : "",
+			 fake.graphs);
 	pthread_mutex_unlock(&fake.lock);
 	return text;
 }

@@ -34,7 +34,7 @@ int fake_cuDeviceTotalMem(size_t *bytes, int device)
 	ENTER("cuDeviceTotalMem");
 	if (ordinal_of(device) < 0)
 		return call_leave(INVALID_DEVICE);
-	*bytes = (size_t)24 << 30;
+	*bytes = MEMORY_BYTES;
 	return call_leave(OK);
 }
 
@@ -53,8 +53,8 @@ int fake_cuDeviceGetAttribute(int *out, int attribute, int device)
 	ENTER("cuDeviceGetAttribute");
 	if (ordinal_of(device) < 0)
 		return call_leave(INVALID_DEVICE);
-	if (attribute != 75 && attribute != 76) /* compute capability 8.6; nothing else was asked for yet */
+	if (attribute != 75 && attribute != 76 && attribute != 97) /* nothing else was asked for yet */
 		return call_leave(INVALID_VALUE);
-	*out = attribute == 75 ? 8 : 6;
+	*out = attribute == 97 ? SHARED_MOST : attribute == 75 ? 8 : 6; /* compute capability 8.6 */
 	return call_leave(OK);
 }

@@ -32,6 +32,13 @@ enum {
 	ALREADY_REGISTERED = 712,
 	NOT_REGISTERED = 713,
 	NOT_PERMITTED = 800,
+	CAPTURE_UNSUPPORTED = 900,
+	CAPTURE_INVALIDATED = 901,
+	CAPTURE_UNMATCHED = 903,
+	CAPTURE_ISOLATION = 905,
+	CAPTURE_IMPLICIT = 906,
+	CAPTURED_EVENT = 907,
+	CAPTURE_WRONG_THREAD = 908,
 };
 
 #define VERSION_NEWEST 12090
@@ -41,6 +48,9 @@ enum {
 #define ARGS_CAP       8
 #define ARGS_BYTES     4096 /* of a kernel, as CUDA 12.0 and older have it */
 #define POISON	       0xa5
+#define SHARED_BYTES   49152  /* of a block, if a kernel is allowed no more */
+#define SHARED_MOST    101376 /* that it can be allowed: compute capability 8.6 */
+#define MEMORY_BYTES   ((size_t)24 << 30)
 
 /* When an event was recorded: shared by the event, and by all that wait for it. */
 struct record {
@@ -51,7 +61,7 @@ struct record {
 struct kernel {
 	const char *name;
 	void (*twin)(const struct fake_kernel_call *c);
-	unsigned count;
+	unsigned count, shared_most; /* 0: SHARED_BYTES */
 	size_t bytes[ARGS_CAP];
 };
 
@@ -91,6 +101,9 @@ struct stream {
 	struct context *context;
 	bool waits_for_null; /* not CU_STREAM_NON_BLOCKING */
 	bool is_null, running, dropped;
+	bool captures, capture_is_lost; /* what is queued goes to a graph */
+	int capture_mode;
+	pthread_t capture_thread;
 	struct work *first, **end;
 };
 
@@ -98,6 +111,7 @@ struct event {
 	struct event *next;
 	struct context *context;
 	struct record *last; /* NULL: was never recorded */
+	bool is_captured;    /* it was recorded on a stream that captures */
 };
 
 struct block {
@@ -128,7 +142,7 @@ struct fake {
 	bool has_threads, held;
 	int broken; /* result of every call; 0: none */
 	uint64_t random, number;
-	unsigned late_us, pending;
+	unsigned late_us, pending, graphs;
 	struct context *contexts, *primary[DEVICES];
 	struct stream *streams;
 	struct event *events;
@@ -184,6 +198,12 @@ int stream_take(void *handle, struct stream **out);
 		if (entered_)                     \
 			return entered_;          \
 	} while (0)
+
+/* ---- fake_capture.c; all with the lock ---- */
+
+/* A call that the driver calls unsafe: is it refused, because of a capture?  That is then lost. */
+bool capture_refuses(const char *call);
+void capture_lose(struct stream *s);
 
 /* ---- fake_control.c ---- */
 

@@ -94,6 +94,20 @@ int fake_cuMemFree(uint64_t memory)
 	return call_leave(OK);
 }
 
+int fake_cuMemGetInfo(size_t *free_bytes, size_t *bytes)
+{
+	size_t used = 0;
+
+	ENTER("cuMemGetInfo");
+	if (!current_context())
+		return call_leave(INVALID_CONTEXT);
+	for (const struct block *b = fake.blocks; b; b = b->next)
+		used += b->context->device == current_context()->device ? b->bytes : 0;
+	*free_bytes = used < MEMORY_BYTES ? MEMORY_BYTES - used : 0;
+	*bytes = MEMORY_BYTES;
+	return call_leave(OK);
+}
+
 /* ---- page-locks ---- */
 
 /* The one that has all of [at, at + bytes), any part of it, or NULL. */
@@ -158,7 +172,13 @@ int fake_cuMemHostUnregister(void *memory)
 int fake_cuPointerGetAttribute(void *out, int attribute, uint64_t pointer)
 {
 	ENTER("cuPointerGetAttribute");
-	if (attribute != 2) /* the kind of memory */
+	if (attribute != 1 && attribute != 2) /* the context, or the kind of memory */
+		return call_leave(INVALID_VALUE);
+	if (attribute == 1 && block_of(pointer, 1)) { /* whichever context is current */
+		*(void **)out = block_of(pointer, 1)->context;
+		return call_leave(OK);
+	}
+	if (attribute == 1)
 		return call_leave(INVALID_VALUE);
 	if (!current_context())
 		return call_leave(INVALID_CONTEXT);
@@ -179,10 +199,8 @@ static int copy(uint64_t device_memory, const void *host, void *host_out, size_t
 	int rc = stream_take(handle, &s);
 	struct work *w;
 
-	if (rc)
+	if (rc || !bytes || s->captures)
 		return rc;
-	if (!bytes)
-		return OK;
 	if (!b || (!whole && region_of(host, bytes, false))) /* of several page-locks, the driver takes none */
 		return INVALID_VALUE;
 	if (b->context != s->context) {

@@ -17,7 +17,7 @@ static int open_once(void)
 {
 	struct shard_error err = {.message = ""};
 	struct cuda_device *d;
-	int rc = cuda_open(&d, NULL, &err);
+	int rc = cuda_open(&d, SHARD_GPU_OF_STREAM, NULL, &err);
 
 	printf("%d %d %s\n", rc, err.os_code, err.message);
 	if (!rc)

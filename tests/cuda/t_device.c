@@ -287,7 +287,7 @@ TEST(calls_that_are_wrong_are_told_so)
 	CU_OK(cu.cuStreamCreate(&stream, 0));
 	CHECK_EQ(shard_loader_next_device(t.l, stream, &other, &err), SHARD_E_ARGUMENT);
 	CHECK_EQ(shard_loader_release_after(t.l, &b[0], stream, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "belongs to another context than the stream of the first call"));
+	CHECK(strstr(err.message, "belongs to another context than the batches of this loader"));
 	CU_OK(cu.cuStreamDestroy(stream));
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	CHECK_OK(shard_loader_release_after(t.l, &b[0], t.stream, &fixture_err));

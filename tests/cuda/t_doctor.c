@@ -67,7 +67,7 @@ TEST(page_locking_that_is_refused_says_why)
 		   "on its way to the GPU|free memory, and raise the container's memory limit if the ring exceeds it");
 	fake->fail("cuDevicePrimaryCtxRetain", 1, 2);
 	CHECK_EQ(look(NULL), 0);
-	check_told("page-locking|1|retaining the primary context of device 0: CUDA_ERROR_OUT_OF_MEMORY (out of "
+	check_told("page-locking|1|retaining the primary context of GPU 0: CUDA_ERROR_OUT_OF_MEMORY (out of "
 		   "memory)|the driver copies each batch once more "
 		   "on its way to the GPU|free memory, and raise the container's memory limit if the ring exceeds it");
 	CHECK_STR(fake->leaks(), "");

@@ -8,6 +8,7 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  */
 #include "libshard/cuda/device.h"
+#include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/trainer.h"
 
@@ -40,10 +41,10 @@ static void check_open(void *stream, void *want)
 	void *before = current();
 	struct cuda_device *d;
 
-	SOUND(cuda_open(&d, stream, &err));
+	SOUND(cuda_open(&d, SHARD_GPU_OF_STREAM, stream, &err));
 	CHECK(current() == before);
-	SOUND(cuda_check_stream(d, stream, &err));
 	SOUND(cuda_enter(d, &err));
+	SOUND(cuda_check_stream(d, stream, &err));
 	CHECK(!want || current() == want);
 	CHECK(current());
 	SOUND(cuda_leave(d, 0, &err));
@@ -83,7 +84,7 @@ TEST(the_context_is_the_streams_or_the_callers_or_the_primary_one)
 		CU_OK(cu.cuStreamDestroy(stream[i]));
 		CU_OK(cu.cuCtxPopCurrent(&popped));
 	}
-	CHECK_EQ(cuda_open(&(struct cuda_device *){NULL}, stream[0], &err), SHARD_E_DEVICE);
+	CHECK_EQ(cuda_open(&(struct cuda_device *){NULL}, SHARD_GPU_OF_STREAM, stream[0], &err), SHARD_E_DEVICE);
 	CHECK(strstr(err.message, ": CUDA_ERROR_INVALID_HANDLE"));
 	CHECK_EQ(err.os_code, 400);
 	for (int i = 0; i < 2; i++)
@@ -102,7 +103,7 @@ TEST(a_primary_context_lives_as_long_as_it_is_open)
 	trainer_open();
 	CU_OK(cu.cuDevicePrimaryCtxRetain(&primary, 71));
 	CU_OK(cu.cuCtxPushCurrent(primary));
-	SOUND(cuda_open(&d, NULL, &err));
+	SOUND(cuda_open(&d, SHARD_GPU_OF_STREAM, NULL, &err));
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	CU_OK(cu.cuDevicePrimaryCtxRelease(71)); /* the trainer is done with it */
 	SOUND(cuda_enter(d, &err));
@@ -125,16 +126,16 @@ TEST(streams_of_other_contexts_are_refused)
 		CU_OK(cu.cuStreamCreate(&stream[i], 0));
 		CU_OK(cu.cuCtxPopCurrent(&popped));
 	}
-	SOUND(cuda_open(&d, stream[0], &err));
-	SOUND(cuda_check_stream(d, NULL, &err)); /* this thread has no context, so it can mean no other */
+	SOUND(cuda_open(&d, 0, stream[0], &err));
 	CU_OK(cu.cuCtxPushCurrent(context[1]));
+	SOUND(cuda_enter(d, &err));
 	CHECK_EQ(cuda_check_stream(d, stream[1], &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "belongs to another context than the stream of the first call; use one "
-				  "loader per device"));
-	CHECK_EQ(cuda_check_stream(d, NULL, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "stream (nil) is the default stream of this thread's context; the first call used "
-			       "another context: make its device current, or use one loader per device");
+	CHECK(strstr(err.message, "belongs to another context than the batches of this loader; give a stream of their "
+				  "GPU, or use one loader per GPU"));
 	SOUND(cuda_check_stream(d, stream[0], &err));
+	for (uintptr_t special = 0; special <= 2; special++)
+		SOUND(cuda_check_stream(d, (void *)special, &err)); /* those of the loader's GPU */
+	SOUND(cuda_leave(d, 0, &err));
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	cuda_close(d);
 	for (int i = 0; i < 2; i++) {
@@ -152,9 +153,9 @@ TEST(a_child_is_refused)
 	pid_t pid;
 
 	trainer_open();
-	SOUND(cuda_open(&d, NULL, &err));
+	SOUND(cuda_open(&d, SHARD_GPU_OF_STREAM, NULL, &err));
 	if (child_begin(&pid, 20)) {
-		bool told = cuda_open(&mine, NULL, &err) == SHARD_E_ARGUMENT &&
+		bool told = cuda_open(&mine, SHARD_GPU_OF_STREAM, NULL, &err) == SHARD_E_ARGUMENT &&
 			    strstr(err.message, "does not work in its children; fork before") &&
 			    cuda_enter(d, &err) == SHARD_E_ARGUMENT &&
 			    strstr(err.message, "its children cannot use it");
@@ -182,7 +183,7 @@ TEST(copies_streams_and_events)
 	int called = 0;
 
 	trainer_open();
-	SOUND(cuda_open(&d, NULL, &err));
+	SOUND(cuda_open(&d, SHARD_GPU_OF_STREAM, NULL, &err));
 	SOUND(cuda_enter(d, &err));
 	SOUND(cuda_stream_make(d, &copy, &err));
 	CU_OK(cu.cuStreamCreate(&user, 0));
@@ -331,7 +332,7 @@ TEST(what_the_driver_refuses_is_told_with_its_name)
 	void *popped;
 
 	trainer_open();
-	SOUND(cuda_open(&t.d, NULL, &err));
+	SOUND(cuda_open(&t.d, SHARD_GPU_OF_STREAM, NULL, &err));
 	SOUND(cuda_enter(t.d, &err));
 	SOUND(cuda_stream_make(t.d, &t.stream, &err));
 	SOUND(cuda_event_make(t.d, &t.event, &err));
@@ -373,7 +374,7 @@ static void *open_and_copy(void *own)
 	uint64_t memory = 0;
 	void *stream = NULL, *wrong = NULL;
 
-	if (cuda_open(&d, NULL, &e))
+	if (cuda_open(&d, SHARD_GPU_OF_STREAM, NULL, &e))
 		return own;
 	for (int i = 0; i < 20 && !wrong; i++)
 		if (cuda_enter(d, &e) || cuda_stream_make(d, &stream, &e) || cuda_alloc(d, 4096, &memory, &e) ||

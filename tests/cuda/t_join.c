@@ -81,8 +81,8 @@ TEST(calls_that_are_wrong_are_told_so)
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	for (unsigned i = 0; i < 2; i++) {
 		CHECK_EQ(shard_loader_join(t.l, i ? stream : t.stream, i ? t.stream : stream, &err), SHARD_E_ARGUMENT);
-		CHECK(strstr(err.message, "belongs to another context than the stream of the first call; use "
-					  "one loader per device"));
+		CHECK(strstr(err.message, "belongs to another context than the batches of this loader; "
+					  "give a stream of their GPU, or use one loader per GPU"));
 	}
 	static const char *const calls[] = {"cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuCtxPushCurrent"};
 	for (size_t i = 0; i < COUNT(calls); i++) {

@@ -480,6 +480,28 @@ TEST(a_child_can_only_close)
 
 /* ---- what is refused ---- */
 
+/* A block copies GATHER_PART bytes of a row, and a grid has 65535 blocks in y at most. */
+TEST(the_longest_record_is_what_one_grid_reaches)
+{
+	const uint64_t most = UINT64_C(65535) * GATHER_PART;
+	struct shard_schema longer;
+	struct pool_plan plan;
+	struct layout batch;
+	struct training t;
+
+	open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	open_pool(&t, (struct shard_loader_options){.batch_records = 9, .pool_bytes = SHARD_POOL_ALL}, 1);
+	longer = *t.l->layout.schema;
+	batch = t.l->layout;
+	batch.schema = &longer;
+	longer.group[0].stride = most + 16;
+	CHECK_EQ(pool_plan(&plan, &t.l->o, &batch, &t.l->steps, &err), SHARD_E_UNSUPPORTED);
+	CHECK_STR(err.message, "a record has 1073725456 bytes; a pool takes records of at most 1073725440");
+	longer.group[0].stride = most;
+	CHECK_OK(pool_plan(&plan, &t.l->o, &batch, &t.l->steps, &fixture_err));
+	finish(&t);
+}
+
 TEST(calls_that_are_wrong_are_told_so)
 {
 	struct shard_loader_options o = {.size = sizeof(o),
@@ -510,7 +532,10 @@ TEST(calls_that_are_wrong_are_told_so)
 	open_pool(&t, o, 0);
 	fake->fail("cuMemAlloc", 2, 2); /* the pool's */
 	CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &err), SHARD_E_DEVICE);
-	CHECK(strstr(err.message, " MiB: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"));
+	CHECK(strstr(err.message,
+		     "of 24576.0 MiB are free (take the first batch before a framework fills the GPU, give "
+		     "back what it keeps with torch.cuda.empty_cache(), or "));
+	CHECK(strstr(err.message, "a smaller pool): CUDA_ERROR_OUT_OF_MEMORY (out of memory)"));
 	training_close(&t);
 	trainer_check_clean();
 }

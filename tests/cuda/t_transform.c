@@ -265,6 +265,59 @@ TEST(contexts_do_not_share_kernels)
 	trainer_check_clean();
 }
 
+/* ---- shared memory ---- */
+
+/* A line of such images needs more than what every GPU gives, and this one has more. */
+TEST(large_images_get_more_shared_memory)
+{
+	struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 1800);
+	struct transforming f;
+
+	open_photos(1800, SHARD_RAW, (uint64_t[]){2}, 1);
+	transforming_open(&f, (struct shard_loader_options){.batch_records = 1}, &o, 1, NON_BLOCKING, 1);
+	transforming_steps(&f, 2);
+	fake->settle();
+	CHECK_SOUND_TRAINING();
+	CHECK_EQ(fake->count("cuFuncSetAttribute"), 2); /* of both kernels, at the first launch */
+	transforming_close(&f);
+	trainer_check_clean();
+}
+
+/* Where the GPU is known, it is known at once; other loaders may be for batches in host memory. */
+TEST(images_that_are_too_large_are_refused_at_open)
+{
+	static const char said[] = " bytes of shared memory, and a block of this GPU has ";
+	struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 1800);
+	struct shard_loader_options lo = {.size = sizeof(lo), .batch_records = 1};
+	struct shard_transform *transform;
+	struct shard_batch b;
+	struct training t;
+
+	open_photos(1800, SHARD_RAW, (uint64_t[]){2}, 1);
+	o.height = 1; /* all lines of the image are needed for one */
+	for (unsigned i = 0; i < 4; i++) {
+		STORY("loader %u", i);
+		lo.gpu = i == 1 ? SHARD_GPU(1) : i == 2 ? SHARD_GPU_OF_STREAM : 0;
+		lo.pool_bytes = i == 3 ? SHARD_POOL_ALL : 0;
+		training_open(&t, lo, NON_BLOCKING, 1);
+		if (i) {
+			CHECK_EQ(shard_transform_open(&transform, t.l, "image", &o, &err), SHARD_E_ARGUMENT);
+			CHECK(strstr(err.message, said));
+			CHECK(strstr(err.message, i == 3 ? "has 232448; pack" : "has 101376; pack"));
+		} else {
+			CHECK_OK(shard_transform_open(&transform, t.l, "image", &o, &fixture_err));
+			CHECK_OK(shard_loader_next_device(t.l, t.stream, &b, &fixture_err));
+			CHECK_EQ(shard_transform_launch(transform, &b, NULL, 0, t.stream, (void *)16, &err),
+				 SHARD_E_ARGUMENT);
+			CHECK(strstr(err.message, said));
+			CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+			shard_transform_close(transform);
+		}
+		training_close(&t);
+		trainer_check_clean();
+	}
+}
+
 /* ---- what goes wrong ---- */
 
 TEST(calls_that_are_wrong_are_told_so)
@@ -298,7 +351,7 @@ TEST(calls_that_are_wrong_are_told_so)
 	CU_OK(cu.cuCtxPushCurrent(context));
 	CU_OK(cu.cuStreamCreate(&stream, 0));
 	CHECK_EQ(shard_transform_launch(f.there, &there, &row, 1, stream, TO(f), &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "belongs to another context than the stream of the first call"));
+	CHECK(strstr(err.message, "belongs to another context than the batches of this loader"));
 	CU_OK(cu.cuStreamDestroy(stream));
 	CU_OK(cu.cuCtxPopCurrent(&popped));
 	transforming_close(&f); /* with a kernel under way, and batches lent */

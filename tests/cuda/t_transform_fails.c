@@ -63,24 +63,18 @@ static void close_scene(bool locked)
 /* ---- closing: this comes first, as its children need a program that has no driver yet ---- */
 
 static const char *const closing[] = {
-	"cuCtxPushCurrent", "cuCtxSynchronize", "cuMemHostUnregister",	     "cuMemFree",
-	"cuModuleUnload",   "cuCtxPopCurrent",	"cuDevicePrimaryCtxRelease", "cuStreamDestroy"};
+	"cuCtxPushCurrent", "cuStreamSynchronize", "cuMemHostUnregister",	"cuMemFree",	  "cuModuleUnload",
+	"cuCtxPopCurrent",  "cuEventDestroy",	   "cuDevicePrimaryCtxRelease", "cuStreamDestroy"};
 
 /* In a child, whose driver is its own: what cannot be freed stays there. */
 static int close_failing(const char *call)
 {
 	uint64_t before;
-	bool at_once = !strcmp(call, "cuStreamDestroy"); /* that of the stream on which the table came */
 
 	open_scene(NON_BLOCKING);
-	before = fake->count(call);
-	if (at_once)
-		fake->fail(call, 1, 700);
 	CHECK_OK(launch());
-	if (!at_once) {
-		before = fake->count(call);
-		fake->fail(call, 1, 700);
-	}
+	before = fake->count(call);
+	fake->fail(call, 1, 700);
 	shard_transform_close(f.there);
 	CHECK(fake->count(call) > before);
 	shard_transform_close(f.here);
@@ -113,11 +107,15 @@ static const struct {
 	unsigned first, later;
 	const char *said;
 } calls[] = {
-	{"cuStreamGetCtx", 2, 1, "cuStreamGetCtx, stream "},
-	{"cuCtxGetDevice", 1, 0, "reading the device of the current context"},
-	{"cuDevicePrimaryCtxGetState", 1, 0, "reading the device of the current context"},
-	{"cuDevicePrimaryCtxRetain", 1, 0, "reading the device of the current context"},
-	{"cuCtxPushCurrent", 3, 1, NULL}, /* to ask whose it is, to open, to launch: see below */
+	{"cuThreadExchangeStreamCaptureMode", 6, 2, "cuThreadExchangeStreamCaptureMode"},
+	{"cuPointerGetAttribute", 2, 1, "finding the GPU of the "},
+	{"cuStreamGetCtx", 1, 1, "cuStreamGetCtx, stream "},
+	{"cuStreamIsCapturing", 1, 1, "cuStreamIsCapturing, stream "},
+	{"cuCtxGetDevice", 1, 0, "reading the device of a context"},
+	{"cuDevicePrimaryCtxGetState", 1, 0, "reading the device of a context"},
+	{"cuDevicePrimaryCtxRetain", 1, 0, "reading the device of a context"},
+	{"cuDeviceGetAttribute", 1, 0, NULL}, /* then a block has what every GPU gives */
+	{"cuCtxPushCurrent", 3, 1, NULL},     /* to ask whose it is, to open, to launch: see below */
 	{"cuCtxPopCurrent", 3, 1, NULL},
 	{"cuModuleLoadDataEx", 1, 0,
 	 "cuModuleLoadDataEx cannot compile the kernels for this GPU: ptxas application "
@@ -128,7 +126,9 @@ static const struct {
 	{"cuStreamCreate", 1, 0, "cuStreamCreate"},
 	{"cuMemcpyHtoDAsync", 1, 0, "copy of 0.0 MiB to the device"},
 	{"cuStreamSynchronize", 1, 0, "cuStreamSynchronize"},
-	{"cuStreamDestroy", 1, 0, NULL}, /* it is lost: see closing */
+	{"cuEventCreate", 1, 0, "cuEventCreate"},
+	{"cuEventRecord", 1, 1, "cuEventRecord, stream "},
+	{"cuStreamWaitEvent", 1, 1, "cuStreamWaitEvent, stream "},
 	{"cuLaunchKernel", 1, 1, "cuLaunchKernel of 1 x 9 blocks of 256 threads and 4752 bytes"},
 };
 
@@ -136,7 +136,7 @@ static const struct {
 static const char *said_of(size_t i, unsigned nth, bool later)
 {
 	if (!strcmp(calls[i].call, "cuCtxPushCurrent") || !strcmp(calls[i].call, "cuCtxPopCurrent"))
-		return !later && nth == 1 ? "reading the device of the current context" : calls[i].call;
+		return !later && nth == 1 ? "reading the device of a context" : calls[i].call;
 	return calls[i].said;
 }
 
@@ -200,28 +200,7 @@ TEST(every_call_fails_in_turn)
 	for (size_t i = 0; i < COUNT(calls); i++)
 		for (int later = 0; later < 2; later++)
 			for (unsigned nth = 1; nth <= (later ? calls[i].later : calls[i].first); nth++)
-				if (strcmp(calls[i].call, "cuStreamDestroy"))
-					fail_one(i, nth, later);
-}
-
-/* A default stream is one of the thread's context, which is asked for. */
-TEST(the_default_stream_has_no_context)
-{
-	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (unsigned nth = 1; nth <= 3; nth++) {
-		STORY("the %uth", nth);
-		open_scene(LEGACY);
-		fake->fail("cuCtxGetCurrent", nth == 3 ? 1 : nth, 700);
-		if (nth == 3) { /* of a later launch */
-			fake->fail(NULL, 0, 0);
-			CHECK_OK(launch());
-			fake->fail("cuCtxGetCurrent", 1, 700);
-		}
-		CHECK_EQ(launch(), SHARD_E_DEVICE);
-		CHECK_STR(err.message, "cuCtxGetCurrent" REFUSED);
-		CHECK_OK(launch());
-		close_scene(true);
-	}
+				fail_one(i, nth, later);
 }
 
 /* ---- memory ---- */

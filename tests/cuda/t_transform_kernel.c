@@ -92,7 +92,7 @@ static void scene_open(struct scene *s, struct prng *p)
 	memset(s, 0, sizeof(*s));
 	CHECK_OK(transform_plan_make(&s->plan, &field, &o, &err));
 	s->plan.seed = prng_next(p);
-	CHECK_OK(transform_grid(&s->plan, &s->call, &s->shared_bytes, &err));
+	CHECK_OK(transform_grid(&s->plan, TRANSFORM_SHARED_BYTES, &s->call, &s->shared_bytes, &err));
 	s->stride = field.bytes + prng_below(p, 40);
 	bytes = before + (RECORDS - 1) * s->stride + field.bytes;
 	s->memory = malloc(bytes);
@@ -191,7 +191,7 @@ TEST(images_of_the_usual_size)
 		} while (s.misaligned);
 		STORY("crop %u", crop);
 		CHECK_OK(transform_plan_make(&s.plan, &field, &o, &err));
-		CHECK_OK(transform_grid(&s.plan, &s.call, &s.shared_bytes, &err));
+		CHECK_OK(transform_grid(&s.plan, TRANSFORM_SHARED_BYTES, &s.call, &s.shared_bytes, &err));
 		transform_shape(&s.plan, true, &s.call, s.name);
 		CHECK_STR(s.name, crop == SHARD_CROP_RESIZED ? "transform_resize_16" : "transform_crop_chw_16");
 		s.row_count = 2;
@@ -390,7 +390,7 @@ TEST(shared_memory_is_enough_for_any_part)
 
 		STORY("seed %" PRIu64 ": %u of %u to %u", seed, part, in, out);
 		CHECK_OK(transform_plan_make(&plan, &field, &o, &err));
-		CHECK_OK(transform_grid(&plan, &c, &shared_bytes, &err));
+		CHECK_OK(transform_grid(&plan, TRANSFORM_SHARED_BYTES, &c, &shared_bytes, &err));
 		CHECK(shared_bytes <= TRANSFORM_SHARED_BYTES);
 		room = (c.at_tile - c.at_lines) / c.pitch;
 		for (uint32_t first = 0; first < out; first += c.band_lines) {

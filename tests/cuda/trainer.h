@@ -9,38 +9,19 @@
 #ifndef TESTS_CUDA_TRAINER_H
 #define TESTS_CUDA_TRAINER_H
 
+#include "tests/cuda/driver_calls.h"
 #include "tests/cuda/fake.h"
-#include "tests/cuda/fake_calls.h"
-#include "tests/test.h"
 
 #define DEFAULT_STREAM NULL
 
 static const struct fake_control *fake;
-static struct {
-#define TRAINER_POINTER(name_, since_, until_, parameters_) int(*name_) parameters_;
-	FAKE_CALLS(TRAINER_POINTER)
-#undef TRAINER_POINTER
-} cu;
-
-#define CU_OK(call_) CHECK_EQ((call_), 0)
 
 /* The driver is found and started; nothing that a test before this one left behind is there. */
 static inline void trainer_open(void)
 {
-	int (*find)(const char *name, void **out, int version, uint64_t flags, int *status);
-	void *library = dlopen("libcuda.so.1", RTLD_NOW), *p;
-	int status;
-
 	fake = fake_find();
 	CHECK(fake);
-	p = dlsym(library, "cuGetProcAddress_v2");
-	memcpy(&find, &p, sizeof(p));
-#define TRAINER_FIND(name_, since_, until_, parameters_) \
-	CU_OK(find(#name_, &p, since_, 1, &status));     \
-	CHECK_EQ(status, 0);                             \
-	memcpy(&cu.name_, &p, sizeof(p));
-	FAKE_CALLS(TRAINER_FIND)
-#undef TRAINER_FIND
+	CHECK(!driver_find());
 	fake->hold(0);
 	fake->fail(NULL, 0, 0);
 	fake->break_down(0);
@@ -58,7 +39,8 @@ static inline void trainer_check_clean(void)
 						     "freed in use",
 						     "bad handle",
 						     "bad version",
-						     "driver called from a host function"};
+						     "driver called from a host function",
+						     "broke a capture"};
 
 	for (int sin = 0; sin < FAKE_SINS; sin++)
 		if (fake->sins(sin))

@@ -7,13 +7,16 @@ consumer: what it queues are copies back to the host, which find what is in the 
 they run.
 """
 
+import contextlib
 import ctypes
 import gc
 import os
 import re
 import signal
+import sys
 import threading
 import time
+import types
 import unittest
 
 import data
@@ -230,7 +233,7 @@ class Device(unittest.TestCase):
                 (interface["shape"], interface["strides"], interface["stream"], interface["version"]),
                 (array.shape, array.strides, 1, 3),
             )
-            self.assertEqual(interface["data"], (array.data_ptr, True))
+            self.assertEqual(interface["data"], (array.data_ptr, False))  # PyTorch refuses read-only ones
             self.assertFalse(hasattr(array, "__array_interface__"))
             for read in (
                 array.tolist,
@@ -315,9 +318,272 @@ class Device(unittest.TestCase):
                 libshard.Loader(self.ds, 7, **options)
         with self.assertRaisesRegex(libshard.Error, "pool"):
             libshard.Loader(self.ds, 7, device="cuda", pool_bytes=1)
-        with self.assertRaisesRegex(libshard.DeviceError, "the stream is on GPU 0: make GPU 1"):
-            libshard.Loader(self.ds, 7, device="cuda:1")
+        with self.assertRaisesRegex(libshard.ArgumentError, "is not on GPU 1; give a stream of that GPU"):
+            libshard.Loader(self.ds, 7, device="cuda:1", stream=self.consumer.stream.value)
+        with self.assertRaisesRegex(libshard.DeviceError, "GPU 2 .they count from 0, and CUDA_VISIBLE_DEVICES"):
+            libshard.Loader(self.ds, 7, device="cuda:2")
+        with self.assertRaisesRegex(libshard.ArgumentError, "no machine has so many"):
+            libshard.Loader(self.ds, 7, device=f"cuda:{2**32 - 2}")
+        with self.assertRaisesRegex(TypeError, "a number, or an object with __cuda_stream__"):
+            libshard.Loader(self.ds, 7, device="cuda", stream="mine")
         libshard.Loader(self.ds, 7, device="cuda:0").close()
+
+
+class Stream:
+    """As CuPy has it: with its object the stream is gone."""
+
+    alive = 0
+
+    def __init__(self, name="ptr"):
+        handle = pointer()
+        driver("cuStreamCreate", ctypes.byref(handle), ctypes.c_uint(1))
+        Stream.alive += 1
+        self.value = handle.value
+        setattr(self, name, handle.value)
+
+    def __del__(self):
+        driver("cuStreamDestroy", pointer(self.value))
+        Stream.alive -= 1
+
+
+class NewStream(Stream):
+    """As cuda.core has it."""
+
+    def __init__(self):
+        super().__init__("own")
+
+    def __cuda_stream__(self):
+        return 0, self.own
+
+
+class Cupy(types.ModuleType):
+    """What libshard asks CuPy."""
+
+    current = None
+
+    def __init__(self):
+        super().__init__("cupy.cuda")
+
+    def get_current_stream(self):
+        return self.current
+
+
+@unittest.skipUnless(FAKE, "for the fake driver")
+class Streams(unittest.TestCase):
+    """Streams that go, and calls that fail, while batches live."""
+
+    def setUp(self):
+        global CONTROL
+        CONTROL = Control.in_dll(FAKE, "fake_control")
+        driver("cuInit", ctypes.c_uint(0))
+        CONTROL.seed(1, 500)
+        CONTROL.reset()
+        self.consumer = Consumer()
+        self.addCleanup(self.consumer.close)
+        self.ds = libshard.open(made())
+
+    def loader(self, **options):
+        return libshard.Loader(self.ds, 7, seed=3, device="cuda", **options)
+
+    def go(self, loader, use):
+        """Two epochs; `use` gets each batch's first array."""
+        for _ in range(2):
+            for batch in loader:
+                use(next(iter(batch.values())))
+                del batch
+
+    def check(self):
+        CONTROL.settle()
+        self.assertEqual([CONTROL.sins(i) for i in range(1, 7)], [0] * 6)
+        self.assertEqual(Stream.alive, 0)
+
+    def test_a_stream_lives_as_long_as_the_loader(self):
+        for make in (Stream, lambda: Stream("cuda_stream"), NewStream):
+            for options in ({}, {"pool_bytes": "all"}):
+                with self.subTest(make=make, options=options), self.loader(stream=make(), **options) as loader:
+                    self.assertEqual(Stream.alive, 1)
+                    self.go(loader, lambda array: array.__cuda_array_interface__)
+                    self.go(loader, lambda array: array.__dlpack__(stream=None))
+                    held = next(iter(loader))
+                    loader.close()
+                    del loader
+                    gc.collect()
+                    self.assertEqual(Stream.alive, 1)
+                    del held
+                gc.collect()
+                self.check()
+
+    def test_a_stream_lives_as_long_as_a_batch_that_was_taken_on_it(self):
+        for make in (Stream, NewStream):
+            for options in ({}, {"pool_bytes": "all"}):
+                with self.subTest(make=make, options=options), self.loader(**options) as loader:
+
+                    def use(array):
+                        array.__dlpack__(stream=(stream := make()))
+                        del stream
+                        self.assertEqual(Stream.alive, 1)
+
+                    self.go(loader, use)
+                self.check()
+
+    def test_the_current_stream_of_cupy_is_known_by_its_number(self):
+        cupy = Cupy()
+        sys.modules["cupy.cuda"] = cupy
+        self.addCleanup(sys.modules.pop, "cupy.cuda")
+        with self.loader() as loader:
+
+            def use(array):
+                cupy.current = Stream()
+                array.__dlpack__(stream=cupy.current.ptr)
+                cupy.current = None
+                self.assertEqual(Stream.alive, 1)
+
+            self.go(loader, use)
+        self.check()
+
+    def test_a_stream_that_nobody_kept_is_told_and_no_slot_is_lost(self):
+        loader = self.loader()
+        batches = iter(loader)
+        array = next(iter(next(batches).values()))
+        stream = Stream()
+        array.__dlpack__(stream=stream.ptr)
+        del stream, array
+        for _ in range(3):
+            with self.assertRaisesRegex(libshard.DeviceError, "cuStreamGetCtx, stream 0x.*INVALID_HANDLE"):
+                next(batches)
+        del batches
+        loader.close()
+
+    def test_a_batch_that_the_driver_does_not_take_back_goes_back_later(self):
+        for call in (b"cuEventRecord", b"cuCtxPushCurrent"):
+            for options in ({}, {"pool_bytes": "all"}):
+                with self.subTest(call=call, options=options), self.loader(max_held=1, **options) as loader:
+                    batches = iter(loader)
+                    for _ in range(6):
+                        batch = next(batches)
+                        CONTROL.fail(call, 1, 999)
+                        del batch
+                        CONTROL.fail(call, 1, 999)
+                        with self.assertRaisesRegex(libshard.DeviceError, "error 999 of the GPU driver"):
+                            next(batches)
+                CONTROL.settle()
+
+    def test_captures(self):
+        mine = self.consumer.stream
+        for mode in range(3):
+            for options in ({}, {"pool_bytes": "all"}):
+                graph = pointer()
+                with self.subTest(mode=mode, options=options), self.loader(stream=mine.value, **options) as loader:
+                    other = Stream()
+                    driver("cuStreamBeginCapture", pointer(other.ptr), ctypes.c_int(mode))
+                    batches = iter(loader)
+                    batch = next(batches)
+                    driver("cuStreamEndCapture", pointer(other.ptr), ctypes.byref(graph))
+                    driver("cuGraphDestroy", graph)
+                    # One that dies while its stream is captured goes back behind the capture.
+                    driver("cuStreamBeginCapture", mine, ctypes.c_int(mode))
+                    del batch
+                    with self.assertRaisesRegex(libshard.ArgumentError, "is being captured into a CUDA graph"):
+                        next(batches)
+                    driver("cuStreamEndCapture", mine, ctypes.byref(graph))
+                    driver("cuGraphDestroy", graph)
+                    self.assertEqual(sum(1 for _ in batches), len(loader) - 1)
+                    self.assertEqual(loader.stats()["pageable_bytes"], 0)
+                    del other
+                self.check()
+
+
+@unittest.skipUnless(FAKE, "for the fake driver")
+class TwoGPUs(unittest.TestCase):
+    """A loader stays on its GPU, whichever is current in the thread that asks for a batch."""
+
+    def setUp(self):
+        global CONTROL
+        CONTROL = Control.in_dll(FAKE, "fake_control")
+        driver("cuInit", ctypes.c_uint(0))
+        CONTROL.seed(1, 500)
+        CONTROL.reset()
+        self.contexts = [pointer(), pointer()]
+        for i, context in enumerate(self.contexts):
+            driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), ctypes.c_int(70 + i))
+        self.addCleanup(self.leave)
+        self.ds = libshard.open(made())
+
+    def leave(self):
+        CONTROL.settle()
+        for i in range(2):
+            driver("cuDevicePrimaryCtxRelease", ctypes.c_int(70 + i))
+
+    @contextlib.contextmanager
+    def current(self, number):
+        """As ``with torch.cuda.device(number)``."""
+        popped = pointer()
+        driver("cuCtxPushCurrent", self.contexts[number])
+        try:
+            yield
+        finally:
+            driver("cuCtxPopCurrent", ctypes.byref(popped))
+
+    def context_of(self, array):
+        found = pointer()
+        driver("cuPointerGetAttribute", ctypes.byref(found), ctypes.c_int(1), u64(array.data_ptr))
+        return [c.value for c in self.contexts].index(found.value)
+
+    def made_on(self, number, name, **options):
+        with self.current(number):
+            return libshard.Loader(self.ds, 7, seed=3, device=name, **options)
+
+    def go(self, loader, number):
+        """An epoch, in which the arrays are where they say."""
+        for batch in loader:
+            for array in batch.values():
+                self.assertEqual(array.__dlpack_device__(), (2, number))
+                self.assertEqual(self.context_of(array), number)
+            del batch, array
+
+    def each(self):
+        """Loaders for GPU 1, named or current, with or without a pool."""
+        for made_on, name in ((1, "cuda"), (1, "cuda:1"), (0, "cuda:1")):
+            for options in ({}, {"pool_bytes": "all"}):
+                CONTROL.reset()
+                with self.subTest(made_on=made_on, name=name, options=options):
+                    with self.made_on(made_on, name, **options) as loader:
+                        yield loader
+                    CONTROL.settle()
+                    self.assertEqual([CONTROL.sins(i) for i in range(1, 7)], [0] * 6)
+
+    def test_another_gpu_is_current_in_the_loop(self):
+        for loader in self.each():
+            with self.current(0):
+                self.go(loader, 1)
+            self.go(loader, 1)
+
+    def test_the_loop_runs_in_a_thread_that_chose_no_gpu(self):
+        for loader in self.each():
+            seen = []
+            thread = threading.Thread(target=lambda loader=loader: (self.go(loader, 1), seen.append(1)))
+            thread.start()
+            thread.join()
+            self.assertEqual(seen, [1])
+
+    def test_batches_die_while_another_gpu_is_current(self):
+        for loader in self.each():
+            for _ in range(2):
+                for batch in loader:
+                    array = batch["image"]
+                    array.__dlpack__(stream=1)
+                    del batch
+                    with self.current(0):
+                        del array
+
+    def test_a_stream_of_its_own_names_its_gpu(self):
+        with self.current(1):
+            stream = Stream()
+        with self.current(0), libshard.Loader(self.ds, 7, device="cuda", stream=stream) as loader:
+            self.go(loader, 1)
+        CONTROL.settle()
+        with self.current(1):
+            del stream, loader
 
 
 @unittest.skipIf(FAKE, "for a machine without a driver")

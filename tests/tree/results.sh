@@ -40,7 +40,7 @@ for file in files:
             check(row, where)
             rows += 1
         else:
-            assert set(row) <= {"machine", "gpu", "compute", "driver", "pci", "commit", "command"}, where
+            assert set(row) <= {"machine", "gpu", "compute", "driver", "pci", "commit", "command", "incomplete"}, where
     assert json.loads(open(file).readline())["machine"]["cpu"], file
     if "-gpu-" in file:
         head = [json.loads(line) for line in open(file)][:3]

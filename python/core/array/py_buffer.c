@@ -42,11 +42,11 @@ int array_buffer(PyObject *self, Py_buffer *view, int flags)
 	return 0;
 }
 
-/* What both interfaces have in common; the data is read-only. */
-static PyObject *describe(const struct view *v)
+/* What both interfaces have in common. */
+static PyObject *describe(const struct view *v, PyObject *read_only)
 {
 	return Py_BuildValue("{s:s,s:N,s:N,s:(KO),s:i}", "typestr", number_typestr(v->dtype), "shape", view_shape(v),
-			     "strides", view_strides(v), "data", (unsigned long long)(uintptr_t)v->data, Py_True,
+			     "strides", view_strides(v), "data", (unsigned long long)(uintptr_t)v->data, read_only,
 			     "version", 3);
 }
 
@@ -60,7 +60,7 @@ PyObject *array_interface(PyObject *self, void *unused)
 				"this array is in the memory of a GPU: it has no __array_interface__");
 		return NULL;
 	}
-	return array_is_reachable(a) && array_own(a) ? describe(&a->v) : NULL;
+	return array_is_reachable(a) && array_own(a) ? describe(&a->v, Py_True) : NULL;
 }
 
 /*
@@ -106,8 +106,12 @@ PyObject *array_cuda_interface(PyObject *self, void *unused)
 	if (!array_is_reachable(a))
 		return NULL;
 	lease_use_own(lease);
-	dict = describe(&a->v);
-	stream = dict ? PyLong_FromUnsignedLongLong(stream_number(lease->lender->stream)) : NULL;
+	/*
+	 * Libraries refuse arrays that are read-only.  A batch on a GPU is a copy, which belongs to
+	 * whoever holds it: kernels may write there, and the next batch overwrites it.
+	 */
+	dict = describe(&a->v, Py_False);
+	stream = dict ? PyLong_FromUnsignedLongLong(stream_number(&lease->lender->stream)) : NULL;
 	if (dict && (!stream || PyDict_SetItemString(dict, "stream", stream) < 0))
 		Py_CLEAR(dict);
 	Py_XDECREF(stream);

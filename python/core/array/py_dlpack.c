@@ -106,8 +106,13 @@ static PyObject *give(struct array *a, bool versioned, bool copied)
 	memset(e, 0, sizeof(*e));
 	e->array = (PyObject *)a;
 	if (versioned) {
-		e->as.new = (struct dl_managed_versioned){
-			.major = 1, .context = e, .deleter = drop_new, .flags = copied ? DL_IS_COPIED : DL_READ_ONLY};
+		e->as.new = (struct dl_managed_versioned){.major = 1,
+							  .context = e,
+							  .deleter = drop_new,
+							  .flags = copied ? DL_IS_COPIED
+								   : array_lease_on_device(a)
+									   ? 0 /* see array_cuda_interface() */
+									   : DL_READ_ONLY};
 		describe(e, a, &e->as.new.tensor);
 	} else {
 		e->as.old = (struct dl_managed){.context = e, .deleter = drop_old};
@@ -119,14 +124,25 @@ static PyObject *give(struct array *a, bool versioned, bool copied)
 	return capsule;
 }
 
+static bool take_stream(struct lease *lease, PyObject *from)
+{
+	struct stream stream;
+	bool good;
+
+	if (!stream_take(from, &stream))
+		return false;
+	good = lease_use(lease, &stream);
+	stream_drop(&stream);
+	return good;
+}
+
 /*
  * The numbers are those of the array API: None and 1 are the legacy default stream; -1 is a library
  * that synchronizes by itself.
  */
 static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
 {
-	long which = number == Py_None ? 1 : PyLong_AsLong(number);
-	void *stream;
+	long which = PyLong_Check(number) ? PyLong_AsLong(number) : 1; /* None, or an object */
 
 	if (which == -1 && PyErr_Occurred())
 		return false;
@@ -140,7 +156,7 @@ static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
 	}
 	if (which == -1)
 		lease_use_own(lease);
-	return which == -1 || (stream_take(number, &stream) && lease_use(lease, stream));
+	return which == -1 || take_stream(lease, number);
 }
 
 /*

@@ -35,45 +35,57 @@ struct lease *lease_new(struct lender *l, const struct shard_batch *batch)
 
 /* ---- streams ---- */
 
-/* Note that the batch is used on this stream.  False if that is known. */
-static bool note(struct lease *lease, void *stream)
+static bool is_noted(const struct late *as, const struct stream *s)
 {
-	struct late *as = &lease->as;
-
 	for (uint32_t i = 0; i < as->stream_count; i++)
-		if (as->stream[i] == stream)
-			return false;
-	as->stream[as->stream_count++] = stream;
-	return true;
+		if (as->stream[i].handle == s->handle)
+			return true;
+	return false;
+}
+
+/* Note that the batch is used on this stream, and keep its object. */
+static void note(struct late *as, const struct stream *s)
+{
+	struct stream *to = &as->stream[as->stream_count++];
+
+	to->handle = s->handle;
+	to->object = Py_XNewRef(s->object);
 }
 
 void lease_use_own(struct lease *lease)
 {
-	note(lease, lease->lender->stream); /* there is always a place for it */
+	if (!is_noted(&lease->as, &lease->lender->stream))
+		note(&lease->as, &lease->lender->stream); /* there is always a place for it */
 }
 
-bool lease_use(struct lease *lease, void *stream)
+bool lease_use(struct lease *lease, const struct stream *s)
 {
 	struct lender *l = lease->lender;
 	struct shard_error err;
 
+	if (is_noted(&lease->as, s))
+		return true;
+	if (s->handle == l->stream.handle) {
+		lease_use_own(lease);
+		return true;
+	}
 	if (lease->as.stream_count >= LENDER_STREAMS_MAX) {
 		PyErr_Format(PyExc_BufferError,
 			     "this batch was taken on %d streams already; make one of these wait for your own",
 			     LENDER_STREAMS_MAX);
 		return false;
 	}
-	if (!note(lease, stream) || stream == l->stream)
-		return true;
 	if (l->busy || !l->l) { /* the driver takes any thread, but the handle has one owner at a time */
 		fail_argument(
 			"another thread waits in this loader; take its arrays on other streams before or after that");
 		return false;
 	}
-	if (!shard_loader_join(l->l, stream, l->stream, &err))
-		return true;
-	fail_device(&err);
-	return false;
+	if (shard_loader_join(l->l, s->handle, l->stream.handle, &err)) {
+		fail_device(&err);
+		return false;
+	}
+	note(&lease->as, s);
+	return true;
 }
 
 /* ---- the type ---- */

@@ -8,7 +8,7 @@
  * A batch on a GPU comes on the loader's stream.  A library that takes an array says on which
  * stream it will use it (DLPack), or gets the loader's stream (__cuda_array_interface__, data_ptr).
  * Other streams are made to wait for the loader's, and are noted: the batch goes back behind all
- * work that these streams have queued by then.
+ * work that these streams have queued by then.  Objects of streams are kept until then.
  */
 #ifndef SHARD_ARRAY_PY_LEASE_H
 #define SHARD_ARRAY_PY_LEASE_H
@@ -30,7 +30,7 @@ struct lease *lease_new(struct lender *l, const struct shard_batch *batch);
  * The batch will be used on this stream, or on the loader's own.  The first sets an exception if
  * that cannot be.
  */
-bool lease_use(struct lease *lease, void *stream);
+bool lease_use(struct lease *lease, const struct stream *s);
 void lease_use_own(struct lease *lease);
 
 #endif

@@ -4,12 +4,12 @@
  *
  * A loader belongs to one thread at a time, but arrays die in any thread.  A batch whose last array
  * dies while another thread is inside the loader waits in a list, and goes back when that thread
- * leaves.
+ * leaves.  So does a batch that the driver does not take back, until the next batch is asked for.
  */
 #ifndef SHARD_ARRAY_PY_LENDER_H
 #define SHARD_ARRAY_PY_LENDER_H
 
-#include "python/core/base/py_object.h"
+#include "python/core/array/py_stream.h"
 
 #define LENDER_STREAMS_MAX 8
 
@@ -19,7 +19,7 @@
  */
 struct late {
 	struct shard_batch batch;
-	void *stream[LENDER_STREAMS_MAX + 1];
+	struct stream stream[LENDER_STREAMS_MAX + 1];
 	uint32_t stream_count;
 };
 
@@ -31,9 +31,9 @@ struct lender {
 	uint32_t held_count;
 	bool on_device; /* batches are in the memory of GPU number `gpu`, and come on `stream` */
 	uint32_t gpu;
-	void *stream;
+	struct stream stream;
 	bool busy;	   /* a call runs without the interpreter's lock */
-	struct late *late; /* batches that died meanwhile; there is room for every slot */
+	struct late *late; /* batches that died and are still lent; there is room for every slot */
 	uint32_t late_count;
 	PyObject *lent_memory; /* of a ring that is the caller's, or NULL */
 	Py_buffer lent_buffer;
@@ -44,9 +44,10 @@ struct lender {
 	bool closed;
 };
 
-bool lender_is_usable(const struct lender *l); /* may a call be made now?  Else an exception is set */
-void lender_give_back(struct lender *l, const struct late *late);
-void lender_flush(struct lender *l);  /* give back the batches that died while the lender was busy */
+bool lender_is_usable(const struct lender *l);		    /* may a call be made now?  Else an exception is set */
+void lender_give_back(struct lender *l, struct late *late); /* takes over the streams */
+/* Give back the batches that are late.  Those that the driver refuses stay late, and it fails. */
+int lender_flush(struct lender *l, struct shard_error *err);
 void lender_let_go(struct lender *l); /* no array lives: close the handle */
 
 #endif

@@ -17,16 +17,25 @@
 
 #define SLICE_NS UINT64_C(100000000)
 
-bool loader_choose_device(struct loader *l, PyObject *stream)
+bool loader_choose_device(struct loader *l, PyObject *gpu, PyObject *stream, struct shard_loader_options *o)
 {
 	struct lender *lender = &l->lender;
+	unsigned long number = gpu == Py_None ? 0 : PyLong_AsUnsignedLong(gpu);
 	struct shard_error err;
 	int rc;
 
 	lender->on_device = true;
-	if (!stream_take(stream, &lender->stream))
+	if (PyErr_Occurred() || !stream_take(stream, &lender->stream))
 		return false;
-	rc = shard_stream_gpu(lender->stream, &lender->gpu, &err);
+	if (number >= SHARD_GPU_OF_STREAM - SHARD_GPU(0)) {
+		fail_argument("GPU %lu: no machine has so many", number);
+		return false;
+	}
+	o->gpu = gpu == Py_None ? SHARD_GPU_OF_STREAM : SHARD_GPU(number);
+	o->gpu_stream = lender->stream.handle;
+	rc = shard_stream_gpu(lender->stream.handle, &lender->gpu, &err);
+	if (gpu != Py_None)
+		lender->gpu = (uint32_t)number; /* opening the loader checks the stream */
 	if (rc == SHARD_E_UNSUPPORTED)
 		fail_no_device(&err);
 	else if (rc)
@@ -63,7 +72,7 @@ static int begin_device(struct lender *l, struct shard_error *err)
 	int rc;
 
 	l->busy = true;
-	Py_BEGIN_ALLOW_THREADS rc = shard_loader_begin_device(l->l, l->stream, err);
+	Py_BEGIN_ALLOW_THREADS rc = shard_loader_begin_device(l->l, l->stream.handle, err);
 	Py_END_ALLOW_THREADS l->busy = false;
 	return rc;
 }
@@ -82,7 +91,8 @@ static int wait_for_batch(struct lender *l, struct shard_error *err)
 		l->busy = true;
 		Py_BEGIN_ALLOW_THREADS rc = shard_loader_wait(l->l, SLICE_NS, err);
 		Py_END_ALLOW_THREADS l->busy = false;
-		lender_flush(l);
+		if (lender_flush(l, err))
+			return err->status;
 		if (PyErr_CheckSignals() < 0)
 			return SHARD_E_CANCELLED;
 	}
@@ -93,12 +103,13 @@ static int wait_for_batch(struct lender *l, struct shard_error *err)
 
 static int next_on_device(struct lender *l, struct shard_batch *b, struct shard_error *err)
 {
+	struct shard_error late;
 	int rc;
 
 	l->busy = true;
-	Py_BEGIN_ALLOW_THREADS rc = shard_loader_next_device(l->l, l->stream, b, err);
+	Py_BEGIN_ALLOW_THREADS rc = shard_loader_next_device(l->l, l->stream.handle, b, err);
 	Py_END_ALLOW_THREADS l->busy = false;
-	lender_flush(l);
+	(void)lender_flush(l, &late); /* what stays late is told before the next batch */
 	return rc;
 }
 
@@ -114,7 +125,9 @@ int loader_next_batch(struct loader *l, struct shard_batch *b)
 		fail_held(l);
 		return SHARD_E_ARGUMENT;
 	}
-	rc = wait_for_batch(lender, &err);
+	rc = lender_flush(lender, &err);
+	if (!rc)
+		rc = wait_for_batch(lender, &err);
 	if (!rc)
 		rc = lender->on_device ? next_on_device(lender, b, &err) : shard_loader_next(lender->l, b, &err);
 	if (rc && rc != SHARD_END && lender->on_device)

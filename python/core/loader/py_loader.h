@@ -17,10 +17,10 @@ struct loader {
 };
 
 /*
- * Batches will be on the GPU of this stream.  Else an exception is set, which says what to do in
- * Python.
+ * Batches will be on GPU number `gpu`, or with None on that of this stream.  Else an exception is
+ * set, which says what to do in Python.
  */
-bool loader_choose_device(struct loader *l, PyObject *stream);
+bool loader_choose_device(struct loader *l, PyObject *gpu, PyObject *stream, struct shard_loader_options *o);
 
 /*
  * Wait for the next batch and take it.  SHARD_END at the end of an epoch; for any other status but

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_real.c - on the GPU of this machine: a trainer finds the bytes of the dataset, and each
+ * transform makes the numbers that the CPU makes
+ *
+ * The driver is the one that the system has; without one this skips.  tests/cuda/real.sh runs it on
+ * the fake driver, to see that it notices what is wrong.  `make bench-gpu` runs it first.
+ *
+ * TIMEOUT: 600
+ */
+#include "shard_gpu.h"
+#include "tests/cuda/driver_calls.h"
+#include "tests/load/batches.h"
+
+#define ROWS	   16u
+#define STEPS	   9u /* of 6 in an epoch */
+#define TRANSFORMS 18u
+
+static const uint64_t sizes[] = {40, 1, 0, 62};
+
+struct job {
+	void *context, *stream; /* the stream may be NULL */
+	struct shard_loader *gpu, *host;
+};
+
+/* ---- the trainer ---- */
+
+static void open_job(struct job *job, unsigned pool, bool own_stream)
+{
+	struct shard_loader_options o = {
+		.size = sizeof(o), .batch_records = ROWS, .seed = 7, .tail = SHARD_KEEP, .gpu = SHARD_GPU(0)};
+	int device;
+
+	memset(job, 0, sizeof(*job));
+	CU_OK(cu.cuDeviceGet(&device, 0));
+	CU_OK(cu.cuDevicePrimaryCtxRetain(&job->context, device));
+	CU_OK(cu.cuCtxPushCurrent(job->context));
+	if (own_stream)
+		CU_OK(cu.cuStreamCreate(&job->stream, 1));
+	o.pool_bytes = pool ? SHARD_POOL_ALL : 0;
+	o.pool_in_place = pool == 2;
+	CHECK_OK(shard_loader_open(&job->gpu, ds, &o, &fixture_err));
+	o.gpu = 0;
+	o.pool_bytes = o.pool_in_place = 0;
+	CHECK_OK(shard_loader_open(&job->host, ds, &o, &fixture_err));
+	living += 2;
+}
+
+static void close_job(struct job *job)
+{
+	void *popped;
+	int device;
+
+	close_loader(job->gpu);
+	close_loader(job->host);
+	if (job->stream)
+		CU_OK(cu.cuStreamDestroy(job->stream));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	CU_OK(cu.cuDeviceGet(&device, 0));
+	CU_OK(cu.cuDevicePrimaryCtxRelease(device));
+}
+
+/* Start the driver.  If there is none, the test skips. */
+static void need_gpu(void)
+{
+	const char *why = driver_find();
+	int result, device;
+
+	if (why)
+		SKIP("no GPU: %s", why);
+	result = cu.cuInit(0);
+	if (!result)
+		result = cu.cuDeviceGet(&device, 0);
+	if (result)
+		SKIP("no GPU: the driver says %d", result);
+}
+
+/* Copy from the GPU behind what is queued on the job's stream, and compare. */
+static void check_copy(const struct job *job, const char *what, uint64_t step, uint64_t at, const void *want, void *got,
+		       size_t bytes)
+{
+	const uint8_t *found = got, *wanted = want;
+	size_t i = 0;
+
+	CU_OK(cu.cuMemcpyDtoHAsync(got, at, bytes, job->stream));
+	CU_OK(cu.cuStreamSynchronize(job->stream));
+	while (i < bytes && found[i] == wanted[i])
+		i++;
+	if (i < bytes)
+		test_fail(__FILE__, __LINE__, "%s, step %" PRIu64 ": byte %zu of %zu is %02x on the GPU, not %02x",
+			  what, step, i, bytes, found[i], wanted[i]);
+}
+
+static uint64_t row_at(const struct shard_rows *rows, uint32_t i)
+{
+	return (uintptr_t)rows->data + (rows->row_at ? rows->row_at[i] : i * rows->stride);
+}
+
+/* ---- what it finds ---- */
+
+/* Every field of every row, as it was written. */
+static void check_fields(const struct job *job, const struct shard_batch *b)
+{
+	uint8_t got[64 * 64 * 3];
+
+	for (uint32_t f = 0; f < schema.field_count; f++) {
+		const struct shard_field *field = &schema.field[f];
+		uint64_t stride = schema.group[field->group].stride;
+
+		CHECK(field->bytes <= sizeof(got));
+		for (uint32_t i = 0; i < b->record_count; i++)
+			check_copy(job, field->name, b->step, row_at(&b->field[f], i),
+				   content[field->group] + b->record[i] * stride + field->offset, got, field->bytes);
+	}
+}
+
+static void take_both(const struct job *job, struct shard_batch *there, struct shard_batch *here)
+{
+	int rc = shard_loader_next_device(job->gpu, job->stream, there, &fixture_err);
+
+	if (rc == SHARD_END) {
+		CHECK_EQ(shard_loader_next(job->host, here, &fixture_err), SHARD_END);
+		rc = shard_loader_next_device(job->gpu, job->stream, there, &fixture_err);
+	}
+	CHECK_OK(rc);
+	CHECK_OK(shard_loader_next(job->host, here, &fixture_err));
+	CHECK_EQ(there->record_count, here->record_count);
+	CHECK_EQ(memcmp(there->record, here->record, there->record_count * sizeof(*there->record)), 0);
+}
+
+static void give_both(const struct job *job, const struct shard_batch *there, const struct shard_batch *here)
+{
+	CHECK_OK(shard_loader_release_after(job->gpu, there, job->stream, &fixture_err));
+	CHECK_OK(shard_loader_release(job->host, here, &fixture_err));
+}
+
+TEST(batches_are_those_that_were_written)
+{
+	need_gpu();
+	open_photos(64, SHARD_RAW, sizes, sizeof(sizes) / sizeof(sizes[0]));
+	for (unsigned round = 0; round < 6; round++) {
+		struct shard_batch there, here;
+		struct job job;
+
+		STORY("pool %u, %s stream", round % 3, round / 3 ? "own" : "default");
+		open_job(&job, round % 3, round / 3);
+		for (unsigned step = 0; step < STEPS; step++) {
+			take_both(&job, &there, &here);
+			check_fields(&job, &there);
+			give_both(&job, &there, &here);
+		}
+		close_job(&job);
+	}
+}
+
+/* Each kind of crop, type and layout; widths for the fast kernels, and one for the slow ones. */
+static struct shard_transform_options transform_of(unsigned i)
+{
+	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32};
+
+	return (struct shard_transform_options){.size = sizeof(struct shard_transform_options),
+						.height = 56,
+						.width = i % 5 == 4 ? 61 : 56,
+						.dtype = dtypes[i % 3],
+						.layout = i / 3 % 2 ? SHARD_HWC : SHARD_CHW,
+						.crop = i / 6,
+						.flip = 0.5,
+						.mean = {0.485f, 0.456f, 0.406f},
+						.std = {0.229f, 0.224f, 0.225f}};
+}
+
+static void check_transform(const struct job *job, unsigned i, unsigned steps)
+{
+	struct shard_transform_options o = transform_of(i);
+	struct shard_transform *on_gpu, *on_cpu;
+	struct shard_batch there, here;
+	uint64_t bytes, output;
+	char what[32];
+	uint8_t *want, *got;
+
+	snprintf(what, sizeof(what), "transform %u", i);
+	CHECK_OK(shard_transform_open(&on_gpu, job->gpu, "image", &o, &fixture_err));
+	CHECK_OK(shard_transform_open(&on_cpu, job->host, "image", &o, &fixture_err));
+	bytes = ROWS * shard_transform_row_bytes(on_cpu);
+	want = malloc(bytes);
+	got = malloc(bytes);
+	CU_OK(cu.cuMemAlloc(&output, bytes + 4));
+	for (unsigned step = 0; step < steps; step++) {
+		uint64_t to = output + step % 2 * 4; /* 16-aligned, and not */
+
+		take_both(job, &there, &here);
+		CHECK_OK(shard_transform_host(on_cpu, &here, NULL, 0, want, &fixture_err));
+		CHECK_OK(shard_transform_launch(on_gpu, &there, NULL, 0, job->stream, (void *)(uintptr_t)to,
+						&fixture_err));
+		check_copy(job, what, there.step, to, want, got,
+			   there.record_count * shard_transform_row_bytes(on_cpu));
+		give_both(job, &there, &here);
+	}
+	shard_transform_close(on_gpu);
+	shard_transform_close(on_cpu);
+	CU_OK(cu.cuMemFree(output));
+	free(want);
+	free(got);
+}
+
+TEST(transforms_make_the_numbers_of_the_cpu)
+{
+	need_gpu();
+	open_photos(64, SHARD_RAW, sizes, sizeof(sizes) / sizeof(sizes[0]));
+	for (unsigned round = 0; round < 6; round++) {
+		struct job job;
+
+		STORY("pool %u, %s stream", round % 3, round / 3 ? "own" : "default");
+		open_job(&job, round % 3, round / 3);
+		for (unsigned i = 0; i < TRANSFORMS; i++)
+			check_transform(&job, i, 2);
+		close_job(&job);
+	}
+}
+
+TEST_MAIN()
