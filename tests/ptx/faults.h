@@ -142,7 +142,7 @@ static inline void keep_scene(const struct ptx_program *p, const struct scene *s
 	struct kernel_scenes *k = scenes_of(s->name);
 	unsigned of, lines = lines_ran(p, s->name, &of);
 
-	if ((lines > k->lines || k->count < 4) && k->count < FAULT_SCENES)
+	if ((lines > k->lines || k->count < 12) && k->count < FAULT_SCENES)
 		k->seed[k->count++] = seed;
 	k->lines = lines;
 }
