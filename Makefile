@@ -103,7 +103,7 @@ OMIT_asan := tree/% format/%.sh cuda/header.sh cuda/ptx.sh python/hints.sh pytho
 # The thread sanitizer cannot look into an interpreter that was built without it,
 OMIT_tsan := $(OMIT_asan) python/% twin/%
 # it finds nothing in code of one thread (of shardcat, only `verify` has more),
-OMIT_tsan += format/% unit/t_order pack/t_decode% pack/t_plan pack/t_resize \
+OMIT_tsan += format/% ptx/% unit/t_order pack/t_decode% pack/t_plan pack/t_resize \
              $(patsubst tests/%,%,$(filter-out %/cat_verify.sh,$(wildcard tests/cli/cat_*.sh)))
 # and these take minutes, and show it nothing that other tests do not.
 OMIT_tsan += cuda/bench.sh fault/strace_sources.sh
@@ -128,8 +128,8 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-order \
-        check-readers check-docs long-run asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers \
-        install uninstall deps clean help FORCE
+        check-readers check-ptx check-docs long-run asan tsan fuzz fuzz-run format lint demo bench \
+        bench-gpu bench-peers install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -142,7 +142,8 @@ flags_says   := $(CC) $(FLAGS) $(LDFLAGS) \
                 $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v))
 objects_says := $(OBJ:$(BUILD)/%=%)
 parts        := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(PY_OBJ) \
-                $(call objects,bench/common/*.c bench/python/*.c tests/cuda/fake_*.c))
+                $(call objects,bench/common/*.c bench/python/*.c tests/cuda/fake_*.c \
+                tests/ptx/ptx_*.c))
 parts_says   := $(parts:$(BUILD)/%=%)
 same  = $(and $(findstring x$(1)x,x$(2)x),$(findstring x$(2)x,x$(1)x))
 held  = $(subst $(newline),,$(file <$(BUILD)/$(1)))# make 4.3 does not always take the last one away
@@ -217,6 +218,8 @@ $(FAKES): $(call objects,tests/cuda/fake_*.c) $(BUILD)/parts
 $(FAKES): $(BUILD)/tests/cuda/%/libcuda.so.1: tests/cuda/fake_%.map
 	$(call link,$(FAKE_FLAGS))
 $(filter $(BUILD)/tests/cuda/%,$(TESTS) $(HELPERS)): | $(FAKES)
+# The interpreter of PTX, for the tests that run kernels on it.
+$(filter $(BUILD)/tests/ptx/%,$(TESTS)): $(call objects,tests/ptx/ptx_*.c) $(BUILD)/parts
 $(PACK): $(filter-out %/main.o %/manual.o,$(call tool_objs,shardpack)) $(BUILD)/parts
 	$(Q)mkdir -p $(@D); rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $(PACK_USER): $(PACK)
@@ -271,6 +274,8 @@ check-order: ## orders of every length, and drawn ones against Python; SEED=n dr
 	$(call long,$(BUILD)/tests/unit/t_order tests/twin/order.sh)
 check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draws the same again
 	$(call long,tests/twin/readers.sh)
+check-ptx: ## the kernels' PTX, interpreted, against C, and with planted faults; SEED=n as above
+	$(call long,$(BUILD)/tests/ptx/t_ptx_kernels)
 
 check-docs: ## every block of sh, c and python in the documents
 	$(call long,$(DOCS))

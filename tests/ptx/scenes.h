@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scenes.h - a launch of each kernel, drawn from a seed, and what the definition in C makes of it
+ *
+ * The device's addresses mean nothing to the host.  Images, records and outputs lie at any
+ * alignment that the library may give them.  A launch is granted exactly the bytes that it needs,
+ * and what is behind the output must not change.
+ */
+#ifndef TESTS_PTX_SCENES_H
+#define TESTS_PTX_SCENES_H
+
+#include "libshard/cuda/gather.h"
+#include "libshard/cuda/ptx.h"
+#include "libshard/transform/transform.h"
+#include "shard_gpu.h"
+#include "tests/ptx/ptx.h"
+#include "tests/store/fixture.h"
+
+#define SCENE_FROM  UINT64_C(0x7f1000000000)
+#define SCENE_TABLE UINT64_C(0x7f2000000000)
+#define SCENE_TO    UINT64_C(0x7f3000000000)
+#define SCENE_GUARD 64u
+
+struct scene {
+	char name[TRANSFORM_NAME_BYTES], story[200];
+	struct ptx_launch launch;
+	union {
+		struct transform_call transform;
+		struct gather_call gather;
+	} call;
+	uint8_t *from, *table, *got, *want, *written;
+	uint64_t out_bytes;
+	bool partly; /* gather: bytes between arrays stay as they are */
+};
+
+static inline struct shard_transform_options scene_options(struct prng *p, struct shard_field *field)
+{
+	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32, SHARD_F32};
+	bool likely = prng_below(p, 2),
+	     planar = !likely && !prng_below(p, 2); /* likely: what the fast kernels are for */
+	uint32_t height = 1 + (uint32_t)prng_below(p, 70), width = 1 + (uint32_t)prng_below(p, 70) + 8 * likely,
+		 channels = likely ? 3 : 1 + (uint32_t)prng_below(p, 4);
+	struct shard_transform_options o = {.size = sizeof(o),
+					    .crop = (uint32_t)prng_below(p, 3),
+					    .dtype = dtypes[prng_below(p, 4)],
+					    .layout = prng_below(p, 2) ? SHARD_CHW : SHARD_HWC,
+					    .flip = 0.5};
+	bool resized = o.crop == SHARD_CROP_RESIZED;
+	uint32_t high = resized ? 90 : height, wide = resized ? 90 : width;
+
+	*field = (struct shard_field){
+		.name = "image",
+		.dtype = SHARD_U8,
+		.layout = planar ? SHARD_CHW : SHARD_HWC,
+		.ndim = 3,
+		.shape = {planar ? channels : height, planar ? height : width, planar ? width : channels},
+		.bytes = (uint64_t)height * width * channels};
+	o.height = prng_below(p, 5) ? 1 + (uint32_t)prng_below(p, high) : high;
+	o.width = likely ? 8 * (1 + (uint32_t)prng_below(p, wide / 8)) : 1 + (uint32_t)prng_below(p, wide);
+	if (resized && prng_below(p, 2)) {
+		o.area_min = 0.0001;
+		o.ratio_min = 0.1;
+		o.ratio_max = 10;
+	}
+	for (int c = 0; c < 4; c++) {
+		o.mean[c] = (float)(prng_below(p, 1000) / 1000.0);
+		o.std[c] = (float)(0.1 + prng_below(p, 1000) / 1000.0);
+	}
+	return o;
+}
+
+/* A third of the resized rows are whole images, or touch an edge. */
+static inline void scene_row(const struct transform_plan *plan, struct prng *p, struct shard_transform_row *row)
+{
+	transform_draw(plan, 7, prng_next(p), 0, row);
+	if (plan->crop != SHARD_CROP_RESIZED || prng_below(p, 3))
+		return;
+	row->width = prng_below(p, 2) ? plan->in_width : 1 + (uint32_t)prng_below(p, plan->in_width);
+	row->height = prng_below(p, 2) ? plan->in_height : 1 + (uint32_t)prng_below(p, plan->in_height);
+	row->x = prng_below(p, 2) ? plan->in_width - row->width : 0;
+	row->y = prng_below(p, 2) ? plan->in_height - row->height : 0;
+}
+
+static inline void scene_output(struct scene *s, struct prng *p, uint64_t bytes, uint32_t shift)
+{
+	s->out_bytes = bytes;
+	s->got = malloc(bytes + SCENE_GUARD);
+	s->want = malloc(bytes + SCENE_GUARD);
+	s->written = calloc(bytes + 1, 1);
+	memset(s->got, 0xa5, bytes + SCENE_GUARD);
+	memset(s->want, 0xa5, bytes + SCENE_GUARD);
+	s->launch.region[0] = (struct ptx_region){SCENE_TO + shift, bytes, s->got, true, false, s->written};
+	s->launch.region_count = 1;
+	s->launch.name = s->name;
+	s->launch.parameter = &s->call;
+	s->launch.seed = prng_next(p);
+}
+
+static inline void scene_rows(struct scene *s, struct prng *p, const struct transform_plan *plan, uint64_t before,
+			      uint32_t records)
+{
+	struct transform_call *c = &s->call.transform;
+	void *scratch = aligned_alloc(16, (transform_twin_bytes(plan) + 15) & ~UINT64_C(15));
+
+	for (uint32_t i = 0; i < s->launch.grid[1]; i++) {
+		struct shard_transform_row row;
+
+		scene_row(plan, p, &row);
+		row.from = (uint32_t)prng_below(p, records);
+		c->row[i] = (struct transform_row){row.from, (uint16_t)(row.x | (row.flip ? TRANSFORM_FLIP : 0)),
+						   (uint16_t)row.y, (uint16_t)row.width, (uint16_t)row.height};
+		transform_twin(plan, &row, s->from + before + row.from * c->record_step, s->want + i * plan->row_bytes,
+			       scratch);
+	}
+	free(scratch);
+}
+
+static inline void scene_transform(struct scene *s, struct prng *p)
+{
+	struct shard_field field;
+	struct shard_transform_options o = scene_options(p, &field);
+	struct transform_call *c = &s->call.transform;
+	uint32_t records = 1 + (uint32_t)prng_below(p, 5), rows = 1 + (uint32_t)prng_below(p, 4), shift, shared;
+	uint64_t before = prng_below(p, 20), lead = prng_below(p, 64), bytes, table;
+	struct transform_plan plan;
+	struct shard_error err;
+
+	CHECK_OK(transform_plan_make(&plan, &field, &o, &err));
+	plan.seed = prng_next(p);
+	CHECK_OK(transform_grid(&plan, c, &shared, &err));
+	if (!prng_below(p, 40) && plan.row_bytes < 2000)
+		rows = TRANSFORM_ROWS;
+	shift = prng_below(p, 4) ? 0 : plan.element_bytes * (1 + (uint32_t)prng_below(p, 16 / plan.element_bytes - 1));
+	transform_shape(&plan, !shift, c, s->name);
+	scene_output(s, p, rows * plan.row_bytes, shift);
+	s->launch.threads = TRANSFORM_THREADS;
+	s->launch.grid[0] = transform_bands(c);
+	s->launch.grid[1] = rows;
+	s->launch.shared_bytes = shared;
+	c->record_step = field.bytes + prng_below(p, 40);
+	bytes = before + (records - 1) * c->record_step + field.bytes;
+	table = (uint64_t)plan.channels * 256 * plan.element_bytes;
+	s->launch.table_end = (uint32_t)table;
+	s->from = malloc(bytes);
+	prng_fill(p, s->from, bytes);
+	s->table = malloc(table);
+	for (uint32_t i = 0; i < plan.channels * 256; i++)
+		memcpy(s->table + i * plan.element_bytes, &plan.bits[i / 256][i % 256], plan.element_bytes);
+	c->from = SCENE_FROM + lead + before;
+	c->from_end = SCENE_FROM + lead + bytes;
+	c->table = SCENE_TABLE;
+	c->to = SCENE_TO + shift;
+	s->launch.region[1] = (struct ptx_region){c->from, bytes - before, s->from + before, false, true, NULL};
+	s->launch.region[2] = (struct ptx_region){SCENE_TABLE, table, s->table, false, true, NULL};
+	s->launch.region_count = 3;
+	scene_rows(s, p, &plan, before, records);
+	snprintf(s->story, sizeof(s->story), "%s, %u x %u x %u to %u x %u, %u rows", s->name, plan.in_height,
+		 plan.in_width, plan.channels, plan.height, plan.width, rows);
+}
+
+/* Arrays of a slab and of a batch, at multiples of 64 or of nothing; the longest row of one. */
+static inline uint32_t scene_pieces(struct gather_call *c, struct prng *p, uint64_t *slab, uint64_t *batch)
+{
+	static const uint32_t usual[] = {8, 4, 2, 1, 16, 3072, 16384, 16383, 16385, 32768, 100, 20000};
+	uint32_t longest = 1;
+
+	for (uint32_t i = 0; i < c->piece_count; i++) {
+		uint32_t bytes =
+			prng_below(p, 2) ? usual[prng_below(p, COUNT(usual))] : 1 + (uint32_t)prng_below(p, 9000);
+		uint64_t to = prng_below(p, 3) ? 64 : 1;
+
+		if (c->row_count > 60)
+			bytes = 1 + bytes % 200;
+		*slab = (*slab + to - 1) / to * to;
+		*batch = (*batch + to - 1) / to * to;
+		c->piece[i] = (struct gather_piece){*slab, *batch, bytes, 0};
+		*slab += (uint64_t)bytes * c->slab_rows;
+		*batch += (uint64_t)bytes * (c->first_row + c->row_count);
+		longest = bytes > longest ? bytes : longest;
+	}
+	return longest;
+}
+
+static inline void scene_gather(struct scene *s, struct prng *p)
+{
+	struct gather_call *c = &s->call.gather;
+	uint32_t slabs = 1 + (uint32_t)prng_below(p, 5), longest;
+	uint64_t slab = prng_below(p, 64), batch = prng_below(p, 64);
+	uint32_t shift = (uint32_t)(prng_below(p, 2) ? 0 : prng_below(p, 17));
+
+	c->slab_rows = 1 + (uint32_t)prng_below(p, 12);
+	c->piece_count = 1 + (uint32_t)prng_below(p, prng_below(p, 4) ? 5 : GATHER_PIECES);
+	c->first_row = prng_below(p, 3) ? 0 : (uint32_t)prng_below(p, 50);
+	c->row_count = 1 + (uint32_t)prng_below(p, prng_below(p, 8) ? 12 : GATHER_ROWS);
+	longest = scene_pieces(c, p, &slab, &batch);
+	c->slab_bytes = slab + prng_below(p, 100);
+	snprintf(s->name, sizeof(s->name), "gather_rows");
+	scene_output(s, p, batch, shift);
+	s->launch.threads = GATHER_THREADS;
+	s->launch.grid[0] = c->row_count;
+	s->launch.grid[1] = (longest + GATHER_PART - 1) / GATHER_PART;
+	s->from = malloc(c->slab_bytes * slabs);
+	prng_fill(p, s->from, c->slab_bytes * slabs);
+	s->partly = true;
+	c->from = SCENE_FROM + prng_below(p, 17) * prng_below(p, 2);
+	c->to = SCENE_TO + shift;
+	s->launch.region[1] = (struct ptx_region){c->from, c->slab_bytes * slabs, s->from, false, true, NULL};
+	s->launch.region_count = 2;
+	for (uint32_t k = 0; k < c->row_count; k++) {
+		c->row[k] = (uint32_t)prng_below(p, (uint64_t)slabs * c->slab_rows);
+		for (uint32_t i = 0; i < c->piece_count; i++) {
+			const struct gather_piece *g = &c->piece[i];
+
+			memcpy(s->want + g->to_at + (uint64_t)(c->first_row + k) * g->bytes,
+			       s->from + c->row[k] / c->slab_rows * c->slab_bytes + g->from_at +
+				       (uint64_t)(c->row[k] % c->slab_rows) * g->bytes,
+			       g->bytes);
+		}
+	}
+	snprintf(s->story, sizeof(s->story), "%s, %u rows of %u arrays", s->name, c->row_count, c->piece_count);
+}
+
+/* One of eight gathers. */
+static inline void scene_open(struct scene *s, uint64_t seed)
+{
+	struct prng p = {seed};
+
+	memset(s, 0, sizeof(*s));
+	if (prng_below(&p, 8))
+		scene_transform(s, &p);
+	else
+		scene_gather(s, &p);
+}
+
+static inline void scene_close(struct scene *s)
+{
+	free(s->from);
+	free(s->table);
+	free(s->got);
+	free(s->want);
+	free(s->written);
+}
+
+/* Runs it; false with what is wrong.  It may be run again. */
+static inline bool scene_run(struct scene *s, struct ptx_program *program, char error[PTX_ERROR_BYTES])
+{
+	memset(s->got, 0xa5, s->out_bytes + SCENE_GUARD);
+	memset(s->written, 0, s->out_bytes);
+	if (!ptx_run(program, &s->launch, error))
+		return false;
+	if (!s->partly && memchr(s->written, 0, s->out_bytes)) {
+		snprintf(error, PTX_ERROR_BYTES, "never: a byte of the output is not written");
+		return false;
+	}
+	snprintf(error, PTX_ERROR_BYTES, "bits: the output is not that of the definition");
+	return !memcmp(s->got, s->want, s->out_bytes + SCENE_GUARD);
+}
+
+#endif
