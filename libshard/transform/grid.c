@@ -65,7 +65,8 @@ static uint32_t lay_out(const struct transform_plan *p, struct transform_call *c
 	c->at_across =
 		room(&at, p->width * (sizeof(struct transform_taps) + (uint64_t)c->across_taps * sizeof(int32_t)));
 	c->at_down = room(&at, band * (sizeof(struct transform_taps) + (uint64_t)c->down_taps * sizeof(int32_t)));
-	c->at_lines = room(&at, lines_needed(p, band) * c->pitch);
+	c->at_lines = room(&at, max_u64(lines_needed(p, band) * c->pitch,
+					(uint64_t)band * transform_down_first_width(p) * p->channels));
 	c->at_tile = room(&at, (uint64_t)band * c->pitch + 4);
 	return at;
 }
