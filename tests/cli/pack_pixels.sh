@@ -172,7 +172,8 @@ OPTIONS=(--order source --fit long --resize 40)
 for layout in hwc chw; do
 	run 0 "$PACK" images src "${LIKE[@]}" -o "u8_$layout" "${OPTIONS[@]}" --layout $layout -q
 	for dtype in f16 bf16 f32; do
-		run 0 "$PACK" images src "${LIKE[@]}" -o "${dtype}_$layout" "${OPTIONS[@]}" --layout $layout --dtype $dtype \
+		run 0 "$PACK" images src "${LIKE[@]}" -o "${dtype}_$layout" \
+			"${OPTIONS[@]}" --layout $layout --dtype $dtype \
 			"${IMAGENET[@]}" --report r.json -q
 		[ "$(json r.json '[d["recipe"][k] for k in ("dtype", "mean", "std")]')" = \
 			"['$dtype', [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]" ] ||
@@ -215,7 +216,7 @@ run 0 "$PACK" images src "${LIKE[@]}" -o unit "${OPTIONS[@]}" --dtype f32 -q
 cmp <("$CAT" get unit 0 --png) <("$CAT" get u8_hwc 0 --png)
 run 0 "$CAT" info unit
 ! grep -q "mean" out || die "statistics of floats: $(cat out)"
-run 0 "$PACK" plan images src -o float_parts "${OPTIONS[@]}" --layout chw --dtype bf16 "${IMAGENET[@]}" -q
+run 0 "$PACK" plan images src "${LIKE[@]}" -o float_parts "${OPTIONS[@]}" --layout chw --dtype bf16 "${IMAGENET[@]}" -q
 run 0 "$PACK" build float_parts --part 0/1 -q
 run 0 "$PACK" seal float_parts -q
 same float_parts bf16_chw
@@ -259,6 +260,15 @@ for pixels in pillow-12 pillow-13; do
 	[ "$(sed '/^bytes-version/,$d' out | tr '\n' ' ')" = "${recipe/bilinear/bilinear pixels $pixels}" ] ||
 		die "the recipe does not name its pixels: $(cat out)"
 done
+for pixels in rows-first pillow-12 pillow-13; do
+	run 0 "$PACK" images src -o $pixels.ds --pixels $pixels --order source --resize 40 -q
+	run 0 "$CAT" info $pixels.ds
+	grep -qx "pixels    $pixels" out || die "info does not name the pixels: $(cat out)"
+	run 0 "$CAT" info $pixels.ds/00000.shard --json
+	[ "$(json out 'd["pixels"]')" = $pixels ] || die "info --json does not name the pixels: $(cat out)"
+done
+run 0 "$PACK" images src -o default.ds --order source --resize 40 -q
+same default.ds pillow-13.ds
 run 0 "$PACK" images src -o x --order source --resize 40 --fit pad --dry-run
 printed "pixels pillow-13"
 printed "fit pad"
@@ -267,7 +277,7 @@ printed "resize 224"
 printed "crop 224"
 
 # A plan is made with the option and built without it.
-run 0 "$PACK" plan images src -o parts --order source --resize 41 --fit pad --filter bicubic -q
+run 0 "$PACK" plan images src "${LIKE[@]}" -o parts --order source --resize 41 --fit pad --filter bicubic -q
 run 0 "$PACK" build parts --part 0/1 -q
 run 0 "$PACK" seal parts -q
 same parts ds8

@@ -97,7 +97,7 @@ def shape(rng):
 
 
 def make_file(rng, folder, i):
-    """A file of a random kind: its path, what to call it in a complaint, its size and orientation."""
+    """A file of a random kind: its path, its name in a complaint, its size and orientation."""
     form, width, height = shape(rng)
     orientation = rng.randint(1, 8)
     image = photo_like(rng, width, height)
@@ -122,7 +122,7 @@ def center_crop(image, crop, fill=0):
 
 
 def target(size, resize, fit):
-    """The size that torchvision's Resize(N), Resize(None, max_size=N) and Resize((N, N)) give, or pad()."""
+    """The size by torchvision's Resize(N), Resize(None, max_size=N) and Resize((N, N)), or pad()."""
     width, height = size
     short, long = min(size), max(size)
     if fit == SHORT:
@@ -290,7 +290,8 @@ def main():
             if not noticed:
                 failures.append(f"--pixels {PIXELS[other]} goes unnoticed")
     print(*failures, *differ[:20], sep="\n")
-    print(f"{len(jobs)} images, {len(differ)} differ from Pillow {Image.__version__} ({PIXELS[pixels_of()]}), SEED={SEED}")
+    print(f"{len(jobs)} images, {len(differ)} differ from Pillow {Image.__version__} ({PIXELS[pixels_of()]}), "
+          f"SEED={SEED}")
     return 1 if failures or differ else 0
 
 

@@ -8,8 +8,8 @@
  *
  * The two passes take turns, with few rows between them, whatever the height of the image: so these
  * stay in the nearest cache.  Across first, eight rows go across, then comes each row of the result
- * whose last source row is there.  Down first, source rows are kept as they are, and eight rows that
- * were made of them go across together.
+ * whose last source row is there.  Down first, source rows are kept as they are, and eight rows
+ * that were made of them go across together.
  */
 #include "tools/shardpack/image/resize.h"
 

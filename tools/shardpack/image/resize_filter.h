@@ -13,8 +13,8 @@ enum resize_filter {
 };
 
 /*
- * Pixels are rounded to 8 bits between the passes, so their order shows.  Pillow has had three.  The
- * sizes are those of the whole source and of the whole result, whatever box or window there is.
+ * Pixels are rounded to 8 bits between the passes, so their order shows.  Pillow has had three.
+ * The sizes are those of the whole source and of the whole result, whatever box or window there is.
  */
 enum resize_pixels {
 	RESIZE_ROWS_FIRST, /* up to 12.1: across before down, always */
