@@ -131,8 +131,9 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-order \
-        check-readers check-docs check-pillow check-newest check-pillows-run long-run asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers \
-        install uninstall deps clean help FORCE
+        check-readers check-docs check-pillow check-newest check-pillows-run long-run asan tsan \
+        fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean help \
+        FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -274,7 +275,7 @@ check-order: ## orders of every length, and drawn ones against Python; SEED=n dr
 	$(call long,$(BUILD)/tests/unit/t_order tests/twin/order.sh)
 check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draws the same again
 	$(call long,tests/twin/readers.sh)
-check-pillow: $(PILLOWS:%=$(VENV)/pillow-%/packages) ## drawn images against each Pillow with pixels of its own; SEED=n draws the same
+check-pillow: $(PILLOWS:%=$(VENV)/pillow-%/packages) ## drawn images against Pillows
 	+$(Q)PILLOWS='$(PILLOWS)' $(MAKE) --no-print-directory check-pillows-run
 check-newest: ## by hand: drawn images against the Pillow that pip offers today
 	$(Q)rm -rf $(VENV)/pillow-newest

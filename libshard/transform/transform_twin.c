@@ -3,8 +3,8 @@
  * transform_twin.c - transforming one row on the CPU: the definition of what the kernels do
  *
  * A line of the output is made as interleaved samples, cropped or resized, then mirrored, looked up
- * and laid out.  Resizing goes as Pillow does it: across first or down first, each pass with weights
- * of 22 bits in integers, rounded to 8 bits.
+ * and laid out.  Resizing goes as Pillow does it: across first or down first, each pass with
+ * weights of 22 bits in integers, rounded to 8 bits.
  */
 #include <string.h>
 

@@ -122,7 +122,7 @@ def center_crop(image, crop, fill=0):
 
 
 def target(size, resize, fit):
-    """The size by torchvision's Resize(N), Resize(None, max_size=N) and Resize((N, N)), or pad()."""
+    """The size by Resize(N), Resize(None, max_size=N) and Resize((N, N)), or pad()."""
     width, height = size
     short, long = min(size), max(size)
     if fit == SHORT:
