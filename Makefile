@@ -119,6 +119,9 @@ PY_LOOP  := $(BUILD)/bench/python/loop.so
 # Virtual environments with libshard as anybody installs it, and with the packages that use it.
 VENV       := $(BUILD)/venv
 VENV_torch := torch==2.13.0 numpy==2.4.6 mypy==2.4.1
+PILLOWS    := 12.1.1 12.2.0 13.0.0
+$(foreach v,$(PILLOWS),$(eval VENV_pillow-$v := pillow==$v numpy==2.4.6))
+VENV_pillow-newest := pillow numpy
 VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
 # The converter's parts, for tests/pack and for the bare loop that bench/ compares it with.
 PACK      := $(BUILD)/tools/shardpack.a
@@ -128,8 +131,9 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-order \
-        check-readers check-ptx check-docs long-run asan tsan fuzz fuzz-run format lint demo bench \
-        bench-gpu bench-peers install uninstall deps clean help FORCE
+        check-readers check-ptx check-pillow check-newest check-pillows-run check-docs long-run asan \
+        tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean help \
+        FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -276,6 +280,14 @@ check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draw
 	$(call long,tests/twin/readers.sh)
 check-ptx: ## the kernels' PTX, interpreted, against C, and with planted faults; SEED=n as above
 	$(call long,$(BUILD)/tests/ptx/t_ptx_kernels)
+check-pillow: $(PILLOWS:%=$(VENV)/pillow-%/packages) ## drawn images against Pillows
+	+$(Q)PILLOWS='$(PILLOWS)' $(MAKE) --no-print-directory check-pillows-run
+check-newest: ## by hand: drawn images against the Pillow that pip offers today
+	$(Q)rm -rf $(VENV)/pillow-newest
+	+$(Q)$(MAKE) --no-print-directory $(VENV)/pillow-newest/packages
+	+$(Q)PILLOWS=newest $(MAKE) --no-print-directory check-pillows-run
+check-pillows-run:
+	$(call long,tests/twin/_pillows.sh)
 
 check-docs: ## every block of sh, c and python in the documents
 	$(call long,$(DOCS))

@@ -137,6 +137,14 @@ SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_erro
  */
 struct shard_transform;
 
+/* Whose pixels a resize gives: Pillow has had three orders of its passes. */
+enum shard_pixels {
+	SHARD_PIXELS_RECIPE = 0,     /* as the images were packed: `pixels` of the dataset's recipe; else rows first */
+	SHARD_PIXELS_ROWS_FIRST = 1, /* Pillow up to 12.1 */
+	SHARD_PIXELS_PILLOW_12 = 2,  /* 12.2 and 12.3 */
+	SHARD_PIXELS_PILLOW_13 = 3,  /* from 13.0 */
+};
+
 enum shard_transform_crop {
 	SHARD_CROP_CENTER = 0,	/* the middle, as torchvision's CenterCrop */
 	SHARD_CROP_RANDOM = 1,	/* anywhere */
@@ -145,11 +153,11 @@ enum shard_transform_crop {
 
 struct shard_transform_options {
 	size_t size;
-	uint32_t height, width; /* of the output, in pixels; 0: those of the field */
-	uint32_t dtype;		/* SHARD_F16, SHARD_BF16 or SHARD_F32; 0: SHARD_F32 */
-	uint32_t layout;	/* SHARD_CHW or SHARD_HWC; 0: SHARD_CHW */
-	uint32_t crop;		/* enum shard_transform_crop */
-	uint32_t reserved;
+	uint32_t height, width;	     /* of the output, in pixels; 0: those of the field */
+	uint32_t dtype;		     /* SHARD_F16, SHARD_BF16 or SHARD_F32; 0: SHARD_F32 */
+	uint32_t layout;	     /* SHARD_CHW or SHARD_HWC; 0: SHARD_CHW */
+	uint32_t crop;		     /* enum shard_transform_crop */
+	uint32_t pixels;	     /* SHARD_CROP_RESIZED: enum shard_pixels */
 	float mean[4], std[4];	     /* per channel, at most 1: x becomes (x / 255 - mean) / std; std 0 means 1 */
 	double flip;		     /* probability, 0 to 1, that a row is mirrored left to right */
 	double area_min, area_max;   /* SHARD_CROP_RESIZED: part of the image's area; 0: 0.08 and 1 */

@@ -47,7 +47,7 @@ SHARD_API void shard_schema_group(struct shard_schema *schema);
  * number.  Plans and provenance name it.  The version of the library is not in a dataset, so a new
  * release gives datasets the same bytes and ids.
  */
-#define SHARD_BYTES_VERSION 1
+#define SHARD_BYTES_VERSION 2
 
 /* ---- what packers do alike -------------------------------------------------------------- */
 

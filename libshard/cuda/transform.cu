@@ -38,7 +38,8 @@ extern __shared__ uint4 transform_shared[];
 FORCED uint64_t address_of(const struct transform_call *call, const struct transform_row *row, uint32_t line,
 			   uint32_t channel)
 {
-	return call->from + row->from * call->record_step + (uint64_t)(row->y + line) * call->line_step +
+	return call->from + row->from * call->record_step +
+	       (uint64_t)((row->y & TRANSFORM_SIDE_MAX) + line) * call->line_step +
 	       (uint64_t)(row->x & TRANSFORM_SIDE_MAX) * call->pixel_step + (uint64_t)channel * call->channel_step;
 }
 
@@ -88,8 +89,8 @@ FORCED void bring_spans(const struct transform_call *call, const struct transfor
 }
 
 /*
- * ---- (1) resize: bilinear with antialiasing, across and then down, each rounded to bytes, as
- * Pillow does ----
+ * ---- (1) resize: bilinear with antialiasing, across and down, each rounded to bytes, in the order
+ * that Pillow has for such a part ----
  */
 
 FORCED double triangle(double x)
@@ -183,6 +184,46 @@ FORCED void resize_down(const struct transform_call *call, uint32_t lines)
 		COMPACT
 		for (uint32_t t = 0; t < down[line].count; t++)
 			sum += from[t * call->pitch] * weight[t * call->band_lines];
+		SHARED(uint8_t, call->at_tile)[line * call->pitch + at] = clip(sum);
+	}
+}
+
+/* Down first: lines of the band, as wide as the part of the image, without gaps. */
+FORCED void part_down(const struct transform_call *call, const struct transform_row *row, uint32_t lines)
+{
+	const struct transform_taps *down = SHARED(const struct transform_taps, call->at_down);
+	uint32_t bytes = row->width * call->channels;
+
+	for (uint32_t i = threadIdx.x; i < lines * bytes; i += blockDim.x) {
+		uint32_t line = i / bytes, at = i % bytes;
+		const int32_t *weight = (const int32_t *)(down + call->band_lines) + line;
+		uint64_t from = address_of(call, row, down[line].first, at % call->channels) +
+				(uint64_t)(at / call->channels) * call->pixel_step;
+		int32_t sum = 1 << (TRANSFORM_FRACTION_BITS - 1);
+
+		COMPACT
+		for (uint32_t t = 0; t < down[line].count; t++)
+			sum += *(const uint8_t *)(uintptr_t)(from + (uint64_t)t * call->line_step) *
+			       weight[t * call->band_lines];
+		SHARED(uint8_t, call->at_lines)[i] = clip(sum);
+	}
+}
+
+FORCED void part_across(const struct transform_call *call, const struct transform_row *row, uint32_t lines)
+{
+	const struct transform_taps *across = SHARED(const struct transform_taps, call->at_across);
+	uint32_t bytes = call->width * call->channels;
+
+	for (uint32_t i = threadIdx.x; i < lines * bytes; i += blockDim.x) {
+		uint32_t line = i / bytes, at = i % bytes, x = at / call->channels;
+		const int32_t *weight = (const int32_t *)(across + call->width) + x;
+		const uint8_t *from = SHARED(const uint8_t, call->at_lines) +
+				      (line * row->width + across[x].first) * call->channels + at % call->channels;
+		int32_t sum = 1 << (TRANSFORM_FRACTION_BITS - 1);
+
+		COMPACT
+		for (uint32_t t = 0; t < across[x].count; t++)
+			sum += from[t * call->channels] * weight[t * call->width];
 		SHARED(uint8_t, call->at_tile)[line * call->pitch + at] = clip(sum);
 	}
 }
@@ -336,9 +377,15 @@ FORCED void transform_resize(const struct transform_call *call, uint32_t bytes)
 	bring_table(call, bytes);
 	fill_all_taps(call, &row, first, lines);
 	__syncthreads();
-	resize_across(call, &row, lines);
+	if (row.y & TRANSFORM_DOWN_FIRST)
+		part_down(call, &row, lines);
+	else
+		resize_across(call, &row, lines);
 	__syncthreads();
-	resize_down(call, lines);
+	if (row.y & TRANSFORM_DOWN_FIRST)
+		part_across(call, &row, lines);
+	else
+		resize_down(call, lines);
 	__syncthreads();
 	put(call, &row, first, lines, 1, call->shape, bytes);
 }

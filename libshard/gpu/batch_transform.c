@@ -72,6 +72,7 @@ static int open_plan(struct shard_transform *f, const struct shard_schema *schem
 		return rc;
 	if (!field)
 		return error_set(err, SHARD_E_ARGUMENT, "the dataset has no field %s", show(&shown, name));
+	o.pixels = o.pixels ? o.pixels : draws->pixels;
 	rc = transform_plan_make(&f->plan, field, &o, err);
 	f->field_idx = (uint32_t)(field - schema->field);
 	f->plan.seed = draws->seed;
@@ -316,13 +317,10 @@ static struct rows_at find_rows(const struct shard_rows *rows, uint32_t count)
 	return at;
 }
 
-static void put_row(struct transform_row *to, const struct rows_at *at, const struct shard_transform_row *row)
+static void put_row(const struct transform_plan *p, struct transform_row *to, const struct rows_at *at,
+		    const struct shard_transform_row *row)
 {
-	to->from = at->row_at ? (uint32_t)(at->row_at[row->from] / at->unit) : row->from;
-	to->x = (uint16_t)(row->x | (row->flip ? TRANSFORM_FLIP : 0));
-	to->y = (uint16_t)row->y;
-	to->width = (uint16_t)row->width;
-	to->height = (uint16_t)row->height;
+	*to = transform_row_of(p, row, at->row_at ? (uint32_t)(at->row_at[row->from] / at->unit) : row->from);
 }
 
 /* Launch a kernel for each 256 rows, because its parameter has room for so many. */
@@ -347,7 +345,7 @@ static int launch(struct shard_transform *f, const struct shard_batch *batch, co
 
 			if (!rows)
 				draw(f, batch, (uint32_t)(first + i), 0, &row);
-			put_row(&call.row[i], &at, rows ? &rows[first + i] : &row);
+			put_row(&f->plan, &call.row[i], &at, rows ? &rows[first + i] : &row);
 		}
 		call.to = (uintptr_t)to + first * f->plan.row_bytes;
 		rc = cuda_launch(f->cuda, f->kernel[aligned], transform_bands(&call), (uint32_t)count,

@@ -11,10 +11,11 @@
 #include "shard.h"
 #include "shard_gpu.h"
 
-/* What is drawn for a row depends on these of the loader. */
+/* What comes of the loader: what is drawn for a row depends on it, and how parts are resized. */
 struct batch_draws {
 	uint64_t seed;
 	uint32_t rank, world;
+	uint32_t pixels; /* if the options name none: enum shard_pixels */
 };
 
 int batch_transform_open(struct shard_transform **out, const struct shard_schema *schema, const char *field,

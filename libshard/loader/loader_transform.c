@@ -2,9 +2,14 @@
 /*
  * loader_transform.c - opens a transform for the batches of a loader
  */
+#include <string.h>
+
+#include "libshard/base/error.h"
+#include "libshard/base/options.h"
 #include "libshard/gpu/batch_transform.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
+#include "libshard/store/read/dataset.h"
 #include "shard_gpu.h"
 
 /* In place, an image may lie anywhere in the pool. */
@@ -20,13 +25,65 @@ static int check_pool(const struct shard_loader *l, const char *field, struct sh
 	return batch_transform_check_reach(l->pool->plan.slab_count * slab_bytes, group->stride | slab_bytes, err);
 }
 
+/* The value of the line "pixels NAME" in the text of a recipe; rows first if there is none. */
+static int find_pixels(const char *text, size_t bytes, uint32_t *pixels, struct shard_error *err)
+{
+	static const char *const names[] = {[SHARD_PIXELS_ROWS_FIRST] = "rows-first",
+					    [SHARD_PIXELS_PILLOW_12] = "pillow-12",
+					    [SHARD_PIXELS_PILLOW_13] = "pillow-13"};
+	static const char key[] = "\npixels ";
+	const size_t key_bytes = sizeof(key) - 1;
+	const char *at = memmem(text, bytes, key, key_bytes), *end;
+	struct shown shown;
+	char name[64];
+
+	*pixels = SHARD_PIXELS_ROWS_FIRST;
+	if (!at)
+		return SHARD_OK;
+	at += key_bytes;
+	end = memchr(at, '\n', (size_t)(text + bytes - at));
+	bytes = (size_t)((end ? end : text + bytes) - at);
+	for (uint32_t i = SHARD_PIXELS_ROWS_FIRST; i <= SHARD_PIXELS_PILLOW_13; i++)
+		if (strlen(names[i]) == bytes && !memcmp(names[i], at, bytes)) {
+			*pixels = i;
+			return SHARD_OK;
+		}
+	bytes = bytes < sizeof(name) ? bytes : sizeof(name) - 1;
+	memcpy(name, at, bytes);
+	name[bytes] = '\0';
+	return error_set(err, SHARD_E_UNSUPPORTED,
+			 "the dataset's recipe says pixels %s, which this release does not know; name one in the "
+			 "options",
+			 show(&shown, name));
+}
+
+/* What a resize gives if the options do not say: as the dataset was packed. */
+static int recipe_pixels(const struct shard_loader *l, const struct shard_transform_options *opt, uint32_t *pixels,
+			 struct shard_error *err)
+{
+	struct shard_transform_options o;
+	struct shard_reader *reader;
+	struct shard_view text;
+	int rc = options_take(&o, sizeof(o), opt, err);
+
+	*pixels = SHARD_PIXELS_ROWS_FIRST;
+	if (rc || o.pixels || o.crop != SHARD_CROP_RESIZED || !l->ds->m.shard_count)
+		return rc;
+	rc = shard_dataset_reader(l->ds, 0, &reader, err);
+	if (!rc)
+		rc = shard_reader_provenance(reader, &text, err);
+	return rc ? rc : find_pixels(text.data, text.bytes, pixels, err);
+}
+
 int shard_transform_open(struct shard_transform **out, const struct shard_loader *l, const char *field,
 			 const struct shard_transform_options *opt, struct shard_error *err)
 {
-	const struct batch_draws draws = {l->steps.params.seed, l->o.rank, l->o.world};
+	struct batch_draws draws = {l->steps.params.seed, l->o.rank, l->o.world, 0};
 	struct shard_transform *f;
-	int rc = batch_transform_open(&f, l->layout.schema, field, opt, &draws, err);
+	int rc = recipe_pixels(l, opt, &draws.pixels, err);
 
+	if (!rc)
+		rc = batch_transform_open(&f, l->layout.schema, field, opt, &draws, err);
 	if (rc)
 		return rc;
 	rc = check_pool(l, field, err);

@@ -14,6 +14,7 @@
 #define TRANSFORM_THREADS      256u    /* of a block */
 #define TRANSFORM_SHARED_BYTES 49152u  /* of a block: what every GPU gives without being asked for more */
 #define TRANSFORM_FLIP	       0x8000u /* in transform_row.x */
+#define TRANSFORM_DOWN_FIRST   0x8000u /* in transform_row.y */
 #define TRANSFORM_SIDE_MAX     0x7fffu
 #define TRANSFORM_CHANNELS_MAX 4u
 #define TRANSFORM_FRACTION_BITS \
@@ -28,7 +29,7 @@ enum { TRANSFORM_ANY, TRANSFORM_CHW, TRANSFORM_HWC };
 /* Where one row of the output comes from. */
 struct transform_row {
 	uint32_t from;		      /* record, from transform_call.from on */
-	uint16_t x, y, width, height; /* part of the image; x with TRANSFORM_FLIP */
+	uint16_t x, y, width, height; /* part of the image; x with FLIP, y with DOWN_FIRST */
 };
 
 /* First tap of an output pixel, and how many it has. */
@@ -56,7 +57,10 @@ struct transform_call {
 	uint32_t at_tile;		 /* crop: spans as they lie; resize: lines of the output, interleaved */
 	/* resize: struct transform_taps of each pixel, and behind them int32_t [tap][pixel] */
 	uint32_t at_across, at_down;
-	/* resize: lines of the image that the band needs, resized across, interleaved */
+	/*
+	 * resize, between the passes, interleaved: lines of the image that the band needs, resized
+	 * across; or, down first, lines of the band as wide as the part
+	 */
 	uint32_t at_lines;
 	uint32_t shape;				  /* TRANSFORM_ANY and so on; of crops the kernel's name says it */
 	struct transform_row row[TRANSFORM_ROWS]; /* blockIdx.y */

@@ -65,7 +65,8 @@ static uint32_t lay_out(const struct transform_plan *p, struct transform_call *c
 	c->at_across =
 		room(&at, p->width * (sizeof(struct transform_taps) + (uint64_t)c->across_taps * sizeof(int32_t)));
 	c->at_down = room(&at, band * (sizeof(struct transform_taps) + (uint64_t)c->down_taps * sizeof(int32_t)));
-	c->at_lines = room(&at, lines_needed(p, band) * c->pitch);
+	c->at_lines = room(&at, max_u64(lines_needed(p, band) * c->pitch,
+					(uint64_t)band * transform_down_first_width(p) * p->channels));
 	c->at_tile = room(&at, (uint64_t)band * c->pitch + 4);
 	return at;
 }
@@ -98,6 +99,18 @@ int transform_grid(const struct transform_plan *p, uint32_t shared_most, struct 
 				 "; pack smaller images, or transform on the CPU",
 				 p->height, p->width, p->in_height, p->in_width, *shared_bytes, shared_most);
 	return SHARD_OK;
+}
+
+struct transform_row transform_row_of(const struct transform_plan *p, const struct shard_transform_row *row,
+				      uint32_t from)
+{
+	bool down_first = p->crop == SHARD_CROP_RESIZED && transform_is_down_first(p, row);
+
+	return (struct transform_row){.from = from,
+				      .x = (uint16_t)(row->x | (row->flip ? TRANSFORM_FLIP : 0)),
+				      .y = (uint16_t)(row->y | (down_first ? TRANSFORM_DOWN_FIRST : 0)),
+				      .width = (uint16_t)row->width,
+				      .height = (uint16_t)row->height};
 }
 
 uint32_t transform_bands(const struct transform_call *c)

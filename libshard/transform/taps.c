@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * taps.c - weights of the bilinear filter with antialiasing, to the last bit those of Pillow
+ * taps.c - weights of the bilinear filter with antialiasing, to the last bit those of Pillow; and
+ * which of its passes comes first
  *
  * The order of operations is part of the definition, and each is rounded: built with
  * -ffp-contract=off.
@@ -28,6 +29,26 @@ uint32_t transform_taps_most(uint32_t in, uint32_t out)
 	uint32_t taps = 2 * reach + 1;
 
 	return taps < in ? taps : in;
+}
+
+bool transform_is_down_first(const struct transform_plan *p, const struct shard_transform_row *row)
+{
+	int64_t less_across = (int64_t)row->width - p->width, less_down = (int64_t)row->height - p->height;
+
+	if (p->pixels == SHARD_PIXELS_PILLOW_12)
+		return row->height > 100 * row->width && less_down > 0;
+	return p->pixels == SHARD_PIXELS_PILLOW_13 && less_down > 0 && less_down > 2 * less_across;
+}
+
+uint32_t transform_down_first_width(const struct transform_plan *p)
+{
+	uint32_t widest = 0;
+
+	if (p->in_height > p->height && p->pixels == SHARD_PIXELS_PILLOW_12)
+		widest = (p->in_height - 1) / 100;
+	else if (p->in_height > p->height && p->pixels == SHARD_PIXELS_PILLOW_13)
+		widest = p->width + (p->in_height - p->height - 1) / 2;
+	return widest < p->in_width ? widest : p->in_width;
 }
 
 static double triangle(double x)

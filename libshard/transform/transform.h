@@ -26,6 +26,7 @@ struct transform_plan {
 	bool is_planar;
 	uint32_t dtype, element_bytes;
 	uint32_t crop;	      /* enum shard_transform_crop */
+	uint32_t pixels;      /* enum shard_pixels */
 	uint64_t row_bytes;   /* of the output */
 	uint64_t image_bytes; /* of the field */
 	double flip, area_min, area_max, ratio_min, ratio_max;
@@ -69,6 +70,12 @@ uint64_t transform_position(const struct transform_plan *p, const struct shard_b
 
 /* The most taps that a pixel has when up to `in` samples become `out`. */
 uint32_t transform_taps_most(uint32_t in, uint32_t out);
+/*
+ * Does the pass down the columns come first when this part is resized?  And how wide is the widest
+ * part of an image for which that holds, 0 if there is none?
+ */
+bool transform_is_down_first(const struct transform_plan *p, const struct shard_transform_row *row);
+uint32_t transform_down_first_width(const struct transform_plan *p);
 /* Those of pixel `at`: weight[0 .. count), and zeros up to `most`. */
 struct transform_taps transform_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t most);
 
@@ -87,6 +94,9 @@ void transform_twin(const struct transform_plan *p, const struct shard_transform
  */
 int transform_grid(const struct transform_plan *p, uint32_t shared_most, struct transform_call *call,
 		   uint32_t *shared_bytes, struct shard_error *err);
+/* A row as the call has it; `from` is in the units of the call. */
+struct transform_row transform_row_of(const struct transform_plan *p, const struct shard_transform_row *row,
+				      uint32_t from);
 uint32_t transform_bands(const struct transform_call *call); /* blocks in x */
 /* How it stores, and the kernel for it; `aligned`: the output is 16-aligned. */
 void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *call,

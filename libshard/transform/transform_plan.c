@@ -48,6 +48,7 @@ static int take_output(struct transform_plan *p, const struct shard_transform_op
 	p->dtype = o->dtype ? o->dtype : SHARD_F32;
 	p->is_planar = o->layout != SHARD_HWC;
 	p->crop = o->crop;
+	p->pixels = o->pixels;
 	if (p->dtype != SHARD_F16 && p->dtype != SHARD_BF16 && p->dtype != SHARD_F32)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: dtype is %" PRIu32 "; must be SHARD_F16, SHARD_BF16 or SHARD_F32", p->dtype);
@@ -57,6 +58,9 @@ static int take_output(struct transform_plan *p, const struct shard_transform_op
 	if (p->crop > SHARD_CROP_RESIZED)
 		return error_set(err, SHARD_E_ARGUMENT, "options: crop is %" PRIu32 "; must be 0 to %d", p->crop,
 				 SHARD_CROP_RESIZED);
+	if (p->pixels > SHARD_PIXELS_PILLOW_13)
+		return error_set(err, SHARD_E_ARGUMENT, "options: pixels is %" PRIu32 "; must be 0 to %d", p->pixels,
+				 SHARD_PIXELS_PILLOW_13);
 	if (p->height > TRANSFORM_SIDE_MAX || p->width > TRANSFORM_SIDE_MAX)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: output of %" PRIu32 " x %" PRIu32 "; sides must be at most %u", p->height,

@@ -3,8 +3,8 @@
  * transform_twin.c - transforming one row on the CPU: the definition of what the kernels do
  *
  * A line of the output is made as interleaved samples, cropped or resized, then mirrored, looked up
- * and laid out. Resizing goes as Pillow does it: across first, each pass with weights of 22 bits in
- * integers, rounded to 8 bits.
+ * and laid out.  Resizing goes as Pillow does it: across first or down first, each pass with
+ * weights of 22 bits in integers, rounded to 8 bits.
  */
 #include <string.h>
 
@@ -21,6 +21,7 @@ struct scratch {
 	int32_t *down;		       /* [down_most] */
 	uint8_t *lines;		       /* [in_height][width x channels] resized across; of a crop, one line */
 	uint8_t *line;		       /* [width x channels] */
+	uint8_t *tall;		       /* [in_width x channels] resized down */
 	uint32_t across_most, down_most;
 };
 
@@ -39,6 +40,8 @@ static uint64_t lay_out(const struct transform_plan *p, uint8_t *base, struct sc
 	at += align_up(s->down_most * sizeof(*s->down), 16);
 	s->line = base + at;
 	at += align_up(line_bytes, 16);
+	s->tall = base + at;
+	at += align_up((uint64_t)p->in_width * p->channels, 16);
 	s->lines = base + at;
 	return at + (p->crop == SHARD_CROP_RESIZED ? p->in_height * line_bytes : 0);
 }
@@ -70,26 +73,40 @@ static uint32_t pixel_step(const struct transform_plan *p)
 	return p->in_is_planar ? 1 : p->channels;
 }
 
-static void resize_across(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
-			  const struct scratch *s)
+static void fill_across(const struct transform_plan *p, const struct shard_transform_row *row, const struct scratch *s)
 {
-	uint32_t step = pixel_step(p);
-	uint8_t *to = s->lines;
-
 	for (uint32_t x = 0; x < p->width; x++)
 		s->across[x] = transform_taps_fill(row->width, p->width, x, s->weights + (size_t)x * s->across_most,
 						   s->across_most);
-	for (uint32_t y = 0; y < row->height; y++)
-		for (uint32_t x = 0; x < p->width; x++)
-			for (uint32_t c = 0; c < p->channels; c++) {
-				const uint8_t *from = sample(p, image, row->y + y, row->x + s->across[x].first, c);
-				const int32_t *weight = s->weights + (size_t)x * s->across_most;
-				int32_t sum = HALF;
+}
 
-				for (uint32_t t = 0; t < s->across[x].count; t++)
-					sum += from[t * step] * weight[t];
-				*to++ = clip(sum);
-			}
+/* A line of samples, `step` apart from pixel to pixel; `channel_step` from plane to plane. */
+static void line_across(const struct transform_plan *p, const struct scratch *s, const uint8_t *line, size_t step,
+			size_t channel_step, uint8_t *to)
+{
+	for (uint32_t x = 0; x < p->width; x++)
+		for (uint32_t c = 0; c < p->channels; c++) {
+			const uint8_t *from = line + s->across[x].first * step + c * channel_step;
+			const int32_t *weight = s->weights + (size_t)x * s->across_most;
+			int32_t sum = HALF;
+
+			for (uint32_t t = 0; t < s->across[x].count; t++)
+				sum += from[t * step] * weight[t];
+			*to++ = clip(sum);
+		}
+}
+
+static size_t channel_step(const struct transform_plan *p)
+{
+	return p->in_is_planar ? (size_t)p->in_height * p->in_width : 1;
+}
+
+static void resize_across(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
+			  const struct scratch *s)
+{
+	for (uint32_t y = 0; y < row->height; y++)
+		line_across(p, s, sample(p, image, row->y + y, row->x, 0), pixel_step(p), channel_step(p),
+			    s->lines + (size_t)y * p->width * p->channels);
 }
 
 static void resize_down(const struct transform_plan *p, const struct shard_transform_row *row, uint32_t y,
@@ -106,6 +123,25 @@ static void resize_down(const struct transform_plan *p, const struct shard_trans
 			sum += from[t * line_bytes] * s->down[t];
 		s->line[i] = clip(sum);
 	}
+}
+
+/* Line y of the output from the image itself: down, and then across. */
+static void resize_down_first(const struct transform_plan *p, const struct shard_transform_row *row,
+			      const uint8_t *image, uint32_t y, const struct scratch *s)
+{
+	struct transform_taps taps = transform_taps_fill(row->height, p->height, y, s->down, s->down_most);
+	size_t line_step = (size_t)p->in_width * pixel_step(p);
+
+	for (uint32_t x = 0; x < row->width; x++)
+		for (uint32_t c = 0; c < p->channels; c++) {
+			const uint8_t *from = sample(p, image, row->y + taps.first, row->x + x, c);
+			int32_t sum = HALF;
+
+			for (uint32_t t = 0; t < taps.count; t++)
+				sum += from[t * line_step] * s->down[t];
+			s->tall[(size_t)x * p->channels + c] = clip(sum);
+		}
+	line_across(p, s, s->tall, p->channels, 1, s->line);
 }
 
 static void crop(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
@@ -143,13 +179,18 @@ static void put_line(const struct transform_plan *p, const uint8_t *line, bool f
 void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
 		    void *out, void *scratch)
 {
+	bool resizes = p->crop == SHARD_CROP_RESIZED, down_first = resizes && transform_is_down_first(p, row);
 	struct scratch s;
 
 	lay_out(p, scratch, &s);
-	if (p->crop == SHARD_CROP_RESIZED)
+	if (resizes)
+		fill_across(p, row, &s);
+	if (resizes && !down_first)
 		resize_across(p, row, image, &s);
 	for (uint32_t y = 0; y < p->height; y++) {
-		if (p->crop == SHARD_CROP_RESIZED)
+		if (down_first)
+			resize_down_first(p, row, image, y, &s);
+		else if (resizes)
 			resize_down(p, row, y, &s);
 		else
 			crop(p, row, image, y, s.line);

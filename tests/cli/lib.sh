@@ -122,6 +122,14 @@ need_pillow() {
 	skip "$why"
 }
 
+# --pixels of the Pillow that is here, as ${LIKE[@]}; for what is compared with its resize
+pixels_of_pillow() {
+	local name
+	name=$(PYTHONPATH=$ROOT/tests/twin "$PYTHON" -c 'import pillow; print(pillow.PIXELS[pillow.pixels_of()])') ||
+		die "cannot tell which pixels Pillow gives"
+	LIKE=(--pixels "$name")
+}
+
 # break_pack FILE SED: ./broken is shardpack with that file of it edited so, for tests of tests;
 # "s/x/x/" changes nothing
 break_pack() {

@@ -25,11 +25,12 @@ BOXES=boxes:kind=boxes,max=5 SCORE=score:kind=tensor,dtype=f64
 
 # ---- every fit: tables, files, archives ----
 
+pixels_of_pillow
 for fit in short:24:16 short:40:33 long:24:16 stretch:20:15 pad:24:24; do
 	IFS=: read -r how resize crop <<<"$fit"
 	rm -rf img mask depth text more ds.*
 	"$PYTHON" "$ROOT/tests/cli/make_fields.py" "$resize" "$crop" "$how"
-	ARGS=(--resize "$resize" --crop "$crop" --fit "$how" --order source -q)
+	ARGS=("${LIKE[@]}" --resize "$resize" --crop "$crop" --fit "$how" --order source -q)
 	run 0 "$PACK" images t.csv -o ds.csv "${ARGS[@]}" --field $CAPTION --field $MASK,from=seg --field $DEPTH \
 		--columns age:u16 --field $IDS --field $BOXES --field $MAT --field $SCORE
 	check ds.csv age caption mask depth ids boxes mat score

@@ -6,6 +6,7 @@
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow
+pixels_of_pillow
 
 # Shapes whose sides, halves and offsets round in every way; the last ones would have a side below 1
 # pixel.
@@ -23,7 +24,7 @@ PY
 
 n=0
 while read -r fit resize crop filter; do
-	run 0 "$PACK" images src -o "ds$n" --order source --fit "$fit" --resize "$resize" --crop "$crop" \
+	run 0 "$PACK" images src "${LIKE[@]}" -o "ds$n" --order source --fit "$fit" --resize "$resize" --crop "$crop" \
 		--filter "$filter" --report r.json -q
 	[ "$(json r.json 'd["recipe"]["fit"]')" = "$fit" ] || die "the report says nothing of --fit $fit"
 	run 0 "$CAT" verify "ds$n"
@@ -127,7 +128,7 @@ open("broken/a/none.jpg", "wb").write(data)
 PY
 
 for exif in apply ignore; do
-	run 0 "$PACK" images turned -o "exif_$exif" --order source --exif $exif --fit long --resize 48 -q \
+	run 0 "$PACK" images turned "${LIKE[@]}" -o "exif_$exif" --order source --exif $exif --fit long --resize 48 -q \
 		--report r.json
 	[ "$(json r.json 'd["recipe"]["exif"]')" = "$exif" ] || die "the report says nothing of --exif $exif"
 	"$PYTHON" - "$CAT" $exif <<'PY'
@@ -155,13 +156,13 @@ assert exif == "ignore" or turned == 7 * 8 + 6, turned
 print(len(paths), "files,", turned, "turned")
 PY
 done
-run 0 "$PACK" images turned -o exif_default --order source --fit long --resize 48 -q
+run 0 "$PACK" images turned "${LIKE[@]}" -o exif_default --order source --fit long --resize 48 -q
 same exif_default exif_ignore
 run 0 "$PACK" images broken -o exif_broken --order source --exif apply --resize 16 -q
 for i in 0 1 2 3; do
 	cmp <("$CAT" get exif_broken $i --field image --raw) <("$CAT" get exif_broken 4 --field image --raw)
 done
-run 0 "$PACK" images turned -o x --exif apply --dry-run -q
+run 0 "$PACK" images turned "${LIKE[@]}" -o x --exif apply --dry-run -q
 printed "exif apply"
 
 # ---- floats: NumPy's of the u8 samples, and back again for people ----
@@ -169,9 +170,10 @@ printed "exif apply"
 IMAGENET=(--mean "0.485,0.456,0.406" --std "0.229,0.224,0.225")
 OPTIONS=(--order source --fit long --resize 40)
 for layout in hwc chw; do
-	run 0 "$PACK" images src -o "u8_$layout" "${OPTIONS[@]}" --layout $layout -q
+	run 0 "$PACK" images src "${LIKE[@]}" -o "u8_$layout" "${OPTIONS[@]}" --layout $layout -q
 	for dtype in f16 bf16 f32; do
-		run 0 "$PACK" images src -o "${dtype}_$layout" "${OPTIONS[@]}" --layout $layout --dtype $dtype \
+		run 0 "$PACK" images src "${LIKE[@]}" -o "${dtype}_$layout" \
+			"${OPTIONS[@]}" --layout $layout --dtype $dtype \
 			"${IMAGENET[@]}" --report r.json -q
 		[ "$(json r.json '[d["recipe"][k] for k in ("dtype", "mean", "std")]')" = \
 			"['$dtype', [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]" ] ||
@@ -210,11 +212,11 @@ a, b = (np.asarray(Image.open(p))[120:] for p in ("f16.png", "u8.png"))  # below
 assert a.shape == b.shape and (a == b).all() and a.std() > 10
 PY
 done
-run 0 "$PACK" images src -o unit "${OPTIONS[@]}" --dtype f32 -q
+run 0 "$PACK" images src "${LIKE[@]}" -o unit "${OPTIONS[@]}" --dtype f32 -q
 cmp <("$CAT" get unit 0 --png) <("$CAT" get u8_hwc 0 --png)
 run 0 "$CAT" info unit
 ! grep -q "mean" out || die "statistics of floats: $(cat out)"
-run 0 "$PACK" plan images src -o float_parts "${OPTIONS[@]}" --layout chw --dtype bf16 "${IMAGENET[@]}" -q
+run 0 "$PACK" plan images src "${LIKE[@]}" -o float_parts "${OPTIONS[@]}" --layout chw --dtype bf16 "${IMAGENET[@]}" -q
 run 0 "$PACK" build float_parts --part 0/1 -q
 run 0 "$PACK" seal float_parts -q
 same float_parts bf16_chw
@@ -245,22 +247,37 @@ PY
 
 # ---- the recipe ----
 
-# The default has the plan that it had before the option: same lines, same digest, same dataset.
-run 0 "$PACK" images src -o plain --order source --resize 40 --crop 40 -q
+# Rows first has the plan that it had before the options: same lines, same digest, same dataset.
+run 0 "$PACK" images src -o plain "${LIKE[@]}" --order source --resize 40 --crop 40 -q
 same plain ds0
-run 0 "$PACK" images src -o x --order source --resize 40 --shard-records 100 --dry-run
+run 0 "$PACK" images src -o x --pixels rows-first --order source --resize 40 --shard-records 100 --dry-run
 recipe="source images resize 40 crop 40 filter bilinear layout hwc compress none align 0 order source seed 0 "
 recipe+="on-error fail shard-records 100 "
 [ "$(sed '/^bytes-version/,$d' out | tr '\n' ' ')" = "$recipe" ] ||
 	die "the recipe has other lines than before the option: $(sed '/^bytes-version/,$d' out)"
+for pixels in pillow-12 pillow-13; do
+	run 0 "$PACK" images src -o x --pixels $pixels --order source --resize 40 --shard-records 100 --dry-run
+	[ "$(sed '/^bytes-version/,$d' out | tr '\n' ' ')" = "${recipe/bilinear/bilinear pixels $pixels}" ] ||
+		die "the recipe does not name its pixels: $(cat out)"
+done
+for pixels in rows-first pillow-12 pillow-13; do
+	run 0 "$PACK" images src -o $pixels.ds --pixels $pixels --order source --resize 40 -q
+	run 0 "$CAT" info $pixels.ds
+	grep -qx "pixels    $pixels" out || die "info does not name the pixels: $(cat out)"
+	run 0 "$CAT" info $pixels.ds/00000.shard --json
+	[ "$(json out 'd["pixels"]')" = $pixels ] || die "info --json does not name the pixels: $(cat out)"
+done
+run 0 "$PACK" images src -o default.ds --order source --resize 40 -q
+same default.ds pillow-13.ds
 run 0 "$PACK" images src -o x --order source --resize 40 --fit pad --dry-run
+printed "pixels pillow-13"
 printed "fit pad"
 run 0 "$PACK" images src -o x --fit long -q --dry-run
 printed "resize 224"
 printed "crop 224"
 
 # A plan is made with the option and built without it.
-run 0 "$PACK" plan images src -o parts --order source --resize 41 --fit pad --filter bicubic -q
+run 0 "$PACK" plan images src "${LIKE[@]}" -o parts --order source --resize 41 --fit pad --filter bicubic -q
 run 0 "$PACK" build parts --part 0/1 -q
 run 0 "$PACK" seal parts -q
 same parts ds8

@@ -6,6 +6,7 @@
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow
+pixels_of_pillow
 export PYTHONPATH=$ROOT/tests/cli:$ROOT/tests/twin DUMP=$BUILD/tests/pack/dump_jpeg_warnings
 
 # Sides that 8, 4 and 2 divide and that they do not, all samplings, colours and codings, all
@@ -112,7 +113,8 @@ same_as_pillow() { # SCALE FIT RESIZE CROP FILTER EXIF; by $threads threads
 	local crop=(--crop "$4")
 	[ "$2" != pad ] || crop=()
 	rm -rf ds
-	run 0 "$PACK" images src -o ds --order source --fit "$2" --resize "$3" "${crop[@]}" --filter "$5" --exif "$6" \
+	run 0 "$PACK" images src -o ds "${LIKE[@]}" --order source \
+		--fit "$2" --resize "$3" "${crop[@]}" --filter "$5" --exif "$6" \
 		--field "image:decode-scale=$1" --on-error skip --report r.json -q ${threads:+-j "$threads"}
 	"$PYTHON" twin.py ds "$@" >scales || die "not as Pillow: $*"
 	[ "$(json r.json 'd["recipe"]["decode_scale"]')" = "$1" ] || die "the report says nothing of decode-scale"

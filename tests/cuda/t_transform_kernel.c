@@ -51,6 +51,7 @@ static struct shard_transform_options random_options(struct prng *p, struct shar
 	struct shard_transform_options o = {.crop = SHARD_CROP_RANDOM + (uint32_t)prng_below(p, 2),
 					    .dtype = dtypes[prng_below(p, 3)],
 					    .layout = prng_below(p, 2) ? SHARD_CHW : SHARD_HWC,
+					    .pixels = (height + width) % 4,
 					    .flip = 0.5};
 
 	if (likely) {
@@ -81,6 +82,13 @@ static struct shard_transform_options random_options(struct prng *p, struct shar
 		o.std[c] = (float)(0.1 + prng_below(p, 900) / 1000.0);
 	}
 	return o;
+}
+
+static uint16_t line_word(const struct transform_plan *plan, const struct shard_transform_row *row)
+{
+	bool down_first = plan->crop == SHARD_CROP_RESIZED && transform_is_down_first(plan, row);
+
+	return (uint16_t)(row->y | (down_first ? TRANSFORM_DOWN_FIRST : 0));
 }
 
 static void scene_open(struct scene *s, struct prng *p)
@@ -120,7 +128,7 @@ static void scene_open(struct scene *s, struct prng *p)
 	for (uint32_t i = 0; i < s->row_count; i++)
 		s->call.row[i] = (struct transform_row){
 			s->row[i].from, (uint16_t)(s->row[i].x | (s->row[i].flip ? TRANSFORM_FLIP : 0)),
-			(uint16_t)s->row[i].y, (uint16_t)s->row[i].width, (uint16_t)s->row[i].height};
+			line_word(&s->plan, &s->row[i]), (uint16_t)s->row[i].width, (uint16_t)s->row[i].height};
 }
 
 static void scene_close(struct scene *s)
@@ -209,7 +217,7 @@ TEST(images_of_the_usual_size)
 			s.row[i].from = RECORDS - 1 - i;
 			s.call.row[i] = (struct transform_row){
 				s.row[i].from, (uint16_t)(s.row[i].x | (s.row[i].flip ? TRANSFORM_FLIP : 0)),
-				(uint16_t)s.row[i].y, (uint16_t)s.row[i].width, (uint16_t)s.row[i].height};
+				line_word(&s.plan, &s.row[i]), (uint16_t)s.row[i].width, (uint16_t)s.row[i].height};
 		}
 		s.call.from = (uintptr_t)s.images;
 		s.call.from_end = s.call.from + RECORDS * field.bytes;

@@ -4,10 +4,11 @@
  *
  * Not a test but a test's tool, see tests/twin/pillow.py.  One job per line:
  *
- *     FILE RESIZE CROP FILTER LAYOUT FIT
+ *     FILE RESIZE CROP FILTER LAYOUT FIT PIXELS SCALE EXIF
  *
  * (FILTER: 0 box 1 bilinear 2 bicubic 3 lanczos; LAYOUT: 0 HWC 1 CHW; FIT: 0 short 1 long 2 stretch
- * 3 pad)
+ * 3 pad; PIXELS: 0 rows-first 1 pillow-12 2 pillow-13; SCALE: 0 to 3: 1, 1/2, 1/4, 1/8, 4 auto;
+ * EXIF: 1 turns the image)
  *
  * answered by "ok WIDTH HEIGHT" and the samples, or "bad REASON MESSAGE".  CROP 0 stops after
  * decoding.  All jobs share one decoder, so nothing may be left over from one image to the next.
@@ -17,7 +18,15 @@
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
 #include "tools/shardpack/decode/decode.h"
+#include "tools/shardpack/format/exif.h"
 #include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/image/turn.h"
+
+static void claim_nothing(void *context, uint64_t bytes)
+{
+	(void)context;
+	(void)bytes;
+}
 
 static void print_answer(enum decode_status status, const struct decode_verdict *v, uint32_t width, uint32_t height,
 			 const uint8_t *samples)
@@ -30,7 +39,22 @@ static void print_answer(enum decode_status status, const struct decode_verdict 
 	fwrite(samples, IMAGE_CHANNELS, (size_t)width * height, stdout);
 }
 
-static void run_job(struct decoder *d, const char *path, const struct transform_options *opt)
+/* As the packer does it with --exif apply. */
+static enum decode_status stream(struct decoder *d, const uint8_t *bytes, size_t size, bool upright,
+				 const struct image_sink *sink, struct decode_verdict *v)
+{
+	uint32_t orientation = upright ? exif_orientation(bytes, size) : 1;
+	struct turn turn = {.claim = claim_nothing};
+	enum decode_status status;
+
+	status = decoder_stream(d, bytes, size, orientation == 1 ? sink : turn_sink(&turn, orientation, sink), v);
+	if (status == DECODE_OK && orientation != 1)
+		must(turn_finish(&turn) ? d : NULL, "out of memory");
+	turn_free(&turn);
+	return status;
+}
+
+static void run_job(struct decoder *d, const char *path, const struct transform_options *opt, bool upright)
 {
 	struct decode_verdict v;
 	enum decode_status status;
@@ -41,14 +65,14 @@ static void run_job(struct decoder *d, const char *path, const struct transform_
 		struct kept k = {.want = KEPT_WHOLE, .channels = IMAGE_CHANNELS};
 		const struct image_sink sink = kept_sink(&k);
 
-		status = decoder_stream(d, bytes, size, &sink, &v);
+		status = stream(d, bytes, size, upright, &sink, &v);
 		print_answer(status, &v, k.width, k.height, k.pixels);
 		free(k.pixels);
 	} else {
 		struct transform *t = must(transform_open(opt), "out of memory");
 		uint8_t *record = must(malloc((size_t)opt->crop * opt->crop * IMAGE_CHANNELS), "out of memory");
 
-		status = decoder_stream(d, bytes, size, transform_sink(t, record), &v);
+		status = stream(d, bytes, size, upright, transform_sink(t, record), &v);
 		if (status == DECODE_OK)
 			transform_finish(t);
 		print_answer(status, &v, opt->crop, opt->crop, record);
@@ -62,15 +86,17 @@ int main(void)
 {
 	struct decoder *d = must(decoder_open(NULL), "out of memory");
 	struct transform_options opt = {0};
-	unsigned filter, layout, fit;
+	unsigned filter, layout, fit, pixels, scale, upright;
 	char path[4096];
 
-	while (scanf("%4095s %" SCNu32 " %" SCNu32 " %u %u %u", path, &opt.resize, &opt.crop, &filter, &layout, &fit) ==
-	       6) {
+	while (scanf("%4095s %" SCNu32 " %" SCNu32 " %u %u %u %u %u %u", path, &opt.resize, &opt.crop, &filter, &layout,
+		     &fit, &pixels, &scale, &upright) == 9) {
 		opt.filter = (enum resize_filter)filter;
 		opt.layout = (enum image_layout)layout;
 		opt.fit = (enum transform_fit)fit;
-		run_job(d, path, &opt);
+		opt.pixels = (enum resize_pixels)pixels;
+		opt.scale = (enum transform_scale)scale;
+		run_job(d, path, &opt, upright);
 	}
 	decoder_close(d);
 	return flushed();

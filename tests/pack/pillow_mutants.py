@@ -32,7 +32,6 @@ from pillow import photo_like, transform
 
 SEED = 41
 WIDTH, HEIGHT = 93, 71
-PILLOW_12_2 = tuple(map(int, PIL.__version__.split(".")[:2])) >= (12, 2)
 warnings.simplefilter("ignore")
 Image.MAX_IMAGE_PIXELS = 89478485 // 2      # Pillow refuses what has twice as many: shardpack's limit
 
@@ -434,8 +433,7 @@ def judge(data, fault, record, said, whole, small):
         return "taken, Pillow refuses it: " + words, False
     if not same(image, whole, 0, WHOLE):
         return "other pixels than Pillow's", False
-    narrow = PILLOW_12_2 and image.size[1] > 100 * image.size[0]     # these do columns first
-    if max(image.size) < 100 * min(image.size) and not narrow and not same(image, small, *SMALL):
+    if max(image.size) < 100 * min(image.size) and not same(image, small, *SMALL):
         return "other pixels than Pillow's when resized", False
     return "taken by both", True
 

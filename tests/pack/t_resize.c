@@ -75,23 +75,37 @@ static void twin_axis(const uint8_t *in, uint8_t *out, size_t outer, int n, int 
 	}
 }
 
-static uint8_t *twin_resize_box(const struct image *src, int width, int height, int filter, struct resize_box across,
-				struct resize_box down)
+/* Pillow's own words: Image.resize() of 12.2, ImagingResampleInner() of 13.0. */
+static bool twin_columns_first(int pixels, int w, int h, int new_w, int new_h)
 {
-	size_t row_bytes = 3 * (size_t)width;
-	uint8_t *rows = malloc(row_bytes * src->height), *out = malloc(row_bytes * (size_t)height);
+	return (pixels == RESIZE_PILLOW_12 && h > w * 100 && new_h < h) ||
+	       (pixels == RESIZE_PILLOW_13 && h - new_h > 0 && h - new_h > (w - new_w) * 2);
+}
 
-	CHECK(rows && out);
-	twin_axis(src->pixels, rows, src->height, (int)src->width, width, 3, filter, across);
-	twin_axis(rows, out, 1, (int)src->height, height, row_bytes, filter, down);
-	free(rows);
+static uint8_t *twin_resize_box(const struct image *src, int width, int height, int filter, struct resize_box across,
+				struct resize_box down, int pixels)
+{
+	bool columns = twin_columns_first(pixels, (int)src->width, (int)src->height, width, height);
+	size_t row_bytes = 3 * (size_t)width, src_bytes = 3 * (size_t)src->width;
+	uint8_t *between = malloc(columns ? src_bytes * (size_t)height : row_bytes * src->height);
+	uint8_t *out = malloc(row_bytes * (size_t)height);
+
+	CHECK(between && out);
+	if (columns) {
+		twin_axis(src->pixels, between, 1, (int)src->height, height, src_bytes, filter, down);
+		twin_axis(between, out, (size_t)height, (int)src->width, width, 3, filter, across);
+	} else {
+		twin_axis(src->pixels, between, src->height, (int)src->width, width, 3, filter, across);
+		twin_axis(between, out, 1, (int)src->height, height, row_bytes, filter, down);
+	}
+	free(between);
 	return out;
 }
 
 static uint8_t *twin_resize(const struct image *src, int width, int height, int filter)
 {
 	return twin_resize_box(src, width, height, filter, (struct resize_box){0, src->width},
-			       (struct resize_box){0, src->height});
+			       (struct resize_box){0, src->height}, RESIZE_ROWS_FIRST);
 }
 
 #define WAYS 2
@@ -422,7 +436,8 @@ TEST(both_ways_are_equal)
 					 {0},
 					 {0},
 					 {0, 0},
-					 {0, 0}};
+					 {0, 0},
+					 (enum resize_pixels)(i / 2 % 3)};
 		struct image src = picture(i, w, h);
 		uint8_t *got[WAYS];
 		size_t bytes;
@@ -472,8 +487,13 @@ static struct resize_box choose_box(uint64_t seed, uint64_t i, uint32_t n)
 TEST(boxes_are_the_plain_ones)
 {
 	for (uint64_t i = 0; i < 1000; i++) {
-		uint32_t w = up_to(40, i, i % 3 ? 24 : 90), h = up_to(41, i, i % 3 ? 24 : 90);
-		struct resize_job job = {.in_width = w, .in_height = h, .filter = (enum resize_filter)(i % 4)};
+		/* every fourth so tall that Pillow 12.2 cares */
+		uint32_t w = up_to(40, i, i % 4 ? i % 3 ? 24 : 90 : 4);
+		uint32_t h = i % 4 ? up_to(41, i, i % 3 ? 24 : 90) : 95 * w + up_to(41, i, 20);
+		struct resize_job job = {.in_width = w,
+					 .in_height = h,
+					 .filter = (enum resize_filter)(i / 16 % 4),
+					 .pixels = (enum resize_pixels)(i % 3)};
 		struct resizer *r = open_way((int)(i / 4 % WAYS));
 		struct image src = picture(i, w, h);
 		uint8_t *got, *want;
@@ -485,9 +505,10 @@ TEST(boxes_are_the_plain_ones)
 		job.across = choose_box(44, i, w);
 		job.down = choose_box(46, i / 3, h);
 		got = framed(r, &src, &job, false, &bytes, i);
-		want = twin_resize_box(&src, (int)job.width, (int)job.height, (int)job.filter, job.across, job.down);
-		STORY("%ux%u, %g+%g by %g+%g, to %ux%u, %s", w, h, job.across.from, job.across.length, job.down.from,
-		      job.down.length, job.width, job.height, filter_names[job.filter]);
+		want = twin_resize_box(&src, (int)job.width, (int)job.height, (int)job.filter, job.across, job.down,
+				       (int)job.pixels);
+		STORY("%ux%u, %g+%g by %g+%g, to %ux%u, %s, pixels %d", w, h, job.across.from, job.across.length,
+		      job.down.from, job.down.length, job.width, job.height, filter_names[job.filter], (int)job.pixels);
 		for (uint32_t y = 0; y < job.height; y++)
 			CHECK_MEM(got + 32 + y * (3 * job.width + 5), want + y * 3 * job.width, 3 * (size_t)job.width);
 		free(got);
@@ -506,7 +527,8 @@ TEST(planes_are_the_pixels_apart)
 		for (uint32_t n = 1; n <= 80; n++) {
 			struct resizer *r = open_way(way);
 			struct image src = picture(n, n + 1, 6);
-			struct resize_job job = {n + 1, 6, n, 4, RESIZE_BICUBIC, {0, 0, n, 4}, {0}, {0, 0}, {0, 0}};
+			struct resize_job job = {n + 1,	       6,   n,	    4,	    RESIZE_BICUBIC,
+						 {0, 0, n, 4}, {0}, {0, 0}, {0, 0}, RESIZE_ROWS_FIRST};
 			uint8_t *pixels, *planes;
 			size_t bytes;
 

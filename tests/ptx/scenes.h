@@ -44,6 +44,7 @@ static inline struct shard_transform_options scene_options(struct prng *p, struc
 					    .crop = (uint32_t)prng_below(p, 3),
 					    .dtype = dtypes[prng_below(p, 4)],
 					    .layout = prng_below(p, 2) ? SHARD_CHW : SHARD_HWC,
+					    .pixels = (uint32_t)prng_below(p, 4),
 					    .flip = 0.5};
 	bool resized = o.crop == SHARD_CROP_RESIZED;
 	uint32_t high = resized ? 90 : height, wide = resized ? 90 : width;
@@ -64,7 +65,7 @@ static inline struct shard_transform_options scene_options(struct prng *p, struc
 	}
 	for (int c = 0; c < 4; c++) {
 		o.mean[c] = (float)(prng_below(p, 1000) / 1000.0);
-		o.std[c] = (float)(0.1 + prng_below(p, 1000) / 1000.0);
+		o.std[c] = (float)(0.1 + prng_below(p, 900) / 1000.0);
 	}
 	return o;
 }
@@ -107,8 +108,7 @@ static inline void scene_rows(struct scene *s, struct prng *p, const struct tran
 
 		scene_row(plan, p, &row);
 		row.from = (uint32_t)prng_below(p, records);
-		c->row[i] = (struct transform_row){row.from, (uint16_t)(row.x | (row.flip ? TRANSFORM_FLIP : 0)),
-						   (uint16_t)row.y, (uint16_t)row.width, (uint16_t)row.height};
+		c->row[i] = transform_row_of(plan, &row, row.from);
 		transform_twin(plan, &row, s->from + before + row.from * c->record_step, s->want + i * plan->row_bytes,
 			       scratch);
 	}
@@ -127,7 +127,7 @@ static inline void scene_transform(struct scene *s, struct prng *p)
 
 	CHECK_OK(transform_plan_make(&plan, &field, &o, &err));
 	plan.seed = prng_next(p);
-	CHECK_OK(transform_grid(&plan, c, &shared, &err));
+	CHECK_OK(transform_grid(&plan, TRANSFORM_SHARED_BYTES, c, &shared, &err));
 	if (!prng_below(p, 40) && plan.row_bytes < 2000)
 		rows = TRANSFORM_ROWS;
 	shift = prng_below(p, 4) ? 0 : plan.element_bytes * (1 + (uint32_t)prng_below(p, 16 / plan.element_bytes - 1));

@@ -5,7 +5,7 @@
  * Not a test but a test's tool, see tests/twin/transform.py and
  * tests/python/clients/transform_torch.py.  Jobs, one after the other:
  *
- *     transform CHANNELS HEIGHT WIDTH LAYOUT  HEIGHT WIDTH DTYPE LAYOUT CROP
+ *     transform CHANNELS HEIGHT WIDTH LAYOUT  HEIGHT WIDTH DTYPE LAYOUT CROP PIXELS
  *               MEANx4 STDx4  X Y WIDTH HEIGHT FLIP
  *                                          and a line end, and the image: answered by the row's
  *                                          bytes
@@ -59,10 +59,10 @@ static void transform(void)
 	uint8_t *in, *out;
 	void *scratch;
 
-	if (scanf("%u %u %u %u %u %u %u %u %u %f %f %f %f %f %f %f %f %u %u %u %u %u", &channels, &height, &width,
-		  &layout, &o.height, &o.width, &o.dtype, &o.layout, &o.crop, &o.mean[0], &o.mean[1], &o.mean[2],
-		  &o.mean[3], &o.std[0], &o.std[1], &o.std[2], &o.std[3], &row.x, &row.y, &row.width, &row.height,
-		  &row.flip) != 22 ||
+	if (scanf("%u %u %u %u %u %u %u %u %u %u %f %f %f %f %f %f %f %f %u %u %u %u %u", &channels, &height, &width,
+		  &layout, &o.height, &o.width, &o.dtype, &o.layout, &o.crop, &o.pixels, &o.mean[0], &o.mean[1],
+		  &o.mean[2], &o.mean[3], &o.std[0], &o.std[1], &o.std[2], &o.std[3], &row.x, &row.y, &row.width,
+		  &row.height, &row.flip) != 23 ||
 	    getchar() != '\n')
 		fail("a job is not whole");
 	f = image(channels, height, width, layout);

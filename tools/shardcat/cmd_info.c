@@ -2,8 +2,8 @@
 /*
  * cmd_info.c - shardcat info: what a dataset or shard holds
  *
- * Of a dataset the manifest says all of it, so no shard is opened, with one exception: -v
- * also prints the provenance, which lies in the shards.
+ * Of a dataset the manifest says all of it, but for the provenance, which lies in the shards: of it
+ * the pixels are told, if the first shard is there, and -v prints it all.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,6 +61,37 @@ static void print_size(const struct target *t)
 	if (shard.miss_count)
 		printf("left out  %s inputs\n", human_count(count, shard.miss_count));
 	printf("keys      %s\n", shard.key_count ? "yes" : "no");
+}
+
+/*
+ * Whose pixels a resize gave: `pixels` of the recipe, which only images have, and rows first where
+ * it has no such line.  NULL if nothing was packed from images, or the first shard is not there.
+ */
+static const char *pixels_name(struct target *t)
+{
+	static const char *const names[] = {"pillow-12", "pillow-13"};
+	static const char made_by[] = "made by shardpack\nsource images\n";
+	struct shard_reader *reader = t->reader;
+	struct shard_dataset_info info;
+	struct shard_error err;
+	struct shard_view text;
+	char line[40];
+
+	if (!reader) {
+		shard_dataset_info(t->dataset, &info);
+		if (!info.shard_count || shard_dataset_reader(t->dataset, 0, &reader, &err))
+			return NULL;
+	}
+	if (shard_reader_provenance(reader, &text, &err) || text.bytes < sizeof(made_by) ||
+	    memcmp(text.data, made_by, sizeof(made_by) - 1))
+		return NULL;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int bytes = snprintf(line, sizeof(line), "\npixels %s\n", names[i]);
+
+		if (memmem(text.data, text.bytes, line, (size_t)bytes))
+			return names[i];
+	}
+	return memmem(text.data, text.bytes, "\npixels ", 8) ? "of a later release" : "rows-first";
 }
 
 /* One class: name and count, as far as they are known.  SHARD_END past the last. */
@@ -153,9 +184,12 @@ static int print_sections(const struct target *t)
 static int info_text(struct target *t)
 {
 	bool verbose = message_shows(MESSAGE_VERBOSE);
+	const char *pixels = pixels_name(t);
 	int rc;
 
 	print_size(t);
+	if (pixels)
+		printf("pixels    %s\n", pixels);
 	describe_schema(stdout, t->schema);
 	rc = describe_moments(stdout, t);
 	if (!rc)
@@ -200,12 +234,14 @@ static int info_json(struct target *t)
 {
 	struct shard_error err;
 	struct json_out j;
-	const char *name;
+	const char *name, *pixels = pixels_name(t);
 	int rc, shard_rc;
 
 	json_out_start(&j, stdout);
 	json_out_object(&j, NULL);
 	size_json(&j, t);
+	if (pixels)
+		json_out_string(&j, "pixels", pixels);
 	describe_schema_json(&j, t->schema);
 	rc = describe_moments_json(&j, t);
 	json_out_array(&j, "classes");

@@ -164,6 +164,7 @@ bool image_options_settle(const struct image_wish *w, struct transform_options *
 	assumed[0] = '\0';
 	t->fit = w->fit;
 	t->filter = w->filter;
+	t->pixels = w->pixels;
 	t->scale = w->scale;
 	t->layout = w->layout;
 	return settle_sizes(&s, assumed, assumed_bytes) && settle_samples(&s);

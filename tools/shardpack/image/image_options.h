@@ -13,6 +13,7 @@ struct image_wish {
 	uint64_t resize, crop; /* 0: not said */
 	enum transform_fit fit;
 	enum resize_filter filter;
+	enum resize_pixels pixels;
 	enum image_layout layout;
 	enum image_samples samples;
 	enum transform_scale scale;

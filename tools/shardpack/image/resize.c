@@ -2,13 +2,14 @@
 /*
  * resize.c - two passes of weighted sums, and the tables they need
  *
- * Rows first into 8-bit intermediate rows, then columns.  Each pass rounds and clips to 8
- * bits, and a pass whose size does not change is skipped: both are part of the reference's
- * result, not a shortcut.  Weights come from resize_taps.c, sums from resize_passes.h.
+ * Across and then down, or the other way round.  Each pass rounds and clips to 8 bits, and a pass
+ * whose size does not change is skipped: both are part of the reference's result, not a shortcut.
+ * Weights come from resize_taps.c, sums from resize_passes.h.
  *
- * The two passes take turns: eight rows across, then each row of the result whose last source row
- * is there.  So the rows between them stay in the nearest cache, and are few whatever the height of
- * the image.
+ * The two passes take turns, with few rows between them, whatever the height of the image: so these
+ * stay in the nearest cache.  Across first, eight rows go across, then comes each row of the result
+ * whose last source row is there.  Down first, source rows are kept as they are, and eight rows
+ * that were made of them go across together.
  */
 #include "tools/shardpack/image/resize.h"
 
@@ -41,17 +42,20 @@ struct resizer {
 	const struct resize_passes *passes; /* const after open */
 	struct kept kept[KEPT_TABLES], large[AXIS_COUNT];
 	uint64_t use_count;
-	struct scratch rows; /* between the passes */
+	struct scratch rows; /* across first: between the passes; down first: of the source */
+	struct scratch tall; /* down first: between the passes */
 	struct scratch work; /* of the pass across */
-	struct scratch line; /* a row of the result, before it becomes planes */
+	struct scratch line; /* rows of the result, where they cannot be made in their place */
 
 	/* The image at hand. */
 	struct resize_job job;
 	struct image_window needed;
 	const struct resize_table *across, *down; /* NULL: the size is right, no pass */
-	size_t stride_bytes;			  /* of rows between the passes */
-	uint32_t row_capacity;			  /* there */
-	uint32_t rows_first, rows_end;		  /* source rows that lie there */
+	bool is_down_first;			  /* there are both passes, and this is their order */
+	size_t row_bytes, stride_bytes;		  /* of rows that are kept */
+	size_t line_stride_bytes;		  /* of rows in `line` */
+	uint32_t row_capacity;			  /* of rows that are kept */
+	uint32_t rows_first, rows_end;		  /* source rows that are */
 	uint32_t done;				  /* rows of the window */
 };
 
@@ -85,6 +89,7 @@ void resizer_close(struct resizer *r)
 	for (int i = 0; i < AXIS_COUNT; i++)
 		scratch_free(&r->large[i].memory);
 	scratch_free(&r->rows);
+	scratch_free(&r->tall);
 	scratch_free(&r->work);
 	scratch_free(&r->line);
 	free(r);
@@ -181,18 +186,46 @@ static uint32_t rows_wanted(const struct resize_table *down)
 	return (most < SPARE_ROWS ? SPARE_ROWS : most) + most;
 }
 
+/* As rows between the passes lie. */
+static size_t row_stride(size_t row_bytes)
+{
+	return (row_bytes + RESIZE_ROW_SLACK_BYTES + RESIZE_ROW_ALIGN_BYTES - 1) &
+	       ~(size_t)(RESIZE_ROW_ALIGN_BYTES - 1);
+}
+
 static bool reserve(struct resizer *r)
 {
-	size_t row_bytes = IMAGE_CHANNELS * (size_t)r->job.window.width;
+	size_t line_bytes = IMAGE_CHANNELS * (size_t)r->job.window.width;
 
-	r->stride_bytes = (row_bytes + RESIZE_ROW_SLACK_BYTES + RESIZE_ROW_ALIGN_BYTES - 1) &
-			  ~(size_t)(RESIZE_ROW_ALIGN_BYTES - 1);
+	r->row_bytes = r->is_down_first ? IMAGE_CHANNELS * (size_t)r->needed.width : line_bytes;
+	r->stride_bytes = row_stride(r->row_bytes);
+	r->line_stride_bytes = row_stride(line_bytes);
 	r->row_capacity = rows_wanted(r->down);
 	if (r->row_capacity > r->needed.height)
 		r->row_capacity = r->needed.height;
+	if (r->is_down_first)
+		line_bytes = RESIZE_ROWS_AT_ONCE * r->line_stride_bytes;
+	else if (!r->job.target.plane_bytes)
+		line_bytes = 0;
 	return scratch_reserve(&r->rows, r->row_capacity * r->stride_bytes) &&
+	       scratch_reserve(&r->tall, r->is_down_first ? RESIZE_ROWS_AT_ONCE * r->stride_bytes : 0) &&
 	       scratch_reserve(&r->work, r->across ? r->passes->work_bytes(r->across) : 0) &&
-	       scratch_reserve(&r->line, r->job.target.plane_bytes ? row_bytes : 0);
+	       scratch_reserve(&r->line, line_bytes);
+}
+
+static bool is_down_first(const struct resize_job *job)
+{
+	int64_t less_across = (int64_t)job->in_width - job->width, less_down = (int64_t)job->in_height - job->height;
+
+	switch (job->pixels) {
+	case RESIZE_PILLOW_12:
+		return job->in_height > UINT64_C(100) * job->in_width && less_down > 0;
+	case RESIZE_PILLOW_13:
+		return less_down > 0 && less_down > 2 * less_across;
+	case RESIZE_ROWS_FIRST:
+		break;
+	}
+	return false;
 }
 
 /* Is there anything to do?  A box that is all of the source is none. */
@@ -226,27 +259,51 @@ bool resizer_begin(struct resizer *r, const struct resize_job *job, struct image
 			return false;
 		table_span(r->down, &r->needed.y, &r->needed.height);
 	}
+	r->is_down_first = r->across && r->down && is_down_first(job);
 	r->rows_first = r->rows_end = r->needed.y;
 	r->done = 0;
 	*needed = r->needed;
 	return reserve(r);
 }
 
-/* The next row of the window is this, or the sum of these. */
-static void emit(struct resizer *r, const uint8_t *src)
+/* Row y of the window is there; here it goes to its place. */
+static void put_row(const struct resizer *r, uint32_t y, const uint8_t *row)
 {
 	const struct resize_target *target = &r->job.target;
-	size_t row_bytes = IMAGE_CHANNELS * (size_t)r->job.window.width;
-	uint8_t *to = target->pixels + r->done * target->row_bytes;
+	uint8_t *to = target->pixels + y * target->row_bytes;
+
+	if (target->plane_bytes)
+		r->passes->split(row, r->job.window.width, to, target->plane_bytes);
+	else
+		memcpy(to, row, IMAGE_CHANNELS * (size_t)r->job.window.width);
+}
+
+/* The next row of the window is this, or the sum of these. */
+static void emit_across_first(struct resizer *r, const uint8_t *src)
+{
+	const struct resize_target *target = &r->job.target;
+	uint8_t *to = target->plane_bytes ? r->line.data : target->pixels + r->done * target->row_bytes;
 
 	if (r->down)
-		r->passes->vertical(r->down, r->done, src, r->stride_bytes, target->plane_bytes ? r->line.data : to,
-				    row_bytes);
-	else if (!target->plane_bytes)
-		memcpy(to, src, row_bytes);
-	if (target->plane_bytes)
-		r->passes->split(r->down ? r->line.data : src, r->job.window.width, to, target->plane_bytes);
+		r->passes->vertical(r->down, r->done, src, r->stride_bytes, to, r->row_bytes);
+	if (!r->down || target->plane_bytes)
+		put_row(r, r->done, r->down ? r->line.data : src);
 	r->done++;
+}
+
+/* The same, of source rows.  The sums wait until there are enough of them to go across. */
+static void emit_down_first(struct resizer *r, const uint8_t *src)
+{
+	uint32_t waiting = r->done % RESIZE_ROWS_AT_ONCE;
+
+	r->passes->vertical(r->down, r->done++, src, r->stride_bytes, r->tall.data + waiting++ * r->stride_bytes,
+			    r->row_bytes);
+	if (waiting < RESIZE_ROWS_AT_ONCE && r->done < r->job.window.height)
+		return;
+	r->passes->horizontal(r->across, r->tall.data, r->stride_bytes, waiting, r->work.data, r->line.data,
+			      r->line_stride_bytes);
+	for (uint32_t i = 0; i < waiting; i++)
+		put_row(r, r->done - waiting + i, r->line.data + i * r->line_stride_bytes);
 }
 
 /* Source rows that the next row of the window begins with and ends before. */
@@ -268,33 +325,44 @@ static void make_room(struct resizer *r)
 	r->rows_first = r->rows_end - kept;
 }
 
+/* Keep source rows, which have gone across if that is the first pass. */
+static void keep(struct resizer *r, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
+{
+	uint8_t *to = r->rows.data + (r->rows_end - r->rows_first) * r->stride_bytes;
+
+	if (r->across && !r->is_down_first)
+		r->passes->horizontal(r->across, pixels, stride_bytes, row_count, r->work.data, to, r->stride_bytes);
+	else
+		for (uint32_t y = 0; y < row_count; y++)
+			memcpy(to + y * r->stride_bytes, pixels + y * stride_bytes, r->row_bytes);
+	r->rows_end += row_count;
+}
+
 void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
 {
-	size_t row_bytes = IMAGE_CHANNELS * (size_t)r->job.window.width;
 	uint32_t first, end;
 
 	while (row_count && r->done < r->job.window.height) {
 		uint32_t now = row_count < RESIZE_ROWS_AT_ONCE ? row_count : RESIZE_ROWS_AT_ONCE, room;
-		uint8_t *to;
 
 		if (r->rows_end - r->rows_first + now > r->row_capacity)
 			make_room(r);
 		room = r->row_capacity - (r->rows_end - r->rows_first);
 		now = now < room ? now : room;
-		to = r->rows.data + (r->rows_end - r->rows_first) * r->stride_bytes;
-		if (r->across)
-			r->passes->horizontal(r->across, pixels, stride_bytes, now, r->work.data, to, r->stride_bytes);
-		else
-			for (uint32_t y = 0; y < now; y++)
-				memcpy(to + y * r->stride_bytes, pixels + y * stride_bytes, row_bytes);
-		r->rows_end += now;
+		keep(r, pixels, stride_bytes, now);
 		pixels += now * stride_bytes;
 		row_count -= now;
-		for (; r->done < r->job.window.height;
-		     emit(r, r->rows.data + (first - r->rows_first) * r->stride_bytes)) {
+		while (r->done < r->job.window.height) {
+			const uint8_t *src;
+
 			next_range(r, &first, &end);
 			if (end > r->rows_end)
 				break;
+			src = r->rows.data + (first - r->rows_first) * r->stride_bytes;
+			if (r->is_down_first)
+				emit_down_first(r, src);
+			else
+				emit_across_first(r, src);
 		}
 	}
 }
@@ -302,7 +370,13 @@ void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes,
 bool resizer_run(struct resizer *r, const struct image *src, uint32_t width, uint32_t height, enum resize_filter filter,
 		 const struct image_window *window, const struct resize_target *target)
 {
-	struct resize_job job = {src->width, src->height, width, height, filter, *window, *target, {0, 0}, {0, 0}};
+	struct resize_job job = {.in_width = src->width,
+				 .in_height = src->height,
+				 .width = width,
+				 .height = height,
+				 .filter = filter,
+				 .window = *window,
+				 .target = *target};
 	size_t stride_bytes = IMAGE_CHANNELS * (size_t)src->width;
 	struct image_window needed;
 

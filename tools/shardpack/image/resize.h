@@ -2,10 +2,9 @@
 /*
  * resize.h - Pillow's 8-bit resampler, bit for bit, with a crop window
  *
- * Image.resize((w, h), filter, box) of every Pillow from 7.0 on, rows first, for images of 8-bit
- * RGB.  (Pillow 12.2 and later resample columns first where height > 100 * width; here
- * rows are always first, as in all versions before.)  Asking for a window of the result
- * gives the same bytes as resizing the whole and cropping, for the price of the window.
+ * Image.resize((w, h), filter, box) for images of 8-bit RGB, in the order of passes that a version
+ * of Pillow has: enum resize_pixels.  Asking for a window of the result gives the same bytes as
+ * resizing the whole and cropping, for the price of the window.
  *
  * Source rows may come a few at a time, from the top: the rows between the passes are kept only as
  * long as they are needed, so an image need never be in memory as a whole.
@@ -32,6 +31,7 @@ struct resize_job {
 	struct image_window window; /* the part of it that is wanted */
 	struct resize_target target;
 	struct resize_box across, down;
+	enum resize_pixels pixels;
 };
 
 /* One thread's memory from image to image: filter weights and the rows between passes. */
@@ -55,7 +55,7 @@ bool resizer_begin(struct resizer *r, const struct resize_job *job, struct image
  */
 void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count);
 
-/* All at once. */
+/* All at once, rows first. */
 bool resizer_run(struct resizer *r, const struct image *src, uint32_t width, uint32_t height, enum resize_filter filter,
 		 const struct image_window *window, const struct resize_target *target);
 

@@ -23,6 +23,12 @@ const char *const transform_fit_names[] = {
 const char *const transform_scale_names[] = {
 	[SCALE_1] = "1", [SCALE_2] = "2", [SCALE_4] = "4", [SCALE_8] = "8", [SCALE_AUTO] = "auto", NULL,
 };
+const char *const transform_pixels_names[] = {
+	[RESIZE_ROWS_FIRST] = "rows-first",
+	[RESIZE_PILLOW_12] = "pillow-12",
+	[RESIZE_PILLOW_13] = "pillow-13",
+	NULL,
+};
 const char *const transform_layout_names[] = {[IMAGE_HWC] = "hwc", [IMAGE_CHW] = "chw", NULL};
 const char *const transform_samples_names[] = {
 	[IMAGE_U8] = "u8", [IMAGE_F16] = "f16", [IMAGE_BF16] = "bf16", [IMAGE_F32] = "f32", NULL,
@@ -135,7 +141,8 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 				 .in_height = image_rows(size),
 				 .width = g.width,
 				 .height = g.height,
-				 .filter = t->opt.filter};
+				 .filter = t->opt.filter,
+				 .pixels = t->opt.pixels};
 
 	job.across = (struct resize_box){.length = (double)size->width / size->scale};
 	job.down = (struct resize_box){.length = (double)size->height / size->scale};

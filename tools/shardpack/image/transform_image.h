@@ -43,6 +43,7 @@ enum transform_fit { FIT_SHORT, FIT_LONG, FIT_STRETCH, FIT_PAD };
 extern const char *const transform_filter_names[];
 extern const char *const transform_fit_names[];	    /* in a plan only if it is not the first */
 extern const char *const transform_scale_names[];   /* the same */
+extern const char *const transform_pixels_names[];  /* enum resize_pixels; the same */
 extern const char *const transform_layout_names[];  /* enum image_layout */
 extern const char *const transform_samples_names[]; /* enum image_samples; in a plan only if it is not the first */
 
@@ -52,6 +53,7 @@ struct transform_options {
 	enum transform_fit fit;
 	enum transform_scale scale; /* SCALE_1 if there is no resize */
 	enum resize_filter filter;
+	enum resize_pixels pixels;
 	enum image_layout layout;
 	enum image_samples samples; /* of the record */
 	struct normal normal;	    /* unless they are u8; normal_fill() has found it good */

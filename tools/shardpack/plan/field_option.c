@@ -296,6 +296,7 @@ static bool settle_image(const struct field_option *o, const struct transform_op
 	char mean[FIELD_CHANNELS_BYTES], std[FIELD_CHANNELS_BYTES], assumed[200];
 	struct image_wish w = {.fit = image->fit,
 			       .filter = image->filter,
+			       .pixels = image->pixels,
 			       .layout = image->layout,
 			       .samples = image->samples,
 			       .scale = image->scale,

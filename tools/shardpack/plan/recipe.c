@@ -88,6 +88,8 @@ static void write_transform(const struct recipe *r, struct text *out)
 		text_format(out, "fit %s\n", transform_fit_names[r->transform.fit]);
 	text_format(out, "crop %" PRIu32 "\n", r->transform.crop);
 	text_format(out, "filter %s\n", transform_filter_names[r->transform.filter]);
+	if (r->transform.pixels != RESIZE_ROWS_FIRST)
+		text_format(out, "pixels %s\n", transform_pixels_names[r->transform.pixels]);
 	text_format(out, "layout %s\n", transform_layout_names[r->transform.layout]);
 	if (r->transform.samples == IMAGE_U8)
 		return;

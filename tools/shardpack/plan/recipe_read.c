@@ -279,7 +279,7 @@ static bool take_limits(struct cursor *c, struct limits *l)
 static bool take_transform(struct cursor *c, struct recipe *r)
 {
 	uint64_t resize = 0, crop = 0;
-	uint32_t fit = 0, filter = 0, layout = 0, scale = 0;
+	uint32_t fit = 0, filter = 0, pixels = 0, layout = 0, scale = 0;
 
 	if (!take_limits(c, &r->limits) || !take_optional_word(c, "accept", recipe_accept_names, &r->accept) ||
 	    !take_optional_word(c, "exif", recipe_exif_names, &r->exif) ||
@@ -288,6 +288,7 @@ static bool take_transform(struct cursor *c, struct recipe *r)
 	    !take_optional_word(c, "fit", transform_fit_names, &fit) ||
 	    !take_number(c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) ||
 	    !take_word(c, "filter", transform_filter_names, 0, &filter) ||
+	    !take_optional_word(c, "pixels", transform_pixels_names, &pixels) ||
 	    !take_word(c, "layout", transform_layout_names, 0, &layout) || (resize && crop > resize) ||
 	    ((fit != FIT_SHORT || scale != SCALE_1) && !resize) || (fit == FIT_PAD && crop != resize))
 		return false;
@@ -296,6 +297,7 @@ static bool take_transform(struct cursor *c, struct recipe *r)
 	r->transform.fit = (enum transform_fit)fit;
 	r->transform.scale = (enum transform_scale)scale;
 	r->transform.filter = (enum resize_filter)filter;
+	r->transform.pixels = (enum resize_pixels)pixels;
 	r->transform.layout = (enum image_layout)layout;
 	return take_samples(c, &r->transform);
 }

@@ -65,6 +65,7 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 		json_out_string(j, "fit", transform_fit_names[r->transform.fit]);
 		json_out_u64(j, "crop", r->transform.crop);
 		json_out_string(j, "filter", transform_filter_names[r->transform.filter]);
+		json_out_string(j, "pixels", transform_pixels_names[r->transform.pixels]);
 		json_out_string(j, "layout", transform_layout_names[r->transform.layout]);
 		json_out_string(j, "dtype", transform_samples_names[r->transform.samples]);
 		if (r->transform.samples != IMAGE_U8) {

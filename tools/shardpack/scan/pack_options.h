@@ -15,7 +15,7 @@ struct pack_options {
 
 	/* images */
 	uint64_t resize, crop;
-	int exif, fit, filter, layout, dtype;
+	int exif, fit, filter, pixels, layout, dtype;
 	const char *mean, *std;
 	const char *label_regex, *label_list, *label_key, *columns;
 	struct cli_strings fields;

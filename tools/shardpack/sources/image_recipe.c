@@ -25,11 +25,13 @@
 static void wish_of_options(const struct pack_options *o, struct image_wish *out)
 {
 	static const enum resize_filter filters[] = {RESIZE_BILINEAR, RESIZE_BICUBIC, RESIZE_LANCZOS, RESIZE_BOX};
+	static const enum resize_pixels pixels[] = {RESIZE_PILLOW_13, RESIZE_PILLOW_12, RESIZE_ROWS_FIRST};
 
 	*out = (struct image_wish){.resize = o->resize,
 				   .crop = o->crop,
 				   .fit = (enum transform_fit)o->fit,
 				   .filter = filters[o->filter],
+				   .pixels = pixels[o->pixels],
 				   .layout = o->layout ? IMAGE_CHW : IMAGE_HWC,
 				   .samples = (enum image_samples)o->dtype,
 				   .mean = o->mean,

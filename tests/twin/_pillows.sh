@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/twin/_pillows.sh - 2,000 drawn images, and as many transformed rows, have the pixels of each
+# Pillow in $PILLOWS, and not those of the others; make check-pillow makes their environments
+# TIMEOUT: 1800
+set -u
+: "${BUILD:=build}" "${SEED:=17}"
+export SEED
+
+compare() { # VERSION
+	local python=$BUILD/venv/pillow-$1/bin/python
+	"$python" -c 'import PIL, numpy' || return
+	[ "$1" = newest ] || [ "$("$python" -c 'import PIL; print(PIL.__version__)')" = "$1" ] || return
+	"$python" tests/twin/pillow.py "$BUILD/tests/pack/dump_transform" 2000 &&
+		"$python" tests/twin/transform.py "$BUILD/tests/twin/dump_transform" 2000
+}
+
+count=0
+for version in $PILLOWS; do
+	compare "$version" >"$TMPDIR/$version" 2>&1 && echo held >>"$TMPDIR/$version.verdict" &
+	count=$((count + 1))
+done
+wait
+cat "$TMPDIR"/[0-9n]*[0-9t]
+held=$(cat "$TMPDIR"/*.verdict 2>/dev/null | wc -l)
+echo "$held of $count Pillows agree, SEED=$SEED"
+[ "$held" = "$count" ] && [ "$count" -gt 0 ]
