@@ -152,9 +152,10 @@ SHARD_API int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t 
 struct shard_dataset;
 
 enum shard_check {
-	SHARD_CHECK_FIRST = 0,	/* hash each unit when it is first used */
-	SHARD_CHECK_ALWAYS = 1, /* hash it at each use; a loader hashes a chunk each time that it decodes it */
+	SHARD_CHECK_DEVICE = 0, /* hash a unit at its first use, and whenever this process brings it from a device */
+	SHARD_CHECK_ALWAYS = 1, /* at each use; a loader hashes a chunk each time that it decodes it */
 	SHARD_CHECK_NEVER = 2,	/* check the structure only; for storage that is verified by other means */
+	SHARD_CHECK_FIRST = 3,	/* at its first use only */
 };
 
 struct shard_dataset_options {

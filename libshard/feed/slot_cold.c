@@ -221,6 +221,9 @@ static int land(struct cold *c, struct cold_read *r, uint64_t epoch, uint64_t *c
 	else if (r->io.os_code)
 		rc = error_os(err, r->io.os_code, "%s: reading %zu bytes at %" PRIu64, show(&s, r->row.r->path),
 			      r->io.bytes, r->io.offset);
+	r->row.fresh = r->from->file.direct || !r->io.cached;
+	if (r->row.fresh && !r->from->file.direct) /* the kernel may have read ahead, too */
+		reader_forget_all(r->row.r);
 	return rc ? rc : land_rows(r, checked, err);
 }
 
@@ -276,7 +279,11 @@ static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *f
 	r->rows = 1;
 	r->bounce = NULL;
 	r->skip = 0;
-	r->io = (struct engine_read){.fd = file->fd, .offset = begin, .bytes = (size_t)g->stride, .dst = row->dst};
+	r->io = (struct engine_read){.fd = file->fd,
+				     .offset = begin,
+				     .bytes = (size_t)g->stride,
+				     .dst = row->dst,
+				     .asks = row->r->check == SHARD_CHECK_DEVICE && !file->direct};
 	if (from == begin && to == end && !((uintptr_t)row->dst % file->memory_align))
 		return true;
 	if (!open_bounce(c) || file->offset_align > LAYOUT_ALIGN)
