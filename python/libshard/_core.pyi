@@ -124,6 +124,7 @@ class Loader:
         device: bool = False,
         stream: int | None = None,
         pool_bytes: int = 0,
+        corrupt_most: int = 0,
     ) -> Self: ...
     @property
     def closed(self) -> bool: ...
