@@ -99,8 +99,9 @@ static int count_repaired(struct feed *f, uint64_t rows, struct shard_error *err
 
 	if (rows > f->o.corrupt_most - f->repaired)
 		return error_set(err, SHARD_E_CORRUPT,
-				 "%s: %" PRIu64 " rows were substituted or masked, and the next batch has %" PRIu64
-				 " more; corrupt_most is %" PRIu64 ": restore the damaged shards, or set a higher "
+				 "%s: %" PRIu64 " rows were substituted or masked, and %" PRIu64
+				 " more would be; corrupt_most is %" PRIu64
+				 ": restore the damaged shards, or set a higher "
 				 "corrupt_most",
 				 show(&s, f->ds->dir), f->repaired, rows, f->o.corrupt_most);
 	f->repaired += rows;

@@ -62,6 +62,20 @@ static void fetch_beside(const struct paths *p, struct shard_reader *r)
 		}
 }
 
+/* Keys, statistics and provenance stand behind what a loader reads, and need not be in memory. */
+static uint64_t used_bytes(const struct shard_reader *r)
+{
+	uint64_t end = 0;
+
+	for (uint32_t i = 0; i < r->pages->section_count; i++) {
+		const struct section *s = &r->pages->section[i];
+
+		if (s->type <= SHARD_SECTION_CIDX && s->offset + s->bytes > end)
+			end = s->offset + s->bytes;
+	}
+	return end;
+}
+
 /* *whole becomes false if a part of the shard is not in memory. */
 static struct path_choice choose(const struct paths *p, const struct shard_reader *r, bool *whole)
 {
@@ -76,7 +90,7 @@ static struct path_choice choose(const struct paths *p, const struct shard_reade
 	*whole = false;
 	if (file_open(r->path, &fd, &bytes, &inode, NULL))
 		return (struct path_choice){PATH_MAP, false}; /* removed; the map still has it */
-	cached = file_seems_cached(fd, bytes, whole);
+	cached = file_seems_cached(fd, used_bytes(r), whole);
 	file_close(fd);
 	if (cached || p->asked == SHARD_PATH_MAP || !p->wants_direct)
 		return (struct path_choice){PATH_MAP, cached};
@@ -89,7 +103,8 @@ struct path_choice paths_decide(struct paths *p, uint64_t shard, struct shard_re
 	bool whole = true;
 	struct path_choice path = choose(p, r, &whole);
 
-	if (reader_has_changed(r) || !whole)
+	reader_look_for_changes(r, -1);
+	if (!whole)
 		reader_forget_all(r);
 	if (!path.hot)
 		fetch_beside(p, r);

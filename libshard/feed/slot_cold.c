@@ -34,7 +34,8 @@
 struct cold_file {
 	uint64_t shard; /* + 1; 0: the entry is empty */
 	bool wanted_direct;
-	uint32_t users; /* reads under way */
+	uint32_t users;	 /* reads under way */
+	uint64_t looked; /* the fill in which its time was looked at */
 	struct direct_file file;
 };
 
@@ -51,6 +52,7 @@ struct cold {
 	struct engine *engine;
 	struct cold_read read[DEPTH];
 	uint32_t idle[DEPTH], idle_count, depth;
+	uint64_t fill;		   /* which fill of a slot this is */
 	struct cold_read *growing; /* waits for the next row, which may belong to it; or NULL */
 	uint8_t *bounce;	   /* [depth] buffers of bounce_bytes; NULL: none was needed yet */
 	uint64_t bounce_bytes;
@@ -159,15 +161,20 @@ static int get_file(struct cold *c, const struct slot_row *row, bool direct, str
 	int rc;
 
 	*out = f;
-	if (f->shard == row->shard + 1 && f->wanted_direct == direct)
-		return SHARD_OK;
-	direct_close(&f->file);
-	f->shard = 0;
-	rc = open_again(c, row, direct, &f->file, err);
-	if (rc)
-		return rc;
-	f->shard = row->shard + 1;
-	f->wanted_direct = direct;
+	if (f->shard != row->shard + 1 || f->wanted_direct != direct) {
+		direct_close(&f->file);
+		f->shard = 0;
+		rc = open_again(c, row, direct, &f->file, err);
+		if (rc)
+			return rc;
+		f->shard = row->shard + 1;
+		f->wanted_direct = direct;
+		f->looked = c->fill - 1;
+	}
+	/* A write, or a hole, is in the page cache at once, and then no read of it comes from a device. */
+	if (!f->file.direct && f->looked != c->fill)
+		reader_look_for_changes(row->r, f->file.fd);
+	f->looked = c->fill;
 	return SHARD_OK;
 }
 
@@ -243,6 +250,7 @@ int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked,
 
 	if (!c)
 		return SHARD_OK;
+	c->fill++;
 	start(c);
 	while ((io = engine_get(c->engine)) != NULL) { /* all of them: they write to the slot */
 		int got = land(c, (struct cold_read *)io, epoch, checked, rc ? NULL : err);

@@ -201,11 +201,13 @@ bool file_read_cached(int fd, void *out, size_t bytes, uint64_t offset)
 	return preadv2(fd, &all, 1, (off_t)offset, RWF_NOWAIT) == (ssize_t)bytes;
 }
 
-uint64_t file_changed_ns(const char *path, uint64_t inode)
+uint64_t file_changed_ns(int fd, const char *path, uint64_t inode)
 {
 	struct stat st;
 
-	if (stat(path, &st) || (uint64_t)st.st_ino != inode)
+	if (fd >= 0 ? fstat(fd, &st) : stat(path, &st))
+		return 0;
+	if ((uint64_t)st.st_ino != inode)
 		return 0;
 	return (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
 }

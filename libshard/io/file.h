@@ -53,8 +53,11 @@ bool file_seems_cached(int fd, uint64_t bytes, bool *whole);
 /* Read bytes that all lie in the page cache.  Returns false if not all of them were read. */
 bool file_read_cached(int fd, void *out, size_t bytes, uint64_t offset);
 
-/* When the file that still has this path last changed; 0 if it cannot be examined. */
-uint64_t file_changed_ns(const char *path, uint64_t inode);
+/*
+ * When the file last changed.  It is open as `fd`; if that is -1, it still has this path.  Returns 0
+ * if it cannot be examined.
+ */
+uint64_t file_changed_ns(int fd, const char *path, uint64_t inode);
 
 /*
  * How often this thread has waited for the disk because a page that it touched was not in memory.

@@ -293,11 +293,11 @@ TEST(corrupt_most_bounds_rows_of_both_policies)
 		const char *says;
 	} rows[] = {
 		{"the first damaged batch is too much", 4, 0,
-		 ": 0 rows were substituted or masked, and the next batch has 5 more"},
+		 ": 0 rows were substituted or masked, and 5 more would be"},
 		{"exactly what one batch has", 5, 1, ": 5 rows were"},
 		{"in the middle of the first epoch", 23, 4,
-		 ": 20 rows were substituted or masked, and the next batch has 5 "
-		 "more; corrupt_most is 23: restore the damaged shards"},
+		 ": 20 rows were substituted or masked, and 5 "
+		 "more would be; corrupt_most is 23: restore the damaged shards"},
 		{"all of the first epoch", 45, 13, ": 45 rows were"},
 		{"one less than two epochs have", 89, 13 + 8, ": 85 rows were"},
 		{"exactly two epochs", 90, 26, ""},

@@ -104,7 +104,7 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 		goto out;
 	r->map = map;
 	r->schema = &r->pages->schema;
-	atomic_init(&r->changed_ns, file_changed_ns(path, r->inode));
+	atomic_init(&r->changed_ns, file_changed_ns(fd, path, r->inode));
 	find_tables(r);
 	*out = r;
 	r = NULL;
@@ -294,11 +294,14 @@ void reader_forget_all(struct shard_reader *r)
 		reader_forget_group(r, g);
 }
 
-bool reader_has_changed(struct shard_reader *r)
+void reader_look_for_changes(struct shard_reader *r, int fd)
 {
-	uint64_t now = file_changed_ns(r->path, r->inode);
+	uint64_t now = r->check == SHARD_CHECK_DEVICE ? file_changed_ns(fd, r->path, r->inode) : 0;
 
-	return now && atomic_exchange(&r->changed_ns, now) != now;
+	if (!now || atomic_load(&r->changed_ns) == now)
+		return;
+	reader_forget_all(r);
+	atomic_store(&r->changed_ns, now);
 }
 
 int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got,

@@ -98,8 +98,11 @@ void reader_forget(struct shard_reader *r, uint32_t group, uint64_t first, uint6
 void reader_forget_group(struct shard_reader *r, uint32_t group);
 void reader_forget_all(struct shard_reader *r);
 
-/* Did somebody write to the file since this was asked last, or since it was opened? */
-bool reader_has_changed(struct shard_reader *r);
+/*
+ * If somebody has written to the file since this was asked last, or since it was opened, forget all
+ * groups.  The file may be open as `fd`, else that is -1.
+ */
+void reader_look_for_changes(struct shard_reader *r, int fd);
 
 /* shard_reader_read() without a second look. */
 int reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
