@@ -45,7 +45,7 @@ static inline bool rot(const char *path, uint64_t offset, enum rot how)
 		bytes[offset % ROT_BYTES] ^= 1;
 	}
 	/* A page that another CPU has just touched stays in memory.  DONTNEED makes all CPUs forget such pages. */
-	for (int tries = 0; done && how != ROT_IN_MEMORY && tries < 1000; tries++) {
+	for (int tries = 0; done && how != ROT_IN_MEMORY && tries < 100; tries++) {
 		done = how == ROT_BIT
 			       ? pwrite(fd, bytes, ROT_BYTES, (off_t)page) == ROT_BYTES
 			       : !fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)page, ROT_BYTES);
