@@ -6,8 +6,8 @@
  * thread that is, because all would decide the same.
  *
  * A mapped shard is hot if it lies in memory.  It stays hot until a step has to wait for pages, and
- * a long one until the epoch ends.  Then it is looked at again.  A mapped shard that is not hot is read in runs: the
- * first use of a record makes the kernel fetch the whole run around it.
+ * a long one until the epoch ends.  Then it is looked at again.  A mapped shard that is not hot is
+ * read in runs: the first use of a record makes the kernel fetch the whole run around it.
  *
  * With SHARD_CHECK_DEVICE this is where it is forgotten that units were checked: before a run or a
  * small group is fetched, and if a part of the shard is not in memory.

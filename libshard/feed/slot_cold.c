@@ -171,7 +171,7 @@ static int get_file(struct cold *c, const struct slot_row *row, bool direct, str
 		f->wanted_direct = direct;
 		f->looked = c->fill - 1;
 	}
-	/* A write, or a hole, is in the page cache at once, and then no read of it comes from a device. */
+	/* A write or a hole is in the page cache at once, and no read of it comes from a device. */
 	if (!f->file.direct && f->looked != c->fill)
 		reader_look_for_changes(row->r, f->file.fd);
 	f->looked = c->fill;

@@ -233,8 +233,8 @@ static int check_block(struct block *b)
 }
 
 /*
- * If the thread has waited for pages since *faults, check the mapped rows from `first` to the end of
- * the block again.  Earlier blocks have no rows of other paths, so they can be located again.
+ * If the thread has waited for pages since *faults, check the mapped rows from `first` to the end
+ * of the block again.  Earlier blocks have no rows of other paths, so they can be located again.
  */
 static int look_for_faults(struct block *b, uint32_t first, uint64_t *faults)
 {

@@ -64,7 +64,7 @@ static struct part part_at(const struct block *b, uint32_t group, uint32_t row)
 
 /* ---- decoding ---- */
 
-/* Has this thread had to wait for pages since it decoded the last chunk, or began to fill the slot? */
+/* Has this thread waited for pages since it decoded the last chunk, or began to fill the slot? */
 static bool had_faults(struct scratch *s)
 {
 	uint64_t now = file_major_faults();

@@ -17,7 +17,7 @@
 struct engine {
 	struct uring *uring; /* NULL: pread, when a read is asked for */
 	uint32_t depth, under_way;
-	/* [depth] what io_uring does not have: without it everything, else what lay in the page cache */
+	/* [depth] what io_uring does not get: all, if there is none; else what lay in the cache */
 	struct engine_read **line;
 	uint32_t head, line_count; /* first come first served from head */
 };

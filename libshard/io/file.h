@@ -54,8 +54,8 @@ bool file_seems_cached(int fd, uint64_t bytes, bool *whole);
 bool file_read_cached(int fd, void *out, size_t bytes, uint64_t offset);
 
 /*
- * When the file last changed.  It is open as `fd`; if that is -1, it still has this path.  Returns 0
- * if it cannot be examined.
+ * When the file last changed.  It is open as `fd`; if that is -1, it still has this path.  Returns
+ * 0 if it cannot be examined.
  */
 uint64_t file_changed_ns(int fd, const char *path, uint64_t inode);
 

@@ -32,6 +32,7 @@ class LoaderOptions(TypedDict, total=False):
     threads: SupportsIndex
     path: str
     on_corrupt: str
+    corrupt_most: SupportsIndex | None
     device: str
     memory: WriteableBuffer | None
     window_runs: SupportsIndex

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_again.c - a disk that delivers other bytes the second time, and damage without end, on their way
- * to a GPU: noticed with a pool and without
+ * t_again.c - a disk that delivers other bytes the second time, and damage without end, on their
+ * way to a GPU: noticed with a pool and without
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full -Wl,--wrap=slot_fill
  */

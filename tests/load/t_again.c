@@ -2,10 +2,10 @@
 /*
  * t_again.c - a disk that delivers other bytes the second time: noticed on every path
  *
- * A record is delivered.  Then its bytes change on the disk, and the page cache loses them.  When it
- * is delivered again, SHARD_CHECK_DEVICE must notice.  There are two controls.  SHARD_CHECK_FIRST
- * does not look again and delivers the damage.  So does a loader that is told that it had no page
- * fault, or that a read was served by the page cache.
+ * A record is delivered.  Then its bytes change on the disk, and the page cache loses them.  When
+ * it is delivered again, SHARD_CHECK_DEVICE must notice.  There are two controls, which deliver the
+ * damage: SHARD_CHECK_FIRST, and a loader that is told that it had no page fault, or that a read
+ * was served by the page cache.
  *
  * LDFLAGS: -Wl,--wrap=file_seems_cached,--wrap=file_major_faults,--wrap=file_read_cached
  * LDFLAGS: -Wl,--wrap=file_changed_ns
@@ -153,8 +153,8 @@ static bool batch_is_sound(const struct shard_batch *b, uint32_t group)
 }
 
 /*
- * Deliver the victim in two epochs, and then again in `epoch`.  Returns the second answer; *sound: what was
- * delivered then was right.
+ * Deliver the victim in two epochs, and then again in `epoch`.  Returns the last answer.  *sound:
+ * what was delivered then was right.
  */
 static int deliver_twice(const struct kind *k, uint32_t path, uint32_t check, enum rot how, bool back, uint64_t epoch,
 			 bool *sound)
@@ -177,7 +177,7 @@ static int deliver_twice(const struct kind *k, uint32_t path, uint32_t check, en
 	at = place_of(k);
 	ds = open_dataset(check);
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
-	/* Two epochs, because what came from the disk in the first one is hashed in the second as well. */
+	/* Two epochs: what came from the disk in the first is hashed in the second as well. */
 	for (uint64_t i = 0; i < 2 * RECORDS / BATCH; i++) {
 		if (i == RECORDS / BATCH)
 			CHECK_EQ(shard_loader_next(l, &b, NULL), SHARD_END);
@@ -239,7 +239,7 @@ TEST(damage_of_a_second_read_is_noticed)
 					STORY("%s, path %u, %s, %s", kinds[i].name, path, is_warm ? "warm" : "cold",
 					      how == ROT_BIT ? "a bit" : "a hole");
 					warm = is_warm;
-					/* what is not warm is fetched again, which needs no fault */
+					/* what is not warm is fetched again, without a fault */
 					check_twice(&kinds[i], path, how, 0,
 						    image && path == SHARD_PATH_PREAD
 							    ? true
@@ -248,8 +248,8 @@ TEST(damage_of_a_second_read_is_noticed)
 }
 
 /*
- * The next time that a run is fetched.  The kernel has read it when it is used, so there is no fault
- * to see, but the loader knows that it has asked for it.
+ * The next time that a run is fetched.  The kernel has read it when it is used, so there is no
+ * fault to see, but the loader knows that it has asked for it.
  */
 TEST(damage_that_was_read_ahead_is_noticed)
 {

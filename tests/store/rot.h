@@ -44,7 +44,7 @@ static inline bool rot(const char *path, uint64_t offset, enum rot how)
 		done = pread(fd, bytes, ROT_BYTES, (off_t)page) == ROT_BYTES;
 		bytes[offset % ROT_BYTES] ^= 1;
 	}
-	/* A page that another CPU has just touched stays in memory.  DONTNEED makes all CPUs forget such pages. */
+	/* A page that another CPU has just touched stays; DONTNEED makes all CPUs forget it. */
 	for (int tries = 0; done && how != ROT_IN_MEMORY && tries < 100; tries++) {
 		done = how == ROT_BIT
 			       ? pwrite(fd, bytes, ROT_BYTES, (off_t)page) == ROT_BYTES
