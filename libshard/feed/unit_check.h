@@ -2,9 +2,9 @@
 /*
  * unit_check.h - whether a unit has to be hashed before a record of it is delivered
  *
- * With SHARD_CHECK_DEVICE and SHARD_CHECK_FIRST a unit is hashed when the dataset first delivers a
- * record of it.  With SHARD_CHECK_DEVICE that is forgotten when the unit may have come from a device
- * again.  Bytes that have just come from one are always hashed.
+ * With SHARD_CHECK_DEVICE and SHARD_CHECK_FIRST a unit is hashed when the dataset first delivers
+ * a record of it.  With SHARD_CHECK_DEVICE that is forgotten when the unit may have come from a
+ * device again.  Bytes that have just come from one are always hashed.
  *
  * Several threads may need the same unit at once: its records stand in neighbouring steps, or at
  * the end of one epoch and the start of the next.  Then one thread hashes it, which takes some
