@@ -23,7 +23,7 @@ PARTS = [
     ("In the page cache", r"loader/hot/(\d+)/(\d+)$", "best bare copy loop, same records, same order"),
     ("In the page cache, LZ4", r"loader/lz4/(\d+)/(\d+)$", "bare loop that decodes each chunk once"),
     ("First epoch and later ones", r"loader/(first|later)/(\d+)$", "the same without checking hashes"),
-    ("Not in memory", r"loader/cold/(\d+)(/first|/auto|/1)?$", "best bare O_DIRECT loop, unchecked"),
+    ("Not in memory", r"loader/cold/(\d+)(/checked|/auto|/1)?$", "best bare O_DIRECT loop, unchecked"),
 ]
 
 
@@ -46,7 +46,8 @@ def row_name(found):
     if first in ("first", "later"):
         return f"{size_name(second)}, " + ("first epoch, hashed" if first == "first" else "later epochs")
     if "/cold/" in found.string:
-        return size_name(first) + {"/first": ", hashed", "/auto": ", by page cache", "/1": ", 1 thread"}.get(second, "")
+        how = {"/checked": ", hashed", "/auto": ", by page cache", "/1": ", 1 thread"}
+        return size_name(first) + how.get(second, "")
     return f"{size_name(first)}, {second} thread" + ("s" if second != "1" else "")
 
 

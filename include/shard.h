@@ -152,9 +152,10 @@ SHARD_API int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t 
 struct shard_dataset;
 
 enum shard_check {
-	SHARD_CHECK_FIRST = 0,	/* hash each unit when it is first used */
+	SHARD_CHECK_DEVICE = 0, /* hash a unit at its first use, and whenever this process reads it from a device */
 	SHARD_CHECK_ALWAYS = 1, /* hash it at each use; a loader hashes a chunk each time that it decodes it */
 	SHARD_CHECK_NEVER = 2,	/* check the structure only; for storage that is verified by other means */
+	SHARD_CHECK_FIRST = 3,	/* hash each unit when it is first used, and never again */
 };
 
 /* Makes an error of the SIGBUS of a map that is cut or unreadable; chains a handler.  1 is ON. */
@@ -294,8 +295,7 @@ struct shard_loader_options {
 	 * The most memory for decoded chunks of compressed groups, besides the ring.  The default
 	 * of 0 is as much as one window of this rank needs, or in a global order as much as all
 	 * chunks need.  It is at most a quarter of the memory that is available at the first next.
-	 * With all that it needs, a loader decodes each chunk once an epoch.  With less memory the
-	 * same batches come more slowly, because chunks are decoded again.
+	 * With less than it needs, a loader is slower: it decodes chunks more than once an epoch.
 	 */
 	uint64_t stage_bytes;
 
@@ -304,6 +304,7 @@ struct shard_loader_options {
 	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
 	uint32_t gpu, reserved;	    /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM: which GPU; shard_gpu.h explains it */
 	void *gpu_stream;	    /* of that GPU, or NULL */
+	uint64_t corrupt_most;	    /* rows to substitute or mask; more: CORRUPT; default 1024, UINT64_MAX: no limit */
 };
 
 /* Row i of record_count is at data + i x stride; with row_at not NULL, at data + row_at[i]. */
@@ -348,9 +349,8 @@ SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batc
 
 /*
  * Wait until shard_loader_next() would return at once, with a batch or an error.  TIMEOUT if that
- * takes more than `timeout_ns`; a timeout of 0 polls.  For threads that have other work to do while
- * they wait.  After a call of shard_loader_next_device() or shard_loader_begin_device(), this waits
- * for shard_loader_next_device() instead.
+ * takes more than `timeout_ns`; 0 polls.  For threads that have other work to do.  After a call of
+ * shard_loader_next_device() or shard_loader_begin_device(), this waits for the former instead.
  */
 SHARD_API int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err);
 

@@ -119,7 +119,7 @@ static uint64_t shards_in_memory(const struct shard_dataset *ds, const char *dir
 		snprintf(name, sizeof(name), "%.*s", (int)e.file_name_bytes, e.file);
 		path = mem_join(dir, name);
 		if (path && !file_open(path, &fd, &bytes, &inode, NULL)) {
-			count += file_seems_cached(fd, bytes);
+			count += file_seems_cached(fd, bytes, NULL);
 			file_close(fd);
 		}
 		mem_free(path);

@@ -119,6 +119,7 @@ static void fill(struct crew *c, struct member *m, uint32_t slot, const struct o
 	claim->rc = slot_fill(c->supply, &m->scratch, s, counts, &claim->why);
 	if (!claim->rc)
 		claim->rc = repair_rows(c->supply, &m->scratch, s, counts, &claim->why);
+	claim->repaired = counts->substituted + counts->masked;
 }
 
 /* With lock, which is given up while it works.  Fill a free slot, if there still is one. */

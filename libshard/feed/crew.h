@@ -24,7 +24,8 @@ enum claim_state { CLAIM_FREE, CLAIM_FILLING, CLAIM_READY, CLAIM_TAKEN };
 struct claim {
 	enum claim_state state; /* lock */
 	bool stale;		/* lock: it is being filled for a place that a move has left */
-	int rc;			/* how filling went; the slot's owner uses this and `why` */
+	int rc;			/* how filling went; the slot's owner uses this and what follows */
+	uint64_t repaired;	/* rows that were substituted or masked */
 	struct shard_error why;
 };
 

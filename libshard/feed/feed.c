@@ -11,6 +11,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/feed/block.h"
+#include "libshard/store/read/dataset.h"
 
 #define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
 
@@ -91,15 +92,33 @@ int feed_start(struct feed *f, struct shard_error *err)
 
 /* ---- slots ---- */
 
+/* Count rows that were substituted or masked.  Too many are CORRUPT, and are not counted. */
+static int count_repaired(struct feed *f, uint64_t rows, struct shard_error *err)
+{
+	struct shown s;
+
+	if (rows > f->o.corrupt_most - f->repaired)
+		return error_set(err, SHARD_E_CORRUPT,
+				 "%s: %" PRIu64 " rows were substituted or masked, and %" PRIu64
+				 " more would be; corrupt_most is %" PRIu64
+				 ": restore the damaged shards, or set a higher "
+				 "corrupt_most",
+				 show(&s, f->ds->dir), f->repaired, rows, f->o.corrupt_most);
+	f->repaired += rows;
+	return SHARD_OK;
+}
+
 int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err)
 {
-	const struct claim *claim;
+	struct claim *claim;
 	int rc = cursor_error(&f->cursor, err);
 
 	if (rc)
 		return rc;
 	*slot = crew_take(&f->crew);
 	claim = &f->crew.claim[*slot];
+	if (!claim->rc)
+		claim->rc = count_repaired(f, claim->repaired, &claim->why);
 	if (claim->rc) {
 		rc = cursor_fail(&f->cursor, claim->rc, &claim->why, err);
 		crew_give(&f->crew, *slot);

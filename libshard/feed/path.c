@@ -17,6 +17,8 @@
 #define FITS_PERCENT   60u		    /* of the available memory; the trainer needs some too */
 #define DIRECT_BYTES   (UINT64_C(16) << 10) /* of a record; shorter ones are read in runs */
 #define BESIDE_BYTES   (UINT64_C(64) << 20)
+#define LONG_BYTES     (UINT64_C(128) << 20) /* of a shard: to look at it costs less than 1 % of copying it */
+#define LASTING	       (UINT32_C(1) << 21)
 #define FAULTS_ALLOWED 16u /* in a step, and one more for each 8 rows */
 
 /* ---- what is decided ---- */
@@ -26,14 +28,15 @@ struct path_times paths_times(const struct paths *p, uint64_t epoch)
 	uint32_t turn = atomic_load_explicit(&p->turn, memory_order_relaxed), now = turn + (uint32_t)epoch;
 
 	/* Bit 0 is set, so a time is never 0. */
-	return (struct path_times){(turn & 0xfffff) << 1 | 1, (now & 0xfffff) << 1 | 1, ((now + 1) & 0xfffff) << 1 | 1};
+	return (struct path_times){(turn & 0xfffff) << 1 | 1 | LASTING, (now & 0xfffff) << 1 | 1,
+				   ((now + 1) & 0xfffff) << 1 | 1};
 }
 
 /* A thread that finds the entry also finds what was prepared for the path. */
-static void enter(struct paths *p, uint64_t shard, struct path_choice path, uint64_t epoch)
+static void enter(struct paths *p, uint64_t shard, struct path_choice path, bool lasts, uint64_t epoch)
 {
 	struct path_times times = paths_times(p, epoch);
-	uint32_t entry = (path.hot ? times.hot : times.now) << 3 | (path.hot ? 4u : 0) | (uint32_t)path.kind;
+	uint32_t entry = (lasts ? times.lasting : times.now) << 3 | (path.hot ? 4u : 0) | (uint32_t)path.kind;
 
 	atomic_store_explicit(&p->entry[shard], entry, memory_order_release);
 }
@@ -50,14 +53,31 @@ static bool is_beside(const struct paths *p, const struct shard_reader *r, uint3
 	       r->group[group].data && r->pages->record_count * r->group[group].stride <= BESIDE_BYTES;
 }
 
-static void fetch_beside(const struct paths *p, const struct shard_reader *r)
+static void fetch_beside(const struct paths *p, struct shard_reader *r)
 {
 	for (uint32_t g = 0; g < r->schema->group_count; g++)
-		if (is_beside(p, r, g))
+		if (is_beside(p, r, g)) {
+			reader_forget_group(r, g);
 			file_will_need(r->group[g].data, (size_t)(r->pages->record_count * r->group[g].stride));
+		}
 }
 
-static struct path_choice choose(const struct paths *p, const struct shard_reader *r)
+/* Keys, statistics and provenance stand behind what a loader reads, and need not be in memory. */
+static uint64_t used_bytes(const struct shard_reader *r)
+{
+	uint64_t end = 0;
+
+	for (uint32_t i = 0; i < r->pages->section_count; i++) {
+		const struct section *s = &r->pages->section[i];
+
+		if (s->type <= SHARD_SECTION_CIDX && s->offset + s->bytes > end)
+			end = s->offset + s->bytes;
+	}
+	return end;
+}
+
+/* *whole becomes false if a part of the shard is not in memory. */
+static struct path_choice choose(const struct paths *p, const struct shard_reader *r, bool *whole)
 {
 	uint64_t bytes, inode;
 	bool cached;
@@ -67,9 +87,10 @@ static struct path_choice choose(const struct paths *p, const struct shard_reade
 		return (struct path_choice){PATH_DIRECT, false};
 	if (p->asked == SHARD_PATH_PREAD || p->is_remote)
 		return (struct path_choice){PATH_PREAD, false};
+	*whole = false;
 	if (file_open(r->path, &fd, &bytes, &inode, NULL))
 		return (struct path_choice){PATH_MAP, false}; /* removed; the map still has it */
-	cached = file_seems_cached(fd, bytes);
+	cached = file_seems_cached(fd, used_bytes(r), whole);
 	file_close(fd);
 	if (cached || p->asked == SHARD_PATH_MAP || !p->wants_direct)
 		return (struct path_choice){PATH_MAP, cached};
@@ -77,25 +98,30 @@ static struct path_choice choose(const struct paths *p, const struct shard_reade
 	return (struct path_choice){p->fits ? PATH_PREAD : PATH_DIRECT, false};
 }
 
-struct path_choice paths_decide(struct paths *p, uint64_t shard, const struct shard_reader *r, uint64_t epoch)
+struct path_choice paths_decide(struct paths *p, uint64_t shard, struct shard_reader *r, uint64_t epoch)
 {
-	struct path_choice path = choose(p, r);
+	bool whole = true;
+	struct path_choice path = choose(p, r, &whole);
 
+	reader_look_for_changes(r, -1);
+	if (!whole)
+		reader_forget_all(r);
 	if (!path.hot)
 		fetch_beside(p, r);
-	enter(p, shard, path, epoch);
+	enter(p, shard, path, path.hot && r->file_bytes < LONG_BYTES, epoch);
 	return path;
 }
 
 void paths_doubt(struct paths *p, uint64_t faults, uint32_t hot_rows)
 {
 	if (hot_rows && faults > FAULTS_ALLOWED + hot_rows / 8) /* rows of other shards may fault */
-		atomic_fetch_add_explicit(&p->turn, 1, memory_order_relaxed);
+		/* By 2, because decisions for the next epoch hold as well. */
+		atomic_fetch_add_explicit(&p->turn, 2, memory_order_relaxed);
 }
 
 void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch)
 {
-	enter(p, shard, (struct path_choice){PATH_PREAD, false}, epoch);
+	enter(p, shard, (struct path_choice){PATH_PREAD, false}, false, epoch);
 }
 
 /* ---- runs of a map ---- */
@@ -134,6 +160,7 @@ void paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, ui
 		return;
 	if (atomic_exchange_explicit(&fetched[group * runs + run], now, memory_order_relaxed) == now)
 		return;
+	reader_forget(r, group, first, count);
 	if (r->group[group].compressed)
 		reader_fetch_chunks(r, group, first / unit, (first + count - 1) / unit - first / unit + 1);
 	else

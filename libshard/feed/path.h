@@ -5,9 +5,12 @@
  * The first thread that needs a shard in an epoch decides the path.  It does not matter which
  * thread that is, because all would decide the same.
  *
- * A mapped shard is hot if it lies in memory.  It stays hot until a step has to wait for pages.
- * Then all hot shards are looked at again.  A mapped shard that is not hot is read in runs: the
- * first use of a record makes the kernel fetch the whole run around it.
+ * A mapped shard is hot if it lies in memory.  It stays hot until a step has to wait for pages, and
+ * a long one until the epoch ends.  Then it is looked at again.  A mapped shard that is not hot is
+ * read in runs: the first use of a record makes the kernel fetch the whole run around it.
+ *
+ * With SHARD_CHECK_DEVICE this is where it is forgotten that units were checked: before a run or a
+ * small group is fetched, and if a part of the shard is not in memory.
  */
 #ifndef SHARD_FEED_PATH_H
 #define SHARD_FEED_PATH_H
@@ -34,7 +37,7 @@ struct paths {
 	bool is_remote, fits, wants_direct, has_direct_group;
 	uint64_t fetch_records; /* of a run */
 
-	_Atomic uint32_t turn;	 /* goes up when hot shards are doubted */
+	_Atomic uint32_t turn;	 /* goes up by 2 when hot shards are doubted */
 	_Atomic uint32_t *entry; /* [shard_count] a decision and its time; 0: there was none yet */
 	/* [shard_count] [group][run] the epoch of the last fetch; NULL: there was none yet */
 	_Atomic(_Atomic uint8_t *) *fetched;
@@ -52,7 +55,7 @@ uint64_t path_fits_bytes(void);
  * another thread may be there already.
  */
 struct path_times {
-	uint32_t hot, now, next;
+	uint32_t lasting, now, next; /* lasting: of short shards that are hot */
 };
 struct path_times paths_times(const struct paths *p, uint64_t epoch);
 
@@ -64,11 +67,11 @@ static inline bool paths_find(const struct paths *p, const struct path_times *ti
 
 	out->kind = (enum path_kind)(entry & 3);
 	out->hot = entry & 4;
-	return out->hot ? time == times->hot : time == times->now || time == times->next;
+	return time == times->now || time == times->next || time == times->lasting;
 }
 
 /* Decide, for this epoch. */
-struct path_choice paths_decide(struct paths *p, uint64_t shard, const struct shard_reader *r, uint64_t epoch);
+struct path_choice paths_decide(struct paths *p, uint64_t shard, struct shard_reader *r, uint64_t epoch);
 
 /*
  * A step with so many rows of hot shards had this many page faults.  Doubt hot shards if too many.

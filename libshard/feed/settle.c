@@ -20,6 +20,7 @@
 #define GLOBAL_BYTES	(UINT64_C(128) << 10) /* one such record is worth a request to a disk */
 #define WINDOW_RUNS	40u		      /* in 64 lanes and runs of 256 KiB: 0.67 GB, ten batches of 256 runs */
 #define LANES		64u
+#define CORRUPT_DEFAULT 1024u /* rows: more are not a few bad sectors */
 
 static int check(const struct shard_loader_options *o, struct shard_error *err)
 {
@@ -108,6 +109,7 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 	int rc;
 
 	o->world = o->world ? o->world : 1;
+	o->corrupt_most = o->corrupt_most ? o->corrupt_most : CORRUPT_DEFAULT;
 	o->slot_count = o->slot_count ? o->slot_count : SLOTS_DEFAULT;
 	if (!o->thread_count) {
 		cpus = thread_cpu_count();

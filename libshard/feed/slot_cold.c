@@ -34,7 +34,8 @@
 struct cold_file {
 	uint64_t shard; /* + 1; 0: the entry is empty */
 	bool wanted_direct;
-	uint32_t users; /* reads under way */
+	uint32_t users;	 /* reads under way */
+	uint64_t looked; /* the fill in which its time was looked at */
 	struct direct_file file;
 };
 
@@ -51,6 +52,7 @@ struct cold {
 	struct engine *engine;
 	struct cold_read read[DEPTH];
 	uint32_t idle[DEPTH], idle_count, depth;
+	uint64_t fill;		   /* which fill of a slot this is */
 	struct cold_read *growing; /* waits for the next row, which may belong to it; or NULL */
 	uint8_t *bounce;	   /* [depth] buffers of bounce_bytes; NULL: none was needed yet */
 	uint64_t bounce_bytes;
@@ -159,15 +161,20 @@ static int get_file(struct cold *c, const struct slot_row *row, bool direct, str
 	int rc;
 
 	*out = f;
-	if (f->shard == row->shard + 1 && f->wanted_direct == direct)
-		return SHARD_OK;
-	direct_close(&f->file);
-	f->shard = 0;
-	rc = open_again(c, row, direct, &f->file, err);
-	if (rc)
-		return rc;
-	f->shard = row->shard + 1;
-	f->wanted_direct = direct;
+	if (f->shard != row->shard + 1 || f->wanted_direct != direct) {
+		direct_close(&f->file);
+		f->shard = 0;
+		rc = open_again(c, row, direct, &f->file, err);
+		if (rc)
+			return rc;
+		f->shard = row->shard + 1;
+		f->wanted_direct = direct;
+		f->looked = c->fill - 1;
+	}
+	/* A write or a hole is in the page cache at once, and no read of it comes from a device. */
+	if (!f->file.direct && f->looked != c->fill)
+		reader_look_for_changes(row->r, f->file.fd);
+	f->looked = c->fill;
 	return SHARD_OK;
 }
 
@@ -221,6 +228,9 @@ static int land(struct cold *c, struct cold_read *r, uint64_t epoch, uint64_t *c
 	else if (r->io.os_code)
 		rc = error_os(err, r->io.os_code, "%s: reading %zu bytes at %" PRIu64, show(&s, r->row.r->path),
 			      r->io.bytes, r->io.offset);
+	r->row.fresh = r->from->file.direct || !r->io.cached;
+	if (r->row.fresh && !r->from->file.direct) /* the kernel may have read ahead, too */
+		reader_forget_all(r->row.r);
 	return rc ? rc : land_rows(r, checked, err);
 }
 
@@ -240,6 +250,7 @@ int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked,
 
 	if (!c)
 		return SHARD_OK;
+	c->fill++;
 	start(c);
 	while ((io = engine_get(c->engine)) != NULL) { /* all of them: they write to the slot */
 		int got = land(c, (struct cold_read *)io, epoch, checked, rc ? NULL : err);
@@ -276,7 +287,11 @@ static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *f
 	r->rows = 1;
 	r->bounce = NULL;
 	r->skip = 0;
-	r->io = (struct engine_read){.fd = file->fd, .offset = begin, .bytes = (size_t)g->stride, .dst = row->dst};
+	r->io = (struct engine_read){.fd = file->fd,
+				     .offset = begin,
+				     .bytes = (size_t)g->stride,
+				     .dst = row->dst,
+				     .asks = row->r->check == SHARD_CHECK_DEVICE && !file->direct};
 	if (from == begin && to == end && !((uintptr_t)row->dst % file->memory_align))
 		return true;
 	if (!open_bounce(c) || file->offset_align > LAYOUT_ALIGN)

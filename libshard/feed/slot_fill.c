@@ -19,6 +19,7 @@
 
 #define TOGETHER    16u	 /* large rows that are prefetched at once: one wait for all their pages */
 #define SHORT_BYTES 256u /* of a record; rows of shorter ones are prefetched a block at a time */
+#define LOOK_BLOCKS 64u	 /* of records below LAYOUT_LARGE; asking for page faults takes as long as some rows of them */
 
 /* ---- where records are ---- */
 
@@ -44,7 +45,7 @@ static int prepare(struct block *b, struct located *at)
 	for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++) {
 		if (at->r->check != SHARD_CHECK_NEVER)
 			rc = reader_check_tables(at->r, g, b->err);
-		if (!rc && at->r->check == SHARD_CHECK_FIRST && !reader_seen(at->r, g))
+		if (!rc && reader_remembers(at->r) && !reader_seen(at->r, g))
 			rc = error_set(b->err, SHARD_E_MEMORY, "no memory to remember which units were checked");
 	}
 	if (!rc)
@@ -88,11 +89,10 @@ static enum path_kind kind_of(const struct block *b, uint32_t group, const struc
 		       : PATH_MAP;
 }
 
-static int fill_row(struct block *b, uint32_t group, uint32_t i)
+static struct slot_row row_of(const struct block *b, uint32_t group, uint32_t i)
 {
 	const struct located *at = &b->at[i];
 	const struct shard_group *g = &b->layout->schema->group[group];
-	enum path_kind kind = kind_of(b, group, at);
 	struct slot_row row = {.supply = b->supply,
 			       .r = at->r,
 			       .shard = at->shard,
@@ -104,10 +104,26 @@ static int fill_row(struct block *b, uint32_t group, uint32_t i)
 
 	if (layout_is_large(g))
 		row.dst = row.slot + b->layout->group_at[group] + row.row * g->stride;
+	return row;
+}
+
+/* Returns where the record of a row is mapped. */
+static const uint8_t *mapped_at(const struct block *b, uint32_t group, uint32_t i)
+{
+	const struct reader_group *g = &b->at[i].r->group[group];
+
+	return g->data + b->at[i].inside * g->stride;
+}
+
+static int fill_row(struct block *b, uint32_t group, uint32_t i)
+{
+	enum path_kind kind = kind_of(b, group, &b->at[i]);
+	struct slot_row row = row_of(b, group, i);
+
 	if (kind == PATH_MAP)
-		return slot_row_land(&row, at->r->group[group].data + at->inside * g->stride, &b->counts->checked_units,
-				     b->err);
-	*(kind == PATH_DIRECT ? &b->counts->direct_bytes : &b->counts->pread_bytes) += g->stride;
+		return slot_row_land(&row, mapped_at(b, group, i), &b->counts->checked_units, b->err);
+	*(kind == PATH_DIRECT ? &b->counts->direct_bytes : &b->counts->pread_bytes) +=
+		b->layout->schema->group[group].stride;
 	return slot_cold_put(b->scratch, &row, kind == PATH_DIRECT, b->slot->place.epoch, &b->counts->checked_units,
 			     b->err);
 }
@@ -128,7 +144,7 @@ __attribute__((always_inline)) static inline bool fill_seen(const struct block *
 
 	if (!at->path.hot || at->r->check == SHARD_CHECK_ALWAYS || kind_of(b, group, at) != PATH_MAP)
 		return false;
-	if (at->r->check == SHARD_CHECK_FIRST) {
+	if (at->r->check != SHARD_CHECK_NEVER) {
 		/* Two loads, because gcc would turn g->seen[i] into a plain one. */
 		seen = atomic_load_explicit(&g->seen, memory_order_acquire);
 		unit = layout_unit_of(b->layout, group, at->inside);
@@ -235,6 +251,83 @@ static int fill_block(struct block *b)
 	return rc;
 }
 
+/* ---- pages that had to be read meanwhile ---- */
+
+/*
+ * Check a row of a map again.  If its record is a unit, what was delivered is hashed.  Other units
+ * are hashed where they are mapped, once, and their rows are copied again.
+ */
+static int check_row(struct block *b, uint32_t group, uint32_t i)
+{
+	struct slot_row row = row_of(b, group, i);
+
+	if (row.flags && *row.flags & ROW_DAMAGED)
+		return SHARD_OK;
+	row.fresh = row.dst && row.r->group[group].unit_records == 1;
+	return slot_row_land(&row, row.fresh ? row.dst : mapped_at(b, group, i), &b->counts->checked_units, b->err);
+}
+
+static int check_block(struct block *b)
+{
+	const struct shard_schema *schema = b->layout->schema;
+	int rc = SHARD_OK;
+
+	for (uint32_t g = 0; !rc && g < schema->group_count; g++) {
+		if (schema->group[g].codec != SHARD_RAW)
+			continue; /* slot_packed.c has looked after each chunk */
+		for (uint32_t i = 0; i < b->count; i++)
+			if (kind_of(b, g, &b->at[i]) == PATH_MAP)
+				reader_forget(b->at[i].r, g, b->at[i].inside, 1);
+		for (uint32_t i = 0; !rc && i < b->count; i++)
+			if (kind_of(b, g, &b->at[i]) == PATH_MAP)
+				rc = check_row(b, g, i);
+	}
+	return rc;
+}
+
+/*
+ * If the thread has waited for pages since *faults, check the mapped rows from `first` to the end
+ * of the block again.  Earlier blocks have no rows of other paths, so they can be located again.
+ */
+static int look_for_faults(struct block *b, uint32_t first, uint64_t *faults)
+{
+	uint64_t now = file_major_faults();
+	struct block earlier;
+	int rc = SHARD_OK;
+
+	if (now == *faults)
+		return SHARD_OK;
+	*faults = now;
+	for (earlier = *b; !rc && first < b->first; first += BLOCK_ROWS) {
+		earlier.first = first;
+		earlier.count = BLOCK_ROWS;
+		rc = locate(&earlier);
+		if (!rc)
+			rc = check_block(&earlier);
+	}
+	return rc ? rc : check_block(b);
+}
+
+/* Fill the rows from b->first to `end`.  The thread has had so many faults. */
+static int fill_rows(struct block *b, uint32_t end, uint64_t faults)
+{
+	bool looks = b->supply->ds->o.check == SHARD_CHECK_DEVICE;
+	uint32_t most = b->layout->record_bytes < LAYOUT_LARGE ? LOOK_BLOCKS : 1, first = b->first, blocks = 0;
+	int rc = SHARD_OK;
+
+	b->scratch->faults = faults;
+	for (; !rc && b->first < end; b->first += BLOCK_ROWS) {
+		b->count = end - b->first < BLOCK_ROWS ? end - b->first : BLOCK_ROWS;
+		rc = fill_block(b);
+		if (rc || !looks || (++blocks < most && b->first + b->count < end))
+			continue;
+		rc = look_for_faults(b, first, &faults);
+		first = b->first + b->count;
+		blocks = 0;
+	}
+	return rc;
+}
+
 int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
 		  struct fill_counts *counts, struct shard_error *err)
 {
@@ -246,10 +339,9 @@ int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s
 			  .counts = &once_more,
 			  .err = err,
 			  .first = row,
-			  .count = 1,
 			  .strict = true,
 			  .times = paths_times(&supply->paths, s->place.epoch)};
-	int rc = fill_block(&b), finished;
+	int rc = fill_rows(&b, row + 1, file_major_faults()), finished;
 
 	finished = slot_cold_finish(scratch, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
 	counts->checked_units += once_more.checked_units;
@@ -269,12 +361,8 @@ int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, st
 			  .strict = supply->on_corrupt == SHARD_CORRUPT_FAIL,
 			  .times = paths_times(&supply->paths, s->place.epoch)};
 	uint64_t faults = file_major_faults();
-	int rc = SHARD_OK, finished;
+	int rc = fill_rows(&b, s->rows, faults), finished;
 
-	for (; !rc && b.first < s->rows; b.first += BLOCK_ROWS) {
-		b.count = s->rows - b.first < BLOCK_ROWS ? s->rows - b.first : BLOCK_ROWS;
-		rc = fill_block(&b);
-	}
 	counts->uring = slot_cold_has_uring(scratch);
 	finished = slot_cold_finish(scratch, s->place.epoch, &counts->checked_units, rc ? NULL : err);
 	paths_doubt(&supply->paths, file_major_faults() - faults, b.hot_rows);

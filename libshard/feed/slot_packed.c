@@ -6,14 +6,17 @@
  * chunk is decoded into a block of the stage, where all threads find it.  If no block is free, it
  * is decoded into memory of this thread.
  *
- * A chunk is hashed when it is decoded, before and after.  With SHARD_CHECK_FIRST that is done only
- * the first time.  Records that are taken from the stage later need no hashing.
+ * A chunk is hashed when it is decoded, before and after.  With SHARD_CHECK_DEVICE that is done the
+ * first time, and again after the chunk was fetched.  A chunk that was decoded unhashed, but had to
+ * be waited for, is hashed afterwards.  With SHARD_CHECK_FIRST only the first time counts.  Records
+ * that are taken from the stage later need no hashing.
  */
 #include "libshard/feed/slot_packed.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/codec/copy.h"
 #include "libshard/feed/unit_check.h"
+#include "libshard/io/file.h"
 #include "libshard/store/read/reader_chunks.h"
 #include "shard_pack.h"
 
@@ -61,13 +64,28 @@ static struct part part_at(const struct block *b, uint32_t group, uint32_t row)
 
 /* ---- decoding ---- */
 
+/* Has this thread waited for pages since it decoded the last chunk, or began to fill the slot? */
+static bool had_faults(struct scratch *s)
+{
+	uint64_t now = file_major_faults();
+	bool had = now != s->faults;
+
+	s->faults = now;
+	return had;
+}
+
 static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t *dst)
 {
 	struct shard_reader *r = b->at[p->row].r;
 	/* Chunks beside the stage are checked as well: several threads may decode the same one. */
-	struct unit_check check = unit_check_begin(b->supply, r, group, p->chunk);
+	struct unit_check check = unit_check_begin(b->supply, r, group, p->chunk, false);
 	int rc = reader_read_chunk(r, group, p->chunk, check.hash, dst, b->err);
 
+	if (!rc && !check.hash && r->check == SHARD_CHECK_DEVICE && had_faults(b->scratch)) {
+		reader_forget(r, group, p->chunk * r->group[group].unit_records, 1);
+		rc = reader_check_chunk(r, group, p->chunk, dst, b->err);
+		b->counts->checked_units += !rc;
+	}
 	b->counts->decoded_chunks += !rc;
 	unit_check_end(&check, !rc, &b->counts->checked_units);
 	return rc;

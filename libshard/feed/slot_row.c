@@ -67,7 +67,7 @@ static int run_land(struct land_job *j)
 int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
 {
 	uint64_t unit = layout_unit_of(row->supply->layout, row->group, row->inside);
-	struct unit_check check = unit_check_begin(row->supply, row->r, row->group, unit);
+	struct unit_check check = unit_check_begin(row->supply, row->r, row->group, unit, row->fresh);
 	struct land_job j = {.row = row, .src = src, .err = err, .hash = check.hash};
 	int rc = run_land(&j);
 

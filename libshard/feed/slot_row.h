@@ -15,6 +15,7 @@ struct slot_row {
 	uint32_t group;
 	uint8_t *flags; /* of the row; NULL: damage is an error */
 	uint8_t *slot;
+	bool fresh;   /* the bytes have just come from a device */
 	uint8_t *dst; /* where the record belongs; NULL: its fields belong to arrays of the slot */
 };
 

@@ -37,6 +37,7 @@ struct supply {
 struct scratch {
 	uint8_t *chunk;	   /* room for the longest decoded chunk */
 	struct cold *cold; /* reads past the map; NULL: there were none yet */
+	uint64_t faults;   /* major page faults of the thread, when it last decoded a chunk */
 };
 
 /* `rows_ahead` is that of stages_open(). */

@@ -2,10 +2,13 @@
 /*
  * unit_check.h - whether a unit has to be hashed before a record of it is delivered
  *
- * With SHARD_CHECK_FIRST a unit is hashed when the dataset first delivers a record of it.  Several
- * threads may need the same unit at once: its records stand in neighbouring steps, or at the end of
- * one epoch and the start of the next.  Then one thread hashes it, which takes some microseconds,
- * and the others wait.
+ * With SHARD_CHECK_DEVICE and SHARD_CHECK_FIRST a unit is hashed when the dataset first delivers
+ * a record of it.  With SHARD_CHECK_DEVICE that is forgotten when the unit may have come from a
+ * device again.  Bytes that have just come from one are always hashed.
+ *
+ * Several threads may need the same unit at once: its records stand in neighbouring steps, or at
+ * the end of one epoch and the start of the next.  Then one thread hashes it, which takes some
+ * microseconds, and the others wait.
  */
 #ifndef SHARD_FEED_UNIT_CHECK_H
 #define SHARD_FEED_UNIT_CHECK_H
@@ -17,8 +20,9 @@
 #include "shard_pack.h"
 
 struct unit_check {
-	bool hash;		/* the caller has to hash the unit */
-	_Atomic uint64_t *seen; /* SHARD_CHECK_FIRST: the word with the bit of the unit */
+	bool hash; /* the caller has to hash the unit */
+	struct reader_group *g;
+	_Atomic uint64_t *seen; /* the word with the bit of the unit; NULL: the unit is hashed, whatever was before */
 	uint64_t bit;
 	atomic_bool *stripe; /* held by this thread, or NULL */
 };
@@ -33,12 +37,15 @@ static inline atomic_bool *unit_check_enter(struct supply *s, const struct shard
 	return stripe;
 }
 
-static inline struct unit_check unit_check_begin(struct supply *s, const struct shard_reader *r, uint32_t group,
-						 uint64_t unit)
+/* fresh: the bytes have just come from a device. */
+static inline struct unit_check unit_check_begin(struct supply *s, struct shard_reader *r, uint32_t group,
+						 uint64_t unit, bool fresh)
 {
-	struct unit_check c = {.hash = r->check == SHARD_CHECK_ALWAYS, .bit = UINT64_C(1) << (unit & 63)};
+	struct unit_check c = {.hash = r->check == SHARD_CHECK_ALWAYS || (fresh && r->check == SHARD_CHECK_DEVICE),
+			       .g = &r->group[group],
+			       .bit = UINT64_C(1) << (unit & 63)};
 
-	if (r->check == SHARD_CHECK_FIRST) {
+	if (!c.hash && reader_remembers(r)) {
 		/* The table exists since the first record of the shard was located. */
 		c.seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire) + unit / 64;
 		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
@@ -57,7 +64,7 @@ static inline struct unit_check unit_check_begin(struct supply *s, const struct 
 static inline void unit_check_end(const struct unit_check *c, bool sound, uint64_t *checked)
 {
 	if (sound && c->hash)
-		*checked += !c->seen || !(atomic_fetch_or_explicit(c->seen, c->bit, memory_order_release) & c->bit);
+		*checked += !c->seen || reader_set_seen(c->g, c->seen, c->bit);
 	if (c->stripe)
 		atomic_store_explicit(c->stripe, false, memory_order_release);
 }

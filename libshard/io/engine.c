@@ -12,12 +12,14 @@
 
 #include "libshard/base/mem.h"
 #include "libshard/io/engine_uring.h"
+#include "libshard/io/file.h"
 
 struct engine {
 	struct uring *uring; /* NULL: pread, when a read is asked for */
 	uint32_t depth, under_way;
-	struct engine_read **line; /* [depth] without io_uring: what was put, first come first served from head */
-	uint32_t head;
+	/* [depth] what io_uring does not get: all, if there is none; else what lay in the cache */
+	struct engine_read **line;
+	uint32_t head, line_count; /* first come first served from head */
 };
 
 struct engine *engine_open(uint32_t depth)
@@ -57,10 +59,11 @@ bool engine_is_full(const struct engine *e)
 
 void engine_put(struct engine *e, struct engine_read *r)
 {
-	if (e->uring)
+	r->cached = r->asks && file_read_cached(r->fd, r->dst, r->bytes, r->offset);
+	if (e->uring && !r->cached)
 		uring_put(e->uring, r);
 	else
-		e->line[(e->head + e->under_way) % e->depth] = r;
+		e->line[(e->head + e->line_count++) % e->depth] = r;
 	e->under_way++;
 }
 
@@ -89,12 +92,15 @@ struct engine_read *engine_get(struct engine *e)
 	if (!e->under_way)
 		return NULL;
 	e->under_way--;
-	if (e->uring) {
-		r = uring_get(e->uring, &result);
-	} else {
+	if (e->line_count) {
 		r = e->line[e->head];
 		e->head = (e->head + 1) % e->depth;
+		e->line_count--;
+	} else {
+		r = uring_get(e->uring, &result);
 	}
+	if (r->cached)
+		result = (int)r->bytes;
 	if (result == -EINTR || result == -EAGAIN || result == -ECANCELED)
 		result = 0;
 	r->os_code = result < 0 ? -result : 0;

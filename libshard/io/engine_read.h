@@ -5,6 +5,7 @@
 #ifndef SHARD_IO_ENGINE_READ_H
 #define SHARD_IO_ENGINE_READ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,8 @@ struct engine_read {
 	uint64_t offset;
 	size_t bytes;
 	void *dst;
+	bool asks;   /* see first whether all bytes lie in the page cache */
+	bool cached; /* of one that came back and asked: they did, and no device was read */
 	/*
 	 * of one that came back: errno, 0 if all bytes are there, ENODATA if the file ended before
 	 */

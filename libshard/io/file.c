@@ -150,15 +150,33 @@ static uint64_t parts_missing(int fd, uint64_t bytes)
 	return missing;
 }
 
-bool file_seems_cached(int fd, uint64_t bytes)
+bool file_seems_cached(int fd, uint64_t bytes, bool *whole)
 {
-	uint64_t part = bytes / CACHE_PARTS, missing = 0;
+	uint64_t part = bytes / CACHE_PARTS, missing = 0, known = parts_missing(fd, bytes);
 
-	if (parts_missing(fd, bytes) > 1)
-		return false;
-	for (uint64_t i = 0; i < CACHE_PARTS && missing <= 1; i++)
+	for (uint64_t i = 0; i < CACHE_PARTS && missing <= 1 && known <= 1; i++)
 		missing += !file_is_cached(fd, i * part, part);
-	return missing <= 1;
+	if (whole)
+		*whole = !known && !missing;
+	return known <= 1 && missing <= 1;
+}
+
+bool file_read_cached(int fd, void *out, size_t bytes, uint64_t offset)
+{
+	struct iovec all = {out, bytes};
+
+	return preadv2(fd, &all, 1, (off_t)offset, RWF_NOWAIT) == (ssize_t)bytes;
+}
+
+uint64_t file_changed_ns(int fd, const char *path, uint64_t inode)
+{
+	struct stat st;
+
+	if (fd >= 0 ? fstat(fd, &st) : stat(path, &st))
+		return 0;
+	if ((uint64_t)st.st_ino != inode)
+		return 0;
+	return (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
 }
 
 uint64_t file_major_faults(void)

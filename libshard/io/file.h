@@ -40,11 +40,21 @@ bool file_is_cached(int fd, uint64_t offset, uint64_t bytes);
 
 /*
  * Does the whole file lie in the page cache?  Up to one sixteenth of it may be missing: reading
- * that is cheaper than giving up the rest.  The answer can be too good: in a file of another user,
- * a sample that is missing is read to examine it, and a fast disk may deliver it before the answer.
- * So callers that rely on this also watch file_major_faults().
+ * that is cheaper than giving up the rest.  *whole says whether no sample was missing; `whole` may
+ * be NULL.  The answer can be too good: in a file of another user, a sample that is missing is read
+ * to examine it, and a fast disk may deliver it before the answer.  So callers that rely on this
+ * also watch file_major_faults().
  */
-bool file_seems_cached(int fd, uint64_t bytes);
+bool file_seems_cached(int fd, uint64_t bytes, bool *whole);
+
+/* Read bytes that all lie in the page cache.  Returns false if not all of them were read. */
+bool file_read_cached(int fd, void *out, size_t bytes, uint64_t offset);
+
+/*
+ * When the file last changed.  It is open as `fd`; if that is -1, it still has this path.  Returns
+ * 0 if it cannot be examined.
+ */
+uint64_t file_changed_ns(int fd, const char *path, uint64_t inode);
 
 /*
  * How often this thread has waited for the disk because a page that it touched was not in memory.

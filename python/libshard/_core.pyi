@@ -126,6 +126,7 @@ class Loader:
         gpu: int | None = None,
         stream: object = None,
         pool_bytes: int = 0,
+        corrupt_most: int = 0,
     ) -> Self: ...
     @property
     def closed(self) -> bool: ...

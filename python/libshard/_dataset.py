@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ._types import Path
 
-_CHECKS = ("first", "always", "never")
+_CHECKS = ("device", "always", "never", "first")
 
 
 class Dataset(_core.Dataset):
@@ -37,26 +37,28 @@ class Dataset(_core.Dataset):
     ``str`` or ``bytes`` for strings, read-only arrays for all others, which point into the file
     (uncompressed data is not copied).  ``ds[10:20]`` and ``ds[[5, 3, 8]]`` give several, with the
     records on the first axis: views where the records are neighbours in one shard, copies else.
-    Every record is checked against its hash when it is first used.
+    Every record is checked against its hash when it is first used, and when it is read from a disk
+    again.
 
     Safe for any number of threads, after ``fork``, and picklable: it opens the same files again,
     and raises :class:`MismatchError` if they are not the same any more.
     """
 
-    def __new__(cls, path: Path, *, check: str = "first", guard: bool = True, id: str | None = None) -> Self:
+    def __new__(cls, path: Path, *, check: str = "device", guard: bool = True, id: str | None = None) -> Self:
         """Open the folder ``path``; reads its manifest and no shard.
 
-        ``check``: when records are compared with their hashes: ``"first"`` use, ``"always"``, or
-        ``"never"``.  ``guard``: a file that is cut or cannot be read while it is open is an
-        exception, not a dead process.  ``id``: the id that the dataset must have, 64 hex digits
-        from somebody you trust; else :class:`MismatchError`.
+        ``check``: when records are compared with their hashes: at their first use and when they
+        come from a ``"device"`` again, ``"always"``, ``"never"``, or at their ``"first"`` use only.
+        ``guard``: a file that is cut or cannot be read while it is open is an exception, not a dead
+        process.  ``id``: the id that the dataset must have, 64 hex digits from somebody you trust;
+        else :class:`MismatchError`.
         """
         try:
             return super().__new__(cls, path, check=_choice("check", check, _CHECKS), guard=guard, id=id)
         except NotFoundError as e:
             raise NotFoundError(e.message + _advice(path), e.status, e.os_code) from None
 
-    def __init__(self, path: Path, *, check: str = "first", guard: bool = True, id: str | None = None) -> None:
+    def __init__(self, path: Path, *, check: str = "device", guard: bool = True, id: str | None = None) -> None:
         self._options = {"check": check, "guard": guard}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -212,6 +214,6 @@ def _reopen(cls: type[Dataset], path: str, options: dict[str, Any], dataset_id: 
     return ds
 
 
-def open(path: Path, *, check: str = "first", guard: bool = True, id: str | None = None) -> Dataset:
+def open(path: Path, *, check: str = "device", guard: bool = True, id: str | None = None) -> Dataset:
     """Open the dataset in folder ``path``: a :class:`Dataset`."""
     return Dataset(path, check=check, guard=guard, id=id)

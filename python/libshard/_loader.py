@@ -63,6 +63,7 @@ class LoaderBase(Generic[T]):
         threads: SupportsIndex = 0,
         path: str = "auto",
         on_corrupt: str = "fail",
+        corrupt_most: SupportsIndex | None = 1024,
         device: str | Device = "cpu",
         memory: WriteableBuffer | None = None,
         window_runs: SupportsIndex = 0,
@@ -99,6 +100,8 @@ class LoaderBase(Generic[T]):
         ``threads``: that fill batches; 0 for one per CPU, at most 4.  ``path``: how records are
         read, ``"auto"``, ``"map"``, ``"direct"`` or ``"pread"``.  ``on_corrupt``: ``"fail"``, or
         flag the row and ``"substitute"`` another record, or ``"mask"`` it with zeros.
+        ``corrupt_most``: rows that may be substituted or masked before the loader raises
+        :class:`CorruptError`; None for no limit.
 
         ``memory``: a writable buffer for the batches, 4096-aligned, of :attr:`ring_bytes` at least,
         instead of the loader's own; for memory that is page-locked already.  ``window_runs``,
@@ -148,6 +151,7 @@ class LoaderBase(Generic[T]):
             phase_unit_records=_whole("phase_unit_records", phase_unit_records, 64),
             stage_bytes=_whole("stage_bytes", stage_bytes, 64),
             on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT),
+            corrupt_most=_corrupt_most(corrupt_most),
             device=place == "cuda",
             gpu=gpu,
             stream=_whole("stream", stream, 64) if isinstance(stream, SupportsIndex) else stream,
@@ -306,6 +310,15 @@ def _device(name: str | Device) -> tuple[str, int | None]:
     if kind not in ("cpu", "cuda") or (":" in str(name) and not (kind == "cuda" and number.isdecimal())):
         raise ArgumentError(f"device={name!r}; must be 'cpu', 'cuda' or 'cuda:N'", "bad argument")
     return kind, int(number) if number else None
+
+
+def _corrupt_most(wanted: SupportsIndex | None) -> int:
+    if wanted is None:
+        return (1 << 64) - 1
+    number = _whole("corrupt_most", wanted, 64)
+    if number == 0:
+        raise ArgumentError("corrupt_most=0; must be 1 or more, or None; on_corrupt='fail' allows none", "bad argument")
+    return number
 
 
 def _pool(wanted: SupportsIndex | str) -> int:

@@ -43,6 +43,7 @@ class LoaderOptions(TypedDict, total=False):
     threads: SupportsIndex
     path: str
     on_corrupt: str
+    corrupt_most: SupportsIndex | None
     device: str | Device
     memory: WriteableBuffer | None
     window_runs: SupportsIndex

@@ -53,8 +53,8 @@ void __real_file_unmap(const void *map, uint64_t bytes);
 void __wrap_file_unmap(const void *map, uint64_t bytes);
 int __real_file_open_direct(const char *path);
 int __wrap_file_open_direct(const char *path);
-bool __real_file_seems_cached(int fd, uint64_t bytes);
-bool __wrap_file_seems_cached(int fd, uint64_t bytes);
+bool __real_file_seems_cached(int fd, uint64_t bytes, bool *whole);
+bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole);
 int __real_file_list(const char *dir, const char *suffix, int (*on_name)(void *, const char *), void *context,
 		     struct shard_error *err);
 int __wrap_file_list(const char *dir, const char *suffix, int (*on_name)(void *, const char *), void *context,
@@ -106,9 +106,9 @@ int __wrap_file_open_direct(const char *path)
 	return memory ? -1 : __real_file_open_direct(path);
 }
 
-bool __wrap_file_seems_cached(int fd, uint64_t bytes)
+bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole)
 {
-	return memory || __real_file_seems_cached(fd, bytes);
+	return memory || __real_file_seems_cached(fd, bytes, whole);
 }
 
 int __wrap_file_list(const char *dir, const char *suffix, int (*on_name)(void *, const char *), void *context,

@@ -250,6 +250,112 @@ TEST(no_substitute)
 	CHECK(strstr(err.message, "no substitute was found"));
 	shard_loader_close(l);
 	shard_dataset_close(ds);
+}
+
+/* Each second record of the first two shards: 45 of 130, in batches of 10 with 5 each. */
+static void damage_every_second(void)
+{
+	make_dataset(SHARD_RAW);
+	for (unsigned shard = 0; shard < 2; shard++)
+		for (uint64_t i = 0; i < sizes[shard]; i += 2)
+			damage_record(&folder, shard, 0, i * schema.group[0].stride + i);
+	CHECK_EQ(find_good(), 45);
+}
+
+/* Takes batches until it fails, or two epochs are over.  Returns how many came. */
+static unsigned take_all(struct shard_loader *l, struct shard_error *err)
+{
+	struct shard_batch b;
+	unsigned count = 0, ends = 0;
+	int rc;
+
+	err->message[0] = 0;
+	while (ends < 2) {
+		rc = shard_loader_next(l, &b, err);
+		if (rc < 0) {
+			CHECK_EQ(rc, SHARD_E_CORRUPT);
+			break;
+		}
+		ends += rc == SHARD_END;
+		count += !rc;
+		if (!rc)
+			CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+	}
+	return count;
+}
+
+TEST(corrupt_most_bounds_rows_of_both_policies)
+{
+	static const struct {
+		const char *story;
+		uint64_t most;
+		unsigned batches; /* that come before it fails; 26 in two epochs */
+		const char *says;
+	} rows[] = {
+		{"the first damaged batch is too much", 4, 0,
+		 ": 0 rows were substituted or masked, and 5 more would be"},
+		{"exactly what one batch has", 5, 1, ": 5 rows were"},
+		{"in the middle of the first epoch", 23, 4,
+		 ": 20 rows were substituted or masked, and 5 "
+		 "more would be; corrupt_most is 23: restore the damaged shards"},
+		{"all of the first epoch", 45, 13, ": 45 rows were"},
+		{"one less than two epochs have", 89, 13 + 8, ": 85 rows were"},
+		{"exactly two epochs", 90, 26, ""},
+		{"the default", 0, 26, ""},
+		{"no limit", UINT64_MAX, 26, ""},
+	};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .shuffle = SHARD_SEQUENTIAL};
+	struct shard_error err, again;
+	struct shard_loader *l;
+
+	damage_every_second();
+	for (o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.on_corrupt <= SHARD_CORRUPT_MASK; o.on_corrupt++)
+		for (o.thread_count = 1; o.thread_count <= 3; o.thread_count += 2)
+			for (size_t i = 0; i < COUNT(rows); i++) {
+				struct shard_dataset *ds = open_dataset();
+
+				STORY("policy %u, %u threads: %s", o.on_corrupt, o.thread_count, rows[i].story);
+				o.corrupt_most = rows[i].most;
+				CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+				CHECK_EQ(take_all(l, &err), rows[i].batches);
+				CHECK(strstr(err.message, rows[i].says));
+				if (rows[i].says[0]) { /* it repeats, also at another place that is damaged */
+					CHECK_EQ(take_all(l, &again), 0);
+					CHECK_STR(again.message, err.message);
+					CHECK_OK(shard_loader_seek(l, 5, 90, &fixture_err));
+					CHECK_EQ(take_all(l, &again), 4); /* what is sound still comes */
+				}
+				shard_loader_close(l);
+				shard_dataset_close(ds);
+			}
+}
+
+/* More rows than the default allows: 1,024 come, and no row more. */
+TEST(the_default_is_1024_rows)
+{
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .shuffle = SHARD_SEQUENTIAL};
+	struct shard_dataset *ds;
+	struct shard_loader *l;
+	struct shard_error err;
+	unsigned batches = 0;
+
+	damage_every_second();
+	for (o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.on_corrupt <= SHARD_CORRUPT_MASK; o.on_corrupt++) {
+		ds = open_dataset();
+		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+		for (batches = 0; batches < 1000;) {
+			unsigned some = take_all(l, &err);
+
+			batches += some;
+			if (some < 26)
+				break;
+		}
+		/* 22 epochs of 45 rows, and 6 batches of 5: 1,020 */
+		CHECK_EQ(batches, 22 * 13 + 6);
+		CHECK(strstr(err.message, ": 1020 rows were substituted or masked"));
+		shard_loader_close(l);
+		shard_dataset_close(ds);
+	}
 	remove_tree(folder.text);
 }
 

@@ -330,7 +330,7 @@ TEST(a_wrong_block_is_noticed)
 TEST(each_unit_is_hashed_once)
 {
 	for (enum kind kind = 0; kind < KINDS; kind++)
-		for (uint32_t check = SHARD_CHECK_FIRST; check <= SHARD_CHECK_NEVER; check++)
+		for (uint32_t check = SHARD_CHECK_DEVICE; check <= SHARD_CHECK_FIRST; check++)
 			for (uint64_t stage_bytes = 0; stage_bytes < 2; stage_bytes++) {
 				struct shard_dataset_options d = {.size = sizeof(d), .check = check};
 				struct shard_loader_options o = windows(3, 4);
@@ -347,7 +347,9 @@ TEST(each_unit_is_hashed_once)
 				load_epoch(o, &stats);
 				if (kind == RAW_AND_SMALL)
 					units += record_total;
-				if (check == SHARD_CHECK_FIRST)
+				if (check == SHARD_CHECK_DEVICE) /* some more than once, if they left the memory */
+					CHECK(stats.checked_unit_count >= units);
+				else if (check == SHARD_CHECK_FIRST)
 					CHECK_EQ(stats.checked_unit_count, units);
 				else if (check == SHARD_CHECK_NEVER)
 					CHECK_EQ(stats.checked_unit_count, 0);

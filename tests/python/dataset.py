@@ -228,7 +228,8 @@ class Damage(unittest.TestCase):
             with self.assertRaisesRegex(libshard.CorruptError, "00001.shard"):
                 ds[key]
         self.assertEqual(libshard.open("damaged", check="never")[25]["label"], 0)
-        with self.assertRaisesRegex(libshard.ArgumentError, "check='x'; must be one of 'first', 'always', 'never'"):
+        choices = "check='x'; must be one of 'device', 'always', 'never', 'first'"
+        with self.assertRaisesRegex(libshard.ArgumentError, choices):
             libshard.open("damaged", check="x")
 
     def test_verify_tells(self):

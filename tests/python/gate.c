@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gate.c - preloaded: pread() of a record or more waits while there is a file called "gate" in the
- * current folder
+ * current folder, and the page cache holds nothing
  *
  * io_uring would go past it, so there is none.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define RECORD_BYTES 4800 /* loader.py; what a loader asks the system about itself is shorter */
@@ -26,6 +27,17 @@ ssize_t pread64(int fd, void *out, size_t bytes, off_t offset)
 	if (bytes >= RECORD_BYTES)
 		wait_for_gate();
 	return real(fd, out, bytes, offset);
+}
+
+ssize_t preadv64v2(int fd, const struct iovec *part, int parts, off_t offset, int flags)
+{
+	(void)fd;
+	(void)part;
+	(void)parts;
+	(void)offset;
+	(void)flags;
+	errno = EAGAIN;
+	return -1;
 }
 
 struct io_uring;

@@ -496,6 +496,8 @@ class BadUse(Loading):
             ({"path": "x"}, "path='x'"),
             ({"shuffle": "x"}, "shuffle='x'"),
             ({"on_corrupt": "x"}, "on_corrupt='x'"),
+            ({"corrupt_most": 0}, "corrupt_most=0; must be 1 or more, or None"),
+            ({"corrupt_most": -1}, "corrupt_most=-1"),
             ({"tail": "keep", "world": 2, "rank": 0}, "tail='keep' with world=2"),
             ({"drop_last": False, "world": 2, "rank": 0}, "drop_last=False with world=2"),
             ({"batch_size": 60, "world": 2, "rank": 0, "tail": "drop"}, "too few for one batch.*tail='pad'"),
@@ -543,6 +545,13 @@ class BadUse(Loading):
                 self.assertEqual([i for i, x in enumerate(flags) if x], [25])
                 self.assertEqual(flags[25], flag)
                 self.assertEqual(loader.last_damage()[0], "corrupt")
+                with self.assertRaisesRegex(libshard.CorruptError, "were .* 1 more would be; corrupt_most is 1"):
+                    with libshard.Loader("broken", 8, shuffle=False, on_corrupt=policy, corrupt_most=1) as few:
+                        for _ in range(2):  # epochs: it is damaged in each
+                            self.assertEqual(len(list(b["label"] for b in few)), 5)
+                with libshard.Loader("broken", 8, shuffle=False, on_corrupt=policy, corrupt_most=None) as any_number:
+                    for _ in range(2):
+                        self.assertEqual(len(list(b["label"] for b in any_number)), 5)
         self.assertIsNone(libshard.Loader(self.ds, 8).last_damage())
 
     def test_a_forked_child_opens_its_own(self):

@@ -333,7 +333,7 @@ TEST(manifests_that_cannot_be_opened)
 
 TEST(options_are_checked)
 {
-	struct shard_dataset_options o = {.size = sizeof(o), .check = 3};
+	struct shard_dataset_options o = {.size = sizeof(o), .check = 4};
 	struct shard_dataset *ds = NULL;
 
 	make_dataset(SHARD_RAW);

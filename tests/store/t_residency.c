@@ -18,17 +18,18 @@ static bool frozen;	    /* nobody is told of faults */
 static uint64_t data_bytes; /* asked of file_read_at() in pieces larger than any table */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-bool __real_file_seems_cached(int fd, uint64_t bytes);
-bool __wrap_file_seems_cached(int fd, uint64_t bytes);
+bool __real_file_seems_cached(int fd, uint64_t bytes, bool *whole);
+bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole);
 uint64_t __real_file_major_faults(void);
 uint64_t __wrap_file_major_faults(void);
 int __real_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
 int __wrap_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
 
-bool __wrap_file_seems_cached(int fd, uint64_t bytes)
+bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole)
 {
 	(void)fd;
 	(void)bytes;
+	(void)whole;
 	return true;
 }
 
@@ -56,7 +57,7 @@ static bool make_cold(const char *path)
 	CHECK_EQ(fsync(fd), 0);
 	file_drop_cache(fd);
 	CHECK_EQ(fstat(fd, &st), 0);
-	warm = __real_file_seems_cached(fd, (uint64_t)st.st_size);
+	warm = __real_file_seems_cached(fd, (uint64_t)st.st_size, NULL);
 	close(fd);
 	return !warm;
 }

@@ -33,8 +33,8 @@ int __real_verify_units(struct shard_reader *r, struct verify_room *room, uint32
 int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
 			uint64_t *bytes, void (*on_problem)(void *, const struct shard_error *), void *context,
 			struct shard_error *err);
-bool __real_file_seems_cached(int fd, uint64_t bytes);
-bool __wrap_file_seems_cached(int fd, uint64_t bytes);
+bool __real_file_seems_cached(int fd, uint64_t bytes, bool *whole);
+bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole);
 int __real_file_open_direct(const char *path);
 int __wrap_file_open_direct(const char *path);
 int __real_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
@@ -56,9 +56,9 @@ int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32
 	return __real_verify_units(r, room, group, unit, count, bytes, on_problem, context, err);
 }
 
-bool __wrap_file_seems_cached(int fd, uint64_t bytes)
+bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole)
 {
-	return cache == AS_IT_IS ? __real_file_seems_cached(fd, bytes) : cache == HOT;
+	return cache == AS_IT_IS ? __real_file_seems_cached(fd, bytes, whole) : cache == HOT;
 }
 
 int __wrap_file_open_direct(const char *path)

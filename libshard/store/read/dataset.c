@@ -116,9 +116,9 @@ static int take_options(struct shard_dataset_options *o, const struct shard_data
 
 	if (rc)
 		return rc;
-	if (o->check > SHARD_CHECK_NEVER || o->guard > SHARD_GUARD_OFF)
-		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2", o->check,
-				 o->guard);
+	if (o->check > SHARD_CHECK_FIRST || o->guard > SHARD_GUARD_OFF)
+		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 3 and 2",
+				 o->check, o->guard);
 	if (!o->expect_id)
 		return SHARD_OK;
 	for (; digits < 64 && o->expect_id[digits]; digits++) {
@@ -364,8 +364,9 @@ static int locate(struct shard_dataset *ds, uint64_t idx, struct shard_reader **
 	return shard_dataset_reader(ds, shard, r, err);
 }
 
-int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
-		       struct shard_error *err)
+/* again: these were read, and are checked and copied once more. */
+static int read_records(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst, bool again,
+			struct shard_error *err)
 {
 	struct shard_reader *r = NULL;
 	uint64_t inside = 0;
@@ -374,10 +375,23 @@ int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t cou
 	for (size_t i = 0; !rc && i < count; i++) {
 		rc = locate(ds, idx[i], &r, &inside, err);
 		for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++)
-			if (dst[g])
-				rc = shard_reader_read(r, g, inside, 1,
-						       (uint8_t *)dst[g] + i * ds->m.schema.group[g].stride, err);
+			if (dst[g]) {
+				if (again)
+					reader_forget(r, g, inside, 1);
+				rc = reader_read(r, g, inside, 1, (uint8_t *)dst[g] + i * ds->m.schema.group[g].stride,
+						 err);
+			}
 	}
+	return rc;
+}
+
+int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
+		       struct shard_error *err)
+{
+	int rc = read_records(ds, idx, count, dst, false, err);
+
+	if (!rc && ds->o.check == SHARD_CHECK_DEVICE && reader_had_faults())
+		rc = read_records(ds, idx, count, dst, true, err);
 	return rc;
 }
 

@@ -23,6 +23,8 @@
 #include "libshard/io/guard.h"
 #include "shard_pack.h"
 
+#define PAGE_BYTES 4096u /* what the kernel reads at least */
+
 static int read_pages(struct shard_reader *r, int fd, struct shard_error *err)
 {
 	struct disk_header header;
@@ -74,9 +76,9 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 
 	if (rc)
 		return rc;
-	if (o.check > SHARD_CHECK_NEVER || o.guard > SHARD_GUARD_OFF)
-		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 2", o.check,
-				 o.guard);
+	if (o.check > SHARD_CHECK_FIRST || o.guard > SHARD_GUARD_OFF)
+		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 3 and 2",
+				 o.check, o.guard);
 	r = mem_zalloc(sizeof(*r) + SHARD_GROUPS_MAX * sizeof(r->group[0]));
 	if (!r)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a reader");
@@ -102,6 +104,7 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 		goto out;
 	r->map = map;
 	r->schema = &r->pages->schema;
+	atomic_init(&r->changed_ns, file_changed_ns(fd, path, r->inode));
 	find_tables(r);
 	*out = r;
 	r = NULL;
@@ -258,6 +261,57 @@ _Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group)
 		bits = none; /* another thread was first */
 	}
 	return bits;
+}
+
+/* A unit of a raw group is as long as its records; stored chunks can be short. */
+void reader_forget(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count)
+{
+	struct reader_group *g = &r->group[group];
+	_Atomic uint64_t *seen = atomic_load_explicit(&g->seen, memory_order_acquire);
+	uint64_t margin =
+		g->compressed ? PAGE_BYTES / SHARD_CHUNK_ALIGN : ceil_div(PAGE_BYTES, g->stride * g->unit_records);
+	uint64_t unit = first / g->unit_records, last = (first + count - 1) / g->unit_records + margin;
+
+	if (r->check != SHARD_CHECK_DEVICE || !seen)
+		return;
+	unit = unit > margin ? unit - margin : 0;
+	last = min_u64(last, reader_unit_count(r, group) - 1);
+	for (uint64_t end; unit <= last; unit = end) {
+		uint64_t bits = UINT64_MAX << (unit & 63);
+
+		end = (unit | 63) + 1;
+		if (end > last + 1)
+			bits &= UINT64_MAX >> (63 - (last & 63));
+		atomic_fetch_and_explicit(&seen[unit / 64], ~bits, memory_order_relaxed);
+	}
+}
+
+void reader_forget_group(struct shard_reader *r, uint32_t group)
+{
+	struct reader_group *g = &r->group[group];
+	_Atomic uint64_t *seen = atomic_load_explicit(&g->seen, memory_order_acquire);
+	uint64_t words = ceil_div(reader_unit_count(r, group), 64);
+
+	if (r->check != SHARD_CHECK_DEVICE || !seen || !atomic_exchange(&g->has_seen, false))
+		return;
+	for (uint64_t i = 0; i < words; i++)
+		atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
+}
+
+void reader_forget_all(struct shard_reader *r)
+{
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
+		reader_forget_group(r, g);
+}
+
+void reader_look_for_changes(struct shard_reader *r, int fd)
+{
+	uint64_t now = r->check == SHARD_CHECK_DEVICE ? file_changed_ns(fd, r->path, r->inode) : 0;
+
+	if (!now || atomic_load(&r->changed_ns) == now)
+		return;
+	reader_forget_all(r);
+	atomic_store(&r->changed_ns, now);
 }
 
 int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got,

@@ -2,8 +2,9 @@
 /*
  * reader.h - one mapped shard, as store/ and load/ see it
  *
- * The members that threads share never change after open, but for `seen`, which only gains bits:
- * two threads may check the same unit twice, none uses one that nobody checked.
+ * The members that threads share never change after open, but for what is remembered of checks.
+ * Two threads may check the same unit twice.  Bits of `seen` are cleared when bytes may have come
+ * from a device again.  A thread that uses such a unit at that moment may have looked before.
  */
 #ifndef SHARD_READ_READER_H
 #define SHARD_READ_READER_H
@@ -25,6 +26,7 @@ struct reader_group { /* const after open */
 	const uint8_t *leaf; /* HASH: 8 bytes a unit */
 	const struct disk_chunk *index;
 	_Atomic(_Atomic uint64_t *) seen; /* bit u: unit u was checked; made when first needed */
+	atomic_bool has_seen;		  /* a bit may be set */
 	atomic_bool tables_checked;	  /* I43 of HASH and CIDX */
 };
 
@@ -37,6 +39,7 @@ struct shard_reader {
 	struct pages *pages;		   /* owned; may end behind its sections: see reader_share_schema() */
 	const struct shard_schema *schema; /* in pages, or the dataset's equal one */
 	atomic_uint sections_checked;	   /* bit i: I43 of section i */
+	_Atomic uint64_t changed_ns;	   /* when the file last changed, as far as that was noticed */
 	struct reader_group group[];	   /* [schema->group_count] */
 };
 
@@ -76,6 +79,41 @@ int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_err
 
 /* Which units of a group were checked: bit u % 64 of word u / 64.  NULL if there is no memory. */
 _Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group);
+
+static inline bool reader_remembers(const struct shard_reader *r)
+{
+	return r->check == SHARD_CHECK_DEVICE || r->check == SHARD_CHECK_FIRST;
+}
+
+/* Returns whether the bit was clear. */
+static inline bool reader_set_seen(struct reader_group *g, _Atomic uint64_t *word, uint64_t bit)
+{
+	bool first = !(atomic_fetch_or_explicit(word, bit, memory_order_release) & bit);
+
+	if (first && !atomic_load_explicit(&g->has_seen, memory_order_relaxed))
+		atomic_store_explicit(&g->has_seen, true, memory_order_release);
+	return first;
+}
+
+/*
+ * With SHARD_CHECK_DEVICE, forget that units were checked: those of these records and of others
+ * that share a page with them; of a group; of all groups.  Other checks remember for ever.
+ */
+void reader_forget(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count);
+void reader_forget_group(struct shard_reader *r, uint32_t group);
+void reader_forget_all(struct shard_reader *r);
+
+/*
+ * If somebody has written to the file since this was asked last, or since it was opened, forget all
+ * groups.  The file may be open as `fd`, else that is -1.
+ */
+void reader_look_for_changes(struct shard_reader *r, int fd);
+
+/* shard_reader_read() without a second look. */
+int reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
+		struct shard_error *err);
+/* Has this thread had to wait for pages since it asked last? */
+bool reader_had_faults(void);
 
 /* I44 for a unit whose hash is `got`, and for decoded bytes. */
 int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got,

@@ -59,6 +59,20 @@ int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool
 	return rc ? rc : end_chunk_job(&job, reader_guarded(r, decode_work, &job, err), err);
 }
 
+static void hash_work(void *context)
+{
+	struct chunk_job *j = context;
+
+	j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
+}
+
+int reader_check_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, uint8_t *decoded, struct shard_error *err)
+{
+	struct chunk_job job = {.r = r, .group = group, .idx = idx, .dst = decoded, .err = err};
+
+	return end_chunk_job(&job, reader_guarded(r, hash_work, &job, err), err);
+}
+
 void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count)
 {
 	struct chunk_job first = {.r = r, .group = group, .idx = idx},

@@ -14,6 +14,8 @@
  */
 int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
 		      struct shard_error *err);
+/* I44 for a chunk that was decoded without a check.  `decoded` is not on the map. */
+int reader_check_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, uint8_t *decoded, struct shard_error *err);
 /* Ask the kernel to fetch `count` chunks, 1 or more, ahead of their use. */
 void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count);
 

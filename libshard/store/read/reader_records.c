@@ -3,7 +3,8 @@
  * reader_records.c - copy records out of a shard, or show them in place
  *
  * Raw records are checked and copied where they are mapped; chunks are decoded, straight to their
- * place where all of one is wanted.
+ * place where all of one is wanted.  With SHARD_CHECK_DEVICE a thread that had to wait for pages
+ * while it copied checks and copies once more: the pages came from a device.
  */
 #include "libshard/store/read/reader.h"
 
@@ -32,20 +33,19 @@ struct copy_job {
 static int check_units(struct copy_job *job)
 {
 	struct shard_reader *r = job->r;
-	const struct reader_group *g = &r->group[job->group];
+	struct reader_group *g = &r->group[job->group];
 	uint64_t last = (job->first + job->count - 1) / g->unit_records;
 
 	for (uint64_t u = job->first / g->unit_records; u <= last; u++) {
 		uint64_t bit = UINT64_C(1) << (u & 63);
 		int rc;
 
-		if (r->check == SHARD_CHECK_FIRST &&
-		    (atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) & bit))
+		if (reader_remembers(r) && (atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) & bit))
 			continue;
 		rc = reader_check_unit(r, job->group, u, g->data + u * g->unit_records * g->stride, job->err);
 		if (rc)
 			return rc;
-		atomic_fetch_or_explicit(&job->seen[u / 64], bit, memory_order_relaxed);
+		reader_set_seen(g, &job->seen[u / 64], bit);
 	}
 	return SHARD_OK;
 }
@@ -154,8 +154,8 @@ static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, u
 	return rc;
 }
 
-int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
-		      struct shard_error *err)
+int reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
+		struct shard_error *err)
 {
 	int rc = check_range(r, group, first, count, err);
 
@@ -163,6 +163,27 @@ int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, ui
 		return rc;
 	return r->group[group].compressed ? read_chunks(r, group, first, count, dst, err)
 					  : read_raw(r, group, first, count, dst, err);
+}
+
+bool reader_had_faults(void)
+{
+	static _Thread_local uint64_t before;
+	uint64_t now = file_major_faults();
+	bool had = now != before;
+
+	before = now;
+	return had;
+}
+
+int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
+		      struct shard_error *err)
+{
+	int rc = reader_read(r, group, first, count, dst, err);
+
+	if (rc || !count || r->check != SHARD_CHECK_DEVICE || r->group[group].compressed || !reader_had_faults())
+		return rc;
+	reader_forget(r, group, first, count);
+	return reader_read(r, group, first, count, dst, err);
 }
 
 int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t idx, struct shard_view *out,

@@ -60,7 +60,7 @@ int verify_room_enter(struct verify_room *room, const struct shard_reader *r, co
 		return error_set(err, SHARD_E_IO, "%s: was replaced while it was being verified; verify again",
 				 show(&s, r->path));
 	room->direct_fd = file_open_direct(path);
-	room->cached = file_seems_cached(room->fd, bytes);
+	room->cached = file_seems_cached(room->fd, bytes, NULL);
 	for (uint32_t g = 0; g < r->schema->group_count; g++)
 		if (r->group[g].compressed && r->group[g].unit_records * r->group[g].stride > decoded)
 			decoded = r->group[g].unit_records * r->group[g].stride;

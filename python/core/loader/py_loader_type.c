@@ -38,34 +38,48 @@ static bool plan_slots(const struct loader *l, struct shard_loader_options *o, u
 
 static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o)
 {
-	static char *names[] = {"dataset",	 "seed",
-				"batch_records", "rank",
-				"world",	 "shuffle",
-				"tail",		 "prefetch",
-				"max_held",	 "thread_count",
-				"window_runs",	 "lane_count",
-				"run_records",	 "phase_unit_records",
-				"path",		 "on_corrupt",
-				"stage_bytes",	 "device",
-				"gpu",		 "stream",
-				"pool_bytes",	 NULL};
-	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0;
+	static char *names[] = {"dataset",
+				"seed",
+				"batch_records",
+				"rank",
+				"world",
+				"shuffle",
+				"tail",
+				"prefetch",
+				"max_held",
+				"thread_count",
+				"window_runs",
+				"lane_count",
+				"run_records",
+				"phase_unit_records",
+				"path",
+				"on_corrupt",
+				"stage_bytes",
+				"device",
+				"gpu",
+				"stream",
+				"pool_bytes",
+				"corrupt_most",
+				NULL};
+	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0, corrupt_most = 0;
 	unsigned int prefetch = 2;
 	PyObject *dataset, *gpu = Py_None, *stream = Py_None;
 	int device = 0;
 
 	l->placed = true;
 	l->max_held = 2;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOK", names, dataset_type, &dataset, &seed,
-					 &o->batch_records, &o->rank, &o->world, &o->shuffle, &o->tail, &prefetch,
-					 &l->max_held, &o->thread_count, &o->window_runs, &o->lane_count, &run_records,
-					 &phase, &o->path, &o->on_corrupt, &stage, &device, &gpu, &stream, &pool) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOKK", names, dataset_type, &dataset,
+					 &seed, &o->batch_records, &o->rank, &o->world, &o->shuffle, &o->tail,
+					 &prefetch, &l->max_held, &o->thread_count, &o->window_runs, &o->lane_count,
+					 &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &gpu, &stream,
+					 &pool, &corrupt_most) ||
 	    !dataset_is_open((struct dataset *)dataset))
 		return false;
 	if (!plan_slots(l, o, prefetch, device))
 		return false;
 	l->dataset = ref(dataset);
 	o->pool_bytes = pool;
+	o->corrupt_most = corrupt_most;
 	o->seed = seed;
 	o->run_records = run_records;
 	o->phase_unit_records = phase;
@@ -220,7 +234,8 @@ int loader_init(PyObject *module)
 		{Py_tp_doc,
 		 "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, "
 		 "max_held=2, thread_count=0, window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, "
-		 "path=0, on_corrupt=0, stage_bytes=0, device=False, gpu=None, stream=None, pool_bytes=0)\n--\n\n"},
+		 "path=0, on_corrupt=0, stage_bytes=0, device=False, gpu=None, stream=None, pool_bytes=0, "
+		 "corrupt_most=0)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {
