@@ -189,7 +189,7 @@ static const struct cli_option options[] = {
 	{.name = "filter", .kind = CLI_CHOICE, AT(filter), .arg_name = "NAME", .choices = "bilinear|bicubic|lanczos|box",
 	 .default_value = "bilinear", .help = "filter"},
 	{.name = "pixels", .kind = CLI_CHOICE, AT(pixels), .arg_name = "LIKE", .choices = "pillow-13|pillow-12|rows-first",
-	 .default_value = "pillow-13", .help = "resize"},
+	 .default_value = "pillow-13", .help = "like"},
 	{.name = "exif", .kind = CLI_CHOICE, AT(exif), .arg_name = "HOW", .choices = "ignore|apply", .default_value = "ignore",
 	 .help = "EXIF orientation"},
 	{.name = "layout", .kind = CLI_CHOICE, AT(layout), .choices = "hwc|chw", .default_value = "hwc",
