@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_pixels.c - whose pixels the transforms of a loader give: those of the options, or of
- * the dataset's recipe
+ * t_pixels.c - whose pixels the transforms of a loader give: those of the options, of the token or
+ * of the dataset's recipe
  *
- * Each answer is read from the numbers that a batch becomes.  A wide output tells pillow-13 from the
- * others, and narrow parts of high images tell rows-first from the others.
+ * Each answer is read from the numbers that a batch becomes.  A wide output tells pillow-13 from
+ * the others, and narrow parts of high images tell rows-first from the others.
  */
 #include "libshard/codec/checksum.h"
 #include "shard_gpu.h"
@@ -12,6 +12,7 @@
 
 #define SIDE	256u
 #define RECORDS 10u
+#define NOT_SET 99u
 
 static const struct shard_transform_options looks[] = {
 	{.size = sizeof(looks[0]), .height = 8, .width = 64, .crop = SHARD_CROP_RESIZED},
@@ -25,6 +26,7 @@ static const struct shard_transform_options looks[] = {
 	 .ratio_min = 0.0083,
 	 .ratio_max = 0.0091},
 };
+static const char *const names[] = {NULL, "rows-first", "pillow-12", "pillow-13"};
 
 static struct shard_error err;
 static uint64_t known[4]; /* a hash of what each gives */
@@ -94,12 +96,14 @@ static uint64_t hash_of(struct shard_loader *l, uint32_t pixels)
 }
 
 /* In a loader of its own: 1 to 3, which of the known ones it is; 0 for none. */
-static uint32_t given(uint32_t pixels)
+static uint32_t given(uint32_t pixels, const char *token)
 {
 	struct shard_loader *l = open_loader();
 	uint32_t found = SHARD_PIXELS_PILLOW_13;
 	uint64_t hash;
 
+	if (token)
+		CHECK_OK(shard_loader_resume(l, token, &fixture_err));
 	hash = hash_of(l, pixels);
 	while (found && known[found] != hash)
 		found--;
@@ -157,15 +161,152 @@ TEST(a_resize_gives_what_the_recipe_names)
 			snprintf(says, sizeof(says), "recipe says pixels %s, which", rows[i].unknown);
 			CHECK(strstr(err.message, says));
 		} else {
-			CHECK_EQ(given(SHARD_PIXELS_RECIPE), rows[i].want);
+			CHECK_EQ(given(SHARD_PIXELS_RECIPE, NULL), rows[i].want);
 		}
 		/* what resizes nothing needs no name */
 		CHECK_OK(shard_transform_open(&t, l, "image", &plain, &fixture_err));
 		shard_transform_close(t);
 		shard_loader_close(l);
 		for (uint32_t pixels = SHARD_PIXELS_ROWS_FIRST; pixels <= SHARD_PIXELS_PILLOW_13; pixels++)
-			CHECK_EQ(given(pixels), pixels);
+			CHECK_EQ(given(pixels, NULL), pixels);
 	}
+}
+
+/* ---- tokens ---- */
+
+/* The token of a loader whose transform was opened with these pixels; NOT_SET: it has none. */
+static void token_of(uint32_t pixels, char token[SHARD_TOKEN_BYTES])
+{
+	struct shard_loader *l = open_loader();
+
+	if (pixels != NOT_SET)
+		CHECK_OK(try_transform(l, pixels));
+	shard_loader_token(l, token);
+	shard_loader_close(l);
+}
+
+/* Does it name these pixels?  NULL: none. */
+static bool token_names(const char *token, const char *name)
+{
+	char words[40];
+
+	snprintf(words, sizeof(words), " subset all%s%s check ", name ? " pixels " : "", name ? name : "");
+	return strstr(token, words);
+}
+
+TEST(a_token_names_the_pixels_of_a_resize)
+{
+	struct shard_transform_options plain = {.size = sizeof(plain), .pixels = SHARD_PIXELS_PILLOW_13};
+	char token[SHARD_TOKEN_BYTES], again[SHARD_TOKEN_BYTES];
+	struct shard_transform *t;
+	struct shard_loader *l;
+
+	open_recipe("recipe\npixels pillow-12\n");
+	token_of(NOT_SET, token);
+	CHECK(token_names(token, NULL));
+	token_of(SHARD_PIXELS_RECIPE, token);
+	CHECK(token_names(token, "pillow-12"));
+	for (uint32_t pixels = SHARD_PIXELS_ROWS_FIRST; pixels <= SHARD_PIXELS_PILLOW_13; pixels++) {
+		token_of(pixels, token);
+		CHECK(token_names(token, names[pixels]));
+		l = open_loader(); /* which keeps it before a transform is open */
+		CHECK_OK(shard_loader_resume(l, token, &fixture_err));
+		shard_loader_token(l, again);
+		CHECK_STR(again, token);
+		shard_loader_close(l);
+	}
+	l = open_loader();
+	CHECK_OK(shard_transform_open(&t, l, "image", &plain, &fixture_err));
+	shard_transform_close(t);
+	CHECK_EQ(try_transform(l, 4), SHARD_E_ARGUMENT);
+	shard_loader_token(l, token);
+	CHECK(token_names(token, NULL));
+	shard_loader_close(l);
+}
+
+TEST(a_transform_takes_the_pixels_of_the_token)
+{
+	static const char *const recipes[] = {NULL, "recipe\npixels pillow-12\n", "recipe\npixels pillow-99\n"};
+	char token[SHARD_TOKEN_BYTES], old[SHARD_TOKEN_BYTES];
+
+	learn();
+	for (size_t i = 0; i < COUNT(recipes); i++) {
+		open_recipe(recipes[i]);
+		token_of(NOT_SET, old);
+		for (uint32_t pixels = SHARD_PIXELS_ROWS_FIRST; pixels <= SHARD_PIXELS_PILLOW_13; pixels++) {
+			STORY("recipe %zu, %s", i, names[pixels]);
+			token_of(pixels, token);
+			CHECK_EQ(given(SHARD_PIXELS_RECIPE, token), pixels);
+			CHECK_EQ(given(pixels, token), pixels);
+			CHECK_EQ(given(pixels, old), pixels);
+		}
+		if (i < 2)
+			CHECK_EQ(given(SHARD_PIXELS_RECIPE, old), i ? SHARD_PIXELS_PILLOW_12 : SHARD_PIXELS_ROWS_FIRST);
+	}
+}
+
+/* A place of epoch 1, so that a loader that moved would tell. */
+static void check_refused(struct shard_loader *l, const char *token, const char *says)
+{
+	char before[SHARD_TOKEN_BYTES], after[SHARD_TOKEN_BYTES];
+
+	CHECK_OK(shard_loader_seek(l, 1, 0, &fixture_err));
+	shard_loader_token(l, before);
+	CHECK_EQ(shard_loader_resume(l, token, &err), SHARD_E_MISMATCH);
+	CHECK(strstr(err.message, says));
+	shard_loader_token(l, after);
+	CHECK_STR(after, before);
+}
+
+TEST(pixels_that_differ_from_the_tokens_are_refused)
+{
+	char token[SHARD_TOKEN_BYTES], other[SHARD_TOKEN_BYTES], old[SHARD_TOKEN_BYTES];
+	struct shard_loader *l;
+
+	open_recipe("recipe\npixels pillow-12\n");
+	token_of(SHARD_PIXELS_PILLOW_13, token);
+	token_of(SHARD_PIXELS_ROWS_FIRST, other);
+	token_of(NOT_SET, old);
+
+	STORY("resumed first");
+	l = open_loader();
+	CHECK_OK(shard_loader_resume(l, other, &fixture_err)); /* which the next one replaces */
+	CHECK_OK(shard_loader_resume(l, token, &fixture_err));
+	CHECK_EQ(try_transform(l, SHARD_PIXELS_PILLOW_12), SHARD_E_MISMATCH);
+	CHECK(strstr(err.message, "token belongs to pixels of pillow-13, and the options ask for those of pillow-12"));
+	CHECK_OK(try_transform(l, SHARD_PIXELS_PILLOW_13));
+	check_refused(l, other,
+		      "token belongs to pixels of rows-first, and a transform of this loader gives those of "
+		      "pillow-13");
+	shard_loader_close(l);
+
+	STORY("opened first");
+	for (uint32_t pixels = SHARD_PIXELS_RECIPE; pixels <= SHARD_PIXELS_PILLOW_13; pixels++) {
+		l = open_loader();
+		CHECK_OK(try_transform(l, pixels));
+		CHECK_OK(shard_loader_resume(l, old, &fixture_err));
+		if (pixels == SHARD_PIXELS_PILLOW_13)
+			CHECK_OK(shard_loader_resume(l, token, &fixture_err));
+		else
+			check_refused(l, token, "token belongs to pixels of pillow-13, and a transform of this loader");
+		shard_loader_close(l);
+	}
+
+	STORY("a token without a word ends what the one before said");
+	l = open_loader();
+	CHECK_OK(shard_loader_resume(l, token, &fixture_err));
+	CHECK_OK(shard_loader_resume(l, old, &fixture_err));
+	CHECK_OK(try_transform(l, SHARD_PIXELS_ROWS_FIRST));
+	shard_loader_close(l);
+
+	STORY("two transforms");
+	l = open_loader();
+	CHECK_OK(try_transform(l, SHARD_PIXELS_ROWS_FIRST));
+	CHECK_EQ(try_transform(l, SHARD_PIXELS_RECIPE), SHARD_E_MISMATCH);
+	CHECK(strstr(err.message, "would give pixels of pillow-12, and an earlier one of this loader gives those of "
+				  "rows-first"));
+	CHECK_OK(try_transform(l, SHARD_PIXELS_ROWS_FIRST));
+	shard_loader_close(l);
 }
 
 TEST_MAIN()
