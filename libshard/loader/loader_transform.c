@@ -32,7 +32,7 @@ static int find_pixels(const char *text, size_t bytes, uint32_t *pixels, struct 
 {
 	static const char key[] = "\npixels ";
 	const size_t key_bytes = sizeof(key) - 1;
-	const char *at = memmem(text, bytes, key, key_bytes), *end;
+	const char *at = bytes ? memmem(text, bytes, key, key_bytes) : NULL, *end;
 	struct shown shown;
 	char name[64];
 
