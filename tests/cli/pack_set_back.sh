@@ -135,6 +135,16 @@ mkdir old new && cp kept.npy new/large.npy
 run 5 "$PACK" build ds --source old --trust-names
 grep -q "old/large.npy: changed since the plan was made: it has other bytes" err || die "$(cat err)"
 run 0 "$PACK" build ds --source new --trust-names -q
+# A shard that is built a second time must be the same.
+rm ds/00001.shard
+set_back new/large.npy $((60 * 65536 + 100))
+run 5 "$PACK" build ds --source new --trust-names
+said "shardpack: ds/00001.shard: has other bytes than when it was built before, so a source changed \
+meanwhile; remove this file and bring back the source of then, or build all anew with --replace"
+run 5 "$PACK" seal ds
+rm ds/00001.shard
+cp kept.npy new/large.npy
+run 0 "$PACK" build ds --source new --trust-names -q
 run 0 "$PACK" seal ds -q
 same whole ds
 cp -p kept.npy large.npy

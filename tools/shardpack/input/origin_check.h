@@ -41,8 +41,8 @@ int origin_check_packed(const struct origin *then, const struct origin *now, con
 			uint64_t first, uint64_t count);
 
 /*
- * As origin_compare() for a plan that was read, whose files were just opened.  Of files of their own
- * only the sample is looked at; whoever reads one compares its time.
+ * As origin_compare() for a plan that was read, whose files were just opened.  Of files of their
+ * own only the sample is looked at; whoever reads one compares its time.
  */
 int origin_check_opened(const struct origin *then, const struct plan *p, const struct source_place *place,
 			struct stored *s, bool trust_names);
