@@ -227,7 +227,7 @@ run 0 "$CAT" list ds
 [ "$(cut -f2 out | sort -u | wc -l)" = 2 ] || die "the control does not mix: $(cat out)"
 
 # ... and without times of change, a byte between the pages.
-break_pack origin_check.c 's/^\treturn then->entry.*changed_ns == .*;$/\treturn then \&\& now \&\& p \&\& slot + 1;/'
+break_pack origin_check.c 's/^\treturn origin_at.*changed_ns == .*;$/\treturn then \&\& now \&\& p \&\& slot + 1;/'
 rm -rf ds && cp -p kept.npy large.npy
 run 0 ./broken plan "${large[@]}" -o ds -q
 run 0 ./broken build ds --part 0/2 -q

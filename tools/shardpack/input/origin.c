@@ -116,7 +116,8 @@ static void lay_out(struct origin *o)
 
 	o->own_print_count = own < ORIGIN_OWN_PRINTS_MAX ? own : ORIGIN_OWN_PRINTS_MAX;
 	o->entry = (struct origin_entry *)((char *)o->data + HEAD_BYTES);
-	o->print = (uint8_t(*)[FINGERPRINT_BYTES])(o->entry + own + o->file_count);
+	o->file_entry = o->entry + own;
+	o->print = (uint8_t(*)[FINGERPRINT_BYTES])(o->file_entry + o->file_count);
 	o->bytes = HEAD_BYTES + (size_t)(own + o->file_count) * sizeof(*o->entry) +
 		   (size_t)(o->own_print_count + o->file_count) * sizeof(*o->print);
 }
@@ -192,7 +193,7 @@ int origin_collect(struct origin *o, const struct plan *p, const struct source_p
 	for (uint64_t i = 0; code == EXIT_DONE && i < o->file_count; i++) {
 		if (p->file[i].how)
 			continue;
-		o->entry[first + i] = origin_entry_of(stored_stat(s, (uint32_t)i));
+		o->file_entry[i] = origin_entry_of(stored_stat(s, (uint32_t)i));
 		note_newest(o, first + i, stored_stat(s, (uint32_t)i));
 	}
 	head.input_count = o->input_count;
@@ -249,17 +250,25 @@ int origin_open(struct origin *o, const struct plan *p, const char *path, bool *
 	return code;
 }
 
-int origin_copy(struct origin *o, const struct origin *of)
+int origin_share(struct origin *o, const struct origin *of)
 {
+	size_t bytes = (size_t)of->file_count * sizeof(*o->file_entry);
+
 	*o = *of;
 	o->is_map = false;
-	o->data = malloc(of->bytes);
+	o->data = malloc(bytes + (size_t)(of->own_print_count + of->file_count) * sizeof(*o->print) + 1);
 	if (!o->data)
-		return fail(EXIT_IO, "out of memory for the times of %" PRIu64 " inputs", of->input_count);
-	memcpy(o->data, of->data, of->bytes);
-	lay_out(o);
+		return fail(EXIT_IO, "out of memory for the times of %" PRIu64 " files", of->file_count);
+	o->file_entry = o->data;
+	o->print = (uint8_t(*)[FINGERPRINT_BYTES])(o->file_entry + o->file_count);
+	memcpy(o->file_entry, of->file_entry, bytes);
 	clear_prints(o);
 	return EXIT_DONE;
+}
+
+const struct origin_entry *origin_at(const struct origin *o, uint64_t slot)
+{
+	return slot < own_slots(o) ? &o->entry[slot] : &o->file_entry[slot - own_slots(o)];
 }
 
 void origin_close(struct origin *o)

@@ -42,8 +42,8 @@ struct origin { /* start it zeroed */
 	void *data;
 	size_t bytes;
 	bool is_map;
-	bool is_strict;		    /* whoever reads an input's file also compares when anything of it changed */
-	struct origin_entry *entry; /* in data, and so are prints */
+	struct origin_entry *entry;	     /* of inputs */
+	struct origin_entry *file_entry;     /* of files that hold many */
 	uint8_t (*print)[FINGERPRINT_BYTES]; /* of own files, then of those that hold many inputs */
 	uint64_t input_count, per_input, file_count;
 	uint64_t own_print_count;
@@ -59,13 +59,19 @@ int origin_collect(struct origin *o, const struct plan *p, const struct source_p
 /* What was written then; *found is false if there is no such file. */
 int origin_open(struct origin *o, const struct plan *p, const char *path, bool *found);
 
-/* The same entries, in memory of its own and without fingerprints; close it all the same. */
-int origin_copy(struct origin *o, const struct origin *of);
+/*
+ * The same, with memory of its own for the entries of files that hold many inputs, and without
+ * fingerprints.  Entries of inputs are those of the other one.  Close it all the same.
+ */
+int origin_share(struct origin *o, const struct origin *of);
 
 void origin_close(struct origin *o);
 
 /* When was the file of an input written: its own (part 0), or that of its field part - 1? */
 uint64_t origin_of_input(const struct origin *o, uint64_t input_idx, uint32_t part);
+
+/* The entry in a slot: inputs come first, then files that hold many. */
+const struct origin_entry *origin_at(const struct origin *o, uint64_t slot);
 
 uint64_t origin_time_of(const struct stat *st);
 struct origin_entry origin_entry_of(const struct stat *st);

@@ -106,7 +106,7 @@ int origin_take_prints(struct origin *now, const struct plan *p, const struct so
 
 static bool is_written_then(const struct origin *then, const struct origin *now, uint64_t slot)
 {
-	return then->entry[slot].written_ns == now->entry[slot].written_ns;
+	return origin_at(then, slot)->written_ns == origin_at(now, slot)->written_ns;
 }
 
 /* Where one of the two could not be read, reading it for the dataset says so. */
@@ -134,7 +134,7 @@ static bool is_proven(const struct origin *then, const struct origin *now, const
 
 static bool is_entry_then(const struct origin *then, const struct origin *now, const struct plan *p, uint64_t slot)
 {
-	return then->entry[slot].changed_ns == now->entry[slot].changed_ns || is_proven(then, now, p, slot);
+	return origin_at(then, slot)->changed_ns == origin_at(now, slot)->changed_ns || is_proven(then, now, p, slot);
 }
 
 /* The first file that is not as it was.  Times of change count from slot `entries_from` on. */
@@ -161,7 +161,7 @@ static int refuse(const struct origin *then, const struct origin *now, const str
 		  enum change change, uint64_t slot)
 {
 	char path[3 * PLAN_PATH_BYTES_MAX], before[ORIGIN_TIME_CHARS], after[ORIGIN_TIME_CHARS];
-	const struct origin_entry *a = &then->entry[slot], *b = &now->entry[slot];
+	const struct origin_entry *a = origin_at(then, slot), *b = origin_at(now, slot);
 
 	origin_path(now, p, slot, path);
 	if (change == WRITTEN)
@@ -218,11 +218,11 @@ int origin_check_opened(const struct origin *then, const struct plan *p, const s
 			struct stored *s, bool trust_names)
 {
 	struct origin now;
-	int code = origin_copy(&now, then);
+	int code = origin_share(&now, then);
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < now.file_count; i++)
 		if (!p->file[i].how)
-			now.entry[own_slots(&now) + i] = origin_entry_of(stored_stat(s, (uint32_t)i));
+			now.file_entry[i] = origin_entry_of(stored_stat(s, (uint32_t)i));
 	if (code == EXIT_DONE)
 		code = origin_take_prints(&now, p, place, s, trust_names);
 	if (code == EXIT_DONE)
