@@ -215,6 +215,15 @@ cp -p records.bin kept
 in_the_middle records.bin raw records.bin --schema 'x:u8[16]' --shard-records 256
 in_the_middle records.bin raw records.bin --schema 'x:u8[16]' --shard-records 256 --trust-names
 
+# Without what the plan knew of them sources may have any bytes, but the run says so.
+rm -rf ds
+run 0 "$PACK" plan raw records.bin --schema 'x:u8[16]' --shard-records 256 -o ds -q
+rm ds/.shardpack/sources
+run 5 "$PACK" build ds
+chmod o-r records.bin
+run 0 "$PACK" build ds --trust-names
+grep -q "warning: ds/.shardpack/sources: is missing, so nothing says whether" err || die "$(cat err)"
+
 # Negative control: without fingerprints an old copy makes a mixed dataset.
 break_pack origin_check.c 's/^\treturn !memcmp(then->print.*;$/\treturn true;/'
 rm -rf ds copy && mkdir copy

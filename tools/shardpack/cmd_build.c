@@ -93,6 +93,20 @@ static int settle_report(struct started *s, const struct build_options *o)
 	return code == EXIT_DONE && o->report ? command_check_report(s->report_path) : code;
 }
 
+/* With --trust-names: the files are those of the plan, but they must not change from now on. */
+static int go_without_origin(struct started *s)
+{
+	struct fingerprint_rule rule = fingerprint_rule(s->plan.file_count);
+	uint8_t print[FINGERPRINT_BYTES];
+	int code = EXIT_DONE;
+
+	warn("%s/sources: is missing, so nothing says whether the sources are those of the plan", s->job.state_dir);
+	for (uint64_t i = 0; code == EXIT_DONE && i < s->plan.file_count; i++)
+		if (!s->plan.file[i].how)
+			code = stored_take_print(s->stored, (uint32_t)i, &rule, print);
+	return code;
+}
+
 /* The folder of the inputs, and the plan's files in it. */
 static int open_source(struct started *s, const struct build_options *o)
 {
@@ -110,12 +124,10 @@ static int open_source(struct started *s, const struct build_options *o)
 	}
 	if (code == EXIT_DONE && s->stored)
 		code = stored_attach(s->stored, &s->plan);
-	if (code == EXIT_DONE && !found)
-		warn("%s/sources: is missing, so nothing says whether the sources are those of the plan",
-		     s->job.state_dir);
-	return code == EXIT_DONE && found
-		       ? origin_check_opened(&s->origin, &s->plan, &s->place, s->stored, o->trust_names)
-		       : code;
+	if (code != EXIT_DONE)
+		return code;
+	return found ? origin_check_opened(&s->origin, &s->plan, &s->place, s->stored, o->trust_names)
+		     : go_without_origin(s);
 }
 
 /* The plan in OUT, and all that it implies. */
