@@ -379,9 +379,9 @@ SHARD_API int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t
 SHARD_API void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES]);
 
 /*
- * Continue where the token was made, in the order that it names, not in that of the defaults.
- * Fails with MISMATCH if the token belongs to another dataset, or to another order than the options
- * ask for.  Fails with ARGUMENT if the token is incomplete or damaged, or if it names another order
+ * Continue where the token was made, in its order, not in that of the defaults.  MISMATCH if the
+ * token belongs to another dataset, to an order that the options do not ask for, or to pixels that
+ * a transform does not give.  ARGUMENT if it is incomplete or damaged, or if it names another order
  * while batches are lent from a pool.  After a failure the loader stays where it is.
  */
 SHARD_API int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err);

@@ -139,7 +139,7 @@ struct shard_transform;
 
 /* Whose pixels a resize gives: Pillow has had three orders of its passes. */
 enum shard_pixels {
-	SHARD_PIXELS_RECIPE = 0,     /* as the images were packed: `pixels` of the dataset's recipe; else rows first */
+	SHARD_PIXELS_RECIPE = 0,     /* as a token says, or the dataset's recipe; else rows first */
 	SHARD_PIXELS_ROWS_FIRST = 1, /* Pillow up to 12.1 */
 	SHARD_PIXELS_PILLOW_12 = 2,  /* 12.2 and 12.3 */
 	SHARD_PIXELS_PILLOW_13 = 3,  /* from 13.0 */
@@ -178,10 +178,15 @@ struct shard_transform_row {
  * or [height, width], with 1 to 4 channels.  The loader is not used after this call.  A handle
  * belongs to one thread at a time; several handles of one loader are independent.
  *
+ * With SHARD_CROP_RESIZED all handles of a loader give the same `pixels`, and its tokens name them.
+ * After shard_loader_resume(), SHARD_PIXELS_RECIPE means those of the token, if it names any.
+ * MISMATCH if the pixels are others than those of the token or an earlier handle.  A token whose
+ * pixels are others than an earlier handle's cannot be resumed.
+ *
  * ARGUMENT if the images are too large for a kernel on the loader's GPU.  If the options of the
  * loader name no GPU, the first shard_transform_launch() tells that.
  */
-SHARD_API int shard_transform_open(struct shard_transform **out, const struct shard_loader *l, const char *field,
+SHARD_API int shard_transform_open(struct shard_transform **out, struct shard_loader *l, const char *field,
 				   const struct shard_transform_options *opt, struct shard_error *err);
 /* After a launch: waits until the GPU is done.  In a forked child it frees memory only. */
 SHARD_API void shard_transform_close(struct shard_transform *t);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names.c - the names that manifests and people use for the numbers on disk
+ * names.c - the names that manifests, recipes and people use for numbers
  *
  * A row's place is its number on disk, for ever.
  */
 #include "libshard/disk/names.h"
+#include "shard_gpu.h"
 #include "shard_pack.h"
 
 #include <string.h>
@@ -26,6 +27,12 @@ static const char *const sections[] = {"?", "DATA", "HASH", "CIDX", "KOFF", "KBL
 static const char *const reasons[] = {
 	NULL,	     "empty",	     "not an image", "decoder failed", "damaged",
 	"truncated", "over a limit", "unsupported",  "bad key",
+};
+
+static const char *const pixel_names[] = {
+	[SHARD_PIXELS_ROWS_FIRST] = "rows-first",
+	[SHARD_PIXELS_PILLOW_12] = "pillow-12",
+	[SHARD_PIXELS_PILLOW_13] = "pillow-13",
 };
 
 #define ROW(table, i) ((i) < sizeof(table) / sizeof((table)[0]) ? (table)[i] : NULL)
@@ -72,6 +79,11 @@ const char *shard_miss_reason_name(uint32_t reason)
 	const char *name = ROW(reasons, reason);
 
 	return name ? name : "other";
+}
+
+const char *pixels_name(uint32_t pixels)
+{
+	return ROW(pixel_names, pixels);
 }
 
 int name_find(const char *(*name_of)(uint32_t), const char *text, size_t bytes, uint32_t *out)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libshard/codec/checksum.h"
+#include "libshard/disk/names.h"
 
 static const char *const kind_names[] = {
 	[ORDER_SEQUENTIAL] = "sequential", [ORDER_ONE_LEVEL] = "one_level", [ORDER_TWO_LEVELS] = "two_levels"};
@@ -22,7 +23,9 @@ void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES])
 			    kind_names[p->kind], p->record_count, p->run_records, p->window_runs, p->lane_count,
 			    p->phase_unit_records, p->seed, p->epoch, t->position, t->dataset_id);
 
-	/* 12 words, 10 numbers of at most 20 digits, and the id: 400 bytes at most. */
+	if (t->pixels)
+		used += snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " pixels %s", pixels_name(t->pixels));
+	/* 14 words, 10 numbers of at most 20 digits, and the id: 420 bytes at most. */
 	snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " check %016" PRIx64, checksum64(text, (size_t)used));
 }
 
@@ -54,6 +57,17 @@ static bool take_kind(const char **at, enum order_kind *kind)
 	return false;
 }
 
+/* The word may be missing.  What else stands there, token_read() notices. */
+static void take_pixels(const char *at, uint32_t *pixels)
+{
+	static const char before[] = " subset all pixels ";
+
+	if (strncmp(at, before, sizeof(before) - 1))
+		return;
+	at += sizeof(before) - 1;
+	name_find(pixels_name, at, strcspn(at, " "), pixels);
+}
+
 bool token_read(const char *text, struct token *t)
 {
 	char again[SHARD_TOKEN_BYTES];
@@ -73,6 +87,7 @@ bool token_read(const char *text, struct token *t)
 	p->window_runs = (uint32_t)windows;
 	p->lane_count = (uint32_t)lanes;
 	memcpy(t->dataset_id, at + 9, 64);
+	take_pixels(at + 9 + 64, &t->pixels);
 	/*
 	 * Leading zeros, numbers that are too large, words behind: all of that is written
 	 * differently.

@@ -3,10 +3,11 @@
  * token.h - a place in an order as one line of text
  *
  *   shuffle-v1 two_levels N 1000000 r 128 w 40 L 64 u 1 seed 7 epoch 3 position 65536
- *   dataset 66e2... subset all check 0123456789abcdef
+ *   dataset 66e2... subset all pixels pillow-13 check 0123456789abcdef
  *
- * The words are those of format/ORDER.md.  `check` is the XXH3-64 of the text before it, so a token
- * that lost a digit is refused.  There is only one way to write a place.
+ * The words are those of format/ORDER.md.  `pixels` is there only if images are resized: it says
+ * whose pixels that gives.  `check` is the XXH3-64 of the text before it, so a token that lost a
+ * digit is refused.  There is only one way to write a place.
  */
 #ifndef SHARD_FEED_TOKEN_H
 #define SHARD_FEED_TOKEN_H
@@ -20,6 +21,7 @@ struct token {
 	struct order_params params; /* of the token's epoch */
 	uint64_t position;
 	char dataset_id[65];
+	uint32_t pixels; /* enum shard_pixels; SHARD_PIXELS_RECIPE: the token does not say */
 };
 
 void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES]);

@@ -26,6 +26,9 @@ struct shard_loader {
 
 	struct steps steps;
 	struct cursor cursor;
+	/* enum shard_pixels: of the transforms so far, opened in any thread; of the last token */
+	_Atomic uint32_t transform_pixels;
+	uint32_t token_pixels;
 	uint64_t start_ns;
 	uint64_t batch_count, record_count, bytes; /* that were delivered */
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "libshard/base/error.h"
+#include "libshard/disk/names.h"
 #include "libshard/feed/token.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
@@ -46,7 +47,8 @@ int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position,
 
 void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES])
 {
-	struct token t = {.params = l->steps.params};
+	uint32_t pixels = l->transform_pixels;
+	struct token t = {.params = l->steps.params, .pixels = pixels ? pixels : l->token_pixels};
 
 	dataset_id(l->ds, t.dataset_id);
 	shard_loader_tell(l, &t.params.epoch, &t.position);
@@ -81,6 +83,19 @@ static int check_token(const struct shard_loader *l, const struct token *t, stru
 	return SHARD_OK;
 }
 
+/* Transforms that are open keep their pixels: batches may be waiting for them. */
+static int check_pixels(const struct shard_loader *l, const struct token *t, struct shard_error *err)
+{
+	uint32_t have = l->transform_pixels;
+
+	if (!have || !t->pixels || have == t->pixels)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_MISMATCH,
+			 "the token belongs to pixels of %s, and a transform of this loader gives those of %s; name %s "
+			 "in its options, or resume before it is opened",
+			 pixels_name(t->pixels), pixels_name(have), pixels_name(t->pixels));
+}
+
 static bool same_order(const struct order_params *a, const struct order_params *b)
 {
 	return a->kind == b->kind && a->run_records == b->run_records && a->window_runs == b->window_runs &&
@@ -110,9 +125,15 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 	if (!token_read(token, &t))
 		return error_set(err, SHARD_E_ARGUMENT, "not a complete token of shuffle-v1");
 	rc = check_token(l, &t, err);
+	if (!rc)
+		rc = check_pixels(l, &t, err);
 	if (!rc && (!order_params_allowed(&t.params) || t.position > t.params.record_count))
 		rc = error_set(err, SHARD_E_ARGUMENT, "the token names an impossible order");
 	if (!rc)
 		rc = adopt(l, &t, err);
-	return rc ? rc : move(l, t.params.epoch, t.position, err);
+	if (!rc)
+		rc = move(l, t.params.epoch, t.position, err);
+	if (!rc)
+		l->token_pixels = t.pixels;
+	return rc;
 }

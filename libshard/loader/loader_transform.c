@@ -2,10 +2,12 @@
 /*
  * loader_transform.c - opens a transform for the batches of a loader
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/options.h"
+#include "libshard/disk/names.h"
 #include "libshard/gpu/batch_transform.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
@@ -28,12 +30,9 @@ static int check_pool(const struct shard_loader *l, const char *field, struct sh
 /* The value of the line "pixels NAME" in the text of a recipe; rows first if there is none. */
 static int find_pixels(const char *text, size_t bytes, uint32_t *pixels, struct shard_error *err)
 {
-	static const char *const names[] = {[SHARD_PIXELS_ROWS_FIRST] = "rows-first",
-					    [SHARD_PIXELS_PILLOW_12] = "pillow-12",
-					    [SHARD_PIXELS_PILLOW_13] = "pillow-13"};
 	static const char key[] = "\npixels ";
 	const size_t key_bytes = sizeof(key) - 1;
-	const char *at = memmem(text, bytes, key, key_bytes), *end;
+	const char *at = bytes ? memmem(text, bytes, key, key_bytes) : NULL, *end;
 	struct shown shown;
 	char name[64];
 
@@ -43,11 +42,8 @@ static int find_pixels(const char *text, size_t bytes, uint32_t *pixels, struct 
 	at += key_bytes;
 	end = memchr(at, '\n', (size_t)(text + bytes - at));
 	bytes = (size_t)((end ? end : text + bytes) - at);
-	for (uint32_t i = SHARD_PIXELS_ROWS_FIRST; i <= SHARD_PIXELS_PILLOW_13; i++)
-		if (strlen(names[i]) == bytes && !memcmp(names[i], at, bytes)) {
-			*pixels = i;
-			return SHARD_OK;
-		}
+	if (name_find(pixels_name, at, bytes, pixels))
+		return SHARD_OK;
 	bytes = bytes < sizeof(name) ? bytes : sizeof(name) - 1;
 	memcpy(name, at, bytes);
 	name[bytes] = '\0';
@@ -57,8 +53,11 @@ static int find_pixels(const char *text, size_t bytes, uint32_t *pixels, struct 
 			 show(&shown, name));
 }
 
-/* What a resize gives if the options do not say: as the dataset was packed. */
-static int recipe_pixels(const struct shard_loader *l, const struct shard_transform_options *opt, uint32_t *pixels,
+/*
+ * Whose pixels does a resize give?  Those of the options; if they do not say, those of the token
+ * that the loader went on from; else as the dataset was packed.  0 if nothing is resized.
+ */
+static int choose_pixels(const struct shard_loader *l, const struct shard_transform_options *opt, uint32_t *pixels,
 			 struct shard_error *err)
 {
 	struct shard_transform_options o;
@@ -66,21 +65,47 @@ static int recipe_pixels(const struct shard_loader *l, const struct shard_transf
 	struct shard_view text;
 	int rc = options_take(&o, sizeof(o), opt, err);
 
-	*pixels = SHARD_PIXELS_ROWS_FIRST;
-	if (rc || o.pixels || o.crop != SHARD_CROP_RESIZED || !l->ds->m.shard_count)
+	*pixels = 0;
+	if (rc || o.crop != SHARD_CROP_RESIZED)
 		return rc;
+	*pixels = o.pixels ? o.pixels : l->token_pixels;
+	if (*pixels)
+		return SHARD_OK;
 	rc = shard_dataset_reader(l->ds, 0, &reader, err);
 	if (!rc)
 		rc = shard_reader_provenance(reader, &text, err);
 	return rc ? rc : find_pixels(text.data, text.bytes, pixels, err);
 }
 
-int shard_transform_open(struct shard_transform **out, const struct shard_loader *l, const char *field,
+/*
+ * A token names one, so all transforms of a loader give the same, and those of the token that it
+ * went on from.
+ */
+static int settle_pixels(struct shard_loader *l, uint32_t pixels, struct shard_error *err)
+{
+	uint32_t have = 0;
+
+	if (!pixels)
+		return SHARD_OK;
+	if (l->token_pixels && l->token_pixels != pixels)
+		return error_set(err, SHARD_E_MISMATCH,
+				 "the loader's token belongs to pixels of %s, and the options ask for those of %s; "
+				 "leave pixels at 0 to take the token's",
+				 pixels_name(l->token_pixels), pixels_name(pixels));
+	if (atomic_compare_exchange_strong(&l->transform_pixels, &have, pixels) || have == pixels)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_MISMATCH,
+			 "this transform would give pixels of %s, and an earlier one of this loader gives those of "
+			 "%s; name the same in the options of both, or open another loader",
+			 pixels_name(pixels), pixels_name(have));
+}
+
+int shard_transform_open(struct shard_transform **out, struct shard_loader *l, const char *field,
 			 const struct shard_transform_options *opt, struct shard_error *err)
 {
 	struct batch_draws draws = {l->steps.params.seed, l->o.rank, l->o.world, 0};
 	struct shard_transform *f;
-	int rc = recipe_pixels(l, opt, &draws.pixels, err);
+	int rc = choose_pixels(l, opt, &draws.pixels, err);
 
 	if (!rc)
 		rc = batch_transform_open(&f, l->layout.schema, field, opt, &draws, err);
@@ -89,6 +114,8 @@ int shard_transform_open(struct shard_transform **out, const struct shard_loader
 	rc = check_pool(l, field, err);
 	if (!rc && (l->o.gpu || l->pool)) /* else it may be for batches in host memory */
 		rc = batch_transform_check_gpu(f, l->cuda, err);
+	if (!rc)
+		rc = settle_pixels(l, draws.pixels, err);
 	if (rc)
 		shard_transform_close(f);
 	else

@@ -176,7 +176,7 @@ static struct transforming shared;
 
 static void *launch_some(void *context)
 {
-	struct shard_transform_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 32);
+	struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 32);
 	const struct shard_batch *b = context;
 	struct shard_error why;
 	struct shard_transform *more;

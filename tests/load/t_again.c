@@ -9,6 +9,7 @@
  *
  * LDFLAGS: -Wl,--wrap=file_seems_cached,--wrap=file_major_faults,--wrap=file_read_cached
  * LDFLAGS: -Wl,--wrap=file_changed_ns
+ * TIMEOUT: 900
  * TAKES: 15
  */
 #include "libshard/feed/path.h"

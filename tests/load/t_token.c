@@ -156,6 +156,10 @@ TEST(a_changed_token_is_none)
 	token_of(of_kind(3, 5, 7), 1, 35, token);
 	CHECK_OK(shard_loader_resume(l, token, &fixture_err));
 	CHECK_EQ(taken(l, token), 0);
+	snprintf(strstr(token, " check"), 32, " pixels pillow-12");
+	seal(token);
+	CHECK_OK(shard_loader_resume(l, token, &fixture_err));
+	CHECK_EQ(taken(l, token), 0);
 	reading = READS_ANYTHING;
 	CHECK(taken(l, token) > 100);
 	reading = READS;
@@ -196,6 +200,18 @@ TEST(sealed_nonsense_is_refused)
 		{"shuffle-v1 three_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 35", SHARD_E_ARGUMENT},
 		{"shuffle-v2 two_levels N 103 r 5 w 2 L 3 u 2 seed 7 epoch 1 position 35", SHARD_E_ARGUMENT},
 	};
+	static const char *const ends[] = {
+		" subset some",
+		"",
+		" subset all pixels",
+		" subset all pixels ",
+		" subset all pixels pillow",
+		" subset all pixels pillow-14",
+		" subset all pixels pillow-13 ",
+		" subset all  pixels pillow-13",
+		" subset all pixels pillow-12 pixels pillow-13",
+		" pixels pillow-13 subset all",
+	};
 	struct shard_dataset_info info;
 	char text[SHARD_TOKEN_BYTES];
 	struct shard_error err;
@@ -214,11 +230,13 @@ TEST(sealed_nonsense_is_refused)
 		CHECK_EQ(shard_loader_resume(l, text, &err), rows[i].want);
 		CHECK(shard_loader_next(l, &b, NULL) >= 0); /* what was taken leads somewhere */
 		shard_loader_close(l);
-		snprintf(text, sizeof(text), "%s dataset %s subset some", rows[i].text, info.id);
-		seal(text);
-		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
-		CHECK_EQ(shard_loader_resume(l, text, &err), SHARD_E_ARGUMENT);
-		shard_loader_close(l);
+		for (size_t e = 0; e < COUNT(ends); e++) {
+			snprintf(text, sizeof(text), "%s dataset %s%s", rows[i].text, info.id, ends[e]);
+			seal(text);
+			CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+			CHECK_EQ(shard_loader_resume(l, text, &err), SHARD_E_ARGUMENT);
+			shard_loader_close(l);
+		}
 	}
 }
 

@@ -247,6 +247,8 @@ add_statistics(struct shard_writer *w, const struct shard_schema *s, uint64_t id
 					&fixture_err));
 }
 
+static const char *fixture_provenance = "a fixture \xe2\x86\x92 tests\n"; /* of datasets written from now on */
+
 /*
  * Records [first, first + count) with keys and statistics, and a left-out input behind every fifth
  * of them.
@@ -258,7 +260,7 @@ static inline void write_photos(const char *path, const struct shard_schema *s, 
 					 .planned_records = count + count / 5 + 1,
 					 .plan_shard = first,
 					 .keys = 1,
-					 .provenance = "a fixture \xe2\x86\x92 tests\n",
+					 .provenance = fixture_provenance,
 					 .skip_read_back = 1};
 	struct shard_written written;
 	struct shard_writer *w;

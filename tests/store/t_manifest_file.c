@@ -176,7 +176,7 @@ TEST(a_long_manifest_is_read_whole)
 	enum { LINES = 60000 };
 	uint8_t *text = malloc(LINES * 64);
 	size_t bytes = (size_t)sprintf((char *)text, "shardset 1\n");
-	struct manifest_file got = {NULL};
+	struct manifest_file got;
 	struct shard_error err;
 	char end[END_BYTES + 1];
 	int fd = make_folder();

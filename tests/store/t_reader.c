@@ -128,7 +128,7 @@ TEST(options_are_checked)
 	CHECK(strstr(err.message, "check is 4"));
 	o = (struct shard_reader_options){.size = sizeof(o), .guard = 3};
 	CHECK_EQ(shard_reader_open(&r, shard.text, &o, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "guard 3; must be at most 2"));
+	CHECK(strstr(err.message, "guard 3; must be at most 3 and 2"));
 	o = (struct shard_reader_options){.size = 0};
 	CHECK_EQ(shard_reader_open(&r, shard.text, &o, &err), SHARD_E_ARGUMENT);
 	CHECK_EQ(shard_reader_open(&r, "/dev/null", NULL, &err), SHARD_E_IO);

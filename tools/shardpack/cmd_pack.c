@@ -248,7 +248,6 @@ static int check_sources(struct packing *w, const char *dir, enum output_state s
 /* With --replace only an unfinished dataset of the same sources is gone on with. */
 static int settle_replacement(struct packing *w, enum output_state *state)
 {
-	enum output_state beside;
 	bool same;
 	int code;
 
@@ -265,10 +264,7 @@ static int settle_replacement(struct packing *w, enum output_state *state)
 	if (code != EXIT_DONE || *state == OUTPUT_NEW || (*state == OUTPUT_STARTED && same))
 		return code;
 	code = output_set_dir(&w->job, w->work_dir);
-	if (code == EXIT_DONE)
-		code = output_examine(w->work_dir, &w->plan, &beside, w->why);
-	*state = beside;
-	return code;
+	return code == EXIT_DONE ? output_examine(w->work_dir, &w->plan, state, w->why) : code;
 }
 
 /* Where to build: OUT, or beside it.  Sets w->sealed if nothing is to be done. */

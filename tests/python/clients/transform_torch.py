@@ -24,7 +24,7 @@ def jobs():
         channels, height, width, resized = rng.randint(1, 4), rng.randint(8, 80), rng.randint(8, 80), i % 3 == 0
         out = (rng.randint(1, 90), rng.randint(1, 90)) if resized else (rng.randint(1, height), rng.randint(1, width))
         box = (rng.randint(1, height), rng.randint(1, width)) if resized else out
-        mean, std = torch.rand(channels), torch.rand(channels) + 0.05
+        mean, std = torch.rand(channels), torch.rand(channels) * 0.95 + 0.05
         if i % 2:
             mean, std = (
                 torch.tensor([0.485, 0.456, 0.406, 0.5])[:channels],
