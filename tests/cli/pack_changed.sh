@@ -122,10 +122,13 @@ run 5 "$PACK" images src -o lost "${pixels[@]}" --shard-records 4
 grep -q "lost/.shardpack/sources: is missing, and there are shards" err || die "$(cat err)"
 head -c 70 /dev/zero >lost/.shardpack/sources
 run 1 "$PACK" build lost
+run 1 "$PACK" build lost --trust-names
+rm lost/.shardpack/sources
 run 0 "$PACK" images src -o lost "${pixels[@]}" --shard-records 4 --trust-names -q
 
 # Negative control: a shardpack that looks at sizes alone mixes two versions.
-break_pack origin.c 's/^\treturn ns_of(&st->st_mtim);$/\treturn st ? 1 : 0;/'
+break_pack origin_check.c 's/^\treturn .*written_ns == .*;$/\treturn then \&\& now \&\& slot + 1;/
+	s/^\treturn !memcmp(then->print.*;$/\treturn true;/'
 rm -rf ds && "$PYTHON" -c 'import numpy; numpy.save("label.npy", numpy.zeros(40, "i8"))'
 run 0 ./broken plan array image.npy label.npy -o ds --shard-records 10 --order source -q
 run 0 ./broken build ds --part 0/2 -q

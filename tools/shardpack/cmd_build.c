@@ -18,7 +18,7 @@
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/convert/quarantine.h"
-#include "tools/shardpack/input/origin.h"
+#include "tools/shardpack/input/origin_check.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
@@ -93,25 +93,41 @@ static int settle_report(struct started *s, const struct build_options *o)
 	return code == EXIT_DONE && o->report ? command_check_report(s->report_path) : code;
 }
 
+/* With --trust-names: the files are those of the plan, but they must not change from now on. */
+static int go_without_origin(struct started *s)
+{
+	struct fingerprint_rule rule = fingerprint_rule(s->plan.file_count);
+	uint8_t print[FINGERPRINT_BYTES];
+	int code = EXIT_DONE;
+
+	warn("%s/sources: is missing, so nothing says whether the sources are those of the plan", s->job.state_dir);
+	for (uint64_t i = 0; code == EXIT_DONE && i < s->plan.file_count; i++)
+		if (!s->plan.file[i].how)
+			code = stored_take_print(s->stored, (uint32_t)i, &rule, print);
+	return code;
+}
+
 /* The folder of the inputs, and the plan's files in it. */
 static int open_source(struct started *s, const struct build_options *o)
 {
+	bool found = false;
 	int code = place_open_root(&s->place, s->job.source);
 
 	s->job.source_fd = s->place.root_fd;
-	if (code == EXIT_DONE && !o->trust_names) {
-		code = output_open_origin(&s->job, &s->origin);
-		s->job.origin = &s->origin;
-	}
-	if (code != EXIT_DONE || !s->plan.file_count)
-		return code;
-	code = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out);
-	s->job.stored = s->stored;
 	if (code == EXIT_DONE)
+		code = output_open_origin(&s->job, o->trust_names, &s->origin, &found);
+	if (!o->trust_names)
+		s->job.origin = &s->origin;
+	if (code == EXIT_DONE && s->plan.file_count) {
+		code = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out);
+		s->job.stored = s->stored;
+	}
+	if (code == EXIT_DONE && s->stored)
 		code = stored_attach(s->stored, &s->plan);
-	return code == EXIT_DONE && s->job.origin
-		       ? origin_check_files(s->job.origin, &s->plan, s->stored, s->job.source)
-		       : code;
+	if (code != EXIT_DONE)
+		return code;
+	return found ? origin_check_opened(&s->origin, &s->plan, &s->place, s->stored, o->trust_names)
+		     : go_without_origin(s);
 }
 
 /* The plan in OUT, and all that it implies. */

@@ -28,7 +28,7 @@
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/convert/quarantine.h"
-#include "tools/shardpack/input/origin.h"
+#include "tools/shardpack/input/origin_check.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
@@ -53,12 +53,13 @@ struct packing {
 	struct account account;
 	struct quarantine quarantine;
 	struct stored *stored;
-	struct origin now;    /* the sources, as they are */
+	struct origin now;    /* the sources, as they are; fingerprints when take_prints() was called */
 	struct origin origin; /* as they were when the plan was made */
 	char *out;	      /* absolute */
 	char *report_path;    /* absolute */
 	char *work_dir;	      /* where a replacement is built, or NULL */
 	uint64_t start_ns;
+	bool has_prints;
 	bool sealed;
 	bool began;    /* something may have been written, so there is a run to tell of */
 	bool made_out; /* the folder was not there before */
@@ -216,16 +217,32 @@ static int examine_out(const struct packing *w, enum output_state *state)
 	return code;
 }
 
+/* Only where they are needed, as they are read from all files. */
+static int take_prints(struct packing *w)
+{
+	int code = EXIT_DONE;
+
+	if (!w->has_prints)
+		code = origin_take_prints(&w->now, &w->plan, &w->place, w->stored, w->o->trust_names);
+	w->has_prints = code == EXIT_DONE;
+	return code;
+}
+
 /*
  * What is in `dir` was made of the sources as they are, or --trust-names says so; else
  * EXIT_MISMATCH.
  */
-static int check_sources(const struct packing *w, const char *dir, enum output_state state)
+static int check_sources(struct packing *w, const char *dir, enum output_state state)
 {
-	if (w->o->trust_names || (state != OUTPUT_STARTED && state != OUTPUT_SEALED))
-		return EXIT_DONE;
-	return state == OUTPUT_SEALED ? output_check_newer(dir, &w->plan, &w->now, w->place.root)
-				      : output_check_sources(dir, &w->plan, &w->now, w->place.root);
+	int code = EXIT_DONE;
+
+	if (state == OUTPUT_SEALED && !w->o->trust_names)
+		code = output_check_newer(dir, &w->plan, &w->now, w->place.root);
+	if (state == OUTPUT_STARTED)
+		code = take_prints(w);
+	if (state == OUTPUT_STARTED && code == EXIT_DONE)
+		code = output_check_sources(dir, &w->plan, &w->now, w->place.root, w->o->trust_names);
+	return code;
 }
 
 /* With --replace only an unfinished dataset of the same sources is gone on with. */
@@ -237,9 +254,11 @@ static int settle_replacement(struct packing *w, enum output_state *state)
 	w->work_dir = replace_work_dir(w->out);
 	if (!w->work_dir)
 		return EXIT_IO;
-	code = replace_prepare(w->work_dir, &w->plan, w->o->trust_names ? NULL : &w->now);
-	if (code == EXIT_DONE && *state == OUTPUT_STARTED && !w->o->trust_names)
-		code = output_same_sources(w->o->out, &w->plan, &w->now, &same);
+	code = take_prints(w);
+	if (code == EXIT_DONE)
+		code = replace_prepare(w->work_dir, &w->plan, &w->now, w->o->trust_names);
+	if (code == EXIT_DONE && *state == OUTPUT_STARTED)
+		code = output_same_sources(w->o->out, &w->plan, &w->now, w->o->trust_names, &same);
 	else
 		same = true;
 	if (code != EXIT_DONE || *state == OUTPUT_NEW || (*state == OUTPUT_STARTED && same))
@@ -285,7 +304,7 @@ static int build_and_seal(struct packing *w)
 static int carry_out(struct packing *w, bool plan_only)
 {
 	enum output_state state = OUTPUT_NEW;
-	bool all_empty;
+	bool all_empty, found;
 	int code = choose_output(w, &state);
 
 	if (code != EXIT_DONE)
@@ -305,13 +324,15 @@ static int carry_out(struct packing *w, bool plan_only)
 		code = space_check(&w->job, space_needed(&w->job, NULL) + w->plan.text.bytes);
 	w->made_out = code == EXIT_DONE && access(w->job.out_dir, F_OK) != 0;
 	if (code == EXIT_DONE)
+		code = take_prints(w);
+	if (code == EXIT_DONE)
 		code = output_begin(&w->job, w->place.root_absolute, &w->now);
-	if (code == EXIT_DONE && !w->o->trust_names) {
-		code = output_check_sources(w->job.out_dir, &w->plan, &w->now, w->place.root);
-		if (code == EXIT_DONE)
-			code = output_open_origin(&w->job, &w->origin);
+	if (code == EXIT_DONE)
+		code = output_check_sources(w->job.out_dir, &w->plan, &w->now, w->place.root, w->o->trust_names);
+	if (code == EXIT_DONE)
+		code = output_open_origin(&w->job, w->o->trust_names, &w->origin, &found);
+	if (!w->o->trust_names)
 		w->job.origin = &w->origin;
-	}
 	if (code != EXIT_DONE || plan_only)
 		return code;
 	w->began = true;
@@ -341,7 +362,7 @@ static void tell_plan(const struct packing *w)
 }
 
 /* The plan, and what carry_out() would find. */
-static int show_plan(const struct packing *w)
+static int show_plan(struct packing *w)
 {
 	static const char *const words[] = {[OUTPUT_NEW] = "new",
 					    [OUTPUT_STARTED] = "unfinished; would continue",
@@ -367,10 +388,8 @@ static int run_with_places(struct packing *w, bool plan_only)
 
 	if (code == EXIT_DONE)
 		code = make_plan(w);
-	if (code != EXIT_DONE)
-		return code;
-	if (w->o->dry_run)
-		return show_plan(w);
+	if (code != EXIT_DONE || w->o->dry_run)
+		return code == EXIT_DONE ? show_plan(w) : code;
 	w->job.max_bad = !plan_only && cli_given(w->args, "max-bad") ? &w->o->max_bad : NULL;
 	code = carry_out(w, plan_only);
 	if (plan_only && code == EXIT_DONE && !w->sealed) {

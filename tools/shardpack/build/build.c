@@ -156,7 +156,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 
 	if (!writer)
 		return EXIT_DONE;
-	code = b->job->stored ? stored_check_unchanged(b->job->stored) : EXIT_DONE;
+	code = b->job->stored ? stored_check_unchanged(b->job->stored, !b->job->origin) : EXIT_DONE;
 	if (code != EXIT_DONE)
 		return code;
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)

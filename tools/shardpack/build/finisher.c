@@ -30,6 +30,19 @@ int finisher_fail(struct finisher *f, const struct shard_error *err)
 	return code;
 }
 
+/* If the shard was there before, and its receipt is, its bytes must be the same. */
+static int compare_before(const struct job *job, uint64_t shard_idx, const struct receipt *r)
+{
+	struct receipt before = {0};
+	bool found = false;
+	int code = receipt_read(job->state_dir, shard_idx, &before, &found);
+
+	if (code == EXIT_DONE && found && !receipt_is_same(&before, r))
+		code = receipt_refuse(job->out_dir, shard_idx);
+	receipt_free(&before);
+	return code;
+}
+
 /*
  * Publish the shard, then say so in a receipt.  A kill between the two costs a verify, and nothing
  * else.
@@ -38,6 +51,7 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 {
 	struct shard_written written;
 	struct shard_error err;
+	int code;
 
 	if (shard_writer_finish(writer, &written, &err) != SHARD_OK)
 		return finisher_fail(f, &err);
@@ -49,6 +63,9 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 	if (!receipt_shard_time(f->job->out_dir, shard_idx, &r->mtime_ns))
 		return fail(EXIT_IO, "%s/%05" PRIu64 ".shard: was published, but is not there any more: %s",
 			    f->job->out_dir, shard_idx, strerror(errno));
+	code = compare_before(f->job, shard_idx, r);
+	if (code != EXIT_DONE)
+		return code;
 	if (receipt_write(f->job->state_dir, shard_idx, r, &err) != SHARD_OK)
 		return finisher_fail(f, &err);
 	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,

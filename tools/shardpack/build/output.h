@@ -5,7 +5,7 @@
  *   OUT/00000.shard ...       published shards
  *   OUT/dataset.manifest      written last: with it the dataset is sealed
  *   OUT/.shardpack/plan       the plan of the dataset
- *   OUT/.shardpack/sources    when each file of the source was written; origin.h
+ *   OUT/.shardpack/sources    times and fingerprints of the files of the source; origin.h
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
  *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
  *   OUT/.shardpack/receipt-00000 ...
@@ -39,22 +39,24 @@ int output_examine(const char *out_dir, const struct plan *plan, enum output_sta
 int output_set_dir(struct job *job, const char *out_dir);
 
 /*
- * Make OUT and put the plan into it, durably, and beside it `source`, an absolute path, and the
- * times of `now`, unless others are there.  Fails if another process puts in another plan first.
+ * Make OUT and put the plan into it, durably, and beside it `source`, an absolute path, and what
+ * `now` says, unless others are there.  Fails if another process puts in another plan first.
  */
 int output_begin(const struct job *job, const char *source, const struct origin *now);
 
 /*
  * Were the sources, when the plan in `out_dir` was made, as they are `now`?  A plan without shards
- * may lack their times; then they are.  EXIT_MISMATCH, and a sentence, if not.
+ * may lack what is known of them; then they are.  EXIT_MISMATCH, and a sentence, if not.
  */
-int output_check_sources(const char *out_dir, const struct plan *plan, const struct origin *now, const char *root);
+int output_check_sources(const char *out_dir, const struct plan *plan, const struct origin *now, const char *root,
+			 bool trust_names);
 
 /* The same without a sentence. */
-int output_same_sources(const char *out_dir, const struct plan *plan, const struct origin *now, bool *same);
+int output_same_sources(const char *out_dir, const struct plan *plan, const struct origin *now, bool trust_names,
+			bool *same);
 
-/* Open the times that lie beside the plan. */
-int output_open_origin(const struct job *job, struct origin *out);
+/* Open what lies beside the plan.  With `trust_names` it may be missing: then *found is false. */
+int output_open_origin(const struct job *job, bool trust_names, struct origin *out, bool *found);
 
 /*
  * Is no source newer than the sealed dataset in `out_dir`?  EXIT_MISMATCH, and a sentence, if one

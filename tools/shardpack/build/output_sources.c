@@ -2,7 +2,7 @@
 /*
  * output_sources.c - are the sources those that the folder of the dataset was begun with?
  *
- * While it is being built, the times in .shardpack say so.  A sealed dataset has none: copies of it
+ * While it is being built, .shardpack/sources says so.  A sealed dataset has none: copies of it
  * are equal.  There the files themselves tell: shards are written after the sources were read, so a
  * source that changed later is newer than the oldest shard.
  */
@@ -11,13 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
-#include "tools/shardpack/input/origin.h"
+#include "tools/shardpack/input/origin_check.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* The time of the oldest shard, ORIGIN_NO_TIME if there is none. */
@@ -40,7 +41,26 @@ static int oldest_shard(const char *out_dir, const struct plan *plan, uint64_t *
 	return code;
 }
 
-int output_check_sources(const char *out_dir, const struct plan *plan, const struct origin *now, const char *root)
+/* Of shards that are there no source may have been touched: it may have been another one. */
+static int check_packed(const char *out_dir, const struct plan *plan, const struct origin *then,
+			const struct origin *now, const char *root)
+{
+	char path[FILES_PATH_BYTES];
+	uint64_t first, count;
+	int code = EXIT_DONE;
+
+	for (uint64_t k = 0; code == EXIT_DONE && k < plan->shard_count; k++) {
+		code = files_numbered(path, out_dir, "", k, ".shard");
+		if (code != EXIT_DONE || access(path, F_OK) != 0)
+			continue;
+		plan_shard(plan, k, &first, &count);
+		code = origin_check_packed(then, now, plan, root, first, count);
+	}
+	return code;
+}
+
+int output_check_sources(const char *out_dir, const struct plan *plan, const struct origin *now, const char *root,
+			 bool trust_names)
 {
 	char path[FILES_PATH_BYTES];
 	struct origin then = {0};
@@ -51,9 +71,11 @@ int output_check_sources(const char *out_dir, const struct plan *plan, const str
 	if (code == EXIT_DONE)
 		code = origin_open(&then, plan, path, &found);
 	if (code == EXIT_DONE && found)
-		code = origin_compare(&then, now, plan, root);
+		code = origin_compare(&then, now, plan, root, trust_names);
+	if (code == EXIT_DONE && found && !trust_names)
+		code = check_packed(out_dir, plan, &then, now, root);
 	origin_close(&then);
-	if (code != EXIT_DONE || found)
+	if (code != EXIT_DONE || found || trust_names)
 		return code;
 	code = oldest_shard(out_dir, plan, &oldest);
 	if (code == EXIT_DONE && oldest != ORIGIN_NO_TIME)
@@ -64,30 +86,30 @@ int output_check_sources(const char *out_dir, const struct plan *plan, const str
 	return code;
 }
 
-int output_same_sources(const char *out_dir, const struct plan *plan, const struct origin *now, bool *same)
+int output_same_sources(const char *out_dir, const struct plan *plan, const struct origin *now, bool trust_names,
+			bool *same)
 {
 	char path[FILES_PATH_BYTES];
 	struct origin then = {0};
-	uint64_t slot;
 	bool found = false;
 	int code = files_path(path, out_dir, ".shardpack/sources");
 
 	if (code == EXIT_DONE)
 		code = origin_open(&then, plan, path, &found);
-	*same = code == EXIT_DONE && found && origin_is_same(&then, now, &slot);
+	*same = code == EXIT_DONE && (found ? origin_is_same(&then, now, plan, trust_names) : trust_names);
 	origin_close(&then);
 	return code;
 }
 
-int output_open_origin(const struct job *job, struct origin *out)
+int output_open_origin(const struct job *job, bool trust_names, struct origin *out, bool *found)
 {
 	char path[FILES_PATH_BYTES];
-	bool found = false;
 	int code = files_path(path, job->state_dir, "sources");
 
+	*found = false;
 	if (code == EXIT_DONE)
-		code = origin_open(out, job->plan, path, &found);
-	if (code == EXIT_DONE && !found)
+		code = origin_open(out, job->plan, path, found);
+	if (code == EXIT_DONE && !*found && !trust_names)
 		code = fail(EXIT_MISMATCH,
 			    "%s: is missing, so nothing says whether the sources are those of the plan; run the same "
 			    "`shardpack plan` command again to restore it, or add --trust-names",

@@ -33,12 +33,6 @@ static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shar
 	       info->planned_records == count && info->record_count + info->miss_count == count;
 }
 
-static bool fits(const struct receipt *r, const struct shard_info *info)
-{
-	return r->file_bytes == info->file_bytes && r->record_count == info->record_count &&
-	       r->miss_count == info->miss_count && !memcmp(r->root, info->root, sizeof(r->root));
-}
-
 /* Lines for a receipt on their way. */
 struct listing {
 	struct converter *c; /* NULL: then the reason's name has to do */
@@ -133,16 +127,12 @@ static int write_receipt(const struct job *job, uint64_t shard_idx, const struct
 
 /* Write the receipt that the shard's builder did not come to. */
 static int make_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
-			const struct shard_info *info, struct receipt *r)
+			struct receipt *r)
 {
 	int code;
 
 	detail("%s: exists, but without its receipt; verifying it", path);
 	code = read_all(job, path, reader, r->sha256);
-	r->file_bytes = info->file_bytes;
-	r->record_count = info->record_count;
-	r->miss_count = info->miss_count;
-	memcpy(r->root, info->root, sizeof(r->root));
 	if (code == EXIT_DONE)
 		code = list_problems(job, shard_idx, path, reader, &r->lines);
 	return code == EXIT_DONE ? write_receipt(job, shard_idx, r) : code;
@@ -167,27 +157,33 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 			  struct receipt *r)
 {
 	struct shard_info info;
-	uint64_t mtime_ns, mtime_then;
+	struct receipt is = {0};
+	uint64_t mtime_then;
 	bool found;
 	int code = receipt_read(job->state_dir, shard_idx, r, &found);
 
 	if (code != EXIT_DONE)
 		return code;
-	if (!receipt_shard_time(job->out_dir, shard_idx, &mtime_ns))
+	if (!receipt_shard_time(job->out_dir, shard_idx, &is.mtime_ns))
 		return fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	shard_reader_info(reader, &info);
-	mtime_then = r->mtime_ns;
-	if (found && fits(r, &info)) {
-		r->mtime_ns = mtime_ns;
-		if (mtime_then == mtime_ns && !job->verify_all)
-			return EXIT_DONE;
-		detail("%s: %s; verifying it", path,
-		       mtime_then == mtime_ns ? "exists" : "was written after its receipt, or copied");
-		return check_again(job, shard_idx, path, reader, r);
+	is.file_bytes = info.file_bytes;
+	is.record_count = info.record_count;
+	is.miss_count = info.miss_count;
+	memcpy(is.root, info.root, sizeof(is.root));
+	if (!found) {
+		*r = is;
+		return make_receipt(job, shard_idx, path, reader, r);
 	}
-	receipt_free(r);
-	r->mtime_ns = mtime_ns;
-	return make_receipt(job, shard_idx, path, reader, &info, r);
+	if (!receipt_is_same(r, &is))
+		return receipt_refuse(job->out_dir, shard_idx);
+	mtime_then = r->mtime_ns;
+	r->mtime_ns = is.mtime_ns;
+	if (mtime_then == is.mtime_ns && !job->verify_all)
+		return EXIT_DONE;
+	detail("%s: %s; verifying it", path,
+	       mtime_then == is.mtime_ns ? "exists" : "was written after its receipt, or copied");
+	return check_again(job, shard_idx, path, reader, r);
 }
 
 int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there)

@@ -162,6 +162,20 @@ int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, b
 	return code;
 }
 
+bool receipt_is_same(const struct receipt *a, const struct receipt *b)
+{
+	return a->file_bytes == b->file_bytes && a->record_count == b->record_count && a->miss_count == b->miss_count &&
+	       !memcmp(a->root, b->root, sizeof(a->root));
+}
+
+int receipt_refuse(const char *out_dir, uint64_t shard_idx)
+{
+	return fail(EXIT_MISMATCH,
+		    "%s/%05" PRIu64 ".shard: has other bytes than when it was built before, so a source changed "
+		    "meanwhile; remove this file and bring back the source of then, or build all anew with --replace",
+		    out_dir, shard_idx);
+}
+
 /* What one line says; *message is encoded.  False if none of these lines is like that. */
 static bool read_line(const char *line, struct shard_miss *out, bool *accepted, const char **message)
 {

@@ -8,8 +8,9 @@
  *   accepted 317 4 pixels%20are%20made%20up    ordinal, reason, message; a record all the same
  *   end 6b0f...                                SHA-256 of all before
  *
- * A receipt is a shortcut, never the truth: it counts only while the shard has the same size,
- * modification time and footer.  A lost or damaged one is made again from the shard.
+ * A receipt saves reading the shard while that has the same size, modification time and footer.  A
+ * lost or damaged one is made again from the shard.  A sound one of other bytes says that the shard
+ * was built twice, of sources that were not the same.
  */
 #ifndef SHARD_BUILD_RECEIPT_H
 #define SHARD_BUILD_RECEIPT_H
@@ -51,6 +52,12 @@ bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime
 
 /* Returns the exit code; *found is false if there is none, or none that is sound. */
 int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, bool *found);
+
+/* Is it of the same shard: the same bytes, whenever they were written? */
+bool receipt_is_same(const struct receipt *a, const struct receipt *b);
+
+/* Say that it is not, and return the exit code. */
+int receipt_refuse(const char *out_dir, uint64_t shard_idx);
 
 /* Enter the shard, its misses and what it accepted.  Returns the exit code. */
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * origin.c - when each file of the source was last written, as the plan found it
+ * origin.c - what is known of each file of the source, as the plan found it
  */
 #include "tools/shardpack/input/origin.h"
 
@@ -25,11 +25,11 @@
 #include "tools/shardpack/plan/plan.h"
 
 #define HEAD_BYTES 64
-#define MAGIC	   "shardpack-sources 1\n"
+#define MAGIC	   "shardpack-sources 2\n"
 
 struct head {
 	char magic[32];
-	uint64_t input_count, per_input, file_count, reserved;
+	uint64_t input_count, per_input, file_count, print_count;
 };
 
 static_assert(sizeof(struct head) == HEAD_BYTES, "the head has 64 bytes");
@@ -78,16 +78,18 @@ static void find_part(const struct plan *p, const struct plan_input *in, uint64_
 	field_part_read(at, bytes, out); /* written or checked before */
 }
 
-/* The path of an entry of an input; false if it has no file. */
-static bool path_of(const struct plan *p, const struct plan_input *in, uint64_t entry, char *out)
+/* The path and size of an entry of an input; false if it has no file. */
+static bool path_of(const struct plan *p, const struct plan_input *in, uint64_t entry, char *out, uint64_t *bytes)
 {
 	struct field_part part;
 
+	*bytes = in->source_bytes;
 	if (!entry && in->file != PLAN_NO_FILE)
 		return false;
 	if (!entry)
 		return plan_input_path(p, in, out) > 0;
 	find_part(p, in, entry - 1, &part);
+	*bytes = part.bytes;
 	return part.kind == FIELD_PART_FILE && text_decode(part.text, part.text_bytes, true, out) > 0;
 }
 
@@ -102,6 +104,29 @@ static void note_newest(struct origin *o, uint64_t slot, const struct stat *st)
 	}
 }
 
+static uint64_t own_slots(const struct origin *o)
+{
+	return o->input_count * o->per_input;
+}
+
+/* Where entries and fingerprints lie in `data`, and how many bytes it has. */
+static void lay_out(struct origin *o)
+{
+	uint64_t own = own_slots(o);
+
+	o->own_print_count = own < ORIGIN_OWN_PRINTS_MAX ? own : ORIGIN_OWN_PRINTS_MAX;
+	o->entry = (struct origin_entry *)((char *)o->data + HEAD_BYTES);
+	o->file_entry = o->entry + own;
+	o->print = (uint8_t(*)[FINGERPRINT_BYTES])(o->file_entry + o->file_count);
+	o->bytes = HEAD_BYTES + (size_t)(own + o->file_count) * sizeof(*o->entry) +
+		   (size_t)(o->own_print_count + o->file_count) * sizeof(*o->print);
+}
+
+static void clear_prints(struct origin *o)
+{
+	memset(o->print, 0, (size_t)(o->own_print_count + o->file_count) * sizeof(*o->print));
+}
+
 static bool start(struct origin *o, const struct plan *p)
 {
 	uint64_t count;
@@ -109,14 +134,19 @@ static bool start(struct origin *o, const struct plan *p)
 	o->input_count = plan_names_inputs(p) ? p->input_count : 0;
 	o->per_input = o->input_count ? 1 + parts_of(&p->recipe) : 0;
 	o->file_count = p->file_count;
-	count = o->input_count * o->per_input + o->file_count;
-	o->bytes = HEAD_BYTES + (size_t)count * sizeof(*o->time);
-	o->data = malloc(o->bytes);
+	count = own_slots(o) + o->file_count;
+	o->data = malloc(HEAD_BYTES + (size_t)count * sizeof(*o->entry) +
+			 (size_t)(ORIGIN_OWN_PRINTS_MAX + o->file_count) * sizeof(*o->print));
 	if (!o->data)
 		return false;
-	o->time = (uint64_t *)((char *)o->data + HEAD_BYTES);
-	memset(o->time, 0xff, (size_t)count * sizeof(*o->time));
+	lay_out(o);
+	memset(o->entry, 0xff, (size_t)count * sizeof(*o->entry));
 	return true;
+}
+
+struct origin_entry origin_entry_of(const struct stat *st)
+{
+	return (struct origin_entry){origin_time_of(st), ns_of(&st->st_ctim)};
 }
 
 static int look_at_inputs(struct origin *o, const struct plan *p, const struct source_place *place, uint64_t *own)
@@ -124,6 +154,7 @@ static int look_at_inputs(struct origin *o, const struct plan *p, const struct s
 	char path[3 * PLAN_PATH_BYTES_MAX];
 	struct plan_input in;
 	struct stat st;
+	uint64_t bytes;
 	int code = EXIT_DONE;
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < o->input_count; i++) {
@@ -132,13 +163,13 @@ static int look_at_inputs(struct origin *o, const struct plan *p, const struct s
 		for (uint64_t k = 0; code == EXIT_DONE && k < o->per_input; k++) {
 			uint64_t slot = i * o->per_input + k;
 
-			if (!path_of(p, &in, k, path))
+			if (!path_of(p, &in, k, path, &bytes))
 				continue;
 			code = place_look_at_entry(place, path, &st);
 			if (code != EXIT_DONE)
 				break;
 			++*own;
-			o->time[slot] = origin_time_of(&st);
+			o->entry[slot] = origin_entry_of(&st);
 			note_newest(o, slot, &st);
 		}
 	}
@@ -154,20 +185,21 @@ int origin_collect(struct origin *o, const struct plan *p, const struct source_p
 	if (!start(o, p))
 		return fail(EXIT_IO, "out of memory for the times of %" PRIu64 " inputs", p->input_count);
 	code = look_at_inputs(o, p, place, &own);
-	if (!own) {
+	if (!own)
 		o->per_input = 0;
-		o->bytes = HEAD_BYTES + (size_t)o->file_count * sizeof(*o->time);
-	}
-	first = o->input_count * o->per_input;
+	lay_out(o);
+	clear_prints(o);
+	first = own_slots(o);
 	for (uint64_t i = 0; code == EXIT_DONE && i < o->file_count; i++) {
 		if (p->file[i].how)
 			continue;
-		o->time[first + i] = origin_time_of(stored_stat(s, (uint32_t)i));
+		o->file_entry[i] = origin_entry_of(stored_stat(s, (uint32_t)i));
 		note_newest(o, first + i, stored_stat(s, (uint32_t)i));
 	}
 	head.input_count = o->input_count;
 	head.per_input = o->per_input;
 	head.file_count = o->file_count;
+	head.print_count = o->own_print_count + o->file_count;
 	memcpy(o->data, &head, sizeof(head));
 	return code;
 }
@@ -176,16 +208,21 @@ int origin_collect(struct origin *o, const struct plan *p, const struct source_p
 static bool settle(struct origin *o, const struct plan *p)
 {
 	uint64_t per_input = 1 + parts_of(&p->recipe);
+	size_t bytes = o->bytes;
 	struct head head;
 
 	memcpy(&head, o->data, sizeof(head));
 	o->input_count = plan_names_inputs(p) ? p->input_count : 0;
 	o->per_input = head.per_input;
 	o->file_count = p->file_count;
-	o->time = (uint64_t *)((char *)o->data + HEAD_BYTES);
-	return !memcmp(head.magic, MAGIC, sizeof(MAGIC)) && head.input_count == o->input_count &&
-	       head.file_count == o->file_count && (!head.per_input || head.per_input == per_input) &&
-	       o->bytes == HEAD_BYTES + (o->input_count * head.per_input + head.file_count) * sizeof(*o->time);
+	if (memcmp(head.magic, MAGIC, sizeof(MAGIC)) != 0 || head.input_count != o->input_count ||
+	    head.file_count != o->file_count || (head.per_input && head.per_input != per_input))
+		return false;
+	lay_out(o);
+	if (o->bytes == bytes && head.print_count == o->own_print_count + o->file_count)
+		return true;
+	o->bytes = bytes; /* of the map */
+	return false;
 }
 
 int origin_open(struct origin *o, const struct plan *p, const char *path, bool *found)
@@ -213,6 +250,27 @@ int origin_open(struct origin *o, const struct plan *p, const char *path, bool *
 	return code;
 }
 
+int origin_share(struct origin *o, const struct origin *of)
+{
+	size_t bytes = (size_t)of->file_count * sizeof(*o->file_entry);
+
+	*o = *of;
+	o->is_map = false;
+	o->data = malloc(bytes + (size_t)(of->own_print_count + of->file_count) * sizeof(*o->print) + 1);
+	if (!o->data)
+		return fail(EXIT_IO, "out of memory for the times of %" PRIu64 " files", of->file_count);
+	o->file_entry = o->data;
+	o->print = (uint8_t(*)[FINGERPRINT_BYTES])(o->file_entry + o->file_count);
+	memcpy(o->file_entry, of->file_entry, bytes);
+	clear_prints(o);
+	return EXIT_DONE;
+}
+
+const struct origin_entry *origin_at(const struct origin *o, uint64_t slot)
+{
+	return slot < own_slots(o) ? &o->entry[slot] : &o->file_entry[slot - own_slots(o)];
+}
+
 void origin_close(struct origin *o)
 {
 	if (o->is_map)
@@ -224,71 +282,27 @@ void origin_close(struct origin *o)
 
 uint64_t origin_of_input(const struct origin *o, uint64_t input_idx, uint32_t part)
 {
-	return part < o->per_input ? o->time[input_idx * o->per_input + part] : ORIGIN_NO_TIME;
-}
-
-uint64_t origin_of_file(const struct origin *o, uint64_t file)
-{
-	return o->time[o->input_count * o->per_input + file];
-}
-
-bool origin_is_same(const struct origin *then, const struct origin *now, uint64_t *slot)
-{
-	uint64_t count = now->input_count * now->per_input + now->file_count;
-
-	*slot = 0;
-	if (then->per_input != now->per_input)
-		return false;
-	while (*slot < count && then->time[*slot] == now->time[*slot])
-		++*slot;
-	return *slot == count;
+	return part < o->per_input ? o->entry[input_idx * o->per_input + part].written_ns : ORIGIN_NO_TIME;
 }
 
 void origin_path(const struct origin *o, const struct plan *p, uint64_t slot, char *out)
 {
-	uint64_t first = o->input_count * o->per_input;
 	struct plan_input in;
+	uint64_t bytes;
 
-	if (slot >= first) {
-		strcpy(out, p->file[slot - first].path);
+	if (slot >= own_slots(o)) {
+		strcpy(out, p->file[slot - own_slots(o)].path);
 		return;
 	}
 	plan_input(p, slot / o->per_input, &in);
-	if (!path_of(p, &in, slot % o->per_input, out))
+	if (!path_of(p, &in, slot % o->per_input, out, &bytes))
 		plan_input_path(p, &in, out);
 }
 
-static int refuse(const struct origin *o, const struct plan *p, const char *root, uint64_t slot, uint64_t then,
-		  uint64_t now)
+bool origin_own_file(const struct origin *o, const struct plan *p, uint64_t slot, char *out, uint64_t *bytes)
 {
-	char path[3 * PLAN_PATH_BYTES_MAX], before[ORIGIN_TIME_CHARS], after[ORIGIN_TIME_CHARS];
+	struct plan_input in;
 
-	origin_path(o, p, slot, path);
-	return fail(
-		EXIT_MISMATCH,
-		"%s/%s: changed since the plan was made: written %s then, %s now; to pack it as it is, pack all anew "
-		"with --replace; if only its time differs, as in a copy, add --trust-names",
-		root, path, origin_time_text(then, before), origin_time_text(now, after));
-}
-
-int origin_compare(const struct origin *then, const struct origin *now, const struct plan *p, const char *root)
-{
-	uint64_t slot;
-
-	return origin_is_same(then, now, &slot) ? EXIT_DONE
-						: refuse(now, p, root, slot, then->time[slot], now->time[slot]);
-}
-
-int origin_check_files(const struct origin *then, const struct plan *p, const struct stored *s, const char *root)
-{
-	uint64_t first = then->input_count * then->per_input;
-	int code = EXIT_DONE;
-
-	for (uint64_t i = 0; code == EXIT_DONE && i < then->file_count; i++) {
-		uint64_t now = p->file[i].how ? ORIGIN_NO_TIME : origin_time_of(stored_stat(s, (uint32_t)i));
-
-		if (now != then->time[first + i])
-			code = refuse(then, p, root, first + i, then->time[first + i], now);
-	}
-	return code;
+	plan_input(p, slot / o->per_input, &in);
+	return path_of(p, &in, slot % o->per_input, out, bytes);
 }

@@ -29,6 +29,8 @@ struct handle {
 	bool made; /* an unnamed file of our own */
 	uint64_t bytes;
 	struct stat opened; /* how it was then */
+	struct fingerprint_rule rule;
+	uint8_t print[FINGERPRINT_BYTES]; /* by that rule */
 	char *path;
 };
 
@@ -288,24 +290,75 @@ char *stored_name(const struct stored *s, uint32_t file)
 	return asprintf(&out, "%s/%s", s->place->root, s->file[file].path) < 0 ? NULL : out;
 }
 
-int stored_check_unchanged(const struct stored *s)
+static int take_print(const struct stored *s, const struct handle *h, uint8_t out[FINGERPRINT_BYTES])
+{
+	if (fingerprint_take(h->fd, h->bytes, &h->rule, out))
+		return EXIT_DONE;
+	return fail(errno ? EXIT_IO : EXIT_MISMATCH, "%s/%s: %s", s->place->root, h->path,
+		    errno ? strerror(errno) : "became shorter while it was read");
+}
+
+int stored_take_print(struct stored *s, uint32_t file, const struct fingerprint_rule *rule,
+		      uint8_t out[FINGERPRINT_BYTES])
+{
+	struct handle *h = &s->file[file];
+	int code;
+
+	h->rule = *rule;
+	code = take_print(s, h, h->print);
+	memcpy(out, h->print, FINGERPRINT_BYTES);
+	return code;
+}
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/*
+ * Its name, its mode or its bytes changed, and the time at which it was written did not, or was set
+ * back.
+ */
+static int check_touched(const struct stored *s, struct handle *h, const struct stat *now, bool trust_names)
+{
+	uint8_t print[FINGERPRINT_BYTES];
+	int code = take_print(s, h, print);
+
+	if (code == EXIT_DONE && memcmp(print, h->print, FINGERPRINT_BYTES) != 0)
+		code = fail(EXIT_MISMATCH,
+			    "%s/%s: changed while it was read; when nothing writes to it any more, build all of the "
+			    "dataset anew with --replace",
+			    s->place->root, h->path);
+	else if (code == EXIT_DONE && !trust_names && h->bytes > h->rule.whole_bytes)
+		code = fail(EXIT_MISMATCH,
+			    "%s/%s: touched while it was read, so it may have other bytes; if it has, build all of "
+			    "the dataset anew with --replace; if not, as after chmod, go on with --trust-names",
+			    s->place->root, h->path);
+	else if (code == EXIT_DONE)
+		h->opened = *now;
+	return code;
+}
+
+int stored_check_unchanged(const struct stored *s, bool trust_names)
 {
 	struct stat st;
+	int code = EXIT_DONE;
 
-	for (uint32_t i = 0; i < s->count; i++) {
-		const struct handle *h = &s->file[i];
+	for (uint32_t i = 0; code == EXIT_DONE && i < s->count; i++) {
+		struct handle *h = &s->file[i];
 
 		if (h->made)
 			continue;
 		if (fstat(h->fd, &st) != 0)
 			return fail(EXIT_IO, "%s/%s: %s", s->place->root, h->path, strerror(errno));
-		if ((uint64_t)st.st_size != h->bytes || st.st_mtim.tv_sec != h->opened.st_mtim.tv_sec ||
-		    st.st_mtim.tv_nsec != h->opened.st_mtim.tv_nsec)
+		if ((uint64_t)st.st_size != h->bytes || !is_same_time(&st.st_mtim, &h->opened.st_mtim))
 			return fail(
 				EXIT_MISMATCH,
 				"%s/%s: changed while it was read; when nothing writes to it any more, build all of "
 				"the dataset anew with --replace",
 				s->place->root, h->path);
+		if (!is_same_time(&st.st_ctim, &h->opened.st_ctim))
+			code = check_touched(s, h, &st, trust_names);
 	}
-	return EXIT_DONE;
+	return code;
 }

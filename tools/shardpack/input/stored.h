@@ -16,6 +16,7 @@
 #ifndef SHARD_INPUT_STORED_H
 #define SHARD_INPUT_STORED_H
 
+#include "tools/shardpack/input/fingerprint.h"
 #include "tools/shardpack/input/place.h"
 
 struct plan;
@@ -70,9 +71,14 @@ int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out
 /* "root/path" of a file, for messages; to be freed, NULL if memory ran out. */
 char *stored_name(const struct stored *s, uint32_t file);
 
+/* The fingerprint of a file that lies in the source; prints why not, and returns the exit code. */
+int stored_take_print(struct stored *s, uint32_t file, const struct fingerprint_rule *rule,
+		      uint8_t out[FINGERPRINT_BYTES]);
+
 /*
  * Is every file as it was when it was opened?  Prints which one is not, and returns the exit code.
+ * Fingerprints must have been taken: they decide where only the file's time of change is another.
  */
-int stored_check_unchanged(const struct stored *s);
+int stored_check_unchanged(const struct stored *s, bool trust_names);
 
 #endif

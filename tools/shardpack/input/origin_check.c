@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * origin_check.c - are the files of the source still those that the plan found?
+ */
+#include "tools/shardpack/input/origin_check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/common/signals.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/plan.h"
+
+enum change { SAME, WRITTEN, BYTES, ENTRY };
+
+static uint64_t own_slots(const struct origin *o)
+{
+	return o->input_count * o->per_input;
+}
+
+static uint64_t print_count(const struct origin *o)
+{
+	return o->own_print_count + o->file_count;
+}
+
+struct fingerprint_rule origin_rule(const struct origin *o)
+{
+	return fingerprint_rule(print_count(o));
+}
+
+/* The slot whose file has fingerprint `i`. */
+static uint64_t slot_of_print(const struct origin *o, uint64_t i)
+{
+	if (i >= o->own_print_count)
+		return own_slots(o) + i - o->own_print_count;
+	return (uint64_t)((__uint128_t)i * own_slots(o) / o->own_print_count);
+}
+
+/* The fingerprint of the file in a slot; false if it has none. */
+static bool print_of_slot(const struct origin *o, uint64_t slot, uint64_t *i)
+{
+	uint64_t own = own_slots(o);
+
+	if (slot >= own)
+		*i = o->own_print_count + slot - own;
+	else
+		*i = (uint64_t)(((__uint128_t)slot * o->own_print_count + own - 1) / own);
+	return *i < print_count(o) && slot_of_print(o, *i) == slot;
+}
+
+static bool has_print(const struct origin *o, uint64_t i)
+{
+	static const uint8_t none[FINGERPRINT_BYTES];
+
+	return memcmp(o->print[i], none, sizeof(none)) != 0;
+}
+
+/* ---- taking them ---- */
+
+static void take_own(struct origin *o, const struct plan *p, const struct source_place *place, uint64_t i,
+		     const struct fingerprint_rule *rule, bool trust_names)
+{
+	char path[3 * PLAN_PATH_BYTES_MAX];
+	uint64_t slot = slot_of_print(o, i), bytes;
+	struct stat st;
+	int fd;
+
+	/* First look, then open: to open a FIFO waits, and to open a device may do something. */
+	if (!origin_own_file(o, p, slot, path, &bytes) || fstatat(place->root_fd, path, &st, 0) != 0 ||
+	    !S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes ||
+	    (!trust_names && o->entry[slot].written_ns != origin_time_of(&st)))
+		return;
+	fd = openat(place->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	if (!fingerprint_take(fd, bytes, rule, o->print[i]))
+		detail("%s/%s: no fingerprint: %s", place->root, path, strerror(errno));
+	close(fd);
+}
+
+int origin_take_prints(struct origin *now, const struct plan *p, const struct source_place *place, struct stored *s,
+		       bool trust_names)
+{
+	struct fingerprint_rule rule = origin_rule(now);
+	int code = EXIT_DONE;
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < now->own_print_count; i++) {
+		code = interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
+		take_own(now, p, place, i, &rule, trust_names);
+	}
+	for (uint64_t i = 0; code == EXIT_DONE && i < now->file_count; i++) {
+		code = interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
+		if (code == EXIT_DONE && !p->file[i].how)
+			code = stored_take_print(s, (uint32_t)i, &rule, now->print[now->own_print_count + i]);
+	}
+	return code;
+}
+
+/* ---- comparing them ---- */
+
+static bool is_written_then(const struct origin *then, const struct origin *now, uint64_t slot)
+{
+	return origin_at(then, slot)->written_ns == origin_at(now, slot)->written_ns;
+}
+
+/* Where one of the two could not be read, reading it for the dataset says so. */
+static bool is_same_print(const struct origin *then, const struct origin *now, uint64_t i)
+{
+	if (!has_print(then, i) || !has_print(now, i))
+		return true;
+	return !memcmp(then->print[i], now->print[i], FINGERPRINT_BYTES);
+}
+
+/* Fingerprints are the same: is every byte? */
+static bool is_proven(const struct origin *then, const struct origin *now, const struct plan *p, uint64_t slot)
+{
+	char path[3 * PLAN_PATH_BYTES_MAX];
+	uint64_t i, bytes;
+
+	if (!print_of_slot(now, slot, &i) || !has_print(then, i) || !has_print(now, i))
+		return false;
+	if (slot >= own_slots(now))
+		bytes = p->file[slot - own_slots(now)].bytes;
+	else if (!origin_own_file(now, p, slot, path, &bytes))
+		return false;
+	return bytes <= origin_rule(now).whole_bytes;
+}
+
+static bool is_entry_then(const struct origin *then, const struct origin *now, const struct plan *p, uint64_t slot)
+{
+	return origin_at(then, slot)->changed_ns == origin_at(now, slot)->changed_ns || is_proven(then, now, p, slot);
+}
+
+/* The first file that is not as it was.  Times of change count from slot `entries_from` on. */
+static enum change find_change(const struct origin *then, const struct origin *now, const struct plan *p,
+			       bool trust_names, uint64_t entries_from, uint64_t *slot)
+{
+	uint64_t end = own_slots(now) + now->file_count;
+
+	for (*slot = 0; !trust_names && *slot < end; ++*slot)
+		if (!is_written_then(then, now, *slot))
+			return WRITTEN;
+	for (uint64_t i = 0; i < print_count(now); i++) {
+		*slot = slot_of_print(now, i);
+		if (!is_same_print(then, now, i))
+			return BYTES;
+	}
+	for (*slot = entries_from; !trust_names && *slot < end; ++*slot)
+		if (!is_entry_then(then, now, p, *slot))
+			return ENTRY;
+	return SAME;
+}
+
+static int refuse(const struct origin *then, const struct origin *now, const struct plan *p, const char *root,
+		  enum change change, uint64_t slot)
+{
+	char path[3 * PLAN_PATH_BYTES_MAX], before[ORIGIN_TIME_CHARS], after[ORIGIN_TIME_CHARS];
+	const struct origin_entry *a = origin_at(then, slot), *b = origin_at(now, slot);
+
+	origin_path(now, p, slot, path);
+	if (change == WRITTEN)
+		return fail(EXIT_MISMATCH,
+			    "%s/%s: changed since the plan was made: written %s then, %s now; to pack it as it is, "
+			    "pack all anew with --replace; if only its time differs, as in a copy, add --trust-names",
+			    root, path, origin_time_text(a->written_ns, before),
+			    origin_time_text(b->written_ns, after));
+	if (change == BYTES)
+		return fail(EXIT_MISMATCH,
+			    "%s/%s: changed since the plan was made: it has other bytes of the same size; bring back "
+			    "the file of then, or pack all anew with --replace",
+			    root, path);
+	return fail(EXIT_MISMATCH,
+		    "%s/%s: touched since the plan was made: its time of change was %s then, and is %s now, so it may "
+		    "have other bytes; to pack it as it is, pack all anew with --replace; if its bytes are the same, "
+		    "as after chmod or in a copy, add --trust-names",
+		    root, path, origin_time_text(a->changed_ns, before), origin_time_text(b->changed_ns, after));
+}
+
+bool origin_is_same(const struct origin *then, const struct origin *now, const struct plan *p, bool trust_names)
+{
+	uint64_t slot;
+
+	return then->per_input == now->per_input && find_change(then, now, p, trust_names, 0, &slot) == SAME;
+}
+
+int origin_compare(const struct origin *then, const struct origin *now, const struct plan *p, const char *root,
+		   bool trust_names)
+{
+	uint64_t slot;
+	enum change change;
+
+	if (then->per_input != now->per_input)
+		return fail(EXIT_BAD, "the times of the sources in .shardpack/sources are damaged, or of another plan");
+	change = find_change(then, now, p, trust_names, own_slots(now), &slot);
+	return change == SAME ? EXIT_DONE : refuse(then, now, p, root, change, slot);
+}
+
+int origin_check_packed(const struct origin *then, const struct origin *now, const struct plan *p, const char *root,
+			uint64_t first, uint64_t count)
+{
+	for (uint64_t i = first; now->per_input && i < first + count; i++) {
+		uint64_t slot = plan_input_at(p, i) * now->per_input, end = slot + now->per_input;
+
+		for (; slot < end; slot++)
+			if (!is_entry_then(then, now, p, slot))
+				return refuse(then, now, p, root, ENTRY, slot);
+	}
+	return EXIT_DONE;
+}
+
+int origin_check_opened(const struct origin *then, const struct plan *p, const struct source_place *place,
+			struct stored *s, bool trust_names)
+{
+	struct origin now;
+	int code = origin_share(&now, then);
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < now.file_count; i++)
+		if (!p->file[i].how)
+			now.file_entry[i] = origin_entry_of(stored_stat(s, (uint32_t)i));
+	if (code == EXIT_DONE)
+		code = origin_take_prints(&now, p, place, s, trust_names);
+	if (code == EXIT_DONE)
+		code = origin_compare(then, &now, p, place->root, trust_names);
+	origin_close(&now);
+	return code;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * origin_check.h - are the files of the source still those that the plan found?
+ *
+ * A file differs if it was written at another time, or if its fingerprint is another one.  Its
+ * time may have been set back.  But the system also notes when anything of a file changed, and
+ * nobody can set that.  If that differs, only a fingerprint of every byte tells that its bytes are
+ * the same; without one, a file of which something was packed counts as changed.  With
+ * --trust-names fingerprints alone count.
+ */
+#ifndef SHARD_INPUT_ORIGIN_CHECK_H
+#define SHARD_INPUT_ORIGIN_CHECK_H
+
+#include <stdbool.h>
+
+#include "tools/shardpack/input/origin.h"
+
+/* How fingerprints of these sources are taken. */
+struct fingerprint_rule origin_rule(const struct origin *o);
+
+/*
+ * Read the fingerprints of all files that `now` has one for into now->print.  A file of its own
+ * that cannot be read, or was written at another time than its entry says, has none: who reads it
+ * for the dataset says so.
+ */
+int origin_take_prints(struct origin *now, const struct plan *p, const struct source_place *place, struct stored *s,
+		       bool trust_names);
+
+/* Is every file as it was then? */
+bool origin_is_same(const struct origin *then, const struct origin *now, const struct plan *p, bool trust_names);
+
+/*
+ * EXIT_DONE, or EXIT_MISMATCH and a sentence that names the first file that is not as it was.  Of
+ * files of their own the time of change does not count: before one is read, its mode may be mended.
+ */
+int origin_compare(const struct origin *then, const struct origin *now, const struct plan *p, const char *root,
+		   bool trust_names);
+
+/* Once origin_compare() found nothing: times of change, of what ordinals from `first` on need. */
+int origin_check_packed(const struct origin *then, const struct origin *now, const struct plan *p, const char *root,
+			uint64_t first, uint64_t count);
+
+/*
+ * As origin_compare() for a plan that was read, whose files were just opened.  Of files of their
+ * own only the sample is looked at; whoever reads one compares its time.
+ */
+int origin_check_opened(const struct origin *then, const struct plan *p, const struct source_place *place,
+			struct stored *s, bool trust_names);
+
+#endif
