@@ -101,6 +101,7 @@ LAUNCH=
 ASAN_OPTIONS=${ASAN_OPTIONS-allocator_may_return_null=1:detect_stack_use_after_return=1}
 UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
 TSAN_OPTIONS=${TSAN_OPTIONS-allocator_may_return_null=1:second_deadlock_stack=1:die_after_fork=0}
+TSAN_OPTIONS="$TSAN_OPTIONS suppressions='$ROOT/docs/libshard.tsan'" # rings of io_uring: no races
 LC_ALL=C
 PYTHONDONTWRITEBYTECODE=1 # the tree stays as it is
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/shard-tests.XXXXXX")
