@@ -35,6 +35,11 @@ int files_numbered(char *out, const char *dir, const char *prefix, uint64_t numb
 	return files_path(out, dir, name);
 }
 
+uint64_t files_ns(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * UINT64_C(1000000000) + (uint64_t)t->tv_nsec;
+}
+
 /* Nothing but zeros, as a hole of any size reads? */
 static bool is_hole(const char *chunk, size_t bytes)
 {

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "shard.h"
 #include "tools/common/text.h"
@@ -25,6 +26,9 @@ int files_numbered(char *out, const char *dir, const char *prefix, uint64_t numb
  * none.  Starts with an empty text.
  */
 int files_read(const char *path, struct text *out, bool *found);
+
+/* A time of stat(), as nanoseconds since 1970. */
+uint64_t files_ns(const struct timespec *t);
 
 /* Bytes of "a/b" in "a/b/c", 0 if there is no slash; trailing slashes belong to the last name. */
 size_t files_folder_bytes(const char *path);

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
@@ -18,6 +17,7 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
+#include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/input/origin_check.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -25,7 +25,7 @@
 static int oldest_shard(const char *out_dir, const struct plan *plan, uint64_t *ns)
 {
 	char path[FILES_PATH_BYTES];
-	struct stat st;
+	uint64_t written_ns;
 	int code = EXIT_DONE;
 
 	*ns = ORIGIN_NO_TIME;
@@ -33,8 +33,8 @@ static int oldest_shard(const char *out_dir, const struct plan *plan, uint64_t *
 		code = files_numbered(path, out_dir, "", k, ".shard");
 		if (code != EXIT_DONE)
 			break;
-		if (stat(path, &st) == 0)
-			*ns = origin_time_of(&st) < *ns ? origin_time_of(&st) : *ns;
+		if (receipt_shard_time(out_dir, k, &written_ns))
+			*ns = written_ns < *ns ? written_ns : *ns;
 		else if (errno != ENOENT)
 			code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	}

@@ -97,7 +97,7 @@ bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime
 
 	if (files_numbered(path, out_dir, "", shard_idx, ".shard") != EXIT_DONE || stat(path, &st) != 0)
 		return false;
-	*mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+	*mtime_ns = files_ns(&st.st_mtim);
 	return true;
 }
 

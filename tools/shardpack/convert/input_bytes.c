@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "shard_pack.h"
+#include "tools/common/files.h"
 #include "tools/shardpack/convert/verdict.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/input/origin.h"
@@ -59,9 +60,10 @@ static bool read_open(const struct input_bytes *in, int fd, const struct stat *b
 		return verdict_set(v, OUTCOME_CHANGED, 0,
 				   "changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
 				   in->bytes, bytes);
-	if (in->time_ns != ORIGIN_NO_TIME && in->time_ns != origin_time_of(before))
+	if (in->time_ns != ORIGIN_NO_TIME && in->time_ns != files_ns(&before->st_mtim))
 		return verdict_set(v, OUTCOME_CHANGED, 0, "changed since the plan was made: written %s then, %s now",
-				   origin_time_text(in->time_ns, then), origin_time_text(origin_time_of(before), now));
+				   origin_time_text(in->time_ns, then),
+				   origin_time_text(files_ns(&before->st_mtim), now));
 	if (bytes > INPUT_BYTES_MAX) {
 		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_LIMIT,
 				   "a file of %" PRIu64 " bytes; the limit is %" PRIu64, bytes, INPUT_BYTES_MAX);
@@ -71,8 +73,7 @@ static bool read_open(const struct input_bytes *in, int fd, const struct stat *b
 	if (!read_whole(fd, to->data, bytes) || fstat(fd, &after) != 0)
 		return errno ? verdict_set(v, OUTCOME_FAILED, 0, "%s", strerror(errno))
 			     : verdict_set(v, OUTCOME_CHANGED, 0, "changed while it was read");
-	if (after.st_size != before->st_size || after.st_mtim.tv_sec != before->st_mtim.tv_sec ||
-	    after.st_mtim.tv_nsec != before->st_mtim.tv_nsec)
+	if (after.st_size != before->st_size || files_ns(&after.st_mtim) != files_ns(&before->st_mtim))
 		return verdict_set(v, OUTCOME_CHANGED, 0, "changed while it was read");
 	return true;
 }

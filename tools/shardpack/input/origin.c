@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/place.h"
@@ -33,16 +34,6 @@ struct head {
 };
 
 static_assert(sizeof(struct head) == HEAD_BYTES, "the head has 64 bytes");
-
-static uint64_t ns_of(const struct timespec *t)
-{
-	return (uint64_t)t->tv_sec * UINT64_C(1000000000) + (uint64_t)t->tv_nsec;
-}
-
-uint64_t origin_time_of(const struct stat *st)
-{
-	return ns_of(&st->st_mtim);
-}
 
 const char *origin_time_text(uint64_t ns, char out[ORIGIN_TIME_CHARS])
 {
@@ -95,7 +86,7 @@ static bool path_of(const struct plan *p, const struct plan_input *in, uint64_t 
 
 static void note_newest(struct origin *o, uint64_t slot, const struct stat *st)
 {
-	uint64_t written = ns_of(&st->st_mtim), changed = ns_of(&st->st_ctim);
+	uint64_t written = files_ns(&st->st_mtim), changed = files_ns(&st->st_ctim);
 	uint64_t last = written > changed ? written : changed;
 
 	if (last > o->newest_ns) {
@@ -104,15 +95,10 @@ static void note_newest(struct origin *o, uint64_t slot, const struct stat *st)
 	}
 }
 
-static uint64_t own_slots(const struct origin *o)
-{
-	return o->input_count * o->per_input;
-}
-
 /* Where entries and fingerprints lie in `data`, and how many bytes it has. */
 static void lay_out(struct origin *o)
 {
-	uint64_t own = own_slots(o);
+	uint64_t own = origin_own_slots(o);
 
 	o->own_print_count = own < ORIGIN_OWN_PRINTS_MAX ? own : ORIGIN_OWN_PRINTS_MAX;
 	o->entry = (struct origin_entry *)((char *)o->data + HEAD_BYTES);
@@ -134,7 +120,7 @@ static bool start(struct origin *o, const struct plan *p)
 	o->input_count = plan_names_inputs(p) ? p->input_count : 0;
 	o->per_input = o->input_count ? 1 + parts_of(&p->recipe) : 0;
 	o->file_count = p->file_count;
-	count = own_slots(o) + o->file_count;
+	count = origin_own_slots(o) + o->file_count;
 	o->data = malloc(HEAD_BYTES + (size_t)count * sizeof(*o->entry) +
 			 (size_t)(ORIGIN_OWN_PRINTS_MAX + o->file_count) * sizeof(*o->print));
 	if (!o->data)
@@ -146,7 +132,7 @@ static bool start(struct origin *o, const struct plan *p)
 
 struct origin_entry origin_entry_of(const struct stat *st)
 {
-	return (struct origin_entry){origin_time_of(st), ns_of(&st->st_ctim)};
+	return (struct origin_entry){files_ns(&st->st_mtim), files_ns(&st->st_ctim)};
 }
 
 static int look_at_inputs(struct origin *o, const struct plan *p, const struct source_place *place, uint64_t *own)
@@ -189,7 +175,7 @@ int origin_collect(struct origin *o, const struct plan *p, const struct source_p
 		o->per_input = 0;
 	lay_out(o);
 	clear_prints(o);
-	first = own_slots(o);
+	first = origin_own_slots(o);
 	for (uint64_t i = 0; code == EXIT_DONE && i < o->file_count; i++) {
 		if (p->file[i].how)
 			continue;
@@ -268,7 +254,7 @@ int origin_share(struct origin *o, const struct origin *of)
 
 const struct origin_entry *origin_at(const struct origin *o, uint64_t slot)
 {
-	return slot < own_slots(o) ? &o->entry[slot] : &o->file_entry[slot - own_slots(o)];
+	return slot < origin_own_slots(o) ? &o->entry[slot] : &o->file_entry[slot - origin_own_slots(o)];
 }
 
 void origin_close(struct origin *o)
@@ -290,8 +276,8 @@ void origin_path(const struct origin *o, const struct plan *p, uint64_t slot, ch
 	struct plan_input in;
 	uint64_t bytes;
 
-	if (slot >= own_slots(o)) {
-		strcpy(out, p->file[slot - own_slots(o)].path);
+	if (slot >= origin_own_slots(o)) {
+		strcpy(out, p->file[slot - origin_own_slots(o)].path);
 		return;
 	}
 	plan_input(p, slot / o->per_input, &in);

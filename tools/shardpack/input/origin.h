@@ -70,10 +70,15 @@ void origin_close(struct origin *o);
 /* When was the file of an input written: its own (part 0), or that of its field part - 1? */
 uint64_t origin_of_input(const struct origin *o, uint64_t input_idx, uint32_t part);
 
-/* The entry in a slot: inputs come first, then files that hold many. */
+/* How many slots inputs have; those of files that hold many come behind. */
+static inline uint64_t origin_own_slots(const struct origin *o)
+{
+	return o->input_count * o->per_input;
+}
+
+/* The entry in a slot. */
 const struct origin_entry *origin_at(const struct origin *o, uint64_t slot);
 
-uint64_t origin_time_of(const struct stat *st);
 struct origin_entry origin_entry_of(const struct stat *st);
 const char *origin_time_text(uint64_t ns, char out[ORIGIN_TIME_CHARS]);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/place.h"
@@ -18,11 +19,6 @@
 #include "tools/shardpack/plan/plan.h"
 
 enum change { SAME, WRITTEN, BYTES, ENTRY };
-
-static uint64_t own_slots(const struct origin *o)
-{
-	return o->input_count * o->per_input;
-}
 
 static uint64_t print_count(const struct origin *o)
 {
@@ -38,14 +34,14 @@ struct fingerprint_rule origin_rule(const struct origin *o)
 static uint64_t slot_of_print(const struct origin *o, uint64_t i)
 {
 	if (i >= o->own_print_count)
-		return own_slots(o) + i - o->own_print_count;
-	return (uint64_t)((__uint128_t)i * own_slots(o) / o->own_print_count);
+		return origin_own_slots(o) + i - o->own_print_count;
+	return (uint64_t)((__uint128_t)i * origin_own_slots(o) / o->own_print_count);
 }
 
 /* The fingerprint of the file in a slot; false if it has none. */
 static bool print_of_slot(const struct origin *o, uint64_t slot, uint64_t *i)
 {
-	uint64_t own = own_slots(o);
+	uint64_t own = origin_own_slots(o);
 
 	if (slot >= own)
 		*i = o->own_print_count + slot - own;
@@ -74,7 +70,7 @@ static void take_own(struct origin *o, const struct plan *p, const struct source
 	/* First look, then open: to open a FIFO waits, and to open a device may do something. */
 	if (!origin_own_file(o, p, slot, path, &bytes) || fstatat(place->root_fd, path, &st, 0) != 0 ||
 	    !S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes ||
-	    (!trust_names && o->entry[slot].written_ns != origin_time_of(&st)))
+	    (!trust_names && o->entry[slot].written_ns != files_ns(&st.st_mtim)))
 		return;
 	fd = openat(place->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
@@ -125,8 +121,8 @@ static bool is_proven(const struct origin *then, const struct origin *now, const
 
 	if (!print_of_slot(now, slot, &i) || !has_print(then, i) || !has_print(now, i))
 		return false;
-	if (slot >= own_slots(now))
-		bytes = p->file[slot - own_slots(now)].bytes;
+	if (slot >= origin_own_slots(now))
+		bytes = p->file[slot - origin_own_slots(now)].bytes;
 	else if (!origin_own_file(now, p, slot, path, &bytes))
 		return false;
 	return bytes <= origin_rule(now).whole_bytes;
@@ -141,7 +137,7 @@ static bool is_entry_then(const struct origin *then, const struct origin *now, c
 static enum change find_change(const struct origin *then, const struct origin *now, const struct plan *p,
 			       bool trust_names, uint64_t entries_from, uint64_t *slot)
 {
-	uint64_t end = own_slots(now) + now->file_count;
+	uint64_t end = origin_own_slots(now) + now->file_count;
 
 	for (*slot = 0; !trust_names && *slot < end; ++*slot)
 		if (!is_written_then(then, now, *slot))
@@ -197,7 +193,7 @@ int origin_compare(const struct origin *then, const struct origin *now, const st
 
 	if (then->per_input != now->per_input)
 		return fail(EXIT_BAD, "the times of the sources in .shardpack/sources are damaged, or of another plan");
-	change = find_change(then, now, p, trust_names, own_slots(now), &slot);
+	change = find_change(then, now, p, trust_names, origin_own_slots(now), &slot);
 	return change == SAME ? EXIT_DONE : refuse(then, now, p, root, change, slot);
 }
 

@@ -310,11 +310,6 @@ int stored_take_print(struct stored *s, uint32_t file, const struct fingerprint_
 	return code;
 }
 
-static bool is_same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
 /*
  * Its name, its mode or its bytes changed, and the time at which it was written did not, or was set
  * back.
@@ -351,13 +346,13 @@ int stored_check_unchanged(const struct stored *s, bool trust_names)
 			continue;
 		if (fstat(h->fd, &st) != 0)
 			return fail(EXIT_IO, "%s/%s: %s", s->place->root, h->path, strerror(errno));
-		if ((uint64_t)st.st_size != h->bytes || !is_same_time(&st.st_mtim, &h->opened.st_mtim))
+		if ((uint64_t)st.st_size != h->bytes || files_ns(&st.st_mtim) != files_ns(&h->opened.st_mtim))
 			return fail(
 				EXIT_MISMATCH,
 				"%s/%s: changed while it was read; when nothing writes to it any more, build all of "
 				"the dataset anew with --replace",
 				s->place->root, h->path);
-		if (!is_same_time(&st.st_ctim, &h->opened.st_ctim))
+		if (files_ns(&st.st_ctim) != files_ns(&h->opened.st_ctim))
 			code = check_touched(s, h, &st, trust_names);
 	}
 	return code;
