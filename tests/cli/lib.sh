@@ -104,6 +104,20 @@ make_images() {
 	"$PYTHON" "$ROOT/tests/cli/make_images.py" "$@"
 }
 
+# make_sources: a source of almost each kind: src, images.tar, images.csv, *.npy, records.bin, tokens.bin
+make_sources() {
+	make_images src 24 2
+	tar --sort=name -C src -cf images.tar .
+	{ echo path,label,second && (find src -type f | sort | sed 's/.*/&,1,&/'); } >images.csv
+	"$PYTHON" - <<'EOF'
+import numpy
+numpy.save("image.npy", numpy.zeros((40, 4, 4, 3), "u1"))
+numpy.save("label.npy", numpy.zeros(40, "i8"))
+numpy.arange(40 * 16, dtype="u1").tofile("records.bin")
+(numpy.arange(40 * 17) % 5).astype("u2").tofile("tokens.bin")
+EOF
+}
+
 # powerless COMMAND...: without root's power to read and write everything, so that modes count for
 # root as well
 powerless() {

@@ -5,22 +5,16 @@
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 
-make_images src 24 2
+make_sources
 mkdir mnist
 "$PYTHON" - <<'EOF'
 import numpy, struct
-numpy.save("image.npy", numpy.zeros((40, 4, 4, 3), "u1"))
-numpy.save("label.npy", numpy.zeros(40, "i8"))
-numpy.arange(40 * 16, dtype="u1").tofile("records.bin")
-(numpy.arange(40 * 17) % 5).astype("u2").tofile("tokens.bin")
 open("mnist/t10k-images-idx3-ubyte", "wb").write(struct.pack(">4I", 2051, 40, 28, 28) + bytes(40 * 784))
 open("mnist/t10k-labels-idx1-ubyte", "wb").write(struct.pack(">2I", 2049, 40) + bytes(40))
 numpy.save("large.npy", numpy.zeros((400, 65536), "u1")) # 25 MiB: more than is read for a fingerprint
 EOF
-tar --sort=name -C src -cf images.tar .
 gzip -1 --no-name <images.tar >packed.tar.gz
 "$PYTHON" -c 'import shutil; shutil.make_archive("images", "zip", "src")'
-{ echo path,label,second && (find src -type f | sort | sed 's/.*/&,1,&/'); } >images.csv
 cases=0
 
 # set_back FILE [OFFSET]: another byte there, or where it makes another picture, or in an archive

@@ -13,15 +13,6 @@ enum { GLOBAL, THREAD_LOCAL, RELAXED, MODES };
 
 static struct shard_error err;
 
-static struct shard_loader_options options_of(unsigned pool)
-{
-	struct shard_loader_options o = {.batch_records = 9};
-
-	o.pool_bytes = pool ? SHARD_POOL_ALL : 0;
-	o.pool_in_place = pool == 2;
-	return o;
-}
-
 /* End the capture, which nothing has broken. */
 static void end_capture(void *stream)
 {
@@ -47,7 +38,7 @@ TEST(nothing_breaks_a_capture)
 		int own;
 
 		STORY("pool %u, mode %u, %s stream", pool, mode, kind ? "own" : "default");
-		transforming_open(&f, options_of(pool), &to, 9, kind ? NON_BLOCKING : LEGACY, round);
+		transforming_open(&f, pool_options(pool), &to, 9, kind ? NON_BLOCKING : LEGACY, round);
 		gather_twin_open();
 		CU_OK(cu.cuStreamCreate(&stream, 1));
 		CU_OK(cu.cuStreamBeginCapture(stream, (int)mode));
@@ -80,7 +71,7 @@ TEST(an_unsafe_call_breaks_a_capture)
 	void *graph;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	training_open(&t, options_of(0), NON_BLOCKING, 1);
+	training_open(&t, pool_options(0), NON_BLOCKING, 1);
 	CU_OK(cu.cuStreamBeginCapture(t.stream, GLOBAL));
 	CHECK_EQ(cu.cuMemAlloc(&memory, 4096), 900);
 	CHECK_EQ(cu.cuStreamEndCapture(t.stream, &graph), 901);
@@ -113,7 +104,7 @@ TEST(a_stream_that_is_captured_takes_no_batch)
 		void *captured, *beside, *stream;
 
 		STORY("pool %u, mode %u, %s", pool, mode, legacy ? "default stream" : "the stream itself");
-		transforming_open(&f, options_of(pool), &to, 9, legacy ? LEGACY : NON_BLOCKING, round);
+		transforming_open(&f, pool_options(pool), &to, 9, legacy ? LEGACY : NON_BLOCKING, round);
 		gather_twin_open();
 		CU_OK(cu.cuStreamCreate(&beside, 1));
 		CU_OK(cu.cuStreamCreate(&captured, 0));
@@ -151,7 +142,7 @@ TEST(a_page_lock_is_tried_once_more_behind_a_capture)
 		struct training t;
 
 		STORY("page-lock %u, pool %u", nth, pool);
-		training_open(&t, options_of(pool), NON_BLOCKING, round);
+		training_open(&t, pool_options(pool), NON_BLOCKING, round);
 		gather_twin_open();
 		fake->fail("cuMemHostRegister", nth, round % 2 ? 900 : 901);
 		train(&t, 20, 1);
@@ -190,7 +181,7 @@ TEST(a_slot_that_is_refused_twice_is_told_and_the_others_go_on)
 	struct training t;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	training_open(&t, options_of(0), NON_BLOCKING, 1);
+	training_open(&t, pool_options(0), NON_BLOCKING, 1);
 	refusals = 2;
 	train(&t, 20, 1);
 	train_give_all(&t);

@@ -16,16 +16,6 @@
 
 static struct shard_error err;
 
-/* With a pool, or without; rows are large enough to lie in place. */
-static struct shard_loader_options options_of(unsigned pool)
-{
-	struct shard_loader_options o = {.batch_records = 9};
-
-	o.pool_bytes = pool ? SHARD_POOL_ALL : 0;
-	o.pool_in_place = pool == 2;
-	return o;
-}
-
 static bool is_active(int number)
 {
 	unsigned flags;
@@ -82,7 +72,7 @@ TEST(the_thread_that_takes_batches_decides_nothing)
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (unsigned round = 0; round < 3 * 2 * 2; round++) {
 		unsigned pool = round % 3, named = round / 3 % 2, kind = round / 6;
-		struct shard_loader_options o = options_of(pool);
+		struct shard_loader_options o = pool_options(pool);
 		void *other = NULL;
 
 		STORY("pool %u, %s, %s stream", pool, named ? "by number" : "of this thread", kind ? "own" : "default");
@@ -131,7 +121,7 @@ TEST(the_first_batch_in_a_thread_without_a_gpu)
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	for (unsigned pool = 0; pool < 3; pool++) {
-		struct shard_loader_options o = options_of(pool);
+		struct shard_loader_options o = pool_options(pool);
 
 		STORY("pool %u, named", pool);
 		o.gpu = SHARD_GPU(GPU);
@@ -147,7 +137,7 @@ TEST(the_first_batch_in_a_thread_without_a_gpu)
 		trainer_check_clean();
 
 		STORY("pool %u, not named", pool);
-		training_open(&t, options_of(pool), LEGACY, pool);
+		training_open(&t, pool_options(pool), LEGACY, pool);
 		gather_twin_open();
 		CU_OK(cu.cuCtxPopCurrent(&popped));
 		for (unsigned i = 0; i < 2; i++) {
@@ -283,7 +273,7 @@ TEST(a_batch_is_transformed_where_it_is)
 		unsigned pool = round % 3, kind = round / 3;
 
 		STORY("pool %u, %s stream", pool, kind ? "own" : "default");
-		transforming_open(&f, options_of(pool), &o, 9, kind ? NON_BLOCKING : LEGACY, round);
+		transforming_open(&f, pool_options(pool), &o, 9, kind ? NON_BLOCKING : LEGACY, round);
 		gather_twin_open();
 		CU_OK(cu.cuDevicePrimaryCtxRetain(&other, 70));
 		for (unsigned step = 0; step < 3; step++) {

@@ -105,6 +105,13 @@ static inline void training_open(struct training *t, struct shard_loader_options
 	t->l = loader_of(&wanted);
 }
 
+/* Without a pool (0), with one (1), or with one in which images lie in place (2). */
+static inline struct shard_loader_options pool_options(unsigned pool)
+{
+	return (struct shard_loader_options){
+		.batch_records = 9, .pool_bytes = pool ? SHARD_POOL_ALL : 0, .pool_in_place = pool == 2};
+}
+
 /* The trainer goes; the loader has gone before. */
 static inline void trainer_leave(struct training *t)
 {

@@ -63,6 +63,15 @@ def driver(name, *arguments):
     assert result == 0, f"{name}: {result}"
 
 
+def start_driver():
+    """The fake driver as if it had just been loaded."""
+    global CONTROL
+    CONTROL = Control.in_dll(FAKE, "fake_control")
+    driver("cuInit", ctypes.c_uint(0))
+    CONTROL.seed(1, 500)
+    CONTROL.reset()
+
+
 class Tensor(ctypes.Structure):
     """DLTensor, of a capsule without a version."""
 
@@ -131,14 +140,10 @@ def stride_is_legacy(stream):
 class Device(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        global CONTROL
-        CONTROL = Control.in_dll(FAKE, "fake_control")
         cls.ds = libshard.open(made())
 
     def setUp(self):
-        driver("cuInit", ctypes.c_uint(0))
-        CONTROL.seed(1, 500)
-        CONTROL.reset()
+        start_driver()
         self.consumer = Consumer()
         self.addCleanup(self.consumer.close)
 
@@ -373,11 +378,7 @@ class Streams(unittest.TestCase):
     """Streams that go, and calls that fail, while batches live."""
 
     def setUp(self):
-        global CONTROL
-        CONTROL = Control.in_dll(FAKE, "fake_control")
-        driver("cuInit", ctypes.c_uint(0))
-        CONTROL.seed(1, 500)
-        CONTROL.reset()
+        start_driver()
         self.consumer = Consumer()
         self.addCleanup(self.consumer.close)
         self.ds = libshard.open(made())
@@ -498,11 +499,7 @@ class TwoGPUs(unittest.TestCase):
     """A loader stays on its GPU, whichever is current in the thread that asks for a batch."""
 
     def setUp(self):
-        global CONTROL
-        CONTROL = Control.in_dll(FAKE, "fake_control")
-        driver("cuInit", ctypes.c_uint(0))
-        CONTROL.seed(1, 500)
-        CONTROL.reset()
+        start_driver()
         self.contexts = [pointer(), pointer()]
         for i, context in enumerate(self.contexts):
             driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), ctypes.c_int(70 + i))
