@@ -42,7 +42,7 @@ int array_buffer(PyObject *self, Py_buffer *view, int flags)
 	return 0;
 }
 
-/* What both interfaces have in common. */
+/* The part that __array_interface__ and __cuda_array_interface__ share. */
 static PyObject *describe(const struct view *v, PyObject *read_only)
 {
 	return Py_BuildValue("{s:s,s:N,s:N,s:(KO),s:i}", "typestr", number_typestr(v->dtype), "shape", view_shape(v),

@@ -109,7 +109,7 @@ static int next_on_device(struct lender *l, struct shard_batch *b, struct shard_
 	l->busy = true;
 	Py_BEGIN_ALLOW_THREADS rc = shard_loader_next_device(l->l, l->stream.handle, b, err);
 	Py_END_ALLOW_THREADS l->busy = false;
-	(void)lender_flush(l, &late); /* what stays late is told before the next batch */
+	(void)lender_flush(l, &late); /* the next call tells of arrays that are still late */
 	return rc;
 }
 
