@@ -162,8 +162,9 @@ static double run_pread_8(void *context)
 }
 
 /*
- * CPU seconds of XXH3 over as many bytes as an epoch has, record by record all over more memory than
- * a cache holds, as bytes from a device are in none.  This is not a side: it does not read.
+ * CPU seconds of XXH3 over as many bytes as an epoch has, record by record all over more memory
+ * than a cache holds, because bytes from a device are in none.  This is not a side: it does not
+ * read.
  */
 static double hash_cpu_seconds(const struct job *j)
 {

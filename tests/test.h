@@ -9,7 +9,7 @@
  * and what it found, and ends that one test from any depth of calls; the next test still runs.  A
  * program takes an optional name filter, works from the root of the tree, writes only below
  * $TMPDIR, and exits 0 (all passed), 1 (one failed) or 77 (none failed, one skipped; the last line
- * printed is the reason).  It declares in its opening
+ * printed says how many passed, and the reason).  It declares in its opening
  * comment what it needs: a line `LDFLAGS: ...`, `LDLIBS: ...` or `TIMEOUT: seconds` of its own.
  */
 #ifndef TESTS_TEST_H
@@ -35,7 +35,8 @@ struct test {
 static struct test *test_first, **test_end = &test_first;
 static const char *test_name = "(outside a test)";
 static char test_story[256];	   /* says which row of a table is at work; empty for none */
-static char test_skip_reason[256]; /* the last SKIP's, empty when nothing was skipped */
+static char test_skip_reason[256]; /* the last SKIP's, after the name of its test */
+static bool test_skipped;	   /* the running test */
 static bool test_failed;	   /* of the running test; written under test_lock */
 static pthread_mutex_t test_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t test_thread; /* the one that may jump back to the runner */
@@ -59,6 +60,18 @@ __attribute__((noreturn)) static inline void test_leave(void)
 	if (pthread_equal(pthread_self(), test_thread))
 		longjmp(test_out, 1);
 	pthread_exit(NULL);
+}
+
+__attribute__((noreturn, format(printf, 1, 2))) static inline void test_skip(const char *fmt, ...)
+{
+	int bytes = snprintf(test_skip_reason, sizeof(test_skip_reason), "%s: ", test_name);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(test_skip_reason + bytes, sizeof(test_skip_reason) - (size_t)bytes, fmt, ap);
+	va_end(ap);
+	test_skipped = true;
+	test_leave();
 }
 
 __attribute__((noreturn, format(printf, 3, 4))) static inline void test_fail(const char *file, int line,
@@ -127,7 +140,7 @@ static inline void test_mem(const char *file, int line, const char *what, const 
 #define CHECK_EQ(a, b)	   test_eq(__FILE__, __LINE__, #a " == " #b, (a), (b))
 #define CHECK_STR(a, b)	   test_str(__FILE__, __LINE__, #a " == " #b, (a), (b))
 #define CHECK_MEM(a, b, n) test_mem(__FILE__, __LINE__, #a " == " #b, (a), (b), (n))
-#define SKIP(...)	   ((void)snprintf(test_skip_reason, sizeof(test_skip_reason), __VA_ARGS__), test_leave())
+#define SKIP(...)	   test_skip(__VA_ARGS__)
 
 /* By itself, so that longjmp finds no local variable of the runner in a register. */
 __attribute__((noinline)) static bool test_run(const struct test *t)
@@ -142,7 +155,7 @@ __attribute__((noinline)) static bool test_run(const struct test *t)
 
 static inline int test_main(int argc, char **argv)
 {
-	unsigned count = 0, failed = 0;
+	unsigned count = 0, failed = 0, skipped = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0); /* a crash must not swallow what was said before it */
 	test_thread = pthread_self();
@@ -151,19 +164,21 @@ static inline int test_main(int argc, char **argv)
 		if (argc > 1 && !strstr(t->name, argv[1]))
 			continue;
 		count++;
+		test_skipped = false;
 		failed += !test_run(t);
+		skipped += test_skipped;
 	}
 	if (failed)
 		printf("%u of %u tests failed\n", failed, count);
+	else if (skipped)
+		printf("%u of %u tests passed; skipped: %s\n", count - skipped, count, test_skip_reason);
 	else
 		printf("%u tests\n", count);
 	if (!count)
 		printf("no test is called like \"%s\"\n", argc > 1 ? argv[1] : "");
 	if (failed || !count)
 		return 1;
-	if (test_skip_reason[0])
-		printf("%s\n", test_skip_reason);
-	return test_skip_reason[0] ? 77 : 0;
+	return skipped ? 77 : 0;
 }
 
 #define TEST_MAIN()                           \

@@ -104,7 +104,7 @@ make_images() {
 	"$PYTHON" "$ROOT/tests/cli/make_images.py" "$@"
 }
 
-# make_sources: a source of almost each kind: src, images.tar, images.csv, *.npy, records.bin, tokens.bin
+# make_sources: sources of many kinds: src, images.tar, images.csv, *.npy, records.bin, tokens.bin
 make_sources() {
 	make_images src 24 2
 	tar --sort=name -C src -cf images.tar .
