@@ -256,7 +256,7 @@ enum shard_path {
 	SHARD_PATH_MAP = 1,
 	/* past the page cache, with io_uring if it is allowed; PREAD if the file system refuses */
 	SHARD_PATH_DIRECT = 2,
-	SHARD_PATH_PREAD = 3, /* through the page cache; needs the guard only for what is mapped */
+	SHARD_PATH_PREAD = 3, /* through the page cache; the guard then matters for mapped parts only */
 };
 
 /*

@@ -23,8 +23,8 @@ extern "C" {
 
 /*
  * For gpu and gpu_stream in struct shard_loader_options.  They fix the GPU when the loader is
- * opened, and hold its context until close.  Whichever GPU is current in a thread later decides
- * nothing.  Name the GPU in every program that has several GPUs or several threads.
+ * opened, and hold its context until close.  It does not matter which GPU is current in a thread
+ * later.  Name the GPU in every program that has several GPUs or several threads.
  *
  * SHARD_GPU(n) is GPU n, as cudaGetDevice() counts: its primary context, which is that of the
  * runtime API and of PyTorch.  If gpu_stream, or else the calling thread, has another context on
@@ -37,7 +37,7 @@ extern "C" {
  * that stream is then the loader's.  NULL is refused there with ARGUMENT if the thread has chosen
  * none of several GPUs.
  *
- * A GPU's process is the one that opened it: open the loader after fork.
+ * Only the process that opened the GPU can use it.  After a fork, open a loader in the child.
  */
 #define SHARD_GPU(n)	    ((uint32_t)(n) + 1)
 #define SHARD_GPU_OF_STREAM UINT32_MAX

@@ -43,9 +43,9 @@ SHARD_API int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, 
 SHARD_API void shard_schema_group(struct shard_schema *schema);
 
 /*
- * What shardpack and libshard.Writer make of the same inputs changes only together with this
- * number.  Plans and provenance name it.  The version of the library is not in a dataset, so a new
- * release gives datasets the same bytes and ids.
+ * shardpack and libshard.Writer make the same bytes of the same inputs until this number changes.
+ * Plans and provenance name it.  The version of the library is not in a dataset, so a new release
+ * gives datasets the same bytes and ids.
  */
 #define SHARD_BYTES_VERSION 2
 
@@ -290,8 +290,8 @@ struct shard_info {
 /*
  * Map the shard at `path` and check its structure (I1 to I42 of format/SHARD.md).  After that no
  * call reads outside of the file, whatever it holds.  Reads two pages, however many records there
- * are.  The file must not shrink while it is open.  With the guard, a call that reads it is an
- * error then; without, and when you read a view, a key or provenance yourself, it is SIGBUS.
+ * are.  The file must not shrink while it is open.  If it does, calls that read it fail with IO.
+ * SIGBUS comes instead without the guard, and if you read a view, a key or provenance yourself.
  */
 SHARD_API int shard_reader_open(struct shard_reader **out, const char *path, const struct shard_reader_options *opt,
 				struct shard_error *err);

@@ -50,9 +50,9 @@ int cuda_enter(const struct cuda_device *d, struct shard_error *err);
 int cuda_leave(const struct cuda_device *d, int rc, struct shard_error *err);
 
 /*
- * Fails with ARGUMENT unless `stream` belongs to this context, or if it is being captured into a
- * graph.  A default stream is the one of this context, whichever context the caller had.  The
- * context is entered.
+ * Fails with ARGUMENT if `stream` belongs to another context, or is being captured into a graph.  A
+ * default stream is the one of this context, whichever context the caller had.  The context is
+ * entered.
  */
 int cuda_check_stream(const struct cuda_device *d, void *stream, struct shard_error *err);
 

@@ -101,8 +101,7 @@ static int count_repaired(struct feed *f, uint64_t rows, struct shard_error *err
 		return error_set(err, SHARD_E_CORRUPT,
 				 "%s: %" PRIu64 " rows were substituted or masked, and %" PRIu64
 				 " more would be; corrupt_most is %" PRIu64
-				 ": restore the damaged shards, or set a higher "
-				 "corrupt_most",
+				 ": restore the damaged shards, or set a higher corrupt_most",
 				 show(&s, f->ds->dir), f->repaired, rows, f->o.corrupt_most);
 	f->repaired += rows;
 	return SHARD_OK;

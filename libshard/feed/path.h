@@ -5,12 +5,12 @@
  * The first thread that needs a shard in an epoch decides the path.  It does not matter which
  * thread that is, because all would decide the same.
  *
- * A mapped shard is hot if it lies in memory.  It stays hot until a step has to wait for pages, and
- * a long one until the epoch ends.  Then it is looked at again.  A mapped shard that is not hot is
- * read in runs: the first use of a record makes the kernel fetch the whole run around it.
+ * A mapped shard is hot if it lies in memory.  It stays hot until a step has to wait for pages.  A
+ * long one is examined again in each epoch, too.  A mapped shard that is not hot is read in runs:
+ * the first use of a record makes the kernel fetch the whole run around it.
  *
- * With SHARD_CHECK_DEVICE this is where it is forgotten that units were checked: before a run or a
- * small group is fetched, and if a part of the shard is not in memory.
+ * With SHARD_CHECK_DEVICE this file also makes readers forget their checks: before it fetches a run
+ * or a small group, and if a part of the shard is not in memory.
  */
 #ifndef SHARD_FEED_PATH_H
 #define SHARD_FEED_PATH_H

@@ -57,7 +57,7 @@ static bool take_kind(const char **at, enum order_kind *kind)
 	return false;
 }
 
-/* The word may be missing.  What else stands there, token_read() notices. */
+/* The word may be missing.  token_read() notices any other text in its place. */
 static void take_pixels(const char *at, uint32_t *pixels)
 {
 	static const char before[] = " subset all pixels ";

@@ -11,7 +11,7 @@
 #include "shard.h"
 #include "shard_gpu.h"
 
-/* What comes of the loader: what is drawn for a row depends on it, and how parts are resized. */
+/* Values of the loader: seed, rank and world decide what is drawn; pixels how parts are resized. */
 struct batch_draws {
 	uint64_t seed;
 	uint32_t rank, world;

@@ -17,7 +17,7 @@
 struct engine {
 	struct uring *uring; /* NULL: pread, when a read is asked for */
 	uint32_t depth, under_way;
-	/* [depth] what io_uring does not get: all, if there is none; else what lay in the cache */
+	/* [depth] reads that io_uring does not get: those in the page cache, or all without it */
 	struct engine_read **line;
 	uint32_t head, line_count; /* first come first served from head */
 };

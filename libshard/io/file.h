@@ -39,11 +39,11 @@ int file_open_direct(const char *path);
 bool file_is_cached(int fd, uint64_t offset, uint64_t bytes);
 
 /*
- * Does the whole file lie in the page cache?  Up to one sixteenth of it may be missing: reading
- * that is cheaper than giving up the rest.  *whole says whether no sample was missing; `whole` may
- * be NULL.  The answer can be too good: in a file of another user, a sample that is missing is read
- * to examine it, and a fast disk may deliver it before the answer.  So callers that rely on this
- * also watch file_major_faults().
+ * Do the first `bytes` bytes of a file lie in the page cache?  Up to one sixteenth of them may be
+ * missing: reading that is cheaper than giving up the rest.  *whole says whether no sample was
+ * missing; `whole` may be NULL.  The answer can be too good: in a file of another user, a sample
+ * that is missing is read to examine it, and a fast disk may deliver it before the answer.  So
+ * callers that rely on this also watch file_major_faults().
  */
 bool file_seems_cached(int fd, uint64_t bytes, bool *whole);
 

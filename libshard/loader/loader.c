@@ -189,7 +189,7 @@ int loader_open_device(struct shard_loader *l, void *stream, struct shard_error 
 	rc = cuda_enter(l->cuda, err);
 	if (!rc)
 		rc = cuda_leave(l->cuda, device_copy_open(&l->copy, l->feed, &l->device_slots, l->cuda, err), err);
-	if (rc && !l->o.gpu)
+	if (rc && !l->o.gpu && !l->copy)
 		close_gpu(l, false); /* the next call may be for another GPU */
 	return rc;
 }

@@ -51,7 +51,10 @@ bool loader_ends_epoch(struct shard_loader *l);
 /* A batch was delivered: count it, and move on. */
 void loader_count(struct shard_loader *l, const struct shard_batch *batch);
 
-/* Open the GPU of this stream, unless a GPU is open, and what copies batches to it. */
+/*
+ * Open the GPU of this stream, unless a GPU is open.  Then open the device copy, which copies
+ * batches to it.
+ */
 int loader_open_device(struct shard_loader *l, void *stream, struct shard_error *err);
 
 #endif

@@ -78,8 +78,8 @@ static int choose_pixels(const struct shard_loader *l, const struct shard_transf
 }
 
 /*
- * A token names one, so all transforms of a loader give the same, and those of the token that it
- * went on from.
+ * A token names the pixels of one kind only.  So all transforms of a loader give the same pixels.
+ * They are those of the token, if the loader was resumed from one that names them.
  */
 static int settle_pixels(struct shard_loader *l, uint32_t pixels, struct shard_error *err)
 {

@@ -113,9 +113,9 @@ static int take_chance(struct transform_plan *p, const struct shard_transform_op
 static int refuse_large(const char *name, uint32_t c, float value, struct shard_error *err)
 {
 	return error_set(err, SHARD_E_ARGUMENT,
-			 "options: %s[%" PRIu32 "] is %g, but samples are from 0 to 1, so it must be at most 1; "
+			 "options: %s[%" PRIu32 "] is %g, but samples are from 0 to 1, so it must be at %s; "
 			 "divide mean and std by 255: %g",
-			 name, c, (double)value, (double)value / 255);
+			 name, c, (double)value, value < 0 ? "least -1" : "most 1", (double)value / 255);
 }
 
 static int take_numbers(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)

@@ -299,7 +299,8 @@ done
 # The mean and std of samples from 0 to 255 would make every image nearly one number.
 large() { # large SAID BETTER OPTION...
 	run 2 "$PACK" images src -o x --resize 30 --dtype f32 "${@:3}"
-	said "shardpack: $1: samples are from 0 to 1, so this must be at most 1; divide by 255: $2"
+	case $1 in *std*) range="at most 1" ;; *) range="from -1 to 1" ;; esac
+	said "shardpack: $1: samples are from 0 to 1, so these must be $range; divide by 255: $2"
 }
 large "--mean 123.675,116.28,103.53" "--mean 0.485,0.456,0.406 --std 0.229,0.224,0.225" \
 	--mean 123.675,116.28,103.53 --std 58.395,57.12,57.375
@@ -308,7 +309,7 @@ large "--std 127.5,127.5,127.5" "--std 0.5,0.5,0.5" --std 127.5,127.5,127.5
 large "--mean -2,0,0" "--mean -0.00784314,0,0" --mean -2,0,0
 run 2 "$PACK" images src -o x --resize 30 \
 	--field 'b:kind=image,from=src/{}.jpg,dtype=f16,mean=104/117/124'
-said "shardpack: --field b: mean 104/117/124: samples are from 0 to 1, so this must be at most 1; \
+said "shardpack: --field b: mean 104/117/124: samples are from 0 to 1, so these must be from -1 to 1; \
 divide by 255: mean 0.407843/0.458824/0.486275"
 run 0 "$PACK" images src -o x --resize 30 --dtype f32 --mean 1,-1,0 --std 1,1,0.00392157 --dry-run # the limits
 run 2 "$PACK" images src -o x --resize 30 --dtype f32 --std 1,0,1

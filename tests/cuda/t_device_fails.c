@@ -315,6 +315,37 @@ TEST(every_call_fails_in_turn)
 	open_kind(0);
 }
 
+/* The context then stays current in the thread, so the trainer takes it off by hand. */
+TEST(a_context_that_cannot_be_left_is_told_once)
+{
+	unsigned told = 0;
+
+	for (unsigned nth = 1; nth <= 12; nth++) {
+		struct shard_error err = {.message = ""};
+		struct shard_batch b;
+		void *popped;
+		int rc;
+
+		STORY("the %uth", nth);
+		open_job(NON_BLOCKING, nth);
+		fake->fail("cuCtxPopCurrent", nth, 700);
+		rc = shard_loader_next_device(t.l, t.stream, &b, &err);
+		fake->fail(NULL, 0, 0);
+		if (rc) {
+			note_error(&err);
+			told++;
+			CU_OK(cu.cuCtxPopCurrent(&popped));
+		} else
+			CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+		fake->settle();
+		CHECK_OK(shard_loader_seek(t.l, 0, 0, &fixture_err));
+		train(&t, STEPS, 0);
+		CHECK_SOUND_TRAINING();
+		training_close(&t);
+	}
+	CHECK(told > 1);
+}
+
 /* The trainer launches kernels as well, so these are failed one by one, at once. */
 TEST(calls_for_the_pools_kernel_fail)
 {

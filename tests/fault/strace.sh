@@ -88,11 +88,11 @@ fi
 
 # The control: a shardpack that leaves its temporary files.
 strange=(-E "LD_PRELOAD=$PWD/shim.so" -E SHIM=litter -E "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0")
-# (The first fsync makes a folder durable; the second is that of the first temporary file.)
-if (disturb fsync error=EIO 2) 2>control; then
+# (Two fsyncs make folders durable; the third is that of the first temporary file.)
+if (disturb fsync error=EIO 3) 2>control; then
 	die "a shardpack that leaves temporary files was not noticed"
 fi
-grep -q 'fsync number 2 with error=EIO: left ./out/.*[.]tmp[.]' control ||
+grep -q 'fsync number 3 with error=EIO: left ./out/.*[.]tmp[.]' control ||
 	die "the control fails for another reason: $(cat control)"
 
 [ $failed -gt 10 ] || die "only $failed of $runs runs failed"

@@ -101,7 +101,8 @@ TEST(options_that_do_not_fit)
 		 "options: mean[1] is 116.28, but samples are from 0 to 1, so it must be at most 1; divide mean and "
 		 "std by 255: 0.456"},
 		{{.mean = {-1.5f}},
-		 "options: mean[0] is -1.5, but samples are from 0 to 1, so it must be at most 1; divide mean and std "
+		 "options: mean[0] is -1.5, but samples are from 0 to 1, so it must be at least -1; divide mean and "
+		 "std "
 		 "by 255: -0.00588235"},
 		{{.std = {1, 1, 57.375f}},
 		 "options: std[2] is 57.375, but samples are from 0 to 1, so it must be at most 1; divide mean and std "

@@ -2,8 +2,9 @@
 /*
  * cmd_info.c - shardcat info: what a dataset or shard holds
  *
- * Of a dataset the manifest says all of it, but for the provenance, which lies in the shards: of it
- * the pixels are told, if the first shard is there, and -v prints it all.
+ * The manifest of a dataset says all of this except the provenance, which is in the shards.  The
+ * line `pixels` comes from the provenance of the first shard, if that is there.  -v prints all of
+ * it.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -83,7 +83,7 @@ static int settle_recipe(struct packing *w)
 	w->recipe.codec = o->compress ? SHARD_LZ4 : SHARD_RAW;
 	w->recipe.align = (uint32_t)o->align;
 	w->recipe.order = o->order ? SHARD_ORDER_SOURCE : SHARD_ORDER_SHUFFLE;
-	w->recipe.seed = o->seed;
+	w->recipe.seed = o->order ? 0 : o->seed; /* one order, one plan */
 	w->recipe.on_error = (uint32_t)o->on_error;
 	if (w->recipe.on_error == ON_ERROR_QUARANTINE && !o->quarantine)
 		return cli_misuse(args, "--on-error quarantine needs --quarantine DIR");
@@ -91,8 +91,6 @@ static int settle_recipe(struct packing *w)
 		return cli_misuse(args, "--quarantine DIR needs --on-error quarantine");
 	if (w->recipe.order == SHARD_ORDER_SOURCE && cli_given(args, "seed"))
 		return cli_misuse(args, "--seed needs --order shuffle");
-	if (w->recipe.order == SHARD_ORDER_SOURCE)
-		w->recipe.seed = 0; /* one order, one plan */
 	if (o->shard_bytes && o->shard_records)
 		return cli_misuse(args, "--shard-records and --shard-bytes exclude each other");
 	return EXIT_DONE;
@@ -153,7 +151,7 @@ static int keep_from_sources(const struct packing *w, const char *option, const 
 static int settle_places(struct packing *w)
 {
 	const struct pack_options *o = w->o;
-	char *quarantine = NULL;
+	char *quarantine;
 	int code = place_open(&w->place, o->sources.items, o->sources.count, o->root);
 
 	if (code != EXIT_DONE)
@@ -161,10 +159,8 @@ static int settle_places(struct packing *w)
 	w->job.source_fd = w->place.root_fd;
 	w->job.source = w->place.root;
 	w->out = files_absolute(o->out);
-	if (o->quarantine)
-		quarantine = files_absolute(o->quarantine);
-	if (o->report)
-		w->report_path = files_absolute(o->report);
+	quarantine = o->quarantine ? files_absolute(o->quarantine) : NULL;
+	w->report_path = o->report ? files_absolute(o->report) : NULL;
 	if (!w->out || (o->quarantine && !quarantine) || (o->report && !w->report_path))
 		code = EXIT_IO;
 	if (code == EXIT_DONE)
@@ -228,10 +224,7 @@ static int take_prints(struct packing *w)
 	return code;
 }
 
-/*
- * What is in `dir` was made of the sources as they are, or --trust-names says so; else
- * EXIT_MISMATCH.
- */
+/* EXIT_MISMATCH if `dir` was made of other sources, unless --trust-names says that it was not. */
 static int check_sources(struct packing *w, const char *dir, enum output_state state)
 {
 	int code = EXIT_DONE;
@@ -245,7 +238,17 @@ static int check_sources(struct packing *w, const char *dir, enum output_state s
 	return code;
 }
 
-/* With --replace only an unfinished dataset of the same sources is gone on with. */
+/* With --replace an unfinished dataset is finished only if its sources are the same. */
+static int would_continue(struct packing *w, enum output_state state, bool *same)
+{
+	int code = take_prints(w);
+
+	*same = false;
+	if (code != EXIT_DONE || state != OUTPUT_STARTED)
+		return code;
+	return output_same_sources(w->o->out, &w->plan, &w->now, w->o->trust_names, same);
+}
+
 static int settle_replacement(struct packing *w, enum output_state *state)
 {
 	bool same;
@@ -254,14 +257,10 @@ static int settle_replacement(struct packing *w, enum output_state *state)
 	w->work_dir = replace_work_dir(w->out);
 	if (!w->work_dir)
 		return EXIT_IO;
-	code = take_prints(w);
+	code = would_continue(w, *state, &same);
 	if (code == EXIT_DONE)
 		code = replace_prepare(w->work_dir, &w->plan, &w->now, w->o->trust_names);
-	if (code == EXIT_DONE && *state == OUTPUT_STARTED)
-		code = output_same_sources(w->o->out, &w->plan, &w->now, w->o->trust_names, &same);
-	else
-		same = true;
-	if (code != EXIT_DONE || *state == OUTPUT_NEW || (*state == OUTPUT_STARTED && same))
+	if (code != EXIT_DONE || *state == OUTPUT_NEW || same)
 		return code;
 	code = output_set_dir(&w->job, w->work_dir);
 	return code == EXIT_DONE ? output_examine(w->work_dir, &w->plan, state, w->why) : code;
@@ -370,14 +369,17 @@ static int show_plan(struct packing *w)
 					    [OUTPUT_OTHER] = "another dataset; would be replaced",
 					    [OUTPUT_FOREIGN] = ""};
 	enum output_state state;
+	bool same = true;
 	int code = dry_run(&w->job, &w->scan);
 
 	if (code == EXIT_DONE)
 		code = examine_out(w, &state);
-	if (code == EXIT_DONE && !w->o->replace)
+	if (code == EXIT_DONE && w->o->replace && state != OUTPUT_NEW)
+		code = would_continue(w, state, &same);
+	else if (code == EXIT_DONE)
 		code = check_sources(w, w->o->out, state);
 	if (code == EXIT_DONE)
-		printf("output %s\n", w->o->replace && state == OUTPUT_SEALED ? words[OUTPUT_OTHER] : words[state]);
+		printf("output %s\n", words[same ? state : OUTPUT_OTHER]);
 	return code;
 }
 

@@ -20,7 +20,6 @@
 #include "libshard/disk/manifest_text.h"
 #include "libshard/disk/schema.h"
 #include "libshard/disk/tokens.h"
-#include "libshard/io/file.h"
 #include "shard_pack.h"
 
 /* ---- open ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dataset.h - a dataset as load/ and the verifier see it
+ * dataset.h - a dataset as feed/ and the verifier see it
  */
 #ifndef SHARD_READ_DATASET_H
 #define SHARD_READ_DATASET_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader.h - one mapped shard, as store/ and load/ see it
+ * reader.h - one mapped shard, as store/ and feed/ see it
  *
  * The members that threads share never change after open, but for what is remembered of checks.
  * Two threads may check the same unit twice.  Bits of `seen` are cleared when bytes may have come

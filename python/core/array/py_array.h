@@ -30,9 +30,10 @@ struct array *array_copy(const struct array *a);
 struct array *array_alloc(uint32_t dtype, uint64_t count, void **data);
 
 /*
- * Some libraries write to what is read-only, and a write to the map of a file would end the
- * process.  So before another library gets such an array, it is moved to memory of its own.  A long
- * one stays, because not everybody has the memory.  False with an exception set if there is none.
+ * Some libraries write to read-only arrays.  A write to the map of a file would end the process.
+ * So an array is moved to memory of its own before another library gets it.  An array above 64 MiB
+ * stays on the map, because the copy may not fit memory.  Returns false with an exception set if
+ * there is no memory.
  */
 bool array_own(struct array *a);
 bool array_is_mapped(const struct array *a);

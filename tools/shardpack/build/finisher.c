@@ -30,7 +30,7 @@ int finisher_fail(struct finisher *f, const struct shard_error *err)
 	return code;
 }
 
-/* If the shard was there before, and its receipt is, its bytes must be the same. */
+/* If the shard was built before and its receipt is still there, both must have the same bytes. */
 static int compare_before(const struct job *job, uint64_t shard_idx, const struct receipt *r)
 {
 	struct receipt before = {0};

@@ -29,9 +29,9 @@
 #define TEMP_PREFIX ".tmp." /* as shard_publish() and writers make them, for shard_remove_temps() */
 
 /*
- * Open OUT/.shardpack, or the folder that --replace builds in.  Whoever can write into OUT, or made
- * an archive that was unpacked there, must not lead shardpack into another folder, so a symbolic
- * link is refused.  *fd is -1 if there is nothing of that name.
+ * Open OUT/.shardpack, or the folder that --replace builds in.  A symbolic link is refused: another
+ * user who can write into OUT, or an archive that was unpacked there, could lead shardpack into
+ * another folder with it.  *fd is -1 if there is nothing of that name.
  */
 static int open_own(const char *path, int *fd)
 {
@@ -226,7 +226,7 @@ static int publish(const struct job *job, const char *name, const void *data, si
 	if (exists)
 		*exists = false;
 	for (int tries = 0; code == EXIT_DONE && tries < 8; tries++) {
-		if (mkdir(job->state_dir, 0777) != 0 && errno != EEXIST)
+		if (!files_make_dir(job->state_dir))
 			return fail(EXIT_IO, "%s: cannot make this folder: %s", job->state_dir, strerror(errno));
 		code = output_refuse_link(job->state_dir);
 		if (code != EXIT_DONE)

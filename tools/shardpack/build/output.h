@@ -39,14 +39,16 @@ int output_examine(const char *out_dir, const struct plan *plan, enum output_sta
 int output_set_dir(struct job *job, const char *out_dir);
 
 /*
- * Make OUT and put the plan into it, durably, and beside it `source`, an absolute path, and what
- * `now` says, unless others are there.  Fails if another process puts in another plan first.
+ * Make OUT and put the plan into it, durably.  Put two files beside the plan: `source`, an absolute
+ * path, and the times and fingerprints in `now`, unless there are some already.  Fails if another
+ * process puts in another plan first.
  */
 int output_begin(const struct job *job, const char *source, const struct origin *now);
 
 /*
- * Were the sources, when the plan in `out_dir` was made, as they are `now`?  A plan without shards
- * may lack what is known of them; then they are.  EXIT_MISMATCH, and a sentence, if not.
+ * Are the sources still as they were when the plan in `out_dir` was made?  `now` is their present
+ * state.  If nothing was recorded about them and there are no shards, the answer is yes.  If it is
+ * no, this says why and returns EXIT_MISMATCH.
  */
 int output_check_sources(const char *out_dir, const struct plan *plan, const struct origin *now, const char *root,
 			 bool trust_names);

@@ -6,9 +6,7 @@
  * are equal.  There the files themselves tell: shards are written after the sources were read, so a
  * source that changed later is newer than the oldest shard.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,7 +39,7 @@ static int oldest_shard(const char *out_dir, const struct plan *plan, uint64_t *
 	return code;
 }
 
-/* Of shards that are there no source may have been touched: it may have been another one. */
+/* Sources of finished shards must not have been touched: their bytes may have been others. */
 static int check_packed(const char *out_dir, const struct plan *plan, const struct origin *then,
 			const struct origin *now, const char *root)
 {

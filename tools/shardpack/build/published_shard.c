@@ -138,7 +138,7 @@ static int make_receipt(const struct job *job, uint64_t shard_idx, const char *p
 	return code == EXIT_DONE ? write_receipt(job, shard_idx, r) : code;
 }
 
-/* The footer is as the receipt says, but what is between may have changed. */
+/* The footer is as the receipt says, but the bytes before it may have changed. */
 static int check_again(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
 		       struct receipt *r)
 {

@@ -119,8 +119,8 @@ static bool check_scale(const struct settling *s)
 		return true;
 	used = divided(s, "mean", n->mean, better, sizeof(better));
 	divided(s, "std", n->std, better + used, sizeof(better) - (size_t)used);
-	return refuse(s, "%s%s %s: samples are from 0 to 1, so this must be at most 1; divide by 255:%s", w->dashes,
-		      mean ? "mean" : "std", mean ? w->mean : w->std, better);
+	return refuse(s, "%s%s %s: samples are from 0 to 1, so these must be %s; divide by 255:%s", w->dashes,
+		      mean ? "mean" : "std", mean ? w->mean : w->std, mean ? "from -1 to 1" : "at most 1", better);
 }
 
 static bool settle_samples(const struct settling *s)

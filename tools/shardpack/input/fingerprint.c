@@ -32,7 +32,10 @@ struct fingerprint_rule fingerprint_rule(uint64_t file_count)
 					 .page_count = between(ALL_PAGES / n, PAGES_MIN, PAGES_MAX)};
 }
 
-/* The file has a stretch for each page; its place in it must not keep step with records. */
+/*
+ * The file is divided into equal parts, one for each page.  The place of a page in its part is
+ * pseudo-random, so that pages do not always meet the same part of a record.
+ */
 uint64_t fingerprint_page(const struct fingerprint_rule *rule, uint64_t file_bytes, uint64_t i)
 {
 	uint64_t stretch = file_bytes / rule->page_count, z = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);

@@ -20,7 +20,7 @@ struct fingerprint_rule {
 	uint64_t page_count;  /* of a larger one */
 };
 
-/* For that many files: they are about 1 GiB, or 65,536 pages, whatever their number. */
+/* The rule for that many files.  In all, about 1 GiB or 65,536 pages are read, within limits. */
 struct fingerprint_rule fingerprint_rule(uint64_t file_count);
 
 /* Where page `i` begins. */

@@ -25,7 +25,8 @@ static uint64_t print_count(const struct origin *o)
 	return o->own_print_count + o->file_count;
 }
 
-struct fingerprint_rule origin_rule(const struct origin *o)
+/* How fingerprints of these sources are taken. */
+static struct fingerprint_rule origin_rule(const struct origin *o)
 {
 	return fingerprint_rule(print_count(o));
 }
@@ -105,7 +106,7 @@ static bool is_written_then(const struct origin *then, const struct origin *now,
 	return origin_at(then, slot)->written_ns == origin_at(now, slot)->written_ns;
 }
 
-/* Where one of the two could not be read, reading it for the dataset says so. */
+/* If a fingerprint is missing, its file could not be read.  The converter reports that. */
 static bool is_same_print(const struct origin *then, const struct origin *now, uint64_t i)
 {
 	if (!has_print(then, i) || !has_print(now, i))

@@ -15,13 +15,10 @@
 
 #include "tools/shardpack/input/origin.h"
 
-/* How fingerprints of these sources are taken. */
-struct fingerprint_rule origin_rule(const struct origin *o);
-
 /*
- * Read the fingerprints of all files that `now` has one for into now->print.  A file of its own
- * that cannot be read, or was written at another time than its entry says, has none: who reads it
- * for the dataset says so.
+ * Read the fingerprints of all files that `now` has one for into now->print.  A file of its own has
+ * none if it cannot be read, or was written at another time than its entry says.  The converter
+ * reports that when it reads the file.
  */
 int origin_take_prints(struct origin *now, const struct plan *p, const struct source_place *place, struct stored *s,
 		       bool trust_names);
@@ -36,13 +33,17 @@ bool origin_is_same(const struct origin *then, const struct origin *now, const s
 int origin_compare(const struct origin *then, const struct origin *now, const struct plan *p, const char *root,
 		   bool trust_names);
 
-/* Once origin_compare() found nothing: times of change, of what ordinals from `first` on need. */
+/*
+ * Call this after origin_compare() has found nothing.  Compares the times of change of the files
+ * that the ordinals from `first` on need.
+ */
 int origin_check_packed(const struct origin *then, const struct origin *now, const struct plan *p, const char *root,
 			uint64_t first, uint64_t count);
 
 /*
- * As origin_compare() for a plan that was read, whose files were just opened.  Of files of their
- * own only the sample is looked at; whoever reads one compares its time.
+ * The same as origin_compare(), for a plan that was read and whose files were just opened.  Of
+ * files of their own, only the sample is compared.  The converter compares the time of each when it
+ * reads it.
  */
 int origin_check_opened(const struct origin *then, const struct plan *p, const struct source_place *place,
 			struct stored *s, bool trust_names);

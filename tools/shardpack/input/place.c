@@ -45,8 +45,8 @@ static int add_item(struct source_place *p, const char *path, uint64_t line)
 }
 
 /*
- * What glob() asks of the system, so that an error is never a file less: glob() takes a listing
- * that breaks off for a complete one, and a name that cannot be looked at for one that is absent.
+ * glob() calls these functions, so that no error hides a file.  By itself, glob() takes a listing
+ * that breaks off for a complete one, and a name that cannot be examined for one that is absent.
  */
 static _Thread_local int glob_errno; /* of the first error since it was set to 0 */
 

@@ -36,8 +36,8 @@ int place_open(struct source_place *p, const char *const *named, size_t named_co
 
 /*
  * Look at a file, folder or link target below the root.  *there is false only if nothing has that
- * name.  A link that leads nowhere is EXIT_IO, and so is every other error: what cannot be looked
- * at may be anything, so nobody may pass it over.
+ * name.  A link that leads nowhere is EXIT_IO, and so is every other error.  Callers must not
+ * ignore such a name: it may be a folder of images.
  */
 int place_look(const struct source_place *p, const char *path, struct stat *st, bool *there);
 

@@ -40,7 +40,7 @@ void stored_close(struct stored *s);
 int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file);
 int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file);
 
-/* All files of a plan that was read; a file that has changed is EXIT_IO. */
+/* Open all files of a plan that was read.  A file whose size has changed is EXIT_MISMATCH. */
 int stored_attach(struct stored *s, const struct plan *p);
 
 /* How it was when it was opened; of a file that lies in the source. */

@@ -6,7 +6,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,13 +100,14 @@ static int take_entry(struct tree *t, const char *name, const struct above *up)
 	const struct request *r = t->images->request;
 	size_t old = up->path_bytes, bytes = old + (old > 0) + strlen(name);
 	struct stat st;
-	int code = interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
+	int code;
 
-	if (code == EXIT_DONE && bytes >= sizeof(t->path))
+	if (interrupted())
+		return EXIT_INTERRUPTED;
+	if (bytes >= sizeof(t->path))
 		return out_of_room(t, name, bytes);
 	stpcpy(stpcpy(t->path + old, old ? "/" : ""), name);
-	if (code == EXIT_DONE)
-		code = place_look_at_entry(r->place, t->path, &st);
+	code = place_look_at_entry(r->place, t->path, &st);
 	if (code == EXIT_DONE && S_ISDIR(st.st_mode))
 		code = walk(t, &st, up);
 	else if (code == EXIT_DONE && file_name_is_image(name) && !field_files_has(r->recipe, name))

@@ -2,9 +2,9 @@
 /*
  * headless_tokens.h - the type of tokens in a file that does not say it itself
  *
- * That is --dtype, or u16.  What speaks against it is refused if it is only the default, and is a
- * warning if the user has said it: numbers that look otherwise, and an index of Megatron-LM beside
- * the file.
+ * The type is that of --dtype, or u16 by default.  Numbers that look otherwise, or an index of
+ * Megatron-LM beside the file, may contradict it.  Then the default is refused.  If the user gave
+ * --dtype, numbers that look otherwise are only a warning; an index of another width is refused.
  */
 #ifndef SHARD_SOURCES_HEADLESS_TOKENS_H
 #define SHARD_SOURCES_HEADLESS_TOKENS_H
