@@ -51,6 +51,12 @@ def found() -> tuple[int, int]:
     rank, world = distributed.get_rank(), distributed.get_world_size()
     if world > 1:
         _refuse_smaller_groups(distributed, world)
+    elif (_number("WORLD_SIZE") or 1) > 1:
+        raise ArgumentError(
+            f"torch.distributed has one process, and the environment has WORLD_SIZE={os.environ['WORLD_SIZE']}, so "
+            f"each of several processes would take all records; {_PASS}: rank=0, world=1 for all records",
+            "bad argument",
+        )
     return rank, world
 
 

@@ -69,6 +69,10 @@ run 1 "$PACK" seal hurt --verify
 grep -q "^shardpack: hurt/00002.shard: I44: " err || die "$(cat err)"
 run 0 "$PACK" seal hurt
 run 1 "$CAT" verify hurt
+# So it is in a dataset that is sealed already.
+run 0 "$PACK" seal hurt
+run 1 "$PACK" seal hurt --verify
+grep -q "^shardpack: hurt/00002.shard: I44: " err || die "$(cat err)"
 # Copies that lost their times are read once more, and good.
 rm -rf copy && cp -r ds copy && touch copy/*.shard
 run 0 "$PACK" seal copy -v
@@ -76,6 +80,8 @@ run 0 "$PACK" seal copy -v
 same ref copy
 run 0 "$PACK" seal ds --verify -v
 [ "$(grep -c "exists; verifying it" err)" = 4 ] || die "$(cat err)"
+run 0 "$PACK" seal ds --verify
+said "shardpack: ds: 4 shards verified"
 same ref ds
 
 # ---- a folder that cannot be listed to its end is not called foreign ----

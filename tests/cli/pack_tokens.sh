@@ -156,6 +156,9 @@ save("u32.bin", rng.randint(0, 50257, 4000), "<u4") # every second number is 0
 save("u32.large.bin", rng.randint(60000, 151936, 4000), "<u4") # or 1, or 2: none of them most
 save("u32.shift.bin", rng.randint(0, 50257, 4000) << 16 | 7, "<u4") # the other ones are 7
 save("i64.bin", rng.randint(0, 151936, 4000), "<i8")
+for bits in 4, 8: # labels, of which every tenth or second is padding
+    save(f"i{8 * bits}.tenth.bin", np.where(rng.rand(4000) < 0.1, -100, rng.randint(0, 50257, 4000)), f"<i{bits}")
+    save(f"i{8 * bits}.half.bin", np.where(rng.rand(4000) < 0.5, -1, rng.randint(0, 50257, 4000)), f"<i{bits}")
 save("pads.bin", np.where(np.arange(4000) < 3900, 50256, rng.randint(0, 50257, 4000)), "<u2")
 save("letters.bin", rng.randint(0, 5, 4000), "<u2") # a small vocabulary
 save("u16.bin", rng.randint(0, 50257, 4000), "<u2")
@@ -182,10 +185,14 @@ equal 95.bin 95 0
 equal eight.bin 100 0
 gzip -k u32.bin
 equal u32.bin.gz 100 0
-refused 1 "./u32.large.bin: every second 16-bit number is small, so its tokens seem to have 32 bits; type --dtype u32, \
+refused 1 "./u32.large.bin: every second 16-bit number is below 16 or is 65535, so its tokens seem to have 32 bits; type --dtype u32, \
 $said16" u32.large.bin
 refused 1 "./i64.bin: three of four 16-bit numbers hardly change, so its tokens seem to have 64 bits; save them as \
 .npy, or type --dtype u16 if they have 16" i64.bin
+for f in i32.tenth.bin i32.half.bin i64.tenth.bin i64.half.bin; do
+	run 1 "$PACK" tokens $f -o no --seq-len 16
+	grep -q "^shardpack: ./$f: .* seem to have ${f:1:2} bits" err || die "$(cat err)"
+done
 run 1 "$PACK" tokens late.bin -o no --seq-len 16
 grep -q "^shardpack: ./late.bin: .* seem to have 32 bits" err || die "$(cat err)"
 for f in letters.bin u16.bin 94.bin tiny.bin; do

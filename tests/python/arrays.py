@@ -156,6 +156,9 @@ class Capsules(unittest.TestCase):
         for kwargs in ({"stream": 1}, {"dl_device": (2, 0)}):
             with self.assertRaisesRegex(BufferError, "memory of the CPU"):
                 self.a.__dlpack__(**kwargs)
+        for kwargs in ({"max_version": 1}, {"dl_device": 5}, {"dl_device": [1, 0]}):
+            with self.assertRaisesRegex(TypeError, "must be None or a tuple of two integers, not"):
+                self.a.__dlpack__(**kwargs)
 
     def test_capsules_that_nobody_takes_are_freed(self):
         before = sys.getrefcount(self.a)

@@ -4,8 +4,10 @@
  */
 #include "tools/shardpack/cmd_build.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "shard_pack.h"
 #include "tools/common/cpus.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
@@ -181,6 +183,25 @@ static void end(struct started *s)
 	free(s->report_path);
 }
 
+/* There is no plan any more, so what was sealed is compared with its manifest. */
+static int verify_sealed(const char *dir)
+{
+	struct shard_verify_options opt = {.size = sizeof(opt), .sha256 = 1};
+	struct shard_verify_report report;
+	struct shard_dataset *ds;
+	struct shard_error err;
+	int rc = shard_dataset_open(&ds, dir, NULL, &err);
+
+	if (rc == SHARD_OK) {
+		rc = shard_dataset_verify(ds, &opt, &report, &err);
+		shard_dataset_close(ds);
+	}
+	if (rc != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s", err.message);
+	note("%s: %" PRIu64 " shards verified", dir, report.shard_count);
+	return EXIT_DONE;
+}
+
 static int build(const struct cli_args *args)
 {
 	const struct build_options *o = args->options;
@@ -214,6 +235,8 @@ static int seal(const struct cli_args *args)
 		report.sealed = report.exit_code == EXIT_DONE;
 		report.elapsed_ns = monotonic_ns() - start_ns;
 		code = command_finish(&report, s.report_path);
+	} else if (code == EXIT_DONE && o->verify) {
+		code = verify_sealed(o->out);
 	}
 	end(&s);
 	return code;

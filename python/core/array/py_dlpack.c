@@ -181,6 +181,16 @@ static int take_copy(struct array *a, PyObject *copy)
 	return -1;
 }
 
+static bool take_pair(const char *name, PyObject *pair, int *first, int *second)
+{
+	if (pair == Py_None)
+		return true;
+	if (PyTuple_Check(pair))
+		return PyArg_ParseTuple(pair, "ii", first, second);
+	PyErr_Format(PyExc_TypeError, "%s must be None or a tuple of two integers, not %R", name, pair);
+	return false;
+}
+
 PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
@@ -191,8 +201,8 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 	int major = 0, minor = 0, type = home, id = home_id, copied;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", names, &stream, &max_version, &device, &copy) ||
-	    (max_version != Py_None && !PyArg_ParseTuple(max_version, "ii", &major, &minor)) ||
-	    (device != Py_None && !PyArg_ParseTuple(device, "ii", &type, &id)) || !array_is_reachable(a))
+	    !take_pair("max_version", max_version, &major, &minor) || !take_pair("dl_device", device, &type, &id) ||
+	    !array_is_reachable(a))
 		return NULL;
 	if (!lease && (stream != Py_None || type != home || id)) {
 		PyErr_SetString(

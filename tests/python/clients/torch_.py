@@ -207,6 +207,12 @@ class Loading(unittest.TestCase):
         torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
         os.environ.update(RANK="1", WORLD_SIZE="2")
         try:
+            for make in (libshard.torch.Loader, libshard.Loader):
+                with self.assertRaisesRegex(libshard.ArgumentError, "has one process, and .*WORLD_SIZE=2, so each of"):
+                    make("set", 8)
+            with libshard.torch.Loader("set", 8, rank=0, world=1) as loader:
+                self.assertEqual((loader.world, len(loader)), (1, 13))
+            os.environ["WORLD_SIZE"] = "1"
             with libshard.torch.Loader("set", 8) as loader:
                 self.assertEqual((loader.world, len(loader)), (1, 13))
         finally:

@@ -19,7 +19,9 @@ void token_census_add(struct token_census *c, const uint8_t *bytes, size_t size)
 /* Numbers in places `first`, `first` + `step`, and so on. */
 struct places {
 	uint64_t count, small, most; /* most: how often the most frequent one is there */
-	unsigned number;	     /* this one */
+	uint64_t upper;		     /* fit for upper halves: small, or those of -1 and -100, which pad labels */
+	uint64_t sign;		     /* nothing but the sign of a longer number */
+	unsigned number;	     /* the most frequent one */
 };
 
 static struct places look(const struct token_census *c, unsigned first, unsigned step)
@@ -34,6 +36,8 @@ static struct places look(const struct token_census *c, unsigned first, unsigned
 		for (unsigned k = first; k < TOKEN_WIDTH_PLACES; k += step)
 			seen += c->seen[k][v];
 		p.small += v < SMALL ? seen : 0;
+		p.upper += v < SMALL || v == UINT16_MAX ? seen : 0;
+		p.sign += v == 0 || v == UINT16_MAX ? seen : 0;
 		p.number = seen > p.most ? v : p.number;
 		p.most = seen > p.most ? seen : p.most;
 	}
@@ -57,12 +61,12 @@ enum token_width token_census_judge(const struct token_census *c, unsigned *perc
 		return TOKEN_WIDTH_ANY;
 	*percent = (unsigned)(100 * same->most / same->count);
 	*number = same->number;
-	if (is_most(place[2].most, place[2].count) && is_most(place[3].most, place[3].count) &&
-	    is_most(place[1].small, place[1].count) && !is_most(place[0].most, place[0].count))
+	if (is_most(place[2].sign, place[2].count) && is_most(place[3].sign, place[3].count) &&
+	    is_most(place[1].upper, place[1].count) && !is_most(place[0].most, place[0].count))
 		return TOKEN_WIDTH_64;
 	if (is_most(same->most, same->count))
 		return TOKEN_WIDTH_REPEAT;
-	if (is_most(odd.small, odd.count) && 2 * even.small < even.count)
+	if (is_most(odd.upper, odd.count) && 2 * even.small < even.count)
 		return TOKEN_WIDTH_32;
 	return 2 * odd.small < odd.count ? TOKEN_WIDTH_16 : TOKEN_WIDTH_ANY;
 }

@@ -146,7 +146,8 @@ static int refuse_width(const char *where, enum token_width width, unsigned perc
 			    "--dtype u32, or --dtype u16 if they have 16",
 			    where, percent, number);
 	return fail(EXIT_BAD,
-		    "%s: every second 16-bit number is small, so its tokens seem to have 32 bits; type --dtype u32, "
+		    "%s: every second 16-bit number is below 16 or is 65535, so its tokens seem to have 32 bits; type "
+		    "--dtype u32, "
 		    "or --dtype u16 if they have 16",
 		    where);
 }
