@@ -185,8 +185,8 @@ equal 95.bin 95 0
 equal eight.bin 100 0
 gzip -k u32.bin
 equal u32.bin.gz 100 0
-refused 1 "./u32.large.bin: every second 16-bit number is below 16 or is 65535, so its tokens seem to have 32 bits; type --dtype u32, \
-$said16" u32.large.bin
+refused 1 "./u32.large.bin: every second 16-bit number is below 16 or is 65535, so its tokens seem to have 32 bits; \
+type --dtype u32, $said16" u32.large.bin
 refused 1 "./i64.bin: three of four 16-bit numbers hardly change, so its tokens seem to have 64 bits; save them as \
 .npy, or type --dtype u16 if they have 16" i64.bin
 for f in i32.tenth.bin i32.half.bin i64.tenth.bin i64.half.bin; do

@@ -80,6 +80,8 @@ first=$(basename "$(find masked/images/a -type f | sort | head -n 1)")
 blind "masks/a/${first%.*}.png" "masked/masks/a/${first%.*}.png" "${mask[@]}"
 ln -s nowhere "masked/masks/a/${first%.*}.png"
 stops "masked/masks/a/${first%.*}.png: $nowhere" "$PACK" "${mask[@]}"
+mv masked/masks/a masked/masks/b && ln -s ../not-mounted masked/masks/a # the folder itself
+stops "masked/masks/a: $nowhere" "$PACK" "${mask[@]}"
 
 mkdir cifar && head -c $((3074 * 3)) /dev/zero >cifar/train.bin
 for i in 1 2 3 4 5; do head -c $((3073 * 2)) /dev/zero >cifar/data_batch_$i.bin; done

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,19 +266,39 @@ static int refuse_twice(const struct source_place *p)
 	return code;
 }
 
+/*
+ * How many bytes of a path that is absent lead to a link that leads nowhere: all of them, or those
+ * of a folder above.  0 if there is no such link.
+ */
+static size_t dangling_bytes(const struct source_place *p, const char *path)
+{
+	char part[PATH_MAX];
+	struct stat st;
+
+	for (size_t n = strcspn(path, "/"); n < sizeof(part); n += 1 + strcspn(path + n + 1, "/")) {
+		memcpy(part, path, n);
+		part[n] = '\0';
+		if (n && fstatat(p->root_fd, part, &st, 0) != 0)
+			return fstatat(p->root_fd, part, &st, AT_SYMLINK_NOFOLLOW) == 0 ? n : 0;
+		if (!path[n])
+			break;
+	}
+	return 0;
+}
+
 int place_look(const struct source_place *p, const char *path, struct stat *st, bool *there)
 {
-	bool hidden; /* a name that leads nowhere */
+	size_t dangling;
 
 	*there = fstatat(p->root_fd, path, st, 0) == 0;
 	if (*there)
 		return EXIT_DONE;
 	if (errno != ENOENT)
 		return fail(EXIT_IO, "%s/%s: %s", p->root, path, strerror(errno));
-	hidden = fstatat(p->root_fd, path, st, AT_SYMLINK_NOFOLLOW) == 0;
-	if (hidden)
-		return fail(EXIT_IO, "%s/%s: %s (a link to a file that does not exist?)", p->root, path,
-			    strerror(ENOENT));
+	dangling = dangling_bytes(p, path);
+	if (dangling)
+		return fail(EXIT_IO, "%s/%.*s: %s (a link to a file that does not exist?)", p->root, (int)dangling,
+			    path, strerror(ENOENT));
 	return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s/%s: %s", p->root, path, strerror(errno));
 }
 
