@@ -78,6 +78,44 @@ changes "$last" images src "${pixels[@]}"
 changes "$last" images images.csv "${pixels[@]}"
 changes "$last" images images.csv "${pixels[@]}" --field second:kind=image,crop=8
 
+# ---- other files under the same names, all older than a finished dataset ----
+
+newer() { # newer COMMAND...
+	run 5 "$PACK" "$@" -o ds
+	grep -q ": is newer than the dataset in ds: it was written or put there 20" err || die "$*: $(cat err)"
+	run 0 "$PACK" "$@" -o ds --trust-names -q
+	rm -rf ds
+	renamed=$((renamed + 1))
+}
+renamed=0
+for folder in swap other; do
+	for i in 0/a 0/b 0/c 1/a 1/b 1/c; do
+		mkdir -p $folder/${i%/*}
+		{ printf 'P6 16 16 255\n' && head -c 768 /dev/urandom; } >$folder/$i.ppm
+	done
+done
+run 0 "$PACK" images swap -o ds "${pixels[@]}" -q
+mv swap/0 swap/x && mv swap/1 swap/0 && mv swap/x swap/1 # classes
+newer images swap "${pixels[@]}"
+run 0 "$PACK" images swap -o ds "${pixels[@]}" -q
+mv swap old && mv other swap # the source itself
+newer images swap "${pixels[@]}"
+ln -s swap now
+run 0 "$PACK" images now -o ds "${pixels[@]}" -q
+ln -sfn old now
+newer images now "${pixels[@]}"
+mkdir links && ln -s ../tokens.bin links/a.bin && ln -s ../links links/below && cp -p tokens.bin other.bin
+for at in a.bin below/a.bin; do
+	run 0 "$PACK" tokens links/$at -o ds --seq-len 8 --dtype u16 -q
+	if [ $at = a.bin ]; then ln -sfn ../other.bin links/a.bin; else ln -sfn ../links links/below; fi
+	newer tokens links/$at --seq-len 8 --dtype u16
+done
+# A file beside the sources that is no source changes nothing.
+run 0 "$PACK" images swap -o ds "${pixels[@]}" -q
+touch swap/README swap/0/README && rm swap/README
+run 0 "$PACK" images swap -o ds "${pixels[@]}"
+rm -rf ds
+
 # ---- a kill half way, then other pictures of the same size ----
 
 run 0 "$PACK" images src -o whole "${pixels[@]}" --shard-records 4 -q
@@ -88,6 +126,53 @@ find src -type f | while read -r f; do rewritten "$f"; done
 run 5 "$PACK" images src -o ds "${pixels[@]}" --shard-records 4
 run 5 "$PACK" build ds
 [ "$(tail -n 1 err)" != "" ] && grep -q "inputs changed since the plan was made; shards that need" err || die "$(cat err)"
+
+# ---- a file that is written after it was read, while others of its shard are read ----
+
+cat >late.c <<'C'
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+static int late(const char *call, int dir, const char *path, int flags, unsigned mode)
+{
+	int (*real)(int, const char *, int, ...) = (int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, call);
+	size_t n = strlen(path), k = strlen(getenv("LAST"));
+	static int opened; /* once for its fingerprint, and then for its record */
+	if (n >= k && !strcmp(path + n - k, getenv("LAST")) && ++opened == atoi(getenv("NTH")))
+		utimensat(AT_FDCWD, getenv("FIRST"), 0, 0);
+	return real(dir, path, flags, mode);
+}
+#define WRAP(name)                                               \
+	int name(int dir, const char *path, int flags, ...)      \
+	{                                                        \
+		va_list ap;                                      \
+		unsigned mode;                                   \
+		va_start(ap, flags);                             \
+		mode = va_arg(ap, unsigned);                     \
+		va_end(ap);                                      \
+		return late(#name, dir, path, flags, mode);      \
+	}
+WRAP(openat)
+WRAP(openat64)
+C
+gcc -shared -fPIC late.c -o late.so -ldl
+rm -rf ds src && make_images src 24 2
+first=$(find src -type f | sort | head -n 1) last=$(find src -type f | sort | tail -n 1)
+late=(env FIRST="$first" LAST="${last#src/}" LD_PRELOAD="$PWD/late.so"
+	ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0")
+for nth in 2 3; do
+	command=(images src -o ds "${pixels[@]}" --order source -j1)
+	[ $nth = 2 ] || command=(images images.csv -o ds "${pixels[@]}" --order source -j1 --field second:kind=image,crop=8)
+	run 5 "${late[@]}" NTH=$nth "$PACK" "${command[@]}"
+	grep -q "/${first#src/}: changed while the dataset was built: written 20.* when it was read, 20.* now" err ||
+		die "open $nth: $(cat err)"
+	[ ! -e ds/00000.shard ] || die "open $nth: published"
+	run 0 "${late[@]}" NTH=$nth "$PACK" "${command[@]}" --trust-names -q
+	rm -rf ds
+done
 
 # ---- copies have other times, and the dataset is the same ----
 
@@ -127,4 +212,4 @@ run 0 ./broken build ds --part 0/2 -q
 run 0 ./broken build ds -q && run 0 ./broken seal ds -q
 run 0 "$CAT" list ds
 [ "$(cut -f2 out | sort -u | wc -l)" -ge 2 ] || die "the control does not mix: $(cat out)"
-echo "$cases sources that change at five moments; kills, copies, lost times; the control mixes"
+echo "$cases sources that change at five moments, $renamed under other names; kills, copies, times; the control mixes"

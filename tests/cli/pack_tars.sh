@@ -78,6 +78,20 @@ with tarfile.open("link.tar", "w") as tar:
     info = tarfile.TarInfo("c/y.jpg")
     info.type, info.linkname = tarfile.LNKTYPE, "c/x.jpg"
     tar.addfile(info)
+# Links that may be folders of images, or fields; in a ZIP the mode says so.
+for name, kind, to in ("c/b", tarfile.SYMTYPE, "../real"), ("c/y.txt", tarfile.LNKTYPE, "c/x.txt"):
+    with tarfile.open("link.%s.tar" % name[2:], "w") as tar:
+        add(tar, "c/x.jpg", one[0][1])
+        info = tarfile.TarInfo(name)
+        info.type, info.linkname = kind, to
+        tar.addfile(info)
+import zipfile
+for system, name in (3, "link.zip"), (19, "apple.zip"), (0, "dos.zip"):
+    with zipfile.ZipFile(name, "w") as z:
+        z.writestr("c/x.jpg", one[0][1])
+        info = zipfile.ZipInfo("c/b")
+        info.create_system, info.external_attr = system, 0o120777 << 16
+        z.writestr(info, "../real")
 good = open("a.tar", "rb").read()
 end = len(good.rstrip(b"\0"))
 end += -end % 512
@@ -318,6 +332,14 @@ refused 1 "./root.tar: the member at offset 0 $leads_out: '/x.jpg'" root.tar
 refused 1 "./flat.tar/x.jpg: is in no class folder; give labels with --labels FILE or --label-regex RE" flat.tar
 refused 1 "./link.tar: 'c/y.jpg' at offset $(($(at link.tar c/y.jpg) - 512)) is a link; \
 make the archive again with --dereference --hard-dereference" link.tar
+for name in b y.txt; do
+	refused 1 "./link.$name.tar: 'c/$name' at offset $(($(at link.$name.tar c/$name) - 512)) is a link; \
+make the archive again with --dereference --hard-dereference" link.$name.tar
+done
+for name in link apple; do
+	refused 1 "./$name.zip: 'c/b' is a link; make the archive again without -y" $name.zip
+done
+run 0 "$PACK" images dos.zip -o dos "${ARGS[@]}" # there these bits mean nothing
 refused 1 "./member.tar: the member at offset 0 has $(size src/class_00/00000.jpg) bytes, \
 but the archive ends after 1024; $short" member.tar
 run 1 "$PACK" images cut.tar -o no "${ARGS[@]}"

@@ -15,6 +15,8 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/convert/account.h"
+#include "tools/shardpack/input/origin_check.h"
+#include "tools/shardpack/plan/plan.h"
 
 int finisher_fail(struct finisher *f, const struct shard_error *err)
 {
@@ -49,10 +51,17 @@ static int compare_before(const struct job *job, uint64_t shard_idx, const struc
  */
 static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct receipt *r)
 {
+	const struct job *job = f->job;
 	struct shard_written written;
 	struct shard_error err;
-	int code;
+	uint64_t first, count;
+	int code = EXIT_DONE;
 
+	plan_shard(job->plan, shard_idx, &first, &count);
+	if (job->origin)
+		code = origin_check_written(job->origin, job->plan, job->source_fd, job->source, first, count);
+	if (code != EXIT_DONE)
+		return code;
 	if (shard_writer_finish(writer, &written, &err) != SHARD_OK)
 		return finisher_fail(f, &err);
 	r->file_bytes = written.file_bytes;
@@ -60,13 +69,13 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 	r->miss_count = written.miss_count;
 	memcpy(r->root, written.root, sizeof(r->root));
 	memcpy(r->sha256, written.sha256, sizeof(r->sha256));
-	if (!receipt_shard_time(f->job->out_dir, shard_idx, &r->mtime_ns))
+	if (!receipt_shard_time(job->out_dir, shard_idx, &r->mtime_ns))
 		return fail(EXIT_IO, "%s/%05" PRIu64 ".shard: was published, but is not there any more: %s",
-			    f->job->out_dir, shard_idx, strerror(errno));
-	code = compare_before(f->job, shard_idx, r);
+			    job->out_dir, shard_idx, strerror(errno));
+	code = compare_before(job, shard_idx, r);
 	if (code != EXIT_DONE)
 		return code;
-	if (receipt_write(f->job->state_dir, shard_idx, r, &err) != SHARD_OK)
+	if (receipt_write(job->state_dir, shard_idx, r, &err) != SHARD_OK)
 		return finisher_fail(f, &err);
 	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
 	       r->file_bytes, written.already ? " (another process wrote it first)" : "");

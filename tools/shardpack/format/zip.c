@@ -18,6 +18,9 @@
 #define LOCAL_BYTES    30
 #define COMMENT_MAX    65535
 #define FLAG_ENCRYPTED 1u
+#define MADE_BY_UNIX   3
+#define MADE_BY_MACOS  19  /* which has the same modes */
+#define MODE_LINK      012 /* the upper four bits of a mode */
 
 __attribute__((format(printf, 2, 3))) static enum zip_status bad(struct zip *z, const char *fmt, ...)
 {
@@ -205,6 +208,7 @@ enum zip_status zip_next(struct zip *z, struct zip_member *out)
 	out->name[out->name_bytes] = '\0';
 	if (strlen(out->name) != out->name_bytes)
 		return bad(z, "a name with a NUL byte at offset %" PRIu64, z->at);
+	out->is_link = (entry[5] == MADE_BY_UNIX || entry[5] == MADE_BY_MACOS) && load16(entry + 40) >> 12 == MODE_LINK;
 	out->method = (uint16_t)load16(entry + 10);
 	out->crc = load32(entry + 16);
 	out->packed_bytes = load32(entry + 20);

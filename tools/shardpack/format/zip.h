@@ -22,6 +22,7 @@ struct zip_member {
 	uint32_t crc;			      /* of the bytes when unpacked */
 	uint64_t offset, packed_bytes, bytes; /* of the data in the archive; unpacked */
 	size_t name_bytes;
+	bool is_link; /* the data is the path of another file or folder */
 	char name[ZIP_NAME_BYTES_MAX + 1];
 };
 

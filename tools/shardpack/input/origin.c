@@ -84,14 +84,53 @@ static bool path_of(const struct plan *p, const struct plan_input *in, uint64_t 
 	return part.kind == FIELD_PART_FILE && text_decode(part.text, part.text_bytes, true, out) > 0;
 }
 
+static void note_time(struct origin *o, uint64_t slot, uint64_t ns)
+{
+	if (ns > o->newest_ns) {
+		o->newest_ns = ns;
+		o->newest_slot = slot;
+	}
+}
+
 static void note_newest(struct origin *o, uint64_t slot, const struct stat *st)
 {
-	uint64_t written = files_ns(&st->st_mtim), changed = files_ns(&st->st_ctim);
-	uint64_t last = written > changed ? written : changed;
+	note_time(o, slot, files_ns(&st->st_mtim));
+	note_time(o, slot, files_ns(&st->st_ctim));
+}
 
-	if (last > o->newest_ns) {
-		o->newest_ns = last;
-		o->newest_slot = slot;
+/*
+ * A name on the way to a file.  A link may have led elsewhere before.  A folder may have had
+ * another name: to rename it changes its ctime alone, while a file that comes or goes changes its
+ * mtime too.  Folders above the source are renamed for other reasons.
+ */
+static void note_name(struct origin *o, uint64_t slot, int root_fd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(root_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return; /* it was there a moment ago; to read it says why */
+	if (S_ISLNK(st.st_mode))
+		note_newest(o, slot, &st);
+	if (S_ISLNK(st.st_mode) && fstatat(root_fd, name, &st, 0) != 0)
+		return;
+	if (S_ISDIR(st.st_mode) && files_ns(&st.st_ctim) > files_ns(&st.st_mtim) && root_fd != AT_FDCWD)
+		note_time(o, slot, files_ns(&st.st_ctim));
+}
+
+/* The file's name and those of the folders above it, unless the file `before` was in the same. */
+static void note_names(struct origin *o, uint64_t slot, int root_fd, const char *path, const char *before)
+{
+	size_t folder_bytes = files_folder_bytes(path);
+	char name[3 * PLAN_PATH_BYTES_MAX];
+
+	note_name(o, slot, root_fd, path);
+	if (folder_bytes == files_folder_bytes(before) && !memcmp(path, before, folder_bytes))
+		return;
+	for (size_t n = strcspn(path, "/"); path[n]; n += 1 + strcspn(path + n + 1, "/")) {
+		memcpy(name, path, n);
+		name[n] = '\0';
+		if (n)
+			note_name(o, slot, root_fd, name);
 	}
 }
 
@@ -137,7 +176,7 @@ struct origin_entry origin_entry_of(const struct stat *st)
 
 static int look_at_inputs(struct origin *o, const struct plan *p, const struct source_place *place, uint64_t *own)
 {
-	char path[3 * PLAN_PATH_BYTES_MAX];
+	char path[3 * PLAN_PATH_BYTES_MAX], before[3 * PLAN_PATH_BYTES_MAX] = "";
 	struct plan_input in;
 	struct stat st;
 	uint64_t bytes;
@@ -157,6 +196,8 @@ static int look_at_inputs(struct origin *o, const struct plan *p, const struct s
 			++*own;
 			o->entry[slot] = origin_entry_of(&st);
 			note_newest(o, slot, &st);
+			note_names(o, slot, place->root_fd, path, before);
+			strcpy(before, path);
 		}
 	}
 	return code;
@@ -181,7 +222,11 @@ int origin_collect(struct origin *o, const struct plan *p, const struct source_p
 			continue;
 		o->file_entry[i] = origin_entry_of(stored_stat(s, (uint32_t)i));
 		note_newest(o, first + i, stored_stat(s, (uint32_t)i));
+		note_names(o, first + i, place->root_fd, p->file[i].path, "");
 	}
+	note_names(o, own ? 0 : first, AT_FDCWD, place->root, "");
+	if (place->item_count == 1 && place->item[0].is_dir)
+		note_name(o, own ? 0 : first, place->root_fd, ".");
 	head.input_count = o->input_count;
 	head.per_input = o->per_input;
 	head.file_count = o->file_count;

@@ -211,6 +211,40 @@ int origin_check_packed(const struct origin *then, const struct origin *now, con
 	return EXIT_DONE;
 }
 
+/* The file of one slot, if it has one. */
+static int check_written(const struct origin *then, const struct plan *p, int root_fd, const char *root, uint64_t slot)
+{
+	char path[3 * PLAN_PATH_BYTES_MAX], before[ORIGIN_TIME_CHARS], after[ORIGIN_TIME_CHARS];
+	struct stat st;
+	uint64_t bytes;
+
+	if (!origin_own_file(then, p, slot, path, &bytes))
+		return EXIT_DONE;
+	if (fstatat(root_fd, path, &st, 0) != 0)
+		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s/%s: %s", root, path, strerror(errno));
+	if (files_ns(&st.st_mtim) == then->entry[slot].written_ns)
+		return EXIT_DONE;
+	return fail(EXIT_MISMATCH,
+		    "%s/%s: changed while the dataset was built: written %s when it was read, %s now; when nothing "
+		    "writes to it any more, build all of the dataset anew with --replace",
+		    root, path, origin_time_text(then->entry[slot].written_ns, before),
+		    origin_time_text(files_ns(&st.st_mtim), after));
+}
+
+int origin_check_written(const struct origin *then, const struct plan *p, int root_fd, const char *root, uint64_t first,
+			 uint64_t count)
+{
+	int code = EXIT_DONE;
+
+	for (uint64_t i = first; then->per_input && i < first + count; i++) {
+		uint64_t slot = plan_input_at(p, i) * then->per_input, end = slot + then->per_input;
+
+		for (; code == EXIT_DONE && slot < end; slot++)
+			code = check_written(then, p, root_fd, root, slot);
+	}
+	return code;
+}
+
 int origin_check_opened(const struct origin *then, const struct plan *p, const struct source_place *place,
 			struct stored *s, bool trust_names)
 {

@@ -41,6 +41,13 @@ int origin_check_packed(const struct origin *then, const struct origin *now, con
 			uint64_t first, uint64_t count);
 
 /*
+ * Call this when the records of some ordinals are made: was a file of theirs written after it was
+ * read?  Files of their own only.  One that was removed has done its work.
+ */
+int origin_check_written(const struct origin *then, const struct plan *p, int root_fd, const char *root, uint64_t first,
+			 uint64_t count);
+
+/*
  * The same as origin_compare(), for a plan that was read and whose files were just opened.  Of
  * files of their own, only the sample is compared.  The converter compares the time of each when it
  * reads it.

@@ -72,8 +72,11 @@ static int take_member(struct image_archive *a, const struct tar_member *m)
 {
 	if (m->kind == TAR_FILE)
 		return add_member(a, m->name, m->offset, m->bytes);
-	/* The bytes of a link are elsewhere; leaving it out would lose a sample. */
-	if (m->kind == TAR_LINK && file_name_is_image(m->name))
+	/*
+	 * The bytes of a link are elsewhere.  It may stand for an image, a field or a folder of
+	 * images, so to leave it out could lose samples, or a class.
+	 */
+	if (m->kind == TAR_LINK && strncmp(m->name, "__MACOSX/", 9))
 		return fail(EXIT_BAD,
 			    "%s: '%s' at offset %" PRIu64 " is a link; make the archive again with "
 			    "--dereference --hard-dereference",
@@ -140,6 +143,8 @@ static int list_zip(struct image_archive *a)
 				    "leads out of the archive: '%s'; make the archive again from the folder "
 				    "that holds all its files",
 				    a->where, m->offset, m->name);
+		else if (m->is_link && strncmp(name, "__MACOSX/", 9))
+			code = fail(EXIT_BAD, "%s: '%s' is a link; make the archive again without -y", a->where, name);
 		else if (m->bytes > UINT64_MAX / 4 - at)
 			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, more than any disk holds", a->where,
 				    m->name, m->bytes);
