@@ -75,7 +75,10 @@ run_one() {
 		text=$(printf '%-5s %6s s  %-32s %s' $verdict "$took" "$name" "$last")
 	fi
 	printf '%s\n' "$text"
-	case $test in *.sh) cases=0 ;; *) cases=$(sed -n 's/^\([0-9][0-9]*\) tests$/\1/p' "$log" | tail -n 1) ;; esac
+	case $test in
+	*.sh) cases=0 ;;
+	*) cases=$(sed -n -E 's/^([0-9]+ of )?([0-9]+) tests( passed; skipped: .*)?$/\2/p' "$log" | tail -n 1) ;;
+	esac
 	echo "$verdict $took $name ${cases:-0}" >>"$WORK/results"
 }
 
