@@ -80,6 +80,9 @@ changes "$last" images images.csv "${pixels[@]}" --field second:kind=image,crop=
 
 # ---- other files under the same names, all older than a finished dataset ----
 
+tick() { # the clock of files may stand still for some milliseconds
+	until [ "$(find probe -newer ds/00000.shard)" ]; do touch probe; done
+}
 newer() { # newer COMMAND...
 	run 5 "$PACK" "$@" -o ds
 	grep -q ": is newer than the dataset in ds: it was written or put there 20" err || die "$*: $(cat err)"
@@ -88,6 +91,7 @@ newer() { # newer COMMAND...
 	renamed=$((renamed + 1))
 }
 renamed=0
+: >probe
 for folder in swap other; do
 	for i in 0/a 0/b 0/c 1/a 1/b 1/c; do
 		mkdir -p $folder/${i%/*}
@@ -95,18 +99,19 @@ for folder in swap other; do
 	done
 done
 run 0 "$PACK" images swap -o ds "${pixels[@]}" -q
-mv swap/0 swap/x && mv swap/1 swap/0 && mv swap/x swap/1 # classes
+tick && mv swap/0 swap/x && mv swap/1 swap/0 && mv swap/x swap/1 # classes
 newer images swap "${pixels[@]}"
 run 0 "$PACK" images swap -o ds "${pixels[@]}" -q
-mv swap old && mv other swap # the source itself
+tick && mv swap old && mv other swap # the source itself
 newer images swap "${pixels[@]}"
 ln -s swap now
 run 0 "$PACK" images now -o ds "${pixels[@]}" -q
-ln -sfn old now
+tick && ln -sfn old now
 newer images now "${pixels[@]}"
 mkdir links && ln -s ../tokens.bin links/a.bin && ln -s ../links links/below && cp -p tokens.bin other.bin
 for at in a.bin below/a.bin; do
 	run 0 "$PACK" tokens links/$at -o ds --seq-len 8 --dtype u16 -q
+	tick
 	if [ $at = a.bin ]; then ln -sfn ../other.bin links/a.bin; else ln -sfn ../links links/below; fi
 	newer tokens links/$at --seq-len 8 --dtype u16
 done

@@ -250,6 +250,16 @@ static const char *open_kind(int kind)
 	return (const char *[]){"", ", with a pool", ", in a pool"}[kind];
 }
 
+/* The job begins again behind a failure, goes well, and ends. */
+static void train_anew(void)
+{
+	fake->settle();
+	CHECK_OK(shard_loader_seek(t.l, 0, 0, &fixture_err));
+	train(&t, STEPS, 0);
+	CHECK_SOUND_TRAINING();
+	training_close(&t);
+}
+
 static void fail_allocations(const char *where)
 {
 	bool ran_out = true;
@@ -270,11 +280,7 @@ static void fail_allocations(const char *where)
 		CHECK(ran_out || !rc);
 		if (!rc)
 			CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
-		fake->settle();
-		CHECK_OK(shard_loader_seek(t.l, 0, 0, &fixture_err));
-		train(&t, STEPS, 0);
-		CHECK_SOUND_TRAINING();
-		training_close(&t);
+		train_anew();
 		trainer_check_clean();
 		CHECK(ran_out ? nth < 500 : nth > 20); /* what is allocated comes to an end */
 	}
@@ -337,11 +343,7 @@ TEST(a_context_that_cannot_be_left_is_told_once)
 			CU_OK(cu.cuCtxPopCurrent(&popped));
 		} else
 			CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
-		fake->settle();
-		CHECK_OK(shard_loader_seek(t.l, 0, 0, &fixture_err));
-		train(&t, STEPS, 0);
-		CHECK_SOUND_TRAINING();
-		training_close(&t);
+		train_anew();
 	}
 	CHECK(told > 1);
 }

@@ -135,7 +135,7 @@ static uint64_t place_of(const struct kind *k)
 
 static unsigned tries_left = 20; /* of all scenes, to make the kernel drop a page */
 
-/* What the library is told must not outlive the test. */
+/* A test that is skipped leaves nothing made up behind, since others follow it. */
 static void skip_rot(void)
 {
 	hidden = warm = whole_there = false;

@@ -163,7 +163,7 @@ TEST(a_resize_gives_what_the_recipe_names)
 		} else {
 			CHECK_EQ(given(SHARD_PIXELS_RECIPE, NULL), rows[i].want);
 		}
-		/* what resizes nothing needs no name */
+		/* a transform that does not resize needs no name */
 		CHECK_OK(shard_transform_open(&t, l, "image", &plain, &fixture_err));
 		shard_transform_close(t);
 		shard_loader_close(l);

@@ -46,11 +46,17 @@ static bool is_meta(const char *name)
 	return name[bytes] && bytes >= 4 && !memcmp(name, "__", 2) && !memcmp(name + bytes - 2, "__", 2);
 }
 
+/* macOS adds such members to archives; nothing in them is of the user. */
+static bool is_of_macos(const char *name)
+{
+	return !strncmp(name, "__MACOSX/", 9);
+}
+
 static int add_member(struct image_archive *a, const char *name, uint64_t offset, uint64_t bytes)
 {
 	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strchr(base, '.');
 
-	if (!strncmp(name, "__MACOSX/", 9)) { /* macOS adds it to archives; nothing in it is of the user */
+	if (is_of_macos(name)) {
 		a->request->scan->ignored_count++;
 		return EXIT_DONE;
 	}
@@ -76,7 +82,7 @@ static int take_member(struct image_archive *a, const struct tar_member *m)
 	 * The bytes of a link are elsewhere.  It may stand for an image, a field or a folder of
 	 * images, so to leave it out could lose samples, or a class.
 	 */
-	if (m->kind == TAR_LINK && strncmp(m->name, "__MACOSX/", 9))
+	if (m->kind == TAR_LINK && !is_of_macos(m->name))
 		return fail(EXIT_BAD,
 			    "%s: '%s' at offset %" PRIu64 " is a link; make the archive again with "
 			    "--dereference --hard-dereference",
@@ -143,7 +149,7 @@ static int list_zip(struct image_archive *a)
 				    "leads out of the archive: '%s'; make the archive again from the folder "
 				    "that holds all its files",
 				    a->where, m->offset, m->name);
-		else if (m->is_link && strncmp(name, "__MACOSX/", 9))
+		else if (m->is_link && !is_of_macos(name))
 			code = fail(EXIT_BAD, "%s: '%s' is a link; make the archive again without -y", a->where, name);
 		else if (m->bytes > UINT64_MAX / 4 - at)
 			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, more than any disk holds", a->where,
