@@ -136,6 +136,7 @@ PY
 
 # Files: the image, which EXIF turns; masks with the pixels as they are stored, with and without
 # EXIF, and upright ones, without EXIF and with one that is wrong; a twin of the image without EXIF.
+# A mask and a twin state their orientation in XMP alone.
 
 "$PYTHON" - <<'PY'
 import csv
@@ -144,9 +145,9 @@ import json
 import os
 import tarfile
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, PngImagePlugin
 os.makedirs("lies")
-kinds = ["mask", "stored", "upright", "wrong", "twin", "twin.upright"]
+kinds = ["mask", "stored", "upright", "wrong", "twin", "twin.upright", "xmp", "twin.xmp"]
 rng = np.random.default_rng(5)
 rows, want = [], {"image": [], "mask": [], "boxes": []}
 for k in range(1, 9):
@@ -160,6 +161,10 @@ for k in range(1, 9):
     mask.save("lies/%d.mask.png" % k, exif=exif)
     mask.save("lies/%d.stored.png" % k)
     image.save("lies/%d.twin.png" % k)
+    xmp = PngImagePlugin.PngInfo()
+    xmp.add_itxt("XML:com.adobe.xmp", '<rdf:Description tiff:Orientation="%d"/>' % k, zip=k % 2 == 0)
+    mask.save("lies/%d.xmp.png" % k, pnginfo=xmp)
+    image.save("lies/%d.twin.xmp.png" % k, pnginfo=xmp)
     upright = ImageOps.exif_transpose(Image.open("lies/%d.mask.png" % k))
     upright.save("lies/%d.upright.png" % k, exif=b"")
     exif[274] = k % 8 + 1
@@ -196,21 +201,22 @@ run 0 "$PACK" images lies.csv -o lies.ds "${LIES[@]}" --field mask:kind=mask \
 	--field e:kind=mask,from=wrong,turn=none --field f:kind=mask,from=mask,turn=image \
 	--field boxes:kind=boxes,max=1,turn=image --field g:kind=boxes,from=boxes.upright,max=1,turn=none \
 	--field h:kind=image,from=path --field i:kind=image,from=twin,turn=image \
-	--field j:kind=image,from=twin.upright,turn=none --field none:kind=boxes,from=nothing,max=1 -q
+	--field j:kind=image,from=twin.upright,turn=none --field none:kind=boxes,from=nothing,max=1 \
+	--field k:kind=mask,from=xmp --field l:kind=mask,from=xmp,turn=own --field m:kind=image,from=twin.xmp -q
 run 0 "$PACK" images lies.tar -o lies.tar.ds "${LIES[@]}" --label-key label --field mask:kind=mask,from=mask.png \
 	--field b:kind=mask,from=stored.png,turn=image --field c:kind=mask,from=upright.png,turn=none \
 	--field boxes:kind=boxes,max=1,from=json:boxes,turn=image \
 	--field g:kind=boxes,max=1,from=json:upright,turn=none -q
 "$PYTHON" -c 'import numpy, records
 want = numpy.load("lies.npz")
-for ds, masks in ("lies.ds", "abcdef"), ("lies.tar.ds", "bc"):
+for ds, masks in ("lies.ds", "abcdefkl"), ("lies.tar.ds", "bc"):
     got = records.read(ds)
     for name in "mask", *masks:
         records.same(got[name], want["mask"], name)
     for name in "boxes", "g":
         records.same(got[name], want["boxes"], name)
 got = records.read("lies.ds")
-for name in "hij":
+for name in "hijm":
     records.same(got[name], got["image"], name)'
 # A plan says what was said, and no more; it can be built in parts.
 run 0 "$PACK" plan images lies.csv -o lies.plan "${LIES[@]}" --field b:kind=mask,from=stored,turn=image \
@@ -231,12 +237,12 @@ unsaid() { # unsaid LINE FIELD...: with K for the orientation
 	run 1 "$PACK" images lies.csv -o unsaid "${LIES[@]}" "${args[@]}"
 	[ ! -e unsaid ] || die "made for nothing"
 }
-frame="has no EXIF orientation, and its image has K; say turn=image if it lies as that file does, or turn=none if it \
-is upright"
+frame="has no orientation in EXIF or XMP, and its image has K; say turn=image if it lies as that file does, \
+or turn=none if it is upright"
 unsaid "field stored, lies/K.stored.png: $frame" stored:kind=mask
 unsaid "field upright, lies/K.upright.png: $frame" upright:kind=mask
 unsaid "field twin, lies/K.twin.png: $frame" twin:kind=image
-unsaid "field boxes: its image has EXIF orientation K; say turn=image if the boxes belong to the pixels of the file, \
+unsaid "field boxes: its image has orientation K; say turn=image if the boxes belong to the pixels of the file, \
 or turn=none if they belong to the upright image" boxes:kind=boxes,max=1 mask:kind=mask
 # Without --exif apply nothing is turned, so nothing has to be said.
 run 0 "$PACK" images lies.csv -o unturned --resize 24 --crop 24 --field stored:kind=mask \

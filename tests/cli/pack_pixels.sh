@@ -162,6 +162,49 @@ run 0 "$PACK" images broken -o exif_broken --order source --exif apply --resize 
 for i in 0 1 2 3; do
 	cmp <("$CAT" get exif_broken $i --field image --raw) <("$CAT" get exif_broken 4 --field image --raw)
 done
+# Old Pillows follow XMP in a PNG only, so an image with XMP is compared with its twin with EXIF.
+"$PYTHON" - <<'PY'
+import os, re, struct, zlib
+os.makedirs("by_xmp/a"), os.makedirs("by_exif/a")
+def said(k):
+    return b'<rdf:Description tiff:Orientation="%d"/>' % k if k % 2 else b"<tiff:Orientation>%d</tiff:Orientation>" % k
+def with_xmp(form, data, k):
+    """The file with XMP in the place of its EXIF data, or beside it."""
+    if form == "jpg":
+        payload = b"http://ns.adobe.com/xap/1.0/\0" + said(k)
+        return data[:2] + b"\xff\xe1" + struct.pack(">H", len(payload) + 2) + payload + data[2:]
+    if form == "png":
+        chunk = b"iTXtXML:com.adobe.xmp\0\0\0\0\0" + said(k)
+        chunk = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+        return data[:33] + chunk + data[33:]
+    data = data[:20] + bytes([data[20] | 4]) + data[21:] + b"XMP " + struct.pack("<I", len(said(k))) + said(k)
+    data += bytes(len(data) % 2)
+    return data[:4] + struct.pack("<I", len(data) - 8) + data[8:]
+def without_exif(form, data):
+    """The data are still there, under a name that nobody reads."""
+    return data.replace(*{"jpg": (b"Exif\0\0", b"None\0\0"), "png": (b"eXIf", b"noNe"),
+                          "webp": (b"EXIF", b"NONE")}[form])
+for form in "jpg", "png", "webp":
+    for k in range(1, 9):
+        data = open(f"turned/a/{k}le.{form}", "rb").read()
+        bare = without_exif(form, data)
+        if form == "png":
+            at = bare.index(b"noNe")
+            length = struct.unpack(">I", bare[at - 4:at])[0]
+            bare = bare[:at + 4 + length] + struct.pack(">I", zlib.crc32(bare[at:at + 4 + length])) + \
+                bare[at + 8 + length:]
+        open(f"by_exif/a/{k}.{form}", "wb").write(data)
+        open(f"by_xmp/a/{k}.{form}", "wb").write(with_xmp(form, bare, k))
+        # EXIF goes before XMP, even where it says that the image is upright.
+        open(f"by_exif/a/{k}.both.{form}", "wb").write(data)
+        open(f"by_xmp/a/{k}.both.{form}", "wb").write(with_xmp(form, data, k % 8 + 1))
+PY
+for by in exif xmp; do
+	run 0 "$PACK" images by_$by -o turned_$by --order source --exif apply --fit long --resize 48 -q
+	for i in $(seq 0 47); do "$CAT" get turned_$by "$i" --field image --raw; done >$by.raw
+done
+cmp exif.raw xmp.raw || die "an orientation in XMP does not turn as one in EXIF"
+[ "$(stat -c %s xmp.raw)" = $((48 * 48 * 48 * 3)) ] || die "not 48 images"
 run 0 "$PACK" images turned "${LIKE[@]}" -o x --exif apply --dry-run -q
 printed "exif apply"
 

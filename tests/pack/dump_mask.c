@@ -43,10 +43,12 @@ static void print_record(struct decoder *d, const uint8_t *bytes, size_t size, c
 {
 	struct mask *m = must(mask_open(&job->opt, (uint8_t)job->fill), "out of memory");
 	uint8_t *record = must(malloc(mask_record_bytes(&job->opt)), "out of memory");
-	uint32_t orientation = job->exif ? exif_orientation(bytes, size) : 1;
+	uint32_t orientation = 0;
 	struct decode_verdict v;
 
-	if (decoder_mask(d, bytes, size, mask_sink(m, orientation, record), &v) == DECODE_OK) {
+	if (job->exif && !exif_stated(bytes, size, EXIF_RULES_PILLOW_13, &orientation))
+		must(NULL, "out of memory");
+	if (decoder_mask(d, bytes, size, mask_sink(m, orientation ? orientation : 1, record), &v) == DECODE_OK) {
 		printf("ok %" PRIu32 " %" PRIu32 "\n", job->opt.crop, job->opt.crop);
 		fwrite(record, 1, mask_record_bytes(&job->opt), stdout);
 	} else {

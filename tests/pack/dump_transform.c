@@ -40,15 +40,14 @@ static void print_answer(enum decode_status status, const struct decode_verdict 
 }
 
 /* As the packer does it with --exif apply. */
-static enum decode_status stream(struct decoder *d, const uint8_t *bytes, size_t size, bool upright,
+static enum decode_status stream(struct decoder *d, const uint8_t *bytes, size_t size, uint32_t orientation,
 				 const struct image_sink *sink, struct decode_verdict *v)
 {
-	uint32_t orientation = upright ? exif_orientation(bytes, size) : 1;
 	struct turn turn = {.claim = claim_nothing};
 	enum decode_status status;
 
-	status = decoder_stream(d, bytes, size, orientation == 1 ? sink : turn_sink(&turn, orientation, sink), v);
-	if (status == DECODE_OK && orientation != 1)
+	status = decoder_stream(d, bytes, size, orientation < 2 ? sink : turn_sink(&turn, orientation, sink), v);
+	if (status == DECODE_OK && orientation > 1)
 		must(turn_finish(&turn) ? d : NULL, "out of memory");
 	turn_free(&turn);
 	return status;
@@ -60,19 +59,23 @@ static void run_job(struct decoder *d, const char *path, const struct transform_
 	enum decode_status status;
 	size_t size;
 	uint8_t *bytes = read_file(path, &size);
+	enum exif_rules rules = opt->pixels == RESIZE_PILLOW_13 ? EXIF_RULES_PILLOW_13 : EXIF_RULES_PILLOW_12;
+	uint32_t orientation = 0;
 
+	if (upright && !exif_stated(bytes, size, rules, &orientation))
+		must(NULL, "out of memory");
 	if (!opt->crop) {
 		struct kept k = {.want = KEPT_WHOLE, .channels = IMAGE_CHANNELS};
 		const struct image_sink sink = kept_sink(&k);
 
-		status = stream(d, bytes, size, upright, &sink, &v);
+		status = stream(d, bytes, size, orientation, &sink, &v);
 		print_answer(status, &v, k.width, k.height, k.pixels);
 		free(k.pixels);
 	} else {
 		struct transform *t = must(transform_open(opt), "out of memory");
 		uint8_t *record = must(malloc((size_t)opt->crop * opt->crop * IMAGE_CHANNELS), "out of memory");
 
-		status = stream(d, bytes, size, upright, transform_sink(t, record), &v);
+		status = stream(d, bytes, size, orientation, transform_sink(t, record), &v);
 		if (status == DECODE_OK)
 			transform_finish(t);
 		print_answer(status, &v, opt->crop, opt->crop, record);

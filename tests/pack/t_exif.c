@@ -4,9 +4,12 @@
  * cut
  *
  * Each prefix is copied to memory of its own size, where a sanitizer sees what is read behind it.
- * That orientations do to pixels what Pillow does is cli/pack_pixels.sh's to say.
+ * That orientations do to pixels what Pillow does is cli/pack_pixels.sh's to say, and that Pillow
+ * finds the same ones twin/orientation.py's.
  */
 #include "tools/shardpack/format/exif.h"
+
+#include <zlib.h>
 
 #include "tests/pack/kept.h"
 #include "tests/pack/prng.h"
@@ -16,6 +19,22 @@
 #define TIFF_LE "II*\0\x08\0\0\0\x02\0\0\x01\x03\0\x01\0\0\0\x07\0\0\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0"
 #define TIFF_BE "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x08\0\0"
 #define TIFF_1	"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x01\0\0"
+
+/* Entries for an orientation that say none, one that is empty, and of a type that Pillow skips. */
+#define TIFF_9	   "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x09\0\0"
+#define TIFF_EMPTY "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\0\0\x08\0\0"
+#define TIFF_ODD   "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x0e\0\0\0\x01\0\x08\0\0"
+#define TIFF_BAD   "MM\0+\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x08\0\0"
+
+#define XAP	 "http://ns.adobe.com/xap/1.0/\0"
+#define XMP_6	 "<x tiff:Orientation=\"6\" />"
+#define XMP_3	 "<tiff:Orientation>3</x>..."
+#define JPEG_XMP "\xff\xd8\xff\xe1\0\x39" XAP
+#define PNG_ITXT "\x89PNG\r\n\x1a\n\0\0\0\x30iTXtXML:com.adobe.xmp\0\0\0\0\0"
+#define PNG	 "\x89PNG\r\n\x1a\n\0\0\0"
+#define PNG_RAW	 "tEXtRaw profile type exif\0\nexif\n22\n"
+#define WEBP_8	 "RIFF\x38\0\0\0WEBPVP8X\x0a\0\0\0"
+#define WEBP_XMP "\0\0\0\0\0\0\0\0\0XMP \x1a\0\0\0"
 
 #define FILE_OF(s) s, sizeof(s) - 1
 
@@ -63,8 +82,59 @@ static const struct sample {
 	 FILE_OF("\xff\xd8\xff\xe1\0\x1e"
 		 "Exif\0\0" TIFF_1 "\xff\xd9"),
 	 1, 34},
+	{"JPEG, XMP", FILE_OF(JPEG_XMP XMP_6 "\xff\xd9"), 6, 61},
+	{"JPEG, XMP as an element", FILE_OF(JPEG_XMP XMP_3 "\xff\xd9"), 3, 61},
+	{"JPEG, XMP that goes on elsewhere",
+	 FILE_OF("\xff\xd8\xff\xe1\0\x40http://ns.adobe.com/xmp/extension/\0" XMP_6 "\xff\xd9"), 1, 0},
+	{"JPEG, EXIF that says another thing, and XMP",
+	 FILE_OF("\xff\xd8\xff\xe1\0\x1e"
+		 "Exif\0\0" TIFF_9 "\xff\xe1\0\x39" XAP XMP_6),
+	 1, 0},
+	{"JPEG, an entry without a value, and XMP",
+	 FILE_OF("\xff\xd8\xff\xe1\0\x1e"
+		 "Exif\0\0" TIFF_EMPTY "\xff\xe1\0\x39" XAP XMP_6),
+	 6, 93},
+	{"JPEG, an entry of a type that is none, and XMP",
+	 FILE_OF("\xff\xd8\xff\xe1\0\x1e"
+		 "Exif\0\0" TIFF_ODD "\xff\xe1\0\x39" XAP XMP_6),
+	 6, 93},
+	{"JPEG, EXIF that cannot be read, and XMP",
+	 FILE_OF("\xff\xd8\xff\xe1\0\x1e"
+		 "Exif\0\0" TIFF_BAD "\xff\xe1\0\x39" XAP XMP_6),
+	 1, 0},
+	{"JPEG, EXIF that says it is upright, and XMP",
+	 FILE_OF("\xff\xd8\xff\xe1\0\x1e"
+		 "Exif\0\0" TIFF_1 "\xff\xe1\0\x39" XAP XMP_6),
+	 1, 34},
+	{"JPEG, EXIF in two segments",
+	 FILE_OF("\xff\xd8\xff\xe1\0\x12"
+		 "Exif\0\0MM\0*\0\0\0\x08\0\x01\xff\xe1\0\x14"
+		 "Exif\0\0\x01\x12\0\x03\0\0\0\x01\0\x08\0\0"),
+	 8, 44},
+	{"PNG, XMP", FILE_OF(PNG_ITXT XMP_6 "1234\0\0\0\0IEND1234"), 6, 68},
+	{"PNG, XMP of another language",
+	 FILE_OF("\x89PNG\r\n\x1a\n\0\0\0\x31iTXtXML:com.adobe.xmp\0\0\0\xff\0\0" XMP_6 "1234"), 6, 69},
+	{"PNG, EXIF as text",
+	 FILE_OF(PNG "\x4d" PNG_RAW "4d4d002a00000008000101120003000000\n01 00080000"
+		     "1234"),
+	 8, 97},
+	{"PNG, half a digit",
+	 FILE_OF(PNG "\x4c" PNG_RAW "4d4d002a0000000800010112000300000001000800000"
+		     "1234"),
+	 1, 0},
+	{"WebP, XMP", FILE_OF(WEBP_8 "\x04" WEBP_XMP XMP_6), 6, 64},
+	{"WebP, XMP without the flag", FILE_OF(WEBP_8 "\x08" WEBP_XMP XMP_6), 1, 0},
+	{"WebP, XMP behind the end of RIFF", FILE_OF("RIFF\x37\0\0\0WEBPVP8X\x0a\0\0\0\x04" WEBP_XMP XMP_6), 1, 0},
 	{"BMP", FILE_OF("BM\0\0\0\0\0\0\0\0" TIFF_BE), 1, 0},
 };
+
+static uint32_t stated(const uint8_t *file, size_t size)
+{
+	uint32_t orientation = 99;
+
+	CHECK(exif_stated(file, size, EXIF_RULES_PILLOW_13, &orientation));
+	return orientation;
+}
 
 TEST(every_prefix_of_every_file)
 {
@@ -76,8 +146,7 @@ TEST(every_prefix_of_every_file)
 			CHECK(file);
 			memcpy(file, s->bytes, n);
 			STORY("%s, the first %zu of %zu bytes", s->name, n, s->size);
-			CHECK_EQ(exif_orientation(file, n), n < s->whole ? 1 : s->orientation);
-			CHECK_EQ(exif_stated(file, n), !s->whole || n < s->whole ? 0 : s->orientation);
+			CHECK_EQ(stated(file, n), !s->whole || n < s->whole ? 0 : s->orientation);
 			free(file);
 		}
 }
@@ -99,10 +168,92 @@ TEST(damaged_files_have_an_orientation)
 			for (int k = 0; k < 8; k += 2)
 				file[8 + noise[k] % (size - 8)] = noise[k + 1];
 			STORY("%s, round %llu", samples[i].name, (unsigned long long)round);
-			got = exif_orientation(file, size);
-			CHECK(got >= 1 && got <= 8);
+			CHECK(exif_stated(file, size, round % 2 ? EXIF_RULES_PILLOW_12 : EXIF_RULES_PILLOW_13, &got));
+			CHECK(got <= 8);
 			free(file);
 		}
+}
+
+/* A PNG with XMP that is compressed: `kind` as in the file, `head` between keyword and stream. */
+static size_t compressed_png(uint8_t *out, const char *kind, const char *head, size_t head_bytes, const uint8_t *xmp,
+			     size_t xmp_bytes)
+{
+	static const char keyword[] = "XML:com.adobe.xmp";
+	uLongf packed = compressBound(xmp_bytes);
+	uint8_t *stream = out + 16 + sizeof(keyword) + head_bytes;
+	uint32_t bytes;
+
+	CHECK_EQ(compress(stream, &packed, xmp, xmp_bytes), Z_OK);
+	bytes = (uint32_t)(sizeof(keyword) + head_bytes + packed);
+	memcpy(out, "\x89PNG\r\n\x1a\n", 8);
+	for (int i = 0; i < 4; i++)
+		out[8 + i] = (uint8_t)(bytes >> 8 * (3 - i));
+	memcpy(out + 12, kind, 4);
+	memcpy(out + 16, keyword, sizeof(keyword));
+	memcpy(out + 16 + sizeof(keyword), head, head_bytes);
+	memset(out + 16 + bytes, 0, 4);
+	return 20 + bytes;
+}
+
+/* A stream that is cut counts as far as it goes; one that would fill the memory does not. */
+TEST(compressed_xmp)
+{
+	static const size_t sizes[] = {0, 100, 5000, (1 << 20) - 26, (1 << 20) - 25, 30 << 20};
+	uint8_t *xmp = malloc(40 << 20), *file = malloc(1 << 20);
+
+	CHECK(xmp && file);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		size_t n;
+
+		memset(xmp, ' ', sizes[i]);
+		memcpy(xmp + sizes[i], XMP_6, sizeof(XMP_6) - 1);
+		STORY("%zu bytes before it", sizes[i]);
+		n = compressed_png(file, "zTXt", "", 1, xmp, sizes[i] + sizeof(XMP_6) - 1);
+		CHECK_EQ(stated(file, n), i < 4 ? 6 : 0);
+		n = compressed_png(file, "iTXt", "\1\0\0", 4, xmp, sizes[i] + sizeof(XMP_6) - 1);
+		CHECK_EQ(stated(file, n), i < 4 ? 6 : 0);
+		n = compressed_png(file, "iTXt", "\1\1\0", 4, xmp, sizes[i] + sizeof(XMP_6) - 1);
+		CHECK_EQ(stated(file, n), 0);
+		n = compressed_png(file, "zTXt", "\2", 1, xmp, sizes[i] + sizeof(XMP_6) - 1);
+		CHECK_EQ(stated(file, n), 0);
+	}
+	free(xmp);
+	free(file);
+}
+
+TEST(damaged_compressed_xmp)
+{
+	static const uint8_t xmp[] = "<x tiff:Orientation=\"x\"/>        <x tiff:Orientation=\"6\"/>";
+	uint8_t noise[16], whole[512];
+	size_t size = compressed_png(whole, "iTXt", "\1\0\0", 4, xmp, sizeof(xmp) - 1);
+
+	CHECK_EQ(stated(whole, size), 6);
+	for (uint64_t round = 0; round < 5000; round++) {
+		uint8_t *file = malloc(size);
+
+		CHECK(file);
+		memcpy(file, whole, size);
+		prng_fill(round, noise, sizeof(noise));
+		for (int k = 0; k < 4; k += 2)
+			file[8 + noise[k] % (size - 8)] = noise[k + 1];
+		STORY("round %llu", (unsigned long long)round);
+		CHECK(stated(file, size) <= 8);
+		free(file);
+	}
+}
+
+/* Of two entries Pillow 12 takes the last one, and 13 the first. */
+TEST(rules_of_two_pillows)
+{
+	static const uint8_t file[] = "\xff\xd8\xff\xe1\0\x2a"
+				      "Exif\0\0II*\0\x08\0\0\0\x02\0\x12\x01\x03\0\x01\0\0\0\x03\0\0\0"
+				      "\x12\x01\x03\0\x01\0\0\0\x06\0\0";
+	uint32_t first, last;
+
+	CHECK(exif_stated(file, sizeof(file), EXIF_RULES_PILLOW_13, &first));
+	CHECK(exif_stated(file, sizeof(file), EXIF_RULES_PILLOW_12, &last));
+	CHECK_EQ(first, 3);
+	CHECK_EQ(last, 6);
 }
 
 static void claim_nothing(void *context, uint64_t bytes)

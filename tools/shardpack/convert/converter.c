@@ -91,8 +91,7 @@ static void convert(struct converter *c, struct result *r)
 {
 	const uint8_t *data = c->file.data;
 	uint64_t bytes = r->input.source_bytes;
-	struct record_image image = {.orientation = pictures_orientation(&c->pictures, data, bytes),
-				     .is_held = c->file.capacity_bytes > BUDGET_SMALL_BYTES};
+	struct record_image image = {.is_held = c->file.capacity_bytes > BUDGET_SMALL_BYTES};
 
 	if (!text_is_name(r->path, r->path_bytes, SHARD_KEY_BYTES_MAX)) {
 		verdict_set(&r->verdict, OUTCOME_BAD, SHARD_MISS_KEY,
@@ -100,7 +99,8 @@ static void convert(struct converter *c, struct result *r)
 			    SHARD_KEY_BYTES_MAX, r->path_bytes);
 		return;
 	}
-	if (!pictures_image(&c->pictures, c->transform, data, bytes, image.orientation, r->record, &r->verdict))
+	if (!pictures_orientation(&c->pictures, data, bytes, &image.orientation, &r->verdict) ||
+	    !pictures_image(&c->pictures, c->transform, data, bytes, image.orientation, r->record, &r->verdict))
 		return;
 	transform_source_size(c->transform, &image.width, &image.height);
 	if (!record_fields_put(c->fields, &image, r))

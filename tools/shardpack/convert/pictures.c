@@ -3,11 +3,13 @@
  * pictures.c - pictures from bytes to records, within a share of the memory for large ones
  */
 #include "tools/shardpack/convert/pictures.h"
+#include "shard_pack.h"
+
+#include <inttypes.h>
 
 #include "tools/shardpack/convert/budget.h"
 #include "tools/shardpack/convert/verdict.h"
 #include "tools/shardpack/decode/decode.h"
-#include "tools/shardpack/format/exif.h"
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/recipe.h"
@@ -54,8 +56,11 @@ bool pictures_open(struct pictures *p, const struct recipe *r, struct budget *bu
 {
 	const struct limits *l = &r->limits;
 
-	*p = (struct pictures){
-		.budget = budget, .applies_exif = r->exif == EXIF_APPLY, .turn = {.claim = claim, .context = p}};
+	*p = (struct pictures){.budget = budget,
+			       .applies_exif = r->exif == EXIF_APPLY,
+			       .rules = r->transform.pixels == RESIZE_PILLOW_13 ? EXIF_RULES_PILLOW_13
+										: EXIF_RULES_PILLOW_12,
+			       .turn = {.claim = claim, .context = p}};
 	p->decoder = decoder_open(&(struct decode_options){.max_pixels = limits_most(l, LIMIT_PIXELS),
 							   .max_side = (uint32_t)limits_most(l, LIMIT_SIDE),
 							   .max_scans = (uint32_t)limits_most(l, LIMIT_SCANS),
@@ -72,16 +77,42 @@ void pictures_close(struct pictures *p)
 	turn_free(&p->turn);
 }
 
-uint32_t pictures_orientation(const struct pictures *p, const uint8_t *data, uint64_t bytes)
+/* 0 if the file states none, or the recipe does not ask. */
+static bool find_stated(const struct pictures *p, const uint8_t *data, uint64_t bytes, uint32_t *stated,
+			struct verdict *v)
 {
-	return p->applies_exif ? exif_orientation(data, bytes) : 1;
+	*stated = 0;
+	if (!p->applies_exif || exif_stated(data, bytes, p->rules, stated))
+		return true;
+	return verdict_set(v, OUTCOME_STOP, 0, "out of memory while its orientation was looked for");
+}
+
+bool pictures_orientation(const struct pictures *p, const uint8_t *data, uint64_t bytes, uint32_t *orientation,
+			  struct verdict *v)
+{
+	bool ok = find_stated(p, data, bytes, orientation, v);
+
+	if (!*orientation)
+		*orientation = 1;
+	return ok;
 }
 
 bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, const uint8_t *data, uint64_t bytes,
-			     uint32_t *orientation)
+			     uint32_t *orientation, struct verdict *v)
 {
-	*orientation = turn == TURN_IMAGE ? of : turn == TURN_NONE ? 1 : pictures_orientation(p, data, bytes);
-	return turn != TURN_UNSAID || of == 1 || exif_stated(data, bytes);
+	*orientation = turn == TURN_IMAGE ? of : 1;
+	if (turn == TURN_IMAGE || turn == TURN_NONE)
+		return true;
+	if (!find_stated(p, data, bytes, orientation, v))
+		return false;
+	if (!*orientation && turn == TURN_UNSAID && of != 1)
+		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+				   "has no orientation in EXIF or XMP, and its image has %" PRIu32 "; say turn=image "
+				   "if it lies as that file does, or turn=none if it is upright",
+				   of);
+	if (!*orientation)
+		*orientation = 1;
+	return true;
 }
 
 bool pictures_image(struct pictures *p, struct transform *t, const uint8_t *data, uint64_t bytes, uint32_t orientation,

@@ -8,6 +8,7 @@
 #ifndef SHARD_CONVERT_PICTURES_H
 #define SHARD_CONVERT_PICTURES_H
 
+#include "tools/shardpack/format/exif.h"
 #include "tools/shardpack/image/turn.h"
 
 struct budget;
@@ -20,7 +21,8 @@ struct pictures { /* stays where it is while it is open */
 	struct decoder *decoder;
 	struct turn turn;
 	bool turning;	   /* the image at hand is held whole to be turned, beside what its decoder needs */
-	bool applies_exif; /* const after open */
+	bool applies_exif; /* const after open, and so are the rules */
+	enum exif_rules rules;
 	struct budget *budget;
 	uint64_t claimed_bytes; /* of the budget, for the picture at hand */
 };
@@ -38,15 +40,18 @@ void pictures_claim_file(struct pictures *p, uint64_t bytes);
 /* The picture at hand is done: give back what it took, for the next one to take. */
 void pictures_give_back(struct pictures *p);
 
-/* The orientation that the recipe asks for: what the file states, or 1. */
-uint32_t pictures_orientation(const struct pictures *p, const uint8_t *data, uint64_t bytes);
+/*
+ * The orientation that the recipe asks for: what the file states, or 1.  False if `v` says why not.
+ */
+bool pictures_orientation(const struct pictures *p, const uint8_t *data, uint64_t bytes, uint32_t *orientation,
+			  struct verdict *v);
 
 /*
  * The same for what belongs to an image of orientation `of`; `turn` is an enum field_turn.  False
- * if nothing says it: the image is turned, and the file states no orientation.
+ * also if nothing says it: the image is turned, and the file states no orientation.
  */
 bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, const uint8_t *data, uint64_t bytes,
-			     uint32_t *orientation);
+			     uint32_t *orientation, struct verdict *v);
 
 /* An RGB image with this orientation, from these bytes to `dst`.  False if `v` says why not. */
 bool pictures_image(struct pictures *p, struct transform *t, const uint8_t *data, uint64_t bytes, uint32_t orientation,

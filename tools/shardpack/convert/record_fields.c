@@ -180,13 +180,8 @@ static bool put_value(const struct target *t, const struct input_bytes *in, size
 /* How a mask or a further image is to be turned.  Guessing would put it beside its object. */
 static bool find_orientation(const struct target *t, const struct input_bytes *in, uint32_t *out)
 {
-	if (pictures_orientation_of(t->all->pictures, t->source->turn, t->image->orientation, t->all->part.data,
-				    in->bytes, out))
-		return true;
-	return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
-			   "has no EXIF orientation, and its image has %" PRIu32 "; say turn=image if it lies as that "
-			   "file does, or turn=none if it is upright",
-			   t->image->orientation);
+	return pictures_orientation_of(t->all->pictures, t->source->turn, t->image->orientation, t->all->part.data,
+				       in->bytes, out, &t->r->verdict);
 }
 
 static bool put_mask(const struct target *t, const struct input_bytes *in)
@@ -217,7 +212,7 @@ static bool move_boxes(const struct target *t, size_t bytes)
 
 	if (count && image->orientation != 1 && t->source->turn == TURN_UNSAID)
 		return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
-				   "field %s: its image has EXIF orientation %" PRIu32 "; say turn=image if the boxes "
+				   "field %s: its image has orientation %" PRIu32 "; say turn=image if the boxes "
 				   "belong to the pixels of the file, or turn=none if they belong to the upright image",
 				   t->f->name, image->orientation);
 	/* A plan's have not been looked at. */

@@ -7,32 +7,34 @@
  */
 #include "tools/shardpack/format/exif.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardpack/format/png_chunk.h"
+#include "tools/shardpack/format/exif_tiff.h"
+#include "tools/shardpack/format/png_text.h"
+#include "tools/shardpack/format/xmp.h"
 
-#define TAG_ORIENTATION 0x0112
-#define TYPE_SHORT	3
-#define TYPE_LONG	4
+#define JPEG_EXIF	"Exif\0\0"
+#define JPEG_EXIF_BYTES 6
+#define JPEG_XMP	"http://ns.adobe.com/xap/1.0/" /* its NUL is a part of it */
+#define PNG_XMP		"XML:com.adobe.xmp"
+#define PNG_RAW_EXIF	"Raw profile type exif"
+#define PNG_EXIF	"exif" /* a text that Pillow takes for EXIF data */
 
 struct bytes {
 	const uint8_t *at;
 	size_t count;
 };
 
+/* What a file says in either place. */
+struct said {
+	struct exif_tiff exif;
+	struct xmp xmp;
+};
+
 static bool starts_with(struct bytes b, const char *what, size_t bytes)
 {
 	return b.count >= bytes && !memcmp(b.at, what, bytes);
-}
-
-static uint32_t load(const uint8_t *at, unsigned bytes, bool big)
-{
-	uint32_t value = 0;
-
-	for (unsigned i = 0; i < bytes; i++)
-		value |= (uint32_t)at[i] << 8 * (big ? bytes - 1 - i : i);
-	return value;
 }
 
 /* `count` bytes from `offset` on, or none if they are not all there. */
@@ -43,102 +45,180 @@ static struct bytes part(struct bytes b, uint64_t offset, uint64_t count)
 	return (struct bytes){b.at + offset, (size_t)count};
 }
 
+/* So many prefixes as Pillow takes off; up to 12 it takes off all. */
+static struct exif_tiff read_exif(struct bytes b, unsigned prefixes, enum exif_rules rules)
+{
+	bool is_13 = rules == EXIF_RULES_PILLOW_13;
+
+	return exif_tiff(b.at, b.count, is_13 ? prefixes : UINT32_MAX, is_13);
+}
+
 /*
- * The first value of an entry of 12 bytes; false if it has none, or not of a type for an
- * orientation.
+ * The next segment of type APP1, before the scan.  What stands between segments is passed over, as
+ * the decoder does.
  */
-static bool entry_value(struct bytes tiff, const uint8_t *entry, bool big, uint32_t *value)
+static bool next_app1(struct bytes file, size_t *at, struct bytes *out)
 {
-	uint32_t type = load(entry + 2, 2, big), count = load(entry + 4, 4, big);
-	unsigned bytes = type == TYPE_SHORT ? 2 : 4;
-	const uint8_t *at = entry + 8;
+	while (file.count - *at >= 4) {
+		uint32_t marker = file.at[*at + 1];
+		size_t length = (size_t)file.at[*at + 2] << 8 | file.at[*at + 3];
 
-	if (!count || (type != TYPE_SHORT && type != TYPE_LONG))
-		return false;
-	if ((uint64_t)count * bytes > 4) /* they stand elsewhere */
-		at = part(tiff, load(entry + 8, 4, big), (uint64_t)count * bytes).at;
-	if (at)
-		*value = load(at, bytes, big);
-	return at;
-}
-
-/* The first directory of a TIFF structure.  Of two entries the last one counts, as in Pillow. */
-static uint32_t tiff_orientation(struct bytes tiff)
-{
-	uint32_t orientation = 0, offset, count;
-	bool big;
-
-	if (starts_with(tiff, "Exif\0\0", 6))
-		tiff = part(tiff, 6, tiff.count - 6);
-	big = starts_with(tiff, "MM", 2);
-	if (tiff.count < 8 || (!big && !starts_with(tiff, "II", 2)) ||
-	    (load(tiff.at + 2, 2, big) != 42 && load(tiff.at + 2, 2, !big) != 42))
-		return 0;
-	offset = load(tiff.at + 4, 4, big);
-	if (!part(tiff, offset, 2).at)
-		return 0;
-	count = load(tiff.at + offset, 2, big);
-	for (uint32_t i = 0; i < count; i++) {
-		const uint8_t *entry = part(tiff, (uint64_t)offset + 2 + 12 * (uint64_t)i, 12).at;
-
-		if (!entry)
-			break;
-		if (load(entry, 2, big) == TAG_ORIENTATION)
-			entry_value(tiff, entry, big, &orientation);
-	}
-	return orientation <= 8 ? orientation : 0;
-}
-
-/* Segments up to the scan.  What stands between them is passed over, as the decoder does. */
-static struct bytes find_in_jpeg(struct bytes file)
-{
-	size_t at = 2;
-
-	while (file.count - at >= 4) {
-		uint32_t marker = file.at[at + 1], length;
-
-		if (file.at[at] != 0xff || marker == 0xff || marker == 0x00 || marker == 0x01 ||
+		if (file.at[*at] != 0xff || marker == 0xff || marker == 0x00 || marker == 0x01 ||
 		    (marker >= 0xd0 && marker <= 0xd8)) { /* junk, padding, or a marker without a length */
-			at++;
+			++*at;
 			continue;
 		}
-		if (marker == 0xda || marker == 0xd9)
+		if (marker == 0xda || marker == 0xd9 || length < 2 || length > file.count - *at - 2)
 			break;
-		length = load(file.at + at + 2, 2, true);
-		if (length < 2 || length > file.count - at - 2)
-			break;
-		if (marker == 0xe1 && length >= 2 + 6 && !memcmp(file.at + at + 4, "Exif\0", 5))
-			return part(file, at + 4, length - 2);
-		at += 2 + (size_t)length;
+		*out = part(file, *at + 4, length - 2);
+		*at += 2 + length;
+		if (marker == 0xe1)
+			return true;
 	}
-	return (struct bytes){NULL, 0};
+	return false;
 }
 
-/* Anywhere in the file; the last one counts, as in Pillow. */
-static struct bytes find_in_png(struct bytes file)
+/* EXIF data that goes on in further segments, without their prefixes. */
+static bool join_exif(struct bytes file, size_t size, enum exif_rules rules, struct exif_tiff *out)
 {
-	struct bytes found = {NULL, 0};
+	uint8_t *joined = malloc(size);
+	struct bytes segment;
+	size_t at = 2, used = 0;
+
+	if (!joined)
+		return false;
+	while (next_app1(file, &at, &segment))
+		if (starts_with(segment, JPEG_EXIF, JPEG_EXIF_BYTES)) {
+			size_t skip = used ? JPEG_EXIF_BYTES : 0;
+
+			memcpy(joined + used, segment.at + skip, segment.count - skip);
+			used += segment.count - skip;
+		}
+	*out = read_exif((struct bytes){joined, used}, 2, rules);
+	free(joined);
+	return true;
+}
+
+static bool read_jpeg(struct bytes file, enum exif_rules rules, struct said *out)
+{
+	struct bytes segment, exif = {NULL, 0};
+	size_t at = 2, exif_bytes = 0;
+
+	while (next_app1(file, &at, &segment)) {
+		if (starts_with(segment, JPEG_EXIF, JPEG_EXIF_BYTES)) {
+			exif_bytes += segment.count;
+			exif = segment;
+		} else if (starts_with(segment, JPEG_XMP, sizeof(JPEG_XMP))) {
+			out->xmp = xmp_read(segment.at + sizeof(JPEG_XMP), segment.count - sizeof(JPEG_XMP));
+		}
+	}
+	if (exif_bytes > exif.count)
+		return join_exif(file, exif_bytes, rules, &out->exif);
+	out->exif = read_exif(exif, 2, rules);
+	return true;
+}
+
+/* A profile as ImageMagick writes it: three lines, then the data in hexadecimal digits. */
+static struct exif_tiff read_raw_exif(const struct png_text *text, uint8_t *out, enum exif_rules rules)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t at = 0, used = 0;
+	int high = -1;
+
+	for (int lines = 0; lines < 3; lines++) {
+		const uint8_t *end = at < text->count ? memchr(text->bytes + at, '\n', text->count - at) : NULL;
+
+		at = end ? (size_t)(end - text->bytes) + 1 : text->count;
+	}
+	for (; at < text->count; at++) {
+		int c = text->bytes[at], lower = c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c;
+		const char *digit = c ? strchr(digits, lower) : NULL;
+
+		if (c == '\n' || (high < 0 && c && strchr(" \t\r\v\f", c)))
+			continue;
+		if (!digit)
+			return (struct exif_tiff){EXIF_UNREADABLE, 0};
+		if (high >= 0)
+			out[used++] = (uint8_t)(high << 4 | (int)(digit - digits));
+		high = high < 0 ? (int)(digit - digits) : -1;
+	}
+	if (high >= 0)
+		return (struct exif_tiff){EXIF_UNREADABLE, 0};
+	return read_exif((struct bytes){out, used}, 2, rules);
+}
+
+/* What the chunks of a PNG have said so far. */
+struct png_said {
+	struct exif_tiff exif, raw; /* in a chunk of its own, or as text */
+	bool has_exif;
+	struct xmp characters, xmp; /* XMP in any text, and in iTXt also what is no UTF-8 */
+};
+
+static bool read_png_text(const struct png_chunk *chunk, enum exif_rules rules, struct png_said *said)
+{
+	bool is_xmp = png_text_is(chunk, PNG_XMP), ok = true;
+	struct png_text text;
+	uint8_t *raw;
+
+	switch (png_text_read(chunk, &text)) {
+	case PNG_TEXT_NO_MEMORY:
+		return false;
+	case PNG_TEXT_NONE:
+		return true;
+	case PNG_TEXT:
+		break;
+	}
+	if (is_xmp && png_chunk_is(chunk, "iTXt"))
+		said->xmp = xmp_read(text.bytes, text.count);
+	if (is_xmp && text.is_characters)
+		said->characters = xmp_read(text.bytes, text.count);
+	if (!is_xmp && text.is_characters) {
+		raw = malloc(text.count / 2 + 1);
+		if (raw)
+			said->raw = read_raw_exif(&text, raw, rules);
+		ok = raw;
+		free(raw);
+	}
+	free(text.owned);
+	return ok;
+}
+
+/* Anywhere in the file; the last of each kind counts. */
+static bool read_png(struct bytes file, enum exif_rules rules, struct said *out)
+{
+	struct png_said said = {.characters = {.is_empty = true}, .xmp = {.is_empty = true}};
 	size_t at = PNG_MAGIC_BYTES;
 	struct png_chunk chunk;
 
 	while (png_chunk_next(file.at, file.count, &at, &chunk) && !png_chunk_is(&chunk, "IEND"))
-		if (png_chunk_is(&chunk, "eXIf"))
-			found = (struct bytes){chunk.data, chunk.bytes};
-	return found;
+		if (png_chunk_is(&chunk, "eXIf")) {
+			said.exif = read_exif((struct bytes){chunk.data, chunk.bytes}, 1, rules);
+			said.has_exif = true;
+		} else if (png_chunk_is(&chunk, "tEXt") && png_text_is(&chunk, PNG_EXIF)) {
+			size_t skip = chunk.bytes < sizeof(PNG_EXIF) ? chunk.bytes : sizeof(PNG_EXIF);
+
+			said.exif = read_exif((struct bytes){chunk.data + skip, chunk.bytes - skip}, 2, rules);
+			said.has_exif = true;
+		} else if (png_text_is(&chunk, PNG_XMP) || png_text_is(&chunk, PNG_RAW_EXIF)) {
+			if (!read_png_text(&chunk, rules, &said))
+				return false;
+		}
+	out->exif = said.has_exif ? said.exif : said.raw;
+	out->xmp = said.characters.is_empty ? said.xmp : said.characters;
+	return true;
 }
 
-/* Only an extended file has one, and says so. */
-static struct bytes find_in_webp(struct bytes file)
+/* The first chunk of that name counts. */
+static struct bytes find_in_webp(struct bytes file, const char *name)
 {
 	size_t at = 12;
 
-	if (!starts_with(part(file, 12, 18), "VP8X", 4) || !(file.at[20] & 0x08))
-		return (struct bytes){NULL, 0};
 	while (file.count - at >= 8) {
-		uint64_t length = load(file.at + at + 4, 4, false);
+		const uint8_t *head = file.at + at;
+		uint64_t length = head[4] | head[5] << 8 | head[6] << 16 | (uint64_t)head[7] << 24;
 		struct bytes chunk = part(file, at + 8, length);
 
-		if (!chunk.at || !memcmp(file.at + at, "EXIF", 4))
+		if (!chunk.at || !memcmp(head, name, 4))
 			return chunk;
 		if (length % 2 && !part(file, at + 8 + length, 1).at)
 			break;
@@ -147,22 +227,39 @@ static struct bytes find_in_webp(struct bytes file)
 	return (struct bytes){NULL, 0};
 }
 
-uint32_t exif_stated(const uint8_t *bytes, size_t size)
+/* Only an extended file has them, and says so. */
+static void read_webp(struct bytes file, enum exif_rules rules, struct said *out)
 {
-	struct bytes file = {bytes, size};
+	const uint8_t *head = file.at + 4;
+	uint64_t riff_bytes = 8 + (uint64_t)(head[0] | head[1] << 8 | head[2] << 16 | (uint64_t)head[3] << 24);
+	struct bytes found;
 
-	if (starts_with(file, "\xff\xd8\xff", 3))
-		return tiff_orientation(find_in_jpeg(file));
-	if (starts_with(file, "\x89PNG\r\n\x1a\n", 8))
-		return tiff_orientation(find_in_png(file));
-	if (size >= 12 && starts_with(file, "RIFF", 4) && !memcmp(bytes + 8, "WEBP", 4))
-		return tiff_orientation(find_in_webp(file));
-	return 0;
+	if (riff_bytes < file.count) /* what follows is not the image's */
+		file.count = (size_t)riff_bytes;
+	if (!starts_with(part(file, 12, 18), "VP8X", 4))
+		return;
+	if (file.at[20] & 0x08) {
+		found = find_in_webp(file, "EXIF");
+		out->exif = read_exif(found, 2, rules);
+	}
+	if (file.at[20] & 0x04) {
+		found = find_in_webp(file, "XMP ");
+		out->xmp = xmp_read(found.at, found.count);
+	}
 }
 
-uint32_t exif_orientation(const uint8_t *bytes, size_t size)
+bool exif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)
 {
-	uint32_t stated = exif_stated(bytes, size);
+	struct said said = {.xmp = {.is_empty = true}};
+	struct bytes file = {bytes, size};
+	bool ok = true;
 
-	return stated ? stated : 1;
+	if (starts_with(file, "\xff\xd8\xff", 3))
+		ok = read_jpeg(file, rules, &said);
+	else if (starts_with(file, "\x89PNG\r\n\x1a\n", 8))
+		ok = read_png(file, rules, &said);
+	else if (size >= 12 && starts_with(file, "RIFF", 4) && !memcmp(bytes + 8, "WEBP", 4))
+		read_webp(file, rules, &said);
+	*stated = said.exif.said == EXIF_SAYS_NOTHING ? said.xmp.orientation : said.exif.orientation;
+	return ok;
 }

@@ -3,23 +3,26 @@
  * exif.h - which way up an image file says it is
  *
  * The orientation of Exif 2.3: 1 upright, 2 mirrored, 3 upside down, 4 mirrored upside down, 5 to 8
- * lying on a side.  Looked for where Pillow's getexif() does: in the first Exif segment of a JPEG,
- * the eXIf chunk of a PNG, the EXIF chunk of a WebP.  Not looked for in XMP, nor in the text chunks
- * that old programs wrote into PNG.
+ * lying on a side.  It is found where Pillow's getexif() finds it.  First comes EXIF data: the Exif
+ * segments of a JPEG; the eXIf chunk of a PNG, or its text "exif" or "Raw profile type exif"; the
+ * EXIF chunk of a WebP.  If that has no entry for it, XMP follows: the last such segment of a JPEG,
+ * the text "XML:com.adobe.xmp" of a PNG, the XMP chunk of a WebP.  Extended XMP, which a JPEG holds
+ * in segments of another name, is not looked at.
  */
 #ifndef SHARD_FORMAT_EXIF_H
 #define SHARD_FORMAT_EXIF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* 1 to 8 if the file says so, 0 if it says nothing, something else, or cannot be read. */
-uint32_t exif_stated(const uint8_t *bytes, size_t size);
+/* Where Pillows differ on damaged EXIF data, the recipe's line `pixels` chooses between them. */
+enum exif_rules { EXIF_RULES_PILLOW_12, EXIF_RULES_PILLOW_13 };
 
 /*
- * 1 to 8; 1 also if the file says nothing, something else, or cannot be read.  Never a reason to
- * refuse it.
+ * Sets *stated: 1 to 8 if the file says so, 0 if it says nothing, something else, or what cannot be
+ * read, which is never a reason to refuse it.  False without memory.
  */
-uint32_t exif_orientation(const uint8_t *bytes, size_t size);
+bool exif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
 
 #endif

@@ -191,7 +191,7 @@ static const struct cli_option options[] = {
 	{.name = "pixels", .kind = CLI_CHOICE, AT(pixels), .arg_name = "LIKE", .choices = "pillow-13|pillow-12|rows-first",
 	 .default_value = "pillow-13", .help = "like"},
 	{.name = "exif", .kind = CLI_CHOICE, AT(exif), .arg_name = "HOW", .choices = "ignore|apply", .default_value = "ignore",
-	 .help = "EXIF orientation"},
+	 .help = "orientation in EXIF or XMP"},
 	{.name = "layout", .kind = CLI_CHOICE, AT(layout), .choices = "hwc|chw", .default_value = "hwc",
 	 .help = "interleaved pixels, or planes"},
 	{.name = "dtype", .kind = CLI_CHOICE, AT(dtype), .arg_name = "TYPE", .choices = "u8|f16|bf16|f32", .default_value = "u8",
