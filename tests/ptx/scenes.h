@@ -70,14 +70,29 @@ static inline struct shard_transform_options scene_options(struct prng *p, struc
 	return o;
 }
 
-/* A third of the resized rows are whole images, or touch an edge. */
-static inline void scene_row(const struct transform_plan *plan, struct prng *p, struct shard_transform_row *row)
+/*
+ * Half of the rows touch edges of their image, and half of these lie at the first or the last byte
+ * of the batch.  There the bytes end that a kernel may read, and it has to leave its fast way.
+ */
+static inline void scene_row(const struct transform_plan *plan, struct prng *p, uint32_t records,
+			     struct shard_transform_row *row)
 {
 	transform_draw(plan, 7, prng_next(p), 0, row);
-	if (plan->crop != SHARD_CROP_RESIZED || prng_below(p, 3))
+	row->from = (uint32_t)prng_below(p, records);
+	if (prng_below(p, 2))
 		return;
-	row->width = prng_below(p, 2) ? plan->in_width : 1 + (uint32_t)prng_below(p, plan->in_width);
-	row->height = prng_below(p, 2) ? plan->in_height : 1 + (uint32_t)prng_below(p, plan->in_height);
+	if (plan->crop == SHARD_CROP_RESIZED) {
+		row->width = prng_below(p, 2) ? plan->in_width : 1 + (uint32_t)prng_below(p, plan->in_width);
+		row->height = prng_below(p, 2) ? plan->in_height : 1 + (uint32_t)prng_below(p, plan->in_height);
+	}
+	if (prng_below(p, 2)) { /* a corner of the batch */
+		bool last = prng_below(p, 2);
+
+		row->x = last ? plan->in_width - row->width : 0;
+		row->y = last ? plan->in_height - row->height : 0;
+		row->from = last ? records - 1 : 0;
+		return;
+	}
 	row->x = prng_below(p, 2) ? plan->in_width - row->width : 0;
 	row->y = prng_below(p, 2) ? plan->in_height - row->height : 0;
 }
@@ -106,8 +121,7 @@ static inline void scene_rows(struct scene *s, struct prng *p, const struct tran
 	for (uint32_t i = 0; i < s->launch.grid[1]; i++) {
 		struct shard_transform_row row;
 
-		scene_row(plan, p, &row);
-		row.from = (uint32_t)prng_below(p, records);
+		scene_row(plan, p, records, &row);
 		c->row[i] = transform_row_of(plan, &row, row.from);
 		transform_twin(plan, &row, s->from + before + row.from * c->record_step, s->want + i * plan->row_bytes,
 			       scratch);
