@@ -272,6 +272,9 @@ refused 1 "cifar/data_batch_5.bin: 3072 bytes are 0 records of 3073 bytes and 30
 the file is cut short, or not a file of CIFAR-10" cifar cifar
 echo airplane >cifar/batches.meta.txt
 refused 1 "cifar/batches.meta.txt: names 1 classes; must be 10" cifar cifar
+{ printf '\n\n' && head -c 9000 /dev/zero | tr '\0' x; } >cifar/batches.meta.txt
+refused 1 "cifar/batches.meta.txt, line 3: longer than the limit of 8192 bytes; \
+must be one class name per line" cifar cifar
 printf 'airplane\n%.0s' {1..10} >cifar/batches.meta.txt
 refused 1 "batches.meta.txt: class 'airplane' appears twice, as numbers 0 and 1, counted from 0" cifar cifar
 cp plain.raw plain.bin

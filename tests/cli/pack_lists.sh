@@ -383,6 +383,11 @@ code=0
 printf '%s\n%s\r\n' $J $I | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?
 [ "$code" = 3 ] || die "exit code $code"
 said_only "shardpack: standard input, line 2: $I\\r: No such file or directory"
+# A list without a newline is not read to its end, which may never come.
+code=0
+{ printf '%s\n' $J && yes | tr -d '\n'; } | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?
+[ "$code" = 1 ] || [ "$code" = 141 ] || die "exit code $code"
+said_only "shardpack: standard input, line 2: longer than the limit of 8192 bytes; must be one path per line"
 run 0 "$PACK" images flat/00_a.000.jpg -o above "${ARGS[@]}" --root . -q
 [ "$(sed -n 's/^class //p' above/dataset.manifest)" = "0 flat" ] || die "class of a single image"
 echo "tables, flat folders, lists; $n refusals"

@@ -178,6 +178,16 @@ said_only "shardpack: twice: class 'a' appears twice, as numbers 0 and 2, counte
 printf 'a\n\nb\n' >gap
 run 1 "$PACK" images part -o x "${ARGS[@]}" --classes gap
 said_only "shardpack: --classes gap, line 2: class name '' must be UTF-8 of 1 to 1024 bytes; it has 0"
+# A line is not read to its end, wherever that may be.
+too_long="longer than the limit of 8192 bytes; must be one class name per line"
+{ printf 'a\n' && head -c 8193 /dev/zero | tr '\0' x; } >endless
+run 1 "$PACK" images part -o x "${ARGS[@]}" --classes endless
+said_only "shardpack: --classes endless, line 2: $too_long"
+run 1 "$PACK" images part -o x "${ARGS[@]}" --classes <(yes | tr -d '\n')
+grep -qx "shardpack: --classes /dev/fd/[0-9]*, line 1: $too_long" err || die "$(cat err)"
+{ printf 'a\n' && head -c 8192 /dev/zero | tr '\0' x; } >long
+run 1 "$PACK" images part -o x "${ARGS[@]}" --classes long
+grep -q "long, line 2: class name 'x*' must be UTF-8 of 1 to 1024 bytes; it has 8192$" err || die "$(cat err)"
 run 3 "$PACK" images part -o x "${ARGS[@]}" --classes missing
 said_only "shardpack: --classes missing: No such file or directory"
 : >nothing

@@ -19,6 +19,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/grow.h"
+#include "tools/common/line.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -132,27 +133,21 @@ static int add_named(struct source_place *p, const char *named)
 
 static int add_list(struct source_place *p)
 {
-	char *line = NULL;
-	size_t capacity = 0;
-	uint64_t number = 0;
-	ssize_t bytes;
+	struct line line = {.number = 0};
 	int code = EXIT_DONE;
 
-	while (code == EXIT_DONE && (bytes = getline(&line, &capacity, stdin)) >= 0) {
-		number++;
-		if (bytes && line[bytes - 1] == '\n')
-			line[--bytes] = '\0';
-		if (!bytes || strlen(line) != (size_t)bytes)
-			code = fail(EXIT_BAD, "standard input, line %" PRIu64 ": %s; must be one path per line", number,
-				    bytes ? "has a NUL byte" : "is empty");
+	while (code == EXIT_DONE) {
+		code = line_next(&line, stdin, "standard input", "one path per line");
+		if (code != EXIT_DONE || line.is_end)
+			break;
+		if (!line.bytes || strlen(line.text) != line.bytes)
+			code = fail(EXIT_BAD, "standard input, line %" PRIu64 ": %s; must be one path per line",
+				    line.number, line.bytes ? "has a NUL byte" : "is empty");
 		else
-			code = add_item(p, line, number);
+			code = add_item(p, line.text, line.number);
 	}
-	if (code == EXIT_DONE && !feof(stdin))
-		code = fail(EXIT_IO, "standard input: %s", strerror(errno));
-	if (code == EXIT_DONE && !number)
+	if (code == EXIT_DONE && !line.number)
 		code = fail(EXIT_BAD, "standard input: empty; '-' stands for a list of inputs, one path per line");
-	free(line);
 	return code;
 }
 

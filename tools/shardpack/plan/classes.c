@@ -14,6 +14,7 @@
 #include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"
+#include "tools/common/line.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 
@@ -120,35 +121,33 @@ static int add_from_dataset(struct classes *c, const char *path)
 static int add_from_file(struct classes *c, const char *path)
 {
 	FILE *in = fopen(path, "re");
-	char *line = NULL, where[4200];
-	size_t capacity = 0;
-	uint64_t number = 0;
-	ssize_t bytes;
+	struct line line = {.number = 0};
+	char file[4200], where[4300];
 	int code = EXIT_DONE;
 
 	if (!in)
 		return fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
-	while (code == EXIT_DONE && (bytes = getline(&line, &capacity, in)) >= 0) {
-		const char *name = line;
+	snprintf(file, sizeof(file), "--classes %s", path);
+	while (code == EXIT_DONE) {
+		const char *name = line.text;
+		size_t bytes;
 
-		number++;
-		snprintf(where, sizeof(where), "--classes %s, line %" PRIu64, path, number);
+		code = line_next(&line, in, file, "one class name per line");
+		if (code != EXIT_DONE || line.is_end)
+			break;
+		snprintf(where, sizeof(where), "%s, line %" PRIu64, file, line.number);
 		/* What editors elsewhere add to a line and to a file is not part of a name. */
-		if (bytes && name[bytes - 1] == '\n')
-			bytes--;
+		bytes = line.bytes;
 		if (bytes && name[bytes - 1] == '\r')
 			bytes--;
-		if (number == 1 && bytes >= 3 && !memcmp(name, "\xEF\xBB\xBF", 3)) {
+		if (line.number == 1 && bytes >= 3 && !memcmp(name, "\xEF\xBB\xBF", 3)) {
 			name += 3;
 			bytes -= 3;
 		}
-		code = classes_add(c, name, (size_t)bytes, where);
+		code = classes_add(c, name, bytes, where);
 	}
-	if (code == EXIT_DONE && ferror(in))
-		code = fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
 	if (code == EXIT_DONE && !c->count)
-		code = fail(EXIT_BAD, "--classes %s: the file is empty; it must have one class name per line", path);
-	free(line);
+		code = fail(EXIT_BAD, "%s: the file is empty; it must have one class name per line", file);
 	fclose(in);
 	return code;
 }

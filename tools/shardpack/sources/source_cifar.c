@@ -14,6 +14,8 @@
 
 #include "shard.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/line.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
@@ -45,9 +47,8 @@ static const struct cifar {
 static int read_names(const struct request *r, const struct cifar *kind, struct classes *out)
 {
 	int which = r->o->coarse, fd, code = EXIT_DONE;
-	char *line = NULL;
-	size_t capacity = 0;
-	ssize_t bytes;
+	struct line line = {.number = 0};
+	char file[FILES_PATH_BYTES];
 	struct stat st;
 	bool there;
 	FILE *in;
@@ -62,20 +63,19 @@ static int read_names(const struct request *r, const struct cifar *kind, struct 
 	in = fdopen(fd, "r");
 	if (!in)
 		return fail(EXIT_IO, "out of memory");
-	while (code == EXIT_DONE && (bytes = getline(&line, &capacity, in)) >= 0) {
-		while (bytes && (line[bytes - 1] == '\n' || line[bytes - 1] == '\r'))
-			bytes--;
-		if (bytes)
-			code = classes_add(out, line, (size_t)bytes, kind->names[which]);
+	snprintf(file, sizeof(file), "%s/%s", r->place->root, kind->names[which]);
+	while (code == EXIT_DONE && !line.is_end) {
+		code = line_next(&line, in, file, "one class name per line");
+		while (line.bytes && line.text[line.bytes - 1] == '\r')
+			line.bytes--;
+		if (code == EXIT_DONE && line.bytes)
+			code = classes_add(out, line.text, line.bytes, kind->names[which]);
 	}
-	if (code == EXIT_DONE && ferror(in))
-		code = fail(EXIT_IO, "%s/%s: %s", r->place->root, kind->names[which], strerror(errno));
 	if (code == EXIT_DONE && out->count != kind->class_count[which])
 		code = fail(EXIT_BAD, "%s/%s: names %" PRIu64 " classes; must be %" PRIu64, r->place->root,
 			    kind->names[which], out->count, kind->class_count[which]);
 	if (code == EXIT_DONE)
 		code = classes_index(out, kind->names[which]);
-	free(line);
 	fclose(in);
 	return code;
 }
