@@ -131,9 +131,9 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-order \
-        check-readers check-ptx check-pillow check-newest check-pillows-run check-docs long-run asan \
-        tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean help \
-        FORCE
+        check-readers check-ptx check-pillow check-newest check-pillows-run pillows check-docs long-run \
+        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean \
+        help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -282,6 +282,8 @@ check-ptx: ## the kernels' PTX, interpreted, against C, and with planted faults;
 	$(call long,$(BUILD)/tests/ptx/t_ptx_kernels)
 check-pillow: $(PILLOWS:%=$(VENV)/pillow-%/packages) ## drawn images against Pillows
 	+$(Q)PILLOWS='$(PILLOWS)' $(MAKE) --no-print-directory check-pillows-run
+pillows: ## the versions that check-pillow compares with
+	@echo $(PILLOWS)
 check-newest: ## by hand: drawn images against the Pillow that pip offers today
 	$(Q)rm -rf $(VENV)/pillow-newest
 	+$(Q)$(MAKE) --no-print-directory $(VENV)/pillow-newest/packages
