@@ -55,7 +55,7 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # Pillow, torchvision and every other machine: the compiler may not fuse a multiply with an add.
 UNFUSED   := tools/shardpack/image/resize_taps.c tools/shardpack/image/boxes.c \
              libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
-             $(wildcard tests/cuda/t_transform*.c)
+             $(wildcard tests/cuda/t_transform*.c) tests/ptx/t_ptx_device.c
 NO_ERRNO  := libshard/transform/draw.c libshard/transform/transform_plan.c# a square root is one instruction
 UNROLLED  := tools/shardpack/image/resize_portable.c tools/shardpack/image/resize_avx2.c
 is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
@@ -221,7 +221,7 @@ FAKE_FLAGS = -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$<
 $(FAKES): $(call objects,tests/cuda/fake_*.c) $(BUILD)/parts
 $(FAKES): $(BUILD)/tests/cuda/%/libcuda.so.1: tests/cuda/fake_%.map
 	$(call link,$(FAKE_FLAGS))
-$(filter $(BUILD)/tests/cuda/%,$(TESTS) $(HELPERS)): | $(FAKES)
+$(filter $(BUILD)/tests/cuda/% $(BUILD)/tests/ptx/%,$(TESTS) $(HELPERS)): | $(FAKES)
 # The interpreter of PTX, for the tests that run kernels on it.
 $(filter $(BUILD)/tests/ptx/%,$(TESTS)): $(call objects,tests/ptx/ptx_*.c) $(BUILD)/parts
 $(PACK): $(filter-out %/main.o %/manual.o,$(call tool_objs,shardpack)) $(BUILD)/parts
@@ -279,7 +279,7 @@ check-order: ## orders of every length, and drawn ones against Python; SEED=n dr
 check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draws the same again
 	$(call long,tests/twin/readers.sh)
 check-ptx: ## the kernels' PTX, interpreted, against C, and with planted faults; SEED=n as above
-	$(call long,$(BUILD)/tests/ptx/t_ptx_kernels)
+	$(call long,$(BUILD)/tests/ptx/t_ptx_kernels $(BUILD)/tests/ptx/t_ptx_device)
 check-pillow: $(PILLOWS:%=$(VENV)/pillow-%/packages) ## drawn images against Pillows
 	+$(Q)PILLOWS='$(PILLOWS)' $(MAKE) --no-print-directory check-pillows-run
 pillows: ## the versions that check-pillow compares with

@@ -32,6 +32,7 @@ enum fake_sin {
 
 struct fake_kernel_call {
 	const char *name;
+	const void *image; /* the one that its module was loaded from, where the library has it */
 	unsigned grid[3], block[3], shared_bytes;
 	const void *const *arguments; /* copies, as many and as long as fake->kernel() said */
 };
@@ -62,6 +63,7 @@ struct fake_control {
 	void (*drop_context)(void *context);
 	/* where its bytes lie, for kernels and for looking; NULL: nothing lives there */
 	void *(*at)(uint64_t device_memory);
+	uint64_t (*bytes_from)(uint64_t device_memory); /* to the end of what was allocated; 0: nothing */
 	/*
 	 * A kernel of that name: its twin in C, which runs on a thread of the driver; lengths of
 	 * its parameters, 4096 bytes in all.

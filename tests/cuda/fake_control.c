@@ -119,7 +119,7 @@ int fake_cuModuleLoadData(void **module, const void *image)
 	if (!image || !*(const char *)image)
 		return call_leave(200);
 	m = calloc(1, sizeof(*m));
-	*m = (struct module){fake.modules, current_context()};
+	*m = (struct module){fake.modules, current_context(), image};
 	fake.modules = m;
 	*module = m;
 	return call_leave(OK);
@@ -166,6 +166,7 @@ int fake_cuModuleGetFunction(void **function, void *module, const char *name)
 		return call_leave(rc);
 	for (struct kernel *k = fake.kernel; k < fake.kernel + KERNELS_CAP; k++)
 		if (k->name && !strcmp(k->name, name)) {
+			k->image = (*p)->image;
 			*function = k;
 			return call_leave(OK);
 		}
@@ -362,6 +363,18 @@ static void *control_at(uint64_t device_memory)
 	return at;
 }
 
+static uint64_t control_bytes_from(uint64_t device_memory)
+{
+	struct block *b;
+	uint64_t bytes;
+
+	pthread_mutex_lock(&fake.lock);
+	b = block_of(device_memory, 1);
+	bytes = b ? b->bytes - (device_memory - b->address) : 0;
+	pthread_mutex_unlock(&fake.lock);
+	return bytes;
+}
+
 static void control_kernel(const char *name, void (*twin)(const struct fake_kernel_call *c), unsigned parameter_count,
 			   const size_t *bytes)
 {
@@ -375,7 +388,7 @@ static void control_kernel(const char *name, void (*twin)(const struct fake_kern
 		total += bytes[i];
 	if (parameter_count > ARGS_CAP || total > ARGS_BYTES)
 		abort();
-	*k = (struct kernel){.name = name, .twin = twin, .count = parameter_count};
+	*k = (struct kernel){.name = name, .image = k->image, .twin = twin, .count = parameter_count};
 	memcpy(k->bytes, bytes, parameter_count * sizeof(*bytes));
 	pthread_mutex_unlock(&fake.lock);
 }
@@ -396,5 +409,6 @@ const struct fake_control fake_control = {
 	.context = context_make,
 	.drop_context = context_drop,
 	.at = control_at,
+	.bytes_from = control_bytes_from,
 	.kernel = control_kernel,
 };

@@ -60,6 +60,7 @@ struct record {
 
 struct kernel {
 	const char *name;
+	const void *image; /* of the module that it was last asked of */
 	void (*twin)(const struct fake_kernel_call *c);
 	unsigned count, shared_most; /* 0: SHARED_BYTES */
 	size_t bytes[ARGS_CAP];
@@ -133,6 +134,7 @@ struct region {
 struct module {
 	struct module *next;
 	struct context *context;
+	const void *image;
 };
 
 struct fake {
