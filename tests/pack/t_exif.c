@@ -198,8 +198,8 @@ static size_t compressed_png(uint8_t *out, const char *kind, const char *head, s
 /* A stream that is cut counts as far as it goes; one that would fill the memory does not. */
 TEST(compressed_xmp)
 {
-	static const size_t sizes[] = {0, 100, 5000, (1 << 20) - 26, (1 << 20) - 25, 30 << 20};
-	uint8_t *xmp = malloc(40 << 20), *file = malloc(1 << 20);
+	static const size_t sizes[] = {0, 100, 5000, (1 << 20) - 26, (1 << 20) - 25, 3 << 20};
+	uint8_t *xmp = malloc(4 << 20), *file = malloc(1 << 20);
 
 	CHECK(xmp && file);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -218,6 +218,30 @@ TEST(compressed_xmp)
 		CHECK_EQ(stated(file, n), 0);
 	}
 	free(xmp);
+	free(file);
+}
+
+/* Each is small enough, together they are not: the last one is before the limit or behind it. */
+TEST(many_compressed_texts)
+{
+	static const uint8_t said[] = XMP_6;
+	uint8_t *xmp = calloc(1 << 20, 1), *large = malloc(1 << 20), last[512], *file = malloc(1 << 20);
+	size_t large_bytes, last_bytes, n;
+
+	CHECK(xmp && large && file);
+	large_bytes = compressed_png(large, "zTXt", "", 1, xmp, 1 << 20) - 8;
+	last_bytes = compressed_png(last, "zTXt", "", 1, said, sizeof(said) - 1) - 8;
+	for (unsigned count = 60; count <= 70; count += 5) {
+		STORY("%u texts before it", count);
+		memcpy(file, large, 8);
+		n = 8;
+		for (unsigned i = 0; i < count; i++, n += large_bytes)
+			memcpy(file + n, large + 8, large_bytes);
+		memcpy(file + n, last + 8, last_bytes);
+		CHECK_EQ(stated(file, n + last_bytes), count == 60 ? 6 : 0);
+	}
+	free(xmp);
+	free(large);
 	free(file);
 }
 

@@ -152,15 +152,21 @@ struct png_said {
 	struct exif_tiff exif, raw; /* in a chunk of its own, or as text */
 	bool has_exif;
 	struct xmp characters, xmp; /* XMP in any text, and in iTXt also what is no UTF-8 */
+	uint64_t inflated_bytes;
 };
 
 static bool read_png_text(const struct png_chunk *chunk, enum exif_rules rules, struct png_said *said)
 {
 	bool is_xmp = png_text_is(chunk, PNG_XMP), ok = true;
 	struct png_text text;
+	enum png_text_status status;
 	uint8_t *raw;
 
-	switch (png_text_read(chunk, &text)) {
+	if (said->inflated_bytes > PNG_TEXT_ALL_BYTES)
+		return true;
+	status = png_text_read(chunk, &text);
+	said->inflated_bytes += text.inflated_bytes;
+	switch (status) {
 	case PNG_TEXT_NO_MEMORY:
 		return false;
 	case PNG_TEXT_NONE:

@@ -62,7 +62,7 @@ static enum inflated inflate_text(struct rest in, struct png_text *out)
 	z.avail_out = PNG_TEXT_MAX_BYTES;
 	rc = inflate(&z, Z_SYNC_FLUSH);
 	out->bytes = out->owned;
-	out->count = PNG_TEXT_MAX_BYTES - z.avail_out;
+	out->count = out->inflated_bytes = PNG_TEXT_MAX_BYTES - z.avail_out;
 	inflateEnd(&z);
 	if ((rc == Z_OK && !z.avail_in) || rc == Z_STREAM_END || (rc == Z_BUF_ERROR && !in.bytes))
 		return INFLATED;
@@ -98,7 +98,8 @@ static enum png_text_status read_compressed(struct rest r, struct png_text *out)
 	case INFLATED_TOO_LONG:
 		return PNG_TEXT_NONE;
 	case INFLATED_DAMAGED:
-		*out = (struct png_text){.bytes = (const uint8_t *)"", .is_characters = true};
+		out->bytes = (const uint8_t *)"";
+		out->count = 0;
 		return PNG_TEXT;
 	case INFLATED:
 		break;

@@ -15,6 +15,8 @@
 
 /* Pillow refuses a file in which a compressed text has more; here that chunk is passed over. */
 #define PNG_TEXT_MAX_BYTES (UINT32_C(1) << 20)
+/* The same for all of them together: behind so many, no other one is inflated. */
+#define PNG_TEXT_ALL_BYTES (64 * (uint64_t)PNG_TEXT_MAX_BYTES)
 
 enum png_text_status { PNG_TEXT, PNG_TEXT_NONE, PNG_TEXT_NO_MEMORY };
 
@@ -23,6 +25,7 @@ struct png_text {
 	size_t count;
 	bool is_characters; /* not an iTXt that is no UTF-8, which Pillow takes for XMP alone */
 	uint8_t *owned;
+	uint32_t inflated_bytes; /* whatever became of them */
 };
 
 /* Is this a chunk with text of the keyword? */
