@@ -291,7 +291,8 @@ struct shard_info {
  * Map the shard at `path` and check its structure (I1 to I42 of format/SHARD.md).  After that no
  * call reads outside of the file, whatever it holds.  Reads two pages, however many records there
  * are.  The file must not shrink while it is open.  If it does, calls that read it fail with IO.
- * SIGBUS comes instead without the guard, and if you read a view, a key or provenance yourself.
+ * SIGBUS comes instead without the guard, and if you read a view, a key or provenance yourself and
+ * not with shard_reader_guarded().
  */
 SHARD_API int shard_reader_open(struct shard_reader **out, const char *path, const struct shard_reader_options *opt,
 				struct shard_error *err);
@@ -311,6 +312,14 @@ SHARD_API int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t
 SHARD_API int shard_reader_key(struct shard_reader *r, uint64_t idx, struct shard_view *out, struct shard_error *err);
 SHARD_API int shard_reader_provenance(struct shard_reader *r, struct shard_view *out, struct shard_error *err);
 SHARD_API int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *out, struct shard_error *err);
+
+/*
+ * Run work(context), which reads views, keys or provenance of this shard.  Where SIGBUS would end
+ * the process, work is left at once, and this fails with IO.  work may not lock, allocate, or call
+ * this library.  The same for views of all shards of a dataset: shard_dataset_guarded() below.
+ */
+SHARD_API int shard_reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context,
+				   struct shard_error *err);
 
 /* Statistics of this shard.  END if it has none of that field and channel, or class. */
 SHARD_API int shard_reader_moments(struct shard_reader *r, uint32_t field, uint32_t channel, struct shard_moments *out,
@@ -353,6 +362,9 @@ SHARD_API int shard_dataset_entry(const struct shard_dataset *ds, uint64_t shard
 				  struct shard_error *err);
 SHARD_API int shard_dataset_reader(struct shard_dataset *ds, uint64_t shard_idx, struct shard_reader **out,
 				   struct shard_error *err);
+/* As shard_reader_guarded(), for views, keys and provenance of any shard of the dataset. */
+SHARD_API int shard_dataset_guarded(const struct shard_dataset *ds, void (*work)(void *context), void *context,
+				    struct shard_error *err);
 /* The manifest's text, as it lies in the file. */
 SHARD_API void shard_dataset_manifest(const struct shard_dataset *ds, struct shard_view *out);
 
