@@ -25,6 +25,8 @@ SHARD_API const char *shard_kind_name(uint32_t kind);
 SHARD_API const char *shard_layout_name(uint32_t layout);
 SHARD_API const char *shard_semantic_name(uint32_t semantic);
 SHARD_API const char *shard_codec_name(uint32_t codec);
+/* Of an enum shard_pixels, as recipes and tokens write it; NULL for SHARD_PIXELS_RECIPE. */
+SHARD_API const char *shard_pixels_name(uint32_t pixels);
 
 /*
  * Fill in what follows from the upper parts of fields and groups: offsets, bytes, strides, units
@@ -311,6 +313,12 @@ SHARD_API int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t
 /* The key of a record: UTF-8, not NUL-terminated.  0 bytes if the shard has no keys. */
 SHARD_API int shard_reader_key(struct shard_reader *r, uint64_t idx, struct shard_view *out, struct shard_error *err);
 SHARD_API int shard_reader_provenance(struct shard_reader *r, struct shard_view *out, struct shard_error *err);
+/*
+ * Whose pixels a resize gives, by the line "pixels NAME" of the recipe in the provenance: an enum
+ * shard_pixels.  Rows first if there is no such line.  UNSUPPORTED if this release does not know
+ * the name.  It is the default of a transform.
+ */
+SHARD_API int shard_reader_pixels(struct shard_reader *r, uint32_t *pixels, struct shard_error *err);
 SHARD_API int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *out, struct shard_error *err);
 
 /*
