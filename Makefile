@@ -287,7 +287,7 @@ pillows: ## the versions that check-pillow compares with
 check-newest: ## by hand: drawn images against the Pillow that pip offers today
 	$(Q)rm -rf $(VENV)/pillow-newest
 	+$(Q)$(MAKE) --no-print-directory $(VENV)/pillow-newest/packages
-	+$(Q)PILLOWS=newest $(MAKE) --no-print-directory check-pillows-run
+	+$(Q)$(MAKE) --no-print-directory PILLOWS=newest check-pillows-run
 check-pillows-run:
 	$(call long,tests/twin/_pillows.sh)
 

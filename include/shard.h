@@ -304,7 +304,7 @@ struct shard_loader_options {
 	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
 	uint32_t gpu, reserved;	    /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM: which GPU; shard_gpu.h explains it */
 	void *gpu_stream;	    /* of that GPU, or NULL */
-	uint64_t corrupt_most;	    /* rows to substitute or mask; more: CORRUPT; default 1024, UINT64_MAX: no limit */
+	uint64_t corrupt_most;	    /* rows of an epoch to replace; more: CORRUPT; default 1024, UINT64_MAX: no limit */
 };
 
 /* Row i of record_count is at data + i x stride; with row_at not NULL, at data + row_at[i]. */

@@ -25,6 +25,8 @@ SHARD_API const char *shard_kind_name(uint32_t kind);
 SHARD_API const char *shard_layout_name(uint32_t layout);
 SHARD_API const char *shard_semantic_name(uint32_t semantic);
 SHARD_API const char *shard_codec_name(uint32_t codec);
+/* Of an enum shard_pixels, as recipes and tokens write it; NULL for SHARD_PIXELS_RECIPE. */
+SHARD_API const char *shard_pixels_name(uint32_t pixels);
 
 /*
  * Fill in what follows from the upper parts of fields and groups: offsets, bytes, strides, units
@@ -291,7 +293,8 @@ struct shard_info {
  * Map the shard at `path` and check its structure (I1 to I42 of format/SHARD.md).  After that no
  * call reads outside of the file, whatever it holds.  Reads two pages, however many records there
  * are.  The file must not shrink while it is open.  If it does, calls that read it fail with IO.
- * SIGBUS comes instead without the guard, and if you read a view, a key or provenance yourself.
+ * SIGBUS comes instead without the guard, and if you read a view, a key or provenance yourself and
+ * not with shard_reader_guarded().
  */
 SHARD_API int shard_reader_open(struct shard_reader **out, const char *path, const struct shard_reader_options *opt,
 				struct shard_error *err);
@@ -310,7 +313,21 @@ SHARD_API int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t
 /* The key of a record: UTF-8, not NUL-terminated.  0 bytes if the shard has no keys. */
 SHARD_API int shard_reader_key(struct shard_reader *r, uint64_t idx, struct shard_view *out, struct shard_error *err);
 SHARD_API int shard_reader_provenance(struct shard_reader *r, struct shard_view *out, struct shard_error *err);
+/*
+ * Whose pixels a resize gives, by the line "pixels NAME" of the recipe in the provenance: an enum
+ * shard_pixels.  Rows first if there is no such line.  UNSUPPORTED if this release does not know
+ * the name.  It is the default of a transform.
+ */
+SHARD_API int shard_reader_pixels(struct shard_reader *r, uint32_t *pixels, struct shard_error *err);
 SHARD_API int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *out, struct shard_error *err);
+
+/*
+ * Run work(context), which reads views, keys or provenance of this shard.  Where SIGBUS would end
+ * the process, work is left at once, and this fails with IO.  work may not lock, allocate, or call
+ * this library.  The same for views of all shards of a dataset: shard_dataset_guarded() below.
+ */
+SHARD_API int shard_reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context,
+				   struct shard_error *err);
 
 /* Statistics of this shard.  END if it has none of that field and channel, or class. */
 SHARD_API int shard_reader_moments(struct shard_reader *r, uint32_t field, uint32_t channel, struct shard_moments *out,
@@ -353,6 +370,9 @@ SHARD_API int shard_dataset_entry(const struct shard_dataset *ds, uint64_t shard
 				  struct shard_error *err);
 SHARD_API int shard_dataset_reader(struct shard_dataset *ds, uint64_t shard_idx, struct shard_reader **out,
 				   struct shard_error *err);
+/* As shard_reader_guarded(), for views, keys and provenance of any shard of the dataset. */
+SHARD_API int shard_dataset_guarded(const struct shard_dataset *ds, void (*work)(void *context), void *context,
+				    struct shard_error *err);
 /* The manifest's text, as it lies in the file. */
 SHARD_API void shard_dataset_manifest(const struct shard_dataset *ds, struct shard_view *out);
 

@@ -81,7 +81,7 @@ const char *shard_miss_reason_name(uint32_t reason)
 	return name ? name : "other";
 }
 
-const char *pixels_name(uint32_t pixels)
+const char *shard_pixels_name(uint32_t pixels)
 {
 	return ROW(pixel_names, pixels);
 }

@@ -92,17 +92,23 @@ int feed_start(struct feed *f, struct shard_error *err)
 
 /* ---- slots ---- */
 
-/* Count rows that were substituted or masked.  Too many are CORRUPT, and are not counted. */
-static int count_repaired(struct feed *f, uint64_t rows, struct shard_error *err)
+/*
+ * Count rows that were substituted or masked.  Too many in one epoch are CORRUPT, and are not
+ * counted.  A record that stays damaged comes in each epoch, so epochs are not added up.
+ */
+static int count_repaired(struct feed *f, uint64_t epoch, uint64_t rows, struct shard_error *err)
 {
 	struct shown s;
 
+	if (epoch != f->repaired_epoch)
+		f->repaired = 0;
+	f->repaired_epoch = epoch;
 	if (rows > f->o.corrupt_most - f->repaired)
 		return error_set(err, SHARD_E_CORRUPT,
-				 "%s: %" PRIu64 " rows were substituted or masked, and %" PRIu64
+				 "%s: epoch %" PRIu64 ": %" PRIu64 " rows were substituted or masked, and %" PRIu64
 				 " more would be; corrupt_most is %" PRIu64
 				 ": restore the damaged shards, or set a higher corrupt_most",
-				 show(&s, f->ds->dir), f->repaired, rows, f->o.corrupt_most);
+				 show(&s, f->ds->dir), epoch, f->repaired, rows, f->o.corrupt_most);
 	f->repaired += rows;
 	return SHARD_OK;
 }
@@ -117,7 +123,7 @@ int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err)
 	*slot = crew_take(&f->crew);
 	claim = &f->crew.claim[*slot];
 	if (!claim->rc)
-		claim->rc = count_repaired(f, claim->repaired, &claim->why);
+		claim->rc = count_repaired(f, f->ring.slot[*slot].place.epoch, claim->repaired, &claim->why);
 	if (claim->rc) {
 		rc = cursor_fail(&f->cursor, claim->rc, &claim->why, err);
 		crew_give(&f->crew, *slot);

@@ -21,7 +21,8 @@ struct feed {
 	struct steps steps;   /* changes only while the crew rests */
 	struct cursor cursor; /* of the consumer */
 	uint32_t lent_count;  /* of the consumer: slots that its caller has */
-	uint64_t repaired;    /* of the consumer: substituted and masked rows of slots that it has taken */
+	/* of the consumer: substituted and masked rows of slots that it has taken, in one epoch */
+	uint64_t repaired, repaired_epoch;
 
 	struct ring ring; /* filled in; these three are open once cursor.owner is set */
 	struct supply supply;

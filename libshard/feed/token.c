@@ -10,6 +10,7 @@
 
 #include "libshard/codec/checksum.h"
 #include "libshard/disk/names.h"
+#include "shard_pack.h"
 
 static const char *const kind_names[] = {
 	[ORDER_SEQUENTIAL] = "sequential", [ORDER_ONE_LEVEL] = "one_level", [ORDER_TWO_LEVELS] = "two_levels"};
@@ -24,7 +25,8 @@ void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES])
 			    p->phase_unit_records, p->seed, p->epoch, t->position, t->dataset_id);
 
 	if (t->pixels)
-		used += snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " pixels %s", pixels_name(t->pixels));
+		used += snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " pixels %s",
+				 shard_pixels_name(t->pixels));
 	/* 14 words, 10 numbers of at most 20 digits, and the id: 420 bytes at most. */
 	snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " check %016" PRIx64, checksum64(text, (size_t)used));
 }
@@ -65,7 +67,7 @@ static void take_pixels(const char *at, uint32_t *pixels)
 	if (strncmp(at, before, sizeof(before) - 1))
 		return;
 	at += sizeof(before) - 1;
-	name_find(pixels_name, at, strcspn(at, " "), pixels);
+	name_find(shard_pixels_name, at, strcspn(at, " "), pixels);
 }
 
 bool token_read(const char *text, struct token *t)

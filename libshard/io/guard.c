@@ -10,26 +10,54 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <ucontext.h>
+#include <unistd.h>
+
+#define HANDLERS_MAX 16u
 
 static _Thread_local struct {
 	sigjmp_buf back;
 	bool (*volatile is_ours)(void *context, uintptr_t at); /* NULL: not armed */
 	void *volatile context;
-	bool asked, blocked; /* does this thread block SIGBUS? */
+	bool asked, blocked;	     /* does this thread block SIGBUS? */
+	volatile sig_atomic_t owed;  /* a signal came by raise() while work ran */
+	volatile sig_atomic_t depth; /* handlers that are under way for one signal */
 } armed;
 
-static struct sigaction before;
+/* The handlers that ours was put above, oldest first: const as soon as they are counted. */
+static struct sigaction before[HANDLERS_MAX];
+static atomic_uint before_count;
+static atomic_flag installing = ATOMIC_FLAG_INIT;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool installed;
+static bool installed; /* const after `once` */
 
+static void hand_on(const struct sigaction *theirs, int number, siginfo_t *info, void *machine)
+{
+	if (theirs->sa_flags & SA_SIGINFO) {
+		theirs->sa_sigaction(number, info, machine);
+	} else if (theirs->sa_handler == SIG_DFL || theirs->sa_handler == SIG_IGN) {
+		/* the load is repeated and meets the default, with a core of the right place */
+		sigaction(SIGBUS, theirs, NULL);
+		if (info->si_code <= 0)
+			raise(number);
+	} else {
+		theirs->sa_handler(number);
+	}
+}
+
+/*
+ * A handler that ours was put above may hand the signal on to ours again, as to the one that was
+ * there before it.  Then it is the turn of the next older one.
+ */
 static void on_bus(int number, siginfo_t *info, void *machine)
 {
-	uintptr_t at = (uintptr_t)info->si_addr;
+	static const struct sigaction none = {.sa_handler = SIG_DFL};
 	bool sent = info->si_code <= 0; /* by a process: there is no address, and no load that will be repeated */
+	unsigned depth = (unsigned)armed.depth, count = atomic_load(&before_count);
 
-	if (!sent && armed.is_ours && armed.is_ours(armed.context, at)) {
+	if (!sent && armed.is_ours && armed.is_ours(armed.context, (uintptr_t)info->si_addr)) {
 		const ucontext_t *there = machine;
 
 		armed.is_ours = NULL;
@@ -37,24 +65,52 @@ static void on_bus(int number, siginfo_t *info, void *machine)
 		pthread_sigmask(SIG_SETMASK, &there->uc_sigmask, NULL);
 		siglongjmp(armed.back, 1);
 	}
-	if (before.sa_flags & SA_SIGINFO) {
-		before.sa_sigaction(number, info, machine);
-	} else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
-		/* the load is repeated and meets the default, with a core of the right place */
-		sigaction(SIGBUS, &before, NULL);
-		if (sent)
-			raise(number);
-	} else {
-		before.sa_handler(number);
+	if (sent && armed.is_ours && info->si_pid == getpid()) {
+		/*
+		 * Some handlers put back the one before them, and raise the signal again.  The load
+		 * is repeated, and tells its address.  Else the signal is handed on after the work.
+		 */
+		armed.owed = 1;
+		return;
 	}
+	armed.depth++;
+	hand_on(depth < count ? &before[count - 1 - depth] : &none, number, info, machine);
+	armed.depth = (sig_atomic_t)depth;
+}
+
+/* Put our handler above all others, if it is not there.  Not twice at a time. */
+static bool be_on_top(void)
+{
+	struct sigaction ours = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK}, now;
+	unsigned count;
+	bool good;
+
+	if (sigaction(SIGBUS, NULL, &now))
+		return false;
+	if ((now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_bus) || atomic_flag_test_and_set(&installing))
+		return true;
+	count = atomic_load(&before_count);
+	good = count < HANDLERS_MAX;
+	if (good) {
+		before[count] = now; /* before it may be needed */
+		atomic_store(&before_count, count + 1);
+		sigemptyset(&ours.sa_mask);
+		good = !sigaction(SIGBUS, &ours, NULL);
+	}
+	atomic_flag_clear(&installing);
+	return good;
+}
+
+/* A child may have put a handler in the place of ours, as workers of PyTorch's DataLoader do. */
+static void in_child(void)
+{
+	atomic_flag_clear(&installing);
+	armed.asked = false;
 }
 
 static void install(void)
 {
-	struct sigaction ours = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
-
-	sigemptyset(&ours.sa_mask);
-	installed = !sigaction(SIGBUS, &ours, &before);
+	installed = !pthread_atfork(NULL, NULL, in_child) && be_on_top();
 }
 
 bool guard_install(void)
@@ -80,16 +136,21 @@ void guard_ask(void)
 	pthread_sigmask(SIG_BLOCK, NULL, &now);
 	armed.blocked = sigismember(&now, SIGBUS) == 1;
 	armed.asked = true;
+	if (installed)
+		be_on_top();
 }
 
 static bool run(bool (*is_ours)(void *context, uintptr_t at), void *range, void (*work)(void *context), void *context)
 {
+	armed.depth = armed.owed = 0;
 	if (sigsetjmp(armed.back, 0))
 		return false;
 	armed.context = range;
 	armed.is_ours = is_ours;
 	work(context);
 	armed.is_ours = NULL;
+	if (armed.owed)
+		raise(SIGBUS);
 	return true;
 }
 

@@ -13,7 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Put the handler in place, once per process.  False if the system refuses. */
+/*
+ * Put the handler in place, once per process.  False if the system refuses.  If somebody puts
+ * another handler in its place later, guard_ask() puts it above that one.
+ */
 bool guard_install(void);
 
 /*
@@ -23,7 +26,7 @@ bool guard_install(void);
  *
  * No handler runs in a thread that blocks SIGBUS: the kernel ends the process.  So SIGBUS is
  * unblocked while work runs, and blocked again.  Whether this thread blocks it is asked once, at
- * its first call, because asking takes longer than copying a small record.
+ * its first call in this process, because asking takes longer than copying a small record.
  */
 bool guard_run(const void *begin, size_t bytes, void (*work)(void *context), void *context);
 
@@ -33,7 +36,7 @@ bool guard_run(const void *begin, size_t bytes, void (*work)(void *context), voi
  */
 bool guard_run_where(bool (*is_ours)(void *context, uintptr_t at), void (*work)(void *context), void *context);
 
-/* Ask again whether this thread blocks SIGBUS.  One system call. */
+/* Ask again: does this thread block SIGBUS, and is our handler there?  Two system calls. */
 void guard_ask(void);
 
 #endif

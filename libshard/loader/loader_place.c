@@ -10,6 +10,7 @@
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
+#include "shard_pack.h"
 
 void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position)
 {
@@ -93,7 +94,7 @@ static int check_pixels(const struct shard_loader *l, const struct token *t, str
 	return error_set(err, SHARD_E_MISMATCH,
 			 "the token belongs to pixels of %s, and a transform of this loader gives those of %s; name %s "
 			 "in its options, or resume before it is opened",
-			 pixels_name(t->pixels), pixels_name(have), pixels_name(t->pixels));
+			 shard_pixels_name(t->pixels), shard_pixels_name(have), shard_pixels_name(t->pixels));
 }
 
 static bool same_order(const struct order_params *a, const struct order_params *b)

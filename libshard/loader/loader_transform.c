@@ -3,16 +3,15 @@
  * loader_transform.c - opens a transform for the batches of a loader
  */
 #include <stdatomic.h>
-#include <string.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/options.h"
-#include "libshard/disk/names.h"
 #include "libshard/gpu/batch_transform.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_gpu.h"
+#include "shard_pack.h"
 
 /* In place, an image may lie anywhere in the pool. */
 static int check_pool(const struct shard_loader *l, const char *field, struct shard_error *err)
@@ -27,32 +26,6 @@ static int check_pool(const struct shard_loader *l, const char *field, struct sh
 	return batch_transform_check_reach(l->pool->plan.slab_count * slab_bytes, group->stride | slab_bytes, err);
 }
 
-/* The value of the line "pixels NAME" in the text of a recipe; rows first if there is none. */
-static int find_pixels(const char *text, size_t bytes, uint32_t *pixels, struct shard_error *err)
-{
-	static const char key[] = "\npixels ";
-	const size_t key_bytes = sizeof(key) - 1;
-	const char *at = bytes ? memmem(text, bytes, key, key_bytes) : NULL, *end;
-	struct shown shown;
-	char name[64];
-
-	*pixels = SHARD_PIXELS_ROWS_FIRST;
-	if (!at)
-		return SHARD_OK;
-	at += key_bytes;
-	end = memchr(at, '\n', (size_t)(text + bytes - at));
-	bytes = (size_t)((end ? end : text + bytes) - at);
-	if (name_find(pixels_name, at, bytes, pixels))
-		return SHARD_OK;
-	bytes = bytes < sizeof(name) ? bytes : sizeof(name) - 1;
-	memcpy(name, at, bytes);
-	name[bytes] = '\0';
-	return error_set(err, SHARD_E_UNSUPPORTED,
-			 "the dataset's recipe says pixels %s, which this release does not know; name one in the "
-			 "options",
-			 show(&shown, name));
-}
-
 /*
  * Whose pixels does a resize give?  Those of the options; if they do not say, those of the token
  * that the loader went on from; else as the dataset was packed.  0 if nothing is resized.
@@ -62,7 +35,6 @@ static int choose_pixels(const struct shard_loader *l, const struct shard_transf
 {
 	struct shard_transform_options o;
 	struct shard_reader *reader;
-	struct shard_view text;
 	int rc = options_take(&o, sizeof(o), opt, err);
 
 	*pixels = 0;
@@ -72,9 +44,7 @@ static int choose_pixels(const struct shard_loader *l, const struct shard_transf
 	if (*pixels)
 		return SHARD_OK;
 	rc = shard_dataset_reader(l->ds, 0, &reader, err);
-	if (!rc)
-		rc = shard_reader_provenance(reader, &text, err);
-	return rc ? rc : find_pixels(text.data, text.bytes, pixels, err);
+	return rc ? rc : shard_reader_pixels(reader, pixels, err);
 }
 
 /*
@@ -91,13 +61,13 @@ static int settle_pixels(struct shard_loader *l, uint32_t pixels, struct shard_e
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the loader's token belongs to pixels of %s, and the options ask for those of %s; "
 				 "leave pixels at 0 to take the token's",
-				 pixels_name(l->token_pixels), pixels_name(pixels));
+				 shard_pixels_name(l->token_pixels), shard_pixels_name(pixels));
 	if (atomic_compare_exchange_strong(&l->transform_pixels, &have, pixels) || have == pixels)
 		return SHARD_OK;
 	return error_set(err, SHARD_E_MISMATCH,
 			 "this transform would give pixels of %s, and an earlier one of this loader gives those of "
 			 "%s; name the same in the options of both, or open another loader",
-			 pixels_name(pixels), pixels_name(have));
+			 shard_pixels_name(pixels), shard_pixels_name(have));
 }
 
 int shard_transform_open(struct shard_transform **out, struct shard_loader *l, const char *field,

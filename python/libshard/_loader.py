@@ -100,8 +100,8 @@ class LoaderBase(Generic[T]):
         ``threads``: that fill batches; 0 for one per CPU, at most 4.  ``path``: how records are
         read, ``"auto"``, ``"map"``, ``"direct"`` or ``"pread"``.  ``on_corrupt``: ``"fail"``, or
         flag the row and ``"substitute"`` another record, or ``"mask"`` it with zeros.
-        ``corrupt_most``: rows that may be substituted or masked before the loader raises
-        :class:`CorruptError`; None for no limit.
+        ``corrupt_most``: rows of an epoch that may be substituted or masked before the loader
+        raises :class:`CorruptError`; None for no limit.
 
         ``memory``: a writable buffer for the batches, 4096-aligned, of :attr:`ring_bytes` at least,
         instead of the loader's own; for memory that is page-locked already.  ``window_runs``,

@@ -134,24 +134,18 @@ class Preview:
 
     def __repr__(self) -> str:
         rows = []
-        for number, record in self._records():
-            told = (
-                record.message if isinstance(record, Error) else "  ".join(f"{k}: {v}" for k, v in self._words(record))
-            )
+        for number in self.numbers:
+            try:
+                told = "  ".join(f"{k}: {v}" for k, v in self._words(self.dataset[number]))
+            except Error as e:  # one that cannot be read is no reason not to show the others
+                told = e.message
             rows.append((f"{number:,}", self._key(number), told))
         wide = [max((len(r[i]) for r in rows), default=0) for i in (0, 1)]
         return "\n".join(f"{n:>{wide[0]}}  {key:<{wide[1]}}  {told}".rstrip() for n, key, told in rows)
 
     def _repr_html_(self) -> str:
-        figures = "".join(self._figure(*found) for found in self._records())
+        figures = "".join(map(self._figure, self.numbers))
         return f'<div style="display:flex;flex-wrap:wrap;gap:8px">{figures}</div>'
-
-    def _records(self) -> Iterator[tuple[int, dict[str, Any] | Error]]:
-        for number in self.numbers:
-            try:
-                yield number, self.dataset[number]
-            except Error as e:  # one that cannot be read is no reason not to show the others
-                yield number, e
 
     def _key(self, number: int) -> str:
         try:
@@ -165,10 +159,14 @@ class Preview:
             if field.name in record:
                 yield field.name, _value_text(self.dataset, field, record[field.name])
 
-    def _figure(self, number: int, record: dict[str, Any] | Error) -> str:
+    def _figure(self, number: int) -> str:
         title = escape(f"{number:,} {self._key(number)}".rstrip())
-        if isinstance(record, Error):
-            return _box(f'<div style="color:#c33">{escape(record.message)}</div>', str(number), title)
+        try:
+            return self._record_figure(number, self.dataset[number], title)
+        except Error as e:
+            return _box(f'<div style="color:#c33">{escape(e.message)}</div>', str(number), title)
+
+    def _record_figure(self, number: int, record: dict[str, Any], title: str) -> str:
         pictures, lines = [], [f"{number:,}"]
         for field, (_, text) in zip((f for f in self.dataset.schema if f.name in record), self._words(record)):
             picture = (

@@ -293,14 +293,13 @@ TEST(corrupt_most_bounds_rows_of_both_policies)
 		const char *says;
 	} rows[] = {
 		{"the first damaged batch is too much", 4, 0,
-		 ": 0 rows were substituted or masked, and 5 more would be"},
+		 ": epoch 0: 0 rows were substituted or masked, and 5 more would be"},
 		{"exactly what one batch has", 5, 1, ": 5 rows were"},
 		{"in the middle of the first epoch", 23, 4,
-		 ": 20 rows were substituted or masked, and 5 "
+		 ": epoch 0: 20 rows were substituted or masked, and 5 "
 		 "more would be; corrupt_most is 23: restore the damaged shards"},
-		{"all of the first epoch", 45, 13, ": 45 rows were"},
-		{"one less than two epochs have", 89, 13 + 8, ": 85 rows were"},
-		{"exactly two epochs", 90, 26, ""},
+		{"one less than an epoch has", 44, 8, ": 40 rows were"},
+		{"exactly an epoch", 45, 26, ""},
 		{"the default", 0, 26, ""},
 		{"no limit", UINT64_MAX, 26, ""},
 	};
@@ -323,36 +322,57 @@ TEST(corrupt_most_bounds_rows_of_both_policies)
 					CHECK_EQ(take_all(l, &again), 0);
 					CHECK_STR(again.message, err.message);
 					CHECK_OK(shard_loader_seek(l, 5, 90, &fixture_err));
-					CHECK_EQ(take_all(l, &again), 4); /* what is sound still comes */
+					/* what is sound comes, and the next epoch begins at 0 */
+					CHECK_EQ(take_all(l, &again), 4 + rows[i].batches);
+					CHECK(strstr(again.message, ": epoch 6: "));
 				}
 				shard_loader_close(l);
 				shard_dataset_close(ds);
 			}
 }
 
-/* More rows than the default allows: 1,024 come, and no row more. */
-TEST(the_default_is_1024_rows)
+/* Ten thousand rows, and still the same 45 records. */
+TEST(what_stays_damaged_does_not_end_a_long_job)
 {
 	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .shuffle = SHARD_SEQUENTIAL};
+	struct shard_loader_stats stats;
 	struct shard_dataset *ds;
 	struct shard_loader *l;
 	struct shard_error err;
-	unsigned batches = 0;
 
 	damage_every_second();
 	for (o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.on_corrupt <= SHARD_CORRUPT_MASK; o.on_corrupt++) {
 		ds = open_dataset();
 		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
-		for (batches = 0; batches < 1000;) {
-			unsigned some = take_all(l, &err);
+		for (unsigned epochs = 0; epochs < 224; epochs += 2)
+			CHECK_EQ(take_all(l, &err), 26);
+		shard_loader_stats(l, &stats);
+		CHECK(stats.substituted_count + stats.masked_count >= 224 * 45);
+		shard_loader_close(l);
+		shard_dataset_close(ds);
+	}
+}
 
-			batches += some;
-			if (some < 26)
-				break;
-		}
-		/* 22 epochs of 45 rows, and 6 batches of 5: 1,020 */
-		CHECK_EQ(batches, 22 * 13 + 6);
-		CHECK(strstr(err.message, ": 1020 rows were substituted or masked"));
+/* More rows than the default allows in an epoch: 1,020 come, and no further batch of 5. */
+TEST(the_default_is_1024_rows)
+{
+	static const uint64_t many[] = {2200};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .shuffle = SHARD_SEQUENTIAL};
+	struct shard_dataset *ds;
+	struct shard_loader *l;
+	struct shard_error err;
+
+	schema = photo_schema(40, SHARD_RAW); /* a record is a unit */
+	new_folder(&folder, "t_damage");
+	write_dataset(folder.text, &schema, many, COUNT(many));
+	for (uint64_t i = 0; i < many[0]; i += 2)
+		damage_record(&folder, 0, 0, i * schema.group[0].stride);
+	for (o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.on_corrupt <= SHARD_CORRUPT_MASK; o.on_corrupt++) {
+		ds = open_dataset();
+		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+		CHECK_EQ(take_all(l, &err), 204);
+		CHECK(strstr(err.message, ": epoch 0: 1020 rows were substituted or masked, and 5 more would be"));
+		CHECK(strstr(err.message, "; corrupt_most is 1024: "));
 		shard_loader_close(l);
 		shard_dataset_close(ds);
 	}

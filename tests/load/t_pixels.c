@@ -139,6 +139,9 @@ TEST(a_resize_gives_what_the_recipe_names)
 		{"made by shardpack\nsource images\npixels pillow-12", SHARD_PIXELS_PILLOW_12, NULL},
 		{"made by shardpack\nsource images\nfilter bilinear\n", SHARD_PIXELS_ROWS_FIRST, NULL},
 		{"made by shardpack\nsource images\nthe pixels pillow-13\n", SHARD_PIXELS_ROWS_FIRST, NULL},
+		{"pixels pillow-13\n", SHARD_PIXELS_PILLOW_13, NULL}, /* also as the first line */
+		{"mine\npixels pillow-12\npixels pillow-13\n", SHARD_PIXELS_PILLOW_12, NULL},
+		{"pixels", SHARD_PIXELS_ROWS_FIRST, NULL},
 		{NULL, SHARD_PIXELS_ROWS_FIRST, NULL},
 		{"made by shardpack\nsource images\npixels pillow-14\n", 0, "pillow-14"},
 		{"made by shardpack\nsource images\npixels pillow-1\n", 0, "pillow-1"},

@@ -14,7 +14,7 @@ copy=$TMPDIR/copy out=$TMPDIR/out bin=$TMPDIR/bin
 mkdir "$copy" "$bin"
 tree_files | tar -cf - -T - | tar -xf - -C "$copy"
 cd "$copy"
-unset MAKEFLAGS MFLAGS MAKELEVEL
+unset MAKEFLAGS MFLAGS MAKELEVEL T
 : >"$TMPDIR/built" # what the stand-ins made
 
 cat >"$bin/cc" <<'STANDIN'
@@ -187,6 +187,20 @@ mv "$own" "$TMPDIR/aside"
 ! run_make -n all || die "flags for a file that is not there went unnoticed"
 grep -q "there is no $own" "$TMPDIR/log" || die "it is not said: $(cat "$TMPDIR/log")"
 mv "$TMPDIR/aside/${own##*/}" "$own"
+
+# ---- which Pillows are asked for ----
+
+printf '#!/bin/sh\nmkdir -p "$1"\ntouch "$1/packages"\n' >tests/python/clients/_venv.sh
+printf '#!/bin/sh\necho "asked for $PILLOWS"\n' >tests/twin/_pillows.sh
+asks() { # PILLOWS TARGET...
+	want=$1
+	shift
+	good_make "$@"
+	grep -q "  asked for $want\$" "$TMPDIR/log" || die "make $*: not $want, but $(grep 'asked for' "$TMPDIR/log")"
+}
+asks "$(sed -n 's/^PILLOWS *:= *//p' Makefile)" check-pillow
+asks 12.2.0 check-pillow PILLOWS=12.2.0
+asks newest check-newest
 
 # ---- the control: a stamp that is always out of date, and one that never is ----
 

@@ -65,34 +65,30 @@ static void print_size(const struct target *t)
 }
 
 /*
- * Whose pixels a resize gave: `pixels` of the recipe, which only images have, and rows first where
- * it has no such line.  NULL if nothing was packed from images, or the first shard is not there.
+ * Whose pixels a resize gives: what a transform takes from the recipe, whoever packed the dataset.
+ * NULL if there are no images, or the first shard is not there.
  */
-static const char *pixels_name(struct target *t)
+static const char *pixels_of(struct target *t)
 {
-	static const char *const names[] = {"pillow-12", "pillow-13"};
-	static const char made_by[] = "made by shardpack\nsource images\n";
+	const struct shard_schema *s = t->schema;
 	struct shard_reader *reader = t->reader;
 	struct shard_dataset_info info;
 	struct shard_error err;
-	struct shard_view text;
-	char line[40];
+	uint32_t pixels, f = 0;
+	int rc;
 
+	while (f < s->field_count && s->field[f].semantic != SHARD_IMAGE && s->field[f].layout != SHARD_HWC &&
+	       s->field[f].layout != SHARD_CHW)
+		f++;
+	if (f == s->field_count)
+		return NULL;
 	if (!reader) {
 		shard_dataset_info(t->dataset, &info);
 		if (!info.shard_count || shard_dataset_reader(t->dataset, 0, &reader, &err))
 			return NULL;
 	}
-	if (shard_reader_provenance(reader, &text, &err) || text.bytes < sizeof(made_by) ||
-	    memcmp(text.data, made_by, sizeof(made_by) - 1))
-		return NULL;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		int bytes = snprintf(line, sizeof(line), "\npixels %s\n", names[i]);
-
-		if (memmem(text.data, text.bytes, line, (size_t)bytes))
-			return names[i];
-	}
-	return memmem(text.data, text.bytes, "\npixels ", 8) ? "of a later release" : "rows-first";
+	rc = shard_reader_pixels(reader, &pixels, &err);
+	return !rc ? shard_pixels_name(pixels) : rc == SHARD_E_UNSUPPORTED ? "of a later release" : NULL;
 }
 
 /* One class: name and count, as far as they are known.  SHARD_END past the last. */
@@ -185,7 +181,7 @@ static int print_sections(const struct target *t)
 static int info_text(struct target *t)
 {
 	bool verbose = message_shows(MESSAGE_VERBOSE);
-	const char *pixels = pixels_name(t);
+	const char *pixels = pixels_of(t);
 	int rc;
 
 	print_size(t);
@@ -235,7 +231,7 @@ static int info_json(struct target *t)
 {
 	struct shard_error err;
 	struct json_out j;
-	const char *name, *pixels = pixels_name(t);
+	const char *name, *pixels = pixels_of(t);
 	int rc, shard_rc;
 
 	json_out_start(&j, stdout);

@@ -12,8 +12,10 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
+#include "libshard/disk/names.h"
 #include "libshard/disk/pages.h"
 #include "libshard/disk/tables.h"
+#include "shard_gpu.h"
 #include "shard_pack.h"
 
 const struct shard_schema *shard_reader_schema(const struct shard_reader *r)
@@ -116,6 +118,53 @@ int shard_reader_provenance(struct shard_reader *r, struct shard_view *out, stru
 	if (rc)
 		return rc;
 	*out = s ? (struct shard_view){reader_section_bytes(r, s), (size_t)s->bytes} : (struct shard_view){NULL, 0};
+	return SHARD_OK;
+}
+
+struct pixels_job {
+	struct shard_view text;
+	size_t name_bytes; /* of all of the name, which may be cut here */
+	char name[64];
+	bool found;
+};
+
+static void pixels_work(void *context)
+{
+	static const char key[] = "pixels ";
+	const size_t key_bytes = sizeof(key) - 1;
+	struct pixels_job *j = context;
+	const char *at = j->text.data, *end = at + j->text.bytes, *next;
+
+	for (; at < end && !j->found; at = next) {
+		const char *lf = memchr(at, '\n', (size_t)(end - at));
+		size_t bytes = (size_t)((lf ? lf : end) - at);
+
+		next = lf ? lf + 1 : end;
+		j->found = bytes >= key_bytes && !memcmp(at, key, key_bytes);
+		if (!j->found)
+			continue;
+		j->name_bytes = bytes - key_bytes;
+		memcpy(j->name, at + key_bytes, min_u64(j->name_bytes, sizeof(j->name) - 1));
+	}
+}
+
+int shard_reader_pixels(struct shard_reader *r, uint32_t *pixels, struct shard_error *err)
+{
+	struct pixels_job job = {.found = false};
+	struct shown shown;
+	int rc = shard_reader_provenance(r, &job.text, err);
+
+	if (!rc && job.text.bytes)
+		rc = reader_guarded_brief(r, pixels_work, &job, err);
+	if (rc)
+		return rc;
+	if (!job.found)
+		*pixels = SHARD_PIXELS_ROWS_FIRST;
+	else if (job.name_bytes >= sizeof(job.name) || !name_find(shard_pixels_name, job.name, job.name_bytes, pixels))
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "the dataset's recipe says pixels %s, which this release does not know; name one in "
+				 "the options",
+				 show(&shown, job.name));
 	return SHARD_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "python/core/base/py_errors.h"
+#include "python/core/base/py_map.h"
 #include "python/core/base/py_memory.h"
 
 #define OWN_BYTES_MAX (64 << 20)
@@ -51,6 +52,14 @@ struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype
 	return array_new(owner, -1, &v);
 }
 
+bool array_read(const struct array *a, const struct view *v, char *to)
+{
+	if (a->field < 0)
+		return map_copy_view(a->owner, v, to);
+	view_copy_out(v, to);
+	return true;
+}
+
 struct array *array_copy(const struct array *a)
 {
 	struct memory *m = memory_new((size_t)(view_item_count(&a->v) * view_item_bytes(&a->v)));
@@ -59,7 +68,10 @@ struct array *array_copy(const struct array *a)
 
 	if (!m)
 		return NULL;
-	view_copy_out(&a->v, m->data);
+	if (!array_read(a, &a->v, m->data)) {
+		unref(m);
+		return NULL;
+	}
 	v.data = m->data;
 	view_set_dense_strides(&v, 0);
 	copy = array_new((PyObject *)m, -1, &v);

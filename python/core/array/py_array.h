@@ -25,6 +25,12 @@ struct array *array_of_field(PyObject *owner, int field, const struct shard_fiel
 /* Numbers that lie one behind the other. */
 struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype, Py_ssize_t count);
 
+/*
+ * Copy the elements of a view of the array's memory, one behind the other.  False with an exception
+ * set if they lie in a file that cannot be read any more.
+ */
+bool array_read(const struct array *a, const struct view *v, char *to);
+
 /* In memory of its own: a copy, which is dense, and numbers that the caller will write to *data. */
 struct array *array_copy(const struct array *a);
 struct array *array_alloc(uint32_t dtype, uint64_t count, void **data);
@@ -33,7 +39,7 @@ struct array *array_alloc(uint32_t dtype, uint64_t count, void **data);
  * Some libraries write to read-only arrays.  A write to the map of a file would end the process.
  * So an array is moved to memory of its own before another library gets it.  An array above 64 MiB
  * stays on the map, because the copy may not fit memory.  Returns false with an exception set if
- * there is no memory.
+ * there is no memory, or if the file cannot be read any more.
  */
 bool array_own(struct array *a);
 bool array_is_mapped(const struct array *a);

@@ -11,6 +11,7 @@
 #include "python/core/array/py_buffer.h"
 #include "python/core/array/py_dlpack.h"
 #include "python/core/base/py_errors.h"
+#include "python/core/base/py_map.h"
 #include "python/core/base/py_number.h"
 
 static void dealloc(PyObject *self)
@@ -27,12 +28,24 @@ static void dealloc(PyObject *self)
 
 /* ---- numbers ---- */
 
+/* The first element of a view of the array's memory. */
+static PyObject *number_at(const struct array *a, const struct view *v)
+{
+	return a->field < 0 ? map_number(a->owner, v->dtype, v->data) : number_scalar(v->dtype, v->data);
+}
+
 static PyObject *tolist(PyObject *self, PyObject *unused)
 {
-	struct array *a = (struct array *)self;
+	struct array *a = (struct array *)self, *copy;
+	PyObject *list;
 
 	(void)unused;
-	return array_is_readable(a) ? view_list(&a->v) : NULL;
+	if (!array_is_readable(a))
+		return NULL;
+	copy = array_is_mapped(a) ? array_copy(a) : ref(a);
+	list = copy ? view_list(&copy->v) : NULL;
+	unref(copy);
+	return list;
 }
 
 static PyObject *item(PyObject *self, PyObject *unused)
@@ -43,7 +56,7 @@ static PyObject *item(PyObject *self, PyObject *unused)
 	if (!array_is_readable(a))
 		return NULL;
 	return view_item_count(&a->v) == 1
-		       ? number_scalar(a->v.dtype, a->v.data)
+		       ? number_at(a, &a->v)
 		       : fail_argument("item() needs an array of one element; this has %zd", view_item_count(&a->v));
 }
 
@@ -63,7 +76,7 @@ static PyObject *element(const struct array *a, Py_ssize_t i)
 {
 	struct view row = view_row(&a->v, i);
 
-	return row.axis_count ? (PyObject *)array_new(a->owner, a->field, &row) : number_scalar(row.dtype, row.data);
+	return row.axis_count ? (PyObject *)array_new(a->owner, a->field, &row) : number_at(a, &row);
 }
 
 static PyObject *sq_item(PyObject *self, Py_ssize_t i)
@@ -127,8 +140,8 @@ static PyObject *tobytes(PyObject *self, PyObject *unused)
 	PyObject *out = array_is_readable(a) ? PyBytes_FromStringAndSize(NULL, bytes) : NULL;
 
 	(void)unused;
-	if (out)
-		view_copy_out(&a->v, PyBytes_AsString(out));
+	if (out && !array_read(a, &a->v, PyBytes_AsString(out)))
+		Py_CLEAR(out);
 	return out;
 }
 

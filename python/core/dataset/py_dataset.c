@@ -5,7 +5,10 @@
 #include "python/core/dataset/py_dataset.h"
 
 #include "python/core/base/py_errors.h"
+#include "python/core/base/py_map.h"
 #include "shard_pack.h"
+
+_Static_assert(offsetof(struct dataset, ds) == offsetof(struct map_owner, ds), "a dataset is a map_owner");
 
 bool dataset_is_open(const struct dataset *d)
 {

@@ -9,7 +9,7 @@
 #include "shard_pack.h"
 
 struct dataset {
-	PyObject_HEAD struct shard_dataset *ds;
+	PyObject_HEAD struct shard_dataset *ds; /* first, as in struct map_owner */
 	PyObject *path;
 	PyObject *name[SHARD_FIELDS_MAX];    /* of fields */
 	uint64_t *first_record, shard_count; /* of each shard, and of the end; NULL before they are needed */

@@ -5,6 +5,7 @@
 #include "python/core/dataset/py_dataset_type.h"
 
 #include "python/core/base/py_errors.h"
+#include "python/core/base/py_map.h"
 #include "python/core/base/py_schema.h"
 #include "python/core/dataset/py_record.h"
 #include "shard_pack.h"
@@ -192,7 +193,7 @@ static PyObject *key(PyObject *self, PyObject *number)
 	if (!dataset_is_open(d) || !take_index(d, number, &idx))
 		return NULL;
 	rc = shard_dataset_key(d->ds, idx, &view, &err);
-	return rc ? fail(&err) : PyUnicode_DecodeUTF8(view.data ? view.data : "", (Py_ssize_t)view.bytes, "strict");
+	return rc ? fail(&err) : map_text(self, view.data, (Py_ssize_t)view.bytes);
 }
 
 static PyObject *hex(const uint8_t *bytes, size_t count)

@@ -9,51 +9,49 @@
  */
 #include "python/core/dataset/py_record.h"
 
-#include <string.h>
-
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_errors.h"
+#include "python/core/base/py_map.h"
 #include "python/core/base/py_memory.h"
-#include "python/core/base/py_number.h"
 #include "shard_pack.h"
 
 /* ---- one record ---- */
 
 /* The used part of a string or ragged field: [lengths...] of its shape. */
-static PyObject *ragged_value(PyObject *owner, const struct shard_schema *s, const struct shard_field *f,
+static PyObject *ragged_value(PyObject *const *owner, const struct shard_schema *s, const struct shard_field *f,
 			      const char *const *group)
 {
 	const struct shard_field *lengths = &s->field[f->length_field];
-	const char *data = group[f->group] + f->offset, *at = group[lengths->group] + lengths->offset;
-	struct array *a = array_of_field(owner, -1, f, data, -1, 0);
-	PyObject *value;
-	uint32_t n;
+	const char *data = group[f->group] + f->offset;
+	uint32_t n[SHARD_DIMS_MAX], used = 0; /* lengths: one for each ragged axis */
+	struct array *a;
 
-	if (!a)
+	if (!map_copy(owner[lengths->group], group[lengths->group] + lengths->offset, lengths->bytes, n))
 		return NULL;
-	for (uint32_t i = 0; i < f->ndim; i++)
+	if (f->kind == SHARD_STRING) {
+		Py_ssize_t bytes = n[0] < f->shape[0] ? n[0] : f->shape[0]; /* the hash was checked, but not this */
+
+		return f->semantic == SHARD_TEXT ? map_text(owner[f->group], data, bytes)
+						 : map_bytes(owner[f->group], data, bytes);
+	}
+	a = array_of_field(owner[f->group], -1, f, data, -1, 0);
+	for (uint32_t i = 0; a && i < f->ndim; i++)
 		if (f->ragged_axes >> i & 1) {
-			memcpy(&n, at, sizeof(n));
-			at += sizeof(n);
-			/* the hash was checked, but not this rule */
-			a->v.shape[i] = n < f->shape[i] ? n : f->shape[i];
+			a->v.shape[i] = n[used] < f->shape[i] ? n[used] : f->shape[i];
+			used++;
 		}
-	if (f->kind != SHARD_STRING)
-		return (PyObject *)a;
-	value = f->semantic == SHARD_TEXT ? PyUnicode_DecodeUTF8(data, a->v.shape[0], "strict")
-					  : PyBytes_FromStringAndSize(data, a->v.shape[0]);
-	unref(a);
-	return value;
+	return (PyObject *)a;
 }
 
-static PyObject *value_of(PyObject *owner, const struct shard_schema *s, const struct shard_field *f,
+static PyObject *value_of(PyObject *const *owner, const struct shard_schema *s, const struct shard_field *f,
 			  const char *const *group)
 {
 	const char *data = group[f->group] + f->offset;
 
 	if (f->kind != SHARD_TENSOR)
 		return ragged_value(owner, s, f, group);
-	return f->ndim ? (PyObject *)array_of_field(owner, -1, f, data, -1, 0) : number_scalar(f->dtype, data);
+	return f->ndim ? (PyObject *)array_of_field(owner[f->group], -1, f, data, -1, 0)
+		       : map_number(owner[f->group], f->dtype, data);
 }
 
 static PyObject *record_dict(struct dataset *d, PyObject *const *owner, const char *const *group)
@@ -64,7 +62,7 @@ static PyObject *record_dict(struct dataset *d, PyObject *const *owner, const ch
 	for (uint32_t f = 0; dict && f < s->field_count; f++) {
 		if (s->field[f].semantic == SHARD_LENGTH)
 			continue; /* it is the length of another value */
-		value = value_of(owner[s->field[f].group], s, &s->field[f], group);
+		value = value_of(owner, s, &s->field[f], group);
 		if (!value || PyDict_SetItem(dict, d->name[f], value) < 0)
 			Py_CLEAR(dict);
 		Py_XDECREF(value);

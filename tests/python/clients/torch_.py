@@ -16,6 +16,7 @@ import warnings
 from collections import OrderedDict
 from unittest import mock
 
+import cut
 import data
 import libshard.torch
 import numpy as np
@@ -388,6 +389,55 @@ class Idioms(unittest.TestCase):
         with self.assertRaisesRegex(libshard.ArgumentError, "a DataLoader, which yields batches.*batched=True"):
             libshard.pack(batches, None, "again")
         self.assertEqual(len(libshard.pack(batches, None, "again", batched=True)), N)
+
+
+def of_torch(read):
+    """PyTorch puts an error of its own in the place of ours."""
+
+    def use(array):
+        try:
+            return read(array)
+        except RuntimeError as e:
+            if "could not retrieve buffer from object" not in str(e):
+                raise
+        return memoryview(array)  # which raises ours
+
+    return use
+
+
+class Cut(unittest.TestCase):
+    """Shards that are cut under an open dataset: each way of PyTorch is an exception."""
+
+    WAYS = {
+        "torch.from_dlpack": (lambda ds: ds[3]["image"], torch.from_dlpack),
+        "from_dlpack of a capsule": (
+            lambda ds: ds[3]["image"], lambda a: torch.utils.dlpack.from_dlpack(a.__dlpack__()),
+        ),
+        "as_tensor": (lambda ds: ds[3]["image"], torch.as_tensor),
+        "asarray": (lambda ds: ds[3]["image"], of_torch(torch.asarray)),
+        "tensor": (lambda ds: ds[3]["corner"], torch.tensor),
+        "frombuffer": (lambda ds: ds[3]["image"], lambda a: torch.frombuffer(memoryview(a), dtype=torch.uint8)),
+        "from_numpy": (lambda ds: ds[3]["image"], lambda a: torch.from_numpy(np.asarray(a))),
+        "stack": (lambda ds: ds[2:5]["image"], lambda a: torch.stack([torch.as_tensor(x) for x in a])),
+        "sample": (lambda ds: ds, lambda ds: libshard.torch.ShardDataset(ds)[3]),
+        "loader": (lambda ds: ds, lambda ds: [b.step for b in libshard.torch.Loader(ds, 8)]),
+        "DataLoader": (lambda ds: ds, lambda ds: list(DataLoader(libshard.torch.ShardDataset(ds), 8))),
+        "DataLoader with a worker": (
+            # forked from a process that has read, with a handler of PyTorch's for SIGBUS
+            lambda ds: ds,
+            lambda ds: list(DataLoader(libshard.torch.ShardDataset(ds), 8, num_workers=1,
+                                       multiprocessing_context="fork")),
+        ),
+    }  # fmt: skip
+
+    def test_each_way_is_an_exception(self):
+        cut.make("cut", None)
+        for name, work in self.WAYS.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # that a buffer is not writable
+                self.assertEqual(cut.in_child("cut", work), cut.RAISED << 8, name)
+                # the control
+                self.assertNotIn(cut.in_child("cut", work, guard=False), (cut.RAISED << 8, cut.VALUE << 8), name)
 
 
 def label_only(sample):
