@@ -77,7 +77,7 @@ struct started {
 	struct plan plan;
 	struct account account;
 	struct quarantine quarantine;
-	char *source, *quarantine_dir, *report_path;
+	char *source, *quarantine_dir, *report_path, *anew;
 	bool sealed; /* long ago: there is nothing to do */
 };
 
@@ -109,6 +109,21 @@ static int go_without_origin(struct started *s)
 	return code;
 }
 
+/* Are they those of the plan? */
+static int compare_sources(struct started *s, bool trust_names)
+{
+	struct origin_words words = {s->job.source, s->job.anew};
+	struct origin now = {0};
+	int code = origin_look_again(&now, &s->origin, &s->plan, &s->place, s->stored, trust_names);
+
+	if (code == EXIT_DONE)
+		code = origin_compare(&s->origin, &now, &s->plan, &words, trust_names);
+	if (code == EXIT_DONE)
+		code = output_add_prints(&s->job, &s->origin, &now);
+	origin_close(&now);
+	return code;
+}
+
 /* The folder of the inputs, and the plan's files in it. */
 static int open_source(struct started *s, const struct build_options *o)
 {
@@ -125,11 +140,10 @@ static int open_source(struct started *s, const struct build_options *o)
 		s->job.stored = s->stored;
 	}
 	if (code == EXIT_DONE && s->stored)
-		code = stored_attach(s->stored, &s->plan);
+		code = stored_attach(s->stored, &s->plan, s->job.anew);
 	if (code != EXIT_DONE)
 		return code;
-	return found ? origin_check_opened(&s->origin, &s->plan, &s->place, s->stored, o->trust_names)
-		     : go_without_origin(s);
+	return found ? compare_sources(s, o->trust_names) : go_without_origin(s);
 }
 
 /* The plan in OUT, and all that it implies. */
@@ -141,6 +155,8 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	s->job.plan = &s->plan;
 	s->job.account = &s->account;
 	s->job.source_fd = -1;
+	s->anew = command_plan_again(o->out);
+	s->job.anew = s->anew ? s->anew : "begin again with `shardpack plan`";
 	s->job.worker_count = o->jobs ? (unsigned)o->jobs : cpus_allowed();
 	if (code == EXIT_DONE)
 		code = output_set_dir(&s->job, o->out);
@@ -181,6 +197,20 @@ static void end(struct started *s)
 	free(s->source);
 	free(s->quarantine_dir);
 	free(s->report_path);
+	free(s->anew);
+}
+
+/* The dataset keeps fingerprints of the sources that the plan found. */
+static int open_kept(struct started *s)
+{
+	bool found;
+	int code = output_open_origin(&s->job, true, &s->origin, &found);
+
+	if (code == EXIT_DONE && found)
+		s->job.kept = &s->origin;
+	else if (code == EXIT_DONE)
+		warn("%s/sources: is missing, so the dataset keeps no fingerprints of its sources", s->job.state_dir);
+	return code;
 }
 
 /* There is no plan any more, so what was sealed is compared with its manifest. */
@@ -229,6 +259,8 @@ static int seal(const struct cli_args *args)
 	uint64_t start_ns = monotonic_ns();
 	int code = start(&s, o, false);
 
+	if (code == EXIT_DONE && !s.sealed)
+		code = open_kept(&s);
 	if (code == EXIT_DONE && !s.sealed) {
 		s.job.verify_all = o->verify;
 		report.exit_code = seal_run(&s.job);

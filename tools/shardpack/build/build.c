@@ -156,7 +156,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 
 	if (!writer)
 		return EXIT_DONE;
-	code = b->job->stored ? stored_check_unchanged(b->job->stored, !b->job->origin) : EXIT_DONE;
+	code = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->anew, !b->job->origin) : EXIT_DONE;
 	if (code != EXIT_DONE)
 		return code;
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
@@ -421,7 +421,7 @@ int build_run(const struct job *job)
 	else
 		progress_abandon(&b.progress);
 	if (code == EXIT_DONE)
-		code = account_judge(job->account, job->plan->recipe.on_error == ON_ERROR_FAIL);
+		code = account_judge(job->account, job->plan->recipe.on_error == ON_ERROR_FAIL, job->anew);
 	text_free(&b.provenance);
 	text_free(&b.lines);
 	free(b.todo);

@@ -40,7 +40,7 @@ static int compare_before(const struct job *job, uint64_t shard_idx, const struc
 	int code = receipt_read(job->state_dir, shard_idx, &before, &found);
 
 	if (code == EXIT_DONE && found && !receipt_is_same(&before, r))
-		code = receipt_refuse(job->out_dir, shard_idx);
+		code = receipt_refuse(job->out_dir, shard_idx, job->anew);
 	receipt_free(&before);
 	return code;
 }
@@ -52,6 +52,7 @@ static int compare_before(const struct job *job, uint64_t shard_idx, const struc
 static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct receipt *r)
 {
 	const struct job *job = f->job;
+	struct origin_words words = {job->source, job->anew};
 	struct shard_written written;
 	struct shard_error err;
 	uint64_t first, count;
@@ -59,7 +60,7 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 
 	plan_shard(job->plan, shard_idx, &first, &count);
 	if (job->origin)
-		code = origin_check_written(job->origin, job->plan, job->source_fd, job->source, first, count);
+		code = origin_check_written(job->origin, job->plan, job->source_fd, &words, first, count);
 	if (code != EXIT_DONE)
 		return code;
 	if (shard_writer_finish(writer, &written, &err) != SHARD_OK)

@@ -144,12 +144,12 @@ bool receipt_is_same(const struct receipt *a, const struct receipt *b)
 	       !memcmp(a->root, b->root, sizeof(a->root));
 }
 
-int receipt_refuse(const char *out_dir, uint64_t shard_idx)
+int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew)
 {
 	return fail(EXIT_MISMATCH,
 		    "%s/%05" PRIu64 ".shard: has other bytes than when it was built before, so a source changed "
-		    "meanwhile; remove this file and bring back the source of then, or build all anew with --replace",
-		    out_dir, shard_idx);
+		    "meanwhile; remove this file and bring back the source of then, or %s",
+		    out_dir, shard_idx, anew);
 }
 
 /* What one line says; *message is encoded.  False if none of these lines is like that. */
