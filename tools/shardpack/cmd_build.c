@@ -33,7 +33,7 @@ struct build_options {
 	uint64_t jobs;
 	struct cli_amount max_bad;
 	const char *report;
-	bool verify, trust_names;
+	bool verify, trust_names, again;
 };
 
 #define AT(member) .offset = offsetof(struct build_options, member)
@@ -55,6 +55,7 @@ static const struct cli_option build_options[] = {
 	 .help = "build every n-th shard, from number k on"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop if more inputs are bad"},
+	{.name = "again", .kind = CLI_FLAG, AT(again), .help = "build also shards that are there, and compare"},
 	{0}};
 
 static const struct cli_option seal_options[] = {
@@ -162,6 +163,12 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 		code = output_set_dir(&s->job, o->out);
 	if (code == EXIT_DONE)
 		code = output_load(&s->job, &s->plan, &s->source, &s->quarantine_dir, &s->sealed);
+	if (code == EXIT_DONE && s->sealed && o->again)
+		return fail(
+			EXIT_USAGE,
+			"%s: is sealed and has no plan any more, so --again cannot build its shards; to compare, pack "
+			"the sources into another folder: the id must be the same",
+			o->out);
 	if (code == EXIT_DONE && s->sealed) {
 		note("%s: sealed already; nothing to do%s", o->out, o->report ? ", and nothing to report" : "");
 		return EXIT_DONE;
@@ -242,6 +249,7 @@ static int build(const struct cli_args *args)
 
 	if (code == EXIT_DONE && !s.sealed) {
 		s.job.part = o->part;
+		s.job.again = o->again;
 		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;
 		report.exit_code = build_run(&s.job);
 		report.elapsed_ns = monotonic_ns() - start_ns;

@@ -30,6 +30,7 @@ struct job { /* all const while it runs, but for what `account` points to */
 	const char *anew;		     /* for messages: how this command makes all of the dataset anew */
 	unsigned worker_count;
 	bool verify_all;		  /* shards that are there are read once more, whatever receipts say */
+	bool again;			  /* they are built once more, and must become the same */
 	struct cli_part part;		  /* shards s with s % count == idx */
 	const struct cli_amount *max_bad; /* or NULL */
 	struct account *account;
