@@ -146,6 +146,17 @@ begun
 run 5 "$PACK" array v2/x.npy -o ds --shard-records 15
 run 5 "$PACK" array v2/x.npy -o ds --shard-records 15 --trust-names
 cmp state/sources ds/.shardpack/sources
+# ... with sources that say there are no files of their own
+run 0 "$PACK" plan images v1/src -o few "${pixels[@]}" -q
+run 0 "$PACK" build few -q
+cp -rp few/.shardpack state2
+run 0 "$PACK" seal few -q
+rm few/dataset.sources
+mv state2 few/.shardpack
+{ printf 'shardpack-sources 2\n' && head -c 12 /dev/zero && printf '\014' && head -c 31 /dev/zero; } >head
+mv head few/.shardpack/sources
+run 1 "$PACK" images v1/src -o few "${pixels[@]}"
+said "shardpack: few/.shardpack/sources: damaged, or of another plan"
 for verb in "array v1/x.npy -o ds --shard-records 15" "seal ds"; do
 	begun
 	# shellcheck disable=SC2086 # words

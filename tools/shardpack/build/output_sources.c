@@ -185,8 +185,12 @@ static int open_kept(const struct job *job, const struct origin *now, struct ori
 
 	if (code == EXIT_DONE)
 		code = files_read(path, &text, found);
-	if (code == EXIT_DONE && !*found)
-		return output_open_origin(job, true, then, found);
+	if (code == EXIT_DONE && !*found) {
+		code = output_open_origin(job, true, then, found);
+		if (code == EXIT_DONE && *found && then->per_input != now->per_input)
+			code = fail(EXIT_BAD, "%s/sources: damaged, or of another plan", job->state_dir);
+		return code;
+	}
 	if (code == EXIT_DONE)
 		code = dataset_id(job->out_dir, id);
 	if (code == EXIT_DONE)
