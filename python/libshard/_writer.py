@@ -19,7 +19,7 @@ from ._errors import ClosedError, ExistsError, RecordError
 from ._schema import Layout, SchemaLike, fail, infer, parse
 
 _MANIFEST = "dataset.manifest"
-_OURS = re.compile(r"[0-9]{5,}\.shard\Z|dataset\.manifest\Z|\.tmp\..*")
+_OURS = re.compile(r"[0-9]{5,}\.shard\Z|dataset\.(manifest|sources)\Z|\.tmp\..*")
 _FINISHERS = 3  # shards that are made durable and read back while the next is filled
 
 

@@ -25,19 +25,24 @@ EOF
 
 # changes FILE COMMAND...: rewritten at each moment, it stops what comes next
 changes() {
-	local file=$1 name=${1##*/} time
+	local file=$1 name=${1##*/} time again
 	shift
 	local command=("$@" --shard-records 10 --order source)
-	time="written 20.* then, 20.* now"
+	time="written 20.* then, 20.* now; to pack it as it is"
+	again="remove ds and begin again with .shardpack plan.; if only its time differs"
 	rm -rf ds kept && cp -p "$file" kept
 	# Between the plan and a part, and between two parts.
 	run 0 "$PACK" plan "${command[@]}" -o ds -q
 	run 0 "$PACK" build ds --part 0/2 -q
 	rewritten "$file"
 	run 5 "$PACK" build ds
-	grep -q "/$name: changed since the plan was made: $time" err || die "$file: $(cat err)"
+	grep -q "/$name: changed since the plan was made: ${time%;*}" err || die "$file: $(cat err)"
+	grep -q "or remove ds and begin\|as it is, $again" err || die "$file: $(cat err)"
+	run 5 "$PACK" plan "${command[@]}" -o ds
+	grep -q "/$name: changed since the plan was made: $time, $again" err || die "$file: $(cat err)"
 	run 5 "$PACK" "${command[@]}" -o ds
-	grep -q "/$name: changed since the plan was made: $time; to pack it as it is" err || die "$file: $(cat err)"
+	grep -q "/$name: changed since the plan was made: $time, pack all anew with --replace; if only" err ||
+		die "$file: $(cat err)"
 	[ ! -e ds/dataset.manifest ] || die "$file: a mixed dataset"
 	# --replace takes it as it is, and leaves nothing of before.
 	run 0 "$PACK" "${command[@]}" -o whole -q
@@ -45,20 +50,27 @@ changes() {
 	same whole ds
 	# Finished: the sources are the same, then one is not.
 	run 0 "$PACK" "${command[@]}" -o ds
-	grep -q "is there already (.*no source is newer)" err || die "$file: $(cat err)"
+	grep -q "is there already (same names, sizes, options and fingerprints)" err || die "$file: $(cat err)"
 	run 0 "$PACK" "${command[@]}" -o ds --dry-run
 	rewritten "$file"
-	for dry in "" --dry-run; do
-		run 5 "$PACK" "${command[@]}" -o ds $dry
-		grep -q "/$name: is newer than the dataset in ds: .*; --replace builds the dataset anew" err ||
+	for option in "" --dry-run --trust-names; do
+		run 5 "$PACK" "${command[@]}" -o ds $option
+		grep -q "/$name: has other bytes than the file of which the dataset in ds was made; .* --replace" err ||
 			die "$file: $(cat err)"
 	done
 	same whole ds
-	# An older file put in its place is newer there; and so is one whose time was set back.
+	# Without fingerprints times tell.  An older file put in its place is newer there.
+	rm ds/dataset.sources
+	for dry in "" --dry-run; do
+		run 5 "$PACK" "${command[@]}" -o ds $dry
+		grep -q "/$name: is newer than the dataset in ds: .*; to pack it as it is, pack all anew with --replace" err ||
+			die "$file: $(cat err)"
+	done
 	cp -p "$file" other && touch -d 2001-01-01 other && mv other "$file"
 	run 5 "$PACK" "${command[@]}" -o ds
 	run 0 "$PACK" "${command[@]}" -o ds --trust-names
-	grep -q "is there already" err || die "$file: $(cat err)"
+	grep -q "is there already (.*; it has no dataset.sources, so others of these .* are not noticed)" err ||
+		die "$file: $(cat err)"
 	run 0 "$PACK" "${command[@]}" -o ds --replace -q
 	cp -p kept "$file"
 	run 0 "$PACK" "${command[@]}" -o ds --replace -q
@@ -83,7 +95,15 @@ changes "$last" images images.csv "${pixels[@]}" --field second:kind=image,crop=
 tick() { # the clock of files may stand still for some milliseconds
 	until [ "$(find probe -newer ds/00000.shard)" ]; do touch probe; done
 }
-newer() { # newer COMMAND...
+newer() { # newer CODE COMMAND...: times say so, and fingerprints end with that code
+	local code=$1
+	shift
+	for trust in "" --trust-names; do
+		run "$code" "$PACK" "$@" -o ds $trust
+		grep -q "has other bytes than the file of which the dataset in ds was made\|options and fingerprints" err ||
+			die "$*: $(cat err)"
+	done
+	rm ds/dataset.sources
 	run 5 "$PACK" "$@" -o ds
 	grep -q ": is newer than the dataset in ds: it was written or put there 20" err || die "$*: $(cat err)"
 	run 0 "$PACK" "$@" -o ds --trust-names -q
@@ -100,20 +120,20 @@ for folder in swap other; do
 done
 run 0 "$PACK" images swap -o ds "${pixels[@]}" -q
 tick && mv swap/0 swap/x && mv swap/1 swap/0 && mv swap/x swap/1 # classes
-newer images swap "${pixels[@]}"
+newer 5 images swap "${pixels[@]}"
 run 0 "$PACK" images swap -o ds "${pixels[@]}" -q
 tick && mv swap old && mv other swap # the source itself
-newer images swap "${pixels[@]}"
+newer 5 images swap "${pixels[@]}"
 ln -s swap now
 run 0 "$PACK" images now -o ds "${pixels[@]}" -q
 tick && ln -sfn old now
-newer images now "${pixels[@]}"
+newer 5 images now "${pixels[@]}"
 mkdir links && ln -s ../tokens.bin links/a.bin && ln -s ../links links/below && cp -p tokens.bin other.bin
 for at in a.bin below/a.bin; do
 	run 0 "$PACK" tokens links/$at -o ds --seq-len 8 --dtype u16 -q
 	tick
 	if [ $at = a.bin ]; then ln -sfn ../other.bin links/a.bin; else ln -sfn ../links links/below; fi
-	newer tokens links/$at --seq-len 8 --dtype u16
+	newer 0 tokens links/$at --seq-len 8 --dtype u16
 done
 # A file beside the sources that is no source changes nothing.
 run 0 "$PACK" images swap -o ds "${pixels[@]}" -q

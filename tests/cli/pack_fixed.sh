@@ -153,7 +153,7 @@ cp -r parts/dataset.manifest kept
 run 0 "$PACK" raw raw.0 raw.1 -o two --schema "$SCHEMA" --classes names --shard-records 64 --skip-bytes 4 --replace -q
 same two parts
 run 0 "$PACK" raw raw.0 raw.1 -o two --schema "$SCHEMA" --classes names --shard-records 64 --skip-bytes 4
-said "shardpack: two: the same dataset is there already (same names, sizes and options; no source is newer); \
+said "shardpack: two: the same dataset is there already (same names, sizes, options and fingerprints); \
 nothing to do"
 # Killed at any moment, the same command ends with the same bytes.
 for delay in 0.005 0.01 0.015 0.02 0.03 0.04 0.06 0.08; do
@@ -196,7 +196,8 @@ for edit in 's/^slice 1 100 110/slice 1 99 111/' 's/^slice 0 0 100/slice 0 0 101
 done
 mkdir there && cp raw.0 there && head -c 500 raw.1 >there/raw.1
 run 5 "$PACK" build planned --source there
-said_only "shardpack: there/raw.1: changed since the plan was made: $(stat -c %s raw.1) bytes then, 500 now"
+said_only "shardpack: there/raw.1: changed since the plan was made: $(stat -c %s raw.1) bytes then, 500 now; \
+bring back the file of then, or remove planned and begin again with \`shardpack plan\`"
 
 # ---- labels that are no class: bad input, by policy ----
 

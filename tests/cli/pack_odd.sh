@@ -46,7 +46,12 @@ said "shardpack: 12 inputs = 0 written + 0 skipped + 0 quarantined + 4 failed + 
 [ ! -e ds ] || die "left behind: $(contents ds)"
 
 # Only shards with a bad input are held back; then another policy is another dataset.
+run 0 "$PACK" plan images odd -o ds "${SIZE[@]}" --shard-records 2 -q
+run 1 "$PACK" build ds
+grep -q "leaves bad inputs out; that makes another dataset, so remove ds and begin again with .shardpack plan.$" err ||
+	die "$(cat err)"
 run 1 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2
+grep -q "leaves bad inputs out; that makes another dataset, so pack all anew with --replace$" err || die "$(cat err)"
 [ "$(find ds -name '*.shard' | wc -l)" -ge 1 ] || die "no shard without a bad input was published"
 [ ! -e ds/dataset.manifest ] || die "sealed in spite of bad inputs"
 run 2 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2 --on-error skip

@@ -7,7 +7,7 @@
 # ---- train and val, as in the README ----
 
 run 0 "$PACK" images "$PHOTOS/train" -o train --resize 256 --crop 224
-[ "$(contents train)" = "00000.shard dataset.manifest" ] || die "train holds $(contents train)"
+[ "$(contents train)" = "00000.shard dataset.manifest dataset.sources" ] || die "train holds $(contents train)"
 said "shardpack: 108 inputs = 108 written + 0 skipped + 0 quarantined + 0 failed"
 said "shardpack: next: shardcat show train"
 [ ! -s out ] || die "talk belongs on stderr"
@@ -28,7 +28,7 @@ done
 
 stat -c '%i %Y %n' train/* >before
 run 0 "$PACK" images "$PHOTOS/train" -o train --resize 256 --crop 224
-said "shardpack: train: the same dataset is there already (same names, sizes and options; no source is newer); \
+said "shardpack: train: the same dataset is there already (same names, sizes, options and fingerprints); \
 nothing to do"
 diff before <(stat -c '%i %Y %n' train/*)
 

@@ -132,6 +132,9 @@ run 2 "$PACK" images src -o started/ds --resize 16 --crop 8
 said_only "$other"
 run 2 "$PACK" images src -o started/ds --resize 16 --crop 8 --dry-run
 said_only "$other"
+# What has no --replace says what it can do.
+run 2 "$PACK" plan images src -o started/ds --resize 16 --crop 8
+said_only "${other/--replace*/remove started/ds and begin again with \`shardpack plan\`)}"
 run 0 "$PACK" images src -o started/ds --crop 8 --dry-run --replace
 printed "output another dataset; would be replaced"
 printed "resize none"

@@ -134,7 +134,7 @@ rm ds/00001.shard
 set_back new/large.npy $((60 * 65536 + 100))
 run 5 "$PACK" build ds --source new --trust-names
 said "shardpack: ds/00001.shard: has other bytes than when it was built before, so a source changed \
-meanwhile; remove this file and bring back the source of then, or build all anew with --replace"
+meanwhile; remove this file and bring back the source of then, or remove ds and begin again with \`shardpack plan\`"
 run 5 "$PACK" seal ds
 rm ds/00001.shard
 cp kept.npy new/large.npy

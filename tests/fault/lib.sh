@@ -33,7 +33,7 @@ make_reference() {
 	make_images src $IMAGES
 	run 0 "$PACK" images src -o reference -j1 "${RECIPE[@]}"
 	[ "$(find reference -name '*.shard' | wc -l)" = $SHARDS ] || die "there should be $SHARDS shards"
-	[ "$(contents reference)" = "$(printf '%05d.shard ' $(seq 0 $((SHARDS - 1))))dataset.manifest" ] ||
+	[ "$(contents reference)" = "$(printf '%05d.shard ' $(seq 0 $((SHARDS - 1))))dataset.manifest dataset.sources" ] ||
 		die "an undisturbed run leaves: $(contents reference)"
 }
 
@@ -41,7 +41,7 @@ make_reference() {
 # that is not.
 no_wrong_file() {
 	local f
-	for f in "$1"/*.shard "$1"/dataset.manifest; do
+	for f in "$1"/*.shard "$1"/dataset.*; do
 		[ -e "$f" ] || continue
 		cmp -s "$f" "reference/${f##*/}" || {
 			echo "$f is not the one of an undisturbed run"

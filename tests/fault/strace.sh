@@ -14,7 +14,7 @@ need_strace
 small_source 3
 command=("$PACK" images src -j1 --resize 16 --crop 16 --shard-records 3)
 run 0 "${command[@]}" -o reference
-[ "$(contents reference)" = "00000.shard 00001.shard dataset.manifest" ] || die "undisturbed: $(contents reference)"
+[ "$(contents reference)" = "00000.shard 00001.shard dataset.manifest dataset.sources" ] || die "undisturbed: $(contents reference)"
 
 # disturb CALL FAULT N: 1 if there was no N-th such call.  $strange are more options of strace.
 disturb() {

@@ -157,6 +157,8 @@ class Publishing(Case):
                 writer.write({"x": 1})
                 raise KeyError
         self.assertEqual(libshard.open("ours")[:]["x"].tolist(), list(range(9)))
+        with open("ours/dataset.sources", "w") as f:
+            f.write("fingerprints that shardpack keeps\n")
         with libshard.Writer("ours", replace=True) as writer:
             writer.write_batch({"x": np.arange(5)})
             self.assertEqual(len(libshard.open("ours")), 9)

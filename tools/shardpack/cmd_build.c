@@ -33,7 +33,7 @@ struct build_options {
 	uint64_t jobs;
 	struct cli_amount max_bad;
 	const char *report;
-	bool verify, trust_names;
+	bool verify, trust_names, again;
 };
 
 #define AT(member) .offset = offsetof(struct build_options, member)
@@ -55,6 +55,7 @@ static const struct cli_option build_options[] = {
 	 .help = "build every n-th shard, from number k on"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop if more inputs are bad"},
+	{.name = "again", .kind = CLI_FLAG, AT(again), .help = "build also shards that are there, and compare"},
 	{0}};
 
 static const struct cli_option seal_options[] = {
@@ -77,7 +78,7 @@ struct started {
 	struct plan plan;
 	struct account account;
 	struct quarantine quarantine;
-	char *source, *quarantine_dir, *report_path;
+	char *source, *quarantine_dir, *report_path, *anew;
 	bool sealed; /* long ago: there is nothing to do */
 };
 
@@ -109,6 +110,21 @@ static int go_without_origin(struct started *s)
 	return code;
 }
 
+/* Are they those of the plan? */
+static int compare_sources(struct started *s, bool trust_names)
+{
+	struct origin_words words = {s->job.source, s->job.anew};
+	struct origin now = {0};
+	int code = origin_look_again(&now, &s->origin, &s->plan, &s->place, s->stored, trust_names);
+
+	if (code == EXIT_DONE)
+		code = origin_compare(&s->origin, &now, &s->plan, &words, trust_names);
+	if (code == EXIT_DONE)
+		code = output_add_prints(&s->job, &s->origin, &now);
+	origin_close(&now);
+	return code;
+}
+
 /* The folder of the inputs, and the plan's files in it. */
 static int open_source(struct started *s, const struct build_options *o)
 {
@@ -125,11 +141,10 @@ static int open_source(struct started *s, const struct build_options *o)
 		s->job.stored = s->stored;
 	}
 	if (code == EXIT_DONE && s->stored)
-		code = stored_attach(s->stored, &s->plan);
+		code = stored_attach(s->stored, &s->plan, s->job.anew);
 	if (code != EXIT_DONE)
 		return code;
-	return found ? origin_check_opened(&s->origin, &s->plan, &s->place, s->stored, o->trust_names)
-		     : go_without_origin(s);
+	return found ? compare_sources(s, o->trust_names) : go_without_origin(s);
 }
 
 /* The plan in OUT, and all that it implies. */
@@ -141,11 +156,19 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	s->job.plan = &s->plan;
 	s->job.account = &s->account;
 	s->job.source_fd = -1;
+	s->anew = command_plan_again(o->out);
+	s->job.anew = s->anew ? s->anew : "begin again with `shardpack plan`";
 	s->job.worker_count = o->jobs ? (unsigned)o->jobs : cpus_allowed();
 	if (code == EXIT_DONE)
 		code = output_set_dir(&s->job, o->out);
 	if (code == EXIT_DONE)
 		code = output_load(&s->job, &s->plan, &s->source, &s->quarantine_dir, &s->sealed);
+	if (code == EXIT_DONE && s->sealed && o->again)
+		return fail(
+			EXIT_USAGE,
+			"%s: is sealed and has no plan any more, so --again cannot build its shards; to compare, pack "
+			"the sources into another folder: the id must be the same",
+			o->out);
 	if (code == EXIT_DONE && s->sealed) {
 		note("%s: sealed already; nothing to do%s", o->out, o->report ? ", and nothing to report" : "");
 		return EXIT_DONE;
@@ -181,6 +204,20 @@ static void end(struct started *s)
 	free(s->source);
 	free(s->quarantine_dir);
 	free(s->report_path);
+	free(s->anew);
+}
+
+/* The dataset keeps fingerprints of the sources that the plan found. */
+static int open_kept(struct started *s)
+{
+	bool found;
+	int code = output_open_origin(&s->job, true, &s->origin, &found);
+
+	if (code == EXIT_DONE && found)
+		s->job.kept = &s->origin;
+	else if (code == EXIT_DONE)
+		warn("%s/sources: is missing, so the dataset keeps no fingerprints of its sources", s->job.state_dir);
+	return code;
 }
 
 /* There is no plan any more, so what was sealed is compared with its manifest. */
@@ -212,6 +249,7 @@ static int build(const struct cli_args *args)
 
 	if (code == EXIT_DONE && !s.sealed) {
 		s.job.part = o->part;
+		s.job.again = o->again;
 		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;
 		report.exit_code = build_run(&s.job);
 		report.elapsed_ns = monotonic_ns() - start_ns;
@@ -229,6 +267,8 @@ static int seal(const struct cli_args *args)
 	uint64_t start_ns = monotonic_ns();
 	int code = start(&s, o, false);
 
+	if (code == EXIT_DONE && !s.sealed)
+		code = open_kept(&s);
 	if (code == EXIT_DONE && !s.sealed) {
 		s.job.verify_all = o->verify;
 		report.exit_code = seal_run(&s.job);

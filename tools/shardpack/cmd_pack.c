@@ -35,7 +35,6 @@
 #include "tools/shardpack/plan/plan_write.h"
 #include "tools/shardpack/report/dry_run.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/report/report_text.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -59,7 +58,9 @@ struct packing {
 	char *report_path;    /* absolute */
 	char *work_dir;	      /* where a replacement is built, or NULL */
 	uint64_t start_ns;
+	char *anew; /* for job.anew, or NULL */
 	bool has_prints;
+	bool kept; /* OUT is sealed and has fingerprints of its sources */
 	bool sealed;
 	bool began;    /* something may have been written, so there is a run to tell of */
 	bool made_out; /* the folder was not there before */
@@ -207,9 +208,11 @@ static int examine_out(const struct packing *w, enum output_state *state)
 	char why[OUTPUT_WHY_BYTES];
 	int code = output_examine(w->o->out, &w->plan, state, why);
 
-	if (code == EXIT_DONE && (*state == OUTPUT_FOREIGN || (*state == OUTPUT_OTHER && !w->o->replace)))
-		code = fail(EXIT_USAGE, "%s: holds %s; nothing was touched%s", w->o->out, why,
-			    *state == OUTPUT_OTHER ? " (--replace puts the new dataset in its place)" : "");
+	if (code == EXIT_DONE && *state == OUTPUT_FOREIGN)
+		code = fail(EXIT_USAGE, "%s: holds %s; nothing was touched", w->o->out, why);
+	if (code == EXIT_DONE && *state == OUTPUT_OTHER && !w->o->replace)
+		code = fail(EXIT_USAGE, "%s: holds %s; nothing was touched (%s)", w->o->out, why,
+			    w->anew ? w->anew : "--replace puts the new dataset in its place");
 	return code;
 }
 
@@ -224,17 +227,15 @@ static int take_prints(struct packing *w)
 	return code;
 }
 
-/* EXIT_MISMATCH if `dir` was made of other sources, unless --trust-names says that it was not. */
-static int check_sources(struct packing *w, const char *dir, enum output_state state)
+/* EXIT_MISMATCH if OUT was made of other sources. */
+static int check_sources(struct packing *w, enum output_state state)
 {
-	int code = EXIT_DONE;
+	int code = state == OUTPUT_SEALED || state == OUTPUT_STARTED ? take_prints(w) : EXIT_DONE;
 
-	if (state == OUTPUT_SEALED && !w->o->trust_names)
-		code = output_check_newer(dir, &w->plan, &w->now, w->place.root);
-	if (state == OUTPUT_STARTED)
-		code = take_prints(w);
-	if (state == OUTPUT_STARTED && code == EXIT_DONE)
-		code = output_check_sources(dir, &w->plan, &w->now, w->place.root, w->o->trust_names);
+	if (code == EXIT_DONE && state == OUTPUT_SEALED)
+		code = output_check_sealed(&w->job, &w->now, w->o->trust_names, &w->kept);
+	if (code == EXIT_DONE && state == OUTPUT_STARTED)
+		code = output_check_sources(&w->job, &w->now, w->o->trust_names);
 	return code;
 }
 
@@ -276,7 +277,7 @@ static int choose_output(struct packing *w, enum output_state *state)
 	if (w->o->replace)
 		return settle_replacement(w, state);
 	w->sealed = *state == OUTPUT_SEALED;
-	return check_sources(w, w->o->out, *state);
+	return check_sources(w, *state);
 }
 
 static int build_and_seal(struct packing *w)
@@ -300,6 +301,20 @@ static int build_and_seal(struct packing *w)
 	return code;
 }
 
+/* The same dataset is there. */
+static int find_sealed(struct packing *w)
+{
+	int code;
+
+	note("%s: the same dataset is there already (same names, sizes%s%s); nothing to do", w->o->out,
+	     w->kept ? ", options and fingerprints"
+		     : " and options; it has no dataset.sources, so others of these names and sizes are not noticed",
+	     w->kept || w->o->trust_names ? "" : "; no source is newer");
+	w->began = true;
+	code = output_finish_sealed(&w->job);
+	return code == EXIT_DONE ? seal_recount(&w->job) : code;
+}
+
 static int carry_out(struct packing *w, bool plan_only)
 {
 	enum output_state state = OUTPUT_NEW;
@@ -308,13 +323,8 @@ static int carry_out(struct packing *w, bool plan_only)
 
 	if (code != EXIT_DONE)
 		return code;
-	if (w->sealed) {
-		note("%s: the same dataset is there already (same names, sizes and options%s); nothing to do",
-		     w->o->out, w->o->trust_names ? "" : "; no source is newer");
-		w->began = true;
-		code = output_clear_state(&w->job);
-		return code == EXIT_DONE ? seal_recount(&w->job) : code;
-	}
+	if (w->sealed)
+		return find_sealed(w);
 	if (w->o->quarantine) {
 		code = quarantine_open(&w->quarantine, w->o->quarantine);
 		w->job.quarantine = &w->quarantine;
@@ -327,11 +337,13 @@ static int carry_out(struct packing *w, bool plan_only)
 	if (code == EXIT_DONE)
 		code = output_begin(&w->job, w->place.root_absolute, &w->now);
 	if (code == EXIT_DONE)
-		code = output_check_sources(w->job.out_dir, &w->plan, &w->now, w->place.root, w->o->trust_names);
+		code = output_check_sources(&w->job, &w->now, w->o->trust_names);
 	if (code == EXIT_DONE)
 		code = output_open_origin(&w->job, w->o->trust_names, &w->origin, &found);
-	if (!w->o->trust_names)
-		w->job.origin = &w->origin;
+	if (code == EXIT_DONE && found)
+		code = output_add_prints(&w->job, &w->origin, &w->now);
+	w->job.kept = code == EXIT_DONE && found ? &w->origin : NULL;
+	w->job.origin = w->o->trust_names ? NULL : &w->origin;
 	if (code != EXIT_DONE || plan_only)
 		return code;
 	w->began = true;
@@ -341,23 +353,6 @@ static int carry_out(struct packing *w, bool plan_only)
 	if (code == EXIT_BAD && !w->account.written && (state == OUTPUT_NEW || all_empty))
 		output_give_up(&w->job, w->made_out, all_empty);
 	return code;
-}
-
-static void tell_plan(const struct packing *w)
-{
-	struct text words = {0}, digest = {0};
-
-	text_hex(&digest, w->plan.digest, sizeof(w->plan.digest));
-	text_shell_word(&words, w->o->out);
-	report_ignored(&w->scan);
-	if (!text_failed(&words) && !text_failed(&digest)) {
-		note("plan %s: %" PRIu64 " inputs in %" PRIu64 " shards", digest.data, w->plan.input_count,
-		     w->plan.shard_count);
-		note("next: shardpack build %s --part 0/N to N-1/N, on any machines; then shardpack seal %s",
-		     words.data, words.data);
-	}
-	text_free(&words);
-	text_free(&digest);
 }
 
 /* The plan, and what carry_out() would find. */
@@ -377,7 +372,7 @@ static int show_plan(struct packing *w)
 	if (code == EXIT_DONE && w->o->replace && state != OUTPUT_NEW)
 		code = would_continue(w, state, &same);
 	else if (code == EXIT_DONE)
-		code = check_sources(w, w->o->out, state);
+		code = check_sources(w, state);
 	if (code == EXIT_DONE)
 		printf("output %s\n", words[same ? state : OUTPUT_OTHER]);
 	return code;
@@ -395,7 +390,7 @@ static int run_with_places(struct packing *w, bool plan_only)
 	w->job.max_bad = !plan_only && cli_given(w->args, "max-bad") ? &w->o->max_bad : NULL;
 	code = carry_out(w, plan_only);
 	if (plan_only && code == EXIT_DONE && !w->sealed) {
-		tell_plan(w);
+		command_tell_plan(&w->job, &w->scan);
 		return code;
 	}
 	w->account.input_count = w->plan.input_count; /* also when a failure came before they were counted */
@@ -416,6 +411,8 @@ static int run(const struct cli_args *args, bool plan_only)
 	w.job.plan = &w.plan;
 	w.job.account = &w.account;
 	w.job.worker_count = w.o->jobs ? (unsigned)w.o->jobs : cpus_allowed();
+	w.anew = plan_only ? command_plan_again(w.o->out) : NULL;
+	w.job.anew = w.anew ? w.anew : "pack all anew with --replace";
 	code = settle_recipe(&w);
 	if (code == EXIT_DONE)
 		code = settle_source(&w);
@@ -434,6 +431,7 @@ static int run(const struct cli_args *args, bool plan_only)
 	free(w.out);
 	free(w.report_path);
 	free(w.work_dir);
+	free(w.anew);
 	return code;
 }
 

@@ -5,6 +5,7 @@
 #include "tools/shardpack/command.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,6 +47,36 @@ int command_check_report(const char *path)
 	return EXIT_DONE;
 }
 
+char *command_plan_again(const char *dir)
+{
+	struct text out = {0};
+
+	text_add(&out, "remove ", 7);
+	text_shell_word(&out, dir);
+	text_format(&out, " and begin again with `shardpack plan`");
+	if (!text_failed(&out))
+		return out.data;
+	text_free(&out);
+	return NULL;
+}
+
+void command_tell_plan(const struct job *job, const struct scan *scan)
+{
+	struct text words = {0}, digest = {0};
+
+	text_hex(&digest, job->plan->digest, sizeof(job->plan->digest));
+	text_shell_word(&words, job->out_dir);
+	report_ignored(scan);
+	if (!text_failed(&words) && !text_failed(&digest)) {
+		note("plan %s: %" PRIu64 " inputs in %" PRIu64 " shards", digest.data, job->plan->input_count,
+		     job->plan->shard_count);
+		note("next: shardpack build %s --part 0/N to N-1/N, on any machines; then shardpack seal %s",
+		     words.data, words.data);
+	}
+	text_free(&words);
+	text_free(&digest);
+}
+
 /* The command that is running, as a shell reads it. */
 static bool this_command(struct text *out)
 {
@@ -62,6 +93,16 @@ static bool this_command(struct text *out)
 	return found && out->bytes && !text_failed(out);
 }
 
+/* That makes another dataset.  Where nothing was written, only `shardpack plan` left something. */
+static void say_how_to_leave_out(const struct report *r)
+{
+	if (r->job->account->written || !r->scan)
+		hint("--on-error skip or quarantine leaves bad inputs out; that makes another dataset, so %s",
+		     r->job->anew);
+	else
+		hint("--on-error skip or quarantine leaves bad inputs out");
+}
+
 static void say_how_to_go_on(const struct report *r)
 {
 	struct text command = {0};
@@ -73,8 +114,7 @@ static void say_how_to_go_on(const struct report *r)
 	else if (r->exit_code == EXIT_IO)
 		hint("complete shards are kept; remove the cause, then run the same command again to continue");
 	else if (r->exit_code == EXIT_BAD && r->job->plan->recipe.on_error == ON_ERROR_FAIL && r->job->account->bad)
-		hint("--on-error skip or quarantine leaves bad inputs out%s",
-		     r->job->account->written ? "; that makes another dataset, so add --replace" : "");
+		say_how_to_leave_out(r);
 	text_free(&command);
 }
 

@@ -36,10 +36,10 @@
 struct build {
 	const struct job *job;
 	struct text provenance;
-	bool *todo; /* [shard_count] */
+	bool *todo; /* [shard_count] which of them need room */
 	struct range *ranges;
 	uint64_t *shard_of_range;
-	uint64_t todo_count;
+	uint64_t todo_count, again_count;
 	struct progress progress;
 	struct finisher finisher;
 	struct workers *workers;
@@ -71,7 +71,7 @@ struct kind {
 static int survey(struct build *b)
 {
 	const struct job *job = b->job;
-	uint64_t n = 0, part = job->part.count ? job->part.count : 1, there_inputs = 0, there_count = 0;
+	uint64_t n = 0, part = job->part.count ? job->part.count : 1, there_inputs = 0, there_count = 0, again = 0;
 	int code = EXIT_DONE;
 
 	job->account->input_count = 0;
@@ -86,17 +86,21 @@ static int survey(struct build *b)
 		}
 		plan_shard(job->plan, k, &b->ranges[n].first, &b->ranges[n].count);
 		job->account->input_count += b->ranges[n].count;
-		if (there) {
+		if (there && !job->again) {
 			there_inputs += b->ranges[n].count;
 			there_count++;
 			code = receipt_account(&r, job->plan, job->account);
 		} else {
-			b->todo[k] = true;
+			/* One that is there needs room until it was compared. */
+			b->todo[k] = !there || again++ < FINISHER_SHARDS + 2;
 			b->shard_of_range[n++] = k;
 		}
 		receipt_free(&r);
 	}
 	b->todo_count = n;
+	b->again_count = again;
+	if (code == EXIT_DONE && again)
+		note("%s: building %" PRIu64 " of %" PRIu64 " shards again, to compare them", job->out_dir, again, n);
 	if (code == EXIT_DONE && there_count)
 		note("%s: %" PRIu64 " of %" PRIu64 " shards are there already%s", job->out_dir, there_count,
 		     n + there_count, n ? "; continuing" : "");
@@ -156,7 +160,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 
 	if (!writer)
 		return EXIT_DONE;
-	code = b->job->stored ? stored_check_unchanged(b->job->stored, !b->job->origin) : EXIT_DONE;
+	code = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->anew, !b->job->origin) : EXIT_DONE;
 	if (code != EXIT_DONE)
 		return code;
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
@@ -421,7 +425,9 @@ int build_run(const struct job *job)
 	else
 		progress_abandon(&b.progress);
 	if (code == EXIT_DONE)
-		code = account_judge(job->account, job->plan->recipe.on_error == ON_ERROR_FAIL);
+		code = account_judge(job->account, job->plan->recipe.on_error == ON_ERROR_FAIL, job->anew);
+	if (code == EXIT_DONE && b.again_count)
+		note("%s: %" PRIu64 " shards have the bytes that these sources make", job->out_dir, b.again_count);
 	text_free(&b.provenance);
 	text_free(&b.lines);
 	free(b.todo);

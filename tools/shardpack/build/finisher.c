@@ -18,6 +18,8 @@
 #include "tools/shardpack/input/origin_check.h"
 #include "tools/shardpack/plan/plan.h"
 
+#define OTHER_SHOWN_MAX 20
+
 int finisher_fail(struct finisher *f, const struct shard_error *err)
 {
 	int code;
@@ -40,9 +42,23 @@ static int compare_before(const struct job *job, uint64_t shard_idx, const struc
 	int code = receipt_read(job->state_dir, shard_idx, &before, &found);
 
 	if (code == EXIT_DONE && found && !receipt_is_same(&before, r))
-		code = receipt_refuse(job->out_dir, shard_idx);
+		code = receipt_refuse(job->out_dir, shard_idx, job->anew);
 	receipt_free(&before);
 	return code;
+}
+
+/* What was built again is not the shard that is there.  The others may be, so go on. */
+static int count_other(struct finisher *f, uint64_t shard_idx, struct receipt *r)
+{
+	background_lock(&f->threads);
+	if (f->other_count++ < OTHER_SHOWN_MAX)
+		fail(EXIT_MISMATCH,
+		     "%s/%05" PRIu64 ".shard: has other bytes than these sources make; if they are the right ones, "
+		     "remove it and .shardpack/receipt-%05" PRIu64 ", and build it of them",
+		     f->job->out_dir, shard_idx, shard_idx);
+	background_unlock(&f->threads);
+	receipt_free(r);
+	return EXIT_DONE;
 }
 
 /*
@@ -52,6 +68,7 @@ static int compare_before(const struct job *job, uint64_t shard_idx, const struc
 static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct receipt *r)
 {
 	const struct job *job = f->job;
+	struct origin_words words = {job->source, job->anew};
 	struct shard_written written;
 	struct shard_error err;
 	uint64_t first, count;
@@ -59,11 +76,12 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 
 	plan_shard(job->plan, shard_idx, &first, &count);
 	if (job->origin)
-		code = origin_check_written(job->origin, job->plan, job->source_fd, job->source, first, count);
+		code = origin_check_written(job->origin, job->plan, job->source_fd, &words, first, count);
 	if (code != EXIT_DONE)
 		return code;
 	if (shard_writer_finish(writer, &written, &err) != SHARD_OK)
-		return finisher_fail(f, &err);
+		return job->again && err.status == SHARD_E_EXISTS ? count_other(f, shard_idx, r)
+								  : finisher_fail(f, &err);
 	r->file_bytes = written.file_bytes;
 	r->record_count = written.record_count;
 	r->miss_count = written.miss_count;
@@ -78,7 +96,10 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 	if (receipt_write(job->state_dir, shard_idx, r, &err) != SHARD_OK)
 		return finisher_fail(f, &err);
 	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
-	       r->file_bytes, written.already ? " (another process wrote it first)" : "");
+	       r->file_bytes,
+	       !written.already ? ""
+	       : job->again	? " (the same as it was)"
+				: " (another process wrote it first)");
 	return EXIT_DONE;
 }
 
@@ -202,5 +223,8 @@ int finisher_stop(struct finisher *f)
 	background_stop(&f->threads);
 	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
 		enter_result(f, &f->place[i]);
+	if (f->code == EXIT_DONE && f->other_count)
+		f->code = fail(EXIT_MISMATCH, "%s: %" PRIu64 " shards have other bytes than these sources make",
+			       f->job->out_dir, f->other_count);
 	return f->code;
 }

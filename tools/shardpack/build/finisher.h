@@ -33,6 +33,7 @@ struct finisher {
 	struct background threads;		 /* asked: a shard was handed over; told: a shard is complete */
 	struct finishing place[FINISHER_SHARDS]; /* lock */
 	int code;				 /* lock: the first exit code that was not EXIT_DONE; said already */
+	uint64_t other_count;			 /* lock: shards that were built again and became others */
 };
 
 int finisher_start(struct finisher *f, const struct job *job);

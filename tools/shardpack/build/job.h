@@ -26,8 +26,11 @@ struct job { /* all const while it runs, but for what `account` points to */
 	const struct stored *stored;	     /* the plan's files; NULL if it has none, or the inputs are not at hand */
 	const struct quarantine *quarantine; /* NULL unless that is the policy */
 	const struct origin *origin;	     /* when sources were written; NULL: not compared */
+	const struct origin *kept;	     /* of these a finished dataset keeps fingerprints; NULL: of none */
+	const char *anew;		     /* for messages: how this command makes all of the dataset anew */
 	unsigned worker_count;
 	bool verify_all;		  /* shards that are there are read once more, whatever receipts say */
+	bool again;			  /* they are built once more, and must become the same */
 	struct cli_part part;		  /* shards s with s % count == idx */
 	const struct cli_amount *max_bad; /* or NULL */
 	struct account *account;

@@ -19,7 +19,7 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/quarantine.h"
-#include "tools/shardpack/input/origin.h"
+#include "tools/shardpack/input/kept_prints.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_read.h"
 
@@ -90,6 +90,8 @@ static int list(const char *out_dir, struct listing *l)
 
 		if (!strcmp(name, MANIFEST))
 			l->has_manifest = true;
+		else if (!strcmp(name, KEPT_PRINTS_NAME))
+			continue;
 		else if (!strcmp(name, STATE_DIR))
 			l->has_state = true;
 		else if (is_shard_name(name))
@@ -386,7 +388,7 @@ static bool is_state_name(const char *name)
 
 static bool is_output_name(const char *name)
 {
-	return !strcmp(name, MANIFEST) || is_shard_name(name);
+	return !strcmp(name, MANIFEST) || !strcmp(name, KEPT_PRINTS_NAME) || is_shard_name(name);
 }
 
 int output_clear_state(const struct job *job)

@@ -4,6 +4,7 @@
  *
  *   OUT/00000.shard ...       published shards
  *   OUT/dataset.manifest      written last: with it the dataset is sealed
+ *   OUT/dataset.sources       fingerprints of the files of the source; kept_prints.h
  *   OUT/.shardpack/plan       the plan of the dataset
  *   OUT/.shardpack/sources    times and fingerprints of the files of the source; origin.h
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
@@ -46,25 +47,28 @@ int output_set_dir(struct job *job, const char *out_dir);
 int output_begin(const struct job *job, const char *source, const struct origin *now);
 
 /*
- * Are the sources still as they were when the plan in `out_dir` was made?  `now` is their present
- * state.  If nothing was recorded about them and there are no shards, the answer is yes.  If it is
- * no, this says why and returns EXIT_MISMATCH.
+ * Are the sources still as they were when the plan in OUT was made?  `now` is their present state.
+ * If nothing was recorded about them and there are no shards, the answer is yes.  If it is no, this
+ * says why and returns EXIT_MISMATCH.
  */
-int output_check_sources(const char *out_dir, const struct plan *plan, const struct origin *now, const char *root,
-			 bool trust_names);
+int output_check_sources(const struct job *job, const struct origin *now, bool trust_names);
 
-/* The same without a sentence. */
+/* The same of another folder, without a sentence. */
 int output_same_sources(const char *out_dir, const struct plan *plan, const struct origin *now, bool trust_names,
 			bool *same);
 
 /* Open what lies beside the plan.  With `trust_names` it may be missing: then *found is false. */
 int output_open_origin(const struct job *job, bool trust_names, struct origin *out, bool *found);
 
+/* Put fingerprints there that were missing, as files can be read now. */
+int output_add_prints(const struct job *job, const struct origin *then, const struct origin *now);
+
 /*
- * Is no source newer than the sealed dataset in `out_dir`?  EXIT_MISMATCH, and a sentence, if one
- * is.
+ * Is the sealed dataset in OUT made of these sources?  EXIT_MISMATCH, and a sentence, if a
+ * fingerprint is another one.  The same if a source is newer than the dataset, unless its
+ * fingerprint covers every byte, or with `trust_names`.  *kept is false if OUT has no fingerprints.
  */
-int output_check_newer(const char *out_dir, const struct plan *plan, const struct origin *now, const char *root);
+int output_check_sealed(const struct job *job, const struct origin *now, bool trust_names, bool *kept);
 
 /*
  * Read the plan that is in OUT, and the places beside it; NULL where there are none, else to be
@@ -78,8 +82,14 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
  */
 int output_refuse_link(const char *path);
 
+/* OUT is sealed: write the fingerprints in job->kept beside the manifest. */
+int output_keep_prints(const struct job *job);
+
 /* OUT is sealed: remove .shardpack. */
 int output_clear_state(const struct job *job);
+
+/* OUT was found sealed: do both, as a run that was stopped behind the manifest did not. */
+int output_finish_sealed(struct job *job);
 
 /*
  * Undo output_begin(), if OUT holds nothing else.  Also remove OUT itself if `made`, and its shards

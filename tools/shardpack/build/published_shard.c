@@ -176,7 +176,7 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 		return make_receipt(job, shard_idx, path, reader, r);
 	}
 	if (!receipt_is_same(r, &is))
-		return receipt_refuse(job->out_dir, shard_idx);
+		return receipt_refuse(job->out_dir, shard_idx, job->anew);
 	mtime_then = r->mtime_ns;
 	r->mtime_ns = is.mtime_ns;
 	if (mtime_then == is.mtime_ns && !job->verify_all)

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/text_end.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -47,8 +47,6 @@ uint64_t receipt_accepted_count(const struct receipt *r)
 
 static void write_text(uint64_t shard_idx, const struct receipt *r, struct text *out)
 {
-	uint8_t digest[32] = {0};
-
 	text_format(out,
 		    RECEIPT "shard %" PRIu64 " bytes %" PRIu64 " time %" PRIu64 " records %" PRIu64 " misses %" PRIu64
 			    " root ",
@@ -59,11 +57,7 @@ static void write_text(uint64_t shard_idx, const struct receipt *r, struct text 
 	text_add(out, "\n", 1);
 	if (r->lines.bytes)
 		text_add(out, r->lines.data, r->lines.bytes);
-	if (!text_failed(out))
-		shard_sha256(out->data, out->bytes, digest);
-	text_add(out, "end ", 4);
-	text_hex(out, digest, sizeof(digest));
-	text_add(out, "\n", 1);
+	text_add_end(out);
 }
 
 int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receipt *r, struct shard_error *err)
@@ -101,24 +95,6 @@ bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime
 	return true;
 }
 
-/* Check the last line and cut it off. */
-static bool end_is_right(struct text *text)
-{
-	static const size_t end_bytes = 4 + 64 + 1;
-	uint8_t said[32], is[32];
-	const char *end;
-
-	if (text->bytes <= end_bytes)
-		return false;
-	end = text->data + text->bytes - end_bytes;
-	if (memcmp(end, "end ", 4) || !text_unhex(end + 4, 64, said, 32) || end[68] != '\n')
-		return false;
-	text->bytes -= end_bytes;
-	text->data[text->bytes] = '\0';
-	shard_sha256(text->data, text->bytes, is);
-	return !memcmp(said, is, 32);
-}
-
 /* The digest was right: receipt_write() wrote these bytes, in this version or another one. */
 static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 {
@@ -126,7 +102,7 @@ static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 	int at = 0;
 	const char *line;
 
-	if (!end_is_right(text) || strncmp(text->data, RECEIPT, strlen(RECEIPT)))
+	if (!text_cut_end(text) || strncmp(text->data, RECEIPT, strlen(RECEIPT)))
 		return false;
 	line = text->data + strlen(RECEIPT);
 	if (sscanf(line,
@@ -168,12 +144,12 @@ bool receipt_is_same(const struct receipt *a, const struct receipt *b)
 	       !memcmp(a->root, b->root, sizeof(a->root));
 }
 
-int receipt_refuse(const char *out_dir, uint64_t shard_idx)
+int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew)
 {
 	return fail(EXIT_MISMATCH,
 		    "%s/%05" PRIu64 ".shard: has other bytes than when it was built before, so a source changed "
-		    "meanwhile; remove this file and bring back the source of then, or build all anew with --replace",
-		    out_dir, shard_idx);
+		    "meanwhile; remove this file and bring back the source of then, or %s",
+		    out_dir, shard_idx, anew);
 }
 
 /* What one line says; *message is encoded.  False if none of these lines is like that. */

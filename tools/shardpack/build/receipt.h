@@ -56,8 +56,8 @@ int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, b
 /* Is it of the same shard: the same bytes, whenever they were written? */
 bool receipt_is_same(const struct receipt *a, const struct receipt *b);
 
-/* Say that it is not, and return the exit code. */
-int receipt_refuse(const char *out_dir, uint64_t shard_idx);
+/* Say that it is not, and return the exit code.  `anew` is that of a job. */
+int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew);
 
 /* Enter the shard, its misses and what it accepted.  Returns the exit code. */
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a);

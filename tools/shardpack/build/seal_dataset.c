@@ -3,7 +3,7 @@
  * seal_dataset.c - shards become a dataset
  *
  * The order of steps is what makes a kill harmless: everything that is made from .shardpack
- * is written before the manifest, and .shardpack goes after it.
+ * is written before it goes, and it goes after the manifest.
  */
 #include "tools/shardpack/build/seal_dataset.h"
 
@@ -175,6 +175,8 @@ int seal_run(const struct job *job)
 		code = add_and_finish(job, seal);
 	shard_seal_close(seal);
 	free_names(names, plan->class_count);
+	if (code == EXIT_DONE)
+		code = output_keep_prints(job);
 	return code == EXIT_DONE ? output_clear_state(job) : code;
 }
 

@@ -114,13 +114,13 @@ uint64_t account_not_done(const struct account *a)
 	return failed > wrong ? failed - wrong : 0;
 }
 
-int account_judge(const struct account *a, bool bad_fails)
+int account_judge(const struct account *a, bool bad_fails, const char *anew)
 {
 	if (a->changed && a->changed == a->unreadable)
 		return fail(EXIT_MISMATCH,
 			    "%" PRIu64 " inputs changed since the plan was made; shards that need one of them were not "
-			    "published",
-			    a->changed);
+			    "published; bring back the files of then, or %s",
+			    a->changed, anew);
 	if (a->unreadable)
 		return fail(EXIT_IO,
 			    "%" PRIu64 " inputs could not be read; shards that need one of them were not "

@@ -81,8 +81,11 @@ uint64_t account_failed(const struct account *a);
  */
 uint64_t account_not_done(const struct account *a);
 
-/* The run itself went well; did the inputs?  Returns the exit code, and says why. */
-int account_judge(const struct account *a, bool bad_fails);
+/*
+ * The run itself went well; did the inputs?  Returns the exit code, and says why.  `anew` says how
+ * to pack all anew.
+ */
+int account_judge(const struct account *a, bool bad_fails, const char *anew);
 
 void account_free(struct account *a);
 

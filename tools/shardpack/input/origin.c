@@ -86,16 +86,10 @@ static bool path_of(const struct plan *p, const struct plan_input *in, uint64_t 
 
 static void note_time(struct origin *o, uint64_t slot, uint64_t ns)
 {
-	if (ns > o->newest_ns) {
-		o->newest_ns = ns;
-		o->newest_slot = slot;
+	if (ns > o->name_ns) {
+		o->name_ns = ns;
+		o->name_slot = slot;
 	}
-}
-
-static void note_newest(struct origin *o, uint64_t slot, const struct stat *st)
-{
-	note_time(o, slot, files_ns(&st->st_mtim));
-	note_time(o, slot, files_ns(&st->st_ctim));
 }
 
 /*
@@ -109,8 +103,10 @@ static void note_name(struct origin *o, uint64_t slot, int root_fd, const char *
 
 	if (fstatat(root_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return; /* it was there a moment ago; to read it says why */
-	if (S_ISLNK(st.st_mode))
-		note_newest(o, slot, &st);
+	if (S_ISLNK(st.st_mode)) {
+		note_time(o, slot, files_ns(&st.st_mtim));
+		note_time(o, slot, files_ns(&st.st_ctim));
+	}
 	if (S_ISLNK(st.st_mode) && fstatat(root_fd, name, &st, 0) != 0)
 		return;
 	if (S_ISDIR(st.st_mode) && files_ns(&st.st_ctim) > files_ns(&st.st_mtim) && root_fd != AT_FDCWD)
@@ -195,7 +191,6 @@ static int look_at_inputs(struct origin *o, const struct plan *p, const struct s
 				break;
 			++*own;
 			o->entry[slot] = origin_entry_of(&st);
-			note_newest(o, slot, &st);
 			note_names(o, slot, place->root_fd, path, before);
 			strcpy(before, path);
 		}
@@ -221,7 +216,6 @@ int origin_collect(struct origin *o, const struct plan *p, const struct source_p
 		if (p->file[i].how)
 			continue;
 		o->file_entry[i] = origin_entry_of(stored_stat(s, (uint32_t)i));
-		note_newest(o, first + i, stored_stat(s, (uint32_t)i));
 		note_names(o, first + i, place->root_fd, p->file[i].path, "");
 	}
 	note_names(o, own ? 0 : first, AT_FDCWD, place->root, "");

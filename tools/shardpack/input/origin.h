@@ -47,8 +47,8 @@ struct origin { /* start it zeroed */
 	uint8_t (*print)[FINGERPRINT_BYTES]; /* of own files, then of those that hold many inputs */
 	uint64_t input_count, per_input, file_count;
 	uint64_t own_print_count;
-	/* Of a fresh look: the last change to any file, of its bytes or its name, and to which. */
-	uint64_t newest_ns, newest_slot;
+	/* Of a fresh look: the last change to a name on the way to a file, and to which. */
+	uint64_t name_ns, name_slot;
 };
 
 /* All functions that return int say why they fail, and return the exit code. */

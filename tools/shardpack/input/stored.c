@@ -207,7 +207,7 @@ int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how
 	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, s->file[of].path, of, how) : code;
 }
 
-int stored_attach(struct stored *s, const struct plan *p)
+int stored_attach(struct stored *s, const struct plan *p, const char *anew)
 {
 	int code = EXIT_DONE;
 
@@ -217,8 +217,9 @@ int stored_attach(struct stored *s, const struct plan *p)
 		code = f->how ? open_unpacked(s, f->of, f->how, f->bytes) : open_file(s, f->path);
 		if (code == EXIT_DONE && s->file[i].bytes != f->bytes)
 			code = fail(EXIT_MISMATCH,
-				    "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
-				    s->place->root, f->path, f->bytes, s->file[i].bytes);
+				    "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64
+				    " now; bring back the file of then, or %s",
+				    s->place->root, f->path, f->bytes, s->file[i].bytes, anew);
 	}
 	return code;
 }
@@ -310,31 +311,35 @@ int stored_take_print(struct stored *s, uint32_t file, const struct fingerprint_
 	return code;
 }
 
+static int refuse_written(const struct stored *s, const struct handle *h, const char *anew)
+{
+	return fail(EXIT_MISMATCH, "%s/%s: changed while it was read; when nothing writes to it any more, %s",
+		    s->place->root, h->path, anew);
+}
+
 /*
  * Its name, its mode or its bytes changed, and the time at which it was written did not, or was set
  * back.
  */
-static int check_touched(const struct stored *s, struct handle *h, const struct stat *now, bool trust_names)
+static int check_touched(const struct stored *s, struct handle *h, const struct stat *now, const char *anew,
+			 bool trust_names)
 {
 	uint8_t print[FINGERPRINT_BYTES];
 	int code = take_print(s, h, print);
 
 	if (code == EXIT_DONE && memcmp(print, h->print, FINGERPRINT_BYTES) != 0)
-		code = fail(EXIT_MISMATCH,
-			    "%s/%s: changed while it was read; when nothing writes to it any more, build all of the "
-			    "dataset anew with --replace",
-			    s->place->root, h->path);
+		code = refuse_written(s, h, anew);
 	else if (code == EXIT_DONE && !trust_names && h->bytes > h->rule.whole_bytes)
 		code = fail(EXIT_MISMATCH,
-			    "%s/%s: touched while it was read, so it may have other bytes; if it has, build all of "
-			    "the dataset anew with --replace; if not, as after chmod, go on with --trust-names",
-			    s->place->root, h->path);
+			    "%s/%s: touched while it was read, so it may have other bytes; if it has, %s; if not, as "
+			    "after chmod, go on with --trust-names",
+			    s->place->root, h->path, anew);
 	else if (code == EXIT_DONE)
 		h->opened = *now;
 	return code;
 }
 
-int stored_check_unchanged(const struct stored *s, bool trust_names)
+int stored_check_unchanged(const struct stored *s, const char *anew, bool trust_names)
 {
 	struct stat st;
 	int code = EXIT_DONE;
@@ -347,13 +352,9 @@ int stored_check_unchanged(const struct stored *s, bool trust_names)
 		if (fstat(h->fd, &st) != 0)
 			return fail(EXIT_IO, "%s/%s: %s", s->place->root, h->path, strerror(errno));
 		if ((uint64_t)st.st_size != h->bytes || files_ns(&st.st_mtim) != files_ns(&h->opened.st_mtim))
-			return fail(
-				EXIT_MISMATCH,
-				"%s/%s: changed while it was read; when nothing writes to it any more, build all of "
-				"the dataset anew with --replace",
-				s->place->root, h->path);
+			return refuse_written(s, h, anew);
 		if (files_ns(&st.st_ctim) != files_ns(&h->opened.st_ctim))
-			code = check_touched(s, h, &st, trust_names);
+			code = check_touched(s, h, &st, anew, trust_names);
 	}
 	return code;
 }

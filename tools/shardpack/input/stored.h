@@ -40,8 +40,11 @@ void stored_close(struct stored *s);
 int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file);
 int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file);
 
-/* Open all files of a plan that was read.  A file whose size has changed is EXIT_MISMATCH. */
-int stored_attach(struct stored *s, const struct plan *p);
+/*
+ * Open all files of a plan that was read.  A file whose size has changed is EXIT_MISMATCH; `anew`
+ * says how to pack all anew.
+ */
+int stored_attach(struct stored *s, const struct plan *p, const char *anew);
 
 /* How it was when it was opened; of a file that lies in the source. */
 const struct stat *stored_stat(const struct stored *s, uint32_t file);
@@ -78,7 +81,8 @@ int stored_take_print(struct stored *s, uint32_t file, const struct fingerprint_
 /*
  * Is every file as it was when it was opened?  Prints which one is not, and returns the exit code.
  * Fingerprints must have been taken: they decide where only the file's time of change is another.
+ * `anew` says how to pack all anew.
  */
-int stored_check_unchanged(const struct stored *s, bool trust_names);
+int stored_check_unchanged(const struct stored *s, const char *anew, bool trust_names);
 
 #endif
