@@ -49,7 +49,7 @@ SHARD_API void shard_schema_group(struct shard_schema *schema);
  * Plans and provenance name it.  The version of the library is not in a dataset, so a new release
  * gives datasets the same bytes and ids.
  */
-#define SHARD_BYTES_VERSION 2
+#define SHARD_BYTES_VERSION 3
 
 /* ---- what packers do alike -------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
  *
  *   shardpack-plan 1
  *   source images ... shard-records 5000      the recipe, recipe.h
- *   bytes-version 2                           SHARD_BYTES_VERSION of shard_pack.h
+ *   bytes-version 3                           SHARD_BYTES_VERSION of shard_pack.h
  *   version libjpeg-turbo 2.1.5 ...           what decides pixels beside the recipe
  *   file 0 81920 00000.tar                    files that hold many inputs: number, bytes, path
  *   unpack 1 81920 0 gzip                     one made of another: number, bytes, of which, how;
