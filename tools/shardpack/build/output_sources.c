@@ -151,7 +151,10 @@ int output_keep_prints(const struct job *job)
 	if (code != EXIT_DONE)
 		return code;
 	kept_prints_write(job->kept, id, &text);
-	if (text_failed(&text))
+	/* A kill in the middle of this leaves a temporary file, and nobody builds here any more. */
+	if (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK)
+		code = fail(exit_code_of_status(err.status), "%s", err.message);
+	else if (text_failed(&text))
 		code = fail(EXIT_IO, "%s: out of memory", path);
 	else if (files_publish(path, text.data, text.bytes, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s", err.message);
