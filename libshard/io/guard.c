@@ -21,7 +21,8 @@ static _Thread_local struct {
 	sigjmp_buf back;
 	bool (*volatile is_ours)(void *context, uintptr_t at); /* NULL: not armed */
 	void *volatile context;
-	bool asked, blocked;	     /* does this thread block SIGBUS? */
+	bool blocked;		     /* does this thread block SIGBUS? */
+	unsigned asked;		     /* how often, in this process */
 	volatile sig_atomic_t owed;  /* a signal came by raise() while work ran */
 	volatile sig_atomic_t depth; /* handlers that are under way for one signal */
 } armed;
@@ -105,7 +106,7 @@ static bool be_on_top(void)
 static void in_child(void)
 {
 	atomic_flag_clear(&installing);
-	armed.asked = false;
+	armed.asked = 0;
 }
 
 static void install(void)
@@ -135,8 +136,7 @@ void guard_ask(void)
 	sigemptyset(&now);
 	pthread_sigmask(SIG_BLOCK, NULL, &now);
 	armed.blocked = sigismember(&now, SIGBUS) == 1;
-	armed.asked = true;
-	if (installed)
+	if (armed.asked++ % GUARD_LOOK_EVERY == 0 && installed)
 		be_on_top();
 }
 

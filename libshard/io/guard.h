@@ -15,7 +15,7 @@
 
 /*
  * Put the handler in place, once per process.  False if the system refuses.  If somebody puts
- * another handler in its place later, guard_ask() puts it above that one.
+ * another handler in its place later, guard_ask() puts ours above that one.
  */
 bool guard_install(void);
 
@@ -36,7 +36,11 @@ bool guard_run(const void *begin, size_t bytes, void (*work)(void *context), voi
  */
 bool guard_run_where(bool (*is_ours)(void *context, uintptr_t at), void (*work)(void *context), void *context);
 
-/* Ask again: does this thread block SIGBUS, and is our handler there?  Two system calls. */
+/*
+ * Ask again whether this thread blocks SIGBUS.  One system call.  The thread's first time, and each
+ * time after so many, this also looks whether our handler is there, which takes longer.
+ */
+#define GUARD_LOOK_EVERY 16u
 void guard_ask(void);
 
 #endif

@@ -128,7 +128,7 @@ static void read_under_another(size_t one)
 		}
 	}
 	sigaction(SIGBUS, &later_ones[one].theirs, &ours);
-	if (later_ones[one].look_again)
+	for (unsigned i = 0; later_ones[one].look_again && i < GUARD_LOOK_EVERY; i++)
 		guard_ask();
 	for (int i = 0; i < 3; i++)
 		if (guard_run(c.map, BYTES, read_all, &c) || write(CAUGHT_FD, "", 1) != 1)
