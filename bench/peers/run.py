@@ -333,7 +333,7 @@ def keep(found, results):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
-    parser.add_argument("--records", type=int, default=8192)
+    parser.add_argument("--records", type=int, default=6144)
     parser.add_argument("--only", default=",".join(PEERS), help="peers, with commas between them")
     parser.add_argument("--results", default="")
     parser.add_argument("--processes", type=int, default=table.PROCESSES, help="rounds over all these peers")
