@@ -147,6 +147,20 @@ def busy_seconds():
     return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
 
 
+class Others:
+    """What CPU time this process and its children take from now on, and what share others take."""
+
+    def __init__(self):
+        self.begin = time.perf_counter(), cpu_seconds(), busy_seconds()
+
+    def stop(self):
+        """(CPU seconds, the others' share of all processors)"""
+        seconds, cpu, busy = (
+            now - then for now, then in zip((time.perf_counter(), cpu_seconds(), busy_seconds()), self.begin)
+        )
+        return cpu, max(0.0, busy - cpu) / seconds / os.cpu_count()
+
+
 class Memory(threading.Thread):
     """Looks ten times a second at the memory of the processes: all of it, and what is not file."""
 

@@ -75,16 +75,16 @@ def verified(reader, corpus, out):
 
 def timed(reader, epoch, use):
     """Whole epochs by one consumer, from that number on."""
-    cpu, busy, epochs = common.cpu_seconds(), common.busy_seconds(), []
+    others, epochs = common.Others(), []
     while sum(e["s"] for e in epochs) < SECONDS:
         seconds, _, records, total = common.run_epoch(reader.epoch(epoch + len(epochs)), use)
         epochs.append({"s": seconds, "records": records, "sum": total})
-    cpu, busy = common.cpu_seconds() - cpu, common.busy_seconds() - busy
+    cpu, share = others.stop()
     records, seconds = (sum(e[k] for e in epochs) for k in ("records", "s"))
     return {
         "per_s": records / seconds,
         "cpu_s_per_GB": cpu / (records * common.IMAGE_BYTES / 1e9),
-        "others": max(0.0, busy - cpu) / seconds / os.cpu_count(),
+        "others": share,
         "epochs": epochs,
     }
 
@@ -106,10 +106,12 @@ def hot(line, corpus, out, workers):
 
 def cold(line, corpus, out, workers):
     stayed = common.make_cold(out)
+    others = common.Others()
     reader, open_s = opened(line, out, workers)
     seconds, first, records, total = common.run_epoch(reader.epoch(0))
     return {
         "per_s": records / seconds,
+        "others": others.stop()[1],
         "open_s": open_s,
         "first_s": first,
         "stayed": stayed,

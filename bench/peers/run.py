@@ -117,6 +117,16 @@ def install(name, about, build):
     return make_venv(f"{build}/venvs/{about.get('VENV', name)}", about["INSTALL"], base)
 
 
+def commit():
+    """Of this tree; a tree without git has none."""
+    if not shutil.which("git"):
+        return "unknown"
+    found = subprocess.run(
+        ["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() or "unknown"
+
+
 def versions(python, installs):
     names = {re.split("[=<>]", p)[0] for group in installs if group != "libshard" for p in group if not p.startswith("-")} | {"torch"}
     listed = json.loads(run([python, "-m", "pip", "--disable-pip-version-check", "list", "--format=json"]))
@@ -126,13 +136,13 @@ def versions(python, installs):
         if p["name"].lower().replace("_", "-") in names or p["name"] == "libshard"
     }
     if "libshard" in installs:
-        found["commit"] = run(["git", "-C", ROOT, "describe", "--always", "--dirty"]).strip()
+        found["commit"] = commit()
     return found
 
 
 def measure(python, name, stage, corpus, out, line=None, workers=None, through=()):
     environment = {
-        **os.environ,
+        **{k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"},  # each library has its own default
         "PYTHONPATH": HERE,
         "CORPUS": corpus,
         "HF_HUB_OFFLINE": "1",

@@ -74,9 +74,9 @@ def get(process, path):
 
 
 def loads(process):
-    """What others did, for each CPU: just before, and while the two consumers were timed."""
-    during = [get(process, ("hot", name, "others")) for name in ("delivered", "read")]
-    return [x for x in (process.get("load"), *during) if x is not None]
+    """What others did, for each CPU: just before, and while it was timed."""
+    paths = (("hot", "delivered", "others"), ("hot", "read", "others"), ("cold", "others"))
+    return [x for x in (process.get("load"), *(get(process, path) for path in paths)) if x is not None]
 
 
 def counted(row):
