@@ -6,17 +6,17 @@ Fairness, the same for all:
 
 - the same records: 224 x 224 x 3 bytes and a label, decoded from the same JPEGs; the same batch of
   256; a whole epoch;
-- the consumer touches every page of every image and nothing else; from that comes a checksum which
-  no order changes;
+- before anything is timed, one epoch hashes every byte of every image and label: the hashes must be
+  those of the data, each as often as the data has it;
+- two consumers are timed. One touches a byte of each page of each image (the batch is delivered),
+  the other one reads each byte once. Both come to a sum that no order changes, and that must be the
+  data's too;
 - each peer shuffles, as its documentation says that one does, and drops or repeats nothing;
-- 0, 1 and 2 workers (of ours, threads: at least 1), the fastest is kept; settings and the page that
-  says so stand in the row;
-- the first epoch warms up; hot is the next two together (one, if an epoch takes over 15 s), what
-  was prepared ahead of them included, as in training; cold is a new process after the files left
-  the page cache;
+- nothing is told to a library that its page does not tell: no number of threads is forced on it;
 - CPU and memory are those of the process and all its children.
 """
 
+import hashlib
 import os
 import resource
 import threading
@@ -25,6 +25,7 @@ import time
 import numpy as np
 
 SHAPE = (224, 224, 3)
+IMAGE_BYTES = 224 * 224 * 3
 BATCH = 256
 PAGE = 4096
 
@@ -42,11 +43,67 @@ def write_map(images, labels, out):
     np.save(f"{out}/labels.npy", labels)
 
 
-def touch(images, labels):
-    """A byte of each page of each image, times its label: the same sum in any order of an epoch."""
-    a = np.asarray(images).reshape(len(images), -1)
-    per_image = a[:, ::PAGE].sum(axis=1, dtype=np.uint64)
+# ---- consumers ----
+
+
+def rows(images):
+    return np.asarray(images).reshape(len(images), -1)
+
+
+def weighted(per_image, labels):
     return int((per_image * (np.asarray(labels).astype(np.uint64).reshape(-1) + np.uint64(1))).sum())
+
+
+def touch(images, labels):
+    """A byte of each page of each image, times its label plus 1: the sum has no order."""
+    return weighted(rows(images)[:, ::PAGE].sum(axis=1, dtype=np.uint64), labels)
+
+
+def read(images, labels):
+    """Every byte of each image, as words of 8, times its label plus 1: the sum has no order."""
+    return weighted(rows(images).view(np.uint64).sum(axis=1), labels)
+
+
+CONSUMERS = {"delivered": touch, "read": read}
+
+
+def digests(images, labels):
+    """The SHA-256 of each image with its label, as 32 bytes: [n, 32]."""
+    found = np.empty((len(images), 32), np.uint8)
+    labels = np.asarray(labels).astype("<i8").reshape(-1)
+    for i, (image, label) in enumerate(zip(rows(images), labels, strict=True)):
+        digest = hashlib.sha256(image)
+        digest.update(label.tobytes())
+        found[i] = np.frombuffer(digest.digest(), np.uint8)
+    return found
+
+
+def keys(found):
+    return np.ascontiguousarray(found).view("V32").reshape(-1).tolist()
+
+
+def difference(found, wanted):
+    """(records of the data that did not come; records that came and are not the data's, or came too
+    often)."""
+    left = {}
+    for key in keys(wanted):
+        left[key] = left.get(key, 0) + 1
+    foreign = 0
+    for key in keys(found):
+        if left.get(key, 0):
+            left[key] -= 1
+        else:
+            foreign += 1
+    return sum(left.values()), foreign
+
+
+def sums(images, labels, step=1024):
+    """What a whole epoch comes to, for each consumer."""
+    totals = {
+        name: sum(use(images[i : i + step], labels[i : i + step]) for i in range(0, len(labels), step))
+        for name, use in CONSUMERS.items()
+    }
+    return {name: f"{total & (2**64 - 1):016x}" for name, total in totals.items()}
 
 
 # ---- the process and its children ----
@@ -81,6 +138,27 @@ def cpu_seconds():
         except OSError:
             pass
     return total
+
+
+def busy_seconds():
+    """Of all processors together since the machine started, with what a hypervisor took."""
+    with open("/proc/stat") as f:
+        ticks = list(map(int, f.readline().split()[1:9]))
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+class Others:
+    """What CPU time this process and its children take from now on, and what share others take."""
+
+    def __init__(self):
+        self.begin = time.perf_counter(), cpu_seconds(), busy_seconds()
+
+    def stop(self):
+        """(CPU seconds, the others' share of all processors)"""
+        seconds, cpu, busy = (
+            now - then for now, then in zip((time.perf_counter(), cpu_seconds(), busy_seconds()), self.begin)
+        )
+        return cpu, max(0.0, busy - cpu) / seconds / os.cpu_count()
 
 
 class Memory(threading.Thread):
@@ -140,13 +218,13 @@ def make_cold(folder):
     return stayed / max(pages, 1)
 
 
-def run_epoch(batches):
-    """(seconds, seconds to the first batch, records, checksum)"""
-    begin, first, records, checksum = time.perf_counter(), None, 0, 0
+def run_epoch(batches, use=touch):
+    """(seconds, seconds to the first batch, records, sum)"""
+    begin, first, records, total = time.perf_counter(), None, 0, 0
     for images, labels in batches:
         if first is None:
             first = time.perf_counter() - begin
-        checksum += touch(images, labels)
+        total += use(images, labels)
         records += len(labels)
         del images, labels
-    return time.perf_counter() - begin, first, records, checksum & (2**64 - 1)
+    return time.perf_counter() - begin, first, records, f"{total & (2**64 - 1):016x}"

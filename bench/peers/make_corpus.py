@@ -3,14 +3,16 @@
 them
 
 Smooth shapes with grain, of about 25 KB each, like small photographs.  pixels.bin and labels.npy
-are in the order of the sorted paths, so that every row has the same records.
+are in the order of the sorted paths, so that every row has the same records.  digests.npy has a
+hash of each record, and sums.json what each consumer's epoch comes to.
 """
 
+import json
 import os
 import sys
 
 import numpy as np
-from common import corpus, touch
+from common import corpus, digests, sums
 from PIL import Image
 
 CLASSES = 16
@@ -33,8 +35,10 @@ def main():
         for path in paths:
             f.write(np.asarray(Image.open(path).convert("RGB")).tobytes())
     np.save(f"{out}/labels.npy", np.array([int(p.split("/")[-2]) for p in paths], np.int64))
-    with open(f"{out}/checksum", "w") as f:  # of the very pixels: what each epoch of each peer must come to
-        f.write(f"{touch(*corpus(out)):016x}")
+    images, labels = corpus(out)
+    np.save(f"{out}/digests.npy", digests(images, labels))
+    with open(f"{out}/sums.json", "w") as f:  # the last file: with it, the corpus is complete
+        json.dump(sums(images, labels), f)
 
 
 main()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""measure.py PEER STAGE CORPUS OUT [WORKERS] - one stage of one row, in a process of its own;
+"""measure.py PEER STAGE CORPUS OUT [LINE WORKERS] - one stage of one row, in a process of its own;
 prints a line of JSON
 
-Stages: pack; hot; cold (the files are out of the page cache); half (read half an epoch, keep the
-state); resume.
+Stages: pack; trial (part of an epoch, to choose a number of workers); hot (an epoch that hashes all
+bytes and keeps the loader's state at its middle, then what is timed); cold (the files are out of
+the page cache); resume (from that state).
 """
 
 import importlib
@@ -14,8 +15,9 @@ import sys
 import time
 
 import common
+import numpy as np
 
-SLOW_S = 15  # whose first epoch takes longer is measured over one more, not two
+SECONDS = 2  # each consumer is timed over whole epochs until this much has passed
 
 
 def pack(peer, corpus, out):
@@ -28,99 +30,121 @@ def pack(peer, corpus, out):
     return {"pack_s": time.perf_counter() - begin, "pack_cpu_s": common.cpu_seconds() - cpu, "bytes": common.size(out)}
 
 
-def opened(peer, out, workers):
+def opened(line, out, workers):
     begin = time.perf_counter()
-    reader = peer.Reader(out, workers)
+    reader = line(out, workers)
     return reader, time.perf_counter() - begin
 
 
-def hot(peer, out, workers):
-    memory = common.Memory()
-    memory.start()
-    reader, open_s = opened(peer, out, workers)
-    epochs = []
-    for epoch in range(3):
-        if epoch == 2 and epochs[0]["s"] > SLOW_S:
-            break
-        cpu = common.cpu_seconds()
-        seconds, first, records, checksum = common.run_epoch(reader.epoch(epoch))
-        epochs.append(
-            {
-                "s": seconds,
-                "first_s": first,
-                "records": records,
-                "checksum": f"{checksum:016x}",
-                "cpu_s": common.cpu_seconds() - cpu,
-            }
-        )
-    memory.stop.set()
-    memory.join()
-    records, seconds, cpu = (sum(e[k] for e in epochs[1:]) for k in ("records", "s", "cpu_s"))
-    gigabytes = records * 224 * 224 * 3 / 1e9
+def trial(line, corpus, out, workers):
+    """How fast it is after the first quarter of an epoch."""
+    reader, _ = opened(line, out, workers)
+    skipped = len(np.load(f"{corpus}/labels.npy")) // 4
+    records, begin = 0, None
+    for images, labels in reader.epoch(0):
+        common.touch(images, labels)
+        records += len(labels)
+        if begin is None and records >= skipped:
+            begin, skipped = time.perf_counter(), records
+    return {"per_s": (records - skipped) / (time.perf_counter() - begin)}
+
+
+def verified(reader, corpus, out):
+    """An epoch of which every byte is hashed; what resume() needs goes into a file."""
+    wanted = np.load(f"{corpus}/digests.npy")
+    steps = len(wanted) // common.BATCH // 2
+    state, found, begin, first = None, [], time.perf_counter(), None
+    for images, labels in reader.epoch(0):
+        first = first or time.perf_counter() - begin
+        found.append(common.digests(images, labels))
+        del images, labels
+        if len(found) == steps and hasattr(reader, "state"):
+            state = reader.state()
+    with open(out + ".state", "wb") as f:
+        pickle.dump((steps, state, sorted(common.keys(found[steps])) if len(found) > steps else []), f)
+    found = np.concatenate(found)
+    missing, foreign = common.difference(found, wanted)
     return {
-        "open_s": open_s,
-        "first_s": epochs[0]["first_s"],
-        "hot_per_s": records / seconds,
-        "cpu_s_per_GB": cpu / gigabytes,
-        "peak_bytes": memory.peak,
-        "peak_anonymous_bytes": memory.peak_anonymous,
-        "checksums": [e["checksum"] for e in epochs],
-        "records": epochs[0]["records"],
+        "first_s": first,
+        "records": len(found),
+        "missing": missing,
+        "foreign": foreign,
+        "has_state": state is not None,
+    }
+
+
+def timed(reader, epoch, use):
+    """Whole epochs by one consumer, from that number on."""
+    others, epochs = common.Others(), []
+    while sum(e["s"] for e in epochs) < SECONDS:
+        seconds, _, records, total = common.run_epoch(reader.epoch(epoch + len(epochs)), use)
+        epochs.append({"s": seconds, "records": records, "sum": total})
+    cpu, share = others.stop()
+    records, seconds = (sum(e[k] for e in epochs) for k in ("records", "s"))
+    return {
+        "per_s": records / seconds,
+        "cpu_s_per_GB": cpu / (records * common.IMAGE_BYTES / 1e9),
+        "others": share,
         "epochs": epochs,
     }
 
 
-def cold(peer, out, workers):
+def hot(line, corpus, out, workers):
+    memory = common.Memory()
+    memory.start()
+    reader, open_s = opened(line, out, workers)
+    found = {"open_s": open_s, **verified(reader, corpus, out)}
+    memory.stop.set()
+    memory.join()
+    found.update(peak_bytes=memory.peak, peak_anonymous_bytes=memory.peak_anonymous)
+    epoch = 1
+    for name, use in common.CONSUMERS.items():
+        found[name] = timed(reader, epoch, use)
+        epoch += len(found[name]["epochs"])
+    return found
+
+
+def cold(line, corpus, out, workers):
     stayed = common.make_cold(out)
-    reader, open_s = opened(peer, out, workers)
-    seconds, first, records, checksum = common.run_epoch(reader.epoch(0))
+    others = common.Others()
+    reader, open_s = opened(line, out, workers)
+    seconds, first, records, total = common.run_epoch(reader.epoch(0))
     return {
-        "cold_per_s": records / seconds,
-        "cold_open_s": open_s,
-        "cold_first_s": first,
+        "per_s": records / seconds,
+        "others": others.stop()[1],
+        "open_s": open_s,
+        "first_s": first,
         "stayed": stayed,
-        "checksum": f"{checksum:016x}",
+        "epochs": [{"s": seconds, "records": records, "sum": total}],
     }
 
 
-def half(peer, out, workers):
-    """State in the middle of an epoch.  Who has none begins again and drops what was seen."""
-    reader, _ = opened(peer, out, workers)
-    images, _ = common.corpus(os.environ["CORPUS"])
-    steps = len(images) // common.BATCH // 2
-    batches = iter(reader.epoch(0))
-    for _ in range(steps):
-        next(batches)
-    state = reader.state() if hasattr(reader, "state") else None
-    with open(out + ".state", "wb") as f:
-        pickle.dump((steps, state), f)
-    return {"has_state": state is not None}
-
-
-def resume(peer, out, workers):
+def resume(line, corpus, out, workers):
+    """From nothing to the first batch after the state.  Without one: again, less what was seen."""
     with open(out + ".state", "rb") as f:
-        steps, state = pickle.load(f)
+        steps, state, wanted = pickle.load(f)
     begin = time.perf_counter()
-    reader = peer.Reader(out, workers)
+    reader = line(out, workers)
     if state is not None:
         reader.restore(state)
-        batches = iter(reader.epoch(0))
-    else:
-        batches = iter(reader.epoch(0))
-        for _ in range(steps):
-            next(batches)
+    batches = iter(reader.epoch(0))
+    for _ in range(0 if state is not None else steps):
+        next(batches)
     images, labels = next(batches)
     common.touch(images, labels)
-    return {"resume_s": time.perf_counter() - begin}
+    seconds = time.perf_counter() - begin
+    return {"resume_s": seconds, "same": sorted(common.keys(common.digests(images, labels))) == wanted}
 
 
 def main():
     name, stage, corpus, out = sys.argv[1:5]
     os.environ["CORPUS"] = corpus
     peer = importlib.import_module(f"peer_{name}")
-    workers = int(sys.argv[5]) if len(sys.argv) > 5 else 0
-    stages = {"hot": hot, "cold": cold, "half": half, "resume": resume}
-    found = pack(peer, corpus, out) if stage == "pack" else stages[stage](peer, out, workers)
+    if stage == "pack":
+        found = pack(peer, corpus, out)
+    else:
+        stages = {"trial": trial, "hot": hot, "cold": cold, "resume": resume}
+        found = stages[stage](getattr(peer, sys.argv[5]), corpus, out, int(sys.argv[6]))
     print("\n" + json.dumps(found), flush=True)
     os._exit(0)  # some leave threads and workers behind
 

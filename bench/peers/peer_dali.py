@@ -15,11 +15,16 @@ INSTALL = [
     ["--no-deps", "nvidia-dali-cuda120==2.4.0"],
 ]
 BASE = ""
-SETTINGS = (
-    "readers.webdataset of tars of 256 records, with index files, random_shuffle=True, initial_fill=1024,"
-    " num_threads=max(workers, 1)"
-)
-DOCS = "https://docs.nvidia.com/deeplearning/dali/user-guide/docs/operations/nvidia.dali.fn.readers.webdataset.html"
+LINES = {
+    "Reader": {
+        "way": "",
+        "settings": "readers.webdataset of tars of 256 records, with index files, random_shuffle=True,"
+        " initial_fill=1024, num_threads=CPUs",
+        "docs": "https://docs.nvidia.com/deeplearning/dali/user-guide/docs/operations/"
+        "nvidia.dali.fn.readers.webdataset.html",
+        "workers": ["cpus"],
+    },
+}
 
 
 def pack(images, labels, out):
@@ -62,7 +67,7 @@ def pipeline(tars):
 
 class Reader:
     def __init__(self, out, workers):
-        self.tars, self.threads = sorted(glob.glob(f"{out}/*.tar")), max(workers, 1)
+        self.tars, self.threads = sorted(glob.glob(f"{out}/*.tar")), workers
         self.pipe = None
 
     def start(self, **state):

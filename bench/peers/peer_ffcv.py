@@ -16,8 +16,14 @@ INSTALL = [
     ["--no-build-isolation", "ffcv==1.0.2"],
 ]
 BASE = "torch"
-SETTINGS = "RGBImageField(write_mode='raw'), OrderOption.RANDOM, os_cache=True"
-DOCS = "https://docs.ffcv.io"
+LINES = {
+    "Reader": {
+        "way": "",
+        "settings": "RGBImageField(write_mode='raw'), OrderOption.RANDOM, os_cache=True, num_workers=CPUs",
+        "docs": "https://docs.ffcv.io/performance_guide.html",
+        "workers": ["cpus"],
+    },
+}
 
 
 class Samples:
@@ -43,7 +49,7 @@ class Reader:
         self.loader = Loader(
             f"{out}/data.beton",
             batch_size=BATCH,
-            num_workers=max(workers, 1),
+            num_workers=workers,
             os_cache=True,
             order=OrderOption.RANDOM,
             seed=1,

@@ -1,22 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArrayRecord read by Grain: a global shuffle, threads."""
+"""ArrayRecord read by Grain, with a global shuffle and threads: by the batch, and by the record."""
 
 import os
 
 import grain
 import numpy as np
 from array_record.python import array_record_module
-from common import BATCH, SHAPE
+from common import BATCH, IMAGE_BYTES, SHAPE
 
 NAME = "ArrayRecord + Grain"
 INSTALL = [["numpy==2.4.6", "grain==0.2.18", "array-record==0.8.6"]]
 BASE = ""
-SETTINGS = (
-    "group_size:1,uncompressed; MapDataset.shuffle.map.batch, ReadOptions(num_threads=max(workers, 1),"
-    " prefetch_buffer_size=4)"
-)
-DOCS = "https://google-grain.readthedocs.io"
-IMAGE_BYTES = int(np.prod(SHAPE))
+LINES = {
+    "Reader": {
+        "way": "by batch",
+        "settings": "group_size:1,uncompressed; MapDataset.range.shuffle.batch.map, which reads 256 records by one"
+        " ArrayRecordDataSource.__getitems__ into one array, ReadOptions(num_threads=CPUs, prefetch_buffer_size=4)",
+        "docs": "https://github.com/google/array_record/blob/main/python/array_record_data_source.py",
+        "workers": ["cpus"],
+    },
+    "Common": {
+        "way": "record by record",
+        "settings": "group_size:1,uncompressed; MapDataset.source.shuffle.map.batch,"
+        " ReadOptions(num_threads=CPUs, prefetch_buffer_size=4)",
+        "docs": "https://google-grain.readthedocs.io/en/latest/tutorials/dataset_basic_tutorial.html",
+        "workers": ["cpus"],
+    },
+}
 
 
 def pack(images, labels, out):
@@ -27,28 +37,24 @@ def pack(images, labels, out):
     writer.close()
 
 
-def parse(record):
-    return {
-        "image": np.frombuffer(record, np.uint8, IMAGE_BYTES).reshape(SHAPE),
-        "label": np.frombuffer(record, np.int64, 1, IMAGE_BYTES)[0],
-    }
-
-
 class Reader:
     def __init__(self, out, workers):
         self.source = grain.sources.ArrayRecordDataSource([f"{out}/data.array_record"])
-        self.options = grain.ReadOptions(num_threads=max(workers, 1), prefetch_buffer_size=4)
+        self.options = grain.ReadOptions(num_threads=workers, prefetch_buffer_size=4)
         self.iterator = None
 
+    def gather(self, indices):
+        images, labels = np.empty((len(indices), IMAGE_BYTES), np.uint8), np.empty(len(indices), np.int64)
+        for k, record in enumerate(self.source.__getitems__(indices.tolist())):
+            images[k] = np.frombuffer(record, np.uint8, IMAGE_BYTES)
+            labels[k] = int.from_bytes(record[IMAGE_BYTES:], "little")
+        return {"image": images.reshape(-1, *SHAPE), "label": labels}
+
+    def dataset(self, number):
+        return grain.MapDataset.range(len(self.source)).shuffle(seed=number).batch(BATCH).map(self.gather)
+
     def batches(self, number):
-        return iter(
-            grain.MapDataset.source(self.source)
-            .seed(1)
-            .shuffle(seed=number)
-            .map(parse)
-            .batch(BATCH)
-            .to_iter_dataset(self.options)
-        )
+        return iter(self.dataset(number).to_iter_dataset(self.options))
 
     def epoch(self, number):
         self.iterator = self.iterator or self.batches(number)
@@ -62,3 +68,15 @@ class Reader:
     def restore(self, state):
         self.iterator = self.batches(0)
         self.iterator.set_state(state)
+
+
+def parse(record):
+    return {
+        "image": np.frombuffer(record, np.uint8, IMAGE_BYTES).reshape(SHAPE),
+        "label": np.frombuffer(record, np.int64, 1, IMAGE_BYTES)[0],
+    }
+
+
+class Common(Reader):
+    def dataset(self, number):
+        return grain.MapDataset.source(self.source).seed(1).shuffle(seed=number).map(parse).batch(BATCH)

@@ -13,14 +13,19 @@ from torch.utils.data import DataLoader, Dataset
 NAME = "torch DataLoader over JPEG folder"
 INSTALL = [["numpy==2.4.6", "pillow==13.0.0"]]
 BASE = "torch"
-SETTINGS = (
-    "shuffle=True, persistent_workers=True, prefetch_factor=2; images are 224 x 224 already, so nothing is resized"
-)
-DOCS = "https://docs.pytorch.org/vision/stable/generated/torchvision.datasets.ImageFolder.html"
+LINES = {
+    "Reader": {
+        "way": "",
+        "settings": "shuffle=True, persistent_workers=True; images are 224 x 224 already, so nothing is resized;"
+        " nothing is packed: the folder is one of links to the JPEGs",
+        "docs": "https://docs.pytorch.org/vision/stable/generated/torchvision.datasets.ImageFolder.html",
+        "workers": ["cpus"],
+    },
+}
 
 
 def pack(images, labels, out):
-    shutil.copytree(os.path.join(os.environ["CORPUS"], "jpeg"), out)
+    shutil.copytree(os.path.join(os.environ["CORPUS"], "jpeg"), out, copy_function=os.link)
 
 
 class Folder(Dataset):

@@ -8,11 +8,15 @@ from common import BATCH
 NAME = "libshard"
 INSTALL = [["numpy==2.4.6", "setuptools>=77"], "libshard"]
 BASE = "torch"
-SETTINGS = (
-    "libshard.torch.Loader(out, 256, seed=1, threads=max(workers, 1)), shuffled over the whole dataset by default;"
-    " records are verified when they are first read"
-)
-DOCS = "../../../python/README.md"
+LINES = {
+    "Reader": {
+        "way": "",
+        "settings": "libshard.torch.Loader(out, 256, seed=1, threads=CPUs), shuffled over the whole dataset by"
+        " default; records are verified when they are first read",
+        "docs": "docs/PYTHON.md",
+        "workers": ["cpus"],
+    },
+}
 
 
 def pack(images, labels, out):
@@ -21,7 +25,7 @@ def pack(images, labels, out):
 
 class Reader:
     def __init__(self, out, workers):
-        self.loader = libshard.torch.Loader(out, BATCH, seed=1, threads=max(workers, 1))
+        self.loader = libshard.torch.Loader(out, BATCH, seed=1, threads=workers)
 
     def epoch(self, number):
         for batch in self.loader:

@@ -19,11 +19,21 @@ INSTALL = [
     ["--no-deps", "litdata==0.2.76"],
 ]
 BASE = "torch"
-SETTINGS = (
-    "optimize(chunk_bytes='64MB', num_workers=2), StreamingDataset(shuffle=True, batch_decode=1: by default it decodes"
-    " many records to use one), StreamingDataLoader(persistent_workers=True)"
-)
-DOCS = "https://lightning.ai/docs/litdata"
+LINES = {
+    "Reader": {
+        "way": "batch_decode=1",
+        "settings": "optimize(chunk_bytes='64MB', num_workers=2), StreamingDataset(shuffle=True, batch_decode=1: by"
+        " default it decodes many records to use one), StreamingDataLoader(persistent_workers=True)",
+        "docs": "https://github.com/Lightning-AI/litData/blob/main/src/litdata/streaming/dataset.py",
+        "workers": [0, "cpus"],
+    },
+    "Common": {
+        "way": "as it comes",
+        "settings": "the same without batch_decode",
+        "docs": "https://github.com/Lightning-AI/litData#speed-up-model-training",
+        "workers": ["cpus"],
+    },
+}
 
 
 class Make:
@@ -49,8 +59,10 @@ def pack(images, labels, out):
 
 
 class Reader:
+    options = {"batch_decode": 1}
+
     def __init__(self, out, workers):
-        dataset = litdata.StreamingDataset(out, shuffle=True, seed=1, batch_decode=1)
+        dataset = litdata.StreamingDataset(out, shuffle=True, seed=1, **self.options)
         self.loader = litdata.StreamingDataLoader(
             dataset, batch_size=BATCH, num_workers=workers, persistent_workers=workers > 0
         )
@@ -64,3 +76,7 @@ class Reader:
 
     def restore(self, state):
         self.loader.load_state_dict(state)
+
+
+class Common(Reader):
+    options = {}

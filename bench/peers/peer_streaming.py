@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """MosaicML Streaming: MDS shards on the local disk."""
 
-import os
 import sys
 import types
 
-import torch
 import transformers  # before torchvision's place is taken: it asks whether that one is there
 from common import BATCH
 
@@ -36,8 +34,15 @@ INSTALL = [
     ["--no-deps", "mosaicml-streaming==0.13.0"],
 ]
 BASE = "torch"
-SETTINGS = "MDS ndarray:uint8, shuffle=True, shuffle_algo by default, StreamingDataLoader(persistent_workers=True)"
-DOCS = "https://docs.mosaicml.com/projects/streaming"
+LINES = {
+    "Reader": {
+        "way": "",
+        "settings": "MDS ndarray:uint8, shuffle=True, shuffle_algo by default,"
+        " StreamingDataLoader(persistent_workers=True); its page shows no batch that is read at once",
+        "docs": "https://docs.mosaicml.com/projects/streaming/en/stable/getting_started/main_concepts.html",
+        "workers": [0, "cpus"],
+    },
+}
 
 
 def pack(images, labels, out):
@@ -63,7 +68,3 @@ class Reader:
 
     def restore(self, state):
         self.loader.load_state_dict(state)
-
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-torch.set_num_threads(1)

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFRecord in tf.data, on CPUs."""
+"""TFRecord in tf.data, as most people have it, on CPUs."""
 
 import glob
 import os
 
-import numpy as np
+import peer_tfdata
 import tensorflow as tf
-from common import BATCH, SHAPE
+from common import BATCH, IMAGE_BYTES, SHAPE
 
-NAME = "TFRecord in tf.data"
+NAME = "tf.data"
 INSTALL = [["tensorflow-cpu==2.21.0"]]
+VENV = "tfdata"
 BASE = ""
-SETTINGS = (
-    "files of 256 records, shuffled; interleave(cycle_length=4).shuffle(1000).batch"
-    ".map(num_parallel_calls=max(workers, 1)).prefetch(2), threads the same"
-)
-DOCS = "https://www.tensorflow.org/guide/data_performance"
-IMAGE_BYTES = int(np.prod(SHAPE))
+LINES = {
+    "Common": {
+        "way": "TFRecord",
+        "settings": "files of 256 records, shuffled; TFRecordDataset, interleave(cycle_length=4, AUTOTUNE)"
+        ".shuffle(1000).batch.map(decode_raw, AUTOTUNE).prefetch(AUTOTUNE)",
+        "docs": "https://www.tensorflow.org/tutorials/load_data/tfrecord",
+        "workers": ["cpus"],
+    },
+}
 
 
 def pack(images, labels, out):
@@ -32,27 +36,10 @@ def decode(records):
     return tf.reshape(rows[:, :IMAGE_BYTES], [-1, *SHAPE]), tf.bitcast(rows[:, IMAGE_BYTES:], tf.int64)
 
 
-class Reader:
-    def __init__(self, out, workers):
+class Common(peer_tfdata.Reader):
+    def dataset(self, out):
         files = tf.data.Dataset.from_tensor_slices(sorted(glob.glob(f"{out}/*.tfrecord")))
         files = files.shuffle(len(files), seed=1)
-        data = files.interleave(tf.data.TFRecordDataset, cycle_length=4, num_parallel_calls=max(workers, 1))
-        data = data.shuffle(1000, seed=1)
-        data = data.batch(BATCH).map(decode, num_parallel_calls=max(workers, 1)).prefetch(2)
-        options = tf.data.Options()
-        options.threading.private_threadpool_size = max(workers, 1)
-        self.out, self.data, self.iterator = out, data.with_options(options), None
-
-    def epoch(self, number):
-        self.iterator = self.iterator or iter(self.data)
-        for images, labels in self.iterator:
-            yield images.numpy(), labels.numpy()
-        self.iterator = None
-
-    def state(self):
-        """Its checkpoints hold the shuffle buffer."""
-        return tf.train.Checkpoint(iterator=self.iterator).write(f"{self.out}.checkpoint")
-
-    def restore(self, state):
-        self.iterator = iter(self.data)
-        tf.train.Checkpoint(iterator=self.iterator).read(state)
+        data = files.interleave(tf.data.TFRecordDataset, cycle_length=4, num_parallel_calls=tf.data.AUTOTUNE)
+        data = data.shuffle(1000, seed=1).batch(BATCH)
+        return data.map(decode, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)

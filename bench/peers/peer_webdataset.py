@@ -9,10 +9,17 @@ import webdataset as wds
 from common import BATCH, SHAPE
 
 NAME = "WebDataset"
-INSTALL = [["numpy==2.4.6", "webdataset"]]
+INSTALL = [["numpy==2.4.6", "webdataset==1.0.2"]]
 BASE = "torch"
-SETTINGS = "tars of 256 records, shardshuffle=100, shuffle(1000), WebLoader(batch_size=None, persistent_workers=True)"
-DOCS = "https://github.com/webdataset/webdataset"
+LINES = {
+    "Reader": {
+        "way": "",
+        "settings": "tars of 256 records, shardshuffle=100, shuffle(1000), batched in the worker,"
+        " WebLoader(batch_size=None, persistent_workers=True)",
+        "docs": "https://github.com/webdataset/webdataset#webdataset",
+        "workers": [0, "cpus"],
+    },
+}
 
 
 def pack(images, labels, out):
