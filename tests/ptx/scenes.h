@@ -115,47 +115,65 @@ static inline void scene_rows(struct scene *s, struct prng *p, const struct tran
 	free(scratch);
 }
 
-static inline void scene_transform(struct scene *s, struct prng *p)
+/* How many there are of each, and bytes before, between and behind them. */
+struct scene_layout {
+	uint32_t records, rows, shift; /* shift: of the output, from a multiple of 16 */
+	uint64_t before, lead, gap_below;
+};
+
+static inline void scene_lay_out(struct scene *s, struct prng *p, const struct transform_plan *plan,
+				 const struct scene_layout *l)
 {
-	struct shard_field field;
-	struct shard_transform_options o = scene_options(p, &field);
 	struct transform_call *c = &s->call.transform;
-	uint32_t records = 1 + (uint32_t)prng_below(p, 5), rows = 1 + (uint32_t)prng_below(p, 4), shift, shared;
-	uint64_t before = prng_below(p, 20), lead = prng_below(p, 64), bytes, table;
-	struct transform_plan plan;
+	uint64_t bytes, table = (uint64_t)plan->channels * 256 * plan->element_bytes;
+	uint32_t shared;
 	struct shard_error err;
 
-	CHECK_OK(transform_plan_make(&plan, &field, &o, &err));
-	plan.seed = prng_next(p);
-	CHECK_OK(transform_grid(&plan, TRANSFORM_SHARED_BYTES, c, &shared, &err));
-	if (!prng_below(p, 40) && plan.row_bytes < 2000)
-		rows = TRANSFORM_ROWS;
-	shift = prng_below(p, 4) ? 0 : plan.element_bytes * (1 + (uint32_t)prng_below(p, 16 / plan.element_bytes - 1));
-	transform_shape(&plan, !shift, c, s->name);
-	scene_output(s, p, rows * plan.row_bytes, shift);
+	CHECK_OK(transform_grid(plan, TRANSFORM_SHARED_BYTES, c, &shared, &err));
+	transform_shape(plan, !l->shift, c, s->name);
+	scene_output(s, p, l->rows * plan->row_bytes, l->shift);
 	s->launch.threads = TRANSFORM_THREADS;
 	s->launch.grid[0] = transform_bands(c);
-	s->launch.grid[1] = rows;
+	s->launch.grid[1] = l->rows;
 	s->launch.shared_bytes = shared;
-	c->record_step = field.bytes + prng_below(p, 40);
-	bytes = before + (records - 1) * c->record_step + field.bytes;
-	table = (uint64_t)plan.channels * 256 * plan.element_bytes;
+	c->record_step = plan->image_bytes + (l->gap_below ? prng_below(p, l->gap_below) : 0);
+	bytes = l->before + (l->records - 1) * c->record_step + plan->image_bytes;
 	s->launch.table_end = (uint32_t)table;
 	s->from = malloc(bytes);
 	prng_fill(p, s->from, bytes);
 	s->table = malloc(table);
-	for (uint32_t i = 0; i < plan.channels * 256; i++)
-		memcpy(s->table + i * plan.element_bytes, &plan.bits[i / 256][i % 256], plan.element_bytes);
-	c->from = SCENE_FROM + lead + before;
-	c->from_end = SCENE_FROM + lead + bytes;
+	for (uint32_t i = 0; i < plan->channels * 256; i++)
+		memcpy(s->table + i * plan->element_bytes, &plan->bits[i / 256][i % 256], plan->element_bytes);
+	c->from = SCENE_FROM + l->lead + l->before;
+	c->from_end = SCENE_FROM + l->lead + bytes;
 	c->table = SCENE_TABLE;
-	c->to = SCENE_TO + shift;
-	s->launch.region[1] = (struct ptx_region){c->from, bytes - before, s->from + before, false, true, NULL};
+	c->to = SCENE_TO + l->shift;
+	s->launch.region[1] = (struct ptx_region){c->from, bytes - l->before, s->from + l->before, false, true, NULL};
 	s->launch.region[2] = (struct ptx_region){SCENE_TABLE, table, s->table, false, true, NULL};
 	s->launch.region_count = 3;
-	scene_rows(s, p, &plan, before, records);
-	snprintf(s->story, sizeof(s->story), "%s, %u x %u x %u to %u x %u, %u rows", s->name, plan.in_height,
-		 plan.in_width, plan.channels, plan.height, plan.width, rows);
+	scene_rows(s, p, plan, l->before, l->records);
+	snprintf(s->story, sizeof(s->story), "%s, %u x %u x %u to %u x %u, %u rows", s->name, plan->in_height,
+		 plan->in_width, plan->channels, plan->height, plan->width, l->rows);
+}
+
+static inline void scene_transform(struct scene *s, struct prng *p)
+{
+	struct shard_field field;
+	struct shard_transform_options o = scene_options(p, &field);
+	struct scene_layout l = {.records = 1 + (uint32_t)prng_below(p, 5), .rows = 1 + (uint32_t)prng_below(p, 4)};
+	struct transform_plan plan;
+	struct shard_error err;
+
+	l.before = prng_below(p, 20);
+	l.lead = prng_below(p, 64);
+	CHECK_OK(transform_plan_make(&plan, &field, &o, &err));
+	plan.seed = prng_next(p);
+	if (!prng_below(p, 40) && plan.row_bytes < 2000)
+		l.rows = TRANSFORM_ROWS;
+	if (!prng_below(p, 4))
+		l.shift = plan.element_bytes * (1 + (uint32_t)prng_below(p, 16 / plan.element_bytes - 1));
+	l.gap_below = 40;
+	scene_lay_out(s, p, &plan, &l);
 }
 
 /* Arrays of a slab and of a batch, at multiples of 64 or of nothing; the longest row of one. */
