@@ -215,7 +215,7 @@ static void count_warp(struct ptx_counts *sum, const struct ptx_instruction *i, 
 	uint64_t here[WARP];
 	unsigned count = 0;
 
-	sum->instructions++;
+	sum->instructions += i->space != PTX_PARAMETER;
 	for (unsigned n = 0; n < WARP; n++)
 		if (runs[n])
 			here[count++] = at[n];

@@ -10,7 +10,8 @@
  * that stand at the lowest line.  So threads that went different ways meet again where the text
  * joins, as they do on a GPU.
  *
- *   - An instruction counts once for a warp, however many of its threads take part.
+ *   - An instruction counts once for a warp, however many of its threads take part.  Loads of
+ *     parameters do not count: other instructions take them as operands.
  *   - Global memory moves in sectors of 32 bytes.  An access of a warp asks for each sector that
  *     one of its threads touches.  It uses the bytes that they touch.
  *   - Shared memory has 32 banks of 4 bytes.  An access of a warp takes one pass, or as many as
