@@ -131,9 +131,9 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-order \
-        check-readers check-ptx check-pillow check-newest check-pillows-run pillows check-docs long-run \
-        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean \
-        help FORCE
+        check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
+        check-docs long-run asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers \
+        install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -280,6 +280,8 @@ check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draw
 	$(call long,tests/twin/readers.sh)
 check-ptx: ## the kernels' PTX, interpreted, against C, and with planted faults; SEED=n as above
 	$(call long,$(BUILD)/tests/ptx/t_ptx_kernels $(BUILD)/tests/ptx/t_ptx_device)
+ptx-counts: $(BUILD)/tests/ptx/t_ptx_kernel_counts ## what the kernels ask of a GPU, as docs/GPU.md shows it
+	$(Q)$< kernels_ask
 check-pillow: $(PILLOWS:%=$(VENV)/pillow-%/packages) ## drawn images against Pillows
 	+$(Q)PILLOWS='$(PILLOWS)' $(MAKE) --no-print-directory check-pillows-run
 pillows: ## the versions that check-pillow compares with

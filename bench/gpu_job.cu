@@ -145,6 +145,7 @@ static void print_device(struct job *j)
 	       device.name, device.major, device.minor, driver / 1000, driver % 1000 / 10, device.pciDomainID,
 	       device.pciBusID, device.pciDeviceID);
 	fprintf(stderr, "%s, driver for CUDA %d.%d\n", device.name, driver / 1000, driver % 1000 / 10);
+	j->cache_bytes = (uint64_t)device.l2CacheSize;
 	j->blocks = device.multiProcessorCount * 8;
 }
 

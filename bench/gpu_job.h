@@ -28,6 +28,7 @@ struct job {
 	cudaStream_t stream, other;
 	uint64_t batch_bytes, epoch_bytes;
 	char *locked, *plain, *device; /* a batch each, page-locked, pageable and on the GPU */
+	uint64_t cache_bytes;	       /* of the GPU */
 	int blocks;		       /* that keep all multiprocessors at work */
 	long long ticks;	       /* of a step's kernel; 0: none */
 	double ticks_per_second;

@@ -2,10 +2,12 @@
 /*
  * gpu_transform.cu - the transform kernel against copies within the GPU's memory
  *
- * A batch is transformed again and again, one launch behind the other, timed by events of the GPU.
- * The bytes that a launch must move are those of the pixels that it takes and of the numbers that
- * it makes; the bound is a copy from device to device that reads and writes as many together.  Both
- * touch far more memory than a GPU's cache holds.
+ * Batches are transformed in turn, one launch behind the other, timed by events of the GPU.  The
+ * bytes that a launch must move are those of the pixels that it takes and of the numbers that it
+ * makes; the bound is a copy from device to device that reads and writes as many together.
+ *
+ * Both go round more memory than a GPU's cache holds: CACHES times as much, and ROUND_BYTES at
+ * least, of what is read, and more of what is written.  The batches are copies of a delivered one.
  */
 #include <string.h>
 
@@ -15,13 +17,21 @@
 #ifndef TRANSFORM_LAUNCHES
 #define TRANSFORM_LAUNCHES 50
 #endif
+#define CACHES 4
+#ifndef ROUND_BYTES
+#define ROUND_BYTES (256ull << 20)
+#endif
 
 struct transforming {
 	struct job *j;
 	struct shard_transform *transform;
 	struct shard_batch batch;
+	uint32_t image;	      /* the number of the field */
 	uint64_t moved_bytes; /* by one launch */
-	char *from, *to;      /* `to`: what is transformed; both: halves of moved_bytes, to copy */
+	uint64_t to_bytes;    /* that one launch, or copy, may write */
+	uint64_t batch_bytes, batch_count;
+	char *batches;	 /* [batch_count] of batch_bytes */
+	char *from, *to; /* [batch_count] of moved_bytes / 2, to copy; of to_bytes */
 };
 
 static double run_transform(void *context)
@@ -31,9 +41,14 @@ static double run_transform(void *context)
 	struct shard_error why;
 
 	CUDA(cudaEventRecord(j->begin[0], j->stream));
-	for (int i = 0; i < TRANSFORM_LAUNCHES; i++)
-		if (shard_transform_launch(f->transform, &f->batch, NULL, 0, j->stream, f->to, &why))
+	for (uint64_t i = 0; i < TRANSFORM_LAUNCHES; i++) {
+		uint64_t at = i % f->batch_count;
+		struct shard_batch batch = f->batch;
+
+		batch.field[f->image].data = f->batches + at * f->batch_bytes;
+		if (shard_transform_launch(f->transform, &batch, NULL, 0, j->stream, f->to + at * f->to_bytes, &why))
 			bench_die("%s", why.message);
+	}
 	CUDA(cudaEventRecord(j->end[0], j->stream));
 	return TRANSFORM_LAUNCHES * (double)f->moved_bytes / job_elapsed_seconds(j->begin[0], j->end[0]) / 1e9;
 }
@@ -51,8 +66,12 @@ static double run_copy(void *context)
 	struct job *j = f->j;
 
 	CUDA(cudaEventRecord(j->begin[0], j->stream));
-	for (int i = 0; i < TRANSFORM_LAUNCHES; i++)
-		CUDA(cudaMemcpyAsync(f->to, f->from, f->moved_bytes / 2, cudaMemcpyDeviceToDevice, j->stream));
+	for (uint64_t i = 0; i < TRANSFORM_LAUNCHES; i++) {
+		uint64_t at = i % f->batch_count;
+
+		CUDA(cudaMemcpyAsync(f->to + at * f->to_bytes, f->from + at * (f->moved_bytes / 2), f->moved_bytes / 2,
+				     cudaMemcpyDeviceToDevice, j->stream));
+	}
 	CUDA(cudaEventRecord(j->end[0], j->stream));
 	return TRANSFORM_LAUNCHES * (double)f->moved_bytes / job_elapsed_seconds(j->begin[0], j->end[0]) / 1e9;
 }
@@ -78,8 +97,9 @@ static void transform_row(struct bench *b, struct transforming *f, const char *n
 		bench_die("%s", why.message);
 	out = f->batch.record_count * shard_transform_row_bytes(f->transform);
 	f->moved_bytes = (f->batch.record_count * pixels + out) / 2 * 2;
-	CUDA(cudaMalloc((void **)&f->to, out > f->moved_bytes / 2 ? out : f->moved_bytes / 2));
-	CUDA(cudaMalloc((void **)&f->from, f->moved_bytes / 2));
+	f->to_bytes = ((out > f->moved_bytes / 2 ? out : f->moved_bytes / 2) + 15) / 16 * 16;
+	CUDA(cudaMalloc((void **)&f->to, f->batch_count * f->to_bytes));
+	CUDA(cudaMalloc((void **)&f->from, f->batch_count * (f->moved_bytes / 2)));
 	row.name = name;
 	row.unit = crop == SHARD_CROP_RESIZED ? "images/s" : "GB/s";
 	row.warm_up_count = 1; /* in which the driver compiles the kernel */
@@ -94,6 +114,24 @@ static void transform_row(struct bench *b, struct transforming *f, const char *n
 	CUDA(cudaFree(f->from));
 }
 
+/* Copies of the batch, so many that no cache keeps one until its next turn. */
+static void open_batches(struct transforming *f)
+{
+	const struct shard_rows *rows = &f->batch.field[f->image];
+	uint64_t round = (uint64_t)f->j->cache_bytes * CACHES;
+
+	round = round > ROUND_BYTES ? round : ROUND_BYTES;
+	f->batch_bytes = f->batch.record_count * rows->stride;
+	f->batch_count = (round + f->batch_bytes - 1) / f->batch_bytes;
+	CUDA(cudaMalloc((void **)&f->batches, f->batch_count * f->batch_bytes));
+	for (uint64_t i = 0; i < f->batch_count; i++)
+		CUDA(cudaMemcpyAsync(f->batches + i * f->batch_bytes, rows->data, f->batch_bytes,
+				     cudaMemcpyDeviceToDevice, f->j->stream));
+	CUDA(cudaStreamSynchronize(f->j->stream));
+	bench_note("transforms go round %.0f MB of images; the cache of the GPU has %.0f MB",
+		   (double)(f->batch_count * f->batch_bytes) / 1e6, (double)f->j->cache_bytes / 1e6);
+}
+
 void transform_rows(struct bench *b, struct job *j)
 {
 	struct transforming f = {};
@@ -103,10 +141,14 @@ void transform_rows(struct bench *b, struct job *j)
 	trainer_open_loader(&j->trainer);
 	if (shard_loader_next_device(j->trainer.loader, j->stream, &f.batch, &why))
 		bench_die("%s", why.message);
+	while (f.batch.field[f.image].stride < DATA_IMAGE_BYTES)
+		f.image++;
+	open_batches(&f);
 	transform_row(b, &f, "gpu/transform/f16", SHARD_CROP_RANDOM, 224, SHARD_F16);
 	transform_row(b, &f, "gpu/transform/f16/crop-192", SHARD_CROP_RANDOM, 192, SHARD_F16);
 	transform_row(b, &f, "gpu/transform/f32", SHARD_CROP_RANDOM, 224, SHARD_F32);
 	transform_row(b, &f, "gpu/transform/f16/resized", SHARD_CROP_RESIZED, 224, SHARD_F16);
+	CUDA(cudaFree(f.batches));
 	if (shard_loader_release_after(j->trainer.loader, &f.batch, j->stream, &why))
 		bench_die("%s", why.message);
 	job_close_loader(j);

@@ -9,8 +9,26 @@
 #include "libshard/cuda/gather.h"
 
 #ifdef __CUDACC__
+#define UNROLL _Pragma("unroll")
 extern "C" {
 #endif
+
+/* So many loads of a thread are under way together: with 16 bytes each, those of a whole part. */
+#define TOGETHER 4
+
+#define COPY(type_)                                                                                   \
+	for (uint32_t i = threadIdx.x; i < bytes / sizeof(type_); i += TOGETHER * blockDim.x) {       \
+		type_ word[TOGETHER];                                                                 \
+                                                                                                      \
+		UNROLL                                                                                \
+		for (uint32_t k = 0; k < TOGETHER; k++)                                               \
+			if (i + k * blockDim.x < bytes / sizeof(type_))                               \
+				word[k] = __ldg((const type_ *)(uintptr_t)from + i + k * blockDim.x); \
+		UNROLL                                                                                \
+		for (uint32_t k = 0; k < TOGETHER; k++)                                               \
+			if (i + k * blockDim.x < bytes / sizeof(type_))                               \
+				((type_ *)(uintptr_t)to)[i + k * blockDim.x] = word[k];               \
+	}
 
 /* Copy as many bytes at a time as both addresses and the length are multiples of. */
 static __device__ void gather_copy(uint64_t to, uint64_t from, uint32_t bytes)
@@ -18,14 +36,11 @@ static __device__ void gather_copy(uint64_t to, uint64_t from, uint32_t bytes)
 	uint64_t all = to | from | bytes;
 
 	if (all % 16 == 0)
-		for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x)
-			((uint4 *)(uintptr_t)to)[i] = ((const uint4 *)(uintptr_t)from)[i];
+		COPY(uint4)
 	else if (all % 4 == 0)
-		for (uint32_t i = threadIdx.x; i < bytes / 4; i += blockDim.x)
-			((uint32_t *)(uintptr_t)to)[i] = ((const uint32_t *)(uintptr_t)from)[i];
+		COPY(uint32_t)
 	else
-		for (uint32_t i = threadIdx.x; i < bytes; i += blockDim.x)
-			((uint8_t *)(uintptr_t)to)[i] = ((const uint8_t *)(uintptr_t)from)[i];
+		COPY(uint8_t)
 }
 
 __global__ void __launch_bounds__(GATHER_THREADS) gather_rows(const __grid_constant__ struct gather_call call);

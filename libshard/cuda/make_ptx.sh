@@ -21,7 +21,10 @@ ptxas=$(dirname "$(command -v "$nvcc")")/ptxas
 [ $# != 0 ] || { "$0" transform && exec "$0" gather; }
 name=$1
 case $name in
-transform) sources="libshard/cuda/transform.cu libshard/transform/call.h" ;;
+transform)
+	sources="libshard/cuda/transform.cu libshard/cuda/kernel_lines.h libshard/cuda/kernel_resize.h"
+	sources="$sources libshard/cuda/kernel_put.h libshard/transform/call.h"
+	;;
 gather) sources="libshard/cuda/gather.cu libshard/cuda/gather.h" ;;
 *) echo "make_ptx.sh: there are no kernels '$name'" >&2 && exit 2 ;;
 esac

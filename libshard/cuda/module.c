@@ -16,7 +16,8 @@
 #include "libshard/cuda/driver.h"
 #include "libshard/transform/call.h"
 
-#define LOG_BYTES 2048u
+#define LOG_BYTES	      2048u
+#define MULTIPROCESSORS_USUAL 64u /* if the driver does not tell */
 
 struct loaded {
 	struct loaded *next;
@@ -120,6 +121,15 @@ uint32_t cuda_shared_most(const struct cuda_device *d)
 	if (d->api->cuDeviceGetAttribute && d->api->cuDeviceGetAttribute(&bytes, CU_DEVICE_SHARED_OPTIN, d->ordinal))
 		bytes = 0;
 	return bytes > (int)TRANSFORM_SHARED_BYTES ? (uint32_t)bytes : TRANSFORM_SHARED_BYTES;
+}
+
+uint32_t cuda_multiprocessors(const struct cuda_device *d)
+{
+	int count = 0;
+
+	if (d->api->cuDeviceGetAttribute && d->api->cuDeviceGetAttribute(&count, CU_DEVICE_MULTIPROCESSORS, d->ordinal))
+		count = 0;
+	return count > 0 ? (uint32_t)count : MULTIPROCESSORS_USUAL;
 }
 
 int cuda_kernel_allow(const struct cuda_device *d, void *kernel, struct shard_error *err)

@@ -21,6 +21,8 @@ void cuda_module_drop(const struct cuda_device *d, void *module);
 
 int cuda_kernel_find(const struct cuda_device *d, const void *module, const char *name, void **kernel,
 		     struct shard_error *err);
+/* Each runs some blocks at a time. */
+uint32_t cuda_multiprocessors(const struct cuda_device *d);
 /* The most shared memory that a block of a kernel may have, if cuda_kernel_allow() was called. */
 uint32_t cuda_shared_most(const struct cuda_device *d);
 /* Let the kernel have that much.  Without this it is TRANSFORM_SHARED_BYTES. */

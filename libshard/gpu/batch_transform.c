@@ -21,6 +21,7 @@
 #define PAGE_BYTES	  4096u
 #define GIB		  (1024.0 * 1024 * 1024)
 #define SHARED_MOST_BYTES (227u * 1024) /* of shared memory for a block: no GPU of today has more */
+#define BLOCKS_EACH	  4u		/* of a multiprocessor, at a time: see grid.c */
 
 struct shard_transform {
 	struct transform_plan plan;
@@ -34,10 +35,10 @@ struct shard_transform {
 	uint64_t table; /* an address of the device */
 	uint8_t *page;	/* the table is copied from here */
 	bool page_locked;
-	void *behind, *launched;    /* a stream that waits for all launches, by this event */
-	void *kernel[2];	    /* [is the output 16-aligned?] */
-	struct transform_call call; /* without addresses and rows */
-	uint32_t shape[2], shared_bytes;
+	void *behind, *launched;		 /* a stream that waits for all launches, by this event */
+	void *kernel[2];			 /* [is the output 16-aligned?] */
+	struct transform_call call;		 /* without addresses and rows */
+	uint32_t shape[2], shared_bytes, blocks; /* blocks: as many as keep the GPU at work */
 };
 
 /* ---- life ---- */
@@ -259,6 +260,7 @@ static int bring_all(struct shard_transform *f, struct shard_error *err)
 {
 	int rc = transform_grid(&f->plan, cuda_shared_most(f->cuda), &f->call, &f->shared_bytes, err);
 
+	f->blocks = BLOCKS_EACH * cuda_multiprocessors(f->cuda);
 	if (!rc)
 		rc = find_kernels(f, err);
 	if (!rc)
@@ -348,7 +350,8 @@ static int launch(struct shard_transform *f, const struct shard_batch *batch, co
 			put_row(&f->plan, &call.row[i], &at, rows ? &rows[first + i] : &row);
 		}
 		call.to = (uintptr_t)to + first * f->plan.row_bytes;
-		rc = cuda_launch(f->cuda, f->kernel[aligned], transform_bands(&call), (uint32_t)count,
+		transform_spread(&call, (uint32_t)count, f->blocks);
+		rc = cuda_launch(f->cuda, f->kernel[aligned], transform_blocks(&call), (uint32_t)count,
 				 TRANSFORM_THREADS, f->shared_bytes, &call, stream, err);
 	}
 	return rc;

@@ -49,12 +49,18 @@ struct transform_call {
 	uint32_t line_step, pixel_step, channel_step; /* within an image */
 	uint32_t channels, height, width;	      /* of the output; channels of the image, too */
 	uint32_t is_planar;			      /* the output is CHW */
-	uint32_t band_lines;			      /* of the output, by one block */
+	uint32_t band_lines;			      /* of the output, that a block makes together */
+	uint32_t block_lines;			      /* that it makes: one band, or resize: several */
 	/* crop: neighbouring bytes of an output line in the image: one span, or one per plane */
 	uint32_t span_count, span_bytes;
 	uint32_t across_taps, down_taps; /* resize: the most that a pixel has */
 	uint32_t pitch;			 /* of lines in shared memory */
 	uint32_t at_tile;		 /* crop: spans as they lie; resize: lines of the output, interleaved */
+	/*
+	 * resize: of the tile, which holds lines of the image before those of the output, at least
+	 * one; or 0, if there is no room: then samples are read where they lie
+	 */
+	uint32_t stage_bytes;
 	/* resize: struct transform_taps of each pixel, and behind them int32_t [tap][pixel] */
 	uint32_t at_across, at_down;
 	/*

@@ -4,7 +4,8 @@
  *
  * A block makes a band of neighbouring lines of one row of the output.  More lines per block share
  * the table and, when resizing, the lines of the image that neighbouring ones need; fewer let more
- * blocks run at a time.
+ * blocks run at a time.  When resizing, a block makes several bands if there are rows enough: they
+ * share the weights across.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -23,7 +24,9 @@
 #define CROP_WANTED_BYTES 16384u
 #define RESIZE_WANTED_BYTES \
 	32768u /* half as many blocks, as short bands would resize the lines that they share again and again */
-#define BAND_MOST 32u
+#define BAND_MOST   32u
+#define STAGE_BYTES 8192u /* for lines of the image, where a tile is smaller: some loads of each thread */
+#define SPARE_BYTES 16u	  /* behind a tile: threads read words, and begin at any byte */
 
 static uint32_t room(uint32_t *at, uint64_t bytes)
 {
@@ -46,17 +49,25 @@ static uint64_t lines_needed(const struct transform_plan *p, uint32_t band)
 	return min_u64(apart + 2 * reach + 1, p->in_height);
 }
 
-/* Where things are for bands of so many lines; what they take. */
-static uint32_t lay_out(const struct transform_plan *p, struct transform_call *c, uint32_t band)
+/* Of the tile, to bring lines of the image to: whole lines, at any place within their 16 bytes. */
+static uint64_t stage_bytes(const struct transform_plan *p, const struct transform_call *c, uint64_t tile_bytes)
 {
+	uint64_t line = align_up((uint64_t)p->in_width * c->pixel_step + 15, 16) * c->span_count;
+
+	return max_u64(max_u64(tile_bytes, STAGE_BYTES) / line, 1) * line;
+}
+
+/* Where things are for bands of so many lines; what they take. */
+static uint32_t lay_out(const struct transform_plan *p, struct transform_call *c, uint32_t band, bool has_stage)
+{
+	uint64_t tile;
 	uint32_t at = align_up((uint64_t)p->channels * 256 * p->element_bytes, 16);
 
-	c->band_lines = band;
+	c->band_lines = c->block_lines = band;
 	if (p->crop != SHARD_CROP_RESIZED) {
-		/* a span begins anywhere in its first word */
-		c->pitch = (uint32_t)align_up(c->span_bytes + UINT64_C(3), 4);
-		/* words are taken in pairs */
-		c->at_tile = room(&at, (uint64_t)band * c->span_count * c->pitch + 4);
+		/* a span begins anywhere in its first 16 bytes */
+		c->pitch = (uint32_t)align_up(c->span_bytes + UINT64_C(15), 16);
+		c->at_tile = room(&at, (uint64_t)band * c->span_count * c->pitch + SPARE_BYTES);
 		return at;
 	}
 	c->pitch = (uint32_t)align_up((uint64_t)p->width * p->channels, 4);
@@ -67,7 +78,9 @@ static uint32_t lay_out(const struct transform_plan *p, struct transform_call *c
 	c->at_down = room(&at, band * (sizeof(struct transform_taps) + (uint64_t)c->down_taps * sizeof(int32_t)));
 	c->at_lines = room(&at, max_u64(lines_needed(p, band) * c->pitch,
 					(uint64_t)band * transform_down_first_width(p) * p->channels));
-	c->at_tile = room(&at, (uint64_t)band * c->pitch + 4);
+	tile = (uint64_t)band * c->pitch + SPARE_BYTES;
+	c->stage_bytes = has_stage ? (uint32_t)stage_bytes(p, c, tile) : 0;
+	c->at_tile = room(&at, max_u64(tile, c->stage_bytes));
 	return at;
 }
 
@@ -87,11 +100,13 @@ int transform_grid(const struct transform_plan *p, uint32_t shared_most, struct 
 	c->is_planar = p->is_planar;
 	c->span_count = p->in_is_planar ? p->channels : 1;
 	c->span_bytes = p->width * (p->in_is_planar ? 1 : p->channels);
-	while (band > 1 && lay_out(p, c, band) > wanted)
+	while (band > 1 && lay_out(p, c, band, true) > wanted)
 		band--;
 	bands = (p->height + band - 1) / band;
 	band = (p->height + bands - 1) / bands; /* evenly, as far as it goes */
-	*shared_bytes = lay_out(p, c, band);
+	*shared_bytes = lay_out(p, c, band, true);
+	if (*shared_bytes > shared_most)
+		*shared_bytes = lay_out(p, c, band, false);
 	if (*shared_bytes > shared_most)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "output of %" PRIu32 " x %" PRIu32 " from images of %" PRIu32 " x %" PRIu32 ": a "
@@ -113,9 +128,17 @@ struct transform_row transform_row_of(const struct transform_plan *p, const stru
 				      .height = (uint16_t)row->height};
 }
 
-uint32_t transform_bands(const struct transform_call *c)
+void transform_spread(struct transform_call *c, uint32_t rows, uint32_t blocks)
 {
-	return (c->height + c->band_lines - 1) / c->band_lines;
+	uint32_t bands = (c->height + c->band_lines - 1) / c->band_lines, each = (blocks + rows - 1) / rows;
+
+	if (c->across_taps) /* a crop gains nothing: its blocks share no weights */
+		c->block_lines = (each < bands ? (bands + each - 1) / each : 1) * c->band_lines;
+}
+
+uint32_t transform_blocks(const struct transform_call *c)
+{
+	return (c->height + c->block_lines - 1) / c->block_lines;
 }
 
 void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *c,

@@ -97,7 +97,12 @@ int transform_grid(const struct transform_plan *p, uint32_t shared_most, struct 
 /* A row as the call has it; `from` is in the units of the call. */
 struct transform_row transform_row_of(const struct transform_plan *p, const struct shard_transform_row *row,
 				      uint32_t from);
-uint32_t transform_bands(const struct transform_call *call); /* blocks in x */
+/*
+ * Give each block as many bands as leave about `blocks` of them for so many rows.  Before, each has
+ * one.
+ */
+void transform_spread(struct transform_call *call, uint32_t rows, uint32_t blocks);
+uint32_t transform_blocks(const struct transform_call *call); /* in x */
 /* How it stores, and the kernel for it; `aligned`: the output is 16-aligned. */
 void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *call,
 		     char name[TRANSFORM_NAME_BYTES]);

@@ -9,7 +9,7 @@
 mkdir -p bench results
 objects=("$BUILD"/bench/common/*.o)
 # shellcheck disable=SC2046 # words
-host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DTRANSFORM_LAUNCHES=1 -DPOOL_LANES=2 \
+host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DTRANSFORM_LAUNCHES=3 -DROUND_BYTES='(64ull<<20)' -DPOOL_LANES=2 \
 	-DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
 	"$(host_twins)" "${objects[@]}" $(pkg-config --libs libxxhash)
 echo "# Runs" >results/README.md
@@ -55,6 +55,8 @@ PY
 	"| \`${file#./}\` | host, driver for CUDA 12.0; $(sed -n '1s/.*"cpu": "\([^"]*\)".*/\1/p' "results/$file"), \
 $(sed -n '1s/.*"kernel": "\([^"]*\)".*/\1/p' "results/$file") | \`c0ffee1\` | $(sed -n '1s/.*"date": "\([^"]*\)".*/\1/p' "results/$file") | \`make bench-gpu RUNS=1\` |" ] ||
 	die "results/README.md says: $(cat results/README.md)"
+
+grep -q 'transforms go round 77 MB of images; the cache of the GPU has 1 MB' err || die "$(cat err)"
 
 # What was measured is kept of a run that fails, and of one that is stopped.
 mv bench/gpu bench/gpu.good

@@ -26,5 +26,17 @@ static _Thread_local struct emulated_dim threadIdx, blockIdx, blockDim;
 #define __launch_bounds__(threads_)
 #define __grid_constant__
 #define __shared__ _Thread_local
+#define __ldg(at_) (*(at_))
+
+/* Four of the eight bytes of b and a; of a choice's four bits the highest is not used. */
+static inline uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t choice)
+{
+	uint64_t both = (uint64_t)b << 32 | a;
+	uint32_t out = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		out |= (uint32_t)(both >> (choice >> 4 * i & 7) * 8 & 255) << 8 * i;
+	return out;
+}
 
 #endif

@@ -38,7 +38,6 @@ static inline double __dmul_rn(double a, double b)
 
 #define transform_shared (*emulated_shared)
 #define UNROLL
-#define UNROLL4
 #define COMPACT
 #include "libshard/cuda/transform.cu"
 #undef transform_shared

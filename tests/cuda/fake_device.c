@@ -53,8 +53,21 @@ int fake_cuDeviceGetAttribute(int *out, int attribute, int device)
 	ENTER("cuDeviceGetAttribute");
 	if (ordinal_of(device) < 0)
 		return call_leave(INVALID_DEVICE);
-	if (attribute != 75 && attribute != 76 && attribute != 97) /* nothing else was asked for yet */
+	switch (attribute) { /* nothing else was asked for yet; compute capability 8.6 */
+	case 16:
+		*out = MULTIPROCESSORS;
+		break;
+	case 75:
+		*out = 8;
+		break;
+	case 76:
+		*out = 6;
+		break;
+	case 97:
+		*out = SHARED_MOST;
+		break;
+	default:
 		return call_leave(INVALID_VALUE);
-	*out = attribute == 97 ? SHARED_MOST : attribute == 75 ? 8 : 6; /* compute capability 8.6 */
+	}
 	return call_leave(OK);
 }

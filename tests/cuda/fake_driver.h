@@ -41,16 +41,17 @@ enum {
 	CAPTURE_WRONG_THREAD = 908,
 };
 
-#define VERSION_NEWEST 12090
-#define DEVICES	       2
-#define NAMES_CAP      64
-#define KERNELS_CAP    16
-#define ARGS_CAP       8
-#define ARGS_BYTES     4096 /* of a kernel, as CUDA 12.0 and older have it */
-#define POISON	       0xa5
-#define SHARED_BYTES   49152  /* of a block, if a kernel is allowed no more */
-#define SHARED_MOST    101376 /* that it can be allowed: compute capability 8.6 */
-#define MEMORY_BYTES   ((size_t)24 << 30)
+#define VERSION_NEWEST	12090
+#define DEVICES		2
+#define NAMES_CAP	64
+#define KERNELS_CAP	16
+#define ARGS_CAP	8
+#define ARGS_BYTES	4096 /* of a kernel, as CUDA 12.0 and older have it */
+#define POISON		0xa5
+#define SHARED_BYTES	49152  /* of a block, if a kernel is allowed no more */
+#define SHARED_MOST	101376 /* that it can be allowed: compute capability 8.6 */
+#define MULTIPROCESSORS 8
+#define MEMORY_BYTES	((size_t)24 << 30)
 
 /* When an event was recorded: shared by the event, and by all that wait for it. */
 struct record {

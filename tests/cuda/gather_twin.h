@@ -9,6 +9,9 @@
 #include "tests/cuda/cuda_as_c.h"
 #include "tests/cuda/trainer.h"
 
+#ifndef UNROLL
+#define UNROLL
+#endif
 #include "libshard/cuda/gather.cu"
 
 static inline void twin_gather(const struct fake_kernel_call *c)

@@ -221,12 +221,12 @@ static inline cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 struct cudaDeviceProp {
 	char name[32];
-	int major, minor, multiProcessorCount, pciDomainID, pciBusID, pciDeviceID;
+	int major, minor, multiProcessorCount, pciDomainID, pciBusID, pciDeviceID, l2CacheSize;
 };
 
 static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int)
 {
-	*out = {"host", 0, 0, 1, 0, 0, 0};
+	*out = {"host", 0, 0, 1, 0, 0, 0, 1 << 20};
 	return cudaSuccess;
 }
 

@@ -114,7 +114,7 @@ static const struct {
 	{"cuCtxGetDevice", 1, 0, "reading the device of a context"},
 	{"cuDevicePrimaryCtxGetState", 1, 0, "reading the device of a context"},
 	{"cuDevicePrimaryCtxRetain", 1, 0, "reading the device of a context"},
-	{"cuDeviceGetAttribute", 1, 0, NULL}, /* then a block has what every GPU gives */
+	{"cuDeviceGetAttribute", 2, 0, NULL}, /* then it is taken for a usual GPU */
 	{"cuCtxPushCurrent", 3, 1, NULL},     /* to ask whose it is, to open, to launch: see below */
 	{"cuCtxPopCurrent", 3, 1, NULL},
 	{"cuModuleLoadDataEx", 1, 0,
@@ -129,7 +129,7 @@ static const struct {
 	{"cuEventCreate", 1, 0, "cuEventCreate"},
 	{"cuEventRecord", 1, 1, "cuEventRecord, stream "},
 	{"cuStreamWaitEvent", 1, 1, "cuStreamWaitEvent, stream "},
-	{"cuLaunchKernel", 1, 1, "cuLaunchKernel of 1 x 9 blocks of 256 threads and 4752 bytes"},
+	{"cuLaunchKernel", 1, 1, "cuLaunchKernel of 1 x 9 blocks of 256 threads and "},
 };
 
 /* What an error of the nth of these calls begins with; NULL: it is none. */

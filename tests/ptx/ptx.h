@@ -52,7 +52,7 @@ struct ptx_instruction {
 	const char *roles; /* of the operands: see ptx_ops.c */
 	struct ptx_type type, from;
 	int guard; /* the register of its predicate, or -1 */
-	bool guard_not, divides;
+	bool guard_not, is_quotient, is_fraction;
 	uint8_t count; /* of parts */
 	struct ptx_operand part[PTX_PARTS], to, address;
 	int64_t offset;
@@ -96,6 +96,7 @@ struct ptx_launch {
 	struct ptx_region region[PTX_REGIONS];
 	uint32_t region_count;
 	uint64_t seed;
+	struct ptx_counts *counts; /* NULL: not counted.  See ptx_count.h */
 };
 
 bool ptx_run(struct ptx_program *p, const struct ptx_launch *launch, char error[PTX_ERROR_BYTES]);

@@ -235,7 +235,8 @@ static void read_compute(struct reader *r, struct ptx_instruction *i, char *op, 
 	}
 	i->roles = o->roles;
 	i->compute = o->compute;
-	i->divides = i->type.kind != 'f' && (!strcmp(o->name, "div") || !strcmp(o->name, "rem"));
+	i->is_quotient = ptx_is_word("div rem", o->name);
+	i->is_fraction = (i->type.kind == 'f' || i->from.kind == 'f') && !ptx_is_word("mov selp", o->name);
 	if (!strcmp(o->name, "mov") && count == 2 && (part[0][0] == '{' || part[1][0] == '{')) {
 		bool unpacks = part[0][0] == '{';
 		unsigned each = i->type.bits / (unsigned)(strchr(strchr(part[!unpacks], ',') + 1, ',') ? 4 : 2);

@@ -71,15 +71,16 @@ static inline struct shard_transform_options scene_options(struct prng *p, struc
 }
 
 /*
- * Half of the rows touch edges of their image, and half of these lie at the first or the last byte
- * of the batch.  There the bytes end that a kernel may read, and it has to leave its fast way.
+ * With `edges`, half of the rows touch edges of their image, and half of these lie at the first or
+ * the last byte of the batch.  There the bytes end that a kernel may read, and it has to leave its
+ * fast way.
  */
-static inline void scene_row(const struct transform_plan *plan, struct prng *p, uint32_t records,
+static inline void scene_row(const struct transform_plan *plan, struct prng *p, bool edges, uint32_t records,
 			     struct shard_transform_row *row)
 {
 	transform_draw(plan, 7, prng_next(p), 0, row);
 	row->from = (uint32_t)prng_below(p, records);
-	if (prng_below(p, 2))
+	if (!edges || prng_below(p, 2))
 		return;
 	if (plan->crop == SHARD_CROP_RESIZED) {
 		row->width = prng_below(p, 2) ? plan->in_width : 1 + (uint32_t)prng_below(p, plan->in_width);
@@ -112,8 +113,15 @@ static inline void scene_output(struct scene *s, struct prng *p, uint64_t bytes,
 	s->launch.seed = prng_next(p);
 }
 
-static inline void scene_rows(struct scene *s, struct prng *p, const struct transform_plan *plan, uint64_t before,
-			      uint32_t records)
+/* How many there are of each, and bytes before, between and behind them. */
+struct scene_layout {
+	uint32_t records, rows, shift; /* shift: of the output, from a multiple of 16 */
+	uint64_t before, lead, gap_below;
+	bool edges; /* parts that the library does not draw, too */
+};
+
+static inline void scene_rows(struct scene *s, struct prng *p, const struct transform_plan *plan,
+			      const struct scene_layout *l)
 {
 	struct transform_call *c = &s->call.transform;
 	void *scratch = aligned_alloc(16, (transform_twin_bytes(plan) + 15) & ~UINT64_C(15));
@@ -121,62 +129,78 @@ static inline void scene_rows(struct scene *s, struct prng *p, const struct tran
 	for (uint32_t i = 0; i < s->launch.grid[1]; i++) {
 		struct shard_transform_row row;
 
-		scene_row(plan, p, records, &row);
+		scene_row(plan, p, l->edges, l->records, &row);
 		c->row[i] = transform_row_of(plan, &row, row.from);
-		transform_twin(plan, &row, s->from + before + row.from * c->record_step, s->want + i * plan->row_bytes,
-			       scratch);
+		transform_twin(plan, &row, s->from + l->before + row.from * c->record_step,
+			       s->want + i * plan->row_bytes, scratch);
 	}
 	free(scratch);
+}
+
+static inline void scene_lay_out(struct scene *s, struct prng *p, const struct transform_plan *plan,
+				 const struct scene_layout *l)
+{
+	struct transform_call *c = &s->call.transform;
+	uint64_t bytes, table = (uint64_t)plan->channels * 256 * plan->element_bytes;
+	uint32_t shared;
+	struct shard_error err;
+
+	CHECK_OK(transform_grid(plan, TRANSFORM_SHARED_BYTES, c, &shared, &err));
+	transform_shape(plan, !l->shift, c, s->name);
+	scene_output(s, p, l->rows * plan->row_bytes, l->shift);
+	s->launch.threads = TRANSFORM_THREADS;
+	s->launch.grid[0] = transform_blocks(c);
+	s->launch.grid[1] = l->rows;
+	s->launch.shared_bytes = shared;
+	c->record_step = plan->image_bytes + (l->gap_below ? prng_below(p, l->gap_below) : 0);
+	bytes = l->before + (l->records - 1) * c->record_step + plan->image_bytes;
+	s->launch.table_end = (uint32_t)table;
+	s->from = malloc(bytes);
+	prng_fill(p, s->from, bytes);
+	s->table = malloc(table);
+	for (uint32_t i = 0; i < plan->channels * 256; i++)
+		memcpy(s->table + i * plan->element_bytes, &plan->bits[i / 256][i % 256], plan->element_bytes);
+	c->from = SCENE_FROM + l->lead + l->before;
+	c->from_end = SCENE_FROM + l->lead + bytes;
+	c->table = SCENE_TABLE;
+	c->to = SCENE_TO + l->shift;
+	s->launch.region[1] = (struct ptx_region){c->from, bytes - l->before, s->from + l->before, false, true, NULL};
+	s->launch.region[2] = (struct ptx_region){SCENE_TABLE, table, s->table, false, true, NULL};
+	s->launch.region_count = 3;
+	scene_rows(s, p, plan, l);
+	snprintf(s->story, sizeof(s->story), "%s, %u x %u x %u to %u x %u, %u rows", s->name, plan->in_height,
+		 plan->in_width, plan->channels, plan->height, plan->width, l->rows);
 }
 
 static inline void scene_transform(struct scene *s, struct prng *p)
 {
 	struct shard_field field;
 	struct shard_transform_options o = scene_options(p, &field);
-	struct transform_call *c = &s->call.transform;
-	uint32_t records = 1 + (uint32_t)prng_below(p, 5), rows = 1 + (uint32_t)prng_below(p, 4), shift, shared;
-	uint64_t before = prng_below(p, 20), lead = prng_below(p, 64), bytes, table;
+	struct scene_layout l = {
+		.records = 1 + (uint32_t)prng_below(p, 5), .rows = 1 + (uint32_t)prng_below(p, 4), .edges = true};
 	struct transform_plan plan;
 	struct shard_error err;
 
+	l.before = prng_below(p, 20);
+	l.lead = prng_below(p, 64);
 	CHECK_OK(transform_plan_make(&plan, &field, &o, &err));
 	plan.seed = prng_next(p);
-	CHECK_OK(transform_grid(&plan, TRANSFORM_SHARED_BYTES, c, &shared, &err));
 	if (!prng_below(p, 40) && plan.row_bytes < 2000)
-		rows = TRANSFORM_ROWS;
-	shift = prng_below(p, 4) ? 0 : plan.element_bytes * (1 + (uint32_t)prng_below(p, 16 / plan.element_bytes - 1));
-	transform_shape(&plan, !shift, c, s->name);
-	scene_output(s, p, rows * plan.row_bytes, shift);
-	s->launch.threads = TRANSFORM_THREADS;
-	s->launch.grid[0] = transform_bands(c);
-	s->launch.grid[1] = rows;
-	s->launch.shared_bytes = shared;
-	c->record_step = field.bytes + prng_below(p, 40);
-	bytes = before + (records - 1) * c->record_step + field.bytes;
-	table = (uint64_t)plan.channels * 256 * plan.element_bytes;
-	s->launch.table_end = (uint32_t)table;
-	s->from = malloc(bytes);
-	prng_fill(p, s->from, bytes);
-	s->table = malloc(table);
-	for (uint32_t i = 0; i < plan.channels * 256; i++)
-		memcpy(s->table + i * plan.element_bytes, &plan.bits[i / 256][i % 256], plan.element_bytes);
-	c->from = SCENE_FROM + lead + before;
-	c->from_end = SCENE_FROM + lead + bytes;
-	c->table = SCENE_TABLE;
-	c->to = SCENE_TO + shift;
-	s->launch.region[1] = (struct ptx_region){c->from, bytes - before, s->from + before, false, true, NULL};
-	s->launch.region[2] = (struct ptx_region){SCENE_TABLE, table, s->table, false, true, NULL};
-	s->launch.region_count = 3;
-	scene_rows(s, p, &plan, before, records);
-	snprintf(s->story, sizeof(s->story), "%s, %u x %u x %u to %u x %u, %u rows", s->name, plan.in_height,
-		 plan.in_width, plan.channels, plan.height, plan.width, rows);
+		l.rows = TRANSFORM_ROWS;
+	if (!prng_below(p, 4))
+		l.shift = plan.element_bytes * (1 + (uint32_t)prng_below(p, 16 / plan.element_bytes - 1));
+	l.gap_below = 40;
+	scene_lay_out(s, p, &plan, &l);
+	transform_spread(&s->call.transform, 1, 1 + (uint32_t)prng_below(p, 6));
+	s->launch.grid[0] = transform_blocks(&s->call.transform);
+	if (!prng_below(p, 3)) /* fewer lines at a time, or none */
+		s->call.transform.stage_bytes = (uint32_t)prng_below(p, s->call.transform.stage_bytes + UINT64_C(1));
 }
 
-/* Arrays of a slab and of a batch, at multiples of 64 or of nothing; the longest row of one. */
-static inline uint32_t scene_pieces(struct gather_call *c, struct prng *p, uint64_t *slab, uint64_t *batch)
+/* Arrays of a slab and of a batch, at multiples of 64 or of nothing. */
+static inline void scene_pieces(struct gather_call *c, struct prng *p, uint64_t *slab, uint64_t *batch)
 {
 	static const uint32_t usual[] = {8, 4, 2, 1, 16, 3072, 16384, 16383, 16385, 32768, 100, 20000};
-	uint32_t longest = 1;
 
 	for (uint32_t i = 0; i < c->piece_count; i++) {
 		uint32_t bytes =
@@ -190,24 +214,18 @@ static inline uint32_t scene_pieces(struct gather_call *c, struct prng *p, uint6
 		c->piece[i] = (struct gather_piece){*slab, *batch, bytes, 0};
 		*slab += (uint64_t)bytes * c->slab_rows;
 		*batch += (uint64_t)bytes * (c->first_row + c->row_count);
-		longest = bytes > longest ? bytes : longest;
 	}
-	return longest;
 }
 
-static inline void scene_gather(struct scene *s, struct prng *p)
+/* The arrays of the call stand.  A batch has so many bytes; `anywhere`: the pool is at any byte. */
+static inline void scene_lay_out_gather(struct scene *s, struct prng *p, uint32_t slabs, uint64_t batch, uint32_t shift,
+					bool anywhere)
 {
 	struct gather_call *c = &s->call.gather;
-	uint32_t slabs = 1 + (uint32_t)prng_below(p, 5), longest;
-	uint64_t slab = prng_below(p, 64), batch = prng_below(p, 64);
-	uint32_t shift = (uint32_t)(prng_below(p, 2) ? 0 : prng_below(p, 17));
+	uint32_t longest = 1;
 
-	c->slab_rows = 1 + (uint32_t)prng_below(p, 12);
-	c->piece_count = 1 + (uint32_t)prng_below(p, prng_below(p, 4) ? 5 : GATHER_PIECES);
-	c->first_row = prng_below(p, 3) ? 0 : (uint32_t)prng_below(p, 50);
-	c->row_count = 1 + (uint32_t)prng_below(p, prng_below(p, 8) ? 12 : GATHER_ROWS);
-	longest = scene_pieces(c, p, &slab, &batch);
-	c->slab_bytes = slab + prng_below(p, 100);
+	for (uint32_t i = 0; i < c->piece_count; i++)
+		longest = c->piece[i].bytes > longest ? c->piece[i].bytes : longest;
 	snprintf(s->name, sizeof(s->name), "gather_rows");
 	scene_output(s, p, batch, shift);
 	s->launch.threads = GATHER_THREADS;
@@ -216,7 +234,7 @@ static inline void scene_gather(struct scene *s, struct prng *p)
 	s->from = malloc(c->slab_bytes * slabs);
 	prng_fill(p, s->from, c->slab_bytes * slabs);
 	s->partly = true;
-	c->from = SCENE_FROM + prng_below(p, 17) * prng_below(p, 2);
+	c->from = SCENE_FROM + (anywhere ? prng_below(p, 17) * prng_below(p, 2) : 0);
 	c->to = SCENE_TO + shift;
 	s->launch.region[1] = (struct ptx_region){c->from, c->slab_bytes * slabs, s->from, false, true, NULL};
 	s->launch.region_count = 2;
@@ -232,6 +250,22 @@ static inline void scene_gather(struct scene *s, struct prng *p)
 		}
 	}
 	snprintf(s->story, sizeof(s->story), "%s, %u rows of %u arrays", s->name, c->row_count, c->piece_count);
+}
+
+static inline void scene_gather(struct scene *s, struct prng *p)
+{
+	struct gather_call *c = &s->call.gather;
+	uint32_t slabs = 1 + (uint32_t)prng_below(p, 5);
+	uint64_t slab = prng_below(p, 64), batch = prng_below(p, 64);
+	uint32_t shift = (uint32_t)(prng_below(p, 2) ? 0 : prng_below(p, 17));
+
+	c->slab_rows = 1 + (uint32_t)prng_below(p, 12);
+	c->piece_count = 1 + (uint32_t)prng_below(p, prng_below(p, 4) ? 5 : GATHER_PIECES);
+	c->first_row = prng_below(p, 3) ? 0 : (uint32_t)prng_below(p, 50);
+	c->row_count = 1 + (uint32_t)prng_below(p, prng_below(p, 8) ? 12 : GATHER_ROWS);
+	scene_pieces(c, p, &slab, &batch);
+	c->slab_bytes = slab + prng_below(p, 100);
+	scene_lay_out_gather(s, p, slabs, batch, shift, true);
 }
 
 /* One of eight gathers. */
