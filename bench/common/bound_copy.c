@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bound_copy.c - the bare copy loops: libc, AVX2, AVX2 past the cache, and the same with prefetches;
+ * bound_copy.c - the bare copy loops: libc, AVX2, AVX2 past the cache, and this with prefetches;
  * records of whole cache lines
  */
 #include "bench/common/bound_copy.h"

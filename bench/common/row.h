@@ -32,4 +32,16 @@ struct bench_row {
 	struct bench_side side[BENCH_SIDES_MAX]; /* up to the first without a label */
 };
 
+/* The runs of one side. */
+struct figure {
+	double median, least, greatest;
+	double cpu; /* CPU seconds over the row's cpu_work */
+};
+
+/* How quiet the machine was; quiet.h makes it. */
+struct mark {
+	double load;   /* for each core, when the row began */
+	char why[256]; /* why the row is not to be published; empty if it may be */
+};
+
 #endif
