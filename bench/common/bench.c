@@ -173,7 +173,7 @@ static unsigned choose_bound(const struct bench_row *row, const struct figure *f
 	unsigned chosen = 0;
 
 	for (unsigned i = 1; i < sides; i++) {
-		bool best = true;
+		bool best = row->side[i].kind != BENCH_ASIDE;
 
 		for (unsigned k = 1; k < sides; k++)
 			if (row->side[k].kind == row->side[i].kind && better(row, f[k].median, f[i].median))
@@ -194,10 +194,12 @@ static double bound_cpu(const struct bench_row *row, const struct figure *f, uns
 	bool several = false;
 
 	for (unsigned i = 1; i < sides; i++) {
-		bool least = true;
+		bool least = row->side[i].kind != BENCH_ASIDE;
 
-		for (unsigned k = 1; k < sides; k++)
-			if (row->side[k].kind != row->side[i].kind)
+		for (unsigned k = 1; least && k < sides; k++)
+			if (row->side[k].kind == BENCH_ASIDE)
+				continue;
+			else if (row->side[k].kind != row->side[i].kind)
 				several = true;
 			else if (f[k].cpu < f[i].cpu || (f[k].cpu == f[i].cpu && k < i))
 				least = false;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #define BENCH_SIDES_MAX 8
+#define BENCH_ASIDE	0xffffu /* the kind of a side that does less than the work: printed, and never the bound */
 
 struct bench_side {
 	const char *label;
