@@ -171,6 +171,19 @@ struct shard_miss {
 
 SHARD_API const char *shard_miss_reason_name(uint32_t reason);
 
+/* ---- turns: how many threads compute ------------------------------------------------------ */
+
+/*
+ * At most `count` threads have a turn at once.  A thread takes one before it computes, and gives it
+ * back before it waits.  The thread that has waited longest is next.
+ */
+struct shard_turns;
+
+SHARD_API int shard_turns_open(struct shard_turns **out, uint32_t count, struct shard_error *err);
+SHARD_API void shard_turns_take(struct shard_turns *t);
+SHARD_API void shard_turns_give(struct shard_turns *t);
+SHARD_API void shard_turns_close(struct shard_turns *t); /* when no thread uses them any more */
+
 /* ---- writer: one shard ------------------------------------------------------------------ */
 
 struct shard_writer_options {
@@ -183,6 +196,11 @@ struct shard_writer_options {
 	uint32_t section_align_log2; /* 12 to 21; 0: by size */
 	uint32_t skip_read_back;     /* 1: publish the file without reading it back */
 	uint32_t reserved;
+	/*
+	 * NULL, or turns that outlive the writer.  A thread that calls append or finish then has
+	 * one.  The writer gives it back while it waits for the disk, and its own thread takes one.
+	 */
+	struct shard_turns *turns;
 };
 
 struct shard_written {

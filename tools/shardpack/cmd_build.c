@@ -63,7 +63,7 @@ static const struct cli_option seal_options[] = {
 
 static const struct cli_option common_options[] = {
 	{.name = "jobs", .short_name = 'j', .kind = CLI_U64, AT(jobs), .arg_name = "N", .min = 1, .max = 1024,
-	 .default_note = "one per CPU", .help = "number of threads"},
+	 .default_note = "one per CPU", .help = "how many threads compute at once"},
 	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE",
 	 .help = "write a report: JSON, or HTML if FILE ends in .html"},
 	{0}};

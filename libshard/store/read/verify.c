@@ -15,6 +15,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/base/turns.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/pages_decode.h"
 #include "libshard/disk/record.h"
@@ -282,6 +283,7 @@ struct all_job {
 	struct shard_reader *r;
 	struct verify_room room[2];
 	struct sha256 *sha; /* NULL: not asked for */
+	struct shard_turns *turns;
 	uint64_t hashed, end;
 	struct shard_error *err;
 };
@@ -328,12 +330,17 @@ static int check_group(struct all_job *j, uint32_t group)
 		 next_n, bytes = 0;
 	int rc = units ? hash_map(j, data->offset) : SHARD_OK;
 
+	if (!rc && units)
+		verify_ahead(r, &j->room[0], group, 0, n);
 	for (uint64_t u = 0, turn = 0; !rc && u < units; u += n, n = next_n, turn++) {
 		struct verify_room *room = &j->room[turn % 2], *other = &j->room[(turn + 1) % 2];
 
 		next_n = u + n < units ? verify_piece(r, group, u + n, READ_BACK_BYTES) : 0;
 		if (next_n)
 			verify_ahead(r, other, group, u + n, next_n);
+		turns_give(j->turns);
+		verify_await(r, room);
+		turns_take(j->turns);
 		rc = verify_units(r, room, group, u, n, &bytes, NULL, NULL, j->err);
 		if (!rc && room->held_end)
 			rc = hash_held(j, room);
@@ -341,12 +348,15 @@ static int check_group(struct all_job *j, uint32_t group)
 	return rc;
 }
 
-int verify_all(struct shard_reader *r, const char *path, struct sha256 *sha, struct shard_error *err)
+int verify_all(struct shard_reader *r, const char *path, struct sha256 *sha, struct shard_turns *turns,
+	       struct shard_error *err)
 {
-	struct all_job j = {.r = r, .sha = sha, .err = err};
+	struct all_job j = {.r = r, .sha = sha, .turns = turns, .err = err};
 	int rc;
 
+	turns_give(turns);
 	verify_fetch_tables(r, path);
+	turns_take(turns);
 	rc = verify_tables(r, err);
 	if (rc)
 		return rc;

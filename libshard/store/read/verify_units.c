@@ -300,6 +300,12 @@ void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t gro
 	room->ahead_end = end;
 }
 
+void verify_await(const struct shard_reader *r, struct verify_room *room)
+{
+	if (room->ahead_begin != room->ahead_end)
+		read_ahead_wait(room->ahead, reading(r, room, room->ahead_begin, room->ahead_end).bytes, NULL);
+}
+
 int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
 		 uint64_t *bytes, verify_on_problem *on_problem, void *context, struct shard_error *err)
 {

@@ -61,4 +61,7 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
  */
 void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count);
 
+/* Wait until all is read that verify_ahead() began to read.  verify_units() says how that went. */
+void verify_await(const struct shard_reader *r, struct verify_room *room);
+
 #endif

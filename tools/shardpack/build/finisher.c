@@ -62,7 +62,10 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 		code = origin_check_written(job->origin, job->plan, job->source_fd, job->source, first, count);
 	if (code != EXIT_DONE)
 		return code;
-	if (shard_writer_finish(writer, &written, &err) != SHARD_OK)
+	shard_turns_take(f->turns);
+	code = shard_writer_finish(writer, &written, &err) == SHARD_OK ? EXIT_DONE : EXIT_IO;
+	shard_turns_give(f->turns);
+	if (code != EXIT_DONE)
 		return finisher_fail(f, &err);
 	r->file_bytes = written.file_bytes;
 	r->record_count = written.record_count;
@@ -123,10 +126,11 @@ static bool complete_next(void *context)
 	return true;
 }
 
-int finisher_start(struct finisher *f, const struct job *job)
+int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns)
 {
 	memset(f, 0, sizeof(*f));
 	f->job = job;
+	f->turns = turns;
 	return background_start(&f->threads, FINISHER_SHARDS, complete_next, f)
 		       ? EXIT_DONE
 		       : fail(EXIT_IO, "cannot start a thread");

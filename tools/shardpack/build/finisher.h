@@ -30,12 +30,14 @@ struct finishing {
 
 struct finisher {
 	const struct job *job;			 /* const after start; its account: the caller's thread only */
+	struct shard_turns *turns;		 /* const after start */
 	struct background threads;		 /* asked: a shard was handed over; told: a shard is complete */
 	struct finishing place[FINISHER_SHARDS]; /* lock */
 	int code;				 /* lock: the first exit code that was not EXIT_DONE; said already */
 };
 
-int finisher_start(struct finisher *f, const struct job *job);
+/* The threads take one of `turns` while they compute. */
+int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns);
 
 /*
  * Hand over a filled writer and the lines for its receipt; both are then the finisher's.
