@@ -2,7 +2,8 @@
 /*
  * t_turns.c - turns limit how many threads compute, and a writer has none while it waits
  *
- * LDFLAGS: -Wl,--wrap=shard_turns_take,--wrap=shard_turns_give,--wrap=sha256_update,--wrap=checksum64
+ * LDFLAGS: -Wl,--wrap=shard_turns_take,--wrap=shard_turns_give
+ * LDFLAGS: -Wl,--wrap=sha256_update,--wrap=checksum64
  * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=verify_await,--wrap=drain_put,--wrap=drain_wait
  */
 #include <pthread.h>
