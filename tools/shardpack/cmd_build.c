@@ -31,6 +31,7 @@ struct build_options {
 	const char *source, *spool;
 	struct cli_part part;
 	uint64_t jobs;
+	int read_back; /* 0: yes */
 	struct cli_amount max_bad;
 	const char *report;
 	bool verify, trust_names;
@@ -53,6 +54,8 @@ static const struct cli_option source_options[] = {
 static const struct cli_option build_options[] = {
 	{.name = "part", .kind = CLI_PART, AT(part), .arg_name = "k/n", .default_note = "all shards",
 	 .help = "build every n-th shard, from number k on"},
+	{.name = "read-back", .kind = CLI_CHOICE, AT(read_back), .choices = "yes|no", .default_value = "yes",
+	 .help = "verify what was written"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop if more inputs are bad"},
 	{0}};
@@ -213,6 +216,7 @@ static int build(const struct cli_args *args)
 	if (code == EXIT_DONE && !s.sealed) {
 		s.job.part = o->part;
 		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;
+		s.job.read_back = o->read_back == 0;
 		report.exit_code = build_run(&s.job);
 		report.elapsed_ns = monotonic_ns() - start_ns;
 		code = command_finish(&report, s.report_path);

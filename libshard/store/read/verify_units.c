@@ -41,7 +41,7 @@ void verify_room_free(struct verify_room *room)
 	file_close(room->direct_fd);
 	mem_free(room->buffer);
 	mem_free(room->decoded);
-	*room = (struct verify_room){.fd = -1, .direct_fd = -1};
+	*room = VERIFY_ROOM_NONE;
 }
 
 int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path, struct shard_error *err)

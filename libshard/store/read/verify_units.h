@@ -25,6 +25,7 @@ struct verify_room {
 	uint8_t *decoded;
 	size_t decoded_bytes;
 };
+#define VERIFY_ROOM_NONE    ((struct verify_room){.fd = -1, .direct_fd = -1})
 #define VERIFY_BUFFER_BYTES ((size_t)16 << 20) /* for speed; a few MiB will do */
 
 int verify_room_init(struct verify_room *room, size_t buffer_bytes, struct shard_error *err);

@@ -13,26 +13,60 @@
 #include "libshard/store/write/writer.h"
 #include "shard_pack.h"
 
-/* The kernel said that it has the bytes; only reading them from the disk tells. */
-static int read_back(struct shard_writer *w, struct shard_error *err)
-{
-	struct shard_reader *r = NULL;
-	char *path = mem_join(w->temp.dir, w->temp.temp);
-	struct shown s;
+/* Writers that are finished together, and how each is doing. */
+struct finishing {
+	struct shard_writer *w;
+	struct shard_error *err;
 	int rc;
+	struct shard_reader *reader; /* of what was written */
+	char *path;
+};
 
-	if (!path)
-		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
+static void open_written(struct finishing *f)
+{
+	struct shard_writer *w = f->w;
+
+	f->path = mem_join(w->temp.dir, w->temp.temp);
+	if (!f->path) {
+		f->rc = error_set(f->err, SHARD_E_MEMORY, "no memory for a path");
+		return;
+	}
 	file_drop_cache(w->temp.fd);
-	rc = reader_open_as(&r, path, w->path, NULL, err);
-	if (!rc)
-		rc = verify_all(r, path, &w->sha256, w->turns, err);
-	if (!rc && memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root)))
-		rc = error_set(err, SHARD_E_IO, "%s: the disk returned another shard than was written",
-			       show(&s, w->path));
-	shard_reader_close(r);
-	mem_free(path);
-	return rc;
+	f->rc = reader_open_as(&f->reader, f->path, w->path, NULL, f->err);
+}
+
+/* The kernel said that it has the bytes; only reading them from the disk tells. */
+static void read_back(struct finishing *f, uint32_t count)
+{
+	struct verify_whole whole[VERIFY_WHOLE_MAX];
+	struct finishing *of[VERIFY_WHOLE_MAX];
+	uint32_t n = 0;
+	struct shown s;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (f[i].rc || !f[i].w->read_back)
+			continue;
+		open_written(&f[i]);
+		if (f[i].rc)
+			continue;
+		of[n] = &f[i];
+		whole[n++] = (struct verify_whole){f[i].reader,	  f[i].path, &f[i].w->sha256,
+						   f[i].w->turns, f[i].err,  SHARD_OK};
+	}
+	verify_all(whole, n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct shard_writer *w = of[i]->w;
+
+		of[i]->rc = whole[i].rc;
+		if (!whole[i].rc && memcmp(of[i]->reader->pages->root, w->pages.root, sizeof(w->pages.root)))
+			of[i]->rc =
+				error_set(of[i]->err, SHARD_E_IO,
+					  "%s: the disk returned another shard than was written", show(&s, w->path));
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		shard_reader_close(f[i].reader);
+		mem_free(f[i].path);
+	}
 }
 
 /*
@@ -49,7 +83,10 @@ static int compare_existing(struct shard_writer *w, struct shard_error *err)
 	const char *what = rc ? "no valid shard" : "another shard";
 
 	if (same && w->read_back) { /* its pages are ours; its records may have suffered since */
-		rc = verify_all(r, w->path, NULL, w->turns, why);
+		struct verify_whole whole = {r, w->path, NULL, w->turns, why, SHARD_OK};
+
+		verify_all(&whole, 1);
+		rc = whole.rc;
 		same = rc != SHARD_E_CORRUPT;
 		what = "damaged";
 	}
@@ -60,7 +97,8 @@ static int compare_existing(struct shard_writer *w, struct shard_error *err)
 			 what);
 }
 
-static int finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)
+/* All bytes, durable. */
+static int complete(struct shard_writer *w, struct shard_error *err)
 {
 	int rc = writer_lay_out(w, err);
 
@@ -68,10 +106,13 @@ static int finish(struct shard_writer *w, struct shard_written *result, struct s
 	if (!rc)
 		rc = file_temp_sync(&w->temp, err);
 	writer_end_wait(w);
-	if (!rc && w->read_back)
-		rc = read_back(w, err);
-	if (rc)
-		return rc;
+	return rc;
+}
+
+static int publish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)
+{
+	int rc;
+
 	memset(result, 0, sizeof(*result));
 	rc = file_temp_publish(&w->temp, false, err);
 	if (rc == SHARD_E_EXISTS) {
@@ -86,18 +127,45 @@ static int finish(struct shard_writer *w, struct shard_written *result, struct s
 	return rc;
 }
 
+/* One writer, or two.  `result` may be NULL; it is set for those that were published. */
+static void finish(struct finishing *f, uint32_t count, struct shard_written *result)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct shard_writer *w = f[i].w;
+
+		w->in_turn = true;
+		f[i].rc = w->failed || w->finished ? writer_refuse(w, f[i].err) : complete(w, f[i].err);
+	}
+	read_back(f, count);
+	for (uint32_t i = 0; i < count; i++) {
+		struct shard_written mine;
+
+		if (!f[i].rc)
+			f[i].rc = publish(f[i].w, &mine, f[i].err);
+		if (f[i].rc)
+			f[i].w->failed = true;
+		else if (result)
+			result[i] = mine;
+		f[i].w->finished = true;
+		f[i].w->in_turn = false;
+	}
+}
+
 int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)
 {
-	struct shard_written mine;
-	int rc;
+	struct finishing f = {.w = w, .err = err};
 
-	w->in_turn = true;
-	rc = w->failed || w->finished ? writer_refuse(w, err) : finish(w, &mine, err);
-	w->in_turn = false;
-	if (rc)
-		w->failed = true;
-	else if (result)
-		*result = mine;
-	w->finished = true;
-	return rc;
+	finish(&f, 1, result);
+	return f.rc;
+}
+
+int shard_writer_finish_two(struct shard_writer *const w[2], struct shard_written result[2], struct shard_error err[2])
+{
+	struct finishing f[2] = {{.w = w[0], .err = &err[0]}, {.w = w[1], .err = &err[1]}};
+
+	finish(f, 2, result);
+	for (uint32_t i = 0; i < 2; i++)
+		if (!f[i].rc) /* what went wrong on the way may be settled, as if the same shard was there */
+			err[i] = (struct shard_error){.status = SHARD_OK};
+	return f[0].rc ? f[0].rc : f[1].rc;
 }

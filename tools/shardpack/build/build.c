@@ -123,6 +123,7 @@ static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer 
 		.plan_digest = b->job->plan->digest,
 		.provenance = b->provenance.data,
 		.keys = plan_names_inputs(b->job->plan),
+		.skip_read_back = !b->job->read_back,
 		.turns = b->turns,
 	};
 	char path[FILES_PATH_BYTES];

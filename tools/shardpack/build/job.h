@@ -27,6 +27,7 @@ struct job { /* all const while it runs, but for what `account` points to */
 	const struct quarantine *quarantine; /* NULL unless that is the policy */
 	const struct origin *origin;	     /* when sources were written; NULL: not compared */
 	unsigned worker_count;
+	bool read_back;			  /* each shard before it gets its name; one that was not is verified */
 	bool verify_all;		  /* shards that are there are read once more, whatever receipts say */
 	struct cli_part part;		  /* shards s with s % count == idx */
 	const struct cli_amount *max_bad; /* or NULL */
