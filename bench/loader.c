@@ -67,6 +67,13 @@ static double run_stream(void *context)
 	return bound_copy(&j->copy, BOUND_COPY_STREAM, j->trainer.options.thread_count);
 }
 
+static double run_ahead(void *context)
+{
+	struct job *j = context;
+
+	return bound_copy(&j->copy, BOUND_COPY_AHEAD, j->trainer.options.thread_count);
+}
+
 static double run_epoch(const struct job *j, struct trainer *t)
 {
 	double begin = bench_seconds(), seconds;
@@ -202,6 +209,7 @@ static void hot_row(struct bench *b, struct job *j, const char *name)
 	if (bound_copy_can(BOUND_COPY_STREAM)) {
 		row.side[2] = (struct bench_side){"AVX2", run_avx2, NULL, NULL, 0};
 		row.side[3] = (struct bench_side){"AVX2, non-temporal", run_stream, NULL, NULL, 0};
+		row.side[4] = (struct bench_side){"AVX2, non-temporal, prefetching 16 ahead", run_ahead, NULL, NULL, 0};
 	}
 	gbs = bench_run(b, &row);
 	snprintf(records, sizeof(records), "%s/records", name);

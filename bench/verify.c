@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.c - shard_dataset_verify against the slower of the bare XXH3 loop and the bare O_DIRECT
- * loop
+ * verify.c - shard_dataset_verify against the slower of the bare XXH3 loop and the bare loops that
+ * read past the page cache, by pread and by io_uring
  *
  * Hot, all bytes lie in the page cache and only hashing bounds.  Cold, none do, and each run proves
  * it: less than 1 % in memory before, and within 2 % of the files' bytes read from the device.
@@ -12,9 +12,12 @@
 
 #include "bench/common/bound_hash.h"
 #include "bench/common/bound_read.h"
+#include "bench/common/bound_uring.h"
 #include "bench/common/cold.h"
 
 #define SHARD_COUNT   8
+#define PIECE_BYTES   ((size_t)1 << 20) /* of a read by io_uring */
+#define DEPTH_MOST    32
 #define SHARD_RECORDS 1750 /* 2.1 GB in all: many times any cache, and in memory nearly everywhere */
 
 struct job {
@@ -22,6 +25,7 @@ struct job {
 	struct data_files files;
 	const uint8_t **map; /* hot: for the whole row; cold: only while its own side runs */
 	unsigned thread_count;
+	struct bound_pieces pieces; /* all bytes of all files; none until a cold row is wanted */
 	uint64_t device_before;
 	double device_most, device_least; /* bytes read from the device in a cold run, over the files' bytes */
 };
@@ -148,6 +152,42 @@ static double run_read_16(void *context)
 	return bound_read(&j->files, (size_t)16 << 20, j->thread_count);
 }
 
+static double run_uring_8(void *context)
+{
+	return bound_uring(&((struct job *)context)->pieces, 8);
+}
+
+static double run_uring_32(void *context)
+{
+	return bound_uring(&((struct job *)context)->pieces, DEPTH_MOST);
+}
+
+static void cut_pieces(struct job *j)
+{
+	struct bound_pieces *p = &j->pieces;
+	struct bound_piece *piece;
+
+	if (p->piece)
+		return;
+	for (size_t i = 0; i < j->files.count; i++)
+		p->count += (j->files.file[i].bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+	p->piece = piece = calloc(p->count, sizeof(*piece));
+	if (!piece)
+		bench_die("out of memory");
+	for (size_t i = 0; i < j->files.count; i++)
+		for (uint64_t at = 0; at < j->files.file[i].bytes; at += PIECE_BYTES) {
+			uint64_t rest = j->files.file[i].bytes - at;
+
+			*piece++ = (struct bound_piece){at, (uint32_t)i,
+							(uint32_t)(rest < PIECE_BYTES ? rest : PIECE_BYTES)};
+		}
+	p->files = &j->files;
+	p->piece_most = PIECE_BYTES;
+	p->work_bytes = j->files.bytes;
+	p->ring_bytes = DEPTH_MOST * PIECE_BYTES;
+	p->ring = bench_memory(p->ring_bytes);
+}
+
 static void cold_row(struct bench *b, struct job *j, const char *name)
 {
 	struct bench_row row = {
@@ -165,12 +205,20 @@ static void cold_row(struct bench *b, struct job *j, const char *name)
 
 	if (!bench_wants(b, name))
 		return;
+	cut_pieces(j);
+	if (bound_uring_can()) {
+		row.side[5] = (struct bench_side){"io_uring O_DIRECT, depth 8", run_uring_8, make_cold, was_cold, 0};
+		row.side[6] = (struct bench_side){"io_uring O_DIRECT, depth 32", run_uring_32, make_cold, was_cold, 0};
+	}
 	j->device_least = INFINITY;
 	j->device_most = 0;
-	if (bench_run(b, &row) > 0)
+	if (bench_run(b, &row) > 0) {
 		bench_note("proof: below 1 %% in memory before each run, %.1f to %.1f %% of the bytes came from the "
 			   "device",
 			   100 * j->device_least, 100 * j->device_most);
+		if (!row.side[5].label)
+			bench_note("io_uring is not permitted here, so no bound uses it");
+	}
 }
 
 int main(int argc, char **argv)
@@ -198,6 +246,8 @@ int main(int argc, char **argv)
 	}
 	if (wanted)
 		data_files_close(&j.files);
+	free((void *)(uintptr_t)j.pieces.piece);
+	free(j.pieces.ring);
 	free(j.dir);
 	return bench_close(b);
 }

@@ -173,6 +173,19 @@ struct shard_miss {
 
 SHARD_API const char *shard_miss_reason_name(uint32_t reason);
 
+/* ---- turns: how many threads compute ------------------------------------------------------ */
+
+/*
+ * At most `count` threads have a turn at once.  A thread takes one before it computes, and gives it
+ * back before it waits.  The thread that has waited longest is next.
+ */
+struct shard_turns;
+
+SHARD_API int shard_turns_open(struct shard_turns **out, uint32_t count, struct shard_error *err);
+SHARD_API void shard_turns_take(struct shard_turns *t);
+SHARD_API void shard_turns_give(struct shard_turns *t);
+SHARD_API void shard_turns_close(struct shard_turns *t); /* when no thread uses them any more */
+
 /* ---- writer: one shard ------------------------------------------------------------------ */
 
 struct shard_writer_options {
@@ -185,6 +198,11 @@ struct shard_writer_options {
 	uint32_t section_align_log2; /* 12 to 21; 0: by size */
 	uint32_t skip_read_back;     /* 1: publish the file without reading it back */
 	uint32_t reserved;
+	/*
+	 * NULL, or turns that outlive the writer.  A thread that calls append or finish then has
+	 * one.  The writer gives it back while it waits for the disk, and its own thread takes one.
+	 */
+	struct shard_turns *turns;
 };
 
 struct shard_written {
@@ -229,6 +247,14 @@ SHARD_API int shard_writer_add_class(struct shard_writer *w, uint32_t field, uin
  * anything else, which is left as it is.  `result` may be NULL.
  */
 SHARD_API int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err);
+
+/*
+ * The same for two shards, which are read back side by side: SHA-256 of two files at once takes
+ * little longer than that of one.  Each succeeds or fails by itself: err[i].status is that of w[i].
+ * Returns the first that is not OK.  `result` may be NULL.
+ */
+SHARD_API int shard_writer_finish_two(struct shard_writer *const w[2], struct shard_written result[2],
+				      struct shard_error err[2]);
 SHARD_API void shard_writer_close(struct shard_writer *w);
 
 /* ---- seal: shards become a dataset ------------------------------------------------------ */

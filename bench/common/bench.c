@@ -10,13 +10,16 @@
 #include <string.h>
 
 #include "bench/common/print.h"
+#include "bench/common/quiet.h"
 
 #define RUNS_DEFAULT 7
 
 struct bench {
-	const char *only, *dir, *corpus, *targets;
+	const char *only, *dir, *corpus;
 	char build[4096];
-	unsigned run_count;
+	struct printing printing;
+	double wait_seconds; /* before each row, for a quiet machine */
+	struct mark mark;    /* of the last row */
 };
 
 /* ---- the command line ---- */
@@ -25,7 +28,7 @@ static void misuse(const char *program, const char *what)
 {
 	fprintf(stderr,
 		"%s: %s\nusage: %s [--runs N] [--only PATTERN] [--dir DIR] [--corpus DIR] [--targets FILE] "
-		"[--no-machine]\n",
+		"[--process N] [--wait SECONDS] [--no-machine]\n",
 		program, what, program);
 	exit(2);
 }
@@ -40,6 +43,36 @@ static void find_build(struct bench *b, const char *program)
 	snprintf(slash ? slash : b->build, 4, slash ? "/.." : "..");
 }
 
+/* A number from 1 to `most`. */
+static unsigned take_count(const char *program, const char *value, unsigned most, const char *what)
+{
+	unsigned long n = strtoul(value, NULL, 10);
+
+	if (!n || n > most)
+		misuse(program, what);
+	return (unsigned)n;
+}
+
+static void take_option(struct bench *b, const char *program, const char *name, const char *value)
+{
+	if (!strcmp(name, "--runs"))
+		b->printing.run_count = take_count(program, value, BENCH_RUNS_MAX, "--runs must be 1 to 99");
+	else if (!strcmp(name, "--process"))
+		b->printing.process = take_count(program, value, 99, "--process must be 1 to 99");
+	else if (!strcmp(name, "--wait"))
+		b->wait_seconds = take_count(program, value, 3600, "--wait must be 1 to 3600 seconds");
+	else if (!strcmp(name, "--only"))
+		b->only = *value ? value : NULL;
+	else if (!strcmp(name, "--dir"))
+		b->dir = value;
+	else if (!strcmp(name, "--corpus"))
+		b->corpus = *value ? value : NULL;
+	else if (!strcmp(name, "--targets"))
+		b->printing.targets_path = value;
+	else
+		misuse(program, "unknown option");
+}
+
 struct bench *bench_open(int argc, char **argv)
 {
 	struct bench *b = calloc(1, sizeof(*b));
@@ -48,37 +81,21 @@ struct bench *bench_open(int argc, char **argv)
 	if (!b)
 		bench_die("out of memory");
 	b->dir = ".";
-	b->targets = "bench/TARGETS";
+	b->printing.targets_path = "bench/TARGETS";
+	b->printing.run_count = RUNS_DEFAULT;
 	find_build(b, argv[0]);
 	for (int i = 1; i < argc; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-
 		if (!strcmp(argv[i], "--no-machine")) {
 			machine = false;
 			continue;
 		}
-		if (!value)
+		if (i + 1 == argc)
 			misuse(argv[0], "an option without a value, or an unknown one");
-		if (!strcmp(argv[i], "--runs"))
-			b->run_count = (unsigned)strtoul(value, NULL, 10);
-		else if (!strcmp(argv[i], "--only"))
-			b->only = *value ? value : NULL;
-		else if (!strcmp(argv[i], "--dir"))
-			b->dir = value;
-		else if (!strcmp(argv[i], "--corpus"))
-			b->corpus = *value ? value : NULL;
-		else if (!strcmp(argv[i], "--targets"))
-			b->targets = value;
-		else
-			misuse(argv[0], "unknown option");
-		if (!strcmp(argv[i], "--runs") && (!b->run_count || b->run_count > BENCH_RUNS_MAX))
-			misuse(argv[0], "--runs must be 1 to 99");
+		take_option(b, argv[0], argv[i], argv[i + 1]);
 		i++;
 	}
-	if (!b->run_count)
-		b->run_count = RUNS_DEFAULT;
 	if (machine)
-		print_machine();
+		print_machine(&b->printing);
 	return b;
 }
 
@@ -156,7 +173,7 @@ static unsigned choose_bound(const struct bench_row *row, const struct figure *f
 	unsigned chosen = 0;
 
 	for (unsigned i = 1; i < sides; i++) {
-		bool best = true;
+		bool best = row->side[i].kind != BENCH_ASIDE;
 
 		for (unsigned k = 1; k < sides; k++)
 			if (row->side[k].kind == row->side[i].kind && better(row, f[k].median, f[i].median))
@@ -165,6 +182,30 @@ static unsigned choose_bound(const struct bench_row *row, const struct figure *f
 			chosen = i;
 	}
 	return chosen;
+}
+
+/*
+ * What our CPU seconds are compared with: those of the bound.  If there are bounds of several
+ * kinds, all of their work has to be done: then it is the least of each kind, added up.
+ */
+static double bound_cpu(const struct bench_row *row, const struct figure *f, unsigned sides, unsigned bound)
+{
+	double sum = 0;
+	bool several = false;
+
+	for (unsigned i = 1; i < sides; i++) {
+		bool least = row->side[i].kind != BENCH_ASIDE;
+
+		for (unsigned k = 1; least && k < sides; k++)
+			if (row->side[k].kind == BENCH_ASIDE)
+				continue;
+			else if (row->side[k].kind != row->side[i].kind)
+				several = true;
+			else if (f[k].cpu < f[i].cpu || (f[k].cpu == f[i].cpu && k < i))
+				least = false;
+		sum += least ? f[i].cpu : 0;
+	}
+	return several ? sum : bound ? f[bound].cpu : 0;
 }
 
 static void summarize(struct figure *f, double *values, double *cpu, unsigned count, double cpu_work)
@@ -183,33 +224,35 @@ double bench_run(struct bench *b, const struct bench_row *row)
 
 	if (!bench_wants(b, row->name))
 		return 0;
-	for (unsigned run = 0; run < b->run_count + row->warm_up_count; run++) {
+	b->mark.load = quiet_wait(b->wait_seconds);
+	for (unsigned run = 0; run < b->printing.run_count + row->warm_up_count; run++) {
 		unsigned kept = run < row->warm_up_count ? 0 : run - row->warm_up_count;
 
 		for (unsigned i = 0; i < sides; i++) {
 			unsigned s = (run + i) % sides; /* nobody always comes first */
 
 			if (!run_side(row, &row->side[s], &values[s][kept], &cpu[s][kept])) {
-				print_skipped(row->name, bench_skip_reason());
+				print_skipped(&b->printing, row->name, bench_skip_reason());
 				return 0;
 			}
 		}
 	}
 	for (unsigned i = 0; i < sides; i++)
-		summarize(&figure[i], values[i], cpu[i], b->run_count, row->cpu_unit ? row->cpu_work : 0);
+		summarize(&figure[i], values[i], cpu[i], b->printing.run_count, row->cpu_unit ? row->cpu_work : 0);
 	bound = choose_bound(row, figure, sides);
-	print_row(row, figure, sides, bound, b->run_count, b->targets);
+	quiet_judge(&b->mark, row, figure, bound);
+	print_row(&b->printing, row, figure, sides, bound, bound_cpu(row, figure, sides, bound), &b->mark);
 	return figure[0].median;
 }
 
 void bench_figure(struct bench *b, const char *name, const char *unit, double value)
 {
 	if (bench_wants(b, name))
-		print_figure(name, unit, value, b->run_count, b->targets);
+		print_figure(&b->printing, name, unit, value, &b->mark);
 }
 
 void bench_skipped(struct bench *b, const char *name, const char *reason)
 {
 	if (bench_wants(b, name))
-		print_skipped(name, reason);
+		print_skipped(&b->printing, name, reason);
 }

@@ -28,7 +28,7 @@ struct bench;
 
 /*
  * Take the command line: --runs N, --only PATTERN, --dir DIR, --corpus DIR, --targets FILE,
- * --no-machine.  Never NULL: a wrong one ends the program with 2.
+ * --process N, --wait SECONDS, --no-machine.  Never NULL: a wrong one ends the program with 2.
  */
 struct bench *bench_open(int argc, char **argv);
 int bench_close(struct bench *b); /* returns main's exit code */

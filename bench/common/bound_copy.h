@@ -14,7 +14,12 @@
  * starts over at its end.  Threads take a batch at a time.  GB/s.  Not every machine can do it in
  * every way.
  */
-enum bound_copy_how { BOUND_COPY_LIBC, BOUND_COPY_AVX2, BOUND_COPY_STREAM /* AVX2, non-temporal stores */ };
+enum bound_copy_how {
+	BOUND_COPY_LIBC,
+	BOUND_COPY_AVX2,
+	BOUND_COPY_STREAM, /* AVX2, non-temporal stores */
+	BOUND_COPY_AHEAD   /* the same, which prefetches the record that comes 16 later */
+};
 struct bound_copy {
 	const uint8_t *const *record; /* [count] where each lies */
 	size_t count, record_bytes, batch_records;

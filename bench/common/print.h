@@ -7,16 +7,18 @@
 
 #include "bench/common/row.h"
 
-/* The runs of one side. */
-struct figure {
-	double median, least, greatest;
-	double cpu; /* CPU seconds over the row's cpu_work */
+/* What is the same in all lines of a program. */
+struct printing {
+	const char *targets_path;
+	unsigned run_count;
+	unsigned process; /* which of several that measure the same rows; 0: there is only one */
 };
 
-void print_machine(void);
-void print_row(const struct bench_row *row, const struct figure *f, unsigned side_count, unsigned bound,
-	       unsigned run_count, const char *targets_path);
-void print_figure(const char *name, const char *unit, double value, unsigned run_count, const char *targets_path);
-void print_skipped(const char *name, const char *reason);
+void print_machine(const struct printing *p);
+/* `bound` is the number of a side, or 0; bound_cpu is what our CPU seconds are compared with. */
+void print_row(const struct printing *p, const struct bench_row *row, const struct figure *f, unsigned side_count,
+	       unsigned bound, double bound_cpu, const struct mark *mark);
+void print_figure(const struct printing *p, const char *name, const char *unit, double value, const struct mark *mark);
+void print_skipped(const struct printing *p, const char *name, const char *reason);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #define BENCH_SIDES_MAX 8
+#define BENCH_ASIDE	0xffffu /* the kind of a side that does less than the work: printed, and never the bound */
 
 struct bench_side {
 	const char *label;
@@ -30,6 +31,18 @@ struct bench_row {
 	double cpu_work;
 	void *context;
 	struct bench_side side[BENCH_SIDES_MAX]; /* up to the first without a label */
+};
+
+/* The runs of one side. */
+struct figure {
+	double median, least, greatest;
+	double cpu; /* CPU seconds over the row's cpu_work */
+};
+
+/* How quiet the machine was; quiet.h makes it. */
+struct mark {
+	double load;   /* for each core, when the row began */
+	char why[256]; /* why the row is not to be published; empty if it may be */
 };
 
 #endif

@@ -8,12 +8,20 @@
  * The instructions keep the eight words in two registers, named from the highest lane down: ABEF
  * and CDGH.  Each sha256rnds2 does two rounds with W + K from the low half of its third operand, so
  * four rounds take two of them.
+ *
+ * Each instruction waits for the one before it, for as long as two or three others would take.  So
+ * two streams, whose rounds take turns, are done in little more time than one.
  */
 #include "libshard/codec/sha256_ni.h"
 
 #if !defined(__x86_64__)
 
 sha256_blocks_fn *sha256_blocks_ni(void)
+{
+	return NULL;
+}
+
+sha256_two_blocks_fn *sha256_two_blocks_ni(void)
 {
 	return NULL;
 }
@@ -27,59 +35,92 @@ sha256_blocks_fn *sha256_blocks_ni(void)
 #define NI	  __attribute__((target("sha,sse4.1,ssse3")))
 #define NI_INLINE __attribute__((target("sha,sse4.1,ssse3"), always_inline)) static inline
 
-/* Four rounds with the schedule words w, which are t = 4 * group and the next three. */
-NI_INLINE void rounds4(__m128i *abef, __m128i *cdgh, __m128i w, int group)
+struct stream {
+	__m128i abef, cdgh;
+	__m128i w[4]; /* words of the schedule: those of group g are w[g % 4] */
+};
+
+/* Four rounds: t = 4 * group and the next three. */
+NI_INLINE void rounds4(struct stream *s, int group)
 {
-	__m128i wk = _mm_add_epi32(w, _mm_load_si128((const __m128i *)(sha256_k + 4 * group)));
+	__m128i wk = _mm_add_epi32(s->w[group % 4], _mm_load_si128((const __m128i *)(sha256_k + 4 * group)));
 
 	/*
 	 * Two rounds turn the old ABEF into the new CDGH, so the registers change places each time.
 	 */
-	*cdgh = _mm_sha256rnds2_epu32(*cdgh, *abef, wk);
-	*abef = _mm_sha256rnds2_epu32(*abef, *cdgh, _mm_shuffle_epi32(wk, 0x0e));
+	s->cdgh = _mm_sha256rnds2_epu32(s->cdgh, s->abef, wk);
+	s->abef = _mm_sha256rnds2_epu32(s->abef, s->cdgh, _mm_shuffle_epi32(wk, 0x0e));
 }
 
-/* The schedule: from words t-16 (w0), t-12 (w1), t-8 (w2) and t-4 (w3) the four words from t on. */
-NI_INLINE __m128i schedule4(__m128i w0, __m128i w1, __m128i w2, __m128i w3)
+/* The words of a group, from those of the four groups before it. */
+NI_INLINE void schedule4(struct stream *s, int group)
 {
-	__m128i t_minus_7 = _mm_alignr_epi8(w3, w2, 4);
+	__m128i t_minus_16 = s->w[group % 4], t_minus_12 = s->w[(group + 1) % 4], t_minus_8 = s->w[(group + 2) % 4],
+		t_minus_4 = s->w[(group + 3) % 4], t_minus_7 = _mm_alignr_epi8(t_minus_4, t_minus_8, 4);
 
-	return _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(w0, w1), t_minus_7), w3);
+	s->w[group % 4] =
+		_mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(t_minus_16, t_minus_12), t_minus_7), t_minus_4);
+}
+
+NI_INLINE void load_state(struct stream *s, const uint32_t h[8])
+{
+	__m128i dcba = _mm_loadu_si128((const __m128i *)h), hgfe = _mm_loadu_si128((const __m128i *)(h + 4));
+	__m128i cdab = _mm_shuffle_epi32(dcba, 0xb1), efgh = _mm_shuffle_epi32(hgfe, 0x1b);
+
+	s->abef = _mm_alignr_epi8(cdab, efgh, 8);
+	s->cdgh = _mm_blend_epi16(efgh, cdab, 0xf0);
+}
+
+NI_INLINE void store_state(const struct stream *s, uint32_t h[8])
+{
+	__m128i feba = _mm_shuffle_epi32(s->abef, 0x1b), dchg = _mm_shuffle_epi32(s->cdgh, 0xb1);
+
+	_mm_storeu_si128((__m128i *)h, _mm_blend_epi16(feba, dchg, 0xf0));
+	_mm_storeu_si128((__m128i *)(h + 4), _mm_alignr_epi8(dchg, feba, 8));
+}
+
+/* `count` is 1 or 2, and known when this is compiled, so that all of it stays in registers. */
+NI_INLINE void hash_blocks(uint32_t *const h[2], const uint8_t *const data[2], int count, size_t block_count)
+{
+	const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+	struct stream s[2], before[2];
+
+	for (int i = 0; i < count; i++)
+		load_state(&s[i], h[i]);
+	for (size_t at = 0; at < block_count * SHA256_BLOCK_BYTES; at += SHA256_BLOCK_BYTES) {
+		for (int i = 0; i < count; i++)
+			before[i] = s[i];
+#pragma GCC unroll 16
+		for (int group = 0; group < 16; group++)
+#pragma GCC unroll 2
+			for (int i = 0; i < count; i++) {
+				if (group < 4)
+					s[i].w[group] = _mm_shuffle_epi8(
+						_mm_loadu_si128((const __m128i *)(data[i] + at) + group), big_endian);
+				else
+					schedule4(&s[i], group);
+				rounds4(&s[i], group);
+			}
+		for (int i = 0; i < count; i++) {
+			s[i].abef = _mm_add_epi32(s[i].abef, before[i].abef);
+			s[i].cdgh = _mm_add_epi32(s[i].cdgh, before[i].cdgh);
+		}
+	}
+	for (int i = 0; i < count; i++)
+		store_state(&s[i], h[i]);
 }
 
 NI static void blocks_ni(uint32_t h[8], const uint8_t *data, size_t block_count)
 {
-	const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
-	__m128i dcba = _mm_loadu_si128((const __m128i *)h), hgfe = _mm_loadu_si128((const __m128i *)(h + 4));
-	__m128i cdab = _mm_shuffle_epi32(dcba, 0xb1), efgh = _mm_shuffle_epi32(hgfe, 0x1b);
-	__m128i abef = _mm_alignr_epi8(cdab, efgh, 8), cdgh = _mm_blend_epi16(efgh, cdab, 0xf0);
-	__m128i feba, dchg;
+	uint32_t *const states[2] = {h};
+	const uint8_t *const from[2] = {data};
 
-	for (; block_count; block_count--, data += SHA256_BLOCK_BYTES) {
-		__m128i abef_before = abef, cdgh_before = cdgh, w[4];
+	hash_blocks(states, from, 1, block_count);
+}
 
-		for (int i = 0; i < 4; i++) {
-			w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)data + i), big_endian);
-			rounds4(&abef, &cdgh, w[i], i);
-		}
-		/* 4 groups a turn, so that w[] stays in registers without copies. */
-		for (int group = 4; group < 16; group += 4) {
-			w[0] = schedule4(w[0], w[1], w[2], w[3]);
-			rounds4(&abef, &cdgh, w[0], group);
-			w[1] = schedule4(w[1], w[2], w[3], w[0]);
-			rounds4(&abef, &cdgh, w[1], group + 1);
-			w[2] = schedule4(w[2], w[3], w[0], w[1]);
-			rounds4(&abef, &cdgh, w[2], group + 2);
-			w[3] = schedule4(w[3], w[0], w[1], w[2]);
-			rounds4(&abef, &cdgh, w[3], group + 3);
-		}
-		abef = _mm_add_epi32(abef, abef_before);
-		cdgh = _mm_add_epi32(cdgh, cdgh_before);
-	}
-	feba = _mm_shuffle_epi32(abef, 0x1b);
-	dchg = _mm_shuffle_epi32(cdgh, 0xb1);
-	_mm_storeu_si128((__m128i *)h, _mm_blend_epi16(feba, dchg, 0xf0));
-	_mm_storeu_si128((__m128i *)(h + 4), _mm_alignr_epi8(dchg, feba, 8));
+NI static void two_blocks_ni(uint32_t *const h[2], const uint8_t *const data[2], size_t block_count)
+{
+	hash_blocks(h, data, 2, block_count);
 }
 
 static int cpu_has_sha(void)
@@ -105,6 +146,11 @@ sha256_blocks_fn *sha256_blocks_ni(void)
 		atomic_store_explicit(&known, k, memory_order_relaxed);
 	}
 	return k == 2 ? blocks_ni : NULL;
+}
+
+sha256_two_blocks_fn *sha256_two_blocks_ni(void)
+{
+	return sha256_blocks_ni() ? two_blocks_ni : NULL;
 }
 
 #endif

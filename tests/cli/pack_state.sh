@@ -84,6 +84,43 @@ run 0 "$PACK" seal ds --verify
 said "shardpack: ds: 4 shards verified"
 same ref ds
 
+# ---- shards that nobody read back ----
+
+head -c 40960 /dev/urandom >records.bin
+for source in "images src ${ARGS[*]}" "raw records.bin --schema x:u8[512] --shard-records 20"; do
+	rm -rf back unseen sealed
+	# shellcheck disable=SC2086 # words
+	run 0 "$PACK" plan $source -o back -q
+	cp -r back unseen
+	run 0 "$PACK" build back -q
+	run 0 "$PACK" build unseen -q --read-back no
+	for state in "back yes" "unseen no"; do
+		[ "$(grep -l " read-back ${state#* } root " "${state% *}"/.shardpack/receipt-* | wc -l)" = 4 ] ||
+			die "$state: $(cat "${state% *}"/.shardpack/receipt-*)"
+	done
+	for shard in back/*.shard; do cmp "$shard" "unseen/${shard#*/}" || die "$shard: other bytes"; done
+	# Damage since then, at an unchanged time: a run that reads back finds it, and no other.
+	cp -rp unseen hurt2 && flip hurt2/00001.shard && touch -r unseen/00001.shard hurt2/00001.shard
+	cp -rp back hurt3 && flip hurt3/00001.shard && touch -r back/00001.shard hurt3/00001.shard
+	run 1 "$PACK" build hurt2
+	grep -q "^shardpack: hurt2/00001.shard: I4[0-9]: " err || die "$(cat err)"
+	run 0 "$PACK" build hurt2 --read-back no
+	run 0 "$PACK" build hurt3
+	rm -rf hurt2 hurt3
+	# What was verified is told, and not done again.
+	run 0 "$PACK" build unseen -v
+	[ "$(grep -c "exists, and was not read back; verifying it" err)" = 4 ] || die "$(cat err)"
+	run 0 "$PACK" build unseen -v
+	grep -q "verifying" err && die "$(cat err)"
+	run 0 "$PACK" seal unseen -q
+	run 0 "$PACK" seal back -q
+	same back unseen
+	# shellcheck disable=SC2086 # words
+	run 0 "$PACK" $source -o sealed -q --read-back no
+	same back sealed
+done
+run 2 "$PACK" images src -o maybe "${ARGS[@]}" --read-back maybe
+
 # ---- a folder that cannot be listed to its end is not called foreign ----
 
 cat >eio.c <<'C'

@@ -59,7 +59,9 @@ static void *work(void *context)
 
 	free(context);
 	while (take(w, &slot)) {
+		shard_turns_take(w->opt.turns);
 		w->opt.work(w->opt.context, start.own, slot);
+		shard_turns_give(w->opt.turns);
 		pthread_mutex_lock(&w->lock);
 		w->done[slot] = true;
 		if (slot == w->head % w->opt.slot_count)

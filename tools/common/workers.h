@@ -13,11 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shard_pack.h"
 #include "tools/common/progress.h"
 
 struct workers_options {
 	uint64_t ticket_count, slot_count;
 	unsigned worker_count;	   /* no more are started than there are tickets */
+	struct shard_turns *turns; /* each works in a turn */
 	struct progress *progress; /* ticked while waiting */
 	void *context;		   /* first argument of these: */
 

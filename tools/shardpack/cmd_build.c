@@ -31,6 +31,7 @@ struct build_options {
 	const char *source, *spool;
 	struct cli_part part;
 	uint64_t jobs;
+	int read_back; /* 0: yes */
 	struct cli_amount max_bad;
 	const char *report;
 	bool verify, trust_names, again;
@@ -53,6 +54,8 @@ static const struct cli_option source_options[] = {
 static const struct cli_option build_options[] = {
 	{.name = "part", .kind = CLI_PART, AT(part), .arg_name = "k/n", .default_note = "all shards",
 	 .help = "build every n-th shard, from number k on"},
+	{.name = "read-back", .kind = CLI_CHOICE, AT(read_back), .choices = "yes|no", .default_value = "yes",
+	 .help = "verify what was written"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop if more inputs are bad"},
 	{.name = "again", .kind = CLI_FLAG, AT(again), .help = "build also shards that are there, and compare"},
@@ -64,7 +67,7 @@ static const struct cli_option seal_options[] = {
 
 static const struct cli_option common_options[] = {
 	{.name = "jobs", .short_name = 'j', .kind = CLI_U64, AT(jobs), .arg_name = "N", .min = 1, .max = 1024,
-	 .default_note = "one per CPU", .help = "number of threads"},
+	 .default_note = "one per CPU", .help = "how many threads compute at once"},
 	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE",
 	 .help = "write a report: JSON, or HTML if FILE ends in .html"},
 	{0}};
@@ -251,6 +254,7 @@ static int build(const struct cli_args *args)
 		s.job.part = o->part;
 		s.job.again = o->again;
 		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;
+		s.job.read_back = o->read_back == 0;
 		report.exit_code = build_run(&s.job);
 		report.elapsed_ns = monotonic_ns() - start_ns;
 		code = command_finish(&report, s.report_path);

@@ -410,6 +410,7 @@ static int run(const struct cli_args *args, bool plan_only)
 	w.recipe.source = args->verb->row;
 	w.job.plan = &w.plan;
 	w.job.account = &w.account;
+	w.job.read_back = w.o->read_back == 0;
 	w.job.worker_count = w.o->jobs ? (unsigned)w.o->jobs : cpus_allowed();
 	w.anew = plan_only ? command_plan_again(w.o->out) : NULL;
 	w.job.anew = w.anew ? w.anew : "pack all anew with --replace";

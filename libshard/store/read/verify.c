@@ -23,9 +23,7 @@
 #include "libshard/io/file.h"
 #include "shard_pack.h"
 
-#define FETCH_BYTES ((size_t)1 << 20)
-#define READ_BACK_BYTES \
-	((size_t)4 << 20) /* new memory has to be cleared for every shard, so not more than speed asks for */
+#define FETCH_BYTES  ((size_t)1 << 20)
 #define RAGGED_BYTES ((size_t)16 << 20) /* records that are read at once, if they are smaller */
 
 /* ---- tables and gaps: run under the guard, on the map ---- */
@@ -270,102 +268,4 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 	if (j.worst && !rc && err)
 		*err = j.first;
 	return rc ? rc : j.worst;
-}
-
-/* ---- all of it ---- */
-
-/*
- * Two rooms, for the units that are checked and those that are read meanwhile, and how far the file
- * is hashed.
- */
-struct all_job {
-	struct shard_reader *r;
-	struct verify_room room[2];
-	struct sha256 *sha; /* NULL: not asked for */
-	uint64_t hashed, end;
-	struct shard_error *err;
-};
-
-static void hash_work(void *context)
-{
-	struct all_job *j = context;
-
-	sha256_update(j->sha, j->r->map + j->hashed, (size_t)(j->end - j->hashed));
-}
-
-/*
- * Tables, gaps, and units that were checked in the map: no second reading of the file, which might
- * say something else.
- */
-static int hash_map(struct all_job *j, uint64_t end)
-{
-	int rc = SHARD_OK;
-
-	j->end = end;
-	if (j->sha && j->hashed < end)
-		rc = reader_guarded(j->r, hash_work, j, j->err);
-	j->hashed = end;
-	return rc;
-}
-
-/* Units that were checked in a room. */
-static int hash_held(struct all_job *j, const struct verify_room *room)
-{
-	int rc = j->hashed < room->held_begin ? hash_map(j, room->held_begin) : SHARD_OK;
-
-	if (!rc && j->sha)
-		sha256_update(j->sha, room->buffer + (j->hashed - room->held_begin),
-			      (size_t)(room->held_end - j->hashed));
-	j->hashed = room->held_end;
-	return rc;
-}
-
-static int check_group(struct all_job *j, uint32_t group)
-{
-	struct shard_reader *r = j->r;
-	const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
-	uint64_t units = reader_unit_count(r, group), n = units ? verify_piece(r, group, 0, READ_BACK_BYTES) : 0,
-		 next_n, bytes = 0;
-	int rc = units ? hash_map(j, data->offset) : SHARD_OK;
-
-	for (uint64_t u = 0, turn = 0; !rc && u < units; u += n, n = next_n, turn++) {
-		struct verify_room *room = &j->room[turn % 2], *other = &j->room[(turn + 1) % 2];
-
-		next_n = u + n < units ? verify_piece(r, group, u + n, READ_BACK_BYTES) : 0;
-		if (next_n)
-			verify_ahead(r, other, group, u + n, next_n);
-		rc = verify_units(r, room, group, u, n, &bytes, NULL, NULL, j->err);
-		if (!rc && room->held_end)
-			rc = hash_held(j, room);
-	}
-	return rc;
-}
-
-int verify_all(struct shard_reader *r, const char *path, struct sha256 *sha, struct shard_error *err)
-{
-	struct all_job j = {.r = r, .sha = sha, .err = err};
-	int rc;
-
-	verify_fetch_tables(r, path);
-	rc = verify_tables(r, err);
-	if (rc)
-		return rc;
-	for (uint32_t i = 0; i < 2; i++) {
-		int room_rc = verify_room_init(&j.room[i], READ_BACK_BYTES, rc ? NULL : err);
-
-		rc = rc ? rc : room_rc;
-	}
-	for (uint32_t i = 0; !rc && i < 2; i++) {
-		rc = verify_room_enter(&j.room[i], r, path, err);
-		j.room[i].cached = false; /* what the disk has is the question */
-	}
-	for (uint32_t g = 0; !rc && g < r->schema->group_count; g++)
-		rc = check_group(&j, g);
-	if (!rc)
-		rc = hash_map(&j, r->file_bytes);
-	if (!rc && verify_has_ragged(r->schema))
-		rc = verify_ragged(r, 0, r->pages->record_count, NULL, NULL, err);
-	for (uint32_t i = 0; i < 2; i++)
-		verify_room_free(&j.room[i]);
-	return rc;
 }

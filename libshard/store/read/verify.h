@@ -29,9 +29,19 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 		  struct shard_error *err);
 
 /*
- * The whole shard with one thread, as the writer does before it publishes.  `sha` gets every byte
- * of the file in order, of those that were checked the same copy; NULL: not asked for.
+ * Whole shards, one or two, with one thread, as the writer does before it publishes.  `sha` gets
+ * every byte of the file in order, of those that were checked the same copy.  The caller has one of
+ * `turns`, if they are not NULL, and is without it while it waits for the disk.
  */
-int verify_all(struct shard_reader *r, const char *path, struct sha256 *sha, struct shard_error *err);
+#define VERIFY_WHOLE_MAX 2
+struct verify_whole {
+	struct shard_reader *r;
+	const char *path;
+	struct sha256 *sha; /* NULL: not asked for */
+	struct shard_turns *turns;
+	struct shard_error *err;
+	int rc; /* how it went */
+};
+void verify_all(struct verify_whole *whole, uint32_t count);
 
 #endif

@@ -41,7 +41,7 @@ void verify_room_free(struct verify_room *room)
 	file_close(room->direct_fd);
 	mem_free(room->buffer);
 	mem_free(room->decoded);
-	*room = (struct verify_room){.fd = -1, .direct_fd = -1};
+	*room = VERIFY_ROOM_NONE;
 }
 
 int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path, struct shard_error *err)
@@ -298,6 +298,12 @@ void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t gro
 	room->held_begin = room->held_end = 0;
 	room->ahead_begin = begin;
 	room->ahead_end = end;
+}
+
+void verify_await(const struct shard_reader *r, struct verify_room *room)
+{
+	if (room->ahead_begin != room->ahead_end)
+		read_ahead_wait(room->ahead, reading(r, room, room->ahead_begin, room->ahead_end).bytes, NULL);
 }
 
 int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,

@@ -25,6 +25,7 @@ struct verify_room {
 	uint8_t *decoded;
 	size_t decoded_bytes;
 };
+#define VERIFY_ROOM_NONE    ((struct verify_room){.fd = -1, .direct_fd = -1})
 #define VERIFY_BUFFER_BYTES ((size_t)16 << 20) /* for speed; a few MiB will do */
 
 int verify_room_init(struct verify_room *room, size_t buffer_bytes, struct shard_error *err);
@@ -60,5 +61,8 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
  * speed alone.
  */
 void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count);
+
+/* Wait until all is read that verify_ahead() began to read.  verify_units() says how that went. */
+void verify_await(const struct shard_reader *r, struct verify_room *room);
 
 #endif

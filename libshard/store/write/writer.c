@@ -15,6 +15,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/base/turns.h"
 #include "libshard/disk/pages_encode.h"
 #include "libshard/disk/schema.h"
 #include "shard_pack.h"
@@ -30,18 +31,46 @@ static int write_now(void *context, const void *data, size_t bytes, struct shard
 	/*
 	 * else it is made of what was read back and found right, off the way of the records to come
 	 */
-	if (!w->read_back)
+	if (!w->read_back) {
+		turns_take(w->turns);
 		sha256_update(&w->sha256, data, bytes);
+		turns_give(w->turns);
+	}
 	return file_temp_write(&w->temp, data, bytes, err);
+}
+
+void writer_begin_wait(const struct shard_writer *w)
+{
+	if (w->in_turn)
+		turns_give(w->turns);
+}
+
+void writer_end_wait(const struct shard_writer *w)
+{
+	if (w->in_turn)
+		turns_take(w->turns);
+}
+
+/* Hand over what the buffer holds, once the buffer before it is written. */
+static int put_buffer(struct shard_writer *w, struct shard_error *err)
+{
+	int rc;
+
+	writer_begin_wait(w);
+	rc = drain_put(w->drain, w->out_used, err);
+	writer_end_wait(w);
+	w->out_used = 0;
+	return rc;
 }
 
 int writer_end_output(struct shard_writer *w, struct shard_error *err)
 {
-	int rc = drain_put(w->drain, w->out_used, err);
+	int rc = put_buffer(w, err);
 
+	writer_begin_wait(w);
 	if (!rc)
 		rc = drain_wait(w->drain, err);
-	w->out_used = 0;
+	writer_end_wait(w);
 	drain_close(w->drain);
 	w->drain = NULL;
 	return rc;
@@ -60,10 +89,8 @@ int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct sh
 		w->out_used += n;
 		at += n;
 		bytes -= n;
-		if (w->out_used == OUT_BYTES) {
-			rc = drain_put(w->drain, w->out_used, err);
-			w->out_used = 0;
-		}
+		if (w->out_used == OUT_BYTES)
+			rc = put_buffer(w, err);
 	}
 	return rc;
 }
@@ -108,6 +135,7 @@ static int take_options(struct shard_writer *w, const struct shard_writer_option
 		memcpy(p->plan_digest, o->plan_digest, sizeof(p->plan_digest));
 	w->keys = o->keys;
 	w->read_back = !o->skip_read_back;
+	w->turns = o->turns;
 	if (o->provenance && *o->provenance) {
 		size_t bytes = strlen(o->provenance);
 
@@ -381,10 +409,12 @@ int shard_writer_append(struct shard_writer *w, const void *const *group, const 
 			struct shard_error *err)
 {
 	struct shown s;
-	int rc = w->failed ? error_set(err, SHARD_E_ARGUMENT, "%s: the writer failed earlier; close it",
-				       show(&s, w->path))
-			   : append(w, group, key, key_bytes, err);
+	int rc;
 
+	w->in_turn = true;
+	rc = w->failed ? error_set(err, SHARD_E_ARGUMENT, "%s: the writer failed earlier; close it", show(&s, w->path))
+		       : append(w, group, key, key_bytes, err);
+	w->in_turn = false;
 	if (rc)
 		w->failed = true;
 	return rc;

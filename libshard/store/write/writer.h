@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.h - the writer's struct: writer.c takes records, writer_finish.c completes the file
+ * writer.h - the writer's struct: writer.c takes records, writer_finish.c completes the file,
+ * writer_publish.c publishes it
  */
 #ifndef SHARD_WRITE_WRITER_H
 #define SHARD_WRITE_WRITER_H
@@ -49,6 +50,8 @@ struct shard_writer {
 	struct sha256 sha256;
 	struct writer_group group[SHARD_GROUPS_MAX];
 	bool keys, read_back, failed, finished;
+	struct shard_turns *turns; /* const after open; may be NULL */
+	bool in_turn;		   /* of the calling thread: it has a turn, which it may give back */
 	struct spool koff, kblb, miss;
 	uint64_t last_ordinal;
 	char *provenance;
@@ -60,6 +63,16 @@ struct shard_writer {
 int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err);
 int writer_put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err);
 int writer_end_output(struct shard_writer *w, struct shard_error *err); /* all of it now, and nothing after it */
+
+/* All that lies behind the records of the first group. */
+int writer_lay_out(struct shard_writer *w, struct shard_error *err);
+
+/* Say that no call but close can follow. */
+int writer_refuse(struct shard_writer *w, struct shard_error *err);
+
+/* The caller waits for the disk in between: it needs no turn meanwhile. */
+void writer_begin_wait(const struct shard_writer *w);
+void writer_end_wait(const struct shard_writer *w);
 
 /* May one more record or left-out input come?  I55: both together are at most the planned count. */
 bool writer_has_room(const struct shard_writer *w);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer_finish.c - from the last record to a published file
+ * writer_finish.c - from the last record to a complete file
  *
  * Lays the spooled groups and tables behind the first group, each at its aligned place, then the
- * footer.  What follows is the protocol: durable, read back and verified from the disk, named.
+ * footer.  writer_publish.c does what follows.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "libshard/base/bytes.h"
@@ -15,8 +14,6 @@
 #include "libshard/disk/pages.h"
 #include "libshard/disk/pages_encode.h"
 #include "libshard/disk/schema.h"
-#include "libshard/io/file.h"
-#include "libshard/store/read/verify.h"
 #include "libshard/store/write/writer.h"
 #include "shard_pack.h"
 
@@ -24,7 +21,7 @@
 
 /* ---- statistics and inputs left out ---- */
 
-static int refuse(struct shard_writer *w, struct shard_error *err)
+int writer_refuse(struct shard_writer *w, struct shard_error *err)
 {
 	struct shown s;
 
@@ -38,7 +35,7 @@ int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, str
 	uint8_t entry[sizeof(struct disk_miss)];
 
 	if (w->failed || w->finished)
-		return refuse(w, err);
+		return writer_refuse(w, err);
 	if (miss->reason < 1 || miss->reason > 65535 || miss->how < SHARD_SKIPPED || miss->how > SHARD_QUARANTINED ||
 	    (spool_bytes(&w->miss) && miss->ordinal <= w->last_ordinal))
 		return error_set(err, SHARD_E_ARGUMENT,
@@ -64,7 +61,7 @@ int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t ch
 	uint64_t channels;
 
 	if (w->failed || w->finished)
-		return refuse(w, err);
+		return writer_refuse(w, err);
 	channels = field < w->pages.schema.field_count && f->kind == SHARD_TENSOR && f->dtype == SHARD_U8
 			   ? schema_channels(f)
 			   : 0;
@@ -93,7 +90,7 @@ int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t clas
 	struct writer_classes *c = &w->classes[field < SHARD_FIELDS_MAX ? field : 0];
 
 	if (w->failed || w->finished)
-		return refuse(w, err);
+		return writer_refuse(w, err);
 	if (field >= w->pages.schema.field_count || !schema_is_integer_scalar(&w->pages.schema.field[field]) ||
 	    class_idx >= class_count || class_count > SHARD_CLASSES_MAX ||
 	    (c->records && c->class_count != class_count))
@@ -361,90 +358,9 @@ static int put_footer(struct shard_writer *w, struct shard_error *err)
 	return rc ? rc : writer_end_output(w, err);
 }
 
-/* ---- publish ---- */
-
-/* The kernel said that it has the bytes; only reading them from the disk tells. */
-static int read_back(struct shard_writer *w, struct shard_error *err)
-{
-	struct shard_reader *r = NULL;
-	char *path = mem_join(w->temp.dir, w->temp.temp);
-	struct shown s;
-	int rc;
-
-	if (!path)
-		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
-	file_drop_cache(w->temp.fd);
-	rc = reader_open_as(&r, path, w->path, NULL, err);
-	if (!rc)
-		rc = verify_all(r, path, &w->sha256, err);
-	if (!rc && memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root)))
-		rc = error_set(err, SHARD_E_IO, "%s: the disk returned another shard than was written",
-			       show(&s, w->path));
-	shard_reader_close(r);
-	mem_free(path);
-	return rc;
-}
-
-/*
- * The name is taken: by the identical shard, or by something else?  Not being able to tell is
- * another error than EXISTS.
- */
-static int compare_existing(struct shard_writer *w, struct shard_error *err)
-{
-	struct shard_error local, *why = err ? err : &local;
-	struct shard_reader *r = NULL;
-	struct shown s;
-	int rc = shard_reader_open(&r, w->path, NULL, why);
-	bool same = !rc && !memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root));
-	const char *what = rc ? "no valid shard" : "another shard";
-
-	if (same && w->read_back) { /* its pages are ours; its records may have suffered since */
-		rc = verify_all(r, w->path, NULL, why);
-		same = rc != SHARD_E_CORRUPT;
-		what = "damaged";
-	}
-	shard_reader_close(r);
-	if (same || rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code))
-		return rc;
-	return error_set(err, SHARD_E_EXISTS, "%s: already exists and is %s; it was left as it is", show(&s, w->path),
-			 what);
-}
-
-static int finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)
+int writer_lay_out(struct shard_writer *w, struct shard_error *err)
 {
 	int rc = put_sections(w, err);
 
-	if (!rc)
-		rc = put_footer(w, err);
-	if (!rc)
-		rc = file_temp_sync(&w->temp, err);
-	if (!rc && w->read_back)
-		rc = read_back(w, err);
-	if (rc)
-		return rc;
-	memset(result, 0, sizeof(*result));
-	rc = file_temp_publish(&w->temp, false, err);
-	if (rc == SHARD_E_EXISTS) {
-		rc = compare_existing(w, err);
-		result->already = !rc;
-	}
-	result->file_bytes = w->pages.file_bytes;
-	result->record_count = w->pages.record_count;
-	result->miss_count = spool_bytes(&w->miss) / sizeof(struct disk_miss);
-	memcpy(result->root, w->pages.root, sizeof(result->root));
-	sha256_final(&w->sha256, result->sha256);
-	return rc;
-}
-
-int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)
-{
-	struct shard_written mine;
-	int rc = w->failed || w->finished ? refuse(w, err) : finish(w, &mine, err);
-
-	if (rc)
-		w->failed = true;
-	else if (result)
-		*result = mine;
-	w->finished = true;
-	return rc;
+	return rc ? rc : put_footer(w, err);
 }

@@ -43,6 +43,7 @@ struct build {
 	struct progress progress;
 	struct finisher finisher;
 	struct workers *workers;
+	struct shard_turns *turns; /* one for each worker; the other threads that compute take them, too */
 
 	/* Of the kind of inputs that it is. */
 	struct image_workers *images;
@@ -126,6 +127,8 @@ static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer 
 		.plan_digest = b->job->plan->digest,
 		.provenance = b->provenance.data,
 		.keys = plan_names_inputs(b->job->plan),
+		.skip_read_back = !b->job->read_back,
+		.turns = b->turns,
 	};
 	char path[FILES_PATH_BYTES];
 	struct shard_error err;
@@ -262,7 +265,9 @@ static int fill_shard(struct build *b, const struct kind *kind, uint64_t range_i
 		code = workers_next(b->workers, &slot);
 		if (code != EXIT_DONE)
 			break;
+		shard_turns_take(b->turns);
 		code = kind->take(b, slot, &done);
+		shard_turns_give(b->turns);
 		workers_release(b->workers);
 		if (code == EXIT_DONE)
 			code = finisher_check(&b->finisher);
@@ -364,7 +369,7 @@ static const struct kind of_records = {open_records, take_block, close_records};
 static int fill_shards(struct build *b)
 {
 	const struct kind *kind = plan_names_inputs(b->job->plan) ? &of_images : &of_records;
-	struct workers_options w = {.worker_count = b->job->worker_count, .progress = &b->progress};
+	struct workers_options w = {.worker_count = b->job->worker_count, .turns = b->turns, .progress = &b->progress};
 	int code = kind->open(b, &w);
 
 	if (code == EXIT_DONE)
@@ -379,7 +384,7 @@ static int fill_shards(struct build *b)
 static int fill_all(struct build *b)
 {
 	/* The finisher comes first: with few threads workers can be fewer, but not the finisher. */
-	int code = finisher_start(&b->finisher, b->job), finished;
+	int code = finisher_start(&b->finisher, b->job, b->turns), finished;
 
 	if (code != EXIT_DONE)
 		return code;
@@ -398,6 +403,7 @@ static bool allocate(struct build *b)
 	b->ranges = calloc(plan->shard_count + 1, sizeof(*b->ranges));
 	b->shard_of_range = calloc(plan->shard_count + 1, sizeof(*b->shard_of_range));
 	return b->todo && b->ranges && b->shard_of_range && !text_failed(&b->provenance) &&
+	       shard_turns_open(&b->turns, b->job->worker_count, NULL) == SHARD_OK &&
 	       shard_tally_open(&b->tally, &b->job->schema, plan->class_count, NULL) == SHARD_OK;
 }
 
@@ -434,5 +440,6 @@ int build_run(const struct job *job)
 	free(b.ranges);
 	free(b.shard_of_range);
 	shard_tally_close(b.tally);
+	shard_turns_close(b.turns);
 	return code;
 }

@@ -61,32 +61,33 @@ static int count_other(struct finisher *f, uint64_t shard_idx, struct receipt *r
 	return EXIT_DONE;
 }
 
-/*
- * Publish the shard, then say so in a receipt.  A kill between the two costs a verify, and nothing
- * else.
- */
-static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct receipt *r)
+/* Not if its sources have changed meanwhile. */
+static int check_sources(const struct job *job, uint64_t shard_idx)
 {
-	const struct job *job = f->job;
 	struct origin_words words = {job->source, job->anew};
-	struct shard_written written;
-	struct shard_error err;
 	uint64_t first, count;
-	int code = EXIT_DONE;
 
 	plan_shard(job->plan, shard_idx, &first, &count);
-	if (job->origin)
-		code = origin_check_written(job->origin, job->plan, job->source_fd, &words, first, count);
-	if (code != EXIT_DONE)
-		return code;
-	if (shard_writer_finish(writer, &written, &err) != SHARD_OK)
-		return job->again && err.status == SHARD_E_EXISTS ? count_other(f, shard_idx, r)
-								  : finisher_fail(f, &err);
-	r->file_bytes = written.file_bytes;
-	r->record_count = written.record_count;
-	r->miss_count = written.miss_count;
-	memcpy(r->root, written.root, sizeof(r->root));
-	memcpy(r->sha256, written.sha256, sizeof(r->sha256));
+	return job->origin ? origin_check_written(job->origin, job->plan, job->source_fd, &words, first, count)
+			   : EXIT_DONE;
+}
+
+/*
+ * The shard was published: say so in a receipt.  A kill between the two costs a verify, and nothing
+ * else.
+ */
+static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct shard_written *written, struct receipt *r)
+{
+	const struct job *job = f->job;
+	struct shard_error err;
+	int code;
+
+	r->file_bytes = written->file_bytes;
+	r->record_count = written->record_count;
+	r->miss_count = written->miss_count;
+	r->read_back = job->read_back;
+	memcpy(r->root, written->root, sizeof(r->root));
+	memcpy(r->sha256, written->sha256, sizeof(r->sha256));
 	if (!receipt_shard_time(job->out_dir, shard_idx, &r->mtime_ns))
 		return fail(EXIT_IO, "%s/%05" PRIu64 ".shard: was published, but is not there any more: %s",
 			    job->out_dir, shard_idx, strerror(errno));
@@ -97,58 +98,104 @@ static int finish_one(struct finisher *f, struct shard_writer *writer, uint64_t 
 		return finisher_fail(f, &err);
 	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
 	       r->file_bytes,
-	       !written.already ? ""
-	       : job->again	? " (the same as it was)"
-				: " (another process wrote it first)");
+	       !written->already ? ""
+	       : job->again	 ? " (the same as it was)"
+				 : " (another process wrote it first)");
 	return EXIT_DONE;
 }
 
-/* With the lock: a shard that no thread has taken; NULL if there is none. */
-static struct finishing *find_work(struct finisher *f)
+/* One shard or two, which are hashed together.  The places stay as they are meanwhile. */
+static void finish_together(struct finisher *f, struct finishing *const *p, unsigned count, struct receipt *r,
+			    int *code)
 {
-	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
-		if (f->place[i].writer && !f->place[i].taken)
-			return &f->place[i];
-	return NULL;
+	struct shard_writer *writer[FINISHER_TOGETHER];
+	struct shard_written written[FINISHER_TOGETHER];
+	struct shard_error err[FINISHER_TOGETHER];
+	unsigned of[FINISHER_TOGETHER], n = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		code[i] = check_sources(f->job, p[i]->shard_idx);
+		of[n] = i;
+		writer[n] = p[i]->writer;
+		n += code[i] == EXIT_DONE;
+	}
+	shard_turns_take(f->turns);
+	if (n == 2)
+		shard_writer_finish_two(writer, written, err);
+	else if (n == 1)
+		err[0].status = shard_writer_finish(writer[0], &written[0], &err[0]);
+	shard_turns_give(f->turns);
+	for (unsigned k = 0; k < n; k++) {
+		uint64_t shard_idx = p[of[k]]->shard_idx;
+
+		if (err[k].status == SHARD_OK)
+			code[of[k]] = leave_receipt(f, shard_idx, &written[k], &r[of[k]]);
+		else if (f->job->again && err[k].status == SHARD_E_EXISTS)
+			code[of[k]] = count_other(f, shard_idx, &r[of[k]]);
+		else
+			code[of[k]] = finisher_fail(f, &err[k]);
+	}
+}
+
+/* With the lock: the first shard behind `after` that no thread has taken; NULL if there is none. */
+static struct finishing *find_work(struct finisher *f, const struct finishing *after)
+{
+	struct finishing *found = NULL;
+
+	for (unsigned i = 0; i < FINISHER_SHARDS; i++) {
+		struct finishing *p = &f->place[i];
+
+		if (p->writer && !p->taken && (!after || p->shard_idx > after->shard_idx) &&
+		    (!found || p->shard_idx < found->shard_idx))
+			found = p;
+	}
+	return found;
 }
 
 static bool complete_next(void *context)
 {
 	struct finisher *f = context;
-	struct finishing *p = find_work(f);
-	struct receipt r = {0};
-	int code;
+	struct finishing *p[FINISHER_TOGETHER] = {find_work(f, NULL), NULL};
+	struct receipt r[FINISHER_TOGETHER] = {{0}};
+	int code[FINISHER_TOGETHER];
+	unsigned count;
 
-	if (!p)
+	p[1] = p[0] ? find_work(f, p[0]) : NULL;
+	if (!p[0] || (!p[1] && !f->no_more))
 		return false;
-	p->taken = true;
-	r.lines = p->lines;
-	memset(&p->lines, 0, sizeof(p->lines));
+	count = p[1] ? 2 : 1;
+	for (unsigned i = 0; i < count; i++) {
+		p[i]->taken = true;
+		r[i].lines = p[i]->lines;
+		memset(&p[i]->lines, 0, sizeof(p[i]->lines));
+	}
 	background_unlock(&f->threads);
 
-	/* The writer and its number stay as they are until this thread changes them. */
-	code = finish_one(f, p->writer, p->shard_idx, &r);
-	shard_writer_close(p->writer);
+	finish_together(f, p, count, r, code);
+	for (unsigned i = 0; i < count; i++)
+		shard_writer_close(p[i]->writer);
 
 	background_lock(&f->threads);
-	p->writer = NULL;
-	p->taken = false;
-	p->result = r;
-	p->has_result = code == EXIT_DONE;
-	if (code != EXIT_DONE) {
-		receipt_free(&p->result);
-		if (f->code == EXIT_DONE)
-			f->code = code;
+	for (unsigned i = 0; i < count; i++) {
+		p[i]->writer = NULL;
+		p[i]->taken = false;
+		p[i]->result = r[i];
+		p[i]->has_result = code[i] == EXIT_DONE;
+		if (code[i] != EXIT_DONE) {
+			receipt_free(&p[i]->result);
+			f->code = f->code == EXIT_DONE ? code[i] : f->code;
+		}
 	}
 	background_tell(&f->threads);
 	return true;
 }
 
-int finisher_start(struct finisher *f, const struct job *job)
+int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns)
 {
 	memset(f, 0, sizeof(*f));
 	f->job = job;
-	return background_start(&f->threads, FINISHER_SHARDS, complete_next, f)
+	f->turns = turns;
+	return background_start(&f->threads, FINISHER_SHARDS / FINISHER_TOGETHER, complete_next, f)
 		       ? EXIT_DONE
 		       : fail(EXIT_IO, "cannot start a thread");
 }
@@ -217,6 +264,8 @@ static bool is_busy(const struct finisher *f)
 int finisher_stop(struct finisher *f)
 {
 	background_lock(&f->threads);
+	f->no_more = true;
+	background_ask(&f->threads);
 	while (is_busy(f))
 		background_wait(&f->threads);
 	background_unlock(&f->threads);

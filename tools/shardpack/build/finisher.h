@@ -2,9 +2,9 @@
 /*
  * finisher.h - completes shards while the next one is being filled
  *
- * A filled shard must be made durable and read back.  This mostly waits for the disk, so threads do
- * it, one shard each.  While one thread waits until its shard is written, another reads back the
- * shard before that.
+ * A filled shard must be made durable, read back and hashed.  Threads do that, two shards each,
+ * because two files are hashed in little more time than one.  So a shard waits for the next one,
+ * unless it is the last.
  */
 #ifndef SHARD_BUILD_FINISHER_H
 #define SHARD_BUILD_FINISHER_H
@@ -17,7 +17,8 @@
 
 struct job;
 
-#define FINISHER_SHARDS 3 /* completed at a time: at fsync, being read, leaving a receipt; one more is being filled */
+#define FINISHER_TOGETHER 2 /* shards that a thread completes side by side */
+#define FINISHER_SHARDS	  4 /* so two threads; one more shard is being filled */
 
 struct finishing {
 	struct shard_writer *writer; /* lock: being completed; NULL: this place is free */
@@ -30,17 +31,20 @@ struct finishing {
 
 struct finisher {
 	const struct job *job;			 /* const after start; its account: the caller's thread only */
+	struct shard_turns *turns;		 /* const after start */
 	struct background threads;		 /* asked: a shard was handed over; told: a shard is complete */
 	struct finishing place[FINISHER_SHARDS]; /* lock */
+	bool no_more;				 /* lock: no shard will be put any more */
 	int code;				 /* lock: the first exit code that was not EXIT_DONE; said already */
 	uint64_t other_count;			 /* lock: shards that were built again and became others */
 };
 
-int finisher_start(struct finisher *f, const struct job *job);
+/* The threads take one of `turns` while they compute. */
+int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns);
 
 /*
  * Hand over a filled writer and the lines for its receipt; both are then the finisher's.
- * Waits until a shard before it is complete.  Returns the exit code of those that are.
+ * Waits until there is a place.  Returns the exit code of what was completed so far.
  */
 int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *lines);
 

@@ -29,6 +29,7 @@ struct job { /* all const while it runs, but for what `account` points to */
 	const struct origin *kept;	     /* of these a finished dataset keeps fingerprints; NULL: of none */
 	const char *anew;		     /* for messages: how this command makes all of the dataset anew */
 	unsigned worker_count;
+	bool read_back;			  /* each shard before it gets its name; one that was not is verified */
 	bool verify_all;		  /* shards that are there are read once more, whatever receipts say */
 	bool again;			  /* they are built once more, and must become the same */
 	struct cli_part part;		  /* shards s with s % count == idx */

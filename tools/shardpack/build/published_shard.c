@@ -133,6 +133,7 @@ static int make_receipt(const struct job *job, uint64_t shard_idx, const char *p
 
 	detail("%s: exists, but without its receipt; verifying it", path);
 	code = read_all(job, path, reader, r->sha256);
+	r->read_back = true;
 	if (code == EXIT_DONE)
 		code = list_problems(job, shard_idx, path, reader, &r->lines);
 	return code == EXIT_DONE ? write_receipt(job, shard_idx, r) : code;
@@ -149,6 +150,7 @@ static int check_again(const struct job *job, uint64_t shard_idx, const char *pa
 		code = fail(EXIT_BAD,
 			    "%s: its SHA-256 is not that of its receipt; remove this file to have it built again",
 			    path);
+	r->read_back = true;
 	return code == EXIT_DONE ? write_receipt(job, shard_idx, r) : code;
 }
 
@@ -179,10 +181,12 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 		return receipt_refuse(job->out_dir, shard_idx, job->anew);
 	mtime_then = r->mtime_ns;
 	r->mtime_ns = is.mtime_ns;
-	if (mtime_then == is.mtime_ns && !job->verify_all)
+	if (mtime_then == is.mtime_ns && !job->verify_all && (r->read_back || !job->read_back))
 		return EXIT_DONE;
 	detail("%s: %s; verifying it", path,
-	       mtime_then == is.mtime_ns ? "exists" : "was written after its receipt, or copied");
+	       mtime_then != is.mtime_ns ? "was written after its receipt, or copied"
+	       : r->read_back		 ? "exists"
+					 : "exists, and was not read back");
 	return check_again(job, shard_idx, path, reader, r);
 }
 

@@ -18,7 +18,7 @@
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
 
-#define RECEIPT	 "receipt 2\n"
+#define RECEIPT	 "receipt 3\n"
 #define ACCEPTED "accepted "
 
 void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message)
@@ -49,8 +49,8 @@ static void write_text(uint64_t shard_idx, const struct receipt *r, struct text 
 {
 	text_format(out,
 		    RECEIPT "shard %" PRIu64 " bytes %" PRIu64 " time %" PRIu64 " records %" PRIu64 " misses %" PRIu64
-			    " root ",
-		    shard_idx, r->file_bytes, r->mtime_ns, r->record_count, r->miss_count);
+			    " read-back %s root ",
+		    shard_idx, r->file_bytes, r->mtime_ns, r->record_count, r->miss_count, r->read_back ? "yes" : "no");
 	text_hex(out, r->root, sizeof(r->root));
 	text_add(out, " sha256 ", 8);
 	text_hex(out, r->sha256, sizeof(r->sha256));
@@ -99,6 +99,7 @@ bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime
 static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 {
 	uint64_t said_idx;
+	char said_back[4];
 	int at = 0;
 	const char *line;
 
@@ -107,10 +108,12 @@ static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 	line = text->data + strlen(RECEIPT);
 	if (sscanf(line,
 		   "shard %" SCNu64 " bytes %" SCNu64 " time %" SCNu64 " records %" SCNu64 " misses %" SCNu64
-		   " root %n",
-		   &said_idx, &r->file_bytes, &r->mtime_ns, &r->record_count, &r->miss_count, &at) != 5 ||
-	    !at || said_idx != shard_idx || strlen(line) < (size_t)at + 32 + 8 + 64 + 1)
+		   " read-back %3s root %n",
+		   &said_idx, &r->file_bytes, &r->mtime_ns, &r->record_count, &r->miss_count, said_back, &at) != 6 ||
+	    (strcmp(said_back, "yes") && strcmp(said_back, "no")) || !at || said_idx != shard_idx ||
+	    strlen(line) < (size_t)at + 32 + 8 + 64 + 1)
 		return false;
+	r->read_back = !strcmp(said_back, "yes");
 	line += at;
 	if (!text_unhex(line, 32, r->root, 16) || memcmp(line + 32, " sha256 ", 8) ||
 	    !text_unhex(line + 40, 64, r->sha256, 32) || line[104] != '\n')

@@ -2,11 +2,15 @@
 /*
  * receipt.h - what is known of a published shard, so that it need not be read again
  *
- *   receipt 2
- *   shard 5 bytes 8200192 time 1764000000123456789 records 54 misses 1 root 3d1c... sha256 9a41...
+ *   receipt 3
+ *   shard 5 bytes 8200192 time 1764000000123456789 records 54 misses 1 read-back yes
+ *     root 3d1c... sha256 9a41...              on the same line
  *   miss 301 5 1 the%20file%20ends%20early     ordinal, reason, how, message
  *   accepted 317 4 pixels%20are%20made%20up    ordinal, reason, message; a record all the same
  *   end 6b0f...                                SHA-256 of all before
+ *
+ * read-back says whether the shard was read from the disk and verified: before it got its name, or
+ * later.
  *
  * A receipt saves reading the shard while that has the same size, modification time and footer.  A
  * lost or damaged one is made again from the shard.  A sound one of other bytes says that the shard
@@ -28,6 +32,7 @@ struct plan;
 struct receipt { /* start it zeroed */
 	uint64_t file_bytes, mtime_ns, record_count, miss_count;
 	uint8_t root[16], sha256[32];
+	bool read_back;
 	struct text lines; /* of misses, and of what was accepted */
 };
 

@@ -20,7 +20,8 @@
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 
-#define RAW_BYTES (UINT64_C(1) << 18) /* of one read, unless a single record is larger */
+#define RAW_BYTES  (UINT64_C(1) << 18) /* of one read, unless a single record is larger */
+#define COPY_BYTES (UINT64_C(1) << 15) /* below, a system call costs more than page faults */
 
 /* Fields that are read together. */
 struct stream {
@@ -29,6 +30,7 @@ struct stream {
 	uint64_t span;			  /* bytes of one record, from the first byte to the last */
 	uint32_t lead;			  /* field that starts first */
 	bool direct;			  /* one field as it lies: it may be read into its place */
+	bool near;			  /* the block's records seem to be in memory */
 };
 
 struct fixed {
@@ -104,10 +106,7 @@ static void find_streams(struct fixed *f)
 			struct stream *s = &f->stream[i];
 			uint64_t a = p->slice[p->field_slice[s->field[0]]].offset, stride = slice->stride;
 
-			/*
-			 * Within one record of the file: else reading both reads more than their
-			 * bytes.
-			 */
+			/* Within one record of the file: else reading both reads more. */
 			if (f->schema->field[field].kind == SHARD_TENSOR &&
 			    f->schema->field[s->field[0]].kind == SHARD_TENSOR &&
 			    (slice->offset > a ? slice->offset - a : a - slice->offset) < stride &&
@@ -126,7 +125,7 @@ static void find_streams(struct fixed *f)
 		settle_stream(f, &f->stream[k]);
 }
 
-/* May a label be too large for i64, which it becomes? */
+/* May a label be too large for i64? */
 static bool has_wide_labels(const struct fixed *f)
 {
 	const struct plan *p = f->plan;
@@ -185,9 +184,7 @@ bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema)
 	b->bad = calloc(records, sizeof(*b->bad));
 	ok = b->input_idx && b->bad && shard_tally_open(&b->tally, schema, 0, NULL) == SHARD_OK;
 	for (uint32_t g = 0; g < schema->group_count; g++) {
-		/*
-		 * Whole cache lines: some processors copy a page of a file twice as fast into them.
-		 */
+		/* Whole cache lines: some processors copy pages twice as fast into them. */
 		size_t bytes = (size_t)(records * schema->group[g].record_bytes + SCRATCH_ALIGN_BYTES - 1) &
 			       ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
 
@@ -290,6 +287,13 @@ static bool fail_block(struct fixed *f, struct fixed_block *b, uint32_t file, co
 	return verdict_set(&b->verdict, OUTCOME_FAILED, 0, "%s: %s", f->plan->file[file].path, why);
 }
 
+static bool read_bytes(const struct fixed *f, const struct stream *st, uint32_t file, uint64_t offset, void *out,
+		       uint64_t bytes, char why[160])
+{
+	return (st->near && bytes <= COPY_BYTES && stored_copy(f->stored, file, offset, out, (size_t)bytes)) ||
+	       stored_read(f->stored, file, offset, out, (size_t)bytes, why, 160);
+}
+
 /* Records [i, i + n) of the block, from the stream that they lie side by side in. */
 static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream *st, uint64_t i, uint64_t n)
 {
@@ -303,13 +307,12 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 		bytes = lead->bytes - skip;
 	if (st->direct && lead->dtype == to->dtype && (!lead->swap || shard_dtype_bytes(to->dtype) == 1) &&
 	    (n == 1 || (lead->stride == record_bytes && st->span == record_bytes)))
-		return stored_read(f->stored, lead->file, lead->offset + skip, place, (size_t)bytes, why,
-				   sizeof(why)) ||
+		return read_bytes(f, st, lead->file, lead->offset + skip, place, bytes, why) ||
 		       fail_block(f, b, lead->file, why);
 	if (!scratch_reserve(&f->raw, (size_t)bytes))
 		return verdict_set(&b->verdict, OUTCOME_STOP, 0, "out of memory for %" PRIu64 " bytes of %s", bytes,
 				   f->plan->file[lead->file].path);
-	if (!stored_read(f->stored, lead->file, lead->offset + skip, f->raw.data, (size_t)bytes, why, sizeof(why)))
+	if (!read_bytes(f, st, lead->file, lead->offset + skip, f->raw.data, bytes, why))
 		return fail_block(f, b, lead->file, why);
 	for (uint64_t k = 0; k < n; k++) {
 		for (uint32_t g = 0; g < f->schema->group_count; g++)
@@ -327,10 +330,9 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 
 /*
  * Records from all over a file that is not in memory: ask for all of them at once, so that the disk
- * has many to choose from.  Three looks tell whether that is so; where all is near, asking would
- * cost more than reading.
+ * has many to choose from.  Three looks tell; where all is near, asking would cost more.
  */
-static void expect_stream(struct fixed *f, const struct fixed_block *b, const struct stream *st)
+static void expect_stream(struct fixed *f, const struct fixed_block *b, struct stream *st)
 {
 	uint64_t look[] = {0, b->place.count / 2, b->place.count - 1}, n;
 	bool near = true;
@@ -341,6 +343,7 @@ static void expect_stream(struct fixed *f, const struct fixed_block *b, const st
 		near = near &&
 		       stored_is_near(f->stored, s->file, s->offset + (b->input_idx[look[i]] - s->first) * s->stride);
 	}
+	st->near = near;
 	for (uint64_t i = 0; !near && i < b->place.count; i += n) {
 		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[i]);
 

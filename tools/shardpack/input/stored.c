@@ -21,12 +21,16 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/free_space.h"
+#include "tools/shardpack/input/mapped.h"
 #include "tools/shardpack/input/unpack.h"
 #include "tools/shardpack/plan/plan.h"
 
+#define MAPPED_FILES_MAX 1024 /* a process may have some 65,000 maps, and its memory takes some of them */
+
 struct handle {
 	int fd;
-	bool made; /* an unnamed file of our own */
+	const uint8_t *map; /* of all of it; NULL: not mapped */
+	bool made;	    /* an unnamed file of our own */
 	uint64_t bytes;
 	struct stat opened; /* how it was then */
 	struct fingerprint_rule rule;
@@ -81,6 +85,7 @@ void stored_close(struct stored *s)
 	while (s->count) {
 		struct handle *h = &s->file[--s->count];
 
+		mapped_close(h->map, h->bytes);
 		if (h->fd >= 0)
 			close(h->fd); /* nothing that anyone will read was written */
 		free(h->path);
@@ -131,6 +136,8 @@ static int open_file(struct stored *s, const char *path)
 			    errno == EMFILE ? "; raise the limit with ulimit -n" : "");
 	h->bytes = (uint64_t)st.st_size;
 	h->opened = st;
+	if (s->count <= MAPPED_FILES_MAX)
+		h->map = mapped_open(h->fd, h->bytes);
 	return EXIT_DONE;
 }
 
@@ -255,6 +262,13 @@ bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *o
 		bytes -= (size_t)n;
 	}
 	return true;
+}
+
+bool stored_copy(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
+{
+	const struct handle *h = &s->file[file];
+
+	return h->map && offset <= h->bytes && bytes <= h->bytes - offset && mapped_copy(out, h->map + offset, bytes);
 }
 
 bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset)

@@ -58,6 +58,12 @@ uint64_t stored_bytes(const struct stored *s, uint32_t file);
 bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes, char *message,
 		 size_t message_bytes);
 
+/*
+ * The same for few bytes that are in memory: it saves a call of the system.  False if that is not
+ * possible here, or the file has no such bytes any more; stored_read() says why.
+ */
+bool stored_copy(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes);
+
 /* Are these bytes in memory already?  Also true if the system cannot tell. */
 bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset);
 

@@ -30,12 +30,14 @@ const struct cli_option pack_output_options[] = {
 
 const struct cli_option pack_run_options[] = {
 	{.name = "jobs", .short_name = 'j', .kind = CLI_U64, AT(jobs), .arg_name = "N", .min = 1, .max = 1024,
-	 .default_note = "one per CPU", .help = "number of threads"},
+	 .default_note = "one per CPU", .help = "how many threads compute at once"},
+	{.name = "read-back", .kind = CLI_CHOICE, AT(read_back), .choices = "yes|no", .default_value = "yes",
+	 .help = "verify what was written"},
+	{.name = "replace", .kind = CLI_FLAG, AT(replace), .help = "build anew", .beside = true},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop if more inputs are bad"},
 	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE",
 	 .help = "write a report: JSON, or HTML if FILE ends in .html"},
-	{.name = "replace", .kind = CLI_FLAG, AT(replace), .help = "build anew, and replace what is in DIR"},
 	{0}};
 
 const struct cli_option pack_input_options[] = {

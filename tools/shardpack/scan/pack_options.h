@@ -41,7 +41,8 @@ struct pack_options {
 	uint64_t seed;
 	int compress;
 	uint64_t jobs;
-	int on_error; /* enum on_error */
+	int read_back; /* 0: yes */
+	int on_error;  /* enum on_error */
 	struct cli_amount max_bad;
 	const char *quarantine, *report;
 	bool replace;
