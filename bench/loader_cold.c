@@ -9,8 +9,8 @@
  * with windows one window more.  The bounds check nothing, and so neither does the loader, but in
  * the row `checked`, whose CPU time is compared with that of the loop and of XXH3 together.
  *
- * The rows `defaults` leave every choice to the loader, checks included.  They time the first epoch,
- * and then take two more: in all three together the device may give 1.05 of the dataset.
+ * The rows `defaults` leave every choice to the loader, checks included.  They time the first
+ * epoch, and then take two more: in all three together the device may give 1.05 of the dataset.
  */
 #include <fcntl.h>
 #include <math.h>
