@@ -250,7 +250,7 @@ enum shard_tail { SHARD_DROP = 0, SHARD_PAD = 1, SHARD_KEEP = 2 }; /* KEEP: in a
 enum shard_path {
 	/*
 	 * For each shard: PREAD on a network file system; else MAP if it is in memory, or records
-	 * have less than 16 KiB; else PREAD if the whole dataset fits in memory; else DIRECT.
+	 * are below 16 KiB, or the dataset fits in memory (PREAD without the guard); else DIRECT.
 	 */
 	SHARD_PATH_AUTO = 0,
 	SHARD_PATH_MAP = 1,

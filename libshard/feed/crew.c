@@ -109,12 +109,25 @@ static pthread_cond_t *finish(struct crew *c, uint32_t slot, uint64_t fill_ns, c
 	return c->queue[c->queue_head] == slot ? &c->ready : NULL;
 }
 
+/* If the thread has met shards that are not in memory, fetch what a later step needs. */
+static void look_ahead(struct crew *c, struct member *m, const struct place *p, const struct order *order)
+{
+	if (!m->scratch.has_cold)
+		return;
+	m->scratch.has_cold = false;
+	m->ahead.place = *p;
+	m->ahead.rows = steps_ahead(c->steps, order, p, c->thread_count, c->supply->paths.fetch_records,
+				    m->ahead.record, m->ahead.row_flags);
+	slot_fetch(c->supply, &m->scratch, &m->ahead);
+}
+
 /* Without the lock.  The slot belongs to this thread. */
 static void fill(struct crew *c, struct member *m, uint32_t slot, const struct order *order, struct fill_counts *counts)
 {
 	struct slot *s = &c->ring->slot[slot];
 	struct claim *claim = &c->claim[slot];
 
+	look_ahead(c, m, &s->place, order);
 	s->rows = steps_fill(c->steps, order, &s->place, s->record, s->row_flags);
 	claim->rc = slot_fill(c->supply, &m->scratch, s, counts, &claim->why);
 	if (!claim->rc)
@@ -190,7 +203,8 @@ static bool open_members(struct crew *c)
 	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {
 		c->member[i].crew = c;
 		c->member[i].scratch.chunk = mem_alloc(chunk_bytes);
-		if (!c->member[i].scratch.chunk)
+		if (!c->member[i].scratch.chunk ||
+		    !slot_open(&c->member[i].ahead, NULL, c->steps->rank.batch_records + STEPS_AHEAD_ROWS))
 			return false;
 	}
 	return c->member;
@@ -217,6 +231,7 @@ static void free_all(struct crew *c, bool inherited)
 	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {
 		slot_cold_close(&c->member[i].scratch, inherited);
 		mem_free(c->member[i].scratch.chunk);
+		slot_close(&c->member[i].ahead);
 	}
 	mem_free(c->member);
 	mem_free(c->claim);

@@ -33,6 +33,7 @@ struct member {
 	struct crew *crew;
 	pthread_t thread;
 	struct scratch scratch;
+	struct slot ahead; /* records of a later step, and no memory */
 };
 
 struct crew {

@@ -94,8 +94,13 @@ static struct path_choice choose(const struct paths *p, const struct shard_reade
 	file_close(fd);
 	if (cached || p->asked == SHARD_PATH_MAP || !p->wants_direct)
 		return (struct path_choice){PATH_MAP, cached};
-	/* A dataset that fits shall lie in memory from the next epoch on. */
-	return (struct path_choice){p->fits ? PATH_PREAD : PATH_DIRECT, false};
+	/*
+	 * A dataset that fits shall lie in memory from the next epoch on.  The map saves a copy.
+	 * Without the guard, a disk that fails there would end the process.
+	 */
+	if (p->fits)
+		return (struct path_choice){r->guard ? PATH_MAP : PATH_PREAD, false};
+	return (struct path_choice){PATH_DIRECT, false};
 }
 
 struct path_choice paths_decide(struct paths *p, uint64_t shard, struct shard_reader *r, uint64_t epoch)
@@ -126,46 +131,75 @@ void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch)
 
 /* ---- runs of a map ---- */
 
-/*
- * Returns the epochs in which the runs of a shard were fetched, 8 bytes for 256 KiB, or NULL if
- * there is no memory.
- */
-static _Atomic uint8_t *get_fetched(struct paths *p, uint64_t shard, uint64_t runs)
-{
-	_Atomic uint8_t *fetched = atomic_load_explicit(&p->fetched[shard], memory_order_acquire), *none = NULL;
+/* A run of a group, and when it was fetched. */
+struct run {
+	uint64_t first, count; /* records */
+	_Atomic uint8_t *begun, *there;
+};
 
-	if (fetched)
-		return fetched;
-	fetched = mem_array((size_t)(runs * SHARD_GROUPS_MAX), sizeof(*fetched));
-	if (fetched && !atomic_compare_exchange_strong(&p->fetched[shard], &none, fetched)) {
-		mem_free((void *)fetched);
-		fetched = none;
+/* Returns false if there is no memory: the kernel then reads page by page, which is only slower. */
+static bool get_run(struct paths *p, uint64_t shard, const struct shard_reader *r, uint32_t group, uint64_t inside,
+		    struct run *out)
+{
+	_Atomic uint8_t *marks = atomic_load_explicit(&p->fetched[shard], memory_order_acquire), *none = NULL;
+	uint64_t records = r->pages->record_count, run = inside / p->fetch_records;
+	size_t runs = (size_t)(records / p->fetch_records + 1) * SHARD_GROUPS_MAX;
+
+	if (!marks) {
+		marks = mem_array(2 * runs, sizeof(*marks));
+		if (marks && !atomic_compare_exchange_strong(&p->fetched[shard], &none, marks)) {
+			mem_free((void *)marks);
+			marks = none;
+		}
 	}
-	return fetched;
+	if (!marks)
+		return false;
+	out->first = run * p->fetch_records;
+	out->count = min_u64(p->fetch_records, records - out->first);
+	out->begun = &marks[run * SHARD_GROUPS_MAX + group];
+	out->there = out->begun + runs;
+	return true;
 }
 
-void paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+static uint8_t mark_of(uint64_t epoch)
+{
+	return (uint8_t)(epoch % 255 + 1);
+}
+
+bool paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
 		     uint64_t epoch)
 {
-	uint64_t records = r->pages->record_count, unit = r->group[group].unit_records;
-	uint64_t run = inside / p->fetch_records, runs = records / p->fetch_records + 1;
-	uint64_t first = run * p->fetch_records, count = min_u64(p->fetch_records, records - first);
-	uint8_t now = (uint8_t)(epoch % 255 + 1);
-	_Atomic uint8_t *fetched;
+	uint64_t unit = r->group[group].unit_records, stride = r->group[group].stride;
+	struct run run;
 
-	if (is_beside(p, r, group))
-		return;
-	fetched = get_fetched(p, shard, runs);
-	if (!fetched) /* the kernel then reads page by page, which is only slower */
-		return;
-	if (atomic_exchange_explicit(&fetched[group * runs + run], now, memory_order_relaxed) == now)
-		return;
-	reader_forget(r, group, first, count);
+	if (!get_run(p, shard, r, group, inside, &run) ||
+	    atomic_load_explicit(run.there, memory_order_acquire) == mark_of(epoch) || is_beside(p, r, group))
+		return false;
+	if (atomic_load_explicit(run.begun, memory_order_acquire) == mark_of(epoch))
+		return true;
+	reader_forget(r, group, run.first, run.count);
 	if (r->group[group].compressed)
-		reader_fetch_chunks(r, group, first / unit, (first + count - 1) / unit - first / unit + 1);
+		reader_fetch_chunks(r, group, run.first / unit,
+				    (run.first + run.count - 1) / unit - run.first / unit + 1);
 	else
-		file_will_need(r->group[group].data + first * r->group[group].stride,
-			       (size_t)(count * r->group[group].stride));
+		file_will_need(r->group[group].data + run.first * stride, (size_t)(run.count * stride));
+	/* Only now the kernel knows all its pages.  A page touched before would be read alone. */
+	atomic_store_explicit(run.begun, mark_of(epoch), memory_order_release);
+	return true;
+}
+
+uint64_t paths_await_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+			 uint64_t epoch)
+{
+	uint64_t stride = r->group[group].stride, before = file_major_faults();
+	struct run run;
+
+	if (!get_run(p, shard, r, group, inside, &run) ||
+	    atomic_load_explicit(run.there, memory_order_acquire) == mark_of(epoch))
+		return 0;
+	file_await(r->group[group].data + run.first * stride, (size_t)(run.count * stride));
+	atomic_store_explicit(run.there, mark_of(epoch), memory_order_release);
+	return file_major_faults() - before;
 }
 
 /* ---- life ---- */

@@ -39,7 +39,7 @@ struct paths {
 
 	_Atomic uint32_t turn;	 /* goes up by 2 when hot shards are doubted */
 	_Atomic uint32_t *entry; /* [shard_count] a decision and its time; 0: there was none yet */
-	/* [shard_count] [group][run] the epoch of the last fetch; NULL: there was none yet */
+	/* [shard_count] [2][run][group] the epoch in which a fetch began, and in which it ended */
 	_Atomic(_Atomic uint8_t *) *fetched;
 };
 
@@ -81,8 +81,18 @@ void paths_doubt(struct paths *p, uint64_t faults, uint32_t hot_rows);
 /* The file system turned out to take no direct reads of this shard. */
 void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch);
 
-/* For a mapped shard that is not hot: fetch the run around a record, once in an epoch. */
-void paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+/*
+ * For a mapped shard that is not hot: begin to fetch the run around a record, once in an epoch.
+ * Returns whether paths_await_run() shall be called before the record is used.
+ */
+bool paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
 		     uint64_t epoch);
+/*
+ * Wait until the run of a raw group is there.  The kernel counts such waiting as major faults; this
+ * returns how many.  Its records are hashed when they are used, because paths_fetch_run() made the
+ * reader forget them.
+ */
+uint64_t paths_await_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+			 uint64_t epoch);
 
 #endif

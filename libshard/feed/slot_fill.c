@@ -12,7 +12,6 @@
 #include "libshard/feed/slot_cold.h"
 #include "libshard/feed/slot_packed.h"
 #include "libshard/feed/slot_row.h"
-#include "libshard/io/file.h"
 #include "libshard/io/guard.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
@@ -71,6 +70,7 @@ static int locate(struct block *b)
 		else
 			rc = prepare(b, at);
 		b->hot_rows += at->path.hot;
+		b->scratch->has_cold |= at->path.kind == PATH_MAP && !at->path.hot;
 	}
 	return rc;
 }
@@ -129,7 +129,7 @@ static int fill_row(struct block *b, uint32_t group, uint32_t i)
 }
 
 /*
- * A shortcut for records that are hot and whose unit was checked before: each instruction counts
+ * A shortcut for records that are mapped and whose unit was checked before: each instruction counts
  * there.  It does what fill_row() does.  Returns false if it does not apply.  This may run under
  * the guard, so it neither locks nor allocates.
  */
@@ -142,7 +142,7 @@ __attribute__((always_inline)) static inline bool fill_seen(const struct block *
 	_Atomic uint64_t *seen;
 	uint64_t unit;
 
-	if (!at->path.hot || at->r->check == SHARD_CHECK_ALWAYS || kind_of(b, group, at) != PATH_MAP)
+	if (at->r->check == SHARD_CHECK_ALWAYS || kind_of(b, group, at) != PATH_MAP)
 		return false;
 	if (at->r->check != SHARD_CHECK_NEVER) {
 		/* Two loads, because gcc would turn g->seen[i] into a plain one. */
@@ -166,7 +166,7 @@ __attribute__((always_inline)) static inline void fetch_some(const struct block 
 							     uint32_t count)
 {
 	for (uint32_t i = first; i < first + count && i < b->count; i++)
-		if (b->at[i].path.hot) {
+		if (kind_of(b, group, &b->at[i]) == PATH_MAP) {
 			const struct reader_group *g = &b->at[i].r->group[group];
 
 			block_fetch_ahead(g->data + b->at[i].inside * g->stride, g->stride);
@@ -213,20 +213,38 @@ static bool is_of_rows(void *context, uintptr_t at)
 	return false;
 }
 
+/* Begin to fetch what rows of maps that are not hot need.  Returns which rows wait for it. */
+static uint64_t fetch_rows(struct block *b, uint32_t group)
+{
+	uint64_t rows = 0;
+
+	for (uint32_t i = 0; i < b->count; i++)
+		if (!b->at[i].path.hot && kind_of(b, group, &b->at[i]) == PATH_MAP &&
+		    paths_fetch_run(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
+				    b->slot->place.epoch))
+			rows |= UINT64_C(1) << i;
+	return rows;
+}
+
+static void await_rows(struct block *b, uint32_t group, uint64_t rows)
+{
+	for (uint32_t i = 0; rows; i++, rows >>= 1)
+		if (rows & 1)
+			b->scratch->awaited += paths_await_run(&b->supply->paths, b->at[i].shard, b->at[i].r, group,
+							       b->at[i].inside, b->slot->place.epoch);
+}
+
 static int fill_raw(struct block *b, uint32_t group)
 {
 	bool is_short = b->layout->schema->group[group].stride <= SHORT_BYTES;
 	struct seen_rows rows = {.b = b, .group = group};
 	int rc = SHARD_OK;
 
+	await_rows(b, group, fetch_rows(b, group));
 	fetch_some(b, group, 0, is_short ? b->count : TOGETHER);
-	for (uint32_t i = 0; i < b->count; i++)
-		if (!b->at[i].path.hot && kind_of(b, group, &b->at[i]) == PATH_MAP)
-			paths_fetch_run(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
-					b->slot->place.epoch);
 	while (!rc && rows.next < b->count) {
 		const struct located *at = &b->at[rows.next];
-		bool applies = at->path.hot && at->r->check != SHARD_CHECK_ALWAYS;
+		bool applies = kind_of(b, group, at) == PATH_MAP && at->r->check != SHARD_CHECK_ALWAYS;
 
 		if (!applies || !at->r->guard)
 			fill_seen_rows(&rows); /* prefetches, if it does not apply */
@@ -291,7 +309,7 @@ static int check_block(struct block *b)
  */
 static int look_for_faults(struct block *b, uint32_t first, uint64_t *faults)
 {
-	uint64_t now = file_major_faults();
+	uint64_t now = scratch_faults(b->scratch);
 	struct block earlier;
 	int rc = SHARD_OK;
 
@@ -328,6 +346,29 @@ static int fill_rows(struct block *b, uint32_t end, uint64_t faults)
 	return rc;
 }
 
+void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s)
+{
+	const struct shard_schema *schema = supply->layout->schema;
+	struct shard_error later; /* whoever fills a slot with these records meets it again */
+	struct block b = {.supply = supply,
+			  .layout = supply->layout,
+			  .scratch = scratch,
+			  .slot = s,
+			  .err = &later,
+			  .times = paths_times(&supply->paths, s->place.epoch)};
+
+	for (; b.first < s->rows; b.first += BLOCK_ROWS) {
+		b.count = s->rows - b.first < BLOCK_ROWS ? s->rows - b.first : BLOCK_ROWS;
+		if (locate(&b))
+			return;
+		for (uint32_t g = 0; g < schema->group_count; g++)
+			if (schema->group[g].codec == SHARD_RAW)
+				fetch_rows(&b, g);
+			else
+				slot_packed_fetch(&b, g);
+	}
+}
+
 int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
 		  struct fill_counts *counts, struct shard_error *err)
 {
@@ -341,7 +382,7 @@ int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s
 			  .first = row,
 			  .strict = true,
 			  .times = paths_times(&supply->paths, s->place.epoch)};
-	int rc = fill_rows(&b, row + 1, file_major_faults()), finished;
+	int rc = fill_rows(&b, row + 1, scratch_faults(scratch)), finished;
 
 	finished = slot_cold_finish(scratch, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
 	counts->checked_units += once_more.checked_units;
@@ -360,12 +401,12 @@ int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, st
 			  .err = err,
 			  .strict = supply->on_corrupt == SHARD_CORRUPT_FAIL,
 			  .times = paths_times(&supply->paths, s->place.epoch)};
-	uint64_t faults = file_major_faults();
+	uint64_t faults = scratch_faults(scratch);
 	int rc = fill_rows(&b, s->rows, faults), finished;
 
 	counts->uring = slot_cold_has_uring(scratch);
 	finished = slot_cold_finish(scratch, s->place.epoch, &counts->checked_units, rc ? NULL : err);
-	paths_doubt(&supply->paths, file_major_faults() - faults, b.hot_rows);
+	paths_doubt(&supply->paths, scratch_faults(scratch) - faults, b.hot_rows);
 	copy_fence();
 	return rc ? rc : finished;
 }

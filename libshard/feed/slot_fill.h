@@ -8,6 +8,12 @@
 #include "libshard/feed/block.h"
 
 /*
+ * Begin to fetch the records that a slot names, from shards that are mapped and not hot.  The slot
+ * needs no memory.  Errors are left to the thread that fills a slot with these records.
+ */
+void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s);
+
+/*
  * Bring the records that the slot names, and add to *counts.  A damaged record is an error, or, if
  * the options say so, its row is only flagged as ROW_DAMAGED.
  */

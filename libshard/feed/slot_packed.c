@@ -67,7 +67,7 @@ static struct part part_at(const struct block *b, uint32_t group, uint32_t row)
 /* Has this thread waited for pages since it decoded the last chunk, or began to fill the slot? */
 static bool had_faults(struct scratch *s)
 {
-	uint64_t now = file_major_faults();
+	uint64_t now = scratch_faults(s);
 	bool had = now != s->faults;
 
 	s->faults = now;
@@ -194,8 +194,7 @@ static int take_left(struct block *b, uint32_t group, const struct parts *left, 
 	return rc;
 }
 
-/* Fetch all that may lie on the disk, before waiting for the first chunk. */
-static void fetch_runs(struct block *b, uint32_t group)
+void slot_packed_fetch(struct block *b, uint32_t group)
 {
 	for (uint32_t i = 0; i < b->count; i++)
 		if (!b->at[i].path.hot)
@@ -210,7 +209,7 @@ int slot_packed_fill(struct block *b, uint32_t group)
 	int rc = SHARD_OK;
 
 	held.count = left.count = 0;
-	fetch_runs(b, group);
+	slot_packed_fetch(b, group); /* all that may lie on the disk, before waiting for the first chunk */
 	for (uint32_t i = 0; !rc && i < b->count;) {
 		struct part p = part_at(b, group, i);
 

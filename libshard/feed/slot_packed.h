@@ -10,6 +10,9 @@
 /* Bytes of the longest decoded chunk; 0 if no group is compressed. */
 uint64_t slot_packed_chunk_bytes(const struct shard_schema *schema);
 
+/* Begin to fetch the chunks of rows of shards that are not hot. */
+void slot_packed_fetch(struct block *b, uint32_t group);
+
 /* Fill the rows of a block, all of which are located. */
 int slot_packed_fill(struct block *b, uint32_t group);
 

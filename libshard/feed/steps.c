@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/order/share.h"
 
 struct order_params steps_params(const struct steps *s, uint64_t epoch)
@@ -71,4 +72,60 @@ uint32_t steps_fill(const struct steps *s, const struct order *order, const stru
 		row_flags[i] = SHARD_ROW_PADDED;
 	}
 	return rows;
+}
+
+/* ---- what a disk shall begin to read ---- */
+
+/* Does this rank take records of a run?  Ranks share lanes if they can be dealt out evenly. */
+static bool is_own(const struct steps *s, const struct order *o, uint64_t run)
+{
+	uint64_t lanes = o->params.lane_count, world = s->rank.world;
+
+	return lanes % world || run * o->params.run_records >= o->lanes_end || run % lanes % world == s->rank.rank;
+}
+
+/* Name records of a run, from its first to its last.  Returns how many have been named. */
+static uint32_t name_run(const struct steps *s, const struct order *o, uint64_t run, uint64_t run_records,
+			 uint64_t *record, uint32_t rows)
+{
+	uint64_t first = run * o->params.run_records, last;
+
+	last = min_u64(first + o->params.run_records, o->params.record_count) - 1;
+	for (uint64_t at = first; rows < s->rank.batch_records + STEPS_AHEAD_ROWS;
+	     at = min_u64(at + run_records, last)) {
+		record[rows++] = order_at_place(o, at);
+		if (at == last)
+			break;
+	}
+	return rows;
+}
+
+static uint32_t name_window(const struct steps *s, const struct order *o, const struct place *p, uint64_t run_records,
+			    uint64_t *record)
+{
+	uint64_t position = steps_position(s, p), behind = position + steps_records(s), r = o->params.run_records;
+	uint64_t first, end, next, next_end, from, to;
+	uint32_t rows = 0;
+
+	order_band(o, position, &first, &end);
+	if (end >= o->params.record_count)
+		return 0;
+	order_band(o, end, &next, &next_end);
+	from = next + (position - first);
+	to = behind < end ? next + (behind - first) : next_end;
+	for (uint64_t run = ceil_div(from, r); run * r < min_u64(to, next_end); run++)
+		if (is_own(s, o, run))
+			rows = name_run(s, o, run, run_records, record, rows);
+	return rows;
+}
+
+uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct place *p, uint64_t distance,
+		     uint64_t run_records, uint64_t *record, uint8_t *row_flags)
+{
+	struct place later = *p;
+
+	if (o->params.kind == ORDER_TWO_LEVELS && !s->share)
+		return name_window(s, o, p, run_records, record);
+	later.step += distance;
+	return steps_ended(s, &later) ? 0 : steps_fill(s, o, &later, record, row_flags);
 }

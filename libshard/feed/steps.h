@@ -36,4 +36,22 @@ uint64_t steps_position(const struct steps *s, const struct place *p);
 uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, uint64_t *record,
 		    uint8_t *row_flags);
 
+/* ---- what a disk shall begin to read while a step is filled ---- */
+
+/*
+ * A disk that is asked only when a step needs its records rests while they are hashed and copied.
+ * So each step also names records of a later one.  This decides about speed only: a step that
+ * nobody has named is read when it is filled.
+ */
+#define STEPS_AHEAD_ROWS 4u /* that there is room for in steps_ahead(), besides those of a batch */
+
+/*
+ * Returns how many records there are, all of the epoch of `p`.  In an order in windows they are of
+ * runs of the next window: each step of a window names its part of them, and of each run one record
+ * in `run_records` and the last one.  In other orders they are those of the step that is `distance`
+ * steps behind `p`.
+ */
+uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct place *p, uint64_t distance,
+		     uint64_t run_records, uint64_t *record, uint8_t *row_flags);
+
 #endif

@@ -12,6 +12,7 @@
 #include "libshard/feed/layout.h"
 #include "libshard/feed/path.h"
 #include "libshard/feed/stages.h"
+#include "libshard/io/file.h"
 
 #define SUPPLY_STRIPES 256u
 #define ROW_DAMAGED    128u /* a flag of rows that are yet to be repaired; no caller sees it */
@@ -37,8 +38,16 @@ struct supply {
 struct scratch {
 	uint8_t *chunk;	   /* room for the longest decoded chunk */
 	struct cold *cold; /* reads past the map; NULL: there were none yet */
-	uint64_t faults;   /* major page faults of the thread, when it last decoded a chunk */
+	uint64_t faults;   /* scratch_faults() when it last decoded a chunk */
+	uint64_t awaited;  /* major faults of the thread in paths_await_run() */
+	bool has_cold;	   /* it has met rows of shards that are not hot */
 };
+
+/* How often this thread has waited for pages that were thought to be there. */
+static inline uint64_t scratch_faults(const struct scratch *s)
+{
+	return file_major_faults() - s->awaited;
+}
 
 /* `rows_ahead` is that of stages_open(). */
 int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_loader_options *o,

@@ -20,6 +20,12 @@
 #define CACHE_PARTS 16 /* of a file that are looked at, */
 #define SAMPLES	    4  /* each in so many places */
 
+#ifdef MADV_POPULATE_READ
+#define POPULATE_READ MADV_POPULATE_READ
+#else
+#define POPULATE_READ 22 /* of Linux 5.14; older headers lack it */
+#endif
+
 int file_open(const char *path, int *fd, uint64_t *bytes, uint64_t *inode, struct shard_error *err)
 {
 	int f = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -92,6 +98,13 @@ void file_will_need(const void *begin, size_t bytes)
 	uintptr_t first = (uintptr_t)begin & ~(uintptr_t)4095;
 
 	madvise((void *)first, (uintptr_t)begin + bytes - first, MADV_WILLNEED); /* advice as well */
+}
+
+void file_await(const void *begin, size_t bytes)
+{
+	uintptr_t first = (uintptr_t)begin & ~(uintptr_t)4095;
+
+	madvise((void *)first, (uintptr_t)begin + bytes - first, POPULATE_READ);
 }
 
 void file_unmap(const void *map, uint64_t bytes)

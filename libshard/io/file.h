@@ -31,6 +31,11 @@ int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *p
 int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err);
 /* starts reading that part of a map; costs a microsecond if it is there */
 void file_will_need(const void *begin, size_t bytes);
+/*
+ * Wait until that part of a map is in memory, and can be touched without a fault.  Where the kernel
+ * cannot do this (before Linux 5.14), or the file cannot be read, touching shows it.
+ */
+void file_await(const void *begin, size_t bytes);
 void file_unmap(const void *map, uint64_t bytes);
 
 /* Open the file again for reads past the page cache.  Returns -1 if the file system has none. */
