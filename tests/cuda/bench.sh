@@ -9,8 +9,8 @@
 mkdir -p bench results
 objects=("$BUILD"/bench/common/*.o)
 # shellcheck disable=SC2046 # words
-host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DTRANSFORM_LAUNCHES=3 -DROUND_BYTES='(64ull<<20)' -DPOOL_LANES=2 \
-	-DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
+host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DTRANSFORM_LAUNCHES=3 \
+	-DROUND_BYTES='(64ull<<20)' -DPOOL_LANES=2 -DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
 	"$(host_twins)" "${objects[@]}" $(pkg-config --libs libxxhash)
 echo "# Runs" >results/README.md
 
