@@ -33,6 +33,17 @@ struct scene {
 	bool partly; /* gather: bytes between arrays stay as they are */
 };
 
+/* The program of a text, which the library ships, or a plant changed. */
+static inline struct ptx_program *read_well(const char *text)
+{
+	char error[PTX_ERROR_BYTES];
+	struct ptx_program *p = ptx_read(text, error);
+
+	if (!p)
+		test_fail(__FILE__, __LINE__, "%s", error);
+	return p;
+}
+
 static inline struct shard_transform_options scene_options(struct prng *p, struct shard_field *field)
 {
 	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32, SHARD_F32};

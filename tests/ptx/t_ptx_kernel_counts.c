@@ -152,16 +152,6 @@ static void count_in(struct ptx_program *p, const struct counted *c, struct ptx_
 	scene_close(&s);
 }
 
-static struct ptx_program *read_well(const char *text)
-{
-	char error[PTX_ERROR_BYTES];
-	struct ptx_program *p = ptx_read(text, error);
-
-	if (!p)
-		test_fail(__FILE__, __LINE__, "%s", error);
-	return p;
-}
-
 static const char *text_of(const struct counted *c)
 {
 	return c->in_height ? transform_ptx : gather_ptx;

@@ -15,16 +15,6 @@
 static struct ptx_program *transform, *gather;
 static unsigned ran[FAULT_KERNELS]; /* cases of each kernel of kernel_scenes */
 
-static struct ptx_program *read_well(const char *text)
-{
-	char error[PTX_ERROR_BYTES];
-	struct ptx_program *p = ptx_read(text, error);
-
-	if (!p)
-		test_fail(__FILE__, __LINE__, "%s", error);
-	return p;
-}
-
 static void run_cases(uint64_t first, unsigned count)
 {
 	char error[PTX_ERROR_BYTES];
