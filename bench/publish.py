@@ -11,7 +11,7 @@ row is published if more than half of the processes count.  Whatever is missed, 
 or not measured is listed.  Nothing is chosen by hand: the pages name patterns of rows, between
 comments like these, and what stands between them is written here:
 
-    <!-- run -->  <!-- table: loader/* order/* -->  <!-- missed -->  <!-- numbers -->  <!-- end -->
+    <!-- machine -->  <!-- table: loader/* order/* -->  <!-- missed -->  <!-- numbers -->  <!-- end -->
 
 bench/REASONS has the reasons of misses: a row, and a sentence that is printed if the row is missed.
 """
@@ -23,7 +23,7 @@ import statistics
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BLOCK = re.compile(r"(<!-- (run|table|missed|numbers)(?:: ([^>]*?))? -->\n)(.*?)(<!-- end -->)", re.S)
+BLOCK = re.compile(r"(<!-- (machine|table|missed|numbers)(?:: ([^>]*?))? -->\n)(.*?)(<!-- end -->)", re.S)
 KINDS = {"at_least": "at least", "at_most": "at most", "times_at_most": "at most"}
 
 # The rows of README.md; `peers` keeps the line that is there, which bench/peers makes.
@@ -218,7 +218,7 @@ def numbers_block(run, _, old):
     return text + "".join(f"{line}\n" for line in kept)
 
 
-MAKERS = {"run": run_block, "table": table_block, "missed": missed_block}
+MAKERS = {"machine": run_block, "table": table_block, "missed": missed_block}
 
 
 def fill(page, run):

@@ -16,7 +16,7 @@ import subprocess
 open("bench/TARGETS", "w").write("a at_least 0.9\na/cpu times_at_most 1.1\nb at_most 5\nc at_least 0.5\nd at_most 1\n"
                                  "gpu/e at_least 1\n")
 open("bench/REASONS", "w").write("a  it waits for the disk\n")
-page = ("<!-- figures of: x -->\n<!-- run -->\n<!-- end -->\n<!-- table: * -->\n<!-- end -->\n"
+page = ("<!-- figures of: x -->\n<!-- machine -->\n<!-- end -->\n<!-- table: * -->\n<!-- end -->\n"
         "<!-- missed -->\n<!-- end -->\n")
 readme = "<!-- numbers -->\n| images per second in PyTorch | 7 |\n<!-- end -->\n"
 machine = {"cpu": "X", "cores": 2, "cache_mib": 1, "memory_gib": 1, "kernel": "K", "load": 0, "date": "2026-01-01"}
