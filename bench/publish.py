@@ -11,7 +11,7 @@ row is published if more than half of the processes count.  Whatever is missed, 
 or not measured is listed.  Nothing is chosen by hand: the pages name patterns of rows, between
 comments like these, and what stands between them is written here:
 
-    <!-- machine -->  <!-- table: loader/* order/* -->  <!-- missed -->  <!-- numbers -->  <!-- end -->
+    <!-- machine -->  <!-- table: loader/* -->  <!-- missed -->  <!-- numbers -->  <!-- end -->
 
 bench/REASONS has the reasons of misses: a row, and a sentence that is printed if the row is missed.
 """
