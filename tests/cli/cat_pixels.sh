@@ -4,9 +4,10 @@
 #
 # tests/load/t_pixels.c asks a transform for the same.
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
+. "$ROOT/tests/python/lib.sh"
 
 write() { # NAME SCHEMA RECIPE: a dataset by another packer than shardpack
-	PYTHONPATH=$BUILD/python "$PYTHON" - "$@" <<'PY'
+	python - "$@" <<'PY'
 import sys
 import libshard
 
