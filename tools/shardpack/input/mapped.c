@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct sigaction before;			  /* const after once */
@@ -21,8 +22,12 @@ static _Thread_local sigjmp_buf *volatile out_of; /* the copy that this thread i
 
 static void on_bus(int number, siginfo_t *info, void *context)
 {
-	if (out_of)
+	const ucontext_t *there = context;
+
+	if (out_of) { /* with the signals that were blocked there */
+		pthread_sigmask(SIG_SETMASK, &there->uc_sigmask, NULL);
 		siglongjmp(*out_of, 1);
+	}
 	if (before.sa_flags & SA_SIGINFO)
 		before.sa_sigaction(number, info, context);
 	else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
