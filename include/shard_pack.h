@@ -199,8 +199,9 @@ struct shard_writer_options {
 	uint32_t skip_read_back;     /* 1: publish the file without reading it back */
 	uint32_t reserved;
 	/*
-	 * NULL, or turns that outlive the writer.  A thread that calls append or finish then has
-	 * one.  The writer gives it back while it waits for the disk, and its own thread takes one.
+	 * NULL, or turns that outlive the writer.  Then the caller must hold one when it calls append
+	 * or finish, and none when it calls close.  The writer gives it back while it waits for the
+	 * disk, and its own thread takes one.
 	 */
 	struct shard_turns *turns;
 };
@@ -251,7 +252,7 @@ SHARD_API int shard_writer_finish(struct shard_writer *w, struct shard_written *
 /*
  * The same for two shards, which are read back side by side: SHA-256 of two files at once takes
  * little longer than that of one.  Each succeeds or fails by itself: err[i].status is that of w[i].
- * Returns the first that is not OK.  `result` may be NULL.
+ * Returns the first that is not OK.  `result` may be NULL, and `err` may not.
  */
 SHARD_API int shard_writer_finish_two(struct shard_writer *const w[2], struct shard_written result[2],
 				      struct shard_error err[2]);
@@ -350,7 +351,9 @@ SHARD_API int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct sha
 /*
  * Run work(context), which reads views, keys or provenance of this shard.  Where SIGBUS would end
  * the process, work is left at once, and this fails with IO.  work may not lock, allocate, or call
- * this library.  The same for views of all shards of a dataset: shard_dataset_guarded() below.
+ * this library.  If a handler of SIGBUS is installed later, or a thread blocks that signal, this is
+ * noticed after 16 calls.  The same for views of all shards of a dataset: shard_dataset_guarded()
+ * below.
  */
 SHARD_API int shard_reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context,
 				   struct shard_error *err);

@@ -7,6 +7,7 @@
  */
 #include "libshard/io/guard.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -15,19 +16,23 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define HANDLERS_MAX 16u
+#define HANDLERS_MAX 8u
 
 static _Thread_local struct {
 	sigjmp_buf back;
 	bool (*volatile is_ours)(void *context, uintptr_t at); /* NULL: not armed */
 	void *volatile context;
-	bool blocked;		     /* does this thread block SIGBUS? */
-	unsigned asked;		     /* how often, in this process */
-	volatile sig_atomic_t owed;  /* a signal came by raise() while work ran */
-	volatile sig_atomic_t depth; /* handlers that are under way for one signal */
+	bool blocked;		    /* does this thread block SIGBUS? */
+	unsigned asked;		    /* how often, in this process */
+	volatile sig_atomic_t owed; /* a signal came by raise() while work ran */
+	unsigned brief;		    /* calls of guard_ask_at_times() */
 } armed;
 
-/* The handlers that ours was put above, oldest first: const as soon as they are counted. */
+/*
+ * The handlers that ours was put above, oldest first: const as soon as they are counted.  One that
+ * came later may hand a signal on to ours, as to the one that was there before it.  So ours has an
+ * entry for each, which knows the handler below it, and no signal goes round in a circle.
+ */
 static struct sigaction before[HANDLERS_MAX];
 static atomic_uint before_count;
 static atomic_flag installing = ATOMIC_FLAG_INIT;
@@ -48,15 +53,9 @@ static void hand_on(const struct sigaction *theirs, int number, siginfo_t *info,
 	}
 }
 
-/*
- * A handler that ours was put above may hand the signal on to ours again, as to the one that was
- * there before it.  Then it is the turn of the next older one.
- */
-static void on_bus(int number, siginfo_t *info, void *machine)
+static void on_bus(const struct sigaction *below, int number, siginfo_t *info, void *machine)
 {
-	static const struct sigaction none = {.sa_handler = SIG_DFL};
 	bool sent = info->si_code <= 0; /* by a process: there is no address, and no load that will be repeated */
-	unsigned depth = (unsigned)armed.depth, count = atomic_load(&before_count);
 
 	if (!sent && armed.is_ours && armed.is_ours(armed.context, (uintptr_t)info->si_addr)) {
 		const ucontext_t *there = machine;
@@ -74,27 +73,53 @@ static void on_bus(int number, siginfo_t *info, void *machine)
 		armed.owed = 1;
 		return;
 	}
-	armed.depth++;
-	hand_on(depth < count ? &before[count - 1 - depth] : &none, number, info, machine);
-	armed.depth = (sig_atomic_t)depth;
+	hand_on(below, number, info, machine);
+}
+
+#define ENTRY(n_)                                                           \
+	static void on_bus_##n_(int number, siginfo_t *info, void *machine) \
+	{                                                                   \
+		on_bus(&before[n_], number, info, machine);                 \
+	}
+ENTRY(0)
+ENTRY(1)
+ENTRY(2)
+ENTRY(3)
+ENTRY(4)
+ENTRY(5)
+ENTRY(6)
+ENTRY(7)
+
+static void (*const entry[])(int number, siginfo_t *info, void *machine) = {on_bus_0, on_bus_1, on_bus_2, on_bus_3,
+									    on_bus_4, on_bus_5, on_bus_6, on_bus_7};
+
+static_assert(sizeof(entry) / sizeof(entry[0]) == HANDLERS_MAX, "an entry for each handler");
+
+static bool is_entry(const struct sigaction *action)
+{
+	for (unsigned i = 0; i < HANDLERS_MAX; i++)
+		if (action->sa_flags & SA_SIGINFO && action->sa_sigaction == entry[i])
+			return true;
+	return false;
 }
 
 /* Put our handler above all others, if it is not there.  Not twice at a time. */
 static bool be_on_top(void)
 {
-	struct sigaction ours = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK}, now;
+	struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK}, now;
 	unsigned count;
 	bool good;
 
 	if (sigaction(SIGBUS, NULL, &now))
 		return false;
-	if ((now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_bus) || atomic_flag_test_and_set(&installing))
+	if (is_entry(&now) || atomic_flag_test_and_set(&installing))
 		return true;
 	count = atomic_load(&before_count);
 	good = count < HANDLERS_MAX;
 	if (good) {
 		before[count] = now; /* before it may be needed */
 		atomic_store(&before_count, count + 1);
+		ours.sa_sigaction = entry[count];
 		sigemptyset(&ours.sa_mask);
 		good = !sigaction(SIGBUS, &ours, NULL);
 	}
@@ -106,7 +131,7 @@ static bool be_on_top(void)
 static void in_child(void)
 {
 	atomic_flag_clear(&installing);
-	armed.asked = 0;
+	armed.asked = armed.brief = 0;
 }
 
 static void install(void)
@@ -129,20 +154,31 @@ static void change_mask(int how)
 	pthread_sigmask(how, &bus, NULL);
 }
 
-void guard_ask(void)
+static void ask(bool look)
 {
 	sigset_t now;
 
 	sigemptyset(&now);
 	pthread_sigmask(SIG_BLOCK, NULL, &now);
 	armed.blocked = sigismember(&now, SIGBUS) == 1;
-	if (armed.asked++ % GUARD_LOOK_EVERY == 0 && installed)
+	if (look && installed)
 		be_on_top();
+}
+
+void guard_ask(void)
+{
+	ask(armed.asked++ % GUARD_LOOK_EVERY == 0);
+}
+
+void guard_ask_at_times(void)
+{
+	if (armed.brief++ % GUARD_LOOK_EVERY == 0)
+		ask(true);
 }
 
 static bool run(bool (*is_ours)(void *context, uintptr_t at), void *range, void (*work)(void *context), void *context)
 {
-	armed.depth = armed.owed = 0;
+	armed.owed = 0;
 	if (sigsetjmp(armed.back, 0))
 		return false;
 	armed.context = range;

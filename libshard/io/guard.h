@@ -42,5 +42,7 @@ bool guard_run_where(bool (*is_ours)(void *context, uintptr_t at), void (*work)(
  */
 #define GUARD_LOOK_EVERY 16u
 void guard_ask(void);
+/* For short work: both, at the first call of a thread and at each call after so many. */
+void guard_ask_at_times(void);
 
 #endif

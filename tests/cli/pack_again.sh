@@ -81,6 +81,8 @@ run 5 "$PACK" build ds --again
 grep -q "^shardpack: ds/00000.shard: has other bytes than these sources make; " err || die "$(cat err)"
 cp -p kept here/many/a/0001.ppm
 run 0 "$PACK" build ds --again -q
+run 2 "$PACK" build ds --again --read-back no
+said_only "shardpack: --again compares every byte of the shards, so it cannot be given with --read-back no"
 cp -r ds begun
 
 # ---- other sources altogether: not each of them is told ----

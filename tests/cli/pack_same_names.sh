@@ -204,6 +204,11 @@ for edit in 's/^files 1/files 2/' '$d' 's/^\([0-9a-f]\{32\}\)$/-\1/' 's/^dataset
 	[ "$edit" = '$d' ] || run 1 "$PACK" array v1/x.npy -o hurt --shard-records 15
 	rm -r hurt
 done
+# One that an earlier dataset left does not hide those of a new one that was stopped at its end.
+begun
+cp plain/dataset.sources ds
+run 0 "$PACK" array v1/x.npy -o ds --shard-records 15
+cmp ds/dataset.sources whole/dataset.sources
 # It is a part of the dataset for --replace.
 run 0 "$PACK" array v2/x.npy -o whole --shard-records 15 --replace -q
 contents whole | grep -q dataset.sources || die "$(contents whole)"

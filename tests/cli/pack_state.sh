@@ -153,3 +153,16 @@ run 3 env LD_PRELOAD="$PWD/eio.so" ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_li
 said "shardpack: unread/.shardpack: cannot read this folder: Input/output error"
 run 0 "$CAT" verify unread
 run 0 "$PACK" images src -o unread "${ARGS[@]}"
+
+# ---- a shard that is given up while its thread writes: -j 1 has one turn for both ----
+
+"$PYTHON" - <<'PY'
+open("names", "w").write("a\nb\n")
+row = bytes(3072)
+open("bad.bin", "wb").write(b"".join(row + bytes([i == 700 and 9]) for i in range(2000)))
+PY
+for _ in 1 2 3 4 5 6 7 8; do
+	rm -rf given_up
+	run 1 timeout -k 5 60 "$PACK" raw bad.bin --schema 'image:u8[3,32,32],label:u8' --classes names --order source \
+		-o given_up -j 1 --read-back no
+done

@@ -7,6 +7,8 @@
  */
 #include "libshard/io/guard.h"
 
+#include <setjmp.h>
+
 #include "tests/unit/cut.h"
 
 /* ---- who was there before: a process of its own, in which install comes second ---- */
@@ -179,6 +181,43 @@ TEST(a_signal_that_was_raised_meanwhile_is_handed_on)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 42);
 }
 
+static sigjmp_buf out_of;
+
+static void jumps_out(int number)
+{
+	(void)number;
+	siglongjmp(out_of, 1);
+}
+
+/* A handler below ours or above it that leaves by a jump: it is called at each fault of its own. */
+static void jump_at_each(bool above)
+{
+	struct sigaction theirs = {.sa_handler = jumps_out};
+	volatile int jumps = 0;
+	struct cut c;
+
+	fresh();
+	if (!above)
+		sigaction(SIGBUS, &theirs, NULL);
+	if (!guard_install())
+		_exit(44);
+	if (above)
+		sigaction(SIGBUS, &theirs, NULL);
+	for (unsigned i = 0; i < 2 * GUARD_LOOK_EVERY; i++) /* ours goes above it */
+		guard_ask();
+	cut_make(&c);
+	unlink(c.path.text);
+	for (int i = 0; i < 3; i++) {
+		if (guard_run(c.map, BYTES, read_all, &c))
+			_exit(45);
+		if (sigsetjmp(out_of, 1))
+			jumps++;
+		else
+			read_all(&c);
+	}
+	_exit(jumps == 3 ? 42 : 46);
+}
+
 static void second_after(const char *who)
 {
 	struct sigaction theirs = {.sa_handler = SIG_DFL};
@@ -186,6 +225,8 @@ static void second_after(const char *who)
 
 	if (!strcmp(who, "later"))
 		first_of_two();
+	if (!strncmp(who, "jumps", 5))
+		jump_at_each(!strcmp(who, "jumps, above"));
 	if (!strcmp(who, "handler"))
 		theirs.sa_handler = foreign;
 	if (!strcmp(who, "info")) {
@@ -211,8 +252,8 @@ static void second_after(const char *who)
 
 TEST(other_handlers_are_got_along_with)
 {
-	static const char *const with_code[] = {"handler", "info", "later"}, *const deadly[] = {"default", "ignore",
-												"kill"};
+	static const char *const with_code[] = {"handler", "info", "later", "jumps", "jumps, above"},
+				 *const deadly[] = {"default", "ignore", "kill"};
 
 	for (size_t i = 0; i < COUNT(with_code); i++) {
 		int status = exec_self(with_code[i], NULL);

@@ -250,6 +250,9 @@ static int build(const struct cli_args *args)
 	uint64_t start_ns = monotonic_ns();
 	int code = start(&s, o, true);
 
+	if (code == EXIT_DONE && o->again && o->read_back)
+		code = fail(EXIT_USAGE, "--again compares every byte of the shards, so it cannot be given with "
+					"--read-back no");
 	if (code == EXIT_DONE && !s.sealed) {
 		s.job.part = o->part;
 		s.job.again = o->again;

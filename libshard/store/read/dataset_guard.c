@@ -45,11 +45,14 @@ int shard_dataset_guarded(const struct shard_dataset *ds, void (*work)(void *con
 		work(context);
 		return SHARD_OK;
 	}
+	guard_ask_at_times();
 	return guard_run_where(is_of_dataset, run_work, &g) ? SHARD_OK : reader_cut(g.of, err);
 }
 
 int shard_reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context,
 			 struct shard_error *err)
 {
+	if (r->guard)
+		guard_ask_at_times();
 	return reader_guarded_brief(r, work, context, err);
 }

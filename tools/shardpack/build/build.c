@@ -148,11 +148,13 @@ static int begin_shard(struct build *b, uint64_t range_idx)
 	return b->writer ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
 }
 
-/* This shard cannot be complete: give its room back at once, and go on looking at its inputs. */
+/* In a turn.  The shard cannot be complete: give its room back, and go on looking at its inputs. */
 static void hold_back(struct build *b)
 {
+	shard_turns_give(b->turns); /* the writer's thread, which has to end, may wait for one */
 	shard_writer_close(b->writer);
 	b->writer = NULL;
+	shard_turns_take(b->turns);
 }
 
 static int end_shard(struct build *b, uint64_t range_idx)
@@ -274,7 +276,8 @@ static int fill_shard(struct build *b, const struct kind *kind, uint64_t range_i
 	}
 	if (code == EXIT_DONE)
 		code = end_shard(b, range_idx);
-	hold_back(b); /* nothing, unless it went wrong */
+	shard_writer_close(b->writer); /* none, unless it went wrong */
+	b->writer = NULL;
 	return code;
 }
 

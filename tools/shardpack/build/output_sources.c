@@ -176,10 +176,17 @@ int output_finish_sealed(struct job *job)
 	return code == EXIT_DONE ? output_clear_state(job) : code;
 }
 
-/*
- * The fingerprints of its sources, with the times of `now`.  They lie in .shardpack if the dataset
- * was stopped while it was being finished.
- */
+/* Those in .shardpack, where they lie if the dataset was stopped while it was being finished. */
+static int open_unkept(const struct job *job, const struct origin *now, struct origin *then, bool *found)
+{
+	int code = output_open_origin(job, true, then, found);
+
+	if (code == EXIT_DONE && *found && then->per_input != now->per_input)
+		code = fail(EXIT_BAD, "%s/sources: damaged, or of another plan", job->state_dir);
+	return code;
+}
+
+/* The fingerprints of its sources, with the times of `now`. */
 static int open_kept(const struct job *job, const struct origin *now, struct origin *then, bool *found)
 {
 	char path[FILES_PATH_BYTES], id[65];
@@ -188,21 +195,22 @@ static int open_kept(const struct job *job, const struct origin *now, struct ori
 
 	if (code == EXIT_DONE)
 		code = files_read(path, &text, found);
-	if (code == EXIT_DONE && !*found) {
-		code = output_open_origin(job, true, then, found);
-		if (code == EXIT_DONE && *found && then->per_input != now->per_input)
-			code = fail(EXIT_BAD, "%s/sources: damaged, or of another plan", job->state_dir);
-		return code;
-	}
+	if (code == EXIT_DONE && !*found)
+		return open_unkept(job, now, then, found);
 	if (code == EXIT_DONE)
 		code = dataset_id(job->out_dir, id);
 	if (code == EXIT_DONE)
 		code = origin_share(then, now);
-	if (code == EXIT_DONE && !kept_prints_read(&text, id, then))
-		code = fail(EXIT_BAD,
-			    "%s: damaged, or of another dataset; if you remove it, only times tell whether the "
-			    "sources are the same",
-			    path);
+	if (code == EXIT_DONE && !kept_prints_read(&text, id, then)) {
+		/* It may be of a dataset that was here before, if the new one was not quite finished. */
+		origin_close(then);
+		code = open_unkept(job, now, then, found);
+		if (code == EXIT_DONE && !*found)
+			code = fail(EXIT_BAD,
+				    "%s: damaged, or of another dataset; if you remove it, only times tell whether "
+				    "the sources are the same",
+				    path);
+	}
 	text_free(&text);
 	return code;
 }

@@ -56,6 +56,7 @@ static enum inflated inflate_text(struct rest in, struct png_text *out)
 	out->owned = malloc(PNG_TEXT_MAX_BYTES);
 	if (!out->owned || inflateInit(&z) != Z_OK) {
 		free(out->owned);
+		out->owned = NULL;
 		return INFLATED_NO_MEMORY;
 	}
 	z.next_out = out->owned;
