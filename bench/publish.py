@@ -211,7 +211,7 @@ def numbers_block(run, _, old):
         figure = "not measured on a quiet machine yet"
         if row and row.published:
             figure = f"{number(row.median('ours'))} {row.unit}"
-            if beside:
+            if beside and row.median("bound") is not None:
                 figure += f"; {beside} {number(row.median('bound'))} {row.unit}"
         text += f"| {what} | {figure} |\n"
     kept = [line for line in old.splitlines() if line.startswith("| images per second in PyTorch")]

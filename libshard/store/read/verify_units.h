@@ -20,7 +20,7 @@ struct verify_room {
 	/* the part of the file that verify_units() found right and left in it; equal: none */
 	uint64_t held_begin, held_end;
 	struct read_ahead *ahead; /* reads into it; NULL: not needed yet */
-	/* the part of the file that `fill` was told to read by verify_ahead(); equal: none */
+	/* the part of the file that `ahead` was told to read by verify_ahead(); equal: none */
 	uint64_t ahead_begin, ahead_end;
 	uint8_t *decoded;
 	size_t decoded_bytes;

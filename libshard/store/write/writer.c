@@ -2,9 +2,9 @@
 /*
  * writer.c - records to units, units to the file
  *
- * The first group streams to the file; the others, and all tables, are spooled until finish.c lays
- * them behind it.  Each byte is hashed (XXH3) before it is handed to the kernel, so what a reader
- * compares with is what the caller gave.
+ * The first group streams to the file; the others, and all tables, are spooled until
+ * writer_finish.c lays them behind it.  Each byte is hashed (XXH3) before it is handed to the
+ * kernel, so what a reader compares with is what the caller gave.
  */
 #include "libshard/store/write/writer.h"
 
@@ -28,9 +28,7 @@ static int write_now(void *context, const void *data, size_t bytes, struct shard
 {
 	struct shard_writer *w = context;
 
-	/*
-	 * else it is made of what was read back and found right, off the way of the records to come
-	 */
+	/* With read-back, SHA-256 is made of what was read back and found right. */
 	if (!w->read_back) {
 		turns_take(w->turns);
 		sha256_update(&w->sha256, data, bytes);

@@ -3,8 +3,8 @@
  * output_sources.c - are the sources those that the folder of the dataset was begun with?
  *
  * While it is being built, .shardpack/sources says so.  A sealed dataset keeps the fingerprints
- * alone, in dataset.sources, so that copies of it are equal.  That file is none of the format: it
- * can be lost, and datasets of before have none.  Where no fingerprint covers every byte, times
+ * alone, in dataset.sources, so that copies of it are equal.  That file is not part of the format.
+ * It may be missing, as in older datasets.  Where no fingerprint covers every byte, times
  * tell: shards are written after the sources were read, so a source that changed later is newer
  * than the oldest shard.
  */

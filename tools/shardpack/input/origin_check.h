@@ -40,8 +40,8 @@ int origin_compare(const struct origin *then, const struct origin *now, const st
 		   const struct origin_words *words, bool trust_names);
 
 /*
- * Are all fingerprints the same?  If not, *slot is the first file that has another one.  One that
- * is missing is as good as any.
+ * Are all fingerprints the same?  If not, *slot is the first file that has another one.  A
+ * missing fingerprint matches.
  */
 bool origin_same_prints(const struct origin *then, const struct origin *now, uint64_t *slot);
 
