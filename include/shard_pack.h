@@ -199,9 +199,9 @@ struct shard_writer_options {
 	uint32_t skip_read_back;     /* 1: publish the file without reading it back */
 	uint32_t reserved;
 	/*
-	 * NULL, or turns that outlive the writer.  Then the caller must hold one when it calls append
-	 * or finish, and none when it calls close.  The writer gives it back while it waits for the
-	 * disk, and its own thread takes one.
+	 * NULL, or turns that outlive the writer.  Then the caller must hold one when it calls
+	 * append or finish, and none when it calls close.  The writer gives it back while it waits
+	 * for the disk, and its own thread takes one.
 	 */
 	struct shard_turns *turns;
 };

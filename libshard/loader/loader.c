@@ -123,7 +123,8 @@ int loader_start(struct shard_loader *l, struct shard_error *err)
 
 	if (l->cursor.owner)
 		return cursor_check_owner(&l->cursor, err);
-	l->start_ns = clock_now_ns(); /* before threads fill: their time is a part of it */
+	l->start_ns = clock_now_ns(); /* the time that threads fill is a part of it */
+
 	rc = l->feed ? feed_start(l->feed, err) : SHARD_OK; /* a pool starts its feed by itself */
 	if (rc)
 		return rc;

@@ -292,18 +292,20 @@ TEST(mistakes_of_a_launch_are_noticed)
 		const char *story;
 		void (*make)(struct scene *s);
 		bool tail; /* a band is missing */
-	} rows[] = {{"stride of records", wrong_stride, false},
-		    {"stride of lines", wrong_line, false},
-		    {"a byte too far", wrong_from, false},
-		    {"table", wrong_table, false},
-		    {"mirrored", wrong_flip, false},
-		    {"another record", wrong_row, false},
-		    {"layout", wrong_layout, false},
+	} rows[] = {
+		{"stride of records", wrong_stride, false},
+		{"stride of lines", wrong_line, false},
+		{"a byte too far", wrong_from, false},
+		{"table", wrong_table, false},
+		{"mirrored", wrong_flip, false},
+		{"another record", wrong_row, false},
+		{"layout", wrong_layout, false},
 #if !defined(__SANITIZE_THREAD__)
-		    {"tile over what it is made of", wrong_tile, false},
+		{"tile over what it is made of", wrong_tile, false},
 #endif
-		    {"band", wrong_band, false},
-		    {"tail of the grid", NULL, true}};
+		{"band", wrong_band, false},
+		{"tail of the grid", NULL, true}
+	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unsigned noticed = 0, tried = 0;

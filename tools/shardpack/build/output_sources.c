@@ -202,7 +202,7 @@ static int open_kept(const struct job *job, const struct origin *now, struct ori
 	if (code == EXIT_DONE)
 		code = origin_share(then, now);
 	if (code == EXIT_DONE && !kept_prints_read(&text, id, then)) {
-		/* It may be of a dataset that was here before, if the new one was not quite finished. */
+		/* of a dataset that was here before, if the new one was not quite finished */
 		origin_close(then);
 		code = open_unkept(job, now, then, found);
 		if (code == EXIT_DONE && !*found)
