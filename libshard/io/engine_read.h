@@ -16,6 +16,7 @@ struct engine_read {
 	void *dst;
 	bool asks;   /* see first whether all bytes lie in the page cache */
 	bool cached; /* of one that came back and asked: they did, and no device was read */
+	bool there;  /* the engine's own: all bytes were delivered at once */
 	/*
 	 * of one that came back: errno, 0 if all bytes are there, ENODATA if the file ended before
 	 */

@@ -192,12 +192,22 @@ uint64_t file_changed_ns(int fd, const char *path, uint64_t inode)
 	return (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
 }
 
-uint64_t file_major_faults(void)
+static struct rusage usage_of_thread(void)
 {
 	struct rusage usage = {0};
 
 	getrusage(RUSAGE_THREAD, &usage); /* cannot fail: the arguments are right */
-	return (uint64_t)usage.ru_majflt;
+	return usage;
+}
+
+uint64_t file_major_faults(void)
+{
+	return (uint64_t)usage_of_thread().ru_majflt;
+}
+
+uint64_t file_blocks_read(void)
+{
+	return (uint64_t)usage_of_thread().ru_inblock;
 }
 
 void file_drop_cache(int fd)

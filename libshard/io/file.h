@@ -52,7 +52,11 @@ bool file_is_cached(int fd, uint64_t offset, uint64_t bytes);
  */
 bool file_seems_cached(int fd, uint64_t bytes, bool *whole);
 
-/* Read bytes that all lie in the page cache.  Returns false if not all of them were read. */
+/*
+ * Read bytes that all lie in the page cache.  Returns false if not all of them were read.  Bytes
+ * that were missing may be there all the same, if the kernel fetched them before it answered; then
+ * file_blocks_read() has grown.
+ */
 bool file_read_cached(int fd, void *out, size_t bytes, uint64_t offset);
 
 /*
@@ -65,6 +69,8 @@ uint64_t file_changed_ns(int fd, const char *path, uint64_t inode);
  * How often this thread has waited for the disk because a page that it touched was not in memory.
  */
 uint64_t file_major_faults(void);
+/* What this thread has had read from devices so far, in 512 bytes; 0 where the kernel counts none. */
+uint64_t file_blocks_read(void);
 void file_drop_cache(int fd);
 
 int file_write_at(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);

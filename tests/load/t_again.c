@@ -8,7 +8,7 @@
  * was served by the page cache.
  *
  * LDFLAGS: -Wl,--wrap=file_seems_cached,--wrap=file_major_faults,--wrap=file_read_cached
- * LDFLAGS: -Wl,--wrap=file_changed_ns
+ * LDFLAGS: -Wl,--wrap=file_changed_ns,--wrap=file_blocks_read
  * TIMEOUT: 900
  * TAKES: 15
  */
@@ -24,11 +24,13 @@
 
 /* ---- what the library is told ---- */
 
-static bool warm, whole_there, hidden, changes_told;
+static bool warm, whole_there, hidden, changes_told, disk_is_fast;
 
 bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole);
 uint64_t __real_file_major_faults(void);
 uint64_t __wrap_file_major_faults(void);
+uint64_t __real_file_blocks_read(void);
+uint64_t __wrap_file_blocks_read(void);
 bool __real_file_read_cached(int fd, void *out, size_t bytes, uint64_t offset);
 bool __wrap_file_read_cached(int fd, void *out, size_t bytes, uint64_t offset);
 uint64_t __real_file_changed_ns(int fd, const char *path, uint64_t inode);
@@ -47,9 +49,14 @@ uint64_t __wrap_file_major_faults(void)
 	return hidden ? 0 : __real_file_major_faults();
 }
 
+uint64_t __wrap_file_blocks_read(void)
+{
+	return hidden ? 0 : __real_file_blocks_read();
+}
+
 bool __wrap_file_read_cached(int fd, void *out, size_t bytes, uint64_t offset)
 {
-	if (!hidden)
+	if (!hidden && !disk_is_fast)
 		return __real_file_read_cached(fd, out, bytes, offset);
 	return pread(fd, out, bytes, (off_t)offset) == (ssize_t)bytes;
 }
@@ -138,7 +145,7 @@ static unsigned tries_left = 20; /* of all scenes, to make the kernel drop a pag
 /* A test that is skipped leaves nothing made up behind, since others follow it. */
 static void skip_rot(void)
 {
-	hidden = warm = whole_there = false;
+	hidden = warm = whole_there = disk_is_fast = false;
 	SKIP("$TMPDIR is on a file system without O_DIRECT, or that lives in memory");
 }
 
@@ -254,6 +261,19 @@ TEST(damage_of_a_second_read_is_noticed)
 							    ? true
 							    : is_warm && path <= SHARD_PATH_MAP);
 				}
+}
+
+/* A read that must not wait fetches what is missing, and it is there before that read ends. */
+TEST(damage_that_a_fast_disk_delivers_at_once_is_noticed)
+{
+	whole_there = disk_is_fast = true;
+	for (size_t i = 0; i < COUNT(kinds); i++)
+		for (int is_warm = 0; is_warm < 2; is_warm++) {
+			STORY("%s, %s", kinds[i].name, is_warm ? "warm" : "cold");
+			warm = is_warm;
+			check_twice(&kinds[i], SHARD_PATH_PREAD, ROT_BIT, 0, !i);
+		}
+	disk_is_fast = false;
 }
 
 /*
