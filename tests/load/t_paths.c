@@ -227,8 +227,8 @@ TEST(a_cold_dataset_that_fits_is_mapped_under_the_guard)
 			CHECK_EQ(mapped.stats.pread_bytes + mapped.stats.direct_bytes, 0);
 			CHECK(read.stats.pread_bytes >= 2 * RECORDS * schema.group[0].stride);
 			/*
-			 * Each fetch is followed by a hash, in both epochs.  Where threads are in both
-			 * epochs at once, one hash may follow the fetches of both.
+			 * A hash follows each fetch, in both epochs.  Where threads are in both
+			 * at once, one hash may follow the fetches of both.
 			 */
 			if (check == SHARD_CHECK_DEVICE)
 				CHECK(mapped.stats.checked_unit_count >= (threads == 1 ? 2 : 1) * RECORDS);
