@@ -69,7 +69,7 @@ uint64_t file_changed_ns(int fd, const char *path, uint64_t inode);
  * How often this thread has waited for the disk because a page that it touched was not in memory.
  */
 uint64_t file_major_faults(void);
-/* What this thread has had read from devices so far, in 512 bytes; 0 where the kernel counts none. */
+/* What this thread has read from devices, in 512 bytes; 0 where the kernel counts none. */
 uint64_t file_blocks_read(void);
 void file_drop_cache(int fd);
 
