@@ -227,7 +227,7 @@ $(filter $(BUILD)/tests/ptx/%,$(TESTS)): $(call objects,tests/ptx/ptx_*.c) $(BUI
 $(PACK): $(filter-out %/main.o %/manual.o,$(call tool_objs,shardpack)) $(BUILD)/parts
 	$(Q)mkdir -p $(@D); rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $(PACK_USER): $(PACK)
-$(BUILD)/tests/pack/t_verbs: $(BUILD)/tools/shardpack/manual.o
+$(BUILD)/tests/pack/t_verbs $(BUILD)/tests/pack/t_jobs: $(BUILD)/tools/shardpack/manual.o
 $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 
 # The stable ABI: headers of any CPython from 3.11 on will do.

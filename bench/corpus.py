@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make the photo collection that bench/ packs: JPEGs of the sizes and the weight of ImageNet's.
+"""Make the photo collections that bench/ packs: JPEGs of the sizes and the weight of ImageNet's,
+and of the first of these images also PNGs and WebPs.
 
     corpus.py [--count N] [DIR]        DIR: ${XDG_CACHE_HOME:-~/.cache}/libshard/corpus-v1
 
 Writes DIR/train/CLASS/*.jpg, 20 classes, and last DIR/complete; with that in place it does nothing.
-Prints DIR.  Image i depends on i alone, so any number of processes makes the same files (with the
-same Pillow, NumPy and libjpeg).  Needs Pillow and NumPy; run it from anywhere.
+The same for DIR/png with DIR/complete-png, and for DIR/webp.  Prints DIR.  Image i depends on i
+alone, so any number of processes makes the same files (with the same Pillow, NumPy, libjpeg, libpng
+and libwebp).  Needs Pillow and NumPy; run it from anywhere.
 
 The sources, examples/photos, are small.  Enlarged crops of them are too smooth: sharpening and the
 grain of a sensor, kept by a high quality, bring the bytes per pixel to those of photos from the
@@ -38,6 +40,11 @@ SIZES = [(500, 375, 37), (500, 333, 18), (375, 500, 13), (333, 500, 7), (500, 40
 CODINGS = [({"subsampling": 2}, 940), ({"subsampling": 2, "progressive": True}, 20), ({"subsampling": 0}, 20),
            ({"subsampling": 1}, 10), (None, 10)]  # None: gray
 
+# Of PNGs and WebPs: how many there are, and of a thousand, how many are written in which way.
+OTHER_COUNT = 600
+PNG_MODES = [("RGB", 950), ("RGBA", 30), ("L", 20)]
+WEBP_CODINGS = [({}, 970), ({"lossless": True}, 30)]
+
 
 def choose(rng, table):
     return rng.choices([row[:-1] for row in table], [row[-1] for row in table])[0]
@@ -66,52 +73,71 @@ def make_image(rng, source):
     return Image.fromarray(np.clip(np.asarray(image) + grain + 0.5, 0, 255).astype(np.uint8))
 
 
-def write_one(job):
-    i, source, folder = job
-    rng = random.Random(SEED * 1_000_003 + i)
-    image = make_image(rng, load(source))
+def save_jpeg(rng, image, path):
     (coding,) = choose(rng, CODINGS)
     if coding is None:
         image, coding = image.convert("L"), {}
-    path = folder / f"class_{i % CLASS_COUNT:02d}" / f"photo_{i:05d}.jpg"
     image.save(path, quality=rng.randint(90, 96), **coding)
+
+
+def save_png(rng, image, path):
+    image.convert(*choose(rng, PNG_MODES)).save(path)
+
+
+def save_webp(rng, image, path):
+    (coding,) = choose(rng, WEBP_CODINGS)
+    image.save(path, quality=rng.randint(75, 92), **coding)
+
+
+SAVE = {"jpg": save_jpeg, "png": save_png, "webp": save_webp}
+
+
+def write_one(job):
+    i, source, folder, suffix = job
+    rng = random.Random(SEED * 1_000_003 + i)
+    image = make_image(rng, load(source))
+    path = folder / f"class_{i % CLASS_COUNT:02d}" / f"photo_{i:05d}.{suffix}"
+    SAVE[suffix](rng, image, path)
     return path.stat().st_size, image.width * image.height
 
 
-def main():
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    parser = argparse.ArgumentParser(description="make the photo collection that bench/ packs")
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("dir", nargs="?", type=Path, default=cache / "libshard" / "corpus-v1")
-    args = parser.parse_args()
-
-    stamp = args.dir / "complete"
-    want = f"seed {SEED}, {args.count} photos\n"
+def make(folder, suffix, stamp, count):
+    """Make one collection, unless it is there."""
+    want = f"seed {SEED}, {count} photos\n"
     if stamp.exists() and stamp.read_text().startswith(want):
-        print(args.dir)
-        return 0
-    if args.dir.exists() and any(args.dir.iterdir()) and not (args.dir / "started").exists():
-        print(f"{args.dir} holds something else: name a folder that is empty or not there", file=sys.stderr)
-        return 1
-
+        return
     sources = sorted(PHOTOS.glob("train/*/*.jpg"))
     if not sources:
-        print(f"{PHOTOS}/train holds no photos", file=sys.stderr)
-        return 1
+        raise SystemExit(f"{PHOTOS}/train holds no photos")
     stamp.unlink(missing_ok=True)
     for c in range(CLASS_COUNT):
-        (args.dir / "train" / f"class_{c:02d}").mkdir(parents=True, exist_ok=True)
-    (args.dir / "started").write_text(want)
-    for old in args.dir.glob("train/*/photo_*.jpg"):
+        (folder / f"class_{c:02d}").mkdir(parents=True, exist_ok=True)
+    (folder.parent / "started").write_text(want)
+    for old in folder.glob(f"*/photo_*.{suffix}"):
         old.unlink()
-    jobs = [(i, random.Random(i).choice(sources), args.dir / "train") for i in range(args.count)]
+    jobs = [(i, random.Random(i).choice(sources), folder, suffix) for i in range(count)]
     with multiprocessing.Pool(PROCESS_COUNT) as pool:
         made = pool.map(write_one, jobs, chunksize=16)
 
     total_bytes, pixels = map(sum, zip(*made))
-    note = f"{total_bytes / args.count / 1000:.1f} kB and {pixels / args.count / 1000:.0f} kpx each"
+    note = f"{total_bytes / count / 1000:.1f} kB and {pixels / count / 1000:.0f} kpx each"
     stamp.write_text(f"{want}{note}\n")
-    print(note, file=sys.stderr)
+    print(f"{folder}: {note}", file=sys.stderr)
+
+
+def main():
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    parser = argparse.ArgumentParser(description="make the photo collections that bench/ packs")
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("dir", nargs="?", type=Path, default=cache / "libshard" / "corpus-v1")
+    args = parser.parse_args()
+
+    if args.dir.exists() and any(args.dir.iterdir()) and not (args.dir / "started").exists():
+        print(f"{args.dir} holds something else: name a folder that is empty or not there", file=sys.stderr)
+        return 1
+    make(args.dir / "train", "jpg", args.dir / "complete", args.count)
+    for suffix in "png", "webp":
+        make(args.dir / suffix, suffix, args.dir / f"complete-{suffix}", min(args.count, OTHER_COUNT))
     print(args.dir)
     return 0
 

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pack.c - images per second of `shardpack images` against bench/bound_pack on the same photos and
- * as many threads
+ * as many threads: JPEGs, PNGs, WebPs
  *
  * Both are programs.  Ours is timed from its start to its end: it lists and plans, writes, makes
  * durable, reads back, seals.  The bound times its own loop, without its start.  Each run of ours
- * makes a new folder on the disk.
+ * makes a new folder on the disk.  A hash over all records says that both make the same pixels.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <xxhash.h>
 
 #include "bench/common/bench.h"
 #include "shard.h"
@@ -22,6 +25,7 @@
 struct job {
 	char source[4096], out[4096], list[4096], shardpack[4200], bound_pack[4200], pillow[64], threads[16];
 	uint64_t photo_count;
+	uint64_t sum; /* of the XXH3-64 of the bound's records; 0: not asked for yet */
 };
 
 /* Run a program to its end.  Its standard output goes to `answer`, if that is not NULL. */
@@ -62,18 +66,44 @@ static bool prepare(void *context)
 	return true;
 }
 
-/* The work was done: as many records as photos. */
+/* Of all records, in any order. */
+static uint64_t sum_of(struct shard_dataset *ds)
+{
+	const struct shard_group *pixels = &shard_dataset_schema(ds)->group[0];
+	uint8_t *record = bench_memory(pixels->stride);
+	void *group[SHARD_GROUPS_MAX] = {record};
+	struct shard_error err;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < shard_dataset_record_count(ds); i++) {
+		if (shard_dataset_read(ds, &i, 1, group, &err))
+			bench_die("%s", err.message);
+		sum += XXH3_64bits(record, pixels->record_bytes);
+	}
+	free(record);
+	return sum;
+}
+
+/* The work was done: as many records as photos, with the pixels that the bound makes. */
 static bool check(void *context)
 {
 	struct job *j = context;
+	char *const argv[] = {j->bound_pack, j->threads, "sum", NULL};
 	struct shard_dataset *ds;
 	struct shard_error err;
+	char answer[64];
 
+	if (!j->sum) {
+		run_program(argv, j->list, answer, sizeof(answer));
+		j->sum = strtoull(answer, NULL, 10);
+	}
 	if (shard_dataset_open(&ds, j->out, NULL, &err))
 		bench_die("%s", err.message);
 	if (shard_dataset_record_count(ds) != j->photo_count)
-		bench_die("%s: has %llu records; there are %llu photos", j->out,
-			  (unsigned long long)shard_dataset_record_count(ds), (unsigned long long)j->photo_count);
+		bench_die("%s: has %" PRIu64 " records; there are %" PRIu64 " photos", j->out,
+			  shard_dataset_record_count(ds), j->photo_count);
+	if (sum_of(ds) != j->sum)
+		bench_die("%s: has other pixels than %s makes", j->out, j->bound_pack);
 	shard_dataset_close(ds);
 	return true;
 }
@@ -119,6 +149,7 @@ static void list_photos(struct job *j)
 
 	if (!tree || !f)
 		bench_die("%s: cannot be listed into %s: %s", j->source, j->list, strerror(errno));
+	j->photo_count = j->sum = 0;
 	while ((e = fts_read(tree)))
 		if (e->fts_info == FTS_F || e->fts_info == FTS_NSOK) {
 			fprintf(f, "%s\n", e->fts_path);
@@ -129,56 +160,60 @@ static void list_photos(struct job *j)
 		bench_die("%s: has no photos", j->source);
 }
 
-static void threads_row(struct bench *b, struct job *j, const char *name, const char *threads)
+static const struct {
+	const char *name, *folder, *threads;
+} rows[] = {{"pack/images/1", "train", "1"}, {"pack/images/2", "train", "2"}, {"pack/pillow", "train", "1"},
+	    {"pack/png/1", "png", "1"},	     {"pack/png/2", "png", "2"},      {"pack/webp/1", "webp", "1"},
+	    {"pack/webp/2", "webp", "2"}};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static void measure(struct bench *b, struct job *j, size_t row)
 {
-	struct bench_row row = {
-		.name = name,
+	struct bench_row beside_loop = {
+		.name = rows[row].name,
 		.unit = "images/s",
 		.cpu_unit = "CPU s/image",
-		.cpu_work = (double)j->photo_count,
 		.context = j,
 		.side = {{"shardpack images, start to end", run_shardpack, prepare, check, 0},
 			 {"bound_pack, its loop", run_bound, prepare, NULL, 0}},
 	};
+	struct bench_row beside_pillow = {
+		.name = rows[row].name,
+		.unit = "images/s",
+		.context = j,
+		.side = {{"shardpack images -j 1, start to end", run_shardpack, prepare, check, 0},
+			 {"a loop with Pillow that has the same bytes, one process", run_pillow, prepare, NULL, 0}}};
 
-	snprintf(j->threads, sizeof(j->threads), "%s", threads);
-	bench_run(b, &row);
+	if (!bench_wants(b, rows[row].name))
+		return;
+	snprintf(j->source, sizeof(j->source), "%s/%s", bench_corpus(b), rows[row].folder);
+	snprintf(j->threads, sizeof(j->threads), "%s", rows[row].threads);
+	list_photos(j);
+	beside_loop.cpu_work = (double)j->photo_count;
+	bench_run(b, !strcmp(rows[row].name, "pack/pillow") ? &beside_pillow : &beside_loop);
 }
 
 int main(int argc, char **argv)
 {
 	struct bench *b = bench_open(argc, argv);
 	static struct job j;
-	struct bench_row pillow = {
-		.name = "pack/pillow",
-		.unit = "images/s",
-		.context = &j,
-		.side = {{"shardpack images -j 1, start to end", run_shardpack, prepare, check, 0},
-			 {"a loop with Pillow that has the same bytes, one process", run_pillow, prepare, NULL, 0}}};
 	const char *python = getenv("PYTHON");
 
-	if (!bench_wants(b, "pack/images/1") && !bench_wants(b, "pack/images/2") && !bench_wants(b, "pack/pillow"))
-		return bench_close(b);
 	if (!bench_corpus(b)) {
-		const char *why = "no photos to pack: bench/corpus.py needs Python with Pillow and NumPy (Debian: "
-				  "python3-pil python3-numpy)";
-
-		bench_skipped(b, "pack/images/1", why);
-		bench_skipped(b, "pack/images/2", why);
-		bench_skipped(b, "pack/pillow", why);
+		for (size_t i = 0; i < ROWS; i++)
+			bench_skipped(b, rows[i].name,
+				      "no photos to pack: bench/corpus.py needs Python with Pillow and NumPy (Debian: "
+				      "python3-pil python3-numpy)");
 		return bench_close(b);
 	}
-	snprintf(j.source, sizeof(j.source), "%s/train", bench_corpus(b));
 	snprintf(j.out, sizeof(j.out), "%s/packed", bench_dir(b));
 	snprintf(j.list, sizeof(j.list), "%s/photos.list", bench_dir(b));
 	snprintf(j.shardpack, sizeof(j.shardpack), "%s/bin/shardpack", bench_build(b));
 	snprintf(j.bound_pack, sizeof(j.bound_pack), "%s/bench/bound_pack", bench_build(b));
 	snprintf(j.pillow, sizeof(j.pillow), "%s", python && *python ? python : "python3");
-	list_photos(&j);
-	threads_row(b, &j, "pack/images/1", "1");
-	threads_row(b, &j, "pack/images/2", "2");
-	snprintf(j.threads, sizeof(j.threads), "1");
-	bench_run(b, &pillow);
+	for (size_t i = 0; i < ROWS; i++)
+		measure(b, &j, i);
 	bench_remove(j.out);
 	return bench_close(b);
 }

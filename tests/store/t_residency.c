@@ -93,10 +93,10 @@ TEST(faults_end_the_belief_that_a_shard_is_cached)
 	remove_tree(dir.text);
 }
 
-TEST(what_was_written_is_read_back_from_the_disk)
+static void read_back(uint32_t side, uint64_t count)
 {
-	struct shard_schema s = photo_schema(224, SHARD_RAW);
-	struct shard_writer_options o = {.size = sizeof(o), .planned_records = 100};
+	struct shard_schema s = photo_schema(side, SHARD_RAW);
+	struct shard_writer_options o = {.size = sizeof(o), .planned_records = count};
 	uint8_t *record[2] = {calloc(1, s.group[0].record_bytes), calloc(1, s.group[1].record_bytes)};
 	const void *group[2] = {record[0], record[1]};
 	struct shard_written written;
@@ -110,11 +110,19 @@ TEST(what_was_written_is_read_back_from_the_disk)
 		CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
 	data_bytes = 0;
 	CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
-	CHECK(data_bytes > 90 * s.group[0].stride);
+	CHECK(data_bytes > count * 9 / 10 * s.group[0].stride);
 	shard_writer_close(w);
 	remove_tree(dir.text);
 	free(record[0]);
 	free(record[1]);
+}
+
+TEST(what_was_written_is_read_back_from_the_disk)
+{
+	STORY("into the memory that it was written from");
+	read_back(224, 100);
+	STORY("units that do not fit there: of 3 MiB");
+	read_back(1024, 10);
 }
 
 TEST_MAIN()

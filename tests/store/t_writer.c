@@ -225,6 +225,83 @@ TEST(a_shard_that_spills)
 	unlink(path.text);
 }
 
+/*
+ * Units of the first group are filled in the output, if it has room; those of others in memory of
+ * their own.  The same records in both groups are the same bytes, whatever lies between fields.
+ */
+static void write_twice(uint32_t items, uint64_t count, const char *path)
+{
+	struct shard_schema s = {.group_count = 2, .field_count = 4};
+	struct shard_writer_options o = {.size = sizeof(o), .planned_records = count};
+	struct prng random = {items};
+	uint8_t *record, *was[2];
+	struct shard_reader *r;
+	struct shard_writer *w;
+
+	for (uint32_t f = 0; f < s.field_count; f++) {
+		snprintf(s.field[f].name, sizeof(s.field[f].name), "f%u", f);
+		s.field[f].group = f / 2;
+		s.field[f].dtype = f % 2 ? SHARD_F64 : SHARD_U8; /* aligned: a hole is in front of it */
+		s.field[f].ndim = 1;
+		s.field[f].shape[0] = f % 2 ? 1 : items;
+	}
+	CHECK_OK(shard_schema_lay_out(&s, 0, &fixture_err));
+	CHECK_EQ(s.group[0].stride, s.group[1].stride);
+	CHECK_EQ(s.group[0].unit_records, s.group[1].unit_records);
+	CHECK(s.field[1].offset > items && s.group[0].stride * count > 3 << 20); /* several buffers of output */
+	record = malloc((size_t)s.group[0].record_bytes);
+	unlink(path);
+	CHECK_OK(shard_writer_open(&w, path, &s, &o, &fixture_err));
+	for (uint64_t i = 0; i < count; i++) {
+		const void *group[] = {record, record};
+
+		prng_fill(&random, record, (size_t)s.group[0].record_bytes);
+		CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
+	}
+	CHECK_OK(shard_writer_finish(w, NULL, &fixture_err)); /* which reads back: hashes and holes are right */
+	shard_writer_close(w);
+	CHECK_OK(shard_reader_open(&r, path, NULL, &fixture_err));
+	for (uint32_t g = 0; g < 2; g++) {
+		was[g] = malloc((size_t)(count * s.group[g].stride));
+		CHECK_OK(shard_reader_read(r, g, 0, count, was[g], &fixture_err));
+	}
+	CHECK_MEM(was[0], was[1], (size_t)(count * s.group[0].stride));
+	random.state = items;
+	for (uint64_t i = 0; i < count; i++) {
+		const uint8_t *is = was[0] + i * s.group[0].stride;
+
+		prng_fill(&random, record, (size_t)s.group[0].record_bytes);
+		CHECK_MEM(is, record, items);
+		CHECK_MEM(is + s.field[1].offset, record + s.field[1].offset, 8);
+	}
+	shard_reader_close(r);
+	unlink(path);
+	free(was[0]);
+	free(was[1]);
+	free(record);
+}
+
+TEST(units_in_the_output_are_those_in_memory)
+{
+	static const struct {
+		const char *story;
+		uint32_t items;
+		uint64_t count;
+	} row[] = {
+		{"two records in a unit, the last one half full", 2050, 3001},
+		{"hundreds in a unit", 11, 130001},
+		{"one in a unit", 9001, 701},
+		{"larger than what is written at once", (2u << 20) + 5, 5},
+	};
+	struct path p;
+
+	tmp(&p, "t_writer.%d.shard", (int)getpid());
+	for (size_t i = 0; i < COUNT(row); i++) {
+		STORY("%s", row[i].story);
+		write_twice(row[i].items, row[i].count, p.text);
+	}
+}
+
 TEST(sections_of_large_shards_lie_on_64_KiB)
 {
 	struct shard_schema s = photo_schema(512, SHARD_RAW); /* 786,432 bytes and 32 of the small group */

@@ -33,13 +33,35 @@ struct worker_start {
 	void *own;
 };
 
+/* With lock: does each slot have a ticket? */
+static bool is_full(const struct workers *w)
+{
+	return w->next - w->head >= w->opt.slot_count;
+}
+
+/* With lock: is the ticket at `head` done? */
+static bool is_ready(const struct workers *w)
+{
+	return w->head < w->next && w->done[w->head % w->opt.slot_count];
+}
+
+/* With lock: are so many done that the taker should look, or does nothing else come? */
+static bool is_worth_waking(const struct workers *w)
+{
+	uint64_t n = 0;
+
+	while (n < w->opt.wake_count && w->head + n < w->next && w->done[(w->head + n) % w->opt.slot_count])
+		n++;
+	return n == w->opt.wake_count || (n && (w->next == w->opt.ticket_count || is_full(w)));
+}
+
 /* Take the next ticket; false when there is none, or no more is wanted. */
 static bool take(struct workers *w, uint64_t *slot)
 {
 	bool taken;
 
 	pthread_mutex_lock(&w->lock);
-	while (!w->stop && w->next < w->opt.ticket_count && w->next - w->head >= w->opt.slot_count)
+	while (!w->stop && w->next < w->opt.ticket_count && is_full(w))
 		pthread_cond_wait(&w->room, &w->lock);
 	taken = !w->stop && w->next < w->opt.ticket_count;
 	if (taken) {
@@ -64,7 +86,7 @@ static void *work(void *context)
 		shard_turns_give(w->opt.turns);
 		pthread_mutex_lock(&w->lock);
 		w->done[slot] = true;
-		if (slot == w->head % w->opt.slot_count)
+		if (is_worth_waking(w))
 			pthread_cond_signal(&w->ready);
 		pthread_mutex_unlock(&w->lock);
 	}
@@ -105,6 +127,7 @@ int workers_open(struct workers **out, const struct workers_options *opt)
 		return fail(EXIT_IO, "out of memory for threads");
 	w->opt = *opt;
 	w->opt.worker_count = workers_needed(opt->worker_count, opt->ticket_count);
+	w->opt.wake_count = opt->wake_count ? opt->wake_count : 1;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->room, NULL);
 	pthread_cond_init(&w->ready, NULL);
@@ -125,12 +148,6 @@ int workers_open(struct workers **out, const struct workers_options *opt)
 		     w->opt.worker_count);
 	*out = w;
 	return EXIT_DONE;
-}
-
-/* With lock: is the ticket at `head` done? */
-static bool is_ready(const struct workers *w)
-{
-	return w->head < w->next && w->done[w->head % w->opt.slot_count];
 }
 
 int workers_next(struct workers *w, uint64_t *slot)
@@ -165,6 +182,16 @@ static void release_head(struct workers *w)
 	if (w->opt.give_back)
 		w->opt.give_back(w->opt.context, w->head % w->opt.slot_count);
 	w->head++;
+}
+
+uint64_t workers_next_now(struct workers *w)
+{
+	uint64_t slot;
+
+	pthread_mutex_lock(&w->lock);
+	slot = is_ready(w) ? w->head % w->opt.slot_count : WORKERS_NO_SLOT;
+	pthread_mutex_unlock(&w->lock);
+	return slot;
 }
 
 void workers_release(struct workers *w)

@@ -16,9 +16,17 @@
 #include "shard_pack.h"
 #include "tools/common/progress.h"
 
+/*
+ * Small results that are worth taking together: it takes threads long to change places, and more
+ * of them would leave the CPU's cache meanwhile.
+ */
+#define WORKERS_AT_ONCE 8
+
 struct workers_options {
 	uint64_t ticket_count, slot_count;
-	unsigned worker_count;	   /* no more are started than there are tickets */
+	unsigned worker_count; /* no more are started than there are tickets */
+	/* wake the taker when so many are done in a row, or nothing else would come; 0 is 1 */
+	unsigned wake_count;
 	struct shard_turns *turns; /* each works in a turn */
 	struct progress *progress; /* ticked while waiting */
 	void *context;		   /* first argument of these: */
@@ -46,6 +54,8 @@ int workers_open(struct workers **out, const struct workers_options *opt);
  * the last.  Returns the exit code: EXIT_INTERRUPTED if the user asked to stop.
  */
 int workers_next(struct workers *w, uint64_t *slot);
+/* The same slot if its ticket is done already; WORKERS_NO_SLOT otherwise. */
+uint64_t workers_next_now(struct workers *w);
 void workers_release(struct workers *w);
 
 /* Stop them, wherever they are.  NULL is nothing. */

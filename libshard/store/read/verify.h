@@ -39,6 +39,8 @@ struct verify_whole {
 	const char *path;
 	struct sha256 *sha; /* NULL: not asked for */
 	struct shard_turns *turns;
+	uint8_t *memory[2];  /* page-aligned, to read into */
+	size_t memory_bytes; /* of each */
 	struct shard_error *err;
 	int rc; /* how it went */
 };

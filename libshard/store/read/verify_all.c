@@ -14,8 +14,7 @@
 #include "libshard/disk/pages.h"
 #include "shard_pack.h"
 
-#define READ_BACK_BYTES \
-	((size_t)4 << 20) /* new memory has to be cleared for every shard, so not more than speed asks for */
+#define LARGE_UNIT_BYTES ((size_t)4 << 20) /* memory for units that the caller's is too small for */
 
 /* A shard on its way. */
 struct walk {
@@ -68,7 +67,7 @@ static int note_held(struct walk *w, const struct verify_room *room)
 /* How many units from `unit` on are read at once. */
 static uint64_t piece_at(const struct walk *w, uint64_t unit)
 {
-	return unit < w->unit_count ? verify_piece(w->of->r, w->group, unit, READ_BACK_BYTES) : 0;
+	return unit < w->unit_count ? verify_piece(w->of->r, w->group, unit, w->room[0].buffer_bytes) : 0;
 }
 
 /* Go to the group, and begin to read it. */
@@ -90,6 +89,21 @@ static int begin_group(struct walk *w, uint32_t group)
 	return rc;
 }
 
+/* New memory has to be cleared, which takes longer than XXH3 of it: so use the caller's. */
+static int open_room(const struct verify_whole *of, struct verify_room *room, uint8_t *memory)
+{
+	uint64_t most = 0;
+
+	for (uint32_t g = 0; g < of->r->schema->group_count; g++)
+		most = max_u64(most, of->r->group[g].stride * of->r->group[g].unit_records);
+	if (most > of->memory_bytes - 2 * SHARD_PAGE_BYTES)
+		return verify_room_init(room, LARGE_UNIT_BYTES, of->err);
+	room->buffer = memory;
+	room->buffer_bytes = of->memory_bytes;
+	room->lent = true;
+	return SHARD_OK;
+}
+
 static int begin(struct walk *w)
 {
 	struct verify_whole *of = w->of;
@@ -101,13 +115,10 @@ static int begin(struct walk *w)
 	rc = verify_tables(of->r, of->err);
 	if (rc)
 		return rc;
-	for (uint32_t i = 0; i < 2; i++) {
-		int room_rc = verify_room_init(&w->room[i], READ_BACK_BYTES, rc ? NULL : of->err);
-
-		rc = rc ? rc : room_rc;
-	}
 	for (uint32_t i = 0; !rc && i < 2; i++) {
-		rc = verify_room_enter(&w->room[i], of->r, of->path, of->err);
+		rc = open_room(of, &w->room[i], of->memory[i]);
+		if (!rc)
+			rc = verify_room_enter(&w->room[i], of->r, of->path, of->err);
 		w->room[i].cached = false; /* what the disk has is the question */
 	}
 	return rc ? rc : begin_group(w, 0);

@@ -39,7 +39,8 @@ void verify_room_free(struct verify_room *room)
 	read_ahead_close(room->ahead);
 	file_close(room->fd);
 	file_close(room->direct_fd);
-	mem_free(room->buffer);
+	if (!room->lent)
+		mem_free(room->buffer);
 	mem_free(room->decoded);
 	*room = VERIFY_ROOM_NONE;
 }

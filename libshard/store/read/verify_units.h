@@ -15,6 +15,7 @@ typedef void verify_on_problem(void *context, const struct shard_error *problem)
 struct verify_room {
 	int fd, direct_fd; /* of the shard being checked; direct_fd may be -1 */
 	bool cached;	   /* the shard lies in the page cache */
+	bool lent;	   /* `buffer` is not the room's to free */
 	uint8_t *buffer;   /* page-aligned */
 	size_t buffer_bytes;
 	/* the part of the file that verify_units() found right and left in it; equal: none */

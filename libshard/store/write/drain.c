@@ -57,14 +57,23 @@ struct drain *drain_open(drain_write *write, void *context, size_t buffer_bytes)
 	return NULL;
 }
 
+void drain_close_keeping(struct drain *d, uint8_t *buffer[2])
+{
+	task_stop(&d->task);
+	buffer[0] = d->buffer[0];
+	buffer[1] = d->buffer[1];
+	mem_free(d);
+}
+
 void drain_close(struct drain *d)
 {
+	uint8_t *buffer[2];
+
 	if (!d)
 		return;
-	task_stop(&d->task);
-	mem_free(d->buffer[0]);
-	mem_free(d->buffer[1]);
-	mem_free(d);
+	drain_close_keeping(d, buffer);
+	mem_free(buffer[0]);
+	mem_free(buffer[1]);
 }
 
 uint8_t *drain_buffer(struct drain *d)

@@ -25,6 +25,9 @@ struct drain;
 struct drain *drain_open(drain_write *write, void *context, size_t buffer_bytes);
 void drain_close(struct drain *d); /* bytes that are not written yet may be left out; NULL is fine */
 
+/* The same, but the two buffers go to the caller, who frees them with mem_free(). */
+void drain_close_keeping(struct drain *d, uint8_t *buffer[2]);
+
 /* The buffer to fill, page-aligned; another one after each drain_put(). */
 uint8_t *drain_buffer(struct drain *d);
 

@@ -20,7 +20,6 @@
 #include "libshard/disk/schema.h"
 #include "shard_pack.h"
 
-#define OUT_BYTES	  (2u << 20)  /* in one write call past the page cache: devices are fastest with MiBs */
 #define LARGE_SHARD_BYTES (64u << 20) /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */
 
 /* A drain_write, in its thread. */
@@ -69,7 +68,7 @@ int writer_end_output(struct shard_writer *w, struct shard_error *err)
 	if (!rc)
 		rc = drain_wait(w->drain, err);
 	writer_end_wait(w);
-	drain_close(w->drain);
+	drain_close_keeping(w->drain, w->memory);
 	w->drain = NULL;
 	return rc;
 }
@@ -81,13 +80,15 @@ int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct sh
 
 	w->offset += bytes;
 	while (!rc && bytes) {
-		size_t n = min_u64(bytes, OUT_BYTES - w->out_used);
+		size_t n = min_u64(bytes, WRITER_OUT_BYTES - w->out_used);
+		uint8_t *to = drain_buffer(w->drain) + w->out_used;
 
-		memcpy(drain_buffer(w->drain) + w->out_used, at, n);
+		if (at != to) /* a unit was filled there */
+			memcpy(to, at, n);
 		w->out_used += n;
 		at += n;
 		bytes -= n;
-		if (w->out_used == OUT_BYTES)
+		if (w->out_used == WRITER_OUT_BYTES)
 			rc = put_buffer(w, err);
 	}
 	return rc;
@@ -227,7 +228,7 @@ int shard_writer_open(struct shard_writer **out, const char *path, const struct 
 	sha256_init(&w->sha256);
 	w->pages.schema = *schema;
 	w->path = mem_text(path);
-	w->drain = drain_open(write_now, w, OUT_BYTES);
+	w->drain = drain_open(write_now, w, WRITER_OUT_BYTES);
 	if (!w->path || !w->drain) {
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for a writer");
 		goto out;
@@ -264,6 +265,8 @@ void shard_writer_close(struct shard_writer *w)
 	if (!w)
 		return;
 	drain_close(w->drain); /* it writes to the file */
+	mem_free(w->memory[0]);
+	mem_free(w->memory[1]);
 	file_temp_discard(&w->temp);
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++) {
 		mem_free(w->group[g].unit);
@@ -323,7 +326,7 @@ static int store_chunk(struct shard_writer *w, uint32_t group, size_t bytes, str
 	return rc ? rc : store_data(w, group, g->packed, padded, err);
 }
 
-/* `unit` is g->unit, or the caller's record if it is a whole raw unit as it lies. */
+/* `unit` is g->place, or the caller's record if it is a whole raw unit as it lies. */
 static int store_unit(struct shard_writer *w, uint32_t group, const uint8_t *unit, size_t bytes,
 		      struct shard_error *err)
 {
@@ -344,17 +347,31 @@ int writer_end_unit(struct shard_writer *w, uint32_t group, struct shard_error *
 	size_t bytes = (size_t)(g->filled * w->pages.schema.group[group].stride);
 
 	g->filled = 0;
-	return store_unit(w, group, g->unit, bytes, err);
+	return store_unit(w, group, g->place, bytes, err);
+}
+
+/* In the output, if it goes there as it is, and this buffer has room for all of it. */
+static uint8_t *place_for_unit(const struct shard_writer *w, uint32_t group)
+{
+	const struct shard_group *s = &w->pages.schema.group[group];
+	bool streams = !group && s->codec == SHARD_RAW;
+
+	return streams && s->stride * s->unit_records <= WRITER_OUT_BYTES - w->out_used
+		       ? drain_buffer(w->drain) + w->out_used
+		       : w->group[group].unit;
 }
 
 static int append_to_group(struct shard_writer *w, uint32_t group, const void *record, struct shard_error *err)
 {
 	const struct shard_group *s = &w->pages.schema.group[group];
 	struct writer_group *g = &w->group[group];
-	uint8_t *place = g->unit + g->filled * s->stride;
+	uint8_t *place;
 
 	if (s->codec == SHARD_RAW && s->unit_records == 1 && !g->holes.count)
 		return store_unit(w, group, record, (size_t)s->stride, err);
+	if (!g->filled)
+		g->place = place_for_unit(w, group);
+	place = g->place + g->filled * s->stride;
 	memcpy(place, record, (size_t)s->record_bytes);
 	for (uint32_t h = 0; h < g->holes.count; h++) /* whatever the caller left between the fields */
 		memset(place + g->holes.hole[h].offset, 0, g->holes.hole[h].bytes);

@@ -19,8 +19,11 @@
 #include "shard.h"
 #include "shard_pack.h"
 
+#define WRITER_OUT_BYTES (2u << 20) /* in one write call past the page cache: devices are fastest with MiBs */
+
 struct writer_group {
-	uint8_t *unit;	 /* records of the unit or chunk being filled, padded with zeros */
+	uint8_t *unit;	 /* memory for records of a unit or chunk */
+	uint8_t *place;	 /* of the unit or chunk being filled: `unit`, or in the output */
 	uint8_t *packed; /* compressed groups: the chunk's stored bytes */
 	void *scratch;	 /* the codec's */
 	struct record_holes holes;
@@ -46,6 +49,7 @@ struct shard_writer {
 	struct pages pages;
 	struct drain *drain; /* writes to the file; its buffer holds the next bytes; NULL: all is written */
 	size_t out_used;     /* of that buffer */
+	uint8_t *memory[2];  /* when all is written: the drain's buffers, of WRITER_OUT_BYTES, to read back into */
 	uint64_t offset;     /* bytes given to the file so far, `out_used` included */
 	struct sha256 sha256;
 	struct writer_group group[SHARD_GROUPS_MAX];

@@ -35,6 +35,19 @@ static void open_written(struct finishing *f)
 	f->rc = reader_open_as(&f->reader, f->path, w->path, NULL, f->err);
 }
 
+/* The whole file at `path`, read into memory that the writer needs no more. */
+static struct verify_whole verify_of(const struct shard_writer *w, struct shard_reader *r, const char *path,
+				     struct sha256 *sha, struct shard_error *err)
+{
+	return (struct verify_whole){.r = r,
+				     .path = path,
+				     .sha = sha,
+				     .turns = w->turns,
+				     .memory = {w->memory[0], w->memory[1]},
+				     .memory_bytes = WRITER_OUT_BYTES,
+				     .err = err};
+}
+
 /* The kernel said that it has the bytes; only reading them from the disk tells. */
 static void read_back(struct finishing *f, uint32_t count)
 {
@@ -50,8 +63,7 @@ static void read_back(struct finishing *f, uint32_t count)
 		if (f[i].rc)
 			continue;
 		of[n] = &f[i];
-		whole[n++] = (struct verify_whole){f[i].reader,	  f[i].path, &f[i].w->sha256,
-						   f[i].w->turns, f[i].err,  SHARD_OK};
+		whole[n++] = verify_of(f[i].w, f[i].reader, f[i].path, &f[i].w->sha256, f[i].err);
 	}
 	verify_all(whole, n);
 	for (uint32_t i = 0; i < n; i++) {
@@ -83,7 +95,7 @@ static int compare_existing(struct shard_writer *w, struct shard_error *err)
 	const char *what = rc ? "no valid shard" : "another shard";
 
 	if (same && w->read_back) { /* its pages are ours; its records may have suffered since */
-		struct verify_whole whole = {r, w->path, NULL, w->turns, why, SHARD_OK};
+		struct verify_whole whole = verify_of(w, r, w->path, NULL, why);
 
 		verify_all(&whole, 1);
 		rc = whole.rc;

@@ -260,17 +260,18 @@ static int take_result(struct build *b, const struct result *r)
 /* All of a shard, out of the workers' slots. */
 static int fill_shard(struct build *b, const struct kind *kind, uint64_t range_idx)
 {
-	uint64_t done = 0, slot;
+	uint64_t done = 0, inputs = b->ranges[range_idx].count, slot;
 	int code = begin_shard(b, range_idx);
 
-	while (code == EXIT_DONE && done < b->ranges[range_idx].count) {
+	while (code == EXIT_DONE && done < inputs) {
 		code = workers_next(b->workers, &slot);
-		if (code != EXIT_DONE)
-			break;
 		shard_turns_take(b->turns);
-		code = kind->take(b, slot, &done);
+		for (unsigned n = 0; code == EXIT_DONE && slot != WORKERS_NO_SLOT; n++) {
+			code = kind->take(b, slot, &done);
+			workers_release(b->workers);
+			slot = n < WORKERS_AT_ONCE && done < inputs ? workers_next_now(b->workers) : WORKERS_NO_SLOT;
+		}
 		shard_turns_give(b->turns);
-		workers_release(b->workers);
 		if (code == EXIT_DONE)
 			code = finisher_check(&b->finisher);
 	}

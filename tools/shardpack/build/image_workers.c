@@ -131,6 +131,7 @@ int image_workers_open(struct image_workers **out, const struct job *job, const 
 	for (uint64_t i = 0; i < range_count; i++)
 		w->ticket_count += ranges[i].count;
 	w->slot_count = count_slots(job, w->ticket_count);
+	w->wake_count = WORKERS_AT_ONCE;
 	p->job = job;
 	p->progress = w->progress;
 	p->slot_count = w->slot_count;
