@@ -133,7 +133,7 @@ touch docs/manual.awk
 # shellcheck disable=SC2046 # names without blanks
 names "a touched maker of manuals" $(for t in shardcat shardpack; do
 	echo "docs/man/$t.md tools/$t/manual.c bin/$t"
-done) tests/pack/t_verbs
+done) tests/pack/t_jobs tests/pack/t_verbs
 good_make all tests
 
 touch tests/cuda/fake_full.map
