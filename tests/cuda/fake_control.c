@@ -119,7 +119,7 @@ int fake_cuModuleLoadData(void **module, const void *image)
 	if (!image || !*(const char *)image)
 		return call_leave(200);
 	m = calloc(1, sizeof(*m));
-	*m = (struct module){fake.modules, current_context(), image};
+	*m = (struct module){.next = fake.modules, .context = current_context(), .image = image};
 	fake.modules = m;
 	*module = m;
 	return call_leave(OK);
@@ -164,21 +164,37 @@ int fake_cuModuleGetFunction(void **function, void *module, const char *name)
 	rc = module_take(module, &p);
 	if (rc)
 		return call_leave(rc);
-	for (struct kernel *k = fake.kernel; k < fake.kernel + KERNELS_CAP; k++)
-		if (k->name && !strcmp(k->name, name)) {
-			k->image = (*p)->image;
-			*function = k;
+	for (unsigned i = 0; i < KERNELS_CAP; i++)
+		if (fake.kernel[i].name && !strcmp(fake.kernel[i].name, name)) {
+			struct function *f = &(*p)->function[i];
+
+			if (!f->kernel)
+				*f = (struct function){&fake.kernel[i], SHARED_BYTES};
+			*function = f;
 			return call_leave(OK);
 		}
 	return call_leave(NOT_FOUND);
 }
 
+/* The module that a function is of, if it was not unloaded yet. */
+static const struct module *module_of(const void *function)
+{
+	for (const struct module *m = fake.modules; m; m = m->next)
+		if ((const struct function *)function >= m->function &&
+		    (const struct function *)function < m->function + KERNELS_CAP)
+			return m;
+	sinned(FAKE_BAD_HANDLE);
+	return NULL;
+}
+
 int fake_cuFuncSetAttribute(void *function, int attribute, int value)
 {
 	ENTER("cuFuncSetAttribute");
+	if (!module_of(function))
+		return call_leave(INVALID_HANDLE);
 	if (attribute != 8 || value < 0 || value > SHARED_MOST) /* the most dynamic shared memory */
 		return call_leave(INVALID_VALUE);
-	((struct kernel *)function)->shared_most = (unsigned)value;
+	((struct function *)function)->shared_most = (unsigned)value;
 	return call_leave(OK);
 }
 
@@ -201,21 +217,26 @@ int fake_cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsign
 			unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **arguments,
 			void **extra)
 {
-	const struct kernel *k = function;
+	const struct function *f = function;
+	const struct kernel *k;
+	const struct module *m;
 	struct stream *s;
 	struct work *w;
 	int rc;
 
 	ENTER("cuLaunchKernel");
 	rc = stream_take(stream, &s);
-	if (!rc && (extra || shared_bytes > (k->shared_most ? k->shared_most : SHARED_BYTES) || grid_y > 65535 ||
-		    grid_z > 65535 || !grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z ||
-		    (uint64_t)block_x * block_y * block_z > 1024))
+	m = module_of(function);
+	if (!rc && !m)
+		rc = INVALID_HANDLE;
+	if (!rc && (extra || shared_bytes > f->shared_most || grid_y > 65535 || grid_z > 65535 || !grid_x || !grid_y ||
+		    !grid_z || !block_x || !block_y || !block_z || (uint64_t)block_x * block_y * block_z > 1024))
 		rc = INVALID_VALUE;
 	if (rc || s->captures)
 		return call_leave(rc);
 	w = work_add(s, KERNEL);
-	w->kernel = k;
+	w->kernel = k = f->kernel;
+	w->image = m->image;
 	memcpy(w->grid, (unsigned[]){grid_x, grid_y, grid_z}, sizeof(w->grid));
 	memcpy(w->block, (unsigned[]){block_x, block_y, block_z}, sizeof(w->block));
 	w->shared_bytes = shared_bytes;
@@ -388,7 +409,7 @@ static void control_kernel(const char *name, void (*twin)(const struct fake_kern
 		total += bytes[i];
 	if (parameter_count > ARGS_CAP || total > ARGS_BYTES)
 		abort();
-	*k = (struct kernel){.name = name, .image = k->image, .twin = twin, .count = parameter_count};
+	*k = (struct kernel){.name = name, .twin = twin, .count = parameter_count};
 	memcpy(k->bytes, bytes, parameter_count * sizeof(*bytes));
 	pthread_mutex_unlock(&fake.lock);
 }

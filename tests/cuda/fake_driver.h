@@ -61,9 +61,8 @@ struct record {
 
 struct kernel {
 	const char *name;
-	const void *image; /* of the module that it was last asked of */
 	void (*twin)(const struct fake_kernel_call *c);
-	unsigned count, shared_most; /* 0: SHARED_BYTES */
+	unsigned count;
 	size_t bytes[ARGS_CAP];
 };
 
@@ -86,6 +85,7 @@ struct work {
 	void (*call)(void *context);
 	void *context;
 	const struct kernel *kernel;
+	const void *image; /* of the module whose function was launched */
 	unsigned grid[3], block[3], shared_bytes;
 	uint8_t *arguments; /* KERNEL: to be freed; each on a multiple of 16 */
 };
@@ -132,10 +132,17 @@ struct region {
 	bool portable;
 };
 
+/* A kernel in one module. */
+struct function {
+	const struct kernel *kernel; /* NULL: was not asked for yet */
+	unsigned shared_most;
+};
+
 struct module {
 	struct module *next;
 	struct context *context;
 	const void *image;
+	struct function function[KERNELS_CAP];
 };
 
 struct fake {

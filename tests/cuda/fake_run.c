@@ -105,7 +105,7 @@ static void run(const struct work *w)
 		memcpy(c.grid, w->grid, sizeof(c.grid));
 		memcpy(c.block, w->block, sizeof(c.block));
 		c.name = w->kernel->name;
-		c.image = w->kernel->image;
+		c.image = w->image;
 		c.shared_bytes = w->shared_bytes;
 		c.arguments = arguments;
 		w->kernel->twin(&c);

@@ -401,4 +401,39 @@ TEST(kernels_run_as_their_twins)
 	trainer_check_clean();
 }
 
+static const void *ran_image;
+
+static void twin_notes_its_image(const struct fake_kernel_call *c)
+{
+	ran_image = c->image;
+}
+
+/* Two modules with one kernel: what is queued belongs to the one whose function was launched. */
+TEST(a_function_belongs_to_one_module)
+{
+	static const char image[2][8] = {"first", "second"};
+	void *module[2], *function[2], *stream;
+
+	scene_open();
+	fake->kernel("note", twin_notes_its_image, 0, NULL);
+	CU_OK(cu.cuStreamCreate(&stream, 0));
+	for (int i = 0; i < 2; i++) {
+		CU_OK(cu.cuModuleLoadData(&module[i], image[i]));
+		CU_OK(cu.cuModuleGetFunction(&function[i], module[i], "note"));
+	}
+	for (int i = 0; i < 2; i++) {
+		CU_OK(cu.cuLaunchKernel(function[i], 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+		CU_OK(cu.cuStreamSynchronize(stream));
+		CHECK(ran_image == image[i]);
+	}
+	CU_OK(cu.cuModuleUnload(module[0]));
+	CHECK_EQ(cu.cuLaunchKernel(function[0], 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL), 400);
+	CHECK_EQ(fake->sins(FAKE_BAD_HANDLE), 1);
+	CU_OK(cu.cuLaunchKernel(function[1], 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+	CU_OK(cu.cuStreamSynchronize(stream));
+	CU_OK(cu.cuModuleUnload(module[1]));
+	CU_OK(cu.cuStreamDestroy(stream));
+	scene_close();
+}
+
 TEST_MAIN()
