@@ -125,6 +125,19 @@ bool data_make_cold(const struct data_files *files, uint64_t *device_before)
 	return true;
 }
 
+void data_touch_free_memory(uint64_t bytes)
+{
+	uint8_t *memory =
+		mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		bench_die("no %.1f GB of memory: %s", (double)bytes / 1e9, strerror(errno));
+	madvise(memory, (size_t)bytes, MADV_HUGEPAGE);
+	for (uint64_t i = 0; i < bytes; i += PAGE_BYTES)
+		memory[i] = 1;
+	munmap(memory, (size_t)bytes);
+}
+
 uint64_t data_device_bytes(void)
 {
 	FILE *f = fopen("/proc/self/io", "re");

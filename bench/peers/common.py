@@ -218,6 +218,18 @@ def make_cold(folder):
     return stayed / max(pages, 1)
 
 
+def touch_free_memory(count):
+    """Touch so many bytes, and give them back.  A virtual machine may report free memory to its
+    host, which finds it anew when it is used again; of this much that is over before a run."""
+    import mmap
+
+    with mmap.mmap(-1, count) as m:
+        m.madvise(mmap.MADV_HUGEPAGE)
+        pages = np.frombuffer(m, np.uint8)[::PAGE]
+        pages[:] = 1
+        del pages
+
+
 def run_epoch(batches, use=touch):
     """(seconds, seconds to the first batch, records, sum)"""
     begin, first, records, total = time.perf_counter(), None, 0, 0

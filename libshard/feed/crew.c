@@ -116,7 +116,7 @@ static void look_ahead(struct crew *c, struct member *m, const struct place *p, 
 		return;
 	m->scratch.has_cold = false;
 	m->ahead.place = *p;
-	m->ahead.rows = steps_ahead(c->steps, order, p, c->thread_count, c->supply->paths.fetch_records,
+	m->ahead.rows = steps_ahead(c->steps, order, p, c->thread_count, c->supply->paths.apart_records,
 				    m->ahead.record, m->ahead.row_flags);
 	slot_fetch(c->supply, &m->scratch, &m->ahead);
 }
@@ -241,6 +241,17 @@ static void free_all(struct crew *c, bool inherited)
 	c->member = NULL;
 }
 
+static bool lacks_first_slot(void *context)
+{
+	struct crew *c = context;
+	bool lacks;
+
+	pthread_mutex_lock(&c->lock);
+	lacks = c->claim[0].state != CLAIM_READY;
+	pthread_mutex_unlock(&c->lock);
+	return lacks;
+}
+
 int crew_open(struct crew *c, struct supply *supply, struct ring *ring, const struct steps *steps,
 	      uint32_t thread_count, struct place from, struct shard_error *err)
 {
@@ -258,6 +269,8 @@ int crew_open(struct crew *c, struct supply *supply, struct ring *ring, const st
 	pthread_cond_init(&c->work, NULL);
 	pthread_cond_init(&c->ready, NULL);
 	start_threads(c);
+	if (c->member_count)
+		ring_clear_first(c->ring, lacks_first_slot, c);
 	return SHARD_OK;
 }
 

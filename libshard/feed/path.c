@@ -11,7 +11,7 @@
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
-#include "libshard/store/read/reader_chunks.h"
+#include "libshard/store/read/fetch.h"
 #include "shard_pack.h"
 
 #define FITS_PERCENT   60u		    /* of the available memory; the trainer needs some too */
@@ -113,6 +113,8 @@ struct path_choice paths_decide(struct paths *p, uint64_t shard, struct shard_re
 		reader_forget_all(r);
 	if (!path.hot)
 		fetch_beside(p, r);
+	if (!path.hot && path.kind == PATH_MAP)
+		fetch_expect(p->fetch, r);
 	enter(p, shard, path, path.hot && r->file_bytes < LONG_BYTES, epoch);
 	return path;
 }
@@ -129,77 +131,18 @@ void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch)
 	enter(p, shard, (struct path_choice){PATH_PREAD, false}, false, epoch);
 }
 
-/* ---- runs of a map ---- */
+/* ---- what a map lacks ---- */
 
-/* A run of a group, and when it was fetched. */
-struct run {
-	uint64_t first, count; /* records */
-	_Atomic uint8_t *begun, *there;
-};
-
-/* Returns false if there is no memory: the kernel then reads page by page, which is only slower. */
-static bool get_run(struct paths *p, uint64_t shard, const struct shard_reader *r, uint32_t group, uint64_t inside,
-		    struct run *out)
+bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+		 uint64_t epoch)
 {
-	_Atomic uint8_t *marks = atomic_load_explicit(&p->fetched[shard], memory_order_acquire), *none = NULL;
-	uint64_t records = r->pages->record_count, run = inside / p->fetch_records;
-	size_t runs = (size_t)(records / p->fetch_records + 1) * SHARD_GROUPS_MAX;
-
-	if (!marks) {
-		marks = mem_array(2 * runs, sizeof(*marks));
-		if (marks && !atomic_compare_exchange_strong(&p->fetched[shard], &none, marks)) {
-			mem_free((void *)marks);
-			marks = none;
-		}
-	}
-	if (!marks)
-		return false;
-	out->first = run * p->fetch_records;
-	out->count = min_u64(p->fetch_records, records - out->first);
-	out->begun = &marks[run * SHARD_GROUPS_MAX + group];
-	out->there = out->begun + runs;
-	return true;
+	return !is_beside(p, r, group) && fetch_begin(p->fetch, shard, r, group, inside, epoch);
 }
 
-static uint8_t mark_of(uint64_t epoch)
-{
-	return (uint8_t)(epoch % 255 + 1);
-}
-
-bool paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
 		     uint64_t epoch)
 {
-	uint64_t unit = r->group[group].unit_records, stride = r->group[group].stride;
-	struct run run;
-
-	if (!get_run(p, shard, r, group, inside, &run) ||
-	    atomic_load_explicit(run.there, memory_order_acquire) == mark_of(epoch) || is_beside(p, r, group))
-		return false;
-	if (atomic_load_explicit(run.begun, memory_order_acquire) == mark_of(epoch))
-		return true;
-	reader_forget(r, group, run.first, run.count);
-	if (r->group[group].compressed)
-		reader_fetch_chunks(r, group, run.first / unit,
-				    (run.first + run.count - 1) / unit - run.first / unit + 1);
-	else
-		file_will_need(r->group[group].data + run.first * stride, (size_t)(run.count * stride));
-	/* Only now the kernel knows all its pages.  A page touched before would be read alone. */
-	atomic_store_explicit(run.begun, mark_of(epoch), memory_order_release);
-	return true;
-}
-
-uint64_t paths_await_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
-			 uint64_t epoch)
-{
-	uint64_t stride = r->group[group].stride, before = file_major_faults();
-	struct run run;
-
-	if (!get_run(p, shard, r, group, inside, &run) ||
-	    atomic_load_explicit(run.there, memory_order_acquire) == mark_of(epoch))
-		return 0;
-	file_await(r->group[group].data + run.first * stride, (size_t)(run.count * stride));
-	atomic_store_explicit(run.there, mark_of(epoch), memory_order_release);
-	return file_major_faults() - before;
+	return fetch_await(p->fetch, shard, r, group, inside, epoch);
 }
 
 /* ---- life ---- */
@@ -223,18 +166,16 @@ bool paths_open(struct paths *p, struct shard_dataset *ds, uint32_t asked)
 		p->wants_direct |= is_direct_group(&s->group[g]) && s->group[g].stride >= DIRECT_BYTES;
 		p->has_direct_group |= is_direct_group(&s->group[g]);
 	}
-	p->fetch_records = record_bytes < PATH_RUN_BYTES ? PATH_RUN_BYTES / record_bytes : 1;
 	p->entry = mem_array((size_t)p->shard_count, sizeof(*p->entry));
-	p->fetched = mem_array((size_t)p->shard_count, sizeof(*p->fetched));
-	return p->entry && p->fetched;
+	p->fetch = fetch_open(p->shard_count, record_bytes, p->fits);
+	p->apart_records = p->fetch ? p->fetch->apart_records : 1;
+	return p->entry && p->fetch;
 }
 
-void paths_close(struct paths *p)
+void paths_close(struct paths *p, bool inherited)
 {
-	for (uint64_t i = 0; p->fetched && i < p->shard_count; i++)
-		mem_free((void *)atomic_load(&p->fetched[i]));
-	mem_free((void *)p->fetched);
+	fetch_close(p->fetch, inherited);
+	p->fetch = NULL;
 	mem_free((void *)p->entry);
-	p->fetched = NULL;
 	p->entry = NULL;
 }

@@ -6,11 +6,11 @@
  * thread that is, because all would decide the same.
  *
  * A mapped shard is hot if it lies in memory.  It stays hot until a step has to wait for pages.  A
- * long one is examined again in each epoch, too.  A mapped shard that is not hot is read in runs:
- * the first use of a record makes the kernel fetch the whole run around it.
+ * long one is examined again in each epoch, too.  What a mapped shard that is not hot lacks is
+ * fetched by store/read/fetch.h.
  *
- * With SHARD_CHECK_DEVICE this file also makes readers forget their checks: before it fetches a run
- * or a small group, and if a part of the shard is not in memory.
+ * With SHARD_CHECK_DEVICE this file also makes readers forget their checks: before it fetches a
+ * small group, and if a part of the shard is not in memory.
  */
 #ifndef SHARD_FEED_PATH_H
 #define SHARD_FEED_PATH_H
@@ -21,7 +21,7 @@
 #include "shard.h"
 #include "shard_pack.h"
 
-#define PATH_RUN_BYTES (UINT64_C(256) << 10) /* of neighbours: worth one request to a disk */
+struct fetch; /* store/read/fetch.h */
 
 enum path_kind { PATH_MAP = 0, PATH_DIRECT = 1, PATH_PREAD = 2 };
 
@@ -35,17 +35,16 @@ struct paths {
 	uint64_t shard_count;
 	uint32_t asked; /* enum shard_path */
 	bool is_remote, fits, wants_direct, has_direct_group;
-	uint64_t fetch_records; /* of a run */
 
+	struct fetch *fetch;
+	uint64_t apart_records;	 /* to fetch one of so many neighbours fetches all of them */
 	_Atomic uint32_t turn;	 /* goes up by 2 when hot shards are doubted */
 	_Atomic uint32_t *entry; /* [shard_count] a decision and its time; 0: there was none yet */
-	/* [shard_count] [2][run][group] the epoch in which a fetch began, and in which it ended */
-	_Atomic(_Atomic uint8_t *) *fetched;
 };
 
 /* Returns false if there is no memory.  Call paths_close() in either case. */
 bool paths_open(struct paths *p, struct shard_dataset *ds, uint32_t asked);
-void paths_close(struct paths *p);
+void paths_close(struct paths *p, bool inherited); /* inherited: the caller is a forked child */
 
 /* A dataset of at most so many bytes is read through the page cache, and stays there. */
 uint64_t path_fits_bytes(void);
@@ -82,17 +81,12 @@ void paths_doubt(struct paths *p, uint64_t faults, uint32_t hot_rows);
 void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch);
 
 /*
- * For a mapped shard that is not hot: begin to fetch the run around a record, once in an epoch.
- * Returns whether paths_await_run() shall be called before the record is used.
+ * For a mapped shard that is not hot: fetch_begin() and fetch_await().  Small groups beside large
+ * ones are fetched as a whole when the path is decided.
  */
-bool paths_fetch_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+		 uint64_t epoch);
+uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
 		     uint64_t epoch);
-/*
- * Wait until the run of a raw group is there.  The kernel counts such waiting as major faults; this
- * returns how many.  Its records are hashed when they are used, because paths_fetch_run() made the
- * reader forget them.
- */
-uint64_t paths_await_run(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
-			 uint64_t epoch);
 
 #endif

@@ -6,9 +6,12 @@
 
 #include <inttypes.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/io/buffer.h"
+
+#define CLEAR_BYTES (UINT64_C(2) << 20) /* a huge page */
 
 uint64_t ring_bytes(const struct ring *r)
 {
@@ -38,6 +41,14 @@ int ring_open(struct ring *r, uint32_t batch_records, struct shard_error *err)
 			 "no memory for %u slots of %" PRIu64 " bytes (%u records each); ask for smaller batches or "
 			 "fewer slots",
 			 r->slot_count, r->slot_bytes, batch_records);
+}
+
+void ring_clear_first(const struct ring *r, bool (*is_needed)(void *context), void *context)
+{
+	for (uint64_t begin, end = r->lent ? 0 : r->slot_bytes; end && is_needed(context); end = begin) {
+		begin = end - min_u64(end, CLEAR_BYTES);
+		buffer_clear_pages(r->slot[0].memory + begin, (size_t)(end - begin));
+	}
 }
 
 void ring_close(struct ring *r, bool inherited)

@@ -19,6 +19,11 @@ uint64_t ring_bytes(const struct ring *r);
 /* Fill in slot_bytes, slot_count and lent before. */
 int ring_open(struct ring *r, uint32_t batch_records, struct shard_error *err);
 /* `inherited`: the caller is a forked child, which does not have the memory of the ring. */
+/*
+ * While a thread fills the first slot from its begin, clear its pages from its end, as long as
+ * is_needed() says so.  Clearing takes as long as filling.  Not of lent memory.
+ */
+void ring_clear_first(const struct ring *r, bool (*is_needed)(void *context), void *context);
 void ring_close(struct ring *r, bool inherited);
 
 #endif

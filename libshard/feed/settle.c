@@ -13,6 +13,7 @@
 #include "libshard/feed/layout.h"
 #include "libshard/feed/path.h"
 #include "libshard/store/read/dataset.h"
+#include "libshard/store/read/fetch.h"
 
 #define SLOTS_DEFAULT	4u
 #define THREADS_DEFAULT 4u /* at most; one thread copies some 14 GB/s, but decoding needs more */
@@ -90,7 +91,7 @@ static void settle_windows(struct shard_loader_options *o, const struct shard_sc
 		return;
 	o->phase_unit_records = o->phase_unit_records ? o->phase_unit_records : unit;
 	if (!o->run_records)
-		o->run_records = ceil_div(ceil_div(PATH_RUN_BYTES, record_bytes), unit) * unit;
+		o->run_records = ceil_div(ceil_div(FETCH_RUN_BYTES, record_bytes), unit) * unit;
 	o->window_runs = o->window_runs ? o->window_runs : WINDOW_RUNS;
 	o->lane_count = o->lane_count ? o->lane_count : LANES;
 }

@@ -14,6 +14,7 @@
 #include "libshard/feed/slot_row.h"
 #include "libshard/io/guard.h"
 #include "libshard/store/read/dataset.h"
+#include "libshard/store/read/fetch.h"
 #include "shard_pack.h"
 
 #define TOGETHER    16u	 /* large rows that are prefetched at once: one wait for all their pages */
@@ -216,12 +217,14 @@ static bool is_of_rows(void *context, uintptr_t at)
 /* Begin to fetch what rows of maps that are not hot need.  Returns which rows wait for it. */
 static uint64_t fetch_rows(struct block *b, uint32_t group)
 {
+	uint8_t mark = fetch_mark(b->slot->place.epoch);
 	uint64_t rows = 0;
 
 	for (uint32_t i = 0; i < b->count; i++)
 		if (!b->at[i].path.hot && kind_of(b, group, &b->at[i]) == PATH_MAP &&
-		    paths_fetch_run(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
-				    b->slot->place.epoch))
+		    !fetch_is_there(b->supply->paths.fetch, b->at[i].shard, b->at[i].r, group, b->at[i].inside, mark) &&
+		    paths_fetch(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
+				b->slot->place.epoch))
 			rows |= UINT64_C(1) << i;
 	return rows;
 }
@@ -230,8 +233,8 @@ static void await_rows(struct block *b, uint32_t group, uint64_t rows)
 {
 	for (uint32_t i = 0; rows; i++, rows >>= 1)
 		if (rows & 1)
-			b->scratch->awaited += paths_await_run(&b->supply->paths, b->at[i].shard, b->at[i].r, group,
-							       b->at[i].inside, b->slot->place.epoch);
+			b->scratch->awaited += paths_await(&b->supply->paths, b->at[i].shard, b->at[i].r, group,
+							   b->at[i].inside, b->slot->place.epoch);
 }
 
 static int fill_raw(struct block *b, uint32_t group)

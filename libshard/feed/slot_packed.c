@@ -198,8 +198,8 @@ void slot_packed_fetch(struct block *b, uint32_t group)
 {
 	for (uint32_t i = 0; i < b->count; i++)
 		if (!b->at[i].path.hot)
-			paths_fetch_run(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
-					b->slot->place.epoch);
+			paths_fetch(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
+				    b->slot->place.epoch);
 }
 
 int slot_packed_fill(struct block *b, uint32_t group)

@@ -32,7 +32,7 @@ int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_l
 void supply_close(struct supply *s, bool inherited)
 {
 	stages_close(&s->stages, inherited);
-	paths_close(&s->paths);
+	paths_close(&s->paths, inherited);
 	if (!inherited)
 		pthread_mutex_destroy(&s->lock);
 }

@@ -39,7 +39,7 @@ struct scratch {
 	uint8_t *chunk;	   /* room for the longest decoded chunk */
 	struct cold *cold; /* reads past the map; NULL: there were none yet */
 	uint64_t faults;   /* scratch_faults() when it last decoded a chunk */
-	uint64_t awaited;  /* major faults of the thread in paths_await_run() */
+	uint64_t awaited;  /* major faults of the thread in paths_await() */
 	bool has_cold;	   /* it has met rows of shards that are not hot */
 };
 

@@ -19,6 +19,16 @@ void *buffer_open(size_t bytes)
 	return p;
 }
 
+void buffer_clear_pages(void *buffer, size_t bytes)
+{
+#if defined(MADV_POPULATE_WRITE) /* Linux 5.14; without it pages are cleared when they are written to */
+	madvise(buffer, bytes, MADV_POPULATE_WRITE);
+#else
+	(void)buffer;
+	(void)bytes;
+#endif
+}
+
 void buffer_keep(void *buffer, size_t bytes)
 {
 	madvise(buffer, bytes, MADV_DONTFORK); /* where it is not taken a child has a copy that it does not use */

@@ -16,6 +16,12 @@
 void *buffer_open(size_t bytes);
 
 /*
+ * The kernel clears a page when it is touched first.  This clears all pages of a buffer that were
+ * not yet, and changes no other one, so that another thread that writes to it finds them cleared.
+ */
+void buffer_clear_pages(void *buffer, size_t bytes);
+
+/*
  * Children of this process shall not have it: a device that writes to it while the process forks
  * would write into the copy of one of the two.  `bytes` are those of buffer_open(); such a buffer
  * goes back through buffer_close(), in this process.

@@ -107,6 +107,11 @@ void file_await(const void *begin, size_t bytes)
 	madvise((void *)first, (uintptr_t)begin + bytes - first, POPULATE_READ);
 }
 
+void file_ask_for_huge_pages(const void *begin, size_t bytes)
+{
+	madvise((void *)(uintptr_t)begin, bytes, MADV_HUGEPAGE);
+}
+
 void file_unmap(const void *map, uint64_t bytes)
 {
 	if (map)

@@ -36,6 +36,13 @@ void file_will_need(const void *begin, size_t bytes);
  * cannot do this (before Linux 5.14), or the file cannot be read, touching shows it.
  */
 void file_await(const void *begin, size_t bytes);
+/*
+ * Have the kernel read whole huge pages into that part of a map, 2 MiB at a time, each with one
+ * request to the disk and one entry in the page table (0.015 CPU seconds for a GB; small pages take
+ * 0.3 to 0.5).  It does so where file system and kernel know large folios: XFS since Linux 5.18,
+ * ext4 since 6.16.  Others read as many small pages, or take no notice.
+ */
+void file_ask_for_huge_pages(const void *begin, size_t bytes);
 void file_unmap(const void *map, uint64_t bytes);
 
 /* Open the file again for reads past the page cache.  Returns -1 if the file system has none. */

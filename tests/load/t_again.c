@@ -18,9 +18,10 @@
 #include "shard_pack.h"
 #include "tests/store/rot.h"
 
-#define RECORDS 120u
-#define VICTIM	45u /* its image, or what stands in its place in a shorter group, is far from the header */
-#define BATCH	10u
+#define RECORDS	       120u
+#define VICTIM	       45u /* its image, or what stands in its place in a shorter group, is far from the header */
+#define BATCH	       10u
+#define REGION_RECORDS 700u
 
 /* ---- what the library is told ---- */
 
@@ -377,34 +378,111 @@ TEST(a_shard_of_which_a_part_is_missing_is_forgotten)
 		whole_there = false;
 		paths_decide(&p, 0, r, 1);
 		CHECK_EQ(seen_count(r, 0), checks[i] == SHARD_CHECK_FIRST ? RECORDS : 0);
-		paths_close(&p);
+		paths_close(&p, false);
 		shard_dataset_close(ds);
 	}
 }
 
-/* Those of the records, and one on each side, which may share a page with them. */
-TEST(units_that_share_pages_are_forgotten_together)
+/* One shard of several regions. */
+static struct shard_reader *open_regions(struct shard_dataset **ds)
 {
-	struct shard_dataset *ds;
+	const uint64_t sizes[] = {REGION_RECORDS};
 	struct shard_reader *r;
+	int fd;
 
 	make_dataset(&kinds[1]);
-	ds = open_dataset(SHARD_CHECK_DEVICE);
-	CHECK_OK(shard_dataset_reader(ds, 0, &r, &fixture_err));
-	for (uint64_t first = 0; first < RECORDS; first += 7)
-		for (uint64_t count = 1; first + count <= RECORDS; count += 31) {
-			uint64_t low = first ? first - 1 : 0,
-				 high = first + count < RECORDS ? first + count + 1 : RECORDS;
+	remove_tree(folder.text);
+	new_folder(&folder, "t_again");
+	write_dataset(folder.text, &schema, sizes, 1);
+	fd = open(shard.text, O_RDONLY | O_CLOEXEC);
+	CHECK_EQ(fsync(fd), 0);
+	file_drop_cache(fd); /* or small pages of the file might stay */
+	close(fd);
+	*ds = open_dataset(SHARD_CHECK_DEVICE);
+	CHECK_OK(shard_dataset_reader(*ds, 0, &r, &fixture_err));
+	CHECK(schema.group[0].stride * REGION_RECORDS > 4 * READER_REGION_BYTES);
+	return r;
+}
 
-			STORY("records %" PRIu64 " and %" PRIu64 " more", first, count - 1);
-			read_all(ds);
-			CHECK_EQ(seen_count(r, 0), RECORDS);
-			reader_forget(r, 0, first, count);
-			CHECK_EQ(seen_count(r, 0), RECORDS - (high - low));
-			for (uint64_t i = 0; i < RECORDS; i++)
-				CHECK_EQ(atomic_load(&r->group[0].seen[i / 64]) >> (i & 63) & 1, i < low || i >= high);
-		}
+static void read_records(struct shard_dataset *ds, uint64_t count)
+{
+	uint8_t *record = malloc(schema.group[0].stride);
+	void *dst[SHARD_GROUPS_MAX] = {record};
+
+	for (uint64_t i = 0; i < count; i++)
+		CHECK_OK(shard_dataset_read(ds, &i, 1, dst, &fixture_err));
+	free(record);
+}
+
+/* Do these records have bytes in one piece of so many bytes of the file? */
+static bool share(uint64_t a, uint64_t a_count, uint64_t b, uint64_t piece_bytes)
+{
+	uint64_t from = section_of(shard.text, 1, 0).offset, stride = schema.group[0].stride;
+	uint64_t a_first = (from + a * stride) / piece_bytes,
+		 a_last = (from + (a + a_count) * stride - 1) / piece_bytes;
+
+	return (from + b * stride) / piece_bytes <= a_last && (from + (b + 1) * stride - 1) / piece_bytes >= a_first;
+}
+
+TEST(units_that_share_pages_or_regions_are_forgotten_together)
+{
+	struct shard_dataset *ds;
+	struct shard_reader *r = open_regions(&ds);
+
+	for (int has_regions = 0; has_regions < 2; has_regions++) {
+		if (has_regions)
+			reader_ask_for_regions(r);
+		for (uint64_t first = 0; first < REGION_RECORDS; first += 97)
+			for (uint64_t count = 1; first + count <= REGION_RECORDS; count += 131) {
+				STORY("regions %d, records %" PRIu64 " and %" PRIu64 " more", has_regions, first,
+				      count - 1);
+				read_records(ds, REGION_RECORDS);
+				CHECK_EQ(seen_count(r, 0), REGION_RECORDS);
+				reader_forget(r, 0, first, count);
+				for (uint64_t i = 0; i < REGION_RECORDS; i++)
+					CHECK_EQ(atomic_load(&r->group[0].seen[i / 64]) >> (i & 63) & 1,
+						 !share(first, count, i, has_regions ? READER_REGION_BYTES : 4096));
+			}
+	}
 	shard_dataset_close(ds);
+	remove_tree(folder.text);
+}
+
+/*
+ * The kernel reads a whole region for one record.  Another one, which was checked before, comes
+ * back with it, and is another one now.  The control thinks in pages.
+ */
+TEST(a_neighbour_that_comes_back_with_a_region_is_checked_again)
+{
+	for (int control = 0; control < 2; control++) {
+		struct shard_dataset *ds;
+		struct shard_reader *r = open_regions(&ds);
+		uint64_t victim = 0, other, stride = schema.group[0].stride, faults;
+		uint64_t from = section_of(shard.text, 1, 0).offset;
+		uint8_t *record = malloc(stride);
+		int rc;
+
+		STORY("control %d", control);
+		while ((from + victim * stride) / READER_REGION_BYTES < 2)
+			victim++;
+		other = victim + 50;
+		CHECK(share(victim, 1, other, READER_REGION_BYTES) && !share(victim, 1, other, 4096));
+		reader_ask_for_regions(r);
+		file_await(r->map, (size_t)r->file_bytes); /* in regions */
+		read_records(ds, REGION_RECORDS);
+		if (!rot(shard.text, from + victim * stride + 9000, ROT_BIT))
+			skip_rot();
+		if (control)
+			atomic_store(&r->has_regions, false);
+		CHECK_OK(shard_reader_read(r, 0, other, 1, record, &fixture_err));
+		faults = __real_file_major_faults();
+		rc = shard_reader_read(r, 0, victim, 1, record, NULL);
+		/* Where the kernel reads page by page, the record itself has to be waited for. */
+		CHECK_EQ(rc, control && __real_file_major_faults() == faults ? SHARD_OK : SHARD_E_CORRUPT);
+		shard_dataset_close(ds);
+		free(record);
+		remove_tree(folder.text);
+	}
 }
 
 /* ---- without a loader ---- */

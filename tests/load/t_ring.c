@@ -6,7 +6,7 @@
  * writes to, and one that allocates while it fills, must be noticed.
  *
  * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=ring_bytes,--wrap=malloc,--wrap=calloc,--wrap=realloc
- * LDFLAGS: -Wl,--wrap=aligned_alloc
+ * LDFLAGS: -Wl,--wrap=aligned_alloc,--wrap=buffer_clear_pages
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -32,6 +32,19 @@ uint64_t __wrap_ring_bytes(const struct ring *r);
 uint64_t __wrap_ring_bytes(const struct ring *r)
 {
 	return __real_ring_bytes(r) - (says_too_little ? PAGE : 0);
+}
+
+static atomic_ulong cleared_bytes;
+static _Atomic(uint8_t *) cleared_last;
+
+void __real_buffer_clear_pages(void *buffer, size_t bytes);
+void __wrap_buffer_clear_pages(void *buffer, size_t bytes);
+
+void __wrap_buffer_clear_pages(void *buffer, size_t bytes)
+{
+	atomic_store(&cleared_last, buffer);
+	atomic_fetch_add(&cleared_bytes, bytes);
+	__real_buffer_clear_pages(buffer, bytes);
 }
 
 #define COUNTED(name_, types_, names_)                   \
@@ -186,6 +199,44 @@ TEST(a_lent_ring_holds_all_batches_and_nothing_else_is_touched)
 	}
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK(status != 0);
+}
+
+/* Returns how much was cleared until the first batch was there. */
+static uint64_t clear_once(bool lent, uint64_t *slot_bytes)
+{
+	struct shard_loader *l;
+	struct shard_batch b;
+	void *memory;
+
+	wanted_open(&wanted, (struct shard_loader_options){.batch_records = 10, .slot_count = 2});
+	l = loader_of(&wanted);
+	*slot_bytes = shard_loader_ring_bytes(l) / 2;
+	memory = aligned_alloc(PAGE, 2 * *slot_bytes);
+	if (lent)
+		CHECK_OK(shard_loader_lend(l, memory, 2 * *slot_bytes, &fixture_err));
+	atomic_store(&cleared_bytes, 0);
+	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
+	if (atomic_load(&cleared_bytes))
+		CHECK((const uint8_t *)b.group[0].data - atomic_load(&cleared_last) < (ptrdiff_t)*slot_bytes);
+	CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+	close_loader(l);
+	free(memory);
+	return atomic_load(&cleared_bytes);
+}
+
+/* The slots are smaller than a huge page, so all of the first one is cleared at once. */
+TEST(pages_of_the_first_slot_are_cleared_while_it_is_filled)
+{
+	uint64_t slot_bytes, cleared = 0;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	inject_nothing();
+	inject.delay_us = 20000; /* up to that: a thread may be done before it is looked at */
+	for (int i = 0; i < 100 && !cleared; i++)
+		cleared = clear_once(false, &slot_bytes);
+	CHECK_EQ(cleared, slot_bytes);
+	for (int i = 0; i < 10; i++)
+		CHECK_EQ(clear_once(true, &slot_bytes), 0);
 }
 
 /* ---- what is allocated ---- */

@@ -263,20 +263,41 @@ _Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group)
 	return bits;
 }
 
-/* A unit of a raw group is as long as its records; stored chunks can be short. */
-void reader_forget(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count)
+/* Where the records of a raw group lie in the file. */
+static uint64_t raw_begin(const struct shard_reader *r, uint32_t group)
 {
-	struct reader_group *g = &r->group[group];
-	_Atomic uint64_t *seen = atomic_load_explicit(&g->seen, memory_order_acquire);
-	uint64_t margin =
-		g->compressed ? PAGE_BYTES / SHARD_CHUNK_ALIGN : ceil_div(PAGE_BYTES, g->stride * g->unit_records);
-	uint64_t unit = first / g->unit_records, last = (first + count - 1) / g->unit_records + margin;
+	return (uint64_t)(r->group[group].data - r->map);
+}
+
+static uint64_t raw_end(const struct shard_reader *r, uint32_t group)
+{
+	return raw_begin(r, group) + r->pages->record_count * r->group[group].stride;
+}
+
+void reader_ask_for_regions(struct shard_reader *r)
+{
+	if (atomic_exchange(&r->has_regions, true))
+		return;
+	for (uint32_t g = 0; g < r->schema->group_count; g++) {
+		uint64_t begin, end;
+
+		if (r->group[g].compressed || !r->group[g].data)
+			continue;
+		begin = align_up(raw_begin(r, g), READER_REGION_BYTES);
+		end = raw_end(r, g) / READER_REGION_BYTES * READER_REGION_BYTES;
+		if (begin < end)
+			file_ask_for_huge_pages(r->map + begin, (size_t)(end - begin));
+	}
+}
+
+static void forget_units(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t last)
+{
+	_Atomic uint64_t *seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire);
 
 	if (r->check != SHARD_CHECK_DEVICE || !seen)
 		return;
-	unit = unit > margin ? unit - margin : 0;
 	last = min_u64(last, reader_unit_count(r, group) - 1);
-	for (uint64_t end; unit <= last; unit = end) {
+	for (uint64_t end, unit = first; unit <= last; unit = end) {
 		uint64_t bits = UINT64_MAX << (unit & 63);
 
 		end = (unit | 63) + 1;
@@ -284,6 +305,35 @@ void reader_forget(struct shard_reader *r, uint32_t group, uint64_t first, uint6
 			bits &= UINT64_MAX >> (63 - (last & 63));
 		atomic_fetch_and_explicit(&seen[unit / 64], ~bits, memory_order_relaxed);
 	}
+}
+
+void reader_forget_bytes(struct shard_reader *r, uint32_t group, uint64_t begin, uint64_t end)
+{
+	const struct reader_group *g = &r->group[group];
+	uint64_t from = raw_begin(r, group), unit_bytes = g->stride * g->unit_records;
+
+	begin = begin > from ? begin - from : 0;
+	end = min_u64(end, raw_end(r, group)) - from;
+	if (begin < end)
+		forget_units(r, group, begin / unit_bytes, (end - 1) / unit_bytes);
+}
+
+/* A unit of a raw group is as long as its records; stored chunks can be short. */
+void reader_forget(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count)
+{
+	const struct reader_group *g = &r->group[group];
+	uint64_t together = atomic_load(&r->has_regions) ? READER_REGION_BYTES : PAGE_BYTES, begin, end;
+
+	if (g->compressed) {
+		uint64_t margin = PAGE_BYTES / SHARD_CHUNK_ALIGN, unit = first / g->unit_records;
+
+		forget_units(r, group, unit > margin ? unit - margin : 0,
+			     (first + count - 1) / g->unit_records + margin);
+		return;
+	}
+	begin = raw_begin(r, group) + first * g->stride;
+	end = begin + count * g->stride;
+	reader_forget_bytes(r, group, begin / together * together, align_up(end, together));
 }
 
 void reader_forget_group(struct shard_reader *r, uint32_t group)

@@ -39,6 +39,7 @@ struct shard_reader {
 	struct pages *pages;		   /* owned; may end behind its sections: see reader_share_schema() */
 	const struct shard_schema *schema; /* in pages, or the dataset's equal one */
 	atomic_uint sections_checked;	   /* bit i: I43 of section i */
+	atomic_bool has_regions;	   /* reader_ask_for_regions() was called */
 	_Atomic uint64_t changed_ns;	   /* when the file last changed, as far as that was noticed */
 	struct reader_group group[];	   /* [schema->group_count] */
 };
@@ -96,10 +97,19 @@ static inline bool reader_set_seen(struct reader_group *g, _Atomic uint64_t *wor
 }
 
 /*
+ * A region is what the kernel reads at once, if the map asks for huge pages: so many bytes of the
+ * file, at a multiple of that.  Only regions that lie in one raw group are read so.
+ */
+#define READER_REGION_BYTES (UINT64_C(2) << 20)
+void reader_ask_for_regions(struct shard_reader *r);
+
+/*
  * With SHARD_CHECK_DEVICE, forget that units were checked: those of these records and of others
- * that share a page with them; of a group; of all groups.  Other checks remember for ever.
+ * that share a page or region with them; those with bytes in [begin, end) of the file, of a raw
+ * group; of a group; of all groups.  Other checks remember for ever.
  */
 void reader_forget(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count);
+void reader_forget_bytes(struct shard_reader *r, uint32_t group, uint64_t begin, uint64_t end);
 void reader_forget_group(struct shard_reader *r, uint32_t group);
 void reader_forget_all(struct shard_reader *r);
 
