@@ -14,6 +14,7 @@
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/shardpack/convert/file_field.h"
 #include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/input/place.h"
@@ -21,6 +22,7 @@
 #include "tools/shardpack/plan/plan.h"
 
 #define RAW_BYTES  (UINT64_C(1) << 18) /* of one read, unless a single record is larger */
+#define AHEAD	   8u		       /* records that are prefetched */
 #define COPY_BYTES (UINT64_C(1) << 15) /* below, a system call costs more than page faults */
 
 /* Fields that are read together. */
@@ -206,57 +208,6 @@ void fixed_block_close(struct fixed_block *b)
 	memset(b, 0, sizeof(*b));
 }
 
-/* ---- one field of one record ---- */
-
-static void copy_swapped(uint8_t *out, const uint8_t *in, size_t bytes, size_t item)
-{
-	for (size_t i = 0; i < bytes; i += item)
-		for (size_t k = 0; k < item; k++)
-			out[i + k] = in[i + item - 1 - k];
-}
-
-/* An integer of a file as i64.  A u64 that does not fit is negative, and so no class. */
-static int64_t load_integer(const uint8_t *in, uint32_t dtype, bool swap)
-{
-	size_t item = shard_dtype_bytes(dtype);
-	bool is_signed = dtype == SHARD_I8 || dtype == SHARD_I16 || dtype == SHARD_I32 || dtype == SHARD_I64;
-	uint64_t value = 0;
-
-	for (size_t k = 0; k < item; k++)
-		value |= (uint64_t)in[swap ? item - 1 - k : k] << (8 * k);
-	if (is_signed && item < 8 && value >> (8 * item - 1))
-		value |= ~UINT64_C(0) << (8 * item);
-	return (int64_t)value;
-}
-
-/* `have` bytes of the file; a whole field has as many as it says, a ragged one may have fewer. */
-static void convert(const struct fixed *f, uint32_t field, const struct plan_slice *s, const uint8_t *in, uint64_t have,
-		    uint8_t *const *group)
-{
-	const struct shard_field *to = &f->schema->field[field];
-	size_t item = shard_dtype_bytes(s->dtype);
-	uint8_t *out = group[to->group] + to->offset;
-
-	if (s->dtype != to->dtype) {
-		for (size_t i = 0; i < have / item; i++) {
-			int64_t value = load_integer(in + i * item, s->dtype, s->swap);
-
-			memcpy(out + 8 * i, &value, 8);
-		}
-	} else if (s->swap && item > 1) {
-		copy_swapped(out, in, (size_t)have, item);
-	} else {
-		memcpy(out, in, (size_t)have);
-	}
-	if (to->kind == SHARD_RAGGED) {
-		const struct shard_field *length = &f->schema->field[to->length_field];
-		uint32_t items = (uint32_t)(have / item);
-
-		memset(out + have, 0, (size_t)(to->bytes - have)); /* ragged fields are not widened */
-		memcpy(group[length->group] + length->offset, &items, sizeof(items));
-	}
-}
-
 /* ---- a block ---- */
 
 static const struct plan_slice *slice_of(struct fixed *f, uint32_t field, uint64_t input_idx)
@@ -294,6 +245,17 @@ static bool read_bytes(const struct fixed *f, const struct stream *st, uint32_t 
 	       stored_read(f->stored, file, offset, out, (size_t)bytes, why, 160);
 }
 
+/* The records that come soon, if each is read alone: the processor then fetches several at once. */
+static void prefetch_record(struct fixed *f, const struct fixed_block *b, const struct stream *st, uint64_t i)
+{
+	const struct plan_slice *s;
+
+	if (!st->near || i >= b->place.count)
+		return;
+	s = slice_of(f, st->lead, b->input_idx[i]);
+	stored_prefetch(f->stored, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride, st->span);
+}
+
 /* Records [i, i + n) of the block, from the stream that they lie side by side in. */
 static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream *st, uint64_t i, uint64_t n)
 {
@@ -322,7 +284,8 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 			const struct plan_slice *s = slice_of(f, field, b->input_idx[i]);
 			uint64_t at = k * lead->stride + st->start[j], have = stored_field_bytes(f, field, s);
 
-			convert(f, field, s, f->raw.data + at, have < bytes - at ? have : bytes - at, group);
+			file_field_convert(f->schema, field, s, f->raw.data + at, have < bytes - at ? have : bytes - at,
+					   group);
 		}
 	}
 	return true;
@@ -398,6 +361,8 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 	for (uint32_t s = 0; s < f->stream_count; s++)
 		for (uint64_t i = 0; i < b->place.count; i += n) {
 			n = run_of(b, i, slice_of(f, f->stream[s].lead, b->input_idx[i]), f->stream[s].span);
+			if (n == 1)
+				prefetch_record(f, b, &f->stream[s], i + AHEAD);
 			if (!read_run(f, b, &f->stream[s], i, n))
 				return;
 		}

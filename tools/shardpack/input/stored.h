@@ -64,6 +64,9 @@ bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *o
  */
 bool stored_copy(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes);
 
+/* Have the processor fetch the begin of bytes that stored_copy() will be asked for. */
+void stored_prefetch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes);
+
 /* Are these bytes in memory already?  Also true if the system cannot tell. */
 bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset);
 
