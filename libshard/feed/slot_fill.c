@@ -98,6 +98,7 @@ static struct slot_row row_of(const struct block *b, uint32_t group, uint32_t i)
 			       .r = at->r,
 			       .shard = at->shard,
 			       .inside = at->inside,
+			       .hot = at->path.hot,
 			       .row = b->first + i,
 			       .group = group,
 			       .slot = b->slot->memory,

@@ -6,10 +6,14 @@
  */
 #include "libshard/feed/slot_row.h"
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/copy.h"
 #include "libshard/feed/unit_check.h"
+#include "libshard/io/file.h"
+#include "libshard/store/read/dataset.h"
+#include "libshard/store/read/fetch.h"
 #include "shard_pack.h"
 
 struct land_job {
@@ -64,6 +68,59 @@ static int run_land(struct land_job *j)
 	return rc;
 }
 
+/* ---- neighbours ---- */
+
+/* Units of one group, from `first` to before `end`. */
+struct units_job {
+	const struct slot_row *row;
+	uint64_t first, end, checked;
+};
+
+/* What is damaged stays unchecked: whoever needs it says so.  This may run under the guard. */
+static void check_units(void *context)
+{
+	struct units_job *j = context;
+	struct shard_reader *r = j->row->r;
+	struct reader_group *g = &r->group[j->row->group];
+	_Atomic uint64_t *seen = atomic_load_explicit(&g->seen, memory_order_acquire);
+
+	for (uint64_t u = j->first; u < j->end; u++) {
+		uint64_t bit = UINT64_C(1) << (u & 63);
+
+		if (!(atomic_load_explicit(&seen[u / 64], memory_order_relaxed) & bit) &&
+		    !reader_check_unit(r, j->row->group, u, g->data + u * g->unit_records * g->stride, NULL))
+			j->checked += reader_set_seen(g, &seen[u / 64], bit);
+	}
+}
+
+/*
+ * The order uses the records of a run soon.  To hash all its units in turn takes half as long as one
+ * here and there, as the processor sees where it goes on.
+ */
+static void check_run(const struct slot_row *row, uint64_t *checked)
+{
+	const struct supply *s = row->supply;
+	uint64_t base = s->ds->first_record[row->shard], run = s->run_records,
+		 unit = row->r->group[row->group].unit_records;
+	uint64_t first = 0, end = row->r->pages->record_count, begin = (base + row->inside) / run * run, faults;
+	struct units_job j = {.row = row};
+
+	if (!row->hot)
+		fetch_neighbours(s->paths.fetch, row->r, row->group, row->inside, &first, &end);
+	first = max_u64(first, begin > base ? begin - base : 0);
+	end = min_u64(end, begin + run - base);
+	j.first = ceil_div(first, unit);
+	j.end = end == row->r->pages->record_count ? ceil_div(end, unit) : end / unit;
+	faults = file_major_faults();
+	if (row->r->guard)
+		reader_guarded_brief(row->r, check_units, &j, NULL); /* who needs a page that is gone says so */
+	else
+		check_units(&j);
+	if (file_major_faults() != faults && first < end) /* other units may have come from a device with these */
+		reader_forget(row->r, row->group, first, end - first);
+	*checked += j.checked;
+}
+
 int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
 {
 	uint64_t unit = layout_unit_of(row->supply->layout, row->group, row->inside);
@@ -72,5 +129,7 @@ int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *chec
 	int rc = run_land(&j);
 
 	unit_check_end(&check, !rc, checked);
+	if (check.seen && check.hash && !rc && row->supply->run_records && row->r->group[row->group].unit_records > 1)
+		check_run(row, checked);
 	return rc == SHARD_E_CORRUPT && row->flags ? supply_set_aside(row->supply, row->flags, err) : rc;
 }

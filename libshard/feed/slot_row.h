@@ -16,6 +16,7 @@ struct slot_row {
 	uint8_t *flags; /* of the row; NULL: damage is an error */
 	uint8_t *slot;
 	bool fresh;   /* the bytes have just come from a device */
+	bool hot;     /* all of the shard lies in memory; else what fetch.h has fetched with the record */
 	uint8_t *dst; /* where the record belongs; NULL: its fields belong to arrays of the slot */
 };
 

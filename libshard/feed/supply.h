@@ -22,6 +22,7 @@ struct supply {
 	const struct layout *layout;
 	uint32_t on_corrupt;	/* enum shard_on_corrupt */
 	uint64_t guess_records; /* in a shard, if all shards are as long as the first */
+	uint64_t run_records;	/* that the order uses together; 0: it has no runs */
 	struct paths paths;
 	struct stages stages;
 

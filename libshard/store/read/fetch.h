@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/store/read/reader.h"
 #include "shard.h"
 #include "shard_pack.h"
@@ -70,6 +71,25 @@ static inline void fetch_pieces(const struct fetch *f, const struct shard_reader
 	} else {
 		*first = *last = inside / f->run_records;
 	}
+}
+
+/* The records that were fetched with one, as far as they are whole: from *first to before *end. */
+static inline void fetch_neighbours(const struct fetch *f, const struct shard_reader *r, uint32_t group,
+				    uint64_t inside, uint64_t *first, uint64_t *end)
+{
+	const struct reader_group *g = &r->group[group];
+	uint64_t data = (uint64_t)(g->data - r->map), from, to, records = r->pages->record_count;
+
+	fetch_pieces(f, r, group, inside, &from, &to);
+	if (!fetch_has_regions(f, g)) {
+		*first = from * f->run_records;
+		*end = min_u64(*first + f->run_records, records);
+		return;
+	}
+	from *= READER_REGION_BYTES;
+	to = (to + 1) * READER_REGION_BYTES;
+	*first = from > data ? ceil_div(from - data, g->stride) : 0;
+	*end = min_u64((to - data) / g->stride, records);
 }
 
 /* Was all of a record fetched, in the epoch of this mark? */
