@@ -94,7 +94,7 @@ static void check_units(void *context)
 }
 
 /*
- * The order uses the records of a run soon.  To hash all its units in turn takes half as long as one
+ * The order uses the records of a run soon.  To hash all its units in turn is faster than one
  * here and there, as the processor sees where it goes on.
  */
 static void check_run(const struct slot_row *row, uint64_t *checked)
