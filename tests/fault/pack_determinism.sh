@@ -31,6 +31,7 @@ for try in $(seq 50); do # where one was done before its signal came, it begins 
 	count=$(shards_in resumed)
 	for _ in $(seq 20000); do # until it has made another shard
 		[ "$(shards_in resumed)" -gt "$count" ] && break
+		[ -n "$(jobs -rp)" ] || break # it made its last one before they were counted
 		sleep 0.01
 	done
 	kill -$signal $pid 2>/dev/null || :
