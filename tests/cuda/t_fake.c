@@ -412,10 +412,11 @@ static void twin_notes_its_image(const struct fake_kernel_call *c)
 TEST(a_function_belongs_to_one_module)
 {
 	static const char image[2][8] = {"first", "second"};
+	static const size_t none[1];
 	void *module[2], *function[2], *stream;
 
 	scene_open();
-	fake->kernel("note", twin_notes_its_image, 0, NULL);
+	fake->kernel("note", twin_notes_its_image, 0, none);
 	CU_OK(cu.cuStreamCreate(&stream, 0));
 	for (int i = 0; i < 2; i++) {
 		CU_OK(cu.cuModuleLoadData(&module[i], image[i]));
