@@ -92,7 +92,7 @@ TEST(units_of_a_run_are_hashed_together_and_once)
 		l = open_loader(&ds, SHARD_CHECK_FIRST, windows(threads));
 		CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
-		/* at most 48 rows of a window of 40 units were filled: some 28 units without their neighbours */
+		/* 48 rows at most, of a window of 40 units: some 28 of these without neighbours */
 		CHECK(checked(l) >= 40);
 		CHECK_EQ(take(l, 0xff, &ignored, 0), 0);
 		CHECK_EQ(take(l, 0xff, &ignored, 0), 0);
