@@ -219,13 +219,13 @@ static bool make_cold(void *context)
 
 static bool make_cold_and_open(void *context)
 {
-	const struct job *j = context;
+	struct job *j = context;
 
-	if (!make_cold(context))
+	if (!make_cold(j))
 		return false;
 	if (j->defaults) /* its epochs end with all records in memory */
 		data_touch_free_memory(j->files.bytes + j->files.bytes / 4);
-	trainer_open_loader(&((struct job *)context)->trainer);
+	trainer_open_loader(&j->trainer);
 	return true;
 }
 

@@ -17,6 +17,7 @@
 #include "libshard/feed/slot_packed.h"
 #include "libshard/feed/steps.h"
 #include "libshard/io/guard.h"
+#include "libshard/store/read/fetch.h"
 
 /* ---- filling ---- */
 
@@ -116,7 +117,7 @@ static void look_ahead(struct crew *c, struct member *m, const struct place *p, 
 		return;
 	m->scratch.has_cold = false;
 	m->ahead.place = *p;
-	m->ahead.rows = steps_ahead(c->steps, order, p, c->thread_count, c->supply->paths.apart_records,
+	m->ahead.rows = steps_ahead(c->steps, order, p, c->thread_count, c->supply->paths.fetch->apart_records,
 				    m->ahead.record, m->ahead.row_flags);
 	slot_fetch(c->supply, &m->scratch, &m->ahead);
 }

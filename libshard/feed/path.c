@@ -168,7 +168,6 @@ bool paths_open(struct paths *p, struct shard_dataset *ds, uint32_t asked)
 	}
 	p->entry = mem_array((size_t)p->shard_count, sizeof(*p->entry));
 	p->fetch = fetch_open(p->shard_count, record_bytes, p->fits);
-	p->apart_records = p->fetch ? p->fetch->apart_records : 1;
 	return p->entry && p->fetch;
 }
 

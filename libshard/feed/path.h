@@ -37,7 +37,6 @@ struct paths {
 	bool is_remote, fits, wants_direct, has_direct_group;
 
 	struct fetch *fetch;
-	uint64_t apart_records;	 /* to fetch one of so many neighbours fetches all of them */
 	_Atomic uint32_t turn;	 /* goes up by 2 when hot shards are doubted */
 	_Atomic uint32_t *entry; /* [shard_count] a decision and its time; 0: there was none yet */
 };

@@ -11,8 +11,6 @@
 #include "libshard/base/mem.h"
 #include "libshard/io/buffer.h"
 
-#define CLEAR_BYTES (UINT64_C(2) << 20) /* a huge page */
-
 uint64_t ring_bytes(const struct ring *r)
 {
 	return r->slot_bytes * r->slot_count;
@@ -46,7 +44,7 @@ int ring_open(struct ring *r, uint32_t batch_records, struct shard_error *err)
 void ring_clear_first(const struct ring *r, bool (*is_needed)(void *context), void *context)
 {
 	for (uint64_t begin, end = r->lent ? 0 : r->slot_bytes; end && is_needed(context); end = begin) {
-		begin = end - min_u64(end, CLEAR_BYTES);
+		begin = end - min_u64(end, HUGE_PAGE_BYTES);
 		buffer_clear_pages(r->slot[0].memory + begin, (size_t)(end - begin));
 	}
 }

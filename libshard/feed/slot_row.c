@@ -10,6 +10,7 @@
 #include "libshard/base/error.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/copy.h"
+#include "libshard/feed/steps.h"
 #include "libshard/feed/unit_check.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
@@ -100,7 +101,7 @@ static void check_units(void *context)
 static void check_run(const struct slot_row *row, uint64_t *checked)
 {
 	const struct supply *s = row->supply;
-	uint64_t base = s->ds->first_record[row->shard], run = s->run_records,
+	uint64_t base = s->ds->first_record[row->shard], run = steps_run_records(s->steps),
 		 unit = row->r->group[row->group].unit_records;
 	uint64_t first = 0, end = row->r->pages->record_count, begin = (base + row->inside) / run * run, faults;
 	struct units_job j = {.row = row};
@@ -112,11 +113,8 @@ static void check_run(const struct slot_row *row, uint64_t *checked)
 	j.first = ceil_div(first, unit);
 	j.end = end == row->r->pages->record_count ? ceil_div(end, unit) : end / unit;
 	faults = file_major_faults();
-	if (row->r->guard)
-		reader_guarded_brief(row->r, check_units, &j, NULL); /* who needs a page that is gone says so */
-	else
-		check_units(&j);
-	if (file_major_faults() != faults && first < end) /* other units may have come from a device with these */
+	reader_guarded_brief(row->r, check_units, &j, NULL); /* who needs a page that is gone says so */
+	if (file_major_faults() != faults && first < end)    /* other units may have come from a device with these */
 		reader_forget(row->r, row->group, first, end - first);
 	*checked += j.checked;
 }
@@ -129,7 +127,8 @@ int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *chec
 	int rc = run_land(&j);
 
 	unit_check_end(&check, !rc, checked);
-	if (check.seen && check.hash && !rc && row->supply->run_records && row->r->group[row->group].unit_records > 1)
+	if (check.seen && check.hash && !rc && steps_run_records(row->supply->steps) &&
+	    row->r->group[row->group].unit_records > 1)
 		check_run(row, checked);
 	return rc == SHARD_E_CORRUPT && row->flags ? supply_set_aside(row->supply, row->flags, err) : rc;
 }

@@ -27,6 +27,12 @@ bool steps_ended(const struct steps *s, const struct place *p);
 struct place steps_next(const struct steps *s, struct place p);
 /* Returns the rank, for order_rank_*(), in the part of an epoch that was entered at `p`. */
 struct order_rank steps_rank(const struct steps *s, const struct place *p);
+/* Records of a run, which the order uses together; 0 if it has no runs. */
+static inline uint64_t steps_run_records(const struct steps *s)
+{
+	return s->params.kind == ORDER_TWO_LEVELS ? s->params.run_records : 0;
+}
+
 /* Positions that a step takes, of all ranks together. */
 uint64_t steps_records(const struct steps *s);
 /* The position in the epoch where the step at `p` begins. */

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 
 #include "libshard/base/error.h"
-#include "libshard/feed/steps.h"
 #include "libshard/store/read/dataset.h"
 
 int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_loader_options *o,
@@ -17,9 +16,9 @@ int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_l
 
 	s->ds = ds;
 	s->layout = layout;
+	s->steps = steps;
 	s->on_corrupt = o->on_corrupt;
 	s->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
-	s->run_records = steps->params.kind == ORDER_TWO_LEVELS ? steps->params.run_records : 0;
 	s->damage.status = SHARD_OK;
 	pthread_mutex_init(&s->lock, NULL);
 	if (paths_open(&s->paths, ds, o->path))

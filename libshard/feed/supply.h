@@ -20,9 +20,9 @@
 struct supply {
 	struct shard_dataset *ds; /* const after open, as: */
 	const struct layout *layout;
+	const struct steps *steps;
 	uint32_t on_corrupt;	/* enum shard_on_corrupt */
 	uint64_t guess_records; /* in a shard, if all shards are as long as the first */
-	uint64_t run_records;	/* that the order uses together; 0: it has no runs */
 	struct paths paths;
 	struct stages stages;
 

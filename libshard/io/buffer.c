@@ -8,8 +8,6 @@
 
 #include "libshard/base/mem.h"
 
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
-
 void *buffer_open(size_t bytes)
 {
 	void *p = mem_aligned(HUGE_PAGE_BYTES, bytes);

@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
 /*
  * Aligned to 2 MiB, and made of huge pages where the system has them.  A direct read into small
  * pages is cut into requests of as many pages as the device takes segments, each a page; into huge

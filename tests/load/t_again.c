@@ -347,12 +347,12 @@ static uint64_t seen_count(const struct shard_reader *r, uint32_t group)
 	return count;
 }
 
-static void read_all(struct shard_dataset *ds)
+static void read_records(struct shard_dataset *ds, uint64_t count)
 {
 	uint8_t *record = malloc(schema.group[0].stride);
 	void *dst[SHARD_GROUPS_MAX] = {record};
 
-	for (uint64_t i = 0; i < RECORDS; i++)
+	for (uint64_t i = 0; i < count; i++)
 		CHECK_OK(shard_dataset_read(ds, &i, 1, dst, &fixture_err));
 	free(record);
 }
@@ -371,7 +371,7 @@ TEST(a_shard_of_which_a_part_is_missing_is_forgotten)
 		STORY("check %u", checks[i]);
 		CHECK(paths_open(&p, ds, SHARD_PATH_MAP));
 		CHECK_OK(shard_dataset_reader(ds, 0, &r, &fixture_err));
-		read_all(ds);
+		read_records(ds, RECORDS);
 		whole_there = true;
 		paths_decide(&p, 0, r, 0);
 		CHECK_EQ(seen_count(r, 0), RECORDS);
@@ -402,16 +402,6 @@ static struct shard_reader *open_regions(struct shard_dataset **ds)
 	CHECK_OK(shard_dataset_reader(*ds, 0, &r, &fixture_err));
 	CHECK(schema.group[0].stride * REGION_RECORDS > 4 * READER_REGION_BYTES);
 	return r;
-}
-
-static void read_records(struct shard_dataset *ds, uint64_t count)
-{
-	uint8_t *record = malloc(schema.group[0].stride);
-	void *dst[SHARD_GROUPS_MAX] = {record};
-
-	for (uint64_t i = 0; i < count; i++)
-		CHECK_OK(shard_dataset_read(ds, &i, 1, dst, &fixture_err));
-	free(record);
 }
 
 /* Do these records have bytes in one piece of so many bytes of the file? */

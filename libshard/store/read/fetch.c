@@ -116,7 +116,7 @@ static bool get_piece(struct fetch *f, uint64_t shard, const struct shard_reader
 		      struct piece *out)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t data = (uint64_t)(g->data - r->map), end = data + r->pages->record_count * g->stride;
+	uint64_t data = reader_raw_begin(r, group), end = reader_raw_end(r, group);
 	struct fetch_marks *marks = marks_of(f, shard, r);
 	uint64_t from, bytes;
 
@@ -191,11 +191,12 @@ bool fetch_begin(struct fetch *f, uint64_t shard, struct shard_reader *r, uint32
 uint64_t fetch_await(struct fetch *f, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
 		     uint64_t epoch)
 {
-	uint64_t number, last, before = file_major_faults();
+	uint64_t number, last, before;
 	struct piece p;
 
 	if (fetch_is_there(f, shard, r, group, inside, fetch_mark(epoch)))
 		return 0;
+	before = file_major_faults();
 	fetch_pieces(f, r, group, inside, &number, &last);
 	for (; number <= last && get_piece(f, shard, r, group, number, &p); number++) {
 		if (is_marked(&p.marks->there, epoch))

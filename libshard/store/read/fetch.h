@@ -63,7 +63,7 @@ static inline void fetch_pieces(const struct fetch *f, const struct shard_reader
 				uint64_t *first, uint64_t *last)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t begin = (uint64_t)(g->data - r->map) + inside * g->stride;
+	uint64_t begin = reader_raw_begin(r, group) + inside * g->stride;
 
 	if (fetch_has_regions(f, g)) {
 		*first = begin / READER_REGION_BYTES;
@@ -78,7 +78,7 @@ static inline void fetch_neighbours(const struct fetch *f, const struct shard_re
 				    uint64_t inside, uint64_t *first, uint64_t *end)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t data = (uint64_t)(g->data - r->map), from, to, records = r->pages->record_count;
+	uint64_t data = reader_raw_begin(r, group), from, to, records = r->pages->record_count;
 
 	fetch_pieces(f, r, group, inside, &from, &to);
 	if (!fetch_has_regions(f, g)) {

@@ -263,17 +263,6 @@ _Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group)
 	return bits;
 }
 
-/* Where the records of a raw group lie in the file. */
-static uint64_t raw_begin(const struct shard_reader *r, uint32_t group)
-{
-	return (uint64_t)(r->group[group].data - r->map);
-}
-
-static uint64_t raw_end(const struct shard_reader *r, uint32_t group)
-{
-	return raw_begin(r, group) + r->pages->record_count * r->group[group].stride;
-}
-
 void reader_ask_for_regions(struct shard_reader *r)
 {
 	if (atomic_exchange(&r->has_regions, true))
@@ -283,8 +272,8 @@ void reader_ask_for_regions(struct shard_reader *r)
 
 		if (r->group[g].compressed || !r->group[g].data)
 			continue;
-		begin = align_up(raw_begin(r, g), READER_REGION_BYTES);
-		end = raw_end(r, g) / READER_REGION_BYTES * READER_REGION_BYTES;
+		begin = align_up(reader_raw_begin(r, g), READER_REGION_BYTES);
+		end = reader_raw_end(r, g) / READER_REGION_BYTES * READER_REGION_BYTES;
 		if (begin < end)
 			file_ask_for_huge_pages(r->map + begin, (size_t)(end - begin));
 	}
@@ -310,10 +299,10 @@ static void forget_units(struct shard_reader *r, uint32_t group, uint64_t first,
 void reader_forget_bytes(struct shard_reader *r, uint32_t group, uint64_t begin, uint64_t end)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t from = raw_begin(r, group), unit_bytes = g->stride * g->unit_records;
+	uint64_t from = reader_raw_begin(r, group), unit_bytes = g->stride * g->unit_records;
 
 	begin = begin > from ? begin - from : 0;
-	end = min_u64(end, raw_end(r, group)) - from;
+	end = min_u64(end, reader_raw_end(r, group)) - from;
 	if (begin < end)
 		forget_units(r, group, begin / unit_bytes, (end - 1) / unit_bytes);
 }
@@ -331,7 +320,7 @@ void reader_forget(struct shard_reader *r, uint32_t group, uint64_t first, uint6
 			     (first + count - 1) / g->unit_records + margin);
 		return;
 	}
-	begin = raw_begin(r, group) + first * g->stride;
+	begin = reader_raw_begin(r, group) + first * g->stride;
 	end = begin + count * g->stride;
 	reader_forget_bytes(r, group, begin / together * together, align_up(end, together));
 }

@@ -96,6 +96,17 @@ static inline bool reader_set_seen(struct reader_group *g, _Atomic uint64_t *wor
 	return first;
 }
 
+/* Where the records of a raw group lie in the file. */
+static inline uint64_t reader_raw_begin(const struct shard_reader *r, uint32_t group)
+{
+	return (uint64_t)(r->group[group].data - r->map);
+}
+
+static inline uint64_t reader_raw_end(const struct shard_reader *r, uint32_t group)
+{
+	return reader_raw_begin(r, group) + r->pages->record_count * r->group[group].stride;
+}
+
 /*
  * A region is what the kernel reads at once, if the map asks for huge pages: so many bytes of the
  * file, at a multiple of that.  Only regions that lie in one raw group are read so.
