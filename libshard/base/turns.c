@@ -2,18 +2,24 @@
 /*
  * turns.c - a counter of turns that are free, handed on in the order in which threads asked
  */
+#include "libshard/base/turns.h"
+
 #include <pthread.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "shard_pack.h"
 
+#define SPARE_MOST 8u /* a writer has two; as many are kept as four writers need */
+
 struct shard_turns {
 	pthread_mutex_t lock;
-	pthread_cond_t given; /* with lock: a turn was given back, or its receiver chosen */
-	uint32_t free_count;  /* lock: turns that nobody has */
-	uint64_t asked;	      /* lock: how many threads ever had to wait */
-	uint64_t admitted;    /* lock: how many of them got their turn */
+	pthread_cond_t given;	 /* with lock: a turn was given back, or its receiver chosen */
+	uint32_t free_count;	 /* lock: turns that nobody has */
+	uint64_t asked;		 /* lock: how many threads ever had to wait */
+	uint64_t admitted;	 /* lock: how many of them got their turn */
+	void *spare[SPARE_MOST]; /* lock: memory that nobody uses, [spare_count] */
+	uint32_t spare_count;	 /* lock */
 };
 
 int shard_turns_open(struct shard_turns **out, uint32_t count, struct shard_error *err)
@@ -59,10 +65,38 @@ void shard_turns_give(struct shard_turns *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
+void *turns_take_memory(struct shard_turns *t)
+{
+	void *memory = NULL;
+
+	if (!t)
+		return NULL;
+	pthread_mutex_lock(&t->lock);
+	if (t->spare_count)
+		memory = t->spare[--t->spare_count];
+	pthread_mutex_unlock(&t->lock);
+	return memory;
+}
+
+void turns_give_memory(struct shard_turns *t, void *memory)
+{
+	if (t && memory) {
+		pthread_mutex_lock(&t->lock);
+		if (t->spare_count < SPARE_MOST) {
+			t->spare[t->spare_count++] = memory;
+			memory = NULL;
+		}
+		pthread_mutex_unlock(&t->lock);
+	}
+	mem_free(memory);
+}
+
 void shard_turns_close(struct shard_turns *t)
 {
 	if (!t)
 		return;
+	while (t->spare_count)
+		mem_free(t->spare[--t->spare_count]);
 	pthread_cond_destroy(&t->given);
 	pthread_mutex_destroy(&t->lock);
 	mem_free(t);

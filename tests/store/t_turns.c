@@ -2,7 +2,7 @@
 /*
  * t_turns.c - turns limit how many threads compute, and a writer has none while it waits
  *
- * LDFLAGS: -Wl,--wrap=shard_turns_take,--wrap=shard_turns_give
+ * LDFLAGS: -Wl,--wrap=shard_turns_take,--wrap=shard_turns_give,--wrap=buffer_open
  * LDFLAGS: -Wl,--wrap=sha256_update,--wrap=checksum64
  * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=verify_await,--wrap=drain_put,--wrap=drain_wait
  */
@@ -12,6 +12,7 @@
 
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/sha256.h"
+#include "libshard/io/buffer.h"
 #include "libshard/io/publish.h"
 #include "libshard/store/read/verify_units.h"
 #include "libshard/store/write/drain.h"
@@ -23,8 +24,11 @@ static atomic_int taken, most;		/* of all threads, now and ever */
 static atomic_int hashed_without;	/* bytes were hashed by a thread without a turn */
 static atomic_int waited_with;		/* a thread waited for the disk and kept its turn */
 static atomic_int hashed_by_sha, waits; /* how often either happened */
+static unsigned opened_buffers;
 static bool watching;
 
+void *__real_buffer_open(size_t bytes);
+void *__wrap_buffer_open(size_t bytes);
 void __real_shard_turns_take(struct shard_turns *t);
 void __wrap_shard_turns_take(struct shard_turns *t);
 void __real_shard_turns_give(struct shard_turns *t);
@@ -41,6 +45,12 @@ int __real_drain_put(struct drain *d, size_t bytes, struct shard_error *err);
 int __wrap_drain_put(struct drain *d, size_t bytes, struct shard_error *err);
 int __real_drain_wait(struct drain *d, struct shard_error *err);
 int __wrap_drain_wait(struct drain *d, struct shard_error *err);
+
+void *__wrap_buffer_open(size_t bytes)
+{
+	opened_buffers++;
+	return __real_buffer_open(bytes);
+}
 
 void __wrap_shard_turns_take(struct shard_turns *t)
 {
@@ -215,6 +225,28 @@ TEST(a_writer_computes_in_turns_and_waits_without)
 	/* The counters count: without turns, everything is hashed without one. */
 	write_in_turns(p.text, false, NULL);
 	CHECK(hashed_without > (int)RECORDS && !waited_with && !most);
+}
+
+/* Pages that the kernel has cleared for one writer serve the next one. */
+TEST(writers_with_the_same_turns_use_the_same_memory)
+{
+	struct shard_turns *one;
+	struct path p;
+	unsigned first;
+
+	tmp(&p, "t_turns.%d.shard", (int)getpid());
+	CHECK_OK(shard_turns_open(&one, 1, &fixture_err));
+	opened_buffers = 0;
+	write_in_turns(p.text, false, one);
+	first = opened_buffers;
+	CHECK(first > 0);
+	for (int i = 0; i < 3; i++)
+		write_in_turns(p.text, false, one);
+	CHECK_EQ(opened_buffers, first);
+	for (int i = 0; i < 3; i++)
+		write_in_turns(p.text, false, NULL);
+	CHECK_EQ(opened_buffers, 4 * first);
+	shard_turns_close(one);
 }
 
 TEST_MAIN()

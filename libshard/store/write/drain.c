@@ -6,7 +6,6 @@
 
 #include "libshard/base/mem.h"
 #include "libshard/base/task.h"
-#include "libshard/io/buffer.h"
 
 struct drain {
 	drain_write *write;	/* const after open */
@@ -37,7 +36,7 @@ static bool write_it(void *context)
 	return true;
 }
 
-struct drain *drain_open(drain_write *write, void *context, size_t buffer_bytes)
+struct drain *drain_open(drain_write *write, void *context, uint8_t *const buffer[2])
 {
 	struct drain *d = mem_zalloc(sizeof(*d));
 
@@ -45,35 +44,18 @@ struct drain *drain_open(drain_write *write, void *context, size_t buffer_bytes)
 		return NULL;
 	d->write = write;
 	d->context = context;
-	d->buffer[0] = buffer_open(buffer_bytes);
-	d->buffer[1] = buffer_open(buffer_bytes);
-	if (d->buffer[0] && d->buffer[1]) {
-		task_start(&d->task, write_it, d);
-		return d;
-	}
-	mem_free(d->buffer[0]);
-	mem_free(d->buffer[1]);
-	mem_free(d);
-	return NULL;
-}
-
-void drain_close_keeping(struct drain *d, uint8_t *buffer[2])
-{
-	task_stop(&d->task);
-	buffer[0] = d->buffer[0];
-	buffer[1] = d->buffer[1];
-	mem_free(d);
+	d->buffer[0] = buffer[0];
+	d->buffer[1] = buffer[1];
+	task_start(&d->task, write_it, d);
+	return d;
 }
 
 void drain_close(struct drain *d)
 {
-	uint8_t *buffer[2];
-
 	if (!d)
 		return;
-	drain_close_keeping(d, buffer);
-	mem_free(buffer[0]);
-	mem_free(buffer[1]);
+	task_stop(&d->task);
+	mem_free(d);
 }
 
 uint8_t *drain_buffer(struct drain *d)

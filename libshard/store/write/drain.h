@@ -21,14 +21,14 @@ typedef int drain_write(void *context, const void *data, size_t bytes, struct sh
 /* Belongs to one thread at a time. */
 struct drain;
 
-/* NULL if there is no memory.  Without a thread to be had, drain_put() writes by itself. */
-struct drain *drain_open(drain_write *write, void *context, size_t buffer_bytes);
+/*
+ * The two buffers are lent until close.  Returns NULL if there is no memory.  Without a thread to be
+ * had, drain_put() writes by itself.
+ */
+struct drain *drain_open(drain_write *write, void *context, uint8_t *const buffer[2]);
 void drain_close(struct drain *d); /* bytes that are not written yet may be left out; NULL is fine */
 
-/* The same, but the two buffers go to the caller, who frees them with mem_free(). */
-void drain_close_keeping(struct drain *d, uint8_t *buffer[2]);
-
-/* The buffer to fill, page-aligned; another one after each drain_put(). */
+/* The buffer to fill; the other one after each drain_put(). */
 uint8_t *drain_buffer(struct drain *d);
 
 /*

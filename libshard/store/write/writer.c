@@ -18,6 +18,7 @@
 #include "libshard/base/turns.h"
 #include "libshard/disk/pages_encode.h"
 #include "libshard/disk/schema.h"
+#include "libshard/io/buffer.h"
 #include "shard_pack.h"
 
 #define LARGE_SHARD_BYTES (64u << 20) /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */
@@ -68,7 +69,7 @@ int writer_end_output(struct shard_writer *w, struct shard_error *err)
 	if (!rc)
 		rc = drain_wait(w->drain, err);
 	writer_end_wait(w);
-	drain_close_keeping(w->drain, w->memory);
+	drain_close(w->drain);
 	w->drain = NULL;
 	return rc;
 }
@@ -173,6 +174,20 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 	return SHARD_OK;
 }
 
+static int open_output(struct shard_writer *w, struct shard_error *err)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		w->memory[i] = turns_take_memory(w->turns);
+		if (!w->memory[i])
+			w->memory[i] = buffer_open(WRITER_OUT_BYTES);
+	}
+	if (w->memory[0] && w->memory[1])
+		w->drain = drain_open(write_now, w, w->memory);
+	if (!w->path || !w->drain)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a writer");
+	return SHARD_OK;
+}
+
 /* Header page, then the first group's place. */
 static int start_file(struct shard_writer *w, struct shard_error *err)
 {
@@ -228,11 +243,6 @@ int shard_writer_open(struct shard_writer **out, const char *path, const struct 
 	sha256_init(&w->sha256);
 	w->pages.schema = *schema;
 	w->path = mem_text(path);
-	w->drain = drain_open(write_now, w, WRITER_OUT_BYTES);
-	if (!w->path || !w->drain) {
-		rc = error_set(err, SHARD_E_MEMORY, "no memory for a writer");
-		goto out;
-	}
 	if (schema->group_count < 1 || schema->group_count > SHARD_GROUPS_MAX || schema->field_count < 1 ||
 	    schema->field_count > SHARD_FIELDS_MAX) {
 		rc = error_set(err, SHARD_E_ARGUMENT, "schema: %u groups and %u fields; must be 1 to %d and 1 to %d",
@@ -247,6 +257,8 @@ int shard_writer_open(struct shard_writer **out, const char *path, const struct 
 		goto out;
 	}
 	rc = take_options(w, &o, err);
+	if (!rc)
+		rc = open_output(w, err);
 	if (!rc)
 		rc = make_groups(w, err);
 	if (!rc)
@@ -265,8 +277,8 @@ void shard_writer_close(struct shard_writer *w)
 	if (!w)
 		return;
 	drain_close(w->drain); /* it writes to the file */
-	mem_free(w->memory[0]);
-	mem_free(w->memory[1]);
+	turns_give_memory(w->turns, w->memory[0]);
+	turns_give_memory(w->turns, w->memory[1]);
 	file_temp_discard(&w->temp);
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++) {
 		mem_free(w->group[g].unit);
