@@ -146,10 +146,8 @@ static void plan_copies(struct job *j, const struct shard_loader *l)
 
 static bool job_open(struct bench *b, struct job *j, const struct size *s)
 {
-	uint64_t batch_bytes = s->batch_records * s->shape.record_bytes;
-	uint32_t kept = (uint32_t)((4 * bench_llc_bytes() + batch_bytes - 1) / batch_bytes);
+	uint32_t kept = trainer_kept(s->batch_records * s->shape.record_bytes);
 
-	kept = kept > 1000 ? 1000 : kept;
 	*j = (struct job){.trainer = {.dir = data_make(b, &s->shape), .kept_count = kept}};
 	data_files_open(&j->files, j->trainer.dir);
 	if (!data_warm(&j->files))

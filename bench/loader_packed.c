@@ -203,7 +203,7 @@ static void plan_bound(struct job *j)
 
 static bool job_open(struct bench *b, struct job *j)
 {
-	uint32_t batch_records = 256, kept = (uint32_t)(4 * bench_llc_bytes() / (batch_records * shape.record_bytes));
+	uint32_t batch_records = 256, kept = trainer_kept(batch_records * shape.record_bytes);
 
 	*j = (struct job){.trainer = {.dir = data_make(b, &shape), .kept_count = kept}};
 	data_files_open(&j->files, j->trainer.dir);

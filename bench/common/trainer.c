@@ -7,6 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KEPT_MOST 1000u /* a loader has at most 1024 slots */
+
+uint32_t trainer_kept(uint64_t batch_bytes)
+{
+	uint64_t kept = (4 * bench_llc_bytes() + batch_bytes - 1) / batch_bytes;
+
+	return kept > KEPT_MOST ? KEPT_MOST : (uint32_t)kept;
+}
+
 void trainer_open_dataset(struct trainer *t)
 {
 	struct shard_dataset_options o = {.size = sizeof(o), .check = t->check};

@@ -27,6 +27,12 @@ struct trainer {
 	struct shard_loader *loader;
 };
 
+/*
+ * So many batches have four times the last-level cache, or are as many as a loader has slots for:
+ * a ring of all of them lives in no cache.
+ */
+uint32_t trainer_kept(uint64_t batch_bytes);
+
 void trainer_open_dataset(struct trainer *t);
 void trainer_open_loader(struct trainer *t); /* and the dataset, if it is not open */
 void trainer_close_loader(struct trainer *t);
