@@ -4,12 +4,13 @@
 
     plot.py RESULTS.json OUT.png
 
-RESULTS.json is what `make bench` printed.  Rows that were skipped or are not there are left out;
-their absence is not marked.  Needs Pillow, and looks best with the DejaVu fonts.
+RESULTS.json is what `make bench` printed.  A bar is the median of the processes that were not
+disturbed.  Rows that were skipped or are not there are left out; their absence is not marked.  Needs Pillow, and looks best with the DejaVu fonts.
 """
 import json
 import os
 import re
+import statistics
 import sys
 
 from PIL import Image, ImageDraw, ImageFont
@@ -23,7 +24,7 @@ PARTS = [
     ("In the page cache", r"loader/hot/(\d+)/(\d+)$", "best bare copy loop, same records, same order"),
     ("In the page cache, LZ4", r"loader/lz4/(\d+)/(\d+)$", "bare loop that decodes each chunk once"),
     ("First epoch and later ones", r"loader/(first|later)/(\d+)$", "the same without checking hashes"),
-    ("Not in memory", r"loader/cold/(\d+)(/checked|/auto|/1)?$", "best bare O_DIRECT loop, unchecked"),
+    ("Not in memory", r"loader/cold/(\d+)(/checked|/1)?$", "best bare O_DIRECT loop, unchecked"),
 ]
 
 
@@ -46,7 +47,7 @@ def row_name(found):
     if first in ("first", "later"):
         return f"{size_name(second)}, " + ("first epoch, hashed" if first == "first" else "later epochs")
     if "/cold/" in found.string:
-        how = {"/checked": ", hashed", "/auto": ", by page cache", "/1": ", 1 thread"}
+        how = {"/checked": ", hashed", "/1": ", 1 thread"}
         return size_name(first) + how.get(second, "")
     return f"{size_name(first)}, {second} thread" + ("s" if second != "1" else "")
 
@@ -56,11 +57,15 @@ def read(path):
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file if line.strip()]
     machine = next((line["machine"] for line in lines if "machine" in line), {})
-    rows = {line["bench"]: line for line in lines if "ours" in line and "bound" in line and line.get("unit") == "GB/s"}
+    rows = {}
+    for line in lines:
+        if "ours" in line and "bound" in line and line.get("unit") == "GB/s" and "marked" not in line:
+            rows.setdefault(line["bench"], []).append(line)
     parts = []
     for title, pattern, bound in PARTS:
         found = [(re.match(pattern, name), row) for name, row in rows.items()]
-        bars = [(row_name(match), row["ours"], row["bound"]) for match, row in found if match]
+        bars = [(row_name(match), *(statistics.median(line[side] for line in row) for side in ("ours", "bound")))
+                for match, row in found if match]
         if bars:
             parts.append((title, bound, bars))
     return machine, parts
