@@ -22,8 +22,8 @@ typedef int drain_write(void *context, const void *data, size_t bytes, struct sh
 struct drain;
 
 /*
- * The two buffers are lent until close.  Returns NULL if there is no memory.  Without a thread to be
- * had, drain_put() writes by itself.
+ * The two buffers are lent until close.  Returns NULL if there is no memory.  Without a thread,
+ * drain_put() writes by itself.
  */
 struct drain *drain_open(drain_write *write, void *context, uint8_t *const buffer[2]);
 void drain_close(struct drain *d); /* bytes that are not written yet may be left out; NULL is fine */
