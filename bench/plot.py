@@ -5,7 +5,8 @@
     plot.py RESULTS.json OUT.png
 
 RESULTS.json is what `make bench` printed.  A bar is the median of the processes that were not
-disturbed.  Rows that were skipped or are not there are left out; their absence is not marked.  Needs Pillow, and looks best with the DejaVu fonts.
+disturbed.  Rows that were skipped or are not there are left out; their absence is not marked.
+Needs Pillow, and looks best with the DejaVu fonts.
 """
 import json
 import os

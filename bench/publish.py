@@ -151,15 +151,20 @@ def run_block(run, _):
     return wrap(text)
 
 
-def wrap(text):
+def wrap(text, columns=100):
     out, line = [], ""
     for word in text.split():
-        if len(line) + len(word) + 1 > 100:
+        if len(line) + len(word) + 1 > columns:
             out.append(line)
             line = word
         else:
             line = f"{line} {word}".strip()
     return "\n".join(out + [line]) + "\n"
+
+
+def item(text):
+    """Of a list: the lines behind the first are indented."""
+    return "- " + wrap(text, 98).replace("\n", "\n  ").rstrip() + "\n"
 
 
 def table_block(run, patterns):
@@ -171,7 +176,7 @@ def table_block(run, patterns):
         if name.endswith("/cpu") and name not in run.targets:
             continue
         if not row.published:
-            hidden.append(f"- `{name}`: {row.why}\n")
+            hidden.append(item(f"`{name}`: {row.why}"))
             continue
         out += (f"| `{name}` | {row.range('ours', ' ' + row.unit)} | {row.range('bound', ' ' + row.unit)} | "
                 f"{row.range('ratio')} | {row.range('cpu_times', 'x')} | {run.target_text(name)} |\n")
@@ -192,7 +197,7 @@ def missed_block(run, _):
                  f"{reasons.get(name, 'not examined')} |\n")
     if still_open:
         text += "\nOf these targets the run says nothing:\n\n" + "".join(
-            f"- `{name}`: {run.rows[name].why if name in run.rows else 'not in this run'}\n" for name in still_open)
+            item(f"`{name}`: {run.rows[name].why if name in run.rows else 'not in this run'}") for name in still_open)
     return text
 
 
