@@ -10,8 +10,8 @@
  *   dataset   a folder: dataset.manifest and the shards it names, one index space
  *   loader    turns an epoch's order of records into batches in large memory slots
  *
- * shard_pack.h writes datasets and looks inside shards, shard_gpu.h has batches on a GPU.  In all
- * three:
+ * shard_select.h chooses records, shard_pack.h writes datasets, shard_gpu.h has batches on a GPU.
+ * In all four:
  *
  *   Result     SHARD_OK is 0, and errors are negative.  SHARD_END is the one positive value; it is
  *              not an error.  On error, output arguments keep their values.
@@ -235,6 +235,7 @@ SHARD_API int shard_dataset_verify(struct shard_dataset *ds, const struct shard_
 /* ---- loader: batches, in a reproducible order ------------------------------------------- */
 
 struct shard_loader;
+struct shard_selection;
 
 /* format/ORDER.md defines them all: which record stands where, on any machine, for any world. */
 enum shard_shuffle {
@@ -302,9 +303,11 @@ struct shard_loader_options {
 	uint32_t device_slot_count; /* batches in a GPU's memory, lent or on their way: 2 to 4; default 3 */
 	uint32_t pool_in_place;	    /* 0 or 1; shard_gpu.h explains it */
 	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
-	uint32_t gpu, reserved;	    /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM: which GPU; shard_gpu.h explains it */
+	uint32_t gpu;		    /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM: which GPU; shard_gpu.h explains it */
+	uint32_t fields;	    /* bit f: field f is wanted; others are not read, and have no data; 0: all */
 	void *gpu_stream;	    /* of that GPU, or NULL */
 	uint64_t corrupt_most;	    /* rows of an epoch to replace; more: CORRUPT; default 1024, UINT64_MAX: no limit */
+	const struct shard_selection *selection; /* NULL: all records; shard_select.h explains it */
 };
 
 /* Row i of record_count is at data + i x stride; with row_at not NULL, at data + row_at[i]. */
@@ -318,15 +321,13 @@ enum shard_row_flag { SHARD_ROW_PADDED = 1, SHARD_ROW_SUBSTITUTED = 2, SHARD_ROW
 
 struct shard_batch {
 	uint64_t epoch;
-	uint64_t position;     /* where this step starts in the epoch's global order, the same on all ranks: rank q gets
-				     batch_records positions p >= position with p mod world = q */
-	uint64_t step;	       /* position / (world x batch_records): counts from 0 in each epoch */
-	uint32_t record_count; /* batch_records, or fewer in the last batch with SHARD_KEEP */
-	uint32_t slot;	       /* the loader's own; hand it back unchanged */
+	uint64_t position;	  /* where the step of all ranks starts; rank q has positions p with p mod world = q */
+	uint64_t step;		  /* position / (world x batch_records): counts from 0 in each epoch */
+	uint32_t record_count;	  /* batch_records, or fewer in the last batch with SHARD_KEEP */
+	uint32_t slot;		  /* the loader's own; hand it back unchanged */
 	const uint64_t *record;	  /* [record_count] dataset index of each row; of the substitute if it is one */
 	const uint8_t *row_flags; /* [record_count] enum shard_row_flag */
-	/* one block where the stride is 4096 or more; else its first field */
-	struct shard_rows group[SHARD_GROUPS_MAX];
+	struct shard_rows group[SHARD_GROUPS_MAX]; /* one block from a stride of 4096 on; else its first field */
 	struct shard_rows field[SHARD_FIELDS_MAX]; /* any field; of groups below 4096, a dense array */
 };
 
@@ -423,8 +424,7 @@ struct shard_loader_stats {
 	uint64_t device_bytes;		 /* copied to the GPU; more than batch_count needs, as copies are ahead */
 	uint64_t pageable_bytes;	 /* of these, from memory that was not page-locked */
 	uint64_t pinned_bytes;		 /* of the ring that are page-locked */
-	/* next waited until the GPU was done with a slot: the host was ahead, as it should be */
-	uint64_t device_wait_ns;
+	uint64_t device_wait_ns;	 /* next waited for the GPU: the host was ahead, as it should be */
 };
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
 

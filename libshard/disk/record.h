@@ -5,6 +5,8 @@
 #ifndef SHARD_DISK_RECORD_H
 #define SHARD_DISK_RECORD_H
 
+#include <string.h>
+
 #include "shard.h"
 
 /* The bytes of a stride that no field covers, which must be zero, ascending. */
@@ -23,5 +25,35 @@ int record_check_holes(const struct record_holes *holes, const void *data, uint6
 /* One record: `field_data` of a ragged field and `lengths`, the bytes of its length field. */
 int record_check_ragged(const struct shard_field *f, const uint8_t *field_data, const uint8_t *lengths, uint64_t record,
 			struct shard_error *err);
+
+/* The compiler turns lengths that it knows into moves, and the others into calls. */
+__attribute__((always_inline)) static inline void record_copy_field(uint8_t *dst, const uint8_t *src, uint32_t bytes)
+{
+	switch (bytes) {
+	case 1:
+		*dst = *src;
+		break;
+	case 2:
+		memcpy(dst, src, 2);
+		break;
+	case 4:
+		memcpy(dst, src, 4);
+		break;
+	case 8:
+		memcpy(dst, src, 8);
+		break;
+	case 16:
+		memcpy(dst, src, 16);
+		break;
+	case 32:
+		memcpy(dst, src, 32);
+		break;
+	case 64:
+		memcpy(dst, src, 64);
+		break;
+	default:
+		memcpy(dst, src, bytes);
+	}
+}
 
 #endif

@@ -15,7 +15,7 @@ static void plan_fields(struct layout *out, uint32_t group, uint32_t batch_recor
 	for (uint32_t f = 0; f < s->field_count; f++) {
 		const struct shard_field *field = &s->field[f];
 
-		if (field->group != group)
+		if (field->group != group || !layout_has_field(out, f))
 			continue;
 		out->field_at[f] = large ? out->group_at[group] + field->offset : *at;
 		out->field[group][out->field_count[group]++] =
@@ -27,12 +27,14 @@ static void plan_fields(struct layout *out, uint32_t group, uint32_t batch_recor
 	}
 }
 
-bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t batch_records, bool in_place)
+bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t batch_records,
+		 bool in_place)
 {
 	uint64_t at = 0, bytes;
 
 	memset(out, 0, sizeof(*out));
 	out->schema = schema;
+	out->fields = fields;
 	for (uint32_t g = 0; g < schema->group_count; g++) {
 		const struct shard_group *group = &schema->group[g];
 
@@ -41,7 +43,9 @@ bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t
 					     ? UNIT_ODD
 					     : (uint32_t)__builtin_ctz(group->unit_records);
 		plan_fields(out, g, batch_records, &at);
-		if (!layout_is_large(group))
+		if (layout_has_group(out, g))
+			out->group[out->group_count++] = g;
+		if (!layout_is_large(group) || !layout_has_group(out, g))
 			continue;
 		if (!mul_fits(in_place ? 0 : batch_records, group->stride, &bytes) ||
 		    !add_fits(at, align_up(bytes, LAYOUT_ALIGN), &at))
@@ -58,10 +62,10 @@ uint64_t layout_group(const struct layout *l, uint32_t group, uint32_t rows, uin
 	const struct spread_field *last;
 
 	*at = l->group_at[group];
+	if (!layout_has_group(l, group))
+		return 0;
 	if (layout_is_large(g))
 		return rows * g->stride;
-	if (!l->field_count[group])
-		return 0;
 	last = &l->field[group][l->field_count[group] - 1];
 	return last->at + (uint64_t)rows * last->bytes - *at;
 }

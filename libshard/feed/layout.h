@@ -3,7 +3,8 @@
  * layout.h - where the arrays of a batch lie in its memory
  *
  * A batch holds one block for each large group.  Of small groups it holds one dense array for each
- * field.  Each array begins on a page of its own.
+ * field.  Each array begins on a page of its own.  Fields that nobody wants have no array, and a
+ * group of such fields alone has no place at all: it is neither read nor hashed.
  */
 #ifndef SHARD_FEED_LAYOUT_H
 #define SHARD_FEED_LAYOUT_H
@@ -11,6 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "libshard/disk/record.h"
 #include "shard.h"
 
 #define LAYOUT_ALIGN	 4096u
@@ -20,6 +22,8 @@
 
 struct layout { /* const once it is planned */
 	const struct shard_schema *schema;
+	uint32_t fields;			       /* a bit for each field that is wanted */
+	uint32_t group_count, group[SHARD_GROUPS_MAX]; /* the groups that have a wanted field, ascending */
 	uint64_t group_at[SHARD_GROUPS_MAX], field_at[SHARD_FIELDS_MAX];
 	uint64_t slot_bytes;
 	uint64_t record_bytes; /* of one row in all arrays */
@@ -38,8 +42,23 @@ static inline bool layout_is_large(const struct shard_group *g)
 	return g->stride >= LAYOUT_LARGE;
 }
 
-/* With `in_place` large groups have no array.  Returns false if a batch would not fit memory. */
-bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t batch_records, bool in_place);
+/*
+ * `fields` has a bit for each field that is wanted.  With `in_place` large groups have no array.
+ * Returns false if a batch would not fit memory.
+ */
+bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t batch_records,
+		 bool in_place);
+
+static inline bool layout_has_field(const struct layout *l, uint32_t field)
+{
+	return l->fields >> field & 1;
+}
+
+/* Does a batch hold anything of the group? */
+static inline bool layout_has_group(const struct layout *l, uint32_t group)
+{
+	return l->field_count[group];
+}
 
 /* Returns the bytes of so many rows of a group in a batch; *at becomes where they begin. */
 uint64_t layout_group(const struct layout *l, uint32_t group, uint32_t rows, uint64_t *at);
@@ -52,36 +71,6 @@ static inline uint64_t layout_unit_of(const struct layout *l, uint32_t group, ui
 	return shift == UNIT_ODD ? inside / l->schema->group[group].unit_records : inside >> shift;
 }
 
-/* The compiler turns lengths that it knows into moves, and the others into calls. */
-__attribute__((always_inline)) static inline void layout_copy_field(uint8_t *dst, const uint8_t *src, uint32_t bytes)
-{
-	switch (bytes) {
-	case 1:
-		*dst = *src;
-		break;
-	case 2:
-		memcpy(dst, src, 2);
-		break;
-	case 4:
-		memcpy(dst, src, 4);
-		break;
-	case 8:
-		memcpy(dst, src, 8);
-		break;
-	case 16:
-		memcpy(dst, src, 16);
-		break;
-	case 32:
-		memcpy(dst, src, 32);
-		break;
-	case 64:
-		memcpy(dst, src, 64);
-		break;
-	default:
-		memcpy(dst, src, bytes);
-	}
-}
-
 /* Copy a record of a small group to its row in each field's array. */
 static inline void layout_spread(const struct layout *l, uint32_t group, const uint8_t *record, uint64_t row,
 				 uint8_t *slot)
@@ -89,7 +78,7 @@ static inline void layout_spread(const struct layout *l, uint32_t group, const u
 	for (uint32_t i = 0; i < l->field_count[group]; i++) {
 		const struct spread_field *f = &l->field[group][i];
 
-		layout_copy_field(slot + f->at + row * f->bytes, record + f->offset, f->bytes);
+		record_copy_field(slot + f->at + row * f->bytes, record + f->offset, f->bytes);
 	}
 }
 

@@ -6,7 +6,6 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
-#include "libshard/disk/schema.h"
 #include "libshard/feed/layout.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
@@ -49,17 +48,21 @@ static bool is_direct_group(const struct shard_group *g)
 /* Is this a small group beside a large one, such as labels?  It is fetched as a whole. */
 static bool is_beside(const struct paths *p, const struct shard_reader *r, uint32_t group)
 {
-	return p->has_direct_group && !is_direct_group(&p->schema->group[group]) && !r->group[group].compressed &&
-	       r->group[group].data && r->pages->record_count * r->group[group].stride <= BESIDE_BYTES;
+	return p->has_direct_group && !is_direct_group(&p->layout->schema->group[group]) &&
+	       !r->group[group].compressed && r->group[group].data &&
+	       r->pages->record_count * r->group[group].stride <= BESIDE_BYTES;
 }
 
 static void fetch_beside(const struct paths *p, struct shard_reader *r)
 {
-	for (uint32_t g = 0; g < r->schema->group_count; g++)
-		if (is_beside(p, r, g)) {
-			reader_forget_group(r, g);
-			file_will_need(r->group[g].data, (size_t)(r->pages->record_count * r->group[g].stride));
-		}
+	for (uint32_t k = 0; k < p->layout->group_count; k++) {
+		uint32_t g = p->layout->group[k];
+
+		if (!is_beside(p, r, g))
+			continue;
+		reader_forget_group(r, g);
+		file_will_need(r->group[g].data, (size_t)(r->pages->record_count * r->group[g].stride));
+	}
 }
 
 /* Keys, statistics and provenance stand behind what a loader reads, and need not be in memory. */
@@ -152,19 +155,22 @@ uint64_t path_fits_bytes(void)
 	return memory_available_bytes() / 100 * FITS_PERCENT;
 }
 
-bool paths_open(struct paths *p, struct shard_dataset *ds, uint32_t asked)
+bool paths_open(struct paths *p, struct shard_dataset *ds, const struct layout *layout, uint32_t asked)
 {
 	const struct shard_schema *s = &ds->m.schema;
 	struct shard_dataset_info info;
-	uint64_t record_bytes = schema_strides(s);
+	uint64_t record_bytes = 0;
 
 	shard_dataset_info(ds, &info);
-	*p = (struct paths){.schema = s, .shard_count = ds->m.shard_count, .asked = asked};
+	*p = (struct paths){.layout = layout, .shard_count = ds->m.shard_count, .asked = asked};
 	p->is_remote = asked == SHARD_PATH_AUTO && file_is_remote(ds->dir);
 	p->fits = info.data_bytes <= path_fits_bytes();
-	for (uint32_t g = 0; g < s->group_count; g++) {
-		p->wants_direct |= is_direct_group(&s->group[g]) && s->group[g].stride >= DIRECT_BYTES;
-		p->has_direct_group |= is_direct_group(&s->group[g]);
+	for (uint32_t k = 0; k < layout->group_count; k++) {
+		const struct shard_group *g = &s->group[layout->group[k]];
+
+		record_bytes += g->stride;
+		p->wants_direct |= is_direct_group(g) && g->stride >= DIRECT_BYTES;
+		p->has_direct_group |= is_direct_group(g);
 	}
 	p->entry = mem_array((size_t)p->shard_count, sizeof(*p->entry));
 	p->fetch = fetch_open(p->shard_count, record_bytes, p->fits);

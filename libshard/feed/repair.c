@@ -2,8 +2,8 @@
 /*
  * repair.c - see repair.h
  *
- * The substitute of a record is the first good record behind it.  So it depends on the bytes of the
- * dataset alone.
+ * The substitute of a record is the first good record behind it that is in the selection, if there
+ * is one.  So it depends on the bytes of the dataset and on the selection alone.
  */
 #include "libshard/feed/repair.h"
 
@@ -11,6 +11,8 @@
 
 #include "libshard/base/error.h"
 #include "libshard/feed/slot_fill.h"
+#include "libshard/feed/steps.h"
+#include "libshard/select/selection.h"
 #include "libshard/store/read/dataset.h"
 
 #define TRIES 1024u /* more damaged records in a row are not a few bad sectors */
@@ -19,7 +21,8 @@ static void mask(const struct layout *layout, struct slot *s, uint32_t row)
 {
 	const struct shard_schema *schema = layout->schema;
 
-	for (uint32_t g = 0; g < schema->group_count; g++) {
+	for (uint32_t k = 0; k < layout->group_count; k++) {
+		uint32_t g = layout->group[k];
 		uint64_t stride = schema->group[g].stride;
 
 		if (layout_is_large(&schema->group[g]))
@@ -36,13 +39,14 @@ static void mask(const struct layout *layout, struct slot *s, uint32_t row)
 static int substitute(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
 		      struct fill_counts *counts, struct shard_error *err)
 {
-	uint64_t damaged = s->record[row], count = supply->ds->m.record_count;
+	const struct shard_selection *selection = supply->steps->selection;
+	uint64_t damaged = s->record[row], count = selection ? selection->count : supply->ds->m.record_count;
 	uint64_t tries = count - 1 < TRIES ? count - 1 : TRIES;
 	struct shown shown;
 	int rc = SHARD_E_CORRUPT;
 
 	for (uint64_t i = 1; rc == SHARD_E_CORRUPT && i <= tries; i++) {
-		s->record[row] = (damaged + i) % count;
+		s->record[row] = selection ? selection_next(selection, s->record[row] + 1) : (damaged + i) % count;
 		rc = slot_fill_one(supply, scratch, s, row, counts, err);
 	}
 	if (rc == SHARD_E_CORRUPT)

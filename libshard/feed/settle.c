@@ -5,6 +5,7 @@
 #include "libshard/feed/settle.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
@@ -12,6 +13,7 @@
 #include "libshard/disk/schema.h"
 #include "libshard/feed/layout.h"
 #include "libshard/feed/path.h"
+#include "libshard/select/selection.h"
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/fetch.h"
 
@@ -96,6 +98,34 @@ static void settle_windows(struct shard_loader_options *o, const struct shard_sc
 	o->lane_count = o->lane_count ? o->lane_count : LANES;
 }
 
+/* Fields of varying shape need their lengths. */
+static int settle_fields(struct shard_loader_options *o, const struct shard_schema *s, struct shard_error *err)
+{
+	uint32_t all = (UINT32_C(1) << s->field_count) - 1;
+
+	if (o->fields & ~all)
+		return error_set(err, SHARD_E_ARGUMENT, "options: fields is %#x; the dataset has %u fields", o->fields,
+				 s->field_count);
+	if (!o->fields)
+		o->fields = all;
+	for (uint32_t f = 0; f < s->field_count; f++)
+		if (o->fields >> f & 1 && s->field[f].kind != SHARD_TENSOR)
+			o->fields |= UINT32_C(1) << s->field[f].length_field;
+	return SHARD_OK;
+}
+
+static int check_selection(const struct shard_selection *s, const struct shard_dataset *ds, struct shard_error *err)
+{
+	char id[65];
+
+	dataset_id(ds, id);
+	if (!s || !strcmp(s->dataset_id, id))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_MISMATCH,
+			 "options: the selection is of dataset %.16s..., and this is dataset %.16s...", s->dataset_id,
+			 id);
+}
+
 static enum order_kind kind_of(uint32_t shuffle)
 {
 	if (shuffle == SHARD_SEQUENTIAL)
@@ -106,6 +136,7 @@ static enum order_kind kind_of(uint32_t shuffle)
 int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
 		   struct shard_error *err)
 {
+	uint64_t record_count;
 	uint32_t cpus;
 	int rc;
 
@@ -119,11 +150,18 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 	rc = check(o, err);
 	if (rc)
 		return rc;
+	rc = check_selection(o->selection, ds, err);
+	if (rc)
+		return rc;
+	rc = settle_fields(o, &ds->m.schema, err);
+	if (rc)
+		return rc;
 	settle_windows(o, &ds->m.schema);
-	*out = (struct steps){.share = NULL};
+	record_count = o->selection ? o->selection->count : ds->m.record_count;
+	*out = (struct steps){.selection = o->selection};
 	out->params = (struct order_params){
 		.kind = kind_of(o->shuffle),
-		.record_count = ds->m.record_count,
+		.record_count = record_count,
 		.seed = o->seed,
 		.run_records = o->run_records,
 		.phase_unit_records = o->phase_unit_records,
@@ -131,7 +169,7 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		.lane_count = o->lane_count,
 	};
 	out->rank = (struct order_rank){
-		.record_count = ds->m.record_count,
+		.record_count = record_count,
 		.batch_records = o->batch_records,
 		.rank = o->rank,
 		.world = o->world,

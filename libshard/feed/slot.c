@@ -39,6 +39,8 @@ void slot_describe(const struct slot *s, const struct layout *layout, const stru
 		const struct shard_field *field = &schema->field[f];
 		bool large = layout_is_large(&schema->group[field->group]);
 
+		if (!layout_has_field(layout, f))
+			continue;
 		out->field[f] = (struct shard_rows){s->memory + layout->field_at[f],
 						    large ? field->stride : field->bytes, NULL};
 		out->group[field->group] =

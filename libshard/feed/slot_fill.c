@@ -42,7 +42,9 @@ static int prepare(struct block *b, struct located *at)
 	struct shard_dataset *ds = b->supply->ds;
 	int rc = shard_dataset_reader(ds, at->shard, &at->r, b->err);
 
-	for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++) {
+	for (uint32_t k = 0; !rc && k < b->layout->group_count; k++) {
+		uint32_t g = b->layout->group[k];
+
 		if (at->r->check != SHARD_CHECK_NEVER)
 			rc = reader_check_tables(at->r, g, b->err);
 		if (!rc && reader_remembers(at->r) && !reader_seen(at->r, g))
@@ -268,8 +270,11 @@ static int fill_block(struct block *b)
 	const struct shard_schema *schema = b->layout->schema;
 	int rc = locate(b);
 
-	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
+	for (uint32_t k = 0; !rc && k < b->layout->group_count; k++) {
+		uint32_t g = b->layout->group[k];
+
 		rc = schema->group[g].codec == SHARD_RAW ? fill_raw(b, g) : slot_packed_fill(b, g);
+	}
 	return rc;
 }
 
@@ -294,7 +299,9 @@ static int check_block(struct block *b)
 	const struct shard_schema *schema = b->layout->schema;
 	int rc = SHARD_OK;
 
-	for (uint32_t g = 0; !rc && g < schema->group_count; g++) {
+	for (uint32_t k = 0; !rc && k < b->layout->group_count; k++) {
+		uint32_t g = b->layout->group[k];
+
 		if (schema->group[g].codec != SHARD_RAW)
 			continue; /* slot_packed.c has looked after each chunk */
 		for (uint32_t i = 0; i < b->count; i++)
@@ -365,11 +372,14 @@ void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s)
 		b.count = s->rows - b.first < BLOCK_ROWS ? s->rows - b.first : BLOCK_ROWS;
 		if (locate(&b))
 			return;
-		for (uint32_t g = 0; g < schema->group_count; g++)
+		for (uint32_t k = 0; k < b.layout->group_count; k++) {
+			uint32_t g = b.layout->group[k];
+
 			if (schema->group[g].codec == SHARD_RAW)
 				fetch_rows(&b, g);
 			else
 				slot_packed_fetch(&b, g);
+		}
 	}
 }
 

@@ -8,9 +8,11 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
+#include "libshard/feed/layout.h"
 #include "libshard/feed/steps.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/direct.h"
+#include "libshard/select/selection.h"
 #include "libshard/store/read/dataset.h"
 
 #define BLOCK_ALIGN  64u
@@ -52,6 +54,19 @@ static uint64_t count_chunks(const struct shard_dataset *ds, uint64_t unit, bool
 	return chunks;
 }
 
+/* Chunks that hold records of a run: of a selection more of them, with fewer records of each. */
+static uint64_t chunks_of_run(const struct steps *steps, uint64_t unit, bool whole)
+{
+	const struct order_params *p = &steps->params;
+	uint64_t touched;
+
+	whole &= p->run_records % unit == 0 && p->phase_unit_records % unit == 0;
+	if (!steps->selection)
+		return ceil_div(p->run_records, unit) + !whole; /* a run may begin within a chunk */
+	touched = selection_units(steps->selection, unit);
+	return (uint64_t)((double)p->run_records * (double)touched / (double)p->record_count) + 2;
+}
+
 /* Chunks that a rank needs at the same time, in an order in windows. */
 static uint64_t window_chunks(const struct steps *steps, uint64_t unit, bool whole, uint64_t rows)
 {
@@ -62,8 +77,7 @@ static uint64_t window_chunks(const struct steps *steps, uint64_t unit, bool who
 	uint64_t window_runs = ceil_div(lane_runs, windows), own_lanes = lanes / common_divisor(lanes, world);
 	uint64_t run_chunks, window, rest, window_rows, margin;
 
-	whole &= p->run_records % unit == 0 && p->phase_unit_records % unit == 0;
-	run_chunks = ceil_div(p->run_records, unit) + !whole; /* a run may begin within a chunk */
+	run_chunks = chunks_of_run(steps, unit, whole);
 	window = mul_capped(mul_capped(own_lanes, window_runs), run_chunks);
 	rest = add_capped(mul_capped(runs % lanes, run_chunks), p->record_count % p->run_records / unit + 2);
 	window_rows = mul_capped(mul_capped(lanes, window_runs), p->run_records) / world;
@@ -87,13 +101,15 @@ static uint64_t wanted_chunks(const struct shard_dataset *ds, const struct steps
 /* Does this rank take all records of a chunk? */
 static bool has_whole_chunks(const struct steps *steps)
 {
+	if (steps->selection)
+		return false;
 	return steps->rank.world == 1 ||
 	       (steps->params.kind == ORDER_TWO_LEVELS && steps->params.lane_count % steps->rank.world == 0);
 }
 
 /* Plan the stage of each group.  Returns the bytes of all blocks. */
-static uint64_t plan(const struct shard_dataset *ds, const struct steps *steps, uint64_t rows_ahead,
-		     uint64_t most_bytes, struct stage_size size[SHARD_GROUPS_MAX])
+static uint64_t plan(const struct shard_dataset *ds, const struct layout *layout, const struct steps *steps,
+		     uint64_t rows_ahead, uint64_t most_bytes, struct stage_size size[SHARD_GROUPS_MAX])
 {
 	const struct shard_schema *s = &ds->m.schema;
 	uint64_t wanted = 0, bytes = 0;
@@ -103,7 +119,8 @@ static uint64_t plan(const struct shard_dataset *ds, const struct steps *steps, 
 
 		size[g].block_bytes = align_up(group->stride * group->unit_records, BLOCK_ALIGN);
 		size[g].block_count = 0;
-		if (group->codec == SHARD_RAW || group->unit_records == 1) /* needed only once */
+		if (group->codec == SHARD_RAW || group->unit_records == 1 || /* needed only once */
+		    !layout_has_group(layout, g))
 			continue;
 		size[g].block_count = min_u64(wanted_chunks(ds, steps, rows_ahead, group->unit_records), BLOCKS_MAX);
 		size[g].whole_chunks = has_whole_chunks(steps);
@@ -122,13 +139,13 @@ static uint64_t plan(const struct shard_dataset *ds, const struct steps *steps, 
 
 /* ---- life ---- */
 
-int stages_open(struct stages *s, const struct shard_dataset *ds, const struct steps *steps, uint64_t rows_ahead,
-		uint64_t most_bytes, struct shard_error *err)
+int stages_open(struct stages *s, const struct shard_dataset *ds, const struct layout *layout,
+		const struct steps *steps, uint64_t rows_ahead, uint64_t most_bytes, struct shard_error *err)
 {
 	struct stage_size size[SHARD_GROUPS_MAX];
 	uint64_t at = 0;
 
-	*s = (struct stages){.bytes = plan(ds, steps, rows_ahead, most_bytes, size)};
+	*s = (struct stages){.bytes = plan(ds, layout, steps, rows_ahead, most_bytes, size)};
 	if (!s->bytes)
 		return SHARD_OK;
 	s->memory = buffer_open((size_t)s->bytes); /* takes no pages before they are used */

@@ -8,6 +8,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/order/share.h"
+#include "libshard/select/selection.h"
 
 struct order_params steps_params(const struct steps *s, uint64_t epoch)
 {
@@ -49,8 +50,15 @@ uint64_t steps_position(const struct steps *s, const struct place *p)
 	return p->first_position + p->step * steps_records(s);
 }
 
-uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, uint64_t *record,
-		    uint8_t *row_flags)
+void steps_select(const struct steps *s, uint64_t *record, size_t count)
+{
+	if (s->selection)
+		selection_many(s->selection, record, count);
+}
+
+/* As steps_fill(), in numbers of the order. */
+static uint32_t fill(const struct steps *s, const struct order *order, const struct place *p, uint64_t *record,
+		     uint8_t *row_flags)
 {
 	struct order_rank rank = steps_rank(s, p);
 	uint32_t rows = order_rank_rows(&rank, p->step), first_padded = rows;
@@ -71,6 +79,15 @@ uint32_t steps_fill(const struct steps *s, const struct order *order, const stru
 		record[i] = order_at(order, order_rank_position(&rank, p->step, i, &padded));
 		row_flags[i] = SHARD_ROW_PADDED;
 	}
+	return rows;
+}
+
+uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, uint64_t *record,
+		    uint8_t *row_flags)
+{
+	uint32_t rows = fill(s, order, p, record, row_flags);
+
+	steps_select(s, record, rows);
 	return rows;
 }
 
@@ -123,9 +140,13 @@ uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct 
 		     uint64_t run_records, uint64_t *record, uint8_t *row_flags)
 {
 	struct place later = *p;
+	uint32_t rows;
 
-	if (o->params.kind == ORDER_TWO_LEVELS && !s->share)
-		return name_window(s, o, p, run_records, record);
+	if (o->params.kind == ORDER_TWO_LEVELS && !s->share) {
+		rows = name_window(s, o, p, run_records, record);
+		steps_select(s, record, rows);
+		return rows;
+	}
 	later.step += distance;
 	return steps_ended(s, &later) ? 0 : steps_fill(s, o, &later, record, row_flags);
 }

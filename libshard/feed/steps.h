@@ -9,12 +9,15 @@
 #include "libshard/order/order.h"
 
 struct order_share;
+struct shard_selection;
 
 struct steps {			    /* changes only while no thread fills a slot */
 	struct order_params params; /* of epoch 0 */
 	struct order_rank rank;	    /* of a whole epoch, so first_position is 0 */
 	/* The rows come in the order of this share.  NULL: in the order of positions. */
 	const struct order_share *share;
+	/* The numbers of the order are places in this selection.  NULL: they are records. */
+	const struct shard_selection *selection;
 	bool is_held; /* every epoch has the order of held_epoch */
 	uint64_t held_epoch;
 };
@@ -37,6 +40,9 @@ static inline uint64_t steps_run_records(const struct steps *s)
 uint64_t steps_records(const struct steps *s);
 /* The position in the epoch where the step at `p` begins. */
 uint64_t steps_position(const struct steps *s, const struct place *p);
+
+/* Turn numbers of the order into records of the dataset, in place. */
+void steps_select(const struct steps *s, uint64_t *record, size_t count);
 
 /* Write the records of a step and their flags.  Returns how many rows there are. */
 uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, uint64_t *record,

@@ -21,8 +21,8 @@ int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_l
 	s->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
 	s->damage.status = SHARD_OK;
 	pthread_mutex_init(&s->lock, NULL);
-	if (paths_open(&s->paths, ds, o->path))
-		rc = stages_open(&s->stages, ds, steps, rows_ahead, o->stage_bytes, err);
+	if (paths_open(&s->paths, ds, layout, o->path))
+		rc = stages_open(&s->stages, ds, layout, steps, rows_ahead, o->stage_bytes, err);
 	else
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for the paths of %" PRIu64 " shards", ds->m.shard_count);
 	if (rc)

@@ -20,14 +20,15 @@ void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES])
 	const struct order_params *p = &t->params;
 	int used = snprintf(text, SHARD_TOKEN_BYTES,
 			    "shuffle-v1 %s N %" PRIu64 " r %" PRIu64 " w %" PRIu32 " L %" PRIu32 " u %" PRIu64
-			    " seed %" PRIu64 " epoch %" PRIu64 " position %" PRIu64 " dataset %s subset all",
+			    " seed %" PRIu64 " epoch %" PRIu64 " position %" PRIu64 " dataset %s subset %s",
 			    kind_names[p->kind], p->record_count, p->run_records, p->window_runs, p->lane_count,
-			    p->phase_unit_records, p->seed, p->epoch, t->position, t->dataset_id);
+			    p->phase_unit_records, p->seed, p->epoch, t->position, t->dataset_id,
+			    *t->selection ? t->selection : "all");
 
 	if (t->pixels)
 		used += snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " pixels %s",
 				 shard_pixels_name(t->pixels));
-	/* 14 words, 10 numbers of at most 20 digits, and the id: 420 bytes at most. */
+	/* 14 words, 10 numbers of at most 20 digits, and two hashes: 490 bytes at most. */
 	snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " check %016" PRIx64, checksum64(text, (size_t)used));
 }
 
@@ -59,10 +60,26 @@ static bool take_kind(const char **at, enum order_kind *kind)
 	return false;
 }
 
+/* The digest of a selection, if there is one.  token_read() notices any other text in its place. */
+static const char *take_selection(const char *at, char selection[65])
+{
+	static const char before[] = " subset ";
+
+	if (strncmp(at, before, sizeof(before) - 1))
+		return at;
+	at += sizeof(before) - 1;
+	if (!strncmp(at, "all", 3))
+		return at + 3;
+	if (strnlen(at, 64) < 64)
+		return at;
+	memcpy(selection, at, 64);
+	return at + 64;
+}
+
 /* The word may be missing.  token_read() notices any other text in its place. */
 static void take_pixels(const char *at, uint32_t *pixels)
 {
-	static const char before[] = " subset all pixels ";
+	static const char before[] = " pixels ";
 
 	if (strncmp(at, before, sizeof(before) - 1))
 		return;
@@ -89,7 +106,7 @@ bool token_read(const char *text, struct token *t)
 	p->window_runs = (uint32_t)windows;
 	p->lane_count = (uint32_t)lanes;
 	memcpy(t->dataset_id, at + 9, 64);
-	take_pixels(at + 9 + 64, &t->pixels);
+	take_pixels(take_selection(at + 9 + 64, t->selection), &t->pixels);
 	/*
 	 * Leading zeros, numbers that are too large, words behind: all of that is written
 	 * differently.

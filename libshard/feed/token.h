@@ -6,8 +6,9 @@
  *   dataset 66e2... subset all pixels pillow-13 check 0123456789abcdef
  *
  * The words are those of format/ORDER.md.  `pixels` is there only if images are resized: it says
- * whose pixels that gives.  `check` is the XXH3-64 of the text before it, so a token that lost a
- * digit is refused.  There is only one way to write a place.
+ * whose pixels that gives.  `subset` is followed by `all`, or by the digest of a selection: then N
+ * is the number of its records.  `check` is the XXH3-64 of the text before it, so a token that lost
+ * a digit is refused.  There is only one way to write a place.
  */
 #ifndef SHARD_FEED_TOKEN_H
 #define SHARD_FEED_TOKEN_H
@@ -21,7 +22,8 @@ struct token {
 	struct order_params params; /* of the token's epoch */
 	uint64_t position;
 	char dataset_id[65];
-	uint32_t pixels; /* enum shard_pixels; SHARD_PIXELS_RECIPE: the token does not say */
+	char selection[65]; /* its digest; empty: all records */
+	uint32_t pixels;    /* enum shard_pixels; SHARD_PIXELS_RECIPE: the token does not say */
 };
 
 void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES]);

@@ -68,7 +68,7 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 		rc = refuse_empty(l, err);
 	if (rc)
 		return rc;
-	if (!layout_plan(&l->layout, schema, l->o.batch_records, l->o.pool_in_place))
+	if (!layout_plan(&l->layout, schema, l->o.fields, l->o.batch_records, l->o.pool_in_place))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a batch of %u records does not fit memory; ask for smaller batches",
 				 l->o.batch_records);

@@ -33,6 +33,7 @@ static void fill(const struct shard_loader *l, const struct order *order, uint64
 	order_fill(order, first * world + l->steps.rank.rank, world, idx, (size_t)own);
 	for (uint64_t i = own; i < count; i++)
 		idx[i] = order_at(order, ((first + i) * world + l->steps.rank.rank) % records);
+	steps_select(&l->steps, idx, (size_t)count);
 }
 
 int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count, uint64_t *idx,

@@ -3,12 +3,14 @@
  * loader_place.c - tells the place of a loader, and moves it: seek and tokens
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "libshard/base/error.h"
 #include "libshard/disk/names.h"
 #include "libshard/feed/token.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
+#include "libshard/select/selection.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
 
@@ -52,6 +54,8 @@ void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYT
 	struct token t = {.params = l->steps.params, .pixels = pixels ? pixels : l->token_pixels};
 
 	dataset_id(l->ds, t.dataset_id);
+	if (l->steps.selection)
+		memcpy(t.selection, l->steps.selection->digest, sizeof(t.selection));
 	shard_loader_tell(l, &t.params.epoch, &t.position);
 	token_write(&t, token);
 }
@@ -68,6 +72,12 @@ static int check_token(const struct shard_loader *l, const struct token *t, stru
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the token belongs to dataset %.16s..., and this is dataset %.16s...", t->dataset_id,
 				 id);
+	if (strcmp(t->selection, l->steps.selection ? l->steps.selection->digest : ""))
+		return error_set(err, SHARD_E_MISMATCH,
+				 "the token belongs to %s%.16s%s of the dataset, and the loader has %s%.16s%s",
+				 *t->selection ? "selection " : "all", t->selection, *t->selection ? "..." : "",
+				 l->steps.selection ? "selection " : "all",
+				 l->steps.selection ? l->steps.selection->digest : "", l->steps.selection ? "..." : "");
 	if (want->record_count != have->record_count || want->seed != have->seed)
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the token belongs to %" PRIu64 " records and seed %" PRIu64 "; the loader has "

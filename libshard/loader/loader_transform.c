@@ -13,13 +13,17 @@
 #include "shard_gpu.h"
 #include "shard_pack.h"
 
-/* In place, an image may lie anywhere in the pool. */
-static int check_pool(const struct shard_loader *l, const char *field, struct shard_error *err)
+/* The field must be in batches.  In place, an image may lie anywhere in the pool. */
+static int check_field(const struct shard_loader *l, const char *name, struct shard_error *err)
 {
 	const struct shard_schema *schema = l->layout.schema;
-	const struct shard_group *group = &schema->group[shard_schema_find(schema, field)->group];
+	const struct shard_field *field = shard_schema_find(schema, name);
+	const struct shard_group *group = &schema->group[field->group];
 	uint64_t slab_bytes;
 
+	if (!layout_has_field(&l->layout, (uint32_t)(field - schema->field)))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "field '%s' is not in the loader's batches; add it to its fields", name);
 	if (!l->o.pool_in_place || !layout_is_large(group))
 		return SHARD_OK;
 	slab_bytes = l->pool->plan.slab.slot_bytes;
@@ -81,7 +85,7 @@ int shard_transform_open(struct shard_transform **out, struct shard_loader *l, c
 		rc = batch_transform_open(&f, l->layout.schema, field, opt, &draws, err);
 	if (rc)
 		return rc;
-	rc = check_pool(l, field, err);
+	rc = check_field(l, field, err);
 	if (!rc && (l->o.gpu || l->pool)) /* else it may be for batches in host memory */
 		rc = batch_transform_check_gpu(f, l->cuda, err);
 	if (!rc)

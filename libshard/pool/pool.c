@@ -25,7 +25,8 @@ static int open_order(struct pool_order *o, const struct order_params *params, s
 static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
 {
 	const struct order_share *share = &p->plan.share;
-	struct steps steps = {.params = p->steps.params, .share = share, .is_held = p->plan.is_held};
+	struct steps steps = {
+		.params = p->steps.params, .share = share, .selection = p->o.selection, .is_held = p->plan.is_held};
 
 	steps.rank = (struct order_rank){.record_count = order_share_rows(share),
 					 .batch_records = p->plan.slab_rows,
@@ -65,6 +66,7 @@ int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_lo
 	p->o = *o;
 	p->layout = layout;
 	p->steps = *steps;
+	p->steps.selection = NULL; /* slabs have the records; a batch finds them by the numbers of the order */
 	p->batches = batches;
 	rc = open_parts(p, err);
 	if (rc) {

@@ -24,7 +24,8 @@ static void list_pieces(struct gather_call *call, const struct layout *from, con
 	const struct shard_schema *s = from->schema;
 
 	call->piece_count = 0;
-	for (uint32_t g = 0; g < s->group_count; g++) {
+	for (uint32_t k = 0; k < from->group_count; k++) {
+		uint32_t g = from->group[k];
 		bool large = layout_is_large(&s->group[g]);
 
 		if (large && !in_place)
@@ -163,7 +164,7 @@ void pool_gather_describe(const struct pool_gather *g, uint32_t which, struct sh
 		uint64_t stride = schema->group[group].stride;
 		const uint64_t *at = row_at(g, which, group);
 
-		if (!layout_is_large(&schema->group[group]))
+		if (!layout_is_large(&schema->group[group]) || !layout_has_field(slab, f))
 			continue;
 		out->group[group] = (struct shard_rows){memory + slab->group_at[group], stride, at};
 		out->field[f] = (struct shard_rows){memory + slab->field_at[f], stride, at};

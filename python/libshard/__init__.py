@@ -31,6 +31,7 @@ from ._errors import (
 )
 from ._loader import MASKED, PADDED, SUBSTITUTED, Loader
 from ._pack import pack
+from ._selection import Selection
 from ._show import Preview
 from ._writer import Writer
 
@@ -58,6 +59,7 @@ __all__ = [
     "Preview",
     "RecordError",
     "Schema",
+    "Selection",
     "Stats",
     "StorageError",
     "UnsupportedError",

@@ -20,17 +20,19 @@ from ._errors import (
     StorageError,
     UnsupportedError,
 )
+from ._selection import Selectable, Selection, load_selection
 from ._show import Preview, dataset_html, spread_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ._core import Array
     from ._types import Path
 
 _CHECKS = ("device", "always", "never", "first")
 
 
-class Dataset(_core.Dataset):
+class Dataset(_core.Dataset, Selectable):
     """A packed dataset, open for reading.  ``libshard.open(path)`` makes one.
 
     ``len(ds)`` is the number of records.  ``ds[i]`` is one record as a dict: numbers for scalars,
@@ -161,6 +163,21 @@ class Dataset(_core.Dataset):
         if isinstance(records, SupportsIndex) and not hasattr(records, "__len__"):  # arrays have both
             return Preview(self, spread_numbers(len(self), _whole("records", records, 64)))
         return Preview(self, [range(len(self))[i] for i in cast("Sequence[SupportsIndex]", records)])
+
+    def column(self, field: str) -> Array:
+        """A field of all records as one array, such as all labels.  Reads no other fields, but for
+        those that are stored beside it."""
+        return _core.Selection.column(self, field)
+
+    def load_selection(self, path: Path) -> Selection:
+        """What ``selection.save(path)`` or ``shardcat select`` wrote.
+
+        Raises :class:`MismatchError` if it selects records of another dataset.
+        """
+        return load_selection(self, path)
+
+    def _source(self) -> tuple[Dataset, None]:
+        return self, None
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>" if self.closed else dataset_html(self)

@@ -12,9 +12,10 @@ from ._core import Batch
 from ._dataset import Dataset, _choice, _whole
 from ._dataset import open as _open_dataset
 from ._errors import ArgumentError
+from ._selection import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from _typeshed import WriteableBuffer
 
@@ -48,9 +49,10 @@ class LoaderBase(Generic[T]):
 
     def __init__(
         self,
-        dataset: Dataset | Path,
+        dataset: Dataset | Selection | Path,
         batch_size: SupportsIndex,
         *,
+        fields: Iterable[str] | None = None,
         shuffle: bool | str = True,
         seed: SupportsIndex = 0,
         rank: SupportsIndex | None = None,
@@ -75,7 +77,9 @@ class LoaderBase(Generic[T]):
         pool_bytes: SupportsIndex | str = 0,
     ) -> None:
         """
-        ``dataset``: a :class:`Dataset`, or the path of one.  ``batch_size``: records per rank.
+        ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, or the path of one.
+        ``batch_size``: records per rank.  ``fields``: the names of those that are wanted; by
+        default all.  What is stored apart from them is neither read nor checked.
 
         ``shuffle``: True picks by the size of a record between ``"global"`` (any record may follow
         any other) and ``"windows"`` (runs of neighbours, mixed: large reads); False is
@@ -128,6 +132,9 @@ class LoaderBase(Generic[T]):
             raise ArgumentError("stream and pool_bytes need device='cuda'", "bad argument")
         if place != "cpu" and copy:
             raise ArgumentError("copy=True needs device='cpu'; on a GPU copy what is to be kept", "bad argument")
+        self.selection = dataset if isinstance(dataset, Selection) else None
+        if isinstance(dataset, Selection):
+            dataset = dataset.dataset
         self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
         share = _ranks.given(rank, world)
         self._is_given, (self.rank, self.world) = share is not None, share or _ranks.found()
@@ -156,6 +163,8 @@ class LoaderBase(Generic[T]):
             gpu=gpu,
             stream=_whole("stream", stream, 64) if isinstance(stream, SupportsIndex) else stream,
             pool_bytes=_pool(pool_bytes),
+            selection=self.selection and self.selection._core,
+            fields=_fields(self.dataset, fields),
         )
         self.batch_size = operator.index(batch_size)
         if self.world > 1 and self._is_sequential and tail is None and drop_last is None:
@@ -197,7 +206,7 @@ class LoaderBase(Generic[T]):
         return map(_copied, self._core) if self.copy else iter(self._core)
 
     def _warn_of_repeats(self) -> None:
-        repeats = -len(self.dataset) % (self.batch_size * self.world)
+        repeats = -len(self.selection or self.dataset) % (self.batch_size * self.world)
         if repeats:
             warnings.warn(
                 f"{repeats} rows of the last step are repeats, so that all {self.world} ranks have it: leave rows out "
@@ -271,7 +280,7 @@ class LoaderBase(Generic[T]):
             if self.closed
             else f"{len(self):,} batches of {self.batch_size:,} an epoch, {self.order['kind']} order"
         )
-        return f"<libshard.Loader of {self.dataset.path!r}: {state}>"
+        return f"<libshard.Loader of {self.selection or repr(self.dataset.path)}: {state}>"
 
 
 class Loader(LoaderBase["Array"]):
@@ -297,6 +306,18 @@ def _open_core(dataset: Dataset, **options: Any) -> _core.Loader:
         for word, ours in _IN_PYTHON.items():
             message = message.replace(word, ours)
         raise type(e)(message, e.status) from None
+
+
+def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
+    """A bit for each field that is wanted; 0 for all of them."""
+    names = [f.name for f in dataset.schema]
+    chosen = names if wanted is None else [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in chosen:
+        if name not in names:
+            raise ArgumentError(f"fields: {name!r} is not in the dataset, which has {', '.join(names)}", "bad argument")
+    if not chosen:
+        raise ArgumentError("fields: none is named; name one, or leave it out for all", "bad argument")
+    return 0 if wanted is None else sum(1 << i for i, name in enumerate(names) if name in chosen)
 
 
 def _copied(batch: Batch[Array]) -> Batch[Array]:

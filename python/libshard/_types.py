@@ -7,6 +7,8 @@ import os
 from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, TypedDict, Union
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from _typeshed import WriteableBuffer
 
 Path: TypeAlias = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
@@ -33,6 +35,7 @@ class Device(Protocol):
 class LoaderOptions(TypedDict, total=False):
     """Of a loader; what they mean is said in ``libshard.Loader``."""
 
+    fields: Iterable[str] | None
     shuffle: bool | str
     seed: SupportsIndex
     drop_last: bool | None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ._core import Array
     from ._dataset import Dataset
+    from ._selection import Selection
     from ._types import LoaderOptions, Path
 
 __all__ = ["Loader"]
@@ -45,7 +46,7 @@ class Loader(LoaderBase["jax.Array"]):
 
     def __init__(
         self,
-        dataset: Dataset | Path,
+        dataset: Dataset | Selection | Path,
         batch_size: SupportsIndex,
         *,
         sharding: Any = None,

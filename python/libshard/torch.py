@@ -27,6 +27,7 @@ from ._ranks import Mesh, of_mesh
 
 if TYPE_CHECKING:
     from ._core import Array
+    from ._selection import Selection
     from ._types import LoaderOptions, Path
 
 __all__ = ["Loader", "ShardDataset", "collate"]
@@ -49,7 +50,7 @@ class Loader(LoaderBase[torch.Tensor]):
 
     def __init__(
         self,
-        dataset: Dataset | Path,
+        dataset: Dataset | Selection | Path,
         batch_size: SupportsIndex,
         *,
         channels_last: bool = False,

@@ -11,6 +11,7 @@
 #define TESTS_LOAD_BATCHES_H
 
 #include "libshard/loader/loader.h"
+#include "shard_select.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS_CAP 300u
@@ -75,6 +76,7 @@ static inline void open_photos(uint32_t side, uint32_t codec, const uint64_t *si
 
 struct wanted {
 	struct shard_loader_options o; /* world is not 0 */
+	uint64_t total;		       /* records of an epoch */
 	uint64_t order[EPOCHS][RECORDS_CAP];
 	uint64_t epoch, first, step; /* of the next call */
 	char complaint[300];	     /* the first one; empty for none */
@@ -100,6 +102,13 @@ static inline void wanted_open(struct wanted *w, struct shard_loader_options o)
 	w->o = o;
 	w->o.size = sizeof(w->o);
 	w->o.world = o.world ? o.world : 1;
+	w->total = record_total;
+	if (o.selection) {
+		struct shard_selection_info info;
+
+		shard_selection_info(o.selection, &info);
+		w->total = info.record_count;
+	}
 	o = w->o;
 	o.batch_records = 1;
 	o.world = 1;
@@ -109,7 +118,7 @@ static inline void wanted_open(struct wanted *w, struct shard_loader_options o)
 	o.pool_in_place = 0;
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 	for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
-		CHECK_OK(shard_loader_order(l, epoch, 0, record_total, w->order[epoch], &fixture_err));
+		CHECK_OK(shard_loader_order(l, epoch, 0, w->total, w->order[epoch], &fixture_err));
 	shard_loader_close(l);
 }
 
@@ -157,7 +166,7 @@ static inline uint64_t step_records(const struct wanted *w)
 
 static inline uint64_t steps_left(const struct wanted *w)
 {
-	uint64_t left = record_total - w->first, all = step_records(w);
+	uint64_t left = w->total - w->first, all = step_records(w);
 
 	return (w->o.tail == SHARD_DROP ? left / all : (left + all - 1) / all) - w->step;
 }
@@ -186,10 +195,10 @@ static inline void check_rows(struct wanted *w, const struct shard_batch *b)
 	for (uint32_t i = 0; i < b->record_count; i++) {
 		uint64_t at = b->position + behind + (uint64_t)i * world;
 
-		if (b->row_flags[i] != (at >= record_total ? SHARD_ROW_PADDED : 0))
+		if (b->row_flags[i] != (at >= w->total ? SHARD_ROW_PADDED : 0))
 			complain(w, "position %" PRIu64 ": its flags are %u", at, b->row_flags[i]);
 		if (b->record[i] >= record_total ||
-		    (b->epoch < EPOCHS && b->record[i] != w->order[b->epoch][at % record_total])) {
+		    (b->epoch < EPOCHS && b->record[i] != w->order[b->epoch][at % w->total])) {
 			complain(w, "epoch %" PRIu64 ", position %" PRIu64 ": record %" PRIu64 " is not in its place",
 				 b->epoch, at, b->record[i]);
 			return;
@@ -203,8 +212,8 @@ static inline bool stands_right(struct wanted *w, const struct shard_batch *b)
 {
 	uint64_t position = w->first + w->step * step_records(w), rows = w->o.batch_records;
 
-	if (w->o.tail == SHARD_KEEP && record_total - position < rows)
-		rows = record_total - position;
+	if (w->o.tail == SHARD_KEEP && w->total - position < rows)
+		rows = w->total - position;
 	if (b->epoch != w->epoch || b->position != position || b->step != position / step_records(w))
 		complain(w,
 			 "epoch %" PRIu64 ", position %" PRIu64 ", step %" PRIu64 " came instead of epoch %" PRIu64

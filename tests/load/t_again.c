@@ -12,6 +12,7 @@
  * TIMEOUT: 900
  * TAKES: 15
  */
+#include "libshard/feed/layout.h"
 #include "libshard/feed/path.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
@@ -367,9 +368,11 @@ TEST(a_shard_of_which_a_part_is_missing_is_forgotten)
 	make_dataset(&kinds[0]);
 	for (size_t i = 0; i < COUNT(checks); i++) {
 		struct shard_dataset *ds = open_dataset(checks[i]);
+		struct layout layout;
 
 		STORY("check %u", checks[i]);
-		CHECK(paths_open(&p, ds, SHARD_PATH_MAP));
+		CHECK(layout_plan(&layout, shard_dataset_schema(ds), UINT32_MAX, 1, false));
+		CHECK(paths_open(&p, ds, &layout, SHARD_PATH_MAP));
 		CHECK_OK(shard_dataset_reader(ds, 0, &r, &fixture_err));
 		read_records(ds, RECORDS);
 		whole_there = true;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard_select.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/target.h"
 #include "tools/shardcat/prove/order_options.h"
@@ -20,7 +21,7 @@
 
 struct print_options {
 	struct order_options order; /* first: see order_options.h */
-	const char *path, *token;
+	const char *path, *token, *select;
 	uint64_t epoch, rank, world, batch;
 	int tail; /* enum shard_tail */
 };
@@ -100,13 +101,15 @@ static uint64_t token_seed(const char *token)
 	return seed ? strtoull(seed + 6, NULL, 10) : 0;
 }
 
-static int open_loaders(const struct print_options *o, bool seed_given, struct target *t, struct shard_loader **loader,
+static int open_loaders(const struct print_options *o, bool seed_given, struct target *t,
+			const struct shard_selection *selection, struct shard_loader **loader,
 			struct shard_loader **whole)
 {
 	struct shard_loader_options options = order_loader_options(&o->order);
 	struct shard_error err;
 	int rc;
 
+	options.selection = selection;
 	if (o->token && !seed_given)
 		options.seed = token_seed(o->token);
 	options.batch_records = (uint32_t)o->batch;
@@ -128,8 +131,7 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct t
 	return rc ? fail_with(rc, &err) : EXIT_DONE;
 }
 
-static int print(const struct print_options *o, struct target *t, const struct shard_loader *loader,
-		 const struct shard_loader *whole)
+static int print(const struct print_options *o, const struct shard_loader *loader, const struct shard_loader *whole)
 {
 	struct stretch *s = malloc(sizeof(*s));
 	uint64_t epoch = o->epoch, position = 0;
@@ -148,9 +150,9 @@ static int print(const struct print_options *o, struct target *t, const struct s
 	s->epoch = epoch;
 	s->first = s->count = 0;
 	if (whole)
-		rc = print_rest(o, whole, t->record_count, position, s);
+		rc = print_rest(o, whole, info.record_count, position, s);
 	else if (o->tail == SHARD_KEEP) /* its last batch is short */
-		rc = print_order(loader, epoch, t->record_count, s);
+		rc = print_order(loader, epoch, info.record_count, s);
 	else
 		rc = print_order(loader, epoch, shard_loader_step_count(loader) * o->batch, s);
 	free(s);
@@ -161,6 +163,8 @@ static int run(const struct cli_args *args)
 {
 	const struct print_options *o = args->options;
 	struct shard_loader *loader = NULL, *whole = NULL;
+	struct shard_selection *selection = NULL;
+	struct shard_error err;
 	struct target t;
 	int rc;
 
@@ -174,12 +178,18 @@ static int run(const struct cli_args *args)
 	rc = target_open_dataset(&t, o->path);
 	if (!rc && !t.record_count && o->token)
 		rc = fail(EXIT_MISMATCH, "%s: has no records, so the token belongs to another dataset", o->path);
+	if (!rc && o->select) {
+		rc = shard_selection_read(&selection, t.dataset, o->select, &err);
+		if (rc)
+			rc = fail_with(rc, &err);
+	}
 	if (!rc && t.record_count) /* an epoch of no records has an order, which is empty, though no loader */
-		rc = open_loaders(o, cli_given(args, "seed"), &t, &loader, &whole);
+		rc = open_loaders(o, cli_given(args, "seed"), &t, selection, &loader, &whole);
 	if (!rc && loader)
-		rc = print(o, &t, loader, whole);
+		rc = print(o, loader, whole);
 	shard_loader_close(whole);
 	shard_loader_close(loader);
+	shard_selection_close(selection);
 	target_close(&t);
 	return rc;
 }
@@ -199,6 +209,11 @@ static const struct cli_option options[] = {
 	 .arg_name = "TOKEN",
 	 .offset = offsetof(struct print_options, token),
 	 .help = "print the records that remain after a loader's token"},
+	{.name = "select",
+	 .kind = CLI_FILE,
+	 .arg_name = "FILE",
+	 .offset = offsetof(struct print_options, select),
+	 .help = "of a selection that shardcat select wrote"},
 	{.name = "rank",
 	 .kind = CLI_U64,
 	 .arg_name = "Q",

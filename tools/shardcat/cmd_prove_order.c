@@ -22,7 +22,7 @@
 
 struct prove_options {
 	struct order_options order; /* first: see order_options.h */
-	const char *path, *worlds;
+	const char *path, *worlds, *select;
 	uint64_t batch, epochs, threads;
 	int tail; /* enum shard_tail */
 };
@@ -31,6 +31,17 @@ struct plan {
 	const struct prove_options *o;
 	uint32_t world[WORLDS_MAX], world_count, batch;
 };
+
+/* Of an epoch: those of the dataset, or of the selection. */
+static uint64_t epoch_records(const struct proof *p)
+{
+	struct shard_selection_info info;
+
+	if (!p->loader.selection)
+		return p->t.record_count;
+	shard_selection_info(p->loader.selection, &info);
+	return info.record_count;
+}
 
 /* All epochs with one world, by loaders that live through them. */
 static int prove_world(struct proof *p, const struct plan *n, struct tally *y, uint32_t world)
@@ -89,7 +100,7 @@ static uint64_t leg_steps(const struct proof *p, const struct tally *y, const st
 {
 	uint64_t step = (uint64_t)leg->world * leg->batch, last_step = (uint64_t)last->world * last->batch;
 	uint64_t need = p->loader.tail != SHARD_DROP ? 1 : step > last_step ? step : last_step;
-	uint64_t left = p->prints.count - y->at;
+	uint64_t left = p->prints.wanted_count - y->at;
 	uint64_t most = left > need ? (left - need) / step : 0;
 	uint64_t wanted = target > y->at ? (target - y->at) / step : 0;
 
@@ -109,7 +120,7 @@ static int prove_resuming(struct proof *p, const struct plan *n, struct tally *y
 	snprintf(y->name, sizeof(y->name), "resumed, epoch %" PRIu64 ", world x batch", epoch);
 	epoch_begin(p, y, epoch);
 	for (uint32_t i = 0; i < count && !rc; i++) {
-		uint64_t target = p->prints.count / count * (i + 1);
+		uint64_t target = p->prints.wanted_count / count * (i + 1);
 		uint64_t steps = i + 1 < count ? leg_steps(p, y, &legs[i], &legs[count - 1], target) : UINT64_MAX;
 
 		if (!steps) /* too few records for this one */
@@ -145,8 +156,8 @@ static int prove(struct proof *p, const struct plan *n)
 	int rc;
 
 	progress_start(&p->progress, "proving", "records",
-		       p->t.record_count * (1 + (n->world_count + 1) * n->o->epochs));
-	rc = fingerprints_take(&p->prints, &p->t, &p->progress);
+		       p->t.record_count + epoch_records(p) * (n->world_count + 1) * n->o->epochs);
+	rc = fingerprints_take(&p->prints, &p->t, p->loader.selection, &p->progress);
 	for (uint32_t i = 0; i < n->world_count && !rc; i++)
 		rc = prove_world(p, n, &tally, n->world[i]);
 	for (uint64_t e = 0; e < n->o->epochs && !rc; e++)
@@ -164,8 +175,9 @@ static int prove(struct proof *p, const struct plan *n)
 			    p->t.path, p->bad_count, p->epoch_count);
 	if (message_shows(MESSAGE_NORMAL))
 		printf("proven: in each of %" PRIu64
-		       " epochs every record was delivered exactly once, by its bytes%s\n",
-		       p->epoch_count, p->loader.tail == SHARD_DROP ? ", but for the last incomplete step" : "");
+		       " epochs every record%s was delivered exactly once, by its bytes%s\n",
+		       p->epoch_count, p->loader.selection ? " of the selection, and no other," : "",
+		       p->loader.tail == SHARD_DROP ? ", but for the last incomplete step" : "");
 	return EXIT_DONE;
 }
 
@@ -210,8 +222,8 @@ static uint32_t default_batch(const struct proof *p, const struct plan *n)
 		world = n->world[i] > world ? n->world[i] : world;
 	for (uint32_t g = 0; g < p->t.schema->group_count; g++)
 		record_bytes += p->t.schema->group[g].stride;
-	if (batch > p->t.record_count / world / 4)
-		batch = p->t.record_count / world / 4;
+	if (batch > epoch_records(p) / world / 4)
+		batch = epoch_records(p) / world / 4;
 	if (batch > RING_BYTES / record_bytes / PROOF_SLOTS / world)
 		batch = RING_BYTES / record_bytes / PROOF_SLOTS / world;
 	return batch ? (uint32_t)batch : 1;
@@ -220,21 +232,22 @@ static uint32_t default_batch(const struct proof *p, const struct plan *n)
 /* Worlds that make no step in this dataset: an error, or left out if nobody asked for them. */
 static int check_worlds(const struct proof *p, struct plan *n, bool given)
 {
+	uint64_t records = epoch_records(p);
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < n->world_count; i++) {
 		uint64_t step = (uint64_t)n->world[i] * n->batch;
 
-		if (p->loader.tail != SHARD_DROP || step <= p->t.record_count || !p->t.record_count)
+		if (p->loader.tail != SHARD_DROP || step <= records || !records)
 			n->world[kept++] = n->world[i];
 		else if (given || !i)
 			return fail(EXIT_USAGE,
 				    "%s: %" PRIu64 " records are fewer than one step of world %" PRIu32 ", batch "
 				    "%" PRIu32 "; use --tail pad, or a smaller world or batch",
-				    p->t.path, p->t.record_count, n->world[i], n->batch);
+				    p->t.path, records, n->world[i], n->batch);
 		else
 			note("world %" PRIu32 " is left out: %" PRIu64 " records are fewer than one step of it",
-			     n->world[i], p->t.record_count);
+			     n->world[i], records);
 	}
 	n->world_count = kept;
 	return EXIT_DONE;
@@ -244,6 +257,7 @@ static int run(const struct cli_args *args)
 {
 	struct plan n = {.o = args->options};
 	struct proof p = {.loader = order_loader_options(&n.o->order)};
+	struct shard_selection *selection = NULL;
 	struct shard_error err;
 	int rc = order_options_check(args, &n.o->order);
 
@@ -254,6 +268,12 @@ static int run(const struct cli_args *args)
 		rc = take_worlds(args, &n);
 	if (!rc)
 		rc = target_open_dataset(&p.t, n.o->path);
+	if (!rc && n.o->select) {
+		rc = shard_selection_read(&selection, p.t.dataset, n.o->select, &err);
+		if (rc)
+			rc = fail_with(rc, &err);
+		p.loader.selection = selection;
+	}
 	if (!rc) {
 		n.batch = n.o->batch ? (uint32_t)n.o->batch : default_batch(&p, &n);
 		rc = check_worlds(&p, &n, cli_given(args, "worlds"));
@@ -266,6 +286,7 @@ static int run(const struct cli_args *args)
 	if (!rc)
 		rc = p.t.record_count ? prove(&p, &n) : nothing_to_prove(&p);
 	fingerprints_free(&p.prints);
+	shard_selection_close(selection);
 	shard_dataset_close(p.dataset);
 	target_close(&p.t);
 	return rc;
@@ -281,6 +302,11 @@ static const struct cli_option options[] = {
 	 .offset = offsetof(struct prove_options, worlds),
 	 .default_value = "1,2,3,8",
 	 .help = "numbers of ranks to test"},
+	{.name = "select",
+	 .kind = CLI_FILE,
+	 .arg_name = "FILE",
+	 .offset = offsetof(struct prove_options, select),
+	 .help = "of a selection that shardcat select wrote"},
 	{.name = "batch",
 	 .kind = CLI_U64,
 	 .arg_name = "N",

@@ -33,6 +33,7 @@ extern const struct cli_verb verb_verify;	  /* cmd_verify.c */
 extern const struct cli_verb verb_stats;	  /* cmd_stats.c */
 extern const struct cli_verb verb_manifest;	  /* cmd_manifest.c */
 extern const struct cli_verb verb_show;		  /* cmd_show.c */
+extern const struct cli_verb verb_select;	  /* cmd_select.c */
 extern const struct cli_verb verb_order;	  /* cmd_order.c */
 extern const struct cli_verb verb_prove_order;	  /* cmd_prove_order.c */
 extern const struct cli_verb verb_shuffle_report; /* cmd_shuffle_report.c */

@@ -160,6 +160,8 @@ static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, stru
 	bool good = true;
 
 	for (uint32_t f = 0; good && f < s->field_count; f++) {
+		if (!b->field[f].data) /* nobody wants it */
+			continue;
 		value = field_array(p, l, lease, f);
 		good = value && !PyDict_SetItem(batch, l->dataset->name[f], value);
 		Py_XDECREF(value);

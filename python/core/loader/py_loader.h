@@ -11,6 +11,7 @@
 struct loader {
 	struct lender lender;
 	struct dataset *dataset;
+	PyObject *selection; /* None, or of the records that it delivers */
 	uint32_t max_held;
 	uint64_t place_count; /* how often a loop began, or was given its place; only the last loop may go on */
 	bool placed;	      /* the next loop begins where the loader stands; false if the last one was left early */

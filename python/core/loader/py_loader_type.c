@@ -6,6 +6,7 @@
 
 #include "python/core/base/py_errors.h"
 #include "python/core/dataset/py_dataset_type.h"
+#include "python/core/dataset/py_selection.h"
 #include "python/core/loader/py_batch.h"
 #include "python/core/loader/py_loader_methods.h"
 
@@ -60,24 +61,32 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 				"stream",
 				"pool_bytes",
 				"corrupt_most",
+				"selection",
+				"fields",
 				NULL};
 	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0, corrupt_most = 0;
 	unsigned int prefetch = 2;
-	PyObject *dataset, *gpu = Py_None, *stream = Py_None;
+	PyObject *dataset, *gpu = Py_None, *stream = Py_None, *selection = Py_None;
 	int device = 0;
 
 	l->placed = true;
 	l->max_held = 2;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOKK", names, dataset_type, &dataset,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOKKOI", names, dataset_type, &dataset,
 					 &seed, &o->batch_records, &o->rank, &o->world, &o->shuffle, &o->tail,
 					 &prefetch, &l->max_held, &o->thread_count, &o->window_runs, &o->lane_count,
 					 &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &gpu, &stream,
-					 &pool, &corrupt_most) ||
+					 &pool, &corrupt_most, &selection, &o->fields) ||
 	    !dataset_is_open((struct dataset *)dataset))
 		return false;
 	if (!plan_slots(l, o, prefetch, device))
 		return false;
+	if (selection != Py_None && !PyObject_TypeCheck(selection, selection_type)) {
+		PyErr_SetString(PyExc_TypeError, "selection must be a libshard._core.Selection, or None");
+		return false;
+	}
 	l->dataset = ref(dataset);
+	l->selection = ref(selection);
+	o->selection = selection == Py_None ? NULL : ((struct selection *)selection)->s;
 	o->pool_bytes = pool;
 	o->corrupt_most = corrupt_most;
 	o->seed = seed;
@@ -123,6 +132,7 @@ static void dealloc(PyObject *self)
 	PyMem_Free(l->lender.late);
 	stream_drop(&l->lender.stream);
 	unref(l->dataset);
+	unref(l->selection);
 	release(self);
 	Py_DECREF(type);
 }
@@ -235,7 +245,7 @@ int loader_init(PyObject *module)
 		 "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, "
 		 "max_held=2, thread_count=0, window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, "
 		 "path=0, on_corrupt=0, stage_bytes=0, device=False, gpu=None, stream=None, pool_bytes=0, "
-		 "corrupt_most=0)\n--\n\n"},
+		 "corrupt_most=0, selection=None, fields=0)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

@@ -69,7 +69,37 @@ static int take_all(struct fingerprints *f, struct target *t, uint64_t at_a_time
 	return EXIT_DONE;
 }
 
-int fingerprints_take(struct fingerprints *f, struct target *t, struct progress *progress)
+/* Returns an exit code. */
+static int mark_outside(struct fingerprints *f, const struct shard_selection *s)
+{
+	struct shard_selection_info info;
+	uint64_t idx[READ_RECORDS_MAX];
+	struct shard_error err;
+
+	f->wanted_count = f->count;
+	if (!s)
+		return EXIT_DONE;
+	shard_selection_info(s, &info);
+	f->wanted_count = info.record_count;
+	f->outside = malloc((size_t)(f->count / 64 + 1) * sizeof(*f->outside));
+	if (!f->outside)
+		return fail(EXIT_IO, "out of memory for a bit for each record");
+	memset(f->outside, 0xff, (size_t)(f->count / 64 + 1) * sizeof(*f->outside));
+	for (uint64_t first = 0, now; first < f->wanted_count; first += now) {
+		int rc;
+
+		now = f->wanted_count - first < READ_RECORDS_MAX ? f->wanted_count - first : READ_RECORDS_MAX;
+		rc = shard_selection_records(s, first, now, idx, &err);
+		if (rc)
+			return fail_with(rc, &err);
+		for (uint64_t i = 0; i < now; i++)
+			f->outside[idx[i] / 64] &= ~(UINT64_C(1) << idx[i] % 64);
+	}
+	return EXIT_DONE;
+}
+
+int fingerprints_take(struct fingerprints *f, struct target *t, const struct shard_selection *s,
+		      struct progress *progress)
 {
 	uint64_t record_bytes = 1, at_a_time;
 	void *group[SHARD_GROUPS_MAX] = {NULL};
@@ -88,10 +118,12 @@ int fingerprints_take(struct fingerprints *f, struct target *t, struct progress 
 	f->of = calloc((size_t)f->count + 1, sizeof(*f->of));
 	f->delivered = calloc((size_t)(f->count / 64 + 1), sizeof(*f->delivered));
 	if (enough && f->of && f->delivered)
-		rc = take_all(f, t, at_a_time, group, progress);
+		rc = mark_outside(f, s);
 	else
 		rc = fail(EXIT_IO, "%s: out of memory for fingerprints of %" PRIu64 " records, 16 bytes each", t->path,
 			  f->count);
+	if (!rc)
+		rc = take_all(f, t, at_a_time, group, progress);
 	for (uint32_t g = 0; g < t->schema->group_count; g++)
 		free(group[g]);
 	return rc;
@@ -101,13 +133,24 @@ void fingerprints_free(struct fingerprints *f)
 {
 	free(f->of);
 	free(f->delivered);
+	free(f->outside);
 	free(f->by_value);
 	*f = (struct fingerprints){0};
 }
 
 void fingerprints_forget(struct fingerprints *f)
 {
-	memset(f->delivered, 0, (size_t)(f->count / 64 + 1) * sizeof(*f->delivered));
+	size_t bytes = (size_t)(f->count / 64 + 1) * sizeof(*f->delivered);
+
+	if (f->outside)
+		memcpy(f->delivered, f->outside, bytes);
+	else
+		memset(f->delivered, 0, bytes);
+}
+
+bool fingerprints_is_outside(const struct fingerprints *f, uint64_t record)
+{
+	return f->outside && f->outside[record / 64] >> record % 64 & 1;
 }
 
 bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shard_select.h"
 #include "tools/common/progress.h"
 #include "tools/shardcat/dataset/target.h"
 
@@ -19,7 +20,9 @@ struct fingerprint {
 };
 
 struct fingerprints {
-	uint64_t count;
+	uint64_t count;		/* records of the dataset */
+	uint64_t wanted_count;	/* of these that an epoch has: all, or those of a selection */
+	uint64_t *outside;	/* a bit for each record, set if it is not of the selection; NULL: there is none */
 	struct fingerprint *of; /* [count] */
 	uint64_t *delivered;	/* a bit each */
 	uint64_t *by_value;	/* [count] record indices sorted by fingerprint; made when first needed */
@@ -28,12 +31,14 @@ struct fingerprints {
 /* Of one record: field f lies at rows[f] of its group or array. */
 struct fingerprint fingerprint_of(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX]);
 
-/* Reads all records.  Returns an exit code; free in any case. */
-int fingerprints_take(struct fingerprints *f, struct target *t, struct progress *progress);
+/* Reads all records.  `s` may be NULL.  Returns an exit code; free in any case. */
+int fingerprints_take(struct fingerprints *f, struct target *t, const struct shard_selection *s,
+		      struct progress *progress);
 void fingerprints_free(struct fingerprints *f);
 
-/* Mark all records as not delivered. */
+/* Mark all records as not delivered, and those outside as delivered: nobody waits for them. */
 void fingerprints_forget(struct fingerprints *f);
+bool fingerprints_is_outside(const struct fingerprints *f, uint64_t record);
 bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record);
 
 /*

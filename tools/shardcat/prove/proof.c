@@ -109,6 +109,13 @@ static int judge_row(struct proof *p, struct tally *y, const struct shard_batch 
 						 : "its bytes are those of no record");
 		return EXIT_DONE;
 	}
+	if (fingerprints_is_outside(&p->prints, record)) {
+		proof_find(y, FOREIGN,
+			   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ": record %" PRIu64 " is not in the "
+			   "selection",
+			   rank, batch->step, row, record);
+		return EXIT_DONE;
+	}
 	if (record != named)
 		proof_find(y, MISNAMED,
 			   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ": names record %" PRIu64 "%s; its "
@@ -178,7 +185,7 @@ int job_step(struct proof *p, struct tally *y, struct job *j, bool *ended)
 			   ended_count, j->world, y->at);
 	if (!ended_count)
 		y->at += step;
-	if (y->at >= p->prints.count + step && !*ended) { /* padding, too, is less than a step */
+	if (y->at >= p->prints.wanted_count + step && !*ended) { /* padding, too, is less than a step */
 		proof_find(y, OUT_OF_STEP, "the epoch does not end");
 		*ended = true;
 	}
@@ -210,8 +217,8 @@ static int excuse_the_rest(struct proof *p, struct tally *y)
 	options.batch_records = 1;
 	options.tail = SHARD_KEEP;
 	rc = shard_loader_open(&whole, p->dataset, &options, &err);
-	for (uint64_t first = y->at; first < p->prints.count && !rc;) {
-		uint64_t now = p->prints.count - first < ROWS_AT_A_TIME ? p->prints.count - first : ROWS_AT_A_TIME;
+	for (uint64_t first = y->at, count = p->prints.wanted_count; first < count && !rc;) {
+		uint64_t now = count - first < ROWS_AT_A_TIME ? count - first : ROWS_AT_A_TIME;
 
 		rc = shard_loader_order(whole, y->epoch, first, now, idx, &err);
 		for (uint64_t i = 0; i < now && !rc; i++) {
@@ -264,7 +271,7 @@ static void print_epoch(struct proof *p, const struct tally *y)
 /* The epoch is over: what of it is missing, and was the right number of rows padding? */
 int epoch_end(struct proof *p, struct tally *y, const struct job *last)
 {
-	uint64_t count = p->prints.count, step = (uint64_t)last->world * last->batch, bad = 0;
+	uint64_t count = p->prints.wanted_count, step = (uint64_t)last->world * last->batch, bad = 0;
 	uint64_t want_padded = p->loader.tail == SHARD_PAD && y->at > count ? y->at - count : 0;
 	int rc = EXIT_DONE;
 

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * py_selection.c - the type libshard._core.Selection, and columns
+ *
+ * Each way to make one is a static method, which takes the dataset and, where it chooses from
+ * another selection, that one or None.
+ */
+#include "python/core/dataset/py_selection.h"
+
+#include <string.h>
+
+#include "python/core/array/py_array.h"
+#include "python/core/base/py_errors.h"
+#include "python/core/dataset/py_dataset_type.h"
+
+PyTypeObject *selection_type;
+
+/* None, or a selection; else an exception is set. */
+static bool take_of(PyObject *object, const struct shard_selection **of)
+{
+	*of = NULL;
+	if (object == Py_None)
+		return true;
+	if (!PyObject_TypeCheck(object, selection_type)) {
+		PyErr_SetString(PyExc_TypeError, "must be a selection or None");
+		return false;
+	}
+	*of = ((struct selection *)object)->s;
+	return true;
+}
+
+static PyObject *made(int rc, struct shard_selection *s, const struct shard_error *err)
+{
+	struct selection *out;
+
+	if (rc)
+		return fail(err);
+	out = PyObject_New(struct selection, selection_type);
+	if (out)
+		out->s = s;
+	else
+		shard_selection_close(s);
+	return (PyObject *)out;
+}
+
+static void dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+
+	shard_selection_close(((struct selection *)self)->s);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+/* ---- making one ---- */
+
+static PyObject *of_records(PyObject *unused, PyObject *args)
+{
+	struct shard_selection *s = NULL;
+	struct dataset *d;
+	struct shard_error err;
+	Py_buffer numbers;
+	PyObject *out;
+	int rc;
+
+	(void)unused;
+	if (!PyArg_ParseTuple(args, "O!y*", dataset_type, &d, &numbers))
+		return NULL;
+	if (!dataset_is_open(d)) {
+		PyBuffer_Release(&numbers);
+		return NULL;
+	}
+	Py_BEGIN_ALLOW_THREADS rc =
+		shard_select_open(&s, d->ds, numbers.buf, (uint64_t)numbers.len / sizeof(uint64_t), &err);
+	Py_END_ALLOW_THREADS out = made(rc, s, &err);
+	PyBuffer_Release(&numbers);
+	return out;
+}
+
+static PyObject *where(PyObject *unused, PyObject *args)
+{
+	const struct shard_selection *from;
+	struct shard_selection *s = NULL;
+	PyObject *of, *out;
+	struct dataset *d;
+	struct shard_error err;
+	const char *field;
+	Py_buffer values;
+	int rc;
+
+	(void)unused;
+	if (!PyArg_ParseTuple(args, "O!Osy*", dataset_type, &d, &of, &field, &values))
+		return NULL;
+	if (!take_of(of, &from) || !dataset_is_open(d)) {
+		PyBuffer_Release(&values);
+		return NULL;
+	}
+	Py_BEGIN_ALLOW_THREADS rc =
+		shard_select_where(&s, d->ds, from, field, values.buf, (uint64_t)values.len / sizeof(int64_t), &err);
+	Py_END_ALLOW_THREADS out = made(rc, s, &err);
+	PyBuffer_Release(&values);
+	return out;
+}
+
+static PyObject *fraction(PyObject *unused, PyObject *args)
+{
+	const struct shard_selection *from;
+	struct shard_selection *s = NULL;
+	unsigned long long seed;
+	struct dataset *d;
+	struct shard_error err;
+	double begin, end;
+	PyObject *of;
+	int rc;
+
+	(void)unused;
+	if (!PyArg_ParseTuple(args, "O!OddK", dataset_type, &d, &of, &begin, &end, &seed) || !take_of(of, &from) ||
+	    !dataset_is_open(d))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS rc = shard_select_fraction(&s, d->ds, from, begin, end, seed, &err);
+	Py_END_ALLOW_THREADS return made(rc, s, &err);
+}
+
+static PyObject *fold(PyObject *unused, PyObject *args)
+{
+	const struct shard_selection *from;
+	struct shard_selection *s = NULL;
+	unsigned int number, count;
+	unsigned long long seed;
+	struct dataset *d;
+	struct shard_error err;
+	PyObject *of;
+	int rest, rc;
+
+	(void)unused;
+	if (!PyArg_ParseTuple(args, "O!OIIpK", dataset_type, &d, &of, &number, &count, &rest, &seed) ||
+	    !take_of(of, &from) || !dataset_is_open(d))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS rc =
+		shard_select_fold(&s, d->ds, from, number, count, rest ? SHARD_FOLD_REST : SHARD_FOLD_PART, seed, &err);
+	Py_END_ALLOW_THREADS return made(rc, s, &err);
+}
+
+static PyObject *read_file(PyObject *unused, PyObject *args)
+{
+	struct shard_selection *s = NULL;
+	PyObject *path, *out;
+	struct shard_error err;
+	struct dataset *d;
+	int rc;
+
+	(void)unused;
+	if (!PyArg_ParseTuple(args, "O!O&", dataset_type, &d, PyUnicode_FSConverter, &path))
+		return NULL;
+	if (!dataset_is_open(d)) {
+		Py_DECREF(path);
+		return NULL;
+	}
+	Py_BEGIN_ALLOW_THREADS rc = shard_selection_read(&s, d->ds, PyBytes_AsString(path), &err);
+	Py_END_ALLOW_THREADS out = made(rc, s, &err);
+	Py_DECREF(path);
+	return out;
+}
+
+/* ---- asking ---- */
+
+static Py_ssize_t length(PyObject *self)
+{
+	struct shard_selection_info i;
+
+	shard_selection_info(((struct selection *)self)->s, &i);
+	return (Py_ssize_t)i.record_count;
+}
+
+/* The records at places [first, first + count). */
+static PyObject *records(PyObject *self, PyObject *args)
+{
+	unsigned long long first, count;
+	struct shard_error err;
+	struct array *a;
+	void *idx;
+
+	if (!PyArg_ParseTuple(args, "KK", &first, &count))
+		return NULL;
+	a = array_alloc(SHARD_I64, count, &idx);
+	if (!a || !shard_selection_records(((struct selection *)self)->s, first, count, idx, &err))
+		return (PyObject *)a;
+	unref(a);
+	return fail(&err);
+}
+
+static PyObject *info(PyObject *self, PyObject *dataset)
+{
+	const struct shard_selection *s = ((struct selection *)self)->s;
+	struct shard_selection_info i;
+
+	if (!PyObject_TypeCheck(dataset, dataset_type) || !dataset_is_open((struct dataset *)dataset))
+		return NULL;
+	shard_selection_info(s, &i);
+	return Py_BuildValue("{s:K,s:s,s:K,s:d}", "record_count", i.record_count, "digest", i.digest, "memory_bytes",
+			     i.memory_bytes, "amplification",
+			     shard_selection_amplification(s, ((struct dataset *)dataset)->ds));
+}
+
+static PyObject *write_file(PyObject *self, PyObject *args)
+{
+	struct shard_error err;
+	PyObject *path;
+	int rc;
+
+	if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS rc = shard_selection_write(((struct selection *)self)->s, PyBytes_AsString(path), &err);
+	Py_END_ALLOW_THREADS Py_DECREF(path);
+	return rc ? fail(&err) : Py_NewRef(Py_None);
+}
+
+/* ---- columns ---- */
+
+#define COLUMN_RECORDS 65536u /* between two looks for ^C */
+
+/* A tensor field of all records, or of those of a selection, as an array. */
+static PyObject *column(PyObject *unused, PyObject *args)
+{
+	struct dataset *d;
+	const struct shard_field *f;
+	struct shard_error err;
+	struct array *a;
+	const char *name;
+	uint64_t n, items;
+	void *data;
+	int rc = SHARD_OK;
+
+	(void)unused;
+	if (!PyArg_ParseTuple(args, "O!s", dataset_type, &d, &name) || !dataset_is_open(d))
+		return NULL;
+	f = shard_field_find(d->ds, name);
+	if (!f || f->kind != SHARD_TENSOR)
+		return fail_argument("field '%s' %s", name,
+				     f ? "has another shape in each record, so it is no column"
+				       : "is not in the dataset");
+	n = shard_dataset_record_count(d->ds);
+	items = f->bytes / shard_dtype_bytes(f->dtype);
+	a = array_alloc(f->dtype, n * items, &data);
+	for (uint64_t first = 0; a && !rc && first < n; first += COLUMN_RECORDS) {
+		uint64_t count = n - first < COLUMN_RECORDS ? n - first : COLUMN_RECORDS;
+
+		Py_BEGIN_ALLOW_THREADS rc =
+			shard_dataset_column(d->ds, f, first, count, (char *)data + first * f->bytes, &err);
+		Py_END_ALLOW_THREADS if (!rc && PyErr_CheckSignals() < 0) rc = SHARD_E_CANCELLED;
+	}
+	if (rc) {
+		unref(a);
+		return fail(&err);
+	}
+	if (a) { /* [records, ...shape] */
+		PyObject *shaped =
+			(PyObject *)array_of_field(a->owner, -1, f, data, (Py_ssize_t)n, (Py_ssize_t)f->bytes);
+
+		unref(a);
+		return shaped;
+	}
+	return NULL;
+}
+
+int selection_init(PyObject *module)
+{
+	static PyMethodDef methods[] = {
+		{"of_records", of_records, METH_VARARGS | METH_STATIC, "of_records(dataset, numbers, /)\n--\n\n"},
+		{"where", where, METH_VARARGS | METH_STATIC, "where(dataset, of, field, values, /)\n--\n\n"},
+		{"fraction", fraction, METH_VARARGS | METH_STATIC,
+		 "fraction(dataset, of, begin, end, seed, /)\n--\n\n"},
+		{"fold", fold, METH_VARARGS | METH_STATIC, "fold(dataset, of, number, count, rest, seed, /)\n--\n\n"},
+		{"read", read_file, METH_VARARGS | METH_STATIC, "read(dataset, path, /)\n--\n\n"},
+		{"column", column, METH_VARARGS | METH_STATIC, "column(dataset, field, /)\n--\n\n"},
+		{"records", records, METH_VARARGS, "records($self, first, count, /)\n--\n\n"},
+		{"info", info, METH_O, "info($self, dataset, /)\n--\n\n"},
+		{"write", write_file, METH_VARARGS, "write($self, path, /)\n--\n\n"},
+		{NULL, NULL, 0, NULL},
+	};
+	static PyType_Slot slots[] = {
+		{Py_tp_dealloc, dealloc},
+		{Py_tp_methods, methods},
+		{Py_sq_length, length},
+		{Py_mp_length, length},
+		{0, NULL},
+	};
+	static PyType_Spec spec = {
+		.name = "libshard._core.Selection",
+		.basicsize = sizeof(struct selection),
+		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+		.slots = slots,
+	};
+
+	selection_type = add_type(module, "Selection", &spec);
+	return selection_type ? 0 : -1;
+}

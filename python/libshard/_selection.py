@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Selections: some records of a dataset, to train on these alone."""
+
+from __future__ import annotations
+
+import operator
+from array import array
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+
+from . import _core
+from ._errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ._core import Array
+    from ._dataset import Dataset
+    from ._description import Value
+    from ._types import Path
+
+Wanted = SupportsIndex | str
+
+
+class Selectable:
+    """What a dataset and a selection have in common: records to choose from."""
+
+    def _source(self) -> tuple[Dataset, _core.Selection | None]:
+        """The dataset, and what is selected of it so far; None: all."""
+        raise NotImplementedError
+
+    def select(self, records: Iterable[SupportsIndex]) -> Selection:
+        """Those with these numbers, of the dataset in either case: a :class:`Selection`.
+
+        Each once, in any order.  Numbers below 0 are refused.
+        """
+        dataset, of = self._source()
+        chosen = _core.Selection.of_records(dataset, _numbers("records", records))
+        if of is not None:
+            inside = set(of.records(0, len(of)).tolist())
+            outside = [r for r in chosen.records(0, len(chosen)).tolist() if r not in inside]
+            if outside:
+                few = f"{len(outside)} of them, such as {outside[0]}"
+                raise ArgumentError(f"records: {few}, are not in the selection", "bad argument")
+        return Selection(dataset, chosen)
+
+    def where(self, **fields: Wanted | Iterable[Wanted]) -> Selection:
+        """Those whose fields have one of these values: ``ds.where(label=[3, 7])``.
+
+        Fields are integer scalars.  Of the label, names of classes do as well.  Several fields must
+        all fit.  Reads these fields alone.
+        """
+        dataset, of = self._source()
+        if not fields:
+            raise ArgumentError("where(): name a field and its values, such as label=[3, 7]", "bad argument")
+        for name, wanted in fields.items():
+            of = _core.Selection.where(dataset, of, name, _values(dataset, name, wanted))
+        assert of is not None
+        return Selection(dataset, of)
+
+    def split(self, *fractions: float, seed: SupportsIndex = 0) -> tuple[Selection, ...]:
+        """Parts by chance, without a record in common.
+
+        ``train, rest = ds.split(0.9)``: a tenth remains.  ``ds.split(0.8, 0.1)`` gives three.  The
+        same seed gives the same parts, on any machine.
+        """
+        dataset, of = self._source()
+        cuts = [0.0]
+        for fraction in fractions:
+            cuts.append(cuts[-1] + fraction)
+        if not fractions or not all(0 < f < 1 for f in fractions) or cuts[-1] > 1 + 1e-9:
+            raise ArgumentError(f"fractions={fractions}; must be above 0, and 1 at most together", "bad argument")
+        if cuts[-1] < 1 - 1e-9:
+            cuts.append(1.0)
+        cuts[-1] = 1.0
+        number = operator.index(seed)
+        return tuple(
+            Selection(dataset, _core.Selection.fraction(dataset, of, begin, end, number))
+            for begin, end in zip(cuts, cuts[1:])
+        )
+
+    def folds(self, count: SupportsIndex, *, seed: SupportsIndex = 0) -> list[tuple[Selection, Selection]]:
+        """For cross-validation: ``count`` pairs of a training set and the fold it leaves out."""
+        dataset, of = self._source()
+        number, k = operator.index(seed), operator.index(count)
+        if k < 2:
+            raise ArgumentError(f"count={k}; must be 2 or more", "bad argument")
+        return [
+            (
+                Selection(dataset, _core.Selection.fold(dataset, of, i, k, True, number)),
+                Selection(dataset, _core.Selection.fold(dataset, of, i, k, False, number)),
+            )
+            for i in range(k)
+        ]
+
+
+class Selection(Selectable):
+    """Some records of a dataset, each once, in the order of the dataset.
+
+    ``ds.where()``, ``ds.split()``, ``ds.folds()`` and ``ds.select()`` make one, and selections have
+    the same methods.  ``libshard.Loader(selection, ...)`` delivers these records alone.
+    """
+
+    def __init__(self, dataset: Dataset, core: _core.Selection) -> None:
+        self.dataset, self._core = dataset, core
+
+    def _source(self) -> tuple[Dataset, _core.Selection | None]:
+        return self.dataset, self._core
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def __getitem__(self, place: SupportsIndex) -> dict[str, Value]:
+        """The record at a place of the selection."""
+        place = range(len(self))[operator.index(place)]
+        return self.dataset[self._core.records(place, 1).tolist()[0]]
+
+    def __iter__(self) -> Iterator[dict[str, Value]]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def records(self) -> Array:
+        """Numbers of the records, ascending: an int64 array."""
+        return self._core.records(0, len(self))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the dataset's id and the numbers: what states of loaders hold."""
+        return str(self._details["digest"])
+
+    @property
+    def amplification(self) -> float:
+        """What a loader reads and hashes, over what it delivers: an estimate.
+
+        Small records are hashed, and compressed ones decoded, several at a time.
+        """
+        return float(self._details["amplification"])
+
+    @property
+    def _details(self) -> dict[str, Any]:
+        return self._core.info(self.dataset)
+
+    def save(self, path: Path) -> None:
+        """Write a small file, which ``ds.load_selection(path)`` and shardcat read."""
+        self._core.write(path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.dataset, self.records.tolist())
+
+    def __repr__(self) -> str:
+        return f"<libshard.Selection: {len(self):,} of {len(self.dataset):,} records of {self.dataset.path!r}>"
+
+
+def load_selection(dataset: Dataset, path: Path) -> Selection:
+    return Selection(dataset, _core.Selection.read(dataset, path))
+
+
+def _again(dataset: Dataset, records: list[int]) -> Selection:
+    return dataset.select(records)
+
+
+def _numbers(what: str, values: Iterable[SupportsIndex]) -> array[int]:
+    """Whole numbers as C will see them."""
+    listed = values.tolist() if hasattr(values, "tolist") else list(values)
+    try:
+        numbers = array("q", [operator.index(v) for v in listed])
+    except TypeError:
+        raise TypeError(f"{what}={values!r}; must be whole numbers") from None
+    if any(isinstance(v, bool) for v in listed):
+        raise TypeError(f"{what}: a mask of bools is no list of numbers; numpy.flatnonzero(mask) gives numbers")
+    if what == "records" and numbers and min(numbers) < 0:
+        raise ArgumentError(f"{what}: {min(numbers)} is below 0", "bad argument")
+    return numbers
+
+
+def _values(dataset: Dataset, name: str, wanted: Wanted | Iterable[Wanted]) -> array[int]:
+    """Values of a field; of the label also names of classes."""
+    is_one = isinstance(wanted, str) or not hasattr(wanted, "__iter__") or getattr(wanted, "ndim", 1) == 0
+    values: list[Any] = [wanted] if is_one else list(wanted)  # type: ignore[arg-type]
+    is_label = any(f.name == name and f.semantic == "label" for f in dataset.schema)
+    for i, value in enumerate(values):
+        if not isinstance(value, str):
+            continue
+        if not is_label:
+            raise TypeError(f"{name}={value!r}; must be a whole number, since this field has no classes")
+        if value not in dataset.classes:
+            raise ArgumentError(f"{name}={value!r}: there is no such class; see dataset.classes", "bad argument")
+        values[i] = dataset.classes.index(value)
+    return _numbers(name, values)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Selections: which records, in loaders, in states and in files, against NumPy."""
+
+import pickle
+import unittest
+
+import data
+import libshard
+import numpy as np
+
+N = 103
+
+
+class Selections(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.want = data.pack_images("selected", N, "--shard-records", "40")
+        cls.ds = libshard.open("selected")
+        cls.labels = cls.want["label"]
+
+    def records(self, selection):
+        numbers = np.asarray(selection.records)
+        self.assertEqual(len(selection), len(numbers))
+        return numbers.tolist()
+
+    def test_where(self):
+        for wanted in (3, [3], [0, 4], np.array([1, 2]), range(5)):
+            chosen = self.ds.where(label=wanted)
+            self.assertEqual(self.records(chosen), np.flatnonzero(np.isin(self.labels, wanted)).tolist())
+        both = self.ds.where(label=[1, 2]).where(label=[2, 3])
+        self.assertEqual(self.records(both), np.flatnonzero(self.labels == 2).tolist())
+        for wrong in ({"label": 17}, {"label": []}, {"cat": 3}, {"image": 3}, {}):
+            with self.assertRaises(libshard.ArgumentError):
+                self.ds.where(**wrong)
+        with self.assertRaises(TypeError):
+            self.ds.where(label=1.5)
+
+    def test_select(self):
+        chosen = self.ds.select([50, 3, 102])
+        self.assertEqual(self.records(chosen), [3, 50, 102])
+        self.assertEqual(chosen[0]["label"], self.labels[3])
+        self.assertEqual(chosen[-1]["label"], self.labels[102])
+        self.assertEqual([r["label"] for r in chosen], self.labels[[3, 50, 102]].tolist())
+        self.assertIn("3 of 103 records", repr(chosen))
+        self.assertEqual(self.records(chosen.select([102])), [102])
+        for wrong in ([1, 1], [103], [-1], []):
+            with self.assertRaises(libshard.ArgumentError):
+                self.ds.select(wrong)
+        with self.assertRaises(libshard.ArgumentError):
+            chosen.select([4])
+        with self.assertRaises(TypeError):
+            self.ds.select([True, False])
+        with self.assertRaises(TypeError):
+            self.ds.select([0.5])
+
+    def test_split_and_folds(self):
+        for fractions in ((0.9,), (0.8, 0.1), (0.5, 0.5), (1 / 3, 1 / 3, 1 / 3)):
+            parts = self.ds.split(*fractions, seed=4)
+            self.assertEqual(sorted(sum(map(self.records, parts), [])), list(range(N)))
+            self.assertEqual([self.records(p) for p in self.ds.split(*fractions, seed=4)], [*map(self.records, parts)])
+        self.assertNotEqual(self.records(self.ds.split(0.5, seed=1)[0]), self.records(self.ds.split(0.5, seed=2)[0]))
+        held_out = []
+        for train, fold in self.ds.folds(5, seed=1):
+            self.assertEqual(sorted(self.records(train) + self.records(fold)), list(range(N)))
+            held_out += self.records(fold)
+        self.assertEqual(sorted(held_out), list(range(N)))
+        for wrong in ((), (0,), (1,), (0.5, 0.6), (-0.1,)):
+            with self.assertRaises(libshard.ArgumentError):
+                self.ds.split(*wrong)
+        with self.assertRaises(libshard.ArgumentError):
+            self.ds.folds(1)
+
+    def test_loader(self):
+        chosen = self.ds.where(label=[1, 3])
+        numbers = self.records(chosen)
+        for shuffle in ("global", "windows", False):
+            loader = libshard.Loader(chosen, batch_size=8, shuffle=shuffle, seed=2)
+            for _ in range(2):
+                seen = []
+                for batch in loader:
+                    index = np.asarray(batch["label"]), np.asarray(batch.index)
+                    self.assertTrue((self.labels[index[1]] == index[0]).all())
+                    self.assertTrue((self.want["image"][index[1]] == np.asarray(batch["image"])).all())
+                    seen += index[1].tolist()
+                self.assertEqual(sorted(seen), numbers)
+            self.assertIn("Selection", repr(loader))
+
+    def test_state(self):
+        a, b = self.ds.split(0.5, seed=1)
+        loader = libshard.Loader(a, batch_size=8, seed=2)
+        steps = iter(loader)
+        first = np.asarray(next(steps).index).tolist()
+        state = loader.state_dict()
+        rest = [i for batch in steps for i in np.asarray(batch.index).tolist()]
+        again = libshard.Loader(a, batch_size=5, seed=2)
+        again.load_state_dict(state)
+        self.assertEqual([i for batch in again for i in np.asarray(batch.index).tolist()], rest)
+        self.assertEqual(sorted(first + rest), self.records(a))
+        for other in (b, self.ds):
+            with self.assertRaises(libshard.MismatchError):
+                libshard.Loader(other, batch_size=8, seed=2).load_state_dict(state)
+
+    def test_files(self):
+        chosen = self.ds.where(label=4)
+        chosen.save("four.sel")
+        again = self.ds.load_selection("four.sel")
+        self.assertEqual((self.records(again), again.digest), (self.records(chosen), chosen.digest))
+        with self.assertRaises(libshard.ExistsError):
+            chosen.save("four.sel")
+        data.pack_images("others", 50)
+        with self.assertRaises(libshard.MismatchError):
+            libshard.open("others").load_selection("four.sel")
+        kept = pickle.loads(pickle.dumps(chosen))
+        self.assertEqual((self.records(kept), kept.digest), (self.records(chosen), chosen.digest))
+
+    def test_column(self):
+        labels = np.asarray(self.ds.column("label"))
+        self.assertEqual((labels.dtype, labels.tolist()), (np.int64, self.labels.tolist()))
+        self.assertTrue((np.asarray(self.ds.column("image")) == self.want["image"]).all())
+        with self.assertRaises(libshard.ArgumentError):
+            self.ds.column("cat")
+
+    def test_fields(self):
+        for wanted in (["label"], "label", ["image"], ["label", "image"]):
+            names = [wanted] if isinstance(wanted, str) else wanted
+            loader = libshard.Loader(self.ds, batch_size=16, seed=3, fields=wanted)
+            all_fields = libshard.Loader(self.ds, batch_size=16, seed=3)
+            for batch, whole in zip(loader, all_fields, strict=True):
+                self.assertEqual(set(batch), set(names))
+                self.assertEqual(np.asarray(batch.index).tolist(), np.asarray(whole.index).tolist())
+                for name in names:
+                    self.assertTrue((np.asarray(batch[name]) == np.asarray(whole[name])).all())
+        for wrong in (["cat"], []):
+            with self.assertRaises(libshard.ArgumentError):
+                libshard.Loader(self.ds, batch_size=16, fields=wrong)
+
+    def test_amplification(self):
+        self.assertGreaterEqual(self.ds.where(label=4).amplification, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_select.c - shardcat select: choose records of a dataset, for loaders that deliver these alone
+ *
+ * Each condition chooses from what the one before it has left.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shard_select.h"
+#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/shardcat.h"
+
+#define VALUES_MAX 65536u
+
+struct select_options {
+	const char *path, *out, *part;
+	struct cli_strings where;
+	struct cli_part fold;
+	uint64_t seed;
+	bool rest, list;
+};
+
+/* What the conditions have left; NULL: all records. */
+struct choice {
+	struct target t;
+	struct shard_selection *left;
+};
+
+static int take(struct choice *c, int status, struct shard_selection **chosen, const struct shard_error *err)
+{
+	if (status)
+		return fail_with(status, err);
+	shard_selection_close(c->left);
+	c->left = *chosen;
+	return EXIT_DONE;
+}
+
+/* ---- --where FIELD=VALUE,VALUE,... ---- */
+
+/* The class of this name, of `bytes` bytes.  Returns false if there is none. */
+static bool find_class(const struct target *t, const char *name, size_t bytes, int64_t *out)
+{
+	const char *known;
+
+	for (uint64_t i = 0; (known = target_class_name(t, i)) != NULL; i++)
+		if (strlen(known) == bytes && !memcmp(known, name, bytes)) {
+			*out = (int64_t)i;
+			return true;
+		}
+	return false;
+}
+
+static bool take_number(const char *text, size_t bytes, int64_t *out)
+{
+	char *end;
+
+	if (!bytes || !(isdigit((unsigned char)text[0]) || text[0] == '-'))
+		return false;
+	errno = 0;
+	*out = strtoll(text, &end, 10);
+	return !errno && end == text + bytes;
+}
+
+/*
+ * A number, or of the label field the name of a class.  A class whose name is a number needs its
+ * index.
+ */
+static int take_value(const struct cli_args *args, const struct choice *c, const struct shard_field *field,
+		      const char *text, size_t bytes, int64_t *out)
+{
+	bool is_label = field == target_label_field(&c->t);
+	int64_t named;
+
+	if (take_number(text, bytes, out)) {
+		if (is_label && find_class(&c->t, text, bytes, &named) && named != *out)
+			return cli_misuse(args,
+					  "--where %s=%.*s: is the index of one class and the name of another, %" PRId64
+					  "; give the index of the class that you mean, after a zero: 0%" PRId64,
+					  field->name, (int)bytes, text, named, named);
+		return EXIT_DONE;
+	}
+	if (is_label && find_class(&c->t, text, bytes, out))
+		return EXIT_DONE;
+	return cli_misuse(args, "--where %s=%.*s: %s", field->name, (int)bytes, text,
+			  is_label ? "there is no class of that name; 'shardcat stats' lists them"
+				   : "must be a number");
+}
+
+static int apply_where(const struct cli_args *args, struct choice *c, const char *text)
+{
+	size_t name_bytes = strcspn(text, "=");
+	char name[SHARD_NAME_BYTES];
+	const struct shard_field *field = NULL;
+	const char *at = text + name_bytes;
+	struct shard_selection *chosen = NULL;
+	struct shard_error err;
+	uint64_t count = 0;
+	int64_t *value;
+	int rc = EXIT_DONE;
+
+	if (!*at)
+		return cli_misuse(args, "--where %s: must be FIELD=VALUE, or FIELD=VALUE,VALUE,...", text);
+	snprintf(name, sizeof(name), "%.*s", (int)name_bytes, text);
+	if (name_bytes < sizeof(name))
+		field = shard_schema_find(c->t.schema, name);
+	if (!field)
+		return cli_misuse(args, "--where %s: %s has no field of that name; 'shardcat info' lists them", text,
+				  c->t.path);
+	value = malloc(VALUES_MAX * sizeof(*value));
+	if (!value)
+		return fail(EXIT_IO, "out of memory");
+	do {
+		size_t bytes = strcspn(++at, ",");
+
+		if (count == VALUES_MAX)
+			rc = cli_misuse(args, "--where %s: has more than %u values", name, VALUES_MAX);
+		else
+			rc = take_value(args, c, field, at, bytes, &value[count++]);
+		at += bytes;
+	} while (!rc && *at);
+	if (!rc)
+		rc = take(c, shard_select_where(&chosen, c->t.dataset, c->left, name, value, count, &err), &chosen,
+			  &err);
+	free(value);
+	return rc;
+}
+
+/* ---- by chance ---- */
+
+/* "0.9" is the first nine tenths, "0.9-1" the rest. */
+static bool take_part(const char *text, double *begin, double *end)
+{
+	char *behind;
+
+	*begin = 0;
+	*end = strtod(text, &behind);
+	if (behind != text && *behind == '-') {
+		*begin = *end;
+		text = behind + 1;
+		*end = strtod(text, &behind);
+	}
+	return behind != text && !*behind && *begin >= 0 && *begin < *end && *end <= 1;
+}
+
+static int apply_chance(const struct cli_args *args, struct choice *c)
+{
+	const struct select_options *o = args->options;
+	struct shard_selection *chosen = NULL;
+	struct shard_error err;
+	double begin, end;
+
+	if (o->part) {
+		if (!take_part(o->part, &begin, &end))
+			return cli_misuse(args, "--part %s: must be a part from 0 to 1, such as 0.9, or 0.9-1",
+					  o->part);
+		return take(c, shard_select_fraction(&chosen, c->t.dataset, c->left, begin, end, o->seed, &err),
+			    &chosen, &err);
+	}
+	if (!o->fold.count)
+		return EXIT_DONE;
+	if (o->fold.count > UINT32_MAX)
+		return cli_misuse(args, "--fold: must be of at most %u parts", UINT32_MAX);
+	return take(c,
+		    shard_select_fold(&chosen, c->t.dataset, c->left, (uint32_t)o->fold.idx, (uint32_t)o->fold.count,
+				      o->rest ? SHARD_FOLD_REST : SHARD_FOLD_PART, o->seed, &err),
+		    &chosen, &err);
+}
+
+/* ---- what comes out ---- */
+
+static int print_list(const struct shard_selection *s)
+{
+	struct shard_selection_info info;
+	struct shard_error err;
+	uint64_t idx[4096];
+
+	shard_selection_info(s, &info);
+	for (uint64_t first = 0, n; first < info.record_count && !ferror(stdout); first += n) {
+		int rc;
+
+		n = info.record_count - first < 4096 ? info.record_count - first : 4096;
+		rc = shard_selection_records(s, first, n, idx, &err);
+		if (rc)
+			return fail_with(rc, &err);
+		for (uint64_t i = 0; i < n; i++)
+			printf("%" PRIu64 "\n", idx[i]);
+	}
+	return EXIT_DONE;
+}
+
+static int put(const struct select_options *o, const struct choice *c)
+{
+	struct shard_selection_info info;
+	struct shard_error err;
+	int rc;
+
+	if (o->list)
+		return print_list(c->left);
+	rc = shard_selection_write(c->left, o->out, &err);
+	if (rc)
+		return fail_with(rc, &err);
+	shard_selection_info(c->left, &info);
+	note("%s: %" PRIu64 " of %" PRIu64 " records; what a loader reads is %.3g times what it delivers", o->out,
+	     info.record_count, info.of_count, shard_selection_amplification(c->left, c->t.dataset));
+	return EXIT_DONE;
+}
+
+static int check(const struct cli_args *args)
+{
+	const struct select_options *o = args->options;
+
+	if (!o->where.count && !o->part && !o->fold.count)
+		return cli_misuse(args, "give --where, --part or --fold, to say which records");
+	if (o->part && o->fold.count)
+		return cli_misuse(args, "--part and --fold exclude each other");
+	if (o->rest && !o->fold.count)
+		return cli_misuse(args, "--rest needs --fold");
+	if (!o->out == !o->list)
+		return cli_misuse(args, "give --out FILE, or --list");
+	return EXIT_DONE;
+}
+
+static int run(const struct cli_args *args)
+{
+	const struct select_options *o = args->options;
+	struct choice c = {.left = NULL};
+	int rc = check(args);
+
+	if (rc)
+		return rc;
+	rc = target_open_dataset(&c.t, o->path);
+	for (size_t i = 0; !rc && i < o->where.count; i++)
+		rc = apply_where(args, &c, o->where.items[i]);
+	if (!rc)
+		rc = apply_chance(args, &c);
+	if (!rc)
+		rc = put(o, &c);
+	shard_selection_close(c.left);
+	target_close(&c.t);
+	return rc;
+}
+
+/* clang-format off */
+static const struct cli_option positionals[] = {ONLY_DIR(struct select_options), {0}};
+
+static const struct cli_option options[] = {
+	{.name = "out",
+	 .short_name = 'o',
+	 .kind = CLI_FILE,
+	 .arg_name = "FILE",
+	 .offset = offsetof(struct select_options, out),
+	 .help = "write the selection to FILE"},
+	{.name = "list",
+	 .kind = CLI_FLAG,
+	 .offset = offsetof(struct select_options, list),
+	 .help = "print the record indices, one per line, instead"},
+	{.name = "where",
+	 .kind = CLI_STRING,
+	 .many = true,
+	 .arg_name = "FIELD=V,...",
+	 .offset = offsetof(struct select_options, where),
+	 .help = "records whose integer field, such as label, has one of these values; classes also by name"},
+	{.name = "part",
+	 .kind = CLI_STRING,
+	 .arg_name = "A-B",
+	 .offset = offsetof(struct select_options, part),
+	 .help = "a random part of them, from A to B of 0 to 1"},
+	{.name = "fold",
+	 .kind = CLI_PART,
+	 .arg_name = "K/N",
+	 .offset = offsetof(struct select_options, fold),
+	 .help = "one of N equal random parts, K from 0"},
+	{.name = "rest",
+	 .kind = CLI_FLAG,
+	 .offset = offsetof(struct select_options, rest),
+	 .help = "with --fold: all the other parts"},
+	{.name = "seed",
+	 .kind = CLI_U64,
+	 .arg_name = "S",
+	 .offset = offsetof(struct select_options, seed),
+	 .default_value = "0",
+	 .help = "seed of --part and --fold"},
+	{0},
+};
+/* clang-format on */
+
+const struct cli_verb verb_select = {
+	.name = "select",
+	.positionals = positionals,
+	.options = {options},
+	.options_bytes = sizeof(struct select_options),
+	.run = run,
+};
