@@ -90,6 +90,7 @@ class Dataset:
         self, /, sample_units: int = 0, threads: int = 0, sha256: bool = False, progress: Callable[[int, int], object] | None = None
     ) -> dict[str, Any]: ...
 
+@final
 class Selection:
     @staticmethod
     def of_records(dataset: Dataset, numbers: array[int], /) -> Selection: ...
