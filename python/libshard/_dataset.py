@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from functools import cached_property
 from html import escape
@@ -20,6 +19,7 @@ from ._errors import (
     StorageError,
     UnsupportedError,
 )
+from ._options import choice, whole
 from ._selection import Selectable, Selection, load_selection
 from ._show import Preview, dataset_html, spread_numbers
 
@@ -56,7 +56,7 @@ class Dataset(_core.Dataset, Selectable):
         else :class:`MismatchError`.
         """
         try:
-            return super().__new__(cls, path, check=_choice("check", check, _CHECKS), guard=guard, id=id)
+            return super().__new__(cls, path, check=choice("check", check, _CHECKS), guard=guard, id=id)
         except NotFoundError as e:
             raise NotFoundError(e.message + _advice(path), e.status, e.os_code) from None
 
@@ -139,7 +139,7 @@ class Dataset(_core.Dataset, Selectable):
         problem that was found, unless ``strict`` is False; the exception has the report as
         ``report``.
         """
-        sample_units, threads = _whole("sample_units", sample_units, 64), _whole("threads", threads)
+        sample_units, threads = whole("sample_units", sample_units, 64), whole("threads", threads)
         report = VerifyReport(
             **self._verify(sample_units=sample_units, threads=threads, sha256=sha256, progress=progress)
         )
@@ -161,7 +161,7 @@ class Dataset(_core.Dataset, Selectable):
         Pictures in a notebook; ``print(ds.show())`` has a line of text for each.
         """
         if isinstance(records, SupportsIndex) and not hasattr(records, "__len__"):  # arrays have both
-            return Preview(self, spread_numbers(len(self), _whole("records", records, 64)))
+            return Preview(self, spread_numbers(len(self), whole("records", records, 64)))
         return Preview(self, [range(len(self))[i] for i in cast("Sequence[SupportsIndex]", records)])
 
     def column(self, field: str) -> Array:
@@ -189,17 +189,6 @@ class Dataset(_core.Dataset, Selectable):
         return f"<libshard.Dataset {self.path!r}: {len(self):,} records of ({fields}), {self.shard_count:,} shards>"
 
 
-def _whole(option: str, value: SupportsIndex, bits: int = 32, least: int = 0) -> int:
-    """A number as C will see it: what does not fit must not wrap around."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{option}={value!r}; must be a whole number") from None
-    if not least <= number < 1 << bits:
-        raise ArgumentError(f"{option}={number}; must be {least} to {(1 << bits) - 1}", "bad argument")
-    return number
-
-
 def _advice(path: Path) -> str:
     """What to do about a folder without a manifest."""
     name = os.fsdecode(path)
@@ -213,12 +202,6 @@ def _advice(path: Path) -> str:
     if inside:
         return f"; the folder holds datasets, such as {inside[0]!r}: open one of them"
     return "; this folder is no dataset: shardpack or libshard.pack() makes one of images, tables or arrays"
-
-
-def _choice(option: str, value: str, names: Sequence[str]) -> int:
-    if value not in names:
-        raise ArgumentError(f"{option}={value!r}; must be one of {', '.join(map(repr, names))}", "bad argument")
-    return names.index(value)
 
 
 def _reopen(cls: type[Dataset], path: str, options: dict[str, Any], dataset_id: str) -> Dataset:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar
 
 from . import _core, _frameworks, _ranks
 from ._core import Batch
-from ._dataset import Dataset, _choice, _whole
+from ._dataset import Dataset
 from ._dataset import open as _open_dataset
 from ._errors import ArgumentError
+from ._options import choice, whole
 from ._selection import Selection
 
 if TYPE_CHECKING:
@@ -138,30 +139,30 @@ class LoaderBase(Generic[T]):
         self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
         share = _ranks.given(rank, world)
         self._is_given, (self.rank, self.world) = share is not None, share or _ranks.found()
-        kind = _choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
+        kind = choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
         self.copy, self._is_sequential = bool(copy), kind == 1
         self._core = _open_core(
             self.dataset,
-            seed=_whole("seed", seed, 64),
-            batch_records=_whole("batch_size", batch_size, least=1),
-            rank=_whole("rank", self.rank),
-            world=_whole("world", self.world, least=1),
+            seed=whole("seed", seed, 64),
+            batch_records=whole("batch_size", batch_size, least=1),
+            rank=whole("rank", self.rank),
+            world=whole("world", self.world, least=1),
             shuffle=kind,
             tail=_tail(tail, drop_last, self.world, self._is_sequential),
-            prefetch=_whole("prefetch", prefetch),
-            max_held=_whole("max_held", max_held),
-            thread_count=_whole("threads", threads),
-            window_runs=_whole("window_runs", window_runs),
-            lane_count=_whole("lanes", lanes),
-            run_records=_whole("run_records", run_records, 64),
-            path=_choice("path", path, _PATHS),
-            phase_unit_records=_whole("phase_unit_records", phase_unit_records, 64),
-            stage_bytes=_whole("stage_bytes", stage_bytes, 64),
-            on_corrupt=_choice("on_corrupt", on_corrupt, _CORRUPT),
+            prefetch=whole("prefetch", prefetch),
+            max_held=whole("max_held", max_held),
+            thread_count=whole("threads", threads),
+            window_runs=whole("window_runs", window_runs),
+            lane_count=whole("lanes", lanes),
+            run_records=whole("run_records", run_records, 64),
+            path=choice("path", path, _PATHS),
+            phase_unit_records=whole("phase_unit_records", phase_unit_records, 64),
+            stage_bytes=whole("stage_bytes", stage_bytes, 64),
+            on_corrupt=choice("on_corrupt", on_corrupt, _CORRUPT),
             corrupt_most=_corrupt_most(corrupt_most),
             device=place == "cuda",
             gpu=gpu,
-            stream=_whole("stream", stream, 64) if isinstance(stream, SupportsIndex) else stream,
+            stream=whole("stream", stream, 64) if isinstance(stream, SupportsIndex) else stream,
             pool_bytes=_pool(pool_bytes),
             selection=self.selection and self.selection._core,
             fields=_fields(self.dataset, fields),
@@ -336,7 +337,7 @@ def _device(name: str | Device) -> tuple[str, int | None]:
 def _corrupt_most(wanted: SupportsIndex | None) -> int:
     if wanted is None:
         return (1 << 64) - 1
-    number = _whole("corrupt_most", wanted, 64)
+    number = whole("corrupt_most", wanted, 64)
     if number == 0:
         raise ArgumentError("corrupt_most=0; must be 1 or more, or None; on_corrupt='fail' allows none", "bad argument")
     return number
@@ -347,7 +348,7 @@ def _pool(wanted: SupportsIndex | str) -> int:
         if wanted != "all":
             raise ArgumentError(f"pool_bytes={wanted!r}; must be a number or 'all'", "bad argument")
         return _POOL_ALL
-    return _whole("pool_bytes", wanted, 64)
+    return whole("pool_bytes", wanted, 64)
 
 
 def _tail(tail: str | None, drop_last: bool | None, world: int, is_sequential: bool) -> int:
@@ -364,4 +365,4 @@ def _tail(tail: str | None, drop_last: bool | None, world: int, is_sequential: b
             "use tail='pad' or tail='drop'",
             "bad argument",
         )
-    return _choice("tail", tail, _TAILS)
+    return choice("tail", tail, _TAILS)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _core
-from ._dataset import Dataset, _whole
+from ._dataset import Dataset
 from ._description import Field
 from ._errors import ArgumentError, RecordError
+from ._options import whole
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
 from ._writer import Writer
 
@@ -61,7 +62,7 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
             raise TypeError(f"pack() got an unexpected keyword argument {name!r}")
     if isinstance(source, (str, bytes, os.PathLike)):
         raise TypeError(f"pack() takes samples, not {source!r}; shardpack packs folders, archives and files")
-    seed = _whole("seed", seed, 64)
+    seed = whole("seed", seed, 64)
     plan = _Plan(source, schema, names, batched, key, order == "shuffle", seed)
     if classes is None:
         classes = plan.classes()

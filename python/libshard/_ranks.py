@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol, SupportsIndex
 
-from ._dataset import _whole
 from ._errors import ArgumentError
+from ._options import whole
 
 _PASS = "give the loader rank= and world="
 # What launchers say of the number of processes that they started together.
@@ -35,7 +35,7 @@ def given(rank: SupportsIndex | None, world: SupportsIndex | None) -> tuple[int,
     """What the user said; None if that is nothing."""
     if rank is None and world is None:
         return None
-    share = 0 if rank is None else _whole("rank", rank), 1 if world is None else _whole("world", world, least=1)
+    share = 0 if rank is None else whole("rank", rank), 1 if world is None else whole("world", world, least=1)
     if rank is None and share[1] > 1 or world is None:
         raise ArgumentError(
             f"rank={rank} and world={world}: they belong together; give both, or none of them", "bad argument"

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import operator
 from array import array
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from . import _core
 from ._errors import ArgumentError
+from ._options import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -72,7 +73,7 @@ class Selectable:
         if cuts[-1] < 1 - 1e-9:
             cuts.append(1.0)
         cuts[-1] = 1.0
-        number = operator.index(seed)
+        number = whole("seed", seed, 64)
         return tuple(
             Selection(dataset, _core.Selection.fraction(dataset, of, begin, end, number))
             for begin, end in zip(cuts, cuts[1:])
@@ -81,9 +82,7 @@ class Selectable:
     def folds(self, count: SupportsIndex, *, seed: SupportsIndex = 0) -> list[tuple[Selection, Selection]]:
         """For cross-validation: ``count`` pairs of a training set and the fold it leaves out."""
         dataset, of = self._source()
-        number, k = operator.index(seed), operator.index(count)
-        if k < 2:
-            raise ArgumentError(f"count={k}; must be 2 or more", "bad argument")
+        number, k = whole("seed", seed, 64), whole("count", count, least=2)
         return [
             (
                 Selection(dataset, _core.Selection.fold(dataset, of, i, k, True, number)),
@@ -125,7 +124,7 @@ class Selection(Selectable):
     @property
     def digest(self) -> str:
         """SHA-256 of the dataset's id and the numbers: what states of loaders hold."""
-        return str(self._details["digest"])
+        return self._core.digest()
 
     @property
     def amplification(self) -> float:
@@ -133,11 +132,7 @@ class Selection(Selectable):
 
         Small records are hashed, and compressed ones decoded, several at a time.
         """
-        return float(self._details["amplification"])
-
-    @property
-    def _details(self) -> dict[str, Any]:
-        return self._core.info(self.dataset)
+        return self._core.amplification(self.dataset)
 
     def save(self, path: Path) -> None:
         """Write a small file, which ``ds.load_selection(path)`` and shardcat read."""
@@ -165,6 +160,8 @@ def _numbers(what: str, values: Iterable[SupportsIndex]) -> array[int]:
         numbers = array("q", [operator.index(v) for v in listed])
     except TypeError:
         raise TypeError(f"{what}={values!r}; must be whole numbers") from None
+    except OverflowError:
+        raise ArgumentError(f"{what}: a number is not one of 64 bits with a sign", "bad argument") from None
     if any(isinstance(v, bool) for v in listed):
         raise TypeError(f"{what}: a mask of bools is no list of numbers; numpy.flatnonzero(mask) gives numbers")
     if what == "records" and numbers and min(numbers) < 0:

@@ -12,10 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from . import _core
-from ._dataset import Dataset, _whole
+from ._dataset import Dataset
 from ._dataset import open as _open_dataset
 from ._description import Field, Schema
 from ._errors import ClosedError, ExistsError, RecordError
+from ._options import whole
 from ._schema import Layout, SchemaLike, fail, infer, parse
 
 _MANIFEST = "dataset.manifest"
@@ -84,12 +85,12 @@ class Writer:
             fail(f"compress={compress!r}; must be None or 'lz4'")
         if shard_records is not None and shard_bytes is not None:
             fail("shard_records and shard_bytes are both given; give one of them")
-        self._compress, self._align, self._keys = compress, _whole("align", align), bool(keys)
+        self._compress, self._align, self._keys = compress, whole("align", align), bool(keys)
         self._size = (
-            shard_records and _whole("shard_records", shard_records, 40),
-            shard_bytes and _whole("shard_bytes", shard_bytes, 63),
+            shard_records and whole("shard_records", shard_records, 40),
+            shard_bytes and whole("shard_bytes", shard_bytes, 63),
         )
-        self._planned = None if records is None else _whole("records", records, 48)
+        self._planned = None if records is None else whole("records", records, 48)
         if 0 in (shard_records, shard_bytes):
             fail("shard_records and shard_bytes must be at least 1")
         self._provenance = _provenance(provenance)

@@ -69,6 +69,13 @@ class Selections(unittest.TestCase):
                 self.ds.split(*wrong)
         with self.assertRaises(libshard.ArgumentError):
             self.ds.folds(1)
+        for seed in (-1, 1 << 64):  # which must not wrap around
+            with self.assertRaises(libshard.ArgumentError):
+                self.ds.split(0.5, seed=seed)
+            with self.assertRaises(libshard.ArgumentError):
+                self.ds.folds(2, seed=seed)
+        with self.assertRaises(libshard.ArgumentError):
+            self.ds.where(label=1 << 63)
 
     def test_loader(self):
         chosen = self.ds.where(label=[1, 3])

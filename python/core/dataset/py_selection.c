@@ -7,8 +7,6 @@
  */
 #include "python/core/dataset/py_selection.h"
 
-#include <string.h>
-
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_errors.h"
 #include "python/core/dataset/py_dataset_type.h"
@@ -189,17 +187,22 @@ static PyObject *records(PyObject *self, PyObject *args)
 	return fail(&err);
 }
 
-static PyObject *info(PyObject *self, PyObject *dataset)
+static PyObject *digest(PyObject *self, PyObject *unused)
 {
-	const struct shard_selection *s = ((struct selection *)self)->s;
 	struct shard_selection_info i;
 
-	if (!PyObject_TypeCheck(dataset, dataset_type) || !dataset_is_open((struct dataset *)dataset))
+	(void)unused;
+	shard_selection_info(((struct selection *)self)->s, &i);
+	return PyUnicode_FromString(i.digest);
+}
+
+static PyObject *amplification(PyObject *self, PyObject *args)
+{
+	struct dataset *d;
+
+	if (!PyArg_ParseTuple(args, "O!", dataset_type, &d) || !dataset_is_open(d))
 		return NULL;
-	shard_selection_info(s, &i);
-	return Py_BuildValue("{s:K,s:s,s:K,s:d}", "record_count", i.record_count, "digest", i.digest, "memory_bytes",
-			     i.memory_bytes, "amplification",
-			     shard_selection_amplification(s, ((struct dataset *)dataset)->ds));
+	return PyFloat_FromDouble(shard_selection_amplification(((struct selection *)self)->s, d->ds));
 }
 
 static PyObject *write_file(PyObject *self, PyObject *args)
@@ -219,7 +222,7 @@ static PyObject *write_file(PyObject *self, PyObject *args)
 
 #define COLUMN_RECORDS 65536u /* between two looks for ^C */
 
-/* A tensor field of all records, or of those of a selection, as an array. */
+/* A tensor field of all records, as an array. */
 static PyObject *column(PyObject *unused, PyObject *args)
 {
 	struct dataset *d;
@@ -274,7 +277,8 @@ int selection_init(PyObject *module)
 		{"read", read_file, METH_VARARGS | METH_STATIC, "read(dataset, path, /)\n--\n\n"},
 		{"column", column, METH_VARARGS | METH_STATIC, "column(dataset, field, /)\n--\n\n"},
 		{"records", records, METH_VARARGS, "records($self, first, count, /)\n--\n\n"},
-		{"info", info, METH_O, "info($self, dataset, /)\n--\n\n"},
+		{"digest", digest, METH_NOARGS, "digest($self, /)\n--\n\n"},
+		{"amplification", amplification, METH_VARARGS, "amplification($self, dataset, /)\n--\n\n"},
 		{"write", write_file, METH_VARARGS, "write($self, path, /)\n--\n\n"},
 		{NULL, NULL, 0, NULL},
 	};
