@@ -13,9 +13,10 @@
  * Records lie in it in the order of the dataset.  format/ORDER.md says which record stands where:
  * it is the order of as many records, and its numbers are places in the selection.  Runs of
  * neighbours are runs of the selection, so the fewer records are selected, the further they lie
- * apart, and the more is read and hashed beside them: struct shard_selection_info tells how much.
+ * apart, and the more is read and hashed beside them: shard_selection_amplification() says how
+ * much.
  *
- * In memory it takes 1.2 bits for each record of the dataset, or 4 bytes for each selected record
+ * In memory it takes 1 1/8 bits for each record of the dataset, or 4 bytes for each selected record
  * (8 in datasets of more than 2^32), whichever is less.  Making one takes a bit for each record of
  * the dataset besides.  A selection is constant: share it freely between threads.  It may outlive
  * the dataset, and must outlive loaders that use it.

@@ -5,7 +5,6 @@
 #include "libshard/feed/settle.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
@@ -114,18 +113,6 @@ static int settle_fields(struct shard_loader_options *o, const struct shard_sche
 	return SHARD_OK;
 }
 
-static int check_selection(const struct shard_selection *s, const struct shard_dataset *ds, struct shard_error *err)
-{
-	char id[65];
-
-	dataset_id(ds, id);
-	if (!s || !strcmp(s->dataset_id, id))
-		return SHARD_OK;
-	return error_set(err, SHARD_E_MISMATCH,
-			 "options: the selection is of dataset %.16s..., and this is dataset %.16s...", s->dataset_id,
-			 id);
-}
-
 static enum order_kind kind_of(uint32_t shuffle)
 {
 	if (shuffle == SHARD_SEQUENTIAL)
@@ -150,7 +137,7 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 	rc = check(o, err);
 	if (rc)
 		return rc;
-	rc = check_selection(o->selection, ds, err);
+	rc = o->selection ? selection_check(o->selection, ds, "options: the selection", err) : SHARD_OK;
 	if (rc)
 		return rc;
 	rc = settle_fields(o, &ds->m.schema, err);

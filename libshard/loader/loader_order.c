@@ -42,25 +42,19 @@ int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t fi
 	struct order_params params = steps_params(&l->steps, epoch);
 	uint64_t rows = row_count(l);
 	struct order *order;
-	uint16_t *table;
-	int rc = SHARD_OK;
 
 	if (first > rows || count > rows - first)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "rows %" PRIu64 " to %" PRIu64 " were asked for; this rank has %" PRIu64 " rows in "
 				 "an epoch",
 				 first, first + count - 1, rows);
-	table = mem_array(order_table_entries(&params), sizeof(*table));
-	order = mem_alloc(sizeof(*order));
-	if (!table || !order)
-		rc = error_set(err, SHARD_E_MEMORY, "no memory for a table of the order");
-	if (!rc) {
-		order_init(order, &params, table);
-		fill(l, order, first, count, idx);
-	}
+	order = order_in(mem_alloc(order_bytes(&params)), &params);
+	if (!order)
+		return error_set(err, SHARD_E_MEMORY, "no memory for an order of %" PRIu64 " records",
+				 params.record_count);
+	fill(l, order, first, count, idx);
 	mem_free(order);
-	mem_free(table);
-	return rc;
+	return SHARD_OK;
 }
 
 void shard_loader_order_info(const struct shard_loader *l, struct shard_order_info *out)

@@ -101,6 +101,20 @@ int order_init(struct order *o, const struct order_params *p, uint16_t *table)
 	return SHARD_OK;
 }
 
+size_t order_bytes(const struct order_params *p)
+{
+	return sizeof(struct order) + order_table_entries(p) * sizeof(uint16_t);
+}
+
+struct order *order_in(void *memory, const struct order_params *p)
+{
+	struct order *o = memory;
+
+	if (o)
+		order_init(o, p, (uint16_t *)(o + 1)); /* cannot fail: the parameters are allowed */
+	return o;
+}
+
 /* The record at a place of the circle. */
 static inline uint64_t circle(const struct order *o, uint64_t c)
 {

@@ -70,6 +70,13 @@ size_t order_table_entries(const struct order_params *p);
  */
 int order_init(struct order *o, const struct order_params *p, uint16_t *table);
 
+/*
+ * An order of parameters that are allowed, in one piece of memory with its table behind it: so many
+ * bytes, aligned for any object.  NULL if `memory` is NULL.
+ */
+size_t order_bytes(const struct order_params *p);
+struct order *order_in(void *memory, const struct order_params *p);
+
 /* The record at a position below record_count. */
 uint64_t order_at(const struct order *o, uint64_t position);
 

@@ -26,33 +26,12 @@
 /* Of `of`, or of the whole dataset. */
 static int check_of(const struct shard_dataset *ds, const struct shard_selection *of, struct shard_error *err)
 {
-	char id[65];
-
-	dataset_id(ds, id);
-	if (of && strcmp(id, of->dataset_id))
-		return error_set(err, SHARD_E_MISMATCH,
-				 "the selection to choose from is of dataset %.16s..., and this is dataset %.16s...",
-				 of->dataset_id, id);
-	return SHARD_OK;
-}
-
-static int open_bits(const struct shard_dataset *ds, uint64_t **bits, struct shard_error *err)
-{
-	*bits = mem_array((size_t)selection_words(ds->m.record_count) + 1, sizeof(**bits));
-	if (*bits)
-		return SHARD_OK;
-	return error_set(err, SHARD_E_MEMORY, "no memory for a bit for each of %" PRIu64 " records",
-			 ds->m.record_count);
+	return of ? selection_check(of, ds, "the selection to choose from", err) : SHARD_OK;
 }
 
 static bool has_bit(const uint64_t *bits, uint64_t record)
 {
 	return bits[record / 64] >> (record & 63) & 1;
-}
-
-static void set_bit(uint64_t *bits, uint64_t record)
-{
-	bits[record / 64] |= UINT64_C(1) << (record & 63);
 }
 
 /* Clear the bits of records that `of` does not select. */
@@ -77,7 +56,7 @@ int shard_select_open(struct shard_selection **out, struct shard_dataset *ds, co
 		      struct shard_error *err)
 {
 	uint64_t *bits;
-	int rc = open_bits(ds, &bits, err);
+	int rc = selection_open_bits(ds, &bits, err);
 
 	for (uint64_t i = 0; !rc && i < count; i++) {
 		if (idx[i] >= ds->m.record_count)
@@ -90,7 +69,7 @@ int shard_select_open(struct shard_selection **out, struct shard_dataset *ds, co
 				       ", which was there before; a selection has a record once",
 				       i, idx[i]);
 		else
-			set_bit(bits, idx[i]);
+			selection_set_bit(bits, idx[i]);
 	}
 	if (!rc)
 		return selection_make(out, ds, bits, "the list", err);
@@ -148,7 +127,7 @@ static int set_wanted(struct shard_dataset *ds, const struct wanted *w, struct s
 			int64_t value;
 
 			if (load_value(w->field, values + i * item, &value) && is_wanted(w, value))
-				set_bit(w->bits, first + i);
+				selection_set_bit(w->bits, first + i);
 		}
 	}
 	mem_free(values);
@@ -168,7 +147,7 @@ int shard_select_where(struct shard_selection **out, struct shard_dataset *ds, c
 		return error_set(err, SHARD_E_ARGUMENT, "field '%s' %s", field,
 				 w.field ? "is no integer scalar, so records cannot be selected by its value"
 					 : "is not in the dataset");
-	rc = open_bits(ds, &w.bits, err);
+	rc = selection_open_bits(ds, &w.bits, err);
 	if (rc)
 		return rc;
 	w.value = mem_array((size_t)value_count + 1, sizeof(*w.value));
@@ -193,56 +172,48 @@ int shard_select_where(struct shard_selection **out, struct shard_dataset *ds, c
 
 /* ---- by chance ---- */
 
-/* Set the bits of the records at places [first, end) of an order of n, which `seed` fixes. */
-static int set_places(const struct shard_selection *of, uint64_t n, uint64_t seed, uint64_t first, uint64_t end,
-		      uint64_t *bits, struct shard_error *err)
-{
-	struct order_params params = {.kind = ORDER_ONE_LEVEL, .record_count = n, .seed = seed, .epoch = CHANCE_EPOCH};
-	struct order *order = mem_alloc(sizeof(*order));
-	uint16_t *table = mem_array(order_table_entries(&params) + 1, sizeof(*table));
-	uint64_t idx[PIECE];
-	int rc = SHARD_OK;
+struct places {
+	uint64_t n, begin, end;
+	bool others; /* all but those */
+};
 
-	if (!order || !table || order_init(order, &params, table))
-		rc = error_set(err, SHARD_E_MEMORY, "no memory for an order of %" PRIu64 " records", n);
-	for (uint64_t at = first; !rc && at < end; at += PIECE) {
+/* Set the bits of the records at the places [first, end) of the order. */
+static void set_places(const struct shard_selection *of, const struct order *order, uint64_t first, uint64_t end,
+		       uint64_t *bits)
+{
+	uint64_t idx[PIECE];
+
+	for (uint64_t at = first; at < end; at += PIECE) {
 		size_t count = (size_t)min_u64(PIECE, end - at);
 
 		order_fill(order, at, 1, idx, count);
 		if (of)
 			selection_many(of, idx, count);
 		for (size_t i = 0; i < count; i++)
-			set_bit(bits, idx[i]);
+			selection_set_bit(bits, idx[i]);
 	}
-	mem_free(order);
-	mem_free(table);
-	return rc;
 }
-
-struct places {
-	uint64_t n, begin, end;
-	bool others; /* all but those */
-};
 
 static int select_places(struct shard_selection **out, struct shard_dataset *ds, const struct shard_selection *of,
 			 const struct places *p, uint64_t seed, const char *what, struct shard_error *err)
 {
+	struct order_params params = {
+		.kind = ORDER_ONE_LEVEL, .record_count = p->n, .seed = seed, .epoch = CHANCE_EPOCH};
+	struct order *order = order_in(mem_alloc(order_bytes(&params)), &params);
 	uint64_t *bits;
-	int rc = open_bits(ds, &bits, err);
+	int rc;
 
-	if (rc)
-		return rc;
-	if (p->others) {
-		rc = set_places(of, p->n, seed, 0, p->begin, bits, err);
-		if (!rc)
-			rc = set_places(of, p->n, seed, p->end, p->n, bits, err);
-	} else {
-		rc = set_places(of, p->n, seed, p->begin, p->end, bits, err);
+	if (!order)
+		return error_set(err, SHARD_E_MEMORY, "no memory for an order of %" PRIu64 " records", p->n);
+	rc = selection_open_bits(ds, &bits, err);
+	if (!rc && p->others) {
+		set_places(of, order, 0, p->begin, bits);
+		set_places(of, order, p->end, p->n, bits);
+	} else if (!rc) {
+		set_places(of, order, p->begin, p->end, bits);
 	}
-	if (!rc)
-		return selection_make(out, ds, bits, what, err);
-	mem_free(bits);
-	return rc;
+	mem_free(order);
+	return rc ? rc : selection_make(out, ds, bits, what, err);
 }
 
 static uint64_t count_of(const struct shard_dataset *ds, const struct shard_selection *of)

@@ -20,7 +20,8 @@ static uint64_t block_count(uint64_t of_count)
 	return ceil_div(of_count, 64 * SELECTION_BLOCK_WORDS);
 }
 
-uint64_t selection_words(uint64_t of_count)
+/* Words of a bit for each record, the last block filled up. */
+static uint64_t word_count(uint64_t of_count)
 {
 	return block_count(of_count) * SELECTION_BLOCK_WORDS;
 }
@@ -36,6 +37,15 @@ static uint64_t count_bits(const uint64_t *bits, uint64_t words)
 
 /* ---- making one ---- */
 
+int selection_open_bits(const struct shard_dataset *ds, uint64_t **bits, struct shard_error *err)
+{
+	*bits = mem_array((size_t)word_count(ds->m.record_count), sizeof(**bits));
+	if (*bits)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_MEMORY, "no memory for a bit for each of %" PRIu64 " records",
+			 ds->m.record_count);
+}
+
 static bool needs_wide(const struct shard_selection *s)
 {
 	return s->of_count - 1 > UINT32_MAX;
@@ -48,7 +58,7 @@ static uint64_t bytes_of_list(const struct shard_selection *s)
 
 static uint64_t bytes_of_bits(const struct shard_selection *s)
 {
-	return 8 * (selection_words(s->of_count) + block_count(s->of_count) + 1 + s->count / SELECTION_HINT + 2);
+	return 8 * (word_count(s->of_count) + block_count(s->of_count) + 1 + s->count / SELECTION_HINT + 2);
 }
 
 uint64_t selection_bytes(const struct shard_selection *s)
@@ -59,7 +69,7 @@ uint64_t selection_bytes(const struct shard_selection *s)
 /* A list of the bits that are set.  Returns false if there is no memory. */
 static bool list_bits(struct shard_selection *s, const uint64_t *bits)
 {
-	uint64_t words = selection_words(s->of_count), n = 0;
+	uint64_t words = word_count(s->of_count), n = 0;
 
 	if (needs_wide(s))
 		s->list64 = mem_array((size_t)s->count, sizeof(*s->list64));
@@ -111,7 +121,7 @@ int selection_form(struct shard_selection **out, const struct shard_dataset *ds,
 		return error_set(err, SHARD_E_MEMORY, "no memory for a selection");
 	}
 	s->of_count = ds->m.record_count;
-	s->count = count_bits(bits, selection_words(s->of_count));
+	s->count = count_bits(bits, word_count(s->of_count));
 	dataset_id(ds, s->dataset_id);
 	if (!s->count) {
 		mem_free(bits);
@@ -148,6 +158,18 @@ void shard_selection_close(struct shard_selection *s)
 }
 
 /* ---- asking ---- */
+
+int selection_check(const struct shard_selection *s, const struct shard_dataset *ds, const char *what,
+		    struct shard_error *err)
+{
+	char id[65];
+
+	dataset_id(ds, id);
+	if (!strcmp(s->dataset_id, id))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_MISMATCH, "%s is of dataset %.16s..., and this is dataset %.16s...", what,
+			 s->dataset_id, id);
+}
 
 /* The place of the n-th bit that is set, from 0, in a word that has so many. */
 static uint64_t bit_at(uint64_t word, uint64_t n)
@@ -197,7 +219,7 @@ void selection_many(const struct shard_selection *s, uint64_t *idx, size_t count
 
 static uint64_t next_bit(const struct shard_selection *s, uint64_t record)
 {
-	uint64_t words = selection_words(s->of_count), word = record / 64, rest;
+	uint64_t words = word_count(s->of_count), word = record / 64, rest;
 
 	if (record >= s->of_count)
 		return UINT64_MAX;

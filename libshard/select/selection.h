@@ -34,17 +34,25 @@ struct shard_selection {
 
 /* ---- making one ---- */
 
-/* Words of a bit for each record, the last block filled up. */
-uint64_t selection_words(uint64_t of_count);
+/* A bit for each record of the dataset, all 0.  Fails if there is no memory. */
+int selection_open_bits(const struct shard_dataset *ds, uint64_t **bits, struct shard_error *err);
+static inline void selection_set_bit(uint64_t *bits, uint64_t record)
+{
+	bits[record / 64] |= UINT64_C(1) << (record & 63);
+}
 
 /*
- * Make a selection of these bits, selection_words() of them, which it takes over and may free.  It
- * lacks its digest: selection_make() is what others call.
+ * Make a selection of these bits, which it takes over and may free.  It lacks its digest:
+ * selection_make() is what others call.
  */
 int selection_form(struct shard_selection **out, const struct shard_dataset *ds, uint64_t *bits, const char *what,
 		   struct shard_error *err);
 
 /* ---- asking ---- */
+
+/* MISMATCH if `s` is of another dataset.  `what` it is, for the message. */
+int selection_check(const struct shard_selection *s, const struct shard_dataset *ds, const char *what,
+		    struct shard_error *err);
 
 uint64_t selection_at(const struct shard_selection *s, uint64_t i);
 /* The same, if the record before it is `next` - 1: for whoever asks for all of them, in order. */

@@ -63,7 +63,7 @@ static bool set_bits(const struct parsed *p, const uint8_t *at, uint64_t *bits)
 		if (next >= p->records || gap >= p->records - next)
 			return false;
 		next += gap;
-		bits[next / 64] |= UINT64_C(1) << (next & 63);
+		selection_set_bit(bits, next);
 		next++;
 		count++;
 	}
@@ -123,6 +123,7 @@ static int parse(struct shard_selection **out, const struct shard_dataset *ds, c
 	char id[65];
 	uint64_t *bits;
 	struct shown s;
+	int rc;
 
 	if (!read_head((const char *)text, &p))
 		return refuse(path, "is no selection; make one with shardcat select", err);
@@ -133,9 +134,9 @@ static int parse(struct shard_selection **out, const struct shard_dataset *ds, c
 		return error_set(err, SHARD_E_MISMATCH,
 				 "%s: selects records of dataset %.16s..., and this is dataset %.16s...",
 				 show(&s, path), p.dataset_id, id);
-	bits = mem_array((size_t)selection_words(p.records), sizeof(*bits));
-	if (!bits)
-		return error_set(err, SHARD_E_MEMORY, "no memory for a bit for each of %" PRIu64 " records", p.records);
+	rc = selection_open_bits(ds, &bits, err);
+	if (rc)
+		return rc;
 	if (!set_bits(&p, text + p.head_bytes, bits)) {
 		mem_free(bits);
 		return refuse(path, "is damaged: its gaps are not those of so many records", err);

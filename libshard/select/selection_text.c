@@ -61,27 +61,18 @@ int selection_put_head(const struct shard_selection *s, uint64_t gaps, char head
 			s->dataset_id, s->of_count, s->count, gaps);
 }
 
-/* Hash the canonical text; copy it to `out` too, if that is not NULL. */
-static void sign(struct shard_selection *s, uint64_t gaps, uint8_t *out)
+/* Compute the digest. */
+static void sign(struct shard_selection *s)
 {
 	uint8_t buffer[4096], digest[SHA256_BYTES];
 	uint64_t i = 0, next = 0;
-	size_t n = (size_t)selection_put_head(s, gaps, (char *)buffer);
 	struct sha256 sha;
 
 	sha256_init(&sha);
-	for (;;) {
-		sha256_update(&sha, buffer, n);
-		if (out) {
-			memcpy(out, buffer, n);
-			out += n;
-		}
-		if (i == s->count)
-			break;
-		n = put_gaps(s, &i, &next, buffer, sizeof(buffer) - 1);
-		if (i == s->count)
-			buffer[n++] = '\n';
-	}
+	sha256_update(&sha, buffer, (size_t)selection_put_head(s, gap_bytes(s), (char *)buffer));
+	while (i < s->count)
+		sha256_update(&sha, buffer, put_gaps(s, &i, &next, buffer, sizeof(buffer)));
+	sha256_update(&sha, "\n", 1);
 	sha256_final(&sha, digest);
 	hex_from_bytes(s->digest, digest, sizeof(digest));
 }
@@ -92,26 +83,23 @@ int selection_make(struct shard_selection **out, const struct shard_dataset *ds,
 	int rc = selection_form(out, ds, bits, what, err);
 
 	if (!rc)
-		sign(*out, gap_bytes(*out), NULL);
+		sign(*out);
 	return rc;
 }
 
 int shard_selection_write(const struct shard_selection *s, const char *path, struct shard_error *err)
 {
-	struct shard_selection again = *s;
-	uint64_t gaps = gap_bytes(s);
-	char head[SELECTION_HEAD_BYTES], tail[SELECTION_TAIL_BYTES + 1];
-	size_t bytes = (size_t)selection_put_head(s, gaps, head) + (size_t)gaps + 1, tail_bytes;
-	uint8_t *text = mem_alloc(bytes + SELECTION_TAIL_BYTES);
+	uint64_t gaps = gap_bytes(s), i = 0, next = 0;
+	size_t room = SELECTION_HEAD_BYTES + (size_t)gaps + 1 + SELECTION_TAIL_BYTES + 1, used;
+	char *text = mem_alloc(room);
 	int rc;
 
 	if (!text)
-		return error_set(err, SHARD_E_MEMORY, "no memory for a file of %zu bytes",
-				 bytes + SELECTION_TAIL_BYTES);
-	sign(&again, gaps, text);
-	tail_bytes = (size_t)snprintf(tail, sizeof(tail), "sha256 %s\n", again.digest);
-	memcpy(text + bytes, tail, tail_bytes);
-	rc = shard_publish(path, text, bytes + tail_bytes, 0, err);
+		return error_set(err, SHARD_E_MEMORY, "no memory for a file of %zu bytes", room);
+	used = (size_t)selection_put_head(s, gaps, text);
+	used += put_gaps(s, &i, &next, (uint8_t *)text + used, room - used); /* all: the tail is longer than a gap */
+	used += (size_t)snprintf(text + used, room - used, "\nsha256 %s\n", s->digest);
+	rc = shard_publish(path, text, used, 0, err);
 	mem_free(text);
 	return rc;
 }

@@ -23,7 +23,7 @@
 #define SELECTION_TAIL_BYTES 72u /* "sha256 ", 64 digits, a newline */
 
 /*
- * Make a selection of these bits, selection_words() of them, which it takes over and may free.
+ * Make a selection of these bits of selection_open_bits(), which it takes over and may free.
  * ARGUMENT if none is set.  `what` describes the selection, for that message.
  */
 int selection_make(struct shard_selection **out, const struct shard_dataset *ds, uint64_t *bits, const char *what,

@@ -7,7 +7,6 @@
  */
 #include <limits.h>
 
-#include "libshard/base/mem.h"
 #include "libshard/select/selection_text.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_select.h"
@@ -56,12 +55,13 @@ static void check_is(const struct shard_selection *s, const bool *flag, uint64_t
 static struct shard_selection *made_of(const bool *flag, uint64_t n)
 {
 	struct shard_selection *s = NULL;
-	uint64_t had = ds->m.record_count, *bits = mem_array((size_t)selection_words(n), sizeof(*bits));
+	uint64_t had = ds->m.record_count, *bits;
 
+	ds->m.record_count = n;
+	CHECK_OK(selection_open_bits(ds, &bits, &fixture_err));
 	for (uint64_t i = 0; i < n; i++)
 		if (flag[i])
-			bits[i / 64] |= UINT64_C(1) << (i & 63);
-	ds->m.record_count = n;
+			selection_set_bit(bits, i);
 	CHECK_OK(selection_make(&s, ds, bits, "a test", &fixture_err));
 	ds->m.record_count = had;
 	return s;

@@ -16,21 +16,16 @@ int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uin
 {
 	struct order_params params = {.kind = ORDER_ONE_LEVEL, .record_count = n, .seed = seed, .epoch = UINT64_MAX};
 	struct order *order;
-	uint16_t *table;
-	int rc = SHARD_OK;
 
 	if (n > ORDER_RECORDS_MAX || first > n || count > n - first)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "places %" PRIu64 " to %" PRIu64 " were asked for; there are "
 				 "%" PRIu64 ", and must be at most %" PRIu64,
 				 first, first + count - 1, n, ORDER_RECORDS_MAX);
-	order = mem_alloc(sizeof(*order));
-	table = mem_array(order_table_entries(&params), sizeof(*table));
-	if (!order || !table || order_init(order, &params, table))
-		rc = error_set(err, SHARD_E_MEMORY, "no memory to shuffle %" PRIu64 " indices", n);
-	else
-		order_fill(order, first, 1, idx, (size_t)count);
-	mem_free(table);
+	order = order_in(mem_alloc(order_bytes(&params)), &params);
+	if (!order)
+		return error_set(err, SHARD_E_MEMORY, "no memory to shuffle %" PRIu64 " indices", n);
+	order_fill(order, first, 1, idx, (size_t)count);
 	mem_free(order);
-	return rc;
+	return SHARD_OK;
 }
